@@ -1,0 +1,83 @@
+"""What the package raises and warns with.
+
+Every message says what was wanted, what was found, where (file and line, or frame, row, query and document), and
+the remedy. All errors of bad input derive from ``ValueError`` too, so that code which knows nothing of this
+package can catch them.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class VBTerrierError(Exception):
+    """The root of all errors that this package raises on purpose."""
+
+
+class InputError(VBTerrierError, ValueError):
+    """Data that cannot be evaluated: a frame, a row, an id, a probability."""
+
+
+class FileError(InputError):
+    """A file that cannot be read, with its path and, where one is to blame, its line.
+
+    Parameters
+    ----------
+    path
+        The file.
+    message
+        What was wanted, what was found, and the remedy.
+    line
+        1-based number of the offending line; ``None`` when the whole file is to blame.
+    """
+
+    def __init__(self, path: str | Path, message: str, *, line: int | None = None) -> None:
+        self.path = Path(path)
+        self.line = line
+        where = f"{self.path}:{line}" if line is not None else f"{self.path}"
+        super().__init__(f"{where}: {message}")
+
+
+class ParameterError(VBTerrierError, ValueError):
+    """A measure, stage or call with a parameter that does not exist or has no legal value."""
+
+
+class MissingPackageError(VBTerrierError, ImportError):
+    """An optional package is needed for what was asked; the message names the extra that brings it."""
+
+
+class DegenerateWarning(UserWarning):
+    """A number is right but says less than it seems to: an empty run, repeated judgments, many ties."""
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Name the closest legal word to a wrong one, as the tail of a message.
+
+    >>> nearest("ndcg", ["nDCG", "AP"])
+    ' Did you mean nDCG?'
+    >>> nearest("qwertz", ["nDCG", "AP"])
+    ''
+    """
+    # difflib costs 5 ms to import and is needed only on the way to an error.
+    import difflib
+
+    folded = {k.casefold(): k for k in known}
+    close = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.5)
+    return f" Did you mean {folded[close[0]]}?" if close else ""
+
+
+def examples(ids: Iterable[object], n: int = 3) -> str:
+    """The first few of some ids, quoted, for a message.
+
+    >>> examples(["q1", "q2", "q3", "q4"])
+    "'q1', 'q2', 'q3', ..."
+    """
+    # No more is taken than is shown: the ids may come from millions of rows.
+    from itertools import islice
+
+    first = list(islice(iter(ids), n + 1))
+    return ", ".join(repr(i) for i in first[:n]) + (", ..." if len(first) > n else "")

@@ -1,0 +1,1 @@
+"""The contracts of the frames, the one tie rule, reading and writing."""
