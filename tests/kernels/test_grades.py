@@ -1,0 +1,306 @@
+"""The engine against the process followed by hand: every sequence of drawn grades, one by one."""
+
+import itertools
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from vbterrier.kernels.gain import discounts
+from vbterrier.kernels.grades import Problem, laws_of, moments
+from vbterrier.kernels.grades import choice, exact, grid
+from vbterrier.kernels.grades.laws import Halves, Sample, atoms_of, histogram_mode, merged
+
+LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
+
+
+def no_draws(topic):
+    raise AssertionError(f"topic {topic} was sampled")
+
+
+def draws(n_draws, n_unjudged, seed=0):
+    return lambda topic: np.random.default_rng(seed).random((n_draws, n_unjudged))
+
+
+def followed(base, weights, prob, left, gain):
+    """The textbook: all sequences of draws, each landing on the next lower grade that is left. {value: probability}."""
+    outcome = {}
+    for sequence in itertools.product(range(len(gain)), repeat=len(weights)):
+        remaining, value, chance = list(left), base, 1.0
+        for document, grade in enumerate(sequence):
+            chance *= prob[document][grade]
+            while grade > 0 and remaining[grade] == 0:
+                grade -= 1
+            remaining[grade] -= 1
+            value += weights[document] * gain[grade]
+        if chance > 0:
+            outcome[round(value, 12)] = outcome.get(round(value, 12), 0.0) + chance
+    return dict(sorted(outcome.items()))
+
+
+def expected_moments(outcome):
+    mean = sum(v * p for v, p in outcome.items())
+    return mean, sum((v - mean) ** 2 * p for v, p in outcome.items())
+
+
+def expected_quantile(outcome, level):
+    reached = 0.0
+    for value, chance in outcome.items():
+        reached += chance
+        if reached >= level - 1e-12:
+            return value
+    return value
+
+
+def random_problem(rng, *, n_levels=None, n_unjudged=None, binding=None):
+    n_levels = n_levels or int(rng.integers(1, 5))
+    n_unjudged = int(rng.integers(0, 6)) if n_unjudged is None else n_unjudged
+    gain = np.concatenate([[0.0], np.sort(rng.choice(np.arange(1, 9), n_levels - 1, replace=False))]).astype(float)
+    prob = rng.random((n_unjudged if rng.random() < 0.5 else 1, n_levels)) * (rng.random(n_levels) < 0.8)
+    prob[:, 0] += 1e-3
+    prob /= prob.sum(axis=1, keepdims=True)
+    left = rng.integers(0, 4, n_levels) if (rng.random() < 0.6 if binding is None else binding) else np.full(n_levels, 50)
+    weights = discounts(12)[np.sort(rng.choice(12, n_unjudged, replace=False))] / 7.0
+    return Problem(np.array([rng.random()]), weights[None], np.array([n_unjudged]), prob[None], left[None], gain)
+
+
+def free_problem(n_unjudged):
+    """Three levels, all likely, none of which can run out, at the first ranks."""
+    return Problem(
+        np.array([0.1]), discounts(n_unjudged)[None] / 9, np.array([n_unjudged]), np.array([[[0.5, 0.3, 0.2]]]),
+        np.array([[99, 99, 99]]), np.array([0.0, 1.0, 2.0]),
+    )
+
+
+def oracle(problem):
+    n = int(problem.n_unjudged[0])
+    prob = np.broadcast_to(problem.prob[0], (n, len(problem.gain)))
+    return followed(float(problem.base[0]), problem.weights[0, :n], prob, problem.left[0], problem.gain)
+
+
+def stacked(problems):
+    """Problems of one number of levels as one batch, padded as the callers pad."""
+    width = max(int(p.n_unjudged[0]) for p in problems)
+    n_levels = len(problems[0].gain)
+    weights, prob = np.zeros((len(problems), width)), np.zeros((len(problems), max(width, 1), n_levels))
+    prob[:, :, 0] = 1.0
+    for row, p in enumerate(problems):
+        n = int(p.n_unjudged[0])
+        weights[row, :n] = p.weights[0]
+        prob[row, :n] = p.prob[0]
+    return Problem(
+        np.concatenate([p.base for p in problems]),
+        weights,
+        np.concatenate([p.n_unjudged for p in problems]),
+        prob,
+        np.concatenate([p.left for p in problems]),
+        problems[0].gain,
+    )
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_five_hundred_random_problems_equal_brute_force(seed):
+    rng = np.random.default_rng(seed)
+    for _ in range(25):
+        problem = random_problem(rng)
+        outcome = oracle(problem)
+        mean, variance = moments(problem)
+        assert (mean[0], variance[0]) == pytest.approx(expected_moments(outcome), abs=1e-12)
+        law = laws_of(problem, "exact", no_draws)[0]
+        values, probs = law.atoms()
+        assert values == pytest.approx(list(outcome), abs=2e-12)
+        assert probs == pytest.approx(list(outcome.values()), abs=1e-12)
+        assert law.quantiles(LEVELS) == pytest.approx([expected_quantile(outcome, q) for q in LEVELS], abs=2e-12)
+        assert (law.brackets(LEVELS) == law.quantiles(LEVELS)).all()
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_batch_equals_its_topics_one_by_one(seed):
+    rng = np.random.default_rng(seed)
+    singles = [random_problem(rng, n_levels=3) for _ in range(40)]
+    gain = np.array([0.0, 1.0, 2.0])
+    singles = [Problem(p.base, p.weights, p.n_unjudged, p.prob, p.left, gain) for p in singles]
+    batch = stacked(singles)
+    mean, variance = moments(batch)
+    laws = laws_of(batch, "auto", no_draws)
+    for row, single in enumerate(singles):
+        assert (mean[row], variance[row]) == pytest.approx([m[0] for m in moments(single)], abs=1e-13)
+        alone = laws_of(single, "auto", no_draws)[0]
+        assert laws[row].quantiles(LEVELS) == pytest.approx(alone.quantiles(LEVELS), abs=1e-13)
+        assert laws[row].mode() == pytest.approx(alone.mode(), abs=1e-12)
+        assert laws[row].cdf(0.6) == pytest.approx(alone.cdf(0.6), abs=1e-12)
+
+
+def test_worked_case_where_every_grade_can_run_out():
+    ideal = 2 + discounts(2)[1]
+    problem = Problem(
+        np.zeros(1), discounts(3)[None] / ideal, np.array([3]), np.array([[[0.5, 0.2, 0.3]]]), np.array([[1, 1, 1]]),
+        np.array([0.0, 1.0, 2.0]),
+    )
+    mean, variance = moments(problem)
+    assert ideal == pytest.approx(2.6309297536)
+    assert mean[0] == pytest.approx(0.5586325264, abs=1e-10)
+    assert variance[0] == pytest.approx(0.1108513044, abs=1e-10)
+
+
+@pytest.mark.parametrize("n_unjudged", [7, 9, 11])
+def test_two_halves_equal_the_sorted_whole(n_unjudged):
+    problem = free_problem(n_unjudged)
+    law = laws_of(problem, "auto", no_draws)[0]
+    assert isinstance(law, Halves)
+    values, probs = exact._enumerate(problem.base, problem.weights, *exact._active(problem))
+    whole = atoms_of(values[0], probs[0])
+    assert law.quantiles(LEVELS) == pytest.approx(whole.quantiles(LEVELS), abs=1e-12)
+    assert [law._by_bisection(q) for q in LEVELS] == pytest.approx(whole.quantiles(LEVELS), abs=3e-12)
+    assert law.mode() == pytest.approx(whole.mode(), abs=1e-12)
+    assert law.cdf(float(whole.values[500])) == pytest.approx(whole.cdf(float(whole.values[500])), abs=1e-12)
+    assert law.atoms()[0] == pytest.approx(whole.atoms()[0], abs=2e-12)
+    assert law.atoms()[1] == pytest.approx(whole.atoms()[1], abs=1e-12)
+    assert (law.brackets(LEVELS) == law.quantiles(LEVELS)).all()
+
+
+def test_halves_too_large_to_multiply_out_are_bisected():
+    longer = free_problem(18)
+    law = laws_of(longer, "auto", no_draws)[0]
+    assert law.n_pairs > 1 << 20
+    at = law.quantiles(LEVELS)
+    for level, value in zip(LEVELS, at, strict=True):
+        assert law.cdf(value) >= level - 1e-9 > law.cdf(value - 1e-9) - 1e-9
+    mean, variance = moments(longer)
+    approximation = grid.grid_law(longer, 0)
+    assert approximation.quantiles(LEVELS) == pytest.approx(at, abs=1e-3)
+    assert (np.diff(law.quantiles(np.linspace(0.01, 0.99, 25))) >= 0).all()
+    assert law.cdf(mean[0] + 8 * np.sqrt(variance[0])) == pytest.approx(1)
+
+
+def test_split_keeps_commensurable_discounts_together():
+    first, second = exact.split(discounts(16))
+    homes = {int(rank): 0 for rank in first + 1} | {int(rank): 1 for rank in second + 1}
+    assert len({homes[rank] for rank in (1, 3, 7, 15)}) == 1
+    assert homes[2] == homes[8]
+    assert abs(len(first) - len(second)) <= 1
+
+
+@pytest.mark.parametrize("binding", [False, True])
+def test_the_grid_brackets_the_exact_quantiles(binding):
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        problem = random_problem(rng, n_levels=3, n_unjudged=6, binding=binding)
+        truth = laws_of(problem, "exact", no_draws)[0].quantiles(LEVELS)
+        law = laws_of(problem, "grid", no_draws)[0]
+        low, high = law.brackets(LEVELS)
+        assert (low <= truth + 1e-12).all()
+        assert (truth <= high + 1e-12).all()
+        assert (high - low <= 2 * 6 * law.cell + 1e-15).all()
+        assert law.values @ law.probs == pytest.approx(moments(problem)[0][0], abs=1e-10)
+        assert law.method == "grid"
+
+
+def test_a_deep_ranking_gets_the_narrower_bracket():
+    n = 400
+    prob = np.array([[[0.7, 0.2, 0.1]]])
+    problem = Problem(
+        np.zeros(1), discounts(n)[None] / 60, np.array([n]), prob, np.array([[999, 999, 999]]), np.array([0.0, 1.0, 2.0])
+    )
+    law = laws_of(problem, "auto", no_draws)[0]
+    assert law.method == "grid"
+    low, high = law.brackets(LEVELS)
+    assert (high - low < 2 * n * law.cell).all()
+    sample = laws_of(problem, "mc", draws(20_000, n))[0]
+    below, above = sample.brackets(LEVELS)
+    assert (np.maximum(low, below) <= np.minimum(high, above)).all()
+
+
+@pytest.mark.parametrize("binding", [False, True])
+def test_draws_follow_the_process(binding):
+    rng = np.random.default_rng(8)
+    for _ in range(8):
+        problem = random_problem(rng, n_levels=4, n_unjudged=4, binding=binding)
+        law = laws_of(problem, "mc", draws(40_000, 4, seed=5))[0]
+        outcome = oracle(problem)
+        mean, variance = expected_moments(outcome)
+        assert law.values.mean() == pytest.approx(mean, abs=5 * np.sqrt(variance / 40_000) + 1e-12)
+        low, high = law.brackets(LEVELS)
+        truth = np.array([expected_quantile(outcome, q) for q in LEVELS])
+        assert ((low - 1e-9 <= truth) & (truth <= high + 1e-9)).all()
+        assert law.mode() in law.values
+
+
+def test_too_large_for_the_asked_method_is_an_error_and_auto_falls_back(monkeypatch):
+    problem = random_problem(np.random.default_rng(2), n_levels=3, n_unjudged=5, binding=False)
+    monkeypatch.setitem(choice.MAX_HALF, "exact", 1)
+    monkeypatch.setitem(choice.MAX_HALF, "auto", 1)
+    with pytest.raises(ValueError, match="topic 0"):
+        laws_of(problem, "exact", no_draws)
+    monkeypatch.setattr(choice, "MAX_WORK", 1)
+    with pytest.raises(ValueError, match="topic 0"):
+        laws_of(problem, "grid", no_draws)
+    assert laws_of(problem, "auto", draws(10, 5))[0].method == "mc"
+
+
+def test_moments_beyond_the_work_limit_are_left_to_the_caller(monkeypatch):
+    monkeypatch.setattr(sys.modules["vbterrier.kernels.grades.moments"], "MAX_WORK", 0)
+    problem = Problem(
+        np.zeros(1), discounts(3)[None], np.array([3]), np.array([[[0.5, 0.5]]]), np.array([[9, 1]]), np.array([0.0, 1.0])
+    )
+    mean, variance = moments(problem)
+    assert np.isnan(mean).all()
+    assert np.isnan(variance).all()
+
+
+def test_no_topics_is_an_empty_answer():
+    problem = Problem(
+        np.zeros(0), np.zeros((0, 3)), np.zeros(0, int), np.zeros((0, 1, 2)), np.zeros((0, 2), int), np.array([0.0, 1.0])
+    )
+    assert moments(problem)[0].shape == (0,)
+    assert laws_of(problem, "auto", no_draws) == []
+
+
+def test_impossible_values_are_left_out_and_neighbours_merged():
+    values, probs = merged(np.array([0.1, 0.5, 0.5 + 1e-13, 0.9]), np.array([0.0, 0.25, 0.25, 0.5]))
+    assert values.tolist() == [0.5, 0.9]
+    assert probs.tolist() == [0.5, 0.5]
+
+
+def test_the_mode_of_two_equal_peaks_is_the_larger():
+    assert atoms_of(np.array([0.9, 0.1, 0.5]), np.array([0.4, 0.4, 0.2])).mode() == 0.9
+
+
+def test_cdf_below_the_first_atom_is_zero():
+    assert atoms_of(np.array([0.5]), np.ones(1)).cdf(0.4) == 0.0
+    assert atoms_of(np.array([0.5]), np.ones(1)).cdf(0.5) == 1.0
+
+
+def test_legacy_draws_interpolate_and_read_the_mode_from_histograms():
+    values = np.array([0.0, 0.1, 0.1, 0.3])
+    law = Sample(values, np.full(4, 0.25), np.arange(1, 5) / 4, method="mc", legacy=True)
+    assert law.quantiles(np.array([0.5, 0.75])).tolist() == pytest.approx([0.1, 0.15])
+    assert law.mode() == 0.1
+    assert histogram_mode(np.full(5, 0.7)) == 0.7
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.floats(0.01, 1), min_size=1, max_size=5),
+    st.lists(st.sampled_from([0.0, 0.01, 0.2, 0.5, 1.0]), min_size=3, max_size=3).filter(any),
+    st.lists(st.integers(0, 6), min_size=3, max_size=3),
+)
+def test_properties_of_every_law(weights, prob, left):
+    prob = np.array(prob) / sum(prob)
+    n = len(weights)
+    problem = Problem(
+        np.array([0.25]), np.array([weights]), np.array([n]), prob[None, None], np.array([left]), np.array([0.0, 1.0, 3.0])
+    )
+    mean, variance = moments(problem)
+    law = laws_of(problem, "auto", no_draws)[0]
+    values, probs = law.atoms()
+    assert probs.sum() == pytest.approx(1, abs=1e-12)
+    assert values @ probs == pytest.approx(mean[0], abs=1e-11)
+    assert (values - mean[0]) ** 2 @ probs == pytest.approx(variance[0], abs=1e-10)
+    assert values.min() >= 0.25 - 1e-12
+    assert values.max() <= 0.25 + 3 * sum(weights) + 1e-9
+    quantiles = law.quantiles(np.linspace(0, 1, 21))
+    assert (np.diff(quantiles) >= 0).all()
+    assert quantiles[0] == pytest.approx(values[0], abs=1e-12)

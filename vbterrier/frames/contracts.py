@@ -1,0 +1,73 @@
+"""The columns that frames must have, and frames of other libraries made ours."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+import pyarrow as pa
+
+from vbterrier.errors import InputError, nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+
+def frame_of(data: Any, what: str) -> pd.DataFrame:
+    """A pandas frame from a pandas frame (as it is) or from any table that speaks Arrow (polars, pyarrow).
+
+    Raises
+    ------
+    InputError
+        Anything else: a generator above all, which could be read only once.
+    """
+    if isinstance(data, pd.DataFrame):
+        return data
+    if hasattr(data, "__arrow_c_stream__"):
+        frame: pd.DataFrame = pa.table(data).to_pandas()
+        return frame
+    if hasattr(data, "__next__"):
+        raise InputError(f"{what}: found a generator, which can be read only once; pass a frame, or list(...) of it")
+    raise InputError(f"{what}: wanted a data frame, found {type(data).__name__}; pass a pandas or polars frame")
+
+
+def require(frame: pd.DataFrame, columns: Sequence[str], what: str) -> None:
+    """Check that a frame has some columns, each once.
+
+    Raises
+    ------
+    InputError
+        Lists what was wanted and found, with the nearest name for the first missing column.
+
+    >>> import pandas as pd
+    >>> require(pd.DataFrame({"qid": [], "doc_no": []}), ("qid", "docno"), "run")
+    Traceback (most recent call last):
+    ...
+    vbterrier.errors.InputError: run: wanted columns qid, docno; missing docno; found qid, doc_no. Did you mean doc_no?
+    """
+    found = [str(name) for name in frame.columns]
+    missing = [name for name in columns if name not in found]
+    if missing:
+        raise InputError(
+            f"{what}: wanted columns {', '.join(columns)}; missing {', '.join(missing)}; "
+            f"found {', '.join(found) or 'none'}.{nearest(missing[0], found)}"
+        )
+    twice = [name for name in columns if found.count(name) > 1]
+    if twice:
+        raise InputError(f"{what}: column {twice[0]!r} stands {found.count(twice[0])} times; keep one")
+
+
+def systems_of(runs: Any) -> Iterator[tuple[str, Any]]:
+    """Names and runs from a mapping, refusing repeated names in a sequence of pairs.
+
+    Raises
+    ------
+    InputError
+        The same name twice.
+    """
+    seen: set[str] = set()
+    for name, run in runs.items() if hasattr(runs, "items") else runs:
+        if name in seen:
+            raise InputError(f"two systems are called {name!r}; give each its own name")
+        seen.add(name)
+        yield name, run

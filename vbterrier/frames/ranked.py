@@ -1,0 +1,206 @@
+"""Ranked lists: trec_eval's order, the one tie rule, and the cut to the first k."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+from vbterrier.frames.contracts import frame_of, require
+from vbterrier.frames.ids import Ids, ids_of, numbers_of, repeated_pairs
+from vbterrier.kernels import order
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from numpy.typing import NDArray
+
+    Ints = NDArray[np.int64]
+
+TIES_WORTH_A_WARNING = 0.05
+DUPLICATES = ("error", "first")
+
+
+@dataclass(frozen=True, eq=False)
+class Top:
+    """The first ranks of every topic of a run.
+
+    Parameters
+    ----------
+    topics
+        The topics, in order of appearance.
+    rows
+        The row of the run at each rank, -1 where the list is shorter, shape (n_topics, depth).
+    n_tied
+        How many of the filled places share their score with a neighbour.
+    """
+
+    topics: list[str]
+    rows: Ints
+    n_tied: int
+
+    @property
+    def depth(self) -> int:
+        """The number of ranks."""
+        return self.rows.shape[1]
+
+
+class Run:
+    """A run as arrays: checked once, cut as often as needed.
+
+    Parameters
+    ----------
+    frame
+        Columns qid, docno, score; others pass through.
+    name
+        What messages call it.
+    duplicates
+        ``"error"`` refuses a document that stands twice in a topic; ``"first"`` keeps its best rank and warns.
+
+    Raises
+    ------
+    InputError
+        A missing column or id, a score that is no number, a document that stands twice in a topic.
+    """
+
+    def __init__(self, frame: Any, *, name: str = "run", duplicates: str = "error") -> None:
+        if duplicates not in DUPLICATES:
+            raise ParameterError(f"duplicates={duplicates!r}: wanted one of {', '.join(map(repr, DUPLICATES))}")
+        self.name = name
+        self._read(frame_of(frame, name))
+        rows = repeated_pairs(self.topic, self.docno)
+        if len(rows) and duplicates == "error":
+            raise InputError(self._duplicate(rows))
+        if len(rows):
+            worse = self._worse(rows)
+            warnings.warn(
+                f"{name}: {len(worse)} repeated documents dropped, each at its lower rank",
+                DegenerateWarning,
+                stacklevel=2,
+            )
+            self._read(self.frame.drop(self.frame.index[worse]).reset_index(drop=True))
+
+    def _read(self, frame: pd.DataFrame) -> None:
+        require(frame, ("qid", "docno", "score"), self.name)
+        self.frame = frame
+        self.qid = ids_of(frame["qid"], f"{self.name} column 'qid'")
+        self.docno = ids_of(frame["docno"], f"{self.name} column 'docno'")
+        self.score = numbers_of(frame["score"], f"{self.name} column 'score'")
+        # trec_eval keeps scores as C floats: what differs only beyond them is a tie.
+        with np.errstate(over="ignore"):
+            self._single = self.score.astype(np.float32)
+        self.topics, self.topic = self.qid.codes()
+
+    def __len__(self) -> int:
+        return len(self.score)
+
+    def _grouped(self) -> tuple[Ints, Ints]:
+        """Rows by topic and falling score, and where each topic begins."""
+        sizes = np.bincount(self.topic, minlength=len(self.topics))
+        starts = np.cumsum(sizes) - sizes
+        rows = np.arange(len(self))
+        if (np.diff(self.topic) < 0).any():
+            rows = np.argsort(self.topic, kind="stable")
+        if not order.is_falling(self._single[rows], starts):
+            rows = np.lexsort((-self._single, self.topic))
+        return rows, starts
+
+    def top(self, depth: int | None = None) -> Top:
+        """Cut each topic to its first ``depth`` documents in trec_eval's order; ``None`` keeps all."""
+        rows, starts = self._grouped()
+        stops = np.append(starts[1:], len(rows))
+        longest = int((stops - starts).max(initial=0))
+        depth = longest if depth is None else min(depth, longest)
+        score = self._single[rows]
+        tied = order.tied_groups(score, starts, stops, depth)
+        if tied.any():
+            rows = self._settle(rows, starts, stops, tied)
+        cut = order.top_rows(starts, stops, depth)
+        n_tied = _n_tied(score, cut) if tied.any() else 0
+        return Top(self.topics, np.where(cut >= 0, rows[cut], -1), n_tied)
+
+    def _settle(self, rows: Ints, starts: Ints, stops: Ints, tied: NDArray[np.bool_]) -> Ints:
+        """Put equal scores of the named topics in descending order of docno."""
+        owner, places = order.spans(starts[tied], stops[tied])
+        among = rows[places]
+        rows = rows.copy()
+        rows[places] = among[np.lexsort((-self.docno.take(among).ranks(), -self._single[among], owner))]
+        return rows
+
+    def ranks(self) -> Ints:
+        """The 0-based place of every row in its topic, in trec_eval's order, shape (n_rows,)."""
+        full = self.top()
+        ranks = np.full(len(self), -1, dtype=np.int64)
+        filled = full.rows >= 0
+        ranks[full.rows[filled]] = np.broadcast_to(np.arange(full.depth), full.rows.shape)[filled]
+        return ranks
+
+    def _duplicate(self, rows: Ints) -> str:
+        first, second = int(rows[0]), int(rows[1])
+        places = sorted(1 + int(self.ranks()[row]) for row in (first, second))
+        qid, docno = self.topics[self.topic[first]], self.docno.text[first].as_py()
+        return (
+            f"{self.name}: document {docno!r} stands twice for query {qid!r}, at ranks {places[0]} and {places[1]} "
+            f"({len(rows)} rows repeat); each document may stand once: repair the run, or pass duplicates='first' to "
+            "keep the best rank"
+        )
+
+    def _worse(self, rows: Ints) -> Ints:
+        """Of rows that repeat, those that are not the best of their document."""
+        rows = rows[np.argsort(self.ranks()[rows], kind="stable")]
+        prints = order.keys(self.topic[rows], self.docno.take(rows).prints)
+        _, best = np.unique(prints, return_index=True)
+        return np.delete(rows, best)
+
+
+def _n_tied(score: NDArray[np.float32], cut: Ints) -> int:
+    both = (cut[:, :-1] >= 0) & (cut[:, 1:] >= 0)
+    equal = both & (score[cut[:, :-1]] == score[cut[:, 1:]])
+    touched = np.zeros(cut.shape, dtype=bool)
+    touched[:, :-1] |= equal
+    touched[:, 1:] |= equal
+    return int(touched.sum())
+
+
+def ranked(run: Any, depth: int | None = None, *, duplicates: str = "error", name: str = "run") -> pd.DataFrame:
+    """Order a run as trec_eval does and cut it.
+
+    Scores are compared as 32-bit floats, the highest first; equal scores by docno, the last in the order of bytes
+    first. The given ranks and the order of rows count for nothing.
+
+    Parameters
+    ----------
+    run
+        Columns qid, docno, score; others pass through.
+    depth
+        How many documents of each topic to keep; ``None`` keeps all.
+    duplicates
+        ``"error"``, or ``"first"`` to keep the best rank of a document that stands twice.
+    name
+        What messages call the run.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The kept rows, topics in order of appearance, with ``rank`` from 0.
+
+    Raises
+    ------
+    InputError
+        A missing column or id, a score that is no number, a document that stands twice in a topic.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> run = pd.DataFrame({"qid": "q1", "docno": ["a", "c", "b"], "score": [1.0, 1.0, 2.0]})
+    >>> ranked(run)[["docno", "rank"]].values.tolist()
+    [['b', 0], ['c', 1], ['a', 2]]
+    """
+    checked = Run(run, name=name, duplicates=duplicates)
+    top = checked.top(depth)
+    filled = top.rows >= 0
+    result = checked.frame.iloc[top.rows[filled]].reset_index(drop=True)
+    result["rank"] = np.broadcast_to(np.arange(top.depth), top.rows.shape)[filled].astype(np.int64)
+    return result

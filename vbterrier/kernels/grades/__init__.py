@@ -1,0 +1,11 @@
+"""The distribution of a score over what its unjudged documents could be.
+
+``problem`` states the process, ``moments`` gives mean and variance, ``exact``, ``grid`` and ``sampled`` the whole
+distribution in the forms of ``laws``, and ``laws_of`` chooses between them.
+"""
+
+from vbterrier.kernels.grades.choice import METHODS, laws_of
+from vbterrier.kernels.grades.moments import moments
+from vbterrier.kernels.grades.problem import Problem
+
+__all__ = ["METHODS", "Problem", "laws_of", "moments"]

@@ -1,0 +1,71 @@
+"""Which way to a distribution a topic takes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from vbterrier.kernels.grades.exact import exact_laws
+from vbterrier.kernels.grades.grid import MAX_WORK, grid_law, grid_work
+from vbterrier.kernels.grades.sampled import sampled_law
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from vbterrier.kernels.grades.laws import Law
+    from vbterrier.kernels.grades.problem import Problem
+
+    Bools = NDArray[np.bool_]
+
+METHODS = ("auto", "exact", "grid", "mc")
+# Sequences that are followed one by one where grades run out, and the atoms of the larger half where none does.
+MAX_PATHS = 1e6
+MAX_HALF = {"auto": 60_000.0, "exact": 2.6e6}
+
+
+def feasible(problem: Problem, method: str) -> Bools:
+    """Which topics can be done exactly under ``"auto"`` or ``"exact"``, shape (n,)."""
+    half = problem.n_active.astype(np.float64) ** np.ceil(problem.n_unjudged / 2)
+    return np.where(problem.binds, problem.n_paths() <= MAX_PATHS, half <= MAX_HALF[method])
+
+
+def laws_of(
+    problem: Problem, method: str, uniforms: Callable[[int], NDArray[np.float64]], *, legacy: bool = False
+) -> list[Law]:
+    """The distribution of each topic.
+
+    Parameters
+    ----------
+    problem
+        The process.
+    method
+        ``"exact"``, ``"grid"``, ``"mc"``, or ``"auto"``: exact while that is cheap, else the grid, else draws.
+    uniforms
+        Gives the numbers behind the draws of a topic, shape (n_draws, n_unjudged); called only where they are needed.
+    legacy
+        Read draws as the code behind the paper does.
+
+    Raises
+    ------
+    ValueError
+        ``method="exact"`` or ``"grid"`` where a topic is too large for it.
+    """
+    n = len(problem)
+    if method == "mc":
+        return [sampled_law(problem, topic, uniforms(topic), legacy=legacy) for topic in range(n)]
+    exactly = np.zeros(n, dtype=bool) if method == "grid" else feasible(problem, method)
+    if method == "exact" and not exactly.all():
+        raise ValueError(f"topic {int(np.argmin(exactly))}")
+    chosen = np.flatnonzero(exactly)
+    laws = dict(zip(chosen.tolist(), exact_laws(problem.select(chosen)), strict=True))
+    for topic in np.flatnonzero(~exactly).tolist():
+        if grid_work(problem, topic) <= MAX_WORK:
+            laws[topic] = grid_law(problem, topic)
+        elif method == "grid":
+            raise ValueError(f"topic {topic}")
+        else:
+            laws[topic] = sampled_law(problem, topic, uniforms(topic), legacy=legacy)
+    return [laws[topic] for topic in range(n)]

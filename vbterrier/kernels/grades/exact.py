@@ -1,0 +1,129 @@
+"""Exact distributions of bootstrapped scores: all sequences of grades, in one half or two."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from vbterrier.kernels.grades.laws import Atoms, Halves, atoms_of, merged
+from vbterrier.kernels.grades.problem import states
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from vbterrier.kernels.grades.laws import Law
+    from vbterrier.kernels.grades.problem import Problem
+
+    Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
+
+# Sequences of one topic that are enumerated together with other topics'; beyond, two halves are faster.
+MAX_TOGETHER = 1000
+# Topics with 1 and 2 documents (3 and 4, 5 and 6) share a table: a document of weight 0 changes no value.
+_TABLES = np.array([0, 2, 2, 4, 4, 6, 6])
+_MAX_DENOMINATOR = 10
+
+
+def exact_laws(problem: Problem) -> list[Law]:
+    """The exact distribution of each topic; the caller has seen to it that the numbers of sequences are bearable."""
+    laws: list[Law | None] = [None] * len(problem)
+    many = ~problem.binds & (problem.n_paths() > MAX_TOGETHER)
+    for topic in np.flatnonzero(problem.binds):
+        laws[topic] = _constrained(problem.select(slice(topic, topic + 1)))
+    for topic in np.flatnonzero(many):
+        laws[topic] = _in_halves(problem.select(slice(topic, topic + 1)))
+    for topics in _tables(problem, np.flatnonzero(~problem.binds & ~many)):
+        values, probs, cumulative = _together(problem.select(topics))
+        for row, topic in enumerate(topics):
+            laws[topic] = Atoms(values[row], probs[row], cumulative[row])
+    return [law for law in laws if law is not None]
+
+
+def _tables(problem: Problem, topics: Ints) -> Iterator[Ints]:
+    """Group topics whose sequences are enumerated in one table."""
+    counts = problem.n_unjudged[topics]
+    width = np.where(counts < len(_TABLES), _TABLES[np.minimum(counts, len(_TABLES) - 1)], counts)
+    crowded = problem.n_active[topics] ** width.astype(np.float64) > MAX_TOGETHER
+    width = np.where(crowded, counts, width)
+    kinds = np.column_stack([width, np.where(crowded, problem.n_active[topics], 0)])
+    _, member = np.unique(kinds, axis=0, return_inverse=True)
+    for kind in range(int(member.max(initial=-1)) + 1):
+        yield topics[member.reshape(-1) == kind]
+
+
+def _active(problem: Problem) -> tuple[Floats, Floats]:
+    """Gains (n, s) and probabilities (n, 1 or u, s) of the levels that can be landed on, those first."""
+    n_active = int(problem.n_active.max())
+    chosen = np.argsort(problem.caps == 0, axis=1, kind="stable")[:, :n_active]
+    return problem.gain[chosen], np.take_along_axis(problem.landed, chosen[:, None, :], axis=2)
+
+
+def _enumerate(base: Floats, weights: Floats, gain: Floats, prob: Floats) -> tuple[Floats, Floats]:
+    """Values and probabilities of all sequences of independent draws, each of shape (n, s^u)."""
+    n = len(base)
+    values, probs = base[:, None], np.ones((n, 1))
+    for document in range(weights.shape[1]):
+        drawn = prob[:, document if prob.shape[1] > 1 else 0]
+        values = (values[:, :, None] + (weights[:, document, None] * gain)[:, None, :]).reshape(n, -1)
+        probs = (probs[:, :, None] * drawn[:, None, :]).reshape(n, -1)
+    return values, probs
+
+
+def _together(problem: Problem) -> tuple[Floats, Floats, Floats]:
+    """Sorted values, probabilities and their running sums for topics of one table, shape (n, m)."""
+    gain, prob = _active(problem)
+    width = int(problem.n_unjudged.max(initial=0))
+    values, probs = _enumerate(problem.base, problem.weights[:, :width], gain, prob)
+    order = np.argsort(values, axis=1, kind="stable")
+    values, probs = np.take_along_axis(values, order, axis=1), np.take_along_axis(probs, order, axis=1)
+    return values, probs, np.cumsum(probs, axis=1)
+
+
+def split(weights: Floats) -> tuple[Ints, Ints]:
+    """Cut documents into two halves of like size so that values of one half cannot make up for those of the other.
+
+    Discounts such as 1/log2(2) and 1/log2(4) are whole multiples of each other, and stay in one half; those whose
+    ratio is irrational may part.
+
+    >>> [half.tolist() for half in split(np.array([1.0, 0.6309, 0.5]))]
+    [[0, 2], [1]]
+    """
+    kin = np.arange(len(weights))
+    for place in range(len(weights)):
+        ratio = weights[place + 1 :, None] / weights[place] * np.arange(1, _MAX_DENOMINATOR + 1)
+        close = (np.abs(ratio - np.round(ratio)) < 1e-9).any(axis=1)
+        kin[place + 1 :][close] = kin[place]
+    halves: tuple[list[int], list[int]] = ([], [])
+    for members in sorted((np.flatnonzero(kin == family) for family in np.unique(kin)), key=len, reverse=True):
+        min(halves, key=len).extend(members.tolist())
+    return np.array(sorted(halves[0]), dtype=np.int64), np.array(sorted(halves[1]), dtype=np.int64)
+
+
+def _in_halves(problem: Problem) -> Halves:
+    gain, prob = _active(problem)
+    weights = problem.weights[:, : int(problem.n_unjudged[0])]
+    parts = []
+    for documents, base in zip(split(weights[0]), (problem.base, np.zeros(1)), strict=True):
+        drawn = prob if prob.shape[1] == 1 else prob[:, documents]
+        values, probs = _enumerate(base, weights[:, documents], gain, drawn)
+        order = np.argsort(values[0], kind="stable")
+        parts.append(merged(values[0, order], probs[0, order]))
+    return Halves(parts[0], parts[1])
+
+
+def _constrained(problem: Problem) -> Atoms:
+    """Follow every sequence of landings of one topic, document by document, with the state of what has run out."""
+    n_unjudged, caps = int(problem.n_unjudged[0]), problem.caps[0]
+    space = states(caps, n_unjudged)
+    at = np.zeros(1, dtype=np.int64)
+    values, probs = problem.base.copy(), np.ones(1)
+    for document in range(n_unjudged):
+        drawn = problem.landed[0, document if problem.landed.shape[1] > 1 else 0]
+        land = space.landing(drawn)[at] * probs[:, None]
+        path, level = np.nonzero(land)
+        values = values[path] + problem.weights[0, document] * problem.gain[level]
+        at, probs = at[path] + space.step[level], land[path, level]
+    return atoms_of(values, probs)

@@ -1,0 +1,252 @@
+"""Distributions of one score: sorted atoms, the sum of two halves, cells of a grid, a sample."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+# Sums of the same terms in another order differ by this much at the most.
+SAME = 1e-12
+# A level of probability is reached when it is missed by no more than the rounding of the sums that lead to it.
+SLACK = 1e-12
+_SMALLEST = 1e-300
+_BINS = 4096
+_EXPLICIT = 1 << 20
+
+
+class Law(Protocol):
+    """What every distribution answers."""
+
+    method: str
+
+    def quantiles(self, levels: Floats) -> Floats:
+        """The smallest value whose CDF reaches each level, shape like levels."""
+
+    def brackets(self, levels: Floats) -> Floats:
+        """Certified limits of each quantile, shape (2, n_levels); equal where the law is exact."""
+
+    def mode(self) -> float:
+        """The most probable value, the largest of several."""
+
+    def cdf(self, value: float) -> float:
+        """Probability of at most ``value``."""
+
+    def atoms(self) -> tuple[Floats, Floats]:
+        """Rising values and their probabilities."""
+
+
+def merged(values: Floats, probs: Floats) -> tuple[Floats, Floats]:
+    """Rising values with those within 1e-12 of their neighbour made one, and what cannot happen left out."""
+    happens = probs > 0
+    values, probs = values[happens], probs[happens]
+    first = np.flatnonzero(np.concatenate([[True], np.diff(values) > SAME]))
+    return values[first], np.add.reduceat(probs, first)
+
+
+@dataclass(frozen=True, eq=False)
+class Atoms:
+    """Sorted values with their probabilities, both of shape (m,)."""
+
+    values: Floats
+    probs: Floats
+    cumulative: Floats
+    method: str = "exact"
+
+    def quantiles(self, levels: Floats) -> Floats:
+        """The smallest value whose CDF reaches each level."""
+        places = np.searchsorted(self.cumulative, np.maximum(levels - SLACK, _SMALLEST))
+        return self.values[np.minimum(places, len(self.values) - 1)]
+
+    def brackets(self, levels: Floats) -> Floats:
+        """The quantiles themselves, twice."""
+        exact = self.quantiles(levels)
+        return np.stack([exact, exact])
+
+    def mode(self) -> float:
+        """The most probable value, the largest of several."""
+        values, probs = self.atoms()
+        return float(values[np.flatnonzero(probs >= probs.max() - SLACK)[-1]])
+
+    def cdf(self, value: float) -> float:
+        """Probability of at most ``value``."""
+        place = int(np.searchsorted(self.values, value + SAME, side="right"))
+        return float(self.cumulative[place - 1]) if place else 0.0
+
+    def atoms(self) -> tuple[Floats, Floats]:
+        """Rising values and their probabilities, equal values merged."""
+        return merged(self.values, self.probs)
+
+
+def atoms_of(values: Floats, probs: Floats) -> Atoms:
+    """Atoms from unsorted values, shape (m,)."""
+    order = np.argsort(values, kind="stable")
+    return Atoms(values[order], probs[order], np.cumsum(probs[order]))
+
+
+@dataclass(frozen=True, eq=False)
+class Halves:
+    """The sum of two independent scores, each given as merged atoms; nothing the size of their product is sorted."""
+
+    left: tuple[Floats, Floats]
+    right: tuple[Floats, Floats]
+    method: str = "exact"
+
+    @property
+    def n_pairs(self) -> int:
+        """Atoms of the sum before merging."""
+        return len(self.left[0]) * len(self.right[0])
+
+    @cached_property
+    def _pairs(self) -> tuple[Floats, Floats]:
+        sums = np.add.outer(self.left[0], self.right[0]).reshape(-1)
+        return sums, np.multiply.outer(self.left[1], self.right[1]).reshape(-1)
+
+    @cached_property
+    def _right_cumulative(self) -> Floats:
+        return np.concatenate([[0.0], np.cumsum(self.right[1])])
+
+    def quantiles(self, levels: Floats) -> Floats:
+        """The smallest value whose CDF reaches each level."""
+        if self.n_pairs <= _EXPLICIT:
+            return self._by_bins(levels)
+        return np.array([self._by_bisection(level) for level in levels])
+
+    def brackets(self, levels: Floats) -> Floats:
+        """The quantiles themselves, twice."""
+        exact = self.quantiles(levels)
+        return np.stack([exact, exact])
+
+    def mode(self) -> float:
+        """The most probable value, the largest of several.
+
+        The halves are cut so that no value of the sum can be reached from two different pairs (see
+        :func:`vbterrier.kernels.grades.exact.split`), so the modes of the halves add up.
+        """
+        return sum(float(values[np.flatnonzero(probs >= probs.max() - SLACK)[-1]]) for values, probs in (self.left, self.right))
+
+    def cdf(self, value: float) -> float:
+        """Probability of at most ``value``."""
+        places = np.searchsorted(self.right[0], value + SAME - self.left[0], side="right")
+        return float(self.left[1] @ self._right_cumulative[places])
+
+    def atoms(self) -> tuple[Floats, Floats]:
+        """Rising values and their probabilities; as many as the product of the halves."""
+        sums, probs = self._pairs
+        order = np.argsort(sums, kind="stable")
+        return merged(sums[order], probs[order])
+
+    def _by_bins(self, levels: Floats) -> Floats:
+        """Find the bin of a coarse histogram that holds the quantile, and sort only what is in it."""
+        sums, probs = self._pairs
+        lowest, highest = float(sums.min()), float(sums.max())
+        width = max(highest - lowest, SAME) / _BINS
+        bins = np.minimum(((sums - lowest) / width).astype(np.int32), _BINS - 1)
+        reached = np.cumsum(np.bincount(bins, weights=probs, minlength=_BINS))
+        result = np.empty(len(levels))
+        for place, level in enumerate(np.maximum(levels - SLACK, _SMALLEST)):
+            chosen = min(int(np.searchsorted(reached, level)), int(bins.max()))
+            inside = np.flatnonzero(bins == chosen)
+            inside = inside[np.argsort(sums[inside], kind="stable")]
+            before = reached[chosen - 1] if chosen else 0.0
+            within = int(np.searchsorted(before + np.cumsum(probs[inside]), level))
+            result[place] = sums[inside[min(within, len(inside) - 1)]]
+        return result
+
+    def _by_bisection(self, level: float) -> float:
+        """Halve an interval until it holds one value."""
+        level = max(level - SLACK, _SMALLEST)
+        low = float(self.left[0][0] + self.right[0][0]) - SAME
+        high = float(self.left[0][-1] + self.right[0][-1])
+        while high - low > SAME:
+            middle = (low + high) / 2
+            if self.left[1] @ self._right_cumulative[
+                np.searchsorted(self.right[0], middle - self.left[0], side="right")
+            ] >= level:
+                high = middle
+            else:
+                low = middle
+        places = np.searchsorted(self.right[0], low - self.left[0], side="right")
+        inside = places < len(self.right[0])
+        return float((self.left[0][inside] + self.right[0][places[inside]]).min())
+
+
+@dataclass(frozen=True, eq=False)
+class Grid(Atoms):
+    """Values on a grid, with how far the true value may lie from its cell.
+
+    Each document's value was split between the two cells around it so that the mean is kept; the errors of the u
+    documents are then independent, centred and each within one cell.
+
+    Parameters
+    ----------
+    cell
+        Width of a cell.
+    n_documents
+        The number of values added up.
+    """
+
+    cell: float = 0.0
+    n_documents: int = 0
+
+    def brackets(self, levels: Floats) -> Floats:
+        """The narrower of the certain bracket (u cells) and Hoeffding's at 1e-9 of probability."""
+        certain = self.n_documents * self.cell
+        here = self.quantiles(levels)
+        sure = np.stack([here - certain, here + certain])
+        miss = 1e-9
+        reach = self.cell * np.sqrt(self.n_documents * np.log(2 / miss) / 2)
+        likely = np.stack([self.quantiles(levels - miss) - reach, self.quantiles(np.minimum(levels + miss, 1)) + reach])
+        narrower = likely[1] - likely[0] < sure[1] - sure[0]
+        return np.where(narrower, likely, sure)
+
+
+@dataclass(frozen=True, eq=False)
+class Sample(Atoms):
+    """Sorted draws, each with the same probability.
+
+    Parameters
+    ----------
+    legacy
+        Read quantiles by linear interpolation and the mode from histograms, as the code behind the paper does.
+    """
+
+    legacy: bool = False
+
+    def quantiles(self, levels: Floats) -> Floats:
+        """The smallest draw whose share of draws at or below reaches each level."""
+        return np.quantile(self.values, levels) if self.legacy else super().quantiles(levels)
+
+    def brackets(self, levels: Floats) -> Floats:
+        """The Dvoretzky-Kiefer-Wolfowitz band at 95 % (with Massart's constant), for all levels at once."""
+        reach = np.sqrt(np.log(2 / 0.05) / (2 * len(self.values)))
+        low, high = (super(Sample, self).quantiles(np.clip(levels + side, 0, 1)) for side in (-reach, reach))
+        return np.stack([low, high])
+
+    def mode(self) -> float:
+        """The most frequent draw, the largest of several; by histograms when legacy."""
+        return histogram_mode(self.values) if self.legacy else super().mode()
+
+
+def histogram_mode(draws: Floats) -> float:
+    """The mode as the code behind the paper reads it from draws.
+
+    Twenty right-closed equal bins over the range of the draws; the fullest bins are kept, the same is done once more to what
+    was kept, and the largest draw left is the mode.
+
+    >>> histogram_mode(np.array([0.0, 0.5, 0.5, 1.0]))
+    0.5
+    """
+    for _ in range(2):
+        edges = np.linspace(draws.min(), draws.max(), 21)
+        bins = np.maximum(np.searchsorted(edges, draws, side="left") - 1, 0)
+        counts = np.bincount(bins)
+        draws = draws[counts[bins] == counts.max()]
+    return float(draws.max())

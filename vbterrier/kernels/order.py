@@ -1,0 +1,130 @@
+"""Order of ranked lists, and fingerprints of ids: what a join needs before any document is compared."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Ints = NDArray[np.int64]
+    Words = NDArray[np.uint64]
+
+# Odd multipliers with well spread bits (splitmix64, Steele et al. 2014).
+_MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
+_MIX_2 = np.uint64(0x94D049BB133111EB)
+_STEP = np.uint64(0x9E3779B97F4A7C15)
+_BYTES = 8
+
+
+def mix(words: Words) -> Words:
+    """Spread the bits of 64-bit words; a bijection (the finaliser of splitmix64)."""
+    words = (words ^ (words >> np.uint64(30))) * _MIX_1
+    words = (words ^ (words >> np.uint64(27))) * _MIX_2
+    return words ^ (words >> np.uint64(31))
+
+
+def _load(data: NDArray[np.uint8], start: Ints, n_bytes: Ints) -> Words:
+    """Up to 8 bytes from each start as one little-endian word, the rest of the word zero."""
+    words = np.ndarray((len(data) - _BYTES + 1,), dtype="<u8", buffer=data, strides=(1,))
+    inside = np.minimum(start, len(words) - 1)
+    shift = ((start - inside) * _BYTES).astype(np.uint64)
+    missing = ((_BYTES - n_bytes) * _BYTES).astype(np.uint64)
+    # What lies behind the id is pushed out at the top of the word.
+    return ((words[inside] >> shift) << missing) >> missing
+
+
+def fingerprints(data: NDArray[np.uint8], offsets: Ints) -> Words:
+    """A 64-bit fingerprint of each of n byte strings that lie end to end.
+
+    Equal strings have equal fingerprints; different ones differ but for accidents of probability 2^-64 a pair, so
+    whoever joins on them compares the strings that met.
+
+    Parameters
+    ----------
+    data
+        The bytes of all strings, shape (n_bytes,).
+    offsets
+        Where each string starts, and behind the last one where it ends, shape (n + 1,), rising.
+
+    Returns
+    -------
+    numpy.ndarray
+        Shape (n,), uint64. The cost is one pass for every 8 bytes of the longest string.
+
+    >>> prints = fingerprints(np.frombuffer(b"d1d2d1", dtype=np.uint8), np.array([0, 2, 4, 6]))
+    >>> bool(prints[0] == prints[2]), bool(prints[0] == prints[1])
+    (True, False)
+    """
+    if len(data) < _BYTES:
+        data = np.concatenate([data, np.zeros(_BYTES, dtype=np.uint8)])
+    start, length = offsets[:-1], np.diff(offsets)
+    prints = mix(length.astype(np.uint64) + _STEP)
+    for done in range(0, int(length.max(initial=0)), _BYTES):
+        rest = length - done
+        if rest.min() >= _BYTES:
+            prints = mix(prints ^ _load(data, start + done, np.full(len(rest), _BYTES)))
+        else:
+            long = np.flatnonzero(rest > 0)
+            word = _load(data, start[long] + done, np.minimum(rest[long], _BYTES))
+            prints[long] = mix(prints[long] ^ word)
+    return prints
+
+
+def keys(codes: Ints, prints: Words) -> Words:
+    """One 64-bit key for each pair of a small code (a topic's number) and a fingerprint."""
+    return mix(prints + mix((codes.astype(np.uint64) + np.uint64(1)) * _STEP))
+
+
+def repeated(key: Words) -> Ints:
+    """The positions of keys that stand more than once, those of one key side by side in rising order.
+
+    >>> repeated(np.array([5, 7, 5, 9], dtype=np.uint64))
+    array([0, 2])
+    """
+    ranked = np.sort(key)
+    twice = ranked[1:][ranked[1:] == ranked[:-1]]
+    if not len(twice):
+        return np.empty(0, dtype=np.int64)
+    found = np.flatnonzero(np.isin(key, twice))
+    return found[np.argsort(key[found], kind="stable")]
+
+
+def is_falling(score: NDArray[np.float32], starts: Ints) -> bool:
+    """Whether scores never rise within the groups that begin at ``starts``."""
+    rises = score[1:] > score[:-1]
+    rises[starts[1:] - 1] = False
+    return not bool(rises.any())
+
+
+def top_rows(starts: Ints, stops: Ints, depth: int) -> Ints:
+    """The first ``depth`` rows of each group, -1 where a group is shorter, shape (n_groups, depth).
+
+    >>> top_rows(np.array([0, 3]), np.array([3, 4]), 2)
+    array([[ 0,  1],
+           [ 3, -1]])
+    """
+    rows = starts[:, None] + np.arange(depth)
+    return np.where(rows < stops[:, None], rows, -1)
+
+
+def tied_groups(score: NDArray[np.float32], starts: Ints, stops: Ints, depth: int) -> NDArray[np.bool_]:
+    """Which groups of falling scores have a tie that touches their first ``depth`` rows, shape (n_groups,)."""
+    rows = top_rows(starts, stops, depth + 1)
+    both = (rows[:, :-1] >= 0) & (rows[:, 1:] >= 0)
+    result: NDArray[np.bool_] = (both & (score[rows[:, :-1]] == score[rows[:, 1:]])).any(axis=1)
+    return result
+
+
+def spans(lows: Ints, highs: Ints) -> tuple[Ints, Ints]:
+    """Lay the half-open ranges ``[low, high)`` end to end: which range each element is of, and the element.
+
+    >>> spans(np.array([4, 0, 7]), np.array([6, 0, 8]))
+    (array([0, 0, 2]), array([4, 5, 7]))
+    """
+    sizes = highs - lows
+    owner = np.repeat(np.arange(len(lows)), sizes)
+    before = np.cumsum(sizes) - sizes
+    return owner, np.arange(len(owner)) - np.repeat(before - lows, sizes)
