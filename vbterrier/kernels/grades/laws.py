@@ -62,8 +62,8 @@ class Atoms:
 
     def quantiles(self, levels: Floats) -> Floats:
         """The smallest value whose CDF reaches each level."""
-        places = np.searchsorted(self.cumulative, np.maximum(levels - SLACK, _SMALLEST))
-        return self.values[np.minimum(places, len(self.values) - 1)]
+        places = self.cumulative.searchsorted(np.maximum(levels - SLACK, _SMALLEST))
+        return self.values.take(places, mode="clip")
 
     def brackets(self, levels: Floats) -> Floats:
         """The quantiles themselves, twice."""
@@ -143,16 +143,23 @@ class Halves:
         order = np.argsort(sums, kind="stable")
         return merged(sums[order], probs[order])
 
-    def _by_bins(self, levels: Floats) -> Floats:
-        """Find the bin of a coarse histogram that holds the quantile, and sort only what is in it."""
+    @cached_property
+    def _coarse(self) -> tuple[NDArray[np.int32], Floats]:
+        """The bin of each sum in a histogram over their range, and the probability up to the end of each bin."""
         sums, probs = self._pairs
         lowest, highest = float(sums.min()), float(sums.max())
         width = max(highest - lowest, SAME) / _BINS
         bins = np.minimum(((sums - lowest) / width).astype(np.int32), _BINS - 1)
-        reached = np.cumsum(np.bincount(bins, weights=probs, minlength=_BINS))
+        return bins, np.cumsum(np.bincount(bins, weights=probs, minlength=_BINS))
+
+    def _by_bins(self, levels: Floats) -> Floats:
+        """Find the bin that holds the quantile, and sort only what is in it."""
+        sums, probs = self._pairs
+        bins, reached = self._coarse
         result = np.empty(len(levels))
         for place, level in enumerate(np.maximum(levels - SLACK, _SMALLEST)):
-            chosen = min(int(np.searchsorted(reached, level)), int(bins.max()))
+            # At a level of 1 the sum of all probabilities may fall short by its rounding.
+            chosen = min(int(np.searchsorted(reached, level)), _BINS - 1)
             inside = np.flatnonzero(bins == chosen)
             inside = inside[np.argsort(sums[inside], kind="stable")]
             before = reached[chosen - 1] if chosen else 0.0

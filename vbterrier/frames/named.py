@@ -1,0 +1,95 @@
+"""Frames known by a name, so that a measure that uses them stays plain text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vbterrier.errors import InputError, ParameterError, examples, nearest
+from vbterrier.frames.contracts import frame_of
+from vbterrier.frames.files import read_intents, read_tags
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_READERS = {"intents": read_intents, "tags": read_tags}
+_NAMED: dict[str, dict[str, pd.DataFrame]] = {"intents": {}, "tags": {}}
+
+
+def _register(kind: str, name: str, frame: Any, *, replace: bool) -> None:
+    if not name or not isinstance(name, str):
+        raise ParameterError(f"{kind} name {name!r}: wanted a text that is not empty")
+    table = frame_of(frame, f"{kind} {name!r}")
+    known = _NAMED[kind].get(name)
+    if known is not None and not replace and not known.equals(table):
+        raise InputError(f"{kind} {name!r} are registered with other data; choose another name, or pass replace=True")
+    _NAMED[kind][name] = table.copy()
+
+
+def register_intents(name: str, frame: Any, *, replace: bool = False) -> None:
+    """Make candidate intents known to measures by a name, as in ``VB(intents="wikipedia")@10``.
+
+    Parameters
+    ----------
+    name
+        The name; a file of that name is then no longer looked for.
+    frame
+        Columns qid, entity_id, prob. A copy is kept.
+    replace
+        Allow another frame under a name that is taken.
+
+    Raises
+    ------
+    InputError
+        The name is taken by other data.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> register_intents("example", pd.DataFrame({"qid": ["q1"], "entity_id": ["E1"], "prob": [1.0]}))
+    """
+    _register("intents", name, frame, replace=replace)
+
+
+def register_tags(name: str, frame: Any, *, replace: bool = False) -> None:
+    """Make tags of documents known to measures by a name, as in ``VB(tags="wat")@10``.
+
+    Parameters
+    ----------
+    name
+        The name; a file of that name is then no longer looked for.
+    frame
+        Columns docno, entity_id, and optionally weight in [0, 1] and qid. A copy is kept.
+    replace
+        Allow another frame under a name that is taken.
+
+    Raises
+    ------
+    InputError
+        The name is taken by other data.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> register_tags("example", pd.DataFrame({"docno": ["d1"], "entity_id": ["E1"]}))
+    """
+    _register("tags", name, frame, replace=replace)
+
+
+def named(kind: str, name: str) -> pd.DataFrame:
+    """The frame of a name, or the file at that path.
+
+    Raises
+    ------
+    InputError
+        Neither exists; names the nearest registered name.
+    """
+    if name in _NAMED[kind]:
+        return _NAMED[kind][name]
+    if not Path(name).exists():
+        known = _NAMED[kind]
+        raise InputError(
+            f"{kind}={name!r}: no {kind} are registered under this name and no file is there; registered: "
+            f"{examples(known) or 'none'}; use vbterrier.register_{kind}(name, frame) or a path.{nearest(name, known)}"
+        )
+    return _READERS[kind](name)

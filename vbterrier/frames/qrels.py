@@ -1,0 +1,38 @@
+"""Qrels of one kind made into another."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from vbterrier.frames.contracts import frame_of, require
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def flatten_qrels(qrels: Any, *, name: str = "qrels") -> pd.DataFrame:
+    """Adhoc judgments from diversity judgments: the highest label of each document over all iterations.
+
+    Parameters
+    ----------
+    qrels
+        Columns qid, docno, label; an iteration column is ignored.
+    name
+        What messages call it.
+
+    Returns
+    -------
+    pandas.DataFrame
+        qid, docno, label; one row a document, in order of appearance.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> qrels = pd.DataFrame({"qid": "1", "iteration": ["1", "2"], "docno": "d", "label": [0, 2]})
+    >>> flatten_qrels(qrels).values.tolist()
+    [['1', 'd', 2]]
+    """
+    frame = frame_of(qrels, name)
+    require(frame, ("qid", "docno", "label"), name)
+    flat: pd.DataFrame = frame.groupby(["qid", "docno"], sort=False, observed=True, as_index=False)["label"].max()
+    return flat

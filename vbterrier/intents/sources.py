@@ -1,0 +1,68 @@
+"""Where intents and tags come from when nobody gave them as such: diversity judgments, a column of the run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from vbterrier.frames.contracts import frame_of, require
+from vbterrier.frames.ids import integers_of
+
+if TYPE_CHECKING:
+    from vbterrier.frames.ranked import Run
+
+
+def from_diversity(qrels: Any, *, rel: int = 1, name: str = "qrels") -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Intents and tags from diversity qrels.
+
+    The intents of a query are the distinct iterations of its rows, uniform unless a column ``prob`` says otherwise;
+    a row below ``rel`` names an intent that its document does not cover. Iteration "0" is no intent when the query
+    has others: TREC 2009 marks judged non-relevant documents so.
+
+    Parameters
+    ----------
+    qrels
+        Columns qid, iteration, docno, label, and optionally prob (of the intent, the same in all its rows).
+    rel
+        The lowest label that covers an intent.
+    name
+        What messages call it.
+
+    Returns
+    -------
+    (intents, tags)
+        Frames with qid, entity_id, prob, and with qid, docno, entity_id.
+
+    Raises
+    ------
+    InputError
+        A missing column; an intent with two probabilities.
+    """
+    frame = frame_of(qrels, name)
+    require(frame, ("qid", "iteration", "docno", "label"), name)
+    label = integers_of(frame["label"], f"{name} column 'label'")
+    kept = frame.assign(entity_id=frame["iteration"].astype(str))
+    others = kept["entity_id"].ne("0").groupby(kept["qid"], sort=False, observed=True).transform("any")
+    kept, label = kept[(kept["entity_id"] != "0") | ~others], label[((kept["entity_id"] != "0") | ~others).to_numpy()]
+    columns = ["qid", "entity_id", *(["prob"] if "prob" in frame.columns else [])]
+    intents = kept[columns].drop_duplicates().reset_index(drop=True)
+    if "prob" not in columns:
+        intents["prob"] = 1.0 / intents.groupby("qid", sort=False, observed=True)["entity_id"].transform("size")
+    tags = kept.loc[label >= rel, ["qid", "docno", "entity_id"]].drop_duplicates().reset_index(drop=True)
+    return intents, tags
+
+
+def from_run(run: Run) -> pd.DataFrame:
+    """Tags from the column ``entity_id`` of a run, one id or a list of ids a row, with their query."""
+    require(run.frame, ("entity_id",), run.name)
+    frame = run.frame[["qid", "docno", "entity_id", *(["weight"] if "weight" in run.frame.columns else [])]]
+    listed = [name for name in ("entity_id", "weight") if name in frame.columns and _holds_lists(frame[name])]
+    if listed:
+        frame = frame.explode(listed)
+    return frame[frame["entity_id"].notna()].reset_index(drop=True).infer_objects()
+
+
+def _holds_lists(column: pd.Series[Any]) -> bool:
+    return column.dtype == object and bool(column.map(lambda value: isinstance(value, (list, tuple, set, np.ndarray))).any())

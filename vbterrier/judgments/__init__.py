@@ -1,0 +1,1 @@
+"""From judgments to distributions: the pool, its priors, bootstrapped scores, bounds, condensed lists."""

@@ -1,0 +1,191 @@
+"""Judgments as arrays: what the pool holds of each grade, and what the first ranks of a run hold of it."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from vbterrier.errors import DegenerateWarning, InputError
+from vbterrier.frames.contracts import frame_of, require
+from vbterrier.frames.ids import Lookup, ids_of, integers_of, repeated_pairs, require_same_kind
+from vbterrier.frames.topics import run_places
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from vbterrier.frames.ids import Ids
+    from vbterrier.frames.ranked import Run
+
+    Ints = NDArray[np.int64]
+
+UNJUDGED = -1
+NOTHING = -2
+
+
+class Judgments:
+    """The judged documents of every topic.
+
+    Labels below 0 count as grade 0, as in trec_eval.
+
+    Parameters
+    ----------
+    qrels
+        Columns qid, docno, label.
+    name
+        What messages call it.
+    drop_negative
+        Take labels below 0 for missing judgments instead (what the code behind the ECIR 2023 paper does).
+
+    Raises
+    ------
+    InputError
+        A missing column or id, a label that is no whole number, one document with two labels.
+
+    Attributes
+    ----------
+    topics : list of str
+        In order of appearance.
+    grades : numpy.ndarray
+        The grades that occur, rising from 0, shape (L,).
+    counts : numpy.ndarray
+        Judged documents of each topic and grade, shape (n, L).
+    """
+
+    def __init__(self, qrels: Any, *, name: str = "qrels", drop_negative: bool = False) -> None:
+        self.name = name
+        frame = frame_of(qrels, name)
+        require(frame, ("qid", "docno", "label"), name)
+        self.qid = ids_of(frame["qid"], f"{name} column 'qid'")
+        docno = ids_of(frame["docno"], f"{name} column 'docno'")
+        label = integers_of(frame["label"], f"{name} column 'label'")
+        self.topics, topic = self.qid.codes()
+        keep = _once(topic, docno, label, self.topics, name, diversity="iteration" in frame.columns)
+        if drop_negative:
+            keep &= label >= 0
+        if not keep.all():
+            topic, docno, label = topic[keep], docno.take(np.flatnonzero(keep)), label[keep]
+        self.docno = docno
+        self.grades, level = np.unique(np.append(np.maximum(label, 0), 0), return_inverse=True)
+        self.level = level.reshape(-1)[:-1]
+        self.counts = self.count(topic, self.level)
+        self._lookup = Lookup(topic, docno)
+
+    def regraded(self, grades: Ints) -> Judgments:
+        """The same judgments with a place for each of some grades too, whether or not a document has them."""
+        wider = copy.copy(self)
+        wider.grades = np.union1d(self.grades, grades)
+        place = np.searchsorted(wider.grades, self.grades)
+        wider.level = place[self.level]
+        wider.counts = np.zeros((len(self.topics), len(wider.grades)), dtype=np.int64)
+        wider.counts[:, place] = self.counts
+        return wider
+
+    def count(self, topic: Ints, level: Ints) -> Ints:
+        """How often each grade occurs in each topic, shape (n, L)."""
+        cells = np.bincount(topic * len(self.grades) + level, minlength=len(self.topics) * len(self.grades))
+        return cells.reshape(len(self.topics), len(self.grades))
+
+    def judge(self, run: Run, depth: int | None) -> JudgedTop:
+        """Look up the first ``depth`` documents of each topic of a run.
+
+        Raises
+        ------
+        InputError
+            Topics or documents that can never meet, see :func:`vbterrier.frames.topics.run_places`.
+        """
+        found = run_places(run, self.topics, self.qid, self.name)
+        require_same_kind(self.docno, run.docno, f"{self.name} column 'docno'", f"{run.name} column 'docno'")
+        top = run.top(depth)
+        rows = np.full((len(self.topics), top.depth), -1, dtype=np.int64)
+        rows[found[found >= 0]] = top.rows[found >= 0]
+        levels = np.full(rows.shape, NOTHING, dtype=np.int64)
+        topic, rank = np.nonzero(rows >= 0)
+        row = self._lookup.find_one(topic, run.docno.take(rows[topic, rank]))
+        levels[topic, rank] = np.where(row >= 0, self.level[row], UNJUDGED) if len(self.level) else UNJUDGED
+        return JudgedTop(self, run, rows, levels, depth)
+
+
+@dataclass(frozen=True, eq=False)
+class JudgedTop:
+    """The first ranks of every judged topic in a run.
+
+    Parameters
+    ----------
+    judgments
+        The pool.
+    run
+        The run.
+    rows
+        The row of the run at each rank, -1 where there is none, shape (n, width).
+    levels
+        The place of its grade among ``judgments.grades``, -1 unjudged, -2 no document, shape (n, width).
+    depth
+        The cutoff k that was asked for; ``None`` for the whole ranking. The width is less where lists are shorter.
+    """
+
+    judgments: Judgments
+    run: Run
+    rows: Ints
+    levels: Ints
+    depth: int | None
+
+    def cut(self, depth: int | None) -> JudgedTop:
+        """The same with a smaller cutoff."""
+        if depth == self.depth:
+            return self
+        return JudgedTop(self.judgments, self.run, self.rows[:, :depth], self.levels[:, :depth], depth)
+
+    @cached_property
+    def unjudged(self) -> NDArray[np.bool_]:
+        """Where documents without judgment stand, shape (n, width)."""
+        return self.levels == UNJUDGED
+
+    @cached_property
+    def n_unjudged(self) -> Ints:
+        """Unjudged documents of each topic, shape (n,)."""
+        return self.unjudged.sum(axis=1)
+
+    @cached_property
+    def counts(self) -> Ints:
+        """Judged documents of each topic and grade within the cut, shape (n, L)."""
+        topic, rank = np.nonzero(self.levels >= 0)
+        return self.judgments.count(topic, self.levels[topic, rank])
+
+    def regraded(self, grades: Ints) -> JudgedTop:
+        """The same with a place for each of some grades too, see :meth:`Judgments.regraded`."""
+        wider = self.judgments.regraded(grades)
+        # The last two places are what -2 and -1 index: no document, unjudged.
+        place = np.append(np.searchsorted(wider.grades, self.judgments.grades), [NOTHING, UNJUDGED])
+        return JudgedTop(wider, self.run, self.rows, place[self.levels], self.depth)
+
+    def unjudged_share(self) -> NDArray[np.float64]:
+        """``unjudged / retrieved`` within the cut, 0 where nothing was retrieved, shape (n,)."""
+        retrieved = (self.levels != NOTHING).sum(axis=1)
+        return self.n_unjudged / np.maximum(retrieved, 1)
+
+
+def _once(
+    topic: Ints, docno: Ids, label: Ints, topics: list[str], name: str, *, diversity: bool
+) -> NDArray[np.bool_]:
+    """Which rows to keep so that each document is judged once."""
+    keep = np.ones(len(label), dtype=bool)
+    rows = repeated_pairs(topic, docno)
+    if not len(rows):
+        return keep
+    same = (topic[rows[1:]] == topic[rows[:-1]]) & (docno.take(rows).prints[1:] == docno.take(rows).prints[:-1])
+    clash = same & (label[rows[1:]] != label[rows[:-1]])
+    if clash.any():
+        first, second = rows[int(np.argmax(clash))], rows[int(np.argmax(clash)) + 1]
+        hint = "; diversity qrels? flatten them first with vbterrier.flatten_qrels" if diversity else ""
+        raise InputError(
+            f"{name}: document {docno.text[int(first)].as_py()!r} of query {topics[topic[first]]!r} has the labels "
+            f"{label[first]} (row {first}) and {label[second]} (row {second}); keep one judgment a document{hint}"
+        )
+    keep[rows[1:][same]] = False
+    warnings.warn(f"{name}: {int(same.sum())} repeated judgments with the same label count once", DegenerateWarning, stacklevel=3)
+    return keep

@@ -1,0 +1,116 @@
+"""What an unjudged document may be worth: probabilities of the grades."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from vbterrier.errors import InputError, ParameterError, examples, nearest
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from vbterrier.judgments.pool import JudgedTop
+
+    Floats = NDArray[np.float64]
+
+PRIORS = ("pool", "run", "pool+run")
+ALL_UNJUDGED = ("auto", "pool", "zero")
+ECIR23_GRADES = (0, 1, 2, 3)
+ECIR23_FLOOR = 1e-6
+TOLERANCE = 1e-6
+
+
+def _shares(counts: NDArray[np.int64]) -> Floats:
+    """Each row divided by its sum; rows of zeros stay."""
+    return counts / np.maximum(counts.sum(axis=-1, keepdims=True), 1)
+
+
+def grade_probabilities(judged: JudgedTop, prior: str | Mapping[int, float], all_unjudged: str = "auto") -> Floats:
+    """The prior over grades for every topic (Fröbe et al., ECIR 2023, section 3.2).
+
+    ``pool``: ``P_r = |J_r| / |J|`` of this query's judged documents; ``run``: the same share among the judged documents
+    of the ranking's first k; ``pool+run``: their mean; or a mapping of grade to probability, the same for all topics.
+
+    Parameters
+    ----------
+    judged
+        The cut run.
+    prior
+        One of ``PRIORS``, or a mapping.
+    all_unjudged
+        What the run prior is where none of the first k is judged: ``"auto"`` takes the pool's for ``pool+run`` and raises for
+        ``run``; ``"pool"`` takes the pool's for both; ``"zero"`` makes every document grade 0 (the authors' choice).
+
+    Returns
+    -------
+    numpy.ndarray
+        Shape (n, L).
+
+    Raises
+    ------
+    InputError
+        ``run`` on topics without a judged document in the cut; a mapping that is no distribution over the grades.
+    """
+    if isinstance(prior, Mapping):
+        return np.broadcast_to(_given(judged, prior), judged.judgments.counts.shape)
+    pool, run = _shares(judged.judgments.counts), _shares(judged.counts)
+    blind = (judged.counts.sum(axis=1) == 0) & (judged.n_unjudged > 0)
+    if prior == "run" and all_unjudged == "auto" and blind.any():
+        topics = [judged.judgments.topics[place] for place in np.flatnonzero(blind)]
+        raise InputError(
+            f"{judged.run.name}: prior='run' has nothing to go by on {len(topics)} topics whose first documents are all "
+            f"unjudged ({examples(topics)}); choose all_unjudged='pool' or 'zero', or prior='pool+run'"
+        )
+    # Without a judged document in the cut the pool speaks alone.
+    nothing = judged.counts.sum(axis=1) == 0
+    run = np.where(nothing[:, None], pool, run)
+    prob = {"pool": pool, "run": run, "pool+run": (pool + run) / 2}[prior]
+    if all_unjudged == "zero":
+        prob[blind] = np.eye(1, prob.shape[1])
+    return prob
+
+
+def ecir23_probabilities(judged: JudgedTop, prior: str) -> Floats:
+    """The priors as the code behind the paper computes them, shape (n, L).
+
+    Grades 0 to 3 only; the pool is that of all topics together; every share is raised to 1e-6 at the least before
+    the priors are averaged and normalised; where none of the cut is judged, every document has grade 0.
+    """
+    known = np.isin(judged.judgments.grades, ECIR23_GRADES)
+    pool = _shares((judged.judgments.counts * known).sum(axis=0, keepdims=True))
+    run = _shares(judged.counts * known)
+    parts = {"pool": [pool], "run": [run], "pool+run": [pool, run]}[prior]
+    prob = sum((np.where(known, np.maximum(part, ECIR23_FLOOR), 0.0) for part in parts), np.zeros((1, len(known))))
+    prob = np.broadcast_to(prob / prob.sum(axis=1, keepdims=True), judged.counts.shape).copy()
+    prob[judged.counts.sum(axis=1) == 0] = np.eye(1, prob.shape[1])
+    return prob
+
+
+def _given(judged: JudgedTop, prior: Mapping[int, float]) -> Floats:
+    grades = judged.judgments.grades.tolist()
+    unknown = [grade for grade in prior if grade not in grades]
+    if unknown:
+        raise InputError(
+            f"prior names grades that {judged.judgments.name} lacks: {examples(unknown)}; it has {examples(grades, 9)}"
+        )
+    prob = np.array([float(prior.get(grade, 0.0)) for grade in grades])
+    if not (np.isfinite(prob).all() and (prob >= 0).all() and abs(prob.sum() - 1) <= TOLERANCE):
+        raise InputError(f"prior {dict(prior)}: wanted probabilities of at least 0 that sum to 1, found a sum of {prob.sum():g}")
+    return prob / prob.sum()
+
+
+def check_prior(prior: str | Mapping[int, float]) -> None:
+    """Refuse the name of a prior that does not exist.
+
+    Raises
+    ------
+    ParameterError
+        Names the legal values.
+    """
+    if not isinstance(prior, Mapping) and prior not in PRIORS:
+        raise ParameterError(
+            f"prior={prior!r}: wanted one of {', '.join(map(repr, PRIORS))}, or a mapping of grade to probability.{nearest(str(prior), PRIORS)}"
+        )

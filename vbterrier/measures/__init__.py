@@ -1,0 +1,30 @@
+"""The measures, each a declaration, and the border to ir_measures. Importing it registers them."""
+
+import ir_measures
+
+from vbterrier.measures import provider
+from vbterrier.measures.ambiguous import ES, VB, TopIntent, VarPenalty
+from vbterrier.measures.base import Measure
+from vbterrier.measures.text import enable_string_measures, measures_from
+from vbterrier.measures.unjudged import BNDCG, NDCGBound, Unjudged
+
+__all__ = [
+    "BNDCG",
+    "ES",
+    "MEASURES",
+    "VB",
+    "Measure",
+    "NDCGBound",
+    "TopIntent",
+    "Unjudged",
+    "VarPenalty",
+    "enable_string_measures",
+    "measures_from",
+]
+
+MEASURES: tuple[Measure, ...] = (BNDCG, NDCGBound, Unjudged, ES, VB, VarPenalty, TopIntent)
+
+for _measure in MEASURES:
+    # Registering a name twice is an assertion error there; a reload of this module finds its names taken.
+    ir_measures.measures.registry[_measure.NAME] = type(_measure)
+provider.install()

@@ -1,0 +1,177 @@
+"""The border to ir_measures: its columns, its measures and its evaluators, once for all measures of this package."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import ir_measures
+import numpy as np
+import pandas as pd
+
+from vbterrier.errors import InputError, ParameterError, VBTerrierError, examples, nearest
+from vbterrier.frames.ranked import Run
+from vbterrier.measures.params import Param
+from vbterrier.measures.scoring import Scoring, Slot
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable, Iterator
+
+    from numpy.typing import NDArray
+
+# The words of ir_measures for our columns; no other module knows them.
+TO_IR_MEASURES = {"qid": "query_id", "docno": "doc_id", "label": "relevance"}
+FROM_IR_MEASURES = {theirs: ours for ours, theirs in TO_IR_MEASURES.items()}
+
+UNDEFINED = Param(
+    str, "raise", choices=("raise", "zero", "skip"), desc="a topic without a value: an error, 0, or left out"
+)
+
+
+class Measure(ir_measures.Measure):  # type: ignore[misc]
+    """A measure of this package: a declaration of parameters over a computation of the floor below.
+
+    Subclasses declare ``SUPPORTED_PARAMS`` and ``values``. Parameters are coerced and put in the order of the
+    declaration, so that equal measures have equal text.
+    """
+
+    SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = {}
+    RUN_INPUTS: ClassVar[list[str]] = ["query_id", "doc_id", "score"]
+    QREL_INPUTS: ClassVar[list[str]] = ["query_id", "doc_id", "relevance"]
+
+    def __init__(self, **params: Any) -> None:
+        declared = self.SUPPORTED_PARAMS
+        unknown = [name for name in params if name not in declared]
+        if unknown:
+            raise ParameterError(
+                f"{self.__name__} has no parameter {unknown[0]!r}; it has {', '.join(declared)}.{nearest(unknown[0], declared)}"
+            )
+        given = {name: value for name, value in params.items() if value is not None}
+        super().__init__(**{name: declared[name].coerce(name, given[name]) for name in declared if name in given})
+        self.check()
+
+    def check(self) -> None:
+        """Refuse parameters that do not go together; measures override it."""
+
+    @property
+    def cutoff(self) -> int | None:
+        """The cutoff k, ``None`` for whole rankings."""
+        k: int | None = self.params.get("cutoff")
+        return k
+
+    @property
+    def DEFAULT(self) -> float:  # noqa: N802 - the host's name
+        """What hosts fill in for topics that a measure did not yield: the score of an empty ranking.
+
+        Raises
+        ------
+        VBTerrierError
+            The topics were left out on purpose: a 0 in their place would be a wrong number.
+        """
+        if self.params.get("undefined") == "skip":
+            raise VBTerrierError(
+                f"{self}: undefined='skip' leaves topics out, which ir_measures would fill with 0 when measures of others are "
+                "in the same call; evaluate it in a call of its own, or use undefined='zero'"
+            )
+        return 0.0
+
+    def values(self, scoring: Scoring) -> NDArray[np.float64]:
+        """The value of each topic of the slot, NaN where there is none; shape (n_topics,)."""
+        raise NotImplementedError
+
+    def defined(self, scoring: Scoring) -> dict[str, float]:
+        """The value of each topic, after what ``undefined`` asks for topics that have none.
+
+        Raises
+        ------
+        InputError
+            Topics without a value, unless asked to score them 0 or leave them out.
+        """
+        values = self.values(scoring)
+        missing = np.isnan(values)
+        if missing.any():
+            policy = self["undefined"]
+            if policy == "raise":
+                without = [scoring.slot.topics[place] for place in np.flatnonzero(missing)]
+                raise InputError(
+                    f"{self} is undefined for {len(without)} topics ({examples(without)}); ask for undefined='zero' or 'skip'"
+                )
+            if policy == "zero":
+                values = np.where(missing, 0.0, values)
+        return {
+            topic: value
+            for topic, value in zip(scoring.slot.topics, values.tolist(), strict=True)
+            if not np.isnan(value)
+        }
+
+    def shared(self, *own: str) -> Hashable:
+        """A key for what this measure shares with those that differ in some parameters only."""
+        return (type(self), repr(type(self)(**{name: value for name, value in self.params.items() if name not in own})))
+
+    def runtime_impl(self, qrels: Any, run: Any) -> Iterator[ir_measures.Metric]:
+        """Evaluate through the runtime provider of ir_measures, for pipelines without our own."""
+        yield from evaluate([self], Slot(qrels_frame(qrels)), run_frame(run))
+
+    def __repr__(self) -> str:
+        own = ",".join(
+            f"{name}={_text(value)}"
+            for name, value in self.params.items()
+            if name != "cutoff" and value != self.SUPPORTED_PARAMS[name].default
+        )
+        text = f"{self.__name__}({own})" if own else str(self.__name__)
+        return f"{text}@{self.cutoff}" if self.cutoff is not None else text
+
+    # Measure compares and hashes by repr; __eq__ here keeps __hash__ with it.
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ir_measures.Measure) and repr(self) == repr(other)
+
+    def __hash__(self) -> int:
+        return hash(repr(self))
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{key!r}:{value[key]!r}" for key in sorted(value)) + "}"
+    return repr(value)
+
+
+def evaluate(measures: Iterable[Measure], slot: Slot, run: pd.DataFrame) -> Iterator[ir_measures.Metric]:
+    """The value of every measure for every topic of the slot, in the order of the measures' text."""
+    ordered = sorted(measures, key=repr)
+    # Some hosts hand over an empty frame without columns for topics that retrieved nothing.
+    empty = pd.DataFrame({"qid": [], "docno": [], "score": []}, dtype=object)
+    scoring = Scoring(slot, Run(run if len(run) else empty), deepest(ordered))
+    for measure in ordered:
+        for topic, value in measure.defined(scoring).items():
+            yield ir_measures.Metric(query_id=topic, measure=measure, value=value)
+
+
+def deepest(measures: Iterable[Measure]) -> int | None:
+    """The largest cutoff, ``None`` if a measure has none."""
+    cutoffs = [measure.cutoff for measure in measures]
+    return None if None in cutoffs else max(k for k in cutoffs if k is not None)
+
+
+def qrels_frame(data: Any) -> pd.DataFrame:
+    """Qrels in any form of ir_measures as a frame with our columns."""
+    return _frame(data, "qrels", ir_measures.util.QrelsConverter)
+
+
+def run_frame(data: Any) -> pd.DataFrame:
+    """A run in any form of ir_measures as a frame with our columns."""
+    return _frame(data, "run", ir_measures.util.RunConverter)
+
+
+def _frame(data: Any, what: str, converter: Any) -> pd.DataFrame:
+    if isinstance(data, (str, os.PathLike)):
+        raise InputError(f"{what}: found a path; read it first with vbterrier.read_{what}, or use vbterrier.score")
+    if not isinstance(data, pd.DataFrame):
+        made = converter(data, strict=False)
+        _, problem = made.predict_type()
+        if problem:
+            raise InputError(f"{what}: {problem}; of polars frames pass .to_pandas(), or use vbterrier.score")
+        data = made.as_pd_dataframe()
+    if len(data) and "query_id" not in data.columns:
+        found = ", ".join(map(str, data.columns))
+        raise InputError(f"{what}: ir_measures wants the column query_id, found {found}; rename, or use vbterrier.score")
+    return data.rename(columns=FROM_IR_MEASURES)

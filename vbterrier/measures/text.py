@@ -1,0 +1,128 @@
+"""Measures from text, and text in pt.Experiment."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+import ir_measures
+
+from vbterrier.errors import ParameterError, nearest
+
+_FORM = "a measure reads as Name, Name@10 or Name(parameter=value,...)@10"
+_ORIGINAL = "__wrapped__"
+
+
+def measures_from(*texts: str | ir_measures.Measure) -> list[ir_measures.Measure]:
+    """Measures from their text, ours and those of ir_measures alike.
+
+    ``pt.Experiment`` reads text as the names of trec_eval and knows no parameters; it takes Measure objects.
+
+    Parameters
+    ----------
+    texts
+        As ``"VB(alpha=1)@10"``, ``"nDCG@10"``, ``"AP"``; Measure objects pass through.
+
+    Returns
+    -------
+    list of ir_measures.Measure
+
+    Raises
+    ------
+    ParameterError
+        Text that is no measure: says why, with the nearest name.
+
+    Examples
+    --------
+    >>> measures_from("VB(alpha=0.5)@10", "nDCG@10")
+    [VB(alpha=0.5)@10, nDCG@10]
+    """
+    return [_measure(text) for text in texts]
+
+
+def _measure(text: str | ir_measures.Measure) -> ir_measures.Measure:
+    if isinstance(text, ir_measures.Measure):
+        return text
+    try:
+        node = ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError, AttributeError, TypeError) as error:
+        raise ParameterError(f"{text!r}: {_FORM}") from error
+    params: dict[str, Any] = {}
+    at: list[Any] = []
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
+        at, node = [_value(node.right, text)], node.left
+    if isinstance(node, ast.Call):
+        if node.args or any(keyword.arg is None for keyword in node.keywords):
+            raise ParameterError(f"{text!r}: parameters are given by name; {_FORM}")
+        params = {str(keyword.arg): _value(keyword.value, text) for keyword in node.keywords}
+        node = node.func
+    if not isinstance(node, ast.Name):
+        raise ParameterError(f"{text!r}: {_FORM}")
+    known = ir_measures.measures.registry
+    if node.id not in known:
+        raise ParameterError(f"{text!r}: no measure is called {node.id!r}.{nearest(node.id, known)}")
+    kind = known[node.id]
+    return _made(kind, {**params, **dict.fromkeys([kind.AT_PARAM] if at else [], *at)}, text)
+
+
+def _value(node: ast.expr, text: str) -> Any:
+    try:
+        return ast.literal_eval(node)
+    except ValueError as error:
+        raise ParameterError(f"{text!r}: values are numbers, quoted texts, True or False; {_FORM}") from error
+
+
+def _made(kind: Any, params: dict[str, Any], text: str) -> ir_measures.Measure:
+    """Make a measure and check it: others' measures are checked late, with an assertion or an abort."""
+    legal = kind.SUPPORTED_PARAMS
+    unknown = [name for name in params if name not in legal]
+    if unknown:
+        raise ParameterError(
+            f"{text!r}: no parameter {unknown[0]!r}; wanted one of {', '.join(legal)}.{nearest(unknown[0], legal)}"
+        )
+    try:
+        measure = kind(**params)
+        measure.validate_params()
+    except AssertionError as error:
+        raise ParameterError(f"{text!r}: {error}") from error
+    except ParameterError as error:
+        raise ParameterError(f"{text!r}: {error}") from error
+    cutoff = params.get("cutoff")
+    if cutoff is not None and cutoff < 1:
+        raise ParameterError(f"{text!r}: cutoff {cutoff}: wanted a whole number of at least 1, as in @10")
+    return measure
+
+
+def enable_string_measures(*, enabled: bool = True) -> None:
+    """Let ``pt.Experiment`` take our text for measures, as in ``eval_metrics=["map", "VB@10"]``.
+
+    It asks ``ir_measures.parse_trec_measure``, which knows the names of trec_eval only; this puts a parser before it that
+    leaves those names as they are and reads everything else as :func:`measures_from` does. Process-wide, hence
+    opt-in; ``enable_string_measures(enabled=False)`` takes it back.
+
+    Examples
+    --------
+    >>> import ir_measures
+    >>> enable_string_measures()
+    >>> ir_measures.parse_trec_measure("VB@10")
+    [VB@10]
+    >>> enable_string_measures(enabled=False)
+    """
+    current = ir_measures.parse_trec_measure
+    original = getattr(current, _ORIGINAL, None)
+    if enabled and original is None:
+        ir_measures.parse_trec_measure = _with_text(current)
+    elif not enabled and original is not None:
+        ir_measures.parse_trec_measure = original
+
+
+def _with_text(original: Any) -> Any:
+    def parse_trec_measure(measure: str) -> list[ir_measures.Measure]:
+        try:
+            found: list[ir_measures.Measure] = original(measure)
+        except ValueError:
+            return measures_from(measure)
+        return found
+
+    setattr(parse_trec_measure, _ORIGINAL, original)
+    return parse_trec_measure
