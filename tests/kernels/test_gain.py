@@ -1,0 +1,143 @@
+"""Gains, discounts and ideal DCG against a textbook loop over documents."""
+
+import doctest
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vbterrier.kernels import gain as kernel
+from vbterrier.kernels.gain import cumulative_discounts, discounts, gains, ideal_dcg
+
+pools = st.lists(st.integers(0, 6), min_size=1, max_size=5)
+depths = st.none() | st.integers(0, 30)
+
+
+def rising_gains(n_levels):
+    steps = st.floats(0.1, 10.0)
+    return st.lists(steps, min_size=n_levels - 1, max_size=n_levels - 1).map(lambda d: np.cumsum([0.0, *d]))
+
+
+@st.composite
+def pools_with_gains(draw):
+    pool = draw(pools)
+    return np.array(pool), draw(rising_gains(len(pool)))
+
+
+def dcg_by_loop(document_gains, depth):
+    total = 0.0
+    for rank, document_gain in enumerate(document_gains, start=1):
+        if depth is not None and rank > depth:
+            break
+        total += document_gain / math.log2(rank + 1)
+    return total
+
+
+@given(st.integers(0, 50))
+def test_discounts_are_those_of_the_textbook(depth):
+    assert discounts(depth).tolist() == pytest.approx([1 / math.log2(rank + 1) for rank in range(1, depth + 1)])
+
+
+@given(st.integers(0, 50))
+def test_cumulative_discounts_are_sums_of_discounts(depth):
+    cumulative = cumulative_discounts(depth)
+    assert cumulative.shape == (depth + 1,)
+    assert cumulative[0] == 0.0
+    np.testing.assert_allclose(np.diff(cumulative), discounts(depth), rtol=1e-12)
+    assert cumulative[-1] == pytest.approx(dcg_by_loop([1.0] * depth, None))
+
+
+def test_depth_zero_has_no_discounts():
+    assert discounts(0).tolist() == []
+    assert cumulative_discounts(0).tolist() == [0.0]
+
+
+@given(st.lists(st.integers(-3, 5)))
+def test_gains_follow_their_definitions(grades):
+    grades = np.array(grades, dtype=np.int64)
+    assert gains(grades).tolist() == [max(grade, 0) for grade in grades]
+    assert gains(grades, exponential=True).tolist() == [2.0 ** max(grade, 0) - 1 for grade in grades]
+
+
+def test_gains_are_floats_of_the_shape_of_the_grades():
+    grades = np.array([[0, 1], [2, -1]])
+    for exponential in (False, True):
+        assert gains(grades, exponential=exponential).dtype == np.float64
+        assert gains(grades, exponential=exponential).shape == (2, 2)
+
+
+@given(pools_with_gains(), depths)
+def test_ideal_dcg_is_the_dcg_of_the_pool_sorted_by_gain(problem, depth):
+    pool, gain = problem
+    by_gain = sorted(np.repeat(gain, pool), reverse=True)
+    assert ideal_dcg(pool, gain, depth) == pytest.approx(dcg_by_loop(by_gain, depth), abs=1e-12)
+
+
+@given(pools_with_gains(), depths)
+def test_documents_of_level_zero_change_nothing(problem, depth):
+    pool, gain = problem
+    more = pool + 5 * (np.arange(len(pool)) == 0)
+    assert ideal_dcg(more, gain, depth) == ideal_dcg(pool, gain, depth)
+
+
+@given(pools_with_gains())
+def test_a_cutoff_beyond_the_pool_is_no_cutoff(problem):
+    pool, gain = problem
+    assert ideal_dcg(pool, gain, int(pool.sum())) == ideal_dcg(pool, gain, None)
+
+
+@given(pools_with_gains(), st.integers(0, 30))
+def test_ideal_dcg_grows_with_the_cutoff_and_with_the_pool(problem, depth):
+    pool, gain = problem
+    assert ideal_dcg(pool, gain, depth) <= ideal_dcg(pool, gain, depth + 1)
+    assert ideal_dcg(pool, gain, depth) <= ideal_dcg(pool + 1, gain, depth)
+
+
+@given(pools_with_gains(), depths)
+def test_ideal_dcg_is_linear_in_the_gain(problem, depth):
+    pool, gain = problem
+    assert ideal_dcg(pool, 3 * gain, depth) == pytest.approx(3 * ideal_dcg(pool, gain, depth))
+
+
+def test_leading_axes_are_independent():
+    rng = np.random.default_rng(1)
+    many, gain = rng.integers(0, 9, (4, 3, 5)), np.array([0.0, 1.0, 2.0, 4.0, 7.0])
+    for depth in (0, 3, 10, None):
+        batch = ideal_dcg(many, gain, depth)
+        assert batch.shape == (4, 3)
+        single = [[float(ideal_dcg(pool, gain, depth)) for pool in row] for row in many]
+        np.testing.assert_allclose(batch, single, rtol=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("counts", "gain", "depth"),
+    [
+        pytest.param([[0, 0, 0]], [0.0, 1.0, 2.0], 10, id="empty pool"),
+        pytest.param([[0, 0, 0]], [0.0, 1.0, 2.0], None, id="empty pool without cutoff"),
+        pytest.param([[9, 0, 0]], [0.0, 1.0, 2.0], 10, id="nothing relevant"),
+        pytest.param([[1, 2, 3]], [0.0, 1.0, 2.0], 0, id="depth 0"),
+        pytest.param([[7]], [0.0], 10, id="one level only"),
+        pytest.param([[7]], [0.0], None, id="one level only without cutoff"),
+    ],
+)
+def test_edges_that_are_zero(counts, gain, depth):
+    assert ideal_dcg(np.array(counts), np.array(gain), depth).tolist() == [0.0]
+
+
+@pytest.mark.parametrize("depth", [0, 10, None])
+def test_no_topics(depth):
+    assert ideal_dcg(np.zeros((0, 3), dtype=np.int64), np.array([0.0, 1.0, 2.0]), depth).shape == (0,)
+
+
+def test_by_hand():
+    # 3 + 2/log2(3) + 1/2, and without the last at depth 2
+    pool, gain = np.array([4, 1, 1, 1]), np.array([0.0, 1.0, 2.0, 3.0])
+    assert ideal_dcg(pool, gain, None) == pytest.approx(4.7618595071, abs=1e-10)
+    assert ideal_dcg(pool, gain, 2) == pytest.approx(4.2618595071, abs=1e-10)
+    assert ideal_dcg(pool, gains(np.arange(4), exponential=True), 2) == pytest.approx(8.8927892607, abs=1e-10)
+
+
+def test_examples_of_the_docstrings():
+    assert doctest.testmod(kernel).failed == 0
