@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vbterrier.kernels.gain import discounts
-from vbterrier.kernels.grades import Problem, laws_of, moments
-from vbterrier.kernels.grades import choice, exact, grid
+from vbterrier.kernels.grades import Problem, choice, exact, grid, laws_of, moments
 from vbterrier.kernels.grades.laws import Halves, Sample, atoms_of, histogram_mode, merged
 
 LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
@@ -61,7 +60,9 @@ def random_problem(rng, *, n_levels=None, n_unjudged=None, binding=None):
     prob = rng.random((n_unjudged if rng.random() < 0.5 else 1, n_levels)) * (rng.random(n_levels) < 0.8)
     prob[:, 0] += 1e-3
     prob /= prob.sum(axis=1, keepdims=True)
-    left = rng.integers(0, 4, n_levels) if (rng.random() < 0.6 if binding is None else binding) else np.full(n_levels, 50)
+    left = (
+        rng.integers(0, 4, n_levels) if (rng.random() < 0.6 if binding is None else binding) else np.full(n_levels, 50)
+    )
     weights = discounts(12)[np.sort(rng.choice(12, n_unjudged, replace=False))] / 7.0
     return Problem(np.array([rng.random()]), weights[None], np.array([n_unjudged]), prob[None], left[None], gain)
 
@@ -69,8 +70,12 @@ def random_problem(rng, *, n_levels=None, n_unjudged=None, binding=None):
 def free_problem(n_unjudged):
     """Three levels, all likely, none of which can run out, at the first ranks."""
     return Problem(
-        np.array([0.1]), discounts(n_unjudged)[None] / 9, np.array([n_unjudged]), np.array([[[0.5, 0.3, 0.2]]]),
-        np.array([[99, 99, 99]]), np.array([0.0, 1.0, 2.0]),
+        np.array([0.1]),
+        discounts(n_unjudged)[None] / 9,
+        np.array([n_unjudged]),
+        np.array([[[0.5, 0.3, 0.2]]]),
+        np.array([[99, 99, 99]]),
+        np.array([0.0, 1.0, 2.0]),
     )
 
 
@@ -136,7 +141,11 @@ def test_a_batch_equals_its_topics_one_by_one(seed):
 def test_worked_case_where_every_grade_can_run_out():
     ideal = 2 + discounts(2)[1]
     problem = Problem(
-        np.zeros(1), discounts(3)[None] / ideal, np.array([3]), np.array([[[0.5, 0.2, 0.3]]]), np.array([[1, 1, 1]]),
+        np.zeros(1),
+        discounts(3)[None] / ideal,
+        np.array([3]),
+        np.array([[[0.5, 0.2, 0.3]]]),
+        np.array([[1, 1, 1]]),
         np.array([0.0, 1.0, 2.0]),
     )
     mean, variance = moments(problem)
@@ -202,7 +211,12 @@ def test_a_deep_ranking_gets_the_narrower_bracket():
     n = 400
     prob = np.array([[[0.7, 0.2, 0.1]]])
     problem = Problem(
-        np.zeros(1), discounts(n)[None] / 60, np.array([n]), prob, np.array([[999, 999, 999]]), np.array([0.0, 1.0, 2.0])
+        np.zeros(1),
+        discounts(n)[None] / 60,
+        np.array([n]),
+        prob,
+        np.array([[999, 999, 999]]),
+        np.array([0.0, 1.0, 2.0]),
     )
     law = laws_of(problem, "auto", no_draws)[0]
     assert law.method == "grid"
@@ -243,7 +257,12 @@ def test_too_large_for_the_asked_method_is_an_error_and_auto_falls_back(monkeypa
 def test_moments_beyond_the_work_limit_are_left_to_the_caller(monkeypatch):
     monkeypatch.setattr(sys.modules["vbterrier.kernels.grades.moments"], "MAX_WORK", 0)
     problem = Problem(
-        np.zeros(1), discounts(3)[None], np.array([3]), np.array([[[0.5, 0.5]]]), np.array([[9, 1]]), np.array([0.0, 1.0])
+        np.zeros(1),
+        discounts(3)[None],
+        np.array([3]),
+        np.array([[[0.5, 0.5]]]),
+        np.array([[9, 1]]),
+        np.array([0.0, 1.0]),
     )
     mean, variance = moments(problem)
     assert np.isnan(mean).all()
@@ -252,7 +271,12 @@ def test_moments_beyond_the_work_limit_are_left_to_the_caller(monkeypatch):
 
 def test_no_topics_is_an_empty_answer():
     problem = Problem(
-        np.zeros(0), np.zeros((0, 3)), np.zeros(0, int), np.zeros((0, 1, 2)), np.zeros((0, 2), int), np.array([0.0, 1.0])
+        np.zeros(0),
+        np.zeros((0, 3)),
+        np.zeros(0, int),
+        np.zeros((0, 1, 2)),
+        np.zeros((0, 2), int),
+        np.array([0.0, 1.0]),
     )
     assert moments(problem)[0].shape == (0,)
     assert laws_of(problem, "auto", no_draws) == []
@@ -291,7 +315,12 @@ def test_properties_of_every_law(weights, prob, left):
     prob = np.array(prob) / sum(prob)
     n = len(weights)
     problem = Problem(
-        np.array([0.25]), np.array([weights]), np.array([n]), prob[None, None], np.array([left]), np.array([0.0, 1.0, 3.0])
+        np.array([0.25]),
+        np.array([weights]),
+        np.array([n]),
+        prob[None, None],
+        np.array([left]),
+        np.array([0.0, 1.0, 3.0]),
     )
     mean, variance = moments(problem)
     law = laws_of(problem, "auto", no_draws)[0]

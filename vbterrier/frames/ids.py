@@ -167,8 +167,8 @@ def require_same_kind(left: Ids, right: Ids, left_name: str, right_name: str) ->
         kinds = {True: "integers", False: "text"}
         odd = left_name if left.integers else right_name
         raise InputError(
-            f"{left_name} holds {kinds[left.integers]}, {right_name} holds {kinds[right.integers]}: they can never meet; "
-            f"cast {odd} with .astype(str), or read both from files with vbterrier.read_run and read_qrels"
+            f"{left_name} holds {kinds[left.integers]}, {right_name} holds {kinds[right.integers]}: they can never "
+            f"meet; cast {odd} with .astype(str), or read both from files with vbterrier.read_run and read_qrels"
         )
 
 
@@ -243,7 +243,8 @@ def repeated_pairs(topics: Ints, ids: Ids) -> Ints:
         return rows
     # Few rows are left: compare them as they are, so that an accident of fingerprints accuses nobody.
     pairs = pd.DataFrame({"topic": topics[rows], "id": ids.take(rows).text.to_pylist()})
-    return rows[pairs.duplicated(keep=False).to_numpy()]
+    repeats: Ints = rows[pairs.duplicated(keep=False).to_numpy()]
+    return repeats
 
 
 def _contiguous(text: Any) -> Any:

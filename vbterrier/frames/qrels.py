@@ -34,5 +34,4 @@ def flatten_qrels(qrels: Any, *, name: str = "qrels") -> pd.DataFrame:
     """
     frame = frame_of(qrels, name)
     require(frame, ("qid", "docno", "label"), name)
-    flat: pd.DataFrame = frame.groupby(["qid", "docno"], sort=False, observed=True, as_index=False)["label"].max()
-    return flat
+    return frame.groupby(["qid", "docno"], sort=False, observed=True)["label"].max().reset_index()

@@ -10,10 +10,12 @@ import numpy as np
 
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.frames.contracts import frame_of, require
-from vbterrier.frames.ids import Ids, ids_of, numbers_of, repeated_pairs
+from vbterrier.frames.ids import ids_of, numbers_of, repeated_pairs
 from vbterrier.kernels import order
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     import pandas as pd
     from numpy.typing import NDArray
 
@@ -34,7 +36,7 @@ class Top:
     rows
         The row of the run at each rank, -1 where the list is shorter, shape (n_topics, depth).
     n_tied
-        How many of the filled places share their score with a neighbour.
+        How many of the filled places share their score with another document of their topic.
     """
 
     topics: list[str]
@@ -44,7 +46,7 @@ class Top:
     @property
     def depth(self) -> int:
         """The number of ranks."""
-        return self.rows.shape[1]
+        return int(self.rows.shape[1])
 
 
 class Run:
@@ -96,6 +98,13 @@ class Run:
     def __len__(self) -> int:
         return len(self.score)
 
+    def only(self, topics: Collection[str]) -> Run:
+        """The run without its other topics."""
+        kept = np.array([topic in topics for topic in self.topics], dtype=bool)
+        if kept.all():
+            return self
+        return Run(self.frame[kept[self.topic]].reset_index(drop=True), name=self.name)
+
     def _grouped(self) -> tuple[Ints, Ints]:
         """Rows by topic and falling score, and where each topic begins."""
         sizes = np.bincount(self.topic, minlength=len(self.topics))
@@ -115,10 +124,10 @@ class Run:
         depth = longest if depth is None else min(depth, longest)
         score = self._single[rows]
         tied = order.tied_groups(score, starts, stops, depth)
+        cut = order.top_rows(starts, stops, depth)
+        n_tied = order.n_tied(score, cut, starts, stops) if tied.any() else 0
         if tied.any():
             rows = self._settle(rows, starts, stops, tied)
-        cut = order.top_rows(starts, stops, depth)
-        n_tied = _n_tied(score, cut) if tied.any() else 0
         return Top(self.topics, np.where(cut >= 0, rows[cut], -1), n_tied)
 
     def _settle(self, rows: Ints, starts: Ints, stops: Ints, tied: NDArray[np.bool_]) -> Ints:
@@ -153,15 +162,6 @@ class Run:
         prints = order.keys(self.topic[rows], self.docno.take(rows).prints)
         _, best = np.unique(prints, return_index=True)
         return np.delete(rows, best)
-
-
-def _n_tied(score: NDArray[np.float32], cut: Ints) -> int:
-    both = (cut[:, :-1] >= 0) & (cut[:, 1:] >= 0)
-    equal = both & (score[cut[:, :-1]] == score[cut[:, 1:]])
-    touched = np.zeros(cut.shape, dtype=bool)
-    touched[:, :-1] |= equal
-    touched[:, 1:] |= equal
-    return int(touched.sum())
 
 
 def ranked(run: Any, depth: int | None = None, *, duplicates: str = "error", name: str = "run") -> pd.DataFrame:

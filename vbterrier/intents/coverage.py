@@ -67,7 +67,8 @@ class Intents:
         if len(twice):
             raise InputError(
                 f"{name}: intent {self.entity.text[int(twice[0])].as_py()!r} of query "
-                f"{self.topics[self.topic[twice[0]]]!r} stands in rows {twice[0]} and {twice[1]}; add up their probabilities"
+                f"{self.topics[self.topic[twice[0]]]!r} stands in rows {twice[0]} and {twice[1]}; add up their "
+                "probabilities"
             )
         self.prob = self._checked(numbers_of(frame["prob"], f"{name} column 'prob'"), normalise=normalise)
         self.lookup = Lookup(self.topic, self.entity)
@@ -86,8 +87,9 @@ class Intents:
         if off.any():
             place = int(np.argmax(off))
             raise InputError(
-                f"{self.name}: the probabilities of query {self.topics[place]!r} sum to {total[place]:g} ({int(off.sum())} "
-                "queries are off); wanted 1: repair them" + ("" if normalise else ", or ask for normalise=True")
+                f"{self.name}: the probabilities of query {self.topics[place]!r} sum to {total[place]:g} "
+                f"({int(off.sum())} queries are off); wanted 1: repair them"
+                + ("" if normalise else ", or ask for normalise=True")
             )
         return prob / total[self.topic]
 
@@ -100,7 +102,7 @@ class Tags:
     frame
         Columns docno, entity_id, and optionally weight in [0, 1] (1 where absent) and qid (tags for one query only).
     pooled
-        Whether the frame holds all documents known to be about an entity, so that an ideal ranking can be built of them.
+        Whether the frame holds all documents known to be about an entity, for an ideal ranking to be built of them.
     name
         What messages call it.
     """
@@ -194,7 +196,9 @@ class Coverage:
         n_intents = len(self.intents.prob)
         if kind == "binary":
             return vb.binary_gain(self.intent[seen], self.weight[seen], n_intents)
-        return vb.dcg_gain(self.intent[seen], self.weight[seen], self.rank[seen], self.known, depth, n_intents)
+        return vb.dcg_gain(
+            self.intent[seen], self.weight[seen], self.rank[seen], known=self.known, depth=depth, n_intents=n_intents
+        )
 
     def success(self, gain: Floats) -> Floats:
         """``ES = Σ π_i g_i`` of each topic, shape (n,)."""
@@ -247,7 +251,7 @@ def cover(run: Run, intents: Intents, tags: Tags, depth: int | None) -> Coverage
     met = (intent >= 0) & (weight > 0)
     matches = pd.DataFrame({"intent": intent[met], "rank": rank[document[met]], "weight": weight[met]})
     if matches.duplicated(["intent", "rank"]).any():
-        matches = matches.groupby(["intent", "rank"], as_index=False)["weight"].max()
+        matches = matches.groupby(["intent", "rank"])["weight"].max().reset_index()
     has_tag = np.zeros(len(topic), dtype=bool)
     has_tag[document] = True
     n = len(intents.topics)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
+from vbterrier.errors import DegenerateWarning
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.ids import integers_of
 
@@ -46,6 +48,8 @@ def from_diversity(qrels: Any, *, rel: int = 1, name: str = "qrels") -> tuple[pd
     kept = frame.assign(entity_id=frame["iteration"].astype(str))
     others = kept["entity_id"].ne("0").groupby(kept["qid"], sort=False, observed=True).transform("any")
     kept, label = kept[(kept["entity_id"] != "0") | ~others], label[((kept["entity_id"] != "0") | ~others).to_numpy()]
+    if not kept["entity_id"].ne(kept["entity_id"].iloc[0]).any():
+        warnings.warn(f"{name}: one iteration only: no query is ambiguous", DegenerateWarning, stacklevel=2)
     columns = ["qid", "entity_id", *(["prob"] if "prob" in frame.columns else [])]
     intents = kept[columns].drop_duplicates().reset_index(drop=True)
     if "prob" not in columns:
@@ -56,6 +60,8 @@ def from_diversity(qrels: Any, *, rel: int = 1, name: str = "qrels") -> tuple[pd
 
 def from_run(run: Run) -> pd.DataFrame:
     """Tags from the column ``entity_id`` of a run, one id or a list of ids a row, with their query."""
+    if not len(run):
+        return pd.DataFrame({"qid": [], "docno": [], "entity_id": []}, dtype=str)
     require(run.frame, ("entity_id",), run.name)
     frame = run.frame[["qid", "docno", "entity_id", *(["weight"] if "weight" in run.frame.columns else [])]]
     listed = [name for name in ("entity_id", "weight") if name in frame.columns and _holds_lists(frame[name])]
@@ -65,4 +71,6 @@ def from_run(run: Run) -> pd.DataFrame:
 
 
 def _holds_lists(column: pd.Series[Any]) -> bool:
-    return column.dtype == object and bool(column.map(lambda value: isinstance(value, (list, tuple, set, np.ndarray))).any())
+    return column.dtype == object and bool(
+        column.map(lambda value: isinstance(value, (list, tuple, set, np.ndarray))).any()
+    )

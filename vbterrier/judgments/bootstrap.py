@@ -15,12 +15,13 @@ from vbterrier.judgments.pool import Judgments
 from vbterrier.judgments.priors import (
     ALL_UNJUDGED,
     ECIR23_GRADES,
+    PRIORS,
     check_prior,
     ecir23_probabilities,
     grade_probabilities,
 )
 from vbterrier.kernels.gain import discounts, gains, ideal_dcg
-from vbterrier.kernels.grades import METHODS, Problem, laws_of, moments
+from vbterrier.kernels.grades import METHODS, Problem, TooLargeError, laws_of, moments
 from vbterrier.kernels.resample import stream
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ class Process:
             if getattr(self, name) not in legal:
                 raise ParameterError(f"{name}={getattr(self, name)!r}: wanted one of {', '.join(map(repr, legal))}")
         if self.compat and not isinstance(self.prior, str):
-            raise ParameterError(f"compat={self.compat!r} knows the priors by name only; give prior='pool', 'run' or 'pool+run'")
+            raise ParameterError(f"compat={self.compat!r} knows priors by name only: {', '.join(map(repr, PRIORS))}")
         for name, lowest in (("n_draws", 1), ("seed", 0)):
             if getattr(self, name) < lowest:
                 raise ParameterError(f"{name}={getattr(self, name)}: wanted a whole number of at least {lowest}")
@@ -118,11 +119,10 @@ class BootstrapDistribution:
         """The distribution of each topic."""
         try:
             return laws_of(self._problem, self.process.method, self._uniforms, legacy=bool(self.process.compat))
-        except ValueError as error:
-            topic = self.topics[int(str(error).rsplit(" ", 1)[1])]
+        except TooLargeError as error:
             raise ParameterError(
-                f"method={self.process.method!r} is too large for query {topic!r} "
-                f"({self.n_unjudged[self.topics.index(topic)]} unjudged documents); use method='auto', or a smaller cutoff"
+                f"method={self.process.method!r} cannot do query {self.topics[error.topic]!r} with its "
+                f"{self.n_unjudged[error.topic]} unjudged documents; use method='auto', or a smaller cutoff"
             ) from error
 
     def _uniforms(self, topic: int) -> Floats:
@@ -175,7 +175,7 @@ class BootstrapDistribution:
         return np.array([law.quantiles(np.array([level]))[0] for law in self.laws])
 
     def interval(self, level: float = 0.9) -> tuple[Floats, Floats]:
-        """The central interval at a level: its quantiles at ``(1 - level)/2`` and ``(1 + level)/2``, each shape (n,)."""
+        """The central interval: the quantiles at ``(1 - level)/2`` and ``(1 + level)/2``, each of shape (n,)."""
         return self.quantile((1 - level) / 2), self.quantile((1 + level) / 2)
 
     def certificate(self, level: float) -> Floats:

@@ -37,9 +37,7 @@ _BOUNDS: dict[tuple[str, str], Callable[[bounds.PartlyJudged], Floats]] = {
 }
 
 
-def ndcg_bound(
-    judged: JudgedTop, side: str, kind: str, *, dcg: str = "log2", max_grade: int | None = None
-) -> Floats:
+def ndcg_bound(judged: JudgedTop, side: str, kind: str, *, dcg: str = "log2", max_grade: int | None = None) -> Floats:
     """A bound of nDCG@k for every topic, shape (n,) (Fröbe et al., ECIR 2023, section 3.3).
 
     Parameters
@@ -49,10 +47,10 @@ def ndcg_bound(
     side
         ``"lower"`` or ``"upper"``.
     kind
-        ``"naive"``: unjudged documents are worth nothing, or the best grades that the pool still has outside the judged
-        part, by rank, the ideal ranking fixed. ``"rbp"``: they are worth nothing, or all the top grade, the ideal ranking
-        recomputed. ``"guaranteed"``: no judging of whatever documents can lead beyond it. ``"posthoc"``: no judging of
-        the retrieved documents can.
+        ``"naive"``: unjudged documents are worth nothing, or the best grades that the pool still has outside the
+        judged part, by rank, the ideal ranking fixed. ``"rbp"``: they are worth nothing, or all the top grade, the
+        ideal ranking recomputed. ``"guaranteed"``: no judging of whatever documents can lead beyond it.
+        ``"posthoc"``: no judging of the retrieved documents can.
     dcg
         ``"log2"`` (the gain is the grade) or ``"exp-log2"``.
     max_grade

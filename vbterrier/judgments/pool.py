@@ -143,12 +143,12 @@ class JudgedTop:
     @cached_property
     def unjudged(self) -> NDArray[np.bool_]:
         """Where documents without judgment stand, shape (n, width)."""
-        return self.levels == UNJUDGED
+        return np.equal(self.levels, UNJUDGED)
 
     @cached_property
     def n_unjudged(self) -> Ints:
         """Unjudged documents of each topic, shape (n,)."""
-        return self.unjudged.sum(axis=1)
+        return np.asarray(np.count_nonzero(self.unjudged, axis=1))
 
     @cached_property
     def counts(self) -> Ints:
@@ -165,13 +165,11 @@ class JudgedTop:
 
     def unjudged_share(self) -> NDArray[np.float64]:
         """``unjudged / retrieved`` within the cut, 0 where nothing was retrieved, shape (n,)."""
-        retrieved = (self.levels != NOTHING).sum(axis=1)
-        return self.n_unjudged / np.maximum(retrieved, 1)
+        retrieved = np.count_nonzero(self.levels != NOTHING, axis=1)
+        return np.asarray(self.n_unjudged / np.maximum(retrieved, 1))
 
 
-def _once(
-    topic: Ints, docno: Ids, label: Ints, topics: list[str], name: str, *, diversity: bool
-) -> NDArray[np.bool_]:
+def _once(topic: Ints, docno: Ids, label: Ints, topics: list[str], name: str, *, diversity: bool) -> NDArray[np.bool_]:
     """Which rows to keep so that each document is judged once."""
     keep = np.ones(len(label), dtype=bool)
     rows = repeated_pairs(topic, docno)
@@ -187,5 +185,7 @@ def _once(
             f"{label[first]} (row {first}) and {label[second]} (row {second}); keep one judgment a document{hint}"
         )
     keep[rows[1:][same]] = False
-    warnings.warn(f"{name}: {int(same.sum())} repeated judgments with the same label count once", DegenerateWarning, stacklevel=3)
+    warnings.warn(
+        f"{name}: {int(same.sum())} repeated judgments with the same label count once", DegenerateWarning, stacklevel=3
+    )
     return keep

@@ -25,7 +25,7 @@ TOLERANCE = 1e-6
 
 def _shares(counts: NDArray[np.int64]) -> Floats:
     """Each row divided by its sum; rows of zeros stay."""
-    return counts / np.maximum(counts.sum(axis=-1, keepdims=True), 1)
+    return np.asarray(counts / np.maximum(counts.sum(axis=-1, keepdims=True), 1))
 
 
 def grade_probabilities(judged: JudgedTop, prior: str | Mapping[int, float], all_unjudged: str = "auto") -> Floats:
@@ -41,8 +41,9 @@ def grade_probabilities(judged: JudgedTop, prior: str | Mapping[int, float], all
     prior
         One of ``PRIORS``, or a mapping.
     all_unjudged
-        What the run prior is where none of the first k is judged: ``"auto"`` takes the pool's for ``pool+run`` and raises for
-        ``run``; ``"pool"`` takes the pool's for both; ``"zero"`` makes every document grade 0 (the authors' choice).
+        What the run prior is where none of the first k is judged: ``"auto"`` takes the pool's for ``pool+run`` and
+        raises for ``run``; ``"pool"`` takes the pool's for both; ``"zero"`` makes every document grade 0 (the authors'
+        choice).
 
     Returns
     -------
@@ -61,8 +62,8 @@ def grade_probabilities(judged: JudgedTop, prior: str | Mapping[int, float], all
     if prior == "run" and all_unjudged == "auto" and blind.any():
         topics = [judged.judgments.topics[place] for place in np.flatnonzero(blind)]
         raise InputError(
-            f"{judged.run.name}: prior='run' has nothing to go by on {len(topics)} topics whose first documents are all "
-            f"unjudged ({examples(topics)}); choose all_unjudged='pool' or 'zero', or prior='pool+run'"
+            f"{judged.run.name}: prior='run' has nothing to go by on {len(topics)} topics whose first documents are "
+            f"all unjudged ({examples(topics)}); choose all_unjudged='pool' or 'zero', or prior='pool+run'"
         )
     # Without a judged document in the cut the pool speaks alone.
     nothing = judged.counts.sum(axis=1) == 0
@@ -98,8 +99,11 @@ def _given(judged: JudgedTop, prior: Mapping[int, float]) -> Floats:
         )
     prob = np.array([float(prior.get(grade, 0.0)) for grade in grades])
     if not (np.isfinite(prob).all() and (prob >= 0).all() and abs(prob.sum() - 1) <= TOLERANCE):
-        raise InputError(f"prior {dict(prior)}: wanted probabilities of at least 0 that sum to 1, found a sum of {prob.sum():g}")
-    return prob / prob.sum()
+        raise InputError(
+            f"prior {dict(prior)}: wanted probabilities of at least 0 that sum to 1, found a sum of {prob.sum():g}"
+        )
+    shares: Floats = prob / prob.sum()
+    return shares
 
 
 def check_prior(prior: str | Mapping[int, float]) -> None:
@@ -112,5 +116,6 @@ def check_prior(prior: str | Mapping[int, float]) -> None:
     """
     if not isinstance(prior, Mapping) and prior not in PRIORS:
         raise ParameterError(
-            f"prior={prior!r}: wanted one of {', '.join(map(repr, PRIORS))}, or a mapping of grade to probability.{nearest(str(prior), PRIORS)}"
+            f"prior={prior!r}: wanted one of {', '.join(map(repr, PRIORS))}, or a mapping of grade to probability."
+            f"{nearest(str(prior), PRIORS)}"
         )

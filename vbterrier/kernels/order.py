@@ -118,6 +118,18 @@ def tied_groups(score: NDArray[np.float32], starts: Ints, stops: Ints, depth: in
     return result
 
 
+def n_tied(score: NDArray[np.float32], rows: Ints, starts: Ints, stops: Ints) -> int:
+    """How many of some rows, each -1 or within its group of falling scores, share their score with a neighbour.
+
+    >>> n_tied(np.float32([3, 2, 2, 1]), np.array([[0, 1]]), np.array([0]), np.array([4]))
+    1
+    """
+    above = (rows > starts[:, None]) & (score[rows - 1] == score[rows])
+    below = (rows >= 0) & (rows + 1 < stops[:, None])
+    below &= score[np.where(below, rows + 1, 0)] == score[rows]
+    return int(np.count_nonzero(above | below))
+
+
 def spans(lows: Ints, highs: Ints) -> tuple[Ints, Ints]:
     """Lay the half-open ranges ``[low, high)`` end to end: which range each element is of, and the element.
 

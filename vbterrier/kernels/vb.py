@@ -23,9 +23,8 @@ def per_topic(values: Floats, topic: Ints, n_topics: int) -> Floats:
     """
     flat = values.reshape(-1, values.shape[-1])
     rows = np.arange(len(flat))[:, None] * n_topics + topic
-    return np.bincount(rows.ravel(), weights=flat.ravel(), minlength=len(flat) * n_topics).reshape(
-        *values.shape[:-1], n_topics
-    )
+    sums = np.bincount(rows.ravel(), weights=flat.ravel(), minlength=len(flat) * n_topics)
+    return np.asarray(sums, dtype=np.float64).reshape(*values.shape[:-1], n_topics)
 
 
 def binary_gain(intent: Ints, weight: Floats, n_intents: int) -> Floats:
@@ -46,7 +45,7 @@ def binary_gain(intent: Ints, weight: Floats, n_intents: int) -> Floats:
     return gain
 
 
-def dcg_gain(intent: Ints, weight: Floats, rank: Ints, known: Ints | None, depth: int, n_intents: int) -> Floats:
+def dcg_gain(intent: Ints, weight: Floats, rank: Ints, *, known: Ints | None, depth: int, n_intents: int) -> Floats:
     """``g_i = Σ_j w_ij / log2(j + 1)`` over the DCG of ``min(k, n_i)`` matches in the first ranks, shape (n_intents,).
 
     Parameters
@@ -60,7 +59,7 @@ def dcg_gain(intent: Ints, weight: Floats, rank: Ints, known: Ints | None, depth
     n_intents
         The number of intents.
 
-    >>> dcg_gain(np.array([0]), np.ones(1), np.array([1]), np.array([1]), 10, 1).round(4).tolist()
+    >>> dcg_gain(np.array([0]), np.ones(1), np.array([1]), known=np.array([1]), depth=10, n_intents=1).round(4).tolist()
     [0.6309]
     """
     found = np.bincount(intent, weights=weight * discounts(depth)[rank], minlength=n_intents)
@@ -70,7 +69,7 @@ def dcg_gain(intent: Ints, weight: Floats, rank: Ints, known: Ints | None, depth
 
 
 def bernoulli_variance(success: Floats) -> Floats:
-    """``ES (1 - ES)``: the most that the variance across intents can be (Bhatia-Davis); equal to it for binary gains."""
+    """``ES (1 - ES)``: the most the variance across intents can be (Bhatia-Davis), and what it is for binary gains."""
     return np.maximum(success * (1.0 - success), 0.0)
 
 

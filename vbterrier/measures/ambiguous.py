@@ -32,7 +32,7 @@ _COMMON = {
     "intents": Param(str, "", desc="registered name or path of the candidate intents"),
     "tags": Param(str, "", desc="registered name or path of the tags of documents"),
     "rel": Param(int, 1, low=1, desc="the lowest label of diversity qrels that covers an intent"),
-    "normalise": Param(bool, False, desc="divide the probabilities of each query by their sum"),  # noqa: FBT003
+    "normalise": Param(bool, False, desc="divide the probabilities of each query by their sum"),
     "undefined": UNDEFINED,
 }
 _VARIANCE = Param(str, "bernoulli", choices=VARIANCES, desc="ES(1-ES), or the variance across intents")
@@ -42,8 +42,8 @@ class _Ambiguous(Measure):
     """A measure of which intents the first k documents cover.
 
     Intents and tags are taken from the first place that has them: the parameters ``intents`` and ``tags`` (a name
-    registered with :func:`vbterrier.register_intents` or :func:`vbterrier.register_tags`, or a file); the frame given as
-    qrels, (qid, entity_id, prob) or diversity qrels; for tags, the column ``entity_id`` of the run.
+    registered with :func:`vbterrier.register_intents` or :func:`vbterrier.register_tags`, or a file); for tags, the
+    column ``entity_id`` of the run; the frame given as qrels, (qid, entity_id, prob) or diversity qrels.
     """
 
     QREL_INPUTS: ClassVar[list[str]] = ["query_id"]
@@ -69,40 +69,49 @@ class _Ambiguous(Measure):
 
     def _cover(self, scoring: Scoring) -> Coverage:
         frame = scoring.slot.frame
-        diversity = {"iteration", "docno", "label"} <= set(frame.columns)
-        own_intents = {"entity_id", "prob"} <= set(frame.columns)
-        from_slot = from_diversity(frame, rel=self["rel"]) if diversity and not own_intents else (None, None)
-        if self["intents"]:
-            intents = named("intents", self["intents"])
-        else:
-            intents = frame if own_intents else from_slot[0]
-        if intents is None:
-            raise InputError(
-                f"{self}: found no intents; give intents= (a name registered with vbterrier.register_intents, or a file), or "
-                "in place of qrels a frame with qid, entity_id, prob, or diversity qrels with an iteration column; found "
-                f"{', '.join(map(str, frame.columns))}"
-            )
-        kept = intents[intents["qid"].astype(str).isin(scoring.slot.topics)] if self["intents"] else intents
-        if not len(kept):
-            raise InputError(f"{self}: intents={self['intents']!r} have none of the {len(scoring.slot.topics)} topics")
-        tags = self._tags(scoring, from_slot[1])
-        return cover(scoring.run, Intents(kept, normalise=self["normalise"]), tags, scoring.depth)
+        own_intents: pd.DataFrame | None = None
+        own_tags: pd.DataFrame | None = None
+        if {"entity_id", "prob"} <= set(frame.columns):
+            own_intents = frame
+        elif {"iteration", "docno", "label"} <= set(frame.columns):
+            own_intents, own_tags = from_diversity(frame, rel=self["rel"])
+        intents = Intents(self._intents(scoring, own_intents), normalise=self["normalise"])
+        return cover(scoring.run, intents, self._tags(scoring, own_tags), scoring.depth)
 
-    def _tags(self, scoring: Scoring, from_slot: pd.DataFrame | None) -> Tags:
+    def _intents(self, scoring: Scoring, own: pd.DataFrame | None) -> pd.DataFrame:
+        if self["intents"]:
+            given = named("intents", self["intents"])
+            own = given[given["qid"].astype(str).isin(scoring.slot.topics)]
+            if not len(own):
+                raise InputError(
+                    f"{self}: intents={self['intents']!r} have none of the topics {scoring.slot.topics[:3]}"
+                )
+        if own is None:
+            raise InputError(
+                f"{self}: found no intents; give intents= (a name registered with vbterrier.register_intents, or a "
+                "file), or in place of qrels a frame with qid, entity_id, prob, or diversity qrels with an iteration "
+                "column; "
+                f"found {', '.join(map(str, scoring.slot.frame.columns))}"
+            )
+        return own
+
+    def _tags(self, scoring: Scoring, own: pd.DataFrame | None) -> Tags:
         if self["tags"]:
             return Tags(named("tags", self["tags"]))
-        if from_slot is not None:
-            return Tags(from_slot, name="qrels")
-        if len(scoring.run) and "entity_id" not in scoring.run.frame.columns:
+        of_run = "entity_id" in scoring.run.frame.columns or not len(scoring.run)
+        # Subtopics of diversity qrels come with their own documents; other intents ask the run first.
+        if of_run and (own is None or self["intents"]):
+            return Tags(from_run(scoring.run), pooled=False, name="run")
+        if own is None:
             raise InputError(
-                f"{self}: found no tags; give tags= (a name registered with vbterrier.register_tags, or a file), a column "
-                "entity_id in the run, or diversity qrels"
+                f"{self}: found no tags; give tags= (a name registered with vbterrier.register_tags, or a file), a "
+                "column entity_id in the run, or diversity qrels"
             )
-        return Tags(from_run(scoring.run), pooled=False, name="run")
+        return Tags(own, name="qrels")
 
 
 class _ES(_Ambiguous):
-    """Expected success ``ES@k = Σ_i π_i g_i`` over the candidate intents of a query, in [0, 1] (Ding 2025, section 3.4).
+    """Expected success ``ES@k = Σ_i π_i g_i`` over the candidate intents, in [0, 1] (Ding 2025, section 3.4).
 
     ``π_i`` is the probability of intent i, ``g_i`` its gain: whether one of the first k documents is tagged with it
     (``gain="binary"``), or the DCG of its documents divided by that of ``min(k, n_i)`` of them in the first ranks
@@ -130,8 +139,8 @@ class _ES(_Ambiguous):
 class _VarPenalty(_Ambiguous):
     """``sqrt(Var)`` of success over the candidate intents, in [0, 0.5] (Ding 2025, section 3.4).
 
-    ``Var = ES(1 - ES)`` (``variance="bernoulli"``), or ``Σ π_i g_i² - ES²`` (``"intent"``); equal for binary gains without
-    weights.
+    ``Var = ES(1 - ES)`` (``variance="bernoulli"``), or ``Σ π_i g_i² - ES²`` (``"intent"``); equal for binary gains
+    without weights.
 
     Examples
     --------
@@ -157,8 +166,8 @@ class _VB(_Ambiguous):
 
     The paper says [0, 1]; its own Table 1 has negative scores, and so has this measure. With α > 0 it is not monotone
     in ES: it is lowest at ``ES = (1 - 1/sqrt(1 + α²))/2``, so a topic that fails completely (0) beats one with ES = .2
-    (-.2 for α = 1). ``monotone=True`` takes the minimum over all p of at least ES of VB at p, so that more success never
-    scores less; ``clip=True`` raises negative scores to 0.
+    (-.2 for α = 1). ``monotone=True`` takes the minimum over all p of at least ES of VB at p, so that more success
+    never scores less; ``clip=True`` raises negative scores to 0.
 
     Examples
     --------
@@ -178,8 +187,8 @@ class _VB(_Ambiguous):
         "alpha": Param(float, 1.0, low=0, desc="weight of the variance penalty"),
         **_COMMON,
         "variance": _VARIANCE,
-        "clip": Param(bool, False, desc="raise negative scores to 0"),  # noqa: FBT003
-        "monotone": Param(bool, False, desc="never score more success less"),  # noqa: FBT003
+        "clip": Param(bool, False, desc="raise negative scores to 0"),
+        "monotone": Param(bool, False, desc="never score more success less"),
     }
 
     def check(self) -> None:

@@ -44,7 +44,8 @@ class Measure(ir_measures.Measure):  # type: ignore[misc]
         unknown = [name for name in params if name not in declared]
         if unknown:
             raise ParameterError(
-                f"{self.__name__} has no parameter {unknown[0]!r}; it has {', '.join(declared)}.{nearest(unknown[0], declared)}"
+                f"{self.__name__} has no parameter {unknown[0]!r}; it has {', '.join(declared)}."
+                f"{nearest(unknown[0], declared)}"
             )
         given = {name: value for name, value in params.items() if value is not None}
         super().__init__(**{name: declared[name].coerce(name, given[name]) for name in declared if name in given})
@@ -70,8 +71,8 @@ class Measure(ir_measures.Measure):  # type: ignore[misc]
         """
         if self.params.get("undefined") == "skip":
             raise VBTerrierError(
-                f"{self}: undefined='skip' leaves topics out, which ir_measures would fill with 0 when measures of others are "
-                "in the same call; evaluate it in a call of its own, or use undefined='zero'"
+                f"{self}: undefined='skip' leaves topics out, which ir_measures would fill with 0 when measures of "
+                "others are in the same call; evaluate it in a call of its own, or use undefined='zero'"
             )
         return 0.0
 
@@ -94,7 +95,8 @@ class Measure(ir_measures.Measure):  # type: ignore[misc]
             if policy == "raise":
                 without = [scoring.slot.topics[place] for place in np.flatnonzero(missing)]
                 raise InputError(
-                    f"{self} is undefined for {len(without)} topics ({examples(without)}); ask for undefined='zero' or 'skip'"
+                    f"{self} is undefined for {len(without)} topics ({examples(without)}); ask for undefined='zero' or "
+                    "'skip'"
                 )
             if policy == "zero":
                 values = np.where(missing, 0.0, values)
@@ -110,7 +112,7 @@ class Measure(ir_measures.Measure):  # type: ignore[misc]
 
     def runtime_impl(self, qrels: Any, run: Any) -> Iterator[ir_measures.Metric]:
         """Evaluate through the runtime provider of ir_measures, for pipelines without our own."""
-        yield from evaluate([self], Slot(qrels_frame(qrels)), run_frame(run))
+        yield from evaluate([self], Slot(qrels_frame(qrels)), run_of(run))
 
     def __repr__(self) -> str:
         own = ",".join(
@@ -135,12 +137,10 @@ def _text(value: Any) -> str:
     return repr(value)
 
 
-def evaluate(measures: Iterable[Measure], slot: Slot, run: pd.DataFrame) -> Iterator[ir_measures.Metric]:
+def evaluate(measures: Iterable[Measure], slot: Slot, run: Run) -> Iterator[ir_measures.Metric]:
     """The value of every measure for every topic of the slot, in the order of the measures' text."""
     ordered = sorted(measures, key=repr)
-    # Some hosts hand over an empty frame without columns for topics that retrieved nothing.
-    empty = pd.DataFrame({"qid": [], "docno": [], "score": []}, dtype=object)
-    scoring = Scoring(slot, Run(run if len(run) else empty), deepest(ordered))
+    scoring = Scoring(slot, run, deepest(ordered))
     for measure in ordered:
         for topic, value in measure.defined(scoring).items():
             yield ir_measures.Metric(query_id=topic, measure=measure, value=value)
@@ -157,9 +157,11 @@ def qrels_frame(data: Any) -> pd.DataFrame:
     return _frame(data, "qrels", ir_measures.util.QrelsConverter)
 
 
-def run_frame(data: Any) -> pd.DataFrame:
-    """A run in any form of ir_measures as a frame with our columns."""
-    return _frame(data, "run", ir_measures.util.RunConverter)
+def run_of(data: Any) -> Run:
+    """A run in any form of ir_measures, checked."""
+    frame = _frame(data, "run", ir_measures.util.RunConverter)
+    # Some hosts hand over an empty frame without our columns for topics that retrieved nothing.
+    return Run(frame if len(frame) else pd.DataFrame({"qid": [], "docno": [], "score": []}, dtype=object))
 
 
 def _frame(data: Any, what: str, converter: Any) -> pd.DataFrame:
@@ -173,5 +175,8 @@ def _frame(data: Any, what: str, converter: Any) -> pd.DataFrame:
         data = made.as_pd_dataframe()
     if len(data) and "query_id" not in data.columns:
         found = ", ".join(map(str, data.columns))
-        raise InputError(f"{what}: ir_measures wants the column query_id, found {found}; rename, or use vbterrier.score")
-    return data.rename(columns=FROM_IR_MEASURES)
+        raise InputError(
+            f"{what}: ir_measures wants the column query_id, found {found}; rename, or use vbterrier.score"
+        )
+    frame: pd.DataFrame = data.rename(columns=FROM_IR_MEASURES)
+    return frame

@@ -56,7 +56,9 @@ class Param(ParamInfo):  # type: ignore[misc]
         except (TypeError, ValueError) as error:
             raise ParameterError(f"{name}={value!r}: wanted {self._wanted()}") from error
         if self.legal and made not in self.legal:
-            raise ParameterError(f"{name}={value!r}: wanted {self._wanted()}.{nearest(str(value), map(str, self.legal))}")
+            raise ParameterError(
+                f"{name}={value!r}: wanted {self._wanted()}.{nearest(str(value), map(str, self.legal))}"
+            )
         if isinstance(made, (int, float)) and not self._in_range(made):
             raise ParameterError(f"{name}={value!r}: wanted {self._wanted()}")
         return made

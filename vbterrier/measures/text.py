@@ -62,7 +62,9 @@ def _measure(text: str | ir_measures.Measure) -> ir_measures.Measure:
     if node.id not in known:
         raise ParameterError(f"{text!r}: no measure is called {node.id!r}.{nearest(node.id, known)}")
     kind = known[node.id]
-    return _made(kind, {**params, **dict.fromkeys([kind.AT_PARAM] if at else [], *at)}, text)
+    if at:
+        params[kind.AT_PARAM] = at[0]
+    return _made(kind, params, text)
 
 
 def _value(node: ast.expr, text: str) -> Any:
@@ -96,8 +98,8 @@ def _made(kind: Any, params: dict[str, Any], text: str) -> ir_measures.Measure:
 def enable_string_measures(*, enabled: bool = True) -> None:
     """Let ``pt.Experiment`` take our text for measures, as in ``eval_metrics=["map", "VB@10"]``.
 
-    It asks ``ir_measures.parse_trec_measure``, which knows the names of trec_eval only; this puts a parser before it that
-    leaves those names as they are and reads everything else as :func:`measures_from` does. Process-wide, hence
+    It asks ``ir_measures.parse_trec_measure``, which knows the names of trec_eval only; this puts a parser before it
+    that leaves those names as they are and reads everything else as :func:`measures_from` does. Process-wide, hence
     opt-in; ``enable_string_measures(enabled=False)`` takes it back.
 
     Examples

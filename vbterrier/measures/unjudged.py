@@ -29,7 +29,9 @@ class _Prior(Param):
     """The name of a prior, or a mapping of grade to probability."""
 
     def __init__(self) -> None:
-        super().__init__(str, "pool+run", choices=PRIORS, desc="where grades of unjudged documents come from, or a dict")
+        super().__init__(
+            str, "pool+run", choices=PRIORS, desc="where grades of unjudged documents come from, or a dict"
+        )
         self.dtype = (str, dict)
 
     def coerce(self, name: str, value: Any) -> Any:
@@ -51,7 +53,9 @@ class _Stat(Param):
     def coerce(self, name: str, value: Any) -> Any:
         if value in STATS or (isinstance(value, str) and _PERCENTILE.fullmatch(value)):
             return value
-        raise ParameterError(f"{name}={value!r}: wanted one of {', '.join(map(repr, STATS))}, or a percentile such as 'q5'")
+        raise ParameterError(
+            f"{name}={value!r}: wanted one of {', '.join(map(repr, STATS))}, or a percentile such as 'q5'"
+        )
 
 
 class _BNDCG(Measure):
@@ -64,8 +68,8 @@ class _BNDCG(Measure):
     Parameters
     ----------
     stat
-        ``mean`` (default), ``median``, ``mode``, ``std``, a percentile ``q0`` to ``q100``, or ``lo`` and ``hi``, the ends
-        of the central interval at ``level``.
+        ``mean`` (default), ``median``, ``mode``, ``std``, a percentile ``q0`` to ``q100``, or ``lo`` and ``hi``, the
+        ends of the central interval at ``level``.
 
     Notes
     -----
@@ -118,8 +122,8 @@ class _BNDCG(Measure):
 class _NDCGBound(Measure):
     """A bound of nDCG@k with unjudged documents: ``side`` lower or upper, ``kind`` naive, rbp, guaranteed or posthoc.
 
-    See :func:`vbterrier.judgments.bounds.ndcg_bound`; in [0, 1]. Neither the naive nor the rbp pair always holds the truth;
-    ``guaranteed`` and ``posthoc`` do (Fröbe et al., ECIR 2023, section 3.3).
+    See :func:`vbterrier.judgments.bounds.ndcg_bound`; in [0, 1]. Neither the naive nor the rbp pair always holds the
+    truth; ``guaranteed`` and ``posthoc`` do (Fröbe et al., ECIR 2023, section 3.3).
 
     Parameters
     ----------

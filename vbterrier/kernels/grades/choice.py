@@ -21,9 +21,24 @@ if TYPE_CHECKING:
     Bools = NDArray[np.bool_]
 
 METHODS = ("auto", "exact", "grid", "mc")
+
 # Sequences that are followed one by one where grades run out, and the atoms of the larger half where none does.
 MAX_PATHS = 1e6
 MAX_HALF = {"auto": 60_000.0, "exact": 2.6e6}
+
+
+class TooLargeError(Exception):
+    """A topic is too large for the method that was asked for.
+
+    Parameters
+    ----------
+    topic
+        Its place among the topics.
+    """
+
+    def __init__(self, topic: int) -> None:
+        self.topic = topic
+        super().__init__(f"topic {topic}")
 
 
 def feasible(problem: Problem, method: str) -> Bools:
@@ -50,7 +65,7 @@ def laws_of(
 
     Raises
     ------
-    ValueError
+    TooLargeError
         ``method="exact"`` or ``"grid"`` where a topic is too large for it.
     """
     n = len(problem)
@@ -58,14 +73,14 @@ def laws_of(
         return [sampled_law(problem, topic, uniforms(topic), legacy=legacy) for topic in range(n)]
     exactly = np.zeros(n, dtype=bool) if method == "grid" else feasible(problem, method)
     if method == "exact" and not exactly.all():
-        raise ValueError(f"topic {int(np.argmin(exactly))}")
+        raise TooLargeError(int(np.argmin(exactly)))
     chosen = np.flatnonzero(exactly)
-    laws = dict(zip(chosen.tolist(), exact_laws(problem.select(chosen)), strict=True))
+    laws: dict[int, Law] = dict(zip(chosen.tolist(), exact_laws(problem.select(chosen)), strict=True))
     for topic in np.flatnonzero(~exactly).tolist():
         if grid_work(problem, topic) <= MAX_WORK:
             laws[topic] = grid_law(problem, topic)
         elif method == "grid":
-            raise ValueError(f"topic {topic}")
+            raise TooLargeError(topic)
         else:
             laws[topic] = sampled_law(problem, topic, uniforms(topic), legacy=legacy)
     return [laws[topic] for topic in range(n)]

@@ -25,21 +25,22 @@ MAX_TOGETHER = 1000
 # Topics with 1 and 2 documents (3 and 4, 5 and 6) share a table: a document of weight 0 changes no value.
 _TABLES = np.array([0, 2, 2, 4, 4, 6, 6])
 _MAX_DENOMINATOR = 10
+_WHOLE = 1e-9
 
 
 def exact_laws(problem: Problem) -> list[Law]:
     """The exact distribution of each topic; the caller has seen to it that the numbers of sequences are bearable."""
-    laws: list[Law | None] = [None] * len(problem)
+    laws: dict[int, Law] = {}
     many = ~problem.binds & (problem.n_paths() > MAX_TOGETHER)
-    for topic in np.flatnonzero(problem.binds):
+    for topic in np.flatnonzero(problem.binds).tolist():
         laws[topic] = _constrained(problem.select(slice(topic, topic + 1)))
-    for topic in np.flatnonzero(many):
+    for topic in np.flatnonzero(many).tolist():
         laws[topic] = _in_halves(problem.select(slice(topic, topic + 1)))
     for topics in _tables(problem, np.flatnonzero(~problem.binds & ~many)):
         values, probs, cumulative = _together(problem.select(topics))
-        for row, topic in enumerate(topics):
+        for row, topic in enumerate(topics.tolist()):
             laws[topic] = Atoms(values[row], probs[row], cumulative[row])
-    return [law for law in laws if law is not None]
+    return [laws[topic] for topic in range(len(problem))]
 
 
 def _tables(problem: Problem, topics: Ints) -> Iterator[Ints]:
@@ -94,7 +95,7 @@ def split(weights: Floats) -> tuple[Ints, Ints]:
     kin = np.arange(len(weights))
     for place in range(len(weights)):
         ratio = weights[place + 1 :, None] / weights[place] * np.arange(1, _MAX_DENOMINATOR + 1)
-        close = (np.abs(ratio - np.round(ratio)) < 1e-9).any(axis=1)
+        close = (np.abs(ratio - np.round(ratio)) < _WHOLE).any(axis=1)
         kin[place + 1 :][close] = kin[place]
     halves: tuple[list[int], list[int]] = ([], [])
     for members in sorted((np.flatnonzero(kin == family) for family in np.unique(kin)), key=len, reverse=True):

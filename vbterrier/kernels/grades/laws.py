@@ -25,7 +25,9 @@ _EXPLICIT = 1 << 20
 class Law(Protocol):
     """What every distribution answers."""
 
-    method: str
+    @property
+    def method(self) -> str:
+        """``"exact"``, ``"grid"`` or ``"mc"``."""
 
     def quantiles(self, levels: Floats) -> Floats:
         """The smallest value whose CDF reaches each level, shape like levels."""
@@ -130,7 +132,9 @@ class Halves:
         The halves are cut so that no value of the sum can be reached from two different pairs (see
         :func:`vbterrier.kernels.grades.exact.split`), so the modes of the halves add up.
         """
-        return sum(float(values[np.flatnonzero(probs >= probs.max() - SLACK)[-1]]) for values, probs in (self.left, self.right))
+        return sum(
+            float(values[np.flatnonzero(probs >= probs.max() - SLACK)[-1]]) for values, probs in (self.left, self.right)
+        )
 
     def cdf(self, value: float) -> float:
         """Probability of at most ``value``."""
@@ -174,9 +178,11 @@ class Halves:
         high = float(self.left[0][-1] + self.right[0][-1])
         while high - low > SAME:
             middle = (low + high) / 2
-            if self.left[1] @ self._right_cumulative[
-                np.searchsorted(self.right[0], middle - self.left[0], side="right")
-            ] >= level:
+            if (
+                self.left[1]
+                @ self._right_cumulative[np.searchsorted(self.right[0], middle - self.left[0], side="right")]
+                >= level
+            ):
                 high = middle
             else:
                 low = middle
@@ -245,8 +251,8 @@ class Sample(Atoms):
 def histogram_mode(draws: Floats) -> float:
     """The mode as the code behind the paper reads it from draws.
 
-    Twenty right-closed equal bins over the range of the draws; the fullest bins are kept, the same is done once more to what
-    was kept, and the largest draw left is the mode.
+    Twenty right-closed equal bins over the range of the draws; the fullest bins are kept, the same is done once more
+    to what was kept, and the largest draw left is the mode.
 
     >>> histogram_mode(np.array([0.0, 0.5, 0.5, 1.0]))
     0.5

@@ -54,7 +54,12 @@ class Problem:
     def select(self, topics: Ints | slice) -> Problem:
         """Some of the topics."""
         return Problem(
-            self.base[topics], self.weights[topics], self.n_unjudged[topics], self.prob[topics], self.left[topics], self.gain
+            self.base[topics],
+            self.weights[topics],
+            self.n_unjudged[topics],
+            self.prob[topics],
+            self.left[topics],
+            self.gain,
         )
 
     @cached_property
@@ -71,26 +76,26 @@ class Problem:
     def caps(self) -> Ints:
         """How many documents can land on each level, shape (n, L): 0 never, n_unjudged as many as there are."""
         caps = np.minimum(self.left, self.n_unjudged[:, None])
-        drawn = (self.landed > 0).any(axis=1)
+        drawn: Bools = np.any(self.landed > 0, axis=1)
         falling = np.zeros(len(self), dtype=bool)
         for level in range(caps.shape[1] - 1, 0, -1):
             reached = drawn[:, level] | falling
             caps[~reached, level] = 0
             binds = reached & (caps[:, level] > 0) & (caps[:, level] < self.n_unjudged)
-            falling = binds | (falling & (self.left[:, level] == 0))
+            falling = np.where(self.left[:, level] == 0, falling, binds)
         caps[:, 0] = self.n_unjudged
         return caps
 
     @cached_property
     def binds(self) -> Bools:
         """Whether any level can run out while documents are drawn, shape (n,)."""
-        result: Bools = ((self.caps > 0) & (self.caps < self.n_unjudged[:, None])).any(axis=1)
-        return result
+        return np.asarray(((self.caps > 0) & (self.caps < self.n_unjudged[:, None])).any(axis=1))
 
     @cached_property
     def n_active(self) -> Ints:
         """Levels that a document can land on, shape (n,)."""
-        return np.maximum((self.caps > 0).sum(axis=1), 1)
+        active: Ints = np.count_nonzero(self.caps > 0, axis=1)
+        return np.maximum(active, 1)
 
     def n_paths(self) -> Floats:
         """An upper limit of the number of sequences of grades, shape (n,)."""

@@ -1,0 +1,1 @@
+"""Other evaluation tools' ways to our computations."""

@@ -1,0 +1,255 @@
+"""Scores of many systems on the same topics, with intervals."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from vbterrier.errors import InputError, ParameterError, examples
+from vbterrier.evaluate.foreign import foreign_values, is_mean, mean_of
+from vbterrier.frames.contracts import frame_of, systems_of
+from vbterrier.frames.files import read_qrels, read_run
+from vbterrier.frames.ranked import Run
+from vbterrier.measures import BNDCG, Measure, measures_from
+from vbterrier.measures.base import evaluate
+from vbterrier.measures.scoring import Slot
+from vbterrier.uncertainty.intervals import N_RESAMPLES, Interval, check_level, topics_interval, unjudged_interval
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import ir_measures
+
+TOPICS = ("same", "all", "common")
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """What :func:`score` found.
+
+    Parameters
+    ----------
+    values
+        The V frame: name, qid, measure, value; a row for each system, topic and measure.
+    intervals
+        The C frame: name, measure, value (the mean), low, high, level, method, n_qids, n_resamples, seed; one row for
+        each system, measure and method. ``method`` names the source of uncertainty: ``topics (...)`` for other topics
+        of the kind, ``unjudged (normal)`` for judging what is unjudged on these.
+    missing
+        name, n_qids, n_missing: how many of the topics a system retrieved nothing for; they score as an empty ranking.
+    """
+
+    values: pd.DataFrame
+    intervals: pd.DataFrame
+    missing: pd.DataFrame
+
+    def means(self) -> pd.DataFrame:
+        """A row a system, a column a measure."""
+        table = self.intervals.drop_duplicates(["name", "measure"])
+        names, measures = table["name"].unique(), table["measure"].unique()
+        return table.pivot(index="name", columns="measure", values="value").loc[names, measures]
+
+
+def score(
+    runs: Any,
+    qrels: Any,
+    measures: Sequence[str | ir_measures.Measure],
+    *,
+    topics: str = "same",
+    duplicates: str = "error",
+    interval: str = "percentile",
+    level: float = 0.95,
+    n_resamples: int = N_RESAMPLES,
+    seed: int = 0,
+    progress: bool = False,
+) -> Scores:
+    """Evaluate systems with measures of this package and of ir_measures, with intervals of the means.
+
+    Parameters
+    ----------
+    runs
+        A mapping of name to run; or one run, or several paths, which are named after their files. A run is a frame
+        (qid, docno, score) or the path of a TREC run.
+    qrels
+        A frame or the path of TREC qrels; for measures that read them, intents (qid, entity_id, prob) or diversity
+        qrels.
+    measures
+        Measure objects or their text.
+    topics
+        ``"same"``: all topics of the qrels, a topic for which a run has nothing scoring as an empty ranking; refused
+        when runs differ in their topics. ``"all"``: the same without refusing. ``"common"``: only topics for which
+        every run has something.
+    duplicates
+        ``"error"``, or ``"first"`` to keep the best rank of a document that stands twice.
+    interval
+        ``"percentile"`` or ``"bca"``: the bootstrap over topics.
+    level
+        Nominal coverage of all intervals.
+    n_resamples
+        Resamples of the topics.
+    seed
+        Decides the resamples, together with the names of system and measure.
+    progress
+        Show a progress bar over runs.
+
+    Returns
+    -------
+    Scores
+
+    Raises
+    ------
+    InputError
+        Frames or files that cannot be evaluated; runs with different topics; two systems of one name.
+    ParameterError
+        Measures or options that do not exist.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> qrels = pd.DataFrame({"qid": ["q1", "q2"], "docno": ["a", "b"], "label": [1, 1]})
+    >>> run = pd.DataFrame({"qid": ["q1", "q2"], "docno": ["a", "new"], "score": [1.0, 1.0]})
+    >>> score({"mine": run}, qrels, ["BNDCG@10", "nDCG@10"]).means().round(3).loc["mine"].tolist()
+    [1.0, 0.5]
+    """
+    asked = measures_from(*measures)
+    if not asked:
+        raise ParameterError("no measures; name at least one, as 'BNDCG@10'")
+    if topics not in TOPICS:
+        raise ParameterError(f"topics={topics!r}: wanted one of {', '.join(map(repr, TOPICS))}")
+    check_level(level)
+    judged = read_qrels(qrels) if isinstance(qrels, (str, os.PathLike)) else frame_of(qrels, "qrels")
+    loaded = {name: _loaded(name, run, duplicates) for name, run in systems_of(named_runs(runs))}
+    slot = _restricted(Slot(judged), loaded, topics)
+    if topics == "common":
+        loaded = {name: run.only(slot.topics) for name, run in loaded.items()}
+    rows = [
+        row
+        for name, run in _tracked(loaded, progress=progress)
+        for row in _system_rows(name, run, slot, _with_spreads(asked))
+    ]
+    every = pd.DataFrame(rows, columns=["name", "qid", "measure", "value"])
+    wanted = [str(measure) for measure in asked]
+    intervals = _intervals(
+        every, asked, list(loaded), interval=interval, level=level, n_resamples=n_resamples, seed=seed
+    )
+    return Scores(every[every["measure"].isin(wanted)].reset_index(drop=True), intervals, _missing(slot, loaded))
+
+
+def named_runs(runs: Any) -> Any:
+    """Names for runs that came without."""
+    if hasattr(runs, "items") and not hasattr(runs, "columns"):
+        return runs
+    if isinstance(runs, (list, tuple)):
+        unnamed = [run for run in runs if not isinstance(run, (str, os.PathLike))]
+        if unnamed:
+            raise InputError(f"runs: found a {type(unnamed[0]).__name__} in a list; name frames, as {{'mine': frame}}")
+        return [(_stem(run), run) for run in runs]
+    return [(_stem(runs) if isinstance(runs, (str, os.PathLike)) else "run", runs)]
+
+
+def _stem(path: str | os.PathLike[str]) -> str:
+    return Path(path).name.removesuffix(".gz").removesuffix(".txt").removesuffix(".run") or str(path)
+
+
+def _loaded(name: str, run: Any, duplicates: str) -> Run:
+    frame = read_run(run) if isinstance(run, (str, os.PathLike)) else run
+    return Run(frame, name=f"run {name!r}", duplicates=duplicates)
+
+
+def _restricted(slot: Slot, runs: Mapping[str, Run], topics: str) -> Slot:
+    """The slot with the topics to average over."""
+    known = set(slot.topics)
+    found = {name: known.intersection(run.topics) for name, run in runs.items()}
+    if topics == "same":
+        names = list(found)
+        for name in names[1:]:
+            if found[name] != found[names[0]]:
+                odd = sorted(found[name] ^ found[names[0]])
+                raise InputError(
+                    f"run {names[0]!r} has {len(found[names[0]])} of the {len(known)} topics, run {name!r} has "
+                    f"{len(found[name])}, and they differ in {examples(odd)}: averages over different topics compare "
+                    "nothing; ask for topics='common' (only those that all runs have) or topics='all' (missing "
+                    "topics score 0)"
+                )
+    if topics != "common":
+        return slot
+    common = set.intersection(known, *found.values())
+    if not common:
+        raise InputError("no topic that all runs and the qrels have in common")
+    return Slot(slot.frame[slot.frame["qid"].astype(str).isin(common)].reset_index(drop=True))
+
+
+def _missing(slot: Slot, runs: Mapping[str, Run]) -> pd.DataFrame:
+    rows = [(name, len(slot.topics), len(set(slot.topics).difference(run.topics))) for name, run in runs.items()]
+    return pd.DataFrame(rows, columns=["name", "n_qids", "n_missing"])
+
+
+def _tracked(runs: Mapping[str, Run], *, progress: bool) -> Any:
+    from rich.console import Console
+    from rich.progress import track
+
+    shown = progress and len(runs) > 1
+    return track(list(runs.items()), "scoring", console=Console(stderr=True), disable=not shown, transient=True)
+
+
+def _spread(measure: ir_measures.Measure) -> ir_measures.Measure | None:
+    """The measure that gives the standard deviation of each topic of a mean over unjudged documents."""
+    return measure(stat="std") if isinstance(measure, type(BNDCG)) and measure["stat"] == "mean" else None
+
+
+def _with_spreads(measures: Sequence[ir_measures.Measure]) -> list[ir_measures.Measure]:
+    spreads = [spread for measure in measures if (spread := _spread(measure)) is not None]
+    return list(dict.fromkeys([*measures, *spreads]))
+
+
+def _system_rows(
+    name: str, run: Run, slot: Slot, measures: Sequence[ir_measures.Measure]
+) -> list[tuple[str, str, str, float]]:
+    ours = [measure for measure in measures if isinstance(measure, Measure)]
+    theirs = [measure for measure in measures if not isinstance(measure, Measure)]
+    rows = [(name, metric.query_id, str(metric.measure), float(metric.value)) for metric in evaluate(ours, slot, run)]
+    for qid, measure, value in foreign_values(theirs, slot.frame, run.only(slot.topics)):
+        rows.append((name, qid, str(measure), value))
+    return rows
+
+
+def _intervals(
+    values: pd.DataFrame,
+    measures: Sequence[ir_measures.Measure],
+    names: Sequence[str],
+    *,
+    interval: str,
+    level: float,
+    n_resamples: int,
+    seed: int,
+) -> pd.DataFrame:
+    by_system = {key: group.to_numpy() for key, group in values.groupby(["name", "measure"], sort=False)["value"]}
+    rows: list[tuple[Any, ...]] = []
+    for name in names:
+        for measure in measures:
+            scores = by_system.get((name, str(measure)))
+            if scores is None:
+                continue
+            mean = mean_of(measure, scores)
+            ends = [Interval(float("nan"), float("nan"), "none")]
+            if is_mean(measure):
+                stream_name = f"{name} {measure}"
+                ends = [
+                    topics_interval(
+                        scores, level=level, method=interval, n_resamples=n_resamples, seed=seed, name=stream_name
+                    ),
+                ]
+            spread = _spread(measure)
+            if spread is not None:
+                ends.append(unjudged_interval(scores, by_system[name, str(spread)], level=level))
+            rows += [
+                (name, str(measure), mean, end.low, end.high, level, end.method, len(scores), resamples, seed)
+                for end in ends
+                for resamples in [n_resamples if end.method.startswith("topics") else 0]
+            ]
+    columns = ["name", "measure", "value", "low", "high", "level", "method", "n_qids", "n_resamples", "seed"]
+    return pd.DataFrame(rows, columns=columns)

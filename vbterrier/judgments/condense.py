@@ -1,0 +1,77 @@
+"""Condensed lists as a pipeline stage."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+
+from vbterrier.errors import InputError
+from vbterrier.frames.ranked import Run
+from vbterrier.judgments.pool import Judgments
+
+
+def condensed(run: Run, judgments: Judgments) -> pd.DataFrame:
+    """The judged documents of a run in their relative order, ``rank`` from 0 without gaps."""
+    top = judgments.judge(run, None)
+    kept = top.levels >= 0
+    frame = run.frame.iloc[top.rows[kept]].reset_index(drop=True)
+    frame["rank"] = (np.cumsum(kept, axis=1) - 1)[kept]
+    return frame
+
+
+class Condense(pt.Transformer):  # type: ignore[misc]
+    """Drop the documents that nobody judged (condensed lists, Sakai 2007).
+
+    Measures without a ``judged_only`` of their own can follow it in a pipeline.
+    Topics without judgments come out empty.
+
+    Parameters
+    ----------
+    qrels
+        Columns qid, docno, label.
+
+    Raises
+    ------
+    InputError
+        See the contracts of runs and qrels.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> qrels = pd.DataFrame({"qid": ["q1"], "docno": ["a"], "label": [1]})
+    >>> run = pd.DataFrame({"qid": "q1", "docno": ["new", "a"], "score": [2.0, 1.0], "rank": [0, 1]})
+    >>> Condense(qrels).transform(run).values.tolist()
+    [['q1', 'a', 1.0, 0]]
+    """
+
+    def __init__(self, qrels: Any) -> None:
+        super().__init__()
+        self.qrels = qrels
+        self._judgments = Judgments(qrels)
+        if not self._judgments.topics:
+            raise InputError("qrels: no rows; condensing would drop every document")
+
+    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
+        """Keep the judged rows of a result frame."""
+        pt.validate.result_frame(inp, extra_columns=["score"])
+        if not len(inp):
+            return inp.assign(rank=pd.Series(dtype="int64"))
+        return condensed(Run(inp), self._judgments)
+
+    @cached_property
+    def _content(self) -> tuple[Any, ...]:
+        qid, docno, label = (self.qrels[name].tolist() for name in ("qid", "docno", "label"))
+        return tuple(zip(qid, docno, label, strict=True))
+
+    def __repr__(self) -> str:
+        return f"Condense({len(self.qrels)} judgments)"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Condense) and self._content == other._content
+
+    def __hash__(self) -> int:
+        return hash(self._content)

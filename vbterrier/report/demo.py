@@ -1,0 +1,73 @@
+"""What ``vbterrier demo`` shows."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vbterrier.demo import copy_demo, demo_folder
+from vbterrier.errors import DegenerateWarning
+from vbterrier.evaluate import score
+from vbterrier.frames.files import read_qrels, read_run
+from vbterrier.report.tables import footing, rendered, summary
+
+if TYPE_CHECKING:
+    from vbterrier.evaluate import Scores
+
+NAIVE, CONDENSED, BOOTSTRAPPED, UNJUDGED = "nDCG@10", "nDCG(judged_only=True)@10", "BNDCG@10", "Unjudged@10"
+SYSTEMS = ("lexical", "dense")
+
+
+def demo_report(save: Path | None = None, *, seed: int = 0) -> str:
+    """The demo's comparison as text; its files are written to ``save`` too when that is given."""
+    folder = demo_folder()
+    runs = {name: read_run(folder / f"{name}.run") for name in SYSTEMS}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DegenerateWarning)
+        scores = score(
+            runs, read_qrels(folder / "qrels.txt"), [UNJUDGED, NAIVE, CONDENSED, BOOTSTRAPPED], seed=seed
+        )
+        truth = score(runs, read_qrels(folder / "complete.txt"), [NAIVE], seed=seed)
+    n_topics = int(scores.intervals["n_qids"].iloc[0])
+    parts = [
+        f"Two systems on {n_topics} topics. The judgments were pooled from `lexical`; of what `dense` retrieves, much was "
+        "never judged.",
+        rendered(summary(scores, "table"), "table"),
+        footing(scores),
+        "\n".join(_verdicts(scores, truth)),
+    ]
+    if save is not None:
+        written = copy_demo(save)
+        parts.append(f"{len(written)} files in {save}. Next:\n{_next(save)}")
+    else:
+        parts.append("`vbterrier demo --save demo` writes the files, for the commands of the README.")
+    return "\n\n".join(parts)
+
+
+def _verdicts(scores: Scores, truth: Scores) -> list[str]:
+    """What each way of scoring says of the order of the systems, and what all judgments say."""
+    means, complete = scores.means(), truth.means()[NAIVE]
+    lines = [
+        (NAIVE, "unjudged means bad", means[NAIVE]),
+        (CONDENSED, "unjudged is dropped", means[CONDENSED]),
+        (BOOTSTRAPPED, "unjudged is uncertain", means[BOOTSTRAPPED]),
+        (NAIVE, "with all documents judged", complete),
+    ]
+    said = ["What each says:"]
+    for measure, meaning, values in lines:
+        first, second = values.sort_values(ascending=False, kind="stable").items()
+        error = (values - complete).abs().max()
+        off = "" if values is complete else f"; off by up to {error:.3f}"
+        said.append(f"  {meaning:<26} {measure:<26} {first[0]} {first[1]:.3f} > {second[0]} {second[1]:.3f}{off}")
+    return said
+
+
+def _next(save: Path) -> str:
+    runs = " ".join(str(save / f"{name}.run") for name in SYSTEMS)
+    return "\n".join(
+        [
+            f"  vbterrier doctor {runs} --qrels {save / 'qrels.txt'}",
+            f"  vbterrier score {runs} --qrels {save / 'qrels.txt'} -m BNDCG@10 -m 'nDCG(judged_only=True)@10'",
+        ]
+    )

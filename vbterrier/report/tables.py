@@ -1,0 +1,129 @@
+"""Frames as text: for the terminal, for files, for papers."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from vbterrier.errors import ParameterError
+
+if TYPE_CHECKING:
+    from vbterrier.evaluate import Scores
+
+FORMATS = ("table", "csv", "json", "latex", "markdown")
+
+
+def rendered(frame: pd.DataFrame, style: str, *, title: str = "", digits: int = 4) -> str:
+    r"""A frame in one of ``FORMATS``; csv and json keep all digits.
+
+    Raises
+    ------
+    ParameterError
+        Another format.
+
+    >>> print(rendered(pd.DataFrame({"run": ["a|b"], "nDCG@10": [0.5]}), "markdown"))
+    | run | nDCG@10 |
+    |:---|---:|
+    | a\|b | 0.5000 |
+    """
+    if style == "csv":
+        return frame.to_csv(index=False).rstrip("\n")
+    if style == "json":
+        return str(frame.to_json(orient="records", indent=2, double_precision=15))
+    text = frame.map(lambda value: _cell(value, digits))
+    right = [pd.api.types.is_numeric_dtype(frame[name]) for name in frame.columns]
+    if style == "markdown":
+        return _markdown(text, right)
+    if style == "latex":
+        return _latex(text, right, title)
+    if style == "table":
+        return _table(text, right, title)
+    raise ParameterError(f"format={style!r}: wanted one of {', '.join(map(repr, FORMATS))}")
+
+
+def summary(scores: Scores, style: str) -> pd.DataFrame:
+    """A row for each system and measure: the mean and its intervals, each under the name of what it measures.
+
+    For csv and json, the C frame itself.
+    """
+    intervals = scores.intervals.merge(scores.missing[["name", "n_missing"]], on="name", sort=False)
+    if style in ("csv", "json"):
+        return intervals
+    rows: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in intervals.itertuples():
+        cells = rows.setdefault(
+            (str(row.name), str(row.measure)), {"run": row.name, "measure": row.measure, "mean": row.value}
+        )
+        if row.method != "none":
+            cells[f"{row.level:.0%} {row.method}"] = f"{_cell(row.low, 4)} to {_cell(row.high, 4)}"
+        cells |= {"topics": row.n_qids, "missing": row.n_missing}
+    table = pd.DataFrame(list(rows.values()))
+    return table[[name for name in table if name not in ("topics", "missing")] + ["topics", "missing"]].fillna("")
+
+
+def per_query(scores: Scores, style: str) -> pd.DataFrame:
+    """The V frame; wide, a column a measure, for people."""
+    if style in ("csv", "json"):
+        return scores.values
+    wide = scores.values.pivot(index=["name", "qid"], columns="measure", values="value").reset_index()
+    ordered = scores.values[["name", "qid"]].drop_duplicates().merge(wide, on=["name", "qid"], how="left")
+    return ordered[["name", "qid", *scores.values["measure"].unique()]].rename(columns={"name": "run"})
+
+
+def footing(scores: Scores) -> str:
+    """How the intervals came about, in one line."""
+    topics = scores.intervals[scores.intervals["n_resamples"] > 0]
+    parts = []
+    if len(topics):
+        first = topics.iloc[0]
+        parts.append(
+            f"{first['method']}: {first['n_resamples']} resamples, seed {first['seed']}: other topics of the kind"
+        )
+    if (scores.intervals["method"] == "unjudged (normal)").any():
+        parts.append("unjudged (normal): these topics, whatever their unjudged documents are under the prior")
+    return "; ".join(parts)
+
+
+def _cell(value: Any, digits: int) -> str:
+    if isinstance(value, float):
+        return "" if pd.isna(value) else f"{value:.{digits}f}"
+    return str(value)
+
+
+def _markdown(text: pd.DataFrame, right: list[bool]) -> str:
+    rows = [list(map(str, text.columns)), *text.to_numpy().tolist()]
+    lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
+    rule = "|" + "|".join("---:" if numeric else ":---" for numeric in right) + "|"
+    return "\n".join([lines[0], rule, *lines[1:]])
+
+
+def _latex(text: pd.DataFrame, right: list[bool], title: str) -> str:
+    columns = "".join("r" if numeric else "l" for numeric in right)
+    style = text.rename(columns=_escaped).map(_escaped).style.hide(axis="index")
+    result: str = style.to_latex(column_format=columns, hrules=True, caption=_escaped(title) or None)
+    return result.rstrip("\n")
+
+
+def _escaped(text: str) -> str:
+    special = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+    special |= {sign: f"\\{sign}" for sign in "&%$#_{}"}
+    return "".join(special.get(sign, sign) for sign in str(text))
+
+
+def _table(text: pd.DataFrame, right: list[bool], title: str) -> str:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=title or None, box=box.SIMPLE_HEAD, title_justify="left")
+    for name, numeric in zip(text.columns, right, strict=True):
+        table.add_column(Text(str(name)), justify="right" if numeric else "left", no_wrap=False)
+    for row in text.itertuples(index=False, name=None):
+        # Text, not markup: an id such as [bold] is an id.
+        table.add_row(*(Text(cell) for cell in row))
+    page = io.StringIO()
+    Console(file=page, width=160).print(table)
+    return "\n".join(line.rstrip() for line in page.getvalue().strip("\n").splitlines())

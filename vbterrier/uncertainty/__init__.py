@@ -1,0 +1,1 @@
+"""Intervals of means over topics, and of what is not known about each topic."""
