@@ -1,0 +1,736 @@
+"""Reading and writing files: every way in which a file can be odd, and every way in which it can be wrong."""
+
+import gzip
+import os
+import threading
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pandas.testing import assert_frame_equal
+
+from vbterrier.errors import FileError, InputError, ParameterError
+from vbterrier.frames import _tables, _writing
+from vbterrier.frames.files import read_intents, read_qrels, read_run, read_tags, write_qrels, write_run
+
+ONE_RUN = b"q1 Q0 d1 1 2.5 bm25\nq1 Q0 d2 2 1.5 bm25\n"
+ONE_RUN_ROWS = [["q1", "d1", 2.5, 1, "bm25"], ["q1", "d2", 1.5, 2, "bm25"]]
+UNTAGGED_ROWS = [row[:4] for row in ONE_RUN_ROWS]
+BOM = b"\xef\xbb\xbf"
+
+
+def stored(folder, content, name="file.txt"):
+    path = folder / name
+    path.write_bytes(content)
+    return path
+
+
+def rows(frame):
+    return frame.to_numpy(dtype=object).tolist()
+
+
+# What reads right.
+
+RUNS = {
+    "plain": (ONE_RUN, ONE_RUN_ROWS),
+    "no end of last line": (ONE_RUN.rstrip(), ONE_RUN_ROWS),
+    "BOM": (BOM + ONE_RUN, ONE_RUN_ROWS),
+    "CRLF": (ONE_RUN.replace(b"\n", b"\r\n"), ONE_RUN_ROWS),
+    "CR": (ONE_RUN.replace(b"\n", b"\r"), ONE_RUN_ROWS),
+    "tabs": (ONE_RUN.replace(b" ", b"\t"), ONE_RUN_ROWS),
+    "tabs, CRLF, BOM": (BOM + ONE_RUN.replace(b" ", b"\t").replace(b"\n", b"\r\n"), ONE_RUN_ROWS),
+    "repeated blanks": (ONE_RUN.replace(b" ", b"   "), ONE_RUN_ROWS),
+    "one repeated blank": (ONE_RUN.replace(b" d2", b"  d2"), ONE_RUN_ROWS),
+    "blanks, then tabs": (ONE_RUN.replace(b" d2 ", b"\td2\t"), ONE_RUN_ROWS),
+    "tabs, then blanks": (ONE_RUN.replace(b" d1 ", b"\td1\t"), ONE_RUN_ROWS),
+    "form feed": (ONE_RUN.replace(b" d2", b"\fd2"), ONE_RUN_ROWS),
+    "vertical tab at an end": (ONE_RUN.replace(b"\nq1", b"\v\nq1"), ONE_RUN_ROWS),
+    "blanks at both ends": (b"  " + ONE_RUN.replace(b"\n", b" \t\r\n "), ONE_RUN_ROWS),
+    "BOM, blanks at both ends": (BOM + b"  " + ONE_RUN.replace(b"\n", b"  \n"), ONE_RUN_ROWS),
+    "blank lines": (b"\n \n" + ONE_RUN.replace(b"\n", b"\n\n\t\r\n"), ONE_RUN_ROWS),
+    "gzip": (gzip.compress(ONE_RUN), ONE_RUN_ROWS),
+    "gzip in two members": (gzip.compress(ONE_RUN[:20]) + gzip.compress(ONE_RUN[20:]), ONE_RUN_ROWS),
+    "gzip, repeated blanks": (gzip.compress(ONE_RUN.replace(b" ", b"  ")), ONE_RUN_ROWS),
+    "no tag": (ONE_RUN.replace(b" bm25", b""), UNTAGGED_ROWS),
+    "no tag, blanks at ends": (ONE_RUN.replace(b" bm25", b" "), UNTAGGED_ROWS),
+    "no tag, ids that are numbers": (b"1 Q0 12 1 2.5\n", [["1", "12", 2.5, 1]]),
+    "no tag, 0 for Q0": (ONE_RUN.replace(b" bm25", b"").replace(b"Q0", b"0"), UNTAGGED_ROWS),
+    "no Q0": (ONE_RUN.replace(b" Q0", b""), ONE_RUN_ROWS),
+    "no Q0, whole scores": (b"q1 7 1 100 bm25\n", [["q1", "7", 100.0, 1, "bm25"]]),
+    "leading zeros": (b"001 Q0 007 01 02 0\n", [["001", "007", 2.0, 1, "0"]]),
+    "words for nothing": (
+        b"NA Q0 null 1 1 nan\nNaN Q0 None 2 0 NULL\n",
+        [["NA", "null", 1.0, 1, "nan"], ["NaN", "None", 0.0, 2, "NULL"]],
+    ),
+    "ids like numbers": (b"1e5 Q0 0x10 1 1 1.0\n", [["1e5", "0x10", 1.0, 1, "1.0"]]),
+    "quotes": (b'q" Q0 "d 1 1 \'x\n"q Q0 d\' 2 0 ""\n', [['q"', '"d', 1.0, 1, "'x"], ['"q', "d'", 0.0, 2, '""']]),
+    "letters beyond ASCII": ("été Q0 東京 1 1 ñ\n".encode(), [["été", "東京", 1.0, 1, "ñ"]]),
+    "no-break space in an id": ("q1 Q0 d\xa01 1 1 x\n".encode(), [["q1", "d\xa01", 1.0, 1, "x"]]),
+    "commas, hashes, backslashes": (b"#1 Q0 a,b 1 1 \\\n", [["#1", "a,b", 1.0, 1, "\\"]]),
+    "odd numbers": (
+        b"q Q0 a -1 +1.5 t\nq Q0 b 0 .5e1 t\nq Q0 c 007 -Infinity t\nq Q0 d 3 1e400 t\n",
+        [["q", "a", 1.5, -1, "t"], ["q", "b", 5.0, 0, "t"], ["q", "c", -np.inf, 7, "t"], ["q", "d", np.inf, 3, "t"]],
+    ),
+    "signed rank": (b"q Q0 a +1 1 t\n", [["q", "a", 1.0, 1, "t"]]),
+    "second BOM belongs to the id": (BOM + BOM + b"q Q0 a 1 1 t\n", [["\ufeffq", "a", 1.0, 1, "t"]]),
+    "second BOM, repeated blank": (BOM + BOM + b"q  Q0 a 1 1 t\n", [["\ufeffq", "a", 1.0, 1, "t"]]),
+}
+
+
+@pytest.mark.parametrize(("content", "expected"), RUNS.values(), ids=RUNS)
+@pytest.mark.parametrize("name", ["run.txt", "run.gz", "run.parquet"])
+def test_runs_that_read_right_whatever_their_name(tmp_path, content, expected, name):
+    frame = read_run(stored(tmp_path, content, name))
+    assert rows(frame) == expected
+    assert list(frame.columns) == ["qid", "docno", "score", "rank", "name"][: len(expected[0])]
+
+
+def test_types_of_a_run(tmp_path):
+    frame = read_run(stored(tmp_path, ONE_RUN))
+    text = "str" if pd.__version__ >= "3" else "object"
+    assert frame.dtypes.astype(str).to_dict() == {
+        "qid": text,
+        "docno": text,
+        "score": "float64",
+        "rank": "int64",
+        "name": text,
+    }
+    assert frame.index.equals(pd.RangeIndex(2))
+
+
+QRELS = {
+    "plain": (b"1 0 d1 2\n1 0 d2 -2\n", [["1", "0", "d1", 2], ["1", "0", "d2", -2]]),
+    "subtopics": (b"1 1 d1 1\n1 2 d1 0\n", [["1", "1", "d1", 1], ["1", "2", "d1", 0]]),
+    "tabs, CRLF": (b"1\t0\td1\t2\r\n", [["1", "0", "d1", 2]]),
+    "signed, padded, as large as can be": (
+        b"1 0 a +1\n1 0 b 007\n1 0 c 9223372036854775807\n1 0 d -9223372036854775808\n",
+        [["1", "0", "a", 1], ["1", "0", "b", 7], ["1", "0", "c", 2**63 - 1], ["1", "0", "d", -(2**63)]],
+    ),
+    "leading zeros": (b"001 00 007 1\n", [["001", "00", "007", 1]]),
+}
+
+
+@pytest.mark.parametrize(("content", "expected"), QRELS.values(), ids=QRELS)
+def test_qrels_that_read_right(tmp_path, content, expected):
+    frame = read_qrels(stored(tmp_path, content))
+    assert rows(frame) == expected
+    assert list(frame.columns) == ["qid", "iteration", "docno", "label"]
+    assert frame["label"].dtype == np.int64
+
+
+INTENTS = {
+    "no header": (b"q1 E1 0.75\nq1 E2 0.25\n", {"qid": ["q1", "q1"], "entity_id": ["E1", "E2"], "prob": [0.75, 0.25]}),
+    "no header, tabs and blanks": (b"q1\tE1  0.75\n", {"qid": ["q1"], "entity_id": ["E1"], "prob": [0.75]}),
+    "no header, a comma in an id": (
+        b"q1 Washington,_D.C. 1\n",
+        {"qid": ["q1"], "entity_id": ["Washington,_D.C."], "prob": [1.0]},
+    ),
+    "header between tabs": (
+        b'qid\tentity_id\tprob\tname\n007\t"NA"\t1\tNew York\n',
+        {"qid": ["007"], "entity_id": ['"NA"'], "prob": [1.0], "name": ["New York"]},
+    ),
+    "BOM, CRLF, blank lines around the header": (
+        BOM + b"\r\nqid\tentity_id\tprob\r\n\r\nq1\tE1\t1\r\n",
+        {"qid": ["q1"], "entity_id": ["E1"], "prob": [1.0]},
+    ),
+    "header between commas, other order, score": (
+        b'prob,score,entity_id,label,qid\n 0.5 ,+7,"E,1",007,q1\n0.5,1,"a ""b""\nc",,q1\n',
+        {
+            "qid": ["q1"] * 2,
+            "entity_id": ["E,1", 'a "b"\nc'],
+            "prob": [0.5] * 2,
+            "score": [7.0, 1.0],
+            "label": ["007", ""],
+        },
+    ),
+    "header between blanks": (b"qid entity_id  prob\nq1  E1 1\n", {"qid": ["q1"], "entity_id": ["E1"], "prob": [1.0]}),
+    "header alone": (b"qid\tentity_id\tprob", {"qid": [], "entity_id": [], "prob": []}),
+    "gzip": (gzip.compress(b"qid\tentity_id\tprob\nq1\tE1\t1\n"), {"qid": ["q1"], "entity_id": ["E1"], "prob": [1.0]}),
+    "ids with blanks at their ends stay": (
+        b"qid\tentity_id\tprob\nq1 \t E1\t1\n",
+        {"qid": ["q1 "], "entity_id": [" E1"], "prob": [1.0]},
+    ),
+}
+
+
+@pytest.mark.parametrize(("content", "expected"), INTENTS.values(), ids=INTENTS)
+def test_intents_that_read_right(tmp_path, content, expected):
+    frame = read_intents(stored(tmp_path, content))
+    assert frame[["qid", "entity_id", "prob"]].columns.equals(frame.columns[:3])
+    assert frame.to_dict("list") == expected
+    assert frame["prob"].dtype == np.float64
+
+
+TAGS = {
+    "two columns": (b"d1 E1\n", {"docno": ["d1"], "entity_id": ["E1"], "weight": [1.0]}),
+    "three columns": (b"d1 E1 0.5\n", {"docno": ["d1"], "entity_id": ["E1"], "weight": [0.5]}),
+    "two columns, repeated blanks": (b"d1   E1 \n", {"docno": ["d1"], "entity_id": ["E1"], "weight": [1.0]}),
+    "header": (
+        b"qid\tdocno\tentity_id\n7\td1\tE1\n",
+        {"docno": ["d1"], "entity_id": ["E1"], "weight": [1.0], "qid": ["7"]},
+    ),
+    "header with weight": (
+        b"docno,entity_id,weight\nd1,E1,2\n",
+        {"docno": ["d1"], "entity_id": ["E1"], "weight": [2.0]},
+    ),
+}
+
+
+@pytest.mark.parametrize(("content", "expected"), TAGS.values(), ids=TAGS)
+def test_tags_that_read_right(tmp_path, content, expected):
+    frame = read_tags(stored(tmp_path, content))
+    assert frame.to_dict("list") == expected
+    assert list(frame.columns) == list(expected)
+    assert frame["weight"].dtype == np.float64
+
+
+# What cannot be read: the reader, the bytes, the line to blame, and words of the message.
+
+NAN = b"q1 Q0 d1 1 %s t\n"
+FAULTS = {
+    "empty": (read_run, b"", None, "is empty; wanted at least one line"),
+    "empty gzip": (read_run, gzip.compress(b""), None, "is empty"),
+    "blank lines alone": (read_qrels, b"\n \r\n\n", None, "is empty"),
+    "BOM alone": (read_run, BOM, None, "is empty"),
+    "truncated gzip": (read_run, gzip.compress(ONE_RUN)[:-9], None, "Truncated compressed stream): fetch or pack"),
+    "damaged gzip": (read_run, gzip.compress(ONE_RUN)[:-5] + b"\1\2\3\4\5", None, "incorrect"),
+    "gzip and more": (read_run, gzip.compress(ONE_RUN) + b"more", None, "cannot be read to its end"),
+    "latin1": (read_run, ONE_RUN + "é Q0 d1 1 1 t\n".encode("latin1"), 3, "is not UTF-8 (found byte 0xe9); convert"),
+    "latin1 in gzip": (read_run, gzip.compress(ONE_RUN + b"\xff Q0 d1 1 1 t\n"), 3, "found byte 0xff"),
+    "latin1 in Q0": (read_run, b"q1 \xff d1 1 1 t\n", 1, "found byte 0xff"),
+    "UTF-16": (read_run, ONE_RUN.decode().encode("utf-16"), 1, "UTF-16"),
+    "latin1 between commas": (read_intents, b"qid,entity_id,prob\nq1,\xe9,1\n", 2, "found byte 0xe9"),
+    "latin1 in a header": (read_intents, b"qid\tentity_id\tprob\t\xe9\nq1\tE\t1\tx\n", 1, "found byte 0xe9"),
+    "NUL": (read_run, ONE_RUN + b"q1 Q0 d\0 1 1 t\n", 3, "holds a NUL byte; wanted text"),
+    "NUL between tabs": (read_intents, b"qid\tentity_id\tprob\tx\nq1\tE\t1\t\0\n", 2, "NUL"),
+    "NUL between commas": (read_intents, b"qid,entity_id,prob,x\nq1,E,1,\0\n", 2, "NUL"),
+    "short line": (
+        read_run,
+        ONE_RUN + b"q1 Q0 d3 3\n",
+        3,
+        "wanted 6 fields, qid Q0 docno rank score tag; found 4 in 'q1 Q0 d3 3'",
+    ),
+    "five fields among six": (read_run, ONE_RUN + b"q1 Q0 d3 3 1.0\n", 3, "found 5 in"),
+    "short line, made six by a repeated blank": (read_run, ONE_RUN + b"q1 Q0  3 1.0 t\n", 3, "found 5 in"),
+    "no Q0, made six by a repeated blank": (read_run, ONE_RUN + b"q1  d3 3 1.0 t\n", 3, "found 5 in"),
+    "no topic, made six by a blank": (read_run, ONE_RUN + b" Q0 d3 3 1.0 t\n", 3, "found 5 in"),
+    "no tag, made six by a blank": (read_run, ONE_RUN + b"q1 Q0 d3 3 1.0 \n", 3, "found 5 in"),
+    "no tag, made six by a blank, CRLF": (read_run, b"q1 Q0 d3 3 1.0 t\r\nq1 Q0 d3 3 1.0 \r\n", 2, "found 5 in"),
+    "six among five": (
+        read_run,
+        b"q1 Q0 d1 1 1\nq1 Q0 d2 2 0 t\n",
+        2,
+        "wanted 5 fields, qid Q0 docno rank score; found 6",
+    ),
+    "blank in the tag": (
+        read_run,
+        ONE_RUN + b"q1 Q0 d3 3 1.0 my bm25\n",
+        3,
+        "the run tag or an id seems to hold a blank: replace it",
+    ),
+    "blanks in the tag": (read_run, b"q1 Q0 d3 3 1.0 my own bm25\n", 1, "seems to hold a blank"),
+    "blank in the tag between tabs": (read_run, b"q1\tQ0\td3\t3\t1.0\tmy bm25\n", 1, "seems to hold a blank"),
+    "word for a score": (
+        read_run,
+        ONE_RUN + b"\nq1 Q0 d3 3 abc t\n",
+        4,
+        "score must be a number, found 'abc'; repair the line",
+    ),
+    "word for a score, CR ends": (read_run, ONE_RUN.replace(b"\n", b"\r") + b"q1 Q0 d3 3 abc t\r", 3, "found 'abc'"),
+    "hexadecimal score": (read_run, NAN % b"0x10", 1, "score must be a number, found '0x10'"),
+    "underscore in a score": (read_run, NAN % b"1_0", 1, "found '1_0'"),
+    "decimal comma": (read_run, NAN % b"1,5", 1, "found '1,5'"),
+    "score of other digits": (read_run, NAN % "١".encode(), 1, "score must be a number"),
+    "NaN": (
+        read_run,
+        ONE_RUN + NAN % b"nan",
+        3,
+        "score must be a number, found 'nan'; remove the line or give it a number",
+    ),
+    "-NaN": (read_run, NAN % b"-NaN", 1, "found '-NaN'"),
+    "NaN among repeated blanks": (read_run, ONE_RUN.replace(b" ", b"  ") + NAN % b"NAN", 3, "found 'NAN'"),
+    "fraction for a rank": (
+        read_run,
+        b"q1 Q0 d1 1.5 1 t\n",
+        1,
+        "rank must be a whole number of at most 64 bits, found '1.5'",
+    ),
+    "rank and score swapped": (read_run, b"q1 Q0 d1 2.5 1 t\n", 1, "rank must be a whole number"),
+    "header of a run": (
+        read_run,
+        b"qid Q0 docno rank score tag\n" + ONE_RUN,
+        1,
+        "this looks like a header: remove the line",
+    ),
+    "header of five columns": (read_run, b"qid Q0 docno rank score\n", 1, "looks like a header"),
+    "header of the other five": (read_run, b"qid docno rank score tag\n", 1, "looks like a header"),
+    "header of qrels": (read_qrels, b"qid\titeration\tdocno\tlabel\n1\t0\td\t1\n", 1, "looks like a header"),
+    "no header in the middle": (
+        read_qrels,
+        b"1 0 d 1\nqid iteration docno label\n",
+        2,
+        "found 'label'; repair the line",
+    ),
+    "five columns, either way": (
+        read_run,
+        b"\n1 12 1 3 7\n",
+        2,
+        "read as qid Q0 docno rank score and as qid docno rank score tag; write all six",
+    ),
+    "five columns, no way": (read_run, b"q1 Q1 d1 2.5 t\n", 1, "five fields are read when"),
+    "five columns, no rank": (read_run, b"q1 Q0 d1 2.5 t\n", 1, "rank must be a whole number"),
+    "qrels for a run": (read_run, b"1 0 d1 2\n", 1, "judgments are read with read_qrels"),
+    "run for qrels": (
+        read_qrels,
+        ONE_RUN,
+        1,
+        "wanted 4 fields, qid iteration docno label; found 6 in 'q1 Q0 d1 1 2.5 bm25'; a run is read with read_run",
+    ),
+    "untagged run for qrels": (read_qrels, b"q1 Q0 d1 1 2.5\n", 1, "seems to hold a blank"),
+    "three columns of qrels": (
+        read_qrels,
+        b"1 d1 2\n",
+        1,
+        "wanted 4 fields, qid iteration docno label; found 3 in '1 d1 2'; write the iteration",
+    ),
+    "qrels made four by a repeated blank": (read_qrels, b"1 0 d1 2\n1  d1 2\n", 2, "found 3 in"),
+    "label 1.5": (
+        read_qrels,
+        b"1 0 d1 1\n1 0 d2 1.5\n",
+        2,
+        "label must be a whole number of at most 64 bits, found '1.5'",
+    ),
+    "label 1.0": (read_qrels, b"1 0 d1 1.0\n", 1, "found '1.0'"),
+    "word for a label": (read_qrels, b"1 0 d1 yes\n", 1, "found 'yes'"),
+    "label 1_0": (read_qrels, b"1 0 d1 1_0\n", 1, "found '1_0'"),
+    "label 0x1": (read_qrels, b"1 0 d1 0x1\n", 1, "found '0x1'"),
+    "label of 65 bits": (read_qrels, b"1 0 d1 9223372036854775808\n", 1, "64 bits"),
+    "label of 5000 digits": (read_qrels, b"1 0 d1 " + b"9" * 5000 + b"\n", 1, "64 bits, found '9999"),
+    "word for a probability": (
+        read_intents,
+        b"qid\tentity_id\tprob\nq1\tE1\tx\n",
+        2,
+        "prob must be a number, found 'x'",
+    ),
+    "no probability": (read_intents, b"qid\tentity_id\tprob\nq1\tE1\t\n", 2, "prob must be a number, found ''"),
+    "NaN for a probability": (read_intents, b"q1 E1 nan\n", 1, "prob must be a number, found 'nan'"),
+    "header without one column": (
+        read_intents,
+        b"qid\tentity_id\tprobability\n",
+        1,
+        "missing prob; found qid, entity_id, probability. Did you mean probability?",
+    ),
+    "header of other names": (
+        read_tags,
+        b"doc,entity,score\n",
+        1,
+        "wanted columns docno, entity_id; missing docno; found doc",
+    ),
+    "header with a column twice": (
+        read_intents,
+        b"qid,entity_id,prob,prob\n",
+        1,
+        "column 'prob' stands 2 times; keep one",
+    ),
+    "unknown header": (read_intents, b"a b c\nq1 E1 1\n", 1, "looks like a header"),
+    "four columns without header": (
+        read_intents,
+        b"q1 0 E1 1\n",
+        1,
+        "wanted 3 fields, qid entity_id prob; found 4 in 'q1 0 E1 1'; name the columns in a header line",
+    ),
+    "one column of tags": (read_tags, b"d1\n", 1, "wanted 3 fields, docno entity_id weight; found 1"),
+    "empty id": (
+        read_intents,
+        b"qid\tentity_id\tprob\nq1\t\t1\n",
+        2,
+        "entity_id is empty; give it an id, or remove the line",
+    ),
+    "empty topic of tags": (read_tags, b"docno,entity_id,qid\nd,E,\n", 2, "qid is empty"),
+    "empty fields": (read_tags, b"docno\tentity_id\nd\tE\n\t\n", 3, "docno is empty"),
+    "short line below a header": (
+        read_intents,
+        b"qid\tentity_id\tprob\nq1\tE1\n",
+        2,
+        "wanted 3 fields, qid entity_id prob; found 2",
+    ),
+    "short line below a record of two lines": (
+        read_intents,
+        b'qid,entity_id,prob\n"q\n1",E1,1\n\nq2,E2\n',
+        5,
+        "found 2 in 'q2,E2'",
+    ),
+    "comma too many, stray quote above": (read_intents, b'qid,entity_id,prob\nq",E1,1\nq2,E2,1,1\n', 3, "found 4"),
+    "quote left open": (read_intents, b'qid,entity_id,prob\nq1,E1,1\n"q2,E2,1\nq3,E3,1\n', 3, "found 1 in"),
+    "quote left open above very much": (
+        read_intents,
+        b'qid,entity_id,prob\n"q2,E2,1\n' + b"q3,E3,1\n" * 20000,
+        2,
+        "cannot be split at its commas",
+    ),
+    "blank in an id": (read_tags, b"d1 New York 1\n", 1, "found 4 in"),
+}
+
+
+@pytest.mark.parametrize(("read", "content", "line", "words"), FAULTS.values(), ids=FAULTS)
+def test_faults_are_named_with_their_line(tmp_path, read, content, line, words):
+    path = stored(tmp_path, content)
+    with pytest.raises(FileError) as caught:
+        read(path)
+    place = f"{path}:{line}: " if line else f"{path}: "
+    assert str(caught.value).startswith(place)
+    assert words in str(caught.value)
+    assert (caught.value.path, caught.value.line) == (path, line)
+    assert isinstance(caught.value, ValueError)
+
+
+@pytest.mark.parametrize("read", [read_run, read_qrels, read_intents, read_tags])
+def test_paths_where_no_file_is(tmp_path, read):
+    stored(tmp_path, ONE_RUN, "bm25.run")
+    with pytest.raises(
+        FileError, match=r"bm26\.run: no such file in the folder .*correct the path\. Did you mean bm25\.run"
+    ):
+        read(tmp_path / "bm26.run")
+    with pytest.raises(FileError, match=r"no such file, nor the folder .*nowhere"):
+        read(str(tmp_path / "nowhere" / "bm25.run"))
+    with pytest.raises(FileError, match="is a folder; wanted a file"):
+        read(tmp_path)
+    with pytest.raises(FileError, match=r"cannot be opened: .*null byte"):
+        read(str(tmp_path / "a\0b"))
+
+
+def test_a_fault_far_down_is_named(tmp_path):
+    n_lines = 200_000
+    path = stored(tmp_path, b"q1 Q0 d1 1 2.5 bm25\n" * n_lines + b"q1 Q0 d1 1 bm25\n")
+    with pytest.raises(FileError, match=f":{n_lines + 1}: wanted 6 fields"):
+        read_run(path)
+
+
+def test_an_odd_line_far_down_reads_right(tmp_path):
+    n_lines = 200_000
+    frame = read_run(stored(tmp_path, b"q1 Q0 d1 1 2.5 bm25\n" * n_lines + b" q2  Q0\td2 +2 .5 bm26 \r\n"))
+    assert len(frame) == n_lines + 1
+    assert rows(frame.tail(1)) == [["q2", "d2", 0.5, 2, "bm26"]]
+    assert frame["score"].iloc[:-1].eq(2.5).all()
+
+
+def test_lines_longer_than_a_block(tmp_path):
+    long = "d" * 3_000_000
+    frame = read_run(stored(tmp_path, ONE_RUN + f"q1 Q0 {long} 3 1 bm25\n".encode()))
+    assert frame["docno"].tolist() == ["d1", "d2", long]
+
+
+def test_the_fast_way_is_taken_by_tidy_files(tmp_path, monkeypatch):
+    monkeypatch.setattr(_tables, "_tidy", None)
+    assert rows(read_run(stored(tmp_path, ONE_RUN.replace(b"\n", b"\r\n")))) == ONE_RUN_ROWS
+    assert rows(read_run(stored(tmp_path, gzip.compress(ONE_RUN)))) == ONE_RUN_ROWS
+
+
+def test_small_files_that_inflate_without_end(tmp_path):
+    path = stored(tmp_path, gzip.compress(ONE_RUN * 100_000))
+    with pytest.raises(FileError, match="holds more than 1,000,000 bytes when unpacked; pass max_bytes=None"):
+        read_run(path, max_bytes=1_000_000)
+    assert len(read_run(path, max_bytes=None)) == 200_000
+    one_line = stored(tmp_path, gzip.compress(b"q" * 10_000_000))
+    with pytest.raises(FileError, match="holds more than"):
+        read_run(one_line, max_bytes=1_000_000)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+@pytest.mark.parametrize("content", [ONE_RUN, gzip.compress(ONE_RUN), ONE_RUN.replace(b" ", b"  ")])
+def test_pipes_are_read_whole_although_only_once(tmp_path, content):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_bytes, args=(content,))
+    writer.start()
+    frame = read_run(pipe)
+    writer.join()
+    assert rows(frame) == ONE_RUN_ROWS
+
+
+# Parquet.
+
+PARQUET = {
+    "run": (
+        read_run,
+        {"name": ["t"], "rank": [1], "score": [2.5], "docno": ["d"], "qid": ["NA"], "text": ["x"]},
+        ["NA", "d", 2.5, 1, "t", "x"],
+    ),
+    "ids that are integers": (read_run, {"qid": [7], "docno": ["d"], "score": [2], "rank": [1.0]}, ["7", "d", 2.0, 1]),
+    "qrels": (read_qrels, {"qid": ["q"], "docno": ["d"], "label": ["1"]}, ["q", "0", "d", 1]),
+    "diversity": (read_qrels, {"qid": ["q"], "iteration": [3], "docno": ["d"], "label": [-1]}, ["q", "3", "d", -1]),
+    "intents": (
+        read_intents,
+        {"qid": ["q"], "entity_id": ["E"], "prob": ["0.5"], "name": [None]},
+        ["q", "E", 0.5, None],
+    ),
+    "tags": (read_tags, {"docno": ["d"], "entity_id": ["E"]}, ["d", "E", 1.0]),
+    "categories": (read_tags, {"docno": pd.Categorical(["d"]), "entity_id": pd.Categorical([5])}, ["d", "5", 1.0]),
+}
+
+
+@pytest.mark.parametrize(("read", "columns", "expected"), PARQUET.values(), ids=PARQUET)
+def test_parquet_whatever_its_name(tmp_path, read, columns, expected):
+    folder = tmp_path / "year=2020"
+    folder.mkdir()
+    path = folder / "table.txt"
+    pd.DataFrame(columns, index=[5]).to_parquet(path)
+    (row,) = rows(read(path))
+    assert [None if value is None or value != value else value for value in row] == expected  # noqa: PLR0124
+
+
+PARQUET_FAULTS = {
+    "column missing": (
+        read_run,
+        {"qid": ["q"], "doc_no": ["d"]},
+        "wanted columns qid, docno, score, rank; missing docno; found qid, doc_no. Did you mean doc_no?",
+    ),
+    "id missing": (
+        read_qrels,
+        {"qid": ["q", None], "docno": ["d", "d"], "label": [1, 1]},
+        "column 'qid' has no value in row 1",
+    ),
+    "optional id missing": (
+        read_tags,
+        {"docno": ["d"], "entity_id": ["E"], "qid": pd.array([None], "string")},
+        "column 'qid' has no value in row 0",
+    ),
+    "ids that are fractions": (
+        read_qrels,
+        {"qid": [1.0], "docno": ["d"], "label": [1]},
+        "column 'qid' must hold text, found double; cast it",
+    ),
+    "label 1.5": (
+        read_qrels,
+        {"qid": ["q"], "docno": ["d"], "label": [1.5]},
+        "column 'label' must hold int64, found double that does not convert",
+    ),
+    "NaN": (
+        read_run,
+        {"qid": ["q"], "docno": ["d"], "score": [np.nan], "rank": [1]},
+        "column 'score' has no value in row 0",
+    ),
+    "word for a number": (
+        read_intents,
+        {"qid": ["q"], "entity_id": ["E"], "prob": ["x"]},
+        "column 'prob' must hold double",
+    ),
+    "list for a number": (
+        read_intents,
+        {"qid": ["q"], "entity_id": ["E"], "prob": [[1.0]]},
+        "column 'prob' must hold double",
+    ),
+}
+
+
+@pytest.mark.parametrize(("read", "columns", "words"), PARQUET_FAULTS.values(), ids=PARQUET_FAULTS)
+def test_faults_of_parquet_are_named(tmp_path, read, columns, words):
+    path = tmp_path / "table.parquet"
+    pd.DataFrame(columns).to_parquet(path)
+    with pytest.raises(FileError) as caught:
+        read(path)
+    assert str(caught.value).startswith(f"{path}: ")
+    assert words in str(caught.value)
+
+
+def test_parquet_that_is_damaged_or_too_large(tmp_path):
+    path = tmp_path / "table.parquet"
+    pd.DataFrame({"docno": ["d" * 1000], "entity_id": ["E"]}).to_parquet(path)
+    with pytest.raises(FileError, match="pass max_bytes=None"):
+        read_tags(path, max_bytes=100)
+    with pytest.raises(FileError, match="is no Parquet file that can be read"):
+        read_tags(stored(tmp_path, path.read_bytes()[:-9]))
+
+
+# Writing.
+
+RUN = pd.DataFrame({"qid": ["q2", "q1", "q2"], "docno": ["a", "b", "c"], "score": [1.0, 0.1, 2.0]})
+
+
+def test_a_written_run(tmp_path):
+    path = tmp_path / "run.txt"
+    write_run(RUN, path)
+    assert path.read_text() == "q2 Q0 a 1 1 vbterrier\nq2 Q0 c 2 2 vbterrier\nq1 Q0 b 1 0.1 vbterrier\n"
+    write_run(RUN.assign(rank=[1, 0, 0], name="other"), path, name="mine")
+    assert path.read_text() == "q2 Q0 c 1 2 mine\nq2 Q0 a 2 1 mine\nq1 Q0 b 1 0.1 mine\n"
+
+
+def test_written_qrels(tmp_path):
+    path = tmp_path / "qrels.txt"
+    write_qrels(pd.DataFrame({"qid": [1, 2], "docno": ["a", "b"], "label": [2**62 + 1, -1]}), path)
+    assert path.read_text() == f"1 0 a {2**62 + 1}\n2 0 b -1\n"
+    write_qrels(pd.DataFrame({"qid": ["1"], "iteration": ["3"], "docno": ["a"], "label": ["1"]}), path)
+    assert path.read_text() == "1 3 a 1\n"
+
+
+@pytest.mark.parametrize(
+    "bad", ["a b", "", "a\tb", "a\n", "\xa0", "a\u2028b", "\u3000", "\x85", "\x1c", "a\0", "\ufeffa"]
+)
+@pytest.mark.parametrize("column", ["qid", "docno"])
+def test_ids_that_no_trec_file_can_hold(tmp_path, bad, column):
+    for write, frame in ((write_run, RUN), (write_qrels, RUN.assign(label=1))):
+        with pytest.raises(InputError) as caught:
+            write(frame.assign(**{column: ["ok", bad, "ok"]}), tmp_path / "file.txt")
+        assert f"column '{column}': row 1 holds {bad!r}; " in str(caught.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_frames_that_cannot_be_written(tmp_path):
+    path = tmp_path / "run.txt"
+    for frame, words in [
+        (RUN.drop(columns="score"), "missing score"),
+        (RUN.assign(score=np.nan), "column 'score': row 0"),
+        (RUN.assign(rank=[0, 1, np.nan]), "column 'rank': row 2"),
+        (RUN.assign(docno=None), "column 'docno': row 0"),
+    ]:
+        with pytest.raises(InputError, match=words):
+            write_run(frame, path)
+    with pytest.raises(InputError, match=r"column 'label': row 0 holds .*1\.5"):
+        write_qrels(RUN.assign(label=1.5), path)
+    with pytest.raises(InputError, match="column 'iteration': row 0 holds 'a b'"):
+        write_qrels(RUN.assign(label=1, iteration="a b"), path)
+    for name in ("", "a b", " a", "a\n"):
+        with pytest.raises(ParameterError, match="wanted a run tag without white space"):
+            write_run(RUN, path, name=name)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_writing_fails_whole(tmp_path, monkeypatch):
+    with pytest.raises(FileError, match="cannot be written: No such file"):
+        write_run(RUN, tmp_path / "nowhere" / "run.txt")
+    with pytest.raises(FileError, match="cannot be written"):
+        write_run(RUN, tmp_path)
+    path = tmp_path / "run.txt"
+    write_run(RUN, path)
+    before = path.read_bytes()
+
+    def full(*_args, **_kwargs):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(_tables.pc, "binary_join", full)
+    with pytest.raises(FileError, match="No space left"):
+        write_run(RUN.head(1), path)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs links and pipes")
+def test_writing_through_a_link_and_into_a_pipe(tmp_path):
+    target, link = tmp_path / "target.txt", tmp_path / "link.txt"
+    target.touch()
+    link.symlink_to(target)
+    write_run(RUN, link)
+    assert link.is_symlink()
+    assert len(read_run(target)) == len(RUN)
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=write_run, args=(RUN, pipe))
+    writer.start()
+    assert len(read_run(pipe)) == len(RUN)
+    writer.join()
+    assert pipe.is_fifo()
+
+
+def test_equal_runs_are_equal_files(tmp_path):
+    for name in ("a.gz", "b.gz"):
+        write_run(RUN, tmp_path / name)
+    assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "b.gz").read_bytes()
+    assert gzip.decompress((tmp_path / "a.gz").read_bytes()).endswith(b"0.1 vbterrier\n")
+
+
+def test_runs_of_more_rows_than_are_written_at_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(_writing, "_SLAB", 2)
+    write_run(RUN, tmp_path / "run.txt")
+    assert len(read_run(tmp_path / "run.txt")) == len(RUN)
+
+
+def test_an_empty_run_is_an_empty_file(tmp_path):
+    write_run(RUN.head(0), tmp_path / "run.txt")
+    assert (tmp_path / "run.txt").read_bytes() == b""
+
+
+IDS = st.text(min_size=1, max_size=8).filter(lambda text: text.isprintable() and not any(c.isspace() for c in text))
+SCORES = st.floats(allow_nan=False)
+AGAIN = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@AGAIN
+@given(
+    table=st.lists(st.tuples(IDS, IDS, SCORES), min_size=1, max_size=20), name=IDS, suffix=st.sampled_from(["", ".gz"])
+)
+def test_runs_come_back_as_they_were(tmp_path, table, name, suffix):
+    frame = pd.DataFrame(sorted(table, key=lambda row: row[0]), columns=["qid", "docno", "score"])
+    write_run(frame, tmp_path / f"run{suffix}", name=name)
+    back = read_run(tmp_path / f"run{suffix}")
+    assert_frame_equal(back[["qid", "docno"]], frame[["qid", "docno"]], check_dtype=False)
+    assert back["score"].to_numpy().tobytes() == frame["score"].to_numpy().tobytes()
+    assert back["rank"].tolist() == (frame.groupby("qid", sort=False).cumcount() + 1).tolist()
+    assert back["name"].eq(name).all()
+
+
+@AGAIN
+@given(
+    table=st.lists(st.tuples(IDS, IDS, IDS, st.integers(-(2**63), 2**63 - 1)), min_size=1, max_size=20),
+    suffix=st.sampled_from(["", ".gz"]),
+)
+def test_qrels_come_back_as_they_were(tmp_path, table, suffix):
+    frame = pd.DataFrame(table, columns=["qid", "iteration", "docno", "label"])
+    write_qrels(frame, tmp_path / f"qrels{suffix}")
+    assert_frame_equal(read_qrels(tmp_path / f"qrels{suffix}"), frame, check_dtype=False)
+
+
+FIELD = st.sampled_from([b"q1", b"Q0", b"7", b"1", b"2.5", b"nan", b"x", b"\xff", b"0", b'"'])
+WHITE = st.sampled_from([b" ", b" ", b" ", b"  ", b"\t", b" \t", b"\f"])
+END = st.sampled_from([b"\n", b"\r\n", b"\r", b" \n", b"\n\n", b"\n "])
+
+
+@AGAIN
+@given(data=st.data())
+def test_any_bytes_read_as_a_plain_loop_reads_them_or_are_refused(tmp_path, data):
+    lines = data.draw(st.lists(st.lists(FIELD, min_size=5, max_size=7), min_size=1, max_size=3))
+    content = b"q1 Q0 7 1 2.5 t\n"
+    for fields in lines:
+        content += b"".join(field + data.draw(WHITE) for field in fields[:-1]) + fields[-1] + data.draw(END)
+    expected = []
+    for line in content.splitlines():
+        fields = line.split()
+        try:
+            if fields:
+                qid, _, docno, rank, score, name = [field.decode() for field in fields]
+                expected.append([qid, docno, float(score), int(rank), name])
+                assert expected[-1][2] == expected[-1][2]
+        except (ValueError, AssertionError):
+            expected = None
+            break
+    path = stored(tmp_path, content)
+    if expected is None:
+        with pytest.raises(FileError, match=r":\d+: "):
+            read_run(path)
+    else:
+        assert rows(read_run(path)) == expected
+
+
+# Real files.
+
+
+def plainly(path):
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        return [line.split() for line in file]
+
+
+def test_real_runs_and_qrels(shared_data):
+    n_read = 0
+    for folder in ("trec-covid", "trec_web_diversity"):
+        for path in sorted((shared_data / folder).rglob("*.gz")):
+            if "qrels" in path.name:
+                expected = [[q, i, d, int(label)] for q, i, d, label in plainly(path)]
+                assert rows(read_qrels(path)) == expected
+            elif "run" in path.name:
+                expected = [[q, d, float(score), int(rank), tag] for q, _, d, rank, score, tag in plainly(path)]
+                assert rows(read_run(path)) == expected
+            else:
+                continue
+            n_read += 1
+    assert n_read == 11

@@ -1,0 +1,130 @@
+"""What the first line of a text file tells about all others."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from vbterrier.errors import FileError, nearest
+from vbterrier.frames._layout import Layout, MisfitError, shown, split
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+_RUN = ("qid", "Q0", "docno", "rank", "score", "name")
+# Words that head a column elsewhere, and so betray a header whose names are not ours.
+_OTHER_NAMES = frozenset({"query_id", "queryid", "topic", "doc", "docid", "doc_id", "entity", "entityid"})
+
+
+def run_layout(path: Path, number: int, line: bytes) -> Layout:
+    """Lay out a run; with five columns, tell which is missing.
+
+    Raises
+    ------
+    FileError
+        Five columns that can be read in two ways.
+    """
+    separator = _white(line)
+    whole = Layout(
+        _RUN,
+        ("rank", "score"),
+        separator,
+        remedies={
+            4: "judgments are read with read_qrels",
+            5: "five fields are read when every line lacks the run tag (qid Q0 docno rank score) "
+            "or Q0 (qid docno rank score tag), rank being a whole number and score a number",
+            7: "the run tag or an id seems to hold a blank: replace it",
+        },
+        form="qid Q0 docno rank score tag",
+    )
+    fields = line.split()
+    if len(fields) != len(_RUN) - 1:
+        return whole
+    untagged = replace(whole, names=_RUN[:-1], form="")
+    if fields[1].upper() == b"Q0":
+        return untagged
+    unmarked = replace(whole, names=(_RUN[0], *_RUN[2:]), form="qid docno rank score tag")
+    fitting = [layout for layout in (untagged, unmarked) if _fits(layout, line)]
+    if len(fitting) > 1:
+        raise FileError(
+            path,
+            f"found 5 fields in {shown(line)}, which can be read as {' '.join(untagged.names)} and as {unmarked.form}; "
+            f"write all six, {whole.form}",
+            line=number,
+        )
+    return fitting[0] if fitting else whole
+
+
+def qrels_layout(_path: Path, _number: int, line: bytes) -> Layout:
+    """Lay out judgments, of documents or of subtopics."""
+    remedies = {
+        3: "write the iteration (or the subtopic) between qid and docno, 0 where there is none",
+        5: "an id seems to hold a blank: replace it",
+        6: "a run is read with read_run",
+    }
+    return Layout(("qid", "iteration", "docno", "label"), ("label",), _white(line), remedies=remedies)
+
+
+def intents_layout(path: Path, number: int, line: bytes) -> Layout:
+    """Lay out candidate intents, with a header line or without."""
+    shape = ("qid", "entity_id", "prob")
+    return _headed(path, number, line, shape, ("prob", "score")) or _headless(line, [shape], "prob")
+
+
+def tags_layout(path: Path, number: int, line: bytes) -> Layout:
+    """Lay out tags, with a header line or without."""
+    shape = ("docno", "entity_id")
+    shapes = [shape, (*shape, "weight")]
+    return _headed(path, number, line, shape, ("weight",)) or _headless(line, shapes, "weight")
+
+
+def require_columns(path: Path, found: Sequence[str], wanted: Sequence[str], line: int | None = None) -> None:
+    """Check the columns that a file names itself.
+
+    Raises
+    ------
+    FileError
+        One is missing, or stands twice.
+    """
+    for name in wanted:
+        if name not in found:
+            near = nearest(name, found)
+            message = f"wanted columns {', '.join(wanted)}; missing {name}; found {', '.join(found)}.{near}"
+            raise FileError(path, message, line=line)
+    for name in found:
+        if found.count(name) > 1:
+            raise FileError(path, f"column {name!r} stands {found.count(name)} times; keep one", line=line)
+
+
+def _headed(path: Path, number: int, line: bytes, wanted: tuple[str, ...], numeric: tuple[str, ...]) -> Layout | None:
+    for separator in ("\t", ",", " "):
+        try:
+            names = split(line, separator, blanks=separator == " ")
+        except MisfitError as error:
+            raise FileError(path, str(error), line=number) from error
+        if not set(wanted).isdisjoint(names) or not _OTHER_NAMES.isdisjoint(name.casefold() for name in names):
+            require_columns(path, names, wanted, line=number)
+            present = tuple(name for name in numeric if name in names)
+            return Layout(tuple(names), present, separator, blanks=separator == " ", header=number)
+    return None
+
+
+def _headless(line: bytes, shapes: list[tuple[str, ...]], numeric: str) -> Layout:
+    n_fields = len(line.split())
+    names = next((shape for shape in shapes if len(shape) == n_fields), shapes[-1])
+    remedy = f"name the columns in a header line, as {'<tab>'.join(shapes[-1])}, or remove what is too many"
+    present = tuple(name for name in names if name == numeric)
+    return Layout(names, present, _white(line), remedies=dict.fromkeys((1, 2, 3, 4), remedy))
+
+
+def _white(line: bytes) -> str:
+    return "\t" if b"\t" in line.strip() else " "
+
+
+def _fits(layout: Layout, line: bytes) -> bool:
+    try:
+        layout.check(line)
+    except MisfitError:
+        return False
+    return True

@@ -1,0 +1,149 @@
+"""The bytes of a file: plain or gzip, told by content, and read as often as a reader needs."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from vbterrier.errors import FileError, nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from os import PathLike
+
+BOM = b"\xef\xbb\xbf"
+_GZIP, _PARQUET = b"\x1f\x8b", b"PAR1"
+_PIECE = 1 << 20
+
+
+class UntidyError(Exception):
+    """A byte that the reader at hand cannot take; a slower one may."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file that exists and can be opened.
+
+    Parameters
+    ----------
+    path
+        The file.
+    max_bytes
+        How much may come out of it; ``None`` for no limit.
+    content
+        What came through a pipe, which can be read only once; ``None`` for a file.
+    """
+
+    path: Path
+    max_bytes: int | None
+    content: bytes | None = None
+
+    @classmethod
+    def at(cls, path: str | PathLike[str], max_bytes: int | None) -> Source:
+        """Find a file, or say what is there instead.
+
+        Raises
+        ------
+        FileError
+            Nothing is there, a folder, or nothing that may be read.
+        """
+        path = Path(path)
+        try:
+            source = cls(path, max_bytes, None if path.is_file() else path.read_bytes())
+            source.raw().close()
+        except FileNotFoundError as error:
+            raise FileError(path, _missing(path)) from error
+        except (OSError, ValueError) as error:
+            if path.is_dir():
+                raise FileError(path, "is a folder; wanted a file: name one in it") from error
+            raise FileError(path, f"cannot be opened: {getattr(error, 'strerror', None) or error}") from error
+        return source
+
+    def raw(self) -> Any:
+        """Open the bytes as they lie on the disk."""
+        return pa.OSFile(str(self.path)) if self.content is None else pa.BufferReader(self.content)
+
+    @property
+    def is_parquet(self) -> bool:
+        """Whether this is a table in Parquet, by content."""
+        with self.raw() as raw:
+            return bool(raw.read(len(_PARQUET)) == _PARQUET)
+
+    def stream(self, refused: bytes = b"") -> _Stream:
+        """Open the inflated bytes; reading ends in an ``UntidyError`` at any of those refused."""
+        raw = self.raw()
+        is_gzip = raw.read(len(_GZIP)) == _GZIP
+        raw.seek(0)
+        return _Stream(self, pa.CompressedInputStream(raw, "gzip") if is_gzip else raw, refused)
+
+    def text(self) -> bytes:
+        """Read all inflated bytes."""
+        with self.stream() as stream:
+            return b"".join(iter(lambda: stream.read(_PIECE), b""))
+
+    def lines(self) -> Iterator[tuple[int, bytes]]:
+        """Yield the lines, numbered from 1, without their ends, cut where Arrow cuts: after LF, CRLF or CR."""
+        number = 0
+        with io.BufferedReader(self.stream(), _PIECE) as stream:
+            for lines in stream:
+                for line in lines.splitlines():
+                    number += 1
+                    yield number, line if number > 1 else line.removeprefix(BOM)
+
+    def first(self) -> tuple[int, bytes]:
+        """Find the first line that is not blank.
+
+        Raises
+        ------
+        FileError
+            There is none.
+        """
+        for number, line in self.lines():
+            if line.strip():
+                return number, line
+        raise FileError(self.path, "is empty; wanted at least one line: was the file written to its end?")
+
+
+class _Stream(io.RawIOBase):
+    """Bytes on their way to a parser: counted, so that no small file inflates without end, and looked through."""
+
+    def __init__(self, source: Source, inner: Any, refused: bytes) -> None:
+        self._source, self._inner, self._refused = source, inner, refused
+        self._n_bytes = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        self._inner.close()
+        super().close()
+
+    def read(self, size: int = -1, /) -> bytes:
+        path, limit = self._source.path, self._source.max_bytes
+        try:
+            data: bytes = self._inner.read(size if size >= 0 else None)
+        except OSError as error:
+            raise FileError(path, f"cannot be read to its end ({error}): fetch or pack the file again") from error
+        self._n_bytes += len(data)
+        if limit is not None and self._n_bytes > limit:
+            raise FileError(path, f"holds more than {limit:,} bytes when unpacked; pass max_bytes=None to read it all")
+        # Each test is one memchr over bytes that the parser is about to need in the cache anyway.
+        if any(octet in data for octet in self._refused):
+            raise UntidyError
+        return data
+
+    def readinto(self, buffer: Any, /) -> int:
+        data = self.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+
+def _missing(path: Path) -> str:
+    if not path.parent.is_dir():
+        return f"no such file, nor the folder {path.parent}: correct the path"
+    known = nearest(path.name, (other.name for other in path.parent.iterdir()))
+    return f"no such file in the folder {path.parent}: correct the path.{known}"

@@ -1,0 +1,190 @@
+"""Writing TREC runs and qrels: whole files or none, in the words that they read back from."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import secrets
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from vbterrier.errors import FileError, InputError, ParameterError
+from vbterrier.frames.contracts import frame_of, require
+from vbterrier.frames.ids import ids_of, integers_of, numbers_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import BinaryIO
+
+    import pandas as pd
+
+    from vbterrier.frames.ids import Ids
+
+TEXT = pa.large_string()
+_SLAB = 1 << 20
+# Nothing, what any reader takes for white space, NUL, and the mark that readers drop at the top of a file.
+_UNWRITABLE = r"^$|[\s\x00\x0b\x1c-\x1f\x85\p{Z}\x{FEFF}]"
+
+
+def write_run(frame: Any, path: str | os.PathLike[str], name: str = "vbterrier") -> None:
+    """Write a TREC run, packed when the name ends in ``.gz``.
+
+    Topics come in order of appearance, their rows by ``rank``, or as they stand where there is none; ranks are counted
+    anew from 1. Scores are written so that they read back as the same float64.
+
+    Parameters
+    ----------
+    frame
+        Columns qid, docno, score and optionally rank.
+    path
+        The file; one that exists is replaced once the new one is complete.
+    name
+        The run tag; a column ``name`` of the frame counts for nothing.
+
+    Raises
+    ------
+    InputError
+        A missing column, a missing or NaN value, an id that is empty or holds white space.
+    ParameterError
+        A run tag with white space.
+    FileError
+        The file cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "ours.run")
+    >>> import pandas as pd
+    >>> write_run(pd.DataFrame({"qid": "q1", "docno": ["d2", "d1"], "score": [0.5, 1.0], "rank": [1, 0]}), path)
+    >>> print(path.read_text(), end="")
+    q1 Q0 d1 1 1 vbterrier
+    q1 Q0 d2 2 0.5 vbterrier
+    """
+    frame = frame_of(frame, "run")
+    require(frame, ("qid", "docno", "score"), "run")
+    if not name or len(name.split()) != 1 or name != name.strip():
+        raise ParameterError(f"name={name!r}: wanted a run tag without white space")
+    qid, docno = (_ids(frame, column, "run") for column in ("qid", "docno"))
+    score = numbers_of(frame["score"], "run column 'score'")
+    place = numbers_of(frame["rank"], "run column 'rank'") if "rank" in frame else np.arange(len(frame))
+    _, topic = qid.codes()
+    rows = np.lexsort((place, topic))
+    sizes = np.bincount(topic)
+    rank = np.arange(1, len(rows) + 1) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    _write_lines(path, [qid.take(rows).text, "Q0", docno.take(rows).text, pa.array(rank), pa.array(score[rows]), name])
+
+
+def write_qrels(frame: Any, path: str | os.PathLike[str]) -> None:
+    """Write TREC judgments, packed when the name ends in ``.gz``, rows as they stand.
+
+    Parameters
+    ----------
+    frame
+        Columns qid, docno, label and optionally iteration ("0" where there is none).
+    path
+        The file; one that exists is replaced once the new one is complete.
+
+    Raises
+    ------
+    InputError
+        A missing column or value, a label that is no whole number, an id that is empty or holds white space.
+    FileError
+        The file cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "qrels.txt")
+    >>> import pandas as pd
+    >>> write_qrels(pd.DataFrame({"qid": ["q1"], "docno": ["d1"], "label": [2]}), path)
+    >>> print(path.read_text(), end="")
+    q1 0 d1 2
+    """
+    frame = frame_of(frame, "qrels")
+    require(frame, ("qid", "docno", "label"), "qrels")
+    qid, docno = (_ids(frame, column, "qrels") for column in ("qid", "docno"))
+    iteration = _ids(frame, "iteration", "qrels").text if "iteration" in frame else "0"
+    label = frame["label"]
+    # Integers keep their last digits, which a way through floats would cost those beyond 2^53.
+    is_whole = label.dtype.kind in "iu"
+    numbers = label.to_numpy() if is_whole and not label.isna().any() else integers_of(label, "qrels column 'label'")
+    _write_lines(path, [qid.text, iteration, docno.text, pa.array(numbers)])
+
+
+def _require_writable(ids: Ids, where: str) -> None:
+    """Refuse ids that a file of fields between blanks cannot hold.
+
+    Raises
+    ------
+    InputError
+        Names the first such row and its id.
+    """
+    unwritable = pc.match_substring_regex(ids.text, _UNWRITABLE)
+    row = pc.index(unwritable, pa.scalar(value=True)).as_py()
+    if row >= 0:
+        raise InputError(
+            f"{where}: row {row} holds {ids.text[row].as_py()!r}; TREC files hold ids that are not empty and without "
+            "white space: replace it, for example by '_'",
+        )
+
+
+def _write_lines(path: str | os.PathLike[str], fields: Sequence[Any]) -> None:
+    """Write fields with blanks between them, one line a row, packed when the name ends in .gz.
+
+    Parameters
+    ----------
+    path
+        The file; one that exists is replaced once the new one is complete.
+    fields
+        Arrow arrays, or texts that stand in every row.
+
+    Raises
+    ------
+    FileError
+        It cannot be written.
+    """
+    columns = [pa.scalar(field, TEXT) if isinstance(field, str) else field.cast(TEXT) for field in fields]
+    n_rows = max(len(column) for column in columns if isinstance(column, pa.Array))
+    with _replacing(Path(path)) as file:
+        for start in range(0, n_rows, _SLAB):
+            slab = [c.slice(start, _SLAB) if isinstance(c, pa.Array) else c for c in columns]
+            lines = pc.binary_join_element_wise(*slab, pa.scalar(" ", TEXT))
+            text = pc.binary_join(pa.LargeListArray.from_arrays([0, len(lines)], lines), pa.scalar("\n", TEXT))
+            file.write(text[0].as_buffer())
+            file.write(b"\n")
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[BinaryIO]:
+    target = Path(os.path.realpath(path))
+    # A device or a pipe is written to; replacing it would put a plain file in its place.
+    is_special = target.exists() and not target.is_file() and not target.is_dir()
+    part = target if is_special else target.with_name(f".{secrets.token_hex(8)}.part")
+    try:
+        try:
+            with part.open("wb" if is_special else "xb") as file:
+                if path.suffix == ".gz":
+                    # Neither name nor time goes in: equal runs are equal files.
+                    with gzip.GzipFile(filename="", fileobj=file, mode="wb", compresslevel=6, mtime=0) as packed:
+                        yield packed  # type: ignore[misc]
+                else:
+                    yield file
+            if not is_special:
+                part.replace(target)
+        finally:
+            if not is_special:
+                part.unlink(missing_ok=True)
+    except OSError as error:
+        raise FileError(path, f"cannot be written: {error.strerror or error}") from error
+
+
+def _ids(frame: pd.DataFrame, column: str, what: str) -> Ids:
+    where = f"{what} column {column!r}"
+    ids = ids_of(frame[column], where)
+    _require_writable(ids, where)
+    return ids
