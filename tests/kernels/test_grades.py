@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vbterrier.kernels.gain import discounts
-from vbterrier.kernels.grades import Problem, choice, exact, grid, laws_of, moments
+from vbterrier.kernels.grades import Problem, TooLargeError, choice, exact, grid, laws_of, moments
 from vbterrier.kernels.grades.laws import Halves, Sample, atoms_of, histogram_mode, merged
 
 LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
@@ -20,7 +20,7 @@ def no_draws(topic):
 
 
 def draws(n_draws, n_unjudged, seed=0):
-    return lambda topic: np.random.default_rng(seed).random((n_draws, n_unjudged))
+    return lambda _: np.random.default_rng(seed).random((n_draws, n_unjudged))
 
 
 def followed(base, weights, prob, left, gain):
@@ -30,10 +30,11 @@ def followed(base, weights, prob, left, gain):
         remaining, value, chance = list(left), base, 1.0
         for document, grade in enumerate(sequence):
             chance *= prob[document][grade]
-            while grade > 0 and remaining[grade] == 0:
-                grade -= 1
-            remaining[grade] -= 1
-            value += weights[document] * gain[grade]
+            landed = grade
+            while landed > 0 and remaining[landed] == 0:
+                landed -= 1
+            remaining[landed] -= 1
+            value += weights[document] * gain[landed]
         if chance > 0:
             outcome[round(value, 12)] = outcome.get(round(value, 12), 0.0) + chance
     return dict(sorted(outcome.items()))
@@ -246,10 +247,10 @@ def test_too_large_for_the_asked_method_is_an_error_and_auto_falls_back(monkeypa
     problem = random_problem(np.random.default_rng(2), n_levels=3, n_unjudged=5, binding=False)
     monkeypatch.setitem(choice.MAX_HALF, "exact", 1)
     monkeypatch.setitem(choice.MAX_HALF, "auto", 1)
-    with pytest.raises(ValueError, match="topic 0"):
+    with pytest.raises(TooLargeError, match="topic 0"):
         laws_of(problem, "exact", no_draws)
     monkeypatch.setattr(choice, "MAX_WORK", 1)
-    with pytest.raises(ValueError, match="topic 0"):
+    with pytest.raises(TooLargeError, match="topic 0"):
         laws_of(problem, "grid", no_draws)
     assert laws_of(problem, "auto", draws(10, 5))[0].method == "mc"
 
