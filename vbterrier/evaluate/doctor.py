@@ -142,14 +142,13 @@ def _run_facts(name: str, frame: Any, judgments: Judgments, notes: list[str]) ->
         notes.append(str(error))
         facts |= {f"unjudged@{depth}": float("nan") for depth in DEPTHS}
     top = run.top(TIE_DEPTH)
-    places = int((top.rows >= 0).sum())
-    tied = top.n_tied / places if places else 0.0
-    if tied > TIES_WORTH_A_WARNING:
+    if top.tied_share > TIES_WORTH_A_WARNING:
         notes.append(
-            f"run {name!r}: {tied:.0%} of the first {TIE_DEPTH} places are tied; their order is trec_eval's, by docno"
+            f"run {name!r}: {top.tied_share:.0%} of the first {TIE_DEPTH} places are tied; their order is trec_eval's, by "
+            "docno"
         )
     facts |= {
-        f"tied@{TIE_DEPTH}": tied,
+        f"tied@{TIE_DEPTH}": top.tied_share,
         "float32": _equal_as_float32(run),
         "duplicates": n_duplicates,
         "missing": len(known.difference(run.topics)),

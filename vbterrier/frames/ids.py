@@ -189,8 +189,11 @@ class Lookup:
     def __init__(self, topics: Ints | None, ids: Ids) -> None:
         self.topics, self.ids = topics, ids
         unsorted = self._keys(topics, ids)
-        self._order = np.argsort(unsorted, kind="stable")
+        self._order = np.argsort(unsorted)
         self._sorted = unsorted[self._order]
+        if (self._sorted[1:] == self._sorted[:-1]).any():
+            # Rows of one pair keep their own order; without repeats the faster sort says the same.
+            self._order = np.argsort(unsorted, kind="stable")
 
     @staticmethod
     def _keys(topics: Ints | None, ids: Ids) -> NDArray[np.uint64]:

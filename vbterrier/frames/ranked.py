@@ -48,6 +48,21 @@ class Top:
         """The number of ranks."""
         return int(self.rows.shape[1])
 
+    @property
+    def tied_share(self) -> float:
+        """Share of the filled places whose score another document of their topic has too."""
+        return self.n_tied / max(int(np.count_nonzero(self.rows >= 0)), 1)
+
+    def warn_of_ties(self, name: str) -> None:
+        """Say once of a run that its score depends on the order of ties, where that is more than a trifle."""
+        if self.tied_share > TIES_WORTH_A_WARNING:
+            warnings.warn(
+                f"{name}: {self.tied_share:.0%} of the first {self.depth} places are tied; their order is trec_eval's, by "
+                "docno, and other tools may order them otherwise",
+                DegenerateWarning,
+                stacklevel=3,
+            )
+
 
 class Run:
     """A run as arrays: checked once, cut as often as needed.

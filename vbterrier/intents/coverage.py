@@ -238,6 +238,7 @@ def cover(run: Run, intents: Intents, tags: Tags, depth: int | None) -> Coverage
     """
     found = run_places(run, intents.topics, intents.qid, intents.name)
     top = run.top(depth)
+    top.warn_of_ties(run.name)
     rows = np.full((len(intents.topics), top.depth), -1, dtype=np.int64)
     rows[found[found >= 0]] = top.rows[found >= 0]
     topic, rank = np.nonzero(rows >= 0)

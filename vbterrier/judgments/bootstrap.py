@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 DCG = ("log2", "exp-log2")
 COMPAT = ("", "ecir23")
 N_DRAWS = 1000
+COMMON_LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
 @dataclass(frozen=True)
@@ -107,6 +108,7 @@ class BootstrapDistribution:
             else grade_probabilities(judged, process.prior, process.all_unjudged)
         )
         self._problem = _problem(judged, self.prob, process)
+        self._quantiles: dict[float, Floats] = {}
 
     def __len__(self) -> int:
         return len(self.topics)
@@ -172,7 +174,12 @@ class BootstrapDistribution:
         """
         if not 0 <= level <= 1:
             raise ParameterError(f"level={level}: wanted a number from 0 to 1")
-        return np.array([law.quantiles(np.array([level]))[0] for law in self.laws])
+        if level not in self._quantiles:
+            # Levels that are often asked for next cost next to nothing when one is asked for.
+            levels = np.array([level, *(other for other in COMMON_LEVELS if other not in self._quantiles)])
+            found = np.array([law.quantiles(levels) for law in self.laws]).reshape(len(self), len(levels))
+            self._quantiles.update(zip(levels.tolist(), found.T, strict=True))
+        return self._quantiles[level]
 
     def interval(self, level: float = 0.9) -> tuple[Floats, Floats]:
         """The central interval: the quantiles at ``(1 - level)/2`` and ``(1 + level)/2``, each of shape (n,)."""

@@ -70,8 +70,9 @@ class Judgments:
         if not keep.all():
             topic, docno, label = topic[keep], docno.take(np.flatnonzero(keep)), label[keep]
         self.docno = docno
-        self.grades, level = np.unique(np.append(np.maximum(label, 0), 0), return_inverse=True)
-        self.level = level.reshape(-1)[:-1]
+        grade = np.maximum(label, 0)
+        self.grades = np.union1d(grade, 0)
+        self.level = np.searchsorted(self.grades, grade)
         self.counts = self.count(topic, self.level)
         self._lookup = Lookup(topic, docno)
 
@@ -101,6 +102,7 @@ class Judgments:
         found = run_places(run, self.topics, self.qid, self.name)
         require_same_kind(self.docno, run.docno, f"{self.name} column 'docno'", f"{run.name} column 'docno'")
         top = run.top(depth)
+        top.warn_of_ties(run.name)
         rows = np.full((len(self.topics), top.depth), -1, dtype=np.int64)
         rows[found[found >= 0]] = top.rows[found >= 0]
         levels = np.full(rows.shape, NOTHING, dtype=np.int64)

@@ -1,0 +1,79 @@
+"""Bootstrapped nDCG beside a faithful Monte Carlo of the paper's algorithm, on the same topics in the same run.
+
+``pytest tests/bench --benchmark-only``. Speeds are read from its table and from ``extra_info``, never asserted.
+"""
+
+import random
+import statistics
+import time
+
+import numpy as np
+import pytest
+
+from vbterrier.frames.files import read_qrels, read_run
+from vbterrier.frames.ranked import Run
+from vbterrier.judgments.bootstrap import BootstrapDistribution, Process
+from vbterrier.judgments.pool import Judgments
+
+LEVELS = (0.05, 0.25, 0.75, 0.95)
+N_DRAWS = 1000
+
+
+@pytest.fixture(scope="module")
+def ance(shared_data):
+    folder = shared_data / "trec-covid"
+    return read_run(folder / "run.ance.top100.txt.gz"), read_qrels(folder / "qrels.incomplete.txt.gz")
+
+
+def all_statistics(judgments, run):
+    law = BootstrapDistribution(judgments.judge(Run(run), 10), Process())
+    return [law.mean, law.std, law.median, law.mode, *(law.quantile(level) for level in LEVELS)]
+
+
+def monte_carlo(law):
+    """Algorithm 1 as the paper states it, for each topic: tabulated gains, 1,000 sequences of draws."""
+    problem = law._problem
+    rng = random.Random(0)
+    grades = range(len(problem.gain))
+    for topic in range(len(problem)):
+        n = int(problem.n_unjudged[topic])
+        table = [[problem.weights[topic, i] * gain for gain in problem.gain] for i in range(n)]
+        scores = []
+        for _ in range(N_DRAWS):
+            left = problem.left[topic].tolist()
+            score = float(problem.base[topic])
+            for i, grade in enumerate(rng.choices(grades, problem.prob[topic, 0], k=n)):
+                landed = grade
+                while landed > 0 and left[landed] == 0:
+                    landed -= 1
+                left[landed] -= 1
+                score += table[i][landed]
+            scores.append(score)
+        statistics.fmean(scores), statistics.pstdev(scores), np.quantile(scores, LEVELS)
+
+
+def test_all_statistics_of_ance(benchmark, ance):
+    run, qrels = ance
+    set_up = time.perf_counter()
+    judgments = Judgments(qrels)
+    set_up = time.perf_counter() - set_up
+    n_topics = len(judgments.topics)
+    values = benchmark(all_statistics, judgments, run)
+    assert len(values[0]) == n_topics
+
+    started = time.perf_counter()
+    monte_carlo(BootstrapDistribution(judgments.judge(Run(run), 10), Process()))
+    sampled = time.perf_counter() - started
+    if benchmark.stats:
+        median = benchmark.stats.stats.median
+        benchmark.extra_info["set-up of the qrels, ms"] = round(set_up * 1e3, 2)
+        benchmark.extra_info["µs a topic, set-up over ten runs"] = round((median + set_up / 10) / n_topics * 1e6, 1)
+        benchmark.extra_info["ratio to 1,000 draws in Python"] = round(sampled / (median + set_up / 10), 1)
+        print(benchmark.extra_info)
+
+
+def test_moments_of_ance(benchmark, ance):
+    run, qrels = ance
+    judgments = Judgments(qrels)
+    means = benchmark(lambda: BootstrapDistribution(judgments.judge(Run(run), 10), Process()).mean)
+    assert len(means) == len(judgments.topics)

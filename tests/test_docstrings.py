@@ -1,0 +1,28 @@
+"""Every example in a docstring runs."""
+
+import doctest
+import importlib
+import pkgutil
+
+import pytest
+
+import vbterrier
+
+MODULES = sorted(info.name for info in pkgutil.walk_packages(vbterrier.__path__, "vbterrier."))
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_of_module_run(name):
+    failed, _ = doctest.testmod(importlib.import_module(name))
+    assert failed == 0
+
+
+def test_every_public_name_has_an_example():
+    without = []
+    for name in vbterrier.__all__:
+        value = getattr(vbterrier, name)
+        text = (type(value) if isinstance(value, vbterrier.measures.Measure) else value).__doc__ or ""
+        if ">>>" not in text and not name.startswith("__"):
+            without.append(name)
+    # Errors and results are made by the library, not by its users.
+    assert [name for name in without if not name.endswith(("Error", "Warning", "Distribution"))] == []
