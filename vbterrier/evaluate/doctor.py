@@ -144,8 +144,8 @@ def _run_facts(name: str, frame: Any, judgments: Judgments, notes: list[str]) ->
     top = run.top(TIE_DEPTH)
     if top.tied_share > TIES_WORTH_A_WARNING:
         notes.append(
-            f"run {name!r}: {top.tied_share:.0%} of the first {TIE_DEPTH} places are tied; their order is trec_eval's, by "
-            "docno"
+            f"run {name!r}: {top.tied_share:.0%} of the first {TIE_DEPTH} places are tied; their order is trec_eval's, "
+            "by docno"
         )
     facts |= {
         f"tied@{TIE_DEPTH}": top.tied_share,

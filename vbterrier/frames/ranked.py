@@ -57,8 +57,8 @@ class Top:
         """Say once of a run that its score depends on the order of ties, where that is more than a trifle."""
         if self.tied_share > TIES_WORTH_A_WARNING:
             warnings.warn(
-                f"{name}: {self.tied_share:.0%} of the first {self.depth} places are tied; their order is trec_eval's, by "
-                "docno, and other tools may order them otherwise",
+                f"{name}: {self.tied_share:.0%} of the first {self.depth} places are tied; their order is trec_eval's, "
+                "by docno, and other tools may order them otherwise",
                 DegenerateWarning,
                 stacklevel=3,
             )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vbterrier.demo import copy_demo, demo_folder
@@ -13,6 +12,8 @@ from vbterrier.frames.files import read_qrels, read_run
 from vbterrier.report.tables import footing, rendered, summary
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from vbterrier.evaluate import Scores
 
 NAIVE, CONDENSED, BOOTSTRAPPED, UNJUDGED = "nDCG@10", "nDCG(judged_only=True)@10", "BNDCG@10", "Unjudged@10"
@@ -25,14 +26,11 @@ def demo_report(save: Path | None = None, *, seed: int = 0) -> str:
     runs = {name: read_run(folder / f"{name}.run") for name in SYSTEMS}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DegenerateWarning)
-        scores = score(
-            runs, read_qrels(folder / "qrels.txt"), [UNJUDGED, NAIVE, CONDENSED, BOOTSTRAPPED], seed=seed
-        )
+        scores = score(runs, read_qrels(folder / "qrels.txt"), [UNJUDGED, NAIVE, CONDENSED, BOOTSTRAPPED], seed=seed)
         truth = score(runs, read_qrels(folder / "complete.txt"), [NAIVE], seed=seed)
     n_topics = int(scores.intervals["n_qids"].iloc[0])
     parts = [
-        f"Two systems on {n_topics} topics. The judgments were pooled from `lexical`; of what `dense` retrieves, much was "
-        "never judged.",
+        f"Two systems on {n_topics} topics, judged from a pool to which `dense`, the newer one, did not contribute.",
         rendered(summary(scores, "table"), "table"),
         footing(scores),
         "\n".join(_verdicts(scores, truth)),
