@@ -1,0 +1,77 @@
+"""What tests of the measures share: real runs, and a Python process of its own."""
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pandas as pd
+import pytest
+
+import vbterrier
+
+RENAMED = {"qid": "query_id", "docno": "doc_id", "label": "relevance"}
+
+
+@pytest.fixture(scope="session")
+def theirs():
+    """A frame of ours with the columns of ir_measures."""
+    return lambda frame: frame.rename(columns=RENAMED)
+
+
+@pytest.fixture(scope="session")
+def values_of():
+    """Values of one measure by topic, through ir_measures and from frames of ours."""
+
+    def by_topic(measure, qrels, run):
+        metrics = list(measure.iter_calc(qrels.rename(columns=RENAMED), run.rename(columns=RENAMED)))
+        found = {metric.query_id: metric.value for metric in metrics}
+        assert len(found) == len(metrics), "a topic came twice"
+        return found
+
+    return by_topic
+
+
+@pytest.fixture(scope="session")
+def python():
+    """Run code in a process of its own and read the JSON that it prints last."""
+
+    def run(code, *args, path=(), **env):
+        root = Path(vbterrier.__file__).resolve().parents[1]
+        made = {**os.environ, "PYTHONPATH": os.pathsep.join([*map(str, path), str(root)]), **env}
+        done = subprocess.run(
+            [sys.executable, "-c", code, *map(str, args)], env=made, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout.splitlines()[-1])
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def covid(shared_data):
+    """TREC-COVID: two real runs, the judgments they were pooled with, and those completed afterwards."""
+    folder = shared_data / "trec-covid"
+    with gzip.open(folder / "expected.ance.json.gz", "rt") as file:
+        expected = json.load(file)["ance"]
+    return SimpleNamespace(
+        incomplete=vbterrier.read_qrels(folder / "qrels.incomplete.txt.gz"),
+        complete=vbterrier.read_qrels(folder / "qrels.complete.txt.gz"),
+        runs={name: vbterrier.read_run(folder / f"run.{name}.top100.txt.gz") for name in ("ance", "BBGhelani2")},
+        expected=expected,
+    )
+
+
+@pytest.fixture(scope="session")
+def web(shared_data):
+    """TREC Web 2012: diversity judgments and one run."""
+    folder = shared_data / "trec_web_diversity"
+    qrels = vbterrier.read_qrels(folder / "qrels.2012.diversity.gz")
+    return SimpleNamespace(
+        qrels=qrels,
+        run=vbterrier.read_run(folder / "runs" / "indri-rm-cata-filtered.2012.run.gz"),
+        topics=pd.DataFrame({"qid": qrels["qid"].unique(), "query": "a query"}),
+    )

@@ -1,0 +1,592 @@
+"""The border to ir_measures: what every measure is, before any number is asked of it."""
+
+import copy
+import importlib
+import json
+import pickle
+import subprocess
+import sys
+
+import ir_measures
+import numpy as np
+import pandas as pd
+import pytest
+from ir_measures import nDCG
+from ir_measures.measures.base import _NOT_PROVIDED
+
+import vbterrier
+from vbterrier import (
+    BNDCG,
+    ES,
+    VB,
+    DegenerateWarning,
+    InputError,
+    NDCGBound,
+    ParameterError,
+    TopIntent,
+    Unjudged,
+    VarPenalty,
+    VBTerrierError,
+    measures_from,
+)
+from vbterrier.measures import MEASURES
+
+AMBIGUOUS = [
+    {},
+    {"gain": "dcg"},
+    {"rel": 2, "normalise": True},
+    {"undefined": "skip"},
+    {"undefined": "zero", "gain": "dcg"},
+    {"intents": "names/of people.tsv", "tags": "wat"},
+    {"intents": "it's", "tags": 'a "quoted" one'},
+    {"intents": "a\\b\nc\td", "tags": "Zürich 東京"},
+]
+SETTINGS = {
+    VB: [
+        *AMBIGUOUS,
+        {"alpha": 0},
+        {"alpha": 0.5},
+        {"alpha": 1e-7},
+        {"alpha": 1 / 3},
+        {"alpha": 12345678.9},
+        {"variance": "intent", "clip": True},
+        {"monotone": True, "clip": True, "alpha": 2},
+    ],
+    ES: AMBIGUOUS,
+    VarPenalty: [*AMBIGUOUS, {"variance": "intent"}],
+    TopIntent: AMBIGUOUS,
+    BNDCG: [
+        {},
+        {"prior": "run"},
+        {"prior": {1: 1.0}},
+        {"prior": {0: 0.5, 2: 0.25, 1: 0.25}},
+        {"prior": {0: 1 - 1e-20, 3: 1e-20}},
+        {"prior": {}},
+        *({"stat": stat} for stat in ("median", "mode", "std", "lo", "hi", "q0", "q5", "q97.5", "q100")),
+        {"dcg": "exp-log2", "method": "mc", "n_draws": 50, "seed": 7},
+        {"compat": "ecir23", "all_unjudged": "zero"},
+        {"stat": "lo", "level": 0.5},
+    ],
+    NDCGBound: [{}, {"side": "upper", "kind": "posthoc"}, {"kind": "rbp", "max_grade": 0, "dcg": "exp-log2"}],
+    Unjudged: [{}],
+}
+CASES = [
+    pytest.param(measure(**params, **({"cutoff": k} if k else {})), id=f"{measure.NAME}-{number}-{k}")
+    for measure, settings in SETTINGS.items()
+    for number, params in enumerate(settings)
+    for k in (None, 1, 1000)
+]
+NAMES = [measure.NAME for measure in MEASURES]
+
+QRELS = pd.DataFrame(
+    {
+        "query_id": ["q1"] * 5 + ["q2"] * 3 + ["q3"] * 2,
+        "iteration": ["1", "1", "2", "2", "3", "1", "2", "2", "1", "2"],
+        "doc_id": ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"],
+        "relevance": [2, 1, 1, 0, -1, 1, 0, 3, 0, 0],
+    }
+)
+RUN = pd.DataFrame(
+    {
+        "query_id": ["q1"] * 5 + ["q2"] * 3,
+        "doc_id": ["c", "x", "a", "d", "y", "z", "h", "f"],
+        "score": [9.0, 8.0, 7.0, 6.0, 5.0, 3.0, 2.0, 1.0],
+    }
+)
+
+
+def by_measure_and_topic(metrics):
+    return {(repr(metric.measure), metric.query_id): metric.value for metric in metrics}
+
+
+# Registration
+
+
+def test_the_table_above_knows_every_measure():
+    assert set(SETTINGS) == set(MEASURES)
+    assert len(set(NAMES)) == len(MEASURES)
+
+
+@pytest.mark.parametrize("measure", MEASURES, ids=NAMES)
+def test_a_measure_is_registered_public_and_described(measure):
+    assert ir_measures.measures.registry[measure.NAME] is type(measure)
+    assert getattr(vbterrier, measure.NAME) == measure
+    assert isinstance(measure, ir_measures.Measure)
+    assert measure.PRETTY_NAME
+    assert measure.SHORT_DESC
+    assert f"vbterrier.{measure.NAME}" in type(measure).__doc__
+    assert all(param.desc for param in measure.SUPPORTED_PARAMS.values())
+
+
+def test_our_provider_stands_first_and_once():
+    names = [provider.NAME for provider in ir_measures.DefaultPipeline.providers]
+    assert names[0] == "vbterrier"
+    assert names.count("vbterrier") == 1
+
+
+def test_a_reload_registers_nothing_twice():
+    before = dict(ir_measures.measures.registry)
+    providers = list(ir_measures.DefaultPipeline.providers)
+    for _ in range(2):
+        importlib.reload(importlib.import_module("vbterrier.measures"))
+    assert ir_measures.measures.registry == before
+    assert ir_measures.DefaultPipeline.providers == providers
+
+
+def test_a_second_import_from_scratch_still_evaluates_and_adds_no_provider(python):
+    code = """
+import json, sys
+import ir_measures, vbterrier
+for name in [name for name in sys.modules if name.split(".")[0] == "vbterrier"]:
+    del sys.modules[name]
+import vbterrier
+qrels, run = {"q": {"a": 1}}, {"q": {"a": 1.0, "b": 0.5}}
+names = [provider.NAME for provider in ir_measures.DefaultPipeline.providers]
+print(json.dumps([names.count("vbterrier"), (vbterrier.BNDCG @ 2).calc_aggregate(qrels, run)]))
+"""
+    assert python(code) == [1, 1.0]
+
+
+def test_the_provider_asks_for_the_columns_of_its_measures():
+    assert set(ir_measures.run_inputs([BNDCG @ 10, nDCG @ 10])) == {"doc_id", "query_id", "score"}
+    ours = ir_measures.providers.registry["vbterrier"]
+    assert ours.run_inputs([BNDCG @ 10, VB @ 10]) == ["doc_id", "query_id", "score"]
+    assert ours.qrel_inputs([BNDCG @ 10, VB @ 10]) == ["doc_id", "query_id", "relevance"]
+    assert ours.qrel_inputs([VB @ 10]) == ["query_id"]
+    assert ours.supports(VB @ 10)
+    assert not ours.supports(nDCG @ 10)
+
+
+# Text and identity
+
+
+@pytest.mark.parametrize("measure", CASES)
+def test_text_parses_to_the_same_measure(measure):
+    text = repr(measure)
+    for parsed in (ir_measures.parse_measure(text), *measures_from(text, f"  {text} ")):
+        assert type(parsed) is type(measure)
+        assert parsed == measure
+        assert parsed.params == measure.params
+        assert repr(parsed) == str(parsed) == text
+
+
+@pytest.mark.parametrize("measure", CASES)
+def test_copies_are_equal_and_hash_alike(measure):
+    for other in (copy.copy(measure), copy.deepcopy(measure), pickle.loads(pickle.dumps(measure)), measure()):
+        assert other == measure
+        assert other.params == measure.params
+        assert hash(other) == hash(measure)
+        assert {measure: 1}[other] == 1
+
+
+def test_different_measures_differ():
+    made = [case.values[0] for case in CASES]
+    assert len(set(made)) == len(made)
+    assert nDCG @ 10 != VB @ 10
+    assert VB @ 10 != "VB@10"
+    assert VB @ 10 != VB @ 5
+    assert VB @ 10 != VB
+
+
+def test_pickles_travel_between_processes(tmp_path, python):
+    measures = [case.values[0] for case in CASES]
+    (tmp_path / "measures.pickle").write_bytes(pickle.dumps(measures))
+    code = """
+import json, pickle, sys
+from pathlib import Path
+there = Path(sys.argv[1])
+measures = pickle.loads(there.read_bytes())
+there.write_bytes(pickle.dumps(measures[::-1]))
+print(json.dumps([repr(measure) for measure in measures]))
+"""
+    assert python(code, tmp_path / "measures.pickle", PYTHONHASHSEED="5") == [repr(measure) for measure in measures]
+    assert pickle.loads((tmp_path / "measures.pickle").read_bytes()) == measures[::-1]
+
+
+@pytest.mark.parametrize(
+    ("measure", "text"),
+    [
+        (VB(alpha=1) @ 10, "VB@10"),
+        (VB(alpha=1.0, gain="binary", clip=False, rel=1, undefined="raise"), "VB"),
+        (VB(alpha=2), "VB(alpha=2.0)"),
+        (VB(clip=True, gain="dcg", alpha=0.5) @ 3, "VB(alpha=0.5,gain='dcg',clip=True)@3"),
+        (VB(intents="", tags=None), "VB"),
+        (VB(cutoff=None), "VB"),
+        (VB(cutoff=7), "VB@7"),
+        (BNDCG(prior="pool+run", stat="mean", seed=0, n_draws=1000, level=0.9, compat="") @ 10, "BNDCG@10"),
+        (BNDCG(prior={2: 0.5, 0: 0.5}), "BNDCG(prior={0:0.5,2:0.5})"),
+        (BNDCG(prior={1: 1}), "BNDCG(prior={1:1.0})"),
+        (NDCGBound(side="lower", kind="naive", max_grade=3) @ 5, "NDCGBound(max_grade=3)@5"),
+        (Unjudged @ np.int64(10), "Unjudged@10"),
+    ],
+)
+def test_the_text_is_canonical(measure, text):
+    assert repr(measure) == text
+
+
+def test_values_of_one_meaning_are_one_measure():
+    assert VB(alpha=1) == VB(alpha=1.0) == VB(alpha=np.float32(1)) == VB
+    assert hash(VB(alpha=1)) == hash(VB)
+    assert VB(alpha=0.5, gain="dcg") == VB(gain="dcg", alpha=0.5)
+    assert BNDCG(prior={0: 0.5, 1: 0.5}) == BNDCG(prior={1: 0.5, 0: 0.5})
+    assert BNDCG(prior={1: 1}) == BNDCG(prior={1: 1.0}) == BNDCG(prior={np.int64(1): np.float64(1)})
+    assert (VB @ 10)(alpha=0.5) == VB(alpha=0.5) @ 10
+
+
+def test_a_prior_is_copied_from_its_mapping():
+    prior = {0: 0.5, 1: 0.5}
+    measure = BNDCG(prior=prior)
+    prior[1] = 0.0
+    assert repr(measure) == "BNDCG(prior={0:0.5,1:0.5})"
+
+
+@pytest.mark.parametrize("measure", MEASURES, ids=NAMES)
+def test_the_cutoff_has_no_default(measure):
+    assert measure.SUPPORTED_PARAMS["cutoff"].default is _NOT_PROVIDED
+    assert measure.params == {}
+    assert measure.cutoff is None
+    assert (measure @ 10).cutoff == 10
+
+
+# Bad parameters
+
+
+@pytest.mark.parametrize("measure", MEASURES, ids=NAMES)
+@pytest.mark.parametrize("cutoff", [0, -1, 10.0, True, "x"])
+def test_a_cutoff_that_is_no_rank_is_refused(measure, cutoff):
+    wanted = "cutoff=.*: wanted a whole number of at least 1"
+    text = f"{measure.NAME}@{cutoff!r}"
+    with pytest.raises(ValueError, match=wanted):
+        measure @ cutoff
+    with pytest.raises(ParameterError, match=wanted):
+        measure(cutoff=cutoff)
+    with pytest.raises(ParameterError, match=wanted) as caught:
+        measures_from(text)
+    assert repr(text) in str(caught.value)
+    if cutoff != -1:
+        with pytest.raises(ValueError, match=wanted):
+            ir_measures.parse_measure(text)
+
+
+@pytest.mark.parametrize("measure", MEASURES, ids=NAMES)
+def test_an_unknown_parameter_is_refused_where_the_measure_is_made(measure):
+    with pytest.raises(ParameterError, match=f"{measure.NAME} has no parameter 'nonsense'; it has cutoff"):
+        measure(nonsense=1)
+    with pytest.raises(ValueError, match=r"no parameter 'cutof'.*Did you mean cutoff"):
+        ir_measures.parse_measure(f"{measure.NAME}(cutof=3)")
+    with pytest.raises(ParameterError, match=r"no parameter 'cutof'.*Did you mean cutoff"):
+        measures_from(f"{measure.NAME}(cutof=3)")
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: VB(alhpa=1), r"VB has no parameter 'alhpa'.*Did you mean alpha\?"),
+        (lambda: VB(alpha=-0.1), r"alpha=-0.1: wanted a number of at least 0"),
+        (lambda: VB(alpha=float("nan")), r"alpha=nan: wanted a number of at least 0"),
+        (lambda: VB(alpha="much"), r"alpha='much': wanted a number of at least 0"),
+        (lambda: VB(alpha=True), r"alpha=True: wanted a number"),
+        (lambda: VB(gain="Binary"), r"gain='Binary': wanted one of 'binary', 'dcg'.*Did you mean binary\?"),
+        (lambda: VB(gain=1), r"gain=1: wanted one of 'binary', 'dcg'"),
+        (lambda: VB(variance="bernouli"), r"Did you mean bernoulli\?"),
+        (lambda: VB(clip=1), r"clip=1: wanted True or False"),
+        (lambda: VB(clip="True"), r"clip='True': wanted True or False"),
+        (lambda: VB(rel=0), r"rel=0: wanted a whole number of at least 1"),
+        (lambda: VB(rel=1.0), r"rel=1.0: wanted a whole number"),
+        (lambda: VB(intents=7), r"intents=7: wanted a text"),
+        (lambda: VB(undefined="skipped"), r"Did you mean skip\?"),
+        (lambda: VB(monotone=True, variance="intent"), r"drop one of the two"),
+        (lambda: BNDCG(prior="pol"), r"wanted one of 'pool', 'run', 'pool\+run'.*Did you mean pool\?"),
+        (lambda: BNDCG(prior=[0.5, 0.5]), r"prior=\[0.5, 0.5\]: wanted one of"),
+        (lambda: BNDCG(prior={0.5: 1}), r"grade=0.5: wanted a whole number of at least 0"),
+        (lambda: BNDCG(prior={-1: 1}), r"grade=-1: wanted a whole number of at least 0"),
+        (lambda: BNDCG(prior={1: 1.5}), r"probability=1.5: wanted a number from 0 to 1"),
+        (lambda: BNDCG(prior={1: float("nan")}), r"probability=nan: wanted a number from 0 to 1"),
+        (lambda: BNDCG(stat="average"), r"stat='average': wanted one of 'mean'.*percentile such as 'q5'"),
+        (lambda: BNDCG(stat="q101"), r"stat='q101'"),
+        (lambda: BNDCG(stat="q-5"), r"stat='q-5'"),
+        (lambda: BNDCG(stat=5), r"stat=5"),
+        (lambda: BNDCG(level=1.1), r"level=1.1: wanted a number from 0 to 1"),
+        (lambda: BNDCG(n_draws=0), r"n_draws=0: wanted a whole number of at least 1"),
+        (lambda: BNDCG(seed=-1), r"seed=-1: wanted a whole number of at least 0"),
+        (lambda: BNDCG(compat="ecir22"), r"Did you mean ecir23\?"),
+        (lambda: BNDCG(method="exakt"), r"Did you mean exact\?"),
+        (lambda: NDCGBound(side="low"), r"Did you mean lower\?"),
+        (lambda: NDCGBound(kind="post-hoc"), r"Did you mean posthoc\?"),
+        (lambda: NDCGBound(max_grade=-1), r"max_grade=-1: wanted a whole number of at least 0"),
+    ],
+)
+def test_a_bad_value_is_refused_where_the_measure_is_made(make, message):
+    with pytest.raises(ValueError, match=message) as caught:
+        make()
+    assert isinstance(caught.value, ParameterError)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("ndcg@10", "no measure is called 'ndcg'. Did you mean "),
+        ("BNDGC@10", "Did you mean BNDCG?"),
+        ("qwertzuiop", "no measure is called 'qwertzuiop'."),
+        ("", "a measure reads as Name, Name@10"),
+        ("VB(", "a measure reads as Name, Name@10"),
+        ("VB@", "a measure reads as Name, Name@10"),
+        ("VB, ES", "a measure reads as Name, Name@10"),
+        ("VB@10@5", "a measure reads as Name, Name@10"),
+        ("VB\0", "a measure reads as Name, Name@10"),
+        ("vbterrier.VB@10", "a measure reads as Name, Name@10"),
+        ("VB(0.5)@10", "parameters are given by name"),
+        ("VB(**{'alpha': 1})@10", "parameters are given by name"),
+        ("VB(alpha=half)@10", "values are numbers, quoted texts, True or False"),
+        ("VB@k", "values are numbers, quoted texts, True or False"),
+        ("VB(gain='dgc')", "Did you mean dcg?"),
+        ("nDCG(cutof=3)", "no parameter 'cutof'; wanted one of cutoff"),
+        ("nDCG(dcg='log')@10", "invalid param dcg='log'"),
+        ("nDCG@10.0", "invalid param cutoff=10.0"),
+        ("nDCG@0", "cutoff 0: wanted a whole number of at least 1, as in @10"),
+        ("AP@-3", "cutoff -3: wanted a whole number of at least 1, as in @10"),
+        (7, "a measure reads as Name, Name@10"),
+        (None, "a measure reads as Name, Name@10"),
+    ],
+)
+def test_text_that_is_no_measure_says_why(text, message):
+    with pytest.raises(ParameterError) as caught:
+        measures_from("nDCG@10", text)
+    assert message in str(caught.value)
+    assert repr(text) in str(caught.value)
+
+
+def test_measures_from_reads_ours_theirs_and_objects():
+    given = nDCG @ 20
+    found = measures_from("VB(alpha=0.5)@10", "nDCG(dcg='exp-log2')@10", "AP", given, "IPrec@0.2", "P(rel=2)@5")
+    assert [repr(measure) for measure in found] == [
+        "VB(alpha=0.5)@10",
+        "nDCG(dcg='exp-log2')@10",
+        "AP",
+        "nDCG@20",
+        "IPrec@0.2",
+        "P(rel=2)@5",
+    ]
+    assert found[3] is given
+    assert measures_from() == []
+
+
+def test_parsing_uses_nothing_that_python_3_14_removes(python):
+    code = """
+import ast, json
+for name in ("Num", "Str", "Bytes", "NameConstant", "Ellipsis", "__getattr__"):
+    ast.__dict__.pop(name, None)
+import ir_measures, vbterrier
+try:
+    ir_measures.parse_measure("nDCG@10")
+    theirs = "parsed"
+except AttributeError:
+    theirs = "failed"
+texts = ["VB(alpha=0.5,gain='dcg',clip=True)@10", "BNDCG(prior={0:0.5,2:0.5})@10", "nDCG@10"]
+found = [repr(measure) for measure in vbterrier.measures_from(*texts)]
+vbterrier.enable_string_measures()
+print(json.dumps([theirs, found, repr(ir_measures.parse_trec_measure(texts[0])[0])]))
+"""
+    assert python(code) == [
+        "failed",
+        ["VB(alpha=0.5,gain='dcg',clip=True)@10", "BNDCG(prior={0:0.5,2:0.5})@10", "nDCG@10"],
+        "VB(alpha=0.5,gain='dcg',clip=True)@10",
+    ]
+
+
+# Import
+
+
+IMPORT = """
+import json, sys, time
+import pandas, ir_measures
+before, start = set(sys.modules), time.perf_counter()
+import vbterrier
+took = time.perf_counter() - start
+heavy = ("matplotlib", "dask", "lightgbm", "torch", "trectools", "pyterrier", "scipy.stats", "joblib", "typer", "rich")
+print(json.dumps([took, [name for name in heavy if name in sys.modules]]))
+"""
+
+
+def test_the_import_is_quick_and_pulls_in_nothing_heavy(python):
+    took = []
+    while len(took) < 5 and not any(seconds < 0.2 for seconds in took):
+        seconds, heavy = python(IMPORT)
+        took.append(seconds)
+        assert heavy == []
+    assert min(took) < 0.2
+
+
+def test_the_import_leaves_a_pyterrier_that_is_still_importing_alone(python):
+    code = """
+import json, sys, types
+half = types.ModuleType("pyterrier")
+sys.modules["pyterrier"] = half
+import vbterrier
+measures = [repr(measure) for measure in vbterrier.measures_from("VB@10")]
+print(json.dumps([measures, [name for name in vars(half) if not name.startswith("__")]]))
+"""
+    assert python(code) == [["VB@10"], []]
+
+
+# Evaluation
+
+
+EVALUATED = [
+    BNDCG @ 3,
+    BNDCG(stat="std") @ 3,
+    BNDCG(stat="q95", prior="pool") @ 2,
+    BNDCG(stat="mode", dcg="exp-log2"),
+    BNDCG(method="mc", seed=3) @ 5,
+    NDCGBound @ 3,
+    NDCGBound(side="upper", kind="posthoc") @ 3,
+    Unjudged @ 3,
+    Unjudged,
+    VB @ 3,
+    VB(gain="dcg", variance="intent", alpha=0.5) @ 2,
+    ES(gain="dcg") @ 5,
+    ES @ 1,
+    VarPenalty @ 3,
+    TopIntent @ 3,
+]
+
+
+@pytest.mark.parametrize("qrels", [QRELS, QRELS.drop(columns="iteration")], ids=["diversity", "adhoc"])
+def test_the_runtime_provider_alone_gives_the_same_values(qrels):
+    measures = [measure for measure in EVALUATED if "iteration" in qrels or isinstance(measure, type(BNDCG))]
+    ours = ir_measures.calc(measures, qrels, RUN)
+    alone = ir_measures.providers.registry["runtime"].calc(measures, qrels, RUN)
+    found, expected = by_measure_and_topic(alone.per_query), by_measure_and_topic(ours.per_query)
+    assert found == pytest.approx(expected, abs=1e-15)
+    assert len(found) == 3 * len(measures)
+    assert alone.aggregated == pytest.approx(ours.aggregated, abs=1e-15)
+
+
+@pytest.mark.parametrize("measure", EVALUATED, ids=repr)
+def test_values_are_finite_numbers_for_every_topic_of_the_qrels_and_no_other(measure):
+    run = pd.concat([RUN, RUN.iloc[:3].assign(query_id="elsewhere")])
+    with pytest.warns(DegenerateWarning, match=r"1 topics are not in \w+ and are left out \('elsewhere'\)"):
+        metrics = list(measure.iter_calc(QRELS, run))
+    assert {metric.query_id for metric in metrics} == {"q1", "q2", "q3"}
+    assert len(metrics) == 3
+    assert all(type(metric.value) is float and np.isfinite(metric.value) for metric in metrics)
+    assert all(metric.measure == measure for metric in metrics)
+
+
+def test_a_topic_that_retrieved_nothing_scores_zero():
+    for metric in ir_measures.iter_calc([m for m in EVALUATED if m != VB], QRELS, RUN):
+        if metric.query_id == "q3":
+            assert metric.value == 0.0
+
+
+def test_all_statistics_of_an_evaluation_share_one_computation(monkeypatch):
+    module = importlib.import_module("vbterrier.judgments.bootstrap")
+    calls = []
+
+    def counted(name):
+        inner = getattr(module, name)
+
+        def call(*args, **kwargs):
+            calls.append(name)
+            return inner(*args, **kwargs)
+
+        monkeypatch.setattr(module, name, call)
+
+    counted("laws_of")
+    counted("moments")
+    ir_measures.calc([BNDCG @ 3, BNDCG(stat="std") @ 3], QRELS, RUN)
+    assert calls == ["moments"], "no distribution where moments do"
+    calls.clear()
+    stats = ("mean", "std", "median", "mode", "q5", "q95", "lo", "hi")
+    measures = [BNDCG(stat=stat) @ 3 for stat in stats] + [BNDCG(stat="lo", level=0.5) @ 3]
+    ir_measures.calc(measures, QRELS, RUN)
+    assert sorted(calls) == ["laws_of", "moments"]
+    calls.clear()
+    ir_measures.calc([BNDCG(stat="q5") @ 3, BNDCG(stat="q5") @ 2, BNDCG(stat="q5", prior="pool") @ 3], QRELS, RUN)
+    assert calls == ["laws_of"] * 3, "another cutoff and another prior are other distributions"
+
+
+def test_an_evaluator_prepares_its_qrels_once(monkeypatch):
+    module = importlib.import_module("vbterrier.measures.scoring")
+    made = []
+    inner = module.Judgments
+    monkeypatch.setattr(module, "Judgments", lambda *args, **kwargs: made.append(1) or inner(*args, **kwargs))
+    evaluator = ir_measures.evaluator([BNDCG @ 3, Unjudged @ 3, NDCGBound @ 2], QRELS)
+    first = by_measure_and_topic(evaluator.iter_calc(RUN))
+    second = by_measure_and_topic(evaluator.iter_calc(RUN.iloc[:4]))
+    assert len(made) == 1
+    assert first != second
+    assert second == by_measure_and_topic(ir_measures.iter_calc(evaluator.measures, QRELS, RUN.iloc[:4]))
+
+
+def test_intents_are_covered_once_for_all_their_measures(monkeypatch):
+    module = importlib.import_module("vbterrier.measures.ambiguous")
+    made = []
+    inner = module.cover
+    monkeypatch.setattr(module, "cover", lambda *args: made.append(1) or inner(*args))
+    ir_measures.calc([VB @ 3, VB(alpha=0.5) @ 3, ES(gain="dcg") @ 2, TopIntent, VarPenalty @ 1], QRELS, RUN)
+    assert len(made) == 1
+    ir_measures.calc([VB @ 3, VB(rel=2) @ 3], QRELS, RUN)
+    assert len(made) == 3
+
+
+def test_a_measure_without_values_cannot_be_asked_for_any():
+    bare = type("Bare", (vbterrier.measures.Measure,), {"__name__": "Bare"})()
+    with pytest.raises(NotImplementedError):
+        list(bare.runtime_impl(QRELS, RUN))
+    covering = importlib.import_module("vbterrier.measures.ambiguous")._Ambiguous
+    declared = {"__name__": "Covering", "SUPPORTED_PARAMS": ES.SUPPORTED_PARAMS}
+    with pytest.raises(NotImplementedError):
+        list(type("Covering", (covering,), declared)().runtime_impl(QRELS, RUN))
+
+
+# Topics without a value
+
+
+@pytest.fixture(scope="module")
+def partly():
+    """Intents for two of three topics."""
+    frame = pd.DataFrame({"qid": ["q1", "q1", "q2"], "entity_id": ["1", "2", "2"], "prob": [0.75, 0.25, 1.0]})
+    vbterrier.register_intents("partly", frame, replace=True)
+    return ES(intents="partly") @ 5
+
+
+def test_topics_without_a_value_are_an_error_that_lists_them(partly):
+    with pytest.raises(InputError, match=r"undefined for 1 topics \('q3'\); ask for undefined='zero' or 'skip'"):
+        partly.calc_aggregate(QRELS, RUN)
+
+
+def test_topics_without_a_value_score_zero_or_are_left_out_when_asked(partly):
+    zero = by_measure_and_topic(partly(undefined="zero").iter_calc(QRELS, RUN))
+    assert list(zero.values()) == [1.0, 1.0, 0.0]
+    assert partly(undefined="zero").calc_aggregate(QRELS, RUN) == pytest.approx(2 / 3)
+    skipped = list(partly(undefined="skip").iter_calc(QRELS, RUN))
+    assert [metric.query_id for metric in skipped] == ["q1", "q2"]
+    assert partly(undefined="skip").calc_aggregate(QRELS, RUN) == 1.0
+
+
+def test_topics_left_out_are_never_filled_with_zero_beside_measures_of_others(partly):
+    with pytest.raises(VBTerrierError, match="undefined='skip' leaves topics out, which ir_measures would fill with 0"):
+        ir_measures.calc_aggregate([partly(undefined="skip"), nDCG @ 10], QRELS, RUN)
+    with pytest.raises(VBTerrierError, match="undefined='skip' leaves topics out"):
+        ir_measures.providers.registry["runtime"].calc_aggregate([partly(undefined="skip")], QRELS, RUN)
+    known = QRELS[QRELS["query_id"] != "q3"]
+    mixed = ir_measures.calc_aggregate([partly(undefined="skip"), nDCG @ 10], known, RUN)
+    assert mixed[partly(undefined="skip")] == 1.0
+    zero = ir_measures.calc_aggregate([partly(undefined="zero"), nDCG @ 10], QRELS, RUN)
+    assert zero[partly(undefined="zero")] == pytest.approx(2 / 3)
+
+
+def test_the_command_line_of_ir_measures_knows_our_measures_where_they_are_imported(tmp_path):
+    (tmp_path / "qrels").write_text("q1 0 a 1\nq1 0 b 0\n")
+    (tmp_path / "run").write_text("q1 Q0 a 1 2.0 t\nq1 Q0 new 2 1.0 t\n")
+    code = "import sys, vbterrier, ir_measures.__main__ as m; sys.argv[0] = 'ir_measures'; m.main_cli()"
+    command = [sys.executable, "-W", "ignore", "-c", code]
+    done = subprocess.run(
+        [*command, str(tmp_path / "qrels"), str(tmp_path / "run"), "BNDCG@10", "Unjudged@10"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.dumps(sorted(done.stdout.split("\n"))[1:]) == json.dumps(["BNDCG@10\t1.0000", "Unjudged@10\t0.5000"])
