@@ -314,6 +314,12 @@ FAULTS = {
         2,
         "prob must be a number, found 'x'",
     ),
+    "blanks around the number above": (
+        read_intents,
+        b"qid\tentity_id\tprob\nq1\tE1\t 0.5 \nq1\tE2\tx\n",
+        3,
+        "prob must be a number, found 'x'",
+    ),
     "no probability": (read_intents, b"qid\tentity_id\tprob\nq1\tE1\t\n", 2, "prob must be a number, found ''"),
     "NaN for a probability": (read_intents, b"q1 E1 nan\n", 1, "prob must be a number, found 'nan'"),
     "header without one column": (
@@ -414,6 +420,25 @@ def test_an_odd_line_far_down_reads_right(tmp_path):
     assert len(frame) == n_lines + 1
     assert rows(frame.tail(1)) == [["q2", "d2", 0.5, 2, "bm26"]]
     assert frame["score"].iloc[:-1].eq(2.5).all()
+
+
+def test_only_a_first_line_is_taken_for_a_header(tmp_path):
+    for read, content in [
+        (read_qrels, b"1 0 d 1\nqid iteration docno label\n"),
+        (read_qrels, b"1 0 d x\nqid iteration docno label\n"),
+        (read_intents, b"qid\tentity_id\tprob\nq1\tE1\tx\n"),
+    ]:
+        with pytest.raises(FileError) as caught:
+            read(stored(tmp_path, content))
+        assert str(caught.value).endswith("; repair the line")
+
+
+def test_line_ends_inside_quotes_in_a_large_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(_tables, "_LONGEST_LINE", 1 << 20)
+    n_rows = 100_000
+    frame = read_intents(stored(tmp_path, b"qid,entity_id,prob,text\n" + b'q1,E1,1,"one\nand,\ntwo"\n' * n_rows))
+    assert len(frame) == n_rows
+    assert frame["text"].eq("one\nand,\ntwo").all()
 
 
 def test_lines_longer_than_a_block(tmp_path):
@@ -637,6 +662,7 @@ def test_equal_runs_are_equal_files(tmp_path):
     for name in ("a.gz", "b.gz"):
         write_run(RUN, tmp_path / name)
     assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "b.gz").read_bytes()
+    assert (tmp_path / "a.gz").read_bytes()[3:8] == bytes(5), "neither a name nor a time"
     assert gzip.decompress((tmp_path / "a.gz").read_bytes()).endswith(b"0.1 vbterrier\n")
 
 

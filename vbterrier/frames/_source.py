@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -114,18 +115,22 @@ class _Stream(io.RawIOBase):
     def __init__(self, source: Source, inner: Any, refused: bytes) -> None:
         self._source, self._inner, self._refused = source, inner, refused
         self._n_bytes = 0
+        # Arrow reads ahead in a thread of its own, which may be at it when the reader gives up and closes.
+        self._lock = Lock()
 
     def readable(self) -> bool:
         return True
 
     def close(self) -> None:
-        self._inner.close()
+        with self._lock:
+            self._inner.close()
         super().close()
 
     def read(self, size: int = -1, /) -> bytes:
         path, limit = self._source.path, self._source.max_bytes
         try:
-            data: bytes = self._inner.read(size if size >= 0 else None)
+            with self._lock:
+                data: bytes = self._inner.read(size if size >= 0 else None)
         except OSError as error:
             raise FileError(path, f"cannot be read to its end ({error}): fetch or pack the file again") from error
         self._n_bytes += len(data)
