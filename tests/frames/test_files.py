@@ -12,8 +12,16 @@ from hypothesis import strategies as st
 from pandas.testing import assert_frame_equal
 
 from vbterrier.errors import FileError, InputError, ParameterError
-from vbterrier.frames import _tables, _writing
-from vbterrier.frames.files import read_intents, read_qrels, read_run, read_tags, write_qrels, write_run
+from vbterrier.frames.files import (
+    read_intents,
+    read_qrels,
+    read_run,
+    read_tags,
+    tables,
+    write_qrels,
+    write_run,
+    writing,
+)
 
 ONE_RUN = b"q1 Q0 d1 1 2.5 bm25\nq1 Q0 d2 2 1.5 bm25\n"
 ONE_RUN_ROWS = [["q1", "d1", 2.5, 1, "bm25"], ["q1", "d2", 1.5, 2, "bm25"]]
@@ -434,7 +442,7 @@ def test_only_a_first_line_is_taken_for_a_header(tmp_path):
 
 
 def test_line_ends_inside_quotes_in_a_large_file(tmp_path, monkeypatch):
-    monkeypatch.setattr(_tables, "_LONGEST_LINE", 1 << 20)
+    monkeypatch.setattr(tables, "_LONGEST_LINE", 1 << 20)
     n_rows = 100_000
     frame = read_intents(stored(tmp_path, b"qid,entity_id,prob,text\n" + b'q1,E1,1,"one\nand,\ntwo"\n' * n_rows))
     assert len(frame) == n_rows
@@ -448,7 +456,7 @@ def test_lines_longer_than_a_block(tmp_path):
 
 
 def test_the_fast_way_is_taken_by_tidy_files(tmp_path, monkeypatch):
-    monkeypatch.setattr(_tables, "_tidy", None)
+    monkeypatch.setattr(tables, "_tidy", None)
     assert rows(read_run(stored(tmp_path, ONE_RUN.replace(b"\n", b"\r\n")))) == ONE_RUN_ROWS
     assert rows(read_run(stored(tmp_path, gzip.compress(ONE_RUN)))) == ONE_RUN_ROWS
 
@@ -634,7 +642,7 @@ def test_writing_fails_whole(tmp_path, monkeypatch):
     def full(*_args, **_kwargs):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(_tables.pc, "binary_join", full)
+    monkeypatch.setattr(tables.pc, "binary_join", full)
     with pytest.raises(FileError, match="No space left"):
         write_run(RUN.head(1), path)
     assert path.read_bytes() == before
@@ -667,7 +675,7 @@ def test_equal_runs_are_equal_files(tmp_path):
 
 
 def test_runs_of_more_rows_than_are_written_at_once(tmp_path, monkeypatch):
-    monkeypatch.setattr(_writing, "_SLAB", 2)
+    monkeypatch.setattr(writing, "_SLAB", 2)
     write_run(RUN, tmp_path / "run.txt")
     assert len(read_run(tmp_path / "run.txt")) == len(RUN)
 

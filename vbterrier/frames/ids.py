@@ -131,7 +131,7 @@ def numbers_of(column: pd.Series[Any], where: str) -> NDArray[np.float64]:
     if bad.any():
         row = int(np.argmax(bad))
         raise InputError(
-            f"{where}: row {row} holds {column.iloc[row]!r}, wanted a number; repair or drop the row before evaluating"
+            f"{where}: row {row} holds {_shown(column, row)}, wanted a number; repair or drop the row before evaluating"
         )
     return numbers
 
@@ -149,7 +149,7 @@ def integers_of(column: pd.Series[Any], where: str) -> Ints:
     if bad.any():
         row = int(np.argmax(bad))
         raise InputError(
-            f"{where}: row {row} holds {column.iloc[row]!r}, wanted a whole number; "
+            f"{where}: row {row} holds {_shown(column, row)}, wanted a whole number; "
             "map graded or fractional judgments to integer grades first"
         )
     return numbers.astype(np.int64)
@@ -257,7 +257,12 @@ def _contiguous(text: Any) -> Any:
 def _is_text(kind: pa.DataType) -> bool:
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+    return str(kind) in {"string", "large_string", "string_view"}
+
+
+def _shown(column: pd.Series[Any], row: int) -> str:
+    value = column.iloc[row]
+    return repr(value.item() if isinstance(value, np.generic) else value)
 
 
 def _refuse_missing(column: pd.Series[Any], where: str) -> None:

@@ -1,4 +1,4 @@
-"""Reading and writing TREC runs and qrels, candidate intents and tags. Ids stay the text that they are."""
+"""Reading TREC runs and qrels, candidate intents and tags. Ids stay the text that they are."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from vbterrier.frames._first_line import intents_layout, qrels_layout, run_layout, tags_layout
-from vbterrier.frames._source import Source
-from vbterrier.frames._tables import parquet_table, text_table
-from vbterrier.frames._writing import write_qrels, write_run
+from vbterrier.frames.files.first_line import intents_layout, qrels_layout, run_layout, tags_layout
+from vbterrier.frames.files.source import Source
+from vbterrier.frames.files.tables import parquet_table, text_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,11 +18,9 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from vbterrier.frames._layout import Layout
+    from vbterrier.frames.files.layout import Layout
 
     StrPath = str | PathLike[str]
-
-__all__ = ["read_intents", "read_qrels", "read_run", "read_tags", "write_qrels", "write_run"]
 
 MAX_BYTES = 64 * 2**30
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from vbterrier.errors import FileError, nearest
-from vbterrier.frames._layout import Layout, MisfitError, shown, split
+from vbterrier.frames.files.layout import Layout, MisfitError, shown, split
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

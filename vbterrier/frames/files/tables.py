@@ -13,9 +13,9 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from vbterrier.errors import FileError
-from vbterrier.frames._first_line import require_columns
-from vbterrier.frames._layout import IDS, WHOLE, Layout, MisfitError, whole_number
-from vbterrier.frames._source import BOM, Source, UntidyError
+from vbterrier.frames.files.first_line import require_columns
+from vbterrier.frames.files.layout import IDS, WHOLE, Layout, MisfitError, whole_number
+from vbterrier.frames.files.source import BOM, Source, UntidyError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -1,0 +1,10 @@
+"""Reading and writing of files, at Arrow's speed: every id stays the text that it is, every fault names its line.
+
+A file's bytes come from ``source``, the layout of its fields from ``first_line`` and ``layout``, its columns from
+``tables``.
+"""
+
+from vbterrier.frames.files.reading import read_intents, read_qrels, read_run, read_tags
+from vbterrier.frames.files.writing import write_qrels, write_run
+
+__all__ = ["read_intents", "read_qrels", "read_run", "read_tags", "write_qrels", "write_run"]
