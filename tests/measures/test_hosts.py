@@ -1,0 +1,524 @@
+"""The measures in the hands of their hosts: pt.Experiment and ir_measures."""
+
+import importlib.metadata
+import re
+from pathlib import Path
+
+import ir_measures
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyterrier as pt
+import pytest
+from ir_measures import AP, Qrel, ScoredDoc, alpha_nDCG, nDCG
+from scipy import stats
+from statsmodels.stats.multitest import multipletests
+
+import vbterrier
+from vbterrier import (
+    BNDCG,
+    ES,
+    VB,
+    DegenerateWarning,
+    InputError,
+    NDCGBound,
+    TopIntent,
+    Unjudged,
+    VarPenalty,
+    enable_string_measures,
+)
+
+JUDGED = [
+    BNDCG @ 10,
+    BNDCG(stat="q95", prior="pool") @ 5,
+    BNDCG(stat="mode"),
+    BNDCG(stat="std", method="mc", seed=5) @ 10,
+    NDCGBound(side="upper", kind="guaranteed", max_grade=2) @ 10,
+    NDCGBound @ 5,
+    Unjudged @ 10,
+]
+AMBIGUOUS = [
+    VB @ 10,
+    VB(gain="dcg", variance="intent", alpha=0.5) @ 5,
+    ES @ 3,
+    VarPenalty @ 10,
+    TopIntent @ 1,
+]
+OURS = [*JUDGED, *AMBIGUOUS]
+# Draws depend on a topic's name, nothing else does.
+UNSAMPLED = [measure for measure in OURS if measure.params.get("method") != "mc"]
+MIXED = [*OURS, nDCG @ 10, AP, alpha_nDCG @ 10]
+
+
+def collection(n_topics=15, n_documents=30, depth=20, seed=11):
+    """Diversity qrels in which each document is judged for one subtopic, and two runs without ties."""
+    rng = np.random.default_rng(seed)
+    qrels, runs = [], ([], [])
+    for number in range(n_topics):
+        qid = f"q{number:02d}"
+        labels = rng.choice([0, 0, 1, 2], n_documents)
+        labels[0] = 1
+        for document in rng.choice(n_documents, 18, replace=False):
+            iteration = str(1 + int(rng.integers(2 + number % 3)))
+            qrels.append((qid, iteration, f"d{document:02d}", int(labels[document])))
+        qrels.append((qid, "1", "always", 1))
+        for noise, run in zip((1.0, 3.0), runs, strict=True):
+            score = labels + noise * rng.random(n_documents)
+            run.extend((qid, f"d{i:02d}", float(score[i])) for i in rng.choice(n_documents, depth, replace=False))
+    frames = [pd.DataFrame(run, columns=["qid", "docno", "score"]) for run in runs]
+    for frame in frames:
+        frame["rank"] = frame.groupby("qid")["score"].rank(ascending=False).astype(int) - 1
+    return pd.DataFrame(qrels, columns=["qid", "iteration", "docno", "label"]), *frames
+
+
+QRELS, GOOD, POOR = collection()
+TOPICS = pd.DataFrame({"qid": QRELS["qid"].unique(), "query": "some words"})
+SYSTEMS = {"good": GOOD, "poor": POOR}
+BY_IR_MEASURES = {"qid": "query_id", "docno": "doc_id", "label": "relevance"}
+IR_QRELS = QRELS.rename(columns=BY_IR_MEASURES)
+IR_GOOD, IR_POOR = (run.rename(columns=BY_IR_MEASURES) for run in (GOOD, POOR))
+
+
+def by_measure_and_topic(metrics):
+    return {(repr(metric.measure), metric.query_id): metric.value for metric in metrics}
+
+
+def expected_means(measures=MIXED):
+    """{system: {measure: mean}} straight from ir_measures."""
+    return {
+        name: {repr(m): v for m, v in ir_measures.calc_aggregate(measures, IR_QRELS, run).items()}
+        for name, run in (("good", IR_GOOD), ("poor", IR_POOR))
+    }
+
+
+def means(table):
+    return {row.pop("name"): row for row in table.to_dict("records")}
+
+
+def same(found, expected):
+    assert found.keys() == expected.keys()
+    for name, values in expected.items():
+        assert found[name] == pytest.approx(values, abs=1e-12)
+
+
+def transformers():
+    return [pt.Transformer.from_df(run) for run in SYSTEMS.values()]
+
+
+@pytest.fixture
+def strings():
+    enable_string_measures()
+    yield
+    enable_string_measures(enabled=False)
+
+
+# pt.Experiment
+
+
+def test_an_experiment_over_frames_gives_the_means_of_ir_measures():
+    table = pt.Experiment(SYSTEMS, TOPICS, QRELS, MIXED)
+    assert list(table["name"]) == ["good", "poor"]
+    same(means(table), expected_means())
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"batch_size": 1},
+        {"batch_size": 7},
+        {"plan": "tree", "verbose": False},
+        {"plan": "tree", "verbose": False, "batch_size": 7},
+        {"validate": "error"},
+        {"filter_by_qrels": True},
+        {"filter_by_topics": False},
+    ],
+    ids=str,
+)
+def test_an_experiment_over_transformers_gives_the_same_whatever_the_options(options):
+    table = pt.Experiment(transformers(), TOPICS, QRELS, MIXED, names=list(SYSTEMS), **options)
+    same(means(table), expected_means())
+
+
+def test_values_per_query_are_those_of_ir_measures():
+    table = pt.Experiment(SYSTEMS, TOPICS, QRELS, MIXED, perquery=True)
+    for name, run in (("good", IR_GOOD), ("poor", IR_POOR)):
+        rows = table[table["name"] == name]
+        found = {(m, q): v for m, q, v in zip(rows["measure"], rows["qid"], rows["value"], strict=True)}
+        assert found == pytest.approx(by_measure_and_topic(ir_measures.iter_calc(MIXED, IR_QRELS, run)), abs=1e-12)
+        assert len(rows) == len(MIXED) * len(TOPICS)
+
+
+def test_averages_and_values_per_query_come_together():
+    averages, values = pt.Experiment(SYSTEMS, TOPICS, QRELS, MIXED, perquery="both")
+    same(means(averages), expected_means())
+    assert len(values) == 2 * len(MIXED) * len(TOPICS)
+    pivot = values.groupby(["name", "measure"])["value"].mean()
+    for name, row in expected_means().items():
+        assert pivot[name].to_dict() == pytest.approx(row, abs=1e-12)
+
+
+def test_significance_against_a_baseline_is_of_our_values():
+    table = pt.Experiment(SYSTEMS, TOPICS, QRELS, [VB @ 10, BNDCG @ 10, AP], baseline="good", correction="holm")
+    for measure in (VB @ 10, BNDCG @ 10, AP):
+        good, poor = (
+            pd.Series({metric.query_id: metric.value for metric in measure.iter_calc(IR_QRELS, run)}).sort_index()
+            for run in (IR_GOOD, IR_POOR)
+        )
+        row = table.set_index("name").loc["poor"]
+        p_value = stats.ttest_rel(poor, good).pvalue
+        assert row[f"{measure} p-value"] == pytest.approx(p_value, abs=1e-10)
+        assert row[f"{measure} +"] == (poor > good).sum()
+        assert row[f"{measure} -"] == (poor < good).sum()
+        rejected, corrected, *_ = multipletests([p_value], method="holm")
+        assert row[f"{measure} p-value corrected"] == pytest.approx(corrected[0], abs=1e-10)
+        assert row[f"{measure} reject"] == rejected[0]
+
+
+def test_a_run_without_scores_is_refused_by_validation():
+    with pytest.raises(ValueError, match="required outputs for evaluation"):
+        pt.Experiment([GOOD.drop(columns="score")], TOPICS, QRELS, [VB @ 10], validate="error")
+
+
+def test_topics_that_a_run_misses_score_zero():
+    missing = GOOD[GOOD["qid"] != "q03"]
+    table = pt.Experiment([missing], TOPICS, QRELS, OURS, names=["x"], perquery=True)
+    assert (table.loc[table["qid"] == "q03", "value"] == 0.0).all()
+    assert (table["qid"] == "q03").sum() == len(OURS)
+    batched = pt.Experiment([pt.Transformer.from_df(missing)], TOPICS, QRELS, OURS, names=["x"], batch_size=5)
+    assert means(batched)["x"] == pytest.approx(table.groupby("measure")["value"].mean().to_dict(), abs=1e-12)
+
+
+@pytest.mark.parametrize("measure", OURS, ids=repr)
+def test_judged_topics_beyond_those_searched_score_zero_in_batches_too(measure):
+    few = TOPICS.iloc[:6]
+    run = [pt.Transformer.from_df(GOOD[GOOD["qid"].isin(few["qid"])])]
+    whole = pt.Experiment(run, few, QRELS, [measure], names=["x"], filter_by_topics=False)
+    with pytest.warns(DegenerateWarning, match="run: empty; all 9 topics score 0"):
+        batched = pt.Experiment(run, few, QRELS, [measure], names=["x"], filter_by_topics=False, batch_size=3)
+    assert batched[repr(measure)].tolist() == pytest.approx(whole[repr(measure)].tolist(), abs=1e-12)
+
+
+def test_topics_without_judgments_are_dropped_when_asked():
+    extra = pd.concat([TOPICS, pd.DataFrame({"qid": ["unjudged"], "query": ["?"]})], ignore_index=True)
+    run = pd.concat([GOOD, GOOD.iloc[:3].assign(qid="unjudged")], ignore_index=True)
+    table = pt.Experiment([pt.Transformer.from_df(run)], extra, QRELS, OURS, names=["good"], filter_by_qrels=True)
+    assert means(table)["good"] == pytest.approx(expected_means(OURS)["good"], abs=1e-12)
+    with pytest.warns(DegenerateWarning, match="1 topics are not in"):
+        table = pt.Experiment([pt.Transformer.from_df(run)], extra, QRELS, OURS, names=["good"])
+    assert means(table)["good"] == pytest.approx(expected_means(OURS)["good"], abs=1e-12)
+
+
+def test_ids_of_two_types_are_refused_in_an_experiment_too():
+    numbered = QRELS.assign(qid=QRELS["qid"].str[1:].astype(int))
+    run = GOOD.assign(qid=GOOD["qid"].str[1:])
+    topics = TOPICS.assign(qid=numbered["qid"].unique())
+    for measure in (BNDCG @ 10, VB @ 10):
+        with pytest.raises(InputError, match=r"qid' holds integers, run column 'qid' holds text.*\.astype\(str\)"):
+            pt.Experiment([run], topics, numbered, [measure])
+
+
+@pytest.fixture(scope="module")
+def intents():
+    """The subtopics as an intents frame, and the run tagged with those it covers."""
+    frame = QRELS[["qid", "iteration"]].drop_duplicates().rename(columns={"iteration": "entity_id"})
+    frame["prob"] = 1.0 / frame.groupby("qid")["entity_id"].transform("size")
+    tags = QRELS.loc[QRELS["label"] > 0, ["qid", "docno", "iteration"]].rename(columns={"iteration": "entity_id"})
+    vbterrier.register_intents("subtopics", frame, replace=True)
+    vbterrier.register_tags("subtopics", tags, replace=True)
+    return frame, GOOD.merge(tags, on=["qid", "docno"], how="left")
+
+
+def test_intents_in_the_place_of_qrels_meet_the_tags_of_the_run(intents):
+    frame, tagged = intents
+    measures = [VB @ 10, ES @ 3, VarPenalty @ 10, TopIntent @ 1]
+    expected = expected_means(measures)["good"]
+    for system in (tagged, pt.Transformer.from_df(tagged)):
+        table = pt.Experiment([system], TOPICS, frame, measures, names=["x"], validate="error")
+        assert means(table)["x"] == pytest.approx(expected, abs=1e-12)
+    table = pt.Experiment([pt.Transformer.from_df(tagged)], TOPICS, frame, measures, names=["x"], batch_size=4)
+    assert means(table)["x"] == pytest.approx(expected, abs=1e-12)
+
+
+def test_intents_bound_by_name_go_beside_adhoc_judgments_and_other_measures(intents):
+    bound = VB(intents="subtopics", tags="subtopics") @ 10
+    measures = [bound, nDCG @ 10, BNDCG @ 10]
+    adhoc = QRELS.drop(columns="iteration")
+    expected = {**expected_means([VB @ 10, nDCG @ 10, BNDCG @ 10])["good"]}
+    expected[repr(bound)] = expected.pop("VB@10")
+    for options in ({}, {"batch_size": 7}, {"plan": "tree", "verbose": False}):
+        table = pt.Experiment([pt.Transformer.from_df(GOOD)], TOPICS, adhoc, measures, names=["x"], **options)
+        assert means(table)["x"] == pytest.approx(expected, abs=1e-12)
+
+
+# Text in pt.Experiment
+
+
+def test_an_experiment_reads_our_text_once_asked_and_not_after(strings):
+    texts = ["VB@10", "BNDCG(prior='pool',stat='q95')@5", "AP(rel=2)"]
+    table = pt.Experiment(SYSTEMS, TOPICS, QRELS, texts)
+    expected = expected_means([VB @ 10, BNDCG(prior="pool", stat="q95") @ 5, AP(rel=2)])
+    same(means(table), expected)
+    with pytest.raises(ValueError, match=re.escape("'BNDGC@10': no measure is called 'BNDGC'. Did you mean BNDCG?")):
+        pt.Experiment(SYSTEMS, TOPICS, QRELS, ["BNDGC@10"])
+    enable_string_measures(enabled=False)
+    with pytest.raises(ValueError, match="VB@10"):
+        pt.Experiment(SYSTEMS, TOPICS, QRELS, texts)
+
+
+def test_names_of_trec_eval_keep_their_meaning(strings):
+    names = ["map", "ndcg_cut_10", "ndcg_cut.5", "P", "P_10", "recip_rank", "official"]
+    with_text = [ir_measures.parse_trec_measure(name) for name in names]
+    enable_string_measures(enabled=False)
+    assert with_text == [ir_measures.parse_trec_measure(name) for name in names]
+    enable_string_measures()
+    table = pt.Experiment(SYSTEMS, TOPICS, QRELS, ["map", "ndcg_cut_10", "VB@10"])
+    expected = expected_means([AP, nDCG @ 10, VB @ 10])["good"]
+    assert means(table)["good"] == pytest.approx(
+        {"map": expected["AP"], "ndcg_cut_10": expected["nDCG@10"], "VB@10": expected["VB@10"]}, abs=1e-12
+    )
+
+
+def test_switching_text_on_and_off_twice_changes_nothing_more():
+    original = ir_measures.parse_trec_measure
+    enable_string_measures(enabled=False)
+    assert ir_measures.parse_trec_measure is original
+    enable_string_measures()
+    once = ir_measures.parse_trec_measure
+    enable_string_measures()
+    assert ir_measures.parse_trec_measure is once
+    enable_string_measures(enabled=False)
+    enable_string_measures(enabled=False)
+    assert ir_measures.parse_trec_measure is original
+
+
+# The entry point
+
+
+def declared_entry_points():
+    text = (Path(vbterrier.__file__).resolve().parents[1] / "pyproject.toml").read_text(encoding="utf-8")
+    return re.search(r'\[project\.entry-points\."pyterrier\.modules"\]\n(\w+) = "(\w+)"', text).groups()
+
+
+def test_pyterrier_loads_us_while_it_is_itself_importing(tmp_path, python):
+    name, module = declared_entry_points()
+    installed = tmp_path / "vbterrier-0.1.0.dist-info"
+    installed.mkdir()
+    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: vbterrier\nVersion: 0.1.0\n")
+    (installed / "entry_points.txt").write_text(f"[pyterrier.modules]\n{name} = {module}\n")
+    code = """
+import json, sys
+import pyterrier as pt
+early = "vbterrier" in sys.modules
+print(json.dumps([early, pt.vb.__name__, repr(pt.vb.VB @ 10), pt.vb.Condense.__name__]))
+"""
+    assert python(code, path=[tmp_path]) == [True, "vbterrier", "VB@10", "Condense"]
+
+
+def test_the_installed_package_is_reached_as_pt_vb():
+    try:
+        distribution = importlib.metadata.distribution("vbterrier")
+    except importlib.metadata.PackageNotFoundError:
+        pytest.skip("vbterrier is not installed here as a distribution")
+    declared = [(point.name, point.value) for point in distribution.entry_points if point.group == "pyterrier.modules"]
+    assert declared == [declared_entry_points()]
+    assert pt.vb is vbterrier
+
+
+# ir_measures: ways to call
+
+
+def test_all_calls_of_ir_measures_agree():
+    values = by_measure_and_topic(ir_measures.iter_calc(MIXED, IR_QRELS, IR_GOOD))
+    assert len(values) == len(MIXED) * len(TOPICS)
+    averages = ir_measures.calc_aggregate(MIXED, IR_QRELS, IR_GOOD)
+    both = ir_measures.calc(MIXED, IR_QRELS, IR_GOOD)
+    assert both.aggregated == averages
+    assert by_measure_and_topic(both.per_query) == values
+    for measure in MIXED:
+        own = [value for (name, _), value in values.items() if name == repr(measure)]
+        assert averages[measure] == pytest.approx(np.mean(own), abs=1e-15)
+        assert measure.calc_aggregate(IR_QRELS, IR_GOOD) == averages[measure]
+        assert measure.calc(IR_QRELS, IR_GOOD).aggregated == averages[measure]
+
+
+def test_one_evaluator_serves_several_runs():
+    evaluator = ir_measures.evaluator(MIXED, IR_QRELS)
+    for run in (IR_GOOD, IR_POOR, IR_GOOD):
+        found = by_measure_and_topic(evaluator.iter_calc(run))
+        assert found == by_measure_and_topic(ir_measures.iter_calc(MIXED, IR_QRELS, run))
+        assert evaluator.calc_aggregate(run) == ir_measures.calc_aggregate(MIXED, IR_QRELS, run)
+
+
+def test_two_settings_of_one_measure_in_one_call_do_not_mix():
+    pair = [VB(alpha=0.5) @ 10, VB(alpha=2) @ 10, VB @ 2, VB(gain="dcg") @ 2]
+    together = ir_measures.calc_aggregate(pair, IR_QRELS, IR_GOOD)
+    assert len(set(together.values())) == 4
+    for measure in pair:
+        assert together[measure] == measure.calc_aggregate(IR_QRELS, IR_GOOD)
+
+
+# ir_measures: forms of data
+
+
+def qrels_tuples():
+    return [Qrel(*row) for row in IR_QRELS[["query_id", "doc_id", "relevance", "iteration"]].itertuples(index=False)]
+
+
+def run_tuples():
+    return [ScoredDoc(*row) for row in IR_GOOD[["query_id", "doc_id", "score"]].itertuples(index=False)]
+
+
+def test_lists_and_generators_of_named_tuples_are_frames():
+    expected = by_measure_and_topic(ir_measures.iter_calc(MIXED, IR_QRELS, IR_GOOD))
+    assert by_measure_and_topic(ir_measures.iter_calc(MIXED, qrels_tuples(), run_tuples())) == expected
+    generators = ir_measures.iter_calc(MIXED, iter(qrels_tuples()), iter(run_tuples()))
+    assert by_measure_and_topic(generators) == expected
+    alone = by_measure_and_topic(ir_measures.iter_calc(OURS, iter(qrels_tuples()), iter(run_tuples())))
+    assert alone == {key: expected[key] for key in alone}
+    assert len(alone) == len(OURS) * len(TOPICS)
+
+
+def test_a_generator_that_was_used_up_is_noticed():
+    run, qrels = iter(run_tuples()), iter(qrels_tuples())
+    ir_measures.calc_aggregate([BNDCG @ 10], qrels, run)
+    with pytest.warns(DegenerateWarning, match="run: empty; all 15 topics score 0"):
+        assert ir_measures.calc_aggregate([BNDCG @ 10], IR_QRELS, run) == {BNDCG @ 10: 0.0}
+    with pytest.raises(InputError, match="qrels: no rows"):
+        ir_measures.calc_aggregate([BNDCG @ 10], qrels, IR_GOOD)
+
+
+def test_dicts_of_dicts_are_frames():
+    adhoc = IR_QRELS.drop(columns="iteration")
+    qrels = {q: dict(zip(rows["doc_id"], rows["relevance"], strict=True)) for q, rows in adhoc.groupby("query_id")}
+    run = {q: dict(zip(rows["doc_id"], rows["score"], strict=True)) for q, rows in IR_GOOD.groupby("query_id")}
+    expected = by_measure_and_topic(ir_measures.iter_calc(JUDGED, adhoc, IR_GOOD))
+    assert by_measure_and_topic(ir_measures.iter_calc(JUDGED, qrels, run)) == pytest.approx(expected, abs=1e-15)
+    assert by_measure_and_topic(ir_measures.iter_calc(JUDGED, adhoc, run)) == pytest.approx(expected, abs=1e-15)
+    with pytest.warns(DegenerateWarning, match="run: empty"):
+        assert (BNDCG @ 10).calc_aggregate(qrels, {}) == 0.0
+
+
+TEXTS = {
+    "object": object,
+    "str": "str",
+    "python string": pd.StringDtype("python"),
+    "category": "category",
+    "arrow string": "string[pyarrow]",
+    "arrow": pd.ArrowDtype(pa.string()),
+    "large arrow": pd.ArrowDtype(pa.large_string()),
+}
+
+
+@pytest.mark.parametrize("of_qrels", TEXTS)
+@pytest.mark.parametrize("of_run", TEXTS)
+def test_text_of_any_storage_gives_the_same_numbers(of_qrels, of_run):
+    qrels = IR_QRELS.astype(dict.fromkeys(["query_id", "doc_id", "iteration"], TEXTS[of_qrels]))
+    run = IR_GOOD.astype(dict.fromkeys(["query_id", "doc_id"], TEXTS[of_run]))
+    qrels = qrels.astype({"relevance": "int8" if of_qrels == "category" else "Int64"})
+    run = run.astype({"score": "float64[pyarrow]" if of_run.endswith("arrow") else "Float64"})
+    expected = ir_measures.calc_aggregate(OURS, IR_QRELS, IR_GOOD)
+    assert ir_measures.calc_aggregate(OURS, qrels, run) == pytest.approx(expected, abs=1e-15)
+
+
+def test_integer_ids_on_both_sides_become_text():
+    numbered = {"query_id": lambda f: f["query_id"].str[1:].astype(int)}
+    qrels, run = (frame.assign(**numbered) for frame in (IR_QRELS, IR_GOOD))
+    found = by_measure_and_topic(ir_measures.iter_calc(UNSAMPLED, qrels, run))
+    expected = by_measure_and_topic(ir_measures.iter_calc(UNSAMPLED, IR_QRELS, IR_GOOD))
+    assert found == {(name, str(int(qid[1:]))): value for (name, qid), value in expected.items()}
+
+
+@pytest.mark.parametrize("measure", [BNDCG @ 10, Unjudged @ 10, NDCGBound @ 10, VB @ 10, TopIntent @ 1], ids=repr)
+@pytest.mark.parametrize(("column", "named"), [("query_id", "qid"), ("doc_id", "docno")])
+@pytest.mark.parametrize("integers_in", ["qrels", "run"])
+def test_integers_against_text_are_refused_with_the_cast(measure, column, named, integers_in):
+    digits = {"query_id": lambda f: f["query_id"].str[-2:], "doc_id": lambda f: f["doc_id"].str[-2:]}
+    qrels, run = IR_QRELS[IR_QRELS["doc_id"] != "always"].assign(**digits), IR_GOOD.assign(**digits)
+    frames = {"qrels": qrels, "run": run}
+    frames[integers_in] = frames[integers_in].astype({column: int})
+    with pytest.raises(InputError) as caught:
+        measure.calc_aggregate(frames["qrels"], frames["run"])
+    message = str(caught.value)
+    assert f"run column '{named}' holds {'integers' if integers_in == 'run' else 'text'}" in message
+    assert f"column '{named}' holds {'text' if integers_in == 'run' else 'integers'}" in message
+    assert ".astype(str)" in message
+
+
+@pytest.mark.parametrize("measure", OURS, ids=repr)
+@pytest.mark.parametrize(
+    "empty", [pd.DataFrame(), pd.DataFrame(columns=["query_id", "doc_id", "score"]), IR_GOOD.iloc[:0]], ids=[0, 1, 2]
+)
+def test_an_empty_run_scores_zero_with_one_warning(measure, empty):
+    with pytest.warns(DegenerateWarning) as caught:
+        metrics = list(ir_measures.iter_calc([measure], IR_QRELS, empty))
+    assert [str(warning.message) for warning in caught] == ["run: empty; all 15 topics score 0"]
+    assert [metric.value for metric in metrics] == [0.0] * len(TOPICS)
+
+
+@pytest.mark.parametrize(
+    ("qrels", "run", "message"),
+    [
+        (IR_QRELS.iloc[:0], IR_GOOD, "qrels: no rows"),
+        (pd.DataFrame(), IR_GOOD, "qrels: wanted columns qid"),
+        (QRELS, IR_GOOD, "qrels: ir_measures wants the column query_id, found qid"),
+        (IR_QRELS, GOOD, "run: ir_measures wants the column query_id, found qid"),
+        (IR_QRELS, IR_GOOD.drop(columns="score"), "run: wanted columns qid, docno, score; missing score"),
+        (IR_QRELS.drop(columns="doc_id"), IR_GOOD, "missing docno|found no intents"),
+        ("qrels.txt", IR_GOOD, "qrels: found a path; read it first with vbterrier.read_qrels"),
+        (IR_QRELS, Path("a.run"), "run: found a path; read it first with vbterrier.read_run"),
+        (IR_QRELS, [("q00", "d01", 1.0)], "run: iterable not a namedtuple iterator"),
+        (IR_QRELS, 7, "run: unexpected format"),
+        (IR_QRELS, IR_GOOD.assign(query_id="x" + IR_GOOD["query_id"]), "no topic in common: run has 'xq00'"),
+        (IR_QRELS, pd.concat([IR_GOOD, IR_GOOD.iloc[:1]]), "document 'd.*' stands twice for query 'q00'"),
+        (IR_QRELS, IR_GOOD.assign(score=np.nan), "run column 'score': row 0 holds .*nan.*, wanted a number"),
+    ],
+)
+@pytest.mark.parametrize("measure", [BNDCG @ 10, VB @ 10], ids=repr)
+def test_data_that_cannot_be_evaluated_say_what_was_wanted(measure, qrels, run, message):
+    with pytest.raises(InputError, match=message):
+        ir_measures.providers.registry["vbterrier"].calc_aggregate([measure], qrels, run)
+
+
+def test_the_frames_of_the_caller_are_left_as_they_were():
+    before = [frame.copy(deep=True) for frame in (IR_QRELS, IR_GOOD)]
+    ir_measures.calc_aggregate(OURS, IR_QRELS, IR_GOOD)
+    pd.testing.assert_frame_equal(IR_QRELS, before[0])
+    pd.testing.assert_frame_equal(IR_GOOD, before[1])
+
+
+# What must not matter
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_order_of_rows_does_not_matter(seed):
+    shuffled = [frame.sample(frac=1, random_state=seed) for frame in (IR_QRELS, IR_GOOD)]
+    # Labels of rows that repeat, as after a concat, must not matter either.
+    for frame in shuffled:
+        frame.index = np.arange(len(frame)) % 7
+    found = by_measure_and_topic(ir_measures.iter_calc(OURS, *shuffled))
+    assert found == pytest.approx(by_measure_and_topic(ir_measures.iter_calc(OURS, IR_QRELS, IR_GOOD)), abs=1e-14)
+
+
+def test_the_names_of_topics_do_not_matter():
+    names = {qid: f"t{100 - number} é" for number, qid in enumerate(TOPICS["qid"])}
+    renamed = [frame.assign(query_id=frame["query_id"].map(names)) for frame in (IR_QRELS, IR_GOOD)]
+    found = by_measure_and_topic(ir_measures.iter_calc(UNSAMPLED, *renamed))
+    expected = by_measure_and_topic(ir_measures.iter_calc(UNSAMPLED, IR_QRELS, IR_GOOD))
+    assert found == {(name, names[qid]): value for (name, qid), value in expected.items()}
+
+
+def test_the_hash_seed_does_not_matter(tmp_path, python):
+    IR_QRELS.to_csv(tmp_path / "qrels.csv", index=False)
+    IR_GOOD.to_csv(tmp_path / "run.csv", index=False)
+    code = """
+import json, sys
+import ir_measures, pandas, vbterrier
+qrels, run = (pandas.read_csv(f"{sys.argv[1]}/{name}.csv", dtype={"iteration": str}) for name in ("qrels", "run"))
+found = ir_measures.calc(vbterrier.measures_from(*sys.argv[2:]), qrels, run)
+print(json.dumps(sorted([repr(m.measure), m.query_id, m.value.hex()] for m in found.per_query)))
+"""
+    texts = [repr(measure) for measure in OURS]
+    first, *others = (python(code, tmp_path, *texts, PYTHONHASHSEED=str(seed)) for seed in range(3))
+    assert others == [first, first]
+    here = ir_measures.iter_calc(OURS, IR_QRELS, IR_GOOD)
+    assert first == sorted([repr(m.measure), m.query_id, m.value.hex()] for m in here)
