@@ -1,0 +1,83 @@
+"""What counts as a frame, which columns it must have, and what systems are called."""
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from vbterrier.errors import InputError
+from vbterrier.frames.contracts import frame_of, require, systems_of
+
+PLAIN = pd.DataFrame({"qid": ["007"], "docno": ["NA"], "score": [1.5]})
+
+
+def test_a_pandas_frame_is_taken_as_it_is():
+    assert frame_of(PLAIN, "run") is PLAIN
+
+
+def test_tables_that_speak_arrow_become_pandas_frames_with_their_ids_as_text():
+    polars = pytest.importorskip("polars")
+    for table in (polars.from_pandas(PLAIN), pa.Table.from_pandas(PLAIN), pa.RecordBatch.from_pandas(PLAIN)):
+        frame = frame_of(table, "run")
+        assert isinstance(frame, pd.DataFrame)
+        assert frame.to_numpy(dtype=object).tolist() == [["007", "NA", 1.5]]
+
+
+def test_a_generator_is_refused_because_it_can_be_read_only_once():
+    with pytest.raises(InputError, match=r"mine: found a generator, which can be read only once; pass a frame"):
+        frame_of((row for row in []), "mine")
+    with pytest.raises(InputError, match=r"read only once.*list\(\.\.\.\)"):
+        frame_of(iter([]), "mine")
+
+
+@pytest.mark.parametrize(
+    "other", [None, [], {"q1": {"d1": 1}}, "run.txt", 3, PLAIN["qid"]], ids=lambda x: type(x).__name__
+)
+def test_anything_else_is_refused_with_its_type(other):
+    if isinstance(other, pd.Series):
+        # A column speaks Arrow too, but is no table.
+        with pytest.raises((InputError, pa.ArrowInvalid)):
+            frame_of(other, "mine")
+        return
+    with pytest.raises(InputError, match=rf"mine: wanted a data frame, found {type(other).__name__}; pass a pandas"):
+        frame_of(other, "mine")
+
+
+def test_columns_that_are_there_are_enough_whatever_else_is():
+    require(PLAIN, ("score", "qid"), "run")
+    require(PLAIN.iloc[:0], ("qid",), "run")
+
+
+def test_missing_columns_are_listed_with_what_was_found_and_the_nearest_name():
+    words = (
+        r"^run: wanted columns qid, doc_no, label; missing doc_no, label; "
+        r"found qid, docno, score\. Did you mean docno\?$"
+    )
+    with pytest.raises(InputError, match=words):
+        require(PLAIN, ("qid", "doc_no", "label"), "run")
+
+
+def test_a_frame_without_columns_says_so():
+    with pytest.raises(InputError, match=r"missing qid; found none\.$"):
+        require(pd.DataFrame(), ("qid",), "run")
+
+
+def test_columns_with_names_that_are_no_text_are_shown():
+    with pytest.raises(InputError, match=r"found 0, 1\."):
+        require(pd.DataFrame({0: [], 1: []}), ("qid",), "run")
+
+
+def test_a_wanted_column_that_stands_twice_is_refused_another_is_not():
+    twice = pd.concat([PLAIN, PLAIN[["score"]]], axis=1)
+    with pytest.raises(InputError, match="run: column 'score' stands 2 times; keep one"):
+        require(twice, ("qid", "score"), "run")
+    require(twice, ("qid", "docno"), "run")
+
+
+def test_systems_keep_their_order_from_mappings_and_pairs():
+    assert list(systems_of({"b": 1, "a": 2})) == [("b", 1), ("a", 2)]
+    assert list(systems_of([("b", 1), ("a", 2)])) == [("b", 1), ("a", 2)]
+
+
+def test_two_systems_of_one_name_are_refused():
+    with pytest.raises(InputError, match="two systems are called 'a'; give each its own name"):
+        list(systems_of([("a", 1), ("b", 2), ("a", 3)]))

@@ -1,0 +1,310 @@
+"""Ids as text, numbers as numbers, and joins on pairs of ids: each against a plain loop."""
+
+import itertools
+import math
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from vbterrier.errors import InputError
+from vbterrier.frames.ids import (
+    Ids,
+    Lookup,
+    ids_of,
+    integers_of,
+    numbers_of,
+    repeated_pairs,
+    require_same_kind,
+)
+from vbterrier.kernels import order
+
+WORDS = st.text(max_size=20)
+WORD_LISTS = st.lists(WORDS, max_size=12)
+PAIRS = st.lists(
+    st.tuples(st.integers(0, 2), st.sampled_from(["a", "b", "aa", "", "é", "longer than eight"])), max_size=15
+)
+
+
+def ids(*words):
+    return Ids(pa.array(words, pa.large_string()))
+
+
+def texts(column):
+    return column.text.to_pylist()
+
+
+# Ids.
+
+STORAGES = {
+    "str": lambda words: pd.Series(words, dtype="str"),
+    "object": lambda words: pd.Series(words, dtype=object),
+    "categorical": lambda words: pd.Series(words, dtype="category"),
+    "string of Python": lambda words: pd.Series(words, dtype="string[python]"),
+    "string of Arrow": lambda words: pd.Series(words, dtype="string[pyarrow]"),
+    "ArrowDtype": lambda words: pd.Series(words, dtype=pd.ArrowDtype(pa.string())),
+    "ArrowDtype dictionary": lambda words: pd.Series(
+        pd.arrays.ArrowExtensionArray(pa.array(words).dictionary_encode()),
+    ),
+    "chunks": lambda words: pd.Series(
+        pd.arrays.ArrowExtensionArray(pa.chunked_array([pa.array(words[:1]), pa.array(words[1:])])),
+    ),
+}
+
+
+@pytest.mark.parametrize("stored", STORAGES.values(), ids=STORAGES)
+def test_text_of_every_storage_stays_as_it_is(stored):
+    words = ["007", "7", "NA", "", " a ", "é", "e\u0301", "null", "7"]
+    made = ids_of(stored(words), "run column 'qid'")
+    assert texts(made) == words
+    assert not made.integers
+    assert len(made) == 9
+
+
+@pytest.mark.parametrize(
+    "dtype", ["int64", "int8", "uint64", "Int64", "category", object, pd.ArrowDtype(pa.int32())], ids=str
+)
+def test_whole_numbers_become_text_and_are_remembered(dtype):
+    made = ids_of(pd.Series([12, 3, 12], dtype=dtype), "run column 'qid'")
+    assert texts(made) == ["12", "3", "12"]
+    assert made.integers
+
+
+def test_large_whole_numbers_keep_their_digits():
+    assert texts(ids_of(pd.Series([2**63 - 1, -(2**63)]), "x")) == ["9223372036854775807", "-9223372036854775808"]
+
+
+@pytest.mark.parametrize(
+    ("column", "found"),
+    [
+        (pd.Series([1.0, 2.0]), "float64"),
+        (pd.Series([True, False]), "bool"),
+        (pd.Series([1.0, None], dtype="Float64"), "Float64"),
+        (pd.Series(pd.to_datetime(["2024-01-01"])), "timestamp"),
+        (pd.Series([b"d1"]), "binary"),
+        (pd.Series([["d1"]]), "list"),
+    ],
+    ids=["float", "bool", "nullable float", "date", "bytes", "list"],
+)
+def test_other_types_are_refused_with_the_cast(column, found):
+    with pytest.raises(InputError, match=rf"tags column 'docno': wanted ids as text, found {found}.*astype\(str\)"):
+        ids_of(column, "tags column 'docno'")
+
+
+@pytest.mark.parametrize(("mixed", "row", "kinds"), [(["a", "b", 3], 2, ("str", "int")), ([1, "b"], 1, ("int", "str"))])
+def test_mixed_types_are_refused_with_the_row_and_both_types(mixed, row, kinds):
+    words = rf"wanted ids of one type, found {kinds[0]} in row 0 and {kinds[1]} in row {row}; .*astype\(str\)"
+    with pytest.raises(InputError, match=words):
+        ids_of(pd.Series(mixed, dtype=object), "run column 'docno'")
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pd.Series(["a", None, "c"], dtype=object),
+        pd.Series(["a", np.nan, "c"], dtype=object),
+        pd.Series(["a", None, "c"], dtype="str"),
+        pd.Series(["a", None, "c"], dtype="category"),
+        pd.Series([1, None, 3], dtype="Int64"),
+        pd.Series([1, None, 3], dtype=pd.ArrowDtype(pa.int64())),
+    ],
+    ids=["object", "object nan", "str", "category", "Int64", "ArrowDtype"],
+)
+def test_a_missing_id_is_refused_with_its_row(column):
+    with pytest.raises(InputError, match="run column 'docno': row 1 has no id"):
+        ids_of(column, "run column 'docno'")
+
+
+def test_a_column_of_nothing_but_missing_ids_is_refused():
+    with pytest.raises(InputError, match="row 0 has no id"):
+        ids_of(pd.Series([None, None], dtype=object), "x")
+
+
+@pytest.mark.parametrize("dtype", [object, "str", "int64", "Int64"])
+def test_an_empty_column_has_no_ids(dtype):
+    made = ids_of(pd.Series([], dtype=dtype), "x")
+    assert len(made) == 0
+    assert made.codes()[0] == []
+    assert made.codes()[1].tolist() == made.prints.tolist() == made.blocks().tolist() == made.ranks().tolist() == []
+
+
+@given(WORD_LISTS)
+def test_codes_number_ids_by_first_appearance(words):
+    distinct = list(dict.fromkeys(words))
+    found, codes = ids(*words).codes()
+    assert found == distinct
+    assert codes.tolist() == [distinct.index(word) for word in words]
+
+
+@given(WORD_LISTS)
+def test_blocks_begin_where_neighbours_differ(words):
+    expected = [i for i, word in enumerate(words) if i == 0 or word != words[i - 1]]
+    assert ids(*words).blocks().tolist() == expected
+
+
+@given(st.lists(WORDS, max_size=12, unique=True))
+def test_ranks_are_places_in_the_order_of_bytes(words):
+    ordered = sorted(words, key=str.encode)
+    assert ids(*words).ranks().tolist() == [ordered.index(word) for word in words]
+
+
+@settings(max_examples=200)
+@given(WORD_LISTS, st.integers(0, 12), st.integers(0, 12))
+def test_fingerprints_are_equal_exactly_where_ids_are_whatever_part_of_an_array_they_stand_in(words, start, size):
+    whole = ids(*words)
+    part = Ids(whole.text.slice(start, size))
+    assert part.prints.tolist() == whole.prints[start : start + size].tolist()
+    assert [[a == b for a in whole.prints] for b in whole.prints] == [[a == b for a in words] for b in words]
+
+
+def test_fingerprints_of_a_hundred_thousand_ids_that_differ_little_differ():
+    words = [f"{stem}{number}" for number in range(20_000) for stem in ("d", "D", "doc-00000000", "\0", "a\0")]
+    assert len(np.unique(ids(*words).prints)) == len(words)
+
+
+def test_take_keeps_what_the_ids_were():
+    taken = Ids(pa.array(["1", "2", "3"], pa.large_string()), integers=True).take(np.array([2, 0]))
+    assert texts(taken) == ["3", "1"]
+    assert taken.integers
+
+
+# Numbers.
+
+
+@given(st.lists(st.floats(allow_nan=False), max_size=8), st.sampled_from(["float64", "text", "object", "Float64"]))
+def test_numbers_stay_the_same_in_every_storage(values, storage):
+    column = pd.Series(values, dtype="float64")
+    if storage == "text":
+        column = pd.Series([repr(value) for value in values], dtype="str")
+    elif storage != "float64":
+        column = column.astype(storage)
+    made = numbers_of(column, "run column 'score'")
+    assert made.dtype == np.float64
+    assert made.tolist() == values
+
+
+@pytest.mark.parametrize(
+    ("column", "row"),
+    [
+        (pd.Series([1.0, math.nan]), 1),
+        (pd.Series([1, None], dtype="Int64"), 1),
+        (pd.Series(["1", "nan"]), 1),
+        (pd.Series(["x", "1"], dtype="category"), 0),
+        (pd.Series([1.0, None], dtype=pd.ArrowDtype(pa.float64())), 1),
+        (pd.Series([[1.0], [2.0]]), 0),
+        (pd.Series(["1", ""]), 1),
+    ],
+    ids=["nan", "Int64", "text nan", "category", "ArrowDtype", "lists", "empty text"],
+)
+def test_what_is_no_number_is_refused_with_its_row(column, row):
+    with pytest.raises(InputError, match=rf"run column 'score': row {row} .*wanted a number; repair or drop the row"):
+        numbers_of(column, "run column 'score'")
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pd.Series([2, 0, -1]),
+        pd.Series([2.0, 0.0, -1.0]),
+        pd.Series(["2", "0", "-1"]),
+        pd.Series(["2", "0", "-1"], dtype="category"),
+        pd.Series([2, 0, -1], dtype="Int8"),
+        pd.Series([2, 0, -1], dtype=pd.ArrowDtype(pa.int64())),
+        pd.Series([2, "0", -1.0], dtype=object),
+    ],
+    ids=["int", "float", "text", "category", "Int8", "ArrowDtype", "object"],
+)
+def test_whole_labels_of_every_storage_are_integers(column):
+    made = integers_of(column, "qrels column 'label'")
+    assert made.dtype == np.int64
+    assert made.tolist() == [2, 0, -1]
+
+
+@pytest.mark.parametrize("bad", [0.5, math.inf, -math.inf, "1.5", "inf"])
+def test_labels_that_are_not_whole_are_refused_with_their_row_and_the_remedy(bad):
+    words = r"qrels column 'label': row 1 .*wanted a whole number; map graded or fractional judgments to integer grades"
+    with pytest.raises(InputError, match=words):
+        integers_of(pd.Series([1, bad, 0.25], dtype=object), "qrels column 'label'")
+
+
+# Joins.
+
+
+def test_integers_and_text_are_refused_with_both_types_and_the_cast():
+    numbers, words = Ids(pa.array(["1"], pa.large_string()), integers=True), ids("1")
+    said = (
+        r"run column 'qid' holds integers, qrels column 'qid' holds text: .*cast run column 'qid' with .astype\(str\)"
+    )
+    with pytest.raises(InputError, match=said):
+        require_same_kind(numbers, words, "run column 'qid'", "qrels column 'qid'")
+    said = r"a holds text, b holds integers: .*cast b with .astype\(str\)"
+    with pytest.raises(InputError, match=said):
+        require_same_kind(words, numbers, "a", "b")
+
+
+def test_an_empty_side_is_of_every_kind():
+    numbers, nothing = Ids(pa.array(["1"], pa.large_string()), integers=True), ids()
+    require_same_kind(numbers, nothing, "a", "b")
+    require_same_kind(nothing, numbers, "a", "b")
+    require_same_kind(numbers, numbers, "a", "b")
+
+
+def parts(pairs):
+    return np.array([topic for topic, _ in pairs], dtype=np.int64), ids(*(word for _, word in pairs))
+
+
+@settings(max_examples=200)
+@given(PAIRS, PAIRS)
+def test_lookup_finds_the_rows_of_each_pair_as_two_loops_do(rows, wanted):
+    expected = [(i, j) for i, pair in enumerate(wanted) for j, row in enumerate(rows) if pair == row]
+    found = Lookup(*parts(rows)).find(*parts(wanted))
+    assert list(zip(*(array.tolist() for array in found), strict=True)) == expected
+
+
+@given(PAIRS, PAIRS)
+def test_lookup_of_ids_alone_finds_them_in_every_topic(rows, wanted):
+    expected = [(i, j) for i, (_, word) in enumerate(wanted) for j, (_, row) in enumerate(rows) if word == row]
+    found = Lookup(None, parts(rows)[1]).find(None, parts(wanted)[1])
+    assert list(zip(*(array.tolist() for array in found), strict=True)) == expected
+
+
+@given(PAIRS.map(lambda pairs: list(dict.fromkeys(pairs))), PAIRS)
+def test_find_one_gives_the_row_or_minus_one(rows, wanted):
+    expected = [rows.index(pair) if pair in rows else -1 for pair in wanted]
+    assert Lookup(*parts(rows)).find_one(*parts(wanted)).tolist() == expected
+
+
+@given(PAIRS)
+def test_repeated_pairs_are_the_rows_that_stand_more_than_once_side_by_side(pairs):
+    found = repeated_pairs(*parts(pairs)).tolist()
+    assert sorted(found) == [i for i, pair in enumerate(pairs) if pairs.count(pair) > 1]
+    groups = [pairs[row] for row in found]
+    starts = [group for place, group in enumerate(groups) if place == 0 or group != groups[place - 1]]
+    assert len(starts) == len(set(starts))
+    assert all(a < b for a, b in itertools.pairwise(found) if pairs[a] == pairs[b])
+
+
+def same_prints(_data, offsets):
+    return np.ones(len(offsets) - 1, dtype=np.uint64)
+
+
+def test_two_ids_with_one_fingerprint_are_refused_rather_than_joined(monkeypatch):
+    monkeypatch.setattr(order, "fingerprints", same_prints)
+    with pytest.raises(InputError, match="ids 'a' and 'b' share a fingerprint: rename one"):
+        Lookup(None, ids("a")).find(None, ids("b"))
+    with pytest.raises(InputError, match="ids 'a' and 'b' share a fingerprint"):
+        Lookup(np.array([0]), ids("a")).find_one(np.array([0]), ids("b"))
+
+
+def test_one_id_with_the_fingerprint_of_another_topic_is_refused(monkeypatch):
+    monkeypatch.setattr(order, "keys", lambda codes, _prints: np.zeros(len(codes), dtype=np.uint64))
+    with pytest.raises(InputError, match="share a fingerprint"):
+        Lookup(np.array([0]), ids("a")).find(np.array([1]), ids("a"))
+
+
+def test_equal_fingerprints_accuse_no_different_ids_of_standing_twice(monkeypatch):
+    monkeypatch.setattr(order, "fingerprints", same_prints)
+    assert repeated_pairs(np.array([0, 0, 0]), ids("a", "b", "a")).tolist() == [0, 2]

@@ -1,0 +1,86 @@
+"""Frames known by a name."""
+
+import pandas as pd
+import pytest
+
+from vbterrier.errors import InputError, ParameterError
+from vbterrier.frames import named as registry
+from vbterrier.frames.named import named, register_intents, register_tags
+
+INTENTS = pd.DataFrame({"qid": ["q1"], "entity_id": ["E1"], "prob": [1.0]})
+TAGS = pd.DataFrame({"docno": ["d1"], "entity_id": ["E1"]})
+
+
+@pytest.fixture(autouse=True)
+def _own_registry(monkeypatch):
+    monkeypatch.setattr(registry, "_NAMED", {"intents": {}, "tags": {}})
+
+
+def test_a_registered_frame_is_found_by_its_name_and_kind():
+    register_intents("mine", INTENTS)
+    register_tags("mine", TAGS)
+    assert named("intents", "mine").equals(INTENTS)
+    assert named("tags", "mine").equals(TAGS)
+
+
+def test_what_the_caller_does_later_changes_nothing():
+    frame = INTENTS.copy()
+    register_intents("mine", frame)
+    frame.loc[0, "prob"] = 0.5
+    assert named("intents", "mine")["prob"].tolist() == [1.0]
+
+
+def test_the_same_data_may_be_registered_again():
+    register_intents("mine", INTENTS)
+    register_intents("mine", INTENTS.copy())
+    assert named("intents", "mine").equals(INTENTS)
+
+
+@pytest.mark.parametrize(("register", "frame"), [(register_intents, INTENTS), (register_tags, TAGS)])
+def test_other_data_under_a_name_that_is_taken_are_refused_unless_told(register, frame):
+    register("mine", frame)
+    other = frame.assign(entity_id=["E2"])
+    with pytest.raises(InputError, match=r"'mine' are registered with other data; .*replace=True"):
+        register("mine", other)
+    register("mine", other, replace=True)
+    kind = "intents" if register is register_intents else "tags"
+    assert named(kind, "mine").equals(other)
+
+
+@pytest.mark.parametrize("name", ["", None, 3])
+def test_a_name_is_a_text(name):
+    with pytest.raises(ParameterError, match="wanted a text that is not empty"):
+        register_intents(name, INTENTS)
+
+
+def test_polars_frames_can_be_registered():
+    polars = pytest.importorskip("polars")
+    register_tags("mine", polars.from_pandas(TAGS))
+    assert named("tags", "mine").to_numpy().tolist() == [["d1", "E1"]]
+
+
+def test_what_is_no_frame_is_refused():
+    with pytest.raises(InputError, match="intents 'mine': found a generator"):
+        register_intents("mine", (row for row in []))
+
+
+def test_files_are_read_by_their_kind(tmp_path):
+    (tmp_path / "intents.tsv").write_text("q1\tE1\t0.5\n")
+    (tmp_path / "tags.tsv").write_text("d1\tE1\n")
+    assert named("intents", str(tmp_path / "intents.tsv")).to_numpy(dtype=object).tolist() == [["q1", "E1", 0.5]]
+    assert named("tags", str(tmp_path / "tags.tsv")).to_numpy(dtype=object).tolist() == [["d1", "E1", 1.0]]
+
+
+def test_a_registered_name_comes_before_a_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine").write_text("q9\tE9\t1.0\n")
+    register_intents("mine", INTENTS)
+    assert named("intents", "mine").equals(INTENTS)
+
+
+def test_an_unknown_name_is_refused_with_the_nearest_one():
+    register_tags("wikipedia", TAGS)
+    with pytest.raises(InputError, match=r"tags='wikpedia': .*register_tags.* or a path\. Did you mean wikipedia\?"):
+        named("tags", "wikpedia")
+    with pytest.raises(InputError, match=r"intents='wikipedia': .*registered: none; use vbterrier\.register_intents"):
+        named("intents", "wikipedia")

@@ -1,0 +1,69 @@
+"""Adhoc judgments from diversity judgments."""
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pandas.testing import assert_frame_equal
+
+from vbterrier.errors import InputError
+from vbterrier.frames.qrels import flatten_qrels
+
+ROWS = st.lists(
+    st.tuples(
+        st.sampled_from(["q1", "q2", "010", "10"]),
+        st.sampled_from("0123"),
+        st.sampled_from(["d1", "d2", "NA", "é"]),
+        st.integers(-2, 4),
+    ),
+    max_size=12,
+)
+
+
+def qrels(rows):
+    return pd.DataFrame(rows, columns=["qid", "iteration", "docno", "label"]).astype({"label": "int64"})
+
+
+@given(ROWS)
+def test_each_document_gets_its_highest_label_in_order_of_appearance(rows):
+    expected = {}
+    for qid, _, docno, label in rows:
+        expected[qid, docno] = max(label, expected.get((qid, docno), label))
+    flat = flatten_qrels(qrels(rows))
+    assert list(flat.columns) == ["qid", "docno", "label"]
+    assert flat.to_numpy(dtype=object).tolist() == [[*key, label] for key, label in expected.items()]
+    assert flat.index.equals(pd.RangeIndex(len(expected)))
+
+
+@pytest.mark.parametrize("storage", ["category", "object", "string[pyarrow]"])
+def test_storages_of_ids_make_no_difference(storage):
+    rows = [("q1", "1", "d", 0), ("q2", "1", "d", 1), ("q1", "2", "d", 2), ("q1", "2", "e", 0)]
+    flat = flatten_qrels(qrels(rows).astype({"qid": storage, "docno": storage}))
+    assert flat.to_numpy(dtype=object).tolist() == [["q1", "d", 2], ["q2", "d", 1], ["q1", "e", 0]]
+
+
+def test_the_input_is_never_changed():
+    frame = qrels([("q1", "1", "d", 0), ("q1", "2", "d", 2)])
+    before = frame.copy(deep=True)
+    flatten_qrels(frame)
+    assert_frame_equal(frame, before)
+
+
+def test_polars_frames_are_flattened_too():
+    polars = pytest.importorskip("polars")
+    flat = flatten_qrels(polars.from_pandas(qrels([("q1", "1", "d", 0), ("q1", "2", "d", 2)])))
+    assert flat.to_numpy(dtype=object).tolist() == [["q1", "d", 2]]
+
+
+def test_a_missing_column_is_refused_with_the_name_of_the_frame():
+    with pytest.raises(InputError, match=r"judgments: wanted columns qid, docno, label; missing docno"):
+        flatten_qrels(pd.DataFrame({"qid": [], "label": []}), name="judgments")
+
+
+def test_real_diversity_judgments_flatten_to_one_row_a_document(shared_data):
+    from vbterrier.frames.files import read_qrels
+
+    frame = read_qrels(shared_data / "trec_web_diversity" / "qrels.2012.diversity.gz")
+    flat = flatten_qrels(frame)
+    assert len(flat) == len(set(zip(frame["qid"], frame["docno"], strict=True))) < len(frame)
+    assert flat["label"].sum() == frame.groupby(["qid", "docno"])["label"].max().sum()

@@ -1,0 +1,345 @@
+"""The one tie rule: against trec_eval itself, and against a plain sort."""
+
+import math
+import struct
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+import pytrec_eval
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pandas.testing import assert_frame_equal
+
+from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+from vbterrier.frames.ranked import Run, ranked
+
+
+def frame(**topics):
+    """A run from {qid: {docno: score}}, rows in that order."""
+    rows = [(qid, docno, score) for qid, scores in topics.items() for docno, score in scores.items()]
+    return pd.DataFrame(rows, columns=["qid", "docno", "score"])
+
+
+def order_of(run, **options):
+    """{qid: [docno, ...]} of the ranked run."""
+    result = ranked(run, **options)
+    return {qid: rows["docno"].tolist() for qid, rows in result.groupby("qid", sort=False)}
+
+
+def order_of_trec_eval(scores):
+    """The documents of one topic in the order that trec_eval sees: each is the only relevant one of a query once."""
+    qrels = {f"q{i}": {docno: 1} for i, docno in enumerate(scores)}
+    evaluator = pytrec_eval.RelevanceEvaluator(qrels, {"recip_rank"})
+    found = evaluator.evaluate(dict.fromkeys(qrels, scores))
+    places = {docno: round(1 / found[f"q{i}"]["recip_rank"]) for i, docno in enumerate(scores)}
+    assert sorted(places.values()) == list(range(1, len(scores) + 1))
+    return sorted(places, key=places.get)
+
+
+def as_float32(score):
+    """What is left of a number in four bytes, by another way than NumPy's."""
+    try:
+        return struct.unpack("f", struct.pack("f", score))[0]
+    except OverflowError:
+        return math.copysign(math.inf, score)
+
+
+def sorted_by_hand(scores):
+    by_docno = sorted(scores, key=lambda docno: docno.encode(), reverse=True)
+    return sorted(by_docno, key=lambda docno: -as_float32(scores[docno]))
+
+
+def tied_scores(rng):
+    docnos = rng.permutation([f"d{number}" for number in rng.choice(200, rng.integers(1, 25), replace=False)])
+    return {str(docno): float(score) for docno, score in zip(docnos, rng.integers(0, 5, len(docnos)), strict=True)}
+
+
+# Against trec_eval.
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_order_of_random_tied_runs_is_trec_evals(seed):
+    scores = tied_scores(np.random.default_rng(seed))
+    assert order_of(frame(q=scores)) == {"q": order_of_trec_eval(scores)}
+
+
+SCORES = {
+    "only beyond float32": {"a": 1.0, "b": 1.0 + 1e-9, "c": 1.0 - 1e-9, "d": 1.0 + 1e-6},
+    "large numbers that float32 cannot tell apart": {"a": 16777217.0, "b": 16777216.0, "c": 16777218.0},
+    "infinite": {"a": math.inf, "b": 3.0, "c": -math.inf, "d": math.inf, "e": -math.inf},
+    "beyond float32 is infinite": {"a": math.inf, "b": 1e300, "c": -1e300, "d": -math.inf, "e": 3e38},
+    "too small for float32": {"a": 1e-60, "b": 0.0, "c": -1e-60, "d": 1e-30},
+    "both zeros": {"a": 0.0, "b": -0.0, "c": 0.0},
+    "ids that start alike": {"d1": 1.0, "d10": 1.0, "d": 1.0, "d2": 1.0, "d01": 1.0},
+    "ids in capitals": {"B": 1.0, "a": 1.0, "A": 1.0, "b": 1.0, "Z": 1.0},
+    "ids beyond ASCII": {"é": 1.0, "z": 1.0, "東京": 1.0, "e\u0301": 1.0, "\U0001f600": 1.0, "\uffff": 1.0},
+}
+
+
+@pytest.mark.parametrize("scores", SCORES.values(), ids=SCORES)
+def test_order_of_odd_scores_and_ids_is_trec_evals(scores):
+    assert order_of(frame(q=scores)) == {"q": order_of_trec_eval(scores)}
+
+
+def average_precision(docnos, relevant):
+    hits = [rank for rank, docno in enumerate(docnos, start=1) if docno in relevant]
+    return sum((n + 1) / rank for n, rank in enumerate(hits)) / len(relevant)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_textbook_average_precision_on_our_order_is_trec_evals_although_rows_are_interleaved(seed):
+    rng = np.random.default_rng(1000 + seed)
+    topics = {f"q{i}": tied_scores(rng) for i in range(6)}
+    relevant = {
+        qid: set(rng.choice(list(scores), rng.integers(1, len(scores) + 1), replace=False))
+        for qid, scores in topics.items()
+    }
+    run = frame(**topics).sample(frac=1, random_state=seed)
+    evaluator = pytrec_eval.RelevanceEvaluator({q: dict.fromkeys(docs, 1) for q, docs in relevant.items()}, {"map"})
+    expected = {qid: values["map"] for qid, values in evaluator.evaluate(topics).items()}
+    ours = {qid: average_precision(docnos, relevant[qid]) for qid, docnos in order_of(run).items()}
+    assert ours == pytest.approx(expected, abs=1e-9)
+
+
+# Against a plain sort.
+
+TOPICS = st.dictionaries(
+    st.text(min_size=1, max_size=3),
+    st.dictionaries(
+        st.text(min_size=1, max_size=10),
+        st.sampled_from([0.0, 1.0, 1.0 + 1e-9, 2.5]) | st.floats(allow_nan=False),
+        min_size=1,
+        max_size=12,
+    ),
+    min_size=1,
+    max_size=4,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(TOPICS, st.randoms(use_true_random=False), st.sampled_from([None, 1, 3, 50]))
+def test_rows_in_any_order_come_out_as_sorted_by_float32_score_then_docno(topics, random, depth):
+    rows = [(qid, docno, score) for qid, scores in topics.items() for docno, score in scores.items()]
+    random.shuffle(rows)
+    result = ranked(pd.DataFrame(rows, columns=["qid", "docno", "score"]), depth)
+    appeared = list(dict.fromkeys(qid for qid, _, _ in rows))
+    expected = [
+        (qid, docno, topics[qid][docno], rank)
+        for qid in appeared
+        for rank, docno in enumerate(sorted_by_hand(topics[qid])[:depth])
+    ]
+    assert list(result.itertuples(index=False, name=None)) == expected
+    assert result["rank"].dtype == np.int64
+
+
+@settings(max_examples=80, deadline=None)
+@given(TOPICS, st.integers(1, 6))
+def test_ties_are_counted_as_a_plain_loop_counts_them(topics, depth):
+    expected = 0
+    for scores in topics.values():
+        values = [as_float32(score) for score in scores.values()]
+        expected += sum(values.count(as_float32(scores[docno])) > 1 for docno in sorted_by_hand(scores)[:depth])
+    top = Run(frame(**topics)).top(depth)
+    assert top.n_tied == expected
+    assert top.tied_share == expected / sum(min(depth, len(scores)) for scores in topics.values())
+
+
+# Cutting.
+
+
+@pytest.mark.parametrize(("depth", "kept"), [(None, [3, 1]), (1, [1, 1]), (2, [2, 1]), (3, [3, 1]), (99, [3, 1])])
+def test_depth_cuts_each_topic_by_itself(depth, kept):
+    result = order_of(frame(q1={"a": 3.0, "b": 2.0, "c": 1.0}, q2={"d": 1.0}), depth=depth)
+    assert result == {"q1": ["a", "b", "c"][: kept[0]], "q2": ["d"][: kept[1]]}
+
+
+def test_a_tie_across_the_cut_is_settled_before_cutting():
+    assert order_of(frame(q={"a": 1.0, "b": 1.0, "c": 1.0}), depth=1) == {"q": ["c"]}
+
+
+def test_given_ranks_count_for_nothing():
+    run = frame(q={"a": 1.0, "b": 2.0}).assign(rank=[0, 1])
+    assert ranked(run)[["docno", "rank"]].to_numpy().tolist() == [["b", 0], ["a", 1]]
+
+
+def test_ranks_of_rows_follow_the_rows():
+    run = frame(q1={"a": 1.0, "b": 2.0}, q2={"c": 5.0}).iloc[[2, 0, 1]]
+    assert Run(run).ranks().tolist() == [0, 1, 0]
+
+
+def test_only_keeps_the_named_topics_and_their_order():
+    run = Run(frame(q1={"a": 1.0}, q2={"b": 1.0, "c": 2.0}, q3={"d": 1.0}), name="mine")
+    kept = run.only({"q3", "q2", "unknown"})
+    assert kept.topics == ["q2", "q3"]
+    assert kept.frame["docno"].tolist() == ["b", "c", "d"]
+    assert kept.name == "mine"
+    assert run.only(["q1", "q2", "q3"]) is run
+
+
+# What comes in and what goes out.
+
+
+def test_other_columns_pass_through_with_their_rows():
+    run = frame(q={"a": 1.0, "b": 3.0, "c": 2.0}).assign(text=["A", "B", "C"], entity_id=[["x"], [], ["y", "z"]])
+    result = ranked(run, 2)
+    assert list(result.columns) == ["qid", "docno", "score", "text", "entity_id", "rank"]
+    assert result["text"].tolist() == ["B", "C"]
+    assert result["entity_id"].tolist() == [[], ["y", "z"]]
+    assert result.index.equals(pd.RangeIndex(2))
+
+
+@pytest.mark.parametrize("duplicates", ["error", "first"])
+def test_the_input_is_never_changed(duplicates):
+    run = frame(q1={"a": 1.0, "b": 2.0}, q2={"c": 1.0}).assign(rank=9).set_index(pd.Index([7, 7, 3]))
+    if duplicates == "first":
+        run = pd.concat([run, run.iloc[[0]].assign(score=0.5)])
+    before = run.copy(deep=True)
+    if duplicates == "first":
+        with pytest.warns(DegenerateWarning, match="1 repeated"):
+            ranked(run, 1, duplicates=duplicates)
+    else:
+        ranked(run, 1)
+    assert_frame_equal(run, before)
+
+
+def test_an_empty_run_is_ranked_to_an_empty_run_with_a_rank():
+    result = ranked(frame(q={"a": 1.0}).iloc[:0].assign(text=""))
+    assert list(result.columns) == ["qid", "docno", "score", "text", "rank"]
+    assert len(result) == 0
+    assert result["rank"].dtype == np.int64
+
+
+def test_an_empty_run_without_types_is_ranked_too():
+    assert list(ranked(pd.DataFrame(columns=["qid", "docno", "score"])).columns) == ["qid", "docno", "score", "rank"]
+
+
+PLAIN = frame(q1={"a": 1.0, "c": 1.0, "b": 2.0}, q2={"d": 1.0})
+STORAGES = {
+    "object": PLAIN.astype({"qid": object, "docno": object}),
+    "categorical": PLAIN.astype({"qid": "category", "docno": "category"}),
+    "categories in another order": PLAIN.assign(docno=pd.Categorical(PLAIN["docno"], ["d", "b", "c", "a", "unused"])),
+    "string of Python": PLAIN.astype({"qid": "string[python]", "docno": "string[python]"}),
+    "string of Arrow": PLAIN.astype({"qid": "string[pyarrow]", "docno": "string[pyarrow]"}),
+    "ArrowDtype": PLAIN.astype(
+        {
+            "qid": pd.ArrowDtype(pa.string()),
+            "docno": pd.ArrowDtype(pa.large_string()),
+            "score": pd.ArrowDtype(pa.float64()),
+        }
+    ),
+    "nullable numbers": PLAIN.astype({"score": "Float64"}),
+    "whole numbers": PLAIN.astype({"score": "int64"}),
+    "scores as text": PLAIN.astype({"score": str}),
+    "scores as float32": PLAIN.astype({"score": "float32"}),
+    "pyarrow": pa.Table.from_pandas(PLAIN),
+    "pyarrow in chunks": pa.concat_tables([pa.Table.from_pandas(PLAIN.iloc[:2]), pa.Table.from_pandas(PLAIN.iloc[2:])]),
+}
+
+
+@pytest.mark.parametrize("run", STORAGES.values(), ids=STORAGES)
+def test_every_storage_of_columns_gives_the_same_order(run):
+    result = ranked(run)
+    assert result["qid"].astype(str).tolist() == ["q1", "q1", "q1", "q2"]
+    assert result["docno"].astype(str).tolist() == ["b", "c", "a", "d"]
+    assert result["rank"].tolist() == [0, 1, 2, 0]
+
+
+def test_polars_frames_are_ranked_as_those_of_pandas():
+    polars = pytest.importorskip("polars")
+    run = polars.from_pandas(PLAIN)
+    for storage in (polars.String, polars.Categorical):
+        result = ranked(run.with_columns(polars.col("docno").cast(storage)))
+        assert result["docno"].astype(str).tolist() == ["b", "c", "a", "d"]
+        assert result["rank"].tolist() == [0, 1, 2, 0]
+
+
+def test_whole_numbers_as_ids_are_ordered_as_the_text_that_they_become():
+    run = pd.DataFrame({"qid": 1, "docno": [9, 10, 100], "score": 1.0})
+    assert ranked(run)["docno"].tolist() == [9, 100, 10]
+
+
+# Duplicates.
+
+
+def repeated(far_down):
+    scores = [float(-i) for i in range(60)]
+    docnos = [f"d{i:02}" for i in range(60)]
+    docnos[far_down] = "d03"
+    return pd.concat(
+        [
+            frame(q1={"d03": 1.0}),
+            pd.DataFrame({"qid": "q2", "docno": docnos, "score": scores}).sample(frac=1, random_state=1),
+        ]
+    )
+
+
+@pytest.mark.parametrize("far_down", [4, 59])
+def test_a_document_that_stands_twice_is_named_with_both_its_ranks(far_down):
+    words = rf"mine: document 'd03' stands twice for query 'q2', at ranks 4 and {far_down + 1} \(2 rows repeat\)"
+    with pytest.raises(InputError, match=words + r".*duplicates='first'"):
+        ranked(repeated(far_down), 5, name="mine")
+
+
+@pytest.mark.parametrize("far_down", [4, 59])
+def test_first_keeps_the_best_rank_and_warns_with_the_count(far_down):
+    run = repeated(far_down)
+    with pytest.warns(DegenerateWarning, match=r"^run: 1 repeated documents dropped, each at its lower rank$") as said:
+        result = ranked(run, duplicates="first")
+    assert len(said) == 1
+    assert result[result["docno"] == "d03"][["qid", "rank"]].to_numpy().tolist() == [["q1", 0], ["q2", 3]]
+    assert len(result) == len(run) - 1
+
+
+def test_first_keeps_the_best_rank_whichever_row_stands_first():
+    run = pd.DataFrame({"qid": "q", "docno": ["a", "b", "a", "a"], "score": [1.0, 2.0, 9.0, 1.0]})
+    with pytest.warns(DegenerateWarning, match="2 repeated"):
+        result = ranked(run, duplicates="first")
+    assert result[["docno", "score", "rank"]].to_numpy().tolist() == [["a", 9.0, 0], ["b", 2.0, 1]]
+
+
+def test_a_document_in_two_topics_is_no_duplicate():
+    assert len(ranked(frame(q1={"a": 1.0}, q2={"a": 1.0}))) == 2
+
+
+def test_another_word_for_duplicates_is_refused_with_the_legal_ones():
+    with pytest.raises(ParameterError, match=r"duplicates='last': wanted one of 'error', 'first'"):
+        ranked(PLAIN, duplicates="last")
+
+
+# What is refused.
+
+
+def test_a_score_that_is_no_number_is_refused_with_its_row():
+    with pytest.raises(InputError, match=r"run column 'score': row 2 .*nan.* wanted a number.*repair or drop"):
+        ranked(PLAIN.assign(score=[1.0, 2.0, np.nan, 1.0]))
+    with pytest.raises(InputError, match=r"row 1 .*'high', wanted a number"):
+        ranked(PLAIN.assign(score=["1", "high", "2", "3"]))
+    with pytest.raises(InputError, match=r"row 0 .*wanted a number"):
+        ranked(PLAIN.assign(score=[None, 1.0, 2.0, 3.0]).astype({"score": object}))
+    with pytest.raises(InputError, match=r"row 3 .*wanted a number"):
+        ranked(PLAIN.assign(score=pd.array([1.0, 1.0, 1.0, None], dtype="Float64")))
+
+
+@pytest.mark.parametrize("column", ["qid", "docno"])
+@pytest.mark.parametrize("missing", [None, np.nan, pd.NA])
+@pytest.mark.parametrize("storage", [object, "str", "category", "string[pyarrow]"])
+def test_a_missing_id_is_refused_with_its_row(column, missing, storage):
+    run = PLAIN.astype({column: object})
+    run.loc[2, column] = missing
+    with pytest.raises(InputError, match=rf"run column '{column}': row 2 has no id.*repair or drop"):
+        ranked(run.astype({column: storage}))
+
+
+@pytest.mark.parametrize(("wrong", "right"), [("doc_no", "docno"), ("scores", "score"), ("qids", "qid")])
+def test_a_missing_column_is_refused_with_the_nearest_name(wrong, right):
+    words = rf"mine: wanted columns qid, docno, score; missing {right}; found .*{wrong}.* Did you mean {wrong}\?"
+    with pytest.raises(InputError, match=words):
+        ranked(PLAIN.rename(columns={right: wrong}), name="mine")
+
+
+def test_a_column_that_stands_twice_is_refused():
+    run = pd.concat([PLAIN, PLAIN[["score"]]], axis=1)
+    with pytest.raises(InputError, match=r"column 'score' stands 2 times"):
+        ranked(run)
