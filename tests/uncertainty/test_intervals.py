@@ -159,7 +159,7 @@ def test_nominal_95_percent_intervals_of_50_topics_hold_the_truth_about_as_often
     for number in range(n_simulations):
         interval = topics_interval(rng.normal(0.4, 0.2, 50), method=method, n_resamples=399, seed=number)
         held += interval.low <= 0.4 <= interval.high
-    # The bootstrap divides by n and takes normal quantiles where Student's t has n - 1: with 50 topics its 95 % are 94.2 %
+    # The bootstrap divides by n and takes normal quantiles where Student's t has n - 1: its 95 % of 50 topics are 94 %
     # at best. True coverages from 93 % to 95 % are taken as right; refused is a count that would happen in fewer than 1
     # of 1,000 runs under any of them. Intervals of 90 % (some 89 %) or of 98 % would be.
     lowest, highest = stats.binom.ppf(0.0005, n_simulations, 0.93), stats.binom.ppf(0.9995, n_simulations, 0.95)

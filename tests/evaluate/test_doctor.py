@@ -1,0 +1,246 @@
+"""The doctor: every fact counted by hand on cases small enough to count."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from pandas.testing import assert_frame_equal
+
+from vbterrier.errors import InputError
+from vbterrier.evaluate.doctor import diagnose
+
+QRELS = pd.DataFrame(
+    {
+        "qid": ["q1"] * 4 + ["q2"] * 2 + ["q3"],
+        "docno": ["a", "b", "c", "d", "a", "e", "f"],
+        "label": [2, 1, 0, -1, 1, 0, 0],
+    }
+)
+RUN = pd.DataFrame(
+    {
+        "qid": ["q1"] * 6 + ["q2"] * 3,
+        "docno": ["a", "x1", "b", "x2", "x3", "c", "x1", "a", "x2"],
+        "score": [9.0, 8.0, 7.0, 6.0, 5.0, 4.0, 9.0, 8.0, 7.0],
+    }
+)
+
+
+def facts(diagnosis):
+    return dict(zip(diagnosis.qrels["what"], diagnosis.qrels["value"], strict=True))
+
+
+def row(diagnosis, place=0):
+    return diagnosis.runs.iloc[place].to_dict()
+
+
+def possible(diagnosis):
+    return {item.measures: item.possible for item in diagnosis.support}
+
+
+def reason(diagnosis, measure):
+    return next(item.reason for item in diagnosis.support if measure in item.measures)
+
+
+def test_what_the_judgments_hold():
+    found = diagnose({"mine": RUN}, QRELS)
+    assert facts(found) == {
+        "topics": "3",
+        "judgments": "7",
+        "labels": "-1: 1, 0: 3, 1: 2, 2: 1",
+        "below 0": "1 (count as 0)",
+        "kind": "adhoc",
+    }
+    assert "qrels: 1 topics have no relevant document and score 0 whatever is retrieved" in found.notes
+
+
+def test_what_a_run_holds():
+    found = row(diagnose({"mine": RUN}, QRELS))
+    assert found == {
+        "name": "mine",
+        "topics": 2,
+        "rows": 9,
+        "depth": "3-6",
+        # Of five: 3 and, of three, 2 unjudged; the third topic retrieved nothing.
+        "unjudged@5": pytest.approx((3 / 5 + 2 / 3 + 0) / 3),
+        "unjudged@10": pytest.approx((3 / 6 + 2 / 3 + 0) / 3),
+        "unjudged@20": pytest.approx((3 / 6 + 2 / 3 + 0) / 3),
+        "unjudged@100": pytest.approx((3 / 6 + 2 / 3 + 0) / 3),
+        "tied@10": 0.0,
+        "float32": 0,
+        "duplicates": 0,
+        "missing": 1,
+        "extra": 0,
+    }
+
+
+def test_unjudged_shares_at_each_depth_count_that_many_documents():
+    depths = {5: 1, 10: 4, 20: 10, 100: 70}
+    unjudged = np.zeros(120, dtype=bool)
+    for depth, count in depths.items():
+        unjudged[depth - (count - unjudged[:depth].sum()) : depth] = True
+    docnos = [f"{'u' if new else 'j'}{rank:03}" for rank, new in enumerate(unjudged)]
+    run = pd.DataFrame({"qid": "q", "docno": docnos, "score": -np.arange(120.0)})
+    qrels = pd.DataFrame({"qid": "q", "docno": [d for d in docnos if d.startswith("j")], "label": 1})
+    found = row(diagnose({"mine": run.sample(frac=1, random_state=0)}, qrels))
+    assert {depth: found[f"unjudged@{depth}"] for depth in depths} == {d: n / d for d, n in depths.items()}
+
+
+def test_ties_are_the_share_of_the_first_ten_places_whose_score_another_document_has():
+    scores = [9.0, 9.0, 8.0, 7.0, 7.0, 7.0, 6.0, 5.0, 4.0, 3.0, 3.0, 1.0, 1.0]
+    run = pd.DataFrame({"qid": "q1", "docno": [f"d{i}" for i in range(13)], "score": scores})
+    found = diagnose({"mine": run}, QRELS)
+    # Two, three, and the tenth place, which is tied with the eleventh.
+    assert row(found)["tied@10"] == 6 / 10
+    assert row(found)["float32"] == 0
+    assert "run 'mine': 60% of the first 10 places are tied; their order is trec_eval's, by docno" in found.notes
+
+
+def test_few_ties_are_counted_without_a_note():
+    run = pd.DataFrame({"qid": np.repeat([f"q{i}" for i in range(1, 5)], 11), "docno": [f"d{i}" for i in range(44)]})
+    run["score"] = -np.arange(44.0)
+    run.loc[1, "score"] = run.loc[0, "score"]
+    found = diagnose({"mine": run}, QRELS)
+    assert row(found)["tied@10"] == 2 / 40
+    assert not any("tied" in note for note in found.notes)
+
+
+def test_neighbours_that_differ_only_beyond_float32_are_counted():
+    scores = [1 + 1e-12, 1.0, 1 - 1e-12, 0.5, 0.5, 0.25]
+    run = pd.DataFrame({"qid": "q1", "docno": list("abcdef"), "score": scores})
+    found = diagnose({"mine": run}, QRELS)
+    assert row(found)["float32"] == 2
+    assert row(found)["tied@10"] == 5 / 6
+    assert "run 'mine': 2 neighbours differ only beyond 32-bit floats: ties, as in trec_eval" in found.notes
+
+
+def test_repeated_documents_are_counted_and_the_rest_is_looked_at():
+    run = pd.concat([RUN, RUN.iloc[[0, 1, 1]].assign(score=[0.3, 0.2, 0.1])], ignore_index=True)
+    found = diagnose({"mine": run}, QRELS)
+    clean = row(diagnose({"mine": RUN}, QRELS))
+    assert row(found) == {**clean, "rows": 12, "duplicates": 3}
+    assert any(
+        "3 rows repeat a document of their topic" in note and "duplicates='first'" in note for note in found.notes
+    )
+
+
+def test_topics_that_are_missing_or_extra_are_counted_for_each_run():
+    other = pd.concat([RUN[RUN["qid"] == "q2"], RUN.assign(qid="q8"), RUN.assign(qid="q9")])
+    found = diagnose({"one": RUN, "two": other}, QRELS)
+    assert found.runs[["name", "missing", "extra"]].to_numpy().tolist() == [["one", 1, 0], ["two", 2, 2]]
+    assert (
+        "topics: one lacks 1, two lacks 2 of the judged topics; compare runs on the topics that all have "
+        "(--topics common)" in found.notes
+    )
+    assert "topics without judgments are left out: two 2" in found.notes
+
+
+def test_files_without_fault_give_no_notes():
+    run = pd.DataFrame({"qid": ["q1", "q2"], "docno": ["a", "b"], "score": [2.0, 1.0]})
+    qrels = pd.DataFrame({"qid": ["q1", "q2"], "docno": ["a", "b"], "label": [1, 1]})
+    found = diagnose({"mine": run}, qrels)
+    assert found.notes == ()
+    assert reason(found, "BNDCG") == "nothing is unjudged: they equal nDCG"
+    assert reason(found, "nDCG, AP") == "complete to depth 10"
+
+
+def test_adhoc_judgments_support_the_measures_of_unjudged_documents_and_say_why_not_others():
+    found = diagnose({"mine": RUN}, QRELS)
+    assert possible(found) == {
+        "BNDCG, NDCGBound, Unjudged": True,
+        "nDCG, AP, P": True,
+        "VB, ES, VarPenalty, TopIntent": False,
+        "alpha_nDCG, ERR_IA, StRecall": False,
+    }
+    assert reason(found, "BNDCG") == "documents are unjudged: prefer these to nDCG"
+    assert reason(found, "nDCG, AP") == "unjudged documents count as not relevant"
+    assert "--intents and --tags" in reason(found, "VB")
+    assert reason(found, "alpha_nDCG") == "they need diversity qrels"
+
+
+def test_diversity_judgments_support_the_measures_of_intents_and_say_what_to_do_for_others():
+    qrels = pd.DataFrame(
+        {"qid": "q1", "iteration": ["1", "2", "2", "3"], "docno": ["a", "a", "b", "c"], "label": [0, 1, 1, 0]}
+    )
+    found = diagnose({"mine": RUN[RUN["qid"] == "q1"]}, qrels)
+    assert facts(found)["kind"] == "diversity, 3 iterations"
+    assert possible(found) == {
+        "BNDCG, NDCGBound, Unjudged": False,
+        "nDCG, AP, P": False,
+        "VB, ES, VarPenalty, TopIntent": True,
+        "alpha_nDCG, ERR_IA, StRecall": True,
+    }
+    assert all("vbterrier.flatten_qrels" in reason(found, measure) for measure in ("BNDCG", "nDCG, AP"))
+    assert "the last subtopic would win" in reason(found, "nDCG, AP")
+    # Of a, x1, b, x2, x3, c the judged ones are a, b, c.
+    assert row(found)["unjudged@10"] == 0.5
+    assert found.notes == ()
+
+
+def test_iterations_of_adhoc_judgments_are_no_diversity():
+    found = diagnose({"mine": RUN}, QRELS.assign(iteration=list("1122334")))
+    assert facts(found)["kind"] == "adhoc"
+    assert possible(found)["BNDCG, NDCGBound, Unjudged"]
+
+
+def test_repeated_judgments_are_a_note():
+    found = diagnose({"mine": RUN}, pd.concat([QRELS, QRELS.iloc[:1]]))
+    assert "qrels: 2 rows judge a document that stands twice in its topic" in found.notes
+    assert row(found) == row(diagnose({"mine": RUN}, QRELS))
+
+
+def test_conflicting_labels_are_a_note_that_names_them():
+    found = diagnose({"mine": RUN}, pd.concat([QRELS, QRELS.iloc[:1].assign(label=0)], ignore_index=True))
+    assert any("document 'a' of query 'q1' has the labels 2 (row 0) and 0 (row 7)" in note for note in found.notes)
+    assert row(found)["unjudged@5"] == row(diagnose({"mine": RUN}, QRELS))["unjudged@5"]
+
+
+def test_nothing_in_common_is_a_finding_and_leaves_no_measure():
+    found = diagnose({"mine": RUN.assign(qid=RUN["qid"].str.replace("q", "topic-"))}, QRELS)
+    assert possible(found) == {"all measures": False}
+    assert reason(found, "all") == "runs and qrels share no topic or id"
+    assert any("no topic in common: run 'mine' has 'topic-1', 'topic-2'" in note for note in found.notes)
+    assert np.isnan(row(found)["unjudged@10"])
+    assert (row(found)["missing"], row(found)["extra"]) == (3, 2)
+
+
+def test_numbers_against_text_are_a_finding():
+    found = diagnose({"mine": RUN.assign(qid=1, docno=range(9))}, QRELS)
+    assert any("holds text, run 'mine' column 'qid' holds integers" in note for note in found.notes)
+    assert possible(found) == {"all measures": False}
+
+
+def test_one_run_that_meets_the_judgments_is_enough_for_measures():
+    found = diagnose({"stray": RUN.assign(qid="q9"), "mine": RUN}, QRELS)
+    assert possible(found)["BNDCG, NDCGBound, Unjudged"]
+    assert found.runs["unjudged@5"].isna().tolist() == [True, False]
+
+
+def test_a_score_that_is_no_number_is_an_error_that_names_the_run():
+    with pytest.raises(InputError, match="run 'mine' column 'score': row 0"):
+        diagnose({"mine": RUN.assign(score=np.nan)}, QRELS)
+
+
+def test_a_run_without_its_columns_is_an_error_that_names_it():
+    with pytest.raises(InputError, match="run 'mine': wanted columns qid, docno, score; missing score"):
+        diagnose({"mine": RUN.drop(columns="score")}, QRELS)
+
+
+def test_the_input_is_never_changed():
+    run, qrels = RUN.copy(), QRELS.copy()
+    diagnose({"mine": run}, qrels)
+    assert_frame_equal(run, RUN)
+    assert_frame_equal(qrels, QRELS)
+
+
+def test_real_files(shared_data):
+    from vbterrier import read_qrels, read_run
+
+    folder = shared_data / "trec-covid"
+    runs = {n: read_run(folder / f"run.{n}.top100.txt.gz") for n in ("ance", "BBGhelani2")}
+    found = diagnose(runs, read_qrels(folder / "qrels.incomplete.txt.gz"))
+    assert facts(found)["topics"] == "50"
+    assert facts(found)["judgments"] == "66,336"
+    assert facts(found)["below 0"] == "2 (count as 0)"
+    assert facts(found)["kind"] == "adhoc"
+    assert row(found)["unjudged@10"] == pytest.approx(0.224)
+    assert found.runs["missing"].tolist() == [0, 20]
+    assert found.runs["tied@10"].tolist() == [0.0, 0.0]

@@ -1,0 +1,459 @@
+"""Scores of many systems: against each measure by itself, and intervals that are what their names say."""
+
+import gzip
+import math
+
+import ir_measures
+import numpy as np
+import pandas as pd
+import pyndeval
+import pytest
+import pytrec_eval
+from ir_measures import AP, nDCG
+from pandas.testing import assert_frame_equal
+
+import vbterrier
+from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+from vbterrier.evaluate import Scores, score
+from vbterrier.evaluate.foreign import is_diversity, is_mean, mean_of
+from vbterrier.uncertainty.intervals import topics_interval
+
+QRELS = pd.DataFrame(
+    {"qid": ["q1", "q1", "q1", "q2", "q2"], "docno": ["d1", "d2", "d3", "d4", "d5"], "label": [2, 1, 0, 1, 0]}
+)
+RUN = pd.DataFrame(
+    {
+        "qid": ["q1"] * 4 + ["q2"] * 2,
+        "docno": ["d1", "d2", "d3", "d9", "d5", "d4"],
+        "score": [3.0, 2.0, 1.0, 0.5, 2.0, 1.0],
+    }
+)
+NDCG = 0.8154648767857288
+V_COLUMNS = ["name", "qid", "measure", "value"]
+C_COLUMNS = ["name", "measure", "value", "low", "high", "level", "method", "n_qids", "n_resamples", "seed"]
+
+
+def collection(seed=0, n_topics=12, n_docs=40, n_judged=25, depth=20):
+    """Judgments and a run with distinct scores, some of whose documents nobody judged."""
+    rng = np.random.default_rng(seed)
+    docnos = [f"d{i}" for i in range(n_docs)]
+    judged = [(f"q{t}", d, rng.choice(3)) for t in range(n_topics) for d in rng.choice(docnos, n_judged, replace=False)]
+    ranked = [
+        (f"q{t}", d, float(-place)) for t in range(n_topics) for place, d in enumerate(rng.permutation(docnos)[:depth])
+    ]
+    return pd.DataFrame(judged, columns=["qid", "docno", "label"]), pd.DataFrame(
+        ranked, columns=["qid", "docno", "score"]
+    )
+
+
+def diversity(seed=0):
+    """Judgments of three subtopics for each of four topics, and a run."""
+    rng = np.random.default_rng(seed)
+    rows = [
+        (f"q{t}", str(s), f"d{d}", int(rng.random() < 0.4))
+        for t in range(4)
+        for s in (1, 2, 3)
+        for d in rng.choice(20, 10, replace=False)
+    ]
+    run = [(f"q{t}", f"d{d}", float(-place)) for t in range(4) for place, d in enumerate(rng.permutation(25)[:15])]
+    return (
+        pd.DataFrame(rows, columns=["qid", "iteration", "docno", "label"]),
+        pd.DataFrame(run, columns=["qid", "docno", "score"]),
+    )
+
+
+def per_topic(scores, name, measure):
+    rows = scores.values[(scores.values["name"] == name) & (scores.values["measure"] == measure)]
+    return dict(zip(rows["qid"], rows["value"], strict=True))
+
+
+def write_run(path, run):
+    lines = "".join(f"{qid} Q0 {docno} 1 {score} tag\n" for qid, docno, score in run.itertuples(index=False))
+    path.write_bytes(gzip.compress(lines.encode()) if path.suffix == ".gz" else lines.encode())
+    return path
+
+
+def write_qrels(path, qrels):
+    path.write_text("".join(f"{qid} 0 {docno} {label}\n" for qid, docno, label in qrels.itertuples(index=False)))
+    return path
+
+
+# What comes in.
+
+
+def test_frames_by_name_score_as_the_specification_says():
+    means = score({"mine": RUN}, QRELS, ["BNDCG@10", "nDCG@10", "Unjudged@10"]).means()
+    assert list(means.index) == ["mine"]
+    assert means.loc["mine"].tolist() == pytest.approx([NDCG, NDCG, 0.125], abs=1e-12)
+
+
+def test_one_frame_is_called_run():
+    assert score(RUN, QRELS, ["BNDCG@10"]).means().loc["run", "BNDCG@10"] == pytest.approx(NDCG)
+
+
+def test_paths_are_named_after_their_files(tmp_path):
+    names = {"a.run": "a", "b.txt": "b", "c.txt.gz": "c", "d.run.gz": "d", "e.v2": "e.v2"}
+    paths = [write_run(tmp_path / name, RUN) for name in names]
+    qrels = write_qrels(tmp_path / "qrels.txt", QRELS)
+    scores = score(paths, qrels, ["BNDCG@10"])
+    assert scores.means().index.tolist() == list(names.values())
+    assert scores.means()["BNDCG@10"].tolist() == pytest.approx([NDCG] * 5)
+    assert score(str(paths[1]), str(qrels), ["BNDCG@10"]).means().index.tolist() == ["b"]
+    assert score({"x": paths[0], "y": RUN}, qrels, ["BNDCG@10"]).means().index.tolist() == ["x", "y"]
+
+
+def test_polars_and_arrow_tables_score_alike():
+    polars = pytest.importorskip("polars")
+    runs = {"polars": polars.from_pandas(RUN), "arrow": polars.from_pandas(RUN).to_arrow(), "pandas": RUN}
+    means = score(runs, polars.from_pandas(QRELS), ["BNDCG@10", "nDCG@10"]).means()
+    assert means.to_numpy().ravel().tolist() == pytest.approx([NDCG] * 6)
+
+
+def test_measures_as_objects_and_as_text_are_the_same():
+    as_text = score(RUN, QRELS, ["BNDCG(stat='q5')@10", "AP"])
+    as_objects = score(RUN, QRELS, [vbterrier.BNDCG(stat="q5") @ 10, AP])
+    assert_frame_equal(as_text.intervals, as_objects.intervals)
+    assert_frame_equal(as_text.values, as_objects.values)
+
+
+def test_the_input_is_never_changed():
+    qrels, run = collection()
+    before = qrels.copy(deep=True), run.copy(deep=True)
+    score({"mine": run}, qrels, ["BNDCG@10", "nDCG@10"], topics="common", n_resamples=5)
+    assert_frame_equal(qrels, before[0])
+    assert_frame_equal(run, before[1])
+
+
+def test_the_same_name_twice_is_refused(tmp_path):
+    (tmp_path / "x").mkdir()
+    paths = [write_run(tmp_path / "a.run", RUN), write_run(tmp_path / "x" / "a.run.gz", RUN)]
+    with pytest.raises(InputError, match="two systems are called 'a'; give each its own name"):
+        score(paths, QRELS, ["BNDCG@10"])
+
+
+@pytest.mark.parametrize("runs", [[RUN, RUN], [("a", RUN)]], ids=["frames", "pairs"])
+def test_a_list_of_what_has_no_name_is_refused_with_the_remedy(runs):
+    with pytest.raises(InputError, match=r"runs: found a \w+ in a list; name frames, as \{'mine': frame\}"):
+        score(runs, QRELS, ["BNDCG@10"])
+
+
+def test_no_measures_are_refused():
+    with pytest.raises(ParameterError, match="no measures; name at least one, as 'BNDCG@10'"):
+        score(RUN, QRELS, [])
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        ({"topics": "any"}, "topics='any': wanted one of 'same', 'all', 'common'"),
+        ({"duplicates": "last"}, "duplicates='last': wanted one of 'error', 'first'"),
+        ({"interval": "normal"}, "'normal': wanted one of 'percentile', 'bca'"),
+        ({"level": 95}, "level=95: wanted a number between 0 and 1"),
+    ],
+)
+def test_options_that_do_not_exist_are_refused_with_the_legal_ones(option, words):
+    with pytest.raises(ParameterError, match=words):
+        score(RUN, QRELS, ["BNDCG@10"], **option)
+
+
+# What goes out.
+
+
+def test_values_are_the_frame_of_the_design():
+    scores = score({"a": RUN, "b": RUN.iloc[:5]}, QRELS, ["BNDCG@10", "nDCG@10"], topics="all")
+    assert isinstance(scores, Scores)
+    assert list(scores.values.columns) == V_COLUMNS
+    assert len(scores.values) == 8
+    assert set(scores.values["measure"]) == {"BNDCG@10", "nDCG@10"}
+    assert per_topic(scores, "a", "BNDCG@10") == pytest.approx({"q1": 1.0, "q2": 1 / math.log2(3)})
+    assert per_topic(scores, "b", "nDCG@10") == pytest.approx({"q1": 1.0, "q2": 0.0})
+    assert scores.values["value"].dtype == np.float64
+
+
+def test_intervals_are_the_frame_of_the_design_and_name_their_method():
+    intervals = score({"a": RUN}, QRELS, ["BNDCG@10", "nDCG@10"], level=0.9, n_resamples=50, seed=3).intervals
+    assert list(intervals.columns) == C_COLUMNS
+    assert intervals[["measure", "method", "level", "n_qids", "n_resamples", "seed"]].to_numpy().tolist() == [
+        ["BNDCG@10", "topics (percentile)", 0.9, 2, 50, 3],
+        ["BNDCG@10", "unjudged (normal)", 0.9, 2, 0, 3],
+        ["nDCG@10", "topics (percentile)", 0.9, 2, 50, 3],
+    ]
+    assert not intervals[["value", "low", "high"]].isna().any(axis=None)
+
+
+def test_means_keep_the_order_of_systems_and_measures():
+    names, measures = ["z", "a", "m"], ["nDCG@10", "BNDCG@10", "AP"]
+    means = score(dict.fromkeys(names, RUN), QRELS, measures).means()
+    assert means.index.tolist() == names
+    assert means.columns.tolist() == measures
+
+
+def test_missing_topics_are_counted_and_score_as_an_empty_ranking():
+    scores = score({"a": RUN, "b": RUN.iloc[:4]}, QRELS, ["BNDCG@10", "nDCG@10"], topics="all")
+    assert scores.missing.to_numpy().tolist() == [["a", 2, 0], ["b", 2, 1]]
+    assert list(scores.missing.columns) == ["name", "n_qids", "n_missing"]
+    assert scores.means().loc["b"].tolist() == [0.5, 0.5]
+
+
+def test_thirty_systems_score_as_each_by_itself():
+    qrels, _ = collection()
+    runs = {f"system {i}": collection(100 + i)[1] for i in range(30)}
+    measures = ["BNDCG@10", "nDCG@10", "nDCG(judged_only=True)@10", "NDCGBound(side='upper',kind='posthoc')@10"]
+    together = score(runs, qrels, measures, n_resamples=20)
+    assert together.means().index.tolist() == list(runs)
+    for name in ("system 0", "system 17", "system 29"):
+        alone = score({name: runs[name]}, qrels, measures, n_resamples=20)
+        here = together.intervals[together.intervals["name"] == name].reset_index(drop=True)
+        assert_frame_equal(here, alone.intervals)
+    assert together.values["value"].notna().all()
+    assert len(together.values) == 30 * 12 * 4
+
+
+def test_identical_systems_get_identical_numbers():
+    qrels, run = collection()
+    scores = score({"a": run, "b": run.sample(frac=1, random_state=2)}, qrels, ["BNDCG@10", "nDCG@10", "AP"])
+    values = scores.values.pivot(index=["qid", "measure"], columns="name", values="value")
+    assert (values["a"] == values["b"]).all()
+    unjudged = scores.intervals[scores.intervals["method"] == "unjudged (normal)"]
+    assert unjudged[["value", "low", "high"]].nunique().tolist() == [1, 1, 1]
+
+
+def test_a_progress_bar_changes_nothing_and_keeps_off_standard_output(capsys):
+    runs = {"a": RUN, "b": RUN}
+    with_bar = score(runs, QRELS, ["BNDCG@10"], progress=True)
+    assert_frame_equal(with_bar.intervals, score(runs, QRELS, ["BNDCG@10"]).intervals)
+    assert capsys.readouterr().out == ""
+
+
+# Each number.
+
+
+def test_ours_are_those_of_the_distribution():
+    qrels, run = collection()
+    law = vbterrier.bootstrap_distribution(run, qrels, 10, prior="pool")
+    scores = score(run, qrels, [f"BNDCG(prior='pool',stat='{stat}')@10" for stat in ("mean", "median", "std", "q95")])
+    means = scores.means().loc["run"].tolist()
+    assert means == pytest.approx([a.mean() for a in (law.mean, law.median, law.std, law.quantile(0.95))], abs=1e-12)
+
+
+def test_those_of_ir_measures_are_trec_evals():
+    qrels, run = collection()
+    nested = {qid: dict(zip(rows["docno"], rows["label"].tolist(), strict=True)) for qid, rows in qrels.groupby("qid")}
+    ranked = {qid: dict(zip(rows["docno"], rows["score"], strict=True)) for qid, rows in run.groupby("qid")}
+    found = pytrec_eval.RelevanceEvaluator(nested, {"ndcg_cut_10", "map", "P_5"}).evaluate(ranked)
+    scores = score(run.sample(frac=1, random_state=1), qrels, ["BNDCG@10", "nDCG@10", "AP", "P@5"])
+    for measure, theirs in (("nDCG@10", "ndcg_cut_10"), ("AP", "map"), ("P@5", "P_5")):
+        assert per_topic(scores, "run", measure) == pytest.approx({q: v[theirs] for q, v in found.items()}, abs=1e-12)
+
+
+def test_real_runs_score_as_ir_measures_says(shared_data):
+    folder = shared_data / "trec-covid"
+    runs = {"ance": folder / "run.ance.top100.txt.gz", "bb": folder / "run.BBGhelani2.top100.txt.gz"}
+    scores = score(runs, folder / "qrels.incomplete.txt.gz", ["BNDCG@10", "nDCG@10"], topics="all", n_resamples=100)
+    theirs = ir_measures.calc_aggregate(
+        [nDCG @ 10],
+        ir_measures.read_trec_qrels(str(folder / "qrels.incomplete.txt.gz")),
+        ir_measures.read_trec_run(str(runs["ance"])),
+    )
+    assert scores.means().loc["ance", "nDCG@10"] == pytest.approx(theirs[nDCG @ 10], abs=1e-9)
+    assert scores.missing.to_numpy().tolist() == [["ance", 50, 0], ["bb", 50, 20]]
+    # All of the first ten documents of the second run were judged.
+    gained = scores.means()["BNDCG@10"] - scores.means()["nDCG@10"]
+    assert gained.to_dict() == {"ance": pytest.approx(0.0889, abs=1e-4), "bb": pytest.approx(0.0, abs=1e-12)}
+
+
+@pytest.mark.parametrize("measures", [["NumRet", "BNDCG@10"], ["BNDCG@10", "NumRet", "NumRel"]])
+def test_counts_are_added_up_and_get_no_interval(measures):
+    scores = score(RUN, QRELS, measures)
+    counted = scores.intervals[scores.intervals["measure"] == "NumRet"]
+    assert counted["value"].tolist() == [6.0]
+    assert counted["method"].tolist() == ["none"]
+    assert counted[["low", "high"]].isna().all(axis=None)
+    assert counted["n_resamples"].tolist() == [0]
+
+
+def test_what_is_averaged_and_what_is_added_up():
+    assert is_mean(nDCG @ 10)
+    assert not is_mean(ir_measures.NumRet)
+    assert mean_of(nDCG @ 10, [0.0, 0.5, 1.0]) == 0.5
+    assert mean_of(ir_measures.NumRet, [2.0, 3.0]) == 5.0
+
+
+def test_intents_in_place_of_qrels():
+    intents = pd.DataFrame({"qid": ["q1", "q1", "q2"], "entity_id": ["A", "B", "A"], "prob": [0.75, 0.25, 1.0]})
+    run = RUN.assign(entity_id=["A", "A", "", "", "B", "A"])
+    scores = score(run, intents, ["ES@2", "VB@2", "TopIntent@1"])
+    assert per_topic(scores, "run", "ES@2") == {"q1": 0.75, "q2": 1.0}
+    assert per_topic(scores, "run", "VB@2") == pytest.approx({"q1": 0.75 - math.sqrt(0.75 * 0.25), "q2": 1.0})
+    assert per_topic(scores, "run", "TopIntent@1") == {"q1": 1.0, "q2": 0.0}
+
+
+# Intervals.
+
+
+@pytest.mark.parametrize("method", ["percentile", "bca"])
+def test_intervals_over_topics_are_those_of_the_values_by_the_names_stream(method):
+    qrels, run = collection()
+    scores = score({"mine": run}, qrels, ["BNDCG@10", "AP"], interval=method, level=0.8, n_resamples=99, seed=5)
+    for measure in ("BNDCG@10", "AP"):
+        values = np.array(list(per_topic(scores, "mine", measure).values()))
+        expected = topics_interval(values, level=0.8, method=method, n_resamples=99, seed=5, name=f"mine {measure}")
+        rows = scores.intervals[(scores.intervals["measure"] == measure) & (scores.intervals["n_resamples"] > 0)]
+        assert rows[["low", "high", "method"]].to_numpy().tolist() == [
+            [expected.low, expected.high, f"topics ({method})"]
+        ]
+
+
+@pytest.mark.parametrize(("level", "z"), [(0.95, 1.959963984540054), (0.9, 1.6448536269514722)])
+def test_the_unjudged_interval_of_the_mean_is_z_times_the_root_of_the_summed_variances_over_n(level, z):
+    qrels, run = collection()
+    law = vbterrier.bootstrap_distribution(run, qrels, 10)
+    intervals = score(run, qrels, ["BNDCG@10"], level=level).intervals.set_index("method")
+    row = intervals.loc["unjudged (normal)"]
+    reach = z * math.sqrt((law.std**2).sum()) / len(law)
+    assert reach > 0.01
+    assert [row["low"], row["high"]] == pytest.approx([law.mean.mean() - reach, law.mean.mean() + reach], abs=1e-12)
+
+
+def test_only_the_mean_gets_an_interval_over_unjudged_documents():
+    qrels, run = collection()
+    measures = ["BNDCG(prior='run')@5", "BNDCG(stat='median')@5", "BNDCG(stat='std')@5", "Unjudged@5", "nDCG@5"]
+    intervals = score(run, qrels, measures, n_resamples=9).intervals
+    assert intervals.groupby("measure", sort=False)["method"].agg(list).to_dict() == {
+        "BNDCG(prior='run')@5": ["topics (percentile)", "unjudged (normal)"],
+        "BNDCG(stat='median')@5": ["topics (percentile)"],
+        "BNDCG(stat='std')@5": ["topics (percentile)"],
+        "Unjudged@5": ["topics (percentile)"],
+        "nDCG@5": ["topics (percentile)"],
+    }
+
+
+def test_the_spread_asked_for_behind_the_scenes_is_not_among_the_values():
+    assert set(score(RUN, QRELS, ["BNDCG@10"]).values["measure"]) == {"BNDCG@10"}
+
+
+def test_the_seed_decides_intervals_and_nothing_else():
+    qrels, run = collection()
+    first, again, other = (score(run, qrels, ["BNDCG@10"], n_resamples=50, seed=seed) for seed in (1, 1, 2))
+    assert_frame_equal(first.intervals, again.intervals)
+    assert_frame_equal(first.values, other.values)
+    assert first.intervals["low"].tolist() != other.intervals["low"].tolist()
+
+
+def test_a_further_system_changes_no_interval_of_others():
+    qrels, run = collection()
+    alone = score({"a": run}, qrels, ["AP", "BNDCG@10"], n_resamples=50).intervals
+    both = score({"b": collection(5)[1], "a": run}, qrels, ["BNDCG@10", "AP"], n_resamples=50).intervals
+    columns = ["measure", "method", "low", "high"]
+    here = both[both["name"] == "a"][columns].sort_values(["measure", "method"], ignore_index=True)
+    assert_frame_equal(here, alone[columns].sort_values(["measure", "method"], ignore_index=True))
+
+
+def test_one_topic_gets_nan_for_topics_a_warning_and_still_an_interval_for_what_is_unjudged():
+    with pytest.warns(DegenerateWarning, match="at least two") as said:
+        intervals = score(RUN.iloc[:4], QRELS.iloc[:3], ["BNDCG@10"]).intervals.set_index("method")
+    assert len(said) == 1
+    assert intervals.loc["topics (percentile)", ["low", "high"]].isna().all()
+    assert intervals.loc["unjudged (normal)", "low"] == 1.0
+
+
+# Topics.
+
+
+def test_runs_that_differ_in_topics_are_refused_unless_told_what_to_do():
+    runs = {"whole": RUN, "part": RUN.iloc[:4]}
+    words = (
+        r"run 'whole' has 2 of the 2 topics, run 'part' has 1, and they differ in 'q2': averages over different topics "
+        r"compare nothing; ask for topics='common' .* or topics='all'"
+    )
+    with pytest.raises(InputError, match=words):
+        score(runs, QRELS, ["BNDCG@10"])
+    assert score(runs, QRELS, ["BNDCG@10"], topics="all").means().loc["part", "BNDCG@10"] == 0.5
+    with pytest.warns(DegenerateWarning, match="at least two"):
+        common = score(runs, QRELS, ["BNDCG@10", "nDCG@10"], topics="common")
+    assert common.means().to_numpy().tolist() == [[1.0, 1.0], [1.0, 1.0]]
+    assert common.missing["n_qids"].tolist() == [1, 1]
+    assert common.missing["n_missing"].tolist() == [0, 0]
+
+
+def test_a_topic_that_all_runs_lack_is_no_difference():
+    runs = {"a": RUN.iloc[:4], "b": RUN.iloc[:3]}
+    assert score(runs, QRELS, ["BNDCG@10"]).means()["BNDCG@10"].tolist() == [0.5, 0.5]
+
+
+def test_topics_without_judgments_are_no_difference_either():
+    extra = pd.concat([RUN, RUN.iloc[:1].assign(qid="q9")])
+    with pytest.warns(DegenerateWarning, match=r"run 'b': 1 topics are not in qrels and are left out \('q9'\)") as said:
+        means = score({"a": RUN, "b": extra}, QRELS, ["BNDCG@10", "nDCG@10"]).means()
+    assert len(said) == 1
+    assert means.nunique().tolist() == [1, 1]
+
+
+def test_no_topic_in_common_of_all_runs_is_refused():
+    with pytest.raises(InputError, match="no topic that all runs and the qrels have in common"):
+        score({"a": RUN.iloc[:4], "b": RUN.iloc[4:]}, QRELS, ["BNDCG@10"], topics="common")
+
+
+def test_common_topics_of_whole_number_ids():
+    runs = {"a": RUN, "b": RUN.iloc[:4]}
+    numbered = {name: run.assign(qid=run["qid"].str[1:].astype(int)) for name, run in runs.items()}
+    qrels = QRELS.assign(qid=QRELS["qid"].str[1:].astype(int))
+    with pytest.warns(DegenerateWarning, match="at least two"):
+        scores = score(numbered, qrels, ["BNDCG@10"], topics="common")
+    assert scores.values["qid"].tolist() == ["1", "1"]
+
+
+# Diversity.
+
+
+def subtopic_scores(qrels, run, measure, **options):
+    evaluator = pyndeval.RelevanceEvaluator(
+        [pyndeval.SubtopicQrel(*row) for row in qrels[["qid", "iteration", "docno", "label"]].itertuples(index=False)],
+        [measure],
+        **options,
+    )
+    rows = run.sort_values(["qid", "score"], ascending=[True, False])
+    found = evaluator.evaluate([pyndeval.ScoredDoc(*row) for row in rows.itertuples(index=False)])
+    return {qid: values[measure] for qid, values in found.items()}
+
+
+def test_diversity_measures_are_those_that_read_iterations():
+    assert is_diversity(ir_measures.alpha_nDCG @ 10)
+    assert is_diversity(ir_measures.alpha_nDCG(judged_only=True) @ 10)
+    assert not is_diversity(nDCG @ 10)
+
+
+def test_two_settings_of_a_diversity_measure_in_one_call_are_both_right_although_rows_are_interleaved():
+    qrels, run = diversity()
+    measures = ["alpha_nDCG@5", "alpha_nDCG(alpha=0.9)@5", "alpha_nDCG@10", "ERR_IA@5", "VB@5"]
+    scores = score(run.sample(frac=1, random_state=3), qrels.sample(frac=1, random_state=4), measures)
+    for measure, name, options in [
+        ("alpha_nDCG@5", "alpha-nDCG@5", {}),
+        ("alpha_nDCG(alpha=0.9)@5", "alpha-nDCG@5", {"alpha": 0.9}),
+        ("alpha_nDCG@10", "alpha-nDCG@10", {}),
+        ("ERR_IA@5", "ERR-IA@5", {}),
+    ]:
+        expected = subtopic_scores(qrels, run, name, **options)
+        assert per_topic(scores, "run", measure) == pytest.approx(expected, abs=1e-9)
+        assert max(expected.values()) > 0.1
+    assert len(scores.means().columns) == 5
+
+
+def test_judged_only_of_a_diversity_measure_is_the_measure_of_the_condensed_run():
+    qrels, run = diversity()
+    kept = run.merge(qrels[["qid", "docno"]].drop_duplicates())
+    assert len(kept) < len(run)
+    scores = score(run, qrels, ["alpha_nDCG(judged_only=True)@5", "alpha_nDCG@5", "ES@5"])
+    condensed = per_topic(scores, "run", "alpha_nDCG(judged_only=True)@5")
+    assert condensed == pytest.approx(subtopic_scores(qrels, kept, "alpha-nDCG@5"), abs=1e-9)
+    assert condensed != pytest.approx(per_topic(scores, "run", "alpha_nDCG@5"), abs=1e-3)
+
+
+def test_diversity_judgments_given_to_ndcg_are_warned_of_with_the_remedy():
+    qrels, run = diversity()
+    words = r"nDCG@10, AP: the qrels judge documents once a subtopic, and the last one would win; flatten them with"
+    with pytest.warns(DegenerateWarning, match=words) as said:
+        score(run, qrels, ["nDCG@10", "AP", "alpha_nDCG@5", "ES@5"])
+    assert len(said) == 1
+    flat = score(run, vbterrier.flatten_qrels(qrels), ["BNDCG@10", "nDCG@10"])
+    assert flat.means().notna().all(axis=None)
