@@ -1,0 +1,188 @@
+"""Order of lists and fingerprints of ids against what Python says of the same lists and strings."""
+
+import string
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from vbterrier.kernels import order
+
+# Few letters and common beginnings, so that equal and nearly equal strings are frequent.
+short = st.text(alphabet="ab\0", max_size=40).map(str.encode)
+prefixed = st.tuples(st.sampled_from([b"", b"clueweb12-", b"d" * 8, b"x" * 31]), st.binary(max_size=9)).map(b"".join)
+strings = st.lists(short | prefixed | st.binary(max_size=40), max_size=30)
+
+
+def laid(words, before=b"", behind=b""):
+    """Bytes end to end and where each begins."""
+    data = np.frombuffer(before + b"".join(words) + behind, dtype=np.uint8)
+    return data, len(before) + np.concatenate([[0], np.cumsum([len(word) for word in words], dtype=np.int64)])
+
+
+def prints_of(words, **around):
+    return order.fingerprints(*laid(words, **around)).tolist()
+
+
+@st.composite
+def groups(draw, n_scores=4):
+    """Falling scores of groups laid end to end: scores, starts, stops."""
+    score = st.integers(0, n_scores).map(float)
+    lists = draw(st.lists(st.lists(score, min_size=1, max_size=8), max_size=6))
+    lists = [sorted(scores, reverse=True) for scores in lists]
+    stops = np.cumsum([len(scores) for scores in lists], dtype=np.int64)
+    starts = stops - np.array([len(scores) for scores in lists], dtype=np.int64)
+    return np.array([x for scores in lists for x in scores], dtype=np.float32), starts, stops
+
+
+# Fingerprints
+
+
+@settings(max_examples=300)
+@given(strings)
+def test_fingerprints_are_equal_exactly_where_strings_are(words):
+    prints = prints_of(words)
+    assert len(prints) == len(words)
+    for one, of_one in zip(words, prints, strict=True):
+        for other, of_other in zip(words, prints, strict=True):
+            assert (of_one == of_other) == (one == other)
+
+
+@given(strings, st.binary(max_size=20), st.binary(max_size=20))
+def test_a_fingerprint_depends_on_its_string_alone(words, before, behind):
+    expected = [prints_of([word])[0] for word in words]
+    assert prints_of(words, before=before, behind=behind) == expected
+    assert prints_of(words[::-1]) == expected[::-1]
+
+
+@pytest.mark.parametrize("length", range(41))
+def test_every_length_at_the_end_of_the_buffer(length):
+    word = (string.ascii_lowercase * 2)[:length].encode()
+    at_the_end = prints_of([b"z" * 11, word])[1]
+    assert at_the_end == prints_of([word, b"z" * 11])[0] == prints_of([word])[0]
+    if length:
+        for changed in (word[:-1], word[:-1] + b"!", b"!" + word[1:], word + b"\0", b"\0" + word):
+            assert prints_of([changed])[0] != at_the_end
+
+
+def test_strings_that_differ_in_their_zero_bytes_or_length_only_differ():
+    words = [b"\0" * n for n in range(30)] + [b"a" + b"\0" * n for n in range(30)]
+    assert len(set(prints_of(words))) == len(words)
+
+
+def test_a_hundred_thousand_similar_ids_do_not_meet():
+    words = [b"clueweb12-%04dwb-%02d-%05d" % (i % 10, i % 7, i) for i in range(100_000)]
+    assert len(set(prints_of(words))) == len(words)
+
+
+def test_no_strings_have_no_fingerprints():
+    assert order.fingerprints(np.empty(0, dtype=np.uint8), np.zeros(1, dtype=np.int64)).shape == (0,)
+    assert len(set(prints_of([b"", b"", b""]))) == 1
+
+
+@given(st.lists(st.integers(0, 2**64 - 1), unique=True, max_size=50))
+def test_mixing_loses_nothing(words):
+    mixed = order.mix(np.array(words, dtype=np.uint64))
+    assert len(set(mixed.tolist())) == len(words)
+
+
+def test_mixing_is_the_finaliser_of_splitmix64():
+    def by_hand(word):
+        word = ((word ^ (word >> 30)) * 0xBF58476D1CE4E5B9) % 2**64
+        word = ((word ^ (word >> 27)) * 0x94D049BB133111EB) % 2**64
+        return word ^ (word >> 31)
+
+    words = [0, 1, 2, 2**32, 2**63, 2**64 - 1, 123456789012345678]
+    assert order.mix(np.array(words, dtype=np.uint64)).tolist() == [by_hand(word) for word in words]
+
+
+def test_a_key_tells_apart_topics_and_ids():
+    prints = order.fingerprints(*laid([b"d%d" % i for i in range(300)]))
+    codes = np.arange(300)
+    keys = order.keys(np.repeat(codes, 300), np.tile(prints, 300))
+    assert len(np.unique(keys)) == 300 * 300
+    assert order.keys(np.array([7]), prints[:1]).tolist() == [keys[7 * 300].item()]
+
+
+# Repeats and ranges
+
+
+@given(st.lists(st.integers(0, 2**64 - 1) | st.integers(0, 5), max_size=40))
+def test_repeated_keys_are_found_side_by_side_in_rising_order(numbers):
+    found = order.repeated(np.array(numbers, dtype=np.uint64)).tolist()
+    assert sorted(found) == [place for place, number in enumerate(numbers) if numbers.count(number) > 1]
+    met = [numbers[place] for place in found]
+    for one, other, first, second in zip(met, met[1:], found, found[1:], strict=False):
+        assert one <= other
+        assert one != other or first < second
+
+
+@given(st.lists(st.tuples(st.integers(0, 20), st.integers(0, 5)), max_size=12))
+def test_spans_are_ranges_laid_end_to_end(ranges):
+    lows = np.array([low for low, _ in ranges], dtype=np.int64)
+    highs = np.array([low + size for low, size in ranges], dtype=np.int64)
+    owner, element = order.spans(lows, highs)
+    expected = [(place, x) for place, (low, size) in enumerate(ranges) for x in range(low, low + size)]
+    assert list(zip(owner.tolist(), element.tolist(), strict=True)) == expected
+
+
+# Ranked lists
+
+
+@given(groups(), st.integers(0, 10))
+def test_top_rows_are_the_first_of_each_group(case, depth):
+    _, starts, stops = case
+    expected = [
+        [row if row < stop else -1 for row in range(start, start + depth)]
+        for start, stop in zip(starts, stops, strict=True)
+    ]
+    rows = order.top_rows(starts, stops, depth)
+    assert rows.tolist() == expected
+    assert rows.shape == (len(starts), depth)
+
+
+@given(groups(), st.integers(0, 10))
+def test_a_group_is_tied_where_equal_scores_touch_its_first_ranks(case, depth):
+    score, starts, stops = case
+    expected = [
+        any(score[row] == score[row + 1] for row in range(start, min(start + depth, stop - 1)))
+        for start, stop in zip(starts, stops, strict=True)
+    ]
+    assert order.tied_groups(score, starts, stops, depth).tolist() == expected
+
+
+@given(groups(n_scores=2), st.integers(1, 10), st.randoms(use_true_random=False))
+def test_tied_places_are_those_whose_score_a_neighbour_has(case, depth, random):
+    score, starts, stops = case
+    if not len(score):
+        return
+    expected = sum(
+        any(score[row] == score[other] for other in (row - 1, row + 1) if start <= other < stop)
+        for start, stop in zip(starts, stops, strict=True)
+        for row in range(start, min(start + depth, stop))
+    )
+    # A row of -1 reads before the first score; with one score alone there would be nothing to read.
+    rows = order.top_rows(starts, stops, min(depth, int((stops - starts).max())))
+    assert order.n_tied(score, rows, starts, stops) == expected
+
+
+@given(groups(), st.data())
+def test_scores_fall_unless_one_rises_within_its_group(case, data):
+    score, starts, _ = case
+    assert order.is_falling(score, starts)
+    if not len(score):
+        return
+    row = data.draw(st.integers(0, len(score) - 1))
+    changed = score.copy()
+    changed[row] += 9
+    first_of_its_group = row in starts.tolist()
+    assert order.is_falling(changed, starts) == first_of_its_group
+
+
+def test_a_rise_from_one_group_to_the_next_is_none():
+    score = np.array([2, 1, 3, 0], dtype=np.float32)
+    assert order.is_falling(score, np.array([0, 2]))
+    assert not order.is_falling(score, np.array([0]))
+    assert not order.is_falling(score, np.array([0, 1]))
+    assert order.is_falling(np.array([1], dtype=np.float32), np.array([0]))

@@ -1,0 +1,67 @@
+"""Streams of random numbers: of seed and name, of nothing else."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vbterrier.kernels.resample import stream
+
+names = st.lists(st.text(max_size=6), max_size=3).map(tuple)
+
+
+def first(seed, *what):
+    return stream(seed, *what).random(4).tolist()
+
+
+@given(st.integers(0, 2**70), names)
+def test_the_same_seed_and_name_draw_the_same_whatever_was_drawn_before(seed, what):
+    before = first(seed, *what)
+    stream(seed, *what).random(100)
+    np.random.default_rng(seed).random(3)
+    assert first(seed, *what) == before
+
+
+@given(st.tuples(st.integers(0, 1000), names), st.tuples(st.integers(0, 1000), names))
+def test_another_seed_or_name_draws_otherwise(one, other):
+    (seed, what), (other_seed, other_what) = one, other
+    assert (first(seed, *what) == first(other_seed, *other_what)) == (one == other)
+
+
+@pytest.mark.parametrize(
+    "group",
+    [
+        [("ab", "c"), ("a", "bc"), ("abc",), ("abc", ""), ("", "abc"), ("a", "b", "c")],
+        [("1",), ("11",), ("1", "1"), ("é",), ("e\u0301",), ("É",)],
+        [(), ("",), ("", ""), ("\0",), ("\0", "\0"), ("\0\0",)],
+    ],
+)
+def test_names_cut_otherwise_are_other_names(group):
+    drawn = [tuple(first(3, *what)) for what in group]
+    assert len(set(drawn)) == len(group)
+
+
+def test_streams_of_many_topics_are_uniform_and_unrelated():
+    drawn = np.array([stream(0, f"q{number}").random(50) for number in range(2000)])
+    assert abs(drawn.mean() - 0.5) < 5 * np.sqrt(1 / 12 / drawn.size)
+    assert abs(drawn[:, 0].mean() - 0.5) < 5 * np.sqrt(1 / 12 / len(drawn))
+    assert len(np.unique(drawn)) == drawn.size
+    for one, other in itertools.pairwise(drawn[:50].T):
+        assert abs(np.corrcoef(one, other)[0, 1]) < 0.8
+    assert abs(np.corrcoef(drawn[:-1, 0], drawn[1:, 0])[0, 1]) < 5 / np.sqrt(len(drawn))
+
+
+def test_the_numbers_are_those_of_before():
+    # NumPy promises the bits of PCG64 for good, not what a Generator makes of them.
+    assert stream(0, "q1").bit_generator.random_raw(3).tolist() == [
+        7608188247521556960,
+        18245194547821072109,
+        14452854046650137892,
+    ]
+
+
+def test_a_negative_seed_is_refused():
+    with pytest.raises(ValueError, match="non-negative"):
+        stream(-1, "q1")

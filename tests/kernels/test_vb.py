@@ -1,0 +1,323 @@
+"""Expected success and VB-Score: the paper's table and cases, textbook loops, the claims of its appendix."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from vbterrier.kernels.vb import bernoulli_variance, binary_gain, dcg_gain, lowest_point, per_topic, vb
+
+unit = st.floats(0, 1)
+alphas = st.floats(0, 20)
+unit_arrays = st.lists(unit, min_size=1, max_size=30).map(np.array)
+
+# Ding 2025, Table 1: ES, VB_0.5 and VB_1 as printed.
+TABLE_1 = {
+    1: (0.169, -0.018, -0.206),
+    2: (0.425, 0.178, -0.069),
+    3: (0.004, -0.029, -0.062),
+    4: (0.074, -0.057, -0.188),
+    5: (0.723, 0.500, 0.276),
+    6: (0.025, -0.053, -0.131),
+    7: (0.003, -0.025, -0.054),
+    8: (0.046, -0.059, -0.163),
+}
+
+
+def score(success, alpha, **options):
+    success = np.asarray(success, dtype=float)
+    return vb(success, bernoulli_variance(success), alpha, **options)
+
+
+def by_hand(success, alpha):
+    return success - alpha * math.sqrt(success * (1 - success))
+
+
+# The paper
+
+
+@pytest.mark.parametrize("group", TABLE_1)
+@pytest.mark.parametrize(("column", "alpha"), [(1, 0.5), (2, 1.0)])
+def test_table_1_within_what_its_rounding_allows(group, column, alpha):
+    printed, expected = TABLE_1[group][0], TABLE_1[group][column]
+    possible = score(np.linspace(max(printed - 0.0005, 0), printed + 0.0005, 2001), alpha)
+    assert possible.min() - 0.0005 <= expected <= possible.max() + 0.0005
+    assert score(printed, alpha) == pytest.approx(by_hand(printed, alpha), abs=1e-15)
+    assert possible.max() - possible.min() < 0.02, "a band that holds any number proves nothing"
+
+
+def test_table_1_with_alpha_zero_is_expected_success():
+    printed = np.array([row[0] for row in TABLE_1.values()])
+    assert score(printed, 0).tolist() == printed.tolist()
+
+
+@pytest.mark.parametrize(
+    ("prob", "covered", "success", "score_1"),
+    [
+        ([0.8, 0.2], [0], 0.8, 0.4),
+        ([0.8, 0.2], [0, 1], 1.0, 1.0),
+        ([0.2, 0.8], [0], 0.2, -0.2),
+        ([0.2, 0.8], [0, 1], 1.0, 1.0),
+    ],
+    ids=["Jordan, the athlete", "Jordan, both", "Doe at MIT", "Doe, both"],
+)
+def test_the_two_case_studies(prob, covered, success, score_1):
+    gain = binary_gain(np.array(covered), np.ones(len(covered)), 2)
+    es = per_topic(np.array(prob) * gain, np.zeros(2, int), 1)
+    assert es == pytest.approx([success], abs=1e-15)
+    assert score(es, 1.0) == pytest.approx([score_1], abs=1e-15)
+    assert score(es, 0.0) == pytest.approx([success], abs=1e-15), "what the paper prints as VB is the score at alpha 0"
+    assert math.sqrt(bernoulli_variance(es)[0]) == pytest.approx(success - score_1, abs=1e-15)
+
+
+# The claims of the appendix
+
+
+@given(unit_arrays, alphas)
+def test_a1_the_range_is_the_corrected_one(success, alpha):
+    lowest = (1 - math.sqrt(1 + alpha**2)) / 2
+    scores = score(success, alpha)
+    assert (scores >= lowest - 1e-12).all()
+    assert (scores <= 1).all()
+    assert score(lowest_point(alpha), alpha) == pytest.approx(lowest, abs=1e-12)
+
+
+def test_a1_the_range_of_the_paper_is_wrong():
+    assert score(0.2, 1.0) < 0
+    assert score([0.0, 1.0], 1.0).tolist() == [0.0, 1.0]
+
+
+@given(st.floats(0, 20))
+def test_the_lowest_point_is_where_the_score_is_lowest(alpha):
+    grid = np.linspace(0, 1, 4001)
+    scores = score(grid, alpha)
+    assert 0 <= lowest_point(alpha) <= 0.5
+    assert score(lowest_point(alpha), alpha) <= scores.min() + 1e-12
+    assert abs(grid[scores.argmin()] - lowest_point(alpha)) <= 1 / 4000
+
+
+@given(unit_arrays, alphas)
+def test_a2_the_score_lies_between_success_less_half_alpha_and_success(success, alpha):
+    scores = score(success, alpha)
+    assert (success - alpha / 2 <= scores + 1e-12).all()
+    assert (scores <= success).all()
+    assert score(0.5, alpha) == pytest.approx(0.5 - alpha / 2, abs=1e-12)
+
+
+@given(st.lists(st.tuples(st.integers(1, 100), unit, unit), min_size=1, max_size=12), alphas)
+def test_b1_more_gain_is_more_success_and_above_the_lowest_point_more_score(intents, alpha):
+    weights, one, other = (np.array(column) for column in zip(*intents, strict=True))
+    prob = weights / weights.sum()
+    less, more = np.minimum(one, other), np.maximum(one, other)
+    here = np.zeros(len(prob), int)
+    low, high = (per_topic(prob * gain, here, 1) for gain in (less, more))
+    assert low <= high + 1e-15
+    if (more - less).max() > 1e-6:
+        assert low < high
+    if low[0] >= lowest_point(alpha):
+        assert score(low, alpha) <= score(high, alpha) + 1e-12
+
+
+def test_b1_fails_below_the_lowest_point():
+    assert score(0.0, 1.0) > score(0.1, 1.0) > score(lowest_point(1.0), 1.0)
+
+
+@st.composite
+def two_distributions(draw):
+    n = draw(st.integers(1, 10))
+    weights = st.lists(st.floats(0.01, 1), min_size=n, max_size=n).map(np.array)
+    one, other = draw(weights), draw(weights)
+    # Nearby distributions too, where the bounds are tight.
+    near = draw(st.sampled_from([0.0, 0.5, 0.99]))
+    other = near * one + (1 - near) * other
+    gain = draw(st.lists(unit, min_size=n, max_size=n).map(np.array))
+    return one / one.sum(), other / other.sum(), gain
+
+
+@given(two_distributions(), alphas, st.floats(0.01, 0.5))
+def test_c1_and_c2_the_score_is_stable_under_other_probabilities(case, alpha, tau):
+    one, other, gain = case
+    distance = np.abs(one - other).sum()
+    here = np.zeros(len(gain), int)
+    success, moved = (per_topic(prob * gain, here, 1) for prob in (one, other))
+    assert abs(success - moved) <= distance + 1e-12
+    if min(success[0], moved[0]) >= tau and max(success[0], moved[0]) <= 1 - tau:
+        slope = 1 + alpha * (1 - 2 * tau) / (2 * math.sqrt(tau * (1 - tau)))
+        assert abs(score(success, alpha) - score(moved, alpha)) <= slope * distance + 1e-12
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.5, 1.0, 3.0])
+def test_d1_means_of_replicas_concentrate_with_the_corrected_range(alpha):
+    n_replicas, n_trials, off = 40, 4000, 0.12
+    rng = np.random.default_rng(6)
+    prob = np.array([0.4, 0.3, 0.2, 0.1])
+    gain = (rng.random((n_trials, n_replicas, 4)) < 0.3).astype(float)
+    success = per_topic(prob * gain, np.zeros(4, int), 1)[..., 0]
+    scores = score(success, alpha)
+    for values, width in ((success, 1.0), (scores, (1 + math.sqrt(1 + alpha**2)) / 2)):
+        share = (np.abs(values.mean(axis=1) - values.mean()) >= off * width).mean()
+        assert share <= 2 * math.exp(-2 * n_replicas * off**2) + 3 * math.sqrt(0.25 / n_trials)
+    assert scores.min() < 0 or alpha == 0
+
+
+# Options of the score
+
+
+@given(unit_arrays, alphas)
+def test_monotone_is_the_least_score_of_all_that_succeed_at_least_as_much(success, alpha):
+    grid = np.append(np.linspace(0, 1, 2001), lowest_point(alpha))
+    scores = score(success, alpha, monotone=True)
+    for value, found in zip(success, scores, strict=True):
+        least = score(np.append(grid[grid >= value], value), alpha).min()
+        assert found == pytest.approx(least, abs=1e-12)
+    order = np.argsort(success)
+    assert (np.diff(scores[order]) >= -1e-12).all()
+    assert (scores <= score(success, alpha) + 1e-12).all()
+
+
+def test_monotone_is_the_score_itself_above_the_lowest_point_and_flat_below():
+    low = lowest_point(1.0)
+    assert score([0.0, 0.05, low], 1.0, monotone=True) == pytest.approx([(1 - math.sqrt(2)) / 2] * 3, abs=1e-15)
+    above = np.linspace(low, 1, 50)
+    assert score(above, 1.0, monotone=True) == pytest.approx(score(above, 1.0), abs=1e-15)
+    assert score([0.0, 0.3, 1.0], 0.0, monotone=True).tolist() == [0.0, 0.3, 1.0]
+
+
+@given(unit_arrays, alphas, st.booleans())
+def test_clip_raises_negative_scores_to_zero_and_leaves_others(success, alpha, monotone):
+    scores = score(success, alpha, monotone=monotone)
+    clipped = score(success, alpha, monotone=monotone, clip=True)
+    assert clipped.tolist() == [max(value, 0.0) for value in scores.tolist()]
+
+
+def test_the_given_variance_counts():
+    assert vb(np.array([0.5]), np.array([0.04]), 2.0).tolist() == pytest.approx([0.1])
+
+
+@given(unit_arrays)
+def test_the_bernoulli_variance_is_never_negative(success):
+    beyond = np.append(success, [1 + 1e-16, 1.0000000000000002, -1e-17])
+    assert (bernoulli_variance(beyond) >= 0).all()
+    assert bernoulli_variance(success) == pytest.approx(success * (1 - success), abs=1e-15)
+
+
+# Gains
+
+
+@st.composite
+def matches(draw):
+    depth = draw(st.integers(1, 12))
+    n_intents = draw(st.integers(1, 6))
+    pairs = st.tuples(st.integers(0, n_intents - 1), st.integers(0, depth - 1))
+    found = draw(st.lists(pairs, unique=True, max_size=30))
+    weights = draw(st.lists(unit, min_size=len(found), max_size=len(found)))
+    return depth, n_intents, found, weights
+
+
+def arrays(found, weights):
+    intent, rank = (np.array([pair[side] for pair in found], dtype=np.int64) for side in (0, 1))
+    return intent, np.array(weights, dtype=float), rank
+
+
+@given(matches())
+def test_the_binary_gain_is_the_best_match_of_each_intent(case):
+    _, n_intents, found, weights = case
+    intent, weight, _ = arrays(found, weights)
+    expected = [0.0] * n_intents
+    for (place, _), share in zip(found, weights, strict=True):
+        expected[place] = max(expected[place], share)
+    assert binary_gain(intent, weight, n_intents).tolist() == expected
+
+
+@given(matches(), st.data())
+def test_the_dcg_gain_is_the_textbook_loop(case, data):
+    depth, n_intents, found, weights = case
+    intent, weight, rank = arrays(found, weights)
+    known = data.draw(st.none() | st.lists(st.integers(0, 15), min_size=n_intents, max_size=n_intents))
+    gain = dcg_gain(
+        intent, weight, rank, known=None if known is None else np.array(known), depth=depth, n_intents=n_intents
+    )
+    for place in range(n_intents):
+        dcg = sum(w / math.log2(r + 2) for (i, r), w in zip(found, weights, strict=True) if i == place)
+        best = depth if known is None else min(known[place], depth)
+        ideal = sum(1 / math.log2(r + 2) for r in range(best))
+        assert gain[place] == pytest.approx(dcg / ideal if ideal else 0.0, abs=1e-12)
+
+
+@given(matches())
+def test_the_dcg_gain_is_in_the_unit_interval_when_no_more_is_found_than_known(case):
+    depth, n_intents, found, weights = case
+    intent, weight, rank = arrays(found, weights)
+    counts = np.bincount(intent, minlength=n_intents)
+    for known in (None, counts, counts + 3):
+        gain = dcg_gain(intent, weight, rank, known=known, depth=depth, n_intents=n_intents)
+        assert (gain >= 0).all()
+        assert (gain <= 1 + 1e-12).all()
+
+
+@given(matches())
+def test_e1_success_with_binary_gain_does_not_fall_with_depth(case):
+    depth, n_intents, found, weights = case
+    intent, weight, rank = arrays(found, weights)
+    prob = np.full(n_intents, 1 / n_intents)
+    success = [
+        per_topic(prob * binary_gain(intent[rank < k], weight[rank < k], n_intents), np.zeros(n_intents, int), 1)[0]
+        for k in range(depth + 1)
+    ]
+    assert success[0] == 0
+    assert (np.diff(success) >= -1e-15).all()
+
+
+def test_e1_fails_where_the_ideal_depends_on_the_depth():
+    intent, weight, rank = np.array([0]), np.ones(1), np.array([0])
+    at_1, at_2 = (dcg_gain(intent, weight, rank, known=np.array([2]), depth=k, n_intents=1)[0] for k in (1, 2))
+    assert at_1 == 1.0
+    assert at_2 < at_1
+
+
+@given(matches())
+def test_across_intents_the_variance_of_binary_gains_is_bernoulli_and_of_others_at_most(case):
+    _, n_intents, found, weights = case
+    intent, weight, _ = arrays(found, weights)
+    prob, here = np.arange(1, n_intents + 1) / np.arange(1, n_intents + 1).sum(), np.zeros(n_intents, int)
+    for shares in (np.ones(len(weight)), weight):
+        gain = binary_gain(intent, shares, n_intents)
+        success = per_topic(prob * gain, here, 1)
+        across = per_topic(prob * gain**2, here, 1) - success**2
+        assert (across <= bernoulli_variance(success) + 1e-12).all()
+        if set(gain.tolist()) <= {0.0, 1.0}:
+            assert across == pytest.approx(bernoulli_variance(success), abs=1e-12)
+
+
+# Sums over topics
+
+
+@settings(max_examples=60)
+@given(st.integers(0, 4), st.integers(0, 3), st.integers(0, 12), st.integers(1, 5), st.integers(0, 2**31))
+def test_sums_over_topics_are_the_textbook_loop_on_the_last_axis(rows, layers, n_intents, n_topics, seed):
+    assume(rows * layers * n_intents)
+    rng = np.random.default_rng(seed)
+    values, topic = rng.random((layers, rows, n_intents)), rng.integers(0, n_topics, n_intents)
+    sums = per_topic(values, topic, n_topics)
+    assert sums.shape == (layers, rows, n_topics)
+    for place in range(n_topics):
+        assert sums[..., place] == pytest.approx(values[..., topic == place].sum(axis=-1), abs=1e-12)
+    assert per_topic(values[0, 0], topic, n_topics) == pytest.approx(sums[0, 0], abs=1e-12)
+
+
+def test_no_matches_and_no_intents_are_zeros_of_the_right_shape():
+    nothing = np.empty(0, dtype=np.int64)
+    assert binary_gain(nothing, np.empty(0), 3).tolist() == [0.0, 0.0, 0.0]
+    assert dcg_gain(nothing, np.empty(0), nothing, known=None, depth=5, n_intents=2).tolist() == [0.0, 0.0]
+    assert dcg_gain(nothing, np.empty(0), nothing, known=nothing, depth=5, n_intents=0).shape == (0,)
+    assert score(np.empty(0), 1.0).shape == (0,)
+
+
+def test_inputs_are_left_as_they_were():
+    success, variance = np.array([0.0, 0.1, 0.9]), np.array([0.0, 0.09, 0.09])
+    for options in ({}, {"monotone": True}, {"clip": True}):
+        vb(success, variance, 1.0, **options)
+    assert success.tolist() == [0.0, 0.1, 0.9]
+    assert variance.tolist() == [0.0, 0.09, 0.09]
