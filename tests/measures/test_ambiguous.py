@@ -1,0 +1,546 @@
+"""Measures over candidate intents: every way to give intents and tags, the paper's cases, real diversity judgments."""
+
+import itertools
+import math
+import tempfile
+from pathlib import Path
+
+import ir_measures
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from ir_measures import ERR_IA, StRecall, alpha_nDCG
+
+import vbterrier
+from vbterrier import ES, VB, DegenerateWarning, InputError, TopIntent, VarPenalty, register_intents, register_tags
+
+COLUMNS = {"qid": "query_id", "docno": "doc_id", "label": "relevance"}
+
+unambiguous = pytest.mark.filterwarnings("ignore:.*no query is ambiguous:vbterrier.errors.DegenerateWarning")
+
+
+def values(measure, slot, run):
+    metrics = list(measure.iter_calc(slot.rename(columns=COLUMNS), run.rename(columns=COLUMNS)))
+    found = {metric.query_id: metric.value for metric in metrics}
+    assert len(found) == len(metrics)
+    return found
+
+
+def ranked(**rankings):
+    """A run from {qid: documents, best first}."""
+    rows = [(qid, docno, -float(rank)) for qid, docs in rankings.items() for rank, docno in enumerate(docs)]
+    return pd.DataFrame(rows, columns=["qid", "docno", "score"])
+
+
+def diversity(*rows):
+    return pd.DataFrame(rows, columns=["qid", "iteration", "docno", "label"])
+
+
+# A textbook loop, and every way to give it intents and tags
+
+
+def gain_by_hand(ranking, tags, entity, k, kind, n_known):
+    """The gain of one intent: ``tags`` maps documents to {entity: weight}."""
+    weights = [tags.get(docno, {}).get(entity, 0.0) for docno in ranking[:k]]
+    if kind == "binary":
+        return max(weights, default=0.0)
+    dcg = sum(weight / math.log2(rank + 2) for rank, weight in enumerate(weights))
+    ideal = sum(1 / math.log2(rank + 2) for rank in range(min(k, n_known)))
+    return dcg / ideal if ideal else 0.0
+
+
+def expected(case, k, kind, *, pooled):
+    """{measure: {qid: value}} by plain loops."""
+    found = {"ES": {}, "VarPenalty": {}, "intent": {}, "TopIntent": {}}
+    for qid, topic in case.items():
+        gains = {}
+        for entity in topic["prob"]:
+            n_known = sum(tags.get(entity, 0) > 0 for tags in topic["tags"].values()) if pooled else k
+            gains[entity] = gain_by_hand(topic["ranking"], topic["tags"], entity, k, kind, n_known)
+        prob = topic["prob"]
+        success = sum(prob[entity] * gain for entity, gain in gains.items())
+        found["ES"][qid] = success
+        found["VarPenalty"][qid] = math.sqrt(max(success * (1 - success), 0))
+        across = sum(prob[entity] * gain**2 for entity, gain in gains.items()) - success**2
+        found["intent"][qid] = math.sqrt(max(across, 0))
+        best = [gains[entity] for entity in prob if prob[entity] >= max(prob.values()) - 1e-12]
+        found["TopIntent"][qid] = sum(best) / len(best)
+    return found
+
+
+@st.composite
+def cases(draw, *, uniform=False, several=True, weighted=False):
+    """{qid: {prob, tags, ranking}}; at least one topic retrieves something."""
+    documents = [f"d{number}" for number in range(7)]
+    case = {}
+    for number in range(draw(st.integers(1, 3))):
+        n_intents = draw(st.integers(1, 4))
+        entities = [f"{number}:{letter}" for letter in "ABCD"[:n_intents]]
+        shares = [1] * n_intents if uniform else [draw(st.integers(1, 5)) for _ in entities]
+        tags = {}
+        for docno in documents:
+            others = [] if uniform else [f"{number}:elsewhere"]
+            chosen = draw(st.lists(st.sampled_from(entities + others), unique=True, max_size=3 if several else 1))
+            weight = st.sampled_from([0.25, 0.5, 1.0]) if weighted else st.just(1.0)
+            tags[docno] = {entity: draw(weight) for entity in chosen}
+        ranking = draw(st.permutations(documents))[: draw(st.integers(0 if number else 1, 7))]
+        prob = {entity: share / sum(shares) for entity, share in zip(entities, shares, strict=True)}
+        case[f"q{number}"] = {"prob": prob, "tags": tags, "ranking": ranking}
+    return case
+
+
+def intents_of(case):
+    rows = [(qid, entity, prob) for qid, topic in case.items() for entity, prob in topic["prob"].items()]
+    return pd.DataFrame(rows, columns=["qid", "entity_id", "prob"])
+
+
+def tags_of(case):
+    rows = [
+        (qid, docno, entity, weight)
+        for qid, topic in case.items()
+        for docno, tags in topic["tags"].items()
+        for entity, weight in tags.items()
+    ]
+    # One row that nobody asks about keeps the columns' types where no document has a tag.
+    return pd.DataFrame([*rows, ("q0", "never", "none", 1.0)], columns=["qid", "docno", "entity_id", "weight"])
+
+
+def run_of(case):
+    return ranked(**{qid: topic["ranking"] for qid, topic in case.items()})
+
+
+def qrels_of(case, *, prob):
+    """Diversity judgments: each intent has one row below ``rel``, tagged documents a row of label 1."""
+    rows = []
+    for qid, topic in case.items():
+        for entity, share in topic["prob"].items():
+            rows.append((qid, entity, "judged", 0, share))
+            rows.extend((qid, entity, docno, 1, share) for docno, tags in topic["tags"].items() if entity in tags)
+    frame = pd.DataFrame(rows, columns=["qid", "iteration", "docno", "label", "prob"])
+    return frame if prob else frame.drop(columns="prob")
+
+
+def agree(case, slot, run, k, kind, *, pooled, **bound):
+    by_hand = expected(case, k, kind, pooled=pooled)
+    options = {"gain": kind, "cutoff": k, **bound}
+    wanted = {ES(**options): by_hand["ES"], TopIntent(**options): by_hand["TopIntent"]}
+    for variance, penalty in (("bernoulli", "VarPenalty"), ("intent", "intent")):
+        wanted[VarPenalty(variance=variance, **options)] = by_hand[penalty]
+        for alpha in (0.5, 1):
+            score = {qid: by_hand["ES"][qid] - alpha * by_hand[penalty][qid] for qid in case}
+            wanted[VB(alpha=alpha, variance=variance, **options)] = score
+    metrics = ir_measures.iter_calc(list(wanted), slot.rename(columns=COLUMNS), run.rename(columns=COLUMNS))
+    found = {(metric.measure, metric.query_id): metric.value for metric in metrics}
+    assert len(found) == len(wanted) * len(case)
+    for (measure, qid), value in found.items():
+        # A variance of rounding alone is a penalty of its root.
+        within = 1e-12 if measure.NAME in ("ES", "TopIntent") else 1e-7
+        assert value == pytest.approx(wanted[measure][qid], abs=within), (measure, qid)
+
+
+cutoffs, kinds = st.sampled_from([1, 2, 3, 5, 20]), st.sampled_from(["binary", "dcg"])
+few = settings(max_examples=80, deadline=None)
+
+
+@unambiguous
+@few
+@given(cases(uniform=True), cutoffs, kinds)
+def test_diversity_judgments_are_uniform_intents_and_their_tags(case, k, kind):
+    agree(case, qrels_of(case, prob=False), run_of(case), k, kind, pooled=True)
+
+
+@unambiguous
+@few
+@given(cases(), cutoffs, kinds)
+def test_diversity_judgments_with_probabilities(case, k, kind):
+    agree(case, qrels_of(case, prob=True), run_of(case), k, kind, pooled=True)
+
+
+@few
+@given(cases(several=False), cutoffs, kinds)
+def test_intents_as_qrels_and_one_entity_a_row_of_the_run(case, k, kind):
+    run = run_of(case)
+    run["entity_id"] = [
+        next(iter(case[qid]["tags"][docno]), None) for qid, docno in zip(run["qid"], run["docno"], strict=True)
+    ]
+    run["entity_id"] = run["entity_id"].astype(object)
+    agree(case, intents_of(case), run, k, kind, pooled=False)
+
+
+@few
+@given(cases(weighted=True), cutoffs, kinds, st.sampled_from([list, tuple, np.array]))
+def test_intents_as_qrels_and_lists_of_entities_in_the_run(case, k, kind, form):
+    run = run_of(case)
+    tags = [case[qid]["tags"][docno] for qid, docno in zip(run["qid"], run["docno"], strict=True)]
+    run["entity_id"] = pd.Series([form(list(entities)) for entities in tags], dtype=object)
+    run["weight"] = pd.Series([form(list(entities.values())) for entities in tags], dtype=object)
+    agree(case, intents_of(case), run, k, kind, pooled=False)
+
+
+@few
+@given(cases(weighted=True), cutoffs, kinds, st.booleans())
+def test_intents_and_tags_bound_by_name(case, k, kind, per_query):
+    tags = tags_of(case)
+    register_intents("bound intents", intents_of(case), replace=True)
+    # Entities of different queries differ here, so tags that hold for all queries say the same.
+    register_tags("bound tags", tags if per_query else tags.drop(columns="qid"), replace=True)
+    adhoc = pd.DataFrame({"qid": list(case), "docno": "d0", "label": 1})
+    agree(case, adhoc, run_of(case), k, kind, pooled=True, intents="bound intents", tags="bound tags")
+
+
+@settings(max_examples=25, deadline=None)
+@given(cases(weighted=True), cutoffs, kinds)
+def test_intents_and_tags_bound_by_the_path_of_a_file(case, k, kind):
+    adhoc = pd.DataFrame({"qid": list(case), "docno": "d0", "label": 1})
+    with tempfile.TemporaryDirectory() as folder:
+        intents, tags = str(Path(folder, "my intents.tsv")), str(Path(folder, "tags.tsv"))
+        intents_of(case).to_csv(intents, sep="\t", index=False)
+        tags_of(case).to_csv(tags, sep="\t", index=False)
+        agree(case, adhoc, run_of(case), k, kind, pooled=True, intents=intents, tags=tags)
+        bound = VB(intents=intents, tags=tags) @ k
+        assert values(ir_measures.parse_measure(repr(bound)), adhoc, run_of(case)) == values(bound, adhoc, run_of(case))
+
+
+# The paper
+
+
+@pytest.mark.parametrize(
+    ("prob", "documents", "success", "score"),
+    [
+        ((0.8, 0.2), ["athlete 1", "athlete 2"], 0.8, 0.4),
+        ((0.8, 0.2), ["athlete 1", "professor 1"], 1.0, 1.0),
+        ((0.2, 0.8), ["athlete 1"], 0.2, -0.2),
+        ((0.2, 0.8), ["professor 1", "athlete 1"], 1.0, 1.0),
+    ],
+)
+def test_the_case_studies(prob, documents, success, score):
+    intents = pd.DataFrame({"qid": "q", "entity_id": ["athlete", "professor"], "prob": prob})
+    run = ranked(q=documents).assign(entity_id=lambda frame: frame["docno"].str.split().str[0])
+    assert values(ES @ 10, intents, run)["q"] == pytest.approx(success, abs=1e-15)
+    assert values(VB @ 10, intents, run)["q"] == pytest.approx(score, abs=1e-15)
+    assert values(VB(alpha=0) @ 10, intents, run)["q"] == pytest.approx(success, abs=1e-15)
+    assert values(VarPenalty @ 10, intents, run)["q"] == pytest.approx(success - score, abs=1e-15)
+    assert values(TopIntent @ 10, intents, run)["q"] == (1.0 if success > 0.5 else 0.0)
+
+
+def test_a_topic_that_fails_completely_beats_a_poor_one_unless_monotone():
+    intents = pd.DataFrame({"qid": ["a"] * 2 + ["b"] * 2, "entity_id": ["x", "y"] * 2, "prob": [0.1, 0.9] * 2})
+    run = ranked(a=["1"], b=["1"]).assign(entity_id=["x", "none"])
+    plain = values(VB @ 1, intents, run)
+    assert plain == pytest.approx({"a": 0.1 - 0.3, "b": 0.0}, abs=1e-15)
+    lowest = (1 - math.sqrt(2)) / 2
+    assert values(VB(monotone=True) @ 1, intents, run) == pytest.approx({"a": lowest, "b": lowest}, abs=1e-15)
+    assert values(VB(clip=True) @ 1, intents, run) == {"a": 0.0, "b": 0.0}
+    assert values(VB(clip=True, monotone=True) @ 1, intents, run) == {"a": 0.0, "b": 0.0}
+
+
+# Diversity judgments
+
+
+def test_iteration_zero_is_no_intent_where_the_query_has_others():
+    qrels = diversity(
+        ("a", "0", "x", 0), ("a", "0", "y", 1), ("a", "1", "x", 1), ("a", "2", "z", 1), ("b", "0", "x", 1)
+    )
+    assert values(ES @ 5, qrels, ranked(a=["y", "x"], b=["x"])) == {"a": 0.5, "b": 1.0}
+    assert values(ES @ 5, qrels, ranked(a=["y"], b=["y"])) == {"a": 0.0, "b": 0.0}
+
+
+def test_an_intent_without_a_relevant_document_still_counts():
+    qrels = diversity(("a", "1", "x", 1), ("a", "2", "y", 0), ("a", "3", "z", -2), ("a", "4", "z", 0))
+    assert values(ES @ 5, qrels, ranked(a=["x", "y", "z"])) == {"a": 0.25}
+    assert values(ES(gain="dcg") @ 5, qrels, ranked(a=["x", "y", "z"])) == {"a": 0.25}
+    # The peer leaves such intents out.
+    assert values(StRecall @ 5, qrels, ranked(a=["x", "y", "z"])) == {"a": 1.0}
+
+
+def test_rel_is_the_lowest_label_that_covers():
+    qrels = diversity(("a", "1", "x", 1), ("a", "1", "y", 2), ("a", "2", "x", 2), ("a", "3", "z", 1))
+    run = ranked(a=["x", "z"])
+    third = 1 / 3
+    assert values(ES @ 5, qrels, run)["a"] == pytest.approx(3 * third)
+    assert values(ES(rel=2) @ 5, qrels, run)["a"] == pytest.approx(third), "the intents stay three"
+    assert values(ES(rel=3) @ 5, qrels, run)["a"] == 0.0
+    # For intent 1, x is no known document at rel=2: y alone is.
+    assert values(ES(rel=2, gain="dcg") @ 5, qrels, ranked(a=["y"]))["a"] == pytest.approx(third)
+
+
+def test_judgments_for_one_iteration_only_are_scored_with_a_warning():
+    qrels = diversity(("a", "0", "x", 1), ("b", "0", "y", 1))
+    with pytest.warns(DegenerateWarning, match="qrels: one iteration only: no query is ambiguous"):
+        assert values(ES @ 5, qrels, ranked(a=["x"], b=["x"])) == {"a": 1.0, "b": 0.0}
+
+
+def test_labels_as_text_and_numbered_iterations_are_read():
+    qrels = diversity(("a", 1, "x", "1"), ("a", 2, "y", "0"), ("a", 0, "x", "1"))
+    assert values(ES @ 5, qrels, ranked(a=["x", "y"])) == {"a": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("measure", "value"),
+    [
+        (ES @ 10, 0.5893),
+        (VB @ 10, 0.2676),
+        (StRecall @ 10, 0.6110),
+        (alpha_nDCG @ 10, 0.3654),
+        (ERR_IA @ 10, 0.2879),
+    ],
+    ids=repr,
+)
+def test_known_numbers_of_trec_web_2012(web, measure, value):
+    found = measure.calc_aggregate(web.qrels.rename(columns=COLUMNS), web.run.rename(columns=COLUMNS))
+    assert found == pytest.approx(value, abs=5e-5)
+
+
+def test_trec_web_2012_by_plain_loops(web):
+    intents, covers = {}, {}
+    for qid, iteration, docno, label in web.qrels.itertuples(index=False):
+        intents.setdefault(qid, set()).add(iteration)
+        if label >= 1:
+            covers.setdefault((qid, docno), set()).add(iteration)
+    assert all(len(of - {"0"}) for of in intents.values())
+    run = web.run.sort_values(["qid", "score", "docno"], ascending=[True, False, False])
+    success = dict.fromkeys(intents, 0.0)
+    for qid, rows in run.groupby("qid"):
+        met = set().union(*(covers.get((qid, docno), set()) for docno in rows["docno"].head(10)))
+        success[qid] = len(met - {"0"}) / len(intents[qid] - {"0"})
+    assert values(ES @ 10, web.qrels, web.run) == pytest.approx(success, abs=1e-12)
+    penalty = {qid: math.sqrt(es * (1 - es)) for qid, es in success.items()}
+    for variance in ("bernoulli", "intent"):
+        found = values(VarPenalty(variance=variance) @ 10, web.qrels, web.run)
+        assert found == pytest.approx(penalty, abs=1e-7), "one variance for binary gains"
+    for alpha in (0, 0.5, 1):
+        score = {qid: es - alpha * penalty[qid] for qid, es in success.items()}
+        assert values(VB(alpha=alpha) @ 10, web.qrels, web.run) == pytest.approx(score, abs=1e-12)
+    assert values(TopIntent @ 10, web.qrels, web.run) == pytest.approx(success, abs=1e-12), "all are equally likely"
+
+
+@pytest.mark.parametrize("k", [1, 5, 10, 20])
+def test_success_is_subtopic_recall_where_every_subtopic_has_a_relevant_document(web, k):
+    relevant = web.qrels[web.qrels["label"] >= 1]
+    recall = values(StRecall @ k, relevant, web.run)
+    assert values(ES @ k, relevant, web.run) == pytest.approx(recall, abs=1e-6)
+
+
+def test_success_with_binary_gain_does_not_fall_with_the_cutoff(web):
+    steps = [values(ES @ k, web.qrels, web.run) for k in (1, 2, 5, 10, 50, 1000)] + [values(ES, web.qrels, web.run)]
+    for one, other in itertools.pairwise(steps):
+        assert all(one[qid] <= other[qid] + 1e-15 for qid in one)
+    assert steps[-1] == steps[-2], "no ranking is deeper"
+
+
+def test_cutoffs_and_gains_of_one_call_do_not_disturb_each_other(web):
+    qrels, run = web.qrels.rename(columns=COLUMNS), web.run.rename(columns=COLUMNS)
+    measures = [ES @ 1, ES(gain="dcg") @ 5, VB @ 10, VB(gain="dcg") @ 3, TopIntent @ 2, ES(rel=2) @ 4]
+    together = ir_measures.calc_aggregate(measures, qrels, run)
+    for measure in measures:
+        assert together[measure] == pytest.approx(measure.calc_aggregate(qrels, run), abs=1e-14)
+
+
+# Where intents and tags come from, the first place that has them
+
+
+@pytest.fixture(scope="module")
+def places():
+    register_intents("A only", pd.DataFrame({"qid": ["a"], "entity_id": ["A"], "prob": [1.0]}), replace=True)
+    register_intents("B only", pd.DataFrame({"qid": ["a"], "entity_id": ["B"], "prob": [1.0]}), replace=True)
+    register_tags("x is A", pd.DataFrame({"docno": ["x"], "entity_id": ["A"]}), replace=True)
+    return ranked(a=["x"])
+
+
+def test_bound_intents_go_before_those_in_the_place_of_qrels(places):
+    slot = pd.DataFrame({"qid": ["a"], "entity_id": ["B"], "prob": [1.0]})
+    run = places.assign(entity_id="A")
+    assert values(ES @ 1, slot, run) == {"a": 0.0}
+    assert values(ES(intents="A only") @ 1, slot, run) == {"a": 1.0}
+
+
+def test_bound_tags_go_before_those_of_the_run(places):
+    slot = pd.DataFrame({"qid": ["a"], "entity_id": ["A"], "prob": [1.0]})
+    run = places.assign(entity_id="B")
+    assert values(ES @ 1, slot, run) == {"a": 0.0}
+    assert values(ES(tags="x is A") @ 1, slot, run) == {"a": 1.0}
+
+
+@unambiguous
+def test_subtopics_come_with_their_own_documents_and_other_intents_ask_the_run_first(places):
+    qrels, run = diversity(("a", "B", "x", 1)), places.assign(entity_id="A")
+    assert values(ES @ 1, qrels, run) == {"a": 1.0}, "the judgments know x to be about B"
+    assert values(ES(intents="A only") @ 1, qrels, run) == {"a": 1.0}, "the run says A"
+    assert values(ES(intents="B only") @ 1, qrels, run) == {"a": 0.0}
+    assert values(ES(intents="B only") @ 1, qrels, places) == {"a": 1.0}, "without a column the judgments are asked"
+    assert values(ES(tags="x is A") @ 1, qrels, run) == {"a": 0.0}
+
+
+def test_an_intents_frame_may_look_like_qrels_too():
+    slot = pd.DataFrame(
+        {"qid": ["a"], "entity_id": ["A"], "prob": [1.0], "iteration": ["0"], "docno": ["x"], "label": [0]}
+    )
+    assert values(ES @ 1, slot, ranked(a=["x"]).assign(entity_id="A")) == {"a": 1.0}
+
+
+def test_registered_frames_are_copies():
+    frame = pd.DataFrame({"qid": ["a", "a"], "entity_id": ["A", "B"], "prob": [0.75, 0.25]})
+    register_intents("a copy", frame, replace=True)
+    frame["prob"] = 0.5
+    run = ranked(a=["x"]).assign(entity_id="A")
+    assert values(ES(intents="a copy") @ 1, diversity(("a", "1", "x", 1), ("a", "2", "y", 1)), run) == {"a": 0.75}
+
+
+def test_nothing_found_is_an_error_that_names_the_ways():
+    adhoc, run = pd.DataFrame({"qid": ["a"], "docno": ["x"], "label": [1]}), ranked(a=["x"])
+    with pytest.raises(InputError) as caught:
+        values(VB @ 10, adhoc, run)
+    for way in ("VB@10: found no intents", "intents=", "register_intents", "qid, entity_id, prob", "diversity qrels"):
+        assert way in str(caught.value)
+    register_intents("A only", pd.DataFrame({"qid": ["a"], "entity_id": ["A"], "prob": [1.0]}), replace=True)
+    with pytest.raises(InputError) as caught:
+        values(VB(intents="A only") @ 10, adhoc, run)
+    for way in ("found no tags", "tags=", "register_tags", "entity_id in the run", "diversity qrels"):
+        assert way in str(caught.value)
+
+
+def test_a_name_that_nobody_registered_is_an_error_with_the_nearest():
+    register_intents("wikipedia", pd.DataFrame({"qid": ["a"], "entity_id": ["A"], "prob": [1.0]}), replace=True)
+    adhoc, run = pd.DataFrame({"qid": ["a"], "docno": ["x"], "label": [1]}), ranked(a=["x"])
+    with pytest.raises(InputError, match=r"intents='wikipdia': no intents are registered.*Did you mean wikipedia\?"):
+        values(VB(intents="wikipdia") @ 10, adhoc, run)
+    with pytest.raises(InputError, match=r"tags='nowhere\.tsv': no tags are registered under this name and no file"):
+        values(VB(intents="wikipedia", tags="nowhere.tsv") @ 10, adhoc, run)
+
+
+def test_intents_for_none_of_the_topics_are_an_error(places):
+    adhoc = pd.DataFrame({"qid": ["other"], "docno": ["x"], "label": [1]})
+    with pytest.raises(InputError, match=r"intents='A only' have none of the topics \['other'\]"):
+        values(ES(intents="A only", tags="x is A") @ 1, adhoc, ranked(other=["x"]))
+
+
+def test_intents_beyond_the_topics_of_the_qrels_are_left_out():
+    register_intents(
+        "two", pd.DataFrame({"qid": ["a", "b"], "entity_id": ["A", "A"], "prob": [1.0, 1.0]}), replace=True
+    )
+    adhoc = pd.DataFrame({"qid": ["a"], "docno": ["x"], "label": [1]})
+    run = ranked(a=["x"]).assign(entity_id="A")
+    assert values(ES(intents="two") @ 1, adhoc, run) == {"a": 1.0}
+
+
+# Probabilities
+
+
+@pytest.mark.parametrize(
+    ("prob", "message"),
+    [
+        ([-0.2, 1.2], "row 0 .*has probability -0.2, wanted 0 to 1"),
+        ([0.0, 1.2], "row 1 .*has probability 1.2, wanted 0 to 1"),
+        ([np.nan, 1.0], "row 0 holds .*nan.*, wanted a number"),
+        ([np.inf, 0.0], "row 0 .*has probability inf"),
+        (["much", "1"], "row 0 holds 'much', wanted a number"),
+        ([0.5, 0.4], "sum to 0.9 .*wanted 1: repair them, or ask for normalise=True"),
+        ([0.0, 0.0], "sum to 0 .*or ask for normalise=True"),
+        ([0.5, 0.5 + 3e-6], "sum to 1 "),
+    ],
+)
+def test_what_is_no_distribution_is_refused(prob, message):
+    intents = pd.DataFrame({"qid": "a", "entity_id": ["A", "B"], "prob": prob})
+    run = ranked(a=["x"]).assign(entity_id="A")
+    with pytest.raises(InputError, match=f"intents.*{message}"):
+        values(ES @ 1, intents, run)
+
+
+@pytest.mark.parametrize(
+    ("prob", "success"), [([3, 1], 0.75), ([0.1, 0.1], 0.5), (["2", "0"], 1.0), ([0.5, 0.5 + 1e-7], 0.5)]
+)
+def test_normalise_divides_by_the_sum_of_each_query(prob, success):
+    intents = pd.DataFrame({"qid": "a", "entity_id": ["A", "B"], "prob": prob})
+    run = ranked(a=["x"]).assign(entity_id="A")
+    assert values(ES(normalise=True) @ 1, intents, run)["a"] == pytest.approx(success, abs=1e-6)
+
+
+def test_a_sum_off_by_rounding_is_repaired_without_asking():
+    intents = pd.DataFrame({"qid": "a", "entity_id": ["A", "B"], "prob": [0.5, 0.5 + 9e-7]})
+    run = ranked(a=["x", "y"]).assign(entity_id=["A", "B"])
+    assert values(ES @ 2, intents, run) == {"a": 1.0}
+    assert values(VB @ 2, intents, run) == {"a": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("prob", "message"),
+    [([0.0, 0.0], "sum to 0 .*wanted 1: repair them$"), ([-1.0, 3.0], "probability -1"), ([np.inf, 1.0], "inf")],
+)
+def test_normalise_does_not_repair_everything(prob, message):
+    intents = pd.DataFrame({"qid": "a", "entity_id": ["A", "B"], "prob": prob})
+    with pytest.raises(InputError, match=message):
+        values(ES(normalise=True) @ 1, intents, ranked(a=["x"]).assign(entity_id="A"))
+
+
+def test_an_intent_that_stands_twice_is_refused():
+    intents = pd.DataFrame({"qid": "a", "entity_id": ["A", "B", "A"], "prob": [0.25, 0.5, 0.25]})
+    with pytest.raises(InputError, match="intent 'A' of query 'a' stands in rows 0 and 2"):
+        values(ES @ 1, intents, ranked(a=["x"]).assign(entity_id="A"))
+
+
+def test_numbered_entities_against_text_are_refused_with_the_cast():
+    intents = pd.DataFrame({"qid": "a", "entity_id": [1, 2], "prob": [0.5, 0.5]})
+    run = ranked(a=["x"])
+    assert values(ES @ 1, intents, run.assign(entity_id=2)) == {"a": 0.5}
+    with pytest.raises(InputError, match=r"intents column 'entity_id' holds integers, run column.*astype\(str\)"):
+        values(ES @ 1, intents, run.assign(entity_id="2"))
+
+
+def test_ids_that_look_like_missing_values_are_ids():
+    intents = pd.DataFrame({"qid": "NA", "entity_id": ["null", "NaN"], "prob": [0.75, 0.25]})
+    run = ranked(NA=["nan", "None"]).assign(entity_id=["null", "007"])
+    assert values(ES @ 2, intents, run) == {"NA": 0.75}
+
+
+# Tags
+
+
+def test_a_weight_is_how_surely_an_intent_is_covered():
+    intents = pd.DataFrame({"qid": "a", "entity_id": ["A", "B"], "prob": [0.5, 0.5]})
+    run = ranked(a=["x", "y", "z"]).assign(entity_id=["A", "A", "B"], weight=[0.25, 0.5, 1.0])
+    assert values(ES @ 1, intents, run)["a"] == 0.125
+    assert values(ES @ 2, intents, run)["a"] == 0.25
+    assert values(ES @ 3, intents, run)["a"] == 0.75
+    assert values(VarPenalty(variance="intent") @ 3, intents, run)["a"] == pytest.approx(0.25)
+    assert values(VarPenalty @ 3, intents, run)["a"] == pytest.approx(math.sqrt(0.75 * 0.25))
+
+
+def test_without_a_pool_the_ideal_is_k_documents_and_with_one_those_it_knows():
+    intents = pd.DataFrame({"qid": ["a"], "entity_id": ["A"], "prob": [1.0]})
+    run = ranked(a=["x", "y"]).assign(entity_id=["A", None])
+    ideal = sum(1 / math.log2(rank + 2) for rank in range(4))
+    assert values(ES(gain="dcg") @ 4, intents, run)["a"] == pytest.approx(1 / ideal, abs=1e-12)
+    register_tags("two of A", pd.DataFrame({"docno": ["x", "z", "z"], "entity_id": "A"}), replace=True)
+    known = values(ES(gain="dcg", tags="two of A") @ 4, intents, run)["a"]
+    assert known == pytest.approx(1 / (1 + 1 / math.log2(3)), abs=1e-12)
+    assert values(ES(gain="dcg", tags="two of A") @ 1, intents, run)["a"] == pytest.approx(1.0, abs=1e-12)
+
+
+def test_the_top_intent_is_the_most_probable_and_the_mean_of_equal_ones():
+    intents = pd.DataFrame(
+        {"qid": ["a"] * 3 + ["b"] * 3, "entity_id": ["A", "B", "C"] * 2, "prob": [0.5, 0.3, 0.2, 0.4, 0.4, 0.2]}
+    )
+    run = ranked(a=["x", "y"], b=["x", "y"]).assign(entity_id=["B", "A", "B", "C"])
+    assert values(TopIntent @ 1, intents, run) == {"a": 0.0, "b": 0.5}
+    assert values(TopIntent @ 2, intents, run) == {"a": 1.0, "b": 0.5}
+
+
+def test_no_document_with_a_tag_scores_zero():
+    intents = pd.DataFrame({"qid": "a", "entity_id": ["A", "B"], "prob": [0.5, 0.5]})
+    for nothing in (None, [[], []], [None, []]):
+        run = ranked(a=["x", "y"]).assign(entity_id=pd.Series(nothing, index=[0, 1], dtype=object))
+        assert values(VB @ 2, intents, run) == {"a": 0.0}
+        assert values(VarPenalty @ 2, intents, run) == {"a": 0.0}
+
+
+def test_ties_are_broken_as_trec_eval_does():
+    intents = pd.DataFrame({"qid": "a", "entity_id": ["A", "B"], "prob": [0.75, 0.25]})
+    run = pd.DataFrame({"qid": "a", "docno": ["x", "y"], "score": [1.0, 1.0 - 1e-9], "entity_id": ["A", "B"]})
+    with pytest.warns(DegenerateWarning, match="run: 100% of the first 1 places are tied"):
+        assert values(ES @ 1, intents, run) == {"a": 0.25}
+
+
+def test_the_public_names_are_the_measures():
+    assert [vbterrier.ES, vbterrier.VB, vbterrier.VarPenalty, vbterrier.TopIntent] == [ES, VB, VarPenalty, TopIntent]
