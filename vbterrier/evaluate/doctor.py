@@ -227,7 +227,7 @@ def _support(diversity: bool, runs: pd.DataFrame) -> list[Support]:  # noqa: FBT
             possible=diversity,
             reason="intents are the iterations of the qrels, uniform"
             if diversity
-            else "no intents here; give --intents and --tags, or diversity qrels",
+            else "no intents here; name files in the measure, VB(intents='...',tags='...')@10, or use diversity qrels",
         ),
         Support(
             "alpha_nDCG, ERR_IA, StRecall",

@@ -211,7 +211,8 @@ def _system_rows(
 ) -> list[tuple[str, str, str, float]]:
     ours = [measure for measure in measures if isinstance(measure, Measure)]
     theirs = [measure for measure in measures if not isinstance(measure, Measure)]
-    rows = [(name, metric.query_id, str(metric.measure), float(metric.value)) for metric in evaluate(ours, slot, run)]
+    found = evaluate(ours, slot, run) if ours else ()
+    rows = [(name, metric.query_id, str(metric.measure), float(metric.value)) for metric in found]
     for qid, measure, value in foreign_values(theirs, slot.frame, run.only(slot.topics)):
         rows.append((name, qid, str(measure), value))
     return rows

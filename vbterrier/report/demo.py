@@ -52,12 +52,15 @@ def _verdicts(scores: Scores, truth: Scores) -> list[str]:
         (BOOTSTRAPPED, "unjudged is uncertain", means[BOOTSTRAPPED]),
         (NAIVE, "with all documents judged", complete),
     ]
-    said = ["What each says:"]
+    said = ["Means over topics, and how far they are from those with all documents judged:"]
     for measure, meaning, values in lines:
-        first, second = values.sort_values(ascending=False, kind="stable").items()
-        error = (values - complete).abs().max()
-        off = "" if values is complete else f"; off by up to {error:.3f}"
-        said.append(f"  {meaning:<26} {measure:<26} {first[0]} {first[1]:.3f} > {second[0]} {second[1]:.3f}{off}")
+        order = " > ".join(f"{name} {value:.3f}" for name, value in values.sort_values(ascending=False).items())
+        errors = ", ".join(f"{name} {value:+.3f}" for name, value in (values - complete).items())
+        said.append(f"  {meaning:<26} {measure:<26} {order}" + ("" if values is complete else f"   ({errors})"))
+    said.append(
+        "What no judge has seen is missing from the ideal ranking too, which lifts every system: compare systems, and "
+        "trust no single number further than its pool."
+    )
     return said
 
 
