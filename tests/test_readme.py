@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from vbterrier.demo import copy_demo
 
 README = (Path(__file__).resolve().parents[1] / "README.md").read_text(encoding="utf-8")
