@@ -1,0 +1,214 @@
+"""Tables as text: what can be read back is the same, what is shown is what there is."""
+
+import csv
+import io
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from vbterrier.errors import ParameterError
+from vbterrier.evaluate import score
+from vbterrier.report.tables import FORMATS, footing, per_query, rendered, summary
+
+QRELS = pd.DataFrame(
+    {
+        "qid": ["q1", "q1", "q1", "q1", "q2", "q2"],
+        "docno": ["d1", "d2", "d3", "d6", "d4", "d5"],
+        "label": [2, 1, 0, 2, 1, 0],
+    }
+)
+RUN = pd.DataFrame(
+    {"qid": ["q1"] * 3 + ["q2"] * 2, "docno": ["d1", "d9", "d2", "d5", "d4"], "score": [3.0, 2.0, 1.0, 2.0, 1.0]}
+)
+ODD = r"[bold]x[/bold] & % $ # _ { } \ ~ ^ | :smile:"
+
+
+@pytest.fixture(scope="module")
+def scores():
+    runs = {"b": RUN, "a": RUN.iloc[:3]}
+    return score(runs, QRELS, ["NumRet", "BNDCG@10", "nDCG@10"], topics="all", n_resamples=50, level=0.9, seed=4)
+
+
+def cells(line, sign="|"):
+    return [cell.strip() for cell in line.strip().strip(sign).split(sign)]
+
+
+# Read back.
+
+TABLES = st.lists(
+    st.tuples(
+        st.text(st.characters(exclude_categories=("Cs", "Cc")), min_size=1, max_size=8),
+        st.floats(allow_nan=False, allow_infinity=False, width=64),
+        st.integers(-(2**40), 2**40),
+    ),
+    min_size=1,
+    max_size=5,
+)
+
+
+@settings(max_examples=60)
+@given(TABLES)
+def test_csv_reads_back_to_the_same_cells(rows):
+    frame = pd.DataFrame(rows, columns=["run", "value", "n"])
+    head, *again = csv.reader(io.StringIO(rendered(frame, "csv")))
+    assert [(run, float(value), int(n)) for run, value, n in again] == rows
+    assert head == ["run", "value", "n"]
+
+
+def test_csv_and_json_hold_the_frames_themselves(scores):
+    for style in ("csv", "json"):
+        assert per_query(scores, style) is scores.values
+        columns = [*scores.intervals.columns, "n_missing"]
+        assert list(summary(scores, style).columns) == columns
+        assert len(summary(scores, style)) == len(scores.intervals)
+
+
+def test_json_reads_back_to_the_same_ids_and_nearly_the_same_numbers():
+    frame = pd.DataFrame({"run": [ODD, "é"], "value": [0.8154648767857288, np.nan], "n": [1, 2]})
+    again = pd.read_json(io.StringIO(rendered(frame, "json")), dtype={"run": str})
+    assert again["run"].tolist() == frame["run"].tolist()
+    assert again["n"].tolist() == [1, 2]
+    assert again["value"].tolist() == pytest.approx(frame["value"].tolist(), abs=1e-14, nan_ok=True)
+
+
+def test_no_format_ends_in_an_empty_line(scores):
+    for style in set(FORMATS) - {"table"}:
+        text = rendered(summary(scores, style), style)
+        assert text.strip()
+        assert text == text.rstrip("\n")
+
+
+def test_an_unknown_format_is_refused_with_the_legal_ones():
+    words = "format='html': wanted one of 'table', 'csv', 'json', 'latex', 'markdown'"
+    with pytest.raises(ParameterError, match=words):
+        rendered(pd.DataFrame({"a": [1]}), "html")
+
+
+# For papers and for eyes.
+
+
+def test_latex_has_booktabs_rules_and_escapes_every_special_sign():
+    frame = pd.DataFrame({"a_b %": [r"& % $ # _ { } \ ~ ^"], "value": [0.25]})
+    lines = rendered(frame, "latex").splitlines()
+    signs = r"\& \% \$ \# \_ \{ \} \textbackslash{} \textasciitilde{} \textasciicircum{}"
+    assert lines == [
+        r"\begin{tabular}{lr}",
+        r"\toprule",
+        r"a\_b \% & value \\",
+        r"\midrule",
+        rf"{signs} & 0.2500 \\",
+        r"\bottomrule",
+        r"\end{tabular}",
+    ]
+
+
+def test_latex_puts_a_title_into_the_caption():
+    text = rendered(pd.DataFrame({"a": [1]}), "latex", title="100 % of_it")
+    assert r"\caption{100 \% of\_it}" in text
+    assert r"\begin{table}" in text
+
+
+def test_markdown_is_a_table_whose_bars_are_escaped_and_numbers_stand_right():
+    frame = pd.DataFrame({"run|x": ["a|b", "c"], "value": [0.25, 1.0], "n": [3, 4]})
+    assert rendered(frame, "markdown").splitlines() == [
+        r"| run\|x | value | n |",
+        "|:---|---:|---:|",
+        r"| a\|b | 0.2500 | 3 |",
+        "| c | 1.0000 | 4 |",
+    ]
+
+
+def test_the_table_shows_markup_as_what_it_is():
+    text = rendered(pd.DataFrame({"[red]run": [ODD], "value": [0.5]}), "table", title="Scores")
+    assert ODD in text
+    assert "[red]run" in text
+    assert "\x1b" not in text
+    assert text.splitlines()[0] == "Scores"
+
+
+def test_the_table_aligns_numbers_right_under_their_heads():
+    lines = rendered(pd.DataFrame({"run": ["a", "longer"], "value": [0.5, 12.25]}), "table").splitlines()
+    head, _, first, second = [line for line in lines if line.strip()]
+    assert head.rstrip().endswith("value")
+    assert len(first) == len(second) == len(head.rstrip())
+    assert first.split() == ["a", "0.5000"]
+    assert second.split() == ["longer", "12.2500"]
+
+
+@pytest.mark.parametrize("style", ["table", "latex", "markdown"])
+def test_digits_are_those_asked_for_and_nan_is_nothing(style):
+    text = rendered(pd.DataFrame({"value": [1 / 3, np.nan], "n": [7, 8]}), style, digits=2)
+    assert "0.33" in text
+    assert "0.333" not in text
+    assert "nan" not in text.casefold()
+    assert re.search(r"\b7\b", text)
+
+
+def test_a_frame_without_rows_still_has_its_heads():
+    frame = pd.DataFrame({"run": pd.Series([], dtype=str), "value": pd.Series([], dtype=float)})
+    for style in ("csv", "table", "latex", "markdown"):
+        assert "run" in rendered(frame, style)
+    assert pd.read_json(io.StringIO(rendered(frame, "json"))).empty
+
+
+# Scores.
+
+
+def test_the_summary_has_a_row_for_each_system_and_measure_and_names_each_interval(scores):
+    table = summary(scores, "table")
+    assert list(table.columns) == [
+        "run",
+        "measure",
+        "mean",
+        "90% topics (percentile)",
+        "90% unjudged (normal)",
+        "topics",
+        "missing",
+    ]
+    assert table[["run", "measure"]].to_numpy().tolist() == [
+        [name, measure] for name in ("b", "a") for measure in ("NumRet", "BNDCG@10", "nDCG@10")
+    ]
+    assert table["missing"].tolist() == [0, 0, 0, 1, 1, 1]
+    assert table["topics"].tolist() == [2] * 6
+    means = scores.means()
+    assert table["mean"].tolist() == [means.loc[row.run, row.measure] for row in table.itertuples()]
+
+
+def test_the_summary_shows_the_ends_of_each_interval_and_nothing_where_there_is_none(scores):
+    table = summary(scores, "markdown").set_index(["run", "measure"])
+    ends = scores.intervals.set_index(["name", "measure", "method"])
+    low, high = ends.loc[("b", "BNDCG@10", "unjudged (normal)"), ["low", "high"]]
+    assert low < high
+    assert table.loc[("b", "BNDCG@10"), "90% unjudged (normal)"] == f"{low:.4f} to {high:.4f}"
+    low, high = ends.loc[("b", "nDCG@10", "topics (percentile)"), ["low", "high"]]
+    assert table.loc[("b", "nDCG@10"), "90% topics (percentile)"] == f"{low:.4f} to {high:.4f}"
+    assert table.loc[("b", "nDCG@10"), "90% unjudged (normal)"] == ""
+    assert table.loc[("b", "NumRet"), "90% topics (percentile)"] == ""
+
+
+def test_per_query_is_a_row_a_topic_and_a_column_a_measure_in_the_order_asked(scores):
+    table = per_query(scores, "table")
+    measures = scores.values["measure"].unique().tolist()
+    assert sorted(measures) == ["BNDCG@10", "NumRet", "nDCG@10"]
+    assert list(table.columns) == ["run", "qid", *measures]
+    assert table[["run", "qid"]].to_numpy().tolist() == [["b", "q1"], ["b", "q2"], ["a", "q1"], ["a", "q2"]]
+    expected = scores.values.set_index(["name", "qid", "measure"])["value"]
+    for row in table.to_dict("records"):
+        for measure in measures:
+            assert row[measure] == expected[row["run"], row["qid"], measure]
+
+
+def test_the_footing_says_how_each_kind_of_interval_came_about(scores):
+    assert footing(scores) == (
+        "topics (percentile): 50 resamples, seed 4: other topics of the kind; "
+        "unjudged (normal): these topics, whatever their unjudged documents are under the prior"
+    )
+
+
+def test_the_footing_says_only_what_is_there():
+    assert "unjudged" not in footing(score(RUN, QRELS, ["Unjudged@5"], n_resamples=5, interval="bca"))
+    assert footing(score(RUN, QRELS, ["Unjudged@5"], n_resamples=5, interval="bca")).startswith("topics (bca): 5 ")
