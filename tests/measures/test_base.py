@@ -3,7 +3,6 @@
 import copy
 import importlib
 import json
-import pickle
 import subprocess
 import sys
 
@@ -172,7 +171,7 @@ def test_text_parses_to_the_same_measure(measure):
 
 @pytest.mark.parametrize("measure", CASES)
 def test_copies_are_equal_and_hash_alike(measure):
-    for other in (copy.copy(measure), copy.deepcopy(measure), pickle.loads(pickle.dumps(measure)), measure()):
+    for other in (copy.copy(measure), copy.deepcopy(measure), measure()):
         assert other == measure
         assert other.params == measure.params
         assert hash(other) == hash(measure)
@@ -189,18 +188,27 @@ def test_different_measures_differ():
 
 
 def test_pickles_travel_between_processes(tmp_path, python):
-    measures = [case.values[0] for case in CASES]
-    (tmp_path / "measures.pickle").write_bytes(pickle.dumps(measures))
-    code = """
+    texts = [repr(case.values[0]) for case in CASES]
+    (tmp_path / "texts.json").write_text(json.dumps(texts))
+    pack = """
 import json, pickle, sys
 from pathlib import Path
+import vbterrier
 there = Path(sys.argv[1])
-measures = pickle.loads(there.read_bytes())
-there.write_bytes(pickle.dumps(measures[::-1]))
-print(json.dumps([repr(measure) for measure in measures]))
+measures = vbterrier.measures_from(*json.loads((there / "texts.json").read_text()))
+(there / "pickle").write_bytes(pickle.dumps(measures))
+here = pickle.loads(pickle.dumps(measures))
+print(json.dumps(here == measures and {measure: 1 for measure in measures}.keys() == set(here)))
 """
-    assert python(code, tmp_path / "measures.pickle", PYTHONHASHSEED="5") == [repr(measure) for measure in measures]
-    assert pickle.loads((tmp_path / "measures.pickle").read_bytes()) == measures[::-1]
+    unpack = """
+import json, pickle, sys
+from pathlib import Path
+measures = pickle.loads(Path(sys.argv[1], "pickle").read_bytes())
+print(json.dumps([[repr(measure), list(measure.params)] for measure in measures]))
+"""
+    assert python(pack, tmp_path, PYTHONHASHSEED="1") is True
+    expected = [[repr(case.values[0]), list(case.values[0].params)] for case in CASES]
+    assert python(unpack, tmp_path, PYTHONHASHSEED="2") == expected
 
 
 @pytest.mark.parametrize(
