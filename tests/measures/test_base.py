@@ -585,6 +585,12 @@ def test_topics_left_out_are_never_filled_with_zero_beside_measures_of_others(pa
     assert zero[partly(undefined="zero")] == pytest.approx(2 / 3)
 
 
+def test_what_hosts_fill_in_for_a_missing_topic_is_zero_but_never_where_it_was_left_out():
+    assert [measure.DEFAULT for measure in MEASURES] == [0.0] * len(MEASURES)
+    with pytest.raises(VBTerrierError, match="use undefined='zero'"):
+        _ = VB(undefined="skip").DEFAULT
+
+
 def test_the_command_line_of_ir_measures_knows_our_measures_where_they_are_imported(tmp_path):
     (tmp_path / "qrels").write_text("q1 0 a 1\nq1 0 b 0\n")
     (tmp_path / "run").write_text("q1 Q0 a 1 2.0 t\nq1 Q0 new 2 1.0 t\n")
