@@ -1,0 +1,290 @@
+"""TrecTools: its objects and its style, our numbers."""
+
+import math
+
+import pandas as pd
+import pytest
+from trectools import TrecEval, TrecQrel, TrecRun
+
+import vbterrier
+from vbterrier.adapters.trectools import VBTrecEval
+from vbterrier.errors import DegenerateWarning, InputError, ParameterError, VBTerrierError
+
+# TrecTools sorts in place, which pandas 3.1 deprecates.
+pytestmark = pytest.mark.filterwarnings("ignore:The inplace keyword:DeprecationWarning")
+
+RUN = "q1 Q0 d1 1 3.0 t\nq1 Q0 d9 2 2.0 t\nq1 Q0 d2 3 1.0 t\nq2 Q0 d5 1 2.0 t\nq2 Q0 d4 2 1.0 t\n"
+QRELS = "q1 0 d1 2\nq1 0 d2 1\nq1 0 d3 0\nq1 0 d6 2\nq2 0 d4 1\nq2 0 d5 0\nq3 0 d7 1\n"
+SUBTOPICS = "q1 1 d1 1\nq1 2 d1 0\nq1 2 d2 1\nq1 3 d7 1\nq2 1 d4 1\nq2 2 d5 0\n"
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Names of a run, judgments and diversity judgments."""
+    texts = {"a.run": RUN, "qrels.txt": QRELS, "subtopics.txt": SUBTOPICS}
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    return {name: str(tmp_path / name) for name in texts}
+
+
+@pytest.fixture
+def evaluation(files):
+    return VBTrecEval(TrecRun(files["a.run"]), TrecQrel(files["qrels.txt"]))
+
+
+@pytest.fixture(scope="module")
+def covid(shared_data):
+    folder = shared_data / "trec-covid"
+    return str(folder / "run.ance.top100.txt.gz"), str(folder / "qrels.incomplete.txt.gz")
+
+
+@pytest.fixture(scope="module")
+def covid_evaluation(covid):
+    return VBTrecEval(TrecRun(covid[0]), TrecQrel(covid[1]))
+
+
+def ours(files, measure, qrels="qrels.txt"):
+    """What the measure itself says of each query."""
+    scores = vbterrier.score(files["a.run"], files[qrels], [measure], n_resamples=2)
+    return dict(zip(scores.values["qid"], scores.values["value"], strict=True))
+
+
+def column(frame, name):
+    assert list(frame.columns) == [name]
+    assert frame.index.name == "query"
+    return frame[name].to_dict()
+
+
+# Each method.
+
+PARAMETERS = [{}, {"stat": "median"}, {"prior": "pool", "stat": "std"}, {"dcg": "exp-log2", "stat": "hi", "level": 0.5}]
+
+
+@pytest.mark.parametrize("parameters", PARAMETERS, ids=str)
+@pytest.mark.parametrize("depth", [1, 3, 10])
+def test_bootstrapped_ndcg_is_the_measures(evaluation, files, depth, parameters):
+    expected = ours(files, vbterrier.BNDCG(**parameters) @ depth)
+    frame = evaluation.get_bootstrapped_ndcg(depth=depth, per_query=True, **parameters)
+    assert column(frame, f"BNDCG@{depth}") == expected
+    mean = evaluation.get_bootstrapped_ndcg(depth, **parameters)
+    assert isinstance(mean, float)
+    assert mean == pytest.approx(sum(expected.values()) / 3, abs=1e-15)
+
+
+@pytest.mark.parametrize("kind", ["naive", "rbp", "guaranteed", "posthoc"])
+def test_bounds_are_the_measures(evaluation, files, kind):
+    frame = evaluation.get_ndcg_bounds(depth=5, per_query=True, kind=kind)
+    assert list(frame.columns) == ["lower@5", "upper@5"]
+    assert frame.index.name == "query"
+    for side in ("lower", "upper"):
+        assert frame[f"{side}@5"].to_dict() == ours(files, vbterrier.NDCGBound(side=side, kind=kind) @ 5)
+    means = evaluation.get_ndcg_bounds(depth=5, kind=kind)
+    assert means.to_dict() == pytest.approx(frame.mean().to_dict(), abs=1e-15)
+    assert frame["lower@5"]["q1"] < frame["upper@5"]["q1"]
+
+
+def test_bounds_take_the_highest_grade_there_is(evaluation):
+    for top in (2, 9):
+        bounds = evaluation.get_ndcg_bounds(depth=5, per_query=True, kind="rbp", max_grade=top)
+        # The document of unknown grade stands at rank 2, that of grade 1 at rank 3; the pool has 2, 2, 1.
+        gained = 2 + top / math.log2(3) + 1 / 2
+        first, second, third, fourth = sorted([2, 2, 1, top], reverse=True)
+        ideal = first + second / math.log2(3) + third / 2 + fourth / math.log2(5)
+        assert bounds.loc["q1", "upper@5"] == pytest.approx(gained / ideal, abs=1e-12)
+
+
+def test_unjudged_overrides_trectools_with_the_share_of_what_was_retrieved(evaluation, files):
+    assert column(evaluation.get_unjudged(depth=10, per_query=True), "UNJ@10") == {"q1": 1 / 3, "q2": 0.0, "q3": 0.0}
+    assert evaluation.get_unjudged(depth=10) == pytest.approx(1 / 9)
+    assert evaluation.get_unjudged(2, True, False)["UNJ@2"].to_dict() == ours(files, "Unjudged@2")
+    theirs = TrecEval(evaluation.run, evaluation.qrels).get_unjudged(10, per_query=True)
+    assert theirs["UNJ@10"].to_dict() == {"q1": 0.1, "q2": 0.0}
+
+
+@pytest.mark.parametrize("depth", [1, 2, 10])
+def test_vb_and_expected_success_are_those_of_the_second_column(files, depth):
+    evaluation = VBTrecEval(TrecRun(files["a.run"]), TrecQrel(files["subtopics.txt"]))
+    success = evaluation.get_expected_success(depth=depth, per_query=True)
+    assert column(success, f"ES@{depth}") == ours(files, vbterrier.ES @ depth, "subtopics.txt")
+    score = evaluation.get_vb_score(depth=depth, per_query=True, alpha=0.5)
+    assert column(score, f"VB@{depth}") == ours(files, vbterrier.VB(alpha=0.5) @ depth, "subtopics.txt")
+    assert evaluation.get_expected_success(depth) == pytest.approx(success[f"ES@{depth}"].mean())
+    assert evaluation.get_vb_score(depth, alpha=0.5) == pytest.approx(score[f"VB@{depth}"].mean())
+
+
+def test_vb_by_hand(files):
+    evaluation = VBTrecEval(TrecRun(files["a.run"]), TrecQrel(files["subtopics.txt"]))
+    # Of the three intents of q1 the first document covers one; of the two of q2, the first covers none.
+    assert evaluation.get_expected_success(depth=1, per_query=True)["ES@1"].tolist() == pytest.approx([1 / 3, 0])
+    assert evaluation.get_vb_score(depth=1) == pytest.approx((1 / 3 - math.sqrt(2 / 9)) / 2)
+
+
+def test_a_query_without_retrieved_documents_counts_as_an_empty_ranking(evaluation):
+    assert evaluation.get_bootstrapped_ndcg(per_query=True).loc["q3", "BNDCG@10"] == 0.0
+
+
+def test_trectools_own_measures_still_work(evaluation):
+    theirs = TrecEval(evaluation.run, evaluation.qrels).get_ndcg(depth=10, per_query=True)
+    pd.testing.assert_frame_equal(evaluation.get_ndcg(depth=10, per_query=True), theirs)
+
+
+def test_frames_look_as_those_of_trectools(evaluation):
+    here, there = evaluation.get_bootstrapped_ndcg(per_query=True), evaluation.get_ndcg(depth=10, per_query=True)
+    assert here.index.name == there.index.name
+    assert here.columns.name == there.columns.name
+    assert set(there.index) <= set(here.index)
+    assert here.index.is_monotonic_increasing
+
+
+# Real runs.
+
+
+@pytest.mark.parametrize(
+    "parameters", [{}, {"prior": "pool"}, {"prior": "run", "all_unjudged": "zero", "stat": "median"}], ids=str
+)
+def test_real_runs_score_as_the_distribution_of_what_trectools_reads(covid, covid_evaluation, parameters):
+    # TrecTools leaves out labels below 0 when it reads a file; two documents of topic 50 have one.
+    qrels = vbterrier.read_qrels(covid[1])
+    read = qrels[qrels["label"] >= 0]
+    assert len(qrels) - len(read) == 2
+    assert len(covid_evaluation.qrels.qrels_data) == len(read)
+    process = {name: value for name, value in parameters.items() if name != "stat"}
+    expected = vbterrier.bootstrap_distribution(vbterrier.read_run(covid[0]), read, **process)
+    frame = covid_evaluation.get_bootstrapped_ndcg(per_query=True, **parameters)
+    values = getattr(expected, parameters.get("stat", "mean"))
+    assert frame["BNDCG@10"].to_dict() == dict(zip(expected.topics, values.tolist(), strict=True))
+
+
+def test_from_frames_labels_below_zero_are_judgments(covid):
+    run, qrels = vbterrier.read_run(covid[0]), vbterrier.read_qrels(covid[1])
+    expected = vbterrier.bootstrap_distribution(run, qrels)
+    frame = VBTrecEval.from_frames(run, qrels).get_bootstrapped_ndcg(per_query=True)
+    assert frame["BNDCG@10"].to_dict() == dict(zip(expected.topics, expected.mean.tolist(), strict=True))
+
+
+def test_shares_of_unjudged_documents_are_trectools_where_all_rankings_are_long_enough(covid_evaluation):
+    theirs = TrecEval(covid_evaluation.run, covid_evaluation.qrels)
+    for depth in (5, 10, 100):
+        assert covid_evaluation.get_unjudged(depth) == pytest.approx(theirs.get_unjudged(depth), abs=1e-12)
+
+
+def test_the_naive_lower_bound_is_trec_evals_ndcg(covid, covid_evaluation):
+    import pytrec_eval
+
+    run, qrels = vbterrier.read_run(covid[0]), vbterrier.read_qrels(covid[1])
+    nested = {q: dict(zip(rows["docno"], rows["label"].tolist(), strict=True)) for q, rows in qrels.groupby("qid")}
+    ranked = {q: dict(zip(rows["docno"], rows["score"], strict=True)) for q, rows in run.groupby("qid")}
+    found = pytrec_eval.RelevanceEvaluator(nested, {"ndcg_cut_10"}).evaluate(ranked)
+    lower = covid_evaluation.get_ndcg_bounds(10, per_query=True)["lower@10"]
+    assert lower.to_dict() == pytest.approx({qid: value["ndcg_cut_10"] for qid, value in found.items()}, abs=1e-9)
+
+
+# From frames.
+
+
+def frames():
+    run = pd.DataFrame({"qid": "001", "docno": ["7", "007"], "score": [2.0, 1.0], "rank": [5, 9], "name": "x"})
+    qrels = pd.DataFrame({"qid": ["001", "001"], "docno": ["007", "7"], "label": [1, 0]})
+    return run, qrels
+
+
+def test_ids_from_frames_stay_as_they_are():
+    evaluation = VBTrecEval.from_frames(*frames())
+    assert evaluation.get_bootstrapped_ndcg(per_query=True)["BNDCG@10"].to_dict() == {"001": 1 / math.log2(3)}
+
+
+def test_files_read_by_trectools_have_lost_their_zeros(tmp_path):
+    (tmp_path / "a.run").write_text("001 Q0 7 1 2.0 t\n001 Q0 008 2 1.0 t\n")
+    (tmp_path / "qrels.txt").write_text("001 0 7 0\n001 0 008 1\n")
+    evaluation = VBTrecEval(TrecRun(str(tmp_path / "a.run")), TrecQrel(str(tmp_path / "qrels.txt")))
+    assert evaluation.get_bootstrapped_ndcg(per_query=True).index.tolist() == ["1"]
+
+
+def test_frames_become_objects_that_trectools_takes():
+    run, qrels = frames()
+    evaluation = VBTrecEval.from_frames(run, qrels, name="mine")
+    assert evaluation.run.run_data.to_numpy().tolist() == [
+        ["001", "Q0", "7", 1, 2.0, "mine"],
+        ["001", "Q0", "007", 2, 1.0, "mine"],
+    ]
+    assert list(evaluation.run.run_data.columns) == ["query", "q0", "docid", "rank", "score", "system"]
+    assert list(evaluation.qrels.qrels_data.columns) == ["query", "q0", "docid", "rel"]
+    assert evaluation.get_runid() == "mine"
+    assert evaluation.get_precision(depth=1) == 0.0
+    assert evaluation.get_precision(depth=2) == 0.5
+
+
+def test_subtopics_from_frames_are_kept():
+    run, qrels = frames()
+    evaluation = VBTrecEval.from_frames(run, qrels.assign(iteration=["1", "2"], label=1))
+    assert evaluation.get_expected_success(depth=1) == 0.5
+
+
+def test_frames_are_never_changed():
+    run, qrels = frames()
+    VBTrecEval.from_frames(run, qrels).get_bootstrapped_ndcg()
+    pd.testing.assert_frame_equal(run, frames()[0])
+    pd.testing.assert_frame_equal(qrels, frames()[1])
+
+
+def test_objects_of_trectools_are_never_changed(evaluation):
+    run, qrels = evaluation.run.run_data.copy(), evaluation.qrels.qrels_data.copy()
+    evaluation.get_bootstrapped_ndcg()
+    evaluation.get_unjudged()
+    pd.testing.assert_frame_equal(evaluation.run.run_data, run)
+    pd.testing.assert_frame_equal(evaluation.qrels.qrels_data, qrels)
+
+
+def test_an_empty_run_of_frames_scores_zero_with_a_warning():
+    run, qrels = frames()
+    with pytest.warns(DegenerateWarning, match="run: empty; all 1 topics score 0"):
+        assert VBTrecEval.from_frames(run.iloc[:0], qrels).get_bootstrapped_ndcg() == 0.0
+
+
+# What is refused.
+
+
+def test_objects_of_another_kind_are_refused_as_trectools_does(evaluation):
+    with pytest.raises(TypeError, match='"run" should be a TrecRun object'):
+        VBTrecEval(evaluation.qrels, evaluation.qrels)
+    with pytest.raises(TypeError, match='"qrels" should be a TrecQrel object'):
+        VBTrecEval(evaluation.run, evaluation.run)
+    with pytest.raises(TypeError, match="TrecRun"):
+        VBTrecEval(*frames())
+
+
+def test_objects_without_data_are_refused_with_the_remedy(evaluation):
+    for run, qrels in ((TrecRun(), evaluation.qrels), (evaluation.run, TrecQrel())):
+        with pytest.raises(VBTerrierError, match="must hold data: read a file, or load a data frame, first"):
+            VBTrecEval(run, qrels)
+
+
+def test_a_document_that_stands_twice_is_refused():
+    run, qrels = frames()
+    with pytest.raises(InputError, match="document '7' stands twice for query '001'"):
+        VBTrecEval.from_frames(pd.concat([run, run.iloc[:1]]), qrels)
+
+
+def test_a_run_without_its_columns_is_refused():
+    run, qrels = frames()
+    with pytest.raises(InputError, match="run: wanted columns qid, docno, score; missing score"):
+        VBTrecEval.from_frames(run.drop(columns="score"), qrels)
+
+
+@pytest.mark.parametrize("depth", [0, -1, 2.5])
+def test_a_depth_that_is_no_rank_is_refused(evaluation, depth):
+    for method in (evaluation.get_bootstrapped_ndcg, evaluation.get_unjudged, evaluation.get_ndcg_bounds):
+        with pytest.raises(ParameterError, match="whole number"):
+            method(depth=depth)
+
+
+def test_a_parameter_that_does_not_exist_is_refused_with_the_nearest(evaluation):
+    with pytest.raises(ParameterError, match=r"BNDCG has no parameter 'priors'; .* Did you mean prior\?"):
+        evaluation.get_bootstrapped_ndcg(priors="pool")
+
+
+def test_a_run_of_other_queries_is_refused(files, tmp_path):
+    (tmp_path / "other.run").write_text(RUN.replace("q", "x"))
+    evaluation = VBTrecEval(TrecRun(str(tmp_path / "other.run")), TrecQrel(files["qrels.txt"]))
+    with pytest.raises(InputError, match="no topic in common: run has 'x1', 'x2'"):
+        evaluation.get_bootstrapped_ndcg()

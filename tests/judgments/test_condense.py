@@ -1,0 +1,232 @@
+"""Condensed lists as a pipeline stage."""
+
+import ir_measures
+import pandas as pd
+import pyterrier as pt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from ir_measures import AP, nDCG
+
+import vbterrier
+from vbterrier.errors import DegenerateWarning, InputError
+from vbterrier.judgments.condense import Condense
+
+QRELS = pd.DataFrame({"qid": ["q1", "q1", "q2"], "docno": ["a", "b", "c"], "label": [2, 0, 1]})
+RUN = pd.DataFrame(
+    {
+        "qid": ["q1", "q1", "q1", "q1", "q2", "q2"],
+        "docno": ["x", "b", "y", "a", "a", "c"],
+        "score": [4.0, 3.0, 2.0, 1.0, 2.0, 1.0],
+        "rank": [0, 1, 2, 3, 0, 1],
+        "text": list("XBYAac"),
+    }
+)
+TOPICS = pd.DataFrame({"qid": ["q1", "q2"], "query": ["one", "two"]})
+
+
+@pytest.fixture(scope="module", params=["ance", "BBGhelani2"])
+def covid(request, shared_data):
+    folder = shared_data / "trec-covid"
+    run = vbterrier.read_run(folder / f"run.{request.param}.top100.txt.gz")
+    return run, vbterrier.read_qrels(folder / "qrels.incomplete.txt.gz")
+
+
+def named_theirs(frame):
+    return frame.rename(columns={"qid": "query_id", "docno": "doc_id", "label": "relevance"})
+
+
+# What it keeps.
+
+
+def test_judged_documents_are_kept_in_their_order_with_new_ranks_and_all_columns():
+    kept = Condense(QRELS).transform(RUN)
+    assert list(kept.columns) == list(RUN.columns)
+    assert kept.to_numpy(dtype=object).tolist() == [
+        ["q1", "b", 3.0, 0, "B"],
+        ["q1", "a", 1.0, 1, "A"],
+        ["q2", "c", 1.0, 0, "c"],
+    ]
+
+
+def test_a_judgment_for_another_query_is_none():
+    kept = Condense(QRELS).transform(RUN)
+    assert kept[kept["qid"] == "q2"]["docno"].tolist() == ["c"]
+
+
+def test_order_is_that_of_scores_not_of_rows_or_given_ranks():
+    shuffled = RUN.sample(frac=1, random_state=4).assign(rank=0)
+    kept = Condense(QRELS).transform(shuffled)
+    assert {qid: rows["docno"].tolist() for qid, rows in kept.groupby("qid")} == {"q1": ["b", "a"], "q2": ["c"]}
+
+
+RANKINGS = st.dictionaries(
+    st.sampled_from(["q1", "q2", "q3"]), st.lists(st.sampled_from("abcdefgh"), unique=True, max_size=8), min_size=1
+)
+
+
+@given(RANKINGS, st.sets(st.tuples(st.sampled_from(["q1", "q2", "q3"]), st.sampled_from("abcdefgh"))))
+def test_any_run_is_condensed_as_a_plain_loop_does(rankings, judged):
+    judged = sorted(judged | {(qid, "judged, never retrieved") for qid in ("q1", "q2", "q3")})
+    qrels = pd.DataFrame([(*pair, 0) for pair in judged], columns=["qid", "docno", "label"])
+    rows = [(qid, d, float(-place)) for qid, docnos in rankings.items() for place, d in enumerate(docnos)]
+    run = pd.DataFrame(rows, columns=["qid", "docno", "score"])
+    expected = [
+        (qid, docno, rank)
+        for qid in dict.fromkeys(judged_qid for judged_qid, _ in judged)
+        for rank, docno in enumerate([d for d in rankings.get(qid, []) if (qid, d) in judged])
+    ]
+    kept = Condense(qrels).transform(run)
+    found = list(kept[["qid", "docno", "rank"]].itertuples(index=False, name=None))
+    assert sorted(found) == sorted(expected)
+
+
+@pytest.mark.parametrize(
+    ("measure", "condensed"), [(nDCG @ 10, nDCG(judged_only=True) @ 10), (AP, AP(judged_only=True))]
+)
+def test_measures_of_condensed_real_runs_are_judged_only_of_ir_measures(covid, measure, condensed):
+    run, qrels = covid
+    kept = Condense(qrels).transform(run)
+    theirs = named_theirs(qrels)
+    expected = {m.query_id: m.value for m in condensed.iter_calc(theirs, named_theirs(run))}
+    found = {m.query_id: m.value for m in measure.iter_calc(theirs, named_theirs(kept))}
+    assert found == pytest.approx(expected, abs=1e-12)
+    assert len(found) == 50
+
+
+def test_nothing_is_unjudged_afterwards(covid):
+    run, qrels = covid
+    unjudged = [vbterrier.Unjudged @ 100]
+    before, after = (
+        ir_measures.calc_aggregate(unjudged, named_theirs(qrels), named_theirs(frame))[unjudged[0]]
+        for frame in (run, Condense(qrels).transform(run))
+    )
+    assert before > after == 0.0
+
+
+# In pipelines.
+
+
+def test_it_follows_a_retriever_in_a_pipeline():
+    pipeline = pt.Transformer.from_df(RUN) >> Condense(QRELS)
+    kept = pipeline.transform(TOPICS)
+    assert kept[["qid", "docno", "rank"]].to_numpy().tolist() == [["q1", "b", 0], ["q1", "a", 1], ["q2", "c", 0]]
+    assert kept["query"].tolist() == ["one", "one", "two"]
+
+
+def test_pyterrier_finds_out_what_goes_in_and_comes_out():
+    stage = Condense(QRELS)
+    columns = ["qid", "query", "docno", "score", "rank", "text"]
+    assert pt.inspect.transformer_outputs(stage, columns) == columns
+    assert pt.inspect.transformer_outputs(stage, ["qid", "docno", "score"]) == ["qid", "docno", "score", "rank"]
+    pipeline = pt.Transformer.from_df(RUN) >> stage
+    assert set(pt.inspect.transformer_outputs(pipeline, ["qid", "query"])) == {"query", *RUN.columns}
+    with pytest.raises(pt.validate.InputValidationError, match="score"):
+        pt.inspect.transformer_outputs(stage, ["qid", "docno"])
+
+
+def test_a_run_without_scores_is_refused():
+    with pytest.raises(pt.validate.InputValidationError, match="score"):
+        Condense(QRELS).transform(RUN.drop(columns="score"))
+
+
+@pytest.mark.filterwarnings("ignore:There are shared pipeline components:UserWarning")
+@pytest.mark.parametrize("plan", ["linear", "tree"])
+def test_experiments_in_every_plan_score_condensed_lists_as_judged_only(plan, capsys):
+    retriever = pt.Transformer.from_df(RUN)
+    # Equal stages share their work in a tree; two pipelines that are equal altogether are more than it can do.
+    table = pt.Experiment(
+        [retriever, retriever >> Condense(QRELS), retriever >> Condense(QRELS.copy()) % 1],
+        TOPICS,
+        QRELS,
+        [nDCG @ 10, nDCG(judged_only=True) @ 10, vbterrier.Unjudged @ 10],
+        names=["whole", "condensed", "first"],
+        plan=plan,
+        validate="error",
+    ).set_index("name")
+    assert ("Condense(3 judgments)" in capsys.readouterr().out) == (plan == "tree")
+    whole, condensed = table.loc["whole"], table.loc["condensed"]
+    assert whole["nDCG@10"] < condensed["nDCG@10"]
+    assert condensed["nDCG@10"] == condensed["nDCG(judged_only=True)@10"] == whole["nDCG(judged_only=True)@10"]
+    assert (whole["Unjudged@10"], condensed["Unjudged@10"]) == (0.5, 0.0)
+    assert table.loc["first", "nDCG@10"] == 0.5
+
+
+def test_equal_judgments_make_equal_stages():
+    stage, same = Condense(QRELS), Condense(QRELS.copy().set_index(pd.Index([5, 6, 7])))
+    assert stage == same
+    assert hash(stage) == hash(same)
+    for other in (QRELS.assign(label=0), QRELS.iloc[:2], QRELS.assign(docno=["a", "b", "d"])):
+        assert stage != Condense(other)
+    assert stage != "Condense(3 judgments)"
+
+
+def test_its_repr_is_short():
+    assert repr(Condense(QRELS)) == "Condense(3 judgments)"
+
+
+# Edges.
+
+
+@pytest.mark.parametrize("columns", [list(RUN.columns), ["qid", "docno", "score"]])
+def test_an_empty_run_stays_empty_and_has_a_rank(columns):
+    kept = Condense(QRELS).transform(RUN.iloc[:0][columns])
+    assert len(kept) == 0
+    assert list(kept.columns) == [*columns, *({"rank"} - set(columns))]
+    assert kept["rank"].dtype == "int64"
+
+
+def test_a_run_of_nothing_but_unjudged_documents_comes_out_empty():
+    kept = Condense(QRELS).transform(RUN.iloc[[0, 2]])
+    assert len(kept) == 0
+    assert list(kept.columns) == list(RUN.columns)
+
+
+def test_a_topic_without_judgments_comes_out_empty_with_a_warning():
+    run = pd.concat([RUN, RUN.iloc[:1].assign(qid="q9")])
+    with pytest.warns(DegenerateWarning, match=r"1 topics are not in qrels and are left out \('q9'\)"):
+        kept = Condense(QRELS).transform(run)
+    assert kept["qid"].unique().tolist() == ["q1", "q2"]
+
+
+def test_the_input_is_never_changed():
+    run, qrels = RUN.copy(), QRELS.copy()
+    Condense(qrels).transform(run)
+    pd.testing.assert_frame_equal(run, RUN)
+    pd.testing.assert_frame_equal(qrels, QRELS)
+
+
+def test_whole_numbers_as_ids_meet():
+    numbered = QRELS.assign(qid=QRELS["qid"].str[1:].astype(int))
+    kept = Condense(numbered).transform(RUN.assign(qid=RUN["qid"].str[1:].astype(int)))
+    assert kept["docno"].tolist() == ["b", "a", "c"]
+
+
+@pytest.mark.parametrize(
+    ("qrels", "words"),
+    [
+        (QRELS.iloc[:0], "qrels: no rows; condensing would drop every document"),
+        (QRELS.drop(columns="label"), "qrels: wanted columns qid, docno, label; missing label"),
+        (pd.concat([QRELS, QRELS.iloc[:1].assign(label=1)]), "document 'a' of query 'q1' has the labels 2 .* and 1 "),
+        (QRELS.assign(label=[0.5, 1, 2]), "qrels column 'label': row 0 .*wanted a whole number"),
+        (iter([]), "qrels: found a generator"),
+    ],
+    ids=["empty", "no label", "conflict", "fraction", "generator"],
+)
+def test_judgments_that_cannot_be_used_are_refused_when_the_stage_is_made(qrels, words):
+    with pytest.raises(InputError, match=words):
+        Condense(qrels)
+
+
+@pytest.mark.parametrize(
+    ("run", "words"),
+    [
+        (pd.concat([RUN, RUN.iloc[:1]]), "document 'x' stands twice for query 'q1', at ranks 1 and 2"),
+        (RUN.assign(score=[1.0, None, 2.0, 3.0, 1.0, 2.0]), "run column 'score': row 1 .*wanted a number"),
+        (RUN.assign(qid=1, docno=list("abcdef")), "holds text, run column 'qid' holds integers"),
+    ],
+    ids=["twice", "nan", "integers"],
+)
+def test_runs_that_cannot_be_used_are_refused(run, words):
+    with pytest.raises(InputError, match=words):
+        Condense(QRELS).transform(run)
