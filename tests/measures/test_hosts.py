@@ -295,7 +295,7 @@ def test_switching_text_on_and_off_twice_changes_nothing_more():
 
 
 def declared_entry_points():
-    text = (Path(vbterrier.__file__).resolve().parents[1] / "pyproject.toml").read_text(encoding="utf-8")
+    text = (Path(__file__).resolve().parents[2] / "pyproject.toml").read_text(encoding="utf-8")
     return re.search(r'\[project\.entry-points\."pyterrier\.modules"\]\n(\w+) = "(\w+)"', text).groups()
 
 

@@ -123,12 +123,22 @@ class Measure(ir_measures.Measure):  # type: ignore[misc]
         text = f"{self.__name__}({own})" if own else str(self.__name__)
         return f"{text}@{self.cutoff}" if self.cutoff is not None else text
 
+    def __reduce__(self) -> tuple[Any, tuple[str, dict[str, Any]]]:
+        # By name: pyterrier, when imported after us, says that every registered class is its own, which pickle believes.
+        return _made, (self.NAME, self.params)
+
     # Measure compares and hashes by repr; __eq__ here keeps __hash__ with it.
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ir_measures.Measure) and repr(self) == repr(other)
 
     def __hash__(self) -> int:
         return hash(repr(self))
+
+
+def _made(name: str, params: dict[str, Any]) -> Measure:
+    """A registered measure; importing this module has registered ours."""
+    measure: Measure = ir_measures.measures.registry[name](**params)
+    return measure
 
 
 def _text(value: Any) -> str:
