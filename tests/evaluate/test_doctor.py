@@ -152,7 +152,7 @@ def test_adhoc_judgments_support_the_measures_of_unjudged_documents_and_say_why_
     }
     assert reason(found, "BNDCG") == "documents are unjudged: prefer these to nDCG"
     assert reason(found, "nDCG, AP") == "unjudged documents count as not relevant"
-    assert "--intents and --tags" in reason(found, "VB")
+    assert "VB(intents='...',tags='...')@10" in reason(found, "VB")
     assert reason(found, "alpha_nDCG") == "they need diversity qrels"
 
 

@@ -1,0 +1,963 @@
+"""What bad input gets: the right number, or an error that says where, what was wanted and what to do.
+
+Line by line of the specification's table, by every way in: the library's calls, ir_measures, pt.Experiment and the
+command line. The data are the specification's, of which nDCG@10 is 0.815. What only concerns how files are parsed is
+tested with the readers.
+"""
+
+import gzip
+import math
+import sys
+
+import ir_measures
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyterrier as pt
+import pytest
+import pytrec_eval
+
+import vbterrier
+from vbterrier import BNDCG, bootstrap_distribution, cli, ranked, score
+from vbterrier.errors import DegenerateWarning, FileError, InputError, ParameterError
+
+QRELS = pd.DataFrame(
+    {"qid": ["q1", "q1", "q1", "q2", "q2"], "docno": ["d1", "d2", "d3", "d4", "d5"], "label": [2, 1, 0, 1, 0]}
+)
+RUN = pd.DataFrame(
+    {
+        "qid": ["q1"] * 4 + ["q2"] * 2,
+        "docno": ["d1", "d2", "d3", "d9", "d5", "d4"],
+        "score": [3.0, 2.0, 1.0, 0.5, 2.0, 1.0],
+    }
+)
+RIGHT = (1 + 1 / math.log2(3)) / 2
+TO_IR_MEASURES = {"qid": "query_id", "docno": "doc_id", "label": "relevance"}
+
+
+# The ways in: each gives the mean of BNDCG@10, which is nDCG@10 on these data.
+
+
+def by_score(run, qrels):
+    return score({"mine": run}, qrels, ["BNDCG@10"], n_resamples=2, topics="all").means().loc["mine", "BNDCG@10"]
+
+
+def by_distribution(run, qrels):
+    return bootstrap_distribution(run, qrels).mean.mean()
+
+
+def by_ir_measures(run, qrels):
+    run, qrels = run.rename(columns=TO_IR_MEASURES), qrels.rename(columns=TO_IR_MEASURES)
+    return ir_measures.calc_aggregate([BNDCG @ 10], qrels, run)[BNDCG @ 10]
+
+
+def by_experiment(run, qrels):
+    topics = pd.DataFrame({"qid": ["q1", "q2"], "query": ["one", "two"]})
+    return pt.Experiment([run], topics, qrels, [BNDCG @ 10], names=["mine"])["BNDCG@10"].item()
+
+
+LIBRARY = {"score": by_score, "distribution": by_distribution, "ir_measures": by_ir_measures}
+ALL = {**LIBRARY, "experiment": by_experiment}
+
+in_library = pytest.mark.parametrize("evaluated", LIBRARY.values(), ids=LIBRARY)
+everywhere = pytest.mark.parametrize("evaluated", ALL.values(), ids=ALL)
+
+
+@pytest.fixture
+def command(capsys, monkeypatch):
+    """Run the command line in this process: exit code, output, errors."""
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["vbterrier", *map(str, arguments)])
+        with pytest.raises(SystemExit) as left:
+            cli.main()
+        said = capsys.readouterr()
+        return left.value.code or 0, said.out, said.err
+
+    return run
+
+
+@pytest.fixture
+def scored(command, tmp_path):
+    """Score files of these rows with the command line: exit code, mean, lines of errors and warnings."""
+
+    def run(run=RUN, qrels=QRELS, *options, measure="BNDCG@10"):
+        files = tmp_path / "mine.run", tmp_path / "qrels.txt"
+        for path, rows in zip(files, (run_lines(run), qrels_lines(qrels)), strict=True):
+            path.write_bytes(rows if isinstance(rows, bytes) else "".join(rows).encode())
+        arguments = ["score", files[0], "--qrels", files[1], "-m", measure, "-f", "csv", "--resamples", 2, *options]
+        code, out, err = command(*arguments)
+        return code, float(out.splitlines()[1].split(",")[2]) if code == 0 else out, err.splitlines()
+
+    return run
+
+
+def run_lines(run):
+    if not isinstance(run, pd.DataFrame):
+        return run
+    return [f"{qid} Q0 {docno} 1 {score} tag\n" for qid, docno, score in run.itertuples(index=False)]
+
+
+def qrels_lines(qrels):
+    if not isinstance(qrels, pd.DataFrame):
+        return qrels
+    iteration = qrels["iteration"] if "iteration" in qrels else ["0"] * len(qrels)
+    rows = zip(qrels["qid"], iteration, qrels["docno"], qrels["label"], strict=True)
+    return [f"{qid} {subtopic} {docno} {label}\n" for qid, subtopic, docno, label in rows]
+
+
+def added(frame, **row):
+    """A frame and one more row: the first with some cells replaced."""
+    return pd.concat([frame, frame.iloc[:1].assign(**row)], ignore_index=True)
+
+
+def replaced(frame, column, row, value):
+    return frame.assign(**{column: [value if place == row else cell for place, cell in enumerate(frame[column])]})
+
+
+def numbered(frame, *columns):
+    """Ids q1, d1 as the numbers 1, 1."""
+    return frame.assign(**{column: frame[column].str[1:].astype(int) for column in columns})
+
+
+def stripped(frame, *columns):
+    """Ids q1, d1 as the text 1, 1."""
+    return frame.assign(**{column: frame[column].str[1:] for column in columns})
+
+
+@everywhere
+def test_the_data_of_the_specification_give_its_number(evaluated):
+    assert pytest.approx(0.8155, abs=5e-5) == RIGHT
+    assert evaluated(RUN, QRELS) == pytest.approx(RIGHT, abs=1e-12)
+
+
+def test_the_data_of_the_specification_give_its_number_on_the_command_line(scored):
+    assert scored() == (0, pytest.approx(RIGHT, abs=1e-12), [])
+
+
+# The same document twice in a run.
+
+TWICE = {
+    "below": (added(RUN, score=0.1), r"document 'd1' stands twice for query 'q1', at ranks 1 and 5"),
+    "tied": (added(RUN), r"document 'd1' stands twice for query 'q1', at ranks 1 and 2"),
+    "above": (added(RUN, score=9.0), r"document 'd1' stands twice for query 'q1', at ranks 1 and 2"),
+}
+twice = pytest.mark.parametrize(("run", "words"), TWICE.values(), ids=TWICE)
+
+
+@twice
+@everywhere
+def test_a_document_twice_in_a_run_is_an_error_with_both_ranks_and_the_remedy(evaluated, run, words):
+    with pytest.raises(InputError, match=rf"^run( 'mine')?: {words} .*repair the run, or pass duplicates='first'"):
+        evaluated(run, QRELS)
+
+
+@twice
+def test_a_document_twice_in_a_run_is_one_line_on_the_command_line(scored, run, words):
+    code, _, said = scored(run)
+    assert code == 1
+    assert len(said) == 1
+    assert words in said[0]
+
+
+@twice
+def test_first_keeps_the_best_rank_gives_the_right_number_and_warns_once(scored, run, words):
+    with pytest.warns(DegenerateWarning, match="run 'mine': 1 repeated documents dropped") as warned:
+        found = score({"mine": run}, QRELS, ["BNDCG@10"], duplicates="first").means()
+    assert len(warned) == 1
+    assert found.loc["mine", "BNDCG@10"] == pytest.approx(RIGHT, abs=1e-12)
+    code, value, said = scored(run, QRELS, "--duplicates", "first")
+    assert (code, value) == (0, pytest.approx(RIGHT, abs=1e-12))
+    assert said == ["vbterrier: warning: run 'mine': 1 repeated documents dropped, each at its lower rank"]
+
+
+# The same document twice in qrels.
+
+
+@everywhere
+def test_a_judgment_twice_counts_once_and_warns_once_with_the_count(evaluated):
+    qrels = pd.concat([QRELS, QRELS.iloc[[0, 0, 4]]], ignore_index=True)
+    with pytest.warns(DegenerateWarning, match="qrels: 3 repeated judgments with the same label count once") as warned:
+        assert evaluated(RUN, qrels) == pytest.approx(RIGHT, abs=1e-12)
+    assert len(warned) == 1
+
+
+def test_a_judgment_twice_is_one_line_of_warning_on_the_command_line(scored):
+    code, value, said = scored(RUN, added(QRELS))
+    assert (code, value) == (0, pytest.approx(RIGHT, abs=1e-12))
+    assert said == ["vbterrier: warning: qrels: 1 repeated judgments with the same label count once"]
+
+
+@everywhere
+def test_two_labels_of_a_document_are_an_error_with_both_rows(evaluated):
+    words = r"qrels: document 'd1' of query 'q1' has the labels 2 \(row 0\) and 0 \(row 5\); keep one judgment"
+    with pytest.raises(InputError, match=words):
+        evaluated(RUN, added(QRELS, label=0))
+
+
+def test_two_labels_of_a_document_are_one_line_on_the_command_line(scored):
+    code, _, said = scored(RUN, added(QRELS, label=0))
+    assert (code, len(said)) == (1, 1)
+    assert "document 'd1' of query 'q1' has the labels 2 (row 0) and 0 (row 5)" in said[0]
+
+
+# Missing numbers and ids.
+
+
+@everywhere
+def test_a_score_that_is_missing_is_an_error_with_its_row(evaluated):
+    with pytest.raises(
+        InputError, match=r"run( 'mine')? column 'score': row 1 .*nan.* wanted a number; repair or drop"
+    ):
+        evaluated(replaced(RUN, "score", 1, math.nan), QRELS)
+
+
+@everywhere
+def test_a_label_that_is_missing_is_an_error_with_its_row(evaluated):
+    with pytest.raises(InputError, match=r"qrels column 'label': row 1 .*nan.* wanted a number; repair or drop"):
+        evaluated(RUN, replaced(QRELS, "label", 1, math.nan))
+
+
+@everywhere
+@pytest.mark.parametrize("column", ["qid", "docno"])
+def test_a_missing_id_of_a_run_is_an_error_with_its_row(evaluated, column):
+    with pytest.raises(InputError, match=rf"run( 'mine')? column '{column}': row 4 has no id; repair or drop"):
+        evaluated(replaced(RUN, column, 4, None), QRELS)
+
+
+@in_library
+@pytest.mark.parametrize("column", ["qid", "docno"])
+def test_a_missing_id_of_qrels_is_an_error_with_its_row(evaluated, column):
+    with pytest.raises(InputError, match=rf"qrels column '{column}': row 4 has no id; repair or drop"):
+        evaluated(RUN, replaced(QRELS, column, 4, None))
+
+
+@pytest.mark.parametrize("value", ["nan", "NaN", "", "high"])
+def test_a_score_that_is_no_number_is_one_line_with_the_file_and_line(scored, value):
+    code, _, said = scored(replaced(RUN.astype({"score": object}), "score", 1, value))
+    assert (code, len(said)) == (1, 1)
+    assert "mine.run:2: " in said[0]
+
+
+# Infinite scores.
+
+
+@everywhere
+def test_infinite_scores_are_ordered(evaluated):
+    run = RUN.assign(score=[math.inf, 2.0, 1.0, -math.inf, 2.0, -math.inf])
+    assert evaluated(run, QRELS) == pytest.approx(RIGHT, abs=1e-12)
+
+
+def test_infinite_scores_of_files_are_ordered(scored):
+    run = RUN.assign(score=["inf", "2", "-1e400", "-Infinity", "1e400", "-inf"])
+    assert scored(run)[:2] == (0, pytest.approx(RIGHT, abs=1e-12))
+
+
+# Missing columns.
+
+COLUMNS = [
+    ("run", "score", "scores"),
+    ("run", "docno", "doc_no"),
+    ("qrels", "label", "labels"),
+    ("qrels", "docno", "doc"),
+]
+
+
+@everywhere
+@pytest.mark.parametrize(("frame", "right", "wrong"), COLUMNS)
+@pytest.mark.filterwarnings("ignore:Experiment Pipeline Validation Report:UserWarning")
+def test_a_missing_column_is_an_error_with_what_was_wanted_found_and_the_nearest_name(evaluated, frame, right, wrong):
+    run, qrels = (
+        data.rename(columns={right: wrong}) if name == frame else data
+        for name, data in (("run", RUN), ("qrels", QRELS))
+    )
+    wanted = "qid, docno, score" if frame == "run" else "qid, docno, label"
+    words = rf"{frame}( 'mine')?: wanted columns {wanted}; missing {right}; found .*{wrong}.* Did you mean {wrong}\?"
+    with pytest.raises(InputError, match=words):
+        evaluated(run, qrels)
+
+
+@pytest.mark.parametrize("evaluated", [by_score, by_distribution], ids=["score", "distribution"])
+@pytest.mark.parametrize("frame", ["run", "qrels"])
+def test_a_missing_qid_is_an_error_with_the_nearest_name(evaluated, frame):
+    run, qrels = (
+        data.rename(columns={"qid": "query_id"}) if name == frame else data
+        for name, data in (("run", RUN), ("qrels", QRELS))
+    )
+    with pytest.raises(InputError, match=rf"{frame}( 'mine')?: .*missing qid; found query_id.* Did you mean query_id"):
+        evaluated(run, qrels)
+
+
+@pytest.mark.parametrize("frame", ["run", "qrels"])
+def test_a_missing_qid_in_ir_measures_is_an_error_with_its_own_name_of_the_column(frame):
+    run, qrels = (
+        data.rename(columns={"qid": "topic"}) if name == frame else data
+        for name, data in (("run", RUN), ("qrels", QRELS))
+    )
+    with pytest.raises(InputError, match=rf"{frame}: ir_measures wants the column query_id, found topic.* rename"):
+        by_ir_measures(run, qrels)
+
+
+def test_a_run_of_ranks_alone_is_refused_by_ranked():
+    with pytest.raises(InputError, match="wanted columns qid, docno, score; missing score; found qid, docno, rank"):
+        ranked(RUN[["qid", "docno"]].assign(rank=1))
+
+
+# Whole numbers and text.
+
+
+@in_library
+@pytest.mark.parametrize("column", ["qid", "docno"])
+@pytest.mark.parametrize("odd", ["run", "qrels"])
+def test_numbers_against_text_are_an_error_with_both_types_and_the_cast(evaluated, column, odd):
+    run, qrels = ((numbered if name == odd else stripped)(f, column) for name, f in (("run", RUN), ("qrels", QRELS)))
+    kinds = ("integers", "text") if odd == "qrels" else ("text", "integers")
+    words = (
+        rf"qrels column '{column}' holds {kinds[0]}, run( 'mine')? column '{column}' holds {kinds[1]}: they can never "
+        rf"meet; cast {odd}( 'mine')? column '{column}' with .astype\(str\)"
+    )
+    with pytest.raises(InputError, match=words):
+        evaluated(run, qrels)
+
+
+@pytest.mark.parametrize("column", ["qid", "docno"])
+def test_numbered_qrels_in_an_experiment_are_an_error_with_the_cast(column):
+    topics = pd.DataFrame({"qid": [1, 2] if column == "qid" else ["q1", "q2"], "query": ["one", "two"]})
+    words = rf"qrels column '{column}' holds integers, run column '{column}' holds text: .* cast qrels column"
+    with pytest.raises(InputError, match=words):
+        pt.Experiment([stripped(RUN, column)], topics, numbered(QRELS, column), [BNDCG @ 10])
+
+
+@in_library
+@pytest.mark.parametrize("columns", [["qid"], ["docno"], ["qid", "docno"]], ids=str)
+def test_numbers_on_both_sides_meet(evaluated, columns):
+    assert evaluated(numbered(RUN, *columns), numbered(QRELS, *columns)) == pytest.approx(RIGHT, abs=1e-12)
+
+
+def test_numbers_become_text():
+    scores = score(numbered(RUN, "qid"), numbered(QRELS, "qid"), ["BNDCG@10"])
+    assert scores.values["qid"].tolist() == ["1", "2"]
+    assert bootstrap_distribution(numbered(RUN, "qid"), numbered(QRELS, "qid")).topics == ["1", "2"]
+
+
+def test_leading_zeros_make_another_id_in_files(scored):
+    code, _, said = scored(RUN.assign(qid="001"), QRELS.assign(qid="1", docno=list("abcde")))
+    assert code == 1
+    assert "no topic in common: run 'mine' has '001'; qrels has '1'; look for other prefixes, leading zeros" in said[0]
+
+
+# Empty frames and topics that are missing.
+
+
+@in_library
+def test_an_empty_run_scores_zero_and_warns_once(evaluated):
+    with pytest.warns(DegenerateWarning, match=r"run( 'mine')?: empty; all 2 topics score 0") as warned:
+        assert evaluated(RUN.iloc[:0], QRELS) == 0.0
+    assert len(warned) == 1
+
+
+def test_an_empty_run_of_a_file_is_an_error_because_writing_may_have_failed(scored):
+    code, _, said = scored(b"")
+    assert (code, len(said)) == (1, 1)
+    assert "mine.run: is empty; wanted at least one line: was the file written to its end?" in said[0]
+
+
+@everywhere
+def test_a_topic_that_a_run_lacks_scores_zero(evaluated):
+    assert evaluated(RUN.iloc[:4], QRELS) == pytest.approx(0.5, abs=1e-12)
+
+
+def test_a_topic_that_a_run_lacks_is_counted_in_the_output(command, tmp_path):
+    (tmp_path / "mine.run").write_text("".join(run_lines(RUN.iloc[:4])))
+    (tmp_path / "qrels.txt").write_text("".join(qrels_lines(QRELS)))
+    files = tmp_path / "mine.run", "--qrels", tmp_path / "qrels.txt"
+    _, out, _ = command("score", *files, "-m", "BNDCG@10", "-f", "csv")
+    head, row = (line.split(",") for line in out.splitlines()[:2])
+    assert row[head.index("n_missing")] == "1"
+    _, out, _ = command("score", *files, "-m", "BNDCG@10")
+    assert "missing" in out.splitlines()[1]
+    assert out.splitlines()[3].split()[-1] == "1"
+    assert score(RUN.iloc[:4], QRELS, ["BNDCG@10"]).missing["n_missing"].tolist() == [1]
+
+
+@in_library
+def test_empty_qrels_are_an_error(evaluated):
+    with pytest.raises(InputError, match="qrels: no rows; a run is evaluated over the topics that stand here"):
+        evaluated(RUN, QRELS.iloc[:0])
+
+
+@everywhere
+def test_no_topic_in_common_is_an_error_with_three_ids_of_each_side(evaluated):
+    run = pd.DataFrame({"qid": list("uvwx"), "docno": "d1", "score": 1.0})
+    qrels = pd.DataFrame({"qid": ["q1", "q2", "q3", "q4"], "docno": "d1", "label": 1})
+    words = (
+        r"no topic in common: run( 'mine')? has 'u', 'v', 'w', \.\.\.; qrels has 'q1', 'q2'(, 'q3', \.\.\.)?; look for"
+    )
+    with pytest.raises(InputError, match=words):
+        evaluated(run, qrels)
+
+
+@everywhere
+def test_topics_without_judgments_are_left_out_counted_and_warned_of_once(evaluated):
+    extra = pd.concat([RUN, RUN.iloc[:2].assign(qid="q8"), RUN.iloc[:1].assign(qid="q9")], ignore_index=True)
+    words = r"run( 'mine')?: 2 topics are not in qrels and are left out \('q8', 'q9'\)"
+    with pytest.warns(DegenerateWarning, match=words) as warned:
+        assert evaluated(extra, QRELS) == pytest.approx(RIGHT, abs=1e-12)
+    assert len(warned) == 1
+
+
+def test_topics_without_judgments_are_one_line_of_warning_on_the_command_line(scored):
+    code, value, said = scored(added(RUN, qid="q9"))
+    assert (code, value) == (0, pytest.approx(RIGHT, abs=1e-12))
+    assert said == ["vbterrier: warning: run 'mine': 1 topics are not in qrels and are left out ('q9')"]
+
+
+# Order.
+
+
+@everywhere
+@pytest.mark.parametrize("seed", range(5))
+def test_rows_in_any_order_give_the_right_number(evaluated, seed):
+    run, qrels = RUN.sample(frac=1, random_state=seed), QRELS.sample(frac=1, random_state=seed + 9)
+    assert evaluated(run, qrels) == pytest.approx(RIGHT, abs=1e-12)
+
+
+def test_lines_in_any_order_give_the_right_number(scored):
+    assert scored(RUN.iloc[::-1], QRELS.iloc[::-1]) == (0, pytest.approx(RIGHT, abs=1e-12), [])
+
+
+def of_trec_eval(run, qrels):
+    nested = {qid: dict(zip(rows["docno"], rows["label"].tolist(), strict=True)) for qid, rows in qrels.groupby("qid")}
+    ranking = {qid: dict(zip(rows["docno"], rows["score"], strict=True)) for qid, rows in run.groupby("qid")}
+    found = pytrec_eval.RelevanceEvaluator(nested, {"ndcg_cut_10"}).evaluate(ranking)
+    return sum(values["ndcg_cut_10"] for values in found.values()) / len(nested)
+
+
+TIED = {
+    "all": RUN.assign(score=1.0),
+    "beyond float32": RUN.assign(score=[1.0 + 1e-9, 1.0, 1.0 - 1e-9, 0.5, 1.0 + 1e-12, 1.0]),
+}
+
+
+@everywhere
+@pytest.mark.parametrize("run", TIED.values(), ids=TIED)
+def test_ties_are_in_trec_evals_order_and_warned_of_once(evaluated, run):
+    expected = of_trec_eval(run, QRELS)
+    assert abs(expected - RIGHT) > 0.01
+    with pytest.warns(DegenerateWarning, match=r"run( 'mine')?: \d+% of the first 4 places are tied") as warned:
+        assert evaluated(run, QRELS) == pytest.approx(expected, abs=1e-9)
+    assert len(warned) == 1
+
+
+def test_a_few_ties_are_not_worth_a_warning():
+    docnos = [f"d{i:02}" for i in range(40)]
+    qrels = pd.DataFrame({"qid": "q1", "docno": docnos, "label": [i % 2 for i in range(40)]})
+    run = pd.DataFrame({"qid": "q1", "docno": docnos, "score": [0.0, 0.0, *range(-1, -39, -1)]})
+    assert bootstrap_distribution(run, qrels, 40).mean[0] > 0.5
+    run["score"] = [0.0, 0.0, 0.0, *range(-1, -38, -1)]
+    with pytest.warns(DegenerateWarning, match="8% of the first 40 places are tied"):
+        bootstrap_distribution(run, qrels, 40)
+
+
+def test_ties_and_float32_are_facts_of_the_doctor(command, tmp_path):
+    (tmp_path / "mine.run").write_text("".join(run_lines(TIED["beyond float32"])))
+    (tmp_path / "qrels.txt").write_text("".join(qrels_lines(QRELS)))
+    code, out, err = command("doctor", tmp_path / "mine.run", "--qrels", tmp_path / "qrels.txt")
+    assert (code, err) == (0, "")
+    assert "run 'mine': 83% of the first 10 places are tied" in out
+    assert "run 'mine': 3 neighbours differ only beyond 32-bit floats" in out
+
+
+# Labels.
+
+
+@everywhere
+def test_a_label_that_is_not_whole_is_an_error_with_its_row_and_the_remedy(evaluated):
+    words = r"qrels column 'label': row 2 .*0\.5.* wanted a whole number; map graded or fractional judgments"
+    with pytest.raises(InputError, match=words):
+        evaluated(RUN, QRELS.assign(label=[2, 1, 0.5, 1, 0]))
+
+
+@everywhere
+@pytest.mark.parametrize("dtype", [str, float, "Int64", "category"], ids=str)
+def test_whole_labels_of_other_types_are_parsed(evaluated, dtype):
+    assert evaluated(RUN, QRELS.astype({"label": dtype})) == pytest.approx(RIGHT, abs=1e-12)
+
+
+@everywhere
+def test_a_label_that_is_no_number_is_an_error_with_its_row(evaluated):
+    with pytest.raises(InputError, match=r"qrels column 'label': row 1 .*'good'.* wanted a number"):
+        evaluated(RUN, QRELS.assign(label=["2", "good", "0", "1", "0"]))
+
+
+@pytest.mark.parametrize("value", ["0.5", "good", "1_0"])
+def test_a_label_that_is_not_whole_is_one_line_with_the_file_and_line(scored, value):
+    code, _, said = scored(RUN, replaced(QRELS.astype({"label": object}), "label", 1, value))
+    assert (code, len(said)) == (1, 1)
+    assert "qrels.txt:2: label must be a whole number" in said[0]
+    assert repr(value) in said[0]
+
+
+@everywhere
+def test_a_negative_label_counts_as_zero(evaluated):
+    assert evaluated(RUN, QRELS.assign(label=[2, 1, -1, 1, -2])) == pytest.approx(RIGHT, abs=1e-12)
+    assert evaluated(RUN, QRELS.assign(label=[2, 1, 0, 1, -2])) == evaluated(RUN, QRELS)
+
+
+def test_negative_labels_are_counted_by_the_doctor(command, tmp_path):
+    (tmp_path / "mine.run").write_text("".join(run_lines(RUN)))
+    (tmp_path / "qrels.txt").write_text("".join(qrels_lines(QRELS.assign(label=[2, 1, -1, 1, -2]))))
+    _, out, _ = command("doctor", tmp_path / "mine.run", "--qrels", tmp_path / "qrels.txt")
+    assert "2 (count as 0)" in out
+
+
+# Ids that look alike.
+
+ALIKE = {
+    "trailing blank": RUN.assign(qid=RUN["qid"] + " "),
+    "another Unicode form": RUN.assign(qid=RUN["qid"].str.replace("q", "q\u0301")),
+    "another prefix": RUN.assign(qid="topic-" + RUN["qid"]),
+    "capitals": RUN.assign(qid=RUN["qid"].str.upper()),
+}
+
+
+@everywhere
+@pytest.mark.parametrize("run", ALIKE.values(), ids=ALIKE)
+def test_ids_stay_as_they_are_and_no_overlap_says_what_to_look_for(evaluated, run):
+    words = "look for other prefixes, leading zeros, trailing blanks or another Unicode form"
+    with pytest.raises(InputError, match=words):
+        evaluated(run, QRELS)
+
+
+@in_library
+def test_ids_with_blanks_and_accents_on_both_sides_meet(evaluated):
+    run, qrels = (frame.assign(qid=frame["qid"] + " é", docno=" " + frame["docno"]) for frame in (RUN, QRELS))
+    assert evaluated(run, qrels) == pytest.approx(RIGHT, abs=1e-12)
+
+
+# Storages.
+
+STORAGES = {
+    "categorical": "category",
+    "object": object,
+    "string": "string",
+    "string of Arrow": "string[pyarrow]",
+    "ArrowDtype": pd.ArrowDtype(pa.string()),
+}
+
+
+@everywhere
+@pytest.mark.parametrize("storage", STORAGES.values(), ids=STORAGES)
+@pytest.mark.parametrize("sides", ["both", "run", "qrels"])
+def test_every_storage_of_ids_gives_the_right_number(evaluated, storage, sides):
+    stored = [frame.astype({"qid": storage, "docno": storage}) for frame in (RUN, QRELS)]
+    run, qrels = (
+        old if sides not in {"both", name} else new
+        for name, old, new in zip(("run", "qrels"), (RUN, QRELS), stored, strict=True)
+    )
+    assert evaluated(run, qrels) == pytest.approx(RIGHT, abs=1e-12)
+
+
+def test_arrow_tables_give_the_right_number():
+    run, qrels = pa.Table.from_pandas(RUN), pa.Table.from_pandas(QRELS)
+    assert by_score(run, qrels) == by_distribution(run, qrels) == pytest.approx(RIGHT, abs=1e-12)
+
+
+def test_polars_frames_give_the_right_number_or_an_error_with_the_remedy_in_ir_measures():
+    polars = pytest.importorskip("polars")
+    run, qrels = polars.from_pandas(RUN), polars.from_pandas(QRELS)
+    assert by_score(run, qrels) == by_distribution(run, qrels) == pytest.approx(RIGHT, abs=1e-12)
+    theirs = [frame.rename({k: v for k, v in TO_IR_MEASURES.items() if k in frame.columns}) for frame in (qrels, run)]
+    with pytest.raises(InputError, match=r"pass \.to_pandas\(\), or use vbterrier\.score"):
+        ir_measures.calc_aggregate([BNDCG @ 10], *theirs)
+
+
+# Several measures, diversity, generators.
+
+
+def test_two_settings_of_a_measure_in_one_call_are_both_right():
+    prior = [BNDCG(prior={0: 1.0, 1: 0.0, 2: 0.0}) @ 1, BNDCG(prior={0: 0.0, 1: 0.0, 2: 1.0}) @ 1]
+    run = RUN.assign(docno=["new", "d2", "d3", "d9", "d5", "d4"])
+    scores = score(run, QRELS, prior)
+    assert scores.means().to_numpy().ravel().tolist() == [0.0, 0.5]
+    by_others = ir_measures.calc_aggregate(
+        prior, QRELS.rename(columns=TO_IR_MEASURES), run.rename(columns=TO_IR_MEASURES)
+    )
+    assert [by_others[measure] for measure in prior] == [0.0, 0.5]
+
+
+SUBTOPICS = pd.DataFrame(
+    {"qid": "q1", "iteration": ["1", "2", "2", "3"], "docno": ["d1", "d1", "d2", "d3"], "label": [1, 0, 1, 1]}
+)
+ONE = RUN.iloc[:4]
+
+
+@pytest.mark.filterwarnings("ignore:an interval over topics:vbterrier.errors.DegenerateWarning")
+def test_diversity_judgments_given_to_ours_for_adhoc_ones_are_an_error_with_the_remedy():
+    words = r"document 'd1' of query 'q1' has the labels 1 \(row 0\) and 0 \(row 1\); .*vbterrier\.flatten_qrels"
+    for evaluated in ALL.values():
+        with pytest.raises(InputError, match=words):
+            evaluated(ONE, SUBTOPICS)
+    assert by_score(ONE, vbterrier.flatten_qrels(SUBTOPICS)) == pytest.approx(1.0)
+
+
+@pytest.mark.filterwarnings("ignore:an interval over topics:vbterrier.errors.DegenerateWarning")
+def test_diversity_judgments_given_to_ndcg_are_warned_of_once_with_what_to_use():
+    with pytest.warns(
+        DegenerateWarning, match="the last one would win; flatten them with .*flatten_qrels, or use"
+    ) as said:
+        score(ONE, SUBTOPICS, ["nDCG@10"])
+    assert len([item for item in said if "flatten" in str(item.message)]) == 1
+
+
+@pytest.mark.parametrize("place", ["run", "qrels"])
+def test_generators_are_an_error_because_they_can_be_read_only_once(place):
+    rows = (row for row in [("q1", "d1", 1)])
+    run, qrels = (rows, QRELS) if place == "run" else (RUN, rows)
+    for evaluated in (by_score, by_distribution):
+        with pytest.raises(
+            InputError, match=rf"{place}.*: found a generator, which can be read only once; pass a frame"
+        ):
+            evaluated(run, qrels)
+
+
+def test_generators_of_rows_are_read_once_for_all_measures_of_a_call_in_ir_measures():
+    run = (ir_measures.ScoredDoc(*row) for row in RUN.itertuples(index=False))
+    qrels = (ir_measures.Qrel(*row) for row in QRELS.itertuples(index=False))
+    measures = [BNDCG @ 10, BNDCG(stat="median") @ 10, ir_measures.nDCG @ 10]
+    assert list(ir_measures.calc_aggregate(measures, qrels, run).values()) == pytest.approx([RIGHT] * 3)
+
+
+# Measures and their parameters.
+
+MISTAKES = {
+    "BNDCG@0": "whole number of at least 1",
+    "BNDCG@-1": "whole number of at least 1",
+    "BNDCG@10.0": "whole number of at least 1",
+    "BNDCG@True": "whole number of at least 1",
+    "BNDCG@'10'": "whole number of at least 1",
+    "nDCG@0": "cutoff 0: wanted a whole number of at least 1",
+    "nDCG@-5": "cutoff -5: wanted a whole number of at least 1",
+    "P@0": "cutoff 0: wanted a whole number of at least 1",
+    "alpha_nDCG@0": "cutoff 0: wanted a whole number of at least 1",
+    "nDCG@10.0": "nDCG@10.0",
+    "bndcg@10": "no measure is called 'bndcg'. Did you mean BNDCG?",
+    "BNCG@10": "no measure is called 'BNCG'. Did you mean BNDCG?",
+    "ndcg@10": "no measure is called 'ndcg'. Did you mean",
+    "unjudged@10": "Did you mean Unjudged?",
+    "BNDCG(statistic='mean')@10": "no parameter 'statistic'; wanted one of cutoff, prior, stat",
+    "BNDCG(priors='pool')@10": "Did you mean prior?",
+    "nDCG(gain='log2')@10": "Did you mean gains?",
+    "BNDCG(prior='pools')@10": "wanted one of 'pool', 'run', 'pool+run'. Did you mean pool?",
+    "BNDCG(stat='average')@10": "'mode', 'std', 'lo', 'hi', or a percentile such as 'q5'",
+    "BNDCG(level=1.5)@10": "level=1.5: wanted a number from 0 to 1",
+    "BNDCG(n_draws=0)@10": "n_draws=0: wanted a whole number of at least 1",
+    "NDCGBound(side='up')@10": "wanted one of 'lower', 'upper'",
+    "VB(alpha=-1)@10": "alpha=-1: wanted a number of at least 0",
+    "VB(alpha='x')@10": "alpha='x': wanted a number of at least 0",
+    "VB(rel=0.5)@10": "rel=0.5: wanted a whole number",
+    "VB(0.5)@10": "parameters are given by name",
+    "BNDCG@10@5": "a measure reads as Name, Name@10 or Name(parameter=value,...)@10",
+    "BNDCG 10": "a measure reads as",
+    "": "a measure reads as",
+    "BNDCG(prior=pool)@10": "values are numbers, quoted texts, True or False",
+}
+
+
+@pytest.mark.parametrize(("text", "words"), MISTAKES.items(), ids=MISTAKES)
+def test_a_measure_that_does_not_exist_is_a_usage_error_with_what_is_legal(text, words, scored):
+    with pytest.raises(ParameterError) as refused:
+        score(RUN, QRELS, [text])
+    assert words in str(refused.value)
+    assert isinstance(refused.value, ValueError)
+    code, out, said = scored(RUN, QRELS, measure=text)
+    assert (code, out, len(said)) == (2, "", 1)
+    assert said[0].startswith("vbterrier: error: ")
+    assert words in said[0]
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: BNDCG @ 0, lambda: BNDCG @ -3, lambda: BNDCG @ 2.5, lambda: BNDCG(foo=1) @ 10]
+)
+def test_a_measure_object_is_refused_where_it_is_made(make):
+    with pytest.raises(ValueError, match=r"whole number of at least 1|has no parameter 'foo'"):
+        make()
+
+
+@pytest.mark.parametrize("cutoff", [0, -1, 2.5, "10", True])
+def test_a_cutoff_that_is_no_rank_is_refused_by_the_distribution(cutoff):
+    with pytest.raises(ParameterError, match=r"cutoff .*: wanted a whole number of at least 1, as in @10"):
+        bootstrap_distribution(RUN, QRELS, cutoff)
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        ({"prior": "pol"}, r"prior='pol': wanted one of 'pool', 'run', 'pool\+run', or a mapping.* Did you mean pool"),
+        ({"dcg": "ln"}, "dcg='ln': wanted one of 'log2', 'exp-log2'"),
+        ({"method": "fast"}, "method='fast': wanted one of"),
+        ({"compat": "ecir"}, "compat='ecir': wanted one of '', 'ecir23'"),
+        ({"all_unjudged": "one"}, "all_unjudged='one': wanted one of 'auto', 'pool', 'zero'"),
+        ({"n_draws": 0}, "n_draws=0: wanted a whole number of at least 1"),
+        ({"seed": -1}, "seed=-1: wanted a whole number of at least 0"),
+        ({"prior": {0: 1.0}, "compat": "ecir23"}, "compat='ecir23' knows priors by name only"),
+    ],
+    ids=str,
+)
+def test_an_option_of_the_distribution_that_does_not_exist_is_refused_with_what_is_legal(option, words):
+    with pytest.raises(ParameterError, match=words):
+        bootstrap_distribution(RUN, QRELS, **option)
+
+
+# Priors.
+
+PRIORS = {
+    "sums to more": ({0: 0.5, 1: 0.6}, "sum to 1, found a sum of 1.1"),
+    "sums to less": ({0: 0.5, 1: 0.25}, "sum to 1, found a sum of 0.75"),
+    "off by more than rounding": ({0: 0.5, 1: 0.50001}, "sum to 1"),
+    "empty": ({}, "sum to 1, found a sum of 0"),
+    "a grade the pool lacks": ({0: 0.5, 3: 0.5}, "prior names grades that qrels lacks: 3; it has 0, 1, 2"),
+    "a grade the pool lacks, worth nothing": ({0: 1.0, 9: 0.0}, "prior names grades that qrels lacks: 9"),
+}
+
+
+@pytest.mark.parametrize(("prior", "words"), PRIORS.values(), ids=PRIORS)
+def test_a_prior_that_is_no_distribution_over_the_grades_is_an_error(prior, words, scored):
+    with pytest.raises(InputError) as refused:
+        bootstrap_distribution(RUN, QRELS, prior=prior)
+    assert words in str(refused.value)
+    for call in (
+        lambda: score(RUN, QRELS, [BNDCG(prior=prior) @ 10]),
+        lambda: ir_measures.calc_aggregate(
+            [BNDCG(prior=prior) @ 10], QRELS.rename(columns=TO_IR_MEASURES), RUN.rename(columns=TO_IR_MEASURES)
+        ),
+    ):
+        with pytest.raises(InputError) as refused:
+            call()
+        assert words in str(refused.value)
+    code, _, said = scored(RUN, QRELS, measure=f"BNDCG(prior={prior})@10")
+    assert (code, len(said)) == (1, 1)
+    assert words in said[0]
+
+
+@pytest.mark.parametrize("prior", [{0: -0.5, 1: 1.5}, {0: math.nan, 1: 1.0}, {0: math.inf, 1: 0.0}], ids=str)
+def test_a_prior_with_a_share_that_is_none_is_an_error(prior):
+    with pytest.raises(InputError, match="wanted probabilities of at least 0 that sum to 1"):
+        bootstrap_distribution(RUN, QRELS, prior=prior)
+    with pytest.raises(ValueError, match=r"probability|sum to 1"):
+        score(RUN, QRELS, [BNDCG(prior=prior) @ 10])
+
+
+def test_a_prior_that_sums_to_one_but_for_rounding_is_silently_made_to():
+    exact = bootstrap_distribution(RUN, QRELS, prior={0: 0.5, 1: 0.5})
+    rounded = bootstrap_distribution(RUN, QRELS, prior={0: 0.5, 1: 0.5000005})
+    assert rounded.prob.sum(axis=1) == pytest.approx(1.0, abs=1e-15)
+    assert rounded.mean == pytest.approx(exact.mean, abs=1e-6)
+
+
+def test_a_run_prior_with_nothing_to_go_by_is_an_error_that_names_the_topics_and_the_ways_out():
+    run = RUN.assign(docno=["n1", "n2", "n3", "n4", "d5", "d4"])
+    words = r"prior='run' has nothing to go by on 1 topics .*\('q1'\); choose all_unjudged='pool' or 'zero', or prior="
+    with pytest.raises(InputError, match=words):
+        bootstrap_distribution(run, QRELS, prior="run")
+
+
+# Runs with different topics.
+
+
+def test_averages_over_different_topics_are_refused_unless_asked_for(command, tmp_path):
+    for name, rows in (("whole.run", RUN), ("part.run", RUN.iloc[:4])):
+        (tmp_path / name).write_text("".join(run_lines(rows)))
+    (tmp_path / "qrels.txt").write_text("".join(qrels_lines(QRELS)))
+    arguments = ["score", tmp_path / "whole.run", tmp_path / "part.run", "--qrels", tmp_path / "qrels.txt"]
+    arguments += ["-m", "BNDCG@10", "-f", "csv"]
+    code, out, err = command(*arguments)
+    assert (code, out) == (1, "")
+    assert len(err.splitlines()) == 1
+    assert "run 'whole' has 2 of the 2 topics, run 'part' has 1, and they differ in 'q2'" in err
+    assert "topics='common'" in err
+    assert "topics='all'" in err
+    for topics, expected in (("all", [RIGHT, 0.5]), ("common", [1.0, 1.0])):
+        code, out, _ = command(*arguments, "--topics", topics)
+        rows = [line.split(",") for line in out.splitlines()[1:]]
+        means = {row[0]: float(row[2]) for row in rows}
+        assert code == 0
+        assert [means["whole"], means["part"]] == pytest.approx(expected, abs=1e-12)
+
+
+# Probabilities of intents.
+
+INTENTS = pd.DataFrame({"qid": ["q1", "q1", "q2"], "entity_id": ["A", "B", "A"], "prob": [0.75, 0.25, 1.0]})
+TAGGED = RUN.assign(entity_id=["A", "B", "", "", "B", "A"])
+
+
+def success(intents, run=TAGGED, measure="ES@1"):
+    return score(run, intents, [measure], n_resamples=2).means().iloc[0, 0]
+
+
+def test_intents_that_are_right_give_the_number():
+    assert success(INTENTS) == pytest.approx(0.75 / 2)
+
+
+PROBABILITIES = {
+    "negative": ([0.75, -0.25, 1.0], r"row 1 \(query 'q1', intent 'B'\) has probability -0.25, wanted 0 to 1"),
+    "above 1": ([0.75, 0.25, 1.5], r"row 2 \(query 'q2', intent 'A'\) has probability 1.5, wanted 0 to 1"),
+    "nan": ([0.75, math.nan, 1.0], r"intents column 'prob': row 1 .*wanted a number"),
+    "not 1 in sum": ([0.75, 0.5, 1.0], r"of query 'q1' sum to 1.25 \(1 queries are off\); wanted 1: .*normalise=True"),
+    "0 in sum": ([0.0, 0.0, 1.0], r"of query 'q1' sum to 0 "),
+}
+
+
+@pytest.mark.parametrize(("prob", "words"), PROBABILITIES.values(), ids=PROBABILITIES)
+def test_probabilities_that_are_none_are_an_error_with_query_and_intent(prob, words):
+    with pytest.raises(InputError, match=words):
+        success(INTENTS.assign(prob=prob))
+
+
+def test_probabilities_off_by_rounding_are_made_right_silently_and_others_when_asked():
+    assert success(INTENTS.assign(prob=[0.75, 0.2500005, 1.0])) == pytest.approx(0.375, abs=1e-6)
+    assert success(INTENTS.assign(prob=[3.0, 1.0, 7.0]), measure="ES(normalise=True)@1") == pytest.approx(0.375)
+
+
+def test_an_intent_that_stands_twice_is_an_error():
+    with pytest.raises(InputError, match="intent 'A' of query 'q1' stands in rows 0 and 1; add up"):
+        success(INTENTS.assign(entity_id="A"))
+
+
+def test_intents_for_none_of_the_topics_are_an_error():
+    with pytest.raises(InputError, match="no topic in common: run 'run' has 'q1', 'q2'; intents has 'x1', 'x2'"):
+        success(INTENTS.assign(qid=INTENTS["qid"].str.replace("q", "x")))
+
+
+def test_topics_without_intents_are_an_error_that_lists_them_unless_asked_otherwise(command, tmp_path):
+    files = {"intents.tsv": "q1\tA\t1.0\n", "tags.tsv": "d1\tA\n"}
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    bound = ",".join(f"{name.split('.')[0]}='{tmp_path / name}'" for name in files)
+    (tmp_path / "mine.run").write_text("".join(run_lines(RUN)))
+    (tmp_path / "qrels.txt").write_text("".join(qrels_lines(QRELS)))
+
+    def es(undefined):
+        arguments = ["score", tmp_path / "mine.run", "-q", tmp_path / "qrels.txt", "-f", "csv", "-m"]
+        return command(*arguments, f"ES({bound}{undefined})@1", "--resamples", 2)
+
+    code, _, err = es("")
+    assert code == 1
+    assert "is undefined for 1 topics ('q2'); ask for undefined='zero' or 'skip'" in err
+    for undefined, expected in (("zero", 0.5), ("skip", 1.0)):
+        code, out, _ = es(f",undefined='{undefined}'")
+        assert code == 0
+        assert f'@1",{expected},' in out or f"@1,{expected}," in out
+
+
+# Names of systems.
+
+
+def test_the_same_name_twice_is_one_line_on_the_command_line(command, tmp_path):
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "x.run").write_text("".join(run_lines(RUN)))
+    (tmp_path / "qrels.txt").write_text("".join(qrels_lines(QRELS)))
+    files = [tmp_path / folder / "x.run" for folder in ("a", "b")]
+    code, out, err = command("score", *files, "-q", tmp_path / "qrels.txt", "-m", "BNDCG@10")
+    assert (code, out, len(err.splitlines())) == (1, "", 1)
+    assert "two systems are called 'x'; give each its own name" in err
+
+
+def test_more_than_26_systems_work():
+    found = score({f"s{i}": RUN for i in range(40)}, QRELS, ["BNDCG@10"], n_resamples=2).means()["BNDCG@10"]
+    assert found.tolist() == pytest.approx([RIGHT] * 40)
+
+
+# Files.
+
+LINES = "".join(run_lines(RUN)).encode()
+
+READABLE = {
+    "BOM": b"\xef\xbb\xbf" + LINES,
+    "CRLF": LINES.replace(b"\n", b"\r\n"),
+    "tabs": LINES.replace(b" ", b"\t"),
+    "gzip named .run": gzip.compress(LINES),
+    "no tag": LINES.replace(b" tag", b""),
+    "no Q0": LINES.replace(b" Q0", b""),
+    "quotes and NA": LINES.replace(b"d9", b'"d9').replace(b"d3", b"NA"),
+}
+
+
+@pytest.mark.parametrize("content", READABLE.values(), ids=READABLE)
+def test_odd_files_give_the_right_number(scored, content):
+    qrels = QRELS.replace("d3", "NA") if b"NA" in content else QRELS
+    assert scored(content, qrels) == (0, pytest.approx(RIGHT, abs=1e-12), [])
+
+
+UNREADABLE = {
+    "not UTF-8": (LINES + b"q1 Q0 d\xe9 9 0.1 tag\n", ":7: ", "UTF-8"),
+    "truncated gzip": (gzip.compress(LINES * 40, mtime=0)[:-20], ": ", "to its end"),
+    "blank in the tag": (LINES.replace(b"tag", b"my tag"), ":1: ", "blank"),
+    "short line": (LINES + b"q1 Q0 d8\n", ":7: ", "wanted 6 fields"),
+    "score abc": (LINES.replace(b"0.5 tag", b"abc tag"), ":4: ", "'abc'"),
+    "header": (b"qid Q0 docno rank score tag\n" + LINES, ":1: ", "header"),
+    "binary": (b"\0\1\2" + LINES, ":1: ", "binary"),
+}
+
+
+@pytest.mark.parametrize(("content", "where", "words"), UNREADABLE.values(), ids=UNREADABLE)
+def test_files_that_cannot_be_read_are_one_line_with_the_file_and_line(scored, tmp_path, content, where, words):
+    code, out, said = scored(content)
+    assert (code, out, len(said)) == (1, "", 1)
+    assert said[0].startswith(f"vbterrier: error: {tmp_path / 'mine.run'}{where}")
+    assert words in said[0]
+    with pytest.raises(FileError, match=r"mine\.run"):
+        score(tmp_path / "mine.run", QRELS, ["BNDCG@10"])
+
+
+QRELS_LINES = "".join(qrels_lines(QRELS)).encode()
+UNREADABLE_QRELS = {
+    "3 columns": (QRELS_LINES.replace(b" 0 d", b" d"), ":1: ", "wanted 4 fields"),
+    "label 1.5": (QRELS_LINES.replace(b"d2 1", b"d2 1.5"), ":2: ", "'1.5'"),
+    "empty": (b"", ": ", "is empty"),
+    "a run": (LINES, ":1: ", "read_run"),
+}
+
+
+@pytest.mark.parametrize(("content", "where", "words"), UNREADABLE_QRELS.values(), ids=UNREADABLE_QRELS)
+@pytest.mark.parametrize("call", ["score", "doctor"])
+def test_judgments_that_cannot_be_read_are_one_line_with_the_file_and_line(
+    command, tmp_path, content, where, words, call
+):
+    (tmp_path / "mine.run").write_bytes(LINES)
+    (tmp_path / "qrels.txt").write_bytes(content)
+    measure = ["-m", "BNDCG@10"] if call == "score" else []
+    code, out, err = command(call, tmp_path / "mine.run", "-q", tmp_path / "qrels.txt", *measure)
+    assert (code, out, len(err.splitlines())) == (1, "", 1)
+    assert err.startswith(f"vbterrier: error: {tmp_path / 'qrels.txt'}{where}")
+    assert words in err
+
+
+@pytest.mark.parametrize("call", ["score", "doctor"])
+def test_a_missing_file_is_one_line_with_the_nearest_name(command, tmp_path, call):
+    (tmp_path / "mine.run").write_bytes(LINES)
+    (tmp_path / "qrels.txt").write_bytes(QRELS_LINES)
+    measure = ["-m", "BNDCG@10"] if call == "score" else []
+    code, out, err = command(call, tmp_path / "mime.run", "-q", tmp_path / "qrels.txt", *measure)
+    assert (code, out, len(err.splitlines())) == (1, "", 1)
+    assert "mime.run: no such file" in err
+    assert "Did you mean mine.run?" in err
+    code, _, err = command(call, tmp_path, "-q", tmp_path / "qrels.txt", *measure)
+    assert code == 1
+    assert "is a folder; wanted a file" in err
+
+
+def test_leading_zeros_survive_files(scored):
+    run = RUN.assign(qid=RUN["qid"].replace({"q1": "001", "q2": "1"}), docno=RUN["docno"].str.replace("d", "00"))
+    qrels = QRELS.assign(
+        qid=QRELS["qid"].replace({"q1": "001", "q2": "1"}), docno=QRELS["docno"].str.replace("d", "00")
+    )
+    assert scored(run, qrels) == (0, pytest.approx(RIGHT, abs=1e-12), [])
+
+
+def test_errors_are_values_errors_so_that_anybody_can_catch_them():
+    for error in (InputError, ParameterError, FileError):
+        assert issubclass(error, ValueError)
+        assert issubclass(error, vbterrier.VBTerrierError)
+    assert np.isfinite(RIGHT)
