@@ -66,10 +66,11 @@ def doctor(runs: Runs, qrels: Qrels, style: Format = "table") -> None:
     """Say what the files hold, what is unjudged, and which measures they support."""
     from vbterrier.evaluate.doctor import diagnose
     from vbterrier.evaluate.scores import named_runs
+    from vbterrier.frames.contracts import systems_of
     from vbterrier.report.doctor import doctor_report
 
     _require_format(style)
-    loaded = {name: vbterrier.read_run(path) for name, path in named_runs(runs)}
+    loaded = {name: vbterrier.read_run(path) for name, path in systems_of(named_runs(runs))}
     typer.echo(doctor_report(diagnose(loaded, vbterrier.read_qrels(qrels)), style))
 
 

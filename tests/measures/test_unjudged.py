@@ -133,7 +133,9 @@ def test_every_statistic_is_that_of_the_process_followed_by_hand(case, prior, ex
         run_of(ranking).set_axis(["query_id", "doc_id", "score"], axis=1),
     )
     for stat in stats:
-        assert metrics[base(stat=stat)] == pytest.approx(statistic(outcome, stat), abs=1e-8 if stat == "std" else 1e-10)
+        # A variance of rounding alone is a deviation of its root.
+        within = 1e-7 if stat == "std" else 1e-10
+        assert metrics[base(stat=stat)] == pytest.approx(statistic(outcome, stat), abs=within), stat
 
 
 def test_the_second_worked_case():
