@@ -1,6 +1,7 @@
 """The measures in the hands of their hosts: pt.Experiment and ir_measures."""
 
 import importlib.metadata
+import pickle
 import re
 from pathlib import Path
 
@@ -312,6 +313,21 @@ early = "vbterrier" in sys.modules
 print(json.dumps([early, pt.vb.__name__, repr(pt.vb.VB @ 10), pt.vb.Condense.__name__]))
 """
     assert python(code, path=[tmp_path]) == [True, "vbterrier", "VB@10", "Condense"]
+
+
+@pytest.mark.parametrize("first", ["vbterrier", "pyterrier"])
+def test_measures_pickle_whichever_of_us_was_imported_first(python, first):
+    code = """
+import importlib, json, pickle, sys
+for name in sys.argv[1:3]:
+    importlib.import_module(name)
+import vbterrier
+measures = [kind @ 10 for kind in vbterrier.measures.MEASURES]
+print(json.dumps(pickle.loads(pickle.dumps(measures)) == measures))
+"""
+    second = {"vbterrier": "pyterrier", "pyterrier": "vbterrier"}[first]
+    assert python(code, first, second) is True
+    assert pickle.loads(pickle.dumps(OURS)) == OURS
 
 
 def test_the_installed_package_is_reached_as_pt_vb():
