@@ -1,0 +1,380 @@
+"""The command line: what it prints, in which format, with which exit code."""
+
+import csv
+import io
+import json
+import os
+import shlex
+import subprocess
+import sys
+
+import pytest
+
+import vbterrier
+from vbterrier import cli
+
+RUN = "q1 Q0 d1 1 3 t\nq1 Q0 d9 2 2 t\nq1 Q0 d2 3 1 t\nq2 Q0 d5 1 2 t\nq2 Q0 d4 2 1 t\n"
+QRELS = "q1 0 d1 2\nq1 0 d2 1\nq1 0 d3 0\nq1 0 d6 2\nq2 0 d4 1\nq2 0 d5 0\n"
+
+
+@pytest.fixture
+def command(capsys, monkeypatch):
+    """Run the command line in this process: exit code, output, errors."""
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["vbterrier", *map(str, arguments)])
+        with pytest.raises(SystemExit) as left:
+            cli.main()
+        said = capsys.readouterr()
+        return left.value.code or 0, said.out, said.err
+
+    return run
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    """A folder to stand in, with a run, another one and judgments."""
+    monkeypatch.chdir(tmp_path)
+    for name, text in {"a.run": RUN, "[b]|_%.run": RUN.replace("d9", "d6"), "qrels.txt": QRELS}.items():
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def process(*arguments, **options):
+    """Run the command line in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "vbterrier.cli", *map(str, arguments)],
+        text=True,
+        encoding="utf-8",
+        check=False,
+        stderr=subprocess.PIPE,
+        **{"stdout": subprocess.PIPE, **options},
+    )
+
+
+SCORE = ["score", "a.run", "[b]|_%.run", "--qrels", "qrels.txt", "--resamples", "50"]
+BOTH = ["-m", "BNDCG@10", "-m", "nDCG@10"]
+
+
+@pytest.fixture
+def scores(files):
+    return vbterrier.score(["a.run", "[b]|_%.run"], "qrels.txt", ["BNDCG@10", "nDCG@10"], n_resamples=50)
+
+
+# Help and version.
+
+
+def test_no_arguments_show_the_help(command):
+    code, out, err = command()
+    shown = out + err
+    assert code in {0, 2}
+    assert "Usage" in shown
+    for name in ("demo", "doctor", "score", "--version"):
+        assert name in shown
+
+
+@pytest.mark.parametrize("name", ["demo", "doctor", "score"])
+def test_each_command_has_a_help(command, name):
+    code, out, _ = command(name, "--help")
+    assert code == 0
+    assert name in out
+    assert "--help" in out
+
+
+def test_the_version_is_the_packages(command):
+    assert command("--version") == (0, f"vbterrier {vbterrier.__version__}\n", "")
+
+
+# The demo.
+
+
+def test_the_demo_says_what_each_way_of_scoring_makes_of_two_systems(command):
+    code, out, err = command("demo")
+    assert (code, err) == (0, "")
+    for words in ("Unjudged@10", "nDCG@10", "nDCG(judged_only=True)@10", "BNDCG@10", "topics (percentile)"):
+        assert words in out
+    assert "unjudged (normal)" in out
+    order = {line.split("  ")[1]: line for line in out.splitlines() if " > " in line}
+    naive, complete = order["unjudged means bad"], order["with all documents judged"]
+    assert naive.index("lexical") < naive.index("dense")
+    assert complete.index("dense") < complete.index("lexical")
+    assert order["unjudged is uncertain"].index("dense") < order["unjudged is uncertain"].index("lexical")
+
+
+def test_the_demos_numbers_are_those_of_its_files(command):
+    from vbterrier.demo import demo_folder
+
+    folder = demo_folder()
+    runs = [folder / "lexical.run", folder / "dense.run"]
+    measures = ["Unjudged@10", "nDCG@10", "nDCG(judged_only=True)@10", "BNDCG@10"]
+    means = vbterrier.score(runs, folder / "qrels.txt", measures).means()
+    _, out, _ = command("demo")
+    table = [line.split() for line in out.splitlines()]
+    shown = {(cells[0], cells[1]): cells[2] for cells in table if len(cells) > 5 and cells[1] in measures}
+    assert shown == {
+        (name, measure): f"{means.loc[name, measure]:.4f}" for name in means.index for measure in means.columns
+    }
+    assert len(shown) == 8
+
+
+def test_the_seed_decides_the_demos_intervals_alone(command):
+    first, again, other = (command("demo", "--seed", seed)[1] for seed in (1, 1, 2))
+    assert first == again
+    assert first != other
+    assert [line for line in first.splitlines() if " > " in line] == [
+        line for line in other.splitlines() if " > " in line
+    ]
+
+
+def test_the_demos_files_are_saved_and_the_commands_it_names_next_run(command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = command("demo", "--save", "mine")
+    assert (code, err) == (0, "")
+    assert len(list((tmp_path / "mine").iterdir())) == 9
+    assert "9 files in mine" in out
+    named = [shlex.split(line)[1:] for line in out.splitlines() if line.strip().startswith("vbterrier ")]
+    assert [arguments[0] for arguments in named] == ["doctor", "score"]
+    for arguments in named:
+        code, out, err = command(*arguments)
+        assert (code, err) == (0, "")
+        assert "lexical" in out
+        assert "dense" in out
+
+
+def test_the_demo_overwrites_nothing(command, tmp_path):
+    (tmp_path / "qrels.txt").write_text("mine")
+    code, out, err = command("demo", "--save", tmp_path)
+    assert (code, out) == (1, "")
+    assert len(err.splitlines()) == 1
+    assert "'qrels.txt' already" in err
+    assert (tmp_path / "qrels.txt").read_text() == "mine"
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+# Scores in every format.
+
+
+def test_scores_as_csv_are_the_frame_of_intervals(command, scores):
+    code, out, err = command(*SCORE, *BOTH, "--format", "csv")
+    assert (code, err) == (0, "")
+    rows = list(csv.DictReader(io.StringIO(out)))
+    assert [(row["name"], row["measure"], row["method"]) for row in rows] == list(
+        scores.intervals[["name", "measure", "method"]].itertuples(index=False, name=None)
+    )
+    for column in ("value", "low", "high", "level", "n_qids", "n_resamples", "seed"):
+        assert [float(row[column]) for row in rows] == scores.intervals[column].tolist()
+    assert {row["n_missing"] for row in rows} == {"0"}
+
+
+def test_scores_as_json_are_the_same(command, scores):
+    code, out, err = command(*SCORE, *BOTH, "--format", "json")
+    assert (code, err) == (0, "")
+    rows = json.loads(out)
+    for column in ("name", "measure", "method", "n_qids", "n_resamples", "seed"):
+        assert [row[column] for row in rows] == scores.intervals[column].tolist()
+    for column in ("value", "low", "high"):
+        assert [row[column] for row in rows] == pytest.approx(scores.intervals[column].tolist(), abs=1e-14)
+
+
+def test_scores_as_a_table_name_their_intervals_and_show_names_as_they_are(command, scores):
+    code, out, err = command(*SCORE, *BOTH)
+    assert (code, err) == (0, "")
+    assert "95% topics (percentile)" in out
+    assert "95% unjudged (normal)" in out
+    assert "[b]|_%" in out
+    assert "50 resamples, seed 0" in out.splitlines()[-1]
+    means = scores.means()
+    for name in means.index:
+        for measure in means.columns:
+            (line,) = [line for line in out.splitlines() if line.split()[:2] == [name, measure]]
+            assert line.split()[2] == f"{means.loc[name, measure]:.4f}"
+            assert line.split()[-2:] == ["2", "0"]
+
+
+def test_scores_as_markdown_escape_bars(command, scores):
+    _, out, _ = command(*SCORE, *BOTH, "--format", "markdown")
+    lines = out.splitlines()
+    assert len(lines) == 2 + 4
+    assert lines[0].startswith("| run | measure | mean | 95% topics (percentile) |")
+    assert lines[1].startswith("|:---|:---|---:|")
+    assert any(line.startswith(r"| [b]\|_% | BNDCG@10 |") for line in lines)
+
+
+def test_scores_as_latex_escape_special_signs_between_booktabs_rules(command, scores):
+    _, out, _ = command(*SCORE, *BOTH, "--format", "latex")
+    lines = out.splitlines()
+    assert [line for line in lines if line.endswith("rule")] == [r"\toprule", r"\midrule", r"\bottomrule"]
+    assert any(line.startswith(r"[b]|\_\% & BNDCG@10 & ") for line in lines)
+    assert r"95\% topics (percentile)" in out
+
+
+@pytest.mark.parametrize("style", ["csv", "json", "table", "markdown", "latex"])
+def test_per_query_has_a_row_for_each_topic(command, scores, style):
+    code, out, err = command(*SCORE, *BOTH, "--per-query", "-f", style)
+    assert (code, err) == (0, "")
+    expected = scores.values
+    if style == "csv":
+        found = [(r["name"], r["qid"], r["measure"], float(r["value"])) for r in csv.DictReader(io.StringIO(out))]
+        assert found == list(expected.itertuples(index=False, name=None))
+    elif style == "json":
+        found = [(r["name"], r["qid"], r["measure"], pytest.approx(r["value"], abs=1e-14)) for r in json.loads(out)]
+        assert list(expected.itertuples(index=False, name=None)) == found
+    else:
+        for value in expected["value"]:
+            assert f"{value:.4f}" in out
+        assert "resamples" not in out
+        assert sum("q1" in line for line in out.splitlines()) == 2
+
+
+def test_options_reach_the_intervals(command, files):
+    options = ["--level", "0.8", "--interval", "bca", "--seed", "7", "-m", "AP", "-m", "BNDCG@10", "-f", "csv"]
+    _, out, _ = command(*SCORE, *options)
+    rows = list(csv.DictReader(io.StringIO(out)))
+    scores = vbterrier.score(
+        ["a.run", "[b]|_%.run"], "qrels.txt", ["AP", "BNDCG@10"], level=0.8, interval="bca", seed=7, n_resamples=50
+    )
+    assert [float(row["low"]) for row in rows] == scores.intervals["low"].tolist()
+    assert {row["method"] for row in rows} == {"topics (bca)", "unjudged (normal)"}
+
+
+def test_gzip_and_files_of_any_name_are_read(command, files):
+    import gzip
+
+    (files / "packed").write_bytes(gzip.compress(RUN.encode()))
+    _, out, _ = command("score", "packed", "-q", "qrels.txt", "-m", "BNDCG@10", "-f", "csv")
+    assert out.splitlines()[1].startswith("packed,BNDCG@10,")
+
+
+# The doctor.
+
+
+def test_the_doctor_says_what_the_files_hold_and_which_measures_they_support(command, files):
+    (files / "c.run").write_text(RUN.replace("q2", "q9") + "q1 Q0 d1 9 0.5 t\n")
+    code, out, err = command("doctor", "a.run", "c.run", "--qrels", "qrels.txt")
+    assert (code, err) == (0, "")
+    for words in ("Judgments", "Runs", "Measures", "Notes", "unjudged@5", "unjudged@100", "tied@10", "duplicates"):
+        assert words in out
+    for words in ("c lacks 1 of the judged topics", "run 'c': 1 rows repeat a document", "left out: c 1"):
+        assert words in out
+    assert any(
+        line.split()[:6] == ["BNDCG,", "NDCGBound,", "Unjudged", "yes", "documents", "are"] for line in out.splitlines()
+    )
+
+
+def test_the_doctor_in_other_formats(command, files):
+    _, out, _ = command("doctor", "a.run", "--qrels", "qrels.txt", "-f", "json")
+    found = json.loads(out)
+    assert found["runs"][0]["unjudged@5"] == pytest.approx(1 / 6)
+    assert {fact["what"]: fact["value"] for fact in found["qrels"]}["judgments"] == "6"
+    _, out, _ = command("doctor", "a.run", "--qrels", "qrels.txt", "-f", "csv")
+    (row,) = csv.DictReader(io.StringIO(out))
+    assert row["name"] == "a"
+    assert float(row["unjudged@10"]) == pytest.approx(1 / 6)
+    for style, sign in (("markdown", "|:---|"), ("latex", r"\toprule")):
+        assert sign in command("doctor", "a.run", "--qrels", "qrels.txt", "-f", style)[1]
+
+
+# Mistakes.
+
+USAGE = {
+    "unknown measure": ([*SCORE, "-m", "BNCG@10"], "no measure is called 'BNCG'. Did you mean BNDCG?"),
+    "unknown format of score": ([*SCORE, *BOTH, "-f", "xml"], "wanted one of table, csv, json, latex, markdown"),
+    "unknown format of doctor": (["doctor", "a.run", "-q", "qrels.txt", "-f", "xml"], "wanted one of table, csv"),
+    "unknown topics": ([*SCORE, *BOTH, "--topics", "x"], "topics='x': wanted one of 'same', 'all', 'common'"),
+    "unknown duplicates": ([*SCORE, *BOTH, "--duplicates", "x"], "wanted one of 'error', 'first'"),
+    "unknown interval": ([*SCORE, *BOTH, "--interval", "x"], "wanted one of 'percentile', 'bca'"),
+    "level": ([*SCORE, *BOTH, "--level", "95"], "wanted a number between 0 and 1"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "words"), USAGE.values(), ids=USAGE)
+def test_bad_usage_is_one_line_on_standard_error_and_exit_code_2(command, files, arguments, words):
+    code, out, err = command(*arguments)
+    assert (code, out) == (2, "")
+    assert len(err.splitlines()) == 1
+    assert err.startswith("vbterrier: error: ")
+    assert words in err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["scor"],
+        ["score"],
+        ["score", "a.run", "-m", "BNDCG@10"],
+        ["score", "a.run", "-q", "qrels.txt"],
+        [*SCORE, *BOTH, "--nonsense"],
+        [*SCORE, *BOTH, "--seed", "-1"],
+        [*SCORE, *BOTH, "--resamples", "0"],
+        [*SCORE, *BOTH, "--level", "high"],
+        ["doctor", "a.run"],
+    ],
+    ids=" ".join,
+)
+def test_a_command_line_that_cannot_be_parsed_leaves_with_2_and_no_output(command, files, arguments):
+    code, out, err = command(*arguments)
+    assert (code, out) == (2, "")
+    assert err
+    assert "Traceback" not in err
+
+
+INPUT = {
+    "missing run": (["score", "b.run", "-q", "qrels.txt", *BOTH], "b.run: no such file"),
+    "missing qrels": (["score", "a.run", "-q", "qrel.txt", *BOTH], "Did you mean qrels.txt?"),
+    "qrels for a run": (["score", "qrels.txt", "-q", "qrels.txt", *BOTH], "qrels.txt:1: "),
+    "a run for qrels": (["doctor", "a.run", "-q", "a.run"], "a.run:1: "),
+    "same name": (["score", "a.run", "a.run", "-q", "qrels.txt", *BOTH], "two systems are called 'a'"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "words"), INPUT.values(), ids=INPUT)
+def test_bad_input_is_one_line_on_standard_error_and_exit_code_1(command, files, arguments, words):
+    code, out, err = command(*arguments)
+    assert (code, out) == (1, "")
+    assert len(err.splitlines()) == 1
+    assert err.startswith("vbterrier: error: ")
+    assert words in err
+
+
+def test_warnings_are_one_line_each_and_leave_the_output_alone(command, files):
+    (files / "c.run").write_text(RUN.replace(" 2 t", " 3 t") + "q8 Q0 d1 1 1 t\nq9 Q0 d1 1 1 t\n")
+    code, out, err = command("score", "c.run", "-q", "qrels.txt", "-m", "BNDCG@10", "-m", "Unjudged@5", "-f", "json")
+    assert code == 0
+    assert {row["name"] for row in json.loads(out)} == {"c"}
+    first, second = err.splitlines()
+    assert first == "vbterrier: warning: run 'c': 2 topics are not in qrels and are left out ('q8', 'q9')"
+    assert second.startswith("vbterrier: warning: run 'c': 29% of the first 3 places are tied; ")
+
+
+def test_warnings_elsewhere_are_shown_as_before_once_the_command_is_done(command, files):
+    import warnings
+
+    before = warnings.showwarning
+    command(*SCORE, *BOTH)
+    assert warnings.showwarning is before
+
+
+# In a process of its own.
+
+
+def test_a_process_prints_scores_and_leaves_with_0(files):
+    done = process(*SCORE, *BOTH, "-f", "csv", cwd=files)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[0].startswith("name,measure,value,low,high,")
+
+
+def test_a_process_that_fails_shows_one_line_and_no_traceback(files):
+    (files / "bad.run").write_text(RUN + "q3 Q0 d1 1 abc t\n")
+    done = process("score", "bad.run", "-q", "qrels.txt", "-m", "BNDCG@10", cwd=files)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "vbterrier: error: bad.run:6: score must be a number, found 'abc'; repair the line\n"
+
+
+def test_a_reader_that_went_away_is_no_traceback(files):
+    read, write = os.pipe()
+    os.close(read)
+    try:
+        done = process(*SCORE, *BOTH, cwd=files, stdout=write)
+    finally:
+        os.close(write)
+    assert done.stderr == ""
