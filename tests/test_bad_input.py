@@ -343,7 +343,7 @@ def test_numbers_become_text():
 def test_leading_zeros_make_another_id_in_files(scored):
     code, _, said = scored(RUN.assign(qid="001"), QRELS.assign(qid="1", docno=list("abcde")))
     assert code == 1
-    assert "no topic in common: run 'mine' has '001'; qrels has '1'; look for other prefixes, leading zeros" in said[0]
+    assert "no topic in common: run 'mine' has '001'; qrels has '1'; look for other prefixes, leading zeros" in said[-1]
 
 
 # Empty frames and topics that are missing.

@@ -14,12 +14,15 @@ def test_a_pandas_frame_is_taken_as_it_is():
     assert frame_of(PLAIN, "run") is PLAIN
 
 
-def test_tables_that_speak_arrow_become_pandas_frames_with_their_ids_as_text():
-    polars = pytest.importorskip("polars")
-    for table in (polars.from_pandas(PLAIN), pa.Table.from_pandas(PLAIN), pa.RecordBatch.from_pandas(PLAIN)):
-        frame = frame_of(table, "run")
-        assert isinstance(frame, pd.DataFrame)
-        assert frame.to_numpy(dtype=object).tolist() == [["007", "NA", 1.5]]
+@pytest.mark.parametrize("made", ["polars", "pyarrow table", "pyarrow batch"])
+def test_tables_that_speak_arrow_become_pandas_frames_with_their_ids_as_text(made):
+    if made == "polars":
+        table = pytest.importorskip("polars").from_pandas(PLAIN)
+    else:
+        table = (pa.Table if made == "pyarrow table" else pa.RecordBatch).from_pandas(PLAIN)
+    frame = frame_of(table, "run")
+    assert isinstance(frame, pd.DataFrame)
+    assert frame.to_numpy(dtype=object).tolist() == [["007", "NA", 1.5]]
 
 
 def test_a_generator_is_refused_because_it_can_be_read_only_once():
