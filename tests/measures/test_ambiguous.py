@@ -457,6 +457,16 @@ def test_normalise_divides_by_the_sum_of_each_query(prob, success):
     assert values(ES(normalise=True) @ 1, intents, run)["a"] == pytest.approx(success, abs=1e-6)
 
 
+def test_normalise_of_one_measure_does_not_repair_for_another():
+    intents = pd.DataFrame({"query_id": "a", "entity_id": ["A", "B"], "prob": [3.0, 1.0]})
+    run = ranked(a=["x"]).assign(entity_id="A").rename(columns=COLUMNS)
+    asked = [ES(normalise=True) @ 1, VB(normalise=True) @ 1]
+    assert ir_measures.calc_aggregate(asked, intents, run)[asked[0]] == 0.75
+    for measure in (VarPenalty @ 1, TopIntent @ 1, VB @ 1):
+        with pytest.raises(InputError, match="has probability 3, wanted 0 to 1"):
+            ir_measures.calc_aggregate([*asked, measure], intents, run)
+
+
 def test_a_sum_off_by_rounding_is_repaired_without_asking():
     intents = pd.DataFrame({"qid": "a", "entity_id": ["A", "B"], "prob": [0.5, 0.5 + 9e-7]})
     run = ranked(a=["x", "y"]).assign(entity_id=["A", "B"])
