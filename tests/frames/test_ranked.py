@@ -324,7 +324,7 @@ def test_a_score_that_is_no_number_is_refused_with_its_row():
 
 @pytest.mark.parametrize("column", ["qid", "docno"])
 @pytest.mark.parametrize("missing", [None, np.nan, pd.NA])
-@pytest.mark.parametrize("storage", [object, "str", "category", "string[pyarrow]"])
+@pytest.mark.parametrize("storage", [object, "string", "category", "string[pyarrow]"])
 def test_a_missing_id_is_refused_with_its_row(column, missing, storage):
     run = PLAIN.astype({column: object})
     run.loc[2, column] = missing
