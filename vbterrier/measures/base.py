@@ -124,7 +124,7 @@ class Measure(ir_measures.Measure):  # type: ignore[misc]
         return f"{text}@{self.cutoff}" if self.cutoff is not None else text
 
     def __reduce__(self) -> tuple[Any, tuple[str, dict[str, Any]]]:
-        # By name: pyterrier, when imported after us, says that every registered class is its own, which pickle believes.
+        # By name: pyterrier, imported after us, calls every registered class its own, which pickle believes.
         return _made, (self.NAME, self.params)
 
     # Measure compares and hashes by repr; __eq__ here keeps __hash__ with it.
