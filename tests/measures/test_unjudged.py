@@ -580,6 +580,15 @@ def test_labels_below_zero_are_grade_zero_and_under_compat_no_judgments():
     assert one(BNDCG @ 3, qrels_of(labels), run) != one(BNDCG @ 3, without, run)
 
 
+def test_both_readings_of_labels_below_zero_live_in_one_call():
+    qrels = qrels_of({"a": 2, "b": -1, "c": 1, "d": 0}).set_axis(["query_id", "doc_id", "relevance"], axis=1)
+    run = run_of(["b", "a", "new"]).set_axis(["query_id", "doc_id", "score"], axis=1)
+    measures = [BNDCG @ 3, BNDCG(compat="ecir23") @ 3, Unjudged @ 3, BNDCG(compat="ecir23") @ 1, BNDCG @ 1]
+    alone = {measure: measure.calc_aggregate(qrels, run) for measure in measures}
+    assert ir_measures.calc_aggregate(measures, qrels, run) == pytest.approx(alone, abs=1e-15)
+    assert alone[measures[0]] != alone[measures[1]]
+
+
 def test_order_of_visits_is_by_rank_and_under_compat_by_docno():
     labels = {"a": 2, "b": 1, "c": 0, "d": 0}
     qrels, forth, back = qrels_of(labels), run_of(["u1", "u2", "c"]), run_of(["u2", "u1", "c"])
