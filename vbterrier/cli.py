@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import vbterrier
-from vbterrier.errors import DegenerateWarning, ParameterError, VBTerrierError
+from vbterrier.errors import DegenerateWarning, ParameterError, VBTerrierError, printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -121,7 +121,7 @@ def _require_format(style: str) -> None:
 def _shown(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
     """Warnings as one line each, once."""
     if issubclass(category, DegenerateWarning):
-        sys.stderr.write(f"vbterrier: warning: {message}\n")
+        sys.stderr.write(f"vbterrier: warning: {printable(message)}\n")
 
 
 def main(run: Callable[..., Any] = app) -> None:
@@ -143,7 +143,7 @@ def main(run: Callable[..., Any] = app) -> None:
 
 
 def _leave(error: Exception, code: int) -> None:
-    sys.stderr.write(f"vbterrier: error: {' '.join(str(error).split())}\n")
+    sys.stderr.write(f"vbterrier: error: {printable(' '.join(str(error).split()))}\n")
     sys.exit(code)
 
 

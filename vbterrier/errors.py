@@ -38,7 +38,7 @@ class FileError(InputError):
     def __init__(self, path: str | Path, message: str, *, line: int | None = None) -> None:
         self.path = Path(path)
         self.line = line
-        where = f"{self.path}:{line}" if line is not None else f"{self.path}"
+        where = printable(self.path) + (f":{line}" if line is not None else "")
         super().__init__(f"{where}: {message}")
 
 
@@ -46,12 +46,17 @@ class ParameterError(VBTerrierError, ValueError):
     """A measure, stage or call with a parameter that does not exist or has no legal value."""
 
 
-class MissingPackageError(VBTerrierError, ImportError):
-    """An optional package is needed for what was asked; the message names the extra that brings it."""
-
-
 class DegenerateWarning(UserWarning):
     """A number is right but says less than it seems to: an empty run, repeated judgments, many ties."""
+
+
+def printable(text: object) -> str:
+    r"""Text with control characters spelt out: an id from a file must not steer a terminal.
+
+    >>> print(printable("q\x1b[31m1"))
+    q\x1b[31m1
+    """
+    return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in str(text))
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

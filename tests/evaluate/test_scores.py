@@ -15,7 +15,7 @@ from pandas.testing import assert_frame_equal
 import vbterrier
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.evaluate import Scores, score
-from vbterrier.evaluate.foreign import is_diversity, is_mean, mean_of
+from vbterrier.measures.foreign import is_diversity, is_mean, mean_of
 from vbterrier.uncertainty.intervals import topics_interval
 
 QRELS = pd.DataFrame(

@@ -174,7 +174,8 @@ def test_two_halves_equal_the_sorted_whole(n_unjudged):
 def test_halves_too_large_to_multiply_out_are_bisected():
     longer = free_problem(18)
     law = laws_of(longer, "auto", no_draws)[0]
-    assert law.n_pairs > 1 << 20
+    assert law.n_atoms > 1 << 20
+    assert not law.is_sorted
     at = law.quantiles(LEVELS)
     for level, value in zip(LEVELS, at, strict=True):
         assert law.cdf(value) >= level - 1e-9 > law.cdf(value - 1e-9) - 1e-9
@@ -249,7 +250,8 @@ def test_too_large_for_the_asked_method_is_an_error_and_auto_falls_back(monkeypa
     monkeypatch.setitem(choice.MAX_HALF, "auto", 1)
     with pytest.raises(TooLargeError, match="topic 0"):
         laws_of(problem, "exact", no_draws)
-    monkeypatch.setattr(choice, "MAX_WORK", 1)
+    monkeypatch.setitem(choice.MAX_CELLS, "grid", 1)
+    monkeypatch.setitem(choice.MAX_CELLS, "auto", 1)
     with pytest.raises(TooLargeError, match="topic 0"):
         laws_of(problem, "grid", no_draws)
     assert laws_of(problem, "auto", draws(10, 5))[0].method == "mc"

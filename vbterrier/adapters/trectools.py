@@ -121,8 +121,7 @@ class VBTrecEval(TrecEval):  # type: ignore[misc]
         run, qrels = (frame.rename(columns=_COLUMNS) for frame in self._frames)
         labels = {measure: label for label, measure in measures.items()}
         rows = [
-            (metric.query_id, labels[metric.measure], metric.value)
-            for metric in evaluate(measures.values(), Slot(qrels), Run(run))
+            (qid, labels[measure], value) for qid, measure, value in evaluate(measures.values(), Slot(qrels), Run(run))
         ]
         long = pd.DataFrame(rows, columns=["query", "measure", "value"])
         table = long.pivot(index="query", columns="measure", values="value")

@@ -32,7 +32,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vbterrier.errors import InputError, examples
+from vbterrier.errors import FileError, InputError, examples
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -94,7 +94,10 @@ def copy_demo(target: str | PathLike[str]) -> list[Path]:
     present = [path.name for path in written if path.exists()]
     if present:
         raise InputError(f"{folder} has {examples(present)} already; name another folder, or remove them first")
-    folder.mkdir(parents=True, exist_ok=True)
-    for path in written:
-        path.write_bytes((demo_folder() / path.name).read_bytes())
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for path in written:
+            path.write_bytes((demo_folder() / path.name).read_bytes())
+    except OSError as error:
+        raise FileError(folder, f"cannot be written ({error.strerror}); name another folder") from error
     return written

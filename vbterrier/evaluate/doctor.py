@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import DegenerateWarning, VBTerrierError
-from vbterrier.frames.contracts import frame_of
+from vbterrier.errors import DegenerateWarning, InputError, VBTerrierError
+from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.ids import ids_of, integers_of, repeated_pairs
 from vbterrier.frames.qrels import flatten_qrels
 from vbterrier.frames.ranked import TIES_WORTH_A_WARNING, Run
@@ -79,6 +79,8 @@ def diagnose(runs: Mapping[str, Any], qrels: Any) -> Diagnosis:
     >>> diagnose({"mine": run}, qrels).runs["unjudged@10"].tolist()
     [0.5]
     """
+    if not runs:
+        raise InputError("no runs; name at least one")
     notes: list[str] = []
     frame = frame_of(qrels, "qrels")
     facts, judgments, diversity = _qrels_facts(frame, notes)
@@ -89,6 +91,7 @@ def diagnose(runs: Mapping[str, Any], qrels: Any) -> Diagnosis:
 
 
 def _qrels_facts(frame: pd.DataFrame, notes: list[str]) -> tuple[pd.DataFrame, Judgments, bool]:
+    require(frame, ("qid", "docno", "label"), "qrels")
     label = integers_of(frame["label"], "qrels column 'label'")
     topics, topic = ids_of(frame["qid"], "qrels column 'qid'").codes()
     repeats = repeated_pairs(topic, ids_of(frame["docno"], "qrels column 'docno'"))
@@ -168,12 +171,11 @@ def _run_facts(name: str, frame: Any, judgments: Judgments, notes: list[str]) ->
 
 def _equal_as_float32(run: Run) -> int:
     """Neighbours in the full order whose scores differ as 64-bit numbers only."""
-    full = run.top().rows
-    both = (full[:, :-1] >= 0) & (full[:, 1:] >= 0)
-    left, right = run.score[full[:, :-1]], run.score[full[:, 1:]]
+    rows, _, _ = run.ordered()
+    left, right = run.score[rows[:-1]], run.score[rows[1:]]
     with np.errstate(over="ignore"):
         same = left.astype(np.float32) == right.astype(np.float32)
-    return int((both & same & (left != right)).sum())
+    return int((same & (left != right) & (run.topic[rows[:-1]] == run.topic[rows[1:]])).sum())
 
 
 def _differences(runs: pd.DataFrame) -> list[str]:

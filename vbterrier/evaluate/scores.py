@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, examples
-from vbterrier.evaluate.foreign import foreign_values, is_mean, mean_of
 from vbterrier.frames.contracts import frame_of, systems_of
 from vbterrier.frames.files import read_qrels, read_run
 from vbterrier.frames.ranked import Run
 from vbterrier.measures import BNDCG, Measure, measures_from
 from vbterrier.measures.base import evaluate
+from vbterrier.measures.foreign import foreign_values, is_mean, mean_of
 from vbterrier.measures.scoring import Slot
 from vbterrier.uncertainty.intervals import N_RESAMPLES, Interval, check_level, topics_interval, unjudged_interval
 
@@ -115,12 +115,14 @@ def score(
     >>> score({"mine": run}, qrels, ["BNDCG@10", "nDCG@10"]).means().round(3).loc["mine"].tolist()
     [1.0, 0.5]
     """
-    asked = measures_from(*measures)
+    asked = measures_from(*([measures] if isinstance(measures, str) else measures))
     if not asked:
         raise ParameterError("no measures; name at least one, as 'BNDCG@10'")
     if topics not in TOPICS:
         raise ParameterError(f"topics={topics!r}: wanted one of {', '.join(map(repr, TOPICS))}")
     check_level(level)
+    if n_resamples < 1:
+        raise ParameterError(f"n_resamples={n_resamples}: wanted at least 1")
     judged = read_qrels(qrels) if isinstance(qrels, (str, os.PathLike)) else frame_of(qrels, "qrels")
     loaded = {name: _loaded(name, run, duplicates) for name, run in systems_of(named_runs(runs))}
     slot = _restricted(Slot(judged), loaded, topics)
@@ -212,7 +214,7 @@ def _system_rows(
     ours = [measure for measure in measures if isinstance(measure, Measure)]
     theirs = [measure for measure in measures if not isinstance(measure, Measure)]
     found = evaluate(ours, slot, run) if ours else ()
-    rows = [(name, metric.query_id, str(metric.measure), float(metric.value)) for metric in found]
+    rows = [(name, qid, str(measure), value) for qid, measure, value in found]
     for qid, measure, value in foreign_values(theirs, slot.frame, run.only(slot.topics)):
         rows.append((name, qid, str(measure), value))
     return rows

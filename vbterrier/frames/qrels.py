@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from vbterrier.frames.contracts import frame_of, require
+from vbterrier.frames.ids import ids_of, integers_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,6 +26,11 @@ def flatten_qrels(qrels: Any, *, name: str = "qrels") -> pd.DataFrame:
     pandas.DataFrame
         qid, docno, label; one row a document, in order of appearance.
 
+    Raises
+    ------
+    InputError
+        A missing column or id, a label that is no whole number.
+
     Examples
     --------
     >>> import pandas as pd
@@ -34,4 +40,7 @@ def flatten_qrels(qrels: Any, *, name: str = "qrels") -> pd.DataFrame:
     """
     frame = frame_of(qrels, name)
     require(frame, ("qid", "docno", "label"), name)
+    for column in ("qid", "docno"):
+        ids_of(frame[column], f"{name} column {column!r}")
+    frame = frame.assign(label=integers_of(frame["label"], f"{name} column 'label'"))
     return frame.groupby(["qid", "docno"], sort=False, observed=True)["label"].max().reset_index()

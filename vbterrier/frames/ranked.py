@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 TIES_WORTH_A_WARNING = 0.05
 DUPLICATES = ("error", "first")
+# Topics times ranks that are laid out as one table.
+MOST_PLACES = 200_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +99,9 @@ class Run:
                 DegenerateWarning,
                 stacklevel=2,
             )
-            self._read(self.frame.drop(self.frame.index[worse]).reset_index(drop=True))
+            kept = np.ones(len(self), dtype=bool)
+            kept[worse] = False
+            self._read(self.frame[kept].reset_index(drop=True))
 
     def _read(self, frame: pd.DataFrame) -> None:
         require(frame, ("qid", "docno", "score"), self.name)
@@ -131,18 +135,32 @@ class Run:
             rows = np.lexsort((-self._single, self.topic))
         return rows, starts
 
-    def top(self, depth: int | None = None) -> Top:
-        """Cut each topic to its first ``depth`` documents in trec_eval's order; ``None`` keeps all."""
+    def ordered(self, depth: int | None = None) -> tuple[Ints, Ints, Ints]:
+        """Rows by topic, each topic's first ``depth`` in trec_eval's order; where each begins, and its sizes."""
         rows, starts = self._grouped()
-        stops = np.append(starts[1:], len(rows))
-        longest = int((stops - starts).max(initial=0))
+        sizes = np.diff(np.append(starts, len(rows)))
+        within = int(sizes.max(initial=0)) if depth is None else depth
+        tied = order.tied_groups(self._single[rows], starts, starts + sizes, within)
+        return (self._settle(rows, starts, starts + sizes, tied) if tied.any() else rows), starts, sizes
+
+    def top(self, depth: int | None = None) -> Top:
+        """Cut each topic to its first ``depth`` documents in trec_eval's order; ``None`` keeps all.
+
+        Raises
+        ------
+        InputError
+            A table of topics by ranks that would not fit into memory: one list is far longer than the others.
+        """
+        rows, starts, sizes = self.ordered(depth)
+        longest = int(sizes.max(initial=0))
         depth = longest if depth is None else min(depth, longest)
-        score = self._single[rows]
-        tied = order.tied_groups(score, starts, stops, depth)
-        cut = order.top_rows(starts, stops, depth)
-        n_tied = order.n_tied(score, cut, starts, stops) if tied.any() else 0
-        if tied.any():
-            rows = self._settle(rows, starts, stops, tied)
+        if len(starts) * depth > MOST_PLACES:
+            raise InputError(
+                f"{self.name}: {len(starts)} topics and a list of {depth} documents are too many to lay out; give a "
+                "cutoff, as @1000"
+            )
+        cut = order.top_rows(starts, starts + sizes, depth)
+        n_tied = order.n_tied(self._single[rows], cut, starts, starts + sizes)
         return Top(self.topics, np.where(cut >= 0, rows[cut], -1), n_tied)
 
     def _settle(self, rows: Ints, starts: Ints, stops: Ints, tied: NDArray[np.bool_]) -> Ints:
@@ -155,10 +173,9 @@ class Run:
 
     def ranks(self) -> Ints:
         """The 0-based place of every row in its topic, in trec_eval's order, shape (n_rows,)."""
-        full = self.top()
-        ranks = np.full(len(self), -1, dtype=np.int64)
-        filled = full.rows >= 0
-        ranks[full.rows[filled]] = np.broadcast_to(np.arange(full.depth), full.rows.shape)[filled]
+        rows, starts, sizes = self.ordered()
+        ranks = np.empty(len(self), dtype=np.int64)
+        ranks[rows] = np.arange(len(rows)) - np.repeat(starts, sizes)
         return ranks
 
     def _duplicate(self, rows: Ints) -> str:
@@ -214,8 +231,7 @@ def ranked(run: Any, depth: int | None = None, *, duplicates: str = "error", nam
     [['b', 0], ['c', 1], ['a', 2]]
     """
     checked = Run(run, name=name, duplicates=duplicates)
-    top = checked.top(depth)
-    filled = top.rows >= 0
-    result = checked.frame.iloc[top.rows[filled]].reset_index(drop=True)
-    result["rank"] = np.broadcast_to(np.arange(top.depth), top.rows.shape)[filled].astype(np.int64)
-    return result
+    rows, starts, sizes = checked.ordered(depth)
+    rank = np.arange(len(rows)) - np.repeat(starts, sizes)
+    kept = slice(None) if depth is None else rank < depth
+    return checked.frame.iloc[rows[kept]].reset_index(drop=True).assign(rank=rank[kept])

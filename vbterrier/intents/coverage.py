@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError
+from vbterrier.errors import DegenerateWarning, InputError, ParameterError, examples
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.ids import Ids, Lookup, ids_of, numbers_of, repeated_pairs, require_same_kind
 from vbterrier.frames.topics import places, run_places
@@ -173,8 +174,8 @@ class Coverage:
         The candidates.
     intent, rank, weight
         Intent, 0-based rank and weight of every match, each of shape (n_matches,).
-    known
-        Documents known to be about each intent, shape (n_intents,), or ``None``.
+    tags
+        The tags.
     depth
         Ranks that were looked at.
     tagged
@@ -185,12 +186,22 @@ class Coverage:
     intent: Ints
     rank: Ints
     weight: Floats
-    known: Ints | None
+    tags: Tags
     depth: int
     tagged: Floats
 
+    @cached_property
+    def known(self) -> Ints | None:
+        """Documents known to be about each intent, shape (n_intents,), or ``None``."""
+        return self.tags.known_documents(self.intents)
+
     def gain(self, cutoff: int | None, kind: str) -> Floats:
         """Gain of each intent in [0, 1], shape (n_intents,): ``"binary"`` or ``"dcg"``."""
+        if cutoff is None and kind == "dcg" and self.known is None:
+            raise ParameterError(
+                "gain='dcg' divides by the DCG of k matches where tags come with the run; give a cutoff k, as @10, or "
+                "tags of the whole collection"
+            )
         depth = self.depth if cutoff is None else cutoff
         seen = self.rank < depth
         n_intents = len(self.intents.prob)
@@ -248,6 +259,7 @@ def cover(run: Run, intents: Intents, tags: Tags, depth: int | None) -> Coverage
         intents.entity, tags.entity, f"{intents.name} column 'entity_id'", f"{tags.name} column 'entity_id'"
     )
     intent = intents.lookup.find_one(topic[document], tags.entity.take(tag))
+    _warn_of_strangers(intents, tags, retrieved, met=len(document) > 0)
     weight = tags.weight[tag]
     met = (intent >= 0) & (weight > 0)
     matches = pd.DataFrame({"intent": intent[met], "rank": rank[document[met]], "weight": weight[met]})
@@ -262,7 +274,25 @@ def cover(run: Run, intents: Intents, tags: Tags, depth: int | None) -> Coverage
         matches["intent"].to_numpy(),
         matches["rank"].to_numpy(),
         matches["weight"].to_numpy(),
-        tags.known_documents(intents),
+        tags,
         top.depth if depth is None else depth,
         np.bincount(topic, weights=has_tag, minlength=n) / retrieved_per_topic,
+    )
+
+
+def _warn_of_strangers(intents: Intents, tags: Tags, retrieved: Ids, *, met: bool) -> None:
+    """Say that ids of two sources can hardly mean the same things, where everything scores 0 for it."""
+    if not (len(retrieved) and len(tags.docno)):
+        return
+    if not np.isin(tags.entity.prints, intents.entity.prints).any():
+        left, right, what = tags.entity, intents.entity, f"entity of {tags.name} is among the {intents.name}"
+    elif not met and tags.pooled and tags.name != intents.name:
+        left, right, what = tags.docno, retrieved, f"retrieved document has {tags.name}"
+    else:
+        return
+    warnings.warn(
+        f"no {what}, so every topic scores 0: {examples(left.text[:4].to_pylist())} against "
+        f"{examples(right.text[:4].to_pylist())}; look for other id spaces, prefixes or queries",
+        DegenerateWarning,
+        stacklevel=3,
     )

@@ -11,7 +11,7 @@ import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError
 from vbterrier.frames.ranked import Run
-from vbterrier.judgments.pool import Judgments
+from vbterrier.judgments.pool import Judgments, grade_gains
 from vbterrier.judgments.priors import (
     ALL_UNJUDGED,
     ECIR23_GRADES,
@@ -20,7 +20,7 @@ from vbterrier.judgments.priors import (
     ecir23_probabilities,
     grade_probabilities,
 )
-from vbterrier.kernels.gain import discounts, gains, ideal_dcg
+from vbterrier.kernels.gain import discounts, ideal_dcg
 from vbterrier.kernels.grades import METHODS, Problem, TooLargeError, laws_of, moments
 from vbterrier.kernels.resample import stream
 
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 DCG = ("log2", "exp-log2")
 COMPAT = ("", "ecir23")
 N_DRAWS = 1000
+MOST_DRAWS = 10_000_000
+MOST_ATOMS = 50_000_000
 COMMON_LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
@@ -62,9 +64,10 @@ class Process:
                 raise ParameterError(f"{name}={getattr(self, name)!r}: wanted one of {', '.join(map(repr, legal))}")
         if self.compat and not isinstance(self.prior, str):
             raise ParameterError(f"compat={self.compat!r} knows priors by name only: {', '.join(map(repr, PRIORS))}")
-        for name, lowest in (("n_draws", 1), ("seed", 0)):
-            if getattr(self, name) < lowest:
-                raise ParameterError(f"{name}={getattr(self, name)}: wanted a whole number of at least {lowest}")
+        for name, low, high in (("n_draws", 1, MOST_DRAWS), ("seed", 0, float("inf"))):
+            value = getattr(self, name)
+            if not isinstance(value, (int, np.integer)) or not low <= value <= high:
+                raise ParameterError(f"{name}={value!r}: wanted a whole number from {low} to {high}")
 
     @property
     def drops_negative(self) -> bool:
@@ -175,14 +178,17 @@ class BootstrapDistribution:
         if not 0 <= level <= 1:
             raise ParameterError(f"level={level}: wanted a number from 0 to 1")
         if level not in self._quantiles:
-            # Levels that are often asked for next cost next to nothing when one is asked for.
-            levels = np.array([level, *(other for other in COMMON_LEVELS if other not in self._quantiles)])
+            # Levels that are often asked for next cost next to nothing, but where one is a search of its own.
+            cheap = all(law.is_sorted for law in self.laws)
+            levels = np.array([level, *(other for other in COMMON_LEVELS if cheap and other not in self._quantiles)])
             found = np.array([law.quantiles(levels) for law in self.laws]).reshape(len(self), len(levels))
             self._quantiles.update(zip(levels.tolist(), found.T, strict=True))
         return self._quantiles[level]
 
     def interval(self, level: float = 0.9) -> tuple[Floats, Floats]:
         """The central interval: the quantiles at ``(1 - level)/2`` and ``(1 + level)/2``, each of shape (n,)."""
+        if not 0 <= level <= 1:
+            raise ParameterError(f"level={level}: wanted a number from 0 to 1")
         return self.quantile((1 - level) / 2), self.quantile((1 + level) / 2)
 
     def certificate(self, level: float) -> Floats:
@@ -207,7 +213,12 @@ class BootstrapDistribution:
         """
         if topic not in self.topics:
             raise InputError(f"query {topic!r} was not evaluated; there are {len(self)}, the first {self.topics[:3]}")
-        return self.laws[self.topics.index(topic)].atoms()
+        law = self.laws[self.topics.index(topic)]
+        if law.n_atoms > MOST_ATOMS:
+            raise ParameterError(
+                f"query {topic!r} has {law.n_atoms:,} atoms, too many to list; ask for quantiles, or use method='grid'"
+            )
+        return law.atoms()
 
     def frame(self, level: float = 0.9) -> pd.DataFrame:
         """A row a topic: qid, n_unjudged, mean, std, median, mode, low, high, method, certificate (of the interval)."""
@@ -327,10 +338,10 @@ def check_cutoff(cutoff: int | None) -> None:
 
 def _problem(judged: JudgedTop, prob: Floats, process: Process) -> Problem:
     """Lay out the unjudged documents of the cut in visiting order."""
-    gain = gains(judged.judgments.grades, exponential=process.dcg == "exp-log2")
+    gain = grade_gains(judged, process.dcg)
     ideal = ideal_dcg(judged.judgments.counts, gain, judged.depth)
     unit = discounts(judged.levels.shape[1]) / np.where(ideal > 0, ideal, np.inf)[:, None]
-    base = (unit * np.where(judged.levels >= 0, gain[judged.levels], 0.0)).sum(axis=1)
+    base = (unit * gain[np.maximum(judged.levels, 0)]).sum(axis=1)
     visits = _visits(judged, by_docno=process.compat == "ecir23")
     weights = np.take_along_axis(np.where(judged.unjudged, unit, 0.0), visits, axis=1)
     return Problem(base, weights, judged.n_unjudged, prob[:, None, :], judged.judgments.counts - judged.counts, gain)

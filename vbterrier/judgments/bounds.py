@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from vbterrier.errors import ParameterError
+from vbterrier.judgments.pool import grade_gains
 from vbterrier.kernels import bounds
-from vbterrier.kernels.gain import gains
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -67,7 +67,7 @@ def ndcg_bound(judged: JudgedTop, side: str, kind: str, *, dcg: str = "log2", ma
         raise ParameterError(f"max_grade={top}: {judged.judgments.name} hold grade {highest}; give at least that")
     judged = judged.regraded(np.append(np.arange(min(top, MOST_GRADES) + 1), top))
     grades = judged.judgments.grades
-    gain = gains(grades, exponential=dcg == "exp-log2")
+    gain = grade_gains(judged, dcg)
     return _BOUNDS[side, kind](
         bounds.PartlyJudged(judged.levels, judged.judgments.counts, gain, len(grades) - 1, judged.depth)
     )

@@ -10,6 +10,7 @@ import pandas as pd
 import pyterrier as pt
 
 from vbterrier.errors import InputError
+from vbterrier.frames.contracts import frame_of
 from vbterrier.frames.ranked import Run
 from vbterrier.judgments.pool import Judgments
 
@@ -50,7 +51,7 @@ class Condense(pt.Transformer):  # type: ignore[misc]
 
     def __init__(self, qrels: Any) -> None:
         super().__init__()
-        self.qrels = qrels
+        self.qrels = frame_of(qrels, "qrels")
         self._judgments = Judgments(qrels)
         if not self._judgments.topics:
             raise InputError("qrels: no rows; condensing would drop every document")

@@ -14,6 +14,7 @@ from vbterrier.errors import DegenerateWarning, InputError
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.ids import Lookup, ids_of, integers_of, repeated_pairs, require_same_kind
 from vbterrier.frames.topics import run_places
+from vbterrier.kernels.gain import gains
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -169,6 +170,22 @@ class JudgedTop:
         """``unjudged / retrieved`` within the cut, 0 where nothing was retrieved, shape (n,)."""
         retrieved = np.count_nonzero(self.levels != NOTHING, axis=1)
         return np.asarray(self.n_unjudged / np.maximum(retrieved, 1))
+
+
+def grade_gains(judged: JudgedTop, dcg: str) -> NDArray[np.float64]:
+    """The gain of each grade, shape (L,): ``"log2"`` the grade, ``"exp-log2"`` ``2^grade - 1``.
+
+    Raises
+    ------
+    InputError
+        A grade without a finite gain.
+    """
+    grades = judged.judgments.grades
+    with np.errstate(over="ignore"):
+        gain = gains(grades, exponential=dcg == "exp-log2")
+    if not np.isfinite(gain).all():
+        raise InputError(f"{judged.judgments.name}: grade {grades[-1]} has no finite gain 2^grade - 1; use dcg='log2'")
+    return gain
 
 
 def _once(topic: Ints, docno: Ids, label: Ints, topics: list[str], name: str, *, diversity: bool) -> NDArray[np.bool_]:

@@ -112,10 +112,13 @@ def top_rows(starts: Ints, stops: Ints, depth: int) -> Ints:
 
 def tied_groups(score: NDArray[np.float32], starts: Ints, stops: Ints, depth: int) -> NDArray[np.bool_]:
     """Which groups of falling scores have a tie that touches their first ``depth`` rows, shape (n_groups,)."""
-    rows = top_rows(starts, stops, depth + 1)
-    both = (rows[:, :-1] >= 0) & (rows[:, 1:] >= 0)
-    result: NDArray[np.bool_] = (both & (score[rows[:, :-1]] == score[rows[:, 1:]])).any(axis=1)
-    return result
+    equal = np.flatnonzero(score[1:] == score[:-1])
+    # The group of each row that equals the next, unless the next begins another group or stands behind the cut.
+    group = np.searchsorted(starts, equal, side="right") - 1
+    touching = (equal + 1 < stops[group]) & (equal - starts[group] < depth)
+    tied = np.zeros(len(starts), dtype=bool)
+    tied[group[touching]] = True
+    return tied
 
 
 def n_tied(score: NDArray[np.float32], rows: Ints, starts: Ints, stops: Ints) -> int:

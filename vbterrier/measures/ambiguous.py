@@ -12,7 +12,7 @@ from vbterrier.frames.topics import places
 from vbterrier.intents.coverage import Coverage, Intents, Tags, cover
 from vbterrier.intents.sources import from_diversity, from_run
 from vbterrier.kernels import vb
-from vbterrier.measures.base import UNDEFINED, Measure
+from vbterrier.measures.base import TO_IR_MEASURES, UNDEFINED, Measure
 from vbterrier.measures.params import CUTOFF, Param
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class _Ambiguous(Measure):
     column ``entity_id`` of the run; the frame given as qrels, (qid, entity_id, prob) or diversity qrels.
     """
 
-    QREL_INPUTS: ClassVar[list[str]] = ["query_id"]
+    QREL_INPUTS: ClassVar[list[str]] = [TO_IR_MEASURES["qid"]]
 
     def coverage(self, scoring: Scoring) -> Coverage:
         """What all measures over the same intents and tags share."""
@@ -68,15 +68,30 @@ class _Ambiguous(Measure):
         raise NotImplementedError
 
     def _cover(self, scoring: Scoring) -> Coverage:
+        own = {name: self.params[name] for name in ("intents", "tags", "rel", "normalise") if name in self.params}
+        own_intents, own_tags = scoring.slot.once(("subtopics", self["rel"]), lambda: self._of_slot(scoring))
+        intents = scoring.slot.once(
+            ("intents", repr(own)),
+            lambda: Intents(
+                self._intents(scoring, own_intents),
+                normalise=self["normalise"],
+                name="intents" if self["intents"] or own_tags is None else "qrels",
+            ),
+        )
+        if self._tags_of_run(scoring, own_tags):
+            tags = Tags(from_run(scoring.run), pooled=False, name="run")
+        else:
+            tags = scoring.slot.once(("tags", repr(own)), lambda: self._tags(own_tags))
+        return cover(scoring.run, intents, tags, scoring.depth)
+
+    def _of_slot(self, scoring: Scoring) -> tuple[pd.DataFrame | None, pd.DataFrame | None]:
+        """Intents and tags of the frame that was given as qrels."""
         frame = scoring.slot.frame
-        own_intents: pd.DataFrame | None = None
-        own_tags: pd.DataFrame | None = None
         if {"entity_id", "prob"} <= set(frame.columns):
-            own_intents = frame
-        elif {"iteration", "docno", "label"} <= set(frame.columns):
-            own_intents, own_tags = from_diversity(frame, rel=self["rel"])
-        intents = Intents(self._intents(scoring, own_intents), normalise=self["normalise"])
-        return cover(scoring.run, intents, self._tags(scoring, own_tags), scoring.depth)
+            return frame, None
+        if {"iteration", "docno", "label"} <= set(frame.columns):
+            return from_diversity(frame, rel=self["rel"])
+        return None, None
 
     def _intents(self, scoring: Scoring, own: pd.DataFrame | None) -> pd.DataFrame:
         if self["intents"]:
@@ -95,13 +110,14 @@ class _Ambiguous(Measure):
             )
         return own
 
-    def _tags(self, scoring: Scoring, own: pd.DataFrame | None) -> Tags:
+    def _tags_of_run(self, scoring: Scoring, own: pd.DataFrame | None) -> bool:
+        """Whether tags come with the run: subtopics of diversity qrels have their own, other intents ask the run."""
+        there = "entity_id" in scoring.run.frame.columns or not len(scoring.run)
+        return not self["tags"] and there and (own is None or bool(self["intents"]))
+
+    def _tags(self, own: pd.DataFrame | None) -> Tags:
         if self["tags"]:
             return Tags(named("tags", self["tags"]))
-        of_run = "entity_id" in scoring.run.frame.columns or not len(scoring.run)
-        # Subtopics of diversity qrels come with their own documents; other intents ask the run first.
-        if of_run and (own is None or self["intents"]):
-            return Tags(from_run(scoring.run), pooled=False, name="run")
         if own is None:
             raise InputError(
                 f"{self}: found no tags; give tags= (a name registered with vbterrier.register_tags, or a file), a "

@@ -112,7 +112,7 @@ class Measure(ir_measures.Measure):  # type: ignore[misc]
 
     def runtime_impl(self, qrels: Any, run: Any) -> Iterator[ir_measures.Metric]:
         """Evaluate through the runtime provider of ir_measures, for pipelines without our own."""
-        yield from evaluate([self], Slot(qrels_frame(qrels)), run_of(run))
+        yield from metrics([self], Slot(qrels_frame(qrels)), run_of(run))
 
     def __repr__(self) -> str:
         own = ",".join(
@@ -147,13 +147,23 @@ def _text(value: Any) -> str:
     return repr(value)
 
 
-def evaluate(measures: Iterable[Measure], slot: Slot, run: Run) -> Iterator[ir_measures.Metric]:
-    """The value of every measure for every topic of the slot, in the order of the measures' text."""
+def evaluate(measures: Iterable[Measure], slot: Slot, run: Run) -> Iterator[tuple[str, Measure, float]]:
+    """Topic, measure and value: every measure for every topic of the slot, in the order of the measures' text."""
     ordered = sorted(measures, key=repr)
     scoring = Scoring(slot, run, deepest(ordered))
     for measure in ordered:
-        for topic, value in measure.defined(scoring).items():
-            yield ir_measures.Metric(query_id=topic, measure=measure, value=value)
+        values = measure.defined(scoring)
+        if len(ordered) > 1 and len(values) < len(slot.topics):
+            # pt.Experiment wants every measure for every topic, and breaks without a word on those left out.
+            _ = measure.DEFAULT
+        for topic, value in values.items():
+            yield topic, measure, value
+
+
+def metrics(measures: Iterable[Measure], slot: Slot, run: Run) -> Iterator[ir_measures.Metric]:
+    """What :func:`evaluate` yields, as ir_measures has it."""
+    for topic, measure, value in evaluate(measures, slot, run):
+        yield ir_measures.Metric(query_id=topic, measure=measure, value=value)
 
 
 def deepest(measures: Iterable[Measure]) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from typing import Any
 
@@ -10,6 +11,9 @@ from ir_measures.measures.base import ParamInfo
 from vbterrier.errors import ParameterError, nearest
 
 _NOTHING = object()
+# Limits from here on are there to refuse what no memory holds, and are no news to anyone.
+_ENDLESS = 1e6
+MOST_RANKS = 1_000_000
 
 
 class Param(ParamInfo):  # type: ignore[misc]
@@ -59,7 +63,7 @@ class Param(ParamInfo):  # type: ignore[misc]
             raise ParameterError(
                 f"{name}={value!r}: wanted {self._wanted()}.{nearest(str(value), map(str, self.legal))}"
             )
-        if isinstance(made, (int, float)) and not self._in_range(made):
+        if isinstance(made, (int, float)) and not (math.isfinite(made) and self._in_range(made)):
             raise ParameterError(f"{name}={value!r}: wanted {self._wanted()}")
         return made
 
@@ -81,9 +85,9 @@ class Param(ParamInfo):  # type: ignore[misc]
         if self.legal:
             return f"one of {', '.join(map(repr, self.legal))}"
         kind = {str: "a text", int: "a whole number", float: "a number", bool: "True or False"}[self.dtype]
-        if self.low is not None and self.high is not None:
+        if self.low is not None and self.high is not None and self.high < _ENDLESS:
             return f"{kind} from {self.low:g} to {self.high:g}"
         return kind if self.low is None else f"{kind} of at least {self.low:g}"
 
 
-CUTOFF = Param(int, low=1, desc="ranking cutoff k, as in @10; the whole ranking without it")
+CUTOFF = Param(int, low=1, high=MOST_RANKS, desc="ranking cutoff k, as in @10; the whole ranking without it")

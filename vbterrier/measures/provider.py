@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import ir_measures
 
-from vbterrier.measures.base import Measure, evaluate, qrels_frame, run_of
+from vbterrier.measures.base import Measure, metrics, qrels_frame, run_of
 from vbterrier.measures.scoring import Slot
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Evaluator(ir_measures.Evaluator):  # type: ignore[misc]
 
     def iter_calc(self, run: Any) -> Iterator[ir_measures.Metric]:
         """Yield the value of each measure and topic; topics that a measure leaves out stay out."""
-        yield from evaluate(self.measures, self._slot, run_of(run))
+        yield from metrics(self.measures, self._slot, run_of(run))
 
 
 def install() -> None:

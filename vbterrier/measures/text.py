@@ -45,7 +45,7 @@ def _measure(text: str | ir_measures.Measure) -> ir_measures.Measure:
         return text
     try:
         node = ast.parse(text.strip(), mode="eval").body
-    except (SyntaxError, ValueError, AttributeError, TypeError) as error:
+    except (SyntaxError, ValueError, AttributeError, TypeError, MemoryError, RecursionError) as error:
         raise ParameterError(f"{text!r}: {_FORM}") from error
     params: dict[str, Any] = {}
     at: list[Any] = []
@@ -89,9 +89,10 @@ def _made(kind: Any, params: dict[str, Any], text: str) -> ir_measures.Measure:
         raise ParameterError(f"{text!r}: {error}") from error
     except ParameterError as error:
         raise ParameterError(f"{text!r}: {error}") from error
-    cutoff = params.get("cutoff")
-    if cutoff is not None and cutoff < 1:
-        raise ParameterError(f"{text!r}: cutoff {cutoff}: wanted a whole number of at least 1, as in @10")
+    for name, meaning in (("cutoff", "as in @10"), ("rel", "the lowest label that counts as relevant")):
+        value = params.get(name)
+        if isinstance(value, bool) or (isinstance(value, int) and value < 1):
+            raise ParameterError(f"{text!r}: {name} {value}: wanted a whole number of at least 1, {meaning}")
     return measure
 
 

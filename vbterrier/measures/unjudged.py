@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from vbterrier.errors import ParameterError
-from vbterrier.judgments.bootstrap import COMPAT, DCG, N_DRAWS, BootstrapDistribution, Process
+from vbterrier.judgments.bootstrap import COMPAT, DCG, MOST_DRAWS, N_DRAWS, BootstrapDistribution, Process
 from vbterrier.judgments.bounds import KINDS, SIDES, ndcg_bound
 from vbterrier.judgments.priors import ALL_UNJUDGED, PRIORS
 from vbterrier.kernels.grades import METHODS
@@ -95,7 +95,7 @@ class _BNDCG(Measure):
         "compat": Param(str, "", choices=COMPAT, desc="follow the code of the paper where it departs from it"),
         "all_unjudged": Param(str, "auto", choices=ALL_UNJUDGED, desc="the run prior where nothing is judged"),
         "level": Param(float, 0.9, low=0, high=1, desc="level of the interval of lo and hi"),
-        "n_draws": Param(int, N_DRAWS, low=1, desc="draws of a topic, where draws are needed"),
+        "n_draws": Param(int, N_DRAWS, low=1, high=MOST_DRAWS, desc="draws of a topic, where draws are needed"),
         "seed": Param(int, 0, low=0, desc="decides the draws, together with the topic"),
     }
 

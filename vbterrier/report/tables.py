@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from vbterrier.errors import ParameterError
+from vbterrier.errors import ParameterError, printable
 
 if TYPE_CHECKING:
     from vbterrier.evaluate import Scores
@@ -89,12 +89,13 @@ def footing(scores: Scores) -> str:
 def _cell(value: Any, digits: int) -> str:
     if isinstance(value, float):
         return "" if pd.isna(value) else f"{value:.{digits}f}"
-    return str(value)
+    return printable(value)
 
 
 def _markdown(text: pd.DataFrame, right: list[bool]) -> str:
-    rows = [list(map(str, text.columns)), *text.to_numpy().tolist()]
-    lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
+    rows = [list(map(printable, text.columns)), *text.to_numpy().tolist()]
+    signs = str.maketrans({"|": "\\|", "<": "&lt;", "&": "&amp;"})
+    lines = ["| " + " | ".join(cell.translate(signs) for cell in row) + " |" for row in rows]
     rule = "|" + "|".join("---:" if numeric else ":---" for numeric in right) + "|"
     return "\n".join([lines[0], rule, *lines[1:]])
 

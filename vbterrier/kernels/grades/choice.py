@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from vbterrier.kernels.grades.exact import exact_laws
-from vbterrier.kernels.grades.grid import MAX_WORK, grid_law, grid_work
+from vbterrier.kernels.grades.grid import grid_law, grid_work
 from vbterrier.kernels.grades.sampled import sampled_law
 
 if TYPE_CHECKING:
@@ -24,7 +24,9 @@ METHODS = ("auto", "exact", "grid", "mc")
 
 # Sequences that are followed one by one where grades run out, and the atoms of the larger half where none does.
 MAX_PATHS = 1e6
-MAX_HALF = {"auto": 60_000.0, "exact": 2.6e6}
+MAX_HALF = {"auto": 20_000.0, "exact": 2.6e6}
+# Cells that a grid may touch: a second of work for a topic, or as many as the user asked for.
+MAX_CELLS = {"auto": 1.5e8, "grid": 4e9, "exact": 0.0}
 
 
 class TooLargeError(Exception):
@@ -77,7 +79,7 @@ def laws_of(
     chosen = np.flatnonzero(exactly)
     laws: dict[int, Law] = dict(zip(chosen.tolist(), exact_laws(problem.select(chosen)), strict=True))
     for topic in np.flatnonzero(~exactly).tolist():
-        if grid_work(problem, topic) <= MAX_WORK:
+        if grid_work(problem, topic) <= MAX_CELLS[method]:
             laws[topic] = grid_law(problem, topic)
         elif method == "grid":
             raise TooLargeError(topic)

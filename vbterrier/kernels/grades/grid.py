@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from vbterrier.kernels.grades.problem import Problem
 
 CELLS = 1 << 15
-MAX_WORK = 4e9
 
 
 def grid_work(problem: Problem, topic: int, cells: int = CELLS) -> float:

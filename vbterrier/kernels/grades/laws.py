@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from vbterrier.kernels.order import spans
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -20,6 +22,7 @@ SLACK = 1e-12
 _SMALLEST = 1e-300
 _BINS = 4096
 _EXPLICIT = 1 << 20
+_FEW = 1 << 16
 
 
 class Law(Protocol):
@@ -28,6 +31,14 @@ class Law(Protocol):
     @property
     def method(self) -> str:
         """``"exact"``, ``"grid"`` or ``"mc"``."""
+
+    @property
+    def n_atoms(self) -> int:
+        """Atoms before equal ones are merged."""
+
+    @property
+    def is_sorted(self) -> bool:
+        """Whether quantiles are looked up rather than searched for."""
 
     def quantiles(self, levels: Floats) -> Floats:
         """The smallest value whose CDF reaches each level, shape like levels."""
@@ -72,6 +83,12 @@ class Atoms:
     probs: Floats
     cumulative: Floats
     method: str = "exact"
+    is_sorted = True
+
+    @property
+    def n_atoms(self) -> int:
+        """Atoms before equal ones are merged."""
+        return len(self.values)
 
     def quantiles(self, levels: Floats) -> Floats:
         """The smallest value whose CDF reaches each level."""
@@ -112,9 +129,14 @@ class Halves:
     method: str = "exact"
 
     @property
-    def n_pairs(self) -> int:
-        """Atoms of the sum before merging."""
+    def n_atoms(self) -> int:
+        """Atoms before equal ones are merged: all pairs."""
         return len(self.left[0]) * len(self.right[0])
+
+    @property
+    def is_sorted(self) -> bool:
+        """Whether the pairs are few enough to be looked at one by one."""
+        return self.n_atoms <= _EXPLICIT
 
     @cached_property
     def _pairs(self) -> tuple[Floats, Floats]:
@@ -127,7 +149,7 @@ class Halves:
 
     def quantiles(self, levels: Floats) -> Floats:
         """The smallest value whose CDF reaches each level."""
-        if self.n_pairs <= _EXPLICIT:
+        if self.is_sorted:
             return self._by_bins(levels)
         return np.array([self._by_bisection(level) for level in levels])
 
@@ -180,23 +202,27 @@ class Halves:
         return result
 
     def _by_bisection(self, level: float) -> float:
-        """Halve an interval until it holds one value."""
+        """Halve an interval until the pairs that fall into it are few enough to be sorted."""
         level = max(level - SLACK, _SMALLEST)
         low = float(self.left[0][0] + self.right[0][0]) - SAME
         high = float(self.left[0][-1] + self.right[0][-1])
-        while high - low > SAME:
+        # How many of the right half each of the left takes to stay at or below either end.
+        below, above = self._places(low), self._places(high)
+        while int((above - below).sum()) > _FEW and high - low > SAME:
             middle = (low + high) / 2
-            if (
-                self.left[1]
-                @ self._right_cumulative[np.searchsorted(self.right[0], middle - self.left[0], side="right")]
-                >= level
-            ):
-                high = middle
+            within = self._places(middle)
+            if self.left[1] @ self._right_cumulative[within] >= level:
+                high, above = middle, within
             else:
-                low = middle
-        places = np.searchsorted(self.right[0], low - self.left[0], side="right")
-        inside = places < len(self.right[0])
-        return float((self.left[0][inside] + self.right[0][places[inside]]).min())
+                low, below = middle, within
+        one, other = spans(below, above)
+        sums, probs = self.left[0][one] + self.right[0][other], self.left[1][one] * self.right[1][other]
+        order = np.argsort(sums, kind="stable")
+        reached = float(self.left[1] @ self._right_cumulative[below]) + np.cumsum(probs[order])
+        return float(sums[order[min(int(np.searchsorted(reached, level)), len(order) - 1)]])
+
+    def _places(self, value: float) -> NDArray[np.int64]:
+        return np.searchsorted(self.right[0], value - self.left[0], side="right")
 
 
 @dataclass(frozen=True, eq=False)
