@@ -267,6 +267,13 @@ def test_unjudged_is_what_is_not_judged(covid, values_of, name, k):
         assert values_of(Unjudged, qrels, run) == pytest.approx(expected, abs=1e-12)
 
 
+def test_unjudged_is_a_share_of_what_each_topic_retrieved(values_of):
+    qrels = pd.concat([qrels_of({"a": 1}, "short"), qrels_of({"a": 1}, "long"), qrels_of({"a": 1}, "none")])
+    run = pd.concat([run_of(["new", "a"], "short"), run_of(["a", "b", "c", "d", "e"], "long")])
+    for k, expected in ((10, 0.8), (5, 0.8), (2, 0.5)):
+        assert values_of(Unjudged @ k, qrels, run) == {"short": 0.5, "long": expected, "none": 0.0}
+
+
 def test_a_prior_that_is_sure_of_one_grade_is_a_naive_bound(covid, values_of):
     run, qrels = covid.runs["ance"], covid.incomplete
     for dcg in ("log2", "exp-log2"):
