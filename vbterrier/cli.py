@@ -5,6 +5,8 @@ Exit codes: 0 done, 1 bad input, 2 bad usage. Errors are one line on stderr.
 
 from __future__ import annotations
 
+import io
+import os
 import sys
 import warnings
 from pathlib import Path
@@ -31,7 +33,7 @@ app = typer.Typer(
 Runs = Annotated[list[Path], typer.Argument(help="TREC runs; .gz and Parquet too.", show_default=False)]
 Qrels = Annotated[Path, typer.Option("--qrels", "-q", help="TREC qrels, adhoc or diversity.", show_default=False)]
 Format = Annotated[str, typer.Option("--format", "-f", help="table, csv, json, latex or markdown.")]
-Seed = Annotated[int, typer.Option(help="Decides all resamples and draws.", min=0)]
+Seed = Annotated[int, typer.Option(help="Decides the resamples of topics.", min=0)]
 
 
 def _version(wanted: bool) -> None:
@@ -58,7 +60,7 @@ def demo(
     """Show what unjudged documents do to a comparison, on a small collection that comes with the package."""
     from vbterrier.report.demo import demo_report
 
-    typer.echo(demo_report(save, seed=seed))
+    _echo(demo_report(save, seed=seed))
 
 
 @app.command()
@@ -71,7 +73,7 @@ def doctor(runs: Runs, qrels: Qrels, style: Format = "table") -> None:
 
     _require_format(style)
     loaded = {name: vbterrier.read_run(path) for name, path in systems_of(named_runs(runs))}
-    typer.echo(doctor_report(diagnose(loaded, vbterrier.read_qrels(qrels)), style))
+    _echo(doctor_report(diagnose(loaded, vbterrier.read_qrels(qrels)), style))
 
 
 @app.command()
@@ -106,9 +108,9 @@ def score(
         progress=sys.stderr.isatty(),
     )
     frame = tables.per_query(scores, style) if per_query else tables.summary(scores, style)
-    typer.echo(tables.rendered(frame, style))
+    _echo(tables.rendered(frame, style))
     if style == "table" and not per_query:
-        typer.echo(tables.footing(scores))
+        _echo(tables.footing(scores))
 
 
 def _require_format(style: str) -> None:
@@ -118,31 +120,53 @@ def _require_format(style: str) -> None:
         raise ParameterError(f"--format {style}: wanted one of {', '.join(FORMATS)}")
 
 
-def _shown(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
-    """Warnings as one line each, once."""
-    if issubclass(category, DegenerateWarning):
-        sys.stderr.write(f"vbterrier: warning: {printable(message)}\n")
+def _show_once() -> Callable[..., None]:
+    """Warnings as one line each, once for each text: Python's own "once" forgets whenever filters change."""
+    seen: set[str] = set()
+
+    def shown(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+        line = printable(" ".join(str(message).split()))
+        if issubclass(category, DegenerateWarning) and line not in seen:
+            seen.add(line)
+            sys.stderr.write(f"vbterrier: warning: {line}\n")
+
+    return shown
 
 
 def main(run: Callable[..., Any] = app) -> None:
     """Run the command line; the console script."""
     with warnings.catch_warnings():
-        # Once for each text, wherever it comes from.
-        warnings.simplefilter("once", DegenerateWarning)
-        warnings.showwarning = _shown
+        warnings.simplefilter("always", DegenerateWarning)
+        warnings.showwarning = _show_once()
         try:
-            run()
+            sys.exit(run(standalone_mode=False))
         except ParameterError as error:
             _leave(error, BAD_USAGE)
         except VBTerrierError as error:
             _leave(error, BAD_INPUT)
-        except BrokenPipeError:
-            # The reader went away, as `head` does.
-            sys.stderr.close()
-            sys.exit(0)
+        except Exception as error:
+            # Typer's own, wherever its release keeps them: a command line that cannot be parsed.
+            if not hasattr(error, "format_message"):
+                raise
+            if type(error).__name__ == "NoArgsIsHelpError":
+                typer.echo(error.format_message(), err=True)
+                sys.exit(BAD_USAGE)
+            _leave(error.format_message(), BAD_USAGE)
 
 
-def _leave(error: Exception, code: int) -> None:
+def _echo(text: str) -> None:
+    """Print what a command found."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # Rules and ids that the terminal's encoding does not have are no reason to fail.
+        sys.stdout.reconfigure(errors="replace")
+    try:
+        typer.echo(text)
+    except BrokenPipeError:
+        # The reader went away, as `head` does; nothing is left to flush to.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _leave(error: Exception | str, code: int) -> None:
     sys.stderr.write(f"vbterrier: error: {printable(' '.join(str(error).split()))}\n")
     sys.exit(code)
 

@@ -292,12 +292,12 @@ def test_intents_in_place_of_qrels():
 
 
 @pytest.mark.parametrize("method", ["percentile", "bca"])
-def test_intervals_over_topics_are_those_of_the_values_by_the_names_stream(method):
+def test_intervals_over_topics_are_those_of_the_values_by_the_seeds_stream(method):
     qrels, run = collection()
     scores = score({"mine": run}, qrels, ["BNDCG@10", "AP"], interval=method, level=0.8, n_resamples=99, seed=5)
     for measure in ("BNDCG@10", "AP"):
         values = np.array(list(per_topic(scores, "mine", measure).values()))
-        expected = topics_interval(values, level=0.8, method=method, n_resamples=99, seed=5, name=f"mine {measure}")
+        expected = topics_interval(values, level=0.8, method=method, n_resamples=99, seed=5)
         rows = scores.intervals[(scores.intervals["measure"] == measure) & (scores.intervals["n_resamples"] > 0)]
         assert rows[["low", "high", "method"]].to_numpy().tolist() == [
             [expected.low, expected.high, f"topics ({method})"]

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 from trectools import TrecEval
 
-from vbterrier.errors import VBTerrierError
+from vbterrier.errors import InputError
+from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.ranked import Run
 from vbterrier.measures import BNDCG, ES, VB, NDCGBound, Unjudged
 from vbterrier.measures.base import evaluate
@@ -51,14 +52,16 @@ class VBTrecEval(TrecEval):  # type: ignore[misc]
         super().__init__(run, qrels)
         self._frames = run.run_data, qrels.qrels_data
         if any(frame is None for frame in self._frames):
-            raise VBTerrierError("run and qrels must hold data: read a file, or load a data frame, first")
+            raise InputError("run and qrels must hold data: read a file, or load a data frame, first")
 
     @classmethod
     def from_frames(cls, run: pd.DataFrame, qrels: pd.DataFrame, *, name: str = "vbterrier") -> VBTrecEval:
         """From frames with qid, docno, score and qid, docno, label [, iteration]; ids stay as they are."""
         from trectools import TrecQrel, TrecRun
 
-        ranked = run.assign(rank=Run(run).ranks() + 1, q0="Q0", system=name)
+        checked, qrels = Run(run), frame_of(qrels, "qrels")
+        require(qrels, ("qid", "docno", "label"), "qrels")
+        ranked = checked.frame.assign(rank=checked.ranks() + 1, q0="Q0", system=name)
         trec_run, trec_qrels = TrecRun(), TrecQrel()
         back = {ours: theirs for theirs, ours in _COLUMNS.items()}
         trec_run.run_data = ranked.rename(columns=back)[["query", "q0", "docid", "rank", "score", "system"]]

@@ -83,15 +83,15 @@ def diagnose(runs: Mapping[str, Any], qrels: Any) -> Diagnosis:
         raise InputError("no runs; name at least one")
     notes: list[str] = []
     frame = frame_of(qrels, "qrels")
-    facts, judgments, diversity = _qrels_facts(frame, notes)
+    require(frame, ("qid", "docno", "label"), "qrels")
+    facts, judgments, diversity, conflict = _qrels_facts(frame, notes)
     rows = [_run_facts(name, run, judgments, notes) for name, run in runs.items()]
     table = pd.DataFrame(rows)
     notes += _differences(table)
-    return Diagnosis(facts, table, tuple(_support(diversity, table)), tuple(notes))
+    return Diagnosis(facts, table, tuple(_support(diversity, conflict, table)), tuple(notes))
 
 
-def _qrels_facts(frame: pd.DataFrame, notes: list[str]) -> tuple[pd.DataFrame, Judgments, bool]:
-    require(frame, ("qid", "docno", "label"), "qrels")
+def _qrels_facts(frame: pd.DataFrame, notes: list[str]) -> tuple[pd.DataFrame, Judgments, bool, bool]:
     label = integers_of(frame["label"], "qrels column 'label'")
     topics, topic = ids_of(frame["qid"], "qrels column 'qid'").codes()
     repeats = repeated_pairs(topic, ids_of(frame["docno"], "qrels column 'docno'"))
@@ -110,14 +110,16 @@ def _qrels_facts(frame: pd.DataFrame, notes: list[str]) -> tuple[pd.DataFrame, J
     if without:
         notes.append(f"qrels: {without} topics have no relevant document and score 0 whatever is retrieved")
     usable = flatten_qrels(frame) if diversity else frame
+    conflict = False
     try:
         judgments = _quietly(Judgments, usable)
     except VBTerrierError as error:
+        conflict = True
         notes.append(str(error))
         judgments = _quietly(Judgments, flatten_qrels(frame))
     if len(repeats) and not diversity:
         notes.append(f"qrels: {len(repeats)} rows judge a document that stands twice in its topic")
-    return pd.DataFrame(facts, columns=["what", "value"]), judgments, diversity
+    return pd.DataFrame(facts, columns=["what", "value"]), judgments, diversity, conflict
 
 
 def _quietly(make: Any, *arguments: Any, **options: Any) -> Any:
@@ -193,11 +195,15 @@ def _differences(runs: pd.DataFrame) -> list[str]:
     return notes
 
 
-def _support(diversity: bool, runs: pd.DataFrame) -> list[Support]:  # noqa: FBT001 - a private pair
+def _support(diversity: bool, conflict: bool, runs: pd.DataFrame) -> list[Support]:  # noqa: FBT001 - private
     unjudged = runs[f"unjudged@{TIE_DEPTH}"]
     some, joined = bool((unjudged > 0).any()), bool(unjudged.notna().any())
     if not joined:
         return [Support("all measures", possible=False, reason="runs and qrels share no topic or id")]
+    if not runs["rows"].any():
+        return [Support("all measures", possible=False, reason="the runs are empty: every topic scores 0")]
+    if conflict:
+        return [Support("all measures", possible=False, reason="documents have several labels; see the notes")]
     flat = "; flatten the subtopics first (vbterrier.flatten_qrels)" if diversity else ""
     return [
         Support(

@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 import os
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
+import pyarrow.compute as pc
 
-from vbterrier.errors import InputError, ParameterError, examples
+from vbterrier.errors import DegenerateWarning, InputError, ParameterError, examples
 from vbterrier.frames.contracts import frame_of, systems_of
 from vbterrier.frames.files import read_qrels, read_run
+from vbterrier.frames.ids import ids_of
 from vbterrier.frames.ranked import Run
 from vbterrier.measures import BNDCG, Measure, measures_from
 from vbterrier.measures.base import evaluate
 from vbterrier.measures.foreign import foreign_values, is_mean, mean_of
 from vbterrier.measures.scoring import Slot
-from vbterrier.uncertainty.intervals import N_RESAMPLES, Interval, check_level, topics_interval, unjudged_interval
+from vbterrier.uncertainty.intervals import (
+    N_RESAMPLES,
+    TOPIC_METHODS,
+    Interval,
+    check_level,
+    topics_interval,
+    unjudged_interval,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -92,7 +102,7 @@ def score(
     n_resamples
         Resamples of the topics.
     seed
-        Decides the resamples, together with the names of system and measure.
+        Decides the resamples of the topics, which all systems and measures share. Draws of measures follow their own.
     progress
         Show a progress bar over runs.
 
@@ -115,17 +125,21 @@ def score(
     >>> score({"mine": run}, qrels, ["BNDCG@10", "nDCG@10"]).means().round(3).loc["mine"].tolist()
     [1.0, 0.5]
     """
-    asked = measures_from(*([measures] if isinstance(measures, str) else measures))
+    asked = list(dict.fromkeys(measures_from(*([measures] if isinstance(measures, str) else measures))))
     if not asked:
         raise ParameterError("no measures; name at least one, as 'BNDCG@10'")
     if topics not in TOPICS:
         raise ParameterError(f"topics={topics!r}: wanted one of {', '.join(map(repr, TOPICS))}")
     check_level(level)
-    if n_resamples < 1:
-        raise ParameterError(f"n_resamples={n_resamples}: wanted at least 1")
+    if interval not in TOPIC_METHODS:
+        raise ParameterError(f"interval={interval!r}: wanted one of {', '.join(map(repr, TOPIC_METHODS))}")
+    for name, number, lowest in (("n_resamples", n_resamples, 1), ("seed", seed, 0)):
+        if not isinstance(number, int) or number < lowest:
+            raise ParameterError(f"{name}={number!r}: wanted a whole number of at least {lowest}")
     judged = read_qrels(qrels) if isinstance(qrels, (str, os.PathLike)) else frame_of(qrels, "qrels")
     loaded = {name: _loaded(name, run, duplicates) for name, run in systems_of(named_runs(runs))}
     slot = _restricted(Slot(judged), loaded, topics)
+    _warn_of_strangers(judged, loaded)
     if topics == "common":
         loaded = {name: run.only(slot.topics) for name, run in loaded.items()}
     rows = [
@@ -185,6 +199,22 @@ def _restricted(slot: Slot, runs: Mapping[str, Run], topics: str) -> Slot:
     return Slot(slot.frame[slot.frame["qid"].astype(str).isin(common)].reset_index(drop=True))
 
 
+def _warn_of_strangers(judged: pd.DataFrame, runs: Mapping[str, Run]) -> None:
+    """Say it when a run and the judgments share topics, but not a single document."""
+    if "docno" not in judged.columns or not len(judged):
+        return
+    known = ids_of(judged["docno"], "qrels column 'docno'").text
+    for run in runs.values():
+        if len(run) and not pc.any(pc.is_in(run.docno.text, value_set=known)).as_py():
+            retrieved, judged_ones = (examples(ids[:4].to_pylist()) for ids in (run.docno.text, known))
+            warnings.warn(
+                f"{run.name}: none of its documents is judged: it has {retrieved}; qrels has {judged_ones}; look for "
+                "other prefixes, trailing blanks or another Unicode form",
+                DegenerateWarning,
+                stacklevel=3,
+            )
+
+
 def _missing(slot: Slot, runs: Mapping[str, Run]) -> pd.DataFrame:
     rows = [(name, len(slot.topics), len(set(slot.topics).difference(run.topics))) for name, run in runs.items()]
     return pd.DataFrame(rows, columns=["name", "n_qids", "n_missing"])
@@ -215,7 +245,7 @@ def _system_rows(
     theirs = [measure for measure in measures if not isinstance(measure, Measure)]
     found = evaluate(ours, slot, run) if ours else ()
     rows = [(name, qid, str(measure), value) for qid, measure, value in found]
-    for qid, measure, value in foreign_values(theirs, slot.frame, run.only(slot.topics)):
+    for qid, measure, value in foreign_values(theirs, slot, run, warned=bool(ours)):
         rows.append((name, qid, str(measure), value))
     return rows
 
@@ -240,12 +270,8 @@ def _intervals(
             mean = mean_of(measure, scores)
             ends = [Interval(float("nan"), float("nan"), "none")]
             if is_mean(measure):
-                stream_name = f"{name} {measure}"
-                ends = [
-                    topics_interval(
-                        scores, level=level, method=interval, n_resamples=n_resamples, seed=seed, name=stream_name
-                    ),
-                ]
+                # One stream for all, so that equal values have equal intervals.
+                ends = [topics_interval(scores, level=level, method=interval, n_resamples=n_resamples, seed=seed)]
             spread = _spread(measure)
             if spread is not None:
                 ends.append(unjudged_interval(scores, by_system[name, str(spread)], level=level))

@@ -15,6 +15,8 @@ from vbterrier.errors import InputError
 from vbterrier.kernels import order
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     Ints = NDArray[np.int64]
@@ -105,7 +107,7 @@ def ids_of(column: pd.Series[Any], where: str) -> Ids:
             return Ids(pc.cast(_contiguous(text), pa.large_string()), integers=True)
         if pa.types.is_dictionary(text.type) and pa.types.is_integer(text.type.value_type):
             return ids_of(column.astype(column.cat.categories.dtype), where)
-        if not (pa.types.is_null(text.type) or _is_text(text.type)):
+        if not _is_text(text.type):
             raise InputError(f"{where}: wanted ids as text, found {text.type}; cast with .astype(str) at the source")
         text = pc.cast(_contiguous(text), pa.large_string())
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
@@ -115,7 +117,16 @@ def ids_of(column: pd.Series[Any], where: str) -> Ids:
     return Ids(text)
 
 
-def numbers_of(column: pd.Series[Any], where: str) -> NDArray[np.float64]:
+def _nobodys(_row: int) -> str:
+    return ""
+
+
+def owner_of(qid: Ids, docno: Ids) -> Callable[[int], str]:
+    """Name the query and document of a row, for messages."""
+    return lambda row: f" (query {qid.text[row].as_py()!r}, document {docno.text[row].as_py()!r})"
+
+
+def numbers_of(column: pd.Series[Any], where: str, whose: Callable[[int], str] = _nobodys) -> NDArray[np.float64]:
     """A column as float64: numbers, or text that reads as numbers; NaN is refused, infinity is not.
 
     Raises
@@ -131,12 +142,13 @@ def numbers_of(column: pd.Series[Any], where: str) -> NDArray[np.float64]:
     if bad.any():
         row = int(np.argmax(bad))
         raise InputError(
-            f"{where}: row {row} holds {_shown(column, row)}, wanted a number; repair or drop the row before evaluating"
+            f"{where}: row {row} holds {_shown(column, row)}{whose(row)}, wanted a number; "
+            "repair or drop the row before evaluating"
         )
     return numbers
 
 
-def integers_of(column: pd.Series[Any], where: str) -> Ints:
+def integers_of(column: pd.Series[Any], where: str, whose: Callable[[int], str] = _nobodys) -> Ints:
     """A column as int64, refusing fractions.
 
     Raises
@@ -144,12 +156,12 @@ def integers_of(column: pd.Series[Any], where: str) -> Ints:
     InputError
         Names the first row that is not a whole number.
     """
-    numbers = numbers_of(column, where)
+    numbers = numbers_of(column, where, whose)
     bad = (numbers != np.floor(numbers)) | ~np.isfinite(numbers)
     if bad.any():
         row = int(np.argmax(bad))
         raise InputError(
-            f"{where}: row {row} holds {_shown(column, row)}, wanted a whole number; "
+            f"{where}: row {row} holds {_shown(column, row)}{whose(row)}, wanted a whole number; "
             "map graded or fractional judgments to integer grades first"
         )
     return numbers.astype(np.int64)
@@ -257,7 +269,8 @@ def _contiguous(text: Any) -> Any:
 def _is_text(kind: pa.DataType) -> bool:
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
-    return str(kind) in {"string", "large_string", "string_view"}
+    # Categories of nothing are those of an empty column.
+    return str(kind) in {"string", "large_string", "string_view", "null"}
 
 
 def _shown(column: pd.Series[Any], row: int) -> str:

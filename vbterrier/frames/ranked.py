@@ -10,7 +10,7 @@ import numpy as np
 
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.frames.contracts import frame_of, require
-from vbterrier.frames.ids import ids_of, numbers_of, repeated_pairs
+from vbterrier.frames.ids import ids_of, numbers_of, owner_of, repeated_pairs
 from vbterrier.kernels import order
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ class Run:
         self.frame = frame
         self.qid = ids_of(frame["qid"], f"{self.name} column 'qid'")
         self.docno = ids_of(frame["docno"], f"{self.name} column 'docno'")
-        self.score = numbers_of(frame["score"], f"{self.name} column 'score'")
+        self.score = numbers_of(frame["score"], f"{self.name} column 'score'", owner_of(self.qid, self.docno))
         # trec_eval keeps scores as C floats: what differs only beyond them is a tie.
         with np.errstate(over="ignore"):
             self._single = self.score.astype(np.float32)
@@ -119,7 +119,8 @@ class Run:
 
     def only(self, topics: Collection[str]) -> Run:
         """The run without its other topics."""
-        kept = np.array([topic in topics for topic in self.topics], dtype=bool)
+        wanted = set(topics)
+        kept = np.array([topic in wanted for topic in self.topics], dtype=bool)
         if kept.all():
             return self
         return Run(self.frame[kept[self.topic]].reset_index(drop=True), name=self.name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import cached_property
 from typing import Any
 
@@ -9,8 +10,9 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
-from vbterrier.errors import InputError
+from vbterrier.errors import DegenerateWarning, InputError, examples
 from vbterrier.frames.contracts import frame_of
+from vbterrier.frames.ids import require_same_kind
 from vbterrier.frames.ranked import Run
 from vbterrier.judgments.pool import Judgments
 
@@ -51,8 +53,9 @@ class Condense(pt.Transformer):  # type: ignore[misc]
 
     def __init__(self, qrels: Any) -> None:
         super().__init__()
-        self.qrels = frame_of(qrels, "qrels")
         self._judgments = Judgments(qrels)
+        # A copy: what the caller does to the frame later changes neither results nor equality.
+        self.qrels = frame_of(qrels, "qrels")[["qid", "docno", "label"]].copy()
         if not self._judgments.topics:
             raise InputError("qrels: no rows; condensing would drop every document")
 
@@ -61,7 +64,17 @@ class Condense(pt.Transformer):  # type: ignore[misc]
         pt.validate.result_frame(inp, extra_columns=["score"])
         if not len(inp):
             return inp.assign(rank=pd.Series(dtype="int64"))
-        return condensed(Run(inp), self._judgments)
+        run, judgments = Run(inp), self._judgments
+        require_same_kind(judgments.qid, run.qid, "qrels column 'qid'", "run column 'qid'")
+        if set(run.topics).isdisjoint(judgments.topics):
+            # A batch of pt.Experiment may hold such topics alone.
+            warnings.warn(
+                f"run: none of its topics is judged ({examples(run.topics)}); nothing is left of it",
+                DegenerateWarning,
+                stacklevel=2,
+            )
+            return inp.iloc[:0].assign(rank=pd.Series(dtype="int64"))
+        return condensed(run, judgments)
 
     @cached_property
     def _content(self) -> tuple[Any, ...]:

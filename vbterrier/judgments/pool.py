@@ -12,7 +12,7 @@ import numpy as np
 
 from vbterrier.errors import DegenerateWarning, InputError
 from vbterrier.frames.contracts import frame_of, require
-from vbterrier.frames.ids import Lookup, ids_of, integers_of, repeated_pairs, require_same_kind
+from vbterrier.frames.ids import Lookup, ids_of, integers_of, owner_of, repeated_pairs, require_same_kind
 from vbterrier.frames.topics import run_places
 from vbterrier.kernels.gain import gains
 
@@ -63,7 +63,7 @@ class Judgments:
         require(frame, ("qid", "docno", "label"), name)
         self.qid = ids_of(frame["qid"], f"{name} column 'qid'")
         docno = ids_of(frame["docno"], f"{name} column 'docno'")
-        label = integers_of(frame["label"], f"{name} column 'label'")
+        label = integers_of(frame["label"], f"{name} column 'label'", owner_of(self.qid, docno))
         self.topics, topic = self.qid.codes()
         keep = _once(topic, docno, label, self.topics, name, diversity="iteration" in frame.columns)
         if drop_negative:

@@ -6,17 +6,22 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 import ir_measures
+import numpy as np
 import pandas as pd
 
-from vbterrier.errors import DegenerateWarning, InputError
+from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.frames.contracts import require
-from vbterrier.frames.ids import ids_of, integers_of
-from vbterrier.frames.ranked import Run
-from vbterrier.judgments.pool import Judgments
+from vbterrier.frames.ids import ids_of, integers_of, require_same_kind
+from vbterrier.frames.topics import run_places
 from vbterrier.measures.base import TO_IR_MEASURES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from vbterrier.frames.ranked import Run
+    from vbterrier.measures.scoring import Slot
+
+_JUDGMENT = ["qid", "docno", "iteration"]
 
 
 def is_diversity(measure: ir_measures.Measure) -> bool:
@@ -25,17 +30,29 @@ def is_diversity(measure: ir_measures.Measure) -> bool:
 
 
 def foreign_values(
-    measures: Sequence[ir_measures.Measure], qrels: pd.DataFrame, run: Run
+    measures: Sequence[ir_measures.Measure], slot: Slot, run: Run, *, warned: bool = False
 ) -> Iterator[tuple[str, ir_measures.Measure, float]]:
     """Query, measure and value of measures that are not ours.
 
-    Diversity measures are evaluated one at a time: two settings of one measure in one call come back as 0 from
-    pyndeval. ``judged_only``, which it does not know, is done by condensing the run first.
+    They get checked frames: ids as text, whole labels, each judgment once, and in place of scores the places in
+    trec_eval's order, which their engines settle in three different ways. Diversity measures are evaluated one at a
+    time: two settings of one measure in one call come back as 0 from pyndeval. ``judged_only``, which it does not know,
+    is done by condensing the run first.
+
+    Parameters
+    ----------
+    measures, slot, run
+        What to evaluate.
+    warned
+        Whether topics and ties of this run were looked at before.
     """
     if not measures:
         return
-    theirs = _readable(qrels)
-    ranking = pd.DataFrame({"qid": run.qid.text.to_pylist(), "docno": run.docno.text.to_pylist(), "score": run.score})
+    qrels = slot.once("foreign", lambda: _checked_qrels(slot))
+    if not warned:
+        _look_at(measures, slot, run)
+    theirs = qrels.rename(columns=TO_IR_MEASURES)
+    ranking = _ranking(run.only(set(slot.topics)))
     plain = [measure for measure in measures if not is_diversity(measure)]
     if plain:
         _warn_of_subtopics(plain, qrels)
@@ -50,39 +67,74 @@ def foreign_values(
                 yield from _calculated([measure], theirs, ranking)
 
 
+def _checked_qrels(slot: Slot) -> pd.DataFrame:
+    """Judgments as their engines take them, or an error where they would read something else."""
+    frame = slot.frame
+    require(frame, ("qid", "docno", "label"), "qrels")
+    checked = pd.DataFrame(
+        {
+            "qid": ids_of(frame["qid"], "qrels column 'qid'").text.to_pandas(),
+            "docno": ids_of(frame["docno"], "qrels column 'docno'").text.to_pandas(),
+            "label": integers_of(frame["label"], "qrels column 'label'"),
+            "iteration": frame["iteration"].astype(str).to_numpy() if "iteration" in frame.columns else "0",
+        }
+    )
+    if not _has_subtopics(checked):
+        # Refuses conflicts and warns of repetitions, once for all measures.
+        slot.judgments()
+    conflict = checked[~checked.duplicated([*_JUDGMENT, "label"])].duplicated(_JUDGMENT)
+    if conflict.any():
+        qid, docno, subtopic = checked.loc[conflict[conflict].index[0], _JUDGMENT]
+        raise InputError(
+            f"qrels: document {docno!r} of query {qid!r} has several labels for subtopic {subtopic!r}; keep one"
+        )
+    return checked.drop_duplicates(_JUDGMENT, ignore_index=True)
+
+
+def _has_subtopics(qrels: pd.DataFrame) -> bool:
+    """Whether a document is judged for more than one iteration."""
+    return bool(qrels.drop_duplicates(_JUDGMENT).duplicated(["qid", "docno"]).any())
+
+
+def _look_at(measures: Sequence[ir_measures.Measure], slot: Slot, run: Run) -> None:
+    """What our own measures refuse or warn of when they meet a run."""
+    qid, docno = (ids_of(slot.frame[name], f"qrels column {name!r}") for name in ("qid", "docno"))
+    run_places(run, slot.topics, qid, "qrels")
+    require_same_kind(docno, run.docno, "qrels column 'docno'", f"{run.name} column 'docno'")
+    cutoffs = [measure.params.get("cutoff") for measure in measures]
+    run.top(None if None in cutoffs else max(cutoffs)).warn_of_ties(run.name)
+
+
+def _ranking(run: Run) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "qid": run.qid.text.to_pandas(),
+            "docno": run.docno.text.to_pandas(),
+            "score": -run.ranks().astype(np.float64),
+        }
+    ).sort_values(["qid", "score"], ascending=[True, False], ignore_index=True)
+
+
 def _calculated(
-    measures: Sequence[ir_measures.Measure], qrels: pd.DataFrame, run: pd.DataFrame
-) -> Iterator[tuple[str, ir_measures.Measure, float]]:
-    run = run.sort_values(["qid", "score"], ascending=[True, False]).rename(columns=TO_IR_MEASURES)
+    measures: Sequence[ir_measures.Measure], qrels: pd.DataFrame, ranking: pd.DataFrame
+) -> list[tuple[str, ir_measures.Measure, float]]:
     try:
-        found = list(ir_measures.iter_calc(measures, qrels, run))
-    except Exception as error:
-        # Whatever an engine of others raises, its user gets one clear line.
+        found = list(ir_measures.iter_calc(measures, qrels, ranking.rename(columns=TO_IR_MEASURES)))
+    except (ValueError, TypeError, KeyError, AssertionError, RuntimeError) as error:
         names = ", ".join(map(str, measures))
-        raise InputError(f"{names}: ir_measures cannot compute this here ({type(error).__name__}: {error})") from error
-    for metric in found:
-        yield str(metric.query_id), metric.measure, float(metric.value)
+        raise ParameterError(
+            f"{names}: ir_measures cannot evaluate this ({' '.join(str(error).split())}); change the parameters, or "
+            "ask for the measures one by one to find the one to blame"
+        ) from error
+    return [(str(metric.query_id), metric.measure, float(metric.value)) for metric in found]
 
 
-def _readable(qrels: pd.DataFrame) -> pd.DataFrame:
-    """Qrels as other engines want them: text ids and integer labels, in the words of ir_measures."""
-    require(qrels, ("qid", "docno", "label"), "qrels")
-    ids = {name: ids_of(qrels[name], f"qrels column {name!r}").text.to_pylist() for name in ("qid", "docno")}
-    frame = pd.DataFrame({**ids, "label": integers_of(qrels["label"], "qrels column 'label'")})
-    if "iteration" in qrels.columns:
-        frame["iteration"] = qrels["iteration"].astype(str).to_numpy()
-    return frame.rename(columns=TO_IR_MEASURES)
-
-
-def _condensed(run: pd.DataFrame, qrels: pd.DataFrame) -> pd.DataFrame:
-    from vbterrier.judgments.condense import condensed
-
-    judged = Judgments(qrels[["qid", "docno"]].drop_duplicates().assign(label=0))
-    return condensed(Run(run), judged)[["qid", "docno", "score"]]
+def _condensed(ranking: pd.DataFrame, qrels: pd.DataFrame) -> pd.DataFrame:
+    return ranking.merge(qrels[["qid", "docno"]].drop_duplicates(), on=["qid", "docno"], how="inner")
 
 
 def _warn_of_subtopics(measures: Sequence[ir_measures.Measure], qrels: pd.DataFrame) -> None:
-    if "iteration" in qrels.columns and qrels.duplicated(["qid", "docno"]).any():
+    if _has_subtopics(qrels):
         warnings.warn(
             f"{', '.join(map(str, measures))}: the qrels judge documents once a subtopic, and the last one would win; "
             "flatten them with vbterrier.flatten_qrels, or use diversity measures",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import warnings
 from typing import TYPE_CHECKING
 
@@ -65,10 +66,10 @@ def _verdicts(scores: Scores, truth: Scores) -> list[str]:
 
 
 def _next(save: Path) -> str:
-    runs = " ".join(str(save / f"{name}.run") for name in SYSTEMS)
+    runs, qrels = shlex.join(str(save / f"{name}.run") for name in SYSTEMS), shlex.quote(str(save / "qrels.txt"))
     return "\n".join(
         [
-            f"  vbterrier doctor {runs} --qrels {save / 'qrels.txt'}",
-            f"  vbterrier score {runs} --qrels {save / 'qrels.txt'} -m BNDCG@10 -m 'nDCG(judged_only=True)@10'",
+            f"  vbterrier doctor {runs} --qrels {qrels}",
+            f"  vbterrier score {runs} --qrels {qrels} -m BNDCG@10 -m 'nDCG(judged_only=True)@10'",
         ]
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -31,7 +32,9 @@ def rendered(frame: pd.DataFrame, style: str, *, title: str = "", digits: int = 
     if style == "csv":
         return frame.to_csv(index=False).rstrip("\n")
     if style == "json":
-        return str(frame.to_json(orient="records", indent=2, double_precision=15))
+        # to_json rounds to 15 decimals; null stands for NaN, which JSON does not have.
+        plain = frame.astype(object).where(frame.notna(), None)
+        return json.dumps(plain.to_dict(orient="records"), indent=2, ensure_ascii=False, default=str)
     text = frame.map(lambda value: _cell(value, digits))
     right = [pd.api.types.is_numeric_dtype(frame[name]) for name in frame.columns]
     if style == "markdown":
@@ -51,13 +54,15 @@ def summary(scores: Scores, style: str) -> pd.DataFrame:
     intervals = scores.intervals.merge(scores.missing[["name", "n_missing"]], on="name", sort=False)
     if style in ("csv", "json"):
         return intervals
+    ends = intervals["low"].map(lambda end: _cell(end, 4)) + " to " + intervals["high"].map(lambda end: _cell(end, 4))
+    intervals["ends"] = ends.where(intervals["low"].notna(), "")
     rows: dict[tuple[str, str], dict[str, Any]] = {}
     for row in intervals.itertuples():
         cells = rows.setdefault(
             (str(row.name), str(row.measure)), {"run": row.name, "measure": row.measure, "mean": row.value}
         )
         if row.method != "none":
-            cells[f"{row.level:.0%} {row.method}"] = f"{_cell(row.low, 4)} to {_cell(row.high, 4)}"
+            cells[f"{row.level:.0%} {row.method}"] = row.ends
         cells |= {"topics": row.n_qids, "missing": row.n_missing}
     table = pd.DataFrame(list(rows.values()))
     return table[[name for name in table if name not in ("topics", "missing")] + ["topics", "missing"]].fillna("")
@@ -126,5 +131,6 @@ def _table(text: pd.DataFrame, right: list[bool], title: str) -> str:
         # Text, not markup: an id such as [bold] is an id.
         table.add_row(*(Text(cell) for cell in row))
     page = io.StringIO()
-    Console(file=page, width=160).print(table)
+    # As wide as it needs: a name that is cut short may be another's.
+    Console(file=page, width=10_000).print(table)
     return "\n".join(line.rstrip() for line in page.getvalue().strip("\n").splitlines())

@@ -128,5 +128,5 @@ def check_level(level: float) -> None:
     ------
     ParameterError
     """
-    if not 0 < level < 1:
+    if not isinstance(level, (int, float)) or not 0 < level < 1:
         raise ParameterError(f"level={level}: wanted a number between 0 and 1, as 0.95")

@@ -1,0 +1,158 @@
+"""Measures of ir_measures alone in a call: what ours refuse or warn of, theirs must too. Pass once repaired."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+from vbterrier.evaluate import score
+
+QRELS = pd.DataFrame(
+    {"qid": ["q1", "q1", "q1", "q2", "q2"], "docno": ["d1", "d2", "d3", "d4", "d5"], "label": [2, 1, 0, 1, 0]}
+)
+RUN = pd.DataFrame(
+    {
+        "qid": ["q1"] * 4 + ["q2"] * 2,
+        "docno": ["d1", "d2", "d3", "d9", "d5", "d4"],
+        "score": [3.0, 2.0, 1.0, 0.5, 2.0, 1.0],
+    }
+)
+RIGHT = (1 + 1 / math.log2(3)) / 2
+
+
+def ndcg(run, qrels, **options):
+    return score({"mine": run}, qrels, ["nDCG@10"], n_resamples=2, **options).means().loc["mine", "nDCG@10"]
+
+
+def numbered(frame, column):
+    return frame.assign(**{column: frame[column].str[1:].astype(int)})
+
+
+def stripped(frame, column):
+    return frame.assign(**{column: frame[column].str[1:]})
+
+
+def test_conflicting_labels_are_refused():
+    qrels = pd.concat([QRELS, QRELS.iloc[:1].assign(label=0)], ignore_index=True)
+    with pytest.raises(InputError, match=r"document 'd1' of query 'q1' has the labels 2 .* and 0 "):
+        ndcg(RUN, qrels)
+
+
+def test_conflicting_labels_of_a_file_are_refused_and_are_no_diversity():
+    qrels = pd.concat([QRELS, QRELS.iloc[:1].assign(label=0)], ignore_index=True).assign(iteration="0")
+    with pytest.raises(InputError, match=r"document 'd1' of query 'q1' has the labels 2 .* and 0 "):
+        ndcg(RUN, qrels)
+
+
+def test_repeated_judgments_are_warned_of_once_and_are_no_diversity():
+    qrels = pd.concat([QRELS, QRELS.iloc[:1]], ignore_index=True).assign(iteration="0")
+    with pytest.warns(DegenerateWarning, match="1 repeated judgments with the same label count once") as said:
+        assert ndcg(RUN, qrels) == pytest.approx(RIGHT)
+    assert len(said) == 1
+
+
+@pytest.mark.parametrize("label", [np.nan, 0.5, "good"])
+def test_labels_that_are_not_whole_are_refused(label):
+    with pytest.raises(InputError, match="qrels column 'label': row 1 "):
+        ndcg(RUN, QRELS.assign(label=[2, label, 0, 1, 0]))
+
+
+@pytest.mark.parametrize("dtype", [str, float, "Int64"])
+def test_whole_labels_of_other_types_are_parsed(dtype):
+    assert ndcg(RUN, QRELS.astype({"label": dtype})) == pytest.approx(RIGHT)
+
+
+def test_scores_as_text_are_parsed():
+    assert ndcg(RUN.astype({"score": str}), QRELS) == pytest.approx(RIGHT)
+
+
+def test_missing_columns_and_ids_of_qrels_are_refused():
+    with pytest.raises(InputError, match=r"missing label; found .*rel"):
+        ndcg(RUN, QRELS.rename(columns={"label": "rel"}))
+    with pytest.raises(InputError, match="missing label"):
+        ndcg(RUN, QRELS.rename(columns={"label": "relevance"}))
+    with pytest.raises(InputError, match="qrels column 'docno': row 1 has no id"):
+        ndcg(RUN, QRELS.assign(docno=["d1", None, "d3", "d4", "d5"]))
+
+
+@pytest.mark.parametrize("column", ["qid", "docno"])
+def test_numbers_on_both_sides_meet_and_against_text_are_refused(column):
+    assert ndcg(numbered(RUN, column), numbered(QRELS, column)) == pytest.approx(RIGHT)
+    with pytest.raises(InputError, match="can never meet"):
+        ndcg(numbered(RUN, column), stripped(QRELS, column))
+    with pytest.raises(InputError, match="can never meet"):
+        ndcg(stripped(RUN, column), numbered(QRELS, column))
+
+
+def test_no_topic_in_common_is_refused():
+    with pytest.raises(InputError, match="no topic in common"):
+        ndcg(RUN.assign(qid="x" + RUN["qid"]), QRELS)
+
+
+def test_an_empty_run_and_topics_without_judgments_are_warned_of_once():
+    with pytest.warns(DegenerateWarning, match="empty; all 2 topics score 0") as said:
+        assert ndcg(RUN.iloc[:0], QRELS) == 0
+    assert len(said) == 1
+    extra = pd.concat([RUN, RUN.iloc[:1].assign(qid="q9")], ignore_index=True)
+    with pytest.warns(DegenerateWarning, match="1 topics are not in qrels") as said:
+        assert ndcg(extra, QRELS) == pytest.approx(RIGHT)
+    assert len(said) == 1
+
+
+def test_ties_are_warned_of_once():
+    with pytest.warns(DegenerateWarning, match="places are tied") as said:
+        ndcg(RUN.assign(score=1.0), QRELS)
+    assert len(said) == 1
+
+
+@pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
+def test_ties_of_diversity_measures_are_in_trec_evals_order():
+    qrels = pd.DataFrame({"qid": "q1", "iteration": ["1", "2"], "docno": ["a", "a"], "label": 1})
+    run = pd.DataFrame({"qid": "q1", "docno": ["a", "b", "c"], "score": [1.0, 1.0, 1.0]})
+    measures = ["StRecall@1", "ERR_IA@5"]
+    tied, settled = (
+        score(run.assign(score=scores), qrels, measures).means() for scores in ([1.0, 1.0, 1.0], [1.0, 2.0, 3.0])
+    )
+    assert tied.to_numpy().tolist() == settled.to_numpy().tolist()
+
+
+WRONG = ["alpha_nDCG@50", "RBP@10", "RBP(p=1.5)@10", "AP(rel=0)", "nDCG@True", "alpha_nDCG"]
+
+
+@pytest.mark.parametrize("text", WRONG)
+def test_what_the_engines_of_others_refuse_is_a_usage_error(text):
+    with pytest.raises(ParameterError, match=r"alpha_nDCG|RBP|AP|nDCG"):
+        score(RUN, QRELS.assign(iteration=list("12121")), [text])
+
+
+@pytest.mark.parametrize("measure", ["BNDCG@100000000000000000000", "ES(gain='dcg')@10000000000"])
+def test_a_cutoff_beyond_any_memory_is_refused(measure):
+    with pytest.raises(ParameterError, match="cutoff"):
+        score(RUN.assign(entity_id="a"), QRELS.assign(iteration=list("12121")), [measure])
+
+
+def test_measures_asked_for_twice_count_once():
+    assert len(score(RUN, QRELS, ["BNDCG@10", "BNDCG@10"]).intervals) == 2
+
+
+def test_one_text_is_one_measure():
+    assert score(RUN, QRELS, "BNDCG@10").means().iloc[0, 0] == pytest.approx(RIGHT)
+
+
+@pytest.mark.parametrize(
+    "option",
+    [{"n_resamples": 0}, {"n_resamples": 1.5}, {"seed": -1}, {"seed": "x"}, {"level": "x"}, {"interval": "x"}],
+    ids=str,
+)
+def test_options_that_cannot_be_are_refused_with_their_name(option):
+    with pytest.raises(ParameterError, match=next(iter(option))):
+        score(RUN, QRELS, ["NumRet"], **option)
+
+
+def test_ids_of_documents_that_never_meet_are_warned_of_with_what_to_look_for():
+    blank = RUN.assign(docno=RUN["docno"] + " ")
+    for measure in ("BNDCG@10", "nDCG@10"):
+        with pytest.warns(DegenerateWarning, match="trailing blanks"):
+            score(blank, QRELS, [measure])

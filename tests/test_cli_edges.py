@@ -1,0 +1,94 @@
+"""Pass once the findings on the command line are repaired."""
+
+import os
+import shlex
+import subprocess
+import sys
+
+import pytest
+
+from vbterrier import cli
+
+RUN = "q1 Q0 d1 1 3 t\nq1 Q0 d9 2 2 t\n"
+QRELS = "q1 0 d1 2\nq1 0 d2 1\n"
+
+
+@pytest.fixture
+def command(capsys, monkeypatch):
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["vbterrier", *map(str, arguments)])
+        with pytest.raises(SystemExit) as left:
+            cli.main()
+        said = capsys.readouterr()
+        return left.value.code or 0, said.out, said.err
+
+    return run
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, text in {"a.run": RUN, "b.run": RUN, "qrels.txt": QRELS}.items():
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def test_the_same_warning_is_shown_once(command, files):
+    (files / "subtopics.txt").write_text("q1 1 d1 1\nq1 2 d1 0\nq2 1 d1 1\n")
+    for name in ("a.run", "b.run"):
+        (files / name).write_text(RUN + "q2 Q0 d7 1 3 t\n")
+    _, _, err = command("score", "a.run", "b.run", "-q", "subtopics.txt", "-m", "nDCG@10", "-m", "ES@10")
+    assert len(err.splitlines()) == 1
+    assert "the last one would win" in err
+
+
+def test_the_doctor_refuses_two_runs_of_one_name(command, files):
+    (files / "x").mkdir()
+    (files / "x" / "a.run").write_text(RUN)
+    code, out, err = command("doctor", "a.run", "x/a.run", "-q", "qrels.txt")
+    assert (code, out) == (1, "")
+    assert "two systems are called 'a'" in err
+
+
+@pytest.mark.parametrize("measure", ["RBP@10", "alpha_nDCG@50", "nDCG@True", "BNDCG@100000000000000000000"])
+def test_what_no_engine_can_do_is_one_line_and_exit_code_2(command, files, measure):
+    code, out, err = command("score", "a.run", "-q", "qrels.txt", "-m", measure)
+    assert (code, out, len(err.splitlines())) == (2, "", 1)
+
+
+@pytest.mark.parametrize(
+    "arguments", [["scor"], ["score"], ["doctor", "a.run"], ["score", "a.run", "--nonsense"]], ids=" ".join
+)
+def test_a_command_line_that_cannot_be_parsed_is_one_line(command, files, arguments):
+    code, out, err = command(*arguments)
+    assert (code, out, len(err.splitlines())) == (2, "", 1)
+    assert err.startswith("vbterrier: error: ")
+
+
+def test_a_folder_for_the_demo_that_cannot_be_made_is_one_line(command, files):
+    code, _, err = command("demo", "--save", "a.run/sub")
+    assert (code, len(err.splitlines())) == (1, 1)
+
+
+def test_commands_that_the_demo_names_run_in_folders_with_blanks(command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    _, out, _ = command("demo", "--save", "my demo")
+    for line in out.splitlines():
+        if line.strip().startswith("vbterrier "):
+            assert command(*shlex.split(line)[1:])[0] == 0
+
+
+def test_a_reader_that_went_away_is_no_bad_input(files):
+    read, write = os.pipe()
+    os.close(read)
+    arguments = [sys.executable, "-m", "vbterrier.cli", "doctor", "a.run", "-q", "qrels.txt"]
+    done = subprocess.run(arguments, stdout=write, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_terminal_without_unicode_gets_text_and_no_traceback(files):
+    arguments = [sys.executable, "-m", "vbterrier.cli", "doctor", "a.run", "-q", "qrels.txt"]
+    environment = {**os.environ, "PYTHONIOENCODING": "cp1252"}
+    done = subprocess.run(arguments, capture_output=True, env=environment, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
