@@ -1,4 +1,4 @@
-"""Pass once the findings on the command line are repaired."""
+"""The command line at its edges: usage, encodings, readers that go away, folders with blanks."""
 
 import os
 import shlex

@@ -1,4 +1,4 @@
-"""Pass once the findings on frames are repaired."""
+"""Messages name query and document; empty columns of any kind are empty."""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,4 @@
-"""Measures of ir_measures alone in a call: what ours refuse or warn of, theirs must too. Pass once repaired."""
+"""Measures of ir_measures alone in a call: what ours refuse or warn of, theirs must too."""
 
 import math
 
