@@ -14,7 +14,17 @@ from hypothesis import strategies as st
 from ir_measures import ERR_IA, StRecall, alpha_nDCG
 
 import vbterrier
-from vbterrier import ES, VB, DegenerateWarning, InputError, TopIntent, VarPenalty, register_intents, register_tags
+from vbterrier import (
+    ES,
+    VB,
+    DegenerateWarning,
+    InputError,
+    ParameterError,
+    TopIntent,
+    VarPenalty,
+    register_intents,
+    register_tags,
+)
 
 # Random cases have topics in which nothing meets; that it is said is tested by itself.
 pytestmark = pytest.mark.filterwarnings("ignore:no (entity|retrieved document)")
@@ -529,6 +539,26 @@ def test_without_a_pool_the_ideal_is_k_documents_and_with_one_those_it_knows():
     known = values(ES(gain="dcg", tags="two of A") @ 4, intents, run)["a"]
     assert known == pytest.approx(1 / (1 + 1 / math.log2(3)), abs=1e-12)
     assert values(ES(gain="dcg", tags="two of A") @ 1, intents, run)["a"] == pytest.approx(1.0, abs=1e-12)
+
+
+def test_without_a_pool_and_without_a_cutoff_there_is_no_ideal():
+    intents = pd.DataFrame({"qid": ["a"], "entity_id": ["A"], "prob": [1.0]})
+    run = ranked(a=["x", "y"]).assign(entity_id=["A", None])
+    with pytest.raises(ParameterError, match=r"gain='dcg' divides by the DCG of k matches.*give a cutoff k, as @10"):
+        values(ES(gain="dcg"), intents, run)
+    assert values(ES, intents, run) == {"a": 1.0}
+    register_tags("two of A", pd.DataFrame({"docno": ["x", "y"], "entity_id": "A"}), replace=True)
+    assert values(ES(gain="dcg", tags="two of A"), intents, run) == {"a": 1.0}
+
+
+def test_tags_that_cannot_mean_the_same_things_are_warned_of():
+    intents = pd.DataFrame({"qid": ["a"], "entity_id": ["A"], "prob": [1.0]})
+    register_tags("other entities", pd.DataFrame({"docno": ["x"], "entity_id": ["Q7"]}), replace=True)
+    with pytest.warns(DegenerateWarning, match="no entity of tags is among the intents.*'Q7' against 'A'"):
+        assert values(ES(tags="other entities") @ 1, intents, ranked(a=["x"])) == {"a": 0.0}
+    register_tags("other documents", pd.DataFrame({"docno": ["X"], "entity_id": ["A"]}), replace=True)
+    with pytest.warns(DegenerateWarning, match="no retrieved document has tags.*'X' against 'x'"):
+        assert values(ES(tags="other documents") @ 1, intents, ranked(a=["x"])) == {"a": 0.0}
 
 
 def test_the_top_intent_is_the_most_probable_and_the_mean_of_equal_ones():

@@ -585,6 +585,14 @@ def test_topics_left_out_are_never_filled_with_zero_beside_measures_of_others(pa
     assert zero[partly(undefined="zero")] == pytest.approx(2 / 3)
 
 
+def test_topics_are_never_left_out_of_one_measure_of_ours_and_not_of_another(partly):
+    # pt.Experiment would drop the column, or fail on the first topic that lacks it.
+    with pytest.raises(VBTerrierError, match="undefined='skip' leaves topics out"):
+        ir_measures.calc_aggregate([partly(undefined="skip"), BNDCG @ 5], QRELS, RUN)
+    both = ir_measures.calc_aggregate([partly(undefined="zero"), BNDCG @ 5], QRELS, RUN)
+    assert both[partly(undefined="zero")] == pytest.approx(2 / 3)
+
+
 def test_what_hosts_fill_in_for_a_missing_topic_is_zero_but_never_where_it_was_left_out():
     assert [measure.DEFAULT for measure in MEASURES] == [0.0] * len(MEASURES)
     with pytest.raises(VBTerrierError, match="use undefined='zero'"):
