@@ -1,4 +1,4 @@
-"""Passes once rows are dropped by place."""
+"""Frames put together of others have row labels that repeat; rows are dropped by place."""
 
 import pandas as pd
 import pytest

@@ -1,4 +1,4 @@
-"""Pass once the findings on tables are repaired."""
+"""Tables that nothing is lost from: all digits in JSON, no cell cut short, no empty interval."""
 
 import json
 import math
