@@ -94,6 +94,9 @@ def ids_of(column: pd.Series[Any], where: str) -> Ids:
     InputError
         A missing id, or a column that holds anything but text or integers.
     """
+    if not len(column):
+        # A column without rows has whatever type pandas gave it.
+        return Ids(pa.array([], pa.large_string()))
     if pd.api.types.is_bool_dtype(column) or pd.api.types.is_float_dtype(column):
         raise InputError(f"{where}: wanted ids as text, found {column.dtype}; cast with .astype(str) at the source")
     if pd.api.types.is_integer_dtype(column):

@@ -17,8 +17,6 @@ from vbterrier.frames.topics import places, run_places
 from vbterrier.kernels import vb
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
     from vbterrier.frames.ranked import Run
@@ -121,7 +119,8 @@ class Tags:
         self.topics: list[str] | None = None
         self.topic: Ints | None = None
         if "qid" in frame.columns:
-            self.topics, self.topic = ids_of(frame["qid"], f"{name} column 'qid'").codes()
+            self.qid = ids_of(frame["qid"], f"{name} column 'qid'")
+            self.topics, self.topic = self.qid.codes()
         self._lookup = Lookup(self.topic, self.docno)
 
     def _require_shares(self) -> None:
@@ -133,12 +132,13 @@ class Tags:
                 "wanted 0 to 1"
             )
 
-    def find(self, topics: Sequence[str], topic: Ints, docno: Ids, run: str) -> tuple[Ints, Ints]:
+    def find(self, intents: Intents, topic: Ints, docno: Ids, run: str) -> tuple[Ints, Ints]:
         """Match retrieved documents with tags: places among the documents, and rows here."""
         require_same_kind(self.docno, docno, f"{self.name} column 'docno'", f"{run} column 'docno'")
         if self.topics is None:
             return self._lookup.find(None, docno)
-        here = places(topics, self.topics)[topic]
+        require_same_kind(self.qid, intents.qid, f"{self.name} column 'qid'", f"{intents.name} column 'qid'")
+        here = places(intents.topics, self.topics)[topic]
         known = np.flatnonzero(here >= 0)
         pairs, rows = self._lookup.find(here[known], docno.take(known))
         return known[pairs], rows
@@ -202,13 +202,12 @@ class Coverage:
                 "gain='dcg' divides by the DCG of k matches where tags come with the run; give a cutoff k, as @10, or "
                 "tags of the whole collection"
             )
-        depth = self.depth if cutoff is None else cutoff
-        seen = self.rank < depth
+        seen = self.rank < (self.depth if cutoff is None else cutoff)
         n_intents = len(self.intents.prob)
         if kind == "binary":
             return vb.binary_gain(self.intent[seen], self.weight[seen], n_intents)
         return vb.dcg_gain(
-            self.intent[seen], self.weight[seen], self.rank[seen], known=self.known, depth=depth, n_intents=n_intents
+            self.intent[seen], self.weight[seen], self.rank[seen], known=self.known, depth=cutoff, n_intents=n_intents
         )
 
     def success(self, gain: Floats) -> Floats:
@@ -254,7 +253,7 @@ def cover(run: Run, intents: Intents, tags: Tags, depth: int | None) -> Coverage
     rows[found[found >= 0]] = top.rows[found >= 0]
     topic, rank = np.nonzero(rows >= 0)
     retrieved = run.docno.take(rows[topic, rank])
-    document, tag = tags.find(intents.topics, topic, retrieved, run.name)
+    document, tag = tags.find(intents, topic, retrieved, run.name)
     require_same_kind(
         intents.entity, tags.entity, f"{intents.name} column 'entity_id'", f"{tags.name} column 'entity_id'"
     )

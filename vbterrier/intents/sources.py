@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import DegenerateWarning
+from vbterrier.errors import DegenerateWarning, InputError
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.ids import integers_of
 
@@ -48,6 +48,14 @@ def from_diversity(qrels: Any, *, rel: int = 1, name: str = "qrels") -> tuple[pd
     kept = frame.assign(entity_id=frame["iteration"].astype(str))
     others = kept["entity_id"].ne("0").groupby(kept["qid"], sort=False, observed=True).transform("any")
     kept, label = kept[(kept["entity_id"] != "0") | ~others], label[((kept["entity_id"] != "0") | ~others).to_numpy()]
+    same = ["qid", "entity_id", "docno"]
+    judged = kept.assign(label=label)[[*same, "label"]].drop_duplicates()
+    clash = judged.duplicated(same)
+    if clash.any():
+        qid, entity, docno, _ = judged[clash].iloc[0]
+        raise InputError(
+            f"{name}: document {docno!r} of query {qid!r} has two labels for iteration {entity!r}; keep one judgment"
+        )
     if not kept["entity_id"].ne(kept["entity_id"].iloc[0]).any():
         warnings.warn(f"{name}: one iteration only: no query is ambiguous", DegenerateWarning, stacklevel=2)
     columns = ["qid", "entity_id", *(["prob"] if "prob" in frame.columns else [])]

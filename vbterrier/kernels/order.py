@@ -127,7 +127,7 @@ def n_tied(score: NDArray[np.float32], rows: Ints, starts: Ints, stops: Ints) ->
     >>> n_tied(np.float32([3, 2, 2, 1]), np.array([[0, 1]]), np.array([0]), np.array([4]))
     1
     """
-    above = (rows > starts[:, None]) & (score[rows - 1] == score[rows])
+    above = (rows > starts[:, None]) & (score[np.maximum(rows - 1, 0)] == score[rows])
     below = (rows >= 0) & (rows + 1 < stops[:, None])
     below &= score[np.where(below, rows + 1, 0)] == score[rows]
     return int(np.count_nonzero(above | below))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,7 +22,7 @@ def per_topic(values: Floats, topic: Ints, n_topics: int) -> Floats:
     >>> per_topic(np.array([0.2, 0.3, 1.0]), np.array([0, 0, 2]), 3).tolist()
     [0.5, 0.0, 1.0]
     """
-    flat = values.reshape(-1, values.shape[-1])
+    flat = values.reshape(math.prod(values.shape[:-1]), values.shape[-1])
     rows = np.arange(len(flat))[:, None] * n_topics + topic
     sums = np.bincount(rows.ravel(), weights=flat.ravel(), minlength=len(flat) * n_topics)
     return np.asarray(sums, dtype=np.float64).reshape(*values.shape[:-1], n_topics)
@@ -45,7 +46,9 @@ def binary_gain(intent: Ints, weight: Floats, n_intents: int) -> Floats:
     return gain
 
 
-def dcg_gain(intent: Ints, weight: Floats, rank: Ints, *, known: Ints | None, depth: int, n_intents: int) -> Floats:
+def dcg_gain(
+    intent: Ints, weight: Floats, rank: Ints, *, known: Ints | None, depth: int | None, n_intents: int
+) -> Floats:
     """``g_i = Σ_j w_ij / log2(j + 1)`` over the DCG of ``min(k, n_i)`` matches in the first ranks, shape (n_intents,).
 
     Parameters
@@ -55,16 +58,18 @@ def dcg_gain(intent: Ints, weight: Floats, rank: Ints, *, known: Ints | None, de
     known
         Documents known to be about each intent ``n_i``, shape (n_intents,); ``None`` takes k.
     depth
-        The cutoff k.
+        The cutoff k; ``None``, where ``known`` is given, for whole rankings.
     n_intents
         The number of intents.
 
     >>> dcg_gain(np.array([0]), np.ones(1), np.array([1]), known=np.array([1]), depth=10, n_intents=1).round(4).tolist()
     [0.6309]
     """
-    found = np.bincount(intent, weights=weight * discounts(depth)[rank], minlength=n_intents)
-    best = np.minimum(known, depth) if known is not None else np.full(n_intents, depth)
-    ideal = cumulative_discounts(depth)[best]
+    found = np.bincount(intent, weights=weight * discounts(int(rank.max(initial=-1)) + 1)[rank], minlength=n_intents)
+    best = np.full(n_intents, depth) if known is None else known
+    if depth is not None:
+        best = np.minimum(best, depth)
+    ideal = cumulative_discounts(int(best.max(initial=0)))[best]
     return np.divide(found, ideal, out=np.zeros(n_intents), where=ideal > 0)
 
 

@@ -60,6 +60,9 @@ class _Ambiguous(Measure):
 
     def values(self, scoring: Scoring) -> Floats:
         """The value of each topic, NaN for topics without intents."""
+        if self["intents"] and self["undefined"] != "raise" and not len(self._named(scoring)):
+            # A batch of topics that all have none.
+            return np.full(len(scoring.slot.topics), np.nan)
         here = places(scoring.slot.topics, self.coverage(scoring).intents.topics)
         return np.where(here >= 0, self.per_topic(scoring)[here], np.nan)
 
@@ -69,7 +72,9 @@ class _Ambiguous(Measure):
 
     def _cover(self, scoring: Scoring) -> Coverage:
         own = {name: self.params[name] for name in ("intents", "tags", "rel", "normalise") if name in self.params}
-        own_intents, own_tags = scoring.slot.once(("subtopics", self["rel"]), lambda: self._of_slot(scoring))
+        own_intents, own_tags = scoring.slot.once(
+            ("subtopics", self["rel"], bool(self["intents"])), lambda: self._of_slot(scoring)
+        )
         intents = scoring.slot.once(
             ("intents", repr(own)),
             lambda: Intents(
@@ -89,14 +94,15 @@ class _Ambiguous(Measure):
         frame = scoring.slot.frame
         if {"entity_id", "prob"} <= set(frame.columns):
             return frame, None
-        if {"iteration", "docno", "label"} <= set(frame.columns):
+        # Judgments for no subtopics say nothing of what documents of named intents are about.
+        adhoc = self["intents"] and "iteration" in frame.columns and frame["iteration"].astype(str).eq("0").all()
+        if {"iteration", "docno", "label"} <= set(frame.columns) and not adhoc:
             return from_diversity(frame, rel=self["rel"])
         return None, None
 
     def _intents(self, scoring: Scoring, own: pd.DataFrame | None) -> pd.DataFrame:
         if self["intents"]:
-            given = named("intents", self["intents"])
-            own = given[given["qid"].astype(str).isin(scoring.slot.topics)]
+            own = self._named(scoring)
             if not len(own):
                 raise InputError(
                     f"{self}: intents={self['intents']!r} have none of the topics {scoring.slot.topics[:3]}"
@@ -109,6 +115,10 @@ class _Ambiguous(Measure):
                 f"found {', '.join(map(str, scoring.slot.frame.columns))}"
             )
         return own
+
+    def _named(self, scoring: Scoring) -> pd.DataFrame:
+        given = named("intents", self["intents"])
+        return given[given["qid"].astype(str).isin(scoring.slot.topics)]
 
     def _tags_of_run(self, scoring: Scoring, own: pd.DataFrame | None) -> bool:
         """Whether tags come with the run: subtopics of diversity qrels have their own, other intents ask the run."""

@@ -57,7 +57,7 @@ class Param(ParamInfo):  # type: ignore[misc]
         """
         try:
             made = self._made(value)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise ParameterError(f"{name}={value!r}: wanted {self._wanted()}") from error
         if self.legal and made not in self.legal:
             raise ParameterError(
@@ -76,7 +76,8 @@ class Param(ParamInfo):  # type: ignore[misc]
             return operator.index(value)
         if self.dtype is str and not isinstance(value, str):
             raise TypeError
-        return self.dtype(value)
+        # -0.0 is 0.0.
+        return self.dtype(value) + 0.0 if self.dtype is float else self.dtype(value)
 
     def _in_range(self, value: float) -> bool:
         return (self.low is None or value >= self.low) and (self.high is None or value <= self.high)

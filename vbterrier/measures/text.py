@@ -10,7 +10,7 @@ import ir_measures
 from vbterrier.errors import ParameterError, nearest
 
 _FORM = "a measure reads as Name, Name@10 or Name(parameter=value,...)@10"
-_ORIGINAL = "__wrapped__"
+_ORIGINAL = "_before_vbterrier"
 
 
 def measures_from(*texts: str | ir_measures.Measure) -> list[ir_measures.Measure]:
@@ -54,7 +54,8 @@ def _measure(text: str | ir_measures.Measure) -> ir_measures.Measure:
     if isinstance(node, ast.Call):
         if node.args or any(keyword.arg is None for keyword in node.keywords):
             raise ParameterError(f"{text!r}: parameters are given by name; {_FORM}")
-        params = {str(keyword.arg): _value(keyword.value, text) for keyword in node.keywords}
+        for keyword in node.keywords:
+            _give(params, str(keyword.arg), _value(keyword.value, text), text)
         node = node.func
     if not isinstance(node, ast.Name):
         raise ParameterError(f"{text!r}: {_FORM}")
@@ -63,14 +64,20 @@ def _measure(text: str | ir_measures.Measure) -> ir_measures.Measure:
         raise ParameterError(f"{text!r}: no measure is called {node.id!r}.{nearest(node.id, known)}")
     kind = known[node.id]
     if at:
-        params[kind.AT_PARAM] = at[0]
+        _give(params, kind.AT_PARAM, at[0], text)
     return _made(kind, params, text)
+
+
+def _give(params: dict[str, Any], name: str, value: Any, text: str) -> None:
+    if name in params:
+        raise ParameterError(f"{text!r}: {name!r} is given twice; {_FORM}")
+    params[name] = value
 
 
 def _value(node: ast.expr, text: str) -> Any:
     try:
         return ast.literal_eval(node)
-    except ValueError as error:
+    except (ValueError, TypeError) as error:
         raise ParameterError(f"{text!r}: values are numbers, quoted texts, True or False; {_FORM}") from error
 
 

@@ -51,8 +51,10 @@ class _Stat(Param):
         super().__init__(str, "mean", desc="mean, median, mode, std, lo, hi, or a percentile such as q5")
 
     def coerce(self, name: str, value: Any) -> Any:
-        if value in STATS or (isinstance(value, str) and _PERCENTILE.fullmatch(value)):
+        if value in STATS:
             return value
+        if isinstance(value, str) and _PERCENTILE.fullmatch(value):
+            return "q" + repr(float(value[1:])).removesuffix(".0")
         raise ParameterError(
             f"{name}={value!r}: wanted one of {', '.join(map(repr, STATS))}, or a percentile such as 'q5'"
         )
