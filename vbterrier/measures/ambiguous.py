@@ -48,10 +48,14 @@ class _Ambiguous(Measure):
 
     QREL_INPUTS: ClassVar[list[str]] = [TO_IR_MEASURES["qid"]]
 
+    @property
+    def _sources(self) -> str:
+        """What decides intents and tags: measures that agree in it share them."""
+        return repr([self[name] for name in ("intents", "tags", "rel", "normalise")])
+
     def coverage(self, scoring: Scoring) -> Coverage:
         """What all measures over the same intents and tags share."""
-        own = {name: self.params[name] for name in ("intents", "tags", "rel", "normalise") if name in self.params}
-        return scoring.once(("coverage", repr(own)), lambda: self._cover(scoring))
+        return scoring.once(("coverage", self._sources), lambda: self._cover(scoring))
 
     def gains(self, scoring: Scoring) -> tuple[Coverage, Floats]:
         """The coverage and the gain of every intent."""
@@ -71,12 +75,11 @@ class _Ambiguous(Measure):
         raise NotImplementedError
 
     def _cover(self, scoring: Scoring) -> Coverage:
-        own = {name: self.params[name] for name in ("intents", "tags", "rel", "normalise") if name in self.params}
         own_intents, own_tags = scoring.slot.once(
             ("subtopics", self["rel"], bool(self["intents"])), lambda: self._of_slot(scoring)
         )
         intents = scoring.slot.once(
-            ("intents", repr(own)),
+            ("intents", self._sources),
             lambda: Intents(
                 self._intents(scoring, own_intents),
                 normalise=self["normalise"],
@@ -86,7 +89,7 @@ class _Ambiguous(Measure):
         if self._tags_of_run(scoring, own_tags):
             tags = Tags(from_run(scoring.run), pooled=False, name="run")
         else:
-            tags = scoring.slot.once(("tags", repr(own)), lambda: self._tags(own_tags))
+            tags = scoring.slot.once(("tags", self._sources), lambda: self._tags(own_tags))
         return cover(scoring.run, intents, tags, scoring.depth)
 
     def _of_slot(self, scoring: Scoring) -> tuple[pd.DataFrame | None, pd.DataFrame | None]:
