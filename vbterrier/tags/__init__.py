@@ -1,0 +1,1 @@
+"""From results to tags: which entities each retrieved document is about."""
