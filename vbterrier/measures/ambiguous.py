@@ -83,25 +83,28 @@ class _Ambiguous(Measure):
             lambda: Intents(
                 self._intents(scoring, own_intents),
                 normalise=self["normalise"],
-                name="intents" if self["intents"] or own_tags is None else "qrels",
+                name="intents" if self["intents"] or not scoring.slot.is_diversity else "qrels",
             ),
         )
         if self._tags_of_run(scoring, own_tags):
             tags = Tags(from_run(scoring.run), pooled=False, name="run")
         else:
-            tags = scoring.slot.once(("tags", self._sources), lambda: self._tags(own_tags))
+            tags = scoring.slot.once(("tags", self._sources), lambda: self._tags(scoring, own_tags))
         return cover(scoring.run, intents, tags, scoring.depth)
 
     def _of_slot(self, scoring: Scoring) -> tuple[pd.DataFrame | None, pd.DataFrame | None]:
-        """Intents and tags of the frame that was given as qrels."""
-        frame = scoring.slot.frame
+        """Intents and tags given beside qrels, or of the frame that was given as qrels."""
+        slot, frame = scoring.slot, scoring.slot.frame
+        if slot.intents is not None:
+            return slot.intents, slot.tags
         if {"entity_id", "prob"} <= set(frame.columns):
-            return frame, None
+            return frame, slot.tags
         # Judgments for no subtopics say nothing of what documents of named intents are about.
-        adhoc = self["intents"] and "iteration" in frame.columns and frame["iteration"].astype(str).eq("0").all()
-        if {"iteration", "docno", "label"} <= set(frame.columns) and not adhoc:
-            return from_diversity(frame, rel=self["rel"])
-        return None, None
+        adhoc = self["intents"] and slot.is_diversity and frame["iteration"].astype(str).eq("0").all()
+        if slot.is_diversity and not adhoc:
+            intents, tags = from_diversity(frame, rel=self["rel"])
+            return intents, tags if slot.tags is None else slot.tags
+        return None, slot.tags
 
     def _intents(self, scoring: Scoring, own: pd.DataFrame | None) -> pd.DataFrame:
         if self["intents"]:
@@ -126,11 +129,15 @@ class _Ambiguous(Measure):
     def _tags_of_run(self, scoring: Scoring, own: pd.DataFrame | None) -> bool:
         """Whether tags come with the run: subtopics of diversity qrels have their own, other intents ask the run."""
         there = "entity_id" in scoring.run.frame.columns or not len(scoring.run)
-        return not self["tags"] and there and (own is None or bool(self["intents"]))
+        if self["tags"] or scoring.slot.tags is not None:
+            return False
+        return there and (own is None or bool(self["intents"]))
 
-    def _tags(self, own: pd.DataFrame | None) -> Tags:
+    def _tags(self, scoring: Scoring, own: pd.DataFrame | None) -> Tags:
         if self["tags"]:
             return Tags(named("tags", self["tags"]))
+        if scoring.slot.tags is not None:
+            return Tags(scoring.slot.tags)
         if own is None:
             raise InputError(
                 f"{self}: found no tags; give tags= (a name registered with vbterrier.register_tags, or a file), a "

@@ -40,6 +40,8 @@ class Slot(Once):
     ----------
     frame
         Any frame with a column qid.
+    intents, tags
+        Candidate intents and tags that stand beside judgments; ``None`` to look for them in the frame and the run.
 
     Raises
     ------
@@ -47,13 +49,21 @@ class Slot(Once):
         No column qid, or no row.
     """
 
-    def __init__(self, frame: pd.DataFrame) -> None:
+    def __init__(
+        self, frame: pd.DataFrame, *, intents: pd.DataFrame | None = None, tags: pd.DataFrame | None = None
+    ) -> None:
         super().__init__()
+        self.intents, self.tags = intents, tags
         require(frame, ("qid",), "qrels")
         if not len(frame):
             raise InputError("qrels: no rows; a run is evaluated over the topics that stand here")
         self.frame = frame
         self.topics, _ = ids_of(frame["qid"], "qrels column 'qid'").codes()
+
+    @property
+    def is_diversity(self) -> bool:
+        """Whether intents would be read off the iterations of judgments."""
+        return self.intents is None and {"iteration", "docno", "label"} <= set(self.frame.columns)
 
     def judgments(self, *, drop_negative: bool = False) -> Judgments:
         """The frame as judgments."""
