@@ -15,6 +15,7 @@ from vbterrier.errors import DegenerateWarning, InputError, ParameterError, exam
 from vbterrier.frames.contracts import frame_of, systems_of
 from vbterrier.frames.files import read_qrels, read_run
 from vbterrier.frames.ids import ids_of
+from vbterrier.frames.named import named
 from vbterrier.frames.ranked import Run
 from vbterrier.measures import BNDCG, Measure, measures_from
 from vbterrier.measures.base import evaluate
@@ -30,7 +31,7 @@ from vbterrier.uncertainty.intervals import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     import ir_measures
 
@@ -66,9 +67,11 @@ class Scores:
 
 def score(
     runs: Any,
-    qrels: Any,
-    measures: Sequence[str | ir_measures.Measure],
+    qrels: Any = None,
+    measures: Sequence[str | ir_measures.Measure] = (),
     *,
+    intents: Any = None,
+    tags: Any = None,
     topics: str = "same",
     duplicates: str = "error",
     interval: str = "percentile",
@@ -85,10 +88,15 @@ def score(
         A mapping of name to run; or one run, or several paths, which are named after their files. A run is a frame
         (qid, docno, score) or the path of a TREC run.
     qrels
-        A frame or the path of TREC qrels; for measures that read them, intents (qid, entity_id, prob) or diversity
-        qrels.
+        A frame or the path of TREC qrels. They may be left out where ``intents`` are given.
     measures
         Measure objects or their text.
+    intents
+        For measures of ambiguous queries, and for diversity measures such as alpha_nDCG where ``tags`` are given too:
+        a frame (qid, entity_id, prob), a registered name or a path.
+    tags
+        What documents are about: a frame (docno, entity_id[, weight, qid]), a registered name or a path; otherwise the
+        column ``entity_id`` of the runs, or diversity qrels.
     topics
         ``"same"``: all topics of the qrels, a topic for which a run has nothing scoring as an empty ranking; refused
         when runs differ in their topics. ``"all"``: the same without refusing. ``"common"``: only topics for which
@@ -136,10 +144,11 @@ def score(
     for name, number, lowest in (("n_resamples", n_resamples, 1), ("seed", seed, 0)):
         if not isinstance(number, int) or number < lowest:
             raise ParameterError(f"{name}={number!r}: wanted a whole number of at least {lowest}")
-    judged = read_qrels(qrels) if isinstance(qrels, (str, os.PathLike)) else frame_of(qrels, "qrels")
+    judged = _slot_of(qrels, intents, tags)
     loaded = {name: _loaded(name, run, duplicates) for name, run in systems_of(named_runs(runs))}
-    slot = _restricted(Slot(judged), loaded, topics)
-    _warn_of_strangers(judged, loaded)
+    require_one_tagger(loaded.values())
+    slot = _restricted(judged, loaded, topics)
+    _warn_of_strangers(judged.frame, loaded)
     if topics == "common":
         loaded = {name: run.only(slot.topics) for name, run in loaded.items()}
     rows = [
@@ -171,6 +180,41 @@ def _stem(path: str | os.PathLike[str]) -> str:
     return Path(path).name.removesuffix(".gz").removesuffix(".txt").removesuffix(".run") or str(path)
 
 
+def _slot_of(qrels: Any, intents: Any, tags: Any) -> Slot:
+    """What runs are evaluated against: judgments, with intents and tags beside them, or intents alone."""
+    if intents is not None:
+        intents = named("intents", intents)
+    if tags is not None:
+        tags = named("tags", tags)
+    if qrels is None:
+        if intents is None:
+            raise InputError("nothing to evaluate against; give qrels, or intents (qid, entity_id, prob)")
+        return Slot(intents, tags=tags)
+    judged = read_qrels(qrels) if isinstance(qrels, (str, os.PathLike)) else frame_of(qrels, "qrels")
+    return Slot(judged, intents=intents, tags=tags)
+
+
+def require_one_tagger(runs: Iterable[Run]) -> None:
+    """Refuse runs that are known to be tagged in different ways: the tagger decides more than the system does.
+
+    Raises
+    ------
+    InputError
+        Names the taggers.
+    """
+    known: dict[str, str] = {}
+    for run in runs:
+        if "tagger" in run.frame.columns and len(run):
+            for tagger in run.frame["tagger"].dropna().unique():
+                known.setdefault(str(tagger), run.name)
+    if len(known) > 1:
+        (first, one), (second, other) = list(known.items())[:2]
+        raise InputError(
+            f"{one} is tagged by {first}, {other} by {second}: systems are compared under one tagger only; tag all "
+            "with the same one, or give tags= for all"
+        )
+
+
 def _loaded(name: str, run: Any, duplicates: str) -> Run:
     frame = read_run(run) if isinstance(run, (str, os.PathLike)) else run
     return Run(frame, name=f"run {name!r}", duplicates=duplicates)
@@ -196,7 +240,8 @@ def _restricted(slot: Slot, runs: Mapping[str, Run], topics: str) -> Slot:
     common = set.intersection(known, *found.values())
     if not common:
         raise InputError("no topic that all runs and the qrels have in common")
-    return Slot(slot.frame[slot.frame["qid"].astype(str).isin(common)].reset_index(drop=True))
+    kept = slot.frame[slot.frame["qid"].astype(str).isin(common)].reset_index(drop=True)
+    return Slot(kept, intents=slot.intents, tags=slot.tags)
 
 
 def _warn_of_strangers(judged: pd.DataFrame, runs: Mapping[str, Run]) -> None:

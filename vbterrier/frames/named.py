@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -76,14 +77,17 @@ def register_tags(name: str, frame: Any, *, replace: bool = False) -> None:
     _register("tags", name, frame, replace=replace)
 
 
-def named(kind: str, name: str) -> pd.DataFrame:
-    """The frame of a name, or the file at that path.
+def named(kind: str, given: Any) -> pd.DataFrame:
+    """A frame as it is, the frame of a registered name, or the file at a path.
 
     Raises
     ------
     InputError
-        Neither exists; names the nearest registered name.
+        Neither name nor file exists; names the nearest registered name.
     """
+    if not isinstance(given, (str, os.PathLike)):
+        return frame_of(given, kind)
+    name = os.fspath(given)
     if name in _NAMED[kind]:
         return _NAMED[kind][name]
     if not Path(name).exists():

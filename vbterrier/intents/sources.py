@@ -66,6 +66,49 @@ def from_diversity(qrels: Any, *, rel: int = 1, name: str = "qrels") -> tuple[pd
     return intents, tags
 
 
+def to_diversity(intents: pd.DataFrame, tags: pd.DataFrame) -> pd.DataFrame:
+    """Diversity qrels of intents and tags: every tag with one of a query's intents is a judgment 1 of that subtopic.
+
+    Diversity measures know neither probabilities nor weights: intents count alike, and so do tags above 0. An intent
+    without documents leaves a judgment 0 of no document, so that its query counts.
+
+    Parameters
+    ----------
+    intents
+        Columns qid, entity_id.
+    tags
+        Columns docno, entity_id, and optionally weight and qid.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns qid, iteration, docno, label.
+
+    Examples
+    --------
+    >>> intents = pd.DataFrame({"qid": ["q1", "q1"], "entity_id": ["E1", "E2"], "prob": [0.5, 0.5]})
+    >>> to_diversity(intents, pd.DataFrame({"docno": ["d1"], "entity_id": ["E2"]})).values.tolist()
+    [['q1', 'E1', '', 0], ['q1', 'E2', 'd1', 1]]
+    """
+    require(intents, ("qid", "entity_id"), "intents")
+    require(tags, ("docno", "entity_id"), "tags")
+    held = tags[tags["weight"] > 0] if "weight" in tags.columns else tags
+    on = [name for name in ("qid", "entity_id") if name in held.columns]
+    # All as text: ids of one space may be integers on one side.
+    left = intents[["qid", "entity_id"]].astype(str)
+    right = held[[*on, "docno"]].astype(str).drop_duplicates()
+    found = left.merge(right, on=on, how="left", sort=False)
+    known = found["docno"].notna()
+    return pd.DataFrame(
+        {
+            "qid": found["qid"],
+            "iteration": found["entity_id"],
+            "docno": found["docno"].where(known, ""),
+            "label": known.astype("int64"),
+        }
+    )
+
+
 def from_run(run: Run) -> pd.DataFrame:
     """Tags from the column ``entity_id`` of a run, one id or a list of ids a row, with their query."""
     if not len(run):

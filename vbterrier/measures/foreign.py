@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import ir_measures
@@ -13,13 +14,14 @@ from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.frames.contracts import require
 from vbterrier.frames.ids import ids_of, integers_of, require_same_kind
 from vbterrier.frames.topics import run_places
+from vbterrier.intents.sources import to_diversity
 from vbterrier.measures.base import TO_IR_MEASURES
+from vbterrier.measures.scoring import Slot
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from vbterrier.frames.ranked import Run
-    from vbterrier.measures.scoring import Slot
 
 _JUDGMENT = ["qid", "docno", "iteration"]
 
@@ -48,23 +50,41 @@ def foreign_values(
     """
     if not measures:
         return
-    qrels = slot.once("foreign", lambda: _checked_qrels(slot))
-    if not warned:
-        _look_at(measures, slot, run)
-    theirs = qrels.rename(columns=TO_IR_MEASURES)
     ranking = _ranking(run.only(set(slot.topics)))
-    plain = [measure for measure in measures if not is_diversity(measure)]
-    if plain:
-        _warn_of_subtopics(plain, qrels)
-        yield from _calculated(plain, theirs, ranking)
+    for diverse, judged in ((False, slot), (True, _of_subtopics(slot))):
+        asked = [measure for measure in measures if is_diversity(measure) == diverse]
+        if not asked:
+            continue
+        qrels = judged.once("foreign", partial(_checked_qrels, judged))
+        if not warned:
+            _look_at(asked, judged, run)
+        if diverse:
+            yield from _diversity_values(asked, qrels, ranking)
+        else:
+            _warn_of_subtopics(asked, qrels)
+            yield from _calculated(asked, qrels, ranking)
+
+
+def _diversity_values(
+    measures: Sequence[ir_measures.Measure], qrels: pd.DataFrame, ranking: pd.DataFrame
+) -> Iterator[tuple[str, ir_measures.Measure, float]]:
     for measure in measures:
-        if is_diversity(measure):
-            if measure.params.get("judged_only"):
-                asked = type(measure)(**{key: value for key, value in measure.params.items() if key != "judged_only"})
-                for qid, _, value in _calculated([asked], theirs, _condensed(ranking, qrels)):
-                    yield qid, measure, value
-            else:
-                yield from _calculated([measure], theirs, ranking)
+        if measure.params.get("judged_only"):
+            asked = type(measure)(**{key: value for key, value in measure.params.items() if key != "judged_only"})
+            for qid, _, value in _calculated([asked], qrels, _condensed(ranking, qrels)):
+                yield qid, measure, value
+        else:
+            yield from _calculated([measure], qrels, ranking)
+
+
+def _of_subtopics(slot: Slot) -> Slot:
+    """What diversity measures judge by: intents and tags, where both were given, as judgments of subtopics."""
+    intents = slot.frame if {"entity_id", "prob"} <= set(slot.frame.columns) else slot.intents
+    if intents is None or slot.tags is None:
+        return slot
+    tags = slot.tags
+    made: Slot = slot.once("subtopics as judgments", lambda: Slot(to_diversity(intents, tags)))
+    return made
 
 
 def _checked_qrels(slot: Slot) -> pd.DataFrame:
@@ -119,7 +139,11 @@ def _calculated(
     measures: Sequence[ir_measures.Measure], qrels: pd.DataFrame, ranking: pd.DataFrame
 ) -> list[tuple[str, ir_measures.Measure, float]]:
     try:
-        found = list(ir_measures.iter_calc(measures, qrels, ranking.rename(columns=TO_IR_MEASURES)))
+        found = list(
+            ir_measures.iter_calc(
+                measures, qrels.rename(columns=TO_IR_MEASURES), ranking.rename(columns=TO_IR_MEASURES)
+            )
+        )
     except (ValueError, TypeError, KeyError, AssertionError, RuntimeError) as error:
         names = ", ".join(map(str, measures))
         raise ParameterError(
