@@ -8,7 +8,17 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from vbterrier.errors import DegenerateWarning, FileError, InputError, ParameterError, VBTerrierError
-from vbterrier.frames.files import read_intents, read_qrels, read_run, read_tags, write_qrels, write_run
+from vbterrier.frames.files import (
+    read_intents,
+    read_qrels,
+    read_run,
+    read_tags,
+    read_topics,
+    write_intents,
+    write_qrels,
+    write_run,
+    write_tags,
+)
 from vbterrier.frames.named import register_intents, register_tags
 from vbterrier.frames.qrels import flatten_qrels
 from vbterrier.frames.ranked import ranked
@@ -58,11 +68,14 @@ __all__ = [
     "read_qrels",
     "read_run",
     "read_tags",
+    "read_topics",
     "register_intents",
     "register_tags",
     "score",
+    "write_intents",
     "write_qrels",
     "write_run",
+    "write_tags",
 ]
 
 # What imports a host library or SciPy, and where it lives.

@@ -66,6 +66,14 @@ def qrels_layout(_path: Path, _number: int, line: bytes) -> Layout:
     return Layout(("qid", "iteration", "docno", "label"), ("label",), _white(line), remedies=remedies)
 
 
+def topics_layout(path: Path, number: int, line: bytes) -> Layout:
+    """Lay out queries, with a header line or without: the text of a query holds blanks, so a tab comes before it."""
+    remedy = "write qid<tab>query, or name the columns in a header line"
+    plain = Layout(("qid", "query"), (), "\t", blanks=False, remedies=dict.fromkeys((1, 3), remedy))
+    # Any query may hold the word "query": blanks make no header here.
+    return _headed(path, number, line, plain.names, (), separators="\t,") or plain
+
+
 def intents_layout(path: Path, number: int, line: bytes) -> Layout:
     """Lay out candidate intents, with a header line or without."""
     shape = ("qid", "entity_id", "prob")
@@ -97,8 +105,16 @@ def require_columns(path: Path, found: Sequence[str], wanted: Sequence[str], lin
             raise FileError(path, f"column {name!r} stands {found.count(name)} times; keep one", line=line)
 
 
-def _headed(path: Path, number: int, line: bytes, wanted: tuple[str, ...], numeric: tuple[str, ...]) -> Layout | None:
-    for separator in ("\t", ",", " "):
+def _headed(
+    path: Path,
+    number: int,
+    line: bytes,
+    wanted: tuple[str, ...],
+    numeric: tuple[str, ...],
+    *,
+    separators: str = "\t, ",
+) -> Layout | None:
+    for separator in separators:
         try:
             names = split(line, separator, blanks=separator == " ")
         except MisfitError as error:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from vbterrier.frames.files.first_line import intents_layout, qrels_layout, run_layout, tags_layout
+from vbterrier.frames.files.first_line import intents_layout, qrels_layout, run_layout, tags_layout, topics_layout
 from vbterrier.frames.files.source import Source
 from vbterrier.frames.files.tables import parquet_table, text_table
 
@@ -95,6 +95,40 @@ def read_qrels(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFr
     return _read(path, max_bytes, _QRELS)
 
 
+def read_topics(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
+    r"""Read queries: tab- or comma-separated text, plain or gzip, or a Parquet file.
+
+    A header line names the columns; without one, a line is ``qid<tab>query``. TREC's XML topics are read with
+    ``pt.io.read_topics``.
+
+    Parameters
+    ----------
+    path
+        The file. What it is, is told by its content, not by its name.
+    max_bytes
+        How much the file may hold when unpacked; ``None`` for no limit.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns ``qid`` and ``query``, then the others of the file, such as ``constraints``, all text.
+
+    Raises
+    ------
+    FileError
+        The file cannot be read; names the first line to blame, what was wanted and the remedy.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "topics.tsv")
+    >>> _ = path.write_text("007\tJordan achievements\n")
+    >>> read_topics(path).values.tolist()
+    [['007', 'Jordan achievements']]
+    """
+    return _read(path, max_bytes, _TOPICS)
+
+
 def read_intents(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
     r"""Read candidate intents: tab- or comma-separated text, plain or gzip, or a Parquet file.
 
@@ -178,6 +212,7 @@ class _Kind:
 
 _RUN = _Kind(("qid", "docno", "score", "rank"), ("score", "rank"), run_layout)
 _QRELS = _Kind(("qid", "iteration", "docno", "label"), ("label",), qrels_layout, {"iteration": "0"})
+_TOPICS = _Kind(("qid", "query"), (), topics_layout)
 _INTENTS = _Kind(("qid", "entity_id", "prob"), ("prob", "score"), intents_layout)
 _TAGS = _Kind(("docno", "entity_id", "weight"), ("weight",), tags_layout, {"weight": 1.0})
 

@@ -29,6 +29,9 @@ TEXT = pa.large_string()
 _SLAB = 1 << 20
 # Nothing, what any reader takes for white space, NUL, and the mark that readers drop at the top of a file.
 _UNWRITABLE = r"^$|[\s\x00\x0b\x1c-\x1f\x85\p{Z}\x{FEFF}]"
+# What would end a field between tabs.
+_UNWRITABLE_FIELD = r"[\t\r\n\x00]"
+_IDS = frozenset({"qid", "docno", "entity_id"})
 
 
 def write_run(frame: Any, path: str | os.PathLike[str], name: str = "vbterrier") -> None:
@@ -116,6 +119,91 @@ def write_qrels(frame: Any, path: str | os.PathLike[str]) -> None:
     _write_lines(path, [qid.text, iteration, docno.text, pa.array(numbers)])
 
 
+def write_intents(frame: Any, path: str | os.PathLike[str]) -> None:
+    """Write candidate intents as tab-separated text with a header line, packed when the name ends in ``.gz``.
+
+    Parameters
+    ----------
+    frame
+        Columns qid, entity_id, prob; of the others, score, name, mention, query and source are written where they are
+        there and every row has a value.
+    path
+        The file; one that exists is replaced once the new one is complete.
+
+    Raises
+    ------
+    InputError
+        A missing column or value, a tab or a line end in a text, an id that :func:`vbterrier.read_intents` would not
+        read back.
+    FileError
+        The file cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "intents.tsv")
+    >>> import pandas as pd
+    >>> write_intents(pd.DataFrame({"qid": ["q1"], "entity_id": ["Q90"], "prob": [0.75], "name": ["Paris"]}), path)
+    >>> path.read_text().split()
+    ['qid', 'entity_id', 'prob', 'name', 'q1', 'Q90', '0.75', 'Paris']
+    """
+    _write_table(frame, path, "intents", ("qid", "entity_id", "prob"), ("score", "name", "mention", "query", "source"))
+
+
+def write_tags(frame: Any, path: str | os.PathLike[str]) -> None:
+    """Write the entities of documents as tab-separated text with a header line, packed when the name ends in ``.gz``.
+
+    Parameters
+    ----------
+    frame
+        Columns docno, entity_id; weight, qid and tagger are written where they are there and every row has a value.
+    path
+        The file; one that exists is replaced once the new one is complete.
+
+    Raises
+    ------
+    InputError
+        A missing column or value, a tab or a line end in a text.
+    FileError
+        The file cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "tags.tsv")
+    >>> import pandas as pd
+    >>> write_tags(pd.DataFrame({"docno": ["d1"], "entity_id": ["Q90"], "weight": [1.0]}), path)
+    >>> path.read_text().split()
+    ['docno', 'entity_id', 'weight', 'd1', 'Q90', '1']
+    """
+    _write_table(frame, path, "tags", ("docno", "entity_id"), ("weight", "qid", "tagger"))
+
+
+def _write_table(
+    frame: Any, path: str | os.PathLike[str], what: str, wanted: Sequence[str], others: Sequence[str]
+) -> None:
+    frame = frame_of(frame, what)
+    require(frame, wanted, what)
+    names = [*wanted, *(name for name in others if name in frame.columns and frame[name].notna().all())]
+    fields = []
+    for name in names:
+        where = f"{what} column {name!r}"
+        if name in ("prob", "score", "weight"):
+            fields.append(pa.array(numbers_of(frame[name], where)))
+            continue
+        is_id = name in _IDS
+        text = ids_of(frame[name], where).text if is_id else pa.array(frame[name].astype(str), TEXT)
+        unwritable = pc.match_substring_regex(text, f"^$|{_UNWRITABLE_FIELD}" if is_id else _UNWRITABLE_FIELD)
+        row = pc.index(unwritable, pa.scalar(value=True)).as_py()
+        if row >= 0:
+            raise InputError(
+                f"{where}: row {row} holds {text[row].as_py()!r}; wanted text without tab, line end or NUL"
+                f"{' that is not empty' if is_id else ''}: replace it"
+            )
+        fields.append(text)
+    _write_lines(path, fields, separator="\t", header="\t".join(names))
+
+
 def _require_writable(ids: Ids, where: str) -> None:
     """Refuse ids that a file of fields between blanks cannot hold.
 
@@ -133,8 +221,10 @@ def _require_writable(ids: Ids, where: str) -> None:
         )
 
 
-def _write_lines(path: str | os.PathLike[str], fields: Sequence[Any]) -> None:
-    """Write fields with blanks between them, one line a row, packed when the name ends in .gz.
+def _write_lines(
+    path: str | os.PathLike[str], fields: Sequence[Any], *, separator: str = " ", header: str = ""
+) -> None:
+    """Write fields with a separator between them, one line a row, packed when the name ends in .gz.
 
     Parameters
     ----------
@@ -151,9 +241,11 @@ def _write_lines(path: str | os.PathLike[str], fields: Sequence[Any]) -> None:
     columns = [pa.scalar(field, TEXT) if isinstance(field, str) else field.cast(TEXT) for field in fields]
     n_rows = max(len(column) for column in columns if isinstance(column, pa.Array))
     with _replacing(Path(path)) as file:
+        if header:
+            file.write(f"{header}\n".encode())
         for start in range(0, n_rows, _SLAB):
             slab = [c.slice(start, _SLAB) if isinstance(c, pa.Array) else c for c in columns]
-            lines = pc.binary_join_element_wise(*slab, pa.scalar(" ", TEXT))
+            lines = pc.binary_join_element_wise(*slab, pa.scalar(separator, TEXT))
             text = pc.binary_join(pa.LargeListArray.from_arrays([0, len(lines)], lines), pa.scalar("\n", TEXT))
             file.write(text[0].as_buffer())
             file.write(b"\n")

@@ -1,0 +1,92 @@
+"""Queries read, intents and tags written."""
+
+import gzip
+
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from vbterrier.errors import FileError, InputError
+from vbterrier.frames.files import read_intents, read_tags, read_topics, write_intents, write_tags
+
+
+def stored(folder, text, name="topics.tsv"):
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_topics_without_a_header_stand_behind_their_qid(tmp_path):
+    topics = read_topics(stored(tmp_path, "007\tJordan achievements\nNA\tnull\n"))
+    assert topics.to_numpy().tolist() == [["007", "Jordan achievements"], ["NA", "null"]]
+
+
+def test_the_word_query_in_a_query_is_no_header(tmp_path):
+    assert read_topics(stored(tmp_path, "q1\thow to query a qid\n"))["query"].tolist() == ["how to query a qid"]
+
+
+def test_other_columns_of_topics_pass_through(tmp_path):
+    topics = read_topics(stored(tmp_path, "query\tqid\tconstraints\nJohn Smith\tq1\tstate:OH\n"))
+    assert topics.to_dict("records") == [{"qid": "q1", "query": "John Smith", "constraints": "state:OH"}]
+
+
+def test_topics_between_commas_may_be_quoted(tmp_path):
+    assert read_topics(stored(tmp_path, 'qid,query\nq1,"Paris, Texas"\n'))["query"].tolist() == ["Paris, Texas"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("q1 Jordan achievements\n", r"topics.tsv:1: wanted 2 fields, qid query; found 1 .*write qid<tab>query"),
+        ("q1\tJordan\nq2\tEmerson\textra\n", r"topics.tsv:2: wanted 2 fields"),
+        ("qid\ttext\nq1\tJordan\n", r"topics.tsv:1: .*missing query"),
+        ("", "empty"),
+    ],
+)
+def test_topics_that_cannot_be_read_name_line_and_remedy(tmp_path, text, message):
+    with pytest.raises(FileError, match=message):
+        read_topics(stored(tmp_path, text))
+
+
+TEXT = st.text(st.characters(blacklist_categories=["Cs", "Cc"]), max_size=8)
+ID = st.text(st.characters(whitelist_categories=["L", "N"]), min_size=1, max_size=5)
+
+
+@settings(max_examples=60)
+@given(st.lists(st.tuples(ID, ID, st.floats(0, 1), TEXT), min_size=1, max_size=6))
+def test_intents_read_back_as_written(tmp_path_factory, rows):
+    frame = pd.DataFrame(rows, columns=["qid", "entity_id", "prob", "name"])
+    path = tmp_path_factory.mktemp("intents") / "intents.tsv"
+    write_intents(frame, path)
+    assert read_intents(path).to_numpy().tolist() == frame.to_numpy().tolist()
+
+
+def test_columns_with_gaps_and_unknown_columns_are_not_written(tmp_path):
+    frame = pd.DataFrame(
+        {"qid": ["q1"], "entity_id": ["E"], "prob": [1.0], "score": [float("nan")], "violations": [[1.0]]}
+    )
+    write_intents(frame, tmp_path / "intents.tsv")
+    assert list(read_intents(tmp_path / "intents.tsv")) == ["qid", "entity_id", "prob"]
+
+
+def test_tags_are_written_packed_with_weight_and_query(tmp_path):
+    frame = pd.DataFrame({"docno": ["d1"], "entity_id": ["NA"], "weight": [0.25], "qid": ["01"]})
+    write_tags(frame, tmp_path / "tags.tsv.gz")
+    assert gzip.decompress((tmp_path / "tags.tsv.gz").read_bytes()) == (
+        b"docno\tentity_id\tweight\tqid\nd1\tNA\t0.25\t01\n"
+    )
+    assert read_tags(tmp_path / "tags.tsv.gz").to_dict("records") == frame.to_dict("records")
+
+
+def test_an_empty_id_is_refused(tmp_path):
+    with pytest.raises(InputError, match=r"tags column 'entity_id': row 0 holds ''"):
+        write_tags(pd.DataFrame({"docno": ["d1"], "entity_id": [""]}), tmp_path / "tags.tsv")
+
+
+@pytest.mark.parametrize("bad", ["a\tb", "a\nb", "a\rb", "a\0b"])
+def test_text_that_would_end_its_field_is_refused_by_row(tmp_path, bad):
+    frame = pd.DataFrame({"qid": ["q1", "q1"], "entity_id": ["A", "B"], "prob": [0.5, 0.5], "name": ["fine", bad]})
+    with pytest.raises(InputError, match=r"intents column 'name': row 1 holds"):
+        write_intents(frame, tmp_path / "intents.tsv")
+    assert not list(tmp_path.iterdir())
