@@ -67,7 +67,7 @@ def demo(
 def doctor(runs: Runs, qrels: Qrels, style: Format = "table") -> None:
     """Say what the files hold, what is unjudged, and which measures they support."""
     from vbterrier.evaluate.doctor import diagnose
-    from vbterrier.evaluate.scores import named_runs
+    from vbterrier.evaluate.inputs import named_runs
     from vbterrier.frames.contracts import systems_of
     from vbterrier.report.doctor import doctor_report
 

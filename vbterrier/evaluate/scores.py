@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import warnings
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
-import pyarrow.compute as pc
 
-from vbterrier.errors import DegenerateWarning, InputError, ParameterError, examples
-from vbterrier.frames.contracts import frame_of, systems_of
-from vbterrier.frames.files import read_qrels, read_run
-from vbterrier.frames.ids import ids_of
-from vbterrier.frames.named import named
+from vbterrier.errors import ParameterError
+from vbterrier.evaluate.inputs import loaded_run, named_runs, require_one_tagger, restricted, slot_of, warn_of_strangers
+from vbterrier.frames.contracts import systems_of
 from vbterrier.frames.ranked import Run
 from vbterrier.measures import BNDCG, Measure, measures_from
 from vbterrier.measures.base import evaluate
@@ -31,7 +25,7 @@ from vbterrier.uncertainty.intervals import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     import ir_measures
 
@@ -144,11 +138,11 @@ def score(
     for name, number, lowest in (("n_resamples", n_resamples, 1), ("seed", seed, 0)):
         if not isinstance(number, int) or number < lowest:
             raise ParameterError(f"{name}={number!r}: wanted a whole number of at least {lowest}")
-    judged = _slot_of(qrels, intents, tags)
-    loaded = {name: _loaded(name, run, duplicates) for name, run in systems_of(named_runs(runs))}
+    judged = slot_of(qrels, intents, tags)
+    loaded = {name: loaded_run(name, run, duplicates) for name, run in systems_of(named_runs(runs))}
     require_one_tagger(loaded.values())
-    slot = _restricted(judged, loaded, topics)
-    _warn_of_strangers(judged.frame, loaded)
+    slot = restricted(judged, loaded, topics)
+    warn_of_strangers(judged.frame, loaded)
     if topics == "common":
         loaded = {name: run.only(slot.topics) for name, run in loaded.items()}
     rows = [
@@ -162,102 +156,6 @@ def score(
         every, asked, list(loaded), interval=interval, level=level, n_resamples=n_resamples, seed=seed
     )
     return Scores(every[every["measure"].isin(wanted)].reset_index(drop=True), intervals, _missing(slot, loaded))
-
-
-def named_runs(runs: Any) -> Any:
-    """Names for runs that came without."""
-    if hasattr(runs, "items") and not hasattr(runs, "columns"):
-        return runs
-    if isinstance(runs, (list, tuple)):
-        unnamed = [run for run in runs if not isinstance(run, (str, os.PathLike))]
-        if unnamed:
-            raise InputError(f"runs: found a {type(unnamed[0]).__name__} in a list; name frames, as {{'mine': frame}}")
-        return [(_stem(run), run) for run in runs]
-    return [(_stem(runs) if isinstance(runs, (str, os.PathLike)) else "run", runs)]
-
-
-def _stem(path: str | os.PathLike[str]) -> str:
-    return Path(path).name.removesuffix(".gz").removesuffix(".txt").removesuffix(".run") or str(path)
-
-
-def _slot_of(qrels: Any, intents: Any, tags: Any) -> Slot:
-    """What runs are evaluated against: judgments, with intents and tags beside them, or intents alone."""
-    if intents is not None:
-        intents = named("intents", intents)
-    if tags is not None:
-        tags = named("tags", tags)
-    if qrels is None:
-        if intents is None:
-            raise InputError("nothing to evaluate against; give qrels, or intents (qid, entity_id, prob)")
-        return Slot(intents, tags=tags)
-    judged = read_qrels(qrels) if isinstance(qrels, (str, os.PathLike)) else frame_of(qrels, "qrels")
-    return Slot(judged, intents=intents, tags=tags)
-
-
-def require_one_tagger(runs: Iterable[Run]) -> None:
-    """Refuse runs that are known to be tagged in different ways: the tagger decides more than the system does.
-
-    Raises
-    ------
-    InputError
-        Names the taggers.
-    """
-    known: dict[str, str] = {}
-    for run in runs:
-        if "tagger" in run.frame.columns and len(run):
-            for tagger in run.frame["tagger"].dropna().unique():
-                known.setdefault(str(tagger), run.name)
-    if len(known) > 1:
-        (first, one), (second, other) = list(known.items())[:2]
-        raise InputError(
-            f"{one} is tagged by {first}, {other} by {second}: systems are compared under one tagger only; tag all "
-            "with the same one, or give tags= for all"
-        )
-
-
-def _loaded(name: str, run: Any, duplicates: str) -> Run:
-    frame = read_run(run) if isinstance(run, (str, os.PathLike)) else run
-    return Run(frame, name=f"run {name!r}", duplicates=duplicates)
-
-
-def _restricted(slot: Slot, runs: Mapping[str, Run], topics: str) -> Slot:
-    """The slot with the topics to average over."""
-    known = set(slot.topics)
-    found = {name: known.intersection(run.topics) for name, run in runs.items()}
-    if topics == "same":
-        names = list(found)
-        for name in names[1:]:
-            if found[name] != found[names[0]]:
-                odd = sorted(found[name] ^ found[names[0]])
-                raise InputError(
-                    f"run {names[0]!r} has {len(found[names[0]])} of the {len(known)} topics, run {name!r} has "
-                    f"{len(found[name])}, and they differ in {examples(odd)}: averages over different topics compare "
-                    "nothing; ask for topics='common' (only those that all runs have) or topics='all' (missing "
-                    "topics score 0)"
-                )
-    if topics != "common":
-        return slot
-    common = set.intersection(known, *found.values())
-    if not common:
-        raise InputError("no topic that all runs and the qrels have in common")
-    kept = slot.frame[slot.frame["qid"].astype(str).isin(common)].reset_index(drop=True)
-    return Slot(kept, intents=slot.intents, tags=slot.tags)
-
-
-def _warn_of_strangers(judged: pd.DataFrame, runs: Mapping[str, Run]) -> None:
-    """Say it when a run and the judgments share topics, but not a single document."""
-    if "docno" not in judged.columns or not len(judged):
-        return
-    known = ids_of(judged["docno"], "qrels column 'docno'").text
-    for run in runs.values():
-        if len(run) and not pc.any(pc.is_in(run.docno.text, value_set=known)).as_py():
-            retrieved, judged_ones = (examples(ids[:4].to_pylist()) for ids in (run.docno.text, known))
-            warnings.warn(
-                f"{run.name}: none of its documents is judged: it has {retrieved}; qrels has {judged_ones}; look for "
-                "other prefixes, trailing blanks or another Unicode form",
-                DegenerateWarning,
-                stacklevel=3,
-            )
 
 
 def _missing(slot: Slot, runs: Mapping[str, Run]) -> pd.DataFrame:

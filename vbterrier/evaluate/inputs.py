@@ -1,0 +1,119 @@
+"""What is evaluated: runs and what they are evaluated against, as frames, files, names or pipelines."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.compute as pc
+
+from vbterrier.errors import DegenerateWarning, InputError, examples
+from vbterrier.frames.contracts import frame_of
+from vbterrier.frames.files import read_qrels, read_run
+from vbterrier.frames.ids import ids_of
+from vbterrier.frames.named import named
+from vbterrier.frames.ranked import Run
+from vbterrier.measures.scoring import Slot
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    import pandas as pd
+
+
+def named_runs(runs: Any) -> Any:
+    """Names for runs that came without."""
+    if hasattr(runs, "items") and not hasattr(runs, "columns"):
+        return runs
+    if isinstance(runs, (list, tuple)):
+        unnamed = [run for run in runs if not isinstance(run, (str, os.PathLike))]
+        if unnamed:
+            raise InputError(f"runs: found a {type(unnamed[0]).__name__} in a list; name frames, as {{'mine': frame}}")
+        return [(_stem(run), run) for run in runs]
+    return [(_stem(runs) if isinstance(runs, (str, os.PathLike)) else "run", runs)]
+
+
+def _stem(path: str | os.PathLike[str]) -> str:
+    return Path(path).name.removesuffix(".gz").removesuffix(".txt").removesuffix(".run") or str(path)
+
+
+def slot_of(qrels: Any, intents: Any, tags: Any) -> Slot:
+    """What runs are evaluated against: judgments, with intents and tags beside them, or intents alone."""
+    if intents is not None:
+        intents = named("intents", intents)
+    if tags is not None:
+        tags = named("tags", tags)
+    if qrels is None:
+        if intents is None:
+            raise InputError("nothing to evaluate against; give qrels, or intents (qid, entity_id, prob)")
+        return Slot(intents, tags=tags)
+    judged = read_qrels(qrels) if isinstance(qrels, (str, os.PathLike)) else frame_of(qrels, "qrels")
+    return Slot(judged, intents=intents, tags=tags)
+
+
+def require_one_tagger(runs: Iterable[Run]) -> None:
+    """Refuse runs that are known to be tagged in different ways: the tagger decides more than the system does.
+
+    Raises
+    ------
+    InputError
+        Names the taggers.
+    """
+    known: dict[str, str] = {}
+    for run in runs:
+        if "tagger" in run.frame.columns and len(run):
+            for tagger in run.frame["tagger"].dropna().unique():
+                known.setdefault(str(tagger), run.name)
+    if len(known) > 1:
+        (first, one), (second, other) = list(known.items())[:2]
+        raise InputError(
+            f"{one} is tagged by {first}, {other} by {second}: systems are compared under one tagger only; tag all "
+            "with the same one, or give tags= for all"
+        )
+
+
+def loaded_run(name: str, run: Any, duplicates: str) -> Run:
+    frame = read_run(run) if isinstance(run, (str, os.PathLike)) else run
+    return Run(frame, name=f"run {name!r}", duplicates=duplicates)
+
+
+def restricted(slot: Slot, runs: Mapping[str, Run], topics: str) -> Slot:
+    """The slot with the topics to average over."""
+    known = set(slot.topics)
+    found = {name: known.intersection(run.topics) for name, run in runs.items()}
+    if topics == "same":
+        names = list(found)
+        for name in names[1:]:
+            if found[name] != found[names[0]]:
+                odd = sorted(found[name] ^ found[names[0]])
+                raise InputError(
+                    f"run {names[0]!r} has {len(found[names[0]])} of the {len(known)} topics, run {name!r} has "
+                    f"{len(found[name])}, and they differ in {examples(odd)}: averages over different topics compare "
+                    "nothing; ask for topics='common' (only those that all runs have) or topics='all' (missing "
+                    "topics score 0)"
+                )
+    if topics != "common":
+        return slot
+    common = set.intersection(known, *found.values())
+    if not common:
+        raise InputError("no topic that all runs and the qrels have in common")
+    kept = slot.frame[slot.frame["qid"].astype(str).isin(common)].reset_index(drop=True)
+    return Slot(kept, intents=slot.intents, tags=slot.tags)
+
+
+def warn_of_strangers(judged: pd.DataFrame, runs: Mapping[str, Run]) -> None:
+    """Say it when a run and the judgments share topics, but not a single document."""
+    if "docno" not in judged.columns or not len(judged):
+        return
+    known = ids_of(judged["docno"], "qrels column 'docno'").text
+    for run in runs.values():
+        if len(run) and not pc.any(pc.is_in(run.docno.text, value_set=known)).as_py():
+            retrieved, judged_ones = (examples(ids[:4].to_pylist()) for ids in (run.docno.text, known))
+            warnings.warn(
+                f"{run.name}: none of its documents is judged: it has {retrieved}; qrels has {judged_ones}; look for "
+                "other prefixes, trailing blanks or another Unicode form",
+                DegenerateWarning,
+                stacklevel=3,
+            )
