@@ -9,8 +9,9 @@ import numpy as np
 from vbterrier.errors import InputError, ParameterError
 from vbterrier.frames.named import named
 from vbterrier.frames.topics import places
-from vbterrier.intents.coverage import Coverage, Intents, Tags, cover
+from vbterrier.intents.coverage import Coverage, cover
 from vbterrier.intents.sources import from_diversity, from_run
+from vbterrier.intents.tables import Intents, Tags
 from vbterrier.kernels import vb
 from vbterrier.measures.base import TO_IR_MEASURES, UNDEFINED, Measure
 from vbterrier.measures.params import CUTOFF, Param
@@ -33,6 +34,7 @@ _COMMON = {
     "tags": Param(str, "", desc="registered name or path of the tags of documents"),
     "rel": Param(int, 1, low=1, desc="the lowest label of diversity qrels that covers an intent"),
     "normalise": Param(bool, False, desc="divide the probabilities of each query by their sum"),
+    "nil": Param(str, "", desc="entity of the intent that is served where no retrieved document carries a tag"),
     "undefined": UNDEFINED,
 }
 _VARIANCE = Param(str, "bernoulli", choices=VARIANCES, desc="ES(1-ES), or the variance across intents")
@@ -55,7 +57,7 @@ class _Ambiguous(Measure):
 
     def coverage(self, scoring: Scoring) -> Coverage:
         """What all measures over the same intents and tags share."""
-        return scoring.once(("coverage", self._sources), lambda: self._cover(scoring))
+        return scoring.once(("coverage", self._sources, self["nil"]), lambda: self._cover(scoring))
 
     def gains(self, scoring: Scoring) -> tuple[Coverage, Floats]:
         """The coverage and the gain of every intent."""
@@ -90,7 +92,7 @@ class _Ambiguous(Measure):
             tags = Tags(from_run(scoring.run), pooled=False, name="run")
         else:
             tags = scoring.slot.once(("tags", self._sources), lambda: self._tags(scoring, own_tags))
-        return cover(scoring.run, intents, tags, scoring.depth)
+        return cover(scoring.run, intents, tags, scoring.depth, nil=self["nil"])
 
     def _of_slot(self, scoring: Scoring) -> tuple[pd.DataFrame | None, pd.DataFrame | None]:
         """Intents and tags given beside qrels, or of the frame that was given as qrels."""
@@ -153,11 +155,17 @@ class _ES(_Ambiguous):
     (``gain="binary"``), or the DCG of its documents divided by that of ``min(k, n_i)`` of them in the first ranks
     (``gain="dcg"``; ``n_i`` = k when no pool of tags is known).
 
+    A query may presuppose what does not exist (section 6). ``nil`` names the entity of an intent that stands for it
+    among the candidates; its gain, of either kind, is 1 where none of the first k documents carries a tag of any other
+    entity, also where nothing is retrieved, and 0 elsewhere. Without ``nil`` no name is special.
+
     Examples
     --------
     >>> import vbterrier
     >>> vbterrier.ES(gain="dcg") @ 5
     ES(gain='dcg')@5
+    >>> vbterrier.VB(nil="NIL") @ 5
+    VB(nil='NIL')@5
     """
 
     __name__ = "ES"
