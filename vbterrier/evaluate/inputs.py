@@ -75,6 +75,7 @@ def require_one_tagger(runs: Iterable[Run]) -> None:
 
 
 def loaded_run(name: str, run: Any, duplicates: str) -> Run:
+    """A run, given as a frame or a path."""
     frame = read_run(run) if isinstance(run, (str, os.PathLike)) else run
     return Run(frame, name=f"run {name!r}", duplicates=duplicates)
 

@@ -10,11 +10,9 @@ import pandas as pd
 from vbterrier.errors import ParameterError
 from vbterrier.evaluate.inputs import loaded_run, named_runs, require_one_tagger, restricted, slot_of, warn_of_strangers
 from vbterrier.frames.contracts import systems_of
-from vbterrier.frames.ranked import Run
 from vbterrier.measures import BNDCG, Measure, measures_from
 from vbterrier.measures.base import evaluate
 from vbterrier.measures.foreign import foreign_values, is_mean, mean_of
-from vbterrier.measures.scoring import Slot
 from vbterrier.uncertainty.intervals import (
     N_RESAMPLES,
     TOPIC_METHODS,
@@ -28,6 +26,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     import ir_measures
+
+    from vbterrier.frames.ranked import Run
+    from vbterrier.measures.scoring import Slot
 
 TOPICS = ("same", "all", "common")
 

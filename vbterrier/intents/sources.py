@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from vbterrier.frames.ranked import Run
 
 
+# The document of an intent that has none; judged 0, so one that is called so keeps its own judgments. Diversity engines
+# of others crash on empty ids.
+NO_DOCUMENT = "-"
+
+
 def from_diversity(qrels: Any, *, rel: int = 1, name: str = "qrels") -> tuple[pd.DataFrame, pd.DataFrame]:
     """Intents and tags from diversity qrels.
 
@@ -70,7 +75,7 @@ def to_diversity(intents: pd.DataFrame, tags: pd.DataFrame) -> pd.DataFrame:
     """Diversity qrels of intents and tags: every tag with one of a query's intents is a judgment 1 of that subtopic.
 
     Diversity measures know neither probabilities nor weights: intents count alike, and so do tags above 0. An intent
-    without documents leaves a judgment 0 of no document, so that its query counts.
+    without documents leaves a judgment 0 of the document "-", so that its query counts.
 
     Parameters
     ----------
@@ -88,7 +93,7 @@ def to_diversity(intents: pd.DataFrame, tags: pd.DataFrame) -> pd.DataFrame:
     --------
     >>> intents = pd.DataFrame({"qid": ["q1", "q1"], "entity_id": ["E1", "E2"], "prob": [0.5, 0.5]})
     >>> to_diversity(intents, pd.DataFrame({"docno": ["d1"], "entity_id": ["E2"]})).values.tolist()
-    [['q1', 'E1', '', 0], ['q1', 'E2', 'd1', 1]]
+    [['q1', 'E1', '-', 0], ['q1', 'E2', 'd1', 1]]
     """
     require(intents, ("qid", "entity_id"), "intents")
     require(tags, ("docno", "entity_id"), "tags")
@@ -103,22 +108,47 @@ def to_diversity(intents: pd.DataFrame, tags: pd.DataFrame) -> pd.DataFrame:
         {
             "qid": found["qid"],
             "iteration": found["entity_id"],
-            "docno": found["docno"].where(known, ""),
+            "docno": found["docno"].where(known, NO_DOCUMENT),
             "label": known.astype("int64"),
         }
     )
 
 
 def from_run(run: Run) -> pd.DataFrame:
-    """Tags from the column ``entity_id`` of a run, one id or a list of ids a row, with their query."""
+    """Tags from the column ``entity_id`` of a run, one id or a list of ids a row, with their query.
+
+    Raises
+    ------
+    InputError
+        Rows tagged by several taggers, or rows without a tagger among rows that have one: what tags names itself in
+        every row, also where it finds nothing, so such rows were blanked by an operator.
+    """
     if not len(run):
         return pd.DataFrame({"qid": [], "docno": [], "entity_id": []}, dtype=str)
     require(run.frame, ("entity_id",), run.name)
+    if "tagger" in run.frame.columns:
+        _require_whole(run)
     frame = run.frame[["qid", "docno", "entity_id", *(["weight"] if "weight" in run.frame.columns else [])]]
     listed = [name for name in ("entity_id", "weight") if name in frame.columns and _holds_lists(frame[name])]
     if listed:
         frame = frame.explode(listed)
     return frame[frame["entity_id"].notna()].reset_index(drop=True).infer_objects()
+
+
+def _require_whole(run: Run) -> None:
+    tagger = run.frame["tagger"]
+    if tagger.isna().any():
+        qid, docno = run.frame.loc[tagger.isna().to_numpy(), ["qid", "docno"]].iloc[0]
+        raise InputError(
+            f"{run.name}: {int(tagger.isna().sum())} of {len(run)} rows were never tagged (query {qid!r}, document "
+            f"{docno!r}): |, &, + and ^ blank or lose columns; tag last in a pipeline, as (a + b) >> TagEntities(...)"
+        )
+    several = tagger.unique()
+    if len(several) > 1:
+        raise InputError(
+            f"{run.name}: its rows are tagged by {several[0]} and by {several[1]}; one tagger only: tag last in a "
+            "pipeline, as (a + b) >> TagEntities(...)"
+        )
 
 
 def _holds_lists(column: pd.Series[Any]) -> bool:

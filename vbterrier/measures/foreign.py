@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import ir_measures
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.frames.contracts import require
@@ -21,6 +23,7 @@ from vbterrier.measures.scoring import Slot
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from vbterrier.frames.ids import Ids
     from vbterrier.frames.ranked import Run
 
 _JUDGMENT = ["qid", "docno", "iteration"]
@@ -50,6 +53,7 @@ def foreign_values(
     """
     if not measures:
         return
+    _require_ids(run.docno, f"{run.name} column 'docno'")
     ranking = _ranking(run.only(set(slot.topics)))
     for diverse, judged in ((False, slot), (True, _of_subtopics(slot))):
         asked = [measure for measure in measures if is_diversity(measure) == diverse]
@@ -91,10 +95,12 @@ def _checked_qrels(slot: Slot) -> pd.DataFrame:
     """Judgments as their engines take them, or an error where they would read something else."""
     frame = slot.frame
     require(frame, ("qid", "docno", "label"), "qrels")
+    docno = ids_of(frame["docno"], "qrels column 'docno'")
+    _require_ids(docno, "qrels column 'docno'")
     checked = pd.DataFrame(
         {
             "qid": ids_of(frame["qid"], "qrels column 'qid'").text.to_pandas(),
-            "docno": ids_of(frame["docno"], "qrels column 'docno'").text.to_pandas(),
+            "docno": docno.text.to_pandas(),
             "label": integers_of(frame["label"], "qrels column 'label'"),
             "iteration": frame["iteration"].astype(str).to_numpy() if "iteration" in frame.columns else "0",
         }
@@ -109,6 +115,13 @@ def _checked_qrels(slot: Slot) -> pd.DataFrame:
             f"qrels: document {docno!r} of query {qid!r} has several labels for subtopic {subtopic!r}; keep one"
         )
     return checked.drop_duplicates(_JUDGMENT, ignore_index=True)
+
+
+def _require_ids(docno: Ids, where: str) -> None:
+    """Refuse empty ids, on which engines of others crash."""
+    row = pc.index(docno.text, pa.scalar("", docno.text.type)).as_py()
+    if row >= 0:
+        raise InputError(f"{where}: row {row} is empty; give the document an id, or remove the row")
 
 
 def _has_subtopics(qrels: pd.DataFrame) -> bool:

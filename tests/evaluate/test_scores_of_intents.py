@@ -1,0 +1,105 @@
+"""Scores over intents and tags that are given beside judgments, or alone."""
+
+import pandas as pd
+import pytest
+
+import vbterrier
+from vbterrier.errors import InputError
+
+INTENTS = pd.DataFrame({"qid": ["q1", "q1", "q2", "q2"], "entity_id": list("ABAC"), "prob": [0.5, 0.5, 0.9, 0.1]})
+TAGS = pd.DataFrame({"docno": ["d1", "d2", "d3"], "entity_id": ["A", "B", "C"]})
+RUN = pd.DataFrame({"qid": ["q1", "q1", "q2"], "docno": ["d1", "d2", "d3"], "score": [2.0, 1.0, 1.0]})
+QRELS = pd.DataFrame({"qid": ["q1", "q2"], "docno": ["d1", "d9"], "label": [1, 1]})
+
+
+def means(*args, **kwargs):
+    return vbterrier.score(*args, **kwargs).means().loc["mine"].to_dict()
+
+
+def test_intents_and_tags_alone():
+    found = means({"mine": RUN}, measures=["ES@1", "ES@2", "VB@2"], intents=INTENTS, tags=TAGS)
+    # q1: half of the mass at rank 1, all of it at 2; q2: C alone, .1, penalty .3.
+    assert found == pytest.approx({"ES@1": 0.3, "ES@2": 0.55, "VB@2": (1 + 0.1 - 0.3) / 2})
+
+
+def test_judgments_and_intents_in_one_call():
+    found = means({"mine": RUN}, QRELS, ["nDCG@2", "ES@2"], intents=INTENTS, tags=TAGS)
+    assert found == pytest.approx({"nDCG@2": 0.5, "ES@2": 0.55})
+
+
+def test_given_tags_come_before_those_of_the_run_and_of_diversity_judgments():
+    tagged = RUN.assign(entity_id=["B", "B", "A"])
+    assert means({"mine": tagged}, measures="ES@2", intents=INTENTS)["ES@2"] == pytest.approx((0.5 + 0.9) / 2)
+    assert means({"mine": tagged}, measures="ES@2", intents=INTENTS, tags=TAGS)["ES@2"] == pytest.approx(0.55)
+    diversity = pd.DataFrame(
+        {"qid": ["q1", "q1", "q2"], "iteration": list("ABA"), "docno": ["d1", "d8", "d9"], "label": [1, 1, 1]}
+    )
+    assert means({"mine": RUN}, diversity, "ES@2") == {"ES@2": 0.25}
+    assert means({"mine": RUN}, diversity, "ES@2", tags=TAGS) == {"ES@2": 0.5}
+
+
+def test_parameters_of_a_measure_come_before_what_is_given_beside():
+    vbterrier.register_tags("beside", pd.DataFrame({"docno": ["d1"], "entity_id": ["A"]}), replace=True)
+    found = means({"mine": RUN}, measures=["ES(tags='beside')@2", "ES@2"], intents=INTENTS, tags=TAGS)
+    assert found == pytest.approx({"ES(tags='beside')@2": 0.25, "ES@2": 0.55})
+
+
+def test_diversity_measures_judge_by_the_same_tags():
+    measures = ["alpha_nDCG@2", "alpha_nDCG(alpha=0.9)@2", "ERR_IA@2", "StRecall@2", "nERR_IA@2"]
+    by_tags = vbterrier.score({"mine": RUN}, measures=measures, intents=INTENTS, tags=TAGS)
+    judged = pd.DataFrame(
+        {
+            "qid": ["q1", "q1", "q2", "q2"],
+            "iteration": ["A", "B", "A", "C"],
+            "docno": ["d1", "d2", "d1", "d3"],
+            "label": [1, 1, 1, 1],
+        }
+    )
+    by_judgments = vbterrier.score({"mine": RUN}, judged, measures)
+    pd.testing.assert_frame_equal(by_tags.values, by_judgments.values)
+    assert by_tags.means().loc["mine", "StRecall@2"] == 0.75
+
+
+def test_several_settings_of_a_diversity_measure_keep_their_own_values():
+    # In one call of theirs the second setting comes back as 0.
+    twice = pd.DataFrame({"docno": ["d1", "d2", "d3"], "entity_id": ["A", "A", "C"]})
+    settings = ["alpha_nDCG(alpha=0.1)@2", "alpha_nDCG(alpha=0.9)@2", "ERR_IA@2", "ERR_IA@1"]
+    together = means({"mine": RUN}, measures=settings, intents=INTENTS, tags=twice)
+    alone = {name: means({"mine": RUN}, measures=name, intents=INTENTS, tags=twice)[name] for name in settings}
+    assert together == alone
+    assert len(set(together.values())) > 2
+    assert min(together.values()) > 0
+
+
+def test_names_and_paths_stand_for_intents_and_tags(tmp_path):
+    vbterrier.write_intents(INTENTS, tmp_path / "intents.tsv")
+    vbterrier.register_tags("by name", TAGS, replace=True)
+    found = means({"mine": RUN}, measures="ES@2", intents=tmp_path / "intents.tsv", tags="by name")
+    assert found == pytest.approx({"ES@2": 0.55})
+
+
+def test_systems_tagged_in_different_ways_are_not_compared():
+    one, other = (RUN.assign(entity_id="A", tagger=tagger) for tagger in ("WAT", "gold"))
+    with pytest.raises(InputError, match=r"run 'a' is tagged by WAT, run 'b' by gold: .* one tagger only"):
+        vbterrier.score({"a": one, "b": other}, measures="ES@2", intents=INTENTS)
+    assert len(vbterrier.score({"a": one, "b": one}, measures="ES@2", intents=INTENTS).means()) == 2
+
+
+def test_nothing_to_evaluate_against():
+    with pytest.raises(InputError, match="give qrels, or intents"):
+        vbterrier.score({"mine": RUN}, measures="ES@2")
+
+
+def test_no_tags_anywhere():
+    with pytest.raises(InputError, match="found no tags; give tags="):
+        vbterrier.score({"mine": RUN}, measures="ES@2", intents=INTENTS)
+
+
+@pytest.mark.parametrize("measure", ["alpha_nDCG@2", "nDCG@2"])
+def test_an_empty_docno_is_refused_before_engines_of_others_crash_on_it(measure):
+    judged = pd.DataFrame({"qid": ["q1", "q1"], "iteration": ["1", "2"], "docno": ["d1", ""], "label": [1, 0]})
+    with pytest.raises(InputError, match="qrels column 'docno': row 1 is empty"):
+        vbterrier.score({"mine": RUN[RUN["qid"] == "q1"]}, judged, measure)
+    run = pd.DataFrame({"qid": ["q1", "q1"], "docno": ["d1", ""], "score": [2.0, 1.0]})
+    with pytest.raises(InputError, match="run 'mine' column 'docno': row 1 is empty"):
+        vbterrier.score({"mine": run}, judged.assign(docno=["d1", "d2"]), measure)
