@@ -1,0 +1,193 @@
+"""Finding the aliases of a dictionary in texts."""
+
+from __future__ import annotations
+
+import warnings
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from vbterrier.errors import DegenerateWarning, ParameterError, examples
+from vbterrier.linking.aliases import aliases_of
+from vbterrier.linking.automaton import CAPITALS, CASELESS, MIXED, AliasIndex, Guards
+from vbterrier.linking.identity import Identified, one_of, positive
+from vbterrier.linking.links import Links
+from vbterrier.linking.words import folded, texts_of, word_spans
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    import pandas as pd
+
+    from vbterrier.linking.meanings import Mention
+
+
+class DictionaryLinker(Identified):
+    """Link the names of a dictionary wherever they stand in a text.
+
+    Names and texts are compared by their words: NFC, casefolded, without punctuation ("St. Louis" is found in
+    "st louis"), never within a longer word ("Paris" is not in "Parisian"). Of names that overlap the leftmost
+    counts, of those that begin alike the longest (``longest=False`` gives them all). A name can run on over
+    punctuation: "Paris. Texas" mentions "Paris, Texas". In scripts without spaces (Han, kana, Thai, Lao, Khmer,
+    Myanmar) a name is found wherever its letters stand side by side, so also within a longer word.
+
+    Parameters
+    ----------
+    aliases
+        A knowledge base, or a frame alias, entity_id [, score, name], ``score`` being the probability of the entity
+        given the alias. Without scores the n entities of a name have 1/n each.
+    id_space
+        What the ids of a frame count in.
+    longest
+        Leave out names that overlap a name further left or longer.
+    max_candidates
+        Names that may mean more entities than this are too ambiguous to help; ``None`` for no limit.
+    ambiguous
+        What happens to them: ``"skip"``, or ``"truncate"`` to the most probable (ties by id) with their probabilities
+        as they were.
+    min_length
+        Fewest letters, digits and symbols of a name that is looked for.
+    numeric
+        Whether to look for names without any letter, as "1984".
+    stop_aliases
+        Names never to look for, beside some 150 English function words ("it", "who"); ``None`` for not even those.
+    case
+        ``"ignore"``; ``"exact"``; or ``"auto"``: a name of one word of 2 to 5 capitals ("US", "WHO") is found in
+        capitals only, unless the whole text is in one case. Function words in capitals are then no function words.
+
+    Attributes
+    ----------
+    skipped : pandas.DataFrame
+        Columns alias, reason (``"empty"``, ``"short"``, ``"numeric"``, ``"stop"``, ``"ambiguous"``): what is not
+        looked for, or truncated. A ``DegenerateWarning`` gives the counts once, when the linker is made.
+
+    Raises
+    ------
+    InputError
+        See :class:`~vbterrier.linking.aliases.AliasFrame`.
+    ParameterError
+        A parameter without a legal value; a frame without an id space.
+    ModuleNotFoundError
+        The extra ``linkers`` is not installed.
+
+    Notes
+    -----
+    An Aho-Corasick automaton over the words: time linear in the text, whatever the number of names. Equal linkers have
+    equal aliases and parameters; a linker is pickled as those, and built anew where it is first used.
+
+    Aho, Corasick, *Efficient string matching: an aid to bibliographic search*, CACM 18(6), 1975.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> names = pd.DataFrame({"alias": ["New York", "York"], "entity_id": ["Q60", "Q42462"]})
+    >>> linker = DictionaryLinker(names, id_space="wikidata")
+    >>> linker.link(["From York to NEW  YORK!"]).frame[["start", "end", "mention", "entity_id"]].values.tolist()
+    [[5, 9, 'York', 'Q42462'], [13, 22, 'NEW  YORK', 'Q60']]
+    """
+
+    _SUBJECT = "aliases"
+    _DEFAULTS: ClassVar = {
+        "longest": True,
+        "max_candidates": None,
+        "ambiguous": "skip",
+        "min_length": 2,
+        "numeric": False,
+        "stop_aliases": (),
+        "case": "auto",
+    }
+    _DERIVED = ("_index",)
+
+    def __init__(
+        self,
+        aliases: Any,
+        *,
+        id_space: str | None = None,
+        longest: bool = True,
+        max_candidates: int | None = None,
+        ambiguous: str = "skip",
+        min_length: int = 2,
+        numeric: bool = False,
+        stop_aliases: Iterable[str] | None = (),
+        case: str = "auto",
+    ) -> None:
+        if isinstance(stop_aliases, str):
+            raise ParameterError(f"stop_aliases={stop_aliases!r}: wanted a list of names, or None")
+        self.max_candidates = positive("max_candidates", max_candidates) if max_candidates is not None else None
+        self.ambiguous = one_of("ambiguous", ambiguous, ("skip", "truncate"))
+        self.min_length = positive("min_length", min_length)
+        self.case = one_of("case", case, ("auto", "ignore", "exact"))
+        self.longest, self.numeric = longest, numeric
+        self.stop_aliases = None if stop_aliases is None else tuple(stop_aliases)
+        self.aliases = aliases_of(aliases, id_space)
+        self.id_space = self.aliases.id_space
+        self._index.vocabulary.warn_of_overfull()
+        self._warn_of_skipped()
+
+    def link(self, texts: Sequence[str]) -> Links:
+        """The names in each text, from left to right, each with what it may mean, the most probable first.
+
+        Parameters
+        ----------
+        texts
+            Any texts. Places count code points of the text as given.
+
+        Returns
+        -------
+        Links
+            Scale ``"probability"``.
+        """
+        mentions: list[Mention] = []
+        groups: list[int] = []
+        for place, text in enumerate(texts_of(texts)):
+            for start, end, group in self._found(text):
+                mentions.append((place, start, end, text[start:end]))
+                groups.append(group)
+        meanings = self._index.meanings
+        owner, rows = meanings.find(np.asarray(groups, np.int64))
+        frame = self._index.vocabulary.links(mentions, owner, meanings.entity[rows], meanings.score[rows])
+        return Links(frame, self.id_space, "probability")
+
+    @property
+    def skipped(self) -> pd.DataFrame:
+        """What is not looked for, or not in full, and why."""
+        skipped: pd.DataFrame = self._index.skipped.copy()
+        return skipped
+
+    @cached_property
+    def _index(self) -> AliasIndex:
+        guards = Guards(
+            self.max_candidates, self.ambiguous, self.min_length, self.numeric, self.stop_aliases, self.case
+        )
+        return AliasIndex(self.aliases, guards)
+
+    def _found(self, text: str) -> Iterator[tuple[int, int, int]]:
+        """Start, end and group of meanings of the names in a text."""
+        index, spans = self._index, word_spans(text)
+        within = f" {folded(text, spans, case=self.case == 'exact')} "
+        sizes, level = index.meanings.sizes, MIXED if text != text.lower() and text != text.upper() else CASELESS
+        hits = []
+        for first, last, key in index.find(within):
+            start, end = spans[first][0], spans[last][1]
+            case = CAPITALS if level == MIXED and text[start:end].isupper() else level
+            group = key * index.n_levels + min(case, index.n_levels - 1)
+            if sizes[group]:
+                hits.append((start, -end, group))
+        free = 0
+        for start, end, group in sorted(hits):
+            if start >= free or not self.longest:
+                free = -end
+                yield start, -end, group
+
+    def _warn_of_skipped(self) -> None:
+        reasons = self._index.skipped.groupby("reason", sort=True)["alias"]
+        if not len(self._index.skipped):
+            return
+        told = ", ".join(f"{len(names)} {reason} ({examples(names)})" for reason, names in reasons)
+        warnings.warn(
+            f"dictionary: some of the {len(self._index.vocabulary.aliases)} aliases are not looked for, or not in "
+            f"full: {told}; see stop_aliases, min_length, numeric and max_candidates, and the linker's .skipped",
+            DegenerateWarning,
+            stacklevel=3,
+        )

@@ -1,0 +1,78 @@
+"""What makes two linkers the same."""
+
+from __future__ import annotations
+
+import reprlib
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from vbterrier.errors import ParameterError, nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def one_of(name: str, value: str, legal: Sequence[str]) -> str:
+    """Check a parameter that has a few legal words.
+
+    >>> one_of("case", "exat", ("auto", "exact"))
+    Traceback (most recent call last):
+    ...
+    vbterrier.errors.ParameterError: case='exat': wanted one of 'auto', 'exact'. Did you mean exact?
+    """
+    if value in legal:
+        return value
+    raise ParameterError(f"{name}={value!r}: wanted one of {', '.join(map(repr, legal))}.{nearest(str(value), legal)}")
+
+
+def positive(name: str, value: int) -> int:
+    """Check a parameter that counts something.
+
+    >>> positive("depth", 0)
+    Traceback (most recent call last):
+    ...
+    vbterrier.errors.ParameterError: depth=0: wanted a whole number, 1 or more
+    """
+    if isinstance(value, bool) or int(value) != value or value < 1:
+        raise ParameterError(f"{name}={value!r}: wanted a whole number, 1 or more")
+    return int(value)
+
+
+class Identified:
+    """Short repr, equality and hash of an object that is its parameters.
+
+    Subclasses name the attribute of what they are made of in ``_SUBJECT`` and their other parameters with the defaults
+    in ``_DEFAULTS``; what else they hold is derived, and is named in ``_DERIVED`` to stay out of pickles.
+
+    >>> class Ruler(Identified):
+    ...     _SUBJECT, _DEFAULTS = "of", {"unit": "cm", "length": 30}
+    ...     def __init__(self, of, unit="cm", length=30):
+    ...         self.of, self.unit, self.length = of, unit, length
+    >>> Ruler("wood", length=50), Ruler("wood") == Ruler("wood", "cm")
+    (Ruler('wood', length=50), True)
+    """
+
+    _SUBJECT: ClassVar[str]
+    _DEFAULTS: ClassVar[dict[str, Any]]
+    _DERIVED: ClassVar[tuple[str, ...]] = ()
+
+    def _parameters(self) -> tuple[Any, ...]:
+        return tuple(getattr(self, name) for name in (self._SUBJECT, *self._DEFAULTS))
+
+    def __repr__(self) -> str:
+        short = reprlib.Repr()
+        short.maxother = short.maxstring = 60
+        told = [short.repr(getattr(self, self._SUBJECT))]
+        for name, default in self._DEFAULTS.items():
+            value = getattr(self, name)
+            if value != default:
+                told.append(f"{name}={short.repr(value)}")
+        return f"{type(self).__name__}({', '.join(told)})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Identified) and type(self) is type(other) and self._parameters() == other._parameters()
+
+    def __hash__(self) -> int:
+        return hash((type(self).__name__, self._parameters()))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name not in self._DERIVED}
