@@ -1,0 +1,169 @@
+"""The rows of a frame of candidates, as the stages see them."""
+
+from __future__ import annotations
+
+import warnings
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow.compute as pc
+
+from vbterrier.errors import DegenerateWarning, InputError, examples
+from vbterrier.frames.contracts import frame_of, require
+from vbterrier.frames.ids import ids_of, numbers_of, repeated_pairs
+from vbterrier.kernels import candidates as kernels
+from vbterrier.kernels.vb import per_topic
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pandas as pd
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
+    Bools = NDArray[np.bool_]
+
+# The intent that none of the candidates is meant. Its probability is the user's: stages move mass among the others.
+NIL = "NIL"
+TOLERANCE = 1e-6
+
+
+class Candidates:
+    """The candidates of some queries: rows (qid, entity_id), topics by their place, and what is NIL.
+
+    Parameters
+    ----------
+    frame
+        Columns qid and ``entity``.
+    entity
+        The column of entities; ``docno`` in the results of a retriever over entities.
+    repeats
+        Whether an entity may stand twice among the candidates of a query.
+    name
+        What messages call the frame.
+
+    Raises
+    ------
+    InputError
+        A missing column or id; an entity that stands twice.
+
+    Attributes
+    ----------
+    topics : list of str
+        In order of appearance.
+    topic : numpy.ndarray
+        The place of each row's topic, shape (n,).
+    nil : numpy.ndarray
+        Which rows are the NIL intent, shape (n,): none in results of a retriever.
+    """
+
+    def __init__(self, frame: Any, *, entity: str = "entity_id", repeats: bool = False, name: str = "intents") -> None:
+        self.frame, self.name = frame_of(frame, name), name
+        require(self.frame, ("qid", entity), name)
+        self.qid = ids_of(self.frame["qid"], f"{name} column 'qid'")
+        self.entity = ids_of(self.frame[entity], f"{name} column {entity!r}")
+        self.topics, self.topic = self.qid.codes()
+        self.n = len(self.topics)
+        is_nil = pc.equal(self.entity.text, NIL).to_numpy(zero_copy_only=False).astype(bool)
+        # A retriever or a file of scores knows no NIL with a mass of its own.
+        self.nil: Bools = is_nil if entity == "entity_id" and "prob" in self.frame.columns else np.zeros_like(is_nil)
+        if not repeats:
+            self._refuse_repeats()
+
+    def _refuse_repeats(self) -> None:
+        twice = repeated_pairs(self.topic, self.entity)
+        if len(twice):
+            raise InputError(
+                f"{self.name}: {self.owner(int(twice[0]))} stands in rows {twice[0]} and {twice[1]}; "
+                "keep one, or add them up with Dedup()"
+            )
+
+    def owner(self, row: int) -> str:
+        """The candidate of a row and its query, for messages."""
+        return f"candidate {self.entity.text[row].as_py()!r} of query {self.topics[self.topic[row]]!r}"
+
+    @cached_property
+    def tie(self) -> Ints:
+        """The place of each row's id in the order of ids, which decides among equals, shape (n,)."""
+        return self.entity.ranks()
+
+    @cached_property
+    def prob(self) -> Floats:
+        """The probability of each row, shape (n,), 1 in sum over a topic.
+
+        Raises
+        ------
+        InputError
+            Not in [0, 1], or another sum.
+        """
+        prob = numbers_of(self.frame["prob"], f"{self.name} column 'prob'", self._whose)
+        bad = (prob < 0) | (prob > 1 + TOLERANCE)
+        if bad.any():
+            row = int(np.argmax(bad))
+            raise InputError(
+                f"{self.name}: row {row} ({self.owner(row)}) has probability {prob[row]:g}, wanted 0 to 1; make scores "
+                "probabilities first, with Calibrate()"
+            )
+        total = per_topic(prob, self.topic, self.n)
+        off = np.abs(total - 1) > TOLERANCE
+        if off.any():
+            place = int(np.argmax(off))
+            raise InputError(
+                f"{self.name}: the probabilities of query {self.topics[place]!r} sum to {total[place]:g} "
+                f"({int(off.sum())} queries are off), wanted 1; divide them by their sum"
+            )
+        return prob / total[self.topic]
+
+    @cached_property
+    def entities(self) -> Ints:
+        """The rows that are not NIL."""
+        return np.flatnonzero(~self.nil)
+
+    @cached_property
+    def among_entities(self) -> Floats:
+        """The probability of each entity given that one is meant, shape (n_entities,)."""
+        return kernels.proportional(self.prob[self.entities], self.topic[self.entities], self.n)
+
+    def beside_nil(self, prob: Floats) -> Floats:
+        """The probability of each row from those among entities: NIL keeps its mass, the entities share the rest."""
+        if not self.nil.any():
+            return prob
+        spread = np.zeros(len(self.topic))
+        spread[self.entities] = prob
+        return kernels.beside(spread, np.where(self.nil, self.prob, 0.0), self.topic, self.n)
+
+    def scores(self) -> Floats:
+        """The score of each entity, finite, shape (n_entities,).
+
+        Raises
+        ------
+        InputError
+            A score that is missing or infinite.
+        """
+        # NIL has none.
+        column = self.frame["score"].mask(self.nil, 0.0) if self.nil.any() else self.frame["score"]
+        score = numbers_of(column, f"{self.name} column 'score'", self._whose)
+        bad = ~np.isfinite(score)
+        if bad.any():
+            row = int(np.argmax(bad))
+            raise InputError(f"{self.name}: row {row} ({self.owner(row)}) has score {score[row]:g}, wanted finite")
+        return score[self.entities]
+
+    def _whose(self, row: int) -> str:
+        return f" ({self.owner(row)})"
+
+    def with_prob(self, prob: Floats) -> pd.DataFrame:
+        """The frame with these probabilities, rows as they stand."""
+        return self.frame.assign(prob=prob)
+
+
+def warn_of(topics: Sequence[str], what: str, *, stacklevel: int = 3) -> None:
+    """Warn once of all queries that something is the matter with; silent for none."""
+    if topics:
+        warnings.warn(
+            f"{len(topics)} {'query' if len(topics) == 1 else 'queries'} ({examples(topics)}) {what}",
+            DegenerateWarning,
+            stacklevel=stacklevel,
+        )

@@ -1,0 +1,165 @@
+"""From the scores of the candidates of each topic to their probabilities, and which of them to keep.
+
+``topic`` is the place of each candidate's topic, shape (n,), in any order; leading axes of the other arrays are
+replicas.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from vbterrier.kernels.probability import normalised, peaks, softmax
+from vbterrier.kernels.vb import per_topic
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
+    Bools = NDArray[np.bool_]
+
+# Probabilities closer than this are the same: the order of a sum must not decide what is kept.
+DIGITS = 12
+_SLACK = 1e-9
+
+
+def proportional(weights: Floats, topic: Ints, n_topics: int) -> Floats:
+    """Weights over their sum, alike where all weights of a topic are zero; shape (..., n).
+
+    >>> proportional(np.array([3.0, 1.0, 0.0, 0.0]), np.array([0, 0, 1, 1]), 2).tolist()
+    [0.75, 0.25, 0.5, 0.5]
+    """
+    # Scaled first: a sum must not overflow, nor small weights vanish.
+    peak = peaks(weights, topic, n_topics)[..., topic]
+    scaled = np.divide(weights, peak, out=np.ones_like(weights), where=peak > 0)
+    return normalised(scaled, topic, n_topics)
+
+
+def tempered(weights: Floats, temperature: float, topic: Ints, n_topics: int) -> Floats:
+    """``π_i ∝ w_i^(1/T)``, alike where all weights of a topic are zero; shape (..., n).
+
+    >>> tempered(np.array([0.9, 0.1]), 0.5, np.array([0, 0]), 1).round(4).tolist()
+    [0.9878, 0.0122]
+    """
+    if temperature == 1.0:
+        return proportional(weights, topic, n_topics)
+    none = peaks(weights, topic, n_topics)[..., topic] <= 0
+    return softmax(logarithm(np.where(none, 1.0, weights)) / temperature, topic, n_topics)
+
+
+def relaxed(prob: Floats, delta: Floats, topic: Ints, n_topics: int) -> Floats:
+    """``π_i ∝ p_i exp(-Δ_i)`` (Ding 2025, section 3.2), in log space; shape (..., n).
+
+    With ``p ∝ exp(s/T)`` it is ``exp(s/T - Δ)``; with p uniform it is the paper's ``exp(-Δ)``.
+
+    >>> relaxed(np.array([0.5, 0.5]), np.array([1000.0, 1000.0]), np.array([0, 0]), 1).tolist()
+    [0.5, 0.5]
+    """
+    return softmax(logarithm(prob) - delta, topic, n_topics)
+
+
+def logarithm(prob: Floats) -> Floats:
+    """The natural logarithm, ``-inf`` of 0.
+
+    >>> logarithm(np.array([1.0, 0.0])).tolist()
+    [0.0, -inf]
+    """
+    return np.log(prob, out=np.full_like(prob, -np.inf), where=prob > 0)
+
+
+def beside(prob: Floats, fixed: Floats, topic: Ints, n_topics: int) -> Floats:
+    """Probabilities of some candidates beside masses that stay: ``(1 - Σ m) π_i + m_i``, shape (..., n).
+
+    A topic with no π but a mass goes to that mass.
+
+    >>> beside(np.array([0.5, 0.5, 0.0]), np.array([0.0, 0.0, 0.2]), np.array([0, 0, 0]), 1).tolist()
+    [0.4, 0.4, 0.2]
+    """
+    rest = 1.0 - per_topic(fixed, topic, n_topics)[..., topic]
+    return normalised(prob * np.maximum(rest, 0.0) + fixed, topic, n_topics)
+
+
+def ranks(values: Floats, topic: Ints, tie: Ints) -> Ints:
+    """The place of each candidate in its topic, 0 for the largest value, shape (..., n).
+
+    Parameters
+    ----------
+    values
+        Shape (..., n).
+    tie
+        Among equal values the smallest comes first, shape (n,).
+
+    >>> ranks(np.array([0.2, 0.4, 0.4]), np.array([0, 0, 0]), np.array([0, 2, 1])).tolist()
+    [2, 1, 0]
+    """
+    order, first = _order(values, topic, tie)
+    places = np.empty(values.shape, dtype=np.int64)
+    np.put_along_axis(places, order, np.broadcast_to(np.arange(len(topic)) - first, values.shape), axis=-1)
+    return places
+
+
+def kept(
+    prob: Floats, topic: Ints, tie: Ints, *, threshold: float = 0.0, top: int | None = None, mass: float | None = None
+) -> Bools:
+    """Which candidates stay: the shortest prefix of each topic that any of three rules leaves, shape (..., n).
+
+    Every rule keeps a prefix of the candidates in the order of their probability, so together they keep the shortest,
+    whatever their order. The most probable candidate always stays.
+
+    Parameters
+    ----------
+    prob
+        Shape (..., n), 1 in sum over a topic. Differences below 1e-12 are none.
+    tie
+        Among equal probabilities the smallest comes first, shape (n,).
+    threshold
+        Keep ``π >= τ``.
+    top
+        Keep the first K.
+    mass
+        Keep the smallest prefix whose probabilities reach ρ in sum.
+
+    >>> kept(np.array([0.6, 0.3, 0.1]), np.array([0, 0, 0]), np.arange(3), mass=0.9).tolist()
+    [True, True, False]
+    """
+    prob = np.round(prob, DIGITS)
+    order, first = _order(prob, topic, tie)
+    place = np.arange(len(topic)) - first
+    ordered = np.take_along_axis(prob, order, axis=-1)
+    stay = ordered >= threshold - 10.0**-DIGITS
+    if top is not None:
+        stay &= place < top
+    if mass is not None:
+        before = np.cumsum(ordered, axis=-1) - ordered
+        stay &= before - before[..., first] < mass - _SLACK
+    stay |= place == 0
+    mask = np.empty(prob.shape, dtype=bool)
+    np.put_along_axis(mask, order, stay, axis=-1)
+    return mask
+
+
+def _order(values: Floats, topic: Ints, tie: Ints) -> tuple[Ints, Ints]:
+    """Candidates by topic and falling value, and where the topic of each place begins."""
+    order = np.lexsort(np.broadcast_arrays(tie, -values, topic), axis=-1)
+    by_topic = np.sort(topic)
+    return order, np.searchsorted(by_topic, by_topic)
+
+
+def cross_entropy(logits: Floats, target: Floats, topic: Ints, n_topics: int) -> float:
+    """``-Σ_i y_i log softmax(l)_i``, summed over all topics.
+
+    Parameters
+    ----------
+    logits
+        Finite, shape (n,).
+    target
+        The distribution that the softmax should have, shape (n,), 1 in sum over a topic or 0 throughout.
+
+    >>> round(cross_entropy(np.zeros(2), np.array([1.0, 0.0]), np.array([0, 0]), 1), 4)
+    0.6931
+    """
+    below = logits - peaks(logits, topic, n_topics)[topic]
+    total = np.log(per_topic(np.exp(below), topic, n_topics))
+    return float(np.sum(target * (total[topic] - below)))
