@@ -146,3 +146,20 @@ def test_a_run_that_retrieved_nothing_has_no_tags():
 def test_a_run_without_the_column_is_refused():
     with pytest.raises(InputError, match="run: wanted columns entity_id; missing entity_id"):
         from_run(Run(pd.DataFrame({"qid": ["a"], "docno": ["d"], "score": [1.0]})))
+
+
+def test_rows_blanked_by_an_operator_are_refused_and_honest_emptiness_is_not():
+    tagged = {"tagger": pd.Series(["wat", "wat", "wat"], dtype=object)}
+    assert rows_of(from_run(run([["A"], [], None], **tagged))) == [("a", "d0", "A")]
+    for missing in (None, np.nan):
+        tagged["tagger"][1] = missing
+        with pytest.raises(
+            InputError, match=r"run: 1 of 3 rows were never tagged \(query 'a', document 'd1'\).*tag last"
+        ):
+            from_run(run([["A"], missing, []], **tagged))
+    assert rows_of(from_run(run([["A"], None, []]))) == [("a", "d0", "A")], "nothing says that it was ever there"
+
+
+def test_rows_of_several_taggers_are_refused():
+    with pytest.raises(InputError, match="run: its rows are tagged by wat and by genre; one tagger only"):
+        from_run(run([["A"], ["B"]], tagger=["wat", "genre"]))

@@ -1,0 +1,129 @@
+"""The most that k documents can cover."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from vbterrier.kernels import oracle
+from vbterrier.kernels.oracle import best_cover, best_success, greedy_cover
+
+
+def by_trying_all(prob, weights, k):
+    """The best success over all sets of k documents."""
+    sets = itertools.combinations(range(len(weights)), min(k, len(weights)))
+    return max(sum(p * max((weights[d][i] for d in s), default=0.0) for i, p in enumerate(prob)) for s in sets)
+
+
+WEIGHT = st.sampled_from([0.0, 0.0, 0.25, 0.5, 1.0])
+
+
+@st.composite
+def topics(draw, weight=WEIGHT):
+    n_intents = draw(st.integers(1, 5))
+    shares = draw(st.lists(st.integers(0, 5), min_size=n_intents, max_size=n_intents).filter(any))
+    row = st.lists(weight, min_size=n_intents, max_size=n_intents)
+    return np.array(shares) / sum(shares), np.array(draw(st.lists(row, min_size=1, max_size=7)))
+
+
+@settings(deadline=None, max_examples=150)
+@given(topics(), st.integers(1, 4))
+def test_the_best_documents_are_those_of_trying_all(topic, k):
+    prob, weights = topic
+    best, exact = best_cover(prob, weights, k)
+    assert exact
+    assert best == pytest.approx(by_trying_all(prob, weights, k), abs=1e-12)
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.lists(topics(), min_size=1, max_size=4), st.sampled_from([1, 2, 3, 9, None]), st.randoms())
+def test_many_topics_at_once_are_each_by_itself(several, k, random):
+    prob = np.concatenate([prob for prob, _ in several])
+    topic = np.repeat(np.arange(len(several)), [len(prob) for prob, _ in several])
+    first = np.cumsum([0, *(len(prob) for prob, _ in several)])
+    # Documents have one number in all topics, tags come in any order, and some twice.
+    tags = [(first[t] + i, d, w[d, i]) for t, (_, w) in enumerate(several) for d, i in np.ndindex(w.shape)]
+    tags += [(i, d, w / 2) for i, d, w in tags[::3]]
+    random.shuffle(tags)
+    intent, document, weight = (np.array(column) for column in zip(*tags, strict=True))
+    # Intents of a topic need not stand together.
+    place = np.array(random.sample(range(len(prob)), len(prob)))
+    moved_prob, moved_topic = np.empty_like(prob), np.empty_like(topic)
+    moved_prob[place], moved_topic[place] = prob, topic
+    success, exact = best_success(
+        moved_prob, moved_topic, len(several), intent=place[intent], document=document, weight=weight, k=k
+    )
+    expected = [by_trying_all(prob, weights, 99 if k is None else k) for prob, weights in several]
+    assert exact.all()
+    assert success.tolist() == pytest.approx(expected, abs=1e-12)
+
+
+def test_topics_without_tags_and_without_intents_have_nothing():
+    none = np.empty(0, dtype=np.int64)
+    success, exact = best_success(
+        np.array([1.0]), np.array([1]), 3, intent=none, document=none, weight=np.empty(0), k=2
+    )
+    assert (success.tolist(), exact.tolist()) == ([0.0, 0.0, 0.0], [True, True, True])
+
+
+# The greedy ranking takes the middle document first and cannot cover all with one more.
+TRAP = np.array([[1.0, 1, 0, 0], [0, 0, 1, 1], [0, 1, 1, 0]])
+SHARES = np.array([0.2, 0.3, 0.3, 0.2])
+
+
+def test_where_greedy_is_not_best_the_search_finds_better():
+    assert greedy_cover(SHARES, TRAP, 2) == pytest.approx(0.8)
+    assert best_cover(SHARES, TRAP, 2) == (pytest.approx(1.0), True)
+
+
+def test_a_search_that_would_hold_too_much_gives_the_greedy_ranking_and_says_so(monkeypatch):
+    monkeypatch.setattr(oracle, "MOST_CELLS", 11)
+    assert best_cover(SHARES, TRAP, 2) == (pytest.approx(0.8), False)
+    intent, document = np.nonzero(TRAP.T)
+    success, exact = best_success(
+        SHARES, np.zeros(4, dtype=int), 1, intent=intent, document=document, weight=np.ones(6), k=2
+    )
+    assert (success.tolist(), exact.tolist()) == ([pytest.approx(0.8)], [False])
+
+
+@pytest.mark.parametrize("k", [1, 4])
+def test_simple_topics_are_exact_without_a_search(monkeypatch, k):
+    monkeypatch.setattr(oracle, "MOST_CELLS", 0)
+    # One document covers all; with k = 4 every intent could have one of its own.
+    intent, document = np.arange(4), np.zeros(4, dtype=int)
+    _, exact = best_success(SHARES, np.zeros(4, dtype=int), 1, intent=intent, document=document, weight=np.ones(4), k=k)
+    assert exact.tolist() == [k == 4]
+    success, exact = best_success(
+        SHARES, np.zeros(4, dtype=int), 1, intent=intent, document=intent, weight=np.ones(4), k=k
+    )
+    assert (success.tolist(), exact.tolist()) == ([pytest.approx(SHARES[:k].sum() if k == 4 else 0.3)], [True])
+
+
+@settings(deadline=None, max_examples=60)
+@given(topics(), st.integers(1, 4))
+def test_greedy_is_never_worse_than_its_factor(topic, k):
+    prob, weights = topic
+    best = by_trying_all(prob, weights, k)
+    assert (1 - 1 / math.e) * best - 1e-12 <= greedy_cover(prob, weights, k) <= best + 1e-12
+
+
+def test_many_documents_that_differ_are_not_compared_each_with_each(monkeypatch):
+    monkeypatch.setattr(oracle, "MOST_COMPARED", 2)
+    assert best_cover(SHARES, TRAP, 2) == (pytest.approx(1.0), True)
+    assert len(oracle._undominated(np.eye(4)[[0, 0, 1, 2]] * 0.5)) == 3
+    monkeypatch.setattr(oracle, "MOST_COMPARED", 9)
+    assert len(oracle._undominated(np.array([[1.0, 0.5], [0.5, 0.5], [0.5, 1.0], [1.0, 0.5]]))) == 2
+
+
+def test_hundreds_of_documents_and_a_dozen_intents_are_still_certain():
+    draw = np.random.default_rng(3)
+    weights = (draw.random((400, 12)) < 0.15).astype(float)
+    prob = draw.dirichlet(np.ones(12))
+    best, exact = best_cover(prob, weights, 3)
+    assert exact
+    assert greedy_cover(prob, weights, 3) <= best <= 1
+    heaviest = sorted(weights.tolist(), key=lambda row: -np.dot(row, prob))[:40]
+    assert best >= by_trying_all(prob, heaviest, 3) - 1e-12
