@@ -37,6 +37,10 @@ def positive(name: str, value: int) -> int:
     return int(value)
 
 
+_SHORT = reprlib.Repr()
+_SHORT.maxother = _SHORT.maxstring = 60
+
+
 class Identified:
     """Short repr, equality and hash of an object that is its parameters.
 
@@ -58,15 +62,13 @@ class Identified:
     def _parameters(self) -> tuple[Any, ...]:
         return tuple(getattr(self, name) for name in (self._SUBJECT, *self._DEFAULTS))
 
+    def _subject(self) -> str:
+        return _SHORT.repr(getattr(self, self._SUBJECT))
+
     def __repr__(self) -> str:
-        short = reprlib.Repr()
-        short.maxother = short.maxstring = 60
-        told = [short.repr(getattr(self, self._SUBJECT))]
-        for name, default in self._DEFAULTS.items():
-            value = getattr(self, name)
-            if value != default:
-                told.append(f"{name}={short.repr(value)}")
-        return f"{type(self).__name__}({', '.join(told)})"
+        values = {name: getattr(self, name) for name in self._DEFAULTS}
+        told = [f"{name}={_SHORT.repr(value)}" for name, value in values.items() if value != self._DEFAULTS[name]]
+        return f"{type(self).__name__}({', '.join([self._subject(), *told])})"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Identified) and type(self) is type(other) and self._parameters() == other._parameters()

@@ -1,0 +1,226 @@
+"""Linking names that are nearly those of a dictionary."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import pandas as pd
+
+from vbterrier.errors import InputError, ParameterError
+from vbterrier.linking.aliases import aliases_of
+from vbterrier.linking.automaton import STOP_ALIASES
+from vbterrier.linking.extras import module_of_extra
+from vbterrier.linking.identity import Identified, one_of, positive
+from vbterrier.linking.links import Links
+from vbterrier.linking.meanings import Meanings, Vocabulary, meanings_of
+from vbterrier.linking.words import folded, texts_of, word_form, word_spans
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from vbterrier.linking.meanings import Mention
+
+    Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
+
+# Similarities held at a time: 64 MB.
+_CELLS = 2**23
+_SIMILARITIES = {"indel": "Indel", "levenshtein": "Levenshtein", "jaro_winkler": "JaroWinkler"}
+
+
+class FuzzyLinker(Identified):
+    """Link texts, or parts of short texts, to the names most like them.
+
+    ``score = s(mention, name)``, the largest over the names of an entity; times the probability of the entity given
+    the name where the aliases have priors. Both sides are compared as folded words (NFC, casefolded, no punctuation).
+
+    Parameters
+    ----------
+    aliases
+        A knowledge base, or a frame alias, entity_id [, score, name].
+    id_space
+        What the ids of a frame count in.
+    cutoff
+        The least similarity, above 0, at most 1.
+    max_words
+        ``None``: the whole text is the mention. A number: every run of up to so many words of the text is tried, the
+        most similar taken first (the longer, then the left one of equals) and what overlaps it left out. For short
+        texts such as queries: the work grows with words times ``max_words``.
+    min_length
+        Fewest letters of such a run; runs of function words alone are not tried either.
+    limit
+        Most candidates of a mention, ties by id.
+    similarity
+        ``"indel"`` (1 - insertions and deletions / letters of both; RapidFuzz's ``ratio``), ``"levenshtein"``, or
+        ``"jaro_winkler"``.
+    word_order
+        Whether the order of words counts; if not, "Smith, John" is "John Smith".
+
+    Raises
+    ------
+    InputError
+        See :class:`~vbterrier.linking.aliases.AliasFrame`; no alias with a letter or digit.
+    ParameterError
+        A parameter without a legal value; a frame without an id space.
+    ModuleNotFoundError
+        The extra ``linkers`` is not installed.
+
+    Notes
+    -----
+    Every distinct mention is compared with every name: time grows with their product (some 10 to 100 million
+    comparisons a second), memory does not. For many texts against a large knowledge base look names up there.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> names = pd.DataFrame({"alias": ["John Smith", "Joan Smyth"], "entity_id": ["S1", "S2"]})
+    >>> linker = FuzzyLinker(names, id_space="people", cutoff=0.8, max_words=3)
+    >>> linker.link(["senator jon smith of ohio"]).frame[["mention", "entity_id", "score"]].round(3).values.tolist()
+    [['jon smith', 'S1', 0.947], ['jon smith', 'S2', 0.842]]
+    """
+
+    _SUBJECT = "aliases"
+    _DEFAULTS: ClassVar = {
+        "cutoff": 0.85,
+        "max_words": None,
+        "min_length": 3,
+        "limit": 10,
+        "similarity": "indel",
+        "word_order": True,
+    }
+    _DERIVED = ("_vocabulary", "_names")
+
+    def __init__(
+        self,
+        aliases: Any,
+        *,
+        id_space: str | None = None,
+        cutoff: float = 0.85,
+        max_words: int | None = None,
+        min_length: int = 3,
+        limit: int = 10,
+        similarity: str = "indel",
+        word_order: bool = True,
+    ) -> None:
+        if not 0 < cutoff <= 1:
+            raise ParameterError(f"cutoff={cutoff!r}: wanted above 0 and at most 1")
+        self.cutoff, self.word_order = float(cutoff), word_order
+        self.max_words = None if max_words is None else positive("max_words", max_words)
+        self.min_length, self.limit = positive("min_length", min_length), positive("limit", limit)
+        self.similarity = one_of("similarity", similarity, tuple(_SIMILARITIES))
+        self.aliases = aliases_of(aliases, id_space)
+        self.id_space = self.aliases.id_space
+        self._vocabulary.warn_of_overfull()
+        if not self._names[0]:
+            raise InputError("aliases: none has a letter or digit; nothing would ever be linked")
+
+    def link(self, texts: Sequence[str]) -> Links:
+        """The names most like each text, or its parts, the best first.
+
+        Parameters
+        ----------
+        texts
+            Any texts. Places count code points of the text as given.
+
+        Returns
+        -------
+        Links
+            Scale ``"score"``, in [0, 1].
+        """
+        mentions: list[Mention] = []
+        forms: list[str] = []
+        for place, text in enumerate(texts_of(texts)):
+            for start, end, form in self._tried(text):
+                mentions.append((place, start, end, text[start:end]))
+                forms.append(form)
+        distinct, number = np.unique(np.asarray(forms, dtype=object), return_inverse=True)
+        candidates, best = self._candidates(distinct.tolist())
+        if self.max_words is not None:
+            kept = _apart(mentions, best[number])
+            mentions, number = [mentions[place] for place in kept], number[kept]
+        owner, rows = candidates.find(number)
+        frame = self._vocabulary.links(mentions, owner, candidates.entity[rows], candidates.score[rows])
+        return Links(frame, self.id_space, "score")
+
+    @cached_property
+    def _vocabulary(self) -> Vocabulary:
+        return Vocabulary(self.aliases)
+
+    @cached_property
+    def _names(self) -> tuple[list[str], Meanings]:
+        """The distinct names as compared, and what each may mean."""
+        vocabulary = self._vocabulary
+        keys, rows = vocabulary.keyed([self._ordered(word_form(name)) for name in vocabulary.aliases])
+        return keys, meanings_of(rows, len(keys), priors=vocabulary.priors)
+
+    def _ordered(self, form: str) -> str:
+        return form if self.word_order else " ".join(sorted(form.split(" ")))
+
+    def _tried(self, text: str) -> Iterator[tuple[int, int, str]]:
+        """Start, end and form of what may be a mention."""
+        spans = word_spans(text)
+        if not spans:
+            return
+        whole = folded(text, spans)
+        if self.max_words is None:
+            yield 0, len(text), self._ordered(whole)
+            return
+        words = whole.split(" ")
+        for first in range(len(words)):
+            for last in range(first, min(first + self.max_words, len(words))):
+                run = words[first : last + 1]
+                if sum(map(len, run)) >= self.min_length and not STOP_ALIASES.issuperset(run):
+                    yield spans[first][0], spans[last][1], self._ordered(" ".join(run))
+
+    def _candidates(self, forms: list[str]) -> tuple[Meanings, Floats]:
+        """What each form may mean, and its similarity to the name most like it (0 where none is)."""
+        keys, meanings = self._names
+        form, key, similarity = self._similar(forms, keys)
+        best = np.zeros(len(forms))
+        np.maximum.at(best, form, similarity)
+        pair, rows = meanings.find(key)
+        score = similarity[pair] * meanings.score[rows] if self._vocabulary.priors else similarity[pair]
+        table = pd.DataFrame({"form": form[pair], "entity": meanings.entity[rows], "score": score})
+        table = table.sort_values(["form", "score", "entity"], ascending=[True, False, True])
+        table = table.drop_duplicates(["form", "entity"])
+        of, entity, score = (table[name].to_numpy() for name in ("form", "entity", "score"))
+        found = Meanings(np.searchsorted(of, np.arange(len(forms) + 1)), entity, score)
+        group, rows = found.find(np.arange(len(forms)))
+        return found.keep(rows - found.bounds[group] < self.limit), best
+
+    def _similar(self, forms: list[str], keys: list[str]) -> tuple[Ints, Ints, Floats]:
+        """The pairs of a form and a key that are similar enough, and how much they are."""
+        process = module_of_extra("rapidfuzz.process", "linkers")
+        scorer = getattr(module_of_extra("rapidfuzz.distance", "linkers"), _SIMILARITIES[self.similarity])
+        step = max(1, _CELLS // len(keys))
+        found = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))]
+        for begin in range(0, len(forms), step):
+            cells = process.cdist(
+                forms[begin : begin + step],
+                keys,
+                scorer=scorer.normalized_similarity,
+                score_cutoff=self.cutoff,
+                dtype=np.float64,
+            )
+            form, key = np.nonzero(cells)
+            found.append((form + begin, key, cells[form, key]))
+        form, key, similarity = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        return form, key, similarity
+
+
+def _apart(mentions: list[Mention], best: Floats) -> Ints:
+    """Mentions with a candidate that do not overlap: the most similar first, then the longest, then the leftmost."""
+    taken: dict[int, list[tuple[int, int]]] = {}
+    kept = []
+    hits = np.flatnonzero(best > 0).tolist()
+    for place in sorted(hits, key=lambda at: (-best[at], mentions[at][1] - mentions[at][2], mentions[at][1])):
+        text, start, end, _ = mentions[place]
+        others = taken.setdefault(text, [])
+        if all(end <= low or high <= start for low, high in others):
+            others.append((start, end))
+            kept.append(place)
+    return np.array(sorted(kept), dtype=np.int64)
