@@ -1,0 +1,25 @@
+"""Figures for papers and notebooks (extra ``plot``). Each function takes frames and returns the Axes it drew on.
+
+Nothing is shown or written, and no global setting of matplotlib changes. Figures keep text as text in vector files when
+they are saved under ``SAVING``::
+
+    with matplotlib.rc_context(SAVING):
+        ax.figure.savefig("forest.pdf")
+
+Axes of your own belong in a figure with ``layout="constrained"``, which makes room for names and captions; several in
+one figure are panels::
+
+    figure, axes = plt.subplots(1, 2, figsize=(FULL, 2.5), layout="constrained")
+    forest(intervals, measure="VB@10", ax=axes[0])
+    forest(intervals, measure="ES@10", ax=axes[1])
+
+The typeface is that of ``matplotlib.rcParams``, so that figures can match the paper around them.
+"""
+
+from vbterrier.report.plots.calibration import reliability
+from vbterrier.report.plots.curves import curve
+from vbterrier.report.plots.forest import forest
+from vbterrier.report.plots.intents import coverage_map
+from vbterrier.report.plots.style import COLUMN, FULL, SAVING
+
+__all__ = ["COLUMN", "FULL", "SAVING", "coverage_map", "curve", "forest", "reliability"]

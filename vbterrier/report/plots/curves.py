@@ -1,0 +1,239 @@
+"""Scores against the cutoff and against the weight of the penalty."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from vbterrier.errors import DegenerateWarning, InputError, ParameterError, examples
+from vbterrier.frames.contracts import frame_of, require
+from vbterrier.measures import VB
+from vbterrier.report.plots import style, words
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+# What each axis is called, and the parameter of measures that it shows.
+AXES = {"k": ("cutoff", "cutoff k"), "alpha": ("alpha", "α, weight of the variance penalty")}
+# From this ratio of the largest to the smallest cutoff on, equal steps are equal factors.
+_WIDE = 30
+
+
+def curve(
+    scores: Any,
+    x: str = "k",
+    *,
+    measure: str | Sequence[str] | None = None,
+    method: str | None = None,
+    highlight: Sequence[str] | None = None,
+    ax: Any = None,
+    width: float = style.COLUMN,
+) -> Any:
+    """Mean scores against the cutoff k or against α, a line for each system and measure (Ding 2025, figure 2).
+
+    Colours are systems, dashes are measures. Of more than seven systems those with the highest scores at the end have
+    a colour and a place in the legend, and the others are grey.
+
+    Parameters
+    ----------
+    scores
+        The C frame (name, measure, value, low, high, level, method, n_qids, n_resamples, seed), whose intervals become
+        bands; or the V frame (name, qid, measure, value), whose means are drawn without.
+    x
+        ``"k"`` reads it from the cutoff of measures, as in ``"VB(alpha=0.5)@10"``; ``"alpha"`` from their parameter
+        alpha, where ES counts as VB with α = 0. Measures without it are left out with a warning.
+    measure
+        Measures to draw, their k or α being of no account, as ``"VB(alpha=0.5)"``; all by default.
+    method
+        The method of intervals to draw; by default the first of each measure.
+    highlight
+        Systems to colour, seven at most.
+    ax
+        Where to draw; a new figure by default.
+    width
+        Inches of a new figure: ``COLUMN`` (3.3), ``FULL`` (7).
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    InputError
+        A frame that is neither; a score that stands twice.
+    ParameterError
+        No measure has the parameter; a measure, method or system that the frame does not have.
+    ImportError
+        matplotlib is missing: ``pip install 'vbterrier[plot]'``.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> values = pd.DataFrame({"name": "bm25", "qid": "q1", "measure": ["ES@1", "ES@5"], "value": [0.5, 0.75]})
+    >>> curve(values).lines[0].get_xydata().tolist()
+    [[1.0, 0.5], [5.0, 0.75]]
+    """
+    if x not in AXES:
+        raise ParameterError(f"x={x!r}: wanted one of {', '.join(map(repr, AXES))}")
+    frame = _rows(scores, method)
+    with style.canvas(ax, width, min(0.72 * width, 3.4) + 0.3) as drawn:
+        if not len(frame):
+            return style.nothing(drawn, "scores")
+        points = _points(frame, x, measure)
+        lines = list(points["line"].unique())
+        if len(lines) > len(style.DASHES):
+            raise ParameterError(f"{len(lines)} measures are more than can be told apart; choose some with measure=")
+        chosen, rest = _chosen(points, highlight)
+        if (points[["value", "low"]] < 0).any(axis=None):
+            drawn.axhline(0, color=style.INK, linewidth=0.6, zorder=1)
+        _draw(drawn, points, lines, chosen)
+        _place_ticks(drawn, points["at"], x)
+        drawn.set_xlabel(AXES[x][1], color=style.INK)
+        texts, data = words.short(lines)
+        texts = [_lettered(text, x) for text in texts]
+        drawn.set_ylabel(style.fitted(texts[0] if len(lines) == 1 else "score", 2.0), color=style.INK)
+        _explain(drawn, chosen, rest, texts)
+        style.caption(drawn, *_described(points, len(rest), picked=highlight is not None), data)
+    return drawn
+
+
+def _rows(scores: Any, method: str | None) -> pd.DataFrame:
+    """A row a system and measure: C frames with one method each, means of V frames with NaN for the rest."""
+    frame = frame_of(scores, "scores")
+    if "qid" not in frame.columns:
+        kept = words.only(words.intervals_of(frame), "method", method, "intervals")
+        return kept.drop_duplicates(["name", "measure"])
+    require(frame, ("name", "qid", "measure", "value"), "values")
+    twice = frame.duplicated(["name", "qid", "measure"])
+    if twice.any():
+        name, qid, measure = frame.loc[twice, ["name", "qid", "measure"]].iloc[0]
+        raise InputError(f"values: {measure!r} of system {name!r} and query {qid!r} stands twice; keep one row")
+    columns = {name: words.texts(frame[name], f"values column {name!r}") for name in ("name", "measure")}
+    values = frame.assign(value=words.reals(frame["value"], "values column 'value'"), **columns)
+    means = values.groupby(["name", "measure"], sort=False)["value"].agg(
+        value=lambda scores: scores.mean(skipna=False), n_qids="size"
+    )
+    return means.reset_index().assign(low=np.nan, high=np.nan, level=np.nan, method="none", n_resamples=0, seed=0)
+
+
+def _points(frame: pd.DataFrame, x: str, wanted: str | Sequence[str] | None) -> pd.DataFrame:
+    """The rows that have a place on the axis: ``at``, and ``line``, the measure less the parameter of the axis."""
+    texts = frame["measure"]
+    read = pd.DataFrame(
+        [_read(text, x) for text in texts.unique()], columns=["at", "line", "own"], index=texts.unique()
+    )
+    # ES is a point of a line of VB, and no line of its own.
+    there = read["at"].notna() & read["line"].isin(read.loc[read["own"], "line"])
+    if not there.any():
+        raise ParameterError(f"x={x!r}: no measure has it; found {examples(read.index)}")
+    if wanted is None and not there.all():
+        left_out = examples(read.index[~there])
+        warnings.warn(f"x={x!r}: measures without it are left out: {left_out}", DegenerateWarning, stacklevel=4)
+    points = frame.join(read, on="measure")[texts.map(there).to_numpy()]
+    if wanted is not None:
+        asked = [_read(one, x)[1] for one in ([wanted] if isinstance(wanted, str) else wanted)]
+        points = words.only(points.assign(measure=points["line"]), "measure", asked, "scores")
+    points = points.sort_values("own", ascending=False, kind="stable").drop_duplicates(["name", "line", "at"])
+    return points.sort_index(kind="stable")
+
+
+def _read(text: str, x: str) -> tuple[float, str, bool]:
+    """Place of a measure on the axis (NaN: none), its line, and whether it is a measure of that line itself."""
+    measure, param = words.parsed(text), AXES[x][0]
+    name = getattr(measure, "NAME", "")
+    if measure is None or (x == "alpha" and name not in ("VB", "ES")):
+        return float("nan"), text, False
+    if x == "alpha" and name == "ES":
+        return 0.0, str(VB(**measure.params)), False
+    at = words.parameter(measure, param)
+    return (float("nan"), text, False) if at is None else (float(at), str(words.without(measure, param)), True)
+
+
+def _chosen(points: pd.DataFrame, highlight: Sequence[str] | None) -> tuple[list[Any], list[Any]]:
+    """The systems to colour, and the others."""
+    names, most = list(points["name"].unique()), len(style.COLOURS)
+    if highlight is not None:
+        strangers = [name for name in highlight if name not in names]
+        if strangers or not 0 < len(highlight) <= most:
+            raise ParameterError(
+                f"highlight={list(highlight)!r}: wanted 1 to {most} systems of the scores, as {examples(names)}"
+            )
+        chosen = list(highlight)
+    elif len(names) <= most:
+        chosen = names
+    else:
+        first = points[points["line"] == points["line"].iloc[0]].sort_values("at", kind="stable")
+        last = first.drop_duplicates("name", keep="last").sort_values("value", ascending=False, kind="stable")
+        chosen = list(last["name"].iloc[:most])
+    return chosen, [name for name in names if name not in chosen]
+
+
+def _draw(ax: Any, points: pd.DataFrame, lines: list[str], chosen: list[Any]) -> None:
+    # Many bands over one another must still let the lines through.
+    faint = 0.14 if len(chosen) * len(lines) <= 3 else 0.07  # noqa: PLR2004 - a look, not a rule
+    for _, part in points.groupby(["name", "line"], sort=False):
+        name, line = part["name"].iloc[0], part["line"].iloc[0]
+        ordered = part.sort_values("at", kind="stable")
+        at, value, low, high = (ordered[column].to_numpy() for column in ("at", "value", "low", "high"))
+        dash = style.DASHES[lines.index(line)]
+        if name not in chosen:
+            ax.plot(at, value, color=style.MUTED, linewidth=0.5, linestyle=dash, alpha=0.6, zorder=1)
+            continue
+        colour, marker = style.look(chosen.index(name))
+        ax.plot(at, value, color=colour, marker=marker, markersize=3, linestyle=dash, zorder=3)
+        if len(at) > 1:
+            ax.fill_between(at, low, high, color=colour, alpha=faint, linewidth=0, zorder=2)
+        else:
+            ax.vlines(at, low, high, color=colour, linewidth=0.8, zorder=2)
+
+
+def _place_ticks(ax: Any, values: pd.Series[float], x: str) -> None:
+    """Ticks where there are points, as many as can be read."""
+    places = np.unique(values)
+    if x == "k" and places[-1] > _WIDE * places[0]:
+        ax.set_xscale("log")
+        ax.minorticks_off()
+    inner = ax.transData + ax.transAxes.inverted()
+    inches = inner.transform(np.column_stack([places, np.zeros(len(places))]))[:, 0] * (style.cell(ax)[0] - 0.55)
+    kept: list[int] = []
+    for place in range(len(places)):
+        if not kept or inches[place] - inches[kept[-1]] > style.text_width(f"{places[place]:g}", style.SIZE) + 0.04:
+            kept.append(place)
+    ax.set_xticks(places[kept], [f"{at:g}" for at in places[kept]])
+
+
+def _lettered(line: str, x: str) -> str:
+    """The name of a line with the letter of the axis in the place of its parameter."""
+    return (
+        f"{line}@k" if x == "k" else line.replace("VB", "VB(α)", 1) if "(" not in line else line.replace("(", "(α,", 1)
+    )
+
+
+def _explain(ax: Any, chosen: list[Any], rest: list[Any], lines: list[str]) -> None:
+    from matplotlib.lines import Line2D
+
+    handles, names = [], []
+    for place, name in enumerate(chosen):
+        colour, marker = style.look(place)
+        handles.append(Line2D([], [], color=colour, marker=marker, markersize=3))
+        names.append(name)
+    if rest:
+        handles.append(Line2D([], [], color=style.MUTED, linewidth=0.5))
+        names.append(f"{len(rest)} others")
+    if len(lines) > 1:
+        handles += [Line2D([], [], color=style.INK, linestyle=style.DASHES[at]) for at in range(len(lines))]
+        names += lines
+    style.legend(ax, handles, names, style.cell(ax)[0] - 0.5)
+
+
+def _described(points: pd.DataFrame, n_others: int, *, picked: bool) -> list[str]:
+    """What the caption says of intervals and of systems in grey."""
+    bare = bool(points["low"].isna().all())
+    return [
+        words.provenance(points),
+        "no intervals" if bare else words.absent(points["value"], points["low"], "no band"),
+        f"in colour: the {len(style.COLOURS)} highest at the end" if n_others and not picked else "",
+    ]

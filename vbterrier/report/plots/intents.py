@@ -1,0 +1,240 @@
+"""Which intents of which queries a ranking covers."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from vbterrier.errors import ParameterError, examples
+from vbterrier.frames.contracts import frame_of, require
+from vbterrier.frames.ranked import Run
+from vbterrier.intents.coverage import Coverage, Intents, Tags, cover
+from vbterrier.intents.sources import from_run
+from vbterrier.report.plots import style
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
+
+ORDERS = {"least": "lowest ES@{k} first", "most": "highest ES@{k} first", "given": "in the order given"}
+# White to the palette's blue: lightness alone tells the probability.
+_PALE, _FULL = "#eef4f9", style.COLOURS[0]
+# Inches of a cell from which on a rank can be read in it.
+_ROOM = 0.115
+# Probability that is not worth a word.
+_TRIFLE = 5e-4
+
+
+def coverage_map(
+    intents: Any,
+    run: Any,
+    tags: Any = None,
+    *,
+    k: int,
+    qids: Sequence[str] | None = None,
+    order: str = "least",
+    n_topics: int = 30,
+    n_intents: int = 12,
+    ax: Any = None,
+    width: float = style.COLUMN,
+) -> Any:
+    """Coverage map: queries by intents from the most probable on; shade is probability, a ring marks what is covered.
+
+    An intent is covered when a document among the first k is tagged with it. The number in a cell is the rank of the
+    first such document, of the whole ranking, where cells have room for it.
+
+    Parameters
+    ----------
+    intents
+        Columns qid, entity_id, prob; and optionally query, for the labels.
+    run
+        Columns qid, docno, score.
+    tags
+        Columns docno, entity_id, and optionally weight and qid; the column entity_id of the run by default.
+    k
+        Ranks that count.
+    qids
+        The queries to draw, from top to bottom; all by default.
+    order
+        Of queries that are not named: ``"least"`` (lowest ES@k first), ``"most"``, or ``"given"``, as the intents have
+        them.
+    n_topics, n_intents
+        The most that is drawn of each. The title says how many topics there are, the caption what of the probability
+        is not shown.
+    ax
+        Where to draw; a new figure by default.
+    width
+        Inches of a new figure: ``COLUMN`` (3.3), ``FULL`` (7).
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    InputError
+        See :class:`vbterrier.intents.coverage.Intents` and :class:`vbterrier.intents.coverage.Tags`.
+    ParameterError
+        A query without intents, a number below 1, an unknown order.
+    ImportError
+        matplotlib is missing: ``pip install 'vbterrier[plot]'``.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> intents = pd.DataFrame({"qid": "jordan", "entity_id": ["athlete", "country"], "prob": [0.8, 0.2]})
+    >>> run = pd.DataFrame({"qid": "jordan", "docno": ["d1", "d2"], "score": [2.0, 1.0]})
+    >>> ax = coverage_map(intents, run, pd.DataFrame({"docno": ["d2"], "entity_id": ["athlete"]}), k=1)
+    >>> ax.get_title(loc="left"), [text.get_text() for text in ax.texts[:-1]]
+    ('1 topic', ['2'])
+    """
+    for name, number in (("k", k), ("n_topics", n_topics), ("n_intents", n_intents)):
+        if not isinstance(number, int) or number < 1:
+            raise ParameterError(f"{name}={number!r}: wanted a whole number of at least 1")
+    if order not in ORDERS:
+        raise ParameterError(f"order={order!r}: wanted one of {', '.join(map(repr, ORDERS))}")
+    frame, ranking = frame_of(intents, "intents"), Run(run)
+    require(frame, ("qid", "entity_id", "prob"), "intents")
+    if not len(frame):
+        with style.canvas(ax, width, 1.0) as drawn:
+            return style.nothing(drawn, "topics")
+    known = Tags(from_run(ranking), pooled=False, name="run") if tags is None else Tags(tags)
+    found = cover(ranking, Intents(frame), known, None)
+    success = found.success(found.gain(k, "binary"))
+    chosen = _chosen(found, success, qids, order)[:n_topics]
+    prob, rank = (table[chosen, :n_intents] for table in _tables(found))
+    shown = int((~np.isnan(prob)).any(axis=0).sum())
+    prob, rank = prob[:, :shown], rank[:, :shown]
+    row = float(np.clip(style.PAGE / len(chosen), 0.075, 0.17))
+    with style.canvas(ax, width, len(chosen) * row + 0.85) as drawn:
+        across, down = style.cell(drawn)
+        row = row if ax is None else max(down - 0.85, 0.3) / len(chosen)
+        taken = style.row_labels(drawn, _names(frame, found, chosen), row, 0.36 * across)
+        _draw(drawn, prob, rank, k, ((across - taken - 0.5) / shown, row))
+        drawn.set_xlabel("intents from the most probable on", color=style.INK)
+        title = _title(len(chosen), len(found.intents.topics), ORDERS[order if qids is None else "given"].format(k=k))
+        drawn.set_title(style.wrapped(title, across - taken - 0.1, style.SIZE), loc="left", color=style.INK, pad=3)
+        hidden = 1 - float(np.nansum(prob, axis=1).min())
+        style.caption(
+            drawn,
+            f"ring: covered in the first k = {k}; number: rank of the first document of the intent",
+            f"ES@{k} {success[chosen].mean():.3f} here, {success.mean():.3f} over all n = {len(success):,}",
+            f"intents beyond {shown} not shown: up to {hidden:.0%} of the probability" if hidden > _TRIFLE else "",
+        )
+    return drawn
+
+
+def _chosen(found: Coverage, success: Floats, qids: Sequence[str] | None, order: str) -> Ints:
+    """The places of the queries to draw, from top to bottom."""
+    topics = found.intents.topics
+    if qids is None:
+        sign = {"least": 1.0, "most": -1.0, "given": 0.0}[order]
+        return np.argsort(sign * success, kind="stable")
+    places = {qid: place for place, qid in enumerate(topics)}
+    strangers = [qid for qid in qids if qid not in places]
+    if strangers:
+        raise ParameterError(f"qids: no intents of {examples(strangers)}; the intents have {examples(topics)}")
+    return np.array([places[qid] for qid in qids], dtype=np.int64)
+
+
+def _tables(found: Coverage) -> tuple[Floats, Floats]:
+    """Probability, and 1-based rank of the first document, of each query's intents by falling probability.
+
+    NaN where there is no intent, or no document. Shape (n_queries, most intents of a query).
+    """
+    topic, prob = found.intents.topic, found.intents.prob
+    first = np.full(len(prob), np.inf)
+    np.minimum.at(first, found.intent, found.rank + 1.0)
+    by_prob = np.lexsort((-prob, topic))
+    sizes = np.bincount(topic, minlength=len(found.intents.topics))
+    starts = np.cumsum(sizes) - sizes
+    column = np.arange(len(prob)) - np.repeat(starts, sizes)
+    tables = np.full((2, len(sizes), int(sizes.max(initial=0))), np.nan)
+    tables[:, topic[by_prob], column] = prob[by_prob], np.where(np.isfinite(first), first, np.nan)[by_prob]
+    return tables[0], tables[1]
+
+
+def _names(frame: Any, found: Coverage, chosen: Ints) -> list[str]:
+    """Ids of queries, with their text where the intents have it."""
+    topics = found.intents.topics
+    texts = [""] * len(topics)
+    if "query" in frame.columns:
+        _, first = np.unique(found.intents.topic, return_index=True)
+        texts = frame["query"].iloc[first].astype(str).tolist()
+    return [f"{topics[place]} {texts[place]}".rstrip() for place in chosen]
+
+
+def _title(n: int, n_all: int, order: str) -> str:
+    topics = f"{n_all:,} topic" + ("s" if n_all > 1 else "")
+    said = topics if n == n_all else f"{n:,} of {topics}"
+    return said if n == 1 else f"{said}, {order}"
+
+
+def _draw(ax: Any, prob: Floats, rank: Floats, k: int, size: tuple[float, float]) -> None:
+    """Cells, rings and ranks; ``size`` is the width and height of a cell in inches."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    n_rows, n_columns = prob.shape
+    cells = ax.pcolormesh(
+        np.arange(n_columns + 1) + 0.5,
+        np.arange(n_rows + 1) - 0.5,
+        np.ma.masked_invalid(prob),
+        cmap=LinearSegmentedColormap.from_list("probability", [_PALE, _FULL]),
+        vmin=0.0,
+        vmax=float(np.nanmax(prob)),
+        edgecolors="white",
+        linewidth=0.5,
+        zorder=0,
+    )
+    y, x = np.nonzero(rank <= k)
+    ring = 0.8 * min(size) * 72
+    ax.scatter(x + 1, y, s=ring**2, facecolors="white", edgecolors=style.INK, linewidths=0.5, zorder=2)
+    if min(size) >= _ROOM:
+        dark = prob > 0.6 * np.nanmax(prob)
+        for at in np.argwhere(~np.isnan(rank)):
+            row, column = (int(place) for place in at)
+            inside = bool(rank[row, column] <= k)
+            colour = "white" if dark[row, column] and not inside else style.INK
+            _number(ax, (column + 1, row), f"{rank[row, column]:.0f}", 0.75 * ring / 72 if inside else size[0], colour)
+    ax.set_xlim(0.5, n_columns + 0.5)
+    ax.set_xticks(np.arange(1, n_columns + 1))
+    for side in ("left", "bottom"):
+        ax.spines[side].set_visible(False)
+    ax.tick_params(axis="x", length=0)
+    _key(ax, cells, n_rows * size[1])
+
+
+def _number(ax: Any, at: tuple[int, int], text: str, room: float, colour: str) -> None:
+    """A rank, small enough for its ring or cell."""
+    fontsize = min(style.SMALL, style.SMALL * room / style.text_width(text, style.SMALL))
+    ax.text(*at, text, fontsize=fontsize, ha="center", va="center_baseline", color=colour, zorder=3)
+
+
+def _key(ax: Any, cells: Any, height: float) -> None:
+    """What the shades mean, right of the axes: as high as they are, up to an inch."""
+    from matplotlib.ticker import MaxNLocator
+
+    beside = ax.inset_axes([1, 0, 0.05, 1])
+    beside.set_axes_locator(partial(_beside, ax))
+    bar = ax.figure.colorbar(cells, cax=beside)
+    bar.outline.set_visible(False)
+    bar.locator = MaxNLocator(nbins=int(np.clip(height / 0.25, 1, 4)))
+    beside.tick_params(labelsize=style.SMALL, width=0.5, length=2, color=style.INK, labelcolor=style.INK)
+    bar.set_label("probability", fontsize=style.SMALL, color=style.INK)
+
+
+def _beside(ax: Any, _inset: Any, _renderer: Any) -> Any:
+    """The place of the key in the figure."""
+    from matplotlib.transforms import Bbox
+
+    inch = ax.figure.dpi
+    box = ax.bbox
+    height = min(box.height, inch)
+    key = Bbox.from_bounds(box.x1 + 0.06 * inch, box.y1 - height, 0.07 * inch, height)
+    return key.transformed(ax.figure.transSubfigure.inverted())

@@ -1,0 +1,223 @@
+"""The one look of all figures: sizes, colours, and text that is safe to show."""
+
+from __future__ import annotations
+
+import importlib
+import math
+import warnings
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from vbterrier.errors import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+# Inches: a column of a two-column paper, and its whole page.
+COLUMN, FULL = 3.3, 7.0
+# The most that a page holds; figures of very many rows are taller.
+PAGE = 8.6
+# Okabe and Ito's palette, safe for the colour-blind; its yellow (#F0E442) is left out: it fades on white.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+DASHES = ("-", (0, (4, 1.5)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)), (0, (8, 2)), (0, (3, 1, 1, 1, 1, 1)))
+INK, MUTED, RULE = "#222222", "#9a9a9a", "#e4e4e4"
+SIZE, SMALL, TINY = 7.0, 6.0, 4.5
+# Signs of a text that are looked at: none of the widths has room for more.
+_LONGEST = 400
+SAVING = {"svg.fonttype": "none", "pdf.fonttype": 42, "ps.fonttype": 42}
+
+_RC = {
+    "font.size": SIZE,
+    "axes.titlesize": SIZE,
+    "axes.labelsize": SIZE,
+    "legend.fontsize": SIZE,
+    "axes.facecolor": "white",
+    "figure.facecolor": "white",
+    "axes.grid": False,
+    "axes.axisbelow": True,
+    "lines.linewidth": 1.0,
+    "figure.constrained_layout.h_pad": 0.03,
+    "figure.constrained_layout.w_pad": 0.03,
+    # What stands in ids is not TeX.
+    "text.usetex": False,
+    "text.parse_math": True,
+}
+
+
+@contextmanager
+def canvas(ax: Any, width: float, height: float) -> Iterator[Any]:
+    """The axes to draw on, dressed: those given, or those of a new figure of ``width`` by ``height`` inches."""
+    matplotlib = _matplotlib()
+    if ax is None:
+        # Before any setting changes for a while: what notebooks set as pyplot loads must stay.
+        importlib.import_module("matplotlib.pyplot")
+    with matplotlib.rc_context(_RC):
+        drawn = _figure(width, height).add_subplot() if ax is None else ax
+        for side in ("top", "right"):
+            drawn.spines[side].set_visible(False)
+        for side in ("left", "bottom"):
+            drawn.spines[side].set(color=INK, linewidth=0.6)
+        drawn.tick_params(labelsize=SIZE, width=0.6, length=2.5, color=INK, labelcolor=INK, pad=2)
+        yield drawn
+
+
+def _matplotlib() -> Any:
+    try:
+        import matplotlib as mpl
+    except ImportError as error:
+        raise ImportError("plots need matplotlib: pip install 'vbterrier[plot]'") from error
+    return mpl
+
+
+def _figure(width: float, height: float) -> Any:
+    """A figure that notebooks and ``pyplot.show`` know, or a bare one where the chosen backend cannot run."""
+    from matplotlib import pyplot as plt
+
+    size: dict[str, Any] = {"figsize": (width, height), "layout": "constrained"}
+    try:
+        return plt.figure(**size)
+    except ImportError:
+        from matplotlib.figure import Figure
+
+        return Figure(**size)
+
+
+def cell(ax: Any) -> tuple[float, float]:
+    """Width and height in inches of the place that axes have in their figure, labels included."""
+    width, height = (float(inches) for inches in ax.figure.bbox.size / ax.figure.dpi)
+    spec = ax.get_subplotspec()
+    if spec is None:
+        return width, height
+    grid = spec.get_gridspec()
+    return width * len(spec.colspan) / grid.ncols, height * len(spec.rowspan) / grid.nrows
+
+
+def look(place: int) -> tuple[str, str]:
+    """Colour and marker of the series at a place: 49 differ in one of them."""
+    return COLOURS[place % len(COLOURS)], MARKERS[(place + place // len(COLOURS)) % len(MARKERS)]
+
+
+def text_width(text: str, size: float) -> float:
+    """Width of a line in inches, in the typeface of the moment."""
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import text_to_path
+
+    with warnings.catch_warnings():
+        # A sign that the typeface lacks is warned of when it is drawn.
+        warnings.simplefilter("ignore", UserWarning)
+        points, _, _ = text_to_path.get_text_width_height_descent(text, FontProperties(size=size), ismath=False)
+    return float(points) / 72
+
+
+def safe(text: object) -> str:
+    r"""Text as it is: control characters spelt out, dollars no mathematics.
+
+    >>> print(safe("run\x1b $1$"))
+    run\x1b \$1\$
+    """
+    return printable(text).replace("$", r"\$")
+
+
+def fitted(text: object, width: float, size: float = SIZE) -> str:
+    """Safe text of at most ``width`` inches, its middle left out where it is longer: versions differ at the end."""
+    shown = printable(text)
+    if len(shown) > _LONGEST:
+        shown = _shortened(shown, _LONGEST)
+    if text_width(shown, size) <= width:
+        return safe(shown)
+    low, high = 0, len(shown) - 1
+    while low < high:
+        kept = (low + high + 1) // 2
+        low, high = (kept, high) if text_width(_shortened(shown, kept), size) <= width else (low, kept - 1)
+    return safe(_shortened(shown, low))
+
+
+def _shortened(text: str, kept: int) -> str:
+    tail = kept // 2
+    return f"{text[: kept - tail]}…{text[len(text) - tail :]}"
+
+
+def wrapped(text: str, width: float, size: float) -> str:
+    """Safe text in lines of at most ``width`` inches."""
+    lines: list[str] = []
+    for word in text.split():
+        if lines and text_width(printable(f"{lines[-1]} {word}"), size) <= width:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(word)
+    return "\n".join(fitted(line, width, size) for line in lines)
+
+
+def caption(ax: Any, *sentences: str) -> Any:
+    """What a figure's numbers are, in small print under its axes."""
+    text = "; ".join(sentence for sentence in sentences if sentence)
+    return ax.annotate(
+        wrapped(text, cell(ax)[0] - 0.12, SMALL),
+        xy=(0, 0),
+        xycoords=partial(_outline, ax),
+        xytext=(0, -3),
+        textcoords="offset points",
+        ha="left",
+        va="top",
+        fontsize=SMALL,
+        color=INK,
+        annotation_clip=False,
+    )
+
+
+def _outline(ax: Any, renderer: Any) -> Any:
+    """The box from the left of the row labels and the bottom of the labels under the axes."""
+    from matplotlib.transforms import Bbox
+
+    boxes = [axis.get_tightbbox(renderer) for axis in (ax.xaxis, ax.yaxis)]
+    return Bbox.union([ax.bbox, *(box for box in boxes if box is not None)])
+
+
+def legend(ax: Any, handles: Sequence[Any], names: Sequence[object], room: float) -> Any:
+    """A legend above the axes, in as many columns as ``room`` inches hold."""
+    texts = [fitted(name, room - 0.35) for name in names]
+    widest = max(text_width(text, SIZE) for text in texts) + 0.36
+    rows = math.ceil(len(texts) / max(1, int((room + 0.12) / widest)))
+    made = ax.legend(
+        handles,
+        # matplotlib leaves out names that begin with an underscore: real names come after.
+        [str(place) for place in range(len(handles))],
+        loc="lower left",
+        bbox_to_anchor=(0, 1),
+        ncols=math.ceil(len(texts) / rows),
+        frameon=False,
+        borderaxespad=0.1,
+        borderpad=0.2,
+        handlelength=1.8,
+        handletextpad=0.5,
+        columnspacing=1.2,
+        labelspacing=0.3,
+        labelcolor=INK,
+    )
+    for shown, text in zip(made.get_texts(), texts, strict=True):
+        shown.set_text(text)
+    return made
+
+
+def row_labels(ax: Any, names: Sequence[object], height: float, room: float) -> float:
+    """Name the rows 0, 1, ... from top to bottom, each ``height`` inches high; returns the width that this takes.
+
+    Where rows are lower than the smallest print, every second or third is named.
+    """
+    size = min(SIZE, max(TINY, 0.92 * 72 * height))
+    step = max(1, math.ceil(round(TINY / (72 * height), 6)))
+    rows = range(0, len(names), step)
+    texts = [fitted(names[row], room, size) for row in rows]
+    ax.set_yticks(list(rows), texts, fontsize=size, color=INK)
+    ax.tick_params(axis="y", length=0, labelsize=size)
+    ax.set_ylim(len(names) - 0.5, -0.5)
+    return max((text_width(text, size) for text in texts), default=0.0)
+
+
+def nothing(ax: Any, what: str) -> Any:
+    """Empty axes that say so."""
+    ax.set_axis_off()
+    ax.text(0.5, 0.5, f"no {what}", ha="center", va="center", color=INK, transform=ax.transAxes)
+    return ax
