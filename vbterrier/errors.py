@@ -46,6 +46,25 @@ class ParameterError(VBTerrierError, ValueError):
     """A measure, stage or call with a parameter that does not exist or has no legal value."""
 
 
+class ServiceError(VBTerrierError):
+    """A service on the network that did not answer, or not with what its clients can read.
+
+    Parameters
+    ----------
+    endpoint
+        The address that was asked, without secrets.
+    message
+        What was wanted, what was found, and the remedy.
+    status
+        The HTTP status of the last answer; ``None`` when there was none.
+    """
+
+    def __init__(self, endpoint: str, message: str, *, status: int | None = None) -> None:
+        self.endpoint = endpoint
+        self.status = status
+        super().__init__(message)
+
+
 class DegenerateWarning(UserWarning):
     """A number is right but says less than it seems to: an empty run, repeated judgments, many ties."""
 

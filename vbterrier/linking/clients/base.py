@@ -1,0 +1,242 @@
+"""What the clients of all services have in common: a linker whose answers come from an endpoint the user names."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from abc import ABC, abstractmethod
+from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cached_property
+from threading import RLock
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from vbterrier.errors import InputError, ParameterError, ServiceError, printable
+from vbterrier.linking.clients.address import is_private, require_address
+from vbterrier.linking.clients.cache import AnswerCache
+from vbterrier.linking.clients.secret import Secret
+from vbterrier.linking.clients.transport import Failure, Request, Transport
+from vbterrier.linking.formats.node import is_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from os import PathLike
+
+    from vbterrier.linking.formats import Format
+    from vbterrier.linking.links import Links
+
+_MANY = 20
+
+
+@dataclass(frozen=True, repr=False)
+class Client(ABC):
+    """A linker behind an HTTP endpoint.
+
+    Texts are sent one at a time, in order, each different one once; blank texts are not sent. Nothing is sent, resolved
+    or opened before ``link`` is called, and no host but the endpoint's (or the proxy's) is ever asked: redirects are
+    errors, and proxies and passwords of the environment are left alone. Answers are kept, so that after an error the
+    same call goes on where it stopped.
+
+    Parameters
+    ----------
+    endpoint
+        The full address that takes requests, ``https://...`` or ``http://...``; there is no default.
+    token
+        The service's token; never shown, logged or pickled, and sent over https or to this machine alone.
+    timeout
+        Seconds to wait for a connection, and for each piece of an answer.
+    deadline
+        Seconds that one text may take, tries and waits included.
+    max_bytes
+        How large an answer may be, packed and unpacked.
+    retries
+        How often to try again after a status of 500 or more, 429, a time-out or a broken connection.
+    backoff
+        Seconds before the first retry, doubled for each further one. A ``Retry-After`` that is longer counts instead,
+        and ends the tries when it goes beyond the deadline.
+    proxy
+        A proxy to go through, as ``http://proxy:3128``.
+    cache
+        A file of answers (JSON lines), read and added to; ``None`` keeps them in memory.
+    misplaced
+        What to do with mentions that do not stand where the answer says: ``"error"`` or ``"unplaced"``.
+
+    Raises
+    ------
+    ParameterError
+        A value outside its range, or an endpoint with a password, a query or a fragment.
+    """
+
+    endpoint: str
+    token: str | Secret | None = field(default=None, kw_only=True)
+    timeout: float = field(default=10.0, kw_only=True)
+    deadline: float = field(default=60.0, kw_only=True)
+    max_bytes: int = field(default=1 << 24, kw_only=True)
+    retries: int = field(default=2, kw_only=True)
+    backoff: float = field(default=0.5, kw_only=True)
+    proxy: str | None = field(default=None, kw_only=True)
+    cache: str | PathLike[str] | None = field(default=None, kw_only=True)
+    misplaced: str = field(default="error", kw_only=True)
+
+    # The header that carries the token, and what stands before it.
+    token_header: ClassVar[tuple[str, str]] = ("Authorization", "Bearer ")
+
+    def __post_init__(self) -> None:
+        require_address(self.endpoint, "endpoint")
+        if self.proxy is not None:
+            require_address(self.proxy, "proxy")
+        for name, lowest in (("timeout", 0), ("deadline", 0), ("max_bytes", 0), ("retries", -1), ("backoff", -1)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, (int, float)) or not lowest < value < float("inf"):
+                wanted = "more than 0" if lowest == 0 else "0 or more"
+                raise ParameterError(f"{name}={value!r}: wanted a number, {wanted}")
+        if self.token is not None and not isinstance(self.token, Secret):
+            object.__setattr__(self, "token", Secret(self.token))
+        if self.token is not None and not is_private(self.endpoint):
+            raise ParameterError(
+                f"endpoint={self.endpoint!r}: a token would be readable on its way; use https, or no token"
+            )
+        # Wrong parameters of the format are told now, not after the first answer.
+        _ = self.format
+
+    @property
+    @abstractmethod
+    def format(self) -> Format:
+        """How the service answers."""
+
+    @abstractmethod
+    def _request(self, text: str) -> Request:
+        """What to send for a text."""
+
+    @property
+    def id_space(self) -> str:
+        """What the entity ids count in."""
+        return self.format.id_space
+
+    def link(self, texts: Sequence[str]) -> Links:
+        """Candidates of the mentions in each text.
+
+        Raises
+        ------
+        InputError
+            Something that is not a sequence of texts.
+        ServiceError
+            The service did not answer, or not with what can be read: names the endpoint, the text and the status. What
+            was answered before is kept.
+        FileError
+            The cache cannot be read or written.
+        """
+        texts = _checked(texts)
+        with self._lock:
+            asked = list(dict.fromkeys(text for text in texts if text.strip()))
+            missing = [text for text in asked if self._key(text) not in self._answers]
+            self._ask(missing, texts)
+        return self.format.links((self._answer(text) for text in texts), texts)
+
+    def close(self) -> None:
+        """Close the connection that was kept; another is opened when needed."""
+        self._transport.close()
+
+    def __repr__(self) -> str:
+        shown = [repr(self.endpoint)]
+        for parameter in fields(self)[1:]:
+            value = getattr(self, parameter.name)
+            if value != parameter.default:
+                shown.append(f"{parameter.name}={value!r}")
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Connections and answers stay here; a token refuses to go.
+        return {parameter.name: getattr(self, parameter.name) for parameter in fields(self)}
+
+    @cached_property
+    def _lock(self) -> Any:
+        return RLock()
+
+    @cached_property
+    def _answers(self) -> AnswerCache:
+        return AnswerCache(self.cache)
+
+    @cached_property
+    def _transport(self) -> Transport:
+        headers = ((*self.token_header, self.token),) if isinstance(self.token, Secret) else ()
+        return Transport(self.endpoint, headers, self.timeout, self.max_bytes, self.proxy)
+
+    def _key(self, text: str) -> str:
+        """Names a text and all else that the answer depends on, and nothing that is secret."""
+        what = [type(self).__name__, self.endpoint, asdict(self._request(text))]
+        return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
+
+    def _answer(self, text: str) -> Any:
+        return json.loads(self._answers[self._key(text)]) if text.strip() else None
+
+    def _ask(self, missing: list[str], texts: list[str]) -> None:
+        from tqdm import tqdm
+
+        bar = tqdm(missing, desc=self.format.service, unit="text", disable=None if len(missing) > _MANY else True)
+        for n_done, text in enumerate(bar):
+            found = self._fetch(text)
+            if isinstance(found, Failure):
+                bar.close()
+                which = f"text {texts.index(text)} ({printable(text[:40])!r})"
+                raise ServiceError(
+                    self.endpoint,
+                    f"{self.format.service} at {self.endpoint}: {which}: {found.message}. {n_done} of {len(missing)} "
+                    "answers came and are kept: the same call asks for the others alone",
+                    status=found.status,
+                )
+            self._answers.add(self._key(text), found)
+
+    def _fetch(self, text: str) -> str | Failure:
+        """The answer to a text as checked JSON, after as many tries as it may take."""
+        started, request, n_tries = time.monotonic(), self._request(text), 0
+        while True:
+            n_tries += 1
+            found = self._transport.attempt(request, max(self.deadline - (time.monotonic() - started), 0.001))
+            if isinstance(found, bytes):
+                return self._decoded(found, text)
+            if not found.passing:
+                return found
+            if n_tries > self.retries:
+                return _told(found, n_tries)
+            wait = max(self.backoff * 2 ** (n_tries - 1), found.wait)
+            if time.monotonic() - started + wait >= self.deadline:
+                late = f"; the next would be in {wait:g} s, beyond the deadline of {self.deadline:g} s"
+                return _told(found, n_tries, late)
+            time.sleep(wait)
+
+    def _decoded(self, body: bytes, text: str) -> str | Failure:
+        try:
+            answer = json.loads(body.decode("utf-8-sig"), parse_constant=_refuse)
+            written = json.dumps(answer)
+            self.format.read(answer, text)
+        except UnicodeDecodeError as error:
+            return Failure(f"answered in no UTF-8 (byte {error.start}); JSON is UTF-8")
+        except InputError as error:
+            return Failure(f"answered what its format does not have: {error}")
+        except (ValueError, RecursionError) as error:
+            kind = "HTML" if body.lstrip()[:1] == b"<" else "no JSON"
+            said = "" if kind == "HTML" else f" ({printable(str(error))[:80]})"
+            return Failure(f"answered {kind}{said}; is the path of the endpoint right, and does it want a token?")
+        return written
+
+
+def _told(failure: Failure, n_tries: int, more: str = "") -> Failure:
+    tries = f"{n_tries} tries" if n_tries > 1 else "1 try"
+    return replace(failure, message=f"{failure.message} ({tries}{more})")
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(f"{constant} is no JSON")
+
+
+def _checked(texts: Sequence[str]) -> list[str]:
+    if isinstance(texts, str):
+        raise InputError("texts: wanted a sequence of texts, found one text; put it in a list")
+    texts = list(texts)
+    for place, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise InputError(f"texts: wanted text, found {type(text).__name__} at {place}; cast or drop it")
+        if not is_text(text):
+            raise InputError(f"texts: text {place} holds half of a surrogate pair, which cannot be sent; repair it")
+    return texts
