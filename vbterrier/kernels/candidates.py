@@ -49,6 +49,18 @@ def tempered(weights: Floats, temperature: float, topic: Ints, n_topics: int) ->
     return softmax(logarithm(np.where(none, 1.0, weights)) / temperature, topic, n_topics)
 
 
+def softened(score: Floats, temperature: float, topic: Ints, n_topics: int) -> Floats:
+    """``π_i ∝ exp(s_i / T)`` over each topic, for finite scores and any T above 0; shape (..., n).
+
+    >>> softened(np.array([2.0, 1.0, 1e308]), 0.5, np.array([0, 0, 1]), 2).round(3).tolist()
+    [0.881, 0.119, 1.0]
+    """
+    # What lies infinitely far below the best has no probability.
+    with np.errstate(over="ignore"):
+        below = (score - peaks(score, topic, n_topics)[..., topic]) / temperature
+    return softmax(below, topic, n_topics)
+
+
 def relaxed(prob: Floats, delta: Floats, topic: Ints, n_topics: int) -> Floats:
     """``π_i ∝ p_i exp(-Δ_i)`` (Ding 2025, section 3.2), in log space; shape (..., n).
 

@@ -1,0 +1,265 @@
+"""Scores of candidates made probabilities."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyterrier as pt
+
+from vbterrier.errors import FileError, InputError, ParameterError
+from vbterrier.intents import fitting
+from vbterrier.intents.calibration import targets_of
+from vbterrier.intents.candidates import warn_of_no_weight
+from vbterrier.intents.frame import Candidates, warn_of
+from vbterrier.intents.stage import Stage, choice, number
+from vbterrier.kernels import candidates as kernels
+from vbterrier.kernels import probability
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping
+
+    import pandas as pd
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
+
+# The parameters that each method finds in labelled data.
+_FITTED = {
+    "temperature": ("temperature",),
+    "platt": ("slope", "intercept"),
+    "isotonic": ("scores", "probs"),
+}
+_TEMPERED = ("softmax", "prior")
+METHODS = (*_TEMPERED, "uniform", *_FITTED)
+_KIND = "vbterrier.Calibrate"
+_MAX_BYTES = 1 << 26
+
+
+class Calibrate(Stage, pt.Estimator):  # type: ignore[misc]
+    """Make scores of candidates probabilities: I -> I, or the results R of a retriever over entities -> I.
+
+    Parameters
+    ----------
+    method
+        ``"softmax"``: ``π ∝ exp(s/T)``, the paper's label-free choice; ``"prior"``: ``π ∝ s^(1/T)``, for scores that
+        are probabilities or counts; ``"uniform"``. With labels, after :meth:`fit`: ``"temperature"``, softmax with the
+        T that makes them most probable; ``"platt"`` and ``"isotonic"``, the probability that a candidate of this score
+        is correct, divided by its sum over the candidates of a query.
+    temperature
+        T of softmax and prior, above 0: the higher, the more alike.
+    parameters
+        What :meth:`fit` found before, to do without it: ``{"temperature": T}``, ``{"slope": a, "intercept": b}`` or
+        ``{"scores": [...], "probs": [...]}``.
+
+    Raises
+    ------
+    ParameterError
+        An illegal value; a method that needs a fit and has none.
+    InputError
+        A score that is missing, infinite, or negative for a prior; an entity that stands twice.
+
+    Notes
+    -----
+    ``prob`` is set anew from ``score``; other columns stay, docno becomes entity_id. The NIL intent keeps its mass.
+    Where prior or isotonic give all candidates of a query 0, they are alike, with a warning. Fit and apply on different
+    queries: on its own training data a calibration looks better than it is.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> results = pd.DataFrame({"qid": "q1", "docno": ["Q1", "Q2"], "score": [2.0, 1.0], "rank": [0, 1]})
+    >>> Calibrate(temperature=0.5)(results)[["qid", "entity_id", "prob"]].round(3).values.tolist()
+    [['q1', 'Q1', 0.881], ['q1', 'Q2', 0.119]]
+    """
+
+    def __init__(
+        self,
+        method: str = "softmax",
+        *,
+        temperature: float = 1.0,
+        parameters: Mapping[str, float | list[float]] | None = None,
+    ) -> None:
+        super().__init__()
+        self.method = choice("method", method, METHODS)
+        self.temperature = number("temperature", temperature, low=0, open_low=True)
+        if method not in _TEMPERED and self.temperature != 1:
+            raise ParameterError(f"temperature={temperature!r}: method {method!r} has none")
+        self.parameters = None if parameters is None else _checked(method, parameters)
+
+    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
+        """Set the probability of every candidate."""
+        candidates = self._candidates(inp)
+        needs_fit = self.method in _FITTED and self.parameters is None
+        if needs_fit and len(inp):
+            raise ParameterError(f"{self!r} is not fitted; call fit(candidates, labels), or Calibrate.load(path)")
+        topic = candidates.topic[candidates.entities]
+        if self.method == "uniform" or needs_fit:
+            prob = kernels.proportional(np.ones(len(topic)), topic, candidates.n)
+        else:
+            prob = self._prob(candidates.scores(), topic, candidates)
+        return candidates.with_prob(candidates.beside_nil(prob)).rename(columns=_to_entities(inp))
+
+    def _candidates(self, inp: pd.DataFrame) -> Candidates:
+        score = [] if self.method == "uniform" else ["score"]
+        with pt.validate.any(inp) as valid:
+            valid.columns(includes=["qid", "entity_id", *score], mode="intents")
+            valid.columns(includes=["qid", "docno", *score], mode="retrieved entities")
+        return Candidates(inp, entity=_entity_column(inp), name=valid.mode)
+
+    def _prob(self, score: Floats, topic: Ints, candidates: Candidates) -> Floats:
+        n = candidates.n
+        if self.method == "softmax":
+            return kernels.softened(score, self.temperature, topic, n)
+        if self.method == "prior":
+            if (score < 0).any():
+                row = int(candidates.entities[int(np.argmin(score))])
+                raise InputError(
+                    f"{candidates.name}: {candidates.owner(row)} has score {score.min():g}: no prior; use 'softmax'"
+                )
+            warn_of_no_weight(score, topic, candidates.topics)
+            return kernels.tempered(score, self.temperature, topic, n)
+        fitted = {name: np.asarray(value) for name, value in (self.parameters or {}).items()}
+        if self.method == "temperature":
+            return kernels.softened(score, float(fitted["temperature"]), topic, n)
+        if self.method == "platt":
+            # The logarithm of the sigmoid: two candidates at 1e-300 and 1e-310 still differ.
+            log_prob = -np.logaddexp(0.0, -(fitted["slope"] * score + fitted["intercept"]))
+            return probability.softmax(log_prob, topic, n)
+        weight = np.interp(score, fitted["scores"], fitted["probs"])
+        warn_of_no_weight(weight, topic, candidates.topics)
+        return kernels.proportional(weight, topic, n)
+
+    def fit(
+        self,
+        topics_or_res_tr: pd.DataFrame,
+        qrels_tr: pd.DataFrame,
+        topics_or_res_va: Any = None,  # noqa: ARG002 - the host's signature
+        qrels_va: Any = None,  # noqa: ARG002
+    ) -> Calibrate:
+        """Find the parameters in labelled candidates.
+
+        Parameters
+        ----------
+        topics_or_res_tr
+            Candidates with scores, as for :meth:`transform`.
+        qrels_tr
+            Columns qid and entity_id (or docno), and one of ``prob`` (a distribution of people over the entities of a
+            query), ``label`` (above 0 is correct), or neither (every row is correct). Other candidates of a labelled
+            query are incorrect; queries without labels are left out with a warning.
+        topics_or_res_va, qrels_va
+            Not used.
+
+        Returns
+        -------
+        Calibrate
+            Itself.
+
+        Raises
+        ------
+        ParameterError
+            A method without anything to fit.
+        InputError
+            No query in common, labels of one kind, scores that never differ.
+        """
+        if self.method not in _FITTED:
+            raise ParameterError(f"method {self.method!r} has nothing to fit; it takes one of {', '.join(_FITTED)}")
+        candidates = self._candidates(topics_or_res_tr)
+        targets = targets_of(candidates, qrels_tr)
+        n_labelled = int(targets.labelled.sum())
+        without = [qid for qid, is_in in zip(candidates.topics, targets.labelled.tolist(), strict=True) if not is_in]
+        warn_of(without, "without labels: they are left out of the fit")
+        if n_labelled == 1:
+            warn_of([candidates.topics[int(np.argmax(targets.labelled))]], "is all there is to fit to")
+        used = targets.labelled[candidates.topic[candidates.entities]]
+        rows, score = candidates.entities[used], candidates.scores()[used]
+        if self.method == "temperature":
+            found = fitting.fitted_temperature(score, targets.target[rows], candidates.topic[rows], candidates.n)
+        else:
+            fit = fitting.fitted_platt if self.method == "platt" else fitting.fitted_isotonic
+            found = fit(score, targets.correct[rows])
+        self.parameters = _checked(self.method, found)
+        return self
+
+    def __eq__(self, other: object) -> bool:
+        return super().__eq__(other)
+
+    def __hash__(self) -> int:
+        # Not of what a fit changes.
+        return hash((type(self), self.method, self.temperature))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write method and parameters as JSON.
+
+        Raises
+        ------
+        FileError
+            The file cannot be written.
+        """
+        content = {name: getattr(self, name) for name in ("method", "temperature", "parameters")}
+        try:
+            Path(path).write_text(json.dumps({"kind": _KIND, **content}, indent=1) + "\n", encoding="utf-8")
+        except OSError as error:
+            raise FileError(Path(path), f"cannot be written: {error.strerror or error}") from error
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Calibrate:
+        """Read what :meth:`save` wrote.
+
+        Raises
+        ------
+        FileError
+            No such file, or another.
+        """
+        try:
+            with Path(path).open("rb") as file:
+                text = file.read(_MAX_BYTES + 1)
+        except OSError as error:
+            raise FileError(Path(path), f"cannot be read: {error.strerror or error}") from error
+        if len(text) > _MAX_BYTES:
+            raise FileError(Path(path), f"larger than {_MAX_BYTES} bytes: no saved calibration")
+        try:
+            content = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise FileError(Path(path), f"wanted JSON, as Calibrate.save writes it: {error}") from error
+        if not isinstance(content, dict) or content.pop("kind", None) != _KIND:
+            raise FileError(Path(path), f"wanted a saved calibration ({_KIND!r}), found another file")
+        try:
+            return cls(**content)
+        except (TypeError, ValueError) as error:
+            raise FileError(Path(path), str(error)) from error
+
+
+def _entity_column(inp: pd.DataFrame) -> str:
+    return "entity_id" if "entity_id" in inp.columns else "docno"
+
+
+def _to_entities(inp: pd.DataFrame) -> dict[str, str]:
+    return {_entity_column(inp): "entity_id"}
+
+
+def _checked(method: str, given: Any) -> dict[str, float | list[float]]:
+    """Fitted parameters as plain numbers.
+
+    Raises
+    ------
+    ParameterError
+        Other parameters than the method has, or illegal ones.
+    """
+    wanted = _FITTED.get(method, ())
+    if not hasattr(given, "keys") or set(given) != set(wanted):
+        raise ParameterError(f"parameters={given!r}: method {method!r} has {', '.join(wanted) or 'none'}")
+    if method == "temperature":
+        return {"temperature": number("temperature", given["temperature"], low=0, open_low=True)}
+    if method == "platt":
+        return {name: number(name, given[name], low=-math.inf) for name in wanted}
+    scores, probs = ([number(name, value, low=-math.inf) for value in given[name]] for name in wanted)
+    rising = all(np.all(np.diff(values) >= 0) for values in (scores, probs))
+    if not (len(scores) == len(probs) > 0 and rising and probs[0] >= 0 and probs[-1] <= 1):
+        raise ParameterError("parameters: wanted as many scores as probs, both rising, probs from 0 to 1")
+    return {"scores": scores, "probs": probs}

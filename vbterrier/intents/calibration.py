@@ -1,0 +1,191 @@
+"""How far probabilities of intents are from what people meant."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from vbterrier.errors import InputError
+from vbterrier.frames.contracts import frame_of
+from vbterrier.frames.ids import Lookup, numbers_of, require_same_kind
+from vbterrier.frames.topics import places
+from vbterrier.intents.frame import Candidates, warn_of
+from vbterrier.intents.stage import number, whole
+from vbterrier.kernels.probability import normalised
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
+    Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Targets:
+    """What labels say of some candidates.
+
+    Parameters
+    ----------
+    target
+        The distribution that the candidates should have, shape (n,): 0 where no label names them.
+    correct
+        The labelled probability, or 1 for every candidate that is labelled correct; shape (n,).
+    labelled
+        Which topics have any label, shape (n_topics,).
+    missed
+        Labelled mass of entities that are no candidates, shape (n_missed,), and the place of its topic.
+    """
+
+    target: Floats
+    correct: Floats
+    labelled: Bools
+    missed: Floats
+    missed_topic: Ints
+
+
+def targets_of(candidates: Candidates, labels: Any) -> Targets:
+    """Match labels with candidates.
+
+    Parameters
+    ----------
+    labels
+        Columns qid and entity_id (or docno, as in qrels), and one of ``prob`` (a distribution over the entities of each
+        query), ``label`` (above 0 is correct), or neither (every row is correct).
+
+    Raises
+    ------
+    InputError
+        A missing column, an entity labelled twice, another sum than 1, no query in common.
+    """
+    frame = frame_of(labels, "labels")
+    if "entity_id" not in frame.columns and "docno" in frame.columns:
+        frame = frame.rename(columns={"docno": "entity_id"})
+    given = Candidates(frame, name="labels")
+    require_same_kind(given.qid, candidates.qid, "labels column 'qid'", f"{candidates.name} column 'qid'")
+    require_same_kind(given.entity, candidates.entity, "labels column 'entity_id'", f"{candidates.name} entities")
+    if "prob" in frame.columns:
+        target = correct = given.prob
+    else:
+        is_correct = numbers_of(frame["label"], "labels column 'label'") > 0 if "label" in frame.columns else True
+        correct = np.where(is_correct, np.ones(len(frame)), 0.0)
+        target = normalised(correct, given.topic, given.n)
+    topic = places(given.topics, candidates.topics)
+    if not (topic >= 0).any():
+        raise InputError(f"labels: none of their {given.n} queries is among those of the {candidates.name}")
+    here = topic[given.topic] >= 0
+    found = np.full(len(frame), -1)
+    rows = np.flatnonzero(here)
+    lookup = Lookup(candidates.topic, candidates.entity)
+    found[rows] = lookup.find_one(topic[given.topic[rows]], given.entity.take(rows))
+    labelled = np.zeros(candidates.n, dtype=bool)
+    labelled[topic[topic >= 0]] = True
+    missed = here & (found < 0) & (target > 0)
+    return Targets(
+        _spread(target, found, len(candidates.topic)),
+        _spread(correct, found, len(candidates.topic)),
+        labelled,
+        target[missed],
+        topic[given.topic[missed]],
+    )
+
+
+def _spread(values: Floats, found: Ints, n: int) -> Floats:
+    spread = np.zeros(n)
+    spread[found[found >= 0]] = values[found >= 0]
+    return spread
+
+
+@dataclass(frozen=True, eq=False)
+class CalibrationError:
+    """How far probabilities are from labels; made by :func:`calibration_error`.
+
+    Parameters
+    ----------
+    ece
+        Expected calibration error ``Σ_b n_b/n |mean π - mean y|`` over bins of equally many candidates, in [0, 1].
+    brier
+        ``Σ_i (π_i - y_i)²``, the mean over queries, in [0, 2].
+    log_loss
+        ``-Σ_i y_i ln π_i``, the mean over queries, at least 0.
+    n_queries
+        Queries that have labels.
+    missed
+        Labelled mass of entities that are no candidates, the mean over queries, in [0, 1].
+    bins
+        For the reliability plot: ``low`` and ``high`` (least and largest π in the bin), ``prob`` and ``label`` (the
+        means of π and y), ``n`` (candidates).
+    """
+
+    ece: float
+    brier: float
+    log_loss: float
+    n_queries: int
+    missed: float
+    bins: pd.DataFrame
+
+
+def calibration_error(intents: Any, labels: Any, *, n_bins: int = 10, floor: float = 1e-12) -> CalibrationError:
+    """Compare probabilities of intents with labels.
+
+    Parameters
+    ----------
+    intents
+        Columns qid, entity_id, prob.
+    labels
+        Columns qid and entity_id, and one of ``prob`` (a distribution of people over the entities of each query),
+        ``label`` (above 0 is correct; several correct ones share alike), or neither (every row is correct). A labelled
+        entity that is no candidate counts as one of probability 0.
+    n_bins
+        Bins of the reliability curve; candidates of one probability fall into one bin, so fewer may come out.
+    floor
+        The least probability in ``ln``: an entity that was missed must not make the mean infinite.
+
+    Raises
+    ------
+    InputError
+        No query in common, probabilities that do not sum to 1, an entity that stands twice.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> intents = pd.DataFrame({"qid": "q1", "entity_id": ["A", "B"], "prob": [0.8, 0.2]})
+    >>> found = calibration_error(intents, pd.DataFrame({"qid": ["q1"], "entity_id": ["A"]}), n_bins=2)
+    >>> round(found.ece, 3), round(found.brier, 3), round(found.log_loss, 3)
+    (0.2, 0.08, 0.223)
+    """
+    n_bins = whole("n_bins", n_bins, low=1)
+    floor = number("floor", floor, low=0, high=1, open_low=True)
+    candidates = Candidates(intents)
+    targets = targets_of(candidates, labels)
+    left_out = [qid for qid, is_in in zip(candidates.topics, targets.labelled.tolist(), strict=True) if not is_in]
+    warn_of(left_out, "without labels: they are left out of the calibration error")
+    rows = targets.labelled[candidates.topic]
+    prob = np.concatenate([candidates.prob[rows], np.zeros(len(targets.missed))])
+    label = np.concatenate([targets.target[rows], targets.missed])
+    n = int(targets.labelled.sum())
+    bins = _bins(prob, label, n_bins)
+    gap = np.abs(bins["prob"] - bins["label"])
+    return CalibrationError(
+        ece=float(np.sum(gap * bins["n"]) / len(prob)),
+        brier=float(np.sum((prob - label) ** 2) / n),
+        log_loss=max(0.0, -math.fsum(label * np.log(np.maximum(prob, floor))) / n),
+        n_queries=n,
+        missed=float(targets.missed.sum() / n),
+        bins=bins,
+    )
+
+
+def _bins(prob: Floats, label: Floats, n_bins: int) -> pd.DataFrame:
+    """Bins of about equally many candidates; those of one probability stay together, by their middle rank."""
+    pairs = pd.DataFrame({"prob": prob, "label": label})
+    rank = pairs["prob"].round(12).rank(method="average").to_numpy() - 0.5
+    number_of_bin = np.minimum((rank / len(pairs) * n_bins).astype(np.int64), n_bins - 1)
+    found = pairs.groupby(number_of_bin).agg(
+        low=("prob", "min"), high=("prob", "max"), prob=("prob", "mean"), label=("label", "mean"), n=("prob", "size")
+    )
+    return found.reset_index(drop=True)
