@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vbterrier.kernels.vb import per_topic
+from vbterrier.kernels.vb import per_topic, segments
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -42,9 +42,18 @@ def softmax(logits: Floats, topic: Ints, n_topics: int) -> Floats:
     >>> softmax(np.array([1000.0, 1000.0, -5.0]), np.array([0, 0, 1]), 2).tolist()
     [0.5, 0.5, 1.0]
     """
+    return normalised(raised(logits, topic, n_topics), topic, n_topics)
+
+
+def raised(logits: Floats, topic: Ints, n_topics: int) -> Floats:
+    """``exp(l_i - max_j l_j)`` over each topic: the softmax before its division, 1 for the most probable intent.
+
+    >>> raised(np.array([0.0, 0.0, -np.inf]), np.array([0, 0, 1]), 2).tolist()
+    [1.0, 1.0, 0.0]
+    """
     peak = peaks(logits, topic, n_topics)
-    raised = np.exp(logits - np.where(np.isfinite(peak), peak, 0.0)[..., topic])
-    return normalised(raised, topic, n_topics)
+    below = logits - np.where(np.isfinite(peak), peak, 0.0)[..., topic]
+    return np.exp(below, out=below)
 
 
 def peaks(values: Floats, topic: Ints, n_topics: int) -> Floats:
@@ -54,9 +63,8 @@ def peaks(values: Floats, topic: Ints, n_topics: int) -> Floats:
     [3.0, -inf, 2.0]
     """
     best = np.full((*values.shape[:-1], n_topics), -np.inf)
-    if not len(topic):
-        return best
-    order = np.argsort(topic, kind="stable")
-    present, starts = np.unique(topic[order], return_index=True)
-    best[..., present] = np.maximum.reduceat(values[..., order], starts, axis=-1)
+    if len(topic):
+        order, present, starts = segments(topic)
+        sorted_values = values if order is None else values[..., order]
+        best[..., present] = np.maximum.reduceat(sorted_values, starts, axis=-1)
     return best

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,10 +21,30 @@ def per_topic(values: Floats, topic: Ints, n_topics: int) -> Floats:
     >>> per_topic(np.array([0.2, 0.3, 1.0]), np.array([0, 0, 2]), 3).tolist()
     [0.5, 0.0, 1.0]
     """
-    flat = values.reshape(math.prod(values.shape[:-1]), values.shape[-1])
-    rows = np.arange(len(flat))[:, None] * n_topics + topic
-    sums = np.bincount(rows.ravel(), weights=flat.ravel(), minlength=len(flat) * n_topics)
-    return np.asarray(sums, dtype=np.float64).reshape(*values.shape[:-1], n_topics)
+    if values.ndim == 1:
+        return np.bincount(topic, weights=values, minlength=n_topics).astype(np.float64, copy=False)
+    sums = np.zeros((*values.shape[:-1], n_topics))
+    if len(topic):
+        order, present, starts = segments(topic)
+        sorted_values = values if order is None else values[..., order]
+        sums[..., present] = np.add.reduceat(sorted_values, starts, axis=-1, dtype=np.float64)
+    return sums
+
+
+def segments(topic: Ints) -> tuple[Ints | None, Ints, Ints]:
+    """How ``ufunc.reduceat`` finds the intents of each topic: an order that brings them together, topics, starts.
+
+    The order is ``None`` where the intents of each topic stand together already, by rising topics.
+
+    >>> segments(np.array([0, 0, 2]))[1:]
+    (array([0, 2]), array([0, 2]))
+    """
+    order = None
+    if (topic[1:] < topic[:-1]).any():
+        order = np.argsort(topic, kind="stable")
+        topic = topic[order]
+    starts = np.concatenate([[0], np.flatnonzero(topic[1:] != topic[:-1]) + 1])
+    return order, topic[starts], starts
 
 
 def binary_gain(intent: Ints, weight: Floats, n_intents: int) -> Floats:

@@ -1,1 +1,42 @@
-"""Intervals of means over topics, and of what is not known about each topic."""
+"""Replicas under perturbed intents and tags; intervals of means over topics, and of what is not known about each."""
+
+from vbterrier.uncertainty.hoeffding import hoeffding_error, hoeffding_replicas
+from vbterrier.uncertainty.intervals import acceleration_of, replica_intervals, topics_interval
+from vbterrier.uncertainty.matches import Matches
+from vbterrier.uncertainty.perturb import (
+    Dirichlet,
+    DropCandidates,
+    DropConstraints,
+    IntentBootstrap,
+    Perturbation,
+    ScoreNoise,
+    TemperatureJitter,
+)
+from vbterrier.uncertainty.replicas import Replicas, left_out, replicate
+from vbterrier.uncertainty.retag import TagConfusion, TagDropout
+from vbterrier.uncertainty.statistics import Statistic
+from vbterrier.uncertainty.variants import Variants, with_variants
+
+__all__ = [
+    "Dirichlet",
+    "DropCandidates",
+    "DropConstraints",
+    "IntentBootstrap",
+    "Matches",
+    "Perturbation",
+    "Replicas",
+    "ScoreNoise",
+    "Statistic",
+    "TagConfusion",
+    "TagDropout",
+    "TemperatureJitter",
+    "Variants",
+    "acceleration_of",
+    "hoeffding_error",
+    "hoeffding_replicas",
+    "left_out",
+    "replica_intervals",
+    "replicate",
+    "topics_interval",
+    "with_variants",
+]

@@ -1,0 +1,140 @@
+"""Numbers behind perturbed candidates and tags: one row a replica, one column a candidate or a match."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from vbterrier.kernels.order import mix
+from vbterrier.kernels.probability import peaks
+from vbterrier.kernels.vb import per_topic
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
+    Bools = NDArray[np.bool_]
+    Words = NDArray[np.uint64]
+
+_STEP = np.uint64(0x9E3779B97F4A7C15)
+
+
+def log_gammas(shape: Floats, larger: Floats, exponential: Floats) -> Floats:
+    """The logarithm of gamma variates of any shape, from variates of a shape larger by 1.
+
+    ``log G(a) = log G(a + 1) - E/a`` with ``E`` exponential (Marsaglia and Tsang 2000, section 6, in logarithms): where
+    ``G(a)`` itself would underflow to 0, as it does for shapes below some .01, its logarithm is exact.
+
+    Parameters
+    ----------
+    shape
+        ``a``, at least 0, shape (..., n); 0 gives ``-inf``.
+    larger, exponential
+        Draws from Gamma(a + 1) and from Exp(1), of one shape that ``shape`` broadcasts to.
+
+    >>> log_gammas(np.array([0.0, 0.5]), np.ones(2), np.ones(2)).tolist()
+    [-inf, -2.0]
+    """
+    with np.errstate(divide="ignore", over="ignore"):
+        inverse = np.where(shape > 0, 1.0 / shape, np.inf)
+    # An exponential of exactly 0 must not make a shape of 0 possible.
+    lost = np.maximum(exponential, np.finfo(np.float64).tiny)
+    lost = np.multiply(lost, inverse, out=lost)
+    logs = np.log(larger)
+    return np.subtract(logs, lost, out=logs)
+
+
+def survivors(uniform: Floats, alive: Bools, share: float, topic: Ints, n_topics: int) -> Bools:
+    """Which candidates stay when each is dropped with probability ``share``, never all of a topic.
+
+    Where all would go, the one with the largest number stays: any with the same probability.
+
+    Parameters
+    ----------
+    uniform
+        Numbers in [0, 1), shape (..., n).
+    alive
+        Which candidates there are, shape broadcasting to (..., n).
+    share
+        In [0, 1].
+    topic, n_topics
+        The topic of each candidate, shape (n,), and the number of topics.
+
+    >>> survivors(np.array([0.2, 0.7, 0.1]), np.ones(3, bool), 0.5, np.array([0, 0, 1]), 2).tolist()
+    [False, True, True]
+    """
+    last = peaks(np.where(alive, uniform, -np.inf), topic, n_topics)[..., topic]
+    stays: Bools = alive & ((uniform >= share) | ((last < share) & (uniform == last)))
+    return stays
+
+
+def resampled(uniform: Floats, alive: Bools, topic: Ints, n_topics: int) -> Ints:
+    """How often each candidate is drawn when as many as a topic has are drawn with replacement, shape (..., n).
+
+    Parameters
+    ----------
+    uniform
+        Numbers in [0, 1), shape (b, n).
+    alive
+        Which candidates there are, shape (1, n) or (b, n); only they are drawn.
+    topic, n_topics
+        The topic of each candidate, rising, shape (n,), and the number of topics.
+
+    >>> resampled(np.array([[0.1, 0.4, 0.9]]), np.array([[True, False, True]]), np.zeros(3, int), 1).tolist()
+    [[2, 0, 0]]
+    """
+    b, n = uniform.shape
+    alive = np.broadcast_to(alive, (b, n))
+    start = np.searchsorted(topic, topic)
+    n_alive = per_topic(alive.astype(np.float64), topic, n_topics).astype(np.int64)[:, topic]
+    drawn = np.arange(n) - start < n_alive
+    # The draws count the living by their number among those of the topic.
+    number = start + (uniform * n_alive).astype(np.int64)
+    row = np.arange(b)[:, None] * n
+    counts = np.bincount((row + number)[drawn], minlength=b * n).reshape(b, n)
+    before: Ints = np.cumsum(alive, axis=1) - alive
+    own = start + before - before[:, start]
+    return np.where(alive, np.take_along_axis(counts, np.minimum(own, n - 1), axis=1), 0)
+
+
+def keyed_uniforms(keys: Words, first: int, n: int) -> Floats:
+    """Numbers in [0, 1) that depend on a key and on the number of the replica alone, shape (n, n_keys).
+
+    Each key starts a splitmix64 sequence of its own (Steele et al. 2014), so that what a key draws is the same
+    whatever other keys there are, in whatever order.
+
+    Parameters
+    ----------
+    keys
+        64-bit words with well spread bits, shape (n_keys,).
+    first, n
+        The first replica, from 0, and the number of replicas.
+
+    >>> keys = np.array([1, 2, 3], dtype=np.uint64)
+    >>> bool((keyed_uniforms(keys, 0, 5)[3:, 1:] == keyed_uniforms(keys[1:], 3, 2)).all())
+    True
+    """
+    turns = np.arange(first + 1, first + n + 1, dtype=np.uint64)[:, None] * _STEP
+    return (mix(keys + turns) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+
+def another(uniform: Floats, intent: Ints, start: Ints, size: Ints) -> Ints:
+    """Another candidate of the same topic, each with the same probability; itself where there is none.
+
+    Parameters
+    ----------
+    uniform
+        Numbers in [0, 1), shape (..., m).
+    intent
+        The place of a candidate, shape broadcasting to (..., m).
+    start, size
+        The first place and the number of the candidates of its topic, shape (m,).
+
+    >>> another(np.array([0.1, 0.9]), np.array([5, 5]), np.array([4, 4]), np.array([3, 3])).tolist()
+    [4, 6]
+    """
+    others = np.maximum(size - 1, 0)
+    other = start + (uniform * others).astype(np.int64)
+    return np.where(others > 0, other + (other >= intent), intent)

@@ -1,0 +1,234 @@
+"""Candidate intents laid out for perturbation: in one order whatever the order of rows, all queries side by side."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from vbterrier.errors import InputError
+from vbterrier.frames.contracts import frame_of, require
+from vbterrier.frames.ids import Ids, Lookup, ids_of, numbers_of, repeated_pairs
+from vbterrier.kernels.vb import per_topic
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
+
+TOLERANCE = 1e-6
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """The candidates of some queries, those of a query side by side, by their ids.
+
+    Random numbers meet candidates in this order, so that the order of rows in a file changes nothing.
+
+    Parameters
+    ----------
+    topics
+        Queries in order of appearance.
+    topic
+        The place of each candidate's query, rising, shape (n,).
+    entity
+        The id of each candidate.
+    rows
+        The row of each candidate in the frame that it came from, shape (n,).
+    log_base
+        ``log π + Δ``: the linker's part of each probability, shape (n,); ``-inf`` where π is 0.
+    delta
+        ``Δ``: the sum of the weighted violations, shape (n,), or ``None`` without constraints.
+    violations
+        Each weighted violation, shape (n, most constraints), 0 for those that a query has not; or ``None``.
+    n_constraints
+        Constraints of each query, shape (n_topics,).
+    root, start, first
+        Of a block: the candidates that it was taken from, and the places of its first candidate and query among them.
+    memory
+        What was made from the candidates once and is kept.
+    """
+
+    topics: list[str]
+    topic: Ints
+    entity: Ids
+    rows: Ints
+    log_base: Floats
+    delta: Floats | None
+    violations: Floats | None
+    n_constraints: Ints
+    root: Candidates | None = None
+    start: int = 0
+    first: int = 0
+    memory: dict[Any, Any] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of(cls, frame: Any, name: str = "intents") -> Candidates:
+        """Read an I frame: qid, entity_id, prob [, delta, violations].
+
+        Raises
+        ------
+        InputError
+            A missing column, id or number, a candidate that stands twice, probabilities that do not sum to 1,
+            violations that are no lists of numbers of at least 0 or that are not one a constraint.
+        """
+        frame = frame_of(frame, name)
+        require(frame, ("qid", "entity_id", "prob"), name)
+        entity = ids_of(frame["entity_id"], f"{name} column 'entity_id'")
+        topics, topic = ids_of(frame["qid"], f"{name} column 'qid'").codes()
+        twice = repeated_pairs(topic, entity)
+        if len(twice):
+            raise InputError(
+                f"{name}: intent {entity.text[int(twice[0])].as_py()!r} of query {topics[topic[twice[0]]]!r} stands in "
+                f"rows {twice[0]} and {twice[1]}; add up their probabilities"
+            )
+        rows = np.lexsort((entity.ranks(), topic)).astype(np.int64)
+        prob = _probabilities(frame, topics, topic, name)[rows]
+        violations, n_constraints = _violations(frame, topics, topic, name)
+        delta = _delta(frame, violations, name)
+        with np.errstate(divide="ignore"):
+            log_base = np.log(prob) + (0.0 if delta is None else delta[rows])
+        return cls(
+            topics,
+            topic[rows],
+            entity.take(rows),
+            rows,
+            log_base,
+            None if delta is None else delta[rows],
+            None if violations is None else violations[rows],
+            n_constraints,
+        )
+
+    def __len__(self) -> int:
+        return len(self.topic)
+
+    @cached_property
+    def starts(self) -> Ints:
+        """The first place of each query, and behind the last one the number of candidates, shape (n_topics + 1,)."""
+        return np.searchsorted(self.topic, np.arange(len(self.topics) + 1))
+
+    @property
+    def span(self) -> slice:
+        """Where a block stands among the candidates that it was taken from."""
+        return slice(self.start, self.start + len(self))
+
+    @property
+    def sizes(self) -> Ints:
+        """The number of candidates of each query, shape (n_topics,)."""
+        return np.diff(self.starts)
+
+    @cached_property
+    def prints(self) -> NDArray[np.uint64]:
+        """A fingerprint of each query's id, shape (n_topics,)."""
+        return ids_of(pd.Series(self.topics, dtype=object), "queries").prints
+
+    def block(self, first: int, last: int) -> Candidates:
+        """The candidates of consecutive queries."""
+        here = slice(int(self.starts[first]), int(self.starts[last]))
+        return Candidates(
+            self.topics[first:last],
+            self.topic[here] - first,
+            Ids(self.entity.text.slice(here.start, here.stop - here.start), self.entity.integers),
+            self.rows[here],
+            self.log_base[here],
+            None if self.delta is None else self.delta[here],
+            None if self.violations is None else self.violations[here],
+            self.n_constraints[first:last],
+            root=self,
+            start=here.start,
+            first=first,
+        )
+
+    def once(self, key: Any, make: Callable[[Candidates], T]) -> T:
+        """What is made from the whole of the candidates the first time that any block of them asks for it."""
+        root = self.root or self
+        if key not in root.memory:
+            root.memory[key] = make(root)
+        made: T = root.memory[key]
+        return made
+
+    @cached_property
+    def _index(self) -> tuple[dict[str, int], Lookup]:
+        return {topic: place for place, topic in enumerate(self.topics)}, Lookup(self.topic, self.entity)
+
+    def find(self, other: Candidates) -> Ints:
+        """The place here of each candidate of others, -1 where there is none."""
+        places, lookup = self._index
+        here = np.array([places.get(topic, -1) for topic in other.topics], dtype=np.int64)[other.topic]
+        known = np.flatnonzero(here >= 0)
+        found = np.full(len(other), -1, dtype=np.int64)
+        found[known] = lookup.find_one(here[known], other.entity.take(known))
+        return found
+
+
+def _probabilities(frame: pd.DataFrame, topics: list[str], topic: Ints, name: str) -> Floats:
+    prob = numbers_of(frame["prob"], f"{name} column 'prob'")
+    bad = (prob < 0) | (prob > 1 + TOLERANCE)
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise InputError(
+            f"{name}: row {row} (query {topics[topic[row]]!r}) has probability {prob[row]:g}, wanted 0 to 1; "
+            "make scores probabilities first"
+        )
+    total = per_topic(prob, topic, len(topics))
+    off = np.abs(total - 1) > TOLERANCE
+    if off.any():
+        place = int(np.argmax(off))
+        raise InputError(
+            f"{name}: the probabilities of query {topics[place]!r} sum to {total[place]:g} ({int(off.sum())} queries "
+            "are off); wanted 1: repair them"
+        )
+    return prob
+
+
+def _violations(frame: pd.DataFrame, topics: list[str], topic: Ints, name: str) -> tuple[Floats | None, Ints]:
+    """The lists of the column ``violations`` as one array, and how long those of each query are."""
+    if "violations" not in frame.columns:
+        return None, np.zeros(len(topics), dtype=np.int64)
+    try:
+        lists = pa.array(frame["violations"].tolist(), pa.list_(pa.float64()))
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+        raise InputError(f"{name} column 'violations': wanted a list of numbers in each row, found {error}") from error
+    values = lists.flatten().to_numpy(zero_copy_only=False)
+    if lists.null_count or not np.isfinite(values).all() or (values < 0).any():
+        raise InputError(
+            f"{name} column 'violations': wanted a list of numbers of at least 0 in each row; "
+            "make the column with RelaxConstraints"
+        )
+    length = np.diff(lists.offsets.to_numpy())
+    most = np.zeros(len(topics), dtype=np.int64)
+    np.maximum.at(most, topic, length)
+    ragged = length != most[topic]
+    if ragged.any():
+        row = int(np.argmax(ragged))
+        raise InputError(
+            f"{name}: row {row} has {length[row]} violations, others of query {topics[topic[row]]!r} have "
+            f"{most[topic[row]]}; wanted one for each constraint, 0 where it holds"
+        )
+    filled = np.arange(int(most.max(initial=0))) < length[:, None]
+    padded = np.zeros(filled.shape)
+    padded[filled] = values
+    return padded, most
+
+
+def _delta(frame: pd.DataFrame, violations: Floats | None, name: str) -> Floats | None:
+    total = None if violations is None else violations.sum(axis=1)
+    if "delta" not in frame.columns:
+        return total
+    delta = numbers_of(frame["delta"], f"{name} column 'delta'")
+    bad = ~np.isfinite(delta) | (delta < 0)
+    if total is not None:
+        bad |= np.abs(total - delta) > TOLERANCE * np.maximum(total, 1)
+    if bad.any():
+        row = int(np.argmax(bad))
+        wanted = "a finite number of at least 0" if total is None else f"the sum of its violations, {total[row]:g}"
+        raise InputError(f"{name}: row {row} has delta {delta[row]:g}, wanted {wanted}")
+    return delta

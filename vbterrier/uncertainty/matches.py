@@ -1,0 +1,189 @@
+"""What a system's documents cover of the candidates, and the gains that follow, in each replica."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from vbterrier.errors import InputError, ParameterError
+from vbterrier.frames.ids import Ids, ids_of
+from vbterrier.kernels import vb
+from vbterrier.kernels.order import mix
+from vbterrier.uncertainty.retag import Tagged
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from vbterrier.uncertainty.candidates import Candidates
+
+    Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Matches:
+    """The matches of one system's documents with candidate intents.
+
+    Parameters
+    ----------
+    intent
+        The row, in the frame of intents, of the candidate that each match is about, shape (m,).
+    rank
+        0-based rank of the document, shape (m,).
+    weight
+        Weight of the tag in [0, 1], shape (m,); 1 where none are given.
+    docno
+        The document of each match, m ids; needed where tags are perturbed.
+    known
+        Documents known to be about each candidate, by row, for the ideal of ``gain="dcg"``; ``None`` without a pool.
+    nil, until
+        The rows of NIL intents and the rank below which each is served: that of the first tagged document. Noise of
+        tags does not reach them.
+
+    Raises
+    ------
+    InputError
+        Arrays of different lengths, a rank below 0, a weight outside [0, 1].
+
+    Examples
+    --------
+    >>> Matches(intent=np.array([0, 2]), rank=np.array([0, 4])).weight.tolist()
+    [1.0, 1.0]
+    """
+
+    intent: Ints
+    rank: Ints
+    weight: Floats | None = None
+    docno: Sequence[str] | Ids | None = None
+    known: Ints | None = None
+    nil: Ints | None = None
+    until: Ints | None = None
+
+    def __post_init__(self) -> None:
+        if self.weight is None:
+            object.__setattr__(self, "weight", np.ones(len(self.intent)))
+        lengths = {len(column) for column in (self.intent, self.rank, self.weight, self.docno) if column is not None}
+        if len(lengths) > 1:
+            raise InputError(f"matches: intent, rank, weight and docno have lengths {sorted(lengths)}; wanted one each")
+        weight = np.asarray(self.weight)
+        if (np.asarray(self.rank) < 0).any() or not ((weight >= 0) & (weight <= 1)).all():
+            raise InputError("matches: wanted ranks of at least 0 and weights from 0 to 1")
+        if (self.nil is None) != (self.until is None):
+            raise InputError("matches: nil and until go together; give both or neither")
+
+
+class Laid:
+    """The matches of a system in the order of the candidates.
+
+    Parameters
+    ----------
+    matches
+        As given.
+    candidates
+        All candidates.
+    name
+        Of the system, for messages.
+
+    Raises
+    ------
+    InputError
+        A match with a row that the intents have not.
+    """
+
+    def __init__(self, matches: Matches, candidates: Candidates, name: str) -> None:
+        self.candidates, self.name = candidates, name
+        n = len(candidates)
+        rows = np.asarray(matches.intent, dtype=np.int64)
+        if len(rows) and not 0 <= rows.min() <= rows.max() < n:
+            raise InputError(
+                f"{name}: matches name row {int(rows.max())} of the intents, which have {n} rows; match systems with "
+                "the very frame that replicas are made of"
+            )
+        place = np.empty(n, dtype=np.int64)
+        place[candidates.rows] = np.arange(n)
+        rank = np.asarray(matches.rank, dtype=np.int64)
+        order = np.lexsort((rank, place[rows]))
+        self.intent, self.rank = place[rows][order], rank[order]
+        self.weight = np.asarray(matches.weight, dtype=np.float64)[order]
+        self.known = None if matches.known is None else np.asarray(matches.known, dtype=np.int64)[candidates.rows]
+        self._docno, self._order = matches.docno, order
+        self._until = np.full(n, -1, dtype=np.int64)
+        if matches.nil is not None and matches.until is not None:
+            self._until[place[matches.nil]] = matches.until
+
+    def gain(self, cutoff: int | None, kind: str) -> Floats:
+        """Gain of each candidate without noise of tags, shape (1, n)."""
+        tags = self.intent[None], self.weight[None]
+        return self._gain(*tags, slice(None), slice(None), cutoff, kind)
+
+    def tagged(self, first: int, last: int) -> tuple[Tagged, slice]:
+        """The matches with some consecutive queries, and where they stand here."""
+        starts = self.candidates.starts
+        here = slice(*np.searchsorted(self.intent, [starts[first], starts[last]]).tolist())
+        block = self.candidates.block(first, last)
+        topic = self.candidates.topic[self.intent[here]] - first
+        intent = self.intent[here] - starts[first]
+        return Tagged(block, intent[None], self.weight[here][None], topic, self._keys[here]), here
+
+    def noisy_gain(self, tagged: Tagged, here: slice, cutoff: int | None, kind: str) -> Floats:
+        """Gain of each candidate of some queries in each replica, shape (b, n)."""
+        return self._gain(tagged.intent, tagged.weight, here, tagged.candidates.span, cutoff, kind)
+
+    @cached_property
+    def several(self) -> bool:
+        """Whether some document carries more than one tag."""
+        pairs = pd.DataFrame({"topic": self.candidates.topic[self.intent], "rank": self.rank})
+        return bool(pairs.duplicated().any())
+
+    @cached_property
+    def _keys(self) -> NDArray[np.uint64]:
+        if self._docno is None:
+            raise InputError(f"{self.name}: noise of tags is drawn by document; give docno with the matches")
+        given = self._docno
+        docno = given if isinstance(given, Ids) else ids_of(pd.Series(given, dtype=object), f"{self.name} 'docno'")
+        topic = self.candidates.prints[self.candidates.topic[self.intent]]
+        entity = self.candidates.entity.take(self.intent).prints
+        return mix(entity ^ mix(docno.take(self._order).prints ^ mix(topic)))
+
+    def _gain(self, intent: Ints, weight: Floats, here: slice, span: slice, cutoff: int | None, kind: str) -> Floats:
+        """Gains from matches of shape (b, m) with n candidates, as one long list of b n candidates."""
+        until = self._until[span]
+        n, b = len(until), max(len(intent), len(weight))
+        rank = self.rank[here]
+        seen = rank < (np.inf if cutoff is None else cutoff)
+        row = np.arange(b)[:, None] * n
+        places = (row + intent[:, seen]).ravel()
+        weights = np.broadcast_to(weight[:, seen], (b, int(seen.sum()))).ravel()
+        if kind == "binary":
+            gain = vb.binary_gain(places, weights, b * n)
+        else:
+            known = None if self.known is None else np.tile(self.known[span], b)
+            if known is None and cutoff is None:
+                raise ParameterError(
+                    "gain='dcg' without a cutoff needs the documents known of each intent: give known with the matches"
+                )
+            ranks = np.tile(rank[seen], b)
+            if self.several and b > 1:
+                places, ranks, weights = _best_of_each(places, ranks, weights)
+            found = vb.dcg_gain(places, weights, ranks, known=known, depth=cutoff, n_intents=b * n)
+            # Confused tags can outnumber the documents that are known.
+            gain = np.minimum(found, 1.0) if b > 1 else found
+        gain = gain.reshape(b, n)
+        nil = until >= 0
+        gain[:, nil] = until[nil] >= (rank.max(initial=-1) + 1 if cutoff is None else cutoff)
+        return gain
+
+
+def _best_of_each(places: Ints, ranks: Ints, weights: Floats) -> tuple[Ints, Ints, Floats]:
+    """A document that two confused tags gave to one candidate counts once, with the larger weight."""
+    depth = int(ranks.max(initial=0)) + 1
+    pairs, which = np.unique(places * depth + ranks, return_inverse=True)
+    best = np.zeros(len(pairs))
+    np.maximum.at(best, which, weights)
+    return pairs // depth, pairs % depth, best
