@@ -1,0 +1,180 @@
+"""Tags read off the texts of documents, by linkers and by functions."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from vbterrier.errors import DegenerateWarning, InputError
+from vbterrier.frames.ids import Ids, ids_of
+from vbterrier.kernels.order import spans
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+    from vbterrier.linking.links import Linker
+
+    Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
+
+# Texts that a linker is given at a time.
+_TEXTS = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """Tags of the rows of a frame.
+
+    Parameters
+    ----------
+    row, entity, score
+        Row, entity and weight or score of each tag, each of shape (n_tags,).
+    shares
+        Whether scores are weights in [0, 1], not scores of any other scale.
+    """
+
+    row: Ints
+    entity: Ids
+    score: Floats
+    shares: bool = True
+
+
+@dataclass(eq=False)
+class ByText:
+    """Tags read off texts; each text is read once, whatever documents and batches it comes with.
+
+    Parameters
+    ----------
+    fields
+        The columns of text. Each is a text of its own, so that no name is found across the border of two.
+    read
+        Texts in; for every tag the place of its text, the entity and the score, and whether scores are weights, out.
+    weighted
+        Whether scores are more than whether.
+    cache
+        Keep what was read from call to call.
+    """
+
+    fields: tuple[str, ...]
+    read: Callable[[Sequence[str]], tuple[Sequence[int], Sequence[str], Sequence[float], bool]]
+    weighted: bool
+    cache: bool
+    per_query: bool = field(default=False, init=False)
+    _kept: dict[bytes, tuple[tuple[str, float], ...]] = field(default_factory=dict, init=False)
+    _shares: bool = field(default=True, init=False)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that it needs."""
+        return ("docno", *self.fields)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Another process reads for itself.
+        return {**self.__dict__, "_kept": {}}
+
+    def find(self, frame: pd.DataFrame) -> Found:
+        """The tags of all texts of each row."""
+        rows, entities, scores = [np.empty(0, dtype=np.int64)], list[str](), list[float]()
+        for name in self.fields:
+            present = _present(frame, name)
+            code, texts = pd.factorize(frame[name].iloc[present])
+            tags = self._tags(list(texts))
+            stops = np.cumsum([len(of) for of in tags], dtype=np.int64)
+            starts = np.concatenate([[0], stops[:-1]]).astype(np.int64)
+            owner, places = spans(starts[code], stops[code])
+            flat = [tag for of in tags for tag in of]
+            rows.append(present[owner])
+            entities.extend(flat[place][0] for place in places)
+            scores.extend(flat[place][1] for place in places)
+        entity = ids_of(pd.Series(entities, dtype=object), "entities that the tagger found")
+        return Found(np.concatenate(rows), entity, np.array(scores, dtype=np.float64), self._shares)
+
+    def _tags(self, texts: Sequence[str]) -> list[tuple[tuple[str, float], ...]]:
+        """The tags of each text, reading only those that were never read."""
+        kept = self._kept if self.cache else {}
+        keys = [hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest() for text in texts]
+        new = [place for place, key in enumerate(keys) if key not in kept]
+        for first in range(0, len(new), _TEXTS):
+            places = new[first : first + _TEXTS]
+            of, entities, scores, shares = self.read([texts[place] for place in places])
+            self._shares &= shares
+            found: list[list[tuple[str, float]]] = [[] for _ in places]
+            for place, entity, score in zip(of, entities, scores, strict=True):
+                found[place].append((entity, score))
+            kept.update(zip((keys[place] for place in places), map(tuple, found), strict=True))
+        return [kept[key] for key in keys]
+
+
+def _present(frame: pd.DataFrame, name: str) -> Ints:
+    """The rows that have a text, warning of others."""
+    column = frame[name]
+    missing = column.isna().to_numpy()
+    if missing.any():
+        docno = frame["docno"].iloc[int(np.argmax(missing))]
+        warnings.warn(
+            f"{int(missing.sum())} of {len(frame)} rows have no {name!r} and get no tags from it (document {docno!r})",
+            DegenerateWarning,
+            stacklevel=5,
+        )
+    present = np.flatnonzero(~missing)
+    if pd.api.types.infer_dtype(column.iloc[present]) not in {"string", "empty"}:
+        row = next(row for row in present if not isinstance(column.iloc[row], str))
+        raise InputError(
+            f"column {name!r}: row {row} (document {frame['docno'].iloc[row]!r}) holds {column.iloc[row]!r}, wanted "
+            "text; name other fields="
+        )
+    return present
+
+
+def linked(linker: Linker, texts: Sequence[str], *, best: bool) -> tuple[list[int], list[str], list[float], bool]:
+    """The entities that a linker finds in texts: the best candidate of each mention, the first id of equals, or all."""
+    links = linker.link(texts)
+    frame = links.frame
+    if not frame["text"].between(0, len(texts) - 1).all():
+        raise InputError(f"{label_of(linker)}: its links name texts beyond the {len(texts)} that it was given")
+    if best:
+        mention = ["text", "start", "end", "mention"]
+        ordered = frame.sort_values([*mention, "score", "entity_id"], ascending=[True] * 4 + [False, True])
+        frame = ordered.drop_duplicates(mention)
+    tags = frame["text"].tolist(), frame["entity_id"].tolist(), frame["score"].tolist()
+    return (*tags, links.scale == "probability")
+
+
+def called(function: Callable[[str], Any], texts: Iterable[str]) -> tuple[list[int], list[str], list[float], bool]:
+    """The entities that a function of one text gives: an id, several, weights by id, or ``None``."""
+    places, entities, scores = list[int](), list[str](), list[float]()
+    for place, text in enumerate(texts):
+        given = function(text)
+        if isinstance(given, str):
+            given = (given,)
+        pairs = given.items() if isinstance(given, Mapping) else ((entity, 1.0) for entity in given or ())
+        for entity, weight in pairs:
+            if not isinstance(entity, str) or not isinstance(weight, (int, float)) or not 0 <= weight <= 1:
+                raise InputError(
+                    f"{label_of(function)}: gave {entity!r} with weight {weight!r} for the text {text[:40]!r}; wanted "
+                    "an id as text, several, weights in [0, 1] by id, or None; for functions of frames give fields=None"
+                )
+            places.append(place)
+            entities.append(entity)
+            scores.append(float(weight))
+    return places, entities, scores, True
+
+
+def label_of(given: Any) -> str:
+    """A short name of a tagger: the same for the same one in another process."""
+    if isinstance(given, (str, os.PathLike)):
+        return os.fspath(given)
+    own = getattr(given, "__qualname__", "")
+    if own:
+        return str(own)
+    # The repr that every object has is its address.
+    return type(given).__name__ if " at 0x" in repr(given) else repr(given)
