@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from vbterrier.errors import DegenerateWarning, FileError, InputError, ParameterError, VBTerrierError
 from vbterrier.frames.files import (
+    read_documents,
     read_intents,
     read_qrels,
     read_run,
@@ -64,6 +65,7 @@ __all__ = [
     "flatten_qrels",
     "measures_from",
     "ranked",
+    "read_documents",
     "read_intents",
     "read_qrels",
     "read_run",

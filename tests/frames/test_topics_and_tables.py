@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vbterrier.errors import FileError, InputError
-from vbterrier.frames.files import read_intents, read_tags, read_topics, write_intents, write_tags
+from vbterrier.frames.files import read_documents, read_intents, read_tags, read_topics, write_intents, write_tags
 
 
 def stored(folder, text, name="topics.tsv"):
@@ -47,6 +47,39 @@ def test_topics_between_commas_may_be_quoted(tmp_path):
 def test_topics_that_cannot_be_read_name_line_and_remedy(tmp_path, text, message):
     with pytest.raises(FileError, match=message):
         read_topics(stored(tmp_path, text))
+
+
+def test_documents_with_or_without_a_header(tmp_path):
+    with_fields = stored(tmp_path, "docno\ttitle\tbody\n07\tParis\tin France\n")
+    assert read_documents(with_fields).to_dict("records") == [{"docno": "07", "title": "Paris", "body": "in France"}]
+    plain = stored(tmp_path, "07\tParis, in France\n")
+    assert read_documents(plain).to_dict("records") == [{"docno": "07", "text": "Paris, in France"}]
+
+
+def test_json_lines_keep_what_they_hold(tmp_path):
+    lines = '{"query": "Emerson", "qid": "07", "intents": [1]}\n\n{"qid": 8, "query": "NA", "extra": null}\n'
+    topics = read_topics(stored(tmp_path, lines))
+    assert topics[["qid", "query"]].to_numpy().tolist() == [["07", "Emerson"], ["8", "NA"]]
+    assert list(topics) == ["qid", "query", "intents", "extra"]
+    assert topics["intents"][0] == [1]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"docno": "a", "text": "x"}\n{"docno": "b"\n', r"topics.tsv:2: is no JSON"),
+        ('{"docno": "a"}\n[1]\n', r"topics.tsv:2: wanted an object in each line, found '\[1\]'"),
+        ('{"docno": "a"}\n{"id": "b"}\n', r"topics.tsv:2: member 'docno' is missing, wanted text; found id"),
+        ('{"docno": 1.5}\n', r"topics.tsv:1: member 'docno' is 1.5, wanted text"),
+        ('{"docno": ""}\n', r"topics.tsv:1: member 'docno' is '', wanted text"),
+        ('{"docno": ' + "[" * 100_000 + "\n", r"topics.tsv:1: is no JSON"),
+        ("id\ttext\n1\tx\n", r"topics.tsv:1: wanted columns docno; missing docno; found id, text"),
+        ("d1 text without a tab\n", r"topics.tsv:1: wanted 2 fields, docno text; found 1 .*write docno<tab>text"),
+    ],
+)
+def test_documents_that_cannot_be_read_name_line_and_remedy(tmp_path, text, message):
+    with pytest.raises(FileError, match=message):
+        read_documents(stored(tmp_path, text))
 
 
 TEXT = st.text(st.characters(blacklist_categories=["Cs", "Cc"]), max_size=8)

@@ -67,11 +67,20 @@ def qrels_layout(_path: Path, _number: int, line: bytes) -> Layout:
 
 
 def topics_layout(path: Path, number: int, line: bytes) -> Layout:
-    """Lay out queries, with a header line or without: the text of a query holds blanks, so a tab comes before it."""
-    remedy = "write qid<tab>query, or name the columns in a header line"
-    plain = Layout(("qid", "query"), (), "\t", blanks=False, remedies=dict.fromkeys((1, 3), remedy))
-    # Any query may hold the word "query": blanks make no header here.
-    return _headed(path, number, line, plain.names, (), separators="\t,") or plain
+    """Lay out queries, with a header line or without."""
+    return _texts(path, number, line, ("qid", "query"), ("qid", "query"))
+
+
+def documents_layout(path: Path, number: int, line: bytes) -> Layout:
+    """Lay out texts of documents, with a header line or without."""
+    return _texts(path, number, line, ("docno", "text"), ("docno",))
+
+
+def _texts(path: Path, number: int, line: bytes, names: tuple[str, ...], wanted: tuple[str, ...]) -> Layout:
+    """Lay out texts, which hold blanks, so that a tab comes before them; any may hold the words of a header."""
+    remedy = f"write {names[0]}<tab>{names[1]}, or name the columns in a header line"
+    plain = Layout(names, (), "\t", blanks=False, remedies=dict.fromkeys((1, 3), remedy))
+    return _headed(path, number, line, wanted, (), telling=names, separators="\t,") or plain
 
 
 def intents_layout(path: Path, number: int, line: bytes) -> Layout:
@@ -112,14 +121,16 @@ def _headed(
     wanted: tuple[str, ...],
     numeric: tuple[str, ...],
     *,
+    telling: tuple[str, ...] = (),
     separators: str = "\t, ",
 ) -> Layout | None:
+    """Lay out by a header line, which is told by any wanted name, or by others that stand in no data."""
     for separator in separators:
         try:
             names = split(line, separator, blanks=separator == " ")
         except MisfitError as error:
             raise FileError(path, str(error), line=number) from error
-        if not set(wanted).isdisjoint(names) or not _OTHER_NAMES.isdisjoint(name.casefold() for name in names):
+        if not {*wanted, *telling}.isdisjoint(names) or not _OTHER_NAMES.isdisjoint(name.casefold() for name in names):
             require_columns(path, names, wanted, line=number)
             present = tuple(name for name in numeric if name in names)
             return Layout(tuple(names), present, separator, blanks=separator == " ", header=number)

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from vbterrier.frames.files.first_line import intents_layout, qrels_layout, run_layout, tags_layout, topics_layout
+from vbterrier.frames.files.first_line import (
+    documents_layout,
+    intents_layout,
+    qrels_layout,
+    run_layout,
+    tags_layout,
+    topics_layout,
+)
+from vbterrier.frames.files.json_lines import is_json, json_frame
 from vbterrier.frames.files.source import Source
 from vbterrier.frames.files.tables import parquet_table, text_table
 
@@ -96,7 +104,7 @@ def read_qrels(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFr
 
 
 def read_topics(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
-    r"""Read queries: tab- or comma-separated text, plain or gzip, or a Parquet file.
+    r"""Read queries: tab- or comma-separated text, JSON lines, plain or gzip, or a Parquet file.
 
     A header line names the columns; without one, a line is ``qid<tab>query``. TREC's XML topics are read with
     ``pt.io.read_topics``.
@@ -111,7 +119,7 @@ def read_topics(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataF
     Returns
     -------
     pandas.DataFrame
-        Columns ``qid`` and ``query``, then the others of the file, such as ``constraints``, all text.
+        Columns ``qid`` and ``query``, then the others of the file, such as ``constraints``: text, or what JSON holds.
 
     Raises
     ------
@@ -127,6 +135,39 @@ def read_topics(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataF
     [['007', 'Jordan achievements']]
     """
     return _read(path, max_bytes, _TOPICS)
+
+
+def read_documents(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
+    r"""Read texts of documents: tab- or comma-separated text, JSON lines, plain or gzip, or a Parquet file.
+
+    A header line names the columns; without one, a line is ``docno<tab>text``.
+
+    Parameters
+    ----------
+    path
+        The file. What it is, is told by its content, not by its name.
+    max_bytes
+        How much the file may hold when unpacked; ``None`` for no limit.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Column ``docno``, then the others of the file.
+
+    Raises
+    ------
+    FileError
+        The file cannot be read; names the first line to blame, what was wanted and the remedy.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "documents.jsonl")
+    >>> _ = path.write_text('{"docno": "d1", "text": "Paris, France"}\n')
+    >>> read_documents(path).values.tolist()
+    [['d1', 'Paris, France']]
+    """
+    return _read(path, max_bytes, _DOCUMENTS)
 
 
 def read_intents(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
@@ -202,17 +243,21 @@ def read_tags(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFra
 
 @dataclass(frozen=True)
 class _Kind:
-    """What a frame is made of: its columns in order, those of numbers, and what stands in one that is missing."""
+    """What a frame is made of: its columns in order, those of numbers, what stands in one that is missing, and whether
+    the file may be JSON lines.
+    """
 
     columns: tuple[str, ...]
     numeric: tuple[str, ...]
     layout: Callable[[Path, int, bytes], Layout]
     defaults: dict[str, Any] = field(default_factory=dict)
+    lines: bool = False
 
 
 _RUN = _Kind(("qid", "docno", "score", "rank"), ("score", "rank"), run_layout)
 _QRELS = _Kind(("qid", "iteration", "docno", "label"), ("label",), qrels_layout, {"iteration": "0"})
-_TOPICS = _Kind(("qid", "query"), (), topics_layout)
+_TOPICS = _Kind(("qid", "query"), (), topics_layout, lines=True)
+_DOCUMENTS = _Kind(("docno",), (), documents_layout, lines=True)
 _INTENTS = _Kind(("qid", "entity_id", "prob"), ("prob", "score"), intents_layout)
 _TAGS = _Kind(("docno", "entity_id", "weight"), ("weight",), tags_layout, {"weight": 1.0})
 
@@ -223,7 +268,11 @@ def _read(path: StrPath, max_bytes: int | None, kind: _Kind) -> pd.DataFrame:
         wanted = [name for name in kind.columns if name not in kind.defaults]
         table = parquet_table(source, wanted, kind.numeric)
     else:
-        table = text_table(source, kind.layout(source.path, *source.first()))
+        first = source.first()
+        if kind.lines and is_json(first[1]):
+            found = json_frame(source, kind.columns)
+            return found[[*kind.columns, *(name for name in found.columns if name not in kind.columns)]]
+        table = text_table(source, kind.layout(source.path, *first))
     for name, value in kind.defaults.items():
         if name not in table.column_names:
             table = table.append_column(name, pa.repeat(value, len(table)))
