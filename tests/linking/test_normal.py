@@ -50,7 +50,7 @@ def test_the_form_of_a_form_is_itself(text):
 @given(st.text())
 def test_case_composition_and_blanks_around_change_nothing(text):
     form = normal_form(text)
-    assert normal_form(text.casefold()) == form
+    assert normal_form(unicodedata.normalize("NFD", text).casefold()) == form
     assert normal_form(unicodedata.normalize("NFD", text)) == form
     assert normal_form(unicodedata.normalize("NFC", text)) == form
     assert normal_form(f" {text}\u2003") == form
