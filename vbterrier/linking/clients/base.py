@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import time
 from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -85,11 +86,8 @@ class Client(ABC):
         require_address(self.endpoint, "endpoint")
         if self.proxy is not None:
             require_address(self.proxy, "proxy")
-        for name, lowest in (("timeout", 0), ("deadline", 0), ("max_bytes", 0), ("retries", -1), ("backoff", -1)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, (int, float)) or not lowest < value < float("inf"):
-                wanted = "more than 0" if lowest == 0 else "0 or more"
-                raise ParameterError(f"{name}={value!r}: wanted a number, {wanted}")
+        for name in ("timeout", "deadline", "max_bytes", "retries", "backoff"):
+            self._require_number(name, zero=name in {"retries", "backoff"}, whole=name in {"max_bytes", "retries"})
         if self.token is not None and not isinstance(self.token, Secret):
             object.__setattr__(self, "token", Secret(self.token))
         if self.token is not None and not is_private(self.endpoint):
@@ -98,6 +96,13 @@ class Client(ABC):
             )
         # Wrong parameters of the format are told now, not after the first answer.
         _ = self.format
+
+    def _require_number(self, name: str, *, zero: bool, whole: bool) -> None:
+        value = getattr(self, name)
+        is_number = isinstance(value, int if whole else (int, float)) and not isinstance(value, bool)
+        if not (is_number and (0 < value < math.inf or (zero and value == 0))):
+            wanted = f"a {'whole ' * whole}number, {'0 or more' if zero else 'more than 0'}"
+            raise ParameterError(f"{name}={value!r}: wanted {wanted}")
 
     @property
     @abstractmethod
@@ -181,7 +186,7 @@ class Client(ABC):
                 which = f"text {texts.index(text)} ({printable(text[:40])!r})"
                 raise ServiceError(
                     self.endpoint,
-                    f"{self.format.service} at {self.endpoint}: {which}: {found.message}. {n_done} of {len(missing)} "
+                    f"{self.format.service} at {self.endpoint}: {which}: {found.message}; {n_done} of {len(missing)} "
                     "answers came and are kept: the same call asks for the others alone",
                     status=found.status,
                 )

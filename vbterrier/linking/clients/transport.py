@@ -127,9 +127,7 @@ class Transport:
     def _send(self, request: Request, seconds: float) -> Any:
         import requests
 
-        from vbterrier import __version__
-
-        headers = {"Accept": "application/json", "Accept-Encoding": "gzip", "User-Agent": f"vbterrier/{__version__}"}
+        headers = {"Accept": "application/json", "Accept-Encoding": "gzip", "User-Agent": "vbterrier"}
         headers |= {name: before + secret.reveal() for name, before, secret in self.headers}
         prepared = requests.Request(
             request.method, self.endpoint, headers, params=request.params, data=request.form, json=request.json

@@ -1,0 +1,134 @@
+"""A service on this machine that answers as it is told, well or badly."""
+
+import json
+import socket
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import NamedTuple
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+
+class Asked(NamedTuple):
+    method: str
+    path: str
+    params: dict
+    headers: dict
+    body: bytes
+    port: int
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+    def answer(self):
+        service = self.server.service
+        body, parts = self.rfile.read(int(self.headers.get("Content-Length", 0))), urlsplit(self.path)
+        is_form = self.headers.get("Content-Type") == "application/x-www-form-urlencoded"
+        params = parse_qs(body.decode() if is_form else parts.query)
+        asked = Asked(self.command, parts.path, params, dict(self.headers), body, self.client_address[1])
+        service.asked.append(asked)
+        reply = service.replies.pop(0) if len(service.replies) > 1 else service.replies[0]
+        try:
+            reply(self) if callable(reply) else service.send(json.dumps(reply))(self)
+        except OSError:
+            self.close_connection = True
+
+    def log_message(self, *args):
+        pass
+
+
+Handler.do_GET = Handler.do_POST = Handler.answer
+
+
+class Service:
+    """Answers each request with the next of its replies, the last for ever: JSON, or a function of the handler."""
+
+    def __init__(self):
+        self.asked, self.replies, self.over = [], [], threading.Event()
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.service, self._server.daemon_threads = self, True
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
+        self._thread.start()
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def texts(self):
+        return [asked.params["text"][0] for asked in self.asked]
+
+    def answers(self, *replies):
+        self.replies[:] = replies
+
+    def stop(self):
+        self.over.set()
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    @staticmethod
+    def send(body, status=200, **headers):
+        """A reply with a body, UTF-8 unless it is bytes."""
+        content = body.encode() if isinstance(body, str) else body
+
+        def reply(handler):
+            handler.send_response(status)
+            for name, value in {"Content-Type": "application/json", "Content-Length": len(content), **headers}.items():
+                handler.send_header(name.replace("_", "-"), str(value))
+            handler.end_headers()
+            handler.wfile.write(content)
+
+        return reply
+
+    def silent(self, handler):
+        """Says nothing until the service stops."""
+        self.over.wait(5)
+        handler.close_connection = True
+
+    def drip(self, where, every=0.03):
+        """Sends a byte now and then, of its headers or of its body: never silent, never done."""
+
+        def reply(handler):
+            handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n")
+            handler.wfile.write(b"X-Slow: " if where == "headers" else b"Content-Length: 100000\r\n\r\n")
+            while not self.over.is_set():
+                handler.wfile.write(b" ")
+                handler.wfile.flush()
+                time.sleep(every)
+
+        return reply
+
+    @staticmethod
+    def hang_up(sent):
+        """Sends something and closes the connection."""
+
+        def reply(handler):
+            handler.wfile.write(sent)
+            handler.wfile.flush()
+            handler.connection.shutdown(socket.SHUT_RDWR)
+            handler.close_connection = True
+
+        return reply
+
+    @staticmethod
+    def endless(piece, head=b"", start=b""):
+        """Sends a body without end and without length."""
+
+        def reply(handler):
+            handler.wfile.write(b"HTTP/1.1 200 OK\r\nConnection: close\r\n" + head + b"\r\n" + start)
+            handler.close_connection = True
+            for _ in range(100_000):
+                handler.wfile.write(piece)
+
+        return reply
+
+
+@pytest.fixture
+def service():
+    started = Service()
+    yield started
+    started.stop()

@@ -1,0 +1,649 @@
+"""Clients of linking services, against one on this machine that answers well, badly, late, or without end."""
+
+import dataclasses
+import gzip
+import json
+import logging
+import pickle
+import socket
+import time
+import traceback
+import zlib
+from email.utils import formatdate
+
+import pytest
+
+from vbterrier.errors import FileError, InputError, ParameterError, ServiceError, VBTerrierError
+from vbterrier.linking.clients import (
+    Client,
+    EntityFishingClient,
+    RELClient,
+    SpotlightClient,
+    TagMeClient,
+    WATClient,
+)
+from vbterrier.linking.clients.cache import AnswerCache
+from vbterrier.linking.clients.secret import Secret
+from vbterrier.linking.links import COLUMNS, Linker
+
+TOKEN = "s3cr3t+tok/en=="
+QUICK = {"timeout": 0.25, "deadline": 3.0, "backoff": 0.01}
+
+
+def jordan(spot="Jordan", start=0):
+    """WAT's answer to a text with Jordan in it."""
+    prior = {"prior_explanation": {"entity_mention_probability": 0.25}}
+    annotation = {"start": start, "end": start + len(spot), "spot": spot, "id": 20455, "title": "Michael_Jordan"}
+    return {"annotations": [annotation | {"rho": 0.5, "explanation": prior}]}
+
+
+def wat(service, **options):
+    return WATClient(service.url + "/tag", **(QUICK | options))
+
+
+def failure(client, texts=("Jordan won",)):
+    with pytest.raises(ServiceError) as caught:
+        client.link(list(texts))
+    return caught.value
+
+
+@pytest.fixture(autouse=True)
+def contacted(monkeypatch):
+    """Every host that a name is looked up for or a socket is opened to; none but this machine is let through."""
+    hosts = []
+
+    def watched(name):
+        real = getattr(socket.socket, name)
+
+        def connect(self, address):
+            hosts.append(address[0])
+            assert address[0] == "127.0.0.1", f"a socket was opened to {address}"
+            return real(self, address)
+
+        return connect
+
+    real_lookup = socket.getaddrinfo
+
+    def lookup(host, *args, **kwargs):
+        hosts.append(host)
+        assert host == "127.0.0.1", f"{host} was looked up"
+        return real_lookup(host, *args, **kwargs)
+
+    for name in ("connect", "connect_ex"):
+        monkeypatch.setattr(socket.socket, name, watched(name))
+    monkeypatch.setattr(socket, "getaddrinfo", lookup)
+    yield hosts
+    assert set(hosts) <= {"127.0.0.1"}
+
+
+# Each service
+
+
+def sample(shared_data, name):
+    return json.loads((shared_data / "linker_response_samples" / name).read_text())
+
+
+def test_wat_is_asked_as_documented(service, shared_data):
+    service.answers(sample(shared_data, "wat_raw.shape.json"))
+    client = wat(service, token=TOKEN, lang="de", score="prior")
+    links = client.link(["Jordan & Söhne"])
+    assert links.frame.to_numpy().tolist() == [[0, 0, 6, "Jordan", "Michael_Jordan", 0.26, "Michael Jordan"]]
+    assert (links.id_space, links.scale) == ("wikipedia_title", "probability")
+    [asked] = service.asked
+    assert (asked.method, asked.path) == ("GET", "/tag")
+    assert asked.params == {"lang": ["de"], "text": ["Jordan & Söhne"]}
+    assert asked.headers["gcube-token"] == TOKEN
+    assert asked.headers["Accept"] == "application/json"
+
+
+def test_wat_takes_long_texts_in_a_form(service):
+    service.answers(jordan())
+    wat(service, method="POST").link(["Jordan won"])
+    assert service.asked[0].method == "POST"
+    assert service.asked[0].params == {"lang": ["en"], "text": ["Jordan won"]}
+    with pytest.raises(ParameterError, match="method='PUT': wanted 'GET' or 'POST'"):
+        wat(service, method="PUT")
+
+
+def test_tagme_is_asked_as_documented(service, shared_data):
+    service.answers(sample(shared_data, "tagme_tag.shape.json"))
+    client = TagMeClient(service.url + "/tagme/tag", token=TOKEN, ids="wikipedia_id")
+    with pytest.warns(UserWarning, match="TagMe: 1 mentions are linked to nothing"):
+        links = client.link(["My favourite food is... Mexican burritos"])
+    assert links.frame.to_numpy().tolist() == [[0, 24, 31, "Mexican", "18333", 0.24, "Mexican cuisine"]]
+    assert links.id_space == "wikipedia_id"
+    [asked] = service.asked
+    assert (asked.method, asked.path) == ("POST", "/tagme/tag")
+    assert asked.params == {"lang": ["en"], "text": ["My favourite food is... Mexican burritos"]}
+    assert asked.headers["gcube-token"] == TOKEN
+
+
+def test_rel_is_asked_as_documented(service, shared_data):
+    service.answers(sample(shared_data, "rel_api.shape.json"))
+    text = "I read all of those novels and poems by Ch. Bukowski"
+    text = text[:41] + "Charles Bukowski"
+    links = RELClient(service.url, token=TOKEN).link([text])
+    assert links.frame.to_numpy().tolist() == [
+        [0, 41, 57, "Charles Bukowski", "Charles_Bukowski", 0.9, "Charles Bukowski"]
+    ]
+    [asked] = service.asked
+    assert asked.method == "POST"
+    assert json.loads(asked.body) == {"text": text, "spans": []}
+    assert asked.headers["Authorization"] == f"Bearer {TOKEN}"
+
+
+def test_spotlight_is_asked_as_documented(service, shared_data):
+    brazil = sample(shared_data, "spotlight_annotate.brazil.verbatim.json")
+    service.answers(brazil)
+    client = SpotlightClient(service.url + "/rest/annotate", confidence=0.3, support=5)
+    links = client.link([brazil["@text"]])
+    assert links.frame["entity_id"].tolist() == ["Brazil", "Petrobras"]
+    assert (links.id_space, links.scale) == ("dbpedia", "score")
+    [asked] = service.asked
+    assert (asked.method, asked.path) == ("POST", "/rest/annotate")
+    assert asked.params == {"text": [brazil["@text"]], "confidence": ["0.3"], "support": ["5"]}
+
+
+def test_spotlight_gives_candidates_where_the_endpoint_does(service, shared_data):
+    delft = sample(shared_data, "spotlight_candidates.single_surfaceform.verbatim.json")
+    service.answers(delft)
+    text = delft["annotation"]["@text"]
+    links = SpotlightClient(service.url + "/candidates/").link([text])
+    assert links.frame["entity_id"].tolist() == ["Technische_Universiteit_Delft", "Delft_University_of_Technology"]
+    assert links.frame["score"].sum() == pytest.approx(1, abs=1e-4)
+    assert links.scale == "probability"
+    by_prior = SpotlightClient(service.url + "/candidates", score="priorScore", edition="nl").link([text])
+    assert (by_prior.scale, by_prior.id_space) == ("score", "dbpedia:nl")
+    with pytest.raises(ParameterError, match=r"ends in /annotate or /candidates"):
+        SpotlightClient(service.url + "/rest")
+    with pytest.raises(ParameterError, match="score='similarityScore': wanted one of 'finalScore'"):
+        SpotlightClient(service.url + "/candidates", score="similarityScore")
+
+
+def test_entity_fishing_is_asked_as_documented(service, shared_data):
+    service.answers(sample(shared_data, "entity_fishing_query.verbatim_elided.json"))
+    links = EntityFishingClient(service.url + "/service/disambiguate", short=True, nbest=True).link(
+        ["concrete pump sensor"]
+    )
+    assert links.frame["mention"].tolist() == ["concrete", "concrete pump", "pump"]
+    assert links.frame["entity_id"].tolist() == ["5371", "7088907", "23617"]
+    assert json.loads(service.asked[0].body) == {
+        "shortText": "concrete pump sensor",
+        "nbest": True,
+        "language": {"lang": "en"},
+    }
+    EntityFishingClient(service.url, lang="").link(["concrete pump sensor"])
+    assert json.loads(service.asked[1].body) == {"text": "concrete pump sensor", "nbest": False}
+
+
+# Contract
+
+
+@pytest.mark.parametrize("kind", [WATClient, TagMeClient, RELClient, EntityFishingClient])
+def test_clients_are_linkers_and_constructing_one_opens_nothing(kind, contacted, monkeypatch):
+    monkeypatch.setattr(socket, "socket", lambda *_args, **_kwargs: pytest.fail("a socket was made"))
+    client = kind("https://linker.example.org/tag", token=TOKEN)
+    assert isinstance(client, Linker)
+    assert isinstance(client, Client)
+    assert repr(client) == f"{kind.__name__}('https://linker.example.org/tag', token=***)"
+    assert client == kind("https://linker.example.org/tag", token=TOKEN)
+    assert hash(client) == hash(kind("https://linker.example.org/tag", token=TOKEN))
+    assert client != kind("https://linker.example.org/tag")
+    assert contacted == []
+    # Neither do nothing and blanks.
+    for texts in ([], ["", " \n"]):
+        links = client.link(texts)
+        assert links.frame.columns.tolist() == list(COLUMNS)
+        assert len(links.frame) == 0
+    client.close()
+    assert contacted == []
+
+
+def test_no_client_has_an_endpoint_of_its_own():
+    for kind in (WATClient, TagMeClient, RELClient, SpotlightClient, EntityFishingClient):
+        with pytest.raises(TypeError, match="endpoint"):
+            kind()
+
+
+def test_texts_go_one_by_one_in_order_each_once_over_one_connection(service):
+    service.answers(jordan(), jordan("Ann", 2), {"annotations": []})
+    texts = ["Jordan won", "", "x Ann", "Jordan won", "nobody"]
+    links = wat(service).link(texts)
+    assert service.texts() == ["Jordan won", "x Ann", "nobody"]
+    assert links.frame[["text", "start", "mention"]].to_numpy().tolist() == [
+        [0, 0, "Jordan"],
+        [2, 2, "Ann"],
+        [3, 0, "Jordan"],
+    ]
+    assert len({asked.port for asked in service.asked}) == 1
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        ("Jordan won", "wanted a sequence of texts, found one text"),
+        (["a", 3], "wanted text, found int at 1"),
+        (["a", None], "wanted text, found NoneType at 1"),
+        (["a", "b\ud800"], "text 1 holds half of a surrogate pair"),
+    ],
+)
+def test_what_is_no_text_is_refused_before_anything_is_sent(service, texts, message):
+    with pytest.raises(InputError, match=message):
+        wat(service).link(texts)
+    assert service.asked == []
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "message"),
+    [
+        ("wat.example.org/tag", "wanted https://host/path or http://host/path, with a host"),
+        ("ftp://example.org/tag", "wanted https"),
+        ("https:///tag", "wanted https"),
+        ("https://example.org:99999/", "wanted https"),
+        ("https://[::1/", "wanted https"),
+        ("https://exa mple.org/", "ASCII without blanks"),
+        ("https://example.org/\n", "ASCII without blanks"),
+        ("", "ASCII without blanks"),
+        (None, "ASCII without blanks"),
+        ("https://me:hunter2@example.org/", "without user, password, query"),
+        ("https://example.org/?key=hunter2", "without user, password, query"),
+        ("https://example.org/#hunter2", "without user, password, query"),
+    ],
+)
+def test_endpoints_are_checked_and_their_secrets_not_repeated(endpoint, message):
+    with pytest.raises(ParameterError, match=message) as caught:
+        WATClient(endpoint)
+    assert "hunter2" not in str(caught.value)
+    if endpoint:
+        with pytest.raises(ParameterError, match=f"proxy: .*{message}"):
+            WATClient("https://example.org", proxy=endpoint)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"timeout": 0},
+        {"timeout": -1},
+        {"timeout": float("nan")},
+        {"deadline": float("inf")},
+        {"deadline": "60"},
+        {"max_bytes": 0},
+        {"retries": -1},
+        {"retries": True},
+        {"backoff": -0.1},
+        {"misplaced": "guess"},
+        {"score": "probability"},
+        {"ids": "wikidata"},
+    ],
+)
+def test_parameters_out_of_range_are_named(options):
+    [name] = options
+    with pytest.raises(ParameterError, match=f"{name}=.*: wanted"):
+        WATClient("https://example.org/tag", **options)
+
+
+# Secrets
+
+
+@pytest.mark.parametrize("token", ["", "two words", "line\nbreak", "é", 7])
+def test_tokens_that_no_header_holds_are_refused_unsaid(token):
+    with pytest.raises(ParameterError, match=r"token: wanted printable ASCII text without blanks$"):
+        WATClient("https://example.org", token=token)
+
+
+def test_tokens_go_over_https_or_to_this_machine_alone():
+    for endpoint in ("https://example.org", "http://127.0.0.1:1", "http://[::1]:1", "http://localhost/x"):
+        WATClient(endpoint, token=TOKEN)
+    for endpoint in ("http://example.org", "http://127.example.org", "http://10.0.0.1"):
+        with pytest.raises(ParameterError, match="a token would be readable on its way"):
+            WATClient(endpoint, token=TOKEN)
+        WATClient(endpoint)
+
+
+def test_tokens_are_in_no_message_log_state_or_cache(service, caplog, tmp_path):
+    caplog.set_level(logging.DEBUG)
+    echo = service.send(f"no such token: {TOKEN} or s3cr3t%2Btok%2Fen%3D%3D {'x' * 300}", status=403)
+    service.answers(jordan(), echo, service.hang_up(b""), service.send("", 302, Location=f"/login?{TOKEN}"))
+    client = wat(service, token=TOKEN, retries=0, cache=tmp_path / "answers.jsonl")
+    client.link(["Jordan won"])
+    shown = [repr(client), repr(vars(client)), str(dataclasses.asdict(client)), caplog.text]
+    for message in (r"no such token: \*\*\* or \*\*\* xxx", "could not be reached", "answered 302"):
+        with pytest.raises(ServiceError, match=message) as caught:
+            client.link(["Jordan lost"])
+        assert caught.value.__cause__ is None
+        assert caught.value.__context__ is None
+        shown.append("".join(traceback.TracebackException.from_exception(caught.value, capture_locals=True).format()))
+    shown += [caplog.text, (tmp_path / "answers.jsonl").read_text()]
+    assert all(asked.headers["gcube-token"] == TOKEN for asked in service.asked)
+    assert not [text for text in shown if "s3cr3t" in text]
+
+
+def test_a_client_with_a_token_is_not_pickled_and_one_without_is(service):
+    service.answers(jordan())
+    client = wat(service)
+    client.link(["Jordan won"])
+    copy = pickle.loads(pickle.dumps(client))
+    assert copy == client
+    assert len(copy.link(["Jordan won"]).frame) == 1
+    with pytest.raises(TypeError, match="a token is not pickled"):
+        pickle.dumps(wat(service, token=TOKEN))
+    with pytest.raises(TypeError, match="a token is not pickled"):
+        pickle.dumps(Secret(TOKEN))
+
+
+# Where a request goes
+
+
+def test_redirects_are_not_followed(service):
+    service.answers(service.send("", 301, Location="https://user:pw@evil.example.org/tag?text=Jordan"))
+    error = failure(wat(service))
+    assert (error.status, error.endpoint) == (301, service.url + "/tag")
+    assert "answered 301 Moved Permanently to https://evil.example.org/tag; not followed" in str(error)
+    assert "pw" not in str(error)
+    assert len(service.asked) == 1
+
+
+def test_redirects_are_not_even_read(service):
+    bomb = gzip.compress(b" " * 20_000_000)
+    service.answers(service.send(bomb, 307, Location="/elsewhere", Content_Encoding="gzip"))
+    assert failure(wat(service)).status == 307
+    assert len(service.asked) == 1
+
+
+def test_the_environment_changes_nothing(service, monkeypatch, tmp_path):
+    netrc = tmp_path / "netrc"
+    netrc.write_text("machine 127.0.0.1 login me password hunter2\n")
+    monkeypatch.setenv("NETRC", str(netrc))
+    for name in ("http_proxy", "HTTP_PROXY", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://proxy.example.org:3128")
+    service.answers(service.send(json.dumps(jordan()), Set_Cookie="session=1"), jordan())
+    wat(service).link(["Jordan won", "Jordan lost"])
+    assert [{"Authorization", "Cookie"} & set(asked.headers) for asked in service.asked] == [set(), set()]
+
+
+def test_a_proxy_that_is_named_is_gone_through(service):
+    service.answers(jordan(), service.drip("body"))
+    client = WATClient("http://linker.example.org/tag", proxy=service.url, **(QUICK | {"deadline": 0.3, "retries": 0}))
+    assert len(client.link(["Jordan won"]).frame) == 1
+    assert service.asked[0].headers["Host"] == "linker.example.org"
+    assert "did not end its answer in time" in str(failure(client, ["Jordan lost"]))
+
+
+# Time
+
+
+def test_silence_times_out_and_is_tried_again(service):
+    service.answers(service.silent, jordan())
+    assert len(wat(service).link(["Jordan won"]).frame) == 1
+    assert len(service.asked) == 2
+
+
+def test_silence_that_lasts_ends(service):
+    service.answers(service.silent)
+    started = time.monotonic()
+    error = failure(wat(service, timeout=0.1, retries=1))
+    assert "was silent for 0.1 s; raise timeout if it is slow (2 tries)" in str(error)
+    assert error.status is None
+    assert time.monotonic() - started < 2
+
+
+@pytest.mark.parametrize("where", ["headers", "body"])
+def test_a_server_that_drips_meets_the_deadline(service, where):
+    service.answers(service.drip(where))
+    started = time.monotonic()
+    error = failure(wat(service, deadline=0.4))
+    assert "did not end its answer in time" in str(error)
+    assert time.monotonic() - started < 2
+    assert len(service.asked) == 1
+
+
+def test_a_deadline_met_leaves_the_next_text_its_time(service):
+    service.answers(jordan(), service.drip("body"), jordan())
+    client = wat(service, deadline=0.4)
+    client.link(["Jordan won"])
+    failure(client, ["Jordan lost"])
+    assert len(client.link(["Jordan lost"]).frame) == 1
+
+
+def test_waits_double_and_end_with_the_deadline(service, monkeypatch):
+    waits = []
+    monkeypatch.setattr("vbterrier.linking.clients.base.time.sleep", waits.append)
+    service.answers(service.send("", 503))
+    assert "(5 tries)" in str(failure(wat(service, retries=4, backoff=0.25, deadline=60.0)))
+    assert waits == [0.25, 0.5, 1.0, 2.0]
+    waits.clear()
+    error = failure(wat(service, retries=4, backoff=0.4, deadline=1.0))
+    assert "(3 tries; the next would be in 1.6 s, beyond the deadline of 1 s)" in str(error)
+    assert waits == [0.4, 0.8]
+
+
+@pytest.mark.parametrize("status", [429, 503])
+@pytest.mark.parametrize("form", ["seconds", "date"])
+def test_retry_after_is_respected_within_the_deadline(service, monkeypatch, status, form):
+    waits = []
+    monkeypatch.setattr("vbterrier.linking.clients.base.time.sleep", waits.append)
+    header = {"seconds": str, "date": lambda n: formatdate(time.time() + n, usegmt=True)}[form]
+    service.answers(service.send("", status, Retry_After=header(7)), service.send("", status, Retry_After=header(3600)))
+    error = failure(wat(service, deadline=60.0))
+    assert len(service.asked) == 2
+    assert waits == [pytest.approx(7, abs=1.5)]
+    assert "beyond the deadline of 60 s" in str(error)
+
+
+@pytest.mark.parametrize("header", ["soon", "-5", "1e9", "²", "Mon, 99 Foo"])
+def test_a_retry_after_that_says_nothing_is_passed_over(service, header):
+    service.answers(service.send("", 503, Retry_After=header.encode().decode("latin1")), jordan())
+    assert len(wat(service).link(["Jordan won"]).frame) == 1
+
+
+# Statuses
+
+
+def test_500_is_tried_again(service):
+    service.answers(service.send("oops", 500), service.send("oops", 502), jordan())
+    assert len(wat(service).link(["Jordan won"]).frame) == 1
+    assert len(service.asked) == 3
+
+
+def test_500_for_ever_ends_and_says_what_to_do(service):
+    service.answers(service.send("out of\nmemory\x1b[31m", 500))
+    error = failure(wat(service), ["fine", "Jordan won"])
+    assert isinstance(error, VBTerrierError)
+    assert (error.endpoint, error.status) == (service.url + "/tag", 500)
+    assert str(error) == (
+        f"WAT at {service.url}/tag: text 0 ('fine'): answered 500 Internal Server Error: out of memory\\x1b[31m; try "
+        "later, or ask those who run the service (3 tries); 0 of 2 answers came and are kept: the same call asks for "
+        "the others alone"
+    )
+    assert len(service.asked) == 3
+
+
+@pytest.mark.parametrize(
+    ("status", "remedy"),
+    [
+        (400, "correct what was sent"),
+        (401, "pass the service's token"),
+        (403, "pass a token that may use the service"),
+        (404, "correct the path of the endpoint"),
+        (414, "method='POST'"),
+        (499, "no known status"),
+    ],
+)
+def test_refusals_are_not_tried_again(service, status, remedy):
+    service.answers(service.send("<html>secret</html>", status))
+    error = failure(wat(service))
+    assert error.status == status
+    assert remedy in str(error)
+    assert "html" not in str(error)
+    assert len(service.asked) == 1
+
+
+# Bodies
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (b"", "answered no JSON"),
+        (b'{"annotations": [', "answered no JSON (Expecting value"),
+        (b'{"annotations": [{"rho": NaN}]}', "answered no JSON (NaN is no JSON)"),
+        (b"[" * 100_000, "answered no JSON"),
+        (b"9" * 5_000, "answered no JSON"),
+        (b"\n<!DOCTYPE html><html><p>Log in</p></html>", "answered HTML; is the path of the endpoint right"),
+        ('{"annotations": [], "note": "é"}'.encode("latin1"), "answered in no UTF-8 (byte 29)"),
+        ('{"annotations": []}'.encode("utf-16"), "answered in no UTF-8 (byte 0)"),
+        (b'{"error": "quota"}', "answer: wanted an object with 'annotations', found an object with error"),
+        (b"[]", "answer: wanted an object, found a list of 0"),
+        (b'{"annotations": [{"start": 9}]}', "annotations[0]: wanted an object with 'rho'"),
+    ],
+)
+def test_what_is_no_answer_is_not_tried_again_nor_kept(service, body, message):
+    service.answers(service.send(body))
+    client = wat(service)
+    assert message in str(failure(client))
+    assert len(service.asked) == 1
+    service.answers(jordan())
+    assert len(client.link(["Jordan won"]).frame) == 1
+
+
+def test_a_mention_that_stands_elsewhere_is_an_error_or_unplaced(service):
+    service.answers(jordan(start=3))
+    assert "wanted the mention 'Jordan' at 3 to 9 of the text" in str(failure(wat(service)))
+    links = wat(service, misplaced="unplaced").link(["Jordan won"])
+    assert links.frame[["start", "end", "mention"]].to_numpy().tolist() == [[-1, -1, "Jordan"]]
+
+
+def test_bytes_beyond_the_limit_are_not_read(service):
+    service.answers(service.send(json.dumps(jordan()) + " " * 2000))
+    assert len(wat(service, max_bytes=2300).link(["Jordan won"]).frame) == 1
+    assert "sent more than 2,000 bytes; raise max_bytes" in str(failure(wat(service, max_bytes=2000)))
+    service.answers(service.endless(b" " * 65536))
+    started = time.monotonic()
+    assert "sent more than 1,000,000 bytes" in str(failure(wat(service, max_bytes=1_000_000)))
+    assert time.monotonic() - started < 2
+
+
+def test_packed_answers_are_read_and_bombs_are_not(service):
+    packed = gzip.compress(json.dumps(jordan()).encode())
+    service.answers(service.send(packed, Content_Encoding="gzip"))
+    assert len(wat(service).link(["Jordan won"]).frame) == 1
+    bomb = gzip.compress(b" " * 50_000_000)
+    assert len(bomb) < 100_000
+    service.answers(service.send(bomb, Content_Encoding="gzip"))
+    assert "sent more than 100,000 bytes" in str(failure(wat(service, max_bytes=100_000)))
+    assert len(service.asked) == 2
+
+
+def test_streams_that_unpack_to_nothing_are_no_way_round_the_limit(service):
+    pack = zlib.compressobj(wbits=31)
+    start = pack.compress(b"") + pack.flush(zlib.Z_FULL_FLUSH)
+    nothing = b"\x00\x00\x00\xff\xff" * 10_000
+    assert zlib.decompressobj(wbits=31).decompress(start + nothing) == b""
+    service.answers(service.endless(nothing, b"Content-Encoding: gzip\r\n", start))
+    assert "sent more than 1,000,000 bytes" in str(failure(wat(service, max_bytes=1_000_000)))
+
+
+@pytest.mark.parametrize(
+    ("packed", "coding", "message"),
+    [
+        (b"no gzip at all", "gzip", "sent a damaged gzip stream (3 tries)"),
+        (gzip.compress(b'{"annotations": []}')[:-6], "gzip", "sent half a gzip stream (3 tries)"),
+        (b"x", "br", "packed its answer as 'br', wanted plain or gzip"),
+    ],
+)
+def test_damaged_packing_is_told(service, packed, coding, message):
+    service.answers(service.send(packed, Content_Encoding=coding))
+    assert message in str(failure(wat(service)))
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n",
+        b'HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{"annotations": []}',
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{}",
+        b"garbage\r\n\r\n",
+    ],
+)
+def test_connections_closed_early_are_tried_again(service, sent):
+    service.answers(service.hang_up(sent), jordan())
+    assert len(wat(service).link(["Jordan won"]).frame) == 1
+    service.answers(service.hang_up(sent))
+    error = str(failure(wat(service)))
+    assert "(3 tries)" in error
+    assert "closed the connection before its answer ended" in error or "could not be reached" in error
+
+
+def test_nobody_at_home_is_told(service):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        client = WATClient(f"http://127.0.0.1:{taken.getsockname()[1]}/tag", **QUICK)
+        error = failure(client)
+    assert "could not be reached (Connection refused): is it up, and the host right? (3 tries)" in str(error)
+    assert error.status is None
+
+
+def test_https_to_a_plain_server_is_told_and_not_tried_again(service):
+    service.answers(jordan())
+    error = str(failure(WATClient(service.url.replace("http:", "https:"), **QUICK)))
+    assert "has no certificate to trust" in error
+
+
+# What was answered is kept
+
+
+def test_work_before_a_failure_is_kept(service):
+    service.answers(jordan(), jordan(), service.send("", 500))
+    client = wat(service, retries=0)
+    texts = ["Jordan a", "Jordan b", "Jordan c", "Jordan d"]
+    assert "2 of 4 answers came and are kept" in str(failure(client, texts))
+    service.answers(jordan())
+    assert client.link(texts).frame["text"].tolist() == [0, 1, 2, 3]
+    assert service.texts() == ["Jordan a", "Jordan b", "Jordan c", "Jordan c", "Jordan d"]
+
+
+def test_a_file_of_answers_outlives_the_client(service, tmp_path):
+    path = tmp_path / "answers.jsonl"
+    service.answers(jordan(), jordan(), service.send("", 500))
+    texts = ["Jordan a", "Jordan b", "Jordan c"]
+    failure(wat(service, retries=0, cache=path), texts)
+    assert len(path.read_text().splitlines()) == 2
+    service.answers(jordan())
+    first = wat(service, cache=path).link(texts).frame
+    assert len(service.asked) == 4
+    # Another score of the same answers costs nothing; another language is another question.
+    assert (
+        wat(service, cache=path, score="prior", timeout=9, token=TOKEN).link(texts).frame["score"].tolist()
+        == [0.25] * 3
+    )
+    assert len(service.asked) == 4
+    wat(service, cache=path, lang="de").link(texts)
+    assert len(service.asked) == 7
+    assert first["score"].tolist() == [0.5] * 3
+
+
+def test_half_a_line_of_a_killed_run_is_cut_off(service, tmp_path):
+    path = tmp_path / "answers.jsonl"
+    service.answers(jordan())
+    wat(service, cache=path).link(["Jordan a", "Jordan b"])
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-7])
+    wat(service, cache=path).link(["Jordan a", "Jordan b"])
+    assert path.read_bytes() == whole
+    assert len(service.asked) == 3
+
+
+@pytest.mark.parametrize("line", ["{}", "no json", "[1]", '{"key": 1, "answer": {}}', "", "[" * 100_000])
+def test_files_that_are_no_cache_are_refused_with_their_line(tmp_path, line):
+    path = tmp_path / "notes.txt"
+    good = '{"key": "k", "answer": {"a": "é"}}\n'
+    path.write_text(good + line + "\n")
+    with pytest.raises(FileError, match=r"notes\.txt:2: wanted .* no cache of answers\?"):
+        AnswerCache(path)
+    path.write_text(good)
+    assert json.loads(AnswerCache(path)["k"]) == {"a": "é"}
+    with pytest.raises(FileError, match="is a folder"):
+        AnswerCache(tmp_path)
+    with pytest.raises(FileError, match="cannot be written"):
+        AnswerCache(tmp_path / "none" / "x.jsonl").add("k", "{}")

@@ -1,0 +1,204 @@
+"""Files of linked documents, read as tags."""
+
+import gzip
+import json
+
+import pandas as pd
+import pytest
+
+from vbterrier import read_run
+from vbterrier.errors import DegenerateWarning, FileError, ParameterError
+from vbterrier.frames.ranked import Run
+from vbterrier.intents.coverage import Intents, Tags, cover
+from vbterrier.linking import corpora
+from vbterrier.linking.corpora import read_mmead, read_spans, read_wat_corpus
+
+READERS = [read_wat_corpus, read_mmead, read_spans]
+
+
+@pytest.fixture
+def write(tmp_path):
+    def lines(*records, name="links.jsonl"):
+        path = tmp_path / name
+        path.write_text("".join((r if isinstance(r, str) else json.dumps(r)) + "\n" for r in records))
+        return path
+
+    return lines
+
+
+def jordan(**changes):
+    entity = {"wikipedia_title": "Michael Jordan", "wikipedia_id": 20455, "start": 0, "end": 6}
+    return entity | {"rho": 0.61, "prior_prob": 0.26} | changes
+
+
+# WAT
+
+
+def test_wat_corpus(shared_data):
+    path = shared_data / "linker_response_samples" / "wat_corpus_entities.shape.jsonl"
+    frame = read_wat_corpus(path)
+    assert frame.columns.tolist() == ["docno", "entity_id", "weight", "start", "end", "name"]
+    assert frame.to_numpy().tolist() == [["FT911-1", "Michael_Jordan", 1.0, 0, 6, "Michael Jordan"]]
+    assert frame[["weight", "start", "end"]].dtypes.astype(str).tolist() == ["float64", "int64", "int64"]
+    for weight, value in (("rho", 0.61), ("prior_prob", 0.26)):
+        frame = read_wat_corpus(path, ids="wikipedia_id", weight=weight)
+        assert frame[["entity_id", "weight"]].to_numpy().tolist() == [["20455", value]]
+
+
+def test_blanks_and_underscores_of_titles_are_one(write):
+    path = write({"doc_id": "d", "entities": [jordan(), jordan(wikipedia_title="Michael_Jordan")]})
+    frame = read_wat_corpus(path)
+    assert frame["entity_id"].tolist() == ["Michael_Jordan"] * 2
+    assert frame["name"].tolist() == ["Michael Jordan"] * 2
+
+
+def test_documents_that_nobody_wants_are_passed_over(write):
+    path = write(*({"doc_id": str(n), "entities": [jordan(start=n % 7)]} for n in range(50)))
+    assert read_wat_corpus(path, docnos=["7", "007", "49"])["docno"].tolist() == ["7", "49"]
+    assert len(read_wat_corpus(path, docnos=[])) == 0
+
+
+# MMEAD
+
+
+def test_mmead_passages_and_documents(shared_data, write):
+    def on_a_line(name):
+        return write(json.loads((shared_data / "linker_response_samples" / name).read_text()))
+
+    passage = read_mmead(on_a_line("mmead_passage.verbatim.json"))
+    assert passage.to_numpy().tolist() == [
+        ["msmarco_passage_00_587", "965751", 1.0, 181, 187, "BMW M3", "passage"],
+        ["msmarco_passage_00_587", "221005", 1.0, 241, 253, "Chevrolet Corvette", "passage"],
+    ]
+    strings = read_mmead(on_a_line("mmead_passage_v1_strings.verbatim.json"), ids="wikipedia_title")
+    assert strings.to_numpy().tolist() == [["123", "Montreal", 1.0, 126, 134, "Montreal", "passage"]]
+    document = read_mmead(on_a_line("mmead_doc.verbatim.json"), weight="md_score", ids="wikipedia_title")
+    assert document.to_numpy().tolist() == [
+        ["msmarco_doc_00_0", "United_States", 0.9995014071464539, 807, 820, "United States", "body"],
+        ["msmarco_doc_00_0", "United_States", 0.9995985925197601, 1206, 1219, "United States", "body"],
+    ]
+
+
+def test_mmead_fields_and_ids(write):
+    link = {"entity_id": 1, "start_pos": 0, "end_pos": 2, "entity": "A"}
+    path = write(
+        {"title": [link], "headings": [link], "body": [], "docid": 7},
+        {"passage": [], "pid": "007"},
+        {"body": [link], "docid": "D1"},
+    )
+    frame = read_mmead(path)
+    assert frame[["docno", "field"]].to_numpy().tolist() == [["7", "title"], ["7", "headings"], ["D1", "body"]]
+    with pytest.raises(FileError, match=r"links.jsonl:1: document: title\[0\]: wanted an object with 'details'"):
+        read_mmead(path, weight="md_score")
+
+
+# Spans
+
+
+def test_spans_of_real_linkers(shared_data):
+    folder = shared_data / "aida_ambiguous_labels"
+    with pytest.warns(
+        DegenerateWarning, match=r"gold\.jsonl\.gz: \d+ mentions of no known entity are left out"
+    ) as caught:
+        gold = read_spans(folder / "links.gold.jsonl.gz")
+    assert len(caught) == 1
+    with gzip.open(folder / "links.gold.jsonl.gz", "rt") as lines:
+        raw = [json.loads(line) for line in lines]
+    spans = [(doc["doc"], *span) for doc in raw for span in doc["links"]]
+    known = [span for span in spans if span[3][0] == "Q"]
+    assert len(known) < len(spans)
+    assert str(len(spans) - len(known)) in str(caught[0].message)
+    assert gold[["docno", "start", "end", "entity_id", "name"]].to_numpy().tolist() == [list(span) for span in known]
+    assert len(read_spans(folder / "links.gold.jsonl.gz", nil="keep")) == len(spans)
+    for linker in ("wat", "genre"):
+        frame = read_spans(folder / f"links.{linker}.jsonl.gz", nil="drop")
+        assert frame["docno"].nunique() <= 447
+        assert frame["entity_id"].str.fullmatch(r"Q\d+").all()
+        assert set(frame["weight"]) == {1.0}
+
+
+def test_spans_are_tags_of_measures(shared_data):
+    folder = shared_data / "aida_ambiguous_labels"
+    tags = read_spans(folder / "links.wat.jsonl.gz", nil="drop")
+    topics = [json.loads(line) for line in (folder / "topics.jsonl").read_text().splitlines()][:5]
+    rows = [(t["qid"], intent["entity"], 1 / len(t["intents"])) for t in topics for intent in t["intents"]]
+    run = read_run(folder / "runs" / "bm25.run.gz")
+    run = run[run["qid"].isin([t["qid"] for t in topics])]
+    coverage = cover(Run(run), Intents(pd.DataFrame(rows, columns=["qid", "entity_id", "prob"])), Tags(tags), 10)
+    assert coverage.gain(10, "binary").sum() > 0
+
+
+# All of them
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_empty_files_and_blank_lines_give_the_right_columns(write, reader):
+    frame = reader(write("", "  "))
+    assert frame.columns.tolist()[:6] == ["docno", "entity_id", "weight", "start", "end", "name"]
+    assert frame[["weight", "start", "end"]].dtypes.astype(str).tolist() == ["float64", "int64", "int64"]
+    assert len(frame) == 0
+    Tags(frame)
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize(
+    "line", ["no json", "[]", "3", '{"id": 1}', "[" * 100_000, '{"doc": "", "doc_id": "", "pid": ""}']
+)
+def test_what_is_no_document_is_named_with_its_line(write, reader, line):
+    good = {"doc_id": "d", "doc": "d", "pid": "d", "entities": [], "links": [], "passage": []}
+    with pytest.raises(FileError, match=r"links\.jsonl:3: .*wanted") as caught:
+        reader(write(good, "", line))
+    assert caught.value.line == 3
+
+
+@pytest.mark.parametrize(
+    ("reader", "record", "message"),
+    [
+        (read_wat_corpus, {"doc_id": "d"}, "document: wanted an object with 'entities', found an object with doc_id"),
+        (read_wat_corpus, {"doc_id": 1.5, "entities": []}, "document: doc_id: wanted text, found 1.5"),
+        (read_wat_corpus, {"doc_id": "d", "entities": [jordan(start="a")]}, r"entities\[0\]\.start: wanted a whole"),
+        (
+            read_wat_corpus,
+            {"doc_id": "d", "entities": [jordan(rho=1.5)]},
+            r"entities\[0\]\.rho: wanted a weight, 0 to 1",
+        ),
+        (read_mmead, {"pid": "d"}, "wanted an object with some of passage, title, headings, body"),
+        (read_mmead, {"pid": "d", "passage": {}}, "passage: wanted a list, found an empty object"),
+        (read_spans, {"doc": "d", "links": [[1, 2]]}, r"links\[0\]: wanted \[start, end, entity\] or"),
+        (read_spans, {"doc": "d", "links": [[1, 2, 3]]}, r"links\[0\]\[2\]: wanted text, found 3"),
+    ],
+)
+def test_members_that_are_not_as_they_should_are_named(write, reader, record, message):
+    options = {"weight": "rho"} if reader is read_wat_corpus else {}
+    with pytest.raises(FileError, match=rf"links\.jsonl:1: .*{message}"):
+        reader(write(record), **options)
+
+
+def test_parameters_that_do_not_exist_are_refused(write):
+    path = write({})
+    for reader, options in [
+        (read_wat_corpus, {"weight": "md_score"}),
+        (read_wat_corpus, {"ids": "wikidata"}),
+        (read_mmead, {"weight": "rho"}),
+        (read_mmead, {"ids": "dbpedia"}),
+        (read_spans, {"nil": "ignore"}),
+    ]:
+        with pytest.raises(ParameterError, match="wanted one of"):
+            reader(path, **options)
+
+
+def test_files_that_unpack_to_too_much_are_refused(tmp_path):
+    path = tmp_path / "bomb.gz"
+    path.write_bytes(gzip.compress(b" " * 3_000_000))
+    with pytest.raises(FileError, match="holds more than 1,000,000 bytes"):
+        read_wat_corpus(path, max_bytes=1_000_000)
+    with pytest.raises(FileError, match="no such file"):
+        read_spans(tmp_path / "none.jsonl")
+
+
+def test_slabs_are_no_borders(write, monkeypatch):
+    monkeypatch.setattr(corpora, "_SLAB", 3)
+    path = write(*({"doc": f"d{n}", "links": [[n, n + 1, f"Q{n}"], [0, 1, "Q0"]]} for n in range(10)))
+    frame = read_spans(path)
+    assert frame["docno"].tolist() == [f"d{n}" for n in range(10) for _ in range(2)]
+    assert frame["entity_id"].tolist() == [e for n in range(10) for e in (f"Q{n}", "Q0")]
