@@ -39,6 +39,11 @@ def _stem(path: str | os.PathLike[str]) -> str:
     return Path(path).name.removesuffix(".gz").removesuffix(".txt").removesuffix(".run") or str(path)
 
 
+def is_pipeline(given: Any) -> bool:
+    """Whether something is a stage or pipeline: frames have a ``transform`` of their own."""
+    return hasattr(given, "transform") and not hasattr(given, "columns")
+
+
 def slot_of(qrels: Any, intents: Any, tags: Any) -> Slot:
     """What runs are evaluated against: judgments, with intents and tags beside them, or intents alone."""
     if intents is not None:

@@ -273,3 +273,8 @@ ES = _ES()
 VB = _VB()
 VarPenalty = _VarPenalty()
 TopIntent = _TopIntent()
+
+
+def is_ambiguous(measure: object) -> bool:
+    """Whether a measure is over candidate intents and their tags."""
+    return isinstance(measure, _Ambiguous)

@@ -166,9 +166,9 @@ def metrics(measures: Iterable[Measure], slot: Slot, run: Run) -> Iterator[ir_me
         yield ir_measures.Metric(query_id=topic, measure=measure, value=value)
 
 
-def deepest(measures: Iterable[Measure]) -> int | None:
+def deepest(measures: Iterable[ir_measures.Measure]) -> int | None:
     """The largest cutoff, ``None`` if a measure has none."""
-    cutoffs = [measure.cutoff for measure in measures]
+    cutoffs = [measure.params.get("cutoff") for measure in measures]
     return None if None in cutoffs else max(k for k in cutoffs if k is not None)
 
 

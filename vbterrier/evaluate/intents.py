@@ -1,0 +1,260 @@
+"""From queries and systems to VB-Scores with intervals, in one call."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from vbterrier.errors import DegenerateWarning, ParameterError
+from vbterrier.evaluate.diagnostics import covered, tagging
+from vbterrier.evaluate.inputs import named_runs, require_one_tagger
+from vbterrier.evaluate.replicas import nil_of, replicas_of
+from vbterrier.evaluate.scores import score
+from vbterrier.evaluate.sources import TAGGED, intents_of, run_of_system, tags_of, topics_of
+from vbterrier.evaluate.variants import resolved
+from vbterrier.frames.contracts import systems_of
+from vbterrier.measures import measures_from
+from vbterrier.measures.base import deepest
+from vbterrier.tags.quality import TagQuality, tag_quality
+from vbterrier.uncertainty.comparisons import comparisons
+from vbterrier.uncertainty.intervals import N_RESAMPLES
+from vbterrier.uncertainty.perturb import Dirichlet
+from vbterrier.uncertainty.replicas import Replicas, check_count
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import ir_measures
+
+MEASURES = ("ES", "VB(alpha=0.5)", "VB", "TopIntent")
+CUTOFFS = (1, 3, 5, 10)
+
+
+@dataclass(frozen=True, eq=False)
+class IntentEvaluation:
+    """What :func:`evaluate_intents` found.
+
+    Parameters
+    ----------
+    values
+        The V frame: name, qid, measure, value.
+    intervals
+        The C frame: name, measure, value, low, high, level, method, n_qids, n_resamples, seed. ``topics (...)`` is
+        about other queries of the kind, ``replicas (...)`` about other candidates and tags of these queries.
+    comparisons
+        The P frame: every two systems (or all with the baseline), topic by topic.
+    per_query
+        With replicas: name, qid, measure, value, mean, std, low, high, level, method; otherwise empty.
+    covered
+        name, qid, entity_id, prob, place (by probability, from 1; ties share the best), first_rank (of the first
+        document about the intent, from 1; missing where none of the deepest k is).
+    tagging
+        name, k, tagged (mean share of the first k documents that carry a tag), oracle_ES (of the best ranking under the
+        same tags), ES: how much of a score is left to the system.
+    missing
+        name, n_qids, n_missing: queries that a system retrieved nothing for.
+    intents, tags
+        The frames that systems were scored with.
+    replicas
+        The scores of every replica, or ``None``.
+    quality
+        With a labelled sample: precision and recall of the tags, or ``None``.
+    """
+
+    values: pd.DataFrame
+    intervals: pd.DataFrame
+    comparisons: pd.DataFrame
+    per_query: pd.DataFrame
+    covered: pd.DataFrame
+    tagging: pd.DataFrame
+    missing: pd.DataFrame
+    intents: pd.DataFrame
+    tags: pd.DataFrame
+    replicas: Replicas | None = None
+    quality: TagQuality | None = None
+
+    def means(self) -> pd.DataFrame:
+        """A row a system, a column a measure."""
+        table = self.intervals.drop_duplicates(["name", "measure"])
+        names, measures = table["name"].unique(), table["measure"].unique()
+        return table.pivot(index="name", columns="measure", values="value").loc[names, measures]
+
+
+def evaluate_intents(
+    systems: Any,
+    topics: Any,
+    *,
+    intents: Any,
+    tagger: Any = None,
+    measures: Sequence[str | ir_measures.Measure] = MEASURES,
+    k: Sequence[int] | int = CUTOFFS,
+    replicas: int = 0,
+    perturb: Sequence[Any] = (Dirichlet(),),
+    baseline: str | None = None,
+    gold: Any = None,
+    undefined: str = "raise",
+    interval: str = "percentile",
+    level: float = 0.95,
+    n_resamples: int = N_RESAMPLES,
+    seed: int = 0,
+    progress: bool = False,
+) -> IntentEvaluation:
+    """Score systems by how well they serve all that ambiguous queries may mean, without relevance labels.
+
+    Candidate intents are made (or taken) for every query, the first documents of all systems are tagged once, by one
+    tagger, and each measure is computed at each cutoff, with intervals over queries and, from replicas under perturbed
+    candidates and tags (Ding 2025, Algorithm 1), over what is uncertain about these very queries.
+
+    Parameters
+    ----------
+    systems
+        Pipelines, frames (qid, docno, score) or paths of TREC runs, by name; or paths, named after their files.
+    topics
+        Columns qid and query; a frame or a path.
+    intents
+        A pipeline of topics to intents, as ``CandidateIntents(kb) >> Dedup() >> Truncate(mass=0.95)``; or a frame (qid,
+        entity_id, prob), a registered name, a path or an :class:`vbterrier.IntentSet`.
+    tagger
+        What tells the entities of documents: :class:`vbterrier.TagEntities`, or anything it takes (a linker, a
+        function, ``"docno"`` where documents are entities); a T frame (docno, entity_id[, weight, qid]), a registered
+        name or a path; ``None`` for the column ``entity_id`` of the systems' results, or the tags of the IntentSet.
+    measures
+        Names or objects, of this package or diversity measures such as ``"alpha_nDCG"`` on the same tags. Those without
+        a cutoff are computed at every ``k``.
+    k
+        Cutoffs.
+    replicas
+        B, how many replicas; 0 for none.
+    perturb
+        What changes between replicas: perturbations of :mod:`vbterrier.uncertainty` in the order they apply,
+        :class:`vbterrier.Paraphrases`, :class:`vbterrier.Rerun`.
+    baseline
+        The system that others are compared with; all pairs otherwise.
+    gold
+        A labelled sample (docno, entity_id): precision and recall of the tags are told beside the scores.
+    undefined
+        Queries without candidates: ``"raise"``, or ``"skip"`` to leave them out with a warning.
+    interval, level, n_resamples
+        Of the intervals over queries: ``"percentile"``, ``"bca"`` or ``"normal"``; that of replicas has the same kind.
+    seed
+        Decides replicas and resamples.
+    progress
+        Show progress.
+
+    Returns
+    -------
+    IntentEvaluation
+
+    Raises
+    ------
+    InputError
+        Frames that cannot be evaluated; systems tagged in different ways; queries without candidates.
+    ParameterError
+        Options that do not exist.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> topics = pd.DataFrame({"qid": ["q1"], "query": ["Jordan achievements"]})
+    >>> intents = pd.DataFrame({"qid": "q1", "entity_id": ["athlete", "country"], "prob": [0.8, 0.2]})
+    >>> run = pd.DataFrame({"qid": "q1", "docno": ["d1", "d2"], "score": [2.0, 1.0], "entity_id": "athlete"})
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")  # one query says nothing of others
+    ...     found = evaluate_intents({"literal": run}, topics, intents=intents, measures=["ES", "VB"], k=[10])
+    >>> found.means().round(3).loc["literal"].to_dict()
+    {'ES@10': 0.8, 'VB@10': 0.4}
+    """
+    cutoffs = cutoffs_of(k)
+    asked = at_cutoffs(measures, cutoffs)
+    if undefined not in ("raise", "skip"):
+        raise ParameterError(f"undefined={undefined!r}: wanted 'raise' or 'skip'")
+    check_count("replicas", replicas, 0)
+    queries = topics_of(topics)
+    if hasattr(intents, "intents"):
+        tagger = intents.tags() if tagger is None else tagger
+        intents = intents.intents()
+    pipeline = intents
+    frame, queries = intents_of(pipeline, queries, undefined)
+    runs = {name: run_of_system(name, system, queries) for name, system in systems_of(named_runs(systems))}
+    if tagger is None:
+        require_one_tagger(runs.values())
+    depth = deepest(asked)
+    tags = tags_of(tagger, runs, depth)
+    scores = score(
+        {name: run.frame.drop(columns=TAGGED, errors="ignore") for name, run in runs.items()},
+        measures=asked,
+        intents=frame,
+        tags=tags,
+        topics="all",
+        interval=interval,
+        level=level,
+        n_resamples=n_resamples,
+        seed=seed,
+        progress=progress,
+    )
+    nil, made, per_query, intervals = nil_of(asked), None, pd.DataFrame(), [scores.intervals]
+    with warnings.catch_warnings():
+        # What there is to warn of, the scores have warned of.
+        warnings.simplefilter("ignore", DegenerateWarning)
+        if replicas:
+            perturbations = resolved(perturb, pipeline, queries, replicas, seed, progress=progress)
+            made = replicas_of(
+                runs, frame, tags, asked, perturbations, n_replicas=replicas, seed=seed, progress=progress
+            )
+            intervals.append(made.intervals(level=level, method=interval))
+            per_query = made.frame(level=level, method=interval)
+        shown = covered(runs, frame, tags, depth)
+        told = tagging(runs, frame, tags, cutoffs, nil)
+        pairs = comparisons(
+            scores.values, baseline=baseline, level=level, method=interval, n_resamples=n_resamples, seed=seed
+        )
+    return IntentEvaluation(
+        values=scores.values,
+        intervals=_side_by_side(intervals),
+        comparisons=pairs,
+        per_query=per_query,
+        covered=shown,
+        tagging=told,
+        missing=scores.missing,
+        intents=frame,
+        tags=tags,
+        replicas=made,
+        quality=None if gold is None else tag_quality(tags, gold),
+    )
+
+
+def _side_by_side(intervals: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """The intervals of each system and measure next to each other, in the order of the first frame."""
+    both = pd.concat(intervals, ignore_index=True)
+    place = both.groupby(["name", "measure"], sort=False).ngroup()
+    return both.iloc[place.argsort(kind="stable")].reset_index(drop=True)
+
+
+def cutoffs_of(k: Sequence[int] | int) -> list[int]:
+    """Cutoffs, each once, in the order given."""
+    listed = [k] if isinstance(k, int) else list(k)
+    for one in listed:
+        if isinstance(one, bool) or not isinstance(one, (int, np.integer)) or one < 1:
+            raise ParameterError(f"k={k!r}: wanted whole numbers of at least 1, as [1, 3, 5, 10]")
+    if not listed:
+        raise ParameterError("k=[]: wanted at least one cutoff")
+    return list(dict.fromkeys(map(int, listed)))
+
+
+def at_cutoffs(
+    measures: str | ir_measures.Measure | Sequence[str | ir_measures.Measure], cutoffs: Sequence[int]
+) -> list[ir_measures.Measure]:
+    """Measures at every cutoff, those that have one of their own as they are."""
+    listed = measures_from(*(measures if isinstance(measures, (list, tuple)) else [measures]))
+    if not listed:
+        raise ParameterError("no measures; name at least one, as 'VB'")
+    asked = []
+    for measure in listed:
+        takes = "cutoff" in measure.SUPPORTED_PARAMS and measure.params.get("cutoff") is None
+        asked += [measure @ k for k in cutoffs] if takes else [measure]
+    return list(dict.fromkeys(asked))
