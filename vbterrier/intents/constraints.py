@@ -1,0 +1,275 @@
+"""Constraints on entities in text: ``state:OH|PA; born:1840..1860^2``."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+import pyterrier as pt
+
+from vbterrier.errors import InputError, ParameterError
+from vbterrier.intents.stage import Stage
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator
+
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[;|^"]|[^;|^"]+', re.DOTALL)
+_NUMBER = r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)"
+_RANGE = re.compile(rf"({_NUMBER})?\s*\.\.\s*({_NUMBER})?")
+_NAME = re.compile(r'[^\s:;|^"][^:;|^"]*')
+_WORD = re.compile(r'(?:"(?:[^"\\]|\\.)*"|\S)+', re.DOTALL)
+_KEYED = re.compile(r"([^\W\d][\w.-]*):(?!//)(.+)", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Range:
+    """Numbers from ``low`` to ``high``, both included."""
+
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        ends = ("" if math.isinf(end) else f"{end:.17g}" for end in (self.low, self.high))
+        return "..".join(ends)
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """What an attribute of the entity should be.
+
+    Parameters
+    ----------
+    attribute
+        Its name in the knowledge base.
+    values
+        Texts or ranges, one of which should hold.
+    weight
+        What a violation costs; ``None`` where the text does not say.
+    """
+
+    attribute: str
+    values: tuple[str | Range, ...]
+    weight: float | None = None
+
+    def __str__(self) -> str:
+        weight = "" if self.weight is None else f"^{self.weight:.17g}"
+        return f"{self.attribute}:{'|'.join(_quoted(value) for value in self.values)}{weight}"
+
+
+def parse_constraints(given: Any) -> tuple[Constraint, ...]:
+    """Constraints from text or from a mapping.
+
+    Parameters
+    ----------
+    given
+        Text: clauses ``attribute:value`` apart by ``;``. Several values that may hold stand apart by ``|``;
+        ``1840..1860``, ``1840..`` and ``..1860`` are ranges of numbers, ends included; ``^2`` behind the values is the
+        weight. A value in double quotes is taken as it is, with backslashes before quotes and backslashes in it. Or a
+        mapping of attributes to a value or a list of values, no quotes needed. ``None``, NaN and empty text are no
+        constraints.
+
+    Raises
+    ------
+    InputError
+        Text that is none of this, with the clause to blame.
+
+    Examples
+    --------
+    >>> [str(constraint) for constraint in parse_constraints('state:OH|PA; name:"Smith; John"; born:1840..1860^2')]
+    ['state:OH|PA', 'name:"Smith; John"', 'born:1840..1860^2']
+    >>> parse_constraints({"current": False})
+    (Constraint(attribute='current', values=('false',), weight=None),)
+    """
+    if isinstance(given, Mapping):
+        return tuple(_of_mapping(given))
+    if given is None or given is pd.NA or (isinstance(given, float) and math.isnan(given)):
+        return ()
+    if not isinstance(given, str):
+        raise InputError(f"constraints {given!r}: wanted text or a mapping, found {type(given).__name__}")
+    return tuple(_clause(tokens, given) for tokens in _split(_TOKEN.findall(given), ";") if "".join(tokens).strip())
+
+
+def _clause(tokens: list[str], text: str) -> Constraint:
+    shown = "".join(tokens).strip()
+    body, *weights = _split(tokens, "^")
+    attribute, colon, first = body[0].partition(":") if body else ("", "", "")
+    if not (colon and _NAME.fullmatch(attribute.strip())) or len(weights) > 1:
+        raise InputError(f"constraints {text!r}: wanted attribute:value in {shown!r}; quote values with ; | ^ in them")
+    alternatives = tuple(_value(value, shown) for value in _split([first, *body[1:]], "|"))
+    return Constraint(attribute.strip(), alternatives, _weight("".join(weights[0]), shown) if weights else None)
+
+
+def _value(tokens: list[str], clause: str) -> str | Range:
+    parts = [token for token in tokens if token.strip()]
+    if len(parts) != 1 or parts[0] == '"':
+        raise InputError(f'constraints: an empty or half-quoted value in {clause!r}; write attribute:"value"')
+    value = parts[0].strip()
+    if value.startswith('"'):
+        return _unquoted(value)
+    return _range(value) or value
+
+
+def _range(value: str) -> Range | None:
+    found = _RANGE.fullmatch(value)
+    if not found or not any(found.groups()):
+        return None
+    low, high = found.groups()
+    made = Range(float(low or "-inf"), float(high or "inf"))
+    if made.low > made.high:
+        raise InputError(f"constraints: the range {value!r} is empty; its smaller end goes first")
+    return made
+
+
+def _weight(text: str, clause: str) -> float:
+    try:
+        weight = float(text)
+    except ValueError:
+        weight = math.nan
+    if not (math.isfinite(weight) and weight >= 0):
+        raise InputError(f"constraints: weight {text.strip()!r} in {clause!r}: wanted a number of at least 0")
+    return weight
+
+
+def _of_mapping(given: Mapping[Any, Any]) -> Iterator[Constraint]:
+    for attribute, value in given.items():
+        values = list(value) if isinstance(value, (list, tuple, set, frozenset)) else [value]
+        texts = [_text(attribute, one) for one in values if not _is_missing(one)]
+        if not isinstance(attribute, str) or not _NAME.fullmatch(attribute.strip()):
+            raise InputError(
+                f"constraints {given!r}: attribute {attribute!r}: wanted a name without : ; | ^ and quotes"
+            )
+        # Mappings that were read from Parquet hold a None for each attribute that others have.
+        if texts:
+            yield Constraint(attribute.strip(), tuple(_range(text.strip()) or text for text in texts))
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or value is pd.NA or (isinstance(value, float) and math.isnan(value))
+
+
+def _text(attribute: Any, value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    if isinstance(value, (str, int, float)) or hasattr(value, "item"):
+        return str(value)
+    raise InputError(f"constraints: attribute {attribute!r} is {value!r}; wanted a text, a number or a list of them")
+
+
+def _split(tokens: list[str], mark: str) -> list[list[str]]:
+    """Tokens apart by a mark; quoted ones are no marks."""
+    parts: list[list[str]] = [[]]
+    for token in tokens:
+        if token == mark:
+            parts.append([])
+        else:
+            parts[-1].append(token)
+    return parts
+
+
+def _unquoted(text: str) -> str:
+    if len(text) > 1 and text[0] == text[-1] == '"':
+        return re.sub(r"\\(.)", r"\1", text[1:-1], flags=re.DOTALL)
+    return text
+
+
+def _quoted(value: str | Range) -> str:
+    if isinstance(value, Range):
+        return str(value)
+    plain = value and value == value.strip() and not re.search(r'[;|^:"\\]', value) and not _RANGE.fullmatch(value)
+    escaped = re.sub(r'(["\\])', r"\\\1", value)
+    return value if plain else f'"{escaped}"'
+
+
+def parse_query(text: str, attributes: Collection[str] | None = None) -> tuple[str, str]:
+    """Part a query into its text and its constraints, words like ``state:OH``.
+
+    Parameters
+    ----------
+    text
+        The query. Values with blanks go in double quotes.
+    attributes
+        Names of attributes: other words with a colon stay in the text. By default every word ``name:value`` is a
+        constraint unless the value begins with ``//``.
+
+    Returns
+    -------
+    (text, constraints)
+        The other words, and the constraints as :func:`parse_constraints` reads them.
+
+    Raises
+    ------
+    InputError
+        A word that looks like a constraint and is none.
+
+    Examples
+    --------
+    >>> parse_query('John Smith state:"New York"|OH')
+    ('John Smith', 'state:New York|OH')
+    """
+    rest, found = [], []
+    for word in _WORD.findall(text):
+        keyed = _KEYED.fullmatch(word.rstrip(";,"))
+        if keyed and (attributes is None or keyed[1] in attributes):
+            found += [str(constraint) for constraint in parse_constraints(keyed[0])]
+        else:
+            rest.append(word)
+    return " ".join(rest), "; ".join(found)
+
+
+class ParseConstraints(Stage):
+    """Take words like ``state:OH`` out of queries into a column of constraints: Q -> Q.
+
+    Parameters
+    ----------
+    attributes
+        Names of attributes: other words with a colon stay in the query, see :func:`parse_query`; by default none do.
+
+    Raises
+    ------
+    InputError
+        A query without text, a word that looks like a constraint and is none.
+
+    Notes
+    -----
+    Adds ``constraints``, as :func:`parse_constraints` reads it, for :class:`RelaxConstraints`; the query as it was goes
+    to ``query_0``, as with other rewriters. Values with blanks go in double quotes.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> topics = pd.DataFrame({"qid": ["q1"], "query": ["John Smith state:OH born:1840..1860^2"]})
+    >>> ParseConstraints()(topics)[["query", "constraints"]].values.tolist()
+    [['John Smith', 'state:OH; born:1840..1860^2']]
+    """
+
+    def __init__(self, *, attributes: Iterable[str] | None = None) -> None:
+        super().__init__()
+        if isinstance(attributes, str):
+            raise ParameterError(f"attributes={attributes!r}: wanted a list of names")
+        self.attributes = None if attributes is None else tuple(attributes)
+
+    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
+        """Part each query into text and constraints."""
+        pt.validate.query_frame(inp, extra_columns=["query"])
+        if "constraints" in inp.columns:
+            raise InputError("topics: column 'constraints' is there already; rename or drop it")
+        parts = [self._parted(qid, query) for qid, query in zip(inp["qid"], inp["query"], strict=True)]
+        pushed: pd.DataFrame = pt.model.push_queries(inp)
+        return pushed.assign(
+            query=pd.Series([text for text, _ in parts], index=inp.index, dtype="str"),
+            constraints=pd.Series([found for _, found in parts], index=inp.index, dtype="str"),
+        )
+
+    def _parted(self, qid: Any, query: Any) -> tuple[str, str]:
+        if not isinstance(query, str):
+            raise InputError(f"topics: query {qid!r} has {query!r} for its text, wanted text")
+        try:
+            return parse_query(query, self.attributes)
+        except InputError as error:
+            raise InputError(f"query {qid!r}: {error}; name the attributes= to leave other words alone") from error
