@@ -112,10 +112,18 @@ class TagQuality:
                 raise ParameterError(f"{name}={number!r}: wanted a whole number of at least {lowest}")
         names = [f"{kind} {rate}" for kind in ("micro", "macro") for rate in RATES]
         values = [*self.micro, *self.macro]
-        low, high = np.nanquantile(self._resampled(n_resamples, seed), [(1 - level) / 2, (1 + level) / 2], axis=0)
+        resampled = self._resampled(n_resamples, seed)
         rows = [
-            (*row, level, "documents (percentile)", self.n_documents, n_resamples, seed)
-            for row in zip(names, values, low.tolist(), high.tolist(), strict=True)
+            (
+                *row,
+                *_ends(resampled[:, place], level),
+                level,
+                "documents (percentile)",
+                self.n_documents,
+                n_resamples,
+                seed,
+            )
+            for place, row in enumerate(zip(names, values, strict=True))
         ]
         for name, value, n in zip(names, values, (self.n_tags, self.n_gold), strict=False):
             if n:
@@ -127,6 +135,9 @@ class TagQuality:
     def _resampled(self, n_resamples: int, seed: int) -> Floats:
         """Micro and macro rates of samples of documents, shape (n_resamples, 6)."""
         n = self.n_documents
+        if n < 2:  # noqa: PLR2004 - two documents are the least that can differ
+            warnings.warn("an interval over documents needs at least two of them", DegenerateWarning, stacklevel=3)
+            return np.full((n_resamples, 6), np.nan)
         content = self.documents[[*COUNTS, *RATES]].to_numpy(dtype=np.float64)
         draw, share = stream(seed, "tag quality"), np.full(n, 1 / n)
         sums, done, step = np.empty((n_resamples, content.shape[1])), 0, max(1, _CELLS // n)
@@ -152,8 +163,9 @@ def tag_quality(tags: Any, gold: Any, *, documents: Any = None) -> TagQuality:
     gold
         The right tags, in the same form.
     documents
-        The sample: ids, or a frame with docno, and with qid where tags have it. Without it, the documents of ``gold``;
-        but then a labelled document that is about nothing is not of the sample, and wrong tags of it do not count.
+        The sample: ids, or a frame with docno, and with qid where tags have it. Without it, the documents of ``gold``,
+        those with tags of weight 0 alone too; a labelled document that is about nothing and does not stand there is not
+        of the sample then, and wrong tags of it do not count.
 
     Returns
     -------
@@ -182,12 +194,11 @@ def tag_quality(tags: Any, gold: Any, *, documents: Any = None) -> TagQuality:
     for left, other, name in pairs + ([(given.qid, right.qid, "qid")] if given.topics is not None else []):
         require_same_kind(left, other, f"tags column {name!r}", f"gold column {name!r}")
     on = ["docno"] if given.topics is None else ["qid", "docno"]
-    of_gold = _pairs(right, on)
-    sample = of_gold[on].drop_duplicates() if documents is None else _sample(documents, on, right)
+    sample = (_columns(right, on) if documents is None else _sample(documents, on, right)).drop_duplicates()
     if not len(sample):
         raise InputError("the sample has no document; give gold tags, or documents=")
     found = sample.merge(_pairs(given, on), on=on)
-    wanted = sample.merge(of_gold, on=on)
+    wanted = sample.merge(_pairs(right, on), on=on)
     if not len(found):
         warnings.warn(
             f"no document of the sample has tags: {examples(given.docno.text[:4].to_pylist())} against "
@@ -198,7 +209,8 @@ def tag_quality(tags: Any, gold: Any, *, documents: Any = None) -> TagQuality:
     by_document = sample.merge(_counts(found, wanted, on), on=on, how="left").fillna(dict.fromkeys(COUNTS, 0))
     by_document = by_document.astype(dict.fromkeys(COUNTS, "int64")).reset_index(drop=True)
     counts = by_document[COUNTS].to_numpy(dtype=np.float64)
-    by_document[RATES] = np.where(counts[:, :2].any(axis=1)[:, None], np.nan_to_num(rates(counts)), 1.0)
+    labelled = counts[:, :2].sum(axis=1, keepdims=True) > 0
+    by_document[RATES] = np.where(labelled, np.nan_to_num(rates(counts)), 1.0)
     entities = _counts(found, wanted, ["entity_id"])
     entities = entities.sort_values(["n_gold", "n_tags", "entity_id"], ascending=[False, False, True])
     entities = entities.reset_index(drop=True)
@@ -214,7 +226,16 @@ def rates(counts: Floats) -> Floats:
     """
     tags, gold, correct = np.moveaxis(counts, -1, 0)
     divisors = np.stack([tags, gold, (tags + gold) / 2], axis=-1)
-    return np.divide(correct[..., None], divisors, out=np.full(divisors.shape, np.nan), where=divisors > 0)
+    made = np.full(divisors.shape, np.nan)
+    np.divide(correct[..., None], divisors, out=made, where=divisors > 0)
+    return made
+
+
+def _ends(values: Floats, level: float) -> tuple[float, float]:
+    """The percentile interval of those values that are defined."""
+    known = values[~np.isnan(values)]
+    low, high = np.quantile(known, [(1 - level) / 2, (1 + level) / 2]) if len(known) else (np.nan, np.nan)
+    return float(low), float(high)
 
 
 def _wilson(n_correct: int, n: int, level: float) -> tuple[float, float]:
@@ -226,9 +247,13 @@ def _wilson(n_correct: int, n: int, level: float) -> tuple[float, float]:
 
 def _pairs(table: TagTable, on: list[str]) -> pd.DataFrame:
     """The distinct tags of some weight, ids as text."""
-    columns = {name: getattr(table, name).text.to_pylist() for name in on}
-    frame = pd.DataFrame({**columns, "entity_id": table.entity.text.to_pylist()}, dtype=object)
+    frame = _columns(table, on)
+    frame["entity_id"] = pd.Series(table.entity.text.to_pylist(), dtype=object)
     return frame[table.weight > 0].drop_duplicates(ignore_index=True)
+
+
+def _columns(table: TagTable, on: list[str]) -> pd.DataFrame:
+    return pd.DataFrame({name: getattr(table, name).text.to_pylist() for name in on}, dtype=object)
 
 
 def _sample(documents: Any, on: list[str], gold: TagTable) -> pd.DataFrame:
@@ -243,7 +268,7 @@ def _sample(documents: Any, on: list[str], gold: TagTable) -> pd.DataFrame:
     ids = {name: ids_of(frame[name], f"documents column {name!r}") for name in on}
     for name, column in ids.items():
         require_same_kind(getattr(gold, name), column, f"gold column {name!r}", f"documents column {name!r}")
-    return pd.DataFrame({name: column.text.to_pylist() for name, column in ids.items()}, dtype=object).drop_duplicates()
+    return pd.DataFrame({name: column.text.to_pylist() for name, column in ids.items()}, dtype=object)
 
 
 def _counts(found: pd.DataFrame, wanted: pd.DataFrame, by: list[str]) -> pd.DataFrame:
