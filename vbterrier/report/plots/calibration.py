@@ -60,8 +60,7 @@ def reliability(
     """
     frame = words.only(_checked(bins), "method", method, "bins")
     parts = [(str(name), part) for name, part in frame.groupby("method", sort=False)]
-    # Square axes; the rest is for legend and caption.
-    with style.canvas(ax, width, width + 0.1 + 0.1 * len(parts)) as drawn:
+    with style.canvas(ax, width, None if parts else 0.5) as drawn:
         if not len(frame):
             return style.nothing(drawn, "bins")
         drawn.plot([0, 1], [0, 1], color=style.MUTED, linewidth=0.6, linestyle=(0, (4, 3)), zorder=1)
@@ -69,8 +68,8 @@ def reliability(
         handles = [_draw(drawn, part, place, largest) for place, (_, part) in enumerate(parts)]
         drawn.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), xticks=_TICKS, yticks=_TICKS)
         drawn.set_aspect("equal")
-        drawn.set_xlabel("predicted probability", color=style.INK)
-        drawn.set_ylabel("observed share", color=style.INK)
+        drawn.set_xlabel("predicted probability")
+        drawn.set_ylabel("observed share")
         errors = [f"{_error(part):.3f}" for _, part in parts]
         said = errors[0]
         if len(parts) > 1:

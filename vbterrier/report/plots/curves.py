@@ -79,7 +79,7 @@ def curve(
     if x not in AXES:
         raise ParameterError(f"x={x!r}: wanted one of {', '.join(map(repr, AXES))}")
     frame = _rows(scores, method)
-    with style.canvas(ax, width, min(0.72 * width, 3.4) + 0.3) as drawn:
+    with style.canvas(ax, width, min(0.55 * width, 3.0)) as drawn:
         if not len(frame):
             return style.nothing(drawn, "scores")
         points = _points(frame, x, measure)
@@ -91,10 +91,10 @@ def curve(
             drawn.axhline(0, color=style.INK, linewidth=0.6, zorder=1)
         _draw(drawn, points, lines, chosen)
         _place_ticks(drawn, points["at"], x)
-        drawn.set_xlabel(AXES[x][1], color=style.INK)
+        drawn.set_xlabel(AXES[x][1])
         texts, data = words.short(lines)
         texts = [_lettered(text, x) for text in texts]
-        drawn.set_ylabel(style.fitted(texts[0] if len(lines) == 1 else "score", 2.0), color=style.INK)
+        drawn.set_ylabel(style.fitted(texts[0] if len(lines) == 1 else "score", 1.6))
         _explain(drawn, chosen, rest, texts)
         style.caption(drawn, *_described(points, len(rest), picked=highlight is not None), data)
     return drawn

@@ -69,7 +69,7 @@ def forest(
     series = [part for _, part in frame.groupby(["measure", "method"], sort=False)]
     names = _names(frame, series, sort=sort)
     row = _row_height(len(names), len(series))
-    with style.canvas(ax, width, len(names) * row + 0.62 + 0.13 * (len(series) > 1) * len(series)) as drawn:
+    with style.canvas(ax, width, len(names) * row if names else 0.5) as drawn:
         if not len(frame):
             return style.nothing(drawn, "intervals")
         across, down = style.cell(drawn)
@@ -86,7 +86,7 @@ def forest(
         drawn.spines["left"].set_visible(False)
         room = across - taken - 0.15
         drawn.locator_params(axis="x", nbins=int(np.clip(room / 0.4, 2, 8)))
-        drawn.set_xlabel(style.fitted(texts[0] if len(series) == 1 else "score", room), color=style.INK)
+        drawn.set_xlabel(style.fitted(texts[0] if len(series) == 1 else "score", room))
         if len(series) > 1:
             style.legend(drawn, marks, _labels(texts, series), room)
         style.caption(drawn, words.provenance(frame), data, words.absent(frame["value"], frame["low"], "hollow"))

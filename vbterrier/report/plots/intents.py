@@ -27,6 +27,8 @@ ORDERS = {"least": "lowest ES@{k} first", "most": "highest ES@{k} first", "given
 _PALE, _FULL = "#eef4f9", style.COLOURS[0]
 # Inches of a cell from which on a rank can be read in it.
 _ROOM = 0.115
+# Points across the largest ring.
+_RING = 10.0
 # Probability that is not worth a word.
 _TRIFLE = 5e-4
 
@@ -102,7 +104,7 @@ def coverage_map(
     frame, ranking = frame_of(intents, "intents"), Run(run)
     require(frame, ("qid", "entity_id", "prob"), "intents")
     if not len(frame):
-        with style.canvas(ax, width, 1.0) as drawn:
+        with style.canvas(ax, width, 0.5) as drawn:
             return style.nothing(drawn, "topics")
     known = Tags(from_run(ranking), pooled=False, name="run") if tags is None else Tags(tags)
     found = cover(ranking, Intents(frame), known, None)
@@ -111,21 +113,30 @@ def coverage_map(
     prob, rank = (table[chosen, :n_intents] for table in _tables(found))
     shown = int((~np.isnan(prob)).any(axis=0).sum())
     prob, rank = prob[:, :shown], rank[:, :shown]
-    row = float(np.clip(style.PAGE / len(chosen), 0.075, 0.17))
-    with style.canvas(ax, width, len(chosen) * row + 0.85) as drawn:
+    # The key beside a single row needs some height too.
+    row = max(float(np.clip(style.PAGE / len(chosen), 0.075, 0.17)), 0.45 / len(chosen))
+    with style.canvas(ax, width, len(chosen) * row) as drawn:
         across, down = style.cell(drawn)
         row = row if ax is None else max(down - 0.85, 0.3) / len(chosen)
         taken = style.row_labels(drawn, _names(frame, found, chosen), row, 0.36 * across)
         _draw(drawn, prob, rank, k, ((across - taken - 0.5) / shown, row))
-        drawn.set_xlabel("intents from the most probable on", color=style.INK)
+        drawn.set_xlabel("intents from the most probable on")
         title = _title(len(chosen), len(found.intents.topics), ORDERS[order if qids is None else "given"].format(k=k))
-        drawn.set_title(style.wrapped(title, across - taken - 0.1, style.SIZE), loc="left", color=style.INK, pad=3)
+        drawn.set_title(
+            style.wrapped(title, across - taken - 0.1, style.SIZE),
+            loc="left",
+            fontsize=style.SIZE,
+            color=style.INK,
+            pad=3,
+        )
         hidden = 1 - float(np.nansum(prob, axis=1).min())
         style.caption(
             drawn,
             f"ring: covered in the first k = {k}; number: rank of the first document of the intent",
-            f"ES@{k} {success[chosen].mean():.3f} here, {success.mean():.3f} over all n = {len(success):,}",
-            f"intents beyond {shown} not shown: up to {hidden:.0%} of the probability" if hidden > _TRIFLE else "",
+            _success(success, chosen, k),
+            f"intents beyond {shown} not shown: up to {100 * hidden:.0f} % of the probability"
+            if hidden > _TRIFLE
+            else "",
         )
     return drawn
 
@@ -170,6 +181,12 @@ def _names(frame: Any, found: Coverage, chosen: Ints) -> list[str]:
     return [f"{topics[place]} {texts[place]}".rstrip() for place in chosen]
 
 
+def _success(success: Floats, chosen: Ints, k: int) -> str:
+    every = f"{success.mean():.3f}"
+    here = "" if len(chosen) == len(success) else f"{success[chosen].mean():.3f} here, "
+    return f"ES@{k} {here}{every} over all n = {len(success):,}"
+
+
 def _title(n: int, n_all: int, order: str) -> str:
     topics = f"{n_all:,} topic" + ("s" if n_all > 1 else "")
     said = topics if n == n_all else f"{n:,} of {topics}"
@@ -193,7 +210,7 @@ def _draw(ax: Any, prob: Floats, rank: Floats, k: int, size: tuple[float, float]
         zorder=0,
     )
     y, x = np.nonzero(rank <= k)
-    ring = 0.8 * min(size) * 72
+    ring = min(0.8 * min(size) * 72, _RING)
     ax.scatter(x + 1, y, s=ring**2, facecolors="white", edgecolors=style.INK, linewidths=0.5, zorder=2)
     if min(size) >= _ROOM:
         dark = prob > 0.6 * np.nanmax(prob)

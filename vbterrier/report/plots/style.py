@@ -27,6 +27,8 @@ SIZE, SMALL, TINY = 7.0, 6.0, 4.5
 # Signs of a text that are looked at: none of the widths has room for more.
 _LONGEST = 400
 SAVING = {"svg.fonttype": "none", "pdf.fonttype": 42, "ps.fonttype": 42}
+# Inches around a figure.
+_PAD = 0.03
 
 _RC = {
     "font.size": SIZE,
@@ -38,8 +40,8 @@ _RC = {
     "axes.grid": False,
     "axes.axisbelow": True,
     "lines.linewidth": 1.0,
-    "figure.constrained_layout.h_pad": 0.03,
-    "figure.constrained_layout.w_pad": 0.03,
+    "figure.constrained_layout.h_pad": _PAD,
+    "figure.constrained_layout.w_pad": _PAD,
     # What stands in ids is not TeX.
     "text.usetex": False,
     "text.parse_math": True,
@@ -47,20 +49,40 @@ _RC = {
 
 
 @contextmanager
-def canvas(ax: Any, width: float, height: float) -> Iterator[Any]:
-    """The axes to draw on, dressed: those given, or those of a new figure of ``width`` by ``height`` inches."""
+def canvas(ax: Any, width: float, inner: float | None) -> Iterator[Any]:
+    """The axes to draw on, dressed: those given, or those of a new figure.
+
+    A new figure is ``width`` inches wide and as high as it must be for axes of ``inner`` inches (square for ``None``)
+    with all that was written around them.
+    """
     matplotlib = _matplotlib()
     if ax is None:
         # Before any setting changes for a while: what notebooks set as pyplot loads must stay.
         importlib.import_module("matplotlib.pyplot")
     with matplotlib.rc_context(_RC):
-        drawn = _figure(width, height).add_subplot() if ax is None else ax
+        drawn = _figure(width, 3.0).add_subplot() if ax is None else ax
         for side in ("top", "right"):
             drawn.spines[side].set_visible(False)
         for side in ("left", "bottom"):
             drawn.spines[side].set(color=INK, linewidth=0.6)
         drawn.tick_params(labelsize=SIZE, width=0.6, length=2.5, color=INK, labelcolor=INK, pad=2)
+        for axis in (drawn.xaxis, drawn.yaxis):
+            axis.label.set(fontsize=SIZE, color=INK)
         yield drawn
+        if ax is None:
+            _settle(drawn, inner)
+
+
+def _settle(ax: Any, inner: float | None) -> None:
+    """Give the figure the height that its axes and the labels around them need."""
+    with warnings.catch_warnings():
+        # A sign that the typeface lacks is warned of when it is drawn.
+        warnings.simplefilter("ignore", UserWarning)
+        around = ax.get_tightbbox().height - ax.bbox.height
+        beside = _outline(ax).width - ax.bbox.width
+    if inner is None:
+        inner = ax.figure.get_figwidth() - beside / ax.figure.dpi - 2 * _PAD
+    ax.figure.set_figheight(inner + around / ax.figure.dpi + 2 * _PAD)
 
 
 def _matplotlib() -> Any:
@@ -167,7 +189,7 @@ def caption(ax: Any, *sentences: str) -> Any:
     )
 
 
-def _outline(ax: Any, renderer: Any) -> Any:
+def _outline(ax: Any, renderer: Any = None) -> Any:
     """The box from the left of the row labels and the bottom of the labels under the axes."""
     from matplotlib.transforms import Bbox
 

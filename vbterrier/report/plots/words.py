@@ -28,7 +28,7 @@ def intervals_of(data: Any) -> pd.DataFrame:
     Raises
     ------
     InputError
-        A missing column, an infinite or half-given interval, ends in the wrong order, a row that stands twice.
+        A missing column, an infinite or half-given interval, ends in the wrong order, no level, a row given twice.
     """
     frame = frame_of(data, "intervals")
     require(frame, INTERVALS, "intervals")
@@ -40,6 +40,8 @@ def intervals_of(data: Any) -> pd.DataFrame:
         checked[column] = integers_of(checked[column], f"intervals column {column!r}")
     bad = (checked["low"].isna() != checked["high"].isna()) | (checked["low"] > checked["high"])
     _refuse(checked, bad, "has the interval {low:g} to {high:g}; wanted two ends in order, or NaN for both")
+    odd = checked["low"].notna() & ~checked["level"].between(0, 1, inclusive="neither")
+    _refuse(checked, odd, "has the level {level:g}; wanted a number between 0 and 1, as 0.95")
     _refuse(checked, checked.duplicated(["name", "measure", "method"]), "stands twice with one method; keep one row")
     return checked
 
@@ -49,7 +51,7 @@ def _refuse(frame: pd.DataFrame, bad: pd.Series[Any], why: str) -> None:
         row = int(np.argmax(bad.to_numpy()))
         found = frame.iloc[row]
         where = f"intervals: row {row} ({found['name']!r}, {found['measure']!r}) "
-        raise InputError(where + why.format(low=found["low"], high=found["high"]))
+        raise InputError(where + why.format(**found[["low", "high", "level"]]))
 
 
 def texts(column: pd.Series[Any], where: str) -> list[str]:
@@ -142,16 +144,13 @@ def short(measures: Sequence[str]) -> tuple[list[str], str]:
 
 def provenance(intervals: pd.DataFrame) -> str:
     """How intervals came about: topics, level, method, resamples, seed."""
-    kinds = intervals[["level", "method", "n_resamples", "seed"]].drop_duplicates()
-    said = [_interval(*kind) for kind in kinds.itertuples(index=False, name=None)]
-    return "; ".join(filter(None, [counted(intervals["n_qids"], "topic"), *said]))
-
-
-def _interval(level: Any, method: Any, n_resamples: Any, seed: Any) -> str:
-    if str(method) == "none":
-        return ""
-    drawn = f", {n_resamples:,} resamples, seed {seed}" if n_resamples else ""
-    return f"{100 * level:g} % intervals: {method}{drawn}"
+    kinds = intervals.loc[intervals["method"] != "none", ["level", "method", "n_resamples", "seed"]]
+    ways: dict[Any, list[str]] = {}
+    for level, method, n_resamples, seed in kinds.dropna(subset="level").drop_duplicates().to_numpy().tolist():
+        drawn = f", {n_resamples:,} resamples, seed {seed}" if n_resamples else ""
+        ways.setdefault(level, []).append(f"{method}{drawn}")
+    said = [f"{100 * level:g} % intervals: {' and '.join(those)}" for level, those in ways.items()]
+    return "; ".join([counted(intervals["n_qids"], "topic"), *said])
 
 
 def counted(column: pd.Series[Any], noun: str) -> str:

@@ -1,0 +1,678 @@
+"""Figures by what their artists hold: places, lengths, shades and words, never pixels."""
+
+import itertools
+import pickle
+import subprocess
+import sys
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from matplotlib import pyplot as plt
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+
+from vbterrier.errors import DegenerateWarning, InputError, ParameterError, printable
+from vbterrier.evaluate import score
+from vbterrier.frames.files import read_run
+from vbterrier.intents.sources import from_diversity
+from vbterrier.report.plots import COLUMN, FULL, SAVING, coverage_map, curve, forest, reliability, style
+
+ODD_NAMES = ["costs $5 and $6", "_under", r"\alpha$x$", "esc\x1b[31m", "two\nlines", "$", "NA", "007"]
+
+
+@pytest.fixture(autouse=True)
+def closed():
+    plt.switch_backend("agg")
+    yield
+    plt.close("all")
+
+
+def c_frame(names=("a", "b"), measures=("VB@10",), **columns):
+    """A C frame with ends that all differ."""
+    rows = [(name, measure) for measure in measures for name in names]
+    value = np.linspace(-0.2, 0.6, len(rows)) if len(rows) > 1 else np.array([0.25])
+    about = {"level": 0.95, "method": "topics (percentile)", "n_qids": 50, "n_resamples": 2000, "seed": 7}
+    frame = pd.DataFrame(rows, columns=["name", "measure"])
+    ends = {"value": value, "low": value - 0.05, "high": value + np.arange(1, len(rows) + 1) / 100}
+    return frame.assign(**{**ends, **about, **columns})
+
+
+def bars(ax):
+    """Rows and ends of the intervals that are drawn: the collections of lines, less that of the rules."""
+    rules, *others = [one for one in ax.collections if isinstance(one, mpl.collections.LineCollection)]
+    assert rules.get_transform() != ax.transData
+    found = [segment for one in others for segment in one.get_segments() if len(segment)]
+    return sorted((float(y), float(low), float(high)) for (low, y), (high, _) in found)
+
+
+def points(ax):
+    return sorted((y, x) for line in ax.lines if line.get_linestyle() == "None" for x, y in line.get_xydata())
+
+
+def rows_named(ax):
+    return [label.get_text() for label in ax.get_yticklabels()]
+
+
+def said(ax):
+    """The caption in one line."""
+    return " ".join(ax.texts[-1].get_text().split())
+
+
+def legend_of(ax):
+    return [text.get_text() for text in ax.get_legend().get_texts()]
+
+
+# Forest
+
+
+def test_forest_draws_every_point_and_interval_where_the_frame_has_it():
+    frame = c_frame(["b", "a", "c"])
+    ax = forest(frame)
+    assert rows_named(ax) == ["b", "a", "c"]
+    assert ax.get_yticks().tolist() == [0, 1, 2]
+    assert ax.yaxis_inverted(), "the first system is on top"
+    assert points(ax) == list(zip([0, 1, 2], frame["value"], strict=True))
+    assert bars(ax) == [pytest.approx(row) for row in zip([0, 1, 2], frame["low"], frame["high"], strict=True)]
+    assert ax.get_xlabel() == "VB@10"
+    assert ax.get_legend() is None
+
+
+def test_forest_says_topics_level_method_resamples_and_seed():
+    assert said(forest(c_frame())) == "50 topics; 95 % intervals: topics (percentile), 2,000 resamples, seed 7"
+    odd = c_frame(n_qids=[1, 48], level=0.9, method="unjudged (normal)", n_resamples=0)
+    assert said(forest(odd)) == "1 to 48 topics; 90 % intervals: unjudged (normal)"
+
+
+def test_forest_sorts_best_first_and_unknown_last():
+    frame = c_frame(["a", "b", "c", "d"], value=[0.1, np.nan, 0.3, 0.2], low=np.nan, high=np.nan)
+    assert rows_named(forest(frame, sort=True)) == ["c", "d", "a", "b"]
+
+
+def test_forest_puts_measures_of_a_system_beside_one_another_each_with_its_own_mark():
+    frame = c_frame(["a", "b"], ["VB@10", "ES@10", "VB(alpha=0.5)@10"])
+    ax = forest(frame)
+    marks = [line for line in ax.lines if len(line.get_xdata()) == 2 and line.get_linestyle() == "None"]
+    assert len({line.get_marker() for line in marks}) == len({line.get_color() for line in marks}) == 3
+    assert legend_of(ax) == ["VB@10", "ES@10", "VB(alpha=0.5)@10"]
+    heights = [y for y, _ in points(ax)]
+    assert len(set(heights)) == 6
+    assert [round(y) for y in heights] == [0, 0, 0, 1, 1, 1], "each mark is within its system's row"
+    by_place = dict(points(ax))
+    for line, (measure, part) in zip(marks, frame.groupby("measure", sort=False), strict=True):
+        assert line.get_xdata().tolist() == part["value"].tolist(), measure
+        assert all(by_place[y] == x for x, y in line.get_xydata())
+
+
+def test_forest_draws_one_measure_when_asked_and_knows_the_nearest_name():
+    frame = c_frame(["a", "b"], ["VB@10", "ES@10"])
+    assert forest(frame, measure="ES@10").get_xlabel() == "ES@10"
+    assert len(points(forest(frame, measure=["ES@10", "VB@10"]))) == 4
+    with pytest.raises(ParameterError, match=r"measure='ES@1': intervals has 'VB@10', 'ES@10'\. Did you mean ES@10\?"):
+        forest(frame, measure="ES@1")
+
+
+def test_forest_tells_methods_of_one_measure_apart():
+    frame = pd.concat([c_frame(measures=["BNDCG@10"]), c_frame(measures=["BNDCG@10"], method="unjudged (normal)")])
+    assert legend_of(forest(frame)) == ["BNDCG@10, topics (percentile)", "BNDCG@10, unjudged (normal)"]
+    assert forest(frame, method="unjudged (normal)").get_xlabel() == "BNDCG@10"
+
+
+@pytest.mark.parametrize(("measure", "zero"), [("VB@10", True), ("ES@10", False), ("VB(alpha=0.5)@3", True)])
+def test_forest_has_a_line_at_zero_for_vb(measure, zero):
+    frame = c_frame(measures=[measure], value=0.5, low=0.4, high=0.6)
+    assert ([0, 0] in [list(line.get_xdata()) for line in forest(frame).lines]) == zero
+
+
+def test_forest_shows_what_has_no_interval_as_hollow_points_and_counts_it():
+    frame = c_frame(["a", "b", "c"])
+    frame.loc[1, ["low", "high"]] = np.nan
+    frame.loc[2, ["value", "low", "high"]] = np.nan
+    ax = forest(frame)
+    assert [row for row, _, _ in bars(ax)] == [0]
+    (hollow,) = [line for line in ax.lines if line.get_markerfacecolor() == "white"]
+    shown = hollow.get_xydata()[~np.isnan(hollow.get_xdata())]
+    assert shown.tolist() == [[frame["value"][1], 1]]
+    assert rows_named(ax) == ["a", "b", "c"]
+    assert said(ax).endswith("hollow: no interval (1 of 3); no value: 1")
+
+
+def test_forest_of_one_topic_has_points_alone():
+    qrels = pd.DataFrame({"qid": "q", "iteration": ["1", "2"], "docno": ["x", "y"], "label": 1})
+    run = pd.DataFrame({"qid": "q", "docno": ["x", "z"], "score": [2.0, 1.0]})
+    with pytest.warns(DegenerateWarning):
+        intervals = score({"one": run}, qrels, ["ES@2", "VB@2"]).intervals
+    ax = forest(intervals)
+    assert bars(ax) == []
+    assert [x for _, x in points(ax)[:2]] == [0.5, 0.0]
+    assert "1 topic; " in said(ax)
+    assert "hollow: no interval (2 of 2)" in said(ax)
+
+
+def test_forest_names_data_that_all_measures_share_in_the_caption():
+    names = ["VB(intents='demo',tags='wat')@5", "ES(intents='demo',tags='wat')@5"]
+    ax = forest(c_frame(measures=names))
+    assert legend_of(ax) == ["VB@5", "ES@5"]
+    assert said(ax).endswith("intents 'demo', tags 'wat'")
+    ax = forest(c_frame(measures=["ES(tags='wat')@5", "ES(tags='gold')@5"]))
+    assert legend_of(ax) == ["ES(tags='wat')@5", "ES(tags='gold')@5"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"low": [-0.3, np.nan]}, r"row 1 \('b', 'VB@10'\) has the interval nan to"),
+        ({"low": 0.9, "high": 0.1}, r"row 0 \('a', 'VB@10'\) has the interval 0.9 to 0.1; wanted two ends in order"),
+        ({"value": [0.1, np.inf]}, "intervals column 'value': row 1 is infinite"),
+        ({"value": "high"}, "intervals column 'value': wanted numbers or NaN"),
+        ({"name": ["a", None]}, "intervals column 'name': row 1 has no id"),
+        ({"name": "a"}, r"row 1 \('a', 'VB@10'\) stands twice"),
+        ({"level": 95}, "has the level 95; wanted a number between 0 and 1"),
+        ({"n_qids": 1.5}, "intervals column 'n_qids': row 0 holds 1.5"),
+    ],
+)
+def test_forest_refuses_frames_that_say_two_things(change, message):
+    with pytest.raises(InputError, match=message):
+        forest(c_frame().assign(**change))
+
+
+def test_forest_names_a_missing_column():
+    with pytest.raises(
+        InputError, match="intervals: wanted columns name, measure, value, low, high, level, method, n_"
+    ):
+        forest(c_frame().drop(columns="n_qids"))
+
+
+# Curves
+
+
+def lines_of(ax):
+    return {(line.get_color(), line.get_linestyle()): line.get_xydata().tolist() for line in ax.lines}
+
+
+def test_curve_puts_scores_over_their_cutoffs_in_rising_order():
+    frame = c_frame(["a"], ["ES@10", "ES@1", "ES@5"])
+    ax = curve(frame)
+    (line,) = ax.lines[-1:]
+    assert line.get_xydata().tolist() == [[1, frame["value"][1]], [5, frame["value"][2]], [10, frame["value"][0]]]
+    assert ax.get_xticks().tolist() == [1, 5, 10]
+    assert (ax.get_xlabel(), ax.get_ylabel(), ax.get_xscale()) == ("cutoff k", "ES@k", "linear")
+    assert legend_of(ax) == ["a"]
+
+
+def test_curve_bands_are_the_intervals():
+    frame = c_frame(["a"], ["ES@1", "ES@5"])
+    (band,) = curve(frame).collections
+    corners = {tuple(np.round(corner, 9)) for corner in band.get_paths()[0].vertices}
+    for at, low, high in zip([1, 5], frame["low"], frame["high"], strict=True):
+        assert {(at, round(low, 9)), (at, round(high, 9))} <= corners
+    assert len(corners) == 4
+
+
+def test_curve_of_a_single_cutoff_has_bars():
+    frame = c_frame(["a"], ["ES@5"])
+    (bar,) = curve(frame).collections
+    assert bar.get_segments()[0].tolist() == [[5, frame["low"][0]], [5, frame["high"][0]]]
+
+
+def test_curve_tells_systems_by_colour_and_measures_by_dashes():
+    ax = curve(c_frame(["a", "b"], ["ES@1", "ES@5", "VB@1", "VB@5"]))
+    drawn = [line for line in ax.lines if line.get_marker() != "None"]
+    assert len({line.get_color() for line in drawn}) == 2
+    assert len({line._unscaled_dash_pattern[1] for line in drawn}) == 2
+    assert legend_of(ax) == ["a", "b", "ES@k", "VB@k"]
+    assert ax.get_ylabel() == "score"
+    assert legend_of(curve(c_frame(["a", "b"], ["ES@1", "VB@1", "VB@5"]), measure="VB")) == ["a", "b"]
+
+
+def test_curve_over_alpha_takes_es_for_alpha_0_beside_vb():
+    frame = c_frame(["a"], ["VB@10", "ES@10", "VB(alpha=0.5)@10"])
+    ax = curve(frame, "alpha")
+    value = dict(zip(frame["measure"], frame["value"], strict=True))
+    expected = [[0, value["ES@10"]], [0.5, value["VB(alpha=0.5)@10"]], [1, value["VB@10"]]]
+    assert ax.lines[-1].get_xydata().tolist() == expected
+    assert (ax.get_ylabel(), legend_of(ax)) == ("VB(α)@10", ["a"])
+
+
+def test_curve_prefers_vb_with_alpha_0_itself():
+    frame = c_frame(["a"], ["ES@10", "VB(alpha=0)@10", "VB@10"])
+    assert curve(frame, "alpha").lines[-1].get_ydata().tolist() == frame["value"][1:].tolist()
+
+
+def test_curve_says_which_measures_have_no_place_on_the_axis():
+    frame = c_frame(["a"], ["VB@10", "ES@5", "alpha_nDCG@10", "AP", "what is this"])
+    with pytest.warns(DegenerateWarning, match="x='alpha': measures without it are left out: 'ES@5', 'alpha_nDCG@10'"):
+        ax = curve(frame, "alpha")
+    assert ax.lines[-1].get_xydata().tolist() == [[1, frame["value"][0]]]
+    assert curve(frame, measure="ES").lines[-1].get_xdata().tolist() == [5], "asked for: no warning"
+    with pytest.raises(ParameterError, match="x='k': no measure has it; found 'AP'"):
+        curve(c_frame(["a"], ["AP"]))
+    with pytest.raises(ParameterError, match="x='beta': wanted one of 'k', 'alpha'"):
+        curve(frame, "beta")
+
+
+def test_curve_draws_means_of_values_without_bands():
+    values = pd.DataFrame(
+        {"name": "a", "qid": ["q1", "q2"] * 2, "measure": ["ES@1"] * 2 + ["ES@5"] * 2, "value": [0.0, 0.5, 1.0, 0.5]}
+    )
+    ax = curve(values)
+    assert ax.lines[0].get_xydata().tolist() == [[1, 0.25], [5, 0.75]]
+    assert said(ax) == "2 topics; no intervals"
+    values.loc[0, "value"] = np.nan
+    ax = curve(values)
+    assert np.isnan(ax.lines[0].get_ydata()).tolist() == [True, False], "a mean over some topics is another mean"
+    with pytest.raises(InputError, match="'ES@1' of system 'a' and query 'q1' stands twice"):
+        curve(pd.concat([values, values]))
+
+
+def test_curve_colours_the_best_of_many_and_counts_the_others():
+    names = [f"s{place:02}" for place in range(20)]
+    frame = c_frame(names, ["ES@1", "ES@5"])
+    ax = curve(frame)
+    assert legend_of(ax) == [*names[::-1][:7], "13 others"]
+    assert sum(line.get_color() == style.MUTED for line in ax.lines) == 13
+    assert len(ax.collections) == 7, "bands of coloured systems only"
+    assert said(ax).endswith("in colour: the 7 highest at the end")
+    ax = curve(frame, highlight=["s03"])
+    assert legend_of(ax) == ["s03", "19 others"]
+    assert "highest" not in said(ax)
+    with pytest.raises(ParameterError, match="wanted 1 to 7 systems of the scores"):
+        curve(frame, highlight=["s3"])
+
+
+def test_curve_over_a_wide_range_of_cutoffs_is_logarithmic_with_ticks_that_can_be_read():
+    cutoffs = [*range(1, 31), 1000]
+    ax = curve(c_frame(["a"], [f"ES@{k}" for k in cutoffs]))
+    assert ax.get_xscale() == "log"
+    ax.figure.draw_without_rendering()
+    boxes = [label.get_window_extent() for label in ax.get_xticklabels()]
+    assert all(left.x1 < right.x0 for left, right in itertools.pairwise(boxes))
+    assert len(ax.lines[-1].get_xdata()) == 31
+
+
+def test_curve_refuses_more_measures_than_there_are_dashes():
+    measures = [f"VB(alpha={alpha})@5" for alpha in range(7)]
+    with pytest.raises(ParameterError, match="7 measures are more than can be told apart"):
+        curve(c_frame(["a"], measures))
+
+
+# Coverage map
+
+INTENTS = pd.DataFrame(
+    {
+        "qid": ["a", "a", "b", "b", "b"],
+        "entity_id": ["A", "B", "A", "C", "D"],
+        "prob": [0.25, 0.75, 0.5, 0.3, 0.2],
+    }
+)
+RUN = pd.DataFrame(
+    {"qid": ["a", "a", "a", "b", "b"], "docno": ["x", "y", "z", "x", "y"], "score": [3.0, 2.0, 1.0, 2.0, 1.0]}
+)
+TAGS = pd.DataFrame({"docno": ["x", "y", "z", "y"], "entity_id": ["A", "C", "B", "A"]})
+
+
+def mesh(ax):
+    (cells,) = [one for one in ax.collections if isinstance(one, mpl.collections.QuadMesh)]
+    return np.ma.filled(cells.get_array().astype(float), np.nan)
+
+
+def rings(ax):
+    (scatter,) = [one for one in ax.collections if isinstance(one, mpl.collections.PathCollection)]
+    return sorted((int(row), int(column)) for column, row in scatter.get_offsets())
+
+
+def ranks(ax):
+    return {(round(text.get_position()[1]), round(text.get_position()[0])): text.get_text() for text in ax.texts[:-1]}
+
+
+def test_map_by_hand():
+    ax = coverage_map(INTENTS, RUN, TAGS, k=1, order="given")
+    np.testing.assert_array_equal(mesh(ax), [[0.75, 0.25, np.nan], [0.5, 0.3, 0.2]])
+    # Query a: B, the likelier one, comes third; A first. Query b: A first, C second, D never.
+    assert rings(ax) == [(0, 2), (1, 1)]
+    assert ranks(ax) == {(0, 1): "3", (0, 2): "1", (1, 1): "1", (1, 2): "2"}
+    assert rows_named(ax) == ["a", "b"]
+    assert ax.get_title(loc="left") == "2 topics, in the order given"
+    assert "covered in the first k = 1;" in said(ax)
+    assert said(ax).endswith("ES@1 0.375 over all n = 2")
+
+
+def test_map_counts_the_first_k_ranks():
+    assert rings(coverage_map(INTENTS, RUN, TAGS, k=2, order="given")) == [(0, 2), (1, 1), (1, 2)]
+    assert rings(coverage_map(INTENTS, RUN, TAGS, k=3, order="given")) == [(0, 1), (0, 2), (1, 1), (1, 2)]
+
+
+def test_map_orders_topics_by_expected_success():
+    assert rows_named(coverage_map(INTENTS, RUN, TAGS, k=1)) == ["a", "b"]
+    assert rows_named(coverage_map(INTENTS, RUN, TAGS, k=1, order="most")) == ["b", "a"]
+    one = coverage_map(INTENTS, RUN, TAGS, k=1, order="most", n_topics=1)
+    assert (rows_named(one), one.get_title(loc="left")) == (["b"], "1 of 2 topics")
+    assert said(one).endswith("ES@1 0.500 here, 0.375 over all n = 2")
+    assert rows_named(coverage_map(INTENTS, RUN, TAGS, k=1, qids=["b", "a"])) == ["b", "a"]
+
+
+def test_map_says_how_much_probability_is_not_shown():
+    ax = coverage_map(INTENTS, RUN, TAGS, k=1, n_intents=2)
+    assert mesh(ax).shape == (2, 2)
+    assert said(ax).endswith("intents beyond 2 not shown: up to 20 % of the probability")
+
+
+def test_map_takes_tags_of_the_run_and_names_topics_by_their_text():
+    run = RUN.assign(entity_id=[["A"], [], ["B"], ["A"], ["C", "A"]])
+    ax = coverage_map(INTENTS.assign(query=INTENTS["qid"].map({"a": "jordan", "b": "$x$"})), run, k=1, order="given")
+    assert rings(ax) == [(0, 2), (1, 1)]
+    assert rows_named(ax) == ["a jordan", r"b \$x\$"]
+
+
+def test_map_leaves_numbers_out_where_cells_have_no_room():
+    intents = pd.DataFrame({"qid": [f"q{place}" for place in range(90)], "entity_id": "A", "prob": 1.0})
+    run = intents[["qid"]].assign(docno="x", score=1.0)
+    ax = coverage_map(intents, run, TAGS, k=1, n_topics=90)
+    assert (len(rings(ax)), len(ranks(ax))) == (90, 0)
+    assert len(ranks(coverage_map(intents, run, TAGS, k=1, n_topics=30))) == 30
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"k": 0}, "k=0: wanted a whole number of at least 1"),
+        ({"k": 1, "n_topics": 0}, "n_topics=0"),
+        ({"k": 1, "order": "worst"}, "order='worst': wanted one of 'least', 'most', 'given'"),
+        ({"k": 1, "qids": ["a", "z"]}, r"qids: no intents of 'z'; the intents have 'a', 'b'"),
+    ],
+)
+def test_map_refuses_options_that_do_not_exist(options, message):
+    with pytest.raises(ParameterError, match=message):
+        coverage_map(INTENTS, RUN, TAGS, **options)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.data())
+def test_map_agrees_with_a_walk_down_the_ranking(data):
+    n, k = data.draw(st.integers(1, 6)), data.draw(st.integers(1, 6))
+    weights = data.draw(st.lists(st.integers(1, 9), min_size=n, max_size=n))
+    about = data.draw(st.lists(st.integers(0, n), min_size=1, max_size=8))
+    intents = pd.DataFrame({"qid": "q", "entity_id": [f"E{i}" for i in range(n)], "prob": np.array(weights)})
+    intents["prob"] /= intents["prob"].sum()
+    docs = [f"d{rank}" for rank in range(len(about))]
+    run = pd.DataFrame({"qid": "q", "docno": docs, "score": -np.arange(len(about), dtype=float)})
+    tags = pd.DataFrame({"docno": ["d0", *docs], "entity_id": ["E0", *(f"E{i}" for i in about)]}).drop_duplicates()
+    expected_rings, expected_ranks = [], {}
+    falling = sorted(range(n), key=lambda i: (-intents["prob"][i], i))
+    for column, i in enumerate(falling, start=1):
+        for rank, entity in enumerate(about, start=1):
+            if entity == i or (rank == 1 and i == 0):
+                expected_ranks[0, column] = str(rank)
+                if rank <= k:
+                    expected_rings.append((0, column))
+                break
+    ax = coverage_map(intents, run, tags, k=k, ax=Figure().subplots())
+    assert rings(ax) == expected_rings
+    assert ranks(ax) == expected_ranks
+    assert mesh(ax)[0].tolist() == pytest.approx(intents["prob"][falling].tolist())
+
+
+# Reliability
+
+BINS = pd.DataFrame({"predicted": [0.9, 0.1, 0.5], "observed": [0.7, 0.2, 0.5], "n": [10, 40, 50]})
+
+
+def sizes(ax):
+    return [one for one in ax.collections if isinstance(one, mpl.collections.PathCollection)]
+
+
+def test_reliability_draws_bins_by_prediction_with_areas_by_size():
+    ax = reliability(BINS)
+    diagonal, line = ax.lines
+    assert diagonal.get_xydata().tolist() == [[0, 0], [1, 1]]
+    assert line.get_xydata().tolist() == [[0.1, 0.2], [0.5, 0.5], [0.9, 0.7]]
+    (marks,) = sizes(ax)
+    assert marks.get_offsets().tolist() == line.get_xydata().tolist()
+    assert (marks.get_sizes() / marks.get_sizes()[1]).tolist() == pytest.approx([0.8, 1.0, 0.2])
+    # (.2 * 10 + .1 * 40 + 0 * 50) / 100
+    assert said(ax) == "ECE 0.060; 3 bins, area of a mark: its size (10 to 50); n = 100"
+    assert (ax.get_aspect(), ax.get_legend()) == (1.0, None)
+
+
+def test_reliability_gives_each_method_its_line_and_error():
+    both = pd.concat([BINS.assign(method="prior"), BINS.assign(method="T, 2", observed=BINS["predicted"])])
+    ax = reliability(both)
+    assert legend_of(ax) == ["prior", "T, 2"]
+    assert said(ax).startswith("ECE 0.060 (prior), 0.000 (T, 2); ")
+    assert said(ax).endswith("n = 100 a method")
+    assert len({to_hex(marks.get_facecolor()[0]) for marks in sizes(ax)}) == 2
+    assert len(reliability(both, method="prior").lines) == 2
+
+
+def test_reliability_draws_no_empty_bins_and_refuses_filled_ones_without_numbers():
+    empty = pd.concat([BINS, pd.DataFrame({"predicted": [np.nan], "observed": [np.nan], "n": [0]})])
+    assert said(reliability(empty)) == said(reliability(BINS))
+    with pytest.raises(InputError, match="bins: row 2 has n = 50 and observed = nan"):
+        reliability(BINS.assign(observed=[0.7, 0.2, np.nan]))
+    with pytest.raises(InputError, match=r"bins: row 0 has n = 10 and predicted = 1\.5"):
+        reliability(BINS.assign(predicted=[1.5, 0.2, 0.5]))
+    with pytest.raises(InputError, match="bins: wanted columns predicted, observed, n; missing n"):
+        reliability(BINS[["predicted", "observed"]])
+
+
+# What all of them keep to
+
+
+def drawings(names=("a", "b")):
+    """Each kind of figure with some names, as a function of options."""
+    frame = c_frame(names, ["VB@1", "VB@10", "ES@10"])
+    intents = pd.DataFrame({"qid": np.repeat(list(names), 2), "entity_id": ["A", "B"] * len(names), "prob": 0.5})
+    run = pd.DataFrame({"qid": list(names), "docno": "x", "score": 1.0})
+    bins = pd.concat([BINS.assign(method=name) for name in names])
+    return {
+        "forest": lambda **options: forest(frame, **options),
+        "one measure": lambda **options: forest(frame, measure="VB@10", **options),
+        "curve": lambda **options: curve(frame, measure="VB", **options),
+        "alpha": lambda **options: curve(frame, "alpha", measure="VB@10", **options),
+        "map": lambda **options: coverage_map(intents, run, TAGS, k=1, n_topics=100, **options),
+        "reliability": lambda **options: reliability(bins, **options),
+    }
+
+
+KINDS = list(drawings())
+LONG = [f"pisa:BM25(k1=1.{place},b=0.75)>>monoT5(castorini/monot5-base)>>rerank({place})" for place in range(9)]
+
+
+def inside(figure):
+    """Whether all that is drawn is within the figure, to a pixel and a half."""
+    figure.draw_without_rendering()
+    # The second pass of the layout is the one that counts.
+    box, page = figure.get_tightbbox(), figure.get_size_inches()
+    return min(box.x0, box.y0) > -0.015 and box.x1 < page[0] + 0.015 and box.y1 < page[1] + 0.015
+
+
+@pytest.mark.parametrize("width", [COLUMN, FULL])
+@pytest.mark.parametrize("names", [["a"], ["a", "b"], [f"system {i}" for i in range(20)], LONG], ids=len)
+@pytest.mark.parametrize("kind", KINDS)
+def test_nothing_is_cut_off_at_either_width(kind, names, width):
+    ax = drawings(names)[kind](width=width)
+    assert ax.figure.get_figwidth() == width
+    assert inside(ax.figure)
+    assert ax.bbox.width > 0.35 * ax.figure.bbox.width, "names leave room for what they name"
+
+
+@pytest.mark.parametrize("kind", ["forest", "one measure", "map"])
+def test_a_hundred_rows_fit_a_page_and_can_be_told_apart(kind):
+    ax = drawings([f"system {place}" for place in range(100)])[kind]()
+    assert inside(ax.figure)
+    assert ax.figure.get_figheight() < 9.5
+    boxes = [label.get_window_extent() for label in ax.get_yticklabels()]
+    assert len(boxes) == 100
+    assert all(abs(above.y0 - below.y0) > 0.8 * above.height for above, below in itertools.pairwise(boxes))
+
+
+def test_captions_and_legends_do_not_touch_the_axes_labels():
+    for draw in drawings(LONG).values():
+        ax = draw()
+        ax.figure.draw_without_rendering()
+        caption = ax.texts[-1].get_window_extent()
+        assert caption.y1 < ax.xaxis.get_tightbbox().y0
+        if ax.get_legend() is not None:
+            assert ax.get_legend().get_window_extent().y0 >= ax.bbox.y1 - 1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_panels_are_drawn_where_asked_and_stay_in_their_figure(kind):
+    figure = Figure(figsize=(FULL, 3.5), layout="constrained")
+    axes = figure.subplots(1, 2)
+    for ax in axes:
+        assert drawings(LONG[:4])[kind](ax=ax) is ax
+    assert figure.get_figheight() == 3.5
+    assert inside(figure)
+    captions = [ax.texts[-1].get_window_extent() for ax in axes]
+    assert captions[0].x1 < captions[1].x0
+    assert {axes[0].xaxis.label.get_fontsize(), axes[0].get_yticklabels()[0].get_fontsize()} == {style.SIZE}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_names_are_shown_as_they_are(kind):
+    ax = drawings(ODD_NAMES[:7])[kind]()
+    shown = legend_of(ax) if kind in ("curve", "alpha", "reliability") else rows_named(ax)
+    assert sorted(shown) == sorted(
+        [r"costs \$5 and \$6", "_under", r"\alpha\$x\$", r"esc\x1b[31m", r"two\nlines", r"\$", "NA"]
+    )
+    with mpl.rc_context({"text.usetex": True}):
+        # Another's setting: what stands in ids is still no TeX.
+        for text in drawings(ODD_NAMES[:7])[kind]().figure.findobj(mpl.text.Text):
+            assert not text.get_usetex() or not text.get_text() or text.get_text() in "0.20.40.60.81.0"
+    ax.figure.draw_without_rendering()
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.text(max_size=60), st.floats(0.05, 3))
+def test_fitted_text_fits_and_is_no_mathematics(text, width):
+    shown = style.fitted(text, width)
+    assert not mpl.cbook.is_math_text(shown)
+    plain = shown.replace(r"\$", "$")
+    assert plain.isprintable()
+    assert style.text_width(plain, style.SIZE) <= width or plain == "…"
+    assert plain == printable(text) or "…" in plain
+
+
+def test_fitted_text_keeps_both_ends_and_takes_a_moment_for_any_length():
+    assert style.fitted("a" * 10**6 + "z", 1.0).startswith("aaa")
+    assert style.fitted("version of something " * 4 + "2", 0.8).endswith("2")
+    assert style.fitted("short", 1.0) == "short"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_settings_and_inputs_stay_as_they_were(kind):
+    before = mpl.rcParams.copy()
+    drawings()[kind]()
+    assert mpl.rcParams == before
+    frame = c_frame(["a", "b"], ["VB@1", "VB@10"])
+    copy = frame.copy(deep=True)
+    forest(frame, sort=True), curve(frame)
+    pd.testing.assert_frame_equal(frame, copy)
+    intents, run, tags, bins = (one.copy(deep=True) for one in (INTENTS, RUN, TAGS, BINS))
+    coverage_map(intents, run, tags, k=1), reliability(bins)
+    for one, other in ((intents, INTENTS), (run, RUN), (tags, TAGS), (bins, BINS)):
+        pd.testing.assert_frame_equal(one, other)
+
+
+def test_empty_frames_give_figures_that_say_so():
+    empty = c_frame().iloc[:0]
+    for ax, what in [
+        (forest(empty), "intervals"),
+        (curve(empty), "scores"),
+        (curve(pd.DataFrame({"name": [], "qid": [], "measure": [], "value": []})), "scores"),
+        (coverage_map(INTENTS.iloc[:0], RUN, TAGS, k=1), "topics"),
+        (reliability(BINS.iloc[:0]), "bins"),
+    ]:
+        assert [text.get_text() for text in ax.texts] == [f"no {what}"]
+        assert inside(ax.figure)
+
+
+def test_extra_columns_and_other_tables_change_nothing():
+    polars = pytest.importorskip("polars")
+    frame = c_frame(["a", "b"], ["VB@1", "VB@10"])
+    more = frame.assign(at=1, line="x", own="y", note="z").sample(frac=1, random_state=0).sort_index()
+    plain = lines_of(curve(frame))
+    assert lines_of(curve(more)) == lines_of(curve(polars.from_pandas(frame))) == plain
+    assert points(forest(polars.from_pandas(frame))) == points(forest(frame))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_figures_pickle_and_keep_text_as_text(kind, tmp_path):
+    ax = drawings(ODD_NAMES[:7])[kind]()
+    assert pickle.loads(pickle.dumps(ax.figure)).axes
+    with mpl.rc_context(SAVING):
+        ax.figure.savefig(tmp_path / "figure.svg")
+    drawn = (tmp_path / "figure.svg").read_text(encoding="utf-8")
+    assert ">costs $5 and $6<" in drawn
+
+
+def test_new_figures_are_known_to_pyplot_and_bare_where_its_backend_cannot_run(monkeypatch):
+    ax = forest(c_frame())
+    assert plt.gcf() is ax.figure
+
+    def no_display(**_):
+        raise ImportError("Cannot load backend 'QtAgg'")
+
+    monkeypatch.setattr(plt, "figure", no_display)
+    bare = forest(c_frame())
+    assert isinstance(bare.figure, Figure)
+    assert points(bare) == points(ax)
+    assert inside(bare.figure)
+
+
+def test_importing_the_plots_loads_no_matplotlib():
+    code = "import sys, vbterrier.report.plots; print('matplotlib' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_missing_matplotlib_names_the_extra(kind, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ImportError, match=r"pip install 'vbterrier\[plot\]'"):
+        drawings()[kind]()
+
+
+def test_the_series_that_are_drawn_differ_in_colour_or_mark():
+    looks = {style.look(place) for place in range(49)}
+    assert len(looks) == 49
+    assert len(set(style.COLOURS)) == len(set(style.MARKERS)) == 7
+
+
+# Real data
+
+
+@pytest.fixture(scope="module")
+def web(shared_data):
+    folder = shared_data / "trec_web_diversity"
+    qrels = pd.read_csv(
+        folder / "qrels.2012.diversity.gz",
+        sep=r"\s+",
+        names=["qid", "iteration", "docno", "label"],
+        dtype={"qid": str, "iteration": str},
+    )
+    return qrels, {name: read_run(folder / "runs" / f"{name}.2012.run.gz") for name in ("indri-rm-cata-filtered",)}
+
+
+def test_figures_of_trec_web_2012_show_its_numbers(web):
+    qrels, runs = web
+    scores = score(runs, qrels, ["ES@1", "ES@5", "ES@10", "VB@10"], topics="all", n_resamples=100)
+    (_, value), (_, low, high) = (
+        points(forest(scores.intervals, measure="VB@10"))[0],
+        bars(forest(scores.intervals, measure="VB@10"))[0],
+    )
+    assert value == pytest.approx(0.2676, abs=5e-5)
+    assert low < value < high
+    assert curve(scores.intervals, measure="ES").lines[-1].get_ydata()[-1] == pytest.approx(0.5893, abs=5e-5)
+    intents, tags = from_diversity(qrels)
+    ax = coverage_map(intents, runs["indri-rm-cata-filtered"], tags, k=10, n_topics=50, order="given")
+    # The uniform intents of a topic weigh the same: what is ringed is what ES counts.
+    per_topic = scores.values[scores.values["measure"] == "ES@10"].set_index("qid")["value"]
+    n_intents = (~np.isnan(mesh(ax))).sum(axis=1)
+    ringed = np.bincount([row for row, _ in rings(ax)], minlength=50)
+    assert (ringed / n_intents).tolist() == pytest.approx(per_topic[rows_named(ax)].tolist())
+    assert "ES@10 0.589 over all n = 50" in said(ax)
