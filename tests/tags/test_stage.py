@@ -1,0 +1,559 @@
+"""Tagging as a pipeline stage."""
+
+import json
+import pickle
+import re
+
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import vbterrier
+from vbterrier import DegenerateWarning, InputError, ParameterError, register_intents, register_tags
+from vbterrier.linking.links import Links, links_frame
+from vbterrier.tags import texts
+from vbterrier.tags.quality import tag_quality
+from vbterrier.tags.stage import TagEntities
+
+RUN = pd.DataFrame(
+    {
+        "qid": ["q1", "q1", "q2", "q2"],
+        "docno": ["d1", "d2", "d1", "d3"],
+        "score": [2.0, 1.0, 2.0, 1.0],
+        "rank": [0, 1, 0, 1],
+        "text": ["Paris and Rome", "nothing", "Paris and Rome", "Rome, Rome"],
+    },
+    index=[7, 3, 3, 0],
+)
+TOPICS = pd.DataFrame({"qid": ["q1", "q2"], "query": ["one", "two"]})
+TAGS = pd.DataFrame({"docno": ["d1", "d1", "d3"], "entity_id": ["B", "A", "C"], "weight": [0.25, 0.75, 0.5]})
+INTENTS = pd.DataFrame({"qid": ["q1", "q1", "q2"], "entity_id": ["A", "C", "B"], "prob": [0.5, 0.5, 1.0]})
+
+
+class Words:
+    """Links words to their candidates: {word: {entity: score}}."""
+
+    id_space = "words"
+
+    def __init__(self, candidates, scale="probability"):
+        self.candidates, self.scale, self.seen = candidates, scale, []
+
+    def link(self, texts):
+        self.seen.extend(texts)
+        rows = [
+            (place, found.start(), found.end(), word, entity, score, "")
+            for place, text in enumerate(texts)
+            for word, candidates in self.candidates.items()
+            for found in re.finditer(rf"\b{word}\b", text)
+            for entity, score in candidates.items()
+        ]
+        return Links(links_frame(rows), self.id_space, self.scale)
+
+    def __repr__(self):
+        return f"Words({len(self.candidates)})"
+
+    def __eq__(self, other):
+        return isinstance(other, Words) and self.candidates == other.candidates
+
+    __hash__ = None
+
+
+CITIES = {"Paris": {"Q90": 0.75, "Q167646": 0.25}, "Rome": {"Q220": 0.5, "Q18": 0.5}}
+
+
+def cities(text):
+    return [name for name in ("Paris", "Rome") if name in text]
+
+
+def lists(stage, run=RUN):
+    tagged = stage.transform(run)
+    assert tagged.columns.tolist() == [*run.columns, "entity_id", "weight", "tagger"]
+    pd.testing.assert_frame_equal(tagged[list(run.columns)], run)
+    assert tagged["tagger"].eq(tagged["tagger"].iloc[0]).all()
+    assert all(isinstance(value, list) for name in ("entity_id", "weight") for value in tagged[name])
+    return [dict(zip(*row, strict=True)) for row in zip(tagged["entity_id"], tagged["weight"], strict=True)]
+
+
+# What tags.
+
+
+def test_documents_are_entities():
+    assert lists(TagEntities("docno")) == [{"d1": 1.0}, {"d2": 1.0}, {"d1": 1.0}, {"d3": 1.0}]
+    numbered = RUN.assign(docno=[1, 2, 1, 3])
+    assert lists(TagEntities("docno"), numbered) == [{1: 1.0}, {2: 1.0}, {1: 1.0}, {3: 1.0}]
+    assert lists(TagEntities("docno"), RUN.drop(columns="text"))[0] == {"d1": 1.0}
+
+
+def test_the_best_candidate_of_every_mention_or_all_weighted():
+    both = {"Q90": 1.0, "Q18": 1.0}
+    assert lists(TagEntities(Words(CITIES))) == [both, {}, both, {"Q18": 1.0}], "of equals the first id"
+    weighted = {"Q90": 0.75, "Q18": 0.5, "Q220": 0.5, "Q167646": 0.25}
+    assert lists(TagEntities(Words(CITIES), weights="score")) == [weighted, {}, weighted, {"Q18": 0.5, "Q220": 0.5}]
+
+
+def test_mentions_without_places_are_told_by_their_words():
+    class Placeless(Words):
+        def link(self, texts):
+            links = super().link(texts)
+            return Links(links.frame.assign(start=-1, end=-1), links.id_space, links.scale)
+
+    assert lists(TagEntities(Placeless(CITIES)))[0] == {"Q90": 1.0, "Q18": 1.0}
+
+
+def test_a_name_is_not_found_across_fields():
+    run = RUN.assign(title=["New", "New York", "York", "New"], text=["York", "", "New", "York New"])
+    stage = TagEntities(Words({"New York": {"NY": 1.0}, "York": {"Y": 1.0}}), fields=("title", "text"))
+    assert lists(stage, run) == [{"Y": 1.0}, {"NY": 1.0, "Y": 1.0}, {"Y": 1.0}, {"Y": 1.0}]
+
+
+def test_frames_names_and_files_of_tags(tmp_path):
+    expected = [{"A": 0.75, "B": 0.25}, {}, {"A": 0.75, "B": 0.25}, {"C": 0.5}]
+    register_tags("of the stage", TAGS, replace=True)
+    path = tmp_path / "tags.tsv"
+    TAGS.to_csv(path, sep="\t", index=False)
+    for tags in (TAGS, "of the stage", path, str(path)):
+        assert lists(TagEntities(tags)) == expected
+    assert lists(TagEntities(TAGS, weights="binary"))[0] == {"A": 1.0, "B": 1.0}
+    assert lists(TagEntities(TAGS.drop(columns="weight")))[0] == {"A": 1.0, "B": 1.0}
+
+
+def test_tags_for_one_query_stay_with_it():
+    assert lists(TagEntities(TAGS.assign(qid=["q1", "q2", "q9"]))) == [{"B": 0.25}, {}, {"A": 0.75}, {}]
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (cities, {"Paris": 1.0, "Rome": 1.0}),
+        (lambda text: "NA" if "Paris" in text else None, {"NA": 1.0}),
+        (lambda text: {"Paris": 0.5, "Oslo": 0.0} if "Paris" in text else {}, {"Paris": 0.5}),
+        (lambda text: {"Rome"} if "Rome" in text else (), {"Rome": 1.0}),
+    ],
+)
+def test_functions_of_a_text(given, expected):
+    found = lists(TagEntities(given))
+    assert found[0] == found[2] == expected
+    assert found[1] == {}
+
+
+def test_functions_of_a_frame_see_every_document_once():
+    seen = []
+
+    def tag(documents):
+        seen.append(documents)
+        kept = documents[documents["text"].str.contains("Rome")]
+        return pd.DataFrame({"docno": kept["docno"], "entity_id": "Q220", "weight": 0.5})
+
+    assert lists(TagEntities(tag, fields=None)) == [{"Q220": 0.5}, {}, {"Q220": 0.5}, {"Q220": 0.5}]
+    assert seen[0].to_numpy().tolist() == [["d1", "Paris and Rome"], ["d2", "nothing"], ["d3", "Rome, Rome"]]
+
+
+def test_functions_of_a_frame_may_see_every_document_once_a_query():
+    def tag(documents):
+        assert documents["query"].tolist() == ["one", "one", "two", "two"]
+        return documents[["qid", "docno"]].assign(entity_id="about " + documents["query"])
+
+    run = RUN.merge(TOPICS, on="qid")
+    found = lists(TagEntities(tag, fields=None, per_query=True), run)
+    assert [list(entities) for entities in found] == [["about one"]] * 2 + [["about two"]] * 2
+
+
+# What is kept.
+
+
+def test_top_keeps_the_heaviest_and_of_equals_the_first_id():
+    assert lists(TagEntities(Words(CITIES), weights="score", top=2))[0] == {"Q90": 0.75, "Q18": 0.5}
+    assert lists(TagEntities(TAGS, top=1, weights="binary"))[0] == {"A": 1.0}
+    assert TagEntities(TAGS).transform(RUN)["entity_id"].iloc[0] == ["A", "B"], "the heaviest first"
+
+
+def test_light_tags_are_dropped_before_weights_are_made_one():
+    assert lists(TagEntities(Words(CITIES), min_weight=0.6))[0] == {"Q90": 1.0}
+    assert lists(TagEntities(Words(CITIES), min_weight=0.5, weights="score"))[3] == {"Q18": 0.5, "Q220": 0.5}
+    assert lists(TagEntities(TAGS.assign(weight=[0.0, 0.5, 0.5])))[0] == {"A": 0.5}
+
+
+@pytest.mark.parametrize("form", ["frame", "name", "file"])
+def test_closed_tagging_keeps_the_candidates_of_the_query(form, tmp_path):
+    register_intents("of the stage", INTENTS, replace=True)
+    INTENTS.to_csv(tmp_path / "intents.tsv", sep="\t", index=False)
+    intents = {"frame": INTENTS, "name": "of the stage", "file": tmp_path / "intents.tsv"}[form]
+    assert lists(TagEntities(TAGS, intents=intents)) == [{"A": 0.75}, {}, {"B": 0.25}, {}]
+    assert lists(TagEntities(TAGS, intents=intents, top=1))[2] == {"B": 0.25}, "of the candidates"
+
+
+def test_mentions_are_linked_before_candidates_are_looked_at():
+    intents = pd.DataFrame({"qid": ["q1", "q2"], "entity_id": ["Q167646", "Q18"]})
+    assert lists(TagEntities(Words(CITIES), intents=intents)) == [{}, {}, {"Q18": 1.0}, {"Q18": 1.0}]
+
+
+def test_queries_without_intents_get_no_tags_and_are_told():
+    with pytest.warns(DegenerateWarning, match=r"1 of 2 queries have no intents.*\('q2'\)"):
+        assert lists(TagEntities(TAGS, intents=INTENTS.iloc[:2])) == [{"A": 0.75}, {}, {}, {}]
+
+
+def test_scores_of_another_scale_are_no_weights():
+    scored = {"Paris": {"Q90": -3.0, "Q167646": -5.0}, "Rome": {"Q220": 40.0}}
+    assert lists(TagEntities(Words(scored, scale="score")))[0] == {"Q220": 1.0, "Q90": 1.0}
+    assert lists(TagEntities(Words(scored, scale="score"), top=1))[0] == {"Q220": 1.0}
+    for options in ({"weights": "score"}, {"min_weight": 0.5}):
+        with pytest.raises(ParameterError, match="are of another scale; take weights='binary'"):
+            TagEntities(Words(scored, scale="score"), **options)(RUN)
+
+
+# Once a text, whatever the batches.
+
+
+def test_a_text_is_read_once_whatever_documents_it_comes_with():
+    linker = Words(CITIES)
+    stage = TagEntities(linker)
+    whole = stage.transform(RUN)
+    assert sorted(linker.seen) == ["Paris and Rome", "Rome, Rome", "nothing"]
+    again = stage.transform(RUN.assign(docno=["x", "y", "z", "w"], text=RUN["text"].replace("nothing", "new")))
+    assert linker.seen[3:] == ["new"]
+    assert again["entity_id"].tolist() == whole["entity_id"].tolist()
+    forgetful = Words(CITIES)
+    stage = TagEntities(forgetful, cache=False)
+    stage.transform(RUN)
+    stage.transform(RUN)
+    assert len(forgetful.seen) == 6
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.lists(st.lists(st.integers(0, 3), max_size=4, unique=True), max_size=4), st.integers(1, 3))
+def test_batches_change_nothing(batches, n_texts):
+    texts._TEXTS, before = n_texts, texts._TEXTS
+    try:
+        stage = TagEntities(Words(CITIES), weights="score")
+        whole = TagEntities(Words(CITIES), weights="score").transform(RUN)
+        for rows in batches:
+            pd.testing.assert_frame_equal(stage.transform(RUN.iloc[rows]), whole.iloc[rows])
+    finally:
+        texts._TEXTS = before
+
+
+def test_the_same_document_with_another_text_is_read_again():
+    run = RUN.assign(text=["Paris", "", "Rome", ""])
+    assert lists(TagEntities(cities), run) == [{"Paris": 1.0}, {}, {"Rome": 1.0}, {}]
+
+
+# Tags for a file.
+
+
+def test_tags_of_a_run_are_a_frame_with_each_tag_once():
+    made = TagEntities(Words(CITIES), weights="score").tags(RUN)
+    assert made.columns.tolist() == ["docno", "entity_id", "weight"]
+    assert made.to_numpy().tolist() == [
+        ["d1", "Q90", 0.75],
+        ["d1", "Q18", 0.5],
+        ["d1", "Q220", 0.5],
+        ["d1", "Q167646", 0.25],
+        ["d3", "Q18", 0.5],
+        ["d3", "Q220", 0.5],
+    ]
+    register_tags("made by the stage", made, replace=True)
+    assert lists(TagEntities("made by the stage")) == lists(TagEntities(Words(CITIES), weights="score"))
+
+
+def test_a_collection_needs_no_query():
+    collection = RUN[["docno", "text"]].drop_duplicates()
+    assert TagEntities(cities).tags(collection).to_numpy().tolist() == [
+        ["d1", "Paris", 1.0],
+        ["d1", "Rome", 1.0],
+        ["d3", "Rome", 1.0],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("tagger", "options"), [(TAGS, {"intents": INTENTS}), (TAGS, {"per_query": True}), (TAGS.assign(qid="q1"), {})]
+)
+def test_tags_that_differ_by_query_have_it(tagger, options):
+    made = TagEntities(tagger, **options).tags(RUN)
+    assert made.columns.tolist() == ["docno", "entity_id", "weight", "qid"]
+    rows = TagEntities(tagger, **options).transform(RUN)
+    expected = [
+        (docno, entity, weight, qid)
+        for qid, docno, entities, weights in zip(
+            rows["qid"], rows["docno"], rows["entity_id"], rows["weight"], strict=True
+        )
+        for entity, weight in zip(entities, weights, strict=True)
+    ]
+    assert list(made.itertuples(index=False, name=None)) == expected
+    with pytest.raises(pt.validate.InputValidationError, match="qid"):
+        TagEntities(tagger, **options).tags(RUN.drop(columns="qid"))
+
+
+@pytest.mark.parametrize("other", ["Rome", "Paris, the place", "Paris, Rome"])
+def test_a_document_with_two_texts_has_no_tags_of_its_own(other):
+    run = RUN.assign(text=["Paris", "", other, ""])
+    stage = TagEntities(cities)
+    if cities(other) == ["Paris"]:
+        assert stage.tags(run).to_numpy().tolist() == [["d1", "Paris", 1.0]]
+    else:
+        with pytest.raises(InputError, match=r"document 'd1' comes with several texts.*per_query=True"):
+            stage.tags(run)
+    kept = TagEntities(cities, per_query=True).tags(run)
+    assert kept["qid"].tolist() == ["q1", *["q2"] * len(cities(other))]
+    with pytest.raises(InputError, match="document 'd1' comes with two texts"):
+        TagEntities(lambda documents: documents.assign(entity_id="E"), fields=None)(run)
+
+
+# In pipelines.
+
+
+def test_it_scores_in_a_plain_experiment_as_its_tags_given_apart():
+    stage = TagEntities(TAGS)
+    pipelines = [pt.Transformer.from_df(RUN.reset_index(drop=True)) >> stage, RUN.reset_index(drop=True)]
+    register_tags("given apart", TAGS, replace=True)
+    inside = pt.Experiment(pipelines[:1], TOPICS, INTENTS, [vbterrier.ES @ 1, vbterrier.ES @ 2], batch_size=1)
+    apart = pt.Experiment(
+        pipelines[1:], TOPICS, INTENTS, [vbterrier.ES(tags="given apart") @ 1, vbterrier.ES(tags="given apart") @ 2]
+    )
+    assert inside.iloc[0, 1:].tolist() == apart.iloc[0, 1:].tolist() == [0.5 * 0.75 / 2 + 0.25 / 2] * 2
+
+
+def test_operators_that_blank_tags_are_seen_by_the_measures():
+    run = RUN.reset_index(drop=True)
+    left = pt.Transformer.from_df(run[run["docno"] != "d3"])
+    right = pt.Transformer.from_df(run[run["docno"] != "d2"])
+    blanked = (left >> TagEntities("docno")) + (right >> TagEntities("docno"))
+    intents = pd.DataFrame({"qid": ["q1", "q2"], "entity_id": ["d1", "d3"], "prob": 1.0})
+    with pytest.raises(InputError, match=r"run: 1 of 4 rows were never tagged \(query 'q2', document 'd3'\)"):
+        pt.Experiment([blanked], TOPICS, intents, [vbterrier.ES @ 5])
+    last = (left + right) >> TagEntities("docno")
+    assert pt.Experiment([last], TOPICS, intents, [vbterrier.ES @ 5])["ES@5"].tolist() == [1.0]
+    mixed = (left >> TagEntities("docno")) ^ (right >> TagEntities(TAGS))
+    with pytest.raises(InputError, match=r"tagged by docno and by frame .*one tagger only"):
+        pt.Experiment([mixed], TOPICS, intents, [vbterrier.ES @ 5])
+
+
+def test_pyterrier_finds_out_what_goes_in_and_comes_out():
+    stage = TagEntities(Words(CITIES), fields=("title", "text"))
+    assert pt.inspect.transformer_inputs(stage) == [["qid", "docno", "title", "text"]]
+    assert pt.inspect.transformer_inputs(TagEntities("docno")) == [["qid", "docno"]]
+    columns = ["qid", "docno", "score", "title", "text"]
+    assert pt.inspect.transformer_outputs(stage, columns) == [*columns, "entity_id", "weight", "tagger"]
+    found = {attribute.name: attribute.value for attribute in pt.inspect.transformer_attributes(stage)}
+    assert found["tagger"] is stage.tagger
+    assert (found["fields"], found["weights"], found["cache"]) == (("title", "text"), None, True)
+    assert pt.inspect.transformer_apply_attributes(stage, top=3).top == 3
+
+
+def test_equal_taggers_make_equal_stages():
+    equal = [
+        (TagEntities("docno"), TagEntities("docno", fields=["text"])),
+        (TagEntities(Words(CITIES)), TagEntities(Words(dict(CITIES)))),
+        (TagEntities(TAGS, intents=INTENTS), TagEntities(TAGS.copy(), intents=INTENTS.assign(prob=1))),
+        (TagEntities(cities, top=2), TagEntities(cities, top=2)),
+    ]
+    for one, other in equal:
+        assert one == other
+        assert hash(one) == hash(other)
+        assert repr(one) == repr(other)
+    different = [
+        TagEntities("docno"),
+        TagEntities(TAGS),
+        TagEntities(TAGS, top=1),
+        TagEntities(TAGS, intents=INTENTS),
+        TagEntities(TAGS, intents=INTENTS.iloc[:2]),
+        TagEntities(TAGS.assign(weight=0.5)),
+        TagEntities(TAGS.assign(qid="q1")),
+        TagEntities(cities),
+        TagEntities(cities, fields="title"),
+        TagEntities(Words(CITIES), weights="score"),
+        "docno",
+    ]
+    for place, one in enumerate(different):
+        assert all(one != other for other in different[place + 1 :])
+    labels = [repr(stage) for stage in different]
+    assert len(set(labels)) == len(labels)
+
+
+def test_its_repr_is_short_and_the_same_elsewhere():
+    register_tags("wat", TAGS, replace=True)
+    assert repr(TagEntities("wat", top=2, min_weight=0.5)) == "TagEntities(wat, top=2, min_weight=0.5)"
+    assert repr(TagEntities(Words(CITIES), fields=("title",))) == "TagEntities(Words(2), fields=('title',))"
+    assert repr(TagEntities(cities)) == "TagEntities(cities)"
+    assert repr(TagEntities(TAGS)) == repr(TagEntities(TAGS.copy()))
+    assert len(repr(TagEntities(TAGS))) < 30
+
+    class Nameless(Words):
+        __repr__ = object.__repr__
+
+    assert repr(TagEntities(Nameless({}))) == "TagEntities(Nameless)"
+
+
+def test_it_travels_to_other_processes_without_what_it_read():
+    stage = TagEntities(cities)
+    expected = stage.transform(RUN)
+    copy = pickle.loads(pickle.dumps(stage))
+    assert copy == stage
+    assert not copy._finder._kept
+    pd.testing.assert_frame_equal(copy.transform(RUN), expected)
+
+
+# Edges.
+
+
+@pytest.mark.parametrize("tagger", ["docno", TAGS, cities, Words(CITIES)], ids=["docno", "frame", "function", "linker"])
+def test_an_empty_run_stays_empty_with_the_columns(tagger):
+    tagged = TagEntities(tagger, intents=INTENTS).transform(RUN.iloc[:0])
+    assert tagged.columns.tolist() == [*RUN.columns, "entity_id", "weight", "tagger"]
+    assert len(tagged) == 0
+    assert TagEntities(tagger).tags(RUN.iloc[:0]).columns.tolist() == ["docno", "entity_id", "weight"]
+
+
+def test_missing_texts_get_no_tags_and_one_warning():
+    run = RUN.assign(text=pd.Series([None, "Paris", np.nan, "Rome"], index=RUN.index, dtype=object))
+    with pytest.warns(DegenerateWarning, match=r"2 of 4 rows have no 'text' .*\(document 'd1'\)") as said:
+        assert lists(TagEntities(cities), run) == [{}, {"Paris": 1.0}, {}, {"Rome": 1.0}]
+    assert len(said) == 1
+    with pytest.warns(DegenerateWarning, match="4 of 4 rows"):
+        assert lists(TagEntities(cities), RUN.assign(text=None)) == [{}] * 4
+
+
+def test_the_input_is_never_changed_and_frames_are_copied():
+    run, tags, intents = RUN.copy(deep=True), TAGS.copy(deep=True), INTENTS.copy(deep=True)
+    stage = TagEntities(tags, intents=intents)
+    before = stage.transform(run)
+    pd.testing.assert_frame_equal(run, RUN)
+    tags.loc[:, "weight"] = 0.5
+    intents.loc[:, "entity_id"] = "Z"
+    pd.testing.assert_frame_equal(stage.transform(run), before)
+
+
+def test_a_run_is_tagged_by_one_tagger_only():
+    tagged = TagEntities("docno").transform(RUN)
+    pd.testing.assert_frame_equal(TagEntities("docno").transform(tagged), tagged)
+    with pytest.raises(InputError, match=r"the run comes tagged by 'docno'; one tagger only.*replace=True"):
+        TagEntities(TAGS).transform(tagged)
+    with pytest.raises(InputError, match="with the columns entity_id; one tagger only"):
+        TagEntities(TAGS).transform(RUN.assign(entity_id="E"))
+    replaced = TagEntities(TAGS, replace=True).transform(tagged)
+    pd.testing.assert_frame_equal(replaced, TagEntities(TAGS).transform(RUN))
+
+
+@pytest.mark.parametrize(
+    "missing", [{"columns": "text"}, {"columns": ["text", "docno"]}], ids=["text", "text and docno"]
+)
+def test_a_run_without_the_text_is_refused_with_the_remedy(missing):
+    with pytest.raises(pt.validate.InputValidationError, match=r"reads 'text'.*pt.text.get_text.*fields="):
+        TagEntities(cities).transform(RUN.drop(**missing))
+
+
+@pytest.mark.parametrize(
+    ("tagger", "options", "message"),
+    [
+        (None, {}, "tagger=None: wanted 'docno', a linker, a frame or file of tags, or a function"),
+        (7, {}, "tagger=7"),
+        (cities, {"weights": "many"}, "weights='many': wanted 'binary', 'score' or None"),
+        (cities, {"top": 0}, "top=0: wanted a whole number of at least 1"),
+        (cities, {"top": True}, "top=True"),
+        (cities, {"min_weight": 1.5}, "min_weight=1.5: wanted a number from 0 to 1"),
+        (cities, {"min_weight": float("nan")}, "min_weight=nan"),
+        (cities, {"fields": ()}, r"fields=\(\): cities reads texts"),
+        (Words(CITIES), {"fields": None}, r"fields=None: Words\(2\) reads texts"),
+    ],
+)
+def test_stages_that_could_not_tag_are_refused_when_made(tagger, options, message):
+    with pytest.raises(ParameterError, match=message):
+        TagEntities(tagger, **options)
+
+
+@pytest.mark.parametrize(
+    ("tagger", "options", "message"),
+    [
+        (TAGS.drop(columns="entity_id"), {}, "tags: wanted columns docno, entity_id; missing entity_id"),
+        (TAGS.assign(weight=[0.5, 1.5, 0]), {}, r"tags: row 1 \(document 'd1'\) has weight 1.5"),
+        ("no such tags", {}, "tags='no such tags': no tags are registered under this name and no file"),
+        (cities, {"intents": "no such intents"}, "intents='no such intents'"),
+        (cities, {"intents": INTENTS.drop(columns="qid")}, "intents: wanted columns qid, entity_id; missing qid"),
+    ],
+)
+def test_frames_that_are_none_are_refused_when_the_stage_is_made(tagger, options, message):
+    with pytest.raises(InputError, match=message):
+        TagEntities(tagger, **options)
+
+
+@pytest.mark.parametrize(
+    ("tagger", "options", "message"),
+    [
+        (TAGS.assign(docno=[1, 2, 3]), {}, "tags column 'docno' holds integers, run column 'docno' holds text"),
+        (TAGS.assign(qid=1), {}, "tags column 'qid' holds integers"),
+        (TAGS.assign(entity_id=[1, 2, 3]), {"intents": INTENTS}, "entities that the tagger found holds integers"),
+        (TAGS, {"intents": INTENTS.assign(qid=[1, 1, 2])}, "intents column 'qid' holds integers"),
+        (lambda _text: [7], {}, "gave 7 with weight 1.0 for the text 'Paris and Rome'; wanted an id as text"),
+        (lambda _text: {"E": 1.5}, {}, "gave 'E' with weight 1.5"),
+        (lambda _text: {"E": "much"}, {}, "gave 'E' with weight 'much'"),
+        (lambda _frame: ["E"], {"fields": None}, "what the tagger gave: wanted a data frame, found list"),
+        (lambda frame: frame, {"fields": None}, "tags that the tagger gave: wanted columns docno, entity_id"),
+        (lambda _frame: TAGS.assign(qid="q1"), {"fields": None}, "gave tags with qid; drop it, or give per_query=True"),
+    ],
+)
+def test_tags_that_are_none_are_refused(tagger, options, message):
+    with pytest.raises(InputError, match=message):
+        TagEntities(tagger, **options).transform(RUN)
+
+
+def test_texts_that_are_none_are_refused():
+    with pytest.raises(InputError, match=r"column 'rank': row 0 \(document 'd1'\) holds .*wanted text; name other"):
+        TagEntities(cities, fields="rank").transform(RUN)
+    mixed = RUN.assign(text=pd.Series(["a", 7, "b", "c"], index=RUN.index, dtype=object))
+    with pytest.raises(InputError, match=r"row 1 \(document 'd2'\) holds 7"):
+        TagEntities(cities).transform(mixed)
+
+
+def test_links_of_texts_that_were_not_given_are_refused():
+    class Lost(Words):
+        def link(self, texts):
+            return Links(links_frame([(len(texts), 0, 1, "m", "E", 1.0, "")]), "words", "probability")
+
+    with pytest.raises(InputError, match=r"Words\(0\): its links name texts beyond the 3"):
+        TagEntities(Lost({})).transform(RUN)
+
+
+def test_tags_of_other_documents_are_warned_of():
+    with pytest.warns(DegenerateWarning, match="no document has tags: 'D1', 'D1', 'D3' against 'd1', 'd2', 'd1', ..."):
+        assert lists(TagEntities(TAGS.assign(docno=TAGS["docno"].str.upper()))) == [{}] * 4
+
+
+# Real texts
+
+
+def test_sentences_about_three_people_called_emerson(shared_data):
+    lines = (shared_data / "kb_emerson" / "emerson_annotated_text.jsonl").read_text(encoding="utf-8").splitlines()
+    entries = [json.loads(line) for line in lines]
+    clues = {
+        "Q312545": ("tennis", "Davis Cup", "Grand Slam", "slam", "Wimbledon", "Australian"),
+        "Q48226": ("essay", "philosoph", "poet", "Transcendental", "lectur", "Harvard", "Nature"),
+        "Q215952": ("football", "midfield", "Brazil", "Juventus", "Real Madrid", "Roma", "Ferreira"),
+    }
+    sentences = pd.DataFrame({"docno": [f"s{n:02}" for n in range(len(entries))], "text": [e["text"] for e in entries]})
+    gold = pd.DataFrame({"docno": sentences["docno"], "entity_id": [entry["accept"][0] for entry in entries]})
+
+    def about(text):
+        return [entity for entity, words in clues.items() if any(word in text for word in words)]
+
+    stage = TagEntities(about)
+    made = stage.tags(sentences)
+    expected = [(docno, entity) for docno, text in sentences.itertuples(index=False) for entity in sorted(about(text))]
+    assert list(made[["docno", "entity_id"]].itertuples(index=False, name=None)) == expected
+    right = set(gold.itertuples(index=False, name=None))
+    quality = tag_quality(made, gold)
+    assert quality.micro.precision == pytest.approx(len(right & set(expected)) / len(expected))
+    assert quality.micro.recall == pytest.approx(len(right & set(expected)) / len(right))
+    # One query, three intents of ten sentences each, the ranking as in the file.
+    run = sentences.assign(qid="q", query="Emerson", score=-np.arange(len(sentences), dtype=float))
+    intents = pd.DataFrame({"qid": "q", "entity_id": list(clues), "prob": 1 / 3})
+    found = pt.Experiment(
+        [pt.Transformer.from_df(run) >> stage],
+        pd.DataFrame({"qid": ["q"], "query": ["Emerson"]}),
+        intents,
+        [vbterrier.ES @ k for k in (1, 3, 10, 30)],
+    )
+    by_hand = [len({e for text in sentences["text"][:k] for e in about(text)}) / 3 for k in (1, 3, 10, 30)]
+    assert [found[f"ES@{k}"].item() for k in (1, 3, 10, 30)] == pytest.approx(by_hand)
+    assert sorted(gold["entity_id"].value_counts()) == [10, 10, 10]
