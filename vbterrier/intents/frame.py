@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from vbterrier.errors import DegenerateWarning, InputError, examples
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.ids import ids_of, numbers_of, repeated_pairs
+from vbterrier.intents.tables import TOLERANCE
 from vbterrier.kernels import candidates as kernels
 from vbterrier.kernels.vb import per_topic
 
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
 # The intent that none of the candidates is meant. Its probability is the user's: stages move mass among the others.
 NIL = "NIL"
-TOLERANCE = 1e-6
 
 
 class Candidates:

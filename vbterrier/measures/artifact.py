@@ -1,0 +1,243 @@
+"""Intents and tags in a folder, with measures bound to them.
+
+Here and not beside the stages, because it hands out measures; nothing below this floor knows them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+import shutil
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pyterrier as pt
+
+from vbterrier.errors import FileError, InputError
+from vbterrier.frames.contracts import frame_of
+from vbterrier.frames.files.reading import MAX_BYTES
+from vbterrier.frames.files.source import Source
+from vbterrier.frames.files.tables import parquet_table
+from vbterrier.frames.ids import ids_of
+from vbterrier.frames.named import register_intents, register_tags
+from vbterrier.intents.tables import Intents, Tags
+from vbterrier.measures import ambiguous
+
+if TYPE_CHECKING:
+    import os
+
+    import ir_measures
+
+    StrPath = str | os.PathLike[str]
+
+_META, _INTENTS, _TAGS = "pt_meta.json", "intents.parquet", "tags.parquet"
+_IDS = ("qid", "docno", "entity_id")
+
+
+class _Bound:
+    """A measure over the intents and tags of the set that it is asked of."""
+
+    def __init__(self, measure: ir_measures.Measure) -> None:
+        self._measure = measure
+
+    def __get__(self, artifact: IntentSet | None, _owner: type) -> Any:
+        return self._measure if artifact is None else self._measure(**artifact.names)
+
+
+class IntentSet(pt.Artifact):  # type: ignore[misc]
+    """Candidate intents of queries, and tags of documents, in a folder that PyTerrier saves, loads and shares.
+
+    ``VB``, ``ES``, ``VarPenalty`` and ``TopIntent`` of the set are the measures of these names with its intents and
+    tags: ``IntentSet(path).VB @ 10``. A set without tags leaves it to the measures to find them, in the run. Further
+    parameters go in brackets: ``IntentSet(path).VB(alpha=0.5, nil="NIL") @ 10``.
+
+    Parameters
+    ----------
+    path
+        A folder that :meth:`build` made.
+
+    Raises
+    ------
+    FileError
+        No such folder, or one that holds something else.
+
+    Notes
+    -----
+    Bound measures know the data by a name made of its content, so two are equal exactly when parameters and data are,
+    whatever the path and the order of rows. They are plain text like all measures, and mean something in the processes
+    that have opened the set.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> import pandas as pd
+    >>> intents = pd.DataFrame({"qid": "q1", "entity_id": ["A", "B"], "prob": [0.8, 0.2]})
+    >>> tags = pd.DataFrame({"docno": ["d1"], "entity_id": ["A"]})
+    >>> jordan = IntentSet.build(pathlib.Path(tempfile.mkdtemp(), "jordan"), intents, tags)
+    >>> run = pd.DataFrame({"query_id": ["q1"], "doc_id": ["d1"], "score": [1.0]})
+    >>> qrels = pd.DataFrame({"query_id": ["q1"], "doc_id": ["d1"], "relevance": [1]})
+    >>> (jordan.ES @ 10).calc_aggregate(qrels, run)
+    0.8
+    >>> IntentSet(jordan.path).VB @ 10 == jordan.VB(alpha=1) @ 10
+    True
+    """
+
+    ARTIFACT_TYPE = "intent_set"
+    ARTIFACT_FORMAT = "vbterrier"
+    ARTIFACT_PACKAGE_HINT = "vbterrier"
+
+    VB = _Bound(ambiguous.VB)
+    ES = _Bound(ambiguous.ES)
+    VarPenalty = _Bound(ambiguous.VarPenalty)
+    TopIntent = _Bound(ambiguous.TopIntent)
+
+    def __init__(self, path: StrPath) -> None:
+        super().__init__(Path(path))
+        _require_ours(self.path)
+
+    @classmethod
+    def build(cls, path: StrPath, intents: Any, tags: Any = None) -> IntentSet:
+        """Save intents and tags in a new folder.
+
+        Parameters
+        ----------
+        path
+            The folder; nothing may be there yet. It appears when it is complete.
+        intents
+            Columns qid, entity_id, prob, and any others.
+        tags
+            Columns docno, entity_id, and optionally weight, qid and any others; ``None`` for none.
+
+        Raises
+        ------
+        InputError
+            See the contracts of intents and tags; a column that Parquet cannot hold.
+        FileError
+            Something is there already, or the folder cannot be written.
+        """
+        path = Path(path)
+        Intents(intents)
+        tables = {_INTENTS: _table(intents, "intents")}
+        if tags is not None:
+            Tags(tags)
+            tables[_TAGS] = _table(tags, "tags")
+        if path.exists():
+            raise FileError(path, "is there already; name another folder, or delete this one first")
+        meta = {"type": cls.ARTIFACT_TYPE, "format": cls.ARTIFACT_FORMAT, "package_hint": cls.ARTIFACT_PACKAGE_HINT}
+        part = path.with_name(f".{secrets.token_hex(8)}.part")
+        try:
+            part.mkdir()
+            try:
+                for name, table in tables.items():
+                    pq.write_table(table, part / name)
+                (part / _META).write_text(json.dumps(meta) + "\n", encoding="utf-8")
+                part.replace(path)
+            finally:
+                shutil.rmtree(part, ignore_errors=True)
+        except OSError as error:
+            raise FileError(path, f"cannot be written: {error.strerror or error}") from error
+        return cls(path)
+
+    def intents(self) -> pd.DataFrame:
+        """The intents, with all columns they were built with."""
+        return self._intents.copy()
+
+    def tags(self) -> pd.DataFrame | None:
+        """The tags; ``None`` for a set without."""
+        return None if self._tags is None else self._tags.copy()
+
+    @cached_property
+    def _intents(self) -> pd.DataFrame:
+        return _frame(self.path / _INTENTS, ("qid", "entity_id", "prob"), "prob")
+
+    @cached_property
+    def _tags(self) -> pd.DataFrame | None:
+        path = self.path / _TAGS
+        return _frame(path, ("docno", "entity_id"), "weight") if path.exists() else None
+
+    @cached_property
+    def names(self) -> dict[str, str]:
+        """The parameters ``intents`` and ``tags`` of the bound measures."""
+        intents = _content(self._intents, ["qid", "entity_id"], "prob")
+        names = {"intents": _name(intents)}
+        register_intents(names["intents"], intents)
+        if self._tags is not None:
+            keys = [name for name in ("qid", "docno", "entity_id") if name in self._tags.columns]
+            tags = _content(self._tags, keys, "weight")
+            names["tags"] = _name(tags)
+            register_tags(names["tags"], tags)
+        return names
+
+    def __repr__(self) -> str:
+        return f"IntentSet({str(self.path)!r})"
+
+
+def _require_ours(path: Path) -> None:
+    """Refuse a folder that holds no intents.
+
+    Raises
+    ------
+    FileError
+        Says what is missing.
+    """
+    wanted = {"type": IntentSet.ARTIFACT_TYPE, "format": IntentSet.ARTIFACT_FORMAT}
+    try:
+        with (path / _META).open("rb") as file:
+            meta = json.loads(file.read(1 << 16))
+    except OSError as error:
+        what = "is no IntentSet" if path.is_dir() else "is no folder"
+        raise FileError(path, f"{what}: {_META} cannot be read ({error.strerror or error})") from error
+    except (ValueError, RecursionError) as error:
+        raise FileError(path / _META, f"is no JSON ({error}); build the set again") from error
+    if not isinstance(meta, dict) or {name: meta.get(name) for name in wanted} != wanted:
+        raise FileError(path / _META, f"wanted {wanted}, found {meta!r:.200}; pt.Artifact.load finds who reads it")
+    if not (path / _INTENTS).is_file():
+        raise FileError(path / _INTENTS, "is missing; build the set again")
+
+
+def _table(data: Any, what: str) -> pa.Table:
+    """A frame as Arrow, its ids as text."""
+    frame = frame_of(data, what)
+    frame = frame.assign(
+        **{
+            name: pd.Series(
+                ids_of(frame[name], f"{what} column {name!r}").text.to_pylist(), index=frame.index, dtype="str"
+            )
+            for name in _IDS
+            if name in frame.columns
+        }
+    )
+    try:
+        return pa.Table.from_pandas(frame, preserve_index=False)
+    except (pa.ArrowException, TypeError, OverflowError) as error:
+        raise InputError(f"{what}: cannot be saved ({error}); drop or convert the column") from error
+
+
+def _frame(path: Path, wanted: tuple[str, ...], number: str) -> pd.DataFrame:
+    """A saved frame; lists are lists again."""
+    table = parquet_table(Source.at(path, MAX_BYTES), wanted, (number,))
+    frame: pd.DataFrame = table.to_pandas()
+    lists = [field.name for field in table.schema if pa.types.is_list(field.type) or pa.types.is_large_list(field.type)]
+    return frame.assign(**{name: pd.Series(table[name].to_pylist(), dtype=object) for name in lists})
+
+
+def _content(frame: pd.DataFrame, keys: list[str], number: str) -> pd.DataFrame:
+    """What measures see of a frame, in an order of its own."""
+    value = frame[number].astype("float64") if number in frame.columns else 1.0
+    content = frame[keys].assign(**{number: value})
+    return content.sort_values([*keys, number], ignore_index=True)
+
+
+def _name(content: pd.DataFrame) -> str:
+    """A name for a content: the same for the same, another for another."""
+    digest = hashlib.sha256(json.dumps(content.columns.tolist()).encode())
+    for name in content.columns:
+        column = content[name]
+        is_number = pd.api.types.is_float_dtype(column)
+        digest.update(column.to_numpy("<f8").tobytes() if is_number else json.dumps(column.tolist()).encode())
+    return f"intent_set-{digest.hexdigest()[:16]}"
