@@ -39,7 +39,28 @@ from vbterrier.measures import (
 if TYPE_CHECKING:
     from vbterrier.adapters.trectools import VBTrecEval
     from vbterrier.evaluate import score
+    from vbterrier.evaluate.intents import IntentEvaluation, evaluate_intents
+    from vbterrier.evaluate.variants import Paraphrases, Rerun
+    from vbterrier.intents.calibrate import Calibrate
+    from vbterrier.intents.candidates import CandidateIntents
+    from vbterrier.intents.dedup import Dedup
+    from vbterrier.intents.relax import ParseConstraints, RelaxConstraints
+    from vbterrier.intents.truncate import Truncate
     from vbterrier.judgments.condense import Condense
+    from vbterrier.linking.kb import KnowledgeBase
+    from vbterrier.measures.artifact import IntentSet
+    from vbterrier.tags.stage import TagEntities
+    from vbterrier.uncertainty import (
+        Dirichlet,
+        DropCandidates,
+        DropConstraints,
+        IntentBootstrap,
+        ScoreNoise,
+        TagConfusion,
+        TagDropout,
+        TemperatureJitter,
+        Variants,
+    )
 
 __version__ = "0.1.0"
 
@@ -48,20 +69,42 @@ __all__ = [
     "ES",
     "VB",
     "BootstrapDistribution",
+    "Calibrate",
+    "CandidateIntents",
     "Condense",
+    "Dedup",
     "DegenerateWarning",
+    "Dirichlet",
+    "DropCandidates",
+    "DropConstraints",
     "FileError",
     "InputError",
+    "IntentBootstrap",
+    "IntentEvaluation",
+    "IntentSet",
+    "KnowledgeBase",
     "NDCGBound",
     "ParameterError",
+    "Paraphrases",
+    "ParseConstraints",
+    "RelaxConstraints",
+    "Rerun",
+    "ScoreNoise",
+    "TagConfusion",
+    "TagDropout",
+    "TagEntities",
+    "TemperatureJitter",
     "TopIntent",
+    "Truncate",
     "Unjudged",
     "VBTerrierError",
     "VBTrecEval",
     "VarPenalty",
+    "Variants",
     "__version__",
     "bootstrap_distribution",
     "enable_string_measures",
+    "evaluate_intents",
     "flatten_qrels",
     "measures_from",
     "ranked",
@@ -82,8 +125,30 @@ __all__ = [
 
 # What imports a host library or SciPy, and where it lives.
 _LAZY = {
+    "Calibrate": "vbterrier.intents.calibrate",
+    "CandidateIntents": "vbterrier.intents.candidates",
     "Condense": "vbterrier.judgments.condense",
+    "Dedup": "vbterrier.intents.dedup",
+    "Dirichlet": "vbterrier.uncertainty",
+    "DropCandidates": "vbterrier.uncertainty",
+    "DropConstraints": "vbterrier.uncertainty",
+    "IntentBootstrap": "vbterrier.uncertainty",
+    "IntentEvaluation": "vbterrier.evaluate.intents",
+    "IntentSet": "vbterrier.measures.artifact",
+    "KnowledgeBase": "vbterrier.linking.kb",
+    "Paraphrases": "vbterrier.evaluate.variants",
+    "ParseConstraints": "vbterrier.intents.relax",
+    "RelaxConstraints": "vbterrier.intents.relax",
+    "Rerun": "vbterrier.evaluate.variants",
+    "ScoreNoise": "vbterrier.uncertainty",
+    "TagConfusion": "vbterrier.uncertainty",
+    "TagDropout": "vbterrier.uncertainty",
+    "TagEntities": "vbterrier.tags.stage",
+    "TemperatureJitter": "vbterrier.uncertainty",
+    "Truncate": "vbterrier.intents.truncate",
     "VBTrecEval": "vbterrier.adapters.trectools",
+    "Variants": "vbterrier.uncertainty",
+    "evaluate_intents": "vbterrier.evaluate.intents",
     "score": "vbterrier.evaluate",
 }
 

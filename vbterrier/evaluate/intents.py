@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import DegenerateWarning, ParameterError
+from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.evaluate.diagnostics import covered, tagging
 from vbterrier.evaluate.inputs import named_runs, require_one_tagger
 from vbterrier.evaluate.replicas import nil_of, replicas_of
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import ir_measures
+
+    from vbterrier.frames.ranked import Run
 
 MEASURES = ("ES", "VB(alpha=0.5)", "VB", "TopIntent")
 CUTOFFS = (1, 3, 5, 10)
@@ -96,6 +98,7 @@ def evaluate_intents(
     perturb: Sequence[Any] = (Dirichlet(),),
     baseline: str | None = None,
     gold: Any = None,
+    on_topics: str = "same",
     undefined: str = "raise",
     interval: str = "percentile",
     level: float = 0.95,
@@ -136,6 +139,9 @@ def evaluate_intents(
         The system that others are compared with; all pairs otherwise.
     gold
         A labelled sample (docno, entity_id): precision and recall of the tags are told beside the scores.
+    on_topics
+        ``"same"`` refuses systems that retrieve something for different queries, ``"all"`` scores what is missing as an
+        empty ranking, ``"common"`` takes the queries for which every system has something.
     undefined
         Queries without candidates: ``"raise"``, or ``"skip"`` to leave them out with a warning.
     interval, level, n_resamples
@@ -169,8 +175,7 @@ def evaluate_intents(
     >>> found.means().round(3).loc["literal"].to_dict()
     {'ES@10': 0.8, 'VB@10': 0.4}
     """
-    cutoffs = cutoffs_of(k)
-    asked = at_cutoffs(measures, cutoffs)
+    asked = at_cutoffs(measures, cutoffs_of(k))
     if undefined not in ("raise", "skip"):
         raise ParameterError(f"undefined={undefined!r}: wanted 'raise' or 'skip'")
     check_count("replicas", replicas, 0)
@@ -181,6 +186,7 @@ def evaluate_intents(
     pipeline = intents
     frame, queries = intents_of(pipeline, queries, undefined)
     runs = {name: run_of_system(name, system, queries) for name, system in systems_of(named_runs(systems))}
+    frame, queries, runs = _on_common(frame, queries, runs) if on_topics == "common" else (frame, queries, runs)
     if tagger is None:
         require_one_tagger(runs.values())
     depth = deepest(asked)
@@ -190,7 +196,7 @@ def evaluate_intents(
         measures=asked,
         intents=frame,
         tags=tags,
-        topics="all",
+        topics=on_topics,
         interval=interval,
         level=level,
         n_resamples=n_resamples,
@@ -209,7 +215,8 @@ def evaluate_intents(
             intervals.append(made.intervals(level=level, method=interval))
             per_query = made.frame(level=level, method=interval)
         shown = covered(runs, frame, tags, depth)
-        told = tagging(runs, frame, tags, cutoffs, nil)
+        shown_at = sorted({k for measure in asked if (k := measure.params.get("cutoff"))})
+        told = tagging(runs, frame, tags, shown_at, nil)
         pairs = comparisons(
             scores.values, baseline=baseline, level=level, method=interval, n_resamples=n_resamples, seed=seed
         )
@@ -226,6 +233,17 @@ def evaluate_intents(
         replicas=made,
         quality=None if gold is None else tag_quality(tags, gold),
     )
+
+
+def _on_common(
+    intents: pd.DataFrame, queries: pd.DataFrame, runs: dict[str, Run]
+) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, Run]]:
+    """Everything cut to the queries for which every system has something."""
+    common = set.intersection(*(set(run.topics) for run in runs.values()))
+    if not common:
+        raise InputError("no query for which every system has something")
+    frames = (frame[frame["qid"].astype(str).isin(common)].reset_index(drop=True) for frame in (intents, queries))
+    return (*frames, {name: run.only(common) for name, run in runs.items()})  # type: ignore[return-value]  # two frames
 
 
 def _side_by_side(intervals: Sequence[pd.DataFrame]) -> pd.DataFrame:

@@ -12,8 +12,16 @@ from vbterrier.errors import ParameterError, printable
 
 if TYPE_CHECKING:
     from vbterrier.evaluate import Scores
+    from vbterrier.evaluate.intents import IntentEvaluation
 
 FORMATS = ("table", "csv", "json", "latex", "markdown")
+
+
+# What the columns of an evaluation's tagging say.
+TAGGING = (
+    "tagged: share of the first k documents that carry a tag; oracle_ES: the best ranking under the same tags, which "
+    "no system can exceed"
+)
 
 
 def rendered(frame: pd.DataFrame, style: str, *, title: str = "", digits: int = 4) -> str:
@@ -46,7 +54,7 @@ def rendered(frame: pd.DataFrame, style: str, *, title: str = "", digits: int = 
     raise ParameterError(f"format={style!r}: wanted one of {', '.join(map(repr, FORMATS))}")
 
 
-def summary(scores: Scores, style: str) -> pd.DataFrame:
+def summary(scores: Scores | IntentEvaluation, style: str) -> pd.DataFrame:
     """A row for each system and measure: the mean and its intervals, each under the name of what it measures.
 
     For csv and json, the C frame itself.
@@ -68,7 +76,7 @@ def summary(scores: Scores, style: str) -> pd.DataFrame:
     return table[[name for name in table if name not in ("topics", "missing")] + ["topics", "missing"]].fillna("")
 
 
-def per_query(scores: Scores, style: str) -> pd.DataFrame:
+def per_query(scores: Scores | IntentEvaluation, style: str) -> pd.DataFrame:
     """The V frame; wide, a column a measure, for people."""
     if style in ("csv", "json"):
         return scores.values
@@ -77,17 +85,19 @@ def per_query(scores: Scores, style: str) -> pd.DataFrame:
     return ordered[["name", "qid", *scores.values["measure"].unique()]].rename(columns={"name": "run"})
 
 
-def footing(scores: Scores) -> str:
+def footing(scores: Scores | IntentEvaluation) -> str:
     """How the intervals came about, in one line."""
-    topics = scores.intervals[scores.intervals["n_resamples"] > 0]
     parts = []
-    if len(topics):
-        first = topics.iloc[0]
-        parts.append(
-            f"{first['method']}: {first['n_resamples']} resamples, seed {first['seed']}: other topics of the kind"
-        )
-    if (scores.intervals["method"] == "unjudged (normal)").any():
-        parts.append("unjudged (normal): these topics, whatever their unjudged documents are under the prior")
+    for first in scores.intervals.drop_duplicates("method").itertuples():
+        method, drawn = str(first.method), f"{first.n_resamples} resamples, seed {first.seed}"
+        if method.startswith("topics"):
+            parts.append(f"{method}: {drawn}: other topics of the kind")
+        elif method.startswith("replicas"):
+            parts.append(
+                f"{method}: {first.n_resamples} replicas, seed {first.seed}: other candidates and tags of these"
+            )
+        elif method == "unjudged (normal)":
+            parts.append(f"{method}: these topics, whatever their unjudged documents are under the prior")
     return "; ".join(parts)
 
 

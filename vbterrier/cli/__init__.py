@@ -1,0 +1,88 @@
+"""The command line ``vbterrier``.
+
+Exit codes: 0 done, 1 bad input, 2 bad usage. Errors are one line on stderr.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+import vbterrier
+from vbterrier.cli import evaluation, preparation
+from vbterrier.errors import DegenerateWarning, ParameterError, VBTerrierError, printable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+BAD_INPUT, BAD_USAGE = 1, 2
+
+app = typer.Typer(
+    name="vbterrier",
+    help="Evaluate retrieval systems where ground truth is missing, incomplete or ambiguous.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"vbterrier {vbterrier.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    pass
+
+
+for command in (*evaluation.COMMANDS, *preparation.COMMANDS):
+    app.command()(command)
+
+
+def _show_once() -> Callable[..., None]:
+    """Warnings as one line each, once for each text: Python's own "once" forgets whenever filters change."""
+    seen: set[str] = set()
+
+    def shown(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+        line = printable(" ".join(str(message).split()))
+        if issubclass(category, DegenerateWarning) and line not in seen:
+            seen.add(line)
+            sys.stderr.write(f"vbterrier: warning: {line}\n")
+
+    return shown
+
+
+def main(run: Callable[..., Any] = app) -> None:
+    """Run the command line; the console script."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", DegenerateWarning)
+        warnings.showwarning = _show_once()
+        try:
+            sys.exit(run(standalone_mode=False))
+        except ParameterError as error:
+            _leave(error, BAD_USAGE)
+        except VBTerrierError as error:
+            _leave(error, BAD_INPUT)
+        except Exception as error:
+            # Typer's own, wherever its release keeps them: a command line that cannot be parsed.
+            if not hasattr(error, "format_message"):
+                raise
+            if type(error).__name__ == "NoArgsIsHelpError":
+                typer.echo(error.format_message(), err=True)
+                sys.exit(BAD_USAGE)
+            _leave(error.format_message(), BAD_USAGE)
+
+
+def _leave(error: Exception | str, code: int) -> None:
+    sys.stderr.write(f"vbterrier: error: {printable(' '.join(str(error).split()))}\n")
+    sys.exit(code)

@@ -1,0 +1,155 @@
+"""Commands that evaluate runs."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import vbterrier
+from vbterrier.cli.output import Format, echo, require_format
+from vbterrier.errors import ParameterError, nearest
+
+Runs = Annotated[list[Path], typer.Argument(help="TREC runs; .gz and Parquet too.", show_default=False)]
+Qrels = Annotated[Path, typer.Option("--qrels", "-q", help="TREC qrels, adhoc or diversity.", show_default=False)]
+# What replicas may change, and the class behind each name.
+PERTURBATIONS = {
+    "dirichlet": "Dirichlet",
+    "temperature": "TemperatureJitter",
+    "noise": "ScoreNoise",
+    "drop-constraints": "DropConstraints",
+    "drop-candidates": "DropCandidates",
+    "intents": "IntentBootstrap",
+    "confusion": "TagConfusion",
+    "tag-dropout": "TagDropout",
+}
+Seed = Annotated[int, typer.Option(help="Decides the resamples of topics.", min=0)]
+
+
+def demo(
+    save: Annotated[Path | None, typer.Option(help="Also write the demo's files to this folder.")] = None,
+    seed: Seed = 0,
+) -> None:
+    """Show what unjudged documents do to a comparison, on a small collection that comes with the package."""
+    from vbterrier.report.demo import demo_report
+
+    echo(demo_report(save, seed=seed))
+
+
+def doctor(runs: Runs, qrels: Qrels, style: Format = "table") -> None:
+    """Say what the files hold, what is unjudged, and which measures they support."""
+    from vbterrier.evaluate.doctor import diagnose
+    from vbterrier.evaluate.inputs import named_runs
+    from vbterrier.frames.contracts import systems_of
+    from vbterrier.report.doctor import doctor_report
+
+    require_format(style)
+    loaded = {name: vbterrier.read_run(path) for name, path in systems_of(named_runs(runs))}
+    echo(doctor_report(diagnose(loaded, vbterrier.read_qrels(qrels)), style))
+
+
+def score(
+    runs: Runs,
+    measures: Annotated[list[str], typer.Option("--measure", "-m", help="As 'BNDCG@10'; may be given again.")],
+    qrels: Annotated[Path | None, typer.Option("--qrels", "-q", help="TREC qrels, adhoc or diversity.")] = None,
+    intents: Annotated[Path | None, typer.Option(help="Candidate intents: qid, entity_id, prob.")] = None,
+    tags: Annotated[Path | None, typer.Option(help="Tags of documents: docno, entity_id[, weight, qid].")] = None,
+    replicas: Annotated[int, typer.Option(help="With --intents: replicas under --perturb.", min=0)] = 0,
+    perturb: Annotated[list[str] | None, typer.Option(help=f"{', '.join(PERTURBATIONS)}; may be given again.")] = None,
+    per_query: Annotated[bool, typer.Option("--per-query", help="A row for each topic.")] = False,
+    style: Format = "table",
+    topics: Annotated[str, typer.Option(help="same (refuse runs whose topics differ), all, or common.")] = "same",
+    duplicates: Annotated[str, typer.Option(help="error, or first: keep a repeated document's best rank.")] = "error",
+    interval: Annotated[str, typer.Option(help="Over topics: percentile, bca or normal.")] = "percentile",
+    level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
+    resamples: Annotated[int, typer.Option(help="Resamples of the topics.", min=1)] = 2000,
+    seed: Seed = 0,
+) -> None:
+    """Score runs, with intervals: against judgments, against candidate intents and tags, or both."""
+    from vbterrier.evaluate import score as score_runs
+    from vbterrier.report import tables
+
+    require_format(style)
+    if qrels is None and intents is None:
+        raise ParameterError("nothing to score against: wanted --qrels, --intents, or both")
+    shared: dict[str, Any] = {"interval": interval, "level": level, "n_resamples": resamples, "seed": seed}
+    shared["progress"] = sys.stderr.isatty()
+    scores: Any
+    if intents is not None and qrels is None:
+        scores = _over_intents(
+            runs, intents, tags, measures, topics, duplicates, replicas=replicas, perturb=perturb or [], **shared
+        )
+    else:
+        if replicas:
+            raise ParameterError(
+                "--replicas: wanted --intents without --qrels; score against judgments in its own call"
+            )
+        scores = score_runs(
+            runs, qrels, measures, intents=intents, tags=tags, topics=topics, duplicates=duplicates, **shared
+        )
+    frame = tables.per_query(scores, style) if per_query else tables.summary(scores, style)
+    echo(tables.rendered(frame, style))
+    if style == "table" and not per_query:
+        echo(tables.footing(scores))
+        if hasattr(scores, "tagging"):
+            echo("\n" + tables.rendered(scores.tagging, style))
+            echo(tables.TAGGING)
+
+
+def _over_intents(
+    runs: list[Path],
+    intents: Path,
+    tags: Path | None,
+    measures: list[str],
+    on_topics: str,
+    duplicates: str,
+    *,
+    perturb: list[str],
+    **options: Any,
+) -> Any:
+    """Evaluate against intents alone."""
+    from vbterrier.evaluate.inputs import loaded_run, named_runs
+    from vbterrier.evaluate.intents import evaluate_intents
+    from vbterrier.frames.contracts import systems_of
+
+    changes = [perturbation_of(text) for text in perturb]
+    if changes:
+        options["perturb"] = changes
+    frame = vbterrier.read_intents(intents)
+    topics = frame[["qid"]].drop_duplicates().assign(query="")
+    loaded = {name: loaded_run(name, path, duplicates).frame for name, path in systems_of(named_runs(runs))}
+    return evaluate_intents(
+        loaded, topics, intents=frame, tagger=tags, measures=measures, on_topics=on_topics, **options
+    )
+
+
+def perturbation_of(text: str) -> Any:
+    """A perturbation from ``name`` or ``name=value``.
+
+    Raises
+    ------
+    ParameterError
+        No such perturbation, or a value that it does not take.
+    """
+    name, _, value = text.partition("=")
+    if name not in PERTURBATIONS:
+        wanted = ", ".join(PERTURBATIONS)
+        raise ParameterError(
+            f"--perturb {text}: wanted one of {wanted}, as dirichlet=20.{nearest(name, PERTURBATIONS)}"
+        )
+    made = getattr(vbterrier.uncertainty, PERTURBATIONS[name])
+    if not value:
+        return made()
+    try:
+        return made(float(value))
+    except ValueError as error:
+        if isinstance(error, ParameterError):
+            raise
+        return made(value)
+    except TypeError as error:
+        raise ParameterError(f"--perturb {text}: {name} takes no value") from error
+
+
+COMMANDS = (demo, doctor, score)

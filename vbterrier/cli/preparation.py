@@ -1,0 +1,3 @@
+"""Commands that prepare an evaluation."""
+
+COMMANDS = ()
