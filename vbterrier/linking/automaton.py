@@ -11,11 +11,9 @@ import pandas as pd
 
 from vbterrier.linking.extras import module_of_extra
 from vbterrier.linking.meanings import Meanings, Vocabulary, meanings_of
-from vbterrier.linking.words import word_form
+from vbterrier.linking.words import Words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from numpy.typing import NDArray
 
     from vbterrier.linking.aliases import Aliases
@@ -51,7 +49,7 @@ class Guards:
 
     @cached_property
     def _users(self) -> frozenset[str]:
-        return frozenset(word_form(name) for name in self.stop_aliases or ())
+        return frozenset(Words.of(list(self.stop_aliases or ())).forms())
 
     def level(self, name: str, form: str) -> int:
         """The first of ``MIXED``, ``CASELESS``, ``CAPITALS`` at which a mention may be of this name."""
@@ -107,7 +105,7 @@ class AliasIndex:
     def __init__(self, source: Aliases, guards: Guards) -> None:
         self.vocabulary = Vocabulary(source)
         names = self.vocabulary.aliases
-        forms = [word_form(name, case=guards.case == "exact") for name in names]
+        forms = Words.of(names).forms(case=guards.case == "exact")
         levels = list(map(guards.level, names, forms))
         reasons = np.array(list(map(guards.reason, forms, levels)), dtype=object)
         kept = ["" if why else form for form, why in zip(forms, reasons, strict=True)]
@@ -118,7 +116,7 @@ class AliasIndex:
         reasons[np.isin(np.asarray(kept, dtype=object), [keys[key] for key in over])] = "ambiguous"
         self.meanings = guards.trim(meanings)
         self.skipped = pd.DataFrame({"alias": names, "reason": reasons})[reasons != ""].reset_index(drop=True)
-        self.n_words = [key.count(" ") + 1 for key in keys]
+        self.n_words = np.array([key.count(" ") + 1 for key in keys], np.int64)
         self.automaton = _automaton(keys)
 
     def _levelled(self, rows: pd.DataFrame, first: Ints, n_keys: int) -> Meanings:
@@ -126,15 +124,21 @@ class AliasIndex:
         tables = [rows.assign(key=rows["key"] * n + level)[least <= level] for level in range(n)] if n > 1 else [rows]
         return meanings_of(pd.concat(tables), n_keys * n, priors=self.vocabulary.priors)
 
-    def find(self, within: str) -> Iterator[tuple[int, int, int]]:
-        """Number of the first and the last word, and key, of every name in folded words with a blank at both ends."""
-        if not self.n_words:
-            return
-        last, seen = -1, 0
-        for stop, key in self.automaton.iter(within):
-            last += within.count(" ", seen, stop)
-            seen = stop
-            yield last - self.n_words[key] + 1, last, key
+    def find(self, folded: str) -> tuple[Ints, Ints, Ints]:
+        """Number of the first and of the last word, and key, of every name in folded words."""
+        if not len(self.n_words):
+            return (np.empty(0, np.int64),) * 3
+        hits = np.array(list(self.automaton.iter(folded)), np.int64).reshape(-1, 2)
+        stop, key = hits[:, 0], hits[:, 1]
+        last = np.searchsorted(_ends(folded), stop)
+        return last - self.n_words[key] + 1, last, key
+
+
+def _ends(folded: str) -> Ints:
+    """Where each word ends."""
+    codes = np.frombuffer(folded.encode("utf-32-le"), np.uint32)
+    blank = codes == ord(" ")
+    return np.flatnonzero(blank[1:] & ~blank[:-1] & (codes[:-1] != ord("\n"))) + 1
 
 
 def _automaton(keys: list[str]) -> Any:

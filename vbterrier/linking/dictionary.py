@@ -13,14 +13,18 @@ from vbterrier.linking.aliases import aliases_of
 from vbterrier.linking.automaton import CAPITALS, CASELESS, MIXED, AliasIndex, Guards
 from vbterrier.linking.identity import Identified, one_of, positive
 from vbterrier.linking.links import Links
-from vbterrier.linking.words import folded, texts_of, word_spans
+from vbterrier.linking.meanings import Mentions
+from vbterrier.linking.words import Words, batches, texts_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     import pandas as pd
+    from numpy.typing import NDArray
 
-    from vbterrier.linking.meanings import Mention
+    Ints = NDArray[np.int64]
+
+_NOTHING = Mentions(*(np.empty(0, np.int64),) * 3)
 
 
 class DictionaryLinker(Identified):
@@ -138,15 +142,12 @@ class DictionaryLinker(Identified):
         Links
             Scale ``"probability"``.
         """
-        mentions: list[Mention] = []
-        groups: list[int] = []
-        for place, text in enumerate(texts_of(texts)):
-            for start, end, group in self._found(text):
-                mentions.append((place, start, end, text[start:end]))
-                groups.append(group)
-        meanings = self._index.meanings
-        owner, rows = meanings.find(np.asarray(groups, np.int64))
-        frame = self._index.vocabulary.links(mentions, owner, meanings.entity[rows], meanings.score[rows])
+        texts = texts_of(texts)
+        found = [(_NOTHING, np.empty(0, np.int64))]
+        found += [self._found(place, batch) for place, batch in batches(texts)]
+        mentions = Mentions(*map(np.concatenate, zip(*(mentions for mentions, _ in found), strict=True)))
+        groups = np.concatenate([groups for _, groups in found])
+        frame = self._index.vocabulary.links(texts, mentions, self._index.meanings, groups)
         return Links(frame, self.id_space, "probability")
 
     @property
@@ -162,23 +163,19 @@ class DictionaryLinker(Identified):
         )
         return AliasIndex(self.aliases, guards)
 
-    def _found(self, text: str) -> Iterator[tuple[int, int, int]]:
-        """Start, end and group of meanings of the names in a text."""
-        index, spans = self._index, word_spans(text)
-        within = f" {folded(text, spans, case=self.case == 'exact')} "
-        sizes, level = index.meanings.sizes, MIXED if text != text.lower() and text != text.upper() else CASELESS
-        hits = []
-        for first, last, key in index.find(within):
-            start, end = spans[first][0], spans[last][1]
-            case = CAPITALS if level == MIXED and text[start:end].isupper() else level
-            group = key * index.n_levels + min(case, index.n_levels - 1)
-            if sizes[group]:
-                hits.append((start, -end, group))
-        free = 0
-        for start, end, group in sorted(hits):
-            if start >= free or not self.longest:
-                free = -end
-                yield start, -end, group
+    def _found(self, place: int, texts: list[str]) -> tuple[Mentions, Ints]:
+        """The names in some texts, the first of which stands in a place, and the group of meanings of each."""
+        index, words = self._index, Words.of(texts)
+        first, last, key = index.find(words.folded(case=self.case == "exact"))
+        mentions = Mentions(words.text[first], words.start[first], words.end[last])
+        level = _levels(texts, mentions) if index.n_levels > 1 else np.zeros(len(key), np.int64)
+        group = key * index.n_levels + level
+        known = np.flatnonzero(index.meanings.sizes[group])
+        order = known[np.lexsort((-mentions.end[known], mentions.start[known], mentions.text[known]))]
+        if self.longest:
+            order = order[_apart(mentions.take(order))]
+        text, start, end = mentions.take(order)
+        return Mentions(text + place, start, end), group[order]
 
     def _warn_of_skipped(self) -> None:
         reasons = self._index.skipped.groupby("reason", sort=True)["alias"]
@@ -191,3 +188,25 @@ class DictionaryLinker(Identified):
             DegenerateWarning,
             stacklevel=3,
         )
+
+
+def _levels(texts: list[str], mentions: Mentions) -> Ints:
+    """What the case of each text, and of the mention where the text has both, lets it mean."""
+    both = {
+        place: texts[place] not in {texts[place].lower(), texts[place].upper()} for place in set(mentions.text.tolist())
+    }
+    level = [
+        (CAPITALS if words.isupper() else MIXED) if both[place] else CASELESS
+        for place, words in zip(mentions.text.tolist(), mentions.words(texts), strict=True)
+    ]
+    return np.array(level, np.int64)
+
+
+def _apart(mentions: Mentions) -> Ints:
+    """Of mentions in order those that overlap none before them."""
+    kept, free, at = [], 0, -1
+    for place, (text, start, end) in enumerate(zip(*(column.tolist() for column in mentions), strict=True)):
+        if text != at or start >= free:
+            kept.append(place)
+            at, free = text, end
+    return np.array(kept, np.int64)

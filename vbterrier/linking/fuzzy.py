@@ -14,21 +14,22 @@ from vbterrier.linking.automaton import STOP_ALIASES
 from vbterrier.linking.extras import module_of_extra
 from vbterrier.linking.identity import Identified, one_of, positive
 from vbterrier.linking.links import Links
-from vbterrier.linking.meanings import Meanings, Vocabulary, meanings_of
-from vbterrier.linking.words import folded, texts_of, word_form, word_spans
+from vbterrier.linking.meanings import Meanings, Mentions, Vocabulary, meanings_of
+from vbterrier.linking.words import Words, batches, texts_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from vbterrier.linking.meanings import Mention
-
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]
 
 # Similarities held at a time: 64 MB.
 _CELLS = 2**23
+# Similarities are ratios of numbers of letters: one that is the cutoff must not fail by its last digit, as RapidFuzz's
+# own cutoff lets some.
+_ROUNDING = 1e-6
 _SIMILARITIES = {"indel": "Indel", "levenshtein": "Levenshtein", "jaro_winkler": "JaroWinkler"}
 
 
@@ -131,19 +132,15 @@ class FuzzyLinker(Identified):
         Links
             Scale ``"score"``, in [0, 1].
         """
-        mentions: list[Mention] = []
-        forms: list[str] = []
-        for place, text in enumerate(texts_of(texts)):
-            for start, end, form in self._tried(text):
-                mentions.append((place, start, end, text[start:end]))
-                forms.append(form)
-        distinct, number = np.unique(np.asarray(forms, dtype=object), return_inverse=True)
+        texts = texts_of(texts)
+        tried = [row for place, batch in batches(texts) for row in self._tried(place, batch)]
+        mentions = Mentions(*np.array([row[:3] for row in tried], np.int64).reshape(-1, 3).T)
+        distinct, number = np.unique(np.array([row[3] for row in tried], dtype=object), return_inverse=True)
         candidates, best = self._candidates(distinct.tolist())
         if self.max_words is not None:
             kept = _apart(mentions, best[number])
-            mentions, number = [mentions[place] for place in kept], number[kept]
-        owner, rows = candidates.find(number)
-        frame = self._vocabulary.links(mentions, owner, candidates.entity[rows], candidates.score[rows])
+            mentions, number = mentions.take(kept), number[kept]
+        frame = self._vocabulary.links(texts, mentions, candidates, number)
         return Links(frame, self.id_space, "score")
 
     @cached_property
@@ -154,27 +151,28 @@ class FuzzyLinker(Identified):
     def _names(self) -> tuple[list[str], Meanings]:
         """The distinct names as compared, and what each may mean."""
         vocabulary = self._vocabulary
-        keys, rows = vocabulary.keyed([self._ordered(word_form(name)) for name in vocabulary.aliases])
+        keys, rows = vocabulary.keyed(list(map(self._ordered, Words.of(vocabulary.aliases).forms())))
         return keys, meanings_of(rows, len(keys), priors=vocabulary.priors)
 
     def _ordered(self, form: str) -> str:
         return form if self.word_order else " ".join(sorted(form.split(" ")))
 
-    def _tried(self, text: str) -> Iterator[tuple[int, int, str]]:
-        """Start, end and form of what may be a mention."""
-        spans = word_spans(text)
-        if not spans:
-            return
-        whole = folded(text, spans)
-        if self.max_words is None:
-            yield 0, len(text), self._ordered(whole)
-            return
-        words = whole.split(" ")
-        for first in range(len(words)):
-            for last in range(first, min(first + self.max_words, len(words))):
-                run = words[first : last + 1]
-                if sum(map(len, run)) >= self.min_length and not STOP_ALIASES.issuperset(run):
-                    yield spans[first][0], spans[last][1], self._ordered(" ".join(run))
+    def _tried(self, place: int, texts: list[str]) -> Iterator[tuple[int, int, int, str]]:
+        """Text, start, end and form of what may be a mention; the first text stands in a place."""
+        words = Words.of(texts)
+        bounds = np.searchsorted(words.text, np.arange(len(texts) + 1)).tolist()
+        for at, form in enumerate(words.forms()):
+            if self.max_words is None:
+                if form:
+                    yield place + at, 0, len(texts[at]), self._ordered(form)
+                continue
+            here = slice(bounds[at], bounds[at + 1])
+            starts, ends, folded = words.start[here].tolist(), words.end[here].tolist(), form.split()
+            for first, start in enumerate(starts):
+                for last in range(first, min(first + self.max_words, len(starts))):
+                    run = folded[first : last + 1]
+                    if sum(map(len, run)) >= self.min_length and not STOP_ALIASES.issuperset(run):
+                        yield place + at, start, ends[last], self._ordered(" ".join(run))
 
     def _candidates(self, forms: list[str]) -> tuple[Meanings, Floats]:
         """What each form may mean, and its similarity to the name most like it (0 where none is)."""
@@ -203,24 +201,24 @@ class FuzzyLinker(Identified):
                 forms[begin : begin + step],
                 keys,
                 scorer=scorer.normalized_similarity,
-                score_cutoff=self.cutoff,
+                score_cutoff=max(self.cutoff - _ROUNDING, 0.0),
                 dtype=np.float64,
             )
-            form, key = np.nonzero(cells)
+            form, key = np.nonzero(cells >= self.cutoff - _ROUNDING / 1000)
             found.append((form + begin, key, cells[form, key]))
         form, key, similarity = (np.concatenate(parts) for parts in zip(*found, strict=True))
         return form, key, similarity
 
 
-def _apart(mentions: list[Mention], best: Floats) -> Ints:
+def _apart(mentions: Mentions, best: Floats) -> Ints:
     """Mentions with a candidate that do not overlap: the most similar first, then the longest, then the leftmost."""
+    hits = np.flatnonzero(best > 0)
+    text, start, end = mentions.take(hits)
     taken: dict[int, list[tuple[int, int]]] = {}
     kept = []
-    hits = np.flatnonzero(best > 0).tolist()
-    for place in sorted(hits, key=lambda at: (-best[at], mentions[at][1] - mentions[at][2], mentions[at][1])):
-        text, start, end, _ = mentions[place]
-        others = taken.setdefault(text, [])
-        if all(end <= low or high <= start for low, high in others):
-            others.append((start, end))
-            kept.append(place)
-    return np.array(sorted(kept), dtype=np.int64)
+    for place in np.lexsort((start, start - end, -best[hits])):
+        others, low, high = taken.setdefault(int(text[place]), []), start[place], end[place]
+        if all(high <= left or right <= low for left, right in others):
+            others.append((low, high))
+            kept.append(hits[place])
+    return np.sort(np.array(kept, dtype=np.int64))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import reprlib
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -38,7 +39,7 @@ def positive(name: str, value: int) -> int:
 
 
 _SHORT = reprlib.Repr()
-_SHORT.maxother = _SHORT.maxstring = 60
+_SHORT.maxother = _SHORT.maxstring = 80
 
 
 class Identified:
@@ -63,7 +64,8 @@ class Identified:
         return tuple(getattr(self, name) for name in (self._SUBJECT, *self._DEFAULTS))
 
     def _subject(self) -> str:
-        return _SHORT.repr(getattr(self, self._SUBJECT))
+        # Addresses would make the same linker another in every process.
+        return re.sub(r" at 0x[0-9a-f]+", "", _SHORT.repr(getattr(self, self._SUBJECT)))
 
     def __repr__(self) -> str:
         values = {name: getattr(self, name) for name in self._DEFAULTS}

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import DegenerateWarning, examples
+from vbterrier.errors import DegenerateWarning, InputError, examples
 from vbterrier.frames.ids import ids_of
 from vbterrier.kernels import order
 
@@ -22,10 +22,25 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]
-    # Place of the text, start, end, and the mention itself.
-    Mention = tuple[int, int, int, str]
 
 TOLERANCE = 1e-6
+
+
+class Mentions(NamedTuple):
+    """Places of mentions: of the text, and start and end in it; each of shape (n,)."""
+
+    text: Ints
+    start: Ints
+    end: Ints
+
+    def take(self, places: Ints) -> Mentions:
+        """Some of them."""
+        return Mentions(*(column[places] for column in self))
+
+    def words(self, texts: Sequence[str]) -> list[str]:
+        """The mentions themselves."""
+        places = zip(*(column.tolist() for column in self), strict=True)
+        return [texts[text][start:end] for text, start, end in places]
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,6 +121,8 @@ class Vocabulary:
 
     def __init__(self, source: Aliases) -> None:
         table = source.alias_table()
+        if not len(table):
+            raise InputError("aliases: no rows; nothing would ever be linked")
         alias = ids_of(table["alias"], "aliases column 'alias'")
         self.aliases, code = alias.codes()
         entities, number = ids_of(table["entity_id"], "aliases column 'entity_id'").codes()
@@ -114,7 +131,7 @@ class Vocabulary:
         self.names = source.names(self.entities)
         place = np.argsort(by_id)
         score = table["score"].to_numpy(np.float64) if source.has_priors else np.ones(len(table))
-        self.rows = pd.DataFrame({"alias": code, "entity": place[number] if len(number) else number, "score": score})
+        self.rows = pd.DataFrame({"alias": code, "entity": place[number], "score": score})
         self.priors = source.has_priors
         total = np.bincount(code, weights=score, minlength=len(self.aliases))
         self.over = np.flatnonzero(total > 1 + TOLERANCE) if self.priors else np.empty(0, np.int64)
@@ -136,28 +153,22 @@ class Vocabulary:
         """The distinct keys, sorted, and the rows with their number in column ``key``; aliases with key '' left out."""
         distinct, number = np.unique(np.asarray(keys, dtype=object), return_inverse=True)
         first = int(len(distinct) > 0 and not distinct[0])
-        key = number[self.rows["alias"].to_numpy()] - first if len(self.rows) else np.empty(0, np.int64)
+        key = number[self.rows["alias"].to_numpy()] - first
         return distinct[first:].tolist(), self.rows.assign(key=key)[key >= 0]
 
-    def links(self, mentions: Sequence[Mention], owner: Ints, entity: Ints, score: Floats) -> pd.DataFrame:
-        """A frame of links.
-
-        Parameters
-        ----------
-        mentions
-            Text, start, end and words of each mention.
-        owner, entity, score
-            Place of the mention, number of the entity and score of every candidate, each of shape (n,).
-        """
-        text, start, end, words = zip(*mentions, strict=True) if mentions else ((), (), (), ())
+    def links(self, texts: Sequence[str], mentions: Mentions, meanings: Meanings, keys: Ints) -> pd.DataFrame:
+        """A frame of links: what the key of each mention may mean."""
+        owner, rows = meanings.find(keys)
+        text, start, end = mentions.take(owner)
+        entity = meanings.entity[rows]
         return pd.DataFrame(
             {
-                "text": np.asarray(text, np.int64)[owner],
-                "start": np.asarray(start, np.int64)[owner],
-                "end": np.asarray(end, np.int64)[owner],
-                "mention": pd.Series(words, dtype="str").array.take(owner),
+                "text": text,
+                "start": start,
+                "end": end,
+                "mention": pd.Series(mentions.words(texts), dtype="str").array.take(owner),
                 "entity_id": pd.Series(self.entities, dtype="str").array.take(entity),
-                "score": score,
+                "score": meanings.score[rows],
                 "name": pd.Series(self.names, dtype="str").array.take(entity),
             }
         )

@@ -1,23 +1,28 @@
 """Texts as words: where each stands in the text as it was given, and the form in which two words are the same.
 
-A word is a run of letters and digits of any script with its marks; a symbol (``+``, ``$``, an emoji) is a word of its
-own, so that "C++" is not "C"; punctuation, blanks and control characters part words. Scripts written without spaces
+A word is a run of letters and digits of any script with its marks, or a run of symbols (``+``, ``$``, emoji), so that
+"C++" is not "C"; punctuation, blanks and control characters part words. Scripts written without spaces
 (Han, kana, Thai, Lao, Khmer, Myanmar) have no words to look up without a dictionary: there every letter with its
 marks is a word, and a name is found wherever its letters stand side by side.
 """
 
 from __future__ import annotations
 
-import re
 import unicodedata
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from vbterrier.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
-    Span = tuple[int, int]
+    from numpy.typing import NDArray
+
+    Ints = NDArray[np.int64]
+    Octets = NDArray[np.uint8]
 
 _UNSPACED = (
     (0x0E00, 0x0EFF),  # Thai, Lao
@@ -52,16 +57,9 @@ class _Kinds(dict[int, str]):
 
 
 _KINDS = _Kinds()
-_WORD = re.compile(r"w(?:[wmf]*[wm])?|[us]m*")
-
-
-class _Invisible(dict[int, "int | None"]):
-    def __missing__(self, code: int) -> int | None:
-        self[code] = None if _KINDS[code] == "f" else code
-        return self[code]
-
-
-_VISIBLE = _Invisible()
+_BLANK, _UNSPACED_LETTER, _MARK, _INVISIBLE = (ord(kind) for kind in " umf")
+# Texts taken at a time, in code points: each costs some 60 bytes on the way.
+_BATCH = 2**20
 
 
 def texts_of(texts: Iterable[str]) -> list[str]:
@@ -86,35 +84,136 @@ def texts_of(texts: Iterable[str]) -> list[str]:
     return checked
 
 
-def word_spans(text: str) -> list[Span]:
-    """Start and end of every word, in code points, half-open.
+@dataclass(frozen=True, eq=False)
+class Words:
+    """The words of several texts, in order.
 
-    >>> [text[start:end] for text in ["C++ at Zoë's, 東京"] for start, end in word_spans(text)]
-    ['C', '+', '+', 'at', 'Zoë', 's', '東', '京']
+    Parameters
+    ----------
+    texts
+        The texts.
+    text
+        Place of the text of each word, shape (n_words,).
+    start, end
+        Where each word stands in its text, in code points, half-open; shape (n_words,).
     """
-    return list(map(re.Match.span, _WORD.finditer(text.translate(_KINDS))))
 
+    texts: list[str]
+    text: Ints
+    start: Ints
+    end: Ints
 
-def folded(text: str, spans: list[Span], *, case: bool = False) -> str:
-    r"""The words with single blanks between: NFC, casefolded unless ``case`` counts, without invisible signs.
+    @classmethod
+    def of(cls, texts: list[str]) -> Words:
+        """Find the words.
 
-    Letters may become more or fewer; words do not, so that places go back to the text by counting words.
+        >>> words = Words.of(["C++ at Zoë's", "東京"])
+        >>> [words.texts[t][s:e] for t, s, e in zip(words.text, words.start, words.end)]
+        ['C', '++', 'at', 'Zoë', 's', '東', '京']
+        """
+        # Line ends part words, so that no word runs from one text into the next.
+        kinds = np.frombuffer("\n".join(texts).translate(_KINDS).encode("ascii"), np.uint8)
+        starts, ends = _runs(kinds)
+        begin = _begins(texts)
+        text = np.searchsorted(begin, starts, side="right") - 1
+        return cls(texts, text, starts - begin[text], ends - begin[text])
 
-    >>> folded("STRASSE, Stra\u00dfe!", [(0, 7), (9, 15)])
-    'strasse strasse'
-    """
-    joined = " ".join([text[start:end] for start, end in spans])
-    if joined.isascii():
-        return joined if case else joined.lower()
-    joined = unicodedata.normalize("NFC", joined.translate(_VISIBLE))
-    # Case folding can part what NFC had joined ('ǰ' becomes 'j' and a caron).
-    return joined if case else unicodedata.normalize("NFC", joined.casefold())
+    def folded(self, *, case: bool = False) -> str:
+        r"""All words between single blanks: NFC, casefolded unless ``case`` counts, without invisible signs.
+
+        Texts that have words are parted by line ends. Letters may become more or fewer, words do not, so that places
+        go back to the texts by counting words.
+
+        >>> Words.of(["STRASSE, Straße!", "", "x"]).folded()
+        ' \n strasse strasse \n x '
+        """
+        codes = np.frombuffer("\n".join(self.texts).encode("utf-32-le", "surrogatepass"), np.uint32)
+        begin = _begins(self.texts)[self.text]
+        starts, ends = self.start + begin, self.end + begin
+        inside = np.zeros(len(codes) + 1, np.int64)
+        # A word begins where another ends in scripts without spaces.
+        inside[ends] -= 1
+        inside[starts] += 1
+        copies = np.cumsum(inside[:-1])
+        first = np.diff(self.text, prepend=-1) > 0
+        # In front of a word goes a blank, of the first of a text a blank, a line end and a blank.
+        copies[starts] += np.where(first, 3, 1)
+        after = np.cumsum(copies)[starts]
+        spread = np.repeat(codes, copies)
+        spread[after - 2] = ord(" ")
+        spread[after[first] - 3] = ord("\n")
+        spread[after[first] - 4] = ord(" ")
+        return _fold(spread.tobytes().decode("utf-32-le"), case=case) + " "
+
+    def forms(self, *, case: bool = False) -> list[str]:
+        """The folded words of each text; empty where it holds none.
+
+        >>> Words.of(["  Obama, Barack ", "!"]).forms()
+        ['obama barack', '']
+        """
+        forms = [""] * len(self.texts)
+        for place, form in zip(np.unique(self.text).tolist(), self.folded(case=case).split("\n")[1:], strict=True):
+            forms[place] = form[1:-1]
+        return forms
 
 
 def word_form(text: str, *, case: bool = False) -> str:
-    """The folded words of a whole text; empty when it holds none.
+    """The folded words of one text.
 
-    >>> word_form("  Obama, Barack ")
-    'obama barack'
+    >>> word_form("St.  LOUIS")
+    'st louis'
     """
-    return folded(text, word_spans(text), case=case)
+    return Words.of([text]).forms(case=case)[0]
+
+
+def batches(texts: list[str]) -> Iterator[tuple[int, list[str]]]:
+    """Consecutive texts that together are not too long, with the place of the first."""
+    begin, low = _begins(texts), 0
+    while low < len(texts):
+        high = max(low + 1, int(np.searchsorted(begin, begin[low] + _BATCH, side="right")) - 1)
+        yield low, texts[low:high]
+        low = high
+
+
+def _begins(texts: list[str]) -> Ints:
+    """Where each text begins among all, a line end between; and where the next would. Shape (n_texts + 1,)."""
+    return np.cumsum([0, *map(len, texts)]) + np.arange(len(texts) + 1)
+
+
+def _runs(kinds: Octets) -> tuple[Ints, Ints]:
+    """Start and end of every word: a sign that is no mark, and what follows of its kind, with marks."""
+    loose = (kinds == _MARK) | (kinds == _INVISIBLE)
+    base = kinds
+    if loose.any():
+        # Marks and invisible signs are of the kind of what stands before them; of none at the very beginning.
+        places = np.maximum.accumulate(np.where(loose, -1, np.arange(len(kinds))))
+        base = np.where(places >= 0, kinds[places], _BLANK)
+    apart = np.ones(len(kinds), bool)
+    apart[1:] = base[1:] != base[:-1]
+    apart |= ~loose & (base == _UNSPACED_LETTER)
+    edges = np.flatnonzero(apart)
+    words = base[edges] != _BLANK
+    ends = np.append(edges[1:], len(kinds))
+    starts, ends = edges[words], ends[words]
+    if (kinds == _INVISIBLE).any():
+        # An invisible sign behind the last letter is not of the word.
+        visible = np.maximum.accumulate(np.where(kinds == _INVISIBLE, 0, np.arange(len(kinds))))
+        ends = visible[ends - 1] + 1
+    return starts, ends
+
+
+class _Visible(dict[int, "int | None"]):
+    def __missing__(self, code: int) -> int | None:
+        self[code] = None if _KINDS[code] == "f" else code
+        return self[code]
+
+
+_VISIBLE = _Visible()
+
+
+def _fold(text: str, *, case: bool) -> str:
+    """As names are in a knowledge base (:func:`~vbterrier.linking.normal.normal_form`), without invisible signs."""
+    if text.isascii():
+        return text if case else text.lower()
+    text = text.translate(_VISIBLE)
+    return unicodedata.normalize("NFC", text if case else unicodedata.normalize("NFD", text).casefold())

@@ -1,0 +1,115 @@
+"""How fast texts are linked, beside a plain regular expression and a Python loop: pytest tests/bench --benchmark-only.
+
+Speeds are read from the table and from ``extra_info``, never asserted; that all find the same is.
+"""
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from vbterrier.linking.dictionary import DictionaryLinker
+from vbterrier.linking.fuzzy import FuzzyLinker
+from vbterrier.linking.words import word_form
+
+N_TEXTS, N_WORDS = 2000, 150
+PLAIN = {"min_length": 1, "numeric": True, "stop_aliases": None, "case": "ignore"}
+
+
+@pytest.fixture(scope="module")
+def names(shared_data):
+    path = shared_data / "kb_us_congress" / "alias.tsv.gz"
+    return pd.read_csv(path, sep="\t", names=["alias", "entity_id"], dtype=str, na_filter=False)
+
+
+@pytest.fixture(scope="module")
+def texts(names):
+    """Texts of made-up words with a name of two or more words every 30 words or so."""
+    draw = np.random.default_rng(5)
+    letters = np.array(list("aeionrtlsdm"))
+    words = ["q" + "".join(draw.choice(letters, size=draw.integers(1, 9))) for _ in range(5000)]
+    known = names["alias"][names["alias"].str.contains(" ")].unique()
+    mixed = draw.random((N_TEXTS, N_WORDS)) < 1 / 30
+    plain, named = draw.choice(words, (N_TEXTS, N_WORDS)), draw.choice(known, (N_TEXTS, N_WORDS))
+    return [", ".join(row) for row in np.where(mixed, named, plain).tolist()]
+
+
+@pytest.fixture(scope="module")
+def seconds():
+    return {}
+
+
+def with_linker(dictionary, texts):
+    links = dictionary.link(texts).frame.drop_duplicates(["text", "start"])
+    return list(zip(links["text"], links["start"], links["end"], strict=True))
+
+
+def with_regex(pattern, texts):
+    return [(place, *match.span()) for place, text in enumerate(texts) for match in pattern.finditer(text)]
+
+
+def with_loop(known, texts):
+    """Every run of words of a text looked up in a set, the longest first."""
+    most, found = max(len(name) for name in known), []
+    for place, text in enumerate(texts):
+        spans = [match.span() for match in re.finditer(r"\w+", text)]
+        words = [text[start:end].casefold() for start, end in spans]
+        first = 0
+        while first < len(words):
+            for last in range(min(first + most, len(words)), first, -1):
+                if tuple(words[first:last]) in known:
+                    found.append((place, spans[first][0], spans[last - 1][1]))
+                    first = last - 1
+                    break
+            first += 1
+    return found
+
+
+def report(benchmark, seconds, way, texts):
+    if not benchmark.stats:
+        return
+    seconds[way] = benchmark.stats.stats.min
+    benchmark.extra_info["texts/s"] = round(len(texts) / seconds[way])
+    benchmark.extra_info["MB/s"] = round(sum(map(len, texts)) / 1e6 / seconds[way], 2)
+    benchmark.extra_info["times the linker's time"] = round(seconds[way] / seconds.get("linker", np.nan), 1)
+    print(way, benchmark.extra_info)
+
+
+def test_linker(benchmark, names, texts, seconds):
+    dictionary = DictionaryLinker(names, id_space="bioguide", **PLAIN)
+    found = benchmark(with_linker, dictionary, texts)
+    assert len(found) > N_TEXTS
+    report(benchmark, seconds, "linker", texts)
+
+
+def test_python_loop(benchmark, names, texts, seconds):
+    known = {tuple(word_form(name).split()) for name in names["alias"]}
+    found = benchmark.pedantic(with_loop, (known, texts), rounds=3)
+    assert found == with_linker(DictionaryLinker(names, id_space="bioguide", **PLAIN), texts)
+    report(benchmark, seconds, "Python loop", texts)
+
+
+def test_regular_expression(benchmark, names, texts, seconds):
+    some = texts[:4]
+    by_length = sorted(names["alias"].unique(), key=len, reverse=True)
+    pattern = re.compile(rf"\b(?:{'|'.join(map(re.escape, by_length))})(?!\w)")
+    found = benchmark.pedantic(with_regex, (pattern, some), rounds=1)
+    assert len(found) > len(some)
+    report(benchmark, seconds, "regular expression", some)
+
+
+def test_making_the_dictionary(benchmark, names):
+    benchmark.pedantic(DictionaryLinker, (names,), {"id_space": "bioguide", **PLAIN}, rounds=5)
+
+
+def test_fuzzy(benchmark, names):
+    fuzzy = FuzzyLinker(names, id_space="bioguide")
+    asked = [name[:-2] + name[-1] for name in names["alias"].drop_duplicates().sample(200, random_state=1)]
+    links = benchmark.pedantic(fuzzy.link, (asked,), rounds=3)
+    assert links.frame["text"].nunique() > 150
+    if benchmark.stats:
+        median = benchmark.stats.stats.median
+        benchmark.extra_info["mentions/s"] = round(len(asked) / median)
+        benchmark.extra_info["million comparisons/s"] = round(len(asked) * names["alias"].nunique() / median / 1e6)
+        print(benchmark.extra_info)

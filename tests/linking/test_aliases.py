@@ -1,0 +1,145 @@
+"""Aliases from frames and knowledge bases, and what they may mean."""
+
+import pickle
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from vbterrier import DegenerateWarning, InputError, ParameterError
+from vbterrier.linking.aliases import AliasFrame, aliases_of
+from vbterrier.linking.meanings import Vocabulary, meanings_of
+
+ROWS = pd.DataFrame(
+    {
+        "alias": ["Jordan", "Jordan", "His Airness", "007"],
+        "entity_id": ["Q41421", "Q810", "Q41421", "007"],
+        "score": [0.25, 0.75, 1.0, 0.5],
+        "name": ["Michael Jordan", "Jordan", None, "NA"],
+    }
+)
+
+
+class Base:
+    """A knowledge base by its interface alone."""
+
+    id_space, has_priors = "people", True
+
+    def alias_table(self):
+        return ROWS[["alias", "entity_id", "score"]]
+
+    def names(self, ids):
+        return [f"name of {entity}" for entity in ids]
+
+
+def test_a_frame_speaks_like_a_knowledge_base():
+    source = aliases_of(ROWS, "people")
+    assert (source.id_space, source.has_priors) == ("people", True)
+    assert source.names(["Q810", "Q41421", "007", "Q0"]) == ["Jordan", "Michael Jordan", "NA", ""]
+    assert source.alias_table().values.tolist() == ROWS[["alias", "entity_id", "score"]].values.tolist()
+    assert not aliases_of(ROWS.drop(columns="score"), "people").has_priors
+
+
+def test_a_knowledge_base_stays_what_it_is():
+    base = Base()
+    assert aliases_of(base, None) is aliases_of(base, "people") is base
+    with pytest.raises(
+        ParameterError, match="id_space='wikidata': the knowledge base counts in 'people'; leave it out"
+    ):
+        aliases_of(base, "wikidata")
+    vocabulary = Vocabulary(base)
+    assert vocabulary.entities == ["007", "Q41421", "Q810"]
+    assert vocabulary.names == ["name of 007", "name of Q41421", "name of Q810"]
+
+
+def test_a_frame_needs_an_id_space():
+    with pytest.raises(ParameterError, match="id_space: wanted with a frame of aliases"):
+        aliases_of(ROWS, None)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"score": [0.25, 1.5, 1, 1]}, r"row 1 \(alias 'Jordan', entity 'Q810'\) has score 1.5, wanted a probability"),
+        ({"score": [0.25, -0.1, 1, 1]}, "has score -0.1, wanted a probability in 0 to 1; divide counts by their sum"),
+        ({"score": [0.25, None, 1, 1]}, "aliases column 'score': row 1 holds nan, wanted a number"),
+        ({"alias": ["Jordan", None, "b", "c"]}, "aliases column 'alias': row 1 has no id"),
+        ({"entity_id": ["Q1", "Q1", "Q1", "c"]}, "alias 'Jordan' of entity 'Q1' stands in rows 0 and 1; keep one"),
+        ({"entity_id": [1.0, 2.0, 3.0, 4.0]}, "aliases column 'entity_id': wanted ids as text, found float64"),
+    ],
+)
+def test_aliases_that_are_none_are_refused_with_their_row(changes, message):
+    with pytest.raises(InputError, match=message):
+        AliasFrame(ROWS.assign(**changes), "people")
+
+
+@pytest.mark.parametrize("column", ["alias", "entity_id"])
+def test_a_frame_says_which_column_is_missing(column):
+    with pytest.raises(InputError, match=f"aliases: wanted columns alias, entity_id; missing {column}"):
+        AliasFrame(ROWS.drop(columns=column), "people")
+
+
+def test_frames_of_aliases_are_equal_by_what_they_hold():
+    frame = ROWS.copy()
+    source = AliasFrame(frame, "people")
+    frame.loc[0, "alias"] = "changed later"
+    same = AliasFrame(ROWS.astype({"alias": "category", "entity_id": object}), "people")
+    assert source == same == pickle.loads(pickle.dumps(source))
+    assert hash(source) == hash(same)
+    assert source != AliasFrame(ROWS, "others")
+    assert source != AliasFrame(ROWS.assign(score=0.5), "people")
+    assert source != AliasFrame(ROWS.assign(name=""), "people")
+    assert source != AliasFrame(ROWS.drop(columns="score"), "people")
+    assert source != "4 aliases of 'people'" == repr(source)
+
+
+# Meanings
+
+
+def meant(table, n_keys, **options):
+    found = meanings_of(pd.DataFrame(table, columns=["key", "alias", "entity", "score"]), n_keys, **options)
+    bounds = found.bounds.tolist()
+    pairs = list(zip(found.entity.tolist(), found.score.tolist(), strict=True))
+    return [pairs[low:high] for low, high in pairwise(bounds)]
+
+
+def test_without_priors_the_entities_of_a_key_share_it():
+    rows = [(0, 0, 5, 1.0), (0, 1, 5, 1.0), (0, 1, 2, 1.0), (2, 2, 5, 1.0)]
+    assert meant(rows, 3, priors=False) == [[(2, 0.5), (5, 0.5)], [], [(5, 1.0)]]
+
+
+def test_priors_are_averaged_over_the_aliases_of_a_key():
+    rows = [(0, 0, 5, 0.5), (0, 0, 2, 0.5), (0, 1, 5, 1.0), (1, 2, 7, 0.0), (1, 2, 9, 0.25), (1, 2, 1, 0.25)]
+    assert meant(rows, 2, priors=True) == [[(5, 0.75), (2, 0.25)], [(1, 0.25), (9, 0.25), (7, 0.0)]]
+
+
+def test_priors_that_sum_to_more_than_one_are_divided_by_their_sum_and_counted():
+    vocabulary = Vocabulary(AliasFrame(ROWS.assign(score=[0.5, 1.0, 0.5, 0.5]), "people"))
+    assert vocabulary.rows["score"].tolist() == pytest.approx([1 / 3, 2 / 3, 0.5, 0.5])
+    with pytest.warns(
+        DegenerateWarning, match=r"scores of 1 aliases sum to more than 1 \('Jordan'\); they are divided"
+    ):
+        vocabulary.warn_of_overfull()
+    Vocabulary(AliasFrame(ROWS.assign(score=[0.5, 0.5 + 1e-9, 0.5, 0.5]), "people")).warn_of_overfull()
+
+
+def test_keys_are_numbered_without_the_empty_one():
+    vocabulary = Vocabulary(AliasFrame(ROWS, "people"))
+    keys, rows = vocabulary.keyed(["b", "", "a"])
+    assert keys == ["a", "b"]
+    assert rows[["key", "alias"]].values.tolist() == [[1, 0], [1, 0], [0, 2]]
+    keys, rows = vocabulary.keyed(["b", "c", "b"])
+    assert (keys, rows["key"].tolist()) == (["b", "c"], [0, 0, 1, 0])
+
+
+def test_found_meanings_keep_the_place_of_their_key():
+    found = meanings_of(
+        pd.DataFrame({"key": [0, 2, 2], "alias": [0, 1, 1], "entity": [4, 6, 5], "score": 1.0}), 3, priors=False
+    )
+    owner, rows = found.find(np.array([2, 1, 0, 2]))
+    assert owner.tolist() == [0, 0, 2, 3, 3]
+    assert found.entity[rows].tolist() == [5, 6, 4, 5, 6]
+    first = found.keep(np.array([True, True, False]))
+    assert first.sizes.tolist() == [1, 0, 1]
+    assert first.entity.tolist() == [4, 5]

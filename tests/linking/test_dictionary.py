@@ -1,0 +1,450 @@
+"""Names of a dictionary in texts: places, guards, case, ambiguity."""
+
+import pickle
+import sys
+import warnings
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vbterrier import DegenerateWarning, InputError, ParameterError
+from vbterrier.linking import words as words_module
+from vbterrier.linking.dictionary import DictionaryLinker
+from vbterrier.linking.links import COLUMNS, Linker
+from vbterrier.linking.words import Words, word_form
+
+PLAIN = {"min_length": 1, "numeric": True, "stop_aliases": None, "case": "ignore"}
+
+
+def frame(*rows, columns=("alias", "entity_id")):
+    return pd.DataFrame(rows, columns=list(columns))
+
+
+def linker(*aliases, **options):
+    """A linker of names that are their own ids."""
+    return DictionaryLinker(frame(*[(alias, alias) for alias in aliases]), id_space="k", **options)
+
+
+def found(dictionary, text):
+    links = dictionary.link([text]).frame
+    assert [text[start:end] for start, end in zip(links["start"], links["end"], strict=True)] == links[
+        "mention"
+    ].tolist()
+    return list(zip(links["start"].tolist(), links["mention"].tolist(), links["entity_id"].tolist(), strict=True))
+
+
+# Places
+
+
+@pytest.mark.parametrize(
+    ("alias", "text", "start", "mention"),
+    [
+        ("Straße", "in der STRASSE, ja", 7, "STRASSE"),
+        ("STRASSE", "ß ß Straße", 4, "Straße"),
+        ("İzmir", "ŉŉ i\u0307ZMIR!", 3, "i\u0307ZMIR"),
+        ("Zoë", "É Zoe\u0308 x", 2, "Zoe\u0308"),
+        ("Zoe\u0308", "E\u0301E\u0301 zoë", 5, "zoë"),
+        ("St. Louis", "(St  -- louis)", 1, "St  -- louis"),
+        ("Obama", "Obama's", 0, "Obama"),
+        ("Barack Obama", "see Ba\u00adrack_Obama", 4, "Ba\u00adrack_Obama"),
+        ("東京", "新東京都へ", 1, "東京"),
+        ("C++", "C or c++?", 5, "c++"),
+        ("हिन्दी", "वह हिन्दी है", 3, "हिन्दी"),
+        ("Ο Οδυσσεύς", "ῼ ο ΟΔΥΣΣΕΎΣ", 2, "ο ΟΔΥΣΣΕΎΣ"),
+    ],
+)
+def test_places_are_those_of_the_text_as_given(alias, text, start, mention):
+    assert found(linker(alias), text) == [(start, mention, alias)]
+
+
+@pytest.mark.parametrize(
+    ("alias", "text"),
+    [
+        ("Paris", "Parisian Comparis paris2 2paris"),
+        ("Paris", "pari\u015b e\u0301paris paris\u0301"),
+        ("Obama", "Obamas"),
+        ("New York", "newyork new yorkers renew york"),
+        ("C+", "C++, c+−1"),
+        ("AC", "AÇ AC\u0327"),
+        ("กน", "กินข้าว กิน"),
+        ("서울", "서울에서"),
+    ],
+)
+def test_names_never_stand_within_longer_words(alias, text):
+    assert found(linker(alias), text) == []
+
+
+def test_every_text_gets_its_place():
+    links = linker("Paris", "Lyon").link(["", "Lyon", "no", "Paris and Lyon, Paris"])
+    assert isinstance(linker("Paris"), Linker)
+    assert (links.id_space, links.scale) == ("k", "probability")
+    assert links.frame["text"].tolist() == [1, 3, 3, 3]
+    assert links.frame["start"].tolist() == [0, 0, 10, 16]
+
+
+@pytest.mark.parametrize("texts", [[], [""], ["nothing here", "…"]])
+def test_nothing_found_is_an_empty_frame_of_the_same_kind(texts):
+    empty, full = linker("Paris").link(texts).frame, linker("Paris").link(["Paris"]).frame
+    assert tuple(empty.columns) == COLUMNS
+    assert empty.dtypes.tolist() == full.dtypes.tolist()
+    assert len(empty) == 0
+
+
+# Overlaps
+
+
+def test_the_leftmost_counts_and_of_those_the_longest():
+    names = linker("New York", "York", "New York City", "City Hall", "Hall", "York City")
+    assert [row[2] for row in found(names, "New York City Hall, York City, Hall")] == [
+        "New York City",
+        "Hall",
+        "York City",
+        "Hall",
+    ]
+    assert [row[2] for row in found(names, "old york city hall")] == ["York City", "Hall"]
+    assert [row[2] for row in found(names, "New York Cities, New Yorkers' Hall")] == ["New York", "Hall"]
+
+
+def test_all_names_can_be_asked_for():
+    names = linker("New York", "York", "York City", longest=False)
+    assert [row[:2] for row in found(names, "New York City")] == [(0, "New York"), (4, "York City"), (4, "York")]
+
+
+SIGNS = "ab ,ßsİi\u0307\u0301é東京+A9\u00ad"
+
+
+def oracle(aliases, text, *, longest):
+    """A textbook loop: every run of words of the text against every name."""
+    known = {tuple(word_form(alias).split()): alias for alias in aliases}
+    words = Words.of([text])
+    spans = list(zip(words.start.tolist(), words.end.tolist(), strict=True))
+    words = [word_form(text[start:end]) for start, end in spans]
+    hits, first = [], 0
+    while first < len(words):
+        ends = [end for end in range(len(words), first, -1) if tuple(words[first:end]) in known]
+        start = spans[first][0]
+        chosen = ends[:1] if longest else ends
+        hits.extend((start, text[start : spans[end - 1][1]], known[tuple(words[first:end])]) for end in chosen)
+        first = ends[0] if ends and longest else first + 1
+    return hits
+
+
+@given(st.data(), st.booleans())
+def test_what_is_found_is_what_a_textbook_loop_finds(data, longest):
+    some = st.text(alphabet=SIGNS, min_size=1, max_size=5)
+    aliases = data.draw(st.lists(some.filter(word_form), min_size=1, max_size=6, unique_by=word_form))
+    pieces = data.draw(st.lists(st.one_of(some, st.sampled_from(aliases)), max_size=8))
+    text = "".join(pieces)
+    assert found(linker(*aliases, longest=longest, **PLAIN), text) == oracle(aliases, text, longest=longest)
+
+
+# What names mean
+
+
+def test_candidates_come_with_their_priors_the_most_probable_first():
+    rows = [("Jordan", "Q810", 0.3, "Jordan"), ("Jordan", "Q41421", 0.5, "Michael"), ("jordan", "Q0", 0.2, "")]
+    dictionary = DictionaryLinker(frame(*rows, columns=("alias", "entity_id", "score", "name")), id_space="wikidata")
+    links = dictionary.link(["Jordan JORDAN"]).frame
+    # Two spellings, each with its own distribution: their mean.
+    once = [("Q41421", 0.25, "Michael"), ("Q810", 0.15, "Jordan"), ("Q0", 0.1, "")]
+    assert list(zip(links["entity_id"], links["score"], links["name"], strict=True)) == once * 2
+    assert links["start"].tolist() == [0] * 3 + [7] * 3
+
+
+def test_without_priors_the_candidates_of_a_name_share_it():
+    dictionary = DictionaryLinker(frame(("x y", "B"), ("X.Y", "A"), ("x-y", "A"), ("z w", "C")), id_space="k")
+    links = dictionary.link(["x y z w"]).frame
+    assert links[["entity_id", "score"]].values.tolist() == [["A", 0.5], ["B", 0.5], ["C", 1.0]]
+
+
+def test_priors_of_more_than_one_are_normalised_with_one_warning():
+    rows = frame(("ab", "A", 1.0), ("ab", "B", 1.0), columns=("alias", "entity_id", "score"))
+    with pytest.warns(DegenerateWarning, match=r"scores of 1 aliases sum to more than 1 \('ab'\)"):
+        dictionary = DictionaryLinker(rows, id_space="k")
+    assert dictionary.link(["ab"]).frame["score"].tolist() == [0.5, 0.5]
+
+
+def test_ids_stay_text():
+    links = DictionaryLinker(frame(("bond", "007"), ("void", "NA"), ("seven", "7")), id_space="k").link(
+        ["bond void seven"]
+    )
+    assert links.frame["entity_id"].tolist() == ["007", "NA", "7"]
+    integers = DictionaryLinker(frame(("bond", 7)), id_space="k").link(["bond"])
+    assert integers.frame["entity_id"].tolist() == ["7"]
+
+
+# Guards
+
+
+def test_guards_say_once_what_they_leave_out():
+    with pytest.warns(DegenerateWarning, match="dictionary") as said:
+        dictionary = linker("it", "A", "x", "1984", "50-50", "!!!", "Paris", "the who", stop_aliases=["PARIS"])
+    assert len(said) == 1
+    assert said[0].filename == __file__
+    assert "some of the 8 aliases are not looked for" in str(said[0].message)
+    assert "1 empty ('!!!'), 2 numeric ('1984', '50-50'), 1 short ('x'), 3 stop ('it', 'A', 'Paris')" in str(
+        said[0].message
+    )
+    assert dictionary.skipped.values.tolist() == [
+        ["it", "stop"],
+        ["A", "stop"],
+        ["x", "short"],
+        ["1984", "numeric"],
+        ["50-50", "numeric"],
+        ["!!!", "empty"],
+        ["Paris", "stop"],
+    ]
+    assert found(dictionary, "it is A x 1984 50 50 !!! in Paris: The Who") == [(35, "The Who", "the who")]
+
+
+def test_guards_can_be_lifted():
+    names = ("it", "x", "1984", "七")
+    text = "x and it in 1984, 七"
+    assert [row[2] for row in found(linker(*names, **PLAIN), text)] == ["x", "it", "1984", "七"]
+    with pytest.warns(DegenerateWarning, match="1 stop"):
+        assert [row[2] for row in found(linker(*names, min_length=1, numeric=True), text)] == ["x", "1984", "七"]
+    with pytest.warns(DegenerateWarning, match=r"2 short \('x', '七'\)"):
+        assert [row[2] for row in found(linker(*names, numeric=True, stop_aliases=None), text)] == ["it", "1984"]
+    with pytest.warns(DegenerateWarning, match=r"1 numeric \('1984'\)"):
+        assert [row[2] for row in found(linker(*names, min_length=1, stop_aliases=None), text)] == ["x", "it", "七"]
+
+
+def test_nothing_left_finds_nothing():
+    with pytest.warns(DegenerateWarning, match="1 short"):
+        assert found(linker("x"), "x x") == []
+
+
+AMBIGUOUS = frame(
+    ("Smith", "S3", 0.2), ("Smith", "S1", 0.2), ("Smith", "S2", 0.6), ("John Smith", "S1", 1.0),
+    columns=("alias", "entity_id", "score"),
+)  # fmt: skip
+
+
+def test_names_that_may_mean_too_much_are_skipped():
+    with pytest.warns(DegenerateWarning, match=r"1 ambiguous \('Smith'\)"):
+        dictionary = DictionaryLinker(AMBIGUOUS, id_space="k", max_candidates=2)
+    assert dictionary.skipped.values.tolist() == [["Smith", "ambiguous"]]
+    links = dictionary.link(["Smith and John Smith"]).frame
+    assert links[["start", "entity_id"]].values.tolist() == [[10, "S1"]]
+
+
+def test_names_that_may_mean_too_much_are_cut_to_the_most_probable():
+    with pytest.warns(DegenerateWarning, match=r"not in full: 1 ambiguous \('Smith'\)"):
+        dictionary = DictionaryLinker(AMBIGUOUS, id_space="k", max_candidates=2, ambiguous="truncate")
+    links = dictionary.link(["Smith"]).frame
+    assert links[["entity_id", "score"]].values.tolist() == [["S2", 0.6], ["S1", 0.2]], (
+        "ties by id, priors as they were"
+    )
+
+
+def test_as_many_candidates_as_allowed_pass_in_silence():
+    assert len(DictionaryLinker(AMBIGUOUS, id_space="k", max_candidates=3).skipped) == 0
+
+
+def test_a_name_too_ambiguous_hides_no_shorter_one():
+    rows = frame(("New York", "a"), ("New York", "b"), ("York", "c"))
+    with pytest.warns(DegenerateWarning, match="1 ambiguous"):
+        assert found(DictionaryLinker(rows, id_space="k", max_candidates=1), "New York") == [(4, "York", "c")]
+
+
+# Case
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Send it to the US for us, says the WHO.", ["US", "WHO"]),
+        ("the us senate and who", ["Senate"]),
+        ("THE US SENATE", ["US", "Senate"]),
+        ("Us, the Senate, and who", ["Senate"]),
+        ("ibm", ["IBM"]),
+        ("Ibm", []),
+        ("IBM and ibm", ["IBM"]),
+        ("LONDON London london", ["LONDON"] * 3),
+    ],
+)
+def test_acronyms_are_found_in_capitals_unless_the_text_has_one_case(text, expected):
+    names = linker("US", "WHO", "IBM", "Senate", "LONDON")
+    assert len(names.skipped) == 0
+    found_names = [row[2] for row in found(names, text)]
+    if text == "THE US SENATE" or text.startswith("the us"):
+        # "us" is a function word: in a text of one case nobody can tell.
+        expected = [name for name in expected if name != "US"]
+    assert found_names == expected
+
+
+def test_case_can_be_ignored_or_count():
+    with pytest.warns(DegenerateWarning, match=r"1 stop \('US'\)"):
+        ignoring = linker("US", "IBM", "ibm", case="ignore")
+    assert [row[2] for row in found(ignoring, "US Ibm")] == ["IBM", "ibm"]
+    exact = linker("US", "IBM", "ibm", "İO", case="exact")
+    assert [row[2] for row in found(exact, "US us Ibm IBM i\u0307o I\u0307O")] == ["US", "IBM", "İO"]
+
+
+def test_the_case_of_a_mention_chooses_its_meaning():
+    names = frame(("US", "country"), ("Us", "film"), ("us", "pronoun"))
+    dictionary = DictionaryLinker(names, id_space="k", stop_aliases=None)
+    meant = dictionary.link(["The US and us", "us", "US"]).frame
+    assert meant[["text", "mention", "entity_id"]].values.tolist() == [
+        [0, "US", "country"],
+        [0, "US", "film"],
+        [0, "US", "pronoun"],
+        [0, "us", "film"],
+        [0, "us", "pronoun"],
+        [1, "us", "film"],
+        [1, "us", "pronoun"],
+        [2, "US", "film"],
+        [2, "US", "pronoun"],
+    ]
+
+
+def test_stop_aliases_of_the_user_hold_for_capitals_too():
+    with pytest.warns(DegenerateWarning, match=r"2 stop \('US', 'IBM'\)"):
+        assert found(linker("US", "IBM", stop_aliases=["us", "Ibm"]), "The US and IBM") == []
+
+
+# Parameters, identity
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"case": "lower"}, "case='lower': wanted one of 'auto', 'ignore', 'exact'"),
+        ({"ambiguous": "skipp"}, "ambiguous='skipp': wanted one of 'skip', 'truncate'. Did you mean skip"),
+        ({"max_candidates": 0}, "max_candidates=0: wanted a whole number, 1 or more"),
+        ({"min_length": 1.5}, "min_length=1.5: wanted a whole number"),
+        ({"stop_aliases": "the"}, "stop_aliases='the': wanted a list of names, or None"),
+    ],
+)
+def test_parameters_without_a_legal_value_are_refused(options, message):
+    with pytest.raises(ParameterError, match=message):
+        linker("Paris", **options)
+
+
+def test_aliases_and_texts_are_checked():
+    with pytest.raises(ParameterError, match="id_space: wanted with a frame"):
+        DictionaryLinker(frame(("a", "b")))
+    with pytest.raises(InputError, match="aliases: no rows; nothing would ever be linked"):
+        DictionaryLinker(frame(), id_space="k")
+    with pytest.raises(InputError, match="found one text"):
+        linker("Paris").link("Paris")
+
+
+def test_linkers_are_what_their_parameters_are():
+    first = linker("Paris", "Lyon")
+    assert first == linker("Paris", "Lyon")
+    assert hash(first) == hash(linker("Paris", "Lyon"))
+    assert (
+        len({first, linker("Paris"), linker("Paris", "Lyon", longest=False), linker("Paris", "Lyon", case="exact")})
+        == 4
+    )
+    assert repr(first) == "DictionaryLinker(2 aliases of 'k')"
+    changed = linker("Paris", longest=False, stop_aliases=("x",), case="exact")
+    assert repr(changed) == "DictionaryLinker(1 aliases of 'k', longest=False, stop_aliases=('x',), case='exact')"
+
+
+def test_a_pickle_holds_parameters_alone_and_says_nothing_again():
+    with pytest.warns(DegenerateWarning):
+        dictionary = linker("US", "it", "Paris", stop_aliases=("Lyon",))
+    packed = pickle.dumps(dictionary)
+    assert b"ahocorasick" not in packed
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        again = pickle.loads(packed)
+        assert again == dictionary
+        assert hash(again) == hash(dictionary)
+        pd.testing.assert_frame_equal(again.link(["The US, Paris"]).frame, dictionary.link(["The US, Paris"]).frame)
+
+
+def test_aliases_are_left_as_they_were():
+    rows = frame(("ab", "A", 0.6), ("AB", "B", 0.6), columns=("alias", "entity_id", "score"))
+    before = rows.copy(deep=True)
+    dictionary = DictionaryLinker(rows, id_space="k", case="ignore")
+    rows.loc[0, "alias"] = "changed"
+    assert len(dictionary.link(["ab"]).frame) == 2
+    assert before["alias"].tolist() == ["ab", "AB"]
+
+
+def test_a_missing_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ahocorasick", None)
+    with pytest.raises(ModuleNotFoundError, match=r"ahocorasick is not installed; pip install 'vbterrier\[linkers\]'"):
+        linker("Paris")
+
+
+def test_the_order_of_aliases_and_batches_change_nothing(monkeypatch):
+    rows = frame(*[(f"name {i % 7}", f"e{i}") for i in range(40)])
+    texts = [f"about name {i} and Name {i + 1}" for i in range(6)]
+    expected = DictionaryLinker(rows, id_space="k").link(texts).frame
+    shuffled = DictionaryLinker(rows.sample(frac=1, random_state=2), id_space="k").link(texts).frame
+    pd.testing.assert_frame_equal(shuffled, expected)
+    single = pd.concat(
+        DictionaryLinker(rows, id_space="k").link([text]).frame.assign(text=place) for place, text in enumerate(texts)
+    )
+    pd.testing.assert_frame_equal(single.reset_index(drop=True), expected)
+    monkeypatch.setattr(words_module, "_BATCH", 30)
+    pd.testing.assert_frame_equal(DictionaryLinker(rows, id_space="k").link(texts).frame, expected)
+
+
+# Real data
+
+
+@pytest.fixture(scope="module")
+def congress(shared_data):
+    names = pd.read_csv(
+        shared_data / "kb_us_congress" / "alias.tsv.gz",
+        sep="\t",
+        names=["alias", "entity_id"],
+        dtype=str,
+        na_filter=False,
+    )
+    with pytest.warns(DegenerateWarning, match=r"3 stop \('few', 'may', 'new'\)"):
+        return names, DictionaryLinker(names, id_space="bioguide")
+
+
+def test_names_of_legislators_are_found_where_they_were_put(congress):
+    names, dictionary = congress
+    some = names["alias"].drop_duplicates().sample(2000, random_state=1)
+    some = some[some.str.count(" ") > 0].str.title().tolist()
+    texts = [f"Straße №{place}: «{name}» (D–OH) met İlker & {name}’s aide." for place, name in enumerate(some)]
+    links = dictionary.link(texts).frame
+    mentions = links.drop_duplicates(["text", "start"])
+    assert [texts[t][s:e] for t, s, e in mentions[["text", "start", "end"]].values] == mentions["mention"].tolist()
+    # A full stop after the last word ("Jr.") is not of the mention.
+    whole = mentions["mention"] == pd.Series(some).str.rstrip(".").take(mentions["text"]).to_numpy()
+    assert whole.sum() == 2 * len(some), "each name twice"
+    wanted = names.groupby("alias")["entity_id"].agg(set)
+    meant = (
+        links[links["start"] == links.groupby("text")["start"].transform("min")].groupby("text")["entity_id"].agg(set)
+    )
+    for place, name in enumerate(some):
+        assert wanted[name.lower()] <= meant[place]
+    sums = links.groupby(["text", "start"])["score"].sum()
+    assert sums.between(1 - 1e-9, 1 + 1e-9).all()
+
+
+def test_queries_are_linked_with_names_seen_in_other_sessions(shared_data):
+    rows = pd.read_csv(shared_data / "y_erd_elq" / "Y-ERD.tsv", sep="\t", dtype=str, na_filter=False, quoting=3)
+    rows = rows.apply(lambda column: column.str.strip())
+    session = rows["qid"].str.rsplit("_", n=1).str[0]
+    number = session.drop_duplicates().reset_index(drop=True)
+    train = session.isin(number[number.index % 2 == 0])
+    seen = rows[train & (rows["mention"] != "")].groupby(["mention", "entity"]).size().rename("score").reset_index()
+    seen["score"] /= seen.groupby("mention")["score"].transform("sum")
+    with pytest.warns(DegenerateWarning, match="aliases are not looked for"):
+        dictionary = DictionaryLinker(
+            seen.rename(columns={"mention": "alias", "entity": "entity_id"}), id_space="dbpedia", numeric=True
+        )
+    queries = rows[~train].drop_duplicates("qid").reset_index(drop=True)
+    texts = queries["query"].tolist()
+    links = dictionary.link(texts).frame
+    assert [texts[t][s:e] for t, s, e in links[["text", "start", "end"]].values] == links["mention"].tolist()
+    known = set(seen["mention"])
+    assert set(map(word_form, links["mention"])) <= set(map(word_form, known))
+    gold = rows[~train & (rows["mention"] != "")]
+    pairs = set(zip(queries["qid"].take(links["text"]), links["entity_id"], strict=True))
+    right = pairs & set(zip(gold["qid"], gold["entity"], strict=True))
+    precision, recall = len(right) / len(pairs), len(right) / len(gold.drop_duplicates(["qid", "entity"]))
+    print(f"\nY-ERD, names of other sessions: precision {precision:.3f}, recall {recall:.3f}, {len(texts)} queries")
+    assert precision > 0.5, "half of what is linked is right, with no context at all"

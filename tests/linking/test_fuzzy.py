@@ -1,0 +1,257 @@
+"""Names that are nearly those of a dictionary."""
+
+import pickle
+import sys
+
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from vbterrier import DegenerateWarning, InputError, ParameterError
+from vbterrier.linking import fuzzy
+from vbterrier.linking.dictionary import DictionaryLinker
+from vbterrier.linking.fuzzy import FuzzyLinker
+from vbterrier.linking.links import COLUMNS, Linker
+from vbterrier.linking.words import word_form
+
+NAMES = pd.DataFrame(
+    [
+        ("John Smith", "S1", "Smith, John"),
+        ("John Smith", "S2", ""),
+        ("Jon Smith", "S3", ""),
+        ("Joan Smyth", "S4", ""),
+        ("J. Smith", "S1", ""),
+        ("Ohio", "OH", "Ohio"),
+    ],
+    columns=["alias", "entity_id", "name"],
+)
+
+
+def linker(names=NAMES, **options):
+    return FuzzyLinker(names, id_space="k", **options)
+
+
+def indel(left, right):
+    """1 - insertions and deletions / letters of both, by the longest common subsequence."""
+    table = [[0] * (len(right) + 1) for _ in range(len(left) + 1)]
+    for i, a in enumerate(left):
+        for j, b in enumerate(right):
+            table[i + 1][j + 1] = table[i][j] + 1 if a == b else max(table[i][j + 1], table[i + 1][j])
+    return 2 * table[-1][-1] / (len(left) + len(right))
+
+
+def levenshtein(left, right):
+    row = list(range(len(right) + 1))
+    for i, a in enumerate(left):
+        row, above = [i + 1], row
+        for j, b in enumerate(right):
+            row.append(min(row[j] + 1, above[j + 1] + 1, above[j] + (a != b)))
+    return 1 - row[-1] / max(len(left), len(right))
+
+
+def pairs(frame):
+    return list(zip(frame["entity_id"].tolist(), frame["score"].round(6).tolist(), strict=True))
+
+
+# Whole texts
+
+
+def test_a_text_is_linked_to_the_names_most_like_it():
+    links = linker(cutoff=0.8).link(["john smith!"])
+    assert isinstance(linker(), Linker)
+    assert (links.id_space, links.scale) == ("k", "score")
+    # An entity scores by the best of its names: S1 is "John Smith", not "J. Smith".
+    likely = [("S1", 1.0), ("S2", 1.0), ("S3", 18 / 19), ("S4", 0.8)]
+    assert pairs(links.frame) == [(entity, round(score, 6)) for entity, score in likely]
+    assert links.frame[["text", "start", "end", "mention", "name"]].iloc[0].tolist() == [
+        0, 0, 11, "john smith!", "Smith, John"
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("similarity", "oracle"), [("indel", indel), ("levenshtein", levenshtein)])
+def test_scores_are_those_of_a_textbook_loop(similarity, oracle):
+    text = "Jhon  SMITH"
+    best = {}
+    for alias, entity in zip(NAMES["alias"], NAMES["entity_id"], strict=True):
+        best[entity] = max(best.get(entity, 0), oracle("jhon smith", word_form(alias)))
+    expected = sorted(
+        ((entity, round(score, 6)) for entity, score in best.items() if score >= 0.5), key=lambda p: (-p[1], p[0])
+    )
+    assert len(expected) == 4
+    assert pairs(linker(similarity=similarity, cutoff=0.5).link([text]).frame) == expected
+
+
+def test_jaro_winkler_is_the_textbook_example():
+    names = pd.DataFrame({"alias": ["MARTHA"], "entity_id": ["m"]})
+    links = linker(names, similarity="jaro_winkler").link(["MARHTA"])
+    assert links.frame["score"].tolist() == pytest.approx([0.961111], abs=1e-6)
+
+
+def test_a_similarity_at_the_cutoff_passes():
+    names = pd.DataFrame({"alias": ["abcd"], "entity_id": ["x"]})
+    assert indel("abce", "abcd") == 0.75
+    assert len(linker(names, cutoff=0.75).link(["abce"]).frame) == 1
+    assert len(linker(names, cutoff=0.7501).link(["abce"]).frame) == 0
+    # 0.8 is no binary fraction: 1 - 0.2 must not fail by its last digit.
+    names = pd.DataFrame({"alias": ["joan smyth"], "entity_id": ["x"]})
+    assert pairs(linker(names, cutoff=0.8).link(["john smith"]).frame) == [("x", 0.8)]
+    names = pd.DataFrame({"alias": ["abcd"], "entity_id": ["x"]})
+    assert pairs(linker(names, cutoff=1).link(["abcd", "abce"]).frame) == [("x", 1.0)]
+
+
+def test_the_order_of_words_need_not_count():
+    assert pairs(linker(cutoff=1, word_order=False).link(["Smith, John"]).frame) == [("S1", 1.0), ("S2", 1.0)]
+    assert len(linker(cutoff=1).link(["Smith, John"]).frame) == 0
+
+
+def test_priors_weigh_the_similarity():
+    names = pd.DataFrame({"alias": ["abcd", "abcd", "abce"], "entity_id": ["x", "y", "y"], "score": [0.75, 0.25, 0.5]})
+    assert pairs(linker(names, cutoff=0.5).link(["abcd"]).frame) == [("x", 0.75), ("y", 0.75 * 0.5)]
+
+
+def test_no_more_candidates_than_asked_ties_by_id():
+    names = pd.DataFrame({"alias": "same", "entity_id": [f"e{i}" for i in (3, 1, 4, 0, 2)]})
+    links = linker(names, limit=3, cutoff=0.5).link(["same", "sane"])
+    assert links.frame["entity_id"].tolist() == ["e0", "e1", "e2"] * 2
+
+
+# Parts of a text
+
+
+def test_the_most_similar_parts_that_do_not_overlap_are_linked():
+    text = "senator Jon  Smyth of ohoi, Ohio"
+    links = linker(max_words=3, cutoff=0.7).link([text]).frame
+    mentions = links.drop_duplicates("start")
+    assert mentions["mention"].tolist() == ["Jon  Smyth", "ohoi", "Ohio"]
+    assert [text[s:e] for s, e in zip(mentions["start"], mentions["end"], strict=True)] == mentions["mention"].tolist()
+    assert links[links["mention"] == "Jon  Smyth"]["entity_id"].tolist()[0] == "S4"
+
+
+def test_of_parts_equally_similar_the_longest_then_the_leftmost_is_taken():
+    names = pd.DataFrame({"alias": ["new york", "york", "york new"], "entity_id": ["ny", "y", "yn"]})
+    links = linker(names, max_words=2).link(["new york new york"]).frame
+    assert links[["start", "entity_id"]].values.tolist() == [[0, "ny"], [9, "ny"]]
+
+
+def test_short_parts_and_function_words_are_not_tried():
+    names = pd.DataFrame({"alias": ["of the", "oh", "who", "of ohio"], "entity_id": list("abcd")})
+    links = linker(names, max_words=2).link(["who of the oh of ohio"]).frame
+    assert links["entity_id"].tolist() == ["d"]
+    assert linker(names, max_words=2, min_length=2).link(["who of the oh of ohio"]).frame["entity_id"].tolist() == [
+        "b",
+        "d",
+    ]
+    # A whole text is tried whatever it is.
+    assert linker(names).link(["who", "oh"]).frame["entity_id"].tolist() == ["c", "b"]
+
+
+@settings(max_examples=30)
+@given(st.lists(st.sampled_from(["new", "york", "city", "of", "hall", "newt", "ß", "東京"]), max_size=7))
+def test_exact_parts_are_those_of_a_dictionary_where_nothing_overlaps(words):
+    names = pd.DataFrame(
+        {"alias": ["new york", "city hall", "strasse", "ss", "東京"], "entity_id": list("abcde")}
+    ).iloc[[0, 1, 3, 4]]
+    text = " ".join(words)
+    one = linker(names, cutoff=1, max_words=3, min_length=2).link([text]).frame
+    other = DictionaryLinker(names, id_space="k").link([text]).frame
+    pd.testing.assert_frame_equal(one, other)
+
+
+# Many texts
+
+
+def test_nothing_similar_is_an_empty_frame_of_the_same_kind():
+    full = linker().link(["ohio"]).frame
+    for options in ({}, {"max_words": 2}):
+        for texts in ([], ["", "…"], ["quite another"]):
+            empty = linker(**options).link(texts).frame
+            assert tuple(empty.columns) == COLUMNS
+            assert empty.dtypes.tolist() == full.dtypes.tolist()
+            assert len(empty) == 0
+
+
+def test_batches_and_chunks_change_nothing(monkeypatch):
+    texts = ["jon smith", "ohio", "", "John Smyth", "jon smith", "oho"] * 3
+    for options in ({"cutoff": 0.7}, {"cutoff": 0.7, "max_words": 2}):
+        expected = linker(**options).link(texts).frame
+        single = pd.concat(linker(**options).link([text]).frame.assign(text=i) for i, text in enumerate(texts))
+        pd.testing.assert_frame_equal(single.reset_index(drop=True), expected)
+        monkeypatch.setattr(fuzzy, "_CELLS", 7)
+        pd.testing.assert_frame_equal(linker(**options).link(texts).frame, expected)
+        monkeypatch.undo()
+    assert expected["text"].is_monotonic_increasing
+
+
+# Parameters, identity
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"cutoff": 0}, "cutoff=0: wanted above 0 and at most 1"),
+        ({"cutoff": 85}, "cutoff=85: wanted above 0 and at most 1"),
+        ({"cutoff": float("nan")}, "cutoff=nan: wanted above 0"),
+        ({"max_words": 0}, "max_words=0: wanted a whole number, 1 or more"),
+        ({"limit": 0}, "limit=0: wanted"),
+        ({"min_length": 0}, "min_length=0: wanted"),
+        ({"similarity": "ratio"}, "similarity='ratio': wanted one of 'indel', 'levenshtein', 'jaro_winkler'"),
+    ],
+)
+def test_parameters_without_a_legal_value_are_refused(options, message):
+    with pytest.raises(ParameterError, match=message):
+        linker(**options)
+
+
+def test_aliases_and_texts_are_checked():
+    with pytest.raises(ParameterError, match="id_space: wanted with a frame"):
+        FuzzyLinker(NAMES)
+    with pytest.raises(InputError, match="aliases: no rows"):
+        linker(NAMES.iloc[:0])
+    with pytest.raises(InputError, match="aliases: none has a letter or digit"):
+        linker(pd.DataFrame({"alias": ["!!!"], "entity_id": ["x"]}))
+    with pytest.raises(InputError, match="found one text"):
+        linker().link("Ohio")
+    with pytest.warns(DegenerateWarning, match="scores of 1 aliases sum to more than 1"):
+        linker(pd.DataFrame({"alias": "a b", "entity_id": ["x", "y"], "score": 1.0}))
+
+
+def test_linkers_are_what_their_parameters_are():
+    first = linker()
+    assert first == linker() == pickle.loads(pickle.dumps(first))
+    assert hash(first) == hash(linker())
+    assert len({first, linker(cutoff=0.5), linker(max_words=2), linker(NAMES.iloc[:2]), linker(word_order=False)}) == 5
+    assert repr(linker(cutoff=0.5, max_words=2)) == "FuzzyLinker(6 aliases of 'k', cutoff=0.5, max_words=2)"
+    again = pickle.loads(pickle.dumps(first))
+    pd.testing.assert_frame_equal(again.link(["ohio"]).frame, first.link(["ohio"]).frame)
+
+
+def test_a_missing_extra_is_named(monkeypatch):
+    names = linker()
+    monkeypatch.setitem(sys.modules, "rapidfuzz.process", None)
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'vbterrier\[linkers\]'"):
+        names.link(["ohio"])
+
+
+# Real data
+
+
+def test_misspelt_mentions_find_their_entities(shared_data):
+    """The 30 mentions that annotators linked after correcting their spelling, against the names of all entities."""
+    folder, key = shared_data / "y_erd_elq", ["qid", "mention", "entity"]
+    asked, fixed = (
+        pd.read_csv(folder / name, sep="\t", dtype=str, na_filter=False, quoting=3)[key]
+        for name in ("Y-ERD.tsv", "Y-ERD_spell-corrected.tsv")
+    )
+    both = fixed.merge(asked, how="left", on=key, indicator=True)
+    odd = both[(both["_merge"] == "left_only") & (both["mention"] != "")]
+    assert len(odd) == 30
+    titles = fixed["entity"][fixed["entity"] != ""].drop_duplicates()
+    plain = titles.str.slice(len("<dbpedia:"), -1).str.replace(r"_\(.*\)", "", regex=True).str.replace("_", " ")
+    names = pd.DataFrame({"alias": plain, "entity_id": titles})
+    links = linker(names, cutoff=0.6).link(odd["mention"].tolist()).frame
+    first = links.drop_duplicates("text").set_index("text")["entity_id"]
+    right = sum(first.get(place) == entity for place, entity in enumerate(odd["entity"]))
+    print(f"\nmisspelt mentions of Y-ERD: {right} of {len(odd)} first")
+    assert right >= 20
+    assert first[odd["mention"].tolist().index("firfox")] == "<dbpedia:Firefox>"

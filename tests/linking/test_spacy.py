@@ -1,0 +1,188 @@
+"""spaCy pipelines as linkers."""
+
+import json
+import random
+
+import pandas as pd
+import pytest
+
+from vbterrier import DegenerateWarning, InputError, ParameterError
+from vbterrier.linking.links import COLUMNS, Linker, links_frame
+from vbterrier.linking.spacy import SpacyLinker
+
+spacy = pytest.importorskip("spacy")
+
+PATTERNS = [
+    {"label": "PERSON", "pattern": "Emerson", "id": "Q48226"},
+    {"label": "PERSON", "pattern": [{"LOWER": "ralph"}, {"LOWER": "waldo"}], "id": "Q1"},
+    {"label": "GPE", "pattern": "Brazil"},
+]
+
+
+def ruled(*patterns):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("entity_ruler").add_patterns(list(patterns))
+    return nlp
+
+
+def linked(aliases, *, patterns=PATTERNS, entities=("Q48226", "Q215952", "Q312545"), **config):
+    """A pipeline with an EntityLinker that goes by the priors of a knowledge base alone."""
+    from spacy.kb import InMemoryLookupKB
+    from spacy.training import Example
+
+    nlp = ruled(*patterns)
+    nlp.add_pipe("sentencizer", first=True)
+    linker = nlp.add_pipe("entity_linker", config={"incl_context": False, **config})
+
+    def knowledge(vocab):
+        kb = InMemoryLookupKB(vocab, entity_vector_length=3)
+        for entity in entities:
+            kb.add_entity(entity, freq=1, entity_vector=[1, 1, 1])
+        for alias, (ids, priors) in aliases.items():
+            kb.add_alias(alias, ids, priors)
+        return kb
+
+    doc = nlp.make_doc("Emerson wrote")
+    example = Example.from_dict(
+        doc, {"entities": [(0, 7, "PERSON")], "links": {(0, 7): {"Q48226": 1.0}}, "sent_starts": [1, 0]}
+    )
+    linker.initialize(lambda: [example], nlp=nlp, kb_loader=knowledge)
+    return nlp
+
+
+def test_rules_with_ids_give_one_entity_each():
+    texts = ["Über Emerson: RALPH waldo", "", "no one", "Emerson"]
+    linker = SpacyLinker(ruled(*PATTERNS), id_space="wikidata")
+    links = linker.link(texts)
+    assert isinstance(linker, Linker)
+    assert (links.id_space, links.scale) == ("wikidata", "probability")
+    assert tuple(links.frame.columns) == COLUMNS
+    assert links.frame.values.tolist() == [
+        [0, 5, 12, "Emerson", "Q48226", 1.0, ""],
+        [0, 14, 25, "RALPH waldo", "Q1", 1.0, ""],
+        [3, 0, 7, "Emerson", "Q48226", 1.0, ""],
+    ]
+    assert [texts[t][s:e] for t, s, e in links.frame[["text", "start", "end"]].values] == links.frame[
+        "mention"
+    ].tolist()
+
+
+def test_places_count_code_points():
+    text = "𝔘𝔫 café ☕️ E\u0301 Emerson"
+    links = SpacyLinker(ruled(*PATTERNS), id_space="k").link([text]).frame
+    assert text[links["start"][0] : links["end"][0]] == "Emerson"
+
+
+def test_mentions_without_an_id_are_counted():
+    links = SpacyLinker(ruled(*PATTERNS), id_space="k").link(["Emerson of Brazil", "Brazil"])
+    assert links.frame["entity_id"].tolist() == ["Q48226"]
+    assert links.frame.attrs == {"n_nil": 0, "n_without_id": 2}
+
+
+def test_a_pipeline_that_gives_no_ids_at_all_says_so():
+    linker = SpacyLinker(ruled(PATTERNS[2]), id_space="k")
+    with pytest.warns(DegenerateWarning, match="spaCy: 2 mentions, none with an id; add an EntityLinker"):
+        links = linker.link(["Brazil and Brazil"])
+    pd.testing.assert_frame_equal(links.frame, links_frame([]))
+    assert len(linker.link(["", "nothing"]).frame) == 0
+
+
+ALIASES = {"Emerson": (["Q215952", "Q48226", "Q312545"], [0.2, 0.5, 0.2]), "waldo": (["Q48226"], [0.9])}
+BARE = [{"label": "PERSON", "pattern": name} for name in ("Emerson", "waldo", "Brazil")]
+
+
+def test_candidates_of_the_knowledge_base_come_with_their_priors():
+    linker = SpacyLinker(linked(ALIASES, patterns=BARE), id_space="wikidata")
+    links = linker.link(["Emerson and waldo in Brazil."])
+    assert links.frame[["mention", "entity_id"]].values.tolist() == [
+        ["Emerson", "Q48226"],
+        ["Emerson", "Q215952"],
+        ["Emerson", "Q312545"],
+        ["waldo", "Q48226"],
+    ]
+    assert links.frame["score"].tolist() == pytest.approx([0.5, 0.2, 0.2, 0.9])
+    assert links.frame.attrs == {"n_nil": 1, "n_without_id": 0}, (
+        "spaCy answers NIL where its knowledge base has nothing"
+    )
+
+
+def test_the_choice_of_the_pipeline_alone_can_be_asked_for():
+    linker = SpacyLinker(linked(ALIASES, patterns=BARE), id_space="wikidata", candidates="best")
+    links = linker.link(["Emerson and waldo in Brazil."]).frame
+    assert links[["mention", "entity_id", "score"]].values.tolist() == [
+        ["Emerson", "Q48226", 1.0],
+        ["waldo", "Q48226", 1.0],
+    ]
+
+
+def test_answers_below_the_threshold_are_nil():
+    linker = SpacyLinker(linked(ALIASES, patterns=BARE, threshold=0.6), id_space="k")
+    links = linker.link(["Emerson and waldo"]).frame
+    assert links["mention"].tolist() == ["waldo"]
+    assert links.attrs == {"n_nil": 1, "n_without_id": 0}
+
+
+def test_rules_with_ids_hold_where_there_is_a_knowledge_base_too():
+    # The EntityLinker comes before the ruler, and so knows nothing of what the ruler finds.
+    nlp = linked(ALIASES, patterns=BARE[:2])
+    nlp.add_pipe("entity_ruler", name="late").add_patterns([{"label": "GPE", "pattern": "Brazil", "id": "Q155"}])
+    links = SpacyLinker(nlp, id_space="wikidata").link(["Emerson in Brazil"]).frame
+    assert links["entity_id"].tolist() == ["Q48226", "Q215952", "Q312545", "Q155"]
+
+
+def test_priors_do_not_depend_on_the_dice_of_the_pipeline():
+    even = {"Emerson": (["Q215952", "Q48226", "Q312545"], [0.3, 0.3, 0.3])}
+    linker = SpacyLinker(linked(even, patterns=BARE), id_space="wikidata")
+    seen = set()
+    for seed in range(4):
+        random.seed(seed)
+        seen.add(tuple(linker.link(["Emerson", "Emerson"]).frame["entity_id"]))
+    assert seen == {("Q215952", "Q312545", "Q48226") * 2}, "ties by id"
+
+
+def test_batches_change_nothing():
+    nlp = ruled(*PATTERNS)
+    texts = ["Emerson", "", "Ralph Waldo", "x"] * 5
+    expected = SpacyLinker(nlp, id_space="k").link(texts).frame
+    pd.testing.assert_frame_equal(SpacyLinker(nlp, id_space="k", batch_size=1).link(texts).frame, expected)
+    assert len(expected) == 10
+
+
+def test_texts_and_parameters_are_checked():
+    nlp = ruled(*PATTERNS)
+    with pytest.raises(ParameterError, match="nlp: wanted a spaCy pipeline, found str"):
+        SpacyLinker("en_core_web_sm", id_space="k")
+    with pytest.raises(ParameterError, match="candidates='prior': wanted one of 'priors', 'best'"):
+        SpacyLinker(nlp, id_space="k", candidates="prior")
+    with pytest.raises(ParameterError, match="batch_size=0"):
+        SpacyLinker(nlp, id_space="k", batch_size=0)
+    with pytest.raises(InputError, match="found one text"):
+        SpacyLinker(nlp, id_space="k").link("Emerson")
+    nlp.max_length = 10
+    with pytest.raises(InputError, match="texts: 11 characters in place 1, and the pipeline takes 10; cut the text"):
+        SpacyLinker(nlp, id_space="k").link(["a" * 10, "a" * 11])
+
+
+def test_linkers_are_what_their_parameters_are():
+    nlp = ruled(*PATTERNS)
+    first = SpacyLinker(nlp, id_space="k")
+    assert first == SpacyLinker(nlp, id_space="k")
+    others = [SpacyLinker(nlp, id_space="l"), SpacyLinker(nlp, id_space="k", candidates="best")]
+    assert len({first, *others, SpacyLinker(ruled(), id_space="k")}) == 4
+    assert repr(first) == "SpacyLinker(en: entity_ruler, id_space='k')"
+
+
+def test_every_sentence_about_an_emerson_has_the_right_one_among_its_candidates(shared_data):
+    folder = shared_data / "kb_emerson"
+    lines = [json.loads(line) for line in (folder / "emerson_annotated_text.jsonl").read_text("utf-8").splitlines()]
+    ids = pd.read_csv(folder / "entities.csv", names=["id", "name", "text"], dtype=str)["id"].tolist()
+    assert len(lines) == 30
+    nlp = linked({"Emerson": (ids, [1 / 3] * 3)}, patterns=BARE[:1], entities=ids)
+    links = SpacyLinker(nlp, id_space="wikidata").link([line["text"] for line in lines]).frame
+    for place, line in enumerate(lines):
+        span = line["spans"][0]
+        here = links[(links["text"] == place) & (links["start"] == span["start"])]
+        assert here["end"].tolist() == [span["end"]] * 3
+        assert here["entity_id"].tolist() == sorted(ids)
+        assert line["accept"][0] in here["entity_id"].tolist()
+    assert links["score"].tolist() == pytest.approx([1 / 3] * len(links))
