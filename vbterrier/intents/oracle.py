@@ -67,8 +67,8 @@ def oracle_success(
 
     Notes
     -----
-    Cost and memory are linear in the tags and intents that meet; the search, for the few topics that need one, holds
-    two million numbers at most.
+    Cost and memory are linear in the tags and intents that meet. The search for the best documents, where one is
+    needed, takes a tenth of a second a topic at most and gives up where many documents of many weights share intents.
 
     Examples
     --------

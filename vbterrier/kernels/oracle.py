@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     Bools = NDArray[np.bool_]
 
 # Numbers that the exact search holds at a time; beyond, the greedy ranking stands.
-MOST_CELLS = 2**21
+MOST_CELLS = 2**20
 # Documents that are compared each with each, to leave out those that others replace.
 MOST_COMPARED = 1000
 _ROUNDING = 1e-12
@@ -139,7 +139,9 @@ def greedy_cover(prob: Floats, weights: Floats, k: int) -> float:
 
 def _undominated(weights: Floats) -> Floats:
     """The distinct documents, if they are few only those that no other document replaces."""
-    distinct = np.unique(weights, axis=0)
+    # Most documents are about one intent, and of those the best of each intent is enough.
+    worse = (np.count_nonzero(weights, axis=1) == 1) & (weights < weights.max(axis=0)).all(axis=1, where=weights > 0)
+    distinct = np.unique(weights[~worse], axis=0)
     if len(distinct) > MOST_COMPARED:
         return distinct
     kept = np.ones(len(distinct), dtype=bool)
