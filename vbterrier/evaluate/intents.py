@@ -186,10 +186,13 @@ def evaluate_intents(
     pipeline = intents
     frame, queries = intents_of(pipeline, queries, undefined)
     runs = {name: run_of_system(name, system, queries) for name, system in systems_of(named_runs(systems))}
+    if not runs:
+        raise InputError("no systems; name at least one")
     frame, queries, runs = _on_common(frame, queries, runs) if on_topics == "common" else (frame, queries, runs)
     if tagger is None:
         require_one_tagger(runs.values())
-    depth = deepest(asked)
+    nil, depth = nil_of(asked), deepest(asked)
+    perturbations = resolved(perturb, pipeline, queries, replicas, seed, progress=progress) if replicas else []
     tags = tags_of(tagger, runs, depth)
     scores = score(
         {name: run.frame.drop(columns=TAGGED, errors="ignore") for name, run in runs.items()},
@@ -203,12 +206,11 @@ def evaluate_intents(
         seed=seed,
         progress=progress,
     )
-    nil, made, per_query, intervals = nil_of(asked), None, pd.DataFrame(), [scores.intervals]
+    made, per_query, intervals = None, pd.DataFrame(), [scores.intervals]
     with warnings.catch_warnings():
         # What there is to warn of, the scores have warned of.
         warnings.simplefilter("ignore", DegenerateWarning)
         if replicas:
-            perturbations = resolved(perturb, pipeline, queries, replicas, seed, progress=progress)
             made = replicas_of(
                 runs, frame, tags, asked, perturbations, n_replicas=replicas, seed=seed, progress=progress
             )

@@ -1,0 +1,343 @@
+"""From queries and systems to VB-Scores with intervals, in one call."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+import pytest
+
+import vbterrier
+from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+from vbterrier.evaluate.intents import evaluate_intents
+from vbterrier.evaluate.variants import Paraphrases, Rerun
+from vbterrier.uncertainty import Dirichlet, DropCandidates, IntentBootstrap, TagConfusion, Variants
+
+TOPICS = pd.DataFrame({"qid": ["q1", "q2"], "query": ["Jordan achievements", "Professor John Doe at MIT"]})
+INTENTS = pd.DataFrame({"qid": ["q1", "q1", "q2", "q2"], "entity_id": list("ACSP"), "prob": [0.8, 0.2, 0.2, 0.8]})
+TAGS = pd.DataFrame({"docno": ["a1", "a2", "c1", "s1", "p1"], "entity_id": list("AACSP")})
+LITERAL = pd.DataFrame({"qid": ["q1", "q1", "q2"], "docno": ["a1", "a2", "s1"], "score": [2.0, 1.0, 1.0]})
+BOTH = pd.DataFrame({"qid": ["q1", "q1", "q2", "q2"], "docno": ["a1", "c1", "s1", "p1"], "score": [2.0, 1.0, 2.0, 1.0]})
+SYSTEMS = {"literal": LITERAL, "both": BOTH}
+
+
+class Linked(pt.Transformer):
+    """A pipeline of topics to intents that reads them off a mapping of query to candidates."""
+
+    def __init__(self, known):
+        super().__init__()
+        self.known, self.seen = known, []
+
+    def transform(self, inp):
+        self.seen.append(inp)
+        rows = [
+            (topic.qid, entity, prob)
+            for topic in inp.itertuples()
+            for entity, prob in self.known.get(topic.query, {}).items()
+        ]
+        return pd.DataFrame(rows, columns=["qid", "entity_id", "prob"])
+
+
+def evaluated(systems=None, topics=TOPICS, intents=INTENTS, tagger=TAGS, **options):
+    options = {"measures": ["ES", "VB"], "k": [10], **options}
+    return evaluate_intents(SYSTEMS if systems is None else systems, topics, intents=intents, tagger=tagger, **options)
+
+
+def test_both_case_studies_of_the_paper():
+    found = evaluated()
+    values = found.values.set_index(["name", "qid", "measure"])["value"]
+    assert values["literal", "q1", "ES@10"] == pytest.approx(0.8)
+    assert values["literal", "q1", "VB@10"] == pytest.approx(0.4)
+    assert values["literal", "q2", "ES@10"] == pytest.approx(0.2)
+    assert values["literal", "q2", "VB@10"] == pytest.approx(-0.2)
+    assert values.loc["both"].tolist() == pytest.approx([1, 1, 1, 1])
+
+
+def test_measures_are_computed_at_every_cutoff_unless_they_have_their_own():
+    found = evaluated(measures=["ES", "VB(alpha=0.5)@2", "alpha_nDCG"], k=[1, 3])
+    assert list(found.means()) == ["ES@1", "ES@3", "VB(alpha=0.5)@2", "alpha_nDCG@1", "alpha_nDCG@3"]
+
+
+def test_what_stands_beside_the_scores():
+    found = evaluated(k=[1, 2])
+    assert found.missing["n_missing"].tolist() == [0, 0]
+    first = found.covered.set_index(["name", "qid", "entity_id"]).sort_index()
+    assert first.loc[("both", "q1", "C"), "first_rank"] == 2
+    assert pd.isna(first.loc[("literal", "q1", "C"), "first_rank"])
+    assert first.loc[("both", "q2"), "place"].to_dict() == {"S": 2, "P": 1}
+    beside = found.tagging.set_index(["name", "k"])
+    # The best first document covers the likelier meaning of each query; two cover all.
+    assert beside["oracle_ES"].to_dict() == pytest.approx(
+        {("literal", 1): 0.8, ("both", 1): 0.8, ("literal", 2): 1.0, ("both", 2): 1.0}
+    )
+    assert beside["ES"].to_dict() == pytest.approx(
+        {("literal", 1): 0.5, ("both", 1): 0.5, ("literal", 2): 0.5, ("both", 2): 1.0}
+    )
+    assert (beside["tagged"] == 1).all()
+    assert found.comparisons[["name_a", "name_b", "measure"]].to_numpy().tolist()[0] == ["literal", "both", "ES@1"]
+
+
+def test_the_same_pipeline_in_a_plain_experiment():
+    vbterrier.register_intents("case studies", INTENTS, replace=True)
+    vbterrier.register_tags("case studies", TAGS, replace=True)
+    measures = [measure(intents="case studies", tags="case studies") @ 10 for measure in (vbterrier.ES, vbterrier.VB)]
+    table = pt.Experiment(SYSTEMS, TOPICS, INTENTS, measures).set_index("name")
+    means = evaluated().means()
+    assert table.loc[means.index].to_numpy() == pytest.approx(means.to_numpy())
+
+
+def test_pipelines_are_run_for_the_topics_alone():
+    class Retriever(pt.Transformer):
+        def transform(self, inp):
+            rows = LITERAL.merge(inp[["qid", "query"]], on="qid")
+            return pt.model.add_ranks(rows)
+
+    intents = Linked({"Jordan achievements": {"A": 0.8, "C": 0.2}, "Professor John Doe at MIT": {"S": 0.2, "P": 0.8}})
+    found = evaluated({"pipeline": Retriever(), "frame": LITERAL}, intents=intents)
+    assert len(intents.seen) == 1
+    means = found.means()
+    assert means.loc["pipeline"].tolist() == means.loc["frame"].tolist() == pytest.approx([0.5, 0.1])
+
+
+def test_one_tagger_tags_the_first_documents_of_all_systems_once():
+    read = []
+
+    def tagger(text):
+        read.append(text)
+        return [text[0].upper()]
+
+    texts = {name: run.assign(text=run["docno"]) for name, run in SYSTEMS.items()}
+    found = evaluated(texts, tagger=tagger)
+    assert sorted(read) == sorted(set(LITERAL["docno"]) | set(BOTH["docno"]))
+    assert found.means().loc["both"].tolist() == [1, 1]
+    deep = evaluated(texts, tagger=tagger, k=[1])
+    assert set(deep.tags["docno"]) == {"a1", "s1"}
+
+
+def test_documents_that_are_entities():
+    run = pd.DataFrame({"qid": ["q1", "q2"], "docno": ["A", "P"], "score": [1.0, 1.0]})
+    assert evaluated({"entities": run}, tagger="docno").means().loc["entities", "ES@10"] == pytest.approx(0.8)
+
+
+def test_tags_that_come_with_the_results():
+    tagged = {name: run.merge(TAGS, on="docno") for name, run in SYSTEMS.items()}
+    pd.testing.assert_frame_equal(evaluated(tagged, tagger=None).means(), evaluated().means())
+
+
+def test_results_tagged_in_different_ways_are_refused():
+    tagged = {name: run.merge(TAGS, on="docno") for name, run in SYSTEMS.items()}
+    tagged["both"] = tagged["both"].assign(entity_id="C")
+    with pytest.raises(InputError, match=r"document 'a1' of query 'q1' carries entity 'A' in 1 of the 2 systems"):
+        evaluated(tagged, tagger=None)
+    named = {name: run.merge(TAGS, on="docno").assign(tagger=name) for name, run in SYSTEMS.items()}
+    with pytest.raises(InputError, match="one tagger only"):
+        evaluated(named, tagger=None)
+    with pytest.raises(InputError, match="run 'literal' has no column entity_id; give a tagger"):
+        evaluated(tagger=None)
+
+
+def test_queries_without_candidates_are_an_error_or_left_out():
+    more = pd.concat([TOPICS, pd.DataFrame({"qid": ["q3"], "query": ["?"]})])
+    with pytest.raises(InputError, match=r"1 of 3 queries have no candidate intents \('q3'\)"):
+        evaluated(topics=more)
+    with pytest.warns(DegenerateWarning, match="are left out"):
+        found = evaluated(topics=more, undefined="skip")
+    assert found.values["qid"].unique().tolist() == ["q1", "q2"]
+
+
+def test_systems_with_different_queries():
+    half = {"literal": LITERAL, "half": BOTH[BOTH["qid"] == "q1"]}
+    with pytest.raises(InputError, match="averages over different topics compare"):
+        evaluated(half)
+    assert evaluated(half, on_topics="all").means().loc["half", "ES@10"] == 0.5
+    with pytest.warns(DegenerateWarning, match="at least two"):
+        common = evaluated(half, on_topics="common", replicas=3)
+    assert common.values["qid"].unique().tolist() == ["q1"]
+    assert common.replicas.topics == ["q1"]
+
+
+def test_replicas_around_the_scores():
+    found = evaluated(replicas=400, perturb=[Dirichlet(30)], seed=3)
+    of_replicas = found.intervals[found.intervals["method"].str.startswith("replicas")]
+    assert (of_replicas["n_resamples"] == 400).all()
+    assert found.intervals["method"].tolist()[:2] == ["topics (percentile)", "replicas (percentile)"]
+    literal = found.per_query.set_index(["name", "qid", "measure"]).loc[("literal", "q1", "ES@10")]
+    assert literal["value"] == pytest.approx(0.8)
+    assert literal["low"] < 0.8 < literal["high"]
+    # Beta(24, 6) has standard deviation .0718; its estimate from 400 draws is within 15 %.
+    assert literal["std"] == pytest.approx(np.sqrt(0.8 * 0.2 / 31), rel=0.15)
+    # Whatever an intent weighs, a system that covers all of them has it all.
+    both = found.replicas.of("both", found.replicas.statistics[0])
+    assert both.min() == 1.0
+
+
+def test_the_same_seed_gives_the_same_whatever_the_order_and_the_other_systems():
+    options = {"replicas": 50, "perturb": [Dirichlet(5), TagConfusion(0.3)], "seed": 7, "k": [1, 2]}
+    whole = evaluated(**options)
+    shuffled = evaluated(
+        {"both": BOTH.sample(frac=1, random_state=1)},
+        topics=TOPICS[::-1],
+        intents=INTENTS.sample(frac=1, random_state=2),
+        tagger=TAGS[::-1],
+        **options,
+    )
+    keys = ["name", "qid", "measure"]
+    expected = whole.per_query.query("name == 'both'").set_index(keys).sort_index()
+    pd.testing.assert_frame_equal(shuffled.per_query.set_index(keys).sort_index(), expected)
+
+
+def test_perturbations_of_tags_need_no_other_systems():
+    options = {"replicas": 30, "perturb": [TagConfusion(0.5)], "k": [1]}
+    together = evaluated(**options).replicas
+    alone = evaluated({"both": BOTH}, **options).replicas
+    statistic = together.statistics[0]
+    assert np.array_equal(together.of("both", statistic), alone.of("both", statistic))
+    # Both systems show the same first documents: under the same noise they score the same.
+    assert np.array_equal(together.of("both", statistic), together.of("literal", statistic))
+
+
+def test_measures_of_others_have_no_replicas():
+    found = evaluated(measures=["ES", "alpha_nDCG"], replicas=5)
+    of_others = found.intervals[found.intervals["measure"] == "alpha_nDCG@10"]
+    assert of_others["method"].unique().tolist() == ["topics (percentile)"]
+    with pytest.raises(ParameterError, match="add ES or VB"):
+        evaluated(measures=["alpha_nDCG"], replicas=5)
+
+
+JORDAN = {
+    "Jordan achievements": {"A": 0.8, "C": 0.2},
+    "Michael Jordan titles": {"A": 1.0},
+    "Jordan history": {"C": 0.5, "R": 0.5},
+}
+ONE = TOPICS[:1]
+
+
+def quiet(*args, **kwargs):
+    """One query says nothing of others, and says so."""
+    with pytest.warns(DegenerateWarning, match="at least two"):
+        return evaluated(*args, **kwargs)
+
+
+@pytest.mark.parametrize(
+    "wordings", [["Michael Jordan titles", "Jordan history"], "Michael Jordan titles | Jordan history"]
+)
+def test_paraphrases_from_a_column(wordings):
+    topics = ONE.assign(paraphrases=[wordings])
+    found = quiet(
+        topics=topics, intents=Linked(JORDAN), replicas=300, perturb=[Paraphrases(order="turn")], measures=["ES"]
+    )
+    literal = found.replicas.of("literal", found.replicas.statistics[0])[:, 0]
+    # The literal system covers A alone, whose probability the three wordings put at .8, 1 and 0.
+    assert sorted(np.unique(literal.round(6)).tolist()) == [0.0, 0.8, 1.0]
+    assert literal.mean() == pytest.approx(0.6)
+    assert found.replicas.point.max() == pytest.approx(1.0)
+
+
+def test_paraphrases_from_a_transformer():
+    class Reworded(pt.Transformer):
+        def transform(self, inp):
+            return pd.concat([inp.assign(query=query) for query in list(JORDAN)[1:]])
+
+    asked = {"intents": Linked(JORDAN), "topics": ONE, "replicas": 30, "measures": ["ES"]}
+    by_stage = quiet(perturb=[Paraphrases(Reworded())], **asked)
+    asked["topics"] = ONE.assign(words=[list(JORDAN)[1:]])
+    by_column = quiet(perturb=[Paraphrases("words")], **asked)
+    assert np.array_equal(by_stage.replicas.values, by_column.replicas.values)
+
+
+def test_a_stage_run_again_gets_a_seed_of_its_own_for_each_query_and_replica():
+    class Sampled(pt.Transformer):
+        def transform(self, inp):
+            return pd.concat(
+                [
+                    pd.DataFrame({"qid": row.qid, "entity_id": ["A", "C"], "prob": [share, 1 - share]})
+                    for row in inp.itertuples()
+                    for share in [np.random.default_rng(getattr(row, "seed", 0)).random()]
+                ]
+            )
+
+    again = quiet(topics=ONE, intents=Sampled(), replicas=20, perturb=[Rerun()], measures=["ES"])
+    scores = again.replicas.of("literal", again.replicas.statistics[0])[:, 0]
+    assert len(np.unique(scores)) == 20
+    prefix = quiet(topics=ONE, intents=Sampled(), replicas=5, perturb=[Rerun()], measures=["ES"])
+    assert np.array_equal(prefix.replicas.values[:, :, :, 0], again.replicas.values[:, :, :5, 0])
+
+
+def test_candidates_made_anew_need_the_pipeline_that_makes_them():
+    for perturbation in (Paraphrases(), Rerun()):
+        with pytest.raises(ParameterError, match="came ready made"):
+            evaluated(replicas=3, perturb=[perturbation])
+    itself = ONE.assign(paraphrases=[["Jordan achievements", " "]])
+    with pytest.raises(InputError, match="no query has a paraphrase"):
+        evaluated(topics=itself, intents=Linked(JORDAN), replicas=3, perturb=[Paraphrases()])
+
+
+def test_perturbations_follow_one_another():
+    variant = pd.DataFrame({"qid": ["q1"], "entity_id": ["R"], "prob": [1.0]})
+    found = evaluated(replicas=40, perturb=[Variants([INTENTS, variant]), DropCandidates(0.3), IntentBootstrap()])
+    assert np.isfinite(found.replicas.values).all()
+    assert found.intents.shape == (4, 3)
+
+
+def test_intervals_of_other_kinds():
+    for interval in ("percentile", "bca", "normal"):
+        found = evaluated(replicas=60, interval=interval, measures=["ES"])
+        ours = found.intervals.query("name == 'literal'")
+        assert len(ours) == 2
+        assert (ours["low"] <= ours["high"]).all()
+        assert ours["method"].iloc[0] == f"topics ({interval})"
+        assert interval in ours["method"].iloc[1]
+
+
+def test_nil_is_served_by_showing_nothing():
+    intents = pd.DataFrame({"qid": ["q1", "q1", "q2"], "entity_id": ["A", "NIL", "S"], "prob": [0.7, 0.3, 1.0]})
+    silent = pd.DataFrame({"qid": ["q1", "q2"], "docno": ["other", "s1"], "score": [1.0, 1.0]})
+    found = evaluated({"silent": silent}, intents=intents, measures=["ES(nil='NIL')"], replicas=3)
+    assert found.values["value"].tolist() == pytest.approx([0.3, 1.0])
+    assert found.tagging["oracle_ES"].tolist() == pytest.approx([0.85])
+    with pytest.raises(ParameterError, match="share the intents and tags of the call"):
+        evaluated({"silent": silent}, intents=intents, measures=["ES(nil='NIL')", "ES"])
+
+
+def test_precision_and_recall_of_the_tags():
+    gold = pd.DataFrame({"docno": ["a1", "c1"], "entity_id": ["A", "X"]})
+    quality = evaluated(gold=gold).quality
+    assert quality is not None
+    assert evaluated().quality is None
+
+
+def test_topics_and_systems_from_files(tmp_path):
+    vbterrier.write_run(BOTH, tmp_path / "both.run")
+    vbterrier.write_intents(INTENTS, tmp_path / "intents.tsv")
+    vbterrier.write_tags(TAGS, tmp_path / "tags.tsv")
+    (tmp_path / "topics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in TOPICS.to_dict("records")))
+    found = evaluated(
+        [tmp_path / "both.run"],
+        tmp_path / "topics.jsonl",
+        intents=tmp_path / "intents.tsv",
+        tagger=tmp_path / "tags.tsv",
+    )
+    assert found.means().to_dict("index") == {"both": {"ES@10": 1.0, "VB@10": 1.0}}
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"k": []}, ParameterError, "at least one cutoff"),
+        ({"k": [0]}, ParameterError, "whole numbers of at least 1"),
+        ({"k": [True]}, ParameterError, "whole numbers of at least 1"),
+        ({"measures": []}, ParameterError, "no measures"),
+        ({"undefined": "zero"}, ParameterError, "wanted 'raise' or 'skip'"),
+        ({"replicas": -1}, ParameterError, "replicas"),
+        ({"baseline": "litteral"}, ParameterError, "Did you mean literal"),
+        ({"topics": TOPICS.assign(qid="q1")}, InputError, "query 'q1' stands twice"),
+        ({"topics": TOPICS[["qid"]]}, InputError, "missing query"),
+        ({"topics": TOPICS[:0]}, InputError, "no rows"),
+        ({"topics": TOPICS.assign(qid=["x", "y"])}, InputError, "none of the 2 queries"),
+        ({"systems": {}}, InputError, "no systems"),
+        ({"on_topics": "some"}, ParameterError, "topics='some'"),
+    ],
+)
+def test_options_that_do_not_exist(options, error, message):
+    with pytest.raises(error, match=message):
+        evaluated(**options)
