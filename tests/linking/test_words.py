@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from vbterrier import InputError
 from vbterrier.linking import words as words_module
 from vbterrier.linking.normal import normal_form
-from vbterrier.linking.words import _KINDS, Words, batches, texts_of, word_form
+from vbterrier.linking.words import Words, _kind, batches, texts_of, word_form
 
 
 def spans(text):
     """Words by a regular expression over what each sign is: the grammar in one line."""
-    kinds = text.translate(_KINDS)
+    kinds = "".join("? wusmf"[_kind(ord(sign))] for sign in text)
     return [match.span() for match in re.finditer(r"w(?:[wmf]*[wm])?|u(?:[mf]*m)?|s(?:[smf]*[sm])?", kinds)]
 
 

@@ -8,6 +8,7 @@ marks is a word, and a name is found wherever its letters stand side by side.
 
 from __future__ import annotations
 
+import sys
 import unicodedata
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     Ints = NDArray[np.int64]
     Octets = NDArray[np.uint8]
+    Codes = NDArray[np.uint32]
 
 _UNSPACED = (
     (0x0E00, 0x0EFF),  # Thai, Lao
@@ -40,24 +42,30 @@ _UNSPACED = (
 _ZERO_WIDTH_SPACE = 0x200B
 
 
-class _Kinds(dict[int, str]):
-    """What each code point is: ``w`` in a word, ``u`` a word by itself, ``s`` symbol, ``m`` mark, ``f`` invisible."""
-
-    def __missing__(self, code: int) -> str:
-        category = unicodedata.category(chr(code))
-        if category in {"Lo", "Lm", "Nl"} and any(low <= code <= high for low, high in _UNSPACED):
-            kind = "u"
-        elif code == _ZERO_WIDTH_SPACE:
-            kind = " "
-        else:
-            kind = "f" if category == "Cf" else {"L": "w", "N": "w", "M": "m", "S": "s"}.get(category[0], " ")
-        # Each of the few code points that texts hold is looked up once.
-        self[code] = kind
-        return kind
+_BLANK, _IN_WORD, _UNSPACED_LETTER, _SYMBOL, _MARK, _INVISIBLE = range(1, 7)
+_BY_CATEGORY = {"L": _IN_WORD, "N": _IN_WORD, "M": _MARK, "S": _SYMBOL}
+# What each code point is, 0 while nobody asked; memory is taken only for those that texts hold.
+_KINDS = np.zeros(sys.maxunicode + 1, np.uint8)
 
 
-_KINDS = _Kinds()
-_BLANK, _UNSPACED_LETTER, _MARK, _INVISIBLE = (ord(kind) for kind in " umf")
+def _kind(code: int) -> int:
+    category = unicodedata.category(chr(code))
+    if category in {"Lo", "Lm", "Nl"} and any(low <= code <= high for low, high in _UNSPACED):
+        return _UNSPACED_LETTER
+    if category == "Cf":
+        return _BLANK if code == _ZERO_WIDTH_SPACE else _INVISIBLE
+    return _BY_CATEGORY.get(category[0], _BLANK)
+
+
+def _kinds(codes: Codes) -> Octets:
+    kinds = _KINDS[codes]
+    if not kinds.all():
+        for code in np.unique(codes[kinds == 0]).tolist():
+            _KINDS[code] = _kind(code)
+        kinds = _KINDS[codes]
+    return kinds
+
+
 # Texts taken at a time, in code points: each costs some 60 bytes on the way.
 _BATCH = 2**20
 
@@ -112,8 +120,7 @@ class Words:
         ['C', '++', 'at', 'Zoë', 's', '東', '京']
         """
         # Line ends part words, so that no word runs from one text into the next.
-        kinds = np.frombuffer("\n".join(texts).translate(_KINDS).encode("ascii"), np.uint8)
-        starts, ends = _runs(kinds)
+        starts, ends = _runs(_kinds(_codes(texts)))
         begin = _begins(texts)
         text = np.searchsorted(begin, starts, side="right") - 1
         return cls(texts, text, starts - begin[text], ends - begin[text])
@@ -127,18 +134,19 @@ class Words:
         >>> Words.of(["STRASSE, Straße!", "", "x"]).folded()
         ' \n strasse strasse \n x '
         """
-        codes = np.frombuffer("\n".join(self.texts).encode("utf-32-le", "surrogatepass"), np.uint32)
+        codes = _codes(self.texts)
         begin = _begins(self.texts)[self.text]
         starts, ends = self.start + begin, self.end + begin
-        inside = np.zeros(len(codes) + 1, np.int64)
+        inside = np.zeros(len(codes) + 1, np.int8)
         # A word begins where another ends in scripts without spaces.
         inside[ends] -= 1
         inside[starts] += 1
-        copies = np.cumsum(inside[:-1])
+        copies = np.cumsum(inside[:-1], dtype=np.int8)
+        copies[_KINDS[codes] == _INVISIBLE] = 0
         first = np.diff(self.text, prepend=-1) > 0
         # In front of a word goes a blank, of the first of a text a blank, a line end and a blank.
         copies[starts] += np.where(first, 3, 1)
-        after = np.cumsum(copies)[starts]
+        after = np.cumsum(copies, dtype=np.int64)[starts]
         spread = np.repeat(codes, copies)
         spread[after - 2] = ord(" ")
         spread[after[first] - 3] = ord("\n")
@@ -202,18 +210,12 @@ def _runs(kinds: Octets) -> tuple[Ints, Ints]:
     return starts, ends
 
 
-class _Visible(dict[int, "int | None"]):
-    def __missing__(self, code: int) -> int | None:
-        self[code] = None if _KINDS[code] == "f" else code
-        return self[code]
-
-
-_VISIBLE = _Visible()
+def _codes(texts: list[str]) -> Codes:
+    """The code points of all texts, a line end between two."""
+    return np.frombuffer("\n".join(texts).encode("utf-32-le", "surrogatepass"), np.uint32)
 
 
 def _fold(text: str, *, case: bool) -> str:
-    """As names are in a knowledge base (:func:`~vbterrier.linking.normal.normal_form`), without invisible signs."""
-    if text.isascii():
-        return text if case else text.lower()
-    text = text.translate(_VISIBLE)
-    return unicodedata.normalize("NFC", text if case else unicodedata.normalize("NFD", text).casefold())
+    # Case folding can part what NFC had joined ('\u01f0' becomes 'j' and a caron).
+    composed = unicodedata.normalize("NFC", text)
+    return composed if case else unicodedata.normalize("NFC", composed.casefold())
