@@ -148,3 +148,21 @@ def test_the_oracle_of_real_names_under_three_taggers(aida, tagger, at_10, at_1)
     assert (reached <= again + 1e-12).all()
     assert (again <= oracle + 1e-12).all()
     assert np.mean(oracle - reached) > 0
+
+
+@pytest.mark.parametrize(
+    ("tagger", "share", "reached"), [("gold", 1.0, 0.9955), ("wat", 0.9985, 0.6610), ("genre", 1.0, 0.8289)]
+)
+def test_the_share_of_tagged_results_and_the_success_of_a_real_run(aida, tagger, share, reached):
+    intents, tags, run = aida
+    coverage = cover(Run(run), Intents(intents, normalise=True), Tags(frame_of(tags[tagger])), 10)
+    shares, success = [], []
+    for qid, rows in intents.groupby("qid"):
+        ranking = run[run["qid"] == qid].sort_values(["score", "docno"], ascending=False)["docno"].head(10)
+        shares.append(np.mean([bool(tags[tagger].get(docno)) for docno in ranking]))
+        shown = set().union(*(tags[tagger].get(docno, set()) for docno in ranking))
+        success.append(rows.loc[rows["entity_id"].isin(shown), "prob"].sum() / rows["prob"].sum())
+    assert coverage.tagged.tolist() == pytest.approx(shares, abs=1e-12)
+    assert coverage.success(coverage.gain(10, "binary")).tolist() == pytest.approx(success, abs=1e-9)
+    assert np.mean(shares) == pytest.approx(share, abs=5e-5)
+    assert np.mean(success) == pytest.approx(reached, abs=5e-5)
