@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 
 from vbterrier.errors import InputError
@@ -18,6 +17,7 @@ from vbterrier.kernels.vb import per_topic
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import pandas as pd
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
@@ -35,8 +35,8 @@ class Candidates:
 
     Parameters
     ----------
-    topics
-        Queries in order of appearance.
+    qid
+        The id of each query, in order of appearance.
     topic
         The place of each candidate's query, rising, shape (n,).
     entity
@@ -57,7 +57,7 @@ class Candidates:
         What was made from the candidates once and is kept.
     """
 
-    topics: list[str]
+    qid: Ids
     topic: Ints
     entity: Ids
     rows: Ints
@@ -83,7 +83,8 @@ class Candidates:
         frame = frame_of(frame, name)
         require(frame, ("qid", "entity_id", "prob"), name)
         entity = ids_of(frame["entity_id"], f"{name} column 'entity_id'")
-        topics, topic = ids_of(frame["qid"], f"{name} column 'qid'").codes()
+        qid = ids_of(frame["qid"], f"{name} column 'qid'")
+        topics, topic = qid.codes()
         twice = repeated_pairs(topic, entity)
         if len(twice):
             raise InputError(
@@ -97,7 +98,7 @@ class Candidates:
         with np.errstate(divide="ignore"):
             log_base = np.log(prob) + (0.0 if delta is None else delta[rows])
         return cls(
-            topics,
+            Ids(pa.array(topics, pa.large_string()), qid.integers),
             topic[rows],
             entity.take(rows),
             rows,
@@ -126,15 +127,16 @@ class Candidates:
         return np.diff(self.starts)
 
     @cached_property
-    def prints(self) -> NDArray[np.uint64]:
-        """A fingerprint of each query's id, shape (n_topics,)."""
-        return ids_of(pd.Series(self.topics, dtype=object), "queries").prints
+    def topics(self) -> list[str]:
+        """The queries."""
+        ids: list[str] = self.qid.text.to_pylist()
+        return ids
 
     def block(self, first: int, last: int) -> Candidates:
         """The candidates of consecutive queries."""
         here = slice(int(self.starts[first]), int(self.starts[last]))
         return Candidates(
-            self.topics[first:last],
+            Ids(self.qid.text.slice(first, last - first), self.qid.integers),
             self.topic[here] - first,
             Ids(self.entity.text.slice(here.start, here.stop - here.start), self.entity.integers),
             self.rows[here],

@@ -30,7 +30,7 @@ def hoeffding_replicas(epsilon: float, delta: float, *, alpha: float = 0.0) -> i
     Examples
     --------
     >>> hoeffding_replicas(0.05, 0.05), hoeffding_replicas(0.05, 0.05, alpha=1)
-    (738, 1075)
+    (738, 1076)
     """
     width = _width(alpha)
     if not (isinstance(epsilon, (int, float)) and 0 < epsilon < math.inf):

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]
 
+# The rank of the first tagged document where there is none.
+NEVER = np.iinfo(np.int64).max
+
 
 @dataclass(frozen=True, eq=False)
 class Matches:
@@ -43,8 +46,8 @@ class Matches:
     known
         Documents known to be about each candidate, by row, for the ideal of ``gain="dcg"``; ``None`` without a pool.
     nil, until
-        The rows of NIL intents and the rank below which each is served: that of the first tagged document. Noise of
-        tags does not reach them.
+        The rows of NIL intents and the rank up to which each is served: that of the first tagged document, or the
+        largest 64-bit integer where there is none. Noise of tags does not reach them.
 
     Raises
     ------
@@ -120,7 +123,7 @@ class Laid:
     def gain(self, cutoff: int | None, kind: str) -> Floats:
         """Gain of each candidate without noise of tags, shape (1, n)."""
         tags = self.intent[None], self.weight[None]
-        return self._gain(*tags, slice(None), slice(None), cutoff, kind)
+        return self._gain(*tags, slice(None), slice(None), cutoff, kind, noisy=False)
 
     def tagged(self, first: int, last: int) -> tuple[Tagged, slice]:
         """The matches with some consecutive queries, and where they stand here."""
@@ -133,7 +136,7 @@ class Laid:
 
     def noisy_gain(self, tagged: Tagged, here: slice, cutoff: int | None, kind: str) -> Floats:
         """Gain of each candidate of some queries in each replica, shape (b, n)."""
-        return self._gain(tagged.intent, tagged.weight, here, tagged.candidates.span, cutoff, kind)
+        return self._gain(tagged.intent, tagged.weight, here, tagged.candidates.span, cutoff, kind, noisy=True)
 
     @cached_property
     def several(self) -> bool:
@@ -147,11 +150,13 @@ class Laid:
             raise InputError(f"{self.name}: noise of tags is drawn by document; give docno with the matches")
         given = self._docno
         docno = given if isinstance(given, Ids) else ids_of(pd.Series(given, dtype=object), f"{self.name} 'docno'")
-        topic = self.candidates.prints[self.candidates.topic[self.intent]]
+        topic = self.candidates.qid.prints[self.candidates.topic[self.intent]]
         entity = self.candidates.entity.take(self.intent).prints
         return mix(entity ^ mix(docno.take(self._order).prints ^ mix(topic)))
 
-    def _gain(self, intent: Ints, weight: Floats, here: slice, span: slice, cutoff: int | None, kind: str) -> Floats:
+    def _gain(
+        self, intent: Ints, weight: Floats, here: slice, span: slice, cutoff: int | None, kind: str, *, noisy: bool
+    ) -> Floats:
         """Gains from matches of shape (b, m) with n candidates, as one long list of b n candidates."""
         until = self._until[span]
         n, b = len(until), max(len(intent), len(weight))
@@ -169,14 +174,14 @@ class Laid:
                     "gain='dcg' without a cutoff needs the documents known of each intent: give known with the matches"
                 )
             ranks = np.tile(rank[seen], b)
-            if self.several and b > 1:
+            if noisy and self.several:
                 places, ranks, weights = _best_of_each(places, ranks, weights)
             found = vb.dcg_gain(places, weights, ranks, known=known, depth=cutoff, n_intents=b * n)
             # Confused tags can outnumber the documents that are known.
-            gain = np.minimum(found, 1.0) if b > 1 else found
+            gain = np.minimum(found, 1.0) if noisy else found
         gain = gain.reshape(b, n)
         nil = until >= 0
-        gain[:, nil] = until[nil] >= (rank.max(initial=-1) + 1 if cutoff is None else cutoff)
+        gain[:, nil] = until[nil] >= (NEVER if cutoff is None else cutoff)
         return gain
 
 

@@ -173,7 +173,7 @@ class DropConstraints:
             raise InputError(
                 "intents: DropConstraints needs the column 'violations', which RelaxConstraints writes; found none"
             )
-        kept = self._kept(state.candidates.n_constraints, state.violations.shape[-1], draws)
+        kept = self._kept(state.n_constraints, state.violations.shape[-1], draws)
         return state.with_violations(state.violations * kept[:, state.candidates.topic])
 
     def _kept(self, n_constraints: NDArray[np.int64], most: int, draws: Draws) -> NDArray[np.bool_]:

@@ -43,12 +43,15 @@ class State:
         The violations' part, shape (b or 1, n), or ``None``.
     violations
         Weighted violations of each constraint, shape (b or 1, n, most constraints), or ``None``.
+    n_constraints
+        Constraints of each query, shape (n_topics,).
     """
 
     candidates: Candidates
     log_base: Floats
     delta: Floats | None
     violations: Floats | None
+    n_constraints: Ints
 
     @classmethod
     def unperturbed(cls, candidates: Candidates) -> State:
@@ -59,6 +62,7 @@ class State:
             candidates.log_base[None],
             None if delta is None else delta[None],
             None if violations is None else violations[None],
+            candidates.n_constraints,
         )
 
     def with_base(self, log_base: Floats) -> State:

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError
+from vbterrier.errors import InputError, ParameterError, examples
 from vbterrier.frames.contracts import frame_of, require
+from vbterrier.frames.ids import require_same_kind
+from vbterrier.frames.topics import places as places_of
 from vbterrier.uncertainty.candidates import Candidates
 
 if TYPE_CHECKING:
@@ -85,8 +87,9 @@ class Variants:
     def apply(self, state: State, draws: Draws) -> State:
         """Take the candidates of a variant."""
         here = state.candidates
-        has, base, delta, violations = here.once(self, self._laid_out)
-        has = has[:, here.first : here.first + len(here.topics)]
+        has, n_constraints, base, delta, violations = here.once(self, self._laid_out)
+        topics = slice(here.first, here.first + len(here.topics))
+        has = has[:, topics]
         # The variants that have a query come first in its column.
         order = np.argsort(~has, axis=0, kind="stable")
         n = np.maximum(has.sum(axis=0), 1)
@@ -102,10 +105,14 @@ class Variants:
             log_base=base[picked, column],
             delta=None if delta is None else delta[picked, column],
             violations=None if violations is None else violations[picked, column],
+            n_constraints=n_constraints[topics],
         )
 
-    def _laid_out(self, whole: Candidates) -> tuple[NDArray[np.bool_], Floats, Floats | None, Floats | None]:
-        """Which variant has which query, and the parts of log π for each variant, the intents themselves last."""
+    def _laid_out(self, whole: Candidates) -> tuple[NDArray[np.bool_], Ints, Floats, Floats | None, Floats | None]:
+        """Which variant has which query, the most constraints that a query has, and the parts of log π.
+
+        The parts have a row for each variant and a last one for the intents themselves.
+        """
         all_of_them = [*self._read, whole]
         places = [*(_places(whole, variant) for variant in self._read), np.arange(len(whole))]
         n = len(whole)
@@ -124,7 +131,17 @@ class Variants:
             if violations is not None and variant.violations is not None:
                 violations[number, place[met], : variant.violations.shape[1]] = variant.violations[met]
         has = np.array([np.isin(whole.topics, variant.topics) for variant in self._read])
-        return has, base, delta, violations
+        if not has.any() and len(whole):
+            raise InputError(
+                f"variants: no query in common with the intents: {examples(self._read[0].topics)} against "
+                f"{examples(whole.topics)}"
+            )
+        n_constraints = np.zeros(len(whole.topics), dtype=np.int64)
+        for variant in all_of_them:
+            there = places_of(variant.topics, whole.topics)
+            known_here = there[there >= 0]
+            n_constraints[known_here] = np.maximum(n_constraints[known_here], variant.n_constraints[there >= 0])
+        return has, n_constraints, base, delta, violations
 
     @cached_property
     def _content(self) -> bytes:
@@ -195,6 +212,8 @@ def _padded(frame: pd.DataFrame) -> pd.Series[Any]:
 
 def _places(whole: Candidates, variant: Candidates) -> Ints:
     """The place of each candidate of a variant among the intents; queries that are not evaluated have none."""
+    require_same_kind(whole.qid, variant.qid, "intents column 'qid'", "variants column 'qid'")
+    require_same_kind(whole.entity, variant.entity, "intents column 'entity_id'", "variants column 'entity_id'")
     found = whole.find(variant)
     strange = (found < 0) & np.isin(variant.topics, whole.topics)[variant.topic]
     if strange.any():

@@ -1,0 +1,55 @@
+"""Small intents for tests of replicas, and the loop over candidates that they share."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from vbterrier.uncertainty.candidates import Candidates
+from vbterrier.uncertainty.state import Draws, State
+
+
+@pytest.fixture
+def intents():
+    """Three queries, one with a single candidate, one with an impossible one; rows in no order."""
+    rows = [
+        ("q2", "Z", 0.5),
+        ("q1", "B", 0.3),
+        ("q1", "A", 0.6),
+        ("q3", "A", 1.0),
+        ("q2", "Y", 0.5),
+        ("q2", "X", 0.0),
+        ("q1", "C", 0.1),
+    ]
+    return pd.DataFrame(rows, columns=["qid", "entity_id", "prob"])
+
+
+@pytest.fixture
+def relaxed():
+    """Two queries with two and no constraints, as RelaxConstraints writes them."""
+    base = np.array([0.5, 0.3, 0.2])
+    violations = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 0.5]])
+    prob = base * np.exp(-violations.sum(axis=1))
+    frame = pd.DataFrame(
+        {"qid": "q1", "entity_id": ["A", "B", "C"], "prob": prob / prob.sum(), "delta": violations.sum(axis=1)}
+    )
+    frame["violations"] = violations.tolist()
+    free = pd.DataFrame({"qid": "q2", "entity_id": ["A", "B"], "prob": [0.25, 0.75], "delta": 0.0})
+    free["violations"] = [[], []]
+    return pd.concat([frame, free], ignore_index=True)
+
+
+@pytest.fixture
+def perturbed():
+    """The function (frame, perturbations, n, seed) -> probabilities, a row a replica, a column a row of the frame."""
+
+    def of(frame, perturbations, n=50, seed=0):
+        candidates = Candidates.of(frame)
+        draws = Draws(seed, candidates, n=n)
+        state = State.unperturbed(candidates)
+        for perturbation in perturbations:
+            state = perturbation.apply(state, draws.named(type(perturbation).__name__))
+        prob = np.empty((n, len(frame)))
+        prob[:, candidates.rows] = state.prob
+        return prob
+
+    return of

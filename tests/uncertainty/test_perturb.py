@@ -1,0 +1,389 @@
+"""Perturbations: their formulas on the same random numbers, their distributions, and what they leave alone."""
+
+import math
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from vbterrier.errors import InputError, ParameterError
+from vbterrier.kernels.resample import stream
+from vbterrier.uncertainty import (
+    Dirichlet,
+    DropCandidates,
+    DropConstraints,
+    IntentBootstrap,
+    Perturbation,
+    ScoreNoise,
+    TagConfusion,
+    TagDropout,
+    TemperatureJitter,
+    Variants,
+    with_variants,
+)
+from vbterrier.uncertainty.candidates import Candidates
+from vbterrier.uncertainty.state import Draws, State
+
+RARE = 1e-4
+OF_INTENTS = [
+    Dirichlet(10),
+    TemperatureJitter(0.3),
+    ScoreNoise(0.4),
+    DropConstraints(0.5),
+    DropConstraints("one"),
+    DropConstraints("turn"),
+    DropCandidates(0.3),
+    IntentBootstrap(),
+]
+VALUES = [*OF_INTENTS, TagConfusion(0.2), TagDropout()]
+
+
+def sums(frame, prob):
+    return pd.DataFrame(prob.T).groupby(frame["qid"].to_numpy()).sum().to_numpy()
+
+
+# Values
+
+
+@pytest.mark.parametrize("value", VALUES, ids=repr)
+def test_perturbations_are_values(value):
+    again = eval(repr(value))
+    assert again == value
+    assert hash(again) == hash(value)
+    assert pickle.loads(pickle.dumps(value)) == value
+    assert isinstance(value, Perturbation)
+    assert len(repr(value)) < 60
+    with pytest.raises(AttributeError):
+        value.share = 0.5
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Dirichlet(0), r"Dirichlet\(concentration=0\): wanted a number from 1e-09$"),
+        (lambda: Dirichlet(math.inf), "concentration=inf"),
+        (lambda: Dirichlet(math.nan), "concentration=nan"),
+        (lambda: Dirichlet("10"), "concentration='10'"),
+        (lambda: Dirichlet(True), "concentration=True"),
+        (lambda: TemperatureJitter(-0.1), r"TemperatureJitter\(scale=-0.1\): wanted a number from 0 to 10"),
+        (lambda: TemperatureJitter(11), "scale=11"),
+        (lambda: ScoreNoise(-1), r"ScoreNoise\(scale=-1\)"),
+        (lambda: DropConstraints("two"), r"which='two'\): wanted 'one', 'turn' or a number from 0 to 1"),
+        (lambda: DropConstraints(1.5), "which=1.5"),
+        (lambda: DropCandidates(-0.1), "share=-0.1"),
+        (lambda: TagConfusion(2), r"TagConfusion\(share=2\): wanted a number from 0 to 1"),
+        (lambda: TagConfusion(0.1, lost=2), "lost=2"),
+        (lambda: Variants([]), r"frames=\[\]: wanted at least one"),
+        (lambda: Variants([pd.DataFrame()], order="any"), "order='any': wanted one of 'random', 'turn'"),
+    ],
+)
+def test_parameters_out_of_range_are_refused(make, message):
+    with pytest.raises(ParameterError, match=message):
+        make()
+
+
+# What all of them keep
+
+
+@pytest.mark.parametrize("value", OF_INTENTS, ids=repr)
+def test_probabilities_stay_probabilities_and_what_is_impossible_stays_so(relaxed, perturbed, value):
+    relaxed = pd.concat(
+        [relaxed, pd.DataFrame({"qid": ["q2"], "entity_id": ["Z"], "prob": 0.0, "delta": 0.0, "violations": [[]]})],
+        ignore_index=True,
+    )
+    before = relaxed.copy(deep=True)
+    prob = perturbed(relaxed, [value], n=200)
+    assert np.isfinite(prob).all()
+    assert (prob >= 0).all()
+    assert sums(relaxed, prob) == pytest.approx(1.0, abs=1e-12)
+    assert (prob[:, -1] == 0).all()
+    pd.testing.assert_frame_equal(relaxed, before)
+
+
+@pytest.mark.parametrize(
+    "value", [TemperatureJitter(0), ScoreNoise(0), DropConstraints(0), DropCandidates(0)], ids=repr
+)
+def test_no_noise_is_the_identity_exactly(intents, value):
+    candidates = Candidates.of(intents)
+    state = State.unperturbed(candidates)
+    assert value.apply(state, Draws(0, candidates, n=5)) is state
+
+
+@pytest.mark.parametrize("value", OF_INTENTS, ids=repr)
+def test_a_single_candidate_keeps_all_probability(perturbed, value):
+    frame = pd.DataFrame({"qid": ["q"], "entity_id": ["A"], "prob": [1.0], "delta": 0.5, "violations": [[0.5]]})
+    assert (perturbed(frame, [value]) == 1.0).all()
+
+
+def test_perturbations_are_applied_in_their_order(intents, perturbed):
+    cooled = perturbed(intents, [ScoreNoise(1.0), TemperatureJitter(1.0)])
+    noised = perturbed(intents, [TemperatureJitter(1.0), ScoreNoise(1.0)])
+    row = {entity: place for place, entity in enumerate(intents["entity_id"]) if intents["qid"][place] == "q1"}
+    z = stream(0, "q1", "ScoreNoise", "score").standard_normal((50, 3))
+    tau = np.exp(stream(0, "q1", "TemperatureJitter", "log temperature").standard_normal(50))
+    odds = np.log(cooled[:, row["A"]] / cooled[:, row["B"]])
+    assert odds == pytest.approx((math.log(2) + z[:, 0] - z[:, 1]) / tau, abs=1e-9)
+    odds = np.log(noised[:, row["A"]] / noised[:, row["B"]])
+    assert odds == pytest.approx(math.log(2) / tau + z[:, 0] - z[:, 1], abs=1e-9)
+
+
+# Dirichlet
+
+
+@pytest.mark.parametrize("concentration", [0.1, 1, 10, 1000])
+def test_dirichlet_replicas_have_mean_pi_and_the_variance_of_the_law(intents, perturbed, concentration):
+    n, pi = 4000, intents["prob"].to_numpy()
+    prob = perturbed(intents, [Dirichlet(concentration)], n=n)
+    variance = pi * (1 - pi) / (concentration + 1)
+    assert (np.abs(prob.mean(axis=0) - pi) <= 4.5 * np.sqrt(variance / n) + 1e-12).all()
+    assert prob.var(axis=0) == pytest.approx(variance, rel=0.12, abs=1e-12)
+
+
+def test_one_share_of_a_dirichlet_is_beta(intents, perturbed):
+    share = perturbed(intents, [Dirichlet(5)], n=4000)[:, 2]
+    assert stats.kstest(share, stats.beta(3, 2).cdf).pvalue > RARE
+
+
+@pytest.mark.parametrize("concentration", [1e-9, 1e-4])
+def test_a_tiny_concentration_chooses_one_candidate_by_its_probability(intents, perturbed, concentration):
+    prob = perturbed(intents, [Dirichlet(concentration)], n=2000)
+    q1 = prob[:, [2, 1, 6]]
+    chosen = q1.max(axis=1) > 0.999
+    assert chosen.mean() > 0.99
+    counts = np.bincount(q1[chosen].argmax(axis=1), minlength=3)
+    assert stats.chisquare(counts, np.array([0.6, 0.3, 0.1]) * counts.sum()).pvalue > RARE
+
+
+def test_a_huge_concentration_leaves_pi(intents, perturbed):
+    assert perturbed(intents, [Dirichlet(1e300)]) == pytest.approx(np.tile(intents["prob"], (50, 1)), abs=1e-12)
+
+
+def test_a_dirichlet_of_relaxed_intents_keeps_their_violations(relaxed, perturbed):
+    # Dropping all constraints afterwards multiplies by exp(Δ) what the Dirichlet drew.
+    drawn = perturbed(relaxed, [Dirichlet(10)])
+    freed = perturbed(relaxed, [Dirichlet(10), DropConstraints(1)])
+    expected = drawn * np.exp(relaxed["delta"].to_numpy())
+    assert freed[:, :3] == pytest.approx(expected[:, :3] / expected[:, :3].sum(axis=1, keepdims=True), abs=1e-12)
+
+
+# Temperature, scores
+
+
+@settings(max_examples=40)
+@given(st.lists(st.floats(0, 1), min_size=2, max_size=6), st.floats(0.01, 10), st.integers(0, 1000))
+def test_a_jitter_of_temperature_keeps_the_order(weights, scale, seed):
+    weights = np.array(weights) + 1e-6
+    frame = pd.DataFrame(
+        {"qid": "q", "entity_id": list(map(str, range(len(weights)))), "prob": weights / weights.sum()}
+    )
+    candidates = Candidates.of(frame)
+    state = TemperatureJitter(scale).apply(State.unperturbed(candidates), Draws(seed, candidates, n=20))
+    prob = state.prob
+    for one in range(len(weights)):
+        for other in range(len(weights)):
+            if weights[one] >= weights[other]:
+                assert (prob[:, one] >= prob[:, other]).all()
+
+
+def test_the_log_of_the_temperature_is_normal(intents, perturbed):
+    prob = perturbed(intents, [TemperatureJitter(0.3)], n=3000)
+    log_tau = -np.log(np.log(prob[:, 2] / prob[:, 1]) / math.log(2))
+    assert stats.kstest(log_tau / 0.3, "norm").pvalue > RARE
+    other = np.log(prob[:, 2] / prob[:, 6]) / math.log(6)
+    assert np.log(other) == pytest.approx(-log_tau, abs=1e-9), "one temperature a query"
+
+
+def test_temperatures_leave_violations_alone(relaxed, perturbed):
+    prob = perturbed(relaxed, [TemperatureJitter(1.0)])
+    tau = np.exp(stream(0, "q1", "TemperatureJitter", "log temperature").standard_normal(50))
+    odds = np.log(prob[:, 0] / prob[:, 2])
+    assert odds == pytest.approx(math.log(2.5) / tau + 1.5, abs=1e-9)
+
+
+def test_noise_on_scores_is_normal_and_its_own_for_each_candidate(intents, perturbed):
+    prob = perturbed(intents, [ScoreNoise(0.5)], n=3000)
+    ab = np.log(prob[:, 2] / prob[:, 1]) - math.log(2)
+    bc = np.log(prob[:, 1] / prob[:, 6]) - math.log(3)
+    assert stats.kstest(ab / (0.5 * math.sqrt(2)), "norm").pvalue > RARE
+    assert np.corrcoef(ab, bc)[0, 1] == pytest.approx(-0.5, abs=0.06)
+
+
+# Constraints
+
+
+def test_all_constraints_dropped_are_the_linkers_probabilities(relaxed, perturbed):
+    assert perturbed(relaxed, [DropConstraints(1)])[0, :3] == pytest.approx([0.5, 0.3, 0.2], abs=1e-12)
+
+
+def without(constraint):
+    violations = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 0.5]])
+    if constraint is not None:
+        violations[:, constraint] = 0.0
+    prob = np.array([0.5, 0.3, 0.2]) * np.exp(-violations.sum(axis=1))
+    return prob / prob.sum()
+
+
+def test_constraints_are_dropped_in_turn(relaxed, perturbed):
+    prob = perturbed(relaxed, [DropConstraints("turn")], n=4)
+    assert prob[:, :3] == pytest.approx(np.array([without(b % 2) for b in range(4)]), abs=1e-12)
+    assert prob[:, 3:] == pytest.approx(np.tile([0.25, 0.75], (4, 1)), abs=1e-12), "no constraints, nothing dropped"
+
+
+def test_exactly_one_constraint_is_dropped_any_with_the_same_probability(relaxed, perturbed):
+    prob = perturbed(relaxed, [DropConstraints("one")], n=1000)[:, :3]
+    first, second = (np.isclose(prob, without(c), atol=1e-12).all(axis=1) for c in (0, 1))
+    assert (first ^ second).all()
+    assert stats.binomtest(int(first.sum()), 1000).pvalue > RARE
+
+
+def test_each_constraint_is_dropped_with_its_probability_on_its_own(relaxed, perturbed):
+    prob = perturbed(relaxed, [DropConstraints(0.3)], n=3000)[:, :3]
+    cases = [without(None), without(0), without(1), np.array([0.5, 0.3, 0.2])]
+    counts = [int(np.isclose(prob, case, atol=1e-12).all(axis=1).sum()) for case in cases]
+    assert sum(counts) == 3000
+    assert stats.chisquare(counts, np.array([0.49, 0.21, 0.21, 0.09]) * 3000).pvalue > RARE
+
+
+def test_queries_of_fewer_constraints_than_others_are_dropped_from_their_own(perturbed):
+    frame = pd.DataFrame({"qid": ["a", "a", "b", "b"], "entity_id": ["A", "B"] * 2, "prob": 0.5})
+    frame["violations"] = [[1.0], [1.0], [0.0, 0.5, 1.0], [0.5, 0.5, 0.5]]
+    prob = perturbed(frame.iloc[:2], [DropConstraints("one")])
+    assert perturbed(frame, [DropConstraints("one")])[:, :2] == pytest.approx(prob, abs=1e-15)
+
+
+def test_constraints_that_nobody_named_cannot_be_dropped(intents, relaxed, perturbed):
+    for frame in (intents, relaxed.drop(columns="violations")):
+        with pytest.raises(InputError, match="DropConstraints needs the column 'violations', which RelaxConstraints"):
+            perturbed(frame, [DropConstraints("one")])
+
+
+# Candidates
+
+
+def test_candidates_are_dropped_with_their_probability_and_never_all(intents, perturbed):
+    prob = perturbed(intents, [DropCandidates(0.4)], n=4000)
+    lost = prob == 0
+    # The expected share: lost, unless all would be and this one stays.
+    for rows, size in (([2, 1, 6], 3), ([0, 4], 2)):
+        here = lost[:, rows]
+        assert not here.all(axis=1).any()
+        expected = 0.4 - 0.4**size / size
+        for column in here.T:
+            assert stats.binomtest(int(column.sum()), 4000, expected).pvalue > RARE
+    kept = ~lost[:, 2] & ~lost[:, 1] & lost[:, 6]
+    assert prob[kept][:, [2, 1]] == pytest.approx(np.tile([2 / 3, 1 / 3], (kept.sum(), 1)), abs=1e-12)
+
+
+def test_resampled_intents_weigh_what_they_are_drawn(intents, perturbed):
+    prob = perturbed(intents, [IntentBootstrap()], n=20)
+    uniform = stream(0, "q1", "IntentBootstrap", "intent").random((20, 3))
+    for b in range(20):
+        counts = np.bincount((uniform[b] * 3).astype(int), minlength=3)
+        weights = counts * np.array([0.6, 0.3, 0.1])
+        assert prob[b, [2, 1, 6]] == pytest.approx(weights / weights.sum(), abs=1e-12)
+    # Of q2 two are possible: the third is never drawn, nor does it take a draw.
+    assert set(prob[:, 0].round(9)) <= {0.0, 0.5, 1.0}
+    assert set(prob[:, 3]) == {1.0}
+
+
+# Variants
+
+
+@pytest.fixture
+def variants():
+    first = pd.DataFrame({"qid": ["q1", "q1", "q2"], "entity_id": ["A", "B", "Y"], "prob": [0.9, 0.1, 1.0]})
+    second = pd.DataFrame({"qid": ["q1", "q1", "other"], "entity_id": ["D", "A", "A"], "prob": [0.25, 0.75, 1.0]})
+    return [first, second]
+
+
+def test_variants_in_turn_give_each_replica_its_own(intents, variants, perturbed):
+    frame = with_variants(intents, [Variants(variants)])
+    assert frame["entity_id"].tolist() == [*intents["entity_id"], "D"]
+    assert frame["prob"].tolist() == [*intents["prob"], 0.0]
+    prob = perturbed(frame, [Variants(variants, order="turn")], n=4)
+    a, b, c, d = 2, 1, 6, 7
+    assert prob[:, [a, b, c, d]] == pytest.approx(np.array([[0.9, 0.1, 0, 0], [0.75, 0, 0, 0.25]] * 2), abs=1e-12)
+    assert prob[:, 4] == pytest.approx(1.0, abs=1e-15), "of q2 one variant is known: it is taken always"
+    assert prob[:, 3] == pytest.approx(1.0, abs=1e-15), "of q3 none is: its candidates stay"
+
+
+def test_random_variants_are_taken_equally_often(intents, variants, perturbed):
+    prob = perturbed(with_variants(intents, [Variants(variants)]), [Variants(variants)], n=1000)
+    first = np.isclose(prob[:, 2], 0.9)
+    assert np.isclose(prob[~first][:, 2], 0.75).all()
+    assert stats.binomtest(int(first.sum()), 1000).pvalue > RARE
+
+
+def test_variants_bring_their_own_violations(relaxed, perturbed):
+    other = pd.DataFrame({"qid": "q1", "entity_id": ["A", "B"], "prob": [0.5, 0.5]})
+    other["violations"] = [[0.0, 0.0, 2.0], [0.0, 0.0, 0.0]]
+    several = Variants([other, relaxed], order="turn")
+    frame = with_variants(relaxed, [several])
+    prob = perturbed(frame, [several, DropConstraints(1)], n=2)
+    odds = math.exp(2.0)
+    assert prob[0, :3] == pytest.approx([odds / (odds + 1), 1 / (odds + 1), 0.0], abs=1e-12)
+    assert prob[1, :3] == pytest.approx([0.5, 0.3, 0.2], abs=1e-12)
+
+
+def test_a_candidate_of_variants_that_is_not_among_the_intents_is_an_error(intents, variants, perturbed):
+    with pytest.raises(InputError, match=r"candidate 'D' of query 'q1' is not among the intents; match the systems"):
+        perturbed(intents, [Variants(variants)])
+
+
+def test_variants_may_come_as_one_frame_with_a_column(intents, variants, perturbed):
+    both = pd.concat([variants[0].assign(paraphrase="a"), variants[1].assign(paraphrase="b")])
+    assert Variants.of(both, "paraphrase") == Variants(variants)
+    with pytest.raises(InputError, match="variants: row 2 has no 'paraphrase'"):
+        Variants.of(both.reset_index(drop=True).assign(paraphrase=["a", "a", None, "b", "b", "b"]), "paraphrase")
+
+
+def test_variants_are_equal_by_content(variants):
+    one, same = Variants(variants), Variants([frame.copy() for frame in variants])
+    assert one == same
+    assert hash(one) == hash(same)
+    assert one != Variants(variants, order="turn")
+    assert one != Variants(variants[::-1])
+    assert one != Variants([variants[0], variants[1].assign(entity_id=["E", "A", "A"])])
+
+
+def test_frames_of_variants_are_checked_and_left_alone(variants):
+    with pytest.raises(InputError, match=r"variant 1: the probabilities of query 'q1' sum to 0.9"):
+        Variants([variants[0], variants[1].assign(prob=[0.15, 0.75, 1.0])])
+    held = Variants(variants)
+    variants[0].loc[0, "prob"] = 0.0
+    assert held.frames[0]["prob"].tolist() == [0.9, 0.1, 1.0]
+
+
+# Intents that are none
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"prob": [0.5, 0.3, 0.5, 1.0, 0.5, 0.0, 0.1]},
+            r"probabilities of query 'q1' sum to 0.9 \(1 queries are off\)",
+        ),
+        ({"prob": [0.5, 0.3, 0.6, 1.0, 0.5, -0.1, 0.1]}, r"row 5 \(query 'q2'\) has probability -0.1"),
+        ({"prob": [0.5, 0.3, None, 1.0, 0.5, 0.0, 0.1]}, "intents column 'prob': row 2 holds nan"),
+        ({"entity_id": list("ZBBAYXC")}, "intent 'B' of query 'q1' stands in rows 1 and 2"),
+        ({"violations": [[0.0]] * 6 + [[0.0, 1.0]]}, "row 1 has 1 violations, others of query 'q1' have 2"),
+        ({"violations": [[0.0]] * 6 + [None]}, "column 'violations': wanted a list of numbers of at least 0"),
+        ({"violations": [[0.0]] * 6 + [[-1.0]]}, "column 'violations': wanted a list of numbers of at least 0"),
+        ({"violations": [["x"]] * 7}, "column 'violations': wanted a list of numbers in each row"),
+        ({"violations": [[0.5]] * 7, "delta": 0.4}, "row 0 has delta 0.4, wanted the sum of its violations, 0.5"),
+        ({"delta": -1.0}, "row 0 has delta -1, wanted a finite number of at least 0"),
+    ],
+)
+def test_intents_that_are_none_are_refused_with_their_row(intents, changes, message):
+    with pytest.raises(InputError, match=message):
+        Candidates.of(intents.assign(**changes))
+
+
+def test_a_missing_column_is_named(intents):
+    with pytest.raises(InputError, match="intents: wanted columns qid, entity_id, prob; missing prob"):
+        Candidates.of(intents.drop(columns="prob"))

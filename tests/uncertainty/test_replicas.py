@@ -1,0 +1,664 @@
+"""Replicas: Algorithm 1 as a plain loop on the same random numbers, and what may change nothing."""
+
+import math
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+import vbterrier
+from vbterrier.errors import InputError, ParameterError
+from vbterrier.frames.ranked import Run
+from vbterrier.intents.coverage import Intents, Tags, cover
+from vbterrier.kernels.resample import stream
+from vbterrier.uncertainty import (
+    Dirichlet,
+    DropCandidates,
+    DropConstraints,
+    IntentBootstrap,
+    Matches,
+    ScoreNoise,
+    Statistic,
+    TagConfusion,
+    TagDropout,
+    TemperatureJitter,
+    Variants,
+    left_out,
+    replicas,
+    replicate,
+)
+from vbterrier.uncertainty.candidates import Candidates
+
+RARE = 1e-4
+ALL = [
+    Statistic("ES", 2),
+    Statistic("VB", 5),
+    Statistic("VB", 5, alpha=0.5, gain="dcg", variance="intent"),
+    Statistic("VB", 5, clip=True),
+    Statistic("VB", 5, monotone=True),
+    Statistic("VarPenalty", 5),
+    Statistic("TopIntent", 1),
+    Statistic("ES", None, gain="dcg"),
+]
+PERTURBATIONS = [
+    [],
+    [Dirichlet(3)],
+    [TemperatureJitter(0.5)],
+    [ScoreNoise(0.5)],
+    [DropCandidates(0.4)],
+    [IntentBootstrap()],
+    [ScoreNoise(0.5), TemperatureJitter(0.3), Dirichlet(5), DropCandidates(0.2), ScoreNoise(0.1)],
+    [TagConfusion(0.5, lost=0.3)],
+    [TagDropout()],
+    [Dirichlet(2), TagConfusion(0.3), TagDropout()],
+]
+
+
+def collection(seed, n_topics=6, most=5, depth=6):
+    """Intents in some order, and the matches of a system that tags some documents twice."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for topic in range(n_topics):
+        n = int(rng.integers(1, most + 1))
+        prob = rng.dirichlet(np.ones(n))
+        rows += [(f"q{topic}", f"E{entity}", p) for entity, p in zip(rng.permutation(9)[:n], prob, strict=True)]
+    frame = pd.DataFrame([rows[i] for i in rng.permutation(len(rows))], columns=["qid", "entity_id", "prob"])
+    return frame, matches_of(frame, rng, depth)
+
+
+def matches_of(frame, rng, depth=6):
+    pairs = rng.random((len(frame), depth)) < 0.3
+    intent, rank = np.nonzero(pairs)
+    docno = [f"{frame['qid'][i]}-d{r}" for i, r in zip(intent, rank, strict=True)]
+    weight = rng.choice([0.3, 0.8, 1.0], len(intent))
+    return Matches(intent, rank, weight, docno, known=pairs.sum(axis=1) + rng.integers(0, 2, len(frame)))
+
+
+# A score from probabilities and matches, as the paper states it
+
+
+def gain_of(matches, statistic, depth):
+    """Gains by entity of one query from (entity, rank, weight, known)."""
+    gains = {}
+    for entity, (found, known) in matches.items():
+        here = [(rank, weight) for rank, weight in found if rank < depth]
+        if statistic.gain == "binary":
+            gains[entity] = max((weight for _, weight in here), default=0.0)
+        else:
+            ideal = sum(1 / math.log2(rank + 2) for rank in range(min(known, depth)))
+            dcg = sum(weight / math.log2(rank + 2) for rank, weight in here)
+            gains[entity] = min(dcg / ideal, 1.0) if ideal else 0.0
+    return gains
+
+
+def score_of(prob, gains, statistic):
+    success = sum(prob[entity] * gains[entity] for entity in prob)
+    if statistic.measure == "ES":
+        return success
+    if statistic.measure == "TopIntent":
+        best = [entity for entity in prob if prob[entity] >= max(prob.values()) - 1e-12]
+        return sum(gains[entity] for entity in best) / len(best)
+    variance = success * (1 - success)
+    if statistic.variance == "intent":
+        variance = sum(prob[entity] * gains[entity] ** 2 for entity in prob) - success**2
+    if statistic.measure == "VarPenalty":
+        return math.sqrt(max(variance, 0))
+    alpha = statistic.alpha
+    if statistic.monotone:
+        lowest = max(success, (1 - 1 / math.sqrt(1 + alpha**2)) / 2)
+        return lowest - alpha * math.sqrt(lowest * (1 - lowest))
+    value = success - alpha * math.sqrt(max(variance, 0))
+    return max(value, 0.0) if statistic.clip else value
+
+
+def by_query(frame, matches):
+    """For each query its candidates by id with probability, matches and known documents."""
+    queries = {}
+    for row, (qid, entity, prob) in enumerate(frame[["qid", "entity_id", "prob"]].itertuples(index=False)):
+        found = [
+            (int(matches.rank[j]), float(matches.weight[j]))
+            for j in range(len(matches.intent))
+            if matches.intent[j] == row
+        ]
+        queries.setdefault(qid, {})[entity] = (prob, found, int(matches.known[row]))
+    return queries
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_scores_without_perturbation_are_those_of_the_textbook(seed):
+    frame, matches = collection(seed)
+    found = replicate(frame, {"a": matches}, [], ALL, n_replicas=3)
+    queries = by_query(frame, matches)
+    assert found.topics == list(queries)
+    for column, statistic in enumerate(ALL):
+        for place, candidates in enumerate(queries.values()):
+            served = gain_of({e: (m, k) for e, (_, m, k) in candidates.items()}, statistic, statistic.cutoff or 99)
+            expected = score_of({entity: p for entity, (p, _, _) in candidates.items()}, served, statistic)
+            # The root of a variance of 0 is as exact as the root of a rounding.
+            assert found.point[0, column, place] == pytest.approx(expected, abs=1e-7)
+            assert (found.values[0, column, :, place] == found.point[0, column, place]).all()
+
+
+def perturbed_once(prob, c, z_temperature, gammas, exponentials, scale):
+    """A jittered temperature, then a Dirichlet, of one query and replica."""
+    tau = math.exp(scale * z_temperature)
+    powers = {entity: p ** (1 / tau) for entity, p in prob.items()}
+    prob = {entity: p / sum(powers.values()) for entity, p in powers.items()}
+    return {
+        entity: gamma * math.exp(-exponential / (c * p))
+        for (entity, p), gamma, exponential in zip(prob.items(), gammas(prob), exponentials, strict=True)
+    }
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_replicas_are_those_of_algorithm_1_as_a_plain_loop(seed):
+    frame, matches = collection(seed + 10)
+    n_replicas, c, scale = 8, 4.0, 0.5
+    found = replicate(
+        frame, {"a": matches}, [TemperatureJitter(scale), Dirichlet(c)], ALL, n_replicas=n_replicas, seed=seed
+    )
+    for place, (qid, candidates) in enumerate(by_query(frame, matches).items()):
+        in_order = dict(sorted(candidates.items()))
+        gamma, exponential = (stream(seed, qid, "Dirichlet", what) for what in ("gamma", "exponential"))
+        normal = stream(seed, qid, "TemperatureJitter", "log temperature")
+        for b in range(n_replicas):
+            weights = perturbed_once(
+                {entity: p for entity, (p, _, _) in in_order.items()},
+                c,
+                normal.standard_normal(),
+                lambda prob, gamma=gamma: [gamma.standard_gamma(c * p + 1) for p in prob.values()],
+                [exponential.standard_exponential() for _ in in_order],
+                scale,
+            )
+            prob = {entity: w / sum(weights.values()) for entity, w in weights.items()}
+            for column, statistic in enumerate(ALL):
+                served = gain_of({e: (m, k) for e, (_, m, k) in candidates.items()}, statistic, statistic.cutoff or 99)
+                expected = score_of(prob, served, statistic)
+                assert found.values[0, column, b, place] == pytest.approx(expected, abs=1e-7)
+
+
+# What may change nothing
+
+
+@pytest.mark.parametrize("perturbations", PERTURBATIONS, ids=repr)
+def test_neither_the_number_of_replicas_nor_batches_change_a_replica(monkeypatch, perturbations):
+    frame, matches = collection(1)
+    whole = replicate(frame, {"a": matches}, perturbations, ALL, n_replicas=100, seed=3).values
+    assert (
+        replicate(frame, {"a": matches}, perturbations, ALL, n_replicas=17, seed=3).values == whole[:, :, :17]
+    ).all()
+    for room in (1, 40, 700):
+        monkeypatch.setattr(replicas, "_ROOM", room)
+        again = replicate(frame, {"a": matches}, perturbations, ALL, n_replicas=100, seed=3)
+        assert (again.values == whole).all()
+
+
+@pytest.mark.parametrize("perturbations", PERTURBATIONS, ids=repr)
+def test_neither_other_queries_nor_the_order_of_rows_change_a_query(perturbations):
+    frame, matches = collection(2)
+    whole = replicate(frame, {"a": matches}, perturbations, ALL, n_replicas=20, seed=3)
+    kept = frame.index[frame["qid"].isin(["q4", "q1"])].to_numpy()
+    for rows in (kept, np.random.default_rng(0).permutation(len(frame))):
+        place = np.full(len(frame), -1)
+        place[rows] = np.arange(len(rows))
+        here = np.flatnonzero(place[matches.intent] >= 0)[::-1]
+        part = Matches(
+            place[matches.intent[here]],
+            matches.rank[here],
+            matches.weight[here],
+            [matches.docno[i] for i in here],
+            matches.known[rows],
+        )
+        found = replicate(
+            frame.iloc[rows].reset_index(drop=True), {"a": part}, perturbations, ALL, n_replicas=20, seed=3
+        )
+        columns = [whole.topics.index(topic) for topic in found.topics]
+        assert (found.values == whole.values[..., columns]).all()
+        assert (found.point == whole.point[..., columns]).all()
+
+
+def test_other_systems_and_statistics_change_nothing():
+    frame, matches = collection(3)
+    other = matches_of(frame, np.random.default_rng(9))
+    perturbations = [Dirichlet(3), TagConfusion(0.3)]
+    both = replicate(frame, {"b": other, "a": matches}, perturbations, ALL, n_replicas=20)
+    alone = replicate(frame, {"a": matches}, perturbations, ALL[1:2], n_replicas=20)
+    assert (both.of("a", ALL[1]) == alone.of("a", ALL[1])).all()
+
+
+def test_another_seed_and_another_query_draw_otherwise():
+    frame = pd.DataFrame({"qid": np.repeat(["q1", "q2"], 2), "entity_id": ["A", "B"] * 2, "prob": [0.6, 0.4] * 2})
+    half = Matches(np.array([0, 2]), np.zeros(2, int))
+    for value in (Dirichlet(3), TemperatureJitter(0.5), ScoreNoise(0.5)):
+        first, second = (
+            replicate(frame, {"a": half}, [value], [Statistic("ES")], n_replicas=20, seed=seed).values[0, 0]
+            for seed in (0, 1)
+        )
+        assert (first != second).all()
+        assert (first[:, 0] != first[:, 1]).all()
+
+
+def test_two_perturbations_of_one_class_draw_apart_and_others_leave_their_numbers():
+    frame = pd.DataFrame({"qid": "q", "entity_id": ["A", "B"], "prob": [0.5, 0.5]})
+    half = {"a": Matches(np.array([0]), np.array([0]))}
+
+    def log_odds(*perturbations):
+        success = replicate(frame, half, perturbations, [Statistic("ES")], n_replicas=30).values[0, 0, :, 0]
+        return np.log(success / (1 - success))
+
+    once = log_odds(ScoreNoise(0.5))
+    twice = log_odds(ScoreNoise(0.5), ScoreNoise(0.5))
+    assert abs(twice - 2 * once).min() > 1e-6
+    assert log_odds(TemperatureJitter(1), ScoreNoise(0.5)) == pytest.approx(once, abs=1e-9), "even odds have no slope"
+    assert log_odds(ScoreNoise(1.0)) == pytest.approx(2 * once, abs=1e-9), "parameters share their numbers"
+
+
+HASHED = """
+import numpy as np, pandas as pd, hashlib
+from vbterrier.uncertainty import *
+frame = pd.DataFrame({"qid": ["é", "b", "é"], "entity_id": ["A", "A", "B"], "prob": [0.5, 1.0, 0.5]})
+matches = Matches(np.array([0, 1]), np.array([0, 1]), docno=["x", "y"])
+noise = [Dirichlet(2), TemperatureJitter(), ScoreNoise(), DropCandidates(), IntentBootstrap(), TagConfusion(0.5)]
+values = replicate(frame, {"a": matches, "b": matches}, noise, n_replicas=20, seed=5).values
+print(hashlib.sha256(values.tobytes()).hexdigest())
+"""
+
+
+def test_the_hash_seed_of_python_changes_nothing():
+    found = set()
+    for seed in ("0", "1", "77"):
+        environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(sys.path)}
+        run = subprocess.run(
+            [sys.executable, "-c", HASHED], capture_output=True, text=True, env=environment, check=True
+        )
+        found.add(run.stdout)
+    assert len(found) == 1
+
+
+def test_inputs_are_left_as_they_were():
+    frame, matches = collection(4)
+    before, intent, weight = frame.copy(deep=True), matches.intent.copy(), matches.weight.copy()
+    for perturbations in PERTURBATIONS:
+        replicate(frame, {"a": matches}, perturbations, ALL, n_replicas=5)
+    pd.testing.assert_frame_equal(frame, before)
+    assert (matches.intent == intent).all()
+    assert (matches.weight == weight).all()
+
+
+# Noise of tags
+
+
+def one_query(n):
+    return pd.DataFrame({"qid": "q", "entity_id": [f"E{i}" for i in range(n)], "prob": 1 / n})
+
+
+def test_confused_tags_name_another_candidate_or_are_lost():
+    frame = one_query(4)
+    matches = {"a": Matches(np.array([1]), np.array([0]), docno=["d"])}
+    # ES of one document is 1/4 whatever it names; the most probable candidate of another frame says what it names.
+    found = replicate(frame, matches, [TagConfusion(0.4, lost=0.25)], [Statistic("ES", 1)], n_replicas=5000)
+    lost = int((found.values == 0).sum())
+    assert int((found.values == 0.25).sum()) == 5000 - lost
+    assert stats.binomtest(lost, 5000, 0.1).pvalue > RARE
+    named = []
+    for entity in range(4):
+        tilted = frame.assign(prob=np.where(np.arange(4) == entity, 0.7, 0.1))
+        top = replicate(tilted, matches, [TagConfusion(0.4, lost=0.25)], [Statistic("TopIntent", 1)], n_replicas=5000)
+        named.append(int(top.values.sum()))
+    assert sum(named) + lost == 5000
+    assert stats.chisquare(named, np.array([0.1, 0.6, 0.1, 0.1]) / 0.9 * sum(named)).pvalue > RARE
+
+
+def test_a_confused_tag_of_a_query_with_one_candidate_is_lost():
+    found = replicate(
+        one_query(1), {"a": Matches(np.array([0]), np.array([0]), docno=["d"])}, [TagConfusion(0.3)], n_replicas=2000
+    )
+    assert set(found.values.ravel()) == {0.0, 1.0}
+    assert stats.binomtest(int((found.values[0, 0] == 0).sum()), 2000, 0.3).pvalue > RARE
+
+
+def test_a_document_has_the_same_noise_in_every_system_and_at_every_rank():
+    frame = one_query(3)
+    first = Matches(np.array([0, 1]), np.array([0, 3]), docno=["x", "y"])
+    second = Matches(np.array([2, 0]), np.array([0, 4]), docno=["z", "x"])
+    noise = [TagConfusion(0.5)]
+    alone = [Matches(np.array([0]), np.array([rank]), docno=["x"]) for rank in (0, 4)]
+    values = replicate(
+        frame.assign(prob=[0.2, 0.3, 0.5]),
+        dict(enumerate([*alone, first, second])),
+        noise,
+        [Statistic("ES", 5)],
+        n_replicas=50,
+    ).values[:, 0, :, 0]
+    assert (values[0] == values[1]).all()
+    assert len(set(values[0].round(3))) == 3
+    assert (values[2] >= values[0] - 1e-15).all(), "what covers x and more scores no less than x alone"
+    assert (values[3] >= values[0] - 1e-15).all()
+
+
+def test_documents_have_noise_of_their_own():
+    frame = pd.DataFrame({"qid": np.repeat(["q1", "q2"], 2), "entity_id": ["A", "B"] * 2, "prob": [0.7, 0.3] * 2})
+    systems = {
+        "x": Matches(np.array([0, 2]), np.array([0, 0]), docno=["x", "x"]),
+        "y": Matches(np.array([0, 2]), np.array([0, 0]), docno=["y", "y"]),
+    }
+    values = replicate(frame, systems, [TagConfusion(0.5)], [Statistic("ES", 1)], n_replicas=2000).values[:, 0] > 0.5
+    columns = [values[0, :, 0], values[0, :, 1], values[1, :, 0], values[1, :, 1]]
+    for one in range(4):
+        for other in range(one):
+            assert abs(np.corrcoef(columns[one], columns[other])[0, 1]) < 4 / math.sqrt(2000)
+
+
+def test_tags_hold_with_the_probability_that_their_weight_states():
+    frame = one_query(2)
+    systems = {"a": Matches(np.array([0, 1]), np.array([0, 1]), np.array([0.3, 1.0]), docno=["x", "y"])}
+    values = replicate(frame, systems, [TagDropout()], [Statistic("ES", 2)], n_replicas=4000).values.ravel()
+    assert set(values) == {0.5, 1.0}
+    assert stats.binomtest(int((values == 1).sum()), 4000, 0.3).pvalue > RARE
+
+
+def test_no_noise_of_tags_is_the_point_exactly():
+    frame, matches = collection(5)
+    found = replicate(frame, {"a": matches}, [TagConfusion(0.0)], ALL, n_replicas=4)
+    assert (found.values == found.point[:, :, None]).all()
+
+
+@pytest.mark.parametrize("gain", ["binary", "dcg"])
+def test_gains_of_confused_tags_are_the_textbook_loop(gain):
+    # All tags confused and only two candidates: each names the other one for certain.
+    frame = one_query(2).assign(prob=[0.9, 0.1])
+    rank, intent = np.array([0, 2, 2, 3]), np.array([0, 0, 1, 1])
+    weight, known = np.array([0.5, 1.0, 0.25, 1.0]), np.array([3, 4])
+    matches = Matches(intent, rank, weight, ["a", "c", "c", "d"], known)
+    statistic = Statistic("ES", 4, gain=gain)
+    value = replicate(frame, {"a": matches}, [TagConfusion(1.0)], [statistic], n_replicas=2).values.ravel()
+    swapped = {
+        "E0": ([(2, 0.25), (3, 1.0)], 3),
+        "E1": ([(0, 0.5), (2, 1.0)], 4),
+    }
+    expected = score_of({"E0": 0.9, "E1": 0.1}, gain_of(swapped, statistic, 4), statistic)
+    assert value == pytest.approx([expected, expected], abs=1e-12)
+
+
+def test_two_tags_of_a_document_confused_into_one_count_once_with_the_larger_weight():
+    frame = pd.DataFrame({"qid": "q", "entity_id": ["A", "B", "C"], "prob": [0.0, 0.0, 1.0]})
+    matches = Matches(np.array([0, 1]), np.array([0, 0]), np.array([0.5, 0.75]), ["d", "d"], np.array([1, 1, 2]))
+    ideal = 1 + 1 / math.log2(3)
+    values = replicate(
+        frame, {"a": matches}, [TagConfusion(1.0)], [Statistic("ES", 2, gain="dcg")], n_replicas=200
+    ).values.ravel()
+    assert {round(value * ideal, 12) for value in values} == {0.0, 0.5, 0.75}
+
+
+def test_confused_tags_never_gain_more_than_all():
+    frame = pd.DataFrame({"qid": "q", "entity_id": ["A", "B"], "prob": [0.0, 1.0]})
+    matches = Matches(np.array([0, 0, 0]), np.arange(3), docno=["a", "b", "c"], known=np.array([3, 1]))
+    found = replicate(frame, {"a": matches}, [TagConfusion(1.0)], [Statistic("ES", 3, gain="dcg")], n_replicas=2)
+    assert (found.values == 1.0).all()
+
+
+# NIL intents
+
+
+def test_a_nil_intent_is_served_up_to_the_first_tagged_document():
+    frame = pd.DataFrame({"qid": "q", "entity_id": ["A", "NIL"], "prob": [0.75, 0.25]})
+    matches = Matches(np.array([0]), np.array([2]), nil=np.array([1]), until=np.array([2]))
+    found = replicate(frame, {"a": matches}, [], [Statistic("ES", k) for k in (1, 2, 3, None)], n_replicas=1)
+    assert found.point.ravel() == pytest.approx([0.25, 0.25, 0.75, 0.75], abs=1e-12)
+    silent = Matches(np.empty(0, int), np.empty(0, int), nil=np.array([1]), until=np.array([np.iinfo(np.int64).max]))
+    found = replicate(frame, {"a": silent}, [], [Statistic("ES", k) for k in (3, None)], n_replicas=1)
+    assert found.point.ravel() == pytest.approx([0.25, 0.25], abs=1e-12)
+
+
+# Beside the measures
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 10_000))
+def test_the_point_is_the_score_of_the_measures_of_the_same_name(seed):
+    frame, _ = collection(seed)
+    rng = np.random.default_rng(seed)
+    run = pd.DataFrame(
+        [(f"q{q}", f"d{d}", -float(d)) for q in range(6) for d in range(7)], columns=["qid", "docno", "score"]
+    )
+    tags = pd.DataFrame(
+        {"docno": [f"d{d}" for d in range(7)] * 2, "entity_id": [f"E{e}" for e in rng.integers(0, 9, 14)]}
+    )
+    tags = tags.drop_duplicates().assign(weight=rng.choice([0.5, 1.0], len(tags.drop_duplicates())))
+    coverage = cover(Run(run), Intents(frame), Tags(tags), None)
+    matches = Matches(coverage.intent, coverage.rank, coverage.weight, known=coverage.known)
+    statistics = [*ALL, Statistic("VB", None)]
+    found = replicate(frame, {"a": matches}, [], statistics, n_replicas=1)
+    for column, statistic in enumerate(statistics):
+        gain = coverage.gain(statistic.cutoff, statistic.gain)
+        if statistic.measure == "ES":
+            expected = coverage.success(gain)
+        elif statistic.measure == "TopIntent":
+            expected = coverage.top_intent(gain)
+        else:
+            continue
+        assert found.point[0, column] == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    "statistic", [*ALL, Statistic("VB", 10, 0.5, "dcg", "intent", clip=True), Statistic("VB", None)]
+)
+def test_statistics_are_called_as_the_measures_are(statistic):
+    own = {"alpha": statistic.alpha, "clip": statistic.clip, "monotone": statistic.monotone}
+    options = {"gain": statistic.gain}
+    if statistic.measure in {"VB", "VarPenalty"}:
+        options["variance"] = statistic.variance
+    if statistic.measure == "VB":
+        options |= own
+    measure = getattr(vbterrier, statistic.measure)(**options)
+    assert str(statistic) == str(measure if statistic.cutoff is None else measure @ statistic.cutoff)
+
+
+# Without one candidate
+
+
+def test_the_jackknife_is_the_textbook_loop():
+    frame, matches = collection(6)
+    found = left_out(frame, {"a": matches}, ALL)
+    queries = by_query(frame, matches)
+    assert found.shape == (1, len(ALL), max(map(len, queries.values())), len(queries))
+    for place, candidates in enumerate(queries.values()):
+        names = sorted(candidates)
+        assert np.isnan(found[0, :, len(names) :, place]).all()
+        for number, gone in enumerate(names):
+            rest = {entity: candidates[entity] for entity in names if entity != gone}
+            total = sum(p for p, _, _ in rest.values())
+            for column, statistic in enumerate(ALL):
+                value = found[0, column, number, place]
+                if not rest:
+                    assert np.isnan(value)
+                    continue
+                served = gain_of({e: (m, k) for e, (_, m, k) in rest.items()}, statistic, statistic.cutoff or 99)
+                expected = score_of({entity: p / total for entity, (p, _, _) in rest.items()}, served, statistic)
+                assert value == pytest.approx(expected, abs=1e-7)
+
+
+def test_the_jackknife_knows_no_impossible_candidates():
+    frame = pd.DataFrame({"qid": "q", "entity_id": ["A", "B", "C"], "prob": [0.5, 0.0, 0.5]})
+    found = left_out(frame, {"a": Matches(np.array([0]), np.array([0]))}, [Statistic("ES"), Statistic("TopIntent")])
+    assert np.isnan(found[0, :, 1]).all()
+    assert found[0, :, [0, 2], 0].tolist() == [[0.0, 0.0], [1.0, 1.0]]
+
+
+# Results
+
+
+def test_frames_of_results_have_their_contract():
+    frame, matches = collection(7)
+    found = replicate(frame, {"a": matches, "b": matches}, [Dirichlet(5)], ALL[:2], n_replicas=40, seed=2)
+    table = found.frame(level=0.9)
+    assert table.columns.tolist() == [
+        "name",
+        "qid",
+        "measure",
+        "value",
+        "mean",
+        "std",
+        "low",
+        "high",
+        "level",
+        "method",
+    ]
+    assert len(table) == 2 * 2 * 6
+    row = table[(table["name"] == "b") & (table["measure"] == "VB@5") & (table["qid"] == found.topics[2])].iloc[0]
+    draws = found.of("b", ALL[1])[:, 2]
+    assert (row["mean"], row["std"]) == pytest.approx((draws.mean(), draws.std(ddof=1)), abs=1e-12)
+    assert (row["low"], row["high"]) == pytest.approx(tuple(np.quantile(draws, [0.05, 0.95])), abs=1e-12)
+    intervals = found.intervals(level=0.9)
+    assert intervals.columns.tolist() == (
+        ["name", "measure", "value", "low", "high", "level", "method", "n_qids", "n_resamples", "seed"]
+    )
+    means = found.of("a", ALL[0]).mean(axis=1)
+    assert intervals.loc[0, ["low", "high"]].tolist() == pytest.approx(np.quantile(means, [0.05, 0.95]).tolist())
+    assert intervals["method"].unique().tolist() == ["replicas (percentile)"]
+    assert intervals["value"][0] == pytest.approx(found.point[0, 0].mean())
+
+
+def test_resampled_intents_are_called_so_and_take_the_jackknife():
+    frame, matches = collection(8)
+    found = replicate(frame, {"a": matches}, [IntentBootstrap()], ALL[:2], n_replicas=60)
+    assert found.frame()["method"].unique().tolist() == ["intents (percentile)"]
+    assert found.intervals(method="bca")["method"].unique().tolist() == ["intents (bca, acceleration 0)"]
+    without = left_out(frame, {"a": matches}, ALL[:2])
+    accelerated = found.intervals(method="bca", left_out=without)
+    assert accelerated["method"].unique().tolist() == ["intents (bca)"]
+    assert found.frame(method="bca", left_out=without)["method"].unique().tolist() == ["intents (bca)"]
+
+
+def test_no_topics_and_no_systems_are_empty_results():
+    frame, matches = collection(9)
+    nobody = Matches(np.empty(0, int), np.empty(0, int), docno=[])
+    empty = replicate(frame.iloc[:0], {"a": nobody}, [Dirichlet(), TagConfusion()], n_replicas=3)
+    assert empty.values.shape == (1, 2, 3, 0)
+    assert len(empty.frame()) == 0
+    assert replicate(frame, {}, [Dirichlet(), TagConfusion()], n_replicas=3).values.shape == (0, 2, 3, 6)
+    assert (replicate(frame, {"a": nobody}, [Dirichlet(), TagConfusion()], n_replicas=3).values == 0).all()
+    del matches
+
+
+def test_a_bar_is_shown_when_asked_for(capsys):
+    frame, matches = collection(9)
+    replicate(frame, {"a": matches}, [Dirichlet()], n_replicas=3)
+    assert capsys.readouterr().err == ""
+    replicate(frame, {"a": matches}, [Dirichlet()], n_replicas=3, progress=True)
+    assert "6/6" in capsys.readouterr().err
+
+
+# What is refused
+
+
+class Emptied:
+    def apply(self, state, draws):
+        assert draws.n > 0
+        return state.with_base(np.where(state.candidates.topic == 1, -np.inf, state.log_base))
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"n_replicas": 0}, ParameterError, "n_replicas=0: wanted a whole number of at least 1"),
+        ({"n_replicas": 2.0}, ParameterError, "n_replicas=2.0"),
+        ({"seed": -1}, ParameterError, "seed=-1: wanted a whole number of at least 0"),
+        ({"perturbations": [Dirichlet]}, ParameterError, r"wanted an object with apply, as Dirichlet\(10\)"),
+        ({"perturbations": ["noise"]}, ParameterError, "perturbation 'noise': wanted an object with apply"),
+        ({"perturbations": [Emptied()]}, InputError, "has no candidate left after .*Emptied"),
+        ({"perturbations": [DropConstraints()]}, InputError, "needs the column 'violations'"),
+    ],
+)
+def test_what_cannot_be_replicated_is_refused(options, error, message):
+    frame, matches = collection(0)
+    perturbations = options.pop("perturbations", [Dirichlet()])
+    with pytest.raises(error, match=message):
+        replicate(frame, {"a": matches}, perturbations, **options)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Matches(np.array([0, 1]), np.array([0])), r"have lengths \[1, 2\]; wanted one each"),
+        (lambda: Matches(np.array([0]), np.array([-1])), "wanted ranks of at least 0 and weights from 0 to 1"),
+        (lambda: Matches(np.array([0]), np.array([0]), np.array([1.5])), "weights from 0 to 1"),
+        (lambda: Matches(np.array([0]), np.array([0]), np.array([np.nan])), "weights from 0 to 1"),
+        (lambda: Matches(np.array([0]), np.array([0]), nil=np.array([0])), "give both or neither"),
+    ],
+)
+def test_matches_that_are_none_are_refused(make, message):
+    with pytest.raises(InputError, match=message):
+        make()
+
+
+def test_matches_of_another_frame_are_refused():
+    frame, _ = collection(0)
+    with pytest.raises(InputError, match=r"bm25: matches name row 99 of the intents, which have \d+ rows; match"):
+        replicate(frame, {"bm25": Matches(np.array([99]), np.array([0]))}, [Dirichlet()])
+
+
+def test_noise_of_tags_needs_documents_and_dcg_without_a_cutoff_known_ones():
+    bare = {"bm25": Matches(np.array([0]), np.array([0]))}
+    with pytest.raises(InputError, match="bm25: noise of tags is drawn by document; give docno"):
+        replicate(one_query(2), bare, [TagConfusion()])
+    with pytest.raises(ParameterError, match="gain='dcg' without a cutoff needs the documents known"):
+        replicate(one_query(2), bare, [], [Statistic("ES", None, gain="dcg")])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"measure": "nDCG"}, "measure='nDCG': wanted one of 'ES', 'VB'"),
+        ({"gain": "log"}, "gain='log'"),
+        ({"variance": "none"}, "variance='none'"),
+        ({"alpha": -1}, "alpha=-1: wanted a number of at least 0"),
+        ({"cutoff": 0}, "cutoff 0: wanted a whole number of at least 1"),
+        ({"monotone": True, "variance": "intent"}, "monotone=True is defined for variance='bernoulli' only"),
+    ],
+)
+def test_statistics_that_are_none_are_refused(options, message):
+    with pytest.raises(ParameterError, match=message):
+        Statistic(**options)
+
+
+def test_what_was_not_replicated_is_said():
+    frame, matches = collection(0)
+    found = replicate(frame, {"a": matches}, [], n_replicas=1)
+    with pytest.raises(ParameterError, match="system 'b' was not replicated; there are 'a'"):
+        found.of("b", Statistic("ES"))
+    with pytest.raises(ParameterError, match="statistic 'ES@3' was not replicated; there are 'ES@10', 'VB@10'"):
+        found.of("a", Statistic("ES", 3))
+
+
+def test_ids_of_variants_of_another_kind_are_refused():
+    frame = pd.DataFrame({"qid": ["1"], "entity_id": ["A"], "prob": [1.0]})
+    matches = {"a": Matches(np.array([0]), np.array([0]))}
+    with pytest.raises(InputError, match="intents column 'qid' holds text, variants column 'qid' holds integers"):
+        replicate(frame, matches, [Variants([frame.assign(qid=[1])])])
+    with pytest.raises(InputError, match="variants: no query in common with the intents: '2' against '1'"):
+        replicate(frame, matches, [Variants([frame.assign(qid=["2"])])])
+
+
+def test_blocks_of_variants_are_those_of_the_whole(monkeypatch):
+    frame, matches = collection(11)
+    second = frame.assign(prob=frame.groupby("qid")["prob"].transform(lambda p: p.to_numpy()[::-1]))
+    noise = [Variants([frame, second]), ScoreNoise(0.1)]
+    whole = replicate(frame, {"a": matches}, noise, ALL, n_replicas=30).values
+    monkeypatch.setattr(replicas, "_ROOM", 20)
+    assert (replicate(frame, {"a": matches}, noise, ALL, n_replicas=30).values == whole).all()
+
+
+def test_candidates_remember_what_was_made_of_them_once():
+    frame, _ = collection(12)
+    whole = Candidates.of(frame)
+    made = []
+    for first in range(3):
+        assert whole.block(first, first + 1).once("key", lambda root: made.append(root) or len(made)) == 1
+    assert made == [whole]
