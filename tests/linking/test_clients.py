@@ -8,6 +8,7 @@ import pickle
 import socket
 import time
 import traceback
+import tracemalloc
 import zlib
 from email.utils import formatdate
 
@@ -530,7 +531,11 @@ def test_packed_answers_are_read_and_bombs_are_not(service):
     bomb = gzip.compress(b" " * 50_000_000)
     assert len(bomb) < 100_000
     service.answers(service.send(bomb, Content_Encoding="gzip"))
+    tracemalloc.start()
     assert "sent more than 100,000 bytes" in str(failure(wat(service, max_bytes=100_000)))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 10_000_000
     assert len(service.asked) == 2
 
 

@@ -157,6 +157,7 @@ def test_what_is_no_document_is_named_with_its_line(write, reader, line):
     ("reader", "record", "message"),
     [
         (read_wat_corpus, {"doc_id": "d"}, "document: wanted an object with 'entities', found an object with doc_id"),
+        (read_wat_corpus, {"doc_id": "", "entities": []}, "document: doc_id: wanted an id, found ''"),
         (read_wat_corpus, {"doc_id": 1.5, "entities": []}, "document: doc_id: wanted text, found 1.5"),
         (read_wat_corpus, {"doc_id": "d", "entities": [jordan(start="a")]}, r"entities\[0\]\.start: wanted a whole"),
         (

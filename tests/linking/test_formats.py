@@ -307,6 +307,7 @@ def test_answers_of_others_are_refused_and_named(kind, answer):
         ({"rho": float("inf")}, r"\.rho: wanted a number, found inf"),
         ({"rho": 10**400}, r"\.rho: wanted a number, found an integer of more than 18 digits"),
         ({"rho": None}, r"annotations\[0\]: wanted an object with 'rho'"),
+        ({"rho": True}, r"\.rho: wanted a number, found True"),
         ({"rho": {}}, r"\.rho: wanted a number, found an empty object"),
         ({"rho": "x" * 500}, r"\.rho: wanted a number, found 'x{50,60}\.\.\.'$"),
         ({"rho": "\x1b[31m"}, r"\.rho: wanted a number, found '\\x1b\[31m'"),
@@ -393,6 +394,12 @@ def test_a_service_that_counts_otherwise_is_believed_with_a_warning():
         WAT().links([{"annotations": [annotation(start=2, end=8), annotation(start=3, end=9)]}], [text])
 
 
+def test_units_of_others_hold_for_a_whole_answer_or_not_at_all():
+    answer = {"annotations": [annotation(start=2, end=8), annotation(start=3, end=9)]}
+    links = WAT(misplaced="unplaced").links([answer], ["😀 Jordan"])
+    assert links.frame[["start", "end"]].to_numpy().tolist() == [[-1, -1], [2, 8]]
+
+
 def test_spotlight_mentions_end_where_java_says():
     resource = {"@URI": "http://dbpedia.org/resource/Emoji", "@surfaceForm": "a😀b", "@offset": "3"}
     answer = {"@text": "", "Resources": resource | {"@similarityScore": "1"}}
@@ -414,3 +421,4 @@ def test_half_a_sign_is_no_place():
     assert Places("😀😀").find(1, 2, "", utf16=True) is None
     assert Places("😀😀").find(0, 5, "", utf16=True) is None
     assert Places("😀😀").find(0, 4, "", utf16=True) == (0, 2)
+    assert Places("ab").find(0, 3, "", utf16=True) is None

@@ -97,8 +97,9 @@ class Format(ABC):
         answers
             Decoded JSON, one answer a text; ``None`` for a text that nobody asked about.
         texts
-            What was sent. With them places are checked and counted in code points, trying the units of the service
-            first, and mentions are those of the text; without them both stay as the service gave them.
+            What was sent. With them places are checked and become code points, and mentions are those of the text;
+            without them both stay as the service gave them. Services on the Java machine, all but REL, count UTF-16
+            units, where signs beyond U+FFFF are two; an answer that fits its text in the other way alone is read so.
 
         Raises
         ------
