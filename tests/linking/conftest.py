@@ -44,13 +44,20 @@ class Handler(BaseHTTPRequestHandler):
 Handler.do_GET = Handler.do_POST = Handler.answer
 
 
+class Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request, client_address):
+        """Clients that hang up on purpose are no news."""
+
+
 class Service:
     """Answers each request with the next of its replies, the last for ever: JSON, or a function of the handler."""
 
     def __init__(self):
         self.asked, self.replies, self.over = [], [], threading.Event()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.service, self._server.daemon_threads = self, True
+        self._server = Server(("127.0.0.1", 0), Handler)
+        self._server.service = self
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
         self._thread.start()
 

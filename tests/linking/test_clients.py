@@ -28,7 +28,7 @@ from vbterrier.linking.clients.secret import Secret
 from vbterrier.linking.links import COLUMNS, Linker
 
 TOKEN = "s3cr3t+tok/en=="
-QUICK = {"timeout": 0.25, "deadline": 3.0, "backoff": 0.01}
+QUICK = {"timeout": 5.0, "deadline": 20.0, "backoff": 0.01}
 
 
 def jordan(spot="Jordan", start=0):
@@ -364,10 +364,11 @@ def test_the_environment_changes_nothing(service, monkeypatch, tmp_path):
 
 def test_a_proxy_that_is_named_is_gone_through(service):
     service.answers(jordan(), service.drip("body"))
-    client = WATClient("http://linker.example.org/tag", proxy=service.url, **(QUICK | {"deadline": 0.3, "retries": 0}))
+    client = WATClient("http://linker.example.org/tag", proxy=service.url)
     assert len(client.link(["Jordan won"]).frame) == 1
     assert service.asked[0].headers["Host"] == "linker.example.org"
-    assert "did not end its answer in time" in str(failure(client, ["Jordan lost"]))
+    late = WATClient("http://linker.example.org/tag", proxy=service.url, deadline=0.3)
+    assert "did not end its answer in time" in str(failure(late))
 
 
 # Time
@@ -375,7 +376,7 @@ def test_a_proxy_that_is_named_is_gone_through(service):
 
 def test_silence_times_out_and_is_tried_again(service):
     service.answers(service.silent, jordan())
-    assert len(wat(service).link(["Jordan won"]).frame) == 1
+    assert len(wat(service, timeout=0.5).link(["Jordan won"]).frame) == 1
     assert len(service.asked) == 2
 
 
@@ -385,7 +386,7 @@ def test_silence_that_lasts_ends(service):
     error = failure(wat(service, timeout=0.1, retries=1))
     assert "was silent for 0.1 s; raise timeout if it is slow (2 tries)" in str(error)
     assert error.status is None
-    assert time.monotonic() - started < 2
+    assert time.monotonic() - started < 5
 
 
 @pytest.mark.parametrize("where", ["headers", "body"])
@@ -394,13 +395,13 @@ def test_a_server_that_drips_meets_the_deadline(service, where):
     started = time.monotonic()
     error = failure(wat(service, deadline=0.4))
     assert "did not end its answer in time" in str(error)
-    assert time.monotonic() - started < 2
+    assert time.monotonic() - started < 5
     assert len(service.asked) == 1
 
 
 def test_a_deadline_met_leaves_the_next_text_its_time(service):
     service.answers(jordan(), service.drip("body"), jordan())
-    client = wat(service, deadline=0.4)
+    client = wat(service, deadline=0.8)
     client.link(["Jordan won"])
     failure(client, ["Jordan lost"])
     assert len(client.link(["Jordan lost"]).frame) == 1
@@ -521,7 +522,7 @@ def test_bytes_beyond_the_limit_are_not_read(service):
     service.answers(service.endless(b" " * 65536))
     started = time.monotonic()
     assert "sent more than 1,000,000 bytes" in str(failure(wat(service, max_bytes=1_000_000)))
-    assert time.monotonic() - started < 2
+    assert time.monotonic() - started < 5
 
 
 def test_packed_answers_are_read_and_bombs_are_not(service):
