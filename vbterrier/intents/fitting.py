@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 # Temperatures are looked for between these multiples of the distance of the scores of a query.
 _REACH = 1e3
+# Losses that differ by less are equal.
+_FLAT = 1e-9
 
 
 def fitted_temperature(score: Floats, target: Floats, topic: Ints, n_topics: int) -> Parameters:
@@ -51,17 +53,17 @@ def fitted_temperature(score: Floats, target: Floats, topic: Ints, n_topics: int
     target = normalised(target[rows], topic, n_topics)
     from scipy.optimize import minimize_scalar
 
+
+    def loss(log_t: float) -> float:
+        return cross_entropy(score * math.exp(-log_t), target, topic, n_topics) / int(telling.sum())
+
     low, high = math.log(span[telling].min() / _REACH), math.log(span[telling].max() * _REACH)
-    found = minimize_scalar(
-        lambda log_t: cross_entropy(score * math.exp(-log_t), target, topic, n_topics),
-        bounds=(low, high),
-        method="bounded",
-        options={"xatol": 1e-10, "maxiter": 500},
-    )
+    options = {"xatol": 1e-10, "maxiter": 500}
+    found = minimize_scalar(loss, bounds=(low, high), method="bounded", options=options)
     temperature = math.exp(found.x)
     for edge, why in ((low, "the best score is always the labelled one"), (high, "scores say nothing of the labels")):
-        if abs(found.x - edge) < 1e-3:  # noqa: PLR2004 - near enough to be the edge
-            _warn(f"T = {temperature:g} is at the edge of the range: {why}")
+        if loss(edge) <= found.fun + _FLAT:
+            _warn(f"T = {temperature:g} is one of many at the edge of the range: {why}")
     return {"temperature": temperature}
 
 

@@ -1,0 +1,104 @@
+"""Calibration error by hand and against scikit-learn."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import log_loss
+
+from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+from vbterrier.intents.calibration import calibration_error
+
+INTENTS = pd.DataFrame({"qid": ["a", "a", "b", "b"], "entity_id": ["A", "B", "A", "B"], "prob": [0.8, 0.2, 0.6, 0.4]})
+LABELS = pd.DataFrame({"qid": ["a", "b"], "entity_id": ["A", "B"]})
+
+
+def test_all_three_by_hand():
+    found = calibration_error(INTENTS, LABELS, n_bins=2)
+    assert found.brier == pytest.approx((0.2**2 + 0.2**2 + 0.6**2 + 0.6**2) / 2)
+    assert found.log_loss == pytest.approx(-(math.log(0.8) + math.log(0.4)) / 2)
+    assert found.ece == pytest.approx((2 * abs(0.3 - 0.5) + 2 * abs(0.7 - 0.5)) / 4)
+    assert (found.n_queries, found.missed) == (2, 0.0)
+    assert found.bins.columns.tolist() == ["low", "high", "prob", "label", "n"]
+    assert found.bins.values.tolist() == [
+        pytest.approx([0.2, 0.4, 0.3, 0.5, 2]),
+        pytest.approx([0.6, 0.8, 0.7, 0.5, 2]),
+    ]
+
+
+def test_a_human_distribution_is_a_label():
+    human = INTENTS.assign(prob=[0.7, 0.3, 0.6, 0.4])
+    found = calibration_error(INTENTS, human)
+    assert found.brier == pytest.approx(0.01)
+    assert found.log_loss == pytest.approx(
+        -(0.7 * math.log(0.8) + 0.3 * math.log(0.2) + 0.6 * math.log(0.6) + 0.4 * math.log(0.4)) / 2
+    )
+    perfect = calibration_error(INTENTS, INTENTS)
+    assert (perfect.ece, perfect.brier) == (0.0, 0.0)
+
+
+def test_several_correct_ones_share_alike():
+    both = pd.DataFrame({"qid": "a", "entity_id": ["A", "B"], "label": [2, 1]})
+    with pytest.warns(DegenerateWarning, match=r"1 query \('b'\) without labels: they are left out"):
+        assert calibration_error(INTENTS, both).brier == pytest.approx(0.3**2 * 2)
+
+
+def test_the_log_loss_is_that_of_scikit_learn():
+    rng = np.random.default_rng(4)
+    prob = rng.dirichlet(np.ones(3), 50)
+    right = rng.integers(0, 3, 50)
+    intents = pd.DataFrame({
+        "qid": np.repeat([f"q{i}" for i in range(50)], 3),
+        "entity_id": np.tile(list("ABC"), 50),
+        "prob": prob.ravel(),
+    })
+    labels = pd.DataFrame({"qid": [f"q{i}" for i in range(50)], "entity_id": [list("ABC")[i] for i in right]})
+    found = calibration_error(intents, labels)
+    assert found.log_loss == pytest.approx(log_loss(right, prob, labels=[0, 1, 2]))
+    assert found.bins["n"].sum() == 150
+    assert found.bins["n"].max() - found.bins["n"].min() <= 1, "bins of equal mass"
+    shuffled = calibration_error(intents.sample(frac=1, random_state=1), labels.iloc[::-1])
+    assert shuffled.ece == pytest.approx(found.ece, abs=1e-12)
+
+
+def test_entities_that_are_no_candidates_count_as_impossible():
+    labels = pd.DataFrame({"qid": ["a", "a"], "entity_id": ["A", "Z"], "prob": [0.75, 0.25]})
+    one = INTENTS[:2]
+    found = calibration_error(one, labels, floor=1e-3)
+    assert found.missed == 0.25
+    assert found.brier == pytest.approx(0.05**2 + 0.2**2 + 0.25**2)
+    assert found.log_loss == pytest.approx(-(0.75 * math.log(0.8) + 0.25 * math.log(1e-3)))
+    assert found.bins["n"].sum() == 3
+
+
+def test_equal_probabilities_share_a_bin():
+    uniform = INTENTS.assign(prob=0.5)
+    assert calibration_error(uniform, LABELS, n_bins=4).bins.values.tolist() == [[0.5, 0.5, 0.5, 0.5, 4]]
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (LABELS.assign(qid="z"), "labels: none of their 1 queries"),
+        (LABELS.drop(columns="entity_id"), "labels: wanted columns qid, entity_id; missing entity_id"),
+        (LABELS.assign(prob=0.5), "labels: the probabilities of query 'a' sum to 0.5"),
+        (LABELS.assign(label=["yes", "no"]), "labels column 'label': row 0 holds 'yes'"),
+        (LABELS.assign(qid=[1, 2]), "labels column 'qid' holds integers"),
+    ],
+)
+def test_labels_that_are_none_are_refused(labels, message):
+    with pytest.raises(InputError, match=message):
+        calibration_error(INTENTS, labels)
+
+
+@pytest.mark.parametrize("options", [{"n_bins": 0}, {"floor": 0}, {"n_bins": 2.5}])
+def test_illegal_parameters_are_refused(options):
+    with pytest.raises(ParameterError, match=next(iter(options))):
+        calibration_error(INTENTS, LABELS, **options)
+
+
+def test_frames_of_other_libraries_are_read():
+    polars = pytest.importorskip("polars")
+    found = calibration_error(polars.DataFrame(INTENTS.to_dict("list")), polars.DataFrame(LABELS.to_dict("list")))
+    assert found.brier == pytest.approx(0.4)
