@@ -1,5 +1,7 @@
 """Names of a dictionary in texts: places, guards, case, ambiguity."""
 
+import gzip
+import json
 import pickle
 import sys
 import warnings
@@ -12,6 +14,7 @@ from hypothesis import strategies as st
 from vbterrier import DegenerateWarning, InputError, ParameterError
 from vbterrier.linking import words as words_module
 from vbterrier.linking.dictionary import DictionaryLinker
+from vbterrier.linking.kb.records import build_kb
 from vbterrier.linking.links import COLUMNS, Linker
 from vbterrier.linking.words import Words, word_form
 
@@ -422,6 +425,47 @@ def test_names_of_legislators_are_found_where_they_were_put(congress):
         assert wanted[name.lower()] <= meant[place]
     sums = links.groupby(["text", "start"])["score"].sum()
     assert sums.between(1 - 1e-9, 1 + 1e-9).all()
+
+
+@pytest.fixture(scope="module")
+def base(shared_data, tmp_path_factory):
+    """The legislators as a knowledge base."""
+    with gzip.open(shared_data / "kb_us_congress" / "entities.jsonl.gz", "rt", encoding="utf-8") as file:
+        people = [json.loads(line) for line in file]
+    people = [{name: person[name] for name in ("id", "label", "aliases")} for person in people]
+    return build_kb(tmp_path_factory.mktemp("kb") / "congress.kb", people, id_space="bioguide")
+
+
+def test_whole_names_mean_what_the_knowledge_base_says(base):
+    dictionary = DictionaryLinker(base, **PLAIN)
+    assert dictionary.id_space == "bioguide"
+    names = base.alias_table()["alias"].drop_duplicates().tolist()
+    assert len(names) > 30_000
+    columns = ["text", "entity_id", "score", "name"]
+    one, other = dictionary.link(names).frame[columns], base.link(names).frame[columns]
+    order = ["text", "entity_id"]
+    pd.testing.assert_frame_equal(
+        one.sort_values(order, ignore_index=True), other.sort_values(order, ignore_index=True), rtol=1e-12
+    )
+    again = pickle.loads(pickle.dumps(dictionary))
+    assert again == dictionary
+    assert len(pickle.dumps(dictionary)) < 1000, "a knowledge base goes by its path"
+    assert len(again.link(["Abraham Lincoln"]).frame) > 0
+
+
+def test_priors_of_a_knowledge_base_are_those_of_its_look_ups(tmp_path):
+    people = [
+        {"id": "Q41421", "label": "Michael Jordan", "aliases": [{"alias": "Jordan", "prior": 0.25}]},
+        {"id": "Q810", "label": "Jordan", "aliases": [{"alias": "Jordan", "prior": 0.75}]},
+    ]
+    base = build_kb(tmp_path / "k.kb", people, id_space="wikidata")
+    links = DictionaryLinker(base).link(["In JORDAN: Michael Jordan"]).frame
+    expected = base.link(["jordan", "michael jordan"]).frame
+    assert (
+        links[["entity_id", "score", "name"]].values.tolist()
+        == expected[["entity_id", "score", "name"]].values.tolist()
+    )
+    assert links["mention"].tolist() == ["JORDAN", "JORDAN", "Michael Jordan"]
 
 
 def test_queries_are_linked_with_names_seen_in_other_sessions(shared_data):

@@ -12,6 +12,7 @@ from vbterrier import DegenerateWarning, InputError, ParameterError
 from vbterrier.linking import fuzzy
 from vbterrier.linking.dictionary import DictionaryLinker
 from vbterrier.linking.fuzzy import FuzzyLinker
+from vbterrier.linking.kb.records import build_kb
 from vbterrier.linking.links import COLUMNS, Linker
 from vbterrier.linking.words import word_form
 
@@ -231,6 +232,27 @@ def test_a_missing_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "rapidfuzz.process", None)
     with pytest.raises(ModuleNotFoundError, match=r"pip install 'vbterrier\[linkers\]'"):
         names.link(["ohio"])
+
+
+# A knowledge base
+
+
+def test_scores_are_those_of_a_fuzzy_look_up(tmp_path):
+    people = [
+        {"id": entity, "label": label, "aliases": aliases}
+        for entity, label, aliases in [
+            ("S1", "John Smith", ["J. Smith", "Smith"]),
+            ("S2", "John Smith (Ohio)", ["John Smith"]),
+            ("S3", "Joan Smyth", ["Smyth"]),
+        ]
+    ]
+    base = build_kb(tmp_path / "k.kb", people, id_space="people")
+    texts = ["jon smith", "smyths", "Joan  Smith", "nobody like that"]
+    links, found = FuzzyLinker(base, cutoff=0.6).link(texts), base.lookup(texts, how="fuzzy", cutoff=0.6)
+    assert links.id_space == "people"
+    assert links.frame["text"].nunique() == 3
+    columns = ["text", "mention", "entity_id", "score", "name"]
+    pd.testing.assert_frame_equal(links.frame[columns], found[columns])
 
 
 # Real data

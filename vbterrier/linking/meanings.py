@@ -129,6 +129,8 @@ class Vocabulary:
         by_id = np.argsort(np.asarray(entities, dtype=object), kind="stable")
         self.entities = [entities[place] for place in by_id]
         self.names = source.names(self.entities)
+        columns = {"entity_id": self.entities, "name": self.names}
+        self._columns = {name: pd.Series(column, dtype="str").array for name, column in columns.items()}
         place = np.argsort(by_id)
         score = table["score"].to_numpy(np.float64) if source.has_priors else np.ones(len(table))
         self.rows = pd.DataFrame({"alias": code, "entity": place[number], "score": score})
@@ -167,8 +169,8 @@ class Vocabulary:
                 "start": start,
                 "end": end,
                 "mention": pd.Series(mentions.words(texts), dtype="str").array.take(owner),
-                "entity_id": pd.Series(self.entities, dtype="str").array.take(entity),
+                "entity_id": self._columns["entity_id"].take(entity),
                 "score": meanings.score[rows],
-                "name": pd.Series(self.names, dtype="str").array.take(entity),
+                "name": self._columns["name"].take(entity),
             }
         )
