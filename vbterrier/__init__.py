@@ -43,8 +43,9 @@ if TYPE_CHECKING:
     from vbterrier.evaluate.variants import Paraphrases, Rerun
     from vbterrier.intents.calibrate import Calibrate
     from vbterrier.intents.candidates import CandidateIntents
+    from vbterrier.intents.constraints import ParseConstraints
     from vbterrier.intents.dedup import Dedup
-    from vbterrier.intents.relax import ParseConstraints, RelaxConstraints
+    from vbterrier.intents.relax import RelaxConstraints
     from vbterrier.intents.truncate import Truncate
     from vbterrier.judgments.condense import Condense
     from vbterrier.linking.kb import KnowledgeBase
@@ -137,7 +138,7 @@ _LAZY = {
     "IntentSet": "vbterrier.measures.artifact",
     "KnowledgeBase": "vbterrier.linking.kb",
     "Paraphrases": "vbterrier.evaluate.variants",
-    "ParseConstraints": "vbterrier.intents.relax",
+    "ParseConstraints": "vbterrier.intents.constraints",
     "RelaxConstraints": "vbterrier.intents.relax",
     "Rerun": "vbterrier.evaluate.variants",
     "ScoreNoise": "vbterrier.uncertainty",

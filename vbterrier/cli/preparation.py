@@ -1,3 +1,206 @@
-"""Commands that prepare an evaluation."""
+"""Commands that prepare an evaluation: knowledge bases, candidate intents, tags."""
 
-COMMANDS = ()
+from __future__ import annotations
+
+import sys
+import tempfile
+import warnings
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+import vbterrier
+from vbterrier.cli.output import echo
+from vbterrier.errors import DegenerateWarning, InputError, ParameterError, examples
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pandas as pd
+
+    from vbterrier.linking.kb import KnowledgeBase
+
+KINDS = ("file", "rel", "wikimapper", "wikidata")
+LINKERS = ("dictionary", "whole", "fuzzy")
+_SQLITE = b"SQLite format 3\0"
+
+KB = Annotated[
+    Path,
+    typer.Option("--kb", help="A knowledge base, or a TSV or JSON-lines file of entities.", show_default=False),
+]
+IdSpace = Annotated[str, typer.Option(help="What the ids of a file of entities count in, as wikidata.")]
+Out = Annotated[Path, typer.Option("--output", "-o", help="The file to write; .gz packs it.", show_default=False)]
+Linker = Annotated[
+    str, typer.Option(help="dictionary: names inside the text; whole: the text is the name; fuzzy: names alike.")
+]
+
+
+def kb(
+    source: Annotated[Path, typer.Argument(help="TSV, JSON lines, SQLite or a dump; .gz too.", show_default=False)],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The knowledge base to write.", show_default=False)],
+    kind: Annotated[str, typer.Option(help=f"What the source is: {', '.join(KINDS)}.")] = "file",
+    id_space: IdSpace = "own",
+) -> None:
+    """Build a knowledge base of entities, their names, priors and attributes."""
+    from vbterrier.linking import kb as builders
+
+    if kind not in KINDS:
+        raise ParameterError(f"--kind {kind}: wanted one of {', '.join(KINDS)}")
+    progress = sys.stderr.isatty()
+    if kind == "file":
+        built = builders.kb_from_file(output, source, id_space=id_space, progress=progress)
+    else:
+        built = getattr(builders, f"kb_from_{kind}")(output, source, progress=progress)
+    with built:
+        echo(f"{output}: {len(built):,} entities, {built.n_aliases:,} aliases, ids in {built.id_space!r}")
+
+
+def intents(
+    topics: Annotated[Path, typer.Argument(help="Queries: qid, query; TSV, CSV or JSON lines.", show_default=False)],
+    knowledge: KB,
+    output: Out,
+    id_space: IdSpace = "own",
+    linker: Linker = "dictionary",
+    prob: Annotated[str, typer.Option(help="auto, prior, softmax or uniform.")] = "auto",
+    temperature: Annotated[float | None, typer.Option(help="Of a softmax of the scores.")] = None,
+    constraints: Annotated[
+        str | None, typer.Option(help="The column of constraints, as 'state:OH; born:1850'.")
+    ] = None,
+    parse: Annotated[bool, typer.Option("--parse", help="Take key:value constraints out of the queries.")] = False,
+    unknown: Annotated[str, typer.Option(help="A missing attribute: satisfied, violated, or 0 to 1.")] = "satisfied",
+    dedup: Annotated[bool, typer.Option(help="Merge candidates of one name or behind redirects.")] = True,
+    threshold: Annotated[float | None, typer.Option(help="Keep candidates of at least this probability.")] = None,
+    top: Annotated[int | None, typer.Option(help="Keep so many candidates.")] = None,
+    mass: Annotated[float | None, typer.Option(help="Keep the fewest candidates with this much probability.")] = None,
+) -> None:
+    """Write what each query may mean, with probabilities."""
+    from vbterrier.evaluate.sources import topics_of
+
+    queries = topics_of(topics)
+    with _opened(knowledge, id_space) as base:
+        stages: list[Any] = [vbterrier.ParseConstraints()] if parse else []
+        stages.append(vbterrier.CandidateIntents(_linker(linker, base), prob=prob))
+        if temperature is not None:
+            stages.append(vbterrier.Calibrate(temperature=temperature))
+        if constraints or parse:
+            stages.append(
+                vbterrier.RelaxConstraints(base, constraints=constraints or "constraints", unknown=_share(unknown))
+            )
+        if dedup:
+            stages.append(vbterrier.Dedup(kb=base))
+        if (threshold, top, mass) != (None, None, None):
+            stages.append(vbterrier.Truncate(threshold=threshold, top=top, mass=mass))
+        found: pd.DataFrame = queries
+        for stage in stages:
+            found = stage.transform(found)
+    if not len(found):
+        raise InputError(f"none of the {len(queries)} queries has a candidate in {knowledge}; nothing is written")
+    vbterrier.write_intents(found, output)
+    per_query = found.groupby("qid", sort=False).size()
+    echo(
+        f"{output}: {len(found):,} candidate intents of {len(per_query):,} of {len(queries):,} queries, "
+        f"{per_query.min()} to {per_query.max()} each (median {per_query.median():g})"
+    )
+
+
+def tag(
+    documents: Annotated[Path, typer.Argument(help="docno and text; TSV, CSV or JSON lines.", show_default=False)],
+    knowledge: KB,
+    output: Out,
+    id_space: IdSpace = "own",
+    linker: Linker = "dictionary",
+    field: Annotated[list[str] | None, typer.Option(help="A column of text; may be given again.")] = None,
+    run: Annotated[list[Path] | None, typer.Option(help="Tag only what is in these runs; may be given again.")] = None,
+    depth: Annotated[int, typer.Option(help="With --run: how many documents of each query.", min=1)] = 100,
+    candidates: Annotated[
+        Path | None, typer.Option("--intents", help="Keep tags with candidate intents alone, those of any query.")
+    ] = None,
+    weights: Annotated[str, typer.Option(help="binary, or score: that of the linker.")] = "binary",
+    top: Annotated[int | None, typer.Option(help="Keep so many tags of a document.", min=1)] = None,
+) -> None:
+    """Write which entities each document is about."""
+    texts = vbterrier.read_documents(documents)
+    if run:
+        texts = _retrieved(texts, run, depth, documents)
+    with _opened(knowledge, id_space) as base:
+        stage = vbterrier.TagEntities(_linker(linker, base), fields=tuple(field or ["text"]), weights=weights, top=top)
+        found = stage.tags(texts)
+    if candidates is not None:
+        found = found[found["entity_id"].isin(vbterrier.read_intents(candidates)["entity_id"])]
+    vbterrier.write_tags(found, output)
+    tagged = found["docno"].nunique()
+    echo(f"{output}: {len(found):,} tags of {tagged:,} of {len(texts):,} documents ({tagged / max(len(texts), 1):.1%})")
+
+
+COMMANDS = (kb, intents, tag)
+
+
+@contextmanager
+def _opened(path: Path, id_space: str) -> Iterator[KnowledgeBase]:
+    """A knowledge base, built on the way where a file of entities was given."""
+    from vbterrier.linking.kb import KnowledgeBase, kb_from_file
+
+    with tempfile.TemporaryDirectory() as folder:
+        if _is_sqlite(path):
+            base = KnowledgeBase(path)
+        else:
+            base = kb_from_file(Path(folder) / "entities.kb", path, id_space=id_space, progress=sys.stderr.isatty())
+        with base:
+            yield base
+
+
+def _is_sqlite(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(len(_SQLITE)) == _SQLITE
+    except OSError:
+        # Whoever reads it next says what is wrong with it.
+        return False
+
+
+def _linker(name: str, base: KnowledgeBase) -> Any:
+    if name == "whole":
+        return base
+    if name == "dictionary":
+        from vbterrier.linking.dictionary import DictionaryLinker
+
+        return DictionaryLinker(base)
+    if name == "fuzzy":
+        from vbterrier.linking.fuzzy import FuzzyLinker
+
+        return FuzzyLinker(base)
+    raise ParameterError(f"--linker {name}: wanted one of {', '.join(LINKERS)}")
+
+
+def _share(text: str) -> str | float:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _retrieved(texts: pd.DataFrame, runs: list[Path], depth: int, where: Path) -> pd.DataFrame:
+    """The documents that runs show."""
+    import pandas as pd
+
+    from vbterrier.frames.ranked import Run
+
+    shown = []
+    for path in runs:
+        frame = Run(vbterrier.read_run(path), name=f"run {path}")
+        rows = frame.top(depth).rows
+        shown.append(frame.frame["docno"].iloc[rows[rows >= 0]])
+    wanted = pd.concat(shown).drop_duplicates()
+    missing = ~wanted.isin(texts["docno"])
+    if missing.all():
+        raise InputError(f"{where}: none of the {len(wanted)} retrieved documents is here; look for other ids")
+    if missing.any():
+        warnings.warn(
+            f"{where}: {int(missing.sum())} of {len(wanted)} retrieved documents are not here and get no tags "
+            f"({examples(wanted[missing])})",
+            DegenerateWarning,
+            stacklevel=2,
+        )
+    return texts[texts["docno"].isin(wanted)].reset_index(drop=True)
