@@ -83,7 +83,9 @@ def links_frame(rows: Sequence[tuple[int, int, int, str, str, float, str]]) -> p
 class Linker(Protocol):
     """Anything that finds candidate entities in texts: a knowledge base, a dictionary, a model, a client."""
 
-    id_space: str
+    @property
+    def id_space(self) -> str:
+        """What the entities' ids count in."""
 
     def link(self, texts: Sequence[str]) -> Links:
         """Candidates of the mentions in each text."""
