@@ -1,0 +1,281 @@
+"""The knowledge base as it is asked: by alias, by id, by batches."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from vbterrier.errors import InputError, ParameterError
+from vbterrier.linking.identity import one_of, positive
+from vbterrier.linking.kb.connection import Connection
+from vbterrier.linking.kb.fuzzy import Names
+from vbterrier.linking.kb.staging import fault_of
+from vbterrier.linking.links import COLUMNS, Links
+from vbterrier.linking.normal import normal_forms
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable, Iterator, Sequence
+    from types import TracebackType
+
+    from typing_extensions import Self
+
+_MODES = ("exact", "normalised", "fuzzy")
+_COLUMNS = ("text", "mention", "alias", "entity_id", "score", "name")
+
+_SENSES = """
+SELECT k.{key}, s.rank, s.prob, m.text, e.id, e.name, e.place
+FROM {keys} AS k JOIN {senses} AS s ON s.key = k.place
+JOIN entity AS e ON e.place = s.entity JOIN mention AS m ON m.place = s.mention
+WHERE k.{key} IN ({{}}) AND s.rank < {limit}
+"""
+_FIELDS = ("key", "rank", "score", "alias", "entity_id", "name", "place")
+_ALL = 2**62
+
+
+class KnowledgeBase:
+    """Entities with their names, aliases, attributes and redirects, read from one file.
+
+    It is never changed once it is built, takes no locks, and may be used from any number of threads and processes: it
+    pickles as its path, and opens when first asked. As a linker it takes each whole text as one mention.
+
+    Parameters
+    ----------
+    path
+        A file from :func:`build_kb`, :func:`kb_from_file`, :func:`kb_from_rel`, :func:`kb_from_wikimapper`,
+        :func:`kb_from_spacy` or :func:`kb_from_wikidata`.
+
+    Raises
+    ------
+    FileError
+        No such file, or none that is a whole knowledge base of this format. Nothing but the header is read to tell.
+
+    Notes
+    -----
+    ``score`` of an exact or normalised look-up is ``p(e|m)``, the probability of the entity given the mention: the
+    prior that the source has, by the sum of the priors of the mention; ``1/n`` over its n entities where it has none.
+    Where only some have one, the others share evenly what is left of 1. The aliases m of one normal form f are merged:
+    ``p(e|f) = Σ w_m p(e|m) / Σ w_m`` with the number of times that each alias is used (1 where the source does not
+    say), so that a normalised look-up gives the same for all spellings of a mention; look up exactly where
+    spelling counts. Where no alias of a form has a prior, it is ``1/n`` over the entities of all of them.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from vbterrier.linking.kb import build_kb
+    >>> people = [
+    ...     {"id": "E1", "label": "Ralph Waldo Emerson", "aliases": ["Emerson"], "attributes": {"born": 1803}},
+    ...     {"id": "E2", "label": "Roy Emerson", "aliases": ["Emerson"], "redirects": ["E3"]},
+    ... ]
+    >>> with build_kb(f"{tempfile.mkdtemp()}/people.kb", people, id_space="people") as kb:
+    ...     kb.lookup(["EMERSON"])[["mention", "alias", "entity_id", "score"]].values.tolist()
+    ...     kb.names(["E3", "E9"]), kb.resolve(["E3", "E9"]), kb.attributes(["E1"]).values.tolist()
+    [['EMERSON', 'Emerson', 'E1', 0.5], ['EMERSON', 'Emerson', 'E2', 0.5]]
+    (['Roy Emerson', ''], ['E2', 'E9'], [['E1', 'born', '1803', 'number']])
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self._connection = Connection(self.path)
+        # A wrong file is told where it is named, not where it is first used.
+        self._meta  # noqa: B018
+
+    @cached_property
+    def _meta(self) -> dict[str, str]:
+        return dict(self._connection.rows("SELECT key, value FROM meta"))
+
+    @cached_property
+    def _names(self) -> Names:
+        return Names(self._connection, int(self._meta["n_forms"]), has_trigrams=self._meta["has_trigrams"] == "1")
+
+    @property
+    def id_space(self) -> str:
+        """What its ids count in."""
+        return self._meta["id_space"]
+
+    @property
+    def has_priors(self) -> bool:
+        """Whether any alias came with a prior."""
+        return self._meta["has_priors"] == "1"
+
+    @property
+    def n_aliases(self) -> int:
+        """How many distinct aliases it holds."""
+        return int(self._meta["n_aliases"])
+
+    def __len__(self) -> int:
+        """How many entities it holds."""
+        return int(self._meta["n_entities"])
+
+    def link(self, texts: Sequence[str]) -> Links:
+        """What each text as a whole may mean, by normalised look-up; scale ``"probability"``."""
+        found = self.lookup(texts)
+        found["start"], found["end"] = np.int64(0), found["mention"].str.len().astype(np.int64)
+        return Links(found[list(COLUMNS)], self.id_space, "probability")
+
+    def lookup(
+        self, mentions: Sequence[str], *, how: str = "normalised", limit: int | None = None, cutoff: float = 0.85
+    ) -> pd.DataFrame:
+        """The entities that mentions may mean.
+
+        Parameters
+        ----------
+        mentions
+            Any texts; one that nothing is known of has no rows.
+        how
+            ``"exact"``: the very alias. ``"normalised"``: the aliases of the same
+            :func:`~vbterrier.linking.normal.normal_form`. ``"fuzzy"``: the aliases of a like normal form.
+        limit
+            Most entities of a mention; all by default.
+        cutoff
+            Least similarity of a fuzzy look-up, above 0, at most 1.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns ``text`` (place of the mention among those given, from 0), ``mention``, ``alias`` (that was met),
+            ``entity_id``, ``score`` and ``name``; by text, then score descending, then entity_id. The score is
+            ``p(e|mention)``; of a fuzzy look-up ``s(mention, alias)``, RapidFuzz's ``ratio`` of the normal forms in
+            [0, 1] (1 - insertions and deletions / letters of both), times ``p(e|alias)`` where the knowledge
+            base has priors; the largest over the aliases of an entity.
+
+        Raises
+        ------
+        InputError
+            One text instead of several, something that is no text, or half a surrogate pair, with its place.
+        ParameterError
+            A parameter without a legal value.
+        ModuleNotFoundError
+            A fuzzy look-up without the extra ``linkers``.
+
+        Notes
+        -----
+        Up to 100,000 normal forms are all compared with a mention; of more, the 256 that share the most trigrams with
+        it, counted over its rarest trigrams.
+        """
+        texts = _texts(mentions)
+        one_of("how", how, _MODES)
+        limit = None if limit is None else positive("limit", limit)
+        if not 0 < cutoff <= 1:
+            raise ParameterError(f"cutoff={cutoff!r}: wanted above 0 and at most 1")
+        keys = texts if how == "exact" else normal_forms(texts)
+        wanted = pd.DataFrame({"text": np.arange(len(texts)), "mention": texts, "key": keys}, dtype=object)
+        distinct = list(dict.fromkeys(keys))
+        found = self._fuzzy(distinct, cutoff, limit) if how == "fuzzy" else self._senses(distinct, how, limit)
+        rows = wanted.merge(found, on="key").sort_values(["text", "rank"], ignore_index=True)
+        kinds = dict.fromkeys(_COLUMNS, "str") | {"text": "int64", "score": "float64"}
+        return rows[list(_COLUMNS)].astype(kinds)
+
+    def names(self, ids: Sequence[str]) -> list[str]:
+        """The name of each entity, redirects followed; empty where unknown or without one."""
+        ends = self.resolve(ids)
+        found = self._connection.rows_of("SELECT id, name FROM entity WHERE id IN ({})", list(dict.fromkeys(ends)))
+        known = dict(found)
+        return [known.get(entity, "") for entity in ends]
+
+    def attributes(self, ids: Sequence[str]) -> pd.DataFrame:
+        """What is known of entities: columns ``entity_id``, ``attribute``, ``value``, ``type``, all text.
+
+        A row for each value; entities in the order given (once each), values in the order of the source. The id is the
+        one given, the values are those of the entity that it redirects to. ``type`` is text, number, year or boolean
+        ("true" or "false").
+        """
+        asked = list(dict.fromkeys(_texts(ids, "ids")))
+        sql = (
+            "SELECT e.id, a.place, a.name, a.value, a.type FROM entity AS e JOIN attribute AS a ON a.entity = e.place "
+            "WHERE e.id IN ({})"
+        )
+        ends = pd.DataFrame({"entity_id": asked, "place": range(len(asked)), "end": self.resolve(asked)}, dtype=object)
+        fields = ["end", "nth", "attribute", "value", "type"]
+        rows = list(self._connection.rows_of(sql, ends["end"].drop_duplicates().tolist()))
+        found = ends.merge(pd.DataFrame(rows, columns=fields, dtype=object), on="end")
+        found = found.sort_values(["place", "nth"], ignore_index=True)
+        return found[["entity_id", "attribute", "value", "type"]].astype("str")
+
+    def attribute_names(self) -> list[str]:
+        """The names of all attributes that any entity has, sorted. Reads all of them once."""
+        return [name for (name,) in self._connection.rows("SELECT DISTINCT name FROM attribute ORDER BY name")]
+
+    def resolve(self, ids: Sequence[str]) -> list[str]:
+        """Each id with redirects followed to their end; unknown ids as they are."""
+        asked = _texts(ids, "ids")
+        sql = "SELECT source, target FROM redirect WHERE source IN ({})"
+        ends = dict(self._connection.rows_of(sql, list(dict.fromkeys(asked))))
+        return [ends.get(entity, entity) for entity in asked]
+
+    def alias_table(self) -> pd.DataFrame:
+        """All aliases: columns ``alias``, ``entity_id``, ``score`` (``p(e|alias)``), by alias, then as look-ups."""
+        rows = self._connection.rows(
+            "SELECT m.text, e.id, s.prob FROM mention_sense AS s JOIN mention AS m ON m.place = s.key "
+            "JOIN entity AS e ON e.place = s.entity ORDER BY s.key, s.rank"
+        )
+        return pd.DataFrame(rows, columns=["alias", "entity_id", "score"]).astype(
+            {"alias": "str", "entity_id": "str", "score": "float64"}
+        )
+
+    def close(self) -> None:
+        """Let go of the file; the next question opens it again."""
+        self._connection.close()
+
+    def _senses(self, keys: Sequence[str], how: str, limit: int | None) -> pd.DataFrame:
+        """The entities of each key with their rank."""
+        keyed = ("mention", "mention_sense") if how == "exact" else ("form", "form_sense")
+        sql = _SENSES.format(keys=keyed[0], senses=keyed[1], key="text", limit=_ALL if limit is None else limit)
+        return _frame(self._connection.rows_of(sql, keys))
+
+    def _fuzzy(self, forms: Sequence[str], cutoff: float, limit: int | None) -> pd.DataFrame:
+        """The entities of the names like each form."""
+        pairs = self._names.like(forms, cutoff)
+        sql = _SENSES.format(keys="form", senses="form_sense", key="place", limit=_ALL if limit is None else limit)
+        senses = _frame(self._connection.rows_of(sql, pairs["form"].drop_duplicates().tolist()))
+        found = pairs.merge(senses.rename(columns={"key": "form"}), on="form")
+        found["score"] = found["similarity"] * (found["score"].astype(np.float64) if self.has_priors else 1.0)
+        found = found.sort_values(["key", "score", "place", "alias"], ascending=[True, False, True, True])
+        found = found.drop_duplicates(["key", "place"])
+        found["rank"] = found.groupby("key").cumcount()
+        return found if limit is None else found[found["rank"] < limit]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if "_connection" in self.__dict__:
+            self.close()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return KnowledgeBase, (str(self.path.absolute()),)
+
+    def __repr__(self) -> str:
+        return f"KnowledgeBase({str(self.path)!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, KnowledgeBase) and self.path.absolute() == other.path.absolute()
+
+    def __hash__(self) -> int:
+        return hash(self.path.absolute())
+
+
+def _frame(rows: Iterable[tuple[Any, ...]] | Iterator[tuple[Any, ...]]) -> pd.DataFrame:
+    return pd.DataFrame(list(rows), columns=list(_FIELDS), dtype=object)
+
+
+def _texts(texts: Sequence[str], what: str = "mentions") -> list[str]:
+    """Check texts: no single text, nothing but text, nothing that UTF-8 cannot say."""
+    if isinstance(texts, str):
+        raise InputError(f"{what}: wanted a list of texts, found one text; pass [text]")
+    checked = list(texts)
+    for place, text in enumerate(checked):
+        if not isinstance(text, str) or not text.isascii():
+            fault = "" if isinstance(text, str) and text.isspace() else fault_of(text, len(str(text)))
+            if fault and fault != "holds a NUL":
+                raise InputError(f"{what}: place {place} {fault}: {str(text)!a}; repair it, or pass '' for none")
+    return checked

@@ -1,0 +1,136 @@
+"""Reading a knowledge base: no locks, nothing written, one connection a process."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+from vbterrier.errors import FileError
+from vbterrier.frames.files.source import Source
+from vbterrier.linking.kb.schema import APPLICATION_ID, FORMAT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+_SQLITE = b"SQLite format 3\x00"
+# Where the header of every SQLite file keeps what we look at (sqlite.org/fileformat.html, section 1.3).
+_PAGE_SIZE, _N_PAGES, _USER_VERSION, _APPLICATION_ID = (16, 2), (28, 4), (60, 4), (68, 4)
+_HEADER = 100
+# Older builds of SQLite take 999 parameters in a statement.
+_AT_ONCE = 900
+
+# The upper floors of the indexes of a large file stay in memory.
+_CACHE = "PRAGMA cache_size = -65536"
+
+_FOREIGN = {
+    "wiki": "it looks like REL's p(e|m): build with kb_from_rel",
+    "mapping": "it looks like wikimapper's: build with kb_from_wikimapper",
+}
+
+
+class Connection:
+    """A connection to a built knowledge base, opened when first asked, anew in every process.
+
+    Parameters
+    ----------
+    path
+        The file.
+
+    Raises
+    ------
+    FileError
+        On opening: no file, no SQLite, no knowledge base, one of another format, one cut off. Later: a damaged one.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._by_process: dict[int, tuple[sqlite3.Connection, Lock]] = {}
+
+    def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """All rows of a query."""
+        try:
+            db, lock = self._db()
+            # SQLite lets one thread at a time read anyway; the lock keeps a cursor from another thread's close.
+            with lock:
+                return db.execute(sql, parameters).fetchall()
+        except sqlite3.OperationalError as error:
+            if "fts5" not in str(error) and "tokenizer" not in str(error):
+                raise self._damaged(error) from error
+            raise FileError(
+                self.path,
+                f"holds an index that this SQLite ({sqlite3.sqlite_version}) cannot read ({error}); fuzzy look-ups "
+                "need SQLite 3.34 or later with FTS5, exact and normalised ones do not",
+            ) from error
+        except sqlite3.DatabaseError as error:
+            raise self._damaged(error) from error
+
+    def rows_of(self, sql: str, values: Sequence[Any], more: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
+        """All rows of a query with one ``IN ({})``, asked with as many values at a time as SQLite takes."""
+        for begin in range(0, len(values), _AT_ONCE):
+            some = values[begin : begin + _AT_ONCE]
+            yield from self.rows(sql.format(", ".join("?" * len(some))), (*some, *more))
+
+    def close(self) -> None:
+        """Let go of the file; the next question opens it again."""
+        db, lock = self._by_process.pop(os.getpid(), (None, None))
+        if db is not None and lock is not None:
+            with lock:
+                db.close()
+
+    def _db(self) -> tuple[sqlite3.Connection, Lock]:
+        """The connection of this process: one that came through a fork would share its place in the file."""
+        mine = self._by_process.get(os.getpid())
+        if mine is None:
+            _require_knowledge_base(self.path)
+            # Nobody writes to a built file (a new one takes its name), so SQLite need not lock it or look for changes.
+            uri = f"{self.path.absolute().as_uri()}?mode=ro&immutable=1"
+            db = sqlite3.connect(uri, uri=True, check_same_thread=False, isolation_level=None)
+            db.execute(_CACHE)
+            mine = self._by_process.setdefault(os.getpid(), (db, Lock()))
+            if mine[0] is not db:
+                # Another thread was faster.
+                db.close()
+        return mine
+
+    def _damaged(self, error: sqlite3.Error) -> FileError:
+        return FileError(self.path, f"is damaged ({error}); build it again or fetch another copy")
+
+
+def _require_knowledge_base(path: Path) -> None:
+    """Look at the header and the size of a file alone: a large one costs no more than a small one."""
+    with Source.at(path, None).raw() as file:
+        header, n_bytes = bytes(file.read(_HEADER)), file.size()
+    if not header.startswith(_SQLITE):
+        what = "is empty" if not header else "is no SQLite file"
+        raise FileError(path, f"{what}; wanted a knowledge base: build one with build_kb, kb_from_file, kb_from_rel...")
+    if _number(header, _APPLICATION_ID) != APPLICATION_ID:
+        raise FileError(path, f"is a SQLite file but no knowledge base of this package; {_hint(path)}")
+    version = _number(header, _USER_VERSION)
+    if version != FORMAT:
+        raise FileError(path, f"is a knowledge base of format {version}, this version reads {FORMAT}: build it again")
+    # A page size of 1 stands for 65,536, which has no place in two bytes.
+    page_size = _number(header, _PAGE_SIZE)
+    wanted = (65_536 if page_size == 1 else page_size) * _number(header, _N_PAGES)
+    if n_bytes < wanted:
+        raise FileError(path, f"is cut off: {n_bytes:,} bytes of {wanted:,}; copy or build it again")
+
+
+def _number(header: bytes, place: tuple[int, int]) -> int:
+    start, size = place
+    return int.from_bytes(header[start : start + size], "big")
+
+
+def _hint(path: Path) -> str:
+    """Which builder may take the tables of a foreign file."""
+    try:
+        db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)
+        try:
+            names = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table' LIMIT 100")}
+        finally:
+            db.close()
+    except sqlite3.Error:
+        names = set()
+    return next((hint for name, hint in _FOREIGN.items() if name in names), "build one with build_kb, kb_from_file...")

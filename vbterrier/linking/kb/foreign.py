@@ -1,0 +1,70 @@
+"""SQLite files of other libraries, opened to be read."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import TYPE_CHECKING, Any
+
+from vbterrier.errors import FileError
+from vbterrier.frames.files.source import Source
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+    from types import TracebackType
+
+    from typing_extensions import Self
+
+
+class Foreign:
+    """A SQLite file of another library.
+
+    Parameters
+    ----------
+    path
+        The file.
+    what
+        What it should be, for messages.
+    tables
+        The columns that tables must have.
+
+    Raises
+    ------
+    FileError
+        On entering: no file, no SQLite, or without the tables. Later: a damaged or locked one.
+    """
+
+    def __init__(self, path: Path, what: str, tables: Mapping[str, Sequence[str]]) -> None:
+        self.path, self.what, self.tables = path, what, tables
+
+    def rows(self, sql: str, parameters: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
+        """The rows of a query, as they are asked for."""
+        try:
+            yield from self._db.execute(sql, parameters)
+        except sqlite3.Error as error:
+            raise FileError(self.path, f"cannot be read as {self.what} ({error}); fetch the file again") from error
+
+    def __enter__(self) -> Self:
+        Source.at(self.path, None)
+        # Others may be writing to it, so it is locked as SQLite sees fit; we write nothing.
+        self._db = sqlite3.connect(f"{self.path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
+        try:
+            self._require_tables()
+        except BaseException:
+            self._db.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._db.close()
+
+    def _require_tables(self) -> None:
+        for table, columns in self.tables.items():
+            found = [name for (name,) in self.rows("SELECT name FROM pragma_table_info(?)", (table,))]
+            if not set(columns) <= set(found):
+                there = f"its columns are {', '.join(found)}" if found else "there is none"
+                raise FileError(
+                    self.path, f"is no file of {self.what}: wanted a table {table}({', '.join(columns)}), {there}"
+                )

@@ -1,0 +1,81 @@
+"""Lines of a file that may be packed and must not be trusted."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import zlib
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from vbterrier.errors import FileError
+from vbterrier.frames.files.source import BOM, Source
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator
+    from pathlib import Path
+
+# The largest entities of Wikidata have some 5 MB.
+MAX_LINE = 64 * 2**20
+_GZIP, _BZ2 = b"\x1f\x8b", b"BZh"
+
+
+def numbered_lines(
+    path: str | os.PathLike[str], *, max_bytes: int | None, progress: bool
+) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines of a file, numbered from 1, without their ends: plain, gzip or bzip2, told by content.
+
+    Parameters
+    ----------
+    path
+        The file.
+    max_bytes
+        How much it may hold when unpacked; ``None`` for no limit.
+    progress
+        Whether a bar shows how much of the file is read, on a terminal.
+
+    Raises
+    ------
+    FileError
+        No file, one that does not unpack to its end, holds too much, or has a line of more than 64 MB.
+    """
+    from tqdm.auto import tqdm
+
+    path, n_bytes = Source.at(path, max_bytes).path, 0
+    size, shown = path.stat().st_size, None if progress else True
+    with (
+        path.open("rb") as raw,
+        _unpacked(raw) as file,
+        tqdm(total=size, desc=path.name, unit="B", unit_scale=True, disable=shown, delay=2, leave=False) as bar,
+    ):
+        number = 0
+        while line := _next(path, file, number + 1):
+            number += 1
+            n_bytes += len(line)
+            if max_bytes is not None and n_bytes > max_bytes:
+                raise FileError(
+                    path, f"holds more than {max_bytes:,} bytes when unpacked; pass max_bytes=None to read all"
+                )
+            bar.update(raw.tell() - bar.n)
+            yield number, (line if number > 1 else line.removeprefix(BOM)).rstrip(b"\r\n")
+
+
+def _unpacked(raw: BinaryIO) -> Any:
+    magic = raw.read(3)
+    raw.seek(0)
+    if magic.startswith(_GZIP):
+        return gzip.GzipFile(fileobj=raw)
+    return bz2.BZ2File(raw) if magic == _BZ2 else nullcontext(raw)
+
+
+def _next(path: Path, file: BinaryIO, number: int) -> bytes:
+    try:
+        line = file.readline(MAX_LINE + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise FileError(
+            path, f"cannot be read to its end ({error}): fetch or pack the file again", line=number
+        ) from error
+    if len(line) > MAX_LINE:
+        raise FileError(path, f"has a line of more than {MAX_LINE:,} bytes; wanted an entity a line", line=number)
+    return line

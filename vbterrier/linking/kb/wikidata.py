@@ -1,0 +1,186 @@
+"""Building a knowledge base from a dump of Wikidata, an entity at a time."""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vbterrier.errors import FileError, ParameterError
+from vbterrier.linking.kb.building import building
+from vbterrier.linking.kb.files import blamed, parsed
+from vbterrier.linking.kb.lines import numbered_lines
+from vbterrier.linking.links import WIKIDATA
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from vbterrier.linking.kb.base import KnowledgeBase
+    from vbterrier.linking.kb.staging import Staging
+
+    StrPath = str | os.PathLike[str]
+
+_TIME = re.compile(r"([+-])0*(\d+)-\d\d-\d\dT.*")
+# Of a date: 9 is a year; less is a decade, a century...
+_YEAR_PRECISION = 9
+
+
+def kb_from_wikidata(
+    path: StrPath,
+    source: StrPath,
+    *,
+    languages: Sequence[str] = ("en",),
+    properties: Mapping[str, str] | Sequence[str] = (),
+    redirects: Iterable[tuple[str, str]] = (),
+    where: Callable[[dict[str, Any]], bool] | None = None,
+    max_bytes: int | None = None,
+    progress: bool = True,
+) -> KnowledgeBase:
+    r"""Build a knowledge base from a JSON dump of Wikidata, in constant memory.
+
+    Parameters
+    ----------
+    path
+        The knowledge base; one that exists is replaced once the new one is complete.
+    source
+        The dump, plain, gzip or bzip2: a list with an entity a line, or JSON lines.
+    languages
+        Whose labels and aliases are taken; the name of an entity is its label in the first of them that it has one in.
+    properties
+        Which properties are attributes, as ``["P569"]``, or with a name each, as ``{"P569": "born"}``. The statements
+        of the best rank count, those without a value not. Items are their ids, dates are years (of type ``"year"``),
+        quantities numbers without unit, coordinates "latitude,longitude"; dates less exact than a year, and all else,
+        are text.
+    redirects
+        Pairs of an id and the one that it redirects to, which the dump does not hold.
+    where
+        Says from the JSON of an item whether it is taken: ``lambda item: "P31" in item["claims"]``.
+    max_bytes
+        How much the dump may hold when unpacked; no limit by default (the whole of it is over a terabyte).
+    progress
+        Whether a build that takes long shows bars, on a terminal.
+
+    Returns
+    -------
+    KnowledgeBase
+        Of id space ``"wikidata"``. Properties and lexemes are not taken.
+
+    Raises
+    ------
+    FileError
+        Names the line: no JSON, no entity, a dump that breaks off.
+
+    Warns
+    -----
+    DegenerateWarning
+        How many items have neither label nor alias in these languages, or aliases that are no names; they are left out.
+
+    Notes
+    -----
+    Time is that of reading JSON; disk, for a while, is about three times that of the knowledge base.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> paris = '{"type": "item", "id": "Q90", "labels": {"en": {"language": "en", "value": "Paris"}}, "aliases": {}}'
+    >>> _ = (folder / "dump.json").write_text(f"[\n{paris}\n]\n")
+    >>> with kb_from_wikidata(folder / "kb", folder / "dump.json") as kb:
+    ...     kb.lookup(["paris"])[["entity_id", "name"]].values.tolist()
+    [['Q90', 'Paris']]
+    """
+    from vbterrier.linking.kb.base import KnowledgeBase
+
+    if isinstance(languages, str) or not languages:
+        raise ParameterError(f"languages={languages!r}: wanted a list of codes, as ['en', 'de']")
+    if isinstance(properties, str):
+        raise ParameterError(f"properties={properties!r}: wanted a list or a mapping to names, as {{'P569': 'born'}}")
+    source = Path(source)
+    wanted = dict(properties) if hasattr(properties, "keys") else {name: name for name in properties}
+    lines = numbered_lines(source, max_bytes=max_bytes, progress=progress)
+    with building(path, WIKIDATA, partial(blamed, source), is_strict=False, progress=progress) as staging:
+        for line, item in _items(source, lines):
+            if where is None or where(item):
+                try:
+                    _stage(staging, line, item, languages, wanted)
+                except (AttributeError, TypeError, KeyError) as error:
+                    raise FileError(source, f"is no entity of Wikidata ({error!r})", line=line) from error
+        for one, other in redirects:
+            staging.redirect(0, one, other)
+    return KnowledgeBase(path)
+
+
+def _items(path: Path, lines: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int, dict[str, Any]]]:
+    is_list = is_closed = False
+    number = 0
+    for number, line in lines:
+        text = line.strip()
+        if is_closed and text:
+            raise FileError(path, "goes on behind the end of its list", line=number)
+        if text in {b"[", b"]", b""}:
+            is_list, is_closed = is_list or text == b"[", text == b"]"
+            continue
+        entity = parsed(path, number, text.removesuffix(b","))
+        if not isinstance(entity, dict) or not isinstance(entity.get("id"), str):
+            raise FileError(path, "is no entity of Wikidata: wanted an object with an id", line=number)
+        if entity.get("type", "item") == "item":
+            yield number, entity
+    if is_list and not is_closed:
+        raise FileError(path, "breaks off: the list that it begins has no end; fetch it again", line=number)
+
+
+def _stage(
+    staging: Staging, line: int, item: dict[str, Any], languages: Sequence[str], properties: Mapping[str, str]
+) -> None:
+    # An empty mapping is an empty list in some dumps.
+    labels, aliases = item.get("labels") or {}, item.get("aliases") or {}
+    names = [labels[code]["value"] for code in languages if code in labels]
+    others = [alias["value"] for code in languages for alias in aliases.get(code, ())]
+    if not names and not others:
+        staging.leave_out("items without a label or alias in these languages")
+        return
+    staging.entity(line, item["id"], names[0] if names else "")
+    for text in dict.fromkeys([*names, *others]):
+        staging.alias(line, item["id"], text)
+    claims = item.get("claims") or {}
+    for code, name in properties.items():
+        for value, kind in dict.fromkeys(_values(claims.get(code, ()))):
+            staging.attribute(line, item["id"], name, value, kind)
+
+
+def _values(statements: Sequence[Any]) -> Iterator[tuple[str, str]]:
+    """The values of the statements of the best rank, with their types."""
+    ranks = {statement.get("rank", "normal") for statement in statements}
+    best = "preferred" if "preferred" in ranks else "normal"
+    for statement in statements:
+        snak = statement["mainsnak"]
+        if statement.get("rank", "normal") == best and snak["snaktype"] == "value":
+            yield _typed(snak["datavalue"]["type"], snak["datavalue"]["value"])
+
+
+def _typed(kind: str, value: Any) -> tuple[str, str]:
+    """A value of Wikidata as text, and its type."""
+    if kind == "time":
+        return _time(value)
+    if kind == "quantity":
+        return str(value["amount"]).removeprefix("+"), "number"
+    if kind == "wikibase-entityid":
+        # Old dumps have the number alone.
+        text = value.get("id") or f"Q{value['numeric-id']}"
+    elif kind == "globecoordinate":
+        text = f"{value['latitude']},{value['longitude']}"
+    elif kind == "monolingualtext":
+        text = value["text"]
+    else:
+        text = value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+    return text, "text"
+
+
+def _time(value: Any) -> tuple[str, str]:
+    time = _TIME.fullmatch(value["time"])
+    if time is None or value.get("precision", _YEAR_PRECISION) < _YEAR_PRECISION:
+        return value["time"], "text"
+    return ("-" if time[1] == "-" else "") + time[2], "year"
