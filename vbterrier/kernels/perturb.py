@@ -86,13 +86,16 @@ def resampled(uniform: Floats, alive: Bools, topic: Ints, n_topics: int) -> Ints
     [[2, 0, 0]]
     """
     b, n = uniform.shape
+    start, row = np.searchsorted(topic, topic), np.arange(b)[:, None] * n
+    if alive.all():
+        size = np.bincount(topic, minlength=n_topics)[topic]
+        number = row + start + (uniform * size).astype(np.int64)
+        return np.bincount(number.ravel(), minlength=b * n).reshape(b, n)
     alive = np.broadcast_to(alive, (b, n))
-    start = np.searchsorted(topic, topic)
     n_alive = per_topic(alive.astype(np.float64), topic, n_topics).astype(np.int64)[:, topic]
     drawn = np.arange(n) - start < n_alive
     # The draws count the living by their number among those of the topic.
     number = start + (uniform * n_alive).astype(np.int64)
-    row = np.arange(b)[:, None] * n
     counts = np.bincount((row + number)[drawn], minlength=b * n).reshape(b, n)
     before: Ints = np.cumsum(alive, axis=1) - alive
     own = start + before - before[:, start]

@@ -78,6 +78,12 @@ def topics_interval(
     ParameterError
         An unknown method, a level outside (0, 1).
 
+    Notes
+    -----
+    The bootstrap needs topics. Simulated shares of nominal 95 % intervals that hold the true mean (percentile, bca,
+    normal): normal scores, 5 topics .85, .83, .95; 10 topics .90, .90, .95; 20 topics .93, .92, .95. Scores that are 0
+    for every other topic: 5 topics .85, .87, .89; 10 topics .89, .93, .93; from 50 topics on all about .94.
+
     Examples
     --------
     >>> topics_interval(np.array([0.2, 0.4, 0.9, 0.5]), seed=1).method
@@ -156,6 +162,15 @@ def replica_intervals(
     ------
     ParameterError
         An unknown method, a level outside (0, 1), no replicas, no point where one is needed.
+
+    Notes
+    -----
+    Percentiles hold a truth that differs from what was observed as replicas differ from it: π drawn from the Dirichlet
+    law, scores or temperatures with that noise, tags that are right as often as they state (simulated: .94 to .95 of
+    nominal 95 %). They do not undo a distortion: with tags of which 30 % are confused, confusing them once more gives
+    intervals that hold the score of the true tags .55 of the time. Resampled intents need intents (percentile, bca): 6
+    of very different weights .85, .88; 8 of similar ones .90, .95; 50 of them .95, .96. The normal formula holds the
+    expectation over replicas .95 of the time, the truth .05 of the time.
 
     Examples
     --------
