@@ -1,0 +1,132 @@
+"""TREC Web, diversity task: intents are subtopics, all equally likely, and what documents are about is in the qrels."""
+
+from types import SimpleNamespace
+
+import ir_measures
+import pandas as pd
+import pyterrier as pt
+import pytest
+from ir_measures import ERR_IA, StRecall, alpha_nDCG
+
+import vbterrier
+from vbterrier import ES, VB
+
+# An independent computation, to the four decimals that it printed, over all subtopics.
+PUBLISHED = {
+    "alpha_nDCG@10": 0.3654,
+    "ERR_IA@10": 0.2879,
+    "StRecall@10": 0.6110,
+    "ES@10": 0.5893,
+    "VB@10": 0.2676,
+}
+# Measured here and confirmed by plain loops below; four decimals.
+DSSA_2011 = {"ES@10": 0.7190, "VB(alpha=0.0)@10": 0.7190, "VB(alpha=0.5)@10": 0.6107, "VB@10": 0.5024}
+COLUMNS = {"qid": "query_id", "docno": "doc_id", "label": "relevance"}
+
+
+def collection(folder, year, textbook):
+    qrels = vbterrier.read_qrels(folder / f"qrels.{year}.diversity.gz")
+    rows = [
+        (topic["qid"], str(subtopic["number"]), 1 / len(topic["subtopics"]))
+        for topic in textbook.json_lines(folder / "topics.jsonl")
+        if topic["year"] == year
+        for subtopic in topic["subtopics"]
+    ]
+    covering = qrels[qrels["label"] >= 1].rename(columns={"iteration": "entity_id"})
+    return SimpleNamespace(
+        qrels=qrels,
+        intents=pd.DataFrame(rows, columns=["qid", "entity_id", "prob"]),
+        tags=covering[["qid", "docno", "entity_id"]],
+        runs={
+            path.name.removesuffix(f".{year}.run.gz"): vbterrier.read_run(path)
+            for path in sorted((folder / "runs").glob(f"*.{year}.run.gz"))
+        },
+    )
+
+
+@pytest.fixture(scope="module", params=[2011, 2012])
+def web(request, shared_data, textbook):
+    return collection(shared_data / "trec_web_diversity", request.param, textbook)
+
+
+@pytest.fixture(scope="module")
+def web_2012(shared_data, textbook):
+    return collection(shared_data / "trec_web_diversity", 2012, textbook)
+
+
+@pytest.fixture(scope="module")
+def web_2011(shared_data, textbook):
+    return collection(shared_data / "trec_web_diversity", 2011, textbook)
+
+
+def test_published_numbers_of_2012(web_2012):
+    run = web_2012.runs["indri-rm-cata-filtered"]
+    scores = vbterrier.score({"indri": run}, web_2012.qrels, list(PUBLISHED))
+    assert scores.means().loc["indri"].round(4).to_dict() == PUBLISHED
+    assert set(scores.intervals["n_qids"]) == {50}
+
+
+def test_published_numbers_of_2012_in_an_experiment(web_2012):
+    topics = pd.DataFrame({"qid": web_2012.intents["qid"].unique(), "query": "text is not available"})
+    measures = [alpha_nDCG @ 10, ERR_IA @ 10, StRecall @ 10, ES @ 10, VB @ 10]
+    run = web_2012.runs["indri-rm-cata-filtered"]
+    table = pt.Experiment([run], topics, web_2012.qrels, measures, names=["indri"])
+    assert table.set_index("name").loc["indri"].astype(float).round(4).to_dict() == PUBLISHED
+
+
+def test_success_and_penalty_of_2011(web_2011):
+    scores = vbterrier.score({"dssa": web_2011.runs["dssa-indri"]}, web_2011.qrels, list(DSSA_2011))
+    assert scores.means().loc["dssa"].round(4).to_dict() == DSSA_2011
+
+
+def test_every_run_agrees_with_plain_loops(web, textbook):
+    cutoffs, alphas = (1, 5, 10, 20), (0.0, 0.5, 1.0)
+    measures = [ES @ k for k in cutoffs] + [VB(alpha=alpha) @ k for k in cutoffs for alpha in alphas]
+    diversity = ["alpha_nDCG@10", "ERR_IA@10", "StRecall@10"]
+    values = vbterrier.score(web.runs, web.qrels, [*measures, *diversity], n_resamples=10).values
+    wanted = [
+        textbook.expected(web.runs, web.intents, web.tags, cutoffs, alphas),
+        textbook.expected_diversity(web.runs, web.tags, web.intents["qid"].unique(), 10),
+    ]
+    textbook.assert_values(values, pd.concat(wanted))
+
+
+@pytest.mark.parametrize(("year", "n_intents", "n_without"), [(2011, 168, 4), (2012, 195, 8)])
+def test_subtopics_without_a_relevant_document_count_for_success_alone(
+    shared_data, textbook, year, n_intents, n_without
+):
+    web = collection(shared_data / "trec_web_diversity", year, textbook)
+    keys = ["qid", "entity_id"]
+    named = web.qrels.rename(columns={"iteration": "entity_id"})[keys].drop_duplicates()
+    assert sorted(map(tuple, named.to_numpy())) == sorted(map(tuple, web.intents[keys].to_numpy()))
+    covered = web.tags[keys].drop_duplicates()
+    assert (len(named), len(named) - len(covered)) == (n_intents, n_without)
+    # For equally likely intents that is the whole difference: ES = StRecall · (covered subtopics / subtopics).
+    share = covered.groupby("qid").size() / named.groupby("qid").size()
+    values = vbterrier.score(web.runs, web.qrels, ["ES@10", "StRecall@10"], n_resamples=10).values
+    for _, of_run in values.groupby("name"):
+        table = of_run.pivot(index="qid", columns="measure", values="value")
+        assert table["ES@10"].to_dict() == pytest.approx((table["StRecall@10"] * share).to_dict(), abs=1e-12)
+        assert table["ES@10"].mean() < table["StRecall@10"].mean()
+
+
+def test_named_intents_and_tags_give_what_qrels_give(web_2012):
+    vbterrier.register_intents("test web 2012", web_2012.intents, replace=True)
+    vbterrier.register_tags("test web 2012", web_2012.tags, replace=True)
+    named = [measure(intents="test web 2012", tags="test web 2012") @ 10 for measure in (ES, VB)]
+    run = web_2012.runs["dssa-indri"].rename(columns=COLUMNS)
+    by_name = ir_measures.calc_aggregate(named, web_2012.intents.rename(columns=COLUMNS), run)
+    by_qrels = ir_measures.calc_aggregate([ES @ 10, VB @ 10], web_2012.qrels.rename(columns=COLUMNS), run)
+    for measure in (ES, VB):
+        wanted = by_qrels[measure @ 10]
+        assert by_name[measure(intents="test web 2012", tags="test web 2012") @ 10] == pytest.approx(wanted, abs=1e-15)
+
+
+def test_a_run_may_win_by_failing_more_often(web_2012):
+    """VB is not monotone in ES: a topic with ES = .2 scores less than one that fails."""
+    runs = {name: web_2012.runs[name] for name in ("indri-ql-catb-filtered", "dssa-indri")}
+    means = vbterrier.score(runs, web_2012.qrels, ["ES@10", "VB@10", "VB(monotone=True)@10"], n_resamples=10).means()
+    gap = means.loc["indri-ql-catb-filtered"] - means.loc["dssa-indri"]
+    assert gap["ES@10"] > 0
+    assert gap["VB@10"] < 0
+    assert gap["VB(monotone=True)@10"] > 0
