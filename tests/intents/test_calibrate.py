@@ -28,11 +28,13 @@ def sample():
     """Queries of five candidates, and labels drawn from the softmax of their scores at T = 20."""
     rng = np.random.default_rng(11)
     n, m = 300, 5
-    frame = pd.DataFrame({
-        "qid": np.repeat([f"q{i:03}" for i in range(n)], m),
-        "entity_id": np.tile([f"e{i}" for i in range(m)], n),
-        "score": rng.normal(100, 30, n * m),
-    })
+    frame = pd.DataFrame(
+        {
+            "qid": np.repeat([f"q{i:03}" for i in range(n)], m),
+            "entity_id": np.tile([f"e{i}" for i in range(m)], n),
+            "score": rng.normal(100, 30, n * m),
+        }
+    )
     true = Calibrate(temperature=20)(frame)
     drawn = [(qid, rng.choice(group["entity_id"], p=group["prob"])) for qid, group in true.groupby("qid")]
     return frame, true, pd.DataFrame(drawn, columns=["qid", "entity_id"])
@@ -164,7 +166,9 @@ def test_platt_divides_sigmoids_even_where_they_underflow():
     stage = Calibrate("platt", parameters={"slope": 1.0, "intercept": 0.0})
     sigmoid = 1 / (1 + np.exp(-np.array([2.0, 1.0])))
     assert stage(PAIR)["prob"].tolist()[1:] == pytest.approx((sigmoid / sigmoid.sum()).tolist())
-    assert stage(PAIR.assign(score=[0, -2000.0, -2001.0]))["prob"].tolist()[1:] == pytest.approx(softmax([1, 0]).tolist())
+    assert stage(PAIR.assign(score=[0, -2000.0, -2001.0]))["prob"].tolist()[1:] == pytest.approx(
+        softmax([1, 0]).tolist()
+    )
 
 
 def test_isotonic_is_that_of_scikit_learn(sample):

@@ -87,7 +87,9 @@ def test_the_user_chooses_how_probabilities_are_made(prob, expected):
 def test_candidates_of_several_mentions_score_their_mean_prior():
     found = CandidateIntents(Listed(JORDAN))(topics("air jordan")).set_index("entity_id")
     assert found["score"].to_dict() == pytest.approx({"shoe": 0.45, "athlete": 0.35, "country": 0.15})
-    assert found["prob"].to_dict() == pytest.approx({"shoe": 0.45 / 0.95, "athlete": 0.35 / 0.95, "country": 0.15 / 0.95})
+    assert found["prob"].to_dict() == pytest.approx(
+        {"shoe": 0.45 / 0.95, "athlete": 0.35 / 0.95, "country": 0.15 / 0.95}
+    )
     assert found.loc["athlete", ["mention", "name"]].tolist() == ["jordan", "Michael Jordan"], "those of the best link"
 
 
@@ -189,7 +191,10 @@ def test_names_that_a_retriever_gives_are_kept():
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ([("q0", "A", 1.0), ("q0", "A", 2.0)], "retrieved entities: candidate 'A' of query 'q0' stands in rows 0 and 1"),
+        (
+            [("q0", "A", 1.0), ("q0", "A", 2.0)],
+            "retrieved entities: candidate 'A' of query 'q0' stands in rows 0 and 1",
+        ),
         ([("q0", "A", np.inf)], "candidate 'A' of query 'q0'. has score inf, wanted finite"),
         ([("q0", "A", np.nan)], "retrieved entities column 'score': row 0 holds nan"),
         ([("q7", "A", 1.0)], "retrieved entities: query 'q7' is not among the topics"),

@@ -7,12 +7,14 @@ from hypothesis import strategies as st
 from vbterrier.errors import InputError, ParameterError
 from vbterrier.intents.truncate import Truncate
 
-INTENTS = pd.DataFrame({
-    "qid": ["b", "a", "b", "a", "b"],
-    "entity_id": ["B1", "A1", "B2", "A2", "B3"],
-    "prob": [0.04, 0.5, 0.56, 0.5, 0.4],
-    "name": ["x", "y", "z", "u", "v"],
-})
+INTENTS = pd.DataFrame(
+    {
+        "qid": ["b", "a", "b", "a", "b"],
+        "entity_id": ["B1", "A1", "B2", "A2", "B3"],
+        "prob": [0.04, 0.5, 0.56, 0.5, 0.4],
+        "name": ["x", "y", "z", "u", "v"],
+    }
+)
 
 
 def test_thresholds_keep_what_reaches_them():

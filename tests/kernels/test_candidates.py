@@ -153,13 +153,13 @@ def test_leading_axes_are_replicas():
     prob = np.stack([kernels.proportional(rng.random(5), topic, 2) for _ in range(6)]).reshape(2, 3, 5)
     delta = rng.random((2, 3, 5))
     calls = {
-        "kept": lambda p, d: kernels.kept(p, topic, tie, top=2, mass=0.8),
-        "ranks": lambda p, d: kernels.ranks(p, topic, tie),
+        "kept": lambda p, _: kernels.kept(p, topic, tie, top=2, mass=0.8),
+        "ranks": lambda p, _: kernels.ranks(p, topic, tie),
         "relaxed": lambda p, d: kernels.relaxed(p, d, topic, 2),
-        "tempered": lambda p, d: kernels.tempered(p, 0.7, topic, 2),
-        "softened": lambda p, d: kernels.softened(d, 0.7, topic, 2),
+        "tempered": lambda p, _: kernels.tempered(p, 0.7, topic, 2),
+        "softened": lambda _, d: kernels.softened(d, 0.7, topic, 2),
         "beside": lambda p, d: kernels.beside(p, d / 10, topic, 2),
-        "proportional": lambda p, d: kernels.proportional(d, topic, 2),
+        "proportional": lambda _, d: kernels.proportional(d, topic, 2),
     }
     for name, call in calls.items():
         together = call(prob, delta)

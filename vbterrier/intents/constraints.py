@@ -186,14 +186,14 @@ def _quoted(value: str | Range) -> str:
     return value if plain else f'"{escaped}"'
 
 
-def parse_query(text: str, attributes: Collection[str] | None = None) -> tuple[str, str]:
+def parse_query(text: str, names: Collection[str] | None = None) -> tuple[str, str]:
     """Part a query into its text and its constraints, words like ``state:OH``.
 
     Parameters
     ----------
     text
         The query. Values with blanks go in double quotes.
-    attributes
+    names
         Names of attributes: other words with a colon stay in the text. By default every word ``name:value`` is a
         constraint unless the value begins with ``//``.
 
@@ -215,7 +215,7 @@ def parse_query(text: str, attributes: Collection[str] | None = None) -> tuple[s
     rest, found = [], []
     for word in _WORD.findall(text):
         keyed = _KEYED.fullmatch(word.rstrip(";,"))
-        if keyed and (attributes is None or keyed[1] in attributes):
+        if keyed and (names is None or keyed[1] in names):
             found += [str(constraint) for constraint in parse_constraints(keyed[0])]
         else:
             rest.append(word)
@@ -227,7 +227,7 @@ class ParseConstraints(Stage):
 
     Parameters
     ----------
-    attributes
+    names
         Names of attributes: other words with a colon stay in the query, see :func:`parse_query`; by default none do.
 
     Raises
@@ -248,11 +248,11 @@ class ParseConstraints(Stage):
     [['John Smith', 'state:OH; born:1840..1860^2']]
     """
 
-    def __init__(self, *, attributes: Iterable[str] | None = None) -> None:
+    def __init__(self, *, names: Iterable[str] | None = None) -> None:
         super().__init__()
-        if isinstance(attributes, str):
-            raise ParameterError(f"attributes={attributes!r}: wanted a list of names")
-        self.attributes = None if attributes is None else tuple(attributes)
+        if isinstance(names, str):
+            raise ParameterError(f"names={names!r}: wanted a list of names")
+        self.names = None if names is None else tuple(names)
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Part each query into text and constraints."""
@@ -270,6 +270,6 @@ class ParseConstraints(Stage):
         if not isinstance(query, str):
             raise InputError(f"topics: query {qid!r} has {query!r} for its text, wanted text")
         try:
-            return parse_query(query, self.attributes)
+            return parse_query(query, self.names)
         except InputError as error:
-            raise InputError(f"query {qid!r}: {error}; name the attributes= to leave other words alone") from error
+            raise InputError(f"query {qid!r}: {error}; give names= to leave other words alone") from error

@@ -53,13 +53,11 @@ def fitted_temperature(score: Floats, target: Floats, topic: Ints, n_topics: int
     target = normalised(target[rows], topic, n_topics)
     from scipy.optimize import minimize_scalar
 
-
     def loss(log_t: float) -> float:
         return cross_entropy(score * math.exp(-log_t), target, topic, n_topics) / int(telling.sum())
 
     low, high = math.log(span[telling].min() / _REACH), math.log(span[telling].max() * _REACH)
-    options = {"xatol": 1e-10, "maxiter": 500}
-    found = minimize_scalar(loss, bounds=(low, high), method="bounded", options=options)
+    found = minimize_scalar(loss, bounds=(low, high), method="bounded", options={"xatol": 1e-10, "maxiter": 500})
     temperature = math.exp(found.x)
     for edge, why in ((low, "the best score is always the labelled one"), (high, "scores say nothing of the labels")):
         if loss(edge) <= found.fun + _FLAT:

@@ -75,8 +75,7 @@ class Meanings:
 
     def forms(self) -> Texts:
         """Normal forms of the names, of the ids where there is no name."""
-        texts = np.where(self.names == "", self.ids, self.names).tolist()
-        return np.array([form or text for form, text in zip(normal_forms(texts), texts, strict=True)], dtype=object)
+        return np.array(normal_forms(np.where(self.names == "", self.ids, self.names).tolist()), dtype=object)
 
 
 def by_id(topic: Ints, ids: Sequence[str], prob: Floats, names: Sequence[str], known: Bools) -> Meanings:

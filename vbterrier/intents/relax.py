@@ -35,7 +35,8 @@ class RelaxConstraints(Stage):
     Parameters
     ----------
     kb
-        A knowledge base (:mod:`vbterrier.linking.kb`), or anything with its methods ``attributes`` and ``resolve``.
+        A knowledge base (:mod:`vbterrier.linking.kb`), or anything with its methods ``attributes`` and
+        ``attribute_names``.
     constraints
         The column with the constraints of the query, the same in all its rows: text or mappings, as
         :func:`vbterrier.intents.constraints.parse_constraints` reads them.
@@ -68,13 +69,12 @@ class RelaxConstraints(Stage):
     Examples
     --------
     >>> import pandas as pd
-    >>> class People:
-    ...     def attributes(self, ids):
-    ...         return pd.DataFrame({"entity_id": ["A", "B"], "attribute": "state", "value": ["OH", "PA"]})
-    ...     def resolve(self, ids):
-    ...         return list(ids)
+    >>> import tempfile
+    >>> from vbterrier.linking.kb import build_kb
+    >>> people = [{"id": "A", "attributes": {"state": "OH"}}, {"id": "B", "attributes": {"state": "PA"}}]
+    >>> kb = build_kb(f"{tempfile.mkdtemp()}/people.kb", people, id_space="people")
     >>> intents = pd.DataFrame({"qid": "q1", "entity_id": ["A", "B"], "prob": [0.5, 0.5], "constraints": "state:OH"})
-    >>> RelaxConstraints(People())(intents)[["entity_id", "prob", "delta"]].round(3).values.tolist()
+    >>> RelaxConstraints(kb)(intents)[["entity_id", "prob", "delta"]].round(3).values.tolist()
     [['A', 0.731, 0.0], ['B', 0.269, 1.0]]
     """
 
@@ -89,7 +89,7 @@ class RelaxConstraints(Stage):
         strict: bool = False,
     ) -> None:
         super().__init__()
-        missing = [name for name in ("attributes", "resolve") if not callable(getattr(kb, name, None))]
+        missing = [name for name in ("attributes", "attribute_names") if not callable(getattr(kb, name, None))]
         if missing:
             raise ParameterError(f"kb={kb!r}: wanted a knowledge base; it has no method {missing[0]!r}")
         if parser is not None and not callable(parser):
@@ -113,7 +113,7 @@ class RelaxConstraints(Stage):
         candidates = Candidates(inp)
         unknown = UNKNOWN[self.unknown] if isinstance(self.unknown, str) else self.unknown
         found = violations(
-            candidates, self._constraints(candidates, column), self.kb, weights=self.weights or {}, unknown=unknown
+            candidates, self._of_topics(candidates, column), self.kb, weights=self.weights or {}, unknown=unknown
         )
         made = inp.assign(
             prob=self._prob(candidates, found.delta),
@@ -135,12 +135,11 @@ class RelaxConstraints(Stage):
         gone = np.setdiff1d(np.arange(candidates.n), candidates.topic[left])
         warn_of(
             [candidates.topics[place] for place in gone.tolist()],
-            "have no candidate that satisfies all constraints: they are left out; strict=False only makes them less "
-            "probable",
+            "without a candidate that satisfies all constraints: left out; strict=False makes violators less probable",
         )
         return made[left].reset_index(drop=True)
 
-    def _constraints(self, candidates: Candidates, column: str) -> Sequence[tuple[Constraint, ...]]:
+    def _of_topics(self, candidates: Candidates, column: str) -> Sequence[tuple[Constraint, ...]]:
         """The constraints of each topic, equal texts parsed once."""
         given = candidates.frame[column]
         code = pd.factorize(given.map(_key))[0]

@@ -31,10 +31,10 @@ class Attributes(Protocol):
     """What a knowledge base says of entities."""
 
     def attributes(self, ids: Sequence[str]) -> pd.DataFrame:
-        """Columns entity_id, attribute, value (text), a row for each value."""
+        """Columns entity_id (as given, redirects followed), attribute, value (text), a row for each value."""
 
-    def resolve(self, ids: Sequence[str]) -> list[str]:
-        """Ids with redirects followed."""
+    def attribute_names(self) -> list[str]:
+        """The names of all attributes that any entity has."""
 
 
 class Violations(NamedTuple):
@@ -95,18 +95,13 @@ def violations(
     entities = candidates.entity.text.to_pylist()
     known = _known(kb, entities, wanted) if len(wanted) else _NO_FACTS
     _require_attributes(wanted, known, kb, candidates.topics)
-    rows = pd.DataFrame({"row": np.arange(len(entities)), "topic": candidates.topic, "entity_id": entities})
+    # Columns without rows have a type of their own, which would not merge.
+    ids = pd.Series(entities, dtype=object)
+    rows = pd.DataFrame({"row": np.arange(len(entities)), "topic": candidates.topic, "entity_id": ids})
     pairs = rows.merge(wanted[["topic", "place", "attribute", "weight"]], on="topic")
     pairs = pairs.sort_values(["row", "place"], ignore_index=True)
     pairs["pair"] = np.arange(len(pairs))
     held = pairs[["pair", "entity_id", "attribute", "place"]].merge(known, on=["entity_id", "attribute"])
-    if len(wanted) and not len(held) and len(candidates.entities):
-        warnings.warn(
-            f"no candidate has any attribute that is asked for ({examples(entities)}); are their ids those of the "
-            "knowledge base?",
-            DegenerateWarning,
-            stacklevel=3,
-        )
     violated = np.full(len(pairs), unknown)
     violated[held["pair"]] = 1.0
     violated[_met(held, wanted)] = 0.0
@@ -138,14 +133,18 @@ def _weight(constraint: Constraint, weights: Mapping[str, float]) -> float:
 
 def _known(kb: Attributes, entities: Sequence[str], wanted: pd.DataFrame) -> pd.DataFrame:
     """The values of the attributes that are asked for: their normal form, and the number that they are."""
-    distinct = list(dict.fromkeys(entities))
-    names = pd.DataFrame({"given": distinct, "entity_id": kb.resolve(distinct)}, dtype=object)
-    facts = kb.attributes(list(dict.fromkeys(names["entity_id"])))
-    facts = facts[facts["attribute"].isin(wanted["attribute"].unique())].astype(object).merge(names, on="entity_id")
+    facts = kb.attributes(list(dict.fromkeys(entities)))
+    if not len(facts):
+        warnings.warn(
+            f"{kb!r} has no attribute of any candidate ({examples(entities)}): are these ids its own?",
+            DegenerateWarning,
+            stacklevel=4,
+        )
+    facts = facts[facts["attribute"].isin(wanted["attribute"].unique())].astype(object)
     number = pd.to_numeric(facts["value"].astype("str").str.extract(_LEADING_NUMBER, expand=False))
     return pd.DataFrame(
         {
-            "entity_id": facts["given"],
+            "entity_id": facts["entity_id"],
             "attribute": facts["attribute"],
             "form": pd.Series(_forms(facts["value"].tolist()), index=facts.index, dtype=object),
             "number": number.astype("float64"),
@@ -156,10 +155,9 @@ def _known(kb: Attributes, entities: Sequence[str], wanted: pd.DataFrame) -> pd.
 def _require_attributes(wanted: pd.DataFrame, known: pd.DataFrame, kb: Attributes, topics: Sequence[str]) -> None:
     """Refuse a name that nobody in the knowledge base has: a misspelt one would be satisfied by all."""
     strange = wanted[~wanted["attribute"].isin(known["attribute"].unique())]
-    names: Any = getattr(kb, "attribute_names", None)
-    if not len(strange) or names is None:
+    if not len(strange):
         return
-    legal = list(names())
+    legal = kb.attribute_names()
     strange = strange[~strange["attribute"].isin(legal)]
     if len(strange):
         first = strange.iloc[0]
@@ -184,6 +182,4 @@ def _met(held: pd.DataFrame, wanted: pd.DataFrame) -> Ints:
 
 
 def _forms(values: list[Any]) -> list[str]:
-    """Normal forms of values; what is nothing but punctuation stays as it is."""
-    texts = [str(value) for value in values]
-    return [form or text for form, text in zip(normal_forms(texts), texts, strict=True)]
+    return normal_forms([str(value) for value in values])

@@ -1,0 +1,175 @@
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vbterrier.errors import InputError, ParameterError
+from vbterrier.intents.constraints import Constraint, ParseConstraints, Range, parse_constraints, parse_query
+
+
+def test_the_grammar_by_example():
+    assert parse_constraints('state:OH|PA; born:1840..1860^2; name:"Smith; John"; city:New York') == (
+        Constraint("state", ("OH", "PA")),
+        Constraint("born", (Range(1840, 1860),), 2.0),
+        Constraint("name", ("Smith; John",)),
+        Constraint("city", ("New York",)),
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("a:1840..", (Range(1840, np.inf),)),
+        ("a:..-18.5", (Range(-np.inf, -18.5),)),
+        ("a:5 .. 7", (Range(5, 7),)),
+        ('a:"5..7"', ("5..7",)),
+        ("a:..", ("..",)),
+        ("a:b..c", ("b..c",)),
+        ("url:http://x:80/", ("http://x:80/",)),
+        (r'a:"say \"hi\" \\ ^;|:"', ('say "hi" \\ ^;|:',)),
+        ('a:"x" | y', ("x", "y")),
+        (" ; a : x ;; ", ("x",)),
+    ],
+)
+def test_values(text, values):
+    (found,) = parse_constraints(text)
+    assert found.values == values  # noqa: PD011 - no frame
+
+
+@pytest.mark.parametrize("nothing", ["", "  ; ", None, np.nan, pd.NA, {}, {"a": None}, {"a": []}, {"a": [np.nan]}])
+def test_nothing_is_no_constraint(nothing):
+    assert parse_constraints(nothing) == ()
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"state": "OH; x^2"}, Constraint("state", ("OH; x^2",))),
+        ({"state": ["OH", "PA"]}, Constraint("state", ("OH", "PA"))),
+        ({"born": 1850}, Constraint("born", ("1850",))),
+        ({"born": 1850.0}, Constraint("born", ("1850",))),
+        ({"born": np.int64(1850)}, Constraint("born", ("1850",))),
+        ({"born": "1840..1860"}, Constraint("born", (Range(1840, 1860),))),
+        ({"current": True}, Constraint("current", ("true",))),
+    ],
+)
+def test_mappings_need_no_quotes(given, expected):
+    assert parse_constraints(given) == (expected,)
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        ("state", "wanted attribute:value in 'state'"),
+        (":OH", "wanted attribute:value in ':OH'"),
+        ("^2", r"wanted attribute:value in '\^2'"),
+        ("a:b^1^2", "wanted attribute:value"),
+        ('"a":b', "wanted attribute:value"),
+        ("a:", "an empty or half-quoted value in 'a:'"),
+        ("a:b|", "an empty or half-quoted value"),
+        ('a:"b', "an empty or half-quoted value"),
+        ('a:"b"c', "an empty or half-quoted value"),
+        ("a:b^x", "weight 'x' in 'a:b.x': wanted a number of at least 0"),
+        ("a:b^", "weight '' in"),
+        ("a:b^-1", "weight '-1' in"),
+        ("a:b^inf", "weight 'inf' in"),
+        ("a:9..1", r"the range '9..1' is empty; its smaller end goes first"),
+        (5, "constraints 5: wanted text or a mapping, found int"),
+        ({"a": {"b": 1}}, "attribute 'a' is {'b': 1}; wanted a text, a number or a list"),
+        ({"a;b": 1}, "attribute 'a;b': wanted a name without"),
+        ({5: 1}, "attribute 5: wanted a name"),
+    ],
+)
+def test_what_is_no_constraint_says_where(bad, message):
+    with pytest.raises(InputError, match=message):
+        parse_constraints(bad)
+
+
+NUMBERS = st.floats(-1e9, 1e9).map(lambda x: round(x, 3))
+RANGES = st.tuples(NUMBERS, NUMBERS).map(lambda ends: Range(min(ends), max(ends)))
+NAMES = st.from_regex(r"[A-Za-z_][A-Za-z0-9_.-]{0,8}", fullmatch=True)
+CONSTRAINTS = st.builds(
+    Constraint,
+    NAMES,
+    st.lists(st.one_of(st.text(min_size=1), RANGES), min_size=1, max_size=3).map(tuple),
+    st.none() | st.floats(0, 1e6),
+)
+
+
+@given(st.lists(CONSTRAINTS, max_size=3))
+def test_constraints_survive_their_own_text(constraints):
+    assert parse_constraints("; ".join(map(str, constraints))) == tuple(constraints)
+
+
+@given(st.text(alphabet='ab:;|^". \\1', max_size=30))
+def test_no_text_breaks_the_parser_in_another_way(text):
+    try:
+        found = parse_constraints(text)
+    except InputError:
+        return
+    assert parse_constraints("; ".join(map(str, found))) == found
+
+
+def test_long_texts_take_no_long_time():
+    for text in ('"' * 20_000, "a:" + '\\"' * 5_000, "a:b;" * 20_000, " " * 50_000 + "x", "a:" + " " * 50_000 + "|"):
+        try:
+            parse_constraints(text)
+        except InputError:
+            pass
+
+
+# Queries
+
+
+@pytest.mark.parametrize(
+    ("query", "text", "constraints"),
+    [
+        ("John Smith state:OH chamber:sen", "John Smith", "state:OH; chamber:sen"),
+        ('state:"New York"|OH; John born:1840..1860^2, Smith', "John Smith", "state:New York|OH; born:1840..1860^2"),
+        ("http://a.b/c at 12:30 C++: yes", "http://a.b/c at 12:30 C++: yes", ""),
+        ("  many   blanks  ", "many blanks", ""),
+        ("state:", "state:", ""),
+        ("", "", ""),
+        ('say "state:OH" loud', 'say "state:OH" loud', ""),
+        ("name:a:b", "", 'name:"a:b"'),
+    ],
+)
+def test_queries_are_parted(query, text, constraints):
+    assert parse_query(query) == (text, constraints)
+
+
+def test_only_named_attributes_are_taken():
+    assert parse_query("Star Wars:A state:OH", ["state"]) == ("Star Wars:A", "state:OH")
+
+
+def test_the_stage_keeps_the_query_as_it_was_and_other_columns():
+    topics = pd.DataFrame({"qid": ["1", "2"], "query": ["Smith state:OH", "Jordan"], "year": [1, 2]}, index=[7, 3])
+    before = topics.copy(deep=True)
+    made = ParseConstraints()(topics)
+    assert made[["query", "query_0", "constraints", "year"]].values.tolist() == [
+        ["Smith", "Smith state:OH", "state:OH", 1],
+        ["Jordan", "Jordan", "", 2],
+    ]
+    pd.testing.assert_frame_equal(topics, before)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"query": "Smith state:OH^x"},
+            "query '1': constraints: weight 'x'.*give the names= of attributes to leave",
+        ),
+        ({"query": None}, "query '1' has (None|nan) for its text"),
+        ({"constraints": "a:b"}, "column 'constraints' is there already"),
+    ],
+)
+def test_topics_that_are_none_are_refused(changes, message):
+    with pytest.raises(InputError, match=message):
+        ParseConstraints()(pd.DataFrame({"qid": ["1"], "query": ["x"]}).assign(**changes))
+
+
+def test_attributes_are_a_list():
+    with pytest.raises(ParameterError, match="names='state': wanted a list of names"):
+        ParseConstraints(names="state")

@@ -1,0 +1,251 @@
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+from vbterrier.intents.dedup import Dedup
+
+
+def intents(*rows):
+    """Rows of (entity_id, prob, name), of one query."""
+    frame = pd.DataFrame(rows, columns=["entity_id", "prob", "name"])
+    return frame.assign(qid="q")[["qid", "entity_id", "prob", "name"]]
+
+
+def merged(stage, *rows):
+    made = stage(intents(*rows))
+    return {one: sorted(group) for one, group in zip(made["entity_id"], made["merged"], strict=True)}
+
+
+def plane(angles):
+    """An embedder of names into the plane, at an angle in degrees each."""
+
+    def embed(names):
+        radians = np.radians([angles[name] for name in names])
+        return np.stack([np.cos(radians), np.sin(radians)], axis=1)
+
+    return embed
+
+
+def degrees(cosine):
+    return float(np.degrees(np.arccos(cosine)))
+
+
+# (i) ids
+
+
+def test_equal_ids_are_one_and_their_mass_adds_up():
+    made = Dedup()(intents(("A", 0.2, "a"), ("B", 0.5, "b"), ("A", 0.3, "")))
+    assert made[["entity_id", "prob", "name", "merged"]].values.tolist() == [
+        ["B", 0.5, "b", ["B"]],
+        ["A", 0.5, "a", ["A", "A"]],
+    ], "the most probable row stands for them, with the first name there is"
+
+
+def test_redirects_and_aliases_are_followed(people):
+    made = Dedup(kb=people, aliases={"x": "y", "y": "A-old"})(intents(("x", 0.2, ""), ("A", 0.3, ""), ("B", 0.5, "")))
+    assert made[["entity_id", "prob"]].values.tolist() == [["A", 0.5], ["B", 0.5]]
+    assert made["merged"].tolist() == [["A", "x"], ["B"]]
+    alone = Dedup(kb=people)(intents(("A-old", 1.0, "")))
+    assert alone[["entity_id", "name", "merged"]].values.tolist() == [["A", "John Smith (Ohio)", ["A-old"]]]
+
+
+def test_aliases_come_as_a_frame_too():
+    frame = pd.DataFrame({"entity_id": ["x", "A"], "canonical": ["A", "A"]})
+    assert merged(Dedup(aliases=frame), ("x", 0.5, "n"), ("A", 0.5, "m")) == {"A": ["A", "x"]}
+    assert Dedup(aliases=frame) == Dedup(aliases={"x": "A"})
+
+
+@pytest.mark.parametrize(
+    ("aliases", "message"),
+    [
+        ({"x": "y", "y": "x"}, "aliases: '[xy]' stands for itself in a circle; break it"),
+        (pd.DataFrame({"entity_id": ["x", "x"], "canonical": ["A", "B"]}), "'x' stands for 'A' and for 'B'; keep one"),
+        ({"x": 5}, "'x' stands for 5; wanted ids as text"),
+        (pd.DataFrame({"entity_id": ["x"]}), "aliases: wanted columns entity_id, canonical; missing canonical"),
+        ("x", "aliases: wanted a data frame, found str"),
+    ],
+)
+def test_aliases_that_are_none_are_refused(aliases, message):
+    with pytest.raises(InputError, match=message):
+        Dedup(aliases=aliases)(intents(("x", 1.0, "")))
+
+
+# (ii) names
+
+
+def test_names_are_compared_in_their_normal_form():
+    rows = [("A", 0.4, "Zoe\u0308 O'Brien"), ("B", 0.3, "ZOË O BRIEN"), ("C", 0.2, "Zoe OBrien"), ("D", 0.1, "C++")]
+    assert merged(Dedup(), *rows) == {"A": ["A", "B"], "C": ["C"], "D": ["D"]}
+    assert len(merged(Dedup(strings=False), *rows)) == 4
+
+
+def test_entities_without_a_name_are_compared_by_their_id():
+    assert merged(Dedup(), ("Michael_Jordan", 0.6, ""), ("michael jordan", 0.3, ""), ("Q1", 0.1, "")) == {
+        "Michael_Jordan": ["Michael_Jordan", "michael jordan"],
+        "Q1": ["Q1"],
+    }
+    frame = intents(("Q1", 0.5, ""), ("q1", 0.3, ""), ("Q2", 0.2, "")).drop(columns="name")
+    made = Dedup()(frame)
+    assert made["entity_id"].tolist() == ["Q1", "Q2"]
+    assert "name" not in made.columns
+
+
+def test_homonyms_of_a_knowledge_base_stay_apart(people):
+    rows = [("M1", 0.5, ""), ("M2", 0.3, "Mercury"), ("llm-1", 0.1, "mercury"), ("llm-2", 0.1, "MERCURY!")]
+    found = merged(Dedup(kb=people), *rows)
+    assert found == {"M1": ["M1"], "M2": ["M2"], "llm-1": ["llm-1", "llm-2"]}, "it could be either"
+    one = merged(Dedup(kb=people), rows[0], ("llm-1", 0.3, "mercury"), ("B", 0.2, ""))
+    assert one == {"M1": ["M1", "llm-1"], "B": ["B"]}
+    embedder = plane({"Mercury": 0, "mercury": 0})
+    apart = merged(Dedup(kb=people, embedder=embedder), rows[0], ("M2", 0.5, "Mercury"))
+    assert set(apart) == {"M1", "M2"}, "nor by embeddings"
+
+
+def test_names_that_are_an_alias_of_one_candidate_join_it(people):
+    rows = [("A", 0.3, ""), ("B", 0.2, ""), ("llm-1", 0.4, "smith of ohio"), ("llm-2", 0.1, "John Smith")]
+    assert merged(Dedup(kb=people), *rows) == {"llm-1": ["A", "llm-1"], "B": ["B"], "llm-2": ["llm-2"]}
+    without = [("B", 0.6, ""), ("llm-1", 0.4, "smith of ohio")]
+    assert merged(Dedup(kb=people), *without) == {"B": ["B"], "llm-1": ["llm-1"]}, "whose alias it is, is no candidate"
+
+
+def test_a_query_that_loses_its_ambiguity_to_names_is_told():
+    with pytest.warns(DegenerateWarning, match=r"1 query \('q'\) whose candidates all have one name and became one"):
+        assert len(merged(Dedup(), ("A", 0.5, "John Smith"), ("B", 0.5, "john smith"))) == 1
+
+
+# (iii) likeness
+
+
+def test_a_chain_of_likeness_does_not_join_its_ends():
+    angles = {"A": 0.0, "B": degrees(0.96), "C": degrees(0.96) + degrees(0.97)}
+    assert np.cos(np.radians(angles["C"])) < 0.95
+    rows = [("A", 0.5, "A"), ("B", 0.3, "B"), ("C", 0.2, "C")]
+    assert merged(Dedup(embedder=plane(angles)), *rows) == {"A": ["A"], "B": ["B", "C"]}, "the likest pair alone"
+    assert merged(Dedup(embedder=plane(angles), similarity=0.85), *rows) == {"A": ["A", "B", "C"]}
+
+
+@pytest.mark.parametrize(("cosine", "n"), [(0.9501, 1), (0.95, 1), (0.9499, 2)])
+def test_the_threshold_itself_is_enough(cosine, n):
+    stage = Dedup(embedder=plane({"A": 10.0, "B": 10.0 + degrees(cosine)}))
+    assert len(merged(stage, ("A", 0.5, "A"), ("B", 0.5, "B"))) == n
+
+
+def test_queries_are_apart_and_names_embedded_once():
+    asked = []
+
+    def embedder(names):
+        asked.append(names)
+        return np.ones((len(names), 3), dtype=np.float32)
+
+    frame = pd.concat([intents(("A", 0.5, "a"), ("B", 0.5, "b")), intents(("A", 1.0, "a")).assign(qid="r")])
+    made = Dedup(embedder=embedder)(frame)
+    assert made[["qid", "entity_id", "prob"]].values.tolist() == [["q", "A", 1.0], ["r", "A", 1.0]]
+    assert asked == [["a", "b"]]
+    nothing = Dedup(embedder=lambda _: pytest.fail("nothing to compare"))
+    assert len(nothing(intents(("A", 0.5, ""), ("B", 0.4, ""), ("C", 0.1, "c")))) == 3
+
+
+def test_a_judge_is_asked_once_for_each_pair_of_different_names():
+    asked = []
+
+    def judge(pairs):
+        asked.extend(pairs)
+        return [0.96 if pair == ("b", "c") else 0.94 for pair in pairs]
+
+    frame = pd.concat(
+        [
+            intents(("A", 0.5, "a"), ("C", 0.3, "c"), ("B", 0.2, "b")),
+            intents(("C", 0.5, "c"), ("B", 0.5, "b")).assign(qid="r"),
+        ]
+    )
+    made = Dedup(judge=judge)(frame)
+    assert sorted(asked) == [("a", "b"), ("a", "c"), ("b", "c")]
+    assert made[["qid", "entity_id", "prob"]].values.tolist() == [["q", "A", 0.5], ["q", "C", 0.5], ["r", "B", 1.0]]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"embedder": lambda names: np.ones(len(names))}, r"shape \(2, d\) for 2 names, found shape \(2,\)"),
+        ({"embedder": lambda _: np.ones((3, 2))}, r"found shape \(3, 2\)"),
+        ({"embedder": lambda _: np.full((2, 2), np.nan)}, "with NaN or infinity"),
+        ({"judge": lambda _: [0.5, 0.5]}, "judge: wanted 1 confidences from 0 to 1, found array"),
+        ({"judge": lambda _: [1.5]}, "judge: wanted 1 confidences"),
+        ({"judge": lambda _: [np.nan]}, "judge: wanted 1 confidences"),
+    ],
+)
+def test_what_is_no_likeness_is_refused(options, message):
+    with pytest.raises(InputError, match=message):
+        Dedup(**options)(intents(("A", 0.5, "a"), ("B", 0.5, "b")))
+
+
+# All three
+
+
+def test_nil_is_merged_with_nothing():
+    frame = intents(("A", 0.5, "nil"), ("NIL", 0.2, ""), ("B", 0.3, "b"))
+    stage = Dedup(embedder=lambda names: np.ones((len(names), 2)))
+    assert merged(stage, *frame[["entity_id", "prob", "name"]].values.tolist()) == {"A": ["A", "B"], "NIL": ["NIL"]}
+
+
+def test_equal_probabilities_are_stood_for_by_the_smallest_id():
+    rows = [("b", 0.3, "x"), ("a", 0.3, "X"), ("c", 0.4, "y")]
+    assert merged(Dedup(), *rows) == {"a": ["a", "b"], "c": ["c"]}
+
+
+def test_other_columns_are_those_of_the_row_that_stands():
+    frame = intents(("A", 0.2, "x"), ("B", 0.5, "X"), ("C", 0.3, "z")).assign(score=[9.0, 1.0, 2.0], year=[1, 2, 3])
+    made = Dedup()(frame)
+    assert made[["entity_id", "prob", "score", "year", "name"]].values.tolist() == [
+        ["B", 0.7, 1.0, 2, "X"],
+        ["C", 0.3, 2.0, 3, "z"],
+    ]
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from("qr"), st.sampled_from("ABCD"), st.sampled_from(["x", "X", "y"]), st.integers(1, 9)),
+        min_size=1,
+        max_size=9,
+    ),
+    st.randoms(use_true_random=False),
+)
+@pytest.mark.filterwarnings("ignore:.*became one:vbterrier.errors.DegenerateWarning")
+def test_mass_is_kept_and_order_decides_nothing(probs, rows, random):
+    frame = pd.DataFrame(rows, columns=["qid", "entity_id", "name", "weight"])
+    # One name for each entity: which of several counts depends on which is more probable.
+    frame["name"] = frame.groupby(["qid", "entity_id"])["name"].transform("first")
+    frame["prob"] = frame["weight"] / frame.groupby("qid")["weight"].transform("sum")
+    stage = Dedup(embedder=plane({"x": 0, "X": 0, "y": 60}))
+    made = stage(frame)
+    assert made.groupby("qid")["prob"].sum().to_numpy() == pytest.approx(1)
+    assert sum(map(len, made["merged"])) == len(frame)
+    assert not made.duplicated(["qid", "entity_id"]).any()
+    shuffled = stage(frame.iloc[random.sample(range(len(frame)), len(frame))])
+    assert probs(shuffled) == probs(made)
+    again = stage(made.drop(columns="merged"))
+    assert probs(again) == probs(made), "nothing is left to merge"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"similarity": 0}, "similarity=0: wanted a number above 0 and at most 1"),
+        ({"similarity": 1.1}, "similarity=1.1"),
+        ({"embedder": "minilm"}, "embedder='minilm': wanted a callable"),
+        ({"embedder": len, "judge": len}, "wanted an embedder or a judge, found both"),
+    ],
+)
+def test_illegal_parameters_are_refused(options, message):
+    with pytest.raises(ParameterError, match=message):
+        Dedup(**options)
+
+
+def test_inputs_are_left_as_they_were():
+    frame = intents(("A", 0.5, "x"), ("B", 0.3, "X"), ("C", 0.2, ""))
+    before = frame.copy(deep=True)
+    Dedup()(frame)
+    pd.testing.assert_frame_equal(frame, before)

@@ -1,0 +1,232 @@
+"""What holds of every stage, and of stages in a row."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+import pytest
+
+import vbterrier
+from vbterrier.errors import DegenerateWarning
+from vbterrier.intents.calibrate import METHODS, Calibrate
+from vbterrier.intents.candidates import CandidateIntents
+from vbterrier.intents.constraints import ParseConstraints, parse_query
+from vbterrier.intents.dedup import Dedup
+from vbterrier.intents.embed import MiniLM
+from vbterrier.intents.frame import NIL
+from vbterrier.intents.relax import RelaxConstraints
+from vbterrier.intents.truncate import Truncate
+from vbterrier.linking.kb import KnowledgeBase
+
+Q = ["qid", "query"]
+I = [*Q, "entity_id", "prob", "score", "name", "mention", "source"]  # noqa: E741 - the frame's name
+
+
+def stages(kb):
+    """Each stage with the columns that it takes and makes, and its text."""
+    return [
+        (ParseConstraints(), Q, ["qid", "query_0", "query", "constraints"], "ParseConstraints()"),
+        (ParseConstraints(names=["state"]), Q, None, "ParseConstraints(names=('state',))"),
+        (CandidateIntents(kb), Q, I, f"CandidateIntents({kb!r})"),
+        (CandidateIntents(kb, nil=0.1, depth=3), Q, I, None),
+        (Calibrate(), I, I, "Calibrate('softmax')"),
+        (Calibrate("platt"), I, I, "Calibrate('platt')"),
+        (Calibrate(temperature=2), [*Q, "docno", "score", "rank"], [*Q, "entity_id", "score", "rank", "prob"], None),
+        (RelaxConstraints(kb), [*I, "constraints"], [*I, "constraints", "delta", "violations"], None),
+        (RelaxConstraints(kb, parser=parse_query, strict=True, unknown=0.5), I, [*I, "delta", "violations"], None),
+        (Truncate(top=3, mass=0.9), I, I, "Truncate(top=3, mass=0.9)"),
+        (Dedup(), I, [*I, "merged"], "Dedup()"),
+        (
+            Dedup(kb=kb, aliases={"a": "b"}, embedder=MiniLM(), similarity=0.9),
+            I,
+            [*I, "merged"],
+            None,
+        ),
+    ]
+
+
+@pytest.fixture(params=range(12))
+def case(request, people):
+    # Texts of paths are cut in long ones: a short path keeps what is compared whole.
+    return stages(people)[request.param]
+
+
+def test_stages_are_inspectable(case):
+    stage, takes, makes, _ = case
+    assert any(set(columns) <= set(takes) for columns in pt.inspect.transformer_inputs(stage))
+    made = pt.inspect.transformer_outputs(stage, [*takes, "year"])
+    assert "year" in made
+    if makes:
+        assert [name for name in made if name != "year"] == makes
+
+
+def test_stages_are_their_parameters(case):
+    stage, _, _, text = case
+    attributes = {one.name: one.value for one in pt.inspect.transformer_attributes(stage)}
+    again = pt.inspect.transformer_apply_attributes(stage, **attributes)
+    assert again == stage
+    assert hash(again) == hash(stage)
+    assert repr(again) == repr(stage)
+    assert stage != object()
+    assert stage != Truncate(top=17)
+    if text and len(text) < 60:
+        assert repr(stage) == text
+
+
+def test_stages_give_an_empty_frame_for_an_empty_one(case):
+    stage, takes, makes, _ = case
+    empty = pd.DataFrame({name: pd.Series(dtype="float64" if name in {"prob", "score"} else "str") for name in takes})
+    made = stage(empty)
+    assert not len(made)
+    if makes:
+        assert made.columns.tolist() == makes
+
+
+def test_stages_say_which_columns_they_want(case):
+    stage, *_ = case
+    with pytest.raises(pt.validate.InputValidationError):
+        stage(pd.DataFrame({"strange": ["x"]}))
+
+
+@pytest.mark.parametrize("different", [{"top": 2}, {"top": 3, "mass": 0.9}, {"threshold": 0.5}])
+def test_other_parameters_are_another_stage(different):
+    assert Truncate(top=3) != Truncate(**different)
+    assert Truncate(top=3) == Truncate(top=3)
+
+
+def test_long_texts_are_cut():
+    stage = Dedup(aliases={f"entity number {i}": "x" for i in range(99)})
+    assert repr(stage) == "Dedup(aliases=99 entries)"
+    assert repr(RelaxConstraints(KnowledgeBaseOfALongName())) == f"RelaxConstraints({'KnowledgeBase' * 4}Knowl...)"
+
+
+class KnowledgeBaseOfALongName:
+    def attributes(self, ids):
+        raise NotImplementedError
+
+    def attribute_names(self):
+        raise NotImplementedError
+
+    def __repr__(self):
+        return "KnowledgeBase" * 9
+
+
+# In a row
+
+TOPICS = pd.DataFrame(
+    {
+        "qid": ["1", "2", "3", "4"],
+        "query": ["John Smith state:OH^2 born:1735", "john smith chamber:sen", "Mercury", "JOHN SMITH"],
+        "year": [1, 2, 3, 4],
+    }
+)
+
+
+def full(kb, **options):
+    return (
+        ParseConstraints()
+        >> CandidateIntents(kb, **options)
+        >> Calibrate("prior", temperature=2)
+        >> RelaxConstraints(kb, unknown="violated")
+        >> Dedup(kb=kb)
+        >> Truncate(threshold=0.05)
+    )
+
+
+def test_from_topics_to_intents(people):
+    made = full(people)(TOPICS)
+    assert made.groupby("qid")["prob"].sum().to_numpy() == pytest.approx(1)
+    assert {"qid", "query", "query_0", "year", "constraints", "delta", "violations", "merged"} <= set(made.columns)
+    first = made[made["qid"] == "1"].set_index("entity_id")["prob"]
+    raised = np.sqrt([0.5, 0.3, 0.2]) * np.exp([0.0, -3.0, -3.0])
+    expected = raised / raised.sum()
+    assert (expected < 0.05).tolist() == [False, True, True]
+    assert first.to_dict() == {"A": 1.0}
+    assert made[made["qid"] == "3"]["entity_id"].tolist() == ["M1", "M2"], (
+        "homonyms that the knowledge base tells apart"
+    )
+
+
+@pytest.mark.parametrize("options", [{}, {"nil": 0.1}])
+def test_batches_change_nothing(people, probs, options):
+    pipeline = full(people, **options)
+    together = pipeline(TOPICS)
+    batches = pd.concat([pipeline(TOPICS[i : i + 1]) for i in range(len(TOPICS))])
+    backwards = pipeline(TOPICS[::-1])
+    assert probs(batches) == probs(backwards) == probs(together)
+    assert together["prob"].groupby(together["qid"]).sum().to_numpy() == pytest.approx(1)
+
+
+def test_nil_comes_through_all_stages_as_it_was(people):
+    made = full(people, nil=0.125)(TOPICS)
+    nil = made[made["entity_id"] == NIL]
+    assert nil["qid"].tolist() == ["1", "2", "3", "4"]
+    assert nil["prob"].tolist() == pytest.approx([0.125] * 4)
+    plain = full(people)(TOPICS).set_index(["qid", "entity_id"])["prob"] * 0.875
+    rest = made[made["entity_id"] != NIL].set_index(["qid", "entity_id"])["prob"]
+    assert rest.to_dict() == pytest.approx(plain.to_dict())
+
+
+def test_a_pipeline_over_nothing_and_over_strangers(people):
+    assert not len(full(people)(TOPICS[:0]))
+    with pytest.warns(DegenerateWarning, match=r"1 query \('9'\) without candidates"):
+        assert not len(full(people)(pd.DataFrame({"qid": ["9"], "query": ["nobody"]})))
+
+
+def test_inspection_goes_through_a_pipeline(people):
+    made = pt.inspect.transformer_outputs(full(people), ["qid", "query"])
+    assert {"entity_id", "prob", "delta", "merged"} <= set(made)
+    assert pt.inspect.transformer_inputs(full(people)) == [["qid", "query"]]
+
+
+def test_pipelines_are_pickled(people):
+    pipeline = full(people)
+    again = pickle.loads(pickle.dumps(pipeline))
+    assert again == pipeline
+    pd.testing.assert_frame_equal(again(TOPICS), pipeline(TOPICS))
+
+
+def test_intents_of_a_pipeline_serve_an_experiment(people):
+    intents = full(people, nil=0.1)(TOPICS)
+    entities = CandidateIntents(people)(ParseConstraints()(TOPICS)).rename(columns={"entity_id": "docno"})
+    run = entities[["qid", "docno", "score"]].assign(entity_id=entities["docno"])
+    system = pt.Transformer.from_df(run.assign(rank=0))
+    measures = [vbterrier.ES(nil=NIL) @ 10, vbterrier.ES @ 10]
+    table = pt.Experiment([system], TOPICS, intents, measures, names=["all"], batch_size=2)
+    assert table[str(measures[0])].tolist() == pytest.approx([0.9])
+    assert table[str(measures[1])].tolist() == pytest.approx([0.9])
+
+
+@pytest.mark.parametrize("method", [name for name in METHODS if name not in {"temperature", "platt", "isotonic"}])
+def test_candidates_calibrated_again_stay_candidates(people, method):
+    made = (CandidateIntents(people) >> Calibrate(method))(TOPICS[2:])
+    assert made.columns.tolist() == [*I, "year"]
+    assert made.groupby("qid")["prob"].sum().to_numpy() == pytest.approx(1)
+
+
+# Real names
+
+
+def test_relaxation_on_senators_of_one_name(shared_data, tmp_path):
+    """One attribute of three is wrong: filters lose the person, relaxation does not."""
+    from vbterrier.linking.kb import kb_from_file
+
+    kb = kb_from_file(
+        tmp_path / "congress.kb", shared_data / "kb_us_congress" / "entities.jsonl.gz", id_space="bioguide"
+    )
+    assert isinstance(kb, KnowledgeBase)
+    topics = pd.DataFrame({"qid": ["1"], "query": ["William Smith state:SC chamber:sen born:1700"]})
+    intents = (ParseConstraints() >> CandidateIntents(kb))(topics)
+    assert len(intents) == 15
+    relaxed = RelaxConstraints(kb, unknown="violated")(intents)
+    truth = kb.attributes(relaxed["entity_id"].tolist())
+    senators = truth.groupby("entity_id").apply(
+        lambda rows: {("state", "SC"), ("chamber", "sen")} <= set(zip(rows["attribute"], rows["value"], strict=True))
+    )
+    right = set(senators[senators].index)
+    assert right
+    assert relaxed[relaxed["entity_id"].isin(right)]["delta"].tolist() == [1.0] * len(right)
+    assert relaxed["prob"].max() == relaxed[relaxed["entity_id"].isin(right)]["prob"].min(), "first, or tied"
+    with pytest.warns(DegenerateWarning, match="without a candidate that satisfies all constraints"):
+        assert not len(RelaxConstraints(kb, unknown="violated", strict=True)(intents))

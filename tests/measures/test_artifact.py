@@ -1,0 +1,184 @@
+import json
+import pickle
+from types import SimpleNamespace
+
+import ir_measures
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+import pytest
+
+import vbterrier
+from vbterrier.errors import FileError, InputError
+from vbterrier.measures.artifact import IntentSet
+
+INTENTS = pd.DataFrame({"qid": ["q1", "q1", "q2"], "entity_id": ["01", "NA", "B"], "prob": [0.8, 0.2, 1.0]})
+TAGS = pd.DataFrame({"docno": ["d1", "d2"], "entity_id": ["01", "B"]})
+RUN = pd.DataFrame({"qid": ["q1", "q2"], "docno": ["d1", "d9"], "score": [1.0, 1.0]})
+
+
+@pytest.fixture
+def build(tmp_path):
+    def made(name="set", intents=INTENTS, tags=TAGS):
+        return IntentSet.build(tmp_path / name, intents, tags)
+
+    return made
+
+
+def test_what_is_saved_is_loaded(build, tmp_path):
+    lists = [[0.5], [], [1.0, 2.0]]
+    rich = INTENTS.assign(score=[1.0, np.nan, 2.0], name=["x", "", "z"], violations=lists, year=[1, 2, 3])
+    tags = TAGS.assign(weight=[0.5, 1.0], qid=["q1", "q2"])
+    build("rich", rich, tags)
+    loaded = IntentSet(tmp_path / "rich")
+    pd.testing.assert_frame_equal(loaded.intents(), rich, check_dtype=False)
+    pd.testing.assert_frame_equal(loaded.tags(), tags, check_dtype=False)
+    assert loaded.intents()["violations"].tolist() == lists
+    mine = loaded.intents()
+    mine.loc[0, "prob"] = 9
+    assert loaded.intents().loc[0, "prob"] == 0.8, "a copy"
+    assert build("bare", tags=None).tags() is None
+    assert repr(loaded) == f"IntentSet({str(tmp_path / 'rich')!r})"
+
+
+def test_ids_come_back_as_text(build):
+    made = build(intents=pd.DataFrame({"qid": [1], "entity_id": [7], "prob": [1]}), tags=None)
+    assert made.intents().values.tolist() == [["1", "7", 1.0]]
+
+
+def test_it_is_an_artifact_that_pyterrier_finds(build, monkeypatch):
+    made = build()
+    assert json.loads((made.path / "pt_meta.json").read_text()) == {
+        "type": "intent_set",
+        "format": "vbterrier",
+        "package_hint": "vbterrier",
+    }
+    entry = SimpleNamespace(name="intent_set.vbterrier", load=lambda: IntentSet)
+    monkeypatch.setattr(pt.utils, "entry_points", lambda group: [entry] if group == "pyterrier.artifact" else [])
+    found = pt.Artifact.load(str(made.path))
+    assert isinstance(found, IntentSet)
+    assert pt.inspect.artifact_type_format(found) == ("intent_set", "vbterrier")
+
+
+def test_it_is_packed_and_unpacked(build, tmp_path):
+    made = build()
+    package = made.build_package(str(tmp_path / "set.tar.lz4"), verbose=False)
+    import tarfile
+
+    from lz4.frame import LZ4FrameFile
+
+    with LZ4FrameFile(package) as file, tarfile.open(fileobj=file, mode="r|") as tar:
+        tar.extractall(tmp_path / "unpacked", filter="data")
+    assert IntentSet(tmp_path / "unpacked").VB == made.VB
+
+
+def test_bound_measures_score_with_the_data_of_the_set(build):
+    made = build()
+    measures = [made.ES @ 5, made.VB @ 5, made.VB(alpha=0.5) @ 5, made.VarPenalty @ 5, made.TopIntent @ 5]
+    values = vbterrier.score({"run": RUN}, INTENTS, measures).values
+    found = values.pivot(index="measure", columns="qid", values="value")
+    assert found.loc[str(made.ES @ 5)].tolist() == [0.8, 0.0]
+    assert found.loc[str(made.VB @ 5)].tolist() == pytest.approx([0.4, 0.0])
+    assert found.loc[str(made.VB(alpha=0.5) @ 5)].tolist() == pytest.approx([0.6, 0.0])
+    assert found.loc[str(made.VarPenalty @ 5)].tolist() == pytest.approx([0.4, 0.0])
+    assert found.loc[str(made.TopIntent @ 5)].tolist() == [1.0, 0.0]
+
+
+def test_bound_measures_work_in_experiments_and_as_text(build):
+    made = build()
+    measure = made.ES @ 1
+    parsed = ir_measures.parse_measure(repr(measure))
+    assert parsed == measure
+    assert pickle.loads(pickle.dumps(measure)) == measure
+    topics = pd.DataFrame({"qid": ["q1", "q2"], "query": ""})
+    system = pt.Transformer.from_df(RUN.assign(rank=0))
+    table = pt.Experiment([system], topics, made.intents(), [measure], names=["run"])
+    assert table[str(measure)].tolist() == [0.4]
+
+
+def test_a_set_without_tags_leaves_them_to_the_run(build):
+    made = build(tags=None)
+    assert "tags" not in (made.ES @ 1).params
+    tagged = RUN.assign(entity_id=["NA", "B"])
+    assert vbterrier.score({"run": tagged}, INTENTS, [made.ES @ 1]).values["value"].tolist() == [0.2, 1.0]
+
+
+def test_two_are_equal_exactly_when_parameters_and_data_are(build):
+    made = build()
+    same = build("other", INTENTS.sample(frac=1, random_state=1), TAGS[::-1].assign(weight=1.0))
+    assert same.VB @ 10 == made.VB @ 10
+    assert hash(same.VB @ 10) == hash(made.VB @ 10)
+    extra = build("extra", INTENTS.assign(name="x"), TAGS.assign(tagger="t"))
+    assert extra.VB == made.VB, "columns that no measure sees"
+    others = {
+        "prob": build("prob", INTENTS.assign(prob=[0.7, 0.3, 1.0])),
+        "entity": build("entity", INTENTS.assign(entity_id=["01", "NB", "B"])),
+        "weights": build("weights", tags=TAGS.assign(weight=0.5)),
+        "queries": build("queries", tags=TAGS.assign(qid="q1")),
+        "none": build("none", tags=None),
+    }
+    assert len({repr(each.VB) for each in [made, *others.values()]}) == 6
+    assert made.VB @ 10 != made.VB @ 5
+    assert made.VB(alpha=1) == made.VB
+    assert IntentSet.VB == vbterrier.VB, "the class has the unbound ones"
+
+
+def test_what_is_there_is_not_replaced(build, tmp_path):
+    build()
+    with pytest.raises(FileError, match="set: is there already; name another folder"):
+        build()
+    (tmp_path / "file").write_text("")
+    with pytest.raises(FileError, match="is there already"):
+        build("file")
+    with pytest.raises(FileError, match="cannot be written: No such file"):
+        build("no/such/place")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "set"], "nothing half done stays"
+
+
+@pytest.mark.parametrize(
+    ("intents", "tags", "message"),
+    [
+        (INTENTS.assign(prob=0.3), TAGS, "probabilities of query 'q1' sum to 0.6"),
+        (INTENTS, TAGS.assign(weight=2.0), "weight 2, wanted 0 to 1"),
+        (INTENTS.assign(odd=[1, "x", object()]), TAGS, "intents: cannot be saved .*; drop or convert the column"),
+        (INTENTS.drop(columns="qid"), TAGS, "intents: wanted columns qid"),
+    ],
+)
+def test_frames_that_are_none_are_not_saved(build, tmp_path, intents, tags, message):
+    with pytest.raises(InputError, match=message):
+        build(intents=intents, tags=tags)
+    assert not list(tmp_path.iterdir())
+
+
+def _write(name, content):
+    return lambda path: (path / name).write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda path: (path / "pt_meta.json").unlink(), "is no IntentSet: pt_meta.json cannot be read"),
+        (_write("pt_meta.json", b"{"), "is no JSON"),
+        (_write("pt_meta.json", b"[1]"), "wanted .*intent_set.*, found .1."),
+        (_write("pt_meta.json", b'{"type": "sparse_index", "format": "pisa"}'), "found .*sparse_index"),
+        (lambda path: (path / "intents.parquet").unlink(), "intents.parquet: is missing; build the set again"),
+    ],
+)
+def test_other_folders_are_refused(build, damage, message):
+    path = build().path
+    damage(path)
+    with pytest.raises(FileError, match=message):
+        IntentSet(path)
+
+
+def test_damaged_tables_are_refused(build, tmp_path):
+    with pytest.raises(FileError, match="is no folder"):
+        IntentSet(tmp_path / "missing")
+    made = build()
+    content = (made.path / "intents.parquet").read_bytes()
+    (made.path / "intents.parquet").write_bytes(content[: len(content) // 2])
+    with pytest.raises(FileError, match="intents.parquet: is no Parquet file that can be read"):
+        IntentSet(made.path).intents()
+    TAGS.drop(columns="docno").to_parquet(made.path / "tags.parquet")
+    with pytest.raises(FileError, match="docno"):
+        IntentSet(made.path).tags()
