@@ -82,9 +82,9 @@ def test_forest_draws_every_point_and_interval_where_the_frame_has_it():
 
 
 def test_forest_says_topics_level_method_resamples_and_seed():
-    assert said(forest(c_frame())) == "50 topics; 95 % intervals: topics (percentile), 2,000 resamples, seed 7"
+    assert said(forest(c_frame())) == "50 topics; 95% intervals: topics (percentile), 2,000 resamples, seed 7"
     odd = c_frame(n_qids=[1, 48], level=0.9, method="unjudged (normal)", n_resamples=0)
-    assert said(forest(odd)) == "1 to 48 topics; 90 % intervals: unjudged (normal)"
+    assert said(forest(odd)) == "1 to 48 topics; 90% intervals: unjudged (normal)"
 
 
 def test_forest_sorts_best_first_and_unknown_last():
@@ -101,6 +101,7 @@ def test_forest_puts_measures_of_a_system_beside_one_another_each_with_its_own_m
     heights = [y for y, _ in points(ax)]
     assert len(set(heights)) == 6
     assert [round(y) for y in heights] == [0, 0, 0, 1, 1, 1], "each mark is within its system's row"
+    assert [np.mean(heights[:3]), np.mean(heights[3:])] == pytest.approx([0, 1]), "about the middle of it"
     by_place = dict(points(ax))
     for line, (measure, part) in zip(marks, frame.groupby("measure", sort=False), strict=True):
         assert line.get_xdata().tolist() == part["value"].tolist(), measure
@@ -357,7 +358,7 @@ def test_map_orders_topics_by_expected_success():
 def test_map_says_how_much_probability_is_not_shown():
     ax = coverage_map(INTENTS, RUN, TAGS, k=1, n_intents=2)
     assert mesh(ax).shape == (2, 2)
-    assert said(ax).endswith("intents beyond 2 not shown: up to 20 % of the probability")
+    assert said(ax).endswith("intents beyond 2 not shown: up to 20% of the probability")
 
 
 def test_map_takes_tags_of_the_run_and_names_topics_by_their_text():
@@ -389,7 +390,7 @@ def test_map_refuses_options_that_do_not_exist(options, message):
         coverage_map(INTENTS, RUN, TAGS, **options)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.data())
 def test_map_agrees_with_a_walk_down_the_ranking(data):
     n, k = data.draw(st.integers(1, 6)), data.draw(st.integers(1, 6))
@@ -490,7 +491,7 @@ def inside(figure):
 
 
 @pytest.mark.parametrize("width", [COLUMN, FULL])
-@pytest.mark.parametrize("names", [["a"], ["a", "b"], [f"system {i}" for i in range(20)], LONG], ids=len)
+@pytest.mark.parametrize("names", [["a"], LONG], ids=len)
 @pytest.mark.parametrize("kind", KINDS)
 def test_nothing_is_cut_off_at_either_width(kind, names, width):
     ax = drawings(names)[kind](width=width)
@@ -546,7 +547,7 @@ def test_names_are_shown_as_they_are(kind):
     ax.figure.draw_without_rendering()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.text(max_size=60), st.floats(0.05, 3))
 def test_fitted_text_fits_and_is_no_mathematics(text, width):
     shown = style.fitted(text, width)
@@ -564,10 +565,14 @@ def test_fitted_text_keeps_both_ends_and_takes_a_moment_for_any_length():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_settings_and_inputs_stay_as_they_were(kind):
-    before = mpl.rcParams.copy()
-    drawings()[kind]()
-    assert mpl.rcParams == before
+def test_settings_stay_as_they_were(kind):
+    with mpl.rc_context({"font.size": 11.5, "axes.labelsize": 13.5, "figure.facecolor": "pink", "text.usetex": True}):
+        before = mpl.rcParams.copy()
+        drawings()[kind]()
+        assert mpl.rcParams == before
+
+
+def test_inputs_stay_as_they_were():
     frame = c_frame(["a", "b"], ["VB@1", "VB@10"])
     copy = frame.copy(deep=True)
     forest(frame, sort=True), curve(frame)

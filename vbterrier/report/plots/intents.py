@@ -134,7 +134,7 @@ def coverage_map(
             drawn,
             f"ring: covered in the first k = {k}; number: rank of the first document of the intent",
             _success(success, chosen, k),
-            f"intents beyond {shown} not shown: up to {100 * hidden:.0f} % of the probability"
+            f"intents beyond {shown} not shown: up to {100 * hidden:.0f}% of the probability"
             if hidden > _TRIFLE
             else "",
         )

@@ -149,7 +149,7 @@ def provenance(intervals: pd.DataFrame) -> str:
     for level, method, n_resamples, seed in kinds.dropna(subset="level").drop_duplicates().to_numpy().tolist():
         drawn = f", {n_resamples:,} resamples, seed {seed}" if n_resamples else ""
         ways.setdefault(level, []).append(f"{method}{drawn}")
-    said = [f"{100 * level:g} % intervals: {' and '.join(those)}" for level, those in ways.items()]
+    said = [f"{100 * level:g}% intervals: {' and '.join(those)}" for level, those in ways.items()]
     return "; ".join([counted(intervals["n_qids"], "topic"), *said])
 
 
