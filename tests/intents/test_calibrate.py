@@ -5,7 +5,7 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import softmax
 
@@ -76,6 +76,7 @@ def test_results_of_a_retriever_become_intents():
     assert made["prob"].tolist() == pytest.approx(softmax([2.0, 1.0]).tolist()), "no document is the NIL intent"
 
 
+@settings(max_examples=30)
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.floats(-50, 50)), min_size=1, max_size=12), st.floats(0.1, 100))
 def test_probabilities_sum_to_one_follow_the_scores_and_not_the_rows(probs, rows, temperature):
     frame = scored(*[(qid, f"E{i}", score) for i, (qid, score) in enumerate(rows)])

@@ -248,7 +248,7 @@ def test_illegal_parameters_are_refused(options, message):
 
 @pytest.mark.parametrize("source", [None, "wikipedia", dict])
 def test_a_source_must_link_or_retrieve(source):
-    with pytest.raises(ParameterError, match="wanted a linker .with .link. or a PyTerrier retriever"):
+    with pytest.raises(ParameterError, match=r"wanted a linker \(with \.link\) or a PyTerrier retriever"):
         CandidateIntents(source)
 
 

@@ -1,3 +1,5 @@
+from contextlib import suppress
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -34,7 +36,7 @@ def test_the_grammar_by_example():
 )
 def test_values(text, values):
     (found,) = parse_constraints(text)
-    assert found.values == values  # noqa: PD011 - no frame
+    assert found.values == values
 
 
 @pytest.mark.parametrize("nothing", ["", "  ; ", None, np.nan, pd.NA, {}, {"a": None}, {"a": []}, {"a": [np.nan]}])
@@ -113,10 +115,8 @@ def test_no_text_breaks_the_parser_in_another_way(text):
 
 def test_long_texts_take_no_long_time():
     for text in ('"' * 20_000, "a:" + '\\"' * 5_000, "a:b;" * 20_000, " " * 50_000 + "x", "a:" + " " * 50_000 + "|"):
-        try:
+        with suppress(InputError):
             parse_constraints(text)
-        except InputError:
-            pass
 
 
 # Queries
@@ -159,7 +159,7 @@ def test_the_stage_keeps_the_query_as_it_was_and_other_columns():
     [
         (
             {"query": "Smith state:OH^x"},
-            "query '1': constraints: weight 'x'.*give the names= of attributes to leave",
+            "query '1': constraints: weight 'x'.*give names= to leave",
         ),
         ({"query": None}, "query '1' has (None|nan) for its text"),
         ({"constraints": "a:b"}, "column 'constraints' is there already"),

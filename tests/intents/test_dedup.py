@@ -1,7 +1,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
@@ -205,6 +205,7 @@ def test_other_columns_are_those_of_the_row_that_stands():
     ]
 
 
+@settings(max_examples=30)
 @given(
     st.lists(
         st.tuples(st.sampled_from("qr"), st.sampled_from("ABCD"), st.sampled_from(["x", "X", "y"]), st.integers(1, 9)),

@@ -20,7 +20,7 @@ from vbterrier.intents.truncate import Truncate
 from vbterrier.linking.kb import KnowledgeBase
 
 Q = ["qid", "query"]
-I = [*Q, "entity_id", "prob", "score", "name", "mention", "source"]  # noqa: E741 - the frame's name
+I = [*Q, "entity_id", "prob", "score", "name", "mention", "source"]
 
 
 def stages(kb):

@@ -3,13 +3,13 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.intents.calibrate import Calibrate
-from vbterrier.intents.constraints import ParseConstraints, parse_query
 from vbterrier.intents.candidates import CandidateIntents
+from vbterrier.intents.constraints import ParseConstraints, parse_query
 from vbterrier.intents.relax import RelaxConstraints
 
 
@@ -31,6 +31,7 @@ def test_without_scores_it_is_the_formula_of_the_paper(people):
     assert made["violations"].tolist() == [[0.0, 0.0], [1.0, 0.0], [1.0, 0.0]]
 
 
+@settings(max_examples=30)
 @given(st.lists(st.floats(-20, 20), min_size=3, max_size=3), st.floats(0.1, 10), st.floats(0, 5))
 def test_with_scores_both_add_in_log_space(people, scores, temperature, weight):
     frame = intents(f"state:OH^{weight!r}; born:1735", score=scores).drop(columns="prob")

@@ -1,7 +1,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vbterrier.errors import InputError, ParameterError
@@ -57,6 +57,7 @@ def test_a_query_of_nil_alone_stays_as_it_is():
     assert Truncate(top=1)(alone).values.tolist() == [["a", "NIL", 1.0]]
 
 
+@settings(max_examples=30)
 @given(
     st.lists(st.tuples(st.sampled_from("abc"), st.integers(1, 5)), min_size=1, max_size=12),
     st.fixed_dictionaries({}, optional={"threshold": st.sampled_from([0.05, 0.3]), "top": st.integers(1, 3)}),
