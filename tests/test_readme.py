@@ -11,7 +11,7 @@ import pytest
 from vbterrier.demo import copy_demo
 
 README = (Path(__file__).resolve().parents[1] / "README.md").read_text(encoding="utf-8")
-PYTHON = re.findall(r"### ([^\n]+)\n(?:(?!###).)*?```python\n(.*?)```", README, re.DOTALL)
+PYTHON = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 COMMANDS = [line for block in re.findall(r"```sh\n(.*?)```", README, re.DOTALL) for line in block.splitlines()]
 
 
@@ -22,11 +22,11 @@ def demo(tmp_path, monkeypatch):
 
 
 def test_the_readme_has_the_examples_that_are_run_here():
-    assert len(PYTHON) == README.count("```python") == 5
-    assert len(COMMANDS) == 3
+    assert len(PYTHON) == README.count("```python") == 6
+    assert len(COMMANDS) == 6
 
 
-@pytest.mark.parametrize("code", [code for _, code in PYTHON], ids=[title for title, _ in PYTHON])
+@pytest.mark.parametrize("code", PYTHON)
 def test_python_example_runs_and_prints(demo, code, capsys):
     exec(compile(code, "README.md", "exec"), {})
     assert re.search(r"\d\.\d", capsys.readouterr().out)

@@ -101,7 +101,7 @@ def intents(
     per_query = found.groupby("qid", sort=False).size()
     echo(
         f"{output}: {len(found):,} candidate intents of {len(per_query):,} of {len(queries):,} queries, "
-        f"{per_query.min()} to {per_query.max()} each (median {per_query.median():g})"
+        f"{per_query.min()} to {per_query.max()} each (mean {per_query.mean():.1f})"
     )
 
 

@@ -12,11 +12,13 @@ words.run      an older system: BM25 over words as they are written
 dense.run      the new one: latent vectors of words and of their meanings in a small thesaurus, with feedback
 intents.tsv    qid, entity_id, prob: what the query may mean
 tags.tsv       docno, entity_id: which meaning a document is about
+entities.tsv   id, label, alias, prior, kind: a knowledge base of these meanings, to link queries and documents with
 ============== ======================================================================================================
 
 Labels are read from text and need alone: 2 answers the need, 1 helps a little or is about the right thing, 0 does
 neither. Probabilities of intents are rough estimates of how often people who type the query mean it: its second word
-may settle the meaning (0.75 to 0.9 for the first intent) or hardly help ("mercury temperature": 0.5 and 0.45).
+may settle the meaning (0.75 to 0.9 for the first intent) or hardly help ("mercury temperature": 0.5 and 0.45). Those of names in ``entities.tsv`` are estimates too, of the
+name alone, whatever stands beside it.
 
 A third of what ``dense`` has in its first ten is unjudged, from nothing in two topics to seven in ten in another. To
 nDCG@10 ``lexical`` is the better system; with all labels it is ``dense``. Documents and queries were chosen so that
@@ -49,6 +51,7 @@ FILES = (
     "dense.run",
     "intents.tsv",
     "tags.tsv",
+    "entities.tsv",
 )
 
 
