@@ -164,6 +164,8 @@ def test_a_huge_concentration_leaves_pi(intents, perturbed):
 
 def test_a_dirichlet_of_relaxed_intents_keeps_their_violations(relaxed, perturbed):
     # Dropping all constraints afterwards multiplies by exp(Δ) what the Dirichlet drew.
+    many = perturbed(relaxed, [Dirichlet(10)], n=4000).mean(axis=0)
+    assert many == pytest.approx(relaxed["prob"].to_numpy(), abs=0.01)
     drawn = perturbed(relaxed, [Dirichlet(10)])
     freed = perturbed(relaxed, [Dirichlet(10), DropConstraints(1)])
     expected = drawn * np.exp(relaxed["delta"].to_numpy())

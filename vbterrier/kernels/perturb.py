@@ -66,7 +66,7 @@ def survivors(uniform: Floats, alive: Bools, share: float, topic: Ints, n_topics
     [False, True, True]
     """
     last = peaks(np.where(alive, uniform, -np.inf), topic, n_topics)[..., topic]
-    stays: Bools = alive & ((uniform >= share) | ((last < share) & (uniform == last)))
+    stays: Bools = alive & ((uniform >= share) | (uniform == last))
     return stays
 
 
