@@ -1,9 +1,12 @@
 """What tests of every part share."""
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
+
+from vbterrier import cli
 
 
 @pytest.fixture(scope="session")
@@ -13,3 +16,17 @@ def shared_data():
     if not folder.is_dir():
         (pytest.fail if os.environ.get("CI") else pytest.skip)(f"{folder} is missing: tests on real data need it")
     return folder
+
+
+@pytest.fixture
+def command(capsys, monkeypatch):
+    """Run the command line in this process: exit code, output, errors."""
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["vbterrier", *map(str, arguments)])
+        with pytest.raises(SystemExit) as left:
+            cli.main()
+        said = capsys.readouterr()
+        return left.value.code or 0, said.out, said.err
+
+    return run

@@ -7,7 +7,6 @@ tested with the readers.
 
 import gzip
 import math
-import sys
 
 import ir_measures
 import numpy as np
@@ -18,7 +17,7 @@ import pytest
 import pytrec_eval
 
 import vbterrier
-from vbterrier import BNDCG, bootstrap_distribution, cli, ranked, score
+from vbterrier import BNDCG, bootstrap_distribution, ranked, score
 from vbterrier.errors import DegenerateWarning, FileError, InputError, ParameterError
 
 QRELS = pd.DataFrame(
@@ -61,20 +60,6 @@ ALL = {**LIBRARY, "experiment": by_experiment}
 
 in_library = pytest.mark.parametrize("evaluated", LIBRARY.values(), ids=LIBRARY)
 everywhere = pytest.mark.parametrize("evaluated", ALL.values(), ids=ALL)
-
-
-@pytest.fixture
-def command(capsys, monkeypatch):
-    """Run the command line in this process: exit code, output, errors."""
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["vbterrier", *map(str, arguments)])
-        with pytest.raises(SystemExit) as left:
-            cli.main()
-        said = capsys.readouterr()
-        return left.value.code or 0, said.out, said.err
-
-    return run
 
 
 @pytest.fixture

@@ -7,22 +7,9 @@ import sys
 
 import pytest
 
-from vbterrier import cli
 
 RUN = "q1 Q0 d1 1 3 t\nq1 Q0 d9 2 2 t\n"
 QRELS = "q1 0 d1 2\nq1 0 d2 1\n"
-
-
-@pytest.fixture
-def command(capsys, monkeypatch):
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["vbterrier", *map(str, arguments)])
-        with pytest.raises(SystemExit) as left:
-            cli.main()
-        said = capsys.readouterr()
-        return left.value.code or 0, said.out, said.err
-
-    return run
 
 
 @pytest.fixture

@@ -121,11 +121,16 @@ def tag(
     top: Annotated[int | None, typer.Option(help="Keep so many tags of a document.", min=1)] = None,
 ) -> None:
     """Write which entities each document is about."""
-    texts = vbterrier.read_documents(documents)
+    texts, fields = vbterrier.read_documents(documents), tuple(field or ["text"])
+    for name in fields:
+        if name not in texts.columns:
+            raise InputError(
+                f"{documents}: no column {name!r}, found {', '.join(texts.columns)}; name the text with --field"
+            )
     if run:
         texts = _retrieved(texts, run, depth, documents)
     with _opened(knowledge, id_space) as base:
-        stage = vbterrier.TagEntities(_linker(linker, base), fields=tuple(field or ["text"]), weights=weights, top=top)
+        stage = vbterrier.TagEntities(_linker(linker, base), fields=fields, weights=weights, top=top)
         found = stage.tags(texts)
     if candidates is not None:
         found = found[found["entity_id"].isin(vbterrier.read_intents(candidates)["entity_id"])]

@@ -1,0 +1,166 @@
+"""The command line from queries to VB-Scores, on the demo's files."""
+
+import gzip
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import vbterrier
+from vbterrier.demo import copy_demo
+
+
+@pytest.fixture(autouse=True)
+def demo(tmp_path, monkeypatch):
+    copy_demo(tmp_path / "demo")
+    monkeypatch.chdir(tmp_path)
+
+
+KB = ("--kb", "demo/entities.tsv")
+
+
+def test_intents_of_the_demo_s_queries(command):
+    code, out, err = command("intents", "demo/topics.tsv", *KB, "-o", "intents.tsv")
+    assert (code, err) == (0, "")
+    assert out.startswith("intents.tsv: 34 candidate intents of 12 of 12 queries")
+    intents = vbterrier.read_intents("intents.tsv")
+    mercury = intents[intents["qid"] == "q01"].set_index("entity_id")["prob"]
+    assert mercury.to_dict() == pytest.approx({"mercury-planet": 0.5, "mercury-element": 0.4, "mercury-god": 0.1})
+
+
+def test_a_knowledge_base_built_once_gives_the_same(command):
+    code, out, _ = command("kb", "demo/entities.tsv", "-o", "demo.kb", "--id-space", "demo")
+    assert code == 0
+    assert out == "demo.kb: 35 entities, 56 aliases, ids in 'demo'\n"
+    command("intents", "demo/topics.tsv", "--kb", "demo.kb", "-o", "built.tsv")
+    command("intents", "demo/topics.tsv", *KB, "-o", "file.tsv")
+    columns = ["qid", "entity_id", "prob"]
+    built, read = (vbterrier.read_intents(name)[columns] for name in ("built.tsv", "file.tsv"))
+    pd.testing.assert_frame_equal(built, read)
+
+
+def test_candidates_are_cut_and_flattened(command):
+    command("intents", "demo/topics.tsv", *KB, "-o", "one.tsv", "--top", 1)
+    one = vbterrier.read_intents("one.tsv")
+    assert len(one) == 12
+    assert (one["prob"] == 1).all()
+    command("intents", "demo/topics.tsv", *KB, "-o", "flat.tsv", "--prob", "uniform", "--threshold", 0.4)
+    flat = vbterrier.read_intents("flat.tsv")
+    # Three equal meanings are all below .4: the best is kept, never nothing.
+    assert flat.groupby("qid")["prob"].sum().to_numpy() == pytest.approx(1.0)
+    assert flat["qid"].nunique() == 12
+    command("intents", "demo/topics.tsv", *KB, "-o", "hot.tsv", "--temperature", 1000)
+    assert vbterrier.read_intents("hot.tsv").query("qid == 'q01'")["prob"].to_numpy() == pytest.approx(1 / 3, abs=1e-3)
+
+
+def test_constraints_from_a_column_and_out_of_the_query(command, tmp_path):
+    (tmp_path / "column.tsv").write_text("qid\tquery\tconstraints\nq1\tPython\tkind:animal\n")
+    (tmp_path / "words.tsv").write_text("qid\tquery\nq1\tPython kind:animal\n")
+    command("intents", "column.tsv", *KB, "-o", "a.tsv", "--constraints", "constraints")
+    command("intents", "words.tsv", *KB, "-o", "b.tsv", "--parse")
+    first, second = (vbterrier.read_intents(name).set_index("entity_id")["prob"] for name in ("a.tsv", "b.tsv"))
+    assert first.to_dict() == second.to_dict()
+    assert first["python-snake"] == pytest.approx(0.4 / (0.4 + 0.6 / 2.718281828459045))
+
+
+def test_tags_of_documents_that_runs_show(command):
+    code, out, err = command(
+        "tag", "demo/documents.tsv", *KB, "-o", "tags.tsv.gz", "--run", "demo/dense.run", "--depth", 1
+    )
+    assert (code, err) == (0, "")
+    tags = vbterrier.read_tags("tags.tsv.gz")
+    assert gzip.decompress(Path("tags.tsv.gz").read_bytes()).startswith(b"docno\tentity_id\tweight\n")
+    firsts = vbterrier.ranked(vbterrier.read_run("demo/dense.run")).query("rank == 0")["docno"]
+    assert set(tags["docno"]) <= set(firsts)
+    assert f"of {firsts.nunique()} documents" in out
+
+
+def test_tags_are_kept_to_candidates_and_weighted(command):
+    command("tag", "demo/documents.tsv", *KB, "-o", "all.tsv", "--weights", "score")
+    command("intents", "demo/topics.tsv", *KB, "-o", "one.tsv", "--top", 1)
+    command("tag", "demo/documents.tsv", *KB, "-o", "closed.tsv", "--intents", "one.tsv", "--weights", "score")
+    everything, closed = vbterrier.read_tags("all.tsv"), vbterrier.read_tags("closed.tsv")
+    wanted = set(vbterrier.read_intents("one.tsv")["entity_id"])
+    assert set(closed["entity_id"]) <= wanted < set(everything["entity_id"])
+    assert everything["weight"].nunique() > 3
+
+
+def test_scores_against_intents_and_tags_alone(command):
+    code, out, err = command(
+        "score", "demo/lexical.run", "demo/dense.run", "--intents", "demo/intents.tsv", "--tags", "demo/tags.tsv",
+        "-m", "ES@5", "-m", "VB(alpha=0.5)@5", "-m", "alpha_nDCG@5", "--replicas", 50, "--perturb", "dirichlet=20",
+        "--perturb", "confusion=0.1", "--perturb", "drop-constraints=one", "--seed", 4,
+    )  # fmt: skip
+    assert code == 1
+    assert "violations" in err
+    code, out, err = command(
+        "score", "demo/lexical.run", "demo/dense.run", "--intents", "demo/intents.tsv", "--tags", "demo/tags.tsv",
+        "-m", "ES@5", "-m", "VB(alpha=0.5)@5", "-m", "alpha_nDCG@5", "--replicas", 50, "--perturb", "dirichlet=20",
+        "--perturb", "confusion=0.1", "--seed", 4,
+    )  # fmt: skip
+    assert (code, err) == (0, "")
+    assert "95% replicas (percentile)" in out
+    assert "50 replicas, seed 4" in out
+    assert "oracle_ES" in out
+    found = vbterrier.score(
+        ["demo/lexical.run", "demo/dense.run"], measures="ES@5", intents="demo/intents.tsv", tags="demo/tags.tsv"
+    )
+    for mean in found.means()["ES@5"]:
+        assert f"{mean:.4f}" in out
+
+
+def test_scores_against_judgments_and_intents(command):
+    code, out, _ = command(
+        "score", "demo/dense.run", "--qrels", "demo/qrels.txt", "--intents", "demo/intents.tsv",
+        "--tags", "demo/tags.tsv", "-m", "BNDCG@5", "-m", "ES@5", "-f", "csv",
+    )  # fmt: skip
+    assert code == 0
+    assert "BNDCG@5" in out
+    assert "ES@5" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["intents", "none.tsv", *KB, "-o", "x.tsv"], 1, "none.tsv: no such file"),
+        (["intents", "demo/topics.tsv", "--kb", "none.kb", "-o", "x.tsv"], 1, "none.kb: no such file"),
+        (["intents", "demo/topics.tsv", "--kb", "demo/topics.tsv", "-o", "x.tsv"], 1, "demo/topics.tsv"),
+        (["intents", "demo/topics.tsv", *KB, "-o", "x.tsv", "--linker", "guess"], 2, "wanted one of dictionary"),
+        (["intents", "demo/topics.tsv", *KB, "-o", "x.tsv", "--linker", "whole"], 1, "none of the 12 queries"),
+        (["intents", "demo/topics.tsv", *KB, "-o", "x.tsv", "--prob", "guess"], 2, "prob="),
+        (["intents", "demo/topics.tsv", *KB, "-o", "x.tsv", "--parse", "--unknown", "maybe"], 2, "unknown="),
+        (["tag", "demo/documents.tsv", *KB, "-o", "x.tsv", "--field", "body"], 1, "no column 'body'"),
+        (["tag", "demo/documents.tsv", *KB, "-o", "no/x.tsv"], 1, "cannot be written"),
+        (["tag", "demo/topics.tsv", *KB, "-o", "x.tsv"], 1, "demo/topics.tsv:1: wanted 2 fields, docno text"),
+        (["kb", "demo/entities.tsv", "-o", "x.kb", "--kind", "guess"], 2, "--kind guess: wanted one of file"),
+        (["kb", "demo/entities.tsv", "-o", "x.kb", "--kind", "rel"], 1, "demo/entities.tsv"),
+        (["score", "demo/dense.run", "-m", "ES@5"], 2, "nothing to score against"),
+        (["score", "demo/dense.run", "-m", "ES@5", "--intents", "demo/intents.tsv"], 1, "no column entity_id"),
+        (
+            ["score", "demo/dense.run", "-m", "ES@5", "-q", "demo/qrels.txt", "--replicas", 3],
+            2,
+            "wanted --intents without --qrels",
+        ),
+        *(
+            (
+                ["score", "demo/dense.run", "-m", "ES@5", "--intents", "demo/intents.tsv", "--tags", "demo/tags.tsv",
+                 "--replicas", 3, "--perturb", text],
+                2,
+                message,
+            )
+            for text, message in [
+                ("dirichle=3", "Did you mean dirichlet"),
+                ("dirichlet=-3", "concentration"),
+                ("dirichlet=many", "concentration"),
+                ("intents=3", "takes no value"),
+            ]
+        ),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_done_is_one_line(command, tmp_path, arguments, code, message):
+    left, out, err = command(*arguments)
+    assert (left, out) == (code, "")
+    assert message in err
+    assert err.count("\n") == err.count("vbterrier: ")
+    assert err.splitlines()[-1].startswith("vbterrier: error: ")
+    assert not list(tmp_path.glob("x.*"))
