@@ -94,6 +94,13 @@ def test_the_best_candidate_of_every_mention_or_all_weighted():
     assert lists(TagEntities(Words(CITIES), weights="score")) == [weighted, {}, weighted, {"Q18": 0.5, "Q220": 0.5}]
 
 
+def test_an_entity_found_several_times_has_its_largest_weight():
+    linker = Words({"Paris": {"Q90": 0.25}, "and": {"Q90": 0.75}, "Rome": {"Q90": 0.5}})
+    assert lists(TagEntities(linker, weights="score"))[0] == {"Q90": 0.75}
+    twice = pd.concat([TAGS, TAGS.assign(weight=[0.5, 0.5, 0.75])])
+    assert lists(TagEntities(twice)) == [{"A": 0.75, "B": 0.5}, {}, {"A": 0.75, "B": 0.5}, {"C": 0.75}]
+
+
 def test_mentions_without_places_are_told_by_their_words():
     class Placeless(Words):
         def link(self, texts):
@@ -423,6 +430,7 @@ def test_the_input_is_never_changed_and_frames_are_copied():
     tags.loc[:, "weight"] = 0.5
     intents.loc[:, "entity_id"] = "Z"
     pd.testing.assert_frame_equal(stage.transform(run), before)
+    pd.testing.assert_frame_equal(pt.inspect.transformer_apply_attributes(stage, cache=False).transform(run), before)
 
 
 def test_a_run_is_tagged_by_one_tagger_only():
