@@ -7,7 +7,6 @@ import sys
 
 import pytest
 
-
 RUN = "q1 Q0 d1 1 3 t\nq1 Q0 d9 2 2 t\n"
 QRELS = "q1 0 d1 2\nq1 0 d2 1\n"
 
