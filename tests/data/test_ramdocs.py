@@ -1,0 +1,245 @@
+"""RAMDocs: passages about entities of one name, retrieved by PISA; intents are the entities, all equally likely.
+
+An independent computation printed, of BM25 and all 500 queries, the first line below. PISA gives it back to the three
+decimals where text is lower case letters and digits alone, terms are stemmed by porter2 and without Terrier's stop
+words, k1 = .9, b = .4, and documents of one score stand as PISA ranks them, by rising docno. What each of these choices
+moves is in VARIANTS; the order of ties moves most, for many passages stand there twice, and the ones that support an
+answer have the lower numbers.
+"""
+
+import re
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+import pytest
+from ir_measures import ERR_IA, StRecall, alpha_nDCG
+
+import vbterrier
+from vbterrier import ES, VB, DegenerateWarning
+from vbterrier.uncertainty.intervals import topics_interval
+
+pisa = pytest.importorskip("pyterrier_pisa", reason="PISA is built for Linux only")
+
+COLUMNS = ["alpha_nDCG@5", "ERR_IA@5", "StRecall@5", "ES@5", "VB@5", "ES@1"]
+PUBLISHED = [0.797, 0.500, 0.884, 0.828, 0.694, 0.415]
+CUTOFFS = (1, 3, 5, 10)
+MEASURES = [*(ES @ k for k in CUTOFFS), *(VB @ k for k in CUTOFFS)]
+DIVERSITY = [alpha_nDCG @ 5, ERR_IA @ 5, StRecall @ 5]
+# Measured here, with the 95 % interval over queries; bm25 and dph.
+SUCCESS = {
+    "ES@1": [(0.415, 0.390, 0.438), (0.408, 0.383, 0.432)],
+    "ES@3": [(0.754, 0.727, 0.780), (0.741, 0.713, 0.768)],
+    "ES@5": [(0.828, 0.803, 0.852), (0.814, 0.787, 0.838)],
+    "ES@10": [(0.856, 0.832, 0.877), (0.852, 0.826, 0.874)],
+    "VB@1": [(0.077, 0.045, 0.106), (0.073, 0.042, 0.102)],
+    "VB@3": [(0.565, 0.524, 0.607), (0.541, 0.498, 0.585)],
+    "VB@5": [(0.694, 0.655, 0.733), (0.677, 0.637, 0.717)],
+    "VB@10": [(0.744, 0.707, 0.782), (0.736, 0.697, 0.775)],
+}
+
+
+def plain(text):
+    return re.sub("[^a-z0-9]", " ", text.lower())
+
+
+def as_it_is(text):
+    return text
+
+
+def ranks_for_scores(run):
+    """PISA's order of equal scores made that of everyone."""
+    return run.assign(score=-run["rank"].astype(float))
+
+
+# What is done otherwise, and what comes of it.
+VARIANTS = {
+    "ties by falling docno": (dict(ties="docno"), [0.787, 0.492, 0.881, 0.825, 0.690, 0.398]),
+    "text as it is": (dict(form=as_it_is), [0.796, 0.500, 0.881, 0.825, 0.690, 0.416]),
+    "no stemmer": (dict(stemmer="none"), [0.802, 0.504, 0.887, 0.830, 0.697, 0.420]),
+    "Lucene's stop words": (dict(stops="lucene"), [0.803, 0.505, 0.883, 0.829, 0.695, 0.424]),
+    "no stop words": (dict(stops="none"), [0.803, 0.506, 0.882, 0.828, 0.693, 0.425]),
+    "k1=1.2 b=.75": (dict(k1=1.2, b=0.75), [0.799, 0.503, 0.884, 0.828, 0.694, 0.421]),
+    "DPH": (dict(model="dph"), [0.784, 0.491, 0.868, 0.814, 0.677, 0.408]),
+}
+
+
+@pytest.fixture(scope="module")
+def ramdocs(shared_data, textbook):
+    folder = shared_data / "ramdocs"
+    topics = textbook.json_lines(folder / "topics.jsonl")
+    judged = vbterrier.read_qrels(folder / "qrels.intents.txt").drop_duplicates(ignore_index=True)
+    rows = [(topic["qid"], one["intent"], 1 / len(topic["intents"])) for topic in topics for one in topic["intents"]]
+    intents = pd.DataFrame(rows, columns=["qid", "entity_id", "prob"])
+    supporting = judged[judged["label"] >= 1].rename(columns={"iteration": "entity_id"})
+    return SimpleNamespace(
+        documents=textbook.json_lines(folder / "docs.jsonl"),
+        topics=pd.DataFrame(topics)[["qid", "query"]],
+        intents=intents,
+        tags=supporting[["qid", "docno", "entity_id"]].reset_index(drop=True),
+        judged=judged,
+        qrels=with_all_intents(judged, intents),
+    )
+
+
+def with_all_intents(judged, intents):
+    """Diversity qrels in which intents without a supporting document stand too, with a document that is none."""
+    known = judged[["qid", "iteration"]].rename(columns={"iteration": "entity_id"}).drop_duplicates()
+    lost = intents.merge(known, on=["qid", "entity_id"], how="left", indicator=True).query("_merge == 'left_only'")
+    named = pd.DataFrame({"qid": lost["qid"], "iteration": lost["entity_id"], "docno": "none", "label": 0})
+    return pd.concat([judged, named], ignore_index=True)
+
+
+@pytest.fixture(scope="module")
+def retrieve(ramdocs, tmp_path_factory):
+    """Pipelines that rank the passages by a variant of the retriever; indexes are made when first asked for."""
+    made = {}
+
+    def opened(stemmer, stops, form):
+        if (stemmer, form) not in made:
+            made[stemmer, form] = str(tmp_path_factory.mktemp("ramdocs") / "index")
+            index = pisa.PisaIndex(made[stemmer, form], text_field="text", stemmer=stemmer)
+            index.index({"docno": doc["docno"], "text": form(doc["text"])} for doc in ramdocs.documents)
+        return pisa.PisaIndex(made[stemmer, form], stops=stops)
+
+    def system(*, model="bm25", stemmer="porter2", stops="terrier", form=plain, ties="index", **options):
+        found = getattr(opened(stemmer, stops, form), model)(num_results=100, **options)
+        ranked = pt.apply.query(lambda topic: form(topic["query"])) >> found
+        return ranked >> pt.apply.generic(ranks_for_scores) if ties == "index" else ranked
+
+    return system
+
+
+@pytest.fixture(scope="module")
+def systems(retrieve):
+    return {"bm25": retrieve(), "dph": retrieve(model="dph")}
+
+
+@pytest.fixture(scope="module")
+def runs(systems, ramdocs):
+    return {name: system(ramdocs.topics) for name, system in systems.items()}
+
+
+@pytest.fixture(scope="module")
+def scores(runs, ramdocs):
+    return vbterrier.score(runs, ramdocs.qrels, [*MEASURES, *DIVERSITY])
+
+
+def test_the_collection_is_the_one_that_its_readme_tells_of(ramdocs):
+    supported = ramdocs.tags[["qid", "entity_id"]].drop_duplicates()
+    assert (len(ramdocs.topics), len(ramdocs.intents), len(ramdocs.intents) - len(supported)) == (500, 1100, 84)
+    assert (ramdocs.intents["qid"].nunique(), supported["qid"].nunique()) == (500, 497)
+
+
+def test_pisa_ranks_the_same_each_time_and_without_java(systems, runs, ramdocs):
+    pd.testing.assert_frame_equal(systems["bm25"](ramdocs.topics), runs["bm25"])
+    assert not pt.java.started()
+
+
+def test_published_numbers(scores):
+    assert scores.means().loc["bm25", COLUMNS].round(3).tolist() == PUBLISHED
+
+
+def test_every_variant_is_what_was_measured(retrieve, ramdocs):
+    found = {name: retrieve(**options)(ramdocs.topics) for name, (options, _) in VARIANTS.items()}
+    with pytest.warns(DegenerateWarning, match="run 'ties by falling docno': .*places are tied"):
+        means = vbterrier.score(found, ramdocs.qrels, COLUMNS, n_resamples=10).means()
+    for name, (_, wanted) in VARIANTS.items():
+        assert means.loc[name, COLUMNS].tolist() == pytest.approx(wanted, abs=0.0006), name
+
+
+def test_all_measures_agree_with_plain_loops(scores, runs, ramdocs, textbook):
+    wanted = [
+        textbook.expected(runs, ramdocs.intents, ramdocs.tags, CUTOFFS),
+        textbook.expected_diversity(runs, ramdocs.tags, ramdocs.topics["qid"], 5),
+    ]
+    textbook.assert_values(scores.values, pd.concat(wanted))
+
+
+def experiment(systems, ramdocs, measures):
+    return pt.Experiment(
+        list(systems.values()), ramdocs.topics, ramdocs.qrels, measures, names=list(systems), perquery=True
+    )
+
+
+def test_a_plain_experiment_agrees(systems, scores, ramdocs, textbook):
+    values = experiment(systems, ramdocs, [*MEASURES, *DIVERSITY])
+    textbook.assert_values(values.assign(measure=values["measure"].astype(str)), scores.values)
+
+
+def test_ties_are_settled_otherwise_by_diversity_measures_in_a_plain_experiment(retrieve, ramdocs):
+    """pyndeval takes equal scores by rising docno; here and in trec_eval it is the falling one, for all measures."""
+    found = retrieve(ties="docno")
+    run, keys, measures = found(ramdocs.topics), ["qid", "measure"], [*MEASURES, *DIVERSITY]
+    with pytest.warns(DegenerateWarning, match="places are tied; their order is trec_eval's"):
+        theirs = experiment({"bm25": found}, ramdocs, measures).set_index(keys)["value"]
+    with pytest.warns(DegenerateWarning, match="places are tied; their order is trec_eval's"):
+        values = vbterrier.score({"bm25": run}, ramdocs.qrels, measures, n_resamples=10).values
+    differs = (theirs - values.set_index(keys)["value"]).abs() > 1e-9
+    at = differs[differs].index.to_frame()
+    assert set(at["measure"].astype(str)) == set(map(str, DIVERSITY))
+    tied = run.groupby("qid")["score"].apply(lambda scores: bool(scores.duplicated().any()))
+    assert tied[at["qid"]].all()
+    assert theirs.groupby("measure").mean()["alpha_nDCG@5"] == pytest.approx(PUBLISHED[0], abs=0.0005)
+
+
+def test_named_intents_and_tags_agree_with_qrels(scores, runs, ramdocs):
+    vbterrier.register_intents("ramdocs", ramdocs.intents, replace=True)
+    vbterrier.register_tags("ramdocs", ramdocs.tags, replace=True)
+    named = [measure(intents="ramdocs", tags="ramdocs") for measure in MEASURES]
+    found = vbterrier.score(runs, ramdocs.intents, named, n_resamples=10).means()
+    for ours, theirs in zip(named, MEASURES, strict=True):
+        np.testing.assert_allclose(found[str(ours)], scores.means()[str(theirs)], rtol=0, atol=1e-12)
+
+
+def test_queries_without_any_supporting_document_count_as_failed(scores, runs, ramdocs):
+    """Three of 500: left out, they raise the diversity measures by .6 % of themselves."""
+    supported = ramdocs.judged[ramdocs.judged["qid"].isin(ramdocs.tags["qid"])]
+    cut = {name: run[run["qid"].isin(ramdocs.tags["qid"])] for name, run in runs.items()}
+    left_out = vbterrier.score(cut, supported, DIVERSITY, n_resamples=10).means()
+    np.testing.assert_allclose(left_out * 497 / 500, scores.means()[left_out.columns], rtol=0, atol=1e-9)
+
+
+def test_intents_without_a_supporting_document_count_for_success_alone(scores, ramdocs):
+    """With equally likely intents, ES = StRecall · (supported intents / intents); no system reaches 1."""
+    count = ramdocs.intents.groupby("qid").size()
+    supported = ramdocs.tags.groupby("qid")["entity_id"].nunique().reindex(count.index, fill_value=0)
+    for _, values in scores.values.groupby("name"):
+        table = values.pivot(index="qid", columns="measure", values="value").loc[count.index]
+        np.testing.assert_allclose(table["ES@5"], table["StRecall@5"] * supported / count, rtol=0, atol=1e-12)
+    assert (supported / count).mean() == pytest.approx(0.9293, abs=0.00005), "what an oracle would reach"
+    assert (scores.means()["ES@10"] < (supported / count).mean()).all()
+
+
+def test_qrels_as_the_file_has_them_do_not_know_of_intents_without_documents(runs, ramdocs):
+    """Why the intents are taken from the topics: qrels alone make ES the recall of subtopics."""
+    means = vbterrier.score(runs, ramdocs.judged, ["ES@5", "StRecall@5"], n_resamples=10).means()
+    np.testing.assert_allclose(means["ES@5"], means["StRecall@5"], rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("measure", SUCCESS)
+def test_success_and_its_interval_at_every_cutoff(scores, measure):
+    table = scores.intervals[scores.intervals["measure"] == measure].set_index("name")
+    assert set(table["method"]) == {"topics (percentile)"}
+    for name, wanted in zip(("bm25", "dph"), SUCCESS[measure], strict=True):
+        # The ends are of 2,000 resamples: their own standard error is up to .0013.
+        assert table.loc[name, "value"] == pytest.approx(wanted[0], abs=0.0006)
+        assert table.loc[name, ["low", "high"]].tolist() == pytest.approx(wanted[1:], abs=0.004)
+
+
+def test_intervals_over_500_queries_are_those_of_the_normal_law(scores):
+    spread = scores.values.groupby(["name", "measure"])["value"].std()
+    assert len(scores.intervals) == len(spread) == 2 * (len(MEASURES) + len(DIVERSITY))
+    for row in scores.intervals.itertuples():
+        reach = 1.96 * spread[row.name, row.measure] / np.sqrt(500)
+        assert [row.low, row.high] == pytest.approx([row.value - reach, row.value + reach], abs=0.2 * reach)
+
+
+def test_bm25_serves_more_intents_than_dph(scores):
+    """By .014 at 5: less than an interval of either, but query by query it is there."""
+    table = scores.values.pivot(index=["name", "qid"], columns="measure", values="value")["ES@5"]
+    difference = (table["bm25"] - table["dph"]).to_numpy()
+    interval = topics_interval(difference)
+    assert difference.mean() == pytest.approx(0.0143, abs=0.0005)
+    assert 0 < interval.low < 0.0143 < interval.high < 0.03
