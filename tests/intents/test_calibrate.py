@@ -255,6 +255,17 @@ def test_integers_never_meet_text(sample):
         Calibrate("platt").fit(frame, labels.assign(entity_id=1))
 
 
+def test_labels_of_entities_that_are_no_candidates_do_not_weigh(sample):
+    frame, true, _ = sample
+    labels = true[["qid", "entity_id", "prob"]]
+    odd = labels["qid"].str[-1].isin(list("13579"))
+    elsewhere = labels[odd].drop_duplicates("qid").assign(entity_id="elsewhere", prob=0.9)
+    missed = pd.concat([labels[~odd], labels[odd].assign(prob=labels["prob"] * 0.1), elsewhere])
+    found = Calibrate("temperature").fit(frame.assign(score=frame["score"] * (1 + odd)), missed)
+    same = Calibrate("temperature").fit(frame.assign(score=frame["score"] * (1 + odd)), labels)
+    assert found.parameters["temperature"] == pytest.approx(same.parameters["temperature"], rel=1e-6)
+
+
 def test_a_pipeline_is_fitted_through_its_stages(sample):
     frame, _, labels = sample
     topics = pd.DataFrame({"qid": frame["qid"].unique(), "query": "a query"})

@@ -178,3 +178,9 @@ def test_nothing_comes_of_nothing():
     assert kernels.proportional(none, topic, 0).shape == (0,)
     assert kernels.kept(none, topic, topic, top=1).shape == (0,)
     assert kernels.softened(none, 1.0, topic, 0).shape == (0,)
+
+
+def test_what_rounding_tells_apart_is_equal():
+    prob = np.array([0.4, 0.1 + 0.2, 0.3])
+    assert prob[1] > prob[2]
+    assert kernels.kept(prob, np.zeros(3, int), np.array([0, 2, 1]), top=2).tolist() == [True, False, True]
