@@ -86,7 +86,7 @@ class KnowledgeBase:
 
     @cached_property
     def _meta(self) -> dict[str, str]:
-        return dict(self._connection.rows("SELECT key, value FROM meta"))
+        return self._connection.facts(("id_space", "has_priors", "n_entities", "n_aliases", "n_forms", "has_trigrams"))
 
     @cached_property
     def _names(self) -> Names:

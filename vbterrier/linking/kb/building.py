@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vbterrier.errors import DegenerateWarning, FileError, InputError, ParameterError
+from vbterrier.linking.kb.connection import is_foreign
 from vbterrier.linking.kb.finishing import steps
 from vbterrier.linking.kb.schema import APPLICATION_ID, FORMAT, TABLES, run
 from vbterrier.linking.kb.staging import Staging, fault_of
@@ -95,6 +96,9 @@ def _folder_beside(path: Path) -> Iterator[Path]:
     """A folder of its own on the disk of the file to be."""
     if path.is_dir():
         raise FileError(path, "is a folder; wanted the name of a file to write")
+    if is_foreign(path):
+        # A mix-up of source and target would cost the source.
+        raise FileError(path, "exists and is no knowledge base, so it is not replaced; name another file, or delete it")
     try:
         folder = Path(tempfile.mkdtemp(prefix=f".{path.name[:40]}.", dir=path.parent))
     except OSError as error:

@@ -52,12 +52,14 @@ class Connection:
     def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """All rows of a query."""
         try:
-            db, lock = self._db()
-            # SQLite lets one thread at a time read anyway; the lock keeps a cursor from another thread's close.
-            with lock:
-                return db.execute(sql, parameters).fetchall()
+            while True:
+                db, lock = self._db()
+                # SQLite lets one thread at a time read anyway; the lock keeps a cursor from another thread's close.
+                with lock:
+                    if self._by_process.get(os.getpid(), (None, None))[0] is db:
+                        return db.execute(sql, parameters).fetchall()
         except sqlite3.OperationalError as error:
-            if "fts5" not in str(error) and "tokenizer" not in str(error):
+            if not str(error).startswith(("no such module", "no such tokenizer")):
                 raise self._damaged(error) from error
             raise FileError(
                 self.path,
@@ -66,6 +68,14 @@ class Connection:
             ) from error
         except sqlite3.DatabaseError as error:
             raise self._damaged(error) from error
+
+    def facts(self, names: Sequence[str]) -> dict[str, str]:
+        """What the file says of itself."""
+        found = dict(self.rows("SELECT key, value FROM meta"))
+        missing = [name for name in names if name not in found]
+        if missing:
+            raise self._damaged(f"it does not say {missing[0]}")
+        return found
 
     def rows_of(self, sql: str, values: Sequence[Any], more: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
         """All rows of a query with one ``IN ({})``, asked with as many values at a time as SQLite takes."""
@@ -95,8 +105,17 @@ class Connection:
                 db.close()
         return mine
 
-    def _damaged(self, error: sqlite3.Error) -> FileError:
+    def _damaged(self, error: object) -> FileError:
         return FileError(self.path, f"is damaged ({error}); build it again or fetch another copy")
+
+
+def is_foreign(path: Path) -> bool:
+    """Whether a file exists that is not empty and no knowledge base of any format."""
+    if not path.exists():
+        return False
+    with Source.at(path, None).raw() as file:
+        header = bytes(file.read(_HEADER))
+    return bool(header) and not (header.startswith(_SQLITE) and _number(header, _APPLICATION_ID) == APPLICATION_ID)
 
 
 def _require_knowledge_base(path: Path) -> None:

@@ -171,7 +171,7 @@ def _warn_of_priors(db: sqlite3.Connection) -> None:
     if n_zero:
         said.append(f"the priors of {n_zero} aliases are all 0: their entities are taken as equally probable")
     if said:
-        warnings.warn("; ".join(said), DegenerateWarning, stacklevel=5)
+        warnings.warn("; ".join(said), DegenerateWarning, stacklevel=6)
 
 
 def _trigrams(db: sqlite3.Connection) -> None:
@@ -185,7 +185,7 @@ def _trigrams(db: sqlite3.Connection) -> None:
             f"{n_forms:,} names need an index of trigrams for fuzzy look-ups, which SQLite {sqlite3.sqlite_version} "
             f"cannot make ({fault}): the knowledge base is built without; build it with SQLite 3.34 or later",
             DegenerateWarning,
-            stacklevel=5,
+            stacklevel=6,
         )
     else:
         run(db, _TRIGRAMS)

@@ -42,7 +42,8 @@ class Foreign:
         try:
             yield from self._db.execute(sql, parameters)
         except sqlite3.Error as error:
-            raise FileError(self.path, f"cannot be read as {self.what} ({error}); fetch the file again") from error
+            remedy = "close what writes to it" if "locked" in str(error) else "fetch the file again"
+            raise FileError(self.path, f"cannot be read as {self.what} ({error}); {remedy}") from error
 
     def __enter__(self) -> Self:
         Source.at(self.path, None)

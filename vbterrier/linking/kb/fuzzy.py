@@ -106,7 +106,7 @@ class Names:
                 break
             if trigram not in postings:
                 quoted = '"' + trigram.replace('"', '""') + '"'
-                rows = self.connection.rows("SELECT rowid FROM form_trigram WHERE text MATCH ?", (quoted,))
+                rows = self.connection.rows("SELECT rowid FROM form_trigram WHERE form_trigram MATCH ?", (quoted,))
                 postings[trigram] = np.fromiter((place for (place,) in rows), dtype=np.int64, count=len(rows))
             taken.append(postings[trigram])
         return taken

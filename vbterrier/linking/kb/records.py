@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
+import pyarrow as pa
 
 from vbterrier.errors import InputError, ParameterError, nearest
-from vbterrier.frames.contracts import frame_of
 from vbterrier.linking.kb.building import bar, building
 from vbterrier.linking.kb.schema import TYPES
 from vbterrier.linking.kb.staging import shown
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from vbterrier.linking.kb.base import KnowledgeBase
     from vbterrier.linking.kb.staging import Staging
@@ -209,7 +209,9 @@ def _is_of(text: str, kind: str) -> bool:
 
 def _is_missing(value: Any) -> bool:
     """Whether a cell is empty: frames say so in several ways."""
-    return value is None or value is pd.NA or (isinstance(value, float) and math.isnan(value))
+    if value is None or isinstance(value, (str, list, Mapping)):
+        return value is None
+    return bool(pd.api.types.is_scalar(value) and pd.isna(value))
 
 
 def _listed(staging: Staging, row: int, entity: str, what: str, values: Any) -> list[Any]:
@@ -225,18 +227,21 @@ def _listed(staging: Staging, row: int, entity: str, what: str, values: Any) -> 
 def _records(entities: Any) -> Iterable[Any]:
     if isinstance(entities, (str, bytes, Mapping)):
         raise InputError(f"entities: wanted an iterable of mappings or a frame, found {type(entities).__name__}")
-    if isinstance(entities, pd.DataFrame) or hasattr(entities, "__arrow_c_stream__"):
-        return _rows(frame_of(entities, "entities"))
+    if isinstance(entities, pd.DataFrame):
+        # Slices of other indexes would go by label.
+        return _rows(entities.reset_index(drop=True), lambda part: part.to_dict("records"))
+    if hasattr(entities, "__arrow_c_stream__"):
+        # Not by way of pandas, which takes no lists of polars' text.
+        return _rows(pa.table(entities), lambda part: part.to_pylist())
     if not hasattr(entities, "__iter__"):
         raise InputError(f"entities: wanted an iterable of mappings or a frame, found {type(entities).__name__}")
     iterable: Iterable[Any] = entities
     return iterable
 
 
-def _rows(frame: pd.DataFrame) -> Iterator[Mapping[str, Any]]:
+def _rows(frame: Any, records: Callable[[Any], list[Any]]) -> Iterator[Any]:
     for begin in range(0, len(frame), _SLICE):
-        rows: list[Any] = frame.iloc[begin : begin + _SLICE].to_dict("records")
-        yield from rows
+        yield from records(frame[begin : begin + _SLICE])
 
 
 def _numbered(row: int, message: str) -> InputError:

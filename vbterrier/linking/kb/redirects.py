@@ -51,10 +51,12 @@ def _shorten(db: sqlite3.Connection) -> None:
             f"WHERE {_OPEN}"
         )
     if left:
-        some = [source for (source,) in db.execute(f"SELECT source FROM redirect WHERE {_OPEN} LIMIT 4")]  # noqa: S608
-        db.execute(f"DELETE FROM redirect WHERE {_OPEN}")  # noqa: S608
+        # Listed first: each row that goes would free others from the condition.
+        db.execute(f"CREATE TABLE staged.circle AS SELECT source FROM redirect WHERE {_OPEN} ORDER BY source")  # noqa: S608
+        db.execute("DELETE FROM redirect WHERE source IN (SELECT source FROM staged.circle)")
+        some = [source for (source,) in db.execute("SELECT source FROM staged.circle LIMIT 4")]
         warnings.warn(
             f"{left} redirects run in a circle or into one ({examples(some)}); such ids stand for themselves",
             DegenerateWarning,
-            stacklevel=6,
+            stacklevel=7,
         )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from vbterrier.errors import FileError
 from vbterrier.linking.kb.building import bar, building
 from vbterrier.linking.kb.foreign import Foreign
-from vbterrier.linking.kb.staging import shown
+from vbterrier.linking.kb.staging import fault_of, shown
 from vbterrier.linking.links import WIKIPEDIA_TITLE
 
 if TYPE_CHECKING:
@@ -79,6 +79,8 @@ def kb_from_rel(path: StrPath, source: StrPath, *, keep_zeros: bool = False, pro
             for title, prior in _candidates(source, word, decoded.text(source, word, coded)):
                 if prior == 0 and not keep_zeros:
                     staging.leave_out("titles of probability 0 (keep_zeros=True keeps them)")
+                elif fault := fault_of(title):
+                    staging.leave_out(f"titles whose text {fault}")
                 else:
                     staging.alias(row, title, word, prior)
             if isinstance(count, int) and count > 0:

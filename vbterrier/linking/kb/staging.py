@@ -62,8 +62,8 @@ class Staging:
     blame
         Makes the error of a record from its place and what is wrong.
     is_strict
-        Whether an unusable alias is an error; otherwise it is left out and counted in ``left_out``: the dumps of
-        others hold some, and nobody can repair them.
+        Whether an unusable alias or value is an error; otherwise it is left out and counted in ``left_out``: the dumps
+        of others hold some, and nobody can repair them.
     """
 
     def __init__(self, db: sqlite3.Connection, blame: Blame, *, is_strict: bool = True) -> None:
@@ -99,6 +99,10 @@ class Staging:
 
     def attribute(self, row: int, entity_id: str, name: str, value: str, kind: str) -> None:
         """Add one value of an attribute."""
+        fault = fault_of(value, MAX_VALUE)
+        if fault and not self.is_strict:
+            self.leave_out(f"values whose text {fault}")
+            return
         self._require(row, name, "the name of an attribute of {}", entity_id)
         self._require(row, value, "{} of {}", name, entity_id, most=MAX_VALUE)
         self._attributes.append((entity_id, name, value, kind, row))

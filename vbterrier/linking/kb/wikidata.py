@@ -8,9 +8,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vbterrier.errors import FileError, ParameterError
+from vbterrier.errors import FileError, InputError, ParameterError
 from vbterrier.linking.kb.building import building
-from vbterrier.linking.kb.files import blamed, parsed
+from vbterrier.linking.kb.files import parsed
 from vbterrier.linking.kb.lines import numbered_lines
 from vbterrier.linking.links import WIKIDATA
 
@@ -34,7 +34,7 @@ def kb_from_wikidata(
     *,
     languages: Sequence[str] = ("en",),
     properties: Mapping[str, str] | Sequence[str] = (),
-    redirects: Iterable[tuple[str, str]] = (),
+    redirects: Mapping[str, str] | Iterable[tuple[str, str]] = (),
     where: Callable[[dict[str, Any]], bool] | None = None,
     max_bytes: int | None = None,
     progress: bool = True,
@@ -55,7 +55,7 @@ def kb_from_wikidata(
         quantities numbers without unit, coordinates "latitude,longitude"; dates less exact than a year, and all else,
         are text.
     redirects
-        Pairs of an id and the one that it redirects to, which the dump does not hold.
+        Which id redirects to which, as a mapping or pairs: the dump does not say.
     where
         Says from the JSON of an item whether it is taken: ``lambda item: "P31" in item["claims"]``.
     max_bytes
@@ -101,16 +101,20 @@ def kb_from_wikidata(
     source = Path(source)
     wanted = dict(properties) if hasattr(properties, "keys") else {name: name for name in properties}
     lines = numbered_lines(source, max_bytes=max_bytes, progress=progress)
-    with building(path, WIKIDATA, partial(blamed, source), is_strict=False, progress=progress) as staging:
+    with building(path, WIKIDATA, partial(_blamed, source), is_strict=False, progress=progress) as staging:
         for line, item in _items(source, lines):
             if where is None or where(item):
                 try:
                     _stage(staging, line, item, languages, wanted)
                 except (AttributeError, TypeError, KeyError) as error:
                     raise FileError(source, f"is no entity of Wikidata ({error!r})", line=line) from error
-        for one, other in redirects:
+        for one, other in dict(redirects).items():
             staging.redirect(0, one, other)
     return KnowledgeBase(path)
+
+
+def _blamed(path: Path, line: int, message: str) -> InputError:
+    return FileError(path, message, line=line) if line else InputError(f"redirects: {message}")
 
 
 def _items(path: Path, lines: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -121,7 +125,7 @@ def _items(path: Path, lines: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int
         if is_closed and text:
             raise FileError(path, "goes on behind the end of its list", line=number)
         if text in {b"[", b"]", b""}:
-            is_list, is_closed = is_list or text == b"[", text == b"]"
+            is_list, is_closed = is_list or text == b"[", is_closed or text == b"]"
             continue
         entity = parsed(path, number, text.removesuffix(b","))
         if not isinstance(entity, dict) or not isinstance(entity.get("id"), str):

@@ -13,6 +13,7 @@ from vbterrier.errors import FileError
 from vbterrier.linking.identity import one_of
 from vbterrier.linking.kb.building import bar, building
 from vbterrier.linking.kb.foreign import Foreign
+from vbterrier.linking.kb.staging import fault_of
 from vbterrier.linking.links import WIKIDATA, WIKIPEDIA_ID, WIKIPEDIA_TITLE
 
 if TYPE_CHECKING:
@@ -83,12 +84,21 @@ def kb_from_wikimapper(
         building(path, id_space, partial(_blamed, source), is_strict=False, progress=progress) as staging,
     ):
         pages = mapping.rows(f"SELECT {', '.join(columns)} FROM mapping ORDER BY wikidata_id, wikipedia_id")  # noqa: S608
-        for group in _articles(bar(pages, source.name, "page", shown=progress)):
+        for group in _articles(_titled(staging, bar(pages, source.name, "page", shown=progress))):
             if id_space == WIKIDATA and group[0][2] is None:
                 staging.leave_out("pages without a Wikidata item")
             else:
                 _stage(staging, group, _PLACES[id_space], unqualified=unqualified)
     return KnowledgeBase(path)
+
+
+def _titled(staging: Staging, pages: Iterable[Page]) -> Iterator[Page]:
+    for page in pages:
+        fault = fault_of(page[1])
+        if fault:
+            staging.leave_out(f"pages whose title {fault}")
+        else:
+            yield page
 
 
 def _articles(pages: Iterable[Page]) -> Iterator[list[Page]]:
@@ -102,10 +112,9 @@ def _articles(pages: Iterable[Page]) -> Iterator[list[Page]]:
 
 def _stage(staging: Staging, pages: list[Page], place: int, *, unqualified: bool) -> None:
     row, entity = pages[0][0], _id(pages[0][place])
-    name = str(pages[0][1]).replace("_", " ")
-    staging.entity(row, entity, name)
+    staging.entity(row, entity, pages[0][1].replace("_", " "))
     for page in pages:
-        title = str(page[1]).replace("_", " ")
+        title = page[1].replace("_", " ")
         staging.alias(page[0], entity, title)
         bare = _QUALIFIER.fullmatch(title) if unqualified else None
         if bare:

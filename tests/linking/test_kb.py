@@ -1,0 +1,497 @@
+"""Asking a knowledge base."""
+
+import multiprocessing
+import pickle
+import sqlite3
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from vbterrier import InputError, ParameterError
+from vbterrier.linking.kb import KnowledgeBase, build_kb, finishing, fuzzy
+from vbterrier.linking.links import Linker
+from vbterrier.linking.normal import normal_form
+
+SMITHS = [
+    {"id": "S2", "label": "John Smith (Ohio)", "aliases": ["John Smith", "J. Smith"]},
+    {"id": "S10", "label": "John Smith (Iowa)", "aliases": ["John Smith", "JOHN SMITH"]},
+    {"id": "S1", "label": "Joan Smyth", "aliases": ["J Smith"], "redirects": ["S0"]},
+]
+# One alias with its count, as p(e|m): hand-made so that the sums are exact.
+FOXES = [
+    {"id": "animal", "label": "fox", "aliases": [["fox", 0.75], ["Fox", 0.25]]},
+    {"id": "channel", "label": "Fox Network", "aliases": [["Fox", 0.5], ["FOX", 1.0]]},
+    {"id": "band", "label": "Fox (band)", "aliases": [["fox", 0.25], ["Fox", 0.25]]},
+]
+
+
+@pytest.fixture
+def build(tmp_path):
+    bases = []
+
+    def built(entities, **options):
+        bases.append(build_kb(tmp_path / f"{len(bases)}.kb", entities, **({"id_space": "test"} | options)))
+        return bases[-1]
+
+    yield built
+    for base in bases:
+        base.close()
+
+
+@pytest.fixture
+def smiths(build):
+    return build(SMITHS)
+
+
+@pytest.fixture
+def foxes(build):
+    return build(FOXES, labels_are_aliases=False)
+
+
+def rows(frame, *columns):
+    return list(frame[list(columns) if columns else ["entity_id", "score"]].itertuples(index=False, name=None))
+
+
+# Exact and normalised look-ups
+
+
+def test_exact_look_ups_know_the_very_alias_alone(smiths):
+    found = smiths.lookup(["John Smith", "john smith", "JOHN SMITH", "J. Smith"], how="exact")
+    assert rows(found, "text", "mention", "alias", "entity_id", "score", "name") == [
+        (0, "John Smith", "John Smith", "S10", 0.5, "John Smith (Iowa)"),
+        (0, "John Smith", "John Smith", "S2", 0.5, "John Smith (Ohio)"),
+        (2, "JOHN SMITH", "JOHN SMITH", "S10", 1.0, "John Smith (Iowa)"),
+        (3, "J. Smith", "J. Smith", "S2", 1.0, "John Smith (Ohio)"),
+    ]
+
+
+def test_normalised_look_ups_are_uniform_over_all_entities_of_a_form_without_priors(smiths):
+    found = smiths.lookup(["john  SMITH!", "j smith"])
+    assert rows(found, "text", "entity_id", "score") == [
+        (0, "S10", 0.5), (0, "S2", 0.5), (1, "S1", 0.5), (1, "S2", 0.5)
+    ]  # fmt: skip
+    assert found["alias"].tolist() == ["JOHN SMITH", "John Smith", "J Smith", "J. Smith"]
+
+
+def test_the_alias_of_an_entity_is_the_one_that_gives_it_most(foxes):
+    # channel: Fox .5, FOX 1; animal: fox .75, Fox .25; band: fox .25, Fox .25, the first of equals.
+    assert rows(foxes.lookup(["fox"]), "entity_id", "alias") == [
+        ("channel", "FOX"), ("animal", "fox"), ("band", "Fox")
+    ]  # fmt: skip
+
+
+def test_aliases_of_a_form_are_averaged(foxes):
+    # channel (0 + .5 + 1) / 3, animal (.75 + .25 + 0) / 3, band (.25 + .25 + 0) / 3
+    assert rows(foxes.lookup(["FOX"])) == [("channel", 0.5), ("animal", pytest.approx(1 / 3)), ("band", 1 / 6)]
+    assert rows(foxes.lookup(["fox"], how="exact")) == [("animal", 0.75), ("band", 0.25)]
+
+
+def test_ties_come_in_the_order_of_ids_as_text(build):
+    base = build([{"id": one, "aliases": ["x"]} for one in ["10", "9", "a", "B", "é", "𝒳", "\uffff", "007"]])
+    assert base.lookup(["x"])["entity_id"].tolist() == ["007", "10", "9", "B", "a", "é", "\uffff", "𝒳"]
+    assert set(base.lookup(["x"])["score"]) == {0.125}
+
+
+def test_a_limit_keeps_the_first(foxes):
+    for how in ("exact", "normalised", "fuzzy"):
+        whole = foxes.lookup(["Fox", "none", "FOX"], how=how)
+        first = foxes.lookup(["Fox", "none", "FOX"], how=how, limit=1)
+        pd.testing.assert_frame_equal(first, whole.groupby("text").head(1).reset_index(drop=True))
+        pd.testing.assert_frame_equal(foxes.lookup(["Fox", "none", "FOX"], how=how, limit=3), whole)
+
+
+def test_what_nothing_is_known_of_has_no_rows_but_columns_and_types(smiths):
+    for how in ("exact", "normalised", "fuzzy"):
+        for mentions in ([], ["nobody"], ["", " ", "\x00", "!"]):
+            found = smiths.lookup(mentions, how=how)
+            assert found.columns.tolist() == ["text", "mention", "alias", "entity_id", "score", "name"]
+            assert len(found) == 0
+            assert found.dtypes.astype(str).to_dict() == smiths.lookup(["j smith"]).dtypes.astype(str).to_dict()
+
+
+def test_a_nul_ends_nothing(smiths):
+    assert len(smiths.lookup(["John Smith\x00", "John Smith\x00x"], how="exact")) == 0
+
+
+def test_repeated_and_many_mentions_are_each_answered_in_their_place(build):
+    base = build([{"id": f"E{i}", "aliases": [f"name {i}"]} for i in range(2500)])
+    mentions = [f"name {i % 2500}" for i in range(6000)]
+    for how in ("exact", "normalised"):
+        found = base.lookup(mentions, how=how)
+        assert found["text"].tolist() == list(range(6000))
+        assert found["entity_id"].tolist() == [f"E{i % 2500}" for i in range(6000)]
+
+
+NAMES = st.text(alphabet="abAB .'é", min_size=1, max_size=4).filter(lambda text: not text.isspace())
+ENTITIES = st.dictionaries(
+    st.text(alphabet="abc", min_size=1, max_size=2),
+    st.dictionaries(NAMES, st.sampled_from([None, 0.0, 0.125, 0.25, 0.5, 1.0]), max_size=4),
+    min_size=1,
+    max_size=6,
+)
+
+
+def by_hand(entities, mention, how):
+    """The definition, in a loop."""
+    aliases = sorted({alias for own in entities.values() for alias in own})
+    if how == "normalised":
+        aliases = [alias for alias in aliases if normal_form(alias) == normal_form(mention)]
+    else:
+        aliases = [alias for alias in aliases if alias == mention]
+    total, any_prior = {}, False
+    for alias in aliases:
+        own = {entity: given[alias] for entity, given in entities.items() if alias in given}
+        known = [prior for prior in own.values() if prior is not None]
+        left = max(0.0, 1 - sum(known)) / max(1, len(own) - len(known))
+        shares = {entity: left if prior is None else prior for entity, prior in own.items()}
+        if sum(known) == 0 and len(known) in {0, len(own)}:
+            shares = dict.fromkeys(own, 1.0)
+        any_prior |= sum(known) > 0
+        for entity, share in shares.items():
+            total[entity] = total.get(entity, 0) + share / sum(shares.values())
+    if not any_prior:
+        total = dict.fromkeys(total, 1.0)
+    mass = sum(total.values())
+    return {entity: share / mass for entity, share in total.items()}
+
+
+@settings(max_examples=40, deadline=None)
+@given(ENTITIES)
+@pytest.mark.filterwarnings("ignore:the priors of:vbterrier.DegenerateWarning")
+@pytest.mark.filterwarnings("ignore:of . aliases some:vbterrier.DegenerateWarning")
+def test_scores_are_those_of_the_definition(tmp_path_factory, entities):
+    path = tmp_path_factory.getbasetemp() / "definition.kb"
+    records = [{"id": entity, "aliases": [*map(list, aliases.items())]} for entity, aliases in entities.items()]
+    mentions = sorted({alias for aliases in entities.values() for alias in aliases})
+    with build_kb(path, records, id_space="test") as base:
+        for how in ("exact", "normalised"):
+            found = base.lookup(mentions, how=how)
+            for place, mention in enumerate(mentions):
+                mine = found[found["text"] == place]
+                wanted = by_hand(entities, mention, how)
+                assert dict(rows(mine)) == pytest.approx(wanted, abs=1e-12)
+                order = list(zip(-mine["score"], mine["entity_id"], strict=True))
+                assert order == sorted(order)
+
+
+# Fuzzy look-ups
+
+
+def test_fuzzy_scores_are_ratios_of_normal_forms(smiths):
+    from rapidfuzz.fuzz import ratio
+
+    found = smiths.lookup(["JON SMITH"], how="fuzzy", cutoff=0.7)
+    assert rows(found, "entity_id", "alias") == [
+        ("S10", "JOHN SMITH"), ("S2", "John Smith"), ("S1", "J Smith")
+    ]  # fmt: skip
+    assert found["score"].tolist() == [ratio("jon smith", name) / 100 for name in ["john smith"] * 2 + ["j smith"]]
+    assert len(smiths.lookup(["JON SMITH"], how="fuzzy", cutoff=0.95)) == 0
+
+
+def test_fuzzy_scores_weigh_priors_and_meet_normalised_ones_where_the_name_is_known(foxes):
+    known = foxes.lookup(["FOX"])
+    assert rows(foxes.lookup(["FOX"], how="fuzzy")) == rows(known)
+    like = foxes.lookup(["foxx"], how="fuzzy")
+    assert like["score"].tolist() == pytest.approx((known["score"] * 6 / 7).tolist(), abs=1e-15)
+
+
+def brute_force(names, mention, cutoff):
+    from rapidfuzz.distance import Indel
+
+    form = normal_form(mention)
+    scored = ((Indel.normalized_similarity(form, normal_form(name)), place) for place, name in enumerate(names))
+    return {f"E{place}": score for score, place in scored if score >= cutoff}
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(NAMES, min_size=1, max_size=8, unique_by=normal_form), st.lists(NAMES, max_size=5))
+def test_small_knowledge_bases_are_compared_name_by_name(tmp_path_factory, names, mentions):
+    path = tmp_path_factory.getbasetemp() / "fuzzy.kb"
+    records = [{"id": f"E{place}", "aliases": [name]} for place, name in enumerate(names)]
+    with build_kb(path, records, id_space="test") as base:
+        found = base.lookup(mentions, how="fuzzy", cutoff=0.6)
+        for place, mention in enumerate(mentions):
+            assert dict(rows(found[found["text"] == place])) == pytest.approx(brute_force(names, mention, 0.6))
+
+
+WORDS = ["amber", "birch", "cedar", "dune", "ember", "fjord", "grove", "heath", "isle", "juniper", "knoll", "lagoon"]
+
+
+@pytest.fixture
+def indexed(build, monkeypatch):
+    monkeypatch.setattr(finishing, "COMPARED_AT_MOST", 100)
+    names = [f"{one} {two} {three}" for one in WORDS for two in WORDS for three in WORDS[:7] if one != two]
+    return build([{"id": f"E{place}", "aliases": [name]} for place, name in enumerate(names)]), names
+
+
+def test_large_knowledge_bases_narrow_by_trigrams_and_find_the_best_name(indexed):
+    base, names = indexed
+    assert base._meta["has_trigrams"] == "1"
+    draw = np.random.default_rng(3)
+    mentions = []
+    for name in draw.choice(names, 60):
+        place = int(draw.integers(len(name)))
+        mentions.append(str(name)[:place] + str(name)[place + 1 :])
+    found = base.lookup(mentions, how="fuzzy", cutoff=0.8)
+    for place, mention in enumerate(mentions):
+        wanted, mine = brute_force(names, mention, 0.8), dict(rows(found[found["text"] == place]))
+        assert max(mine.values()) == pytest.approx(max(wanted.values()))
+        assert mine == pytest.approx({entity: wanted[entity] for entity in mine})
+
+
+def test_narrowing_compares_few_names_and_reads_few_postings(indexed, monkeypatch):
+    base, names = indexed
+    compared, read = [], []
+    similarities, shared = fuzzy._similarities, fuzzy._most_shared
+    monkeypatch.setattr(fuzzy, "_N_CANDIDATES", 16)
+    monkeypatch.setattr(fuzzy, "_N_POSTINGS", 400)
+    monkeypatch.setattr(fuzzy, "_similarities", lambda f, t, c: compared.append(len(t)) or similarities(f, t, c))
+    monkeypatch.setattr(fuzzy, "_most_shared", lambda p: read.append(sum(map(len, p))) or shared(p))
+    found = base.lookup([names[5], names[700], "qqq"], how="fuzzy", limit=1)
+    assert found["alias"].tolist() == [names[5], names[700]]
+    assert compared == [16, 16, 0]
+    assert max(read) <= 400
+
+
+def test_names_shorter_than_a_trigram_and_odd_signs_are_indexed_too(build, monkeypatch):
+    monkeypatch.setattr(finishing, "COMPARED_AT_MOST", 1)
+    names = ["x", "é", '"', "a\"b'c*", "東京", "a OR b", "!!!"]
+    base = build([{"id": name, "aliases": [name]} for name in names])
+    found = base.lookup(names, how="fuzzy", cutoff=1.0)
+    assert rows(found, "text", "entity_id") == list(enumerate(names))
+
+
+def test_without_an_index_many_names_are_not_compared_in_silence(build, monkeypatch):
+    monkeypatch.setattr(finishing, "COMPARED_AT_MOST", 1)
+    monkeypatch.setattr(finishing, "_no_trigrams", lambda: "no such module: fts5")
+    with pytest.warns(UserWarning, match=r"5 names need an index of trigrams .*no such module: fts5"):
+        base = build(SMITHS)
+    assert len(base.lookup(["john smith"])) == 2
+    assert len(base.lookup(["john smith"], how="fuzzy")) >= 2, "few enough for this reader"
+    monkeypatch.setattr(fuzzy, "COMPARED_AT_MOST", 1)
+    with pytest.raises(InputError, match=r"kb: has 5 names and no index of trigrams, .*; build it again"):
+        base.lookup(["john smith"], how="fuzzy")
+
+
+def test_a_sqlite_without_fts5_still_looks_up_exactly(indexed, monkeypatch):
+    base, names = indexed
+
+    class Poor:
+        """A connection that knows no FTS5."""
+
+        def __init__(self, db):
+            self.db = db
+
+        def execute(self, sql, parameters=()):
+            if "form_trigram" in sql:
+                raise sqlite3.OperationalError("no such module: fts5")
+            return self.db.execute(sql, parameters)
+
+        def close(self):
+            self.db.close()
+
+    real = base._connection._db()
+    process = next(iter(base._connection._by_process))
+    monkeypatch.setitem(base._connection._by_process, process, (Poor(real[0]), real[1]))
+    assert len(base.lookup([names[0]])) == 1
+    with pytest.raises(InputError, match=r"holds an index that this SQLite .* cannot read .*exact and normalised"):
+        base.lookup([names[0]], how="fuzzy")
+
+
+def test_rapidfuzz_is_asked_for_only_where_it_is_needed(smiths, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "rapidfuzz.process", None)
+    assert len(smiths.lookup(["john smith"])) == 2
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'vbterrier\[linkers\]'"):
+        smiths.lookup(["john smith"], how="fuzzy")
+
+
+# By id
+
+
+def test_names_and_redirects_of_ids(smiths):
+    assert smiths.resolve(["S0", "S1", "nobody", "S0"]) == ["S1", "S1", "nobody", "S1"]
+    assert smiths.names(["S0", "nobody", "S10", ""]) == ["Joan Smyth", "", "John Smith (Iowa)", ""]
+    assert smiths.resolve([]) == smiths.names([]) == []
+
+
+def test_attributes_come_typed_in_the_order_of_the_source(build):
+    attributes = {
+        "state": "OH",
+        "born": "1850",
+        "current": False,
+        "votes": 1200,
+        "share": 0.25,
+        "party": ["A", "B", "A"],
+    }
+    base = build(
+        [
+            {"id": "a", "attributes": attributes | {"died": None}, "wikipedia": "A (Ohio)", "redirects": ["z"]},
+            {"id": "b", "attributes": {"born": -44}},
+            {"id": "c"},
+        ],
+        types={"born": "year"},
+    )
+    found = base.attributes(["b", "z", "c", "nobody", "b"])
+    assert found.columns.tolist() == ["entity_id", "attribute", "value", "type"]
+    assert rows(found, *found.columns) == [
+        ("b", "born", "-44", "year"),
+        ("z", "state", "OH", "text"),
+        ("z", "born", "1850", "year"),
+        ("z", "current", "false", "boolean"),
+        ("z", "votes", "1200", "number"),
+        ("z", "share", "0.25", "number"),
+        ("z", "party", "A", "text"),
+        ("z", "party", "B", "text"),
+        ("z", "wikipedia", "A (Ohio)", "text"),
+    ]
+    assert base.attributes([]).columns.tolist() == found.columns.tolist()
+    assert base.attribute_names() == ["born", "current", "party", "share", "state", "votes", "wikipedia"]
+
+
+def test_the_table_of_aliases_says_what_exact_look_ups_say(foxes):
+    table = foxes.alias_table()
+    assert rows(table, "alias", "entity_id", "score") == [
+        ("FOX", "channel", 1.0),
+        ("Fox", "channel", 0.5),
+        ("Fox", "animal", 0.25),
+        ("Fox", "band", 0.25),
+        ("fox", "animal", 0.75),
+        ("fox", "band", 0.25),
+    ]
+    found = foxes.lookup(table["alias"].unique().tolist(), how="exact")
+    pd.testing.assert_frame_equal(found[["alias", "entity_id", "score"]], table)
+
+
+# As a linker
+
+
+def test_it_is_a_linker_of_whole_texts(smiths):
+    assert isinstance(smiths, Linker)
+    links = smiths.link(["John Smith", "the John Smith", "zoë", "J Smith"])
+    assert (links.id_space, links.scale) == ("test", "probability")
+    assert rows(links.frame, "text", "start", "end", "mention", "entity_id", "score") == [
+        (0, 0, 10, "John Smith", "S10", 0.5),
+        (0, 0, 10, "John Smith", "S2", 0.5),
+        (3, 0, 7, "J Smith", "S1", 0.5),
+        (3, 0, 7, "J Smith", "S2", 0.5),
+    ]
+    assert len(smiths.link([]).frame) == 0
+
+
+def test_what_it_says_of_itself(smiths, foxes):
+    assert (smiths.id_space, smiths.has_priors, foxes.has_priors) == ("test", False, True)
+    assert (len(smiths), smiths.n_aliases) == (3, 7)
+    assert repr(smiths) == f"KnowledgeBase({str(smiths.path)!r})"
+    assert smiths == KnowledgeBase(str(smiths.path)) != foxes
+    assert hash(smiths) == hash(KnowledgeBase(smiths.path))
+
+
+# Wrong questions
+
+
+@pytest.mark.parametrize(
+    ("mentions", "message"),
+    [
+        ("John Smith", r"mentions: wanted a list of texts, found one text; pass \[text\]"),
+        (["a", None], "mentions: place 1 is NoneType, wanted text"),
+        (["a", 5], "mentions: place 1 is int, wanted text: '5'; repair"),
+        (["a", "\ud800b"], r"mentions: place 1 holds half a surrogate pair: '\\ud800b'; repair"),
+    ],
+)
+def test_mentions_that_are_none_are_refused_with_their_place(smiths, mentions, message):
+    for ask in (smiths.lookup, smiths.link):
+        with pytest.raises(InputError, match=message):
+            ask(mentions)
+    for ask in (smiths.names, smiths.resolve, smiths.attributes):
+        with pytest.raises(InputError, match=message.replace("mentions", "ids")):
+            ask(mentions)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"how": "exactly"}, "how='exactly': wanted one of 'exact', 'normalised', 'fuzzy'. Did you mean exact?"),
+        ({"limit": 0}, "limit=0: wanted a whole number, 1 or more"),
+        ({"cutoff": 0}, "cutoff=0: wanted above 0 and at most 1"),
+        ({"cutoff": 80}, "cutoff=80: wanted above 0"),
+    ],
+)
+def test_parameters_that_are_none_are_refused(smiths, options, message):
+    with pytest.raises(ParameterError, match=message):
+        smiths.lookup(["x"], **options)
+
+
+# Processes, threads, life
+
+
+def test_it_pickles_as_its_path_and_opens_again_after_closing(smiths):
+    copy = pickle.loads(pickle.dumps(smiths))
+    assert copy == smiths
+    smiths.close()
+    smiths.close()
+    pd.testing.assert_frame_equal(smiths.lookup(["j smith"]), copy.lookup(["j smith"]))
+    copy.close()
+
+
+def asked(base):
+    return base.lookup(["j smith"])["entity_id"].tolist()
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_processes_share_it(smiths, method):
+    if method not in multiprocessing.get_all_start_methods():
+        pytest.skip(f"no {method} here")
+    asked(smiths)
+    with multiprocessing.get_context(method).Pool(2) as pool:
+        assert pool.map(asked, [smiths] * 4) == [["S1", "S2"]] * 4
+
+
+def test_threads_share_it_even_while_another_closes_it(smiths):
+    stop = threading.Event()
+
+    def close_again():
+        while not stop.is_set():
+            smiths.close()
+
+    closer = threading.Thread(target=close_again)
+    closer.start()
+    try:
+        with ThreadPoolExecutor(4) as threads:
+            assert list(threads.map(asked, [smiths] * 60)) == [["S1", "S2"]] * 60
+    finally:
+        stop.set()
+        closer.join()
+
+
+def test_a_new_file_in_its_place_disturbs_nobody(build, smiths):
+    asked(smiths)
+    with build_kb(smiths.path, [{"id": "new", "aliases": ["J Smith"]}], id_space="test") as new:
+        assert asked(new) == ["new"]
+    assert asked(smiths) == ["S1", "S2"], "the file that was opened"
+    smiths.close()
+    assert asked(smiths) == ["new"]
+
+
+def test_locks_of_others_do_not_matter(smiths):
+    other = sqlite3.connect(smiths.path, isolation_level=None)
+    try:
+        other.execute("BEGIN EXCLUSIVE")
+        assert asked(KnowledgeBase(smiths.path)) == ["S1", "S2"]
+    finally:
+        other.close()
+
+
+def test_asking_leaves_the_folder_and_the_file_as_they_were(smiths):
+    before = smiths.path.read_bytes(), sorted(smiths.path.parent.iterdir())
+    smiths.lookup(["john smith"], how="fuzzy")
+    smiths.attributes(["S1"])
+    smiths.path.chmod(0o444)
+    smiths.close()
+    assert asked(smiths) == ["S1", "S2"]
+    assert (smiths.path.read_bytes(), sorted(smiths.path.parent.iterdir())) == before

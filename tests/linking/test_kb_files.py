@@ -1,0 +1,336 @@
+"""Knowledge bases from files of entities and from dumps of Wikidata."""
+
+import bz2
+import gzip
+import json
+import resource
+import subprocess
+import sys
+
+import pytest
+
+from vbterrier import DegenerateWarning, FileError, InputError, ParameterError
+from vbterrier.linking.kb import kb_from_file, kb_from_wikidata, lines
+
+PACKS = {"plain": bytes, "gzip": gzip.compress, "bzip2": bz2.compress}
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Write a source, build from it, and hand out the knowledge base."""
+    bases = []
+
+    def built(content, build=kb_from_file, **options):
+        source = tmp_path / "source"
+        source.write_bytes(content if isinstance(content, bytes) else content.encode())
+        options = ({"id_space": "test"} if build is kb_from_file else {}) | options
+        bases.append(build(tmp_path / "made.kb", source, **options))
+        return bases[-1]
+
+    yield built
+    for base in bases:
+        base.close()
+
+
+def values(frame):
+    return [tuple(row) for row in frame.to_numpy().tolist()]
+
+
+# JSON lines and columns
+
+
+@pytest.mark.parametrize("pack", PACKS)
+def test_json_lines_are_read_plain_and_packed(files, pack):
+    text = (
+        '\ufeff{"id": "a", "label": "Anna", "aliases": ["A"], "born": 1850}\r\n\n{"id": "b", "aliases": [["A", null]]}'
+    )
+    base = files(PACKS[pack](text.encode()))
+    assert values(base.lookup(["a"])[["entity_id", "score"]]) == [("a", 0.5), ("b", 0.5)]
+    assert values(base.attributes(["a"])) == [("a", "born", "1850", "number")]
+
+
+@pytest.mark.parametrize("pack", PACKS)
+def test_columns_are_read_plain_and_packed(files, pack):
+    text = (
+        "id\tlabel\talias\tprior\taliases\tredirect\tborn\n"
+        '007\tJames "Jim" Bond\tBond\t0.75\t\t\t1920\n'
+        "007\t\t\t\tJB|Double O\told\t\n"
+        "\n"
+        "NA\tSodium\tBond\t0.25\t\t\t\n"
+    )  # fmt: skip
+    base = files(PACKS[pack](text.encode()), types={"born": "year"})
+    assert values(base.lookup(["Bond", "double o", 'James "Jim" Bond'])[["entity_id", "score"]]) == [
+        ("007", 0.75), ("NA", 0.25), ("007", 1.0), ("007", 1.0)
+    ]  # fmt: skip
+    assert base.resolve(["old"]) == ["007"]
+    assert values(base.attributes(["007", "NA"])) == [("007", "born", "1920", "year")]
+
+
+def test_columns_without_a_header_line_are_named(files):
+    base = files("Anna\ta\nBea\tb\n", columns=["alias", "id"])
+    assert values(base.alias_table()) == [("Anna", "a", 1.0), ("Bea", "b", 1.0)]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ('{"id": "a"}\n\n{"id": "b"', "source:3: is no JSON in UTF-8 .*; wanted an entity a line"),
+        (b'{"id": "a"}\n{"id": "\xff"}', "source:2: is no JSON in UTF-8"),
+        ('{"id": "a"}\n[1]', "source:2: is list, wanted a mapping"),
+        ('{"id": "a"}\n{"id": 5}', "source:2: the id is int, wanted text: '5'"),
+        ('{"id": "a", "aliases": [["x", NaN]]}', "source:1: alias 'x' of 'a' has prior 'nan'"),
+        ('{"id": "a", "n": ' + "9" * 5000 + "}", "source:1: is no JSON"),
+        ('{"id": "a", "n": ' + "[" * 100_000, "source:1: (nests too deeply|is no JSON)"),
+        ('{"id": "a", "label": "\\ud800"}', "source:1: the label of 'a' holds half a surrogate pair"),
+        ('{"id": "a", "label": "A"}\n{"id": "a", "label": "B"}', "source:2: id 'a' has the labels 'A' and 'B'"),
+        ("id\tlabel\na\tA\tx\n", "source:2: has 3 cells between tabs, wanted 2: id, label"),
+        ("id\tprior\na\t0.5\n", "source:2: has a prior without one alias that it is of"),
+        ("id\talias\tprior\na\tx\toften\n", "source:2: alias 'x' of 'a' has prior 'often', wanted a number in 0 to 1"),
+        ("id\talias\n\tx\n", "source:2: the id is blank"),
+        (b"id\talias\na\t\xff\n", "source:2: is no UTF-8"),
+        ("name\tIDs\na\tb\n", r"source: no column 'id' among 'name', 'IDs'; wanted a header line .*Did you mean IDs\?"),
+        ("id\tlabel\tlabel\n", "source: column 'label' stands twice"),
+        ("id\tlabel\n", "entities: none"),
+        ("\n\n", "source: is empty; wanted an entity a line"),
+        (gzip.compress(b'{"id": "a"}\n' * 9000)[:-20], "source:.*: cannot be read to its end .*: fetch or pack"),
+        (bz2.compress(b'{"id": "a"}\n' * 9000)[:-20], "source:.*: cannot be read to its end .*: fetch or pack"),
+        (b"\x1f\x8bnonsense", "source:1: cannot be read to its end"),
+    ],
+)
+def test_lines_that_are_none_are_refused_with_their_number(files, tmp_path, content, message):
+    with pytest.raises(InputError, match=message):
+        files(content)
+    assert not (tmp_path / "made.kb").exists()
+
+
+def test_files_that_are_none_are_refused(tmp_path):
+    with pytest.raises(FileError, match="is a folder; wanted a file"):
+        kb_from_file(tmp_path / "made.kb", tmp_path, id_space="test")
+    (tmp_path / "entities.tsv").write_text("id\na\n")
+    with pytest.raises(FileError, match=r"no such file in the folder .*Did you mean entities.tsv\?"):
+        kb_from_file(tmp_path / "made.kb", tmp_path / "entity.tsv", id_space="test")
+    with pytest.raises(FileError, match="exists and is no knowledge base, so it is not replaced"):
+        kb_from_file(tmp_path / "entities.tsv", tmp_path / "entities.tsv", id_space="test")
+    (tmp_path / "lines.jsonl").write_text('{"id": "a"}')
+    with pytest.raises(ParameterError, match="columns: given for a file of JSON lines"):
+        kb_from_file(tmp_path / "made.kb", tmp_path / "lines.jsonl", id_space="test", columns=["id"])
+
+
+def test_small_files_that_grow_without_end_are_refused(files, monkeypatch):
+    bomb = gzip.compress(b'{"id": "a"}\n' * 100_000)
+    with pytest.raises(FileError, match="source: holds more than 100,000 bytes when unpacked; pass max_bytes=None"):
+        files(bomb, max_bytes=100_000)
+    monkeypatch.setattr(lines, "MAX_LINE", 1000)
+    with pytest.raises(FileError, match="source:2: has a line of more than 1,000 bytes"):
+        files(b'{"id": "a"}\n' + b" " * 10_000)
+
+
+def test_the_legislators_are_what_their_file_says(shared_data, tmp_path):
+    source = shared_data / "kb_us_congress" / "entities.jsonl.gz"
+    with gzip.open(source, "rt", encoding="utf-8") as file:
+        records = {record["id"]: record for record in map(json.loads, file)}
+    with kb_from_file(tmp_path / "made.kb", source, id_space="bioguide", types={"born": "year"}) as base:
+        assert len(base) == len(records) == 12_766
+        assert not base.has_priors
+        ids = list(records)
+        assert base.names(ids) == [record["label"] for record in records.values()]
+        facts = base.attributes(ids)
+        assert len(facts) == sum(len(record["attributes"]) + 1 for record in records.values())
+        assert set(facts.loc[facts["attribute"] == "born", "type"]) == {"year"}
+        pairs = {(name, one) for one, record in records.items() for name in [*record["aliases"], record["label"]]}
+        assert {(alias, one) for alias, one, _ in values(base.alias_table())} == pairs
+        ambiguous = (shared_data / "kb_us_congress" / "ambiguous_full_names.tsv").read_text("utf-8").splitlines()[1:]
+        names, _, bearers = zip(*(line.split("\t") for line in ambiguous), strict=True)
+        found = base.lookup(names, how="exact")
+        for place, wanted in enumerate(bearers):
+            mine = found[found["text"] == place]
+            assert set(wanted.split(",")) <= set(mine["entity_id"])
+            assert mine["score"].tolist() == pytest.approx([1 / len(mine)] * len(mine))
+        smiths = base.lookup(["john smith"])["entity_id"].tolist()
+        assert len(smiths) >= 14
+        assert base.lookup(["jon smith"], how="fuzzy", limit=len(smiths))["entity_id"].tolist() == smiths
+
+
+# Wikidata
+
+
+def snak(kind, value):
+    return {"snaktype": "value", "datavalue": {"type": kind, "value": value}}
+
+
+def statement(kind, value, rank="normal"):
+    return {"rank": rank, "mainsnak": snak(kind, value)}
+
+
+def time(text, precision=9):
+    return {"time": text, "precision": precision}
+
+
+def item(entity, labels=None, aliases=None, **claims):
+    return {
+        "type": "item",
+        "id": entity,
+        "labels": {code: {"language": code, "value": text} for code, text in (labels or {}).items()} or [],
+        "aliases": {
+            code: [{"language": code, "value": text} for text in texts] for code, texts in (aliases or {}).items()
+        },
+        "claims": claims or [],
+    }
+
+
+def dump(*entities):
+    return "[\n" + ",\n".join(map(json.dumps, entities)) + "\n]\n"
+
+
+LINCOLN = item(
+    "Q91",
+    {"en": "Abraham Lincoln", "de": "Abraham Lincoln", "fr": "Lincoln (Abraham)"},
+    {"en": ["Abe Lincoln", "Lincoln"], "de": ["Lincoln"]},
+    P569=[
+        statement("time", time("+1809-02-12T00:00:00Z", 11)),
+        statement("time", time("+1808-00-00T00:00:00Z"), "deprecated"),
+    ],
+    P106=[statement("wikibase-entityid", {"id": "Q40348"}), statement("wikibase-entityid", {"numeric-id": 82955})],
+    P39=[statement("wikibase-entityid", {"id": "Q1"}), statement("wikibase-entityid", {"id": "Q2"}, "preferred")],
+    P2048=[statement("quantity", {"amount": "+193.5", "unit": "http://www.wikidata.org/entity/Q174728"})],
+    P20=[{"rank": "normal", "mainsnak": {"snaktype": "somevalue"}}],
+)
+ODD = item(
+    "Q2",
+    {"de": "Erde"},
+    P1=[
+        statement("time", time("-0044-03-15T00:00:00Z", 11)),
+        statement("time", time("+1850-00-00T00:00:00Z", 7)),
+        statement("globecoordinate", {"latitude": -1.5, "longitude": 30}),
+        statement("monolingualtext", {"language": "la", "text": "Terra"}),
+        statement("string", "x"),
+        statement("string", "x"),
+        statement("unheard of", {"b": 1, "a": 2}),
+    ],
+)  # fmt: skip
+PROPERTY = {"type": "property", "id": "P31", "labels": {"en": {"language": "en", "value": "instance of"}}}
+
+
+@pytest.mark.parametrize("pack", PACKS)
+def test_dumps_are_read_plain_and_packed(files, pack):
+    base = files(PACKS[pack](dump(PROPERTY, LINCOLN).encode()), kb_from_wikidata)
+    assert base.id_space == "wikidata"
+    assert values(base.alias_table()[["alias", "entity_id"]]) == [
+        ("Abe Lincoln", "Q91"), ("Abraham Lincoln", "Q91"), ("Lincoln", "Q91")
+    ]  # fmt: skip
+
+
+def test_names_come_in_the_first_language_there_is(files):
+    base = files(dump(LINCOLN, ODD), kb_from_wikidata, languages=["fr", "de"])
+    assert base.names(["Q91", "Q2"]) == ["Lincoln (Abraham)", "Erde"]
+    assert base.alias_table()["alias"].tolist() == ["Abraham Lincoln", "Erde", "Lincoln", "Lincoln (Abraham)"]
+
+
+def test_properties_become_attributes_of_their_type_and_rank(files):
+    wanted = {"P569": "born", "P39": "office", "P106": "work", "P2048": "height", "P20": "died in", "P1": "odd"}
+    base = files(dump(LINCOLN, ODD), kb_from_wikidata, languages=["en", "de"], properties=wanted)
+    assert values(base.attributes(["Q91", "Q2"])) == [
+        ("Q91", "born", "1809", "year"),
+        ("Q91", "office", "Q2", "text"),
+        ("Q91", "work", "Q40348", "text"),
+        ("Q91", "work", "Q82955", "text"),
+        ("Q91", "height", "193.5", "number"),
+        ("Q2", "odd", "-44", "year"),
+        ("Q2", "odd", "+1850-00-00T00:00:00Z", "text"),
+        ("Q2", "odd", "-1.5,30", "text"),
+        ("Q2", "odd", "Terra", "text"),
+        ("Q2", "odd", "x", "text"),
+        ("Q2", "odd", '{"a": 2, "b": 1}', "text"),
+    ]
+    base = files(dump(LINCOLN), kb_from_wikidata, properties=["P569"])
+    assert values(base.attributes(["Q91"])) == [("Q91", "P569", "1809", "year")]
+
+
+def test_redirects_and_a_choice_of_items_are_given_from_outside(files):
+    for redirects in ({"Q5": "Q91", "Q6": "Q5"}, iter([("Q6", "Q5"), ("Q5", "Q91")])):
+        base = files(
+            dump(LINCOLN, item("Q3", {"en": "life"})),
+            kb_from_wikidata,
+            redirects=redirects,
+            where=lambda one: "P569" in one["claims"],
+        )
+        assert (len(base), base.names(["Q6", "Q3"])) == (1, ["Abraham Lincoln", ""])
+    with pytest.raises(InputError, match=r"^redirects: the id that 'Q5' redirects to is int, wanted text"):
+        files(dump(LINCOLN), kb_from_wikidata, redirects={"Q5": 91})
+
+
+def test_items_without_a_name_and_names_that_are_none_are_counted(files):
+    odd = item("Q4", {"en": "four"}, {"en": [" ", "x" * 5000, "fo\x00ur"]}, P1=[statement("string", " ")])
+    said = (
+        r"^source: left out 1 aliases whose text holds a NUL; 1 aliases whose text is blank; 1 aliases whose text is "
+        r"longer than 4,096 letters; 1 items without a label or alias in these languages; 1 values whose text is blank$"
+    )
+    with pytest.warns(DegenerateWarning, match=said.replace("source", "made.kb")) as warned:
+        base = files(dump(ODD, odd), kb_from_wikidata, properties=["P1"])
+    assert len(warned) == 1
+    assert base.alias_table()["alias"].tolist() == ["four"]
+
+
+def test_an_item_that_stands_twice_keeps_its_first_name(files):
+    base = files(dump(item("Q1", {"en": "b"}), item("Q1", {"en": "a"})), kb_from_wikidata)
+    assert base.names(["Q1"]) == ["b"]
+    assert len(base.alias_table()) == 2
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (dump(LINCOLN)[:-3], "source:2: breaks off: the list that it begins has no end"),
+        (dump(LINCOLN) + json.dumps(ODD), "source:4: goes on behind the end of its list"),
+        (dump(LINCOLN, ODD)[:-40], "source:3: is no JSON"),
+        (dump(LINCOLN, [1]), "source:3: is no entity of Wikidata: wanted an object with an id"),
+        (dump(LINCOLN, {"labels": {}}), "source:3: is no entity of Wikidata: wanted an object with an id"),
+        (dump(LINCOLN, ODD | {"labels": {"en": "Earth"}}), "source:3: is no entity of Wikidata"),
+        (dump(LINCOLN, ODD | {"labels": {"en": {"value": 5}}}), "source:3: the label of 'Q2' is int, wanted text"),
+        (json.dumps([LINCOLN]), "source:1: is no entity of Wikidata"),
+        ("[\n]\n", "entities: none"),
+    ],
+)
+def test_dumps_that_are_none_are_refused_with_their_line(files, content, message):
+    with pytest.raises(InputError, match=message):
+        files(content, kb_from_wikidata)
+
+
+def test_blank_lines_and_lines_without_a_list_are_taken(files):
+    assert len(files(f"\n{json.dumps(LINCOLN)}\n\n", kb_from_wikidata)) == 1
+    assert len(files(dump(LINCOLN) + "\n\n", kb_from_wikidata)) == 1
+
+
+def test_one_language_or_property_is_still_a_list(files):
+    with pytest.raises(ParameterError, match=r"languages='en': wanted a list of codes"):
+        files(dump(LINCOLN), kb_from_wikidata, languages="en")
+    with pytest.raises(ParameterError, match=r"properties='P31': wanted a list or a mapping"):
+        files(dump(LINCOLN), kb_from_wikidata, properties="P31")
+
+
+MEMORY = """
+import resource, sys
+from vbterrier.linking.kb import kb_from_wikidata
+kb_from_wikidata(sys.argv[2], sys.argv[1], properties=["P569"], progress=False).close()
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is told in other units elsewhere")
+def test_memory_does_not_grow_with_the_dump(tmp_path):
+    assert resource.RUSAGE_SELF == 0
+
+    def peak(n_items):
+        source = tmp_path / f"{n_items}.json.gz"
+        # Twelve of thirteen parts of an entity are of no interest here, as in life.
+        ballast = {f"P{place}": [statement("string", "x" * 40)] for place in range(12)}
+        with gzip.open(source, "wt", compresslevel=1) as file:
+            file.write("[\n")
+            for place in range(n_items):
+                one = item(f"Q{place}", {"en": f"name {place}"}, {"en": [f"also {place}"]}, **ballast)
+                file.write(json.dumps(one) + (",\n" if place + 1 < n_items else "\n]\n"))
+        command = [sys.executable, "-c", MEMORY, str(source), str(tmp_path / "made.kb")]
+        return int(subprocess.run(command, capture_output=True, check=True, text=True).stdout)
+
+    # 20,000 such items are 30 MB of JSON, and much more as objects.
+    assert peak(22_000) - peak(2_000) < 20_000, "KB"

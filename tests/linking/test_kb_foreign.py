@@ -1,0 +1,384 @@
+"""Knowledge bases from REL, wikimapper and spaCy; files that are none."""
+
+import gzip
+import json
+import random
+import shutil
+import sqlite3
+import sys
+from pathlib import Path
+
+import pytest
+
+from vbterrier import DegenerateWarning, FileError, InputError, ParameterError
+from vbterrier.linking.kb import KnowledgeBase, build_kb, kb_from_rel, kb_from_spacy, kb_from_wikimapper
+
+TABLES = {
+    "rel": "CREATE TABLE wiki(word text primary key, p_e_m blob, lower text, freq INTEGER)",
+    "wikimapper": "CREATE TABLE mapping(wikipedia_id int PRIMARY KEY, wikipedia_title text, wikidata_id text)",
+}
+
+
+def database(path, kind, rows):
+    path.unlink(missing_ok=True)
+    db = sqlite3.connect(path)
+    with db:
+        db.execute(TABLES[kind])
+        db.executemany(
+            f"INSERT INTO {TABLES[kind].split()[2].split('(')[0]} VALUES ({', '.join('?' * len(rows[0]))})", rows
+        )
+    db.close()
+    return path
+
+
+def coded(value):
+    """Text as REL writes it."""
+    return " ".join(format(ord(letter), "b") for letter in json.dumps(value))
+
+
+def values(frame, *columns):
+    return [tuple(row) for row in frame[list(columns)].to_numpy().tolist()]
+
+
+# REL
+
+
+@pytest.fixture(scope="module")
+def rel_sample(shared_data, tmp_path_factory):
+    path = tmp_path_factory.mktemp("rel") / "entity_word_embedding.db"
+    with (
+        gzip.open(shared_data / "rel_pem_sample" / "entity_word_embedding.sample.db.gz") as packed,
+        path.open("wb") as file,
+    ):
+        shutil.copyfileobj(packed, file)
+    return path
+
+
+def test_the_sample_of_rel_comes_out_as_its_decoded_twin(shared_data, rel_sample, tmp_path):
+    decoded = json.loads((shared_data / "rel_pem_sample" / "p_e_m.decoded.json").read_text("utf-8"))
+    with pytest.warns(DegenerateWarning) as said:
+        base = kb_from_rel(tmp_path / "rel.kb", rel_sample)
+    messages = sorted(str(one.message) for one in said)
+    n_zero = sum(own["n_candidates"] for own in decoded.values())
+    with base:
+        found = base.lookup(list(decoded), how="exact")
+        n_zero -= len(found)
+        assert messages == [
+            f"rel.kb: left out {n_zero:,} titles of probability 0 (keep_zeros=True keeps them)",
+            "the priors of 17 aliases sum to 1.001 to 2.045, not 1: divided by their sum",
+        ]
+        assert base.id_space == "wikipedia_title"
+        assert base.has_priors
+        for place, own in enumerate(decoded.values()):
+            mine = found[found["text"] == place]
+            assert mine["score"].sum() == pytest.approx(1, abs=1e-12)
+            positive = [(title, prior) for title, prior in own["p_e_m"] if prior > 0]
+            # The twin holds the first hundred titles, and their sum rounded.
+            wanted = {title: prior / own["sum_p"] for title, prior in positive}
+            scores = dict(zip(mine["entity_id"], mine["score"], strict=True))
+            assert {title: scores[title] for title in wanted} == pytest.approx(wanted, rel=1e-3)
+            first = positive[0]
+            shares = {title: prior / first[1] for title, prior in positive}
+            assert {title: scores[title] / scores[first[0]] for title in wanted} == pytest.approx(shares, rel=1e-12)
+            if own["n_candidates"] <= 100:
+                assert set(scores) == set(wanted)
+
+
+def test_titles_of_probability_zero_are_kept_on_demand(shared_data, rel_sample, tmp_path):
+    decoded = json.loads((shared_data / "rel_pem_sample" / "p_e_m.decoded.json").read_text("utf-8"))
+    with pytest.warns(DegenerateWarning, match="the priors of 17 aliases"):
+        base = kb_from_rel(tmp_path / "rel.kb", rel_sample, keep_zeros=True)
+    with base:
+        found = base.lookup(list(decoded), how="exact")
+        assert found["text"].value_counts().sort_index().tolist() == [own["n_candidates"] for own in decoded.values()]
+
+
+def test_mentions_of_a_form_are_weighed_by_how_often_they_occur(tmp_path):
+    rows = [
+        ("fox", coded([["Fox", 1.0]]), "fox", 30),
+        ("Fox", coded([["Fox", 0.25], ["Fox_Network", 0.75]]), "fox", 60),
+        ("FOX", coded([["Fox_Network", 1.0]]).encode(), "fox", 10),
+        ("Zoë", coded([["Zoë_(名)", 1.0]]), "zoë", None),
+    ]
+    source = database(tmp_path / "rel.db", "rel", rows)
+    with kb_from_rel(tmp_path / "rel.kb", source) as base:
+        assert values(base.lookup(["Fox"]), "entity_id", "alias", "name") == [
+            ("Fox_Network", "Fox", "Fox Network"), ("Fox", "fox", "Fox")
+        ]  # fmt: skip
+        assert base.lookup(["Fox"])["score"].tolist() == pytest.approx([0.55, 0.45])
+        assert values(base.lookup(["fox"], how="exact"), "entity_id", "score") == [("Fox", 1.0)]
+        assert base.names(["Zoë_(名)"]) == ["Zoë (名)"]
+
+
+def test_titles_and_mentions_that_are_none_are_counted(tmp_path):
+    rows = [("a", coded([["A", 1.0], ["", 0.5], ["B\x00", 0.5]]), "a", 1), (" ", coded([["A", 1.0]]), " ", 1)]
+    source = database(tmp_path / "rel.db", "rel", rows)
+    said = "left out 1 aliases whose text is blank; 1 titles whose text holds a NUL; 1 titles whose text is blank"
+    with pytest.warns(DegenerateWarning, match=said):
+        base = kb_from_rel(tmp_path / "rel.kb", source)
+    with base:
+        assert values(base.alias_table(), "alias", "entity_id") == [("a", "A")]
+
+
+@pytest.mark.parametrize(
+    ("cell", "message"),
+    [
+        ("1011011 2", r"mention 'x': p_e_m holds no binary code points \(.*'2'.*\); fetch the file again"),
+        ("1" * 40, "mention 'x': p_e_m holds no binary code points .*is no code point"),
+        ("1" * 21, "mention 'x': p_e_m holds no binary code points"),
+        ("-1", "no binary code points"),
+        (b"\xff\xff", "no binary code points"),
+        (7, "mention 'x': p_e_m holds no text of binary code points"),
+        (None, "mention 'x': p_e_m holds no text of binary code points"),
+        (coded("[["), "mention 'x': p_e_m holds no list of titles"),
+        (" ".join(format(ord(letter), "b") for letter in "[["), "mention 'x': p_e_m holds no JSON"),
+        (coded(["A"]), "mention 'x': p_e_m holds 'A' where a title and its probability"),
+        (coded([["A", 0.5, 1]]), "where a title and its probability were wanted"),
+        (coded([["A", 2]]), "row 1: alias 'x' of 'A' has prior '2', wanted a number in 0 to 1"),
+        (coded([["A", "much"]]), "row 1: alias 'x' of 'A' has prior 'much'"),
+        ("", "no JSON"),
+    ],
+)
+def test_cells_that_are_none_are_refused_with_their_mention(tmp_path, cell, message):
+    source = database(tmp_path / "rel.db", "rel", [("x", cell, "x", 1)])
+    with pytest.raises(FileError, match=f"rel.db: {message}|rel.db: .*{message}"):
+        kb_from_rel(tmp_path / "rel.kb", source)
+    assert not (tmp_path / "rel.kb").exists()
+
+
+# wikimapper
+
+PAGES = [
+    (10, "Rome_(Italy)", "Q220"),
+    (30, "Roma_city", "Q220"),
+    (20, "Eternal_City", "Q220"),
+    (5, "Carthage", "Q6343"),
+    (6, "Nowhere", None),
+    (7, "Erewhon", None),
+]
+
+
+@pytest.mark.parametrize(
+    ("id_space", "ids", "others"),
+    [
+        ("wikidata", ["Q220", "Q6343"], {}),
+        ("wikipedia_title", ["Rome_(Italy)", "Carthage", "Nowhere"], {"Roma_city": 0, "Eternal_City": 0}),
+        ("wikipedia_id", ["10", "5", "6"], {"30": 0, "20": 0}),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:wiki.kb. left out:vbterrier.DegenerateWarning")
+def test_pages_of_an_item_are_an_article_and_its_redirects(tmp_path, id_space, ids, others):
+    source = database(tmp_path / "index.db", "wikimapper", PAGES)
+    with kb_from_wikimapper(tmp_path / "wiki.kb", source, id_space=id_space) as base:
+        assert base.id_space == id_space
+        assert not base.has_priors
+        assert len(base) == (2 if id_space == "wikidata" else 4)
+        names = ["Rome (Italy)", "Carthage", "Nowhere"][: len(ids)]
+        assert base.names(ids) == names
+        for mention in ("rome italy", "ROME", "Roma_City", "eternal city"):
+            assert values(base.lookup([mention]), "entity_id", "score") == [(ids[0], 1.0)]
+        assert base.resolve(list(others)) == [ids[0]] * len(others)
+
+
+def test_pages_without_an_item_are_counted_where_ids_are_items(tmp_path):
+    source = database(tmp_path / "index.db", "wikimapper", [*PAGES, (8, None, "Q1"), (9, "", "Q1")])
+    said = (
+        "^wiki.kb: left out 1 pages whose title is NoneType, wanted text; 1 pages whose title is blank; "
+        "2 pages without a Wikidata item$"
+    )
+    with pytest.warns(DegenerateWarning, match=said):
+        base = kb_from_wikimapper(tmp_path / "wiki.kb", source, unqualified=False)
+    with base:
+        assert len(base) == 2
+        assert len(base.lookup(["rome"])) == 0
+
+
+def test_wikimapper_has_three_id_spaces(tmp_path):
+    with pytest.raises(ParameterError, match=r"id_space='wikipedia': wanted one of .*Did you mean wikipedia_id\?"):
+        kb_from_wikimapper(tmp_path / "wiki.kb", tmp_path / "index.db", id_space="wikipedia")
+
+
+# Tables that are none
+
+
+@pytest.mark.parametrize("build", [kb_from_rel, kb_from_wikimapper])
+def test_files_that_are_none_are_refused(tmp_path, build):
+    source = tmp_path / "source.db"
+    with pytest.raises(FileError, match="no such file"):
+        build(tmp_path / "made.kb", source)
+    with pytest.raises(FileError, match="is a folder"):
+        build(tmp_path / "made.kb", tmp_path)
+    source.write_text("no database at all, but long enough to look like one " * 20)
+    with pytest.raises(FileError, match=r"source.db: cannot be read as .* \(file is not a database\)"):
+        build(tmp_path / "made.kb", source)
+    other = "wikimapper" if build is kb_from_rel else "rel"
+    with pytest.raises(FileError, match=r"is no file of .*: wanted a table \w+\(w.*\), there is none"):
+        build(tmp_path / "made.kb", database(source, other, [(1, "a", "b", 2)[: 3 if other == "wikimapper" else 4]]))
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["source.db"]
+
+
+def test_tables_with_other_columns_are_refused(tmp_path):
+    db = sqlite3.connect(tmp_path / "source.db")
+    with db:
+        db.execute("CREATE TABLE wiki(word TEXT, p TEXT)")
+    db.close()
+    with pytest.raises(FileError, match=r"wanted a table wiki\(word, p_e_m, freq\), its columns are word, p"):
+        kb_from_rel(tmp_path / "made.kb", tmp_path / "source.db")
+
+
+def test_a_locked_file_is_said_to_be_one(tmp_path, monkeypatch):
+    source = database(tmp_path / "rel.db", "rel", [("x", coded([["A", 1.0]]), "x", 1)])
+    connect = sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", lambda *args, **options: connect(*args, timeout=0.05, **options))
+    other = connect(source, isolation_level=None)
+    try:
+        other.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(FileError, match=r"\(database is locked\); close what writes to it"):
+            kb_from_rel(tmp_path / "made.kb", source)
+    finally:
+        other.close()
+
+
+# spaCy
+
+
+@pytest.fixture
+def theirs():
+    spacy = pytest.importorskip("spacy")
+    from spacy.kb import InMemoryLookupKB
+
+    base = InMemoryLookupKB(spacy.blank("en").vocab, entity_vector_length=3)
+    base.set_entities(["Q2", "Q10", "Q3"], [1, 2, 3], [[0.0] * 3] * 3)
+    base.add_alias("Emerson", ["Q2", "Q10"], [0.75, 0.25])
+    base.add_alias("Ralph", ["Q2"], [0.5])
+    return base
+
+
+def test_spacys_knowledge_base_is_read_from_memory_and_from_disk(theirs, tmp_path):
+    theirs.to_disk(tmp_path / "folder")
+    for source in (theirs, tmp_path / "folder", str(tmp_path / "folder")):
+        with pytest.warns(DegenerateWarning, match="priors of 1 aliases sum to 0.5 to 0.5, not 1"):
+            base = kb_from_spacy(tmp_path / "made.kb", source, id_space="wikidata", names={"Q2": "Ralph Waldo Emerson"})
+        with base:
+            assert len(base) == 3
+            assert values(base.alias_table(), "alias", "entity_id", "score") == [
+                ("Emerson", "Q2", 0.75), ("Emerson", "Q10", 0.25), ("Ralph", "Q2", 1.0)
+            ]  # fmt: skip
+            assert base.names(["Q2", "Q3"]) == ["Ralph Waldo Emerson", ""]
+
+
+def test_what_is_none_of_spacys_is_refused(theirs, tmp_path, monkeypatch):
+    theirs.to_disk(tmp_path / "folder")
+    (tmp_path / "folder" / "contents").write_bytes(b"\x00" * 7)
+    with pytest.raises(FileError, match="folder: cannot be read as a knowledge base of spaCy"):
+        kb_from_spacy(tmp_path / "made.kb", tmp_path / "folder", id_space="x")
+    with pytest.raises(FileError, match="nowhere: no such folder; wanted the folder"):
+        kb_from_spacy(tmp_path / "made.kb", tmp_path / "nowhere", id_space="x")
+    with pytest.raises(FileError, match="contents: is a file; wanted the folder"):
+        kb_from_spacy(tmp_path / "made.kb", tmp_path / "folder" / "contents", id_space="x")
+    with pytest.raises(InputError, match="wanted spaCy's InMemoryLookupKB or the folder of one, found dict"):
+        kb_from_spacy(tmp_path / "made.kb", {}, id_space="x")
+    monkeypatch.setitem(sys.modules, "spacy.kb", None)
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'vbterrier\[spacy\]'"):
+        kb_from_spacy(tmp_path / "made.kb", tmp_path / "folder", id_space="x")
+
+
+# Knowledge bases that are none
+
+
+@pytest.fixture
+def made(tmp_path):
+    entities = [{"id": f"E{i}", "label": f"name {i}", "attributes": {"n": i}} for i in range(3000)]
+    with build_kb(tmp_path / "made.kb", entities, id_space="test"):
+        pass
+    return tmp_path / "made.kb"
+
+
+def patched(path, place, octets):
+    content = bytearray(path.read_bytes())
+    content[place : place + len(octets)] = octets
+    path.write_bytes(content)
+
+
+def test_a_foreign_file_is_told_on_opening(tmp_path):
+    path = tmp_path / "made.kb"
+    with pytest.raises(FileError, match="no such file"):
+        KnowledgeBase(path)
+    with pytest.raises(FileError, match="is a folder"):
+        KnowledgeBase(tmp_path)
+    path.write_bytes(b"")
+    with pytest.raises(FileError, match="is empty; wanted a knowledge base: build one with build_kb"):
+        KnowledgeBase(path)
+    path.write_text("id\tlabel\n")
+    with pytest.raises(FileError, match="is no SQLite file; wanted a knowledge base"):
+        KnowledgeBase(path)
+    with pytest.raises(FileError, match=r"no knowledge base of this package; it looks like REL's .* kb_from_rel"):
+        KnowledgeBase(database(path, "rel", [("x", "", "x", 1)]))
+    with pytest.raises(FileError, match="it looks like wikimapper's: build with kb_from_wikimapper"):
+        KnowledgeBase(database(path, "wikimapper", PAGES))
+    path.write_bytes(b"SQLite format 3\x00" + bytes(84))
+    with pytest.raises(FileError, match="no knowledge base of this package; build one with build_kb"):
+        KnowledgeBase(path)
+
+
+def test_another_format_and_a_cut_off_file_are_told_on_opening(made):
+    content = made.read_bytes()
+    patched(made, 60, (99).to_bytes(4, "big"))
+    with pytest.raises(FileError, match="is a knowledge base of format 99, this version reads 1: build it again"):
+        KnowledgeBase(made)
+    for n_bytes in (len(content) - 1, 4096, 100):
+        made.write_bytes(content[:n_bytes])
+        with pytest.raises(FileError, match=f"is cut off: {n_bytes:,} bytes of {len(content):,}; copy or build"):
+            KnowledgeBase(made)
+    made.write_bytes(content)
+    with KnowledgeBase(made) as base:
+        assert len(base) == 3000
+
+
+def test_a_file_that_does_not_say_what_it_is_is_damaged(made):
+    db = sqlite3.connect(made)
+    with db:
+        db.execute("DELETE FROM meta WHERE key = 'id_space'")
+    db.close()
+    with pytest.raises(FileError, match=r"is damaged \(it does not say id_space\); build it again"):
+        KnowledgeBase(made)
+
+
+def test_damage_is_an_error_of_the_file_or_goes_unseen_but_never_another_error(made):
+    content = made.read_bytes()
+    draw = random.Random(5)
+    n_told = 0
+    for _ in range(60):
+        broken = bytearray(content)
+        start = draw.randrange(100, len(content))
+        broken[start : start + 3000] = bytes(draw.randrange(256) for _ in broken[start : start + 3000])
+        made.write_bytes(broken)
+        try:
+            with KnowledgeBase(made) as base:
+                base.lookup([f"name {i}" for i in range(0, 3000, 7)])
+                base.names([f"E{i}" for i in range(0, 3000, 7)])
+                base.attributes([f"E{i}" for i in range(0, 3000, 7)])
+                base.alias_table()
+        except FileError as error:
+            n_told += "made.kb: is damaged" in str(error)
+    assert n_told > 30
+
+
+@pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="Linux says how much was read")
+def test_opening_and_asking_read_no_more_than_they_need(tmp_path):
+    entities = ({"id": f"E{i:06}", "label": f"some name {i}", "attributes": {"text": "x" * 300}} for i in range(20_000))
+    path = tmp_path / "made.kb"
+    build_kb(path, entities, id_space="test").close()
+
+    def n_read():
+        return int(next(line for line in Path("/proc/self/io").read_text().splitlines() if "rchar" in line).split()[1])
+
+    assert path.stat().st_size > 8e6
+    before = n_read()
+    with KnowledgeBase(path) as base:
+        assert base.id_space == "test"
+        opened = n_read() - before
+        assert len(base.lookup(["some name 77"])) == len(base.attributes(["E000077"])) == 1
+        asked = n_read() - before
+    assert opened < 30_000
+    assert asked < 200_000
