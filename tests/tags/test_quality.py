@@ -175,6 +175,10 @@ def test_wilson_is_the_textbook_formula_and_resamples_are_of_whole_documents():
         random_state=np.random.default_rng(5),
     ).confidence_interval
     assert by_document.loc["micro precision", ["low", "high"]].tolist() == pytest.approx(list(peer), abs=0.01)
+    mean = stats.norm.interval(0.95, *stats.norm.fit(quality.documents["precision"]))
+    reach = (mean[1] - mean[0]) / 2 / math.sqrt(60)
+    expected = [quality.macro.precision - reach, quality.macro.precision + reach]
+    assert by_document.loc["macro precision", ["low", "high"]].tolist() == pytest.approx(expected, abs=0.02)
     assert np.ptp(by_document.loc["micro precision", ["low", "high"]]) > np.ptp(wilson[["low", "high"]])
 
 
