@@ -48,6 +48,8 @@ def test_redirects_and_aliases_are_followed(people):
     made = Dedup(kb=people, aliases={"x": "y", "y": "A-old"})(intents(("x", 0.2, ""), ("A", 0.3, ""), ("B", 0.5, "")))
     assert made[["entity_id", "prob"]].values.tolist() == [["A", 0.5], ["B", 0.5]]
     assert made["merged"].tolist() == [["A", "x"], ["B"]]
+    onwards = Dedup(kb=people, aliases={"A": "B"})(intents(("A-old", 0.4, ""), ("B", 0.6, "")))
+    assert onwards["merged"].tolist() == [["B", "A-old"]]
     alone = Dedup(kb=people)(intents(("A-old", 1.0, "")))
     assert alone[["entity_id", "name", "merged"]].values.tolist() == [["A", "John Smith (Ohio)", ["A-old"]]]
 
@@ -125,6 +127,13 @@ def test_a_chain_of_likeness_does_not_join_its_ends():
     rows = [("A", 0.5, "A"), ("B", 0.3, "B"), ("C", 0.2, "C")]
     assert merged(Dedup(embedder=plane(angles)), *rows) == {"A": ["A"], "B": ["B", "C"]}, "the likest pair alone"
     assert merged(Dedup(embedder=plane(angles), similarity=0.85), *rows) == {"A": ["A", "B", "C"]}
+
+
+def test_of_equally_like_pairs_the_smallest_ids_merge_whatever_the_order():
+    stage = Dedup(judge=lambda pairs: [0.5 if pair == ("A", "C") else 0.96 for pair in pairs])
+    rows = [("A", 0.5, "A"), ("B", 0.3, "B"), ("C", 0.2, "C")]
+    for order in (rows, rows[::-1], [rows[1], rows[2], rows[0]]):
+        assert merged(stage, *order) == {"A": ["A", "B"], "C": ["C"]}
 
 
 @pytest.mark.parametrize(("cosine", "n"), [(0.9501, 1), (0.95, 1), (0.9499, 2)])

@@ -132,7 +132,17 @@ def test_what_is_there_is_not_replaced(build, tmp_path):
         build("file")
     with pytest.raises(FileError, match="cannot be written: No such file"):
         build("no/such/place")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "set"], "nothing half done stays"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "set"]
+
+
+def test_nothing_half_done_stays(build, tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("vbterrier.measures.artifact.pq.write_table", full)
+    with pytest.raises(FileError, match="set: cannot be written: No space left"):
+        build()
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(

@@ -235,7 +235,7 @@ def _content(frame: pd.DataFrame, keys: list[str], number: str) -> pd.DataFrame:
 
 def _name(content: pd.DataFrame) -> str:
     """A name for a content: the same for the same, another for another."""
-    digest = hashlib.sha256(json.dumps(content.columns.tolist()).encode())
+    digest = hashlib.sha256()
     for name in content.columns:
         column = content[name]
         is_number = pd.api.types.is_float_dtype(column)
