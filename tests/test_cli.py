@@ -116,7 +116,7 @@ def test_the_demos_files_are_saved_and_the_commands_it_names_next_run(command, t
     code, out, err = command("demo", "--save", "mine")
     assert (code, err) == (0, "")
     assert len(list((tmp_path / "mine").iterdir())) == 10
-    assert "9 files in mine" in out
+    assert "10 files in mine" in out
     named = [shlex.split(line)[1:] for line in out.splitlines() if line.strip().startswith("vbterrier ")]
     assert [arguments[0] for arguments in named] == ["doctor", "score"]
     for arguments in named:

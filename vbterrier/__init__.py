@@ -7,7 +7,7 @@ when pyterrier is imported: pyterrier loads this package while it is itself bein
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from vbterrier.errors import DegenerateWarning, FileError, InputError, ParameterError, VBTerrierError
+from vbterrier.errors import DegenerateWarning, FileError, InputError, ParameterError, ServiceError, VBTerrierError
 from vbterrier.frames.files import (
     read_documents,
     read_intents,
@@ -39,17 +39,20 @@ from vbterrier.measures import (
 if TYPE_CHECKING:
     from vbterrier.adapters.trectools import VBTrecEval
     from vbterrier.evaluate import score
-    from vbterrier.evaluate.intents import IntentEvaluation, evaluate_intents
+    from vbterrier.evaluate.intents import evaluate_intents
     from vbterrier.evaluate.variants import Paraphrases, Rerun
     from vbterrier.intents.calibrate import Calibrate
     from vbterrier.intents.candidates import CandidateIntents
     from vbterrier.intents.constraints import ParseConstraints
     from vbterrier.intents.dedup import Dedup
+    from vbterrier.intents.oracle import oracle_success
     from vbterrier.intents.relax import RelaxConstraints
     from vbterrier.intents.truncate import Truncate
     from vbterrier.judgments.condense import Condense
-    from vbterrier.linking.kb import KnowledgeBase
+    from vbterrier.linking.dictionary import DictionaryLinker
+    from vbterrier.linking.kb import KnowledgeBase, build_kb, kb_from_file
     from vbterrier.measures.artifact import IntentSet
+    from vbterrier.tags.quality import tag_quality
     from vbterrier.tags.stage import TagEntities
     from vbterrier.uncertainty import (
         Dirichlet,
@@ -61,6 +64,7 @@ if TYPE_CHECKING:
         TagDropout,
         TemperatureJitter,
         Variants,
+        hoeffding_replicas,
     )
 
 __version__ = "0.1.0"
@@ -75,13 +79,13 @@ __all__ = [
     "Condense",
     "Dedup",
     "DegenerateWarning",
+    "DictionaryLinker",
     "Dirichlet",
     "DropCandidates",
     "DropConstraints",
     "FileError",
     "InputError",
     "IntentBootstrap",
-    "IntentEvaluation",
     "IntentSet",
     "KnowledgeBase",
     "NDCGBound",
@@ -91,6 +95,7 @@ __all__ = [
     "RelaxConstraints",
     "Rerun",
     "ScoreNoise",
+    "ServiceError",
     "TagConfusion",
     "TagDropout",
     "TagEntities",
@@ -104,10 +109,14 @@ __all__ = [
     "Variants",
     "__version__",
     "bootstrap_distribution",
+    "build_kb",
     "enable_string_measures",
     "evaluate_intents",
     "flatten_qrels",
+    "hoeffding_replicas",
+    "kb_from_file",
     "measures_from",
+    "oracle_success",
     "ranked",
     "read_documents",
     "read_intents",
@@ -118,6 +127,7 @@ __all__ = [
     "register_intents",
     "register_tags",
     "score",
+    "tag_quality",
     "write_intents",
     "write_qrels",
     "write_run",
@@ -130,11 +140,11 @@ _LAZY = {
     "CandidateIntents": "vbterrier.intents.candidates",
     "Condense": "vbterrier.judgments.condense",
     "Dedup": "vbterrier.intents.dedup",
+    "DictionaryLinker": "vbterrier.linking.dictionary",
     "Dirichlet": "vbterrier.uncertainty",
     "DropCandidates": "vbterrier.uncertainty",
     "DropConstraints": "vbterrier.uncertainty",
     "IntentBootstrap": "vbterrier.uncertainty",
-    "IntentEvaluation": "vbterrier.evaluate.intents",
     "IntentSet": "vbterrier.measures.artifact",
     "KnowledgeBase": "vbterrier.linking.kb",
     "Paraphrases": "vbterrier.evaluate.variants",
@@ -149,8 +159,13 @@ _LAZY = {
     "Truncate": "vbterrier.intents.truncate",
     "VBTrecEval": "vbterrier.adapters.trectools",
     "Variants": "vbterrier.uncertainty",
+    "build_kb": "vbterrier.linking.kb",
     "evaluate_intents": "vbterrier.evaluate.intents",
+    "hoeffding_replicas": "vbterrier.uncertainty",
+    "kb_from_file": "vbterrier.linking.kb",
+    "oracle_success": "vbterrier.intents.oracle",
     "score": "vbterrier.evaluate",
+    "tag_quality": "vbterrier.tags.quality",
 }
 
 

@@ -88,7 +88,7 @@ def copy_demo(target: str | PathLike[str]) -> list[Path]:
     --------
     >>> import tempfile
     >>> len(copy_demo(tempfile.mkdtemp()))
-    9
+    10
     """
     folder = Path(target)
     if folder.exists() and not folder.is_dir():
