@@ -42,8 +42,9 @@ if TYPE_CHECKING:
     from vbterrier.evaluate.intents import evaluate_intents
     from vbterrier.evaluate.variants import Paraphrases, Rerun
     from vbterrier.intents.calibrate import Calibrate
+    from vbterrier.intents.calibration import calibration_error
     from vbterrier.intents.candidates import CandidateIntents
-    from vbterrier.intents.constraints import ParseConstraints
+    from vbterrier.intents.constraints import ParseConstraints, parse_constraints
     from vbterrier.intents.dedup import Dedup
     from vbterrier.intents.oracle import oracle_success
     from vbterrier.intents.relax import RelaxConstraints
@@ -110,6 +111,7 @@ __all__ = [
     "__version__",
     "bootstrap_distribution",
     "build_kb",
+    "calibration_error",
     "enable_string_measures",
     "evaluate_intents",
     "flatten_qrels",
@@ -117,6 +119,7 @@ __all__ = [
     "kb_from_file",
     "measures_from",
     "oracle_success",
+    "parse_constraints",
     "ranked",
     "read_documents",
     "read_intents",
@@ -160,10 +163,12 @@ _LAZY = {
     "VBTrecEval": "vbterrier.adapters.trectools",
     "Variants": "vbterrier.uncertainty",
     "build_kb": "vbterrier.linking.kb",
+    "calibration_error": "vbterrier.intents.calibration",
     "evaluate_intents": "vbterrier.evaluate.intents",
     "hoeffding_replicas": "vbterrier.uncertainty",
     "kb_from_file": "vbterrier.linking.kb",
     "oracle_success": "vbterrier.intents.oracle",
+    "parse_constraints": "vbterrier.intents.constraints",
     "score": "vbterrier.evaluate",
     "tag_quality": "vbterrier.tags.quality",
 }

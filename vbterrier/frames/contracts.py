@@ -24,7 +24,12 @@ def frame_of(data: Any, what: str) -> pd.DataFrame:
     if isinstance(data, pd.DataFrame):
         return data
     if hasattr(data, "__arrow_c_stream__"):
-        frame: pd.DataFrame = pa.table(data).to_pandas()
+        table = pa.table(data)
+        # What polars calls text, pandas 2 does not know.
+        plain = [
+            field.with_type(pa.large_string()) if str(field.type) == "string_view" else field for field in table.schema
+        ]
+        frame: pd.DataFrame = table.cast(pa.schema(plain)).to_pandas()
         return frame
     if hasattr(data, "__next__"):
         raise InputError(f"{what}: found a generator, which can be read only once; pass a frame, or list(...) of it")
