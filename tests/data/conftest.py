@@ -41,14 +41,14 @@ def about(tags, qids):
 
 
 def success(ranking, intents, entities, k):
-    """``ES@k``: the probability of the intents that some of the first k documents is about."""
+    """``ES@k``, and what is left to 1: the probability of the intents that one, or none, of the first k is about."""
     seen = set().union(*(entities.get(docno, ()) for docno in ranking[:k]))
-    return sum(prob for intent, prob in intents.items() if intent in seen)
+    return [math.fsum(prob for intent, prob in intents.items() if (intent in seen) is met) for met in (True, False)]
 
 
-def vb(es, alpha=1.0):
-    """``VB_α = ES - α sqrt(ES (1 - ES))``."""
-    return es - alpha * math.sqrt(max(es * (1 - es), 0.0))
+def vb(es, failure, alpha):
+    """``VB_α = ES - α sqrt(ES (1 - ES))``; 1 - ES is summed for itself, for its root does not forgive rounding."""
+    return es - alpha * math.sqrt(es * failure)
 
 
 def novelty(documents, entities):
@@ -104,9 +104,9 @@ def expected(runs, intents, tags, cutoffs, alphas=(1.0,)):
         for qid, group in intents.groupby("qid", sort=False):
             probs = dict(zip(group["entity_id"], group["prob"], strict=True))
             for k in cutoffs:
-                es = success(ranked.get(qid, []), probs, entities.get(qid, {}), k)
+                es, failure = success(ranked.get(qid, []), probs, entities.get(qid, {}), k)
                 rows.append((name, qid, f"ES@{k}", es))
-                rows += [(name, qid, str(vbterrier.VB(alpha=alpha) @ k), vb(es, alpha)) for alpha in alphas]
+                rows += [(name, qid, str(vbterrier.VB(alpha=alpha) @ k), vb(es, failure, alpha)) for alpha in alphas]
     return pd.DataFrame(rows, columns=["name", "qid", "measure", "value"])
 
 
@@ -142,6 +142,4 @@ def textbook():
         expected=expected,
         expected_diversity=expected_diversity,
         json_lines=json_lines,
-        success=success,
-        vb=vb,
     )

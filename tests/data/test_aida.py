@@ -1,0 +1,361 @@
+"""AIDA-CoNLL: ambiguous names, what people meant by them, and what four sources of tags say documents are about.
+
+Intents of a name are its gold entities, their probabilities the shares of its mentions. A document is about an entity
+that is linked anywhere in it; ``<NIL>`` and ``<NO_MAPPING>`` are no entities and no tags. Printed independently for one
+BM25 run: VB@10 of .979 with gold tags and .721, .679, .381 with three linkers. Here .979 comes out with gold, .721 with
+ReFinED (the third field of its candidates), .381 with WAT, and .629 with GENRE: .679 comes out of nothing.
+
+Tags decide what systems can be told to be: with gold tags an oracle reaches an ES@10 of 1, with WAT's .681, of which
+both systems have .66. From WAT to gold VB@10 changes by .6, from DPH to BM25 by .008 at most, in either direction.
+"""
+
+from itertools import chain, pairwise
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+import pytest
+
+import vbterrier
+from vbterrier import ES, VB, DegenerateWarning
+from vbterrier.evaluate.intents import evaluate_intents
+from vbterrier.intents.calibrate import Calibrate
+from vbterrier.intents.calibration import calibration_error
+from vbterrier.intents.relax import RelaxConstraints
+from vbterrier.linking.kb import build_kb
+from vbterrier.uncertainty.intervals import topics_interval
+
+TAGGERS = ("gold", "refined", "genre", "wat")
+CUTOFFS = (1, 3, 5, 10)
+MEASURES = [*(ES @ k for k in CUTOFFS), *(VB @ k for k in CUTOFFS)]
+VB_10 = {"gold": 0.979, "refined": 0.721, "genre": 0.629, "wat": 0.381}
+# ES and VB at 1, 3, 5 and 10, with 95 % intervals over names.
+SUCCESS = {
+    ("gold", "bm25"): [
+        [(0.657, 0.617, 0.695), (0.902, 0.878, 0.924), (0.956, 0.938, 0.970), (0.995, 0.992, 0.998)],
+        [(0.314, 0.260, 0.366), (0.748, 0.703, 0.790), (0.875, 0.837, 0.907), (0.979, 0.966, 0.989)],
+    ],
+    ("gold", "dph"): [
+        [(0.644, 0.603, 0.684), (0.899, 0.874, 0.920), (0.956, 0.940, 0.970), (0.993, 0.987, 0.997)],
+        [(0.300, 0.245, 0.353), (0.743, 0.695, 0.789), (0.871, 0.834, 0.901), (0.971, 0.955, 0.985)],
+    ],
+    ("refined", "bm25"): [
+        [(0.624, 0.581, 0.661), (0.803, 0.765, 0.836), (0.838, 0.800, 0.869), (0.872, 0.839, 0.900)],
+        [(0.268, 0.214, 0.318), (0.574, 0.514, 0.628), (0.649, 0.589, 0.702), (0.721, 0.665, 0.771)],
+    ],
+    ("refined", "dph"): [
+        [(0.612, 0.570, 0.652), (0.800, 0.762, 0.833), (0.837, 0.800, 0.869), (0.871, 0.838, 0.900)],
+        [(0.254, 0.199, 0.304), (0.572, 0.510, 0.627), (0.645, 0.586, 0.699), (0.719, 0.664, 0.770)],
+    ],
+    ("genre", "bm25"): [
+        [(0.603, 0.560, 0.642), (0.770, 0.736, 0.803), (0.806, 0.770, 0.838), (0.829, 0.795, 0.860)],
+        [(0.248, 0.197, 0.297), (0.505, 0.449, 0.561), (0.581, 0.521, 0.638), (0.629, 0.569, 0.686)],
+    ],
+    ("genre", "dph"): [
+        [(0.601, 0.559, 0.642), (0.763, 0.727, 0.798), (0.802, 0.767, 0.834), (0.829, 0.795, 0.860)],
+        [(0.247, 0.195, 0.298), (0.501, 0.444, 0.561), (0.570, 0.510, 0.628), (0.631, 0.570, 0.688)],
+    ],
+    ("wat", "bm25"): [
+        [(0.421, 0.370, 0.471), (0.575, 0.524, 0.621), (0.608, 0.557, 0.654), (0.661, 0.613, 0.707)],
+        [(0.160, 0.114, 0.204), (0.287, 0.226, 0.344), (0.324, 0.259, 0.383), (0.381, 0.318, 0.439)],
+    ],
+    ("wat", "dph"): [
+        [(0.423, 0.370, 0.471), (0.567, 0.517, 0.614), (0.604, 0.553, 0.651), (0.663, 0.616, 0.707)],
+        [(0.157, 0.110, 0.203), (0.283, 0.224, 0.337), (0.319, 0.254, 0.377), (0.383, 0.320, 0.442)],
+    ],
+}
+
+
+@pytest.fixture(scope="module")
+def aida(shared_data, textbook):
+    folder = shared_data / "aida_ambiguous_labels"
+    topics = textbook.json_lines(folder / "topics.jsonl")
+    names = {"gold": "links.gold", "refined": "candidates.refined", "genre": "links.genre", "wat": "links.wat"}
+    links = {
+        tagger: pd.DataFrame(
+            [(doc["doc"], *link) for doc in textbook.json_lines(folder / f"{name}.jsonl.gz") for link in doc["links"]]
+        ).rename(columns={0: "docno", 3: "entity_id", 4: "surface"})
+        for tagger, name in names.items()
+    }
+    intents = pd.DataFrame([{"qid": topic["qid"], **one} for topic in topics for one in topic["intents"]])
+    intents = intents.drop(columns="intent").rename(columns={"entity": "entity_id"})
+    # The file has six decimals, which do not sum to 1.
+    intents["prob"] = intents["mentions"] / intents.groupby("qid")["mentions"].transform("sum")
+    return SimpleNamespace(
+        folder=folder,
+        topics=pd.DataFrame(topics)[["qid", "query"]],
+        intents=intents[["qid", "entity_id", "prob", "mentions", "p"]],
+        links=links,
+        tags={
+            tagger: frame[is_entity(frame)][["docno", "entity_id"]].drop_duplicates() for tagger, frame in links.items()
+        },
+        runs={name: vbterrier.read_run(folder / "runs" / f"{name}.run.gz") for name in ("bm25", "dph")},
+    )
+
+
+def is_entity(links):
+    return links["entity_id"].str.fullmatch(r"Q\d+")
+
+
+@pytest.fixture(scope="module")
+def evaluations(aida):
+    """Every tagger with both systems."""
+    return {
+        tagger: evaluate_intents(
+            aida.runs,
+            aida.topics,
+            intents=aida.intents,
+            tagger=aida.tags[tagger],
+            measures=MEASURES,
+            gold=aida.tags["gold"],
+        )
+        for tagger in TAGGERS
+    }
+
+
+@pytest.fixture(scope="module")
+def values(evaluations):
+    """Value of each tagger, system and name (rows) by measure (columns)."""
+    frames = [found.values.assign(tagger=tagger) for tagger, found in evaluations.items()]
+    return pd.concat(frames).pivot(index=["tagger", "name", "qid"], columns="measure", values="value")
+
+
+def test_probabilities_are_shares_of_the_gold_mentions(aida):
+    gold = aida.links["gold"]
+    qid = gold["surface"].str.lower().map(aida.topics.set_index("query")["qid"])
+    counted = gold.assign(qid=qid)[is_entity(gold)].groupby(["qid", "entity_id"]).size()
+    assert counted.to_dict() == aida.intents.set_index(["qid", "entity_id"])["mentions"].to_dict()
+    assert aida.intents["prob"].to_numpy() == pytest.approx(aida.intents["p"].to_numpy(), abs=1e-6)
+    assert (len(aida.topics), gold["docno"].nunique()) == (199, 447)
+
+
+@pytest.mark.parametrize("tagger", TAGGERS)
+def test_printed_numbers(evaluations, tagger):
+    assert evaluations[tagger].means().loc["bm25", "VB@10"] == pytest.approx(VB_10[tagger], abs=0.0005)
+
+
+@pytest.mark.parametrize("tagger", TAGGERS)
+def test_all_values_agree_with_plain_loops(aida, evaluations, textbook, tagger):
+    wanted = textbook.expected(aida.runs, aida.intents, aida.tags[tagger], CUTOFFS)
+    textbook.assert_values(evaluations[tagger].values, wanted)
+
+
+def test_a_plain_experiment_agrees(aida, evaluations, textbook):
+    vbterrier.register_intents("aida", aida.intents, replace=True)
+    for tagger in TAGGERS:
+        vbterrier.register_tags(f"aida {tagger}", aida.tags[tagger], replace=True)
+    measures = {
+        measure(intents="aida", tags=f"aida {tagger}"): (tagger, measure) for tagger in TAGGERS for measure in MEASURES
+    }
+    found = pt.Experiment(
+        list(aida.runs.values()), aida.topics, aida.intents, list(measures), names=list(aida.runs), perquery=True
+    )
+    texts = {str(named): (tagger, str(measure)) for named, (tagger, measure) in measures.items()}
+    found["tagger"], found["measure"] = zip(*found["measure"].astype(str).map(texts), strict=True)
+    for tagger in TAGGERS:
+        textbook.assert_values(found[found["tagger"] == tagger], evaluations[tagger].values)
+
+
+@pytest.mark.parametrize(("tagger", "system"), SUCCESS)
+def test_success_and_its_interval_at_every_cutoff(evaluations, tagger, system):
+    table = evaluations[tagger].intervals.set_index(["name", "measure"]).loc[system]
+    assert set(table["method"]) == {"topics (percentile)"}
+    for measure, wanted in zip(MEASURES, chain(*SUCCESS[tagger, system]), strict=True):
+        found = table.loc[str(measure), ["value", "low", "high"]].astype(float).tolist()
+        assert found[0] == pytest.approx(wanted[0], abs=0.0006)
+        # The ends are of 2,000 resamples: their own standard error is up to .002.
+        assert found[1:] == pytest.approx(wanted[1:], abs=0.006)
+
+
+def test_entities_that_linkers_know_nothing_of_are_no_tags(aida, evaluations):
+    """Kept as tags they would change nothing: no name means NIL. They only made documents look tagged."""
+    with_nil = aida.links["gold"][["docno", "entity_id"]].drop_duplicates()
+    assert len(with_nil) > len(aida.tags["gold"])
+    found = evaluate_intents(aida.runs, aida.topics, intents=aida.intents, tagger=with_nil, measures=MEASURES)
+    pd.testing.assert_frame_equal(found.means(), evaluations["gold"].means())
+
+
+@pytest.mark.parametrize(
+    ("tagger", "precision", "recall", "oracle"),
+    [("gold", 1, 1, 1), ("refined", 0.820, 0.922, 0.884), ("genre", 0.870, 0.852, 0.845), ("wat", 0.706, 0.608, 0.681)],
+)
+def test_what_tags_leave_to_systems(aida, evaluations, tagger, precision, recall, oracle):
+    found, gold = (set(aida.tags[name].itertuples(index=False, name=None)) for name in (tagger, "gold"))
+    sample = {docno for docno, _ in gold}
+    correct, made = len(found & gold), sum(docno in sample for docno, _ in found)
+    micro = evaluations[tagger].quality.micro
+    assert micro[:2] == pytest.approx((correct / made, correct / len(gold)), abs=1e-12)
+    assert micro[:2] == pytest.approx((precision, recall), abs=0.0006)
+    left = evaluations[tagger].tagging
+    # Documents beyond the retrieved ones count for an oracle, too.
+    probs = aida.intents[aida.intents["entity_id"].isin(aida.tags[tagger]["entity_id"])]
+    known = probs.groupby("qid")["prob"].sum().reindex(aida.topics["qid"], fill_value=0.0)
+    assert left.loc[left["k"] == 10, "oracle_ES"].tolist() == pytest.approx([known.mean()] * 2, abs=1e-12)
+    assert known.mean() == pytest.approx(oracle, abs=0.0006)
+    assert (left["ES"] <= left["oracle_ES"]).all()
+
+
+def interval_of(difference):
+    found = topics_interval(difference.to_numpy())
+    return found.low, found.high
+
+
+@pytest.mark.parametrize("measure", ["ES@10", "VB@10"])
+def test_the_tagger_changes_more_than_the_system(values, measure):
+    """Even between the two taggers nearest to each other, and without gold among them."""
+    table = values[measure].unstack(["tagger", "name"])
+    taggers = [
+        interval_of(table[better, name] - table[worse, name])
+        for name in ("bm25", "dph")
+        for better, worse in pairwise(TAGGERS)
+    ]
+    systems = [interval_of(table[tagger, "bm25"] - table[tagger, "dph"]) for tagger in TAGGERS]
+    assert min(low for low, _ in taggers) > 0
+    assert all(low < 0 < high for low, high in systems), "no tagger tells the systems apart at 10"
+    means = table.mean().unstack("name")
+    by_tagger, by_system = (means.max() - means.min()).min(), (means["bm25"] - means["dph"]).abs().max()
+    assert by_tagger > 70 * by_system
+    unlabelled = means.drop(index="gold")
+    assert (unlabelled.max() - unlabelled.min()).min() > 90 * (unlabelled["bm25"] - unlabelled["dph"]).abs().max()
+
+
+def test_the_tagger_decides_which_system_wins(values):
+    means = values["VB@10"].groupby(["tagger", "name"]).mean().unstack("name")
+    assert (means["bm25"] > means["dph"]).to_dict() == {"gold": True, "refined": True, "genre": False, "wat": False}
+    # At 1 the difference is there with gold tags, and not with those of GENRE and WAT.
+    table = values["VB@1"].unstack(["tagger", "name"])
+    lows = {tagger: interval_of(table[tagger, "bm25"] - table[tagger, "dph"])[0] for tagger in TAGGERS}
+    assert {tagger for tagger, low in lows.items() if low > 0} == {"gold", "refined"}
+
+
+# Where probabilities come from.
+
+# Of π from one half of the documents to what people meant in the other: total variation, KL of people from π, Brier
+# score and calibration error; the mean of both directions. Names with at least so many mentions in both halves.
+DISTANCES = {
+    1: {
+        "uniform": (0.423, 0.565, 0.354, 0.000),
+        "prior": (0.608, np.inf, 0.847, 0.363),
+        "softmax": (0.467, 0.707, 0.469, 0.183),
+        "softmax, relaxed": (0.473, 0.826, 0.524, 0.212),
+        "uniform, relaxed": (0.414, 0.598, 0.375, 0.067),
+        "temperature": (0.423, 0.565, 0.354, 0.103),
+    },
+    10: {
+        "uniform": (0.463, 0.609, 0.352, 0.000),
+        "prior": (0.280, np.inf, 0.167, 0.106),
+        "softmax": (0.338, 0.406, 0.186, 0.124),
+        "softmax, relaxed": (0.266, 0.332, 0.127, 0.076),
+        "uniform, relaxed": (0.352, 0.423, 0.206, 0.071),
+        "temperature": (0.246, 0.320, 0.117, 0.062),
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def kb(aida, tmp_path_factory):
+    """The types of entities."""
+    table = pd.read_csv(aida.folder / "entities.tsv", sep="\t", dtype=str, keep_default_na=False)
+    entities = [
+        {"id": row.qid, "label": row.name, "attributes": {"type": row.types.split("|")}}
+        for row in table.itertuples(index=False)
+    ]
+    with build_kb(tmp_path_factory.mktemp("aida") / "entities.kb", entities, id_space="wikidata") as made:
+        yield made
+
+
+def mentions(aida, half):
+    """How often each name means each of its entities in the documents of one half: dev-* or test-*."""
+    gold = aida.links["gold"]
+    qid = gold["surface"].str.lower().map(aida.topics.set_index("query")["qid"])
+    here = gold.assign(qid=qid)[gold["docno"].str.startswith(half)]
+    counted = here.groupby(["qid", "entity_id"]).size().rename("n")
+    return aida.intents[["qid", "entity_id"]].merge(counted.reset_index(), how="left").fillna({"n": 0.0})
+
+
+def shares(counts, qids):
+    kept = counts[counts["qid"].isin(qids)].reset_index(drop=True)
+    return kept.assign(prob=kept["n"] / kept.groupby("qid")["n"].transform("sum"))
+
+
+def ways(fitted, labels, kb):
+    """Probabilities of the entities of each name from their shares in the other half."""
+    scored = fitted.drop(columns="prob").assign(score=fitted["prob"])
+    # The kind of thing that the name means most often there.
+    likeliest = fitted.sort_values(["qid", "n"], ascending=[True, False], kind="stable").drop_duplicates("qid")
+    facts = kb.attributes(likeliest["entity_id"].tolist()).groupby("entity_id")["value"]
+    constraints = facts.agg(lambda types: "; ".join(f"type:{name}" for name in types))
+    asked = scored.assign(constraints=scored["qid"].map(likeliest.set_index("qid")["entity_id"].map(constraints)))
+    plain = {method: Calibrate(method)(asked) for method in ("uniform", "prior", "softmax")}
+    relaxed = {f"{method}, relaxed": RelaxConstraints(kb)(plain[method]) for method in ("softmax", "uniform")}
+    return {**plain, **relaxed, "temperature": fitted_on_other_names(asked, labels)}
+
+
+def fitted_on_other_names(scored, labels):
+    """Softmax with the temperature that fits every second name, applied to those between them, and the reverse."""
+    qids = sorted(scored["qid"].unique())
+    halves = [scored[scored["qid"].isin(qids[start::2])] for start in (0, 1)]
+    made = []
+    for seen, unseen in (halves, halves[::-1]):
+        # Names whose scores are all alike say nothing of T.
+        telling = seen[seen.groupby("qid")["score"].transform("nunique") > 1]
+        fitted = Calibrate("temperature").fit(telling, labels[labels["qid"].isin(telling["qid"])])
+        made.append(fitted(unseen))
+    return pd.concat(made, ignore_index=True)
+
+
+def distances(made, labels):
+    """Total variation and KL by plain sums, Brier score and calibration error by the package."""
+    both = made.merge(labels[["qid", "entity_id", "prob"]], on=["qid", "entity_id"], suffixes=("", "_people"))
+    pi, people = both["prob"].to_numpy(), both["prob_people"].to_numpy()
+    n = both["qid"].nunique()
+    told = people > 0
+    with np.errstate(divide="ignore"):
+        kl = float((people[told] * np.log(people[told] / pi[told])).sum() / n)
+    error = calibration_error(made, labels[["qid", "entity_id", "prob"]])
+    assert error.brier == pytest.approx(((pi - people) ** 2).sum() / n, abs=1e-12)
+    if np.isfinite(kl):
+        assert error.log_loss == pytest.approx(kl - (people[told] * np.log(people[told])).sum() / n, abs=1e-9)
+    return np.abs(pi - people).sum() / 2 / n, kl, error.brier, error.ece
+
+
+@pytest.fixture(scope="module")
+def measured(aida, kb):
+    counts = {half: mentions(aida, half) for half in ("dev", "test")}
+
+    def mean_of_both_directions(least):
+        enough = [counts[half].groupby("qid")["n"].sum() >= least for half in counts]
+        qids = enough[0].index[enough[0] & enough[1]]
+        halves = [shares(counts[half], qids) for half in counts]
+        found = [
+            {way: distances(made, labels) for way, made in ways(fitted, labels, kb).items()}
+            for fitted, labels in (halves, halves[::-1])
+        ]
+        return len(qids), {way: np.mean([one[way] for one in found], axis=0).tolist() for way in found[0]}
+
+    with pytest.warns(DegenerateWarning, match="scores say nothing of the labels"):
+        few = mean_of_both_directions(1)
+    return {1: few, 10: mean_of_both_directions(10)}
+
+
+@pytest.mark.parametrize(("least", "n_names"), [(1, 136), (10, 23)])
+def test_probabilities_against_what_people_meant(measured, least, n_names):
+    found_names, found = measured[least]
+    assert found_names == n_names
+    assert found.keys() == DISTANCES[least].keys()
+    for way, wanted in DISTANCES[least].items():
+        assert found[way] == pytest.approx(list(wanted), abs=0.0006), way
+
+
+def test_a_prior_is_worth_what_it_was_counted_from(measured):
+    """Names with few mentions are ambiguous here because their halves differ: a prior is then worse than none."""
+    (_, few), (_, many) = measured[1], measured[10]
+    assert few["uniform"][0] < few["softmax"][0] < few["prior"][0]
+    assert many["prior"][0] < many["softmax"][0] < many["uniform"][0]
+    # Softmax of shares at T = 1 is too flat; fitted on other names, or with a constraint on the type, it is nearer.
+    for distance in range(4):
+        assert many["temperature"][distance] < many["softmax"][distance]
+        assert many["softmax, relaxed"][distance] < many["softmax"][distance]
+    # What never happened in one half happened in the other: no finite KL for a prior without smoothing.
+    assert few["prior"][1] == many["prior"][1] == np.inf
