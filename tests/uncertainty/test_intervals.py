@@ -10,11 +10,10 @@ from scipy import stats
 
 from vbterrier.errors import DegenerateWarning, ParameterError
 from vbterrier.kernels.resample import stream
-from vbterrier.uncertainty import intervals
+from vbterrier.uncertainty import acceleration_of, intervals
 from vbterrier.uncertainty.intervals import (
     TOPIC_METHODS,
     Interval,
-    acceleration_of,
     check_level,
     replica_intervals,
     topics_interval,

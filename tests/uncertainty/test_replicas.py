@@ -30,7 +30,7 @@ from vbterrier.uncertainty import (
     TemperatureJitter,
     Variants,
     left_out,
-    replicas,
+    plan,
     replicate,
 )
 from vbterrier.uncertainty.candidates import Candidates
@@ -194,7 +194,7 @@ def test_neither_the_number_of_replicas_nor_batches_change_a_replica(monkeypatch
         replicate(frame, {"a": matches}, perturbations, ALL, n_replicas=17, seed=3).values == whole[:, :, :17]
     ).all()
     for room in (1, 40, 700):
-        monkeypatch.setattr(replicas, "_ROOM", room)
+        monkeypatch.setattr(plan, "_ROOM", room)
         again = replicate(frame, {"a": matches}, perturbations, ALL, n_replicas=100, seed=3)
         assert (again.values == whole).all()
 
@@ -651,7 +651,7 @@ def test_blocks_of_variants_are_those_of_the_whole(monkeypatch):
     second = frame.assign(prob=frame.groupby("qid")["prob"].transform(lambda p: p.to_numpy()[::-1]))
     noise = [Variants([frame, second]), ScoreNoise(0.1)]
     whole = replicate(frame, {"a": matches}, noise, ALL, n_replicas=30).values
-    monkeypatch.setattr(replicas, "_ROOM", 20)
+    monkeypatch.setattr(plan, "_ROOM", 20)
     assert (replicate(frame, {"a": matches}, noise, ALL, n_replicas=30).values == whole).all()
 
 

@@ -1,7 +1,8 @@
 """Replicas under perturbed intents and tags; intervals of means over topics, and of what is not known about each."""
 
+from vbterrier.kernels.bca import acceleration_of
 from vbterrier.uncertainty.hoeffding import hoeffding_error, hoeffding_replicas
-from vbterrier.uncertainty.intervals import acceleration_of, replica_intervals, topics_interval
+from vbterrier.uncertainty.intervals import replica_intervals, topics_interval
 from vbterrier.uncertainty.matches import Matches
 from vbterrier.uncertainty.perturb import (
     Dirichlet,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from vbterrier.errors import DegenerateWarning, ParameterError
+from vbterrier.kernels.bca import quantiles_at
 from vbterrier.kernels.resample import stream
 
 if TYPE_CHECKING:
@@ -141,7 +142,8 @@ def replica_intervals(
     point
         Scores without perturbation, shape (...); needed for ``"bca"``.
     acceleration
-        Of the BCa interval, shape (...), see :func:`acceleration_of`: known where units were resampled, as intents are.
+        Of the BCa interval, shape (...), see :func:`vbterrier.uncertainty.acceleration_of`: known where units were
+        resampled, as intents are.
         Without it 0 is taken, and the method's name says so.
     level
         Nominal coverage, 0 to 1.
@@ -194,7 +196,7 @@ def replica_intervals(
         return _monte_carlo(replicas, level, source)
     if point is None:
         raise ParameterError("method='bca' needs the score without perturbation: give point")
-    low, high = _quantiles(replicas, _bca_levels(replicas, point, acceleration, tails))
+    low, high = quantiles_at(replicas, _bca_levels(replicas, point, acceleration, tails))
     return Intervals(low, high, f"{source} (bca{', acceleration 0' if acceleration is None else ''})")
 
 
@@ -229,53 +231,6 @@ def _bca_levels(replicas: Floats, point: Floats, acceleration: Floats | None, ta
     shrunk = 1 - (0.0 if acceleration is None else acceleration) * moved
     levels: Floats = special.ndtr(bias + moved / np.maximum(shrunk, np.finfo(np.float64).tiny))
     return levels
-
-
-def _quantiles(replicas: Floats, levels: Floats) -> Floats:
-    """Quantiles along the first axis, at levels of their own for each score, shape (2, ...)."""
-    ordered = np.sort(replicas, axis=0)
-    place = levels * (len(replicas) - 1)
-    below = np.minimum(place.astype(np.int64), max(len(replicas) - 2, 0))
-    low = np.take_along_axis(ordered, below, axis=0)
-    high = np.take_along_axis(ordered, np.minimum(below + 1, len(replicas) - 1), axis=0)
-    found: Floats = low + (high - low) * (place - below)
-    return found
-
-
-def acceleration_of(left_out: Floats, *, of_mean: bool = False) -> Floats:
-    """The acceleration of BCa intervals by the jackknife over the resampled units.
-
-    ``a = Σ_q Σ_i l_qi³/n_q³ / (6 (Σ_q Σ_i l_qi²/n_q²)^(3/2))`` with ``l_qi = (n_q - 1)(mean_i θ_(-i) - θ_(-i))``; for a
-    query of its own the sum over q is dropped (Efron 1987; Davison and Hinkley 1997, section 5.3.2, for
-    several samples).
-
-    Parameters
-    ----------
-    left_out
-        Scores without one unit after the other, shape (..., n, n_topics), NaN where a query has no such unit.
-    of_mean
-        Whether the interval is that of the mean over queries.
-
-    Returns
-    -------
-    numpy.ndarray
-        Shape (..., n_topics), or (...) for the mean; 0 where no unit matters.
-
-    Examples
-    --------
-    >>> acceleration_of(np.array([[0.1], [0.2], [0.9]])).round(3).tolist()
-    [-0.064]
-    """
-    known = ~np.isnan(left_out)
-    n = np.maximum(known.sum(axis=-2, keepdims=True), 1)
-    filled = np.where(known, left_out, 0.0)
-    influence = np.where(known, filled.sum(axis=-2, keepdims=True) / n - filled, 0.0) * (n - 1) / n
-    axes = (-2, -1) if of_mean else (-2,)
-    square, cube = ((influence**power).sum(axis=axes) for power in (2, 3))
-    # Where no unit matters, rounding alone is left.
-    matters = square > _EQUAL**2
-    acceleration: Floats = np.divide(cube, 6 * square**1.5, out=np.zeros_like(cube), where=matters)
-    return acceleration
 
 
 def unjudged_interval(means: Floats, stds: Floats, *, level: float = 0.95) -> Interval:
