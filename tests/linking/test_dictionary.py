@@ -348,6 +348,14 @@ def test_linkers_are_what_their_parameters_are():
     assert repr(changed) == "DictionaryLinker(1 aliases of 'k', longest=False, stop_aliases=('x',), case='exact')"
 
 
+def test_linkers_of_another_kind_are_others():
+    class Other(DictionaryLinker):
+        pass
+
+    rows = frame(("Paris", "Paris"))
+    assert Other(rows, id_space="k") == Other(rows, id_space="k") != DictionaryLinker(rows, id_space="k")
+
+
 def test_a_pickle_holds_parameters_alone_and_says_nothing_again():
     with pytest.warns(DegenerateWarning):
         dictionary = linker("US", "it", "Paris", stop_aliases=("Lyon",))

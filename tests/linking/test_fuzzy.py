@@ -94,6 +94,7 @@ def test_a_similarity_at_the_cutoff_passes():
     assert indel("abce", "abcd") == 0.75
     assert len(linker(names, cutoff=0.75).link(["abce"]).frame) == 1
     assert len(linker(names, cutoff=0.7501).link(["abce"]).frame) == 0
+    assert len(linker(names, cutoff=0.75 + 5e-7).link(["abce"]).frame) == 0
     # 0.8 is no binary fraction: 1 - 0.2 must not fail by its last digit.
     names = pd.DataFrame({"alias": ["joan smyth"], "entity_id": ["x"]})
     assert pairs(linker(names, cutoff=0.8).link(["john smith"]).frame) == [("x", 0.8)]
@@ -133,6 +134,20 @@ def test_of_parts_equally_similar_the_longest_then_the_leftmost_is_taken():
     names = pd.DataFrame({"alias": ["new york", "york", "york new"], "entity_id": ["ny", "y", "yn"]})
     links = linker(names, max_words=2).link(["new york new york"]).frame
     assert links[["start", "entity_id"]].values.tolist() == [[0, "ny"], [9, "ny"]]
+
+
+@pytest.mark.parametrize(
+    ("aliases", "text", "expected"),
+    [
+        (["aaa bbb", "bbb ccc ddd"], "aaa bbb ccc ddd", ["bbb ccc ddd"]),
+        (["aaa bbb", "bbb ccc"], "aaa bbb ccc", ["aaa bbb"]),
+        (["aaa bbb ccc ddd", "ddd"], "aaa bbb ccc ddd", ["ddd"]),
+        (["東京都", "大阪府"], "東京都大阪府", ["東京都", "大阪府"]),
+    ],
+)
+def test_of_exact_parts_the_longest_is_taken_within_the_number_of_words(aliases, text, expected):
+    names = pd.DataFrame({"alias": aliases, "entity_id": aliases})
+    assert linker(names, max_words=3, cutoff=1).link([text]).frame["mention"].tolist() == expected
 
 
 def test_short_parts_and_function_words_are_not_tried():

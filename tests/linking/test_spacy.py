@@ -130,6 +130,23 @@ def test_rules_with_ids_hold_where_there_is_a_knowledge_base_too():
     assert links["entity_id"].tolist() == ["Q48226", "Q215952", "Q312545", "Q155"]
 
 
+def test_the_answer_of_the_entity_linker_counts_before_the_id_of_a_rule():
+    rules = [{"label": "PERSON", "pattern": name, "id": "Q999"} for name in ("Emerson", "Brazil")]
+    links = SpacyLinker(linked(ALIASES, patterns=rules), id_space="wikidata", candidates="best").link(
+        ["Emerson, Brazil"]
+    )
+    assert links.frame[["mention", "entity_id"]].values.tolist() == [["Emerson", "Q48226"]]
+    assert links.frame.attrs == {"n_nil": 1, "n_without_id": 0}, "NIL is an answer too"
+
+
+def test_a_pipeline_that_answers_nil_is_one_that_links():
+    nlp = linked(ALIASES, patterns=BARE[2:])
+    nlp.add_pipe("entity_ruler", name="late").add_patterns([{"label": "PERSON", "pattern": "Roy"}])
+    links = SpacyLinker(nlp, id_space="wikidata").link(["Roy in Brazil"])
+    assert len(links.frame) == 0
+    assert links.frame.attrs == {"n_nil": 1, "n_without_id": 1}
+
+
 def test_priors_do_not_depend_on_the_dice_of_the_pipeline():
     even = {"Emerson": (["Q215952", "Q48226", "Q312545"], [0.3, 0.3, 0.3])}
     linker = SpacyLinker(linked(even, patterns=BARE), id_space="wikidata")
