@@ -147,7 +147,7 @@ def test_no_measures_are_refused():
     [
         ({"topics": "any"}, "topics='any': wanted one of 'same', 'all', 'common'"),
         ({"duplicates": "last"}, "duplicates='last': wanted one of 'error', 'first'"),
-        ({"interval": "normal"}, "'normal': wanted one of 'percentile', 'bca'"),
+        ({"interval": "BCa"}, "'BCa': wanted one of 'percentile', 'bca', 'normal'"),
         ({"level": 95}, "level=95: wanted a number between 0 and 1"),
     ],
 )

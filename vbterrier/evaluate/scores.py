@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from vbterrier.measures.scoring import Slot
 
 TOPICS = ("same", "all", "common")
+# Intervals that resample the topics.
+RESAMPLED = ("topics (percentile)", "topics (bca)")
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +101,7 @@ def score(
     duplicates
         ``"error"``, or ``"first"`` to keep the best rank of a document that stands twice.
     interval
-        ``"percentile"`` or ``"bca"``: the bootstrap over topics.
+        ``"percentile"`` or ``"bca"``: the bootstrap over topics; ``"normal"``: Student's t.
     level
         Nominal coverage of all intervals.
     n_resamples
@@ -222,7 +224,7 @@ def _intervals(
             rows += [
                 (name, str(measure), mean, end.low, end.high, level, end.method, len(scores), resamples, seed)
                 for end in ends
-                for resamples in [n_resamples if end.method.startswith("topics") else 0]
+                for resamples in [n_resamples if end.method in RESAMPLED else 0]
             ]
     columns = ["name", "measure", "value", "low", "high", "level", "method", "n_qids", "n_resamples", "seed"]
     return pd.DataFrame(rows, columns=columns)
