@@ -51,7 +51,10 @@ if TYPE_CHECKING:
     from vbterrier.intents.truncate import Truncate
     from vbterrier.judgments.condense import Condense
     from vbterrier.linking.dictionary import DictionaryLinker
+    from vbterrier.linking.fuzzy import FuzzyLinker
     from vbterrier.linking.kb import KnowledgeBase, build_kb, kb_from_file
+    from vbterrier.linking.retriever import RetrieverLinker
+    from vbterrier.linking.spacy import SpacyLinker
     from vbterrier.measures.artifact import IntentSet
     from vbterrier.tags.quality import tag_quality
     from vbterrier.tags.stage import TagEntities
@@ -85,6 +88,7 @@ __all__ = [
     "DropCandidates",
     "DropConstraints",
     "FileError",
+    "FuzzyLinker",
     "InputError",
     "IntentBootstrap",
     "IntentSet",
@@ -95,8 +99,10 @@ __all__ = [
     "ParseConstraints",
     "RelaxConstraints",
     "Rerun",
+    "RetrieverLinker",
     "ScoreNoise",
     "ServiceError",
+    "SpacyLinker",
     "TagConfusion",
     "TagDropout",
     "TagEntities",
@@ -147,6 +153,7 @@ _LAZY = {
     "Dirichlet": "vbterrier.uncertainty",
     "DropCandidates": "vbterrier.uncertainty",
     "DropConstraints": "vbterrier.uncertainty",
+    "FuzzyLinker": "vbterrier.linking.fuzzy",
     "IntentBootstrap": "vbterrier.uncertainty",
     "IntentSet": "vbterrier.measures.artifact",
     "KnowledgeBase": "vbterrier.linking.kb",
@@ -154,7 +161,9 @@ _LAZY = {
     "ParseConstraints": "vbterrier.intents.constraints",
     "RelaxConstraints": "vbterrier.intents.relax",
     "Rerun": "vbterrier.evaluate.variants",
+    "RetrieverLinker": "vbterrier.linking.retriever",
     "ScoreNoise": "vbterrier.uncertainty",
+    "SpacyLinker": "vbterrier.linking.spacy",
     "TagConfusion": "vbterrier.uncertainty",
     "TagDropout": "vbterrier.uncertainty",
     "TagEntities": "vbterrier.tags.stage",

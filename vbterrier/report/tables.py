@@ -89,7 +89,8 @@ def footing(scores: Scores | IntentEvaluation) -> str:
     """How the intervals came about, in one line."""
     parts = []
     for first in scores.intervals.drop_duplicates("method").itertuples():
-        method, drawn = str(first.method), f"{first.n_resamples} resamples, seed {first.seed}"
+        method = str(first.method)
+        drawn = f"{first.n_resamples} resamples, seed {first.seed}" if first.n_resamples else "Student's t"
         if method.startswith("topics"):
             parts.append(f"{method}: {drawn}: other topics of the kind")
         elif method.startswith("replicas"):
