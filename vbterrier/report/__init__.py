@@ -1,1 +1,1 @@
-"""What people look at: tables today."""
+"""What people look at: tables and figures."""
