@@ -66,10 +66,14 @@ def alpha_dcg(gains):
 
 def ideal_ranking(entities, k):
     """The ranking that α-DCG is divided by: greedy (Clarke et al. 2008), of equal gains the larger docno first."""
-    left, ideal = sorted((docno for docno in entities if entities[docno]), reverse=True), []
+    alike = defaultdict(list)
+    for docno in sorted((docno for docno in entities if entities[docno]), reverse=True):
+        alike[frozenset(entities[docno])].append(docno)
+    # Of documents about the same, no more than k are ever taken.
+    left, ideal = [docno for documents in alike.values() for docno in documents[:k]], []
     while left and len(ideal) < k:
         seen = Counter(topic for docno in ideal for topic in entities[docno])
-        ideal.append(max(left, key=lambda docno: sum((1 - ALPHA) ** seen[topic] for topic in entities[docno])))
+        ideal.append(max(left, key=lambda docno: (sum((1 - ALPHA) ** seen[topic] for topic in entities[docno]), docno)))
         left.remove(ideal[-1])
     return ideal
 

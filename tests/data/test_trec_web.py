@@ -82,13 +82,17 @@ def test_success_and_penalty_of_2011(web_2011):
 def test_every_run_agrees_with_plain_loops(web, textbook):
     cutoffs, alphas = (1, 5, 10, 20), (0.0, 0.5, 1.0)
     measures = [ES @ k for k in cutoffs] + [VB(alpha=alpha) @ k for k in cutoffs for alpha in alphas]
-    diversity = ["alpha_nDCG@10", "ERR_IA@10", "StRecall@10"]
-    values = vbterrier.score(web.runs, web.qrels, [*measures, *diversity], n_resamples=10).values
+    diversity, some = ["alpha_nDCG@10", "ERR_IA@10", "StRecall@10"], list(web.runs.items())[-2:]
+    values = [
+        vbterrier.score(web.runs, web.qrels, measures, n_resamples=10).values,
+        # Two runs of 2012 are enough for what others compute: each call reads the judgments anew.
+        vbterrier.score(dict(some), web.qrels, diversity, n_resamples=10).values,
+    ]
     wanted = [
         textbook.expected(web.runs, web.intents, web.tags, cutoffs, alphas),
-        textbook.expected_diversity(web.runs, web.tags, web.intents["qid"].unique(), 10),
+        textbook.expected_diversity(dict(some), web.tags, web.intents["qid"].unique(), 10),
     ]
-    textbook.assert_values(values, pd.concat(wanted))
+    textbook.assert_values(pd.concat(values), pd.concat(wanted))
 
 
 @pytest.mark.parametrize(("year", "n_intents", "n_without"), [(2011, 168, 4), (2012, 195, 8)])
@@ -103,11 +107,11 @@ def test_subtopics_without_a_relevant_document_count_for_success_alone(
     assert (len(named), len(named) - len(covered)) == (n_intents, n_without)
     # For equally likely intents that is the whole difference: ES = StRecall · (covered subtopics / subtopics).
     share = covered.groupby("qid").size() / named.groupby("qid").size()
-    values = vbterrier.score(web.runs, web.qrels, ["ES@10", "StRecall@10"], n_resamples=10).values
-    for _, of_run in values.groupby("name"):
-        table = of_run.pivot(index="qid", columns="measure", values="value")
-        assert table["ES@10"].to_dict() == pytest.approx((table["StRecall@10"] * share).to_dict(), abs=1e-12)
-        assert table["ES@10"].mean() < table["StRecall@10"].mean()
+    run = web.runs["dssa-indri"]
+    values = vbterrier.score({"dssa": run}, web.qrels, ["ES@10", "StRecall@10"], n_resamples=10).values
+    table = values.pivot(index="qid", columns="measure", values="value")
+    assert table["ES@10"].to_dict() == pytest.approx((table["StRecall@10"] * share).to_dict(), abs=1e-12)
+    assert table["ES@10"].mean() < table["StRecall@10"].mean()
 
 
 def test_named_intents_and_tags_give_what_qrels_give(web_2012):
