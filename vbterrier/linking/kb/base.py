@@ -154,8 +154,9 @@ class KnowledgeBase:
 
         Notes
         -----
-        Up to 100,000 normal forms are all compared with a mention; of more, the 256 that share the most trigrams with
-        it, counted over its rarest trigrams.
+        A fuzzy look-up compares a mention with all normal forms where there are up to 250,000; where there are more,
+        with the 1,000 of a possible length that share the most of its rarest trigrams, which can miss names with
+        several letters wrong (``tests/bench/test_kb.py`` says how many).
         """
         texts = _texts(mentions)
         one_of("how", how, _MODES)

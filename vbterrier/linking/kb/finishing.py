@@ -74,7 +74,8 @@ FROM (
 """
 
 _TRIGRAMS = """
-CREATE VIRTUAL TABLE form_trigram USING fts5(text, content='', detail=none, tokenize='trigram case_sensitive 1');
+CREATE VIRTUAL TABLE form_trigram
+USING fts5(text, content='', detail=none, columnsize=0, tokenize='trigram case_sensitive 1');
 INSERT INTO form_trigram(rowid, text) SELECT place, ' ' || text || ' ' FROM form ORDER BY place;
 INSERT INTO form_trigram(form_trigram) VALUES ('optimize');
 CREATE VIRTUAL TABLE temp.vocabulary USING fts5vocab(main, form_trigram, row);
@@ -134,7 +135,8 @@ def _entities(db: sqlite3.Connection) -> None:
 
 
 def _mentions(db: sqlite3.Connection) -> None:
-    db.execute("INSERT INTO form(text) SELECT DISTINCT form FROM staged.alias ORDER BY form")
+    db.execute("INSERT INTO form(text) SELECT DISTINCT form FROM staged.alias ORDER BY length(form), form")
+    db.execute("INSERT INTO form_length SELECT length(text), min(place) FROM form GROUP BY 1 ORDER BY 1")
     db.execute("CREATE UNIQUE INDEX form_text ON form(text)")
     db.execute(
         "INSERT INTO mention(text, form, weight) SELECT a.text, f.place, coalesce(w.weight, 1.0) "
@@ -195,7 +197,7 @@ def _no_trigrams() -> str:
     """What SQLite says against an index of trigrams, tried where nothing can break; empty when it can."""
     try:
         with closing(sqlite3.connect(":memory:")) as db:
-            run(db, _TRIGRAMS.splitlines()[1])
+            run(db, _TRIGRAMS.split(";")[0])
     except sqlite3.OperationalError as error:
         return str(error)
     return ""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,11 +26,13 @@ if TYPE_CHECKING:
 
 # Similarities held at a time: 64 MB.
 _CELLS = 2**23
-# How many names a mention is compared with, and how many places in the index are looked at to find them: recall of
-# the best name with up to three letters wrong is .97 among a million names (tests/bench/test_kb.py).
-_N_CANDIDATES, _N_POSTINGS = 256, 20_000
-# Mentions whose trigrams are held together.
+# How many names of a large knowledge base a mention is compared with, and how many entries of the index may be read to
+# find them.
+_N_CANDIDATES, _N_POSTINGS = 1000, 60_000
+# Mentions whose trigrams are looked up together.
 _AT_ONCE = 1000
+# Lengths computed from a cutoff that is not exact in binary.
+_ROUNDING = 1e-9
 
 
 class Names:
@@ -49,7 +53,7 @@ class Names:
 
     def like(self, forms: Sequence[str], cutoff: float) -> pd.DataFrame:
         """The pairs of a form (``key``) and a name's place (``form``) whose ``similarity`` is at least the cutoff."""
-        forms = [form for form in forms if form]
+        forms = sorted((form for form in forms if form), key=len)
         if self.has_trigrams:
             parts = list(self._narrowed(forms, cutoff))
         elif self.n_forms <= COMPARED_AT_MOST:
@@ -64,52 +68,73 @@ class Names:
         return pd.concat([pd.DataFrame([], columns=list(columns)).astype(columns), *parts], ignore_index=True)
 
     @cached_property
-    def _texts(self) -> tuple[Ints, list[str]]:
-        rows = self.connection.rows("SELECT place, text FROM form ORDER BY place")
-        return np.array([place for place, _ in rows], dtype=np.int64), [text for _, text in rows]
+    def _lengths(self) -> tuple[Ints, Ints]:
+        """The lengths that names have, rising, and the first place of each."""
+        rows = self.connection.rows("SELECT n_letters, first FROM form_length ORDER BY n_letters")
+        lengths, first = zip(*rows, strict=True) if rows else ((), ())
+        return np.array(lengths, dtype=np.int64), np.array(first, dtype=np.int64)
+
+    def _range(self, n_letters: int, cutoff: float) -> tuple[int, int]:
+        """The first place, and the one behind the last, of names whose length allows the similarity.
+
+        ``s = 2 LCS / (m + n) ≤ 2 min(m, n) / (m + n)``, so ``m c / (2 - c) ≤ n ≤ m (2 - c) / c``.
+        """
+        lengths, first = self._lengths
+        shortest = math.ceil(n_letters * cutoff / (2 - cutoff) - _ROUNDING)
+        longest = math.floor(n_letters * (2 - cutoff) / cutoff + _ROUNDING)
+        ends = np.append(first, self.n_forms + 1)
+        low, high = np.searchsorted(lengths, [shortest, longest + 1])
+        return int(ends[low]), int(ends[high])
+
+    @cached_property
+    def _texts(self) -> list[str]:
+        return [text for (text,) in self.connection.rows("SELECT text FROM form ORDER BY place")]
 
     def _all(self, forms: list[str], cutoff: float) -> Iterator[pd.DataFrame]:
-        places, texts = self._texts
-        step = max(1, _CELLS // max(1, len(texts)))
-        for begin in range(0, len(forms), step):
-            some = forms[begin : begin + step]
-            cells = _similarities(some, texts, cutoff)
-            form, name = np.nonzero(cells > 0)
-            yield _pairs(np.array(some, dtype=object)[form], places[name], cells[form, name])
+        for n_letters, group in groupby(forms, key=len):
+            same = list(group)
+            low, high = self._range(n_letters, cutoff)
+            names = self._texts[low - 1 : high - 1]
+            step = max(1, _CELLS // max(1, len(names)))
+            for begin in range(0, len(same), step):
+                yield _similar(same[begin : begin + step], names, np.arange(low, high), cutoff)
 
     def _narrowed(self, forms: list[str], cutoff: float) -> Iterator[pd.DataFrame]:
         for begin in range(0, len(forms), _AT_ONCE):
             some = forms[begin : begin + _AT_ONCE]
-            near = self._sharing(some)
-            wanted = np.unique(np.concatenate(near)).tolist() if near else []
-            texts = dict(self.connection.rows_of("SELECT place, text FROM form WHERE place IN ({})", wanted))
-            for form, places in zip(some, near, strict=True):
-                cells = _similarities([form], [texts[place] for place in places.tolist()], cutoff)[0]
-                hits = np.flatnonzero(cells)
-                yield _pairs(np.full(len(hits), form, dtype=object), places[hits], cells[hits])
+            trigrams = [_trigrams(form) for form in some]
+            every = sorted(set().union(*trigrams))
+            known = dict(self.connection.rows_of("SELECT text, n FROM trigram WHERE text IN ({})", every))
+            for form, own in zip(some, trigrams, strict=True):
+                near = self._sharing(form, {trigram: known[trigram] for trigram in own & known.keys()}, cutoff)
+                rows = self.connection.rows_of("SELECT place, text FROM form WHERE place IN ({})", near.tolist())
+                texts = dict(rows)
+                yield _similar([form], [texts[place] for place in near.tolist()], near, cutoff)
 
-    def _sharing(self, forms: list[str]) -> list[Ints]:
-        """The places of the names that share the most of the rarest trigrams of each form."""
-        trigrams = [_trigrams(form) for form in forms]
-        every = list(set().union(*trigrams))
-        known = dict(self.connection.rows_of("SELECT text, n FROM trigram WHERE text IN ({})", every))
-        postings: dict[str, Ints] = {}
-        return [_most_shared(self._rarest(own, known, postings)) for own in trigrams]
-
-    def _rarest(self, trigrams: set[str], known: dict[str, int], postings: dict[str, Ints]) -> list[Ints]:
-        """The names with each of the rarest trigrams of a form, as many trigrams as the budget allows."""
-        taken: list[Ints] = []
-        left = _N_POSTINGS
-        for trigram in sorted(trigrams & known.keys(), key=lambda text: (known[text], text)):
-            left -= known[trigram]
-            if taken and left < 0:
+    def _sharing(self, form: str, trigrams: dict[str, int], cutoff: float) -> Ints:
+        """The names that share the most of the rarest trigrams of a form, of equals those nearest in length."""
+        low, high = self._range(len(form), cutoff)
+        postings = [np.empty(0, dtype=np.int64)]
+        left = _N_POSTINGS * self.n_forms
+        for trigram in sorted(trigrams, key=lambda text: (trigrams[text], text)):
+            left -= trigrams[trigram] * (high - low)
+            if left < 0 and len(postings) > 1:
                 break
-            if trigram not in postings:
-                quoted = '"' + trigram.replace('"', '""') + '"'
-                rows = self.connection.rows("SELECT rowid FROM form_trigram WHERE form_trigram MATCH ?", (quoted,))
-                postings[trigram] = np.fromiter((place for (place,) in rows), dtype=np.int64, count=len(rows))
-            taken.append(postings[trigram])
-        return taken
+            postings.append(self._having(trigram, low, high))
+        places, n_shared = np.unique(np.concatenate(postings), return_counts=True)
+        lengths, first = self._lengths
+        off = np.abs(lengths[np.searchsorted(first, places, side="right") - 1] - len(form))
+        return np.sort(places[np.lexsort((places, off, -n_shared))[:_N_CANDIDATES]])
+
+    def _having(self, trigram: str, low: int, high: int) -> Ints:
+        """The places, within a range, of the names that hold a trigram."""
+        quoted = '"' + trigram.replace('"', '""') + '"'
+        # One text of numbers reaches Python five times as fast as a row for each.
+        ((places,),) = self.connection.rows(
+            "SELECT group_concat(rowid) FROM form_trigram WHERE form_trigram MATCH ? AND rowid >= ? AND rowid < ?",
+            (quoted, low, high),
+        )
+        return np.fromstring(places or "", dtype=np.int64, sep=",")
 
 
 def _trigrams(form: str) -> set[str]:
@@ -118,21 +143,12 @@ def _trigrams(form: str) -> set[str]:
     return {padded[start : start + 3] for start in range(len(padded) - 2)}
 
 
-def _most_shared(postings: list[Ints]) -> Ints:
-    if not postings:
-        return np.empty(0, dtype=np.int64)
-    places, n_shared = np.unique(np.concatenate(postings), return_counts=True)
-    # Of equals the first: the same names on every machine.
-    return np.sort(places[np.argsort(-n_shared, kind="stable")[:_N_CANDIDATES]])
-
-
-def _similarities(forms: list[str], texts: list[str], cutoff: float) -> Floats:
-    """``1 - insertions and deletions / letters of both``, 0 below the cutoff; shape (n_forms, n_texts)."""
+def _similar(forms: list[str], names: list[str], places: Ints, cutoff: float) -> pd.DataFrame:
+    """Pairs of a form and a name with ``s = 1 - insertions and deletions / letters of both``, at least the cutoff."""
     process = module_of_extra("rapidfuzz.process", "linkers")
     indel = module_of_extra("rapidfuzz.distance", "linkers").Indel
-    cells: Any = process.cdist(forms, texts, scorer=indel.normalized_similarity, score_cutoff=cutoff, dtype=np.float64)
-    return np.asarray(cells, dtype=np.float64)
-
-
-def _pairs(keys: Any, places: Ints, similarities: Floats) -> pd.DataFrame:
-    return pd.DataFrame({"key": keys, "form": places, "similarity": similarities})
+    cells: Any = process.cdist(forms, names, scorer=indel.normalized_similarity, score_cutoff=cutoff, dtype=np.float64)
+    form, name = np.nonzero(cells > 0)
+    return pd.DataFrame(
+        {"key": np.array(forms, dtype=object)[form], "form": places[name], "similarity": cells[form, name]}
+    )

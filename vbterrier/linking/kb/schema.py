@@ -16,17 +16,19 @@ MAX_LETTERS = 4096
 MAX_VALUE = 65_536
 
 # More distinct names than this are not compared one by one: an index of trigrams says which are worth it.
-COMPARED_AT_MOST = 100_000
+COMPARED_AT_MOST = 250_000
 
 TYPES = ("text", "number", "year", "boolean")
 
-# Places count from 1 in the order of ids and texts (by code point), ranks from 0: what is asked for most lies
-# together, already in its order. A mention is a distinct alias, a form the normal form of one or more mentions.
+# Places count from 1 in the order of ids and texts (by code point; of forms by their length first, for a name is never
+# like one of another length), ranks from 0: what is asked for most lies together, already in its order. A mention is
+# a distinct alias, a form the normal form of one or more mentions.
 TABLES = """
 CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE entity(place INTEGER PRIMARY KEY, id TEXT NOT NULL, name TEXT NOT NULL);
 CREATE TABLE redirect(source TEXT PRIMARY KEY, target TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE form(place INTEGER PRIMARY KEY, text TEXT NOT NULL);
+CREATE TABLE form_length(n_letters INTEGER PRIMARY KEY, first INTEGER NOT NULL);
 CREATE TABLE mention(place INTEGER PRIMARY KEY, text TEXT NOT NULL, form INTEGER NOT NULL, weight REAL NOT NULL);
 CREATE TABLE mention_sense(
   key INTEGER, rank INTEGER, entity INTEGER NOT NULL, prob REAL NOT NULL, mention INTEGER NOT NULL,
