@@ -147,3 +147,36 @@ def textbook():
         expected_diversity=expected_diversity,
         json_lines=json_lines,
     )
+
+
+def is_entity(links):
+    """Which links are to an entity of Wikidata; the others say that there is none."""
+    return links["entity_id"].str.fullmatch(r"Q\d+")
+
+
+@pytest.fixture(scope="session")
+def aida(shared_data):
+    """Ambiguous names with the shares of their gold mentions, tags of four sources, two runs."""
+    folder = shared_data / "aida_ambiguous_labels"
+    topics = json_lines(folder / "topics.jsonl")
+    names = {"gold": "links.gold", "refined": "candidates.refined", "genre": "links.genre", "wat": "links.wat"}
+    links = {
+        tagger: pd.DataFrame(
+            [(doc["doc"], *link) for doc in json_lines(folder / f"{name}.jsonl.gz") for link in doc["links"]]
+        ).rename(columns={0: "docno", 3: "entity_id", 4: "surface"})
+        for tagger, name in names.items()
+    }
+    intents = pd.DataFrame([{"qid": topic["qid"], **one} for topic in topics for one in topic["intents"]])
+    intents = intents.drop(columns="intent").rename(columns={"entity": "entity_id"})
+    # The file has six decimals, which do not sum to 1.
+    intents["prob"] = intents["mentions"] / intents.groupby("qid")["mentions"].transform("sum")
+    return SimpleNamespace(
+        folder=folder,
+        topics=pd.DataFrame(topics)[["qid", "query"]],
+        intents=intents[["qid", "entity_id", "prob", "mentions", "p"]],
+        links=links,
+        tags={
+            tagger: frame[is_entity(frame)][["docno", "entity_id"]].drop_duplicates() for tagger, frame in links.items()
+        },
+        runs={name: vbterrier.read_run(folder / "runs" / f"{name}.run.gz") for name in ("bm25", "dph")},
+    )

@@ -10,20 +10,14 @@ both systems have .66. From WAT to gold VB@10 changes by .6, from DPH to BM25 by
 """
 
 from itertools import chain, pairwise
-from types import SimpleNamespace
 
-import numpy as np
 import pandas as pd
 import pyterrier as pt
 import pytest
 
 import vbterrier
-from vbterrier import ES, VB, DegenerateWarning
+from vbterrier import ES, VB
 from vbterrier.evaluate.intents import evaluate_intents
-from vbterrier.intents.calibrate import Calibrate
-from vbterrier.intents.calibration import calibration_error
-from vbterrier.intents.relax import RelaxConstraints
-from vbterrier.linking.kb import build_kb
 from vbterrier.uncertainty.intervals import topics_interval
 
 TAGGERS = ("gold", "refined", "genre", "wat")
@@ -68,37 +62,6 @@ SUCCESS = {
 
 
 @pytest.fixture(scope="module")
-def aida(shared_data, textbook):
-    folder = shared_data / "aida_ambiguous_labels"
-    topics = textbook.json_lines(folder / "topics.jsonl")
-    names = {"gold": "links.gold", "refined": "candidates.refined", "genre": "links.genre", "wat": "links.wat"}
-    links = {
-        tagger: pd.DataFrame(
-            [(doc["doc"], *link) for doc in textbook.json_lines(folder / f"{name}.jsonl.gz") for link in doc["links"]]
-        ).rename(columns={0: "docno", 3: "entity_id", 4: "surface"})
-        for tagger, name in names.items()
-    }
-    intents = pd.DataFrame([{"qid": topic["qid"], **one} for topic in topics for one in topic["intents"]])
-    intents = intents.drop(columns="intent").rename(columns={"entity": "entity_id"})
-    # The file has six decimals, which do not sum to 1.
-    intents["prob"] = intents["mentions"] / intents.groupby("qid")["mentions"].transform("sum")
-    return SimpleNamespace(
-        folder=folder,
-        topics=pd.DataFrame(topics)[["qid", "query"]],
-        intents=intents[["qid", "entity_id", "prob", "mentions", "p"]],
-        links=links,
-        tags={
-            tagger: frame[is_entity(frame)][["docno", "entity_id"]].drop_duplicates() for tagger, frame in links.items()
-        },
-        runs={name: vbterrier.read_run(folder / "runs" / f"{name}.run.gz") for name in ("bm25", "dph")},
-    )
-
-
-def is_entity(links):
-    return links["entity_id"].str.fullmatch(r"Q\d+")
-
-
-@pytest.fixture(scope="module")
 def evaluations(aida):
     """Every tagger with both systems."""
     return {
@@ -124,7 +87,7 @@ def values(evaluations):
 def test_probabilities_are_shares_of_the_gold_mentions(aida):
     gold = aida.links["gold"]
     qid = gold["surface"].str.lower().map(aida.topics.set_index("query")["qid"])
-    counted = gold.assign(qid=qid)[is_entity(gold)].groupby(["qid", "entity_id"]).size()
+    counted = gold.assign(qid=qid)[gold["entity_id"].str.startswith("Q")].groupby(["qid", "entity_id"]).size()
     assert counted.to_dict() == aida.intents.set_index(["qid", "entity_id"])["mentions"].to_dict()
     assert aida.intents["prob"].to_numpy() == pytest.approx(aida.intents["p"].to_numpy(), abs=1e-6)
     assert (len(aida.topics), gold["docno"].nunique()) == (199, 447)
@@ -227,135 +190,3 @@ def test_the_tagger_decides_which_system_wins(values):
     table = values["VB@1"].unstack(["tagger", "name"])
     lows = {tagger: interval_of(table[tagger, "bm25"] - table[tagger, "dph"])[0] for tagger in TAGGERS}
     assert {tagger for tagger, low in lows.items() if low > 0} == {"gold", "refined"}
-
-
-# Where probabilities come from.
-
-# Of π from one half of the documents to what people meant in the other: total variation, KL of people from π, Brier
-# score and calibration error; the mean of both directions. Names with at least so many mentions in both halves.
-DISTANCES = {
-    1: {
-        "uniform": (0.423, 0.565, 0.354, 0.000),
-        "prior": (0.608, np.inf, 0.847, 0.363),
-        "softmax": (0.467, 0.707, 0.469, 0.183),
-        "softmax, relaxed": (0.473, 0.826, 0.524, 0.212),
-        "uniform, relaxed": (0.414, 0.598, 0.375, 0.067),
-        "temperature": (0.423, 0.565, 0.354, 0.103),
-    },
-    10: {
-        "uniform": (0.463, 0.609, 0.352, 0.000),
-        "prior": (0.280, np.inf, 0.167, 0.106),
-        "softmax": (0.338, 0.406, 0.186, 0.124),
-        "softmax, relaxed": (0.266, 0.332, 0.127, 0.076),
-        "uniform, relaxed": (0.352, 0.423, 0.206, 0.071),
-        "temperature": (0.246, 0.320, 0.117, 0.062),
-    },
-}
-
-
-@pytest.fixture(scope="module")
-def kb(aida, tmp_path_factory):
-    """The types of entities."""
-    table = pd.read_csv(aida.folder / "entities.tsv", sep="\t", dtype=str, keep_default_na=False)
-    entities = [
-        {"id": row.qid, "label": row.name, "attributes": {"type": row.types.split("|")}}
-        for row in table.itertuples(index=False)
-    ]
-    with build_kb(tmp_path_factory.mktemp("aida") / "entities.kb", entities, id_space="wikidata") as made:
-        yield made
-
-
-def mentions(aida, half):
-    """How often each name means each of its entities in the documents of one half: dev-* or test-*."""
-    gold = aida.links["gold"]
-    qid = gold["surface"].str.lower().map(aida.topics.set_index("query")["qid"])
-    here = gold.assign(qid=qid)[gold["docno"].str.startswith(half)]
-    counted = here.groupby(["qid", "entity_id"]).size().rename("n")
-    return aida.intents[["qid", "entity_id"]].merge(counted.reset_index(), how="left").fillna({"n": 0.0})
-
-
-def shares(counts, qids):
-    kept = counts[counts["qid"].isin(qids)].reset_index(drop=True)
-    return kept.assign(prob=kept["n"] / kept.groupby("qid")["n"].transform("sum"))
-
-
-def ways(fitted, labels, kb):
-    """Probabilities of the entities of each name from their shares in the other half."""
-    scored = fitted.drop(columns="prob").assign(score=fitted["prob"])
-    # The kind of thing that the name means most often there.
-    likeliest = fitted.sort_values(["qid", "n"], ascending=[True, False], kind="stable").drop_duplicates("qid")
-    facts = kb.attributes(likeliest["entity_id"].tolist()).groupby("entity_id")["value"]
-    constraints = facts.agg(lambda types: "; ".join(f"type:{name}" for name in types))
-    asked = scored.assign(constraints=scored["qid"].map(likeliest.set_index("qid")["entity_id"].map(constraints)))
-    plain = {method: Calibrate(method)(asked) for method in ("uniform", "prior", "softmax")}
-    relaxed = {f"{method}, relaxed": RelaxConstraints(kb)(plain[method]) for method in ("softmax", "uniform")}
-    return {**plain, **relaxed, "temperature": fitted_on_other_names(asked, labels)}
-
-
-def fitted_on_other_names(scored, labels):
-    """Softmax with the temperature that fits every second name, applied to those between them, and the reverse."""
-    qids = sorted(scored["qid"].unique())
-    halves = [scored[scored["qid"].isin(qids[start::2])] for start in (0, 1)]
-    made = []
-    for seen, unseen in (halves, halves[::-1]):
-        # Names whose scores are all alike say nothing of T.
-        telling = seen[seen.groupby("qid")["score"].transform("nunique") > 1]
-        fitted = Calibrate("temperature").fit(telling, labels[labels["qid"].isin(telling["qid"])])
-        made.append(fitted(unseen))
-    return pd.concat(made, ignore_index=True)
-
-
-def distances(made, labels):
-    """Total variation and KL by plain sums, Brier score and calibration error by the package."""
-    both = made.merge(labels[["qid", "entity_id", "prob"]], on=["qid", "entity_id"], suffixes=("", "_people"))
-    pi, people = both["prob"].to_numpy(), both["prob_people"].to_numpy()
-    n = both["qid"].nunique()
-    told = people > 0
-    with np.errstate(divide="ignore"):
-        kl = float((people[told] * np.log(people[told] / pi[told])).sum() / n)
-    error = calibration_error(made, labels[["qid", "entity_id", "prob"]])
-    assert error.brier == pytest.approx(((pi - people) ** 2).sum() / n, abs=1e-12)
-    if np.isfinite(kl):
-        assert error.log_loss == pytest.approx(kl - (people[told] * np.log(people[told])).sum() / n, abs=1e-9)
-    return np.abs(pi - people).sum() / 2 / n, kl, error.brier, error.ece
-
-
-@pytest.fixture(scope="module")
-def measured(aida, kb):
-    counts = {half: mentions(aida, half) for half in ("dev", "test")}
-
-    def mean_of_both_directions(least):
-        enough = [counts[half].groupby("qid")["n"].sum() >= least for half in counts]
-        qids = enough[0].index[enough[0] & enough[1]]
-        halves = [shares(counts[half], qids) for half in counts]
-        found = [
-            {way: distances(made, labels) for way, made in ways(fitted, labels, kb).items()}
-            for fitted, labels in (halves, halves[::-1])
-        ]
-        return len(qids), {way: np.mean([one[way] for one in found], axis=0).tolist() for way in found[0]}
-
-    with pytest.warns(DegenerateWarning, match="scores say nothing of the labels"):
-        few = mean_of_both_directions(1)
-    return {1: few, 10: mean_of_both_directions(10)}
-
-
-@pytest.mark.parametrize(("least", "n_names"), [(1, 136), (10, 23)])
-def test_probabilities_against_what_people_meant(measured, least, n_names):
-    found_names, found = measured[least]
-    assert found_names == n_names
-    assert found.keys() == DISTANCES[least].keys()
-    for way, wanted in DISTANCES[least].items():
-        assert found[way] == pytest.approx(list(wanted), abs=0.0006), way
-
-
-def test_a_prior_is_worth_what_it_was_counted_from(measured):
-    """Names with few mentions are ambiguous here because their halves differ: a prior is then worse than none."""
-    (_, few), (_, many) = measured[1], measured[10]
-    assert few["uniform"][0] < few["softmax"][0] < few["prior"][0]
-    assert many["prior"][0] < many["softmax"][0] < many["uniform"][0]
-    # Softmax of shares at T = 1 is too flat; fitted on other names, or with a constraint on the type, it is nearer.
-    for distance in range(4):
-        assert many["temperature"][distance] < many["softmax"][distance]
-        assert many["softmax, relaxed"][distance] < many["softmax"][distance]
-    # What never happened in one half happened in the other: no finite KL for a prior without smoothing.
-    assert few["prior"][1] == many["prior"][1] == np.inf
