@@ -141,6 +141,12 @@ def test_scores_against_judgments_and_intents(command):
             2,
             "wanted --intents without --qrels",
         ),
+        (
+            ["score", "demo/dense.run", "-m", "ES@5", "--intents", "demo/intents.tsv", "--tags", "demo/tags.tsv",
+             "--perturb", "dirichlet"],
+            2,
+            "wanted --replicas too",
+        ),
         *(
             (
                 ["score", "demo/dense.run", "-m", "ES@5", "--intents", "demo/intents.tsv", "--tags", "demo/tags.tsv",
@@ -153,6 +159,7 @@ def test_scores_against_judgments_and_intents(command):
                 ("dirichlet=-3", "concentration"),
                 ("dirichlet=many", "concentration"),
                 ("intents=3", "takes no value"),
+                ("dirichlet=", "wanted a value behind ="),
             ]
         ),
     ],

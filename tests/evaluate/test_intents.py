@@ -17,6 +17,9 @@ TOPICS = pd.DataFrame({"qid": ["q1", "q2"], "query": ["Jordan achievements", "Pr
 INTENTS = pd.DataFrame({"qid": ["q1", "q1", "q2", "q2"], "entity_id": list("ACSP"), "prob": [0.8, 0.2, 0.2, 0.8]})
 TAGS = pd.DataFrame({"docno": ["a1", "a2", "c1", "s1", "p1"], "entity_id": list("AACSP")})
 LITERAL = pd.DataFrame({"qid": ["q1", "q1", "q2"], "docno": ["a1", "a2", "s1"], "score": [2.0, 1.0, 1.0]})
+NIL = pd.concat(
+    [INTENTS.assign(prob=INTENTS["prob"] / 2), pd.DataFrame({"qid": ["q1", "q2"], "entity_id": "N", "prob": 0.5})]
+)
 BOTH = pd.DataFrame({"qid": ["q1", "q1", "q2", "q2"], "docno": ["a1", "c1", "s1", "p1"], "score": [2.0, 1.0, 2.0, 1.0]})
 SYSTEMS = {"literal": LITERAL, "both": BOTH}
 
@@ -127,13 +130,99 @@ def test_tags_that_come_with_the_results():
 def test_results_tagged_in_different_ways_are_refused():
     tagged = {name: run.merge(TAGS, on="docno") for name, run in SYSTEMS.items()}
     tagged["both"] = tagged["both"].assign(entity_id="C")
-    with pytest.raises(InputError, match=r"document 'a1' of query 'q1' carries entity 'A' in 1 of the 2 systems"):
+    with pytest.raises(
+        InputError, match=r"document 'a1' of query 'q1' carries entity 'A' with weight 1 in 1 of the 2 systems"
+    ):
         evaluated(tagged, tagger=None)
     named = {name: run.merge(TAGS, on="docno").assign(tagger=name) for name, run in SYSTEMS.items()}
     with pytest.raises(InputError, match="one tagger only"):
         evaluated(named, tagger=None)
     with pytest.raises(InputError, match="run 'literal' has no column entity_id; give a tagger"):
         evaluated(tagger=None)
+
+
+def test_tags_of_results_agree_in_their_weights_and_may_repeat():
+    lists = LITERAL.assign(entity_id=[["A", "A"], ["A"], ["S"]])
+    assert evaluated({"literal": lists}, tagger=None).means().loc["literal", "ES@10"] == 0.5
+    half = LITERAL.assign(entity_id=list("AAS"), weight=0.5)
+    assert evaluated({"half": half}, tagger=None).means().loc["half", "ES@10"] == 0.25
+    whole = BOTH.assign(entity_id=list("ACSP"))
+    with pytest.raises(InputError, match=r"'a1' of query 'q1' carries entity 'A' with weight 0.5 in 1 of the 2"):
+        evaluated({"half": half, "whole": whole}, tagger=None)
+    # A column of weights that only some systems have says 1 for the others.
+    ones = evaluated({"literal": LITERAL.assign(entity_id=list("AAS"), weight=1.0), "both": whole}, tagger=None)
+    assert ones.means()["ES@10"].tolist() == [0.5, 1.0]
+
+
+def test_a_tagger_reads_the_text_of_every_system():
+    def tagger(text):
+        return [text[0].upper()]
+
+    texts = {name: run.assign(text=run["docno"]) for name, run in SYSTEMS.items()}
+    for name in texts:
+        with pytest.raises(
+            InputError, match=rf"run '{name}': no column 'text', which TagEntities.* reads; put pt.text"
+        ):
+            evaluated(texts | {name: SYSTEMS[name]}, tagger=tagger)
+    with pytest.raises(InputError, match="several texts that are tagged otherwise"):
+        evaluated(texts | {"both": BOTH.assign(text="c")}, tagger=tagger)
+    silent = texts | {"none": BOTH[:0]}
+    with pytest.warns(DegenerateWarning, match="run 'none': empty"):
+        found = evaluated(silent, tagger=tagger, on_topics="all", measures=["ES(nil='N')"], intents=NIL)
+    assert found.means()["ES(nil='N')@10"].to_dict() == pytest.approx({"literal": 0.25, "both": 0.5, "none": 0.5})
+
+
+def test_results_that_carry_tags_are_tagged_anew_by_a_tagger():
+    carried = {
+        name: run.assign(entity_id="C", weight=0.5, tagger=name, text=run["docno"]) for name, run in SYSTEMS.items()
+    }
+    found = evaluated(carried, tagger=lambda text: [text[0].upper()])
+    pd.testing.assert_frame_equal(found.means(), evaluated().means())
+
+
+def test_runs_and_topics_that_hardly_meet():
+    with pytest.raises(InputError, match="no topic in common: run 'literal' has 'xq1', 'xq2'; topics has 'q1', 'q2'"):
+        evaluated({"literal": LITERAL.assign(qid="x" + LITERAL["qid"])})
+    more = pd.concat([LITERAL, LITERAL.assign(qid="x" + LITERAL["qid"])])
+    with pytest.warns(DegenerateWarning, match="run 'literal': 2 topics are not in topics and are left out"):
+        assert evaluated({"literal": more}).means().loc["literal", "ES@10"] == 0.5
+
+
+def test_integers_and_text_never_meet():
+    numbered = {"qid": {"q1": 1, "q2": 2}}
+    topics, intents, run = (frame.replace(numbered) for frame in (TOPICS, INTENTS, LITERAL))
+    for frame in (topics, intents, run):
+        frame["qid"] = frame["qid"].astype("int64")
+    assert evaluated({"run": run}, topics, intents).values["qid"].unique().tolist() == ["1", "2"]
+    with pytest.raises(InputError, match="topics column 'qid' holds integers, intents column 'qid' holds text"):
+        evaluated({"run": run}, topics, intents.astype({"qid": str}))
+    with pytest.raises(InputError, match="topics column 'qid' holds integers, run 'run' column 'qid' holds text"):
+        evaluated({"run": run.astype({"qid": str})}, topics, intents)
+
+
+def test_a_frame_may_have_a_column_called_intents():
+    assert evaluated(intents=INTENTS.assign(intents="x")).means().equals(evaluated().means())
+
+
+def test_frames_of_polars():
+    polars = pytest.importorskip("polars")
+    systems, topics, intents, tags = (
+        {name: polars.from_pandas(run) for name, run in SYSTEMS.items()},
+        *map(polars.from_pandas, (TOPICS, INTENTS, TAGS)),
+    )
+    found = evaluated(systems, topics, intents, tags, measures=["VB", "alpha_nDCG"], replicas=3)
+    pd.testing.assert_frame_equal(found.per_query, evaluated(measures=["VB", "alpha_nDCG"], replicas=3).per_query)
+
+
+def test_what_was_asked_is_checked_before_any_work():
+    class Never(pt.Transformer):
+        def transform(self, inp):
+            raise AssertionError(inp)
+
+    asked = {"systems": {"never": Never()}, "intents": Never()}
+    for options in ({"baseline": "nevr"}, {"level": 95}, {"k": [0]}, {"measures": ["ES(nil='N')", "ES"]}):
+        with pytest.raises(ParameterError):
+            evaluated(**asked, **options)
 
 
 def test_queries_without_candidates_are_an_error_or_left_out():
@@ -210,12 +299,13 @@ JORDAN = {
     "Jordan history": {"C": 0.5, "R": 0.5},
 }
 ONE = TOPICS[:1]
+ITS_SYSTEMS = {name: run[run["qid"] == "q1"] for name, run in SYSTEMS.items()}
 
 
-def quiet(*args, **kwargs):
+def quiet(**kwargs):
     """One query says nothing of others, and says so."""
     with pytest.warns(DegenerateWarning, match="at least two"):
-        return evaluated(*args, **kwargs)
+        return evaluated(ITS_SYSTEMS, **kwargs)
 
 
 @pytest.mark.parametrize(
@@ -267,9 +357,37 @@ def test_candidates_made_anew_need_the_pipeline_that_makes_them():
     for perturbation in (Paraphrases(), Rerun()):
         with pytest.raises(ParameterError, match="came ready made"):
             evaluated(replicas=3, perturb=[perturbation])
+    with pytest.raises(InputError, match="column 'paraphrases' holds 3; wanted a list of texts"):
+        evaluated(
+            ITS_SYSTEMS, topics=ONE.assign(paraphrases=3), intents=Linked(JORDAN), replicas=3, perturb=Paraphrases()
+        )
+    for options, message in (({"source": 3}, "a column of the topics"), ({"order": "all"}, "wanted one of 'random'")):
+        with pytest.raises(ParameterError, match=message):
+            Paraphrases(**options)
+    with pytest.raises(ParameterError, match="wanted a transformer"):
+        Rerun("linker")
     itself = ONE.assign(paraphrases=[["Jordan achievements", " "]])
     with pytest.raises(InputError, match="no query has a paraphrase"):
-        evaluated(topics=itself, intents=Linked(JORDAN), replicas=3, perturb=[Paraphrases()])
+        evaluated(ITS_SYSTEMS, topics=itself, intents=Linked(JORDAN), replicas=3, perturb=[Paraphrases()])
+
+
+def test_paraphrases_of_unknown_queries_are_refused():
+    class Renamed(pt.Transformer):
+        def transform(self, inp):
+            return inp.assign(qid=inp["qid"] + "-1")
+
+    with pytest.raises(InputError, match="no topic has qid 'q1-1'; give each paraphrase the qid of its query"):
+        evaluated(ITS_SYSTEMS, topics=ONE, intents=Linked(JORDAN), replicas=3, perturb=[Paraphrases(Renamed())])
+
+
+def test_wordings_without_candidates_are_told():
+    topics = ONE.assign(paraphrases="Jordan history | Jordan river")
+    told = r"Paraphrases\(.*: 1 of 2 times a query got no candidates \('q1'\)"
+    with pytest.warns(DegenerateWarning, match="at least two"), pytest.warns(DegenerateWarning, match=told):
+        found = evaluated(
+            ITS_SYSTEMS, topics, Linked(JORDAN), replicas=10, perturb=Paraphrases(order="turn"), measures=["ES"]
+        )
+    assert found.replicas.of("literal", found.replicas.statistics[0])[:, 0].tolist() == pytest.approx([0.8, 0] * 5)
 
 
 def test_perturbations_follow_one_another():
@@ -295,8 +413,16 @@ def test_nil_is_served_by_showing_nothing():
     found = evaluated({"silent": silent}, intents=intents, measures=["ES(nil='NIL')"], replicas=3)
     assert found.values["value"].tolist() == pytest.approx([0.3, 1.0])
     assert found.tagging["oracle_ES"].tolist() == pytest.approx([0.85])
-    with pytest.raises(ParameterError, match="share the intents and tags of the call"):
+    with pytest.raises(ParameterError, match="share one nil="):
         evaluated({"silent": silent}, intents=intents, measures=["ES(nil='NIL')", "ES"])
+    assert found.intervals["measure"].unique().tolist() == ["ES(nil='NIL')@10"]
+    assert found.per_query["measure"].unique().tolist() == ["ES(nil='NIL')@10"]
+
+
+@pytest.mark.parametrize("own", ["tags='x'", "intents='x'", "normalise=True", "rel=2", "undefined='zero'"])
+def test_measures_share_the_intents_and_tags_of_the_call(own):
+    with pytest.raises(ParameterError, match=rf"drop {own.partition('=')[0]}=, or use vbterrier.score"):
+        evaluated(measures=[f"ES({own})"])
 
 
 def test_precision_and_recall_of_the_tags():
@@ -326,6 +452,10 @@ def test_topics_and_systems_from_files(tmp_path):
         ({"k": []}, ParameterError, "at least one cutoff"),
         ({"k": [0]}, ParameterError, "whole numbers of at least 1"),
         ({"k": [True]}, ParameterError, "whole numbers of at least 1"),
+        ({"k": "10"}, ParameterError, "whole numbers of at least 1"),
+        ({"level": 95}, ParameterError, "level=95"),
+        ({"seed": True}, ParameterError, "seed=True"),
+        ({"topics": TOPICS.assign(qid=["q1", None])}, InputError, "topics column 'qid': row 1 has no id"),
         ({"measures": []}, ParameterError, "no measures"),
         ({"undefined": "zero"}, ParameterError, "wanted 'raise' or 'skip'"),
         ({"replicas": -1}, ParameterError, "replicas"),

@@ -531,7 +531,7 @@ def test_intents_are_covered_once_for_all_their_measures(monkeypatch):
     module = importlib.import_module("vbterrier.measures.ambiguous")
     made = []
     inner = module.cover
-    monkeypatch.setattr(module, "cover", lambda *args: made.append(1) or inner(*args))
+    monkeypatch.setattr(module, "cover", lambda *args, **nil: made.append(1) or inner(*args, **nil))
     ir_measures.calc([VB @ 3, VB(alpha=0.5) @ 3, ES(gain="dcg") @ 2, TopIntent, VarPenalty @ 1], QRELS, RUN)
     assert len(made) == 1
     ir_measures.calc([VB @ 3, VB(rel=2) @ 3], QRELS, RUN)

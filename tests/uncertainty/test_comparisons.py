@@ -47,8 +47,8 @@ def test_every_pair_of_every_measure_with_holm_over_the_pairs_of_one():
     assert found[["name_a", "name_b"]].to_numpy().tolist() == [["a", "b"], ["a", "c"], ["b", "c"]] * 2
     first = found[found["measure"] == "ES@5"]
     assert first["p_adjusted"].to_numpy() == pytest.approx(holm(first["p_value"].to_numpy()))
-    # None of 2,000 flips is as far out, on either side.
-    assert first["p_value"].iloc[1] == pytest.approx(2 / 2001)
+    # None of 2,000 flips is as far out as what was seen, which counts among them.
+    assert first["p_value"].iloc[1] == pytest.approx(1 / 2001)
     assert (found["low"] < found["diff"]).all()
     assert (found["diff"] < found["high"]).all()
     assert (found["n_qids"] == 30).all()
@@ -60,6 +60,31 @@ def test_a_baseline_is_what_others_are_compared_with():
     assert found["diff"].tolist() == pytest.approx([0.25, -0.15])
     with pytest.raises(ParameterError, match=r"baseline='bse'.*Did you mean base"):
         comparisons(values(base=[0.1, 0.4], a=[0.5, 0.5]), baseline="bse")
+
+
+def test_random_flips_agree_with_all_of_them_and_with_scipy_in_blocks_too(monkeypatch):
+    from scipy import stats
+
+    rng = np.random.default_rng(3)
+    differences = rng.normal(0.2, 1, 14)
+    table = values(a=differences, b=[0.0] * 14)
+    every = exact_p(differences)
+    assert comparisons(table, n_resamples=2**14)["p_value"].item() == pytest.approx(every)
+    peer = stats.permutation_test((differences,), np.mean, permutation_type="samples", n_resamples=2**14)
+    assert every == pytest.approx(peer.pvalue)
+    drawn = comparisons(table, n_resamples=10_000, seed=2)["p_value"].item()
+    # Five standard errors of a share of 10,000.
+    assert drawn == pytest.approx(every, abs=5 * np.sqrt(every * (1 - every) / 10_000))
+    monkeypatch.setattr("vbterrier.uncertainty.comparisons._BATCH", 14 * 999)
+    assert comparisons(table, n_resamples=10_000, seed=2)["p_value"].item() == drawn
+
+
+def test_other_systems_do_not_change_a_test():
+    rng = np.random.default_rng(9)
+    a, b, c = rng.random((3, 25))
+    columns = ["diff", "low", "high", "p_value"]
+    alone, beside = comparisons(values(a=a, b=b)), comparisons(values(a=a, b=b, c=c))
+    assert alone[columns].iloc[0].tolist() == beside[columns].iloc[0].tolist()
 
 
 def test_equal_systems_do_not_differ():

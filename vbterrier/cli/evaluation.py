@@ -74,6 +74,8 @@ def score(
     require_format(style)
     if qrels is None and intents is None:
         raise ParameterError("nothing to score against: wanted --qrels, --intents, or both")
+    if perturb and not replicas:
+        raise ParameterError("--perturb says what replicas change: wanted --replicas too, as --replicas 1000")
     shared: dict[str, Any] = {"interval": interval, "level": level, "n_resamples": resamples, "seed": seed}
     shared["progress"] = sys.stderr.isatty()
     scores: Any
@@ -133,15 +135,17 @@ def perturbation_of(text: str) -> Any:
     ParameterError
         No such perturbation, or a value that it does not take.
     """
-    name, _, value = text.partition("=")
+    name, given, value = text.partition("=")
     if name not in PERTURBATIONS:
         wanted = ", ".join(PERTURBATIONS)
         raise ParameterError(
             f"--perturb {text}: wanted one of {wanted}, as dirichlet=20.{nearest(name, PERTURBATIONS)}"
         )
     made = getattr(vbterrier.uncertainty, PERTURBATIONS[name])
-    if not value:
+    if not given:
         return made()
+    if not value:
+        raise ParameterError(f"--perturb {text}: wanted a value behind =, or {name} alone")
     try:
         return made(float(value))
     except ValueError as error:

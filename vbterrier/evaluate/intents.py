@@ -12,16 +12,17 @@ import pandas as pd
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.evaluate.diagnostics import covered, tagging
 from vbterrier.evaluate.inputs import named_runs, require_one_tagger
-from vbterrier.evaluate.replicas import nil_of, replicas_of
+from vbterrier.evaluate.replicas import names_of, nil_of, replicas_of
 from vbterrier.evaluate.scores import score
 from vbterrier.evaluate.sources import TAGGED, intents_of, run_of_system, tags_of, topics_of
 from vbterrier.evaluate.variants import resolved
 from vbterrier.frames.contracts import systems_of
 from vbterrier.measures import measures_from
+from vbterrier.measures.artifact import IntentSet
 from vbterrier.measures.base import deepest
 from vbterrier.tags.quality import TagQuality, tag_quality
-from vbterrier.uncertainty.comparisons import comparisons
-from vbterrier.uncertainty.intervals import N_RESAMPLES
+from vbterrier.uncertainty.comparisons import comparisons, pairs_of
+from vbterrier.uncertainty.intervals import N_RESAMPLES, check_level
 from vbterrier.uncertainty.perturb import Dirichlet
 from vbterrier.uncertainty.replicas import Replicas, check_count
 
@@ -179,19 +180,22 @@ def evaluate_intents(
     if undefined not in ("raise", "skip"):
         raise ParameterError(f"undefined={undefined!r}: wanted 'raise' or 'skip'")
     check_count("replicas", replicas, 0)
-    queries = topics_of(topics)
-    if hasattr(intents, "intents"):
+    check_level(level)
+    nil, depth = nil_of(asked), deepest(asked)
+    named_systems = dict(systems_of(named_runs(systems)))
+    if not named_systems:
+        raise InputError("no systems; name at least one")
+    pairs_of(list(named_systems), baseline)
+    everything = topics_of(topics)
+    if isinstance(intents, IntentSet):
         tagger = intents.tags() if tagger is None else tagger
         intents = intents.intents()
     pipeline = intents
-    frame, queries = intents_of(pipeline, queries, undefined)
-    runs = {name: run_of_system(name, system, queries) for name, system in systems_of(named_runs(systems))}
-    if not runs:
-        raise InputError("no systems; name at least one")
+    frame, queries = intents_of(pipeline, everything, undefined)
+    runs = {name: run_of_system(name, system, queries, everything) for name, system in named_systems.items()}
     frame, queries, runs = _on_common(frame, queries, runs) if on_topics == "common" else (frame, queries, runs)
     if tagger is None:
         require_one_tagger(runs.values())
-    nil, depth = nil_of(asked), deepest(asked)
     perturbations = resolved(perturb, pipeline, queries, replicas, seed, progress=progress) if replicas else []
     tags = tags_of(tagger, runs, depth)
     scores = score(
@@ -214,8 +218,10 @@ def evaluate_intents(
             made = replicas_of(
                 runs, frame, tags, asked, perturbations, n_replicas=replicas, seed=seed, progress=progress
             )
-            intervals.append(made.intervals(level=level, method=interval))
-            per_query = made.frame(level=level, method=interval)
+            names = names_of(asked)
+            frames = (made.intervals(level=level, method=interval), made.frame(level=level, method=interval))
+            of_replicas, per_query = (table.assign(measure=table["measure"].map(names)) for table in frames)
+            intervals.append(of_replicas)
         shown = covered(runs, frame, tags, depth)
         shown_at = sorted({k for measure in asked if (k := measure.params.get("cutoff"))})
         told = tagging(runs, frame, tags, shown_at, nil)
@@ -257,7 +263,7 @@ def _side_by_side(intervals: Sequence[pd.DataFrame]) -> pd.DataFrame:
 
 def cutoffs_of(k: Sequence[int] | int) -> list[int]:
     """Cutoffs, each once, in the order given."""
-    listed = [k] if isinstance(k, int) else list(k)
+    listed = [k] if isinstance(k, (int, np.integer)) else list(k)
     for one in listed:
         if isinstance(one, bool) or not isinstance(one, (int, np.integer)) or one < 1:
             raise ParameterError(f"k={k!r}: wanted whole numbers of at least 1, as [1, 3, 5, 10]")

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from vbterrier.intents.coverage import Coverage
 
 _OF_STATISTICS = ("cutoff", "alpha", "gain", "variance", "clip", "monotone")
+# What is settled once for a whole call.
+_OF_CALL = ("intents", "tags", "rel", "normalise", "undefined")
 
 
 def replicas_of(
@@ -60,15 +62,25 @@ def nil_of(measures: Sequence[ir_measures.Measure]) -> str:
     Raises
     ------
     ParameterError
-        Measures that bring their own intents or tags, or that differ in it.
+        Measures that bring their own intents or tags, or ask to read them otherwise, or that differ in NIL.
     """
     asked = [measure for measure in measures if is_ambiguous(measure)]
     nil = {measure["nil"] for measure in asked}
-    if len(nil) > 1 or any(measure["intents"] or measure["tags"] for measure in asked):
-        raise ParameterError(
-            "measures must share the intents and tags of the call, and one nil=; evaluate others in a call of their own"
-        )
+    if len(nil) > 1:
+        raise ParameterError("measures must share one nil=; evaluate others in a call of their own")
+    for measure in asked:
+        own = [name for name in _OF_CALL if measure[name] != measure.SUPPORTED_PARAMS[name].default]
+        if own:
+            raise ParameterError(
+                f"{measure}: measures share the intents and tags of the call, as they are; drop {own[0]}=, or use "
+                "vbterrier.score"
+            )
     return str(nil.pop()) if nil else ""
+
+
+def names_of(measures: Sequence[ir_measures.Measure]) -> dict[str, str]:
+    """The text of each measure by that of its replicated twin, which knows no NIL."""
+    return {str(statistic_of(measure)): str(measure) for measure in measures if is_ambiguous(measure)}
 
 
 def statistic_of(measure: ir_measures.Measure) -> Statistic:

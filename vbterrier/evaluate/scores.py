@@ -21,6 +21,7 @@ from vbterrier.uncertainty.intervals import (
     topics_interval,
     unjudged_interval,
 )
+from vbterrier.uncertainty.replicas import check_count
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -138,9 +139,8 @@ def score(
     check_level(level)
     if interval not in TOPIC_METHODS:
         raise ParameterError(f"interval={interval!r}: wanted one of {', '.join(map(repr, TOPIC_METHODS))}")
-    for name, number, lowest in (("n_resamples", n_resamples, 1), ("seed", seed, 0)):
-        if not isinstance(number, int) or number < lowest:
-            raise ParameterError(f"{name}={number!r}: wanted a whole number of at least {lowest}")
+    check_count("n_resamples", n_resamples, 1)
+    check_count("seed", seed, 0)
     judged = slot_of(qrels, intents, tags)
     loaded = {name: loaded_run(name, run, duplicates) for name, run in systems_of(named_runs(runs))}
     require_one_tagger(loaded.values())

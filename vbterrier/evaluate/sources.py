@@ -7,13 +7,16 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
+import pyterrier as pt
 
 from vbterrier.errors import DegenerateWarning, InputError, examples
 from vbterrier.evaluate.inputs import is_pipeline, loaded_run
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.files import read_topics
+from vbterrier.frames.ids import ids_of, require_same_kind
 from vbterrier.frames.named import named
 from vbterrier.frames.ranked import Run
+from vbterrier.frames.topics import run_places
 from vbterrier.intents.sources import from_run
 from vbterrier.tags.stage import TagEntities
 from vbterrier.tags.taggers import DOCNO
@@ -21,8 +24,10 @@ from vbterrier.tags.taggers import DOCNO
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# The columns of a run that TagEntities writes.
-TAGGED = ("entity_id", "weight", "tagger")
+    from vbterrier.frames.ids import Ids
+
+# The columns of a run that TagEntities writes; a list, because pandas takes a tuple for one column.
+TAGGED = ["entity_id", "weight", "tagger"]
 
 
 def topics_of(topics: Any) -> pd.DataFrame:
@@ -31,16 +36,23 @@ def topics_of(topics: Any) -> pd.DataFrame:
     require(frame, ("qid", "query"), "topics")
     if not len(frame):
         raise InputError("topics: no rows; give at least one query")
+    _qids(frame, "topics")
     twice = frame["qid"].duplicated()
     if twice.any():
         raise InputError(f"topics: query {frame['qid'][twice].iloc[0]!r} stands twice; keep one row a query")
     return frame
 
 
+def _qids(frame: pd.DataFrame, name: str) -> Ids:
+    return ids_of(frame["qid"], f"{name} column 'qid'")
+
+
 def intents_of(intents: Any, topics: pd.DataFrame, undefined: str) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Candidate intents of the queries, and the queries to evaluate."""
     frame = intents.transform(topics) if is_pipeline(intents) else named("intents", intents)
     require(frame, ("qid", "entity_id", "prob"), "intents")
+    kinds = _qids(topics, "topics"), _qids(frame, "intents")
+    require_same_kind(*kinds, "topics column 'qid'", "intents column 'qid'")
     wanted = topics["qid"].astype(str)
     frame = frame[frame["qid"].astype(str).isin(wanted)].reset_index(drop=True)
     without = ~wanted.isin(frame["qid"].astype(str))
@@ -49,18 +61,25 @@ def intents_of(intents: Any, topics: pd.DataFrame, undefined: str) -> tuple[pd.D
     if without.any():
         found = f"{int(without.sum())} of {len(topics)} queries have no candidate intents ({examples(wanted[without])})"
         if undefined == "raise":
-            raise InputError(f"{found}; add candidates, or ask for undefined='skip' (leave them out) or 'zero'")
+            raise InputError(f"{found}; add candidates, or ask for undefined='skip' to leave them out")
         if undefined == "skip":
             warnings.warn(f"{found} and are left out", DegenerateWarning, stacklevel=3)
             topics = topics[~without].reset_index(drop=True)
     return frame, topics
 
 
-def run_of_system(name: str, system: Any, topics: pd.DataFrame) -> Run:
-    """What a system retrieves for the queries: a pipeline is run, other queries of a run are left out."""
+def run_of_system(name: str, system: Any, topics: pd.DataFrame, asked: pd.DataFrame) -> Run:
+    """What a system retrieves for the queries: a pipeline is run, other queries of a run are left out.
+
+    Those that were not even asked for are warned of, and refused where the run has no others.
+    """
     if is_pipeline(system):
         system = system.transform(topics)
-    return loaded_run(name, system, "error").only(set(topics["qid"].astype(str)))
+    run = loaded_run(name, system, "error")
+    if run.topics:
+        qid = _qids(asked, "topics")
+        run_places(run, qid.text.to_pylist(), qid, "topics")
+    return run.only(set(topics["qid"].astype(str)))
 
 
 def tags_of(tagger: Any, runs: Mapping[str, Run], depth: int | None) -> pd.DataFrame:
@@ -69,7 +88,7 @@ def tags_of(tagger: Any, runs: Mapping[str, Run], depth: int | None) -> pd.DataF
     Raises
     ------
     InputError
-        No tags, or documents that two systems tag in different ways.
+        No tags, documents that two systems tag in different ways, results without the columns that the tagger reads.
     """
     if tagger is None:
         return _tags_of_runs(runs, depth)
@@ -78,16 +97,23 @@ def tags_of(tagger: Any, runs: Mapping[str, Run], depth: int | None) -> pd.DataF
     if isinstance(tagger, str) and tagger != DOCNO:
         return named("tags", tagger)
     stage = tagger if isinstance(tagger, TagEntities) else TagEntities(tagger)
+    return stage.tags(_shown(runs, depth, stage))
+
+
+def _shown(runs: Mapping[str, Run], depth: int | None, stage: TagEntities) -> pd.DataFrame:
+    """The first documents of all systems, each once a query and text."""
+    read = pt.inspect.transformer_inputs(stage)[0]
+    for name, run in runs.items():
+        missing = [column for column in read if column not in run.frame.columns]
+        if missing and len(run):
+            raise InputError(
+                f"run {name!r}: no column {missing[0]!r}, which {stage!r} reads; put pt.text.get_text(...) behind the "
+                "retriever, name other fields=, or give tags as a frame (docno, entity_id)"
+            )
+    shown = pd.concat([_first(run, depth) for run in runs.values() if len(run)] or [pd.DataFrame(columns=read)])
     # What results carry from elsewhere is not asked for where a tagger is given.
-    shown = _shown(runs, depth)
-    return stage.tags(shown.drop(columns=list(TAGGED), errors="ignore"))
-
-
-def _shown(runs: Mapping[str, Run], depth: int | None) -> pd.DataFrame:
-    """The first documents of all systems, each once a query."""
-    return pd.concat([_first(run, depth) for run in runs.values()], ignore_index=True).drop_duplicates(
-        ["qid", "docno"], ignore_index=True
-    )
+    carried = [column for column in TAGGED if column in shown.columns and column not in read]
+    return shown.drop(columns=carried).drop_duplicates(read, ignore_index=True)
 
 
 def _first(run: Run, depth: int | None) -> pd.DataFrame:
@@ -101,22 +127,28 @@ def _tags_of_runs(runs: Mapping[str, Run], depth: int | None) -> pd.DataFrame:
         raise InputError(
             f"no tags: run {without[0]!r} has no column entity_id; give a tagger, or tags as a frame (docno, entity_id)"
         )
-    shown = [_first(run, depth)[["qid", "docno"]] for run in runs.values()]
-    tags = pd.concat([from_run(Run(_first(run, depth), name=run.name)) for run in runs.values()], ignore_index=True)
-    _require_agreement(tags, pd.concat(shown, ignore_index=True), list(runs))
-    return tags.drop_duplicates(["qid", "docno", "entity_id"], ignore_index=True)
+    first = [_first(run, depth) for run in runs.values() if len(run)]
+    if not first:
+        return pd.DataFrame({"docno": [], "entity_id": []}, dtype=str)
+    tags = pd.concat([_weighted(from_run(Run(frame))).drop_duplicates() for frame in first], ignore_index=True)
+    _require_agreement(tags, pd.concat([frame[["qid", "docno"]] for frame in first]), list(runs))
+    return tags.drop_duplicates(ignore_index=True)
+
+
+def _weighted(tags: pd.DataFrame) -> pd.DataFrame:
+    return tags if "weight" in tags.columns else tags.assign(weight=1.0)
 
 
 def _require_agreement(tags: pd.DataFrame, shown: pd.DataFrame, names: list[str]) -> None:
-    """Refuse a document that some systems show with an entity and others without it."""
-    document, tag = ["qid", "docno"], ["qid", "docno", "entity_id"]
+    """Refuse a document that some systems show with an entity and others without it, or with another weight."""
+    document, tag = ["qid", "docno"], ["qid", "docno", "entity_id", "weight"]
     n_systems = shown.groupby(document, sort=False).size().rename("shown")
     n_tagging = tags.groupby(tag, sort=False).size().rename("tagged").reset_index()
     odd = n_tagging.join(n_systems, on=document).query("shown != tagged")
     if len(odd):
         first = odd.iloc[0]
         raise InputError(
-            f"document {first['docno']!r} of query {first['qid']!r} carries entity {first['entity_id']!r} in "
-            f"{first['tagged']} of the {first['shown']} systems that show it (systems: {', '.join(names)}): they are "
-            "compared under one tagger only; tag all with the same one"
+            f"document {first['docno']!r} of query {first['qid']!r} carries entity {first['entity_id']!r} with weight "
+            f"{first['weight']:g} in {first['tagged']} of the {first['shown']} systems that show it (systems: "
+            f"{', '.join(names)}): they are compared under one tagger only; tag all with the same one"
         )

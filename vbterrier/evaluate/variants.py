@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError
+from vbterrier.errors import DegenerateWarning, InputError, ParameterError, examples
 from vbterrier.evaluate.inputs import is_pipeline
 from vbterrier.frames.contracts import require
 from vbterrier.kernels.resample import stream
-from vbterrier.uncertainty.variants import Variants
+from vbterrier.uncertainty.variants import ORDERS, Variants
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
 SEPARATOR = "|"
 
@@ -41,6 +42,12 @@ class Paraphrases:
     source: Any = "paraphrases"
     order: str = "random"
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.source, str) and not is_pipeline(self.source):
+            raise ParameterError(f"source={self.source!r}: wanted a column of the topics, or a transformer")
+        if self.order not in ORDERS:
+            raise ParameterError(f"order={self.order!r}: wanted one of {', '.join(map(repr, ORDERS))}")
+
     def variants(self, pipeline: Any, topics: pd.DataFrame, n_replicas: int, seed: int, *, progress: bool) -> Variants:
         """The candidates of each wording."""
         del n_replicas, seed
@@ -49,16 +56,23 @@ class Paraphrases:
         rounds = [worded[number == n] for n in range(int(number.max()) + 1)] if len(worded) else []
         asked = [topics, *(topics.drop(columns="query").merge(some[["qid", "query"]], on="qid") for some in rounds)]
         frames = [pipeline.transform(some) for some in _tracked(asked, "linking paraphrases", progress=progress)]
-        return Variants([frame for frame in frames if len(frame)], order=self.order)
+        made = Variants([frame for frame in frames if len(frame)], order=self.order)
+        _warn_of_nothing(self, asked[1:], frames[1:])
+        return made
 
     def _worded(self, topics: pd.DataFrame) -> pd.DataFrame:
         """A row a paraphrase: qid, query; none that is empty, repeated or the query itself."""
         if is_pipeline(self.source):
             worded = self.source.transform(topics)
             require(worded, ("qid", "query"), "paraphrases")
+            strange = worded["qid"][~worded["qid"].isin(topics["qid"])]
+            if len(strange):
+                raise InputError(
+                    f"paraphrases: no topic has qid {examples(strange)}; give each paraphrase the qid of its query"
+                )
         else:
             require(topics, ("qid", "query", self.source), "topics")
-            lists = topics[self.source].map(_listed)
+            lists = [_listed(value, self.source) for value in topics[self.source]]
             worded = pd.DataFrame({"qid": topics["qid"], "query": lists}).explode("query", ignore_index=True)
         worded = worded[["qid", "query"]]
         worded = worded[worded["query"].notna() & worded["query"].astype(str).str.strip().ne("")]
@@ -88,6 +102,10 @@ class Rerun:
 
     transformer: Any = None
 
+    def __post_init__(self) -> None:
+        if self.transformer is not None and not is_pipeline(self.transformer):
+            raise ParameterError(f"Rerun({self.transformer!r}): wanted a transformer of topics to intents, or None")
+
     def variants(self, pipeline: Any, topics: pd.DataFrame, n_replicas: int, seed: int, *, progress: bool) -> Variants:
         """The candidates of each replica."""
         pipeline = self.transformer if self.transformer is not None else pipeline
@@ -95,13 +113,15 @@ class Rerun:
         seeds = np.stack([stream(seed, qid, "rerun").integers(2**31, size=n_replicas) for qid in qids])
         asked = [topics.assign(replica=b, seed=seeds[:, b]) for b in range(n_replicas)]
         frames = [pipeline.transform(some) for some in _tracked(asked, "running again", progress=progress)]
-        return Variants(frames, order="turn")
+        made = Variants(frames, order="turn")
+        _warn_of_nothing(self, asked, frames)
+        return made
 
 
 def resolved(
-    perturbations: Iterable[Any], pipeline: Any, topics: pd.DataFrame, n_replicas: int, seed: int, *, progress: bool
+    perturbations: Any, pipeline: Any, topics: pd.DataFrame, n_replicas: int, seed: int, *, progress: bool
 ) -> list[Any]:
-    """Perturbations, those that generate candidates anew having done so.
+    """Perturbations, one or several, those that generate candidates anew having done so.
 
     Raises
     ------
@@ -109,7 +129,7 @@ def resolved(
         One of these where the intents came ready made.
     """
     made = []
-    for perturbation in perturbations:
+    for perturbation in perturbations if isinstance(perturbations, (list, tuple)) else [perturbations]:
         if isinstance(perturbation, (Paraphrases, Rerun)):
             if not is_pipeline(pipeline) and getattr(perturbation, "transformer", None) is None:
                 raise ParameterError(
@@ -122,10 +142,29 @@ def resolved(
     return made
 
 
-def _listed(value: Any) -> list[str]:
+def _listed(value: Any, column: str) -> list[str]:
     if isinstance(value, str):
         return [text.strip() for text in value.split(SEPARATOR)]
-    return list(value) if isinstance(value, (list, tuple, np.ndarray)) else []
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return list(value)
+    if pd.isna(value):
+        return []
+    raise InputError(
+        f"topics column {column!r} holds {value!r}; wanted a list of texts, or one text with {SEPARATOR!r} between them"
+    )
+
+
+def _warn_of_nothing(perturbation: Any, asked: Sequence[pd.DataFrame], frames: Sequence[pd.DataFrame]) -> None:
+    """Say how often a query got no candidates: its replicas take what it got at other times."""
+    without = [some["qid"][~some["qid"].isin(found["qid"])] for some, found in zip(asked, frames, strict=True)]
+    n = sum(map(len, without))
+    if n:
+        warnings.warn(
+            f"{perturbation}: {n} of {sum(map(len, asked))} times a query got no candidates "
+            f"({examples(pd.concat(without).unique())}); its replicas take those that it got at other times",
+            DegenerateWarning,
+            stacklevel=4,
+        )
 
 
 def _tracked(frames: Sequence[pd.DataFrame], what: str, *, progress: bool) -> Iterator[pd.DataFrame]:

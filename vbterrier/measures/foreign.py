@@ -42,7 +42,8 @@ def foreign_values(
     They get checked frames: ids as text, whole labels, each judgment once, and in place of scores the places in
     trec_eval's order, which their engines settle in three different ways. Diversity measures are evaluated one at a
     time: two settings of one measure in one call come back as 0 from pyndeval. ``judged_only``, which it does not know,
-    is done by condensing the run first.
+    is done by condensing the run first. It gets the first k documents alone, which decide all that it computes at k,
+    because it goes through a run row by row.
 
     Parameters
     ----------
@@ -78,7 +79,7 @@ def _diversity_values(
             for qid, _, value in _calculated([asked], qrels, _condensed(ranking, qrels)):
                 yield qid, measure, value
         else:
-            yield from _calculated([measure], qrels, ranking)
+            yield from _calculated([measure], qrels, _first(ranking, measure.params.get("cutoff")))
 
 
 def _of_subtopics(slot: Slot) -> Slot:
@@ -164,6 +165,11 @@ def _calculated(
             "ask for the measures one by one to find the one to blame"
         ) from error
     return [(str(metric.query_id), metric.measure, float(metric.value)) for metric in found]
+
+
+def _first(ranking: pd.DataFrame, cutoff: int | None) -> pd.DataFrame:
+    """The first documents of each query: what stands for scores is the rank, negative."""
+    return ranking if cutoff is None else ranking[ranking["score"] > -cutoff]
 
 
 def _condensed(ranking: pd.DataFrame, qrels: pd.DataFrame) -> pd.DataFrame:
