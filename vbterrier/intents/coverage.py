@@ -100,8 +100,8 @@ class Coverage:
         return gain
 
     def success(self, gain: Floats) -> Floats:
-        """``ES = Σ π_i g_i`` of each topic, shape (n,)."""
-        return self._sum(self.intents.prob * gain)
+        """``ES = Σ π_i g_i`` of each topic, shape (n,): exactly 1 where every intent is covered."""
+        return self._sum(self.intents.prob * gain) / self._sum(self.intents.prob)
 
     def variance(self, gain: Floats, kind: str) -> Floats:
         """Variance of success of each topic: ``"bernoulli"``, or across ``"intent"``; shape (n,)."""

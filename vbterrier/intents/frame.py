@@ -10,11 +10,10 @@ import numpy as np
 import pyarrow.compute as pc
 
 from vbterrier.errors import DegenerateWarning, InputError, examples
+from vbterrier.frames.candidates import owner, probabilities_of, require_once
 from vbterrier.frames.contracts import frame_of, require
-from vbterrier.frames.ids import ids_of, numbers_of, repeated_pairs
-from vbterrier.intents.tables import TOLERANCE
+from vbterrier.frames.ids import ids_of, numbers_of
 from vbterrier.kernels import candidates as kernels
-from vbterrier.kernels.vb import per_topic
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -70,19 +69,11 @@ class Candidates:
         # A retriever or a file of scores knows no NIL with a mass of its own.
         self.nil: Bools = is_nil if entity == "entity_id" and "prob" in self.frame.columns else np.zeros_like(is_nil)
         if not repeats:
-            self._refuse_repeats()
-
-    def _refuse_repeats(self) -> None:
-        twice = repeated_pairs(self.topic, self.entity)
-        if len(twice):
-            raise InputError(
-                f"{self.name}: {self.owner(int(twice[0]))} stands in rows {twice[0]} and {twice[1]}; "
-                "keep one, or add them up with Dedup()"
-            )
+            require_once(self.topics, self.topic, self.entity, name)
 
     def owner(self, row: int) -> str:
         """The candidate of a row and its query, for messages."""
-        return f"candidate {self.entity.text[row].as_py()!r} of query {self.topics[self.topic[row]]!r}"
+        return owner(self.topics, self.topic, self.entity, row)
 
     @cached_property
     def tie(self) -> Ints:
@@ -98,22 +89,7 @@ class Candidates:
         InputError
             Not in [0, 1], or another sum.
         """
-        prob = numbers_of(self.frame["prob"], f"{self.name} column 'prob'", self._whose)
-        bad = (prob < 0) | (prob > 1 + TOLERANCE)
-        if bad.any():
-            row = int(np.argmax(bad))
-            raise InputError(
-                f"{self.name}: row {row} ({self.owner(row)}) has probability {prob[row]:g}, wanted 0 to 1; make scores "
-                "probabilities first, with Calibrate()"
-            )
-        total = per_topic(prob, self.topic, self.n)
-        off = np.abs(total - 1) > TOLERANCE
-        if off.any():
-            place = int(np.argmax(off))
-            raise InputError(
-                f"{self.name}: the probabilities of query {self.topics[place]!r} sum to {total[place]:g} "
-                f"({int(off.sum())} queries are off), wanted 1; divide them by their sum"
-            )
+        prob, total = probabilities_of(self.frame["prob"], self.topics, self.topic, self.entity, self.name)
         return prob / total[self.topic]
 
     @cached_property

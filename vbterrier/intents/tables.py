@@ -9,18 +9,16 @@ import pandas as pd
 import pyarrow.compute as pc
 
 from vbterrier.errors import InputError
+from vbterrier.frames.candidates import probabilities_of, require_once
 from vbterrier.frames.contracts import frame_of, require
-from vbterrier.frames.ids import Ids, Lookup, ids_of, numbers_of, repeated_pairs, require_same_kind
+from vbterrier.frames.ids import Ids, Lookup, ids_of, numbers_of, require_same_kind
 from vbterrier.frames.topics import places
-from vbterrier.kernels import vb
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]
-
-TOLERANCE = 1e-6
 
 
 class Intents:
@@ -57,39 +55,14 @@ class Intents:
         self.qid = ids_of(frame["qid"], f"{name} column 'qid'")
         self.entity = ids_of(frame["entity_id"], f"{name} column 'entity_id'")
         self.topics, self.topic = self.qid.codes()
-        twice = repeated_pairs(self.topic, self.entity)
-        if len(twice):
-            raise InputError(
-                f"{name}: intent {self.entity.text[int(twice[0])].as_py()!r} of query "
-                f"{self.topics[self.topic[twice[0]]]!r} stands in rows {twice[0]} and {twice[1]}; add up their "
-                "probabilities"
-            )
-        self.prob = self._checked(numbers_of(frame["prob"], f"{name} column 'prob'"), normalise=normalise)
+        require_once(self.topics, self.topic, self.entity, name)
+        prob, total = probabilities_of(frame["prob"], self.topics, self.topic, self.entity, name, normalise=normalise)
+        self.prob = prob / total[self.topic]
         self.lookup = Lookup(self.topic, self.entity)
 
     def called(self, entity: str) -> Ints:
         """The places of the intents of an entity."""
         return called(self.entity, entity)
-
-    def _checked(self, prob: Floats, *, normalise: bool) -> Floats:
-        bad = (prob < 0) | (~np.isfinite(prob) if normalise else prob > 1 + TOLERANCE)
-        if bad.any():
-            row = int(np.argmax(bad))
-            raise InputError(
-                f"{self.name}: row {row} (query {self.topics[self.topic[row]]!r}, intent "
-                f"{self.entity.text[row].as_py()!r}) has probability {prob[row]:g}, wanted 0 to 1; "
-                "make scores probabilities first (a softmax, say)"
-            )
-        total = vb.per_topic(prob, self.topic, len(self.topics))
-        off = (total <= 0) if normalise else np.abs(total - 1) > TOLERANCE
-        if off.any():
-            place = int(np.argmax(off))
-            raise InputError(
-                f"{self.name}: the probabilities of query {self.topics[place]!r} sum to {total[place]:g} "
-                f"({int(off.sum())} queries are off); wanted 1: repair them"
-                + ("" if normalise else ", or ask for normalise=True")
-            )
-        return prob / total[self.topic]
 
 
 class Tags:

@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 
 from vbterrier.errors import InputError
+from vbterrier.frames.candidates import ROUNDING, probabilities_of, require_once
 from vbterrier.frames.contracts import frame_of, require
-from vbterrier.frames.ids import Ids, Lookup, ids_of, numbers_of, repeated_pairs
-from vbterrier.kernels.vb import per_topic
+from vbterrier.frames.ids import Ids, Lookup, ids_of, numbers_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]
 
-TOLERANCE = 1e-6
 T = TypeVar("T")
 
 
@@ -85,18 +84,13 @@ class Candidates:
         entity = ids_of(frame["entity_id"], f"{name} column 'entity_id'")
         qid = ids_of(frame["qid"], f"{name} column 'qid'")
         topics, topic = qid.codes()
-        twice = repeated_pairs(topic, entity)
-        if len(twice):
-            raise InputError(
-                f"{name}: intent {entity.text[int(twice[0])].as_py()!r} of query {topics[topic[twice[0]]]!r} stands in "
-                f"rows {twice[0]} and {twice[1]}; add up their probabilities"
-            )
+        require_once(topics, topic, entity, name)
         rows = np.lexsort((entity.ranks(), topic)).astype(np.int64)
-        prob = _probabilities(frame, topics, topic, name)[rows]
+        prob, _ = probabilities_of(frame["prob"], topics, topic, entity, name)
         violations, n_constraints = _violations(frame, topics, topic, name)
         delta = _delta(frame, violations, name)
         with np.errstate(divide="ignore"):
-            log_base = np.log(prob) + (0.0 if delta is None else delta[rows])
+            log_base = np.log(prob[rows]) + (0.0 if delta is None else delta[rows])
         return cls(
             Ids(pa.array(topics, pa.large_string()), qid.integers),
             topic[rows],
@@ -171,26 +165,6 @@ class Candidates:
         return found
 
 
-def _probabilities(frame: pd.DataFrame, topics: list[str], topic: Ints, name: str) -> Floats:
-    prob = numbers_of(frame["prob"], f"{name} column 'prob'")
-    bad = (prob < 0) | (prob > 1 + TOLERANCE)
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise InputError(
-            f"{name}: row {row} (query {topics[topic[row]]!r}) has probability {prob[row]:g}, wanted 0 to 1; "
-            "make scores probabilities first"
-        )
-    total = per_topic(prob, topic, len(topics))
-    off = np.abs(total - 1) > TOLERANCE
-    if off.any():
-        place = int(np.argmax(off))
-        raise InputError(
-            f"{name}: the probabilities of query {topics[place]!r} sum to {total[place]:g} ({int(off.sum())} queries "
-            "are off); wanted 1: repair them"
-        )
-    return prob
-
-
 def _violations(frame: pd.DataFrame, topics: list[str], topic: Ints, name: str) -> tuple[Floats | None, Ints]:
     """The lists of the column ``violations`` as one array, and how long those of each query are."""
     if "violations" not in frame.columns:
@@ -228,7 +202,7 @@ def _delta(frame: pd.DataFrame, violations: Floats | None, name: str) -> Floats 
     delta = numbers_of(frame["delta"], f"{name} column 'delta'")
     bad = ~np.isfinite(delta) | (delta < 0)
     if total is not None:
-        bad |= np.abs(total - delta) > TOLERANCE * np.maximum(total, 1)
+        bad |= np.abs(total - delta) > ROUNDING * np.maximum(total, 1)
     if bad.any():
         row = int(np.argmax(bad))
         wanted = "a finite number of at least 0" if total is None else f"the sum of its violations, {total[row]:g}"
