@@ -184,3 +184,10 @@ def test_what_rounding_tells_apart_is_equal():
     prob = np.array([0.4, 0.1 + 0.2, 0.3])
     assert prob[1] > prob[2]
     assert kernels.kept(prob, np.zeros(3, int), np.array([0, 2, 1]), top=2).tolist() == [True, False, True]
+
+
+def test_topics_without_rows_leave_the_cross_entropy_as_it_is():
+    # Warnings are errors here: the logarithm of an empty topic is never taken.
+    logits, target = np.array([0.0, 0.0]), np.array([1.0, 0.0])
+    alone = kernels.cross_entropy(logits, target, np.array([0, 0]), 1)
+    assert kernels.cross_entropy(logits, target, np.array([1, 1]), 3) == alone == pytest.approx(np.log(2))

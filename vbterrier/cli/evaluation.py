@@ -64,7 +64,7 @@ def score(
     duplicates: Annotated[str, typer.Option(help="error, or first: keep a repeated document's best rank.")] = "error",
     interval: Annotated[str, typer.Option(help="Over topics: percentile, bca or normal.")] = "percentile",
     level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
-    resamples: Annotated[int, typer.Option(help="Resamples of the topics.", min=1)] = 2000,
+    resamples: Annotated[int, typer.Option(help="Resamples of the topics.", min=2)] = 2000,
     seed: Seed = 0,
 ) -> None:
     """Score runs, with intervals: against judgments, against candidate intents and tags, or both."""

@@ -17,8 +17,8 @@ entities.tsv   id, label, alias, prior, kind: a knowledge base of these meanings
 
 Labels are read from text and need alone: 2 answers the need, 1 helps a little or is about the right thing, 0 does
 neither. Probabilities of intents are rough estimates of how often people who type the query mean it: its second word
-may settle the meaning (0.75 to 0.9 for the first intent) or hardly help ("mercury temperature": 0.5 and 0.45). Those of names in ``entities.tsv`` are estimates too, of the
-name alone, whatever stands beside it.
+may settle the meaning (0.75 to 0.9 for the first intent) or hardly help ("mercury temperature": 0.5 and 0.45). Those of
+names in ``entities.tsv`` are estimates too, of the name alone, whatever stands beside it.
 
 A third of what ``dense`` has in its first ten is unjudged, from nothing in two topics to seven in ten in another. To
 nDCG@10 ``lexical`` is the better system; with all labels it is ``dense``. Documents and queries were chosen so that

@@ -139,7 +139,7 @@ def score(
     check_level(level)
     if interval not in TOPIC_METHODS:
         raise ParameterError(f"interval={interval!r}: wanted one of {', '.join(map(repr, TOPIC_METHODS))}")
-    check_count("n_resamples", n_resamples, 1)
+    check_count("n_resamples", n_resamples, 2)
     check_count("seed", seed, 0)
     judged = slot_of(qrels, intents, tags)
     loaded = {name: loaded_run(name, run, duplicates) for name, run in systems_of(named_runs(runs))}

@@ -79,9 +79,10 @@ def probabilities_of(
     off = ((total <= 0) & (sizes > 0)) if normalise else np.abs(total - 1) > ROUNDING * sizes
     if off.any():
         place = int(np.argmax(off))
+        wanted = "more than 0" if normalise else "1: divide them by their sum, as normalise=True of a measure does"
         raise InputError(
             f"{name}: the probabilities of query {topics[place]!r} sum to {total[place]:g} ({int(off.sum())} queries "
-            f"are off); wanted {'more than 0' if normalise else '1: divide them by their sum, as normalise=True of a measure does'}"
+            f"are off); wanted {wanted}"
         )
     return prob, total
 

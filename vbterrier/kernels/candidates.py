@@ -173,5 +173,6 @@ def cross_entropy(logits: Floats, target: Floats, topic: Ints, n_topics: int) ->
     0.6931
     """
     below = logits - peaks(logits, topic, n_topics)[topic]
-    total = np.log(per_topic(np.exp(below), topic, n_topics))
-    return float(np.sum(target * (total[topic] - below)))
+    # By row: of topics without any there is nothing to take the logarithm of.
+    total = per_topic(np.exp(below), topic, n_topics)[topic]
+    return float(np.sum(target * (np.log(total) - below)))

@@ -88,15 +88,13 @@ def per_query(scores: Scores | IntentEvaluation, style: str) -> pd.DataFrame:
 def footing(scores: Scores | IntentEvaluation) -> str:
     """How the intervals came about, in one line."""
     parts = []
-    for first in scores.intervals.drop_duplicates("method").itertuples():
-        method = str(first.method)
-        drawn = f"{first.n_resamples} resamples, seed {first.seed}" if first.n_resamples else "Student's t"
+    for first in scores.intervals.drop_duplicates("method").to_dict("records"):
+        method, n, seed = first["method"], first["n_resamples"], first["seed"]
         if method.startswith("topics"):
+            drawn = f"{n} resamples, seed {seed}" if n else "Student's t"
             parts.append(f"{method}: {drawn}: other topics of the kind")
-        elif method.startswith("replicas"):
-            parts.append(
-                f"{method}: {first.n_resamples} replicas, seed {first.seed}: other candidates and tags of these"
-            )
+        elif method.startswith(("replicas", "intents")):
+            parts.append(f"{method}: {n} replicas, seed {seed}: other candidates and tags of these")
         elif method == "unjudged (normal)":
             parts.append(f"{method}: these topics, whatever their unjudged documents are under the prior")
     return "; ".join(parts)

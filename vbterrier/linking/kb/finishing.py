@@ -53,18 +53,18 @@ FROM (
 ) ORDER BY 1, 2
 """
 
-# p(e|form) = Σ_m w_m p(e|m) / Σ_m w_m over the mentions m of the form; 1/n where none of them has a prior. The mention
+# p(e|form) = Σ_m w_m p(e|m) / Σ_m w_m over the mentions m of the form; 1/n where no prior says anything. The mention
 # that gives an entity most of it stands for it.
 _FORM_SENSES = """
 INSERT INTO form_sense
 SELECT form, row_number() OVER (PARTITION BY form ORDER BY prob DESC, entity) - 1, entity, prob, mention
 FROM (
   SELECT form, entity, mention,
-    CASE WHEN max(given) OVER whole > 0 THEN mass / sum(mass) OVER whole ELSE 1.0 / count(*) OVER whole END AS prob
+    CASE WHEN max(is_given) OVER whole THEN mass / sum(mass) OVER whole ELSE 1.0 / count(*) OVER whole END AS prob
   FROM (
     SELECT m.form, s.entity, s.mention,
       sum(m.weight * s.prob) OVER same AS mass,
-      max(t.given) OVER same AS given,
+      max(t.given > 0 OR t.n_given BETWEEN 1 AND t.n - 1) OVER same AS is_given,
       row_number() OVER (PARTITION BY m.form, s.entity ORDER BY m.weight * s.prob DESC, s.mention) AS nth
     FROM mention_sense AS s JOIN mention AS m ON m.place = s.key JOIN staged.total AS t ON t.mention = s.key
     WINDOW same AS (PARTITION BY m.form, s.entity)
@@ -197,7 +197,7 @@ def _no_trigrams() -> str:
     """What SQLite says against an index of trigrams, tried where nothing can break; empty when it can."""
     try:
         with closing(sqlite3.connect(":memory:")) as db:
-            run(db, _TRIGRAMS.split(";")[0])
+            run(db, _TRIGRAMS.split(";", maxsplit=1)[0])
     except sqlite3.OperationalError as error:
         return str(error)
     return ""

@@ -31,8 +31,8 @@ _CELLS = 2**23
 _N_CANDIDATES, _N_POSTINGS = 1000, 60_000
 # Mentions whose trigrams are looked up together.
 _AT_ONCE = 1000
-# Lengths computed from a cutoff that is not exact in binary.
-_ROUNDING = 1e-9
+# Of numbers computed from a cutoff, which are not exact in binary.
+_ROUNDING, _SLACK = 1e-9, 1e-6
 
 
 class Names:
@@ -147,8 +147,10 @@ def _similar(forms: list[str], names: list[str], places: Ints, cutoff: float) ->
     """Pairs of a form and a name with ``s = 1 - insertions and deletions / letters of both``, at least the cutoff."""
     process = module_of_extra("rapidfuzz.process", "linkers")
     indel = module_of_extra("rapidfuzz.distance", "linkers").Indel
-    cells: Any = process.cdist(forms, names, scorer=indel.normalized_similarity, score_cutoff=cutoff, dtype=np.float64)
-    form, name = np.nonzero(cells > 0)
+    # Asked for a little less: RapidFuzz can lose pairs whose similarity is the very cutoff.
+    least = max(cutoff - _SLACK, 0.0)
+    cells: Any = process.cdist(forms, names, scorer=indel.normalized_similarity, score_cutoff=least, dtype=np.float64)
+    form, name = np.nonzero(cells >= cutoff)
     return pd.DataFrame(
         {"key": np.array(forms, dtype=object)[form], "form": places[name], "similarity": cells[form, name]}
     )
