@@ -151,7 +151,7 @@ def by_hand(entities, mention, how):
         shares = {entity: left if prior is None else prior for entity, prior in own.items()}
         if sum(known) == 0 and len(known) in {0, len(own)}:
             shares = dict.fromkeys(own, 1.0)
-        any_prior |= sum(known) > 0
+        any_prior |= sum(known) > 0 or 0 < len(known) < len(own)
         for entity, share in shares.items():
             total[entity] = total.get(entity, 0) + share / sum(shares.values())
     if not any_prior:
@@ -208,7 +208,7 @@ def brute_force(names, mention, cutoff):
     return {f"E{place}": score for score, place in scored if score >= cutoff}
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     st.lists(NAMES, min_size=1, max_size=8, unique_by=normal_form),
     st.lists(NAMES, max_size=5),
