@@ -149,6 +149,7 @@ def test_no_measures_are_refused():
         ({"duplicates": "last"}, "duplicates='last': wanted one of 'error', 'first'"),
         ({"interval": "BCa"}, "'BCa': wanted one of 'percentile', 'bca', 'normal'"),
         ({"level": 95}, "level=95: wanted a number between 0 and 1"),
+        ({"n_resamples": 1}, "n_resamples=1: wanted a whole number of at least 2"),
     ],
 )
 def test_options_that_do_not_exist_are_refused_with_the_legal_ones(option, words):
