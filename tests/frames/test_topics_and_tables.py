@@ -1,6 +1,8 @@
 """Queries read, intents and tags written."""
 
 import gzip
+import subprocess
+import sys
 
 import pandas as pd
 import pytest
@@ -123,3 +125,12 @@ def test_text_that_would_end_its_field_is_refused_by_row(tmp_path, bad):
     with pytest.raises(InputError, match=r"intents column 'name': row 1 holds"):
         write_intents(frame, tmp_path / "intents.tsv")
     assert not list(tmp_path.iterdir())
+
+
+def test_tables_go_through_an_inherited_pipe():
+    code = (
+        "import pandas as pd; from vbterrier.frames.files import write_tags; "
+        "write_tags(pd.DataFrame({'docno': ['d1'], 'entity_id': ['E']}), '/dev/stdout')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "docno\tentity_id\nd1\tE\n"

@@ -79,6 +79,11 @@ def intents(
     from vbterrier.evaluate.sources import topics_of
 
     queries = topics_of(topics)
+    if constraints and constraints not in queries.columns:
+        found = ", ".join(queries.columns)
+        raise InputError(f"{topics}: no column {constraints!r} of constraints, found {found}; correct --constraints")
+    if unknown != "satisfied" and not (constraints or parse):
+        raise ParameterError("--unknown is about constraints: wanted --constraints or --parse too")
     with _opened(knowledge, id_space) as base:
         stages: list[Any] = [vbterrier.ParseConstraints()] if parse else []
         stages.append(vbterrier.CandidateIntents(_linker(linker, base), prob=prob))
@@ -113,7 +118,9 @@ def tag(
     linker: Linker = "dictionary",
     field: Annotated[list[str] | None, typer.Option(help="A column of text; may be given again.")] = None,
     run: Annotated[list[Path] | None, typer.Option(help="Tag only what is in these runs; may be given again.")] = None,
-    depth: Annotated[int, typer.Option(help="With --run: how many documents of each query.", min=1)] = 100,
+    depth: Annotated[
+        int | None, typer.Option(help="With --run: how many documents of each query; all where not given.", min=1)
+    ] = None,
     candidates: Annotated[
         Path | None, typer.Option("--intents", help="Keep tags with candidate intents alone, those of any query.")
     ] = None,
@@ -121,6 +128,8 @@ def tag(
     top: Annotated[int | None, typer.Option(help="Keep so many tags of a document.", min=1)] = None,
 ) -> None:
     """Write which entities each document is about."""
+    if depth is not None and not run:
+        raise ParameterError("--depth is about runs: wanted --run too")
     texts, fields = vbterrier.read_documents(documents), tuple(field or ["text"])
     for name in fields:
         if name not in texts.columns:
@@ -186,7 +195,7 @@ def _share(text: str) -> str | float:
         return text
 
 
-def _retrieved(texts: pd.DataFrame, runs: list[Path], depth: int, where: Path) -> pd.DataFrame:
+def _retrieved(texts: pd.DataFrame, runs: list[Path], depth: int | None, where: Path) -> pd.DataFrame:
     """The documents that runs show."""
     import pandas as pd
 

@@ -254,9 +254,10 @@ def _write_lines(
 @contextmanager
 def _replacing(path: Path) -> Iterator[BinaryIO]:
     target = Path(os.path.realpath(path))
-    # A device or a pipe is written to; replacing it would put a plain file in its place.
-    is_special = target.exists() and not target.is_file() and not target.is_dir()
-    part = target if is_special else target.with_name(f".{secrets.token_hex(8)}.part")
+    # A device or a pipe is written to; replacing it would put a plain file in its place. The real path of one that a
+    # process inherited, as /dev/stdout, names nothing.
+    is_special = path.exists() and not path.is_file() and not path.is_dir()
+    part = path if is_special else target.with_name(f".{secrets.token_hex(8)}.part")
     try:
         try:
             with part.open("wb" if is_special else "xb") as file:
