@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _HASTE = """
 PRAGMA main.journal_mode = OFF;
 PRAGMA main.synchronous = OFF;
-PRAGMA main.cache_size = -65536;
+PRAGMA main.cache_size = -32768;
 PRAGMA staged.journal_mode = OFF;
 PRAGMA staged.synchronous = OFF;
 """
