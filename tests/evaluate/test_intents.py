@@ -154,6 +154,15 @@ def test_tags_of_results_agree_in_their_weights_and_may_repeat():
     assert ones.means()["ES@10"].tolist() == [0.5, 1.0]
 
 
+def test_tags_behind_the_deepest_cutoff_are_not_looked_at():
+    tagged = {name: run.merge(TAGS, on="docno") for name, run in SYSTEMS.items()}
+    tagged["both"] = tagged["both"].assign(entity_id=["A", "C", "S", "P"])
+    tagged["both"].loc[len(tagged["both"])] = ["q1", "a2", 0.5, "C"]
+    assert evaluated(tagged, tagger=None, k=[1]).tags["docno"].tolist() == ["a1", "s1"]
+    with pytest.raises(InputError, match="'a2' of query 'q1' carries entity 'A'"):
+        evaluated(tagged, tagger=None, k=[3])
+
+
 def test_a_tagger_reads_the_text_of_every_system():
     def tagger(text):
         return [text[0].upper()]
@@ -181,6 +190,9 @@ def test_results_that_carry_tags_are_tagged_anew_by_a_tagger():
 
 
 def test_runs_and_topics_that_hardly_meet():
+    # The topics decide: intents of other queries are not evaluated.
+    one = quiet(topics=ONE, k=[1], measures=["ES"])
+    assert one.values["qid"].tolist() == one.covered["qid"].unique().tolist() * 2 == ["q1", "q1"]
     with pytest.raises(InputError, match="no topic in common: run 'literal' has 'xq1', 'xq2'; topics has 'q1', 'q2'"):
         evaluated({"literal": LITERAL.assign(qid="x" + LITERAL["qid"])})
     more = pd.concat([LITERAL, LITERAL.assign(qid="x" + LITERAL["qid"])])
@@ -232,6 +244,16 @@ def test_queries_without_candidates_are_an_error_or_left_out():
     with pytest.warns(DegenerateWarning, match="are left out"):
         found = evaluated(topics=more, undefined="skip")
     assert found.values["qid"].unique().tolist() == ["q1", "q2"]
+    seen = []
+
+    class Retriever(pt.Transformer):
+        def transform(self, inp):
+            seen.extend(inp["qid"])
+            return LITERAL
+
+    with pytest.warns(DegenerateWarning, match="are left out"):
+        evaluated({"pipeline": Retriever()}, topics=more, undefined="skip")
+    assert seen == ["q1", "q2"]
 
 
 def test_systems_with_different_queries():
@@ -349,6 +371,9 @@ def test_a_stage_run_again_gets_a_seed_of_its_own_for_each_query_and_replica():
     again = quiet(topics=ONE, intents=Sampled(), replicas=20, perturb=[Rerun()], measures=["ES"])
     scores = again.replicas.of("literal", again.replicas.statistics[0])[:, 0]
     assert len(np.unique(scores)) == 20
+    twins = evaluated(topics=TOPICS, intents=Sampled(), tagger=TAGS.replace({"S": "A"}), replicas=5, perturb=Rerun())
+    first, second = twins.replicas.of("literal", twins.replicas.statistics[0]).T
+    assert not set(first) & set(second)
     prefix = quiet(topics=ONE, intents=Sampled(), replicas=5, perturb=[Rerun()], measures=["ES"])
     assert np.array_equal(prefix.replicas.values[:, :, :, 0], again.replicas.values[:, :, :5, 0])
 

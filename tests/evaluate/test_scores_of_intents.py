@@ -1,10 +1,14 @@
 """Scores over intents and tags that are given beside judgments, or alone."""
 
+import ir_measures
+import numpy as np
 import pandas as pd
 import pytest
 
 import vbterrier
 from vbterrier.errors import InputError
+from vbterrier.intents.sources import to_diversity
+from vbterrier.measures.base import TO_IR_MEASURES
 
 INTENTS = pd.DataFrame({"qid": ["q1", "q1", "q2", "q2"], "entity_id": list("ABAC"), "prob": [0.5, 0.5, 0.9, 0.1]})
 TAGS = pd.DataFrame({"docno": ["d1", "d2", "d3"], "entity_id": ["A", "B", "C"]})
@@ -69,6 +73,39 @@ def test_several_settings_of_a_diversity_measure_keep_their_own_values():
     assert together == alone
     assert len(set(together.values())) > 2
     assert min(together.values()) > 0
+
+
+def test_measures_of_others_keep_runs_apart():
+    rng = np.random.default_rng(8)
+    documents = [f"d{number}" for number in range(12)]
+    tags = pd.DataFrame({"docno": documents * 2, "entity_id": rng.choice(list("ABC"), 24)}).drop_duplicates()
+    runs = {
+        name: pd.DataFrame(
+            {
+                "qid": ["q1"] * 9 + ["q2"] * 9,
+                "docno": [*rng.permutation(documents)[:9], *rng.permutation(documents)[:9]],
+            }
+        ).assign(score=[*range(9), *range(9)])
+        for name in ("a", "b")
+    } | {"one": RUN[RUN["qid"] == "q1"]}
+    measures = ["alpha_nDCG@3", "ERR_IA@5", "StRecall@2", "P_IA@5", "alpha_nDCG(judged_only=True)@3"]
+    together = vbterrier.score(runs, measures=measures, intents=INTENTS, tags=tags, topics="all").values
+    for name, run in runs.items():
+        # The whole run, as far as the engine cares to look.
+        alone = vbterrier.score({name: run}, measures=measures, intents=INTENTS, tags=tags).values
+        judged = to_diversity(INTENTS, tags).rename(columns=TO_IR_MEASURES)
+        places = vbterrier.ranked(run).assign(score=lambda frame: -frame["rank"]).rename(columns=TO_IR_MEASURES)
+        theirs = ir_measures.pyndeval.iter_calc(vbterrier.measures_from(measures[1]), judged, places)
+        expected = {metric.query_id: metric.value for metric in theirs}
+        mine = together[together["name"] == name].reset_index(drop=True)
+        pd.testing.assert_frame_equal(mine, alone)
+        found = mine[mine["measure"] == measures[1]].set_index("qid")["value"]
+        assert {qid: found[qid] for qid in expected} == pytest.approx(expected)
+    qrels = pd.DataFrame({"qid": ["q1", "q1", "q2"], "docno": ["d1", "d2", "d3"], "label": [1, 2, 1]})
+    plain = ["nDCG@5", "AP", "RR", "Judged@5"]
+    together = vbterrier.score(runs, qrels, plain, topics="all").values
+    alone = [vbterrier.score({name: run}, qrels, plain).values for name, run in runs.items()]
+    pd.testing.assert_frame_equal(together, pd.concat(alone, ignore_index=True))
 
 
 def test_names_and_paths_stand_for_intents_and_tags(tmp_path):

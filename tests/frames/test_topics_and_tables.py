@@ -73,6 +73,7 @@ def test_json_lines_keep_what_they_hold(tmp_path):
         ('{"docno": "a"}\n[1]\n', r"topics.tsv:2: wanted an object in each line, found '\[1\]'"),
         ('{"docno": "a"}\n{"id": "b"}\n', r"topics.tsv:2: member 'docno' is missing, wanted text; found id"),
         ('{"docno": 1.5}\n', r"topics.tsv:1: member 'docno' is 1.5, wanted text"),
+        ('{"docno": true}\n', r"topics.tsv:1: member 'docno' is True, wanted text"),
         ('{"docno": ""}\n', r"topics.tsv:1: member 'docno' is '', wanted text"),
         ('{"docno": ' + "[" * 100_000 + "\n", r"topics.tsv:1: is no JSON"),
         ("id\ttext\n1\tx\n", r"topics.tsv:1: wanted columns docno; missing docno; found id, text"),

@@ -111,9 +111,7 @@ def _shown(runs: Mapping[str, Run], depth: int | None, stage: TagEntities) -> pd
                 "retriever, name other fields=, or give tags as a frame (docno, entity_id)"
             )
     shown = pd.concat([_first(run, depth) for run in runs.values() if len(run)] or [pd.DataFrame(columns=read)])
-    # What results carry from elsewhere is not asked for where a tagger is given.
-    carried = [column for column in TAGGED if column in shown.columns and column not in read]
-    return shown.drop(columns=carried).drop_duplicates(read, ignore_index=True)
+    return shown.drop_duplicates(read, ignore_index=True)
 
 
 def _first(run: Run, depth: int | None) -> pd.DataFrame:

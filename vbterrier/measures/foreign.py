@@ -64,22 +64,22 @@ def foreign_values(
         if not warned:
             _look_at(asked, judged, run)
         if diverse:
-            yield from _diversity_values(asked, qrels, ranking)
+            yield from _diversity_values(asked, judged, qrels, ranking)
         else:
             _warn_of_subtopics(asked, qrels)
-            yield from _calculated(asked, qrels, ranking)
+            yield from _calculated(asked, judged, qrels, ranking)
 
 
 def _diversity_values(
-    measures: Sequence[ir_measures.Measure], qrels: pd.DataFrame, ranking: pd.DataFrame
+    measures: Sequence[ir_measures.Measure], slot: Slot, qrels: pd.DataFrame, ranking: pd.DataFrame
 ) -> Iterator[tuple[str, ir_measures.Measure, float]]:
     for measure in measures:
         if measure.params.get("judged_only"):
             asked = type(measure)(**{key: value for key, value in measure.params.items() if key != "judged_only"})
-            for qid, _, value in _calculated([asked], qrels, _condensed(ranking, qrels)):
+            for qid, _, value in _calculated([asked], slot, qrels, _condensed(ranking, qrels)):
                 yield qid, measure, value
         else:
-            yield from _calculated([measure], qrels, _first(ranking, measure.params.get("cutoff")))
+            yield from _calculated([measure], slot, qrels, _first(ranking, measure.params.get("cutoff")))
 
 
 def _of_subtopics(slot: Slot) -> Slot:
@@ -150,14 +150,15 @@ def _ranking(run: Run) -> pd.DataFrame:
 
 
 def _calculated(
-    measures: Sequence[ir_measures.Measure], qrels: pd.DataFrame, ranking: pd.DataFrame
+    measures: Sequence[ir_measures.Measure], slot: Slot, qrels: pd.DataFrame, ranking: pd.DataFrame
 ) -> list[tuple[str, ir_measures.Measure, float]]:
     try:
-        found = list(
-            ir_measures.iter_calc(
-                measures, qrels.rename(columns=TO_IR_MEASURES), ranking.rename(columns=TO_IR_MEASURES)
-            )
+        # Engines go through judgments row by row, too: once for all runs.
+        evaluator = slot.once(
+            ("evaluator", *map(str, measures)),
+            lambda: ir_measures.evaluator(measures, qrels.rename(columns=TO_IR_MEASURES)),
         )
+        found = list(evaluator.iter_calc(ranking.rename(columns=TO_IR_MEASURES)))
     except (ValueError, TypeError, KeyError, AssertionError, RuntimeError) as error:
         names = ", ".join(map(str, measures))
         raise ParameterError(
