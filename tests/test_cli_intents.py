@@ -75,6 +75,13 @@ def test_tags_of_documents_that_runs_show(command):
     assert f"of {firsts.nunique()} documents" in out
 
 
+def test_retrieved_documents_without_text_are_told(command, tmp_path):
+    (tmp_path / "more.run").write_text("q01 Q0 nowhere 1 1 x\n" + (tmp_path / "demo" / "dense.run").read_text())
+    code, _, err = command("tag", "demo/documents.tsv", *KB, "-o", "tags.tsv", "--run", "more.run")
+    assert code == 0
+    assert "retrieved documents are not here and get no tags ('nowhere')" in err
+
+
 def test_tags_are_kept_to_candidates_and_weighted(command):
     command("tag", "demo/documents.tsv", *KB, "-o", "all.tsv", "--weights", "score")
     command("intents", "demo/topics.tsv", *KB, "-o", "one.tsv", "--top", 1)
@@ -107,6 +114,45 @@ def test_scores_against_intents_and_tags_alone(command):
     )
     for mean in found.means()["ES@5"]:
         assert f"{mean:.4f}" in out
+
+
+def test_repeated_documents_are_kept_once_where_asked_for(command, tmp_path):
+    lines = (tmp_path / "demo" / "dense.run").read_text().splitlines(keepends=True)
+    (tmp_path / "twice.run").write_text("".join([*lines, lines[0]]))
+    asked = ("score", "twice.run", "--intents", "demo/intents.tsv", "--tags", "demo/tags.tsv", "-m", "ES@5")
+    code, _, err = command(*asked)
+    assert code == 1
+    assert "stands twice" in err
+    code, _, err = command(*asked, "--duplicates", "first")
+    assert code == 0
+    assert "1 repeated documents dropped" in err
+
+
+def test_equal_calls_write_equal_files(command, tmp_path):
+    for name in ("a.tsv", "b.tsv"):
+        command("intents", "demo/topics.tsv", *KB, "-o", name)
+    assert (tmp_path / "a.tsv").read_bytes() == (tmp_path / "b.tsv").read_bytes()
+    assert set(vbterrier.read_intents("a.tsv")["source"]) == {"dictionary, demo/entities.tsv"}
+
+
+def test_entities_of_one_name_stay_two(command, tmp_path):
+    (tmp_path / "twins.tsv").write_text("id\tlabel\ne1\tParis\ne2\tparis\n")
+    (tmp_path / "paris.tsv").write_text("q1\tParis\n")
+    command("intents", "paris.tsv", "--kb", "twins.tsv", "-o", "found.tsv", "--no-dedup")
+    # Two entities of one knowledge base are two, whatever they are called.
+    assert len(vbterrier.read_intents("found.tsv")) == 2
+
+
+def test_runs_that_lack_topics_are_scored_where_asked_for(command, tmp_path):
+    lines = (tmp_path / "demo" / "dense.run").read_text().splitlines(keepends=True)
+    (tmp_path / "part.run").write_text("".join(line for line in lines if not line.startswith("q01")))
+    asked = ("score", "demo/dense.run", "part.run", "--intents", "demo/intents.tsv", "--tags", "demo/tags.tsv",
+             "-m", "ES@5", "-f", "csv")  # fmt: skip
+    assert command(*asked)[0] == 1
+    for topics, n in (("all", 12), ("common", 11)):
+        code, out, _ = command(*asked, "--topics", topics)
+        assert code == 0
+        assert [line.split(",")[7] for line in out.splitlines()[1:]] == [str(n)] * 2
 
 
 def test_scores_against_judgments_and_intents(command):

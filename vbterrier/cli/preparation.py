@@ -102,7 +102,8 @@ def intents(
             found = stage.transform(found)
     if not len(found):
         raise InputError(f"none of the {len(queries)} queries has a candidate in {knowledge}; nothing is written")
-    vbterrier.write_intents(found, output)
+    # A knowledge base made on the way is gone after it: its path would make equal calls differ.
+    vbterrier.write_intents(found.assign(source=f"{linker}, {knowledge}"), output)
     per_query = found.groupby("qid", sort=False).size()
     echo(
         f"{output}: {len(found):,} candidate intents of {len(per_query):,} of {len(queries):,} queries, "
