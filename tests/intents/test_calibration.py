@@ -20,7 +20,7 @@ def test_all_three_by_hand():
     assert found.log_loss == pytest.approx(-(math.log(0.8) + math.log(0.4)) / 2)
     assert found.ece == pytest.approx((2 * abs(0.3 - 0.5) + 2 * abs(0.7 - 0.5)) / 4)
     assert (found.n_queries, found.missed) == (2, 0.0)
-    assert found.bins.columns.tolist() == ["low", "high", "prob", "label", "n"]
+    assert found.bins.columns.tolist() == ["low", "high", "predicted", "observed", "n"]
     assert found.bins.values.tolist() == [
         pytest.approx([0.2, 0.4, 0.3, 0.5, 2]),
         pytest.approx([0.6, 0.8, 0.7, 0.5, 2]),

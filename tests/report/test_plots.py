@@ -18,6 +18,7 @@ from matplotlib.figure import Figure
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError, printable
 from vbterrier.evaluate import score
 from vbterrier.frames.files import read_run
+from vbterrier.intents.calibration import calibration_error
 from vbterrier.intents.sources import from_diversity
 from vbterrier.report.plots import COLUMN, FULL, SAVING, coverage_map, curve, forest, reliability, style
 
@@ -457,6 +458,32 @@ def test_reliability_draws_no_empty_bins_and_refuses_filled_ones_without_numbers
         reliability(BINS.assign(predicted=[1.5, 0.2, 0.5]))
     with pytest.raises(InputError, match="bins: wanted columns predicted, observed, n; missing n"):
         reliability(BINS[["predicted", "observed"]])
+
+
+def test_reliability_takes_what_calibration_error_gives():
+    intents = pd.DataFrame({"qid": ["a", "a", "b", "b"], "entity_id": list("ABAB"), "prob": [0.8, 0.2, 0.6, 0.4]})
+    labels = pd.DataFrame({"qid": ["a", "b"], "entity_id": ["A", "B"]})
+    found = calibration_error(intents, labels, n_bins=2)
+    ax = reliability(found)
+    assert ax.lines[1].get_xydata() == pytest.approx(np.array([[0.3, 0.5], [0.7, 0.5]]))
+    assert said(ax) == f"ECE {found.ece:.3f}; 2 bins, area of a mark: its size (2 to 2); n = 4"
+    assert said(reliability(found.bins)) == said(ax)
+    human = calibration_error(intents, intents, n_bins=2)
+    ax = reliability({"softmax": found, "human": human.bins, "mine": BINS[:0]})
+    assert legend_of(ax) == ["softmax", "human"]
+    assert said(ax).startswith("ECE 0.200 (softmax), 0.000 (human); ")
+    one = reliability({"softmax": found, "human": human}, method="human")
+    assert one.lines[1].get_xydata().tolist() == ax.lines[2].get_xydata().tolist()
+
+
+def test_reliability_names_the_method_whose_bins_are_wrong():
+    assert [text.get_text() for text in reliability({}).texts] == ["no bins"]
+    with pytest.raises(InputError, match=r"bins\['two'\]: wanted columns predicted, observed, n; missing n"):
+        reliability({"one": BINS, "two": BINS[["predicted", "observed"]]})
+    with pytest.raises(InputError, match=r"bins\['two'\]: row 1 has n = 40 and observed = 2"):
+        reliability({"one": BINS, "two": BINS.assign(observed=[0.7, 2.0, 0.5])})
+    with pytest.raises(InputError, match=r"bins\['one'\]: the bins have a column method themselves"):
+        reliability({"one": BINS.assign(method="prior")})
 
 
 # What all of them keep to

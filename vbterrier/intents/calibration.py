@@ -117,8 +117,8 @@ class CalibrationError:
     missed
         Labelled mass of entities that are no candidates, the mean over queries, in [0, 1].
     bins
-        For the reliability plot: ``low`` and ``high`` (least and largest π in the bin), ``prob`` and ``label`` (the
-        means of π and y), ``n`` (candidates).
+        What :func:`vbterrier.report.plots.reliability` draws: ``low`` and ``high`` (least and largest π in the bin),
+        ``predicted`` and ``observed`` (the means of π and y), ``n`` (candidates).
     """
 
     ece: float
@@ -169,7 +169,7 @@ def calibration_error(intents: Any, labels: Any, *, n_bins: int = 10, floor: flo
     label = np.concatenate([targets.target[rows], targets.missed])
     n = int(targets.labelled.sum())
     bins = _bins(prob, label, n_bins)
-    gap = np.abs(bins["prob"] - bins["label"])
+    gap = np.abs(bins["predicted"] - bins["observed"])
     return CalibrationError(
         ece=float(np.sum(gap * bins["n"]) / len(prob)),
         brier=float(np.sum((prob - label) ** 2) / n),
@@ -186,6 +186,10 @@ def _bins(prob: Floats, label: Floats, n_bins: int) -> pd.DataFrame:
     rank = pairs["prob"].round(12).rank(method="average").to_numpy() - 0.5
     number_of_bin = np.minimum((rank / len(pairs) * n_bins).astype(np.int64), n_bins - 1)
     found = pairs.groupby(number_of_bin).agg(
-        low=("prob", "min"), high=("prob", "max"), prob=("prob", "mean"), label=("label", "mean"), n=("prob", "size")
+        low=("prob", "min"),
+        high=("prob", "max"),
+        predicted=("prob", "mean"),
+        observed=("label", "mean"),
+        n=("prob", "size"),
     )
     return found.reset_index(drop=True)

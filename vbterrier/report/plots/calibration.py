@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pandas as pd
 from vbterrier.errors import InputError
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.ids import integers_of
+from vbterrier.intents.calibration import CalibrationError
 from vbterrier.report.plots import style, words
 
 if TYPE_CHECKING:
@@ -29,8 +31,9 @@ def reliability(
     Parameters
     ----------
     bins
-        Columns predicted and observed (means over the bin, 0 to 1), n (its size), and optionally method, which gives
-        each method its line. Empty bins (n = 0) may have NaN; they are not drawn.
+        What :func:`vbterrier.intents.calibration.calibration_error` gives, or a frame: columns predicted and observed
+        (means over the bin, 0 to 1), n (its size), and optionally method, which gives each method its line. Empty bins
+        (n = 0) may have NaN; they are not drawn. A mapping of methods to either draws them all.
     method
         Methods to draw; all by default.
     ax
@@ -45,7 +48,8 @@ def reliability(
     Raises
     ------
     InputError
-        A missing column; a filled bin without numbers or with numbers outside [0, 1].
+        A missing column; a filled bin without numbers or with numbers outside [0, 1]; a mapping to bins that name
+        methods themselves.
     ParameterError
         A method that the frame does not have.
     ImportError
@@ -58,7 +62,7 @@ def reliability(
     >>> ax.texts[-1].get_text()
     'ECE 0.100; 2 bins, area of a mark: its size (10 to 30); n = 40'
     """
-    frame = words.only(_checked(bins), "method", method, "bins")
+    frame = words.only(_bins_of(bins), "method", method, "bins")
     parts = [(str(name), part) for name, part in frame.groupby("method", sort=False)]
     with style.canvas(ax, width, None if parts else 0.5) as drawn:
         if not len(frame):
@@ -82,19 +86,32 @@ def reliability(
 _TICKS = (0, 0.2, 0.4, 0.6, 0.8, 1)
 
 
-def _checked(bins: Any) -> pd.DataFrame:
-    frame = frame_of(bins, "bins")
-    require(frame, ("predicted", "observed", "n"), "bins")
-    n = integers_of(frame["n"], "bins column 'n'")
+def _bins_of(given: Any) -> pd.DataFrame:
+    """The filled bins of one method or of several."""
+    if not isinstance(given, Mapping):
+        return _checked(given, "bins")
+    parts = {str(method): _checked(bins, f"bins[{method!r}]") for method, bins in given.items()}
+    named = [method for method, part in parts.items() if (part["method"] != "").any()]
+    if named:
+        raise InputError(f"bins[{named[0]!r}]: the bins have a column method themselves; drop it, or pass them alone")
+    empty = _checked(pd.DataFrame({"predicted": [], "observed": [], "n": np.empty(0, dtype=np.int64)}), "bins")
+    return pd.concat([empty, *(part.assign(method=method) for method, part in parts.items())], ignore_index=True)
+
+
+def _checked(bins: Any, what: str) -> pd.DataFrame:
+    """The filled bins, columns method, n, predicted, observed."""
+    frame = frame_of(bins.bins if isinstance(bins, CalibrationError) else bins, what)
+    require(frame, ("predicted", "observed", "n"), what)
+    n = integers_of(frame["n"], f"{what} column 'n'")
     filled = pd.DataFrame({"method": frame["method"].astype(str) if "method" in frame.columns else "", "n": n})
     for column in ("predicted", "observed"):
-        filled[column] = words.reals(frame[column], f"bins column {column!r}")
+        filled[column] = words.reals(frame[column], f"{what} column {column!r}")
         bad = (n < 0) | ((n > 0) & ~filled[column].between(0, 1).to_numpy())
         if bad.any():
             row = int(np.argmax(bad))
             raise InputError(
-                f"bins: row {row} has n = {n[row]} and {column} = {filled[column].iloc[row]:g}; wanted numbers from 0 "
-                "to 1, and NaN in empty bins only"
+                f"{what}: row {row} has n = {n[row]} and {column} = {filled[column].iloc[row]:g}; wanted numbers from "
+                "0 to 1, and NaN in empty bins only"
             )
     return filled[filled["n"] > 0]
 
