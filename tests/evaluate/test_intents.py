@@ -432,6 +432,12 @@ def test_intervals_of_other_kinds():
         assert interval in ours["method"].iloc[1]
 
 
+def test_resampled_intents_have_accelerated_intervals():
+    found = evaluated(replicas=60, perturb=[IntentBootstrap()], interval="bca", measures=["ES"])
+    assert found.per_query["method"].unique().tolist() == ["intents (bca)"]
+    assert found.intervals["method"].unique().tolist() == ["topics (bca)", "intents (bca)"]
+
+
 def test_nil_is_served_by_showing_nothing():
     intents = pd.DataFrame({"qid": ["q1", "q1", "q2"], "entity_id": ["A", "NIL", "S"], "prob": [0.7, 0.3, 1.0]})
     silent = pd.DataFrame({"qid": ["q1", "q2"], "docno": ["other", "s1"], "score": [1.0, 1.0]})
@@ -448,6 +454,57 @@ def test_nil_is_served_by_showing_nothing():
 def test_measures_share_the_intents_and_tags_of_the_call(own):
     with pytest.raises(ParameterError, match=rf"drop {own.partition('=')[0]}=, or use vbterrier.score"):
         evaluated(measures=[f"ES({own})"])
+
+
+def test_unperturbed_replicas_are_the_scores_whatever_the_measure():
+    intents = pd.DataFrame({"qid": "q1", "entity_id": [*"ACR", "NIL"], "prob": [0.25, 0.25, 0.25, 0.25]})
+    tags = pd.DataFrame({"docno": [*"abcde"], "entity_id": [*"AACRA"], "weight": [0.5, 1, 0.75, 1, 0.25]})
+    run = pd.DataFrame({"qid": "q1", "docno": [*"xabcz"], "score": [5.0, 4, 3, 2, 1]})
+    more = pd.DataFrame({"qid": "q2", "entity_id": [*"AC"], "prob": 0.5})
+    runs = {"a": pd.concat([run, run.assign(qid="q2")]), "b": pd.concat([run[:1], run[2:3].assign(qid="q2")])}
+    nil = "nil='NIL'"
+    measures = [f"ES({nil})", f"VB({nil},clip=True)", f"ES({nil},gain='dcg')", f"VB({nil},monotone=True)",
+                f"VB({nil},gain='dcg',variance='intent')", f"TopIntent({nil})", f"VarPenalty({nil})"]  # fmt: skip
+    found = evaluated(
+        runs, intents=pd.concat([intents, more]), tagger=tags, measures=measures, k=[1, 2, 4], replicas=2, perturb=[]
+    )
+    keys = ["name", "qid", "measure"]
+    scores = found.values.set_index(keys)["value"]
+    replicated = found.per_query.set_index(keys)
+    assert len(replicated) == len(scores)
+    for column in ("value", "mean"):
+        assert replicated[column].to_numpy() == pytest.approx(scores.loc[replicated.index].to_numpy())
+    beside = found.tagging.set_index(["name", "k"])
+    assert beside["tagged"].to_dict() == {
+        ("a", 1): 0, ("b", 1): 0.5, ("a", 2): 0.5, ("b", 2): 0.5, ("a", 4): 0.75, ("b", 4): 0.5
+    }  # fmt: skip
+    # At k = 1: one entity or NIL for q1, one of two for q2.
+    assert beside.loc[("a", 1), "oracle_ES"] == pytest.approx((0.25 + 0.5) / 2)
+    assert found.covered["place"].unique().tolist() == [1]
+    first = found.covered.set_index(["name", "qid", "entity_id"])["first_rank"]
+    assert first["a", "q1", "C"] == 4
+    shallow = evaluated({"a": runs["a"]}, intents=pd.concat([intents, more]), tagger=tags, k=[3], measures=["ES"])
+    assert shallow.covered["first_rank"].isna().tolist() == [False, True, True, True, False, True]
+
+
+def test_level_and_seed_reach_every_interval():
+    options = {"replicas": 200, "k": [1], "measures": ["ES"]}
+    narrow, wide = (evaluated(level=level, **options) for level in (0.5, 0.99))
+    for name in ("intervals", "per_query", "comparisons"):
+        first, second = getattr(narrow, name), getattr(wide, name)
+        if name != "comparisons":
+            assert set(first["level"]) == {0.5}
+        inside = second["low"].le(first["low"]) & first["high"].le(second["high"])
+        assert inside.all()
+    for kind in ("topics", "replicas"):
+        first, second = (found.intervals[found.intervals["method"].str.startswith(kind)] for found in (narrow, wide))
+        assert ((second["high"] - second["low"]).to_numpy() > (first["high"] - first["low"]).to_numpy()).any()
+
+
+def test_the_oracle_may_serve_nil():
+    intents = pd.DataFrame({"qid": ["q1", "q1", "q2"], "entity_id": ["A", "NIL", "S"], "prob": [0.2, 0.8, 1.0]})
+    found = evaluated({"literal": LITERAL}, intents=intents, measures=["ES(nil='NIL')"])
+    assert found.tagging["oracle_ES"].tolist() == pytest.approx([0.9])
 
 
 def test_precision_and_recall_of_the_tags():

@@ -517,9 +517,10 @@ def test_frames_of_results_have_their_contract():
     assert (row["low"], row["high"]) == pytest.approx(tuple(np.quantile(draws, [0.05, 0.95])), abs=1e-12)
     intervals = found.intervals(level=0.9)
     assert intervals.columns.tolist() == (
-        ["name", "measure", "value", "low", "high", "level", "method", "n_qids", "n_resamples", "seed"]
+        ["name", "measure", "value", "low", "high", "level", "method", "n_qids", "n_resamples", "seed", "mean"]
     )
     means = found.of("a", ALL[0]).mean(axis=1)
+    assert intervals["mean"][0] == pytest.approx(means.mean())
     assert intervals.loc[0, ["low", "high"]].tolist() == pytest.approx(np.quantile(means, [0.05, 0.95]).tolist())
     assert intervals["method"].unique().tolist() == ["replicas (percentile)"]
     assert intervals["value"][0] == pytest.approx(found.point[0, 0].mean())

@@ -47,7 +47,8 @@ class IntentEvaluation:
         The V frame: name, qid, measure, value.
     intervals
         The C frame: name, measure, value, low, high, level, method, n_qids, n_resamples, seed. ``topics (...)`` is
-        about other queries of the kind, ``replicas (...)`` about other candidates and tags of these queries.
+        about other queries of the kind, ``replicas (...)`` about other candidates and tags of these queries; such rows
+        have a column ``mean`` too, that of the replicas, around which the interval lies.
     comparisons
         The P frame: every two systems (or all with the baseline), topic by topic.
     per_query
@@ -215,11 +216,19 @@ def evaluate_intents(
         # What there is to warn of, the scores have warned of.
         warnings.simplefilter("ignore", DegenerateWarning)
         if replicas:
-            made = replicas_of(
-                runs, frame, tags, asked, perturbations, n_replicas=replicas, seed=seed, progress=progress
+            made, without = replicas_of(
+                runs,
+                frame,
+                tags,
+                asked,
+                perturbations,
+                n_replicas=replicas,
+                seed=seed,
+                method=interval,
+                progress=progress,
             )
-            names = names_of(asked)
-            frames = (made.intervals(level=level, method=interval), made.frame(level=level, method=interval))
+            names, asked_for = names_of(asked), {"level": level, "method": interval, "left_out": without}
+            frames = (made.intervals(**asked_for), made.frame(**asked_for))
             of_replicas, per_query = (table.assign(measure=table["measure"].map(names)) for table in frames)
             intervals.append(of_replicas)
         shown = covered(runs, frame, tags, depth)

@@ -10,7 +10,7 @@ from vbterrier.intents.coverage import Intents, Tags, cover
 from vbterrier.measures.ambiguous import is_ambiguous
 from vbterrier.measures.base import deepest
 from vbterrier.uncertainty.matches import Matches
-from vbterrier.uncertainty.replicas import Replicas, replicate
+from vbterrier.uncertainty.replicas import Replicas, left_out, replicate
 from vbterrier.uncertainty.statistics import Statistic
 from vbterrier.uncertainty.variants import with_variants
 
@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     import ir_measures
+    import numpy as np
     import pandas as pd
+    from numpy.typing import NDArray
 
     from vbterrier.frames.ranked import Run
     from vbterrier.intents.coverage import Coverage
@@ -37,9 +39,15 @@ def replicas_of(
     *,
     n_replicas: int,
     seed: int,
+    method: str,
     progress: bool,
-) -> Replicas:
+) -> tuple[Replicas, NDArray[np.float64] | None]:
     """Replicas of the measures over intents; diversity measures, which know no probabilities, have none.
+
+    Returns
+    -------
+    (replicas, left_out)
+        The jackknife over intents is there where BCa intervals of resampled intents take their acceleration from it.
 
     Raises
     ------
@@ -53,7 +61,9 @@ def replicas_of(
     known, candidates, depth, nil = Tags(tags), Intents(frame), deepest(asked), nil_of(asked)
     matches = {name: matches_of(cover(run, candidates, known, depth, nil=nil), run) for name, run in runs.items()}
     statistics = [statistic_of(measure) for measure in asked]
-    return replicate(frame, matches, perturbations, statistics, n_replicas=n_replicas, seed=seed, progress=progress)
+    made = replicate(frame, matches, perturbations, statistics, n_replicas=n_replicas, seed=seed, progress=progress)
+    resampled = method == "bca" and made.source == "intents"
+    return made, left_out(frame, matches, statistics) if resampled else None
 
 
 def nil_of(measures: Sequence[ir_measures.Measure]) -> str:

@@ -63,6 +63,10 @@ def summary(scores: Scores | IntentEvaluation, style: str) -> pd.DataFrame:
     if style in ("csv", "json"):
         return intervals
     ends = intervals["low"].map(lambda end: _cell(end, 4)) + " to " + intervals["high"].map(lambda end: _cell(end, 4))
+    if "mean" in intervals.columns:
+        # Replicas lie around their own mean, which noise may have moved away from the score.
+        around = ", mean " + intervals["mean"].map(lambda mean: _cell(mean, 4))
+        ends += around.where(intervals["mean"].notna(), "")
     intervals["ends"] = ends.where(intervals["low"].notna(), "")
     rows: dict[tuple[str, str], dict[str, Any]] = {}
     for row in intervals.itertuples():

@@ -111,7 +111,11 @@ class Replicas:
     def intervals(
         self, *, level: float = 0.95, method: str = "percentile", left_out: Floats | None = None
     ) -> pd.DataFrame:
-        """The C frame of means over these very queries: how far they move between replicas; see :meth:`frame`."""
+        """The C frame of means over these very queries: how far they move between replicas; see :meth:`frame`.
+
+        ``value`` is the unperturbed score, ``mean`` that of the replicas, the paper's ``VB^ = mean_b VB^(b)``: the
+        interval lies around the mean, and noise that shifts scores may leave the unperturbed one outside.
+        """
         means, point = self.values.mean(axis=3), self.point.mean(axis=2)
         acceleration = None if left_out is None else acceleration_of(left_out, of_mean=True)
         ends = replica_intervals(
@@ -135,6 +139,7 @@ class Replicas:
                 "n_qids": len(self.topics),
                 "n_resamples": self.n_replicas,
                 "seed": self.seed,
+                "mean": means.mean(axis=2).ravel(),
             }
         )
 
