@@ -80,8 +80,8 @@ def intents(
 
     queries = topics_of(topics)
     if constraints and constraints not in queries.columns:
-        found = ", ".join(queries.columns)
-        raise InputError(f"{topics}: no column {constraints!r} of constraints, found {found}; correct --constraints")
+        there = ", ".join(queries.columns)
+        raise InputError(f"{topics}: no column {constraints!r} of constraints, found {there}; correct --constraints")
     if unknown != "satisfied" and not (constraints or parse):
         raise ParameterError("--unknown is about constraints: wanted --constraints or --parse too")
     with _opened(knowledge, id_space) as base:
