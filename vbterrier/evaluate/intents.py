@@ -227,7 +227,7 @@ def evaluate_intents(
                 method=interval,
                 progress=progress,
             )
-            names, asked_for = names_of(asked), {"level": level, "method": interval, "left_out": without}
+            names, asked_for = names_of(asked), dict[str, Any](level=level, method=interval, left_out=without)
             frames = (made.intervals(**asked_for), made.frame(**asked_for))
             of_replicas, per_query = (table.assign(measure=table["measure"].map(names)) for table in frames)
             intervals.append(of_replicas)
