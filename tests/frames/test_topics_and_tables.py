@@ -28,6 +28,39 @@ def test_the_word_query_in_a_query_is_no_header(tmp_path):
     assert read_topics(stored(tmp_path, "q1\thow to query a qid\n"))["query"].tolist() == ["how to query a qid"]
 
 
+@pytest.mark.parametrize("word", ["query", "text", "Wiki", "title", "entity", "topic", "doc", "id"])
+@pytest.mark.parametrize("read", [read_topics, read_documents])
+def test_a_text_that_is_a_heading_beside_an_id_is_data(tmp_path, read, word):
+    assert read(stored(tmp_path, f"q1\t{word}\nq2\tParis\n")).to_numpy().tolist() == [["q1", word], ["q2", "Paris"]]
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "id\ttext",
+        "id\tcontents",
+        "pid\twiki",
+        "pid,wiki",
+        "Query ID\tQuery",
+        "QID\tQUESTION",
+        "_id\ttitle\tbody",
+        "entity\turl",
+        "#id\tpassage",
+        "query_id\tsomething else",
+        '"number"\t"title"',
+    ],
+)
+@pytest.mark.parametrize(("read", "wanted"), [(read_topics, "qid"), (read_documents, "docno")])
+def test_headers_of_others_are_no_data(tmp_path, header, read, wanted):
+    with pytest.raises(FileError, match=f"topics.tsv:1: wanted columns {wanted}.*; missing {wanted}; found"):
+        read(stored(tmp_path, f"{header}\n1\tParis\n"))
+
+
+def test_documents_are_no_topics(tmp_path):
+    with pytest.raises(FileError, match="wanted columns qid, query; missing qid; found docno, text"):
+        read_topics(stored(tmp_path, "docno\ttext\nd1\tParis\n"))
+
+
 def test_other_columns_of_topics_pass_through(tmp_path):
     topics = read_topics(stored(tmp_path, "query\tqid\tconstraints\nJohn Smith\tq1\tstate:OH\n"))
     assert topics.to_dict("records") == [{"qid": "q1", "query": "John Smith", "constraints": "state:OH"}]

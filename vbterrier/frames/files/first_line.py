@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -13,8 +14,18 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _RUN = ("qid", "Q0", "docno", "rank", "score", "name")
-# Words that head a column elsewhere, and so betray a header whose names are not ours.
-_OTHER_NAMES = frozenset({"query_id", "queryid", "topic", "doc", "docid", "doc_id", "entity", "entityid"})
+# Words that head columns, here or elsewhere, without marks and case: a line of nothing else is a header.
+_OF_IDS = "qid queryid topicid docno docid documentid pid passageid entityid"
+_OTHERS = """
+    id number num query queries question topic doc document passage paragraph sentence page entity item need text texts
+    content contents body title abstract description desc narrative keywords constraints answer answers wiki wikipedia
+    url link name label alias mention kind type prob probability prior score weight rank source
+"""
+_IDS = frozenset(_OF_IDS.split())
+_HEADINGS = _IDS | frozenset(_OTHERS.split())
+# In tables of ids one of them is enough.
+_TELLING = frozenset(("topic", "doc", "entity"))
+_MARKS = re.compile(r"[\s_\-\"'#]+")
 
 
 def run_layout(path: Path, number: int, line: bytes) -> Layout:
@@ -77,23 +88,25 @@ def documents_layout(path: Path, number: int, line: bytes) -> Layout:
 
 
 def _texts(path: Path, number: int, line: bytes, names: tuple[str, ...], wanted: tuple[str, ...]) -> Layout:
-    """Lay out texts, which hold blanks, so that a tab comes before them; any may hold the words of a header."""
+    """Lay out texts, which hold blanks, so that a tab comes before them; a text may be a word that heads columns."""
     remedy = f"write {names[0]}<tab>{names[1]}, or name the columns in a header line"
     plain = Layout(names, (), "\t", blanks=False, remedies=dict.fromkeys((1, 3), remedy))
-    return _headed(path, number, line, wanted, (), telling=names, separators="\t,") or plain
+    return _headed(path, number, line, wanted, (), telling=names[:1], separators="\t,") or plain
 
 
 def intents_layout(path: Path, number: int, line: bytes) -> Layout:
     """Lay out candidate intents, with a header line or without."""
     shape = ("qid", "entity_id", "prob")
-    return _headed(path, number, line, shape, ("prob", "score")) or _headless(line, [shape], "prob")
+    telling = (*shape, *_IDS, *_TELLING)
+    return _headed(path, number, line, shape, ("prob", "score"), telling=telling) or _headless(line, [shape], "prob")
 
 
 def tags_layout(path: Path, number: int, line: bytes) -> Layout:
     """Lay out tags, with a header line or without."""
     shape = ("docno", "entity_id")
     shapes = [shape, (*shape, "weight")]
-    return _headed(path, number, line, shape, ("weight",)) or _headless(line, shapes, "weight")
+    telling = (*shape, *_IDS, *_TELLING)
+    return _headed(path, number, line, shape, ("weight",), telling=telling) or _headless(line, shapes, "weight")
 
 
 def require_columns(path: Path, found: Sequence[str], wanted: Sequence[str], line: int | None = None) -> None:
@@ -121,16 +134,17 @@ def _headed(
     wanted: tuple[str, ...],
     numeric: tuple[str, ...],
     *,
-    telling: tuple[str, ...] = (),
+    telling: tuple[str, ...],
     separators: str = "\t, ",
 ) -> Layout | None:
-    """Lay out by a header line, which is told by any wanted name, or by others that stand in no data."""
+    """Lay out by a header line: told by any name in ``telling``, by an id's at its start, or by headings alone."""
     for separator in separators:
         try:
             names = split(line, separator, blanks=separator == " ")
         except MisfitError as error:
             raise FileError(path, str(error), line=number) from error
-        if not {*wanted, *telling}.isdisjoint(names) or not _OTHER_NAMES.isdisjoint(name.casefold() for name in names):
+        words = [_MARKS.sub("", name.casefold()) for name in names]
+        if words[0] in _IDS or _HEADINGS.issuperset(words) or not set(telling).isdisjoint((*names, *words)):
             require_columns(path, names, wanted, line=number)
             present = tuple(name for name in numeric if name in names)
             return Layout(tuple(names), present, separator, blanks=separator == " ", header=number)
@@ -140,9 +154,16 @@ def _headed(
 def _headless(line: bytes, shapes: list[tuple[str, ...]], numeric: str) -> Layout:
     n_fields = len(line.split())
     names = next((shape for shape in shapes if len(shape) == n_fields), shapes[-1])
-    remedy = f"name the columns in a header line, as {'<tab>'.join(shapes[-1])}, or remove what is too many"
+    columns = "<tab>".join(shapes[-1])
+    remedy = f"name the columns in a header line, as {columns}, or remove what is too many"
     present = tuple(name for name in names if name == numeric)
-    return Layout(names, present, _white(line), remedies=dict.fromkeys((1, 2, 3, 4), remedy))
+    return Layout(
+        names,
+        present,
+        _white(line),
+        remedies=dict.fromkeys((1, 2, 3, 4), remedy),
+        for_header=f"name its columns as {columns}, or remove the line",
+    )
 
 
 def _white(line: bytes) -> str:

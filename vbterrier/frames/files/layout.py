@@ -17,7 +17,19 @@ _SHOWN = 80
 
 
 class MisfitError(ValueError):
-    """A line that does not fit its layout; says what was wanted and found."""
+    """A line that does not fit its layout.
+
+    Parameters
+    ----------
+    found
+        What was wanted and found.
+    remedy
+        What to do about it; empty where ``found`` says it.
+    """
+
+    def __init__(self, found: str, remedy: str = "") -> None:
+        self.found = found
+        super().__init__("; ".join(filter(None, (found, remedy))))
 
 
 @dataclass(frozen=True)
@@ -40,6 +52,8 @@ class Layout:
         What another number of fields usually means; the highest key speaks for all higher numbers too.
     form
         How messages write a line; the names when empty.
+    for_header
+        What to do about a first line that looks like a header.
     """
 
     names: tuple[str, ...]
@@ -49,6 +63,7 @@ class Layout:
     header: int = 0
     remedies: Mapping[int, str] = field(default_factory=dict)
     form: str = ""
+    for_header: str = "remove the line"
 
     @property
     def never_empty(self) -> tuple[str, ...]:
@@ -67,7 +82,7 @@ class Layout:
         if len(fields) != len(self.names):
             remedy = self.remedies.get(min(len(fields), max(self.remedies, default=0)), "repair the line")
             wanted = f"{len(self.names)} fields, {self.form or ' '.join(self.names)}"
-            raise MisfitError(f"wanted {wanted}; found {len(fields)} in {shown(line)}; {remedy}")
+            raise MisfitError(f"wanted {wanted}; found {len(fields)} in {shown(line)}", remedy)
         for name, value in zip(self.names, fields, strict=True):
             if name in self.numeric:
                 _check_number(name, value)
@@ -109,11 +124,11 @@ def _check_number(name: str, value: str) -> None:
         try:
             whole_number(value)
         except ValueError as error:
-            message = f"{name} must be a whole number of at most 64 bits, found {shown(value)}; repair the line"
-            raise MisfitError(message) from error
+            found = f"{name} must be a whole number of at most 64 bits, found {shown(value)}"
+            raise MisfitError(found, "repair the line") from error
     elif not _NUMBER.fullmatch(value.strip()):
         remedy = "remove the line or give it a number" if "nan" in value.casefold() else "repair the line"
-        raise MisfitError(f"{name} must be a number, found {shown(value)}; {remedy}")
+        raise MisfitError(f"{name} must be a number, found {shown(value)}", remedy)
 
 
 def whole_number(value: str) -> int:

@@ -158,7 +158,8 @@ def _blame(source: Source, layout: Layout) -> FileError:
         except MisfitError as error:
             with suppress(MisfitError):
                 if first and not layout.header and layout.seems_header(line):
-                    return FileError(source.path, f"{error}; this looks like a header: remove the line", line=number)
+                    why = f"{error.found}; this looks like a header: {layout.for_header}"
+                    return FileError(source.path, why, line=number)
             return FileError(source.path, str(error), line=number)
         first = False
     return FileError(source.path, "cannot be read although no line looks wrong; please report this with the file")
