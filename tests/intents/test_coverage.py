@@ -216,3 +216,12 @@ def test_inputs_are_left_as_they_were():
     pd.testing.assert_frame_equal(intents, INTENTS)
     pd.testing.assert_frame_equal(run, RUN)
     pd.testing.assert_frame_equal(frame, before)
+
+
+def test_tags_without_a_row_are_told():
+    intents = Intents(pd.DataFrame({"qid": ["q"], "entity_id": ["A"], "prob": [1.0]}))
+    run = Run(pd.DataFrame({"qid": ["q"], "docno": ["d"], "score": [1.0]}))
+    nothing = Tags(pd.DataFrame({"docno": [], "entity_id": []}, dtype=str))
+    with pytest.warns(DegenerateWarning, match="tags: no rows, so every topic scores 0"):
+        found = cover(run, intents, nothing, 1)
+    assert found.success(found.gain(1, "binary")).tolist() == [0.0]

@@ -185,6 +185,10 @@ def _places_of(run: Run, intents: Intents, nil: str) -> Ints:
 
 def _warn_of_strangers(intents: Intents, tags: Tags, retrieved: Ids, *, met: bool, nil: str) -> None:
     """Say that ids of two sources can hardly mean the same things, where everything scores 0 for it."""
+    outcome = f"no intent but {nil!r} is covered" if nil else "every topic scores 0"
+    # Judgments of subtopics that cover none are a finding, not an oversight.
+    if tags.pooled and tags.name != intents.name and not len(tags.docno):
+        warnings.warn(f"{tags.name}: no rows, so {outcome}", DegenerateWarning, stacklevel=3)
     if not (len(retrieved) and len(tags.docno)):
         return
     if not np.isin(tags.entity.prints, intents.entity.prints).any():
@@ -193,7 +197,6 @@ def _warn_of_strangers(intents: Intents, tags: Tags, retrieved: Ids, *, met: boo
         left, right, what = tags.docno, retrieved, f"retrieved document has {tags.name}"
     else:
         return
-    outcome = f"no intent but {nil!r} is covered" if nil else "every topic scores 0"
     warnings.warn(
         f"no {what}, so {outcome}: {examples(left.text[:4].to_pylist())} against "
         f"{examples(right.text[:4].to_pylist())}; look for other id spaces, prefixes or queries",
