@@ -438,6 +438,19 @@ def test_resampled_intents_have_accelerated_intervals():
     assert found.intervals["method"].unique().tolist() == ["topics (bca)", "intents (bca)"]
 
 
+def test_what_is_no_pipeline_of_intents_is_told_what_to_do():
+    class Names:
+        id_space = "own"
+
+        def link(self, texts):
+            raise AssertionError
+
+    with pytest.raises(InputError, match=r"wanted a pipeline: CandidateIntents\(linker\)"):
+        evaluated(intents=Names())
+    with pytest.raises(InputError, match=r"CandidateIntents\(retriever\), or retriever >> Calibrate"):
+        evaluated(intents=pt.Transformer.from_df(LITERAL.merge(TOPICS, on="qid")))
+
+
 def test_nil_is_served_by_showing_nothing():
     intents = pd.DataFrame({"qid": ["q1", "q1", "q2"], "entity_id": ["A", "NIL", "S"], "prob": [0.7, 0.3, 1.0]})
     silent = pd.DataFrame({"qid": ["q1", "q2"], "docno": ["other", "s1"], "score": [1.0, 1.0]})
@@ -496,9 +509,23 @@ def test_level_and_seed_reach_every_interval():
             assert set(first["level"]) == {0.5}
         inside = second["low"].le(first["low"]) & first["high"].le(second["high"])
         assert inside.all()
+        assert ((second["high"] - second["low"]) > (first["high"] - first["low"])).any()
     for kind in ("topics", "replicas"):
         first, second = (found.intervals[found.intervals["method"].str.startswith(kind)] for found in (narrow, wide))
         assert ((second["high"] - second["low"]).to_numpy() > (first["high"] - first["low"]).to_numpy()).any()
+
+
+def test_the_seed_reaches_the_comparisons():
+    rng = np.random.default_rng(4)
+    qids = [f"q{number}" for number in range(15)]
+    topics = pd.DataFrame({"qid": qids, "query": "x"})
+    intents = pd.DataFrame({"qid": np.repeat(qids, 2), "entity_id": list("AC") * 15, "prob": 0.5})
+    intents["prob"] = np.stack([share := rng.random(15), 1 - share], axis=1).ravel()
+    runs = {
+        name: pd.DataFrame({"qid": qids, "docno": rng.choice(["a1", "c1"], 15), "score": 1.0}) for name in ("a", "b")
+    }
+    first, second = (evaluated(runs, topics, intents, seed=seed, measures=["ES"]).comparisons for seed in (1, 2))
+    assert (first["low"] != second["low"]).all()
 
 
 def test_the_oracle_may_serve_nil():

@@ -49,7 +49,14 @@ def _qids(frame: pd.DataFrame, name: str) -> Ids:
 
 def intents_of(intents: Any, topics: pd.DataFrame, undefined: str) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Candidate intents of the queries, and the queries to evaluate."""
+    if hasattr(intents, "link"):
+        raise InputError(f"intents: found the linker {intents!r}; wanted a pipeline: CandidateIntents(linker)")
     frame = intents.transform(topics) if is_pipeline(intents) else named("intents", intents)
+    if "docno" in frame.columns and "entity_id" not in frame.columns:
+        raise InputError(
+            "intents: found results of a retriever; where its documents are entities, make them candidates: "
+            "CandidateIntents(retriever), or retriever >> Calibrate()"
+        )
     require(frame, ("qid", "entity_id", "prob"), "intents")
     kinds = _qids(topics, "topics"), _qids(frame, "intents")
     require_same_kind(*kinds, "topics column 'qid'", "intents column 'qid'")
