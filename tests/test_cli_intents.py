@@ -75,6 +75,24 @@ def test_tags_of_documents_that_runs_show(command):
     assert f"of {firsts.nunique()} documents" in out
 
 
+def test_fields_and_the_heaviest_tags(command, tmp_path):
+    (tmp_path / "texts.tsv").write_text("docno\ttitle\tbody\nd1\tMercury\tPython\n")
+    command("tag", "texts.tsv", *KB, "-o", "body.tsv", "--field", "body")
+    command("tag", "texts.tsv", *KB, "-o", "both.tsv", "--field", "title", "--field", "body")
+    command("tag", "texts.tsv", *KB, "-o", "one.tsv", "--field", "title", "--field", "body", "--top", 1)
+    body, both, one = (vbterrier.read_tags(name)["entity_id"].tolist() for name in ("body.tsv", "both.tsv", "one.tsv"))
+    assert set(body) < set(both)
+    assert len(both) == 2
+    assert len(one) == 1
+
+
+def test_the_fewest_candidates_with_so_much_probability(command):
+    command("intents", "demo/topics.tsv", *KB, "-o", "most.tsv", "--mass", 0.85)
+    mercury = vbterrier.read_intents("most.tsv").query("qid == 'q01'")
+    # .5 and .4 are enough, without the .1 of the god.
+    assert mercury["entity_id"].tolist() == ["mercury-planet", "mercury-element"]
+
+
 def test_retrieved_documents_without_text_are_told(command, tmp_path):
     (tmp_path / "more.run").write_text("q01 Q0 nowhere 1 1 x\n" + (tmp_path / "demo" / "dense.run").read_text())
     code, _, err = command("tag", "demo/documents.tsv", *KB, "-o", "tags.tsv", "--run", "more.run")
