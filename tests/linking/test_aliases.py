@@ -37,7 +37,9 @@ def test_a_frame_speaks_like_a_knowledge_base():
     source = aliases_of(ROWS, "people")
     assert (source.id_space, source.has_priors) == ("people", True)
     assert source.names(["Q810", "Q41421", "007", "Q0"]) == ["Jordan", "Michael Jordan", "NA", ""]
-    assert source.alias_table().values.tolist() == ROWS[["alias", "entity_id", "score"]].values.tolist()
+    assert source.alias_table().values.tolist() == ROWS[["alias", "entity_id", "score"]].assign(w=1.0).values.tolist()
+    weighted = ROWS.assign(weight=[3, 3, 1.5, 7]).iloc[[2, 0, 3, 1]]
+    assert aliases_of(weighted, "people").alias_table()["weight"].tolist() == [1.5, 3.0, 7.0, 3.0]
     assert not aliases_of(ROWS.drop(columns="score"), "people").has_priors
 
 
@@ -64,6 +66,12 @@ def test_a_frame_needs_an_id_space():
         ({"score": [0.25, 1.5, 1, 1]}, r"row 1 \(alias 'Jordan', entity 'Q810'\) has score 1.5, wanted a probability"),
         ({"score": [0.25, -0.1, 1, 1]}, "has score -0.1, wanted a probability in 0 to 1; divide counts by their sum"),
         ({"score": [0.25, None, 1, 1]}, "aliases column 'score': row 1 holds nan, wanted a number"),
+        (
+            {"weight": [2, 3, 1, 1]},
+            r"row 1 \(alias 'Jordan'\) has weight 3, wanted a finite number above 0, the same in",
+        ),
+        ({"weight": [2, 2, 0, 1]}, r"row 2 \(alias 'His Airness'\) has weight 0, wanted a finite number above 0"),
+        ({"weight": [2, 2, 1, None]}, "aliases column 'weight': row 3 holds nan, wanted a number"),
         ({"alias": ["Jordan", None, "b", "c"]}, "aliases column 'alias': row 1 has no id"),
         ({"entity_id": ["Q1", "Q1", "Q1", "c"]}, "alias 'Jordan' of entity 'Q1' stands in rows 0 and 1; keep one"),
         ({"entity_id": [1.0, 2.0, 3.0, 4.0]}, "aliases column 'entity_id': wanted ids as text, found float64"),
@@ -89,6 +97,7 @@ def test_frames_of_aliases_are_equal_by_what_they_hold():
     assert hash(source) == hash(same)
     assert source != AliasFrame(ROWS, "others")
     assert source != AliasFrame(ROWS.assign(score=0.5), "people")
+    assert source != AliasFrame(ROWS.assign(weight=2), "people")
     assert source != AliasFrame(ROWS.assign(name=""), "people")
     assert source != AliasFrame(ROWS.drop(columns="score"), "people")
     assert source != "4 aliases of 'people'" == repr(source)
@@ -97,8 +106,9 @@ def test_frames_of_aliases_are_equal_by_what_they_hold():
 # Meanings
 
 
-def meant(table, n_keys, **options):
-    found = meanings_of(pd.DataFrame(table, columns=["key", "alias", "entity", "score"]), n_keys, **options)
+def meant(table, n_keys, weights=None, **options):
+    frame = pd.DataFrame(table, columns=["key", "alias", "entity", "score"])
+    found = meanings_of(frame.assign(weight=frame["alias"].map(weights) if weights else 1.0), n_keys, **options)
     bounds = found.bounds.tolist()
     pairs = list(zip(found.entity.tolist(), found.score.tolist(), strict=True))
     return [pairs[low:high] for low, high in pairwise(bounds)]
@@ -112,6 +122,12 @@ def test_without_priors_the_entities_of_a_key_share_it():
 def test_priors_are_averaged_over_the_aliases_of_a_key():
     rows = [(0, 0, 5, 0.5), (0, 0, 2, 0.5), (0, 1, 5, 1.0), (1, 2, 7, 0.0), (1, 2, 9, 0.25), (1, 2, 1, 0.25)]
     assert meant(rows, 2, priors=True) == [[(5, 0.75), (2, 0.25)], [(1, 0.25), (9, 0.25), (7, 0.0)]]
+
+
+def test_aliases_of_a_key_weigh_as_often_as_they_are_used():
+    rows = [(0, 0, 5, 0.5), (0, 0, 2, 0.5), (0, 1, 5, 1.0), (1, 2, 7, 0.25)]
+    assert meant(rows, 2, {0: 6, 1: 2, 2: 9}, priors=True) == [[(5, 0.625), (2, 0.375)], [(7, 0.25)]]
+    assert meant(rows, 2, {0: 6, 1: 2, 2: 9}, priors=False) == [[(2, 0.5), (5, 0.5)], [(7, 1.0)]]
 
 
 def test_priors_that_sum_to_more_than_one_are_divided_by_their_sum_and_counted():
@@ -135,7 +151,9 @@ def test_keys_are_numbered_without_the_empty_one():
 
 def test_found_meanings_keep_the_place_of_their_key():
     found = meanings_of(
-        pd.DataFrame({"key": [0, 2, 2], "alias": [0, 1, 1], "entity": [4, 6, 5], "score": 1.0}), 3, priors=False
+        pd.DataFrame({"key": [0, 2, 2], "alias": [0, 1, 1], "entity": [4, 6, 5], "score": 1.0, "weight": 1.0}),
+        3,
+        priors=False,
     )
     owner, rows = found.find(np.array([2, 1, 0, 2]))
     assert owner.tolist() == [0, 0, 2, 3, 3]

@@ -143,7 +143,8 @@ def by_hand(entities, mention, how):
         aliases = [alias for alias in aliases if normal_form(alias) == normal_form(mention)]
     else:
         aliases = [alias for alias in aliases if alias == mention]
-    total, any_prior = {}, False
+    total = {}
+    any_prior = any(prior is not None for own in entities.values() for prior in own.values())
     for alias in aliases:
         own = {entity: given[alias] for entity, given in entities.items() if alias in given}
         known = [prior for prior in own.values() if prior is not None]
@@ -151,10 +152,9 @@ def by_hand(entities, mention, how):
         shares = {entity: left if prior is None else prior for entity, prior in own.items()}
         if sum(known) == 0 and len(known) in {0, len(own)}:
             shares = dict.fromkeys(own, 1.0)
-        any_prior |= sum(known) > 0 or 0 < len(known) < len(own)
         for entity, share in shares.items():
             total[entity] = total.get(entity, 0) + share / sum(shares.values())
-    if not any_prior:
+    if not any_prior and how == "normalised":
         total = dict.fromkeys(total, 1.0)
     mass = sum(total.values())
     return {entity: share / mass for entity, share in total.items()}
@@ -374,7 +374,8 @@ def test_the_table_of_aliases_says_what_exact_look_ups_say(foxes):
         ("fox", "band", 0.25),
     ]
     found = foxes.lookup(table["alias"].unique().tolist(), how="exact")
-    pd.testing.assert_frame_equal(found[["alias", "entity_id", "score"]], table)
+    pd.testing.assert_frame_equal(found[["alias", "entity_id", "score"]], table.drop(columns="weight"))
+    assert set(table["weight"]) == {1.0}
 
 
 # As a linker

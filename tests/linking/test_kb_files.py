@@ -68,7 +68,7 @@ def test_columns_are_read_plain_and_packed(files, pack):
 
 def test_columns_without_a_header_line_are_named(files):
     base = files("Anna\ta\nBea\tb\n", columns=["alias", "id"])
-    assert values(base.alias_table()) == [("Anna", "a", 1.0), ("Bea", "b", 1.0)]
+    assert values(base.alias_table()) == [("Anna", "a", 1.0, 1.0), ("Bea", "b", 1.0, 1.0)]
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_the_legislators_are_what_their_file_says(shared_data, tmp_path):
         assert len(facts) == sum(len(record["attributes"]) + 1 for record in records.values())
         assert set(facts.loc[facts["attribute"] == "born", "type"]) == {"year"}
         pairs = {(name, one) for one, record in records.items() for name in [*record["aliases"], record["label"]]}
-        assert {(alias, one) for alias, one, _ in values(base.alias_table())} == pairs
+        assert {(alias, one) for alias, one, *_ in values(base.alias_table())} == pairs
         ambiguous = (shared_data / "kb_us_congress" / "ambiguous_full_names.tsv").read_text("utf-8").splitlines()[1:]
         names, _, bearers = zip(*(line.split("\t") for line in ambiguous), strict=True)
         found = base.lookup(names, how="exact")

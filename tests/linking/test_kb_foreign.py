@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from vbterrier import DegenerateWarning, FileError, InputError, ParameterError
+from vbterrier.linking.dictionary import DictionaryLinker
+from vbterrier.linking.fuzzy import FuzzyLinker
 from vbterrier.linking.kb import KnowledgeBase, build_kb, kb_from_rel, kb_from_spacy, kb_from_wikimapper
 
 TABLES = {
@@ -108,6 +110,53 @@ def test_mentions_of_a_form_are_weighed_by_how_often_they_occur(tmp_path):
         assert base.lookup(["Fox"])["score"].tolist() == pytest.approx([0.55, 0.45])
         assert values(base.lookup(["fox"], how="exact"), "entity_id", "score") == [("Fox", 1.0)]
         assert base.names(["Zoë_(名)"]) == ["Zoë (名)"]
+        weights = base.alias_table().drop_duplicates("alias").set_index("alias")["weight"]
+        assert weights.to_dict() == {"fox": 30, "Fox": 60, "FOX": 10, "Zoë": 1}
+
+
+def test_linkers_of_names_agree_with_the_knowledge_base_itself(shared_data, rel_sample, tmp_path):
+    decoded = json.loads((shared_data / "rel_pem_sample" / "p_e_m.decoded.json").read_text("utf-8"))
+    with pytest.warns(DegenerateWarning):
+        base = kb_from_rel(tmp_path / "rel.kb", rel_sample)
+    with base:
+        names = list(decoded)
+        assert base.alias_table().groupby("alias")["weight"].nunique().eq(1).all()
+        wanted = pytest.approx(linked(base, names), rel=1e-12)
+        assert len(names) > 20
+        assert set(base.link(names).frame["text"]) == set(range(len(names))), "all are known"
+        dictionary = DictionaryLinker(base, case="ignore", min_length=1, numeric=True, stop_aliases=None)
+        assert linked(dictionary, names) == wanted
+        assert linked(FuzzyLinker(base, cutoff=1, limit=10**6), names) == wanted
+        with pytest.warns(DegenerateWarning, match="4 stop"):
+            plain = DictionaryLinker(base)
+        best = plain.link(["dog"]).frame.iloc[0]
+        assert (best["entity_id"], best["score"]) == ("Dog", pytest.approx(0.43, abs=0.01))
+
+
+@pytest.mark.filterwarnings("ignore:of 1 aliases some:vbterrier.DegenerateWarning")
+@pytest.mark.parametrize("prior", [None, 0.5])
+def test_they_agree_where_some_spellings_have_no_priors(tmp_path, prior):
+    entities = [
+        {"id": "a", "aliases": ["J. Fox", "j fox", {"alias": "Fuchs", "prior": prior}]},
+        {"id": "b", "aliases": ["J. Fox"]},
+        {"id": "c", "aliases": ["Fuchs", "fuchs"]},
+    ]
+    with build_kb(tmp_path / "made.kb", entities, id_space="test") as base:
+        texts = ["j fox", "FUCHS"]
+        share = 0.5 if prior is None else 0.75
+        wanted = pytest.approx({(0, "a"): share, (0, "b"): 1 - share, (1, "a"): 1 - share, (1, "c"): share})
+        assert linked(base, texts) == wanted
+        assert linked(DictionaryLinker(base), texts) == wanted
+        # Without priors the score of a fuzzy link is its similarity alone.
+        if prior is not None:
+            assert linked(FuzzyLinker(base, cutoff=1), texts) == wanted
+
+
+def linked(linker, texts):
+    """What each text as a whole may mean: {(place, entity): score}."""
+    frame = linker.link(texts).frame
+    assert frame["end"].tolist() == [len(texts[place]) for place in frame["text"]], "whole texts"
+    return dict(zip(zip(frame["text"], frame["entity_id"], strict=True), frame["score"], strict=True))
 
 
 def test_titles_and_mentions_that_are_none_are_counted(tmp_path):

@@ -9,7 +9,7 @@ import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError
 from vbterrier.frames.contracts import frame_of, require
-from vbterrier.frames.ids import ids_of, numbers_of, repeated_pairs
+from vbterrier.frames.ids import Ids, ids_of, numbers_of, repeated_pairs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,7 +27,7 @@ class Aliases(Protocol):
     has_priors: bool
 
     def alias_table(self) -> pd.DataFrame:
-        """Columns alias, entity_id, score: every pair once."""
+        """Columns alias, entity_id, score [, weight of the alias among its spellings]: every pair once."""
 
     def names(self, ids: list[str]) -> list[str]:
         """The name of each entity, empty where unknown."""
@@ -39,14 +39,16 @@ class AliasFrame:
     Parameters
     ----------
     frame
-        Columns alias, entity_id, and optionally score (probability of the entity given the alias) and name.
+        Columns alias, entity_id, and optionally score (probability of the entity given the alias), weight (of the
+        alias among others of the same form: how often it is used) and name.
     id_space
         What the ids count in.
 
     Raises
     ------
     InputError
-        A missing column, id or number; a score outside [0, 1]; an alias of an entity that stands twice.
+        A missing column, id or number; a score outside [0, 1]; a weight that is not above 0, or an alias with two; an
+        alias of an entity that stands twice.
 
     >>> frame = pd.DataFrame({"alias": ["Jordan"], "entity_id": ["Q41421"], "name": ["Michael Jordan"]})
     >>> AliasFrame(frame, "wikidata").names(["Q41421", "Q0"])
@@ -70,12 +72,13 @@ class AliasFrame:
         score = _probabilities(frame["score"], columns) if self.has_priors else np.ones(len(frame))
         self._table = pd.DataFrame({name: pd.Series(column, dtype="str") for name, column in columns.items()})
         self._table["score"] = score
+        self._table["weight"] = _weights(frame["weight"], alias) if "weight" in frame.columns else 1.0
         named = frame["name"].fillna("").astype(str).tolist() if "name" in frame.columns else [""] * len(frame)
         # The first name of an entity is its name.
         self._names = dict(reversed(list(zip(columns["entity_id"], named, strict=True))))
 
     def alias_table(self) -> pd.DataFrame:
-        """Columns alias, entity_id, score (1 without priors), a copy."""
+        """Columns alias, entity_id, score (1 without priors) and weight (1 without any), a copy."""
         return self._table.copy()
 
     def names(self, ids: Sequence[str]) -> list[str]:
@@ -106,6 +109,22 @@ def _probabilities(column: Any, columns: dict[str, list[str]]) -> Floats:
             f"{score[row]:g}, wanted a probability in 0 to 1; divide counts by their sum over the alias"
         )
     return score
+
+
+def _weights(column: Any, alias: Ids) -> Floats:
+    """How often each alias is used: one number above 0 in all its rows."""
+    weight = numbers_of(column, "aliases column 'weight'")
+    distinct, code = alias.codes()
+    first = np.empty(len(distinct))
+    first[code[::-1]] = weight[::-1]
+    bad = ~((weight > 0) & np.isfinite(weight)) | (weight != first[code])
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise InputError(
+            f"aliases: row {row} (alias {distinct[code[row]]!r}) has weight {weight[row]:g}, wanted a finite number above "
+            "0, the same in all rows of the alias: how often it is used"
+        )
+    return weight
 
 
 def aliases_of(source: Any, id_space: str | None) -> Aliases:

@@ -42,7 +42,7 @@ class FuzzyLinker(Identified):
     Parameters
     ----------
     aliases
-        A knowledge base, or a frame alias, entity_id [, score, name].
+        A knowledge base, or a frame alias, entity_id [, score, weight, name].
     id_space
         What the ids of a frame count in.
     cutoff

@@ -79,24 +79,27 @@ class Meanings:
 def meanings_of(table: pd.DataFrame, n_keys: int, *, priors: bool) -> Meanings:
     """Gather what each key may mean: several aliases can share a key ("US" and "us", or two spellings).
 
-    With priors the probability is the mean over the aliases of a key, one that lacks the entity counting 0; without,
-    1/n over the n entities of the key.
+    With priors the probability is ``Σ w_a p(e|a) / Σ w_a`` over the aliases a of a key, one that lacks the entity
+    counting 0, as in a normalised look-up of :class:`~vbterrier.linking.kb.KnowledgeBase`; without, 1/n over the n
+    entities of the key.
 
     Parameters
     ----------
     table
-        Columns key, alias, entity (numbers) and score.
+        Columns key, alias, entity (numbers), score and weight (of the alias).
     n_keys
         How many keys there are.
     priors
         Whether ``score`` says anything.
     """
-    merged = table.groupby(["key", "entity"], sort=True, as_index=False)["score"].sum()
+    weighted = table.assign(mass=table["weight"] * table["score"])
+    merged = weighted.groupby(["key", "entity"], sort=True, as_index=False)["mass"].sum()
     key, entity = merged["key"].to_numpy(np.int64), merged["entity"].to_numpy(np.int64)
     sizes = np.bincount(key, minlength=n_keys)
     if priors:
-        spellings = np.bincount(table.drop_duplicates(["key", "alias"])["key"].to_numpy(np.int64), minlength=n_keys)
-        score = np.minimum(merged["score"].to_numpy(np.float64) / spellings[key], 1.0)
+        spellings = table.drop_duplicates(["key", "alias"])
+        total = np.bincount(spellings["key"].to_numpy(np.int64), spellings["weight"].to_numpy(), minlength=n_keys)
+        score = np.minimum(merged["mass"].to_numpy(np.float64) / total[key], 1.0)
     else:
         score = 1.0 / sizes[key]
     rows = np.lexsort((entity, -score, key))
@@ -114,7 +117,7 @@ class Vocabulary:
     Attributes
     ----------
     rows : pandas.DataFrame
-        Columns alias, entity (numbers; those of entities in the order of their ids) and score.
+        Columns alias, entity (numbers; those of entities in the order of their ids), score and weight.
     aliases, entities, names : list of str
         What the numbers stand for.
     """
@@ -133,7 +136,8 @@ class Vocabulary:
         self._columns = {name: pd.Series(column, dtype="str").array for name, column in columns.items()}
         place = np.argsort(by_id)
         score = table["score"].to_numpy(np.float64) if source.has_priors else np.ones(len(table))
-        self.rows = pd.DataFrame({"alias": code, "entity": place[number], "score": score})
+        weight = table["weight"].to_numpy(np.float64) if "weight" in table.columns else 1.0
+        self.rows = pd.DataFrame({"alias": code, "entity": place[number], "score": score, "weight": weight})
         self.priors = source.has_priors
         total = np.bincount(code, weights=score, minlength=len(self.aliases))
         self.over = np.flatnonzero(total > 1 + TOLERANCE) if self.priors else np.empty(0, np.int64)

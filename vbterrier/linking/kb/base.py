@@ -61,7 +61,7 @@ class KnowledgeBase:
     Where only some have one, the others share evenly what is left of 1. The aliases m of one normal form f are merged:
     ``p(e|f) = Σ w_m p(e|m) / Σ w_m`` with the number of times that each alias is used (1 where the source does not
     say), so that a normalised look-up gives the same for all spellings of a mention; look up exactly where
-    spelling counts. Where no alias of a form has a prior, it is ``1/n`` over the entities of all of them.
+    spelling counts. In a knowledge base without any prior it is ``1/n`` over the entities of all of them.
 
     Examples
     --------
@@ -209,14 +209,16 @@ class KnowledgeBase:
         return [ends.get(entity, entity) for entity in asked]
 
     def alias_table(self) -> pd.DataFrame:
-        """All aliases: columns ``alias``, ``entity_id``, ``score`` (``p(e|alias)``), by alias, then as look-ups."""
+        """All aliases: columns ``alias``, ``entity_id``, ``score``, ``weight``; by alias, then as look-ups.
+
+        The score is ``p(e|alias)``, the weight how often the alias is used, 1 where the source does not say.
+        """
         rows = self._connection.rows(
-            "SELECT m.text, e.id, s.prob FROM mention_sense AS s JOIN mention AS m ON m.place = s.key "
+            "SELECT m.text, e.id, s.prob, m.weight FROM mention_sense AS s JOIN mention AS m ON m.place = s.key "
             "JOIN entity AS e ON e.place = s.entity ORDER BY s.key, s.rank"
         )
-        return pd.DataFrame(rows, columns=["alias", "entity_id", "score"]).astype(
-            {"alias": "str", "entity_id": "str", "score": "float64"}
-        )
+        kinds = {"alias": "str", "entity_id": "str", "score": "float64", "weight": "float64"}
+        return pd.DataFrame(rows, columns=list(kinds)).astype(kinds)
 
     def close(self) -> None:
         """Let go of the file; the next question opens it again."""

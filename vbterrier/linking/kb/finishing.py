@@ -53,20 +53,19 @@ FROM (
 ) ORDER BY 1, 2
 """
 
-# p(e|form) = Σ_m w_m p(e|m) / Σ_m w_m over the mentions m of the form; 1/n where no prior says anything. The mention
-# that gives an entity most of it stands for it.
+# p(e|form) = Σ_m w_m p(e|m) / Σ_m w_m over the mentions m of the form; 1/n where there are no priors at all, as
+# linkers that are given the aliases have it. The mention that gives an entity most of it stands for it.
 _FORM_SENSES = """
 INSERT INTO form_sense
 SELECT form, row_number() OVER (PARTITION BY form ORDER BY prob DESC, entity) - 1, entity, prob, mention
 FROM (
   SELECT form, entity, mention,
-    CASE WHEN max(is_given) OVER whole THEN mass / sum(mass) OVER whole ELSE 1.0 / count(*) OVER whole END AS prob
+    CASE WHEN EXISTS (SELECT 1 FROM staged.alias WHERE prior IS NOT NULL) THEN mass / sum(mass) OVER whole ELSE 1.0 / count(*) OVER whole END AS prob
   FROM (
     SELECT m.form, s.entity, s.mention,
       sum(m.weight * s.prob) OVER same AS mass,
-      max(t.given > 0 OR t.n_given BETWEEN 1 AND t.n - 1) OVER same AS is_given,
       row_number() OVER (PARTITION BY m.form, s.entity ORDER BY m.weight * s.prob DESC, s.mention) AS nth
-    FROM mention_sense AS s JOIN mention AS m ON m.place = s.key JOIN staged.total AS t ON t.mention = s.key
+    FROM mention_sense AS s JOIN mention AS m ON m.place = s.key
     WINDOW same AS (PARTITION BY m.form, s.entity)
   ) WHERE nth = 1
   WINDOW whole AS (PARTITION BY form)
