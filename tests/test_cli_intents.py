@@ -198,7 +198,7 @@ def test_scores_against_judgments_and_intents(command):
         (["tag", "demo/documents.tsv", *KB, "-o", "x.tsv", "--depth", 3], 2, "wanted --run too"),
         (["tag", "demo/documents.tsv", *KB, "-o", "x.tsv", "--field", "body"], 1, "no column 'body'"),
         (["tag", "demo/documents.tsv", *KB, "-o", "no/x.tsv"], 1, "cannot be written"),
-        (["tag", "demo/topics.tsv", *KB, "-o", "x.tsv"], 1, "demo/topics.tsv:1: wanted 2 fields, docno text"),
+        (["tag", "demo/topics.tsv", *KB, "-o", "x.tsv"], 1, "demo/topics.tsv:1: wanted columns docno"),
         (["kb", "demo/entities.tsv", "-o", "x.kb", "--kind", "guess"], 2, "--kind guess: wanted one of file"),
         (["kb", "demo/entities.tsv", "-o", "x.kb", "--kind", "rel"], 1, "demo/entities.tsv"),
         (["score", "demo/dense.run", "-m", "ES@5"], 2, "nothing to score against"),

@@ -501,7 +501,7 @@ def test_unperturbed_replicas_are_the_scores_whatever_the_measure():
 
 
 def test_level_and_seed_reach_every_interval():
-    options = {"replicas": 200, "k": [1], "measures": ["ES"]}
+    options = {"replicas": 200, "k": [1, 2], "measures": ["ES"]}
     narrow, wide = (evaluated(level=level, **options) for level in (0.5, 0.99))
     for name in ("intervals", "per_query", "comparisons"):
         first, second = getattr(narrow, name), getattr(wide, name)
