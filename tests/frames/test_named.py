@@ -82,5 +82,7 @@ def test_an_unknown_name_is_refused_with_the_nearest_one():
     register_tags("wikipedia", TAGS)
     with pytest.raises(InputError, match=r"tags='wikpedia': .*register_tags.* or a path\. Did you mean wikipedia\?"):
         named("tags", "wikpedia")
+    with pytest.raises(InputError, match=r"tags='intent_set-0': the set .* not open .*; .* IntentSet\(path\)\.VB"):
+        named("tags", "intent_set-0")
     with pytest.raises(InputError, match=r"intents='wikipedia': .*registered: none; use vbterrier\.register_intents"):
         named("intents", "wikipedia")

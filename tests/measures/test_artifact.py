@@ -1,5 +1,7 @@
 import json
 import pickle
+import subprocess
+import sys
 from types import SimpleNamespace
 
 import ir_measures
@@ -121,6 +123,35 @@ def test_two_are_equal_exactly_when_parameters_and_data_are(build):
     assert made.VB @ 10 != made.VB @ 5
     assert made.VB(alpha=1) == made.VB
     assert IntentSet.VB == vbterrier.VB, "the class has the unbound ones"
+
+
+def test_sets_are_equal_when_they_are_one_folder(build, tmp_path, monkeypatch):
+    made = build()
+    copy = pickle.loads(pickle.dumps(made))
+    assert copy == made == IntentSet(tmp_path / "." / "set")
+    assert len({made, copy, build("other")}) == 2
+    assert made != str(made.path)
+    monkeypatch.chdir(tmp_path)
+    assert IntentSet("set") == made
+
+
+def test_measures_of_a_copy_mean_something_in_another_process(build):
+    made = build()
+    name = made.names["intents"]
+    code = """
+import pickle, sys
+from vbterrier.frames.named import named
+made = pickle.loads(bytes.fromhex(sys.argv[2]))
+try:
+    named("intents", sys.argv[1])
+except ValueError as error:
+    print(error)
+print(made.VB, len(named("intents", sys.argv[1])))
+"""
+    command = [sys.executable, "-c", code, name, pickle.dumps(made).hex()]
+    found = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert "IntentSet(path)" in found
+    assert f"{made.VB} 3" in found
 
 
 def test_what_is_there_is_not_replaced(build, tmp_path):

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _READERS = {"intents": read_intents, "tags": read_tags}
+# What the names of saved sets begin with.
+SET_PREFIX = "intent_set-"
 _NAMED: dict[str, dict[str, pd.DataFrame]] = {"intents": {}, "tags": {}}
 
 
@@ -92,6 +94,11 @@ def named(kind: str, given: Any) -> pd.DataFrame:
         return _NAMED[kind][name]
     if not Path(name).exists():
         known = _NAMED[kind]
+        if name.startswith(SET_PREFIX):
+            raise InputError(
+                f"{kind}={name!r}: the set of this name is not open in this process; ask a measure of it first, as "
+                "IntentSet(path).VB, with the path of its folder"
+            )
         raise InputError(
             f"{kind}={name!r}: no {kind} are registered under this name and no file is there; registered: "
             f"{examples(known) or 'none'}; use vbterrier.register_{kind}(name, frame) or a path.{nearest(name, known)}"

@@ -24,7 +24,7 @@ from vbterrier.frames.files.reading import MAX_BYTES
 from vbterrier.frames.files.source import Source
 from vbterrier.frames.files.tables import parquet_table
 from vbterrier.frames.ids import ids_of
-from vbterrier.frames.named import register_intents, register_tags
+from vbterrier.frames.named import SET_PREFIX, register_intents, register_tags
 from vbterrier.intents.tables import Intents, Tags
 from vbterrier.measures import ambiguous
 
@@ -70,7 +70,7 @@ class IntentSet(pt.Artifact):  # type: ignore[misc]
     -----
     Bound measures know the data by a name made of its content, so two are equal exactly when parameters and data are,
     whatever the path and the order of rows. They are plain text like all measures, and mean something in the processes
-    that have opened the set.
+    that have opened the set. Two sets are equal when they are the same folder.
 
     Examples
     --------
@@ -173,6 +173,16 @@ class IntentSet(pt.Artifact):  # type: ignore[misc]
             register_tags(names["tags"], tags)
         return names
 
+    def __reduce__(self) -> tuple[type[IntentSet], tuple[Path]]:
+        # By its folder alone: names that were asked for here mean nothing where a copy is opened.
+        return type(self), (self.path,)
+
+    def __eq__(self, other: object) -> bool:
+        return self.path.resolve() == other.path.resolve() if isinstance(other, IntentSet) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.path.resolve()))
+
     def __repr__(self) -> str:
         return f"IntentSet({str(self.path)!r})"
 
@@ -240,4 +250,4 @@ def _name(content: pd.DataFrame) -> str:
         column = content[name]
         is_number = pd.api.types.is_float_dtype(column)
         digest.update(column.to_numpy("<f8").tobytes() if is_number else json.dumps(column.tolist()).encode())
-    return f"intent_set-{digest.hexdigest()[:16]}"
+    return f"{SET_PREFIX}{digest.hexdigest()[:16]}"
