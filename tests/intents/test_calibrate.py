@@ -211,6 +211,10 @@ def test_what_cannot_be_used_for_a_fit_is_said(sample):
         Calibrate("isotonic").fit(frame, labels[:1])
     with pytest.raises(InputError, match="labels: none of their 1 queries is among those of the intents"):
         Calibrate("platt").fit(frame, labels[:1].assign(qid="elsewhere"))
+    for method in FITTED:
+        message = "labels: none of the labelled entities is a candidate: '/m/.*' against '.*'; look for other id spaces"
+        with pytest.raises(InputError, match=message):
+            Calibrate(method).fit(frame, labels.assign(entity_id="/m/" + labels["entity_id"]))
     for method in ("platt", "isotonic"):
         with pytest.raises(InputError, match="all 1500 labelled candidates are incorrect: wanted both kinds"):
             Calibrate(method).fit(frame, labels.assign(label=0))

@@ -74,6 +74,14 @@ def test_entities_that_are_no_candidates_count_as_impossible():
     assert found.bins["n"].sum() == 3
 
 
+def test_labels_of_another_id_space_are_warned_of():
+    labels = pd.DataFrame({"qid": ["z", "b", "a"], "entity_id": ["A", "m/01n7q", "m/02"]})
+    message = r"^none of the labelled entities is a candidate: 'm/01n7q' against '/m/01n7q'; look for other id spaces$"
+    with pytest.warns(DegenerateWarning, match=message):
+        found = calibration_error(INTENTS.assign(entity_id=["A", "B", "/m/01n7q", "B"]), labels)
+    assert found.missed == 1.0
+
+
 def test_equal_probabilities_share_a_bin():
     uniform = INTENTS.assign(prob=0.5)
     assert calibration_error(uniform, LABELS, n_bins=4).bins.values.tolist() == [[0.5, 0.5, 0.5, 0.5, 4]]

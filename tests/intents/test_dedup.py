@@ -245,6 +245,7 @@ def test_mass_is_kept_and_order_decides_nothing(probs, rows, random):
     [
         ({"similarity": 0}, "similarity=0: wanted a number above 0 and at most 1"),
         ({"similarity": 1.1}, "similarity=1.1"),
+        ({"kb": "congress.kb"}, r"kb='congress.kb': wanted a knowledge base, as KnowledgeBase\(path\); .* 'resolve'"),
         ({"embedder": "minilm"}, "embedder='minilm': wanted a callable"),
         ({"embedder": len, "judge": len}, "wanted an embedder or a judge, found both"),
     ],

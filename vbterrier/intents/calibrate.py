@@ -62,7 +62,8 @@ class Calibrate(Stage, pt.Estimator):  # type: ignore[misc]
     ParameterError
         An illegal value; a method that needs a fit and has none.
     InputError
-        A score that is missing, infinite, or negative for a prior; an entity that stands twice.
+        A score that is missing, infinite, or negative for a prior; an entity that stands twice; candidates that
+        :class:`vbterrier.intents.relax.RelaxConstraints` has weighed, whose weights would be lost.
 
     Notes
     -----
@@ -95,6 +96,11 @@ class Calibrate(Stage, pt.Estimator):  # type: ignore[misc]
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Set the probability of every candidate."""
         candidates = self._candidates(inp)
+        if "delta" in inp.columns:
+            raise InputError(
+                f"{candidates.name}: column 'delta' says that constraints weighed the candidates, and probabilities "
+                "set anew would not tell; put Calibrate before RelaxConstraints"
+            )
         needs_fit = self.method in _FITTED and self.parameters is None
         if needs_fit and len(inp):
             raise ParameterError(f"{self!r} is not fitted; call fit(candidates, labels), or Calibrate.load(path)")
@@ -165,12 +171,14 @@ class Calibrate(Stage, pt.Estimator):  # type: ignore[misc]
         ParameterError
             A method without anything to fit.
         InputError
-            No query in common, labels of one kind, scores that never differ.
+            No query or entity in common, labels of one kind, scores that never differ.
         """
         if self.method not in _FITTED:
             raise ParameterError(f"method {self.method!r} has nothing to fit; it takes one of {', '.join(_FITTED)}")
         candidates = self._candidates(topics_or_res_tr)
         targets = targets_of(candidates, qrels_tr)
+        if targets.strangers:
+            raise InputError(f"labels: {targets.strangers}")
         n_labelled = int(targets.labelled.sum())
         without = [qid for qid, is_in in zip(candidates.topics, targets.labelled.tolist(), strict=True) if not is_in]
         warn_of(without, "without labels: they are left out of the fit")

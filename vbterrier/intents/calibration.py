@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError
+from vbterrier.errors import DegenerateWarning, InputError
 from vbterrier.frames.contracts import frame_of
 from vbterrier.frames.ids import Lookup, numbers_of, require_same_kind
 from vbterrier.frames.topics import places
@@ -39,6 +40,8 @@ class Targets:
         Which topics have any label, shape (n_topics,).
     missed
         Labelled mass of entities that are no candidates, shape (n_missed,), and the place of its topic.
+    strangers
+        That no labelled entity is a candidate of its query; empty where any is.
     """
 
     target: Floats
@@ -46,6 +49,7 @@ class Targets:
     labelled: Bools
     missed: Floats
     missed_topic: Ints
+    strangers: str
 
 
 def targets_of(candidates: Candidates, labels: Any) -> Targets:
@@ -91,7 +95,14 @@ def targets_of(candidates: Candidates, labels: Any) -> Targets:
         labelled,
         target[missed],
         topic[given.topic[missed]],
+        "" if (found >= 0).any() else _strangers(given, candidates, int(rows[0]), int(topic[given.topic[rows[0]]])),
     )
+
+
+def _strangers(given: Candidates, candidates: Candidates, row: int, topic: int) -> str:
+    label = given.entity.text[row].as_py()
+    candidate = candidates.entity.text[int(np.argmax(candidates.topic == topic))].as_py()
+    return f"none of the labelled entities is a candidate: {label!r} against {candidate!r}; look for other id spaces"
 
 
 def _spread(values: Floats, found: Ints, n: int) -> Floats:
@@ -162,6 +173,8 @@ def calibration_error(intents: Any, labels: Any, *, n_bins: int = 10, floor: flo
     floor = number("floor", floor, low=0, high=1, open_low=True)
     candidates = Candidates(intents)
     targets = targets_of(candidates, labels)
+    if targets.strangers:
+        warnings.warn(targets.strangers, DegenerateWarning, stacklevel=2)
     left_out = [qid for qid, is_in in zip(candidates.topics, targets.labelled.tolist(), strict=True) if not is_in]
     warn_of(left_out, "without labels: they are left out of the calibration error")
     rows = targets.labelled[candidates.topic]

@@ -13,7 +13,7 @@ from vbterrier.errors import InputError, ParameterError
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.intents.frame import Candidates
 from vbterrier.intents.meanings import Meanings, by_id, by_likeness, by_name, embedded, judged
-from vbterrier.intents.stage import Stage, number
+from vbterrier.intents.stage import Stage, knowledge_base, number
 from vbterrier.kernels import candidates as kernels
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class Dedup(Stage):
         judge: Callable[[list[tuple[str, str]]], Any] | None = None,
     ) -> None:
         super().__init__()
-        self.kb = kb
+        self.kb = None if kb is None else knowledge_base(kb, "resolve", "names", "lookup")
         self.aliases = None if aliases is None else _checked(aliases)
         self.strings = bool(strings)
         self.embedder, self.judge = embedder, judge

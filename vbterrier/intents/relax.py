@@ -11,7 +11,7 @@ import pyterrier as pt
 from vbterrier.errors import InputError, ParameterError
 from vbterrier.intents.constraints import Constraint, parse_constraints
 from vbterrier.intents.frame import Candidates, warn_of
-from vbterrier.intents.stage import Stage, number, numbers
+from vbterrier.intents.stage import Stage, knowledge_base, number, numbers
 from vbterrier.intents.violations import violations
 from vbterrier.kernels import candidates as kernels
 from vbterrier.kernels.probability import normalised
@@ -89,12 +89,10 @@ class RelaxConstraints(Stage):
         strict: bool = False,
     ) -> None:
         super().__init__()
-        missing = [name for name in ("attributes", "attribute_names") if not callable(getattr(kb, name, None))]
-        if missing:
-            raise ParameterError(f"kb={kb!r}: wanted a knowledge base; it has no method {missing[0]!r}")
         if parser is not None and not callable(parser):
             raise ParameterError(f"parser={parser!r}: wanted a callable")
-        self.kb, self.constraints, self.parser = kb, constraints, parser
+        self.kb = knowledge_base(kb, "attributes", "attribute_names")
+        self.constraints, self.parser = constraints, parser
         self.weights = numbers("weights", weights, low=0)
         self.unknown = unknown
         if not isinstance(unknown, str):

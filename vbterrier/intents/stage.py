@@ -66,6 +66,27 @@ def _short(value: Any) -> str:
     return f"{len(value)} entries" if isinstance(value, (dict, list, tuple)) else text[: _LONGEST - 3] + "..."
 
 
+def knowledge_base(given: Any, *methods: str) -> Any:
+    """A parameter that is a knowledge base, or anything with those of its methods that are needed.
+
+    Raises
+    ------
+    ParameterError
+        Anything else, such as a path.
+
+    >>> knowledge_base("congress.kb", "names")
+    Traceback (most recent call last):
+    ...
+    vbterrier.errors.ParameterError: kb='congress.kb': wanted a knowledge base, as KnowledgeBase(path); it has no \
+method 'names'
+    """
+    missing = [name for name in methods if not callable(getattr(given, name, None))]
+    if missing:
+        wanted = "wanted a knowledge base, as KnowledgeBase(path)"
+        raise ParameterError(f"kb={given!r}: {wanted}; it has no method {missing[0]!r}")
+    return given
+
+
 def choice(name: str, value: Any, legal: Iterable[str]) -> str:
     """A parameter that is one of some words.
 
