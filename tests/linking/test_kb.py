@@ -1,6 +1,7 @@
 """Asking a knowledge base."""
 
 import multiprocessing
+import os
 import pickle
 import sqlite3
 import threading
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from vbterrier import InputError, ParameterError
 from vbterrier.linking.kb import KnowledgeBase, build_kb, finishing, fuzzy
+from vbterrier.linking.kb.connection import Connection
 from vbterrier.linking.links import Linker
 from vbterrier.linking.normal import normal_form
 
@@ -127,6 +129,17 @@ def test_repeated_and_many_mentions_are_each_answered_in_their_place(build):
         assert found["entity_id"].tolist() == [f"E{i % 2500}" for i in range(6000)]
 
 
+def test_no_statement_has_more_parameters_than_any_sqlite_takes(build, monkeypatch):
+    base = build([{"id": f"E{i}", "aliases": [f"name {i}"]} for i in range(2500)])
+    asked, rows = [], Connection.rows
+    monkeypatch.setattr(Connection, "rows", lambda self, sql, own=(): asked.append(len(own)) or rows(self, sql, own))
+    base.lookup([f"name {i}" for i in range(2500)])
+    base.names([f"E{i}" for i in range(2500)])
+    base.attributes([f"E{i}" for i in range(2500)])
+    assert 2500 < sum(asked) >= max(asked) > 0
+    assert max(asked) <= 999
+
+
 NAMES = st.text(alphabet="abAB .'é", min_size=1, max_size=4).filter(lambda text: not text.isspace())
 ENTITIES = st.dictionaries(
     st.text(alphabet="abc", min_size=1, max_size=2),
@@ -200,6 +213,14 @@ def test_fuzzy_scores_weigh_priors_and_meet_normalised_ones_where_the_name_is_kn
     assert like["score"].tolist() == pytest.approx((known["score"] * 6 / 7).tolist(), abs=1e-15)
 
 
+def test_like_names_that_are_equally_like_come_in_the_order_of_ids(build):
+    base = build(
+        [{"id": "E2", "aliases": ["abz"]}, {"id": "E1", "aliases": ["zab", "aab"]}, {"id": "E3", "aliases": ["aba"]}]
+    )
+    found = base.lookup(["ab"], how="fuzzy", cutoff=0.8)
+    assert rows(found, "entity_id", "alias", "score") == [("E1", "aab", 0.8), ("E2", "abz", 0.8), ("E3", "aba", 0.8)]
+
+
 def brute_force(names, mention, cutoff):
     from rapidfuzz.distance import Indel
 
@@ -266,6 +287,15 @@ def test_narrowing_compares_few_names_and_reads_few_postings(indexed, monkeypatc
     assert sorted(found["alias"]) == sorted([names[5], names[700]])
     assert sorted(compared) == [0, 16, 16]
     assert 0 < sum(read) <= 2 * 400
+
+
+def test_of_names_that_share_as_much_the_nearest_in_length_are_compared(build, monkeypatch):
+    monkeypatch.setattr(finishing, "COMPARED_AT_MOST", 1)
+    monkeypatch.setattr(fuzzy, "_N_CANDIDATES", 2)
+    names = ["abc", "abc d", "abc de", "abc def", "abc d f", "abc def gh"]
+    base = build([{"id": name, "aliases": [name]} for name in names])
+    found = base.lookup(["abc xxx"], how="fuzzy", cutoff=0.3)
+    assert set(found["alias"]) == {"abc def", "abc d f"}
 
 
 def test_names_shorter_than_a_trigram_and_odd_signs_are_indexed_too(build, monkeypatch):
@@ -397,9 +427,64 @@ def test_it_is_a_linker_of_whole_texts(smiths):
 def test_what_it_says_of_itself(smiths, foxes):
     assert (smiths.id_space, smiths.has_priors, foxes.has_priors) == ("test", False, True)
     assert (len(smiths), smiths.n_aliases) == (3, 7)
-    assert repr(smiths) == f"KnowledgeBase({str(smiths.path)!r})"
+    assert repr(smiths) == f"KnowledgeBase({smiths.path.name!r}, {smiths.digest[:8]})"
     assert smiths == KnowledgeBase(str(smiths.path)) != foxes
     assert hash(smiths) == hash(KnowledgeBase(smiths.path))
+
+
+def test_it_links_by_the_look_up_that_it_is_given(foxes):
+    for how in ("exact", "normalised", "fuzzy"):
+        base = KnowledgeBase(foxes.path, how=how)
+        links, found = base.link(["FOX", "fux"]), base.lookup(["FOX", "fux"], how=how)
+        assert links.scale == ("score" if how == "fuzzy" else "probability")
+        assert rows(links.frame, "text", "entity_id", "score") == rows(found, "text", "entity_id", "score")
+        again = pickle.loads(pickle.dumps(base))
+        assert (again, hash(again), again.how) == (base, hash(base), how)
+        assert repr(again) == repr(base)
+        assert (base == foxes) == (how == "normalised")
+    assert repr(base) == f"KnowledgeBase({base.path.name!r}, {base.digest[:8]}, how='fuzzy')"
+    assert rows(KnowledgeBase(foxes.path, how="exact").link(["FOX"]).frame, "entity_id") == [("channel",)]
+    with pytest.raises(ParameterError, match="how='fuzy': wanted one of 'exact', 'normalised', 'fuzzy'. Did you mean"):
+        KnowledgeBase(foxes.path, how="fuzy")
+
+
+def test_it_is_the_same_wherever_its_file_lies(foxes, tmp_path, monkeypatch):
+    moved = tmp_path / foxes.path.name
+    moved.write_bytes(foxes.path.read_bytes())
+    monkeypatch.chdir(tmp_path)
+    for path in (moved, moved.name):
+        other = KnowledgeBase(path)
+        assert (other, hash(other), repr(other)) == (foxes, hash(foxes), repr(foxes))
+
+
+CHANGES = [
+    {"id": "c"},
+    {"label": "Bea!"},
+    {"aliases": [["B", 0.25], "BB"]},
+    {"aliases": ["B"]},
+    {"aliases": [["B", 0.5], "bb"]},
+    {"redirects": ["b1"]},
+    {"redirects": []},
+    {"born": "1850"},
+    {"seats": ["y", "x"]},
+]
+
+
+@pytest.mark.filterwarnings("ignore:the priors of:vbterrier.DegenerateWarning")
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_it_holds_makes_its_digest(tmp_path, change):
+    one = {"id": "a", "aliases": [["B", 0.5]]}
+    other = {
+        "id": "b", "label": "Bea", "aliases": [["B", 0.5], "BB"], "redirects": ["b0"], "born": 1850, "seats": ["x", "y"]
+    }  # fmt: skip
+
+    def digest(*entities, id_space="test"):
+        with build_kb(tmp_path / "made.kb", entities, id_space=id_space) as base:
+            return base.digest
+
+    made = digest(one, other)
+    assert made == digest(other, one), "the order of entities says nothing"
+    assert len({made, digest(one, other | change), digest(one, other, id_space="others")}) == 3
 
 
 # Wrong questions
@@ -461,6 +546,20 @@ def test_processes_share_it(smiths, method):
     asked(smiths)
     with multiprocessing.get_context(method).Pool(2) as pool:
         assert pool.map(asked, [smiths] * 4) == [["S1", "S2"]] * 4
+
+
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_a_fork_opens_the_file_anew(smiths):
+    def child():
+        answer = asked(smiths)
+        raise SystemExit(0 if answer == ["S1", "S2"] and os.getpid() in smiths._connection._by_process else 1)
+
+    asked(smiths)
+    process = multiprocessing.get_context("fork").Process(target=child)
+    process.start()
+    process.join()
+    assert process.exitcode == 0
 
 
 def test_threads_share_it_even_while_another_closes_it(smiths):

@@ -164,6 +164,13 @@ def test_nothing_is_left_where_priors_sum_to_one_or_more(path):
         assert senses(base, "x") == pytest.approx({"a": 2 / 3, "b": 1 / 3, "c": 0.0})
 
 
+def test_a_prior_that_is_given_twice_counts_once(path):
+    with built(
+        path, {"id": "a", "aliases": [["x", 0.5], ["x", 0.5], "x"]}, {"id": "b", "aliases": [["x", 0.5]]}
+    ) as base:
+        assert senses(base, "x") == {"a": 0.5, "b": 0.5}
+
+
 def test_priors_that_are_all_zero_say_nothing(path):
     with pytest.warns(DegenerateWarning, match="the priors of 1 aliases are all 0: .* equally probable"):
         base = built(path, {"id": "a", "aliases": [["x", 0]]}, {"id": "b", "aliases": [["x", 0.0]]})

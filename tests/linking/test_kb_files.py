@@ -125,6 +125,15 @@ def test_small_files_that_grow_without_end_are_refused(files, monkeypatch):
         files(b'{"id": "a"}\n' + b" " * 10_000)
 
 
+def test_of_a_line_without_end_no_more_is_read_than_is_taken(tmp_path):
+    class Endless:
+        def readline(self, size):
+            return b"x" * size
+
+    with pytest.raises(FileError, match="source:7: has a line of more than 67,108,864 bytes"):
+        lines._next(tmp_path / "source", Endless(), 7)
+
+
 def test_the_legislators_are_what_their_file_says(shared_data, tmp_path):
     source = shared_data / "kb_us_congress" / "entities.jsonl.gz"
     with gzip.open(source, "rt", encoding="utf-8") as file:
