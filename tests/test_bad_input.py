@@ -785,10 +785,10 @@ def test_intents_that_are_right_give_the_number():
 
 
 PROBABILITIES = {
-    "negative": ([0.75, -0.25, 1.0], r"row 1 \(query 'q1', intent 'B'\) has probability -0.25, wanted 0 to 1"),
-    "above 1": ([0.75, 0.25, 1.5], r"row 2 \(query 'q2', intent 'A'\) has probability 1.5, wanted 0 to 1"),
+    "negative": ([0.75, -0.25, 1.0], r"row 1 \(candidate 'B' of query 'q1'\) has probability -0.25, wanted 0 to 1"),
+    "above 1": ([0.75, 0.25, 1.5], r"row 2 \(candidate 'A' of query 'q2'\) has probability 1.5, wanted 0 to 1"),
     "nan": ([0.75, math.nan, 1.0], r"intents column 'prob': row 1 .*wanted a number"),
-    "not 1 in sum": ([0.75, 0.5, 1.0], r"of query 'q1' sum to 1.25 \(1 queries are off\); wanted 1: .*normalise=True"),
+    "not 1 in sum": ([0.75, 0.5, 1.0], r"of query 'q1' sum to 1.25 \(1 query is off\); wanted 1: .*normalise=True"),
     "0 in sum": ([0.0, 0.0, 1.0], r"of query 'q1' sum to 0 "),
 }
 
@@ -805,7 +805,7 @@ def test_probabilities_off_by_rounding_are_made_right_silently_and_others_when_a
 
 
 def test_an_intent_that_stands_twice_is_an_error():
-    with pytest.raises(InputError, match="intent 'A' of query 'q1' stands in rows 0 and 1; add up"):
+    with pytest.raises(InputError, match="candidate 'A' of query 'q1' stands in rows 0 and 1; keep one, or add up"):
         success(INTENTS.assign(entity_id="A"))
 
 

@@ -368,7 +368,7 @@ def test_frames_of_variants_are_checked_and_left_alone(variants):
     [
         (
             {"prob": [0.5, 0.3, 0.5, 1.0, 0.5, 0.0, 0.1]},
-            r"probabilities of query 'q1' sum to 0.9 \(1 queries are off\)",
+            r"probabilities of query 'q1' sum to 0.9 \(1 query is off\)",
         ),
         ({"prob": [0.5, 0.3, 0.6, 1.0, 0.5, -0.1, 0.1]}, r"row 5 \(candidate 'X' of query 'q2'\) has probability -0.1"),
         ({"prob": [0.5, 0.3, None, 1.0, 0.5, 0.0, 0.1]}, "intents column 'prob': row 2 holds nan"),
