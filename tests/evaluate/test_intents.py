@@ -443,7 +443,7 @@ def test_what_is_no_pipeline_of_intents_is_told_what_to_do():
         id_space = "own"
 
         def link(self, texts):
-            raise AssertionError
+            raise AssertionError(texts)
 
     with pytest.raises(InputError, match=r"wanted a pipeline: CandidateIntents\(linker\)"):
         evaluated(intents=Names())
