@@ -98,6 +98,14 @@ def test_other_parameters_are_another_stage(different):
 def test_long_texts_are_cut():
     stage = Dedup(aliases={f"entity number {i}": "x" for i in range(99)})
     assert repr(stage) == "Dedup(aliases=99 entries)"
+    address = "https://linker.example.org/of/a/rather/long/name"
+    for shown, short in [
+        (f"Client('{address[:30]}', token=***, timeout=5, deadline=60)", f"Client('{address[:30]}', token=***, ...)"),
+        (f"Client('{address}', token=***, timeout=5)", "Client(...)"),
+        (f"Linker(Base('{'x' * 40}', how='exact'), depth=5)", "Linker(...)"),
+    ]:
+        source = type("Named", (), {"link": len, "id_space": "k", "__repr__": lambda _, shown=shown: shown})()
+        assert repr(CandidateIntents(source)) == f"CandidateIntents({short})"
     assert repr(RelaxConstraints(KnowledgeBaseOfALongName())) == f"RelaxConstraints({'KnowledgeBase' * 4}Knowl...)"
 
 

@@ -2,14 +2,19 @@
 
 import pickle
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyterrier as pt
 import pytest
 
 from vbterrier import DegenerateWarning, InputError, ParameterError
 from vbterrier.linking.aliases import AliasFrame, aliases_of
+from vbterrier.linking.dictionary import DictionaryLinker
+from vbterrier.linking.fuzzy import FuzzyLinker
 from vbterrier.linking.meanings import Vocabulary, meanings_of
+from vbterrier.linking.retriever import RetrieverLinker
 
 ROWS = pd.DataFrame(
     {
@@ -53,6 +58,23 @@ def test_a_knowledge_base_stays_what_it_is():
     vocabulary = Vocabulary(base)
     assert vocabulary.entities == ["007", "Q41421", "Q810"]
     assert vocabulary.names == ["name of 007", "name of Q41421", "name of Q810"]
+
+
+@pytest.mark.parametrize("id_space", [None, "people"])
+@pytest.mark.parametrize("made", [DictionaryLinker, FuzzyLinker])
+def test_what_holds_no_aliases_is_told_by_its_kind(made, id_space):
+    retriever = pt.Transformer.from_df(pd.DataFrame({"qid": ["1"], "docno": ["Q1"], "score": [1.0]}))
+    linker = RetrieverLinker(retriever, id_space="wikidata")
+    wanted = r"wanted a knowledge base or a frame \(alias, entity_id\), found "
+    for path in ("congress.kb", Path("congress.kb")):
+        with pytest.raises(ParameterError, match=f"congress.kb'.*{wanted}a path: open it with KnowledgeBase\\(path\\)"):
+            made(path, id_space=id_space)
+    with pytest.raises(ParameterError, match=f"{wanted}a transformer: RetrieverLinker makes"):
+        made(retriever, id_space=id_space)
+    with pytest.raises(ParameterError, match=f"{wanted}a linker, which needs no other"):
+        made(linker, id_space=id_space)
+    with pytest.raises(InputError, match="aliases: wanted a data frame, found list"):
+        made([("a", "b")], id_space=id_space)
 
 
 def test_a_frame_needs_an_id_space():

@@ -40,7 +40,8 @@ class Stage(pt.Transformer):  # type: ignore[misc]
         return all(_same(mine, theirs) for (_, mine), (_, theirs) in pairs)
 
     def __hash__(self) -> int:
-        return hash(repr(self))
+        # Not of the repr: what is equal may have come from files of two names.
+        return hash((type(self).__name__, *(_hash(value) for _, value in self._given())))
 
 
 def label_of(source: object) -> str:
@@ -59,11 +60,26 @@ def _same(one: Any, other: Any) -> bool:
     return one is other or (type(one) is type(other) and bool(one == other))
 
 
+def _hash(value: Any) -> int:
+    try:
+        return hash(value)
+    except TypeError:
+        return hash(type(value).__name__)
+
+
 def _short(value: Any) -> str:
+    """The label of a value, where it is long without the last of its parameters: ``Client('https://...', ...)``."""
     text = label_of(value)
     if len(text) <= _LONGEST:
         return text
-    return f"{len(value)} entries" if isinstance(value, (dict, list, tuple)) else text[: _LONGEST - 3] + "..."
+    if isinstance(value, (dict, list, tuple)):
+        return f"{len(value)} entries"
+    name, bracket, rest = text[: _LONGEST - 4].partition("(")
+    if not bracket or not text.endswith(")"):
+        return text[: _LONGEST - 3] + "..."
+    kept, comma, _ = rest.rpartition(", ")
+    is_whole = comma and kept.count("(") == kept.count(")") and kept.count("'") % 2 == kept.count('"') % 2 == 0
+    return f"{name}({kept + comma if is_whole else ''}...)"
 
 
 def knowledge_base(given: Any, *methods: str) -> Any:

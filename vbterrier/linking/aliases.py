@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -121,8 +122,8 @@ def _weights(column: Any, alias: Ids) -> Floats:
     if bad.any():
         row = int(np.argmax(bad))
         raise InputError(
-            f"aliases: row {row} (alias {distinct[code[row]]!r}) has weight {weight[row]:g}, wanted a finite number above "
-            "0, the same in all rows of the alias: how often it is used"
+            f"aliases: row {row} (alias {distinct[code[row]]!r}) has weight {weight[row]:g}, wanted a finite number "
+            "above 0, the same in all rows of the alias: how often it is used"
         )
     return weight
 
@@ -133,15 +134,40 @@ def aliases_of(source: Any, id_space: str | None) -> Aliases:
     Raises
     ------
     ParameterError
-        A frame without an id space; a knowledge base of another one.
+        A path, or something else that is neither; a frame without an id space; a knowledge base of another one.
+    InputError
+        See :class:`AliasFrame`.
+
+    >>> aliases_of("congress.kb", None)
+    Traceback (most recent call last):
+    ...
+    vbterrier.errors.ParameterError: aliases='congress.kb': wanted a knowledge base or a frame (alias, entity_id), \
+found a path: open it with KnowledgeBase(path), or read it into a frame
     """
     if hasattr(source, "alias_table") and hasattr(source, "names"):
         base: Aliases = source
         if id_space not in {None, base.id_space}:
             raise ParameterError(f"id_space={id_space!r}: the knowledge base counts in {base.id_space!r}; leave it out")
         return base
+    fault = _no_aliases(source)
+    if fault:
+        raise ParameterError(
+            f"aliases={source!r}: wanted a knowledge base or a frame (alias, entity_id), found {fault}"
+        )
     if id_space is None:
         raise ParameterError(
             "id_space: wanted with a frame of aliases, to say what its ids count in, as 'wikidata' or a name of yours"
         )
     return AliasFrame(source, id_space)
+
+
+def _no_aliases(source: Any) -> str:
+    """What something is that holds no aliases, and the remedy; empty for frames, and for what they say more of."""
+    if isinstance(source, (str, os.PathLike)):
+        return "a path: open it with KnowledgeBase(path), or read it into a frame"
+    if callable(getattr(source, "link", None)):
+        return "a linker, which needs no other"
+    if callable(getattr(source, "transform", None)) and not isinstance(source, pd.DataFrame):
+        return "a transformer: RetrieverLinker makes a linker of a retriever over entities"
+    frame_of(source, "aliases")
+    return ""

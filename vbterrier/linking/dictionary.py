@@ -39,9 +39,9 @@ class DictionaryLinker(Identified):
     Parameters
     ----------
     aliases
-        A knowledge base, or a frame alias, entity_id [, score, weight, name], ``score`` being the probability of the entity
-        given the alias. Names with the same words share what they may mean, each by its weight (how often it is used).
-        Without scores the n entities of a name have 1/n each.
+        A knowledge base, or a frame alias, entity_id [, score, weight, name], ``score`` being the probability of the
+        entity given the alias. Names with the same words share what they may mean, each by its weight (how often it is
+        used). Without scores the n entities of a name have 1/n each.
     id_space
         What the ids of a frame count in.
     longest

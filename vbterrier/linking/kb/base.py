@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from vbterrier.errors import InputError, ParameterError
 from vbterrier.linking.identity import one_of, positive
 from vbterrier.linking.kb.connection import Connection
 from vbterrier.linking.kb.fuzzy import Names
+from vbterrier.linking.kb.schema import FACTS
 from vbterrier.linking.kb.staging import fault_of
 from vbterrier.linking.links import COLUMNS, Links
 from vbterrier.linking.normal import normal_forms
@@ -41,18 +42,23 @@ class KnowledgeBase:
     """Entities with their names, aliases, attributes and redirects, read from one file.
 
     It is never changed once it is built, takes no locks, and may be used from any number of threads and processes: it
-    pickles as its path, and opens when first asked. As a linker it takes each whole text as one mention.
+    pickles as its path, and opens when first asked. As a linker it takes each whole text as one mention. Equal ones
+    hold the same (a digest kept in the file says so), wherever their files lie, and link alike.
 
     Parameters
     ----------
     path
         A file from :func:`build_kb`, :func:`kb_from_file`, :func:`kb_from_rel`, :func:`kb_from_wikimapper`,
         :func:`kb_from_spacy` or :func:`kb_from_wikidata`.
+    how
+        The look-up by which it links: ``"exact"``, ``"normalised"`` or ``"fuzzy"``, see :meth:`lookup`.
 
     Raises
     ------
     FileError
         No such file, or none that is a whole knowledge base of this format. Nothing but the header is read to tell.
+    ParameterError
+        Another look-up.
 
     Notes
     -----
@@ -78,15 +84,15 @@ class KnowledgeBase:
     (['Roy Emerson', ''], ['E2', 'E9'], [['E1', 'born', '1803', 'number']])
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
+    def __init__(self, path: str | os.PathLike[str], *, how: str = "normalised") -> None:
+        self.path, self.how = Path(path), one_of("how", how, _MODES)
         self._connection = Connection(self.path)
         # A wrong file is told where it is named, not where it is first used.
         self._meta  # noqa: B018
 
     @cached_property
     def _meta(self) -> dict[str, str]:
-        return self._connection.facts(("id_space", "has_priors", "n_entities", "n_aliases", "n_forms", "has_trigrams"))
+        return self._connection.facts(FACTS)
 
     @cached_property
     def _names(self) -> Names:
@@ -107,15 +113,20 @@ class KnowledgeBase:
         """How many distinct aliases it holds."""
         return int(self._meta["n_aliases"])
 
+    @property
+    def digest(self) -> str:
+        """What names its contents: the same whenever, and from whatever form, the same is built; 32 hex digits."""
+        return self._meta["digest"]
+
     def __len__(self) -> int:
         """How many entities it holds."""
         return int(self._meta["n_entities"])
 
     def link(self, texts: Sequence[str]) -> Links:
-        """What each text as a whole may mean, by normalised look-up; scale ``"probability"``."""
-        found = self.lookup(texts)
+        """What each text as a whole may mean; scale ``"probability"``, of a fuzzy look-up ``"score"``."""
+        found = self.lookup(texts, how=self.how)
         found["start"], found["end"] = np.int64(0), found["mention"].str.len().astype(np.int64)
-        return Links(found[list(COLUMNS)], self.id_space, "probability")
+        return Links(found[list(COLUMNS)], self.id_space, "score" if self.how == "fuzzy" else "probability")
 
     def lookup(
         self, mentions: Sequence[str], *, how: str = "normalised", limit: int | None = None, cutoff: float = 0.85
@@ -255,16 +266,18 @@ class KnowledgeBase:
             self.close()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return KnowledgeBase, (str(self.path.absolute()),)
+        return partial(KnowledgeBase, how=self.how), (str(self.path.absolute()),)
 
     def __repr__(self) -> str:
-        return f"KnowledgeBase({str(self.path)!r})"
+        # Not the folder: results name their linker, and are the same wherever the file lies.
+        how = "" if self.how == "normalised" else f", how={self.how!r}"
+        return f"KnowledgeBase({self.path.name!r}, {self.digest[:8]}{how})"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, KnowledgeBase) and self.path.absolute() == other.path.absolute()
+        return isinstance(other, KnowledgeBase) and (self.digest, self.how) == (other.digest, other.how)
 
     def __hash__(self) -> int:
-        return hash(self.path.absolute())
+        return hash((self.digest, self.how))
 
 
 def _frame(rows: Iterable[tuple[Any, ...]] | Iterator[tuple[Any, ...]]) -> pd.DataFrame:

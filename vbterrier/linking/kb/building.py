@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from vbterrier.errors import DegenerateWarning, FileError, InputError, ParameterError
 from vbterrier.linking.kb.connection import is_foreign
+from vbterrier.linking.kb.digest import digest_of
 from vbterrier.linking.kb.finishing import steps
 from vbterrier.linking.kb.schema import APPLICATION_ID, FORMAT, TABLES, run
 from vbterrier.linking.kb.staging import Staging, fault_of
@@ -121,7 +122,7 @@ def _mark(db: sqlite3.Connection, id_space: str) -> None:
         db.execute(f"SELECT EXISTS (SELECT 1 FROM {what})").fetchone()[0]  # noqa: S608 - own words
         for what in ("staged.alias WHERE prior IS NOT NULL", "trigram")
     )
-    facts = {
+    facts: dict[str, Any] = {
         "id_space": id_space,
         "has_priors": given,
         "n_entities": n_entities,
@@ -129,6 +130,7 @@ def _mark(db: sqlite3.Connection, id_space: str) -> None:
         "n_forms": n_forms,
         "has_trigrams": indexed,
     }
+    facts["digest"] = digest_of(db, facts)
     db.executemany("INSERT INTO meta VALUES (?, ?)", [(key, str(value)) for key, value in facts.items()])
     db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     db.execute(f"PRAGMA user_version = {FORMAT}")

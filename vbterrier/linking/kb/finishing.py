@@ -60,7 +60,8 @@ INSERT INTO form_sense
 SELECT form, row_number() OVER (PARTITION BY form ORDER BY prob DESC, entity) - 1, entity, prob, mention
 FROM (
   SELECT form, entity, mention,
-    CASE WHEN EXISTS (SELECT 1 FROM staged.alias WHERE prior IS NOT NULL) THEN mass / sum(mass) OVER whole ELSE 1.0 / count(*) OVER whole END AS prob
+    CASE WHEN EXISTS (SELECT 1 FROM staged.alias WHERE prior IS NOT NULL)
+      THEN mass / sum(mass) OVER whole ELSE 1.0 / count(*) OVER whole END AS prob
   FROM (
     SELECT m.form, s.entity, s.mention,
       sum(m.weight * s.prob) OVER same AS mass,

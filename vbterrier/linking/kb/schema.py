@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 # "vbKB" in the header of the file, where SQLite leaves room for it; and the version of the tables below.
 APPLICATION_ID = 0x76624B42
-FORMAT = 1
+FORMAT = 2
 
 # Ids, names and aliases; longer ones are text, no name. (Wikidata allows 250 letters, Wikipedia 255 bytes.)
 MAX_LETTERS = 4096
@@ -17,6 +17,9 @@ MAX_VALUE = 65_536
 
 # More distinct names than this are not compared one by one: an index of trigrams says which are worth it.
 COMPARED_AT_MOST = 250_000
+
+# What the file says of itself.
+FACTS = ("id_space", "has_priors", "n_entities", "n_aliases", "n_forms", "has_trigrams", "digest")
 
 TYPES = ("text", "number", "year", "boolean")
 
