@@ -294,9 +294,11 @@ def test_an_item_that_stands_twice_keeps_its_first_name(files):
         (dump(LINCOLN, ODD)[:-40], "source:3: is no JSON"),
         (dump(LINCOLN, [1]), "source:3: is no entity of Wikidata: wanted an object with an id"),
         (dump(LINCOLN, {"labels": {}}), "source:3: is no entity of Wikidata: wanted an object with an id"),
-        (dump(LINCOLN, ODD | {"labels": {"en": "Earth"}}), "source:3: is no entity of Wikidata"),
+        (dump(LINCOLN, ODD | {"labels": {"en": "Earth"}}), "source:3: is no entity as Wikidata writes it"),
         (dump(LINCOLN, ODD | {"labels": {"en": {"value": 5}}}), "source:3: the label of 'Q2' is int, wanted text"),
         (json.dumps([LINCOLN]), "source:1: is no entity of Wikidata"),
+        ('{"id": "a", "aliases": ["A"]}', r"source:1: is no entity as Wikidata writes it \([^()]*\); .*kb_from_file"),
+        ('{"id": "a", "labels": ["en"]}', r"source:1: is no entity as Wikidata writes it \([^()]*\); .*--kind file"),
         ("[\n]\n", "entities: none"),
     ],
 )

@@ -1,11 +1,13 @@
 """Knowledge bases from REL, wikimapper and spaCy; files that are none."""
 
+import bz2
 import gzip
 import json
 import random
 import shutil
 import sqlite3
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,15 @@ import pytest
 from vbterrier import DegenerateWarning, FileError, InputError, ParameterError
 from vbterrier.linking.dictionary import DictionaryLinker
 from vbterrier.linking.fuzzy import FuzzyLinker
-from vbterrier.linking.kb import KnowledgeBase, build_kb, kb_from_rel, kb_from_spacy, kb_from_wikimapper
+from vbterrier.linking.kb import (
+    KnowledgeBase,
+    build_kb,
+    kb_from_file,
+    kb_from_rel,
+    kb_from_spacy,
+    kb_from_wikidata,
+    kb_from_wikimapper,
+)
 
 TABLES = {
     "rel": "CREATE TABLE wiki(word text primary key, p_e_m blob, lower text, freq INTEGER)",
@@ -131,6 +141,40 @@ def test_linkers_of_names_agree_with_the_knowledge_base_itself(shared_data, rel_
             plain = DictionaryLinker(base)
         best = plain.link(["dog"]).frame.iloc[0]
         assert (best["entity_id"], best["score"]) == ("Dog", pytest.approx(0.43, abs=0.01))
+
+
+ROWS = {"rel": [("a", coded([["A", 1.0]]), "a", 1)], "wikimapper": [(1, "A", "Q1")]}
+BUILDERS = [kb_from_rel, kb_from_wikimapper]
+READERS = [lambda path, source: kb_from_file(path, source, id_space="test"), kb_from_wikidata]
+
+
+@pytest.mark.parametrize("build", BUILDERS)
+@pytest.mark.parametrize(("pack", "tool"), [(gzip, "gunzip"), (bz2, "bunzip2")])
+def test_packed_databases_are_to_be_unpacked(tmp_path, build, pack, tool):
+    source = tmp_path / "source.db"
+    source.write_bytes(pack.compress(database(tmp_path / "plain.db", "rel", ROWS["rel"]).read_bytes()))
+    with pytest.raises(FileError, match=rf"source.db: is packed; wanted .*: unpack it first \({tool}\)$"):
+        build(tmp_path / "made.kb", source)
+
+
+@pytest.mark.parametrize("build", READERS)
+def test_builders_that_read_lines_say_who_reads_a_database(tmp_path, build):
+    rel, mapper = (database(tmp_path / f"{kind}.db", kind, rows) for kind, rows in ROWS.items())
+    packed, other = tmp_path / "packed.db", tmp_path / "other.db"
+    packed.write_bytes(gzip.compress(rel.read_bytes()))
+    with closing(sqlite3.connect(other)) as db:
+        db.execute("CREATE TABLE t(a)")
+    with build_kb(tmp_path / "own.kb", [{"id": "a", "label": "A"}], id_space="test") as base:
+        own = base.path
+    for source, remedy in [
+        (rel, r"it looks like REL's .* kb_from_rel \(--kind rel\)"),
+        (mapper, r"it looks like wikimapper's.* kb_from_wikimapper \(--kind wikimapper\)"),
+        (own, r"it is a knowledge base that is built: open it with KnowledgeBase\(path\), or give it to --kb"),
+        (other, "build one with build_kb, kb_from_file"),
+        (packed, r"it is packed, too: unpack it first \(gunzip\)"),
+    ]:
+        with pytest.raises(FileError, match=rf"{source.name}: is a SQLite file, not one of lines; {remedy}"):
+            build(tmp_path / "made.kb", source)
 
 
 @pytest.mark.filterwarnings("ignore:of 1 aliases some:vbterrier.DegenerateWarning")

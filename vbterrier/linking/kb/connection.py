@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-_SQLITE = b"SQLite format 3\x00"
+SQLITE = b"SQLite format 3\x00"
 # Where the header of every SQLite file keeps what we look at (sqlite.org/fileformat.html, section 1.3).
 _PAGE_SIZE, _N_PAGES, _USER_VERSION, _APPLICATION_ID = (16, 2), (28, 4), (60, 4), (68, 4)
 _HEADER = 100
@@ -26,8 +26,8 @@ _AT_ONCE = 900
 _CACHE = "PRAGMA cache_size = -65536"
 
 _FOREIGN = {
-    "wiki": "it looks like REL's p(e|m): build with kb_from_rel",
-    "mapping": "it looks like wikimapper's: build with kb_from_wikimapper",
+    "wiki": "it looks like REL's p(e|m): build with kb_from_rel (--kind rel)",
+    "mapping": "it looks like wikimapper's: build with kb_from_wikimapper (--kind wikimapper)",
 }
 
 
@@ -115,14 +115,21 @@ def is_foreign(path: Path) -> bool:
         return False
     with Source.at(path, None).raw() as file:
         header = bytes(file.read(_HEADER))
-    return bool(header) and not (header.startswith(_SQLITE) and _number(header, _APPLICATION_ID) == APPLICATION_ID)
+    return bool(header) and not (header.startswith(SQLITE) and _number(header, _APPLICATION_ID) == APPLICATION_ID)
+
+
+def reader_of(path: Path) -> str:
+    """What reads a SQLite file."""
+    if is_foreign(path):
+        return _hint(path)
+    return "it is a knowledge base that is built: open it with KnowledgeBase(path), or give it to --kb"
 
 
 def _require_knowledge_base(path: Path) -> None:
     """Look at the header and the size of a file alone: a large one costs no more than a small one."""
     with Source.at(path, None).raw() as file:
         header, n_bytes = bytes(file.read(_HEADER)), file.size()
-    if not header.startswith(_SQLITE):
+    if not header.startswith(SQLITE):
         what = "is empty" if not header else "is no SQLite file"
         raise FileError(path, f"{what}; wanted a knowledge base: build one with build_kb, kb_from_file, kb_from_rel...")
     if _number(header, _APPLICATION_ID) != APPLICATION_ID:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from vbterrier.errors import FileError
 from vbterrier.frames.files.source import Source
+from vbterrier.linking.kb.lines import tool_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -31,7 +32,7 @@ class Foreign:
     Raises
     ------
     FileError
-        On entering: no file, no SQLite, or without the tables. Later: a damaged or locked one.
+        On entering: no file, a packed one, no SQLite, or without the tables. Later: a damaged or locked one.
     """
 
     def __init__(self, path: Path, what: str, tables: Mapping[str, Sequence[str]]) -> None:
@@ -47,6 +48,9 @@ class Foreign:
 
     def __enter__(self) -> Self:
         Source.at(self.path, None)
+        tool = tool_of(self.path)
+        if tool:
+            raise FileError(self.path, f"is packed; wanted {self.what} as it is: unpack it first ({tool})")
         # Others may be writing to it, so it is locked as SQLite sees fit; we write nothing.
         self._db = sqlite3.connect(f"{self.path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
         try:

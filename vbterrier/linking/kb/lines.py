@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from vbterrier.errors import FileError
 from vbterrier.frames.files.source import BOM, Source
+from vbterrier.linking.kb.connection import SQLITE, reader_of
 
 if TYPE_CHECKING:
     import os
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 # The largest entities of Wikidata have some 5 MB.
 MAX_LINE = 64 * 2**20
 _GZIP, _BZ2 = b"\x1f\x8b", b"BZh"
+_PACKED = {_GZIP: "gunzip", _BZ2: "bunzip2"}
 
 
 def numbered_lines(
@@ -38,7 +40,7 @@ def numbered_lines(
     Raises
     ------
     FileError
-        No file, one that does not unpack to its end, holds too much, or has a line of more than 64 MB.
+        No file, one of SQLite, one that does not unpack to its end, holds too much, or has a line of more than 64 MB.
     """
     from tqdm.auto import tqdm
 
@@ -53,12 +55,26 @@ def numbered_lines(
         while line := _next(path, file, number + 1):
             number += 1
             n_bytes += len(line)
+            if number == 1 and line.startswith(SQLITE):
+                raise FileError(path, f"is a SQLite file, not one of lines; {_remedy(path)}")
             if max_bytes is not None and n_bytes > max_bytes:
                 raise FileError(
                     path, f"holds more than {max_bytes:,} bytes when unpacked; pass max_bytes=None to read all"
                 )
             bar.update(raw.tell() - bar.n)
             yield number, (line if number > 1 else line.removeprefix(BOM)).rstrip(b"\r\n")
+
+
+def tool_of(path: Path) -> str:
+    """What unpacks a file; empty where it is not packed."""
+    with path.open("rb") as file:
+        start = file.read(3)
+    return next((tool for magic, tool in _PACKED.items() if start.startswith(magic)), "")
+
+
+def _remedy(path: Path) -> str:
+    tool = tool_of(path)
+    return f"it is packed, too: unpack it first ({tool})" if tool else reader_of(path)
 
 
 def _unpacked(raw: BinaryIO) -> Any:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _TIME = re.compile(r"([+-])0*(\d+)-\d\d-\d\dT.*")
 # Of a date: 9 is a year; less is a decade, a century...
 _YEAR_PRECISION = 9
+_OTHER = "; entities of your own are read by kb_from_file (--kind file)"
 
 
 def kb_from_wikidata(
@@ -106,8 +107,9 @@ def kb_from_wikidata(
             if where is None or where(item):
                 try:
                     _stage(staging, line, item, languages, wanted)
-                except (AttributeError, TypeError, KeyError) as error:
-                    raise FileError(source, f"is no entity of Wikidata ({error!r})", line=line) from error
+                except (AttributeError, TypeError, KeyError, IndexError) as error:
+                    what = "is no entity as Wikidata writes it (labels, aliases or claims are not of its form)"
+                    raise FileError(source, what + _OTHER, line=line) from error
         for one, other in dict(redirects).items():
             staging.redirect(0, one, other)
     return KnowledgeBase(path)
@@ -129,7 +131,7 @@ def _items(path: Path, lines: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int
             continue
         entity = parsed(path, number, text.removesuffix(b","))
         if not isinstance(entity, dict) or not isinstance(entity.get("id"), str):
-            raise FileError(path, "is no entity of Wikidata: wanted an object with an id", line=number)
+            raise FileError(path, f"is no entity of Wikidata: wanted an object with an id{_OTHER}", line=number)
         if entity.get("type", "item") == "item":
             yield number, entity
     if is_list and not is_closed:
