@@ -14,7 +14,7 @@ from email.utils import formatdate
 
 import pytest
 
-from vbterrier.errors import FileError, InputError, ParameterError, ServiceError, VBTerrierError
+from vbterrier.errors import DegenerateWarning, FileError, InputError, ParameterError, ServiceError, VBTerrierError
 from vbterrier.linking.clients import (
     Client,
     EntityFishingClient,
@@ -95,6 +95,16 @@ def test_wat_is_asked_as_documented(service, shared_data):
     assert asked.params == {"lang": ["de"], "text": ["Jordan & Söhne"]}
     assert asked.headers["gcube-token"] == TOKEN
     assert asked.headers["Accept"] == "application/json"
+
+
+def test_what_a_service_does_always_is_told_once_a_client(service):
+    service.answers({"annotations": [{"start": 0, "end": 1, "spot": "a", "id": 0, "rho": 0.1}]})
+    client = TagMeClient(service.url + "/tag")
+    for own in (client, pickle.loads(pickle.dumps(client))):
+        with pytest.warns(DegenerateWarning, match="TagMe: 1 mentions are linked to nothing") as said:
+            found = [own.link(texts).frame for texts in (["a"], ["a b"], ["a"])]
+        assert all(frame.empty for frame in found)
+        assert len(said) == 1
 
 
 def test_wat_takes_long_texts_in_a_form(service):

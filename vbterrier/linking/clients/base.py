@@ -130,13 +130,19 @@ class Client(ABC):
             was answered before is kept.
         FileError
             The cache cannot be read or written.
+
+        Warns
+        -----
+        DegenerateWarning
+            Mentions are linked to nothing, or answers count in other units than the service is known to; each once for
+            a client.
         """
         texts = _checked(texts)
         with self._lock:
             asked = list(dict.fromkeys(text for text in texts if text.strip()))
             missing = [text for text in asked if self._key(text) not in self._answers]
             self._ask(missing, texts)
-        return self.format.links((self._answer(text) for text in texts), texts)
+        return self.format.links((self._answer(text) for text in texts), texts, told=self._told)
 
     def close(self) -> None:
         """Close the connection that was kept; another is opened when needed."""
@@ -157,6 +163,11 @@ class Client(ABC):
     @cached_property
     def _lock(self) -> Any:
         return RLock()
+
+    @cached_property
+    def _told(self) -> set[str]:
+        """The warnings that were given: what a service does always is no news in the next batch."""
+        return set()
 
     @cached_property
     def _answers(self) -> AnswerCache:
