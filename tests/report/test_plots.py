@@ -119,8 +119,43 @@ def test_forest_draws_one_measure_when_asked_and_knows_the_nearest_name():
 
 def test_forest_tells_methods_of_one_measure_apart():
     frame = pd.concat([c_frame(measures=["BNDCG@10"]), c_frame(measures=["BNDCG@10"], method="unjudged (normal)")])
-    assert legend_of(forest(frame)) == ["BNDCG@10, topics (percentile)", "BNDCG@10, unjudged (normal)"]
+    ax = forest(frame)
+    assert (ax.get_xlabel(), legend_of(ax)) == ("BNDCG@10", ["topics (percentile)", "unjudged (normal)"])
+    more = pd.concat([frame, c_frame(measures=["nDCG@10"])])
+    labels = ["BNDCG@10, topics (percentile)", "BNDCG@10, unjudged (normal)", "nDCG@10, topics (percentile)"]
+    assert legend_of(forest(more)) == labels
     assert forest(frame, method="unjudged (normal)").get_xlabel() == "BNDCG@10"
+
+
+def test_forest_refuses_more_marks_than_can_be_told_apart():
+    many = pd.concat([c_frame(measures=[f"VB@{k}" for k in range(1, 5)], method=method) for method in ("one", "two")])
+    message = r"8 pairs of measures \('VB@1', .*\) and methods \('one', 'two'\) are more than .*; choose 7 at most"
+    with pytest.raises(ParameterError, match=message):
+        forest(many)
+    assert len(legend_of(forest(many, method="two"))) == 4
+    assert len(legend_of(forest(many.iloc[:-2]))) == 7
+
+
+def replicated():
+    """Intervals of replicas, about their mean, beside those of topics."""
+    about = {"method": "intents (percentile)", "mean": [0.3, 0.5], "low": [0.2, 0.4], "high": [0.4, 0.6]}
+    return pd.concat([c_frame(value=[0.7, 0.9], **about), c_frame(value=[0.7, 0.9], low=[0.6, 0.8], high=1.0)])
+
+
+def test_points_are_means_over_replicas_where_there_are_any():
+    frame = replicated()
+    alone = forest(frame, method="intents (percentile)", sort=True)
+    assert (rows_named(alone), points(alone)) == (["b", "a"], [(0, 0.5), (1, 0.3)])
+    assert said(alone).startswith("50 topics; points: mean over replicas; 95% intervals: intents (percentile), 2,000")
+    both = forest(frame)
+    assert sorted(x for _, x in points(both)) == [0.3, 0.5, 0.7, 0.9]
+    assert "; points of intents (percentile): mean over replicas; 95%" in said(both)
+    assert "replicas" not in said(forest(frame, method="topics (percentile)"))
+    line = curve(frame.assign(measure="VB@10"))
+    assert sorted(y for one in line.lines for y in one.get_ydata() if one.get_marker() != "None") == [0.3, 0.5]
+    assert "; points: mean over replicas; " in said(line)
+    with pytest.raises(InputError, match="intervals column 'mean': row 1 is infinite"):
+        forest(frame.assign(mean=[0.1, np.inf, 0.1, 0.1]))
 
 
 @pytest.mark.parametrize(("measure", "zero"), [("VB@10", True), ("ES@10", False), ("VB(alpha=0.5)@3", True)])
@@ -389,6 +424,21 @@ def test_map_leaves_numbers_out_where_cells_have_no_room():
 def test_map_refuses_options_that_do_not_exist(options, message):
     with pytest.raises(ParameterError, match=message):
         coverage_map(INTENTS, RUN, TAGS, **options)
+
+
+def test_map_warns_of_ties_among_the_first_k_alone():
+    docs = [f"d{place}" for place in range(40)]
+    run = pd.DataFrame({"qid": "a", "docno": docs, "score": [5.0, 4.0, 3.0] + [1.0] * 37})
+    tags = pd.DataFrame({"docno": docs, "entity_id": ["A"] * 39 + ["B"]})
+    intents = INTENTS[:2]
+    ax = coverage_map(intents, run, tags, k=3)
+    # Of equal scores the last docno comes first: d9, d8, ..., d39.
+    assert ranks(ax) == {(0, 1): str(3 + sorted(docs[3:], reverse=True).index("d39") + 1), (0, 2): "1"}
+    with pytest.warns(DegenerateWarning, match="run: 25% of the first 4 places are tied") as caught:
+        coverage_map(intents, run, tags, k=4)
+    assert [one.filename for one in caught] == [__file__]
+    with pytest.warns(DegenerateWarning, match="no retrieved document has tags"):
+        coverage_map(intents, run, tags.assign(docno="elsewhere"), k=3)
 
 
 @settings(max_examples=12, deadline=None)

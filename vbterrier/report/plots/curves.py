@@ -41,7 +41,8 @@ def curve(
     ----------
     scores
         The C frame (name, measure, value, low, high, level, method, n_qids, n_resamples, seed), whose intervals become
-        bands; or the V frame (name, qid, measure, value), whose means are drawn without.
+        bands, and whose column ``mean`` (over replicas) is drawn where it has one; or the V frame (name, qid, measure,
+        value), whose means are drawn without bands.
     x
         ``"k"`` reads it from the cutoff of measures, as in ``"VB(alpha=0.5)@10"``; ``"alpha"`` from their parameter
         alpha, where ES counts as VB with α = 0. Measures without it are left out with a warning.
@@ -116,7 +117,9 @@ def _rows(scores: Any, method: str | None) -> pd.DataFrame:
     means = values.groupby(["name", "measure"], sort=False)["value"].agg(
         value=lambda scores: scores.mean(skipna=False), n_qids="size"
     )
-    return means.reset_index().assign(low=np.nan, high=np.nan, level=np.nan, method="none", n_resamples=0, seed=0)
+    return means.reset_index().assign(
+        low=np.nan, high=np.nan, level=np.nan, method="none", n_resamples=0, seed=0, replicated=False
+    )
 
 
 def _points(frame: pd.DataFrame, x: str, wanted: str | Sequence[str] | None) -> pd.DataFrame:

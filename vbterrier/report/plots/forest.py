@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from vbterrier.errors import ParameterError, examples
 from vbterrier.report.plots import style, words
 
 if TYPE_CHECKING:
@@ -28,12 +29,13 @@ def forest(
     Parameters
     ----------
     intervals
-        The C frame: name, measure, value, low, high, level, method, n_qids, n_resamples, seed. Rows with NaN for an
-        interval are drawn as hollow points, rows with NaN for a value keep their place; the caption counts both.
+        The C frame: name, measure, value, low, high, level, method, n_qids, n_resamples, seed. Where it has a column
+        ``mean`` (over replicas), the point is that and not the value. Rows with NaN for an interval are drawn as hollow
+        points, rows with NaN for a value keep their place; the caption counts both.
     measure
         Measures to draw, as the frame spells them; all by default. Several share a row, each with its own mark.
     method
-        Methods of intervals to draw; all by default, each with its own mark.
+        Methods of intervals to draw; all by default, each with its own mark. There are seven marks in all.
     sort
         Best first by the first measure, instead of the order of the frame.
     ax
@@ -51,7 +53,7 @@ def forest(
     InputError
         A frame that is no C frame; a row that stands twice; an interval with one end.
     ParameterError
-        A measure or method that the frame does not have.
+        A measure or method that the frame does not have; more of both than there are marks.
     ImportError
         matplotlib is missing: ``pip install 'vbterrier[plot]'``.
 
@@ -67,6 +69,7 @@ def forest(
     frame = words.only(words.intervals_of(intervals), "measure", measure, "intervals")
     frame = words.only(frame, "method", method, "intervals")
     series = [part for _, part in frame.groupby(["measure", "method"], sort=False)]
+    _require_few(frame, len(series))
     names = _names(frame, series, sort=sort)
     row = _row_height(len(names), len(series))
     with style.canvas(ax, width, len(names) * row if names else 0.5) as drawn:
@@ -86,11 +89,20 @@ def forest(
         drawn.spines["left"].set_visible(False)
         room = across - taken - 0.15
         drawn.locator_params(axis="x", nbins=int(np.clip(room / 0.4, 2, 8)))
-        drawn.set_xlabel(style.fitted(texts[0] if len(series) == 1 else "score", room))
+        drawn.set_xlabel(style.fitted(texts[0] if len(set(texts)) == 1 else "score", room))
         if len(series) > 1:
             style.legend(drawn, marks, _labels(texts, series), room)
         style.caption(drawn, words.provenance(frame), data, words.absent(frame["value"], frame["low"], "hollow"))
     return drawn
+
+
+def _require_few(frame: pd.DataFrame, n_series: int) -> None:
+    if n_series > len(style.COLOURS):
+        measures, methods = (list(frame[column].unique()) for column in ("measure", "method"))
+        raise ParameterError(
+            f"{n_series} pairs of measures ({examples(measures, 8)}) and methods ({examples(methods)}) are more than "
+            f"can be told apart; choose {len(style.COLOURS)} at most with measure= and method=, or draw panels with ax="
+        )
 
 
 def _names(frame: pd.DataFrame, series: list[pd.DataFrame], *, sort: bool) -> list[Any]:
@@ -108,10 +120,12 @@ def _row_height(n_names: int, n_series: int) -> float:
 
 
 def _labels(texts: list[str], series: list[pd.DataFrame]) -> list[str]:
-    """Measures, with the method where a measure has several."""
+    """Measures, with the method where a measure has several; of a single measure the methods alone."""
     methods = [str(part["method"].iloc[0]) for part in series]
     if len(set(texts)) == len(texts):
         return texts
+    if len(set(texts)) == 1:
+        return methods
     return [f"{text}, {method}" for text, method in zip(texts, methods, strict=True)]
 
 

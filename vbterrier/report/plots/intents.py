@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vbterrier.errors import ParameterError, examples
+from vbterrier.errors import DegenerateWarning, ParameterError, examples
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.ranked import Run
 from vbterrier.intents.coverage import Coverage, Intents, Tags, cover
@@ -107,7 +108,11 @@ def coverage_map(
         with style.canvas(ax, width, 0.5) as drawn:
             return style.nothing(drawn, "topics")
     known = Tags(from_run(ranking), pooled=False, name="run") if tags is None else Tags(tags)
-    found = cover(ranking, Intents(frame), known, None)
+    ranking.top(k).warn_of_ties(ranking.name)
+    with warnings.catch_warnings():
+        # Numbers beyond k only say how far down: ties there change nothing that counts.
+        warnings.filterwarnings("ignore", ".* places are tied", DegenerateWarning)
+        found = cover(ranking, Intents(frame), known, None)
     success = found.success(found.gain(k, "binary"))
     chosen = _chosen(found, success, qids, order)[:n_topics]
     prob, rank = (table[chosen, :n_intents] for table in _tables(found))

@@ -25,6 +25,8 @@ _DATA = ("intents", "tags")
 def intervals_of(data: Any) -> pd.DataFrame:
     """A C frame, its numbers checked; NaN stays, for values and intervals that do not exist.
 
+    Where it has a column ``mean``, over replicas, the value is that, and ``replicated`` says so.
+
     Raises
     ------
     InputError
@@ -36,6 +38,9 @@ def intervals_of(data: Any) -> pd.DataFrame:
     for columns, read in ((("name", "measure", "method"), texts), (("value", "low", "high", "level"), reals)):
         for column in columns:
             checked[column] = read(checked[column], f"intervals column {column!r}")
+    mean = reals(frame["mean"], "intervals column 'mean'") if "mean" in frame.columns else np.full(len(frame), np.nan)
+    checked["replicated"] = ~np.isnan(mean)
+    checked["value"] = np.where(checked["replicated"], mean, checked["value"])
     for column in ("n_qids", "n_resamples"):
         checked[column] = integers_of(checked[column], f"intervals column {column!r}")
     bad = (checked["low"].isna() != checked["high"].isna()) | (checked["low"] > checked["high"])
@@ -143,14 +148,23 @@ def short(measures: Sequence[str]) -> tuple[list[str], str]:
 
 
 def provenance(intervals: pd.DataFrame) -> str:
-    """How intervals came about: topics, level, method, resamples, seed."""
+    """How points and intervals came about: topics, replicas, level, method, resamples, seed."""
     kinds = intervals.loc[intervals["method"] != "none", ["level", "method", "n_resamples", "seed"]]
     ways: dict[Any, list[str]] = {}
     for level, method, n_resamples, seed in kinds.dropna(subset="level").drop_duplicates().to_numpy().tolist():
         drawn = f", {n_resamples:,} resamples, seed {seed}" if n_resamples else ""
         ways.setdefault(level, []).append(f"{method}{drawn}")
     said = [f"{100 * level:g}% intervals: {' and '.join(those)}" for level, those in ways.items()]
-    return "; ".join([counted(intervals["n_qids"], "topic"), *said])
+    return "; ".join([counted(intervals["n_qids"], "topic"), *_of_replicas(intervals), *said])
+
+
+def _of_replicas(intervals: pd.DataFrame) -> list[str]:
+    """Which points are means over replicas, where any are."""
+    replicated = intervals["replicated"]
+    if not replicated.any():
+        return []
+    methods = "" if replicated.all() else " of " + " and ".join(intervals.loc[replicated, "method"].unique())
+    return [f"points{methods}: mean over replicas"]
 
 
 def counted(column: pd.Series[Any], noun: str) -> str:
