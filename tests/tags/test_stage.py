@@ -32,6 +32,9 @@ TOPICS = pd.DataFrame({"qid": ["q1", "q2"], "query": ["one", "two"]})
 TAGS = pd.DataFrame({"docno": ["d1", "d1", "d3"], "entity_id": ["B", "A", "C"], "weight": [0.25, 0.75, 0.5]})
 INTENTS = pd.DataFrame({"qid": ["q1", "q1", "q2"], "entity_id": ["A", "C", "B"], "prob": [0.5, 0.5, 1.0]})
 
+# Rome has two best candidates; that one is taken is told in a test of its own.
+pytestmark = pytest.mark.filterwarnings("ignore:.*several best candidates:vbterrier.DegenerateWarning")
+
 
 class Words:
     """Links words to their candidates: {word: {entity: score}}."""
@@ -92,6 +95,17 @@ def test_the_best_candidate_of_every_mention_or_all_weighted():
     assert lists(TagEntities(Words(CITIES))) == [both, {}, both, {"Q18": 1.0}], "of equals the first id"
     weighted = {"Q90": 0.75, "Q18": 0.5, "Q220": 0.5, "Q167646": 0.25}
     assert lists(TagEntities(Words(CITIES), weights="score")) == [weighted, {}, weighted, {"Q18": 0.5, "Q220": 0.5}]
+
+
+@pytest.mark.filterwarnings("error:.*several best candidates:vbterrier.DegenerateWarning")
+def test_that_the_first_of_equals_is_taken_is_told_once():
+    stage, told = TagEntities(Words(CITIES), cache=False), r"Words\(2\): 3 of 4 mentions have several best .* 'Rome', "
+    with pytest.warns(DegenerateWarning, match=told) as said:
+        stage.transform(pd.concat([stage.transform(RUN), stage.transform(RUN)])[RUN.columns])
+    assert len(said) == 1
+    lists(TagEntities(Words(CITIES), weights="score"))
+    # Equals behind the best, and the best found twice, leave no choice.
+    lists(TagEntities(Words({"Rome": {"a": 0.5, "b": 0.25, "c": 0.25}, "Paris": {"a": 0.5}})))
 
 
 def test_an_entity_found_several_times_has_its_largest_weight():

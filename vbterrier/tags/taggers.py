@@ -15,7 +15,7 @@ from vbterrier.frames.contracts import frame_of
 from vbterrier.frames.ids import ids_of
 from vbterrier.frames.named import named
 from vbterrier.tags.table import TagTable
-from vbterrier.tags.texts import ByText, Found, called, label_of, linked
+from vbterrier.tags.texts import ByText, Found, Linked, called, label_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -132,5 +132,5 @@ def tagger_of(given: Any, *, fields: tuple[str, ...] | None, per_query: bool, be
         return ByFunction(given, per_query=per_query)
     if not fields:
         raise ParameterError(f"fields={fields!r}: {label_of(given)} reads texts; name their columns")
-    read = partial(linked, given, best=best) if is_linker else partial(called, given)
+    read = Linked(given, best) if is_linker else partial(called, given)
     return ByText(fields, read, weighted=not is_linker, cache=cache)

@@ -135,18 +135,46 @@ def _present(frame: pd.DataFrame, name: str) -> Ints:
     return present
 
 
-def linked(linker: Linker, texts: Sequence[str], *, best: bool) -> tuple[list[int], list[str], list[float], bool]:
-    """The entities that a linker finds in texts: the best candidate of each mention, the first id of equals, or all."""
-    links = linker.link(texts)
-    frame = links.frame
-    if not frame["text"].between(0, len(texts) - 1).all():
-        raise InputError(f"{label_of(linker)}: its links name texts beyond the {len(texts)} that it was given")
-    if best:
+@dataclass(eq=False)
+class Linked:
+    """The entities that a linker finds in texts: the best candidate of each mention, the first id of equals, or all.
+
+    That the first of equals is taken is told once.
+    """
+
+    linker: Linker
+    best: bool
+    _told: bool = field(default=False, init=False)
+
+    def __call__(self, texts: Sequence[str]) -> tuple[list[int], list[str], list[float], bool]:
+        """Place of the text, entity and score of every tag, and whether scores are weights."""
+        links = self.linker.link(texts)
+        frame = links.frame
+        if not frame["text"].between(0, len(texts) - 1).all():
+            raise InputError(f"{label_of(self.linker)}: its links name texts beyond the {len(texts)} that it was given")
+        if self.best:
+            frame = self._best(frame)
+        tags = frame["text"].tolist(), frame["entity_id"].tolist(), frame["score"].tolist()
+        return (*tags, links.scale == "probability")
+
+    def _best(self, frame: pd.DataFrame) -> pd.DataFrame:
         mention = ["text", "start", "end", "mention"]
         ordered = frame.sort_values([*mention, "score", "entity_id"], ascending=[True] * 4 + [False, True])
-        frame = ordered.drop_duplicates(mention)
-    tags = frame["text"].tolist(), frame["entity_id"].tolist(), frame["score"].tolist()
-    return (*tags, links.scale == "probability")
+        ordered = ordered.drop_duplicates([*mention, "entity_id"])
+        first = ordered.drop_duplicates(mention)
+        # Right behind the best stands the second: a mention with two of its best score is there twice.
+        tied = ordered.duplicated([*mention, "score"]) & ~ordered.duplicated(mention).shift(fill_value=False)
+        if tied.any() and not self._told:
+            self._told = True
+            one = ordered[tied].iloc[0]
+            warnings.warn(
+                f"{label_of(self.linker)}: {int(tied.sum())} of {len(first)} mentions have several best candidates of "
+                f"the same score, the first {one['mention']!r}, and are tagged with the smallest id of them, whichever "
+                "that is: a linker with priors tells them apart, weights='score' takes all",
+                DegenerateWarning,
+                stacklevel=6,
+            )
+        return first
 
 
 def called(function: Callable[[str], Any], texts: Iterable[str]) -> tuple[list[int], list[str], list[float], bool]:
