@@ -65,6 +65,18 @@ def kb_from_rel(path: StrPath, source: StrPath, *, keep_zeros: bool = False, pro
     ----------
     J. van Hulst, F. Hasibi, K. Dercksen, K. Balog, A. de Vries, REL: An Entity Linker Standing on the Shoulders of
     Giants, SIGIR 2020, section 3.1.
+
+    Examples
+    --------
+    >>> import json, sqlite3, tempfile, pathlib
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> with sqlite3.connect(folder / "rel.db") as db:
+    ...     _ = db.execute("CREATE TABLE wiki (word TEXT, p_e_m BLOB, lower TEXT, freq INTEGER)")
+    ...     coded = " ".join(format(ord(sign), "b") for sign in json.dumps([["Fox", 0.25], ["Fox_News", 0.75]]))
+    ...     _ = db.execute("INSERT INTO wiki VALUES ('Fox', ?, 'fox', 7)", (coded,))
+    >>> db.close()
+    >>> kb_from_rel(folder / "rel.kb", folder / "rel.db").lookup(["fox"])[["entity_id", "score"]].values.tolist()
+    [['Fox_News', 0.75], ['Fox', 0.25]]
     """
     from vbterrier.linking.kb.base import KnowledgeBase
 

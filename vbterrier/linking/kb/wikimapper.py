@@ -73,6 +73,17 @@ def kb_from_wikimapper(
     -----
     DegenerateWarning
         How many pages without a Wikidata item are left out, where ids are Wikidata's.
+
+    Examples
+    --------
+    >>> import sqlite3, tempfile, pathlib
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> with sqlite3.connect(folder / "index.db") as db:
+    ...     _ = db.execute("CREATE TABLE mapping (wikipedia_id INTEGER, wikipedia_title TEXT, wikidata_id TEXT)")
+    ...     _ = db.execute("INSERT INTO mapping VALUES (19694, 'Mercury_(planet)', 'Q308')")
+    >>> db.close()
+    >>> kb_from_wikimapper(folder / "index.kb", folder / "index.db").lookup(["mercury"])["entity_id"].tolist()
+    ['Q308']
     """
     from vbterrier.linking.kb.base import KnowledgeBase
 
