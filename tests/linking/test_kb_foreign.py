@@ -24,6 +24,7 @@ from vbterrier.linking.kb import (
     kb_from_wikidata,
     kb_from_wikimapper,
 )
+from vbterrier.linking.kb.schema import FORMAT
 
 TABLES = {
     "rel": "CREATE TABLE wiki(word text primary key, p_e_m blob, lower text, freq INTEGER)",
@@ -417,7 +418,9 @@ def test_a_foreign_file_is_told_on_opening(tmp_path):
 def test_another_format_and_a_cut_off_file_are_told_on_opening(made):
     content = made.read_bytes()
     patched(made, 60, (99).to_bytes(4, "big"))
-    with pytest.raises(FileError, match="is a knowledge base of format 99, this version reads 1: build it again"):
+    with pytest.raises(
+        FileError, match=f"is a knowledge base of format 99, this version reads {FORMAT}: build it again"
+    ):
         KnowledgeBase(made)
     for n_bytes in (len(content) - 1, 4096, 100):
         made.write_bytes(content[:n_bytes])
