@@ -99,12 +99,21 @@ def test_the_best_candidate_of_every_mention_or_all_weighted():
 
 @pytest.mark.filterwarnings("error:.*several best candidates:vbterrier.DegenerateWarning")
 def test_that_the_first_of_equals_is_taken_is_told_once():
-    stage, told = TagEntities(Words(CITIES), cache=False), r"Words\(2\): 3 of 4 mentions have several best .* 'Rome', "
+    stage, told = (
+        TagEntities(Words(CITIES), cache=False),
+        r"Words\(2\): 3 of 4 ambiguous mentions have several best .* 'Rome', ",
+    )
     with pytest.warns(DegenerateWarning, match=told) as said:
         stage.transform(pd.concat([stage.transform(RUN), stage.transform(RUN)])[RUN.columns])
     assert len(said) == 1
     lists(TagEntities(Words(CITIES), weights="score"))
     # Equals behind the best, and the best found twice, leave no choice.
+    lists(
+        TagEntities(
+            Words({"Rome": {"b": 0.5, "a": 0.5}, "and": {"a": 0.5, "b": 0.25}, "Paris": {"a": 1, "b": 0.5}}), top=9
+        ),
+        RUN[:1],
+    )
     lists(TagEntities(Words({"Rome": {"a": 0.5, "b": 0.25, "c": 0.25}, "Paris": {"a": 0.5}})))
 
 

@@ -139,7 +139,7 @@ def _present(frame: pd.DataFrame, name: str) -> Ints:
 class Linked:
     """The entities that a linker finds in texts: the best candidate of each mention, the first id of equals, or all.
 
-    That the first of equals is taken is told once.
+    Where scores leave most mentions of several entities undecided, as without priors, that is told once.
     """
 
     linker: Linker
@@ -163,13 +163,15 @@ class Linked:
         ordered = ordered.drop_duplicates([*mention, "entity_id"])
         first = ordered.drop_duplicates(mention)
         # Right behind the best stands the second: a mention with two of its best score is there twice.
-        tied = ordered.duplicated([*mention, "score"]) & ~ordered.duplicated(mention).shift(fill_value=False)
-        if tied.any() and not self._told:
+        second = ordered.duplicated(mention) & ~ordered.duplicated(mention).shift(fill_value=False)
+        tied = second & ordered.duplicated([*mention, "score"])
+        # A tie now and then is a fact of the priors; scores that decide nothing are no grounds for tags.
+        if 2 * tied.sum() > second.sum() and not self._told:
             self._told = True
             one = ordered[tied].iloc[0]
             warnings.warn(
-                f"{label_of(self.linker)}: {int(tied.sum())} of {len(first)} mentions have several best candidates of "
-                f"the same score, the first {one['mention']!r}, and are tagged with the smallest id of them, whichever "
+                f"{label_of(self.linker)}: {int(tied.sum())} of {int(second.sum())} ambiguous mentions have several "
+                f"best candidates of the same score, the first {one['mention']!r}, and are tagged with the smallest id of them, whichever "
                 "that is: a linker with priors tells them apart, weights='score' takes all",
                 DegenerateWarning,
                 stacklevel=6,
