@@ -172,7 +172,8 @@ class Linked:
             warnings.warn(
                 f"{label_of(self.linker)}: {int(tied.sum())} of {int(second.sum())} ambiguous mentions have several "
                 f"best candidates of the same score, the first {one['mention']!r}, and are "
-                "tagged with the smallest id of them, whichever that is: a linker with priors tells them apart, weights='score' takes all",
+                "tagged with the smallest id of them, whichever that is: a linker with priors tells them apart, "
+                "weights='score' takes all",
                 DegenerateWarning,
                 stacklevel=6,
             )
