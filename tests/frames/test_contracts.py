@@ -84,3 +84,10 @@ def test_systems_keep_their_order_from_mappings_and_pairs():
 def test_two_systems_of_one_name_are_refused():
     with pytest.raises(InputError, match="two systems are called 'a'; give each its own name"):
         list(systems_of([("a", 1), ("b", 2), ("a", 3)]))
+
+
+def test_lists_of_text_come_from_polars():
+    polars = pytest.importorskip("polars")
+    frame = frame_of(polars.DataFrame({"docno": ["d1"], "entity_id": [["Q1", "Q2"]]}), "run")
+    assert list(frame["entity_id"][0]) == ["Q1", "Q2"]
+    assert frame["docno"].tolist() == ["d1"]

@@ -25,15 +25,19 @@ def frame_of(data: Any, what: str) -> pd.DataFrame:
         return data
     if hasattr(data, "__arrow_c_stream__"):
         table = pa.table(data)
-        # What polars calls text, pandas 2 does not know.
-        plain = [
-            field.with_type(pa.large_string()) if str(field.type) == "string_view" else field for field in table.schema
-        ]
-        frame: pd.DataFrame = table.cast(pa.schema(plain)).to_pandas()
+        plain = pa.schema([field.with_type(_plain(field.type)) for field in table.schema])
+        frame: pd.DataFrame = table.cast(plain).to_pandas()
         return frame
     if hasattr(data, "__next__"):
         raise InputError(f"{what}: found a generator, which can be read only once; pass a frame, or list(...) of it")
     raise InputError(f"{what}: wanted a data frame, found {type(data).__name__}; pass a pandas or polars frame")
+
+
+def _plain(kind: Any) -> Any:
+    """The type of a column as pandas knows it: what polars calls text it does not, by itself or in lists."""
+    if str(kind) == "string_view":
+        return pa.large_string()
+    return pa.large_list(_plain(kind.value_type)) if pa.types.is_large_list(kind) else kind
 
 
 def require(frame: pd.DataFrame, columns: Sequence[str], what: str) -> None:
