@@ -9,7 +9,17 @@ import pyterrier as pt
 import pytest
 
 import vbterrier
-from vbterrier import BNDCG, ES, VB, InputError, ParameterError, measures_from, register_intents, register_tags
+from vbterrier import (
+    BNDCG,
+    ES,
+    VB,
+    DegenerateWarning,
+    InputError,
+    ParameterError,
+    measures_from,
+    register_intents,
+    register_tags,
+)
 from vbterrier.intents.coverage import Intents
 from vbterrier.intents.sources import from_diversity
 from vbterrier.kernels import order
@@ -46,7 +56,8 @@ def test_p3_minus_zero_is_zero():
 def test_p4_a_run_without_any_tag_scores_zero_whatever_its_column_is_made_of():
     assert values(VB @ 5, run=RUN.assign(entity_id=np.nan)) == {"a": 0.0, "b": 0.0}
     register_tags("p4", pd.DataFrame({"docno": [], "entity_id": []}), replace=True)
-    assert values(VB(tags="p4") @ 5) == {"a": 0.0, "b": 0.0}
+    with pytest.warns(DegenerateWarning, match="tags: no rows"):
+        assert values(VB(tags="p4") @ 5) == {"a": 0.0, "b": 0.0}
 
 
 @pytest.mark.parametrize(
