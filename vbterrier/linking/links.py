@@ -63,7 +63,7 @@ class Links:
             row = self.frame[bad].iloc[0]
             wanted = "0 to 1" if self.scale == "probability" else "a number"
             raise InputError(
-                f"links: entity {row['entity_id']!r} of mention {row['mention']!r} has score {row['score']!r}, "
+                f"links: entity {row['entity_id']!r} of mention {row['mention']!r} has score {row['score']:g}, "
                 f"wanted {wanted}"
             )
 
