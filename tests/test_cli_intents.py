@@ -196,6 +196,7 @@ def test_scores_against_judgments_and_intents(command):
         (["intents", "demo/topics.tsv", *KB, "-o", "x.tsv", "--unknown", "violated"], 2, "wanted --constraints or"),
         (["intents", "demo/topics.tsv", *KB, "-o", "x.tsv", "--constraints", "facts"], 1, "no column 'facts'"),
         (["tag", "demo/documents.tsv", *KB, "-o", "x.tsv", "--depth", 3], 2, "wanted --run too"),
+        (["intents", "demo/topics.tsv", *KB, "-o", "x.tsv", "--parse", "--constraints", "need"], 2, "give one"),
         (["tag", "demo/documents.tsv", *KB, "-o", "x.tsv", "--field", "body"], 1, "no column 'body'"),
         (["tag", "demo/documents.tsv", *KB, "-o", "no/x.tsv"], 1, "cannot be written"),
         (["tag", "demo/topics.tsv", *KB, "-o", "x.tsv"], 1, "demo/topics.tsv:1: wanted columns docno"),

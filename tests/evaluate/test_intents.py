@@ -574,7 +574,8 @@ def test_topics_and_systems_from_files(tmp_path):
         ({"topics": TOPICS[:0]}, InputError, "no rows"),
         ({"topics": TOPICS.assign(qid=["x", "y"])}, InputError, "none of the 2 queries"),
         ({"systems": {}}, InputError, "no systems"),
-        ({"on_topics": "some"}, ParameterError, "topics='some'"),
+        ({"on_topics": "some"}, ParameterError, "on_topics='some': wanted one of 'same'"),
+        ({"interval": "BCa"}, ParameterError, "interval='BCa': wanted one of 'percentile'"),
     ],
 )
 def test_options_that_do_not_exist(options, error, message):

@@ -78,6 +78,8 @@ def intents(
     """Write what each query may mean, with probabilities."""
     from vbterrier.evaluate.sources import topics_of
 
+    if parse and constraints:
+        raise ParameterError("--parse takes constraints out of the queries, --constraints from a column: give one")
     queries = topics_of(topics)
     if constraints and constraints not in queries.columns:
         there = ", ".join(queries.columns)

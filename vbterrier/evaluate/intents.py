@@ -13,7 +13,7 @@ from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.evaluate.diagnostics import covered, tagging
 from vbterrier.evaluate.inputs import named_runs, require_one_tagger
 from vbterrier.evaluate.replicas import names_of, nil_of, replicas_of
-from vbterrier.evaluate.scores import score
+from vbterrier.evaluate.scores import TOPICS, score
 from vbterrier.evaluate.sources import TAGGED, intents_of, run_of_system, tags_of, topics_of
 from vbterrier.evaluate.variants import resolved
 from vbterrier.frames.contracts import systems_of
@@ -22,7 +22,7 @@ from vbterrier.measures.artifact import IntentSet
 from vbterrier.measures.base import deepest
 from vbterrier.tags.quality import TagQuality, tag_quality
 from vbterrier.uncertainty.comparisons import comparisons, pairs_of
-from vbterrier.uncertainty.intervals import N_RESAMPLES, check_level
+from vbterrier.uncertainty.intervals import N_RESAMPLES, TOPIC_METHODS, check_level
 from vbterrier.uncertainty.perturb import Dirichlet
 from vbterrier.uncertainty.replicas import Replicas, check_count
 
@@ -180,6 +180,9 @@ def evaluate_intents(
     asked = at_cutoffs(measures, cutoffs_of(k))
     if undefined not in ("raise", "skip"):
         raise ParameterError(f"undefined={undefined!r}: wanted 'raise' or 'skip'")
+    for name, value, legal in (("on_topics", on_topics, TOPICS), ("interval", interval, TOPIC_METHODS)):
+        if value not in legal:
+            raise ParameterError(f"{name}={value!r}: wanted one of {', '.join(map(repr, legal))}")
     check_count("replicas", replicas, 0)
     check_level(level)
     nil, depth = nil_of(asked), deepest(asked)
