@@ -46,6 +46,7 @@ def typos(name, n_typos, draw):
 def test_building_from_thirteen_thousand_entities(benchmark, shared_data, tmp_path):
     source = shared_data / "kb_us_congress" / "entities.jsonl.gz"
     made = benchmark.pedantic(kb_from_file, (tmp_path / "people.kb", source), {"id_space": "bioguide"}, rounds=3)
+    assert len(made) == 12_766
     benchmark.extra_info["MB"] = round(made.path.stat().st_size / 1e6, 1)
     made.close()
     print(benchmark.extra_info)
@@ -71,7 +72,8 @@ def test_fuzzy_look_ups(benchmark, base, misspelt, how):
     from rapidfuzz import fuzz, process
 
     if how == "fuzzy":
-        benchmark.pedantic(base.lookup, (misspelt,), {"how": "fuzzy"}, rounds=3, warmup_rounds=1)
+        found = benchmark.pedantic(base.lookup, (misspelt,), {"how": "fuzzy"}, rounds=3, warmup_rounds=1)
+        assert found["text"].nunique() > len(misspelt) / 2
     else:
         names = sorted(set(map(normal_form, base.alias_table()["alias"])))
         options = {"scorer": fuzz.ratio, "score_cutoff": 85, "limit": None}
@@ -96,6 +98,7 @@ def test_narrowed_look_ups_find_what_full_ones_find(benchmark, base, mentions, t
     benchmark.extra_info["best name found"] = float(np.isclose(best.reindex(all_best.index), all_best).mean())
     pairs, all_pairs = (set(zip(frame["text"], frame["alias"], strict=True)) for frame in (found, full))
     benchmark.extra_info["names found"] = round(len(pairs & all_pairs) / len(all_pairs), 3)
+    assert benchmark.extra_info["best name found"] > 0.95
     print(n_typos, benchmark.extra_info)
 
 
@@ -107,6 +110,7 @@ def test_opening_takes_the_same_for_small_and_large(benchmark, base, tmp_path):
     small = time.perf_counter() - begin
     benchmark.pedantic(lambda: KnowledgeBase(tmp_path / "large.kb").close(), rounds=20)
     sizes = (tmp_path / "large.kb").stat().st_size / base.path.stat().st_size
+    assert sizes > 5
     benchmark.extra_info["times the size"] = round(sizes, 1)
     benchmark.extra_info["times the time"] = round(benchmark.stats.stats.min / small, 2)
     print(benchmark.extra_info)

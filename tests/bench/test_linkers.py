@@ -105,7 +105,8 @@ def test_regular_expression(benchmark, names, texts, speeds):
 
 
 def test_making_the_dictionary(benchmark, names):
-    benchmark.pedantic(DictionaryLinker, (names,), {"id_space": "bioguide", **PLAIN}, rounds=5)
+    made = benchmark.pedantic(DictionaryLinker, (names,), {"id_space": "bioguide", **PLAIN}, rounds=5)
+    assert made.link(["John Smith of Ohio"]).frame["mention"].tolist() == ["John Smith"]
 
 
 def test_fuzzy(benchmark, names):

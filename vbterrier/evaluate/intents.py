@@ -262,8 +262,10 @@ def _on_common(
     common = set.intersection(*(set(run.topics) for run in runs.values()))
     if not common:
         raise InputError("no query for which every system has something")
-    frames = (frame[frame["qid"].astype(str).isin(common)].reset_index(drop=True) for frame in (intents, queries))
-    return (*frames, {name: run.only(common) for name, run in runs.items()})  # type: ignore[return-value]  # two frames
+    intents, queries = (
+        frame[frame["qid"].astype(str).isin(common)].reset_index(drop=True) for frame in (intents, queries)
+    )
+    return intents, queries, {name: run.only(common) for name, run in runs.items()}
 
 
 def _side_by_side(intervals: Sequence[pd.DataFrame]) -> pd.DataFrame:

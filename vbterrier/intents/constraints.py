@@ -12,6 +12,7 @@ import pandas as pd
 import pyterrier as pt
 
 from vbterrier.errors import InputError, ParameterError
+from vbterrier.frames.files.layout import shown
 from vbterrier.intents.stage import Stage
 
 if TYPE_CHECKING:
@@ -94,19 +95,21 @@ def parse_constraints(given: Any) -> tuple[Constraint, ...]:
 
 
 def _clause(tokens: list[str], text: str) -> Constraint:
-    shown = "".join(tokens).strip()
+    part = "".join(tokens).strip()
     body, *weights = _split(tokens, "^")
     attribute, colon, first = body[0].partition(":") if body else ("", "", "")
     if not (colon and _NAME.fullmatch(attribute.strip())) or len(weights) > 1:
-        raise InputError(f"constraints {text!r}: wanted attribute:value in {shown!r}; quote values with ; | ^ in them")
-    alternatives = tuple(_value(value, shown) for value in _split([first, *body[1:]], "|"))
-    return Constraint(attribute.strip(), alternatives, _weight("".join(weights[0]), shown) if weights else None)
+        raise InputError(
+            f"constraints {shown(text)}: wanted attribute:value in {shown(part)}; quote values with ; | ^ in them"
+        )
+    alternatives = tuple(_value(value, part) for value in _split([first, *body[1:]], "|"))
+    return Constraint(attribute.strip(), alternatives, _weight("".join(weights[0]), part) if weights else None)
 
 
 def _value(tokens: list[str], clause: str) -> str | Range:
     parts = [token for token in tokens if token.strip()]
     if len(parts) != 1 or parts[0] == '"':
-        raise InputError(f'constraints: an empty or half-quoted value in {clause!r}; write attribute:"value"')
+        raise InputError(f'constraints: an empty or half-quoted value in {shown(clause)}; write attribute:"value"')
     value = parts[0].strip()
     if value.startswith('"'):
         return _unquoted(value)
@@ -130,7 +133,7 @@ def _weight(text: str, clause: str) -> float:
     except ValueError:
         weight = math.nan
     if not (math.isfinite(weight) and weight >= 0):
-        raise InputError(f"constraints: weight {text.strip()!r} in {clause!r}: wanted a number of at least 0")
+        raise InputError(f"constraints: weight {shown(text.strip())} in {shown(clause)}: wanted a number of at least 0")
     return weight
 
 
