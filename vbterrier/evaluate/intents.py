@@ -13,7 +13,7 @@ from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.evaluate.diagnostics import covered, tagging
 from vbterrier.evaluate.inputs import named_runs, require_one_tagger
 from vbterrier.evaluate.replicas import names_of, nil_of, replicas_of
-from vbterrier.evaluate.scores import TOPICS, score
+from vbterrier.evaluate.scores import TOPICS, Scores, score
 from vbterrier.evaluate.sources import TAGGED, intents_of, run_of_system, tags_of, topics_of
 from vbterrier.evaluate.variants import resolved
 from vbterrier.frames.contracts import systems_of
@@ -38,7 +38,7 @@ CUTOFFS = (1, 3, 5, 10)
 
 
 @dataclass(frozen=True, eq=False)
-class IntentEvaluation:
+class IntentEvaluation(Scores):
     """What :func:`evaluate_intents` found.
 
     Parameters
@@ -69,23 +69,14 @@ class IntentEvaluation:
         With a labelled sample: precision and recall of the tags, or ``None``.
     """
 
-    values: pd.DataFrame
-    intervals: pd.DataFrame
     comparisons: pd.DataFrame
     per_query: pd.DataFrame
     covered: pd.DataFrame
     tagging: pd.DataFrame
-    missing: pd.DataFrame
     intents: pd.DataFrame
     tags: pd.DataFrame
     replicas: Replicas | None = None
     quality: TagQuality | None = None
-
-    def means(self) -> pd.DataFrame:
-        """A row a system, a column a measure."""
-        table = self.intervals.drop_duplicates(["name", "measure"])
-        names, measures = table["name"].unique(), table["measure"].unique()
-        return table.pivot(index="name", columns="measure", values="value").loc[names, measures]
 
 
 def evaluate_intents(

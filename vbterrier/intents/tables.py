@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 import pyarrow.compute as pc
 
-from vbterrier.errors import InputError
 from vbterrier.frames.candidates import probabilities_of, require_once
 from vbterrier.frames.contracts import frame_of, require
-from vbterrier.frames.ids import Ids, Lookup, ids_of, numbers_of, require_same_kind
+from vbterrier.frames.ids import Ids, Lookup, ids_of, require_same_kind
+from vbterrier.frames.tags import TagFrame
 from vbterrier.frames.topics import places
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class Intents:
         return called(self.entity, entity)
 
 
-class Tags:
+class Tags(TagFrame):
     """Which entities each document is about.
 
     Parameters
@@ -79,30 +79,8 @@ class Tags:
     """
 
     def __init__(self, frame: Any, *, pooled: bool = True, name: str = "tags") -> None:
-        self.name, self.pooled = name, pooled
-        frame = frame_of(frame, name)
-        require(frame, ("docno", "entity_id"), name)
-        self.docno = ids_of(frame["docno"], f"{name} column 'docno'")
-        self.entity = ids_of(frame["entity_id"], f"{name} column 'entity_id'")
-        self.weight = np.ones(len(frame))
-        if "weight" in frame.columns:
-            self.weight = numbers_of(frame["weight"], f"{name} column 'weight'")
-            self._require_shares()
-        self.topics: list[str] | None = None
-        self.topic: Ints | None = None
-        if "qid" in frame.columns:
-            self.qid = ids_of(frame["qid"], f"{name} column 'qid'")
-            self.topics, self.topic = self.qid.codes()
-        self._lookup = Lookup(self.topic, self.docno)
-
-    def _require_shares(self) -> None:
-        bad = (self.weight < 0) | (self.weight > 1)
-        if bad.any():
-            row = int(np.argmax(bad))
-            raise InputError(
-                f"{self.name}: row {row} (document {self.docno.text[row].as_py()!r}) has weight {self.weight[row]:g}, "
-                "wanted 0 to 1"
-            )
+        super().__init__(frame, name=name)
+        self.pooled = pooled
 
     def find(self, intents: Intents, topic: Ints, docno: Ids, run: str) -> tuple[Ints, Ints]:
         """Match retrieved documents with tags: places among the documents, and rows here."""

@@ -12,7 +12,6 @@ from vbterrier.errors import ParameterError, printable
 
 if TYPE_CHECKING:
     from vbterrier.evaluate import Scores
-    from vbterrier.evaluate.intents import IntentEvaluation
 
 FORMATS = ("table", "csv", "json", "latex", "markdown")
 
@@ -54,7 +53,7 @@ def rendered(frame: pd.DataFrame, style: str, *, title: str = "", digits: int = 
     raise ParameterError(f"format={style!r}: wanted one of {', '.join(map(repr, FORMATS))}")
 
 
-def summary(scores: Scores | IntentEvaluation, style: str) -> pd.DataFrame:
+def summary(scores: Scores, style: str) -> pd.DataFrame:
     """A row for each system and measure: the mean and its intervals, each under the name of what it measures.
 
     For csv and json, the C frame itself.
@@ -80,7 +79,7 @@ def summary(scores: Scores | IntentEvaluation, style: str) -> pd.DataFrame:
     return table[[name for name in table if name not in ("topics", "missing")] + ["topics", "missing"]].fillna("")
 
 
-def per_query(scores: Scores | IntentEvaluation, style: str) -> pd.DataFrame:
+def per_query(scores: Scores, style: str) -> pd.DataFrame:
     """The V frame; wide, a column a measure, for people."""
     if style in ("csv", "json"):
         return scores.values
@@ -89,7 +88,7 @@ def per_query(scores: Scores | IntentEvaluation, style: str) -> pd.DataFrame:
     return ordered[["name", "qid", *scores.values["measure"].unique()]].rename(columns={"name": "run"})
 
 
-def footing(scores: Scores | IntentEvaluation) -> str:
+def footing(scores: Scores) -> str:
     """How the intervals came about, in one line."""
     parts = []
     for first in scores.intervals.drop_duplicates("method").to_dict("records"):
