@@ -1,0 +1,296 @@
+"""What a score of a partly judged ranking is: nDCG, RBP, precision, AP, ERR and Q as values of grades at ranks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Protocol
+
+import numpy as np
+
+from vbterrier.errors import ParameterError
+from vbterrier.judgments.pool import grade_gains
+from vbterrier.kernels.gain import discounts, ideal_dcg
+from vbterrier.kernels.rankings import average_precision, err, q_measure, ranks, rbp_weights
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from vbterrier.judgments.pool import JudgedTop
+
+    Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
+
+DCG = ("log2", "exp-log2")
+# The highest grade of TREC's web tracks, which gdeval takes for granted.
+WEB_GRADE = 4
+# Beyond, 2^-grade is lost beside 1.
+MOST_GRADE = 50
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """A score, taken apart.
+
+    Parameters
+    ----------
+    gain
+        Gain of each grade, shape (L,), not falling, from 0.
+    unit
+        Score of one unit of gain at each rank, shape (n, width); 0 where the score is no sum over ranks.
+    score
+        For scores that are no sum over ranks: of levels (places among the grades; below 0 no document) of shape
+        (m, width) and the place of their topic, scores of shape (m,). ``None`` for
+        ``score = Σ_rank unit · gain[level]``.
+    """
+
+    gain: Floats
+    unit: Floats
+    score: Callable[[Ints, int], Floats] | None = None
+
+
+class Metric(Protocol):
+    """What every metric has."""
+
+    name: ClassVar[str]
+
+    def parts(self, judged: JudgedTop) -> Parts:
+        """The score of rankings over this pool."""
+
+
+@dataclass(frozen=True)
+class NDCG:
+    """``nDCG@k = Σ_r gain_r / log2(r + 1) / IDCG@k(pool)``, 0 where no document is relevant (trec_eval).
+
+    Parameters
+    ----------
+    dcg
+        ``"log2"``: the gain is the grade; ``"exp-log2"``: ``2^grade - 1``.
+
+    Raises
+    ------
+    ParameterError
+        Another ``dcg``.
+    """
+
+    name: ClassVar[str] = "nDCG"
+    dcg: str = "log2"
+
+    def __post_init__(self) -> None:
+        if self.dcg not in DCG:
+            raise ParameterError(f"dcg={self.dcg!r}: wanted one of {', '.join(map(repr, DCG))}")
+
+    def parts(self, judged: JudgedTop) -> Parts:
+        """Discounts over the pool's ideal."""
+        gain = grade_gains(judged, self.dcg)
+        ideal = ideal_dcg(judged.judgments.counts, gain, judged.depth)
+        return Parts(gain, discounts(judged.levels.shape[1]) / np.where(ideal > 0, ideal, np.inf)[:, None])
+
+
+@dataclass(frozen=True)
+class RBP:
+    """``RBP@k = (1 - p) Σ_r p^(r-1) gain_r`` with gains in [0, 1] (Moffat and Zobel, TOIS 2008).
+
+    Parameters
+    ----------
+    p
+        Persistence, in [0, 1).
+    rel
+        The lowest grade that gains 1, all below gaining nothing; 0 for graded gains, ``grade / max_grade``.
+    max_grade
+        The grade that gains 1 where gains are graded; ``None`` for the highest of the qrels.
+
+    Raises
+    ------
+    ParameterError
+        A number outside its range; ``max_grade`` below a grade of the qrels.
+    """
+
+    name: ClassVar[str] = "RBP"
+    p: float = 0.8
+    rel: int = 0
+    max_grade: int | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.p < 1:
+            raise ParameterError(f"p={self.p!r}: wanted a number from 0 to below 1")
+        _check_whole("rel", self.rel, 0)
+        if self.max_grade is not None:
+            _check_whole("max_grade", self.max_grade, 1)
+
+    def parts(self, judged: JudgedTop) -> Parts:
+        """Geometric weights."""
+        weights = rbp_weights(judged.levels.shape[1], self.p)
+        return Parts(self._gain(judged), np.broadcast_to(weights, judged.levels.shape))
+
+    def _gain(self, judged: JudgedTop) -> Floats:
+        if self.rel:
+            return _binary(judged, self.rel)
+        top = _highest(judged) if self.max_grade is None else self.max_grade
+        _check_top(judged, top)
+        return judged.judgments.grades / max(top, 1)
+
+
+@dataclass(frozen=True)
+class Precision:
+    """``P@k = relevant documents in the first k / k`` (trec_eval: shorter lists are divided by k too).
+
+    Parameters
+    ----------
+    rel
+        The lowest grade that counts as relevant.
+
+    Raises
+    ------
+    ParameterError
+        ``rel`` below 1; no cutoff.
+    """
+
+    name: ClassVar[str] = "P"
+    rel: int = 1
+
+    def __post_init__(self) -> None:
+        _check_whole("rel", self.rel, 1)
+
+    def parts(self, judged: JudgedTop) -> Parts:
+        """Equal weights."""
+        if judged.depth is None:
+            raise ParameterError("precision needs a cutoff, as in BP@10")
+        return Parts(_binary(judged, self.rel), np.full(judged.levels.shape, 1.0 / judged.depth))
+
+
+@dataclass(frozen=True)
+class AP:
+    """``AP@k = (1/R) Σ_{r<=k} I(r) P@r`` with R relevant documents in the pool, 0 where there is none (trec_eval).
+
+    Parameters
+    ----------
+    rel
+        The lowest grade that counts as relevant.
+
+    Raises
+    ------
+    ParameterError
+        ``rel`` below 1.
+    """
+
+    name: ClassVar[str] = "AP"
+    rel: int = 1
+
+    def __post_init__(self) -> None:
+        _check_whole("rel", self.rel, 1)
+
+    def parts(self, judged: JudgedTop) -> Parts:
+        """No sum over ranks."""
+        gain = _binary(judged, self.rel)
+        n_relevant = judged.judgments.counts @ gain.astype(np.int64)
+
+        def score(levels: Ints, topic: int) -> Floats:
+            return average_precision(_at(gain, levels), n_relevant[topic])
+
+        return Parts(gain, _nothing(judged), score)
+
+
+@dataclass(frozen=True)
+class ERR:
+    """``ERR@k = Σ_r (1/r) s_r Π_{i<r} (1 - s_i)``, ``s = (2^grade - 1) / 2^max_grade`` (Chapelle et al., CIKM 2009).
+
+    Parameters
+    ----------
+    max_grade
+        The highest grade there can be; 4, that of TREC's web tracks and of gdeval, unless given.
+
+    Raises
+    ------
+    ParameterError
+        ``max_grade`` that is none, or below a grade of the qrels.
+    """
+
+    name: ClassVar[str] = "ERR"
+    max_grade: int = WEB_GRADE
+
+    def __post_init__(self) -> None:
+        _check_whole("max_grade", self.max_grade, 1, MOST_GRADE)
+
+    def parts(self, judged: JudgedTop) -> Parts:
+        """No sum over ranks."""
+        _check_top(judged, self.max_grade)
+        gain = (np.exp2(judged.judgments.grades) - 1.0) / 2.0**self.max_grade
+
+        def score(levels: Ints, _: int) -> Floats:
+            return err(_at(gain, levels))
+
+        return Parts(gain, _nothing(judged), score)
+
+
+@dataclass(frozen=True)
+class Q:
+    """``Q@k = 1/min(k, R) Σ_{r<=k} I(r) (C(r) + β cg(r)) / (r + β cg*(r))`` (Sakai, AIRS 2004; cutoff as NTCIREVAL).
+
+    Gains are grades; C(r) counts relevant documents in the first r, cg(r) and cg*(r) are the cumulative gains of the
+    ranking and of the pool's ideal; 0 where the pool has no relevant document (R = 0).
+
+    Parameters
+    ----------
+    beta
+        How much gains count beside ranks, at least 0.
+
+    Raises
+    ------
+    ParameterError
+        ``beta`` below 0 or not finite.
+    """
+
+    name: ClassVar[str] = "Q"
+    beta: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.beta < np.inf:
+            raise ParameterError(f"beta={self.beta!r}: wanted a number of at least 0")
+
+    def parts(self, judged: JudgedTop) -> Parts:
+        """No sum over ranks."""
+        gain = grade_gains(judged, "log2")
+        # Documents of each relevant grade or a higher one.
+        at_least = np.cumsum(judged.judgments.counts[:, :0:-1], axis=1)[:, ::-1]
+        n_relevant = at_least.max(axis=1, initial=0)
+        if judged.depth is not None:
+            n_relevant = np.minimum(n_relevant, judged.depth)
+
+        def score(levels: Ints, topic: int) -> Floats:
+            ideal = np.minimum(ranks(levels.shape[1])[:, None], at_least[topic]) @ np.diff(gain)
+            return q_measure(_at(gain, levels), ideal, n_relevant[topic], self.beta)
+
+        return Parts(gain, _nothing(judged), score)
+
+
+def _at(gain: Floats, levels: Ints) -> Floats:
+    """The gain at each rank; levels -1 and -2 gain nothing."""
+    found: Floats = np.append(gain, [0.0, 0.0])[levels]
+    return found
+
+
+def _binary(judged: JudgedTop, rel: int) -> Floats:
+    return (judged.judgments.grades >= rel).astype(np.float64)
+
+
+def _nothing(judged: JudgedTop) -> Floats:
+    return np.zeros(judged.levels.shape)
+
+
+def _highest(judged: JudgedTop) -> int:
+    return int(judged.judgments.grades[-1])
+
+
+def _check_top(judged: JudgedTop, top: int) -> None:
+    if top < _highest(judged):
+        name = judged.judgments.name
+        raise ParameterError(f"max_grade={top}: {name} hold grade {_highest(judged)}; give at least that")
+
+
+def _check_whole(name: str, value: int, low: int, high: int | None = None) -> None:
+    legal = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    if not legal or value < low or (high is not None and value > high):
+        wanted = f"of at least {low}" if high is None else f"from {low} to {high}"
+        raise ParameterError(f"{name}={value!r}: wanted a whole number {wanted}")
