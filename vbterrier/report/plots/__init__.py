@@ -21,5 +21,6 @@ from vbterrier.report.plots.curves import curve
 from vbterrier.report.plots.forest import forest
 from vbterrier.report.plots.intents import coverage_map
 from vbterrier.report.plots.style import COLUMN, FULL, SAVING
+from vbterrier.report.plots.unjudged import score_distributions
 
-__all__ = ["COLUMN", "FULL", "SAVING", "coverage_map", "curve", "forest", "reliability"]
+__all__ = ["COLUMN", "FULL", "SAVING", "coverage_map", "curve", "forest", "reliability", "score_distributions"]
