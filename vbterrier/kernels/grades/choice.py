@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vbterrier.kernels.grades.exact import exact_laws
+from vbterrier.kernels.grades.exact import exact_laws, is_listed
 from vbterrier.kernels.grades.grid import grid_law, grid_work
 from vbterrier.kernels.grades.sampled import sampled_law
 
@@ -25,6 +25,10 @@ METHODS = ("auto", "exact", "grid", "mc")
 # Sequences that are followed one by one where grades run out, and the atoms of the larger half where none does.
 MAX_PATHS = 1e6
 MAX_HALF = {"auto": 20_000.0, "exact": 2.6e6}
+# Sequences that are listed with all their grades, and the pairs of sequences and sets of documents behind their
+# probabilities where documents of different priors depend on each other.
+MAX_LISTED = {"auto": 3e5, "exact": 2e6}
+MAX_PAIRS = {"auto": 5e7, "exact": 1e9}
 # Cells that a grid may touch: a second of work for a topic, or as many as the user asked for.
 MAX_CELLS = {"auto": 1.5e8, "grid": 4e9, "exact": 0.0}
 
@@ -45,8 +49,13 @@ class TooLargeError(Exception):
 
 def feasible(problem: Problem, method: str) -> Bools:
     """Which topics can be done exactly under ``"auto"`` or ``"exact"``, shape (n,)."""
-    half = problem.n_active.astype(np.float64) ** np.ceil(problem.n_unjudged / 2)
-    return np.where(problem.binds, problem.n_paths() <= MAX_PATHS, half <= MAX_HALF[method])
+    paths = problem.n_paths()
+    with np.errstate(over="ignore"):
+        half = problem.n_active.astype(np.float64) ** np.ceil(problem.n_unjudged / 2)
+        pairs = paths * 3.0**problem.n_unjudged
+    bearable = np.where(problem.binds, paths <= MAX_PATHS, half <= MAX_HALF[method])
+    bearable = np.where(problem.depends | is_listed(problem), paths <= MAX_LISTED[method], bearable)
+    return bearable & (problem.is_shared | ~problem.depends | (pairs <= MAX_PAIRS[method]))
 
 
 def laws_of(

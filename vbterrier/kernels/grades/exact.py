@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from vbterrier.kernels.grades.laws import Atoms, Halves, atoms_of, merged
-from vbterrier.kernels.grades.problem import states
+from vbterrier.kernels.grades.sequences import listed_law, sequence_probs
+from vbterrier.kernels.grades.states import states
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]
+    Bools = NDArray[np.bool_]
 
 # Sequences of one topic that are enumerated together with other topics'; beyond, two halves are faster.
 MAX_TOGETHER = 1000
@@ -31,16 +33,28 @@ _WHOLE = 1e-9
 def exact_laws(problem: Problem) -> list[Law]:
     """The exact distribution of each topic; the caller has seen to it that the numbers of sequences are bearable."""
     laws: dict[int, Law] = {}
-    many = ~problem.binds & (problem.n_paths() > MAX_TOGETHER)
-    for topic in np.flatnonzero(problem.binds).tolist():
+    listed = is_listed(problem)
+    bound = problem.binds & ~listed
+    many = ~listed & ~bound & (problem.n_paths() > MAX_TOGETHER)
+    for topic in np.flatnonzero(listed).tolist():
+        laws[topic] = listed_law(problem, topic)
+    for topic in np.flatnonzero(bound).tolist():
         laws[topic] = _constrained(problem.select(slice(topic, topic + 1)))
-    for topic in np.flatnonzero(many).tolist():
+    for topic in np.flatnonzero(many & ~problem.depends).tolist():
         laws[topic] = _in_halves(problem.select(slice(topic, topic + 1)))
-    for topics in _tables(problem, np.flatnonzero(~problem.binds & ~many)):
+    alone = np.flatnonzero(many & problem.depends)
+    for topics in (*_tables(problem, np.flatnonzero(~listed & ~bound & ~many)), *alone[:, None]):
         values, probs, cumulative = _together(problem.select(topics))
         for row, topic in enumerate(topics.tolist()):
             laws[topic] = Atoms(values[row], probs[row], cumulative[row])
     return [laws[topic] for topic in range(len(problem))]
+
+
+def is_listed(problem: Problem) -> Bools:
+    """Which topics need a list of all their sequences, shape (n,): scores or draws that do not come apart."""
+    if problem.value is not None:
+        return np.ones(len(problem), dtype=bool)
+    return problem.depends & (problem.binds | (not problem.is_shared))
 
 
 def _tables(problem: Problem, topics: Ints) -> Iterator[Ints]:
@@ -62,22 +76,20 @@ def _active(problem: Problem) -> tuple[Floats, Floats]:
     return problem.gain[chosen], np.take_along_axis(problem.landed, chosen[:, None, :], axis=2)
 
 
-def _enumerate(base: Floats, weights: Floats, gain: Floats, prob: Floats) -> tuple[Floats, Floats]:
-    """Values and probabilities of all sequences of independent draws, each of shape (n, s^u)."""
-    n = len(base)
-    values, probs = base[:, None], np.ones((n, 1))
+def _values(base: Floats, weights: Floats, gain: Floats) -> Floats:
+    """The score of every sequence, the last document's level changing fastest, shape (n, s^u)."""
+    values = base[:, None]
     for document in range(weights.shape[1]):
-        drawn = prob[:, document if prob.shape[1] > 1 else 0]
-        values = (values[:, :, None] + (weights[:, document, None] * gain)[:, None, :]).reshape(n, -1)
-        probs = (probs[:, :, None] * drawn[:, None, :]).reshape(n, -1)
-    return values, probs
+        values = (values[:, :, None] + (weights[:, document, None] * gain)[:, None, :]).reshape(len(base), -1)
+    return values
 
 
 def _together(problem: Problem) -> tuple[Floats, Floats, Floats]:
     """Sorted values, probabilities and their running sums for topics of one table, shape (n, m)."""
     gain, prob = _active(problem)
     width = int(problem.n_unjudged.max(initial=0))
-    values, probs = _enumerate(problem.base, problem.weights[:, :width], gain, prob)
+    values = _values(problem.base, problem.weights[:, :width], gain)
+    probs = sequence_probs(prob, width, problem.strength if problem.depends.any() else None)
     order = np.argsort(values, axis=1, kind="stable")
     values, probs = np.take_along_axis(values, order, axis=1), np.take_along_axis(probs, order, axis=1)
     return values, probs, np.cumsum(probs, axis=1)
@@ -109,7 +121,8 @@ def _in_halves(problem: Problem) -> Halves:
     parts = []
     for documents, base in zip(split(weights[0]), (problem.base, np.zeros(1)), strict=True):
         drawn = prob if prob.shape[1] == 1 else prob[:, documents]
-        values, probs = _enumerate(base, weights[:, documents], gain, drawn)
+        values = _values(base, weights[:, documents], gain)
+        probs = sequence_probs(drawn, len(documents), None)
         order = np.argsort(values[0], kind="stable")
         parts.append(merged(values[0, order], probs[0, order]))
     return Halves(parts[0], parts[1])

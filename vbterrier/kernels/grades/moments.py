@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vbterrier.kernels.grades.problem import n_states, states
+from vbterrier.kernels.grades.states import n_walk_states, walk
+from vbterrier.kernels.grades.urn import comonotone_variance
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -22,19 +23,25 @@ MAX_WORK = 2e8
 def moments(problem: Problem) -> tuple[Floats, Floats]:
     """Mean and variance of every topic.
 
-    Where nothing can run out the draws are independent: ``mean = base + Σ_i w_i μ_i`` and
-    ``var = Σ_i w_i² σ_i²``. Elsewhere a dynamic program over documents carries (P, E, E²) for every state of the
-    counts that can run out.
+    Where nothing can run out, ``mean = base + Σ_i w_i μ_i``. Independent draws have the variance
+    ``Σ_i w_i² σ_i²``; draws from an urn of strength s mix it with the variance C of draws that all read their grade off
+    one and the same number (``(Σ_i w_i)² σ²`` where the prior is shared):
+    ``var = s/(s+1)·Σ_i w_i² σ_i² + 1/(s+1)·C``. Elsewhere a dynamic program over documents carries (P, E, E²) for every
+    state of the counts that matter.
 
     Returns
     -------
     (mean, variance)
-        Each of shape (n,); NaN where the states are too many (``MAX_WORK``), which are the caller's to sample.
+        Each of shape (n,); NaN where the states are too many (``MAX_WORK``) and for scores that are no sums: those are
+        the caller's to read off the distribution.
     """
-    mean, variance = _independent(problem)
+    if problem.value is not None:
+        unknown = np.full(len(problem), np.nan)
+        return unknown, unknown.copy()
+    mean, variance = _unbound(problem)
     binding = np.flatnonzero(problem.binds)
     if len(binding):
-        signatures = np.column_stack([problem.n_unjudged, problem.caps])[binding]
+        signatures = np.column_stack([problem.n_unjudged, problem.depends, problem.caps])[binding]
         kinds, member = np.unique(signatures, axis=0, return_inverse=True)
         for kind in range(len(kinds)):
             topics = binding[member.reshape(-1) == kind]
@@ -42,35 +49,35 @@ def moments(problem: Problem) -> tuple[Floats, Floats]:
     return mean, variance
 
 
-def _independent(problem: Problem) -> tuple[Floats, Floats]:
+def _unbound(problem: Problem) -> tuple[Floats, Floats]:
     expected = problem.landed @ problem.gain
     spread = np.maximum(problem.landed @ problem.gain**2 - expected**2, 0.0)
     mean = problem.base + (problem.weights * expected).sum(axis=1)
-    return mean, (problem.weights**2 * spread).sum(axis=1)
+    variance = (problem.weights**2 * spread).sum(axis=1)
+    if problem.strength is None or not problem.depends.any():
+        return mean, variance
+    if problem.is_shared:
+        together = problem.weights.sum(axis=1) ** 2 * spread[:, 0]
+    else:
+        together = comonotone_variance(problem.landed, problem.weights, problem.gain)
+    return mean, variance + (together - variance) / (problem.strength + 1)
 
 
 def _by_state(problem: Problem) -> tuple[Floats, Floats]:
-    """The dynamic program, for topics that share their caps and their number of documents."""
-    n_unjudged, caps = int(problem.n_unjudged[0]), problem.caps[0]
-    size = n_states(caps, n_unjudged)
-    if size * n_unjudged * len(caps) > MAX_WORK:
+    """The dynamic program, for topics of one :func:`vbterrier.kernels.grades.states.walk`."""
+    n_unjudged = int(problem.n_unjudged[0])
+    if n_walk_states(problem) * n_unjudged * len(problem.gain) > MAX_WORK:
         unknown = np.full(len(problem), np.nan)
         return unknown, unknown
-    space = states(caps, n_unjudged)
+    path = walk(problem)
     # Rows of `carried`: probability of the state, and the first two moments of the score within it.
-    carried = np.zeros((3, len(problem), len(space)))
+    carried = np.zeros((3, len(problem), len(path)))
     carried[0, :, 0] = 1.0
-    shared = problem.landed.shape[1] == 1
-    land = space.landing(problem.landed[:, 0])
     for document in range(n_unjudged):
-        if not shared:
-            land = space.landing(problem.landed[:, document])
         after = np.zeros_like(carried)
-        for level in np.flatnonzero(caps > 0):
-            source = np.flatnonzero(space.available[:, level])
-            target = source + space.step[level]
+        for source, target, level, chance in path.moves(document):
             value = (problem.weights[:, document] * problem.gain[level])[:, None]
-            mass, first, second = carried[:, :, source] * land[None, :, source, level]
+            mass, first, second = carried[:, :, source] * chance
             after[0][:, target] += mass
             after[1][:, target] += first + value * mass
             after[2][:, target] += second + 2 * value * first + value**2 * mass

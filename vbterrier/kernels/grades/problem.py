@@ -2,7 +2,8 @@
 
 Documents without judgment are visited in a fixed order. Each draws a grade; a grade that no judged document outside
 the ranking has left is replaced by the next lower one that has; grade 0 never runs out (Fröbe et al., ECIR 2023,
-Algorithm 1). A score is the judged part plus, for each visited document, its weight times the gain of its grade.
+Algorithm 1). A score is the judged part plus, for each visited document, its weight times the gain of its grade, or
+any other function of the grades.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
@@ -39,6 +42,14 @@ class Problem:
         Judged documents of each level outside the ranking, shape (n, L).
     gain
         Gain of each level, shape (L,), rising from 0.
+    strength
+        Pseudo-count of the prior, shape (n,): how many documents it is worth; ``inf`` (or ``None``, for all topics)
+        where it is known exactly and documents are drawn independently, else they are drawn from an urn, see
+        :func:`vbterrier.kernels.grades.urn.urn`.
+    value
+        For scores that are no sums: ``value(topic, levels)`` takes the levels that the unjudged documents of a topic
+        landed on, in visiting order, shape (m, n_unjudged), to scores, shape (m,); ``base`` and ``weights`` then count
+        for nothing.
     """
 
     base: Floats
@@ -47,6 +58,8 @@ class Problem:
     prob: Floats
     left: Ints
     gain: Floats
+    strength: Floats | None = None
+    value: Callable[[int, Ints], Floats] | None = None
 
     def __len__(self) -> int:
         return len(self.base)
@@ -60,7 +73,29 @@ class Problem:
             self.prob[topics],
             self.left[topics],
             self.gain,
+            None if self.strength is None else self.strength[topics],
+            self._value_of(topics),
         )
+
+    def _value_of(self, topics: Ints | slice) -> Callable[[int, Ints], Floats] | None:
+        value, places = self.value, np.arange(len(self))[topics]
+        return None if value is None else lambda topic, levels: value(int(places[topic]), levels)
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether all documents of a topic have the same prior."""
+        return bool(self.prob.shape[1] == 1)
+
+    @cached_property
+    def depends(self) -> Bools:
+        """Whether the documents of a topic depend on each other through what is not known of the prior, shape (n,)."""
+        if self.strength is None:
+            return np.zeros(len(self), dtype=bool)
+        return np.isfinite(self.strength) & (self.n_unjudged > 1)
+
+    def strength_of(self, topic: int) -> float | None:
+        """The strength of a topic's prior; ``None`` where its documents are independent."""
+        return None if self.strength is None or not self.depends[topic] else float(self.strength[topic])
 
     @cached_property
     def landed(self) -> Floats:
@@ -99,54 +134,5 @@ class Problem:
 
     def n_paths(self) -> Floats:
         """An upper limit of the number of sequences of grades, shape (n,)."""
-        return self.n_active.astype(np.float64) ** self.n_unjudged
-
-
-@dataclass(frozen=True, eq=False)
-class States:
-    """The counts of documents landed so far on the levels that can run out, laid out as one axis.
-
-    Parameters
-    ----------
-    available
-        Whether each state still takes a document at each level, shape (S, L).
-    step
-        How far a landing on each level moves along the axis, shape (L,); 0 for levels that cannot run out.
-    """
-
-    available: Bools
-    step: Ints
-
-    def __len__(self) -> int:
-        return len(self.available)
-
-    def landing(self, prob: Floats) -> Floats:
-        """Probability to land on each level from each state, shape (..., S, L), for draws of shape (..., L)."""
-        land = np.zeros((*prob.shape[:-1], *self.available.shape))
-        carried = np.zeros((*prob.shape[:-1], len(self)))
-        for level in range(prob.shape[-1] - 1, -1, -1):
-            carried = carried + prob[..., None, level]
-            free = self.available[:, level]
-            land[..., level] = np.where(free, carried, 0.0)
-            carried = np.where(free, 0.0, carried)
-        return land
-
-
-def n_states(caps: Ints, n_unjudged: int) -> int:
-    """The number of states that :func:`states` would lay out."""
-    binding = caps[(caps > 0) & (caps < n_unjudged)]
-    return int(np.prod(binding + 1.0))
-
-
-def states(caps: Ints, n_unjudged: int) -> States:
-    """Lay out the states of topics with the same caps, shape (L,)."""
-    binding = np.flatnonzero((caps > 0) & (caps < n_unjudged))
-    shape = tuple(int(caps[level]) + 1 for level in binding)
-    total = int(np.prod(shape, dtype=np.int64))
-    counts = np.indices(shape).reshape(len(binding), total)
-    available = np.broadcast_to(caps > 0, (total, len(caps))).copy()
-    step = np.zeros(len(caps), dtype=np.int64)
-    for axis, level in enumerate(binding):
-        available[:, level] = counts[axis] < caps[level]
-        step[level] = int(np.prod(shape[axis + 1 :], dtype=np.int64))
-    return States(available, step)
+        with np.errstate(over="ignore"):
+            return self.n_active.astype(np.float64) ** self.n_unjudged

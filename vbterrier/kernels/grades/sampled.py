@@ -13,8 +13,14 @@ if TYPE_CHECKING:
 
     from vbterrier.kernels.grades.problem import Problem
 
+    Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
 
-def sampled_law(problem: Problem, topic: int, uniforms: NDArray[np.float64], *, legacy: bool = False) -> Sample:
+# Sequences that are scored together: a score that is no sum may lay out whole rankings for each.
+BLOCK = 1 << 14
+
+
+def sampled_law(problem: Problem, topic: int, uniforms: Floats, *, legacy: bool = False) -> Sample:
     """Draw the scores of one topic.
 
     Parameters
@@ -28,19 +34,82 @@ def sampled_law(problem: Problem, topic: int, uniforms: NDArray[np.float64], *, 
     legacy
         See :class:`vbterrier.kernels.grades.laws.Sample`.
     """
-    n_draws, n_unjudged = uniforms.shape
-    caps = problem.caps[topic].copy()
-    # What nothing lands on is skipped on the way down as if it were used up.
-    left = np.broadcast_to(caps, (n_draws, len(caps))).copy()
-    scores = np.full(n_draws, problem.base[topic])
-    draws = np.arange(n_draws)
-    for document in range(n_unjudged):
-        prob = problem.landed[topic, document if problem.landed.shape[1] > 1 else 0]
-        level = np.searchsorted(np.cumsum(prob)[:-1], uniforms[:, document], side="right")
-        for _ in range(len(caps) - 1):
-            level = np.where((left[draws, level] == 0) & (level > 0), level - 1, level)
-        left[draws, level] -= 1
-        scores += problem.weights[topic, document] * problem.gain[level]
-    scores = np.sort(scores)
+    scores = np.sort(scores_of(problem, topic, uniforms))
+    n_draws = len(scores)
     share = np.full(n_draws, 1.0 / n_draws)
     return Sample(scores, share, np.arange(1, n_draws + 1) / n_draws, method="mc", legacy=legacy)
+
+
+def scores_of(problem: Problem, topic: int, uniforms: Floats) -> Floats:
+    """The scores of one topic whose documents have given numbers, in the order of the numbers.
+
+    A document's grade is where its number falls in the CDF of its prior.
+
+    Parameters
+    ----------
+    problem
+        The process.
+    topic
+        Which of its topics.
+    uniforms
+        Numbers in [0, 1), documents in visiting order, shape (n_draws, n_unjudged).
+
+    Returns
+    -------
+    numpy.ndarray
+        Shape (n_draws,).
+    """
+    n_draws, n_unjudged = uniforms.shape
+    ends = np.cumsum(problem.landed[topic, : max(n_unjudged, 1)], axis=1)
+    scores = np.empty(n_draws)
+    for first in range(0, n_draws, BLOCK):
+        block = slice(first, first + BLOCK)
+        drawn = np.zeros(uniforms[block].shape, dtype=np.int64)
+        for level in range(ends.shape[1] - 1):
+            drawn += uniforms[block] >= ends[:, level]
+        scores[block] = _score(problem, topic, drawn)
+    return scores
+
+
+def scored(problem: Problem, topic: int, drawn: Ints) -> Floats:
+    """The scores of one topic whose documents drew some levels, shape (m,) for levels of shape (m, n_unjudged)."""
+    blocks = range(0, len(drawn), BLOCK)
+    return np.concatenate([_score(problem, topic, drawn[first : first + BLOCK]) for first in blocks])
+
+
+def _score(problem: Problem, topic: int, drawn: Ints) -> Floats:
+    landed = land(drawn, problem.caps[topic])
+    if problem.value is not None:
+        return problem.value(topic, landed)
+    scores = np.full(len(drawn), problem.base[topic])
+    for document in range(drawn.shape[1]):
+        scores += problem.weights[topic, document] * problem.gain[landed[:, document]]
+    return scores
+
+
+def land(drawn: Ints, caps: Ints) -> Ints:
+    """Pass draws down from levels that have run out.
+
+    Of the documents that arrive at a level, drawn there or passed down, the first as many as it has places stay.
+
+    Parameters
+    ----------
+    drawn
+        The level of each document in visiting order, shape (m, u).
+    caps
+        How many documents each level takes, shape (L,); level 0 takes all.
+
+    Returns
+    -------
+    numpy.ndarray
+        Shape (m, u).
+
+    >>> land(np.array([[2, 2, 1, 2]]), np.array([4, 1, 1])).tolist()
+    [[2, 1, 0, 0]]
+    """
+    landed = drawn.copy()
+    for level in range(len(caps) - 1, 0, -1):
+        if caps[level] < drawn.shape[1]:
+            here = landed == level
+            landed -= here & (np.cumsum(here, axis=1) > caps[level])
+    return landed

@@ -1,0 +1,349 @@
+"""Draws that share their prior's uncertainty, against the urn followed by hand, ball by ball."""
+
+import dataclasses
+import itertools
+
+import numpy as np
+import pytest
+
+from vbterrier.kernels.gain import discounts
+from vbterrier.kernels.grades import Problem, TooLargeError, choice, laws_of, moments
+from vbterrier.kernels.grades.sampled import land, scores_of
+from vbterrier.kernels.grades.urn import urn
+
+LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
+
+
+def no_draws(topic):
+    raise AssertionError(f"topic {topic} was sampled")
+
+
+def landing(sequence, left):
+    """Each draw lands on the next lower grade that is left."""
+    left, landed = list(left), []
+    for grade in sequence:
+        while grade > 0 and left[grade] == 0:
+            grade -= 1  # noqa: PLW2901 - as in the paper's Algorithm 1
+        left[grade] -= 1
+        landed.append(grade)
+    return landed
+
+
+def sequences_by_hand(prob, strength):
+    """Every sequence of grades and its probability: balls are intervals of [0, 1] on which no document's grade changes.
+
+    A document takes a new ball by the length of its interval with weight ``strength``, or the ball of an earlier one.
+    """
+    ends = [list(itertools.accumulate(row)) for row in prob]
+    cuts = sorted({0.0, 1.0, *(end for row in ends for end in row[:-1] if end < 1 - 1e-12)})
+    cells = [(high - low, (low + high) / 2) for low, high in itertools.pairwise(cuts)]
+    outcome = {}
+    for balls in itertools.product(range(len(cells)), repeat=len(prob)):
+        chance = 1.0
+        for i, ball in enumerate(balls):
+            fresh, seen = cells[ball][0], balls[:i].count(ball)
+            chance *= fresh if np.isinf(strength) else (strength * fresh + seen) / (strength + i)
+        grades = tuple(sum(end <= cells[ball][1] for end in row[:-1]) for row, ball in zip(ends, balls, strict=True))
+        outcome[grades] = outcome.get(grades, 0.0) + chance
+    return outcome
+
+
+def followed(problem, topic=0):
+    """{score: probability}, by the textbook."""
+    n = int(problem.n_unjudged[topic])
+    prob = np.broadcast_to(problem.prob[topic, : max(n, 1)], (n, len(problem.gain))).tolist()
+    strength = np.inf if problem.strength is None else problem.strength[topic]
+    outcome = {}
+    for sequence, chance in sequences_by_hand(prob, strength).items():
+        landed = landing(sequence, problem.left[topic])
+        if problem.value is None:
+            gains = zip(problem.weights[topic], landed, strict=False)
+            score = problem.base[topic] + sum(w * problem.gain[level] for w, level in gains)
+        else:
+            score = problem.value(topic, np.array([landed], dtype=int).reshape(1, n))[0]
+        if chance > 0:
+            outcome[round(score, 11)] = outcome.get(round(score, 11), 0.0) + chance
+    return dict(sorted(outcome.items()))
+
+
+def moments_of(outcome):
+    mean = sum(v * p for v, p in outcome.items())
+    return mean, sum((v - mean) ** 2 * p for v, p in outcome.items())
+
+
+def random_problem(rng, *, n_unjudged=None, shared=None, binding=None, n_levels=None):
+    n_levels = n_levels or int(rng.integers(2, 4))
+    n_unjudged = int(rng.integers(0, 5 if n_levels == 3 else 6)) if n_unjudged is None else n_unjudged
+    shared = rng.random() < 0.6 if shared is None else shared
+    if not shared:
+        n_unjudged = min(n_unjudged, 4)
+    prob = rng.random((1 if shared else max(n_unjudged, 1), n_levels)) * (rng.random(n_levels) < 0.85)
+    prob[:, int(rng.integers(n_levels))] += 1e-2
+    prob /= prob.sum(axis=1, keepdims=True)
+    binding = rng.random() < 0.6 if binding is None else binding
+    left = rng.integers(0, 4, n_levels) if binding else np.full(n_levels, 50)
+    weights = rng.permutation(discounts(12))[:n_unjudged] / 7.0
+    gain = np.concatenate([[0.0], np.sort(rng.choice(np.arange(1, 9), n_levels - 1, replace=False))]).astype(float)
+    strength = np.array([rng.choice([0.02, 0.7, 3.0, 40.0])])
+    return Problem(
+        np.array([rng.random()]), weights[None], np.array([n_unjudged]), prob[None], left[None], gain, strength
+    )
+
+
+def with_strength(problem, strength):
+    return dataclasses.replace(problem, strength=np.full(len(problem), float(strength)))
+
+
+def same_law(law, outcome, tolerance=1e-12):
+    values, probs = law.atoms()
+    # Rounding to 11 places joins what belongs together.
+    assert values == pytest.approx(list(outcome), abs=2e-11)
+    assert probs == pytest.approx(list(outcome.values()), abs=tolerance)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_problems_equal_brute_force(seed):
+    rng = np.random.default_rng(seed)
+    for _ in range(12):
+        problem = random_problem(rng)
+        outcome = followed(problem)
+        same_law(laws_of(problem, "exact", no_draws)[0], outcome)
+        mean, variance = moments(problem)
+        if not np.isnan(mean[0]):
+            assert (mean[0], variance[0]) == pytest.approx(moments_of(outcome), abs=1e-11)
+        else:
+            assert problem.binds[0]
+            assert not problem.is_shared
+
+
+@pytest.mark.parametrize("binding", [False, True])
+@pytest.mark.parametrize("shared", [False, True])
+def test_moments_equal_those_of_the_distribution(binding, shared):
+    rng = np.random.default_rng(5)
+    known = 0
+    for _ in range(25):
+        problem = random_problem(rng, n_levels=3, n_unjudged=6 if shared else 4, shared=shared, binding=binding)
+        values, probs = laws_of(problem, "auto", no_draws)[0].atoms()
+        mean, variance = moments(problem)
+        if np.isnan(mean[0]):
+            continue
+        known += 1
+        assert mean[0] == pytest.approx(values @ probs, abs=1e-12)
+        assert variance[0] == pytest.approx((values - mean[0]) ** 2 @ probs, abs=1e-12)
+    assert known >= (25 if shared or not binding else 1)
+
+
+def test_two_documents_by_hand():
+    # Two documents, grade 1 with probability p, s = 2: P(1,1) = p·(2p + 1)/3 and so on.
+    p, s = 0.3, 2.0
+    problem = Problem(
+        np.zeros(1),
+        np.array([[1.0, 10.0]]),
+        np.array([2]),
+        np.array([[[1 - p, p]]]),
+        np.array([[9, 9]]),
+        np.array([0.0, 1.0]),
+        np.array([s]),
+    )
+    both, one = p * (s * p + 1) / (s + 1), p * s * (1 - p) / (s + 1)
+    values, probs = laws_of(problem, "exact", no_draws)[0].atoms()
+    assert values.tolist() == [0.0, 1.0, 10.0, 11.0]
+    assert probs == pytest.approx([1 - both - 2 * one, one, one, both], abs=1e-15)
+    mean, variance = moments(problem)
+    assert mean[0] == pytest.approx(11 * p)
+    # Cov = p(1-p)/(s+1).
+    assert variance[0] == pytest.approx(p * (1 - p) * (1 + 100 + 2 * 10 / (s + 1)))
+    # With one document of grade 1 left, the second falls to grade 0.
+    last = dataclasses.replace(problem, left=np.array([[9, 1]]))
+    values, probs = laws_of(last, "exact", no_draws)[0].atoms()
+    assert values.tolist() == [0.0, 1.0, 10.0]
+    assert probs == pytest.approx([1 - both - 2 * one, one + both, one], abs=1e-15)
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("binding", [False, True])
+def test_a_strong_prior_is_a_known_one(shared, binding):
+    rng = np.random.default_rng(3)
+    for _ in range(6):
+        problem = random_problem(rng, n_unjudged=4, shared=shared, binding=binding)
+        known = dataclasses.replace(problem, strength=None)
+        truth = laws_of(known, "exact", no_draws)[0]
+        exactly, strong = (laws_of(with_strength(problem, s), "exact", no_draws)[0] for s in (np.inf, 1e12))
+        assert exactly.atoms()[1] == pytest.approx(truth.atoms()[1], abs=1e-15)
+        assert strong.atoms()[1] == pytest.approx(truth.atoms()[1], abs=1e-10)
+        assert moments(with_strength(problem, np.inf))[1] == pytest.approx(moments(known)[1], abs=1e-15)
+
+
+def test_a_weak_prior_makes_all_documents_alike():
+    rng = np.random.default_rng(4)
+    for _ in range(6):
+        problem = with_strength(random_problem(rng, n_unjudged=4, shared=True, binding=False, n_levels=3), 1e-14)
+        values, probs = laws_of(problem, "exact", no_draws)[0].atoms()
+        likely = probs > 1e-9
+        alike = problem.base[0] + problem.weights[0].sum() * problem.gain
+        assert values[likely] == pytest.approx(alike[problem.prob[0, 0] > 0])
+        assert probs[likely] == pytest.approx(problem.prob[0, 0][problem.prob[0, 0] > 0])
+
+
+def test_a_batch_of_mixed_strengths_equals_its_topics_one_by_one():
+    rng = np.random.default_rng(9)
+    singles = [random_problem(rng, n_unjudged=5, shared=True, binding=row % 3 == 0, n_levels=3) for row in range(30)]
+    names = ("base", "weights", "n_unjudged", "prob", "left", "strength")
+    batch = Problem(
+        **{name: np.concatenate([getattr(single, name) for single in singles]) for name in names},
+        gain=singles[0].gain,
+    )
+    batch.strength[::4] = np.inf
+    batch.n_unjudged[::5] = 3
+    batch.weights[::5, 3:] = 0.0
+    mean, variance = moments(batch)
+    laws = laws_of(batch, "auto", no_draws)
+    for row in range(len(batch)):
+        alone = batch.select(np.array([row]))
+        assert (mean[row], variance[row]) == pytest.approx([m[0] for m in moments(alone)], abs=1e-13)
+        assert laws[row].quantiles(LEVELS) == pytest.approx(
+            laws_of(alone, "auto", no_draws)[0].quantiles(LEVELS), abs=1e-12
+        )
+        same_law(laws[row], followed(alone))
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_numbers_of_the_urn_give_the_exact_distribution(shared):
+    rng = np.random.default_rng(6)
+    n = 40_000
+    for _ in range(6):
+        problem = random_problem(rng, n_unjudged=4, shared=shared, n_levels=3)
+        truth = laws_of(problem, "exact", no_draws)[0]
+        sample = laws_of(problem, "mc", lambda _, s=problem.strength[0]: urn(np.random.default_rng(1), n, 4, s))[0]
+        low, high = sample.brackets(LEVELS)
+        at = truth.quantiles(LEVELS)
+        assert ((low - 1e-9 <= at) & (at <= high + 1e-9)).all()
+        values, probs = truth.atoms()
+        assert sample.values.mean() == pytest.approx(values @ probs, abs=5 * np.std(sample.values) / np.sqrt(n))
+
+
+@pytest.mark.parametrize("strength", [0.3, 2.0, 25.0])
+def test_marginals_and_agreement_of_the_urn(strength):
+    n = 60_000
+    numbers = urn(np.random.default_rng(2), n, 5, strength)
+    for document in range(5):
+        share = np.searchsorted(np.sort(numbers[:, document]), [0.1, 0.5, 0.8]) / n
+        assert share == pytest.approx([0.1, 0.5, 0.8], abs=0.01)
+    for one, other in itertools.combinations(range(5), 2):
+        assert (numbers[:, one] == numbers[:, other]).mean() == pytest.approx(1 / (strength + 1), abs=0.01)
+
+
+def test_a_known_prior_gives_independent_numbers():
+    numbers = urn(np.random.default_rng(2), 100, 5, np.inf)
+    assert (numbers == np.random.default_rng(2).random((100, 5))).all()
+    assert urn(np.random.default_rng(2), 3, 0, 1.0).shape == (3, 0)
+
+
+@pytest.mark.parametrize("method", ["grid", "auto"])
+def test_the_grid_brackets_the_exact_quantiles(method, monkeypatch):
+    monkeypatch.setitem(choice.MAX_LISTED, "auto", 0)
+    rng = np.random.default_rng(7)
+    for _ in range(12):
+        problem = random_problem(rng, n_levels=3, n_unjudged=6, shared=True)
+        truth = laws_of(problem, "exact", no_draws)[0].quantiles(LEVELS)
+        law = laws_of(problem, method, no_draws)[0]
+        low, high = law.brackets(LEVELS)
+        assert law.method == "grid"
+        assert ((low <= truth + 1e-12) & (truth <= high + 1e-12)).all()
+        assert law.values @ law.probs == pytest.approx(moments(problem)[0][0], abs=1e-10)
+
+
+def test_deep_rankings_of_a_known_number_of_levels_have_exact_moments():
+    n = 60
+    problem = Problem(
+        np.zeros(1),
+        discounts(n)[None] / 20,
+        np.array([n]),
+        np.array([[[0.7, 0.2, 0.1]]]),
+        np.array([[99, 9, 4]]),
+        np.array([0.0, 1.0, 2.0]),
+        np.array([5.0]),
+    )
+    mean, variance = moments(problem)
+    scores = scores_of(problem, 0, urn(np.random.default_rng(0), 100_000, n, 5.0))
+    assert mean[0] == pytest.approx(scores.mean(), abs=5 * scores.std() / 300)
+    assert variance[0] == pytest.approx(scores.var(), rel=0.03)
+
+
+def product(levels):
+    """A score that is no sum: documents count only together with the one before."""
+    before = np.concatenate([np.ones((len(levels), 1)), levels[:, :-1]], axis=1)
+    return (levels * before).sum(axis=1) / 10.0
+
+
+@pytest.mark.parametrize("loose", [False, True])
+def test_scores_that_are_no_sums(loose):
+    rng = np.random.default_rng(10)
+    for _ in range(20):
+        problem = dataclasses.replace(random_problem(rng), value=lambda topic, levels: product(levels) + topic)
+        problem = problem if loose else dataclasses.replace(problem, strength=None)
+        outcome = followed(problem)
+        law = laws_of(problem, "auto", no_draws)[0]
+        same_law(law, outcome)
+        assert np.isnan(moments(problem)).all()
+        n, s = int(problem.n_unjudged[0]), problem.strength[0] if loose else np.inf
+        sample = laws_of(problem, "mc", lambda _, n=n, s=s: urn(np.random.default_rng(1), 20_000, n, s))[0]
+        low, high = sample.brackets(LEVELS)
+        at = law.quantiles(LEVELS)
+        assert ((low - 1e-9 <= at) & (at <= high + 1e-9)).all()
+
+
+def test_some_topics_keep_their_place_in_the_score():
+    problem = Problem(
+        np.zeros(3),
+        np.zeros((3, 1)),
+        np.ones(3, dtype=int),
+        np.full((3, 1, 2), 0.5),
+        np.full((3, 2), 9),
+        np.array([0.0, 1.0]),
+        value=lambda topic, levels: topic + levels[:, 0] / 2,
+    )
+    some = problem.select(np.array([2, 0])).select(slice(0, 1))
+    assert laws_of(some, "auto", no_draws)[0].atoms()[0].tolist() == [2.0, 2.5]
+    assert scores_of(problem, 1, np.array([[0.2], [0.7]])).tolist() == [1.0, 1.5]
+
+
+@pytest.mark.parametrize("kind", ["value", "binding", "priors"])
+def test_too_large_is_an_error_or_sampled(kind, monkeypatch):
+    for limits in (choice.MAX_LISTED, choice.MAX_PAIRS, choice.MAX_CELLS):
+        for method in limits:
+            monkeypatch.setitem(limits, method, 1)
+    rng = np.random.default_rng(11)
+    problem = random_problem(rng, n_levels=3, n_unjudged=4, shared=kind != "priors", binding=kind == "binding")
+    if kind == "value":
+        problem = dataclasses.replace(problem, value=lambda _, levels: product(levels))
+    for method in ("exact", "grid"):
+        with pytest.raises(TooLargeError, match="topic 0"):
+            laws_of(problem, method, no_draws)
+    law = laws_of(problem, "auto", lambda _: urn(rng, 50, 4, 1.0))[0]
+    assert law.method == "mc"
+
+
+@pytest.mark.parametrize("kind", ["value", "priors"])
+def test_no_grid_of_scores_or_draws_that_do_not_come_apart(kind):
+    problem = random_problem(np.random.default_rng(12), n_unjudged=3, shared=kind == "value", n_levels=2)
+    if kind == "value":
+        problem = dataclasses.replace(problem, value=lambda _, levels: product(levels))
+    with pytest.raises(TooLargeError, match="topic 0"):
+        laws_of(problem, "grid", no_draws)
+
+
+def test_landing_of_many_equals_landing_of_one():
+    rng = np.random.default_rng(13)
+    for _ in range(30):
+        drawn = rng.integers(0, 4, (20, 6))
+        caps = np.append(6, rng.integers(0, 4, 3))
+        assert land(drawn, caps).tolist() == [landing(row.tolist(), caps) for row in drawn]
+
+
+def test_blocks_of_draws_do_not_change_scores(monkeypatch):
+    problem = random_problem(np.random.default_rng(14), n_unjudged=4)
+    numbers = np.random.default_rng(0).random((100, 4))
+    whole = scores_of(problem, 0, numbers)
+    monkeypatch.setattr("vbterrier.kernels.grades.sampled.BLOCK", 7)
+    assert (scores_of(problem, 0, numbers) == whole).all()

@@ -1,0 +1,109 @@
+"""Pólya's urn: draws that share what is not known of their prior.
+
+The i-th visited document (i = 0, 1, ...) has with probability ``s/(s+i)`` a number of its own, else that of an earlier
+document, each as likely (Blackwell and MacQueen 1973); its grade is where the number falls in its own prior's CDF.
+With one prior p for all, grades follow the Dirichlet-multinomial law: the prior's probabilities are Dirichlet(s·p).
+Each document keeps its prior, and two documents share their number with probability ``1/(s+1)``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+
+def urn(rng: np.random.Generator, n_draws: int, n_documents: int, strength: float) -> Floats:
+    """Uniform numbers behind the grades of documents in visiting order.
+
+    Parameters
+    ----------
+    rng
+        Where chance comes from.
+    n_draws, n_documents
+        How many sequences, and their length.
+    strength
+        s, above 0; ``inf`` for independent numbers.
+
+    Returns
+    -------
+    numpy.ndarray
+        In [0, 1), shape (n_draws, n_documents).
+
+    >>> urn(np.random.default_rng(0), 2, 3, 1e-9).round(3).tolist()
+    [[0.637, 0.637, 0.637], [0.041, 0.041, 0.041]]
+    """
+    uniforms = rng.random((n_draws, n_documents))
+    if not np.isfinite(strength):
+        return uniforms
+    draws = np.arange(n_draws)
+    for document in range(1, n_documents):
+        # Of s + i units the first i belong to the earlier documents, one each.
+        ball = rng.random(n_draws) * (strength + document)
+        again = np.flatnonzero(ball < document)
+        uniforms[again, document] = uniforms[draws[again], ball[again].astype(np.int64)]
+    return uniforms
+
+
+def next_draw(prob: Floats, strength: Floats | None, seen: Floats, n_seen: int) -> Floats:
+    """Probability of each level at the next draw: ``(s·p + seen)/(s + n_seen)``, written so that s may be infinite.
+
+    Parameters
+    ----------
+    prob
+        The prior, shape (n, 1, L).
+    strength
+        s of each topic, shape (n,); ``None`` if infinite.
+    seen
+        How often each level was drawn so far, shape (m, L).
+    n_seen
+        How many draws there were.
+
+    Returns
+    -------
+    numpy.ndarray
+        Shape (n, m, L); (n, 1, L) where strength is ``None``.
+
+    >>> next_draw(np.array([[[0.5, 0.5]]]), np.array([2.0]), np.array([[1.0, 0.0]]), 1).round(3).tolist()
+    [[[0.667, 0.333]]]
+    """
+    if strength is None or not n_seen:
+        return prob
+    share = (n_seen / (strength + n_seen))[:, None, None]
+    return prob + share * (seen / n_seen - prob)
+
+
+def comonotone_variance(prob: Floats, weights: Floats, gain: Floats) -> Floats:
+    """The variance of ``H(U) = Σ_i w_i·h_i(U)``, all documents' gains read off one number U.
+
+    H is a step function of U: where U passes a document's CDF at a level, its gain rises to that of the next.
+
+    Parameters
+    ----------
+    prob
+        Probability of each level, shape (n, u, L).
+    weights
+        w, shape (n, u).
+    gain
+        Gain of each level, shape (L,).
+
+    Returns
+    -------
+    numpy.ndarray
+        Shape (n,).
+    """
+    n = len(prob)
+    steps = np.minimum(np.cumsum(prob[:, :, :-1], axis=2), 1.0).reshape(n, -1)
+    rises = (weights[:, :, None] * np.diff(gain)).reshape(n, -1)
+    order = np.argsort(steps, axis=1, kind="stable")
+    steps, rises = np.take_along_axis(steps, order, axis=1), np.take_along_axis(rises, order, axis=1)
+    heights = np.concatenate([np.zeros((n, 1)), np.cumsum(rises, axis=1)], axis=1)
+    widths = np.diff(steps, axis=1, prepend=0.0, append=1.0)
+    centred = heights - (heights * widths).sum(axis=1, keepdims=True)
+    variance: Floats = (centred**2 * widths).sum(axis=1)
+    return variance
