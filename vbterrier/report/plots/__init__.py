@@ -17,10 +17,27 @@ The typeface is that of ``matplotlib.rcParams``, so that figures can match the p
 """
 
 from vbterrier.report.plots.calibration import reliability
+from vbterrier.report.plots.coverage import interval_coverage
 from vbterrier.report.plots.curves import curve
+from vbterrier.report.plots.estimates import estimate_against_truth
 from vbterrier.report.plots.forest import forest
 from vbterrier.report.plots.intents import coverage_map
+from vbterrier.report.plots.pairs import beats_matrix
+from vbterrier.report.plots.ranks import rank_uncertainty
 from vbterrier.report.plots.style import COLUMN, FULL, SAVING
 from vbterrier.report.plots.unjudged import score_distributions
 
-__all__ = ["COLUMN", "FULL", "SAVING", "coverage_map", "curve", "forest", "reliability", "score_distributions"]
+__all__ = [
+    "COLUMN",
+    "FULL",
+    "SAVING",
+    "beats_matrix",
+    "coverage_map",
+    "curve",
+    "estimate_against_truth",
+    "forest",
+    "interval_coverage",
+    "rank_uncertainty",
+    "reliability",
+    "score_distributions",
+]

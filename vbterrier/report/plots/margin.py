@@ -1,4 +1,4 @@
-"""Numbers beside the rows of a figure."""
+"""Numbers beside the rows and below the columns of a figure."""
 
 from __future__ import annotations
 
@@ -22,3 +22,11 @@ def beside_rows(ax: Any, texts: Sequence[str], head: str) -> float:
         ax.annotate(text, **at, **look, va="center_baseline", fontsize=size)
     ax.annotate(head, (1, 1), xycoords="axes fraction", xytext=(72 * taken, 2), **look, fontsize=style.SMALL)
     return taken
+
+
+def number_columns(ax: Any, n: int, room: float) -> None:
+    """Number the columns 1 to n, which share ``room`` inches: as many as can be read, the first among them."""
+    widest = style.text_width(f"{n}", style.SIZE) + 0.05
+    step = next((step for step in (1, 2, 5, 10, 20, 50) if step * room / n >= widest), 100)
+    ax.set_xlim(0.5, n + 0.5)
+    ax.set_xticks(range(1, n + 1) if step == 1 else [1, *range(step, n + 1, step)])
