@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import ParameterError
+from vbterrier.errors import InputError, ParameterError, examples
 from vbterrier.frames.topics import places
 from vbterrier.measures import Measure
 from vbterrier.measures.base import evaluate
@@ -188,5 +188,11 @@ def _values(run: Run, slot: Slot, measures: Sequence[ir_measures.Measure], topic
         evaluate(ours, slot, run) if ours else (), foreign_values(theirs, slot, run, warned=bool(ours))
     ):
         found[str(measure)][qid] = value
-    # An engine that leaves a topic out has no score for it.
-    return {name: np.array([of.get(topic, np.nan) for topic in topics]) for name, of in found.items()}
+    for name, of in found.items():
+        without = [topic for topic in topics if topic not in of]
+        if without:
+            raise InputError(
+                f"{name} gives no value for {len(without)} topics of {run.name} ({examples(without)}); an estimator "
+                "has to estimate every topic"
+            )
+    return {name: np.array([of[topic] for topic in topics]) for name, of in found.items()}

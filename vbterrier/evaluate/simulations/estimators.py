@@ -19,7 +19,7 @@ LEVELS = (0.5, 0.8, 0.9, 0.95)
 _LOWER, _UPPER = "nDCG@10", "NDCGBound(side='upper')@10"
 _TRIPLE = "a measure, or (measure, low, high) with the measures of an interval's ends, or (measure, low, high, level)"
 
-# The estimators that the paper compares, and ours.
+# The estimators that the paper compares, and ours. Condensed lists of trec_eval lack labels below 0, too.
 STANDARD: dict[str, Any] = {
     "lower": _LOWER,
     "condensed": "nDCG(judged_only=True)@10",

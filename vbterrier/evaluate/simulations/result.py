@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +11,8 @@ import pandas as pd
 from vbterrier.errors import InputError, ParameterError, examples, nearest
 from vbterrier.uncertainty.agreement import (
     EQUAL,
+    Correlations,
+    Errors,
     Preferences,
     bonferroni,
     error_statistics,
@@ -32,6 +34,12 @@ if TYPE_CHECKING:
 POINT = 0.0
 LOSSES: dict[str, Callable[[Any], Any]] = {"squared": np.square, "absolute": np.abs}
 _LABELLED = ("estimates", "intervals", "topics")
+_ERRORS, _CORRELATIONS, _COUNTS = (
+    tuple(field.name for field in fields(kind)) for kind in (Errors, Correlations, Preferences)
+)
+_COVERAGE = ("topics", "n", "covered", "covered_low", "covered_high", "width")
+_PREFERENCES = (*_COUNTS, "precision", "recall", "f1")
+_TESTS = ("estimator_a", "estimator_b", "loss", "diff", "t", "p_value", "p_adjusted", "n_units")
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +59,18 @@ class Simulation:
         name, qid, n_unknown, truth: of all runs and topics.
     topics
         simulation, name, n_qids (with a truth), n_evaluated (with a relevant document left).
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from vbterrier.evaluate.simulations import simulate
+    >>> qrels = pd.DataFrame({"qid": "q1", "docno": ["a", "b", "c", "d"], "label": [1, 1, 0, 0]})
+    >>> run = pd.DataFrame({"qid": "q1", "docno": ["a", "b"], "score": [1.0, 2.0]})
+    >>> found = simulate({"mine": run}, qrels, [("no b", qrels.drop(index=1))], estimators={"mean": "BNDCG@10"})
+    >>> found.errors()[["estimator", "n", "bias"]].round(3).values.tolist()
+    [['mean', 1, -0.369]]
+    >>> found.coverage()[["level", "topics", "covered"]].values.tolist()[:2]
+    [[0.5, 'unjudged', 0.0], [0.5, 'all', 0.0]]
     """
 
     estimates: pd.DataFrame
@@ -63,12 +83,15 @@ class Simulation:
 
         As ``labelled(share=lambda name: name.split(" #")[0]).errors(by=["share"])`` where one is called ``"30 % #7"``.
         """
+        frames = {name: getattr(self, name) for name in _LABELLED}
+        taken = {*_ERRORS, *_CORRELATIONS, *_COVERAGE, *_PREFERENCES, *_TESTS}.union(*frames.values())
+        for new in taken.intersection(labels):
+            raise ParameterError(f"{new!r} is a column already; choose another name for the label")
         return replace(
             self,
             **{
                 name: frame.assign(**{new: frame["simulation"].map(label) for new, label in labels.items()})
-                for name in _LABELLED
-                for frame in [getattr(self, name)]
+                for name, frame in frames.items()
             },
         )
 
@@ -84,35 +107,35 @@ class Simulation:
         frames = (frame[kept(frame)].reset_index(drop=True) for frame in (self.estimates, self.intervals))
         return replace(self, **dict(zip(("estimates", "intervals"), frames, strict=True)))
 
-    def errors(self, by: Sequence[str] = ()) -> pd.DataFrame:
+    def errors(self, by: str | Sequence[str] = ()) -> pd.DataFrame:
         """Errors of each estimator over run-topics: n, bias, mae, rmse, rmse_over, rmse_under.
 
         See :func:`vbterrier.uncertainty.agreement.error_statistics`. Run-topics with nothing unjudged are among them.
         """
-        return pd.DataFrame(
-            [
-                {**key, **asdict(error_statistics(_floats(group, "truth"), _floats(group, "estimate")))}
-                for key, group in _groups(self.estimates, [*by, "estimator"])
-            ]
-        )
+        columns = [*_listed(by), "estimator"]
+        rows = [
+            {**key, **asdict(error_statistics(_floats(group, "truth"), _floats(group, "estimate")))}
+            for key, group in _groups(self.estimates, columns)
+        ]
+        return pd.DataFrame(rows, columns=[*columns, *_ERRORS])
 
-    def coverage(self, by: Sequence[str] = ()) -> pd.DataFrame:
+    def coverage(self, by: str | Sequence[str] = ()) -> pd.DataFrame:
         """How often intervals hold the truth, for each estimator and nominal level.
 
         Returns
         -------
         pandas.DataFrame
-            Groups, estimator, level, topics (``"unjudged"``: run-topics with something unjudged; ``"all"``), n, share,
-            low and high (the exact 95 % interval of the share, as if run-topics were independent), width (the mean of
-            the intervals'). The truth is held within 1e-9.
+            Groups, estimator, level, topics (``"unjudged"``: run-topics with something unjudged; ``"all"``), n, covered
+            (the share), covered_low and covered_high (the exact 95 % interval of the share, as if run-topics were
+            independent), width (the mean of the intervals'). The truth is held within 1e-9.
         """
-        rows = []
-        for key, group in _groups(self.intervals, [*by, "estimator", "level"]):
+        rows, columns = [], [*_listed(by), "estimator", "level"]
+        for key, group in _groups(self.intervals, columns):
             parts = {"unjudged": group[group["n_unjudged"] > 0], "all": group}
             rows += [{**key, "topics": topics, **_coverage(part)} for topics, part in parts.items()]
-        return pd.DataFrame(rows)
+        return pd.DataFrame(rows, columns=[*columns, *_COVERAGE])
 
-    def correlations(self, by: Sequence[str] = ("simulation",)) -> pd.DataFrame:
+    def correlations(self, by: str | Sequence[str] = ("simulation",)) -> pd.DataFrame:
         """Agreement of the order of systems by estimates with the true one.
 
         A system's score is the mean of its estimates in the group, over the topics that all systems of the group have.
@@ -129,14 +152,14 @@ class Simulation:
         InputError
             Systems of a group without a common topic.
         """
-        rows = []
-        for key, group in _groups(self.estimates, [*by, "estimator"]):
+        rows, columns = [], [*_listed(by), "estimator"]
+        for key, group in _groups(self.estimates, columns):
             truth, estimate = (_common(group, column) for column in ("truth", "estimate"))
             found = rank_correlations(truth.mean(axis=1).to_numpy(), estimate.mean(axis=1).to_numpy())
             rows.append({**key, "n_systems": truth.shape[0], "n_qids": truth.shape[1], **asdict(found)})
-        return pd.DataFrame(rows)
+        return pd.DataFrame(rows, columns=[*columns, "n_systems", "n_qids", *_CORRELATIONS])
 
-    def preferences(self, by: Sequence[str] = ()) -> pd.DataFrame:
+    def preferences(self, by: str | Sequence[str] = ()) -> pd.DataFrame:
         """Preferences between systems on single topics, as far as estimates and intervals state them (Table 6).
 
         A range strictly above another states a preference. In each simulation the evaluated runs have their range, the
@@ -150,28 +173,20 @@ class Simulation:
         truth = self.truth.pivot(index="name", columns="qid", values="truth")
         points = self.estimates.assign(level=POINT, low=self.estimates["estimate"], high=self.estimates["estimate"])
         totals: dict[tuple[Any, ...], Preferences] = {}
-        columns = [*by, "estimator", "level"]
+        columns = [*_listed(by), "estimator", "level"]
         for key, group in _groups(pd.concat([points, self.intervals]), [*columns, "simulation"]):
             place = tuple(key[column] for column in columns)
             totals[place] = totals.get(place, Preferences(0, 0, 0)) + _preferences(truth, group)
-        return pd.DataFrame(
-            [
-                {
-                    **dict(zip(columns, place, strict=True)),
-                    **asdict(total),
-                    **{name: getattr(total, name) for name in ("precision", "recall", "f1")},
-                }
-                for place, total in totals.items()
-            ]
-        )
+        rows = [(*place, *(getattr(total, name) for name in _PREFERENCES)) for place, total in totals.items()]
+        return pd.DataFrame(rows, columns=[*columns, *_PREFERENCES])
 
     def tests(
         self,
-        by: Sequence[str] = (),
+        by: str | Sequence[str] = (),
         *,
         loss: str = "squared",
         baseline: str | None = None,
-        unit: Sequence[str] = ("qid",),
+        unit: str | Sequence[str] = ("qid",),
     ) -> pd.DataFrame:
         """Student's paired t-tests of the losses of every two estimators, or all with a baseline.
 
@@ -197,6 +212,7 @@ class Simulation:
         if loss not in LOSSES:
             raise ParameterError(f"loss={loss!r}: wanted one of {', '.join(map(repr, LOSSES))}")
         frame = self.estimates.assign(loss=LOSSES[loss](self.estimates["estimate"] - self.estimates["truth"]))
+        by, unit = _listed(by), _listed(unit)
         _require_columns(frame, unit)
         rows: list[dict[str, Any]] = []
         for key, group in _groups(frame, by):
@@ -210,16 +226,18 @@ class Simulation:
                 | {"p_value": p, "p_adjusted": float(p_adjusted), "n_units": len(difference)}
                 for (a, b), difference, (t, p), p_adjusted in zip(pairs, differences, found, adjusted, strict=True)
             ]
-        return pd.DataFrame(rows)
+        return pd.DataFrame(rows, columns=[*by, *_TESTS])
 
 
 def _floats(frame: pd.DataFrame, column: str) -> Floats:
     return frame[column].to_numpy(dtype=np.float64)
 
 
+def _listed(columns: str | Sequence[str]) -> list[str]:
+    return [columns] if isinstance(columns, str) else list(columns)
+
+
 def _require_columns(frame: pd.DataFrame, columns: Sequence[str]) -> None:
-    if isinstance(columns, str):
-        raise ParameterError(f"by={columns!r}: wanted a list of columns, as [{columns!r}]")
     unknown = [name for name in columns if name not in frame.columns]
     if unknown:
         raise ParameterError(
@@ -228,30 +246,23 @@ def _require_columns(frame: pd.DataFrame, columns: Sequence[str]) -> None:
         )
 
 
-def _groups(frame: pd.DataFrame, by: Sequence[str]) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
+def _groups(frame: pd.DataFrame, by: list[str]) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
     """The groups in order of appearance, each with its key."""
     _require_columns(frame, by)
-    # An estimator may stand among the columns that users name, too.
-    columns = list(dict.fromkeys(by))
-    if not columns:
+    if not by:
         yield {}, frame
         return
-    for key, group in frame.groupby(columns, sort=False):
-        yield dict(zip(columns, key, strict=True)), group
+    for key, group in frame.groupby(by, sort=False):
+        yield dict(zip(by, key, strict=True)), group
 
 
 def _coverage(group: pd.DataFrame) -> Mapping[str, Any]:
     truth, low, high = (_floats(group, column) for column in ("truth", "low", "high"))
     held = (low - EQUAL <= truth) & (truth <= high + EQUAL)
     n, n_held = len(held), int(np.count_nonzero(held))
-    ends = dict(zip(("low", "high"), share_interval(n_held, n), strict=True))
-    nothing = float("nan")
-    return {
-        "n": n,
-        "share": n_held / n if n else nothing,
-        **ends,
-        "width": float((high - low).mean()) if n else nothing,
-    }
+    share, width = (n_held / n, float((high - low).mean())) if n else (float("nan"),) * 2
+    ends = dict(zip(("covered_low", "covered_high"), share_interval(n_held, n), strict=True))
+    return {"n": n, "covered": share, **ends, "width": width}
 
 
 def _common(group: pd.DataFrame, column: str) -> pd.DataFrame:

@@ -96,10 +96,10 @@ def simulate(
     --------
     >>> import pandas as pd
     >>> qrels = pd.DataFrame({"qid": "q1", "docno": ["a", "b", "c", "d"], "label": [1, 1, 0, 0]})
-    >>> run = pd.DataFrame({"qid": "q1", "docno": ["a", "b"], "score": [2.0, 1.0]})
+    >>> run = pd.DataFrame({"qid": "q1", "docno": ["a", "b"], "score": [1.0, 2.0]})
     >>> found = simulate({"mine": run}, qrels, [("no b", qrels.drop(index=1))], estimators={"lower": "nDCG@10"})
     >>> found.estimates[["truth", "estimate"]].round(3).values.tolist()
-    [[1.0, 1.0]]
+    [[1.0, 0.631]]
     """
     (target,) = measures_from(measure)
     asked = estimators_of(estimators, levels)
@@ -136,6 +136,7 @@ def _taken(incomplete: Iterable[Any], runs: Sequence[str]) -> Iterator[tuple[str
                 f"{type(given).__name__}"
             )
         name, qrels, *names = given
+        name = str(name)
         if name in seen:
             raise InputError(f"two simulations are called {name!r}; give each its own name")
         seen.add(name)
@@ -148,7 +149,7 @@ def _taken(incomplete: Iterable[Any], runs: Sequence[str]) -> Iterator[tuple[str
             )
         slot = slot_of(qrels, None, None)
         for run in wanted:
-            yield str(name), slot, run
+            yield name, slot, run
 
 
 def _total(incomplete: Iterable[Any], runs: Sized) -> int | None:

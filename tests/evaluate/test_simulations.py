@@ -1,0 +1,407 @@
+"""Estimators held against the truth."""
+
+import importlib
+from dataclasses import replace
+from itertools import combinations, pairwise
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+import vbterrier
+from vbterrier import score
+from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+from vbterrier.evaluate.simulations import RANGES, STANDARD, simulate
+from vbterrier.judgments.incomplete import leave_group_out, thin_pool
+from vbterrier.uncertainty.agreement import tau_ap
+
+QIDS = tuple(f"q{i}" for i in range(6))
+DOCUMENTS = [f"d{i:02}" for i in range(30)]
+
+
+@pytest.fixture(scope="module")
+def complete():
+    rng = np.random.default_rng(1)
+    return pd.concat(
+        [pd.DataFrame({"qid": qid, "docno": DOCUMENTS, "label": rng.integers(0, 3, 30)}) for qid in QIDS],
+        ignore_index=True,
+    )
+
+
+@pytest.fixture(scope="module")
+def runs():
+    rng = np.random.default_rng(2)
+    return {
+        f"r{i}": pd.concat(
+            [
+                pd.DataFrame({"qid": qid, "docno": rng.permutation(DOCUMENTS)[:15], "score": -np.arange(15.0)})
+                for qid in QIDS
+            ]
+        )
+        for i in range(4)
+    }
+
+
+def thinned(complete):
+    return [(f"{share:.0%} #{seed}", thin_pool(complete, share, seed)) for share in (0.3, 0.5) for seed in range(3)]
+
+
+@pytest.fixture(scope="module")
+def found(runs, complete):
+    return simulate(runs, complete, thinned(complete))
+
+
+def values(runs, qrels, measure):
+    table = score(runs, qrels, [measure], n_resamples=2).values
+    return table.set_index(["name", "qid"])["value"]
+
+
+def test_truth_and_estimates_are_those_of_score(found, runs, complete):
+    truth = values(runs, complete, "nDCG@10")
+    assert found.truth.set_index(["name", "qid"])["truth"].sort_index().equals(truth.sort_index())
+    asked = found.estimates.query("simulation in ('30% #1', '50% #2')")
+    for (simulation, name), rows in asked.groupby(["simulation", "estimator"]):
+        group = rows.set_index(["name", "qid"])
+        assert len(group) == len(truth)
+        expected = values(runs, dict(thinned(complete))[simulation], STANDARD[name])
+        assert group["estimate"].to_numpy() == pytest.approx(expected[group.index].to_numpy(), abs=1e-12)
+        assert group["truth"].to_numpy() == pytest.approx(truth[group.index].to_numpy())
+
+
+def test_unjudged_documents_are_counted(found, runs, complete):
+    left = dict(thinned(complete))["50% #1"]
+    share = values(runs, left, "Unjudged@10")
+    group = found.estimates.query("simulation == '50% #1' and estimator == 'lower'").set_index(["name", "qid"])
+    assert group["n_unjudged"].to_numpy() == pytest.approx(10 * share[group.index].to_numpy())
+    assert group["n_unjudged"].max() > 5
+    assert not group["n_unknown"].any()
+
+
+def test_measures_with_levels_get_their_intervals(found, runs, complete):
+    left = dict(thinned(complete))["30% #2"]
+    group = found.intervals.query("simulation == '30% #2' and estimator == 'mean, pool' and level == 0.8")
+    group = group.set_index(["name", "qid"])
+    for end in ("low", "high"):
+        expected = values(runs, left, f"BNDCG(prior='pool',stat='{end[:2]}',level=0.8)@10")
+        assert group[end].to_numpy() == pytest.approx(expected[group.index].to_numpy())
+    with_levels = {name for name, text in STANDARD.items() if "BNDCG" in text}
+    assert set(found.intervals["estimator"]) == with_levels
+    assert sorted(found.intervals["level"].unique()) == [0.5, 0.8, 0.9, 0.95]
+
+
+def test_complete_judgments_leave_nothing_to_estimate(runs, complete):
+    found = simulate(runs, complete, [("all", complete)])
+    assert found.errors()[["bias", "rmse"]].abs().to_numpy().max() < 1e-12
+    coverage = found.coverage()
+    assert (coverage.query("topics == 'all'")["covered"] == 1).all()
+    assert (coverage.query("topics == 'unjudged'")["n"] == 0).all()
+    assert found.correlations()[["tau", "rho", "tau_ap"]].to_numpy() == pytest.approx(1)
+    assert found.preferences()[["precision", "recall", "f1"]].to_numpy() == pytest.approx(1)
+    assert (found.tests()["p_adjusted"] == 1).all()
+    nothing = found.unjudged()
+    for table in (nothing.errors(), nothing.coverage(), nothing.correlations(), nothing.preferences()):
+        assert not len(table)
+        assert "estimator" in table
+
+
+def test_errors_by_group(found):
+    table = found.errors(["simulation"]).set_index(["simulation", "estimator"])
+    group = found.estimates.query("simulation == '50% #0' and estimator == 'condensed'")
+    error = group["estimate"] - group["truth"]
+    assert table.loc[("50% #0", "condensed"), "rmse"] == pytest.approx((error**2).mean() ** 0.5)
+    assert table.loc[("50% #0", "condensed"), "bias"] == pytest.approx(error.mean())
+    assert (table["n"] == len(QIDS) * 4).all()
+    pd.testing.assert_frame_equal(found.errors("simulation"), found.errors(["simulation"]))
+    everything = found.errors().set_index("estimator")
+    assert (everything["n"] == len(QIDS) * 4 * 6).all()
+    assert everything.loc["lower", "rmse_under"] > 0.1
+    assert everything.loc["naive upper", "rmse_over"] > 0.1
+
+
+def test_labels_of_simulations_are_columns_to_group_by(found):
+    table = found.labelled(share=lambda name: name.split()[0]).errors(["share"])
+    assert table["share"].unique().tolist() == ["30%", "50%"]
+    parts = found.errors(["simulation"]).groupby("estimator")["bias"].mean()
+    assert table.groupby("estimator")["bias"].mean().to_numpy() == pytest.approx(parts.to_numpy())
+    for taken in ("qid", "covered", "rmse"):
+        with pytest.raises(ParameterError, match=f"{taken!r} is a column already"):
+            found.labelled(**{taken: str})
+
+
+def test_coverage_counts_what_is_held(found):
+    table = found.coverage().set_index(["estimator", "level", "topics"])
+    group = found.intervals.query("estimator == 'mean, run' and level == 0.9")
+    held = (group["low"] - 1e-9 <= group["truth"]) & (group["truth"] <= group["high"] + 1e-9)
+    for topics, part in (("all", held), ("unjudged", held[group["n_unjudged"] > 0])):
+        row = table.loc["mean, run", 0.9, topics]
+        assert row["n"] == len(part)
+        assert row["covered"] == pytest.approx(part.mean())
+        assert row["covered_low"] < row["covered"] < row["covered_high"]
+    assert table.loc["mean, run", 0.9, "all"]["width"] == pytest.approx((group["high"] - group["low"]).mean())
+    wide = table["covered"].unstack("level").to_numpy()
+    assert (np.diff(wide, axis=1) >= 0).all()
+    assert 0 < wide.min() < wide.max()
+
+
+def test_an_end_that_is_the_truth_holds_it(found):
+    intervals = found.intervals.assign(low=found.intervals["truth"] + 1e-12, high=1.0)
+    assert (replace(found, intervals=intervals).coverage()["covered"] == 1).all()
+    assert (replace(found, intervals=intervals.assign(low=intervals["truth"] + 1e-6)).coverage()["covered"] == 0).all()
+
+
+def test_correlations_are_of_means_over_topics(found):
+    table = found.correlations().set_index(["simulation", "estimator"])
+    for key, group in found.estimates.groupby(["simulation", "estimator"]):
+        means = group.groupby("name")[["truth", "estimate"]].mean()
+        row = table.loc[key]
+        assert row["tau"] == pytest.approx(stats.kendalltau(means["truth"], means["estimate"]).statistic)
+        assert row["rho"] == pytest.approx(stats.spearmanr(means["truth"], means["estimate"]).statistic)
+        assert row["tau_ap"] == pytest.approx(tau_ap(means["truth"].to_numpy(), means["estimate"].to_numpy()))
+        assert (row["n_systems"], row["n_qids"]) == (4, len(QIDS))
+    assert table["tau"].min() < 1
+
+
+def test_systems_are_compared_on_the_topics_that_all_have(runs, complete):
+    shorter = {**runs, "r3": runs["r3"].query("qid != 'q2'")}
+    table = simulate(shorter, complete, thinned(complete)[:2], estimators={"lower": "nDCG@10"}).correlations()
+    assert (table["n_qids"] == len(QIDS) - 1).all()
+    apart = {"r0": runs["r0"].query("qid == 'q0'"), "r1": runs["r1"].query("qid == 'q1'")}
+    with pytest.raises(InputError, match="no topic in common"):
+        simulate(apart, complete, thinned(complete)[:1], estimators={"lower": "nDCG@10"}).correlations()
+
+
+def test_preferences_are_those_of_a_loop(found):
+    table = found.preferences().set_index(["estimator", "level"])
+    points = found.estimates.assign(level=0.0, low=found.estimates["estimate"], high=found.estimates["estimate"])
+    for name, level in (("condensed", 0.0), ("mean, pool", 0.0), ("mean, pool", 0.5), ("mean, run", 0.95)):
+        ranges = pd.concat([points, found.intervals]).query("estimator == @name and level == @level")
+        counts = np.zeros(3)
+        for _, group in ranges.groupby(["simulation", "qid"]):
+            for a, b in combinations(group.itertuples(), 2):
+                true = np.sign(a.truth - b.truth) * (abs(a.truth - b.truth) > 1e-9)
+                stated = int(a.low > b.high + 1e-9) - int(b.low > a.high + 1e-9)
+                counts += [true != 0, stated != 0, stated != 0 and stated == true]
+        assert table.loc[(name, level), ["n_true", "n_stated", "n_right"]].tolist() == counts.tolist()
+        assert 0 < counts[2] < counts[0]
+
+
+def test_runs_that_are_not_evaluated_have_their_true_score(runs, complete):
+    (group, left, names), *_ = leave_group_out(runs, complete, depth=10)
+    found = simulate(runs, complete, [(group, left, names)], estimators={"lower": "nDCG@10"})
+    assert found.estimates["name"].unique().tolist() == ["r0"]
+    truth, estimate = values(runs, complete, "nDCG@10"), values({"r0": runs["r0"]}, left, "nDCG@10")
+    signs = [
+        (np.sign(truth["r0", qid] - truth[other, qid]), np.sign(estimate["r0", qid] - truth[other, qid]))
+        for qid in QIDS
+        for other in ("r1", "r2", "r3")
+    ]
+    (row,) = found.preferences().itertuples()
+    assert (row.n_true, row.n_stated, row.n_right) == (18, 18, sum(one == other for one, other in signs))
+    assert row.n_right < 18
+
+
+def test_runs_of_several_simulations_are_ordered_together(runs, complete):
+    found = simulate(runs, complete, leave_group_out(runs, complete, depth=10), estimators={"lower": "nDCG@10"})
+    assert found.correlations()[["tau"]].isna().all(axis=None)
+    (row,) = found.correlations(by=()).itertuples()
+    assert row.n_systems == 4
+    assert not np.isnan(row.tau)
+
+
+def test_tests_are_of_the_mean_losses_of_topics(found):
+    table = found.tests(baseline="lower")
+    assert len(table) == len(STANDARD) - 1
+    losses = found.estimates.assign(loss=(found.estimates["estimate"] - found.estimates["truth"]) ** 2)
+    losses = losses.pivot_table(index="qid", columns="estimator", values="loss")
+    for row in table.itertuples():
+        expected = stats.ttest_rel(losses[row.estimator_a], losses["lower"])
+        assert (row.t, row.p_value) == pytest.approx((expected.statistic, expected.pvalue))
+        assert row.p_adjusted == pytest.approx(min(1, row.p_value * len(table)))
+        assert row.diff == pytest.approx((losses[row.estimator_a] - losses["lower"]).mean())
+        assert (row.estimator_b, row.n_units) == ("lower", len(QIDS))
+    absolute = found.tests(loss="absolute", unit=("name", "qid"))
+    assert len(absolute) == len(STANDARD) * (len(STANDARD) - 1) / 2
+    assert (absolute["n_units"] == len(QIDS) * 4).all()
+    errors = found.errors().set_index("estimator")["mae"]
+    for row in absolute.itertuples():
+        assert row.diff == pytest.approx(errors[row.estimator_a] - errors[row.estimator_b])
+
+
+def test_topics_without_a_relevant_document_are_left_out_and_counted(runs, complete):
+    worthless = complete.assign(label=complete["label"].where(complete["qid"] != "q0", 0))
+    fewer = worthless[~worthless["qid"].isin(["q1"])]
+    fewer = fewer.assign(label=fewer["label"].where(fewer["qid"] != "q2", 0))
+    found = simulate({"r0": runs["r0"].query("qid != 'q3'")}, worthless, [("fewer", fewer)])
+    assert set(found.truth["qid"]) == {"q1", "q2", "q4", "q5"}
+    assert set(found.estimates["qid"]) == {"q4", "q5"}
+    assert found.topics.to_numpy().tolist() == [["fewer", "r0", 4, 2]]
+
+
+def test_a_simulation_may_leave_nothing_of_a_run(runs, complete):
+    one = {"r0": runs["r0"].query("qid == 'q0'"), "r1": runs["r1"]}
+    found = simulate(one, complete, [("without q0", complete.query("qid != 'q0'"))])
+    assert found.topics["n_evaluated"].tolist() == [0, len(QIDS) - 1]
+    assert found.estimates["name"].unique().tolist() == ["r1"]
+    with pytest.raises(InputError, match="nothing to evaluate"):
+        simulate({"r0": one["r0"]}, complete, [("without q0", complete.query("qid != 'q0'"))])
+    with pytest.raises(InputError, match="nothing to evaluate"):
+        simulate(one, complete, [])
+
+
+def test_documents_that_complete_judgments_lack_are_told(runs, complete):
+    lacking = complete[
+        (complete["qid"] != "q1") | (complete["docno"] != runs["r0"].query("qid == 'q1'")["docno"].iloc[0])
+    ]
+    with pytest.warns(DegenerateWarning, match=r"lack documents that \d runs retrieved \(1 of 'r0'"):
+        found = simulate(runs, lacking, [("all", lacking)], estimators={"mean": "BNDCG@10"})
+    assert set(found.truth.query("n_unknown > 0")["qid"]) == {"q1"}
+    assert "q1" not in set(found.known().estimates.query("name == 'r0'")["qid"])
+    assert found.errors()["rmse"].item() > 0
+    assert found.known().errors()["rmse"].item() < 1e-12
+
+
+@pytest.mark.parametrize(
+    ("given", "ends", "level"),
+    [
+        (("nDCG@10", "nDCG@10", "NDCGBound(side='upper')@10"), ("nDCG@10", "NDCGBound(side='upper')@10"), 1.0),
+        (
+            ("BNDCG(stat='mode')@10", "BNDCG(stat='lo',level=0.7)@10", "BNDCG(stat='hi',level=0.7)@10"),
+            ("BNDCG(stat='q15')@10", "BNDCG(stat='q85')@10"),
+            0.7,
+        ),
+        (("BNDCG@10", "nDCG@10", "BNDCG(stat='q90')@10", 0.9), ("nDCG@10", "BNDCG(stat='q90')@10"), 0.9),
+    ],
+)
+def test_intervals_of_any_two_measures(runs, complete, given, ends, level):
+    left = thin_pool(complete, 0.5, 1)
+    found = simulate(runs, complete, [("thin", left)], estimators={"mine": given})
+    assert found.intervals["level"].unique().tolist() == [level]
+    for end, measure in zip(("low", "high"), ends, strict=True):
+        expected = values(runs, left, measure)
+        group = found.intervals.set_index(["name", "qid"])
+        assert group[end].to_numpy() == pytest.approx(expected[group.index].to_numpy(), abs=1e-9)
+
+
+def test_ranges_of_the_papers_table_6(runs, complete):
+    found = simulate(runs, complete, thinned(complete), estimators=RANGES)
+    table = found.preferences().query("level > 0").set_index("estimator")
+    # Higher ends make longer ranges, which state less.
+    stated = table.loc[["to q75", "to q90", "to q95", "to naive upper"], "n_stated"].tolist()
+    assert all(more >= less for more, less in pairwise(stated))
+    assert stated[0] > stated[-1]
+    assert set(table["level"]) == {0.75, 0.9, 0.95, 1.0}
+
+
+def test_other_measures_can_be_the_truth(runs, complete):
+    left = thin_pool(complete, 0.4, 1)
+    found = simulate(runs, complete, [("thin", left)], measure="P@5", estimators={"lower": "P@5", "more": "P@10"})
+    assert found.estimates["truth"].nunique() <= 6
+    group = found.estimates.query("estimator == 'lower'").set_index(["name", "qid"])
+    assert group["estimate"].to_numpy() == pytest.approx(values(runs, left, "P@5")[group.index].to_numpy())
+    assert group["n_unjudged"].max() <= 5
+    assert not len(found.intervals)
+    assert list(found.coverage())[:3] == ["estimator", "level", "topics"]
+
+
+def test_judgments_are_prepared_once_and_taken_one_by_one(runs, complete, monkeypatch):
+    made, taken = [], []
+    module = importlib.import_module("vbterrier.evaluate.simulations.simulate")
+    original = module.slot_of
+    monkeypatch.setattr(module, "slot_of", lambda *given: made.append(given) or original(*given))
+
+    def generated():
+        for name, left in thinned(complete)[:2]:
+            taken.append((name, len(made)))
+            yield name, left
+
+    simulate(runs, complete, generated(), estimators={"lower": "nDCG@10"})
+    assert len(made) == 3
+    assert taken == [("30% #0", 1), ("30% #1", 2)]
+
+
+def test_files_and_order_of_runs_change_nothing(runs, complete, tmp_path):
+    left = thin_pool(complete, 0.5, 1)
+    vbterrier.write_qrels(complete, tmp_path / "qrels.txt")
+    for name, frame in runs.items():
+        vbterrier.write_run(frame, tmp_path / f"{name}.run")
+    asked = {"mean": "BNDCG@10"}
+    one = simulate(runs, complete, [("thin", left)], estimators=asked).estimates
+    paths = [tmp_path / f"{name}.run" for name in reversed(runs)]
+    other = simulate(paths, tmp_path / "qrels.txt", [("thin", left)], estimators=asked).estimates
+    keys = ["name", "qid"]
+    pd.testing.assert_frame_equal(
+        one.sort_values(keys, ignore_index=True), other.sort_values(keys, ignore_index=True), check_dtype=False
+    )
+
+
+def test_a_bar_shows_how_far_it_is(runs, complete, capsys):
+    asked = {"lower": "nDCG@10"}
+    simulate(runs, complete, thinned(complete), estimators=asked)
+    assert capsys.readouterr().err == ""
+    simulate(runs, complete, thinned(complete), estimators=asked, progress=True)
+    assert "simulations" in capsys.readouterr().err
+
+
+def test_what_cannot_be_is_refused(found, runs, complete):
+    thin = [("thin", thin_pool(complete, 0.5, 1))]
+    with pytest.raises(ParameterError, match="wanted a mapping of name to a measure"):
+        simulate(runs, complete, thin, estimators=["nDCG@10"])
+    with pytest.raises(ParameterError, match=r"found \{\}"):
+        simulate(runs, complete, thin, estimators={})
+    with pytest.raises(ParameterError, match=r"estimator 'x': wanted .* found 2 values"):
+        simulate(runs, complete, thin, estimators={"x": ("nDCG@10", "nDCG@10")})
+    with pytest.raises(ParameterError, match="no measure is called 'nDGC'"):
+        simulate(runs, complete, thin, estimators={"x": "nDGC@10"})
+    odd = ("BNDCG@10", "BNDCG(stat='lo',level=0.8)@10", "BNDCG(stat='hi')@10")
+    with pytest.raises(ParameterError, match=r"levels \[0.8, 0.9\]"):
+        simulate(runs, complete, thin, estimators={"x": odd})
+    with pytest.raises(ParameterError, match="give the lower end first"):
+        simulate(runs, complete, thin, estimators={"x": ("BNDCG@10", "NDCGBound(side='upper')@10", "nDCG@10")})
+    for level in (0, 1, 95):
+        with pytest.raises(ParameterError, match="level="):
+            simulate(runs, complete, thin, levels=[level])
+    with pytest.raises(ParameterError, match=r"level=1\.5"):
+        simulate(runs, complete, thin, estimators={"x": ("BNDCG@10", "nDCG@10", "BNDCG(stat='hi')@10", 1.5)})
+    with pytest.raises(InputError, match="found DataFrame"):
+        simulate(runs, complete, [complete])
+    with pytest.raises(InputError, match="two simulations are called 'thin'"):
+        simulate(runs, complete, thin * 2)
+    with pytest.raises(ParameterError, match="simulation 'thin': no run is called 'r9'"):
+        simulate(runs, complete, [(*thin[0], ["r9"])])
+    with pytest.raises(ParameterError, match="no column 'estimater' to group by"):
+        found.errors(["estimater"])
+    with pytest.raises(ParameterError, match="loss='cubic'"):
+        found.tests(loss="cubic")
+    with pytest.raises(ParameterError, match="no such system"):
+        found.tests(baseline="nobody")
+
+
+@pytest.fixture(scope="module")
+def covid(shared_data):
+    folder = shared_data / "trec-covid"
+    with pytest.warns(DegenerateWarning, match="lack documents that 1 runs retrieved"):
+        return simulate(
+            {"ance": folder / "run.ance.top100.txt.gz"},
+            folder / "qrels.complete.txt.gz",
+            [("original", folder / "qrels.incomplete.txt.gz")],
+        )
+
+
+def test_table_7_of_the_paper(covid):
+    table = covid.estimates.assign(group=np.searchsorted([3, 5], covid.estimates["n_unjudged"], side="right"))
+    some = table.groupby(["estimator", "group"])[["estimate", "truth"]].mean().round(4)
+    everything = table.groupby("estimator")[["estimate", "truth"]].mean().round(4)
+    expected = {"lower": (0.6524, 0.4894, 0.2068), "condensed": (0.7725, 0.6829, 0.5471)}
+    expected["naive upper"] = (0.8527, 0.8383, 0.7690)
+    for name, (over_all, *groups) in expected.items():
+        assert everything.loc[name, "estimate"] == over_all
+        assert some.loc[name, "estimate"].tolist()[1:] == groups
+    assert everything["truth"].unique().tolist() == [0.7347]
+    assert some.loc["lower", "truth"].tolist()[1:] == [0.6501, 0.3572]
+
+
+def test_our_mean_is_closer_than_the_papers_mode_where_judgments_were_missing(covid):
+    rmse = covid.errors().set_index("estimator")["rmse"]
+    assert rmse["mean, pool+run"] < 0.85 * rmse["mode, pool+run"]
+    assert rmse["mean, pool+run"] < 0.85 * rmse["condensed"]

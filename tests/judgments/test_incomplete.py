@@ -1,0 +1,218 @@
+"""Judgments that are made incomplete."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+import vbterrier
+from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+from vbterrier.frames.ids import ids_of
+from vbterrier.frames.ranked import Run
+from vbterrier.judgments.incomplete import _chances, leave_group_out, shallow_pool, thin_pool
+from vbterrier.judgments.pool import Judgments
+
+QIDS = ("q1", "q2", "q3")
+
+
+def run(**lists):
+    return pd.DataFrame(
+        [(qid, docno, -float(rank)) for qid, docnos in lists.items() for rank, docno in enumerate(docnos)],
+        columns=["qid", "docno", "score"],
+    )
+
+
+def judged(docnos, labels=None, qid="q1"):
+    labels = [1] * len(docnos) if labels is None else labels
+    return pd.DataFrame({"qid": qid, "docno": list(docnos), "label": labels})
+
+
+def random_setting(seed, n_runs=4):
+    rng = np.random.default_rng(seed)
+    documents = [f"d{i}" for i in range(12)]
+    runs = {
+        f"r{i}": run(**{qid: rng.permutation(documents)[: rng.integers(1, 9)].tolist() for qid in QIDS})
+        for i in range(n_runs)
+    }
+    qrels = pd.concat([judged(documents, rng.integers(-1, 3, 12), qid) for qid in QIDS])
+    return runs, qrels.sample(frac=1, random_state=seed, ignore_index=True).assign(other=range(36))
+
+
+def pairs(frame):
+    return set(zip(frame["qid"], frame["docno"], strict=True))
+
+
+def first(frame, depth):
+    return pairs(vbterrier.ranked(frame, depth))
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.filterwarnings("ignore::vbterrier.DegenerateWarning")
+def test_what_a_group_alone_contributed_goes(seed):
+    runs, qrels = random_setting(seed)
+    groups = {"r0": "A", "r1": "B", "r2": "A", "r3": "C"}
+    found = list(leave_group_out(runs, qrels, groups, depth=3))
+    assert [(group, names) for group, _, names in found] == [("A", ("r0", "r2")), ("B", ("r1",)), ("C", ("r3",))]
+    for group, left, names in found:
+        own = set().union(*(first(runs[name], 3) for name in names))
+        others = set().union(*(first(runs[name], 3) for name in runs if groups[name] != group))
+        kept = [pair not in own - others for pair in zip(qrels["qid"], qrels["docno"], strict=True)]
+        assert not all(kept)
+        pd.testing.assert_frame_equal(left, qrels[kept].reset_index(drop=True))
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.filterwarnings("ignore::vbterrier.DegenerateWarning")
+def test_other_groups_stay_fully_judged(seed):
+    runs, qrels = random_setting(seed)
+    for _, left, names in leave_group_out(runs, qrels, depth=3):
+        unjudged = {name: Judgments(left).judge(Run(frame), 3).n_unjudged.sum() for name, frame in runs.items()}
+        assert all((count == 0) or name in names for name, count in unjudged.items())
+
+
+def test_documents_that_no_run_has_stay():
+    runs = {"one": run(q1=["a", "b"]), "two": run(q1=["b", "c"])}
+    left = {group: list(qrels["docno"]) for group, qrels, _ in leave_group_out(runs, judged("abcdx"), depth=2)}
+    assert left == {"one": list("bcdx"), "two": list("abdx")}
+
+
+def test_only_the_first_ranks_count_in_the_order_of_trec_eval():
+    # Equal scores: the later docno stands first.
+    tied = run(q1=["a", "b"]).assign(score=1.0)
+    with pytest.warns(DegenerateWarning, match="lose all judgments"):
+        left = {group: list(qrels["docno"]) for group, qrels, _ in leave_group_out({"one": tied}, judged("b"), depth=1)}
+    assert left == {"one": []}
+    (found,) = leave_group_out({"one": tied}, judged("ab"), depth=1)
+    assert list(found.qrels["docno"]) == ["a"]
+
+
+def test_all_rows_of_a_document_go_together():
+    diversity = pd.DataFrame(
+        {"qid": "q1", "iteration": ["1", "2", "1"], "docno": ["a", "a", "b"], "label": [1, 0, 1], "prob": 0.5}
+    )
+    (found,) = leave_group_out({"one": run(q1=["a"])}, diversity)
+    assert list(found.qrels["docno"]) == ["b"]
+    assert list(found.qrels) == list(diversity)
+    many = pd.concat([diversity.assign(docno=diversity["docno"] + str(i)) for i in range(200)])
+    fates = many.assign(kept=1).merge(thin_pool(many, 0.5, 3).assign(left=1), how="left").fillna(0)
+    assert fates.groupby("docno")["left"].nunique().max() == 1
+    assert 120 < fates.groupby("docno")["left"].max().sum() < 280
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10**9), st.sampled_from([0.1, 0.3, 0.5, 0.7]), st.randoms(use_true_random=False))
+def test_the_choice_depends_on_nothing_but_seed_topic_and_document(seed, share, random):
+    qrels = pd.concat([judged([f"d{i}" for i in range(30)], qid=qid) for qid in QIDS], ignore_index=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DegenerateWarning)
+        found = thin_pool(qrels, share, seed)
+        order = random.sample(range(90), 90)
+        shuffled = thin_pool(qrels.iloc[order], share, seed)
+        alone = thin_pool(qrels[qrels["qid"] == "q2"], share, seed)
+        more = thin_pool(qrels, min(share + 0.2, 1), seed)
+    assert pairs(shuffled) == pairs(found)
+    assert pairs(alone) == {pair for pair in pairs(found) if pair[0] == "q2"}
+    assert pairs(more) <= pairs(found)
+    expected = [pair for pair in zip(qrels["qid"], qrels["docno"], strict=True) if pair in pairs(found)]
+    assert list(zip(found["qid"], found["docno"], strict=True)) == expected
+
+
+def test_thinning_keeps_rows_columns_and_the_callers_frame():
+    _, qrels = random_setting(1)
+    before = qrels.copy()
+    found = thin_pool(qrels, 0.4, 2)
+    pd.testing.assert_frame_equal(qrels, before)
+    pd.testing.assert_frame_equal(found, qrels[qrels["other"].isin(found["other"])].reset_index(drop=True))
+    pd.testing.assert_frame_equal(thin_pool(qrels, 0, 2), qrels)
+    with pytest.warns(DegenerateWarning, match="3 topics lose all judgments"):
+        assert not len(thin_pool(qrels, 1, 2))
+
+
+def test_the_same_seed_gives_the_same_judgments_everywhere():
+    # Numbers that a change of the scheme would change: results of simulations are compared over years.
+    assert thin_pool(judged("abcdefghij"), 0.5, 7)["docno"].tolist() == list("abcfgij")
+
+
+def test_chances_are_uniform_and_independent_of_each_other():
+    n = 20_000
+    docno = ids_of(pd.Series([f"document-{i}" for i in range(n)]), "docno")
+    qid = ids_of(pd.Series(["q1"] * n), "qid")
+    other = ids_of(pd.Series(["q2"] * n), "qid")
+    drawn = [_chances(qid, docno, 1), _chances(qid, docno, 2), _chances(other, docno, 1)]
+    for chances in drawn:
+        assert 0 <= chances.min() < chances.max() < 1
+        assert stats.kstest(chances, "uniform").pvalue > 0.001
+    # Of independent uniforms the correlation has a standard deviation of 1/sqrt(n).
+    assert np.abs(np.corrcoef([*drawn, np.roll(drawn[0], 1)])[np.triu_indices(4, 1)]).max() < 4 / n**0.5
+
+
+def test_integers_are_the_text_they_read_as():
+    numbers = pd.DataFrame({"qid": [1] * 20, "docno": range(20), "label": 1})
+    text = numbers.astype({"qid": str, "docno": str})
+    assert thin_pool(numbers, 0.5)["docno"].astype(str).tolist() == thin_pool(text, 0.5)["docno"].tolist()
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.filterwarnings("ignore::vbterrier.DegenerateWarning")
+def test_a_shallow_pool_holds_what_runs_have_at_the_top(seed):
+    runs, qrels = random_setting(seed, n_runs=2)
+    found = shallow_pool(runs, qrels, 2)
+    wanted = set().union(*(first(frame, 2) for frame in runs.values()))
+    kept = [pair in wanted for pair in zip(qrels["qid"], qrels["docno"], strict=True)]
+    pd.testing.assert_frame_equal(found, qrels[kept].reset_index(drop=True))
+
+
+def test_lost_topics_are_told():
+    qrels = pd.concat([judged("ab", [1, 0]), judged("cd", [1, 0], "q2"), judged("e", [0], "q3")])
+    runs = {"one": run(q1=["b"], q2=["x"], q3=["e"])}
+    said = r"pool of depth 5: 1 topics lose all judgments \('q2'\), 1 topics lose all relevant documents \('q1'\)"
+    with pytest.warns(DegenerateWarning, match=said):
+        assert list(shallow_pool(runs, qrels, 5)["docno"]) == ["b", "e"]
+
+
+def test_what_cannot_be_is_refused():
+    runs, qrels = {"one": run(q1=["a"]), "two": run(q1=["b"])}, judged("ab")
+    for share in (-0.1, 1.1, "much", True):
+        with pytest.raises(ParameterError, match="wanted a number from 0 to 1"):
+            thin_pool(qrels, share)
+    for seed in (-1, 0.5, True):
+        with pytest.raises(ParameterError, match="seed"):
+            thin_pool(qrels, 0.5, seed)
+    for depth in (0, 2.0, True):
+        with pytest.raises(ParameterError, match="depth"):
+            shallow_pool(runs, qrels, depth)
+        with pytest.raises(ParameterError, match="depth"):
+            leave_group_out(runs, qrels, depth=depth)
+    with pytest.raises(ParameterError, match=r"1 runs have none \('two'\)"):
+        leave_group_out(runs, qrels, {"one": "A"})
+    with pytest.raises(ParameterError, match=r"no run is called 'tow'.*Did you mean two"):
+        leave_group_out(runs, qrels, {"one": "A", "tow": "B"})
+    with pytest.raises(InputError, match="runs: none"):
+        shallow_pool({}, qrels, 3)
+    with pytest.raises(InputError, match="wanted a mapping of name to run, found DataFrame"):
+        shallow_pool(runs["one"], qrels, 3)
+    with pytest.raises(InputError, match="missing label"):
+        thin_pool(qrels.drop(columns="label"), 0.5)
+    with pytest.raises(InputError, match="no topic in common"):
+        shallow_pool(runs, qrels.assign(qid="other"), 3)
+
+
+def test_integers_and_text_never_meet():
+    numbers = pd.DataFrame({"qid": "q1", "docno": [1, 2], "label": 1})
+    with pytest.raises(InputError, match="integers"):
+        shallow_pool({"one": run(q1=["1"])}, numbers, 3)
+
+
+def test_files_are_read(shared_data):
+    folder = shared_data / "trec-covid"
+    complete, path = folder / "qrels.complete.txt.gz", folder / "run.ance.top100.txt.gz"
+    qrels = vbterrier.read_qrels(complete)
+    with pytest.warns(DegenerateWarning, match=r"1 topics lose all relevant documents \('1'\)"):
+        found = shallow_pool({"ance": path}, complete, 10)
+    assert pairs(found) == first(vbterrier.read_run(path), 10) & pairs(qrels)
+    gone = 1 - len(thin_pool(complete, 0.3, 1)) / len(qrels)
+    assert gone == pytest.approx(0.3, abs=4 * (0.21 / len(qrels)) ** 0.5)

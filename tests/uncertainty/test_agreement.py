@@ -1,0 +1,190 @@
+"""Estimates against the truth, in numbers."""
+
+from itertools import combinations, pairwise, permutations, product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from vbterrier.uncertainty.agreement import (
+    Preferences,
+    bonferroni,
+    error_statistics,
+    paired_t,
+    preferences,
+    rank_correlations,
+    share_interval,
+    tau_ap,
+)
+
+scores = st.lists(st.tuples(st.sampled_from([0.0, 0.25, 0.5, 1.0]), st.sampled_from([0.0, 0.3, 0.5, 0.9])), min_size=2)
+
+
+@given(scores)
+def test_errors_are_those_of_a_loop(pairs):
+    truth, estimate = np.array(pairs).T
+    found = error_statistics(truth, estimate)
+    errors = [e - t for t, e in pairs]
+    n = len(pairs)
+    assert found.n == n
+    assert found.bias == pytest.approx(sum(errors) / n)
+    assert found.mae == pytest.approx(sum(abs(e) for e in errors) / n)
+    assert found.rmse == pytest.approx((sum(e * e for e in errors) / n) ** 0.5)
+    # "Ignoring under-estimations" leaves their places in the mean.
+    assert found.rmse_over == pytest.approx((sum(e * e for e in errors if e > 0) / n) ** 0.5)
+    assert found.rmse_under == pytest.approx((sum(e * e for e in errors if e < 0) / n) ** 0.5)
+    assert found.rmse**2 == pytest.approx(found.rmse_over**2 + found.rmse_under**2)
+
+
+def test_no_estimates_have_no_errors():
+    found = error_statistics(np.empty(0), np.empty(0))
+    assert found.n == 0
+    assert np.isnan([found.bias, found.mae, found.rmse, found.rmse_over, found.rmse_under]).all()
+
+
+@pytest.mark.parametrize(("k", "n", "level"), [(7, 10, 0.95), (1, 30, 0.9), (55, 60, 0.99)])
+def test_the_interval_of_a_share_inverts_the_binomial(k, n, level):
+    low, high = share_interval(k, n, level)
+    tail = (1 - level) / 2
+    assert stats.binom.sf(k - 1, n, low) == pytest.approx(tail)
+    assert stats.binom.cdf(k, n, high) == pytest.approx(tail)
+
+
+def test_the_interval_of_a_share_at_its_ends():
+    assert share_interval(0, 8)[0] == 0
+    assert share_interval(8, 8)[1] == 1
+    assert np.isnan(share_interval(0, 0)).all()
+
+
+def textbook_tau_ap(truth, order):
+    """Yilmaz et al., with half a point for two systems that are equal in truth."""
+    n, total = len(order), 0.0
+    for i in range(1, n):
+        right = [(np.sign(truth[order[above]] - truth[order[i]]) + 1) / 2 for above in range(i)]
+        total += sum(right) / i
+    return 2 * total / (n - 1) - 1
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 3)), min_size=2, max_size=6))
+def test_tau_ap_is_the_mean_over_all_orders_of_ties(pairs):
+    truth, estimate = np.array(pairs, dtype=float).T
+    orders = [
+        order
+        for order in permutations(range(len(pairs)))
+        if all(estimate[a] >= estimate[b] for a, b in pairwise(order))
+    ]
+    assert tau_ap(truth, estimate) == pytest.approx(np.mean([textbook_tau_ap(truth, order) for order in orders]))
+
+
+def test_tau_ap_by_hand():
+    truth = np.array([4.0, 3.0, 2.0, 1.0])
+    assert tau_ap(truth, truth) == pytest.approx(1)
+    assert tau_ap(truth, -truth) == pytest.approx(-1)
+    # A swap at the top: C = 0, 2, 3 of 1, 2, 3. At the bottom: 1, 2, 2.
+    assert tau_ap(truth, np.array([3.0, 4.0, 2.0, 1.0])) == pytest.approx(2 / 3 * (0 + 1 + 1) - 1)
+    assert tau_ap(truth, np.array([4.0, 3.0, 1.0, 2.0])) == pytest.approx(2 / 3 * (1 + 1 + 2 / 3) - 1)
+    assert tau_ap(truth, np.zeros(4)) == pytest.approx(0)
+
+
+def test_tau_ap_is_not_symmetric():
+    one, other = np.array([3.0, 2.0, 1.0]), np.array([1.0, 3.0, 2.0])
+    assert tau_ap(one, other) != pytest.approx(tau_ap(other, one))
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=2, max_size=8))
+def test_correlations_count_pairs_and_ranks(pairs):
+    truth, estimate = np.array(pairs, dtype=float).T
+    found = rank_correlations(truth, estimate)
+    if np.ptp(truth) == 0 or np.ptp(estimate) == 0:
+        assert np.isnan([found.tau, found.rho, found.tau_ap]).all()
+        return
+    signs = [
+        (np.sign(truth[i] - truth[j]), np.sign(estimate[i] - estimate[j])) for i in range(len(truth)) for j in range(i)
+    ]
+    both, one, other = (
+        sum(f(a, b) for a, b in signs) for f in (lambda a, b: a * b, lambda a, _: a * a, lambda _, b: b * b)
+    )
+    assert found.tau == pytest.approx(both / (one * other) ** 0.5)
+    ranks = [[np.sum(x < v) + (np.sum(x == v) - 1) / 2 for v in x] for x in (truth, estimate)]
+    assert found.rho == pytest.approx(np.corrcoef(*ranks)[0, 1])
+    assert found.tau_ap == pytest.approx(tau_ap(truth, estimate))
+
+
+def test_sums_in_another_order_are_ties():
+    truth = np.array([0.1 + 0.2, 0.3, 0.5])
+    found = rank_correlations(truth, np.array([0.3, 0.3, 0.6]))
+    assert (found.tau, found.rho) == (pytest.approx(1), pytest.approx(1))
+    assert np.isnan(rank_correlations(np.array([0.3]), np.array([0.4])).tau)
+
+
+def textbook_preferences(truth, low, high, estimated):
+    counts = [0, 0, 0]
+    for (a, b), q in product(combinations(range(len(truth)), 2), range(truth.shape[1])):
+        if np.isnan([truth[a, q], truth[b, q]]).any() or not (estimated[a, q] or estimated[b, q]):
+            continue
+        true = int(truth[a, q] > truth[b, q]) - int(truth[a, q] < truth[b, q])
+        stated = int(low[a, q] > high[b, q]) - int(high[a, q] < low[b, q])
+        for place, hit in enumerate((true != 0, stated != 0, stated != 0 and true == stated)):
+            counts[place] += int(hit)
+    return Preferences(*counts)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_preferences_are_those_of_a_loop(seed):
+    rng = np.random.default_rng(seed)
+    shape = (5, 6)
+    truth = rng.integers(0, 6, shape) / 5
+    truth[rng.random(shape) < 0.1] = np.nan
+    ends = np.sort(rng.integers(0, 6, (2, *shape)) / 5, axis=0)
+    estimated = rng.random(shape) < 0.4
+    assert preferences(truth, *ends, estimated) == textbook_preferences(truth, *ends, estimated)
+
+
+def test_touching_ranges_state_nothing():
+    truth = np.array([[0.7], [0.5]])
+    low, high = np.array([[0.5 + 1e-12], [0.5]]), np.array([[0.9], [0.5]])
+    assert preferences(truth, low, high, True) == Preferences(1, 0, 0)
+    assert preferences(truth, low + np.array([[0.1], [0]]), high, True) == Preferences(1, 1, 1)
+
+
+def test_what_is_stated_of_equals_is_wrong():
+    truth = np.array([[0.5], [0.5]])
+    found = preferences(truth, np.array([[0.6], [0.1]]), np.array([[0.7], [0.2]]), True)
+    assert found == Preferences(0, 1, 0)
+    assert found.precision == 0
+    assert np.isnan(found.recall)
+    assert np.isnan(Preferences(0, 0, 0).f1)
+
+
+@given(st.integers(1, 30), st.integers(1, 30), st.floats(0.05, 1))
+def test_f1_is_the_harmonic_mean(n_true, n_stated, share):
+    found = Preferences(n_true, n_stated, max(1, int(share * min(n_true, n_stated))))
+    assert found.f1 == pytest.approx(2 / (1 / found.precision + 1 / found.recall))
+
+
+def test_paired_t_is_scipys():
+    rng = np.random.default_rng(1)
+    one, other = rng.random((2, 40))
+    expected = stats.ttest_rel(one, other)
+    assert paired_t(one - other) == pytest.approx((expected.statistic, expected.pvalue))
+
+
+@pytest.mark.parametrize(
+    ("differences", "expected"),
+    [([0.0, 1e-17, 0.0], (0.0, 1.0)), ([0.1, 0.1, 0.1], (np.inf, 0.0)), ([-0.1, -0.1], (-np.inf, 0.0))],
+)
+def test_t_without_spread(differences, expected):
+    assert paired_t(np.array(differences)) == expected
+
+
+def test_one_difference_tests_nothing():
+    assert np.isnan(paired_t(np.array([0.3]))).all()
+
+
+def test_bonferroni_counts_the_tests_that_were_made():
+    assert bonferroni(np.array([0.01, 0.2, 0.5])).tolist() == pytest.approx([0.03, 0.6, 1.0])
+    assert bonferroni(np.array([0.01, np.nan])).tolist() == pytest.approx([0.01, np.nan], nan_ok=True)
