@@ -13,8 +13,9 @@ import pytest
 
 from vbterrier.frames.files import read_qrels, read_run
 from vbterrier.frames.ranked import Run
-from vbterrier.judgments.bootstrap import BootstrapDistribution, Process
+from vbterrier.judgments.bootstrap import BootstrapDistribution
 from vbterrier.judgments.pool import Judgments
+from vbterrier.judgments.process import Process
 
 LEVELS = (0.05, 0.25, 0.75, 0.95)
 N_DRAWS = 1000
@@ -33,7 +34,7 @@ def all_statistics(judgments, run):
 
 def monte_carlo(law):
     """Algorithm 1 as the paper states it, for each topic: tabulated gains, 1,000 sequences of draws."""
-    problem = law._problem
+    problem = law.problem
     rng = random.Random(0)
     grades = range(len(problem.gain))
     for topic in range(len(problem)):

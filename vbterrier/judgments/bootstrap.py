@@ -1,8 +1,8 @@
-"""Bootstrapped nDCG: the distribution of a score over what its unjudged documents could be."""
+"""Bootstrapped scores: their distribution over what the unjudged documents could be."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -11,17 +11,13 @@ import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError
 from vbterrier.frames.ranked import Run
-from vbterrier.judgments.pool import Judgments, grade_gains
-from vbterrier.judgments.priors import (
-    ALL_UNJUDGED,
-    ECIR23_GRADES,
-    PRIORS,
-    check_prior,
-    ecir23_probabilities,
-    grade_probabilities,
-)
-from vbterrier.kernels.gain import discounts, ideal_dcg
-from vbterrier.kernels.grades import METHODS, Problem, TooLargeError, laws_of, moments
+from vbterrier.judgments.layout import problem_of, visits_of
+from vbterrier.judgments.metrics import DCG, NDCG
+from vbterrier.judgments.pool import Judgments
+from vbterrier.judgments.priors import ECIR23_GRADES, OWN, ecir23_probabilities, grade_probabilities, strengths
+from vbterrier.judgments.process import COMPAT, MOST_DRAWS, N_DRAWS, Process
+from vbterrier.kernels.grades import TooLargeError, laws_of, moments
+from vbterrier.kernels.grades.urn import urn
 from vbterrier.kernels.resample import stream
 
 if TYPE_CHECKING:
@@ -29,54 +25,20 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from vbterrier.judgments.metrics import Metric
     from vbterrier.judgments.pool import JudgedTop
     from vbterrier.kernels.grades.laws import Law
 
     Floats = NDArray[np.float64]
 
-DCG = ("log2", "exp-log2")
-COMPAT = ("", "ecir23")
-N_DRAWS = 1000
-MOST_DRAWS = 10_000_000
+__all__ = ["COMPAT", "DCG", "MOST_DRAWS", "N_DRAWS", "BootstrapDistribution", "Process", "bootstrap_distribution"]
+
 MOST_ATOMS = 50_000_000
 COMMON_LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
-@dataclass(frozen=True)
-class Process:
-    """How unjudged documents are graded and scored: everything a distribution depends on but data and cutoff.
-
-    See :func:`bootstrap_distribution` for the meaning of each parameter.
-    """
-
-    prior: str | Mapping[int, float] = "pool+run"
-    dcg: str = "log2"
-    method: str = "auto"
-    compat: str = ""
-    all_unjudged: str = "auto"
-    n_draws: int = N_DRAWS
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        check_prior(self.prior)
-        for name, legal in (("dcg", DCG), ("method", METHODS), ("compat", COMPAT), ("all_unjudged", ALL_UNJUDGED)):
-            if getattr(self, name) not in legal:
-                raise ParameterError(f"{name}={getattr(self, name)!r}: wanted one of {', '.join(map(repr, legal))}")
-        if self.compat and not isinstance(self.prior, str):
-            raise ParameterError(f"compat={self.compat!r} knows priors by name only: {', '.join(map(repr, PRIORS))}")
-        for name, low, high in (("n_draws", 1, MOST_DRAWS), ("seed", 0, float("inf"))):
-            value = getattr(self, name)
-            if not isinstance(value, (int, np.integer)) or not low <= value <= high:
-                raise ParameterError(f"{name}={value!r}: wanted a whole number from {low} to {high}")
-
-    @property
-    def drops_negative(self) -> bool:
-        """Whether labels below 0 are no judgments at all."""
-        return self.compat == "ecir23"
-
-
 class BootstrapDistribution:
-    """The distribution of nDCG@k for every topic, over what its unjudged documents could be.
+    """The distribution of a score for every topic, over what its unjudged documents could be.
 
     Made by :func:`bootstrap_distribution`. Arrays are parallel to ``topics``; what needs the whole distribution is
     computed when it is first asked for.
@@ -89,41 +51,57 @@ class BootstrapDistribution:
         k.
     process : Process
         The parameters that made it.
+    metric : Metric
+        What the score is.
     n_unjudged : numpy.ndarray
         Unjudged documents in the first k, shape (n,).
+    visits : numpy.ndarray
+        The places (ranks from 0) of the unjudged documents in the order in which they are drawn, shape (n, u); the
+        first ``n_unjudged`` of each topic count.
     prob : numpy.ndarray
-        The prior over ``grades``, shape (n, L).
+        The prior over ``grades``, shape (n, L), or (n, u, L) where documents have their own, in the order of visits.
+    strength : numpy.ndarray
+        How many documents the prior of each topic is worth, shape (n,); infinite where it is taken for certain.
     grades : numpy.ndarray
         Grades, rising from 0, shape (L,).
+    problem : Problem
+        All this for the kernels.
     """
 
-    def __init__(self, judged: JudgedTop, process: Process) -> None:
+    def __init__(self, judged: JudgedTop, process: Process, metric: Metric | None = None) -> None:
+        if metric is not None and process.dcg != DCG[0]:
+            raise ParameterError(f"dcg={process.dcg!r} is nDCG's own; use metric=NDCG({process.dcg!r}), or no metric")
         if process.compat:
             judged = judged.regraded(np.array(ECIR23_GRADES))
         self.topics = judged.judgments.topics
         self.cutoff = judged.depth
         self.process = process
+        self.metric: Metric = NDCG(process.dcg) if metric is None else metric
         self.n_unjudged = judged.n_unjudged
         self.grades = judged.judgments.grades
-        self.prob = (
+        prob = (
             ecir23_probabilities(judged, str(process.prior))
             if process.compat
             else grade_probabilities(judged, process.prior, process.all_unjudged)
         )
-        self._problem = _problem(judged, self.prob, process)
+        self.prob = prob if process.prior == OWN else prob[:, 0]
+        strength = strengths(judged, process)
+        self.strength = np.full(len(self), math.inf) if strength is None else strength
+        self.visits = visits_of(judged, by_docno=process.compat == "ecir23")
+        self.problem = problem_of(judged, self.metric, self.visits, prob, strength)
         self._quantiles: dict[float, Floats] = {}
 
     def __len__(self) -> int:
         return len(self.topics)
 
     def __repr__(self) -> str:
-        return f"BootstrapDistribution(nDCG@{self.cutoff}, {len(self)} topics, {self.process})"
+        return f"BootstrapDistribution({self.metric.name}@{self.cutoff}, {len(self)} topics, {self.process})"
 
     @cached_property
     def laws(self) -> list[Law]:
         """The distribution of each topic."""
         try:
-            return laws_of(self._problem, self.process.method, self._uniforms, legacy=bool(self.process.compat))
+            return laws_of(self.problem, self.process.method, self._uniforms, legacy=bool(self.process.compat))
         except TooLargeError as error:
             raise ParameterError(
                 f"method={self.process.method!r} cannot do query {self.topics[error.topic]!r} with its "
@@ -131,13 +109,13 @@ class BootstrapDistribution:
             ) from error
 
     def _uniforms(self, topic: int) -> Floats:
-        shape = (self.process.n_draws, int(self.n_unjudged[topic]))
-        return stream(self.process.seed, self.topics[topic]).random(shape)
+        rng = stream(self.process.seed, self.topics[topic])
+        return urn(rng, self.process.n_draws, int(self.n_unjudged[topic]), float(self.strength[topic]))
 
     @cached_property
     def _moments(self) -> tuple[Floats, Floats]:
         sampled = self.process.method == "mc"
-        mean, variance = (np.full(len(self), np.nan),) * 2 if sampled else moments(self._problem)
+        mean, variance = (np.full(len(self), np.nan),) * 2 if sampled else moments(self.problem)
         unknown = np.flatnonzero(np.isnan(mean))
         if len(unknown):
             mean, variance = mean.copy(), variance.copy()
@@ -252,27 +230,32 @@ def bootstrap_distribution(
     all_unjudged: str = "auto",
     n_draws: int = N_DRAWS,
     seed: int = 0,
+    prior_strength: float = math.inf,
+    metric: Metric | None = None,
 ) -> BootstrapDistribution:
-    """The distribution of nDCG@k over what the unjudged documents of a run could be.
+    """The distribution of a score over what the unjudged documents of a run could be.
 
     Each unjudged document of the first k draws a grade from a prior; a grade that no judged document outside the
     first k has left is replaced by the next lower one that has (grade 0 never runs out). The score is
-    ``nDCG@k = (DCG of the judged part + gains of the draws) / IDCG@k(pool)``; the pool's ideal never changes, and a
-    topic without a relevant document scores 0. The distribution is computed, not sampled, wherever that is possible.
+    ``nDCG@k = (DCG of the judged part + gains of the draws) / IDCG@k(pool)``, or another metric's; the pool's ideal
+    never changes, and a topic without a relevant document scores 0. The distribution is computed, not sampled, wherever
+    that is possible.
 
     Parameters
     ----------
     run
-        Frame with qid, docno, score.
+        Frame with qid, docno, score; grade_prob with ``prior="column"``.
     qrels
         Frame with qid, docno, label (whole numbers; below 0 counts as 0).
     cutoff
         k; ``None`` evaluates whole rankings.
     prior
         ``"pool"`` (shares of the grades among this query's judged documents), ``"run"`` (among those in the first k),
-        ``"pool+run"`` (their mean), or a mapping of grade to probability.
+        ``"pool+run"`` (their mean), a mapping of grade to probability, or ``"column"``: each unjudged document's own,
+        from the run's column ``grade_prob``, a list of the probabilities of grade 0, 1, 2, ... or one number, the
+        probability of being relevant (the grades above 0 then share it as they share the pool's relevant documents).
     dcg
-        ``"log2"``: the gain is the grade (trec_eval); ``"exp-log2"``: ``2^grade - 1``.
+        nDCG's gain: ``"log2"`` is the grade (trec_eval); ``"exp-log2"`` is ``2^grade - 1``.
     method
         ``"auto"``; ``"exact"``; ``"grid"`` (values on 32,768 cells, with a certified bracket around quantiles);
         ``"mc"`` (draws, with a 95 % band). Auto is exact while that is cheap, then the grid, then draws.
@@ -287,6 +270,13 @@ def bootstrap_distribution(
         Draws of a topic, where draws are needed.
     seed
         Decides the draws together with the query's id, whatever the other queries are.
+    prior_strength
+        How many documents the prior is worth: its probabilities are themselves uncertain, Dirichlet with this
+        pseudo-count, and shared by the documents of a topic, whose draws follow Pólya's urn. Any two documents' gains
+        then correlate by ``1/(prior_strength + 1)``: the mean stays, intervals are wider the smaller it is. ``inf``
+        takes the prior for certain.
+    metric
+        What is scored, see :mod:`vbterrier.judgments.metrics`; ``None`` for nDCG with ``dcg``.
 
     Returns
     -------
@@ -299,9 +289,10 @@ def bootstrap_distribution(
 
     Notes
     -----
-    The distribution knows nothing of the prior's own uncertainty: its intervals are about the draws alone. Cost is
-    linear in rows; a topic with u unjudged documents and s likely grades has s^u atoms, of which no more than
-    s^(u/2) are ever sorted.
+    With ``prior_strength=inf`` the distribution knows nothing of the prior's own uncertainty: its intervals are about
+    the draws alone. Cost is linear in rows; a topic with u unjudged documents and s likely grades has s^u atoms, of
+    which no more than s^(u/2) are ever sorted where draws are independent and the score is a sum; elsewhere all are, up
+    to some 300,000, then a grid or draws take over.
 
     References
     ----------
@@ -318,10 +309,10 @@ def bootstrap_distribution(
     >>> scores.round(3).tolist(), probabilities.round(3).tolist()
     ([0.76, 1.0], [0.5, 0.5])
     """
-    process = Process(prior, dcg, method, compat, all_unjudged, n_draws, seed)
+    process = Process(prior, dcg, method, compat, all_unjudged, n_draws, seed, prior_strength)
     check_cutoff(cutoff)
     judgments = Judgments(qrels, drop_negative=process.drops_negative)
-    return BootstrapDistribution(judgments.judge(Run(run), cutoff), process)
+    return BootstrapDistribution(judgments.judge(Run(run), cutoff), process, metric)
 
 
 def check_cutoff(cutoff: int | None) -> None:
@@ -334,26 +325,3 @@ def check_cutoff(cutoff: int | None) -> None:
     """
     if cutoff is not None and (isinstance(cutoff, bool) or not isinstance(cutoff, (int, np.integer)) or cutoff < 1):
         raise ParameterError(f"cutoff {cutoff!r}: wanted a whole number of at least 1, as in @10")
-
-
-def _problem(judged: JudgedTop, prob: Floats, process: Process) -> Problem:
-    """Lay out the unjudged documents of the cut in visiting order."""
-    gain = grade_gains(judged, process.dcg)
-    ideal = ideal_dcg(judged.judgments.counts, gain, judged.depth)
-    unit = discounts(judged.levels.shape[1]) / np.where(ideal > 0, ideal, np.inf)[:, None]
-    base = (unit * gain[np.maximum(judged.levels, 0)]).sum(axis=1)
-    visits = _visits(judged, by_docno=process.compat == "ecir23")
-    weights = np.take_along_axis(np.where(judged.unjudged, unit, 0.0), visits, axis=1)
-    return Problem(base, weights, judged.n_unjudged, prob[:, None, :], judged.judgments.counts - judged.counts, gain)
-
-
-def _visits(judged: JudgedTop, *, by_docno: bool) -> NDArray[np.int64]:
-    """The places of the unjudged documents in visiting order, then any others, shape (n, most unjudged)."""
-    most = int(judged.n_unjudged.max(initial=0))
-    turn = np.broadcast_to(np.arange(judged.levels.shape[1]), judged.levels.shape)
-    if by_docno:
-        topic, rank = np.nonzero(judged.unjudged)
-        turn = turn.copy()
-        turn[topic, rank] = judged.run.docno.take(judged.rows[topic, rank]).ranks()
-    behind = np.where(judged.unjudged, turn, np.iinfo(np.int64).max)
-    return np.argsort(behind, axis=1, kind="stable")[:, :most]

@@ -2,44 +2,44 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from vbterrier.errors import InputError, ParameterError, examples, nearest
+from vbterrier.judgments.grade_prob import TOLERANCE, column_probabilities, shares
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from vbterrier.judgments.pool import JudgedTop
+    from vbterrier.judgments.process import Process
 
     Floats = NDArray[np.float64]
 
 PRIORS = ("pool", "run", "pool+run")
+# The name of the prior that a run brings for its documents.
+OWN = "column"
 ALL_UNJUDGED = ("auto", "pool", "zero")
 ECIR23_GRADES = (0, 1, 2, 3)
 ECIR23_FLOOR = 1e-6
-TOLERANCE = 1e-6
-
-
-def _shares(counts: NDArray[np.int64]) -> Floats:
-    """Each row divided by its sum; rows of zeros stay."""
-    return np.asarray(counts / np.maximum(counts.sum(axis=-1, keepdims=True), 1))
 
 
 def grade_probabilities(judged: JudgedTop, prior: str | Mapping[int, float], all_unjudged: str = "auto") -> Floats:
     """The prior over grades for every topic (Fröbe et al., ECIR 2023, section 3.2).
 
     ``pool``: ``P_r = |J_r| / |J|`` of this query's judged documents; ``run``: the same share among the judged documents
-    of the ranking's first k; ``pool+run``: their mean; or a mapping of grade to probability, the same for all topics.
+    of the ranking's first k; ``pool+run``: their mean; ``column``: each document's own; or a mapping of grade to
+    probability, the same for all topics.
 
     Parameters
     ----------
     judged
         The cut run.
     prior
-        One of ``PRIORS``, or a mapping.
+        One of ``PRIORS``, ``OWN``, or a mapping.
     all_unjudged
         What the run prior is where none of the first k is judged: ``"auto"`` takes the pool's for ``pool+run`` and
         raises for ``run``; ``"pool"`` takes the pool's for both; ``"zero"`` makes every document grade 0 (the authors'
@@ -48,16 +48,19 @@ def grade_probabilities(judged: JudgedTop, prior: str | Mapping[int, float], all
     Returns
     -------
     numpy.ndarray
-        Shape (n, L).
+        Shape (n, 1, L); where documents have their own, (n, most unjudged, L) in the order of their ranks.
 
     Raises
     ------
     InputError
-        ``run`` on topics without a judged document in the cut; a mapping that is no distribution over the grades.
+        ``run`` on topics without a judged document in the cut; a mapping that is no distribution over the grades; see
+        :func:`vbterrier.judgments.grade_prob.column_probabilities`.
     """
     if isinstance(prior, Mapping):
-        return np.broadcast_to(_given(judged, prior), judged.judgments.counts.shape)
-    pool, run = _shares(judged.judgments.counts), _shares(judged.counts)
+        return np.broadcast_to(_given(judged, prior), judged.judgments.counts.shape)[:, None]
+    if prior == OWN:
+        return column_probabilities(judged)
+    pool, run = shares(judged.judgments.counts), shares(judged.counts)
     blind = (judged.counts.sum(axis=1) == 0) & (judged.n_unjudged > 0)
     if prior == "run" and all_unjudged == "auto" and blind.any():
         topics = [judged.judgments.topics[place] for place in np.flatnonzero(blind)]
@@ -71,23 +74,23 @@ def grade_probabilities(judged: JudgedTop, prior: str | Mapping[int, float], all
     prob = {"pool": pool, "run": run, "pool+run": (pool + run) / 2}[prior]
     if all_unjudged == "zero":
         prob[blind] = np.eye(1, prob.shape[1])
-    return prob
+    return prob[:, None]
 
 
 def ecir23_probabilities(judged: JudgedTop, prior: str) -> Floats:
-    """The priors as the code behind the paper computes them, shape (n, L).
+    """The priors as the code behind the paper computes them, shape (n, 1, L).
 
     Grades 0 to 3 only; the pool is that of all topics together; every share is raised to 1e-6 at the least before
     the priors are averaged and normalised; where none of the cut is judged, every document has grade 0.
     """
     known = np.isin(judged.judgments.grades, ECIR23_GRADES)
-    pool = _shares((judged.judgments.counts * known).sum(axis=0, keepdims=True))
-    run = _shares(judged.counts * known)
+    pool = shares((judged.judgments.counts * known).sum(axis=0, keepdims=True))
+    run = shares(judged.counts * known)
     parts = {"pool": [pool], "run": [run], "pool+run": [pool, run]}[prior]
     prob = sum((np.where(known, np.maximum(part, ECIR23_FLOOR), 0.0) for part in parts), np.zeros((1, len(known))))
     prob = np.broadcast_to(prob / prob.sum(axis=1, keepdims=True), judged.counts.shape).copy()
     prob[judged.counts.sum(axis=1) == 0] = np.eye(1, prob.shape[1])
-    return prob
+    return prob[:, None]
 
 
 def _given(judged: JudgedTop, prior: Mapping[int, float]) -> Floats:
@@ -102,8 +105,8 @@ def _given(judged: JudgedTop, prior: Mapping[int, float]) -> Floats:
         raise InputError(
             f"prior {dict(prior)}: wanted probabilities of at least 0 that sum to 1, found a sum of {prob.sum():g}"
         )
-    shares: Floats = prob / prob.sum()
-    return shares
+    normalised: Floats = prob / prob.sum()
+    return normalised
 
 
 def check_prior(prior: str | Mapping[int, float]) -> None:
@@ -114,8 +117,31 @@ def check_prior(prior: str | Mapping[int, float]) -> None:
     ParameterError
         Names the legal values.
     """
-    if not isinstance(prior, Mapping) and prior not in PRIORS:
+    known = (*PRIORS, OWN)
+    if not isinstance(prior, Mapping) and prior not in known:
         raise ParameterError(
-            f"prior={prior!r}: wanted one of {', '.join(map(repr, PRIORS))}, or a mapping of grade to probability."
-            f"{nearest(str(prior), PRIORS)}"
+            f"prior={prior!r}: wanted one of {', '.join(map(repr, PRIORS))}, or a mapping of grade to probability, or "
+            f"{OWN!r} for those in the run.{nearest(str(prior), known)}"
+        )
+
+
+def strengths(judged: JudgedTop, process: Process) -> Floats | None:
+    """How many documents the prior of each topic is worth, shape (n,); ``None`` where all are known exactly."""
+    if process.prior_strength == math.inf:
+        return None
+    return np.full(len(judged.judgments.topics), float(process.prior_strength))
+
+
+def check_strength(strength: float) -> None:
+    """Refuse a pseudo-count that is none.
+
+    Raises
+    ------
+    ParameterError
+        Anything but a number above 0; infinity is one.
+    """
+    if isinstance(strength, bool) or not isinstance(strength, (int, float, np.number)) or not strength > 0:
+        raise ParameterError(
+            f"prior_strength={strength!r}: wanted a number above 0, the documents that the prior is worth, or inf for "
+            "a prior known exactly"
         )

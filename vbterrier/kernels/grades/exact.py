@@ -22,8 +22,10 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
     Bools = NDArray[np.bool_]
 
-# Sequences of one topic that are enumerated together with other topics'; beyond, two halves are faster.
+# Sequences of one topic that are enumerated with others' of fewer levels; beyond, two halves are faster where they may.
 MAX_TOGETHER = 1000
+# Topics times sequences of one table.
+MOST_CELLS = 1 << 18
 # Topics with 1 and 2 documents (3 and 4, 5 and 6) share a table: a document of weight 0 changes no value.
 _TABLES = np.array([0, 2, 2, 4, 4, 6, 6])
 _MAX_DENOMINATOR = 10
@@ -42,8 +44,7 @@ def exact_laws(problem: Problem) -> list[Law]:
         laws[topic] = _constrained(problem.select(slice(topic, topic + 1)))
     for topic in np.flatnonzero(many & ~problem.depends).tolist():
         laws[topic] = _in_halves(problem.select(slice(topic, topic + 1)))
-    alone = np.flatnonzero(many & problem.depends)
-    for topics in (*_tables(problem, np.flatnonzero(~listed & ~bound & ~many)), *alone[:, None]):
+    for topics in _tables(problem, np.flatnonzero(~listed & ~bound & (~many | problem.depends))):
         values, probs, cumulative = _together(problem.select(topics))
         for row, topic in enumerate(topics.tolist()):
             laws[topic] = Atoms(values[row], probs[row], cumulative[row])
@@ -61,12 +62,16 @@ def _tables(problem: Problem, topics: Ints) -> Iterator[Ints]:
     """Group topics whose sequences are enumerated in one table."""
     counts = problem.n_unjudged[topics]
     width = np.where(counts < len(_TABLES), _TABLES[np.minimum(counts, len(_TABLES) - 1)], counts)
-    crowded = problem.n_active[topics] ** width.astype(np.float64) > MAX_TOGETHER
+    paths = problem.n_active[topics] ** width.astype(np.float64)
+    crowded = paths > MAX_TOGETHER
     width = np.where(crowded, counts, width)
     kinds = np.column_stack([width, np.where(crowded, problem.n_active[topics], 0)])
     _, member = np.unique(kinds, axis=0, return_inverse=True)
     for kind in range(int(member.max(initial=-1)) + 1):
-        yield topics[member.reshape(-1) == kind]
+        alike = np.flatnonzero(member.reshape(-1) == kind)
+        n_together = max(int(MOST_CELLS // paths[alike].max()), 1)
+        for first in range(0, len(alike), n_together):
+            yield topics[alike[first : first + n_together]]
 
 
 def _active(problem: Problem) -> tuple[Floats, Floats]:

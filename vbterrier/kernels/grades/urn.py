@@ -35,8 +35,8 @@ def urn(rng: np.random.Generator, n_draws: int, n_documents: int, strength: floa
     numpy.ndarray
         In [0, 1), shape (n_draws, n_documents).
 
-    >>> urn(np.random.default_rng(0), 2, 3, 1e-9).round(3).tolist()
-    [[0.637, 0.637, 0.637], [0.041, 0.041, 0.041]]
+    >>> urn(np.random.default_rng(0), 2, 4, 2.0).round(2).tolist()
+    [[0.64, 0.27, 0.04, 0.02], [0.81, 0.91, 0.81, 0.81]]
     """
     uniforms = rng.random((n_draws, n_documents))
     if not np.isfinite(strength):

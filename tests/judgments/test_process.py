@@ -1,0 +1,303 @@
+"""Uncertain priors, priors that a run brings, and scores other than nDCG, from frames to distributions."""
+
+import itertools
+import math
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from vbterrier.errors import InputError, ParameterError
+from vbterrier.frames.ranked import Run
+from vbterrier.judgments.bootstrap import BootstrapDistribution, bootstrap_distribution
+from vbterrier.judgments.metrics import AP, ERR, NDCG, RBP, Precision, Q
+from vbterrier.judgments.pool import Judgments
+from vbterrier.judgments.process import Process
+
+METRICS = [NDCG(), NDCG("exp-log2"), RBP(), RBP(0.5, rel=2), Precision(), AP(), AP(rel=2), ERR(), Q(), Q(beta=3.0)]
+QRELS = pd.DataFrame(
+    [
+        *[("q1", f"j{i}", grade) for i, grade in enumerate([2, 1, 1, 0, 0, 2, 0])],
+        *[("q2", f"j{i}", grade) for i, grade in enumerate([1, 0, 0, 0])],
+        *[("q3", f"j{i}", 0) for i in range(3)],
+    ],
+    columns=["qid", "docno", "label"],
+)
+RUN = pd.DataFrame(
+    [
+        *[("q1", docno) for docno in ["u9", "j0", "u1", "j3", "u5", "j1", "u2"]],
+        *[("q2", docno) for docno in ["j1", "u3", "u1"]],
+        *[("q3", docno) for docno in ["u1", "j0"]],
+    ],
+    columns=["qid", "docno"],
+).assign(score=lambda frame: -np.arange(len(frame), dtype=float))
+
+
+def own(cells, run=RUN, dtype=object):
+    """The run with a column of probabilities, the same cell for all or one for each row."""
+    cells = cells if isinstance(cells, list) and len(cells) == len(run) else [cells] * len(run)
+    return run.assign(grade_prob=pd.Series(cells, dtype=dtype, index=run.index))
+
+
+def landed(sequence, left):
+    left, result = list(left), []
+    for grade in sequence:
+        level = next(level for level in range(grade, -1, -1) if level == 0 or left[level] > 0)
+        left[level] -= 1
+        result.append(level)
+    return result
+
+
+def by_hand(judged, metric, probs, strength, topic, order):
+    """{score: probability} of one topic: all sequences, drawn from the Dirichlet-multinomial."""
+    parts = metric.parts(judged)
+    left = (judged.judgments.counts - judged.counts)[topic]
+    outcome = {}
+    for sequence in itertools.product(range(len(probs)), repeat=len(order)):
+        chance = 1.0
+        for i, grade in enumerate(sequence):
+            fresh, seen = probs[grade], sequence[:i].count(grade)
+            chance *= fresh if math.isinf(strength) else (strength * fresh + seen) / (strength + i)
+        levels = judged.levels[topic].copy()
+        levels[order] = landed(sequence, left)
+        if parts.score is None:
+            score = sum(u * parts.gain[v] for u, v in zip(parts.unit[topic], levels, strict=True) if v >= 0)
+        else:
+            score = parts.score(levels[None], topic)[0]
+        if chance > 0:
+            outcome[round(float(score), 11)] = outcome.get(round(float(score), 11), 0.0) + chance
+    return dict(sorted(outcome.items()))
+
+
+@pytest.mark.parametrize("metric", METRICS, ids=repr)
+@pytest.mark.parametrize("strength", [math.inf, 0.5, 6.0])
+@pytest.mark.parametrize("cutoff", [5, 7])
+def test_every_metric_equals_the_process_followed_by_hand(metric, strength, cutoff):
+    law = bootstrap_distribution(RUN, QRELS, cutoff, prior="pool", prior_strength=strength, metric=metric)
+    judged = Judgments(QRELS).judge(Run(RUN), cutoff)
+    for topic, qid in enumerate(law.topics):
+        order = np.flatnonzero(judged.levels[topic] == -1)
+        outcome = by_hand(judged, metric, law.prob[topic], strength, topic, order)
+        values, probs = law.atoms(qid)
+        assert values == pytest.approx(list(outcome), abs=2e-11)
+        assert probs == pytest.approx(list(outcome.values()), abs=1e-12)
+        assert law.mean[topic] == pytest.approx(values @ probs, abs=1e-12)
+        assert law.std[topic] ** 2 == pytest.approx((values - law.mean[topic]) ** 2 @ probs, abs=1e-12)
+    assert law.metric is metric
+    assert f"{metric.name}@{cutoff}" in repr(law)
+
+
+@pytest.mark.parametrize("metric", [NDCG(), AP()], ids=repr)
+def test_the_order_of_the_papers_code_is_that_of_docnos(metric):
+    law = bootstrap_distribution(RUN, QRELS, 7, prior="pool", metric=metric, compat="ecir23", method="exact")
+    judged = Judgments(QRELS).judge(Run(RUN), 7).regraded(np.arange(4))
+    # u1, u2, u5, u9 stand at ranks 3, 7, 5, 1.
+    outcome = by_hand(judged, metric, law.prob[0], math.inf, 0, [2, 6, 4, 0])
+    values, probs = law.atoms("q1")
+    assert values == pytest.approx(list(outcome), abs=2e-11)
+    assert probs == pytest.approx(list(outcome.values()), abs=1e-12)
+    assert law.visits[0].tolist() == [2, 6, 4, 0]
+
+
+def test_atoms_of_rbp_lie_within_its_residual():
+    law = bootstrap_distribution(RUN, QRELS, 7, metric=RBP(0.8, rel=1), prior_strength=2.0)
+    weights = 0.2 * 0.8 ** np.arange(7)
+    base = weights[[1, 5]].sum()
+    values, _ = law.atoms("q1")
+    assert values.min() >= base - 1e-12
+    assert values.max() <= base + weights[[0, 2, 4, 6]].sum() + 1e-12
+
+
+def test_the_pools_grades_run_out_in_none_of_the_sums_of_a_large_pool():
+    qrels = pd.concat([QRELS, pd.DataFrame({"qid": "q1", "docno": [f"k{i}" for i in range(20)], "label": [1, 2] * 10})])
+    sure = bootstrap_distribution(RUN, qrels, 7, prior="pool")
+    unsure = bootstrap_distribution(RUN, qrels, 7, prior="pool", prior_strength=4.0)
+    assert unsure.mean[0] == pytest.approx(sure.mean[0], abs=1e-15)
+    weights = sure.problem.weights[0]
+    # Var = Σw²σ²·s/(s+1) + (Σw)²σ²/(s+1).
+    wider = (4 * (weights**2).sum() + weights.sum() ** 2) / 5 / (weights**2).sum()
+    assert unsure.std[0] ** 2 == pytest.approx(sure.std[0] ** 2 * wider)
+    assert (unsure.interval(0.9)[0] <= sure.interval(0.9)[0] + 1e-12).all()
+    assert unsure.strength.tolist() == [4.0] * 3
+    assert sure.strength.tolist() == [math.inf] * 3
+
+
+@pytest.mark.parametrize("metric", [None, AP()])
+def test_draws_depend_on_seed_and_topic_alone(metric):
+    def scores(run, **change):
+        law = bootstrap_distribution(
+            run, QRELS, 7, method="mc", metric=metric, prior_strength=3.0, n_draws=50, **change
+        )
+        return law.laws[0].values
+
+    alone = scores(RUN[RUN["qid"] == "q1"])
+    assert (alone == scores(RUN)).all()
+    assert (alone == scores(RUN.iloc[::-1])).all()
+    assert (alone != scores(RUN, seed=1)).any()
+
+
+def test_draws_of_an_uncertain_prior_bracket_the_exact_quantiles():
+    exact = bootstrap_distribution(RUN, QRELS, 7, prior_strength=1.5)
+    drawn = bootstrap_distribution(RUN, QRELS, 7, prior_strength=1.5, method="mc", n_draws=20_000)
+    for level in (0.1, 0.5, 0.9):
+        low, high = drawn.laws[0].brackets(np.array([level]))[:, 0]
+        assert low - 1e-9 <= exact.quantile(level)[0] <= high + 1e-9
+    assert drawn.methods == ["mc"] * 3
+
+
+@pytest.mark.parametrize("strength", [0, -1.0, math.nan, True, "many", None, -math.inf])
+def test_a_strength_that_is_none_is_refused(strength):
+    with pytest.raises(ParameterError, match=r"prior_strength=.*wanted a number above 0"):
+        Process(prior_strength=strength)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"prior_strength": 3.0}, "takes its prior for certain; leave out prior_strength=3.0"),
+        ({"prior": "column"}, "knows priors by name only: 'pool', 'run', 'pool\\+run'"),
+    ],
+)
+def test_the_papers_code_knows_neither_strength_nor_column(change, words):
+    with pytest.raises(ParameterError, match=words):
+        Process(compat="ecir23", **change)
+
+
+def test_the_gain_of_ndcg_says_nothing_of_another_metric():
+    with pytest.raises(ParameterError, match="dcg='exp-log2' is nDCG's own"):
+        bootstrap_distribution(RUN, QRELS, 7, dcg="exp-log2", metric=AP())
+    both = [bootstrap_distribution(RUN, QRELS, 7, **how) for how in ({"dcg": "exp-log2"}, {"metric": NDCG("exp-log2")})]
+    assert (both[0].mean == both[1].mean).all()
+    assert both[0].metric == both[1].metric
+
+
+def test_a_score_that_is_no_sum_has_no_grid():
+    with pytest.raises(ParameterError, match="method='grid' cannot do query 'q1' with its 4 unjudged"):
+        _ = bootstrap_distribution(RUN, QRELS, 7, method="grid", metric=AP()).laws
+
+
+@pytest.mark.parametrize("metric", [NDCG(), AP()], ids=repr)
+@pytest.mark.parametrize("strength", [math.inf, 2.0])
+def test_one_cell_for_all_is_the_mapping_of_the_same_numbers(metric, strength):
+    given = {"metric": metric, "prior_strength": strength}
+    mapped = bootstrap_distribution(RUN, QRELS, 7, prior={0: 0.5, 1: 0.3, 2: 0.2}, **given)
+    law = bootstrap_distribution(own([0.5, 0.3, 0.2]), QRELS, 7, prior="column", **given)
+    assert law.mean == pytest.approx(mapped.mean, abs=1e-12)
+    assert law.std == pytest.approx(mapped.std, abs=1e-12)
+    assert law.prob.shape == (3, 4, 3)
+    for qid in law.topics:
+        assert law.atoms(qid)[0] == pytest.approx(mapped.atoms(qid)[0], abs=1e-12)
+        assert law.atoms(qid)[1] == pytest.approx(mapped.atoms(qid)[1], abs=1e-12)
+
+
+def test_each_document_has_its_own_numbers():
+    cells = (
+        [[0.1, 0.9], None, [0.2, 0.8, 0.0], "junk", [1], 5.0, [0, 0, 1]] + [[1.0], [0.6, 0.4], [0.5, 0.5]] + [[1.0]] * 2
+    )
+    law = bootstrap_distribution(own(cells), QRELS, 7, prior="column")
+    assert law.prob[0].tolist() == [[0.1, 0.9, 0], [0.2, 0.8, 0], [1, 0, 0], [0, 0, 1]]
+    assert law.prob[1, :2].tolist() == [[0.6, 0.4, 0], [0.5, 0.5, 0]]
+    # Expected by hand: the pool has grades 2, 1, 1, 2 in all; one each of grade 1 and 2 is outside the run.
+    ideal = 2 + 2 / np.log2(3) + 1 / 2 + 1 / np.log2(5)
+    base = 2 / np.log2(3) + 1 / np.log2(7)
+    # One document of grade 1 is left: rank 1 has it with .9, rank 3 where that has not; rank 7 has grade 2.
+    expected = base + 0.9 * 1 + 0.1 * 0.8 / 2 + 2 / np.log2(8)
+    assert law.mean[0] == pytest.approx(expected / ideal)
+
+
+def test_cells_of_judged_documents_and_beyond_the_cut_are_not_read():
+    cells = [[0.5, 0.5], "junk", [0.5, 0.5], {}, None, None, [9], None, 0.5, [1], [1.0], object()]
+    law = bootstrap_distribution(own(cells), QRELS, 3, prior="column")
+    assert law.n_unjudged.tolist() == [2, 2, 1]
+
+
+def test_a_number_is_shared_as_the_pool_shares_its_relevant_documents():
+    law = bootstrap_distribution(own(0.4), QRELS, 7, prior="column")
+    assert law.prob[0, 0] == pytest.approx([0.6, 0.2, 0.2])
+    assert law.prob[1, 0] == pytest.approx([0.6, 0.4, 0.0])
+    # q3 has no relevant document: as in all pools together, three of grade 1 and two of grade 2.
+    assert law.prob[2, 0] == pytest.approx([0.6, 0.24, 0.16])
+    barren = QRELS.assign(label=0)
+    assert bootstrap_distribution(own(0.4), barren, 7, prior="column").prob[0, 0].tolist() == [1.0]
+
+
+FORMS = {
+    "tuples": own((0.5, 0.3, 0.2)),
+    "arrays": own([np.array([0.5, 0.3, 0.2])] * len(RUN)),
+    "single": own([np.array([0.5, 0.3, 0.2], dtype=np.float32)] * len(RUN)),
+    "arrow": own([[0.5, 0.3, 0.2]] * len(RUN), dtype=pd.ArrowDtype(pa.list_(pa.float64()))),
+    "large": own([[0.5, 0.3, 0.2]] * len(RUN), dtype=pd.ArrowDtype(pa.large_list(pa.float32()))),
+    "polars": pl.DataFrame({**{name: RUN[name].tolist() for name in RUN}, "grade_prob": [[0.5, 0.3, 0.2]] * len(RUN)}),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_lists_of_any_make(form):
+    law = bootstrap_distribution(FORMS[form], QRELS, 7, prior="column")
+    assert law.prob[0] == pytest.approx(np.array([[0.5, 0.3, 0.2]] * 4), abs=1e-7)
+    assert law.prob.sum(axis=2) == pytest.approx(1, abs=1e-15)
+
+
+@pytest.mark.parametrize("dtype", [object, "float32", "Float64", pd.ArrowDtype(pa.float64())])
+def test_numbers_of_any_make(dtype):
+    law = bootstrap_distribution(own([0.25] * len(RUN), dtype=dtype), QRELS, 7, prior="column")
+    assert law.prob[0, 0] == pytest.approx([0.75, 0.125, 0.125])
+
+
+@pytest.mark.parametrize(
+    ("cell", "words"),
+    [
+        (None, "no value"),
+        (math.nan, "no value"),
+        (pd.NA, "no value"),
+        (1.5, "a number outside"),
+        (-0.1, "a number outside"),
+        (math.inf, "a number outside"),
+        ([0.5, 0.4], "do not sum to 1"),
+        ([], "do not sum to 1"),
+        ([0.5, math.inf], "do not sum to 1"),
+        ([1.2, -0.2], "below 0 or none at all"),
+        ([0.5, None], "below 0 or none at all"),
+        ([0.5, math.nan], "below 0 or none at all"),
+        ([0.5, 0.3, 0.1, 0.1], "a grade that qrels do not hold; they hold 0, 1, 2"),
+        ("0.5", "neither list nor number"),
+        (["a", "b"], "neither list nor number"),
+        ({0: 1.0}, "neither list nor number"),
+        (True, "neither list nor number"),
+        ([[0.5], [0.5]], "neither list nor number"),
+    ],
+    ids=repr,
+)
+def test_cells_that_are_no_probabilities_name_document_and_remedy(cell, words):
+    cells = [[1.0]] * len(RUN)
+    cells[4] = cell
+    where = r"run column 'grade_prob': document 'u5' of query 'q1' \(row 4\) holds "
+    with pytest.raises(InputError, match=where + ".*" + words + ".*each unjudged document of the cut needs a list"):
+        bootstrap_distribution(own(cells), QRELS, 7, prior="column")
+
+
+def test_a_grade_between_those_of_the_qrels_cannot_be_landed_on():
+    gap = QRELS.assign(label=QRELS["label"] * 2)
+    with pytest.raises(InputError, match="a grade that qrels do not hold; they hold 0, 2, 4"):
+        bootstrap_distribution(own([0.5, 0.5]), gap, 7, prior="column")
+    law = bootstrap_distribution(own([0.5, 0.0, 0.5]), gap, 7, prior="column")
+    assert law.prob[0, 0].tolist() == [0.5, 0.5, 0.0]
+
+
+def test_without_the_column_there_is_no_such_prior():
+    with pytest.raises(
+        InputError, match="run: prior='column' reads column 'grade_prob', found qid, docno, score; add it"
+    ):
+        bootstrap_distribution(RUN, QRELS, 7, prior="column")
+    twice = pd.concat([own(0.5), own(0.5)[["grade_prob"]]], axis=1)
+    with pytest.raises(InputError, match="'grade_prob' stands 2 times"):
+        bootstrap_distribution(twice, QRELS, 7, prior="column")
+
+
+def test_a_run_without_unjudged_documents_reads_no_cell():
+    judged = RUN[RUN["docno"].str.startswith("j")]
+    law = bootstrap_distribution(own("junk", judged), QRELS, 7, prior="column", prior_strength=2.0)
+    assert law.std.tolist() == [0.0] * 3
+    assert isinstance(law, BootstrapDistribution)

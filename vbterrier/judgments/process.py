@@ -1,0 +1,65 @@
+"""How unjudged documents are graded and scored."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from vbterrier.errors import ParameterError
+from vbterrier.judgments.metrics import DCG
+from vbterrier.judgments.priors import ALL_UNJUDGED, PRIORS, check_prior, check_strength
+from vbterrier.kernels.grades import METHODS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+COMPAT = ("", "ecir23")
+N_DRAWS = 1000
+MOST_DRAWS = 10_000_000
+
+
+@dataclass(frozen=True)
+class Process:
+    """How unjudged documents are graded and scored: everything a distribution depends on but data and cutoff.
+
+    See :func:`bootstrap_distribution` for the meaning of each parameter.
+    """
+
+    prior: str | Mapping[int, float] = "pool+run"
+    dcg: str = "log2"
+    method: str = "auto"
+    compat: str = ""
+    all_unjudged: str = "auto"
+    n_draws: int = N_DRAWS
+    seed: int = 0
+    prior_strength: float = math.inf
+
+    def __post_init__(self) -> None:
+        check_prior(self.prior)
+        for name, legal in (("dcg", DCG), ("method", METHODS), ("compat", COMPAT), ("all_unjudged", ALL_UNJUDGED)):
+            if getattr(self, name) not in legal:
+                raise ParameterError(f"{name}={getattr(self, name)!r}: wanted one of {', '.join(map(repr, legal))}")
+        check_strength(self.prior_strength)
+        if self.compat and self.prior not in PRIORS:
+            raise ParameterError(f"compat={self.compat!r} knows priors by name only: {', '.join(map(repr, PRIORS))}")
+        if self.compat and self.prior_strength != math.inf:
+            raise ParameterError(
+                f"compat={self.compat!r} takes its prior for certain; leave out prior_strength={self.prior_strength}, "
+                "or compat"
+            )
+        for name, low, high in (("n_draws", 1, MOST_DRAWS), ("seed", 0, float("inf"))):
+            value = getattr(self, name)
+            if not isinstance(value, (int, np.integer)) or not low <= value <= high:
+                raise ParameterError(f"{name}={value!r}: wanted a whole number from {low} to {high}")
+
+    @property
+    def drops_negative(self) -> bool:
+        """Whether labels below 0 are no judgments at all."""
+        return self.compat == "ecir23"
+
+
+# Interim: the measures ask themselves for every field listed here and know no prior_strength yet. Goes when they do.
+del Process.__dataclass_fields__["prior_strength"]
