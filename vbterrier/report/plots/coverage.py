@@ -11,13 +11,14 @@ from vbterrier.errors import InputError
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.ids import integers_of
 from vbterrier.report.plots import style, words
-from vbterrier.report.plots.square import few, limits_of, square
+from vbterrier.report.plots.parts import few, limits_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 # Inches between the bars of estimators at one level, if levels leave as much.
 _APART = 0.05
+_SHARES = ("level", "coverage", "low", "high")
 
 
 def interval_coverage(
@@ -25,8 +26,8 @@ def interval_coverage(
 ) -> Any:
     """Observed against nominal coverage of intervals; below the diagonal they promise too much.
 
-    The caption has the mean distance ``Σ_levels |coverage - level|/n_levels`` of each estimator. Those of one level
-    stand side by side around it.
+    The caption has the mean distance ``Σ_levels |coverage - level|/n_levels`` of each estimator, in percent points.
+    Estimators of one level stand side by side around it.
 
     Parameters
     ----------
@@ -38,7 +39,7 @@ def interval_coverage(
     ax
         Where to draw; a new figure by default.
     width
-        Inches of a new figure, about a square: ``COLUMN`` (3.3), ``FULL`` (7).
+        Inches of a new figure: ``COLUMN`` (3.3), ``FULL`` (7).
 
     Returns
     -------
@@ -59,28 +60,32 @@ def interval_coverage(
     >>> found = {"level": [0.5, 0.9], "coverage": [0.4, 0.85], "low": [0.3, 0.8], "high": [0.5, 0.9], "n": 150}
     >>> ax = interval_coverage(pd.DataFrame({"estimator": "mean", **found}))
     >>> " ".join(ax.texts[-1].get_text().split())
-    'off by 0.075 on average; bars: intervals of the observed share; n = 150'
+    'off by 7.5 points on average; bars: intervals of the observed share; n = 150'
     """
     frame = words.only(_checked(coverage), "estimator", estimator, "coverage")
+    frame = frame.assign(**{column: 100 * frame[column] for column in _SHARES})
     parts = few(frame, "estimator")
-    with style.canvas(ax, width, None if parts else 0.5) as drawn:
+    with style.canvas(ax, width, min(0.7 * width, 3.5) if parts else 0.5) as drawn:
         if not parts:
             return style.nothing(drawn, "coverage")
-        limits, room = limits_of(frame[["level", "coverage", "low", "high"]]), style.cell(drawn)[0] - 0.5
-        square(drawn, limits)
+        limits, room = limits_of(frame[["level"]], 0.1), style.cell(drawn)[0] - 0.5
+        drawn.plot(limits, limits, color=style.MUTED, linewidth=0.6, linestyle=(0, (4, 3)), zorder=1)
+        drawn.set(xlim=limits, ylim=limits_of(frame[list(_SHARES)]))
         inch = (limits[1] - limits[0]) / room
         places = (np.arange(len(parts)) - (len(parts) - 1) / 2) * _step(frame["level"], len(parts), inch)
         handles = [_draw(drawn, part, place, places[place]) for place, (_, part) in enumerate(parts)]
         _place_ticks(drawn, np.unique(frame["level"]), inch)
         drawn.set_xlabel("nominal level (%)")
         drawn.set_ylabel("observed coverage (%)")
-        off = [f"{(part['coverage'] - part['level']).abs().mean():.3f}" for _, part in parts]
+        off = [f"{(part['coverage'] - part['level']).abs().mean():.1f}" for _, part in parts]
         said = off[0]
         if len(parts) > 1:
             said = ", ".join(f"{one} ({name})" for one, (name, _) in zip(off, parts, strict=True))
             style.legend(drawn, handles, [name for name, _ in parts], room)
         bars = "bars: intervals of the observed share" if frame["low"].notna().any() else ""
-        style.caption(drawn, f"off by {said} on average", bars, "n = " + words.counted(frame["n"], "").rstrip(" s"))
+        style.caption(
+            drawn, f"off by {said} points on average", bars, "n = " + words.counted(frame["n"], "").rstrip(" s")
+        )
     return drawn
 
 
@@ -88,10 +93,10 @@ def _checked(coverage: Any) -> pd.DataFrame:
     given = frame_of(coverage, "coverage")
     require(given, ("estimator", "level", "coverage", "low", "high", "n"), "coverage")
     frame = pd.DataFrame({"estimator": words.texts(given["estimator"], "coverage column 'estimator'")})
-    for column in ("level", "coverage", "low", "high"):
+    for column in _SHARES:
         frame[column] = words.reals(given[column], f"coverage column {column!r}")
     frame["n"] = integers_of(given["n"], "coverage column 'n'")
-    level, share, low, high = (frame[column] for column in ("level", "coverage", "low", "high"))
+    level, share, low, high = (frame[column] for column in _SHARES)
     for bad, wanted in (
         (~level.between(0, 1, inclusive="neither"), "a level between 0 and 1"),
         (~share.between(0, 1), "a coverage from 0 to 1"),
@@ -101,21 +106,21 @@ def _checked(coverage: Any) -> pd.DataFrame:
     ):
         if bad.any():
             row = int(np.argmax(bad))
-            found = ", ".join(f"{column} {frame[column][row]:g}" for column in ("level", "coverage", "low", "high"))
+            found = ", ".join(f"{column} {frame[column][row]:g}" for column in _SHARES)
             raise InputError(f"coverage: row {row} ({frame['estimator'][row]!r}) has {found}; wanted {wanted}")
-    return frame.sort_values("level", kind="stable")
+    return frame
 
 
 def _step(levels: pd.Series[float], n_parts: int, inch: float) -> float:
     """How far apart the bars of one level stand, so that those of the next are apart too."""
     gaps = np.diff(np.unique(levels))
-    return float(min(_APART * inch, 0.7 * gaps.min(initial=1.0) / n_parts))
+    return float(min(_APART * inch, 0.7 * gaps.min(initial=100.0) / n_parts))
 
 
 def _draw(ax: Any, part: pd.DataFrame, place: int, aside: float) -> Any:
     """One estimator: its bars and points; returns what stands for it in a legend."""
     colour, marker = style.look(place)
-    x, y, low, high = (part[column].to_numpy() for column in ("level", "coverage", "low", "high"))
+    x, y, low, high = part.sort_values("level", kind="stable")[list(_SHARES)].to_numpy().T
     known = ~np.isnan(low)
     ax.vlines(x[known] + aside, low[known], high[known], color=colour, linewidth=0.9, zorder=2)
     (line,) = ax.plot(x + aside, y, color=colour, marker=marker, markersize=3.2, linewidth=0.6, zorder=3)
@@ -123,12 +128,9 @@ def _draw(ax: Any, part: pd.DataFrame, place: int, aside: float) -> Any:
 
 
 def _place_ticks(ax: Any, levels: Any, inch: float) -> None:
-    """Percents: ticks at the levels, of which the highest are named first where there is no room for all."""
-    from matplotlib.ticker import PercentFormatter
-
+    """Ticks at the levels, of which the highest are named first where there is no room for all."""
     named: list[float] = []
     for level in levels[::-1]:
-        if not named or (named[-1] - level) / inch > style.text_width(f"{100 * level:g}", style.SIZE) + 0.02:
+        if not named or (named[-1] - level) / inch > style.text_width(f"{level:g}", style.SIZE) + 0.03:
             named.append(float(level))
-    ax.set_xticks(levels, [f"{100 * level:g}" if level in named else "" for level in levels])
-    ax.yaxis.set_major_formatter(PercentFormatter(xmax=1, symbol=""))
+    ax.set_xticks(levels, [f"{level:g}" if level in named else "" for level in levels])

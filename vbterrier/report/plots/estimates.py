@@ -11,7 +11,7 @@ from vbterrier.errors import InputError
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.ids import integers_of
 from vbterrier.report.plots import style, words
-from vbterrier.report.plots.square import few, limits_of, square
+from vbterrier.report.plots.parts import few, limits_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -70,8 +70,12 @@ def estimate_against_truth(
     with style.canvas(ax, width, None if any(map(len, points)) else 0.5) as drawn:
         if not any(map(len, points)):
             return style.nothing(drawn, "estimates")
-        square(drawn, limits_of(frame[["truth", "estimate", "low", "high"]]))
+        limits = limits_of(frame[["truth", "estimate", "low", "high"]])
+        drawn.plot(limits, limits, color=style.MUTED, linewidth=0.6, linestyle=(0, (4, 3)), zorder=1)
         handles = [_draw(drawn, part, place, sum(map(len, points))) for place, part in enumerate(points)]
+        # A square in a wider place stands at its left, where the caption begins.
+        drawn.set(xlim=limits, ylim=limits, aspect="equal", anchor="W")
+        drawn.locator_params(nbins=6)
         drawn.set_xlabel("truth")
         drawn.set_ylabel("estimate")
         if len(parts) > 1:

@@ -27,6 +27,6 @@ def beside_rows(ax: Any, texts: Sequence[str], head: str) -> float:
 def number_columns(ax: Any, n: int, room: float) -> None:
     """Number the columns 1 to n, which share ``room`` inches: as many as can be read, the first among them."""
     widest = style.text_width(f"{n}", style.SIZE) + 0.05
-    step = next((step for step in (1, 2, 5, 10, 20, 50) if step * room / n >= widest), 100)
+    step = next((step for step in (1, 5, 10, 20, 50) if max(step - 1, 1) * room / n >= widest), 100)
     ax.set_xlim(0.5, n + 0.5)
     ax.set_xticks(range(1, n + 1) if step == 1 else [1, *range(step, n + 1, step)])

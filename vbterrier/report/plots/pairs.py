@@ -59,7 +59,7 @@ def beats_matrix(pairs: Any, *, ax: Any = None, width: float = style.COLUMN) -> 
     """
     names, prob = _ordered(*_matrix(pairs))
     n = len(names)
-    row = float(np.clip(0.62 * width / max(n, 1), 0.06, 0.2))
+    row = float(np.clip(0.62 * width / max(n, 1), 0.065, 0.2))
     with style.canvas(ax, width, n * row if n else 0.5) as drawn:
         if not n:
             return style.nothing(drawn, "pairs")

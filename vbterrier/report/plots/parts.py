@@ -1,8 +1,8 @@
-"""Squares: figures with the same scale on both axes and a diagonal where both agree."""
+"""What figures of several estimators share."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -30,16 +30,8 @@ def few(frame: pd.DataFrame, column: str) -> list[tuple[str, pd.DataFrame]]:
     return parts
 
 
-def limits_of(numbers: pd.DataFrame) -> tuple[float, float]:
-    """Where both axes begin and end: some way beyond what there is, and beyond one another."""
+def limits_of(numbers: pd.DataFrame, beyond: float = 0.04) -> tuple[float, float]:
+    """Where an axis begins and ends: a little beyond what there is."""
     least, most = float(np.nanmin(numbers.to_numpy())), float(np.nanmax(numbers.to_numpy()))
-    beyond = 0.04 * (most - least) or 0.05
-    return least - beyond, most + beyond
-
-
-def square(ax: Any, limits: tuple[float, float]) -> None:
-    """Give both axes the same limits and ticks, and draw the diagonal."""
-    ax.plot(limits, limits, color=style.MUTED, linewidth=0.6, linestyle=(0, (4, 3)), zorder=1)
-    # A square in a wider place stands at its left, where the caption begins.
-    ax.set(xlim=limits, ylim=limits, aspect="equal", anchor="W")
-    ax.locator_params(nbins=6)
+    margin = beyond * (most - least) or 0.05
+    return least - margin, most + margin

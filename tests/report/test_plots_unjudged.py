@@ -1,0 +1,693 @@
+"""Figures of what is not judged, by what their artists hold: places, lengths, shades and words, never pixels."""
+
+import itertools
+import pickle
+import sys
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from matplotlib import pyplot as plt
+from matplotlib.collections import LineCollection, QuadMesh
+from matplotlib.figure import Figure
+from matplotlib.patches import StepPatch
+
+from vbterrier import bootstrap_distribution, read_qrels, read_run
+from vbterrier.errors import InputError, ParameterError
+from vbterrier.report.plots import (
+    COLUMN,
+    FULL,
+    SAVING,
+    beats_matrix,
+    estimate_against_truth,
+    forest,
+    interval_coverage,
+    rank_uncertainty,
+    score_distributions,
+    style,
+)
+
+
+@pytest.fixture(autouse=True)
+def closed():
+    plt.switch_backend("agg")
+    yield
+    plt.close("all")
+
+
+def segments(ax, upright=False):
+    """The ends of the lines in data: (place, low, high), rules across the figure left out."""
+    found = [
+        segment
+        for one in ax.collections
+        if isinstance(one, LineCollection) and one.get_transform() == ax.transData
+        for segment in one.get_segments()
+    ]
+    along, place = (1, 0) if upright else (0, 1)
+    return sorted((float(line[0][place]), float(line[0][along]), float(line[1][along])) for line in found)
+
+
+def points(ax, marker=None, hollow=None):
+    """Places of the marks, (x, y), of one marker or of hollow or full ones alone."""
+    return sorted(
+        (float(x), float(y))
+        for line in ax.lines
+        if line.get_marker() not in ("None", "|") and marker in (None, line.get_marker())
+        if hollow is None or hollow == (line.get_markerfacecolor() == "white")
+        for x, y in line.get_xydata()
+        if not np.isnan(x)
+    )
+
+
+def rows_named(ax):
+    return [label.get_text() for label in ax.get_yticklabels()]
+
+
+def said(ax):
+    return " ".join(ax.texts[-1].get_text().split())
+
+
+def legend_of(ax):
+    return [text.get_text() for text in ax.get_legend().get_texts()]
+
+
+def beside(ax):
+    """The numbers right of the rows, and their heading."""
+    *numbers, head = [text.get_text() for text in ax.texts[:-1]]
+    return numbers, head
+
+
+# Distributions of a score
+
+QRELS = pd.DataFrame({"qid": ["a"] * 4 + ["b"] * 4 + ["c"] * 2, "docno": list("wxyzwxyzwx")}).assign(
+    label=[2, 1, 0, 0, 1, 0, 0, 0, 1, 0]
+)
+RUN = pd.DataFrame(
+    {"qid": ["a"] * 3 + ["b"] * 3 + ["c"] * 2, "docno": ["w", "new", "y", "n1", "w", "n2", "w", "x"]}
+).assign(score=[3.0, 2, 1, 3, 2, 1, 2, 1])
+
+
+def small(**options):
+    """Topic a has one document unjudged, b two, c none."""
+    return bootstrap_distribution(RUN, QRELS, 3, **{"prior": {0: 0.5, 1: 0.3, 2: 0.2}, **options})
+
+
+def bars(ax):
+    """Middle and height of the bars of each distribution that are not empty, the highest being 1."""
+    found = []
+    for patch in ax.patches:
+        assert isinstance(patch, StepPatch)
+        values, edges, base = patch.get_data()
+        height = base - values
+        kept = height > 1e-9 * height.max()
+        found.append(((edges[:-1] + edges[1:])[kept] / 2, height[kept] / height.max(), float(np.unique(base)[0])))
+    return found
+
+
+def test_distributions_have_a_row_a_topic_highest_mean_first():
+    law = small()
+    ax = score_distributions(law, level=0.8)
+    order = [law.topics[place] for place in np.argsort(-law.mean)]
+    assert rows_named(ax) == order
+    assert order != law.topics, "the order of the figure is not that of the law"
+    frame = law.frame(0.8).set_index("qid").loc[order]
+    assert beside(ax) == (frame["n_unjudged"].astype(str).tolist(), "unjudged")
+    assert points(ax, hollow=True) == [(frame["mean"]["c"], order.index("c"))]
+    assert points(ax, hollow=False) == sorted((frame["mean"][topic], order.index(topic)) for topic in "ab")
+    expected = [(order.index(topic), frame["low"][topic], frame["high"][topic]) for topic in "ab"]
+    assert segments(ax) == [pytest.approx(one) for one in sorted(expected)]
+    assert ax.yaxis_inverted()
+    assert (ax.get_xlabel(), legend_of(ax)) == ("nDCG@3", ["mean", "80% interval"])
+
+
+def test_bars_are_the_probabilities_of_the_atoms():
+    law = small()
+    ax = score_distributions(law)
+    order = rows_named(ax)
+    drawn = dict(zip([topic for topic in order if topic != "c"], bars(ax), strict=True))
+    step = float(said(ax).split("in steps of ")[1].split(",")[0])
+    for topic, (middle, height, base) in drawn.items():
+        values, probs = law.atoms(topic)
+        assert order.index(topic) - 0.5 < base < order.index(topic), "above the line of its row"
+        expected = pd.Series(probs).groupby(np.argmin(np.abs(values[:, None] - middle), axis=1)).sum()
+        assert len(expected) == len(middle)
+        assert height == pytest.approx((expected / expected.max()).to_numpy())
+        assert (np.abs(values[:, None] - middle).min(axis=1) <= step / 2 + 1e-12).all()
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 2**32), st.integers(1, 8), st.sampled_from(["exact", "grid", "mc"]))
+def test_no_probability_is_lost_whatever_the_law(seed, n_unjudged, method):
+    rng = np.random.default_rng(seed)
+    pool = pd.DataFrame({"qid": "q", "docno": [f"d{i}" for i in range(30)], "label": rng.integers(0, 4, 30)})
+    docs = [*(f"d{i}" for i in range(10 - n_unjudged)), *(f"n{i}" for i in range(n_unjudged))]
+    run = pd.DataFrame({"qid": "q", "docno": docs, "score": rng.permutation(10.0 + np.arange(10))})
+    law = bootstrap_distribution(run, pool, 10, method=method, n_draws=50)
+    ax = score_distributions(law, ax=Figure().subplots())
+    ((middle, height, _),) = bars(ax)
+    values, probs = law.atoms("q")
+    step = float(said(ax).split("in steps of ")[1].split(",")[0])
+    share = height / height.sum()
+    for edge in np.unique(np.concatenate([middle - step / 2, middle + step / 2])):
+        assert share[middle < edge].sum() == pytest.approx(probs[values <= edge + 1e-9].sum(), abs=1e-6)
+    assert f"{probs.sum() * share.max():.2g} at most" in said(ax)
+
+
+def test_marks_and_bounds_stand_at_their_values_below_and_on_the_line():
+    law = small()
+    order = [law.topics[place] for place in np.argsort(-law.mean)]
+    truth, condensed = pd.Series({"c": 1.0, "a": 0.7, "b": 0.4}), {"a": 0.9, "other": 0.1}
+    limits = pd.DataFrame({"qid": ["b", "a", "c"], "low": [0.1, 0.6, 1], "high": [0.8, 0.95, 1], "kind": "naive"})
+    ax = score_distributions(law, marks={"truth": truth, "condensed": condensed}, bounds=limits)
+    assert legend_of(ax) == ["mean", "90% interval", "naive bounds", "truth", "condensed"]
+    places = {(x, round(y)) for x, y in points(ax, "s")}
+    assert places == {(truth[topic], order.index(topic)) for topic in "abc"}
+    assert [x for x, _ in points(ax, "^")] == [0.9]
+    assert all(y % 1 > 0.1 for _, y in points(ax, "s"))
+    for low, high, topic in [(0.1, 0.8, "b"), (0.6, 0.95, "a")]:
+        assert (order.index(topic), low, high) in segments(ax)
+    (ends,) = [line for line in ax.lines if line.get_marker() == "|"]
+    assert sorted(ends.get_xdata()) == [0.1, 0.6, 0.8, 0.95], "no brackets where both are the same"
+    assert said(ax).endswith("; no condensed: 2 of 3")
+
+
+def test_distributions_say_topics_prior_draws_and_what_is_certain():
+    assert said(score_distributions(small(prior="pool"))).startswith(
+        "3 topics; prior pool; hollow: nothing unjudged (1 of 3); bars: probability in steps of 0.0"
+    )
+    assert said(score_distributions(small(prior="pool"))).endswith(", the highest of each topic alike")
+    drawn = score_distributions(small(method="mc", dcg="exp-log2", n_draws=1234, seed=7), topics=["b", "a"])
+    assert said(drawn).startswith(
+        "2 topics of 3; prior {0: 0.5, 1: 0.3, 2: 0.2}, dcg exp-log2; 1,234 draws, seed 7; bars"
+    )
+    certain = score_distributions(small(), topics="c")
+    assert (rows_named(certain), certain.patches[:]) == (["c"], [])
+    assert said(certain) == "1 topic of 3; prior {0: 0.5, 1: 0.3, 2: 0.2}; hollow: nothing unjudged (1 of 1)"
+    whole = bootstrap_distribution(RUN, QRELS, None)
+    assert score_distributions(whole).get_xlabel() == "nDCG"
+
+
+def test_a_law_with_one_atom_though_documents_are_unjudged_has_one_bar():
+    ax = score_distributions(small(prior={0: 1.0}), topics=["b"])
+    ((middle, height, _),) = bars(ax)
+    assert (len(middle), height.tolist()) == (1, [1.0])
+    assert middle == pytest.approx(points(ax)[0][0])
+    assert points(ax, hollow=False) != []
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"topics": ["a", "z"]}, "topics: 'z' not evaluated; there are 'a', 'b', 'c'"),
+        ({"marks": {"truth": {"z": 1.0}}}, r"marks\['truth'\]: none of its queries \('z'\) was evaluated \('a', 'b'"),
+        ({"marks": {"truth": {"a": "high"}}}, r"marks\['truth'\]: wanted numbers or NaN"),
+        ({"marks": {"truth": pd.Series([1, 2], index=["a", "a"])}}, "query 'a' stands twice"),
+        ({"marks": {str(place): {"a": 1.0} for place in range(7)}}, "7 are more than can be told apart; choose 6"),
+        ({"bounds": pd.DataFrame({"qid": ["a"], "low": [0.9], "high": [0.1]})}, "query 'a' has 0.9 to 0.1; wanted two"),
+        ({"bounds": pd.DataFrame({"qid": ["a"], "low": [0.9]})}, "bounds: wanted columns qid, low, high; missing high"),
+        ({"level": 2}, "level=2: wanted a number from 0 to 1"),
+    ],
+)
+def test_distributions_refuse_what_they_cannot_show(options, message):
+    with pytest.raises((InputError, ParameterError), match=message):
+        score_distributions(small(), **options)
+
+
+def test_distributions_refuse_frames_and_bounds_of_two_kinds():
+    with pytest.raises(InputError, match="law: wanted what bootstrap_distribution gives, found DataFrame"):
+        score_distributions(small().frame())
+    two = pd.DataFrame({"qid": ["a", "a"], "low": 0.1, "high": 0.2, "kind": ["naive", "rbp"]})
+    with pytest.raises(InputError, match="bounds: wanted one kind, found 'naive', 'rbp'"):
+        score_distributions(small(), bounds=two)
+
+
+# Run-level intervals: what the forest already does
+
+
+def test_forest_shows_both_uncertainties_of_each_system_side_by_side():
+    about = {"measure": "BNDCG@10", "value": [0.5, 0.6], "level": 0.9, "n_qids": 50, "seed": 3}
+    topics = {"name": ["x", "y"], "low": 0.4, "high": 0.7, "method": "topics (percentile)", "n_resamples": 2000}
+    unjudged = {"name": ["x", "y"], "low": 0.45, "high": 0.65, "method": "unjudged (normal)", "n_resamples": 0}
+    ax = forest(pd.concat([pd.DataFrame({**about, **topics}), pd.DataFrame({**about, **unjudged})]))
+    assert rows_named(ax) == ["x", "y"]
+    assert legend_of(ax) == ["topics (percentile)", "unjudged (normal)"]
+    assert [round(place) for place, *_ in segments(ax)] == [0, 0, 1, 1]
+    assert said(ax) == "50 topics; 90% intervals: topics (percentile), 2,000 resamples, seed 3 and unjudged (normal)"
+
+
+# Estimates against the truth
+
+
+def estimates(**columns):
+    """Errors .1, -.1, 0, 0.3; the last interval misses, the third has nothing unjudged."""
+    rows = {"name": "dense", "qid": list("abcd"), "estimator": "mean", "truth": [0.4, 0.6, 0.8, 0.2]}
+    ends = {"estimate": [0.5, 0.5, 0.8, 0.5], "low": [0.4, 0.3, 0.8, 0.3], "high": [0.6, 0.7, 0.8, 0.7]}
+    return pd.DataFrame({**rows, **ends, "n_unjudged": [3, 2, 0, 4], **columns})
+
+
+def test_estimates_stand_over_their_truth_with_their_intervals():
+    frame = estimates()
+    ax = estimate_against_truth(frame)
+    assert points(ax) == sorted(zip(frame["truth"], frame["estimate"], strict=True))
+    assert points(ax, hollow=True) == [(0.2, 0.5)]
+    assert segments(ax, upright=True) == [(0.2, 0.3, 0.7), (0.4, 0.4, 0.6), (0.6, 0.3, 0.7)]
+    assert (ax.get_xlabel(), ax.get_ylabel(), ax.get_aspect(), ax.get_legend()) == ("truth", "estimate", 1.0, None)
+    assert ax.get_xlim() == ax.get_ylim()
+    diagonal = ax.lines[0].get_xydata()
+    assert (diagonal[:, 0] == diagonal[:, 1]).all()
+    assert diagonal[:, 0].tolist() == list(ax.get_xlim())
+
+
+def test_estimates_say_their_errors_and_coverage_where_a_truth_can_be_missed():
+    # RMSE² = (.01 + .01 + 0 + .09) / 4, bias = (.1 - .1 + .3) / 4; of three intervals that could miss, one does.
+    assert said(estimate_against_truth(estimates())) == (
+        "RMSE 0.166, bias +0.075, truth in 2 of 3 intervals (67%); hollow: truth outside; "
+        "n = 4 run-topics, nothing unjudged in 1"
+    )
+    assert "in 2 of 3 intervals (67%, nominal 90%)" in said(estimate_against_truth(estimates(level=0.9)))
+    bare = estimate_against_truth(estimates().drop(columns=["low", "high", "n_unjudged"]))
+    assert said(bare) == "RMSE 0.166, bias +0.075; n = 4 run-topics"
+    assert (segments(bare, upright=True), points(bare, hollow=True)) == ([], [])
+
+
+def test_ends_that_were_rounded_hold_the_truth():
+    frame = estimates(truth=[0.4 - 1e-13, 0.7 + 1e-13, 0.8 + 1e-15, 0.3 - 1e-6])
+    assert points(estimate_against_truth(frame), hollow=True) == [(0.3 - 1e-6, 0.5)]
+    assert "truth in 2 of 3" in said(estimate_against_truth(frame))
+
+
+def test_estimators_differ_in_colour_and_are_told_one_by_one():
+    both = pd.concat([estimates(), estimates(estimator="condensed", estimate=0.5, low=np.nan, high=np.nan)])
+    ax = estimate_against_truth(both)
+    assert legend_of(ax) == ["mean", "condensed"]
+    assert said(ax).startswith("mean: RMSE 0.166, bias +0.075, truth in 2 of 3 intervals (67%); condensed: RMSE 0.224")
+    assert said(ax).endswith("n = 4 run-topics each, nothing unjudged in 1")
+    drawn = [line for line in ax.lines if len(line.get_xdata()) and line.get_marker() != "None"]
+    assert len({line.get_color() for line in drawn}) == 2
+    assert points(estimate_against_truth(both, estimator="mean")) == points(estimate_against_truth(estimates()))
+    with pytest.raises(
+        ParameterError, match=r"estimator='means': estimates has 'mean', 'condensed'\. Did you mean mean"
+    ):
+        estimate_against_truth(both, estimator="means")
+    many = pd.concat([estimates(estimator=str(place)) for place in range(8)])
+    with pytest.raises(
+        ParameterError, match=r"8 estimators \('0', .*\) are more than .* choose 7 at most with estimator="
+    ):
+        estimate_against_truth(many)
+
+
+def test_estimates_without_a_number_are_counted_and_not_drawn():
+    ax = estimate_against_truth(estimates(truth=[0.4, np.nan, 0.8, 0.2]))
+    assert len(points(ax)) == 3
+    assert said(ax).endswith("n = 3 run-topics, nothing unjudged in 1; without truth or estimate: 1")
+    none = estimate_against_truth(estimates(truth=np.nan))
+    assert [text.get_text() for text in none.texts] == ["no estimates"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"low": 0.9}, r"row 0 \('dense', query 'a'\) has the interval 0.9 to 0.6; wanted two ends in order"),
+        ({"high": [0.6, np.nan, 0.8, 0.7]}, r"row 1 \('dense', query 'b'\) has the interval 0.3 to nan"),
+        ({"truth": "high"}, "estimates column 'truth': wanted numbers or NaN"),
+        ({"n_unjudged": 0.5}, "estimates column 'n_unjudged': row 0 holds 0.5"),
+    ],
+)
+def test_estimates_refuse_frames_that_say_two_things(change, message):
+    with pytest.raises(InputError, match=message):
+        estimate_against_truth(estimates(**change))
+
+
+# Coverage of intervals
+
+
+def coverage(**columns):
+    rows = {"estimator": "mean", "level": [0.9, 0.5, 0.8], "coverage": [0.85, 0.4, 0.8]}
+    return pd.DataFrame({**rows, "low": [0.8, 0.3, 0.7], "high": [0.9, 0.5, 0.9], "n": 150, **columns})
+
+
+def test_coverage_is_drawn_over_its_level_in_rising_order():
+    ax = interval_coverage(coverage())
+    diagonal, line = ax.lines
+    assert line.get_xydata() == pytest.approx(np.array([[50, 40], [80, 80], [90, 85]]))
+    assert (diagonal.get_xdata() == diagonal.get_ydata()).all()
+    assert segments(ax, upright=True) == [pytest.approx(one) for one in [(50, 30, 50), (80, 70, 90), (90, 80, 90)]]
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["50", "80", "90"]
+    # (5 + 10 + 0) / 3
+    assert said(ax) == "off by 5.0 points on average; bars: intervals of the observed share; n = 150"
+    bare = interval_coverage(coverage(low=np.nan, high=np.nan))
+    assert said(bare) == "off by 5.0 points on average; n = 150"
+
+
+def test_estimators_of_one_level_stand_side_by_side_and_apart_from_the_next():
+    names = [f"estimator {place}" for place in range(7)]
+    ax = interval_coverage(pd.concat([coverage(estimator=name, level=[0.95, 0.5, 0.9]) for name in names]))
+    assert legend_of(ax) == names
+    places = np.array([line.get_xdata() for line in ax.lines[1:]])
+    assert places.mean(axis=0) == pytest.approx([50, 90, 95])
+    assert (np.diff(places.T.reshape(-1)) > 0).all(), "in one order, and none among those of the next level"
+    assert np.ptp(np.diff(places, axis=0)) == pytest.approx(0)
+    assert said(ax).startswith("off by 10.0 (estimator 0), 10.0 (estimator 1)")
+    two = interval_coverage(pd.concat([coverage(), coverage(estimator="b", n=30)]))
+    assert said(two).endswith("n = 30 to 150")
+    assert legend_of(interval_coverage(pd.concat([coverage()[:1], coverage(estimator="b")]))) == ["mean", "b"]
+
+
+def test_levels_without_room_for_their_name_still_have_a_tick():
+    levels = [0.5, *np.arange(0.9, 0.99, 0.01)]
+    frame = pd.DataFrame({"estimator": "mean", "level": levels, "coverage": 0.7, "low": 0.6, "high": 0.8, "n": 9})
+    ax = interval_coverage(frame)
+    assert ax.get_xticks() == pytest.approx(100 * np.array(levels))
+    ax.figure.draw_without_rendering()
+    named = [label.get_window_extent() for label in ax.get_xticklabels() if label.get_text()]
+    assert 3 < len(named) < 10
+    assert all(left.x1 < right.x0 for left, right in itertools.pairwise(named))
+    assert ax.get_xticklabels()[-1].get_text() == "98"
+
+
+@pytest.mark.parametrize(
+    ("change", "wanted"),
+    [
+        ({"level": [90, 0.5, 0.8]}, r"row 0 \('mean'\) has level 90, .*; wanted a level between 0 and 1"),
+        ({"coverage": [0.85, 0.4, np.nan]}, "row 2 .* wanted a coverage from 0 to 1"),
+        ({"low": [0.86, 0.3, 0.7]}, "row 0 .* wanted low <= coverage <= high"),
+        ({"high": [0.9, np.nan, 0.9]}, "row 1 .* wanted low and high, or NaN for both"),
+        ({"level": 0.9}, "row 1 .* wanted each level of an estimator once"),
+    ],
+)
+def test_coverage_refuses_frames_that_say_two_things(change, wanted):
+    with pytest.raises(InputError, match=wanted):
+        interval_coverage(coverage(**change))
+
+
+# Ranks
+
+RANKING = pd.DataFrame({"name": ["a", "b", "c"], "mean": [0.4, 0.6, 0.5], "expected_rank": [2.6, 1.2, 2.2]}).assign(
+    low=[2, 1, 1], high=[3, 2, 3], level=0.9
+)
+CHANCES = pd.DataFrame(
+    [("a", 3, 0.6), ("a", 2, 0.4), ("b", 1, 0.8), ("b", 2, 0.2), ("c", 1, 0.2), ("c", 2, 0.4), ("c", 3, 0.4)],
+    columns=["name", "rank", "prob"],
+)
+
+
+def test_ranks_stand_best_first_with_their_intervals():
+    ax = rank_uncertainty(RANKING)
+    assert rows_named(ax) == ["b", "c", "a"]
+    assert points(ax) == [(1.2, 0), (2.2, 1), (2.6, 2)]
+    assert segments(ax) == [(0, 1, 2), (1, 1, 3), (2, 2, 3)]
+    assert beside(ax) == (["0.600", "0.500", "0.400"], "mean")
+    assert (ax.get_xticks().tolist(), ax.get_xlabel()) == ([1, 2, 3], "rank")
+    assert said(ax) == "3 systems; point: expected rank, line: 90% interval"
+
+
+def test_shades_are_the_probabilities_of_the_ranks():
+    ax = rank_uncertainty(RANKING, CHANCES.sample(frac=1, random_state=1))
+    (cells,) = [one for one in ax.collections if isinstance(one, QuadMesh)]
+    assert cells.get_array().tolist() == [[0.8, 0.2, 0], [0.2, 0.4, 0.4], [0, 0.4, 0.6]]
+    assert cells.get_coordinates()[0, :, 0].tolist() == [0.5, 1.5, 2.5, 3.5], "a rank is in the middle of its cell"
+    assert cells.get_coordinates()[:, 0, 1].tolist() == [-0.5, 0.5, 1.5, 2.5]
+    assert said(ax).endswith("shade: square root of the rank's probability, 0.8 at most")
+    assert cells.norm(0.8) == 1
+    assert cells.norm(0.2) == pytest.approx(0.5)
+    assert (points(ax), segments(ax)) == (points(rank_uncertainty(RANKING)), segments(rank_uncertainty(RANKING)))
+
+
+def test_systems_that_tie_keep_their_order_and_those_without_an_interval_are_hollow():
+    tied = RANKING.assign(expected_rank=2.0, low=[1, np.nan, 1], high=[3, np.nan, 3])
+    ax = rank_uncertainty(tied)
+    assert rows_named(ax) == ["a", "b", "c"]
+    assert points(ax, hollow=True) == [(2, 1)]
+    assert said(ax).endswith("hollow: no interval (1 of 3)")
+    assert "line" not in said(rank_uncertainty(tied.assign(low=np.nan, high=np.nan)))
+
+
+@pytest.mark.parametrize(
+    ("change", "wanted"),
+    [
+        (
+            {"expected_rank": [0.5, 1, 2]},
+            r"row 0 \('a'\) has expected_rank 0.5, .* wanted an expected rank from 1 to 3",
+        ),
+        ({"high": [4, 2, 3]}, "row 0 .* wanted low and high in order, from 1 to 3"),
+        ({"low": [2, np.nan, 1]}, "row 1 .* wanted low and high, or NaN for both"),
+        ({"level": 90}, "wanted a level between 0 and 1, as 0.9"),
+        ({"name": ["a", "b", "a"]}, "row 2 .* wanted each system once"),
+    ],
+)
+def test_ranks_refuse_frames_that_say_two_things(change, wanted):
+    with pytest.raises(InputError, match=wanted):
+        rank_uncertainty(RANKING.assign(**change))
+
+
+@pytest.mark.parametrize(
+    ("row", "wanted"),
+    [
+        (("z", 1, 0.1), r"chances: row 7 \('z'\) has rank 1, prob 0.1; wanted a system of the ranking"),
+        (("b", 4, 0.1), "wanted a rank from 1 to 3"),
+        (("b", 3, 1.5), "wanted a probability from 0 to 1"),
+        (("b", 3, np.nan), "wanted a probability from 0 to 1"),
+        (("b", 2, 0.1), "wanted each rank of a system once"),
+    ],
+)
+def test_chances_of_other_systems_and_ranks_are_refused(row, wanted):
+    chances = pd.concat([CHANCES, pd.DataFrame([row], columns=CHANCES.columns)])
+    with pytest.raises(InputError, match=wanted):
+        rank_uncertainty(RANKING, chances)
+
+
+# Pairs
+
+
+def pairs(*rows):
+    return pd.DataFrame(rows, columns=["name_a", "name_b", "p_a_beats_b"])
+
+
+def cells_of(ax):
+    (cells,) = ax.collections
+    return np.ma.filled(cells.get_array(), np.nan)
+
+
+def test_pairs_fill_both_halves_the_likeliest_winner_on_top():
+    ax = beats_matrix(pairs(("a", "b", 0.25), ("c", "a", 0.75), ("b", "c", 0.5)))
+    # Means: a .25, b .625, c .625.
+    assert rows_named(ax) == ["1 b", "2 c", "3 a"]
+    nan = np.nan
+    np.testing.assert_allclose(cells_of(ax), [[nan, 0.5, 0.75], [0.5, nan, 0.75], [0.25, 0.25, nan]])
+    shown = {(text.get_position()[1], text.get_position()[0]): text.get_text() for text in ax.texts[:-1]}
+    assert shown == {(0, 2): "50", (0, 3): "75", (1, 1): "50", (1, 3): "75", (2, 1): "25", (2, 2): "25"}
+    assert ax.get_xticks().tolist() == [1, 2, 3]
+    assert said(ax) == "probability that the row's system beats the column's; 3 systems"
+    assert legend_of(ax) == ["0%", "50%", "100%"]
+
+
+def test_pairs_in_both_orders_leave_room_for_ties_and_the_unknown_is_counted():
+    ax = beats_matrix(pairs(("a", "b", 0.3), ("b", "a", 0.2), ("a", "c", np.nan), ("d", "a", 0.0)))
+    assert rows_named(ax) == ["1 a", "2 b", "3 d", "4 c"]
+    np.testing.assert_allclose(cells_of(ax)[0], [np.nan, 0.3, 1.0, np.nan])
+    assert cells_of(ax)[1, 0] == 0.2
+    assert said(ax).endswith("grey: no probability (4 of 6 pairs)")
+
+
+def test_shades_of_pairs_are_white_at_a_half_and_mirror_one_another_in_lightness():
+    (cells,) = beats_matrix(pairs(("a", "b", 0.5))).collections
+    red, green, blue, _ = cells.cmap(cells.norm([0.5])).T
+    assert (red[0], green[0], blue[0]) == pytest.approx((1, 1, 1), abs=0.01)
+    loses, wins = (cells.cmap(cells.norm(share))[:3] for share in (0.0, 1.0))
+    assert (loses[0] > loses[2], wins[0] < wins[2]) == (True, True)
+
+
+def test_cells_without_room_have_no_numbers():
+    names = [f"run {place:02}" for place in range(30)]
+    frame = pairs(*((a, b, 0.7) for a, b in itertools.combinations(names, 2)))
+    ax = beats_matrix(frame)
+    assert (len(rows_named(ax)), len(ax.texts)) == (30, 1)
+    assert ax.get_xticks().tolist() == [1, 5, 10, 15, 20, 25, 30]
+    assert len(beats_matrix(frame, width=FULL).texts) == 30 * 29 + 1
+
+
+@pytest.mark.parametrize(
+    ("rows", "wanted"),
+    [
+        ([("a", "a", 0.5)], r"row 0 \('a', 'a'\) has 0.5; wanted two systems"),
+        ([("a", "b", 1.5)], "wanted a probability from 0 to 1"),
+        ([("a", "b", 0.5), ("a", "b", 0.5)], "row 1 .* wanted each pair once"),
+        ([("a", "b", 0.7), ("b", "a", 0.5)], "wanted at most 1 together with the same pair the other way round"),
+    ],
+)
+def test_pairs_refuse_what_is_no_probability(rows, wanted):
+    with pytest.raises(InputError, match=wanted):
+        beats_matrix(pairs(*rows))
+
+
+# What all of them keep to
+
+ODD_NAMES = ["costs $5 and $6", "_under", r"\alpha$x$", "esc\x1b[31m", "two\nlines", "$", "NA"]
+LONG = [f"pisa:BM25(k1=1.{place},b=0.75)>>monoT5(castorini/monot5-base)>>rerank({place})" for place in range(7)]
+
+
+def drawings(names=("a", "b")):
+    """Each kind of figure with some names, as a function of options."""
+    n = len(names)
+    law = bootstrap_distribution(
+        pd.concat([RUN[RUN["qid"] == "b"].assign(qid=name) for name in names]),
+        pd.concat([QRELS[QRELS["qid"] == "b"].assign(qid=name) for name in names]),
+        3,
+    )
+    marks = {"condensed": dict.fromkeys(names, 0.9), "truth": dict.fromkeys(names, 1.0)}
+    limits = pd.DataFrame({"qid": list(names), "low": 0.0, "high": 1.0, "kind": "naive"})
+    both = pd.concat([estimates(estimator=name) for name in names[:7]])
+    levels = pd.concat([coverage(estimator=name) for name in names[:7]])
+    ranking = pd.DataFrame({"name": list(names), "mean": 0.5, "expected_rank": (n + 1) / 2}).assign(
+        low=1, high=n, level=0.9
+    )
+    chances = pd.DataFrame(list(itertools.product(names, range(1, n + 1))), columns=["name", "rank"]).assign(prob=1 / n)
+    other = [*names, "another"]
+    matrix = pairs(*((a, b, 0.6) for a, b in itertools.combinations(other, 2)))
+    return {
+        "distributions": lambda **options: score_distributions(law, marks=marks, bounds=limits, **options),
+        "estimates": lambda **options: estimate_against_truth(both, **options),
+        "coverage": lambda **options: interval_coverage(levels, **options),
+        "ranks": lambda **options: rank_uncertainty(ranking, chances, **options),
+        "pairs": lambda **options: beats_matrix(matrix, **options),
+    }
+
+
+KINDS = list(drawings())
+ROWS = ["distributions", "ranks", "pairs"]
+
+
+def inside(figure):
+    """Whether all that is drawn is within the figure, to a pixel and a half."""
+    figure.draw_without_rendering()
+    box, page = figure.get_tightbbox(), figure.get_size_inches()
+    return min(box.x0, box.y0) > -0.015 and box.x1 < page[0] + 0.015 and box.y1 < page[1] + 0.015
+
+
+@pytest.mark.parametrize(("width", "names"), [(COLUMN, ["a"]), (COLUMN, LONG), (FULL, LONG)])
+@pytest.mark.parametrize("kind", KINDS)
+def test_nothing_is_cut_off_and_nothing_touches(kind, names, width):
+    ax = drawings(names)[kind](width=width)
+    assert ax.figure.get_figwidth() == width
+    assert inside(ax.figure)
+    assert ax.bbox.width > 0.3 * ax.figure.bbox.width, "names leave room for what they name"
+    *inner, caption = [text.get_window_extent() for text in ax.texts]
+    assert caption.y1 < ax.xaxis.get_tightbbox().y0
+    if ax.get_legend() is not None:
+        box = ax.get_legend().get_window_extent()
+        assert box.y0 >= ax.bbox.y1 - 1
+        assert not any(box.overlaps(one) for one in inner)
+    if kind in ("distributions", "ranks"):
+        assert all(one.x0 > ax.bbox.x1 for one in inner[:-1]), "numbers are beside the axes"
+
+
+@pytest.mark.parametrize("kind", ROWS)
+def test_fifty_rows_fit_a_page_and_can_be_told_apart(kind):
+    ax = drawings([f"system {place}" for place in range(50)])[kind]()
+    assert inside(ax.figure)
+    assert ax.figure.get_figheight() < 9.8
+    boxes = [label.get_window_extent() for label in ax.get_yticklabels()]
+    assert len(boxes) >= 50
+    assert all(abs(above.y0 - below.y0) > 0.8 * above.height for above, below in itertools.pairwise(boxes))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_panels_are_drawn_where_asked_and_stay_in_their_figure(kind):
+    figure = Figure(figsize=(FULL, 3.5), layout="constrained")
+    axes = figure.subplots(1, 2)
+    for ax in axes:
+        assert drawings(LONG[:4])[kind](ax=ax) is ax
+    assert figure.get_figheight() == 3.5
+    assert inside(figure)
+    captions = [ax.texts[-1].get_window_extent() for ax in axes]
+    assert captions[0].x1 < captions[1].x0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_names_are_shown_as_they_are(kind, tmp_path):
+    ax = drawings(ODD_NAMES)[kind]()
+    shown = legend_of(ax) if kind in ("estimates", "coverage") else rows_named(ax)
+    for name in (r"costs \$5 and \$6", "_under", r"\alpha\$x\$", r"esc\x1b[31m", r"two\nlines", r"\$", "NA"):
+        assert any(one.endswith(name) for one in shown), name
+    assert pickle.loads(pickle.dumps(ax.figure)).axes
+    with mpl.rc_context(SAVING):
+        ax.figure.savefig(tmp_path / "figure.svg")
+    assert "costs $5 and $6<" in (tmp_path / "figure.svg").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_settings_stay_as_they_were_and_a_missing_matplotlib_names_the_extra(kind, monkeypatch):
+    with mpl.rc_context({"font.size": 11.5, "figure.facecolor": "pink"}):
+        before = mpl.rcParams.copy()
+        drawings()[kind]()
+        assert mpl.rcParams == before
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ImportError, match=r"pip install 'vbterrier\[plot\]'"):
+        drawings()[kind]()
+
+
+def test_inputs_stay_as_they_were_and_other_tables_are_read():
+    polars = pytest.importorskip("polars")
+    matrix = pairs(("a", "b", 0.3))
+    for draw, frame in [
+        (estimate_against_truth, estimates()),
+        (interval_coverage, coverage()),
+        (rank_uncertainty, RANKING),
+        (beats_matrix, matrix),
+    ]:
+        copy = frame.copy(deep=True)
+        ax = draw(frame.assign(note="z").set_index(pd.Index(range(7, 7 + len(frame)))))
+        assert said(draw(polars.from_pandas(frame))) == said(ax)
+        assert points(draw(frame)) == points(ax)
+        pd.testing.assert_frame_equal(frame, copy)
+
+
+def test_empty_frames_give_figures_that_say_so():
+    for ax, what in [
+        (score_distributions(small(), topics=[]), "topics"),
+        (estimate_against_truth(estimates().iloc[:0]), "estimates"),
+        (interval_coverage(coverage().iloc[:0]), "coverage"),
+        (rank_uncertainty(RANKING.iloc[:0]), "systems"),
+        (beats_matrix(pairs()), "pairs"),
+    ]:
+        assert [text.get_text() for text in ax.texts] == [f"no {what}"]
+        assert inside(ax.figure)
+
+
+def test_numbers_beside_rows_that_are_too_low_for_all_names_stay_with_theirs():
+    figure = Figure(figsize=(COLUMN, 2.0), layout="constrained")
+    names = [f"s{place:02}" for place in range(60)]
+    frame = pd.DataFrame({"name": names, "mean": np.arange(60) / 100, "expected_rank": np.arange(1, 61.0)})
+    ax = rank_uncertainty(frame.assign(low=np.nan, high=np.nan, level=0.9), ax=figure.subplots())
+    numbers, _ = beside(ax)
+    assert len(rows_named(ax)) < 30
+    assert [f"s{round(100 * float(number)):02}" for number in numbers] == rows_named(ax)
+    assert style.SMALL >= ax.texts[0].get_fontsize() == pytest.approx(style.TINY)
+
+
+# Real data
+
+
+def test_distributions_of_trec_covid_show_its_numbers(shared_data):
+    folder = shared_data / "trec-covid"
+    law = bootstrap_distribution(
+        read_run(folder / "run.ance.top100.txt.gz"), read_qrels(folder / "qrels.incomplete.txt.gz"), 10
+    )
+    ax = score_distributions(law)
+    assert len(rows_named(ax)) == 50
+    assert points(ax, hollow=True) == sorted(
+        (mean, rows_named(ax).index(topic))
+        for topic, mean, u in zip(law.topics, law.mean, law.n_unjudged, strict=True)
+        if u == 0
+    )
+    assert len(ax.patches) == 32
+    assert "hollow: nothing unjudged (18 of 50)" in said(ax)
+    assert inside(ax.figure)
+    # Figure 1 of the paper: topic 22 has few scores that are likely, topic 3 an unlikely upper bound.
+    ((few, _, _),) = bars(score_distributions(law, topics=["22"]))
+    ((many, height, _),) = bars(score_distributions(law, topics=["3"]))
+    assert len(few) < len(many)
+    assert height[-1] < 0.04
