@@ -92,8 +92,17 @@ class Judgments:
         cells = np.bincount(topic * len(self.grades) + level, minlength=len(self.topics) * len(self.grades))
         return cells.reshape(len(self.topics), len(self.grades))
 
-    def judge(self, run: Run, depth: int | None) -> JudgedTop:
+    def judge(self, run: Run, depth: int | None, *, tell: bool = True) -> JudgedTop:
         """Look up the first ``depth`` documents of each topic of a run.
+
+        Parameters
+        ----------
+        run
+            The run.
+        depth
+            k; ``None`` for whole rankings.
+        tell
+            Warn where many of these documents are tied.
 
         Raises
         ------
@@ -103,7 +112,8 @@ class Judgments:
         found = run_places(run, self.topics, self.qid, self.name)
         require_same_kind(self.docno, run.docno, f"{self.name} column 'docno'", f"{run.name} column 'docno'")
         top = run.top(depth)
-        top.warn_of_ties(run.name)
+        if tell:
+            top.warn_of_ties(run.name)
         rows = np.full((len(self.topics), top.depth), -1, dtype=np.int64)
         rows[found[found >= 0]] = top.rows[found >= 0]
         levels = np.full(rows.shape, NOTHING, dtype=np.int64)
@@ -142,6 +152,10 @@ class JudgedTop:
         if depth == self.depth:
             return self
         return JudgedTop(self.judgments, self.run, self.rows[:, :depth], self.levels[:, :depth], depth)
+
+    def deeper(self, times: int) -> JudgedTop:
+        """The same with a cutoff that many times as large."""
+        return self if self.depth is None else self.judgments.judge(self.run, self.depth * times, tell=False)
 
     @cached_property
     def unjudged(self) -> NDArray[np.bool_]:
