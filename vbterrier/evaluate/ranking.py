@@ -1,0 +1,295 @@
+"""Which system is better, and where each of many ranks, when not all that they retrieved is judged."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from vbterrier.errors import InputError, ParameterError, nearest
+from vbterrier.evaluate.inputs import loaded_run, named_runs, restricted, slot_of, warn_of_strangers
+from vbterrier.evaluate.scores import TOPICS
+from vbterrier.frames.contracts import systems_of
+from vbterrier.judgments.joint import JointDistribution
+from vbterrier.kernels.resample import stream
+from vbterrier.measures import Measure, measures_from
+from vbterrier.measures.scoring import Scoring
+from vbterrier.uncertainty.agreement import EQUAL
+from vbterrier.uncertainty.intervals import check_level
+from vbterrier.uncertainty.replicas import check_count
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    import ir_measures
+    from numpy.typing import NDArray
+
+    from vbterrier.frames.ranked import Run
+    from vbterrier.measures.scoring import Slot
+
+    Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
+
+# What is uncertain, and how tables call it.
+OVER = {"unjudged": "unjudged (draws)", "topics": "topics (percentile)", "both": "unjudged and topics (draws)"}
+N_DRAWS = 2000
+_PAIR = ["name_a", "name_b"]
+
+
+@dataclass(frozen=True, eq=False)
+class SystemRanking:
+    """What :func:`rank_systems` found.
+
+    Parameters
+    ----------
+    systems
+        A row a system, by expected rank: name, measure, mean, low, high (of the mean), expected_rank, rank_low,
+        rank_high, p_best, n_unjudged_share (mean share of the cut that is unjudged), level, method, n_qids, n_draws,
+        seed. Rank 1 is best, ties share the mean of their ranks, and the best place in even parts.
+    pairs
+        A row for each two systems, or for each and the baseline: name_a, name_b, measure, diff (of the means, a - b),
+        low, high, level, p_a_beats_b (ties half), method, n_qids.
+    rank_probabilities
+        name, rank (1 to the number of systems), prob: ties divide their ranks evenly, so that every system and every
+        rank sums to 1.
+    """
+
+    systems: pd.DataFrame
+    pairs: pd.DataFrame
+    rank_probabilities: pd.DataFrame
+
+    def ranks(self) -> pd.DataFrame:
+        """Expected ranks and their intervals alone: name, mean, expected_rank, low, high, level."""
+        columns = ["name", "mean", "expected_rank", "rank_low", "rank_high", "level"]
+        return self.systems[columns].rename(columns={"rank_low": "low", "rank_high": "high"})
+
+
+def rank_systems(
+    runs: Any,
+    qrels: Any,
+    measure: str | ir_measures.Measure = "BNDCG@10",
+    *,
+    over: str = "unjudged",
+    n_draws: int = N_DRAWS,
+    level: float = 0.9,
+    seed: int = 0,
+    baseline: str | None = None,
+    topics: str = "same",
+    duplicates: str = "error",
+    progress: bool = False,
+) -> SystemRanking:
+    """Rank systems whose scores are uncertain: how likely each beats each, and the ranks that each may have.
+
+    Unjudged documents are drawn for all systems together: one that several retrieved has the same grade in all of them
+    as far as their priors agree, so that it does not tell them apart. In every draw, systems are ranked by their mean
+    over topics.
+
+    Parameters
+    ----------
+    runs, qrels, topics, duplicates
+        As :func:`vbterrier.score` takes them.
+    measure
+        A bootstrapped measure, or its text; its prior and its strength decide the draws.
+    over
+        ``"unjudged"``: these topics, if their unjudged documents were judged. ``"topics"``: other topics of the kind,
+        each with its expected score. ``"both"``: topics are resampled in every draw of the unjudged documents.
+    n_draws
+        Draws.
+    level
+        Of all intervals, which lie between the quantiles ``(1 - level)/2`` and ``(1 + level)/2`` of the draws.
+    seed
+        Decides the draws.
+    baseline
+        The system that all others are paired with; ``None`` for all pairs.
+    progress
+        Show a progress bar over topics.
+
+    Returns
+    -------
+    SystemRanking
+
+    Raises
+    ------
+    InputError
+        See :func:`vbterrier.score`; a single topic with ``over="topics"`` or ``"both"``.
+    ParameterError
+        A measure that is not bootstrapped, or one of its statistics but the mean; other options without legal value.
+
+    Notes
+    -----
+    ``expected_rank`` of a system is 1 plus the sum over the others of the probability to be beaten by them. ``"both"``
+    adds the variance within and between imputed judgments, as multiple imputation does (Rubin 1987): its intervals
+    are too wide rather than too narrow where the prior is right. Cost: draws times unjudged documents, one topic in
+    memory at a time.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> qrels = pd.DataFrame({"qid": "q1", "docno": ["a", "b", "c", "d"], "label": [1, 1, 0, 0]})
+    >>> lists = {"old": ["a", "c"], "new": ["a", "unknown"]}
+    >>> runs = {name: pd.DataFrame({"qid": "q1", "docno": found, "score": [2, 1]}) for name, found in lists.items()}
+    >>> found = rank_systems(runs, qrels, "BNDCG(prior={0: 0.6, 1: 0.4})@2")
+    >>> found.systems[["name", "rank_low", "rank_high"]].values.tolist()
+    [['new', 1.0, 1.5], ['old', 1.5, 2.0]]
+    >>> found.pairs["p_a_beats_b"].round(1).tolist()
+    [0.7]
+    """
+    wanted = _bootstrapped(measure)
+    for name, value, legal in (("over", over, OVER), ("topics", topics, TOPICS)):
+        if value not in legal:
+            raise ParameterError(f"{name}={value!r}: wanted one of {', '.join(map(repr, legal))}")
+    check_level(level)
+    check_count("n_draws", n_draws, 1)
+    check_count("seed", seed, 0)
+    judged = slot_of(qrels, None, None)
+    loaded = {name: loaded_run(name, run, duplicates) for name, run in systems_of(named_runs(runs))}
+    if baseline is not None and baseline not in loaded:
+        raise ParameterError(f"baseline={baseline!r}: wanted a system's name.{nearest(baseline, loaded)}")
+    slot = restricted(judged, loaded, topics)
+    warn_of_strangers(judged.frame, loaded)
+    if topics == "common":
+        loaded = {name: run.only(slot.topics) for name, run in loaded.items()}
+    if over != "unjudged" and len(slot.topics) == 1:
+        raise InputError(f"over={over!r} resamples topics, and there is only {slot.topics[0]!r}; ask for 'unjudged'")
+    joint, unjudged = _joint(loaded, slot, wanted)
+    found = _drawn(joint, over, n_draws, seed, progress=progress)
+    systems = _systems(found, level).merge(unjudged, on="name", sort=False)
+    systems.insert(1, "measure", str(wanted))
+    pairs = _pairs(found, level, baseline)
+    pairs.insert(2, "measure", str(wanted))
+    about: dict[str, Any] = {"level": level, "method": OVER[over], "n_qids": len(slot.topics)}
+    return SystemRanking(
+        systems.assign(**about, n_draws=n_draws, seed=seed),
+        pairs.assign(**about)[[*_PAIR, "measure", "diff", "low", "high", "level", "p_a_beats_b", "method", "n_qids"]],
+        _rank_probabilities(found),
+    )
+
+
+def _bootstrapped(measure: str | ir_measures.Measure) -> Any:
+    """The one measure, refusing those that rankings cannot be drawn from."""
+    wanted = measures_from(measure)[0]
+    if not isinstance(wanted, Measure) or not hasattr(wanted, "distribution"):
+        raise ParameterError(f"{wanted}: wanted a bootstrapped measure, as 'BNDCG@10', whose scores can be drawn")
+    if wanted["stat"] != "mean":
+        raise ParameterError(
+            f"{wanted}: systems are ranked by the scores themselves; leave out stat={wanted['stat']!r}"
+        )
+    return wanted
+
+
+def _joint(runs: Mapping[str, Run], slot: Slot, measure: Any) -> tuple[JointDistribution, pd.DataFrame]:
+    """All systems' scores, and the mean share of each cut that is unjudged."""
+    laws, cuts = {}, {}
+    for name, run in runs.items():
+        scoring = Scoring(slot, run, measure.cutoff)
+        laws[name] = measure.distribution(scoring)
+        cuts[name] = scoring.judged(measure.cutoff, drop_negative=laws[name].process.drops_negative)
+    shares = [float(cut.unjudged_share().mean()) for cut in cuts.values()]
+    return JointDistribution(laws, cuts), pd.DataFrame({"name": list(cuts), "n_unjudged_share": shares})
+
+
+@dataclass(frozen=True, eq=False)
+class _Drawn:
+    """Systems by expected rank: mean scores, shape (S,), and those of each draw with their ranks, (S, n_draws)."""
+
+    names: list[str]
+    means: Floats
+    draws: Floats
+    n_better: Ints
+    n_tied: Ints
+
+    @property
+    def ranks(self) -> Floats:
+        return 1 + self.n_better + self.n_tied / 2
+
+
+def _drawn(joint: JointDistribution, over: str, n_draws: int, seed: int, *, progress: bool) -> _Drawn:
+    means, draws = _means(joint, over, n_draws, seed, progress=progress)
+    n_better, n_tied = np.empty((2, *draws.shape), dtype=np.int64)
+    for system, own in enumerate(draws):
+        n_better[system] = np.count_nonzero(draws > own + EQUAL, axis=0)
+        n_tied[system] = np.count_nonzero(np.abs(draws - own) <= EQUAL, axis=0) - 1
+    found = _Drawn(joint.names, means, draws, n_better, n_tied)
+    expected = found.ranks.mean(axis=1)
+    order = sorted(range(len(means)), key=lambda at: (expected[at], -means[at], joint.names[at]))
+    return _Drawn([joint.names[at] for at in order], means[order], draws[order], n_better[order], n_tied[order])
+
+
+def _means(joint: JointDistribution, over: str, n_draws: int, seed: int, *, progress: bool) -> tuple[Floats, Floats]:
+    """The mean over topics of expected scores, shape (S,), and of each draw's, (S, n_draws); one topic at a time."""
+    n = len(joint.topics)
+    expected = np.array([law.mean for law in joint.laws])
+    means, draws = np.zeros(len(joint)), np.zeros((len(joint), n_draws))
+    # In an order that is not that of the qrels, so that it changes nothing.
+    order = sorted(range(n), key=joint.topics.__getitem__)
+    times: Iterable[Any] = [1] * n if over == "unjudged" else _resampled(n, n_draws, seed)
+    for topic, often in zip(_tracked(order, shown=progress), times, strict=True):
+        scores = expected[:, topic, None] if over == "topics" else joint.scores(topic, n_draws, seed)
+        draws += scores * often
+        means += expected[:, topic]
+    return means / n, draws / n
+
+
+def _resampled(n: int, n_draws: int, seed: int) -> Iterator[Ints]:
+    """How often each of n topics in turn stands in each resample of n, shape (n_draws,): multinomial, as binomials."""
+    rng = stream(seed, "topics", "resampled")
+    left = np.full(n_draws, n)
+    for others in range(n, 0, -1):
+        often = rng.binomial(left, 1 / others)
+        left -= often
+        yield often
+
+
+def _tracked(topics: list[int], *, shown: bool) -> Iterable[int]:
+    from rich.console import Console
+    from rich.progress import track
+
+    shown = shown and len(topics) > 1
+    return track(topics, "drawing", console=Console(stderr=True), disable=not shown, transient=True)
+
+
+def _ends(draws: Floats, level: float) -> Floats:
+    """The quantiles that hold the middle of draws along the last axis, shape (2, ...): values that were drawn."""
+    return np.asarray(np.quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=-1, method="inverted_cdf"))
+
+
+def _systems(found: _Drawn, level: float) -> pd.DataFrame:
+    ranks = found.ranks
+    low, high = _ends(found.draws, level)
+    rank_low, rank_high = _ends(ranks, level)
+    best = np.where(found.n_better == 0, 1 / (1 + found.n_tied), 0.0).mean(axis=1)
+    columns = {"mean": found.means, "low": low, "high": high, "expected_rank": ranks.mean(axis=1)}
+    columns |= {"rank_low": rank_low, "rank_high": rank_high, "p_best": best}
+    return pd.DataFrame({"name": found.names, **columns})
+
+
+def _pairs(found: _Drawn, level: float, baseline: str | None) -> pd.DataFrame:
+    """Each system against those that rank below it, or against the baseline."""
+    systems = np.arange(len(found.names))
+    if baseline is None:
+        left, right = np.triu_indices(len(systems), 1)
+    else:
+        left = systems[np.array(found.names) != baseline]
+        right = np.full(len(left), found.names.index(baseline))
+    rows = []
+    for a, b in zip(left.tolist(), right.tolist(), strict=True):
+        gap = found.draws[a] - found.draws[b]
+        low, high = _ends(gap, level)
+        beats = (np.count_nonzero(gap > EQUAL) + np.count_nonzero(gap >= -EQUAL)) / (2 * len(gap))
+        rows.append((found.names[a], found.names[b], found.means[a] - found.means[b], low, high, beats))
+    return pd.DataFrame(rows, columns=[*_PAIR, "diff", "low", "high", "p_a_beats_b"])
+
+
+def _rank_probabilities(found: _Drawn) -> pd.DataFrame:
+    """How often each system has each rank; a tie of m systems gives each 1/m of each of its m ranks."""
+    n, n_draws = found.draws.shape
+    step = np.zeros((n, n + 1))
+    system = np.arange(n)[:, None]
+    part = 1 / (1 + found.n_tied) / n_draws
+    np.add.at(step, (system, found.n_better), part)
+    np.add.at(step, (system, found.n_better + found.n_tied + 1), -part)
+    prob = np.clip(np.cumsum(step[:, :-1], axis=1), 0.0, 1.0)
+    names = np.repeat(np.array(found.names, dtype=object), n)
+    return pd.DataFrame({"name": names, "rank": np.tile(np.arange(1, n + 1), n), "prob": prob.ravel()})
