@@ -350,6 +350,7 @@ def test_estimators_of_one_level_stand_side_by_side_and_apart_from_the_next():
     assert places.mean(axis=0) == pytest.approx([50, 90, 95])
     assert (np.diff(places.T.reshape(-1)) > 0).all(), "in one order, and none among those of the next level"
     assert np.ptp(np.diff(places, axis=0)) == pytest.approx(0)
+    assert [place for place, *_ in segments(ax, upright=True)] == pytest.approx(sorted(places.reshape(-1)))
     assert said(ax).startswith("off by 10.0 (estimator 0), 10.0 (estimator 1)")
     two = interval_coverage(pd.concat([coverage(), coverage(estimator="b", n=30)]))
     assert said(two).endswith("n = 30 to 150")
