@@ -14,9 +14,9 @@ from vbterrier.frames.ranked import Run
 from vbterrier.judgments.layout import problem_of, visits_of
 from vbterrier.judgments.metrics import DCG, NDCG
 from vbterrier.judgments.pool import Judgments
-from vbterrier.judgments.priors import ECIR23_GRADES, OWN, ecir23_probabilities, grade_probabilities, strengths
+from vbterrier.judgments.priors import ECIR23_GRADES, OWN, prior_of
 from vbterrier.judgments.process import COMPAT, MOST_DRAWS, N_DRAWS, Process
-from vbterrier.kernels.grades import TooLargeError, laws_of, moments
+from vbterrier.kernels.grades import TooLargeError, central_interval, laws_of, moments
 from vbterrier.kernels.grades.urn import urn
 from vbterrier.kernels.resample import stream
 
@@ -79,17 +79,13 @@ class BootstrapDistribution:
         self.metric: Metric = NDCG(process.dcg) if metric is None else metric
         self.n_unjudged = judged.n_unjudged
         self.grades = judged.judgments.grades
-        prob = (
-            ecir23_probabilities(judged, str(process.prior))
-            if process.compat
-            else grade_probabilities(judged, process.prior, process.all_unjudged)
-        )
-        self.prob = prob if process.prior == OWN else prob[:, 0]
-        strength = strengths(judged, process)
-        self.strength = np.full(len(self), math.inf) if strength is None else strength
+        prior = prior_of(judged, process)
+        self.prob = prior.prob if process.prior == OWN else prior.prob[:, 0]
+        self.strength = np.full(len(self), math.inf) if prior.strength is None else prior.strength
         self.visits = visits_of(judged, by_docno=process.compat == "ecir23")
-        self.problem = problem_of(judged, self.metric, self.visits, prob, strength)
+        self.problem = problem_of(judged, self.metric, self.visits, prior.prob, prior.strength)
         self._quantiles: dict[float, Floats] = {}
+        self._intervals: dict[float, tuple[Floats, Floats]] = {}
 
     def __len__(self) -> int:
         return len(self.topics)
@@ -164,10 +160,27 @@ class BootstrapDistribution:
         return self._quantiles[level]
 
     def interval(self, level: float = 0.9) -> tuple[Floats, Floats]:
-        """The central interval: the quantiles at ``(1 - level)/2`` and ``(1 + level)/2``, each of shape (n,)."""
+        """The central interval: values whose mid-probability is from ``(1 - level)/2`` to ``(1 + level)/2``.
+
+        The mid-probability of x is ``P(X < x) + P(X = x)/2``. With few unjudged documents the quantiles at the same
+        levels lie further apart and hold more than they promise; with many the two agree.
+
+        Returns
+        -------
+        (low, high)
+            Each of shape (n,).
+
+        Raises
+        ------
+        ParameterError
+            A level outside [0, 1].
+        """
         if not 0 <= level <= 1:
             raise ParameterError(f"level={level}: wanted a number from 0 to 1")
-        return self.quantile((1 - level) / 2), self.quantile((1 + level) / 2)
+        if level not in self._intervals:
+            ends = np.array([central_interval(law, level) for law in self.laws]).reshape(len(self), 2)
+            self._intervals[level] = ends[:, 0], ends[:, 1]
+        return self._intervals[level]
 
     def certificate(self, level: float) -> Floats:
         """How wide the bracket is that certainly holds the quantile at ``level``, shape (n,); 0 where exact.
@@ -223,14 +236,14 @@ def bootstrap_distribution(
     qrels: Any,
     cutoff: int | None = 10,
     *,
-    prior: str | Mapping[int, float] = "pool+run",
+    prior: str | Mapping[int, float] = "auto",
     dcg: str = "log2",
     method: str = "auto",
     compat: str = "",
     all_unjudged: str = "auto",
     n_draws: int = N_DRAWS,
     seed: int = 0,
-    prior_strength: float = math.inf,
+    prior_strength: float | str = "auto",
     metric: Metric | None = None,
 ) -> BootstrapDistribution:
     """The distribution of a score over what the unjudged documents of a run could be.
@@ -250,10 +263,13 @@ def bootstrap_distribution(
     cutoff
         k; ``None`` evaluates whole rankings.
     prior
-        ``"pool"`` (shares of the grades among this query's judged documents), ``"run"`` (among those in the first k),
-        ``"pool+run"`` (their mean), a mapping of grade to probability, or ``"column"``: each unjudged document's own,
+        What an unjudged document may be. ``"learned"``: from the judged documents of the run and of the pools, over
+        all topics, see :func:`vbterrier.judgments.learned.learned`. ``"hierarchical"``: this query's pool, shrunk to
+        that of all queries. The paper's: ``"pool"`` (shares of the grades among this query's judged documents),
+        ``"run"`` (among those in the first k), ``"pool+run"`` (their mean). ``"column"``: each unjudged document's own,
         from the run's column ``grade_prob``, a list of the probabilities of grade 0, 1, 2, ... or one number, the
-        probability of being relevant (the grades above 0 then share it as they share the pool's relevant documents).
+        probability of being relevant (the grades above 0 then share it as they share the pool's relevant documents). A
+        mapping of grade to probability. ``"auto"`` is ``"learned"``, and ``"pool+run"`` with ``compat``.
     dcg
         nDCG's gain: ``"log2"`` is the grade (trec_eval); ``"exp-log2"`` is ``2^grade - 1``.
     method
@@ -274,7 +290,7 @@ def bootstrap_distribution(
         How many documents the prior is worth: its probabilities are themselves uncertain, Dirichlet with this
         pseudo-count, and shared by the documents of a topic, whose draws follow Pólya's urn. Any two documents' gains
         then correlate by ``1/(prior_strength + 1)``: the mean stays, intervals are wider the smaller it is. ``inf``
-        takes the prior for certain.
+        takes the prior for certain. ``"auto"``: what was learned with ``prior="learned"``, ``inf`` with all others.
     metric
         What is scored, see :mod:`vbterrier.judgments.metrics`; ``None`` for nDCG with ``dcg``.
 
@@ -290,9 +306,10 @@ def bootstrap_distribution(
     Notes
     -----
     With ``prior_strength=inf`` the distribution knows nothing of the prior's own uncertainty: its intervals are about
-    the draws alone. Cost is linear in rows; a topic with u unjudged documents and s likely grades has s^u atoms, of
-    which no more than s^(u/2) are ever sorted where draws are independent and the score is a sum; elsewhere all are, up
-    to some 300,000, then a grid or draws take over.
+    the draws alone. The learned and the hierarchical prior of a topic depend on the other topics of the call, so
+    evaluate all of them together. Cost is linear in rows; a topic with u unjudged documents and s likely grades has
+    s^u atoms, of which no more than s^(u/2) are ever sorted where draws are independent and the score is a sum;
+    elsewhere all are, up to some 300,000, then a grid or draws take over.
 
     References
     ----------

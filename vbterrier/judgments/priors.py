@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from vbterrier.errors import InputError, ParameterError, examples, nearest
 from vbterrier.judgments.grade_prob import TOLERANCE, column_probabilities, shares
+from vbterrier.judgments.hierarchical import hierarchical
+from vbterrier.judgments.learned import learned
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -19,36 +22,50 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-PRIORS = ("pool", "run", "pool+run")
-# The name of the prior that a run brings for its documents.
+# Priors of the paper, and all that have a name: "column" is what a run brings for its documents.
+PAPER = ("pool", "run", "pool+run")
 OWN = "column"
+PRIORS = ("auto", "learned", "hierarchical", *PAPER, OWN)
 ALL_UNJUDGED = ("auto", "pool", "zero")
 ECIR23_GRADES = (0, 1, 2, 3)
 ECIR23_FLOOR = 1e-6
 
 
-def grade_probabilities(judged: JudgedTop, prior: str | Mapping[int, float], all_unjudged: str = "auto") -> Floats:
-    """The prior over grades for every topic (Fröbe et al., ECIR 2023, section 3.2).
+@dataclass(frozen=True)
+class Prior:
+    """What the unjudged documents of a run may be.
 
-    ``pool``: ``P_r = |J_r| / |J|`` of this query's judged documents; ``run``: the same share among the judged documents
-    of the ranking's first k; ``pool+run``: their mean; ``column``: each document's own; or a mapping of grade to
-    probability, the same for all topics.
+    Parameters
+    ----------
+    prob
+        Probability of each grade, shape (n, 1, L); where documents have their own, (n, most unjudged, L) in the order
+        of their ranks.
+    strength
+        How many documents the prior of each topic is worth, shape (n,); ``None`` where all are known exactly.
+    """
+
+    prob: Floats
+    strength: Floats | None
+
+
+def prior_of(judged: JudgedTop, process: Process) -> Prior:
+    """The prior over grades for every topic, with how sure it is.
+
+    ``learned``: see :func:`vbterrier.judgments.learned.learned`; ``hierarchical``: the pool of this query shrunk to
+    that of all; ``pool``: ``P_r = |J_r| / |J|`` of this query's judged documents; ``run``: the same share among the
+    judged documents of the ranking's first k; ``pool+run``: their mean (Fröbe et al., ECIR 2023, section 3.2);
+    ``column``: each document's own; or a mapping of grade to probability, the same for all topics. ``auto`` is
+    ``learned``, or ``pool+run`` with the paper's code.
 
     Parameters
     ----------
     judged
         The cut run.
-    prior
-        One of ``PRIORS``, ``OWN``, or a mapping.
-    all_unjudged
-        What the run prior is where none of the first k is judged: ``"auto"`` takes the pool's for ``pool+run`` and
-        raises for ``run``; ``"pool"`` takes the pool's for both; ``"zero"`` makes every document grade 0 (the authors'
-        choice).
-
-    Returns
-    -------
-    numpy.ndarray
-        Shape (n, 1, L); where documents have their own, (n, most unjudged, L) in the order of their ranks.
+    process
+        ``prior`` names it; ``prior_strength`` is the pseudo-count of each topic: ``"auto"`` takes what was learned, and
+        all other priors for certain; ``all_unjudged`` says what the run prior is where none of the first k is judged:
+        ``"auto"`` takes the pool's for ``pool+run`` and raises for ``run``, ``"pool"`` takes the pool's for both,
+        ``"zero"`` makes every document grade 0 (the authors' choice) under any of the named priors.
 
     Raises
     ------
@@ -56,12 +73,41 @@ def grade_probabilities(judged: JudgedTop, prior: str | Mapping[int, float], all
         ``run`` on topics without a judged document in the cut; a mapping that is no distribution over the grades; see
         :func:`vbterrier.judgments.grade_prob.column_probabilities`.
     """
-    if isinstance(prior, Mapping):
-        return np.broadcast_to(_given(judged, prior), judged.judgments.counts.shape)[:, None]
-    if prior == OWN:
-        return column_probabilities(judged)
+    if process.compat:
+        return Prior(ecir23_probabilities(judged, "pool+run" if process.prior == "auto" else str(process.prior)), None)
+    if process.prior == OWN:
+        return Prior(column_probabilities(judged), _given_strength(judged, process))
+    if isinstance(process.prior, Mapping):
+        given = np.broadcast_to(_given(judged, process.prior), judged.judgments.counts.shape)
+        return Prior(given[:, None], _given_strength(judged, process))
+    if process.prior in PAPER:
+        prob, strength = _paper(judged, process.prior, process.all_unjudged), _given_strength(judged, process)
+    elif process.prior == "hierarchical":
+        prob, strength = hierarchical(judged.judgments.counts), _given_strength(judged, process)
+    else:
+        found = learned(judged)
+        prob = found.prob
+        strength = found.strength if process.prior_strength == "auto" else _given_strength(judged, process)
+    if process.all_unjudged == "zero":
+        prob = np.where(_blind(judged)[:, None], np.eye(1, prob.shape[1]), prob)
+    return Prior(prob[:, None], strength)
+
+
+def _given_strength(judged: JudgedTop, process: Process) -> Floats | None:
+    if process.prior_strength in ("auto", math.inf):
+        return None
+    return np.full(len(judged.judgments.topics), float(process.prior_strength))
+
+
+def _blind(judged: JudgedTop) -> NDArray[np.bool_]:
+    """Topics with unjudged documents in the cut, and no others."""
+    return np.asarray((judged.counts.sum(axis=1) == 0) & (judged.n_unjudged > 0))
+
+
+def _paper(judged: JudgedTop, prior: str, all_unjudged: str) -> Floats:
+    """The priors of the paper, shape (n, L)."""
     pool, run = shares(judged.judgments.counts), shares(judged.counts)
-    blind = (judged.counts.sum(axis=1) == 0) & (judged.n_unjudged > 0)
+    blind = _blind(judged)
     if prior == "run" and all_unjudged == "auto" and blind.any():
         topics = [judged.judgments.topics[place] for place in np.flatnonzero(blind)]
         raise InputError(
@@ -71,10 +117,7 @@ def grade_probabilities(judged: JudgedTop, prior: str | Mapping[int, float], all
     # Without a judged document in the cut the pool speaks alone.
     nothing = judged.counts.sum(axis=1) == 0
     run = np.where(nothing[:, None], pool, run)
-    prob = {"pool": pool, "run": run, "pool+run": (pool + run) / 2}[prior]
-    if all_unjudged == "zero":
-        prob[blind] = np.eye(1, prob.shape[1])
-    return prob[:, None]
+    return {"pool": pool, "run": run, "pool+run": (pool + run) / 2}[prior]
 
 
 def ecir23_probabilities(judged: JudgedTop, prior: str) -> Floats:
@@ -117,31 +160,24 @@ def check_prior(prior: str | Mapping[int, float]) -> None:
     ParameterError
         Names the legal values.
     """
-    known = (*PRIORS, OWN)
-    if not isinstance(prior, Mapping) and prior not in known:
+    if not isinstance(prior, Mapping) and prior not in PRIORS:
         raise ParameterError(
-            f"prior={prior!r}: wanted one of {', '.join(map(repr, PRIORS))}, or a mapping of grade to probability, or "
-            f"{OWN!r} for those in the run.{nearest(str(prior), known)}"
+            f"prior={prior!r}: wanted one of {', '.join(map(repr, PRIORS))}, or a mapping of grade to probability."
+            f"{nearest(str(prior), PRIORS)}"
         )
 
 
-def strengths(judged: JudgedTop, process: Process) -> Floats | None:
-    """How many documents the prior of each topic is worth, shape (n,); ``None`` where all are known exactly."""
-    if process.prior_strength == math.inf:
-        return None
-    return np.full(len(judged.judgments.topics), float(process.prior_strength))
-
-
-def check_strength(strength: float) -> None:
+def check_strength(strength: float | str) -> None:
     """Refuse a pseudo-count that is none.
 
     Raises
     ------
     ParameterError
-        Anything but a number above 0; infinity is one.
+        Anything but ``"auto"`` or a number above 0; infinity is one.
     """
-    if isinstance(strength, bool) or not isinstance(strength, (int, float, np.number)) or not strength > 0:
+    number = isinstance(strength, (int, float, np.number)) and not isinstance(strength, bool)
+    if strength != "auto" and not (number and float(strength) > 0):
         raise ParameterError(
-            f"prior_strength={strength!r}: wanted a number above 0, the documents that the prior is worth, or inf for "
-            "a prior known exactly"
+            f"prior_strength={strength!r}: wanted 'auto', or a number above 0, the documents that the prior is worth, "
+            "or inf for a prior known exactly"
         )

@@ -10,7 +10,7 @@ import numpy as np
 
 from vbterrier.errors import ParameterError
 from vbterrier.judgments.metrics import DCG
-from vbterrier.judgments.priors import ALL_UNJUDGED, PRIORS, check_prior, check_strength
+from vbterrier.judgments.priors import ALL_UNJUDGED, PAPER, check_prior, check_strength
 from vbterrier.kernels.grades import METHODS
 
 if TYPE_CHECKING:
@@ -28,14 +28,14 @@ class Process:
     See :func:`bootstrap_distribution` for the meaning of each parameter.
     """
 
-    prior: str | Mapping[int, float] = "pool+run"
+    prior: str | Mapping[int, float] = "auto"
     dcg: str = "log2"
     method: str = "auto"
     compat: str = ""
     all_unjudged: str = "auto"
     n_draws: int = N_DRAWS
     seed: int = 0
-    prior_strength: float = math.inf
+    prior_strength: float | str = "auto"
 
     def __post_init__(self) -> None:
         check_prior(self.prior)
@@ -43,9 +43,9 @@ class Process:
             if getattr(self, name) not in legal:
                 raise ParameterError(f"{name}={getattr(self, name)!r}: wanted one of {', '.join(map(repr, legal))}")
         check_strength(self.prior_strength)
-        if self.compat and self.prior not in PRIORS:
-            raise ParameterError(f"compat={self.compat!r} knows priors by name only: {', '.join(map(repr, PRIORS))}")
-        if self.compat and self.prior_strength != math.inf:
+        if self.compat and self.prior not in ("auto", *PAPER):
+            raise ParameterError(f"compat={self.compat!r} knows these priors only: {', '.join(map(repr, PAPER))}")
+        if self.compat and self.prior_strength not in ("auto", math.inf):
             raise ParameterError(
                 f"compat={self.compat!r} takes its prior for certain; leave out prior_strength={self.prior_strength}, "
                 "or compat"
