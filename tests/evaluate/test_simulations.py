@@ -53,7 +53,8 @@ def found(runs, complete):
 
 
 def values(runs, qrels, measure):
-    table = score(runs, qrels, [measure], n_resamples=2).values
+    shared = {name: run[run["qid"].isin(qrels["qid"])] for name, run in runs.items()}
+    table = score(shared, qrels, [measure], n_resamples=2).values
     return table.set_index(["name", "qid"])["value"]
 
 
@@ -236,6 +237,20 @@ def test_topics_without_a_relevant_document_are_left_out_and_counted(runs, compl
     assert set(found.truth["qid"]) == {"q1", "q2", "q4", "q5"}
     assert set(found.estimates["qid"]) == {"q4", "q5"}
     assert found.topics.to_numpy().tolist() == [["fewer", "r0", 4, 2]]
+
+
+def test_topics_meet_by_name_whatever_their_order(runs, complete):
+    left = thin_pool(complete, 0.5, 1).query("qid != 'q0'").iloc[::-1]
+    lacking = complete.drop(index=complete.index[complete["qid"] == "q3"][:10])
+    with pytest.warns(DegenerateWarning, match="lack documents"):
+        found = simulate(runs, lacking, [("turned", left)], estimators={"lower": "nDCG@10"})
+    table = found.estimates.set_index(["name", "qid"])
+    assert set(found.estimates["qid"]) == set(QIDS[1:])
+    for column, qrels, measure in (("truth", lacking, "nDCG@10"), ("estimate", left, "nDCG@10")):
+        assert table[column].to_numpy() == pytest.approx(values(runs, qrels, measure)[table.index].to_numpy())
+    for column, qrels in (("n_unknown", lacking), ("n_unjudged", left)):
+        expected = 10 * values(runs, qrels, "Unjudged@10")[table.index]
+        assert table[column].to_numpy() == pytest.approx(expected.to_numpy())
 
 
 def test_a_simulation_may_leave_nothing_of_a_run(runs, complete):

@@ -174,7 +174,9 @@ class Simulation:
         points = self.estimates.assign(level=POINT, low=self.estimates["estimate"], high=self.estimates["estimate"])
         totals: dict[tuple[Any, ...], Preferences] = {}
         columns = [*_listed(by), "estimator", "level"]
-        for key, group in _groups(pd.concat([points, self.intervals]), [*columns, "simulation"]):
+        # Without intervals there is a frame without rows, whose types would spoil those of the others.
+        ranges = pd.concat([points, self.intervals]) if len(self.intervals) else points
+        for key, group in _groups(ranges, [*columns, "simulation"]):
             place = tuple(key[column] for column in columns)
             totals[place] = totals.get(place, Preferences(0, 0, 0)) + _preferences(truth, group)
         rows = [(*place, *(getattr(total, name) for name in _PREFERENCES)) for place, total in totals.items()]
