@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from vbterrier.kernels.gain import discounts
 from vbterrier.kernels.grades import Problem, TooLargeError, choice, exact, grid, laws_of, moments
-from vbterrier.kernels.grades.laws import Halves, Sample, atoms_of, histogram_mode, merged
+from vbterrier.kernels.grades.halves import Halves
+from vbterrier.kernels.grades.laws import Sample, atoms_of, histogram_mode, merged
 from vbterrier.kernels.grades.sequences import sequence_probs
 
 LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
@@ -194,7 +195,8 @@ def test_halves_too_large_to_multiply_out_are_bisected():
 
 
 def test_split_keeps_commensurable_discounts_together():
-    first, second = exact.split(discounts(16))
+    first, second, apart = exact.split(discounts(16))
+    assert apart
     homes = {int(rank): 0 for rank in first + 1} | {int(rank): 1 for rank in second + 1}
     assert len({homes[rank] for rank in (1, 3, 7, 15)}) == 1
     assert homes[2] == homes[8]

@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -9,7 +10,8 @@ import pytest
 from vbterrier.kernels.gain import discounts
 from vbterrier.kernels.grades import Problem, TooLargeError, choice, laws_of, moments
 from vbterrier.kernels.grades.sampled import land, scores_of
-from vbterrier.kernels.grades.urn import urn
+from vbterrier.kernels.grades.sequences import listed_law, sequence_probs, sequences
+from vbterrier.kernels.grades.urn import joint_probs, urn
 
 LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
 
@@ -241,7 +243,8 @@ def test_a_known_prior_gives_independent_numbers():
 
 @pytest.mark.parametrize("method", ["grid", "auto"])
 def test_the_grid_brackets_the_exact_quantiles(method, monkeypatch):
-    monkeypatch.setitem(choice.MAX_LISTED, "auto", 0)
+    for limits in (choice.MAX_LISTED, choice.MAX_JOINED):
+        monkeypatch.setitem(limits, "auto", 0)
     rng = np.random.default_rng(7)
     for _ in range(12):
         problem = random_problem(rng, n_levels=3, n_unjudged=6, shared=True)
@@ -310,7 +313,7 @@ def test_some_topics_keep_their_place_in_the_score():
 
 @pytest.mark.parametrize("kind", ["value", "binding", "priors"])
 def test_too_large_is_an_error_or_sampled(kind, monkeypatch):
-    for limits in (choice.MAX_LISTED, choice.MAX_PAIRS, choice.MAX_CELLS):
+    for limits in (choice.MAX_LISTED, choice.MAX_SETS, choice.MAX_JOINED, choice.MAX_CELLS, choice.MAX_LATTICE):
         for method in limits:
             monkeypatch.setitem(limits, method, 1)
     rng = np.random.default_rng(11)
@@ -347,3 +350,80 @@ def test_blocks_of_draws_do_not_change_scores(monkeypatch):
     whole = scores_of(problem, 0, numbers)
     monkeypatch.setattr("vbterrier.kernels.grades.sampled.BLOCK", 7)
     assert (scores_of(problem, 0, numbers) == whole).all()
+
+
+def free_problem(n_unjudged, weights, strength=np.inf, prob=(0.5, 0.3, 0.2), gain=(0.0, 0.5, 1.0)):
+    return Problem(
+        np.array([0.1]),
+        np.asarray(weights, dtype=float)[None],
+        np.array([n_unjudged]),
+        np.array(prob)[None, None],
+        np.full((1, 3), 99),
+        np.array(gain),
+        np.array([strength]),
+    )
+
+
+WEIGHTS = {
+    "nDCG": lambda n: discounts(n) / 7,
+    "RBP": lambda n: 0.2 * 0.8 ** np.arange(n),
+    "RBP, halving": lambda n: 0.5 * 0.5 ** np.arange(n),
+    "RBP, first only": lambda n: np.eye(1, n)[0],
+    "precision": lambda n: np.full(n, 1 / 20),
+}
+
+
+@pytest.mark.parametrize("strength", [np.inf, 0.6, 9.0])
+@pytest.mark.parametrize("kind", WEIGHTS)
+def test_halves_that_depend_on_each_other_or_are_of_one_kin_equal_the_list(kind, strength):
+    n = 8
+    for prob in ((0.5, 0.3, 0.2), (0.0, 0.6, 0.4)):
+        problem = free_problem(n, WEIGHTS[kind](n), strength, prob)
+        law = laws_of(problem, "auto", no_draws)[0]
+        truth = listed_law(problem, 0)
+        assert law.method == "exact"
+        assert law.atoms()[0] == pytest.approx(truth.atoms()[0], abs=2e-12)
+        assert law.atoms()[1] == pytest.approx(truth.atoms()[1], abs=1e-12)
+        levels = np.linspace(0, 1, 23)
+        assert law.quantiles(levels) == pytest.approx(truth.quantiles(levels), abs=2e-12)
+        assert (law.brackets(levels) == law.quantiles(levels)).all()
+        assert law.mode() == pytest.approx(truth.mode(), abs=2e-12)
+        for value in truth.atoms()[0][::50]:
+            assert law.cdf(float(value)) == pytest.approx(truth.cdf(float(value)), abs=1e-12)
+
+
+@pytest.mark.parametrize("method", ["auto", "exact"])
+@pytest.mark.parametrize("strength", [np.inf, 2.0])
+@pytest.mark.parametrize("left", [99, 6])
+def test_precision_is_exact_however_deep(method, strength, left):
+    n = 40
+    problem = free_problem(n, np.full(n, 1 / 50), strength, gain=(0.0, 1.0, 1.0))
+    problem = dataclasses.replace(problem, left=np.array([[99, left, 2 * left]]))
+    law = laws_of(problem, method, no_draws)[0]
+    values, probs = law.atoms()
+    assert law.method == "exact"
+    assert (values - 0.1) * 50 == pytest.approx(np.round((values - 0.1) * 50), abs=1e-9)
+    mean, variance = moments(problem)
+    assert (mean[0], variance[0]) == pytest.approx((values @ probs, (values - mean[0]) ** 2 @ probs), abs=1e-12)
+    if left == 99 and np.isinf(strength):
+        # Binomial(40, 0.5).
+        assert probs[20] == pytest.approx(math.comb(n, 20) / 2**n)
+
+
+def test_kin_too_many_to_multiply_out_goes_to_the_grid():
+    problem = free_problem(18, 0.2 * 0.8 ** np.arange(18))
+    assert laws_of(problem, "auto", no_draws)[0].method == "grid"
+    with pytest.raises(TooLargeError, match="topic 0"):
+        laws_of(problem, "exact", no_draws)
+    deep = free_problem(1200, 0.5 * 0.5 ** np.arange(1200))
+    assert laws_of(deep, "mc", lambda _: np.random.default_rng(0).random((10, 1200)))[0].n_atoms == 10
+    # Among more sequences than a float can count, none is listed.
+    assert laws_of(deep, "auto", lambda _: np.random.default_rng(0).random((10, 1200)))[0].method in ("grid", "mc")
+
+
+@pytest.mark.parametrize("strength", [1e-12, 0.5, 3.0, 1e12])
+def test_pairs_of_sequences_have_the_probability_of_the_whole(strength):
+    prob, n = np.array([0.2, 0.0, 0.8]), 5
+    whole = sequence_probs(prob[None, None], n, np.array([strength]))[0]
+    counts = [(sequences(3, half)[:, :, None] == np.arange(3)).sum(axis=1) for half in (2, 3)]
+    assert joint_probs(prob, strength, *counts).reshape(-1) == pytest.approx(whole, abs=1e-13)

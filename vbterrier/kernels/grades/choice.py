@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vbterrier.kernels.grades.exact import exact_laws, is_listed
-from vbterrier.kernels.grades.grid import grid_law, grid_work
+from vbterrier.kernels.grades.exact import exact_laws, is_listed, split
+from vbterrier.kernels.grades.grid import grid_law, grid_work, lattice_law, lattice_work
 from vbterrier.kernels.grades.sampled import sampled_law
 
 if TYPE_CHECKING:
@@ -25,12 +25,14 @@ METHODS = ("auto", "exact", "grid", "mc")
 # Sequences that are followed one by one where grades run out, and the atoms of the larger half where none does.
 MAX_PATHS = 1e6
 MAX_HALF = {"auto": 20_000.0, "exact": 2.6e6}
-# Sequences that are listed with all their grades, and the pairs of sequences and sets of documents behind their
-# probabilities where documents of different priors depend on each other.
+# Sequences that are listed with all their grades, those that are summed from two halves that depend on each other, and
+# sequences times pairs of sets of documents, where documents of different priors depend on each other.
 MAX_LISTED = {"auto": 3e5, "exact": 2e6}
-MAX_PAIRS = {"auto": 5e7, "exact": 1e9}
+MAX_JOINED = {"auto": 2e6, "exact": 1e7}
+MAX_SETS = {"auto": 5e7, "exact": 1e9}
 # Cells that a grid may touch: a second of work for a topic, or as many as the user asked for.
 MAX_CELLS = {"auto": 1.5e8, "grid": 4e9, "exact": 0.0}
+MAX_LATTICE = {"auto": 1.5e8, "exact": 4e9, "grid": 0.0}
 
 
 class TooLargeError(Exception):
@@ -49,13 +51,18 @@ class TooLargeError(Exception):
 
 def feasible(problem: Problem, method: str) -> Bools:
     """Which topics can be done exactly under ``"auto"`` or ``"exact"``, shape (n,)."""
-    paths = problem.n_paths()
+    paths, listed = problem.n_paths(), is_listed(problem)
     with np.errstate(over="ignore"):
         half = problem.n_active.astype(np.float64) ** np.ceil(problem.n_unjudged / 2)
-        pairs = paths * 3.0**problem.n_unjudged
+        sets = paths * 3.0**problem.n_unjudged
     bearable = np.where(problem.binds, paths <= MAX_PATHS, half <= MAX_HALF[method])
-    bearable = np.where(problem.depends | is_listed(problem), paths <= MAX_LISTED[method], bearable)
-    return bearable & (problem.is_shared | ~problem.depends | (pairs <= MAX_PAIRS[method]))
+    bearable = np.where(problem.depends, paths <= MAX_JOINED[method], bearable)
+    bearable = np.where(listed, paths <= MAX_LISTED[method], bearable)
+    bearable &= problem.is_shared | ~problem.depends | (sets <= MAX_SETS[method])
+    # Halves of one kin are multiplied out.
+    for topic in np.flatnonzero(bearable & ~listed & ~problem.binds & ~problem.depends & (paths > MAX_PATHS)):
+        bearable[topic] = split(problem.weights[topic, : problem.n_unjudged[topic]])[2]
+    return bearable
 
 
 def laws_of(
@@ -83,14 +90,14 @@ def laws_of(
     if method == "mc":
         return [sampled_law(problem, topic, uniforms(topic), legacy=legacy) for topic in range(n)]
     exactly = np.zeros(n, dtype=bool) if method == "grid" else feasible(problem, method)
-    if method == "exact" and not exactly.all():
-        raise TooLargeError(int(np.argmin(exactly)))
     chosen = np.flatnonzero(exactly)
     laws: dict[int, Law] = dict(zip(chosen.tolist(), exact_laws(problem.select(chosen)), strict=True))
     for topic in np.flatnonzero(~exactly).tolist():
-        if grid_work(problem, topic) <= MAX_CELLS[method]:
+        if lattice_work(problem, topic) <= MAX_LATTICE[method]:
+            laws[topic] = lattice_law(problem, topic)
+        elif grid_work(problem, topic) <= MAX_CELLS[method]:
             laws[topic] = grid_law(problem, topic)
-        elif method == "grid":
+        elif method != "auto":
             raise TooLargeError(topic)
         else:
             laws[topic] = sampled_law(problem, topic, uniforms(topic), legacy=legacy)

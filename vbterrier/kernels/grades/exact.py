@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vbterrier.kernels.grades.laws import Atoms, Halves, atoms_of, merged
-from vbterrier.kernels.grades.sequences import listed_law, sequence_probs
+from vbterrier.kernels.grades.halves import Halves, Pairs
+from vbterrier.kernels.grades.laws import SAME, Atoms, atoms_of, merged
+from vbterrier.kernels.grades.sequences import listed_law, sequence_probs, sequences
 from vbterrier.kernels.grades.states import states
+from vbterrier.kernels.grades.urn import joint_probs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
     Bools = NDArray[np.bool_]
 
-# Sequences of one topic that are enumerated with others' of fewer levels; beyond, two halves are faster where they may.
+# Sequences of one topic that are enumerated together with other topics'; beyond, two halves are faster.
 MAX_TOGETHER = 1000
 # Topics times sequences of one table.
 MOST_CELLS = 1 << 18
@@ -42,9 +44,9 @@ def exact_laws(problem: Problem) -> list[Law]:
         laws[topic] = listed_law(problem, topic)
     for topic in np.flatnonzero(bound).tolist():
         laws[topic] = _constrained(problem.select(slice(topic, topic + 1)))
-    for topic in np.flatnonzero(many & ~problem.depends).tolist():
+    for topic in np.flatnonzero(many).tolist():
         laws[topic] = _in_halves(problem.select(slice(topic, topic + 1)))
-    for topics in _tables(problem, np.flatnonzero(~listed & ~bound & (~many | problem.depends))):
+    for topics in _tables(problem, np.flatnonzero(~listed & ~bound & ~many)):
         values, probs, cumulative = _together(problem.select(topics))
         for row, topic in enumerate(topics.tolist()):
             laws[topic] = Atoms(values[row], probs[row], cumulative[row])
@@ -100,37 +102,76 @@ def _together(problem: Problem) -> tuple[Floats, Floats, Floats]:
     return values, probs, np.cumsum(probs, axis=1)
 
 
-def split(weights: Floats) -> tuple[Ints, Ints]:
+def split(weights: Floats) -> tuple[Ints, Ints, bool]:
     """Cut documents into two halves of like size so that values of one half cannot make up for those of the other.
 
     Discounts such as 1/log2(2) and 1/log2(4) are whole multiples of each other, and stay in one half; those whose
-    ratio is irrational may part.
+    ratio is irrational may part. Where most are of one kin, as those of RBP and precision, kin parts too.
 
-    >>> [half.tolist() for half in split(np.array([1.0, 0.6309, 0.5]))]
+    Returns
+    -------
+    (first, second, apart)
+        The places of either half, and whether they are of different kin.
+
+    >>> [half.tolist() for half in split(np.array([1.0, 0.6309, 0.5]))[:2]]
+    [[0, 2], [1]]
+    >>> [half.tolist() for half in split(np.array([1.0, 0.5, 0.25]))[:2]]
     [[0, 2], [1]]
     """
     kin = np.arange(len(weights))
     for place in range(len(weights)):
-        ratio = weights[place + 1 :, None] / weights[place] * np.arange(1, _MAX_DENOMINATOR + 1)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            # What weighs nothing is kin to all, by a ratio of 0, and harms nothing among its like, by one of NaN.
+            ratio = weights[place + 1 :, None] / weights[place] * np.arange(1, _MAX_DENOMINATOR + 1)
         close = (np.abs(ratio - np.round(ratio)) < _WHOLE).any(axis=1)
         kin[place + 1 :][close] = kin[place]
     halves: tuple[list[int], list[int]] = ([], [])
     for members in sorted((np.flatnonzero(kin == family) for family in np.unique(kin)), key=len, reverse=True):
         min(halves, key=len).extend(members.tolist())
-    return np.array(sorted(halves[0]), dtype=np.int64), np.array(sorted(halves[1]), dtype=np.int64)
+    if max(map(len, halves)) > len(weights) // 2 + 1:
+        places = np.arange(len(weights))
+        return places[::2], places[1::2], False
+    return np.array(sorted(halves[0]), dtype=np.int64), np.array(sorted(halves[1]), dtype=np.int64), True
 
 
-def _in_halves(problem: Problem) -> Halves:
+def _in_halves(problem: Problem) -> Halves | Pairs:
     gain, prob = _active(problem)
     weights = problem.weights[:, : int(problem.n_unjudged[0])]
-    parts = []
-    for documents, base in zip(split(weights[0]), (problem.base, np.zeros(1)), strict=True):
-        drawn = prob if prob.shape[1] == 1 else prob[:, documents]
-        values = _values(base, weights[:, documents], gain)
-        probs = sequence_probs(drawn, len(documents), None)
-        order = np.argsort(values[0], kind="stable")
-        parts.append(merged(values[0, order], probs[0, order]))
-    return Halves(parts[0], parts[1])
+    first, second, apart = split(weights[0])
+    values = [_values(base, weights[:, half], gain)[0] for half, base in ((first, problem.base), (second, np.zeros(1)))]
+    strength = problem.strength_of(0)
+    if strength is not None:
+        left, right = (_counts(gain.shape[1], len(half)) for half in (first, second))
+        return _joined(values[0], values[1], joint_probs(prob[0, 0], strength, left, right), apart=apart)
+    drawn = (prob if prob.shape[1] == 1 else prob[:, half] for half in (first, second))
+    probs = [sequence_probs(chance, len(half), None)[0] for chance, half in zip(drawn, (first, second), strict=True)]
+    if not apart:
+        return _joined(values[0], values[1], np.multiply.outer(probs[0], probs[1]), apart=False)
+    return Halves(_rising(values[0], probs[0]), _rising(values[1], probs[1]))
+
+
+def _rising(values: Floats, probs: Floats) -> tuple[Floats, Floats]:
+    order = np.argsort(values, kind="stable")
+    return merged(values[order], probs[order])
+
+
+def _counts(n_levels: int, n_documents: int) -> Ints:
+    """How often each level is in each sequence, shape (n_levels^n_documents, n_levels)."""
+    counts: Ints = (sequences(n_levels, n_documents)[:, :, None] == np.arange(n_levels)).sum(axis=1)
+    return counts
+
+
+def _joined(left: Floats, right: Floats, probs: Floats, *, apart: bool) -> Pairs:
+    """Pairs of sequences as pairs of rising values, equal values made one."""
+    for axis, values in enumerate((left, right)):
+        order = np.argsort(values, kind="stable")
+        first = np.flatnonzero(np.diff(values[order], prepend=-np.inf) > SAME)
+        probs = np.add.reduceat(probs.take(order, axis=axis), first, axis=axis)
+        if axis:
+            right = values[order][first]
+        else:
+            left = values[order][first]
+    return Pairs(left, right, probs, apart)
 
 
 def _constrained(problem: Problem) -> Atoms:

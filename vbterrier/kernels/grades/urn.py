@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
 
 
 def urn(rng: np.random.Generator, n_draws: int, n_documents: int, strength: float) -> Floats:
@@ -76,6 +77,43 @@ def next_draw(prob: Floats, strength: Floats | None, seen: Floats, n_seen: int) 
         return prob
     share = (n_seen / (strength + n_seen))[:, None, None]
     return prob + share * (seen / n_seen - prob)
+
+
+def joint_probs(prob: Floats, strength: float, left: Ints, right: Ints) -> Floats:
+    """Probability of every pair of a sequence of draws and one that follows it, each given by its counts of levels.
+
+    A sequence with c_l draws of level l has probability ``Π_l (s·p_l)^(c_l) / s^(u)``, with rising powers.
+
+    Parameters
+    ----------
+    prob
+        The prior, shape (L,).
+    strength
+        s, finite.
+    left, right
+        How often each level is in the sequences, shapes (a, L) and (b, L).
+
+    Returns
+    -------
+    numpy.ndarray
+        Shape (a, b).
+
+    >>> joint_probs(np.array([0.5, 0.5]), 2.0, np.array([[1, 0]]), np.array([[1, 0], [0, 1]])).round(3).tolist()
+    [[0.333, 0.167]]
+    """
+    (few_left, place_left), (few_right, place_right) = (_distinct(counts) for counts in (left, right))
+    counts = few_left[:, None, :] + few_right
+    before = np.arange(int(counts[0, 0].sum()))
+    # Both products of u factors are scaled alike, so that neither a weak nor a strong prior leaves their range.
+    rising = np.cumprod((strength * prob[:, None] + before) / (strength + 1), axis=1)
+    rising = np.concatenate([np.ones((len(prob), 1)), rising], axis=1)
+    joint = rising[np.arange(len(prob)), counts].prod(axis=2) / np.prod((strength + before) / (strength + 1))
+    return np.asarray(joint[place_left][:, place_right])
+
+
+def _distinct(counts: Ints) -> tuple[Ints, Ints]:
+    rows, place = np.unique(counts, axis=0, return_inverse=True)
+    return rows, place.reshape(-1)
 
 
 def comonotone_variance(prob: Floats, weights: Floats, gain: Floats) -> Floats:
