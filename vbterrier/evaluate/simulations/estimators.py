@@ -28,13 +28,20 @@ STANDARD: dict[str, Any] = {
     "mean, pool": "BNDCG(prior='pool')@10",
     "mean, run": "BNDCG(prior='run',all_unjudged='pool')@10",
     "mean, pool+run": "BNDCG(prior='pool+run')@10",
+    "mean, hierarchical": "BNDCG(prior='hierarchical')@10",
+    "mean, learned": "BNDCG(prior='learned')@10",
 }
 # The ranges of the paper's Table 6, all from the naive lower bound up, each beside its estimate.
 RANGES: dict[str, Any] = {
     "to naive upper": (_LOWER, _LOWER, _UPPER),
     "to condensed": ("nDCG(judged_only=True)@10", _LOWER, "nDCG(judged_only=True)@10"),
     **{
-        f"to q{level}": ("BNDCG(stat='mode')@10", _LOWER, f"BNDCG(stat='q{level}')@10", level / 100)
+        f"to q{level}": (
+            "BNDCG(stat='mode',prior='pool+run')@10",
+            _LOWER,
+            f"BNDCG(stat='q{level}',prior='pool+run')@10",
+            level / 100,
+        )
         for level in (75, 90, 95)
     },
 }
