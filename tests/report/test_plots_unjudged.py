@@ -17,6 +17,8 @@ from matplotlib.patches import StepPatch
 
 from vbterrier import bootstrap_distribution, read_qrels, read_run
 from vbterrier.errors import InputError, ParameterError
+from vbterrier.evaluate.ranking import rank_systems
+from vbterrier.evaluate.simulations import simulate
 from vbterrier.report.plots import (
     COLUMN,
     FULL,
@@ -299,6 +301,26 @@ def test_estimators_differ_in_colour_and_are_told_one_by_one():
         estimate_against_truth(many)
 
 
+def test_intervals_of_a_level_are_found_in_a_frame_of_their_own():
+    frame, keys = estimates(simulation="s"), ["simulation", "name", "qid", "estimator"]
+    ends = pd.concat(
+        [frame[[*keys, "low", "high"]].assign(level=0.9), frame[keys].assign(level=0.5, low=0.4, high=0.45)]
+    )
+    bare = frame.drop(columns=["low", "high"])
+    ax = estimate_against_truth(bare, ends.sample(frac=1, random_state=3))
+    whole = estimate_against_truth(frame.assign(level=0.9))
+    assert segments(ax, upright=True) == segments(whole, upright=True)
+    assert said(ax) == said(whole)
+    narrow = estimate_against_truth(frame, ends, level=0.5)
+    assert "truth in 1 of 3 intervals (33%, nominal 50%)" in said(narrow)
+    with pytest.raises(ParameterError, match=r"level=0.8: intervals has .*0\.9.*0\.5"):
+        estimate_against_truth(bare, ends, level=0.8)
+    with pytest.raises(InputError, match=r"intervals: 's', 'dense', 'a', \.\.\. stands twice; keep one"):
+        estimate_against_truth(bare, pd.concat([ends, ends]))
+    with pytest.raises(InputError, match=r"intervals: wanted columns simulation, name, .*; missing simulation"):
+        estimate_against_truth(bare, ends.drop(columns="simulation"))
+
+
 def test_estimates_without_a_number_are_counted_and_not_drawn():
     ax = estimate_against_truth(estimates(truth=[0.4, np.nan, 0.8, 0.2]))
     assert len(points(ax)) == 3
@@ -325,8 +347,9 @@ def test_estimates_refuse_frames_that_say_two_things(change, message):
 
 
 def coverage(**columns):
-    rows = {"estimator": "mean", "level": [0.9, 0.5, 0.8], "coverage": [0.85, 0.4, 0.8]}
-    return pd.DataFrame({**rows, "low": [0.8, 0.3, 0.7], "high": [0.9, 0.5, 0.9], "n": 150, **columns})
+    rows = {"estimator": "mean", "level": [0.9, 0.5, 0.8], "covered": [0.85, 0.4, 0.8]}
+    ends = {"covered_low": [0.8, 0.3, 0.7], "covered_high": [0.9, 0.5, 0.9]}
+    return pd.DataFrame({**rows, **ends, "n": 150, **columns})
 
 
 def test_coverage_is_drawn_over_its_level_in_rising_order():
@@ -338,7 +361,7 @@ def test_coverage_is_drawn_over_its_level_in_rising_order():
     assert [label.get_text() for label in ax.get_xticklabels()] == ["50", "80", "90"]
     # (5 + 10 + 0) / 3
     assert said(ax) == "off by 5.0 points on average; bars: intervals of the observed share; n = 150"
-    bare = interval_coverage(coverage(low=np.nan, high=np.nan))
+    bare = interval_coverage(coverage(covered_low=np.nan, covered_high=np.nan))
     assert said(bare) == "off by 5.0 points on average; n = 150"
 
 
@@ -359,7 +382,8 @@ def test_estimators_of_one_level_stand_side_by_side_and_apart_from_the_next():
 
 def test_levels_without_room_for_their_name_still_have_a_tick():
     levels = [0.5, *np.arange(0.9, 0.99, 0.01)]
-    frame = pd.DataFrame({"estimator": "mean", "level": levels, "coverage": 0.7, "low": 0.6, "high": 0.8, "n": 9})
+    frame = pd.DataFrame({"estimator": "mean", "level": levels, "covered": 0.7, "n": 9})
+    frame = frame.assign(covered_low=0.6, covered_high=0.8)
     ax = interval_coverage(frame)
     assert ax.get_xticks() == pytest.approx(100 * np.array(levels))
     ax.figure.draw_without_rendering()
@@ -373,15 +397,30 @@ def test_levels_without_room_for_their_name_still_have_a_tick():
     ("change", "wanted"),
     [
         ({"level": [90, 0.5, 0.8]}, r"row 0 \('mean'\) has level 90, .*; wanted a level between 0 and 1"),
-        ({"coverage": [0.85, 0.4, np.nan]}, "row 2 .* wanted a coverage from 0 to 1"),
-        ({"low": [0.86, 0.3, 0.7]}, "row 0 .* wanted low <= coverage <= high"),
-        ({"high": [0.9, np.nan, 0.9]}, "row 1 .* wanted low and high, or NaN for both"),
+        ({"covered": [0.85, 0.4, np.nan]}, "row 2 .* wanted a share covered from 0 to 1"),
+        ({"covered_low": [0.86, 0.3, 0.7]}, "row 0 .* wanted covered_low <= covered <= covered_high"),
+        ({"covered_high": [0.9, np.nan, 0.9]}, "row 1 .* wanted covered_low and covered_high, or NaN for both"),
         ({"level": 0.9}, "row 1 .* wanted each level of an estimator once"),
     ],
 )
 def test_coverage_refuses_frames_that_say_two_things(change, wanted):
     with pytest.raises(InputError, match=wanted):
         interval_coverage(coverage(**change))
+
+
+def test_coverage_is_that_of_topics_with_something_unjudged_unless_asked_otherwise():
+    both = pd.concat([coverage(topics="unjudged"), coverage(topics="all", covered_high=1.0, covered=0.9, n=200)])
+    assert said(interval_coverage(both)) == said(interval_coverage(coverage()))
+    assert said(interval_coverage(both, topics="all")).endswith("n = 200")
+    with pytest.raises(
+        ParameterError, match=r"topics='judged': coverage has 'unjudged', 'all'\. Did you mean unjudged"
+    ):
+        interval_coverage(both, topics="judged")
+
+
+def test_what_nobody_looked_at_is_not_drawn():
+    frame = coverage(n=[150, 0, 150], covered=[0.85, np.nan, 0.8])
+    assert interval_coverage(frame).lines[1].get_xdata() == pytest.approx([80, 90])
 
 
 # Ranks
@@ -447,17 +486,17 @@ def test_ranks_refuse_frames_that_say_two_things(change, wanted):
 @pytest.mark.parametrize(
     ("row", "wanted"),
     [
-        (("z", 1, 0.1), r"chances: row 7 \('z'\) has rank 1, prob 0.1; wanted a system of the ranking"),
+        (("z", 1, 0.1), r"probabilities: row 7 \('z'\) has rank 1, prob 0.1; wanted a system of the ranking"),
         (("b", 4, 0.1), "wanted a rank from 1 to 3"),
         (("b", 3, 1.5), "wanted a probability from 0 to 1"),
         (("b", 3, np.nan), "wanted a probability from 0 to 1"),
         (("b", 2, 0.1), "wanted each rank of a system once"),
     ],
 )
-def test_chances_of_other_systems_and_ranks_are_refused(row, wanted):
-    chances = pd.concat([CHANCES, pd.DataFrame([row], columns=CHANCES.columns)])
+def test_probabilities_of_other_systems_and_ranks_are_refused(row, wanted):
+    probabilities = pd.concat([CHANCES, pd.DataFrame([row], columns=CHANCES.columns)])
     with pytest.raises(InputError, match=wanted):
-        rank_uncertainty(RANKING, chances)
+        rank_uncertainty(RANKING, probabilities)
 
 
 # Pairs
@@ -545,14 +584,14 @@ def drawings(names=("a", "b")):
     ranking = pd.DataFrame({"name": list(names), "mean": 0.5, "expected_rank": (n + 1) / 2}).assign(
         low=1, high=n, level=0.9
     )
-    chances = pd.DataFrame(list(itertools.product(names, range(1, n + 1))), columns=["name", "rank"]).assign(prob=1 / n)
+    shares = pd.DataFrame(list(itertools.product(names, range(1, n + 1))), columns=["name", "rank"]).assign(prob=1 / n)
     other = [*names, "another"]
     matrix = pairs(*((a, b, 0.6) for a, b in itertools.combinations(other, 2)))
     return {
         "distributions": lambda **options: score_distributions(law, marks=marks, bounds=limits, **options),
         "estimates": lambda **options: estimate_against_truth(both, **options),
         "coverage": lambda **options: interval_coverage(levels, **options),
-        "ranks": lambda **options: rank_uncertainty(ranking, chances, **options),
+        "ranks": lambda **options: rank_uncertainty(ranking, shares, **options),
         "pairs": lambda **options: beats_matrix(matrix, **options),
     }
 
@@ -667,6 +706,28 @@ def test_numbers_beside_rows_that_are_too_low_for_all_names_stay_with_theirs():
     assert len(rows_named(ax)) < 30
     assert [f"s{round(100 * float(number)):02}" for number in numbers] == rows_named(ax)
     assert style.SMALL >= ax.texts[0].get_fontsize() == pytest.approx(style.TINY)
+
+
+# What the library itself finds
+
+
+def test_rankings_and_simulations_are_drawn_as_they_are_found():
+    runs = {"one": RUN, "two": RUN.assign(score=-RUN["score"])}
+    found = rank_systems(runs, QRELS, "BNDCG(prior={0: 0.6, 1: 0.4})@2", n_draws=200)
+    ax = rank_uncertainty(found.ranks(), found.rank_probabilities)
+    assert rows_named(ax) == found.ranks()["name"].tolist()
+    assert len(rows_named(beats_matrix(found.pairs))) == 2
+    judged = {name: run[~run["docno"].str.startswith("n")] for name, run in runs.items()}
+    made = simulate(
+        judged, QRELS, [("less", QRELS.drop(index=[0, 2]))], estimators={"mean": "BNDCG@3", "low": "nDCG@3"}
+    )
+    ax = estimate_against_truth(made.estimates, made.intervals, estimator="mean")
+    errors = made.errors().set_index("estimator").loc["mean"]
+    assert said(ax).startswith(f"RMSE {errors['rmse']:.3f}, bias {errors['bias']:+.3f}, truth in ")
+    share = made.coverage().query("estimator == 'mean' and topics == 'unjudged' and level == 0.9").iloc[0]
+    assert f"of {share['n']} intervals ({100 * share['covered']:.0f}%, nominal 90%)" in said(ax)
+    drawn = interval_coverage(made.coverage(), estimator="mean").lines[1]
+    assert drawn.get_ydata()[list(drawn.get_xdata()).index(90)] == pytest.approx(100 * share["covered"])
 
 
 # Real data

@@ -18,24 +18,34 @@ if TYPE_CHECKING:
 
 # Inches between the bars of estimators at one level, if levels leave as much.
 _APART = 0.05
-_SHARES = ("level", "coverage", "low", "high")
+_SHARES = ("level", "covered", "covered_low", "covered_high")
 
 
 def interval_coverage(
-    coverage: Any, *, estimator: str | Sequence[str] | None = None, ax: Any = None, width: float = style.COLUMN
+    coverage: Any,
+    *,
+    estimator: str | Sequence[str] | None = None,
+    topics: str = "unjudged",
+    ax: Any = None,
+    width: float = style.COLUMN,
 ) -> Any:
     """Observed against nominal coverage of intervals; below the diagonal they promise too much.
 
-    The caption has the mean distance ``Σ_levels |coverage - level|/n_levels`` of each estimator, in percent points.
+    The caption has the mean distance ``Σ_levels |covered - level|/n_levels`` of each estimator, in percent points.
     Estimators of one level stand side by side around it.
 
     Parameters
     ----------
     coverage
-        Columns estimator, level (nominal, between 0 and 1), coverage (observed share), low and high (an interval of the
-        observed share, as a binomial's; NaN where there is none), and n (how many intervals were looked at).
+        Columns estimator, level (nominal, between 0 and 1), n (how many intervals were looked at), covered (the share
+        that held the truth), covered_low and covered_high (an interval of that share, as a binomial's; NaN where there
+        is none), and optionally topics, as :meth:`vbterrier.evaluate.simulations.Simulation.coverage` finds. Rows with
+        n = 0 are not drawn.
     estimator
         Estimators to draw, each with its colour, seven at most; all by default.
+    topics
+        Which rows to draw where there is a column topics: ``"unjudged"`` (run-topics with something unjudged: the
+        others cannot miss) or ``"all"``.
     ax
         Where to draw; a new figure by default.
     width
@@ -50,19 +60,23 @@ def interval_coverage(
     InputError
         A missing column; a level outside (0, 1), or twice; a share that is none, or outside its interval.
     ParameterError
-        An estimator that the frame does not have; more than can be told apart.
+        An estimator or topics that the frame does not have; more estimators than can be told apart.
     ImportError
         matplotlib is missing: ``pip install 'vbterrier[plot]'``.
 
     Examples
     --------
     >>> import pandas as pd
-    >>> found = {"level": [0.5, 0.9], "coverage": [0.4, 0.85], "low": [0.3, 0.8], "high": [0.5, 0.9], "n": 150}
-    >>> ax = interval_coverage(pd.DataFrame({"estimator": "mean", **found}))
+    >>> found = {"level": [0.5, 0.9], "n": 150, "covered": [0.4, 0.85]}
+    >>> ends = {"covered_low": [0.3, 0.8], "covered_high": [0.5, 0.9]}
+    >>> ax = interval_coverage(pd.DataFrame({"estimator": "mean", **found, **ends}))
     >>> " ".join(ax.texts[-1].get_text().split())
     'off by 7.5 points on average; bars: intervals of the observed share; n = 150'
     """
-    frame = words.only(_checked(coverage), "estimator", estimator, "coverage")
+    given = frame_of(coverage, "coverage")
+    if "topics" in given.columns:
+        given = words.only(given, "topics", topics, "coverage")
+    frame = words.only(_checked(given), "estimator", estimator, "coverage")
     frame = frame.assign(**{column: 100 * frame[column] for column in _SHARES})
     parts = few(frame, "estimator")
     with style.canvas(ax, width, min(0.7 * width, 3.5) if parts else 0.5) as drawn:
@@ -77,31 +91,32 @@ def interval_coverage(
         _place_ticks(drawn, np.unique(frame["level"]), inch)
         drawn.set_xlabel("nominal level (%)")
         drawn.set_ylabel("observed coverage (%)")
-        off = [f"{(part['coverage'] - part['level']).abs().mean():.1f}" for _, part in parts]
+        off = [f"{(part['covered'] - part['level']).abs().mean():.1f}" for _, part in parts]
         said = off[0]
         if len(parts) > 1:
             said = ", ".join(f"{one} ({name})" for one, (name, _) in zip(off, parts, strict=True))
             style.legend(drawn, handles, [name for name, _ in parts], room)
-        bars = "bars: intervals of the observed share" if frame["low"].notna().any() else ""
+        bars = "bars: intervals of the observed share" if frame["covered_low"].notna().any() else ""
         style.caption(
             drawn, f"off by {said} points on average", bars, "n = " + words.counted(frame["n"], "").rstrip(" s")
         )
     return drawn
 
 
-def _checked(coverage: Any) -> pd.DataFrame:
-    given = frame_of(coverage, "coverage")
-    require(given, ("estimator", "level", "coverage", "low", "high", "n"), "coverage")
+def _checked(given: pd.DataFrame) -> pd.DataFrame:
+    """The rows that tell of some interval, columns estimator, n and shares."""
+    require(given, ("estimator", "n", *_SHARES), "coverage")
     frame = pd.DataFrame({"estimator": words.texts(given["estimator"], "coverage column 'estimator'")})
+    frame["n"] = integers_of(given["n"], "coverage column 'n'")
     for column in _SHARES:
         frame[column] = words.reals(given[column], f"coverage column {column!r}")
-    frame["n"] = integers_of(given["n"], "coverage column 'n'")
+    frame = frame[frame["n"] > 0].reset_index(drop=True)
     level, share, low, high = (frame[column] for column in _SHARES)
     for bad, wanted in (
         (~level.between(0, 1, inclusive="neither"), "a level between 0 and 1"),
-        (~share.between(0, 1), "a coverage from 0 to 1"),
-        (low.isna() != high.isna(), "low and high, or NaN for both"),
-        ((low > share) | (high < share), "low <= coverage <= high"),
+        (~share.between(0, 1), "a share covered from 0 to 1"),
+        (low.isna() != high.isna(), "covered_low and covered_high, or NaN for both"),
+        ((low > share) | (high < share), "covered_low <= covered <= covered_high"),
         (frame.duplicated(["estimator", "level"]), "each level of an estimator once"),
     ):
         if bad.any():

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError
+from vbterrier.errors import InputError, ParameterError, examples
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.ids import integers_of
 from vbterrier.report.plots import style, words
@@ -23,7 +23,13 @@ _SLACK = 1e-9
 
 
 def estimate_against_truth(
-    estimates: Any, *, estimator: str | Sequence[str] | None = None, ax: Any = None, width: float = style.COLUMN
+    estimates: Any,
+    intervals: Any = None,
+    *,
+    estimator: str | Sequence[str] | None = None,
+    level: float = 0.9,
+    ax: Any = None,
+    width: float = style.COLUMN,
 ) -> Any:
     """Estimated against true scores: a point with its interval for each run and topic, hollow where that misses.
 
@@ -36,8 +42,13 @@ def estimate_against_truth(
         Columns name, qid, estimator, truth, estimate, and optionally low and high (NaN where there is no interval),
         level (nominal, for the caption), and n_unjudged (documents; all points may have some where it is not there).
         Rows without truth or estimate are not drawn; the caption counts them.
+    intervals
+        Columns name, qid, estimator, level, low, high, and simulation where estimates have it: the intervals, where
+        they stand in a frame of their own, as in :class:`vbterrier.evaluate.simulations.Simulation`.
     estimator
         Estimators to draw, each with its colour, seven at most; all by default.
+    level
+        Of ``intervals``, which may have several.
     ax
         Where to draw; a new figure by default.
     width
@@ -50,9 +61,9 @@ def estimate_against_truth(
     Raises
     ------
     InputError
-        A missing column; a number that is none; an interval with one end, or with ends in the wrong order.
+        A missing column; a number that is none; an interval twice, with one end, or with ends in the wrong order.
     ParameterError
-        An estimator that the frame does not have; more than can be told apart.
+        An estimator or level that the frames do not have; more estimators than can be told apart.
     ImportError
         matplotlib is missing: ``pip install 'vbterrier[plot]'``.
 
@@ -64,7 +75,7 @@ def estimate_against_truth(
     >>> ax.texts[-1].get_text()
     'RMSE 0.071, bias +0.050; n = 2 run-topics'
     """
-    frame = words.only(_checked(estimates), "estimator", estimator, "estimates")
+    frame = words.only(_checked(_joined(estimates, intervals, level)), "estimator", estimator, "estimates")
     parts = few(frame, "estimator")
     points = [part.dropna(subset=["truth", "estimate"]) for _, part in parts]
     with style.canvas(ax, width, None if any(map(len, points)) else 0.5) as drawn:
@@ -87,9 +98,28 @@ def estimate_against_truth(
     return drawn
 
 
-def _checked(estimates: Any) -> pd.DataFrame:
+def _joined(estimates: Any, intervals: Any, level: float) -> pd.DataFrame:
+    """Estimates, with the intervals of one level where these are in a frame of their own."""
+    frame = frame_of(estimates, "estimates")
+    if intervals is None:
+        return frame
+    ends = frame_of(intervals, "intervals")
+    keys = [key for key in ("simulation", "name", "qid", "estimator") if key in frame.columns or key != "simulation"]
+    require(frame, keys, "estimates")
+    require(ends, (*keys, "level", "low", "high"), "intervals")
+    there = ends[np.isclose(ends["level"], level)]
+    if not len(there):
+        raise ParameterError(f"level={level:g}: intervals has {examples(ends['level'].unique(), 9)}")
+    if there.duplicated(keys).any():
+        raise InputError(
+            f"intervals: {examples(there.loc[there.duplicated(keys), keys].iloc[0])} stands twice; keep one"
+        )
+    plain = frame.drop(columns=["low", "high", "level"], errors="ignore")
+    return plain.merge(there[[*keys, "level", "low", "high"]], on=keys, how="left")
+
+
+def _checked(given: pd.DataFrame) -> pd.DataFrame:
     """Estimates with their numbers checked; low, high and level NaN and n_unjudged -1 where the frame has none."""
-    given = frame_of(estimates, "estimates")
     require(given, ("name", "qid", "estimator", "truth", "estimate"), "estimates")
     frame = pd.DataFrame({"estimator": words.texts(given["estimator"], "estimates column 'estimator'")})
     for column in ("truth", "estimate", "low", "high", "level"):

@@ -31,9 +31,9 @@ def beats_matrix(pairs: Any, *, ax: Any = None, width: float = style.COLUMN) -> 
     Parameters
     ----------
     pairs
-        Columns name_a, name_b, p_a_beats_b (0 to 1). Where a pair stands in one order alone, the other is
-        ``1 - p_a_beats_b``, ties counting half; where it stands in both, what is missing to 1 are ties. Pairs that are
-        not there, or NaN, are grey.
+        Columns name_a, name_b, p_a_beats_b (0 to 1); the ``pairs`` of :func:`vbterrier.evaluate.ranking.rank_systems`.
+        Where a pair stands in one order alone, the other is ``1 - p_a_beats_b``, ties counting half; where it stands in
+        both, what is missing to 1 are ties. Pairs that are not there, or NaN, are grey.
     ax
         Where to draw; a new figure by default.
     width

@@ -24,16 +24,17 @@ _SHADES = ("#ffffff", "#6baed6")
 _SLACK = 1e-6
 
 
-def rank_uncertainty(ranking: Any, chances: Any = None, *, ax: Any = None, width: float = style.COLUMN) -> Any:
+def rank_uncertainty(ranking: Any, probabilities: Any = None, *, ax: Any = None, width: float = style.COLUMN) -> Any:
     """Expected rank of each system with its interval, best first; shades tell the probability of each rank.
 
     Parameters
     ----------
     ranking
         Columns name, mean (score, which stands beside the row), expected_rank (from 1), low and high (ranks; NaN where
-        there is no interval), level.
-    chances
-        Columns name, rank, prob: the probability that a system has a rank; ranks that are not there have none.
+        there is no interval), level; the ``ranks()`` of :func:`vbterrier.evaluate.ranking.rank_systems`.
+    probabilities
+        Columns name, rank, prob: the probability that a system has a rank; ranks that are not there have none. Its
+        ``rank_probabilities``.
     ax
         Where to draw; a new figure by default.
     width
@@ -60,7 +61,7 @@ def rank_uncertainty(ranking: Any, chances: Any = None, *, ax: Any = None, width
     """
     frame = _ranking_of(ranking)
     n = len(frame)
-    shares = None if chances is None else _shares(chances, frame)
+    shares = None if probabilities is None else _shares(probabilities, frame)
     row = float(np.clip(style.PAGE / max(n, 1), 0.075, 0.17))
     with style.canvas(ax, width, max(n * row, 0.3) if n else 0.5) as drawn:
         if not n:
@@ -85,7 +86,10 @@ def _ranking_of(ranking: Any) -> pd.DataFrame:
         frame[column] = words.reals(given[column], f"ranking column {column!r}")
     expected, low, high = (frame[column] for column in ("expected_rank", "low", "high"))
     for bad, wanted in (
-        (~expected.between(1, len(frame)), f"an expected rank from 1 to {len(frame)}, the number of systems"),
+        (
+            ~expected.between(1 - _SLACK, len(frame) + _SLACK),
+            f"an expected rank from 1 to {len(frame)}, the number of systems",
+        ),
         (low.isna() != high.isna(), "low and high, or NaN for both"),
         ((low < 1) | (high > len(frame)) | (low > high), f"low and high in order, from 1 to {len(frame)}"),
         (low.notna() & ~frame["level"].between(0, 1, inclusive="neither"), "a level between 0 and 1, as 0.9"),
@@ -98,14 +102,14 @@ def _ranking_of(ranking: Any) -> pd.DataFrame:
     return frame.sort_values("expected_rank", kind="stable").reset_index(drop=True)
 
 
-def _shares(chances: Any, ranking: pd.DataFrame) -> Floats:
+def _shares(probabilities: Any, ranking: pd.DataFrame) -> Floats:
     """The probability of each rank in each row, shape (n, n)."""
-    given, n = frame_of(chances, "chances"), len(ranking)
-    require(given, ("name", "rank", "prob"), "chances")
+    given, n = frame_of(probabilities, "probabilities"), len(ranking)
+    require(given, ("name", "rank", "prob"), "probabilities")
     rows = {name: row for row, name in enumerate(ranking["name"])}
-    at = pd.Series(words.texts(given["name"], "chances column 'name'")).map(rows).to_numpy(dtype=np.float64)
-    rank = np.asarray(integers_of(given["rank"], "chances column 'rank'"))
-    prob = words.reals(given["prob"], "chances column 'prob'")
+    at = pd.Series(words.texts(given["name"], "probabilities column 'name'")).map(rows).to_numpy(dtype=np.float64)
+    rank = np.asarray(integers_of(given["rank"], "probabilities column 'rank'"))
+    prob = words.reals(given["prob"], "probabilities column 'prob'")
     for bad, wanted in (
         (np.isnan(at), "a system of the ranking"),
         ((rank < 1) | (rank > n), f"a rank from 1 to {n}"),
@@ -115,7 +119,7 @@ def _shares(chances: Any, ranking: pd.DataFrame) -> Floats:
         if bad.any():
             row = int(np.argmax(bad))
             raise InputError(
-                f"chances: row {row} ({given['name'].iloc[row]!r}) has rank {rank[row]}, prob {prob[row]:g}; "
+                f"probabilities: row {row} ({given['name'].iloc[row]!r}) has rank {rank[row]}, prob {prob[row]:g}; "
                 f"wanted {wanted}"
             )
     shares = np.zeros((n, n))

@@ -81,8 +81,7 @@ def bounds_of(bounds: Any, topics: list[str], rows: pd.DataFrame) -> tuple[tuple
 
 def measure_of(law: BootstrapDistribution) -> str:
     """The name of the score."""
-    name = getattr(getattr(law, "metric", None), "name", "nDCG")
-    return name if law.cutoff is None else f"{name}@{law.cutoff}"
+    return law.metric.name if law.cutoff is None else f"{law.metric.name}@{law.cutoff}"
 
 
 def described(law: BootstrapDistribution, rows: pd.DataFrame) -> list[str]:
