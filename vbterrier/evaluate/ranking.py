@@ -82,9 +82,9 @@ def rank_systems(
 ) -> SystemRanking:
     """Rank systems whose scores are uncertain: how likely each beats each, and the ranks that each may have.
 
-    Unjudged documents are drawn for all systems together: one that several retrieved has the same grade in all of them
-    as far as their priors agree, so that it does not tell them apart. In every draw, systems are ranked by their mean
-    over topics.
+    Unjudged documents are drawn for all systems together: one that several retrieved has one grade in all of them, as
+    far as their priors agree, and does not tell them apart. In every draw, systems are ranked by their mean over
+    topics.
 
     Parameters
     ----------
@@ -120,9 +120,10 @@ def rank_systems(
     Notes
     -----
     ``expected_rank`` of a system is 1 plus the sum over the others of the probability to be beaten by them. ``"both"``
-    adds the variance within and between imputed judgments, as multiple imputation does (Rubin 1987): its intervals
-    are too wide rather than too narrow where the prior is right. Cost: draws times unjudged documents, one topic in
-    memory at a time.
+    adds up the variance within and between imputed judgments, as multiple imputation does (Rubin 1987); where the prior
+    is right its intervals are rather too wide. What is wrong with a prior in all topics alike is in none of them. See
+    :class:`vbterrier.judgments.joint.JointDistribution` for priors of different strength. Cost: draws times unjudged
+    documents; one topic is in memory at a time.
 
     Examples
     --------
