@@ -425,5 +425,5 @@ def test_kin_too_many_to_multiply_out_goes_to_the_grid():
 def test_pairs_of_sequences_have_the_probability_of_the_whole(strength):
     prob, n = np.array([0.2, 0.0, 0.8]), 5
     whole = sequence_probs(prob[None, None], n, np.array([strength]))[0]
-    counts = [(sequences(3, half)[:, :, None] == np.arange(3)).sum(axis=1) for half in (2, 3)]
-    assert joint_probs(prob, strength, *counts).reshape(-1) == pytest.approx(whole, abs=1e-13)
+    left, right = ((sequences(3, half)[:, :, None] == np.arange(3)).sum(axis=1) for half in (2, 3))
+    assert joint_probs(prob, strength, left, right).reshape(-1) == pytest.approx(whole, abs=1e-13)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -141,8 +142,9 @@ def _in_halves(problem: Problem) -> Halves | Pairs:
     values = [_values(base, weights[:, half], gain)[0] for half, base in ((first, problem.base), (second, np.zeros(1)))]
     strength = problem.strength_of(0)
     if strength is not None:
-        left, right = (_counts(gain.shape[1], len(half)) for half in (first, second))
-        return _joined(values[0], values[1], joint_probs(prob[0, 0], strength, left, right), apart=apart)
+        (left, at_left), (right, at_right) = (_counts(gain.shape[1], len(half)) for half in (first, second))
+        joint = joint_probs(prob[0, 0], strength, left, right)[at_left][:, at_right]
+        return _joined(values[0], values[1], joint, apart=apart)
     drawn = (prob if prob.shape[1] == 1 else prob[:, half] for half in (first, second))
     probs = [sequence_probs(chance, len(half), None)[0] for chance, half in zip(drawn, (first, second), strict=True)]
     if not apart:
@@ -155,10 +157,12 @@ def _rising(values: Floats, probs: Floats) -> tuple[Floats, Floats]:
     return merged(values[order], probs[order])
 
 
-def _counts(n_levels: int, n_documents: int) -> Ints:
-    """How often each level is in each sequence, shape (n_levels^n_documents, n_levels)."""
-    counts: Ints = (sequences(n_levels, n_documents)[:, :, None] == np.arange(n_levels)).sum(axis=1)
-    return counts
+@lru_cache(maxsize=64)
+def _counts(n_levels: int, n_documents: int) -> tuple[Ints, Ints]:
+    """How often each level is in a sequence: all that there are, (c, n_levels), and which each sequence has."""
+    counts = (sequences(n_levels, n_documents)[:, :, None] == np.arange(n_levels)).sum(axis=1)
+    distinct, place = np.unique(counts, axis=0, return_inverse=True)
+    return distinct, place.reshape(-1)
 
 
 def _joined(left: Floats, right: Floats, probs: Floats, *, apart: bool) -> Pairs:

@@ -101,19 +101,13 @@ def joint_probs(prob: Floats, strength: float, left: Ints, right: Ints) -> Float
     >>> joint_probs(np.array([0.5, 0.5]), 2.0, np.array([[1, 0]]), np.array([[1, 0], [0, 1]])).round(3).tolist()
     [[0.333, 0.167]]
     """
-    (few_left, place_left), (few_right, place_right) = (_distinct(counts) for counts in (left, right))
-    counts = few_left[:, None, :] + few_right
+    counts = left[:, None, :] + right
     before = np.arange(int(counts[0, 0].sum()))
     # Both products of u factors are scaled alike, so that neither a weak nor a strong prior leaves their range.
     rising = np.cumprod((strength * prob[:, None] + before) / (strength + 1), axis=1)
     rising = np.concatenate([np.ones((len(prob), 1)), rising], axis=1)
-    joint = rising[np.arange(len(prob)), counts].prod(axis=2) / np.prod((strength + before) / (strength + 1))
-    return np.asarray(joint[place_left][:, place_right])
-
-
-def _distinct(counts: Ints) -> tuple[Ints, Ints]:
-    rows, place = np.unique(counts, axis=0, return_inverse=True)
-    return rows, place.reshape(-1)
+    joint = rising[np.arange(len(prob)), counts].prod(axis=2)
+    return np.asarray(joint / np.prod((strength + before) / (strength + 1)))
 
 
 def comonotone_variance(prob: Floats, weights: Floats, gain: Floats) -> Floats:
