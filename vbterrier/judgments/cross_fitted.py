@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     Bools = NDArray[np.bool_]
     Model = Callable[[Floats], Floats]
 
+# The last features are of what is around a document, not of itself.
+N_AROUND = 2
+
 
 def folds(topics: Sequence[str], judged: Ints, n_folds: int, seed: int) -> Ints:
     """The part of each topic; -1 where nothing can be learned from it, and of a topic that is the only one."""
@@ -47,7 +50,7 @@ def cross_fitted(method: str, features: Floats, level: Ints, fold: Ints, *, prog
         relevant = level[learned] > 0
         if relevant.all() or not relevant.any():
             alike = True
-            chance[asked] = (relevant.sum() + 0.5) / (len(relevant) + 1)
+            chance[asked] = _share(relevant)
         else:
             chance[asked] = METHODS[method](features[learned], relevant)(features[asked])
     if alike:
@@ -67,36 +70,36 @@ def _tracked(parts: list[int], *, shown: bool) -> Iterable[int]:
 
 
 def _logistic(features: Floats, relevant: Bools) -> Model:
-    """Logistic regression; features but the last are in units of their own spread."""
+    """Logistic regression on the features that relevance rises with: the one that it falls with most goes, in turn."""
     from sklearn.linear_model import LogisticRegression
 
-    # The pool's share is a prediction by itself, on its own scale: made larger where topics hardly differ, it would say
-    # which documents are relevant, which are those whose pool without them has fewer.
-    spread = np.append(features[:, :-1].std(axis=0), 0.0)
-    centre, scale = features.mean(axis=0), np.where(spread > 0, spread, 1.0)
-    model = LogisticRegression(max_iter=1000).fit((features - centre) / scale, relevant)
-    return lambda asked: np.asarray(model.predict_proba((asked - centre) / scale)[:, 1])
+    kept = np.arange(features.shape[1])
+    while len(kept):
+        model = LogisticRegression(max_iter=1000).fit(features[:, kept], relevant)
+        slopes = model.coef_[0]
+        if (slopes >= 0).all():
+            return lambda asked: np.asarray(model.predict_proba(asked[:, kept])[:, 1])
+        kept = np.delete(kept, int(np.argmin(slopes)))
+    return lambda asked: np.full(len(asked), _share(relevant))
 
 
 def _isotonic(features: Floats, relevant: Bools) -> Model:
-    """Logistic regression on the logit of an isotonic regression on the first feature, and on the last feature."""
+    """Logistic regression on the logit of an isotonic regression on the first feature, and on what is around."""
     from scipy.special import logit
     from sklearn.isotonic import IsotonicRegression
-    from sklearn.linear_model import LogisticRegression
 
     least = 0.5 / (len(relevant) + 1)
     rising = IsotonicRegression(y_min=least, y_max=1 - least, out_of_bounds="clip").fit(features[:, 0], relevant)
 
     def bent(given: Floats) -> Floats:
-        return np.column_stack([logit(rising.predict(given[:, 0])), given[:, -1]])
+        return np.column_stack([logit(rising.predict(given[:, 0])), given[:, -N_AROUND:]])
 
-    shaped = bent(features)
-    centre = shaped.mean(axis=0)
-    model = LogisticRegression(max_iter=1000).fit(shaped - centre, relevant)
-    if model.coef_[0, 0] < 0:
-        alone = _logistic(features[:, -1:], relevant)
-        return lambda asked: alone(asked[:, -1:])
-    return lambda asked: np.asarray(model.predict_proba(bent(asked) - centre)[:, 1])
+    model = _logistic(bent(features), relevant)
+    return lambda asked: model(bent(asked))
+
+
+def _share(relevant: Bools) -> float:
+    return float((relevant.sum() + 0.5) / (len(relevant) + 1))
 
 
 METHODS: dict[str, Callable[[Floats, Bools], Model]] = {"logistic": _logistic, "isotonic": _isotonic}

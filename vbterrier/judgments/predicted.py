@@ -14,7 +14,7 @@ from vbterrier.judgments.cross_fitted import METHODS, cross_fitted, folds
 from vbterrier.judgments.grade_prob import COLUMN
 from vbterrier.judgments.hierarchical import likeliest_strength
 from vbterrier.judgments.pool import Judgments
-from vbterrier.judgments.retrieved import Evidence, by_rank, by_score, by_votes, pool_of_others, retrieved
+from vbterrier.judgments.retrieved import Evidence, by_rank, by_score, by_votes, neighbours, pool_of_others, retrieved
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -41,10 +41,12 @@ def predict_grades(
 ) -> dict[str, pd.DataFrame]:
     """Probabilities of the grades of retrieved documents, learned from the judged documents of other topics.
 
-    ``P(relevant) = 1/(1 + exp(-(a + b x + c logit(pool))))`` with x what ``by`` says of a document, and ``pool`` the
-    share of relevant documents in its topic's pool, shrunk to that of all topics. Grades above 0 share it as they share
-    the relevant documents of the topic's pool, shrunk likewise. A judged document counts for no pool that predicts it,
-    and a topic's predictions come from models that saw no document of it.
+    ``P(relevant) = 1/(1 + exp(-(a + b x + c logit(ranking) + d logit(pool))))`` with x what ``by`` says of a document;
+    ``ranking`` the share of relevant documents among the judged ones of its ranking, which count
+    ``min(1, (10/rank)^2)``; and ``pool`` that of its topic's pool; both shrunk to those of all topics. Slopes are at
+    least 0: what relevance falls with is left out. Grades above 0 share ``P(relevant)`` as they share the relevant
+    documents of the topic's pool, shrunk likewise. A document's own judgment counts for no share that predicts it, and
+    a topic's predictions come from models that saw no document of it.
 
     Parameters
     ----------
@@ -56,10 +58,10 @@ def predict_grades(
         ``"rank"``: x is ``-log2(1 + rank)``; ``"score"``: the score, standardised over the first ``depth`` documents of
         its run and topic; ``"votes"``: what all runs say of the document: the mean of ``1/log2(1 + rank)`` (0 where a
         run lacks it), the share of runs that have it, and ``-log2(1 + best rank)``. By votes, a document has the same
-        probabilities in all runs.
+        probabilities in all runs, ``ranking`` being the mean over those that have it.
     method
         ``"logistic"``; or ``"isotonic"``: for x (by votes the first of the three) stands the logit of the share of
-        relevant documents, as the closest function that rises with x; it is left out where b is below 0.
+        relevant documents, as the closest function that rises with x.
     depth
         How many documents of each topic and run are learned from and predicted.
     n_folds
@@ -100,7 +102,7 @@ def predict_grades(
     >>> qrels = run.assign(label=(run["score"] > -3).astype(int))[run["docno"] != "d4"]
     >>> predicted = predict_grades({"mine": run}, qrels)["mine"]
     >>> [round(relevant, 2) for _, relevant in predicted["grade_prob"][:8]]
-    [1.0, 0.95, 0.69, 0.3, 0.1, 0.04, 0.01, 0.01]
+    [0.99, 0.91, 0.65, 0.33, 0.15, 0.06, 0.03, 0.02]
     """
     _check(by, method, depth, n_folds, seed)
     loaded = _loaded(runs)
@@ -116,9 +118,9 @@ def predict_grades(
             "larger depth, or use prior='pool'"
         )
     evidence = FEATURES[by](entries)
-    share, split = _pool_shares(judgments.counts, evidence)
-    features = np.column_stack([evidence.features, share])
-    fold = folds(judgments.topics, np.unique(evidence.topic[evidence.level >= 0]), n_folds, seed)
+    share, split = _pool_shares(entries.counts, evidence)
+    features = np.column_stack([evidence.features, neighbours(entries, evidence), share])
+    fold = folds(entries.topics, np.unique(evidence.topic[evidence.level >= 0]), n_folds, seed)
     chance = cross_fitted(method, features, evidence.level, fold[evidence.topic], progress=progress)
     above = chance[:, None] * split
     prob = np.zeros((len(chance), int(judgments.grades[-1]) + 1))
@@ -137,8 +139,7 @@ def _pool_shares(counts: Ints, evidence: Evidence) -> tuple[Floats, Floats]:
     """The logit of the pool's share of relevant documents, shape (m,), and each grade's share of these, (m, L - 1)."""
     from scipy.special import logit
 
-    # Sorted, sums do not depend on the order of topics, not even by rounding.
-    pools = counts[np.lexsort(counts.T)].astype(np.float64)
+    pools = counts.astype(np.float64)
     relevant, total = pools[:, 1:].sum(axis=1), pools.sum(axis=1)
     overall = (relevant.sum() + 0.5) / (total.sum() + 1)
     grades = pools[:, 1:].sum(axis=0) / max(relevant.sum(), 1)

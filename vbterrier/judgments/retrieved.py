@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]
 
+# Judged documents tell of their ranking in full to this rank, and are told of as much as this many by all rankings.
+FULLY = 10
+WORTH = 2.0
+
 
 @dataclass(frozen=True, eq=False)
 class Retrieved:
@@ -35,12 +39,16 @@ class Retrieved:
     ----------
     runs
         The runs, by name.
+    topics
+        The judged topics, as text sorted.
+    counts
+        Judged documents of each of them and grade, shape (n, L).
     run
         Which run.
     row
         The row of its frame.
     topic
-        The topic's place among those of the judgments.
+        The topic's place among ``topics``.
     rank
         From 1.
     level
@@ -50,6 +58,8 @@ class Retrieved:
     """
 
     runs: Mapping[str, Run]
+    topics: list[str]
+    counts: Ints
     run: Ints
     row: Ints
     topic: Ints
@@ -86,17 +96,21 @@ class Evidence:
 def retrieved(runs: Mapping[str, Run], judgments: Judgments, depth: int) -> Retrieved:
     """The first ``depth`` documents of each judged topic of some runs."""
     runs = {name: runs[name] for name in sorted(runs, key=str)}
-    topics = np.array(sorted(range(len(judgments.topics)), key=judgments.topics.__getitem__), dtype=np.int64)
+    turn = np.array(sorted(range(len(judgments.topics)), key=judgments.topics.__getitem__), dtype=np.int64)
     parts: list[tuple[Ints, ...]] = []
     docnos: list[Ids] = []
     for number, run in enumerate(runs.values()):
         top = judgments.judge(run, depth)
-        place, rank = np.nonzero(top.rows[topics] >= 0)
-        row, level = (table[topics[place], rank] for table in (top.rows, top.levels))
-        parts.append((np.full(len(row), number), row, topics[place], rank + 1, level))
+        rows, levels = top.rows[turn], top.levels[turn]
+        topic, rank = np.nonzero(rows >= 0)
+        row = rows[topic, rank]
+        parts.append((np.full(len(row), number), row, topic, rank + 1, levels[topic, rank]))
         docnos.append(run.docno.take(row))
-    owner, row, topic, rank, level = (np.concatenate(column).astype(np.int64) for column in zip(*parts, strict=True))
-    return Retrieved(runs, owner, row, topic, rank, level, Ids(pa.concat_arrays([ids.text for ids in docnos])))
+    columns = (np.concatenate(column).astype(np.int64) for column in zip(*parts, strict=True))
+    owner, row, topic, rank, level = columns
+    docno = Ids(pa.concat_arrays([ids.text for ids in docnos]))
+    topics = [judgments.topics[place] for place in turn]
+    return Retrieved(runs, topics, judgments.counts[turn], owner, row, topic, rank, level, docno)
 
 
 def by_rank(entries: Retrieved) -> Evidence:
@@ -158,3 +172,20 @@ def pool_of_others(counts: Ints, evidence: Evidence) -> Ints:
     """Judged documents of each grade in the topic of each thing, itself left out, shape (m, L)."""
     own = evidence.level[:, None] == np.arange(counts.shape[1])
     return np.asarray(counts[evidence.topic] - own)
+
+
+def neighbours(entries: Retrieved, evidence: Evidence) -> Floats:
+    """The logit of the share of relevant documents among the judged ones of the same ranking, shape (m,).
+
+    The thing itself is left out; a judged document counts ``min(1, (10/rank)^2)``, and two more are as all rankings
+    are. Of documents in several rankings, the mean.
+    """
+    from scipy.special import logit
+
+    weight = np.where(entries.level >= 0, np.minimum(1.0, (FULLY / entries.rank) ** 2), 0.0)
+    hit = np.where(entries.level > 0, weight, 0.0)
+    overall = (hit.sum() + 0.5) / (weight.sum() + 1)
+    ranking = entries.run * len(entries.topics) + entries.topic
+    relevant, total = (np.bincount(ranking, part)[ranking] - part for part in (hit, weight))
+    share = logit((np.maximum(relevant, 0) + WORTH * overall) / (np.maximum(total, 0) + WORTH))
+    return np.asarray(np.bincount(evidence.thing, share) / np.bincount(evidence.thing))
