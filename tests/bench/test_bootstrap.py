@@ -14,6 +14,7 @@ import pytest
 from vbterrier.frames.files import read_qrels, read_run
 from vbterrier.frames.ranked import Run
 from vbterrier.judgments.bootstrap import BootstrapDistribution
+from vbterrier.judgments.metrics import AP, ERR, RBP, Q
 from vbterrier.judgments.pool import Judgments
 from vbterrier.judgments.process import Process
 
@@ -27,8 +28,8 @@ def ance(shared_data):
     return read_run(folder / "run.ance.top100.txt.gz"), read_qrels(folder / "qrels.incomplete.txt.gz")
 
 
-def all_statistics(judgments, run):
-    law = BootstrapDistribution(judgments.judge(Run(run), 10), Process())
+def all_statistics(judgments, run, metric=None, **process):
+    law = BootstrapDistribution(judgments.judge(Run(run), 10), Process("pool+run", **process), metric)
     return [law.mean, law.std, law.median, law.mode, *(law.quantile(level) for level in LEVELS)]
 
 
@@ -63,7 +64,7 @@ def test_all_statistics_of_ance(benchmark, ance):
     assert len(values[0]) == n_topics
 
     started = time.perf_counter()
-    monte_carlo(BootstrapDistribution(judgments.judge(Run(run), 10), Process()))
+    monte_carlo(BootstrapDistribution(judgments.judge(Run(run), 10), Process("pool+run")))
     sampled = time.perf_counter() - started
     if benchmark.stats:
         median = benchmark.stats.stats.median
@@ -76,5 +77,29 @@ def test_all_statistics_of_ance(benchmark, ance):
 def test_moments_of_ance(benchmark, ance):
     run, qrels = ance
     judgments = Judgments(qrels)
-    means = benchmark(lambda: BootstrapDistribution(judgments.judge(Run(run), 10), Process()).mean)
+    means = benchmark(lambda: BootstrapDistribution(judgments.judge(Run(run), 10), Process("pool+run")).mean)
     assert len(means) == len(judgments.topics)
+
+
+def test_all_statistics_of_ance_under_an_uncertain_prior(benchmark, ance):
+    """Beside the same under a certain one."""
+    run, qrels = ance
+    judgments = Judgments(qrels)
+    values = benchmark(all_statistics, judgments, run, prior_strength=5.0)
+    certain = statistics.median(timeit.repeat(lambda: all_statistics(judgments, run), number=1, repeat=9))
+    assert values[0] == pytest.approx(all_statistics(judgments, run)[0], abs=1e-12)
+    if benchmark.stats:
+        benchmark.extra_info["µs a topic"] = round(benchmark.stats.stats.median / len(judgments.topics) * 1e6, 1)
+        benchmark.extra_info["ratio to a certain prior"] = round(benchmark.stats.stats.median / certain, 2)
+        print(benchmark.extra_info)
+
+
+@pytest.mark.parametrize("metric", [RBP(), AP(), ERR(), Q()], ids=lambda metric: metric.name)
+def test_all_statistics_of_other_metrics(benchmark, ance, metric):
+    run, qrels = ance
+    judgments = Judgments(qrels)
+    values = benchmark(all_statistics, judgments, run, metric, prior_strength=5.0)
+    assert np.isfinite(values).all()
+    if benchmark.stats:
+        benchmark.extra_info["µs a topic"] = round(benchmark.stats.stats.median / len(judgments.topics) * 1e6, 1)
+        print(benchmark.extra_info)
