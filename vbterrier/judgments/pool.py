@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import copy
-import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vbterrier.errors import DegenerateWarning, InputError
-from vbterrier.frames.contracts import frame_of, require
-from vbterrier.frames.ids import Lookup, ids_of, integers_of, owner_of, repeated_pairs, require_same_kind
-from vbterrier.frames.topics import run_places
+from vbterrier.errors import InputError
+from vbterrier.frames.ids import require_same_kind
+from vbterrier.frames.labels import LabelFrame
+from vbterrier.frames.topics import places, run_places
 from vbterrier.kernels.gain import gains
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from vbterrier.frames.ids import Ids
-    from vbterrier.frames.ranked import Run
+    from vbterrier.frames.ranked import Run, Top
 
     Ints = NDArray[np.int64]
 
@@ -28,8 +26,8 @@ UNJUDGED = -1
 NOTHING = -2
 
 
-class Judgments:
-    """The judged documents of every topic.
+class Judgments(LabelFrame):
+    """The judged documents of every topic, by grade.
 
     Labels below 0 count as grade 0, as in trec_eval.
 
@@ -49,8 +47,6 @@ class Judgments:
 
     Attributes
     ----------
-    topics : list of str
-        In order of appearance.
     grades : numpy.ndarray
         The grades that occur, rising from 0, shape (L,).
     counts : numpy.ndarray
@@ -58,24 +54,11 @@ class Judgments:
     """
 
     def __init__(self, qrels: Any, *, name: str = "qrels", drop_negative: bool = False) -> None:
-        self.name = name
-        frame = frame_of(qrels, name)
-        require(frame, ("qid", "docno", "label"), name)
-        self.qid = ids_of(frame["qid"], f"{name} column 'qid'")
-        docno = ids_of(frame["docno"], f"{name} column 'docno'")
-        label = integers_of(frame["label"], f"{name} column 'label'", owner_of(self.qid, docno))
-        self.topics, topic = self.qid.codes()
-        keep = _once(topic, docno, label, self.topics, name, diversity="iteration" in frame.columns)
-        if drop_negative:
-            keep &= label >= 0
-        if not keep.all():
-            topic, docno, label = topic[keep], docno.take(np.flatnonzero(keep)), label[keep]
-        self.docno = docno
-        grade = np.maximum(label, 0)
+        super().__init__(qrels, name=name, drop_negative=drop_negative)
+        grade = np.maximum(self.label, 0)
         self.grades = np.union1d(grade, 0)
         self.level = np.searchsorted(self.grades, grade)
-        self.counts = self.count(topic, self.level)
-        self._lookup = Lookup(topic, docno)
+        self.counts = self.count(self.topic, self.level)
 
     def regraded(self, grades: Ints) -> Judgments:
         """The same judgments with a place for each of some grades too, whether or not a document has them."""
@@ -92,33 +75,28 @@ class Judgments:
         cells = np.bincount(topic * len(self.grades) + level, minlength=len(self.topics) * len(self.grades))
         return cells.reshape(len(self.topics), len(self.grades))
 
-    def judge(self, run: Run, depth: int | None, *, tell: bool = True) -> JudgedTop:
+    def judge(self, run: Run, depth: int | None) -> JudgedTop:
         """Look up the first ``depth`` documents of each topic of a run.
-
-        Parameters
-        ----------
-        run
-            The run.
-        depth
-            k; ``None`` for whole rankings.
-        tell
-            Warn where many of these documents are tied.
 
         Raises
         ------
         InputError
             Topics or documents that can never meet, see :func:`vbterrier.frames.topics.run_places`.
         """
-        found = run_places(run, self.topics, self.qid, self.name)
+        run_places(run, self.topics, self.qid, self.name)
         require_same_kind(self.docno, run.docno, f"{self.name} column 'docno'", f"{run.name} column 'docno'")
         top = run.top(depth)
-        if tell:
-            top.warn_of_ties(run.name)
+        top.warn_of_ties(run.name)
+        return self.judged(run, top, depth)
+
+    def judged(self, run: Run, top: Top, depth: int | None) -> JudgedTop:
+        """Look up the first documents of a run that was found to be in order."""
+        found = places(run.topics, self.topics)
         rows = np.full((len(self.topics), top.depth), -1, dtype=np.int64)
         rows[found[found >= 0]] = top.rows[found >= 0]
         levels = np.full(rows.shape, NOTHING, dtype=np.int64)
         topic, rank = np.nonzero(rows >= 0)
-        row = self._lookup.find_one(topic, run.docno.take(rows[topic, rank]))
+        row = self.lookup.find_one(topic, run.docno.take(rows[topic, rank]))
         levels[topic, rank] = np.where(row >= 0, self.level[row], UNJUDGED) if len(self.level) else UNJUDGED
         return JudgedTop(self, run, rows, levels, depth)
 
@@ -155,7 +133,10 @@ class JudgedTop:
 
     def deeper(self, times: int) -> JudgedTop:
         """The same with a cutoff that many times as large."""
-        return self if self.depth is None else self.judgments.judge(self.run, self.depth * times, tell=False)
+        if self.depth is None:
+            return self
+        depth = self.depth * times
+        return self.judgments.judged(self.run, self.run.top(depth), depth)
 
     @cached_property
     def unjudged(self) -> NDArray[np.bool_]:
@@ -200,25 +181,3 @@ def grade_gains(judged: JudgedTop, dcg: str) -> NDArray[np.float64]:
     if not np.isfinite(gain).all():
         raise InputError(f"{judged.judgments.name}: grade {grades[-1]} has no finite gain 2^grade - 1; use dcg='log2'")
     return gain
-
-
-def _once(topic: Ints, docno: Ids, label: Ints, topics: list[str], name: str, *, diversity: bool) -> NDArray[np.bool_]:
-    """Which rows to keep so that each document is judged once."""
-    keep = np.ones(len(label), dtype=bool)
-    rows = repeated_pairs(topic, docno)
-    if not len(rows):
-        return keep
-    same = (topic[rows[1:]] == topic[rows[:-1]]) & (docno.take(rows).prints[1:] == docno.take(rows).prints[:-1])
-    clash = same & (label[rows[1:]] != label[rows[:-1]])
-    if clash.any():
-        first, second = rows[int(np.argmax(clash))], rows[int(np.argmax(clash)) + 1]
-        hint = "; diversity qrels? flatten them first with vbterrier.flatten_qrels" if diversity else ""
-        raise InputError(
-            f"{name}: document {docno.text[int(first)].as_py()!r} of query {topics[topic[first]]!r} has the labels "
-            f"{label[first]} (row {first}) and {label[second]} (row {second}); keep one judgment a document{hint}"
-        )
-    keep[rows[1:][same]] = False
-    warnings.warn(
-        f"{name}: {int(same.sum())} repeated judgments with the same label count once", DegenerateWarning, stacklevel=3
-    )
-    return keep

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 # Priors of the paper, and all that have a name: "column" is what a run brings for its documents.
 PAPER = ("pool", "run", "pool+run")
 OWN = "column"
-PRIORS = ("auto", "learned", "hierarchical", *PAPER, OWN)
+PRIORS = (*PAPER, "learned", "hierarchical", OWN, "auto")
 ALL_UNJUDGED = ("auto", "pool", "zero")
 ECIR23_GRADES = (0, 1, 2, 3)
 ECIR23_FLOOR = 1e-6

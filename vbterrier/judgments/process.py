@@ -44,7 +44,7 @@ class Process:
                 raise ParameterError(f"{name}={getattr(self, name)!r}: wanted one of {', '.join(map(repr, legal))}")
         check_strength(self.prior_strength)
         if self.compat and self.prior not in ("auto", *PAPER):
-            raise ParameterError(f"compat={self.compat!r} knows these priors only: {', '.join(map(repr, PAPER))}")
+            raise ParameterError(f"compat={self.compat!r} knows priors by name only: {', '.join(map(repr, PAPER))}")
         if self.compat and self.prior_strength not in ("auto", math.inf):
             raise ParameterError(
                 f"compat={self.compat!r} takes its prior for certain; leave out prior_strength={self.prior_strength}, "
