@@ -1,6 +1,7 @@
 """Figures of what is not judged, by what their artists hold: places, lengths, shades and words, never pixels."""
 
 import itertools
+import math
 import pickle
 import sys
 
@@ -735,9 +736,8 @@ def test_rankings_and_simulations_are_drawn_as_they_are_found():
 
 def test_distributions_of_trec_covid_show_its_numbers(shared_data):
     folder = shared_data / "trec-covid"
-    law = bootstrap_distribution(
-        read_run(folder / "run.ance.top100.txt.gz"), read_qrels(folder / "qrels.incomplete.txt.gz"), 10
-    )
+    run, qrels = read_run(folder / "run.ance.top100.txt.gz"), read_qrels(folder / "qrels.incomplete.txt.gz")
+    law = bootstrap_distribution(run, qrels, 10, prior="pool+run", prior_strength=math.inf)
     ax = score_distributions(law)
     assert len(rows_named(ax)) == 50
     assert points(ax, hollow=True) == sorted(
