@@ -100,6 +100,43 @@ def score(
             echo(tables.TAGGING)
 
 
+def rank(
+    runs: Runs,
+    qrels: Qrels,
+    measure: Annotated[str, typer.Option("--measure", "-m", help="A bootstrapped one.")] = "BNDCG@10",
+    over: Annotated[str, typer.Option(help="What is uncertain: unjudged (documents), topics, or both.")] = "unjudged",
+    draws: Annotated[int, typer.Option(help="Draws of all scores.", min=1)] = 2000,
+    level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.9,
+    pairs: Annotated[bool, typer.Option("--pairs", help="A row for each two systems.")] = False,
+    baseline: Annotated[str | None, typer.Option(help="With --pairs: the run that all others are paired with.")] = None,
+    style: Format = "table",
+    topics: Annotated[str, typer.Option(help="same (refuse runs whose topics differ), all, or common.")] = "same",
+    duplicates: Annotated[str, typer.Option(help="error, or first: keep a repeated document's best rank.")] = "error",
+    seed: Annotated[int, typer.Option(help="Decides the draws.", min=0)] = 0,
+) -> None:
+    """Rank runs whose scores are uncertain: expected ranks with intervals, and who is likely to beat whom."""
+    from vbterrier.evaluate.ranking import rank_systems
+    from vbterrier.report.ranking import ranking_report
+
+    require_format(style)
+    if baseline is not None and not pairs:
+        raise ParameterError("--baseline says what runs are paired with: wanted --pairs too")
+    found = rank_systems(
+        runs,
+        qrels,
+        measure,
+        over=over,
+        n_draws=draws,
+        level=level,
+        seed=seed,
+        baseline=baseline,
+        topics=topics,
+        duplicates=duplicates,
+        progress=sys.stderr.isatty(),
+    )
+    echo(ranking_report(found, style, pairs=pairs))
+
+
 def _over_intents(
     runs: list[Path],
     intents: Path,
@@ -156,4 +193,4 @@ def perturbation_of(text: str) -> Any:
         raise ParameterError(f"--perturb {text}: {name} takes no value") from error
 
 
-COMMANDS = (demo, doctor, score)
+COMMANDS = (demo, doctor, score, rank)
