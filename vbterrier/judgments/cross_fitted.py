@@ -75,7 +75,7 @@ def _logistic(features: Floats, relevant: Bools) -> Model:
 
     kept = np.arange(features.shape[1])
     while len(kept):
-        model = LogisticRegression(max_iter=1000).fit(features[:, kept], relevant)
+        model = LogisticRegression(tol=1e-8, max_iter=1000).fit(features[:, kept], relevant)
         slopes = model.coef_[0]
         if (slopes >= 0).all():
             return lambda asked: np.asarray(model.predict_proba(asked[:, kept])[:, 1])
