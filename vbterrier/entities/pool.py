@@ -1,0 +1,326 @@
+"""Candidate pools with the entities of their documents: the ground on which entity runs are judged."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from vbterrier.errors import InputError
+from vbterrier.frames.contracts import frame_of, require
+from vbterrier.frames.ids import Ids, Lookup, ids_of, integers_of, numbers_of, repeated_pairs, require_same_kind
+from vbterrier.frames.labels import LabelFrame
+from vbterrier.frames.ranked import Run
+from vbterrier.frames.tags import TagFrame
+from vbterrier.frames.topics import places
+from vbterrier.kernels.order import spans
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Ints = NDArray[np.int64]
+    Floats = NDArray[np.float64]
+
+# The label of a document that nobody judged.
+UNJUDGED = -1
+COLUMNS = ("qid", "docno", "entity_id", "label", "rank", "weight")
+
+
+@dataclass(frozen=True, eq=False)
+class LinkedPool:
+    """The documents of each topic's candidate pool, and the entities that each mentions.
+
+    Made by :func:`link_pool`, or from a frame by :meth:`from_frame`. Documents stand topic by topic, by rank; the
+    entities of document d are ``entity[starts[d]:starts[d + 1]]``, each once, rising.
+
+    Parameters
+    ----------
+    topics
+        In the order of the pool.
+    topic, docno, label, rank
+        Of each document, shape (n_documents,): the topic's number, rising; its id; its label, -1 unjudged, otherwise at
+        least 0; its rank from 0.
+    entities
+        The ids of all entities, in the order of their bytes.
+    starts
+        Where the entities of each document begin, and where the last one's end, shape (n_documents + 1,).
+    entity
+        Numbers among ``entities``, shape (n_links,).
+    weight
+        The highest confidence of the document's mentions of the entity, 0 to 1, shape (n_links,).
+    mentions
+        How often the document mentions the entity, shape (n_links,).
+    """
+
+    topics: list[str]
+    topic: Ints
+    docno: Ids
+    label: Ints
+    rank: Ints
+    entities: Ids
+    starts: Ints
+    entity: Ints
+    weight: Floats
+    mentions: Ints
+
+    def __len__(self) -> int:
+        return len(self.topic)
+
+    def __repr__(self) -> str:
+        return (
+            f"LinkedPool({len(self.topics)} topics, {len(self)} documents, {len(self.entities)} entities, "
+            f"{len(self.entity)} links)"
+        )
+
+    @cached_property
+    def document(self) -> Ints:
+        """The document of each link, shape (n_links,)."""
+        return np.repeat(np.arange(len(self)), np.diff(self.starts))
+
+    @cached_property
+    def topic_starts(self) -> Ints:
+        """Where the documents of each topic begin, and where the last one's end, shape (n_topics + 1,)."""
+        return np.searchsorted(self.topic, np.arange(len(self.topics) + 1))
+
+    def relevant(self, rel: int = 1) -> NDArray[np.bool_]:
+        """Which documents are relevant, shape (n_documents,); unjudged ones are not."""
+        return self.label >= max(rel, 0)
+
+    def entities_of(self, ids: Ids) -> Ints:
+        """The number of each entity id, -1 for those that no document mentions, shape (n,)."""
+        found = pc.index_in(ids.text, value_set=self.entities.text)
+        return np.asarray(pc.fill_null(found, -1).to_numpy(zero_copy_only=False), dtype=np.int64)
+
+    def frame(self) -> pd.DataFrame:
+        """The K frame: qid, docno, entity_id, label, rank, weight, mentions; a row a link.
+
+        A document without entities has one row without an entity id, so that it still counts as one of the pool.
+        """
+        lonely = np.flatnonzero(np.diff(self.starts) == 0)
+        document = np.concatenate([self.document, lonely])
+        number = np.concatenate([self.entity, np.full(len(lonely), -1)])
+        rows = np.argsort(document, kind="stable")
+        document, number = document[rows], number[rows]
+        entity = self.entities.text.take(pa.array(number, mask=number < 0))
+        none = np.zeros(len(lonely))
+        return pd.DataFrame(
+            {
+                "qid": pa.array(self.topics, pa.large_string()).take(pa.array(self.topic[document])).to_pandas(),
+                "docno": self.docno.take(document).text.to_pandas(),
+                "entity_id": entity.to_pandas(),
+                "label": self.label[document],
+                "rank": self.rank[document],
+                "weight": np.concatenate([self.weight, none])[rows],
+                "mentions": np.concatenate([self.mentions, none.astype(np.int64)])[rows],
+            }
+        )
+
+    @classmethod
+    def from_frame(cls, frame: Any, *, name: str = "links") -> LinkedPool:
+        """From a K frame: qid, docno, entity_id, label, rank, weight [, mentions].
+
+        Raises
+        ------
+        InputError
+            A missing column or id; a document with two labels or ranks; a weight outside [0, 1].
+        """
+        frame = frame_of(frame, name)
+        require(frame, COLUMNS, name)
+        qid = ids_of(frame["qid"], f"{name} column 'qid'")
+        docno = ids_of(frame["docno"], f"{name} column 'docno'")
+        topics, topic = qid.codes()
+        linked = frame["entity_id"].notna().to_numpy()
+        label = integers_of(frame["label"], f"{name} column 'label'")
+        rank = integers_of(frame["rank"], f"{name} column 'rank'")
+        _, code = docno.codes()
+        # Rows of one document side by side, documents by topic and rank.
+        rows = np.lexsort((code, rank, topic))
+        new = np.ones(len(rows), dtype=bool)
+        new[1:] = (np.diff(topic[rows]) != 0) | (np.diff(code[rows]) != 0) | (np.diff(rank[rows]) != 0)
+        document = np.cumsum(new) - 1
+        first = rows[new]
+        _require_one_document(topic[first], docno.take(first), label, rows, document, topics, name)
+        mentions = integers_of(frame["mentions"], f"{name} column 'mentions'") if "mentions" in frame.columns else None
+        kept = linked[rows]
+        return _assembled(
+            topics,
+            topic[first],
+            docno.take(first),
+            np.maximum(label[first], UNJUDGED),
+            rank[first],
+            document[kept],
+            ids_of(frame["entity_id"].iloc[rows[kept]], f"{name} column 'entity_id'"),
+            _weights(frame, name)[rows[kept]],
+            np.ones(int(kept.sum()), dtype=np.int64) if mentions is None else mentions[rows[kept]],
+        )
+
+
+def link_pool(pool: Any, tags: Any, qrels: Any = None, *, depth: int | None = None) -> LinkedPool:
+    """Join a candidate pool with the entities of its documents and with judgments.
+
+    Parameters
+    ----------
+    pool
+        A first-stage run: qid, docno, score.
+    tags
+        What documents mention: docno, entity_id [, weight, qid], a row a mention; as linkers' files hold it.
+    qrels
+        qid, docno, label; a label below 0 counts as 0. Documents that nobody judged get the label -1.
+    depth
+        How many documents of each topic make the pool; ``None`` for all.
+
+    Returns
+    -------
+    LinkedPool
+        ``.frame()`` is the K frame that entity measures take as qrels.
+
+    Raises
+    ------
+    InputError
+        See the frames' contracts; ids that can never meet; no document of the pool with an entity.
+
+    Notes
+    -----
+    Linear in the rows of all three. Several mentions of an entity in a document become one link, with their number and
+    their highest weight. Entity ids are taken as they are: map them to one space of ids before.
+
+    References
+    ----------
+    Chatterjee: Entities as Retrieval Signals, arXiv 2604.05204, section 2: D(q), Λ(d).
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> pool = pd.DataFrame({"qid": "q1", "docno": ["d1", "d2"], "score": [2.0, 1.0]})
+    >>> tags = pd.DataFrame({"docno": ["d1", "d1", "d2"], "entity_id": ["Paris", "Paris", "Texas"]})
+    >>> qrels = pd.DataFrame({"qid": ["q1"], "docno": ["d1"], "label": [1]})
+    >>> link_pool(pool, tags, qrels).frame()[["docno", "entity_id", "label", "mentions"]].values.tolist()
+    [['d1', 'Paris', 1, 2], ['d2', 'Texas', -1, 1]]
+    """
+    run = pool if isinstance(pool, Run) else Run(pool, name="pool")
+    top = run.top(depth)
+    topic, rank = np.nonzero(top.rows >= 0)
+    docno = run.docno.take(top.rows[topic, rank])
+    linked = TagFrame(tags)
+    require_same_kind(linked.docno, docno, "tags column 'docno'", "pool column 'docno'")
+    document, row = _mentions(linked, run, topic, docno)
+    if len(topic) and not len(row):
+        raise InputError(
+            f"none of the {len(topic)} documents of the pool has an entity in tags; the ids do not meet (tags: "
+            f"{linked.docno.text[:3].to_pylist()}, pool: {docno.text[:3].to_pylist()})"
+        )
+    return _assembled(
+        run.topics,
+        topic,
+        docno,
+        _labels(qrels, run, topic, docno),
+        rank,
+        document,
+        linked.entity.take(row),
+        linked.weight[row],
+        np.ones(len(row), dtype=np.int64),
+    )
+
+
+def _mentions(tags: TagFrame, run: Run, topic: Ints, docno: Ids) -> tuple[Ints, Ints]:
+    """The document and the row of tags of every mention in the pool."""
+    _, code = tags.docno.codes()
+    group = code
+    if tags.topics is not None and tags.topic is not None:
+        group = tags.topic * (int(code.max(initial=0)) + 1) + code
+    rows = np.argsort(group, kind="stable") if (np.diff(group) < 0).any() else np.arange(len(group))
+    first = np.flatnonzero(np.concatenate([[True], np.diff(group[rows]) != 0])) if len(rows) else rows
+    heads = rows[first]
+    if tags.topics is not None and tags.topic is not None:
+        place = places(run.topics, tags.topics)[topic]
+        found = Lookup(tags.topic[heads], tags.docno.take(heads)).find_one(place, docno)
+    else:
+        found = Lookup(None, tags.docno.take(heads)).find_one(None, docno)
+    stops = np.append(first, len(rows))
+    has = np.flatnonzero(found >= 0)
+    owner, place = spans(stops[found[has]], stops[found[has] + 1])
+    return has[owner], rows[place]
+
+
+def _labels(qrels: Any, run: Run, topic: Ints, docno: Ids) -> Ints:
+    """The label of each document of the pool."""
+    unknown = np.full(len(topic), UNJUDGED)
+    if qrels is None:
+        return unknown
+    labels = LabelFrame(qrels)
+    require_same_kind(labels.qid, run.qid, "qrels column 'qid'", "pool column 'qid'")
+    require_same_kind(labels.docno, docno, "qrels column 'docno'", "pool column 'docno'")
+    if not len(labels.label):
+        return unknown
+    row = labels.lookup.find_one(places(run.topics, labels.topics)[topic], docno)
+    return np.where(row >= 0, np.maximum(labels.label, 0)[row], UNJUDGED)
+
+
+def _assembled(
+    topics: list[str],
+    topic: Ints,
+    docno: Ids,
+    label: Ints,
+    rank: Ints,
+    document: Ints,
+    entity: Ids,
+    weight: Floats,
+    mentions: Ints,
+) -> LinkedPool:
+    """Make mentions links: each entity of a document once."""
+    coded = entity.text.dictionary_encode()
+    vocabulary = Ids(coded.dictionary)
+    number = vocabulary.ranks()[coded.indices.to_numpy()] if len(entity) else np.empty(0, dtype=np.int64)
+    in_order = pc.array_sort_indices(coded.dictionary)
+    size = max(len(vocabulary), 1)
+    key = document * size + number
+    rows = np.argsort(key, kind="stable")
+    key = key[rows]
+    first = np.flatnonzero(np.concatenate([[True], key[1:] != key[:-1]])) if len(key) else rows
+    link = key[first]
+    return LinkedPool(
+        topics,
+        topic,
+        docno,
+        label,
+        rank,
+        Ids(coded.dictionary.take(in_order)),
+        np.searchsorted(link, np.arange(len(topic) + 1) * size),
+        link % size,
+        np.maximum.reduceat(weight[rows], first) if len(first) else weight,
+        np.add.reduceat(mentions[rows], first) if len(first) else mentions,
+    )
+
+
+def _weights(frame: pd.DataFrame, name: str) -> Floats:
+    weight = numbers_of(frame["weight"].fillna(0.0), f"{name} column 'weight'")
+    bad = (weight < 0) | (weight > 1)
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise InputError(f"{name}: row {row} has weight {weight[row]:g}, wanted 0 to 1")
+    return weight
+
+
+def _require_one_document(
+    topic: Ints, docno: Ids, label: Ints, rows: Ints, document: Ints, topics: list[str], name: str
+) -> None:
+    """Refuse a document that stands at two ranks, or with two labels."""
+    twice = repeated_pairs(topic, docno)
+    if len(twice):
+        which = int(twice[0])
+        raise InputError(
+            f"{name}: document {docno.text[which].as_py()!r} of query {topics[topic[which]]!r} has several ranks; give "
+            "every row of a document its rank in the pool"
+        )
+    clash = np.flatnonzero((np.diff(document) == 0) & (np.diff(label[rows]) != 0))
+    if len(clash):
+        which = int(document[clash[0]])
+        raise InputError(
+            f"{name}: document {docno.text[which].as_py()!r} of query {topics[topic[which]]!r} has the labels "
+            f"{label[rows[clash[0]]]} and {label[rows[clash[0] + 1]]}; keep one"
+        )
