@@ -174,7 +174,9 @@ class _Documents:
                 "each other; use a smaller cutoff, or fewer runs"
             )
         laws = [cut.law for cut in self.cuts]
-        correlation = np.mean([1 / (law.strength + 1) for law in laws], axis=0)
+        # Two documents of a topic are as correlated as they are on average over its runs.
+        owner, alike = self.found["topic"].to_numpy(), self.found["alike"].to_numpy()
+        correlation = np.bincount(owner, weights=alike) / np.maximum(np.bincount(owner), 1)
         run, weight = self.found["run"].to_numpy(), self.found["weight"].to_numpy()
         score = np.zeros_like(run) if self._signed else run
         weight = np.where(run == 1, -weight, weight) if self._signed else weight
@@ -193,9 +195,9 @@ class _Documents:
         """The plan, a row a step."""
         document = np.array([self.ends[step.topic] + step.document for step in steps], dtype=np.int64)
         found = self.found[self.found["document"].isin(document)].sort_values(["document", "rank", "run"])
-        places = {
-            int(key): list(zip(rows["run"], rows["rank"], strict=True)) for key, rows in found.groupby("document")
-        }
+        places: dict[int, list[tuple[int, int]]] = {}
+        for which, run, rank in found[["document", "run", "rank"]].itertuples(index=False):
+            places.setdefault(which, []).append((run, rank))
         names = self.cuts[0].law.topics
         narrowing = -np.diff(widths) / max(float(widths[0]), np.finfo(np.float64).tiny)
         rows = [
@@ -237,6 +239,7 @@ def _found(place: int, cut: Cut) -> tuple[pd.DataFrame, Floats]:
         weight[topic == bent] = _straightened(law, bent)
     docno = cut.judged.run.docno.take(cut.judged.rows[topic, rank]).text.to_pylist()
     frame = pd.DataFrame({"topic": topic, "docno": docno, "run": place, "rank": rank + 1, "weight": weight})
+    frame["alike"] = 1 / (law.strength[topic] + 1)
     return frame, problem.landed[topic, np.zeros_like(turn) if problem.is_shared else turn]
 
 

@@ -85,7 +85,8 @@ def linear_weights(problem: Problem, topic: int, uniforms: Floats) -> Floats:
     """
     n_unjudged = int(problem.n_unjudged[topic])
     if problem.value is None:
-        return problem.weights[topic, :n_unjudged]
+        plain: Floats = problem.weights[topic, :n_unjudged]
+        return plain
     ends = np.cumsum(problem.landed[topic, : max(n_unjudged, 1), :-1], axis=1)
     drawn = (uniforms[:, :, None] >= ends).sum(axis=2)
     gains, scores = problem.gain[drawn], scored(problem, topic, drawn)
@@ -113,15 +114,16 @@ class Outlook:
     @property
     def variance(self) -> Floats:
         """Of each score, shape (r,)."""
-        return np.maximum((self._weights * self._toward).sum(axis=1), 0.0)
+        variance: Floats = np.maximum((self._weights * self._toward).sum(axis=1), 0.0)
+        return variance
 
     def worth(self) -> Floats:
         """The variance that judging each document would remove, mean over the scores, shape (u,)."""
         own = np.diagonal(self._covariance)
         known = own <= self._least
-        removed: Floats = (self._toward**2).mean(axis=0) / np.where(known, 1.0, own)
-        removed[known] = 0.0
-        return removed
+        removed = (self._toward**2).mean(axis=0) / np.where(known, 1.0, own)
+        worth: Floats = np.where(known, 0.0, removed)
+        return worth
 
     def judge(self, document: int) -> None:
         """Take a document for judged."""

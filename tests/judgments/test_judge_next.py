@@ -1,0 +1,481 @@
+"""What a judgment is worth, by enumeration of all that the unjudged documents could be."""
+
+from collections import defaultdict
+from itertools import combinations, product
+from math import inf
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import special
+
+from vbterrier.errors import FileError, InputError, ParameterError
+from vbterrier.frames.ranked import Run
+from vbterrier.judgments import judge_next as module
+from vbterrier.judgments.bootstrap import BootstrapDistribution, Process
+from vbterrier.judgments.judge_next import Cut, plan_judging, write_judging
+from vbterrier.judgments.metrics import AP, ERR, Q
+from vbterrier.judgments.pool import Judgments
+from vbterrier.kernels.grades.worth import Outlook, gain_covariance, greedy
+
+QREL_LABELS = [2, 1, 1, 0, 0, 0, 2, 1, 0, 0, 1, 2]
+
+
+def sequences(prob, strength):
+    """Levels of all documents and their probability, the urn drawn ball by ball; own priors read one shared number.
+
+    A block of documents that share their number lands on given levels with the probability that it lies in all their
+    intervals.
+    """
+    u, n_levels = prob.shape
+    ends = np.concatenate([np.zeros((u, 1)), np.cumsum(prob, axis=1)], axis=1)
+    blocks = [([[0]], 1.0)]
+    for i in range(1, u):
+        own = 1.0 if strength == inf else strength / (strength + i)
+        grown = [([*partition, [i]], chance * own) for partition, chance in blocks]
+        for partition, chance in blocks if strength < inf else []:
+            for at, block in enumerate(partition):
+                joined = [*partition[:at], [*block, i], *partition[at + 1 :]]
+                grown.append((joined, chance * len(block) / (strength + i)))
+        blocks = grown
+    for levels in product(range(n_levels), repeat=u):
+        yield (
+            levels,
+            sum(chance * np.prod([shared(ends, levels, block) for block in partition]) for partition, chance in blocks),
+        )
+
+
+def shared(ends, levels, block):
+    """The probability that one number lies where all documents of a block land on their levels."""
+    return max(min(ends[d, levels[d] + 1] for d in block) - max(ends[d, levels[d]] for d in block), 0.0)
+
+
+def variance_left(prob, gain, weights, strength, judged):
+    """Expected variance of the score once some documents are judged, outcome by outcome."""
+    seen = defaultdict(lambda: np.zeros(3))
+    for levels, chance in sequences(prob, strength):
+        score = sum(w * gain[level] for w, level in zip(weights, levels, strict=True))
+        seen[tuple(levels[d] for d in judged)] += chance * np.array([1, score, score**2])
+    return sum(second - first**2 / mass for mass, first, second in seen.values() if mass > 0)
+
+
+def outlook(prob, gain, weights, strength):
+    return Outlook(np.atleast_2d(np.asarray(weights, dtype=float)), gain_covariance(prob, gain, 1 / (strength + 1)))
+
+
+@st.composite
+def topics(draw, *, shared, signed=False):
+    u, n_levels = draw(st.integers(1, 4)), draw(st.integers(2, 3))
+    share = st.integers(0, 6)
+    rows = [draw(st.lists(share, min_size=n_levels, max_size=n_levels).filter(any)) for _ in range(1 if shared else u)]
+    prob = np.array(rows * (u if shared else 1), dtype=float)
+    gain = np.array([0.0, *np.cumsum(draw(st.lists(st.integers(1, 4), min_size=n_levels - 1, max_size=n_levels - 1)))])
+    weight = st.floats(-1 if signed else 0.0, 1, width=16)
+    weights = np.array(draw(st.lists(weight, min_size=u, max_size=u)))
+    return prob / prob.sum(axis=1, keepdims=True), gain, weights, draw(st.sampled_from([0.3, 2.0, 20.0, inf]))
+
+
+@settings(max_examples=25, deadline=None)
+@given(topics(shared=True, signed=True), st.randoms())
+def test_with_one_prior_the_variance_left_is_exact(topic, random):
+    prob, gain, weights, strength = topic
+    judged = random.sample(range(len(weights)), random.randint(0, len(weights)))
+    made = outlook(*topic)
+    if np.count_nonzero(prob[0]) > 1:
+        for document in judged:
+            made.judge(document)
+        expected = variance_left(prob, gain, weights, strength, judged)
+        assert made.variance[0] == pytest.approx(expected, abs=1e-10)
+
+
+@settings(max_examples=25, deadline=None)
+@given(topics(shared=True), st.integers(0, 4))
+def test_with_one_prior_there_is_a_closed_form(topic, n):
+    prob, gain, weights, s = topic
+    spread = prob[0] @ gain**2 - (prob[0] @ gain) ** 2
+    steps = list(greedy([outlook(*topic)], n))
+    left = np.delete(weights, [step.document for step in steps])
+    if steps:
+        if s == inf:
+            expected = spread * (left**2).sum()
+        else:
+            expected = spread * s / (s + 1) * ((left**2).sum() + left.sum() ** 2 / (s + len(steps)))
+        assert steps[-1].variance[0] == pytest.approx(expected, abs=1e-10)
+
+
+@settings(max_examples=25, deadline=None)
+@given(topics(shared=False, signed=True))
+def test_with_priors_of_their_own_the_first_step_is_a_lower_limit_of_what_goes(topic):
+    prob, gain, weights, strength = topic
+    made = outlook(*topic)
+    assert made.variance[0] == pytest.approx(variance_left(prob, gain, weights, strength, []), abs=1e-10)
+    for document, worth in enumerate(made.worth()):
+        goes = made.variance[0] - variance_left(prob, gain, weights, strength, [document])
+        assert worth <= goes + 1e-10
+        if strength == inf or len(gain) == 2:
+            # Of two levels any prediction is linear.
+            assert worth == pytest.approx(goes, abs=1e-10)
+
+
+@settings(max_examples=25, deadline=None)
+@given(topics(shared=False), st.integers(1, 4))
+def test_with_priors_of_their_own_no_more_is_left_than_stated(topic, n):
+    steps = list(greedy([outlook(*topic)], n))
+    judged = [step.document for step in steps]
+    if steps:
+        assert variance_left(*topic, judged) <= steps[-1].variance[0] + 1e-10
+
+
+@settings(max_examples=25, deadline=None)
+@given(topics(shared=True), topics(shared=True), st.integers(1, 6))
+def test_no_other_choice_beats_the_greedy_one_for_one_run(one, other, n):
+    pair = [one, other]
+    start = sum(float(outlook(*topic).variance[0]) for topic in pair)
+    steps = list(greedy([outlook(*topic) for topic in pair], n))
+    found = float(steps[-1].variance[0]) if steps else start
+    assert found == pytest.approx(best_left(pair, n), abs=1e-9 * max(start, 1))
+
+
+@settings(max_examples=25, deadline=None)
+@given(topics(shared=False, signed=True), topics(shared=False, signed=True), st.integers(1, 6))
+def test_nor_for_differences_of_independent_documents(one, other, n):
+    pair = [(*topic[:3], inf) for topic in (one, other)]
+    start = sum(float(outlook(*topic).variance[0]) for topic in pair)
+    steps = list(greedy([outlook(*topic) for topic in pair], n))
+    found = float(steps[-1].variance[0]) if steps else start
+    assert found == pytest.approx(best_left(pair, n), abs=1e-9 * max(start, 1))
+
+
+def best_left(pair, n):
+    """The least variance that n judgments leave, over all subsets, by a solve instead of steps."""
+    documents = [(place, d) for place, topic in enumerate(pair) for d in range(len(topic[2]))]
+    return min(
+        sum(left_by_solving(*topic, [d for at, d in chosen if at == place]) for place, topic in enumerate(pair))
+        for chosen in combinations(documents, min(n, len(documents)))
+    )
+
+
+def left_by_solving(prob, gain, weights, strength, judged):
+    covariance = gain_covariance(prob, gain, 1 / (strength + 1))
+    toward = covariance[judged] @ weights
+    explained = toward @ np.linalg.pinv(covariance[np.ix_(judged, judged)], rcond=1e-10) @ toward
+    return weights @ covariance @ weights - explained
+
+
+def test_a_neighbour_teaches_the_more_the_weaker_the_prior():
+    prob, gain = np.full((2, 2), 0.5), np.array([0.0, 1.0])
+    worth = [outlook(prob, gain, [0.0, 1.0], s).worth()[0] for s in (inf, 10.0, 1.0, 0.1)]
+    assert worth[0] == 0
+    assert worth == sorted(worth)
+    # Var(E[g_2 | g_1]) = (1/(s+1))² · 1/4.
+    assert worth[2] == pytest.approx(1 / 16)
+
+
+# Plans.
+
+
+def frames(n_topics=3, n_documents=9, seed=0, *, shift=0):
+    """A run whose every third document or so is judged, and judgments, by topic."""
+    rng = np.random.default_rng(seed)
+    run = pd.concat(
+        [
+            pd.DataFrame(
+                {
+                    "qid": f"q{t}",
+                    "docno": rng.permutation(
+                        [*(f"j{i:02}" for i in range(4)), *(f"u{i:02}" for i in range(n_documents))]
+                    ),
+                    "score": -np.arange(n_documents + 4.0),
+                }
+            )
+            for t in range(n_topics)
+        ]
+    )
+    # Enough of each grade outside of any cut, and more of them in later topics.
+    qrels = pd.concat(
+        [
+            pd.DataFrame(
+                {
+                    "qid": f"q{t}",
+                    "docno": [*(f"j{i:02}" for i in range(4)), *(f"o{i:02}" for i in range(60 * (1 + t)))],
+                    "label": (QREL_LABELS * 20)[shift : shift + 64 + 60 * t],
+                }
+            )
+            for t in range(n_topics)
+        ]
+    )
+    return run, qrels
+
+
+def cut(name, run, qrels, k=10, metric=None, **process):
+    judgments = qrels if isinstance(qrels, Judgments) else Judgments(qrels)
+    judged = judgments.judge(Run(run), k)
+    return Cut(name, judged, BootstrapDistribution(judged, Process(**process), metric))
+
+
+def plan(cuts, n, **options):
+    return plan_judging(cuts, n, **{"level": 0.9, "measure": "BNDCG@10", **options})
+
+
+def width(variances, n_topics, level=0.9):
+    return 2 * special.ndtri((1 + level) / 2) * np.sqrt(np.sum(variances)) / n_topics
+
+
+def loop_values(run, qrels, prob, k=10):
+    """Weight and variance of every unjudged document of nDCG@k, document by document."""
+    values = {}
+    for qid, pool in qrels.groupby("qid"):
+        known = set(pool["docno"])
+        best = sorted(pool["label"], reverse=True)[:k]
+        ideal = sum(label / np.log2(rank + 2) for rank, label in enumerate(best))
+        spread = sum(p * g**2 for g, p in prob.items()) - sum(p * g for g, p in prob.items()) ** 2
+        top = run[run["qid"] == qid].sort_values("score", ascending=False)["docno"].tolist()[:k]
+        for rank, docno in enumerate(top):
+            if docno not in known:
+                values[qid, docno] = (1 / np.log2(rank + 2) / ideal, spread)
+    return values
+
+
+PRIOR = {0: 0.5, 1: 0.3, 2: 0.2}
+
+
+def test_one_run_is_judged_by_falling_variance():
+    run, qrels = frames()
+    values = loop_values(run, qrels, PRIOR)
+    worth = {key: w**2 * spread for key, (w, spread) in values.items()}
+    found = plan([cut("mine", run, qrels, prior=PRIOR)], 5)
+    expected = sorted(worth, key=lambda key: -worth[key])
+    assert list(zip(found.frame["qid"], found.frame["docno"], strict=True)) == expected[:5]
+    total = sum(worth.values())
+    assert found.frame["worth"].to_numpy() == pytest.approx([worth[key] / total for key in expected[:5]], abs=1e-11)
+    widths = [width([worth[key] for key in expected[n:]], 3) for n in range(6)]
+    assert found.frame["width_before"].to_numpy() == pytest.approx(widths[:5])
+    assert found.frame["width_after"].to_numpy() == pytest.approx(widths[1:])
+    assert (found.width_before, found.width_after) == pytest.approx((widths[0], widths[5]))
+    assert found.n_unjudged == len(worth)
+
+
+@pytest.mark.parametrize("strength", [inf, 3.0])
+def test_the_width_before_is_that_of_the_distribution(strength):
+    run, qrels = frames()
+    mine = cut("mine", run, qrels, prior="pool+run", prior_strength=strength)
+    assert plan([mine], 1, level=0.5).width_before == pytest.approx(width(mine.law.std**2, 3, 0.5))
+
+
+@pytest.mark.parametrize("metric", [AP(), ERR(), Q()])
+def test_scores_that_are_no_sums_have_their_own_width_before_and_none_after(metric):
+    run, qrels = frames(2, 6)
+    mine = cut("mine", run, qrels, 6, metric, prior="pool")
+    found = plan([mine], 100)
+    assert found.width_before == pytest.approx(width(mine.law.std**2, 2))
+    assert found.width_after == 0
+    assert len(found) == found.n_unjudged
+    assert found.frame.equals(plan([mine], 100).frame)
+
+
+def test_the_straight_weights_of_err_fall_with_rank():
+    run, qrels = frames(1, 9)
+    mine = cut("mine", run, qrels, 8, ERR(), prior="pool")
+    ranks = plan([mine], 100).frame["rank"].tolist()
+    assert ranks == sorted(ranks)
+
+
+def test_grades_that_run_out_keep_their_variance():
+    run = pd.DataFrame({"qid": "q", "docno": ["u1", "u2", "u3"], "score": [3.0, 2.0, 1.0]})
+    qrels = pd.DataFrame({"qid": "q", "docno": ["a", "b", "c"], "label": [2, 1, 0]})
+    mine = cut("mine", run, qrels, 3, prior={0: 0.5, 1: 0.2, 2: 0.3})
+    found = plan([mine], 3)
+    # The worked case of the process.
+    assert found.width_before == pytest.approx(width([0.1108513044], 1))
+    assert found.frame["docno"].tolist() == ["u1", "u2", "u3"]
+    assert found.width_after == 0
+
+
+def test_documents_of_many_runs_are_worth_more():
+    run, qrels = frames(2)
+    others = {name: run[run["docno"] != f"u0{i}"] for i, name in enumerate("abc")}
+    judgments = Judgments(qrels)
+    cuts = [cut(name, other, judgments, prior=PRIOR) for name, other in others.items()]
+    totals = defaultdict(float)
+    variances = []
+    for other in others.values():
+        worth = {key: w**2 * spread for key, (w, spread) in loop_values(other, qrels, PRIOR).items()}
+        variances.append(sum(worth.values()))
+        for key, value in worth.items():
+            totals[key] += value / 3
+    found = plan(cuts, 4)
+    expected = sorted(totals, key=lambda key: (-round(totals[key], 12), key))
+    assert list(zip(found.frame["qid"], found.frame["docno"], strict=True)) == expected[:4]
+    assert found.frame["worth"].to_numpy() == pytest.approx(
+        [totals[key] / sum(totals.values()) for key in expected[:4]], abs=1e-11
+    )
+    assert found.width_before == pytest.approx(np.mean([width(variance, 2) for variance in variances]))
+    assert set(found.frame["n_runs"]) <= {1, 2, 3}
+
+
+def test_differences_count_shared_documents_by_the_difference_of_their_weights():
+    run, qrels = frames(2)
+    other, _ = frames(2, seed=5)
+    judgments = Judgments(qrels)
+    pair = [cut(name, frame, judgments, prior=PRIOR) for name, frame in (("a", run), ("b", other))]
+    a, b = (loop_values(frame, qrels, PRIOR) for frame in (run, other))
+    worth = {}
+    for key in a.keys() | b.keys():
+        spread = (a.get(key) or b.get(key))[1]
+        worth[key] = (a.get(key, (0, 0))[0] - b.get(key, (0, 0))[0]) ** 2 * spread
+    found = plan(pair, 100, difference=("a", "b"))
+    kept = {key: value for key, value in worth.items() if value > 0}
+    assert len(found) == len(kept) < found.n_unjudged
+    assert found.n_unjudged == len(worth)
+    expected = sorted(kept, key=lambda key: (-round(kept[key], 12), key))
+    assert list(zip(found.frame["qid"], found.frame["docno"], strict=True)) == expected
+    assert found.width_before == pytest.approx(width(list(kept.values()), 2))
+    assert found.width_after == 0
+    assert plan(pair[::-1], 100, difference=("b", "a")).width_before == pytest.approx(found.width_before)
+
+
+@pytest.mark.parametrize("strength", [inf, 2.0])
+def test_the_difference_of_equal_runs_is_known(strength):
+    run, qrels = frames()
+    pair = [cut(name, run, qrels, prior="pool+run", prior_strength=strength) for name in "ab"]
+    found = plan(pair, 10, difference=("a", "b"))
+    assert len(found) == 0
+    assert list(found.frame.columns) == list(module.COLUMNS)
+    assert (found.width_before, found.width_after) == (0, 0)
+    assert found.n_unjudged > 0
+
+
+def test_a_prior_of_some_strength_judges_where_it_teaches():
+    run, qrels = frames(2, 9)
+    # The second topic has one unjudged document, which stands first; the first has eight from rank 3 on.
+    run = pd.concat(
+        [
+            pd.DataFrame({"qid": "q0", "docno": ["j00", "j01", *(f"u{i}" for i in range(8))]}),
+            pd.DataFrame({"qid": "q1", "docno": ["j00", "u0", "j01", "j02"]}),
+        ]
+    ).assign(score=lambda frame: -frame.groupby("qid").cumcount().astype(float))
+    qrels = pd.concat([qrels[qrels["qid"] == "q0"].assign(qid=qid) for qid in ("q0", "q1")])
+    first = {
+        s: plan([cut("mine", run, qrels, prior="pool", prior_strength=s)], 1).frame["qid"].item() for s in (inf, 1.0)
+    }
+    assert first == {inf: "q1", 1.0: "q0"}
+
+
+def test_nothing_is_left_to_judge_twice():
+    run, qrels = frames()
+    found = plan([cut("mine", run, qrels, prior="pool")], 1000)
+    assert len(found) == found.n_unjudged == len(found.frame.drop_duplicates(["qid", "docno"]))
+    assert found.width_after == 0
+    assert found.frame["worth"].sum() == pytest.approx(1)
+
+
+def test_a_run_that_is_fully_judged_needs_nothing():
+    run, qrels = frames()
+    found = plan([cut("mine", run[run["docno"].str.startswith("j")], qrels, prior="pool")], 3)
+    assert (len(found), found.n_unjudged, found.width_before, found.width_after) == (0, 0, 0.0, 0.0)
+
+
+def test_topics_without_a_relevant_document_are_worth_nothing():
+    run, qrels = frames(2)
+    qrels.loc[qrels["qid"] == "q0", "label"] = 0
+    found = plan([cut("mine", run, qrels, prior=PRIOR)], 1000)
+    assert set(found.frame["qid"]) == {"q1"}
+
+
+def test_equals_come_by_topic_of_the_qrels_then_by_docno():
+    qrels = pd.concat(
+        [pd.DataFrame({"qid": qid, "docno": [f"o{i}" for i in range(12)], "label": QREL_LABELS}) for qid in ("9", "10")]
+    )
+    runs = [
+        pd.DataFrame({"qid": ["10", "9"], "docno": docno, "score": 1.0})
+        for docno in (["é", "z"], ["Z", "a"], ["y", "b"])
+    ]
+    for order in ((0, 1, 2), (2, 0, 1)):
+        cuts = [cut(str(i), runs[i], qrels, prior=PRIOR) for i in order]
+        found = plan(cuts, 5).frame
+        assert found["qid"].tolist() == ["9", "9", "9", "10", "10"]
+        assert found["docno"].tolist() == ["a", "b", "z", "Z", "y"]
+
+
+def test_rows_of_runs_may_stand_in_any_order():
+    run, qrels = frames()
+    one, other = (
+        plan([cut("mine", frame, qrels, prior="pool")], 8).frame for frame in (run, run.sample(frac=1, random_state=3))
+    )
+    pd.testing.assert_frame_equal(one, other, check_exact=False, rtol=1e-12)
+
+
+def test_reasons_are_sentences():
+    run, qrels = frames(1)
+    judgments = Judgments(qrels)
+    late = run.assign(docno=["j00", *run["docno"].iloc[:-1].replace("j00", "x")])
+    a, b = (cut(name, frame, judgments, prior=PRIOR) for name, frame in (("ance", run), ("bm25", late)))
+    alone = plan([a], 1)
+    share = 1 - alone.width_after / alone.width_before
+    rank = alone.frame["rank"].item()
+    assert (
+        alone.frame["reason"].item() == f"rank {rank} of ance; 50% likely relevant; narrows the interval by {share:.2%}"
+    )
+    assert f"rank {rank} of ance, in 1 more run; " in plan([a, b], 1).frame["reason"].item()
+    told = plan([a, b], 100, difference=("ance", "bm25")).frame
+    shared = told.query("n_runs == 2")["reason"]
+    assert shared.str.match(r"rank \d+ of ance, rank \d+ of bm25; 50% .* interval of the difference by").all()
+    assert told.query("n_runs == 1")["reason"].str.contains("not in the cut of").all()
+    assert len(shared) > 2
+    assert "difference" not in alone.frame["reason"].item()
+
+
+def test_a_plan_says_what_it_is():
+    run, qrels = frames()
+    found = plan([cut("mine", run, qrels, prior="pool")], 2)
+    assert repr(found) == (
+        f"JudgingPlan(2 of {found.n_unjudged} unjudged documents; 90% interval of BNDCG@10: width "
+        f"{found.width_before:.4f} before, {found.width_after:.4f} after)"
+    )
+
+
+def test_too_many_documents_are_refused(monkeypatch):
+    run, qrels = frames()
+    monkeypatch.setattr(module, "MOST_CELLS", 10)
+    with pytest.raises(ParameterError, match="use a smaller cutoff"):
+        plan([cut("mine", run, qrels, prior="pool")], 2)
+
+
+# Files.
+
+
+@pytest.mark.parametrize("name", ["plan.tsv", "plan.tsv.gz"])
+def test_plans_are_written_and_read_back(tmp_path, name):
+    run, qrels = frames()
+    run["docno"] = run["docno"].replace({"u00": 'a "quoted" id', "u01": "NA", "u02": "007"})
+    found = plan([cut("mine", run, qrels, prior="pool")], 100)
+    write_judging(found, tmp_path / name)
+    read = pd.read_csv(tmp_path / name, sep="\t", dtype=str, quoting=3, na_filter=False)
+    assert read.to_numpy().tolist() == found.frame[["qid", "docno", "reason"]].to_numpy().tolist()
+    assert {'a "quoted" id', "NA", "007"} <= set(read["docno"])
+
+
+@pytest.mark.parametrize("bad", ["a\tb", "a\nb", "a\rb", ""])
+def test_ids_that_would_break_a_line_are_refused(tmp_path, bad):
+    run, qrels = frames(1)
+    run["docno"] = run["docno"].replace({run["docno"].iloc[1]: bad, run["docno"].iloc[0]: bad + "x"})
+    found = plan([cut("mine", run, qrels, prior="pool")], 100)
+    with pytest.raises(InputError, match="plan column 'docno'"):
+        write_judging(found, tmp_path / "plan.tsv")
+    assert not list(tmp_path.iterdir())
+
+
+def test_plans_go_where_they_can(tmp_path):
+    run, qrels = frames()
+    found = plan([cut("mine", run, qrels, prior="pool")], 2)
+    with pytest.raises(FileError, match="cannot be written"):
+        write_judging(found, tmp_path / "nowhere" / "plan.tsv")
+
+
+def test_an_empty_plan_is_a_header(tmp_path):
+    run, qrels = frames()
+    empty = plan([cut(name, run, qrels, prior="pool") for name in "ab"], 2, difference=("a", "b"))
+    write_judging(empty, tmp_path / "plan.tsv")
+    assert (tmp_path / "plan.tsv").read_text().split() == ["qid", "docno", "reason"]

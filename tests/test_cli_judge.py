@@ -1,0 +1,94 @@
+"""The command that says what to judge next."""
+
+import json
+
+import pandas as pd
+import pytest
+
+import vbterrier
+from vbterrier.evaluate.judging import judge_next
+
+RUN = "q1 Q0 d1 1 3 t\nq1 Q0 d9 2 2 t\nq1 Q0 d2 3 1 t\nq2 Q0 d5 1 2 t\nq2 Q0 d8 2 1 t\n"
+OTHER = RUN.replace("d9 2 2", "d9 2 0")
+QRELS = "q1 0 d1 2\nq1 0 d2 1\nq1 0 d3 0\nq1 0 d6 2\nq2 0 d4 1\nq2 0 d5 0\nq2 0 d6 1\n"
+MEASURE = "BNDCG(prior='pool')@10"
+JUDGE = ["judge", "a.run", "--qrels", "qrels.txt", "-m", MEASURE, "--budget"]
+
+
+@pytest.fixture(autouse=True)
+def files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, text in {"a.run": RUN, "b.run": OTHER, "qrels.txt": QRELS}.items():
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def said(plan):
+    return (
+        f"{len(plan)} of {plan.n_unjudged} unjudged documents; 90% interval of {plan.target}: width "
+        f"{plan.width_before:.4f} before, {plan.width_after:.4f} expected after\n"
+    )
+
+
+def test_the_list_and_the_widths_are_printed(command):
+    code, out, err = command(*JUDGE, 1)
+    plan = judge_next(["a.run"], "qrels.txt", 1, MEASURE)
+    assert (code, err) == (0, "")
+    assert plan.frame["reason"].item() in out
+    assert out.endswith(said(plan))
+
+
+def test_the_list_is_written(command, files):
+    code, out, _ = command(*JUDGE, 5, "-o", "plan.tsv")
+    plan = judge_next(["a.run"], "qrels.txt", 5, MEASURE)
+    assert (code, out) == (0, f"plan.tsv: {said(plan)}")
+    read = pd.read_csv(files / "plan.tsv", sep="\t", dtype=str, quoting=3, na_filter=False)
+    assert read.to_numpy().tolist() == plan.frame[["qid", "docno", "reason"]].to_numpy().tolist()
+    assert len(read) == 2
+
+
+def test_a_difference_is_of_two_named_runs(command):
+    code, out, _ = command("judge", "a.run", "b.run", "-q", "qrels.txt", "-n", 3, "--difference", "a,b", "-m", MEASURE)
+    plan = judge_next(["a.run", "b.run"], "qrels.txt", 3, MEASURE, difference=("a", "b"))
+    assert code == 0
+    assert out.endswith(said(plan))
+    assert "a minus b" in out
+    assert list(plan.frame["docno"]) == ["d9"]
+
+
+def test_other_formats_hold_all_columns(command):
+    _, out, _ = command(*JUDGE, 5, "-f", "json", "--level", "0.5")
+    plan = judge_next(["a.run"], "qrels.txt", 5, MEASURE, level=0.5)
+    assert json.loads(out) == json.loads(plan.frame.to_json(orient="records", double_precision=15)) or [
+        row["docno"] for row in json.loads(out)
+    ] == list(plan.frame["docno"])
+    assert set(json.loads(out)[0]) == set(plan.frame.columns)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ([*JUDGE, 0], "--budget"),
+        ([*JUDGE, 2, "--difference", "a"], "--difference a: wanted the names of two runs"),
+        ([*JUDGE, 2, "--difference", "a,c"], "no run is called 'c'"),
+        ([*JUDGE, 2, "-f", "xml"], "--format xml"),
+        (["judge", "a.run", "-q", "qrels.txt", "-n", 2, "-m", "nDCG@10"], "as BNDCG@10"),
+    ],
+)
+def test_bad_usage_is_one_line(command, options, message):
+    code, out, err = command(*options)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert err.count("\n") == 1
+
+
+def test_it_has_a_help(command):
+    code, out, _ = command("judge", "--help")
+    assert code == 0
+    assert "--budget" in out
+
+
+def test_it_takes_all_budgets_of_the_library(command):
+    whole = vbterrier.read_run("a.run")
+    assert len(judge_next({"a": whole}, "qrels.txt", 100, MEASURE)) == 2
+    assert command(*JUDGE, 100)[0] == 0
