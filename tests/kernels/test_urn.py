@@ -427,3 +427,13 @@ def test_pairs_of_sequences_have_the_probability_of_the_whole(strength):
     whole = sequence_probs(prob[None, None], n, np.array([strength]))[0]
     left, right = ((sequences(3, half)[:, :, None] == np.arange(3)).sum(axis=1) for half in (2, 3))
     assert joint_probs(prob, strength, left, right).reshape(-1) == pytest.approx(whole, abs=1e-13)
+
+
+def test_certain_and_uncertain_priors_do_not_mix_where_the_same_grades_run_out():
+    problem = random_problem(np.random.default_rng(15), n_unjudged=4, shared=True, n_levels=3)
+    both = dataclasses.replace(problem, left=np.array([[1, 1, 1]])).select(np.zeros(2, dtype=int))
+    for strength in ([np.inf, 0.7], [0.7, np.inf]):
+        mixed = dataclasses.replace(both, strength=np.array(strength))
+        assert mixed.binds.all()
+        expected = [moments_of(followed(mixed, topic)) for topic in range(2)]
+        assert np.column_stack(moments(mixed)) == pytest.approx(np.array(expected), abs=1e-11)
