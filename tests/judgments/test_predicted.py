@@ -245,6 +245,15 @@ def test_isotonic_regression_finds_steps():
 
 
 @pytest.mark.parametrize("method", METHODS)
+def test_what_is_around_counts_by_both_methods(method):
+    rng = np.random.default_rng(8)
+    features = rng.normal(size=(20_000, 3))
+    chance = expit(features @ [0.0, 1.0, 2.0] - 1)
+    found = METHODS[method](features, rng.random(len(chance)) < chance)(features)
+    assert np.abs(found - chance).max() < 0.05
+
+
+@pytest.mark.parametrize("method", METHODS)
 def test_what_relevance_falls_with_is_left_out(method):
     rng = np.random.default_rng(8)
     features = rng.normal(size=(500, 3))
