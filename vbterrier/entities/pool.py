@@ -87,6 +87,44 @@ class LinkedPool:
         """Where the documents of each topic begin, and where the last one's end, shape (n_topics + 1,)."""
         return np.searchsorted(self.topic, np.arange(len(self.topics) + 1))
 
+    @cached_property
+    def _by_pair(self) -> tuple[Ints, Ints]:
+        """Links by topic, entity and document, and where each pair of topic and entity begins among them."""
+        key = self.topic[self.document] * max(len(self.entities), 1) + self.entity
+        links = np.argsort(key, kind="stable")
+        key = key[links]
+        new = np.concatenate([[True], key[1:] != key[:-1]]) if len(key) else np.zeros(0, dtype=bool)
+        return links, np.append(np.flatnonzero(new), len(key))
+
+    @cached_property
+    def pairs(self) -> Ints:
+        """The pairs (topic, entity) that there are, as ``topic * n_entities + entity``, rising, shape (n_pairs,)."""
+        links, starts = self._by_pair
+        first = links[starts[:-1]]
+        return self.topic[self.document[first]] * max(len(self.entities), 1) + self.entity[first]
+
+    @cached_property
+    def pair(self) -> Ints:
+        """The place of each link's topic and entity among :attr:`pairs`, shape (n_links,)."""
+        links, starts = self._by_pair
+        place = np.empty(len(links), dtype=np.int64)
+        place[links] = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+        return place
+
+    def find(self, topic: Ints, entity: Ints) -> Ints:
+        """The place of topics' and entities' numbers among :attr:`pairs`, -1 for those without a link; any shape."""
+        if not len(self.pairs):
+            return np.full(np.broadcast_shapes(topic.shape, entity.shape), -1)
+        key = topic * len(self.entities) + entity
+        place = np.minimum(np.searchsorted(self.pairs, key), len(self.pairs) - 1)
+        return np.where((entity >= 0) & (self.pairs[place] == key), place, -1)
+
+    def mentioned(self, pair: Ints) -> tuple[Ints, Ints]:
+        """The links of some pairs: the place of each link's pair in the list, and the link; each of shape (n,)."""
+        links, starts = self._by_pair
+        owner, place = spans(starts[pair], starts[pair + 1])
+        return owner, links[place]
+
     def relevant(self, rel: int = 1) -> NDArray[np.bool_]:
         """Which documents are relevant, shape (n_documents,); unjudged ones are not."""
         return self.label >= max(rel, 0)
@@ -289,7 +327,7 @@ def _assembled(
         docno,
         label,
         rank,
-        Ids(coded.dictionary.take(in_order)),
+        Ids(coded.dictionary.take(in_order), entity.integers),
         np.searchsorted(link, np.arange(len(topic) + 1) * size),
         link % size,
         np.maximum.reduceat(weight[rows], first) if len(first) else weight,

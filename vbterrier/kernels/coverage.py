@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 # The rank of what is in no list.
 NEVER = np.iinfo(np.int64).max
+CLASSES = ("core", "conditional", "generic bait", "anti-signal", "sparse", "neutral")
+# An entity of so few documents is sparse, of so many generic; of so high an OER it can be core.
+SPARSE, GENERIC, STRONG = 2, 50, 0.5
 
 
 def first_ranks(link_ranks: Ints, starts: Ints) -> Ints:
@@ -70,7 +73,7 @@ def coverage(first: Ints, chosen: Bools, topic: Ints, n_topics: int, cutoffs: In
 
 
 def observable_relevance(
-    df_relevant: Floats, df_other: Floats, n_relevant: Floats, n_other: Floats, *, alpha: float, tau: float
+    df_relevant: Ints, df_other: Ints, n_relevant: Ints, n_other: Ints, *, alpha: float, tau: float
 ) -> Floats:
     """Observable entity relevance: a smoothed log odds ratio, shrunk where an entity is rare.
 
@@ -88,9 +91,38 @@ def observable_relevance(
     tau
         How many documents make support: at ``tau`` documents it is 63 %; above 0.
 
-    >>> observable_relevance(*map(np.array, ([4.0], [0.0], [5.0], [5.0])), alpha=0.5, tau=5.0).round(4).tolist()
+    >>> observable_relevance(*map(np.array, ([4], [0], [5], [5])), alpha=0.5, tau=5.0).round(4).tolist()
     [1.9254]
     """
-    odds = np.log(df_relevant + alpha) - np.log(n_relevant - df_relevant + alpha)
-    others = np.log(df_other + alpha) - np.log(n_other - df_other + alpha)
-    return -np.expm1(-(df_relevant + df_other) / tau) * (odds - others)
+    odds: Floats = np.log(df_relevant + alpha) - np.log(n_relevant - df_relevant + alpha)
+    others: Floats = np.log(df_other + alpha) - np.log(n_other - df_other + alpha)
+    support: Floats = -np.expm1(-(df_relevant + df_other) / tau)
+    return support * (odds - others)
+
+
+def signal_classes(oer: Floats, df_relevant: Ints, df_other: Ints) -> Ints:
+    """The class of each entity by its OER and its documents, a number among ``CLASSES``, shape (m,).
+
+    The first that holds: sparse, ``df <= 2``; core, ``df_rel >= 2``, ``df_rel > df_nonrel`` and ``OER >= 0.5``;
+    conditional, ``OER > 0``; anti-signal, ``OER < 0`` and ``df_nonrel > df_rel``; generic bait, ``OER <= 0`` and
+    ``df >= 50``. What is left the paper does not name: neutral (Chatterjee, arXiv 2604.05204, section 2.5).
+
+    Parameters
+    ----------
+    oer, df_relevant, df_other
+        Shape (m,); an OER of NaN is neither above nor below 0.
+
+    >>> found = signal_classes(np.array([2.0, 0.1, -0.1]), np.array([5, 1, 20]), np.array([1, 2, 40]))
+    >>> [CLASSES[code] for code in found]
+    ['core', 'conditional', 'anti-signal']
+    """
+    df = df_relevant + df_other
+    tests = {
+        "sparse": df <= SPARSE,
+        "core": (df_relevant >= 2) & (df_relevant > df_other) & (oer >= STRONG),  # noqa: PLR2004 - the definition's
+        "conditional": oer > 0,
+        "anti-signal": (oer < 0) & (df_other > df_relevant),
+        "generic bait": (oer <= 0) & (df >= GENERIC),
+    }
+    codes = [CLASSES.index(name) for name in tests]
+    return np.select(list(tests.values()), codes, CLASSES.index("neutral")).astype(np.int64)
