@@ -7,7 +7,7 @@ import pytest
 import vbterrier
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.evaluate.judging import judge_next
-from vbterrier.judgments.incomplete import leave_group_out, thin_pool
+from vbterrier.judgments.incomplete import leave_group_out
 
 # The paper's prior: quick, and taken for certain.
 MEASURE = "BNDCG(prior='pool+run')@10"
@@ -71,6 +71,9 @@ def test_a_difference_is_about_two_runs_alone():
     assert found.frame.equals(planned(difference=("other", "mine")).frame)
     assert "n9" not in set(found.frame["docno"])
     assert found.difference == ("other", "mine")
+    reasons = dict(zip(found.frame["docno"], found.frame["reason"], strict=True))
+    assert reasons["n1"].startswith("rank 1 of mine, rank 2 of other; ")
+    assert reasons["n4"].startswith("rank 4 of other, not in the cut of mine; ")
     # n2 and n3 stand at the same rank in both; the prior, taken for certain, leaves them nothing to teach.
     assert set(found.frame["docno"]) == {"n1", "n4"}
 
@@ -152,9 +155,8 @@ def test_judging_as_planned_narrows_more_than_judging_by_rank_on_trec_web(shared
         ratios(runs[names[0]], left[["qid", "docno", "label"]], qrels)
         for _, left, names in leave_group_out(runs, qrels, depth=10)
     ]
-    found += [ratios(runs[names[seed]], thin_pool(qrels, 0.5, seed), qrels) for seed in range(2)]
-    # Measured: .94 and .88; random orders are at 1.3 and more.
-    assert (np.mean(found, axis=0) < (0.97, 0.93)).all()
+    # Measured under this prior: .91 and .80; random orders are at 1.27 and more.
+    assert (np.mean(found, axis=0) < (0.95, 0.87)).all()
 
 
 def test_judging_as_planned_narrows_more_than_judging_by_rank_on_trec_covid(shared_data):

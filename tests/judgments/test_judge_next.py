@@ -173,6 +173,15 @@ def test_a_neighbour_teaches_the_more_the_weaker_the_prior():
     assert worth[2] == pytest.approx(1 / 16)
 
 
+def test_sums_in_another_order_break_no_tie():
+    one, other = np.array([[0.1], [0.2], [0.5]]), np.array([[0.5], [0.2], [0.1]])
+    pair = [Outlook(weights, np.array([[0.25]])) for weights in (one, other)]
+    worth = [float(made.worth()[0]) for made in pair]
+    assert worth[0] != worth[1]
+    for order in (pair, [Outlook(weights, np.array([[0.25]])) for weights in (other, one)]):
+        assert [step.topic for step in greedy(order, 2)] == [0, 1]
+
+
 # Plans.
 
 
@@ -248,6 +257,8 @@ def test_one_run_is_judged_by_falling_variance():
     found = plan([cut("mine", run, qrels, prior=PRIOR)], 5)
     expected = sorted(worth, key=lambda key: -worth[key])
     assert list(zip(found.frame["qid"], found.frame["docno"], strict=True)) == expected[:5]
+    ranks = run.assign(rank=run.groupby("qid").cumcount() + 1).set_index(["qid", "docno"])["rank"]
+    assert found.frame["rank"].tolist() == [ranks[key] for key in expected[:5]]
     total = sum(worth.values())
     assert found.frame["worth"].to_numpy() == pytest.approx([worth[key] / total for key in expected[:5]], abs=1e-11)
     widths = [width([worth[key] for key in expected[n:]], 3) for n in range(6)]

@@ -93,7 +93,15 @@ def judge_next(
     explains: at least that much goes.
     Scores that are no sums (AP, ERR, Q), and topics in which grades may run out, count with the weights of the line
     that fits them best, stretched to the variance that they have. The model takes ideal rankings and the prior as known
-    today; both move a little with new judgments. Cost: n · u² for u unjudged documents in a topic.
+    today; new judgments move both. Cost: n · u² for u unjudged documents in a topic.
+
+    Measured against judging all first ranks, then all second ones..., at 10, 25 and 50 % of the unjudged documents, one
+    plan for the whole budget. Width, with priors taken for certain (pool+run): TREC Web 2012 without one run .96, .91,
+    .80 of that order's, with half of the judgments gone .97, .94, .88; TREC-COVID, ANCE, 1.00, .99, .96, with half gone
+    .99, .98, .98. With the learned prior: Web .95, .91, .82 and .96, .94, .92; ANCE .96, .91, .93, but 1.01, 1.01, 1.06
+    with half gone, where the prior that is learned anew is far weaker than the one that was planned with (strength 3
+    instead of 13) and intervals are half again as wide as expected. The error of the mean is no smaller than that
+    order's throughout: it is now smaller, now larger (root mean squares .02 to 1.5 times that order's).
 
     References
     ----------
