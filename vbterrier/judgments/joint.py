@@ -118,9 +118,11 @@ class JointDistribution:
 
         Draws depend on the seed, the topic's id and the unjudged documents, not on the order of systems or topics.
         """
+        scores = np.empty((len(self), n_draws))
         step = max(MOST_NUMBERS // max(int(self.n_union[topic]), 1), 1)
-        blocks = [self._block(topic, first, min(step, n_draws - first), seed) for first in range(0, n_draws, step)]
-        return np.concatenate(blocks, axis=1)
+        for first in range(0, n_draws, step):
+            scores[:, first : first + step] = self._block(topic, first, min(step, n_draws - first), seed)
+        return scores
 
     def _block(self, topic: int, first: int, n_draws: int, seed: int) -> Floats:
         rng = stream(seed, self.topics[topic], str(first))

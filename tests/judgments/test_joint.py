@@ -1,0 +1,411 @@
+"""Systems drawn together, against the common urn followed by hand, number by number."""
+
+import dataclasses
+import itertools
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from vbterrier import read_qrels, read_run
+from vbterrier.errors import InputError, ParameterError
+from vbterrier.frames.ranked import Run
+from vbterrier.judgments import joint as module
+from vbterrier.judgments.bootstrap import BootstrapDistribution, Process
+from vbterrier.judgments.incomplete import thin_pool
+from vbterrier.judgments.joint import JointDistribution, joint_draws
+from vbterrier.judgments.metrics import AP, Precision
+from vbterrier.judgments.pool import Judgments
+
+K = 4
+# Too narrow by chance once in a million.
+SURE = math.sqrt(math.log(2e6) / 2)
+
+
+def run(lists, **columns):
+    rows = [(qid, docno, -float(rank)) for qid, docnos in lists.items() for rank, docno in enumerate(docnos)]
+    return pd.DataFrame(rows, columns=["qid", "docno", "score"]).assign(**columns)
+
+
+def pool_of(labels):
+    return pd.DataFrame(
+        [(qid, docno, label) for qid, of in labels.items() for docno, label in of.items()],
+        columns=["qid", "docno", "label"],
+    )
+
+
+def cuts_of(frames, qrels, k=K):
+    pool = Judgments(qrels)
+    return {name: pool.judge(Run(frame, name=name), k) for name, frame in frames.items()}
+
+
+def laws_of(cuts, metric=None, **process):
+    process.setdefault("prior", "pool")
+    return {name: BootstrapDistribution(cut, Process(**process), metric) for name, cut in cuts.items()}
+
+
+def with_strength(law, strength):
+    """The same law, its prior being worth something else."""
+    changed = BootstrapDistribution.__new__(BootstrapDistribution)
+    changed.__dict__.update({key: value for key, value in law.__dict__.items() if key != "laws"})
+    changed.strength = np.full(len(law), float(strength))
+    changed.problem = dataclasses.replace(law.problem, strength=changed.strength)
+    return changed
+
+
+# The textbook: numbers of documents are cells of [0, 1] within which no system's grade changes.
+
+
+def landing(drawn, left):
+    left, landed = list(left), []
+    for grade in drawn:
+        while grade > 0 and left[grade] == 0:
+            grade -= 1  # noqa: PLW2901 - as in the paper's Algorithm 1
+        left[grade] -= 1
+        landed.append(grade)
+    return landed
+
+
+def ndcg(grades, labels, k=K):
+    ideal = sum(g / math.log2(r + 2) for r, g in enumerate(sorted(labels.values(), reverse=True)[:k]))
+    return sum(g / math.log2(r + 2) for r, g in enumerate(grades)) / ideal if ideal else 0.0
+
+
+def joint_by_hand(lists, labels, priors, strength, k=K):
+    """{scores of all systems: probability} of one topic; priors: probabilities of grades by system and document."""
+    unjudged = sorted({docno for docnos in lists.values() for docno in docnos[:k] if docno not in labels})
+    edges = {0.0, 1.0}
+    for of in priors.values():
+        for prob in of.values():
+            edges.update(end for end in itertools.accumulate(prob[:-1]) if end < 1 - 1e-12)
+    cells = [((low + high) / 2, high - low) for low, high in itertools.pairwise(sorted(edges))]
+    outcome = {}
+    for balls in itertools.product(range(len(cells)), repeat=len(unjudged)):
+        chance = 1.0
+        for i, ball in enumerate(balls):
+            fresh, seen = cells[ball][1], balls[:i].count(ball)
+            chance *= fresh if math.isinf(strength) else (strength * fresh + seen) / (strength + i)
+        number = {docno: cells[ball][0] for docno, ball in zip(unjudged, balls, strict=True)}
+        scores = tuple(score_by_hand(lists[name][:k], labels, priors[name], number) for name in lists)
+        outcome[scores] = outcome.get(scores, 0.0) + chance
+    return outcome
+
+
+def score_by_hand(docnos, labels, prior, number):
+    top = max(labels.values())
+    left = [sum(1 for docno, label in labels.items() if label == g and docno not in docnos) for g in range(top + 1)]
+    left[0] = 10**6
+    new = [docno for docno in docnos if docno not in labels]
+    drawn = [sum(end <= number[docno] for end in itertools.accumulate(prior[docno][:-1])) for docno in new]
+    grades = {**labels, **dict(zip(new, landing(drawn, left), strict=True))}
+    return round(ndcg([grades[docno] for docno in docnos], labels), 11)
+
+
+def moments_by_hand(outcome):
+    scores, chance = np.array(list(outcome)), np.array(list(outcome.values()))
+    mean = chance @ scores
+    return mean, (scores - mean).T @ (chance[:, None] * (scores - mean))
+
+
+PLENTY = {"a": 2, "b": 2, "c": 1, "d": 1, "e": 0, "f": 0, **{f"x{i}{g}": g for i in range(5) for g in (1, 2)}}
+SCARCE = {"a": 2, "b": 1, "c": 0, "d": 1, "e": 2}
+LISTS = {
+    "one": ["n1", "a", "n2", "n3"],
+    "two": ["n3", "n1", "c", "n4"],
+    "three": ["a", "b", "n2", "e"],
+}
+PRIOR = {0: 0.5, 1: 0.3, 2: 0.2}
+
+
+def same_prior(lists, prior=PRIOR):
+    return {name: {docno: list(prior.values()) for docno in docnos} for name, docnos in lists.items()}
+
+
+def topic_of(labels, lists=LISTS, *, prior=PRIOR, strength=math.inf, **own):
+    frames = {name: run({"q": docnos}, **own.get(name, {})) for name, docnos in lists.items()}
+    cuts = cuts_of(frames, pool_of({"q": labels}))
+    return laws_of(cuts, prior=prior, prior_strength=strength), cuts
+
+
+@pytest.mark.parametrize("strength", [0.3, 4.0, math.inf])
+@pytest.mark.parametrize("labels", [PLENTY, SCARCE])
+def test_draws_follow_the_common_urn(labels, strength):
+    outcome = joint_by_hand(LISTS, labels, same_prior(LISTS), strength)
+    assert sum(outcome.values()) == pytest.approx(1)
+    laws, cuts = topic_of(labels, strength=strength)
+    n_draws = 40_000
+    draws = joint_draws(laws, cuts, n_draws, seed=3)
+    assert draws.shape == (3, 1, n_draws)
+    found, counts = np.unique(draws[:, 0].T.round(11), axis=0, return_counts=True)
+    seen = dict(zip(map(tuple, found.tolist()), (counts / n_draws).tolist(), strict=True))
+    expected = {tuple(np.round(key, 11)): chance for key, chance in outcome.items()}
+    apart = {key: abs(seen.get(key, 0) - expected.get(key, 0)) for key in {*seen, *expected}}
+    assert set(seen) <= set(expected)
+    assert max(apart.values()) < SURE / math.sqrt(n_draws)
+
+
+@pytest.mark.parametrize("strength", [0.3, 4.0, math.inf])
+def test_covariance_is_that_of_all_assignments(strength):
+    _, covariance = moments_by_hand(joint_by_hand(LISTS, PLENTY, same_prior(LISTS), strength))
+    laws, cuts = topic_of(PLENTY, strength=strength)
+    joint = JointDistribution(laws, cuts)
+    for a, b in itertools.product(range(3), repeat=2):
+        names = list(LISTS)
+        assert joint.covariance(names[a], names[b])[0] == pytest.approx(covariance[a, b], abs=1e-11)
+    assert [law.std[0] ** 2 for law in laws.values()] == pytest.approx(np.diag(covariance), abs=1e-11)
+
+
+def test_covariance_of_one_shared_document_by_hand():
+    labels = {"a": 1, "b": 1, "c": 0}
+    laws, cuts = topic_of(labels, {"one": ["n", "a"], "two": ["c", "n"]}, prior={0: 0.75, 1: 0.25})
+    ideal, variance = 1 + 1 / math.log2(3), 0.25 * 0.75
+    expected = variance * 1.0 * (1 / math.log2(3)) / ideal**2
+    assert JointDistribution(laws, cuts).covariance("one", "two").tolist() == pytest.approx([expected])
+
+
+def test_what_two_systems_do_not_share_is_correlated_through_the_prior_alone():
+    labels = {"a": 1, "b": 1, "x": 1, "c": 0}
+    lists = {"one": ["n1", "a"], "two": ["n2", "c"]}
+    ideal, variance = 1 + 1 / math.log2(3) + 0.5, 0.25
+    for strength, share in ((math.inf, 0.0), (4.0, 0.2), (1e-9, 1.0)):
+        laws, cuts = topic_of(labels, lists, prior={0: 0.5, 1: 0.5}, strength=strength)
+        joint = JointDistribution(laws, cuts)
+        assert joint.covariance("one", "two")[0] == pytest.approx(share * variance / ideal**2)
+        draws = joint.scores(0, 40_000, seed=1)
+        assert np.cov(draws)[0, 1] == pytest.approx(share * variance / ideal**2, abs=0.0025)
+
+
+@pytest.mark.parametrize("strength", [2.0, math.inf])
+def test_documents_with_their_own_priors(strength):
+    rng = np.random.default_rng(5)
+    prob = {name: rng.multinomial(5, [0.4, 0.3, 0.3], K) / 5 for name in LISTS}
+    own = {name: {"grade_prob": of.tolist()} for name, of in prob.items()}
+    laws, cuts = topic_of(PLENTY, prior="column", strength=strength, **own)
+    priors = {name: dict(zip(LISTS[name], prob[name].tolist(), strict=True)) for name in LISTS}
+    mean, covariance = moments_by_hand(joint_by_hand(LISTS, PLENTY, priors, strength))
+    joint = JointDistribution(laws, cuts)
+    assert joint.covariance("one", "two")[0] == pytest.approx(covariance[0, 1], abs=1e-11)
+    draws = joint.scores(0, 60_000, seed=2)
+    assert draws.mean(axis=1) == pytest.approx(mean, abs=0.004)
+    assert np.cov(draws) == pytest.approx(covariance, abs=0.002)
+
+
+# Laws of single systems.
+
+
+@pytest.fixture(scope="module")
+def many():
+    """Five runs over six topics in part judged."""
+    rng = np.random.default_rng(0)
+    documents = [f"d{i:02}" for i in range(24)]
+    labels = {
+        f"q{q}": {docno: int(rng.choice(3, p=[0.5, 0.3, 0.2])) for docno in documents if rng.random() < 0.6}
+        for q in range(6)
+    }
+    frames = {f"r{i}": run({qid: rng.permutation(documents)[:9].tolist() for qid in labels}) for i in range(5)}
+    return frames, pool_of(labels)
+
+
+def distance(draws, law):
+    """Kolmogorov's distance of draws to a law."""
+    values, probs = law.atoms()
+    at = np.searchsorted(np.sort(draws), values + 1e-9, side="right") / len(draws)
+    return np.abs(at - np.cumsum(probs)).max()
+
+
+@pytest.mark.parametrize("strength", [1.5, 20.0, math.inf])
+def test_each_system_follows_its_own_law(many, strength):
+    cuts = cuts_of(*many, k=6)
+    laws = laws_of(cuts, prior="pool+run", all_unjudged="pool", prior_strength=strength)
+    n_draws = 8000
+    draws = joint_draws(laws, cuts, n_draws, seed=7)
+    for at, law in enumerate(laws.values()):
+        assert law.n_unjudged.max() > 2
+        for topic in range(len(law)):
+            assert distance(draws[at, topic], law.laws[topic]) < SURE / math.sqrt(n_draws)
+
+
+def test_each_system_follows_its_own_law_where_numbers_come_in_blocks(many, monkeypatch):
+    monkeypatch.setattr(module, "MOST_NUMBERS", 1000)
+    cuts = cuts_of(*many, k=6)
+    laws = laws_of(cuts, prior_strength=1.5)
+    joint, n_draws = JointDistribution(laws, cuts), 5000
+    for topic in range(3):
+        draws = joint.scores(topic, n_draws, 7)
+        assert draws.shape == (5, n_draws)
+        assert len(np.unique(draws.sum(axis=0).round(9))) > 3
+        for at, law in enumerate(laws.values()):
+            assert distance(draws[at], law.laws[topic]) < SURE / math.sqrt(n_draws)
+
+
+def test_scores_that_are_no_sums_follow_their_law_and_have_no_closed_form(many):
+    cuts = cuts_of(*many, k=5)
+    laws = laws_of(cuts, AP(), prior_strength=3.0)
+    joint, n_draws = JointDistribution(laws, cuts), 5000
+    for at, law in enumerate(laws.values()):
+        assert distance(joint.scores(2, n_draws, 1)[at], law.laws[2]) < SURE / math.sqrt(n_draws)
+    assert np.isnan(joint.covariance("r0", "r1")).all()
+
+
+def test_no_closed_form_where_grades_run_out():
+    laws, cuts = topic_of(SCARCE)
+    joint = JointDistribution(laws, cuts)
+    assert np.isnan(joint.covariance("one", "two")).all()
+    # A single unjudged document finds both of its grades.
+    assert joint.covariance("three", "three")[0] == pytest.approx(laws["three"].std[0] ** 2)
+
+
+# What is shared.
+
+
+def test_a_system_is_its_own_double(many):
+    frames, qrels = many
+    cuts = cuts_of({**frames, "double": frames["r3"]}, qrels)
+    draws = dict(zip([*frames, "double"], joint_draws(laws_of(cuts, prior_strength=2.0), cuts, 50), strict=True))
+    np.testing.assert_array_equal(draws["double"], draws["r3"])
+    assert (draws["r2"] != draws["r3"]).any()
+
+
+@pytest.mark.parametrize("strength", [2.0, math.inf])
+def test_a_document_has_one_grade_whoever_retrieved_it_and_wherever(strength):
+    """Precision of the same documents in other orders is the same."""
+    rng = np.random.default_rng(8)
+    documents = [*(f"n{i}" for i in range(6)), "a", "c"]
+    frames = {f"r{i}": run({"q": rng.permutation(documents).tolist()}) for i in range(6)}
+    cuts = cuts_of(frames, pool_of({"q": PLENTY}), k=8)
+    laws = laws_of(cuts, Precision(), prior={0: 0.5, 1: 0.5}, prior_strength=strength)
+    draws = joint_draws(laws, cuts, 300)[:, 0]
+    assert np.ptp(draws, axis=0).max() < 1e-12
+    assert len(np.unique(draws[0].round(9))) > 4
+
+
+def test_document_ids_count_within_a_topic_only():
+    lists = {"one": {"q1": ["n", "a"], "q2": ["m", "a"]}, "two": {"q1": ["m", "a"], "q2": ["n", "a"]}}
+    labels = {qid: {"a": 1, "b": 1, "x": 1, "c": 0} for qid in ("q1", "q2")}
+    cuts = cuts_of({name: run(of) for name, of in lists.items()}, pool_of(labels))
+    joint = JointDistribution(laws_of(cuts), cuts)
+    assert joint.n_union.tolist() == [2, 2]
+    assert joint.covariance("one", "two").tolist() == [0.0, 0.0]
+
+
+def test_ids_that_are_numbers():
+    frames = {"one": run({"q": [7, 10]}), "two": run({"q": [10, 9]})}
+    qrels = pd.DataFrame({"qid": "q", "docno": [1, 2, 3, 9], "label": [1, 1, 0, 0]})
+    cuts = cuts_of(frames, qrels)
+    joint = JointDistribution(laws_of(cuts), cuts)
+    assert joint.n_union.tolist() == [2]
+    assert joint.covariance("one", "two")[0] > 0
+
+
+# Priors of different strength.
+
+
+def test_common_strength_has_the_mean_correlation_of_documents():
+    laws, cuts = topic_of(PLENTY)
+    laws = {name: with_strength(law, s) for (name, law), s in zip(laws.items(), (1.0, 4.0, 9.0), strict=True)}
+    assert [law.n_unjudged[0] for law in laws.values()] == [3, 3, 1]
+    alike = (3 / 2 + 3 / 5 + 1 / 10) / 7
+    joint = JointDistribution(laws, cuts)
+    assert joint.strength.tolist() == pytest.approx([1 / alike - 1])
+    _, covariance = moments_by_hand(joint_by_hand(LISTS, PLENTY, same_prior(LISTS), 1 / alike - 1))
+    assert joint.covariance("one", "two")[0] == pytest.approx(covariance[0, 1], abs=1e-11)
+    assert np.cov(joint.scores(0, 40_000, 1)) == pytest.approx(covariance, abs=0.002)
+
+
+def test_a_system_with_nothing_unjudged_has_no_say_in_the_strength():
+    laws, cuts = topic_of(PLENTY, {**LISTS, "known": ["a", "b", "c"]}, strength=3.0)
+    laws["known"] = with_strength(laws["known"], math.inf)
+    assert JointDistribution(laws, cuts).strength.tolist() == pytest.approx([3.0])
+
+
+@pytest.mark.parametrize("strength", [0.1, 3.0, 1e12, math.inf])
+def test_equal_strengths_stay_as_they_are(strength):
+    laws, cuts = topic_of(PLENTY, strength=strength)
+    assert JointDistribution(laws, cuts).strength.tolist() == [strength]
+
+
+# What draws do not depend on.
+
+
+def test_order_of_systems_rows_and_topics_changes_nothing(many):
+    frames, qrels = many
+    names = list(frames)
+    cuts = cuts_of(frames, qrels)
+    first = JointDistribution(laws_of(cuts, prior_strength=2.0), cuts)
+    turned = {name: frames[name].sample(frac=1, random_state=1) for name in reversed(names)}
+    cuts = cuts_of(turned, qrels.sort_values("qid", ascending=False, kind="stable"))
+    second = JointDistribution(laws_of(cuts, prior_strength=2.0), cuts)
+    assert second.topics == first.topics[::-1]
+    for topic in range(6):
+        np.testing.assert_array_equal(second.scores(5 - topic, 60, 4)[::-1], first.scores(topic, 60, 4))
+
+
+def test_seeds_and_topics_are_told_apart(many):
+    cuts = cuts_of(*many)
+    laws = laws_of(cuts)
+    one, same, other = (joint_draws(laws, cuts, 40, seed) for seed in (1, 1, 2))
+    np.testing.assert_array_equal(one, same)
+    assert (one != other).any()
+    lists = {qid: ["n1", "n2", "n3"] for qid in ("q1", "q2")}
+    cuts = cuts_of({"r": run(lists)}, pool_of(dict.fromkeys(lists, PLENTY)))
+    alike = joint_draws(laws_of(cuts), cuts, 40)[0]
+    assert (alike[0] != alike[1]).any()
+
+
+# Edges.
+
+
+@pytest.mark.filterwarnings("ignore::vbterrier.DegenerateWarning")
+def test_nothing_unjudged_and_nothing_retrieved():
+    frames = {"full": run({"q": ["a", "c"]}), "none": run({"q": []})}
+    cuts = cuts_of(frames, pool_of({"q": PLENTY}))
+    joint = JointDistribution(laws_of(cuts), cuts)
+    assert joint.n_union.tolist() == [0]
+    draws = joint.scores(0, 3)
+    assert draws[0].tolist() == [joint.law("full").mean[0]] * 3
+    assert draws[1].tolist() == [0.0] * 3
+    assert joint.covariance("full", "none").tolist() == [0.0]
+    assert joint_draws(laws_of(cuts), cuts, 0).shape == (2, 1, 0)
+
+
+@pytest.mark.filterwarnings("ignore:.*are left out:vbterrier.DegenerateWarning")
+def test_what_does_not_belong_together_is_refused(many):
+    frames, qrels = many
+    cuts = cuts_of(frames, qrels)
+    laws = laws_of(cuts)
+    with pytest.raises(InputError, match="no systems"):
+        JointDistribution({}, {})
+    with pytest.raises(ParameterError, match="no system 'r9'"):
+        JointDistribution(laws, cuts).covariance("r0", "r9")
+    fewer = cuts_of(frames, qrels[qrels["qid"] != "q3"])
+    with pytest.raises(InputError, match="'r1' have different topics, they differ in 'q3'"):
+        JointDistribution({**laws, "r1": laws_of(fewer)["r1"]}, cuts)
+    with pytest.raises(InputError, match="'r1' are scored by other grades or gains"):
+        JointDistribution({**laws, "r1": laws_of(cuts, dcg="exp-log2")["r1"]}, cuts)
+    with pytest.raises(InputError, match="system 'r1': its distribution is not that"):
+        JointDistribution(laws, {**cuts, "r1": cuts_of(frames, qrels, k=2)["r1"]})
+
+
+# Real data.
+
+
+@pytest.mark.filterwarnings("ignore:.*are left out:vbterrier.DegenerateWarning")
+def test_shared_documents_narrow_differences_on_trec_covid(shared_data):
+    folder = shared_data / "trec-covid"
+    frames = {name: read_run(folder / f"run.{name}.top100.txt.gz") for name in ("ance", "BBGhelani2")}
+    qrels = read_qrels(folder / "qrels.complete.txt.gz")
+    topics = set(frames["ance"]["qid"]) & set(frames["BBGhelani2"]["qid"])
+    cuts = cuts_of(frames, thin_pool(qrels[qrels["qid"].isin(topics)], 0.5, 1), k=10)
+    laws = laws_of(cuts, prior_strength=5.0)
+    joint, n_draws = JointDistribution(laws, cuts), 1500
+    covariance = joint.covariance("ance", "BBGhelani2")
+    closed = np.flatnonzero(~np.isnan(covariance))
+    assert len(closed) > 20
+    draws = np.array([joint.scores(topic, n_draws, 1) for topic in closed])
+    spread = np.array([law.std[closed] for law in laws.values()])
+    sampled = ((draws[:, 0] - draws[:, 0].mean(1)[:, None]) * (draws[:, 1] - draws[:, 1].mean(1)[:, None])).mean(axis=1)
+    assert sampled == pytest.approx(covariance[closed], abs=0.004)
+    assert (covariance[closed] >= -1e-12).all()
+    independent = (spread**2).sum()
+    assert 0.4 < (independent - 2 * covariance[closed].sum()) / independent < 0.7
