@@ -1,0 +1,404 @@
+"""Systems ranked under uncertainty, against the enumeration of what their unjudged documents could be."""
+
+import itertools
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from vbterrier import score
+from vbterrier.errors import InputError, ParameterError
+from vbterrier.evaluate import ranking as module
+from vbterrier.evaluate.ranking import rank_systems
+from vbterrier.report.plots.pairs import beats_matrix
+from vbterrier.report.plots.ranks import rank_uncertainty
+
+LABELS = {"a": 2, "b": 1, "c": 0, "x": 2, "y": 2, "z": 1, "w": 1}
+PRIOR = {0: 0.5, 1: 0.3, 2: 0.2}
+MEASURE = "BNDCG(prior={0:0.5,1:0.3,2:0.2})@3"
+N_DRAWS = 20_000
+# Five standard errors of a probability, and of a mean rank of three systems.
+NEAR, NEAR_RANK = 5 * 0.5 / math.sqrt(N_DRAWS), 5 / math.sqrt(N_DRAWS)
+
+
+def run(lists):
+    rows = [(qid, docno, -float(rank)) for qid, docnos in lists.items() for rank, docno in enumerate(docnos)]
+    return pd.DataFrame(rows, columns=["qid", "docno", "score"])
+
+
+def qrels_of(*qids, labels=LABELS):
+    return pd.DataFrame([(qid, *pair) for qid in qids for pair in labels.items()], columns=["qid", "docno", "label"])
+
+
+TINY = {
+    "one": {"q1": ["a", "n1", "c"], "q2": ["n1", "b", "c"]},
+    "two": {"q1": ["n1", "b", "n2"], "q2": ["b", "c", "n3"]},
+    "three": {"q1": ["b", "n2", "a"], "q2": ["c", "n1", "b"]},
+}
+
+
+def enumerated(lists):
+    """Mean nDCG@3 of each system in each world, shape (worlds, systems), and the worlds' probabilities."""
+    qids = sorted({qid for of in lists.values() for qid in of})
+    new = sorted({(qid, d) for of in lists.values() for qid, docnos in of.items() for d in docnos if d not in LABELS})
+    ideal = sum(g / math.log2(r + 2) for r, g in enumerate([2, 2, 2]))
+    scores, chance = [], []
+    for grades in itertools.product(PRIOR, repeat=len(new)):
+        world = dict(zip(new, grades, strict=True))
+        means = []
+        for of in lists.values():
+            dcg = [
+                world.get((qid, docno), LABELS.get(docno)) / math.log2(rank + 2)
+                for qid in qids
+                for rank, docno in enumerate(of[qid])
+            ]
+            means.append(sum(dcg) / ideal / len(qids))
+        scores.append(means)
+        chance.append(math.prod(PRIOR[grade] for grade in grades))
+    return np.array(scores), np.array(chance)
+
+
+def ranks_of(scores):
+    """Ranks from 1, ties sharing their mean, as everybody counts."""
+    return np.array(
+        [
+            [1 + sum(o > s + 1e-9 for o in row) + (sum(abs(o - s) < 1e-9 for o in row) - 1) / 2 for s in row]
+            for row in scores.tolist()
+        ]
+    )
+
+
+@pytest.fixture(scope="module")
+def tiny():
+    runs = {name: run(of) for name, of in TINY.items()}
+    return rank_systems(runs, qrels_of("q1", "q2"), MEASURE, n_draws=N_DRAWS, seed=11)
+
+
+def test_expected_ranks_are_those_of_all_worlds(tiny):
+    scores, chance = enumerated(TINY)
+    ranks = ranks_of(scores)
+    expected = pd.DataFrame({"mean": chance @ scores, "expected_rank": chance @ ranks}, index=list(TINY))
+    found = tiny.systems.set_index("name")
+    assert found["mean"].loc[list(TINY)].tolist() == pytest.approx(expected["mean"].tolist())
+    assert found["expected_rank"].loc[list(TINY)].tolist() == pytest.approx(
+        expected["expected_rank"].tolist(), abs=NEAR_RANK
+    )
+    assert tiny.systems["name"].tolist() == expected.sort_values("expected_rank").index.tolist()
+
+
+def test_pairs_are_those_of_all_worlds(tiny):
+    scores, chance = enumerated(TINY)
+    place = {name: at for at, name in enumerate(TINY)}
+    assert len(tiny.pairs) == 3
+    some_tie = 0
+    for pair in tiny.pairs.itertuples():
+        gap = (scores[:, place[pair.name_a]] - scores[:, place[pair.name_b]]).round(9)
+        beats = chance @ ((gap > 0) + (gap == 0) / 2)
+        some_tie += chance @ (gap == 0)
+        assert pair.p_a_beats_b == pytest.approx(beats, abs=NEAR)
+        assert pair.diff == pytest.approx(chance @ gap, abs=1e-8)
+        # The ends are values that occur, and hold what they promise.
+        assert {round(pair.low, 9), round(pair.high, 9)} <= set(gap.tolist())
+        assert chance @ (gap < round(pair.low, 9)) < 0.05 + NEAR
+        assert chance @ (gap <= round(pair.low, 9)) > 0.05 - NEAR
+        assert chance @ (gap > round(pair.high, 9)) < 0.05 + NEAR
+        assert chance @ (gap >= round(pair.high, 9)) > 0.05 - NEAR
+    assert some_tie > 0.01
+
+
+def test_probabilities_of_ranks_are_those_of_all_worlds(tiny):
+    scores, chance = enumerated(TINY)
+    expected = np.zeros((3, 3))
+    for row, p in zip(scores.round(9).tolist(), chance, strict=True):
+        ordered = sorted(row, reverse=True)
+        for system, own in enumerate(row):
+            held = [rank for rank, other in enumerate(ordered) if other == own]
+            expected[system, held] += p / len(held)
+    wide = tiny.rank_probabilities.pivot(index="name", columns="rank", values="prob").loc[list(TINY)]
+    assert wide.columns.tolist() == [1, 2, 3]
+    assert wide.to_numpy() == pytest.approx(expected, abs=NEAR)
+    best = tiny.systems.set_index("name")["p_best"].loc[list(TINY)]
+    assert best.tolist() == pytest.approx(wide[1].tolist(), abs=1e-12)
+
+
+def test_intervals_of_means_and_ranks_hold_the_middle_of_all_worlds(tiny):
+    scores, chance = enumerated(TINY)
+    for columns, values in ((("low", "high"), scores.round(9)), (("rank_low", "rank_high"), ranks_of(scores))):
+        for system, name in enumerate(TINY):
+            row = tiny.systems.set_index("name").loc[name]
+            low, high = (round(row[column], 9) for column in columns)
+            assert chance @ (values[:, system] < low) < 0.05 + NEAR
+            assert chance @ (values[:, system] <= low) > 0.05 - NEAR
+            assert chance @ (values[:, system] > high) < 0.05 + NEAR
+            assert chance @ (values[:, system] >= high) > 0.05 - NEAR
+
+
+# Many systems.
+
+
+@pytest.fixture(scope="module")
+def many():
+    rng = np.random.default_rng(3)
+    documents = [f"d{i:02}" for i in range(30)]
+    qids = [f"q{i}" for i in range(12)]
+    qrels = pd.concat(
+        pd.DataFrame({"qid": qid, "docno": docnos, "label": rng.choice(3, len(docnos), p=[0.5, 0.3, 0.2])})
+        for qid in qids
+        for docnos in [[docno for docno in documents if rng.random() < 0.7]]
+    )
+    runs = {f"r{i}": run({qid: rng.permutation(documents)[:10].tolist() for qid in qids}) for i in range(6)}
+    return runs, qrels.reset_index(drop=True)
+
+
+def identical(one, other):
+    for part in ("systems", "pairs", "rank_probabilities"):
+        pd.testing.assert_frame_equal(getattr(one, part), getattr(other, part))
+
+
+@pytest.mark.parametrize("over", module.OVER)
+def test_parts_agree_with_each_other(many, over):
+    found = rank_systems(*many, over=over, n_draws=500)
+    systems, pairs = found.systems.set_index("name"), found.pairs
+    beaten = dict.fromkeys(systems.index, 1.0)
+    for pair in pairs.itertuples():
+        beaten[pair.name_b] += pair.p_a_beats_b
+        beaten[pair.name_a] += 1 - pair.p_a_beats_b
+        assert pair.diff == systems["mean"][pair.name_a] - systems["mean"][pair.name_b]
+    assert systems["expected_rank"].tolist() == pytest.approx(list(beaten.values()))
+    assert systems["expected_rank"].is_monotonic_increasing
+    assert list(zip(pairs["name_a"], pairs["name_b"], strict=True)) == list(itertools.combinations(systems.index, 2))
+    wide = found.rank_probabilities.pivot(index="name", columns="rank", values="prob").loc[systems.index]
+    assert wide.sum(axis=0).tolist() == pytest.approx([1] * 6)
+    assert wide.sum(axis=1).tolist() == pytest.approx([1] * 6)
+    assert (wide.to_numpy() @ np.arange(1, 7)).tolist() == pytest.approx(systems["expected_rank"].tolist())
+    assert wide[1].tolist() == pytest.approx(systems["p_best"].tolist())
+    assert (systems["low"] < systems["mean"]).all()
+    assert (systems["mean"] < systems["high"]).all()
+    for frame in (found.systems, pairs):
+        assert set(frame["method"]) == {module.OVER[over]}
+        assert set(frame["n_qids"]) == {12}
+        assert set(frame["measure"]) == {"BNDCG@10"}
+        assert set(frame["level"]) == {0.9}
+
+
+def test_means_and_shares_are_those_of_score(many):
+    found = rank_systems(*many, n_draws=10).systems.set_index("name")
+    expected = score(*many, ["BNDCG@10", "Unjudged@10"], n_resamples=2).means()
+    assert found["mean"].to_dict() == pytest.approx(expected["BNDCG@10"].to_dict())
+    assert found["n_unjudged_share"].to_dict() == pytest.approx(expected["Unjudged@10"].to_dict())
+
+
+@pytest.mark.parametrize("over", module.OVER)
+def test_order_of_systems_rows_and_topics_changes_nothing(many, over):
+    runs, qrels = many
+    first = rank_systems(runs, qrels, over=over, n_draws=80, seed=5)
+    turned = {name: runs[name].sample(frac=1, random_state=2) for name in reversed(runs)}
+    second = rank_systems(
+        turned, qrels.sort_values("qid", ascending=False, kind="stable"), over=over, n_draws=80, seed=5
+    )
+    identical(first, second)
+
+
+@pytest.mark.parametrize("over", module.OVER)
+def test_seeds_decide_the_draws(many, over):
+    one, same, other = (rank_systems(*many, over=over, n_draws=80, seed=seed) for seed in (1, 1, 2))
+    identical(one, same)
+    assert one.systems["low"].tolist() != other.systems["low"].tolist()
+
+
+def test_a_wider_level_holds_more(many):
+    narrow, wide = (rank_systems(*many, n_draws=300, level=level).systems.set_index("name") for level in (0.5, 0.99))
+    narrow = narrow.loc[wide.index]
+    for low, high in (("low", "high"), ("rank_low", "rank_high")):
+        assert (wide[low] <= narrow[low]).all()
+        assert (wide[high] >= narrow[high]).all()
+    assert (wide["high"] > narrow["high"]).all()
+
+
+@pytest.mark.parametrize("over", module.OVER)
+@pytest.mark.parametrize("measure", ["BNDCG@10", "BNDCG(prior='pool')@3"])
+def test_identical_systems_are_never_apart(many, over, measure):
+    runs, qrels = many
+    found = rank_systems({**runs, "copy": runs["r2"].copy()}, qrels, measure, over=over, n_draws=200)
+    pair = found.pairs[found.pairs["name_a"].isin(["r2", "copy"]) & found.pairs["name_b"].isin(["r2", "copy"])]
+    assert pair[["diff", "low", "high", "p_a_beats_b"]].to_numpy().tolist() == [[0.0, 0.0, 0.0, 0.5]]
+    same = found.systems.set_index("name").loc[["r2", "copy"]]
+    assert same.nunique().eq(1).all()
+    assert pair[["name_a", "name_b"]].to_numpy().tolist() == [["copy", "r2"]]
+
+
+def test_all_alike_share_all_ranks(many):
+    runs, qrels = many
+    found = rank_systems(dict.fromkeys("abcd", runs["r0"]), qrels, n_draws=20)
+    assert found.systems["expected_rank"].tolist() == [2.5] * 4
+    assert found.systems["rank_low"].tolist() == found.systems["rank_high"].tolist() == [2.5] * 4
+    assert found.systems["p_best"].tolist() == [0.25] * 4
+    assert found.rank_probabilities["prob"].tolist() == pytest.approx([0.25] * 16)
+
+
+def test_all_judged_is_certain(many):
+    runs, qrels = many
+    every = pd.concat(runs.values())[["qid", "docno"]].drop_duplicates()
+    full = every.merge(qrels, how="left").fillna({"label": 0}).astype({"label": int})
+    found = rank_systems(runs, full, n_draws=50)
+    for columns in (["low", "high", "mean"], ["rank_low", "rank_high", "expected_rank"]):
+        assert (np.ptp(found.systems[columns].to_numpy(), axis=1) == 0).all()
+    assert found.systems["expected_rank"].tolist() == [1, 2, 3, 4, 5, 6]
+    assert found.systems["p_best"].tolist() == [1, 0, 0, 0, 0, 0]
+    assert found.pairs["p_a_beats_b"].tolist() == [1.0] * 15
+    assert found.pairs["low"].tolist() == found.pairs["high"].tolist()
+    expected = score(runs, full, ["nDCG@10"], n_resamples=2).means()["nDCG@10"]
+    assert found.systems["name"].tolist() == expected.sort_values(ascending=False).index.tolist()
+    wide = found.rank_probabilities.pivot(index="name", columns="rank", values="prob").loc[found.systems["name"]]
+    np.testing.assert_array_equal(wide, np.eye(6))
+
+
+def test_scores_that_differ_by_rounding_alone_are_tied():
+    # The same two gains, added up in another order.
+    lists = {"one": ["a", "c", "b"], "two": ["c", "a", "b"]}
+    runs = {"x": run({"q1": lists["one"], "q2": lists["two"]}), "y": run({"q1": lists["two"], "q2": lists["one"]})}
+    found = rank_systems(runs, qrels_of("q1", "q2"), MEASURE, n_draws=5)
+    assert found.systems["expected_rank"].tolist() == [1.5, 1.5]
+    assert found.pairs["p_a_beats_b"].tolist() == [0.5]
+
+
+# Topics.
+
+
+def test_resampled_topics_are_multinomial():
+    n, n_draws = 7, 30_000
+    counts = np.array(list(module._resampled(n, n_draws, 1)))
+    assert (counts.sum(axis=0) == n).all()
+    assert counts.mean(axis=1) == pytest.approx(np.ones(n), abs=0.03)
+    assert np.cov(counts) == pytest.approx(np.eye(n) - 1 / n, abs=0.06)
+
+
+def spreads(many, over, measure="BNDCG(prior='pool')@10"):
+    """Standard deviations from wide intervals: for this many topics means are nearly normal."""
+    found = rank_systems(*many, measure, over=over, n_draws=8000, level=0.6827).systems.set_index("name")
+    return (found["high"] - found["low"]).loc[sorted(found.index)].to_numpy() / 2
+
+
+def test_variances_of_topics_and_of_unjudged_documents(many):
+    per_topic = score(*many, ["BNDCG(prior='pool')@10", "BNDCG(prior='pool',stat='std')@10"], n_resamples=2).values
+    wide = per_topic.pivot(index="name", columns=["measure", "qid"], values="value")
+    mean, std = (wide[name].to_numpy() for name in ("BNDCG(prior='pool')@10", "BNDCG(prior='pool',stat='std')@10"))
+    n = mean.shape[1]
+    topics, unjudged = mean.var(axis=1) / n, (std**2).sum(axis=1) / n**2
+    assert spreads(many, "topics") == pytest.approx(np.sqrt(topics), rel=0.06)
+    assert spreads(many, "unjudged") == pytest.approx(np.sqrt(unjudged), rel=0.06)
+    assert spreads(many, "both") == pytest.approx(np.sqrt(topics + (2 - 1 / n) * unjudged), rel=0.06)
+
+
+def test_topics_draw_nothing_that_is_unjudged(many, monkeypatch):
+    monkeypatch.setattr(module.JointDistribution, "scores", None)
+    assert len(rank_systems(*many, over="topics", n_draws=20).systems) == 6
+
+
+def test_topics_follow_the_rule_of_score(many):
+    runs, qrels = many
+    fewer = {**runs, "r1": runs["r1"][runs["r1"]["qid"] != "q3"]}
+    with pytest.raises(InputError, match="differ in 'q3'"):
+        rank_systems(fewer, qrels, n_draws=5)
+    common = rank_systems(fewer, qrels, n_draws=30, topics="common")
+    without = {name: frame[frame["qid"] != "q3"] for name, frame in runs.items()}
+    identical(common, rank_systems(without, qrels[qrels["qid"] != "q3"], n_draws=30))
+    missing = rank_systems(fewer, qrels, n_draws=5, topics="all").systems.set_index("name")
+    expected = score(fewer, qrels, ["BNDCG@10"], topics="all", n_resamples=2).means()["BNDCG@10"]
+    assert missing["mean"].to_dict() == pytest.approx(expected.to_dict())
+    assert set(missing["n_qids"]) == {12}
+
+
+def test_repeated_documents(many):
+    runs, qrels = many
+    twice = {**runs, "r0": pd.concat([runs["r0"], runs["r0"].head(1).assign(score=-50.0)])}
+    with pytest.raises(InputError, match="stands twice"):
+        rank_systems(twice, qrels, n_draws=5)
+    with pytest.warns(UserWarning, match="1 repeated documents dropped"):
+        found = rank_systems(twice, qrels, n_draws=30, duplicates="first")
+    identical(found, rank_systems(runs, qrels, n_draws=30))
+
+
+# What can be asked for.
+
+
+def test_pairs_with_a_baseline(many):
+    every, against = (rank_systems(*many, n_draws=200, baseline=baseline) for baseline in (None, "r3"))
+    pd.testing.assert_frame_equal(every.systems, against.systems)
+    assert against.pairs["name_b"].tolist() == ["r3"] * 5
+    assert against.pairs["name_a"].tolist() == [name for name in every.systems["name"] if name != "r3"]
+    known = every.pairs.set_index(["name_a", "name_b"])["p_a_beats_b"]
+    for pair in against.pairs.itertuples():
+        expected = known[pair.name_a, "r3"] if (pair.name_a, "r3") in known else 1 - known["r3", pair.name_a]
+        assert pair.p_a_beats_b == pytest.approx(expected)
+
+
+def test_measures_as_text_and_as_objects(many):
+    import vbterrier
+
+    identical(
+        rank_systems(*many, "BNDCG(prior='pool')@5", n_draws=20),
+        rank_systems(*many, vbterrier.BNDCG(prior="pool") @ 5, n_draws=20),
+    )
+
+
+def test_the_code_behind_the_paper(many):
+    runs, qrels = many
+    negative = qrels.assign(label=qrels["label"].where(qrels["label"] != 1, -1))
+    found = rank_systems(runs, negative, "BNDCG(compat='ecir23')@10", n_draws=200).systems.set_index("name")
+    expected = score(runs, negative, ["BNDCG(compat='ecir23')@10"], n_resamples=2).means().iloc[:, 0]
+    assert found["mean"].to_dict() == pytest.approx(expected.to_dict())
+    assert (found["low"] < found["high"]).all()
+
+
+def test_one_system():
+    found = rank_systems(run(TINY["one"]), qrels_of("q1", "q2"), MEASURE, n_draws=100)
+    assert found.systems[["name", "expected_rank", "rank_low", "rank_high", "p_best"]].to_numpy().tolist() == [
+        ["run", 1, 1, 1, 1]
+    ]
+    assert found.pairs.empty
+    assert found.pairs.columns.tolist() == [
+        *("name_a", "name_b", "measure", "diff", "low", "high", "level", "p_a_beats_b", "method", "n_qids")
+    ]
+
+
+def test_one_topic():
+    runs = {name: run({"q1": of["q1"]}) for name, of in TINY.items()}
+    assert rank_systems(runs, qrels_of("q1"), MEASURE, n_draws=50).systems["n_qids"].tolist() == [1, 1, 1]
+    for over in ("topics", "both"):
+        with pytest.raises(InputError, match="only 'q1'"):
+            rank_systems(runs, qrels_of("q1"), MEASURE, over=over)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"measure": "nDCG@10"}, "nDCG@10: wanted a bootstrapped measure"),
+        ({"measure": "Unjudged@10"}, "Unjudged@10: wanted a bootstrapped measure"),
+        ({"measure": "BNDCG(stat='q95')@10"}, "leave out stat='q95'"),
+        ({"over": "documents"}, "over='documents': wanted one of 'unjudged', 'topics', 'both'"),
+        ({"topics": "some"}, "topics='some': wanted"),
+        ({"baseline": "r33"}, "baseline='r33': wanted a system's name. Did you mean r3?"),
+        ({"level": 90}, "level=90"),
+        ({"n_draws": 0}, "n_draws=0: wanted a whole number of at least 1"),
+        ({"seed": -1}, "seed=-1"),
+    ],
+)
+def test_what_cannot_be_asked_for(many, options, said):
+    with pytest.raises(ParameterError) as caught:
+        rank_systems(*many, **options)
+    assert said in str(caught.value)
+
+
+def test_figures_take_what_was_found(many):
+    pytest.importorskip("matplotlib")
+    found = rank_systems(*many, n_draws=50)
+    ax = rank_uncertainty(found.ranks(), found.rank_probabilities)
+    assert [label.get_text() for label in ax.get_yticklabels()] == found.systems["name"].tolist()
+    assert len(beats_matrix(found.pairs).get_yticklabels()) == 6
+
+
+def test_progress_goes_to_stderr(many, capsys):
+    rank_systems(*many, n_draws=5, progress=True)
+    assert capsys.readouterr().out == ""

@@ -1,0 +1,117 @@
+"""``vbterrier rank``: tables, formats, errors."""
+
+import csv
+import io
+import json
+
+import pandas as pd
+import pytest
+
+from vbterrier.evaluate.ranking import rank_systems
+
+RUNS = {
+    "a.run": "q1 Q0 d1 1 3 t\nq1 Q0 d9 2 2 t\nq2 Q0 d5 1 2 t\nq2 Q0 d4 2 1 t\n",
+    "b[x].run": "q1 Q0 d9 1 3 t\nq1 Q0 d2 2 2 t\nq2 Q0 d4 1 2 t\nq2 Q0 d7 2 1 t\n",
+    "c.run": "q1 Q0 d3 1 3 t\nq1 Q0 d8 2 2 t\nq2 Q0 d8 1 2 t\nq2 Q0 d5 2 1 t\n",
+}
+QRELS = "q1 0 d1 2\nq1 0 d2 1\nq1 0 d3 0\nq1 0 d6 2\nq1 0 d11 1\nq2 0 d4 1\nq2 0 d5 0\nq2 0 d6 1\nq2 0 d10 2\n"
+RANK = ["rank", *RUNS, "--qrels", "qrels.txt", "--draws", "300"]
+
+
+@pytest.fixture
+def found(tmp_path, monkeypatch):
+    """A folder to stand in, and what the library finds there."""
+    monkeypatch.chdir(tmp_path)
+    for name, text in {**RUNS, "qrels.txt": QRELS}.items():
+        (tmp_path / name).write_text(text)
+    return lambda **options: rank_systems([*RUNS], "qrels.txt", **{"n_draws": 300, **options})
+
+
+def test_a_table_for_people(command, found):
+    code, out, err = command(*RANK)
+    assert (code, err) == (0, "")
+    lines = [line for line in out.splitlines() if line.strip()]
+    assert lines[0].split("  ")[1].strip() == "run"
+    for title in ("mean", "90% of means", "expected rank", "90% of ranks", "p(best)", "unjudged"):
+        assert title in lines[0]
+    systems = found().systems
+    assert [line.split()[0] for line in lines[2:5]] == systems["name"].tolist()
+    first = systems.iloc[0]
+    for cell in (f"{first['mean']:.3f}", f"{first['low']:.3f} to {first['high']:.3f}", f"{first['expected_rank']:.3f}"):
+        assert cell in lines[2]
+    assert f"{first['rank_low']:g} to {first['rank_high']:g}" in lines[2]
+    assert lines[5] == (
+        "BNDCG@10, 2 topics; unjudged (draws): 300 draws, seed 0: these topics, whatever their unjudged documents are "
+        "under the prior"
+    )
+
+
+@pytest.mark.parametrize(
+    ("over", "said"), [("topics", "with expected scores"), ("both", "other topics of the kind, wh")]
+)
+def test_what_is_uncertain_is_said(command, found, over, said):
+    code, out, _ = command(*RANK, "--over", over)
+    assert code == 0
+    assert said in out
+
+
+def test_pairs(command, found):
+    code, out, _ = command(*RANK, "--pairs", "--level", "0.5")
+    assert code == 0
+    lines = [line for line in out.splitlines() if line.strip()]
+    assert "50% of a - b" in lines[0]
+    assert [line.split()[:2] for line in lines[2:5]] == found().pairs[["name_a", "name_b"]].to_numpy().tolist()
+    code, out, _ = command(*RANK, "--pairs", "--baseline", "c", "--format", "csv")
+    assert [row["name_b"] for row in csv.DictReader(io.StringIO(out))] == ["c", "c"]
+
+
+def test_one_run_has_no_pairs(command, found):
+    code, out, _ = command("rank", "a.run", "--qrels", "qrels.txt", "--pairs", "--draws", "10")
+    assert code == 0
+    assert "p(a beats b)" in out
+
+
+@pytest.mark.parametrize("pairs", [False, True])
+def test_csv_and_json_hold_the_frame_itself(command, found, pairs):
+    options = ["-m", "BNDCG(prior='pool')@5", "--seed", "3", "--over", "both", *(["--pairs"] if pairs else [])]
+    expected = found(measure="BNDCG(prior='pool')@5", seed=3, over="both")
+    expected = expected.pairs if pairs else expected.systems
+    code, out, _ = command(*RANK, *options, "--format", "json")
+    assert code == 0
+    pd.testing.assert_frame_equal(pd.DataFrame(json.loads(out)), expected, check_dtype=False)
+    code, out, _ = command(*RANK, *options, "--format", "csv")
+    assert code == 0
+    pd.testing.assert_frame_equal(pd.read_csv(io.StringIO(out)), expected, check_dtype=False)
+
+
+@pytest.mark.parametrize("style", ["latex", "markdown"])
+def test_papers_get_the_table_alone(command, found, style):
+    code, out, _ = command(*RANK, "--format", style)
+    assert code == 0
+    assert "draws" not in out
+    assert all(name.removesuffix(".run") in out.replace("{[}", "[").replace("{]}", "]") for name in RUNS)
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "said"),
+    [
+        (["--baseline", "a"], 2, "wanted --pairs too"),
+        (["--pairs", "--baseline", "d"], 2, "baseline='d'"),
+        (["--over", "all"], 2, "over='all'"),
+        (["--level", "2"], 2, "level=2"),
+        (["-m", "nDCG@10"], 2, "wanted a bootstrapped measure"),
+        (["--format", "xml"], 2, "--format xml"),
+        (["--draws", "0"], 2, "--draws"),
+    ],
+)
+def test_errors_are_one_line(command, found, options, code, said):
+    left, out, err = command(*RANK, *options)
+    assert (left, out) == (code, "")
+    assert said in err
+    assert len(err.splitlines()) == 1
+
+
+def test_missing_files_are_bad_input(command, found):
+    code, _, err = command("rank", "a.run", "--qrels", "nothing.txt")
+    assert code == 1
+    assert "nothing.txt" in err
