@@ -193,8 +193,8 @@ def test_order_of_rows_and_topics_changes_nothing():
     topics, found = learn(run, qrels)
     shuffled = learn(run.sample(frac=1, random_state=0), qrels.sample(frac=1, random_state=1))
     place = [shuffled[0].index(topic) for topic in topics]
-    np.testing.assert_allclose(shuffled[1].prob[place], found.prob, atol=1e-5)
-    np.testing.assert_allclose(shuffled[1].strength[place], found.strength, rtol=1e-3)
+    np.testing.assert_allclose(shuffled[1].prob[place], found.prob, atol=1e-9)
+    np.testing.assert_allclose(shuffled[1].strength[place], found.strength, rtol=1e-6)
 
 
 def one_topic(labels, docnos=("a", "b", "c")):

@@ -203,7 +203,8 @@ def _expected(evidence: Evidence, pool: Floats) -> Floats:
     richness = np.broadcast_to(logit(np.clip(1 - pool[:, :1], 1e-3, 1 - 1e-3)), judged.shape)
     features = np.stack([rank, richness], axis=-1)
     features = features - features[judged].mean(axis=0)
-    model = LogisticRegression().fit(features[judged], relevant, sample_weight=evidence.weight[judged])
+    model = LogisticRegression(solver="newton-cholesky", tol=1e-8)
+    model.fit(features[judged], relevant, sample_weight=evidence.weight[judged])
     chances: Floats = model.predict_proba(features.reshape(-1, 2))[:, 1].reshape(judged.shape)
     return chances
 
