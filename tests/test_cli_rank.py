@@ -68,7 +68,7 @@ def test_pairs(command, found):
 def test_one_run_has_no_pairs(command, found):
     code, out, _ = command("rank", "a.run", "--qrels", "qrels.txt", "--pairs", "--draws", "10")
     assert code == 0
-    assert "p(a beats b)" in out
+    assert "interval of a - b   p(a beats b)" in out
 
 
 @pytest.mark.parametrize("pairs", [False, True])

@@ -255,12 +255,32 @@ def test_all_judged_is_certain(many):
 
 
 def test_scores_that_differ_by_rounding_alone_are_tied():
-    # The same two gains, added up in another order.
-    lists = {"one": ["a", "c", "b"], "two": ["c", "a", "b"]}
-    runs = {"x": run({"q1": lists["one"], "q2": lists["two"]}), "y": run({"q1": lists["two"], "q2": lists["one"]})}
-    found = rank_systems(runs, qrels_of("q1", "q2"), MEASURE, n_draws=5)
-    assert found.systems["expected_rank"].tolist() == [1.5, 1.5]
-    assert found.pairs["p_a_beats_b"].tolist() == [0.5]
+    lists = [["a", "c", "b"], ["c", "a", "b"], ["b", "c", "a"], ["c", "b", "x"], ["z", "x", "y"]]
+    qids = [f"q{i}" for i in range(5)]
+    # The same five scores, added up in other orders.
+    turned = {f"r{i}": run(dict(zip(qids, [*lists[i:], *lists[:i]], strict=True))) for i in range(5)}
+    found = rank_systems(turned, qrels_of(*qids), MEASURE, n_draws=5)
+    assert found.systems["mean"].nunique() > 1
+    assert found.systems["expected_rank"].tolist() == [3.0] * 5
+    assert set(found.pairs["p_a_beats_b"]) == {0.5}
+
+
+def test_ends_of_intervals_were_drawn(many):
+    found = rank_systems(*many, n_draws=20).systems
+    ranks = found[["rank_low", "rank_high"]].to_numpy()
+    np.testing.assert_array_equal(2 * ranks, np.round(2 * ranks))
+
+
+def test_of_equal_expected_ranks_the_better_mean_goes_first():
+    runs = {name: run(of) for name, of in zip("zyx", TINY.values(), strict=True)}
+    tied = 0
+    for seed in range(60):
+        systems = rank_systems(runs, qrels_of("q1", "q2"), MEASURE, n_draws=2, seed=seed).systems
+        for one, two in itertools.pairwise(systems.itertuples()):
+            if one.expected_rank == two.expected_rank:
+                tied += 1
+                assert one.mean > two.mean
+    assert tied > 5
 
 
 # Topics.

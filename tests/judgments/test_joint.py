@@ -251,7 +251,9 @@ def test_scores_that_are_no_sums_follow_their_law_and_have_no_closed_form(many):
 def test_no_closed_form_where_grades_run_out():
     laws, cuts = topic_of(SCARCE)
     joint = JointDistribution(laws, cuts)
-    assert np.isnan(joint.covariance("one", "two")).all()
+    for other in ("two", "three"):
+        assert np.isnan(joint.covariance("one", other)).all()
+        assert np.isnan(joint.covariance(other, "one")).all()
     # A single unjudged document finds both of its grades.
     assert joint.covariance("three", "three")[0] == pytest.approx(laws["three"].std[0] ** 2)
 
