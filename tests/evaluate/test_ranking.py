@@ -255,12 +255,12 @@ def test_all_judged_is_certain(many):
 
 
 def test_scores_that_differ_by_rounding_alone_are_tied():
-    lists = [["a", "c", "b"], ["c", "a", "b"], ["b", "c", "a"], ["c", "b", "x"], ["z", "x", "y"]]
-    qids = [f"q{i}" for i in range(5)]
-    # The same five scores, added up in other orders.
+    lists = [list(docnos) for docnos in itertools.permutations("abcxyz", 3)][:40]
+    qids = [f"q{i:02}" for i in range(40)]
+    # The same scores, added up in other orders.
     turned = {f"r{i}": run(dict(zip(qids, [*lists[i:], *lists[:i]], strict=True))) for i in range(5)}
     found = rank_systems(turned, qrels_of(*qids), MEASURE, n_draws=5)
-    assert found.systems["mean"].nunique() > 1
+    assert len(set(found.systems["mean"])) > 1
     assert found.systems["expected_rank"].tolist() == [3.0] * 5
     assert set(found.pairs["p_a_beats_b"]) == {0.5}
 
