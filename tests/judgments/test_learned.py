@@ -6,7 +6,7 @@ import pytest
 from scipy import stats
 
 from vbterrier.frames.ranked import Run
-from vbterrier.judgments.hierarchical import STRENGTHS, beta_binomial, hierarchical, likeliest_strength
+from vbterrier.judgments.hierarchical import STRENGTHS, beta_binomial, expected_strength, hierarchical
 from vbterrier.judgments.learned import CLUSTERING, Learned, learned, random_missing
 from vbterrier.judgments.pool import Judgments
 
@@ -61,15 +61,25 @@ def test_beta_binomial_is_scipys_but_for_the_binomial_coefficient(strength):
     np.testing.assert_allclose(log + coefficient, expected, atol=1e-9)
 
 
-def test_the_likeliest_strength_is_found_again():
+def test_the_strength_of_many_counts_is_found_again():
     rng = np.random.default_rng(3)
     for strength in (2.0, 16.0, 256.0):
         share = rng.uniform(0.2, 0.8, 4000)
         trials = np.full(4000, 40.0)
         hits = rng.binomial(40, rng.beta(strength * share, strength * (1 - share))).astype(float)
-        found = likeliest_strength(hits, trials, share)
-        assert found in STRENGTHS
-        assert found == pytest.approx(strength, rel=0.01)
+        found = expected_strength(hits, trials, share)
+        assert found == pytest.approx(strength, rel=0.02)
+
+
+def test_counts_that_tell_nothing_leave_the_mean_correlation_of_all_strengths():
+    found = expected_strength(np.array([1.0, 0.0]), np.ones(2), np.full(2, 0.5))
+    assert 1 / (found + 1) == pytest.approx(np.mean(1 / (STRENGTHS + 1)))
+
+
+def test_few_counts_that_fit_any_strength_do_not_make_it_the_largest():
+    trials = np.full(30, 3.0)
+    hits = np.tile([2.0, 2.0, 3.0, 1.0, 2.0], 6)
+    assert expected_strength(hits, trials, np.full(30, 2 / 3)) < STRENGTHS[-1] / 2
 
 
 def test_a_small_pool_leans_on_the_others_and_a_large_one_hardly():

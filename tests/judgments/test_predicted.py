@@ -13,7 +13,7 @@ import vbterrier
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.frames.ranked import Run
 from vbterrier.judgments.cross_fitted import METHODS, cross_fitted, folds
-from vbterrier.judgments.hierarchical import likeliest_strength
+from vbterrier.judgments.hierarchical import expected_strength
 from vbterrier.judgments.incomplete import thin_pool
 from vbterrier.judgments.pool import Judgments
 from vbterrier.judgments.predicted import FEATURES, predict_grades
@@ -61,7 +61,7 @@ class Loop:
         }
         totals = np.array([self.pool(qid, None) for qid in self.topics], dtype=float)
         self.overall = (totals[:, 0].sum() + 0.5) / (totals[:, 1].sum() + 1)
-        self.worth = likeliest_strength(totals[:, 0], totals[:, 1], np.full(len(totals), self.overall))
+        self.worth = expected_strength(totals[:, 0], totals[:, 1], np.full(len(totals), self.overall))
         everywhere = np.array([self.around(*key, None) for key in self.lists]).sum(axis=0)
         self.usual = (everywhere[0] + 0.5) / (everywhere[1] + 1)
         # By votes every document is learned from once.

@@ -22,7 +22,7 @@ def hierarchical(counts: Ints) -> Floats:
     """Each topic's pool, shrunk to that of all topics.
 
     ``P_r = (|J_r| + s C_r) / (|J| + s)`` with C the shares of the grades among the judged documents of all topics and s
-    the strength under which the numbers of relevant documents are likeliest (beta-binomial).
+    what the numbers of relevant documents tell of how topics differ, see :func:`expected_strength`.
 
     Parameters
     ----------
@@ -36,21 +36,27 @@ def hierarchical(counts: Ints) -> Floats:
     """
     overall = counts.sum(axis=0) / max(int(counts.sum()), 1)
     total = counts.sum(axis=1)
-    strength = likeliest_strength(total - counts[:, 0], total, np.full(len(counts), 1 - overall[0]))
+    strength = expected_strength(total - counts[:, 0], total, np.full(len(counts), 1 - overall[0]))
     shrunk: Floats = (counts + strength * overall) / (total + strength)[:, None]
     return shrunk
 
 
-def likeliest_strength(hits: Floats, trials: Floats, expected: Floats) -> float:
-    """The strength among ``STRENGTHS`` under which beta-binomial counts are likeliest; counts may be weighted.
+def expected_strength(hits: Floats, trials: Floats, expected: Floats) -> float:
+    """The strength of the beta distribution that shares of hits are drawn from, as far as counts tell.
+
+    Of the strengths ``STRENGTHS``, equally likely beforehand, each has a posterior probability given beta-binomial
+    counts; the strength is the one with their mean intraclass correlation, ``1/(s + 1)``. Where counts are few and fit
+    any, it is in the middle of them: the likeliest one would as often as not be the largest.
 
     Parameters
     ----------
     hits, trials, expected
-        Counts and the expected share of hits, each of shape (n,).
+        Counts, which may be weighted, and the expected share of hits, each of shape (n,).
     """
-    likelihood = [beta_binomial(hits, trials, expected, strength).sum() for strength in STRENGTHS]
-    return float(STRENGTHS[int(np.argmax(likelihood))])
+    from scipy.special import softmax
+
+    posterior = softmax([beta_binomial(hits, trials, expected, strength).sum() for strength in STRENGTHS])
+    return float(1 / (posterior / (STRENGTHS + 1)).sum() - 1)
 
 
 def beta_binomial(hits: Floats, trials: Floats, expected: Floats, strength: Floats | float) -> Floats:

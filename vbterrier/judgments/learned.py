@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vbterrier.judgments.hierarchical import beta_binomial, hierarchical, likeliest_strength
+from vbterrier.judgments.hierarchical import beta_binomial, expected_strength, hierarchical
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -55,7 +55,7 @@ def learned(judged: JudgedTop) -> Learned:
     *At random*: which of the first k documents were judged has nothing to do with what they are. Then the unjudged are
     like the judged ones of the same run: a logistic regression of relevance on the logarithm of the rank and on the
     logit of the pool's share of relevant documents, over all topics, gives each topic's expectation, and its own judged
-    documents correct it (a Dirichlet with the likeliest strength).
+    documents correct it (a Dirichlet as strong as topics are alike).
 
     *Not at random*: other systems chose what was judged, more in some topics than in others. Then the unjudged are
     between the pool, which counts as ``1.5 k`` documents, and the judged ones of the topic's ranking.
@@ -183,7 +183,7 @@ def _alike(evidence: Evidence, pool: Floats) -> tuple[Floats, Floats]:
     # What is judged elsewhere in the ranking, at the rate that it would have at the ranks of the unjudged.
     moved = (evidence.levels > 0) + share[:, None] - expected
     hits = np.clip((evidence.weight * moved).sum(axis=1), 0, evidence.total)
-    strength = likeliest_strength(hits, evidence.total, share)
+    strength = expected_strength(hits, evidence.total, share)
     relevant = (strength * share + hits) / (strength + evidence.total)
     split = _split(evidence, pool)
     prob = np.column_stack([1 - relevant, relevant[:, None] * split])

@@ -12,7 +12,7 @@ from vbterrier.frames.contracts import systems_of
 from vbterrier.frames.ranked import Run
 from vbterrier.judgments.cross_fitted import METHODS, cross_fitted, folds
 from vbterrier.judgments.grade_prob import COLUMN
-from vbterrier.judgments.hierarchical import likeliest_strength
+from vbterrier.judgments.hierarchical import expected_strength
 from vbterrier.judgments.pool import Judgments
 from vbterrier.judgments.retrieved import Evidence, by_rank, by_score, by_votes, neighbours, pool_of_others, retrieved
 
@@ -146,8 +146,8 @@ def _pool_shares(counts: Ints, evidence: Evidence) -> tuple[Floats, Floats]:
     relevant, total = pools[:, 1:].sum(axis=1), pools.sum(axis=1)
     overall = (relevant.sum() + 0.5) / (total.sum() + 1)
     grades = pools[:, 1:].sum(axis=0) / max(relevant.sum(), 1)
-    worth = likeliest_strength(relevant, total, np.full(len(total), overall))
-    split_worth = likeliest_strength(
+    worth = expected_strength(relevant, total, np.full(len(total), overall))
+    split_worth = expected_strength(
         pools[:, 1:].ravel(), np.repeat(relevant, len(grades)), np.tile(grades, len(relevant))
     )
     others = pool_of_others(counts, evidence)
