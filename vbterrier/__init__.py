@@ -27,8 +27,18 @@ from vbterrier.judgments.bootstrap import BootstrapDistribution, bootstrap_distr
 from vbterrier.measures import (
     BNDCG,
     ES,
+    OER,
     VB,
+    BaitRate,
+    DiscRatio,
     NDCGBound,
+    NonRelCov,
+    ObsCov,
+    OERCorr,
+    OracleCov,
+    RelCov,
+    SignalRate,
+    TopBait,
     TopIntent,
     Unjudged,
     VarPenalty,
@@ -38,6 +48,7 @@ from vbterrier.measures import (
 
 if TYPE_CHECKING:
     from vbterrier.adapters.trectools import VBTrecEval
+    from vbterrier.entities.pool import LinkedPool, link_pool
     from vbterrier.evaluate import score
     from vbterrier.evaluate.intents import evaluate_intents
     from vbterrier.evaluate.variants import Paraphrases, Rerun
@@ -82,13 +93,16 @@ if TYPE_CHECKING:
         hoeffding_error,
         hoeffding_replicas,
     )
+    from vbterrier.uncertainty.ratios import disc_ratio
 
 __version__ = "0.1.0"
 
 __all__ = [
     "BNDCG",
     "ES",
+    "OER",
     "VB",
+    "BaitRate",
     "BootstrapDistribution",
     "Calibrate",
     "CandidateIntents",
@@ -97,6 +111,7 @@ __all__ = [
     "DegenerateWarning",
     "DictionaryLinker",
     "Dirichlet",
+    "DiscRatio",
     "DropCandidates",
     "DropConstraints",
     "EntityFishingClient",
@@ -106,17 +121,24 @@ __all__ = [
     "IntentBootstrap",
     "IntentSet",
     "KnowledgeBase",
+    "LinkedPool",
     "MiniLM",
     "NDCGBound",
+    "NonRelCov",
+    "OERCorr",
+    "ObsCov",
+    "OracleCov",
     "ParameterError",
     "Paraphrases",
     "ParseConstraints",
     "RELClient",
+    "RelCov",
     "RelaxConstraints",
     "Rerun",
     "RetrieverLinker",
     "ScoreNoise",
     "ServiceError",
+    "SignalRate",
     "SpacyLinker",
     "SpotlightClient",
     "TagConfusion",
@@ -124,6 +146,7 @@ __all__ = [
     "TagEntities",
     "TagMeClient",
     "TemperatureJitter",
+    "TopBait",
     "TopIntent",
     "Truncate",
     "Unjudged",
@@ -136,6 +159,7 @@ __all__ = [
     "bootstrap_distribution",
     "build_kb",
     "calibration_error",
+    "disc_ratio",
     "enable_string_measures",
     "evaluate_intents",
     "flatten_qrels",
@@ -146,6 +170,7 @@ __all__ = [
     "kb_from_spacy",
     "kb_from_wikidata",
     "kb_from_wikimapper",
+    "link_pool",
     "measures_from",
     "oracle_success",
     "parse_constraints",
@@ -184,6 +209,7 @@ _LAZY = {
     "IntentBootstrap": "vbterrier.uncertainty",
     "IntentSet": "vbterrier.measures.artifact",
     "KnowledgeBase": "vbterrier.linking.kb",
+    "LinkedPool": "vbterrier.entities.pool",
     "MiniLM": "vbterrier.intents.embed",
     "Paraphrases": "vbterrier.evaluate.variants",
     "ParseConstraints": "vbterrier.intents.constraints",
@@ -205,6 +231,7 @@ _LAZY = {
     "WATClient": "vbterrier.linking.clients",
     "build_kb": "vbterrier.linking.kb",
     "calibration_error": "vbterrier.intents.calibration",
+    "disc_ratio": "vbterrier.uncertainty.ratios",
     "evaluate_intents": "vbterrier.evaluate.intents",
     "hoeffding_error": "vbterrier.uncertainty",
     "hoeffding_replicas": "vbterrier.uncertainty",
@@ -213,6 +240,7 @@ _LAZY = {
     "kb_from_spacy": "vbterrier.linking.kb",
     "kb_from_wikidata": "vbterrier.linking.kb",
     "kb_from_wikimapper": "vbterrier.linking.kb",
+    "link_pool": "vbterrier.entities.pool",
     "oracle_success": "vbterrier.intents.oracle",
     "parse_constraints": "vbterrier.intents.constraints",
     "read_mmead": "vbterrier.linking.corpora",

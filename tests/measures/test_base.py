@@ -17,18 +17,22 @@ import vbterrier
 from vbterrier import (
     BNDCG,
     ES,
+    OER,
     VB,
     DegenerateWarning,
     InputError,
     NDCGBound,
+    ObsCov,
+    OracleCov,
     ParameterError,
+    TopBait,
     TopIntent,
     Unjudged,
     VarPenalty,
     VBTerrierError,
     measures_from,
 )
-from vbterrier.measures import MEASURES
+from vbterrier.measures import ENTITY, MEASURES
 
 AMBIGUOUS = [
     {},
@@ -68,14 +72,20 @@ SETTINGS = {
     ],
     NDCGBound: [{}, {"side": "upper", "kind": "posthoc"}, {"kind": "rbp", "max_grade": 0, "dcg": "exp-log2"}],
     Unjudged: [{}],
+    **{measure: [{}, {"rel": 2, "undefined": "skip"}] for measure in ENTITY},
+    OER: [{}, {"alpha": 1, "tau": 2.5}],
+    OracleCov: [{}, {"exact": True}],
 }
 CASES = [
     pytest.param(measure(**params, **({"cutoff": k} if k else {})), id=f"{measure.NAME}-{number}-{k}")
     for measure, settings in SETTINGS.items()
     for number, params in enumerate(settings)
-    for k in (None, 1, 1000)
+    for k in ((None, 1, 1000) if "cutoff" in measure.SUPPORTED_PARAMS else (None,))
 ]
 NAMES = [measure.NAME for measure in MEASURES]
+# Measures of rankings to any depth, and those that look at a topic's first entity, or at no run at all.
+CUT = [measure for measure in MEASURES if "cutoff" in measure.SUPPORTED_PARAMS]
+CUT_NAMES = [measure.NAME for measure in CUT]
 
 QRELS = pd.DataFrame(
     {
@@ -248,7 +258,14 @@ def test_a_prior_is_copied_from_its_mapping():
     assert repr(measure) == "BNDCG(prior={0:0.5,1:0.5})"
 
 
-@pytest.mark.parametrize("measure", MEASURES, ids=NAMES)
+def test_measures_without_a_cutoff_refuse_one():
+    assert set(MEASURES) - set(CUT) == {TopBait, ObsCov}
+    for measure in (TopBait, ObsCov):
+        with pytest.raises(ParameterError, match=f"{measure.NAME} has no parameter 'cutoff'"):
+            measure @ 10
+
+
+@pytest.mark.parametrize("measure", CUT, ids=CUT_NAMES)
 def test_the_cutoff_has_no_default(measure):
     assert measure.SUPPORTED_PARAMS["cutoff"].default is _NOT_PROVIDED
     assert measure.params == {}
@@ -259,7 +276,7 @@ def test_the_cutoff_has_no_default(measure):
 # Bad parameters
 
 
-@pytest.mark.parametrize("measure", MEASURES, ids=NAMES)
+@pytest.mark.parametrize("measure", CUT, ids=CUT_NAMES)
 @pytest.mark.parametrize("cutoff", [0, -1, 10.0, True, "x"])
 def test_a_cutoff_that_is_no_rank_is_refused(measure, cutoff):
     wanted = "cutoff=.*: wanted a whole number of at least 1"
@@ -276,7 +293,7 @@ def test_a_cutoff_that_is_no_rank_is_refused(measure, cutoff):
             ir_measures.parse_measure(text)
 
 
-@pytest.mark.parametrize("measure", MEASURES, ids=NAMES)
+@pytest.mark.parametrize("measure", CUT, ids=CUT_NAMES)
 def test_an_unknown_parameter_is_refused_where_the_measure_is_made(measure):
     with pytest.raises(ParameterError, match=f"{measure.NAME} has no parameter 'nonsense'; it has cutoff"):
         measure(nonsense=1)

@@ -55,6 +55,14 @@ class LinkedPool:
         The highest confidence of the document's mentions of the entity, 0 to 1, shape (n_links,).
     mentions
         How often the document mentions the entity, shape (n_links,).
+
+    Examples
+    --------
+    >>> frame = pd.DataFrame(
+    ...     {"qid": "q1", "docno": ["d1", "d1"], "entity_id": ["Paris", "Rome"], "label": 1, "rank": 0, "weight": 1.0}
+    ... )
+    >>> LinkedPool.from_frame(frame)
+    LinkedPool(1 topics, 1 documents, 2 entities, 2 links)
     """
 
     topics: list[str]

@@ -5,16 +5,39 @@ import ir_measures
 from vbterrier.measures import provider
 from vbterrier.measures.ambiguous import ES, VB, TopIntent, VarPenalty
 from vbterrier.measures.base import Measure
+from vbterrier.measures.entity import (
+    OER,
+    BaitRate,
+    DiscRatio,
+    NonRelCov,
+    ObsCov,
+    OERCorr,
+    OracleCov,
+    RelCov,
+    SignalRate,
+    TopBait,
+)
 from vbterrier.measures.text import enable_string_measures, measures_from
 from vbterrier.measures.unjudged import BNDCG, NDCGBound, Unjudged
 
 __all__ = [
     "BNDCG",
+    "ENTITY",
     "ES",
     "MEASURES",
+    "OER",
     "VB",
+    "BaitRate",
+    "DiscRatio",
     "Measure",
     "NDCGBound",
+    "NonRelCov",
+    "OERCorr",
+    "ObsCov",
+    "OracleCov",
+    "RelCov",
+    "SignalRate",
+    "TopBait",
     "TopIntent",
     "Unjudged",
     "VarPenalty",
@@ -22,7 +45,19 @@ __all__ = [
     "measures_from",
 ]
 
-MEASURES: tuple[Measure, ...] = (BNDCG, NDCGBound, Unjudged, ES, VB, VarPenalty, TopIntent)
+ENTITY: tuple[Measure, ...] = (
+    RelCov,
+    NonRelCov,
+    DiscRatio,
+    OER,
+    SignalRate,
+    BaitRate,
+    TopBait,
+    OERCorr,
+    ObsCov,
+    OracleCov,
+)
+MEASURES: tuple[Measure, ...] = (BNDCG, NDCGBound, Unjudged, ES, VB, VarPenalty, TopIntent, *ENTITY)
 
 for _measure in MEASURES:
     # Registering a name twice is an assertion error there; a reload of this module finds its names taken.

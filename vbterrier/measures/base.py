@@ -61,6 +61,11 @@ class Measure(ir_measures.Measure):  # type: ignore[misc]
         return k
 
     @property
+    def depth(self) -> int | None:
+        """How many ranks the measure looks at, ``None`` for all."""
+        return self.cutoff
+
+    @property
     def DEFAULT(self) -> float:  # noqa: N802 - the host's name
         """What hosts fill in for topics that a measure did not yield: the score of an empty ranking.
 
@@ -167,9 +172,9 @@ def metrics(measures: Iterable[Measure], slot: Slot, run: Run) -> Iterator[ir_me
 
 
 def deepest(measures: Iterable[ir_measures.Measure]) -> int | None:
-    """The largest cutoff, ``None`` if a measure has none."""
-    cutoffs = [measure.params.get("cutoff") for measure in measures]
-    return None if None in cutoffs else max(k for k in cutoffs if k is not None)
+    """The most ranks that a measure looks at, ``None`` if one looks at all."""
+    depths = [getattr(measure, "depth", measure.params.get("cutoff")) for measure in measures]
+    return None if None in depths else max(depths)
 
 
 def qrels_frame(data: Any) -> pd.DataFrame:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import pandas as pd
+
+from vbterrier.entities.pool import COLUMNS, LinkedPool
+from vbterrier.entities.selection import Selection
+from vbterrier.entities.table import EntityTable
 from vbterrier.errors import InputError
 from vbterrier.frames.contracts import require
-from vbterrier.frames.ids import ids_of
+from vbterrier.frames.ids import ids_of, require_same_kind
 from vbterrier.judgments.pool import JudgedTop, Judgments
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
-
-    import pandas as pd
 
     from vbterrier.frames.ranked import Run
 
@@ -34,7 +37,7 @@ class Once:
 
 
 class Slot(Once):
-    """The frame given as qrels: judgments, intents or diversity judgments, prepared once for many runs.
+    """The frame given as qrels: judgments, intents or a pool's links, prepared once for many runs.
 
     Parameters
     ----------
@@ -58,7 +61,20 @@ class Slot(Once):
         if not len(frame):
             raise InputError("qrels: no rows; a run is evaluated over the topics that stand here")
         self.frame = frame
-        self.topics, _ = ids_of(frame["qid"], "qrels column 'qid'").codes()
+        self.qid = ids_of(frame["qid"], "qrels column 'qid'")
+        self.topics, _ = self.qid.codes()
+
+    @classmethod
+    def of_links(cls, pool: LinkedPool) -> Slot:
+        """A slot that holds a linked pool, which no frame of all its links need be made of."""
+        slot = cls(pd.DataFrame({"qid": pool.topics}))
+        slot.once("links", lambda: pool)
+        return slot
+
+    @property
+    def is_links(self) -> bool:
+        """Whether the frame is that of a linked pool, a K frame."""
+        return {"docno", "entity_id", "label", "rank"} <= set(self.frame.columns)
 
     @property
     def is_diversity(self) -> bool:
@@ -68,6 +84,29 @@ class Slot(Once):
     def judgments(self, *, drop_negative: bool = False) -> Judgments:
         """The frame as judgments."""
         return self.once(("judgments", drop_negative), lambda: Judgments(self.frame, drop_negative=drop_negative))
+
+    def linked(self) -> LinkedPool:
+        """The frame as a linked pool.
+
+        Raises
+        ------
+        InputError
+            It is no K frame, or holds what a pool cannot.
+        """
+        return self.once("links", self._linked)
+
+    def _linked(self) -> LinkedPool:
+        if not self.is_links:
+            found = ", ".join(map(str, self.frame.columns))
+            raise InputError(
+                f"qrels: measures of entity runs want a pool's links there, a frame with {', '.join(COLUMNS)}; found "
+                f"{found}; make it with vbterrier.link_pool(pool, tags, qrels).frame()"
+            )
+        return LinkedPool.from_frame(self.frame, name="qrels")
+
+    def entity_table(self, rel: int) -> EntityTable:
+        """The entities of the linked pool beside relevance."""
+        return self.once(("entities", rel), lambda: EntityTable(self.linked(), rel))
 
 
 class Scoring(Once):
@@ -92,3 +131,13 @@ class Scoring(Once):
         judgments = self.slot.judgments(drop_negative=drop_negative)
         deepest = self.once(("judged", drop_negative), lambda: judgments.judge(self.run, self.depth))
         return self.once(("cut", drop_negative, cutoff), lambda: deepest.cut(cutoff))
+
+    def selection(self) -> Selection:
+        """The run as one of entities on the linked pool."""
+
+        def make() -> Selection:
+            pool = self.slot.linked()
+            require_same_kind(self.slot.qid, self.run.qid, "qrels column 'qid'", f"{self.run.name} column 'qid'")
+            return Selection(pool, self.run, self.depth)
+
+        return self.once("selection", make)

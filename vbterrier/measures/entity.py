@@ -1,0 +1,386 @@
+"""Measures of entity runs: which documents of a candidate pool they reach, and whether they tell them apart.
+
+In place of qrels stands the K frame of a pool (:meth:`vbterrier.entities.pool.LinkedPool.frame`): qid, docno,
+entity_id, label, rank, weight. The run's docno is an entity's id. All measures and cutoffs of one evaluation share one
+pass over the run.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from vbterrier.entities.cover import Oracle
+from vbterrier.entities.measured import (
+    BAIT,
+    SIGNAL,
+    at_cutoff,
+    core_coverage,
+    is_one_of,
+    mean_of_first,
+    of_selected,
+    rank_correlation,
+    ratio,
+    reached_shares,
+    share,
+)
+from vbterrier.entities.table import ALPHA, TAU
+from vbterrier.measures.base import TO_IR_MEASURES, UNDEFINED, Measure
+from vbterrier.measures.params import CUTOFF, Param
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from vbterrier.entities.table import EntityTable
+    from vbterrier.measures.scoring import Scoring
+
+    Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
+
+_REL = Param(int, 1, low=1, desc="the lowest label of a relevant document")
+_COVERAGE = {"cutoff": CUTOFF, "rel": _REL, "undefined": UNDEFINED}
+_EVIDENCE = {
+    "alpha": Param(float, ALPHA, low=1e-9, desc="pseudo-count of the log odds"),
+    "tau": Param(float, TAU, low=1e-9, desc="how many documents make support"),
+    "rel": _REL,
+    "undefined": UNDEFINED,
+}
+
+
+class _OfEntities(Measure):
+    """A measure of an entity run against the links of a pool."""
+
+    QREL_INPUTS: ClassVar[list[str]] = [TO_IR_MEASURES["qid"]]
+
+    def table(self, scoring: Scoring) -> EntityTable:
+        """The entities of the pool beside relevance."""
+        return scoring.slot.entity_table(self["rel"])
+
+    def reached(self, scoring: Scoring, *, relevant: bool) -> Floats:
+        """The share of relevant, or of other, documents that the first k entities reach, shape (n_topics,)."""
+
+        def shares() -> Floats:
+            chosen = scoring.slot.linked().relevant(self["rel"])
+            return reached_shares(scoring.selection(), chosen if relevant else ~chosen)
+
+        return at_cutoff(scoring.once(("reached", self["rel"], relevant), shares), self.cutoff)
+
+
+class _OfEvidence(_OfEntities):
+    """A measure of what selected entities tell of relevance."""
+
+    def oer(self, scoring: Scoring) -> Floats:
+        """OER of each pair."""
+        key = ("OER", self["rel"], self["alpha"], self["tau"])
+        return scoring.slot.once(key, lambda: self.table(scoring).oer(self["alpha"], self["tau"]))
+
+    def classes(self, scoring: Scoring) -> Ints:
+        """The signal class of each pair."""
+        key = ("classes", self["rel"], self["alpha"], self["tau"])
+        return scoring.slot.once(key, lambda: self.table(scoring).classes(self["alpha"], self["tau"]))
+
+    def selected_oer(self, scoring: Scoring) -> Floats:
+        """OER of each selected entity, 0 for those that no document of the topic mentions."""
+        key = ("selected OER", self["rel"], self["alpha"], self["tau"])
+        return scoring.once(key, lambda: of_selected(scoring.selection(), self.oer(scoring), outside=0.0))
+
+    def share_of(self, names: tuple[str, ...], scoring: Scoring, k: int | None) -> Floats:
+        """The share of the first k entities that are of the named classes, shape (n_topics,)."""
+        key = ("is", names, self["rel"], self["alpha"], self["tau"])
+        found = scoring.once(
+            key, lambda: of_selected(scoring.selection(), is_one_of(self.classes(scoring), names), outside=0.0)
+        )
+        return self.where_contrasted(mean_of_first(found, k), scoring)
+
+    def where_contrasted(self, values: Floats, scoring: Scoring) -> Floats:
+        """NaN for topics without relevant or without other documents, where entities tell nothing apart."""
+        return np.where(self.table(scoring).contrasts, values, np.nan)
+
+
+class _RelCov(_OfEntities):
+    """Relevant coverage ``RelCov@k = |{d in R_q : Λ(d) ∩ E^k ≠ ∅}| / |R_q|``, in [0, 1].
+
+    ``R_q`` are the relevant documents of the topic's pool, ``Λ(d)`` the entities of a document, ``E^k`` the first k
+    entities of the run (Chatterjee, arXiv 2604.05204, section 2.3). Undefined without a relevant document in the pool.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> import vbterrier
+    >>> pool = pd.DataFrame({"qid": "q1", "docno": ["d1", "d2", "d3"], "score": [3.0, 2.0, 1.0]})
+    >>> tags = pd.DataFrame({"docno": ["d1", "d2", "d3"], "entity_id": ["Paris", "Rome", "Paris"]})
+    >>> qrels = pd.DataFrame({"qid": "q1", "docno": ["d1", "d2"], "label": [1, 1]})
+    >>> links = vbterrier.link_pool(pool, tags, qrels).frame().rename(columns={"qid": "query_id"})
+    >>> run = pd.DataFrame({"query_id": ["q1"], "doc_id": ["Paris"], "score": [1.0]})
+    >>> [metric.value for metric in (vbterrier.RelCov @ 20).iter_calc(links, run)]
+    [0.5]
+    """
+
+    __name__ = "RelCov"
+    NAME = __name__
+    PRETTY_NAME = "Relevant coverage"
+    SHORT_DESC = "share of the relevant documents that the selected entities reach"
+    SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = _COVERAGE
+
+    def values(self, scoring: Scoring) -> Floats:
+        """The share of each topic."""
+        return self.reached(scoring, relevant=True)
+
+
+class _NonRelCov(_OfEntities):
+    """Non-relevant coverage: what :data:`RelCov` is for the rest of the pool, in [0, 1]; the lower the better.
+
+    Unjudged documents are not relevant. Undefined where all documents of the pool are relevant.
+
+    Examples
+    --------
+    >>> import vbterrier
+    >>> vbterrier.NonRelCov(rel=2) @ 20
+    NonRelCov(rel=2)@20
+    """
+
+    __name__ = "NonRelCov"
+    NAME = __name__
+    PRETTY_NAME = "Non-relevant coverage"
+    SHORT_DESC = "share of the other documents that the selected entities reach"
+    SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = _COVERAGE
+
+    def values(self, scoring: Scoring) -> Floats:
+        """The share of each topic."""
+        return self.reached(scoring, relevant=False)
+
+
+class _DiscRatio(_OfEntities):
+    """A topic's ratio ``RelCov@k / (NonRelCov@k + 1/(2 |N_q|))``, at least 0: a diagnostic of single topics.
+
+    The figure of a collection is no mean of these, which topics without reached other documents decide, but the ratio
+    of the means: :func:`vbterrier.disc_ratio`. Undefined without relevant or without other documents.
+
+    Examples
+    --------
+    >>> import vbterrier
+    >>> vbterrier.DiscRatio @ 20
+    DiscRatio@20
+    """
+
+    __name__ = "DiscRatio"
+    NAME = __name__
+    PRETTY_NAME = "Discrimination ratio of topics (diagnostic)"
+    SHORT_DESC = "a diagnostic: the collection's figure is the ratio of mean RelCov to mean NonRelCov (disc_ratio)"
+    SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = _COVERAGE
+
+    def values(self, scoring: Scoring) -> Floats:
+        """The ratio of each topic."""
+        relevant, other = (self.reached(scoring, relevant=which) for which in (True, False))
+        return ratio(relevant, other, self.table(scoring).n_other)
+
+
+class _OER(_OfEvidence):
+    """Mean observable entity relevance of the first k entities: a log odds ratio, shrunk where an entity is rare.
+
+    ``OER(e) = (1 - exp(-df/τ)) (logit p(e|rel) - logit p(e|nonrel))``, ``p(e|rel) = (df_rel + α)/(|R_q| + 2α)``
+    (Chatterjee, arXiv 2604.05204, section 2.5, which prints neither α nor τ). The mean is over the entities that are
+    listed, at most k; those that no document of the pool mentions have no support, so they count 0. Topics without a
+    list score 0. Undefined without relevant or without other documents.
+
+    Examples
+    --------
+    >>> import vbterrier
+    >>> vbterrier.OER(tau=10) @ 20
+    OER(tau=10.0)@20
+    """
+
+    __name__ = "OER"
+    NAME = __name__
+    PRETTY_NAME = "Observable entity relevance"
+    SHORT_DESC = "how much the selected entities tell relevant documents apart"
+    SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = {"cutoff": CUTOFF, **_EVIDENCE}
+
+    def values(self, scoring: Scoring) -> Floats:
+        """The mean of each topic."""
+        return self.where_contrasted(mean_of_first(self.selected_oer(scoring), self.cutoff), scoring)
+
+
+class _SignalRate(_OfEvidence):
+    """The share of the first k entities that are core or conditional signals, in [0, 1].
+
+    See :func:`vbterrier.kernels.coverage.signal_classes`. Of the entities listed, at most k; those that no document of
+    the pool mentions are no signal. Topics without a list score 0.
+
+    Examples
+    --------
+    >>> import vbterrier
+    >>> vbterrier.SignalRate @ 20
+    SignalRate@20
+    """
+
+    __name__ = "SignalRate"
+    NAME = __name__
+    PRETTY_NAME = "Signal rate"
+    SHORT_DESC = "share of selected entities that speak for relevance"
+    SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = {"cutoff": CUTOFF, **_EVIDENCE}
+
+    def values(self, scoring: Scoring) -> Floats:
+        """The share of each topic."""
+        return self.share_of(SIGNAL, scoring, self.cutoff)
+
+
+class _BaitRate(_OfEvidence):
+    """The share of the first k entities that are generic bait or anti-signals, in [0, 1]; the lower the better.
+
+    As :data:`SignalRate`; a topic without a list has no bait.
+
+    Examples
+    --------
+    >>> import vbterrier
+    >>> vbterrier.BaitRate @ 20
+    BaitRate@20
+    """
+
+    __name__ = "BaitRate"
+    NAME = __name__
+    PRETTY_NAME = "Bait rate"
+    SHORT_DESC = "share of selected entities that speak for nothing, or against relevance"
+    SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = {"cutoff": CUTOFF, **_EVIDENCE}
+
+    def values(self, scoring: Scoring) -> Floats:
+        """The share of each topic."""
+        return self.share_of(BAIT, scoring, self.cutoff)
+
+
+class _TopBait(_OfEvidence):
+    """Whether the first entity is bait: ``BaitRate@1``, 0 or 1; its mean is the share of such topics.
+
+    Examples
+    --------
+    >>> import vbterrier
+    >>> vbterrier.TopBait
+    TopBait
+    """
+
+    __name__ = "TopBait"
+    NAME = __name__
+    PRETTY_NAME = "Top-1 bait"
+    SHORT_DESC = "whether the first entity speaks for nothing, or against relevance"
+    SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = _EVIDENCE
+
+    @property
+    def depth(self) -> int:
+        """It looks at the first entity only."""
+        return 1
+
+    def values(self, scoring: Scoring) -> Floats:
+        """0 or 1 for each topic."""
+        return self.share_of(BAIT, scoring, 1)
+
+
+class _OERCorr(_OfEvidence):
+    """Spearman's correlation of the first k entities' scores with their OER, in [-1, 1].
+
+    Equal scores, compared as 32-bit floats as in ranking, share their mean rank; entities that no document of the pool
+    mentions have an OER of 0. Undefined with fewer than three entities, equal scores or equal OER throughout, and
+    without relevant or without other documents.
+
+    Examples
+    --------
+    >>> import vbterrier
+    >>> vbterrier.OERCorr(undefined="skip") @ 20
+    OERCorr(undefined='skip')@20
+    """
+
+    __name__ = "OERCorr"
+    NAME = __name__
+    PRETTY_NAME = "Correlation with OER"
+    SHORT_DESC = "whether the run ranks entities as observable relevance would"
+    SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = {"cutoff": CUTOFF, **_EVIDENCE}
+
+    def values(self, scoring: Scoring) -> Floats:
+        """The correlation of each topic."""
+        oer, score = self.selected_oer(scoring)[:, : self.cutoff], scoring.selection().score[:, : self.cutoff]
+        with np.errstate(over="ignore"):
+            return rank_correlation(score.astype(np.float32).astype(np.float64), oer)
+
+
+class _ObsCov(_OfEvidence):
+    """Observable coverage: the share of the relevant documents that mention a core entity, in [0, 1].
+
+    All core entities of the topic's pool count, whatever the run holds: the measure is one of topics and their links,
+    for comparison with what runs reach (Chatterjee, arXiv 2604.05204, section 6.1). Undefined without a relevant
+    document in the pool.
+
+    Examples
+    --------
+    >>> import vbterrier
+    >>> vbterrier.ObsCov
+    ObsCov
+    """
+
+    __name__ = "ObsCov"
+    NAME = __name__
+    PRETTY_NAME = "Observable coverage"
+    SHORT_DESC = "share of the relevant documents within reach of core entities"
+    SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = _EVIDENCE
+
+    @property
+    def depth(self) -> int:
+        """The run does not matter."""
+        return 1
+
+    def values(self, scoring: Scoring) -> Floats:
+        """The share of each topic."""
+        key = ("core coverage", self["rel"], self["alpha"], self["tau"])
+        return scoring.slot.once(key, lambda: core_coverage(self.table(scoring), self.classes(scoring)))
+
+
+class _OracleCov(_OfEntities):
+    """The relevant coverage of the best k entities of the pool, in [0, 1], whatever the run holds.
+
+    Chosen greedily, which reaches at least ``1 - 1/e`` (63 %) of what any k entities do (Nemhauser, Wolsey and Fisher
+    1978), and in practice nearly all. Without k, the share of relevant documents that have any entity. Undefined
+    without a relevant document in the pool.
+
+    Parameters
+    ----------
+    exact
+        Solve the integer programme of each topic that greed leaves open; for small cases.
+
+    Examples
+    --------
+    >>> import vbterrier
+    >>> vbterrier.OracleCov(exact=True) @ 20
+    OracleCov(exact=True)@20
+    """
+
+    __name__ = "OracleCov"
+    NAME = __name__
+    PRETTY_NAME = "Oracle coverage"
+    SHORT_DESC = "share of the relevant documents that the best entities of the pool reach"
+    SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = {
+        "cutoff": CUTOFF,
+        "exact": Param(bool, False, desc="the best entities for certain, not by greed"),
+        "rel": _REL,
+        "undefined": UNDEFINED,
+    }
+
+    def values(self, scoring: Scoring) -> Floats:
+        """The share of each topic."""
+        slot, k = scoring.slot, self.cutoff
+        key = ("oracle", self["rel"], scoring.depth)
+        oracle = slot.once(key, lambda: Oracle(slot.linked(), self["rel"], scoring.depth))
+        n = oracle.greedy(k)
+        if self["exact"]:
+            n = slot.once(("exact", self["rel"], k), lambda: oracle.exact(k))
+        return share(n, self.table(scoring).n_relevant)
+
+
+RelCov = _RelCov()
+NonRelCov = _NonRelCov()
+DiscRatio = _DiscRatio()
+OER = _OER()
+SignalRate = _SignalRate()
+BaitRate = _BaitRate()
+TopBait = _TopBait()
+OERCorr = _OERCorr()
+ObsCov = _ObsCov()
+OracleCov = _OracleCov()
