@@ -1,0 +1,231 @@
+"""From the linked pools of topics to entity runs, and from entity runs on pools to other entity runs."""
+
+from __future__ import annotations
+
+import abc
+import warnings
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import pyarrow.compute as pc
+import pyterrier as pt
+
+from vbterrier.entities.pool import LinkedPool, link_pool
+from vbterrier.entities.stage import EntityStage, links_of, whole_or_none
+from vbterrier.errors import DegenerateWarning, InputError, examples
+from vbterrier.frames.ids import Ids, ids_of, require_same_kind
+from vbterrier.frames.ranked import Run
+from vbterrier.frames.topics import places
+from vbterrier.kernels.order import spans
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Ints = NDArray[np.int64]
+    Floats = NDArray[np.float64]
+
+
+class Topics:
+    """The topics of an input frame, in order of appearance, with what it says of their queries.
+
+    Parameters
+    ----------
+    inp
+        Column qid, and columns of queries as PyTerrier names them.
+    """
+
+    def __init__(self, inp: pd.DataFrame) -> None:
+        self.inp = inp
+        self.names, code = ids_of(inp["qid"], "input column 'qid'").codes()
+        self.first: Ints = np.unique(code, return_index=True)[1]
+
+    @cached_property
+    def columns(self) -> list[str]:
+        """The columns that belong to the query, as they stand."""
+        of_queries = set(pt.model.query_columns(self.inp))
+        return [name for name in self.inp.columns if name in of_queries]
+
+    def queries(self, topics: list[str]) -> list[str]:
+        """The text of the queries of some of the topics."""
+        return [str(text) for text in self.inp["query"].iloc[self.first[places(topics, self.names)]]]
+
+    def run(self, topic: Ints, entity: Ints, ids: Ids, score: Floats, top: int | None = None) -> pd.DataFrame:
+        """The entity run of some pairs: columns of queries, docno, score, rank.
+
+        Parameters
+        ----------
+        topic
+            Numbers among the names, shape (n,).
+        entity
+            Numbers among the ids, shape (n,).
+        ids
+            Ids of entities in the order of their bytes, so that ties fall as in trec_eval's order.
+        score
+            Shape (n,).
+        top
+            How many entities of each topic to keep.
+        """
+        # In single precision, as every ranking is compared.
+        rows = np.lexsort((-entity, -score.astype(np.float32), topic))
+        topic = topic[rows]
+        starts = np.searchsorted(topic, np.arange(len(self.names)))
+        rank = np.arange(len(rows)) - starts[topic]
+        kept = slice(None) if top is None else rank < top
+        rows, topic, rank = rows[kept], topic[kept], rank[kept]
+        made = self.inp[self.columns].iloc[self.first[topic]].reset_index(drop=True)
+        docno = pd.Series(ids.take(entity[rows]).text.to_pandas(), dtype=str)
+        return made.assign(docno=docno, score=score[rows], rank=rank)
+
+
+def part(pool: LinkedPool, which: Ints, depth: int | None = None) -> LinkedPool:
+    """The pool of some of its topics, cut to their first documents; itself where nothing is cut.
+
+    Parameters
+    ----------
+    which
+        Numbers of topics, shape (n,).
+    depth
+        How many ranks to keep.
+    """
+    if np.array_equal(which, np.arange(len(pool.topics))) and (depth is None or (pool.rank < depth).all()):
+        return pool
+    topic, document = spans(pool.topic_starts[which], pool.topic_starts[which + 1])
+    if depth is not None:
+        kept = pool.rank[document] < depth
+        topic, document = topic[kept], document[kept]
+    owner, link = spans(pool.starts[document], pool.starts[document + 1])
+    return LinkedPool(
+        [pool.topics[place] for place in which.tolist()],
+        topic,
+        pool.docno.take(document),
+        pool.label[document],
+        pool.rank[document],
+        pool.entities,
+        np.searchsorted(owner, np.arange(len(document) + 1)),
+        pool.entity[link],
+        pool.weight[link],
+        pool.mentions[link],
+    )
+
+
+class PoolRanker(EntityStage, abc.ABC):
+    """A stage from topics with their pools to entity runs; its children say how pairs of topic and entity score."""
+
+    links: LinkedPool | pd.DataFrame
+    needs_query = False
+
+    def _set_links(self, links: Any, depth: Any, top: Any) -> None:
+        self.depth, self.top = whole_or_none("depth", depth), whole_or_none("top", top)
+        self.links = links_of(links)
+        self._pool: LinkedPool | None = None
+        if isinstance(self.links, LinkedPool):
+            # Cut once, so that what a pool remembers of itself serves every batch.
+            self._pool = part(self.links, np.arange(len(self.links.topics)), self.depth)
+
+    @abc.abstractmethod
+    def scores(self, pool: LinkedPool, queries: list[str]) -> Floats:
+        """The score of each of ``pool.pairs``, NaN for those that are not ranked.
+
+        Parameters
+        ----------
+        pool
+            A pool.
+        queries
+            The text of the query of each topic; empty where the ranker does not read it.
+        """
+
+    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
+        """Rank the entities of every topic of a result frame; of a frame of queries too, where links hold the pool."""
+        query = ["query"] if self.needs_query else []
+        documents = [] if self._pool is not None else ["docno", "score"]
+        pt.validate.columns(inp, includes=["qid", *query, *documents])
+        topics = Topics(inp)
+        pool = self._linked(inp, topics)
+        queries = topics.queries(pool.topics) if query else []
+        score = self.scores(pool, queries) if len(pool.pairs) else np.empty(0)
+        pair = np.flatnonzero(~np.isnan(score))
+        size = max(len(pool.entities), 1)
+        topic = places(pool.topics, topics.names)[pool.pairs[pair] // size]
+        return topics.run(topic, pool.pairs[pair] % size, pool.entities, score[pair], self.top)
+
+    def _linked(self, inp: pd.DataFrame, topics: Topics) -> LinkedPool:
+        """The pool of the topics of the input."""
+        if isinstance(self.links, LinkedPool):
+            return pool_of(self._pool or self.links, topics.names)
+        run = Run(inp, name="input")
+        tagged = ids_of(self.links["docno"], "links column 'docno'")
+        require_same_kind(tagged, run.docno, "links column 'docno'", "input column 'docno'")
+        if not pc.any(pc.is_in(run.docno.text, value_set=tagged.text)).as_py():
+            if len(run):
+                warn(f"input: none of its {len(run)} documents has an entity in links ({examples(topics.names)})")
+            return nothing()
+        return link_pool(run, self.links, depth=self.depth)
+
+
+def pool_of(pool: LinkedPool, topics: list[str]) -> LinkedPool:
+    """The pool of some topics, which it may not have; those it has in its own order."""
+    place = places(topics, pool.topics)
+    if (place < 0).any():
+        lost = [topic for topic, found in zip(topics, place.tolist(), strict=True) if found < 0]
+        warn(f"input: {len(lost)} topics are not in links and have no entities ({examples(lost)})")
+    return part(pool, np.sort(place[place >= 0]))
+
+
+def nothing() -> LinkedPool:
+    """The pool of no topic."""
+    none, ids = np.empty(0, dtype=np.int64), ids_of(pd.Series([], dtype=object), "")
+    return LinkedPool([], none, ids, none, none, ids, np.zeros(1, dtype=np.int64), none, np.empty(0), none)
+
+
+@dataclass(frozen=True, eq=False)
+class Placed:
+    """An entity run on a pool: which of the pool's topics, and which of its pairs, each row is of; -1 for none."""
+
+    run: Run
+    pool: LinkedPool
+    topic: Ints
+    pair: Ints
+
+    @classmethod
+    def on(cls, pool: LinkedPool, inp: pd.DataFrame) -> Placed:
+        """Look up a run; entities that the pool does not have may be an accident of ids, and are told of."""
+        run = Run(inp, name="entity run")
+        require_same_kind(pool.entities, run.docno, "links column 'entity_id'", "entity run column 'docno'")
+        topic = places(run.topics, pool.topics)[run.topic]
+        pair = pool.find(topic, pool.entities_of(run.docno))
+        if len(pair) and (pair < 0).all():
+            shown = examples(run.docno.text[:4].to_pylist())
+            warn(f"entity run: none of its {len(pair)} entities stands in the pool of its topic ({shown})")
+        return cls(run, pool, topic, pair)
+
+    def of_pairs(self, values: Any) -> Any:
+        """What each row has of values of the pool's pairs, 0 for entities that the pool does not have."""
+        return np.where(self.pair >= 0, values[self.pair], 0) if len(values) else np.zeros(len(self.pair))
+
+
+class RunReranker(EntityStage):
+    """A stage from entity runs to entity runs that looks at the pools."""
+
+    links: LinkedPool
+
+    def _set_links(self, links: Any, depth: Any) -> None:
+        self.depth = whole_or_none("depth", depth)
+        found = links_of(links)
+        if not isinstance(found, LinkedPool):
+            raise InputError(
+                f"{type(self).__name__}: links are tags without a pool, and an entity run does not name documents; "
+                "pass link_pool(pool, tags) or its frame"
+            )
+        self.links = found
+        self._pool = part(found, np.arange(len(found.topics)), self.depth)
+
+    def _placed(self, inp: pd.DataFrame) -> Placed:
+        return Placed.on(self._pool, inp)
+
+
+def warn(message: str) -> None:
+    """Say that a number says less than it seems to."""
+    warnings.warn(message, DegenerateWarning, stacklevel=4)
