@@ -48,6 +48,7 @@ from vbterrier.measures import (
 
 if TYPE_CHECKING:
     from vbterrier.adapters.trectools import VBTrecEval
+    from vbterrier.entities.files import read_links, write_links
     from vbterrier.entities.pool import LinkedPool, link_pool
     from vbterrier.evaluate import score
     from vbterrier.evaluate.intents import evaluate_intents
@@ -177,6 +178,7 @@ __all__ = [
     "ranked",
     "read_documents",
     "read_intents",
+    "read_links",
     "read_mmead",
     "read_qrels",
     "read_run",
@@ -189,6 +191,7 @@ __all__ = [
     "score",
     "tag_quality",
     "write_intents",
+    "write_links",
     "write_qrels",
     "write_run",
     "write_tags",
@@ -243,11 +246,13 @@ _LAZY = {
     "link_pool": "vbterrier.entities.pool",
     "oracle_success": "vbterrier.intents.oracle",
     "parse_constraints": "vbterrier.intents.constraints",
+    "read_links": "vbterrier.entities.files",
     "read_mmead": "vbterrier.linking.corpora",
     "read_spans": "vbterrier.linking.corpora",
     "read_wat_corpus": "vbterrier.linking.corpora",
     "score": "vbterrier.evaluate",
     "tag_quality": "vbterrier.tags.quality",
+    "write_links": "vbterrier.entities.files",
 }
 
 

@@ -11,9 +11,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from vbterrier.entities.links import COLUMNS, UNJUDGED, coded, fields_of, links_of
 from vbterrier.errors import InputError
-from vbterrier.frames.contracts import frame_of, require
-from vbterrier.frames.ids import Ids, Lookup, ids_of, integers_of, numbers_of, repeated_pairs, require_same_kind
+from vbterrier.frames.ids import Ids, Lookup, require_same_kind
 from vbterrier.frames.labels import LabelFrame
 from vbterrier.frames.ranked import Run
 from vbterrier.frames.tags import TagFrame
@@ -26,9 +26,7 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
     Floats = NDArray[np.float64]
 
-# The label of a document that nobody judged.
-UNJUDGED = -1
-COLUMNS = ("qid", "docno", "entity_id", "label", "rank", "weight")
+__all__ = ["COLUMNS", "UNJUDGED", "LinkedPool", "link_pool"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,18 +140,20 @@ class LinkedPool:
         found = pc.index_in(ids.text, value_set=self.entities.text)
         return np.asarray(pc.fill_null(found, -1).to_numpy(zero_copy_only=False), dtype=np.int64)
 
+    def rows(self) -> tuple[Ints, Ints]:
+        """The document and the link of each row of the K frame, -1 for a document without; each of shape (n_rows,)."""
+        lonely = np.flatnonzero(np.diff(self.starts) == 0)
+        # Each goes where the links of the documents before it end.
+        document = np.insert(self.document, self.starts[lonely], lonely)
+        return document, np.insert(np.arange(len(self.entity)), self.starts[lonely], -1)
+
     def frame(self) -> pd.DataFrame:
         """The K frame: qid, docno, entity_id, label, rank, weight, mentions; a row a link.
 
         A document without entities has one row without an entity id, so that it still counts as one of the pool.
         """
-        lonely = np.flatnonzero(np.diff(self.starts) == 0)
-        document = np.concatenate([self.document, lonely])
-        number = np.concatenate([self.entity, np.full(len(lonely), -1)])
-        rows = np.argsort(document, kind="stable")
-        document, number = document[rows], number[rows]
-        entity = self.entities.text.take(pa.array(number, mask=number < 0))
-        none = np.zeros(len(lonely))
+        document, link = self.rows()
+        entity = self.entities.text.take(pa.array(of_rows(self.entity, link), mask=link < 0))
         return pd.DataFrame(
             {
                 "qid": pa.array(self.topics, pa.large_string()).take(pa.array(self.topic[document])).to_pandas(),
@@ -161,8 +161,8 @@ class LinkedPool:
                 "entity_id": entity.to_pandas(),
                 "label": self.label[document],
                 "rank": self.rank[document],
-                "weight": np.concatenate([self.weight, none])[rows],
-                "mentions": np.concatenate([self.mentions, none.astype(np.int64)])[rows],
+                "weight": of_rows(self.weight, link),
+                "mentions": of_rows(self.mentions, link),
             }
         )
 
@@ -175,35 +175,7 @@ class LinkedPool:
         InputError
             A missing column or id; a document with two labels or ranks; a weight outside [0, 1].
         """
-        frame = frame_of(frame, name)
-        require(frame, COLUMNS, name)
-        qid = ids_of(frame["qid"], f"{name} column 'qid'")
-        docno = ids_of(frame["docno"], f"{name} column 'docno'")
-        topics, topic = qid.codes()
-        linked = frame["entity_id"].notna().to_numpy()
-        label = integers_of(frame["label"], f"{name} column 'label'")
-        rank = integers_of(frame["rank"], f"{name} column 'rank'")
-        _, code = docno.codes()
-        # Rows of one document side by side, documents by topic and rank.
-        rows = np.lexsort((code, rank, topic))
-        new = np.ones(len(rows), dtype=bool)
-        new[1:] = (np.diff(topic[rows]) != 0) | (np.diff(code[rows]) != 0) | (np.diff(rank[rows]) != 0)
-        document = np.cumsum(new) - 1
-        first = rows[new]
-        _require_one_document(topic[first], docno.take(first), label, rows, document, topics, name)
-        mentions = integers_of(frame["mentions"], f"{name} column 'mentions'") if "mentions" in frame.columns else None
-        kept = linked[rows]
-        return _assembled(
-            topics,
-            topic[first],
-            docno.take(first),
-            np.maximum(label[first], UNJUDGED),
-            rank[first],
-            document[kept],
-            ids_of(frame["entity_id"].iloc[rows[kept]], f"{name} column 'entity_id'"),
-            _weights(frame, name)[rows[kept]],
-            np.ones(int(kept.sum()), dtype=np.int64) if mentions is None else mentions[rows[kept]],
-        )
+        return cls(**fields_of(frame, name))
 
 
 def link_pool(pool: Any, tags: Any, qrels: Any = None, *, depth: int | None = None) -> LinkedPool:
@@ -260,17 +232,11 @@ def link_pool(pool: Any, tags: Any, qrels: Any = None, *, depth: int | None = No
             f"none of the {len(topic)} documents of the pool has an entity in tags; the ids do not meet (tags: "
             f"{linked.docno.text[:3].to_pylist()}, pool: {docno.text[:3].to_pylist()})"
         )
-    return _assembled(
-        run.topics,
-        topic,
-        docno,
-        _labels(qrels, run, topic, docno),
-        rank,
-        document,
-        linked.entity.take(row),
-        linked.weight[row],
-        np.ones(len(row), dtype=np.int64),
-    )
+    # Ids are made numbers before documents that stand in several pools repeat them.
+    vocabulary, entity = coded(linked.entity)
+    links = links_of(len(topic), document, vocabulary, entity[row], linked.weight[row])
+    label = _labels(qrels, run, topic, docno)
+    return LinkedPool(topics=run.topics, topic=topic, docno=docno, label=label, rank=rank, **links._asdict())
 
 
 def _mentions(tags: TagFrame, run: Run, topic: Ints, docno: Ids) -> tuple[Ints, Ints]:
@@ -307,66 +273,6 @@ def _labels(qrels: Any, run: Run, topic: Ints, docno: Ids) -> Ints:
     return np.where(row >= 0, np.maximum(labels.label, 0)[row], UNJUDGED)
 
 
-def _assembled(
-    topics: list[str],
-    topic: Ints,
-    docno: Ids,
-    label: Ints,
-    rank: Ints,
-    document: Ints,
-    entity: Ids,
-    weight: Floats,
-    mentions: Ints,
-) -> LinkedPool:
-    """Make mentions links: each entity of a document once."""
-    coded = entity.text.dictionary_encode()
-    vocabulary = Ids(coded.dictionary)
-    number = vocabulary.ranks()[coded.indices.to_numpy()] if len(entity) else np.empty(0, dtype=np.int64)
-    in_order = pc.array_sort_indices(coded.dictionary)
-    size = max(len(vocabulary), 1)
-    key = document * size + number
-    rows = np.argsort(key, kind="stable")
-    key = key[rows]
-    first = np.flatnonzero(np.concatenate([[True], key[1:] != key[:-1]])) if len(key) else rows
-    link = key[first]
-    return LinkedPool(
-        topics,
-        topic,
-        docno,
-        label,
-        rank,
-        Ids(coded.dictionary.take(in_order), entity.integers),
-        np.searchsorted(link, np.arange(len(topic) + 1) * size),
-        link % size,
-        np.maximum.reduceat(weight[rows], first) if len(first) else weight,
-        np.add.reduceat(mentions[rows], first) if len(first) else mentions,
-    )
-
-
-def _weights(frame: pd.DataFrame, name: str) -> Floats:
-    weight = numbers_of(frame["weight"].fillna(0.0), f"{name} column 'weight'")
-    bad = (weight < 0) | (weight > 1)
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise InputError(f"{name}: row {row} has weight {weight[row]:g}, wanted 0 to 1")
-    return weight
-
-
-def _require_one_document(
-    topic: Ints, docno: Ids, label: Ints, rows: Ints, document: Ints, topics: list[str], name: str
-) -> None:
-    """Refuse a document that stands at two ranks, or with two labels."""
-    twice = repeated_pairs(topic, docno)
-    if len(twice):
-        which = int(twice[0])
-        raise InputError(
-            f"{name}: document {docno.text[which].as_py()!r} of query {topics[topic[which]]!r} has several ranks; give "
-            "every row of a document its rank in the pool"
-        )
-    clash = np.flatnonzero((np.diff(document) == 0) & (np.diff(label[rows]) != 0))
-    if len(clash):
-        which = int(document[clash[0]])
-        raise InputError(
-            f"{name}: document {docno.text[which].as_py()!r} of query {topics[topic[which]]!r} has the labels "
-            f"{label[rows[clash[0]]]} and {label[rows[clash[0] + 1]]}; keep one"
-        )
+def of_rows(values: Any, link: Ints) -> Any:
+    """A value of each row's link, 0 for a document without."""
+    return np.append(values, values.dtype.type(0))[link]

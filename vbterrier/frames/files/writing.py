@@ -240,7 +240,7 @@ def _write_lines(
     """
     columns = [pa.scalar(field, TEXT) if isinstance(field, str) else field.cast(TEXT) for field in fields]
     n_rows = max(len(column) for column in columns if isinstance(column, pa.Array))
-    with _replacing(Path(path)) as file:
+    with replacing(Path(path)) as file:
         if header:
             file.write(f"{header}\n".encode())
         for start in range(0, n_rows, _SLAB):
@@ -252,7 +252,8 @@ def _write_lines(
 
 
 @contextmanager
-def _replacing(path: Path) -> Iterator[BinaryIO]:
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """A file that takes its name once it is complete, packed when that ends in .gz."""
     target = Path(os.path.realpath(path))
     # A device or a pipe is written to; replacing it would put a plain file in its place. The real path of one that a
     # process inherited, as /dev/stdout, names nothing.
