@@ -25,7 +25,12 @@ from vbterrier.frames.qrels import flatten_qrels
 from vbterrier.frames.ranked import ranked
 from vbterrier.judgments.bootstrap import BootstrapDistribution, bootstrap_distribution
 from vbterrier.measures import (
+    BAP,
+    BERR,
     BNDCG,
+    BP,
+    BQ,
+    BRBP,
     ES,
     OER,
     VB,
@@ -52,6 +57,9 @@ if TYPE_CHECKING:
     from vbterrier.entities.pool import LinkedPool, link_pool
     from vbterrier.evaluate import score
     from vbterrier.evaluate.intents import evaluate_intents
+    from vbterrier.evaluate.judging import judge_next
+    from vbterrier.evaluate.ranking import rank_systems
+    from vbterrier.evaluate.simulations import simulate
     from vbterrier.evaluate.variants import Paraphrases, Rerun
     from vbterrier.intents.calibrate import Calibrate
     from vbterrier.intents.calibration import calibration_error
@@ -63,6 +71,9 @@ if TYPE_CHECKING:
     from vbterrier.intents.relax import RelaxConstraints
     from vbterrier.intents.truncate import Truncate
     from vbterrier.judgments.condense import Condense
+    from vbterrier.judgments.incomplete import leave_group_out, shallow_pool, thin_pool
+    from vbterrier.judgments.judge_next import write_judging
+    from vbterrier.judgments.predicted import predict_grades
     from vbterrier.linking.clients import EntityFishingClient, RELClient, SpotlightClient, TagMeClient, WATClient
     from vbterrier.linking.corpora import read_mmead, read_spans, read_wat_corpus
     from vbterrier.linking.dictionary import DictionaryLinker
@@ -99,7 +110,12 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "BAP",
+    "BERR",
     "BNDCG",
+    "BP",
+    "BQ",
+    "BRBP",
     "ES",
     "OER",
     "VB",
@@ -166,15 +182,19 @@ __all__ = [
     "flatten_qrels",
     "hoeffding_error",
     "hoeffding_replicas",
+    "judge_next",
     "kb_from_file",
     "kb_from_rel",
     "kb_from_spacy",
     "kb_from_wikidata",
     "kb_from_wikimapper",
+    "leave_group_out",
     "link_pool",
     "measures_from",
     "oracle_success",
     "parse_constraints",
+    "predict_grades",
+    "rank_systems",
     "ranked",
     "read_documents",
     "read_intents",
@@ -189,8 +209,12 @@ __all__ = [
     "register_intents",
     "register_tags",
     "score",
+    "shallow_pool",
+    "simulate",
     "tag_quality",
+    "thin_pool",
     "write_intents",
+    "write_judging",
     "write_links",
     "write_qrels",
     "write_run",
@@ -238,20 +262,28 @@ _LAZY = {
     "evaluate_intents": "vbterrier.evaluate.intents",
     "hoeffding_error": "vbterrier.uncertainty",
     "hoeffding_replicas": "vbterrier.uncertainty",
+    "judge_next": "vbterrier.evaluate.judging",
     "kb_from_file": "vbterrier.linking.kb",
     "kb_from_rel": "vbterrier.linking.kb",
     "kb_from_spacy": "vbterrier.linking.kb",
     "kb_from_wikidata": "vbterrier.linking.kb",
     "kb_from_wikimapper": "vbterrier.linking.kb",
+    "leave_group_out": "vbterrier.judgments.incomplete",
     "link_pool": "vbterrier.entities.pool",
     "oracle_success": "vbterrier.intents.oracle",
     "parse_constraints": "vbterrier.intents.constraints",
+    "predict_grades": "vbterrier.judgments.predicted",
+    "rank_systems": "vbterrier.evaluate.ranking",
     "read_links": "vbterrier.entities.files",
     "read_mmead": "vbterrier.linking.corpora",
     "read_spans": "vbterrier.linking.corpora",
     "read_wat_corpus": "vbterrier.linking.corpora",
     "score": "vbterrier.evaluate",
+    "shallow_pool": "vbterrier.judgments.incomplete",
+    "simulate": "vbterrier.evaluate.simulations",
     "tag_quality": "vbterrier.tags.quality",
+    "thin_pool": "vbterrier.judgments.incomplete",
+    "write_judging": "vbterrier.judgments.judge_next",
     "write_links": "vbterrier.entities.files",
 }
 

@@ -68,6 +68,34 @@ def test_bootstrapped_ndcg_is_the_measures(evaluation, files, depth, parameters)
     assert mean == pytest.approx(sum(expected.values()) / 3, abs=1e-15)
 
 
+BOOTSTRAPPED = {
+    "BNDCG": {"dcg": "exp-log2"},
+    "BRBP": {"p": 0.5, "rel": 1},
+    "BP": {"rel": 2, "stat": "hi"},
+    "BAP": {"prior": "pool"},
+    "BERR": {"max_grade": 3},
+    "BQ": {"beta": 2, "prior_strength": 4},
+}
+
+
+@pytest.mark.parametrize("name", BOOTSTRAPPED)
+@pytest.mark.parametrize("depth", [1, 3, 10])
+def test_every_bootstrapped_measure_is_at_hand(evaluation, files, depth, name):
+    for parameters in ({}, BOOTSTRAPPED[name]):
+        expected = ours(files, getattr(vbterrier, name)(**parameters) @ depth)
+        frame = evaluation.get_bootstrapped(name, depth, per_query=True, **parameters)
+        assert column(frame, f"{name}@{depth}") == expected
+        mean = evaluation.get_bootstrapped(name, depth, **parameters)
+        assert isinstance(mean, float)
+        assert mean == pytest.approx(sum(expected.values()) / 3, abs=1e-15)
+
+
+@pytest.mark.parametrize("name", ["ndcg", "bap", "VB", "AP", None])
+def test_a_measure_that_is_not_bootstrapped_is_refused(evaluation, name):
+    with pytest.raises(ParameterError, match=r"measure=.*: wanted one of 'BNDCG', 'BRBP', 'BP', 'BAP', 'BERR', 'BQ'"):
+        evaluation.get_bootstrapped(name)
+
+
 @pytest.mark.parametrize("kind", ["naive", "rbp", "guaranteed", "posthoc"])
 def test_bounds_are_the_measures(evaluation, files, kind):
     frame = evaluation.get_ndcg_bounds(depth=5, per_query=True, kind=kind)
@@ -208,6 +236,14 @@ def test_frames_become_objects_that_trectools_takes():
     assert list(evaluation.qrels.qrels_data.columns) == ["query", "q0", "docid", "rel"]
     assert evaluation.get_runid() == "mine"
     assert evaluation.get_precision(depth=1) == 0.0
+    assert evaluation.get_precision(depth=2) == 0.5
+
+
+def test_columns_that_measures_read_are_kept():
+    run, qrels = frames()
+    prob = [[0.25, 0.75], [1.0]]
+    evaluation = VBTrecEval.from_frames(run.assign(entity_id=["A", "B"], grade_prob=prob), qrels)
+    assert evaluation.run.run_data[["entity_id", "grade_prob"]].to_numpy().tolist() == [["A", prob[0]], ["B", prob[1]]]
     assert evaluation.get_precision(depth=2) == 0.5
 
 

@@ -17,7 +17,12 @@ from statsmodels.stats.multitest import multipletests
 
 import vbterrier
 from vbterrier import (
+    BAP,
+    BERR,
     BNDCG,
+    BP,
+    BQ,
+    BRBP,
     ES,
     VB,
     DegenerateWarning,
@@ -30,10 +35,16 @@ from vbterrier import (
 )
 
 JUDGED = [
-    BNDCG @ 10,
+    # The prior of a topic's own pool: what is learned from all topics would change with their batches.
+    BNDCG(prior="pool") @ 10,
     BNDCG(stat="q95", prior="pool") @ 5,
-    BNDCG(stat="mode"),
-    BNDCG(stat="std", method="mc", seed=5) @ 10,
+    BNDCG(stat="mode", prior="pool"),
+    BNDCG(stat="std", prior="run", method="mc", seed=5) @ 10,
+    BRBP(prior="pool", rel=1) @ 10,
+    BP(stat="lo", prior="pool+run", prior_strength=5) @ 5,
+    BAP(stat="median", prior="pool") @ 10,
+    BERR(prior="pool") @ 10,
+    BQ(prior="pool", beta=2) @ 5,
     NDCGBound(side="upper", kind="guaranteed", max_grade=2) @ 10,
     NDCGBound @ 5,
     Unjudged @ 10,
@@ -242,9 +253,9 @@ def test_intents_in_the_place_of_qrels_meet_the_tags_of_the_run(intents):
 
 def test_intents_bound_by_name_go_beside_adhoc_judgments_and_other_measures(intents):
     bound = VB(intents="subtopics", tags="subtopics") @ 10
-    measures = [bound, nDCG @ 10, BNDCG @ 10]
+    measures = [bound, nDCG @ 10, BNDCG(prior="pool") @ 10]
     adhoc = QRELS.drop(columns="iteration")
-    expected = {**expected_means([VB @ 10, nDCG @ 10, BNDCG @ 10])["good"]}
+    expected = {**expected_means([VB @ 10, nDCG @ 10, BNDCG(prior="pool") @ 10])["good"]}
     expected[repr(bound)] = expected.pop("VB@10")
     for options in ({}, {"batch_size": 7}, {"plan": "tree", "verbose": False}):
         table = pt.Experiment([pt.Transformer.from_df(GOOD)], TOPICS, adhoc, measures, names=["x"], **options)

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 from trectools import TrecEval
 
-from vbterrier.errors import InputError
+from vbterrier.errors import InputError, ParameterError, nearest
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.ranked import Run
-from vbterrier.measures import BNDCG, ES, VB, NDCGBound, Unjudged
+from vbterrier.measures import ES, MEASURES, VB, NDCGBound, Unjudged
 from vbterrier.measures.base import evaluate
+from vbterrier.measures.process import Bootstrapped
 from vbterrier.measures.scoring import Slot
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from vbterrier.measures import Measure
 
 _COLUMNS = {"query": "qid", "docid": "docno", "rel": "label", "q0": "iteration"}
+# What measures read in a run beyond its scores.
+_EXTRA = ("entity_id", "grade_prob")
 
 
 class VBTrecEval(TrecEval):  # type: ignore[misc]
@@ -56,7 +59,10 @@ class VBTrecEval(TrecEval):  # type: ignore[misc]
 
     @classmethod
     def from_frames(cls, run: pd.DataFrame, qrels: pd.DataFrame, *, name: str = "vbterrier") -> VBTrecEval:
-        """From frames with qid, docno, score and qid, docno, label [, iteration]; ids stay as they are."""
+        """From frames with qid, docno, score and qid, docno, label [, iteration]; ids stay as they are.
+
+        Columns entity_id and grade_prob of the run are kept for the measures that read them.
+        """
         from trectools import TrecQrel, TrecRun
 
         checked, qrels = Run(run), frame_of(qrels, "qrels")
@@ -64,7 +70,8 @@ class VBTrecEval(TrecEval):  # type: ignore[misc]
         ranked = checked.frame.assign(rank=checked.ranks() + 1, q0="Q0", system=name)
         trec_run, trec_qrels = TrecRun(), TrecQrel()
         back = {ours: theirs for theirs, ours in _COLUMNS.items()}
-        trec_run.run_data = ranked.rename(columns=back)[["query", "q0", "docid", "rank", "score", "system"]]
+        columns = ["query", "q0", "docid", "rank", "score", "system", *(name for name in _EXTRA if name in ranked)]
+        trec_run.run_data = ranked.rename(columns=back)[columns]
         iteration = qrels["iteration"] if "iteration" in qrels.columns else "0"
         trec_qrels.qrels_data = qrels.assign(iteration=iteration).rename(columns=back)[["query", "q0", "docid", "rel"]]
         trec_run.filename = trec_qrels.filename = name
@@ -82,14 +89,47 @@ class VBTrecEval(TrecEval):  # type: ignore[misc]
         per_query
             A frame indexed by query instead of the mean over queries.
         parameters
-            Those of :data:`vbterrier.BNDCG`: prior, stat, dcg, method, compat, all_unjudged, level, n_draws, seed.
+            Those of :data:`vbterrier.BNDCG`: prior, stat, dcg, compat, method, all_unjudged, prior_strength, level,
+            n_draws, seed.
 
         Returns
         -------
         float or pandas.DataFrame
             Column ``BNDCG@depth``.
         """
-        return self._get({f"BNDCG@{depth}": BNDCG(**parameters) @ depth}, per_query=per_query)
+        return self.get_bootstrapped("BNDCG", depth, per_query, **parameters)
+
+    def get_bootstrapped(
+        self, measure: str, depth: int = 10, per_query: bool = False, **parameters: Any
+    ) -> pd.DataFrame | float:
+        """A measure over what the unjudged documents could be: its mean, or another ``stat``.
+
+        Parameters
+        ----------
+        measure
+            ``"BNDCG"``, ``"BRBP"``, ``"BP"``, ``"BAP"``, ``"BERR"`` or ``"BQ"``.
+        depth
+            k.
+        per_query
+            A frame indexed by query instead of the mean over queries.
+        parameters
+            Those of the measure, as ``rel=2`` of :data:`vbterrier.BAP`.
+
+        Returns
+        -------
+        float or pandas.DataFrame
+            Column ``BAP@depth``, after the measure.
+
+        Raises
+        ------
+        ParameterError
+            Another measure, or a parameter that it does not have.
+        """
+        known = {found.NAME: found for found in MEASURES if isinstance(found, Bootstrapped)}
+        if measure not in known:
+            wanted = ", ".join(map(repr, known))
+            raise ParameterError(f"measure={measure!r}: wanted one of {wanted}.{nearest(str(measure), known)}")
+        return self._get({f"{measure}@{depth}": known[measure](**parameters) @ depth}, per_query=per_query)
 
     def get_ndcg_bounds(
         self, depth: int = 10, per_query: bool = False, kind: str = "naive", **parameters: Any

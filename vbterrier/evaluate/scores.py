@@ -10,9 +10,10 @@ import pandas as pd
 from vbterrier.errors import ParameterError
 from vbterrier.evaluate.inputs import loaded_run, named_runs, require_one_tagger, restricted, slot_of, warn_of_strangers
 from vbterrier.frames.contracts import systems_of
-from vbterrier.measures import BNDCG, Measure, measures_from
+from vbterrier.measures import Measure, measures_from
 from vbterrier.measures.base import evaluate
 from vbterrier.measures.foreign import foreign_values, is_mean, mean_of
+from vbterrier.measures.process import Bootstrapped
 from vbterrier.uncertainty.intervals import (
     N_RESAMPLES,
     TOPIC_METHODS,
@@ -129,7 +130,7 @@ def score(
     >>> qrels = pd.DataFrame({"qid": ["q1", "q2"], "docno": ["a", "b"], "label": [1, 1]})
     >>> run = pd.DataFrame({"qid": ["q1", "q2"], "docno": ["a", "new"], "score": [1.0, 1.0]})
     >>> score({"mine": run}, qrels, ["BNDCG@10", "nDCG@10"]).means().round(3).loc["mine"].tolist()
-    [1.0, 0.5]
+    [0.923, 0.5]
     """
     asked = list(dict.fromkeys(measures_from(*([measures] if isinstance(measures, str) else measures))))
     if not asked:
@@ -176,7 +177,7 @@ def _tracked(runs: Mapping[str, Run], *, progress: bool) -> Any:
 
 def _spread(measure: ir_measures.Measure) -> ir_measures.Measure | None:
     """The measure that gives the standard deviation of each topic of a mean over unjudged documents."""
-    return measure(stat="std") if isinstance(measure, type(BNDCG)) and measure["stat"] == "mean" else None
+    return measure(stat="std") if isinstance(measure, Bootstrapped) and measure["stat"] == "mean" else None
 
 
 def _with_spreads(measures: Sequence[ir_measures.Measure]) -> list[ir_measures.Measure]:

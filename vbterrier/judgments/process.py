@@ -59,7 +59,3 @@ class Process:
     def drops_negative(self) -> bool:
         """Whether labels below 0 are no judgments at all."""
         return self.compat == "ecir23"
-
-
-# Interim: the measures ask themselves for every field listed here and know no prior_strength yet. Goes when they do.
-del Process.__dataclass_fields__["prior_strength"]

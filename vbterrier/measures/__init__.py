@@ -5,6 +5,7 @@ import ir_measures
 from vbterrier.measures import provider
 from vbterrier.measures.ambiguous import ES, VB, TopIntent, VarPenalty
 from vbterrier.measures.base import Measure
+from vbterrier.measures.bootstrapped import BAP, BERR, BNDCG, BP, BQ, BRBP
 from vbterrier.measures.entity import (
     OER,
     BaitRate,
@@ -18,10 +19,15 @@ from vbterrier.measures.entity import (
     TopBait,
 )
 from vbterrier.measures.text import enable_string_measures, measures_from
-from vbterrier.measures.unjudged import BNDCG, NDCGBound, Unjudged
+from vbterrier.measures.unjudged import NDCGBound, Unjudged
 
 __all__ = [
+    "BAP",
+    "BERR",
     "BNDCG",
+    "BP",
+    "BQ",
+    "BRBP",
     "ENTITY",
     "ES",
     "MEASURES",
@@ -57,7 +63,12 @@ ENTITY: tuple[Measure, ...] = (
     ObsCov,
     OracleCov,
 )
-MEASURES: tuple[Measure, ...] = (BNDCG, NDCGBound, Unjudged, ES, VB, VarPenalty, TopIntent, *ENTITY)
+MEASURES: tuple[Measure, ...] = (
+    *(BNDCG, BRBP, BP, BAP, BERR, BQ),
+    *(NDCGBound, Unjudged),
+    *(ES, VB, VarPenalty, TopIntent),
+    *ENTITY,
+)
 
 for _measure in MEASURES:
     # Registering a name twice is an assertion error there; a reload of this module finds its names taken.

@@ -8,6 +8,7 @@ from typing import Any
 import ir_measures
 
 from vbterrier.errors import ParameterError, nearest
+from vbterrier.measures.base import Measure
 
 _FORM = "a measure reads as Name, Name@10 or Name(parameter=value,...)@10"
 _ORIGINAL = "_before_vbterrier"
@@ -96,6 +97,9 @@ def _made(kind: Any, params: dict[str, Any], text: str) -> ir_measures.Measure:
         raise ParameterError(f"{text!r}: {error}") from error
     except ParameterError as error:
         raise ParameterError(f"{text!r}: {error}") from error
+    if isinstance(measure, Measure):
+        # Ours have checked their numbers, and some know a rel of 0.
+        return measure
     for name, meaning in (("cutoff", "as in @10"), ("rel", "the lowest label that counts as relevant")):
         value = params.get(name)
         if isinstance(value, bool) or (isinstance(value, int) and value < 1):

@@ -1,0 +1,551 @@
+"""Bootstrapped nDCG: real runs, worked cases, the process followed by hand."""
+
+import itertools
+import math
+import shutil
+
+import ir_measures
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from ir_measures import nDCG
+
+from vbterrier import (
+    BNDCG,
+    DegenerateWarning,
+    InputError,
+    NDCGBound,
+    ParameterError,
+    Unjudged,
+    bootstrap_distribution,
+)
+
+STATS = ("mean", "std", "q5", "q25", "q50", "q75", "q95")
+# As the published values name the priors.
+PRIORS = {"P": "pool", "R": "run", "P+R": "pool+run"}
+
+ties = pytest.mark.filterwarnings("ignore:run.*are tied:vbterrier.errors.DegenerateWarning")
+
+
+def qrels_of(labels, qid="q"):
+    """Judgments from {docno: label}."""
+    return pd.DataFrame({"qid": qid, "docno": list(labels), "label": list(labels.values())})
+
+
+def run_of(documents, qid="q"):
+    """A run from documents, best first."""
+    return pd.DataFrame({"qid": qid, "docno": list(documents), "score": -np.arange(len(documents), dtype=float)})
+
+
+def one(measure, qrels, run):
+    """The value of the only topic."""
+    columns = {"qid": "query_id", "docno": "doc_id", "label": "relevance"}
+    (metric,) = measure.iter_calc(qrels.rename(columns=columns), run.rename(columns=columns))
+    return metric.value
+
+
+# The process, followed by hand
+
+
+def discounted(gains):
+    return sum(gain / math.log2(rank + 2) for rank, gain in enumerate(gains))
+
+
+def textbook(labels, ranking, k, prior, *, exponential=False):
+    """{nDCG: probability} over all grades that the unjudged documents of a ranking could draw, one by one."""
+    labels = {document: max(label, 0) for document, label in labels.items()}
+    grades = sorted({*labels.values(), 0})
+    gain = {grade: 2**grade - 1 if exponential else grade for grade in grades}
+    top = ranking[:k]
+    inside = [labels[document] for document in top if document in labels]
+    ideal = discounted(sorted((gain[label] for label in labels.values()), reverse=True)[:k])
+
+    def share(of):
+        return {grade: sum(label == grade for label in of) / len(of) for grade in grades}
+
+    pool = share(list(labels.values()))
+    if prior == "pool" or (prior == "pool+run" and not inside):
+        chances = pool
+    elif prior == "run":
+        chances = share(inside)
+    elif prior == "pool+run":
+        chances = {grade: (pool[grade] + share(inside)[grade]) / 2 for grade in grades}
+    else:
+        chances = {grade: prior.get(grade, 0.0) for grade in grades}
+    unjudged = [document for document in top if document not in labels]
+    outcome = {}
+    for drawn in itertools.product(grades, repeat=len(unjudged)):
+        left = {grade: sum(label == grade for label in labels.values()) - inside.count(grade) for grade in grades}
+        given_grade, chance = {}, 1.0
+        for document, grade in zip(unjudged, drawn, strict=True):
+            chance *= chances[grade]
+            landed = max(g for g in grades if g == 0 or (g <= grade and left[g] > 0))
+            left[landed] -= 1
+            given_grade[document] = landed
+        if chance > 0:
+            score = discounted(gain[labels.get(d, given_grade.get(d))] for d in top) / ideal if ideal else 0.0
+            outcome[round(score, 12)] = outcome.get(round(score, 12), 0.0) + chance
+    return dict(sorted(outcome.items()))
+
+
+def ends(law, level=0.9):
+    """The smallest and the largest score whose mid-probability is within the level; the median where none is."""
+    reached, within = 0.0, []
+    for value, chance in law.items():
+        if (1 - level) / 2 - 1e-12 <= reached + chance / 2 <= (1 + level) / 2 + 1e-12:
+            within.append(value)
+        reached += chance
+    return (min(within), max(within)) if within else (statistic(law, "median"),) * 2
+
+
+def statistic(outcome, stat):
+    mean = sum(value * chance for value, chance in outcome.items())
+    if stat == "mean":
+        return mean
+    if stat == "std":
+        return math.sqrt(sum((value - mean) ** 2 * chance for value, chance in outcome.items()))
+    if stat == "mode":
+        most = max(outcome.values())
+        return max(value for value, chance in outcome.items() if chance >= most - 1e-12)
+    if stat in ("lo", "hi"):
+        return ends(outcome)[stat == "hi"]
+    level = 0.5 if stat == "median" else float(stat[1:]) / 100
+    reached = itertools.accumulate(outcome.values())
+    return next((v for v, c in zip(outcome, reached, strict=True) if c >= level - 1e-12), max(outcome))
+
+
+@st.composite
+def rankings(draw):
+    n_judged = draw(st.integers(1, 8))
+    labels = {f"j{i}": draw(st.integers(-1, 3)) for i in range(n_judged)}
+    judged = draw(st.lists(st.sampled_from(sorted(labels)), unique=True))
+    unjudged = [f"u{i}" for i in range(draw(st.integers(0, 4)))]
+    ranking = draw(st.permutations([*judged, *unjudged]))
+    return labels, ranking, draw(st.sampled_from([1, 2, 3, 5, 50, None]))
+
+
+@settings(max_examples=150, deadline=None)
+@given(rankings(), st.sampled_from(["pool", "run", "pool+run", "uniform"]), st.booleans())
+def test_every_statistic_is_that_of_the_process_followed_by_hand(case, prior, exponential):
+    labels, ranking, k = case
+    grades = sorted({*(max(label, 0) for label in labels.values()), 0})
+    if prior == "uniform":
+        prior = dict.fromkeys(grades, 1 / len(grades))
+    assume(ranking)
+    assume(prior != "run" or any(document in labels for document in ranking[:k]))
+    outcome = textbook(labels, ranking, k, prior, exponential=exponential)
+    base = BNDCG(prior=prior, dcg="exp-log2" if exponential else "log2", cutoff=k)
+    stats = ("mean", "std", "mode", "median", "q5", "q25", "q97.5", "q100", "lo", "hi")
+    metrics = ir_measures.calc_aggregate(
+        [base(stat=stat) for stat in stats],
+        qrels_of(labels).set_axis(["query_id", "doc_id", "relevance"], axis=1),
+        run_of(ranking).set_axis(["query_id", "doc_id", "score"], axis=1),
+    )
+    for stat in stats:
+        # A variance of rounding alone is a deviation of its root.
+        within = 1e-7 if stat == "std" else 1e-10
+        assert metrics[base(stat=stat)] == pytest.approx(statistic(outcome, stat), abs=within), stat
+
+
+def test_the_second_worked_case():
+    pool = {f"two{i}": 2 for i in range(10)} | {f"one{i}": 1 for i in range(10)} | {f"nil{i}": 0 for i in range(30)}
+    qrels, run = qrels_of(pool), run_of(["two0", "new1", "nil0", "new2"])
+    ideal = discounted([2, 2, 2, 2])
+    assert ideal == pytest.approx(5.1232126233, abs=1e-10)
+    assert one(NDCGBound @ 4, qrels, run) * ideal == pytest.approx(2, abs=1e-12)
+    expected = {
+        "pool": ([0.6, 0.2, 0.2], 0.5147090275, 0.0142290776),
+        "run": ([0.5, 0.0, 0.5], 0.5975950125, 0.0222329338),
+        "pool+run": ([0.55, 0.1, 0.35], 0.5561520200, 0.0191203231),
+    }
+    for prior, (prob, mean, variance) in expected.items():
+        law = bootstrap_distribution(run, qrels, 4, prior=prior)
+        assert law.prob[0] == pytest.approx(prob, abs=1e-12)
+        assert law.mean[0] == pytest.approx(mean, abs=1e-10)
+        assert law.std[0] ** 2 == pytest.approx(variance, abs=1e-10)
+        assert one(BNDCG(prior=prior) @ 4, qrels, run) == pytest.approx(mean, abs=1e-10)
+        assert one(BNDCG(prior=prior, stat="std") @ 4, qrels, run) ** 2 == pytest.approx(variance, abs=1e-10)
+
+
+# Nothing unjudged: nDCG
+
+
+@pytest.mark.parametrize("name", ["ance", "BBGhelani2"])
+@pytest.mark.parametrize("k", [5, 10])
+def test_without_unjudged_documents_every_statistic_is_ndcg_on_real_runs(covid, values_of, name, k):
+    run = covid.runs[name]
+    qrels = covid.complete[covid.complete["qid"].isin(run["qid"])]
+    complete = [qid for qid, share in values_of(Unjudged @ k, qrels, run).items() if share == 0]
+    assert len(complete) >= {"ance": 49, "BBGhelani2": 30}[name]
+    qrels, run = qrels[qrels["qid"].isin(complete)], run[run["qid"].isin(complete)]
+    expected = values_of(nDCG @ k, qrels, run)
+    for stat in ("mean", "median", "mode", "q5", "q95"):
+        assert values_of(BNDCG(stat=stat) @ k, qrels, run) == pytest.approx(expected, abs=1e-9)
+    assert set(values_of(BNDCG(stat="std") @ k, qrels, run).values()) == {0.0}
+
+
+@ties
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("k", [1, 3, 10, None])
+def test_without_unjudged_documents_every_statistic_is_ndcg_on_tied_runs(values_of, seed, k):
+    rng = np.random.default_rng(seed)
+    qrels, run = [], []
+    for number in range(25):
+        documents = rng.permutation([f"d{i}" for i in range(12)])
+        qrels.extend((f"q{number}", d, int(rng.integers(-1, 4))) for d in documents)
+        run.extend((f"q{number}", d, float(rng.integers(0, 4))) for d in documents[: rng.integers(1, 13)])
+    qrels = pd.DataFrame(qrels, columns=["qid", "docno", "label"])
+    run = pd.DataFrame(run, columns=["qid", "docno", "score"]).sample(frac=1, random_state=seed)
+    expected = values_of(nDCG(cutoff=k) if k else nDCG, qrels, run)
+    assert len(expected) == 25
+    for stat in ("mean", "mode"):
+        assert values_of(BNDCG(stat=stat, cutoff=k), qrels, run) == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.skipif(shutil.which("perl") is None, reason="gdeval, the peer for exponential gains, is a Perl script")
+def test_exponential_gains_are_those_of_gdeval(covid, values_of):
+    run = covid.runs["BBGhelani2"]
+    qrels = covid.complete[covid.complete["qid"].isin(run["qid"])]
+    expected = values_of(nDCG(dcg="exp-log2") @ 10, qrels, run)
+    assert values_of(BNDCG(dcg="exp-log2") @ 10, qrels, run) == pytest.approx(expected, abs=1.01e-5)
+    assert values_of(NDCGBound(dcg="exp-log2") @ 10, qrels, run) == pytest.approx(expected, abs=1.01e-5)
+
+
+# TREC-COVID with judgments missing
+
+
+@pytest.mark.parametrize("letter", PRIORS)
+def test_every_published_value_of_the_ance_run(covid, values_of, letter):
+    for stat in STATS:
+        measure = BNDCG(prior=PRIORS[letter], stat=stat, compat="ecir23") @ 10
+        key = "sd" if stat == "std" else stat
+        expected = {qid: topic[letter][key] for qid, topic in covid.expected.items()}
+        assert len(expected) == 50
+        assert values_of(measure, covid.incomplete, covid.runs["ance"]) == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("letter", PRIORS)
+def test_every_published_probability_of_the_ance_run(covid, letter):
+    law = bootstrap_distribution(covid.runs["ance"], covid.incomplete, prior=PRIORS[letter], compat="ecir23")
+    assert law.grades.tolist() == [0, 1, 2, 3]
+    for qid, prob in zip(law.topics, law.prob, strict=True):
+        assert prob == pytest.approx(covid.expected[qid][letter]["p"], abs=1e-9)
+
+
+def test_a_prior_that_is_sure_of_one_grade_is_a_naive_bound(covid, values_of):
+    run, qrels = covid.runs["ance"], covid.incomplete
+    for dcg in ("log2", "exp-log2"):
+        lower, upper = (values_of(NDCGBound(side=side, dcg=dcg) @ 10, qrels, run) for side in ("lower", "upper"))
+        assert values_of(BNDCG(prior={0: 1}, dcg=dcg) @ 10, qrels, run) == pytest.approx(lower, abs=1e-12)
+        assert values_of(BNDCG(prior={2: 1}, dcg=dcg) @ 10, qrels, run) == pytest.approx(upper, abs=1e-12)
+
+
+def test_every_statistic_lies_between_the_naive_bounds_and_quantiles_rise(covid):
+    run, qrels = covid.runs["ance"], covid.incomplete
+    ours = [BNDCG(stat=stat) @ 10 for stat in ("q0", "q5", "lo", "q25", "median", "q75", "hi", "q95", "q100")]
+    measures = [*ours, BNDCG @ 10, BNDCG(stat="mode") @ 10, NDCGBound @ 10, NDCGBound(side="upper") @ 10]
+    columns = {"qid": "query_id", "docno": "doc_id", "label": "relevance"}
+    metrics = pd.DataFrame(ir_measures.iter_calc(measures, qrels.rename(columns=columns), run.rename(columns=columns)))
+    table = metrics.assign(measure=metrics["measure"].map(repr)).pivot(index="query_id", columns="measure")["value"]
+    lower, upper = table["NDCGBound@10"], table["NDCGBound(side='upper')@10"]
+    rising = table[[repr(measure) for measure in ours]]
+    assert (np.diff(rising.to_numpy(), axis=1) >= -1e-12).all()
+    for name in table:
+        assert ((lower - 1e-12 <= table[name]) & (table[name] <= upper + 1e-12)).all()
+    assert (rising["BNDCG(stat='q95')@10"] > rising["BNDCG(stat='q5')@10"] + 0.05).sum() > 20
+
+
+def test_the_level_moves_the_ends_of_the_interval(covid, values_of):
+    run, qrels = covid.runs["ance"], covid.incomplete
+    law = bootstrap_distribution(run, qrels)
+    for level in (0, 0.5, 0.9, 1):
+        expected = [
+            ends(dict(zip(*(part.tolist() for part in law.atoms(topic)), strict=True)), level) for topic in law.topics
+        ]
+        for side, stat in enumerate(("lo", "hi")):
+            found = values_of(BNDCG(stat=stat, level=level) @ 10, qrels, run)
+            assert list(found.values()) == pytest.approx([pair[side] for pair in expected], abs=1e-9)
+
+
+# Priors that are none, topics without a judged document
+
+
+@pytest.mark.parametrize(
+    ("prior", "message"),
+    [
+        ({0: 0.5, 2: 0.4}, r"sum to 1, found a sum of 0\.9"),
+        ({0: 0.5, 2: 0.5 + 3e-6}, "sum to 1"),
+        ({}, "found a sum of 0"),
+        ({0: 0.5, 9: 0.5}, "prior names grades that qrels lacks: 9; it has 0, 1, 2"),
+    ],
+)
+def test_a_prior_that_is_no_distribution_over_the_grades_is_refused(prior, message):
+    qrels, run = qrels_of({"a": 1, "b": 2, "c": 0}), run_of(["a", "new"])
+    with pytest.raises(InputError, match=message):
+        bootstrap_distribution(run, qrels, 2, prior=prior)
+    with pytest.raises(InputError, match=message):
+        one(BNDCG(prior=prior) @ 2, qrels, run)
+
+
+@pytest.mark.parametrize("chances", [{0: 1.5, 1: -0.5}, {0: float("nan"), 1: 1.0}, {0: float("inf"), 1: 1.0}])
+def test_a_prior_with_what_is_no_probability_is_refused(chances):
+    qrels, run = qrels_of({"a": 1, "b": 2, "c": 0}), run_of(["a", "new"])
+    with pytest.raises(InputError, match="wanted probabilities of at least 0 that sum to 1"):
+        bootstrap_distribution(run, qrels, 2, prior=chances)
+
+
+def test_a_prior_off_by_rounding_is_made_a_distribution():
+    qrels, run = qrels_of({"a": 1, "b": 2, "c": 0}), run_of(["a", "new"])
+    law = bootstrap_distribution(run, qrels, 2, prior={0: 0.25, 1: 0.25, 2: 0.5 + 1e-7})
+    assert law.prob.sum() == pytest.approx(1, abs=1e-15)
+
+
+def test_compat_knows_priors_by_name_only():
+    qrels, run = qrels_of({"a": 1, "b": 0}), run_of(["a", "new"])
+    with pytest.raises(ParameterError, match="compat='ecir23' knows priors by name only: 'pool', 'run'"):
+        one(BNDCG(prior={0: 1}, compat="ecir23") @ 2, qrels, run)
+
+
+@pytest.fixture(scope="module")
+def blind():
+    """One topic of which nothing retrieved was judged, and one that is half judged."""
+    qrels = pd.concat([qrels_of({"a": 2, "b": 0, "c": 0, "d": 1}, "blind"), qrels_of({"a": 1, "b": 0}, "half")])
+    run = pd.concat([run_of(["x", "y", "z"], "blind"), run_of(["a", "x"], "half")])
+    return qrels, run
+
+
+def test_the_run_prior_needs_a_judged_document(blind, values_of):
+    with pytest.raises(InputError, match=r"prior='run' has nothing to go by on 1 topics.*\('blind'\); choose all_unju"):
+        values_of(BNDCG(prior="run") @ 3, *blind)
+
+
+@pytest.mark.parametrize(
+    ("prior", "all_unjudged", "same_as"),
+    [
+        ("pool+run", "auto", "pool"),
+        ("pool+run", "pool", "pool"),
+        ("run", "pool", "pool"),
+        ("pool", "auto", "pool"),
+        ("pool", "pool", "pool"),
+        ("pool+run", "zero", "nothing"),
+        ("run", "zero", "nothing"),
+    ],
+)
+@pytest.mark.parametrize("stat", ["mean", "std", "q95"])
+def test_what_a_topic_without_a_judged_document_is_worth(blind, values_of, prior, all_unjudged, same_as, stat):
+    found = values_of(BNDCG(prior=prior, all_unjudged=all_unjudged, stat=stat) @ 3, *blind)
+    pool = values_of(BNDCG(prior="pool", stat=stat) @ 3, *blind)
+    assert pool["blind"] > 0
+    assert found["blind"] == pytest.approx(pool["blind"] if same_as == "pool" else 0.0, abs=1e-12)
+    other = "run" if prior == "run" else prior
+    qrels, run = (frame[frame["qid"] == "half"] for frame in blind)
+    assert found["half"] == pytest.approx(values_of(BNDCG(prior=other, stat=stat) @ 3, qrels, run)["half"], abs=1e-12)
+
+
+def test_a_topic_that_retrieved_nothing_is_not_all_unjudged(blind, values_of):
+    qrels, run = blind
+    assert values_of(BNDCG(prior="run") @ 3, qrels, run[run["qid"] == "half"])["blind"] == 0.0
+
+
+# Methods and seeds
+
+
+def partly_judged(n_topics=12, seed=4, n_unjudged=5):
+    rng = np.random.default_rng(seed)
+    qrels, run = [], []
+    for number in range(n_topics):
+        labels = {f"j{i}": int(label) for i, label in enumerate(rng.choice(4, 12, p=[0.5, 0.2, 0.2, 0.1]))}
+        ranking = rng.permutation(
+            [*rng.choice(sorted(labels), 5, replace=False), *(f"u{i}" for i in range(n_unjudged))]
+        )
+        qrels.append(qrels_of(labels, f"q{number}"))
+        run.append(run_of(ranking, f"q{number}"))
+    return pd.concat(qrels, ignore_index=True), pd.concat(run, ignore_index=True)
+
+
+LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
+
+
+def test_methods_agree_within_their_certificates():
+    qrels, run = partly_judged()
+    exact, grid, drawn = (bootstrap_distribution(run, qrels, method=m, n_draws=20_000) for m in ("exact", "grid", "mc"))
+    assert [set(law.methods) for law in (exact, grid, drawn)] == [{"exact"}, {"grid"}, {"mc"}]
+    assert grid.mean == pytest.approx(exact.mean, abs=1e-10)
+    assert (np.abs(drawn.mean - exact.mean) <= 5 * exact.std / np.sqrt(20_000)).all()
+    for level in LEVELS:
+        assert (exact.certificate(level) == 0).all()
+        assert (np.abs(grid.quantile(level) - exact.quantile(level)) <= grid.certificate(level) + 1e-12).all()
+        assert (np.abs(drawn.quantile(level) - exact.quantile(level)) <= drawn.certificate(level) + 1e-12).all()
+        assert (grid.certificate(level) < 1e-3).all()
+
+
+@pytest.mark.parametrize("stat", ["mean", "std", "median", "mode", "q5", "lo"])
+def test_methods_agree_through_the_measure(values_of, stat):
+    qrels, run = partly_judged(n_topics=4)
+    exact, grid, drawn, auto = (
+        values_of(BNDCG(stat=stat, method=method, n_draws=20_000) @ 10, qrels, run)
+        for method in ("exact", "grid", "mc", "auto")
+    )
+    assert auto == exact
+    if stat in ("mean", "std"):
+        assert drawn != exact, "drawn, not computed"
+    if stat != "mode":
+        # An end of an interval may be the atom beside.
+        assert grid == pytest.approx(exact, abs=0.01 if stat == "lo" else 1e-3)
+        assert drawn == pytest.approx(exact, abs=0.03)
+
+
+@pytest.mark.parametrize("stat", ["mean", "q25", "mode"])
+def test_draws_of_a_topic_depend_on_seed_and_topic_alone(values_of, stat):
+    qrels, run = partly_judged()
+    measure = BNDCG(prior="pool", method="mc", stat=stat, seed=3, n_draws=40) @ 10
+    whole = values_of(measure, qrels, run)
+    assert values_of(measure, qrels, run) == whole
+    shuffled = [frame.sample(frac=1, random_state=1) for frame in (qrels, run)]
+    assert values_of(measure, *shuffled) == whole
+    for topics in (["q3"], ["q7", "q2"], [f"q{i}" for i in range(0, 12, 2)]):
+        few = [frame[frame["qid"].isin(topics)] for frame in (qrels, run)]
+        assert values_of(measure, *few) == {topic: whole[topic] for topic in sorted(topics, key=list(whole).index)}
+    assert values_of(measure(seed=4), qrels, run) != whole
+    if stat == "mean":
+        assert values_of(measure(n_draws=41), qrels, run) != whole
+
+
+def test_a_topic_too_large_for_a_method_says_what_to_do():
+    qrels = qrels_of({f"j{i}": i % 4 for i in range(400)})
+    run = run_of([f"u{i}" for i in range(100)])
+    with pytest.raises(ParameterError, match="method='exact' cannot do query 'q' with its 100 unjudged documents"):
+        one(BNDCG(method="exact", stat="q5") @ 100, qrels, run)
+
+
+# compat="ecir23" with draws
+
+
+def test_the_mode_of_draws_under_compat_is_read_from_histograms(covid, values_of):
+    run, qrels = covid.runs["ance"], covid.incomplete
+    law = bootstrap_distribution(run, qrels, compat="ecir23", method="mc", n_draws=200)
+    modes, medians = {}, {}
+    for topic, drawn in zip(law.topics, law.laws, strict=True):
+        kept = pd.Series(drawn.values)
+        medians[topic] = kept.quantile(0.3)
+        for _ in range(2):
+            # What lies on an edge falls to the left: bins are closed on the right, the lowest on both sides.
+            edges = np.linspace(kept.min(), kept.max(), 21)
+            bins = pd.Series([max(sum(edge < value for edge in edges) - 1, 0) for value in kept])
+            sizes = bins.value_counts()
+            kept = kept[bins.map(sizes) == sizes.max()].reset_index(drop=True)
+        modes[topic] = kept.max()
+    measure = BNDCG(compat="ecir23", method="mc", n_draws=200, stat="mode") @ 10
+    assert values_of(measure, qrels, run) == modes
+    assert values_of(measure(stat="q30"), qrels, run) == pytest.approx(medians, abs=1e-12)
+    assert values_of(measure(compat=""), qrels, run) != modes
+
+
+def test_draws_under_compat_follow_the_published_distribution(covid, values_of):
+    measure = BNDCG(compat="ecir23", method="mc", n_draws=4000) @ 10
+    found = values_of(measure, covid.incomplete, covid.runs["ance"])
+    for qid, value in found.items():
+        topic = covid.expected[qid]["P+R"]
+        assert abs(value - topic["mean"]) <= 5 * topic["sd"] / math.sqrt(4000) + 1e-9
+
+
+# The edges
+
+
+@pytest.mark.parametrize("labels", [{"a": 0, "b": 0}, {"a": -1, "b": 0}, {"a": -2}])
+@pytest.mark.parametrize("dcg", ["log2", "exp-log2"])
+@pytest.mark.parametrize("prior", ["pool", "run", "pool+run", {0: 1.0}])
+def test_a_topic_without_a_relevant_document_scores_zero(labels, dcg, prior):
+    qrels, run = qrels_of(labels), run_of(["a", "new", "newer"])
+    for stat in ("mean", "std", "mode", "q5", "q95"):
+        assert one(BNDCG(prior=prior, dcg=dcg, stat=stat) @ 3, qrels, run) == 0.0
+    for side in ("lower", "upper"):
+        assert one(NDCGBound(side=side, dcg=dcg) @ 3, qrels, run) == 0.0
+
+
+def test_without_a_cutoff_the_whole_ranking_and_the_whole_pool_count():
+    labels = {f"j{i}": grade for i, grade in enumerate([2, 1, 1, 0, 1, 2, 1, 1])}
+    ranking = ["j1", "u1", "j3", "u2", "j0"]
+    outcome = textbook(labels, ranking, None, "pool")
+    found = one(BNDCG(prior="pool"), qrels_of(labels), run_of(ranking))
+    assert found == pytest.approx(statistic(outcome, "mean"), abs=1e-12)
+    assert found != pytest.approx(one(BNDCG(prior="pool") @ 5, qrels_of(labels), run_of(ranking)), abs=1e-3)
+
+
+def test_a_cutoff_below_the_end_of_the_list_counts_the_empty_ranks():
+    labels = {f"j{i}": 1 for i in range(10)}
+    qrels, run = qrels_of(labels), run_of(["j0", "j1", "j2"])
+    for k in (3, 5, 10, 1000):
+        expected = discounted([1] * 3) / discounted([1] * min(k, 10))
+        assert one(BNDCG @ k, qrels, run) == pytest.approx(expected, abs=1e-12)
+        assert one(nDCG @ k, qrels, run) == pytest.approx(expected, abs=1e-9)
+        assert one(NDCGBound @ k, qrels, run) == pytest.approx(expected, abs=1e-12)
+
+
+def test_cutoffs_of_one_call_do_not_disturb_each_other(covid):
+    columns = {"qid": "query_id", "docno": "doc_id", "label": "relevance"}
+    qrels, run = covid.incomplete.rename(columns=columns), covid.runs["ance"].rename(columns=columns)
+    measures = [kind @ k for kind in (BNDCG, Unjudged, NDCGBound(side="upper")) for k in (1, 5, 10)]
+    together = ir_measures.calc_aggregate(measures, qrels, run)
+    for measure in measures:
+        assert together[measure] == pytest.approx(measure.calc_aggregate(qrels, run), abs=1e-14)
+
+
+def test_labels_below_zero_are_grade_zero_and_under_compat_no_judgments():
+    labels = {"a": 2, "b": -1, "c": 1, "d": 0, "e": -2}
+    run = run_of(["b", "a", "new"])
+    as_zero = qrels_of({document: max(label, 0) for document, label in labels.items()})
+    without = qrels_of({document: label for document, label in labels.items() if label >= 0})
+    for stat in ("mean", "q5", "mode"):
+        for prior in ("pool", "run", "pool+run"):
+            ours = BNDCG(stat=stat, prior=prior) @ 3
+            theirs = ours(compat="ecir23")
+            assert one(ours, qrels_of(labels), run) == one(ours, as_zero, run)
+            assert one(theirs, qrels_of(labels), run) == one(theirs, without, run)
+    assert one(Unjudged @ 3, qrels_of(labels), run) == pytest.approx(1 / 3)
+    assert one(BNDCG @ 3, qrels_of(labels), run) != one(BNDCG @ 3, without, run)
+
+
+def test_both_readings_of_labels_below_zero_live_in_one_call():
+    qrels = qrels_of({"a": 2, "b": -1, "c": 1, "d": 0}).set_axis(["query_id", "doc_id", "relevance"], axis=1)
+    run = run_of(["b", "a", "new"]).set_axis(["query_id", "doc_id", "score"], axis=1)
+    measures = [BNDCG @ 3, BNDCG(compat="ecir23") @ 3, Unjudged @ 3, BNDCG(compat="ecir23") @ 1, BNDCG @ 1]
+    alone = {measure: measure.calc_aggregate(qrels, run) for measure in measures}
+    assert ir_measures.calc_aggregate(measures, qrels, run) == pytest.approx(alone, abs=1e-15)
+    assert alone[measures[0]] != alone[measures[1]]
+
+
+def test_order_of_visits_is_by_rank_and_under_compat_by_docno():
+    labels = {"a": 2, "b": 1, "c": 0, "d": 0}
+    qrels, forth, back = qrels_of(labels), run_of(["u1", "u2", "c"]), run_of(["u2", "u1", "c"])
+    assert one(BNDCG @ 3, qrels, forth) == one(BNDCG @ 3, qrels, back)
+    measure = BNDCG(compat="ecir23") @ 3
+    assert one(measure, qrels, forth) > one(measure, qrels, back) + 1e-3
+
+
+def test_judgments_that_repeat_count_once_and_those_that_clash_are_refused():
+    qrels, run = qrels_of({"a": 2, "b": 1}), run_of(["b", "new"])
+    with pytest.warns(DegenerateWarning, match="1 repeated judgments with the same label count once"):
+        repeated = one(BNDCG @ 2, pd.concat([qrels, qrels.iloc[:1]]), run)
+    assert repeated == one(BNDCG @ 2, qrels, run)
+    clash = pd.concat([qrels, qrels_of({"a": 0})], ignore_index=True)
+    with pytest.raises(InputError, match=r"document 'a' of query 'q' has the labels 2 \(row 0\) and 0 \(row 2\)"):
+        one(BNDCG @ 2, clash, run)
+
+
+def test_diversity_judgments_are_pointed_to_their_flattening():
+    clash = pd.concat([qrels_of({"a": 2}), qrels_of({"a": 0})]).assign(iteration=["1", "2"])
+    with pytest.raises(InputError, match=r"flatten them first with vbterrier\.flatten_qrels"):
+        one(BNDCG @ 2, clash, run_of(["a"]))
+
+
+@ties
+def test_many_ties_are_warned_of_once_and_ordered_as_trec_eval_does():
+    qrels = qrels_of({"a": 1, "b": 0})
+    run = pd.DataFrame({"qid": "q", "docno": ["b", "a"], "score": [1.0, 1.0 + 1e-9]})
+    assert one(BNDCG @ 1, qrels, run) == one(nDCG @ 1, qrels, run) == 0.0
+    with pytest.warns(DegenerateWarning, match="run: 100% of the first 1 places are tied") as caught:
+        one(BNDCG @ 1, qrels, run)
+    assert len(caught) == 1

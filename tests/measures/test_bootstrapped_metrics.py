@@ -1,0 +1,460 @@
+"""Bootstrapped RBP, P, AP, ERR and Q: the process followed by hand, complete judgments, bounds, hosts."""
+
+import io
+import itertools
+import math
+import pickle
+import shutil
+
+import ir_measures
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+import vbterrier
+from vbterrier import BAP, BERR, BNDCG, BP, BQ, BRBP, ParameterError, measures_from
+
+RENAMED = {"qid": "query_id", "docno": "doc_id", "label": "relevance"}
+NEW = [BRBP, BP, BAP, BERR, BQ]
+ALL = [BNDCG, *NEW]
+NAMES = [measure.NAME for measure in ALL]
+
+
+def qrels_of(labels, qid="q"):
+    """Judgments from {docno: label}."""
+    return pd.DataFrame({"qid": qid, "docno": list(labels), "label": list(labels.values())})
+
+
+def run_of(documents, qid="q"):
+    """A run from documents, best first."""
+    return pd.DataFrame({"qid": qid, "docno": list(documents), "score": -np.arange(len(documents), dtype=float)})
+
+
+def values(measures, qrels, run):
+    """{measure: value} of the only topic."""
+    return ir_measures.calc_aggregate(measures, qrels.rename(columns=RENAMED), run.rename(columns=RENAMED))
+
+
+# Scores as the papers write them: of the grades of a ranking, those of the pool, and k.
+
+
+def textbook_rbp(grades, pool, k, p=0.8, rel=0):
+    gains = [grade >= rel if rel else grade / max(*pool, 1) for grade in grades]
+    return (1 - p) * sum(gain * p**place for place, gain in enumerate(gains))
+
+
+def textbook_p(grades, pool, k, rel=1):
+    return sum(grade >= rel for grade in grades) / k
+
+
+def textbook_ap(grades, pool, k, rel=1):
+    n_relevant = sum(grade >= rel for grade in pool)
+    hits = [place for place, grade in enumerate(grades, start=1) if grade >= rel]
+    return sum(found / place for found, place in enumerate(hits, start=1)) / n_relevant if n_relevant else 0.0
+
+
+def textbook_err(grades, pool, k, max_grade=4):
+    score, reaches = 0.0, 1.0
+    for place, grade in enumerate(grades, start=1):
+        stops = (2**grade - 1) / 2**max_grade
+        score, reaches = score + reaches * stops / place, reaches * (1 - stops)
+    return score
+
+
+def textbook_q(grades, pool, k, beta=1.0):
+    ideal = sorted((grade for grade in pool if grade > 0), reverse=True)
+    score = 0.0
+    for place, grade in enumerate(grades, start=1):
+        if grade > 0:
+            found = sum(other > 0 for other in grades[:place])
+            score += (found + beta * sum(grades[:place])) / (place + beta * sum(ideal[:place]))
+    return score / min(len(ideal), k or len(ideal)) if ideal else 0.0
+
+
+CASES = [
+    (BRBP, textbook_rbp, {}),
+    (BRBP, textbook_rbp, {"p": 0.5}),
+    (BRBP, textbook_rbp, {"rel": 1}),
+    (BRBP, textbook_rbp, {"rel": 2, "p": 0.95}),
+    (BP, textbook_p, {}),
+    (BP, textbook_p, {"rel": 2}),
+    (BAP, textbook_ap, {}),
+    (BAP, textbook_ap, {"rel": 2}),
+    (BERR, textbook_err, {}),
+    (BERR, textbook_err, {"max_grade": 3}),
+    (BQ, textbook_q, {}),
+    (BQ, textbook_q, {"beta": 0.0}),
+    (BQ, textbook_q, {"beta": 10.0}),
+]
+IDS = [repr(measure(**params)) for measure, _, params in CASES]
+
+
+def outcome(labels, ranking, k, score):
+    """{score: probability} over all grades that the unjudged documents could draw from the prior of the pool."""
+    labels = {document: max(label, 0) for document, label in labels.items()}
+    pool, top = list(labels.values()), ranking[:k]
+    grades = sorted({*pool, 0})
+    unjudged = [document for document in top if document not in labels]
+    found = {}
+    for drawn in itertools.product(grades, repeat=len(unjudged)):
+        chance = math.prod(pool.count(grade) / len(pool) for grade in drawn)
+        left = {grade: sum(labels[d] == grade for d in labels if d not in top) for grade in grades}
+        given_grade = dict(labels)
+        for document, grade in zip(unjudged, drawn, strict=True):
+            landed = max(g for g in grades if g == 0 or (g <= grade and left[g] > 0))
+            left[landed] -= 1
+            given_grade[document] = landed
+        value = round(score([given_grade[document] for document in top], pool, k), 12)
+        found[value] = found.get(value, 0.0) + chance
+    return {value: chance for value, chance in sorted(found.items()) if chance > 0}
+
+
+def ends(law, level=0.9):
+    """The smallest and the largest score whose mid-probability is within the level; the median where none is."""
+    reached, within = 0.0, []
+    for value, chance in law.items():
+        if (1 - level) / 2 - 1e-12 <= reached + chance / 2 <= (1 + level) / 2 + 1e-12:
+            within.append(value)
+        reached += chance
+    return (min(within), max(within)) if within else (statistic(law, "median"),) * 2
+
+
+def statistic(law, stat):
+    mean = sum(value * chance for value, chance in law.items())
+    if stat == "mean":
+        return mean
+    if stat == "std":
+        return math.sqrt(sum((value - mean) ** 2 * chance for value, chance in law.items()))
+    if stat == "mode":
+        most = max(law.values())
+        return max(value for value, chance in law.items() if chance >= most - 1e-12)
+    if stat in ("lo", "hi"):
+        return ends(law)[stat == "hi"]
+    level = 0.5 if stat == "median" else float(stat[1:]) / 100
+    reached = itertools.accumulate(law.values())
+    return next((v for v, c in zip(law, reached, strict=True) if c >= level - 1e-12), max(law))
+
+
+@st.composite
+def rankings(draw):
+    labels = {f"j{place}": draw(st.integers(-1, 3)) for place in range(draw(st.integers(1, 7)))}
+    judged = draw(st.lists(st.sampled_from(sorted(labels)), unique=True))
+    unjudged = [f"u{place}" for place in range(draw(st.integers(0, 4)))]
+    return labels, draw(st.permutations([*judged, *unjudged])), draw(st.sampled_from([1, 2, 3, 5, 50, None]))
+
+
+STATS = ("mean", "std", "mode", "median", "q5", "q25", "q97.5", "q100", "lo", "hi")
+
+
+@pytest.mark.parametrize(("measure", "score", "params"), CASES, ids=IDS)
+@settings(max_examples=25, deadline=None)
+@given(case=rankings())
+def test_every_statistic_is_that_of_the_process_followed_by_hand(measure, score, params, case):
+    labels, ranking, k = case
+    assume(ranking and (k or measure is not BP))
+    law = outcome(labels, ranking, k, lambda *given_grades: score(*given_grades, **params))
+    base = measure(**params, prior="pool", cutoff=k)
+    found = values([base(stat=stat) for stat in STATS], qrels_of(labels), run_of(ranking))
+    for stat in STATS:
+        # A variance of rounding alone is a deviation of its root.
+        within = 1e-7 if stat == "std" else 1e-10
+        assert found[base(stat=stat)] == pytest.approx(statistic(law, stat), abs=within), stat
+
+
+def test_one_unjudged_document_by_hand():
+    labels = {"a": 2, "b": 1, "c": 0, "d": 0}
+    qrels, run = qrels_of(labels), run_of(["a", "new", "c"])
+    # Half of the pool is relevant; grade 2 has run out and passes down: the new document has grade 1 or 0, evenly.
+    expected = {
+        BP @ 3: (1 / 3 + 2 / 3) / 2,
+        BAP @ 3: (1 / 2 + 1) / 2,
+        BRBP(rel=1, p=0.5) @ 3: (0.5 + 0.75) / 2,
+        BRBP(p=0.5) @ 3: (0.5 + 0.5 + 0.125) / 2,
+        BERR(max_grade=2) @ 3: 3 / 4 + (1 / 4 * 1 / 4 / 2) / 2,
+        BQ @ 3: (1 / 2 + 1) / 2,
+    }
+    for measure, value in expected.items():
+        assert values([measure(prior="pool")], qrels, run) == pytest.approx({measure(prior="pool"): value}), measure
+
+
+# Nothing unjudged: the measures of ir_measures.
+
+
+COUNTERPARTS = {
+    BP @ 10: "P@10",
+    BP(rel=2) @ 5: "P(rel=2)@5",
+    BAP @ 10: "AP@10",
+    BAP: "AP",
+    BAP(rel=2): "AP(rel=2)",
+    BNDCG @ 10: "nDCG@10",
+    BERR @ 10: "ERR@10",
+}
+
+
+@pytest.mark.parametrize("measure", COUNTERPARTS, ids=repr)
+def test_without_unjudged_documents_every_statistic_is_the_counterpart_on_real_runs(covid, values_of, measure):
+    name = COUNTERPARTS[measure]
+    if name.startswith("ERR") and shutil.which("perl") is None:
+        pytest.skip("gdeval is a Perl script")
+    run = covid.runs["ance"]
+    if measure.cutoff is None:
+        judged = covid.complete[["qid", "docno"]]
+        run = run.merge(judged)
+    qrels = covid.complete
+    unjudged = values_of(vbterrier.Unjudged(cutoff=measure.cutoff), qrels, run)
+    complete = [qid for qid, share in unjudged.items() if share == 0]
+    assert len(complete) >= 49
+    qrels, run = qrels[qrels["qid"].isin(complete)], run[run["qid"].isin(complete)]
+    expected = values_of(ir_measures.parse_measure(name), qrels, run)
+    within = 1.01e-5 if name.startswith("ERR") else 1e-9
+    for stat in ("mean", "median", "mode", "q5", "q95"):
+        assert values_of(measure(stat=stat), qrels, run) == pytest.approx(expected, abs=within)
+    assert set(values_of(measure(stat="std"), qrels, run).values()) == {0.0}
+    assert max(expected.values()) > 0.03
+
+
+# Bounds
+
+
+@pytest.mark.parametrize("measure", [BRBP, BRBP(rel=1), BRBP(rel=2, p=0.95)], ids=repr)
+def test_every_rbp_lies_between_that_of_the_judged_part_and_that_plus_the_residual(covid, values_of, measure):
+    run, qrels, p = covid.runs["ance"], covid.incomplete, measure["p"]
+    base = values_of(measure(prior={0: 1.0}) @ 10, qrels, run)
+    judged = set(zip(qrels["qid"], qrels["docno"], strict=True))
+    top = vbterrier.ranked(run, 10)
+    blind = [pair not in judged for pair in zip(top["qid"], top["docno"], strict=True)]
+    residual = ((1 - p) * p ** top["rank"] * blind).groupby(top["qid"]).sum()
+    low, high = (values_of(measure(stat=stat) @ 10, qrels, run) for stat in ("q0", "q100"))
+    assert all(base[qid] <= low[qid] + 1e-12 for qid in base)
+    assert all(high[qid] <= base[qid] + residual[qid] + 1e-12 for qid in base)
+    assert sum(high[qid] > low[qid] + 0.01 for qid in base) > 20
+
+
+@pytest.mark.parametrize("measure", ALL, ids=NAMES)
+@settings(max_examples=25, deadline=None)
+@given(case=rankings())
+def test_scores_lie_in_the_unit_interval_and_rise_with_their_level(measure, case):
+    labels, ranking, k = case
+    assume(ranking and (k or measure is not BP))
+    rising = [measure(stat=stat, cutoff=k) for stat in ("q0", "lo", "q25", "median", "q75", "hi", "q100")]
+    by_stat = values(rising, qrels_of(labels), run_of(ranking))
+    found = [by_stat[stat] for stat in rising]
+    assert all(-1e-12 <= low <= high + 1e-12 for low, high in itertools.pairwise(found))
+    assert found[-1] <= 1 + 1e-12
+
+
+@pytest.mark.parametrize("measure", ALL, ids=NAMES)
+@pytest.mark.parametrize("labels", [{"a": 0, "b": 0}, {"a": -1, "b": 0}, {"a": -2}])
+def test_a_topic_without_a_relevant_document_scores_zero(measure, labels):
+    measures = [measure(stat=stat) @ 3 for stat in ("mean", "std", "mode", "q5", "q95")]
+    assert set(values(measures, qrels_of(labels), run_of(["a", "new", "newer"])).values()) == {0.0}
+
+
+def test_a_document_drawn_relevant_uses_up_one_of_the_pool():
+    qrels, run = qrels_of({"a": 1, "b": 0}), run_of(["x", "y", "z"])
+    # One relevant document there is: no ranking can hold two.
+    found = values([BP(prior={1: 1.0}, stat=stat) @ 3 for stat in ("q0", "q100")], qrels, run)
+    assert list(found.values()) == pytest.approx([1 / 3, 1 / 3])
+    assert values([BAP(prior={1: 1.0}) @ 3], qrels, run) == {BAP(prior={1: 1.0}) @ 3: 1.0}
+
+
+# Draws
+
+
+@pytest.fixture(scope="module")
+def partly_judged():
+    rng = np.random.default_rng(4)
+    qrels, run = [], []
+    for number in range(8):
+        labels = {f"j{i}": int(label) for i, label in enumerate(rng.choice(4, 14, p=[0.5, 0.2, 0.2, 0.1]))}
+        ranking = rng.permutation([*rng.choice(sorted(labels), 5, replace=False), *(f"u{i}" for i in range(5))])
+        qrels.append(qrels_of(labels, f"q{number}"))
+        run.append(run_of(ranking, f"q{number}"))
+    return pd.concat(qrels, ignore_index=True), pd.concat(run, ignore_index=True)
+
+
+@pytest.mark.parametrize("measure", ALL, ids=NAMES)
+def test_draws_come_close_to_what_is_computed_and_follow_seed_and_topic(measure, partly_judged, values_of):
+    computed = measure(prior="pool") @ 10
+    sampled = computed(method="mc", n_draws=4000)
+    exact, spread, drawn = (values_of(m, *partly_judged) for m in (computed, computed(stat="std"), sampled))
+    assert drawn != exact
+    assert all(abs(drawn[qid] - exact[qid]) <= 5 * spread[qid] / math.sqrt(4000) for qid in exact)
+    few = [frame[frame["qid"].isin(["q5", "q2"])].sample(frac=1, random_state=1) for frame in partly_judged]
+    assert values_of(sampled, *few).items() <= drawn.items()
+    assert values_of(sampled(seed=1), *partly_judged) != drawn
+
+
+@pytest.mark.parametrize("measure", NEW, ids=NAMES[1:])
+def test_whole_rankings_with_many_unjudged_documents_are_scored_too(measure, covid, values_of):
+    run, qrels = covid.runs["ance"], covid.incomplete
+    some = ["1", "2", "3"]
+    run, qrels = run[run["qid"].isin(some)], qrels[qrels["qid"].isin(some)]
+    low, mean, high = (values_of(measure(stat=stat, n_draws=200) @ 100, qrels, run) for stat in ("lo", "mean", "hi"))
+    assert all(0 <= low[qid] < mean[qid] < high[qid] <= 1 for qid in some)
+
+
+# Strength of the prior
+
+
+@pytest.mark.parametrize("measure", ALL, ids=NAMES)
+def test_a_weak_prior_widens_and_an_endless_one_is_known_exactly(measure, partly_judged, values_of):
+    known = values_of(measure(stat="std", prior="pool") @ 10, *partly_judged)
+    for endless in ("inf", math.inf, np.float32("inf")):
+        assert repr(measure(prior_strength=endless)) == f"{measure.NAME}(prior_strength='inf')"
+        assert values_of(measure(stat="std", prior="pool", prior_strength=endless) @ 10, *partly_judged) == known
+    weak, weaker = (
+        values_of(measure(stat="std", prior="pool", prior_strength=strength) @ 10, *partly_judged)
+        for strength in (8, 0.5)
+    )
+    assert all(known[qid] < weak[qid] < weaker[qid] for qid in known)
+
+
+def test_the_text_of_a_strength_parses_back():
+    for given_strength, text in (
+        (5, "BAP(prior_strength=5.0)@10"),
+        ("inf", "BAP(prior_strength='inf')@10"),
+        ("auto", "BAP@10"),
+        (1 / 3, f"BAP(prior_strength={1 / 3!r})@10"),
+    ):
+        measure = BAP(prior_strength=given_strength) @ 10
+        assert repr(measure) == text
+        assert measures_from(text) == [measure] == [ir_measures.parse_measure(text)]
+        assert pickle.loads(pickle.dumps(measure)) == measure
+
+
+@pytest.mark.parametrize("strength", [0, -1, 0.0, float("nan"), -math.inf, "endless", "5", True, [1]])
+def test_a_strength_that_is_none_is_refused(strength):
+    with pytest.raises(ParameterError, match=r"prior_strength=.*: wanted a number above 0, or one of 'auto', 'inf'"):
+        BQ(prior_strength=strength)
+
+
+# Parameters
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: BRBP(p=1), r"p=1\.0: wanted a number from 0 to below 1"),
+        (lambda: BRBP(p=-0.5), r"p=-0\.5: wanted a number of at least 0"),
+        (lambda: BRBP(rel=-1), "rel=-1: wanted a whole number of at least 0"),
+        (lambda: BRBP(dcg="log2"), "BRBP has no parameter 'dcg'; it has cutoff, prior, stat, p, rel"),
+        (lambda: BRBP(compat="ecir23"), "BRBP has no parameter 'compat'"),
+        (lambda: BP(rel=0), "rel=0: wanted a whole number of at least 1"),
+        (lambda: BAP(rel=0), "rel=0: wanted a whole number of at least 1"),
+        (lambda: BAP(rel=1.0), r"rel=1\.0: wanted a whole number"),
+        (lambda: BERR(max_grade=0), "max_grade=0: wanted a whole number from 1 to 50"),
+        (lambda: BQ(beta=-1), r"beta=-1: wanted a number of at least 0"),
+        (lambda: BQ(beta="much"), "beta='much': wanted a number of at least 0"),
+        (lambda: BQ(prior="pol"), r"Did you mean pool\?"),
+    ],
+)
+def test_a_bad_value_is_refused_where_the_measure_is_made(make, message):
+    with pytest.raises(ParameterError, match=message):
+        make()
+
+
+def test_graded_gains_are_asked_for_in_text_too():
+    assert measures_from("BRBP(rel=0)@10", "BRBP(rel=2)") == [BRBP @ 10, BRBP(rel=2)]
+    for text in ("BAP(rel=0)@10", "AP(rel=0)@10"):
+        with pytest.raises(ParameterError, match=r"rel.*0: wanted a whole number of at least 1"):
+            measures_from(text)
+
+
+def test_precision_wants_a_cutoff():
+    with pytest.raises(ParameterError, match="precision needs a cutoff, as in BP@10"):
+        values([BP], qrels_of({"a": 1}), run_of(["a"]))
+
+
+def test_a_highest_grade_below_those_of_the_qrels_is_refused():
+    for measure in (BERR(max_grade=1) @ 5, BRBP(max_grade=1) @ 5):
+        with pytest.raises(ParameterError, match="max_grade=1: qrels hold grade 2; give at least that"):
+            values([measure], qrels_of({"a": 2}), run_of(["a"]))
+
+
+def test_the_highest_grade_makes_graded_rbp_the_same_in_every_batch():
+    qrels, run = qrels_of({"a": 1, "b": 0}), run_of(["a"])
+    assert values([BRBP @ 1, BRBP(max_grade=2) @ 1], qrels, run) == pytest.approx(
+        {BRBP @ 1: 0.2, BRBP(max_grade=2) @ 1: 0.1}
+    )
+
+
+# Hosts
+
+
+MEASURES = [
+    *(measure @ 10 for measure in NEW),
+    BAP(stat="q95", prior="pool"),
+    BRBP(p=0.5, rel=1, stat="median") @ 5,
+    BQ(beta=2, method="mc", n_draws=50, seed=3) @ 5,
+]
+
+
+def test_an_experiment_gives_the_values_of_ir_measures(partly_judged):
+    qrels, run = partly_judged
+    topics = pd.DataFrame({"qid": qrels["qid"].unique(), "query": "some words"})
+    theirs = [frame.rename(columns=RENAMED) for frame in partly_judged]
+    metrics = ir_measures.iter_calc(MEASURES, *theirs)
+    expected = {(metric.query_id, repr(metric.measure)): metric.value for metric in metrics}
+    assert len(expected) == 8 * len(MEASURES)
+    table = pt.Experiment([run], topics, qrels, MEASURES, names=["mine"], perquery=True)
+    found = {(row.qid, row.measure): row.value for row in table.itertuples()}
+    assert found == pytest.approx(expected, abs=1e-12)
+    # Of batches each sees its own topics: what is learned from all, as the highest grade, is given.
+    batched = [measure(prior="pool", **({"max_grade": 3} if measure.NAME == "BRBP" else {})) for measure in MEASURES]
+    means = ir_measures.calc_aggregate(batched, *theirs)
+    searched = pt.Transformer.from_df(run)
+    for size in (None, 3):
+        table = pt.Experiment([searched], topics, qrels, batched, names=["mine"], batch_size=size)
+        assert {m: table[repr(m)].item() for m in batched} == pytest.approx(means, abs=1e-12)
+
+
+def test_score_gives_every_bootstrapped_mean_an_interval_over_unjudged_documents(partly_judged):
+    qrels, run = partly_judged
+    texts = [f"{name}@10" for name in NAMES]
+    scores = vbterrier.score({"mine": run}, qrels, [*texts, "BAP(stat='q5')@10"], level=0.9, n_resamples=9)
+    rows = scores.intervals[scores.intervals["method"] == "unjudged (normal)"].set_index("measure")
+    assert rows.index.tolist() == texts
+    theirs = [frame.rename(columns=RENAMED) for frame in partly_judged]
+    for measure in ALL:
+        spread = [metric.value for metric in (measure(stat="std") @ 10).iter_calc(*theirs)]
+        reach = 1.6448536269514722 * math.sqrt(sum(std**2 for std in spread)) / 8
+        row = rows.loc[repr(measure @ 10)]
+        assert [row["low"], row["high"]] == pytest.approx([row["value"] - reach, row["value"] + reach], abs=1e-12)
+        assert reach > 0.001
+
+
+def test_the_command_line_scores_them(command, tmp_path, partly_judged):
+    qrels, run = partly_judged
+    vbterrier.write_qrels(qrels, tmp_path / "qrels.txt")
+    vbterrier.write_run(run, tmp_path / "a.run")
+    texts = ["BAP@10", "BRBP(rel=0,p=0.5)@10", "BQ(prior_strength='inf',beta=2)@5", "BERR(prior_strength=4)@10", "BP@5"]
+    options = [word for text in texts for word in ("-m", text)]
+    code, out, err = command("score", tmp_path / "a.run", "-q", tmp_path / "qrels.txt", *options, "-f", "csv")
+    assert (code, err) == (0, "")
+    means = vbterrier.score(run, qrels, texts).means()
+    shown = {row.measure: row.value for row in pd.read_csv(io.StringIO(out)).itertuples()}
+    assert shown == pytest.approx(means.loc["run"].to_dict(), abs=1e-4)
+    assert list(shown) == [
+        "BAP@10",
+        "BRBP(p=0.5)@10",
+        "BQ(beta=2.0,prior_strength='inf')@5",
+        "BERR(prior_strength=4.0)@10",
+        "BP@5",
+    ]
+
+
+@pytest.mark.parametrize("measure", NEW, ids=NAMES[1:])
+def test_statistics_of_one_measure_share_one_distribution(measure, monkeypatch, partly_judged):
+    from vbterrier.measures import process
+
+    made, inner = [], process.BootstrapDistribution
+    monkeypatch.setattr(process, "BootstrapDistribution", lambda *args: made.append(1) or inner(*args))
+    stats = ("mean", "std", "median", "mode", "q5", "lo", "hi")
+    values([*(measure(stat=stat) @ 10 for stat in stats), measure(stat="lo", level=0.5) @ 10], *partly_judged)
+    assert len(made) == 1
+    values([measure @ 10, measure @ 5, measure(prior="pool") @ 10, measure(prior_strength=3) @ 10], *partly_judged)
+    assert len(made) == 5
