@@ -1,0 +1,146 @@
+"""Several entity rankers as one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+
+from vbterrier.entities.ranker import Topics
+from vbterrier.entities.stage import EntityStage, choice, number, whole_or_none
+from vbterrier.errors import InputError, ParameterError
+from vbterrier.frames.ids import Ids, ids_of
+from vbterrier.frames.ranked import Run
+from vbterrier.frames.topics import places
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    Ints = NDArray[np.int64]
+    Floats = NDArray[np.float64]
+
+FUSIONS = ("rrf", "linear")
+NORMS = ("minmax", "none")
+
+
+class HybridEntities(EntityStage):
+    """Fuse entity rankers: by ranks, or by scores brought to one range.
+
+    ``"rrf"``: ``score(e) = sum_i w_i / (k + rank_i(e))``, ranks from 1 (Cormack et al. 2009).
+    ``"linear"``: ``score(e) = sum_i w_i (s_i(e) - min s_i)/(max s_i - min s_i)`` with the extremes of each topic.
+    A ranker that does not rank an entity adds 0.
+
+    Parameters
+    ----------
+    rankers
+        Transformers that rank entities, such as :class:`~vbterrier.entities.consensus.ConsensusEntities`, or pipelines
+        of them; each gets the input.
+    weights
+        ``w`` of each, at least 0; 1 for all by default.
+    fusion
+        ``"rrf"`` or ``"linear"``.
+    k
+        How little the first ranks stand out.
+    norm
+        For ``"linear"``: ``"minmax"``; or ``"none"``, scores as they are, which is what PyTerrier's ``+`` and ``*`` do
+        too, except that they lose the query of entities that the first ranker does not rank.
+    top
+        How many entities of each topic to keep; ``None`` for all.
+
+    Raises
+    ------
+    ParameterError
+        An illegal value; not one weight for each ranker; no weight above 0.
+    InputError
+        An infinite score, for ``"linear"``.
+
+    Notes
+    -----
+    Where a ranker gives all entities of a topic one score, each is 1 under ``"minmax"``. Normalise over what will be
+    fused: a ranker cut to its first 20 entities has another least score than the whole.
+
+    References
+    ----------
+    Chatterjee: Entities as Retrieval Signals, arXiv 2604.05204, section 2.6.8. Cormack, Clarke, Büttcher: Reciprocal
+    Rank Fusion, SIGIR 2009.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> import pyterrier as pt
+    >>> one = pt.Transformer.from_df(pd.DataFrame({"qid": "q1", "docno": ["Rome", "Paris"], "score": [9.0, 1.0]}))
+    >>> two = pt.Transformer.from_df(pd.DataFrame({"qid": "q1", "docno": ["Paris", "Texas"], "score": [0.3, 0.1]}))
+    >>> topics = pd.DataFrame({"qid": ["q1"], "query": ["capitals"]})
+    >>> HybridEntities([one, two], weights=[0.5, 1])(topics)[["docno", "score"]].round(4).values.tolist()
+    [['Paris', 0.0245], ['Texas', 0.0161], ['Rome', 0.0082]]
+    >>> HybridEntities([one, two], fusion="linear")(topics)["score"].tolist()
+    [1.0, 1.0, 0.0]
+    """
+
+    def __init__(
+        self,
+        rankers: Sequence[pt.Transformer],
+        *,
+        weights: Sequence[float] | None = None,
+        fusion: str = "rrf",
+        k: float = 60.0,
+        norm: str = "minmax",
+        top: int | None = None,
+    ) -> None:
+        super().__init__()
+        self.rankers = list(rankers) if isinstance(rankers, (list, tuple)) else []
+        if not self.rankers or not all(isinstance(ranker, pt.Transformer) for ranker in self.rankers):
+            raise ParameterError(f"rankers={rankers!r}: wanted a list of transformers, as [one, two]")
+        self.weights = None if weights is None else [number("weights", weight, low=0) for weight in weights]
+        if self.weights is not None and (len(self.weights) != len(self.rankers) or not any(self.weights)):
+            raise ParameterError(
+                f"weights={weights!r}: wanted one for each of {len(self.rankers)} rankers, and one above 0"
+            )
+        self.fusion, self.norm = choice("fusion", fusion, FUSIONS), choice("norm", norm, NORMS)
+        self.k, self.top = number("k", k, low=0), whole_or_none("top", top)
+
+    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
+        """Rank the entities that any of the rankers ranks."""
+        pt.validate.columns(inp, includes=["qid"])
+        topics = Topics(inp)
+        runs = [Run(ranker(inp), name=f"run of ranker {place}") for place, ranker in enumerate(self.rankers)]
+        weights = self.weights or [1.0] * len(runs)
+        score = np.concatenate([weight * self._shares(run) for weight, run in zip(weights, runs, strict=True)])
+        topic = np.concatenate([places(run.topics, topics.names)[run.topic] for run in runs])
+        docno = pd.concat([run.frame["docno"] for run in runs], ignore_index=True)
+        coded = ids_of(docno, "runs column 'docno'").text.dictionary_encode()
+        # Numbers in the order of bytes, by which ties are broken.
+        number_of, in_order = Ids(coded.dictionary).ranks(), np.argsort(Ids(coded.dictionary).ranks())
+        entity = number_of[coded.indices.to_numpy()] if len(docno) else np.empty(0, dtype=np.int64)
+        size = max(len(coded.dictionary), 1)
+        pairs, pair = np.unique((topic * size + entity)[topic >= 0], return_inverse=True)
+        fused = np.bincount(pair, score[topic >= 0], minlength=len(pairs)).astype(np.float64, copy=False)
+        return topics.run(pairs // size, pairs % size, Ids(coded.dictionary).take(in_order), fused, self.top)
+
+    def _shares(self, run: Run) -> Floats:
+        """What each row of a run adds at weight 1."""
+        if self.fusion == "rrf":
+            return np.asarray(1.0 / (self.k + 1 + run.ranks()), dtype=np.float64)
+        if not np.isfinite(run.score).all():
+            raise InputError(
+                f"{run.name}: an infinite score cannot be added to others; fuse by ranks, with fusion='rrf'"
+            )
+        return run.score if self.norm == "none" else min_max(run.score, run.topic, len(run.topics))
+
+
+def min_max(score: Floats, topic: Ints, n_topics: int) -> Floats:
+    """Scores of each topic brought to 0 to 1, all 1 where they are equal, shape (n,).
+
+    >>> min_max(np.array([1.0, 3.0, 2.0, 5.0]), np.array([0, 0, 0, 1]), 2)
+    array([0. , 1. , 0.5, 1. ])
+    """
+    low, high = np.full(n_topics, np.inf), np.full(n_topics, -np.inf)
+    np.minimum.at(low, topic, score)
+    np.maximum.at(high, topic, score)
+    span = (high - low)[topic]
+    share: Floats = np.divide(score - low[topic], span, out=np.ones(len(score)), where=span > 0)
+    return share

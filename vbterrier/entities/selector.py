@@ -1,0 +1,235 @@
+"""A learned selection of entities."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyterrier as pt
+
+from vbterrier.entities.boosting import Examples, learn, predict
+from vbterrier.entities.features import FEATURES, WORDS, feature_table
+from vbterrier.entities.leaks import refuse_copies, refuse_names
+from vbterrier.entities.ranker import Placed, RunReranker
+from vbterrier.entities.stage import choice, same, whole, whole_or_none
+from vbterrier.entities.teaching import Taught, from_documents, from_entities
+from vbterrier.errors import InputError, ParameterError
+from vbterrier.frames.ids import numbers_of
+from vbterrier.frames.ranked import ranked
+from vbterrier.kernels.resample import stream
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import pandas as pd
+    from numpy.typing import NDArray
+
+    Bools = NDArray[np.bool_]
+    Floats = NDArray[np.float64]
+
+SUPERVISION = ("documents", "entities")
+
+
+class EntitySelector(RunReranker, pt.Estimator):  # type: ignore[misc]
+    """Rerank an entity run by a model learned from other queries (LambdaRank of LightGBM): E -> E.
+
+    Features of an entity and a query: ``df``, ``df_distinct`` (documents of the pool that mention it; those that differ
+    in their entities), ``mentions``, ``rank_support`` (``sum 1/rank``); ``score`` and ``rank`` in the run given;
+    ``overlap``, ``jaccard``, ``query_share`` (words that query and name share: how many, of all, of the query's).
+
+    Parameters
+    ----------
+    links
+        A :class:`~vbterrier.entities.pool.LinkedPool`, or its K frame. Its labels are not read.
+    features
+        Names among those above, and further columns of the run.
+    names
+        Names of entities by id; otherwise the id with blanks for underscores.
+    supervision
+        What the qrels given to :meth:`fit` judge. ``"documents"``: an entity is a positive if relevant documents of
+        the pool mention it and others do not, a negative the other way round, and left out where both do.
+        ``"entities"``: the docno of qrels is an entity's id; entities without a label are left out.
+    rel
+        The lowest relevant label of documents; unjudged ones of judged topics are not relevant.
+    rounds
+        How many trees at most.
+    patience
+        Stop after so many trees that do not raise nDCG@20 of the validation topics, where there are any; ``None`` never
+        stops.
+    parameters
+        Further parameters of LightGBM, by its names.
+    depth
+        How many documents of each topic make the pool; ``None`` for all.
+    seed
+        At least 0.
+
+    Raises
+    ------
+    ParameterError
+        An illegal value; a feature that is called as what judgments say.
+    InputError
+        A feature that repeats what judgments say, or is no number; nothing to learn from; a model asked before
+        :meth:`fit`. See the contracts of runs and qrels.
+    ModuleNotFoundError
+        LightGBM is not installed; ``pip install 'vbterrier[ltr]'``.
+
+    Notes
+    -----
+    One thread and LightGBM's deterministic mode: the order of rows and topics changes nothing. What the paper means by
+    raw and deduplicated document frequency it does not say; ours are above.
+
+    References
+    ----------
+    Chatterjee: Entities as Retrieval Signals, arXiv 2604.05204, section 2.6.6 (4) and equation 5. Burges: From RankNet
+    to LambdaRank to LambdaMART, MSR-TR-2010-82.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from vbterrier.entities.consensus import ConsensusEntities
+    >>> from vbterrier.entities.pool import link_pool
+    >>> pool = pd.DataFrame([(f"q{q}", f"d{q}.{d}", -d) for q in range(6) for d in range(4)],
+    ...                     columns=["qid", "docno", "score"])
+    >>> tags = pd.DataFrame([(f"d{q}.{d}", f"E{d // 2}_{q}") for q in range(6) for d in range(4)],
+    ...                     columns=["docno", "entity_id"])
+    >>> qrels = pd.DataFrame([(f"q{q}", f"d{q}.{d}", d > 1) for q in range(6) for d in range(4)],
+    ...                      columns=["qid", "docno", "label"]).astype({"label": int})
+    >>> links = link_pool(pool, tags)
+    >>> run = ConsensusEntities(links)(pool[["qid"]].drop_duplicates().assign(query="?"))
+    >>> learner = EntitySelector(links, rounds=5, parameters={"min_data_in_leaf": 1})
+    >>> found = learner.cross_validated(run, qrels, folds=3)
+    >>> found[found["rank"] == 0]["docno"].tolist()
+    ['E1_0', 'E1_1', 'E1_2', 'E1_3', 'E1_4', 'E1_5']
+    """
+
+    def __init__(
+        self,
+        links: Any,
+        *,
+        features: Sequence[str] = FEATURES,
+        names: Mapping[str, str] | None = None,
+        supervision: str = "documents",
+        rel: int = 1,
+        rounds: int = 200,
+        patience: int | None = 20,
+        parameters: Mapping[str, Any] | None = None,
+        depth: int | None = None,
+        seed: int = 0,
+    ) -> None:
+        super().__init__()
+        self._set_links(links, depth)
+        self.features = tuple(features)
+        if not self.features or isinstance(features, str) or len(set(self.features)) < len(self.features):
+            raise ParameterError(f"features={features!r}: wanted a list of different names")
+        refuse_names(self.features)
+        self.names, self.parameters = names, None if parameters is None else dict(parameters)
+        self.supervision = choice("supervision", supervision, SUPERVISION)
+        self.rel, self.rounds = whole("rel", rel), whole("rounds", rounds)
+        self.patience, self.seed = whole_or_none("patience", patience), whole("seed", seed, low=0)
+        self._model: str | None = None
+
+    def fit(
+        self, topics_or_res_tr: Any, qrels_tr: Any, topics_or_res_va: Any = None, qrels_va: Any = None
+    ) -> EntitySelector:
+        """Learn from the entity run of judged topics; stop early by another, where one is given.
+
+        Returns
+        -------
+        EntitySelector
+            Itself.
+        """
+        taught = self._taught(topics_or_res_tr, qrels_tr)
+        checked = None
+        if topics_or_res_va is not None and len(topics_or_res_va):
+            checked = self._taught(topics_or_res_va, qrels_tr if qrels_va is None else qrels_va).examples()
+        self._model = self._learn(taught.examples(), checked)
+        return self
+
+    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
+        """Set scores and ranks of an entity run anew."""
+        placed, table = self._described(inp)
+        if not len(inp):
+            return ranked(inp, name="entity run")
+        if self._model is None:
+            raise InputError(f"{self!r} has learned nothing yet; call fit, or take cross_validated")
+        return ranked(placed.run.frame.assign(score=predict(self._model, table)), name="entity run")
+
+    def cross_validated(self, topics_and_res: pd.DataFrame, qrels: Any, *, folds: int = 5) -> pd.DataFrame:
+        """The entity run of all topics, each scored by a model that was learned from other topics.
+
+        The fold of a topic follows from the seed and its id alone. One fold is predicted, the next one stops early
+        (with ``patience`` and three folds or more), the others teach.
+
+        Parameters
+        ----------
+        topics_and_res
+            An entity run.
+        qrels
+            As for :meth:`fit`.
+        folds
+            At least 2.
+        """
+        folds = whole("folds", folds, low=2)
+        taught = self._taught(topics_and_res, qrels)
+        run = taught.placed.run
+        fold = np.array([fold_of(qid, folds, self.seed) for qid in run.topics], dtype=np.int64)[run.topic]
+        score = np.full(len(run), np.nan)
+        stops = folds > 2 and self.patience is not None  # noqa: PLR2004 - one to learn from must be left
+        for held in np.unique(fold).tolist():
+            checked: Bools = (fold == (held + 1) % folds) & stops
+            try:
+                model = self._learn(
+                    taught.examples((fold != held) & ~checked), taught.examples(checked) if checked.any() else None
+                )
+            except InputError as error:
+                raise InputError(f"fold {held} of {folds}: {error}") from error
+            score[fold == held] = predict(model, taught.table[fold == held])
+        return ranked(run.frame.assign(score=score), name="entity run")
+
+    def _learn(self, examples: Examples, checked: Examples | None) -> str:
+        return learn(
+            examples,
+            checked if self.patience is not None else None,
+            names=self.features,
+            rounds=self.rounds,
+            patience=self.patience or 0,
+            parameters=self.parameters or {},
+            seed=self.seed,
+        )
+
+    def _described(self, inp: pd.DataFrame) -> tuple[Placed, Floats]:
+        """A run on the pool, and its features."""
+        further = [name for name in self.features if name not in FEATURES]
+        query = ["query"] if set(WORDS) & set(self.features) else []
+        pt.validate.result_frame(inp, extra_columns=["score", *query, *further])
+        for name in further:
+            numbers_of(inp[name], f"entity run column {name!r}")
+        placed = self._placed(inp)
+        return placed, feature_table(placed, self.features, self.names)
+
+    def _taught(self, inp: pd.DataFrame, qrels: Any) -> Taught:
+        placed, table = self._described(inp)
+        teach = from_entities if self.supervision == "entities" else from_documents
+        taught = teach(placed, table, qrels, self.rel)
+        suspects = {name: table[taught.rows, place] for place, name in enumerate(self.features) if _is_given(name)}
+        refuse_copies(suspects, taught.judged)
+        return taught
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, EntitySelector) and bool(super().__eq__(other)) and same(self._model, other._model)
+
+    __hash__ = RunReranker.__hash__
+
+
+def fold_of(qid: str, folds: int, seed: int) -> int:
+    """The fold of a query, from 0, whatever the others.
+
+    >>> [fold_of(f"q{each}", 5, seed=0) for each in range(4)] == [fold_of(f"q{each}", 5, seed=0) for each in range(4)]
+    True
+    """
+    return int(stream(seed, "fold", qid).integers(folds))
+
+
+def _is_given(feature: str) -> bool:
+    """Whether a feature comes with the run; the others are made here, from what is not judged."""
+    return feature == "score" or feature not in FEATURES

@@ -1,0 +1,158 @@
+"""Entities whose vectors point where the query's does."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from vbterrier.entities.query import QueryEntities
+from vbterrier.entities.ranker import PoolRanker, warn
+from vbterrier.entities.vectors import Vectors, name_of, table, unit
+from vbterrier.errors import InputError, ParameterError, examples
+from vbterrier.frames.contracts import frame_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from numpy.typing import NDArray
+
+    from vbterrier.entities.pool import LinkedPool
+
+    Floats = NDArray[np.float64]
+
+# Entities, and pairs, whose vectors are held at a time.
+_BLOCK = 2**14
+
+
+class EntitySimilarity(PoolRanker):
+    """Rank the entities of the pool by the cosine of their vectors with the query's: R -> E.
+
+    The query's vector is that of its text, or the centroid ``sum_e p(e) v(e)/|v(e)|`` of its entities.
+
+    Parameters
+    ----------
+    links
+        As :class:`~vbterrier.entities.consensus.ConsensusEntities` takes them.
+    embeddings
+        Vectors of entities by id: anything with ``in`` and ``[id]``, such as a dictionary or vectors of words.
+    embed
+        From n texts to vectors, shape (n, d), such as :class:`vbterrier.MiniLM`. Reads the queries, unless
+        ``query_entities`` are given, and the entities, unless ``embeddings`` are.
+    texts
+        Texts of entities by id, for ``embed``; an entity without one is embedded by its name, the id with blanks for
+        underscores.
+    query_entities
+        The entities of the queries, an I frame (qid, entity_id [, prob]); prob 1 where absent.
+    depth, top
+        Documents of each topic's pool, entities of each topic to keep; ``None`` for all.
+
+    Raises
+    ------
+    ParameterError
+        Neither ``embeddings`` nor ``embed``; nothing that gives the queries vectors.
+    InputError
+        Vectors of several lengths, or that are not finite. See the contracts of runs, tags, K and I frames.
+
+    Notes
+    -----
+    Entities without a vector, or with one of length 0, are not ranked; topics without one have no ranking. Both are
+    told of. Each entity's vector is looked up once for all topics of the input, so many at a time; those that ``embed``
+    makes are kept. Networks may give a text slightly other vectors beside other texts, which the single precision of
+    rankings mostly hides.
+
+    References
+    ----------
+    Chatterjee: Entities as Retrieval Signals, arXiv 2604.05204, section 2.6.8.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> pool = pd.DataFrame({"qid": "q1", "query": "capital", "docno": ["d1", "d2"], "score": [2.0, 1.0]})
+    >>> tags = pd.DataFrame({"docno": ["d1", "d2"], "entity_id": ["Texas", "Paris"]})
+    >>> vectors = {"Paris": [1.0, 0.0], "Texas": [0.6, 0.8]}
+    >>> stage = EntitySimilarity(tags, embeddings=vectors, embed=lambda texts: [[2.0, 0.0]] * len(texts))
+    >>> stage(pool)[["docno", "score"]].values.tolist()
+    [['Paris', 1.0], ['Texas', 0.6]]
+    """
+
+    def __init__(
+        self,
+        links: Any,
+        *,
+        embeddings: Mapping[str, Any] | None = None,
+        embed: Callable[[list[str]], Any] | None = None,
+        texts: Mapping[str, str] | None = None,
+        query_entities: Any = None,
+        depth: int | None = None,
+        top: int | None = None,
+    ) -> None:
+        super().__init__()
+        self._set_links(links, depth, top)
+        if embeddings is None and embed is None:
+            raise ParameterError("EntitySimilarity: entities have no vectors; pass embeddings= or embed=")
+        if embed is None and query_entities is None:
+            raise ParameterError("EntitySimilarity: queries have no vectors; pass embed= or query_entities=")
+        if embed is not None and not callable(embed):
+            raise ParameterError(f"embed={embed!r}: wanted a callable from texts to vectors")
+        if embeddings is not None and texts is not None:
+            raise ParameterError("texts= are those of entities to embed, which have embeddings= already; pass one")
+        self.embeddings, self.embed, self.texts = embeddings, embed, texts
+        self.query_entities = None if query_entities is None else frame_of(query_entities, "query_entities").copy()
+        self._query = None if query_entities is None else QueryEntities(self.query_entities, name="query_entities")
+        self.needs_query = self._query is None
+        self._vectors = Vectors(self._embedded, embeddings)
+
+    def _embedded(self, ids: list[str]) -> Any:
+        texts = self.texts or {}
+        return self.embed([texts[each] if each in texts else name_of(each) for each in ids]) if self.embed else []
+
+    def scores(self, pool: LinkedPool, queries: list[str]) -> Floats:
+        """The cosine of each of ``pool.pairs`` with its query, NaN where one has no vector, shape (n_pairs,)."""
+        query = unit(self._query_vectors(pool.topics, queries))
+        score = np.full(len(pool.pairs), np.nan)
+        topic, entity = np.divmod(pool.pairs, len(pool.entities))
+        pairs = np.argsort(entity, kind="stable")
+        number, starts = np.unique(entity[pairs], return_index=True)
+        starts = np.append(starts, len(pairs))
+        unknown: list[str] = []
+        for first in range(0, len(number), _BLOCK):
+            ids = pool.entities.take(number[first : first + _BLOCK]).text.to_pylist()
+            vectors = self._of_entities(ids, query.shape[1])
+            unknown += [each for each, none in zip(ids, np.isnan(vectors[:, 0]).tolist(), strict=True) if none]
+            stops = starts[first : first + len(ids) + 1]
+            rows, place = pairs[stops[0] : stops[-1]], np.repeat(np.arange(len(ids)), np.diff(stops))
+            for start in range(0, len(rows), _BLOCK):
+                some = slice(start, start + _BLOCK)
+                score[rows[some]] = np.einsum("ij,ij->i", vectors[place[some]], query[topic[rows[some]]])
+        _tell(unknown, len(number), "entities have no vector and are not ranked")
+        lost = [pool.topics[place] for place in np.flatnonzero(np.isnan(query[:, 0])).tolist()]
+        _tell(lost, len(query), "topics have no vector and no ranking")
+        return score
+
+    def _of_entities(self, ids: list[str], dimension: int) -> Floats:
+        vectors = self._vectors(ids)
+        if not vectors.shape[1]:
+            return np.full((len(ids), dimension), np.nan)
+        if vectors.shape[1] != dimension:
+            raise InputError(
+                f"vectors of entities have {vectors.shape[1]} numbers, those of queries {dimension}; embed both alike"
+            )
+        return vectors
+
+    def _query_vectors(self, topics: list[str], queries: list[str]) -> Floats:
+        if self._query is None:
+            place = {text: each for each, text in enumerate(dict.fromkeys(queries))}
+            made = table(self.embed(list(place)) if self.embed else [], list(place), "queries")
+            return made[[place[text] for text in queries]]
+        topic, entity, prob = self._query.of(topics)
+        vectors = self._vectors(entity.text.to_pylist())
+        made = np.zeros((len(topics), max(vectors.shape[1], 1)))
+        if vectors.shape[1]:
+            np.add.at(made, topic, np.nan_to_num(vectors) * prob[:, None])
+        return made
+
+
+def _tell(lost: list[str], n: int, what: str) -> None:
+    if lost:
+        warn(f"{len(lost)} of {n} {what} ({examples(lost)})")
