@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vbterrier.errors import InputError
+from vbterrier.frames import ranked
 from vbterrier.frames.ids import require_same_kind
 from vbterrier.frames.labels import LabelFrame
 from vbterrier.frames.topics import places, run_places
@@ -132,10 +133,10 @@ class JudgedTop:
         return JudgedTop(self.judgments, self.run, self.rows[:, :depth], self.levels[:, :depth], depth)
 
     def deeper(self, times: int) -> JudgedTop:
-        """The same with a cutoff that many times as large."""
+        """The same with a cutoff that many times as large, or as large as can be laid out."""
         if self.depth is None:
             return self
-        depth = self.depth * times
+        depth = max(self.depth, min(self.depth * times, ranked.MOST_PLACES // max(len(self.run.topics), 1)))
         return self.judgments.judged(self.run, self.run.top(depth), depth)
 
     @cached_property
