@@ -264,8 +264,8 @@ def bootstrap_distribution(
         k; ``None`` evaluates whole rankings.
     prior
         What an unjudged document may be. ``"learned"``: from the judged documents of the run and of the pools, over
-        all topics, see :func:`vbterrier.judgments.learned.learned`. ``"hierarchical"``: this query's pool, shrunk to
-        that of all queries. The paper's: ``"pool"`` (shares of the grades among this query's judged documents),
+        all topics, see :func:`vbterrier.judgments.priors.learned.learned`. ``"hierarchical"``: this query's pool,
+        shrunk to that of all queries. The paper's: ``"pool"`` (shares of the grades among this query's judged documents),
         ``"run"`` (among those in the first k), ``"pool+run"`` (their mean). ``"column"``: each unjudged document's own,
         from the run's column ``grade_prob``, a list of the probabilities of grade 0, 1, 2, ... or one number, the
         probability of being relevant (the grades above 0 then share it as they share the pool's relevant documents). A
