@@ -73,7 +73,7 @@ if TYPE_CHECKING:
     from vbterrier.judgments.condense import Condense
     from vbterrier.judgments.incomplete import leave_group_out, shallow_pool, thin_pool
     from vbterrier.judgments.judge_next import write_judging
-    from vbterrier.judgments.predicted import predict_grades
+    from vbterrier.judgments.priors.predicted import predict_grades
     from vbterrier.linking.clients import EntityFishingClient, RELClient, SpotlightClient, TagMeClient, WATClient
     from vbterrier.linking.corpora import read_mmead, read_spans, read_wat_corpus
     from vbterrier.linking.dictionary import DictionaryLinker
@@ -272,7 +272,7 @@ _LAZY = {
     "link_pool": "vbterrier.entities.pool",
     "oracle_success": "vbterrier.intents.oracle",
     "parse_constraints": "vbterrier.intents.constraints",
-    "predict_grades": "vbterrier.judgments.predicted",
+    "predict_grades": "vbterrier.judgments.priors.predicted",
     "rank_systems": "vbterrier.evaluate.ranking",
     "read_links": "vbterrier.entities.files",
     "read_mmead": "vbterrier.linking.corpora",

@@ -265,11 +265,11 @@ def bootstrap_distribution(
     prior
         What an unjudged document may be. ``"learned"``: from the judged documents of the run and of the pools, over
         all topics, see :func:`vbterrier.judgments.priors.learned.learned`. ``"hierarchical"``: this query's pool,
-        shrunk to that of all queries. The paper's: ``"pool"`` (shares of the grades among this query's judged documents),
-        ``"run"`` (among those in the first k), ``"pool+run"`` (their mean). ``"column"``: each unjudged document's own,
-        from the run's column ``grade_prob``, a list of the probabilities of grade 0, 1, 2, ... or one number, the
-        probability of being relevant (the grades above 0 then share it as they share the pool's relevant documents). A
-        mapping of grade to probability. ``"auto"`` is ``"learned"``, and ``"pool+run"`` with ``compat``.
+        shrunk to that of all queries. The paper's: ``"pool"`` (shares of the grades among this query's judged
+        documents), ``"run"`` (among those in the first k), ``"pool+run"`` (their mean). ``"column"``: each unjudged
+        document's own, from the run's column ``grade_prob``, a list of the probabilities of grade 0, 1, 2, ... or one
+        number, the probability of being relevant (the grades above 0 then share it as they share the pool's relevant
+        documents). A mapping of grade to probability. ``"auto"`` is ``"learned"``, and ``"pool+run"`` with ``compat``.
     dcg
         nDCG's gain: ``"log2"`` is the grade (trec_eval); ``"exp-log2"`` is ``2^grade - 1``.
     method
