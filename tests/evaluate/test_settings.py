@@ -1,0 +1,259 @@
+"""Systems evaluated on what entities reach, and on all that there is."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+import pytest
+
+import vbterrier
+from vbterrier.entities.pool import link_pool
+from vbterrier.entities.reachable import EntityReachable
+from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+from vbterrier.evaluate.settings import evaluate_settings
+
+MEASURES = ["AP", "nDCG@5", "P@5", "RR", "Recall@5"]
+
+
+def collection(seed=0, *, n_topics=12, n_docs=20, share=0.6):
+    """A pool, two systems on it, judgments within it, tags and an entity run."""
+    rng = np.random.default_rng(seed)
+    pairs = pd.DataFrame([(f"q{q}", f"d{q}-{d}") for q in range(n_topics) for d in range(n_docs)])
+    pairs.columns = ["qid", "docno"]
+    pool = pairs.assign(score=rng.random(len(pairs)))
+    systems = {"pool": pool, "other": pairs.assign(score=rng.random(len(pairs)))}
+    qrels = pairs.assign(label=rng.choice([0, 1, 2], len(pairs), p=[0.6, 0.3, 0.1]))
+    hit = rng.random(len(pairs)) < share
+    tags = pd.DataFrame({"docno": pairs["docno"], "entity_id": np.where(hit, "wanted", "unwanted")})
+    entities = pd.DataFrame({"qid": pairs["qid"].unique(), "docno": "wanted", "score": 1.0})
+    return pool, systems, qrels, tags, entities, hit
+
+
+def evaluated(seed=0, measures=MEASURES, **given):
+    pool, systems, qrels, tags, entities, _ = collection(seed)
+    options = {"links": tags, "pool": pool, "entities": entities} | given
+    return evaluate_settings(systems, options.pop("qrels", qrels), measures, **options)
+
+
+def table(values, setting=None):
+    values = values if setting is None else values[values["setting"] == setting]
+    return values.set_index(["name", "qid", "measure"])["value"].sort_index()
+
+
+def test_both_settings_are_pt_experiment_when_all_is_reachable():
+    pool, systems, qrels, tags, entities, _ = collection(share=1.1)
+    found = evaluate_settings(systems, qrels, MEASURES, links=tags, pool=pool, entities=entities)
+    plain = pt.Experiment(
+        [frame.assign(rank=0) for frame in systems.values()],
+        pool[["qid"]].drop_duplicates().assign(query="x"),
+        qrels,
+        vbterrier.measures_from(*MEASURES),
+        names=list(systems),
+        perquery=True,
+    )
+    scored = vbterrier.score(systems, qrels, MEASURES)
+    for setting in ("conditional", "open-world"):
+        values = table(found.values, setting)
+        assert values.index.equals(table(plain).index)
+        np.testing.assert_allclose(values, table(plain), rtol=0, atol=1e-12)
+        np.testing.assert_allclose(values, table(scored.values), rtol=0, atol=1e-12)
+        pd.testing.assert_frame_equal(found.means()[setting], scored.means(), check_names=False, atol=1e-12)
+    assert (found.gaps["gap"] == 0).all()
+    assert (found.coverage[["RelCov", "NonRelCov"]] == 1).all(axis=None)
+
+
+def test_settings_are_plain_scores_of_frames_filtered_by_hand():
+    pool, systems, qrels, tags, entities, hit = collection(1)
+    reach = set(pool["docno"][hit])
+    found = evaluate_settings(systems, qrels, MEASURES, links=tags, pool=pool, entities=entities)
+    cut = {name: run[run["docno"].isin(reach)] for name, run in systems.items()}
+    expected = vbterrier.score(cut, qrels[qrels["docno"].isin(reach)], MEASURES, topics="all")
+    pd.testing.assert_series_equal(table(found.values, "conditional"), table(expected.values), atol=1e-12)
+    plain = vbterrier.score(systems, qrels, MEASURES)
+    pd.testing.assert_series_equal(table(found.values, "open-world"), table(plain.values), atol=1e-12)
+    row = found.gaps.set_index(["name", "measure"]).loc["other", "AP"]
+    difference = table(expected.values)["other"].xs("AP", level=1) - table(plain.values)["other"].xs("AP", level=1)
+    assert row["gap"] == pytest.approx(difference.mean(), abs=1e-12)
+    assert row["low"] < row["gap"] < row["high"]
+    assert row["n_qids"] == 12
+
+
+def hand():
+    run = pd.DataFrame(
+        {"qid": ["q1"] * 4 + ["q2"] * 2, "docno": ["a", "b", "c", "d", "e", "f"], "score": [4.0, 3, 2, 1, 2, 1]}
+    )
+    qrels = pd.DataFrame({"qid": ["q1", "q1", "q2", "q2"], "docno": ["b", "d", "e", "f"], "label": [1, 1, 1, 0]})
+    tags = pd.DataFrame({"docno": ["b", "c", "f"], "entity_id": ["X", "X", "Y"]})
+    entities = pd.DataFrame({"qid": ["q1", "q2"], "docno": ["X", "Y"], "score": [1.0, 1.0]})
+    return run, qrels, tags, entities
+
+
+def test_hand_case_with_a_topic_that_cannot_be_reached():
+    run, qrels, tags, entities = hand()
+    with pytest.warns(DegenerateWarning) as said:
+        found = evaluate_settings({"s": run}, qrels, ["AP", "SetR"], links=tags, pool=run, entities=entities)
+    told = [str(one.message) for one in said if "entities reach" in str(one.message)]
+    assert len(told) == 1
+    assert "1 of 2 topics have relevant documents, but none that entities reach ('q2'); they are left out" in told[0]
+    # q1: the ranking is b, c and the only relevant document that counts is b.
+    assert table(found.values, "conditional").to_dict() == {("s", "q1", "AP"): 1.0, ("s", "q1", "SetR"): 1.0}
+    assert table(found.values, "open-world").to_dict() == {
+        ("s", "q1", "AP"): 0.5, ("s", "q1", "SetR"): 1.0, ("s", "q2", "AP"): 1.0, ("s", "q2", "SetR"): 1.0
+    }  # fmt: skip
+    gap = found.gaps.set_index("measure").loc["AP"]
+    assert (gap["conditional"], gap["open_world"], gap["gap"], gap["n_qids"]) == (1.0, 0.5, 0.5, 1)
+    assert (gap["RelCov"], gap["NonRelCov"]) == (0.25, 0.75)
+    assert found.coverage.to_dict("records") == [
+        {"qid": "q1", "RelCov": 0.5, "NonRelCov": 0.5, "n_pool": 4, "n_reachable": 2, "n_relevant": 2,
+         "n_relevant_pool": 2, "n_relevant_reachable": 1, "unreached": False},
+        {"qid": "q2", "RelCov": 0.0, "NonRelCov": 1.0, "n_pool": 2, "n_reachable": 1, "n_relevant": 1,
+         "n_relevant_pool": 1, "n_relevant_reachable": 0, "unreached": True},
+    ]  # fmt: skip
+
+
+def test_unreached_topics_may_count_as_zero():
+    run, qrels, tags, entities = hand()
+    with pytest.warns(DegenerateWarning, match="they stay as topics without relevant documents"):
+        found = evaluate_settings({"s": run}, qrels, ["AP"], links=tags, pool=run, entities=entities, unreached="zero")
+    assert table(found.values, "conditional").to_dict() == {("s", "q1", "AP"): 1.0, ("s", "q2", "AP"): 0.0}
+    assert found.gaps["gap"].tolist() == [-0.25]
+
+
+def test_zero_holds_where_no_judged_document_is_left_either():
+    run, qrels, tags, entities = hand()
+    with pytest.warns(DegenerateWarning, match="they stay as topics"):
+        found = evaluate_settings(
+            {"s": run}, qrels[qrels["label"] > 0], ["AP"], links=tags, pool=run, entities=entities, unreached="zero"
+        )
+    assert table(found.values, "conditional").to_dict() == {("s", "q1", "AP"): 1.0, ("s", "q2", "AP"): 0.0}
+
+
+def test_nothing_relevant_within_reach_is_an_error():
+    run, qrels, tags, entities = hand()
+    with pytest.raises(InputError, match="nothing is left to evaluate conditionally"):
+        evaluate_settings(
+            {"s": run[run["qid"] == "q2"]}, qrels[qrels["qid"] == "q2"], ["AP"], links=tags, pool=run, entities=entities
+        )
+
+
+def test_topics_that_never_had_a_relevant_document_stay_in_both_settings():
+    run, qrels, tags, entities = hand()
+    qrels = qrels.assign(label=[1, 1, 0, 0])
+    for judged in (qrels, qrels[qrels["docno"] != "f"]):
+        found = evaluate_settings({"s": run}, judged, ["AP"], links=tags, pool=run, entities=entities)
+        assert table(found.values, "conditional").to_dict() == {("s", "q1", "AP"): 1.0, ("s", "q2", "AP"): 0.0}
+        assert not found.coverage["unreached"].any()
+
+
+def test_documents_beyond_the_pool_count_in_the_open_world_or_not():
+    run, qrels, tags, entities = hand()
+    judged = pd.concat([qrels, pd.DataFrame({"qid": ["q1"], "docno": ["z"], "label": [1]})])
+    longer = pd.concat([pd.DataFrame({"qid": ["q1"], "docno": ["y"], "score": [9.0]}), run])
+    given = {"links": tags, "pool": run, "entities": entities, "unreached": "zero"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DegenerateWarning)
+        kept = evaluate_settings({"s": longer}, judged, ["AP"], **given)
+        dropped = evaluate_settings({"s": longer}, judged, ["AP"], beyond="drop", **given)
+    assert table(kept.values, "open-world")["s", "q1", "AP"] == pytest.approx((1 / 3 + 2 / 5) / 3)
+    assert table(dropped.values, "open-world")["s", "q1", "AP"] == 0.5
+    for found in (kept, dropped):
+        assert table(found.values, "conditional")["s", "q1", "AP"] == 1.0
+        assert found.coverage.loc[0, ["n_relevant", "n_relevant_pool"]].tolist() == [3, 2]
+
+
+def test_coverage_is_that_of_the_measures():
+    pool, systems, qrels, tags, entities, _ = collection(2)
+    found = evaluate_settings(systems, qrels, ["AP"], links=tags, pool=pool, entities=entities, k=1)
+    linked = link_pool(pool, tags, qrels).frame()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "run 'e': none of its documents is judged")
+        expected = vbterrier.score({"e": entities}, linked, ["RelCov@1", "NonRelCov@1"]).values
+    expected = expected.pivot(index="qid", columns="measure", values="value").loc[found.coverage["qid"]]
+    np.testing.assert_allclose(found.coverage["RelCov"], expected["RelCov@1"], atol=1e-12)
+    np.testing.assert_allclose(found.coverage["NonRelCov"], expected["NonRelCov@1"], atol=1e-12)
+
+
+def test_links_of_three_shapes_and_their_labels_change_nothing():
+    pool, systems, qrels, tags, entities, _ = collection(3)
+    expected = evaluate_settings(systems, qrels, MEASURES, links=tags, pool=pool, entities=entities)
+    for links in (link_pool(pool, tags), link_pool(pool, tags, qrels.assign(label=1)).frame()):
+        found = evaluate_settings(systems, qrels, MEASURES, links=links, entities=entities)
+        pd.testing.assert_frame_equal(found.values, expected.values)
+        pd.testing.assert_frame_equal(found.coverage, expected.coverage)
+
+
+def test_order_of_rows_changes_nothing():
+    pool, systems, qrels, tags, entities, _ = collection(4)
+    expected = evaluate_settings(systems, qrels, MEASURES, links=tags, pool=pool, entities=entities)
+    found = evaluate_settings(
+        {name: run.sample(frac=1, random_state=5) for name, run in systems.items()},
+        qrels.sample(frac=1, random_state=6),
+        MEASURES,
+        links=tags.sample(frac=1, random_state=7),
+        pool=pool.sample(frac=1, random_state=8),
+        entities=entities.sample(frac=1, random_state=9),
+    )
+    pd.testing.assert_series_equal(table(found.values, "conditional"), table(expected.values, "conditional"))
+    pd.testing.assert_series_equal(table(found.values, "open-world"), table(expected.values, "open-world"))
+
+
+def test_pipelines_are_run_on_the_topics():
+    pool, systems, qrels, tags, entities, _ = collection(5)
+    topics = pool[["qid"]].drop_duplicates().assign(query="x")
+    pipelines = {name: pt.Transformer.from_df(run.assign(query="x", rank=0)) for name, run in systems.items()}
+    given = {"links": tags, "pool": pool, "entities": entities}
+    found = evaluate_settings(pipelines, qrels, MEASURES, topics=topics, **given)
+    expected = evaluate_settings(systems, qrels, MEASURES, **given)
+    pd.testing.assert_series_equal(table(found.values), table(expected.values))
+    with pytest.raises(InputError, match="'pool' is a pipeline; give topics="):
+        evaluate_settings(pipelines, qrels, MEASURES, **given)
+
+
+def test_conditional_ranking_is_that_of_the_stage():
+    pool, systems, qrels, tags, entities, _ = collection(6)
+    found = evaluate_settings(systems, qrels, ["P@5", "RR"], links=tags, pool=pool, entities=entities)
+    stage = EntityReachable(tags, entities)
+    cut = {name: stage.transform(run) for name, run in systems.items()}
+    expected = vbterrier.score(cut, qrels, ["P@5", "RR"]).values
+    pd.testing.assert_series_equal(table(found.values, "conditional"), table(expected))
+
+
+def test_baseline_gives_comparisons_in_each_setting():
+    found = evaluated(7, measures=["AP"], baseline="pool")
+    assert found.comparisons[["name_a", "name_b", "setting", "measure"]].values.tolist() == [
+        ["other", "pool", "conditional", "AP"],
+        ["other", "pool", "open-world", "AP"],
+    ]
+    means = found.means()
+    for setting, diff in zip(found.comparisons["setting"], found.comparisons["diff"], strict=True):
+        assert diff == pytest.approx(means.loc["other", (setting, "AP")] - means.loc["pool", (setting, "AP")])
+    assert not len(evaluated(7, measures=["AP"]).comparisons)
+
+
+def test_measures_of_this_package_and_graded_ones_are_restricted_too():
+    found = evaluated(8, measures=["BNDCG@5", "nDCG@5", "P(rel=2)@5"])
+    # Everything in the pool is judged: the bootstrapped measure is the plain one, in both settings.
+    for setting in ("conditional", "open-world"):
+        values = table(found.values, setting)
+        np.testing.assert_allclose(
+            values.xs("BNDCG@5", level="measure"), values.xs("nDCG@5", level="measure"), atol=1e-9
+        )
+
+
+def test_bad_input_is_refused():
+    pool, systems, qrels, tags, entities, _ = collection()
+    given = {"links": tags, "pool": pool, "entities": entities}
+    with pytest.raises(InputError, match="tags without a pool"):
+        evaluate_settings(systems, qrels, ["AP"], links=tags, entities=entities)
+    with pytest.raises(InputError, match="no document of the pool mentions any of the first 20 entities"):
+        evaluate_settings(systems, qrels, ["AP"], **given | {"entities": entities.assign(docno="nowhere")})
+    with pytest.raises(InputError, match="none of its documents is in the pool of links"):
+        evaluate_settings({"s": pool.assign(docno=pool["docno"] + "x")}, qrels, ["AP"], **given)
+    with pytest.raises(InputError, match="can never meet"):
+        evaluate_settings({"s": pool.assign(docno=range(len(pool)))}, qrels, ["AP"], **given)
+    for wrong in ({"beyond": "x"}, {"unreached": "x"}, {"k": 0}, {"rel": 0}, {"on_topics": "x"}):
+        with pytest.raises(ParameterError):
+            evaluate_settings(systems, qrels, ["AP"], **given | wrong)
+    with pytest.raises(InputError, match="topics"):
+        evaluate_settings({"a": pool, "b": pool[pool["qid"] != "q0"]}, qrels, ["AP"], **given)

@@ -1,0 +1,198 @@
+"""Runs of documents beside the links of their pool, and which documents the first entities of a run reach."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow.compute as pc
+
+from vbterrier.entities.pool import UNJUDGED, LinkedPool, link_pool
+from vbterrier.entities.stage import links_of
+from vbterrier.frames.contracts import frame_of
+from vbterrier.frames.ids import Lookup, ids_of, require_same_kind
+from vbterrier.frames.topics import places
+from vbterrier.kernels.order import spans
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from vbterrier.frames.ids import Ids
+    from vbterrier.frames.ranked import Run
+
+    Ints = NDArray[np.int64]
+    Floats = NDArray[np.float64]
+    Bools = NDArray[np.bool_]
+
+
+class Finder:
+    """Finds documents in a linked pool; it is sorted once, when first asked."""
+
+    def __init__(self, pool: LinkedPool) -> None:
+        self.pool = pool
+
+    @cached_property
+    def _lookup(self) -> Lookup:
+        return Lookup(self.pool.topic, self.pool.docno)
+
+    def find(self, topics: list[str], topic: Ints, docno: Ids, where: str) -> Ints:
+        """The number of some topics' documents in the pool, -1 for those outside, shape (n,).
+
+        Parameters
+        ----------
+        topics
+            Names of topics.
+        topic, docno
+            Of each document, the topic as a number among the names, shape (n,).
+        where
+            The frame and column of docno, for messages.
+
+        Raises
+        ------
+        InputError
+            Ids of documents that can never meet.
+        """
+        require_same_kind(self.pool.docno, docno, "links column 'docno'", where)
+        if not len(self.pool):
+            return np.full(len(topic), -1)
+        return self._lookup.find_one(places(topics, self.pool.topics)[topic], docno)
+
+
+class Links:
+    """What documents mention: a linked pool, or tags that any run is linked with.
+
+    Parameters
+    ----------
+    given
+        A ``LinkedPool``, a K frame, or a T frame (docno, entity_id [, weight, qid]).
+    """
+
+    def __init__(self, given: Any) -> None:
+        self.given = links_of(given)
+        self._finder = Finder(self.given) if isinstance(self.given, LinkedPool) else None
+
+    def of(self, run: Run) -> Documents:
+        """The documents of a run, by topic and in trec_eval's order, with their entities.
+
+        Documents outside the linked pool, and those without tags, have none.
+        """
+        rows, starts, sizes = run.ordered()
+        rank = np.arange(len(rows)) - np.repeat(starts, sizes)
+        topic, docno = run.topic[rows], run.docno.take(rows)
+        if self._finder is not None:
+            document = self._finder.find(run.topics, topic, docno, f"{run.name} column 'docno'")
+            pool = _of_documents(self._finder.pool, document, run.topics, topic, docno, rank)
+            return Documents(run, pool, rows, document >= 0)
+        tags = frame_of(self.given, "links")
+        tagged = ids_of(tags["docno"], "links column 'docno'")
+        require_same_kind(tagged, docno, "links column 'docno'", f"{run.name} column 'docno'")
+        if pc.any(pc.is_in(docno.text, value_set=tagged.text)).as_py():
+            pool = link_pool(run, tags)
+        else:
+            none = np.empty(0, dtype=np.int64)
+            starts = np.zeros(len(rows) + 1, dtype=np.int64)
+            unjudged = np.full(len(rows), UNJUDGED)
+            pool = LinkedPool(
+                run.topics, topic, docno, unjudged, rank, docno.take(none), starts, none, np.empty(0), none
+            )
+        return Documents(run, pool, rows, np.ones(len(rows), dtype=bool))
+
+
+@dataclass(frozen=True, eq=False)
+class Documents:
+    """The documents of a run with their entities.
+
+    Parameters
+    ----------
+    run
+        The run.
+    pool
+        A pool whose documents are those of the run, by topic and in trec_eval's order.
+    row
+        The row of the run of each document, shape (n_documents,).
+    known
+        Which documents stand in the linked pool, shape (n_documents,).
+    """
+
+    run: Run
+    pool: LinkedPool
+    row: Ints
+    known: Bools
+
+
+def _of_documents(
+    pool: LinkedPool, document: Ints, topics: list[str], topic: Ints, docno: Ids, rank: Ints
+) -> LinkedPool:
+    """A pool of some documents, -1 for those that get no entities."""
+    inside = np.flatnonzero(document >= 0)
+    owner, link = spans(pool.starts[document[inside]], pool.starts[document[inside] + 1])
+    label = np.full(len(document), UNJUDGED)
+    label[inside] = pool.label[document[inside]]
+    return LinkedPool(
+        topics,
+        topic,
+        docno,
+        label,
+        rank,
+        pool.entities,
+        np.searchsorted(inside[owner], np.arange(len(document) + 1)),
+        pool.entity[link],
+        pool.weight[link],
+        pool.mentions[link],
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Listed:
+    """The first entities of a run for the topics of a pool, and the links to them.
+
+    Parameters
+    ----------
+    pool
+        The pool.
+    topic, rank, score, ids
+        Of each listed entity, shape (n,): the number of its topic in the pool, its rank from 0, its score, its id.
+    link, owner
+        The links of the pool to listed entities, and which of them each is to, shape (m,).
+    """
+
+    pool: LinkedPool
+    topic: Ints
+    rank: Ints
+    score: Floats
+    ids: Ids
+    link: Ints
+    owner: Ints
+
+    @classmethod
+    def of(cls, pool: LinkedPool, run: Run, k: int | None) -> Listed:
+        """Look up the first k entities of each topic; topics that only one of the two has are nobody's mistake."""
+        require_same_kind(pool.entities, run.docno, "links column 'entity_id'", f"{run.name} column 'docno'")
+        own = run.only(pool.topics)
+        top = own.top(k)
+        place, rank = np.nonzero(top.rows >= 0)
+        rows = top.rows[place, rank]
+        topic, ids = places(own.topics, pool.topics)[place], own.docno.take(rows)
+        pair = pool.find(topic, pool.entities_of(ids))
+        inside = np.flatnonzero(pair >= 0)
+        owner, link = pool.mentioned(pair[inside])
+        return cls(pool, topic, rank, own.score[rows], ids, link, inside[owner])
+
+    @cached_property
+    def document(self) -> Ints:
+        """The document of each link to a listed entity, shape (m,)."""
+        return self.pool.document[self.link]
+
+    @cached_property
+    def reached(self) -> Bools:
+        """Which documents of the pool mention a listed entity, shape (n_documents,)."""
+        reached = np.zeros(len(self.pool), dtype=bool)
+        reached[self.document] = True
+        return reached
+
+    def summed(self, values: Floats) -> Floats:
+        """The sum over each document's links to listed entities, shape (n_documents,); values of shape (m,)."""
+        total: Floats = np.bincount(self.document, values, minlength=len(self.pool)).astype(np.float64, copy=False)
+        return total

@@ -1,0 +1,118 @@
+"""The documents that entity evidence can reach, as a pipeline stage."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+
+from vbterrier.entities.documents import Links, Listed
+from vbterrier.entities.stage import EntityStage, whole
+from vbterrier.errors import DegenerateWarning, examples
+from vbterrier.frames.contracts import frame_of, require
+from vbterrier.frames.ids import require_same_kind
+from vbterrier.frames.ranked import Run
+
+if TYPE_CHECKING:
+    from vbterrier.entities.documents import Documents
+
+
+class OnDocuments(EntityStage):
+    """A stage over runs of documents that looks at their links and at an entity run."""
+
+    links: Any
+    entities: Any
+
+    def _set_inputs(self, links: Any, entities: Any) -> None:
+        self._links = Links(links)
+        self.links = self._links.given
+        self._run: Run | None = None
+        if isinstance(entities, pt.Transformer):
+            self.entities = entities
+            return
+        frame = frame_of(entities, "entities")
+        require(frame, ("qid", "docno", "score"), "entities")
+        # A copy: what the caller does to the frame later changes nothing.
+        self.entities = frame[["qid", "docno", "score"]].copy()
+        self._run = Run(self.entities, name="entities")
+
+    def _entity_run(self, inp: pd.DataFrame) -> Run:
+        return self._run or Run(self.entities.transform(inp), name="entities")
+
+    def _listed(self, documents: Documents, inp: pd.DataFrame, k: int | None) -> Listed:
+        run = self._entity_run(inp)
+        require_same_kind(run.qid, documents.run.qid, "entities column 'qid'", "run column 'qid'")
+        n = int((~documents.known).sum())
+        if n:
+            first = documents.pool.docno.take(np.flatnonzero(~documents.known)[:4]).text.to_pylist()
+            _warn(f"run: {n} documents are not in the pool of links and count as without entities ({examples(first)})")
+        return Listed.of(documents.pool, run, k)
+
+
+class EntityReachable(OnDocuments):
+    """Keep the documents that mention one of the first k entities of their topic: the conditional pool.
+
+    ``D_cond(q) = {d in D(q) : Λ(d) ∩ Ê^k ≠ ∅}``; in a pipeline, ``retriever >> EntityReachable(...) >> reranker``.
+
+    Parameters
+    ----------
+    links
+        What documents mention: a :class:`~vbterrier.entities.pool.LinkedPool`, its K frame, or tags (docno, entity_id
+        [, weight, qid]). Documents outside a linked pool are not reachable.
+    entities
+        An entity run (qid, docno: an entity's id, score), or a stage that makes one of the run that comes in.
+    k
+        How many entities of each topic select documents.
+
+    Raises
+    ------
+    InputError
+        See the contracts of runs, tags and K frames; ids that can never meet.
+    ParameterError
+        ``k`` below 1.
+
+    Notes
+    -----
+    Documents keep their order and scores, ``rank`` is counted anew from 0. Topics of which nothing is left are absent,
+    with one warning that names some. This restricts a ranking only: to restrict judgments too, which the conditional
+    setting asks for, evaluate with :func:`vbterrier.evaluate.settings.evaluate_settings`.
+
+    References
+    ----------
+    Chatterjee: Entities as Retrieval Signals, arXiv 2604.05204, Eq. 1.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> run = pd.DataFrame({"qid": "q1", "docno": ["d1", "d2"], "score": [2.0, 1.0]})
+    >>> tags = pd.DataFrame({"docno": ["d1", "d2"], "entity_id": ["Texas", "Paris"]})
+    >>> entities = pd.DataFrame({"qid": ["q1"], "docno": ["Paris"], "score": [1.0]})
+    >>> EntityReachable(tags, entities, k=1).transform(run).values.tolist()
+    [['q1', 'd2', 1.0, 0]]
+    """
+
+    def __init__(self, links: Any, entities: Any, *, k: int = 20) -> None:
+        super().__init__()
+        self.k = whole("k", k)
+        self._set_inputs(links, entities)
+
+    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
+        """Keep the reachable rows of a result frame."""
+        pt.validate.columns(inp, includes=["qid", "docno", "score"])
+        if not len(inp):
+            return inp.assign(rank=pd.Series(dtype="int64"))
+        documents = self._links.of(Run(inp))
+        pool, kept = documents.pool, self._listed(documents, inp, self.k).reached
+        n_kept = np.bincount(pool.topic[kept], minlength=len(pool.topics))
+        empty = [pool.topics[place] for place in np.flatnonzero(n_kept == 0)]
+        if empty:
+            _warn(f"run: {len(empty)} of {len(n_kept)} topics have no reachable document ({examples(empty)})")
+        frame = inp.iloc[documents.row[kept]].reset_index(drop=True)
+        return frame.assign(rank=np.arange(len(frame)) - np.repeat(np.cumsum(n_kept) - n_kept, n_kept))
+
+
+def _warn(message: str) -> None:
+    warnings.warn(message, DegenerateWarning, stacklevel=4)

@@ -1,0 +1,260 @@
+"""The two settings of entity-oriented evaluation: what entities can reach, and all that there is."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from vbterrier.entities.stage import whole
+from vbterrier.errors import InputError, ParameterError
+from vbterrier.evaluate.inputs import is_pipeline, loaded_run, named_runs, restricted
+from vbterrier.evaluate.reach import Judged, Reach, linked
+from vbterrier.evaluate.scores import TOPICS, Scores, score
+from vbterrier.evaluate.sources import run_of_system, topics_of
+from vbterrier.frames.contracts import frame_of, systems_of
+from vbterrier.frames.files import read_qrels
+from vbterrier.measures.scoring import Slot
+from vbterrier.uncertainty.comparisons import COLUMNS, comparisons
+from vbterrier.uncertainty.intervals import N_RESAMPLES, topics_interval
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    import ir_measures
+
+    from vbterrier.frames.ranked import Run
+    from vbterrier.uncertainty.intervals import Interval
+
+SETTINGS = ("conditional", "open-world")
+BEYOND = ("keep", "drop")
+UNREACHED = ("skip", "zero")
+
+
+@dataclass(frozen=True, eq=False)
+class Settings:
+    """What :func:`evaluate_settings` found.
+
+    Parameters
+    ----------
+    values
+        The V frame with a setting: name, setting, qid, measure, value.
+    intervals
+        The C frame with a setting: name, setting, measure, value (the mean), low, high, level, method, n_qids...
+    gaps
+        name, measure, conditional, open_world (means over the topics that both settings have), gap (the first less the
+        second), low, high (of the gap, topic by topic), level, method, n_qids, RelCov, NonRelCov (means, beside which
+        the gap is to be read).
+    comparisons
+        The P frame of all systems with the baseline, with a setting; empty without a baseline.
+    coverage
+        A row a topic: qid, RelCov, NonRelCov (NaN where the pool has no such document), n_pool, n_reachable,
+        n_relevant (of the judgments), n_relevant_pool, n_relevant_reachable, unreached (whether relevant documents
+        there are, but none that can be reached).
+    """
+
+    values: pd.DataFrame
+    intervals: pd.DataFrame
+    gaps: pd.DataFrame
+    comparisons: pd.DataFrame
+    coverage: pd.DataFrame
+
+    def means(self) -> pd.DataFrame:
+        """A row a system, columns by setting and measure."""
+        table = self.intervals.drop_duplicates(["name", "setting", "measure"])
+        columns = pd.MultiIndex.from_product([SETTINGS, table["measure"].unique()], names=["setting", "measure"])
+        wide = table.pivot(index="name", columns=["setting", "measure"], values="value")
+        return wide.reindex(index=table["name"].unique(), columns=columns)
+
+
+def evaluate_settings(
+    systems: Any,
+    qrels: Any,
+    measures: Sequence[str | ir_measures.Measure],
+    *,
+    links: Any,
+    entities: Any,
+    pool: Any = None,
+    topics: Any = None,
+    k: int = 20,
+    rel: int = 1,
+    beyond: str = "keep",
+    unreached: str = "skip",
+    on_topics: str = "same",
+    baseline: str | None = None,
+    interval: str = "percentile",
+    level: float = 0.95,
+    n_resamples: int = N_RESAMPLES,
+    seed: int = 0,
+    progress: bool = False,
+) -> Settings:
+    """Evaluate systems on the documents that entities reach and on all of them, in one call.
+
+    Conditional: rankings and judgments without the documents that mention none of the first k entities,
+    ``D_cond(q) = {d in D(q) : Λ(d) ∩ Ê^k ≠ ∅}``, so that recall counts reachable documents alone. Open-world: what
+    :func:`vbterrier.score` says of the rankings as they are.
+
+    Parameters
+    ----------
+    systems
+        Pipelines, frames (qid, docno, score) or paths of TREC runs, by name; or paths, named after their files.
+    qrels
+        A frame (qid, docno, label) or the path of TREC qrels.
+    measures
+        Measures of this package or of ir_measures, as objects or text.
+    links
+        What documents mention: a :class:`~vbterrier.entities.pool.LinkedPool`, its K frame (labels in them are not
+        read), or tags (docno, entity_id [, weight, qid]) together with ``pool``.
+    entities
+        The entity run that selects: qid, docno (an entity's id), score.
+    pool
+        With tags: the candidate pool, a run.
+    topics
+        With pipelines: the queries, a frame (qid, query) or a path.
+    k
+        How many entities of each topic select documents.
+    rel
+        The lowest relevant label, for coverage and for which topics are unreached.
+    beyond
+        Documents outside the pool in the open world: ``"keep"``, as any evaluation does; ``"drop"`` them from rankings
+        and judgments, ``D_ow = D``, so that the gap is of reachability alone. The conditional setting has none.
+    unreached
+        Topics that have relevant documents, of which none can be reached: ``"skip"`` leaves them out of the
+        conditional setting, ``"zero"`` keeps them as topics without relevant documents. Both are counted in
+        ``coverage`` and warned of.
+    on_topics
+        As ``topics`` of :func:`vbterrier.score`, of the rankings as they are.
+    baseline
+        The system that others are compared with in each setting.
+    interval, level, n_resamples, seed, progress
+        As in :func:`vbterrier.score`.
+
+    Returns
+    -------
+    Settings
+
+    Raises
+    ------
+    InputError
+        Frames or files that cannot be evaluated; tags without a pool; ids that can never meet; nothing reachable.
+    ParameterError
+        Measures or options that do not exist.
+
+    Notes
+    -----
+    Rankings are restricted after the fact. For systems that score documents one by one this is what they say of the
+    restricted pool; where others matter, as in rerankers that normalise scores by topic, put
+    :class:`~vbterrier.entities.reachable.EntityReachable` into their pipelines, and see :func:`evaluate_sides`.
+
+    References
+    ----------
+    Chatterjee: Entities as Retrieval Signals, arXiv 2604.05204, section 2.2.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> run = pd.DataFrame({"qid": "q1", "docno": ["d1", "d2", "d3"], "score": [3.0, 2.0, 1.0]})
+    >>> qrels = pd.DataFrame({"qid": "q1", "docno": ["d2", "d3"], "label": [1, 1]})
+    >>> tags = pd.DataFrame({"docno": ["d1", "d2"], "entity_id": ["Texas", "Paris"]})
+    >>> entities = pd.DataFrame({"qid": ["q1"], "docno": ["Paris"], "score": [1.0]})
+    >>> import warnings
+    >>> with warnings.catch_warnings():  # of an interval over one topic
+    ...     warnings.simplefilter("ignore")
+    ...     found = evaluate_settings({"mine": run}, qrels, ["AP"], links=tags, entities=entities, pool=run)
+    >>> found.gaps[["conditional", "open_world", "RelCov", "NonRelCov"]].round(3).values.tolist()
+    [[1.0, 0.583, 0.5, 0.0]]
+    """
+    for name, value, legal in (
+        ("beyond", beyond, BEYOND),
+        ("unreached", unreached, UNREACHED),
+        ("on_topics", on_topics, TOPICS),
+    ):
+        if value not in legal:
+            raise ParameterError(f"{name}={value!r}: wanted one of {', '.join(map(repr, legal))}")
+    reach = Reach(linked(links, pool), loaded_run("entities", entities, "error"), whole("k", k))
+    judged = read_qrels(qrels) if isinstance(qrels, (str, os.PathLike)) else frame_of(qrels, "qrels")
+    runs = runs_of(systems, topics)
+    slot = restricted(Slot(judged), runs, on_topics)
+    runs = {name: run.only(slot.topics) for name, run in runs.items()} if on_topics == "common" else runs
+    judgments = Judged(slot.frame, reach, whole("rel", rel))
+    options: dict[str, Any] = {"interval": interval, "level": level, "n_resamples": n_resamples, "seed": seed}
+    frames = {name: reach.pooled(run) if beyond == "drop" else run.frame for name, run in runs.items()}
+    every = judgments.pooled_only() if beyond == "drop" else slot.frame
+    # Before anything is scored: what cannot be evaluated says so.
+    reachable = {name: reach.reachable(run) for name, run in runs.items()}
+    within = judgments.conditional(unreached)
+    open_world = score(frames, every, measures, topics="all", progress=progress, **options)
+    conditional = score(reachable, within, measures, topics="all", progress=progress, **options)
+    coverage = judgments.coverage()
+    both = dict(zip(SETTINGS, (conditional, open_world), strict=True))
+    return Settings(
+        _joined({setting: found.values for setting, found in both.items()}),
+        _joined({setting: found.intervals for setting, found in both.items()}),
+        _gaps(both, coverage, **options),
+        _compared(both, baseline, **options),
+        coverage,
+    )
+
+
+def runs_of(systems: Any, topics: Any) -> dict[str, Run]:
+    """What systems retrieve, by name; pipelines are run on the topics."""
+    queries = None if topics is None else topics_of(topics)
+    runs = {}
+    for name, system in systems_of(named_runs(systems)):
+        if is_pipeline(system) and queries is None:
+            raise InputError(f"system {name!r} is a pipeline; give topics=, the queries (qid, query) to run it on")
+        runs[name] = (
+            loaded_run(name, system, "error") if queries is None else run_of_system(name, system, queries, queries)
+        )
+    return runs
+
+
+def _joined(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """Frames of the settings below each other, the setting behind the name."""
+    found = [frame.assign(setting=setting) for setting, frame in frames.items()]
+    joined = pd.concat(found, ignore_index=True)
+    names = [name for name in joined.columns if name.startswith("name")]
+    return joined[[*names, "setting", *joined.columns.difference([*names, "setting"], sort=False)]]
+
+
+def paired(values: pd.DataFrame, other: pd.DataFrame) -> Iterator[tuple[str, str, pd.DataFrame]]:
+    """Name, measure, and the values of two V frames beside each other, of the topics that both have."""
+    both = values.merge(other, on=["name", "qid", "measure"], suffixes=("_a", "_b"), validate="one_to_one")
+    for (name, measure), group in both.groupby(["name", "measure"], sort=False):
+        yield str(name), str(measure), group
+
+
+def _gaps(both: Mapping[str, Scores], coverage: pd.DataFrame, **options: Any) -> pd.DataFrame:
+    conditional, open_world = (both[setting].values for setting in SETTINGS)
+    shares = coverage["RelCov"].mean(), coverage["NonRelCov"].mean()
+    rows = []
+    for name, measure, group in paired(conditional, open_world):
+        a, b = group["value_a"].to_numpy(), group["value_b"].to_numpy()
+        ends = interval_of(a - b, **options)
+        means = float(a.mean()), float(b.mean())
+        gap = float((a - b).mean())
+        rows.append((name, measure, *means, gap, ends.low, ends.high, options["level"], ends.method, len(a), *shares))
+    columns = ["name", "measure", "conditional", "open_world", "gap", "low", "high", "level", "method", "n_qids"]
+    return pd.DataFrame(rows, columns=[*columns, "RelCov", "NonRelCov"])
+
+
+def interval_of(differences: Any, *, interval: str, level: float, n_resamples: int, seed: int) -> Interval:
+    """The interval of the mean of paired differences."""
+    return topics_interval(differences, level=level, method=interval, n_resamples=n_resamples, seed=seed)
+
+
+def _compared(
+    both: Mapping[str, Scores], baseline: str | None, *, interval: str, level: float, n_resamples: int, seed: int
+) -> pd.DataFrame:
+    if baseline is None:
+        return pd.DataFrame(columns=["name_a", "name_b", "setting", *COLUMNS[2:]])
+    return _joined(
+        {
+            setting: comparisons(
+                found.values, baseline=baseline, level=level, method=interval, n_resamples=n_resamples, seed=seed
+            )
+            for setting, found in both.items()
+        }
+    )

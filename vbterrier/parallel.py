@@ -1,0 +1,72 @@
+"""The same work in one process or in several: the only home of joblib."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from vbterrier.errors import ParameterError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    T = TypeVar("T")
+    R = TypeVar("R")
+
+
+def mapped(
+    function: Callable[[T], R],
+    items: Sequence[T],
+    *,
+    n_jobs: int = 1,
+    progress: bool = False,
+    description: str = "",
+) -> Iterator[R]:
+    """The result of every item, in their order, each as soon as it and those before it are done.
+
+    Parameters
+    ----------
+    function
+        Of one item; with several processes it is pickled, so no lambda. Its results must depend on the item alone.
+    items
+        What to work on.
+    n_jobs
+        Processes; -1 for as many as there are processors.
+    progress, description
+        Show a progress bar, and what it says.
+
+    Raises
+    ------
+    ParameterError
+        ``n_jobs`` is no whole number of at least 1, nor -1.
+
+    Notes
+    -----
+    Arrays of more than a megabyte among what the function holds are shared by all processes and not copied; there they
+    are read-only.
+
+    Examples
+    --------
+    >>> list(mapped(abs, [-1, 2, -3]))
+    [1, 2, 3]
+    """
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or (n_jobs < 1 and n_jobs != -1):
+        raise ParameterError(f"n_jobs={n_jobs!r}: wanted a whole number of at least 1, or -1 for all processors")
+    return _tracked(_results(function, items, n_jobs), len(items), progress=progress, description=description)
+
+
+def _results(function: Callable[[T], R], items: Sequence[T], n_jobs: int) -> Iterator[R]:
+    if n_jobs == 1 or len(items) < 2:  # noqa: PLR2004 - one item keeps one process busy
+        yield from map(function, items)
+        return
+    import joblib
+
+    # One item at a time: what is done is handed on at once.
+    workers = joblib.Parallel(n_jobs=n_jobs, return_as="generator", batch_size=1)
+    yield from workers(joblib.delayed(function)(item) for item in items)
+
+
+def _tracked(results: Iterator[R], total: int, *, progress: bool, description: str) -> Iterator[R]:
+    from tqdm.auto import tqdm
+
+    shown: Any = tqdm(results, total=total, desc=description or None, disable=not progress, leave=False)
+    yield from shown
