@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 # The words of column names that say that a column was made from judgments.
 _WORDS = re.compile(
-    r"labels?|(non|ir)?rel(evant|evance)?|qrels?|oer|judged|judge?ments?|grades?|gain|precision|recall|lift|(log)?odds|"
+    r"labels?|(df)?(non|ir)?rel(evant|evance)?|qrels?|oer|judged|judge?ments?|grades?|gain|precision|recall|lift|(log)?odds|"
     r"(non)?relcov|truth|gold"
 )
 # Of fewer rows an honest feature may by accident order all as judgments do.

@@ -88,18 +88,15 @@ class EntitySelector(RunReranker, pt.Estimator):  # type: ignore[misc]
     >>> import pandas as pd
     >>> from vbterrier.entities.consensus import ConsensusEntities
     >>> from vbterrier.entities.pool import link_pool
-    >>> pool = pd.DataFrame([(f"q{q}", f"d{q}.{d}", -d) for q in range(6) for d in range(4)],
-    ...                     columns=["qid", "docno", "score"])
-    >>> tags = pd.DataFrame([(f"d{q}.{d}", f"E{d // 2}_{q}") for q in range(6) for d in range(4)],
-    ...                     columns=["docno", "entity_id"])
-    >>> qrels = pd.DataFrame([(f"q{q}", f"d{q}.{d}", d > 1) for q in range(6) for d in range(4)],
-    ...                      columns=["qid", "docno", "label"]).astype({"label": int})
-    >>> links = link_pool(pool, tags)
-    >>> run = ConsensusEntities(links)(pool[["qid"]].drop_duplicates().assign(query="?"))
-    >>> learner = EntitySelector(links, rounds=5, parameters={"min_data_in_leaf": 1})
-    >>> found = learner.cross_validated(run, qrels, folds=3)
-    >>> found[found["rank"] == 0]["docno"].tolist()
-    ['E1_0', 'E1_1', 'E1_2', 'E1_3', 'E1_4', 'E1_5']
+    >>> rows = [(f"q{q}", f"d{q}.{d}", -d, f"E{d // 2}_{q}", int(d > 1)) for q in range(40) for d in range(4)]
+    >>> pool = pd.DataFrame(rows, columns=["qid", "docno", "score", "entity_id", "label"])
+    >>> links = link_pool(pool, pool[["docno", "entity_id"]])
+    >>> run = ConsensusEntities(links)(pool[["qid"]].drop_duplicates())
+    >>> run["docno"].head(2).tolist()
+    ['E0_0', 'E1_0']
+    >>> learner = EntitySelector(links, features=["rank_support"], rounds=5)
+    >>> learner.cross_validated(run, pool[["qid", "docno", "label"]])["docno"].head(2).tolist()
+    ['E1_0', 'E0_0']
     """
 
     def __init__(

@@ -1,0 +1,94 @@
+import math
+
+import pandas as pd
+import pyterrier as pt
+import pytest
+from pandas.testing import assert_frame_equal
+
+from vbterrier.entities.consensus import ConsensusEntities
+from vbterrier.entities.idf import LocalIDF
+from vbterrier.entities.pool import link_pool
+from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+
+
+@pytest.fixture
+def entity_run(collection):
+    data = collection(1)
+    run = ConsensusEntities(data["tags"], min_documents=1)(data["run"])
+    strange = pd.DataFrame(
+        {"qid": ["q0", "q2"], "query": ["query of q0", "query of q2"], "docno": "nobody", "score": 99.0}
+    )
+    return pd.concat([run, strange], ignore_index=True).drop(columns="rank")
+
+
+@pytest.mark.parametrize("depth", [None, 4])
+def test_scores_are_those_of_the_equation(collection, entity_run, scores_of, depth):
+    data = collection(1)
+    pool = link_pool(data["run"], data["tags"])
+    documents = pool.frame() if depth is None else pool.frame().query("rank < @depth")
+    df = documents.dropna(subset="entity_id").groupby(["qid", "entity_id"])["docno"].nunique()
+    n_documents = documents.groupby("qid")["docno"].nunique()
+    expected = {}
+    for qid, entity, score in zip(entity_run["qid"], entity_run["docno"], entity_run["score"], strict=True):
+        count = df.get((qid, entity), 0)
+        expected[qid, entity] = score * (math.log((n_documents[qid] + 1) / (count + 1)) + 1) if count else 0.0
+    for links in (pool, pool.frame()):
+        found = LocalIDF(links, depth=depth)(entity_run)
+        assert scores_of(found) == pytest.approx(expected)
+        assert (found.groupby("qid")["score"].diff().dropna() <= 0).all()
+        assert found["rank"].tolist() == found.groupby("qid").cumcount().tolist()
+    assert expected["q0", "nobody"] == 0
+
+
+def test_order_batches_and_other_columns(collection, entity_run):
+    data = collection(1)
+    stage = LocalIDF(link_pool(data["run"], data["tags"]))
+    run = entity_run.assign(note=range(len(entity_run)))
+    before = run.copy(deep=True)
+    whole = stage(run)
+    assert_frame_equal(run, before)
+    assert set(whole["note"]) == set(run["note"])
+    # Entities that are tied need not be told apart by the order of rows.
+    mixed = stage(run.sample(frac=1, random_state=1)).sort_values(["qid", "rank"], ignore_index=True)
+    assert_frame_equal(mixed, whole.sort_values(["qid", "rank"], ignore_index=True), check_exact=True)
+    parts = pd.concat([stage(each) for _, each in run.groupby("qid", sort=False)], ignore_index=True)
+    assert_frame_equal(parts, whole, check_exact=True)
+
+
+def test_nothing_gives_nothing(collection, entity_run):
+    data = collection(1)
+    stage = LocalIDF(link_pool(data["run"], data["tags"]))
+    found = stage(entity_run.iloc[:0])
+    assert len(found) == 0
+    assert set(found.columns) == {"qid", "query", "docno", "score", "rank"}
+    assert pt.inspect.transformer_inputs(stage) == [["qid", "docno", "score"]]
+    assert "rank" in pt.inspect.transformer_outputs(stage, ["qid", "query", "docno", "score"])
+
+
+def test_what_says_less_than_it_seems_to(collection, entity_run):
+    data = collection(1)
+    stage = LocalIDF(link_pool(data["run"], data["tags"]))
+    with pytest.warns(DegenerateWarning, match="scores below 0"):
+        stage(entity_run.assign(score=-1.0))
+    with pytest.warns(DegenerateWarning, match=r"none of its 2 entities stands in the pool of its topic \('nobody'"):
+        assert (stage(entity_run[entity_run["docno"] == "nobody"])["score"] == 0).all()
+    with pytest.warns(DegenerateWarning, match="none of its"):
+        assert (stage(entity_run.assign(qid="other").drop_duplicates("docno"))["score"] == 0).all()
+
+
+def test_bad_links_and_parameters(collection):
+    data = collection(1)
+    with pytest.raises(InputError, match="LocalIDF: links are tags without a pool"):
+        LocalIDF(data["tags"])
+    with pytest.raises(ParameterError, match="depth=0"):
+        LocalIDF(link_pool(data["run"], data["tags"]), depth=0)
+
+
+def test_equal_stages(collection):
+    data = collection(1)
+    one, two = (LocalIDF(link_pool(data["run"], data["tags"])) for _ in range(2))
+    assert one == two
+    assert hash(one) == hash(two)
+    assert one != LocalIDF(link_pool(data["run"], data["tags"]), depth=3)
+    assert one != ConsensusEntities(link_pool(data["run"], data["tags"]))
+    assert repr(one) == "LocalIDF(4 topics)"
