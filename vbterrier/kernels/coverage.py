@@ -94,10 +94,11 @@ def observable_relevance(
     >>> observable_relevance(*map(np.array, ([4], [0], [5], [5])), alpha=0.5, tau=5.0).round(4).tolist()
     [1.9254]
     """
-    odds: Floats = np.log(df_relevant + alpha) - np.log(n_relevant - df_relevant + alpha)
-    others: Floats = np.log(df_other + alpha) - np.log(n_other - df_other + alpha)
+    # One logarithm of a quotient of products: equal odds are 0 to the last bit, on which signal classes depend.
+    above = (df_relevant + alpha) * (n_other - df_other + alpha)
+    below = (n_relevant - df_relevant + alpha) * (df_other + alpha)
     support: Floats = -np.expm1(-(df_relevant + df_other) / tau)
-    return support * (odds - others)
+    return support * np.log(above / below)
 
 
 def signal_classes(oer: Floats, df_relevant: Ints, df_other: Ints) -> Ints:

@@ -1,0 +1,417 @@
+"""Measures of entity runs against plain loops over sets, and in the hands of their hosts."""
+
+import math
+import pickle
+
+import ir_measures
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from vbterrier import (
+    OER,
+    BaitRate,
+    DegenerateWarning,
+    DiscRatio,
+    InputError,
+    LinkedPool,
+    NonRelCov,
+    ObsCov,
+    OERCorr,
+    OracleCov,
+    ParameterError,
+    RelCov,
+    SignalRate,
+    TopBait,
+    disc_ratio,
+    measures_from,
+)
+from vbterrier.frames.ranked import Run
+from vbterrier.measures import ENTITY
+from vbterrier.measures.base import evaluate
+from vbterrier.measures.scoring import Slot
+
+ENTITIES = "ABCDEFGH"
+# For each topic its documents, each a label and its entities; and its run of entities, X being no one's.
+WORLDS = st.lists(
+    st.tuples(
+        st.lists(st.tuples(st.integers(-1, 2), st.sets(st.sampled_from(ENTITIES))), min_size=1, max_size=10),
+        st.dictionaries(st.sampled_from([*ENTITIES, "X"]), st.sampled_from([0.0, 1.0, 1.0 + 1e-12, 2.5, -3.0])),
+    ),
+    min_size=1,
+    max_size=3,
+)
+CUTOFFS = (1, 2, 3, 20, None)
+
+
+def links_of(world):
+    rows = [
+        (f"q{number}", f"d{rank}", entity, label, rank, 1.0)
+        for number, (documents, _) in enumerate(world)
+        for rank, (label, entities) in enumerate(documents)
+        for entity in (sorted(entities) or [None])
+    ]
+    return pd.DataFrame(rows, columns=["qid", "docno", "entity_id", "label", "rank", "weight"])
+
+
+def run_of(world):
+    rows = [(f"q{n}", entity, score) for n, (_, run) in enumerate(world) for entity, score in run.items()]
+    return pd.DataFrame(rows, columns=["qid", "docno", "score"])
+
+
+def bait_or_signal(oer, df_rel, df_other):
+    """Section 2.5 in its order; sparse and unnamed entities are neither."""
+    df = df_rel + df_other
+    if df <= 2:
+        return "neither"
+    if oer > 0:
+        return "core" if df_rel >= 2 and df_rel > df_other and oer >= 0.5 else "conditional"
+    return "bait" if (oer < 0 and df_other > df_rel) or df >= 50 else "neither"
+
+
+def textbook(documents, run, k, rel=1, alpha=0.5, tau=5.0):
+    """All measures of one topic by plain loops; None where undefined."""
+    relevant = [entities for label, entities in documents if label >= rel]
+    other = [entities for label, entities in documents if label < rel]
+    ranking = sorted(sorted(run, reverse=True), key=lambda entity: -np.float32(run[entity]))[:k]
+
+    def covered(some):
+        return sum(bool(entities & set(ranking)) for entities in some) / len(some) if some else None
+
+    def oer(entity):
+        a, b = (sum(entity in entities for entities in some) for some in (relevant, other))
+        p, r = (a + alpha) / (len(relevant) + 2 * alpha), (b + alpha) / (len(other) + 2 * alpha)
+        value = (1 - math.exp(-(a + b) / tau)) * (math.log(p / (1 - p)) - math.log(r / (1 - r)))
+        # Here two logarithms of equal odds may differ by a rounding.
+        value = 0.0 if abs(value) < 1e-12 else value
+        return value, bait_or_signal(value, a, b)
+
+    found = {"RelCov": covered(relevant), "NonRelCov": covered(other)}
+    names = ["DiscRatio", "OER", "SignalRate", "BaitRate", "TopBait", "OERCorr"]
+    found |= dict.fromkeys(names)
+    kinds = {entity: oer(entity)[1] for entity in ENTITIES} if relevant and other else {}
+    core = {entity for entity, kind in kinds.items() if kind == "core"}
+    found["ObsCov"] = sum(bool(entities & core) for entities in relevant) / len(relevant) if relevant else None
+    if not (relevant and other):
+        return found
+    found["DiscRatio"] = found["RelCov"] / (found["NonRelCov"] + 1 / (2 * len(other)))
+    values, kinds = zip(*(oer(entity) for entity in ranking), strict=True) if ranking else ((), ())
+    n = max(len(ranking), 1)
+    found["OER"] = sum(values) / n
+    found["SignalRate"] = sum(kind in ("core", "conditional") for kind in kinds) / n
+    found["BaitRate"] = kinds.count("bait") / n
+    best = min(run, key=lambda entity: (-np.float32(run[entity]), -ord(entity))) if run else None
+    found["TopBait"] = float(best is not None and oer(best)[1] == "bait")
+    scores = [np.float32(run[entity]) for entity in ranking]
+    if len(ranking) >= 3 and len(set(scores)) > 1 and len({round(value, 12) for value in values}) > 1:
+        found["OERCorr"] = stats.spearmanr(scores, np.round(values, 12)).statistic
+    return found
+
+
+def values_of(measures, links, run):
+    """(measure, topic) -> value, all in one call."""
+    return {(str(m), qid): value for qid, m, value in evaluate(measures, Slot(links), Run(run))}
+
+
+def at(measure, k):
+    return measure(cutoff=k) if k and "cutoff" in measure.SUPPORTED_PARAMS else measure
+
+
+@given(WORLDS, st.sampled_from(CUTOFFS), st.integers(1, 2))
+@settings(max_examples=150, deadline=None)
+def test_every_measure_of_every_topic_is_what_plain_loops_find(world, k, rel):
+    links, run = links_of(world), run_of(world)
+    if not len(run):
+        return
+    for measure in ENTITY:
+        if measure is OracleCov:
+            continue
+        one = at(measure(rel=rel, undefined="skip"), k)
+        found = values_of([one], links, run)
+        wanted = {
+            (str(one), f"q{number}"): value
+            for number, (documents, entities) in enumerate(world)
+            if (value := textbook(documents, entities, k, rel)[measure.NAME]) is not None
+        }
+        assert found == pytest.approx(wanted, abs=1e-9), measure.NAME
+
+
+@given(WORLDS)
+@settings(max_examples=25, deadline=None)
+def test_many_cutoffs_in_one_pass_are_each_by_itself(world):
+    links, run = links_of(world), run_of(world)
+    if not len(run):
+        return
+    every = [at(measure(undefined="zero"), k) for measure in ENTITY for k in CUTOFFS]
+    alone = {}
+    for measure in every:
+        alone |= values_of([measure], links, run)
+    assert values_of(every, links, run) == alone
+    assert values_of(every[::-1], links, run) == alone
+
+
+@given(WORLDS, st.randoms())
+@settings(max_examples=50, deadline=None)
+def test_what_changes_nothing(world, random):
+    """Rows in any order, weights, ranks of the pool, repeated links, scores through any rising function."""
+    links, run = links_of(world), run_of(world)
+    if not len(run):
+        return
+    measures = [at(measure(undefined="zero"), 3) for measure in ENTITY]
+    found = values_of(measures, links, run)
+    repeated = pd.concat([links, links]).sample(frac=1, random_state=random.randrange(99)).assign(weight=0.5)
+    rising = run.assign(score=np.exp(run["score"].astype("float32"))).sample(frac=1, random_state=random.randrange(99))
+    assert values_of(measures, repeated, rising) == pytest.approx(found, abs=1e-12)
+
+
+@given(WORLDS, st.integers(1, 4))
+@settings(max_examples=50, deadline=None)
+def test_bounds_and_identities(world, k):
+    links, run = links_of(world), run_of(world)
+    if not len(run):
+        return
+    more = [
+        RelCov @ k,
+        RelCov @ (k + 1),
+        OracleCov @ k,
+        OracleCov(exact=True) @ k,
+        OracleCov,
+        RelCov,
+        TopBait,
+        BaitRate @ 1,
+    ]
+    found = values_of([measure(undefined="zero") for measure in more], links, run)
+    for qid in links["qid"].unique():
+        few, next_, greedy, exact, ceiling, all_, top, first = (found[str(m(undefined="zero")), qid] for m in more)
+        assert few <= next_ <= all_ <= ceiling <= 1
+        assert few <= exact + 1e-12
+        assert (1 - 1 / math.e) * exact <= greedy <= exact <= ceiling
+        assert top == first
+
+
+def by_hand():
+    """Three relevant documents, five others; A is core, B bait, C sparse, D of one document without others."""
+    documents = [
+        (1, {"A", "B"}),
+        (2, {"A"}),
+        (1, {"D"}),
+        (0, {"B"}),
+        (0, {"B"}),
+        (-1, {"B", "C"}),
+        (0, set()),
+        (0, {"A"}),
+    ]
+    return [(documents, {"A": 4.0, "B": 3.0, "X": 2.0, "C": 1.0})]
+
+
+def test_the_measures_by_hand():
+    measures = {
+        RelCov @ 1: 2 / 3,
+        NonRelCov @ 1: 1 / 5,
+        DiscRatio @ 1: (2 / 3) / (1 / 5 + 1 / 10),
+        RelCov @ 2: 2 / 3,
+        NonRelCov @ 2: 4 / 5,
+        RelCov(rel=2) @ 20: 1.0,
+        # A: odds (2.5/1.5) / (1.5/4.5) = 5 with 3 documents; B: (1.5/2.5) / (3.5/2.5) = 3/7 with 4.
+        OER @ 1: (1 - math.exp(-3 / 5)) * math.log(5),
+        OER @ 3: ((1 - math.exp(-3 / 5)) * math.log(5) + (1 - math.exp(-4 / 5)) * math.log(3 / 7)) / 3,
+        SignalRate @ 4: 1 / 4,
+        BaitRate @ 4: 1 / 4,
+        BaitRate @ 20: 1 / 4,
+        TopBait: 0.0,
+        # OER falls A, X, C, B: by ranks 4, 3, 2, 1 the run says A, B, X, C.
+        OERCorr @ 20: 1 - 6 * (0 + 4 + 1 + 1) / (4 * 15),
+        ObsCov: 2 / 3,
+        OracleCov @ 1: 2 / 3,
+        OracleCov @ 2: 1.0,
+    }
+    found = values_of(list(measures), links_of(by_hand()), run_of(by_hand()))
+    assert found == pytest.approx({(str(measure), "q0"): value for measure, value in measures.items()})
+
+
+# What has no value
+
+
+PLAIN = [(1, {"A"}), (0, {"B"})]
+ONLY_OTHER, ONLY_RELEVANT = [(0, {"A"}), (-1, {"B"})], [(1, {"A"}), (2, {"B"})]
+RUN = {"A": 3.0, "B": 2.0, "X": 1.0}
+NEEDS_RELEVANT = {RelCov, ObsCov, OracleCov}
+
+
+@pytest.mark.parametrize("measure", ENTITY, ids=[measure.NAME for measure in ENTITY])
+@pytest.mark.parametrize(("documents", "what"), [(ONLY_OTHER, "relevant"), (ONLY_RELEVANT, "other")])
+def test_topics_without_relevant_or_without_other_documents(measure, documents, what):
+    world = [(PLAIN, RUN), (documents, RUN)]
+    links, run = links_of(world), run_of(world)
+    defined = what == "relevant" if measure is NonRelCov else what == "other" and measure in NEEDS_RELEVANT
+    if defined:
+        assert len(values_of([measure], links, run)) == 2
+        return
+    with pytest.raises(InputError, match=rf"{measure.NAME} is undefined for 1 topics \('q1'\)"):
+        values_of([measure], links, run)
+    zero, skip = (values_of([measure(undefined=policy)], links, run) for policy in ("zero", "skip"))
+    assert {qid: value for (_, qid), value in zero.items()}["q1"] == 0.0
+    assert [qid for _, qid in skip] == ["q0"]
+
+
+@pytest.mark.parametrize(
+    "run", [{"A": 1.0, "B": 2.0}, {"A": 1.0, "B": 1.0, "C": 1.0}, {"X": 3.0, "Y": 2.0, "Z": 1.0}, {}]
+)
+def test_no_correlation_of_few_or_of_constants(run):
+    world = [(PLAIN, RUN), (PLAIN, run)]
+    with pytest.raises(InputError, match="OERCorr is undefined for 1 topics"):
+        values_of([OERCorr], links_of(world), run_of(world))
+
+
+def test_infinite_scores_are_ranked():
+    documents = [(1, {"A", "C"}), (1, {"A"}), (0, {"B"}), (0, {"B", "C"})]
+    world = [(documents, {"A": math.inf, "C": 0.0, "B": -math.inf})]
+    assert values_of([OERCorr], links_of(world), run_of(world)) == {("OERCorr", "q0"): pytest.approx(1.0)}
+
+
+def test_a_topic_without_a_list_scores_nothing_but_what_the_pool_itself_is():
+    world = [(PLAIN, RUN), (PLAIN, {})]
+    measures = [measure for measure in ENTITY if measure is not OERCorr]
+    found = values_of(measures, links_of(world), run_of(world))
+    assert {name for (name, qid), value in found.items() if qid == "q1" and value} == {"OracleCov"}
+    with pytest.warns(DegenerateWarning, match="run: empty"):
+        empty = values_of(measures, links_of(world), run_of(world).iloc[:0])
+    assert {name for (name, _), value in empty.items() if value} == {"OracleCov"}
+
+
+def test_documents_without_entities_count_in_the_denominators():
+    world = [([(1, {"A"}), (1, set()), (0, set()), (0, {"A"}), (0, set())], {"A": 1.0})]
+    found = values_of([RelCov @ 1, NonRelCov @ 1, OracleCov @ 1], links_of(world), run_of(world))
+    assert sorted(found.values()) == pytest.approx([1 / 3, 1 / 2, 1 / 2])
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: RelCov(rel=0), "rel=0: wanted a whole number of at least 1"),
+        (lambda: OER(alpha=0), "alpha=0: wanted a number of at least"),
+        (lambda: OER(tau=-1), "tau=-1: wanted a number of at least"),
+        (lambda: OracleCov(exact=1), "exact=1: wanted True or False"),
+        (lambda: RelCov(alpha=1), "RelCov has no parameter 'alpha'"),
+    ],
+)
+def test_parameters_that_have_no_meaning(make, message):
+    with pytest.raises(ParameterError, match=message):
+        make()
+
+
+def test_qrels_that_are_no_links_are_named(values_of):
+    qrels = pd.DataFrame({"qid": ["q0"], "docno": ["d0"], "label": [1]})
+    with pytest.raises(InputError, match=r"want a pool's links.*found qid, docno, label.*vbterrier.link_pool"):
+        values_of(RelCov @ 20, qrels, run_of([(PLAIN, RUN)]))
+
+
+def test_topics_as_integers_never_meet_text():
+    links = links_of([(PLAIN, RUN)]).assign(qid=7)
+    with pytest.raises(InputError, match="qrels column 'qid' holds integers, run column 'qid' holds text"):
+        values_of([RelCov @ 20], links, run_of([(PLAIN, RUN)]).assign(qid="7"))
+
+
+# Hosts
+
+
+def collection(n_topics=8, seed=3):
+    rng = np.random.default_rng(seed)
+    world = []
+    for _ in range(n_topics):
+        documents = [(int(rng.integers(-1, 3)), set(rng.choice(list(ENTITIES), rng.integers(0, 4)))) for _ in range(30)]
+        world.append((documents, dict(zip([*ENTITIES, "X"], rng.random(9), strict=True))))
+    return links_of(world), run_of(world)
+
+
+def test_an_experiment_with_links_as_qrels():
+    links, run = collection()
+    topics = pd.DataFrame({"qid": links["qid"].unique(), "query": "words"})
+    run = run.assign(rank=run.groupby("qid")["score"].rank(ascending=False).astype(int) - 1)
+    reversed_ = run.assign(score=-run["score"], rank=8 - run["rank"])
+    systems, measures = {"one": run, "other": reversed_}, [at(measure, k) for measure in ENTITY for k in (3, 20)]
+    measures = list(dict.fromkeys(measures))
+    found = pt.Experiment(list(systems.values()), topics, links, measures, names=list(systems), perquery=True)
+    assert set(found["qid"]) == set(topics["qid"])
+    got = {
+        (name, str(measure), qid): value
+        for name, qid, measure, value in found[["name", "qid", "measure", "value"]].itertuples(index=False)
+    }
+    wanted = {
+        (name, *key): value
+        for name, frame in systems.items()
+        for key, value in values_of(measures, links, frame).items()
+    }
+    assert got == pytest.approx(wanted, abs=1e-12)
+
+
+def test_ir_measures_and_text_and_pickle_and_a_pool_itself():
+    links, run = collection()
+    measures = measures_from("RelCov@3", "OER(tau=2)@5", "OracleCov(exact=True)@2", "TopBait", "ObsCov(alpha=1)")
+    assert pickle.loads(pickle.dumps(measures)) == measures
+    assert [ir_measures.parse_measure(str(measure)) for measure in measures] == measures
+    theirs = (
+        frame.rename(columns={"qid": "query_id", "docno": "doc_id", "label": "relevance"}) for frame in (links, run)
+    )
+    found = {(str(m.measure), m.query_id): m.value for m in ir_measures.iter_calc(measures, *theirs)}
+    assert found == values_of(measures, links, run)
+    slot = Slot.of_links(LinkedPool.from_frame(links))
+    assert {(str(m), qid): value for qid, m, value in evaluate(measures, slot, Run(run))} == found
+
+
+# Collections
+
+
+def test_the_ratio_of_a_collection_is_that_of_the_means():
+    found = disc_ratio([1.0, 0.9, 0.8], [0.5, 0.9, 0.0], seed=4)
+    assert (found.value, found.n_qids) == (pytest.approx(2.7 / 1.4), 3)
+    assert found.low < found.value < found.high
+    assert disc_ratio([1.0, 0.9, 0.8], [0.5, 0.9, 0.0], seed=4) == found
+    above, below = np.linspace(0.5, 1, 30), np.linspace(0.9, 0.1, 30)
+    assert disc_ratio(above, below, seed=4).low != disc_ratio(above, below, seed=5).low
+    same = disc_ratio([0.6] * 5, [0.5] * 5)
+    assert (same.low, same.value, same.high) == pytest.approx((1.2, 1.2, 1.2))
+
+
+def test_the_interval_of_the_ratio_holds_it_as_often_as_it_says():
+    """Per-topic pairs of shares; of 400 nominal 90 % intervals, 360 should hold the ratio of expectations."""
+    rng, hits, n = np.random.default_rng(8), 0, 400
+    for number in range(n):
+        base = rng.beta(4, 2, 80)
+        found = disc_ratio(np.sqrt(base), base * rng.random(80), level=0.9, n_resamples=300, seed=number)
+        # E sqrt(B(4, 2)) = Γ(4.5) Γ(6) / (Γ(4) Γ(6.5)), E B(4, 2) U = 1/3.
+        truth = math.gamma(4.5) * math.gamma(6) / (math.gamma(4) * math.gamma(6.5)) * 3
+        hits += found.low <= truth <= found.high
+    low, high = stats.binom.interval(0.999, n, 0.9)
+    assert low <= hits <= high
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([1.0], [1.0, 0.5]), "rel_cov has 1 topics, nonrel_cov 2"),
+        (([], []), r"rel_cov: wanted a share of each of some topics, found an array of shape \(0,\)"),
+        (([0.5], [float("nan")]), "nonrel_cov: topic 0 has nan, wanted 0 to 1; leave undefined topics out"),
+        (([1.5], [0.5]), "rel_cov: topic 0 has 1.5"),
+    ],
+)
+def test_shares_that_make_no_ratio(arguments, message):
+    with pytest.raises(InputError, match=message):
+        disc_ratio(*arguments)
+    with pytest.raises(ParameterError, match="n_resamples=0"):
+        disc_ratio([1.0], [0.5], n_resamples=0)
+
+
+def test_no_other_document_reached_at_all():
+    with pytest.warns(DegenerateWarning, match="the ratio has no bound"):
+        found = disc_ratio([1.0, 0.0], [0.0, 0.0])
+    assert (found.value, found.high) == (math.inf, math.inf)
+    with pytest.warns(DegenerateWarning, match="the ratio has no bound"):
+        assert math.isnan(disc_ratio([0.0], [0.0]).low)
