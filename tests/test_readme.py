@@ -22,8 +22,8 @@ def demo(tmp_path, monkeypatch):
 
 
 def test_the_readme_has_the_examples_that_are_run_here():
-    assert len(PYTHON) == README.count("```python") == 6
-    assert len(COMMANDS) == 6
+    assert len(PYTHON) == README.count("```python") == 7
+    assert len(COMMANDS) == 8
 
 
 @pytest.mark.parametrize("code", PYTHON)
