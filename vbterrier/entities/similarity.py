@@ -111,6 +111,10 @@ class EntitySimilarity(PoolRanker):
         """The cosine of each of ``pool.pairs`` with its query, NaN where one has no vector, shape (n_pairs,)."""
         query = unit(self._query_vectors(pool.topics, queries))
         score = np.full(len(pool.pairs), np.nan)
+        lost = [pool.topics[place] for place in np.flatnonzero(np.isnan(query[:, 0])).tolist()]
+        _tell(lost, len(query), "topics have no vector and no ranking")
+        if len(lost) == len(query):
+            return score
         topic, entity = np.divmod(pool.pairs, len(pool.entities))
         pairs = np.argsort(entity, kind="stable")
         number, starts = np.unique(entity[pairs], return_index=True)
@@ -126,8 +130,6 @@ class EntitySimilarity(PoolRanker):
                 some = slice(start, start + _BLOCK)
                 score[rows[some]] = np.einsum("ij,ij->i", vectors[place[some]], query[topic[rows[some]]])
         _tell(unknown, len(number), "entities have no vector and are not ranked")
-        lost = [pool.topics[place] for place in np.flatnonzero(np.isnan(query[:, 0])).tolist()]
-        _tell(lost, len(query), "topics have no vector and no ranking")
         return score
 
     def _of_entities(self, ids: list[str], dimension: int) -> Floats:

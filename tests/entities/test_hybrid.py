@@ -1,0 +1,129 @@
+from collections import defaultdict
+
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+import pytest
+from ir_measures import P
+from pandas.testing import assert_frame_equal
+
+from vbterrier.entities.consensus import ConsensusEntities
+from vbterrier.entities.hybrid import HybridEntities
+from vbterrier.entities.idf import LocalIDF
+from vbterrier.entities.pagerank import PersonalisedPageRank
+from vbterrier.entities.pool import link_pool
+from vbterrier.errors import InputError, ParameterError
+
+
+@pytest.fixture
+def data(collection):
+    return collection(1)
+
+
+@pytest.fixture
+def rankers(data):
+    pool = link_pool(data["run"], data["tags"])
+    return [ConsensusEntities(pool, top=5), PersonalisedPageRank(pool), ConsensusEntities(pool, support="rho") % 3]
+
+
+def by_loop(rankers, weights, topics, share):
+    """Each ranker's ranking of each topic in turn."""
+    total = defaultdict(float)
+    for ranker, weight in zip(rankers, weights, strict=True):
+        for qid, ranking in ranker(topics).groupby("qid"):
+            for row in ranking.itertuples():
+                total[qid, row.docno] += weight * share(row, ranking["score"])
+    return dict(total)
+
+
+@pytest.mark.parametrize("weights", [None, [0.5, 2, 0], (1, 1, 1)])
+@pytest.mark.parametrize(
+    ("parameters", "share"),
+    [
+        ({}, lambda row, _: 1 / (61 + row.rank)),
+        ({"k": 0}, lambda row, _: 1 / (1 + row.rank)),
+        (
+            {"fusion": "linear"},
+            lambda row, scores: (row.score - scores.min()) / np.ptp(scores) if np.ptp(scores) else 1.0,
+        ),
+        ({"fusion": "linear", "norm": "none"}, lambda row, _: row.score),
+    ],
+)
+def test_scores_are_those_of_the_formula(data, rankers, scores_of, weights, parameters, share):
+    found = HybridEntities(rankers, weights=weights, **parameters)(data["topics"])
+    assert scores_of(found) == pytest.approx(by_loop(rankers, weights or [1, 1, 1], data["topics"], share))
+    assert found["rank"].tolist() == found.groupby("qid").cumcount().tolist()
+    assert (found.groupby("qid")["score"].diff().dropna() <= 0).all()
+    assert found.columns.tolist() == ["qid", "query", "docno", "score", "rank"]
+
+
+def test_operators_of_pyterrier_sum_as_well_but_lose_queries(data, rankers, scores_of):
+    one, two = rankers[0], rankers[2]
+    summed = (0.5 * one + 2 * two)(data["topics"])
+    found = HybridEntities([one, two], weights=[0.5, 2], fusion="linear", norm="none")(data["topics"])
+    assert scores_of(found) == pytest.approx(scores_of(summed))
+    assert found["query"].notna().all()
+    assert summed["query"].isna().any()
+
+
+def test_one_ranker_keeps_its_order(data, rankers):
+    for fusion in ("rrf", "linear"):
+        found = HybridEntities(rankers[:1], fusion=fusion)(data["topics"])
+        assert found[["qid", "docno"]].values.tolist() == rankers[0](data["topics"])[["qid", "docno"]].values.tolist()
+
+
+def test_neither_order_nor_batches_change_anything(data, rankers):
+    stage = HybridEntities(rankers, top=4)
+    whole = stage(data["topics"])
+    assert whole["rank"].max() == 3
+    mixed = stage(data["topics"].iloc[::-1]).sort_values(["qid", "rank"], ignore_index=True)
+    assert_frame_equal(mixed, whole, check_exact=True)
+    parts = pd.concat([stage(each) for _, each in data["topics"].groupby("qid")], ignore_index=True)
+    assert_frame_equal(parts, whole, check_exact=True)
+    empty = stage(data["topics"].iloc[:0])
+    assert len(empty) == 0
+    assert empty.columns.tolist() == whole.columns.tolist()
+
+
+def test_pipelines_and_experiments(data, rankers):
+    pool = link_pool(data["run"], data["tags"])
+    pipeline = HybridEntities([rankers[0] >> LocalIDF(pool), rankers[1]]) % 3
+    qrels = pd.DataFrame({"qid": data["topics"]["qid"], "docno": "E1", "label": 1})
+    at_once = pt.Experiment([pipeline, rankers[0]], data["topics"], qrels, [P @ 3], perquery=True)
+    assert_frame_equal(
+        at_once, pt.Experiment([pipeline, rankers[0]], data["topics"], qrels, [P @ 3], perquery=True, batch_size=2)
+    )
+    assert pt.inspect.transformer_inputs(HybridEntities(rankers)) == [["qid"]]
+    assert pt.inspect.transformer_outputs(HybridEntities(rankers), ["qid", "query"])[-3:] == ["docno", "score", "rank"]
+
+
+def test_infinite_scores_cannot_be_added(data):
+    run = pd.DataFrame({"qid": ["q0"], "docno": ["E1"], "score": [float("inf")]})
+    with pytest.raises(InputError, match="run of ranker 0: an infinite score"):
+        HybridEntities([pt.Transformer.from_df(run)], fusion="linear")(data["topics"])
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"rankers": []}, "wanted a list of transformers"),
+        ({"rankers": [len]}, "wanted a list of transformers"),
+        ({"weights": [1]}, "wanted one for each of 3 rankers"),
+        ({"weights": [0, 0, 0]}, "one above 0"),
+        ({"weights": [1, -1, 1]}, "weights=-1"),
+        ({"fusion": "rff"}, "Did you mean rrf"),
+        ({"norm": "zscore"}, "norm='zscore'"),
+        ({"k": -1}, "k=-1: wanted a number of at least 0"),
+    ],
+)
+def test_illegal_parameters(rankers, parameters, message):
+    with pytest.raises(ParameterError, match=message):
+        HybridEntities(**({"rankers": rankers} | parameters))
+
+
+def test_stages_are_what_their_parameters_are(rankers):
+    assert HybridEntities(rankers[:2], weights=(1, 2)) == HybridEntities(rankers[:2], weights=[1.0, 2.0])
+    assert hash(HybridEntities(rankers[:2])) == hash(HybridEntities(list(rankers[:2])))
+    assert HybridEntities(rankers[:2]) != HybridEntities(rankers[1::-1])
+    assert HybridEntities(rankers) != HybridEntities(rankers, k=10)
+    assert repr(HybridEntities(rankers[:1], k=1)) == "HybridEntities([ConsensusEntities(4 topics, top=5)], k=1.0)"

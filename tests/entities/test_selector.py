@@ -1,0 +1,321 @@
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+import pytest
+from ir_measures import AP
+from pandas.testing import assert_frame_equal
+
+from vbterrier.entities.consensus import ConsensusEntities
+from vbterrier.entities.features import FEATURES, feature_table
+from vbterrier.entities.pool import LinkedPool, link_pool
+from vbterrier.entities.ranker import Placed
+from vbterrier.entities.selector import EntitySelector, fold_of
+from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+
+pytest.importorskip("lightgbm")
+
+
+def planted(seed=0, *, topics=40, signal=True):
+    """Documents of two kinds with entities of their own; those that are named as the query are in relevant ones."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for q in range(topics):
+        for d in range(20):
+            relevant = d % 2
+            for e in rng.choice(8, 3, replace=False):
+                name = f"Fuel_{q}" if relevant and signal else "Other"
+                rows.append(
+                    (f"q{q}", f"d{q}.{d}", -float(rng.random()), f"{name}_{'r' if relevant else 'n'}{e}", relevant)
+                )
+    links = pd.DataFrame(rows, columns=["qid", "docno", "score", "entity_id", "label"])
+    run = links.groupby(["qid", "docno"], as_index=False, sort=False)["score"].first()
+    qrels = links[["qid", "docno", "label"]].drop_duplicates(ignore_index=True)
+    pool = link_pool(run, links[["docno", "entity_id"]])
+    topics_of = pd.DataFrame({"qid": run["qid"].unique()})
+    topics_of["query"] = ["fuel " + qid[1:] for qid in topics_of["qid"]]
+    # Entities of relevant documents are named after the query in their own topic alone.
+    return pool, ConsensusEntities(pool, min_documents=1)(topics_of), qrels, links
+
+
+def entity_qrels(links):
+    return links[["qid", "entity_id", "label"]].drop_duplicates().rename(columns={"entity_id": "docno"})
+
+
+@pytest.fixture(scope="module")
+def data():
+    return planted()
+
+
+FAST = {"rounds": 15, "patience": 5}
+
+
+def mean_ap(run, links):
+    return pt.Evaluate(run, entity_qrels(links), [AP])["AP"]
+
+
+def test_it_finds_what_was_planted_in_topics_it_has_not_seen(data):
+    pool, run, qrels, links = data
+    found = EntitySelector(pool, **FAST).cross_validated(run, qrels)
+    assert mean_ap(run, links) < 0.75
+    assert mean_ap(found, links) > 0.99
+    assert sorted(zip(found["qid"], found["docno"], strict=True)) == sorted(zip(run["qid"], run["docno"], strict=True))
+
+
+def test_it_finds_nothing_where_nothing_was_planted():
+    pool, run, qrels, _ = planted(1)
+    rng = np.random.default_rng(1)
+    noise = entity_qrels(
+        pd.DataFrame({"qid": run["qid"], "entity_id": run["docno"], "label": rng.integers(0, 2, len(run))})
+    )
+    learner = EntitySelector(pool, supervision="entities", **FAST)
+    with np.errstate(all="ignore"):
+        found = learner.cross_validated(run, noise)
+    by_chance = pt.Evaluate(run.assign(score=rng.random(len(run))), noise, [AP])["AP"]
+    assert abs(pt.Evaluate(found, noise, [AP])["AP"] - by_chance) < 0.08
+    # What it has learned by heart it knows.
+    assert pt.Evaluate(learner.fit(run, noise)(run), noise, [AP])["AP"] > by_chance + 0.08
+    del qrels
+
+
+def test_no_topic_is_scored_by_a_model_that_has_seen_it(data):
+    pool, run, qrels, _ = data
+    learner = EntitySelector(pool, **FAST)
+    before = learner.cross_validated(run, qrels)
+    for fold in range(5):
+        own = {qid for qid in run["qid"].unique() if fold_of(qid, 5, 0) == fold}
+        # Turned judgments of a fold change nothing in that fold.
+        turned = qrels.assign(label=np.where(qrels["qid"].isin(own), 1 - qrels["label"], qrels["label"]))
+        after = learner.cross_validated(run, turned)
+        assert_frame_equal(after[after["qid"].isin(own)], before[before["qid"].isin(own)], check_exact=True)
+
+
+def test_folds_depend_on_seed_and_topic_alone(data):
+    folds = [fold_of(f"q{each}", 5, 0) for each in range(1000)]
+    assert np.bincount(folds).min() > 150
+    assert folds != [fold_of(f"q{each}", 5, 1) for each in range(1000)]
+
+
+def test_neither_order_nor_batches_change_anything(data):
+    pool, run, qrels, _ = data
+    again = LinkedPool.from_frame(pool.frame().sample(frac=1, random_state=5))
+    for learner, given, judged in [
+        (EntitySelector(pool, **FAST), run, qrels),
+        (EntitySelector(again, **FAST), run.sample(frac=1, random_state=6), qrels.sample(frac=1, random_state=7)),
+    ]:
+        cross = learner.cross_validated(given, judged).sort_values(["qid", "rank"], ignore_index=True)
+        fitted = learner.fit(given, judged)(given).sort_values(["qid", "rank"], ignore_index=True)
+        if given is run:
+            expected = cross, fitted
+    assert_frame_equal(cross, expected[0], check_exact=True)
+    assert_frame_equal(fitted, expected[1], check_exact=True)
+    parts = pd.concat([learner(each) for _, each in run.groupby("qid")]).sort_values(["qid", "rank"], ignore_index=True)
+    assert_frame_equal(parts, expected[1], check_exact=True)
+
+
+def test_features_are_those_of_a_loop(collection):
+    data = collection(3)
+    pool = link_pool(data["run"], data["tags"])
+    run = ConsensusEntities(pool, min_documents=1)(data["topics"])
+    run["query"] = "query E1 of"
+    run = pd.concat([run, run.head(1).assign(docno="nobody", score=-1.0)], ignore_index=True)
+    names = {"E1": "E1 of Query, query"}
+    found = feature_table(Placed.on(pool, run), FEATURES, names)
+    frame = pool.frame()
+    for row, values in zip(run.itertuples(), found, strict=True):
+        documents = frame[frame["qid"] == row.qid].dropna(subset="entity_id")
+        content = documents.groupby("docno").apply(
+            lambda links: frozenset(zip(links["entity_id"], links["mentions"], strict=True)), include_groups=False
+        )
+        own = documents[documents["entity_id"] == row.docno]
+        name, query = (
+            set(names.get(row.docno, row.docno).lower().replace(",", "").split()),
+            set(row.query.lower().split()),
+        )
+        expected = [
+            len(own),
+            len({content[docno] for docno in own["docno"]}),
+            own["mentions"].sum(),
+            (1 / (own["rank"] + 1)).sum(),
+            row.score,
+            1 + (run[run["qid"] == row.qid]["score"] > row.score).sum(),
+            len(name & query),
+            len(name & query) / len(name | query),
+            len(name & query) / len(query),
+        ]
+        assert values.tolist() == pytest.approx(expected)
+
+
+def test_copies_of_documents_count_once():
+    run = pd.DataFrame({"qid": "q1", "query": "x", "docno": ["d1", "d2", "d3"], "score": [3.0, 2, 1]})
+    tags = pd.DataFrame({"docno": ["d1", "d1", "d2", "d2", "d3"], "entity_id": ["A", "B", "B", "A", "A"]})
+    pool = link_pool(run, tags)
+    entities = ConsensusEntities(pool)(run)
+    found = feature_table(Placed.on(pool, entities), ["df", "df_distinct"], None)
+    assert dict(zip(entities["docno"], found.tolist(), strict=True)) == {"A": [3, 2], "B": [2, 1]}
+
+
+CALLED = """
+label relevance oer OER oer_score df_rel dfrel dfnonrel df_nonrel n_relevant qrels isRelevant precision lift log_odds
+"""
+
+
+@pytest.mark.parametrize("name", CALLED.split())
+def test_features_called_as_judgments_are_refused(data, name):
+    with pytest.raises(ParameterError, match=f"feature '{name}' is called as what judgments say"):
+        EntitySelector(data[0], features=["df", name])
+
+
+@pytest.mark.parametrize("name", ["df_relative", "signal_strength", "oerlikon", "prior", "rank_in_other_run"])
+def test_innocent_names_are_not(data, name):
+    assert EntitySelector(data[0], features=[name]).features == (name,)
+
+
+LEAKS = {
+    "the label": lambda _, label: label,
+    "the label, coded": lambda _, label: 7 - 3 * label,
+    "the number of relevant documents": lambda df, label: df * label,
+    "the number of other documents": lambda df, label: df * (1 - label),
+    "OER": lambda df, label: (2 * label - 1) * df,
+}
+
+
+@pytest.mark.parametrize("leak", LEAKS)
+@pytest.mark.parametrize("column", ["innocent", "score"])
+def test_features_that_repeat_judgments_are_refused(data, leak, column):
+    pool, run, qrels, links = data
+    df = links.groupby(["qid", "entity_id"])["docno"].nunique()
+    label = links.groupby(["qid", "entity_id"])["label"].first()
+    pairs = pd.MultiIndex.from_frame(run[["qid", "docno"]])
+    leaky = run.assign(**{column: LEAKS[leak](df[pairs].to_numpy(), label[pairs].to_numpy()).astype(float)})
+    learner = EntitySelector(pool, features=["df", column], **FAST)
+    for call in (learner.fit, learner.cross_validated):
+        with pytest.raises(InputError, match=rf"feature '{column}' repeats .* it was made from judgments: drop it"):
+            call(leaky, qrels)
+    if leak.startswith("the label"):
+        given = EntitySelector(pool, features=["df", column], supervision="entities", **FAST)
+        with pytest.raises(InputError, match=f"feature '{column}' repeats the label"):
+            given.fit(leaky, entity_qrels(links))
+
+
+def test_a_feature_that_equals_few_labels_is_refused(data):
+    pool, run, qrels, links = data
+    few = run[run["qid"] == "q3"].head(4)
+    label = links.groupby(["qid", "entity_id"])["label"].first()
+    few = few.assign(mine=label[pd.MultiIndex.from_frame(few[["qid", "docno"]])].to_numpy().astype(float))
+    assert 0 < few["mine"].sum() < 4
+    with pytest.raises(InputError, match="'mine' repeats the label in all 4 rows"):
+        EntitySelector(pool, features=["mine"]).fit(few, qrels)
+
+
+def test_further_columns_are_features(data):
+    pool, run, qrels, links = data
+    rng = np.random.default_rng(3)
+    label = (
+        links.groupby(["qid", "entity_id"])["label"].first()[pd.MultiIndex.from_frame(run[["qid", "docno"]])].to_numpy()
+    )
+    told = run.assign(hint=label + rng.normal(0, 0.7, len(run)))
+    blind = EntitySelector(pool, features=["rank_support"], **FAST).cross_validated(told, qrels)
+    found = EntitySelector(pool, features=["rank_support", "hint"], **FAST).cross_validated(told, qrels)
+    assert mean_ap(found, links) > mean_ap(blind, links) + 0.1
+    with pytest.raises(pt.validate.InputValidationError):
+        EntitySelector(pool, features=["hint"]).fit(run, qrels)
+    with pytest.raises(InputError, match=r"column 'hint': row 0 holds 'x'.*wanted a number"):
+        EntitySelector(pool, features=["hint"]).fit(run.assign(hint="x"), qrels)
+
+
+def test_entities_of_both_kinds_of_documents_teach_nothing(data):
+    pool, run, qrels, links = data
+    # Judging every document of an entity's either way: with the common ones labelled otherwise, the model is the same.
+    mixed = qrels.copy()
+    rows = mixed["qid"] == "q1"
+    mixed.loc[rows, "label"] = [1, 0] * (rows.sum() // 2)
+    frame = links.assign(new=links.set_index(["qid", "docno"]).index.map(mixed.set_index(["qid", "docno"])["label"]))
+    kinds = frame.groupby(["qid", "entity_id"])["new"].agg(["min", "max"])
+    judged = (
+        kinds[kinds["min"] == kinds["max"]]["min"].rename("label").reset_index().rename(columns={"entity_id": "docno"})
+    )
+    by_documents = EntitySelector(pool, **FAST).fit(run, mixed)(run)
+    by_entities = EntitySelector(pool, supervision="entities", **FAST).fit(run, judged)(run)
+    assert_frame_equal(by_documents, by_entities, check_exact=True)
+
+
+def test_validation_topics_stop_early(data):
+    pool, run, qrels, _ = data
+    teach, check = (run[run["qid"].isin([f"q{each}" for each in part])] for part in (range(25), range(25, 40)))
+    models = [
+        EntitySelector(pool, rounds=60, patience=patience).fit(teach, qrels, check, qrels)._model.count("Tree=")
+        for patience in (3, None)
+    ]
+    assert models[0] < models[1]
+
+
+def test_it_fits_in_pipelines_of_pyterrier(data):
+    pool, run, qrels, links = data
+    topics = run[["qid", "query"]].drop_duplicates()
+    pipeline = ConsensusEntities(pool, min_documents=1) >> EntitySelector(pool, **FAST) % 20
+    pipeline.fit(topics.head(25), qrels, topics.iloc[25:30], qrels)
+    rest = topics.iloc[30:]
+    wanted = entity_qrels(links)
+    systems = [ConsensusEntities(pool, min_documents=1), pipeline]
+    found = pt.Experiment(systems, rest, wanted, [AP], batch_size=3, plan="tree")["AP"]
+    assert found[1] > 0.99 > found[0] + 0.2
+    learner = EntitySelector(pool)
+    assert set(pt.inspect.transformer_inputs(learner)[0]) == {"qid", "docno", "score", "query"}
+    columns = ["qid", "query", "docno", "score", "rank"]
+    assert pt.inspect.transformer_outputs(learner, columns) == columns
+    assert len(learner(run.iloc[:0])) == 0
+
+
+def test_nothing_to_learn_from(data):
+    pool, run, qrels, links = data
+    with pytest.raises(InputError, match="has learned nothing yet"):
+        EntitySelector(pool)(run)
+    with pytest.raises(InputError, match=r"no topic has positive and negative entities"):
+        EntitySelector(pool).fit(run, qrels.assign(label=0))
+    with pytest.raises(InputError, match=r"fold \d of 5: no topic has positive and negative"):
+        EntitySelector(pool).cross_validated(run, qrels.assign(label=1))
+    with pytest.raises(InputError, match="never meet"):
+        EntitySelector(pool).fit(run, qrels.assign(qid=1))
+    with pytest.warns(DegenerateWarning, match="10 topics are not in qrels and teach nothing"):
+        EntitySelector(pool, rounds=2).fit(run, qrels[~qrels["qid"].str.startswith("q1") | (qrels["qid"] == "q1")])
+    few = run[run["qid"] == "q3"].head(4)
+    with pytest.warns(DegenerateWarning, match="nothing learned from 4 rows"):
+        EntitySelector(pool).fit(few, qrels)
+    del links
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"features": []}, "wanted a list of different names"),
+        ({"features": "df"}, "wanted a list of different names"),
+        ({"features": ["df", "df"]}, "wanted a list of different names"),
+        ({"supervision": "qrels"}, "supervision='qrels'"),
+        ({"rounds": 0}, "rounds=0"),
+        ({"patience": 0}, "patience=0"),
+        ({"seed": -1}, "seed=-1"),
+        ({"rel": 0}, "rel=0"),
+    ],
+)
+def test_illegal_parameters(data, parameters, message):
+    with pytest.raises(ParameterError, match=message):
+        EntitySelector(data[0], **parameters)
+
+
+def test_parameters_that_are_ours(data):
+    pool, run, qrels, _ = data
+    with pytest.raises(ParameterError, match="parameters: 'seed' is set by the stage"):
+        EntitySelector(pool, parameters={"seed": 3}).fit(run, qrels)
+    with pytest.raises(ParameterError, match="folds=1"):
+        EntitySelector(pool).cross_validated(run, qrels, folds=1)
+
+
+def test_stages_are_what_parameters_and_model_are(data):
+    pool, run, qrels, _ = data
+    one, two = (EntitySelector(pool, rounds=3) for _ in range(2))
+    assert one == two
+    assert one.fit(run, qrels) != two
+    assert hash(one) == hash(two)
+    assert one == two.fit(run, qrels)
+    assert one != EntitySelector(pool, rounds=4).fit(run, qrels)
+    assert repr(one) == "EntitySelector(40 topics, rounds=3)"

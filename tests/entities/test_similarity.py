@@ -1,0 +1,159 @@
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+import pytest
+from pandas.testing import assert_frame_equal
+
+from vbterrier.entities import similarity
+from vbterrier.entities.pool import link_pool
+from vbterrier.entities.similarity import EntitySimilarity
+from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+
+
+def embed(texts):
+    """Vectors that depend on the text alone."""
+    return [np.random.default_rng(list(text.encode())).normal(size=5) for text in texts]
+
+
+def cosine(one, other):
+    return float(np.dot(one, other) / np.linalg.norm(one) / np.linalg.norm(other))
+
+
+@pytest.fixture
+def data(collection):
+    return collection(1)
+
+
+@pytest.fixture
+def vectors():
+    return dict(zip([f"E{each}" for each in range(9)], np.random.default_rng(2).normal(size=(9, 5)), strict=True))
+
+
+def mentioned(data):
+    """The pairs of query and entity that there are."""
+    rows = data["run"].merge(data["tags"], on="docno")[["qid", "query", "entity_id"]].drop_duplicates()
+    return list(rows.itertuples(index=False))
+
+
+def test_text_against_given_vectors(data, vectors, scores_of):
+    expected = {(qid, e): cosine(embed([query])[0], vectors[e]) for qid, query, e in mentioned(data)}
+    for links in (data["tags"], link_pool(data["run"], data["tags"])):
+        stage = EntitySimilarity(links, embeddings=vectors, embed=embed)
+        assert scores_of(stage(data["run"])) == pytest.approx(expected)
+
+
+def test_text_against_text(data, scores_of):
+    tags = data["tags"].assign(entity_id="Big_" + data["tags"]["entity_id"])
+    texts = {"Big_E1": "the first", "Big_E2": "the second"}
+    stage = EntitySimilarity(tags, embed=embed, texts=texts)
+    expected = {
+        (qid, f"Big_{e}"): cosine(*embed([query, texts.get(f"Big_{e}", f"Big {e}")]))
+        for qid, query, e in mentioned(data)
+    }
+    assert scores_of(stage(data["run"])) == pytest.approx(expected)
+
+
+def test_centroid_of_the_entities_of_the_query(data, vectors, scores_of):
+    queries = pd.DataFrame(
+        {
+            "qid": ["q0", "q0", "q1", "q2", "q2"],
+            "entity_id": ["E1", "E2", "E3", "E4", "gone"],
+            "prob": [0.8, 0.2, 1, 0.5, 0.5],
+        }
+    )
+    unit = {e: vector / np.linalg.norm(vector) for e, vector in vectors.items()}
+    centroid = {"q0": 0.8 * unit["E1"] + 0.2 * unit["E2"], "q1": unit["E3"], "q2": unit["E4"]}
+    stage = EntitySimilarity(data["tags"], embeddings=vectors, query_entities=queries)
+    with pytest.warns(DegenerateWarning, match="1 of 4 topics have no vector and no ranking.*'q3'"):
+        found = stage(data["run"].drop(columns="query"))
+    expected = {(qid, e): cosine(centroid[qid], vectors[e]) for qid, _, e in mentioned(data) if qid in centroid}
+    assert scores_of(found) == pytest.approx(expected)
+
+
+def test_blocks_change_nothing(data, vectors, monkeypatch):
+    stage = EntitySimilarity(data["tags"], embeddings=vectors, embed=embed)
+    whole = stage(data["run"])
+    monkeypatch.setattr(similarity, "_BLOCK", 2)
+    assert_frame_equal(stage(data["run"]), whole, check_exact=True)
+
+
+def test_neither_order_nor_batches_change_anything(data):
+    for links in (link_pool(data["run"], data["tags"]), data["tags"]):
+        stage = EntitySimilarity(links, embed=embed, top=4)
+        whole = stage(data["run"])
+        mixed = stage(data["run"].sample(frac=1, random_state=3)).sort_values(["qid", "rank"], ignore_index=True)
+        assert_frame_equal(mixed, whole, check_exact=True)
+        parts = pd.concat([stage(each) for _, each in data["run"].groupby("qid")], ignore_index=True)
+        assert_frame_equal(parts, whole, check_exact=True)
+        assert len(stage(data["run"].iloc[:0])) == 0
+
+
+def test_texts_are_embedded_once(data):
+    asked = []
+
+    def counting(texts):
+        asked.extend(texts)
+        return embed(texts)
+
+    stage = EntitySimilarity(data["tags"], embed=counting)
+    for _, each in data["run"].groupby("qid"):
+        stage(each)
+    assert sorted(asked) == sorted([*data["run"]["query"].unique(), *data["tags"]["entity_id"].unique()])
+
+
+def test_entities_without_vectors_are_told_of(data, vectors):
+    without = {e: vector for e, vector in vectors.items() if e != "E3"} | {"E4": np.zeros(5)}
+    with pytest.warns(DegenerateWarning, match="2 of 9 entities have no vector and are not ranked.*'E3', 'E4'"):
+        found = EntitySimilarity(data["tags"], embeddings=without, embed=embed)(data["run"])
+    assert set(found["docno"]) == set(vectors) - {"E3", "E4"}
+    with pytest.warns(DegenerateWarning, match="9 of 9 entities have no vector"):
+        assert len(EntitySimilarity(data["tags"], embeddings={}, embed=embed)(data["run"])) == 0
+    queries = pd.DataFrame({"qid": ["q0"], "entity_id": ["gone"]})
+    stage = EntitySimilarity(data["tags"], embeddings=vectors, query_entities=queries)
+    with pytest.warns(DegenerateWarning, match="4 of 4 topics have no vector"):
+        assert len(stage(data["run"])) == 0
+
+
+@pytest.mark.parametrize(
+    ("replaced", "message"),
+    [
+        ({"E1": [1.0, 2.0]}, "vectors of 9 entities: no table of numbers; are all of one length"),
+        ({"E1": [1.0, np.nan, 0, 0, 0]}, "that of 'E1' is not finite; leave it out"),
+    ],
+)
+def test_vectors_that_are_none(data, vectors, replaced, message):
+    with pytest.raises(InputError, match=message):
+        EntitySimilarity(data["tags"], embeddings=vectors | replaced, embed=embed)(data["run"])
+
+
+def test_functions_that_do_not_fit(data, vectors):
+    with pytest.raises(InputError, match="entities have 5 numbers, those of queries 2; embed both alike"):
+        EntitySimilarity(data["tags"], embeddings=vectors, embed=lambda texts: np.ones((len(texts), 2)))(data["run"])
+    with pytest.raises(InputError, match=r"vectors of 4 queries: wanted a table of shape \(4, d\), found \(1, 2\)"):
+        EntitySimilarity(data["tags"], embeddings=vectors, embed=lambda texts: np.ones((len(texts[:1]), 2)))(
+            data["run"]
+        )
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({}, "entities have no vectors; pass embeddings= or embed="),
+        ({"embeddings": {}}, "queries have no vectors; pass embed= or query_entities="),
+        ({"embed": "MiniLM"}, "embed='MiniLM': wanted a callable"),
+        ({"embed": embed, "embeddings": {}, "texts": {}}, "pass one"),
+    ],
+)
+def test_illegal_parameters(data, parameters, message):
+    with pytest.raises(ParameterError, match=message):
+        EntitySimilarity(data["tags"], **parameters)
+
+
+def test_stages_are_what_their_parameters_are(data, vectors):
+    one = EntitySimilarity(data["tags"], embeddings=vectors, embed=embed)
+    assert one == EntitySimilarity(data["tags"], embeddings=vectors.copy(), embed=embed)
+    assert hash(one) == hash(EntitySimilarity(data["tags"], embeddings=vectors.copy(), embed=embed))
+    assert one != EntitySimilarity(data["tags"], embeddings=vectors | {"E1": np.ones(5)}, embed=embed)
+    assert repr(one) == f"EntitySimilarity({len(data['tags'])} rows, embeddings=9 entries, embed=embed)"
+    assert pt.inspect.transformer_inputs(one) == [["qid", "query", "docno", "score"]]
+    assert pt.inspect.transformer_outputs(one, ["qid", "query", "docno", "score"])[-1] == "rank"
