@@ -1,0 +1,273 @@
+"""Labels of entities derived from labels of documents, and what that derivation keeps, loses and muddles."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from vbterrier.entities.table import ALPHA, CLASSES, TAU, EntityTable
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from vbterrier.entities.pool import LinkedPool
+
+    Ints = NDArray[np.int64]
+    Floats = NDArray[np.float64]
+
+PARTITIONS = ("positive", "negative", "common")
+POSITIVE, NEGATIVE, COMMON = range(3)
+
+
+def entity_labels(pool: LinkedPool, rel: int = 1) -> pd.DataFrame:
+    """Binary labels of entities, by whether relevant or other documents of the topic's pool mention them.
+
+    1 (positive) for entities of relevant documents alone, 0 (negative) for those of others alone; entities of both
+    (common) get none.
+
+    Parameters
+    ----------
+    pool
+        See :func:`vbterrier.link_pool`.
+    rel
+        The lowest relevant label of documents; unjudged ones are not relevant.
+
+    Returns
+    -------
+    pandas.DataFrame
+        qid, entity_id, df_rel, df_nonrel, df_cand, label (1, 0 or missing), partition ("positive", "negative" or
+        "common"); a row for each topic and entity of its pool.
+
+    Raises
+    ------
+    ParameterError
+        ``rel`` below 1.
+
+    Notes
+    -----
+    The labels read the qrels: a ranker trained on them must not be evaluated on the same topics. In a topic without
+    relevant documents in the pool all entities are negative.
+
+    References
+    ----------
+    Chatterjee: Entities as Retrieval Signals, arXiv 2604.05204, section 2.4, equation 5.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from vbterrier.entities.pool import link_pool
+    >>> pool = pd.DataFrame({"qid": "q1", "docno": ["d1", "d2"], "score": [2.0, 1.0]})
+    >>> tags = pd.DataFrame({"docno": ["d1", "d1", "d2", "d2"], "entity_id": ["Paris", "EU", "EU", "Texas"]})
+    >>> qrels = pd.DataFrame({"qid": ["q1"], "docno": ["d1"], "label": [1]})
+    >>> entity_labels(link_pool(pool, tags, qrels))[["entity_id", "partition"]].values.tolist()
+    [['EU', 'common'], ['Paris', 'positive'], ['Texas', 'negative']]
+    """
+    table = EntityTable(pool, rel)
+    partition = partitions_of(table)
+    label = pd.Series(np.where(partition == POSITIVE, 1, 0), dtype="Int64").mask(partition == COMMON)
+    return pd.DataFrame(
+        {
+            "qid": pa.array(pool.topics, pa.large_string()).take(pa.array(table.topic)).to_pandas(),
+            "entity_id": pool.entities.take(table.entity).text.to_pandas(),
+            "df_rel": table.df_relevant,
+            "df_nonrel": table.df_other,
+            "df_cand": table.df,
+            "label": label,
+            "partition": pd.Categorical.from_codes(partition, categories=list(PARTITIONS)),
+        }
+    )
+
+
+def partitions_of(table: EntityTable) -> Ints:
+    """The partition of each pair, a number among ``PARTITIONS``, shape (n_pairs,)."""
+    return np.select([table.df_other == 0, table.df_relevant == 0], [POSITIVE, NEGATIVE], COMMON).astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Supervision:
+    """What :func:`supervision_report` found.
+
+    Parameters
+    ----------
+    topics
+        A row a topic: qid, n_relevant, n_other (documents), n_positive, n_negative, n_common (entities), n_contaminated
+        (negatives that are positives of another topic), contamination (their share of the negatives, NaN without any).
+    partitions
+        A row a partition: partition, n_pairs, share.
+    frequencies
+        partition, quantity, n_pairs, mean, q25, median, q75; of ``"df_cand"`` (documents of the topic's pool that
+        mention the entity), ``"df"`` and ``"idf"`` (``ln(N/df)``, both of all distinct documents of the pools).
+    evidence
+        A row a partition: partition, n_pairs (with an OER), the mean, q25, median and q75 of OER, share_positive (log
+        odds above 0), share_negative, and the share of each signal class.
+    contamination
+        In one row: pooled (share of all negatives), mean, std and max (of the topics' shares), n_qids (with negatives).
+    common_oer
+        OER of the common entities, for pictures; shape (n,).
+    n_documents, n_unjudged, n_without_relevant
+        Documents of all pools, unjudged ones, and topics without relevant documents in their pool, all of whose
+        entities are negative.
+    alpha, tau, rel
+        Of OER, and the lowest relevant label.
+    """
+
+    topics: pd.DataFrame
+    partitions: pd.DataFrame
+    frequencies: pd.DataFrame
+    evidence: pd.DataFrame
+    contamination: pd.DataFrame
+    common_oer: Floats
+    n_documents: int
+    n_unjudged: int
+    n_without_relevant: int
+    alpha: float
+    tau: float
+    rel: int
+
+
+def supervision_report(pool: LinkedPool, rel: int = 1, *, alpha: float = ALPHA, tau: float = TAU) -> Supervision:
+    """What labels of entities that are derived from documents keep, what they exclude, and how clean they are.
+
+    Parameters
+    ----------
+    pool
+        See :func:`vbterrier.link_pool`.
+    rel
+        The lowest relevant label of documents; unjudged ones are not relevant.
+    alpha, tau
+        Of OER, see :meth:`vbterrier.entities.table.EntityTable.oer`.
+
+    Returns
+    -------
+    Supervision
+
+    Raises
+    ------
+    ParameterError
+        ``rel`` below 1; ``alpha`` or ``tau`` not above 0.
+
+    Notes
+    -----
+    A negative is contaminated if another topic has it among its positives. It costs one pass over the pairs, since no
+    topic has an entity among both. Frequencies are those of the pools' documents: of the whole collection no pool
+    knows. OER is undefined, and left out, in topics without relevant or without other documents.
+
+    References
+    ----------
+    Chatterjee: Entities as Retrieval Signals, arXiv 2604.05204, sections 2.4, 4.3 and 4.4, figure 3.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from vbterrier.entities.pool import link_pool
+    >>> pool = pd.DataFrame({"qid": ["q1", "q1", "q2", "q2"], "docno": ["d1", "d2", "d2", "d1"], "score": 1.0})
+    >>> tags = pd.DataFrame({"docno": ["d1", "d1", "d2", "d2"], "entity_id": ["Paris", "EU", "EU", "Texas"]})
+    >>> qrels = pd.DataFrame({"qid": ["q1", "q2"], "docno": ["d1", "d2"], "label": [1, 1]})
+    >>> found = supervision_report(link_pool(pool, tags, qrels))
+    >>> found.partitions["n_pairs"].tolist(), found.contamination["pooled"].item()
+    ([2, 2, 2], 1.0)
+    """
+    table = EntityTable(pool, rel)
+    partition = partitions_of(table)
+    oer, classes = table.oer(alpha, tau), table.classes(alpha, tau)
+    sizes = np.bincount(partition, minlength=len(PARTITIONS))
+    topics = _topics(table, partition)
+    common = oer[partition == COMMON]
+    return Supervision(
+        topics,
+        pd.DataFrame({"partition": PARTITIONS, "n_pairs": sizes, "share": sizes / max(len(table), 1)}),
+        _frequencies(table, partition),
+        _evidence(partition, oer, classes),
+        _contamination(topics),
+        common[~np.isnan(common)],
+        len(pool),
+        int((pool.label < 0).sum()),
+        int((table.n_relevant == 0).sum()),
+        alpha,
+        tau,
+        rel,
+    )
+
+
+def _topics(table: EntityTable, partition: Ints) -> pd.DataFrame:
+    n_topics = len(table.pool.topics)
+    cells = np.bincount(table.topic * 3 + partition, minlength=3 * n_topics).reshape(n_topics, 3)
+    positive_somewhere = np.zeros(len(table.pool.entities), dtype=bool)
+    positive_somewhere[table.entity[partition == POSITIVE]] = True
+    contaminated = (partition == NEGATIVE) & positive_somewhere[table.entity]
+    n = np.bincount(table.topic[contaminated], minlength=n_topics)
+    share = np.full(n_topics, np.nan)
+    np.divide(n, cells[:, NEGATIVE], out=share, where=cells[:, NEGATIVE] > 0)
+    return pd.DataFrame(
+        {
+            "qid": table.pool.topics,
+            "n_relevant": table.n_relevant,
+            "n_other": table.n_other,
+            "n_positive": cells[:, POSITIVE],
+            "n_negative": cells[:, NEGATIVE],
+            "n_common": cells[:, COMMON],
+            "n_contaminated": n,
+            "contamination": share,
+        }
+    )
+
+
+def _contamination(topics: pd.DataFrame) -> pd.DataFrame:
+    shares, n = topics["contamination"].dropna().to_numpy(), int(topics["n_negative"].sum())
+    row = {
+        "pooled": topics["n_contaminated"].sum() / n if n else np.nan,
+        "mean": shares.mean() if len(shares) else np.nan,
+        "std": shares.std(ddof=1) if len(shares) > 1 else np.nan,
+        "max": shares.max(initial=np.nan) if not len(shares) else shares.max(),
+        "n_qids": len(shares),
+    }
+    return pd.DataFrame([row])
+
+
+def _frequencies(table: EntityTable, partition: Ints) -> pd.DataFrame:
+    df, n_documents = document_frequencies(table.pool)
+    of_pair = df[table.entity]
+    quantities = {"df_cand": table.df, "df": of_pair, "idf": np.log(n_documents / np.maximum(of_pair, 1))}
+    rows = [
+        {"partition": name, "quantity": quantity, **_summary(values[partition == code])}
+        for code, name in enumerate(PARTITIONS)
+        for quantity, values in quantities.items()
+    ]
+    return pd.DataFrame(rows)
+
+
+def document_frequencies(pool: LinkedPool) -> tuple[Ints, int]:
+    """How many distinct documents of all pools mention each entity, shape (n_entities,), and how many there are."""
+    names, code = pool.docno.codes()
+    if len(names) == len(pool):
+        return np.bincount(pool.entity, minlength=len(pool.entities)), len(names)
+    # A document of several pools counts once, with all that is tagged in any of them.
+    size = max(len(pool.entities), 1)
+    once = np.unique(code[pool.document] * size + pool.entity)
+    return np.bincount(once % size, minlength=len(pool.entities)), len(names)
+
+
+def _evidence(partition: Ints, oer: Floats, classes: Ints) -> pd.DataFrame:
+    rows = []
+    for code, name in enumerate(PARTITIONS):
+        known = (partition == code) & ~np.isnan(oer)
+        n = int(known.sum())
+        shares = np.bincount(classes[known], minlength=len(CLASSES)) / (n or np.nan)
+        signs = {f"share_{word}": _share(mask[known]) for word, mask in (("positive", oer > 0), ("negative", oer < 0))}
+        rows.append({"partition": name, **_summary(oer[known]), **signs, **dict(zip(CLASSES, shares, strict=True))})
+    return pd.DataFrame(rows)
+
+
+def _share(mask: NDArray[np.bool_]) -> float:
+    return float(mask.mean()) if len(mask) else float("nan")
+
+
+def _summary(values: Any) -> dict[str, float]:
+    """Size, mean and quartiles."""
+    q25, median, q75 = np.quantile(values, [0.25, 0.5, 0.75]) if len(values) else [np.nan] * 3
+    mean = float(np.mean(values)) if len(values) else float("nan")
+    return {"n_pairs": len(values), "mean": mean, "q25": float(q25), "median": float(median), "q75": float(q75)}
