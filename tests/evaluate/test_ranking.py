@@ -379,7 +379,8 @@ def test_one_system():
     ]
     assert found.pairs.empty
     assert found.pairs.columns.tolist() == [
-        *("name_a", "name_b", "measure", "diff", "low", "high", "level", "p_a_beats_b", "method", "n_qids")
+        *("name_a", "name_b", "measure", "diff", "low", "high", "level", "p_a_beats_b"),
+        *("method", "n_qids", "n_draws", "seed"),
     ]
 
 

@@ -753,3 +753,13 @@ def test_distributions_of_trec_covid_show_its_numbers(shared_data):
     ((many, height, _),) = bars(score_distributions(law, topics=["3"]))
     assert len(few) < len(many)
     assert height[-1] < 0.04
+
+
+def test_captions_of_rankings_say_where_they_come_from():
+    about = {"measure": "BNDCG@10", "method": "unjudged (draws)", "n_qids": 50, "n_draws": 2000, "seed": 7}
+    ranks = pd.DataFrame({"name": ["a", "b"], "mean": [0.5, 0.4], "expected_rank": [1.2, 1.8]})
+    ax = rank_uncertainty(ranks.assign(low=1, high=2, level=0.9, **about))
+    pairs = pd.DataFrame({"name_a": ["a"], "name_b": ["b"], "p_a_beats_b": [0.8]})
+    for drawn in (ax, beats_matrix(pairs.assign(**about))):
+        said = " ".join(text.get_text() for text in drawn.texts[-1:]).replace("\n", " ")
+        assert "BNDCG@10, 50 topics, unjudged (draws), 2,000 draws, seed 7" in said

@@ -50,7 +50,7 @@ class SystemRanking:
         seed. Rank 1 is best, ties share the mean of their ranks, and the best place in even parts.
     pairs
         A row for each two systems, or for each and the baseline: name_a, name_b, measure, diff (of the means, a - b),
-        low, high, level, p_a_beats_b (ties half), method, n_qids.
+        low, high, level, p_a_beats_b (ties half), method, n_qids, n_draws, seed.
     rank_probabilities
         name, rank (1 to the number of systems), prob: ties divide their ranks evenly, so that every system and every
         rank sums to 1.
@@ -61,8 +61,9 @@ class SystemRanking:
     rank_probabilities: pd.DataFrame
 
     def ranks(self) -> pd.DataFrame:
-        """Expected ranks and their intervals alone: name, mean, expected_rank, low, high, level."""
+        """Expected ranks and their intervals: low and high are ranks."""
         columns = ["name", "mean", "expected_rank", "rank_low", "rank_high", "level"]
+        columns += ["measure", "method", "n_qids", "n_draws", "seed"]
         return self.systems[columns].rename(columns={"rank_low": "low", "rank_high": "high"})
 
 
@@ -161,9 +162,11 @@ def rank_systems(
     pairs = _pairs(found, level, baseline)
     pairs.insert(2, "measure", str(wanted))
     about: dict[str, Any] = {"level": level, "method": OVER[over], "n_qids": len(slot.topics)}
+    about |= {"n_draws": n_draws, "seed": seed}
+    columns = [*_PAIR, "measure", "diff", "low", "high", "level", "p_a_beats_b"]
     return SystemRanking(
-        systems.assign(**about, n_draws=n_draws, seed=seed),
-        pairs.assign(**about)[[*_PAIR, "measure", "diff", "low", "high", "level", "p_a_beats_b", "method", "n_qids"]],
+        systems.assign(**about),
+        pairs.assign(**about)[[*columns, "method", "n_qids", "n_draws", "seed"]],
         _rank_probabilities(found),
     )
 

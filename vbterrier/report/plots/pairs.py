@@ -81,6 +81,7 @@ def beats_matrix(pairs: Any, *, ax: Any = None, width: float = style.COLUMN) -> 
             "probability that the row's system beats the column's",
             words.counted(pd.Series([n]), "system"),
             f"grey: no probability ({lost} of {n * (n - 1) // 2} pairs)" if lost else "",
+            words.origin(frame_of(pairs, "pairs")),
         )
     return drawn
 

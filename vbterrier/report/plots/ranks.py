@@ -31,7 +31,8 @@ def rank_uncertainty(ranking: Any, probabilities: Any = None, *, ax: Any = None,
     ----------
     ranking
         Columns name, mean (score, which stands beside the row), expected_rank (from 1), low and high (ranks; NaN where
-        there is no interval), level; the ``ranks()`` of :func:`vbterrier.evaluate.ranking.rank_systems`.
+        there is no interval), level, and for the caption measure, method, n_qids, n_draws, seed; the ``ranks()`` of
+        :func:`vbterrier.evaluate.ranking.rank_systems`.
     probabilities
         Columns name, rank, prob: the probability that a system has a rank; ranks that are not there have none. Its
         ``rank_probabilities``.
@@ -74,7 +75,13 @@ def rank_uncertainty(ranking: Any, probabilities: Any = None, *, ax: Any = None,
         _draw(drawn, frame, row, "#000000" if shades else style.COLOURS[0])
         number_columns(drawn, n, room)
         drawn.set_xlabel("rank")
-        style.caption(drawn, words.counted(pd.Series([n]), "system"), *_described(frame), shades)
+        style.caption(
+            drawn,
+            words.counted(pd.Series([n]), "system"),
+            *_described(frame),
+            shades,
+            words.origin(frame_of(ranking, "ranking")),
+        )
     return drawn
 
 

@@ -158,6 +158,16 @@ def provenance(intervals: pd.DataFrame) -> str:
     return "; ".join([counted(intervals["n_qids"], "topic"), *_of_replicas(intervals), *said])
 
 
+def origin(frame: pd.DataFrame) -> str:
+    """What was drawn of what, as far as columns measure, n_qids, method, n_draws and seed say so."""
+    said = [str(value) for column in ("measure", "method") if column in frame for value in frame[column].unique()]
+    if "n_qids" in frame:
+        said.insert(min(1, len(said)), counted(frame["n_qids"], "topic"))
+    if {"n_draws", "seed"} <= set(frame):
+        said += [f"{n_draws:,} draws, seed {seed}" for n_draws, seed in frame.groupby(["n_draws", "seed"]).groups]
+    return ", ".join(said)
+
+
 def _of_replicas(intervals: pd.DataFrame) -> list[str]:
     """Which points are means over replicas, where any are."""
     replicated = intervals["replicated"]
