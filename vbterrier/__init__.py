@@ -74,6 +74,7 @@ if TYPE_CHECKING:
     from vbterrier.judgments.incomplete import leave_group_out, shallow_pool, thin_pool
     from vbterrier.judgments.judge_next import write_judging
     from vbterrier.judgments.priors.predicted import predict_grades
+    from vbterrier.linking.articles import read_elevant, read_rel
     from vbterrier.linking.clients import EntityFishingClient, RELClient, SpotlightClient, TagMeClient, WATClient
     from vbterrier.linking.corpora import read_mmead, read_spans, read_wat_corpus
     from vbterrier.linking.dictionary import DictionaryLinker
@@ -197,10 +198,12 @@ __all__ = [
     "rank_systems",
     "ranked",
     "read_documents",
+    "read_elevant",
     "read_intents",
     "read_links",
     "read_mmead",
     "read_qrels",
+    "read_rel",
     "read_run",
     "read_spans",
     "read_tags",
@@ -274,8 +277,10 @@ _LAZY = {
     "parse_constraints": "vbterrier.intents.constraints",
     "predict_grades": "vbterrier.judgments.priors.predicted",
     "rank_systems": "vbterrier.evaluate.ranking",
+    "read_elevant": "vbterrier.linking.articles",
     "read_links": "vbterrier.entities.files",
     "read_mmead": "vbterrier.linking.corpora",
+    "read_rel": "vbterrier.linking.articles",
     "read_spans": "vbterrier.linking.corpora",
     "read_wat_corpus": "vbterrier.linking.corpora",
     "score": "vbterrier.evaluate",

@@ -10,10 +10,11 @@ from vbterrier import read_run
 from vbterrier.errors import DegenerateWarning, FileError, ParameterError
 from vbterrier.frames.ranked import Run
 from vbterrier.intents.coverage import Intents, Tags, cover
-from vbterrier.linking import corpora
+from vbterrier.linking import records
+from vbterrier.linking.articles import read_elevant, read_rel
 from vbterrier.linking.corpora import read_mmead, read_spans, read_wat_corpus
 
-READERS = [read_wat_corpus, read_mmead, read_spans]
+READERS = [read_wat_corpus, read_mmead, read_spans, read_elevant]
 
 
 @pytest.fixture
@@ -130,6 +131,52 @@ def test_spans_are_tags_of_measures(shared_data):
     assert coverage.gain(10, "binary").sum() > 0
 
 
+# ELEVANT and REL
+
+
+def article(**changes):
+    mention = {"span": [0, 5], "recognized_by": "NER", "id": "Q60036", "linked_by": "WAT", "candidates": ["Q1"]}
+    label = {"id": 0, "span": [10, 14], "entity_id": "Q218091", "name": "Seal", "parent": None, "children": []}
+    made = {"id": 1, "title": "T", "text": "Heidi and Seal", "entity_mentions": [mention], "labels": [label]}
+    return made | changes
+
+
+def test_elevant_articles(write):
+    unknown = [{"span": [0, 1], "id": entity} for entity in (None, "<NIL>", "Unknown1")]
+    path = write(article(), article(id="2", entity_mentions=unknown), article(id=3, text=None))
+    assert read_elevant(path).values.tolist() == [["1", "Q60036", 1.0, 0, 5, "Heidi"], ["3", "Q60036", 1.0, 0, 5, ""]]
+    labels = read_elevant(path, what="labels", docnos=["2"])
+    assert labels.values.tolist() == [["2", "Q218091", 1.0, 10, 14, "Seal"]]
+
+
+def test_rel_results(write, shared_data):
+    folder = shared_data / "linker_response_samples"
+    shape = json.loads((folder / "rel_api.shape.json").read_text())
+    results = json.loads((folder / "rel_process_results.test.verbatim.json").read_text())
+    frame = read_rel(write(results, {"bukowski": shape, "NA": []}))
+    assert frame.values.tolist() == [
+        ["test_doc", "fox", 1.0, 10, 13, "fox"],
+        ["bukowski", "Charles_Bukowski", 1.0, 41, 57, "Charles Bukowski"],
+    ]
+    weighed = {
+        weight: read_rel(write({"d": shape}), weight=weight)["weight"].tolist() for weight in ("conf_ed", "conf_md")
+    }
+    assert weighed == {"conf_ed": [0.9], "conf_md": [0.99]}
+    nil = [[0, 3, "Fox", "NIL", 0.5, 0.5, "ORG"]]
+    assert len(read_rel(write({"d": nil}))) == 0
+    with pytest.raises(FileError, match=r"links\.jsonl:1: .*wanted conf_ed from 0 to 1 \(or take weight=None\)"):
+        read_rel(write(results), weight="conf_ed")
+
+
+@pytest.mark.parametrize(
+    "line", ["no json", "[]", '{"": []}', '{"d": null}', '{"d": [[1, 2]]}', '{"d": {"a": [], "b": []}}']
+)
+def test_rel_results_that_are_none_are_named_with_their_line(write, line):
+    with pytest.raises(FileError, match=r"links\.jsonl:3: .*wanted") as caught:
+        read_rel(write({"d": []}, "", line))
+    assert caught.value.line == 3
+
+
 # All of them
 
 
@@ -148,6 +195,7 @@ def test_empty_files_and_blank_lines_give_the_right_columns(write, reader):
 )
 def test_what_is_no_document_is_named_with_its_line(write, reader, line):
     good = {"doc_id": "d", "doc": "d", "pid": "d", "entities": [], "links": [], "passage": []}
+    good |= {"id": "d", "entity_mentions": []}
     with pytest.raises(FileError, match=r"links\.jsonl:3: .*wanted") as caught:
         reader(write(good, "", line))
     assert caught.value.line == 3
@@ -169,6 +217,13 @@ def test_what_is_no_document_is_named_with_its_line(write, reader, line):
         (read_mmead, {"pid": "d", "passage": {}}, "passage: wanted a list, found an empty object"),
         (read_spans, {"doc": "d", "links": [[1, 2]]}, r"links\[0\]: wanted \[start, end, entity\] or"),
         (read_spans, {"doc": "d", "links": [[1, 2, 3]]}, r"links\[0\]\[2\]: wanted text, found 3"),
+        (read_elevant, article(entity_mentions=[{"id": "Q1"}]), r"entity_mentions\[0\]: wanted an object with 'span'"),
+        (
+            read_elevant,
+            article(entity_mentions=[{"id": "Q1", "span": [1]}]),
+            r"span: wanted \[start, end\], found a list",
+        ),
+        (read_elevant, article(entity_mentions=None), "document: wanted an object with 'entity_mentions'"),
     ],
 )
 def test_members_that_are_not_as_they_should_are_named(write, reader, record, message):
@@ -185,6 +240,8 @@ def test_parameters_that_do_not_exist_are_refused(write):
         (read_mmead, {"weight": "rho"}),
         (read_mmead, {"ids": "dbpedia"}),
         (read_spans, {"nil": "ignore"}),
+        (read_elevant, {"what": "links"}),
+        (read_rel, {"weight": "rho"}),
     ]:
         with pytest.raises(ParameterError, match="wanted one of"):
             reader(path, **options)
@@ -200,7 +257,7 @@ def test_files_that_unpack_to_too_much_are_refused(tmp_path):
 
 
 def test_slabs_are_no_borders(write, monkeypatch):
-    monkeypatch.setattr(corpora, "_SLAB", 3)
+    monkeypatch.setattr(records, "SLAB", 3)
     path = write(*({"doc": f"d{n}", "links": [[n, n + 1, f"Q{n}"], [0, 1, "Q0"]]} for n in range(10)))
     frame = read_spans(path)
     assert frame["docno"].tolist() == [f"d{n}" for n in range(10) for _ in range(2)]

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import warnings
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
-from vbterrier.errors import DegenerateWarning, FileError, InputError, ParameterError
+from vbterrier.errors import DegenerateWarning
 from vbterrier.frames.files.reading import MAX_BYTES
-from vbterrier.frames.files.source import Source
-from vbterrier.linking.formats.node import Node
 from vbterrier.linking.formats.titles import title_id, title_name
 from vbterrier.linking.links import WIKIPEDIA_ID, WIKIPEDIA_TITLE
+from vbterrier.linking.records import read_records, require_one, under, weight_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -22,20 +17,10 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+    from vbterrier.linking.formats.node import Node
+
     StrPath = str | PathLike[str]
 
-_SCHEMA = pa.schema(
-    [
-        ("docno", pa.large_string()),
-        ("entity_id", pa.large_string()),
-        ("weight", pa.float64()),
-        ("start", pa.int64()),
-        ("end", pa.int64()),
-        ("name", pa.large_string()),
-        ("field", pa.large_string()),
-    ]
-)
-_SLAB = 1 << 16
 _SPACES = (WIKIPEDIA_TITLE, WIKIPEDIA_ID)
 _FIELDS = ("passage", "title", "headings", "body")
 
@@ -85,16 +70,16 @@ def read_wat_corpus(
     >>> read_wat_corpus(path, weight="rho").values.tolist()
     [['007', 'Michael_Jordan', 0.6, 0, 6, 'Michael Jordan']]
     """
-    _require("ids", ids, _SPACES)
-    _require("weight", weight, (None, "rho", "prior_prob"))
+    require_one("ids", ids, _SPACES)
+    require_one("weight", weight, (None, "rho", "prior_prob"))
 
     def rows(record: Node) -> Iterator[tuple[Any, ...]]:
         for node in record["entities"].items():
             title, start, end = node["wikipedia_title"].text(), node["start"].whole(), node["end"].whole()
             entity = title_id(title) if ids == WIKIPEDIA_TITLE else str(node["wikipedia_id"].whole())
-            yield entity, _weight(node[weight] if weight else None), start, end, title_name(title), ""
+            yield entity, weight_of(node[weight] if weight else None), start, end, title_name(title), ""
 
-    return _read(path, ("doc_id",), rows, docnos, max_bytes).drop(columns="field")
+    return read_records(path, under("doc_id"), rows, docnos, max_bytes).drop(columns="field")
 
 
 def read_mmead(
@@ -142,8 +127,8 @@ def read_mmead(
     >>> read_mmead(path).values.tolist()
     [['123', '7954681', 1.0, 126, 134, 'Montreal', 'passage']]
     """
-    _require("ids", ids, _SPACES)
-    _require("weight", weight, (None, "md_score"))
+    require_one("ids", ids, _SPACES)
+    require_one("weight", weight, (None, "md_score"))
 
     def rows(record: Node) -> Iterator[tuple[Any, ...]]:
         found = [(name, links) for name in _FIELDS if (links := record.get(name))]
@@ -153,9 +138,16 @@ def read_mmead(
             for node in links.items():
                 title, start, end = node["entity"].text(), node["start_pos"].whole(), node["end_pos"].whole()
                 entity = title_id(title) if ids == WIKIPEDIA_TITLE else str(node["entity_id"].whole())
-                yield entity, _weight(node["details"][weight] if weight else None), start, end, title_name(title), name
+                yield (
+                    entity,
+                    weight_of(node["details"][weight] if weight else None),
+                    start,
+                    end,
+                    title_name(title),
+                    name,
+                )
 
-    return _read(path, ("docid", "pid"), rows, docnos, max_bytes)
+    return read_records(path, under("docid", "pid"), rows, docnos, max_bytes)
 
 
 def read_spans(
@@ -199,7 +191,7 @@ def read_spans(
     >>> read_spans(path, nil="drop").values.tolist()
     [['dev-1', 'Q84', 1.0, 66, 72, 'LONDON']]
     """
-    _require("nil", nil, ("warn", "drop", "keep"))
+    require_one("nil", nil, ("warn", "drop", "keep"))
     n_nil = 0
 
     def rows(record: Node) -> Iterator[tuple[Any, ...]]:
@@ -214,7 +206,7 @@ def read_spans(
             if not is_nil or nil == "keep":
                 yield entity, 1.0, parts[0].whole(), parts[1].whole(), parts[3].text() if parts[3:] else "", ""
 
-    frame = _read(path, ("doc",), rows, docnos, max_bytes).drop(columns="field")
+    frame = read_records(path, under("doc"), rows, docnos, max_bytes).drop(columns="field")
     if n_nil and nil == "warn":
         warnings.warn(
             f"{path}: {n_nil} mentions of no known entity are left out; nil='drop' agrees, nil='keep' keeps them",
@@ -222,67 +214,3 @@ def read_spans(
             stacklevel=2,
         )
     return frame
-
-
-@dataclass
-class _Slabs:
-    """Rows on their way into columns: as Python objects they take ten times the memory, so few are at any time."""
-
-    rows: list[tuple[Any, ...]] = field(default_factory=list)
-    batches: list[Any] = field(default_factory=list)
-
-    def flush(self, fewest: int = 1) -> None:
-        if len(self.rows) >= fewest:
-            columns = [
-                pa.array(column, kind) for column, kind in zip(zip(*self.rows, strict=True), _SCHEMA.types, strict=True)
-            ]
-            self.batches.append(pa.record_batch(columns, schema=_SCHEMA))
-            self.rows.clear()
-
-
-def _read(
-    path: StrPath, keys: tuple[str, ...], rows: Any, docnos: Collection[str] | None, max_bytes: int | None
-) -> pd.DataFrame:
-    source, slabs = Source.at(path, max_bytes), _Slabs()
-    wanted = None if docnos is None else frozenset(docnos)
-    for number, line in source.lines():
-        if not line.strip():
-            continue
-        try:
-            record = Node(json.loads(line), "document")
-            docno = _docno(record, keys)
-            if wanted is None or docno in wanted:
-                slabs.rows += [(docno, *row) for row in rows(record)]
-        except InputError as error:
-            raise FileError(source.path, str(error), line=number) from error
-        except (ValueError, RecursionError) as error:
-            raise FileError(
-                source.path, f"wanted a JSON object a line, found other text ({error})", line=number
-            ) from error
-        slabs.flush(_SLAB)
-    slabs.flush()
-    frame: pd.DataFrame = pa.Table.from_batches(slabs.batches, _SCHEMA).to_pandas()
-    return frame
-
-
-def _docno(record: Node, keys: tuple[str, ...]) -> str:
-    """The document's id as text; integers, of early versions of MMEAD, become it."""
-    found = next((node for key in keys if (node := record.get(key))), None)
-    if found is None:
-        raise record.wanted(f"an object with {' or '.join(map(repr, keys))}")
-    docno = str(found.whole()) if isinstance(found.value, int) else found.text()
-    if not docno:
-        raise found.wanted("an id")
-    return docno
-
-
-def _weight(node: Node | None) -> float:
-    weight = 1.0 if node is None else node.number()
-    if node is not None and not 0 <= weight <= 1:
-        raise node.wanted("a weight, 0 to 1")
-    return weight
-
-
-def _require(name: str, value: str | None, legal: tuple[str | None, ...]) -> None:
-    if value not in legal:
-        raise ParameterError(f"{name}={value!r}: wanted one of {', '.join(map(repr, legal))}")
