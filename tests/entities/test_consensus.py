@@ -87,6 +87,9 @@ def test_top_cuts_and_ties_fall_as_in_trec_eval(collection):
     tags = pd.DataFrame([(d, e) for d in ("d1", "d2") for e in ("A", "C", "B")], columns=["docno", "entity_id"])
     assert ConsensusEntities(tags)(run)["docno"].tolist() == ["C", "B", "A"]
     assert ConsensusEntities(tags, top=2)(run)["docno"].tolist() == ["C", "B"]
+    # What only double precision tells apart is a tie.
+    barely = tags.assign(weight=tags["entity_id"].map({"A": 0.5 + 1e-12, "B": 0.5, "C": 0.5}))
+    assert ConsensusEntities(barely, support="rho")(run)["docno"].tolist() == ["C", "B", "A"]
     data = collection(3)
     whole = ConsensusEntities(data["tags"])(data["run"])
     cut = ConsensusEntities(data["tags"], top=3)(data["run"])

@@ -10,6 +10,7 @@ from vbterrier.entities.features import FEATURES, feature_table
 from vbterrier.entities.pool import LinkedPool, link_pool
 from vbterrier.entities.ranker import Placed
 from vbterrier.entities.selector import EntitySelector, fold_of
+from vbterrier.entities.supervision import entity_labels
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 
 pytest.importorskip("lightgbm")
@@ -236,6 +237,14 @@ def test_entities_of_both_kinds_of_documents_teach_nothing(data):
     )
     by_documents = EntitySelector(pool, **FAST).fit(run, mixed)(run)
     by_entities = EntitySelector(pool, supervision="entities", **FAST).fit(run, judged)(run)
+    assert_frame_equal(by_documents, by_entities, check_exact=True)
+
+
+def test_labels_of_the_supervision_teach_the_same(data):
+    pool, run, qrels, links = data
+    judged = link_pool(links.drop_duplicates(["qid", "docno"]), links[["docno", "entity_id"]], qrels)
+    by_documents = EntitySelector(pool, **FAST).cross_validated(run, qrels)
+    by_entities = EntitySelector(pool, supervision="entities", **FAST).cross_validated(run, entity_labels(judged))
     assert_frame_equal(by_documents, by_entities, check_exact=True)
 
 

@@ -126,6 +126,17 @@ def test_vectors_that_are_none(data, vectors, replaced, message):
         EntitySimilarity(data["tags"], embeddings=vectors | replaced, embed=embed)(data["run"])
 
 
+def test_queries_without_one_text(data):
+    stage = EntitySimilarity(data["tags"], embed=embed)
+    several = data["run"].copy()
+    several.loc[3, "query"] = "another"
+    with pytest.raises(InputError, match="row 3 has another text than before for query 'q0'"):
+        stage(several)
+    several["query"] = None
+    with pytest.raises(InputError, match="row 0 has no text for query 'q0'; give all rows of a query the same"):
+        stage(several)
+
+
 def test_functions_that_do_not_fit(data, vectors):
     with pytest.raises(InputError, match="entities have 5 numbers, those of queries 2; embed both alike"):
         EntitySimilarity(data["tags"], embeddings=vectors, embed=lambda texts: np.ones((len(texts), 2)))(data["run"])

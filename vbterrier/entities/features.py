@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vbterrier.entities.idf import pool_df
+from vbterrier.entities.ranker import Topics
 from vbterrier.entities.vectors import name_of
 from vbterrier.kernels.order import mix
 from vbterrier.linking.words import Words
@@ -94,7 +95,8 @@ def feature_table(placed: Placed, features: Sequence[str], names: Mapping[str, s
     if set(features) & set(WORDS):
         known = names or {}
         called = [known[each] if each in known else name_of(each) for each in run.docno.text.to_pylist()]
-        overlap = word_overlap([str(text) for text in run.frame["query"]], called)
+        queries = Topics(run.frame).queries(run.topics)
+        overlap = word_overlap([queries[topic] for topic in run.topic.tolist()], called)
         columns |= {name: overlap[:, place] for place, name in enumerate(WORDS)}
     made = [columns[name] if name in columns else run.frame[name].to_numpy(dtype=np.float64) for name in features]
     return np.stack(made, axis=1).astype(np.float64) if len(run) else np.empty((0, len(features)))

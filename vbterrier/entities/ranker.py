@@ -39,8 +39,8 @@ class Topics:
 
     def __init__(self, inp: pd.DataFrame) -> None:
         self.inp = inp
-        self.names, code = ids_of(inp["qid"], "input column 'qid'").codes()
-        self.first: Ints = np.unique(code, return_index=True)[1]
+        self.names, self._code = ids_of(inp["qid"], "input column 'qid'").codes()
+        self.first: Ints = np.unique(self._code, return_index=True)[1]
 
     @cached_property
     def columns(self) -> list[str]:
@@ -49,8 +49,20 @@ class Topics:
         return [name for name in self.inp.columns if name in of_queries]
 
     def queries(self, topics: list[str]) -> list[str]:
-        """The text of the queries of some of the topics."""
-        return [str(text) for text in self.inp["query"].iloc[self.first[places(topics, self.names)]]]
+        """The text of the queries of some of the topics.
+
+        Raises
+        ------
+        InputError
+            A query without text, or with several.
+        """
+        text = pd.factorize(self.inp["query"])[0]
+        bad = (text < 0) | (text != text[self.first][self._code])
+        if bad.any():
+            row = int(np.argmax(bad))
+            qid, found = self.names[self._code[row]], "no text" if text[row] < 0 else "another text than before"
+            raise InputError(f"input: row {row} has {found} for query {qid!r}; give all rows of a query the same")
+        return [str(each) for each in self.inp["query"].iloc[self.first[places(topics, self.names)]]]
 
     def run(self, topic: Ints, entity: Ints, ids: Ids, score: Floats, top: int | None = None) -> pd.DataFrame:
         """The entity run of some pairs: columns of queries, docno, score, rank.

@@ -48,7 +48,8 @@ class EntitySelector(RunReranker, pt.Estimator):  # type: ignore[misc]
     supervision
         What the qrels given to :meth:`fit` judge. ``"documents"``: an entity is a positive if relevant documents of
         the pool mention it and others do not, a negative the other way round, and left out where both do.
-        ``"entities"``: the docno of qrels is an entity's id; entities without a label are left out.
+        ``"entities"``: the docno of qrels is an entity's id, or they come from
+        :func:`~vbterrier.entities.supervision.entity_labels`; entities without a label are left out.
     rel
         The lowest relevant label of documents; unjudged ones of judged topics are not relevant.
     rounds

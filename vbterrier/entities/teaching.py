@@ -12,6 +12,7 @@ from vbterrier.entities.idf import pool_df
 from vbterrier.entities.ranker import warn
 from vbterrier.entities.table import ALPHA, TAU
 from vbterrier.errors import examples
+from vbterrier.frames.contracts import frame_of
 from vbterrier.frames.ids import require_same_kind
 from vbterrier.frames.labels import LabelFrame
 from vbterrier.frames.topics import places
@@ -70,8 +71,11 @@ class Taught:
 
 
 def from_entities(placed: Placed, table: Floats, qrels: Any, rel: int) -> Taught:  # noqa: ARG001 - as from_documents
-    """Labels as they are given for entities; a label below 0 counts as none."""
-    labels = LabelFrame(qrels)
+    """Labels as they are given for entities, as qrels or as ``entity_labels`` gives them; below 0 counts as none."""
+    frame = frame_of(qrels, "qrels")
+    if "docno" not in frame and {"entity_id", "label"} <= set(frame.columns):
+        frame = frame[frame["label"].notna()].rename(columns={"entity_id": "docno"})
+    labels = LabelFrame(frame)
     require_same_kind(labels.qid, placed.run.qid, "qrels column 'qid'", "entity run column 'qid'")
     require_same_kind(labels.docno, placed.run.docno, "qrels column 'docno'", "entity run column 'docno'")
     label = np.full(len(placed.run), UNKNOWN)
