@@ -52,10 +52,10 @@ class Kind:
 
 # By the signal class that the planted odds make most likely.
 KINDS = {
-    "core": Kind("core", 6, (2.2, 3.4), 0.03),
-    "conditional": Kind("conditional", 6, (0.4, 1.2), 0.12),
+    "core": Kind("core", 3, (2.2, 3.2), 0.02),
+    "conditional": Kind("conditional", 3, (0.4, 1.2), 0.12),
     "generic bait": Kind("bait", 4, (-0.2, 0.0), 0.45, everywhere=True),
-    "anti-signal": Kind("anti", 6, (-2.4, -1.2), 0.15),
+    "anti-signal": Kind("anti", 3, (-2.4, -1.2), 0.15),
     "sparse": Kind("rare", 40, (0.0, 0.0), 0.004),
 }
 
@@ -80,8 +80,9 @@ class Planted:
         What was planted: qid, entity_id, kind, log_odds, p_relevant, p_other (the probability that a relevant, or
         another, document mentions the entity).
     runs
-        E, by name: entities of each topic by their planted log odds (``"odds"``), by how many documents of the pool are
-        to mention them (``"frequency"``), and in no order (``"chance"``).
+        E, by name: entities of each topic by their planted log odds (``"odds"``); by the size of these, as if it were
+        known what belongs to the topic, and not whether it speaks for relevance or against it (``"topical"``); by how
+        many documents of the pool are to mention them (``"frequency"``); in no order (``"chance"``).
     """
 
     topics: pd.DataFrame
@@ -147,9 +148,9 @@ def planted_collection(
     --------
     >>> made = planted_collection(n_topics=2, n_documents=50, n_relevant=10, linker_recall=0.5)
     >>> len(made.pool), len(made.topics), sorted(made.runs)
-    (100, 2, ['chance', 'frequency', 'odds'])
+    (100, 2, ['chance', 'frequency', 'odds', 'topical'])
     >>> made.entities.groupby("kind", sort=False).size().to_dict()
-    {'core': 12, 'conditional': 12, 'generic bait': 8, 'anti-signal': 12, 'sparse': 80}
+    {'core': 6, 'conditional': 6, 'generic bait': 8, 'anti-signal': 6, 'sparse': 80}
     """
     _require(n_topics, n_documents, n_relevant, linker_recall, seed)
     kinds = _kinds(n_entities or {}, log_odds or {}, shares or {})
@@ -214,6 +215,7 @@ def _uniform(mentions: pd.DataFrame, seed: int) -> Floats:
 def _runs(entities: pd.DataFrame, prevalence: float) -> dict[str, pd.DataFrame]:
     scores = {
         "odds": entities["log_odds"],
+        "topical": entities["log_odds"].abs(),
         "frequency": prevalence * entities["p_relevant"] + (1 - prevalence) * entities["p_other"],
         "chance": entities["chance"],
     }
