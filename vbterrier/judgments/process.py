@@ -56,6 +56,13 @@ class Process:
                 raise ParameterError(f"{name}={value!r}: wanted a whole number from {low} to {high}")
 
     @property
+    def chosen_prior(self) -> str | Mapping[int, float]:
+        """The prior that ``"auto"`` stands for, or the one that was named."""
+        if self.prior != "auto":
+            return self.prior
+        return "pool+run" if self.compat else "learned"
+
+    @property
     def drops_negative(self) -> bool:
         """Whether labels below 0 are no judgments at all."""
         return self.compat == "ecir23"

@@ -73,21 +73,21 @@ def prior_of(judged: JudgedTop, process: Process) -> Prior:
         ``run`` on topics without a judged document in the cut; a mapping that is no distribution over the grades; see
         :func:`vbterrier.judgments.priors.column.column_probabilities`.
     """
+    prior = process.chosen_prior
     if process.compat:
-        return Prior(ecir23_probabilities(judged, "pool+run" if process.prior == "auto" else str(process.prior)), None)
-    if process.prior == OWN:
-        return Prior(column_probabilities(judged), _given_strength(judged, process))
-    if isinstance(process.prior, Mapping):
-        given = np.broadcast_to(_given(judged, process.prior), judged.judgments.counts.shape)
-        return Prior(given[:, None], _given_strength(judged, process))
-    if process.prior in PAPER:
-        prob, strength = _paper(judged, process.prior, process.all_unjudged), _given_strength(judged, process)
-    elif process.prior == "hierarchical":
-        prob, strength = hierarchical(judged.judgments.counts), _given_strength(judged, process)
+        return Prior(ecir23_probabilities(judged, str(prior)), None)
+    given = _given_strength(judged, process)
+    if prior == OWN:
+        return Prior(column_probabilities(judged), given)
+    if isinstance(prior, Mapping):
+        return Prior(np.broadcast_to(_given(judged, prior), judged.judgments.counts.shape)[:, None], given)
+    if prior in PAPER:
+        prob, strength = _paper(judged, prior, process.all_unjudged), given
+    elif prior == "hierarchical":
+        prob, strength = hierarchical(judged.judgments.counts), given
     else:
         found = learned(judged)
-        prob = found.prob
-        strength = found.strength if process.prior_strength == "auto" else _given_strength(judged, process)
+        prob, strength = found.prob, found.strength if process.prior_strength == "auto" else given
     if process.all_unjudged == "zero":
         prob = np.where(_blind(judged)[:, None], np.eye(1, prob.shape[1]), prob)
     return Prior(prob[:, None], strength)

@@ -99,7 +99,8 @@ def described(law: BootstrapDistribution, rows: pd.DataFrame) -> list[str]:
 
 def _process(process: Process) -> str:
     """The prior, and what else is not as it is by default."""
-    prior = process.prior if isinstance(process.prior, str) else dict(process.prior)
+    chosen = process.chosen_prior
+    prior = chosen if isinstance(chosen, str) else dict(chosen)
     said = [f"prior {prior}"]
     for one in fields(process):
         value = getattr(process, one.name)
