@@ -68,6 +68,7 @@ def entity_labels(pool: LinkedPool, rel: int = 1) -> pd.DataFrame:
     """
     table = EntityTable(pool, rel)
     partition = partitions_of(table)
+    kind = pd.CategoricalDtype(list(PARTITIONS))
     label = pd.Series(np.where(partition == POSITIVE, 1, 0), dtype="Int64").mask(partition == COMMON)
     return pd.DataFrame(
         {
@@ -77,7 +78,7 @@ def entity_labels(pool: LinkedPool, rel: int = 1) -> pd.DataFrame:
             "df_nonrel": table.df_other,
             "df_cand": table.df,
             "label": label,
-            "partition": pd.Categorical.from_codes(partition, categories=list(PARTITIONS)),
+            "partition": pd.Categorical.from_codes(partition, dtype=kind),
         }
     )
 

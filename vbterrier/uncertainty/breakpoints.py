@@ -10,14 +10,13 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import DegenerateWarning, ParameterError
-from vbterrier.kernels.resample import stream
-from vbterrier.kernels.segments import explained_by_cuts
 from vbterrier.uncertainty.columns import numbers
+from vbterrier.uncertainty.cuts import Search, ends, permuted_p
 from vbterrier.uncertainty.intervals import check_level
 from vbterrier.uncertainty.replicas import check_count
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
@@ -26,10 +25,6 @@ if TYPE_CHECKING:
 
 # The terms that the upper segment has for itself.
 MODELS = {"step": 1, "lines": 2}
-# Numbers held in memory at a time.
-_BATCH = 4_000_000
-# Shares this close are one share: sums in another order.
-_EQUAL = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,7 +164,7 @@ def breakpoint_sweep(
         *([scaled] if model == "lines" else []),
         *(_unit(columns[name][rows]) for name in controls),
     ]
-    search = _Search(scaled, np.stack(both, axis=1), MODELS[model], max(1, least * len(x)))
+    search = Search(scaled, np.stack(both, axis=1), MODELS[model], max(1, least * len(x)))
     sweep = _swept(search, x, y)
     asked = {"n_permutations": n_permutations, "n_resamples": n_resamples, "seed": seed}
     counts: dict[str, Any] = {"n_qids": len(x), "n_undefined": len(columns[gain]) - len(x), "model": model, **asked}
@@ -179,73 +174,27 @@ def breakpoint_sweep(
         return Breakpoint(np.nan, np.nan, np.nan, level, np.nan, np.nan, np.nan, sweep, **counts)
     best = int(sweep["explained"].to_numpy().argmax())
     value, f_statistic, explained = (float(sweep[name].iloc[best]) for name in ("coverage", "f_statistic", "explained"))
-    low, high = _ends(search, x, y, level, n_resamples, seed)
+    low, high = ends(search, x, y, level, n_resamples, seed)
     return Breakpoint(
         value,
         low,
         high,
         level,
         f_statistic,
-        _permuted_p(search, y, explained, n_permutations, seed),
+        permuted_p(search, y, explained, n_permutations, seed),
         search.p_of(f_statistic),
         sweep,
         **counts,
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _Search:
-    """All cuts of some topics: coverage and regressors in its order, and what a segment needs."""
-
-    x: Floats
-    beside: Floats
-    n_terms: int
-    least: float
-
-    @property
-    def cuts(self) -> Ints:
-        """The first topic of each larger coverage, shape (c,)."""
-        return np.flatnonzero(np.diff(self.x) > 0) + 1
-
-    @property
-    def spare(self) -> int:
-        """Degrees of freedom that a cut leaves."""
-        return len(self.x) - int(np.linalg.matrix_rank(self.beside)) - self.n_terms
-
-    def explained(self, y: Floats, weights: Floats) -> Floats:
-        """What each cut explains, 0 where it is none; shape (b, c)."""
-        found = explained_by_cuts(self.x, self.beside, y, weights, self.cuts, n_terms=self.n_terms, least=self.least)
-        return np.nan_to_num(found, nan=0.0)
-
-    def f_of(self, explained: Floats) -> Floats:
-        """F of shares explained."""
-        with np.errstate(divide="ignore"):
-            found: Floats = (explained / self.n_terms) / ((1 - explained) / self.spare)
-        return found
-
-    def p_of(self, f_statistic: float) -> float:
-        """The law of F for one cut."""
-        from scipy import stats
-
-        return float(stats.f.sf(f_statistic, self.n_terms, self.spare))
-
-    def batches(self, n: int) -> Iterator[int]:
-        """The sizes of batches that make n."""
-        step = max(1, _BATCH // max(len(self.x) * self.n_terms * self.beside.shape[1], 1))
-        for done in range(0, n, step):
-            yield min(step, n - done)
-
-
-def _swept(search: _Search, x: Floats, y: Floats) -> pd.DataFrame:
+def _swept(search: Search, x: Floats, y: Floats) -> pd.DataFrame:
     """A row for each cut that can be tried."""
     cuts = search.cuts
     names = ["coverage", "n_below", "n_above", "mean_below", "mean_above", "f_statistic", "explained"]
     if not len(cuts) or search.spare < 1:
         return pd.DataFrame(columns=names, dtype=np.float64)
-    ones = np.ones((1, len(x)))
-    found = explained_by_cuts(search.x, search.beside, y[None], ones, cuts, n_terms=search.n_terms, least=search.least)[
-        0
-    ]
+    found = search.shares(y[None], np.ones((1, len(x))))[0]
     tried = ~np.isnan(found)
     cuts, found = cuts[tried], found[tried]
     total = np.concatenate([[0.0], np.cumsum(y)])
@@ -259,35 +208,6 @@ def _swept(search: _Search, x: Floats, y: Floats) -> pd.DataFrame:
         found,
     )
     return pd.DataFrame(dict(zip(names, columns, strict=True)))
-
-
-def _permuted_p(search: _Search, y: Floats, seen: float, n_permutations: int, seed: int) -> float:
-    """The share of permuted residuals whose best cut explains as much, what was seen among them."""
-    coef, *_ = np.linalg.lstsq(search.beside, y, rcond=None)
-    left = y - search.beside @ coef
-    draw, ones = stream(seed, "breakpoint permutations"), np.ones((1, len(y)))
-    n_as_far = 1
-    for size in search.batches(n_permutations):
-        permuted = draw.permuted(np.broadcast_to(left, (size, len(left))), axis=1)
-        n_as_far += int((search.explained(permuted, ones).max(axis=1) >= seen - _EQUAL).sum())
-    return n_as_far / (n_permutations + 1)
-
-
-def _ends(search: _Search, x: Floats, y: Floats, level: float, n_resamples: int, seed: int) -> tuple[float, float]:
-    """Percentiles of the best cut over resampled topics."""
-    draw, n = stream(seed, "breakpoint resamples"), len(x)
-    places = []
-    for size in search.batches(n_resamples):
-        rows = draw.integers(n, size=(size, n)) + n * np.arange(size)[:, None]
-        weights = np.bincount(rows.ravel(), minlength=size * n).reshape(size, n).astype(np.float64)
-        found = search.explained(y[None], weights)
-        places.append(x[search.cuts[found.argmax(axis=1)]][found.max(axis=1) > 0])
-    found = np.concatenate(places) if places else np.empty(0)
-    if not len(found):
-        return float("nan"), float("nan")
-    # Places are coverages that there are, not means of them.
-    low, high = np.quantile(found, [(1 - level) / 2, (1 + level) / 2], method="nearest")
-    return float(low), float(high)
 
 
 def _unit(values: Floats) -> Floats:

@@ -139,8 +139,8 @@ def frontier(
     if set(high.index) != set(low.index):
         odd = sorted(set(high.index) ^ set(low.index))
         raise InputError(f"values: {len(odd)} runs ({examples(odd)}) have only one of {maximised} and {minimised}")
-    up: Floats = high.to_numpy(dtype=np.float64)
-    down: Floats = low.loc[high.index].to_numpy(dtype=np.float64)
+    up: Floats = np.array(high, dtype=np.float64)
+    down: Floats = np.array(low.loc[high.index], dtype=np.float64)
     runs = pd.DataFrame(
         {
             "name": high.index.to_numpy(),

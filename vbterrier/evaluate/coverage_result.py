@@ -1,0 +1,179 @@
+"""What the three-level report holds, and how it reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from vbterrier.errors import ParameterError, examples, nearest, printable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_NOTHING = "No document systems were given."
+
+
+@dataclass(frozen=True, eq=False)
+class CoverageReport:
+    """What :func:`coverage_report` found.
+
+    Parameters
+    ----------
+    documents
+        Level 1, the C frame: open-world effectiveness of the document systems; empty without any.
+    entities
+        Level 2, the C frame of the entity runs: coverage, evidence and bait. Topics in which a measure is undefined are
+        left out of its row; ``n_qids`` says how many are left. DiscRatio is the ratio of means.
+    strata
+        Level 3: the document systems, and their gains over the baseline, by the coverage of the reference run; name and
+        the columns of :func:`vbterrier.coverage_strata`. The measure of a gain is ``"<measure> - <baseline>"``.
+    pool
+        In one row: n_qids, n_documents, n_relevant, n_unjudged, n_without_entities, share_unjudged and
+        share_without_entities (of the documents), n_without_relevant and n_without_other (topics), n_entities, n_links,
+        and the means of the offers.
+    missing
+        name, n_qids, n_missing: for how many topics of the pool an entity run lists nothing; they count as empty lists.
+    topics
+        A row a topic of the pool: qid, n_documents, n_relevant, n_unjudged, n_without_entities, and what any run could
+        reach: ObsCov and OracleCov@k.
+    values, document_values
+        V frames of the entity runs (defined values only) and of the document systems.
+    offers
+        Names of what any run could reach.
+    reference, baseline
+        Names: the entity run that makes strata, the document system that gains are over (``None`` without).
+    settings
+        k, rel, alpha, tau, level.
+    """
+
+    documents: pd.DataFrame
+    entities: pd.DataFrame
+    strata: pd.DataFrame
+    pool: pd.DataFrame
+    missing: pd.DataFrame
+    topics: pd.DataFrame
+    values: pd.DataFrame
+    document_values: pd.DataFrame
+    offers: tuple[str, ...]
+    reference: str
+    baseline: str | None
+    settings: dict[str, float]
+
+    def text(self) -> str:
+        """The report for people: what it is of, and the three levels."""
+        return _text(self)
+
+    def gains(
+        self, name: str, measure: str, *, baseline: str | None = None, entities: str | None = None
+    ) -> pd.DataFrame:
+        """What a document system gains over the baseline in each topic, beside coverage: for regressions and breaks.
+
+        Parameters
+        ----------
+        name
+            The document system.
+        measure
+            One of the measures of document systems, as text.
+        baseline
+            Another document system; that of the report by default.
+        entities
+            The entity run whose coverage counts; the reference run by default.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each topic of the document systems: qid, gain, baseline (its score), n_relevant, ObsCov,
+            OracleCov@k and all measures of the entity run; NaN where one is undefined.
+
+        Raises
+        ------
+        ParameterError
+            A system, measure or entity run that is not there; no baseline.
+        """
+        base = baseline or self.baseline
+        if base is None:
+            raise ParameterError("gains are over a baseline: name one of the document systems")
+        rows = self.document_values[self.document_values["measure"] == measure]
+        scores = rows.pivot(index="qid", columns="name", values="value")
+        require_known("measure", measure, self.document_values["measure"].unique())
+        for system in (name, base):
+            require_known("document system", system, scores.columns)
+        chosen = entities or self.reference
+        require_known("entity run", chosen, self.missing["name"])
+        own = self.values[self.values["name"] == chosen].pivot(index="qid", columns="measure", values="value")
+        gained = pd.DataFrame({"gain": scores[name] - scores[base], "baseline": scores[base]}).loc[rows["qid"].unique()]
+        topics = self.topics.set_index("qid").drop(columns=["n_documents", "n_unjudged", "n_without_entities"])
+        return gained.join(topics).join(own).rename_axis(columns=None).reset_index(names="qid")
+
+
+def _text(report: CoverageReport) -> str:
+    """What the report is of, and its three levels."""
+    k, alpha, tau, level = (report.settings[name] for name in ("k", "alpha", "tau", "level"))
+    late = report.missing[report.missing["n_missing"] > 0]
+    over = f"; gains over {report.baseline}" if report.baseline else ""
+    parts = [
+        _pool(report),
+        f"Level 1: documents, open-world; {level:.0%} intervals over topics",
+        _means(report.documents) if len(report.documents) else _NOTHING,
+        f"Level 2: entities, the first {k:g} of each run; OER with alpha {alpha:g}, tau {tau:g}",
+        _means(report.entities),
+        *(
+            f"{row[0]} has no entities for {row[1]} of {row[2]} topics: they count as empty lists"
+            for row in zip(late["name"], late["n_missing"], late["n_qids"], strict=True)
+        ),
+        f"Level 3: documents by RelCov@{k:g} of {report.reference}{over}",
+        _strata(report.strata) if len(report.strata) else _NOTHING,
+    ]
+    return "\n\n".join(map(_clean, parts)) + "\n"
+
+
+def _pool(report: CoverageReport) -> str:
+    pool = report.pool.to_dict("records")[0]
+    linked = f"{pool['n_links']} links to {pool['n_entities']} entities"
+    undefined = "they are left out where a measure is undefined"
+    lines = [
+        f"Pool: {pool['n_documents']} documents of {pool['n_qids']} topics, {linked}",
+        f"Relevant documents (label at least {report.settings['rel']:g}): {pool['n_relevant']}",
+        f"Unjudged documents, which count as not relevant: {pool['n_unjudged']} ({pool['share_unjudged']:.1%})",
+        f"Documents without entities: {pool['n_without_entities']} ({pool['share_without_entities']:.1%})",
+        f"Topics without relevant documents: {pool['n_without_relevant']}; without others: {pool['n_without_other']}; "
+        + undefined,
+        *(f"{name}, which no run decides: {pool[name]:.4f}" for name in report.offers),
+    ]
+    return "\n".join(lines)
+
+
+def _means(intervals: pd.DataFrame) -> str:
+    """A line for each system and measure: value, interval, topics."""
+    shown = intervals[["name", "measure", "value", "low", "high", "n_qids", "method"]]
+    return _plain(shown)
+
+
+def _strata(strata: pd.DataFrame) -> str:
+    shown = strata[["name", "measure", "stratum", "coverage_low", "coverage_high", "value", "low", "high", "n_qids"]]
+    left_out = int(strata["n_undefined"].iloc[0])
+    note = f"\n{left_out} topics have no coverage and are in no stratum" if left_out else ""
+    return _plain(shown) + note
+
+
+def _plain(frame: pd.DataFrame) -> str:
+    return frame.to_string(index=False, float_format=lambda value: f"{value:.4f}", na_rep="-")
+
+
+def _clean(text: str) -> str:
+    """Names from files must not steer a terminal."""
+    return "\n".join(map(printable, text.split("\n")))
+
+
+def require_known(what: str, name: str, known: Iterable[Any]) -> None:
+    """Refuse a name that is not among those that there are.
+
+    Raises
+    ------
+    ParameterError
+    """
+    known = list(known)
+    if name not in known:
+        raise ParameterError(f"{what} {name!r} is not there; found {examples(known)}.{nearest(name, map(str, known))}")
