@@ -412,6 +412,26 @@ def test_an_experiment_gives_the_values_of_ir_measures(partly_judged):
         assert {m: table[repr(m)].item() for m in batched} == pytest.approx(means, abs=1e-12)
 
 
+@pytest.mark.parametrize("measure", ALL, ids=NAMES)
+def test_probabilities_of_the_run_reach_the_measure_through_every_host(measure, partly_judged, values_of):
+    from vbterrier.adapters.trectools import VBTrecEval
+
+    qrels, run = partly_judged
+    run = run.assign(grade_prob=[[0.25, 0.75] if number % 2 else 0.5 for number in range(len(run))])
+    own = measure(prior="column") @ 10
+    expected = values_of(own, qrels, run)
+    assert expected != values_of(own(prior="pool"), qrels, run)
+    assert expected != values_of(own, qrels, run.assign(grade_prob=0.5))
+    topics = pd.DataFrame({"qid": qrels["qid"].unique(), "query": "some words"})
+    for system in (run, pt.Transformer.from_df(run)):
+        table = pt.Experiment([system], topics, qrels, [own], names=["mine"], perquery=True)
+        assert dict(zip(table["qid"], table["value"], strict=True)) == pytest.approx(expected, abs=1e-12)
+    scores = vbterrier.score(run, qrels, [own], n_resamples=2).values
+    assert dict(zip(scores["qid"], scores["value"], strict=True)) == pytest.approx(expected, abs=1e-12)
+    frame = VBTrecEval.from_frames(run, qrels).get_bootstrapped(measure.NAME, 10, per_query=True, prior="column")
+    assert frame.iloc[:, 0].to_dict() == pytest.approx(expected, abs=1e-12)
+
+
 def test_score_gives_every_bootstrapped_mean_an_interval_over_unjudged_documents(partly_judged):
     qrels, run = partly_judged
     texts = [f"{name}@10" for name in NAMES]
