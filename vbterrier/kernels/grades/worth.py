@@ -90,7 +90,9 @@ def linear_weights(problem: Problem, topic: int, uniforms: Floats) -> Floats:
     ends = np.cumsum(problem.landed[topic, : max(n_unjudged, 1), :-1], axis=1)
     drawn = (uniforms[:, :, None] >= ends).sum(axis=2)
     gains, scores = problem.gain[drawn], scored(problem, topic, drawn)
-    weights: Floats = np.linalg.lstsq(gains - gains.mean(axis=0), scores - scores.mean(), rcond=None)[0]
+    gains -= gains.mean(axis=0)
+    # By the normal equations: independent gains condition them well, and the draws themselves are many times as large.
+    weights: Floats = np.linalg.lstsq(gains.T @ gains, gains.T @ (scores - scores.mean()), rcond=None)[0]
     return weights
 
 
