@@ -66,6 +66,12 @@ def test_operators_of_pyterrier_sum_as_well_but_lose_queries(data, rankers, scor
     assert summed["query"].isna().any()
 
 
+def test_equal_scores_are_all_the_best(data):
+    equal = pd.DataFrame({"qid": ["q0", "q0", "q1"], "docno": ["E1", "E2", "E3"], "score": [5.0, 5.0, -1.0]})
+    found = HybridEntities([pt.Transformer.from_df(equal)], fusion="linear", weights=[2])(data["topics"])
+    assert found[["docno", "score"]].values.tolist() == [["E2", 2.0], ["E1", 2.0], ["E3", 2.0]]
+
+
 def test_one_ranker_keeps_its_order(data, rankers):
     for fusion in ("rrf", "linear"):
         found = HybridEntities(rankers[:1], fusion=fusion)(data["topics"])
