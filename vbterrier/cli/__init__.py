@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import vbterrier
-from vbterrier.cli import evaluation, judging, preparation
+from vbterrier.cli import coverage, evaluation, judging, preparation
 from vbterrier.errors import DegenerateWarning, ParameterError, VBTerrierError, printable
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def _root(
     pass
 
 
-for command in (*evaluation.COMMANDS, *judging.COMMANDS, *preparation.COMMANDS):
+for command in (*evaluation.COMMANDS, *judging.COMMANDS, *coverage.COMMANDS, *preparation.COMMANDS):
     app.command()(command)
 
 

@@ -1,0 +1,181 @@
+"""``vbterrier coverage``: tables, formats, errors."""
+
+import csv
+import io
+import json
+
+import pandas as pd
+import pytest
+
+from vbterrier import link_pool, read_qrels, read_run, read_tags, write_links, write_qrels, write_run, write_tags
+from vbterrier.demo.planted import planted_collection
+from vbterrier.evaluate.coverage import coverage_report
+
+FILES = ["--pool", "pool.run", "--tags", "tags.tsv", "--qrels", "qrels.txt"]
+RUNS = ["odds.run", "b[x].run"]
+TITLES = ["RelCov", "NonRelCov", "DiscRatio", "OER", "SignalRate", "BaitRate", "TopBait", "OERCorr"]
+
+
+@pytest.fixture
+def made(tmp_path, monkeypatch):
+    """A folder to stand in, with the files of a planted collection of which some documents are unjudged."""
+    monkeypatch.chdir(tmp_path)
+    planted = planted_collection(n_topics=4, n_documents=60, n_relevant=12, linker_recall=0.6)
+    write_run(planted.pool, "pool.run")
+    write_tags(planted.tags, "tags.tsv")
+    # The last topic has no relevant document, and one run lists nothing for it.
+    judged = planted.qrels.iloc[::2].copy()
+    judged.loc[judged["qid"] == "q004", "label"] = 0
+    write_qrels(judged, "qrels.txt")
+    write_run(planted.runs["odds"], "odds.run")
+    write_run(planted.runs["chance"].query("qid != 'q004'"), "b[x].run")
+    return planted
+
+
+@pytest.fixture
+def report(made):
+    """What the library finds in the files."""
+    pool = link_pool(read_run("pool.run"), read_tags("tags.tsv"), read_qrels("qrels.txt"))
+    return lambda **options: coverage_report([*RUNS], pool, **options)
+
+
+def rows_of(out):
+    return [line for line in out.splitlines() if line.strip()]
+
+
+def test_a_table_for_people(command, report):
+    code, out, err = command("coverage", *RUNS, *FILES, "-k", "3", "-k", "20", "-k", "3")
+    assert (code, err) == (0, "")
+    lines = rows_of(out)
+    assert lines[0].split() == [
+        "run",
+        "k",
+        *TITLES[:3],
+        "95%",
+        "of",
+        "DiscRatio",
+        *TITLES[3:],
+        "ObsCov",
+        "OracleCov",
+        "topics",
+    ]
+    assert [line.split()[:2] for line in lines[2:6]] == [
+        ["odds", "3"], ["odds", "20"], ["b[x]", "3"], ["b[x]", "20"],
+    ]  # fmt: skip
+    for line, name, k in zip(lines[2:6], ("odds", "odds", "b[x]", "b[x]"), (3, 20, 3, 20), strict=True):
+        found = report(k=k)
+        value = found.entities.set_index(["name", "measure"]).loc[name]
+        offers = found.topics[list(found.offers)].mean()
+        ratio = value.loc[f"DiscRatio@{k}"]
+        wanted = [
+            *(f"{value.loc[f'{measure}@{k}', 'value']:.3f}" for measure in TITLES[:3]),
+            f"{ratio['low']:.3f}", "to", f"{ratio['high']:.3f}",
+            *(f"{value.loc[f'{measure}@{k}', 'value']:.3f}" for measure in TITLES[3:6]),
+            f"{value.loc['TopBait', 'value']:.3f}", f"{value.loc[f'OERCorr@{k}', 'value']:.3f}",
+            f"{offers['ObsCov']:.3f}", f"{offers[f'OracleCov@{k}']:.3f}", "3",
+        ]  # fmt: skip
+        assert line.split()[2:] == wanted
+
+
+def test_what_is_left_out_and_assumed_is_said(command, made):
+    _, out, _ = command("coverage", *RUNS, *FILES, "--alpha", "1", "--tau", "2", "--resamples", "50", "--seed", "7")
+    said = out.partition("pool: ")[2].splitlines()
+    linked = made.pool["docno"].isin(made.tags["docno"])
+    judged = made.qrels.iloc[::2]
+    assert said[0] == (
+        f"4 topics, 240 documents, {judged.loc[judged['qid'] != 'q004', 'label'].sum()} relevant "
+        "(label 1 and above), 50.0% unjudged "
+        f"(count as not relevant), {1 - linked.mean():.1%} without entities"
+    )
+    assert said[1] == (
+        "left out where measures are undefined: 1 topics without relevant documents in the pool, 0 without others"
+    )
+    assert "3 topics; topics (percentile), ratio of means: 50 resamples, seed 7; OER: alpha 1, tau 2" in said[2]
+    assert said[3:] == ["b[x]: no entities for 1 topics, which count as empty lists"]
+
+
+def test_a_file_of_links_says_the_same(command, made):
+    pool = link_pool(read_run("pool.run"), read_tags("tags.tsv"), read_qrels("qrels.txt"))
+    write_links(pool, "links.parquet")
+    wanted = command("coverage", *RUNS, *FILES)
+    assert command("coverage", *RUNS, "--links", "links.parquet") == wanted
+    # Judgments beside the file take the place of its own; so do documents beyond the depth.
+    write_links(link_pool(read_run("pool.run"), read_tags("tags.tsv")), "bare.parquet")
+    assert command("coverage", *RUNS, "--links", "bare.parquet", "--qrels", "qrels.txt") == wanted
+    code, _, err = command("coverage", *RUNS, "--links", "bare.parquet")
+    assert (code, "no document of the pool is judged" in err) == (1, True)
+    shallow = command("coverage", *RUNS, *FILES, "--depth", "20")
+    assert shallow != wanted
+    assert command("coverage", *RUNS, "--links", "links.parquet", "--depth", "20") == shallow
+
+
+def test_csv_and_json_hold_the_frame_itself(command, report):
+    options = ["-k", "5", "--rel", "1", "--level", "0.8", "--resamples", "100"]
+    found = report(k=5, level=0.8, n_resamples=100)
+    _, out, _ = command("coverage", *RUNS, *FILES, *options, "--format", "json")
+    frame = pd.DataFrame(json.loads(out))
+    own = frame[~frame["measure"].isin(found.offers)].reset_index(drop=True)
+    by_name = [found.entities[found.entities["name"] == name] for name in ("odds", "b[x]")]
+    expected = pd.concat(by_name, ignore_index=True)
+    pd.testing.assert_frame_equal(own[expected.columns], expected, check_dtype=False)
+    for measure in found.offers:
+        assert frame.loc[frame["measure"] == measure, "value"].tolist() == [found.pool[measure].iloc[0]] * 2
+    assert set(frame["n_without_relevant"]) == {1}
+    assert set(frame["share_unjudged"]) == {0.5}
+    assert frame.groupby("name")["n_missing"].first().to_dict() == {"b[x]": 1, "odds": 0}
+    _, out, _ = command("coverage", *RUNS, *FILES, *options, "--format", "csv")
+    pd.testing.assert_frame_equal(pd.read_csv(io.StringIO(out)), frame, check_dtype=False)
+
+
+def test_a_row_for_each_topic(command, report):
+    found = report(k=5)
+    code, out, _ = command("coverage", *RUNS, *FILES, "-k", "5", "--per-query", "--format", "csv")
+    assert code == 0
+    rows = {(row["name"], row["qid"], row["measure"]): float(row["value"]) for row in csv.DictReader(io.StringIO(out))}
+    wanted = found.values.set_index(["name", "qid", "measure"])["value"].to_dict()
+    for measure in found.offers:
+        known = found.topics.set_index("qid")[measure].dropna()
+        wanted |= {(name, qid, measure): value for name in ("odds", "b[x]") for qid, value in known.items()}
+    assert rows == pytest.approx(wanted)
+    _, out, _ = command("coverage", *RUNS, *FILES, "-k", "5", "--per-query")
+    lines = rows_of(out)
+    assert lines[0].split()[:3] == ["run", "qid", "RelCov@5"]
+    assert [line.split()[:2] for line in lines[2:]] == [
+        [name, qid] for name in ("odds", "b[x]") for qid in ("q001", "q002", "q003", "q004")
+    ]
+
+
+@pytest.mark.parametrize("style", ["latex", "markdown"])
+def test_papers_get_the_table_alone(command, made, style):
+    code, out, _ = command("coverage", *RUNS, *FILES, "--format", style)
+    assert code == 0
+    assert "pool:" not in out
+    assert "odds" in out
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "said"),
+    [
+        ([], 2, "wanted --pool, --tags and --qrels, or --links"),
+        (FILES[:4], 2, "wanted --pool, --tags and --qrels"),
+        ([*FILES, "--links", "links.parquet"], 2, "--links holds a pool and its entities"),
+        ([*FILES, "-k", "0"], 2, "k=0: wanted a whole number of at least 1"),
+        ([*FILES, "--tau", "0"], 2, "tau=0.0"),
+        ([*FILES, "--level", "2"], 2, "level=2"),
+        ([*FILES, "--format", "xml"], 2, "--format xml"),
+        ([*FILES[:4], "--qrels", "nothing.txt"], 1, "nothing.txt"),
+        (["--links", "nothing.parquet"], 1, "nothing.parquet"),
+    ],
+)
+def test_errors_are_one_line(command, made, options, code, said):
+    left, out, err = command("coverage", *RUNS, *options)
+    assert (left, out) == (code, "")
+    assert said in err
+    assert len(err.splitlines()) == 1
+
+
+def test_runs_of_other_ids_are_refused(command, made):
+    write_run(made.pool.assign(qid="x" + made.pool["qid"]), "other.run")
+    code, out, err = command("coverage", "other.run", *FILES)
+    assert (code, out) == (1, "")
+    assert len(err.splitlines()) == 1

@@ -1,0 +1,145 @@
+"""Entity runs on a linked pool as text, for one or several numbers of entities."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from vbterrier.errors import printable
+from vbterrier.report.tables import rendered
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from vbterrier.evaluate.coverage import CoverageReport
+
+# What the pool offers, whatever a run selects, stands behind what runs do.
+_COLUMNS = (
+    "RelCov",
+    "NonRelCov",
+    "DiscRatio",
+    "OER",
+    "SignalRate",
+    "BaitRate",
+    "TopBait",
+    "OERCorr",
+    "ObsCov",
+    "OracleCov",
+)
+
+
+def coverage_table(reports: Sequence[CoverageReport], style: str, *, per_query: bool = False) -> str:
+    """Entity runs, a row a run and number of entities, or a row a run and topic; csv and json hold frames.
+
+    Parameters
+    ----------
+    reports
+        Of the same runs and the same pool, for different k.
+    style
+        One of ``FORMATS``.
+    per_query
+        A row for each topic; a value that is undefined for it is left out.
+
+    >>> from vbterrier.evaluate.coverage import coverage_report
+    >>> pool = pd.DataFrame({"qid": ["q1"] * 2 + ["q2"] * 2, "docno": ["d1", "d2", "d3", "d4"], "score": 1.0})
+    >>> tags = pd.DataFrame({"docno": ["d1", "d2", "d3"], "entity_id": ["Paris", "Texas", "Rome"]})
+    >>> qrels = pd.DataFrame({"qid": ["q1", "q2"], "docno": ["d1", "d4"], "label": [1, 1]})
+    >>> run = pd.DataFrame({"qid": ["q1", "q2"], "docno": ["Paris", "Rome"], "score": [1.0, 1.0]})
+    >>> report = coverage_report({"mine": run}, tags, qrels, pool=pool)
+    >>> print(coverage_table([report], "csv", per_query=True).splitlines()[1])
+    mine,q1,RelCov@20,1.0
+    """
+    if per_query:
+        values = _values(reports)
+        return rendered(values if style in ("csv", "json") else _wide(values), style)
+    intervals = _intervals(reports)
+    if style in ("csv", "json"):
+        return rendered(intervals, style)
+    text = rendered(_summary(intervals), style, digits=3)
+    return f"{text}\n{_footing(reports[0], intervals)}" if style == "table" else text
+
+
+def _intervals(reports: Sequence[CoverageReport]) -> pd.DataFrame:
+    """The C frame of all reports, beside each row what it is to be read with."""
+    parts = []
+    for report in reports:
+        offers = [
+            (name, measure, report.pool[measure].iloc[0], report.topics[measure].count())
+            for name in report.missing["name"]
+            for measure in report.offers
+        ]
+        offered = pd.DataFrame(offers, columns=["name", "measure", "value", "n_qids"]).assign(
+            low=float("nan"), high=float("nan"), level=report.settings["level"], method="none", n_resamples=0, seed=0
+        )
+        parts.append(pd.concat([report.entities, offered[report.entities.columns]], ignore_index=True))
+    frame = pd.concat(parts, ignore_index=True).drop_duplicates(["name", "measure"], ignore_index=True)
+    # Of any k, for it is of the pool.
+    about = reports[0].pool.iloc[0]
+    names = ("n_without_relevant", "n_without_other")
+    counts = {name: int(about[name]) for name in names}
+    shares = {name: float(about[name]) for name in ("share_unjudged", "share_without_entities")}
+    return frame.merge(reports[0].missing[["name", "n_missing"]], on="name").assign(**counts, **shares)
+
+
+def _summary(intervals: pd.DataFrame) -> pd.DataFrame:
+    """A row a run and number of entities; what has no cutoff stands in all rows of a run."""
+    read = intervals["measure"].str.extract(r"^(?P<column>\w+)[^@]*(?:@(?P<k>\d+))?$")
+    frame = intervals.assign(column=read["column"], k=pd.to_numeric(read["k"]))
+    level = f"{100 * frame['level'].max():g}% of DiscRatio"
+    rows = []
+    for name in frame["name"].unique():
+        own = frame[frame["name"] == name]
+        for k in own["k"].dropna().unique():
+            here = own[(own["k"] == k) | own["k"].isna()].set_index("column")
+            cells: dict[str, Any] = {"run": name, "k": int(k)}
+            for column in _COLUMNS:
+                cells[column] = here.loc[column, "value"]
+                if column == "DiscRatio":
+                    low, high = (float(here.loc[column, end]) for end in ("low", "high"))
+                    cells[level] = f"{low:.3f} to {high:.3f}" if low <= high else ""
+            rows.append(cells | {"topics": int(here.loc["RelCov", "n_qids"])})
+    return pd.DataFrame(rows)
+
+
+def _footing(report: CoverageReport, intervals: pd.DataFrame) -> str:
+    """What the pool is, what is left out, and how the interval came about."""
+    pool = report.pool.iloc[0]
+    ratio = intervals[intervals["measure"].str.startswith("DiscRatio")].iloc[0]
+    settings = report.settings
+    of_pool = (
+        f"pool: {pool['n_qids']:.0f} topics, {pool['n_documents']:.0f} documents, {pool['n_relevant']:.0f} relevant "
+        f"(label {settings['rel']:g} and above), {pool['share_unjudged']:.1%} unjudged (count as not relevant), "
+        f"{pool['share_without_entities']:.1%} without entities"
+    )
+    left_out = (
+        f"left out where measures are undefined: {pool['n_without_relevant']:.0f} topics without relevant documents in "
+        f"the pool, {pool['n_without_other']:.0f} without others"
+    )
+    measured = (
+        f"DiscRatio: ratio of mean RelCov to mean NonRelCov, {ratio['n_qids']} topics; {ratio['method']}: "
+        f"{ratio['n_resamples']} resamples, seed {ratio['seed']}; OER: alpha {settings['alpha']:g}, tau "
+        f"{settings['tau']:g}; ObsCov, OracleCov: of the pool, whatever a run selects"
+    )
+    late = report.missing[report.missing["n_missing"] > 0]
+    missing = [
+        f"{printable(name)}: no entities for {n_missing} topics, which count as empty lists"
+        for name, n_missing in zip(late["name"], late["n_missing"], strict=True)
+    ]
+    return "\n".join([of_pool, left_out, measured, *missing])
+
+
+def _values(reports: Sequence[CoverageReport]) -> pd.DataFrame:
+    """The V frame of all reports."""
+    frames = []
+    for report in reports:
+        offered = report.topics.melt("qid", list(report.offers), "measure").dropna()
+        frames.append(report.values)
+        frames += [offered.assign(name=name)[report.values.columns] for name in report.missing["name"]]
+    return pd.concat(frames, ignore_index=True).drop_duplicates(["name", "qid", "measure"], ignore_index=True)
+
+
+def _wide(values: pd.DataFrame) -> pd.DataFrame:
+    wide = values.pivot(index=["name", "qid"], columns="measure", values="value").reset_index()
+    ordered = values[["name", "qid"]].drop_duplicates().merge(wide, on=["name", "qid"], how="left")
+    return ordered[["name", "qid", *values["measure"].unique()]].rename(columns={"name": "run"})
