@@ -91,12 +91,7 @@ class Links:
         if pc.any(pc.is_in(docno.text, value_set=tagged.text)).as_py():
             pool = link_pool(run, tags)
         else:
-            none = np.empty(0, dtype=np.int64)
-            starts = np.zeros(len(rows) + 1, dtype=np.int64)
-            unjudged = np.full(len(rows), UNJUDGED)
-            pool = LinkedPool(
-                run.topics, topic, docno, unjudged, rank, docno.take(none), starts, none, np.empty(0), none
-            )
+            pool = _without_links(run.topics, topic, docno, rank)
         return Documents(run, pool, rows, np.ones(len(rows), dtype=bool))
 
 
@@ -120,6 +115,25 @@ class Documents:
     pool: LinkedPool
     row: Ints
     known: Bools
+
+    @property
+    def score(self) -> Floats:
+        """The score of each document, shape (n_documents,)."""
+        return self.run.score[self.row]
+
+
+def unlinked(run: Run) -> Documents:
+    """The documents of a run without any entities."""
+    rows, starts, sizes = run.ordered()
+    rank = np.arange(len(rows)) - np.repeat(starts, sizes)
+    pool = _without_links(run.topics, run.topic[rows], run.docno.take(rows), rank)
+    return Documents(run, pool, rows, np.ones(len(rows), dtype=bool))
+
+
+def _without_links(topics: list[str], topic: Ints, docno: Ids, rank: Ints) -> LinkedPool:
+    none, starts = np.empty(0, dtype=np.int64), np.zeros(len(topic) + 1, dtype=np.int64)
+    unjudged = np.full(len(topic), UNJUDGED)
+    return LinkedPool(topics, topic, docno, unjudged, rank, docno.take(none), starts, none, np.empty(0), none)
 
 
 def _of_documents(
@@ -179,6 +193,11 @@ class Listed:
         inside = np.flatnonzero(pair >= 0)
         owner, link = pool.mentioned(pair[inside])
         return cls(pool, topic, rank, own.score[rows], ids, link, inside[owner])
+
+    @property
+    def n(self) -> Ints:
+        """How many entities are listed for each topic, shape (n_topics,)."""
+        return np.bincount(self.topic, minlength=len(self.pool.topics))
 
     @cached_property
     def document(self) -> Ints:

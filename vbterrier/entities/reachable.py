@@ -20,15 +20,12 @@ if TYPE_CHECKING:
     from vbterrier.entities.documents import Documents
 
 
-class OnDocuments(EntityStage):
-    """A stage over runs of documents that looks at their links and at an entity run."""
+class OnEntities(EntityStage):
+    """A stage that looks at an entity run, or at what a stage makes of its input."""
 
-    links: Any
     entities: Any
 
-    def _set_inputs(self, links: Any, entities: Any) -> None:
-        self._links = Links(links)
-        self.links = self._links.given
+    def _set_entities(self, entities: Any) -> None:
         self._run: Run | None = None
         if isinstance(entities, pt.Transformer):
             self.entities = entities
@@ -41,6 +38,17 @@ class OnDocuments(EntityStage):
 
     def _entity_run(self, inp: pd.DataFrame) -> Run:
         return self._run or Run(self.entities.transform(inp), name="entities")
+
+
+class OnDocuments(OnEntities):
+    """A stage over runs of documents that looks at their links and at an entity run."""
+
+    links: Any
+
+    def _set_inputs(self, links: Any, entities: Any) -> None:
+        self._links = Links(links)
+        self.links = self._links.given
+        self._set_entities(entities)
 
     def _listed(self, documents: Documents, inp: pd.DataFrame, k: int | None) -> Listed:
         run = self._entity_run(inp)

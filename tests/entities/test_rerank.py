@@ -1,0 +1,340 @@
+"""Documents reranked by entity evidence: overlap, vectors, propagation."""
+
+import math
+import warnings
+
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from vbterrier.entities.pool import link_pool
+from vbterrier.entities.rerank import EmbeddingReranker, OverlapReranker, PropagationReranker
+from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+
+SEEDS = st.integers(0, 2**32 - 1)
+
+
+class World:
+    """A small random collection, in frames and in dictionaries."""
+
+    def __init__(self, seed, *, n_topics=3, n_docs=8, n_entities=7, n_dimensions=4):
+        rng = np.random.default_rng(seed)
+        names = [f"e{e}" for e in range(n_entities)]
+        self.docs = {f"q{q}": [f"d{d}" for d in range(n_docs) if rng.random() < 0.8] or ["d0"] for q in range(n_topics)}
+        self.score = {(q, d): float(rng.normal()) for q, own in self.docs.items() for d in own}
+        self.links = {
+            f"d{d}": {name: float(rng.random()) for name in names if rng.random() < 0.4} for d in range(n_docs)
+        }
+        self.links["d0"].setdefault("e0", 0.5)
+        self.listed = {
+            q: [(str(e), float(5 - rank - rng.random())) for rank, e in enumerate(rng.permutation([*names, "out"])[:5])]
+            for q in self.docs
+        }
+        self.vectors = {name: rng.normal(size=n_dimensions) for name in names[:-1]}
+        self.run = pd.DataFrame([(q, d, s) for (q, d), s in self.score.items()], columns=["qid", "docno", "score"])
+        self.tags = pd.DataFrame(
+            [(d, e, w) for d, own in self.links.items() for e, w in own.items()],
+            columns=["docno", "entity_id", "weight"],
+        )
+        self.entities = pd.DataFrame(
+            [(q, e, s) for q, own in self.listed.items() for e, s in own], columns=["qid", "docno", "score"]
+        )
+
+    def ranked(self, q, k):
+        """Entity, rank and score of the first k."""
+        return [(e, rank, s) for rank, (e, s) in enumerate(self.listed[q][:k])]
+
+
+def minmax(values):
+    low, high = min(values.values()), max(values.values())
+    return {key: (value - low) / (high - low) if high > low else 0.0 for key, value in values.items()}
+
+
+def z(values):
+    numbers = list(values.values())
+    mean = sum(numbers) / len(numbers)
+    sd = math.sqrt(sum((number - mean) ** 2 for number in numbers) / len(numbers))
+    return {key: (value - mean) / sd if sd > 1e-9 else 0.0 for key, value in values.items()}
+
+
+NORMS = {"minmax": minmax, "z": z, "none": lambda values: values}
+
+
+def agrees(stage, world, expected):
+    """The stage's scores are the expected ones, and its ranks those of its scores."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DegenerateWarning)
+        found = stage.transform(world.run)
+    assert len(found) == len(world.run)
+    for q, own in found.groupby("qid"):
+        want = expected(q)
+        assert set(own["docno"]) == set(want)
+        np.testing.assert_allclose(own["score"], [want[d] for d in own["docno"]], rtol=1e-9, atol=1e-9)
+        assert own["rank"].tolist() == list(range(len(own)))
+        single = own["score"].to_numpy(np.float32)
+        assert (np.diff(single) <= 0).all()
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    SEEDS,
+    st.sampled_from(["overlap", "share", "score", "rank"]),
+    st.booleans(),
+    st.sampled_from(sorted(NORMS)),
+    st.integers(1, 6),
+    st.floats(0, 1),
+)
+def test_overlap_is_a_loop_over_documents_and_entities(seed, evidence, confidence, norm, k, weight):
+    world = World(seed)
+
+    def expected(q):
+        told = {}
+        for d in world.docs[q]:
+            total = 0.0
+            for e, rank, s in world.ranked(q, k):
+                if e in world.links[d]:
+                    value = {"score": s, "rank": 1 / math.log2(rank + 2)}.get(evidence, 1.0)
+                    total += value * (world.links[d][e] if confidence else 1.0)
+            told[d] = total / max(len(world.links[d]), 1) if evidence == "share" else total
+        score = NORMS[norm]({d: world.score[q, d] for d in world.docs[q]})
+        told = NORMS[norm](told)
+        return {d: (1 - weight) * score[d] + weight * told[d] for d in world.docs[q]}
+
+    stage = OverlapReranker(
+        world.tags, world.entities, k=k, weight=weight, evidence=evidence, confidence=confidence, norm=norm
+    )
+    agrees(stage, world, expected)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    SEEDS,
+    st.sampled_from(["uniform", "rank", "idf"]),
+    st.booleans(),
+    st.sampled_from(["minmax", "none"]),
+    st.integers(1, 6),
+    st.floats(0, 1),
+    st.integers(1, 4),
+)
+def test_propagation_is_a_loop_over_documents_and_entities(seed, entity_weight, confidence, norm, k, damping, steps):
+    world = World(seed)
+
+    def expected(q):
+        docs = world.docs[q]
+        rank_of = {e: rank for e, rank, _ in world.ranked(q, k)}
+        df = {e: sum(e in world.links[d] for d in docs) for e in rank_of}
+
+        def link(d, e):
+            value = {
+                "uniform": 1.0,
+                "rank": 1 / math.log2(rank_of[e] + 2),
+                "idf": math.log((len(docs) + 1) / (df[e] + 1)) + 1,
+            }[entity_weight]
+            return value * (world.links[d][e] if confidence else 1.0)
+
+        start = NORMS[norm]({d: world.score[q, d] for d in docs})
+        f = dict(start)
+        for _ in range(steps):
+            mean = {}
+            for e in rank_of:
+                having = [d for d in docs if e in world.links[d]]
+                if having:
+                    mean[e] = sum(link(d, e) * f[d] for d in having) / sum(link(d, e) for d in having)
+            moved = {}
+            for d in docs:
+                own = [e for e in rank_of if e in world.links[d]]
+                moved[d] = sum(link(d, e) * mean[e] for e in own) / sum(link(d, e) for e in own) if own else f[d]
+            f = {d: (1 - damping) * start[d] + damping * moved[d] for d in docs}
+        return f
+
+    stage = PropagationReranker(
+        world.tags,
+        world.entities,
+        k=k,
+        damping=damping,
+        steps=steps,
+        entity_weight=entity_weight,
+        confidence=confidence,
+        norm=norm,
+    )
+    agrees(stage, world, expected)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    SEEDS,
+    st.sampled_from(["uniform", "rank", "score"]),
+    st.booleans(),
+    st.booleans(),
+    st.integers(1, 6),
+)
+def test_embedding_is_the_cosine_of_two_centroids(seed, entity_weight, confidence, own_vectors, k):
+    world = World(seed)
+    rng = np.random.default_rng(seed)
+    documents = {f"d{d}": rng.normal(size=4) for d in range(7)} if own_vectors else None
+
+    def centroid(weights):
+        total = np.zeros(4)
+        for e, w in weights.items():
+            if e in world.vectors:
+                total += w * world.vectors[e] / np.linalg.norm(world.vectors[e])
+        return total
+
+    def expected(q):
+        weights = {
+            e: {"uniform": 1.0, "rank": 1 / math.log2(rank + 2), "score": s}[entity_weight]
+            for e, rank, s in world.ranked(q, k)
+        }
+        query, found = centroid(weights), {}
+        for d in world.docs[q]:
+            own = centroid({e: w if confidence else 1.0 for e, w in world.links[d].items()})
+            own = own if documents is None else documents.get(d, np.zeros(4))
+            length = np.linalg.norm(own) * np.linalg.norm(query)
+            found[d] = float(own @ query / length) if length > 0 else 0.0
+        return found
+
+    stage = EmbeddingReranker(
+        world.tags,
+        world.entities,
+        world.vectors,
+        document_embeddings=documents,
+        k=k,
+        weight=1.0,
+        norm="none",
+        entity_weight=entity_weight,
+        confidence=confidence,
+    )
+    agrees(stage, world, expected)
+
+
+def stages(world, **common):
+    return [
+        OverlapReranker(world.tags, world.entities, **{name: v for name, v in common.items() if name != "damping"}),
+        PropagationReranker(world.tags, world.entities, **{name: v for name, v in common.items() if name != "weight"}),
+        EmbeddingReranker(
+            world.tags, world.entities, world.vectors, **{name: v for name, v in common.items() if name != "damping"}
+        ),
+    ]
+
+
+@pytest.fixture
+def world():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DegenerateWarning)
+        yield World(7)
+
+
+@pytest.mark.parametrize("which", range(3))
+def test_shapes_of_links_and_order_of_rows_change_nothing(which, world):
+    expected = stages(world)[which].transform(world.run)
+    pool = link_pool(world.run, world.tags)
+    for links in (pool, pool.frame(), world.tags.sample(frac=1, random_state=1)):
+        world.tags = links
+        stage = stages(world)[which]
+        shuffled = stage.transform(world.run.sample(frac=1, random_state=2))
+        found = shuffled.set_index(["qid", "docno"]).loc[list(zip(expected["qid"], expected["docno"], strict=True))]
+        np.testing.assert_allclose(found["score"], expected["score"], rtol=0, atol=1e-12)
+        assert found["rank"].tolist() == expected["rank"].tolist()
+
+
+@pytest.mark.parametrize("which", range(3))
+def test_a_batch_of_topics_is_scored_as_all_are(which, world):
+    stage = stages(world)[which]
+    expected = stage.transform(world.run)
+    batches = [stage.transform(own) for _, own in world.run.groupby("qid", sort=False)]
+    pd.testing.assert_frame_equal(pd.concat(batches, ignore_index=True), expected)
+
+
+@pytest.mark.parametrize("which", range(3))
+def test_without_evidence_the_order_stays(which, world):
+    found = stages(world, **({"damping": 0.0} if which == 1 else {"weight": 0.0}))[which].transform(world.run)
+    order = world.run.sort_values(["qid", "score"], ascending=[True, False])
+    assert found["docno"].tolist() == order["docno"].tolist()
+
+
+@pytest.mark.parametrize("which", range(3))
+def test_equal_parameters_make_equal_stages(which, world):
+    assert stages(world)[which] == stages(world)[which]
+    assert hash(stages(world)[which]) == hash(stages(world)[which])
+    assert stages(world)[which] != stages(world, k=3)[which]
+
+
+@pytest.mark.parametrize("which", range(3))
+def test_empty_runs_and_topics_without_entities(which, world):
+    stage = stages(world)[which]
+    assert not len(stage.transform(world.run.iloc[:0]))
+    world.entities = world.entities[world.entities["qid"] != "q1"]
+    found = stages(world)[which].transform(world.run)
+    own = found[found["qid"] == "q1"].set_index("docno")["score"]
+    score = minmax({d: world.score["q1", d] for d in world.docs["q1"]})
+    factor = 1.0 if which == 1 else 0.5
+    assert own.to_dict() == pytest.approx({d: factor * value for d, value in score.items()})
+
+
+def test_other_columns_pass_through_pipelines(world):
+    run = world.run.assign(query="x", text=[f"text of {d}" for d in world.run["docno"]])
+    pipeline = pt.Transformer.from_df(run.assign(rank=0)) >> OverlapReranker(world.tags, world.entities)
+    found = pipeline(run[["qid", "query"]].drop_duplicates())
+    assert (found["text"] == "text of " + found["docno"]).all()
+
+
+def test_propagation_stays_in_range_and_evens_out():
+    run = pd.DataFrame({"qid": "q", "docno": list("abcd"), "score": [3.0, 2.0, 1.0, 0.0]})
+    tags = pd.DataFrame({"docno": list("abc"), "entity_id": "X"})
+    entities = pd.DataFrame({"qid": ["q"], "docno": ["X"], "score": [1.0]})
+    found = PropagationReranker(tags, entities, damping=1.0, steps=3).transform(run).set_index("docno")["score"]
+    assert found.to_dict() == pytest.approx({"a": 2 / 3, "b": 2 / 3, "c": 2 / 3, "d": 0.0})
+
+
+def test_scaling_scores_changes_nothing(world):
+    for norm in ("minmax", "z"):
+        expected = OverlapReranker(world.tags, world.entities, norm=norm).transform(world.run)
+        scaled = world.run.assign(score=3 * world.run["score"] - 7)
+        found = OverlapReranker(world.tags, world.entities, norm=norm).transform(scaled)
+        np.testing.assert_allclose(found["score"], expected["score"], atol=1e-9)
+
+
+def test_equal_documents_say_nothing_under_either_norm():
+    run = pd.DataFrame({"qid": "q", "docno": ["a", "b", "c"], "score": [0.1 + 0.2] * 3})
+    tags = pd.DataFrame({"docno": ["b"], "entity_id": ["X"]})
+    entities = pd.DataFrame({"qid": ["q"], "docno": ["X"], "score": [1.0]})
+    for norm in ("minmax", "z"):
+        found = OverlapReranker(tags, entities, norm=norm, weight=0.0).transform(run)
+        assert found["score"].tolist() == [0.0] * 3
+
+
+def test_bad_input_is_refused(world):
+    for wrong in ({"k": 0}, {"weight": 1.5}, {"weight": -0.1}, {"norm": "max"}, {"evidence": "x"}, {"k": 2.5}):
+        with pytest.raises(ParameterError):
+            OverlapReranker(world.tags, world.entities, **wrong)
+    for wrong in ({"damping": 2}, {"steps": 0}, {"entity_weight": "x"}):
+        with pytest.raises(ParameterError):
+            PropagationReranker(world.tags, world.entities, **wrong)
+    with pytest.raises(ParameterError, match="embeddings: found str"):
+        EmbeddingReranker(world.tags, world.entities, "vectors.bin")
+    run = world.run.copy()
+    run.loc[0, "score"] = np.inf
+    with pytest.raises(InputError, match=r"document 'd\d' of query 'q0' has inf, wanted a finite number"):
+        OverlapReranker(world.tags, world.entities).transform(run)
+    negative = world.entities.assign(score=-world.entities["score"])
+    with pytest.raises(InputError, match="is no weight"):
+        EmbeddingReranker(world.tags, negative, world.vectors, entity_weight="score").transform(world.run)
+    with pytest.raises(InputError, match="have 2 numbers, those of entities 4"):
+        EmbeddingReranker(
+            world.tags, world.entities, world.vectors, document_embeddings={f"d{d}": [1.0, 2.0] for d in range(8)}
+        ).transform(world.run)
+
+
+def test_what_says_less_than_it_seems_is_told_of():
+    run = pd.DataFrame({"qid": "q", "docno": ["a", "b"], "score": [2.0, 1.0]})
+    tags = pd.DataFrame({"docno": ["a", "b"], "entity_id": ["X", "Y"]})
+    entities = pd.DataFrame({"qid": ["q"], "docno": ["X"], "score": [-1.0]})
+    with pytest.warns(DegenerateWarning, match="some scores are below 0"):
+        OverlapReranker(tags, entities, evidence="score").transform(run)
+    with pytest.warns(DegenerateWarning, match=r"1 of 2 entities of documents have no vector .*'Y'"):
+        EmbeddingReranker(tags, entities, {"X": [1.0, 0.0]}).transform(run)
+    with pytest.warns(DegenerateWarning, match="1 documents are not in the pool of links"):
+        OverlapReranker(link_pool(run.iloc[:1], tags), entities).transform(run)

@@ -1,0 +1,24 @@
+"""Documents of linked pools ranked anew by the entities of their queries: four families without learning."""
+
+from vbterrier.entities.rerank.base import Reranker
+from vbterrier.entities.rerank.embedding import EmbeddingReranker
+from vbterrier.entities.rerank.expansion import ExpandByEntities, ExpansionReranker
+from vbterrier.entities.rerank.overlap import OverlapReranker
+from vbterrier.entities.rerank.propagation import PropagationReranker
+
+FAMILIES: dict[str, type[Reranker]] = {
+    "overlap": OverlapReranker,
+    "expansion": ExpansionReranker,
+    "embedding": EmbeddingReranker,
+    "propagation": PropagationReranker,
+}
+
+__all__ = [
+    "FAMILIES",
+    "EmbeddingReranker",
+    "ExpandByEntities",
+    "ExpansionReranker",
+    "OverlapReranker",
+    "PropagationReranker",
+    "Reranker",
+]

@@ -1,0 +1,227 @@
+"""Document scores interpolated with the cosine of entities' and documents' vectors."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from vbterrier.entities.ranker import warn
+from vbterrier.entities.rerank.base import Interpolation, by_id
+from vbterrier.entities.stage import choice
+from vbterrier.entities.vectors import Vectors, unit
+from vbterrier.errors import InputError, ParameterError, examples
+from vbterrier.frames.ids import ids_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from numpy.typing import NDArray
+
+    from vbterrier.entities.documents import Documents, Listed
+    from vbterrier.entities.pool import LinkedPool
+    from vbterrier.frames.ids import Ids
+
+    Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
+
+ENTITY_WEIGHTS = ("uniform", "rank", "score")
+# Vectors that are held at a time.
+_BLOCK = 2**14
+# Vectors of length 1 that cancel out leave a rest of this size.
+_ROUNDING = 1e-12
+
+
+class EmbeddingReranker(Interpolation):
+    """Rerank documents by their score and the cosine of their vector with that of the query's entities: R -> R.
+
+    ``score' = (1 - weight) norm(score) + weight norm(cos(c_q, c_d))``: ``c_q`` is the centroid of the first k entities'
+    vectors, ``c_d`` that of the entities that the document mentions, or the document's own vector. Vectors have length
+    1 before they are averaged.
+
+    Parameters
+    ----------
+    links, entities, k, weight, norm
+        As :class:`~vbterrier.entities.rerank.overlap.OverlapReranker` takes them.
+    embeddings
+        Vectors of entities by id: anything with ``in`` and ``[id]``, such as a dictionary or vectors of words.
+    document_embeddings
+        Vectors of documents by docno, of the same space; ``None`` for the centroid of their entities.
+    entity_weight
+        How much an entity counts in ``c_q``: ``"uniform"``; ``"rank"``, ``1/log2(rank + 1)`` with its rank from 1;
+        ``"score"``, its score in the run, at least 0.
+    confidence
+        Whether an entity counts in ``c_d`` by the weight of its link instead of 1.
+
+    Raises
+    ------
+    ParameterError
+        An illegal value.
+    InputError
+        Vectors of several lengths or not finite; none for any entity; scores below 0 as weights. See the contracts of
+        runs, tags and K frames.
+
+    Notes
+    -----
+    Entities without a vector are left out of centroids, with a warning; a document or a topic without any has the
+    cosine 0. Linear in links times dimensions.
+
+    References
+    ----------
+    Chatterjee: Entities as Retrieval Signals, arXiv 2604.05204, section 2.6.5 (iii).
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> run = pd.DataFrame({"qid": "q1", "docno": ["d1", "d2"], "score": [2.0, 1.0]})
+    >>> tags = pd.DataFrame({"docno": ["d1", "d2"], "entity_id": ["Texas", "Paris"]})
+    >>> entities = pd.DataFrame({"qid": ["q1"], "docno": ["Rome"], "score": [1.0]})
+    >>> vectors = {"Paris": [1.0, 0.1], "Rome": [1.0, 0.0], "Texas": [0.0, 1.0]}
+    >>> stage = EmbeddingReranker(tags, entities, vectors, weight=0.75)
+    >>> stage.transform(run)[["docno", "score"]].values.tolist()
+    [['d2', 0.75], ['d1', 0.25]]
+    """
+
+    def __init__(
+        self,
+        links: Any,
+        entities: Any,
+        embeddings: Mapping[str, Any],
+        *,
+        document_embeddings: Mapping[str, Any] | None = None,
+        k: int = 20,
+        weight: float = 0.5,
+        entity_weight: str = "uniform",
+        confidence: bool = False,
+        norm: str = "minmax",
+    ) -> None:
+        super().__init__()
+        self._set_inputs(links, entities)
+        self._set_common(k, norm, weight)
+        if embeddings is None:
+            raise ParameterError("embeddings: found None, wanted vectors of entities by id")
+        self.embeddings = by_id("embeddings", embeddings)
+        self.document_embeddings = by_id("document_embeddings", document_embeddings)
+        self.entity_weight = choice("entity_weight", entity_weight, ENTITY_WEIGHTS)
+        self.confidence = bool(confidence)
+
+    def prepared(self, documents: Documents) -> DocumentVectors:
+        """The vectors of entities, and of documents where they have their own."""
+        return DocumentVectors(documents.pool, self.embeddings, self.document_embeddings)
+
+    def observed(self, listed: Listed, prepared: Any) -> Floats:
+        """The cosine of each document's vector with that of its topic's entities, 0 without either, (n_documents,)."""
+        vectors = _known(self.embeddings, listed.ids, "selected entities")
+        queries = np.zeros((len(listed.pool.topics), vectors.shape[1]))
+        np.add.at(queries, listed.topic, vectors * self._weights(listed)[:, None])
+        return np.asarray(prepared.cosines(np.nan_to_num(unit(queries)), confidence=self.confidence))
+
+    def _weights(self, listed: Listed) -> Floats:
+        if self.entity_weight == "rank":
+            weights: Floats = 1 / np.log2(listed.rank + 2)
+            return weights
+        if self.entity_weight == "uniform":
+            return np.ones(len(listed.rank))
+        bad = listed.score < 0
+        if bad.any():
+            at = int(np.argmax(bad))
+            raise InputError(
+                f"entities: {listed.ids.text[at].as_py()!r} of query {listed.pool.topics[listed.topic[at]]!r} has the "
+                f"score {listed.score[at]:g}, which is no weight; use entity_weight='rank'"
+            )
+        return listed.score
+
+
+class DocumentVectors:
+    """What cosines of a pool's documents need, whatever the query.
+
+    Parameters
+    ----------
+    pool
+        The pool.
+    embeddings
+        Vectors of entities by id.
+    own
+        Vectors of documents by docno; ``None`` for the centroids of their entities.
+    """
+
+    def __init__(self, pool: LinkedPool, embeddings: Mapping[str, Any], own: Mapping[str, Any] | None) -> None:
+        self.pool = pool
+        self._own: Floats | None = None
+        if own is None:
+            self._used, self._place = np.unique(pool.entity, return_inverse=True)
+            self._vectors = _known(embeddings, pool.entities.take(self._used), "entities of documents")
+        else:
+            names, self._number = pool.docno.codes()
+            self._own = _known(own, ids_of(pd.Series(names, dtype=str), "documents"), "documents")
+        self._lengths: dict[bool, Floats] = {}
+
+    def cosines(self, queries: Floats, *, confidence: bool) -> Floats:
+        """The cosine of each document with its topic's vector of length 1, shape (n_documents,)."""
+        table = self._vectors if self._own is None else self._own
+        if 0 in {table.shape[1], queries.shape[1]}:
+            return np.zeros(len(self.pool))
+        if table.shape[1] != queries.shape[1]:
+            raise InputError(
+                f"vectors of documents have {table.shape[1]} numbers, those of entities {queries.shape[1]}; embed both "
+                "alike"
+            )
+        products = self._products(queries, confidence=confidence)
+        lengths = self._length(confidence=confidence)
+        return np.divide(products, lengths, out=np.zeros(len(products)), where=lengths > _ROUNDING)
+
+    def _weights(self, *, confidence: bool) -> Floats:
+        return self.pool.weight if confidence else np.ones(len(self.pool.entity))
+
+    def _products(self, queries: Floats, *, confidence: bool) -> Floats:
+        """The inner product of each document's sum of vectors with its topic's."""
+        pool = self.pool
+        if self._own is not None:
+            found = np.empty(len(pool))
+            for some in _blocks(len(pool)):
+                found[some] = np.einsum("ij,ij->i", self._own[self._number[some]], queries[pool.topic[some]])
+            return found
+        # Of each pair of topic and entity once, however many documents mention it.
+        topic, entity = np.divmod(pool.pairs, max(len(pool.entities), 1))
+        place = np.searchsorted(self._used, entity)
+        of_pair = np.empty(len(topic))
+        for some in _blocks(len(topic)):
+            of_pair[some] = np.einsum("ij,ij->i", self._vectors[place[some]], queries[topic[some]])
+        return np.bincount(
+            pool.document, of_pair[pool.pair] * self._weights(confidence=confidence), minlength=len(pool)
+        ).astype(np.float64, copy=False)
+
+    def _length(self, *, confidence: bool) -> Floats:
+        """The length of each document's sum of vectors."""
+        if self._own is not None:
+            return np.ones(len(self.pool))
+        if confidence not in self._lengths:
+            from scipy import sparse
+
+            weights, pool = self._weights(confidence=confidence), self.pool
+            shape = len(pool), len(self._used)
+            links = sparse.csr_array((weights, self._place.ravel(), pool.starts), shape=shape)
+            found = np.empty(len(pool))
+            for some in _blocks(len(pool)):
+                sums = np.asarray(links[some] @ self._vectors)
+                found[some] = np.sqrt(np.einsum("ij,ij->i", sums, sums))
+            self._lengths[confidence] = found
+        return self._lengths[confidence]
+
+
+def _blocks(n: int) -> Iterator[slice]:
+    return (slice(start, min(start + _BLOCK, n)) for start in range(0, n, _BLOCK))
+
+
+def _known(given: Mapping[str, Any], ids: Ids, what: str) -> Floats:
+    """Vectors of length 1, of zeros for ids without one, which are told of; shape (n, d)."""
+    names = ids.text.to_pylist()
+    if not names:
+        return np.zeros((0, 0))
+    vectors = Vectors(list, given)(names)
+    without = np.isnan(vectors).any(axis=1) if vectors.shape[1] else np.ones(len(names), dtype=bool)
+    if without.any():
+        lost = list(dict.fromkeys(names[place] for place in np.flatnonzero(without).tolist()))
+        warn(f"{len(lost)} of {len(set(names))} {what} have no vector and count for nothing ({examples(lost)})")
+    return np.nan_to_num(vectors)

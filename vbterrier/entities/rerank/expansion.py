@@ -1,0 +1,221 @@
+"""Queries expanded by what their entities are called or described as, and documents scored by those words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+
+from vbterrier.entities.documents import Documents, unlinked
+from vbterrier.entities.reachable import OnEntities
+from vbterrier.entities.rerank.base import Interpolation, by_id
+from vbterrier.entities.rerank.terms import DocumentTerms, bm25, words_of
+from vbterrier.entities.stage import number, whole, whole_or_none
+from vbterrier.entities.vectors import name_of
+from vbterrier.errors import InputError
+from vbterrier.frames.ids import ids_of, require_same_kind
+from vbterrier.linking.normal import normal_form
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from vbterrier.entities.documents import Listed
+    from vbterrier.frames.ids import Ids
+    from vbterrier.frames.ranked import Run
+
+    Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
+
+
+def described(ids: Ids, texts: Mapping[str, str] | None) -> list[str]:
+    """The text of each entity, its name where it has none.
+
+    Raises
+    ------
+    InputError
+        Something that is no text.
+    """
+    known = {} if texts is None else texts
+    found = [known[each] if each in known else name_of(each) for each in ids.text.to_pylist()]
+    for each, text in zip(ids.text.to_pylist(), found, strict=True):
+        if not isinstance(text, str):
+            raise InputError(f"texts: entity {each!r} has {text!r}, wanted text")
+    return found
+
+
+class ExpandByEntities(OnEntities):
+    """Add what the first k entities of a query are called or described as to its text: Q -> Q.
+
+    For a retriever that follows: ``ExpandByEntities(entities, texts=names, k=5) >> bm25``.
+
+    Parameters
+    ----------
+    entities
+        An entity run (qid, docno: an entity's id, score), or a stage that makes one of the queries that come in.
+    texts
+        Names or descriptions of entities by id; an entity without one is called by its id, blanks for underscores.
+    k
+        How many entities of each query to add.
+
+    Raises
+    ------
+    ParameterError
+        An illegal value.
+    InputError
+        See the contract of runs; texts that are none.
+
+    Notes
+    -----
+    What is added is in normal form (:func:`vbterrier.linking.normal.normal_form`), without the signs on which parsers
+    of queries stumble. The query before is kept as ``query_0``, as PyTerrier does. Queries without an entity stay.
+
+    References
+    ----------
+    Chatterjee: Entities as Retrieval Signals, arXiv 2604.05204, section 2.6.5 (ii).
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> topics = pd.DataFrame({"qid": ["q1"], "query": ["capital of france"]})
+    >>> entities = pd.DataFrame({"qid": ["q1"], "docno": ["Paris"], "score": [1.0]})
+    >>> ExpandByEntities(entities, texts={"Paris": "Paris (city)"}).transform(topics)["query"].tolist()
+    ['capital of france paris city']
+    """
+
+    def __init__(self, entities: Any, *, texts: Mapping[str, str] | None = None, k: int = 10) -> None:
+        super().__init__()
+        self._set_entities(entities)
+        self.texts, self.k = by_id("texts", texts), whole("k", k)
+
+    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
+        """Expand every row of a frame of queries."""
+        pt.validate.columns(inp, includes=["qid", "query"])
+        pushed: pd.DataFrame = pt.model.push_queries(inp, inplace=False, keep_original=True)
+        if not len(inp):
+            return pushed
+        run = self._entity_run(inp)
+        qid = ids_of(inp["qid"], "topics column 'qid'")
+        require_same_kind(run.qid, qid, "entities column 'qid'", "topics column 'qid'")
+        own = run.only(set(qid.text.to_pylist()))
+        top = own.top(self.k)
+        topic, rank = np.nonzero(top.rows >= 0)
+        texts = described(own.docno.take(top.rows[topic, rank]), self.texts)
+        by_name: dict[str, str] = {}
+        for place, text in zip(topic.tolist(), texts, strict=True):
+            name = own.topics[place]
+            by_name[name] = f"{by_name[name]} {normal_form(text)}" if name in by_name else normal_form(text)
+        query = [
+            f"{text} {by_name[name]}" if name in by_name else text
+            for text, name in zip(inp["query"].tolist(), qid.text.to_pylist(), strict=True)
+        ]
+        return pushed.assign(query=pd.Series(query, index=pushed.index, dtype=inp["query"].dtype))
+
+
+class ExpansionReranker(Interpolation):
+    """Rerank documents by their score and BM25 for the words that describe the query's entities: R -> R.
+
+    ``score' = (1 - weight) norm(score) + weight norm(BM25)``: a word's weight in the query is the mean, over the first
+    k entities, of the share of the entity's text that it makes up.
+
+    Parameters
+    ----------
+    entities
+        As :class:`~vbterrier.entities.rerank.overlap.OverlapReranker` takes them; no links are needed.
+    texts
+        Names or descriptions of entities by id; an entity without one is called by its id, blanks for underscores.
+    k, weight, norm
+        As :class:`~vbterrier.entities.rerank.overlap.OverlapReranker` takes them.
+    n_terms
+        How many words of each topic to keep, the heaviest; ``None`` for all.
+    k1, b
+        Of BM25.
+    field
+        The column with the documents' texts.
+
+    Raises
+    ------
+    ParameterError
+        An illegal value.
+    InputError
+        See the contract of runs; texts that are none.
+
+    Notes
+    -----
+    The topic's pool is the collection that N, df and average length are of: no index and no Java. Words are those of
+    :class:`vbterrier.linking.words.Words`, casefolded, without stemming or stopwords, which idf holds back.
+
+    References
+    ----------
+    Chatterjee: Entities as Retrieval Signals, arXiv 2604.05204, section 2.6.5 (ii).
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> run = pd.DataFrame({"qid": "q1", "docno": ["d1", "d2"], "score": [2.0, 1.0], "text": ["a map", "the Seine"]})
+    >>> entities = pd.DataFrame({"qid": ["q1"], "docno": ["Paris"], "score": [1.0]})
+    >>> stage = ExpansionReranker(entities, texts={"Paris": "city on the Seine"}, weight=0.75)
+    >>> stage.transform(run)[["docno", "score"]].values.tolist()
+    [['d2', 0.75], ['d1', 0.25]]
+    """
+
+    def __init__(
+        self,
+        entities: Any,
+        *,
+        texts: Mapping[str, str] | None = None,
+        k: int = 20,
+        weight: float = 0.5,
+        n_terms: int | None = None,
+        k1: float = 1.2,
+        b: float = 0.75,
+        field: str = "text",
+        norm: str = "minmax",
+    ) -> None:
+        super().__init__()
+        self._set_entities(entities)
+        self._set_common(k, norm, weight)
+        self.texts, self.n_terms = by_id("texts", texts), whole_or_none("n_terms", n_terms)
+        self.k1, self.b = number("k1", k1, low=0), number("b", b, low=0, high=1)
+        self.field = field
+
+    def documents(self, run: Run) -> Documents:
+        """The documents of a run; their entities are not looked at."""
+        return unlinked(run)
+
+    def prepared(self, documents: Documents) -> tuple[DocumentTerms, Ints]:
+        """The words of all texts, and the text of each document."""
+        frame = documents.run.frame
+        pt.validate.columns(frame, includes=[self.field])
+        texts = frame[[self.field]].assign(docno=documents.run.docno.text.to_pylist())
+        place = np.asarray(texts.groupby(["docno", self.field], sort=False, dropna=False).ngroup(), dtype=np.int64)
+        first = np.unique(place, return_index=True)[1]
+        distinct = texts[self.field].iloc[first].tolist()
+        for row, text in zip(first.tolist(), distinct, strict=True):
+            if not isinstance(text, str):
+                raise InputError(f"run column {self.field!r}: row {row} holds {text!r}, wanted text; '' for none")
+        return DocumentTerms(distinct), place[documents.row]
+
+    def observed(self, listed: Listed, prepared: Any) -> Floats:
+        """BM25 of each document for the words of its topic's entities, shape (n_documents,)."""
+        terms, text = prepared
+        topic, word, weight = self._words(listed, terms)
+        return bm25(terms, text, listed.pool.topic_starts, topic, word, weight, k1=self.k1, b=self.b)
+
+    def _words(self, listed: Listed, terms: DocumentTerms) -> tuple[Ints, Ints, Floats]:
+        """The words of each topic that a text holds, with their weights."""
+        found: list[tuple[Ints, list[str]]] = list(words_of(described(listed.ids, self.texts)))
+        entity = np.concatenate([owner for owner, _ in found]) if found else np.empty(0, dtype=np.int64)
+        words = [word for _, some in found for word in some]
+        share = 1 / np.maximum(np.bincount(entity, minlength=len(listed.topic)), 1) / listed.n[listed.topic]
+        every = pd.DataFrame({"topic": listed.topic[entity], "word": words, "weight": share[entity]})
+        frame = every.groupby(["topic", "word"], as_index=False).agg({"weight": "sum"})
+        if self.n_terms is not None:
+            frame = frame.sort_values(["topic", "weight", "word"], ascending=[True, False, True])
+            frame = frame.groupby("topic").head(self.n_terms)
+        frame = frame.assign(number=terms.numbers(frame["word"].tolist()))
+        frame = frame[frame["number"] >= 0]
+        return frame["topic"].to_numpy(), frame["number"].to_numpy(), frame["weight"].to_numpy()
