@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.entities.rerank import FAMILIES
-from vbterrier.errors import ParameterError, nearest
+from vbterrier.errors import DegenerateWarning, ParameterError, nearest
 from vbterrier.evaluate.grounds import POOL, Configuration, Ground, all_parameters, reranker
 from vbterrier.evaluate.inputs import loaded_run, named_runs
 from vbterrier.evaluate.journal import Journal
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
     import ir_measures
 
-    from vbterrier.evaluate.grounds import Values
 
 _COLUMNS = ("configuration", "family", "entities")
 
@@ -140,12 +140,26 @@ def rerank_grid(
         for configuration, values in zip(missing, found, strict=True):
             journal.add(str(configuration), values)
     options = {"method": interval, "level": level, "n_resamples": n_resamples, "seed": seed}
+    _warn(every, journal.done)
     return _table(every, journal.done, [str(measure) for measure in asked], **options)
 
 
-def _values(shared: Shared, configuration: Configuration) -> Values:
+def _values(shared: Shared, configuration: Configuration) -> dict[str, Any]:
+    """The values of a configuration, and what was warned of: that is said once for all of them."""
     ground: Ground = shared.value
-    return ground.values(configuration)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        values = ground.values(configuration)
+    told = [str(one.message) for one in said if issubclass(one.category, DegenerateWarning)]
+    return {"values": values, "warnings": told}
+
+
+def _warn(every: Sequence[Configuration], done: Mapping[str, Any]) -> None:
+    told = [done[str(configuration)]["warnings"] for configuration in every]
+    n = sum(map(bool, told))
+    if n:
+        first = next(messages[0] for messages in told if messages)
+        warnings.warn(f"{n} of {len(told)} configurations say less than they seem to; {first}", DegenerateWarning, 3)
 
 
 def configurations(
@@ -179,13 +193,13 @@ def _listed(values: Any) -> list[Any]:
 
 
 def _table(
-    every: Sequence[Configuration], done: Mapping[str, Values], measures: list[str], **options: Any
+    every: Sequence[Configuration], done: Mapping[str, Any], measures: list[str], **options: Any
 ) -> pd.DataFrame:
     """A row for each configuration and measure."""
-    pool = done[POOL]
+    pool = done[POOL]["values"]
     rows = []
     for configuration in every:
-        values = done[str(configuration)]
+        values = done[str(configuration)]["values"]
         head = dict(zip(_COLUMNS, (str(configuration), configuration.family, configuration.entities), strict=True))
         for measure in measures:
             topics = list(pool[measure])

@@ -1,0 +1,278 @@
+"""Grids of rerankers on one linked pool: the same as one by one, in parallel, and after interruptions."""
+
+import json
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import vbterrier
+from vbterrier.entities.pool import link_pool
+from vbterrier.entities.rerank import (
+    FAMILIES,
+    EmbeddingReranker,
+    ExpansionReranker,
+    OverlapReranker,
+    PropagationReranker,
+)
+from vbterrier.errors import DegenerateWarning, FileError, InputError, ParameterError
+from vbterrier.evaluate import grounds
+from vbterrier.evaluate.rerank_grid import rerank_grid
+
+MEASURES = ["AP", "nDCG@5", "BNDCG@5"]
+GRID = {
+    "overlap": [
+        {"k": [1, 3], "weight": [0.2, 0.5, 0.8], "evidence": ["overlap", "rank"]},
+        {"k": 2, "confidence": True, "norm": "z"},
+    ],
+    "propagation": {"damping": (0.3, 0.9), "steps": range(1, 3)},
+    "embedding": {"weight": [0.4], "k": np.array([2, 4])},
+    "expansion": {"k": [2], "n_terms": [None, 1]},
+}
+
+
+class World:
+    def __init__(self, seed=0, *, n_topics=4, n_docs=9):
+        rng = np.random.default_rng(seed)
+        names = [f"e{e}" for e in range(6)]
+        pairs = pd.DataFrame([(f"q{q}", f"d{q}-{d}") for q in range(n_topics) for d in range(n_docs)])
+        pairs.columns = ["qid", "docno"]
+        bodies = [" ".join(rng.choice(names, 4)) for _ in range(len(pairs))]
+        self.pool = pairs.assign(score=rng.random(len(pairs)), text=bodies)
+        self.qrels = pairs.assign(label=rng.choice([0, 1, 2], len(pairs), p=[0.5, 0.4, 0.1]))
+        self.tags = pd.DataFrame(
+            [(d, e, rng.random()) for d in pairs["docno"] for e in names if rng.random() < 0.4],
+            columns=["docno", "entity_id", "weight"],
+        )
+        self.runs = {
+            name: pd.DataFrame(
+                [(f"q{q}", e, float(-rank)) for q in range(n_topics) for rank, e in enumerate(rng.permutation(names))],
+                columns=["qid", "docno", "score"],
+            )
+            for name in ("one", "other")
+        }
+        self.vectors = {name: rng.normal(size=3) for name in names}
+
+    def found(self, grid=None, **given):
+        options = {
+            "links": self.tags, "pool": self.pool, "entity_runs": self.runs, "grid": GRID if grid is None else grid,
+            "measures": MEASURES, "qrels": self.qrels, "embeddings": self.vectors, "progress": False,
+        }  # fmt: skip
+        with warnings.catch_warnings():
+            # So few documents share their evidence.
+            warnings.filterwarnings("ignore", ".* places are tied", DegenerateWarning)
+            return rerank_grid(**options | given)
+
+
+@pytest.fixture(scope="module")
+def world():
+    return World()
+
+
+@pytest.fixture(scope="module")
+def expected(world):
+    return world.found()
+
+
+def one_by_one(world):
+    """The stages of the grid, built by hand."""
+    for name, run in world.runs.items():
+        for k in (1, 3):
+            for weight in (0.2, 0.5, 0.8):
+                for evidence in ("overlap", "rank"):
+                    yield name, OverlapReranker(world.tags, run, k=k, weight=weight, evidence=evidence)
+        yield name, OverlapReranker(world.tags, run, k=2, confidence=True, norm="z")
+        for damping in (0.3, 0.9):
+            for steps in (1, 2):
+                yield name, PropagationReranker(world.tags, run, damping=damping, steps=steps)
+        for k in (2, 4):
+            yield name, EmbeddingReranker(world.tags, run, world.vectors, weight=0.4, k=k)
+        for n_terms in (None, 1):
+            yield name, ExpansionReranker(run, k=2, n_terms=n_terms)
+
+
+@pytest.mark.filterwarnings("ignore:.* places are tied:vbterrier.errors.DegenerateWarning")
+def test_grid_is_the_stages_scored_one_by_one(world, expected):
+    stages = list(one_by_one(world))
+    assert len(expected) == (1 + len(stages)) * len(MEASURES)
+    table = expected.set_index(["configuration", "measure"])
+    assert table.index.is_unique
+    plain = vbterrier.score({"pool": world.pool}, world.qrels, MEASURES)
+    for name, stage in stages:
+        family = next(key for key, made in FAMILIES.items() if type(stage) is made)
+        rows = expected[(expected["family"] == family) & (expected["entities"] == name)]
+        parameters = [key for key in vars(stage) if key in expected.columns and key != "entities"]
+        for key in parameters:
+            value = getattr(stage, key)
+            rows = rows[rows[key].isna() if value is None else rows[key] == value]
+        assert rows["measure"].tolist() == MEASURES
+        scored = vbterrier.score({"s": stage.transform(world.pool)}, world.qrels, MEASURES)
+        means = scored.means().loc["s", rows["measure"]].to_numpy()
+        np.testing.assert_allclose(rows["value"], means, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(rows["gain"], means - plain.means().loc["pool", rows["measure"]], atol=1e-12)
+    assert (expected["low"] <= expected["gain"] + 1e-12).all()
+    assert (expected["n_qids"] == 4).all()
+
+
+def test_pool_is_first_and_gains_nothing(world, expected):
+    head = expected.head(len(MEASURES))
+    assert head["configuration"].tolist() == ["pool"] * 3
+    assert head[["gain", "low", "high"]].eq(0).all(axis=None)
+    plain = vbterrier.score({"pool": world.pool}, world.qrels, MEASURES).means().loc["pool", MEASURES]
+    np.testing.assert_allclose(head["value"], plain, atol=1e-12)
+
+
+def test_two_processes_say_the_same_to_the_bit(world, expected):
+    grid = {family: values for family, values in GRID.items() if family != "overlap"}
+    found = world.found(grid, n_jobs=2)
+    assert len(found) == (1 + 2 * 8) * len(MEASURES)
+    same = expected[expected["configuration"].isin(found["configuration"])].reset_index(drop=True)
+    pd.testing.assert_frame_equal(found, same[found.columns], check_exact=True)
+
+
+def test_links_and_order_of_rows_change_nothing(world, expected):
+    pool = link_pool(world.pool, world.tags)
+    pd.testing.assert_frame_equal(world.found(links=pool), expected)
+    pd.testing.assert_frame_equal(world.found(links=pool.frame()), expected)
+    mixed = world.found(
+        pool=world.pool.sample(frac=1, random_state=1),
+        links=world.tags.sample(frac=1, random_state=2),
+        entity_runs={name: run.sample(frac=1, random_state=3) for name, run in world.runs.items()},
+    )
+    pd.testing.assert_frame_equal(mixed, expected, rtol=0, atol=1e-12)
+
+
+class KilledError(Exception):
+    pass
+
+
+def dying(monkeypatch, after):
+    """Let the evaluation die after some configurations; counts how many were evaluated."""
+    values, n = grounds.Ground.values, []
+
+    def counted(self, configuration):
+        if len(n) == after:
+            raise KilledError
+        n.append(str(configuration))
+        return values(self, configuration)
+
+    monkeypatch.setattr(grounds.Ground, "values", counted)
+    return n
+
+
+def test_killed_in_the_middle_it_goes_on_and_counts_nothing_twice(world, expected, tmp_path, monkeypatch):
+    path = tmp_path / "grid.jsonl"
+    with monkeypatch.context() as patch:
+        first = dying(patch, 7)
+        with pytest.raises(KilledError):
+            world.found(path=path)
+    lines = path.read_text().splitlines()
+    assert [json.loads(line)["name"] for line in lines[1:]] == first
+    # Killed while it wrote.
+    path.write_text("\n".join([*lines, lines[-1][:30]]))
+    with monkeypatch.context() as patch:
+        second = dying(patch, 10_000)
+        found = world.found(path=path)
+    assert len(first) == 7
+    assert not set(first) & set(second)
+    assert len(first) + len(second) == len(expected) // len(MEASURES)
+    pd.testing.assert_frame_equal(found, expected, check_exact=True)
+    with monkeypatch.context() as patch:
+        third = dying(patch, 0)
+        pd.testing.assert_frame_equal(world.found(path=path), expected, check_exact=True)
+    assert third == []
+    assert len(path.read_text().splitlines()) == 1 + len(expected) // len(MEASURES)
+
+
+def test_grid_may_grow_on_the_same_file(world, expected, tmp_path, monkeypatch):
+    path = tmp_path / "grid.jsonl"
+    small = world.found({"overlap": {"k": 1, "weight": [0.2, 0.5]}}, path=path)
+    asked = dying(monkeypatch, 10_000)
+    grown = world.found({"overlap": {"k": [1, 3], "weight": [0.2, 0.5]}}, path=path)
+    assert len(asked) == 4
+    pd.testing.assert_frame_equal(
+        grown[grown["configuration"].isin(small["configuration"])].reset_index(drop=True), small, check_exact=True
+    )
+
+
+@pytest.mark.parametrize("what", ["pool", "links", "qrels", "entity_runs", "measures", "embeddings", "texts", "text"])
+def test_file_of_other_inputs_is_refused(world, tmp_path, what):
+    path = tmp_path / "grid.jsonl"
+    small = {"overlap": {"k": 1}, "embedding": {}, "expansion": {}}
+    world.found(small, path=path)
+    before = path.read_bytes()
+    changed = {
+        "pool": {"pool": world.pool.assign(score=world.pool["score"] + 1)},
+        "links": {"links": world.tags.iloc[1:]},
+        "qrels": {"qrels": world.qrels.assign(label=world.qrels["label"].iloc[::-1].to_numpy())},
+        "entity_runs": {"entity_runs": {"one": world.runs["other"], "other": world.runs["one"]}},
+        "measures": {"measures": ["AP"]},
+        "embeddings": {"embeddings": world.vectors | {"e0": np.ones(3)}},
+        "texts": {"texts": {"e0": "another name"}},
+        "text": {"pool": world.pool.assign(text=world.pool["text"] + " more")},
+    }[what]
+    with pytest.raises(FileError, match="holds results of other inputs"):
+        world.found(small, path=path, **changed)
+    assert path.read_bytes() == before
+
+
+def test_files_of_others_are_refused_and_left_alone(world, tmp_path):
+    path = tmp_path / "grid.jsonl"
+    for content in ("name,value\na,1\n", "no line end", '{"format": "other"}\n'):
+        path.write_text(content)
+        with pytest.raises(FileError, match="wanted a vbterrier journal"):
+            world.found({"overlap": {}}, path=path)
+        assert path.read_text() == content
+    path.write_text("")
+    assert len(world.found({"overlap": {}}, path=path)) == 9
+    with path.open("a") as file:
+        file.write("{}\n")
+    with pytest.raises(FileError, match=r"grid.jsonl:5: no result"):
+        world.found({"overlap": {}}, path=path)
+
+
+def test_measures_that_cannot_be_had_of_a_pool_are_told_before_anything_runs(world):
+    with pytest.raises(ParameterError, match=r"no family 'overlaps'.* Did you mean overlap"):
+        world.found({"overlaps": {}})
+    with pytest.raises(ParameterError, match="has no parameter 'steps'"):
+        world.found({"overlap": {"steps": 1}})
+    with pytest.raises(ParameterError, match="weight=2"):
+        world.found({"overlap": {"weight": [0.5, 2]}})
+    with pytest.raises(ParameterError, match="no configuration"):
+        world.found({})
+    with pytest.raises(ParameterError, match="no configuration"):
+        world.found({"overlap": {"k": []}})
+    with pytest.raises(ParameterError, match="needs embeddings="):
+        world.found(embeddings=None)
+    with pytest.raises(ParameterError, match="n_jobs=0"):
+        world.found({"overlap": {}}, n_jobs=0)
+    with pytest.raises(InputError, match="can never meet"):
+        world.found({"overlap": {}}, entity_runs={"one": world.runs["one"].assign(docno=range(24))})
+
+
+def test_repeated_configurations_count_once(world):
+    found = world.found({"overlap": [{"k": [5, 5]}, {"k": 5, "weight": 0.5}]}, measures=["AP"])
+    assert found["configuration"].tolist() == ["pool", *(
+        f"overlap(k=5, weight=0.5, evidence='overlap', confidence=False, norm='minmax') on {name}"
+        for name in ("one", "other")
+    )]  # fmt: skip
+
+
+def test_topics_without_judgments_are_left_out(world):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DegenerateWarning)
+        found = world.found({"overlap": {}}, qrels=world.qrels[world.qrels["qid"] != "q0"])
+    expected = World()
+    expected.pool, expected.qrels = (frame[frame["qid"] != "q0"] for frame in (world.pool, world.qrels))
+    pd.testing.assert_frame_equal(found, expected.found({"overlap": {}}))
+
+
+def test_what_configurations_warn_of_is_said_once(world, tmp_path):
+    run = {"one": world.runs["one"]}
+    options = {"entity_runs": run, "grid": {"overlap": {"weight": 1.0, "k": [1, 2]}}, "measures": ["BNDCG@5"]}
+    options |= {"links": world.tags, "pool": world.pool, "qrels": world.qrels, "progress": False}
+    for _ in range(2):
+        # What was said is kept with the results.
+        with pytest.warns(DegenerateWarning, match=r"2 of 3 configurations say less than they seem to; run .*tied"):
+            rerank_grid(**options, path=tmp_path / "grid.jsonl")
