@@ -207,7 +207,7 @@ def _support(diversity: bool, conflict: bool, runs: pd.DataFrame) -> list[Suppor
     flat = "; flatten the subtopics first (vbterrier.flatten_qrels)" if diversity else ""
     return [
         Support(
-            "BNDCG, NDCGBound, Unjudged",
+            "BNDCG, BRBP, BP, BAP, BERR, BQ, NDCGBound, Unjudged",
             possible=not diversity,
             reason=(
                 "judged documents have one label a subtopic"

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 
+# Ranks of rankings that are laid out at a time.
+MOST_PLACES = 1 << 22
+
+
 def problem_of(judged: JudgedTop, metric: Metric, visits: Ints, prob: Floats, strength: Floats | None) -> Problem:
     """Lay out the unjudged documents of the cut in visiting order.
 
@@ -48,8 +52,15 @@ def _value(judged: JudgedTop, visits: Ints, score: Callable[[Ints, int], Floats]
     """The score of rankings whose unjudged documents landed on some levels."""
 
     def value(topic: int, levels: Ints) -> Floats:
+        places = visits[topic, : levels.shape[1]]
+        step = max(1, MOST_PLACES // max(judged.levels.shape[1], 1))
+        return np.concatenate(
+            [part(topic, places, levels[at : at + step]) for at in range(0, max(len(levels), 1), step)]
+        )
+
+    def part(topic: int, places: Ints, levels: Ints) -> Floats:
         rankings = np.tile(judged.levels[topic], (len(levels), 1))
-        rankings[:, visits[topic, : levels.shape[1]]] = levels
+        rankings[:, places] = levels
         return score(rankings, topic)
 
     return value
