@@ -145,7 +145,7 @@ def test_files_without_fault_give_no_notes():
 def test_adhoc_judgments_support_the_measures_of_unjudged_documents_and_say_why_not_others():
     found = diagnose({"mine": RUN}, QRELS)
     assert possible(found) == {
-        "BNDCG, NDCGBound, Unjudged": True,
+        "BNDCG, BRBP, BP, BAP, BERR, BQ, NDCGBound, Unjudged": True,
         "nDCG, AP, P": True,
         "VB, ES, VarPenalty, TopIntent": False,
         "alpha_nDCG, ERR_IA, StRecall": False,
@@ -163,7 +163,7 @@ def test_diversity_judgments_support_the_measures_of_intents_and_say_what_to_do_
     found = diagnose({"mine": RUN[RUN["qid"] == "q1"]}, qrels)
     assert facts(found)["kind"] == "diversity, 3 iterations"
     assert possible(found) == {
-        "BNDCG, NDCGBound, Unjudged": False,
+        "BNDCG, BRBP, BP, BAP, BERR, BQ, NDCGBound, Unjudged": False,
         "nDCG, AP, P": False,
         "VB, ES, VarPenalty, TopIntent": True,
         "alpha_nDCG, ERR_IA, StRecall": True,
@@ -178,7 +178,7 @@ def test_diversity_judgments_support_the_measures_of_intents_and_say_what_to_do_
 def test_iterations_of_adhoc_judgments_are_no_diversity():
     found = diagnose({"mine": RUN}, QRELS.assign(iteration=list("1122334")))
     assert facts(found)["kind"] == "adhoc"
-    assert possible(found)["BNDCG, NDCGBound, Unjudged"]
+    assert possible(found)["BNDCG, BRBP, BP, BAP, BERR, BQ, NDCGBound, Unjudged"]
 
 
 def test_repeated_judgments_are_a_note():
@@ -210,7 +210,7 @@ def test_numbers_against_text_are_a_finding():
 
 def test_one_run_that_meets_the_judgments_is_enough_for_measures():
     found = diagnose({"stray": RUN.assign(qid="q9"), "mine": RUN}, QRELS)
-    assert possible(found)["BNDCG, NDCGBound, Unjudged"]
+    assert possible(found)["BNDCG, BRBP, BP, BAP, BERR, BQ, NDCGBound, Unjudged"]
     assert found.runs["unjudged@5"].isna().tolist() == [True, False]
 
 
