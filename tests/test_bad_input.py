@@ -19,6 +19,7 @@ import pytrec_eval
 import vbterrier
 from vbterrier import BNDCG, bootstrap_distribution, ranked, score
 from vbterrier.errors import DegenerateWarning, FileError, InputError, ParameterError
+from vbterrier.judgments.metrics import AP
 
 QRELS = pd.DataFrame(
     {"qid": ["q1", "q1", "q1", "q2", "q2"], "docno": ["d1", "d2", "d3", "d4", "d5"], "label": [2, 1, 0, 1, 0]}
@@ -671,7 +672,7 @@ def test_a_measure_object_is_refused_where_it_is_made(make):
 
 @pytest.mark.parametrize("cutoff", [0, -1, 2.5, "10", True])
 def test_a_cutoff_that_is_no_rank_is_refused_by_the_distribution(cutoff):
-    with pytest.raises(ParameterError, match=r"cutoff .*: wanted a whole number of at least 1, as in @10"):
+    with pytest.raises(ParameterError, match=r"cutoff=.*: wanted a whole number of at least 1, as in @10"):
         bootstrap_distribution(RUN, QRELS, cutoff)
 
 
@@ -684,7 +685,10 @@ def test_a_cutoff_that_is_no_rank_is_refused_by_the_distribution(cutoff):
         ({"compat": "ecir"}, "compat='ecir': wanted one of '', 'ecir23'"),
         ({"all_unjudged": "one"}, "all_unjudged='one': wanted one of 'auto', 'pool', 'zero'"),
         ({"n_draws": 0}, "n_draws=0: wanted a whole number"),
-        ({"seed": -1}, "seed=-1: wanted a whole number"),
+        ({"seed": -1}, "seed=-1: wanted a whole number of at least 0"),
+        ({"seed": True}, "seed=True: wanted a whole number of at least 0"),
+        ({"metric": "AP"}, "metric='AP': wanted one of those in vbterrier.judgments.metrics"),
+        ({"metric": AP}, r"metric=<class .*AP'>: wanted one of those in"),
         ({"prior": {0: 1.0}, "compat": "ecir23"}, "compat='ecir23' knows priors by name only"),
     ],
     ids=str,

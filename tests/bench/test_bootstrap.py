@@ -13,7 +13,7 @@ import pytest
 
 from vbterrier.frames.files import read_qrels, read_run
 from vbterrier.frames.ranked import Run
-from vbterrier.judgments.bootstrap import BootstrapDistribution
+from vbterrier.judgments.distribution import BootstrapDistribution
 from vbterrier.judgments.metrics import AP, ERR, RBP, Q
 from vbterrier.judgments.pool import Judgments
 from vbterrier.judgments.process import Process

@@ -12,11 +12,12 @@ from vbterrier import read_qrels, read_run
 from vbterrier.errors import InputError, ParameterError
 from vbterrier.frames.ranked import Run
 from vbterrier.judgments import joint as module
-from vbterrier.judgments.bootstrap import BootstrapDistribution, Process
+from vbterrier.judgments.distribution import BootstrapDistribution
 from vbterrier.judgments.incomplete import thin_pool
 from vbterrier.judgments.joint import JointDistribution, joint_draws
 from vbterrier.judgments.metrics import AP, Precision
 from vbterrier.judgments.pool import Judgments
+from vbterrier.judgments.process import Process
 
 K = 4
 # Too narrow by chance once in a million.

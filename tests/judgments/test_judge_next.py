@@ -14,10 +14,11 @@ from scipy import special
 from vbterrier.errors import FileError, InputError, ParameterError
 from vbterrier.frames.ranked import Run
 from vbterrier.judgments import judge_next as module
-from vbterrier.judgments.bootstrap import BootstrapDistribution, Process
+from vbterrier.judgments.distribution import BootstrapDistribution
 from vbterrier.judgments.judge_next import Cut, plan_judging, write_judging
 from vbterrier.judgments.metrics import AP, ERR, Q
 from vbterrier.judgments.pool import Judgments
+from vbterrier.judgments.process import Process
 from vbterrier.kernels.grades.worth import Outlook, gain_covariance, greedy
 
 QREL_LABELS = [2, 1, 1, 0, 0, 0, 2, 1, 0, 0, 1, 2]

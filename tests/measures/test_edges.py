@@ -7,7 +7,7 @@ import pytest
 import vbterrier
 from vbterrier import BNDCG, ES, DegenerateWarning, InputError, NDCGBound, ParameterError, VBTerrierError, score
 from vbterrier.frames import ranked
-from vbterrier.judgments import bootstrap
+from vbterrier.judgments import distribution
 
 # One topic says nothing of others, which is not what is tested here.
 pytestmark = pytest.mark.filterwarnings("ignore:an interval over topics")
@@ -88,7 +88,7 @@ def test_distributions_with_more_atoms_than_can_be_listed_still_answer_quantiles
     )
     law = vbterrier.bootstrap_distribution(run, qrels)
     assert len(law.atoms("q1")[0]) > 1
-    monkeypatch.setattr(bootstrap, "MOST_ATOMS", 1)
+    monkeypatch.setattr(distribution, "MOST_ATOMS", 1)
     with pytest.raises(ParameterError, match="too many to list; ask for quantiles"):
         law.atoms("q1")
     assert np.isfinite(law.median).all()

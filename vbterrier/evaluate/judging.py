@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from vbterrier.errors import ParameterError, examples, nearest
+from vbterrier.errors import ParameterError, check_count, examples, nearest
 from vbterrier.evaluate.inputs import loaded_run, named_runs, restricted, slot_of, warn_of_strangers
 from vbterrier.evaluate.scores import TOPICS
 from vbterrier.frames.contracts import systems_of
@@ -124,7 +122,7 @@ def judge_next(
     (asked,) = measures_from(measure)
     if not hasattr(asked, "distribution"):
         raise ParameterError(f"{asked} has no distribution over unjudged documents; ask for one that has, as BNDCG@10")
-    _check_budget(n)
+    check_count("n", n, 1, meaning=": the documents that can be judged")
     check_level(level)
     if topics not in TOPICS:
         raise ParameterError(f"topics={topics!r}: wanted one of {', '.join(map(repr, TOPICS))}")
@@ -157,11 +155,6 @@ def _pair(named: Mapping[str, Any], difference: tuple[str, str]) -> dict[str, An
                 f"difference: no run is called {name!r}; found {examples(named)}.{nearest(name, named)}"
             )
     return {name: named[name] for name in difference}
-
-
-def _check_budget(n: int) -> None:
-    if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
-        raise ParameterError(f"n={n!r}: wanted a whole number of documents to judge, at least 1")
 
 
 def _tracked(runs: Mapping[str, Run], *, progress: bool) -> Any:

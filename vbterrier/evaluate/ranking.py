@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, nearest
+from vbterrier.errors import InputError, ParameterError, check_count, nearest
 from vbterrier.evaluate.inputs import loaded_run, named_runs, restricted, slot_of, warn_of_strangers
 from vbterrier.evaluate.scores import TOPICS
 from vbterrier.frames.contracts import systems_of
@@ -18,7 +18,6 @@ from vbterrier.measures import Measure, measures_from
 from vbterrier.measures.scoring import Scoring
 from vbterrier.uncertainty.agreement import EQUAL
 from vbterrier.uncertainty.intervals import check_level
-from vbterrier.uncertainty.replicas import check_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

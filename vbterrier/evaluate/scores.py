@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from vbterrier.errors import ParameterError
+from vbterrier.errors import ParameterError, check_count
 from vbterrier.evaluate.inputs import loaded_run, named_runs, require_one_tagger, restricted, slot_of, warn_of_strangers
 from vbterrier.frames.contracts import systems_of
 from vbterrier.measures import Measure, measures_from
@@ -22,7 +22,6 @@ from vbterrier.uncertainty.intervals import (
     topics_interval,
     unjudged_interval,
 )
-from vbterrier.uncertainty.replicas import check_count
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from vbterrier.errors import DegenerateWarning, InputError, ParameterError, examples, nearest
+from vbterrier.errors import DegenerateWarning, InputError, ParameterError, check_count, examples, nearest
 from vbterrier.frames.contracts import frame_of, require, systems_of
 from vbterrier.frames.files import read_qrels, read_run
 from vbterrier.frames.ids import Ids, Lookup, ids_of, integers_of, require_same_kind
@@ -139,7 +139,7 @@ def leave_group_out(
     one ['b', 'c', 'd'] ('one',)
     two ['a', 'b', 'd'] ('two',)
     """
-    _check_depth(depth)
+    check_count("depth", depth, 1)
     pool, loaded = _Pool(qrels), _loaded(runs)
     members = _members(list(loaded), groups)
     owner = np.full(len(pool.frame), _NONE, dtype=np.int64)
@@ -191,8 +191,7 @@ def thin_pool(qrels: Any, share: float, seed: int = 0) -> pd.DataFrame:
     """
     if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 <= share <= 1:
         raise ParameterError(f"share={share!r}: wanted a number from 0 to 1, as 0.3")
-    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
-        raise ParameterError(f"seed={seed!r}: wanted a whole number of at least 0")
+    check_count("seed", seed, 0)
     pool = _Pool(qrels)
     return pool.keep(_chances(pool.qid, pool.docno, int(seed)) >= share, f"thinned by {share:g}")
 
@@ -230,7 +229,7 @@ def shallow_pool(runs: Any, qrels: Any, depth: int) -> pd.DataFrame:
     >>> shallow_pool({"mine": run}, qrels, 1)["docno"].tolist()
     ['c']
     """
-    _check_depth(depth)
+    check_count("depth", depth, 1)
     pool, loaded = _Pool(qrels), _loaded(runs)
     met = np.logical_or.reduce([pool.retrieved(run, depth) for run in loaded.values()])
     return pool.keep(met, f"pool of depth {depth}")
@@ -271,8 +270,3 @@ def _members(names: list[str], groups: Mapping[str, str] | None) -> dict[str, li
     for name in names:
         members.setdefault(groups[name], []).append(name)
     return members
-
-
-def _check_depth(depth: int) -> None:
-    if isinstance(depth, bool) or not isinstance(depth, (int, np.integer)) or depth < 1:
-        raise ParameterError(f"depth={depth!r}: wanted a whole number of at least 1")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from vbterrier.judgments.bootstrap import BootstrapDistribution
+    from vbterrier.judgments.distribution import BootstrapDistribution
     from vbterrier.judgments.pool import JudgedTop
     from vbterrier.kernels.grades import Problem
 
@@ -204,7 +204,8 @@ def joint_draws(
     --------
     >>> import pandas as pd
     >>> from vbterrier.frames.ranked import Run
-    >>> from vbterrier.judgments.bootstrap import BootstrapDistribution, Process
+    >>> from vbterrier.judgments.distribution import BootstrapDistribution
+    >>> from vbterrier.judgments.process import Process
     >>> from vbterrier.judgments.pool import Judgments
     >>> pool = Judgments(pd.DataFrame({"qid": "q1", "docno": ["a", "b", "c"], "label": [1, 1, 0]}))
     >>> lists = {"one": ["a", "new"], "two": ["new", "a"]}

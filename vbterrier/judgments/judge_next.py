@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from vbterrier.judgments.bootstrap import BootstrapDistribution
+    from vbterrier.judgments.distribution import BootstrapDistribution
     from vbterrier.judgments.pool import JudgedTop
 
     Floats = NDArray[np.float64]

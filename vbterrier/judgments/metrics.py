@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import numpy as np
 
-from vbterrier.errors import ParameterError
+from vbterrier.errors import ParameterError, check_count
 from vbterrier.judgments.pool import grade_gains
 from vbterrier.kernels.gain import discounts, ideal_dcg
 from vbterrier.kernels.rankings import average_precision, err, q_measure, ranks, rbp_weights
@@ -115,9 +115,9 @@ class RBP:
     def __post_init__(self) -> None:
         if not 0 <= self.p < 1:
             raise ParameterError(f"p={self.p!r}: wanted a number from 0 to below 1")
-        _check_whole("rel", self.rel, 0)
+        check_count("rel", self.rel, 0)
         if self.max_grade is not None:
-            _check_whole("max_grade", self.max_grade, 1)
+            check_count("max_grade", self.max_grade, 1)
 
     def parts(self, judged: JudgedTop) -> Parts:
         """Geometric weights."""
@@ -151,7 +151,7 @@ class Precision:
     rel: int = 1
 
     def __post_init__(self) -> None:
-        _check_whole("rel", self.rel, 1)
+        check_count("rel", self.rel, 1)
 
     def parts(self, judged: JudgedTop) -> Parts:
         """Equal weights."""
@@ -179,7 +179,7 @@ class AP:
     rel: int = 1
 
     def __post_init__(self) -> None:
-        _check_whole("rel", self.rel, 1)
+        check_count("rel", self.rel, 1)
 
     def parts(self, judged: JudgedTop) -> Parts:
         """No sum over ranks."""
@@ -211,7 +211,7 @@ class ERR:
     max_grade: int = WEB_GRADE
 
     def __post_init__(self) -> None:
-        _check_whole("max_grade", self.max_grade, 1, MOST_GRADE)
+        check_count("max_grade", self.max_grade, 1, MOST_GRADE)
 
     def parts(self, judged: JudgedTop) -> Parts:
         """No sum over ranks."""
@@ -287,10 +287,3 @@ def _check_top(judged: JudgedTop, top: int) -> None:
     if top < _highest(judged):
         name = judged.judgments.name
         raise ParameterError(f"max_grade={top}: {name} hold grade {_highest(judged)}; give at least that")
-
-
-def _check_whole(name: str, value: int, low: int, high: int | None = None) -> None:
-    legal = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    if not legal or value < low or (high is not None and value > high):
-        wanted = f"of at least {low}" if high is None else f"from {low} to {high}"
-        raise ParameterError(f"{name}={value!r}: wanted a whole number {wanted}")

@@ -6,9 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from vbterrier.errors import ParameterError
+from vbterrier.errors import ParameterError, check_count
 from vbterrier.judgments.metrics import DCG
 from vbterrier.judgments.priors import ALL_UNJUDGED, PAPER, check_prior, check_strength
 from vbterrier.kernels.grades import METHODS
@@ -50,10 +48,8 @@ class Process:
                 f"compat={self.compat!r} takes its prior for certain; leave out prior_strength={self.prior_strength}, "
                 "or compat"
             )
-        for name, low, high in (("n_draws", 1, MOST_DRAWS), ("seed", 0, float("inf"))):
-            value = getattr(self, name)
-            if not isinstance(value, (int, np.integer)) or not low <= value <= high:
-                raise ParameterError(f"{name}={value!r}: wanted a whole number from {low} to {high}")
+        check_count("n_draws", self.n_draws, 1, MOST_DRAWS)
+        check_count("seed", self.seed, 0)
 
     @property
     def chosen_prior(self) -> str | Mapping[int, float]:

@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from vbterrier.errors import ParameterError
-from vbterrier.judgments.bootstrap import BootstrapDistribution
+from vbterrier.judgments.distribution import BootstrapDistribution
 from vbterrier.judgments.priors import ALL_UNJUDGED, PRIORS
 from vbterrier.judgments.process import MOST_DRAWS, N_DRAWS, Process
 from vbterrier.kernels.grades import METHODS

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import ParameterError, examples
+from vbterrier.errors import ParameterError, check_count, examples
 from vbterrier.kernels.bca import acceleration_of
 from vbterrier.uncertainty.candidates import Candidates
 from vbterrier.uncertainty.intervals import replica_intervals
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
+
+__all__ = ["N_REPLICAS", "Replicas", "check_count", "left_out", "replicate"]
 
 N_REPLICAS = 1000
 
@@ -252,14 +254,3 @@ def _split(perturbations: Sequence[Any]) -> tuple[list[tuple[str, Any]], list[tu
         name = kind if seen[kind] == 1 else f"{kind} {seen[kind]}"
         noise[getattr(perturbation, "target", "intents")].append((name, perturbation))
     return noise["intents"], noise["tags"]
-
-
-def check_count(name: str, value: int, least: int) -> None:
-    """Refuse what is no whole number of at least ``least``.
-
-    Raises
-    ------
-    ParameterError
-    """
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        raise ParameterError(f"{name}={value!r}: wanted a whole number of at least {least}")

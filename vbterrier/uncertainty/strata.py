@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import DegenerateWarning, ParameterError
+from vbterrier.errors import DegenerateWarning, ParameterError, check_count
 from vbterrier.uncertainty.columns import numbers
 from vbterrier.uncertainty.intervals import Interval, check_level, topics_interval
-from vbterrier.uncertainty.replicas import check_count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError
+from vbterrier.errors import InputError, ParameterError, check_count
 from vbterrier.frames.contracts import systems_of
 from vbterrier.frames.ranked import Run
 from vbterrier.judgments.pool import Judgments
@@ -179,5 +179,4 @@ def _check(by: str, method: str, depth: int, n_folds: int, seed: int) -> None:
         if choice not in legal:
             raise ParameterError(f"{name}={choice!r}: wanted one of {', '.join(map(repr, legal))}")
     for name, number, low in (("depth", depth, 1), ("n_folds", n_folds, 2), ("seed", seed, 0)):
-        if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < low:
-            raise ParameterError(f"{name}={number!r}: wanted a whole number of at least {low}")
+        check_count(name, number, low)

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from vbterrier.judgments.bootstrap import BootstrapDistribution, Process
+    from vbterrier.judgments.distribution import BootstrapDistribution
+    from vbterrier.judgments.process import Process
 
     Floats = NDArray[np.float64]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vbterrier.errors import InputError
-from vbterrier.judgments.bootstrap import BootstrapDistribution
+from vbterrier.judgments.distribution import BootstrapDistribution
 from vbterrier.report.plots import style
 from vbterrier.report.plots.margin import beside_rows
 from vbterrier.report.plots.topics import bounds_of, described, marks_of, measure_of, missing, rows_of
