@@ -1,0 +1,121 @@
+"""Entities and documents, closed and open, crossed."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import vbterrier
+from vbterrier.entities.reachable import EntityReachable
+from vbterrier.entities.rerank import OverlapReranker
+from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+from vbterrier.evaluate.sides import evaluate_sides
+
+MEASURES = ["AP", "nDCG@5", "R@5"]
+
+
+@pytest.fixture(scope="module")
+def world():
+    rng = np.random.default_rng(3)
+    pairs = pd.DataFrame([(f"q{q}", f"d{q}-{d}") for q in range(8) for d in range(20)], columns=["qid", "docno"])
+    label = rng.choice([0, 1], len(pairs), p=[0.7, 0.3])
+    # Core entities are those of relevant documents, bait stands anywhere.
+    core = (label == 1) & (rng.random(len(pairs)) < 0.8)
+    bait = rng.random(len(pairs)) < 0.6
+    tags = pd.concat([pairs[core].assign(entity_id="core"), pairs[bait].assign(entity_id="bait")])
+    sides = {
+        name: pd.DataFrame({"qid": pairs["qid"].unique(), "docno": entity, "score": 1.0})
+        for name, entity in (("closed", "core"), ("open", "bait"))
+    }
+    return {
+        "pool": pairs.assign(score=rng.random(len(pairs))),
+        "qrels": pairs.assign(label=label),
+        "links": tags[["docno", "entity_id"]],
+        "entities": sides,
+    }
+
+
+def found(world, system=None, **given):
+    def reranker(run):
+        return OverlapReranker(world["links"], run, weight=0.7)
+
+    options = {name: world[name] for name in ("pool", "links", "entities")} | given
+    return evaluate_sides(system or reranker, world["qrels"], MEASURES, **options)
+
+
+def cells(world, *, reachable):
+    """The four cells by hand: rerank what is left, score it."""
+    for side, run in world["entities"].items():
+        stage, cut = OverlapReranker(world["links"], run, weight=0.7), EntityReachable(world["links"], run)
+        within = cut.transform(world["pool"])
+        qrels = world["qrels"]
+        closed = qrels[qrels["docno"].isin(within["docno"])] if reachable else qrels
+        yield (side, "closed"), stage.transform(within), closed
+        yield (side, "open"), stage.transform(world["pool"]), qrels
+
+
+@pytest.mark.parametrize("judgments", ["all", "reachable"])
+def test_cells_are_plain_scores_of_what_is_left(world, judgments):
+    means = found(world, judgments=judgments).means()
+    assert means.index.tolist() == [("closed", "closed"), ("closed", "open"), ("open", "closed"), ("open", "open")]
+    for cell, ranking, qrels in cells(world, reachable=judgments == "reachable"):
+        expected = vbterrier.score({"s": ranking}, qrels, MEASURES, topics="all").means().loc["s", MEASURES]
+        np.testing.assert_allclose(means.loc[cell, MEASURES], expected, rtol=0, atol=1e-12)
+
+
+def test_effects_are_contrasts_of_the_means(world):
+    result = found(world)
+    means, effects = result.means(), result.effects.set_index(["measure", "effect"])
+    for measure in MEASURES:
+        cc, co, oc, oo = means[measure]
+        assert effects.loc[(measure, "entity side"), "value"] == pytest.approx((cc + co - oc - oo) / 2)
+        assert effects.loc[(measure, "document side"), "value"] == pytest.approx((cc + oc - co - oo) / 2)
+        assert effects.loc[(measure, "interaction"), "value"] == pytest.approx(cc - co - oc + oo)
+    assert (effects["low"] <= effects["value"]).all()
+    assert (effects["high"] >= effects["value"]).all()
+    assert (effects["n_qids"] == 8).all()
+    # Entities that stand for relevance help, whatever documents are ranked.
+    assert effects.loc[("AP", "entity side"), "low"] > 0
+
+
+def test_runs_in_place_of_pipelines_are_cut(world):
+    runs = {
+        side: OverlapReranker(world["links"], run, weight=0.7).transform(world["pool"])
+        for side, run in world["entities"].items()
+    }
+    by_name, by_function = (
+        found(world, runs),
+        found(world, lambda run: runs["closed" if "core" in set(run["docno"]) else "open"]),
+    )
+    pd.testing.assert_frame_equal(by_name.values, by_function.values)
+    pd.testing.assert_frame_equal(by_name.means().xs("open", level=1), found(world).means().xs("open", level=1))
+
+
+def test_same_entities_on_both_sides_have_no_effect(world):
+    sides = {"a": world["entities"]["open"], "b": world["entities"]["open"]}
+    effects = found(world, entities=sides).effects.set_index(["measure", "effect"])["value"]
+    assert effects.xs("entity side", level=1).eq(0).all()
+    assert effects.xs("interaction", level=1).eq(0).all()
+
+
+def test_coverage_stands_beside_each_entity_side(world):
+    coverage = found(world).coverage
+    assert coverage.groupby("entity_side")["NonRelCov"].mean()["closed"] == 0
+    assert coverage.groupby("entity_side")["NonRelCov"].mean()["open"] > 0.3
+    assert (coverage.groupby("entity_side").size() == 8).all()
+
+
+def test_effects_pair_topics_that_all_cells_have(world):
+    links = world["links"][~(world["links"]["docno"].str.startswith("d3-") & (world["links"]["entity_id"] == "core"))]
+    with pytest.warns(DegenerateWarning, match="q3"):
+        result = found(world, links=links, judgments="reachable", system=lambda _: world["pool"])
+    assert (result.effects["n_qids"] == 7).all()
+
+
+def test_bad_input_is_refused(world):
+    with pytest.raises(InputError, match="wanted two entity runs"):
+        found(world, entities={"one": world["entities"]["open"]})
+    with pytest.raises(InputError, match="nothing for side 'open'"):
+        found(world, {"closed": world["pool"]})
+    for wrong in ({"judgments": "some"}, {"unreached": "x"}, {"k": 0}):
+        with pytest.raises(ParameterError):
+            found(world, **wrong)
