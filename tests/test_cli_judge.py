@@ -72,7 +72,7 @@ def test_other_formats_hold_all_columns(command):
         ([*JUDGE, 2, "--difference", "a"], "--difference a: wanted the names of two runs"),
         ([*JUDGE, 2, "--difference", "a,c"], "no run is called 'c'"),
         ([*JUDGE, 2, "-f", "xml"], "--format xml"),
-        (["judge", "a.run", "-q", "qrels.txt", "-n", 2, "-m", "nDCG@10"], "as BNDCG@10"),
+        (["judge", "a.run", "-q", "qrels.txt", "-n", 2, "-m", "nDCG@10"], "wanted a bootstrapped measure"),
     ],
 )
 def test_bad_usage_is_one_line(command, options, message):

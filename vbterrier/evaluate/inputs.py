@@ -9,17 +9,20 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 
-from vbterrier.errors import DegenerateWarning, InputError, examples
+from vbterrier.errors import DegenerateWarning, InputError, ParameterError, examples
 from vbterrier.frames.contracts import frame_of
 from vbterrier.frames.files import read_qrels, read_run
 from vbterrier.frames.ids import ids_of
 from vbterrier.frames.named import named
 from vbterrier.frames.ranked import Run
+from vbterrier.measures import measures_from
+from vbterrier.measures.process import Bootstrapped
 from vbterrier.measures.scoring import Slot
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    import ir_measures
     import pandas as pd
 
 
@@ -109,7 +112,31 @@ def restricted(slot: Slot, runs: Mapping[str, Run], topics: str) -> Slot:
     return Slot(kept, intents=slot.intents, tags=slot.tags)
 
 
-def warn_of_strangers(judged: pd.DataFrame, runs: Mapping[str, Run]) -> None:
+def aligned(judged: Slot, runs: Mapping[str, Run], topics: str) -> tuple[Slot, dict[str, Run]]:
+    """The slot with the topics to average over, and the runs on them; says it when a run is not judged at all."""
+    slot = restricted(judged, runs, topics)
+    _warn_of_strangers(judged.frame, runs)
+    return slot, {name: run.only(slot.topics) if topics == "common" else run for name, run in runs.items()}
+
+
+def bootstrapped(measure: str | ir_measures.Measure) -> Bootstrapped:
+    """The one measure, refusing those whose scores have no distribution.
+
+    Raises
+    ------
+    ParameterError
+        A measure that is not bootstrapped.
+    """
+    (wanted,) = measures_from(measure)
+    if not isinstance(wanted, Bootstrapped):
+        raise ParameterError(
+            f"{wanted}: wanted a bootstrapped measure, as 'BNDCG@10', whose scores have a distribution over what "
+            "unjudged documents could be"
+        )
+    return wanted
+
+
+def _warn_of_strangers(judged: pd.DataFrame, runs: Mapping[str, Run]) -> None:
     """Say it when a run and the judgments share topics, but not a single document."""
     if "docno" not in judged.columns or not len(judged):
         return
@@ -121,5 +148,5 @@ def warn_of_strangers(judged: pd.DataFrame, runs: Mapping[str, Run]) -> None:
                 f"{run.name}: none of its documents is judged: it has {retrieved}; qrels has {judged_ones}; look for "
                 "other prefixes, trailing blanks or another Unicode form",
                 DegenerateWarning,
-                stacklevel=3,
+                stacklevel=4,
             )

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from vbterrier.errors import ParameterError, check_count, examples, nearest
-from vbterrier.evaluate.inputs import loaded_run, named_runs, restricted, slot_of, warn_of_strangers
+from vbterrier.evaluate.inputs import aligned, bootstrapped, loaded_run, named_runs, slot_of
 from vbterrier.evaluate.scores import TOPICS
 from vbterrier.frames.contracts import systems_of
 from vbterrier.judgments.judge_next import Cut, plan_judging
-from vbterrier.measures import measures_from
 from vbterrier.measures.scoring import Scoring
 from vbterrier.uncertainty.intervals import check_level
 
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
 
     from vbterrier.frames.ranked import Run
     from vbterrier.judgments.judge_next import JudgingPlan
+    from vbterrier.measures.process import Bootstrapped
     from vbterrier.measures.scoring import Slot
 
 __all__ = ["judge_next"]
@@ -119,9 +119,7 @@ def judge_next(
     >>> plan.frame["reason"].item()
     'rank 1 of mine; 50% likely relevant; narrows the interval by 55.28%'
     """
-    (asked,) = measures_from(measure)
-    if not hasattr(asked, "distribution"):
-        raise ParameterError(f"{asked} has no distribution over unjudged documents; ask for one that has, as BNDCG@10")
+    asked = bootstrapped(measure)
     check_count("n", n, 1, meaning=": the documents that can be judged")
     check_level(level)
     if topics not in TOPICS:
@@ -131,18 +129,14 @@ def judge_next(
         named = _pair(named, difference)
     judged = slot_of(qrels, None, None)
     loaded = {name: loaded_run(name, run, duplicates) for name, run in named.items()}
-    slot = restricted(judged, loaded, topics)
-    warn_of_strangers(judged.frame, loaded)
-    if topics == "common":
-        loaded = {name: run.only(slot.topics) for name, run in loaded.items()}
+    slot, loaded = aligned(judged, loaded, topics)
     cuts = [_cut(name, run, slot, asked) for name, run in _tracked(loaded, progress=progress)]
     return plan_judging(cuts, int(n), level=level, measure=str(asked), difference=difference)
 
 
-def _cut(name: str, run: Run, slot: Slot, measure: Any) -> Cut:
+def _cut(name: str, run: Run, slot: Slot, measure: Bootstrapped) -> Cut:
     scoring = Scoring(slot, run, measure.cutoff)
-    law = measure.distribution(scoring)
-    return Cut(name, scoring.judged(measure.cutoff, drop_negative=law.process.drops_negative), law)
+    return Cut(name, measure.judged(scoring), measure.distribution(scoring))
 
 
 def _pair(named: Mapping[str, Any], difference: tuple[str, str]) -> dict[str, Any]:

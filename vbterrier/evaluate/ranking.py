@@ -9,12 +9,11 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, check_count, nearest
-from vbterrier.evaluate.inputs import loaded_run, named_runs, restricted, slot_of, warn_of_strangers
+from vbterrier.evaluate.inputs import aligned, bootstrapped, loaded_run, named_runs, slot_of
 from vbterrier.evaluate.scores import TOPICS
 from vbterrier.frames.contracts import systems_of
 from vbterrier.judgments.joint import JointDistribution
 from vbterrier.kernels.resample import stream
-from vbterrier.measures import Measure, measures_from
 from vbterrier.measures.scoring import Scoring
 from vbterrier.uncertainty.agreement import EQUAL
 from vbterrier.uncertainty.intervals import check_level
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from vbterrier.frames.ranked import Run
+    from vbterrier.measures.process import Bootstrapped
     from vbterrier.measures.scoring import Slot
 
     Floats = NDArray[np.float64]
@@ -137,7 +137,11 @@ def rank_systems(
     >>> found.pairs["p_a_beats_b"].round(1).tolist()
     [0.7]
     """
-    wanted = _bootstrapped(measure)
+    wanted = bootstrapped(measure)
+    if wanted["stat"] != "mean":
+        raise ParameterError(
+            f"{wanted}: systems are ranked by the scores themselves; leave out stat={wanted['stat']!r}"
+        )
     for name, value, legal in (("over", over, OVER), ("topics", topics, TOPICS)):
         if value not in legal:
             raise ParameterError(f"{name}={value!r}: wanted one of {', '.join(map(repr, legal))}")
@@ -148,10 +152,7 @@ def rank_systems(
     loaded = {name: loaded_run(name, run, duplicates) for name, run in systems_of(named_runs(runs))}
     if baseline is not None and baseline not in loaded:
         raise ParameterError(f"baseline={baseline!r}: wanted a system's name.{nearest(baseline, loaded)}")
-    slot = restricted(judged, loaded, topics)
-    warn_of_strangers(judged.frame, loaded)
-    if topics == "common":
-        loaded = {name: run.only(slot.topics) for name, run in loaded.items()}
+    slot, loaded = aligned(judged, loaded, topics)
     if over != "unjudged" and len(slot.topics) == 1:
         raise InputError(f"over={over!r} resamples topics, and there is only {slot.topics[0]!r}; ask for 'unjudged'")
     joint, unjudged = _joint(loaded, slot, wanted)
@@ -170,25 +171,13 @@ def rank_systems(
     )
 
 
-def _bootstrapped(measure: str | ir_measures.Measure) -> Any:
-    """The one measure, refusing those that rankings cannot be drawn from."""
-    wanted = measures_from(measure)[0]
-    if not isinstance(wanted, Measure) or not hasattr(wanted, "distribution"):
-        raise ParameterError(f"{wanted}: wanted a bootstrapped measure, as 'BNDCG@10', whose scores can be drawn")
-    if wanted["stat"] != "mean":
-        raise ParameterError(
-            f"{wanted}: systems are ranked by the scores themselves; leave out stat={wanted['stat']!r}"
-        )
-    return wanted
-
-
-def _joint(runs: Mapping[str, Run], slot: Slot, measure: Any) -> tuple[JointDistribution, pd.DataFrame]:
+def _joint(runs: Mapping[str, Run], slot: Slot, measure: Bootstrapped) -> tuple[JointDistribution, pd.DataFrame]:
     """All systems' scores, and the mean share of each cut that is unjudged."""
     laws, cuts = {}, {}
     for name, run in runs.items():
         scoring = Scoring(slot, run, measure.cutoff)
         laws[name] = measure.distribution(scoring)
-        cuts[name] = scoring.judged(measure.cutoff, drop_negative=laws[name].process.drops_negative)
+        cuts[name] = measure.judged(scoring)
     shares = [float(cut.unjudged_share().mean()) for cut in cuts.values()]
     return JointDistribution(laws, cuts), pd.DataFrame({"name": list(cuts), "n_unjudged_share": shares})
 

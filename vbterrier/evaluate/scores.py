@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from vbterrier.errors import ParameterError, check_count
-from vbterrier.evaluate.inputs import loaded_run, named_runs, require_one_tagger, restricted, slot_of, warn_of_strangers
+from vbterrier.evaluate.inputs import aligned, loaded_run, named_runs, require_one_tagger, slot_of
 from vbterrier.frames.contracts import systems_of
 from vbterrier.measures import Measure, measures_from
 from vbterrier.measures.base import evaluate
@@ -144,10 +144,7 @@ def score(
     judged = slot_of(qrels, intents, tags)
     loaded = {name: loaded_run(name, run, duplicates) for name, run in systems_of(named_runs(runs))}
     require_one_tagger(loaded.values())
-    slot = restricted(judged, loaded, topics)
-    warn_of_strangers(judged.frame, loaded)
-    if topics == "common":
-        loaded = {name: run.only(slot.topics) for name, run in loaded.items()}
+    slot, loaded = aligned(judged, loaded, topics)
     rows = [
         row
         for name, run in _tracked(loaded, progress=progress)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from vbterrier.judgments.metrics import Metric
+    from vbterrier.judgments.pool import JudgedTop
     from vbterrier.measures.scoring import Scoring
 
     Floats = NDArray[np.float64]
@@ -130,13 +131,15 @@ class Bootstrapped(Measure):
 
     def distribution(self, scoring: Scoring) -> BootstrapDistribution:
         """The distribution that all statistics with the same process and cutoff share."""
-        process = self.process()
 
         def make() -> BootstrapDistribution:
-            judged = scoring.judged(self.cutoff, drop_negative=process.drops_negative)
-            return BootstrapDistribution(judged, process, self.metric())
+            return BootstrapDistribution(self.judged(scoring), self.process(), self.metric())
 
         return scoring.once(self.shared("stat", "level"), make)
+
+    def judged(self, scoring: Scoring) -> JudgedTop:
+        """The ranking that is scored, with its judgments."""
+        return scoring.judged(self.cutoff, drop_negative=self.process().drops_negative)
 
     def values(self, scoring: Scoring) -> Floats:
         """The statistic of each topic."""
