@@ -117,7 +117,8 @@ def _footing(report: CoverageReport, intervals: pd.DataFrame) -> str:
         f"the pool, {pool['n_without_other']:.0f} without others"
     )
     measured = (
-        f"DiscRatio: ratio of mean RelCov to mean NonRelCov, {ratio['n_qids']} topics; {ratio['method']}: "
+        f"DiscRatio: ratio of mean RelCov to mean NonRelCov over the {ratio['n_qids']} topics that have both; "
+        f"{ratio['method']}: "
         f"{ratio['n_resamples']} resamples, seed {ratio['seed']}; OER: alpha {settings['alpha']:g}, tau "
         f"{settings['tau']:g}; ObsCov, OracleCov: of the pool, whatever a run selects"
     )

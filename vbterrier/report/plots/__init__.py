@@ -19,6 +19,9 @@ The typeface is that of ``matplotlib.rcParams``, so that figures can match the p
 from vbterrier.report.plots.calibration import reliability
 from vbterrier.report.plots.coverage import interval_coverage
 from vbterrier.report.plots.curves import curve
+from vbterrier.report.plots.entities import coverage_discrimination
+from vbterrier.report.plots.entities_gain import coverage_by_k, gain_by_coverage
+from vbterrier.report.plots.entities_oer import oer_distributions
 from vbterrier.report.plots.estimates import estimate_against_truth
 from vbterrier.report.plots.forest import forest
 from vbterrier.report.plots.intents import coverage_map
@@ -32,11 +35,15 @@ __all__ = [
     "FULL",
     "SAVING",
     "beats_matrix",
+    "coverage_by_k",
+    "coverage_discrimination",
     "coverage_map",
     "curve",
     "estimate_against_truth",
     "forest",
+    "gain_by_coverage",
     "interval_coverage",
+    "oer_distributions",
     "rank_uncertainty",
     "reliability",
     "score_distributions",

@@ -1,0 +1,240 @@
+"""Entity runs by two measures that pull against each other, with those that no other run dominates."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from vbterrier.errors import ParameterError, examples
+from vbterrier.report.plots import style, words
+from vbterrier.report.plots.entities_means import DECIMALS, run_means, way
+from vbterrier.report.plots.parts import limits_of
+from vbterrier.uncertainty.frontier import pearson_interval
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    Bools = NDArray[np.bool_]
+
+# From this ratio on, equal steps of a ratio are equal factors.
+_WIDE = 5
+# Fewer runs have no correlation worth naming.
+_FEW = 4
+
+
+def coverage_discrimination(
+    values: Any,
+    *,
+    x: str = "NonRelCov@20",
+    y: str = "RelCov@20",
+    families: Mapping[str, str] | None = None,
+    highlight: Sequence[str] | None = None,
+    target: tuple[float, float] | None = None,
+    ax: Any = None,
+    width: float = style.COLUMN,
+) -> Any:
+    """Entity runs by two measures, with the Pareto frontier (Chatterjee 2026, figures 1, 2, 5 and 6).
+
+    A run is on the frontier, and filled, if no other run is at least as good in both measures and better in one; less
+    is better of NonRelCov, BaitRate and TopBait. ``x="RelCov@20", y="DiscRatio@20"`` is the paper's figure 1,
+    ``x="RelCov@20", y="OER@20"`` its figure 5.
+
+    Parameters
+    ----------
+    values
+        The V frame (name, qid, measure, value) of entity runs, as ``CoverageReport.values``. Means are over the topics
+        that have all values of both measures; the caption counts the others.
+    x, y
+        Measures as the frame spells them. ``"DiscRatio@20"`` is the ratio of the means of RelCov@20 and NonRelCov@20,
+        whatever the frame holds of it.
+    families
+        Colours by name of run: what families the runs are of, seven at most.
+    highlight
+        Without families: runs to colour, seven at most. By default all, or where they are more those on the frontier,
+        evenly spaced.
+    target
+        A limit of x and one of y; the region beyond both, in their better direction, is shaded and its runs counted.
+    ax
+        Where to draw; a new figure by default.
+    width
+        Inches of a new figure: ``COLUMN`` (3.3), ``FULL`` (7).
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    InputError
+        A missing column; a value twice; no topic that has all values.
+    ParameterError
+        A measure or run that the frame does not have; more families than can be told apart.
+    ImportError
+        matplotlib is missing: ``pip install 'vbterrier[plot]'``.
+
+    Notes
+    -----
+    Pearson's r, with Fisher's interval, takes the runs as a sample of runs. Configurations of one method are near
+    copies of each other: the interval is then too narrow.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> values = pd.DataFrame({"name": ["a", "b", "c"] * 2, "qid": "q1",
+    ...                        "measure": ["RelCov@20"] * 3 + ["NonRelCov@20"] * 3,
+    ...                        "value": [0.5, 0.9, 0.8, 0.2, 0.8, 0.9]})
+    >>> ax = coverage_discrimination(values)
+    >>> ax.get_xlabel(), ax.get_ylabel()
+    ('NonRelCov@20', 'RelCov@20')
+    """
+    runs, n_topics, n_lost = run_means(values, x, y)
+    with style.canvas(ax, width, min(0.62 * width, 3.4) if len(runs) else 0.5) as drawn:
+        if not len(runs):
+            return style.nothing(drawn, "entity runs")
+        series, rest = _series(runs, families, highlight)
+        _place(drawn, runs, x, y, target)
+        shaded = "" if target is None else _shade(drawn, runs, x, y, target)
+        said = _reference(drawn, x, y)
+        front = _front(drawn, runs, x)
+        handles = [_draw(drawn, runs[runs["series"] == name], place, len(runs)) for place, name in enumerate(series)]
+        if rest:
+            handles.append(_draw(drawn, runs[~runs["series"].isin(series)], None, len(runs)))
+        room = style.cell(drawn)[0] - 0.5
+        drawn.set_xlabel(style.fitted(x, room))
+        drawn.set_ylabel(style.fitted(y, 2.0))
+        style.legend(drawn, handles, [*series, *([f"{rest} others"] if rest else [])], room)
+        topics = words.counted(pd.Series([n_topics]), "topic") + (f" ({n_lost} left out: undefined)" if n_lost else "")
+        style.caption(drawn, f"points: means over {topics}", front, said, _correlated(runs, x, y), shaded)
+    return drawn
+
+
+def _series(
+    runs: pd.DataFrame, families: Mapping[str, str] | None, highlight: Sequence[str] | None
+) -> tuple[list[str], int]:
+    """What is coloured, written to the column ``series``, and how many runs are not."""
+    names, most = runs["name"].tolist(), len(style.COLOURS)
+    if families is not None:
+        runs["series"] = [str(families.get(name, "other")) for name in names]
+        found = list(dict.fromkeys(runs["series"]))
+        if len(found) > most:
+            raise ParameterError(f"families: {len(found)} are more than can be told apart; choose {most} at most")
+        return found, 0
+    runs["series"] = names
+    if highlight is not None:
+        strangers = [name for name in highlight if name not in names]
+        if strangers or not 0 < len(highlight) <= most:
+            raise ParameterError(
+                f"highlight={list(highlight)!r}: wanted 1 to {most} runs of the values, as {examples(names)}"
+            )
+        chosen = list(highlight)
+    elif len(names) <= most:
+        chosen = names
+    else:
+        front = runs[runs["on_front"]].sort_values("x", kind="stable")["name"].tolist()
+        chosen = [
+            front[place]
+            for place in np.unique(np.linspace(0, len(front) - 1, min(most, len(front))).round()).astype(int)
+        ]
+    return chosen, len(names) - len(chosen)
+
+
+def _place(ax: Any, runs: pd.DataFrame, x: str, y: str, target: tuple[float, float] | None) -> None:
+    """Limits and scales of both axes."""
+    corner = target or (np.nan, np.nan)
+    for axis, measure, limit in (("x", x, corner[0]), ("y", y, corner[1])):
+        numbers = runs[axis].to_numpy()
+        if measure.startswith("DiscRatio") and numbers.max() > _WIDE * numbers.min():
+            in_factors(ax, axis)
+            low, high = limits_of(pd.DataFrame({"log": np.log([*numbers, 1.0])}), 0.08)
+            getattr(ax, f"set_{axis}lim")(np.exp(low), np.exp(high))
+            continue
+        beyond = [] if np.isnan(limit) else [limit, limit - 0.1 * way(measure) * (np.ptp(numbers) or 1)]
+        getattr(ax, f"set_{axis}lim")(*limits_of(pd.DataFrame({"at": [*numbers, *beyond]}), 0.08))
+        ax.locator_params(axis=axis, nbins=6)
+
+
+def in_factors(ax: Any, axis: str) -> None:
+    """Make equal steps of an axis equal factors, with numbers as people write them."""
+    from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
+
+    getattr(ax, f"set_{axis}scale")("log")
+    made = getattr(ax, f"{axis}axis")
+    made.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    made.set_major_formatter(StrMethodFormatter("{x:g}"))
+    made.set_minor_locator(NullLocator())
+
+
+def _shade(ax: Any, runs: pd.DataFrame, x: str, y: str, target: tuple[float, float]) -> str:
+    """The region beyond a target; returns what a caption says of it."""
+    from matplotlib.patches import Rectangle
+
+    (left, right), (bottom, top) = ax.get_xlim(), ax.get_ylim()
+    spans = [
+        (low, limit) if way(measure) > 0 else (limit, high)
+        for measure, limit, low, high in ((x, target[0], left, right), (y, target[1], bottom, top))
+    ]
+    corner, size = zip(*((low, high - low) for low, high in spans), strict=True)
+    ax.add_patch(Rectangle(corner, *size, facecolor="#009E73", alpha=0.12, linewidth=0, zorder=0))
+    inside = np.ones(len(runs), dtype=bool)
+    for axis, measure, limit in (("x", x, target[0]), ("y", y, target[1])):
+        inside &= (way(measure) * (runs[axis] - limit) < 0).to_numpy()
+    wanted = ", ".join(
+        f"{measure} {'<' if way(measure) > 0 else '>'} {limit:g}" for measure, limit in zip((x, y), target, strict=True)
+    )
+    return f"shaded: {wanted} ({int(inside.sum())} of {len(runs)} runs)"
+
+
+def _reference(ax: Any, x: str, y: str) -> str:
+    """The line on which nothing is told apart; returns what a caption says of it."""
+    look = {"color": style.MUTED, "linewidth": 0.6, "linestyle": (0, (4, 3)), "zorder": 1}
+    if (x.startswith("NonRelCov"), y.startswith("RelCov")) == (True, True):
+        ends = max(ax.get_xlim()[0], ax.get_ylim()[0]), min(ax.get_xlim()[1], ax.get_ylim()[1])
+        if ends[0] >= ends[1]:
+            return ""
+        ax.plot(ends, ends, **look)
+        return "dashed: equal shares of relevant and of other documents"
+    if y.startswith("DiscRatio"):
+        ax.axhline(1, **look)
+        return "dashed: no discrimination; DiscRatio: ratio of means"
+    if y.startswith("OER"):
+        ax.axhline(0, **look)
+        return "dashed: no evidence"
+    return ""
+
+
+def _front(ax: Any, runs: pd.DataFrame, x: str) -> str:
+    """The frontier as steps; returns what a caption says of it."""
+    front = runs[runs["on_front"]].sort_values("x", kind="stable")
+    # Beyond a run on the frontier, towards worse x, nothing better is known than that run.
+    steps = "steps-post" if way(x) > 0 else "steps-pre"
+    ax.plot(front["x"], front["y"], color=style.INK, linewidth=0.7, drawstyle=steps, zorder=2)
+    return f"filled, on the line: Pareto frontier ({len(front)} of {len(runs)} runs)"
+
+
+def _draw(ax: Any, part: pd.DataFrame, place: int | None, n_runs: int) -> Any:
+    """The runs of one series, filled where they are on the frontier; returns what stands for them in a legend."""
+    from matplotlib.lines import Line2D
+
+    colour, marker = (style.MUTED, "o") if place is None else style.look(place)
+    size = 4.5 if n_runs <= 30 else 3.2  # noqa: PLR2004 - a look, not a rule
+    look: dict[str, Any] = {"linestyle": "none", "marker": marker, "markersize": size, "color": colour}
+    front = part["on_front"].to_numpy(dtype=bool)
+    over = 3 if place is None else 4
+    ax.plot(part["x"][front], part["y"][front], **look, markeredgewidth=0.7, zorder=over + 2)
+    ax.plot(part["x"][~front], part["y"][~front], **look, markerfacecolor="white", markeredgewidth=0.7, zorder=over)
+    return Line2D([], [], **look)
+
+
+def _correlated(runs: pd.DataFrame, x: str, y: str) -> str:
+    """Pearson's r over runs, with its interval."""
+    if len(runs) < _FEW or x.startswith("DiscRatio") or y.startswith("DiscRatio"):
+        return ""
+    if (runs[["x", "y"]].std() < 10.0**-DECIMALS).any():
+        return ""
+    r = float(runs["x"].corr(runs["y"]))
+    low, high = pearson_interval(r, len(runs))
+    return f"r = {r:.3f} over runs (95% Fisher z: {low:.2f} to {high:.2f})"
