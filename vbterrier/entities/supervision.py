@@ -155,7 +155,9 @@ def supervision_report(pool: LinkedPool, rel: int = 1, *, alpha: float = ALPHA, 
     -----
     A negative is contaminated if another topic has it among its positives. It costs one pass over the pairs, since no
     topic has an entity among both. Frequencies are those of the pools' documents: of the whole collection no pool
-    knows. OER is undefined, and left out, in topics without relevant or without other documents.
+    knows. OER is undefined, and left out, in topics without relevant or without other documents. Its pseudo-counts
+    weigh more in the smaller group: where relevant documents are few, even a negative entity of few documents has log
+    odds above 0.
 
     References
     ----------

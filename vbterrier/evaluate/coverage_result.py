@@ -102,7 +102,8 @@ class CoverageReport:
             require_known("document system", system, scores.columns)
         chosen = entities or self.reference
         require_known("entity run", chosen, self.missing["name"])
-        own = self.values[self.values["name"] == chosen].pivot(index="qid", columns="measure", values="value")
+        reached = self.values[self.values["name"] == chosen]
+        own = reached.pivot(index="qid", columns="measure", values="value")[reached["measure"].unique()]
         gained = pd.DataFrame({"gain": scores[name] - scores[base], "baseline": scores[base]}).loc[rows["qid"].unique()]
         topics = self.topics.set_index("qid").drop(columns=["n_documents", "n_unjudged", "n_without_entities"])
         return gained.join(topics).join(own).rename_axis(columns=None).reset_index(names="qid")

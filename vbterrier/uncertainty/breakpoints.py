@@ -133,7 +133,8 @@ def breakpoint_sweep(
     The test takes residuals as exchangeable: exact for ``"step"`` without controls, close for the others; a gain that
     varies more at some coverages than at others breaks it. There is a best cut even where nothing breaks, so read the
     interval only beside the p-value. Percentiles of the place of a jump have no exact coverage, as the bootstrap does
-    not reproduce its law. Linear in topics times permutations.
+    not reproduce its law; where lines bend without a jump the place is told far less exactly. Linear in topics times
+    permutations.
 
     References
     ----------

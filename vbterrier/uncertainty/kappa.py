@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
-from vbterrier.frames.contracts import frame_of
 from vbterrier.kernels.resample import stream
 from vbterrier.uncertainty.agreement import share_interval
 from vbterrier.uncertainty.intervals import N_RESAMPLES, check_level
+from vbterrier.uncertainty.judged import codes_of, labels_of
 from vbterrier.uncertainty.replicas import check_count
 
 if TYPE_CHECKING:
@@ -70,8 +70,8 @@ def cohen_kappa(
     Returns
     -------
     Kappa
-        NaN, with a warning, where chance agrees throughout: both give one and the same label to all. Its agreement is
-        the share of equal labels, whatever the weights.
+        NaN, with a warning, where chance agrees throughout: both give one and the same label to all; NaN ends, with a
+        warning, where the error's formula gives 0. Its agreement is the share of equal labels, whatever the weights.
 
     Raises
     ------
@@ -96,7 +96,7 @@ def cohen_kappa(
         raise ParameterError(f"weights={weights!r}: wanted None, 'linear' or 'quadratic'")
     if len(first) != len(second):
         raise InputError(f"first has {len(first)} labels, second {len(second)}; give both judges the same items")
-    codes, n = _codes(pd.DataFrame({"first": np.asarray(first), "second": np.asarray(second)}), categories, weights)
+    codes, n = codes_of(pd.DataFrame({"first": np.asarray(first), "second": np.asarray(second)}), categories, weights)
     counts = np.bincount(codes[:, 0] * n + codes[:, 1], minlength=n * n).reshape(n, n)
     agreement = float(np.trace(counts) / len(codes))
     if _is_certain(codes):
@@ -104,9 +104,15 @@ def cohen_kappa(
     from scipy import special
     from statsmodels.stats.inter_rater import cohens_kappa
 
-    found = cohens_kappa(counts, wt=weights)
-    reach = float(special.ndtri((1 + level) / 2)) * float(found.std_kappa)
-    value = float(found.kappa)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        # It also divides by the error of no agreement, which may be 0.
+        found = cohens_kappa(counts, wt=weights)
+    value, variance = float(found.kappa), float(found.var_kappa)
+    if variance <= _NOTHING:
+        message = "all labels agree, or a judge gives one label to all: the interval's formula knows no error there"
+        warnings.warn(message, DegenerateWarning, stacklevel=2)
+        return Kappa(value, np.nan, np.nan, agreement, len(codes))
+    reach = float(special.ndtri((1 + level) / 2)) * float(np.sqrt(variance))
     return Kappa(value, value - reach, min(value + reach, 1.0), agreement, len(codes))
 
 
@@ -153,7 +159,7 @@ def fleiss_kappa(labels: Any, *, level: float = 0.95, n_resamples: int = N_RESAM
     check_level(level)
     check_count("n_resamples", n_resamples, 1)
     check_count("seed", seed, 0)
-    codes, n = _codes(_judged(labels), None, None)
+    codes, n = codes_of(labels_of(labels), None, None)
     agreement = float((codes == codes[:, :1]).all(axis=1).mean())
     if _is_certain(codes):
         return Kappa(np.nan, np.nan, np.nan, agreement, len(codes))
@@ -205,7 +211,7 @@ def judge_agreement(
     >>> judge_agreement(labels)[["judges", "value"]].round(2).values.tolist()
     [['a, b', 0.55], ['a, c', 0.62], ['b, c', 0.29], ['a, b, c', 0.44], ['a, b, c', 0.6]]
     """
-    frame = _judged(labels)
+    frame = labels_of(labels)
     name = "Cohen's kappa" + (f" ({weights} weights)" if weights else "")
     rows: list[tuple[Any, ...]] = []
     for a, b in combinations(frame.columns, 2):
@@ -219,47 +225,6 @@ def judge_agreement(
     ends = share_interval(round(every.agreement * len(frame)), len(frame), level)
     rows.append((everyone, "full agreement", every.agreement, *ends, level, "Clopper-Pearson", len(frame)))
     return pd.DataFrame(rows, columns=list(COLUMNS))
-
-
-def _judged(labels: Any) -> pd.DataFrame:
-    """Labels as a frame, a column a judge."""
-    if isinstance(labels, (list, tuple, np.ndarray)):
-        array = np.asarray(labels)
-        if array.ndim != 2:  # noqa: PLR2004 - items and judges
-            raise InputError(f"labels: wanted a row an item and a column a judge, found the shape {array.shape}")
-        frame = pd.DataFrame(array)
-    else:
-        frame = frame_of(labels, "labels")
-    if frame.shape[1] < 2:  # noqa: PLR2004 - one judge agrees with nobody
-        raise InputError(f"labels: found {frame.shape[1]} columns; agreement wants at least two judges, a column each")
-    return frame
-
-
-def _codes(labels: pd.DataFrame, categories: Sequence[Any] | None, weights: str | None) -> tuple[Ints, int]:
-    """Labels as places among the categories, shape (n_items, n_judges), and how many categories there are."""
-    if not len(labels):
-        raise InputError("labels: no items; agreement is of labels that several judges gave to the same items")
-    missing = labels.isna().to_numpy()
-    if missing.any():
-        row, column = (int(place[0]) for place in np.nonzero(missing))
-        raise InputError(
-            f"labels: item {row} has no label of judge {labels.columns[column]!r}; keep the items that all judged"
-        )
-    flat = labels.to_numpy().ravel()
-    if categories is None:
-        numeric = all(pd.api.types.is_numeric_dtype(kind) for kind in labels.dtypes)
-        if weights is not None and not numeric:
-            raise ParameterError(f"weights={weights!r} want an order of labels; give categories, from low to high")
-        known = pd.Index(pd.unique(pd.Series(flat))).sort_values()
-    else:
-        known = pd.Index(list(categories))
-        if not known.is_unique:
-            raise ParameterError(f"categories={list(categories)}: wanted each label once")
-    codes = np.asarray(known.get_indexer(pd.Index(flat)), dtype=np.int64)
-    if (codes < 0).any():
-        odd = int(np.argmax(codes < 0))
-        raise InputError(f"labels: item {odd // labels.shape[1]} has {flat[odd]!r}, wanted one of {list(known)}")
-    return codes.reshape(labels.shape), len(known)
 
 
 def _is_certain(codes: Ints) -> bool:

@@ -35,6 +35,8 @@ COLUMNS = (
 )
 # A topic with so much of the leverage decides its own fit: nothing is left to estimate an error from.
 _ALONE = 1 - 1e-9
+# What is left of a column beside others, as a share of its size, if it is no more than roundings.
+_SAME = 1e-9
 
 
 def gain_regressions(
@@ -55,7 +57,8 @@ def gain_regressions(
     measures
         The columns of the measures of coverage. A topic in which one is undefined (NaN) is left out of its regression.
     controls
-        The columns of controls, as the baseline's AP and the number of relevant documents.
+        The columns of controls, as the baseline's AP and the number of relevant documents. One that does not vary
+        beside those before changes nothing.
     level
         Nominal coverage of the intervals.
 
@@ -111,7 +114,7 @@ def _fitted(name: str, measure: Floats, beside: Floats, gain: Floats, level: flo
     known = ~np.isnan(measure)
     n, nan = int(known.sum()), float("nan")
     counts = (n, len(known) - n, "HC3")
-    design = np.column_stack([beside[known], measure[known]])
+    design = np.column_stack([_independent(beside[known]), measure[known]])
     trouble = _trouble(design)
     if trouble:
         _warn(f"{name}: {trouble}")
@@ -135,10 +138,23 @@ def _trouble(design: Floats) -> str:
     n, m = design.shape
     if n <= m:
         return f"{n} topics for {m} coefficients; a regression wants more topics"
-    scaled = design / np.maximum(np.abs(design).max(axis=0), np.finfo(np.float64).tiny)
-    if np.linalg.matrix_rank(scaled, tol=1e-9 * np.sqrt(n)) < m:
-        return "it or a control does not vary beside the others, so that no coefficient can be told"
+    if _rank(design) < m:
+        return "it does not vary beside the controls, so that its coefficient cannot be told"
     return ""
+
+
+def _independent(beside: Floats) -> Floats:
+    """The columns that those before do not explain: the others change no other coefficient."""
+    kept = [place for place in range(beside.shape[1]) if _rank(beside[:, : place + 1]) > _rank(beside[:, :place])]
+    return beside[:, kept]
+
+
+def _rank(design: Floats) -> int:
+    """How many columns are independent, whatever their units."""
+    if not design.size:
+        return 0
+    scaled = design / np.maximum(np.abs(design).max(axis=0), np.finfo(np.float64).tiny)
+    return int(np.linalg.matrix_rank(scaled, tol=_SAME * np.sqrt(len(design))))
 
 
 def _leverage(design: Floats) -> Floats:

@@ -1,0 +1,202 @@
+"""Labels of entities from labels of documents, and the report of what they keep and lose."""
+
+import math
+from collections import defaultdict
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from vbterrier.demo.planted import planted_collection
+from vbterrier.entities.pool import LinkedPool, link_pool
+from vbterrier.entities.supervision import entity_labels, supervision_report
+from vbterrier.errors import ParameterError
+
+# Topic 1: d1 is relevant, d2 and d3 are not; topic 2: d3 is relevant, d1 is not; topic 3: none is.
+POOL = pd.DataFrame(
+    [("1", "d1", 3.0), ("1", "d2", 2.0), ("1", "d3", 1.0), ("2", "d3", 2.0), ("2", "d1", 1.0), ("3", "d2", 1.0)],
+    columns=["qid", "docno", "score"],
+)
+QRELS = pd.DataFrame([("1", "d1", 2), ("1", "d2", 0), ("2", "d3", 1)], columns=["qid", "docno", "label"])
+TAGS = pd.DataFrame(
+    [("d1", "A"), ("d1", "B"), ("d2", "B"), ("d2", "C"), ("d2", "C"), ("d3", "D"), ("d3", "B")],
+    columns=["docno", "entity_id"],
+)
+
+
+@pytest.fixture
+def pool():
+    return link_pool(POOL, TAGS, QRELS)
+
+
+@st.composite
+def collections(draw):
+    """Pools of few documents, entities and topics, and their judgments."""
+    documents = [f"d{i}" for i in range(6)]
+    pool = [
+        (f"q{t}", docno)
+        for t in range(draw(st.integers(1, 4)))
+        for docno in draw(st.lists(st.sampled_from(documents), min_size=1, unique=True))
+    ]
+    label = [draw(st.sampled_from([None, 0, 1, 2])) for _ in pool]
+    tags = draw(st.lists(st.tuples(st.sampled_from(documents), st.sampled_from("ABCDE")), max_size=15))
+    # A document of the first pool has an entity, so that ids meet.
+    return pool, label, [*tags, (pool[0][1], "A")]
+
+
+def linked(pool, label, tags):
+    frame = pd.DataFrame(pool, columns=["qid", "docno"]).assign(score=1.0, label=label)
+    qrels = frame.dropna(subset="label").astype({"label": int})[["qid", "docno", "label"]]
+    return link_pool(
+        frame[["qid", "docno", "score"]],
+        pd.DataFrame(tags, columns=["docno", "entity_id"]),
+        qrels if len(qrels) else None,
+    )
+
+
+def derived(pool, label, tags, rel):
+    """The rule of the paper, pair by pair: (qid, entity) -> df_rel, df_nonrel."""
+    counts = defaultdict(lambda: [0, 0])
+    for (qid, docno), grade in zip(pool, label, strict=True):
+        for entity in {entity for tagged, entity in tags if tagged == docno}:
+            counts[qid, entity][0 if (grade or 0) >= rel else 1] += 1
+    return counts
+
+
+def partition(df_rel, df_nonrel):
+    return "common" if df_rel and df_nonrel else "positive" if df_rel else "negative"
+
+
+def test_labels_by_hand(pool):
+    found = entity_labels(pool)
+    assert list(found) == ["qid", "entity_id", "df_rel", "df_nonrel", "df_cand", "label", "partition"]
+    rows = found[["qid", "entity_id", "df_rel", "df_nonrel", "df_cand", "partition"]].to_numpy().tolist()
+    assert rows == [
+        ["1", "A", 1, 0, 1, "positive"],
+        ["1", "B", 1, 2, 3, "common"],
+        ["1", "C", 0, 1, 1, "negative"],
+        ["1", "D", 0, 1, 1, "negative"],
+        ["2", "A", 0, 1, 1, "negative"],
+        ["2", "B", 1, 1, 2, "common"],
+        ["2", "D", 1, 0, 1, "positive"],
+        ["3", "B", 0, 1, 1, "negative"],
+        ["3", "C", 0, 1, 1, "negative"],
+    ]
+    assert found["label"].fillna(-1).tolist() == [1, -1, 0, 0, 0, -1, 1, 0, 0]
+    assert str(found["label"].dtype) == "Int64"
+    assert entity_labels(pool, rel=2).query("qid == '2'")["partition"].unique().tolist() == ["negative"]
+
+
+@settings(max_examples=80, deadline=None)
+@given(collections(), st.integers(1, 2))
+def test_labels_and_sizes_equal_the_rule_pair_by_pair(collection, rel):
+    counts = derived(*collection, rel)
+    pool = linked(*collection)
+    labels = entity_labels(pool, rel)
+    assert {(row.qid, row.entity_id): (row.df_rel, row.df_nonrel) for row in labels.itertuples()} == {
+        pair: tuple(both) for pair, both in counts.items()
+    }
+    assert labels["partition"].tolist() == [
+        partition(*counts[pair]) for pair in zip(labels["qid"], labels["entity_id"], strict=True)
+    ]
+    report = supervision_report(pool, rel)
+    for name in ("positive", "negative", "common"):
+        each = [qid for (qid, _), both in counts.items() if partition(*both) == name]
+        assert report.partitions.set_index("partition")["n_pairs"][name] == len(each)
+        assert report.topics[f"n_{name}"].tolist() == [each.count(qid) for qid in report.topics["qid"]]
+    assert report.partitions["share"].sum() == pytest.approx(1)
+
+
+@settings(max_examples=80, deadline=None)
+@given(collections())
+def test_contamination_equals_the_comparison_of_every_two_topics(collection):
+    sets = defaultdict(lambda: defaultdict(set))
+    for (qid, entity), both in derived(*collection, 1).items():
+        sets[qid][partition(*both)].add(entity)
+    report = supervision_report(linked(*collection))
+    shares, n_bad, n = [], 0, 0
+    for qid, found in zip(report.topics["qid"], report.topics["contamination"], strict=True):
+        negatives = sets[qid]["negative"]
+        bad = {e for e in negatives for other in sets if other != qid and e in sets[other]["positive"]}
+        if negatives:
+            assert found == pytest.approx(len(bad) / len(negatives))
+            shares.append(len(bad) / len(negatives))
+        else:
+            assert math.isnan(found)
+        n_bad, n = n_bad + len(bad), n + len(negatives)
+    row = report.contamination.iloc[0]
+    assert row["n_qids"] == len(shares)
+    expected = [n_bad / n, np.mean(shares), np.max(shares)] if n else [np.nan] * 3
+    assert row[["pooled", "mean", "max"]].tolist() == pytest.approx(expected, nan_ok=True)
+    assert row["std"] == pytest.approx(np.std(shares, ddof=1) if len(shares) > 1 else np.nan, nan_ok=True)
+
+
+def test_frequencies_count_a_document_of_several_pools_once(pool):
+    found = supervision_report(pool).frequencies.set_index(["partition", "quantity"])
+    assert list(found) == ["n_pairs", "mean", "q25", "median", "q75"]
+    # Of three documents, A is in one, B in all, C in one, D in one.
+    df = {"positive": [1, 1], "negative": [1, 1, 1, 3, 1], "common": [3, 3]}
+    for name, values in df.items():
+        row = found.loc[name, "df"]
+        assert row.tolist() == pytest.approx([len(values), np.mean(values), *np.quantile(values, [0.25, 0.5, 0.75])])
+        assert found.loc[(name, "idf"), "mean"] == pytest.approx(np.mean([math.log(3 / n) for n in values]))
+    assert found.loc[("common", "df_cand"), "mean"] == 2.5
+
+
+def test_what_is_excluded_stands_beside_what_it_would_have_offered():
+    made = planted_collection(n_topics=12, linker_recall=0.8, seed=3)
+    pool = link_pool(made.pool, made.tags, made.qrels)
+    report = supervision_report(pool, alpha=1.0, tau=4.0)
+    labels = entity_labels(pool).query("partition == 'common'")
+    oer = []
+    for row in labels.itertuples():
+        p_rel, p_other = (row.df_rel + 1) / (40 + 2), (row.df_nonrel + 1) / (160 + 2)
+        odds = math.log(p_rel / (1 - p_rel)) - math.log(p_other / (1 - p_other))
+        oer.append((1 - math.exp(-row.df_cand / 4)) * odds)
+    assert report.common_oer == pytest.approx(oer)
+    row = report.evidence.set_index("partition").loc["common"]
+    assert row["n_pairs"] == len(oer)
+    assert row[["mean", "q25", "median", "q75"]].tolist() == pytest.approx(
+        [np.mean(oer), *np.quantile(oer, [0.25, 0.5, 0.75])]
+    )
+    assert row["share_positive"] == pytest.approx(np.mean(np.array(oer) > 0))
+    assert row["share_negative"] == pytest.approx(np.mean(np.array(oer) < 0))
+    core = [
+        both.df_cand > 2 and both.df_rel >= 2 and both.df_rel > both.df_nonrel and value >= 0.5
+        for both, value in zip(labels.itertuples(), oer, strict=True)
+    ]
+    assert row["core"] == pytest.approx(np.mean(core))
+    classes = ["core", "conditional", "generic bait", "anti-signal", "sparse", "neutral"]
+    assert report.evidence[classes].sum(axis=1).tolist() == pytest.approx([1, 1, 1])
+    # What speaks for relevance is planted among relevant and other documents: exclusion loses more than it keeps.
+    assert row["share_positive"] > 0.5 > report.partitions["share"][0]
+
+
+def test_topics_that_contrast_nothing_and_unjudged_documents_are_counted(pool):
+    report = supervision_report(pool)
+    assert (report.n_documents, report.n_unjudged, report.n_without_relevant) == (6, 3, 1)
+    # The two entities of topic 3 are negatives without an OER.
+    assert report.evidence.set_index("partition")["n_pairs"].to_dict() == {"positive": 2, "negative": 3, "common": 2}
+    assert report.topics["contamination"].tolist() == [0.5, 1.0, 0.0]
+
+
+def test_a_pool_without_a_link_has_empty_partitions():
+    frame = pd.DataFrame(
+        {"qid": ["1"], "docno": ["d"], "entity_id": [None], "label": [1], "rank": [0], "weight": [0.0]}
+    )
+    pool = LinkedPool.from_frame(frame)
+    assert entity_labels(pool).empty
+    report = supervision_report(pool)
+    assert report.partitions["n_pairs"].tolist() == [0, 0, 0]
+    assert report.contamination[["pooled", "mean", "std", "max"]].isna().all(axis=None)
+    assert report.evidence.drop(columns=["partition", "n_pairs"]).isna().all(axis=None)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"), [({"rel": 0}, "rel=0"), ({"alpha": 0.0}, "alpha"), ({"tau": -1.0}, "tau")]
+)
+def test_illegal_values_are_refused(pool, options, said):
+    with pytest.raises(ParameterError, match=said):
+        supervision_report(pool, **options)

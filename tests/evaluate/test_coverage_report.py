@@ -1,0 +1,263 @@
+"""The three levels in one call, against the calls and the loops that each level is made of."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from vbterrier.demo.planted import planted_collection
+from vbterrier.entities.pool import link_pool
+from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+from vbterrier.evaluate.coverage import coverage_report
+from vbterrier.evaluate.scores import score
+from vbterrier.frames.ranked import Run
+from vbterrier.measures.base import evaluate
+from vbterrier.measures.entity import OER, BaitRate, NonRelCov, ObsCov, OERCorr, OracleCov, RelCov, SignalRate, TopBait
+from vbterrier.measures.scoring import Slot
+from vbterrier.uncertainty.breakpoints import breakpoint_sweep
+from vbterrier.uncertainty.frontier import frontier
+from vbterrier.uncertainty.intervals import topics_interval
+from vbterrier.uncertainty.ratios import disc_ratio
+from vbterrier.uncertainty.regression import gain_regressions
+from vbterrier.uncertainty.strata import coverage_strata
+
+OPTIONS = {"k": 5, "n_resamples": 100, "seed": 3}
+
+
+@pytest.fixture(scope="module")
+def planted():
+    return planted_collection(n_topics=24, n_documents=60, n_relevant=12, linker_recall=0.7, seed=5)
+
+
+@pytest.fixture(scope="module")
+def systems(planted):
+    """The first stage, and one that knows a little more."""
+    labelled = planted.pool.merge(planted.qrels)
+    noise = np.random.default_rng(1).random(len(labelled))
+    return {"first": planted.pool, "better": labelled.assign(score=labelled["score"] + noise * labelled["label"])}
+
+
+@pytest.fixture(scope="module")
+def linked(planted):
+    return link_pool(planted.pool, planted.tags, planted.qrels)
+
+
+@pytest.fixture(scope="module")
+def report(planted, systems, linked):
+    return coverage_report(planted.runs, linked, planted.qrels, systems, baseline="first", **OPTIONS)
+
+
+def same(one, other):
+    for name in ("documents", "entities", "strata", "pool", "missing", "topics", "values", "document_values"):
+        pd.testing.assert_frame_equal(getattr(one, name), getattr(other, name))
+
+
+def test_level_1_is_what_score_says(planted, systems, report):
+    expected = score(systems, planted.qrels, ["AP", "nDCG@20"], n_resamples=100, seed=3)
+    pd.testing.assert_frame_equal(report.documents, expected.intervals)
+    pd.testing.assert_frame_equal(report.document_values, expected.values)
+
+
+def each(run, links, measure):
+    """What a measure says of each topic, evaluated by itself."""
+    return np.array([value for _, _, value in evaluate([measure], Slot(links), Run(run))])
+
+
+def test_level_2_is_what_each_measure_says_by_itself(planted, linked, report):
+    links = linked.frame()
+    rows = report.entities.set_index(["name", "measure"])
+    assert len(rows) == 4 * 8
+    for name, run in planted.runs.items():
+        alone = {
+            measure: each(run, links, measure(undefined="skip") @ 5)
+            for measure in (RelCov, NonRelCov, OER, SignalRate, BaitRate, OERCorr)
+        }
+        for measure, values in [*((measure @ 5, values) for measure, values in alone.items()), (TopBait, None)]:
+            found = each(run, links, TopBait) if values is None else values
+            row, ends = rows.loc[(name, str(measure))], topics_interval(found, n_resamples=100, seed=3)
+            assert row[["value", "low", "high"]].tolist() == pytest.approx([found.mean(), ends.low, ends.high])
+            assert row[["level", "method", "n_qids", "n_resamples", "seed"]].tolist() == [
+                0.95,
+                ends.method,
+                len(found),
+                100,
+                3,
+            ]
+        ratio = disc_ratio(alone[RelCov], alone[NonRelCov], n_resamples=100, seed=3)
+        row = rows.loc[(name, "DiscRatio@5")]
+        assert row[["value", "low", "high", "n_qids"]].tolist() == [ratio.value, ratio.low, ratio.high, 24]
+        assert row["value"] == pytest.approx(alone[RelCov].mean() / alone[NonRelCov].mean())
+
+
+def test_level_3_is_strata_of_the_reference_run(report):
+    wide = report.document_values.pivot(index="qid", columns=["name", "measure"], values="value")
+    own = report.values.query("name == 'odds' and measure == 'RelCov@5'").set_index("qid")["value"]
+    table = pd.DataFrame({"c": own, "AP": wide["better"]["AP"], "gain": wide["better"]["AP"] - wide["first"]["AP"]})
+    expected = coverage_strata(table, "c", ["AP", "gain"])
+    for measure, column in (("AP", "AP"), ("AP - first", "gain")):
+        rows = report.strata[(report.strata["name"] == "better") & (report.strata["measure"] == measure)]
+        fields = ["stratum", "coverage_low", "coverage_high", "value", "low", "high", "n_qids"]
+        wanted = expected.loc[expected["measure"] == column, fields]
+        assert rows[fields].to_numpy(dtype=float) == pytest.approx(wanted.to_numpy(dtype=float))
+    assert set(report.strata.query("name == 'first'")["measure"]) == {"AP", "nDCG@20"}
+    assert report.strata["n_qids"].sum() == 24 * 6
+
+
+def test_another_reference_makes_other_strata(planted, systems, linked, report):
+    other = coverage_report(planted.runs, linked, planted.qrels, systems, reference="frequency", **OPTIONS)
+    assert other.reference == "frequency"
+    assert not other.strata.query("name == 'first'")["value"].equals(report.strata.query("name == 'first'")["value"])
+    assert set(other.strata["measure"]) == {"AP", "nDCG@20"}
+
+
+def test_links_in_any_form_say_the_same(planted, systems, linked, report):
+    for links, more in ((linked.frame(), {}), (planted.tags, {"pool": planted.pool})):
+        same(report, coverage_report(planted.runs, links, planted.qrels, systems, baseline="first", **more, **OPTIONS))
+
+
+def test_what_the_pool_offers_and_lacks_is_stated(planted, linked, report):
+    row, topics = report.pool.iloc[0], report.topics
+    tagged = set(planted.tags["docno"])
+    assert row["n_without_entities"] == sum(docno not in tagged for docno in planted.pool["docno"]) > 0
+    assert (row["n_qids"], row["n_documents"], row["n_relevant"], row["n_unjudged"]) == (24, 1440, 288, 0)
+    assert row["n_links"] == len(planted.tags.drop_duplicates())
+    assert row["share_without_entities"] == row["n_without_entities"] / 1440
+    for measure in (ObsCov, OracleCov @ 5):
+        expected = each(planted.runs["odds"], linked.frame(), measure).tolist()
+        assert topics[str(measure)].tolist() == pytest.approx(expected)
+        assert row[str(measure)] == pytest.approx(np.mean(expected))
+
+
+def small():
+    """q1 as one thinks; q2 without a relevant document, and one unjudged; q3 without any other."""
+    pool = pd.DataFrame(
+        [("q1", "a"), ("q1", "b"), ("q1", "c"), ("q2", "a"), ("q2", "d"), ("q3", "e")], columns=["qid", "docno"]
+    ).assign(score=[3.0, 2.0, 1.0, 2.0, 1.0, 1.0])
+    tags = pd.DataFrame([("a", "A"), ("b", "B"), ("b", "A"), ("d", "B"), ("e", "A")], columns=["docno", "entity_id"])
+    qrels = pd.DataFrame(
+        [("q1", "a", 1), ("q1", "b", 0), ("q1", "c", 2), ("q2", "a", 0), ("q3", "e", 1)],
+        columns=["qid", "docno", "label"],
+    )
+    run = pd.DataFrame([("q1", "A", 2.0), ("q1", "B", 1.0), ("q2", "B", 1.0)], columns=["qid", "docno", "score"])
+    return pool, tags, qrels, run
+
+
+def test_undefined_topics_unjudged_documents_and_missing_lists_are_counted():
+    pool, tags, qrels, run = small()
+    with pytest.warns(DegenerateWarning, match="fewer than two topics have a value"):
+        found = coverage_report(
+            {"mine": run}, tags, qrels, {"doc": pool}, pool=pool, topics="all", n_strata=2, n_resamples=10
+        )
+    rows = found.entities.set_index("measure")
+    # RelCov: q1 1/2, q3 0 (nothing listed); NonRelCov: q1 1, q2 1/2. Both are defined in q1 alone.
+    assert rows.loc["RelCov@20", ["value", "n_qids"]].tolist() == [0.25, 2]
+    assert rows.loc["NonRelCov@20", ["value", "n_qids"]].tolist() == [0.75, 2]
+    assert rows.loc["DiscRatio@20", ["value", "n_qids"]].tolist() == [0.5, 1]
+    assert rows.loc[["DiscRatio@20", "OER@20"], ["low", "high"]].isna().all(axis=None)
+    row = found.pool.iloc[0]
+    assert row[["n_unjudged", "n_without_entities", "n_without_relevant", "n_without_other"]].tolist() == [1, 1, 1, 1]
+    assert row[["share_unjudged", "share_without_entities"]].tolist() == pytest.approx([1 / 6, 1 / 6])
+    assert found.missing.to_numpy().tolist() == [["mine", 3, 1]]
+    # q2 has no coverage.
+    assert (found.strata["n_undefined"] == 1).all()
+    assert found.strata["n_qids"].sum() == 2 * 2
+    text = found.text()
+    for said in (
+        "6 documents of 3 topics, 5 links to 2 entities",
+        "not relevant: 1 (16.7%)",
+        "without entities: 1 (16.7%)",
+        "Topics without relevant documents: 1; without others: 1",
+        "mine has no entities for 1 of 3 topics",
+        "1 topics have no coverage",
+        "alpha 0.5, tau 5",
+        "RelCov@20 of mine",
+    ):
+        assert said in text
+
+
+def test_topics_outside_the_pool_are_in_no_stratum(planted, systems, report):
+    first = set(planted.topics["qid"][:6])
+    pool = planted.pool[~planted.pool["qid"].isin(first)]
+    with pytest.warns(DegenerateWarning, match="6 topics are not in links and are left out"):
+        found = coverage_report(
+            planted.runs["odds"], planted.tags, planted.qrels, systems, pool=pool, baseline="first", **OPTIONS
+        )
+    pd.testing.assert_frame_equal(found.documents, report.documents)
+    assert (found.strata["n_undefined"] == 6).all()
+    gains = found.gains("better", "AP")
+    assert len(gains) == 24
+    assert set(gains.loc[gains["RelCov@5"].isna(), "qid"]) == first
+
+
+def test_gains_stand_beside_coverage_for_regressions_and_breaks(report):
+    table = report.gains("better", "AP", entities="chance")
+    values = report.document_values.query("measure == 'AP'").pivot(index="qid", columns="name", values="value")
+    assert list(table)[:6] == ["qid", "gain", "baseline", "n_relevant", "ObsCov", "OracleCov@5"]
+    assert table["gain"].tolist() == (values["better"] - values["first"]).loc[table["qid"]].tolist()
+    assert table["baseline"].tolist() == values["first"].loc[table["qid"]].tolist()
+    own = report.values.query("name == 'chance' and measure == 'RelCov@5'").set_index("qid")["value"]
+    assert table["RelCov@5"].tolist() == own.loc[table["qid"]].tolist()
+    measures = ["RelCov@5", "NonRelCov@5", "ObsCov", "OracleCov@5"]
+    found = gain_regressions(table, "gain", measures, controls=["baseline", "n_relevant"])
+    assert found["p_adjusted"].notna().all()
+    assert breakpoint_sweep(table, "gain", "ObsCov", model="step", n_permutations=19, n_resamples=5).n_qids == 24
+    assert report.gains("first", "AP", baseline="better")["gain"].tolist() == (-table["gain"]).tolist()
+
+
+def test_values_of_entity_runs_make_a_frontier(report):
+    with pytest.warns(DegenerateWarning, match="4 runs"):
+        found = frontier(report.values, maximised="RelCov@5", minimised="NonRelCov@5", n_resamples=10)
+    means = report.entities.query("measure == 'RelCov@5'")["value"].tolist()
+    assert found.runs["RelCov@5"].tolist() == pytest.approx(means)
+    # Entities of the highest planted odds are beaten by none; those of frequency reach most.
+    assert set(found.front()["name"]) >= {"odds", "frequency"}
+
+
+def test_without_document_systems_the_entity_level_stands_alone(planted, linked, report):
+    found = coverage_report(planted.runs, linked, **OPTIONS)
+    pd.testing.assert_frame_equal(found.entities, report.entities)
+    assert found.documents.empty
+    assert found.strata.empty
+    assert list(found.strata) == list(report.strata)
+    assert found.text().count("No document systems were given.") == 2
+
+
+def test_parameters_of_evidence_reach_the_measures(planted, linked):
+    found = coverage_report(planted.runs["odds"], linked, alpha=1.0, tau=2.0, rel=1, k=5, n_resamples=10)
+    measure = OER(alpha=1.0, tau=2.0) @ 5
+    value = each(planted.runs["odds"], linked.frame(), measure).mean()
+    assert found.entities.set_index("measure").loc[str(measure), "value"] == pytest.approx(value)
+    assert "alpha 1, tau 2" in found.text()
+    interval = found.values.query("measure == 'RelCov@5'")["value"].to_numpy()
+    ends = topics_interval(interval, n_resamples=10)
+    assert found.entities.loc[0, ["low", "high"]].tolist() == [ends.low, ends.high]
+
+
+def test_names_cannot_steer_a_terminal(planted, linked):
+    assert "\x1b" not in coverage_report({"a\x1b[31m": planted.runs["odds"]}, linked, **OPTIONS).text()
+
+
+def test_what_cannot_be_reported_is_refused(planted, systems, linked, report):
+    run = planted.runs["odds"]
+    with pytest.raises(InputError, match="give qrels"):
+        coverage_report(run, linked, None, systems)
+    with pytest.raises(InputError, match="found tags, which want pool="):
+        coverage_report(run, planted.tags, planted.qrels)
+    with pytest.raises(InputError, match="no document of the pool is judged"):
+        coverage_report(run, link_pool(planted.pool, planted.tags))
+    with pytest.raises(InputError, match="found none"):
+        coverage_report({}, linked)
+    with pytest.raises(ParameterError, match=r"reference 'ods' is not there; .* Did you mean odds"):
+        coverage_report(planted.runs, linked, reference="ods")
+    with pytest.raises(ParameterError, match="baseline 'none' is not there"):
+        coverage_report(run, linked, planted.qrels, systems, baseline="none", n_resamples=10)
+    with pytest.raises(ParameterError, match="there are no document systems"):
+        coverage_report(run, linked, baseline="first")
+    with pytest.raises(ParameterError, match="n_strata=1"):
+        coverage_report(run, linked, n_strata=1)
+    for arguments, said in ((("worse", "AP"), "document system 'worse'"), (("better", "MAP"), "measure 'MAP'")):
+        with pytest.raises(ParameterError, match=said):
+            report.gains(*arguments)
+    with pytest.raises(ParameterError, match="entity run 'none'"):
+        report.gains("better", "AP", entities="none")
+    with pytest.raises(ParameterError, match="over a baseline"):
+        coverage_report(run, linked, planted.qrels, systems, n_resamples=10).gains("better", "AP")

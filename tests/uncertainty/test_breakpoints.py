@@ -1,0 +1,217 @@
+"""Breaks of gain along coverage: found where they were put, and p-values that know of the search."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+from vbterrier.kernels.resample import stream
+from vbterrier.kernels.segments import explained_by_cuts
+from vbterrier.uncertainty.breakpoints import breakpoint_sweep
+
+
+def topics(n=60, step=0.0, bend=0.0, at=0.6, seed=0, *, ties=False):
+    """Topics whose gain jumps, or starts to rise, at some coverage."""
+    rng = np.random.default_rng(seed)
+    coverage = rng.random(n)
+    coverage = np.round(coverage, 1) if ties else coverage
+    ap = rng.random(n)
+    above = coverage >= at
+    gain = 0.05 * ap + step * above + bend * (coverage - at) * above + rng.normal(0, 0.05, n)
+    return pd.DataFrame({"coverage": coverage, "ap": ap, "gain": gain})
+
+
+def rss(y, *columns):
+    design = np.column_stack(columns)
+    coef, *_ = np.linalg.lstsq(design, y, rcond=None)
+    return float(((y - design @ coef) ** 2).sum())
+
+
+def swept(table, model, controls, least):
+    """Every cut by two regressions: coverage -> F."""
+    x, y = table["coverage"].to_numpy(), table["gain"].to_numpy()
+    beside = [np.ones(len(x)), *(table[name].to_numpy() for name in controls), *([x] if model == "lines" else [])]
+    found = {}
+    for cut in np.unique(x)[1:]:
+        above = (x >= cut).astype(float)
+        if min(above.sum(), len(x) - above.sum()) < least * len(x):
+            continue
+        own = [above, above * x] if model == "lines" else [above]
+        whole, cut_rss = rss(y, *beside), rss(y, *beside, *own)
+        spare = len(x) - len(beside) - len(own)
+        found[cut] = ((whole - cut_rss) / len(own)) / (cut_rss / spare)
+    return found
+
+
+@pytest.mark.parametrize("model", ["step", "lines"])
+@pytest.mark.parametrize("controls", [[], ["ap"]])
+@pytest.mark.parametrize("ties", [False, True])
+def test_every_cut_equals_two_regressions(model, controls, ties):
+    table = topics(ties=ties, step=0.05, seed=3)
+    found = breakpoint_sweep(
+        table, "gain", "coverage", controls=controls, model=model, least=0.15, n_permutations=1, n_resamples=0
+    )
+    expected = swept(table, model, controls, 0.15)
+    assert found.sweep["coverage"].tolist() == sorted(expected)
+    assert found.sweep["f_statistic"].tolist() == pytest.approx([expected[cut] for cut in sorted(expected)], rel=1e-6)
+    assert found.value == max(expected, key=expected.get)
+    assert found.f_statistic == pytest.approx(max(expected.values()), rel=1e-6)
+    own = 2 if model == "lines" else 1
+    spare = 60 - len(controls) - 2 * own
+    assert found.p_unsearched == pytest.approx(stats.f.sf(found.f_statistic, own, spare), rel=1e-5)
+    assert np.isnan([found.low, found.high]).all()
+    for row in found.sweep.itertuples():
+        above = table["coverage"] >= row.coverage
+        assert (row.n_below, row.n_above) == ((~above).sum(), above.sum())
+        means = table["gain"][~above].mean(), table["gain"][above].mean()
+        assert (row.mean_below, row.mean_above) == pytest.approx(means)
+
+
+@pytest.mark.parametrize("model", ["step", "lines"])
+def test_the_p_value_equals_a_loop_over_the_same_permutations(model):
+    table = topics(40, step=0.03, seed=5).sort_values("coverage", ignore_index=True)
+    found = breakpoint_sweep(table, "gain", "coverage", controls=["ap"], model=model, n_permutations=99, seed=8)
+    x, y = table["coverage"].to_numpy(), table["gain"].to_numpy()
+    design = np.column_stack([np.ones(40), table["ap"], *([x] if model == "lines" else [])])
+    coef, *_ = np.linalg.lstsq(design, y, rcond=None)
+    left = y - design @ coef
+    permuted = stream(8, "breakpoint permutations").permuted(np.broadcast_to(left, (99, 40)), axis=1)
+    best = [max(swept(table.assign(gain=design @ coef + some), model, ["ap"], 0.1).values()) for some in permuted]
+    assert found.p_value == pytest.approx((1 + np.sum(np.array(best) >= found.f_statistic)) / 100)
+
+
+@pytest.mark.parametrize("model", ["step", "lines"])
+def test_the_interval_equals_a_loop_over_the_same_resamples(model):
+    table = topics(40, step=0.08, seed=6).sort_values("coverage", ignore_index=True)
+    found = breakpoint_sweep(table, "gain", "coverage", model=model, n_permutations=1, n_resamples=50, seed=2)
+    places = []
+    for rows in stream(2, "breakpoint resamples").integers(40, size=(50, 40)):
+        cuts = swept(table.iloc[rows], model, [], 0.1)
+        places.append(max(cuts, key=cuts.get))
+    assert (found.low, found.high) == tuple(np.quantile(places, [0.025, 0.975], method="nearest"))
+
+
+@pytest.mark.parametrize(
+    ("model", "effect", "near"),
+    [("step", {"step": 0.12}, 0.03), ("lines", {"bend": 0.9}, 0.1), ("lines", {"step": 0.2}, 0.03)],
+)
+def test_a_planted_break_is_found_again(model, effect, near):
+    for seed in range(5):
+        table = topics(250, seed=seed, **effect)
+        found = breakpoint_sweep(
+            table, "gain", "coverage", controls=["ap"], model=model, n_permutations=199, n_resamples=200
+        )
+        assert found.p_value == 1 / 200
+        assert found.value == pytest.approx(0.6, abs=near)
+        assert found.low <= found.value <= found.high
+        assert found.low - 0.04 < 0.6 < found.high + 0.04
+
+
+@pytest.mark.parametrize("model", ["step", "lines"])
+@pytest.mark.parametrize("controls", [[], ["ap"]])
+def test_without_a_break_p_values_are_uniform_where_unsearched_ones_are_not(model, controls):
+    found = [
+        breakpoint_sweep(
+            topics(40, seed=seed, ties=True),
+            "gain",
+            "coverage",
+            controls=controls,
+            model=model,
+            n_permutations=99,
+            n_resamples=0,
+        )
+        for seed in range(250)
+    ]
+    searched, naive = (np.array([getattr(one, name) for one in found]) for name in ("p_value", "p_unsearched"))
+    for level in (0.05, 0.1, 0.3, 0.5):
+        # 99 permutations make p-values at most these levels with exactly their probability.
+        assert stats.binomtest(int((searched <= level).sum()), 250, level).pvalue > 0.001
+    assert stats.binomtest(int((naive <= 0.1).sum()), 250, 0.1, "greater").pvalue < 0.001
+
+
+def test_a_straight_line_is_a_step_but_no_break_of_lines():
+    x = np.linspace(0, 1, 80)
+    table = pd.DataFrame({"coverage": x, "gain": 0.5 * x + np.random.default_rng(1).normal(0, 0.05, 80)})
+    step, lines = (
+        breakpoint_sweep(table, "gain", "coverage", model=model, n_resamples=0) for model in ("step", "lines")
+    )
+    assert step.p_value == 1 / 1001
+    assert lines.p_value > 0.05
+
+
+def test_order_of_topics_units_and_batches_change_nothing(monkeypatch):
+    table = topics(step=0.04, ties=False, seed=9)
+    options = {"controls": ["ap"], "n_permutations": 50, "n_resamples": 50}
+    first = breakpoint_sweep(table, "gain", "coverage", **options).frame()
+    shuffled = breakpoint_sweep(table.sample(frac=1, random_state=1), "gain", "coverage", **options).frame()
+    pd.testing.assert_frame_equal(first, shuffled)
+    percent = breakpoint_sweep(
+        table.assign(gain=100 * table["gain"], ap=1e6 * table["ap"]), "gain", "coverage", **options
+    )
+    assert (percent.value, percent.p_value, percent.low, percent.high) == tuple(
+        first.loc[0, ["value", "p_value", "low", "high"]]
+    )
+    assert percent.f_statistic == pytest.approx(first["f_statistic"][0])
+    monkeypatch.setattr("vbterrier.uncertainty.cuts._BATCH", 1000)
+    pd.testing.assert_frame_equal(first, breakpoint_sweep(table, "gain", "coverage", **options).frame())
+
+
+def test_undefined_coverage_is_left_out_and_counted():
+    table = topics(step=0.1)
+    gaps = pd.concat([table, pd.DataFrame({"coverage": [np.nan] * 3, "ap": 0.5, "gain": 9.0})], ignore_index=True)
+    both = [breakpoint_sweep(frame, "gain", "coverage", n_permutations=20, n_resamples=20) for frame in (table, gaps)]
+    assert (both[1].n_qids, both[1].n_undefined) == (60, 3)
+    assert (both[0].value, both[0].p_value, both[0].low) == (both[1].value, both[1].p_value, both[1].low)
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        pd.DataFrame({"coverage": [1.0] * 20, "gain": np.linspace(0, 1, 20)}),
+        pd.DataFrame({"coverage": np.linspace(0, 1, 20), "gain": 0.1}),
+        pd.DataFrame({"coverage": np.linspace(0, 1, 20), "gain": np.linspace(0, 1, 20)}),
+        pd.DataFrame({"coverage": [0.1, 0.2, 0.3], "gain": [0.0, 1.0, 0.0]}),
+        pd.DataFrame({"coverage": [0.0] * 3 + [1.0] * 30, "gain": np.arange(33.0)}),
+        pd.DataFrame({"coverage": [], "gain": []}, dtype=float),
+    ],
+)
+def test_where_no_cut_can_be_tried_there_is_no_break(table):
+    with pytest.warns(DegenerateWarning, match="no cut"):
+        found = breakpoint_sweep(table, "gain", "coverage")
+    assert np.isnan([found.value, found.low, found.high, found.f_statistic, found.p_value]).all()
+    assert found.sweep.empty
+    assert found.n_qids == len(table)
+
+
+def test_weights_count_as_repeated_rows():
+    rng = np.random.default_rng(3)
+    x, y, w = np.sort(rng.random(12)), rng.random(12), rng.integers(0, 4, 12)
+    beside, cuts = np.column_stack([np.ones(12), x, rng.random(12)]), np.arange(1, 12)
+    ones = np.ones((1, w.sum()))
+    found = explained_by_cuts(x, beside, y[None], w[None].astype(float), cuts, n_terms=2, least=3)[0]
+    repeated_x = x.repeat(w)
+    places = np.searchsorted(repeated_x, x[cuts])
+    inside = np.flatnonzero(w[cuts] > 0)
+    expected = explained_by_cuts(
+        repeated_x, beside.repeat(w, axis=0), y.repeat(w)[None], ones, places[inside], n_terms=2, least=3
+    )[0]
+    assert found[inside] == pytest.approx(expected, nan_ok=True)
+    assert np.isnan(found[w[cuts] == 0]).all()
+    assert np.isfinite(expected).any()
+
+
+def test_illegal_values_are_refused():
+    table = topics(20)
+    for options, said in (
+        ({"model": "curve"}, "model='curve'"),
+        ({"least": 0.5}, "least=0.5"),
+        ({"level": 1.0}, "level=1.0"),
+        ({"n_permutations": 0}, "n_permutations=0"),
+        ({"n_resamples": -1}, "n_resamples=-1"),
+        ({"seed": -1}, "seed=-1"),
+    ):
+        with pytest.raises(ParameterError, match=said):
+            breakpoint_sweep(table, "gain", "coverage", **options)
+    with pytest.raises(InputError, match="'gain': row 0 has no value"):
+        breakpoint_sweep(table.assign(gain=[None, *table["gain"][1:]]), "gain", "coverage")

@@ -1,0 +1,133 @@
+"""Runs that no other beats in two measures, and how two measures go together over runs."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+from vbterrier.kernels.resample import stream
+from vbterrier.uncertainty.frontier import frontier, pearson_interval, undominated
+
+QUARTERS = st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0])
+
+
+def values(up, down, n_topics=1):
+    """V of runs r0, r1..., whose means over the topics are given."""
+    shift = np.linspace(-0.1, 0.1, n_topics) if n_topics > 1 else [0.0]
+    rows = [
+        (f"r{i}", f"q{t}", measure, mean + shift[t])
+        for measure, means in (("RelCov@20", up), ("NonRelCov@20", down))
+        for i, mean in enumerate(means)
+        for t in range(n_topics)
+    ]
+    return pd.DataFrame(rows, columns=["name", "qid", "measure", "value"])
+
+
+def sample(n=30, seed=1):
+    rng = np.random.default_rng(seed)
+    down = rng.uniform(0.3, 0.9, n)
+    return 0.4 + 0.6 * down + rng.normal(0, 0.05, n), down
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.tuples(QUARTERS, QUARTERS), max_size=12))
+def test_the_frontier_equals_the_comparison_of_every_two_points(points):
+    up, down = (np.array([point[side] for point in points]) for side in (0, 1))
+    expected = [
+        not any(u >= mine_up and d <= mine_down and (u, d) != (mine_up, mine_down) for u, d in points)
+        for mine_up, mine_down in points
+    ]
+    assert undominated(up, down).tolist() == expected
+
+
+def test_runs_keep_their_order_and_their_means():
+    up, down = sample(12)
+    found = frontier(values(up, down, n_topics=5), n_resamples=10)
+    assert list(found.runs) == ["name", "RelCov@20", "NonRelCov@20", "n_qids", "on_frontier"]
+    assert found.runs["name"].tolist() == [f"r{i}" for i in range(12)]
+    assert found.runs["RelCov@20"].to_numpy() == pytest.approx(up)
+    assert found.runs["NonRelCov@20"].to_numpy() == pytest.approx(down)
+    assert (found.runs["n_qids"] == 5).all()
+    front = found.front()
+    assert front["NonRelCov@20"].is_monotonic_increasing
+    assert front["RelCov@20"].is_monotonic_increasing
+    assert len(front) == found.runs["on_frontier"].sum() > 1
+
+
+def test_means_that_differ_in_rounding_alone_are_equal():
+    up, down = np.full(10, 0.8), np.full(10, 0.4)
+    up[3] += 1e-14
+    down[5] -= 1e-14
+    with pytest.warns(DegenerateWarning, match="equal in a measure"):
+        assert frontier(values(up, down)).runs["on_frontier"].all()
+
+
+def test_the_correlation_and_fishers_interval_equal_scipys():
+    up, down = sample()
+    row = frontier(values(up, down), level=0.9).correlation.set_index("method").loc["Fisher z"]
+    peer = stats.pearsonr(up, down)
+    ends = peer.confidence_interval(0.9)
+    assert row[["value", "low", "high"]].tolist() == pytest.approx([peer.statistic, ends.low, ends.high])
+    assert (row["n_runs"], row["level"]) == (30, 0.9)
+
+
+def test_the_papers_correlation_over_193_runs_is_far_from_none():
+    z, reach = 0.5 * np.log(1.956 / 0.044), 1.959964 / np.sqrt(190)
+    ends = [(np.exp(2 * end) - 1) / (np.exp(2 * end) + 1) for end in (z - reach, z + reach)]
+    assert pearson_interval(0.956, 193) == pytest.approx(ends)
+    assert np.isnan(pearson_interval(0.5, 3)).all()
+    assert pearson_interval(1.0, 10) == (1.0, 1.0)
+
+
+def test_the_bootstrap_equals_a_loop_over_the_same_resamples():
+    up, down = sample(15)
+    found = frontier(values(up, down), n_resamples=200, seed=4).correlation.set_index("method").loc["runs (percentile)"]
+    rows = stream(4, "frontier").integers(15, size=(200, 15))
+    loop = [np.corrcoef(up[some], down[some])[0, 1] for some in rows]
+    assert found[["low", "high"]].tolist() == pytest.approx(np.quantile(loop, [0.025, 0.975]).tolist())
+
+
+def test_the_batch_changes_nothing(monkeypatch):
+    table = values(*sample(15))
+    whole = frontier(table, n_resamples=100).correlation
+    monkeypatch.setattr("vbterrier.uncertainty.frontier._BATCH", 40)
+    pd.testing.assert_frame_equal(whole, frontier(table, n_resamples=100).correlation)
+
+
+def test_shares_inside_target_regions_are_strict():
+    up = [0.8, 0.81, 0.95, 0.99, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5]
+    down = [0.4, 0.49, 0.5, 0.1, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]
+    found = frontier(values(up, down), targets=[(0.8, 0.5), (0.0, 1.0)]).targets
+    assert found[["above", "below", "n_inside", "share"]].to_numpy().tolist() == [
+        [0.8, 0.5, 2, 0.2],
+        [0.0, 1.0, 10, 1.0],
+    ]
+    peer = stats.binomtest(2, 10).proportion_ci()
+    assert found.loc[0, ["low", "high"]].tolist() == pytest.approx([peer.low, peer.high])
+
+
+def test_few_runs_are_said_to_be_few():
+    with pytest.warns(DegenerateWarning, match="4 runs"):
+        found = frontier(values([0.1, 0.2, 0.3, 0.35], [0.2, 0.1, 0.4, 0.5]))
+    assert found.correlation["value"].notna().all()
+    with pytest.warns(DegenerateWarning, match="1 runs"):
+        alone = frontier(values([0.1], [0.2]))
+    assert alone.correlation[["value", "low", "high"]].isna().all(axis=None)
+    assert alone.runs["on_frontier"].tolist() == [True]
+
+
+def test_runs_on_different_topics_are_refused():
+    table = values(*sample(12), n_topics=3)
+    with pytest.raises(InputError, match=r"of RelCov@20, 1 topics .'q0'. lack"):
+        frontier(table.iloc[1:])
+    with pytest.raises(InputError, match=r"1 runs .'r3'. have only one"):
+        frontier(table[(table["name"] != "r3") | (table["measure"] == "RelCov@20")])
+    with pytest.raises(InputError, match=r"no RelCov@2; found .* Did you mean RelCov@20"):
+        frontier(table, maximised="RelCov@2")
+    with pytest.raises(ParameterError, match="wanted two measures"):
+        frontier(table, maximised="NonRelCov@20")
+    with pytest.raises(ParameterError, match="n_resamples=0"):
+        frontier(table, n_resamples=0)

@@ -1,0 +1,173 @@
+"""Agreement of judges beyond chance, against scikit-learn, the textbooks' tables and plain loops."""
+
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+from sklearn.metrics import cohen_kappa_score
+
+from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+from vbterrier.kernels.resample import stream
+from vbterrier.uncertainty.kappa import COLUMNS, cohen_kappa, fleiss_kappa, judge_agreement
+
+# Fleiss 1971 as often reprinted: 10 items, 14 judges, 5 categories; kappa .210.
+REPRINTED = [
+    [0, 0, 0, 0, 14],
+    [0, 2, 6, 4, 2],
+    [0, 0, 3, 5, 6],
+    [0, 3, 9, 2, 0],
+    [2, 2, 8, 1, 1],
+    [7, 7, 0, 0, 0],
+    [3, 2, 6, 3, 0],
+    [2, 5, 3, 2, 2],
+    [6, 5, 2, 1, 0],
+    [0, 2, 2, 3, 7],
+]
+
+
+def spread(counts):
+    """Counts of labels as labels, a row an item."""
+    return np.array([np.repeat(np.arange(len(row)), row) for row in counts])
+
+
+def fleiss(labels):
+    """The formula, pair of judges by pair of judges."""
+    labels = np.asarray(labels)
+    agreed = np.mean([np.mean([row[a] == row[b] for a, b in combinations(range(len(row)), 2)]) for row in labels])
+    chance = sum(np.mean(labels == label) ** 2 for label in np.unique(labels))
+    return (agreed - chance) / (1 - chance)
+
+
+@pytest.mark.filterwarnings("ignore:all labels agree:vbterrier.errors.DegenerateWarning")
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=2, max_size=30).filter(
+        lambda pairs: len({label for pair in pairs for label in pair}) > 1
+    ),
+    st.sampled_from([None, "linear", "quadratic"]),
+)
+def test_cohens_kappa_equals_scikit_learns(pairs, weights):
+    first, second = zip(*pairs, strict=True)
+    found = cohen_kappa(first, second, weights=weights, categories=range(4))
+    peer = cohen_kappa_score(first, second, weights=weights, labels=range(4))
+    assert found.value == pytest.approx(peer, abs=1e-12)
+    assert found.agreement == pytest.approx(np.mean(np.equal(first, second)))
+    assert found.n_items == len(pairs)
+
+
+def test_the_error_of_cohens_kappa_by_the_formula_of_fleiss_cohen_and_everitt():
+    p = np.array([[20, 5], [10, 15]]) / 50
+    rows, columns = p.sum(axis=1), p.sum(axis=0)
+    seen, chance = np.trace(p), rows @ columns
+    kappa = (seen - chance) / (1 - chance)
+    a = sum(p[i, i] * (1 - (rows[i] + columns[i]) * (1 - kappa)) ** 2 for i in range(2))
+    b = (1 - kappa) ** 2 * sum(p[i, j] * (columns[i] + rows[j]) ** 2 for i in range(2) for j in range(2) if i != j)
+    error = np.sqrt((a + b - (kappa - chance * (1 - kappa)) ** 2) / 50) / (1 - chance)
+    labels = [(i, j) for i in range(2) for j in range(2) for _ in range(int(50 * p[i, j] + 0.5))]
+    found = cohen_kappa(*zip(*labels, strict=True), level=0.9)
+    assert found.value == pytest.approx(0.4)
+    reach = stats.norm.ppf(0.95) * error
+    assert (found.low, found.high) == pytest.approx((0.4 - reach, 0.4 + reach))
+
+
+def test_intervals_of_cohens_kappa_hold_the_truth_as_often_as_they_say():
+    # Both judges see the label with probability .8, else guess: of two even labels kappa is .64.
+    rng, held = np.random.default_rng(7), 0
+    for _ in range(300):
+        truth = rng.integers(2, size=150)
+        judges = [np.where(rng.random(150) < 0.8, truth, rng.integers(2, size=150)) for _ in range(2)]
+        found = cohen_kappa(*judges)
+        held += found.low <= 0.64 <= found.high
+    assert stats.binomtest(held, 300, 0.95).pvalue > 0.001
+
+
+def test_fleiss_kappa_of_the_reprinted_table():
+    found = fleiss_kappa(spread(REPRINTED))
+    assert round(found.value, 3) == 0.210
+    assert found.value == pytest.approx(fleiss(spread(REPRINTED)))
+    assert (found.agreement, found.n_items) == (0.1, 10)
+
+
+def test_the_interval_of_fleiss_kappa_equals_a_loop_over_the_same_resamples(monkeypatch):
+    labels = spread(REPRINTED)
+    found = fleiss_kappa(labels, n_resamples=100, seed=3)
+    loop = [fleiss(labels[rows]) for rows in stream(3, "kappa").integers(10, size=(100, 10))]
+    assert (found.low, found.high) == pytest.approx(tuple(np.quantile(loop, [0.025, 0.975])))
+    monkeypatch.setattr("vbterrier.uncertainty.kappa._BATCH", 70)
+    assert fleiss_kappa(labels, n_resamples=100, seed=3) == found
+
+
+def test_the_table_of_judges_holds_each_number():
+    rng = np.random.default_rng(2)
+    truth = rng.integers(3, size=40)
+    labels = pd.DataFrame({name: np.where(rng.random(40) < 0.7, truth, rng.integers(3, size=40)) for name in "abc"})
+    found = judge_agreement(labels, weights="quadratic", seed=1)
+    assert list(found) == list(COLUMNS)
+    assert found["judges"].tolist() == ["a, b", "a, c", "b, c", "a, b, c", "a, b, c"]
+    two = cohen_kappa(labels["a"], labels["c"], weights="quadratic")
+    assert found.loc[1, ["value", "low", "high"]].tolist() == [two.value, two.low, two.high]
+    every = fleiss_kappa(labels, seed=1)
+    assert found.loc[3, ["value", "low", "high"]].tolist() == [every.value, every.low, every.high]
+    agreed = int((labels.eq(labels["a"], axis=0)).all(axis=1).sum())
+    ends = stats.binomtest(agreed, 40).proportion_ci()
+    assert found.loc[4, ["value", "low", "high"]].tolist() == pytest.approx([agreed / 40, ends.low, ends.high])
+    assert (found["n_items"] == 40).all()
+
+
+def test_categories_that_one_pair_never_used_still_stand_between_the_others():
+    # Labels 0 and 2 of 0, 1, 2: two steps apart, beside labels one step apart.
+    first, second = [0, 0, 2, 2, 0, 1], [0, 2, 2, 0, 0, 0]
+    labels = pd.DataFrame({"a": first, "b": second})
+    found = judge_agreement(labels, weights="linear", categories=[0, 1, 2])
+    assert found["value"][0] == pytest.approx(cohen_kappa_score(first, second, weights="linear", labels=[0, 1, 2]))
+
+
+def test_text_has_no_order_of_its_own():
+    words = (["low", "high", "mid", "low"], ["low", "mid", "mid", "high"])
+    order = ["low", "mid", "high"]
+    found = cohen_kappa(*words, weights="linear", categories=order)
+    assert found.value == pytest.approx(cohen_kappa_score(*words, weights="linear", labels=order))
+    assert cohen_kappa(*words).value == pytest.approx(cohen_kappa_score(*words))
+    with pytest.raises(ParameterError, match="want an order of labels"):
+        cohen_kappa(*words, weights="linear")
+
+
+def test_judges_who_always_say_the_same_show_nothing():
+    with pytest.warns(DegenerateWarning, match="all labels are the same"):
+        two = cohen_kappa([1, 1], [1, 1])
+    with pytest.warns(DegenerateWarning, match="all labels are the same"):
+        every = fleiss_kappa([[1, 1, 1]] * 2)
+    for found in (two, every):
+        assert np.isnan([found.value, found.low, found.high]).all()
+        assert found.agreement == 1
+
+
+@pytest.mark.parametrize("second", [[0, 1, 1, 0], [1, 1, 1, 1]])
+def test_an_error_of_nothing_is_no_interval(second):
+    with pytest.warns(DegenerateWarning, match="knows no error"):
+        found = cohen_kappa([0, 1, 1, 0], second)
+    assert found.value == (1 if second[0] == 0 else 0)
+    assert np.isnan([found.low, found.high]).all()
+
+
+def test_bad_labels_are_refused():
+    with pytest.raises(InputError, match="first has 1 labels, second 2"):
+        cohen_kappa([1], [1, 0])
+    with pytest.raises(InputError, match="no items"):
+        cohen_kappa([], [])
+    with pytest.raises(InputError, match="item 1 has no label of judge 'b'"):
+        fleiss_kappa(pd.DataFrame({"a": [1, 0], "b": [1, None]}))
+    with pytest.raises(InputError, match="item 1 has 2, wanted one of 0, 1"):
+        cohen_kappa([0, 1], [0, 2], categories=[0, 1])
+    with pytest.raises(InputError, match="found 1 columns"):
+        fleiss_kappa([[1], [0]])
+    with pytest.raises(InputError, match=r"found the shape \(2,\)"):
+        fleiss_kappa([1, 0])
+    with pytest.raises(ParameterError, match="weights='cubic'"):
+        cohen_kappa([0, 1], [0, 1], weights="cubic")
+    with pytest.raises(ParameterError, match="each label once"):
+        cohen_kappa([0, 1], [0, 1], categories=[0, 1, 1])
