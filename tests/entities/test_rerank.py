@@ -298,7 +298,7 @@ def test_scaling_scores_changes_nothing(world):
 
 
 def test_equal_documents_say_nothing_under_either_norm():
-    run = pd.DataFrame({"qid": "q", "docno": ["a", "b", "c"], "score": [0.1 + 0.2] * 3})
+    run = pd.DataFrame({"qid": "q", "docno": ["a", "b", "c"], "score": [0.1] * 3})
     tags = pd.DataFrame({"docno": ["b"], "entity_id": ["X"]})
     entities = pd.DataFrame({"qid": ["q"], "docno": ["X"], "score": [1.0]})
     for norm in ("minmax", "z"):

@@ -1,5 +1,6 @@
 """Systems evaluated on what entities reach, and on all that there is."""
 
+import json
 import warnings
 
 import numpy as np
@@ -8,10 +9,13 @@ import pyterrier as pt
 import pytest
 
 import vbterrier
+from vbterrier.entities.consensus import ConsensusEntities
 from vbterrier.entities.pool import link_pool
 from vbterrier.entities.reachable import EntityReachable
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.evaluate.settings import evaluate_settings
+from vbterrier.frames.files import read_run
+from vbterrier.linking.corpora import read_spans
 
 MEASURES = ["AP", "nDCG@5", "P@5", "RR", "Recall@5"]
 
@@ -257,3 +261,37 @@ def test_bad_input_is_refused():
             evaluate_settings(systems, qrels, ["AP"], **given | wrong)
     with pytest.raises(InputError, match="topics"):
         evaluate_settings({"a": pool, "b": pool[pool["qid"] != "q0"]}, qrels, ["AP"], **given)
+
+
+@pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
+def test_ambiguous_names_of_news(shared_data):
+    folder = shared_data / "aida_ambiguous_labels"
+    topics = [json.loads(line) for line in (folder / "topics.jsonl").read_text().splitlines()]
+    dominant = {topic["qid"]: max(topic["intents"], key=lambda intent: intent["p"])["intent"] for topic in topics}
+    rows = [line.split() for line in (folder / "qrels.intents.txt").read_text().splitlines()]
+    qrels = pd.DataFrame([(qid, docno, 1) for qid, intent, docno, _ in rows if intent == dominant[qid]])
+    qrels.columns = ["qid", "docno", "label"]
+    run, tags = read_run(folder / "runs" / "bm25.run.gz"), read_spans(folder / "links.wat.jsonl.gz", nil="drop")
+    entities = ConsensusEntities(tags, top=20).transform(run)
+    found = evaluate_settings({"bm25": run}, qrels, ["AP"], links=tags, pool=run, entities=entities)
+
+    own = {docno: set(group) for docno, group in tags.groupby("docno")["entity_id"]}
+    listed = {qid: set(group) for qid, group in entities.groupby("qid")["docno"]}
+
+    def reachable(frame):
+        pairs = zip(frame["qid"], frame["docno"], strict=True)
+        return frame[[bool(own.get(docno, set()) & listed.get(qid, set())) for qid, docno in pairs]]
+
+    pooled = qrels.merge(run[["qid", "docno"]])
+    relevant = pooled.groupby("qid").size()
+    share = reachable(pooled).groupby("qid").size().reindex(relevant.index, fill_value=0) / relevant
+    coverage = found.coverage.set_index("qid")
+    pd.testing.assert_series_equal(
+        coverage["RelCov"].dropna().sort_index(), share, check_names=False, check_index_type=False
+    )
+    both = coverage[["RelCov", "NonRelCov"]].dropna()
+    assert len(both) == 184
+    assert both.mean().tolist() == pytest.approx([0.929, 0.790], abs=6e-4)
+    expected = vbterrier.score({"bm25": reachable(run)}, reachable(pooled), ["AP"], topics="all").values
+    pd.testing.assert_series_equal(table(found.values, "conditional"), table(expected), rtol=0, atol=1e-12)
+    assert coverage["unreached"].sum() == 199 - len(expected)
