@@ -162,7 +162,7 @@ def test_undefined_topics_unjudged_documents_and_missing_lists_are_counted():
     assert found.strata["n_qids"].sum() == 2 * 2
     text = found.text()
     for said in (
-        "6 documents of 3 topics, 5 links to 2 entities",
+        "6 documents of 3 topics, 6 links to 2 entities",
         "not relevant: 1 (16.7%)",
         "without entities: 1 (16.7%)",
         "Topics without relevant documents: 1; without others: 1",
