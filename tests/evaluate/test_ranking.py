@@ -183,7 +183,10 @@ def test_parts_agree_with_each_other(many, over):
 
 
 def test_means_and_shares_are_those_of_score(many):
-    found = rank_systems(*many, n_draws=10).systems.set_index("name")
+    found = rank_systems(*many, n_draws=10)
+    measure, n_qids = found.systems[["measure", "n_qids"]].iloc[0]
+    assert repr(found) == f"SystemRanking({len(many[0])} systems, {measure}, {n_qids} topics; unjudged (draws))"
+    found = found.systems.set_index("name")
     expected = score(*many, ["BNDCG@10", "Unjudged@10"], n_resamples=2).means()
     assert found["mean"].to_dict() == pytest.approx(expected["BNDCG@10"].to_dict())
     assert found["n_unjudged_share"].to_dict() == pytest.approx(expected["Unjudged@10"].to_dict())

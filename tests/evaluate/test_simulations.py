@@ -310,7 +310,14 @@ def test_ranges_of_the_papers_table_6(runs, complete):
 
 def test_other_measures_can_be_the_truth(runs, complete):
     left = thin_pool(complete, 0.4, 1)
-    found = simulate(runs, complete, [("thin", left)], measure="P@5", estimators={"lower": "P@5", "more": "P@10"})
+    with pytest.warns(
+        DegenerateWarning, match=r"1 estimators look at other ranks than the truth, P@5, as 'more', P@10"
+    ):
+        found = simulate(runs, complete, [("thin", left)], measure="P@5", estimators={"lower": "P@5", "more": "P@10"})
+    assert (
+        repr(found)
+        == f"Simulation(1 simulations, {len(runs)} runs, {len(complete['qid'].unique())} topics: lower, more)"
+    )
     assert found.estimates["truth"].nunique() <= 6
     group = found.estimates.query("estimator == 'lower'").set_index(["name", "qid"])
     assert group["estimate"].to_numpy() == pytest.approx(values(runs, left, "P@5")[group.index].to_numpy())

@@ -59,6 +59,10 @@ class SystemRanking:
     pairs: pd.DataFrame
     rank_probabilities: pd.DataFrame
 
+    def __repr__(self) -> str:
+        one = self.systems.iloc[0]
+        return f"SystemRanking({len(self.systems)} systems, {one['measure']}, {one['n_qids']} topics; {one['method']})"
+
     def ranks(self) -> pd.DataFrame:
         """Expected ranks and their intervals: low and high are ranks."""
         columns = ["name", "mean", "expected_rank", "rank_low", "rank_high", "level"]

@@ -78,6 +78,13 @@ class Simulation:
     truth: pd.DataFrame
     topics: pd.DataFrame
 
+    def __repr__(self) -> str:
+        counts = ", ".join(
+            f"{self.estimates[column].nunique()} {what}"
+            for column, what in (("simulation", "simulations"), ("name", "runs"), ("qid", "topics"))
+        )
+        return f"Simulation({counts}: {', '.join(map(str, self.estimates['estimator'].unique()))})"
+
     def labelled(self, **labels: Callable[[str], Any]) -> Simulation:
         """The same with further columns made from the names of simulations, to group by.
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     import ir_measures
 
+    from vbterrier.evaluate.simulations.estimators import Estimator
     from vbterrier.measures.scoring import Slot
 
 
@@ -60,7 +61,8 @@ def simulate(
         its nominal level as a fourth. The level is otherwise that of ``stat='lo'`` and ``'hi'``, and 1 for bounds. A
         single measure with ``stat`` and ``level``, as ``BNDCG``, gets its intervals at all ``levels``.
     measure
-        The truth: this measure on the complete judgments.
+        The truth: this measure on the complete judgments. Estimators with another cutoff, as ``STANDARD`` with all but
+        @10, are told by a warning.
     levels
         Nominal levels, each between 0 and 1.
     duplicates
@@ -103,6 +105,7 @@ def simulate(
     """
     (target,) = measures_from(measure)
     asked = estimators_of(estimators, levels)
+    _warn_of_cutoffs(asked, target)
     complete = slot_of(qrels, None, None)
     truths = {
         name: truth_of(name, loaded_run(name, run, duplicates), complete, target)
@@ -177,6 +180,17 @@ def _topics(blocks: Sequence[Block], truths: Mapping[str, Truth]) -> pd.DataFram
         for name in [block.truth.name]
     ]
     return pd.DataFrame(rows, columns=["simulation", "name", "n_qids", "n_evaluated"])
+
+
+def _warn_of_cutoffs(asked: Sequence[Estimator], target: ir_measures.Measure) -> None:
+    other = [one for one in asked if one.point.params.get("cutoff") != target.params.get("cutoff")]
+    if other:
+        warnings.warn(
+            f"{len(other)} estimators look at other ranks than the truth, {target}, as {other[0].name!r}, "
+            f"{other[0].point}: give them its cutoff",
+            DegenerateWarning,
+            stacklevel=3,
+        )
 
 
 def _warn_of_unknown(truths: Iterable[Truth]) -> None:
