@@ -8,7 +8,7 @@ import numpy as np
 
 from vbterrier.entities.idf import pool_df, pool_idf
 from vbterrier.entities.ranker import PoolRanker
-from vbterrier.entities.stage import choice, whole
+from vbterrier.frames.parameters import choice, whole
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

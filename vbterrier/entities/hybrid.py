@@ -9,9 +9,10 @@ import pandas as pd
 import pyterrier as pt
 
 from vbterrier.entities.ranker import Topics
-from vbterrier.entities.stage import EntityStage, choice, number, whole_or_none
+from vbterrier.entities.stage import EntityStage
 from vbterrier.errors import InputError, ParameterError
 from vbterrier.frames.ids import Ids, ids_of
+from vbterrier.frames.parameters import choice, number, whole_or_none
 from vbterrier.frames.ranked import Run
 from vbterrier.frames.topics import places
 

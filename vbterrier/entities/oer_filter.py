@@ -8,9 +8,9 @@ import numpy as np
 import pyterrier as pt
 
 from vbterrier.entities.ranker import RunReranker, warn
-from vbterrier.entities.stage import number, whole
 from vbterrier.entities.table import ALPHA, TAU, EntityTable
 from vbterrier.errors import InputError, examples
+from vbterrier.frames.parameters import number, whole
 from vbterrier.frames.ranked import ranked
 
 if TYPE_CHECKING:
@@ -83,8 +83,8 @@ class OERFilter(RunReranker):
         super().__init__()
         self._set_links(links, depth)
         self.threshold = number("threshold", threshold)
-        self.alpha = number("alpha", alpha, low=0, is_open=True)
-        self.tau = number("tau", tau, low=0, is_open=True)
+        self.alpha = number("alpha", alpha, low=0, open_low=True)
+        self.tau = number("tau", tau, low=0, open_low=True)
         self.rel = whole("rel", rel)
         if len(self.links) and (self.links.label < 0).all():
             raise InputError("OERFilter: no document of the links is judged; give link_pool the qrels")

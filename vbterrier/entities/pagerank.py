@@ -10,9 +10,9 @@ import numpy as np
 from vbterrier.entities.consensus import SUPPORT, soft_support
 from vbterrier.entities.query import QueryEntities
 from vbterrier.entities.ranker import PoolRanker, warn
-from vbterrier.entities.stage import choice, number
 from vbterrier.errors import examples
 from vbterrier.frames.contracts import frame_of
+from vbterrier.frames.parameters import choice, number
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -130,8 +130,8 @@ class PersonalisedPageRank(PoolRanker):
     ) -> None:
         super().__init__()
         self._set_links(links, depth, top)
-        self.damping = number("damping", damping, low=0, high=1, is_open=True)
-        self.tolerance = number("tolerance", tolerance, low=0, high=1, is_open=True)
+        self.damping = number("damping", damping, low=0, high=1, open_low=True, open_high=True)
+        self.tolerance = number("tolerance", tolerance, low=0, high=1, open_low=True, open_high=True)
         self._query: QueryEntities | None = None
         if isinstance(restart, str):
             self.restart: str | pd.DataFrame = choice("restart", restart, (*SUPPORT, "uniform"))

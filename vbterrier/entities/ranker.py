@@ -14,9 +14,10 @@ import pyarrow.compute as pc
 import pyterrier as pt
 
 from vbterrier.entities.pool import LinkedPool, link_pool
-from vbterrier.entities.stage import EntityStage, links_of, whole_or_none
+from vbterrier.entities.stage import EntityStage, links_of
 from vbterrier.errors import DegenerateWarning, InputError, examples
 from vbterrier.frames.ids import Ids, ids_of, require_same_kind
+from vbterrier.frames.parameters import whole_or_none
 from vbterrier.frames.ranked import Run
 from vbterrier.frames.topics import places
 from vbterrier.kernels.order import spans

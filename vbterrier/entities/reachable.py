@@ -10,10 +10,11 @@ import pandas as pd
 import pyterrier as pt
 
 from vbterrier.entities.documents import Links, Listed
-from vbterrier.entities.stage import EntityStage, whole
+from vbterrier.entities.stage import EntityStage
 from vbterrier.errors import DegenerateWarning, examples
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.ids import require_same_kind
+from vbterrier.frames.parameters import whole
 from vbterrier.frames.ranked import Run
 
 if TYPE_CHECKING:

@@ -11,10 +11,11 @@ from vbterrier.entities.boosting import Examples, learn, predict
 from vbterrier.entities.features import FEATURES, WORDS, feature_table
 from vbterrier.entities.leaks import refuse_copies, refuse_names
 from vbterrier.entities.ranker import Placed, RunReranker
-from vbterrier.entities.stage import choice, same, whole, whole_or_none
+from vbterrier.entities.stage import same
 from vbterrier.entities.teaching import Taught, from_documents, from_entities
 from vbterrier.errors import InputError, ParameterError
 from vbterrier.frames.ids import numbers_of
+from vbterrier.frames.parameters import choice, whole, whole_or_none
 from vbterrier.frames.ranked import ranked
 from vbterrier.kernels.resample import stream
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.entities.stage import whole
 from vbterrier.entities.table import ALPHA, CLASSES, TAU, EntityTable
 from vbterrier.frames.ids import Ids, require_same_kind
+from vbterrier.frames.parameters import whole
 from vbterrier.frames.ranked import Run
 from vbterrier.frames.topics import run_places
 

@@ -11,7 +11,6 @@ import pandas as pd
 
 from vbterrier.entities.documents import Links
 from vbterrier.entities.pool import LinkedPool, link_pool
-from vbterrier.entities.stage import whole
 from vbterrier.entities.table import ALPHA, TAU
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.evaluate.coverage_result import CoverageReport, require_known
@@ -20,6 +19,7 @@ from vbterrier.evaluate.inputs import loaded_run, named_runs
 from vbterrier.evaluate.scores import Scores, score
 from vbterrier.frames.contracts import systems_of
 from vbterrier.frames.files import read_qrels
+from vbterrier.frames.parameters import whole
 from vbterrier.uncertainty.intervals import N_RESAMPLES, check_level
 from vbterrier.uncertainty.replicas import check_count
 from vbterrier.uncertainty.strata import COLUMNS as STRATA

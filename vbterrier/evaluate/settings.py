@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from vbterrier.entities.stage import whole
 from vbterrier.errors import InputError, ParameterError
 from vbterrier.evaluate.inputs import is_pipeline, loaded_run, named_runs, restricted
 from vbterrier.evaluate.reach import Judged, Reach, linked
@@ -16,6 +15,7 @@ from vbterrier.evaluate.scores import TOPICS, Scores, score
 from vbterrier.evaluate.sources import run_of_system, topics_of
 from vbterrier.frames.contracts import frame_of, systems_of
 from vbterrier.frames.files import read_qrels
+from vbterrier.frames.parameters import whole
 from vbterrier.measures.scoring import Slot
 from vbterrier.uncertainty.comparisons import COLUMNS, comparisons
 from vbterrier.uncertainty.intervals import N_RESAMPLES, topics_interval

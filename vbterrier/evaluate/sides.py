@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from vbterrier.entities.stage import whole
 from vbterrier.errors import InputError, ParameterError
 from vbterrier.evaluate.inputs import is_pipeline, loaded_run
 from vbterrier.evaluate.reach import Judged, Reach, linked
@@ -16,6 +15,7 @@ from vbterrier.evaluate.scores import score
 from vbterrier.evaluate.settings import UNREACHED, interval_of
 from vbterrier.frames.contracts import frame_of
 from vbterrier.frames.files import read_qrels
+from vbterrier.frames.parameters import whole
 from vbterrier.uncertainty.intervals import N_RESAMPLES
 
 if TYPE_CHECKING:

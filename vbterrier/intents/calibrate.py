@@ -11,11 +11,12 @@ import numpy as np
 import pyterrier as pt
 
 from vbterrier.errors import FileError, InputError, ParameterError
+from vbterrier.frames.parameters import choice, number
 from vbterrier.intents import fitting
 from vbterrier.intents.calibration import targets_of
 from vbterrier.intents.candidates import warn_of_no_weight
 from vbterrier.intents.frame import Candidates, warn_of
-from vbterrier.intents.stage import Stage, choice, number
+from vbterrier.intents.stage import Stage
 from vbterrier.kernels import candidates as kernels
 from vbterrier.kernels import probability
 

@@ -13,9 +13,9 @@ import pandas as pd
 from vbterrier.errors import DegenerateWarning, InputError
 from vbterrier.frames.contracts import frame_of
 from vbterrier.frames.ids import Lookup, numbers_of, require_same_kind
+from vbterrier.frames.parameters import number, whole
 from vbterrier.frames.topics import places
 from vbterrier.intents.frame import Candidates, warn_of
-from vbterrier.intents.stage import number, whole
 from vbterrier.kernels.probability import normalised
 
 if TYPE_CHECKING:

@@ -11,9 +11,10 @@ import pyterrier as pt
 from vbterrier.errors import InputError, ParameterError
 from vbterrier.frames.contracts import require
 from vbterrier.frames.ids import ids_of, repeated_pairs, require_same_kind
+from vbterrier.frames.parameters import choice, number, whole
 from vbterrier.frames.topics import places
 from vbterrier.intents.frame import NIL, Candidates, warn_of
-from vbterrier.intents.stage import Stage, choice, label_of, number, whole
+from vbterrier.intents.stage import Stage, label_of
 from vbterrier.kernels import candidates as kernels
 from vbterrier.kernels import probability
 

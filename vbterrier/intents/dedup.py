@@ -11,9 +11,10 @@ import pyterrier as pt
 
 from vbterrier.errors import InputError, ParameterError
 from vbterrier.frames.contracts import frame_of, require
+from vbterrier.frames.parameters import number
 from vbterrier.intents.frame import Candidates
 from vbterrier.intents.meanings import Meanings, by_id, by_likeness, by_name, embedded, judged
-from vbterrier.intents.stage import Stage, knowledge_base, number
+from vbterrier.intents.stage import Stage, knowledge_base
 from vbterrier.kernels import candidates as kernels
 
 if TYPE_CHECKING:

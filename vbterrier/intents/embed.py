@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vbterrier.intents.stage import whole
+from vbterrier.frames.parameters import whole
 from vbterrier.linking.extras import module_of_extra
 
 if TYPE_CHECKING:

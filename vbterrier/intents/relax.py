@@ -9,9 +9,10 @@ import pandas as pd
 import pyterrier as pt
 
 from vbterrier.errors import InputError, ParameterError
+from vbterrier.frames.parameters import number, numbers
 from vbterrier.intents.constraints import Constraint, parse_constraints
 from vbterrier.intents.frame import Candidates, warn_of
-from vbterrier.intents.stage import Stage, knowledge_base, number, numbers
+from vbterrier.intents.stage import Stage, knowledge_base
 from vbterrier.intents.violations import violations
 from vbterrier.kernels import candidates as kernels
 from vbterrier.kernels.probability import normalised

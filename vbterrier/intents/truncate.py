@@ -8,8 +8,9 @@ import numpy as np
 import pyterrier as pt
 
 from vbterrier.errors import ParameterError
+from vbterrier.frames.parameters import number, whole
 from vbterrier.intents.frame import Candidates
-from vbterrier.intents.stage import Stage, number, whole
+from vbterrier.intents.stage import Stage
 from vbterrier.kernels import candidates as kernels
 
 if TYPE_CHECKING:

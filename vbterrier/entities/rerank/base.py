@@ -11,8 +11,8 @@ import pyterrier as pt
 
 from vbterrier.entities.reachable import OnDocuments
 from vbterrier.entities.rerank.normal import NORMS, normalised
-from vbterrier.entities.stage import choice, number, whole
 from vbterrier.errors import InputError, ParameterError
+from vbterrier.frames.parameters import choice, number, whole
 from vbterrier.frames.ranked import Run, ranked
 
 if TYPE_CHECKING:

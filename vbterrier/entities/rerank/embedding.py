@@ -9,10 +9,10 @@ import pandas as pd
 
 from vbterrier.entities.ranker import warn
 from vbterrier.entities.rerank.base import Interpolation, by_id
-from vbterrier.entities.stage import choice
 from vbterrier.entities.vectors import Vectors, unit
 from vbterrier.errors import InputError, ParameterError, examples
 from vbterrier.frames.ids import ids_of
+from vbterrier.frames.parameters import choice
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -12,10 +12,10 @@ from vbterrier.entities.documents import Documents, unlinked
 from vbterrier.entities.reachable import OnEntities
 from vbterrier.entities.rerank.base import Interpolation, by_id
 from vbterrier.entities.rerank.terms import DocumentTerms, bm25, words_of
-from vbterrier.entities.stage import number, whole, whole_or_none
 from vbterrier.entities.vectors import name_of
 from vbterrier.errors import InputError
 from vbterrier.frames.ids import ids_of, require_same_kind
+from vbterrier.frames.parameters import number, whole, whole_or_none
 from vbterrier.linking.normal import normal_form
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import numpy as np
 
 from vbterrier.entities.ranker import warn
 from vbterrier.entities.rerank.base import Interpolation
-from vbterrier.entities.stage import choice
+from vbterrier.frames.parameters import choice
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

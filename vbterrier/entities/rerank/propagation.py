@@ -9,7 +9,7 @@ import numpy as np
 
 from vbterrier.entities.rerank.base import Reranker
 from vbterrier.entities.rerank.normal import normalised
-from vbterrier.entities.stage import choice, number, whole
+from vbterrier.frames.parameters import choice, number, whole
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

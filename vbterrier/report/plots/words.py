@@ -164,7 +164,8 @@ def origin(frame: pd.DataFrame) -> str:
     if "n_qids" in frame:
         said.insert(min(1, len(said)), counted(frame["n_qids"], "topic"))
     if {"n_draws", "seed"} <= set(frame):
-        said += [f"{n_draws:,} draws, seed {seed}" for n_draws, seed in frame.groupby(["n_draws", "seed"]).groups]
+        drawn = frame[["n_draws", "seed"]].drop_duplicates().to_numpy().tolist()
+        said += [f"{n_draws:,} draws, seed {seed}" for n_draws, seed in drawn]
     return ", ".join(said)
 
 

@@ -1,0 +1,110 @@
+"""Parameters of stages and functions, checked one by one."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from vbterrier.errors import ParameterError, nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+
+def choice(name: str, value: Any, legal: Iterable[str]) -> str:
+    """A parameter that is one of some words.
+
+    Raises
+    ------
+    ParameterError
+        Another value; names the nearest.
+
+    >>> choice("method", "softmx", ["softmax", "prior"])
+    Traceback (most recent call last):
+    ...
+    vbterrier.errors.ParameterError: method='softmx': wanted one of 'softmax', 'prior'. Did you mean softmax?
+    """
+    legal = list(legal)
+    if not isinstance(value, str) or value not in legal:
+        raise ParameterError(
+            f"{name}={value!r}: wanted one of {', '.join(map(repr, legal))}.{nearest(str(value), legal)}"
+        )
+    return value
+
+
+def number(
+    name: str,
+    value: Any,
+    *,
+    low: float = -math.inf,
+    high: float = math.inf,
+    open_low: bool = False,
+    open_high: bool = False,
+) -> float:
+    """A parameter that is a finite number from ``low`` to ``high``, an open end left out.
+
+    Raises
+    ------
+    ParameterError
+        Anything else.
+
+    >>> number("temperature", 2, low=0, open_low=True)
+    2.0
+    >>> number("damping", 1, low=0, high=1, open_low=True, open_high=True)
+    Traceback (most recent call last):
+    ...
+    vbterrier.errors.ParameterError: damping=1: wanted a number above 0 and below 1
+    """
+    try:
+        made = math.nan if isinstance(value, (bool, str)) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        made = math.nan
+    outside = made < low or made > high or (open_low and made == low) or (open_high and made == high)
+    if math.isfinite(made) and not outside:
+        return made
+    bounds = [f"{'above' if open_low else 'of at least'} {low:g}"] if math.isfinite(low) else []
+    bounds += [f"{'below' if open_high else 'at most'} {high:g}"] if math.isfinite(high) else []
+    raise ParameterError(f"{name}={value!r}: wanted a number {' and '.join(bounds) or 'that is finite'}")
+
+
+def numbers(name: str, given: Mapping[str, Any] | None, *, low: float) -> dict[str, float] | None:
+    """A parameter that maps words to numbers of at least ``low``.
+
+    Raises
+    ------
+    ParameterError
+        Anything else.
+
+    >>> numbers("weights", {"state": 2}, low=0)
+    {'state': 2.0}
+    """
+    if given is None:
+        return None
+    if not hasattr(given, "items"):
+        raise ParameterError(f"{name}={given!r}: wanted a mapping of names to numbers")
+    return {str(key): number(f"{name}[{key!r}]", value, low=low) for key, value in given.items()}
+
+
+def whole(name: str, value: Any, *, low: int = 1) -> int:
+    """A parameter that is a whole number of at least ``low``.
+
+    Raises
+    ------
+    ParameterError
+        Anything else.
+
+    >>> whole("top", 5)
+    5
+    """
+    if isinstance(value, bool) or not hasattr(value, "__index__") or value.__index__() < low:
+        raise ParameterError(f"{name}={value!r}: wanted a whole number of at least {low}")
+    made: int = value.__index__()
+    return made
+
+
+def whole_or_none(name: str, value: Any, *, low: int = 1) -> int | None:
+    """A parameter that is a whole number of at least ``low``, or ``None``.
+
+    >>> whole_or_none("top", None)
+    """
+    return None if value is None else whole(name, value, low=low)
