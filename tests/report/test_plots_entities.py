@@ -1,0 +1,388 @@
+"""Figures of entity runs by what their artists hold."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib import pyplot as plt
+from matplotlib.colors import to_hex
+from matplotlib.patches import Rectangle
+
+from vbterrier import link_pool
+from vbterrier.demo.planted import planted_collection
+from vbterrier.entities.slots import selected_entities
+from vbterrier.errors import InputError, ParameterError
+from vbterrier.evaluate.coverage import coverage_report
+from vbterrier.report.plots import (
+    coverage_by_k,
+    coverage_discrimination,
+    gain_by_coverage,
+    oer_distributions,
+)
+from vbterrier.report.plots.style import COLOURS, INK, MUTED
+from vbterrier.uncertainty.breakpoints import breakpoint_sweep
+from vbterrier.uncertainty.strata import coverage_strata
+
+
+@pytest.fixture(autouse=True)
+def closed():
+    plt.switch_backend("agg")
+    yield
+    plt.close("all")
+
+
+@pytest.fixture(scope="module")
+def planted():
+    made = planted_collection(n_topics=8, n_documents=60, n_relevant=12, linker_recall=0.6)
+    return made, link_pool(made.pool, made.tags, made.qrels)
+
+
+def said(ax):
+    return " ".join(ax.texts[-1].get_text().split())
+
+
+def legend_of(ax):
+    return [text.get_text() for text in ax.get_legend().get_texts()]
+
+
+def v_frame(points, x="NonRelCov@20", y="RelCov@20"):
+    """Runs at points (x, y), the mean of two topics that lie as far above as below."""
+    rows = [
+        (name, qid, measure, value + shift)
+        for name, pair in points.items()
+        for measure, value in zip((x, y), pair, strict=True)
+        for qid, shift in (("q1", -0.05), ("q2", 0.05))
+    ]
+    return pd.DataFrame(rows, columns=["name", "qid", "measure", "value"])
+
+
+def marks(ax):
+    """(x, y) -> colour and whether it is filled, of all points."""
+    found = {}
+    for line in ax.lines:
+        if line.get_linestyle() == "None":
+            filled = line.get_markerfacecolor() != "white"
+            found |= {
+                tuple(np.round(point, 9)): (to_hex(line.get_color()), filled) for point in line.get_xydata().tolist()
+            }
+    return found
+
+
+POINTS = {"a": (0.2, 0.5), "b": (0.6, 0.9), "c": (0.7, 0.8), "d": (0.2, 0.4), "e": (0.9, 0.9)}
+
+
+# Coverage against discrimination
+
+
+def test_runs_stand_at_their_means_and_the_frontier_is_filled():
+    ax = coverage_discrimination(v_frame(POINTS))
+    found = marks(ax)
+    assert set(found) == set(POINTS.values())
+    assert {point for point, (_, filled) in found.items() if filled} == {POINTS["a"], POINTS["b"]}
+    assert len({colour for colour, _ in found.values()}) == 5
+    (steps,) = [line for line in ax.lines if line.get_drawstyle() == "steps-post"]
+    assert np.round(steps.get_xydata(), 9).tolist() == [[0.2, 0.5], [0.6, 0.9]]
+    assert (ax.get_xlabel(), ax.get_ylabel(), legend_of(ax)) == ("NonRelCov@20", "RelCov@20", list(POINTS))
+    assert said(ax).startswith("points: means over 2 topics; filled, on the line: Pareto frontier (2 of 5 runs)")
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "front", "steps"),
+    [
+        ("RelCov@20", "OER@20", "be", "steps-pre"),
+        ("NonRelCov@20", "BaitRate@20", "d", "steps-post"),
+        ("RelCov@20", "BaitRate@20", "cde", "steps-pre"),
+    ],
+)
+def test_what_is_better_depends_on_the_measure(x, y, front, steps):
+    """By hand, of POINTS: the larger of both, the smaller of both, the larger x and the smaller y."""
+    points = {"a": (0.2, 0.5), "b": (0.6, 0.95), "c": (0.7, 0.8), "d": (0.2, 0.4), "e": (0.9, 0.9)}
+    ax = coverage_discrimination(v_frame(points, x, y), x=x, y=y)
+    assert {point for point, (_, filled) in marks(ax).items() if filled} == {points[name] for name in front}
+    (line,) = [line for line in ax.lines if line.get_drawstyle() == steps]
+    assert len(line.get_xdata()) == len(front)
+
+
+def test_the_ratio_is_of_means_whatever_the_frame_holds_of_it():
+    values = pd.concat([v_frame(POINTS), v_frame({"a": (9, 9)}, "DiscRatio@20", "OER@20")])
+    ax = coverage_discrimination(values, x="RelCov@20", y="DiscRatio@20")
+    assert sorted(marks(ax)) == sorted((y, round(y / x, 9)) for x, y in POINTS.values())
+    assert ax.get_yscale() == "linear"
+    assert "DiscRatio: ratio of means" in said(ax)
+    assert [1, 1] in [list(line.get_ydata()) for line in ax.lines]
+    wide = coverage_discrimination(v_frame(POINTS | {"f": (0.05, 0.6)}), x="RelCov@20", y="DiscRatio@20")
+    assert wide.get_yscale() == "log"
+    unbound = v_frame({"f": (0.0, 0.6)})
+    unbound["value"] = np.where(unbound["measure"] == "NonRelCov@20", 0.0, unbound["value"])
+    with pytest.raises(InputError, match="run 'f' reaches no other document; its DiscRatio@20 has no bound"):
+        coverage_discrimination(unbound, y="DiscRatio@20")
+
+
+def test_a_target_is_shaded_towards_what_is_better_and_its_runs_counted():
+    ax = coverage_discrimination(v_frame(POINTS), target=(0.65, 0.8))
+    (region,) = [patch for patch in ax.patches if isinstance(patch, Rectangle)]
+    assert region.get_bbox().x0 == ax.get_xlim()[0]
+    assert region.get_bbox().x1 == pytest.approx(0.65)
+    assert region.get_bbox().y0 == pytest.approx(0.8)
+    assert region.get_bbox().y1 == pytest.approx(ax.get_ylim()[1])
+    assert said(ax).endswith("shaded: NonRelCov@20 < 0.65, RelCov@20 > 0.8 (1 of 5 runs)")
+    other = coverage_discrimination(v_frame(POINTS, "RelCov@20", "OER@20"), x="RelCov@20", y="OER@20", target=(0.95, 2))
+    assert said(other).endswith("shaded: RelCov@20 > 0.95, OER@20 > 2 (0 of 5 runs)")
+    assert other.get_ylim()[1] > 2, "an empty region is to be seen, too"
+
+
+def test_correlation_over_runs():
+    x, y = np.array(list(POINTS.values())).T
+    assert f"r = {np.corrcoef(x, y)[0, 1]:.3f} over runs (95% Fisher z: " in said(
+        coverage_discrimination(v_frame(POINTS))
+    )
+    few = {name: POINTS[name] for name in "abc"}
+    assert "r = " not in said(coverage_discrimination(v_frame(few)))
+
+
+def test_means_are_over_topics_that_have_all_values():
+    values = v_frame(POINTS)
+    lost = pd.DataFrame([("a", "q3", "RelCov@20", 0.0)], columns=values.columns)
+    ax = coverage_discrimination(pd.concat([values, lost]))
+    assert set(marks(ax)) == set(POINTS.values())
+    assert said(ax).startswith("points: means over 2 topics (1 left out: undefined)")
+    with pytest.raises(InputError, match=r"no topic has NonRelCov@20 and RelCov@20 of all 2 runs"):
+        coverage_discrimination(
+            pd.concat(
+                [v_frame({"a": (0.1, 0.2)}), v_frame({"b": (0.1, 0.2)}).replace({"qid": {"q1": "q8", "q2": "q9"}})]
+            )
+        )
+
+
+def test_of_many_runs_the_frontier_has_colours_or_families_have():
+    many = {f"r{place}": (place / 40, (place / 40) ** 2) for place in range(20)}
+    ax = coverage_discrimination(v_frame(many))
+    names = legend_of(ax)
+    assert (len(names), names[0], names[-2], names[-1]) == (8, "r0", "r19", "13 others")
+    colours = [colour for colour, _ in marks(ax).values()]
+    assert colours.count(MUTED) == 13
+    ax = coverage_discrimination(v_frame(many), highlight=["r3"])
+    assert legend_of(ax) == ["r3", "19 others"]
+    ax = coverage_discrimination(v_frame(many), families=dict.fromkeys(list(many)[::2], "even"))
+    assert legend_of(ax) == ["even", "other"]
+    assert [colour for colour, _ in marks(ax).values()].count(COLOURS[0].lower()) == 10
+    with pytest.raises(ParameterError, match="families: 20 are more than can be told apart"):
+        coverage_discrimination(v_frame(many), families={name: name for name in many})
+    with pytest.raises(ParameterError, match=r"highlight=\['x'\]: wanted 1 to 7 runs"):
+        coverage_discrimination(v_frame(many), highlight=["x"])
+
+
+def test_what_cannot_be_drawn_is_named():
+    with pytest.raises(ParameterError, match=r"values: no RelCov@2; found .*Did you mean RelCov@20"):
+        coverage_discrimination(v_frame(POINTS), y="RelCov@2")
+    with pytest.raises(InputError, match="'NonRelCov@20' of run 'a' and query 'q1' stands twice"):
+        coverage_discrimination(pd.concat([v_frame(POINTS)] * 2))
+    with pytest.raises(InputError, match="values: wanted columns"):
+        coverage_discrimination(v_frame(POINTS).drop(columns="qid"))
+    empty = coverage_discrimination(v_frame({}))
+    assert empty.texts[0].get_text() == "no entity runs"
+
+
+# OER by signal class
+
+SLOTS = pd.DataFrame(
+    {
+        "name": ["a"] * 4 + ["b"] * 2,
+        "qid": "q1",
+        "oer": [1.2, 1.3, 0.2, -0.7, 0.0, 0.3],
+        "signal": ["core", "core", "conditional", "anti-signal", "absent", "sparse"],
+    }
+)
+
+
+def bars(ax):
+    """(left edge, base, height) of all bars with their colours."""
+    return [
+        (round(bar.get_x(), 9), bar.get_y(), -bar.get_height(), to_hex(bar.get_facecolor()))
+        for box in ax.containers
+        for bar in box
+    ]
+
+
+def test_bars_hold_shares_of_each_run_stacked_by_class():
+    ax = oer_distributions(SLOTS, step=0.5)
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["a", "b"]
+    found = bars(ax)
+    first = {(left, colour): tall for left, base, tall, colour in found if base <= 0.45}
+    # Two of four entities are the most of run a: they fill its row, one half of that is one entity.
+    assert first[1.0, "#0072b2"] == pytest.approx(0.86)
+    assert first[0.0, "#56b4e9"] == first[-1.0, "#d55e00"] == pytest.approx(0.43)
+    second = sorted((left, round(base, 6), colour) for left, base, tall, colour in found if base > 0.45)
+    assert second == [(0.0, round(1.45 - 0.43, 6), "#d4d4d4"), (0.0, 1.45, "#ffffff")], "one stands on the other"
+    means = [tuple(line.get_xydata()[0]) for line in ax.lines if line.get_marker() == "D"]
+    assert means == [(pytest.approx(0.5), 0.45), (pytest.approx(0.15), 1.45)]
+    beside = [text.get_text() for text in ax.texts]
+    assert beside[:3] == ["75% / 25%", "0% / 0%", "signal / bait"]
+    assert legend_of(ax) == ["core", "conditional", "sparse", "absent", "anti-signal", "mean"]
+    assert said(ax) == "2 to 4 entities a run; 1 topic; bars: shares in steps of 0.5, the highest of each run alike"
+
+
+def test_no_bar_holds_both_signs_and_all_are_in_some_bar():
+    rng = np.random.default_rng(0)
+    slots = pd.DataFrame({"name": "r", "qid": "q", "oer": rng.normal(size=500), "signal": "neutral"})
+    ax = oer_distributions(slots)
+    found = sorted(bars(ax))
+    step = found[1][0] - found[0][0]
+    assert all(round(left / step, 6) == round(left / step) for left, *_ in found)
+    share = np.array([tall for *_, tall, _ in found])
+    count, _ = np.histogram(slots["oer"], [left for left, *_ in found] + [found[-1][0] + step])
+    assert share == pytest.approx(0.86 * count / count.max())
+    assert count.sum() == 500
+
+
+def test_entities_of_topics_without_oer_are_counted_and_settings_said(planted):
+    made, links = planted
+    slots = selected_entities(made.runs, links, k=5, tau=3.0)
+    slots.loc[slots["qid"] == "q001", "oer"] = np.nan
+    ax = oer_distributions(slots, runs=["topical", "odds"])
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["topical", "odds"]
+    assert said(ax).startswith(
+        "35 entities a run; 7 topics; first 5 entities, α 0.5, τ 3, relevant: label 1 and above;"
+    )
+    assert said(ax).endswith("not drawn, their topics have no OER: 10")
+    rates = slots.dropna(subset="oer").query("name == 'odds'")["signal"].isin(["core", "conditional"]).mean()
+    assert ax.texts[1].get_text().startswith(f"{100 * rates:.0f}% / ")
+
+
+def test_selections_that_cannot_be_drawn():
+    with pytest.raises(InputError, match="row 1 has the class 'bait'; wanted one of 'core'"):
+        oer_distributions(SLOTS.assign(signal=["core", "bait", *["core"] * 4]))
+    with pytest.raises(ParameterError, match=r"step=0: wanted a width above 0"):
+        oer_distributions(SLOTS, step=0)
+    with pytest.raises(ParameterError, match="name='c'"):
+        oer_distributions(SLOTS, runs=["c"])
+    none = oer_distributions(SLOTS.assign(oer=np.nan))
+    assert none.texts[0].get_text() == "no entities with an OER"
+    assert oer_distributions(SLOTS.assign(oer=0.0)).get_xlabel() == "OER (log odds)"
+
+
+def test_selected_entities_average_to_the_measures(planted):
+    made, links = planted
+    slots = selected_entities(made.runs, links, k=6)
+    report = coverage_report(made.runs, links, k=6)
+    wanted = report.values.pivot(index=["name", "qid"], columns="measure", values="value")
+    groups = slots.groupby(["name", "qid"])
+    oer, signal = groups["oer"].mean(), groups["signal"].agg(lambda one: one.isin(["core", "conditional"]).mean())
+    bait = groups["signal"].agg(lambda one: one.isin(["generic bait", "anti-signal"]).mean())
+    for measure, found in (("OER@6", oer), ("SignalRate@6", signal), ("BaitRate@6", bait)):
+        assert found.to_dict() == pytest.approx(wanted[measure].to_dict())
+    listed = made.runs["odds"].groupby("qid").head(6)
+    own = slots[slots["name"] == "odds"]
+    assert own[["qid", "entity_id", "rank"]].to_numpy().tolist() == listed[["qid", "docno", "rank"]].to_numpy().tolist()
+    assert slots["score"].notna().all()
+    absent = slots[slots["signal"] == "absent"]
+    assert len(absent)
+    assert not absent[["df_relevant", "df_other", "oer"]].any(axis=None)
+    found = set(made.tags["docno"].str[:4] + " " + made.tags["entity_id"])
+    assert not (set(absent["qid"] + " " + absent["entity_id"]) & found)
+
+
+# By k
+
+
+@pytest.fixture(scope="module")
+def by_k(planted):
+    made, links = planted
+    runs = {name: made.runs[name] for name in ("odds", "topical")}
+    frames = [coverage_report(runs, links, k=k).entities for k in (3, 5, 9)]
+    return pd.concat(frames).drop_duplicates(["name", "measure"])
+
+
+def test_coverage_over_k_is_through_for_relevant_and_dashed_for_other_documents(by_k):
+    ax = coverage_by_k(by_k)
+    assert legend_of(ax) == ["odds", "topical", "RelCov@k", "NonRelCov@k"]
+    value = by_k.set_index(["name", "measure"])["value"]
+    drawn = {tuple(line.get_ydata()): line for line in ax.lines if line.get_marker() != "None"}
+    for name, measure in ((name, one) for name in ("odds", "topical") for one in ("RelCov", "NonRelCov")):
+        line = drawn[tuple(value[name, f"{measure}@{k}"] for k in (3, 5, 9))]
+        assert line.get_xdata().tolist() == [3, 5, 9]
+        assert (line.get_linestyle() == "-") == (measure == "RelCov")
+    assert ax.get_ylabel() == "share of documents reached"
+
+
+def test_the_ratio_over_k_has_its_interval_and_a_line_at_one(by_k):
+    ax = coverage_by_k(by_k, ratio=True, highlight=["topical"])
+    rows = by_k[by_k["measure"].str.startswith("DiscRatio")].set_index(["name", "measure"])
+    (line,) = [line for line in ax.lines if line.get_marker() != "None"]
+    assert line.get_ydata().tolist() == [rows.loc[("topical", f"DiscRatio@{k}"), "value"] for k in (3, 5, 9)]
+    (band,) = ax.collections
+    assert band.get_paths()[0].vertices[:, 1].max() == rows.loc["topical", "high"].max()
+    assert [1, 1] in [list(line.get_ydata()) for line in ax.lines]
+    wide = rows["value"].max() > 5 * rows["value"].min()
+    assert (ax.get_yscale(), ax.get_ylabel()) == ("log" if wide else "linear", "DiscRatio@k")
+    assert "ratio of means" in said(ax)
+    low = by_k.assign(value=by_k["value"].clip(1, 2), low=1.0, high=2.0)
+    assert coverage_by_k(low, ratio=True).get_yscale() == "linear"
+
+
+# Gain
+
+
+@pytest.fixture
+def table():
+    rng = np.random.default_rng(4)
+    coverage = np.round(rng.random(60), 3)
+    gain = 0.2 * (coverage > 0.6) + rng.normal(0, 0.02, 60)
+    return pd.DataFrame({"RelCov@20": [*coverage, np.nan], "gain": [*gain, 0.5]})
+
+
+def test_topics_their_tertiles_and_the_break(table):
+    found = breakpoint_sweep(table, "gain", "RelCov@20", model="step", n_permutations=99, n_resamples=50)
+    ax = gain_by_coverage(table, at=found)
+    (points,) = [line for line in ax.lines if line.get_linestyle() == "None"]
+    assert points.get_xydata().tolist() == table.iloc[:60].to_numpy().tolist()
+    means = coverage_strata(table, "RelCov@20", ["gain"])
+    segments = [line.get_segments()[0].tolist() for line in ax.collections if hasattr(line, "get_segments")]
+    assert [y for (_, y), _ in segments] == pytest.approx(means["value"].tolist())
+    assert [(left, right) for (left, _), (right, _) in segments] == [
+        pytest.approx(ends) for ends in zip(means["coverage_low"], means["coverage_high"], strict=True)
+    ]
+    bands = [band.get_paths()[0].vertices[:, 1] for band in ax.collections if not hasattr(band, "get_segments")]
+    assert [(band.min(), band.max()) for band in bands] == [
+        pytest.approx(ends) for ends in zip(means["low"], means["high"], strict=True)
+    ]
+    assert [found.value] * 2 in [list(line.get_xdata()) for line in ax.lines]
+    (span,) = ax.patches
+    assert (span.get_x(), span.get_x() + span.get_width()) == pytest.approx((found.low, found.high))
+    assert legend_of(ax) == ["topic", "mean of tertile", "breakpoint"]
+    caption = said(ax)
+    assert caption.startswith(
+        f"60 topics (1 without coverage), mean gain {table['gain'][:60].mean():+.3f}; means of 20"
+    )
+    assert f"breakpoint (step) {found.value:.2f} (95% {found.low:.2f} to {found.high:.2f})" in caption
+    assert f"p = {found.p_value:.3f} of 99 permutations, all cuts searched" in caption
+
+
+def test_strata_and_breaks_can_be_left_out(table):
+    ax = gain_by_coverage(table, n_strata=None)
+    assert (len(ax.collections), len(ax.patches), legend_of(ax)) == (0, 0, ["topic"])
+    ax = gain_by_coverage(table.rename(columns={"gain": "AP"}), gain="AP", n_strata=4)
+    assert legend_of(ax) == ["topic", "mean of stratum"]
+    assert len([one for one in ax.collections if hasattr(one, "get_segments")]) == 4
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("RelCov@20", "AP")
+    assert [0, 0] in [list(line.get_ydata()) for line in ax.lines if to_hex(line.get_color()) == INK]
+
+
+def test_gains_that_cannot_be_drawn(table):
+    with pytest.raises(InputError, match="table: wanted columns"):
+        gain_by_coverage(table, coverage="RelCov@5")
+    with pytest.raises(InputError, match="at: wanted what breakpoint_sweep gives, found float"):
+        gain_by_coverage(table, at=0.5)
+    none = gain_by_coverage(table.iloc[60:])
+    assert none.texts[0].get_text() == "no topics with coverage"
+
+
+@pytest.mark.parametrize("draw", [coverage_discrimination, oer_distributions, coverage_by_k, gain_by_coverage])
+def test_axes_of_ones_own(draw, by_k, table):
+    given = dict(
+        zip((coverage_discrimination, oer_distributions, coverage_by_k, gain_by_coverage),
+            (v_frame(POINTS), SLOTS, by_k, table), strict=True)
+    )  # fmt: skip
+    figure, axes = plt.subplots(1, 2, figsize=(7, 2.6), layout="constrained")
+    assert draw(given[draw], ax=axes[1]) is axes[1]
+    figure.draw_without_rendering()
+    assert not axes[0].lines
