@@ -53,12 +53,28 @@ from vbterrier.measures import (
 
 if TYPE_CHECKING:
     from vbterrier.adapters.trectools import VBTrecEval
+    from vbterrier.entities.consensus import ConsensusEntities
     from vbterrier.entities.files import read_links, write_links
+    from vbterrier.entities.hybrid import HybridEntities
+    from vbterrier.entities.idf import LocalIDF
+    from vbterrier.entities.oer_filter import OERFilter
+    from vbterrier.entities.pagerank import PersonalisedPageRank
     from vbterrier.entities.pool import LinkedPool, link_pool
+    from vbterrier.entities.reachable import EntityReachable
+    from vbterrier.entities.rerank.embedding import EmbeddingReranker
+    from vbterrier.entities.rerank.expansion import ExpandByEntities, ExpansionReranker
+    from vbterrier.entities.rerank.overlap import OverlapReranker
+    from vbterrier.entities.rerank.propagation import PropagationReranker
+    from vbterrier.entities.selector import EntitySelector
+    from vbterrier.entities.similarity import EntitySimilarity
+    from vbterrier.entities.supervision import entity_labels, supervision_report
     from vbterrier.evaluate import score
+    from vbterrier.evaluate.coverage import coverage_report
     from vbterrier.evaluate.intents import evaluate_intents
     from vbterrier.evaluate.judging import judge_next
     from vbterrier.evaluate.ranking import rank_systems
+    from vbterrier.evaluate.rerank_grid import rerank_grid
+    from vbterrier.evaluate.settings import evaluate_settings
     from vbterrier.evaluate.simulations import simulate
     from vbterrier.evaluate.variants import Paraphrases, Rerun
     from vbterrier.intents.calibrate import Calibrate
@@ -106,7 +122,12 @@ if TYPE_CHECKING:
         hoeffding_error,
         hoeffding_replicas,
     )
+    from vbterrier.uncertainty.breakpoints import breakpoint_sweep
+    from vbterrier.uncertainty.frontier import frontier
+    from vbterrier.uncertainty.kappa import cohen_kappa, fleiss_kappa
     from vbterrier.uncertainty.ratios import disc_ratio
+    from vbterrier.uncertainty.regression import gain_regressions
+    from vbterrier.uncertainty.strata import coverage_strata
 
 __version__ = "0.1.0"
 
@@ -125,6 +146,7 @@ __all__ = [
     "Calibrate",
     "CandidateIntents",
     "Condense",
+    "ConsensusEntities",
     "Dedup",
     "DegenerateWarning",
     "DictionaryLinker",
@@ -132,23 +154,35 @@ __all__ = [
     "DiscRatio",
     "DropCandidates",
     "DropConstraints",
+    "EmbeddingReranker",
     "EntityFishingClient",
+    "EntityReachable",
+    "EntitySelector",
+    "EntitySimilarity",
+    "ExpandByEntities",
+    "ExpansionReranker",
     "FileError",
     "FuzzyLinker",
+    "HybridEntities",
     "InputError",
     "IntentBootstrap",
     "IntentSet",
     "KnowledgeBase",
     "LinkedPool",
+    "LocalIDF",
     "MiniLM",
     "NDCGBound",
     "NonRelCov",
     "OERCorr",
+    "OERFilter",
     "ObsCov",
     "OracleCov",
+    "OverlapReranker",
     "ParameterError",
     "Paraphrases",
     "ParseConstraints",
+    "PersonalisedPageRank",
+    "PropagationReranker",
     "RELClient",
     "RelCov",
     "RelaxConstraints",
@@ -175,12 +209,21 @@ __all__ = [
     "WATClient",
     "__version__",
     "bootstrap_distribution",
+    "breakpoint_sweep",
     "build_kb",
     "calibration_error",
+    "cohen_kappa",
+    "coverage_report",
+    "coverage_strata",
     "disc_ratio",
     "enable_string_measures",
+    "entity_labels",
     "evaluate_intents",
+    "evaluate_settings",
     "flatten_qrels",
+    "fleiss_kappa",
+    "frontier",
+    "gain_regressions",
     "hoeffding_error",
     "hoeffding_replicas",
     "judge_next",
@@ -211,9 +254,11 @@ __all__ = [
     "read_wat_corpus",
     "register_intents",
     "register_tags",
+    "rerank_grid",
     "score",
     "shallow_pool",
     "simulate",
+    "supervision_report",
     "tag_quality",
     "thin_pool",
     "write_intents",
@@ -229,20 +274,33 @@ _LAZY = {
     "Calibrate": "vbterrier.intents.calibrate",
     "CandidateIntents": "vbterrier.intents.candidates",
     "Condense": "vbterrier.judgments.condense",
+    "ConsensusEntities": "vbterrier.entities.consensus",
     "Dedup": "vbterrier.intents.dedup",
     "DictionaryLinker": "vbterrier.linking.dictionary",
     "Dirichlet": "vbterrier.uncertainty",
     "DropCandidates": "vbterrier.uncertainty",
     "DropConstraints": "vbterrier.uncertainty",
+    "EmbeddingReranker": "vbterrier.entities.rerank.embedding",
     "EntityFishingClient": "vbterrier.linking.clients",
+    "EntityReachable": "vbterrier.entities.reachable",
+    "EntitySelector": "vbterrier.entities.selector",
+    "EntitySimilarity": "vbterrier.entities.similarity",
+    "ExpandByEntities": "vbterrier.entities.rerank.expansion",
+    "ExpansionReranker": "vbterrier.entities.rerank.expansion",
     "FuzzyLinker": "vbterrier.linking.fuzzy",
+    "HybridEntities": "vbterrier.entities.hybrid",
     "IntentBootstrap": "vbterrier.uncertainty",
     "IntentSet": "vbterrier.measures.artifact",
     "KnowledgeBase": "vbterrier.linking.kb",
     "LinkedPool": "vbterrier.entities.pool",
+    "LocalIDF": "vbterrier.entities.idf",
     "MiniLM": "vbterrier.intents.embed",
+    "OERFilter": "vbterrier.entities.oer_filter",
+    "OverlapReranker": "vbterrier.entities.rerank.overlap",
     "Paraphrases": "vbterrier.evaluate.variants",
     "ParseConstraints": "vbterrier.intents.constraints",
+    "PersonalisedPageRank": "vbterrier.entities.pagerank",
+    "PropagationReranker": "vbterrier.entities.rerank.propagation",
     "RELClient": "vbterrier.linking.clients",
     "RelaxConstraints": "vbterrier.intents.relax",
     "Rerun": "vbterrier.evaluate.variants",
@@ -259,10 +317,19 @@ _LAZY = {
     "VBTrecEval": "vbterrier.adapters.trectools",
     "Variants": "vbterrier.uncertainty",
     "WATClient": "vbterrier.linking.clients",
+    "breakpoint_sweep": "vbterrier.uncertainty.breakpoints",
     "build_kb": "vbterrier.linking.kb",
     "calibration_error": "vbterrier.intents.calibration",
+    "cohen_kappa": "vbterrier.uncertainty.kappa",
+    "coverage_report": "vbterrier.evaluate.coverage",
+    "coverage_strata": "vbterrier.uncertainty.strata",
     "disc_ratio": "vbterrier.uncertainty.ratios",
+    "entity_labels": "vbterrier.entities.supervision",
     "evaluate_intents": "vbterrier.evaluate.intents",
+    "evaluate_settings": "vbterrier.evaluate.settings",
+    "fleiss_kappa": "vbterrier.uncertainty.kappa",
+    "frontier": "vbterrier.uncertainty.frontier",
+    "gain_regressions": "vbterrier.uncertainty.regression",
     "hoeffding_error": "vbterrier.uncertainty",
     "hoeffding_replicas": "vbterrier.uncertainty",
     "judge_next": "vbterrier.evaluate.judging",
@@ -283,9 +350,11 @@ _LAZY = {
     "read_rel": "vbterrier.linking.articles",
     "read_spans": "vbterrier.linking.corpora",
     "read_wat_corpus": "vbterrier.linking.corpora",
+    "rerank_grid": "vbterrier.evaluate.rerank_grid",
     "score": "vbterrier.evaluate",
     "shallow_pool": "vbterrier.judgments.incomplete",
     "simulate": "vbterrier.evaluate.simulations",
+    "supervision_report": "vbterrier.entities.supervision",
     "tag_quality": "vbterrier.tags.quality",
     "thin_pool": "vbterrier.judgments.incomplete",
     "write_judging": "vbterrier.judgments.judge_next",
