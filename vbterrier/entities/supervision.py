@@ -250,7 +250,9 @@ def document_frequencies(pool: LinkedPool) -> tuple[Ints, int]:
         return np.bincount(pool.entity, minlength=len(pool.entities)), len(names)
     # A document of several pools counts once, with all that is tagged in any of them.
     size = max(len(pool.entities), 1)
-    once = np.unique(code[pool.document] * size + pool.entity)
+    # Sorted: the hashing of numpy.unique takes some twenty times as long.
+    key = np.sort(code[pool.document] * size + pool.entity)
+    once = key[np.diff(key, prepend=-1) > 0]
     return np.bincount(once % size, minlength=len(pool.entities)), len(names)
 
 

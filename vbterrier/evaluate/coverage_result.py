@@ -12,6 +12,10 @@ from vbterrier.errors import ParameterError, examples, nearest, printable
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+_DEFINED = (
+    "Means are over the topics in which a measure is defined (n_qids), DiscRatio is over those in which both its "
+    "coverages are."
+)
 _NOTHING = "No document systems were given."
 
 
@@ -119,7 +123,7 @@ def _text(report: CoverageReport) -> str:
         f"Level 1: documents, open-world; {level:.0%} intervals over topics",
         _means(report.documents) if len(report.documents) else _NOTHING,
         f"Level 2: entities, the first {k:g} of each run; OER with alpha {alpha:g}, tau {tau:g}",
-        _means(report.entities),
+        _means(report.entities) + "\n" + _DEFINED,
         *(
             f"{row[0]} has no entities for {row[1]} of {row[2]} topics: they count as empty lists"
             for row in zip(late["name"], late["n_missing"], late["n_qids"], strict=True)
