@@ -128,9 +128,17 @@ def test_zero_holds_where_no_judged_document_is_left_either():
     run, qrels, tags, entities = hand()
     with pytest.warns(DegenerateWarning, match="they stay as topics"):
         found = evaluate_settings(
-            {"s": run}, qrels[qrels["label"] > 0], ["AP"], links=tags, pool=run, entities=entities, unreached="zero"
+            {"s": run},
+            qrels[qrels["label"] > 0],
+            ["AP", "NumRel"],
+            links=tags,
+            pool=run,
+            entities=entities,
+            unreached="zero",
         )
-    assert table(found.values, "conditional").to_dict() == {("s", "q1", "AP"): 1.0, ("s", "q2", "AP"): 0.0}
+    assert table(found.values, "conditional").to_dict() == {
+        ("s", "q1", "AP"): 1.0, ("s", "q1", "NumRel"): 1.0, ("s", "q2", "AP"): 0.0, ("s", "q2", "NumRel"): 0.0
+    }  # fmt: skip
 
 
 def test_nothing_relevant_within_reach_is_an_error():
