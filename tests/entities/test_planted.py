@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 
 from vbterrier import BaitRate, SignalRate, TopBait
 from vbterrier.demo.planted import KINDS, planted_collection
+from vbterrier.entities.oer_filter import OERFilter
 from vbterrier.entities.pool import link_pool
 from vbterrier.entities.table import CLASSES, EntityTable
 from vbterrier.errors import ParameterError, VBTerrierError
+from vbterrier.evaluate.coverage import coverage_report
 from vbterrier.evaluate.settings import evaluate_settings
 from vbterrier.frames.ranked import Run
 from vbterrier.measures.base import evaluate
@@ -305,6 +307,41 @@ def test_conditional_and_open_world_differ_exactly_by_what_was_hidden(recall):
     if recall == 1:
         assert (values["conditional"] == values["open-world"]).all()
         assert found.gaps[["gap", "RelCov", "NonRelCov"]].to_numpy().tolist() == [[0, 1, 1]]
+
+
+# What the paper found
+
+
+def test_conditional_gains_stay_while_open_world_gains_vanish_with_recall():
+    gains, systems, k = {}, {}, 9
+    for recall in (1.0, 0.1):
+        made = planted_collection(n_topics=15, n_documents=400, n_relevant=40, linker_recall=recall)
+        odds = made.entities[made.entities["kind"].isin(["core", "conditional", "anti-signal"])]
+        found = made.tags.merge(made.pool[["qid", "docno"]]).merge(odds)
+        evidence = made.pool["docno"].map(found.groupby("docno")["log_odds"].sum()).fillna(0)
+        systems = {"pool": made.pool, "entities": made.pool.assign(score=0.8 * made.pool["score"] + evidence)}
+        result = evaluate_settings(
+            systems, made.qrels, ["AP"], links=linked(made), entities=made.runs["topical"], k=k, baseline="pool"
+        )
+        gains[recall] = result.comparisons.set_index("setting")["diff"]
+    assert gains[1.0].min() > 0.3
+    assert gains[0.1]["conditional"] > 0.5 * gains[1.0]["conditional"]
+    assert gains[0.1]["open-world"] < 0.25 * gains[1.0]["open-world"]
+    assert result.coverage["RelCov"].mean() < 0.2
+
+
+def test_filtering_by_oer_raises_the_ratio_and_lowers_coverage():
+    made = planted_collection(n_topics=15, linker_recall=0.5)
+    runs, links = {"all": made.runs["topical"].groupby("qid").head(9)}, linked(made)
+    for threshold in (0.0, 0.5, 1.0):
+        with pytest.warns(match="a diagnostic, no system"):
+            stage = OERFilter(links, threshold=threshold)
+        runs[str(threshold)] = stage(runs["all"])
+    found = coverage_report(runs, links, k=9).entities.pivot(index="name", columns="measure", values="value")
+    rising, falling = (found.loc[list(runs), f"{name}@9"].diff().dropna() for name in ("DiscRatio", "RelCov"))
+    assert (rising > 0).all()
+    assert (falling < 0).all()
+    assert found.loc["0.0", "BaitRate@9"] == 0
 
 
 # What is refused
