@@ -184,6 +184,15 @@ def test_where_no_cut_can_be_tried_there_is_no_break(table):
     assert found.n_qids == len(table)
 
 
+def test_resamples_without_a_cut_have_no_place():
+    # Below .5 there is one topic, below 1 there are six of twelve, in many a resample fewer than four.
+    gain = np.array([0.1, 0.0, 0.2, 0.1, 0.0, 0.1, 0.9, 1.0, 1.1, 1.0, 0.9, 1.0])
+    table = pd.DataFrame({"coverage": [0.0] + [0.5] * 5 + [1.0] * 6, "gain": gain})
+    found = breakpoint_sweep(table, "gain", "coverage", model="step", least=0.3, n_permutations=1)
+    assert found.sweep["coverage"].tolist() == [1.0]
+    assert (found.low, found.value, found.high) == (1.0, 1.0, 1.0)
+
+
 def test_weights_count_as_repeated_rows():
     rng = np.random.default_rng(3)
     x, y, w = np.sort(rng.random(12)), rng.random(12), rng.integers(0, 4, 12)

@@ -136,6 +136,11 @@ def test_text_has_no_order_of_its_own():
         cohen_kappa(*words, weights="linear")
 
 
+def test_numbers_stand_in_their_order_whichever_comes_first():
+    labels = ([10, 2, 0, 2, 0, 10], [2, 2, 0, 10, 2, 10])
+    assert cohen_kappa(*labels, weights="linear").value == pytest.approx(cohen_kappa_score(*labels, weights="linear"))
+
+
 def test_judges_who_always_say_the_same_show_nothing():
     with pytest.warns(DegenerateWarning, match="all labels are the same"):
         two = cohen_kappa([1, 1], [1, 1])
