@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-# States times documents times levels of one topic; beyond, the moments are sampled.
-MAX_WORK = 2e8
+# States times documents times levels of one topic, a second of work; beyond, the moments are sampled.
+MAX_WORK = 1e7
 
 
 def moments(problem: Problem) -> tuple[Floats, Floats]:
