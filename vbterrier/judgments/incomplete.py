@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from vbterrier.errors import DegenerateWarning, InputError, ParameterError, check_count, examples, nearest
-from vbterrier.frames.contracts import frame_of, require, systems_of
-from vbterrier.frames.files import read_qrels, read_run
+from vbterrier.errors import DegenerateWarning, ParameterError, check_count, examples, nearest
+from vbterrier.frames.contracts import frame_of, require
+from vbterrier.frames.files import read_qrels
 from vbterrier.frames.ids import Ids, Lookup, ids_of, integers_of, require_same_kind
-from vbterrier.frames.ranked import Run
 from vbterrier.frames.topics import run_places
+from vbterrier.judgments.runs import runs_of
 from vbterrier.kernels import order
 from vbterrier.kernels.resample import stream
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     import pandas as pd
     from numpy.typing import NDArray
+
+    from vbterrier.frames.ranked import Run
 
     Ints = NDArray[np.int64]
     Mask = NDArray[np.bool_]
@@ -140,7 +142,7 @@ def leave_group_out(
     two ['a', 'b', 'd'] ('two',)
     """
     check_count("depth", depth, 1)
-    pool, loaded = _Pool(qrels), _loaded(runs)
+    pool, loaded = _Pool(qrels), runs_of(runs)
     members = _members(list(loaded), groups)
     owner = np.full(len(pool.frame), _NONE, dtype=np.int64)
     for place, names in enumerate(members.values()):
@@ -230,7 +232,7 @@ def shallow_pool(runs: Any, qrels: Any, depth: int) -> pd.DataFrame:
     ['c']
     """
     check_count("depth", depth, 1)
-    pool, loaded = _Pool(qrels), _loaded(runs)
+    pool, loaded = _Pool(qrels), runs_of(runs)
     met = np.logical_or.reduce([pool.retrieved(run, depth) for run in loaded.values()])
     return pool.keep(met, f"pool of depth {depth}")
 
@@ -240,18 +242,6 @@ def _chances(qid: Ids, docno: Ids, seed: int) -> NDArray[np.float64]:
     salt = stream(seed, "thin pool").integers(2**64, dtype=np.uint64)
     words = order.mix(docno.prints + order.mix(qid.prints + salt))
     return (words >> _SHIFT).astype(np.float64) * _UNIT
-
-
-def _loaded(runs: Any) -> dict[str, Run]:
-    if not hasattr(runs, "items") or hasattr(runs, "columns"):
-        raise InputError(f"runs: wanted a mapping of name to run, found {type(runs).__name__}; pass {{'mine': run}}")
-    loaded = {
-        name: Run(read_run(run) if isinstance(run, (str, os.PathLike)) else run, name=f"run {name!r}")
-        for name, run in systems_of(runs)
-    }
-    if not loaded:
-        raise InputError("runs: none; name at least one run")
-    return loaded
 
 
 def _members(names: list[str], groups: Mapping[str, str] | None) -> dict[str, list[str]]:

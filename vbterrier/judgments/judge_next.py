@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import ParameterError
-from vbterrier.frames.files.writing import _write_table
+from vbterrier.frames.files.writing import write_table
 from vbterrier.kernels.grades.worth import Outlook, Step, gain_covariance, greedy, linear_weights
 from vbterrier.kernels.resample import stream
 
@@ -286,4 +286,4 @@ def write_judging(plan: Any, path: str | os.PathLike[str]) -> None:
     ['qid\tdocno\treason', 'q1\td7\trank 1 of mine']
     """
     frame = plan.frame if isinstance(plan, JudgingPlan) else plan
-    _write_table(frame, path, "plan", ("qid", "docno", "reason"), ())
+    write_table(frame, path, "plan", ("qid", "docno", "reason"), ())

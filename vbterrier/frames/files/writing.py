@@ -147,7 +147,7 @@ def write_intents(frame: Any, path: str | os.PathLike[str]) -> None:
     >>> path.read_text().split()
     ['qid', 'entity_id', 'prob', 'name', 'q1', 'Q90', '0.75', 'Paris']
     """
-    _write_table(frame, path, "intents", ("qid", "entity_id", "prob"), ("score", "name", "mention", "query", "source"))
+    write_table(frame, path, "intents", ("qid", "entity_id", "prob"), ("score", "name", "mention", "query", "source"))
 
 
 def write_tags(frame: Any, path: str | os.PathLike[str]) -> None:
@@ -176,12 +176,13 @@ def write_tags(frame: Any, path: str | os.PathLike[str]) -> None:
     >>> path.read_text().split()
     ['docno', 'entity_id', 'weight', 'd1', 'Q90', '1']
     """
-    _write_table(frame, path, "tags", ("docno", "entity_id"), ("weight", "qid", "tagger"))
+    write_table(frame, path, "tags", ("docno", "entity_id"), ("weight", "qid", "tagger"))
 
 
-def _write_table(
+def write_table(
     frame: Any, path: str | os.PathLike[str], what: str, wanted: Sequence[str], others: Sequence[str]
 ) -> None:
+    """Write columns of a frame as tab-separated text with a header line: those wanted, and others that are full."""
     frame = frame_of(frame, what)
     require(frame, wanted, what)
     names = [*wanted, *(name for name in others if name in frame.columns and frame[name].notna().all())]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from vbterrier.judgments.priors.hierarchical import beta_binomial, expected_strength, hierarchical
+from vbterrier.kernels.rankings import ranks
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -109,7 +110,7 @@ class Evidence:
         self.levels = judged.deeper(REACH).levels
         n, depth = self.levels.shape
         self.n_grades = len(judged.judgments.grades)
-        weight = np.minimum(1.0, (self.width / _ranks(depth)) ** 2)
+        weight = np.minimum(1.0, (self.width / ranks(depth)) ** 2)
         self.judged: Bools = self.levels >= 0
         self.weight: Floats = np.where(self.judged, weight, 0.0)
         topic, rank = np.nonzero(self.judged)
@@ -117,10 +118,6 @@ class Evidence:
         counts = np.bincount(cells, self.weight[topic, rank], minlength=n * self.n_grades)
         self.counts: Floats = counts.reshape(n, self.n_grades).astype(np.float64)
         self.total: Floats = self.counts.sum(axis=1)
-
-
-def _ranks(depth: int) -> Floats:
-    return np.arange(1, depth + 1, dtype=np.float64)
 
 
 def random_missing(judged: Bools, unjudged: Bools) -> float:
@@ -147,8 +144,8 @@ def random_missing(judged: Bools, unjudged: Bools) -> float:
     by_topic, by_rank = (
         _clustered(judged.sum(axis=axis, dtype=np.float64), unjudged.sum(axis=axis)) for axis in (1, 0)
     )
-    even, ranks, *_ = softmax([np.log(3), by_rank, by_topic, by_topic + by_rank])
-    return float(even + ranks / 2)
+    even, uneven, *_ = softmax([np.log(3), by_rank, by_topic, by_topic + by_rank])
+    return float(even + uneven / 2)
 
 
 def _clustered(judged: Floats, unjudged: Floats) -> float:
@@ -199,7 +196,7 @@ def _expected(evidence: Evidence, pool: Floats) -> Floats:
         return np.full(judged.shape, (relevant.sum() + 0.5) / (len(relevant) + 1))
     from sklearn.linear_model import LogisticRegression
 
-    rank = np.broadcast_to(np.log2(_ranks(judged.shape[1])), judged.shape)
+    rank = np.broadcast_to(np.log2(ranks(judged.shape[1])), judged.shape)
     richness = np.broadcast_to(logit(np.clip(1 - pool[:, :1], 1e-3, 1 - 1e-3)), judged.shape)
     features = np.stack([rank, richness], axis=-1)
     features = features - features[judged].mean(axis=0)

@@ -8,8 +8,6 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, check_count
-from vbterrier.frames.contracts import systems_of
-from vbterrier.frames.ranked import Run
 from vbterrier.judgments.pool import Judgments
 from vbterrier.judgments.priors.column import COLUMN
 from vbterrier.judgments.priors.cross_fitted import METHODS, cross_fitted, folds
@@ -23,9 +21,12 @@ from vbterrier.judgments.priors.retrieved import (
     pool_of_others,
     retrieved,
 )
+from vbterrier.judgments.runs import runs_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from vbterrier.frames.ranked import Run
 
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]
@@ -59,7 +60,7 @@ def predict_grades(
     Parameters
     ----------
     runs
-        A mapping of name to run, frames with qid, docno, score. All together are learned from.
+        A mapping of name to run: a frame (qid, docno, score) or the path of a TREC run. All together are learned from.
     qrels
         Frame with qid, docno, label (whole numbers; below 0 counts as 0).
     by
@@ -116,7 +117,7 @@ def predict_grades(
     [0.99, 0.91, 0.65, 0.33, 0.15, 0.06, 0.03, 0.02]
     """
     _check(by, method, depth, n_folds, seed)
-    loaded = _loaded(runs)
+    loaded = runs_of(runs)
     judgments = Judgments(qrels)
     if judgments.grades[-1] > MOST_GRADES:
         raise InputError(
@@ -163,15 +164,6 @@ def _pool_shares(counts: Ints, evidence: Evidence) -> tuple[Floats, Floats]:
     share: Floats = logit((known + worth * overall) / (others.sum(axis=1) + worth))
     split: Floats = (others[:, 1:] + split_worth * grades) / (known + split_worth)[:, None]
     return share, split
-
-
-def _loaded(runs: Any) -> dict[str, Run]:
-    if not hasattr(runs, "items") or hasattr(runs, "columns"):
-        raise InputError(f"runs: wanted a mapping of name to run, found {type(runs).__name__}; pass {{'mine': run}}")
-    loaded = {name: Run(run, name=f"run {name!r}") for name, run in systems_of(runs)}
-    if not loaded:
-        raise InputError("runs: none; name at least one run")
-    return loaded
 
 
 def _check(by: str, method: str, depth: int, n_folds: int, seed: int) -> None:
