@@ -301,3 +301,11 @@ def test_a_run_without_unjudged_documents_reads_no_cell():
     law = bootstrap_distribution(own("junk", judged), QRELS, 7, prior="column", prior_strength=2.0)
     assert law.std.tolist() == [0.0] * 3
     assert isinstance(law, BootstrapDistribution)
+
+
+@pytest.mark.parametrize("metric", [NDCG(), RBP(), ERR(), Q()], ids=str)
+def test_grades_that_no_document_has_change_no_score(metric):
+    # The authors' code knows grades to 3, the qrels to 2; here nothing is unjudged.
+    judged = RUN[RUN["docno"].str.startswith("j")]
+    plain, compat = (bootstrap_distribution(judged, QRELS, 5, metric=metric, compat=name) for name in ("", "ecir23"))
+    assert compat.mean == pytest.approx(plain.mean)

@@ -280,7 +280,9 @@ def _nothing(judged: JudgedTop) -> Floats:
 
 
 def _highest(judged: JudgedTop) -> int:
-    return int(judged.judgments.grades[-1])
+    """The highest grade that a document has: with ``compat`` there are places for grades that none has."""
+    given = judged.judgments.counts.any(axis=0)
+    return int(judged.judgments.grades[given].max(initial=0))
 
 
 def _check_top(judged: JudgedTop, top: int) -> None:
