@@ -75,6 +75,7 @@ if TYPE_CHECKING:
     from vbterrier.evaluate.ranking import rank_systems
     from vbterrier.evaluate.rerank_grid import rerank_grid
     from vbterrier.evaluate.settings import evaluate_settings
+    from vbterrier.evaluate.sides import evaluate_sides
     from vbterrier.evaluate.simulations import simulate
     from vbterrier.evaluate.variants import Paraphrases, Rerun
     from vbterrier.intents.calibrate import Calibrate
@@ -124,7 +125,7 @@ if TYPE_CHECKING:
     )
     from vbterrier.uncertainty.breakpoints import breakpoint_sweep
     from vbterrier.uncertainty.frontier import frontier
-    from vbterrier.uncertainty.kappa import cohen_kappa, fleiss_kappa
+    from vbterrier.uncertainty.kappa import cohen_kappa, fleiss_kappa, judge_agreement
     from vbterrier.uncertainty.ratios import disc_ratio
     from vbterrier.uncertainty.regression import gain_regressions
     from vbterrier.uncertainty.strata import coverage_strata
@@ -220,12 +221,14 @@ __all__ = [
     "entity_labels",
     "evaluate_intents",
     "evaluate_settings",
+    "evaluate_sides",
     "flatten_qrels",
     "fleiss_kappa",
     "frontier",
     "gain_regressions",
     "hoeffding_error",
     "hoeffding_replicas",
+    "judge_agreement",
     "judge_next",
     "kb_from_file",
     "kb_from_rel",
@@ -327,11 +330,13 @@ _LAZY = {
     "entity_labels": "vbterrier.entities.supervision",
     "evaluate_intents": "vbterrier.evaluate.intents",
     "evaluate_settings": "vbterrier.evaluate.settings",
+    "evaluate_sides": "vbterrier.evaluate.sides",
     "fleiss_kappa": "vbterrier.uncertainty.kappa",
     "frontier": "vbterrier.uncertainty.frontier",
     "gain_regressions": "vbterrier.uncertainty.regression",
     "hoeffding_error": "vbterrier.uncertainty",
     "hoeffding_replicas": "vbterrier.uncertainty",
+    "judge_agreement": "vbterrier.uncertainty.kappa",
     "judge_next": "vbterrier.evaluate.judging",
     "kb_from_file": "vbterrier.linking.kb",
     "kb_from_rel": "vbterrier.linking.kb",

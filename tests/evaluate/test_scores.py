@@ -2,6 +2,7 @@
 
 import gzip
 import math
+import warnings
 
 import ir_measures
 import numpy as np
@@ -461,3 +462,15 @@ def test_diversity_judgments_given_to_ndcg_are_warned_of_with_the_remedy():
     assert len(said) == 1
     flat = score(run, vbterrier.flatten_qrels(qrels), ["BNDCG@10", "nDCG@10"])
     assert flat.means().notna().all(axis=None)
+
+
+def test_entity_runs_are_scored_on_links_without_a_word_of_documents():
+    pool = pd.DataFrame({"qid": "q1", "docno": ["d1", "d2"], "score": [2.0, 1.0]})
+    tags = pd.DataFrame({"docno": ["d1", "d2"], "entity_id": ["Paris", "Texas"]})
+    links = vbterrier.link_pool(pool, tags, pd.DataFrame({"qid": ["q1"], "docno": ["d1"], "label": [1]}))
+    entities = pd.DataFrame({"qid": ["q1"], "docno": ["Paris"], "score": [1.0]})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DegenerateWarning)
+        warnings.filterwarnings("ignore", "an interval over topics needs")
+        scores = score(entities, links.frame(), ["RelCov@5", "NonRelCov@5"])
+    assert scores.means().to_numpy().tolist() == [[1.0, 0.0]]

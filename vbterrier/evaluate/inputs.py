@@ -115,7 +115,9 @@ def restricted(slot: Slot, runs: Mapping[str, Run], topics: str) -> Slot:
 def aligned(judged: Slot, runs: Mapping[str, Run], topics: str) -> tuple[Slot, dict[str, Run]]:
     """The slot with the topics to average over, and the runs on them; says it when a run is not judged at all."""
     slot = restricted(judged, runs, topics)
-    _warn_of_strangers(judged.frame, runs)
+    # The documents of entity runs are entities: nobody judges them.
+    if not judged.is_links:
+        _warn_of_strangers(judged.frame, runs)
     return slot, {name: run.only(slot.topics) if topics == "common" else run for name, run in runs.items()}
 
 

@@ -140,10 +140,11 @@ def _look_at(measures: Sequence[ir_measures.Measure], slot: Slot, run: Run) -> N
 
 
 def _ranking(run: Run) -> pd.DataFrame:
+    # Engines go through the ids one by one, which text in Arrow's memory is slow at.
     return pd.DataFrame(
         {
-            "qid": run.qid.text.to_pandas(),
-            "docno": run.docno.text.to_pandas(),
+            "qid": pd.Series(run.qid.text.to_pylist(), dtype=object),
+            "docno": pd.Series(run.docno.text.to_pylist(), dtype=object),
             "score": -run.ranks().astype(np.float64),
         }
     ).sort_values(["qid", "score"], ascending=[True, False], ignore_index=True)
