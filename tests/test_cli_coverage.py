@@ -44,7 +44,7 @@ def rows_of(out):
 
 
 def test_a_table_for_people(command, report):
-    code, out, err = command("coverage", *RUNS, *FILES, "-k", "3", "-k", "20", "-k", "3")
+    code, out, err = command("coverage", *RUNS, *FILES, "-k", "20", "-k", "3", "-k", "20")
     assert (code, err) == (0, "")
     lines = rows_of(out)
     assert lines[0].split() == [
@@ -90,7 +90,10 @@ def test_what_is_left_out_and_assumed_is_said(command, made):
     assert said[1] == (
         "left out where measures are undefined: 1 topics without relevant documents in the pool, 0 without others"
     )
-    assert "over the 3 topics that have both; topics (percentile), ratio of means: 50 resamples, seed 7; OER: alpha 1, tau 2" in said[2]
+    assert (
+        "over the 3 topics that have both; topics (percentile), ratio of means: 50 resamples, seed 7; OER: alpha 1, tau 2"
+        in said[2]
+    )
     assert said[3:] == ["b[x]: no entities for 1 topics, which count as empty lists"]
 
 
@@ -119,7 +122,9 @@ def test_csv_and_json_hold_the_frame_itself(command, report):
     expected = pd.concat(by_name, ignore_index=True)
     pd.testing.assert_frame_equal(own[expected.columns], expected, check_dtype=False)
     for measure in found.offers:
-        assert frame.loc[frame["measure"] == measure, "value"].tolist() == [found.pool[measure].iloc[0]] * 2
+        offered = frame[frame["measure"] == measure]
+        assert offered["value"].tolist() == [found.pool[measure].iloc[0]] * 2
+        assert offered["n_qids"].tolist() == [3, 3]
     assert set(frame["n_without_relevant"]) == {1}
     assert set(frame["share_unjudged"]) == {0.5}
     assert frame.groupby("name")["n_missing"].first().to_dict() == {"b[x]": 1, "odds": 0}

@@ -53,20 +53,20 @@ from vbterrier.measures import (
 
 if TYPE_CHECKING:
     from vbterrier.adapters.trectools import VBTrecEval
-    from vbterrier.entities.consensus import ConsensusEntities
     from vbterrier.entities.files import read_links, write_links
-    from vbterrier.entities.hybrid import HybridEntities
-    from vbterrier.entities.idf import LocalIDF
-    from vbterrier.entities.oer_filter import OERFilter
-    from vbterrier.entities.pagerank import PersonalisedPageRank
     from vbterrier.entities.pool import LinkedPool, link_pool
+    from vbterrier.entities.rankers.consensus import ConsensusEntities
+    from vbterrier.entities.rankers.hybrid import HybridEntities
+    from vbterrier.entities.rankers.idf import LocalIDF
+    from vbterrier.entities.rankers.oer_filter import OERFilter
+    from vbterrier.entities.rankers.pagerank import PersonalisedPageRank
+    from vbterrier.entities.rankers.selector import EntitySelector
+    from vbterrier.entities.rankers.similarity import EntitySimilarity
     from vbterrier.entities.reachable import EntityReachable
     from vbterrier.entities.rerank.embedding import EmbeddingReranker
     from vbterrier.entities.rerank.expansion import ExpandByEntities, ExpansionReranker
     from vbterrier.entities.rerank.overlap import OverlapReranker
     from vbterrier.entities.rerank.propagation import PropagationReranker
-    from vbterrier.entities.selector import EntitySelector
-    from vbterrier.entities.similarity import EntitySimilarity
     from vbterrier.entities.supervision import entity_labels, supervision_report
     from vbterrier.evaluate import score
     from vbterrier.evaluate.coverage import coverage_report
@@ -277,7 +277,7 @@ _LAZY = {
     "Calibrate": "vbterrier.intents.calibrate",
     "CandidateIntents": "vbterrier.intents.candidates",
     "Condense": "vbterrier.judgments.condense",
-    "ConsensusEntities": "vbterrier.entities.consensus",
+    "ConsensusEntities": "vbterrier.entities.rankers.consensus",
     "Dedup": "vbterrier.intents.dedup",
     "DictionaryLinker": "vbterrier.linking.dictionary",
     "Dirichlet": "vbterrier.uncertainty",
@@ -286,23 +286,23 @@ _LAZY = {
     "EmbeddingReranker": "vbterrier.entities.rerank.embedding",
     "EntityFishingClient": "vbterrier.linking.clients",
     "EntityReachable": "vbterrier.entities.reachable",
-    "EntitySelector": "vbterrier.entities.selector",
-    "EntitySimilarity": "vbterrier.entities.similarity",
+    "EntitySelector": "vbterrier.entities.rankers.selector",
+    "EntitySimilarity": "vbterrier.entities.rankers.similarity",
     "ExpandByEntities": "vbterrier.entities.rerank.expansion",
     "ExpansionReranker": "vbterrier.entities.rerank.expansion",
     "FuzzyLinker": "vbterrier.linking.fuzzy",
-    "HybridEntities": "vbterrier.entities.hybrid",
+    "HybridEntities": "vbterrier.entities.rankers.hybrid",
     "IntentBootstrap": "vbterrier.uncertainty",
     "IntentSet": "vbterrier.measures.artifact",
     "KnowledgeBase": "vbterrier.linking.kb",
     "LinkedPool": "vbterrier.entities.pool",
-    "LocalIDF": "vbterrier.entities.idf",
+    "LocalIDF": "vbterrier.entities.rankers.idf",
     "MiniLM": "vbterrier.intents.embed",
-    "OERFilter": "vbterrier.entities.oer_filter",
+    "OERFilter": "vbterrier.entities.rankers.oer_filter",
     "OverlapReranker": "vbterrier.entities.rerank.overlap",
     "Paraphrases": "vbterrier.evaluate.variants",
     "ParseConstraints": "vbterrier.intents.constraints",
-    "PersonalisedPageRank": "vbterrier.entities.pagerank",
+    "PersonalisedPageRank": "vbterrier.entities.rankers.pagerank",
     "PropagationReranker": "vbterrier.entities.rerank.propagation",
     "RELClient": "vbterrier.linking.clients",
     "RelaxConstraints": "vbterrier.intents.relax",

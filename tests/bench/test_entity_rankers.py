@@ -13,9 +13,9 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from vbterrier.entities.consensus import ConsensusEntities
-from vbterrier.entities.pagerank import PersonalisedPageRank
 from vbterrier.entities.pool import LinkedPool
+from vbterrier.entities.rankers.consensus import ConsensusEntities
+from vbterrier.entities.rankers.pagerank import PersonalisedPageRank
 
 N_TOPICS, N_DOCUMENTS, N_ENTITIES = 25, 1000, 60
 

@@ -15,7 +15,7 @@ import pyterrier as pt
 import pytest
 
 from vbterrier import NonRelCov, OracleCov, RelCov, disc_ratio, link_pool, ranked
-from vbterrier.entities.consensus import ConsensusEntities
+from vbterrier.entities.rankers.consensus import ConsensusEntities
 from vbterrier.frames.ranked import Run
 from vbterrier.measures.base import evaluate
 from vbterrier.measures.scoring import Slot

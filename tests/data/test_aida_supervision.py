@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from vbterrier.entities.consensus import ConsensusEntities
 from vbterrier.entities.pool import link_pool
+from vbterrier.entities.rankers.consensus import ConsensusEntities
 from vbterrier.entities.supervision import supervision_report
 from vbterrier.errors import DegenerateWarning
 from vbterrier.evaluate.coverage import coverage_report

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from vbterrier import BaitRate, SignalRate, TopBait
 from vbterrier.demo.planted import KINDS, planted_collection
-from vbterrier.entities.oer_filter import OERFilter
 from vbterrier.entities.pool import link_pool
+from vbterrier.entities.rankers.oer_filter import OERFilter
 from vbterrier.entities.table import CLASSES, EntityTable
 from vbterrier.errors import ParameterError, VBTerrierError
 from vbterrier.evaluate.coverage import coverage_report
@@ -137,6 +137,17 @@ def test_entities_are_mentioned_as_often_as_planted():
     # Standard scores of over 2,000 binomials.
     assert np.mean(off) == pytest.approx(0, abs=4 / math.sqrt(len(off)))
     assert np.var(off) == pytest.approx(1, abs=0.2)
+
+
+def test_runs_are_what_they_are_called():
+    made = planted_collection(n_topics=3, n_documents=100, n_relevant=30)
+    planted = made.entities.set_index(["qid", "entity_id"])
+    frequency = 0.3 * planted["p_relevant"] + 0.7 * planted["p_other"]
+    wanted = {"odds": planted["log_odds"], "topical": planted["log_odds"].abs(), "frequency": frequency}
+    for name, scores in wanted.items():
+        run = made.runs[name].set_index(["qid", "docno"])["score"]
+        assert run.to_dict() == pytest.approx(scores.to_dict())
+    assert made.runs["chance"]["score"].is_unique
 
 
 def test_same_seed_same_collection_and_topics_do_not_know_of_each_other():

@@ -9,8 +9,8 @@ import pyterrier as pt
 import pytest
 
 import vbterrier
-from vbterrier.entities.consensus import ConsensusEntities
 from vbterrier.entities.pool import link_pool
+from vbterrier.entities.rankers.consensus import ConsensusEntities
 from vbterrier.entities.reachable import EntityReachable
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.evaluate.settings import evaluate_settings

@@ -128,6 +128,10 @@ def test_a_target_is_shaded_towards_what_is_better_and_its_runs_counted():
     other = coverage_discrimination(v_frame(POINTS, "RelCov@20", "OER@20"), x="RelCov@20", y="OER@20", target=(0.95, 2))
     assert said(other).endswith("shaded: RelCov@20 > 0.95, OER@20 > 2 (0 of 5 runs)")
     assert other.get_ylim()[1] > 2, "an empty region is to be seen, too"
+    values = v_frame(POINTS).query("qid == 'q1'")
+    at = values[values["name"] == "b"].set_index("measure")["value"]
+    edge = coverage_discrimination(values, target=(at["NonRelCov@20"], at["RelCov@20"] - 0.1))
+    assert said(edge).endswith("(0 of 5 runs)"), "what is at the limit is not beyond it"
 
 
 def test_correlation_over_runs():
@@ -279,6 +283,18 @@ def test_selected_entities_average_to_the_measures(planted):
     assert not absent[["df_relevant", "df_other", "oer"]].any(axis=None)
     found = set(made.tags["docno"].str[:4] + " " + made.tags["entity_id"])
     assert not (set(absent["qid"] + " " + absent["entity_id"]) & found)
+
+
+def test_runs_in_any_order_and_without_some_topics_are_looked_up_by_topic(planted):
+    made, links = planted
+    run = made.runs["topical"]
+    wanted = selected_entities(run, links, k=6).set_index(["qid", "entity_id"])
+    kept = run[run["qid"] != "q001"].iloc[::-1].reset_index(drop=True)
+    found = selected_entities(kept, links, k=6).set_index(["qid", "entity_id"])
+    pd.testing.assert_frame_equal(found.sort_index(), wanted.drop(index="q001").sort_index())
+    scores = run.set_index(["qid", "docno"])["score"]
+    assert wanted["score"].to_dict() == scores.loc[wanted.index].to_dict()
+    assert found[["k", "rel", "alpha", "tau"]].drop_duplicates().to_numpy().tolist() == [[6, 1, 0.5, 5]]
 
 
 # By k

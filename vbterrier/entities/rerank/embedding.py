@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.entities.ranker import warn
+from vbterrier.entities.rankers.base import warn
 from vbterrier.entities.rerank.base import Interpolation, by_id
 from vbterrier.entities.vectors import Vectors, unit
 from vbterrier.errors import InputError, ParameterError, examples

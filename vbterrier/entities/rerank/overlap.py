@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vbterrier.entities.ranker import warn
+from vbterrier.entities.rankers.base import warn
 from vbterrier.entities.rerank.base import Interpolation
 from vbterrier.frames.parameters import choice
 

@@ -152,7 +152,7 @@ def _place(ax: Any, runs: pd.DataFrame, x: str, y: str, target: tuple[float, flo
             low, high = limits_of(pd.DataFrame({"log": np.log([*numbers, 1.0])}), 0.08)
             getattr(ax, f"set_{axis}lim")(np.exp(low), np.exp(high))
             continue
-        beyond = [] if np.isnan(limit) else [limit, limit - 0.1 * way(measure) * (np.ptp(numbers) or 1)]
+        beyond = [] if np.isnan(limit) else [limit]
         getattr(ax, f"set_{axis}lim")(*limits_of(pd.DataFrame({"at": [*numbers, *beyond]}), 0.08))
         ax.locator_params(axis=axis, nbins=6)
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vbterrier.entities.idf import pool_df, pool_idf
-from vbterrier.entities.ranker import PoolRanker
+from vbterrier.entities.rankers.base import PoolRanker
+from vbterrier.entities.rankers.idf import pool_df, pool_idf
 from vbterrier.frames.parameters import choice, whole
 
 if TYPE_CHECKING:

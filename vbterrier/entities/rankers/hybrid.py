@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
-from vbterrier.entities.ranker import Topics
+from vbterrier.entities.rankers.base import Topics
 from vbterrier.entities.stage import EntityStage
 from vbterrier.errors import InputError, ParameterError
 from vbterrier.frames.ids import Ids, ids_of
@@ -38,7 +38,7 @@ class HybridEntities(EntityStage):
     Parameters
     ----------
     rankers
-        Transformers that rank entities, such as :class:`~vbterrier.entities.consensus.ConsensusEntities`, or pipelines
+        Transformers that rank entities, such as :class:`~vbterrier.entities.rankers.consensus.ConsensusEntities`, or pipelines
         of them; each gets the input.
     weights
         ``w`` of each, at least 0; 1 for all by default.

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vbterrier.entities.boosting import Examples
-from vbterrier.entities.idf import pool_df
-from vbterrier.entities.ranker import warn
+from vbterrier.entities.rankers.base import warn
+from vbterrier.entities.rankers.boosting import Examples
+from vbterrier.entities.rankers.idf import pool_df
 from vbterrier.entities.table import ALPHA, TAU
 from vbterrier.errors import examples
 from vbterrier.frames.contracts import frame_of
@@ -21,7 +21,7 @@ from vbterrier.kernels.coverage import observable_relevance
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from vbterrier.entities.ranker import Placed
+    from vbterrier.entities.rankers.base import Placed
 
     Ints = NDArray[np.int64]
     Floats = NDArray[np.float64]

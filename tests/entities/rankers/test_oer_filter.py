@@ -6,9 +6,9 @@ import pyterrier as pt
 import pytest
 from pandas.testing import assert_frame_equal
 
-from vbterrier.entities.consensus import ConsensusEntities
-from vbterrier.entities.oer_filter import OERFilter
 from vbterrier.entities.pool import LinkedPool, link_pool
+from vbterrier.entities.rankers.consensus import ConsensusEntities
+from vbterrier.entities.rankers.oer_filter import OERFilter
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vbterrier.entities.ranker import warn
+from vbterrier.entities.rankers.base import warn
 from vbterrier.errors import InputError, ParameterError
 from vbterrier.linking.extras import module_of_extra
 

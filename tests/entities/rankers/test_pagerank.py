@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pandas.testing import assert_frame_equal
 
-from vbterrier.entities.consensus import soft_support
-from vbterrier.entities.pagerank import PersonalisedPageRank, personalised_pagerank
 from vbterrier.entities.pool import link_pool
+from vbterrier.entities.rankers.consensus import soft_support
+from vbterrier.entities.rankers.pagerank import PersonalisedPageRank, personalised_pagerank
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vbterrier.entities.consensus import SUPPORT, soft_support
-from vbterrier.entities.query import QueryEntities
-from vbterrier.entities.ranker import PoolRanker, warn
+from vbterrier.entities.rankers.base import PoolRanker, warn
+from vbterrier.entities.rankers.consensus import SUPPORT, soft_support
+from vbterrier.entities.rankers.query import QueryEntities
 from vbterrier.errors import examples
 from vbterrier.frames.contracts import frame_of
 from vbterrier.frames.parameters import choice, number
@@ -77,14 +77,14 @@ class PersonalisedPageRank(PoolRanker):
     Parameters
     ----------
     links
-        As :class:`~vbterrier.entities.consensus.ConsensusEntities` takes them.
+        As :class:`~vbterrier.entities.rankers.consensus.ConsensusEntities` takes them.
     damping
         How probable it is to go on instead of restarting, above 0 and below 1.
     restart
         ``"rank"``, ``"rho"``, ``"rho+rank"``: in proportion to the soft support of
-        :class:`~vbterrier.entities.consensus.ConsensusEntities`; ``"uniform"``: at any entity of the pool; or the
-        entities of the queries, an I frame (qid, entity_id [, prob]), in proportion to prob. Topics without an entity
-        in the pool that is one of the query's have no ranking, with a warning.
+        :class:`~vbterrier.entities.rankers.consensus.ConsensusEntities`; ``"uniform"``: at any entity of the pool; or
+        the entities of the queries, an I frame (qid, entity_id [, prob]), in proportion to prob. Topics without an
+        entity in the pool that is one of the query's have no ranking, with a warning.
     tolerance
         The largest L1 distance of the scores to the exact distribution.
     depth, top

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vbterrier.entities.idf import pool_df
-from vbterrier.entities.ranker import Topics
+from vbterrier.entities.rankers.base import Topics
+from vbterrier.entities.rankers.idf import pool_df
 from vbterrier.entities.vectors import name_of
 from vbterrier.kernels.order import mix
 from vbterrier.linking.words import Words
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from vbterrier.entities.pool import LinkedPool
-    from vbterrier.entities.ranker import Placed
+    from vbterrier.entities.rankers.base import Placed
 
     Ints = NDArray[np.int64]
     Floats = NDArray[np.float64]

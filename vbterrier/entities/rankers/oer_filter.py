@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyterrier as pt
 
-from vbterrier.entities.ranker import RunReranker, warn
+from vbterrier.entities.rankers.base import RunReranker, warn
 from vbterrier.entities.table import ALPHA, TAU, EntityTable
 from vbterrier.errors import InputError, examples
 from vbterrier.frames.parameters import number, whole

@@ -5,9 +5,9 @@ import pyterrier as pt
 import pytest
 from pandas.testing import assert_frame_equal
 
-from vbterrier.entities.consensus import ConsensusEntities
-from vbterrier.entities.idf import LocalIDF
 from vbterrier.entities.pool import link_pool
+from vbterrier.entities.rankers.consensus import ConsensusEntities
+from vbterrier.entities.rankers.idf import LocalIDF
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 
 

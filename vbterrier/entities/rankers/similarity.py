@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vbterrier.entities.query import QueryEntities
-from vbterrier.entities.ranker import PoolRanker, warn
+from vbterrier.entities.rankers.base import PoolRanker, warn
+from vbterrier.entities.rankers.query import QueryEntities
 from vbterrier.entities.vectors import Vectors, name_of, table, unit
 from vbterrier.errors import InputError, ParameterError, examples
 from vbterrier.frames.contracts import frame_of
@@ -33,7 +33,7 @@ class EntitySimilarity(PoolRanker):
     Parameters
     ----------
     links
-        As :class:`~vbterrier.entities.consensus.ConsensusEntities` takes them.
+        As :class:`~vbterrier.entities.rankers.consensus.ConsensusEntities` takes them.
     embeddings
         Vectors of entities by id: anything with ``in`` and ``[id]``, such as a dictionary or vectors of words.
     embed

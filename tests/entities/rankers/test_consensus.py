@@ -10,8 +10,8 @@ import pytest
 from ir_measures import P
 from pandas.testing import assert_frame_equal
 
-from vbterrier.entities.consensus import ConsensusEntities
 from vbterrier.entities.pool import LinkedPool, link_pool
+from vbterrier.entities.rankers.consensus import ConsensusEntities
 from vbterrier.entities.selection import Selection
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.frames.files import read_run

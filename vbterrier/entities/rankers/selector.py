@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyterrier as pt
 
-from vbterrier.entities.boosting import Examples, learn, predict
-from vbterrier.entities.features import FEATURES, WORDS, feature_table
-from vbterrier.entities.leaks import refuse_copies, refuse_names
-from vbterrier.entities.ranker import Placed, RunReranker
+from vbterrier.entities.rankers.base import Placed, RunReranker
+from vbterrier.entities.rankers.boosting import Examples, learn, predict
+from vbterrier.entities.rankers.features import FEATURES, WORDS, feature_table
+from vbterrier.entities.rankers.leaks import refuse_copies, refuse_names
+from vbterrier.entities.rankers.teaching import Taught, from_documents, from_entities
 from vbterrier.entities.stage import same
-from vbterrier.entities.teaching import Taught, from_documents, from_entities
 from vbterrier.errors import InputError, ParameterError
 from vbterrier.frames.ids import numbers_of
 from vbterrier.frames.parameters import choice, whole, whole_or_none
@@ -88,7 +88,7 @@ class EntitySelector(RunReranker, pt.Estimator):  # type: ignore[misc]
     Examples
     --------
     >>> import pandas as pd
-    >>> from vbterrier.entities.consensus import ConsensusEntities
+    >>> from vbterrier.entities.rankers.consensus import ConsensusEntities
     >>> from vbterrier.entities.pool import link_pool
     >>> rows = [(f"q{q}", f"d{q}.{d}", -d, f"E{d // 2}_{q}", int(d > 1)) for q in range(40) for d in range(4)]
     >>> pool = pd.DataFrame(rows, columns=["qid", "docno", "score", "entity_id", "label"])
