@@ -90,10 +90,8 @@ def test_what_is_left_out_and_assumed_is_said(command, made):
     assert said[1] == (
         "left out where measures are undefined: 1 topics without relevant documents in the pool, 0 without others"
     )
-    assert (
-        "over the 3 topics that have both; topics (percentile), ratio of means: 50 resamples, seed 7; OER: alpha 1, tau 2"
-        in said[2]
-    )
+    assert "over the 3 topics that have both; topics (percentile), ratio of means: 50 resamples, seed 7;" in said[2]
+    assert "OER: alpha 1, tau 2" in said[2]
     assert said[3:] == ["b[x]: no entities for 1 topics, which count as empty lists"]
 
 
