@@ -4,8 +4,8 @@ import pyterrier as pt
 import pytest
 from pandas.testing import assert_frame_equal
 
-from vbterrier.entities.rankers import similarity
 from vbterrier.entities.pool import link_pool
+from vbterrier.entities.rankers import similarity
 from vbterrier.entities.rankers.similarity import EntitySimilarity
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 

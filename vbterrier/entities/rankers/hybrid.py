@@ -38,8 +38,8 @@ class HybridEntities(EntityStage):
     Parameters
     ----------
     rankers
-        Transformers that rank entities, such as :class:`~vbterrier.entities.rankers.consensus.ConsensusEntities`, or pipelines
-        of them; each gets the input.
+        Transformers that rank entities, such as :class:`~vbterrier.entities.rankers.consensus.ConsensusEntities`, or
+        pipelines of them; each gets the input.
     weights
         ``w`` of each, at least 0; 1 for all by default.
     fusion
