@@ -444,8 +444,10 @@ def test_a_plan_says_what_it_is():
     found = plan([cut("mine", run, qrels, prior="pool")], 2)
     assert repr(found) == (
         f"JudgingPlan(2 of {found.n_unjudged} unjudged documents; 90% interval of BNDCG@10: width "
-        f"{found.width_before:.4f} before, {found.width_after:.4f} after)"
+        f"{found.width_before:.4f} before, {found.width_after:.4f} expected after)"
     )
+    two = plan([cut(name, run, qrels, prior="pool") for name in ("one", "other")], 1)
+    assert "90% interval of BNDCG@10, mean over 2 runs: width" in two.summary()
 
 
 def test_too_many_documents_are_refused(monkeypatch):

@@ -53,11 +53,7 @@ def judge(
     else:
         echo(tables.rendered(plan.frame, style))
     if output is not None or style == "table":
-        where = "" if output is None else f"{output}: "
-        echo(
-            f"{where}{len(plan)} of {plan.n_unjudged} unjudged documents; {level:.0%} interval of {plan.target}: width "
-            f"{plan.width_before:.4f} before, {plan.width_after:.4f} expected after"
-        )
+        echo(plan.summary() if output is None else f"{output}: {plan.summary()}")
 
 
 def _pair(text: str) -> tuple[str, str]:

@@ -76,6 +76,8 @@ class JudgingPlan:
         nothing.
     difference
         The two runs whose difference it is about; ``None`` for the runs themselves.
+    n_runs
+        How many runs it is about.
     """
 
     frame: pd.DataFrame
@@ -85,20 +87,27 @@ class JudgingPlan:
     measure: str
     n_unjudged: int
     difference: tuple[str, str] | None = None
+    n_runs: int = 1
 
     def __len__(self) -> int:
         return len(self.frame)
 
     def __repr__(self) -> str:
+        return f"JudgingPlan({self.summary()})"
+
+    def summary(self) -> str:
+        """What the plan does, in a line."""
         return (
-            f"JudgingPlan({len(self)} of {self.n_unjudged} unjudged documents; {self.level:.0%} interval of "
-            f"{self.target}: width {self.width_before:.4f} before, {self.width_after:.4f} after)"
+            f"{len(self)} of {self.n_unjudged} unjudged documents; {self.level:.0%} interval of {self.target}: width "
+            f"{self.width_before:.4f} before, {self.width_after:.4f} expected after"
         )
 
     @property
     def target(self) -> str:
         """What the interval is of."""
-        return self.measure if self.difference is None else f"{self.measure}, {' minus '.join(self.difference)}"
+        if self.difference is not None:
+            return f"{self.measure}, {' minus '.join(self.difference)}"
+        return self.measure if self.n_runs == 1 else f"{self.measure}, mean over {self.n_runs} runs"
 
 
 def plan_judging(
@@ -129,7 +138,14 @@ def plan_judging(
     steps = list(greedy(pool.outlooks, n))
     widths = _widths(np.array([start, *(step.variance for step in steps)]), len(cuts[0].law), level)
     return JudgingPlan(
-        pool.frame(steps, widths), float(widths[0]), float(widths[-1]), level, measure, len(pool.docno), difference
+        pool.frame(steps, widths),
+        float(widths[0]),
+        float(widths[-1]),
+        level,
+        measure,
+        len(pool.docno),
+        difference,
+        len(cuts),
     )
 
 
