@@ -41,14 +41,14 @@ def coverage_table(reports: Sequence[CoverageReport], style: str, *, per_query: 
     per_query
         A row for each topic; a value that is undefined for it is left out.
 
+    >>> from vbterrier.demo.planted import planted_collection
+    >>> from vbterrier.entities.pool import link_pool
     >>> from vbterrier.evaluate.coverage import coverage_report
-    >>> pool = pd.DataFrame({"qid": ["q1"] * 2 + ["q2"] * 2, "docno": ["d1", "d2", "d3", "d4"], "score": 1.0})
-    >>> tags = pd.DataFrame({"docno": ["d1", "d2", "d3"], "entity_id": ["Paris", "Texas", "Rome"]})
-    >>> qrels = pd.DataFrame({"qid": ["q1", "q2"], "docno": ["d1", "d4"], "label": [1, 1]})
-    >>> run = pd.DataFrame({"qid": ["q1", "q2"], "docno": ["Paris", "Rome"], "score": [1.0, 1.0]})
-    >>> report = coverage_report({"mine": run}, tags, qrels, pool=pool)
-    >>> print(coverage_table([report], "csv", per_query=True).splitlines()[1])
-    mine,q1,RelCov@20,1.0
+    >>> made = planted_collection(n_topics=3, n_documents=60, n_relevant=12)
+    >>> links = link_pool(made.pool, made.tags, made.qrels)
+    >>> reports = [coverage_report({"mine": made.runs["odds"]}, links, k=k) for k in (3, 5)]
+    >>> [line.split(" | ")[1:3] for line in coverage_table(reports, "markdown").splitlines()[2:]]
+    [['3', '0.556'], ['5', '0.694']]
     """
     if per_query:
         values = _values(reports)
