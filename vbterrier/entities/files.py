@@ -107,8 +107,11 @@ def read_links(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> LinkedPoo
         raise FileError(source.path, "is no Parquet file; links are kept as write_links writes them")
     try:
         with source.raw() as raw:
+            schema = pq.read_schema(raw)
+            require_columns(source.path, schema.names, COLUMNS)
+            _require_flat(source.path, schema)
+            raw.seek(0)
             file = pq.ParquetFile(raw, read_dictionary=list(_IDS))
-            require_columns(source.path, file.schema_arrow.names, COLUMNS)
             _require_size(source, file.metadata)
             table = file.read([field.name for field in _SCHEMA if field.name in file.schema_arrow.names])
     except (pa.ArrowException, OSError) as error:
@@ -124,6 +127,14 @@ def read_links(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> LinkedPoo
 def _spelt(numbers: Any, words: Any) -> Any:
     """Numbers among words as text, -1 as nothing."""
     return pa.DictionaryArray.from_arrays(pa.array(numbers.astype(np.int32), mask=numbers < 0), words)
+
+
+def _require_flat(path: Path, schema: Any) -> None:
+    """Refuse lists and structs where a value is wanted."""
+    for field in _SCHEMA:
+        if field.name in schema.names and pa.types.is_nested(schema.field(field.name).type):
+            wanted = "ids as text" if field.name in _IDS else "numbers"
+            raise FileError(path, f"column {field.name!r} holds {schema.field(field.name).type}, wanted {wanted}")
 
 
 def _require_size(source: Source, metadata: Any) -> None:

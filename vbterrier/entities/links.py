@@ -83,12 +83,13 @@ def fields_of(frame: Any, name: str) -> dict[str, Any]:
     Raises
     ------
     InputError
-        A missing column or id; a document with two labels or ranks; a weight outside [0, 1].
+        A missing column or id; a document with two labels or ranks; a rank below 0; a weight missing or outside [0, 1].
     """
     frame = frame_of(frame, name)
     require(frame, COLUMNS, name)
     docno, (topics, topic) = _ids(frame, "docno", name), _ids(frame, "qid", name).codes()
     label, rank = (integers_of(frame[column], f"{name} column {column!r}") for column in ("label", "rank"))
+    _require_ranks(rank, name)
     weight = _weights(frame, name)
     mentions = _counts(frame, name)
     linked = frame["entity_id"].notna().to_numpy()
@@ -124,7 +125,20 @@ def _by_document(topic: Ints, rank: Ints, code: Ints) -> Ints:
     return np.lexsort((code, rank, topic)) if falls.any() else np.arange(len(topic))
 
 
+def _require_ranks(rank: Ints, name: str) -> None:
+    """Refuse ranks before the first, at which discounts have no value."""
+    bad = rank < 0
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise InputError(f"{name}: row {row} has rank {rank[row]}, wanted at least 0, which is the first")
+
+
 def _weights(frame: pd.DataFrame, name: str) -> Floats:
+    unsaid = (frame["weight"].isna() & frame["entity_id"].notna()).to_numpy()
+    if unsaid.any():
+        row = int(np.argmax(unsaid))
+        raise InputError(f"{name}: row {row} has no weight, wanted 0 to 1; where linkers say none, give 1 for all")
+    # Documents without entities have no weight, or any.
     weight = numbers_of(frame["weight"].fillna(0.0), f"{name} column 'weight'")
     bad = (weight < 0) | (weight > 1)
     if bad.any():

@@ -32,7 +32,7 @@ class Journal:
     Raises
     ------
     FileError
-        The file holds something else, or results of other inputs.
+        The file cannot be opened or made; it holds something else, or results of other inputs.
 
     Notes
     -----
@@ -44,7 +44,10 @@ class Journal:
         self._head = json.dumps({"format": FORMAT, "inputs": inputs})
         self.done: dict[str, Any] = {}
         if self._path is not None:
-            self._open(self._path)
+            try:
+                self._open(self._path)
+            except OSError as error:
+                raise FileError(self._path, f"cannot be opened: {error.strerror or error}") from error
 
     def _open(self, path: Path) -> None:
         text = path.read_bytes() if path.exists() else b""
