@@ -53,6 +53,7 @@ from vbterrier.measures import (
 
 if TYPE_CHECKING:
     from vbterrier.adapters.trectools import VBTrecEval
+    from vbterrier.demo.planted import planted_collection
     from vbterrier.entities.files import read_links, write_links
     from vbterrier.entities.pool import LinkedPool, link_pool
     from vbterrier.entities.rankers.consensus import ConsensusEntities
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
     from vbterrier.entities.rerank.expansion import ExpandByEntities, ExpansionReranker
     from vbterrier.entities.rerank.overlap import OverlapReranker
     from vbterrier.entities.rerank.propagation import PropagationReranker
+    from vbterrier.entities.slots import selected_entities
     from vbterrier.entities.supervision import entity_labels, supervision_report
     from vbterrier.evaluate import score
     from vbterrier.evaluate.coverage import coverage_report
@@ -240,6 +242,7 @@ __all__ = [
     "measures_from",
     "oracle_success",
     "parse_constraints",
+    "planted_collection",
     "predict_grades",
     "rank_systems",
     "ranked",
@@ -259,6 +262,7 @@ __all__ = [
     "register_tags",
     "rerank_grid",
     "score",
+    "selected_entities",
     "shallow_pool",
     "simulate",
     "supervision_report",
@@ -347,6 +351,7 @@ _LAZY = {
     "link_pool": "vbterrier.entities.pool",
     "oracle_success": "vbterrier.intents.oracle",
     "parse_constraints": "vbterrier.intents.constraints",
+    "planted_collection": "vbterrier.demo.planted",
     "predict_grades": "vbterrier.judgments.priors.predicted",
     "rank_systems": "vbterrier.evaluate.ranking",
     "read_elevant": "vbterrier.linking.articles",
@@ -357,6 +362,7 @@ _LAZY = {
     "read_wat_corpus": "vbterrier.linking.corpora",
     "rerank_grid": "vbterrier.evaluate.rerank_grid",
     "score": "vbterrier.evaluate",
+    "selected_entities": "vbterrier.entities.slots",
     "shallow_pool": "vbterrier.judgments.incomplete",
     "simulate": "vbterrier.evaluate.simulations",
     "supervision_report": "vbterrier.entities.supervision",

@@ -7,9 +7,8 @@ package can catch them.
 
 from __future__ import annotations
 
-from numbers import Integral
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -77,36 +76,6 @@ def printable(text: object) -> str:
     q\x1b[31m1
     """
     return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in str(text))
-
-
-def check_count(name: str, value: Any, least: int, most: int | None = None, *, meaning: str = "") -> None:
-    """Refuse what is no whole number of at least ``least``, and of at most ``most``.
-
-    Parameters
-    ----------
-    name
-        The parameter.
-    value
-        What was given.
-    least, most
-        Its range.
-    meaning
-        What the message adds, as ", as in @10".
-
-    Raises
-    ------
-    ParameterError
-        Fractions, text, True and False; numbers out of range.
-
-    >>> check_count("n", 0, 1)
-    Traceback (most recent call last):
-    ...
-    vbterrier.errors.ParameterError: n=0: wanted a whole number of at least 1
-    """
-    whole = isinstance(value, Integral) and not isinstance(value, bool)
-    if not whole or value < least or (most is not None and value > most):
-        wanted = f"of at least {least}" if most is None else f"from {least} to {most}"
-        raise ParameterError(f"{name}={value!r}: wanted a whole number {wanted}{meaning}")
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

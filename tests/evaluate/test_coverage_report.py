@@ -261,3 +261,9 @@ def test_what_cannot_be_reported_is_refused(planted, systems, linked, report):
         report.gains("better", "AP", entities="none")
     with pytest.raises(ParameterError, match="over a baseline"):
         coverage_report(run, linked, planted.qrels, systems, n_resamples=10).gains("better", "AP")
+
+
+def test_two_entities_are_too_few_to_correlate(planted, linked):
+    names = {k: set(coverage_report({"odds": planted.runs["odds"]}, linked, k=k).entities["measure"]) for k in (2, 3)}
+    assert "OERCorr@2" not in names[2]
+    assert "OERCorr@3" in names[3]

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 SIGNAL = ("core", "conditional")
 BAIT = ("generic bait", "anti-signal")
 
+# Two numbers always agree or oppose.
+LEAST_CORRELATED = 3
+
 
 def reached_shares(selection: Selection, chosen: Bools) -> Floats:
     """The share of some documents that the first 0, 1, 2, ... entities reach, shape (n_topics, depth + 1).
@@ -101,7 +104,7 @@ def rank_correlation(scores: Floats, values: Floats) -> Floats:
         for axis in (scores, values)
     )
     scale = np.sqrt((left**2).sum(axis=1) * (right**2).sum(axis=1))
-    defined = (n[:, 0] >= 3) & (scale > 0)  # noqa: PLR2004 - two numbers always agree or oppose
+    defined = (n[:, 0] >= LEAST_CORRELATED) & (scale > 0)
     found: Floats = np.full(len(scores), np.nan)
     np.divide((left * right).sum(axis=1), scale, out=found, where=defined)
     return found

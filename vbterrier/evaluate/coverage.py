@@ -21,7 +21,6 @@ from vbterrier.frames.contracts import systems_of
 from vbterrier.frames.files import read_qrels
 from vbterrier.frames.parameters import whole
 from vbterrier.uncertainty.intervals import N_RESAMPLES, check_level
-from vbterrier.uncertainty.replicas import check_count
 from vbterrier.uncertainty.strata import COLUMNS as STRATA
 from vbterrier.uncertainty.strata import coverage_strata
 
@@ -128,7 +127,7 @@ def coverage_report(
     [0.5, 1.0, 0.5]
     """
     check_level(level)
-    check_count("n_strata", n_strata, 2)
+    whole("n_strata", n_strata, low=2)
     linked = _linked(links, pool, qrels)
     runs = {name: loaded_run(name, run, "error") for name, run in systems_of(named_runs(entity_runs))}
     if not runs:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from vbterrier.entities.measured import LEAST_CORRELATED
 from vbterrier.errors import DegenerateWarning, examples
 from vbterrier.measures.base import deepest
 from vbterrier.measures.entity import OER, BaitRate, NonRelCov, ObsCov, OERCorr, OracleCov, RelCov, SignalRate, TopBait
@@ -55,7 +56,8 @@ class EntityLevel:
         evidence = {"alpha": alpha, "tau": tau, "rel": rel}
         self.rel_cov: Measure = RelCov(rel=rel) @ k
         self.nonrel_cov: Measure = NonRelCov(rel=rel) @ k
-        per_rank = [measure(**evidence) @ k for measure in (OER, SignalRate, BaitRate, OERCorr)]
+        correlated = (OERCorr,) if k >= LEAST_CORRELATED else ()
+        per_rank = [measure(**evidence) @ k for measure in (OER, SignalRate, BaitRate, *correlated)]
         self.measures: list[Measure] = [self.rel_cov, self.nonrel_cov, *per_rank, TopBait(**evidence)]
         # What the pool offers, whatever a run selects of it.
         self.offers: list[Measure] = [ObsCov(**evidence), OracleCov(rel=rel) @ k]

@@ -17,6 +17,7 @@ from vbterrier.evaluate.scores import TOPICS, Scores, score
 from vbterrier.evaluate.sources import TAGGED, intents_of, run_of_system, tags_of, topics_of
 from vbterrier.evaluate.variants import resolved
 from vbterrier.frames.contracts import systems_of
+from vbterrier.frames.parameters import whole
 from vbterrier.measures import measures_from
 from vbterrier.measures.artifact import IntentSet
 from vbterrier.measures.base import deepest
@@ -24,7 +25,6 @@ from vbterrier.tags.quality import TagQuality, tag_quality
 from vbterrier.uncertainty.comparisons import comparisons, pairs_of
 from vbterrier.uncertainty.intervals import N_RESAMPLES, TOPIC_METHODS, check_level
 from vbterrier.uncertainty.perturb import Dirichlet
-from vbterrier.uncertainty.replicas import Replicas, check_count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     import ir_measures
 
     from vbterrier.frames.ranked import Run
+    from vbterrier.uncertainty.replicas import Replicas
 
 MEASURES = ("ES", "VB(alpha=0.5)", "VB", "TopIntent")
 CUTOFFS = (1, 3, 5, 10)
@@ -174,7 +175,7 @@ def evaluate_intents(
     for name, value, legal in (("on_topics", on_topics, TOPICS), ("interval", interval, TOPIC_METHODS)):
         if value not in legal:
             raise ParameterError(f"{name}={value!r}: wanted one of {', '.join(map(repr, legal))}")
-    check_count("replicas", replicas, 0)
+    whole("replicas", replicas, low=0)
     check_level(level)
     nil, depth = nil_of(asked), deepest(asked)
     named_systems = dict(systems_of(named_runs(systems)))

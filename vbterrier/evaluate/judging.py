@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from vbterrier.errors import ParameterError, check_count, examples, nearest
+from vbterrier.errors import ParameterError, examples, nearest
 from vbterrier.evaluate.inputs import aligned, bootstrapped, loaded_run, named_runs, slot_of
 from vbterrier.evaluate.scores import TOPICS
 from vbterrier.frames.contracts import systems_of
+from vbterrier.frames.parameters import whole
 from vbterrier.judgments.judge_next import Cut, plan_judging
 from vbterrier.measures.scoring import Scoring
 from vbterrier.uncertainty.intervals import check_level
@@ -120,7 +121,7 @@ def judge_next(
     'rank 1 of mine; 50% likely relevant; narrows the interval by 55.28%'
     """
     asked = bootstrapped(measure)
-    check_count("n", n, 1, meaning=": the documents that can be judged")
+    whole("n", n, meaning=": the documents that can be judged")
     check_level(level)
     if topics not in TOPICS:
         raise ParameterError(f"topics={topics!r}: wanted one of {', '.join(map(repr, TOPICS))}")

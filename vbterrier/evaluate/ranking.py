@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, check_count, nearest
+from vbterrier.errors import InputError, ParameterError, nearest
 from vbterrier.evaluate.inputs import aligned, bootstrapped, loaded_run, named_runs, slot_of
 from vbterrier.evaluate.scores import TOPICS
 from vbterrier.frames.contracts import systems_of
+from vbterrier.frames.parameters import whole
 from vbterrier.judgments.joint import JointDistribution
 from vbterrier.kernels.resample import stream
 from vbterrier.measures.scoring import Scoring
@@ -150,8 +151,8 @@ def rank_systems(
         if value not in legal:
             raise ParameterError(f"{name}={value!r}: wanted one of {', '.join(map(repr, legal))}")
     check_level(level)
-    check_count("n_draws", n_draws, 1)
-    check_count("seed", seed, 0)
+    whole("n_draws", n_draws)
+    whole("seed", seed, low=0)
     judged = slot_of(qrels, None, None)
     loaded = {name: loaded_run(name, run, duplicates) for name, run in systems_of(named_runs(runs))}
     if baseline is not None and baseline not in loaded:

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from vbterrier.errors import ParameterError, check_count
+from vbterrier.errors import ParameterError
 from vbterrier.evaluate.inputs import aligned, loaded_run, named_runs, require_one_tagger, slot_of
 from vbterrier.frames.contracts import systems_of
+from vbterrier.frames.parameters import whole
 from vbterrier.measures import Measure, measures_from
 from vbterrier.measures.base import evaluate
 from vbterrier.measures.foreign import foreign_values, is_mean, mean_of
@@ -139,8 +140,8 @@ def score(
     check_level(level)
     if interval not in TOPIC_METHODS:
         raise ParameterError(f"interval={interval!r}: wanted one of {', '.join(map(repr, TOPIC_METHODS))}")
-    check_count("n_resamples", n_resamples, 2)
-    check_count("seed", seed, 0)
+    whole("n_resamples", n_resamples, low=2)
+    whole("seed", seed, low=0)
     judged = slot_of(qrels, intents, tags)
     loaded = {name: loaded_run(name, run, duplicates) for name, run in systems_of(named_runs(runs))}
     require_one_tagger(loaded.values())

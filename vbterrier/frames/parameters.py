@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from vbterrier.errors import ParameterError, nearest
 
 if TYPE_CHECKING:
@@ -85,19 +87,36 @@ def numbers(name: str, given: Mapping[str, Any] | None, *, low: float) -> dict[s
     return {str(key): number(f"{name}[{key!r}]", value, low=low) for key, value in given.items()}
 
 
-def whole(name: str, value: Any, *, low: int = 1) -> int:
-    """A parameter that is a whole number of at least ``low``.
+def whole(name: str, value: Any, *, low: int = 1, high: int | None = None, meaning: str = "") -> int:
+    """A parameter that is a whole number of at least ``low``, and of at most ``high``.
+
+    Parameters
+    ----------
+    name
+        The parameter.
+    value
+        What was given.
+    low, high
+        Its range.
+    meaning
+        What the message adds, as ", as in @10".
 
     Raises
     ------
     ParameterError
-        Anything else.
+        Fractions, text, True and False; numbers out of range.
 
     >>> whole("top", 5)
     5
+    >>> whole("n", 0)
+    Traceback (most recent call last):
+    ...
+    vbterrier.errors.ParameterError: n=0: wanted a whole number of at least 1
     """
-    if isinstance(value, bool) or not hasattr(value, "__index__") or value.__index__() < low:
-        raise ParameterError(f"{name}={value!r}: wanted a whole number of at least {low}")
+    is_whole = hasattr(value, "__index__") and not isinstance(value, (bool, np.bool_))
+    if not is_whole or value.__index__() < low or (high is not None and value.__index__() > high):
+        wanted = f"of at least {low}" if high is None else f"from {low} to {high}"
+        raise ParameterError(f"{name}={value!r}: wanted a whole number {wanted}{meaning}")
     made: int = value.__index__()
     return made
 

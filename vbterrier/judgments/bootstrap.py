@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from vbterrier.errors import check_count
+from vbterrier.frames.parameters import whole
 from vbterrier.frames.ranked import Run
 from vbterrier.judgments.distribution import BootstrapDistribution
 from vbterrier.judgments.pool import Judgments
@@ -117,6 +117,6 @@ def bootstrap_distribution(
     """
     process = Process(prior, dcg, method, compat, all_unjudged, n_draws, seed, prior_strength)
     if cutoff is not None:
-        check_count("cutoff", cutoff, 1, meaning=", as in @10")
+        whole("cutoff", cutoff, meaning=", as in @10")
     judgments = Judgments(qrels, drop_negative=process.drops_negative)
     return BootstrapDistribution(judgments.judge(Run(run), cutoff), process, metric)

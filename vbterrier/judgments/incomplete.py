@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from vbterrier.errors import DegenerateWarning, ParameterError, check_count, examples, nearest
+from vbterrier.errors import DegenerateWarning, ParameterError, examples, nearest
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.files import read_qrels
 from vbterrier.frames.ids import Ids, Lookup, ids_of, integers_of, require_same_kind
+from vbterrier.frames.parameters import whole
 from vbterrier.frames.topics import run_places
 from vbterrier.judgments.runs import runs_of
 from vbterrier.kernels import order
@@ -141,7 +142,7 @@ def leave_group_out(
     one ['b', 'c', 'd'] ('one',)
     two ['a', 'b', 'd'] ('two',)
     """
-    check_count("depth", depth, 1)
+    whole("depth", depth)
     pool, loaded = _Pool(qrels), runs_of(runs)
     members = _members(list(loaded), groups)
     owner = np.full(len(pool.frame), _NONE, dtype=np.int64)
@@ -193,7 +194,7 @@ def thin_pool(qrels: Any, share: float, seed: int = 0) -> pd.DataFrame:
     """
     if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 <= share <= 1:
         raise ParameterError(f"share={share!r}: wanted a number from 0 to 1, as 0.3")
-    check_count("seed", seed, 0)
+    whole("seed", seed, low=0)
     pool = _Pool(qrels)
     return pool.keep(_chances(pool.qid, pool.docno, int(seed)) >= share, f"thinned by {share:g}")
 
@@ -231,7 +232,7 @@ def shallow_pool(runs: Any, qrels: Any, depth: int) -> pd.DataFrame:
     >>> shallow_pool({"mine": run}, qrels, 1)["docno"].tolist()
     ['c']
     """
-    check_count("depth", depth, 1)
+    whole("depth", depth)
     pool, loaded = _Pool(qrels), runs_of(runs)
     met = np.logical_or.reduce([pool.retrieved(run, depth) for run in loaded.values()])
     return pool.keep(met, f"pool of depth {depth}")

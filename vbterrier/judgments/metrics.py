@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import numpy as np
 
-from vbterrier.errors import ParameterError, check_count
+from vbterrier.errors import ParameterError
+from vbterrier.frames.parameters import whole
 from vbterrier.judgments.pool import grade_gains
 from vbterrier.kernels.gain import discounts, ideal_dcg
 from vbterrier.kernels.rankings import average_precision, err, q_measure, ranks, rbp_weights
@@ -115,9 +116,9 @@ class RBP:
     def __post_init__(self) -> None:
         if not 0 <= self.p < 1:
             raise ParameterError(f"p={self.p!r}: wanted a number from 0 to below 1")
-        check_count("rel", self.rel, 0)
+        whole("rel", self.rel, low=0)
         if self.max_grade is not None:
-            check_count("max_grade", self.max_grade, 1)
+            whole("max_grade", self.max_grade)
 
     def parts(self, judged: JudgedTop) -> Parts:
         """Geometric weights."""
@@ -151,7 +152,7 @@ class Precision:
     rel: int = 1
 
     def __post_init__(self) -> None:
-        check_count("rel", self.rel, 1)
+        whole("rel", self.rel)
 
     def parts(self, judged: JudgedTop) -> Parts:
         """Equal weights."""
@@ -179,7 +180,7 @@ class AP:
     rel: int = 1
 
     def __post_init__(self) -> None:
-        check_count("rel", self.rel, 1)
+        whole("rel", self.rel)
 
     def parts(self, judged: JudgedTop) -> Parts:
         """No sum over ranks."""
@@ -211,7 +212,7 @@ class ERR:
     max_grade: int = WEB_GRADE
 
     def __post_init__(self) -> None:
-        check_count("max_grade", self.max_grade, 1, MOST_GRADE)
+        whole("max_grade", self.max_grade, high=MOST_GRADE)
 
     def parts(self, judged: JudgedTop) -> Parts:
         """No sum over ranks."""

@@ -6,7 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from vbterrier.errors import ParameterError, check_count
+from vbterrier.errors import ParameterError
+from vbterrier.frames.parameters import whole
 from vbterrier.judgments.metrics import DCG
 from vbterrier.judgments.priors import ALL_UNJUDGED, PAPER, check_prior, check_strength
 from vbterrier.kernels.grades import METHODS
@@ -48,8 +49,8 @@ class Process:
                 f"compat={self.compat!r} takes its prior for certain; leave out prior_strength={self.prior_strength}, "
                 "or compat"
             )
-        check_count("n_draws", self.n_draws, 1, MOST_DRAWS)
-        check_count("seed", self.seed, 0)
+        whole("n_draws", self.n_draws, high=MOST_DRAWS)
+        whole("seed", self.seed, low=0)
 
     @property
     def chosen_prior(self) -> str | Mapping[int, float]:

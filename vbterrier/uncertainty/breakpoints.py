@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import DegenerateWarning, ParameterError
+from vbterrier.frames.parameters import whole
 from vbterrier.uncertainty.columns import numbers
 from vbterrier.uncertainty.cuts import Search, ends, permuted_p
 from vbterrier.uncertainty.intervals import check_level
-from vbterrier.uncertainty.replicas import check_count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -225,6 +225,6 @@ def _check(model: str, least: float, level: float, n_permutations: int, n_resamp
     if not 0 < least < 0.5:  # noqa: PLR2004 - two segments of more than half there cannot be
         raise ParameterError(f"least={least!r}: wanted a share above 0 and below 0.5")
     check_level(level)
-    check_count("n_permutations", n_permutations, 1)
-    check_count("n_resamples", n_resamples, 0)
-    check_count("seed", seed, 0)
+    whole("n_permutations", n_permutations)
+    whole("n_resamples", n_resamples, low=0)
+    whole("seed", seed, low=0)

@@ -11,10 +11,10 @@ import pandas as pd
 
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError, examples, nearest
 from vbterrier.frames.contracts import frame_of, require
+from vbterrier.frames.parameters import whole
 from vbterrier.kernels.resample import stream
 from vbterrier.uncertainty.agreement import share_interval
 from vbterrier.uncertainty.intervals import N_RESAMPLES, check_level
-from vbterrier.uncertainty.replicas import check_count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -128,8 +128,8 @@ def frontier(
     (['d', 'a', 'c'], [0.0, 0.0, 0.0])
     """
     check_level(level)
-    check_count("n_resamples", n_resamples, 1)
-    check_count("seed", seed, 0)
+    whole("n_resamples", n_resamples)
+    whole("seed", seed, low=0)
     if maximised == minimised:
         raise ParameterError(f"maximised and minimised are both {maximised!r}: wanted two measures")
     frame = frame_of(values, "values")

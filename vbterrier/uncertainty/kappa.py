@@ -11,11 +11,11 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+from vbterrier.frames.parameters import whole
 from vbterrier.kernels.resample import stream
 from vbterrier.uncertainty.agreement import share_interval
 from vbterrier.uncertainty.intervals import N_RESAMPLES, check_level
 from vbterrier.uncertainty.judged import codes_of, labels_of
-from vbterrier.uncertainty.replicas import check_count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -157,8 +157,8 @@ def fleiss_kappa(labels: Any, *, level: float = 0.95, n_resamples: int = N_RESAM
     (0.657, 0.75)
     """
     check_level(level)
-    check_count("n_resamples", n_resamples, 1)
-    check_count("seed", seed, 0)
+    whole("n_resamples", n_resamples)
+    whole("seed", seed, low=0)
     codes, n = codes_of(labels_of(labels), None, None)
     agreement = float((codes == codes[:, :1]).all(axis=1).mean())
     if _is_certain(codes):

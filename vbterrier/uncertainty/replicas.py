@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import ParameterError, check_count, examples
+from vbterrier.errors import ParameterError, examples
+from vbterrier.frames.parameters import whole
 from vbterrier.kernels.bca import acceleration_of
 from vbterrier.uncertainty.candidates import Candidates
 from vbterrier.uncertainty.intervals import replica_intervals
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-__all__ = ["N_REPLICAS", "Replicas", "check_count", "left_out", "replicate"]
+__all__ = ["N_REPLICAS", "Replicas", "left_out", "replicate"]
 
 N_REPLICAS = 1000
 
@@ -204,15 +205,15 @@ def replicate(
     >>> found.point.ravel().round(3).tolist(), found.mean.ravel().round(1).tolist()
     ([0.8], [0.8])
     """
-    check_count("n_replicas", n_replicas, 1)
-    check_count("seed", seed, 0)
+    whole("n_replicas", n_replicas)
+    whole("seed", seed, low=0)
     noise = _split(perturbations)
-    whole = Candidates.of(intents)
-    laid = [Laid(matches, whole, name) for name, matches in systems.items()]
-    plan = Plan(whole, laid, list(statistics))
+    candidates = Candidates.of(intents)
+    laid = [Laid(matches, candidates, name) for name, matches in systems.items()]
+    plan = Plan(candidates, laid, list(statistics))
     values = plan.scores(n_replicas, seed, *noise, progress=progress)
     point = plan.scores(1, seed, [], [])[:, :, 0]
-    return Replicas(whole.topics, list(systems), plan.statistics, values, point, tuple(perturbations), seed)
+    return Replicas(candidates.topics, list(systems), plan.statistics, values, point, tuple(perturbations), seed)
 
 
 def left_out(
@@ -233,10 +234,10 @@ def left_out(
     >>> left_out(intents, {"a": covers_a}, [Statistic("ES")]).round(3).ravel().tolist()
     [0.0, 0.667, 0.667]
     """
-    whole = Candidates.of(intents)
-    laid = [Laid(matches, whole, name) for name, matches in systems.items()]
-    plan = Plan(whole, laid, list(statistics))
-    return plan.scores(int(whole.sizes.max(initial=0)), 0, [("", LeftOut())], [], undefined=True)
+    candidates = Candidates.of(intents)
+    laid = [Laid(matches, candidates, name) for name, matches in systems.items()]
+    plan = Plan(candidates, laid, list(statistics))
+    return plan.scores(int(candidates.sizes.max(initial=0)), 0, [("", LeftOut())], [], undefined=True)
 
 
 def _split(perturbations: Sequence[Any]) -> tuple[list[tuple[str, Any]], list[tuple[str, Any]]]:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import DegenerateWarning, ParameterError, check_count
+from vbterrier.errors import DegenerateWarning, ParameterError
+from vbterrier.frames.parameters import whole
 from vbterrier.uncertainty.columns import numbers
 from vbterrier.uncertainty.intervals import Interval, check_level, topics_interval
 
@@ -85,7 +86,7 @@ def coverage_strata(
     [[0.2, 0.3, 0.01], [0.7, 0.8, 0.1], [1.0, 1.0, 0.2]]
     """
     check_level(level)
-    check_count("n_strata", n_strata, 2)
+    whole("n_strata", n_strata, low=2)
     measures = [measures] if isinstance(measures, str) else list(measures)
     if not measures:
         raise ParameterError("no measures; name at least one column, as 'gain'")

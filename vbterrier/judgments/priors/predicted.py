@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, check_count
+from vbterrier.errors import InputError, ParameterError
+from vbterrier.frames.parameters import whole
 from vbterrier.judgments.pool import Judgments
 from vbterrier.judgments.priors.column import COLUMN
 from vbterrier.judgments.priors.cross_fitted import METHODS, cross_fitted, folds
@@ -171,4 +172,4 @@ def _check(by: str, method: str, depth: int, n_folds: int, seed: int) -> None:
         if choice not in legal:
             raise ParameterError(f"{name}={choice!r}: wanted one of {', '.join(map(repr, legal))}")
     for name, number, low in (("depth", depth, 1), ("n_folds", n_folds, 2), ("seed", seed, 0)):
-        check_count(name, number, low)
+        whole(name, number, low=low)
