@@ -195,6 +195,18 @@ def test_links_of_three_shapes_and_their_labels_change_nothing():
         pd.testing.assert_frame_equal(found.coverage, expected.coverage)
 
 
+def test_topics_left_out_are_told_of_once_and_not_as_missing_judgments():
+    docnos = list("abcde")
+    run = pd.DataFrame({"qid": ["q1", "q1", "q2", "q2", "q3"], "docno": docnos, "score": [2.0, 1.0, 2.0, 1.0, 1.0]})
+    qrels = run[["qid", "docno"]].assign(label=[1, 1, 1, 0, 1])
+    tags = pd.DataFrame({"docno": docnos, "entity_id": list("EFFEE")})
+    entities = pd.DataFrame({"qid": ["q1", "q2", "q3"], "docno": "E", "score": 1.0})
+    with pytest.warns(DegenerateWarning, match="1 of 3 topics have relevant documents, but none that") as said:
+        found = evaluate_settings({"s": run}, qrels, ["AP", "R@2"], links=tags, pool=run, entities=entities)
+    assert len(said) == 1, [str(one.message) for one in said]
+    assert found.gaps["n_qids"].tolist() == [2, 2]
+
+
 def test_order_of_rows_changes_nothing():
     pool, systems, qrels, tags, entities, _ = collection(4)
     expected = evaluate_settings(systems, qrels, MEASURES, links=tags, pool=pool, entities=entities)

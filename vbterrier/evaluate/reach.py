@@ -176,5 +176,10 @@ class Judged:
         )
 
 
+def judged_topics(run: pd.DataFrame, judgments: pd.DataFrame) -> pd.DataFrame:
+    """The rows of a run whose topics are judged: of those that a setting leaves out, it has told already."""
+    return run[run["qid"].isin(judgments["qid"])]
+
+
 def _warn(message: str) -> None:
     warnings.warn(message, DegenerateWarning, stacklevel=4)

@@ -10,7 +10,7 @@ import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError
 from vbterrier.evaluate.inputs import is_pipeline, loaded_run, named_runs, restricted
-from vbterrier.evaluate.reach import Judged, Reach, linked
+from vbterrier.evaluate.reach import Judged, Reach, judged_topics, linked
 from vbterrier.evaluate.scores import TOPICS, Scores, score
 from vbterrier.evaluate.sources import run_of_system, topics_of
 from vbterrier.frames.contracts import frame_of, systems_of
@@ -185,6 +185,7 @@ def evaluate_settings(
     # Before anything is scored: what cannot be evaluated says so.
     reachable = {name: reach.reachable(run) for name, run in runs.items()}
     within = judgments.conditional(unreached)
+    reachable = {name: judged_topics(frame, within) for name, frame in reachable.items()}
     open_world = score(frames, every, measures, topics="all", progress=progress, **options)
     conditional = score(reachable, within, measures, topics="all", progress=progress, **options)
     coverage = judgments.coverage()

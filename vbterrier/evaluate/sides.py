@@ -10,7 +10,7 @@ import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError
 from vbterrier.evaluate.inputs import is_pipeline, loaded_run
-from vbterrier.evaluate.reach import Judged, Reach, linked
+from vbterrier.evaluate.reach import Judged, Reach, judged_topics, linked
 from vbterrier.evaluate.scores import score
 from vbterrier.evaluate.settings import UNREACHED, interval_of
 from vbterrier.frames.contracts import frame_of
@@ -156,6 +156,7 @@ def evaluate_sides(
         relevant = Judged(judged, reach, whole("rel", rel))
         closed = judged if judgments == "all" else relevant.conditional(unreached)
         rankings = _rankings(system, side, run, documents, reach)
+        rankings[0] = judged_topics(rankings[0], closed)
         for where, ranking, labels in zip(DOCUMENT_SIDES, rankings, (closed, judged), strict=True):
             name = f"{side} entities, {where} documents"
             found[side, where] = score({name: ranking}, labels, measures, topics="all", **options)
