@@ -1,4 +1,4 @@
-"""The same work in one process or in several: the only home of joblib."""
+"""Long work: in one process or in several, and how far it is. The only home of joblib."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from vbterrier.errors import ParameterError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     T = TypeVar("T")
     R = TypeVar("R")
@@ -51,7 +51,7 @@ def mapped(
     """
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or (n_jobs < 1 and n_jobs != -1):
         raise ParameterError(f"n_jobs={n_jobs!r}: wanted a whole number of at least 1, or -1 for all processors")
-    return _tracked(_results(function, items, n_jobs), len(items), progress=progress, description=description)
+    return iter(tracked(_results(function, items, n_jobs), description, shown=progress, total=len(items)))
 
 
 def _results(function: Callable[[T], R], items: Sequence[T], n_jobs: int) -> Iterator[R]:
@@ -65,11 +65,31 @@ def _results(function: Callable[[T], R], items: Sequence[T], n_jobs: int) -> Ite
     yield from workers(joblib.delayed(function)(item) for item in items)
 
 
-def _tracked(results: Iterator[R], total: int, *, progress: bool, description: str) -> Iterator[R]:
+def tracked(items: Iterable[T], what: str, *, shown: bool, total: int | None = None, unit: str = "it") -> Iterable[T]:
+    """The same items, with a bar on standard error that says how far they are and goes when they end.
+
+    Parameters
+    ----------
+    items
+        What is worked on, one after the other.
+    what, unit
+        What the bar says of the work, and of an item.
+    shown
+        Whether to show it.
+    total
+        How many items there are, where they do not know it.
+
+    Examples
+    --------
+    >>> list(tracked([1, 2], "counting", shown=False))
+    [1, 2]
+    """
+    if not shown:
+        return items
     from tqdm.auto import tqdm
 
-    shown: Any = tqdm(results, total=total, desc=description or None, disable=not progress, leave=False)
-    yield from shown
+    bar: Iterable[T] = tqdm(items, desc=what or None, total=total, unit=unit, leave=False)
+    return bar
 
 
 class Shared:

@@ -11,6 +11,7 @@ from vbterrier.frames.contracts import systems_of
 from vbterrier.frames.parameters import whole
 from vbterrier.judgments.judge_next import Cut, plan_judging
 from vbterrier.measures.scoring import Scoring
+from vbterrier.parallel import tracked
 from vbterrier.uncertainty.intervals import check_level
 
 if TYPE_CHECKING:
@@ -131,7 +132,10 @@ def judge_next(
     judged = slot_of(qrels, None, None)
     loaded = {name: loaded_run(name, run, duplicates) for name, run in named.items()}
     slot, loaded = aligned(judged, loaded, topics)
-    cuts = [_cut(name, run, slot, asked) for name, run in _tracked(loaded, progress=progress)]
+    cuts = [
+        _cut(name, run, slot, asked)
+        for name, run in tracked(loaded.items(), "runs", shown=progress, total=len(loaded), unit="run")
+    ]
     return plan_judging(cuts, int(n), level=level, measure=str(asked), difference=difference)
 
 
@@ -150,9 +154,3 @@ def _pair(named: Mapping[str, Any], difference: tuple[str, str]) -> dict[str, An
                 f"difference: no run is called {name!r}; found {examples(named)}.{nearest(name, named)}"
             )
     return {name: named[name] for name in difference}
-
-
-def _tracked(runs: Mapping[str, Run], *, progress: bool) -> Any:
-    from tqdm.auto import tqdm
-
-    return tqdm(runs.items(), desc="runs", unit="run", leave=False, disable=not progress)

@@ -16,6 +16,7 @@ from vbterrier.frames.parameters import whole
 from vbterrier.judgments.joint import JointDistribution
 from vbterrier.kernels.resample import stream
 from vbterrier.measures.scoring import Scoring
+from vbterrier.parallel import tracked
 from vbterrier.uncertainty.agreement import EQUAL
 from vbterrier.uncertainty.intervals import check_level
 
@@ -222,7 +223,7 @@ def _means(joint: JointDistribution, over: str, n_draws: int, seed: int, *, prog
     # In an order that is not that of the qrels, so that it changes nothing.
     order = sorted(range(n), key=joint.topics.__getitem__)
     times: Iterable[Any] = [1] * n if over == "unjudged" else _resampled(n, n_draws, seed)
-    for topic, often in zip(_tracked(order, shown=progress), times, strict=True):
+    for topic, often in zip(tracked(order, "drawing", shown=progress and n > 1, unit="topic"), times, strict=True):
         scores = expected[:, topic, None] if over == "topics" else joint.scores(topic, n_draws, seed)
         draws += scores * often
         means += expected[:, topic]
@@ -237,14 +238,6 @@ def _resampled(n: int, n_draws: int, seed: int) -> Iterator[Ints]:
         often = rng.binomial(left, 1 / others)
         left -= often
         yield often
-
-
-def _tracked(topics: list[int], *, shown: bool) -> Iterable[int]:
-    from rich.console import Console
-    from rich.progress import track
-
-    shown = shown and len(topics) > 1
-    return track(topics, "drawing", console=Console(stderr=True), disable=not shown, transient=True)
 
 
 def _ends(draws: Floats, level: float) -> Floats:

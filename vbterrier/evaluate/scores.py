@@ -15,6 +15,7 @@ from vbterrier.measures import Measure, measures_from
 from vbterrier.measures.base import evaluate
 from vbterrier.measures.foreign import foreign_values, is_mean, mean_of
 from vbterrier.measures.process import Bootstrapped
+from vbterrier.parallel import tracked
 from vbterrier.uncertainty.intervals import (
     N_RESAMPLES,
     TOPIC_METHODS,
@@ -148,7 +149,9 @@ def score(
     slot, loaded = aligned(judged, loaded, topics)
     rows = [
         row
-        for name, run in _tracked(loaded, progress=progress)
+        for name, run in tracked(
+            loaded.items(), "scoring", shown=progress and len(loaded) > 1, total=len(loaded), unit="run"
+        )
         for row in _system_rows(name, run, slot, _with_spreads(asked))
     ]
     every = pd.DataFrame(rows, columns=["name", "qid", "measure", "value"])
@@ -162,14 +165,6 @@ def score(
 def _missing(slot: Slot, runs: Mapping[str, Run]) -> pd.DataFrame:
     rows = [(name, len(slot.topics), len(set(slot.topics).difference(run.topics))) for name, run in runs.items()]
     return pd.DataFrame(rows, columns=["name", "n_qids", "n_missing"])
-
-
-def _tracked(runs: Mapping[str, Run], *, progress: bool) -> Any:
-    from rich.console import Console
-    from rich.progress import track
-
-    shown = progress and len(runs) > 1
-    return track(list(runs.items()), "scoring", console=Console(stderr=True), disable=not shown, transient=True)
 
 
 def _spread(measure: ir_measures.Measure) -> ir_measures.Measure | None:

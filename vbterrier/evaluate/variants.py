@@ -13,10 +13,11 @@ from vbterrier.errors import DegenerateWarning, InputError, ParameterError, exam
 from vbterrier.evaluate.inputs import is_pipeline
 from vbterrier.frames.contracts import require
 from vbterrier.kernels.resample import stream
+from vbterrier.parallel import tracked
 from vbterrier.uncertainty.variants import ORDERS, Variants
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
 SEPARATOR = "|"
 
@@ -55,7 +56,7 @@ class Paraphrases:
         number = worded.groupby("qid", sort=False).cumcount()
         rounds = [worded[number == n] for n in range(int(number.max()) + 1)] if len(worded) else []
         asked = [topics, *(topics.drop(columns="query").merge(some[["qid", "query"]], on="qid") for some in rounds)]
-        frames = [pipeline.transform(some) for some in _tracked(asked, "linking paraphrases", progress=progress)]
+        frames = [pipeline.transform(some) for some in tracked(asked, "linking paraphrases", shown=progress)]
         made = Variants([frame for frame in frames if len(frame)], order=self.order)
         _warn_of_nothing(self, asked[1:], frames[1:])
         return made
@@ -112,7 +113,7 @@ class Rerun:
         qids = topics["qid"].astype(str)
         seeds = np.stack([stream(seed, qid, "rerun").integers(2**31, size=n_replicas) for qid in qids])
         asked = [topics.assign(replica=b, seed=seeds[:, b]) for b in range(n_replicas)]
-        frames = [pipeline.transform(some) for some in _tracked(asked, "running again", progress=progress)]
+        frames = [pipeline.transform(some) for some in tracked(asked, "running again", shown=progress)]
         made = Variants(frames, order="turn")
         _warn_of_nothing(self, asked, frames)
         return made
@@ -165,9 +166,3 @@ def _warn_of_nothing(perturbation: Any, asked: Sequence[pd.DataFrame], frames: S
             DegenerateWarning,
             stacklevel=4,
         )
-
-
-def _tracked(frames: Sequence[pd.DataFrame], what: str, *, progress: bool) -> Iterator[pd.DataFrame]:
-    from tqdm.auto import tqdm
-
-    yield from tqdm(frames, desc=what, disable=not progress, leave=False)

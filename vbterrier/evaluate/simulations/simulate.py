@@ -24,6 +24,7 @@ from vbterrier.evaluate.simulations.estimators import LEVELS, STANDARD, estimato
 from vbterrier.evaluate.simulations.result import Simulation
 from vbterrier.frames.contracts import systems_of
 from vbterrier.measures import measures_from
+from vbterrier.parallel import tracked
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -113,7 +114,13 @@ def simulate(
     }
     blocks = [
         block_of(name, slot, truths[run], asked, target)
-        for name, slot, run in _tracked(_taken(incomplete, list(truths)), _total(incomplete, truths), shown=progress)
+        for name, slot, run in tracked(
+            _taken(incomplete, list(truths)),
+            "simulations",
+            shown=progress,
+            total=_total(incomplete, truths),
+            unit="run",
+        )
     ]
     if not any(block.truth.topics for block in blocks):
         raise InputError(
@@ -158,19 +165,6 @@ def _taken(incomplete: Iterable[Any], runs: Sequence[str]) -> Iterator[tuple[str
 def _total(incomplete: Iterable[Any], runs: Sized) -> int | None:
     """How many evaluations there will be, as far as one can know."""
     return len(incomplete) * len(runs) if isinstance(incomplete, Sized) else None
-
-
-def _tracked(
-    evaluations: Iterator[tuple[str, Slot, str]], total: int | None, *, shown: bool
-) -> Iterable[tuple[str, Slot, str]]:
-    if not shown:
-        return evaluations
-    from tqdm.auto import tqdm
-
-    tracked: Iterable[tuple[str, Slot, str]] = tqdm(
-        evaluations, desc="simulations", total=total, unit="run", leave=False
-    )
-    return tracked
 
 
 def _topics(blocks: Sequence[Block], truths: Mapping[str, Truth]) -> pd.DataFrame:

@@ -9,9 +9,10 @@ import numpy as np
 
 from vbterrier.errors import DegenerateWarning
 from vbterrier.kernels.resample import stream
+from vbterrier.parallel import tracked
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -44,7 +45,7 @@ def cross_fitted(method: str, features: Floats, level: Ints, fold: Ints, *, prog
     known = level >= 0
     chance = np.empty(len(features))
     alike = False
-    for part in _tracked(np.unique(fold).tolist(), shown=progress):
+    for part in tracked(np.unique(fold).tolist(), "models", shown=progress, unit="fold"):
         asked = fold == part
         learned = known if part < 0 else known & ~asked
         relevant = level[learned] > 0
@@ -60,13 +61,6 @@ def cross_fitted(method: str, features: Floats, level: Ints, fold: Ints, *, prog
             stacklevel=3,
         )
     return chance
-
-
-def _tracked(parts: list[int], *, shown: bool) -> Iterable[int]:
-    from tqdm.auto import tqdm
-
-    tracked: Iterable[int] = tqdm(parts, desc="models", unit="fold", disable=not shown, leave=False)
-    return tracked
 
 
 def _logistic(features: Floats, relevant: Bools) -> Model:
