@@ -232,6 +232,26 @@ def test_files_of_others_are_refused_and_left_alone(world, tmp_path):
         world.found({"overlap": {}}, path=path)
 
 
+@pytest.mark.parametrize(
+    "result",
+    [
+        5,
+        {"values": {}, "warnings": []},
+        {"values": {"AP": {"q0": "high"}}, "warnings": []},
+        {"values": {"AP": [0.5]}, "warnings": []},
+        {"values": {"AP": {"q0": 0.5}}, "warnings": 1},
+        {"values": {"AP": {"q0": 0.5}}},
+    ],
+)
+def test_results_that_are_none_are_refused(world, tmp_path, result):
+    path = tmp_path / "grid.jsonl"
+    world.found({"overlap": {}}, measures=["AP"], path=path)
+    head = path.read_text().splitlines()[0]
+    path.write_text(head + "\n" + json.dumps({"name": "pool", "result": result}) + "\n")
+    with pytest.raises(FileError, match=r"grid\.jsonl: holds no values of 'pool'.* remove its line"):
+        world.found({"overlap": {}}, measures=["AP"], path=path)
+
+
 def test_measures_that_cannot_be_had_of_a_pool_are_told_before_anything_runs(world):
     with pytest.raises(ParameterError, match=r"no family 'overlaps'.* Did you mean overlap"):
         world.found({"overlaps": {}})

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.entities.rerank import FAMILIES
-from vbterrier.errors import DegenerateWarning, ParameterError, nearest
+from vbterrier.errors import DegenerateWarning, FileError, ParameterError, nearest
 from vbterrier.evaluate.grounds import POOL, Configuration, Ground, all_parameters, reranker
 from vbterrier.evaluate.inputs import loaded_run, named_runs
 from vbterrier.evaluate.journal import Journal
@@ -130,6 +130,9 @@ def rerank_grid(
     every = configurations(grid, list(runs), resources)
     ground = Ground(links, documents.only(slot.topics), runs, judged, asked, resources)
     journal = Journal(path, inputs_print(ground, every))
+    for name, result in journal.done.items():
+        if not _is_result(result, list(map(str, asked))):
+            raise FileError(str(path), f"holds no values of {name!r} that this version writes; remove its line")
     missing = [configuration for configuration in every if str(configuration) not in journal.done]
     # Neighbours share what they can.
     missing.sort(key=lambda configuration: repr(configuration.shared))
@@ -152,6 +155,19 @@ def _values(shared: Shared, configuration: Configuration) -> dict[str, Any]:
         values = ground.values(configuration)
     told = [str(one.message) for one in said if issubclass(one.category, DegenerateWarning)]
     return {"values": values, "warnings": told}
+
+
+def _is_result(result: Any, measures: Sequence[str]) -> bool:
+    """Whether something read from a file has the shape of what :func:`_values` gives."""
+    if not isinstance(result, dict) or not isinstance(result.get("values"), dict):
+        return False
+    values, told = result["values"], result.get("warnings")
+    return (
+        all(isinstance(values.get(measure), dict) for measure in measures)
+        and all(isinstance(value, (int, float)) for measure in measures for value in values[measure].values())
+        and isinstance(told, list)
+        and all(isinstance(message, str) for message in told)
+    )
 
 
 def _warn(every: Sequence[Configuration], done: Mapping[str, Any]) -> None:
