@@ -23,6 +23,15 @@ CUTOFF = 20
 # Small trees: entities of some hundred queries are few.
 _USUAL = {"learning_rate": 0.1, "num_leaves": 15, "min_data_in_leaf": 10, "lambdarank_truncation_level": CUTOFF}
 _FIXED = {"objective": "lambdarank", "deterministic": True, "force_row_wise": True, "num_threads": 1, "verbosity": -1}
+# LightGBM drops the aliases of what is given under its own name, and says so where nobody listens.
+_ALIASES = {
+    "objective_type", "app", "application", "loss", "num_thread", "nthread", "nthreads", "n_jobs", "verbose",
+    "random_seed", "random_state", "metrics", "metric_types", "ndcg_eval_at", "ndcg_at", "map_eval_at",
+    "map_at", "num_iterations", "num_iteration", "n_iter", "num_tree", "num_trees", "num_round", "num_rounds",
+    "nrounds", "num_boost_round", "n_estimators", "max_iter", "early_stopping_round", "early_stopping_rounds",
+    "early_stopping", "n_iter_no_change",
+}  # fmt: skip
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +72,7 @@ def learn(
         No topic with positives and negatives.
     """
     lightgbm = module_of_extra("lightgbm", "ltr")
-    ours = sorted(set(parameters) & {*_FIXED, "seed", "metric", "eval_at"})
+    ours = sorted(set(parameters) & {*_FIXED, *_ALIASES, "seed", "metric", "eval_at"})
     if ours:
         raise ParameterError(f"parameters: {ours[0]!r} is set by the stage, so that its results can be repeated")
     if not examples.n_contrasts:
