@@ -31,7 +31,6 @@ _ALIASES = {
     "nrounds", "num_boost_round", "n_estimators", "max_iter", "early_stopping_round", "early_stopping_rounds",
     "early_stopping", "n_iter_no_change",
 }  # fmt: skip
-)
 
 
 @dataclass(frozen=True, eq=False)
