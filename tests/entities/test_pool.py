@@ -8,7 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vbterrier import FileError, InputError, LinkedPool, link_pool, read_links, write_links
+from vbterrier import (
+    DegenerateWarning,
+    FileError,
+    InputError,
+    LinkedPool,
+    ParameterError,
+    link_pool,
+    read_links,
+    write_links,
+)
 
 DOCUMENTS = [f"d{i}" for i in range(6)]
 # Ids that look like numbers, missing values and code points that UTF-16 would sort elsewhere.
@@ -142,10 +151,30 @@ def test_tags_of_one_query_count_for_it_alone():
     ]
 
 
-def test_ids_that_came_as_integers_are_remembered():
+def test_entities_that_came_as_integers_are_text_from_there_on():
     pool = link_pool(POOL, TAGS.assign(entity_id=[1, 2]))
-    assert pool.entities.integers
-    assert not link_pool(POOL, TAGS).entities.integers
+    assert pool.entities.text.to_pylist() == ["1", "2"]
+    assert not pool.entities.integers
+    assert not LinkedPool.from_frame(pool.frame()).entities.integers
+
+
+def test_an_entity_without_a_name_is_refused():
+    with pytest.raises(InputError, match="tags: an entity_id is the empty text; leave it missing"):
+        link_pool(POOL, TAGS.assign(entity_id=["", "E"]))
+    with pytest.raises(InputError, match="links: an entity_id is the empty text"):
+        LinkedPool.from_frame(link_pool(POOL, TAGS).frame().assign(entity_id=""))
+
+
+@pytest.mark.parametrize("depth", [0, -1, 2.5, True])
+def test_a_depth_that_is_none_is_refused(depth):
+    with pytest.raises(ParameterError, match="depth="):
+        link_pool(POOL, TAGS, depth=depth)
+
+
+def test_ranks_that_begin_with_one_are_warned_of():
+    frame = link_pool(POOL, TAGS).frame()
+    with pytest.warns(DegenerateWarning, match="no rank is 0, which is the first"):
+        LinkedPool.from_frame(frame.assign(rank=frame["rank"] + 1))
 
 
 @pytest.mark.parametrize(

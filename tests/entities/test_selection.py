@@ -11,6 +11,11 @@ from vbterrier.entities.selection import NONE, UNKNOWN, Selection
 from vbterrier.frames.ranked import Run
 from vbterrier.kernels.coverage import NEVER, first_ranks
 
+# Random entities may all be others than those of the documents.
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:.*no document of the links mentions any:vbterrier.errors.DegenerateWarning"
+)
+
 DOCUMENTS = [("q1", "d1", "AB"), ("q1", "d2", ""), ("q1", "d3", "BC"), ("q2", "d1", "AB"), ("q3", "d9", "")]
 ROWS = [
     (qid, docno, entity, 0, rank)
@@ -82,3 +87,13 @@ def test_entities_as_integers_never_meet_those_of_the_links():
     run = pd.DataFrame({"qid": ["q1"], "docno": [7], "score": [1.0]})
     with pytest.raises(InputError, match="links column 'entity_id' holds text, run column 'docno' holds integers"):
         Selection(POOL, run)
+
+
+@pytest.mark.filterwarnings("default:.*no document of the links mentions any:vbterrier.errors.DegenerateWarning")
+def test_entities_of_another_space_of_ids_are_told_of():
+    links = pd.DataFrame(
+        {"qid": "q1", "docno": ["d1"], "entity_id": ["Paris"], "label": 1, "rank": 0, "weight": 1.0, "mentions": 1}
+    )
+    run = pd.DataFrame({"qid": "q1", "docno": ["Q90"], "score": [1.0]})
+    with pytest.warns(DegenerateWarning, match=r"no document of the links mentions any of its 1 entities \(run: 'Q90'"):
+        Selection(LinkedPool.from_frame(links), run)

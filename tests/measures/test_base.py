@@ -528,7 +528,7 @@ def test_a_topic_that_retrieved_nothing_scores_zero():
 
 
 def test_all_statistics_of_an_evaluation_share_one_computation(monkeypatch):
-    module = importlib.import_module("vbterrier.judgments.bootstrap")
+    module = importlib.import_module("vbterrier.judgments.distribution")
     calls = []
 
     def counted(name):

@@ -35,6 +35,11 @@ from vbterrier.measures import ENTITY
 from vbterrier.measures.base import evaluate
 from vbterrier.measures.scoring import Slot
 
+# Random entities may all be others than those of the documents.
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:.*no document of the links mentions any:vbterrier.errors.DegenerateWarning"
+)
+
 ENTITIES = "ABCDEFGH"
 # For each topic its documents, each a label and its entities; and its run of entities, X being no one's.
 WORLDS = st.lists(
@@ -147,6 +152,8 @@ def test_many_cutoffs_in_one_pass_are_each_by_itself(world):
     if not len(run):
         return
     every = [at(measure(undefined="zero"), k) for measure in ENTITY for k in CUTOFFS]
+    every += [measure(undefined="zero", rel=2) for measure in ENTITY]
+    every += [measure(undefined="zero", **other) for measure in (OER, ObsCov) for other in ({"alpha": 50}, {"tau": 50})]
     alone = {}
     for measure in every:
         alone |= values_of([measure], links, run)
@@ -413,5 +420,5 @@ def test_no_other_document_reached_at_all():
     with pytest.warns(DegenerateWarning, match="the ratio has no bound"):
         found = disc_ratio([1.0, 0.0], [0.0, 0.0])
     assert (found.value, found.high) == (math.inf, math.inf)
-    with pytest.warns(DegenerateWarning, match="the ratio has no bound"):
+    with pytest.warns(DegenerateWarning, match="no document is reached: there is no ratio"):
         assert math.isnan(disc_ratio([0.0], [0.0]).low)

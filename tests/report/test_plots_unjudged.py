@@ -719,9 +719,8 @@ def test_rankings_and_simulations_are_drawn_as_they_are_found():
     assert rows_named(ax) == found.ranks()["name"].tolist()
     assert len(rows_named(beats_matrix(found.pairs))) == 2
     judged = {name: run[~run["docno"].str.startswith("n")] for name, run in runs.items()}
-    made = simulate(
-        judged, QRELS, [("less", QRELS.drop(index=[0, 2]))], estimators={"mean": "BNDCG@3", "low": "nDCG@3"}
-    )
+    less = [("less", QRELS.drop(index=[0, 2]))]
+    made = simulate(judged, QRELS, less, estimators={"mean": "BNDCG@3", "low": "nDCG@3"}, measure="nDCG@3")
     ax = estimate_against_truth(made.estimates, made.intervals, estimator="mean")
     errors = made.errors().set_index("estimator").loc["mean"]
     assert said(ax).startswith(f"RMSE {errors['rmse']:.3f}, bias {errors['bias']:+.3f}, truth in ")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow.compute as pc
 
-from vbterrier.errors import InputError
+from vbterrier.errors import DegenerateWarning, InputError
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.ids import Ids, ids_of, integers_of, numbers_of, repeated_pairs
 
@@ -36,7 +37,8 @@ class Links(NamedTuple):
 def coded(ids: Ids) -> tuple[Ids, Ints]:
     """The distinct ids, and the number of each row's id among them."""
     encoded = ids.text.dictionary_encode()
-    return Ids(encoded.dictionary, ids.integers), encoded.indices.to_numpy().astype(np.int64)
+    # From here on entities are text, as rankers give them back.
+    return Ids(encoded.dictionary), encoded.indices.to_numpy().astype(np.int64)
 
 
 def links_of(
@@ -105,6 +107,7 @@ def fields_of(frame: Any, name: str) -> dict[str, Any]:
     kept = linked[rows]
     rows = rows[kept]
     vocabulary, entity = coded(_ids(frame[linked], "entity_id", name))
+    require_named(vocabulary, name)
     among = np.cumsum(linked) - 1
     links = links_of(len(first), document[kept], vocabulary, entity[among[rows]], weight[rows], mentions[rows])
     return fields | {"label": np.maximum(label[first], UNJUDGED), **links._asdict()}
@@ -125,8 +128,25 @@ def _by_document(topic: Ints, rank: Ints, code: Ints) -> Ints:
     return np.lexsort((code, rank, topic)) if falls.any() else np.arange(len(topic))
 
 
+def require_named(vocabulary: Ids, name: str) -> None:
+    """Refuse an entity whose id is empty: one that is missing, read as text, would link what has nothing in common.
+
+    Raises
+    ------
+    InputError
+    """
+    if len(vocabulary) and pc.any(pc.equal(vocabulary.text, "")).as_py():
+        raise InputError(f"{name}: an entity_id is the empty text; leave it missing where a document has no entity")
+
+
 def _require_ranks(rank: Ints, name: str) -> None:
-    """Refuse ranks before the first, at which discounts have no value."""
+    """Refuse ranks before the first, at which discounts have no value; warn where no list begins with it."""
+    if len(rank) and rank.min() >= 1:
+        warnings.warn(
+            f"{name}: no rank is 0, which is the first; ranks from 1 weigh less than they should, take 1 off",
+            DegenerateWarning,
+            stacklevel=4,
+        )
     bad = rank < 0
     if bad.any():
         row = int(np.argmax(bad))

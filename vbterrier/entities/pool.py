@@ -11,10 +11,11 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from vbterrier.entities.links import COLUMNS, UNJUDGED, coded, fields_of, links_of
+from vbterrier.entities.links import COLUMNS, UNJUDGED, coded, fields_of, links_of, require_named
 from vbterrier.errors import InputError
 from vbterrier.frames.ids import Ids, Lookup, require_same_kind
 from vbterrier.frames.labels import LabelFrame
+from vbterrier.frames.parameters import whole_or_none
 from vbterrier.frames.ranked import Run
 from vbterrier.frames.tags import TagFrame
 from vbterrier.frames.topics import places
@@ -200,12 +201,14 @@ def link_pool(pool: Any, tags: Any, qrels: Any = None, *, depth: int | None = No
     Raises
     ------
     InputError
-        See the frames' contracts; ids that can never meet; no document of the pool with an entity.
+        See the frames' contracts; ids that can never meet; an empty entity id; no document of the pool with an entity.
+    ParameterError
+        A depth that is none.
 
     Notes
     -----
     Linear in the rows of all three. Several mentions of an entity in a document become one link, with their number and
-    their highest weight. Entity ids are taken as they are: map them to one space of ids before.
+    their highest weight. Entity ids are text from here on, numbers too; map them to one space of ids before.
 
     References
     ----------
@@ -221,7 +224,7 @@ def link_pool(pool: Any, tags: Any, qrels: Any = None, *, depth: int | None = No
     [['d1', 'Paris', 1, 2], ['d2', 'Texas', -1, 1]]
     """
     run = pool if isinstance(pool, Run) else Run(pool, name="pool")
-    top = run.top(depth)
+    top = run.top(whole_or_none("depth", depth))
     topic, rank = np.nonzero(top.rows >= 0)
     docno = run.docno.take(top.rows[topic, rank])
     linked = TagFrame(tags)
@@ -234,6 +237,7 @@ def link_pool(pool: Any, tags: Any, qrels: Any = None, *, depth: int | None = No
         )
     # Ids are made numbers before documents that stand in several pools repeat them.
     vocabulary, entity = coded(linked.entity)
+    require_named(vocabulary, linked.name)
     links = links_of(len(topic), document, vocabulary, entity[row], linked.weight[row])
     label = _labels(qrels, run, topic, docno)
     return LinkedPool(topics=run.topics, topic=topic, docno=docno, label=label, rank=rank, **links._asdict())

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from vbterrier.errors import DegenerateWarning, examples
 from vbterrier.frames.ids import Ids, require_same_kind
 from vbterrier.frames.ranked import Run
 from vbterrier.frames.topics import run_places
@@ -49,6 +51,11 @@ class Selection:
     InputError
         See the contract of runs; ids that can never meet; no topic in common.
 
+    Warns
+    -----
+    DegenerateWarning
+        No document mentions any of the entities.
+
     Examples
     --------
     >>> import pandas as pd
@@ -73,7 +80,17 @@ class Selection:
         filled = rows >= 0
         self.entity: Ints = np.full(shape, NONE)
         self.score: Floats = np.full(shape, np.nan)
-        number = pool.entities_of(run.docno.take(rows[filled]))
+        docno = run.docno.take(rows[filled])
+        number = pool.entities_of(docno)
+        if len(number) and len(pool.entities) and (number < 0).all():
+            # Not one in any topic's documents: seldom a bad ranker, mostly titles against ids.
+            warnings.warn(
+                f"{run.name}: no document of the links mentions any of its {len(number)} entities (run: "
+                f"{examples(docno.text[:4].to_pylist())}; links: {examples(pool.entities.text[:4].to_pylist())}); look "
+                "for other spaces of ids",
+                DegenerateWarning,
+                stacklevel=3,
+            )
         self.entity[filled] = np.where(number >= 0, number, UNKNOWN)
         self.score[filled] = run.score[rows[filled]]
 

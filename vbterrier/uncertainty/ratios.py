@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
+_UNBOUND = "no document that is not relevant is reached: the ratio has no bound"
 # Resampled topics held in memory at a time.
 _BATCH = 4_000_000
 
@@ -86,7 +87,8 @@ def disc_ratio(
     n, draw = len(above), stream(seed, "disc_ratio")
     value = float(_ratio(above.sum(), below.sum()))
     if not np.isfinite(value):
-        warnings.warn("no document that is not relevant is reached: the ratio has no bound", DegenerateWarning, 2)
+        what = "no document is reached: there is no ratio" if np.isnan(value) else _UNBOUND
+        warnings.warn(what, DegenerateWarning, 2)
     replicas = np.empty(n_resamples)
     step = max(1, _BATCH // n)
     for start in range(0, n_resamples, step):
