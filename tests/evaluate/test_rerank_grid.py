@@ -217,6 +217,13 @@ def test_file_of_other_inputs_is_refused(world, tmp_path, what):
     assert path.read_bytes() == before
 
 
+def test_a_grid_may_grow_by_a_family_on_one_file(world, tmp_path):
+    path = tmp_path / "grid.jsonl"
+    world.found({"overlap": {"k": 1}}, path=path)
+    grown = {"overlap": {"k": 1}, "embedding": {}, "expansion": {}}
+    pd.testing.assert_frame_equal(world.found(grown, path=path), world.found(grown), check_exact=True)
+
+
 def test_files_of_others_are_refused_and_left_alone(world, tmp_path):
     path = tmp_path / "grid.jsonl"
     for content in ("name,value\na,1\n", "no line end", '{"format": "other"}\n'):

@@ -84,7 +84,7 @@ class Journal:
         if head != json.loads(self._head):
             raise FileError(
                 path,
-                "holds results of other inputs (another pool, other links, entity runs, judgments or measures); give "
+                "holds results of other inputs (pool, links, entity runs, vectors, texts, judgments or measures); give "
                 "another path, or remove the file",
                 line=1,
             )

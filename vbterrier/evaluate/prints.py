@@ -12,13 +12,16 @@ from vbterrier.frames.ids import Ids, ids_of, integers_of
 from vbterrier.kernels.order import mix
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
     import pandas as pd
     from numpy.typing import NDArray
 
-    from vbterrier.evaluate.grounds import Configuration, Ground
+    from vbterrier.evaluate.grounds import Ground
     from vbterrier.frames.ranked import Run
+
+# Columns of a run that are no text of its documents.
+_KEYS = ("qid", "docno", "score", "rank", "query")
 
 
 def rows_print(columns: Iterable[NDArray[Any]]) -> str:
@@ -42,39 +45,39 @@ def rows_print(columns: Iterable[NDArray[Any]]) -> str:
     return f"{len(key)}-{int(key.sum(dtype=np.uint64)):016x}-{int(np.bitwise_xor.reduce(key)):016x}"
 
 
-def inputs_print(ground: Ground, configurations: Sequence[Configuration]) -> str:
-    """What tells the inputs of a grid from others: all that its configurations may read, and the measures."""
-    documents, pool = ground.documents, ground.documents.pool
+def inputs_print(ground: Ground) -> str:
+    """What tells the inputs of a grid from others: all that configurations may read, and the measures."""
+    documents, pool, resources = ground.documents, ground.documents.pool, ground.resources
     topic = _texts(pool.topics)[pool.topic]
     entity = pool.entities.prints[pool.entity] if len(pool.entity) else np.empty(0, dtype=np.uint64)
+    ids = sorted({*pool.entities.text.to_pylist(), *(each for run in ground.runs.values() for each in _docnos(run))})
+    texts = resources["texts"] or {}
+    own = [each for each in ids if each in texts]
     parts = [
         *map(str, ground.measures),
         rows_print([topic, pool.docno.prints, documents.score]),
         rows_print([topic[pool.document], pool.docno.prints[pool.document], entity, pool.weight]),
         _judgments(ground.qrels),
+        *(f"{name}: {_run(run)}" for name, run in sorted(ground.runs.items())),
+        _vectors(resources["embeddings"] or {}, ids),
+        _vectors(resources["document_embeddings"] or {}, sorted(set(pool.docno.text.to_pylist()))),
+        rows_print([_texts(own), _texts([str(texts[each]) for each in own])]),
+        *_fields(documents.run),
     ]
-    parts += [f"{name}: {_run(run)}" for name, run in sorted(ground.runs.items())]
-    families = {configuration.family for configuration in configurations}
-    ids = sorted(
-        {
-            *pool.entities.text.to_pylist(),
-            *(each for run in ground.runs.values() for each in run.docno.text.to_pylist()),
-        }
-    )
-    if "embedding" in families:
-        parts.append(_vectors(ground.resources["embeddings"], ids))
-        parts.append(_vectors(ground.resources["document_embeddings"] or {}, sorted(set(pool.docno.text.to_pylist()))))
-    if "expansion" in families:
-        texts = ground.resources["texts"] or {}
-        own = [each for each in ids if each in texts]
-        parts.append(rows_print([_texts(own), _texts([str(texts[each]) for each in own])]))
-        fields = {dict(one.parameters)["field"] for one in configurations if one.family == "expansion"}
-        frame = documents.run.frame
-        parts += [
-            rows_print([documents.run.docno.prints, _texts(frame[field].astype(str).tolist())])
-            for field in sorted(fields & set(frame.columns))
-        ]
     return hashlib.blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
+
+
+def _docnos(run: Run) -> list[str]:
+    docnos: list[str] = run.docno.text.to_pylist()
+    return docnos
+
+
+def _fields(run: Run) -> list[str]:
+    """What the columns of text say of each document."""
+    frame = run.frame
+    columns = [name for name in sorted(map(str, frame.columns)) if name not in _KEYS]
+    texts = [name for name in columns if all(isinstance(value, str) for value in frame[name])]
+    return [f"{name}: " + rows_print([run.docno.prints, _texts(frame[name].tolist())]) for name in texts]
 
 
 def _texts(texts: list[str]) -> NDArray[np.uint64]:

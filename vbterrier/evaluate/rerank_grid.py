@@ -129,7 +129,7 @@ def rerank_grid(
     resources = {"embeddings": embeddings, "document_embeddings": document_embeddings, "texts": texts}
     every = configurations(grid, list(runs), resources)
     ground = Ground(links, documents.only(slot.topics), runs, judged, asked, resources)
-    journal = Journal(path, inputs_print(ground, every))
+    journal = Journal(path, inputs_print(ground))
     for name, result in journal.done.items():
         if not _is_result(result, list(map(str, asked))):
             raise FileError(str(path), f"holds no values of {name!r} that this version writes; remove its line")
