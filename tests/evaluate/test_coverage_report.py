@@ -65,7 +65,7 @@ def each(run, links, measure):
 def test_level_2_is_what_each_measure_says_by_itself(planted, linked, report):
     links = linked.frame()
     rows = report.entities.set_index(["name", "measure"])
-    assert len(rows) == 4 * 8
+    assert len(rows) == 4 * 9
     for name, run in planted.runs.items():
         alone = {
             measure: each(run, links, measure(undefined="skip") @ 5)
@@ -267,3 +267,16 @@ def test_two_entities_are_too_few_to_correlate(planted, linked):
     names = {k: set(coverage_report({"odds": planted.runs["odds"]}, linked, k=k).entities["measure"]) for k in (2, 3)}
     assert "OERCorr@2" not in names[2]
     assert "OERCorr@3" in names[3]
+
+
+def test_overlap_is_of_the_relevant_documents_that_are_reached(planted, linked):
+    found = coverage_report({"topical": planted.runs["topical"]}, linked, k=4, n_resamples=20)
+    values = found.values.query("measure == 'Overlap@4'").set_index("qid")["value"]
+    relevant = planted.qrels[planted.qrels["label"] > 0].groupby("qid")["docno"].agg(set)
+    mentioned = planted.tags.groupby("docno")["entity_id"].agg(set)
+    first = planted.runs["topical"].sort_values("score", ascending=False).groupby("qid").head(4)
+    chosen = first.groupby("qid")["docno"].agg(set)
+    for qid in values.index:
+        counts = [len(mentioned.get(docno, set()) & chosen[qid]) for docno in relevant[qid]]
+        assert values[qid] == pytest.approx(np.mean([count for count in counts if count]))
+    assert values.mean() > 1

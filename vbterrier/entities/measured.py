@@ -48,6 +48,36 @@ def at_cutoff(shares: Floats, k: int | None) -> Floats:
     return column
 
 
+def mean_overlap(selection: Selection, chosen: Bools, k: int) -> Floats:
+    """How many of the first k entities some documents mention, mean over those that mention any (Table 5).
+
+    ``mean |Λ(d) ∩ Ê^k|`` over the chosen documents with at least one; NaN for topics without such a document.
+
+    Parameters
+    ----------
+    selection
+        The entity run.
+    chosen
+        Which documents of the pool count, shape (n_documents,).
+    k
+        How many entities count.
+
+    Returns
+    -------
+    numpy.ndarray
+        Shape (n_topics,).
+    """
+    pool = selection.pool
+    among = np.bincount(pool.document[selection.link_ranks < k], minlength=len(pool))
+    covered = chosen & (among > 0)
+    n, total = (
+        np.bincount(pool.topic[covered], weights, minlength=len(pool.topics)) for weights in (None, among[covered])
+    )
+    with np.errstate(invalid="ignore"):
+        overlap: Floats = total / n
+    return overlap
+
+
 def ratio(relevant: Floats, other: Floats, n_other: Ints) -> Floats:
     """``RelCov / (NonRelCov + 1/(2 |N_q|))`` of each topic, NaN where either is undefined; shape (n_topics,)."""
     # Half a document more than is reached: a topic that reaches no other document has a ratio, too.

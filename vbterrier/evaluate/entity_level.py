@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from vbterrier.entities.measured import LEAST_CORRELATED
+from vbterrier.entities.measured import LEAST_CORRELATED, mean_overlap
 from vbterrier.errors import DegenerateWarning, examples
 from vbterrier.measures.base import deepest
 from vbterrier.measures.entity import OER, BaitRate, NonRelCov, ObsCov, OERCorr, OracleCov, RelCov, SignalRate, TopBait
@@ -62,12 +62,18 @@ class EntityLevel:
         # What the pool offers, whatever a run selects of it.
         self.offers: list[Measure] = [ObsCov(**evidence), OracleCov(rel=rel) @ k]
 
+    @property
+    def names(self) -> list[str]:
+        """What is said of each run: its measures, and the mean overlap with the relevant documents that it reaches."""
+        return [*map(str, self.measures), f"Overlap@{self.k}"]
+
     def values(self, name: str, run: Run) -> pd.DataFrame:
         """The V frame of a run, without what is undefined."""
         scoring = Scoring(self.slot, run, deepest(self.measures))
-        found = np.stack([measure.values(scoring) for measure in self.measures])
+        overlap = mean_overlap(scoring.selection(), self.relevant, self.k)
+        found = np.stack([*(measure.values(scoring) for measure in self.measures), overlap])
         measure, topic = np.nonzero(~np.isnan(found))
-        names = np.array([str(one) for one in self.measures], dtype=object)
+        names = np.array(self.names, dtype=object)
         qids = np.array(self.pool.topics, dtype=object)
         rows = {"name": name, "qid": qids[topic], "measure": names[measure], "value": found[measure, topic]}
         return pd.DataFrame(rows)
@@ -111,7 +117,7 @@ class EntityLevel:
         rows = []
         for name in names:
             wide = values[values["name"] == name].pivot(index="qid", columns="measure", values="value")
-            for measure in map(str, self.measures):
+            for measure in self.names:
                 known = wide[measure].dropna().to_numpy() if measure in wide else np.empty(0)
                 ends = interval_of(known, interval, level, n_resamples, seed)
                 mean = float(known.mean()) if len(known) else float("nan")
@@ -121,7 +127,9 @@ class EntityLevel:
                     label = measure.replace("NonRelCov", "DiscRatio")
                     rows.append((name, label, ratio.value, ratio.low, ratio.high, RATIO, ratio.n_qids))
         found = pd.DataFrame(rows, columns=["name", "measure", "value", "low", "high", "method", "n_qids"])
-        few = found.loc[found["n_qids"] < _TWO, "measure"].unique()
+        # Topics of which nothing is reached have no overlap, as RelCov says.
+        said = found["measure"] != self.names[-1]
+        few = found.loc[said & (found["n_qids"] < _TWO), "measure"].unique()
         if len(few):
             message = f"{examples(few)}: fewer than two topics have a value, so there is no interval"
             warnings.warn(message, DegenerateWarning, stacklevel=3)
