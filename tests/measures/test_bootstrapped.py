@@ -21,6 +21,7 @@ from vbterrier import (
     Unjudged,
     bootstrap_distribution,
 )
+from vbterrier.measures.process import Bootstrapped
 
 STATS = ("mean", "std", "q5", "q25", "q50", "q75", "q95")
 # As the published values name the priors.
@@ -549,3 +550,8 @@ def test_many_ties_are_warned_of_once_and_ordered_as_trec_eval_does():
     with pytest.warns(DegenerateWarning, match="run: 100% of the first 1 places are tied") as caught:
         one(BNDCG @ 1, qrels, run)
     assert len(caught) == 1
+
+
+def test_a_measure_without_a_metric_is_none():
+    with pytest.raises(NotImplementedError):
+        Bootstrapped()
