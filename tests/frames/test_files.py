@@ -486,7 +486,9 @@ def test_small_files_that_inflate_without_end(tmp_path):
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
-@pytest.mark.parametrize("content", [ONE_RUN, gzip.compress(ONE_RUN), ONE_RUN.replace(b" ", b"  ")])
+@pytest.mark.parametrize(
+    "content", [ONE_RUN, gzip.compress(ONE_RUN), ONE_RUN.replace(b" ", b"  ")], ids=["plain", "gzip", "blanks"]
+)
 def test_pipes_are_read_whole_although_only_once(tmp_path, content):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)

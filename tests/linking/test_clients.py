@@ -566,6 +566,7 @@ def test_streams_that_unpack_to_nothing_are_no_way_round_the_limit(service):
         (gzip.compress(b'{"annotations": []}')[:-6], "gzip", "sent half a gzip stream (3 tries)"),
         (b"x", "br", "packed its answer as 'br', wanted plain or gzip"),
     ],
+    ids=["none", "half", "brotli"],
 )
 def test_damaged_packing_is_told(service, packed, coding, message):
     service.answers(service.send(packed, Content_Encoding=coding))
