@@ -72,7 +72,9 @@ def test_two_measures(benchmark, frames, seconds):
     pool, run = link_pool(*frames[:3]), Run(frames[3])
     slot = Slot.of_links(pool)
     _ = pool.pairs
-    compared(benchmark, seconds, "coverage", "coverage", lambda: list(evaluate([RelCov @ K, NonRelCov @ K], slot, run)))
+    measures = [RelCov @ K, NonRelCov @ K]
+    found = compared(benchmark, seconds, "coverage", "coverage", lambda: list(evaluate(measures, slot, run)))
+    assert len(found) == len(measures) * N_TOPICS
 
 
 def test_two_measures_with_pandas(benchmark, frames, seconds):

@@ -149,9 +149,10 @@ def _over_intents(
     **options: Any,
 ) -> Any:
     """Evaluate against intents alone."""
-    from vbterrier.evaluate.inputs import loaded_run, named_runs
+    from vbterrier.evaluate.inputs import named_runs
     from vbterrier.evaluate.intents import evaluate_intents
     from vbterrier.frames.contracts import systems_of
+    from vbterrier.frames.runs import loaded_run
 
     changes = [perturbation_of(text) for text in perturb]
     if changes:

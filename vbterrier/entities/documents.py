@@ -169,8 +169,9 @@ class Listed:
     ----------
     pool
         The pool.
-    topic, rank, score, ids
-        Of each listed entity, shape (n,): the number of its topic in the pool, its rank from 0, its score, its id.
+    topic, rank, score, ids, pair
+        Of each listed entity, shape (n,): the number of its topic in the pool, its rank from 0, its score, its id, and
+        its place among ``pool.pairs``, -1 where no document of the topic mentions it.
     link, owner
         The links of the pool to listed entities, and which of them each is to, shape (m,).
     """
@@ -180,6 +181,7 @@ class Listed:
     rank: Ints
     score: Floats
     ids: Ids
+    pair: Ints
     link: Ints
     owner: Ints
 
@@ -195,7 +197,7 @@ class Listed:
         pair = pool.find(topic, pool.entities_of(ids))
         inside = np.flatnonzero(pair >= 0)
         owner, link = pool.mentioned(pair[inside])
-        return cls(pool, topic, rank, own.score[rows], ids, link, inside[owner])
+        return cls(pool, topic, rank, own.score[rows], ids, pair, link, inside[owner])
 
     @property
     def n(self) -> Ints:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from vbterrier.entities.documents import Listed
 from vbterrier.entities.table import ALPHA, CLASSES, TAU, EntityTable
-from vbterrier.frames.ids import Ids, require_same_kind
+from vbterrier.frames.ids import Ids
 from vbterrier.frames.parameters import whole
 from vbterrier.frames.ranked import Run
 from vbterrier.frames.topics import run_places
@@ -94,22 +95,19 @@ def _rows(name: str, given: Any, table: EntityTable, oer: Floats, classes: Ints,
     """The entities of one run."""
     pool = table.pool
     run = given if isinstance(given, Run) else Run(given, name=f"run {name!r}")
-    require_same_kind(pool.entities, run.docno, "links column 'entity_id'", f"{run.name} column 'docno'")
-    place = run_places(run, pool.topics, Ids(None, run.qid.integers), "links")
-    top = run.top(k).rows
-    at, rank = np.nonzero((top >= 0) & (place >= 0)[:, None])
-    row, topic = top[at, rank], place[at]
-    ids = run.docno.take(row)
+    # Says it when the two share no topic.
+    run_places(run, pool.topics, Ids(None, run.qid.integers), "links")
+    listed = Listed.of(pool, run, k)
     # -1, the last, is what no document of the topic mentions.
-    pair = pool.find(topic, pool.entities_of(ids))
+    pair, topic = listed.pair, listed.topic
     names = np.array([*CLASSES, ABSENT], dtype=object)
     return pd.DataFrame(
         {
             "name": name,
             "qid": np.array(pool.topics, dtype=object)[topic],
-            "rank": rank,
-            "entity_id": ids.text.to_pandas(),
-            "score": run.score[row],
+            "rank": listed.rank,
+            "entity_id": listed.ids.text.to_pandas(),
+            "score": listed.score,
             "df_relevant": np.append(table.df_relevant, 0)[pair],
             "df_other": np.append(table.df_other, 0)[pair],
             "oer": np.where(table.contrasts[topic], np.append(oer, 0.0)[pair], np.nan),

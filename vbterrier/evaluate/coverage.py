@@ -15,11 +15,12 @@ from vbterrier.entities.table import ALPHA, TAU
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.evaluate.coverage_result import CoverageReport, require_known
 from vbterrier.evaluate.entity_level import INTERVALS, EntityLevel
-from vbterrier.evaluate.inputs import loaded_run, named_runs
+from vbterrier.evaluate.inputs import named_runs
 from vbterrier.evaluate.scores import Scores, score
 from vbterrier.frames.contracts import systems_of
 from vbterrier.frames.files import read_qrels
 from vbterrier.frames.parameters import whole
+from vbterrier.frames.runs import loaded_run
 from vbterrier.uncertainty.intervals import N_RESAMPLES, check_level
 from vbterrier.uncertainty.strata import COLUMNS as STRATA
 from vbterrier.uncertainty.strata import coverage_strata

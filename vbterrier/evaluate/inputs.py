@@ -11,10 +11,9 @@ import pyarrow.compute as pc
 
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError, examples
 from vbterrier.frames.contracts import frame_of
-from vbterrier.frames.files import read_qrels, read_run
+from vbterrier.frames.files import read_qrels
 from vbterrier.frames.ids import ids_of
 from vbterrier.frames.named import named
-from vbterrier.frames.ranked import Run
 from vbterrier.measures import measures_from
 from vbterrier.measures.process import Bootstrapped
 from vbterrier.measures.scoring import Slot
@@ -24,6 +23,8 @@ if TYPE_CHECKING:
 
     import ir_measures
     import pandas as pd
+
+    from vbterrier.frames.ranked import Run
 
 
 def named_runs(runs: Any) -> Any:
@@ -80,12 +81,6 @@ def require_one_tagger(runs: Iterable[Run]) -> None:
             f"{one} is tagged by {first}, {other} by {second}: systems are compared under one tagger only; tag all "
             "with the same one, or give tags= for all"
         )
-
-
-def loaded_run(name: str, run: Any, duplicates: str) -> Run:
-    """A run, given as a frame or a path."""
-    frame = read_run(run) if isinstance(run, (str, os.PathLike)) else run
-    return Run(frame, name=f"run {name!r}", duplicates=duplicates)
 
 
 def restricted(slot: Slot, runs: Mapping[str, Run], topics: str) -> Slot:

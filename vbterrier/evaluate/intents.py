@@ -17,7 +17,7 @@ from vbterrier.evaluate.scores import TOPICS, Scores, score
 from vbterrier.evaluate.sources import TAGGED, intents_of, run_of_system, tags_of, topics_of
 from vbterrier.evaluate.variants import resolved
 from vbterrier.frames.contracts import systems_of
-from vbterrier.frames.parameters import whole
+from vbterrier.frames.parameters import choice, whole
 from vbterrier.measures import measures_from
 from vbterrier.measures.artifact import IntentSet
 from vbterrier.measures.base import deepest
@@ -173,8 +173,7 @@ def evaluate_intents(
     if undefined not in ("raise", "skip"):
         raise ParameterError(f"undefined={undefined!r}: wanted 'raise' or 'skip'")
     for name, value, legal in (("on_topics", on_topics, TOPICS), ("interval", interval, TOPIC_METHODS)):
-        if value not in legal:
-            raise ParameterError(f"{name}={value!r}: wanted one of {', '.join(map(repr, legal))}")
+        choice(name, value, legal)
     whole("replicas", replicas, low=0)
     check_level(level)
     nil, depth = nil_of(asked), deepest(asked)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from vbterrier.errors import ParameterError, examples, nearest
-from vbterrier.evaluate.inputs import aligned, bootstrapped, loaded_run, named_runs, slot_of
+from vbterrier.evaluate.inputs import aligned, bootstrapped, named_runs, slot_of
 from vbterrier.evaluate.scores import TOPICS
 from vbterrier.frames.contracts import systems_of
-from vbterrier.frames.parameters import whole
+from vbterrier.frames.parameters import choice, whole
+from vbterrier.frames.runs import loaded_run
 from vbterrier.judgments.judge_next import Cut, plan_judging
 from vbterrier.measures.scoring import Scoring
 from vbterrier.parallel import tracked
@@ -124,8 +125,7 @@ def judge_next(
     asked = bootstrapped(measure)
     whole("n", n, meaning=": the documents that can be judged")
     check_level(level)
-    if topics not in TOPICS:
-        raise ParameterError(f"topics={topics!r}: wanted one of {', '.join(map(repr, TOPICS))}")
+    choice("topics", topics, TOPICS)
     named = dict(systems_of(named_runs(runs)))
     if difference is not None:
         named = _pair(named, difference)

@@ -9,10 +9,11 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, nearest
-from vbterrier.evaluate.inputs import aligned, bootstrapped, loaded_run, named_runs, slot_of
+from vbterrier.evaluate.inputs import aligned, bootstrapped, named_runs, slot_of
 from vbterrier.evaluate.scores import TOPICS
 from vbterrier.frames.contracts import systems_of
-from vbterrier.frames.parameters import whole
+from vbterrier.frames.parameters import choice, whole
+from vbterrier.frames.runs import loaded_run
 from vbterrier.judgments.joint import JointDistribution
 from vbterrier.kernels.resample import stream
 from vbterrier.measures.scoring import Scoring
@@ -149,8 +150,7 @@ def rank_systems(
             f"{wanted}: systems are ranked by the scores themselves; leave out stat={wanted['stat']!r}"
         )
     for name, value, legal in (("over", over, OVER), ("topics", topics, TOPICS)):
-        if value not in legal:
-            raise ParameterError(f"{name}={value!r}: wanted one of {', '.join(map(repr, legal))}")
+        choice(name, value, legal)
     check_level(level)
     whole("n_draws", n_draws)
     whole("seed", seed, low=0)

@@ -11,8 +11,8 @@ import pandas as pd
 from vbterrier.entities.documents import Finder, Links, Listed
 from vbterrier.entities.pool import LinkedPool, link_pool
 from vbterrier.errors import DegenerateWarning, InputError, examples
-from vbterrier.evaluate.inputs import loaded_run
 from vbterrier.frames.ids import ids_of, integers_of
+from vbterrier.frames.runs import loaded_run
 from vbterrier.frames.topics import places
 
 if TYPE_CHECKING:

@@ -14,11 +14,12 @@ import pandas as pd
 from vbterrier.entities.rerank import FAMILIES
 from vbterrier.errors import DegenerateWarning, FileError, ParameterError, nearest
 from vbterrier.evaluate.grounds import POOL, Configuration, Ground, all_parameters, reranker
-from vbterrier.evaluate.inputs import loaded_run, named_runs
+from vbterrier.evaluate.inputs import named_runs
 from vbterrier.evaluate.journal import Journal
 from vbterrier.evaluate.prints import inputs_print
 from vbterrier.frames.contracts import frame_of, systems_of
 from vbterrier.frames.files import read_qrels
+from vbterrier.frames.runs import loaded_run
 from vbterrier.frames.topics import run_places
 from vbterrier.measures import measures_from
 from vbterrier.measures.scoring import Slot

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from vbterrier.errors import ParameterError
-from vbterrier.evaluate.inputs import aligned, loaded_run, named_runs, require_one_tagger, slot_of
+from vbterrier.evaluate.inputs import aligned, named_runs, require_one_tagger, slot_of
 from vbterrier.frames.contracts import systems_of
-from vbterrier.frames.parameters import whole
+from vbterrier.frames.parameters import choice, whole
+from vbterrier.frames.runs import loaded_run
 from vbterrier.measures import Measure, measures_from
 from vbterrier.measures.base import evaluate
 from vbterrier.measures.foreign import foreign_values, is_mean, mean_of
@@ -136,11 +137,9 @@ def score(
     asked = list(dict.fromkeys(measures_from(*([measures] if isinstance(measures, str) else measures))))
     if not asked:
         raise ParameterError("no measures; name at least one, as 'BNDCG@10'")
-    if topics not in TOPICS:
-        raise ParameterError(f"topics={topics!r}: wanted one of {', '.join(map(repr, TOPICS))}")
+    choice("topics", topics, TOPICS)
     check_level(level)
-    if interval not in TOPIC_METHODS:
-        raise ParameterError(f"interval={interval!r}: wanted one of {', '.join(map(repr, TOPIC_METHODS))}")
+    choice("interval", interval, TOPIC_METHODS)
     whole("n_resamples", n_resamples, low=2)
     whole("seed", seed, low=0)
     judged = slot_of(qrels, intents, tags)

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError
-from vbterrier.evaluate.inputs import is_pipeline, loaded_run, named_runs, restricted
+from vbterrier.errors import InputError
+from vbterrier.evaluate.inputs import is_pipeline, named_runs, restricted
 from vbterrier.evaluate.reach import Judged, Reach, judged_topics, linked
 from vbterrier.evaluate.scores import TOPICS, Scores, score
 from vbterrier.evaluate.sources import run_of_system, topics_of
 from vbterrier.frames.contracts import frame_of, systems_of
 from vbterrier.frames.files import read_qrels
-from vbterrier.frames.parameters import whole
+from vbterrier.frames.parameters import choice, whole
+from vbterrier.frames.runs import loaded_run
 from vbterrier.measures.scoring import Slot
 from vbterrier.uncertainty.comparisons import COLUMNS, comparisons
 from vbterrier.uncertainty.intervals import N_RESAMPLES, topics_interval
@@ -171,8 +172,7 @@ def evaluate_settings(
         ("unreached", unreached, UNREACHED),
         ("on_topics", on_topics, TOPICS),
     ):
-        if value not in legal:
-            raise ParameterError(f"{name}={value!r}: wanted one of {', '.join(map(repr, legal))}")
+        choice(name, value, legal)
     reach = Reach(linked(links, pool), loaded_run("entities", entities, "error"), whole("k", k))
     judged = read_qrels(qrels) if isinstance(qrels, (str, os.PathLike)) else frame_of(qrels, "qrels")
     runs = runs_of(systems, topics)

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError
-from vbterrier.evaluate.inputs import is_pipeline, loaded_run
+from vbterrier.errors import InputError
+from vbterrier.evaluate.inputs import is_pipeline
 from vbterrier.evaluate.reach import Judged, Reach, judged_topics, linked
 from vbterrier.evaluate.scores import score
 from vbterrier.evaluate.settings import UNREACHED, interval_of
 from vbterrier.frames.contracts import frame_of
 from vbterrier.frames.files import read_qrels
-from vbterrier.frames.parameters import whole
+from vbterrier.frames.parameters import choice, whole
+from vbterrier.frames.runs import loaded_run
 from vbterrier.uncertainty.intervals import N_RESAMPLES
 
 if TYPE_CHECKING:
@@ -142,8 +143,7 @@ def evaluate_sides(
     [0.75, -0.25, 0.5]
     """
     for name, value, legal in (("judgments", judgments, JUDGMENTS), ("unreached", unreached, UNREACHED)):
-        if value not in legal:
-            raise ParameterError(f"{name}={value!r}: wanted one of {', '.join(map(repr, legal))}")
+        choice(name, value, legal)
     if not hasattr(entities, "items") or len(entities) != len(DOCUMENT_SIDES):
         raise InputError("entities: wanted two entity runs by name, as {'closed': run, 'open': run}")
     judged = read_qrels(qrels) if isinstance(qrels, (str, os.PathLike)) else frame_of(qrels, "qrels")

@@ -10,12 +10,13 @@ import pandas as pd
 import pyterrier as pt
 
 from vbterrier.errors import DegenerateWarning, InputError, examples
-from vbterrier.evaluate.inputs import is_pipeline, loaded_run
+from vbterrier.evaluate.inputs import is_pipeline
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.files import read_topics
 from vbterrier.frames.ids import ids_of, require_same_kind
 from vbterrier.frames.named import named
 from vbterrier.frames.ranked import Run
+from vbterrier.frames.runs import loaded_run
 from vbterrier.frames.topics import run_places
 from vbterrier.intents.sources import from_run
 from vbterrier.tags.stage import TagEntities

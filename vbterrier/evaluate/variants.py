@@ -12,6 +12,7 @@ import pandas as pd
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError, examples
 from vbterrier.evaluate.inputs import is_pipeline
 from vbterrier.frames.contracts import require
+from vbterrier.frames.parameters import choice
 from vbterrier.kernels.resample import stream
 from vbterrier.parallel import tracked
 from vbterrier.uncertainty.variants import ORDERS, Variants
@@ -46,8 +47,7 @@ class Paraphrases:
     def __post_init__(self) -> None:
         if not isinstance(self.source, str) and not is_pipeline(self.source):
             raise ParameterError(f"source={self.source!r}: wanted a column of the topics, or a transformer")
-        if self.order not in ORDERS:
-            raise ParameterError(f"order={self.order!r}: wanted one of {', '.join(map(repr, ORDERS))}")
+        choice("order", self.order, ORDERS)
 
     def variants(self, pipeline: Any, topics: pd.DataFrame, n_replicas: int, seed: int, *, progress: bool) -> Variants:
         """The candidates of each wording."""

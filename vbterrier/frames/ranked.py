@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+from vbterrier.errors import DegenerateWarning, InputError
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.ids import ids_of, numbers_of, owner_of, repeated_pairs
+from vbterrier.frames.parameters import choice
 from vbterrier.kernels import order
 
 if TYPE_CHECKING:
@@ -85,8 +86,7 @@ class Run:
     """
 
     def __init__(self, frame: Any, *, name: str = "run", duplicates: str = "error") -> None:
-        if duplicates not in DUPLICATES:
-            raise ParameterError(f"duplicates={duplicates!r}: wanted one of {', '.join(map(repr, DUPLICATES))}")
+        choice("duplicates", duplicates, DUPLICATES)
         self.name = name
         self._read(frame_of(frame, name))
         rows = repeated_pairs(self.topic, self.docno)

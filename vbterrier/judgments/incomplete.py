@@ -13,8 +13,8 @@ from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.files import read_qrels
 from vbterrier.frames.ids import Ids, Lookup, ids_of, integers_of, require_same_kind
 from vbterrier.frames.parameters import whole
+from vbterrier.frames.runs import runs_of
 from vbterrier.frames.topics import run_places
-from vbterrier.judgments.runs import runs_of
 from vbterrier.kernels import order
 from vbterrier.kernels.resample import stream
 

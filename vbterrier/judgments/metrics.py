@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 import numpy as np
 
 from vbterrier.errors import ParameterError
-from vbterrier.frames.parameters import whole
+from vbterrier.frames.parameters import choice, whole
 from vbterrier.judgments.pool import grade_gains
 from vbterrier.kernels.gain import discounts, ideal_dcg
 from vbterrier.kernels.rankings import average_precision, err, q_measure, ranks, rbp_weights
@@ -79,8 +79,7 @@ class NDCG:
     dcg: str = "log2"
 
     def __post_init__(self) -> None:
-        if self.dcg not in DCG:
-            raise ParameterError(f"dcg={self.dcg!r}: wanted one of {', '.join(map(repr, DCG))}")
+        choice("dcg", self.dcg, DCG)
 
     def parts(self, judged: JudgedTop) -> Parts:
         """Discounts over the pool's ideal."""

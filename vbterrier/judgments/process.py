@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vbterrier.errors import ParameterError
-from vbterrier.frames.parameters import whole
+from vbterrier.frames.parameters import choice, whole
 from vbterrier.judgments.metrics import DCG
 from vbterrier.judgments.priors import ALL_UNJUDGED, PAPER, check_prior, check_strength
 from vbterrier.kernels.grades import METHODS
@@ -39,8 +39,7 @@ class Process:
     def __post_init__(self) -> None:
         check_prior(self.prior)
         for name, legal in (("dcg", DCG), ("method", METHODS), ("compat", COMPAT), ("all_unjudged", ALL_UNJUDGED)):
-            if getattr(self, name) not in legal:
-                raise ParameterError(f"{name}={getattr(self, name)!r}: wanted one of {', '.join(map(repr, legal))}")
+            choice(name, getattr(self, name), legal)
         check_strength(self.prior_strength)
         if self.compat and self.prior not in ("auto", *PAPER):
             raise ParameterError(f"compat={self.compat!r} knows priors by name only: {', '.join(map(repr, PAPER))}")

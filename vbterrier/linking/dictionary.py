@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from vbterrier.errors import DegenerateWarning, ParameterError, examples
+from vbterrier.frames.parameters import choice
 from vbterrier.linking.aliases import aliases_of
 from vbterrier.linking.automaton import CAPITALS, CASELESS, MIXED, AliasIndex, Guards
-from vbterrier.linking.identity import Identified, one_of, positive
+from vbterrier.linking.identity import Identified, positive
 from vbterrier.linking.links import Links
 from vbterrier.linking.meanings import Mentions
 from vbterrier.linking.words import Words, batches, texts_of
@@ -120,9 +121,9 @@ class DictionaryLinker(Identified):
         if isinstance(stop_aliases, str):
             raise ParameterError(f"stop_aliases={stop_aliases!r}: wanted a list of names, or None")
         self.max_candidates = positive("max_candidates", max_candidates) if max_candidates is not None else None
-        self.ambiguous = one_of("ambiguous", ambiguous, ("skip", "truncate"))
+        self.ambiguous = choice("ambiguous", ambiguous, ("skip", "truncate"))
         self.min_length = positive("min_length", min_length)
-        self.case = one_of("case", case, ("auto", "ignore", "exact"))
+        self.case = choice("case", case, ("auto", "ignore", "exact"))
         self.longest, self.numeric = longest, numeric
         self.stop_aliases = None if stop_aliases is None else tuple(stop_aliases)
         self.aliases = aliases_of(aliases, id_space)

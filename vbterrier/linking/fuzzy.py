@@ -9,10 +9,11 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError
+from vbterrier.frames.parameters import choice
 from vbterrier.linking.aliases import aliases_of
 from vbterrier.linking.automaton import STOP_ALIASES
 from vbterrier.linking.extras import module_of_extra
-from vbterrier.linking.identity import Identified, one_of, positive
+from vbterrier.linking.identity import Identified, positive
 from vbterrier.linking.links import Links
 from vbterrier.linking.meanings import Meanings, Mentions, Vocabulary, meanings_of
 from vbterrier.linking.words import Words, batches, texts_of
@@ -112,7 +113,7 @@ class FuzzyLinker(Identified):
         self.cutoff, self.word_order = float(cutoff), word_order
         self.max_words = None if max_words is None else positive("max_words", max_words)
         self.min_length, self.limit = positive("min_length", min_length), positive("limit", limit)
-        self.similarity = one_of("similarity", similarity, tuple(_SIMILARITIES))
+        self.similarity = choice("similarity", similarity, tuple(_SIMILARITIES))
         self.aliases = aliases_of(aliases, id_space)
         self.id_space = self.aliases.id_space
         self._vocabulary.warn_of_overfull()

@@ -4,25 +4,9 @@ from __future__ import annotations
 
 import re
 import reprlib
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
-from vbterrier.errors import ParameterError, nearest
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-
-def one_of(name: str, value: str, legal: Sequence[str]) -> str:
-    """Check a parameter that has a few legal words.
-
-    >>> one_of("case", "exat", ("auto", "exact"))
-    Traceback (most recent call last):
-    ...
-    vbterrier.errors.ParameterError: case='exat': wanted one of 'auto', 'exact'. Did you mean exact?
-    """
-    if value in legal:
-        return value
-    raise ParameterError(f"{name}={value!r}: wanted one of {', '.join(map(repr, legal))}.{nearest(str(value), legal)}")
+from vbterrier.errors import ParameterError
 
 
 def positive(name: str, value: int) -> int:

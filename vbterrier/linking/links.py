@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError
+from vbterrier.errors import InputError
+from vbterrier.frames.parameters import choice
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,8 +54,7 @@ class Links:
     scale: str = "score"
 
     def __post_init__(self) -> None:
-        if self.scale not in SCALES:
-            raise ParameterError(f"scale={self.scale!r}: wanted one of {', '.join(map(repr, SCALES))}")
+        choice("scale", self.scale, SCALES)
         missing = [name for name in COLUMNS if name not in self.frame.columns]
         if missing:
             raise InputError(f"links: wanted columns {', '.join(COLUMNS)}; missing {', '.join(missing)}")

@@ -6,7 +6,8 @@ import warnings
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
-from vbterrier.linking.identity import Identified, one_of, positive
+from vbterrier.frames.parameters import choice
+from vbterrier.linking.identity import Identified, positive
 from vbterrier.linking.links import Links, links_frame
 from vbterrier.linking.words import texts_of
 
@@ -64,7 +65,7 @@ class SpacyLinker(Identified):
         if not (hasattr(nlp, "pipe") and hasattr(nlp, "pipeline")):
             raise ParameterError(f"nlp: wanted a spaCy pipeline, found {type(nlp).__name__}; spacy.load makes one")
         self.nlp, self.id_space = nlp, id_space
-        self.candidates = one_of("candidates", candidates, ("priors", "best"))
+        self.candidates = choice("candidates", candidates, ("priors", "best"))
         self.batch_size = positive("batch_size", batch_size)
 
     def link(self, texts: Sequence[str]) -> Links:

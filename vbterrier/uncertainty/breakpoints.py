@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import DegenerateWarning, ParameterError
-from vbterrier.frames.parameters import whole
+from vbterrier.frames.parameters import choice, whole
 from vbterrier.uncertainty.columns import numbers
 from vbterrier.uncertainty.cuts import Search, ends, permuted_p
 from vbterrier.uncertainty.intervals import check_level
@@ -220,8 +220,7 @@ def _unit(values: Floats) -> Floats:
 
 
 def _check(model: str, least: float, level: float, n_permutations: int, n_resamples: int, seed: int) -> None:
-    if model not in MODELS:
-        raise ParameterError(f"model={model!r}: wanted one of {', '.join(map(repr, MODELS))}")
+    choice("model", model, MODELS)
     if not 0 < least < 0.5:  # noqa: PLR2004 - two segments of more than half there cannot be
         raise ParameterError(f"least={least!r}: wanted a share above 0 and below 0.5")
     check_level(level)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from vbterrier.errors import DegenerateWarning, ParameterError
+from vbterrier.frames.parameters import choice
 from vbterrier.kernels.bca import quantiles_at
 from vbterrier.kernels.resample import stream
 
@@ -90,8 +91,7 @@ def topics_interval(
     >>> topics_interval(np.array([0.2, 0.4, 0.9, 0.5]), seed=1).method
     'topics (percentile)'
     """
-    if method not in TOPIC_METHODS:
-        raise ParameterError(f"method={method!r}: wanted one of {', '.join(map(repr, TOPIC_METHODS))}")
+    choice("method", method, TOPIC_METHODS)
     check_level(level)
     if len(values) < 2:  # noqa: PLR2004 - two topics are the least that can differ
         warnings.warn("an interval over topics needs at least two of them", DegenerateWarning, stacklevel=2)
@@ -183,8 +183,7 @@ def replica_intervals(
     >>> replica_intervals(draws, method="normal").method
     'replicas (normal, Monte Carlo error)'
     """
-    if method not in REPLICA_METHODS:
-        raise ParameterError(f"method={method!r}: wanted one of {', '.join(map(repr, REPLICA_METHODS))}")
+    choice("method", method, REPLICA_METHODS)
     check_level(level)
     if not len(replicas):
         raise ParameterError("replicas: none; make one at least")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from vbterrier.errors import ParameterError
+from vbterrier.frames.parameters import choice
 from vbterrier.kernels import vb
 
 if TYPE_CHECKING:
@@ -64,8 +65,7 @@ class Statistic:
 
     def __post_init__(self) -> None:
         for name, legal in (("measure", MEASURES), ("gain", GAINS), ("variance", VARIANCES)):
-            if getattr(self, name) not in legal:
-                raise ParameterError(f"{name}={getattr(self, name)!r}: wanted one of {', '.join(map(repr, legal))}")
+            choice(name, getattr(self, name), legal)
         if not 0 <= self.alpha < np.inf:
             raise ParameterError(f"alpha={self.alpha!r}: wanted a number of at least 0")
         if self.cutoff is not None and (not isinstance(self.cutoff, (int, np.integer)) or self.cutoff < 1):

@@ -13,6 +13,7 @@ import pandas as pd
 from vbterrier.errors import InputError, ParameterError, examples
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.ids import require_same_kind
+from vbterrier.frames.parameters import choice
 from vbterrier.frames.topics import places as places_of
 from vbterrier.uncertainty.candidates import Candidates
 
@@ -63,8 +64,7 @@ class Variants:
     def __init__(self, frames: Iterable[Any], *, order: str = "random") -> None:
         self.frames = tuple(frame_of(frame, f"variant {place}").copy() for place, frame in enumerate(frames))
         self.order = order
-        if order not in ORDERS:
-            raise ParameterError(f"order={order!r}: wanted one of {', '.join(map(repr, ORDERS))}")
+        choice("order", order, ORDERS)
         if not self.frames:
             raise ParameterError("frames=[]: wanted at least one frame of intents")
         self._read = [Candidates.of(frame, f"variant {place}") for place, frame in enumerate(self.frames)]

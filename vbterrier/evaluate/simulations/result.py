@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, examples, nearest
+from vbterrier.frames.parameters import choice
 from vbterrier.uncertainty.agreement import (
     EQUAL,
     Correlations,
@@ -218,8 +219,7 @@ class Simulation:
             Groups, estimator_a, estimator_b, loss, diff (mean loss of a less that of b: below 0 where a is better), t,
             p_value (two-sided), p_adjusted, n_units.
         """
-        if loss not in LOSSES:
-            raise ParameterError(f"loss={loss!r}: wanted one of {', '.join(map(repr, LOSSES))}")
+        choice("loss", loss, LOSSES)
         frame = self.estimates.assign(loss=LOSSES[loss](self.estimates["estimate"] - self.estimates["truth"]))
         by, unit = _listed(by), _listed(unit)
         _require_columns(frame, unit)

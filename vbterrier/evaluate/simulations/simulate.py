@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError, examples, nearest
-from vbterrier.evaluate.inputs import loaded_run, named_runs, slot_of
+from vbterrier.evaluate.inputs import named_runs, slot_of
 from vbterrier.evaluate.simulations.blocks import (
     Block,
     Truth,
@@ -23,6 +23,7 @@ from vbterrier.evaluate.simulations.blocks import (
 from vbterrier.evaluate.simulations.estimators import LEVELS, STANDARD, estimators_of
 from vbterrier.evaluate.simulations.result import Simulation
 from vbterrier.frames.contracts import systems_of
+from vbterrier.frames.runs import loaded_run
 from vbterrier.measures import measures_from
 from vbterrier.parallel import tracked
 

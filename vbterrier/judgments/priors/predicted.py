@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError
-from vbterrier.frames.parameters import whole
+from vbterrier.errors import InputError
+from vbterrier.frames.parameters import choice, whole
+from vbterrier.frames.runs import runs_of
 from vbterrier.judgments.pool import Judgments
 from vbterrier.judgments.priors.column import COLUMN
 from vbterrier.judgments.priors.cross_fitted import METHODS, cross_fitted, folds
@@ -22,7 +23,6 @@ from vbterrier.judgments.priors.retrieved import (
     pool_of_others,
     retrieved,
 )
-from vbterrier.judgments.runs import runs_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -168,8 +168,7 @@ def _pool_shares(counts: Ints, evidence: Evidence) -> tuple[Floats, Floats]:
 
 
 def _check(by: str, method: str, depth: int, n_folds: int, seed: int) -> None:
-    for name, choice, legal in (("by", by, FEATURES), ("method", method, METHODS)):
-        if choice not in legal:
-            raise ParameterError(f"{name}={choice!r}: wanted one of {', '.join(map(repr, legal))}")
+    for name, value, legal in (("by", by, FEATURES), ("method", method, METHODS)):
+        choice(name, value, legal)
     for name, number, low in (("depth", depth, 1), ("n_folds", n_folds, 2), ("seed", seed, 0)):
         whole(name, number, low=low)

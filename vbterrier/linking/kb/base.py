@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError
-from vbterrier.linking.identity import one_of, positive
+from vbterrier.frames.parameters import choice
+from vbterrier.linking.identity import positive
 from vbterrier.linking.kb.connection import Connection
 from vbterrier.linking.kb.fuzzy import Names
 from vbterrier.linking.kb.schema import FACTS
@@ -85,7 +86,7 @@ class KnowledgeBase:
     """
 
     def __init__(self, path: str | os.PathLike[str], *, how: str = "normalised") -> None:
-        self.path, self.how = Path(path), one_of("how", how, _MODES)
+        self.path, self.how = Path(path), choice("how", how, _MODES)
         self._connection = Connection(self.path)
         # A wrong file is told where it is named, not where it is first used.
         self._meta  # noqa: B018
@@ -170,7 +171,7 @@ class KnowledgeBase:
         several letters wrong (``tests/bench/test_kb.py`` says how many).
         """
         texts = _texts(mentions)
-        one_of("how", how, _MODES)
+        choice("how", how, _MODES)
         limit = None if limit is None else positive("limit", limit)
         if not 0 < cutoff <= 1:
             raise ParameterError(f"cutoff={cutoff!r}: wanted above 0 and at most 1")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vbterrier.errors import FileError
-from vbterrier.linking.identity import one_of
+from vbterrier.frames.parameters import choice
 from vbterrier.linking.kb.building import bar, building
 from vbterrier.linking.kb.foreign import Foreign
 from vbterrier.linking.kb.staging import fault_of
@@ -87,7 +87,7 @@ def kb_from_wikimapper(
     """
     from vbterrier.linking.kb.base import KnowledgeBase
 
-    one_of("id_space", id_space, tuple(_PLACES))
+    choice("id_space", id_space, tuple(_PLACES))
     source = Path(source)
     columns = ("wikipedia_id", "wikipedia_title", "wikidata_id")
     with (

@@ -10,6 +10,7 @@ import pandas as pd
 
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError, examples
 from vbterrier.frames.contracts import frame_of, require
+from vbterrier.frames.parameters import choice
 from vbterrier.measures import VB
 from vbterrier.report.plots import style, words
 
@@ -77,8 +78,7 @@ def curve(
     >>> curve(values).lines[0].get_xydata().tolist()
     [[1.0, 0.5], [5.0, 0.75]]
     """
-    if x not in AXES:
-        raise ParameterError(f"x={x!r}: wanted one of {', '.join(map(repr, AXES))}")
+    choice("x", x, AXES)
     frame = _rows(scores, method)
     with style.canvas(ax, width, min(0.55 * width, 3.0)) as drawn:
         if not len(frame):

@@ -10,6 +10,7 @@ import numpy as np
 
 from vbterrier.errors import DegenerateWarning, ParameterError, examples
 from vbterrier.frames.contracts import frame_of, require
+from vbterrier.frames.parameters import choice
 from vbterrier.frames.ranked import Run
 from vbterrier.intents.coverage import Coverage, Intents, Tags, cover
 from vbterrier.intents.sources import from_run
@@ -100,8 +101,7 @@ def coverage_map(
     for name, number in (("k", k), ("n_topics", n_topics), ("n_intents", n_intents)):
         if not isinstance(number, int) or number < 1:
             raise ParameterError(f"{name}={number!r}: wanted a whole number of at least 1")
-    if order not in ORDERS:
-        raise ParameterError(f"order={order!r}: wanted one of {', '.join(map(repr, ORDERS))}")
+    choice("order", order, ORDERS)
     frame, ranking = frame_of(intents, "intents"), Run(run)
     require(frame, ("qid", "entity_id", "prob"), "intents")
     if not len(frame):

@@ -1,4 +1,4 @@
-"""Several named runs, from whatever holds them."""
+"""Runs by their names, from frames and files."""
 
 from __future__ import annotations
 
@@ -11,6 +11,12 @@ from vbterrier.frames.files import read_run
 from vbterrier.frames.ranked import Run
 
 
+def loaded_run(name: str, run: Any, duplicates: str = "error") -> Run:
+    """A run, given as a frame or a path."""
+    frame = read_run(run) if isinstance(run, (str, os.PathLike)) else run
+    return Run(frame, name=f"run {name!r}", duplicates=duplicates)
+
+
 def runs_of(runs: Any) -> dict[str, Run]:
     """Each run by its name, from a mapping of name to a frame (qid, docno, score) or the path of a TREC run.
 
@@ -21,10 +27,7 @@ def runs_of(runs: Any) -> dict[str, Run]:
     """
     if not hasattr(runs, "items") or hasattr(runs, "columns"):
         raise InputError(f"runs: wanted a mapping of name to run, found {type(runs).__name__}; pass {{'mine': run}}")
-    loaded = {
-        name: Run(read_run(run) if isinstance(run, (str, os.PathLike)) else run, name=f"run {name!r}")
-        for name, run in systems_of(runs)
-    }
+    loaded = {name: loaded_run(name, run) for name, run in systems_of(runs)}
     if not loaded:
         raise InputError("runs: none; name at least one run")
     return loaded
