@@ -1,7 +1,9 @@
 """What tests of the measures share: real runs, and a Python process of its own."""
 
 import gzip
+import itertools
 import json
+import math
 import os
 import subprocess
 import sys
@@ -20,6 +22,38 @@ RENAMED = {"qid": "query_id", "docno": "doc_id", "label": "relevance"}
 def theirs():
     """A frame of ours with the columns of ir_measures."""
     return lambda frame: frame.rename(columns=RENAMED)
+
+
+def ends(law, level=0.9):
+    """The smallest and the largest score whose mid-probability is within the level; the median where none is."""
+    reached, within = 0.0, []
+    for value, chance in law.items():
+        if (1 - level) / 2 - 1e-12 <= reached + chance / 2 <= (1 + level) / 2 + 1e-12:
+            within.append(value)
+        reached += chance
+    return (min(within), max(within)) if within else (statistic(law, "median"),) * 2
+
+
+def statistic(outcome, stat):
+    mean = sum(value * chance for value, chance in outcome.items())
+    if stat == "mean":
+        return mean
+    if stat == "std":
+        return math.sqrt(sum((value - mean) ** 2 * chance for value, chance in outcome.items()))
+    if stat == "mode":
+        most = max(outcome.values())
+        return max(value for value, chance in outcome.items() if chance >= most - 1e-12)
+    if stat in ("lo", "hi"):
+        return ends(outcome)[stat == "hi"]
+    level = 0.5 if stat == "median" else float(stat[1:]) / 100
+    reached = itertools.accumulate(outcome.values())
+    return next((v for v, c in zip(outcome, reached, strict=True) if c >= level - 1e-12), max(outcome))
+
+
+@pytest.fixture(scope="session")
+def by_hand():
+    """Statistics of a distribution, {score: probability} with rising scores, from their definitions."""
+    return SimpleNamespace(ends=ends, statistic=statistic)
 
 
 @pytest.fixture(scope="session")

@@ -91,32 +91,6 @@ def textbook(labels, ranking, k, prior, *, exponential=False):
     return dict(sorted(outcome.items()))
 
 
-def ends(law, level=0.9):
-    """The smallest and the largest score whose mid-probability is within the level; the median where none is."""
-    reached, within = 0.0, []
-    for value, chance in law.items():
-        if (1 - level) / 2 - 1e-12 <= reached + chance / 2 <= (1 + level) / 2 + 1e-12:
-            within.append(value)
-        reached += chance
-    return (min(within), max(within)) if within else (statistic(law, "median"),) * 2
-
-
-def statistic(outcome, stat):
-    mean = sum(value * chance for value, chance in outcome.items())
-    if stat == "mean":
-        return mean
-    if stat == "std":
-        return math.sqrt(sum((value - mean) ** 2 * chance for value, chance in outcome.items()))
-    if stat == "mode":
-        most = max(outcome.values())
-        return max(value for value, chance in outcome.items() if chance >= most - 1e-12)
-    if stat in ("lo", "hi"):
-        return ends(outcome)[stat == "hi"]
-    level = 0.5 if stat == "median" else float(stat[1:]) / 100
-    reached = itertools.accumulate(outcome.values())
-    return next((v for v, c in zip(outcome, reached, strict=True) if c >= level - 1e-12), max(outcome))
-
-
 @st.composite
 def rankings(draw):
     n_judged = draw(st.integers(1, 8))
@@ -128,8 +102,8 @@ def rankings(draw):
 
 
 @settings(max_examples=150, deadline=None)
-@given(rankings(), st.sampled_from(["pool", "run", "pool+run", "uniform"]), st.booleans())
-def test_every_statistic_is_that_of_the_process_followed_by_hand(case, prior, exponential):
+@given(case=rankings(), prior=st.sampled_from(["pool", "run", "pool+run", "uniform"]), exponential=st.booleans())
+def test_every_statistic_is_that_of_the_process_followed_by_hand(by_hand, case, prior, exponential):
     labels, ranking, k = case
     grades = sorted({*(max(label, 0) for label in labels.values()), 0})
     if prior == "uniform":
@@ -147,7 +121,7 @@ def test_every_statistic_is_that_of_the_process_followed_by_hand(case, prior, ex
     for stat in stats:
         # A variance of rounding alone is a deviation of its root.
         within = 1e-7 if stat == "std" else 1e-10
-        assert metrics[base(stat=stat)] == pytest.approx(statistic(outcome, stat), abs=within), stat
+        assert metrics[base(stat=stat)] == pytest.approx(by_hand.statistic(outcome, stat), abs=within), stat
 
 
 def test_the_second_worked_case():
@@ -258,12 +232,13 @@ def test_every_statistic_lies_between_the_naive_bounds_and_quantiles_rise(covid)
     assert (rising["BNDCG(stat='q95')@10"] > rising["BNDCG(stat='q5')@10"] + 0.05).sum() > 20
 
 
-def test_the_level_moves_the_ends_of_the_interval(covid, values_of):
+def test_the_level_moves_the_ends_of_the_interval(covid, values_of, by_hand):
     run, qrels = covid.runs["ance"], covid.incomplete
     law = bootstrap_distribution(run, qrels)
     for level in (0, 0.5, 0.9, 1):
         expected = [
-            ends(dict(zip(*(part.tolist() for part in law.atoms(topic)), strict=True)), level) for topic in law.topics
+            by_hand.ends(dict(zip(*(part.tolist() for part in law.atoms(topic)), strict=True)), level)
+            for topic in law.topics
         ]
         for side, stat in enumerate(("lo", "hi")):
             found = values_of(BNDCG(stat=stat, level=level) @ 10, qrels, run)
@@ -466,12 +441,12 @@ def test_a_topic_without_a_relevant_document_scores_zero(labels, dcg, prior):
         assert one(NDCGBound(side=side, dcg=dcg) @ 3, qrels, run) == 0.0
 
 
-def test_without_a_cutoff_the_whole_ranking_and_the_whole_pool_count():
+def test_without_a_cutoff_the_whole_ranking_and_the_whole_pool_count(by_hand):
     labels = {f"j{i}": grade for i, grade in enumerate([2, 1, 1, 0, 1, 2, 1, 1])}
     ranking = ["j1", "u1", "j3", "u2", "j0"]
     outcome = textbook(labels, ranking, None, "pool")
     found = one(BNDCG(prior="pool"), qrels_of(labels), run_of(ranking))
-    assert found == pytest.approx(statistic(outcome, "mean"), abs=1e-12)
+    assert found == pytest.approx(by_hand.statistic(outcome, "mean"), abs=1e-12)
     assert found != pytest.approx(one(BNDCG(prior="pool") @ 5, qrels_of(labels), run_of(ranking)), abs=1e-3)
 
 

@@ -112,32 +112,6 @@ def outcome(labels, ranking, k, score):
     return {value: chance for value, chance in sorted(found.items()) if chance > 0}
 
 
-def ends(law, level=0.9):
-    """The smallest and the largest score whose mid-probability is within the level; the median where none is."""
-    reached, within = 0.0, []
-    for value, chance in law.items():
-        if (1 - level) / 2 - 1e-12 <= reached + chance / 2 <= (1 + level) / 2 + 1e-12:
-            within.append(value)
-        reached += chance
-    return (min(within), max(within)) if within else (statistic(law, "median"),) * 2
-
-
-def statistic(law, stat):
-    mean = sum(value * chance for value, chance in law.items())
-    if stat == "mean":
-        return mean
-    if stat == "std":
-        return math.sqrt(sum((value - mean) ** 2 * chance for value, chance in law.items()))
-    if stat == "mode":
-        most = max(law.values())
-        return max(value for value, chance in law.items() if chance >= most - 1e-12)
-    if stat in ("lo", "hi"):
-        return ends(law)[stat == "hi"]
-    level = 0.5 if stat == "median" else float(stat[1:]) / 100
-    reached = itertools.accumulate(law.values())
-    return next((v for v, c in zip(law, reached, strict=True) if c >= level - 1e-12), max(law))
-
-
 @st.composite
 def rankings(draw):
     labels = {f"j{place}": draw(st.integers(-1, 3)) for place in range(draw(st.integers(1, 7)))}
@@ -152,7 +126,7 @@ STATS = ("mean", "std", "mode", "median", "q5", "q25", "q97.5", "q100", "lo", "h
 @pytest.mark.parametrize(("measure", "score", "params"), CASES, ids=IDS)
 @settings(max_examples=25, deadline=None)
 @given(case=rankings())
-def test_every_statistic_is_that_of_the_process_followed_by_hand(measure, score, params, case):
+def test_every_statistic_is_that_of_the_process_followed_by_hand(by_hand, measure, score, params, case):
     labels, ranking, k = case
     assume(ranking and (k or measure is not BP))
     law = outcome(labels, ranking, k, lambda *given_grades: score(*given_grades, **params))
@@ -161,7 +135,7 @@ def test_every_statistic_is_that_of_the_process_followed_by_hand(measure, score,
     for stat in STATS:
         # A variance of rounding alone is a deviation of its root.
         within = 1e-7 if stat == "std" else 1e-10
-        assert found[base(stat=stat)] == pytest.approx(statistic(law, stat), abs=within), stat
+        assert found[base(stat=stat)] == pytest.approx(by_hand.statistic(law, stat), abs=within), stat
 
 
 def test_one_unjudged_document_by_hand():
