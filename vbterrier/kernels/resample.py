@@ -1,8 +1,20 @@
-"""Streams of random numbers that depend on the seed and on what they are for, on nothing else."""
+"""Streams of random numbers that depend on the seed and on what they are for, on nothing else; resamples from them."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+# Numbers of a block: 16 MB, below which starting a product costs more than it gains.
+_BLOCK = 1 << 21
 
 
 def stream(seed: int, *what: str) -> np.random.Generator:
@@ -23,3 +35,46 @@ def stream(seed: int, *what: str) -> np.random.Generator:
     # Lengths are part of the key, so that ("ab", "c") and ("a", "bc") differ.
     key = [number for word in what for number in (len(word), *word.encode())]
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=key)))
+
+
+def resamples(n: int, n_resamples: int, draws: np.random.Generator) -> Iterator[Floats]:
+    """How often each of n units is in each bootstrap resample, in blocks of shape (rows, n) that sum to n along a row.
+
+    Sums over all resamples are then one product of matrices for each block, whatever is summed; how the resamples are
+    cut into blocks does not change them.
+
+    >>> sum(len(block) for block in resamples(3, 100, stream(1, "topics")))
+    100
+    >>> all((block.sum(axis=1) == 3).all() for block in resamples(3, 100, stream(1, "topics")))
+    True
+    """
+    for rows in _blocks(n, n_resamples):
+        drawn = draws.integers(n, size=(rows, n), dtype=np.int32).astype(np.intp)
+        drawn += n * np.arange(rows)[:, None]
+        yield np.bincount(drawn.ravel(), minlength=rows * n).reshape(rows, n).astype(np.float64)
+
+
+def resampled_means(values: Floats, n_resamples: int, draws: np.random.Generator) -> Floats:
+    """Means of columns over resampled rows, the same rows for all columns, shape (n_resamples, m) from (n, m).
+
+    >>> resampled_means(np.array([[1.0, 5.0], [1.0, 5.0]]), 2, stream(1, "topics")).tolist()
+    [[1.0, 5.0], [1.0, 5.0]]
+    """
+    n = len(values)
+    return np.concatenate([block @ values / n for block in resamples(n, n_resamples, draws)])
+
+
+def random_signs(n: int, n_resamples: int, draws: np.random.Generator) -> Iterator[Floats]:
+    """Signs of n units, 1 or -1 with even chances, in blocks of shape (rows, n).
+
+    >>> [np.unique(block).tolist() for block in random_signs(2, 50, stream(1, "signs"))]
+    [[-1.0, 1.0]]
+    """
+    for rows in _blocks(n, n_resamples):
+        yield 1.0 - 2.0 * draws.integers(2, size=(rows, n), dtype=np.int32)
+
+
+def _blocks(n: int, n_resamples: int) -> Iterator[int]:
+    step = max(1, _BLOCK // max(n, 1))
+    for start in range(0, n_resamples, step):
+        yield min(step, n_resamples - start)
