@@ -71,7 +71,7 @@ def random_signs(n: int, n_resamples: int, draws: np.random.Generator) -> Iterat
     [[-1.0, 1.0]]
     """
     for rows in _blocks(n, n_resamples):
-        yield 1.0 - 2.0 * draws.integers(2, size=(rows, n), dtype=np.int32)
+        yield 1.0 - 2.0 * draws.integers(2, size=(rows, n), dtype=np.int32).astype(np.float64)
 
 
 def _blocks(n: int, n_resamples: int) -> Iterator[int]:
