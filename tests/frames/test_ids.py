@@ -287,6 +287,12 @@ def test_repeated_pairs_are_the_rows_that_stand_more_than_once_side_by_side(pair
     assert all(a < b for a, b in itertools.pairwise(found) if pairs[a] == pairs[b])
 
 
+def test_ids_that_end_alike_are_not_equal():
+    text = [f"{number}/index.html" for number in (1, 2, 1, 3)]
+    assert repeated_pairs(np.array([0, 0, 0, 0]), ids(*text)).tolist() == [0, 2]
+    assert repeated_pairs(np.array([0, 0, 1, 1]), ids(*text)).tolist() == []
+
+
 def same_prints(_data, offsets):
     return np.ones(len(offsets) - 1, dtype=np.uint64)
 
@@ -307,4 +313,5 @@ def test_one_id_with_the_fingerprint_of_another_topic_is_refused(monkeypatch):
 
 def test_equal_fingerprints_accuse_no_different_ids_of_standing_twice(monkeypatch):
     monkeypatch.setattr(order, "fingerprints", same_prints)
+    monkeypatch.setattr(order, "tails", same_prints)
     assert repeated_pairs(np.array([0, 0, 0]), ids("a", "b", "a")).tolist() == [0, 2]

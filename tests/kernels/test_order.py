@@ -36,6 +36,22 @@ def groups(draw, n_scores=4):
     return np.array([x for scores in lists for x in scores], dtype=np.float32), starts, stops
 
 
+# Ends of ids
+
+
+@given(strings, st.binary(max_size=9), st.binary(max_size=9))
+def test_tails_are_the_last_eight_bytes(words, before, behind):
+    found = order.tails(*laid(words, before, behind)).tolist()
+    assert found == [int.from_bytes(word[-8:], "little") for word in words]
+
+
+def test_rough_keys_tell_codes_and_words_apart():
+    words = order.tails(*laid([str(number).encode() for number in range(2000)]))
+    keys = order.rough_keys(np.repeat([0, 1, 70_000], 2000), np.tile(words, 3))
+    assert len(np.unique(keys)) == 6000
+    assert order.rough_keys(np.array([1]), words[:1]).tolist() == [keys[2000].item()]
+
+
 # Fingerprints
 
 

@@ -47,13 +47,22 @@ class Ids:
     @cached_property
     def prints(self) -> NDArray[np.uint64]:
         """A 64-bit fingerprint of each id, shape (n,)."""
+        return order.fingerprints(*self._octets())
+
+    @property
+    def tails(self) -> NDArray[np.uint64]:
+        """The last 8 bytes of each id, shape (n,)."""
+        return order.tails(*self._octets())
+
+    def _octets(self) -> tuple[NDArray[np.uint8], Ints]:
+        """The bytes of all ids end to end, and where each begins and the last ends."""
         if not len(self.text):
-            return np.empty(0, dtype=np.uint64)
+            return np.empty(0, dtype=np.uint8), np.zeros(1, dtype=np.int64)
         _, offsets, data = self.text.buffers()
         first = self.text.offset
         bounds = np.frombuffer(offsets, dtype=np.int64)[first : first + len(self.text) + 1]
         octets = np.frombuffer(data, dtype=np.uint8) if data is not None else np.zeros(0, dtype=np.uint8)
-        return order.fingerprints(octets, bounds)
+        return octets, bounds
 
     def blocks(self) -> Ints:
         """Where each run of equal neighbours begins."""
@@ -256,7 +265,8 @@ class Lookup:
 
 def repeated_pairs(topics: Ints, ids: Ids) -> Ints:
     """The rows whose (topic, id) stands more than once, equal pairs side by side."""
-    rows = order.repeated(order.keys(topics, ids.prints))
+    rows = order.repeated(order.rough_keys(topics, ids.tails))
+    rows = rows[order.repeated(order.keys(topics[rows], ids.take(rows).prints))]
     if not len(rows):
         return rows
     # Few rows are left: compare them as they are, so that an accident of fingerprints accuses nobody.
