@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from vbterrier.kernels.grades.drawn import drawn_moments
 from vbterrier.kernels.grades.states import n_walk_states, walk
 from vbterrier.kernels.grades.urn import comonotone_variance
 
@@ -41,7 +42,9 @@ def moments(problem: Problem) -> tuple[Floats, Floats]:
     mean, variance = _unbound(problem)
     binding = np.flatnonzero(problem.binds)
     if len(binding):
-        signatures = np.column_stack([problem.n_unjudged, problem.depends, problem.caps])[binding]
+        # Topics of one walk: where documents share what is not known of their prior, caps do not change it.
+        caps = np.where((problem.depends & problem.is_shared)[:, None], 0, problem.caps)
+        signatures = np.column_stack([problem.n_unjudged, problem.depends, caps])[binding]
         kinds, member = np.unique(signatures, axis=0, return_inverse=True)
         for kind in range(len(kinds)):
             topics = binding[member.reshape(-1) == kind]
@@ -69,6 +72,8 @@ def _by_state(problem: Problem) -> tuple[Floats, Floats]:
     if n_walk_states(problem) * n_unjudged * len(problem.gain) > MAX_WORK:
         unknown = np.full(len(problem), np.nan)
         return unknown, unknown
+    if problem.depends[0]:
+        return drawn_moments(problem)
     path = walk(problem)
     # Rows of `carried`: probability of the state, and the first two moments of the score within it.
     carried = np.zeros((3, len(problem), len(path)))
