@@ -18,6 +18,7 @@ from vbterrier.measures.entity import (
     SignalRate,
     TopBait,
 )
+from vbterrier.measures.linking import LinkingF1, LinkingP, LinkingR, LinkP, LinkR, NilP, NilR
 from vbterrier.measures.text import enable_string_measures, measures_from
 from vbterrier.measures.unjudged import NDCGBound, Unjudged
 
@@ -30,13 +31,21 @@ __all__ = [
     "BRBP",
     "ENTITY",
     "ES",
+    "LINKING",
     "MEASURES",
     "OER",
     "VB",
     "BaitRate",
     "DiscRatio",
+    "LinkP",
+    "LinkR",
+    "LinkingF1",
+    "LinkingP",
+    "LinkingR",
     "Measure",
     "NDCGBound",
+    "NilP",
+    "NilR",
     "NonRelCov",
     "OERCorr",
     "ObsCov",
@@ -63,11 +72,13 @@ ENTITY: tuple[Measure, ...] = (
     ObsCov,
     OracleCov,
 )
+LINKING: tuple[Measure, ...] = (LinkP, LinkR, NilP, NilR, LinkingP, LinkingR, LinkingF1)
 MEASURES: tuple[Measure, ...] = (
     *(BNDCG, BRBP, BP, BAP, BERR, BQ),
     *(NDCGBound, Unjudged),
     *(ES, VB, VarPenalty, TopIntent),
     *ENTITY,
+    *LINKING,
 )
 
 for _measure in MEASURES:

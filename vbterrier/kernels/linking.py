@@ -1,0 +1,124 @@
+"""Precision and recall of entity linking with NIL, from counts of queries, and what single queries add to them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+# What a query is answered with, in the order of a table's columns; its rows are gold links and gold NILs.
+RIGHT_LINK, WRONG_LINK, NIL, UNANSWERED = range(4)
+FIGURES = ("LinkP", "LinkR", "NilP", "NilR", "LinkingP", "LinkingR", "LinkingF1")
+
+# The sums that the figures are made of, as the cells of a table that each adds up: gold links and NILs, links and NILs
+# of the system, right links and NILs; shape (6, 2, 4).
+_SUMS = np.array(
+    [
+        [[1, 1, 1, 1], [0, 0, 0, 0]],
+        [[0, 0, 0, 0], [1, 1, 1, 1]],
+        [[1, 1, 0, 0], [1, 1, 0, 0]],
+        [[0, 0, 1, 0], [0, 0, 1, 0]],
+        [[1, 0, 0, 0], [0, 0, 0, 0]],
+        [[0, 0, 0, 0], [0, 0, 1, 0]],
+    ],
+    dtype=np.float64,
+)
+
+
+def weighted_scores(gold: Any, predicted: Any, right: Any) -> tuple[Floats, Floats, Floats]:
+    """P, R and F1 from numbers of links and NILs, each of the shape of what comes before the last axis.
+
+    ``P = (n_L P_L + n_N P_N)/(n_L + n_N)`` and R likewise, both with the numbers in the gold standard (Mertens et al.
+    2014, section 2.2). Precision of a kind that is never predicted counts 0, and so does F1 where nothing is right; of
+    no queries all are NaN.
+
+    Parameters
+    ----------
+    gold, predicted, right
+        How many there are in the gold standard, of the system, and of the system and right; the last axis is link, NIL.
+
+    >>> [round(float(score), 3) for score in weighted_scores([10, 5], [9, 5], [6, 3])]
+    [0.644, 0.6, 0.621]
+    """
+    gold, predicted, right = (np.asarray(given, dtype=np.float64) for given in (gold, predicted, right))
+    n = gold.sum(axis=-1)
+    precision = _ratio((gold * np.nan_to_num(_ratio(right, predicted))).sum(axis=-1), n)
+    recall = _ratio(right.sum(axis=-1), n)
+    both = precision + recall
+    return precision, recall, np.where(both == 0, 0.0, _ratio(2 * precision * recall, both))
+
+
+def figures(counts: Any) -> Floats:
+    """The figures of tables of counts, in the order of ``FIGURES``, shape (..., 7); NaN where one is undefined.
+
+    Parameters
+    ----------
+    counts
+        How many queries there are of each kind (gold link, gold NIL) with each answer (right link, wrong link, NIL,
+        unanswered), shape (..., 2, 4).
+
+    >>> figures([[6, 1, 2, 1], [0, 2, 3, 0]]).round(3).tolist()
+    [0.667, 0.6, 0.6, 0.6, 0.644, 0.6, 0.621]
+    """
+    gold, predicted, right = _sums(counts)
+    kinds = np.stack([_ratio(right, predicted), _ratio(right, gold)], axis=-1)
+    parts = kinds.reshape(*kinds.shape[:-2], 4)
+    return np.concatenate([parts, np.stack(weighted_scores(gold, predicted, right), axis=-1)], axis=-1)
+
+
+def influence(counts: Any) -> Floats:
+    """What a query of each cell of a table stands for in each figure, shape (2, 4, 7).
+
+    ``v_q = θ + n ∇θ · x_q`` with the gradient of the figure θ by the sums that it is made of and the query's part x_q
+    in them. No figure changes when all counts double, so ``∇θ · Σ x_q = 0`` (Euler) and the mean of v_q is θ; to first
+    order, other queries of the kind move θ as they move this mean. Gold weights are sums like others.
+
+    Parameters
+    ----------
+    counts
+        The table, shape (2, 4).
+
+    >>> table = np.array([[6, 1, 2, 1], [0, 2, 3, 0]])
+    >>> means = np.einsum("ij,ijf->f", table / table.sum(), influence(table))
+    >>> bool(np.allclose(means, figures(table)))
+    True
+    """
+    return figures(counts) + np.sum(counts) * np.einsum("fs,sij->ijf", _gradients(counts), _SUMS)
+
+
+def _sums(counts: Any) -> tuple[Floats, Floats, Floats]:
+    """What is in the gold standard, what is predicted, and what is right, each of shape (..., 2): links, NILs."""
+    sums = np.einsum("...ij,sij->...s", np.asarray(counts, dtype=np.float64), _SUMS)
+    return sums[..., :2], sums[..., 2:4], sums[..., 4:]
+
+
+def _gradients(counts: Any) -> Floats:
+    """The derivative of each figure by each sum, shape (7, 6); NaN where a figure is undefined."""
+    gold, predicted, right = _sums(counts)
+    precision, recall, _ = weighted_scores(gold, predicted, right)
+    n, made = gold.sum(), np.zeros((7, 6))
+    for kind in range(2):
+        # Of a ratio a/b: 1/b by a, -a/b² by b.
+        for figure, (below, by) in enumerate(((2, predicted[kind]), (0, gold[kind]))):
+            made[2 * kind + figure, 4 + kind] = _ratio(1.0, by)
+            made[2 * kind + figure, below + kind] = -_ratio(right[kind], by**2)
+        # A kind that is never predicted has no precision that could move.
+        made[4] += gold[kind] / n * np.nan_to_num(made[2 * kind])
+        made[4, kind] += (np.nan_to_num(_ratio(right[kind], predicted[kind])) - precision) / n
+    made[5] = np.array([-recall, -recall, 0, 0, 1, 1]) / n
+    both = precision + recall
+    if both > 0:
+        made[6] = 2 * (recall**2 * made[4] + precision**2 * made[5]) / both**2
+    return made
+
+
+def _ratio(above: Any, below: Any) -> Floats:
+    """NaN where nothing is divided by."""
+    above, below = np.broadcast_arrays(np.asarray(above, dtype=np.float64), np.asarray(below, dtype=np.float64))
+    ratio: Floats = np.divide(above, below, out=np.full(above.shape, np.nan), where=below > 0)
+    return ratio

@@ -1,0 +1,282 @@
+"""Entity linking as one answer a query, an entity or NIL: what is right, and what a system answers."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow.compute as pc
+
+from vbterrier.errors import DegenerateWarning, InputError, ParameterError, examples
+from vbterrier.frames.contracts import frame_of, require
+from vbterrier.frames.ids import Lookup, ids_of, integers_of, require_same_kind
+from vbterrier.frames.parameters import choice
+from vbterrier.frames.ranked import Run
+from vbterrier.frames.topics import run_places
+from vbterrier.kernels import linking as kernels
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from numpy.typing import NDArray
+
+    from vbterrier.frames.ids import Ids
+
+    Bools = NDArray[np.bool_]
+    Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
+
+NIL = "NIL"
+SEVERAL = ("raise", "any")
+UNANSWERED = ("nothing", "nil")
+
+
+class Gold:
+    """The right answer of each query.
+
+    Parameters
+    ----------
+    frame
+        Columns qid, entity_id; or judgments (qid, docno, label), whose documents are entities and of which those with
+        a label of at least 1 are right.
+    nil
+        The word for no entity; with ``"NIL"``, TAC's numbered clusters such as NIL0012 too.
+    several
+        ``"raise"`` refuses queries with several right entities; ``"any"`` takes any of them.
+    name
+        What messages call the frame.
+
+    Raises
+    ------
+    InputError
+        A missing column or id; no rows; a query with several right answers, or without one.
+
+    Attributes
+    ----------
+    topics : list of str
+        The queries in order of appearance.
+    is_nil : numpy.ndarray
+        Which have no entity, shape (n_topics,).
+    """
+
+    def __init__(self, frame: Any, *, nil: str = NIL, several: str = "raise", name: str = "gold") -> None:
+        choice("several", several, SEVERAL)
+        self.nil, self.name = checked_nil(nil), name
+        frame = frame_of(frame, name)
+        column = _entity_column(frame, name)
+        if not len(frame):
+            raise InputError(f"{name}: no rows; a system is evaluated over the queries that stand here")
+        self.qid = ids_of(frame["qid"], f"{name} column 'qid'")
+        self.topics, topic = self.qid.codes()
+        entity = _entities(frame, column, self.qid, name)
+        if "label" in frame.columns and {"docno", "iteration"} & set(frame.columns):
+            right = np.flatnonzero(integers_of(frame["label"], f"{name} column 'label'") >= 1)
+            topic, entity = topic[right], entity.take(right)
+        n_right = np.bincount(topic, minlength=len(self.topics))
+        nils = called_nil(entity, nil, name)
+        n_nil = np.bincount(topic[nils], minlength=len(self.topics))
+        self._refuse(n_right == 0, f"has no right answer; write {nil!r} where there is no entity")
+        self._refuse((n_nil > 0) & (n_nil < n_right), f"has both {nil!r} and an entity; keep what is right")
+        if several == "raise":
+            self._refuse(n_right > 1, "has several right answers; keep one, or take any of them with several='any'")
+        self.is_nil: Bools = n_nil > 0
+        self.entity = entity.take(np.flatnonzero(~nils))
+        self._lookup = Lookup(topic[~nils], self.entity)
+
+    def is_right(self, topic: Ints, entity: Ids) -> Bools:
+        """Whether entities are right for queries, shape (n,)."""
+        found, _ = self._lookup.find(topic, entity)
+        right = np.zeros(len(topic), dtype=bool)
+        right[found] = True
+        return right
+
+    def _refuse(self, bad: Bools, what: str) -> None:
+        if bad.any():
+            n, first = int(bad.sum()), self.topics[int(np.argmax(bad))]
+            more = f" ({n} queries are so)" if n > 1 else ""
+            raise InputError(f"{self.name}: query {first!r} {what}{more}")
+
+
+@dataclass(frozen=True, eq=False)
+class Decisions:
+    """What a system made of the queries of a gold standard.
+
+    Parameters
+    ----------
+    gold_nil
+        Which queries have no entity, shape (n,).
+    answer
+        What each is answered with, as in :mod:`vbterrier.kernels.linking`, shape (n,).
+    """
+
+    gold_nil: Bools
+    answer: Ints
+
+    @property
+    def counts(self) -> Ints:
+        """Queries by kind (gold link, gold NIL) and answer (right link, wrong link, NIL, unanswered), shape (2, 4)."""
+        cells: Ints = np.bincount(4 * self.gold_nil + self.answer, minlength=8).reshape(2, 4)
+        return cells
+
+    def influence(self) -> Floats:
+        """What each query stands for in each figure, whose mean is the figure; shape (n, 7)."""
+        return kernels.influence(self.counts)[self.gold_nil.astype(np.int64), self.answer]
+
+
+def decide(run: Run, gold: Gold, *, unanswered: str = "nothing") -> Decisions:
+    """Compare a system's answers with the gold standard.
+
+    Parameters
+    ----------
+    run
+        Its best-ranked entity of each query is the answer.
+    gold
+        What is right.
+    unanswered
+        What a query without an answer is: ``"nothing"``, neither link nor NIL; or ``"nil"``.
+
+    Raises
+    ------
+    InputError
+        Integers against text; no query in common.
+    """
+    choice("unanswered", unanswered, UNANSWERED)
+    answer = np.full(len(gold.topics), kernels.NIL if unanswered == "nil" else kernels.UNANSWERED, dtype=np.int64)
+    if run.topics:
+        # Of integers and text the gold's NIL may be the only one to blame, so entities come after queries.
+        here = run_places(run, gold.topics, gold.qid, gold.name)
+        require_same_kind(gold.entity, run.docno, f"{gold.name} entities", f"{run.name} entities")
+        top = run.top(1)
+        top.warn_of_ties(run.name)
+        kept = here >= 0
+        topic, entity = here[kept], run.docno.take(top.rows[kept, 0])
+        right, nils = gold.is_right(topic, entity), called_nil(entity, gold.nil, run.name)
+        answer[topic] = np.where(nils, kernels.NIL, np.where(right, kernels.RIGHT_LINK, kernels.WRONG_LINK))
+        _warn_of_strangers(entity.take(np.flatnonzero(~nils)), gold, run.name)
+    else:
+        warnings.warn(
+            f"{run.name}: empty; none of the {len(gold.topics)} queries is answered", DegenerateWarning, stacklevel=2
+        )
+    return Decisions(gold.is_nil, answer)
+
+
+def warn_of_silence(decisions: Decisions, nil: str, name: str) -> None:
+    """Say it when a kind of answer that the gold standard has is never given: its precision counts 0 in the total."""
+    counts = decisions.counts
+    for kind, gold, given in (
+        ("an entity", counts[0].sum(), counts[:, : kernels.NIL].sum()),
+        (repr(nil), counts[1].sum(), counts[:, kernels.NIL].sum()),
+    ):
+        if gold and not given:
+            n = int(counts[:, kernels.UNANSWERED].sum())
+            hint = f"; of {n} unanswered queries unanswered='nil' makes {nil}" if n and kind == repr(nil) else ""
+            warnings.warn(
+                f"{name}: no query is answered with {kind}, which is right for {gold}: its precision counts 0{hint}",
+                DegenerateWarning,
+                stacklevel=3,
+            )
+
+
+def answers(system: Any, *, name: str = "run", duplicates: str = "error") -> Run:
+    """A system's answers as a run whose documents are entities.
+
+    Parameters
+    ----------
+    system
+        Columns qid, entity_id, one row a query, or several with their score; or a run (qid, docno, score).
+    name
+        What messages call it.
+    duplicates
+        ``"error"``, or ``"first"`` to keep the best rank of an entity that stands twice.
+
+    Raises
+    ------
+    InputError
+        A missing column or id; several answers of a query that no score puts in order.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> answers(pd.DataFrame({"qid": ["q1", "q2"], "entity_id": ["Q90", "NIL"]})).frame.columns.tolist()
+    ['qid', 'docno', 'score']
+    """
+    frame = frame_of(system, name)
+    if _entity_column(frame, name) == "docno":
+        return Run(frame, name=name, duplicates=duplicates)
+    qid = ids_of(frame["qid"], f"{name} column 'qid'")
+    _entities(frame, "entity_id", qid, name)
+    if "score" not in frame.columns:
+        topics, topic = qid.codes()
+        twice = np.bincount(topic, minlength=len(topics)) > 1
+        if twice.any():
+            raise InputError(
+                f"{name}: query {topics[int(np.argmax(twice))]!r} has several answers and no column score says which "
+                "is first; keep one, or give scores"
+            )
+        frame = frame.assign(score=1.0)
+    return Run(frame.rename(columns={"entity_id": "docno"}), name=name, duplicates=duplicates)
+
+
+def checked_nil(nil: str) -> str:
+    """The word for no entity.
+
+    Raises
+    ------
+    ParameterError
+        No text, or an empty one.
+    """
+    if not isinstance(nil, str) or not nil:
+        raise ParameterError(f"nil={nil!r}: wanted the word that stands for no entity, as 'NIL'")
+    return nil
+
+
+def called_nil(entity: Ids, nil: str, name: str) -> Bools:
+    """Which entities are none, shape (n,); warns once of those that only look so."""
+    if not len(entity):
+        return np.zeros(0, dtype=bool)
+    word = re.escape(nil) + (r"\d*" if nil == NIL else "")
+    nils: Bools = pc.match_substring_regex(entity.text, f"^{word}$").to_numpy(zero_copy_only=False).astype(bool)
+    near = pc.match_substring_regex(entity.text, rf"^\W*({word}|NIL)\W*$", ignore_case=True)
+    near = near.to_numpy(zero_copy_only=False).astype(bool) & ~nils
+    if near.any():
+        first = entity.text[int(np.argmax(near))].as_py()
+        warnings.warn(
+            f"{name}: {first!r} ({int(near.sum())} rows) is taken for an entity, as nil={nil!r} is the word for none; "
+            "pass nil= or rename it",
+            DegenerateWarning,
+            stacklevel=2,
+        )
+    return nils
+
+
+def _entity_column(frame: pd.DataFrame, name: str) -> str:
+    """Where the entities stand: entity_id, or docno in what has the form of runs and judgments."""
+    found = [column for column in ("entity_id", "docno") if column in frame.columns]
+    if len(found) > 1:
+        raise InputError(f"{name}: found both entity_id and docno; keep the column that holds the answers")
+    require(frame, ("qid", *(found or ["entity_id"])), name)
+    return found[0]
+
+
+def _entities(frame: pd.DataFrame, column: str, qid: Ids, name: str) -> Ids:
+    missing = frame[column].isna().to_numpy()
+    if missing.any():
+        row = int(np.argmax(missing))
+        raise InputError(
+            f"{name}: row {row} (query {qid.text[row].as_py()!r}) has no {column}; write 'NIL' where there is no entity"
+        )
+    return ids_of(frame[column], f"{name} column {column!r}")
+
+
+def _warn_of_strangers(entity: Ids, gold: Gold, name: str) -> None:
+    """Say it when not a single entity is one of the gold standard: the ids may count in another space."""
+    if len(entity) and len(gold.entity) and not pc.any(pc.is_in(entity.text, value_set=gold.entity.text)).as_py():
+        answered, right = (examples(ids.text[:4].to_pylist()) for ids in (entity, gold.entity))
+        warnings.warn(
+            f"{name}: no answer is an entity of {gold.name}: it has {answered}; {gold.name} has {right}; look for ids "
+            "of another space or spelling",
+            DegenerateWarning,
+            stacklevel=3,
+        )
