@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -125,24 +126,36 @@ class Run:
             return self
         return Run(self.frame[kept[self.topic]].reset_index(drop=True), name=self.name)
 
-    def _grouped(self) -> tuple[Ints, Ints]:
-        """Rows by topic and falling score, and where each topic begins."""
-        sizes = np.bincount(self.topic, minlength=len(self.topics))
-        starts = np.cumsum(sizes) - sizes
-        rows = np.arange(len(self))
-        if (np.diff(self.topic) < 0).any():
-            rows = np.argsort(self.topic, kind="stable")
-        if not order.is_falling(self._single[rows], starts):
+    @cached_property
+    def _spans(self) -> tuple[Ints, Ints]:
+        """Where each topic begins among rows by topic, and behind its last one."""
+        stops = np.cumsum(np.bincount(self.topic, minlength=len(self.topics)))
+        return np.concatenate([[0], stops[:-1]]) if len(stops) else stops, stops
+
+    @cached_property
+    def _falling(self) -> tuple[Ints | None, NDArray[np.float32]]:
+        """Rows by topic and falling score, ``None`` where they stand so, and their scores."""
+        starts, _ = self._spans
+        rows = np.argsort(self.topic, kind="stable") if (self.topic[1:] < self.topic[:-1]).any() else None
+        score = self._single if rows is None else self._single[rows]
+        if not order.is_falling(score, starts):
             rows = np.lexsort((-self._single, self.topic))
-        return rows, starts
+            score = self._single[rows]
+        return rows, score
+
+    def _ordered(self, depth: int | None) -> Ints | None:
+        """Rows by topic, each topic's first ``depth`` in trec_eval's order, ``None`` where they stand so."""
+        (starts, stops), (rows, score) = self._spans, self._falling
+        within = int((stops - starts).max(initial=0)) if depth is None else depth
+        tied = order.tied_groups(score, starts, stops, within)
+        if not tied.any():
+            return rows
+        return self._settle(np.arange(len(self)) if rows is None else rows, starts, stops, tied)
 
     def ordered(self, depth: int | None = None) -> tuple[Ints, Ints, Ints]:
         """Rows by topic, each topic's first ``depth`` in trec_eval's order; where each begins, and its sizes."""
-        rows, starts = self._grouped()
-        sizes = np.diff(np.append(starts, len(rows)))
-        within = int(sizes.max(initial=0)) if depth is None else depth
-        tied = order.tied_groups(self._single[rows], starts, starts + sizes, within)
-        return (self._settle(rows, starts, starts + sizes, tied) if tied.any() else rows), starts, sizes
+        (starts, stops), rows = self._spans, self._ordered(depth)
+        return np.arange(len(self)) if rows is None else rows, starts, stops - starts
 
     def top(self, depth: int | None = None) -> Top:
         """Cut each topic to its first ``depth`` documents in trec_eval's order; ``None`` keeps all.
@@ -152,17 +165,18 @@ class Run:
         InputError
             A table of topics by ranks that would not fit into memory: one list is far longer than the others.
         """
-        rows, starts, sizes = self.ordered(depth)
-        longest = int(sizes.max(initial=0))
+        (starts, stops), rows = self._spans, self._ordered(depth)
+        longest = int((stops - starts).max(initial=0))
         depth = longest if depth is None else min(depth, longest)
         if len(starts) * depth > MOST_PLACES:
             raise InputError(
                 f"{self.name}: {len(starts)} topics and a list of {depth} documents are too many to lay out; give a "
                 "cutoff, as @1000"
             )
-        cut = order.top_rows(starts, starts + sizes, depth)
-        n_tied = order.n_tied(self._single[rows], cut, starts, starts + sizes)
-        return Top(self.topics, np.where(cut >= 0, rows[cut], -1), n_tied)
+        cut = order.top_rows(starts, stops, depth)
+        # Equal scores change places with each other alone: scores stay in order.
+        n_tied = order.n_tied(self._falling[1], cut, starts, stops)
+        return Top(self.topics, cut if rows is None else np.where(cut >= 0, rows[cut], -1), n_tied)
 
     def _settle(self, rows: Ints, starts: Ints, stops: Ints, tied: NDArray[np.bool_]) -> Ints:
         """Put equal scores of the named topics in descending order of docno."""
