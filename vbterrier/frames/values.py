@@ -1,0 +1,88 @@
+"""The contract of values: a number for each system, topic and measure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from vbterrier.errors import InputError
+from vbterrier.frames.contracts import frame_of, require
+from vbterrier.frames.ids import ids_of, numbers_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from vbterrier.frames.ids import Ids
+
+KEY = ("name", "qid", "measure")
+COLUMNS = (*KEY, "value")
+
+
+def values_of(given: Any, where: str = "values") -> pd.DataFrame:
+    """A checked V frame: name, qid, measure as text, value as float64; rows as they were.
+
+    Takes ours and that of ``pt.Experiment(perquery=True)``, whose measures may be Measure objects.
+
+    Parameters
+    ----------
+    given
+        A frame with these columns; others are left out.
+    where
+        Its name in messages.
+
+    Raises
+    ------
+    InputError
+        Names the row and what it is about: an id that is missing, a value that is missing, infinite or text, a system
+        that has two values for one topic and measure.
+
+    >>> found = values_of(pd.DataFrame({"name": ["a"], "qid": [7], "measure": ["AP"], "value": [1]}))
+    >>> found.values.tolist()
+    [['a', '7', 'AP', 1.0]]
+    """
+    frame = frame_of(given, where)
+    require(frame, COLUMNS, where)
+    frame = frame[list(COLUMNS)].reset_index(drop=True)
+    keys = {name: ids_of(_as_text(frame[name]), f"{where} column {name!r}") for name in KEY}
+    whose = _owner(keys)
+    numbers = _numbers(frame["value"], f"{where} column 'value'", whose)
+    codes = pd.DataFrame({name: ids.codes()[1] for name, ids in keys.items()})
+    again = codes.duplicated().to_numpy()
+    if again.any():
+        row = int(np.argmax(again))
+        first = int(np.argmax((codes == codes.loc[row]).all(axis=1).to_numpy()))
+        raise InputError(f"{where}: row {row} repeats row {first}{whose(row)}; keep one value")
+    return pd.DataFrame({**{name: ids.text.to_pandas() for name, ids in keys.items()}, "value": numbers})
+
+
+def _as_text(column: pd.Series[Any]) -> pd.Series[Any]:
+    """Measure objects by their names."""
+    if column.name != "measure" or column.dtype != object:
+        return column
+    return column.map(lambda value: value if isinstance(value, str) or pd.isna(value) else str(value))
+
+
+def _numbers(column: pd.Series[Any], where: str, whose: Callable[[int], str]) -> NDArray[np.float64]:
+    if not pd.api.types.is_numeric_dtype(column):
+        text = column.map(lambda value: isinstance(value, str)).to_numpy(dtype=bool)
+        if text.any():
+            row = int(np.argmax(text))
+            raise InputError(f"{where}: row {row} holds the text {column[row]!r}{whose(row)}, wanted a number")
+    numbers = numbers_of(column, where, whose)
+    infinite = np.isinf(numbers)
+    if infinite.any():
+        row = int(np.argmax(infinite))
+        raise InputError(f"{where}: row {row} is infinite{whose(row)}, wanted a finite number")
+    return numbers
+
+
+def _owner(keys: dict[str, Ids]) -> Callable[[int], str]:
+    def whose(row: int) -> str:
+        name, qid, measure = (ids.text[row].as_py() for ids in keys.values())
+        return f" (system {name!r}, topic {qid!r}, {measure})"
+
+    return whose
