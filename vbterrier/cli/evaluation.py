@@ -53,7 +53,10 @@ def doctor(runs: Runs, qrels: Qrels, style: Format = "table") -> None:
 def score(
     runs: Runs,
     measures: Annotated[list[str], typer.Option("--measure", "-m", help="As 'BNDCG@10'; may be given again.")],
-    qrels: Annotated[Path | None, typer.Option("--qrels", "-q", help="TREC qrels, adhoc or diversity.")] = None,
+    qrels: Annotated[
+        Path | None,
+        typer.Option("--qrels", "-q", help="TREC qrels; for LinkingF1 and its parts: qid, entity_id or NIL."),
+    ] = None,
     intents: Annotated[Path | None, typer.Option(help="Candidate intents: qid, entity_id, prob.")] = None,
     tags: Annotated[Path | None, typer.Option(help="Tags of documents: docno, entity_id[, weight, qid].")] = None,
     replicas: Annotated[int, typer.Option(help="With --intents: replicas under --perturb.", min=0)] = 0,
@@ -67,7 +70,10 @@ def score(
     resamples: Annotated[int, typer.Option(help="Resamples of the topics.", min=2)] = 2000,
     seed: Seed = 0,
 ) -> None:
-    """Score runs, with intervals: against judgments, against candidate intents and tags, or both."""
+    """Score runs, with intervals: against judgments, against candidate intents and tags, or both.
+
+    Entity linkers too: -m LinkingF1 takes files of answers (qid, entity_id or NIL) as runs and as --qrels.
+    """
     from vbterrier.evaluate import score as score_runs
     from vbterrier.report import tables
 

@@ -19,7 +19,7 @@ from vbterrier.measures.process import Bootstrapped
 from vbterrier.measures.scoring import Slot
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     import ir_measures
     import pandas as pd
@@ -48,8 +48,11 @@ def is_pipeline(given: Any) -> bool:
     return hasattr(given, "transform") and not hasattr(given, "columns")
 
 
-def slot_of(qrels: Any, intents: Any, tags: Any) -> Slot:
-    """What runs are evaluated against: judgments, with intents and tags beside them, or intents alone."""
+def slot_of(qrels: Any, intents: Any, tags: Any, read: Callable[[Any], pd.DataFrame] = read_qrels) -> Slot:
+    """What runs are evaluated against: judgments, with intents and tags beside them, or intents alone.
+
+    ``read`` opens what is given as the path of judgments.
+    """
     if intents is not None:
         intents = named("intents", intents)
     if tags is not None:
@@ -58,7 +61,7 @@ def slot_of(qrels: Any, intents: Any, tags: Any) -> Slot:
         if intents is None:
             raise InputError("nothing to evaluate against; give qrels, or intents (qid, entity_id, prob)")
         return Slot(intents, tags=tags)
-    judged = read_qrels(qrels) if isinstance(qrels, (str, os.PathLike)) else frame_of(qrels, "qrels")
+    judged = read(qrels) if isinstance(qrels, (str, os.PathLike)) else frame_of(qrels, "qrels")
     return Slot(judged, intents=intents, tags=tags)
 
 

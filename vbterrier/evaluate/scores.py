@@ -10,11 +10,14 @@ import pandas as pd
 from vbterrier.errors import ParameterError
 from vbterrier.evaluate.inputs import aligned, named_runs, require_one_tagger, slot_of
 from vbterrier.frames.contracts import systems_of
+from vbterrier.frames.files import read_answers, read_qrels
 from vbterrier.frames.parameters import choice, whole
 from vbterrier.frames.runs import loaded_run
+from vbterrier.linking.answers import answers
 from vbterrier.measures import Measure, measures_from
 from vbterrier.measures.base import evaluate
 from vbterrier.measures.foreign import foreign_values, is_mean, mean_of
+from vbterrier.measures.linking import is_linking
 from vbterrier.measures.process import Bootstrapped
 from vbterrier.parallel import tracked
 from vbterrier.uncertainty.intervals import (
@@ -87,9 +90,10 @@ def score(
     ----------
     runs
         A mapping of name to run; or one run, or several paths, which are named after their files. A run is a frame
-        (qid, docno, score) or the path of a TREC run.
+        (qid, docno, score) or the path of a TREC run; for measures of linking alone, also the answers (qid, entity_id).
     qrels
-        A frame or the path of TREC qrels. They may be left out where ``intents`` are given.
+        A frame or the path of TREC qrels. They may be left out where ``intents`` are given. For measures of linking
+        alone, the gold standard: a frame (qid, entity_id) or a path, see :func:`vbterrier.read_answers`.
     measures
         Measure objects or their text.
     intents
@@ -142,8 +146,14 @@ def score(
     choice("interval", interval, TOPIC_METHODS)
     whole("n_resamples", n_resamples, low=2)
     whole("seed", seed, low=0)
-    judged = slot_of(qrels, intents, tags)
-    loaded = {name: loaded_run(name, run, duplicates) for name, run in systems_of(named_runs(runs))}
+    # Answers have files of their own; beside other measures they stand in runs and qrels.
+    linking = all(is_linking(measure) for measure in asked)
+    judged = slot_of(qrels, intents, tags, read_answers if linking else read_qrels)
+    named = systems_of(named_runs(runs))
+    if linking:
+        loaded = {name: answers(run, name=f"run {name!r}", duplicates=duplicates) for name, run in named}
+    else:
+        loaded = {name: loaded_run(name, run, duplicates) for name, run in named}
     require_one_tagger(loaded.values())
     slot, loaded = aligned(judged, loaded, topics)
     rows = [

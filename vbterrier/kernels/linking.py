@@ -88,7 +88,8 @@ def influence(counts: Any) -> Floats:
     >>> bool(np.allclose(means, figures(table)))
     True
     """
-    return figures(counts) + np.sum(counts) * np.einsum("fs,sij->ijf", _gradients(counts), _SUMS)
+    parts: Floats = np.sum(counts) * np.einsum("fs,sij->ijf", _gradients(counts), _SUMS)
+    return figures(counts) + parts
 
 
 def _sums(counts: Any) -> tuple[Floats, Floats, Floats]:

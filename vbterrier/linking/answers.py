@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import warnings
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ import pyarrow.compute as pc
 
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError, examples
 from vbterrier.frames.contracts import frame_of, require
+from vbterrier.frames.files import read_answers
 from vbterrier.frames.ids import Lookup, ids_of, integers_of, require_same_kind
 from vbterrier.frames.parameters import choice
 from vbterrier.frames.ranked import Run
@@ -40,7 +42,7 @@ class Gold:
     ----------
     frame
         Columns qid, entity_id; or judgments (qid, docno, label), whose documents are entities and of which those with
-        a label of at least 1 are right.
+        a label of at least 1 are right; or a path.
     nil
         The word for no entity; with ``"NIL"``, TAC's numbered clusters such as NIL0012 too.
     several
@@ -64,7 +66,7 @@ class Gold:
     def __init__(self, frame: Any, *, nil: str = NIL, several: str = "raise", name: str = "gold") -> None:
         choice("several", several, SEVERAL)
         self.nil, self.name = checked_nil(nil), name
-        frame = frame_of(frame, name)
+        frame = answers_frame(frame, name)
         column = _entity_column(frame, name)
         if not len(frame):
             raise InputError(f"{name}: no rows; a system is evaluated over the queries that stand here")
@@ -185,7 +187,7 @@ def answers(system: Any, *, name: str = "run", duplicates: str = "error") -> Run
     Parameters
     ----------
     system
-        Columns qid, entity_id, one row a query, or several with their score; or a run (qid, docno, score).
+        Columns qid, entity_id, one row a query, or several with their score; or a run (qid, docno, score); or a path.
     name
         What messages call it.
     duplicates
@@ -202,7 +204,7 @@ def answers(system: Any, *, name: str = "run", duplicates: str = "error") -> Run
     >>> answers(pd.DataFrame({"qid": ["q1", "q2"], "entity_id": ["Q90", "NIL"]})).frame.columns.tolist()
     ['qid', 'docno', 'score']
     """
-    frame = frame_of(system, name)
+    frame = answers_frame(system, name)
     if _entity_column(frame, name) == "docno":
         return Run(frame, name=name, duplicates=duplicates)
     qid = ids_of(frame["qid"], f"{name} column 'qid'")
@@ -217,6 +219,11 @@ def answers(system: Any, *, name: str = "run", duplicates: str = "error") -> Run
             )
         frame = frame.assign(score=1.0)
     return Run(frame.rename(columns={"entity_id": "docno"}), name=name, duplicates=duplicates)
+
+
+def answers_frame(given: Any, name: str) -> pd.DataFrame:
+    """A frame of answers as it is, or the file at a path."""
+    return read_answers(given) if isinstance(given, (str, os.PathLike)) else frame_of(given, name)
 
 
 def checked_nil(nil: str) -> str:

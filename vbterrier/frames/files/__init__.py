@@ -4,10 +4,12 @@ A file's bytes come from ``source``, the layout of its fields from ``first_line`
 ``tables``.
 """
 
+from vbterrier.frames.files.answers import read_answers
 from vbterrier.frames.files.reading import read_documents, read_intents, read_qrels, read_run, read_tags, read_topics
 from vbterrier.frames.files.writing import write_intents, write_qrels, write_run, write_tags
 
 __all__ = [
+    "read_answers",
     "read_documents",
     "read_intents",
     "read_qrels",

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _RUN = ("qid", "Q0", "docno", "rank", "score", "name")
+_QRELS = ("qid", "iteration", "docno", "label")
 # Words that head columns, here or elsewhere, without marks and case: a line of nothing else is a header.
 _OF_IDS = "qid queryid topicid docno docid documentid pid passageid entityid"
 _OTHERS = """
@@ -74,7 +75,7 @@ def qrels_layout(_path: Path, _number: int, line: bytes) -> Layout:
         5: "an id seems to hold a blank: replace it",
         6: "a run is read with read_run",
     }
-    return Layout(("qid", "iteration", "docno", "label"), ("label",), _white(line), remedies=remedies)
+    return Layout(_QRELS, ("label",), _white(line), remedies=remedies)
 
 
 def topics_layout(path: Path, number: int, line: bytes) -> Layout:
@@ -107,6 +108,23 @@ def tags_layout(path: Path, number: int, line: bytes) -> Layout:
     shapes = [shape, (*shape, "weight")]
     telling = (*shape, *_IDS, *_TELLING)
     return _headed(path, number, line, shape, ("weight",), telling=telling) or _headless(line, shapes, "weight")
+
+
+def answers_layout(path: Path, number: int, line: bytes) -> Layout:
+    """Lay out answers, with a header line or without; or a run or judgments, whose documents are entities."""
+    shape = ("qid", "entity_id")
+    headed = _headed(path, number, line, shape, ("score",), telling=(*shape, *_IDS, *_TELLING))
+    if headed is not None:
+        return headed
+    separator = _white(line)
+    # Entities may be titles, with blanks between tabs.
+    n_fields = len(line.split(b"\t") if separator == "\t" else line.split())
+    if n_fields > len(shape) + 1:
+        layout = (qrels_layout if n_fields == len(_QRELS) else run_layout)(path, number, line)
+        return replace(layout, names=tuple("entity_id" if name == "docno" else name for name in layout.names))
+    names = (*shape, "score")[: max(n_fields, len(shape))]
+    remedy = "write qid<tab>entity_id, NIL where there is no entity, or name the columns in a header line"
+    return Layout(names, names[2:], separator, blanks=separator == " ", remedies=dict.fromkeys((1, 2, 3, 4), remedy))
 
 
 def require_columns(path: Path, found: Sequence[str], wanted: Sequence[str], line: int | None = None) -> None:

@@ -1,0 +1,146 @@
+"""How well systems link entities: counts of their answers, and precision and recall with intervals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from vbterrier.errors import InputError
+from vbterrier.frames.contracts import systems_of
+from vbterrier.frames.parameters import number, whole
+from vbterrier.kernels import linking as kernels
+from vbterrier.kernels.resample import stream
+from vbterrier.linking.answers import NIL, Gold, answers, decide, warn_of_silence
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+ANSWERS = ("right_link", "wrong_link", "nil", "unanswered")
+
+
+@dataclass(frozen=True, eq=False)
+class LinkingReport:
+    """Answers and figures of systems, made by :func:`linking_report`.
+
+    Parameters
+    ----------
+    counts
+        Two rows a system, what is right being a ``"link"`` or ``"nil"``: name, gold, n_qids, right_link, wrong_link,
+        nil, unanswered. A link where NIL is right is a wrong one.
+    intervals
+        A row a system and figure: name, measure, value, low, high, level, method, n_qids, n_resamples, seed; NaN where
+        a figure is undefined.
+    """
+
+    counts: pd.DataFrame
+    intervals: pd.DataFrame
+
+    def figures(self) -> pd.DataFrame:
+        """A row a system, a column a figure."""
+        table = self.intervals.pivot(index="name", columns="measure", values="value")
+        return table.loc[self.intervals["name"].unique(), list(kernels.FIGURES)]
+
+
+def linking_report(
+    systems: Any,
+    gold: Any,
+    *,
+    nil: str = NIL,
+    unanswered: str = "nothing",
+    several: str = "raise",
+    level: float = 0.95,
+    n_resamples: int = 2000,
+    seed: int = 0,
+) -> LinkingReport:
+    """Counts of answers, precision and recall of links and NILs, their totals and F1, with intervals.
+
+    ``R_L``, ``P_L`` (right links over gold links and over predicted links), ``R_N``, ``P_N`` (likewise NILs), R and P
+    (their means with the numbers of gold links and NILs as weights) and ``F1 = 2PR/(P + R)`` (Mertens et al. 2014,
+    section 2.2).
+
+    Parameters
+    ----------
+    systems
+        A mapping of name to answers: a frame (qid, entity_id), a run (qid, docno, score) whose best-ranked entity is
+        the answer, or the path of either.
+    gold
+        A frame (qid, entity_id), one row a query, or a path.
+    nil
+        The word for no entity; with ``"NIL"``, TAC's numbered clusters such as NIL0012 too.
+    unanswered
+        What a query without an answer is: ``"nothing"``, or ``"nil"``.
+    several
+        Queries with several right entities are refused (``"raise"``), or any of these is right (``"any"``).
+    level
+        Nominal coverage of the intervals, 0 to 1.
+    n_resamples
+        Resamples of the queries.
+    seed
+        Decides the resamples, the same for equal counts.
+
+    Returns
+    -------
+    LinkingReport
+
+    Raises
+    ------
+    InputError
+        Frames or files that are none; two systems of one name; queries that never meet.
+    ParameterError
+        Options that do not exist.
+
+    Notes
+    -----
+    The intervals are percentiles of the figures themselves over resampled queries, so they stay in [0, 1]; those of
+    :func:`vbterrier.score` over the measures are of their linear parts. A resample is a draw of eight counts, whatever
+    the number of queries; those that leave a figure undefined do not count for it.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> gold = pd.DataFrame({"qid": ["q1", "q2", "q3"], "entity_id": ["Paris", "Rome", "NIL"]})
+    >>> mine = pd.DataFrame({"qid": ["q1", "q2", "q3"], "entity_id": ["Paris", "Romeo", "NIL"]})
+    >>> report = linking_report({"mine": mine}, gold)
+    >>> report.counts.values.tolist()
+    [['mine', 'link', 2, 1, 1, 0, 0], ['mine', 'nil', 1, 0, 0, 1, 0]]
+    >>> report.figures().loc["mine", ["LinkP", "LinkingF1"]].round(3).tolist()
+    [0.5, 0.667]
+    """
+    number("level", level, low=0, high=1, open_low=True, open_high=True)
+    whole("n_resamples", n_resamples)
+    whole("seed", seed, low=0)
+    if not hasattr(systems, "items") or hasattr(systems, "columns"):
+        raise InputError(f"systems: wanted a mapping of name to answers, found {type(systems).__name__}")
+    right = Gold(gold, nil=nil, several=several)
+    counts, rows = [], []
+    for name, system in systems_of(systems):
+        found = decide(answers(system, name=f"system {name!r}"), right, unanswered=unanswered)
+        warn_of_silence(found, nil, f"system {name!r}")
+        table = found.counts
+        counts += [
+            (name, kind, int(row.sum()), *row.tolist()) for kind, row in zip(("link", "nil"), table, strict=True)
+        ]
+        low, high = _ends(table, level, n_resamples, seed)
+        for place, value in enumerate(kernels.figures(table).tolist()):
+            ends = low[place], high[place], level, "queries (percentile)", len(right.topics), n_resamples, seed
+            rows.append((name, kernels.FIGURES[place], value, *ends))
+    columns = ["name", "measure", "value", "low", "high", "level", "method", "n_qids", "n_resamples", "seed"]
+    return LinkingReport(
+        pd.DataFrame(counts, columns=["name", "gold", "n_qids", *ANSWERS]), pd.DataFrame(rows, columns=columns)
+    )
+
+
+def _ends(table: NDArray[np.int64], level: float, n_resamples: int, seed: int) -> tuple[Floats, Floats]:
+    """The ends of the interval of each figure, shape (7,) each; NaN where it is never defined."""
+    n = int(table.sum())
+    drawn = stream(seed, "linking report").multinomial(n, table.ravel() / n, size=n_resamples)
+    values = kernels.figures(drawn.reshape(-1, 2, 4))
+    ends = np.full((2, values.shape[1]), np.nan)
+    known = ~np.isnan(values).all(axis=0) & ~np.isnan(kernels.figures(table))
+    ends[:, known] = np.nanquantile(values[:, known], [(1 - level) / 2, (1 + level) / 2], axis=0)
+    return ends[0], ends[1]
