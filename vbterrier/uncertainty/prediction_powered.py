@@ -105,9 +105,25 @@ def prediction_powered(
 
     *What holds.* With labels drawn at random the estimate is unbiased at any n, since no label decides the λ of its own
     query. Where N is large, the variance tends to ``1 - ρ²`` of that of the labels alone, ρ the correlation of labels
-    with scores. A score that says nothing costs a little: 0.6 % of the root mean squared error at 25 labels, 0.1 % at
-    100 (simulated). Scores are free in their scale: twice the score is half the λ. One that falls where labels rise is
-    not used; turn it around.
+    with scores. A score that says nothing costs a little: .9 % of the root mean squared error at 25 labels, .4 % at 50,
+    .15 % at 100. Scores are free in their scale: twice the score is half the λ, which may be above 1 where the authors'
+    program stops at 1. A score that falls where labels rise is not used; turn it around.
+
+    *Numbers.* ES@5 of 250 queries under a tagger of some precision, with the ES@5 of true tags as labels; widths of
+    intervals over those of the labels alone, and the share of intervals (nominal .95) that hold the truth, of 20,000::
+
+        precision  labels   λ    population: width  held   these: width  held
+        .70 (ρ .65)   25   .69               .80   .950            .77   .947
+        .70           50   .69               .82   .948            .76   .948
+        .70          100   .70               .87   .949            .76   .947
+        .95 (ρ .94)   25   .95               .45   .959            .32   .929
+        .95           50   .95               .54   .954            .33   .940
+        .95          100   .95               .69   .950            .33   .937
+
+    Errors of a good tagger are rare, so that a few labels meet few of them: intervals about these queries fall short.
+    The mean ES of the tagger, without labels, is .028 too high at precision .70, .006 at .95. Labels that are 0 or 1
+    gain less: where a judge says whether the one thing meant was found, ρ is .35 and .50, and the widths are .96 and
+    .89 at 50 labels or fewer.
 
     References
     ----------
@@ -150,19 +166,14 @@ def _joined(scores: pd.DataFrame, labels: pd.DataFrame, predicts: str | Mapping[
     keys = ["name", "qid", "measure"]
     strange = wanted.merge(scores[keys], how="left", on=keys, indicator=True)["_merge"].to_numpy() == "left_only"
     if strange.any():
-        first = wanted[strange].iloc[0]
+        name, measure = wanted.loc[strange, ["name", "measure"]].iloc[0]
         raise InputError(
-            f"labelled: {strange.sum()} labels are of queries that predicted has no score of; of system "
-            f"{first['name']!r} and {first['measure']}: {examples(_same(wanted[strange], first)['qid'])}; score all "
-            "queries of which some were drawn to be labelled"
+            f"labelled: {strange.sum()} labels are of queries ({examples(wanted.loc[strange, 'qid'].unique())}) that "
+            f"predicted has no score of, the first of {measure} of {name!r}; score all queries, of which some were "
+            "drawn to be labelled"
         )
     joined: pd.DataFrame = scores.merge(pairs, on="measure").merge(wanted[[*keys, "truth"]], how="left", on=keys)
     return joined
-
-
-def _same(rows: pd.DataFrame, first: pd.Series[Any]) -> pd.DataFrame:
-    same: pd.DataFrame = rows[(rows["name"] == first["name"]) & (rows["measure"] == first["measure"])]
-    return same
 
 
 def _paired(scores: list[str], labels: list[str], predicts: str | Mapping[str, str] | None) -> dict[str, str]:

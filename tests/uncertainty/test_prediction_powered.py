@@ -1,0 +1,420 @@
+"""Prediction-powered means: the formulas by hand, every sample of a tiny collection, and coverage by simulation."""
+
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from statsmodels.api import OLS, add_constant
+
+import vbterrier
+from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+from vbterrier.uncertainty.intervals import topics_interval
+from vbterrier.uncertainty.prediction_powered import COLUMNS, prediction_powered, prediction_powered_mean
+
+LEVEL = 0.95
+
+
+def sample(n=30, m=170, seed=0, noise=0.2):
+    """Labels, their scores, and scores of other queries."""
+    rng = np.random.default_rng(seed)
+    truth = rng.beta(2, 3, n + m)
+    scores = 0.1 + 0.7 * truth + rng.normal(0, noise, n + m)
+    return truth[:n], scores[:n], scores[n:]
+
+
+def by_hand(labels, scores, others, lam, about, level=LEVEL):
+    """PPI's two terms (Angelopoulos et al. 2023) and the difference estimator, query by query; one λ for all."""
+    n, m = len(labels), len(others)
+    every = [*scores, *others]
+    value = sum(y + lam * (sum(every) / (n + m) - f) for y, f in zip(labels, scores, strict=True)) / n
+    quantile = stats.t.ppf((1 + level) / 2, n - 1)
+    if about == "these":
+        error = np.sqrt(
+            (1 - n / (n + m)) * np.var([y - lam * f for y, f in zip(labels, scores, strict=True)], ddof=1) / n
+        )
+    else:
+        ppi = lam * m / (n + m)
+        left = np.var([y - ppi * f for y, f in zip(labels, scores, strict=True)], ddof=1) / n
+        error = np.sqrt(left + (ppi**2 * np.var(every, ddof=1) / m if m else 0))
+    return value, value - quantile * error, value + quantile * error
+
+
+def ends(found):
+    return float(found.value), float(found.low), float(found.high)
+
+
+# One mean.
+
+
+@pytest.mark.parametrize("about", ["population", "these"])
+@pytest.mark.parametrize("lam", [-0.5, 0, 0.4, 1, 1.7])
+@pytest.mark.parametrize("m", [0, 1, 170])
+def test_a_lambda_of_ones_own_against_the_formulas(lam, about, m):
+    labels, scores, others = sample(m=m)
+    found = prediction_powered_mean(labels, scores, others, lam=lam, about=about, level=0.9)
+    assert ends(found) == pytest.approx(by_hand(labels, scores, others, lam, about, 0.9))
+    assert found.lam == pytest.approx(lam)
+
+
+def test_a_tuned_lambda_leaves_each_label_out_of_its_own_weight():
+    labels, scores, others = sample(n=9, m=21)
+    slopes = [stats.linregress(np.delete(scores, i), np.delete(labels, i)).slope for i in range(9)]
+    terms = [y + b * 0.7 * (others.mean() - f) for y, f, b in zip(labels, scores, slopes, strict=True)]
+    for about in ("population", "these"):
+        found = prediction_powered_mean(labels, scores, others, about=about)
+        assert found.value == pytest.approx(np.mean(terms))
+        assert found.lam == pytest.approx(np.mean(slopes))
+    mean = np.concatenate([scores, others]).mean()
+    left = [y - b * (f - mean) for y, f, b in zip(labels, scores, slopes, strict=True)]
+    assert found.high - found.low == pytest.approx(2 * stats.t.ppf(0.975, 8) * np.sqrt(0.7 * np.var(left, ddof=1) / 9))
+
+
+def test_without_the_score_it_is_students_interval_of_the_labels():
+    labels, scores, others = sample()
+    plain = topics_interval(labels, method="normal")
+    assert ends(prediction_powered_mean(labels, scores, others, lam=0)) == pytest.approx(
+        (labels.mean(), plain.low, plain.high), abs=1e-15
+    )
+
+
+def test_lambda_one_is_the_classical_estimate_where_scores_of_labelled_queries_are_left_out():
+    # PPI: mean score of the others, plus the mean error on the labelled; its λ is ours times the share of the others.
+    labels, scores, others = sample()
+    classical = others.mean() + (labels - scores).mean()
+    found = prediction_powered_mean(labels, scores, others, lam=200 / 170)
+    assert found.value == pytest.approx(classical)
+    error = np.sqrt((labels - scores).var(ddof=1) / 30 + np.concatenate([scores, others]).var(ddof=1) / 170)
+    assert found.high - found.value == pytest.approx(stats.t.ppf(0.975, 29) * error)
+
+
+def test_the_tuned_estimate_is_the_regression_estimate_but_for_leaving_one_out():
+    labels, scores, others = sample(n=400, m=4000)
+    fit = OLS(labels, add_constant(scores)).fit()
+    expected = fit.predict([[1, np.concatenate([scores, others]).mean()]])[0]
+    found = prediction_powered_mean(labels, scores, others)
+    assert found.value == pytest.approx(expected, abs=2e-4)
+    assert found.lam == pytest.approx(fit.params[1], abs=2e-3)
+    # And no other λ has a narrower interval.
+    for lam in (found.lam - 0.1, found.lam + 0.1):
+        other = prediction_powered_mean(labels, scores, others, lam=float(lam))
+        assert other.high - other.low > found.high - found.low
+
+
+@pytest.mark.parametrize("about", ["population", "these"])
+def test_a_score_that_never_differs_leaves_the_labels_alone(about):
+    labels, _, _ = sample()
+    found = prediction_powered_mean(labels, np.full(30, 0.1), np.full(170, 0.1), about=about)
+    assert found.lam == 0
+    assert ends(found) == ends(prediction_powered_mean(labels, np.zeros(30), np.zeros(170), lam=0, about=about))
+
+
+def test_a_score_that_is_the_label_is_as_good_as_all_labels():
+    rng = np.random.default_rng(3)
+    truth = rng.beta(2, 3, 1000)
+    these = prediction_powered_mean(truth[:50], truth[:50], truth[50:], about="these")
+    assert ends(these) == pytest.approx((truth.mean(),) * 3)
+    found = prediction_powered_mean(truth[:50], truth[:50], truth[50:])
+    assert found.lam == pytest.approx(1)
+    assert found.value == pytest.approx(truth.mean())
+    everything = stats.t.ppf(0.975, 49) * truth.std(ddof=1) / np.sqrt(1000)
+    assert found.high - found.value == pytest.approx(everything, rel=0.03)
+
+
+def test_the_scale_of_a_score_does_not_matter():
+    labels, scores, others = sample()
+    one = prediction_powered_mean(labels, scores, others)
+    other = prediction_powered_mean(labels, 5 + 0.02 * scores, 5 + 0.02 * others)
+    assert ends(other) == pytest.approx(ends(one))
+    assert other.lam == pytest.approx(one.lam / 0.02)
+
+
+def test_a_score_that_falls_where_labels_rise_is_not_used():
+    labels, scores, others = sample()
+    found = prediction_powered_mean(labels, -scores, -others)
+    assert found.lam == 0
+    assert found.value == labels.mean()
+
+
+def test_leading_axes_are_means_of_their_own():
+    parts = [sample(seed=seed) for seed in range(6)]
+    labels, scores, others = (np.stack(values).reshape(2, 3, -1) for values in zip(*parts, strict=True))
+    found = prediction_powered_mean(labels, scores, others)
+    assert found.value.shape == (2, 3)
+    alone = prediction_powered_mean(*parts[4])
+    assert (found.value[1, 1], found.low[1, 1], found.lam[1, 1]) == pytest.approx((alone.value, alone.low, alone.lam))
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 6])
+def test_over_all_samples_of_labels_the_mean_estimate_is_the_mean_of_all(n):
+    # Exactly unbiased for any collection: every way to choose the labelled queries of seven.
+    rng = np.random.default_rng(n)
+    truth = rng.random(7)
+    scores = np.round(0.8 * truth + 0.3 * rng.random(7), 1)
+    chosen = np.array(list(combinations(range(7), n)))
+    left = np.array([np.setdiff1d(np.arange(7), rows) for rows in chosen])
+    found = prediction_powered_mean(truth[chosen], scores[chosen], scores[left], about="these")
+    assert np.ptp(found.value) > 0.01
+    assert found.value.mean() == pytest.approx(truth.mean(), abs=1e-12)
+
+
+def test_with_a_fixed_lambda_the_variance_over_all_samples_is_the_mean_of_the_estimated_ones():
+    rng = np.random.default_rng(8)
+    truth, scores = rng.random((2, 8))
+    chosen = np.array(list(combinations(range(8), 3)))
+    left = np.array([np.setdiff1d(np.arange(8), rows) for rows in chosen])
+    found = prediction_powered_mean(truth[chosen], scores[chosen], scores[left], lam=0.6, about="these")
+    variance = ((found.high - found.value) / stats.t.ppf(0.975, 2)) ** 2
+    assert variance.mean() == pytest.approx(found.value.var())
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"labels": [0.5]}, r"shapes \(1,\), \(3,\)"),
+        ({"labels": [0.5], "scores": [0.5]}, "1 labels; an interval wants at least two"),
+        ({"labels": [0.5, np.nan, 1]}, "labels: wanted finite numbers"),
+        ({"others": 0.5}, "others: wanted finite numbers"),
+        ({"others": [[0.5]]}, "have shapes"),
+        ({"about": "those"}, "Did you mean these"),
+        ({"level": 95}, "level=95"),
+        ({"lam": "tuned"}, "lam='tuned': wanted a number"),
+    ],
+)
+def test_what_gives_no_mean_is_refused(change, message):
+    given = {"labels": [0, 1, 1], "scores": [0.1, 0.8, 0.9], "others": [0.5, 0.5]} | change
+    with pytest.raises((InputError, ParameterError), match=message):
+        prediction_powered_mean(given.pop("labels"), given.pop("scores"), given.pop("others"), **given)
+
+
+# Frames.
+
+
+def frames(names=("a",), measures=("ES@5",), n=30, m=70):
+    """Scores of all queries and labels of every third or so, rows in no order."""
+    scores, labels = [], []
+    for place, name in enumerate(names):
+        for number, measure in enumerate(measures):
+            truth, known, others = sample(n, m, seed=10 * place + number)
+            qid = [f"q{i:03d}" for i in range(n + m)]
+            scores.append(pd.DataFrame({"name": name, "qid": qid, "measure": measure, "value": [*known, *others]}))
+        labels.append(pd.DataFrame({"name": name, "qid": qid[:n], "measure": "success", "value": truth}))
+    return pd.concat(scores).sample(frac=1, random_state=1), pd.concat(labels).sample(frac=1, random_state=2)
+
+
+def arrays(scores, labels, name, measure):
+    known = labels[labels["name"] == name].set_index("qid")["value"]
+    mine = scores[(scores["name"] == name) & (scores["measure"] == measure)].set_index("qid")["value"]
+    return known, mine[known.index], mine.drop(known.index)
+
+
+@pytest.mark.parametrize("about", ["population", "these"])
+def test_every_column(about):
+    scores, labels = frames(("a", "b"), ("ES@5", "ES@10"))
+    before = scores.copy(), labels.copy()
+    found = prediction_powered(scores, labels, about=about, level=0.9)
+    assert list(found) == list(COLUMNS)
+    assert len(found) == 4
+    source = {"population": "topics", "these": "unlabelled"}[about]
+    assert set(found["method"]) == {f"{source} (prediction-powered)"}
+    assert found[["level", "n_qids", "n_labelled", "label"]].drop_duplicates().to_numpy().tolist() == [
+        [0.9, 100, 30, "success"]
+    ]
+    for row in found.itertuples():
+        given = arrays(scores, labels, row.name, row.measure)
+        powered = prediction_powered_mean(*given, level=0.9, about=about)
+        assert (row.value, row.low, row.high) == pytest.approx(ends(powered))
+        assert row.lam == pytest.approx(powered.lam)
+        plain = by_hand(*given, 0, about, 0.9)
+        assert (row.labelled, row.labelled_low, row.labelled_high) == pytest.approx(plain)
+        assert row.width_ratio == pytest.approx((row.high - row.low) / (plain[2] - plain[1]))
+        assert row.predicted == pytest.approx(np.concatenate(given[1:]).mean())
+    for frame, copy in zip((scores, labels), before, strict=True):
+        pd.testing.assert_frame_equal(frame, copy)
+
+
+def test_the_order_of_rows_and_what_else_is_asked_change_nothing():
+    scores, labels = frames(("a", "b"))
+    one = prediction_powered(scores, labels).set_index("name").loc["b"]
+    alone = prediction_powered(scores[scores["name"] == "b"][::-1], labels[labels["name"] == "b"]).iloc[0]
+    assert one.drop("width_ratio").tolist() == pytest.approx(alone.drop(["name", "width_ratio"]).tolist())
+
+
+def test_which_labels_a_score_predicts():
+    scores, labels = frames(measures=("ES@5", "ES@10"))
+    clicks = labels.assign(measure="clicks", value=1 - labels["value"])
+    both = pd.concat([labels, clicks])
+    plain = prediction_powered(scores, labels)
+    chosen = prediction_powered(scores, both, predicts="success")
+    pd.testing.assert_frame_equal(plain, chosen)
+    mapped = prediction_powered(scores, both, predicts={"ES@10": "success"})
+    pd.testing.assert_frame_equal(mapped, plain[plain["measure"] == "ES@10"].reset_index(drop=True))
+    named = both.replace({"measure": {"success": "ES@5", "clicks": "ES@10"}})
+    assert prediction_powered(scores, named)["label"].tolist() == prediction_powered(scores, named)["measure"].tolist()
+    with pytest.raises(ParameterError, match="predicted has no measure 'success', but 'ES@"):
+        prediction_powered(scores, both)
+    with pytest.raises(ParameterError, match="predicted has no measure 'clicks', but"):
+        prediction_powered(scores.replace({"ES@5": "success"}), pd.concat([both, labels.assign(measure="ES@10")]))
+    with pytest.raises(ParameterError, match=r"predicted has no measure 'ES@20'.*Did you mean ES@"):
+        prediction_powered(scores, labels, predicts={"ES@20": "success"})
+    with pytest.raises(ParameterError, match=r"labelled has no measure 'sucess'.*Did you mean success"):
+        prediction_powered(scores, labels, predicts="sucess")
+
+
+def test_differences_are_of_both_systems_on_each_query():
+    scores, labels = frames(("a", "b", "c"), ("ES@5", "ES@10"))
+    found = prediction_powered(scores, labels, baseline="b").set_index(["name", "measure"])
+    assert sorted(found.index) == [(f"{name} - b", f"ES@{k}") for name in "ac" for k in (10, 5)]
+    for name, measure in (("a", "ES@5"), ("c", "ES@10")):
+        mine, base = (arrays(scores, labels, system, measure) for system in (name, "b"))
+        less = prediction_powered_mean(*(one - other for one, other in zip(mine, base, strict=True)))
+        row = found.loc[f"{name} - b", measure]
+        assert (row["value"], row["low"], row["high"]) == pytest.approx(ends(less))
+    with pytest.raises(ParameterError, match="baseline='d': no such system; found '"):
+        prediction_powered(scores, labels, baseline="d")
+    with pytest.raises(InputError, match=r"only one of '.' and 'b' has labels of 1 queries \('q004'\)"):
+        prediction_powered(scores, labels[(labels["name"] != "b") | (labels["qid"] != "q004")], baseline="b")
+    with pytest.raises(InputError, match=r"only one of '.' and 'b' has scores of 1 queries \('q090'\)"):
+        prediction_powered(scores[(scores["name"] == "b") | (scores["qid"] != "q090")], labels, baseline="b")
+
+
+def test_labels_that_cannot_be_used_are_named():
+    scores, labels = frames(("a", "b"))
+    with pytest.raises(InputError, match=r"1 labels are of queries \('q007'\) that predicted has no score of.*'b'"):
+        prediction_powered(scores[(scores["name"] != "b") | (scores["qid"] != "q007")], labels)
+    with pytest.raises(InputError, match="system 'b' has 'success' on 0 of its 100 queries with ES@5"):
+        prediction_powered(scores, labels[labels["name"] == "a"])
+    with pytest.raises(InputError, match="system 'a' has 'success' on 1 of its"):
+        prediction_powered(scores, labels[(labels["name"] == "b") | (labels["qid"] == "q001")])
+    with pytest.raises(InputError, match="the first of ES@5 of 'c'"):
+        prediction_powered(scores, labels.replace({"name": {"b": "c"}}))
+    with pytest.raises(InputError, match="labelled: row 60 repeats"):
+        prediction_powered(scores, pd.concat([labels, labels.iloc[:1]]))
+    with pytest.raises(InputError, match="predicted column 'value': row 2"):
+        prediction_powered(scores.assign(value=[0.1, 0.1, np.nan] + [0.5] * 197), labels)
+    for change, message in (({"about": "all"}, "about='all'"), ({"level": 2}, "level=2"), ({"lam": "x"}, "lam='x'")):
+        with pytest.raises(ParameterError, match=message):
+            prediction_powered(scores, labels, **change)
+
+
+def test_no_systems_give_no_rows():
+    scores, labels = frames()
+    found = prediction_powered(scores[:0], labels[:0])
+    assert found.empty
+    assert list(found) == list(COLUMNS)
+
+
+def test_intervals_that_are_too_sure_of_themselves_say_so():
+    scores, labels = frames(n=19)
+    with pytest.warns(DegenerateWarning, match="'a': fewer than 20 labels"):
+        prediction_powered(scores, labels)
+    scores, labels = frames()
+    with pytest.warns(DegenerateWarning, match="no label contradicts"):
+        found = prediction_powered(scores, labels.assign(value=1.0))
+    assert found["lam"].tolist() == [0]
+    assert found["width_ratio"].isna().all()
+    right = scores.merge(labels[["qid"]], on="qid").assign(measure="success")
+    with pytest.warns(DegenerateWarning, match="no label contradicts"):
+        prediction_powered(scores, right, about="these")
+    # Of queries that are all labelled, nothing is left to estimate.
+    every = prediction_powered(right.assign(measure="ES@5"), right, about="these")
+    assert (every["high"] - every["low"]).tolist() == [0]
+
+
+# A collection whose tagger is right as often as it is told to be.
+
+CANDIDATES = 6
+
+
+def scored(precision, n_queries, seed=0, k=5):
+    """ES@5 of queries under the true tags of documents and under a tagger's, shape (n_queries,) each.
+
+    Queries have six candidate intents. A system lists five documents; likely intents come more often, and to a degree
+    that differs from query to query documents are about something else. The tagger is right with some precision, and
+    otherwise names another candidate.
+    """
+    rng = np.random.default_rng(seed)
+    prob = rng.dirichlet(np.full(CANDIDATES, 0.8), n_queries)
+    lift = rng.uniform(0, 1.5, (n_queries, 1, 1)) * np.log(prob + 1e-9)[:, None]
+    about = (lift + rng.gumbel(size=(n_queries, k, CANDIDATES))).argmax(axis=2)
+    strange = rng.random((n_queries, k)) < 0.8 * rng.random((n_queries, 1))
+    true = np.where(strange, -1, about)
+    named = np.where(
+        strange, rng.integers(CANDIDATES, size=true.shape), about + rng.integers(1, CANDIDATES, true.shape)
+    )
+    tagged = np.where(rng.random(true.shape) < precision, true, named % CANDIDATES)
+
+    qid = np.array([f"q{query:06d}" for query in range(n_queries)], dtype=object)
+    entity = np.array([*(f"E{i}" for i in range(CANDIDATES)), "another"], dtype=object)
+    intents = pd.DataFrame(
+        {"qid": qid.repeat(CANDIDATES), "entity_id": np.tile(entity[:-1], n_queries), "prob": prob.ravel()}
+    )
+    docno = [f"{query}-{place}" for query in qid for place in range(k)]
+    run = pd.DataFrame({"qid": qid.repeat(k), "docno": docno, "score": np.tile(np.arange(k, 0, -1.0), n_queries)})
+    found = []
+    for entities in (true, tagged):
+        tags = pd.DataFrame({"docno": docno, "entity_id": entity[entities.ravel()], "weight": 1.0})
+        values = vbterrier.score({"a": run}, None, ["ES@5"], intents=intents, tags=tags, interval="normal").values
+        found.append(values.set_index("qid").loc[qid, "value"].to_numpy())
+    return found
+
+
+def simulated(truth, scores, n, about, *, n_queries=250, repetitions=2000, seed=0):
+    """Draw queries and label some, again and again: what estimates with labels alone and with scores come to."""
+    rng = np.random.default_rng(seed)
+    rows = rng.integers(len(truth), size=(repetitions, n_queries))
+    y, f = truth[rows], scores[rows]
+    target = truth.mean() if about == "population" else y.mean(axis=1)
+    parts = (y[:, :n], f[:, :n], f[:, n:])
+    powered, plain = (prediction_powered_mean(*parts, lam=lam, about=about) for lam in (None, 0))
+    return {
+        "width": float((powered.high - powered.low).mean() / (plain.high - plain.low).mean()),
+        "covered": int(((powered.low <= target) & (target <= powered.high)).sum()),
+        "plain_covered": int(((plain.low <= target) & (target <= plain.high)).sum()),
+        "lam": float(powered.lam.mean()),
+        "error": float(np.sqrt(((powered.value - target) ** 2).mean() / ((plain.value - target) ** 2).mean())),
+    }
+
+
+@pytest.fixture(scope="module", params=[0.7, 0.95])
+def tagged(request):
+    return request.param, *scored(request.param, 5000)
+
+
+# Precision and labels: the ratios of widths that the docstring prints, about the population and about these queries.
+WIDTHS = {
+    (0.7, 25): (0.80, 0.77),
+    (0.7, 50): (0.82, 0.76),
+    (0.7, 100): (0.87, 0.76),
+    (0.95, 25): (0.45, 0.32),
+    (0.95, 50): (0.54, 0.33),
+    (0.95, 100): (0.69, 0.33),
+}
+
+
+@pytest.mark.parametrize("n", [25, 50, 100])
+@pytest.mark.parametrize("about", ["population", "these"])
+def test_intervals_are_narrower_and_hold(tagged, n, about):
+    precision, truth, scores = tagged
+    found = simulated(truth, scores, n, about)
+    assert found["width"] == pytest.approx(WIDTHS[precision, n][about == "these"], abs=0.04)
+    assert found["error"] < found["width"] + 0.04
+    # Errors of a good tagger are rare, and few labels meet few of them: the docstring says so.
+    floor = 0.925 if about == "these" and precision > 0.9 else 0.945
+    assert stats.binomtest(found["covered"], 2000, floor, alternative="less").pvalue > 0.001, found
+
+
+def test_the_taggers_score_alone_is_wrong(tagged):
+    precision, truth, scores = tagged
+    error = abs(scores.mean() - truth.mean())
+    assert error > {0.7: 0.02, 0.95: 0.003}[precision]
+
+
+def test_a_score_that_says_nothing_costs_little():
+    truth, _ = scored(0.7, 5000)
+    scores = np.random.default_rng(4).permutation(truth)
+    for n, most in ((25, 1.02), (100, 1.005)):
+        found = simulated(truth, scores, n, "population", repetitions=4000)
+        assert 0.99 < found["error"] < most
+        assert stats.binomtest(found["covered"], 4000, 0.945, alternative="less").pvalue > 0.001
