@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from vbterrier.frames.ranked import Run
 
 
+_FIRST_ROWS = 10_000
+
+
 def named_runs(runs: Any) -> Any:
     """Names for runs that came without."""
     if hasattr(runs, "items") and not hasattr(runs, "columns"):
@@ -136,13 +139,19 @@ def bootstrapped(measure: str | ir_measures.Measure) -> Bootstrapped:
     return wanted
 
 
+def _any_in(ids: Any, known: Any) -> bool:
+    """Whether one of the ids is known; most runs tell with their first rows."""
+    first, rest = ids.slice(0, _FIRST_ROWS), ids.slice(_FIRST_ROWS)
+    return any(pc.any(pc.is_in(part, value_set=known)).as_py() for part in (first, rest) if len(part))
+
+
 def _warn_of_strangers(judged: pd.DataFrame, runs: Mapping[str, Run]) -> None:
     """Say it when a run and the judgments share topics, but not a single document."""
     if "docno" not in judged.columns or not len(judged):
         return
     known = ids_of(judged["docno"], "qrels column 'docno'").text
     for run in runs.values():
-        if len(run) and not pc.any(pc.is_in(run.docno.text, value_set=known)).as_py():
+        if len(run) and not _any_in(run.docno.text, known):
             retrieved, judged_ones = (examples(ids[:4].to_pylist()) for ids in (run.docno.text, known))
             warnings.warn(
                 f"{run.name}: none of its documents is judged: it has {retrieved}; qrels has {judged_ones}; look for "

@@ -114,6 +114,9 @@ class Run:
         with np.errstate(over="ignore"):
             self._single = self.score.astype(np.float32)
         self.topics, self.topic = self.qid.codes()
+        # What was known of rows that have gone.
+        vars(self).pop("_spans", None)
+        vars(self).pop("_falling", None)
 
     def __len__(self) -> int:
         return len(self.score)

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from vbterrier.frames.ranked import Run
 
 _JUDGMENT = ["qid", "docno", "iteration"]
+# Measures whose value at k the first k documents decide.
+OF_FIRST = ("AP", "P", "R", "RR", "Success", "nDCG")
 
 
 def is_diversity(measure: ir_measures.Measure) -> bool:
@@ -55,7 +57,7 @@ def foreign_values(
     if not measures:
         return
     _require_ids(run.docno, f"{run.name} column 'docno'")
-    ranking = _ranking(run.only(set(slot.topics)))
+    known = run.only(set(slot.topics))
     for diverse, judged in ((False, slot), (True, _of_subtopics(slot))):
         asked = [measure for measure in measures if is_diversity(measure) == diverse]
         if not asked:
@@ -64,10 +66,11 @@ def foreign_values(
         if not warned:
             _look_at(asked, judged, run)
         if diverse:
-            yield from _diversity_values(asked, judged, qrels, ranking)
+            yield from _diversity_values(asked, judged, qrels, _ranking(known))
         else:
             _warn_of_subtopics(asked, qrels)
-            yield from _calculated(asked, judged, qrels, ranking)
+            for depth, alike in _by_depth(asked):
+                yield from _calculated(alike, judged, qrels, _ranking(known, depth))
 
 
 def _diversity_values(
@@ -100,8 +103,8 @@ def _checked_qrels(slot: Slot) -> pd.DataFrame:
     _require_ids(docno, "qrels column 'docno'")
     checked = pd.DataFrame(
         {
-            "qid": ids_of(frame["qid"], "qrels column 'qid'").text.to_pandas(),
-            "docno": docno.text.to_pandas(),
+            "qid": _objects(ids_of(frame["qid"], "qrels column 'qid'")),
+            "docno": _objects(docno),
             "label": integers_of(frame["label"], "qrels column 'label'"),
             "iteration": frame["iteration"].astype(str).to_numpy() if "iteration" in frame.columns else "0",
         }
@@ -139,15 +142,42 @@ def _look_at(measures: Sequence[ir_measures.Measure], slot: Slot, run: Run) -> N
     run.top(None if None in cutoffs else max(cutoffs)).warn_of_ties(run.name)
 
 
-def _ranking(run: Run) -> pd.DataFrame:
-    # Engines go through the ids one by one, which text in Arrow's memory is slow at.
+def _by_depth(
+    measures: Sequence[ir_measures.Measure],
+) -> Iterator[tuple[int | None, list[ir_measures.Measure]]]:
+    """Measures that the first documents decide, with how many; and those that want whole rankings, ``None``."""
+    of_first = [measure for measure in measures if _is_of_first(measure)]
+    if of_first:
+        yield max(measure["cutoff"] for measure in of_first), of_first
+    whole = [measure for measure in measures if measure not in of_first]
+    if whole:
+        yield None, whole
+
+
+def _is_of_first(measure: ir_measures.Measure) -> bool:
+    """Whether the first k documents and the judgments are all that a measure looks at."""
+    at_k = measure.NAME in OF_FIRST and measure.params.get("cutoff") is not None
+    return at_k and not measure.params.get("judged_only")
+
+
+def _ranking(run: Run, depth: int | None = None) -> pd.DataFrame:
+    """The first documents of each topic, by rank."""
+    rows, starts, sizes = run.ordered(depth)
+    rank = np.arange(len(rows)) - np.repeat(starts, sizes)
+    if depth is not None:
+        rows, rank = rows[rank < depth], rank[rank < depth]
     return pd.DataFrame(
         {
-            "qid": pd.Series(run.qid.text.to_pylist(), dtype=object),
-            "docno": pd.Series(run.docno.text.to_pylist(), dtype=object),
-            "score": -run.ranks().astype(np.float64),
+            "qid": _objects(run.qid.take(rows)),
+            "docno": _objects(run.docno.take(rows)),
+            "score": -rank.astype(np.float64),
         }
     ).sort_values(["qid", "score"], ascending=[True, False], ignore_index=True)
+
+
+def _objects(ids: Ids) -> pd.Series[Any]:
+    """Ids for engines that go through them one by one, which text in Arrow's memory is slow at."""
+    return pd.Series(ids.text.to_pylist(), dtype=object)
 
 
 def _calculated(
