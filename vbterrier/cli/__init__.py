@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import vbterrier
-from vbterrier.cli import coverage, evaluation, judging, preparation
+from vbterrier.cli import comparing, coverage, evaluation, judging, preparation, queries
 from vbterrier.errors import DegenerateWarning, ParameterError, VBTerrierError, printable
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ app = typer.Typer(
     name="vbterrier",
     help="Evaluate retrieval systems where ground truth is missing, incomplete or ambiguous.",
     no_args_is_help=True,
+    # Of groups and their commands, too.
+    context_settings={"help_option_names": ["-h", "--help"]},
     add_completion=False,
     pretty_exceptions_enable=False,
 )
@@ -45,8 +47,15 @@ def _root(
     pass
 
 
-for command in (*evaluation.COMMANDS, *judging.COMMANDS, *coverage.COMMANDS, *preparation.COMMANDS):
+for command in (
+    *evaluation.COMMANDS,
+    *comparing.COMMANDS,
+    *judging.COMMANDS,
+    *coverage.COMMANDS,
+    *preparation.COMMANDS,
+):
     app.command()(command)
+app.add_typer(queries.app)
 
 
 def _show_once() -> Callable[..., None]:

@@ -38,8 +38,10 @@ def letters(different: Bools) -> list[str]:
     """
     alike = ~different
     groups = _cover(alike)
+    counts = np.zeros(alike.shape, dtype=np.int64)
+    for group in groups:
+        counts += np.outer(group, group)
     # From the last: the letters of the best are kept.
-    counts = np.sum([np.outer(group, group) for group in groups], axis=0, dtype=np.int64) if groups else np.zeros(())
     for at in range(len(groups) - 1, -1, -1):
         own = np.outer(groups[at], groups[at])
         if (counts[own] > 1).all():

@@ -11,10 +11,21 @@ import pandas as pd
 from vbterrier.errors import ParameterError, printable
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from vbterrier.evaluate import Scores
 
 FORMATS = ("table", "csv", "json", "latex", "markdown")
 
+
+# What Markdown and LaTeX would take for more than a sign.
+_OF_MARKDOWN = str.maketrans({"\\": "\\\\", "|": "\\|", "<": "&lt;", "&": "&amp;", "*": "\\*"})
+_OF_LATEX = str.maketrans(
+    {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "†": r"\textdagger{}"}
+    # A row that begins with [ or * would be an argument of the line break above it.
+    | {"<": r"\textless{}", ">": r"\textgreater{}", "[": "{[}", "*": "{*}"}
+    | {sign: f"\\{sign}" for sign in "&%$#_{}"}
+)
 
 # What the columns of an evaluation's tagging say.
 TAGGING = (
@@ -23,8 +34,17 @@ TAGGING = (
 )
 
 
-def rendered(frame: pd.DataFrame, style: str, *, title: str = "", digits: int = 4) -> str:
+def rendered(
+    frame: pd.DataFrame, style: str, *, title: str = "", digits: int = 4, bold: Collection[tuple[int, str]] = ()
+) -> str:
     r"""A frame in one of ``FORMATS``; csv and json keep all digits.
+
+    Parameters
+    ----------
+    frame, style, title, digits
+        What to write, and how; only LaTeX and the terminal's table have a title.
+    bold
+        Cells, by row number and column, that LaTeX and Markdown set in bold.
 
     Raises
     ------
@@ -45,9 +65,9 @@ def rendered(frame: pd.DataFrame, style: str, *, title: str = "", digits: int = 
     text = frame.map(lambda value: _cell(value, digits))
     right = [pd.api.types.is_numeric_dtype(frame[name]) for name in frame.columns]
     if style == "markdown":
-        return _markdown(text, right)
+        return _markdown(text, right, bold)
     if style == "latex":
-        return _latex(text, right, title)
+        return _latex(text, right, title, bold)
     if style == "table":
         return _table(text, right, title)
     raise ParameterError(f"format={style!r}: wanted one of {', '.join(map(repr, FORMATS))}")
@@ -109,25 +129,42 @@ def _cell(value: Any, digits: int) -> str:
     return printable(value)
 
 
-def _markdown(text: pd.DataFrame, right: list[bool]) -> str:
-    rows = [list(map(printable, text.columns)), *text.to_numpy().tolist()]
-    signs = str.maketrans({"|": "\\|", "<": "&lt;", "&": "&amp;"})
-    lines = ["| " + " | ".join(cell.translate(signs) for cell in row) + " |" for row in rows]
+def escaped(text: object, style: str) -> str:
+    r"""Text that stands beside tables, as the format writes it.
+
+    >>> print(escaped("a_b*", "latex"), escaped("a_b*", "markdown"))
+    a\_b{*} a_b\*
+    """
+    signs = {"latex": _OF_LATEX, "markdown": _OF_MARKDOWN}.get(style, {})
+    return printable(text).translate(signs)
+
+
+def _emphasised(text: pd.DataFrame, bold: Collection[tuple[int, str]], form: str) -> pd.DataFrame:
+    text = text.copy()
+    for row, name in bold:
+        at = row, list(text.columns).index(name)
+        text.iloc[at] = form.format(text.iloc[at])
+    return text
+
+
+def _markdown(text: pd.DataFrame, right: list[bool], bold: Collection[tuple[int, str]]) -> str:
+    cells = _emphasised(text.map(lambda cell: escaped(cell, "markdown")), bold, "**{}**")
+    rows = [[escaped(name, "markdown") for name in text.columns], *cells.to_numpy().tolist()]
+    lines = ["| " + " | ".join(row) + " |" for row in rows]
     rule = "|" + "|".join("---:" if numeric else ":---" for numeric in right) + "|"
     return "\n".join([lines[0], rule, *lines[1:]])
 
 
-def _latex(text: pd.DataFrame, right: list[bool], title: str) -> str:
+def _latex(text: pd.DataFrame, right: list[bool], title: str, bold: Collection[tuple[int, str]]) -> str:
     columns = "".join("r" if numeric else "l" for numeric in right)
-    style = text.rename(columns=_escaped).map(_escaped).style.hide(axis="index")
+    cells = _emphasised(text.map(_escaped), bold, r"\textbf{{{}}}")
+    style = cells.rename(columns=_escaped).style.hide(axis="index")
     result: str = style.to_latex(column_format=columns, hrules=True, caption=_escaped(title) or None)
     return result.rstrip("\n")
 
 
-def _escaped(text: str) -> str:
-    special = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
-    special |= {sign: f"\\{sign}" for sign in "&%$#_{}"}
-    return "".join(special.get(sign, sign) for sign in str(text))
+def _escaped(text: object) -> str:
+    return escaped(text, "latex")
 
 
 def _table(text: pd.DataFrame, right: list[bool], title: str) -> str:

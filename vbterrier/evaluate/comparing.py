@@ -1,0 +1,260 @@
+"""Systems compared on the same topics: who is told apart from whom, and how sure that is."""
+
+from __future__ import annotations
+
+import math
+import os
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import ir_measures
+import numpy as np
+import pandas as pd
+
+from vbterrier.errors import DegenerateWarning, ParameterError, examples
+from vbterrier.evaluate.flags import flagged, flags_of
+from vbterrier.evaluate.inputs import named_runs
+from vbterrier.evaluate.scores import TOPICS, Scores, score
+from vbterrier.evaluate.value_tables import require_means, value_tables
+from vbterrier.frames.contracts import systems_of
+from vbterrier.frames.files.values import read_values
+from vbterrier.frames.parameters import choice
+from vbterrier.kernels.letters import letters
+from vbterrier.measures import measures_from
+from vbterrier.uncertainty.comparisons import comparisons, pairs_of
+from vbterrier.uncertainty.intervals import intervals
+from vbterrier.uncertainty.paired_tests import RESAMPLED
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+N_RESAMPLES = 10_000
+_PLACES = 12
+_SLACK = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """What :func:`compare` found.
+
+    Parameters
+    ----------
+    pairs
+        The P frame: name_a, name_b, measure, diff (mean of a less that of b), low, high, p_value, p_adjusted, n_qids,
+        test, correction, effect_size, wins, losses, ties, p_equivalence, level, method, n_resamples, seed, and
+        ``flag``: empty, or a sentence about a system of the pair that retrieved nothing for most topics. Without a
+        baseline, ``a`` is the one with the higher mean.
+    systems
+        The C frame of the means, the highest first: name, measure, value, low, high, level, method, n_qids,
+        n_resamples, seed, and ``letters``: two systems share a letter exactly when they are not significantly
+        different. Empty where all were compared with a baseline.
+    flags
+        name, measure, n_qids, n_missing (topics without any document; missing for values whose runs are not known),
+        n_zero (topics on which the system scores exactly 0 and others do not), flag.
+    baseline
+        The system that all others were compared with; ``None`` for all pairs.
+    margin
+        Differences up to this count as none, in the test of equivalence; ``None`` where none was asked for.
+    """
+
+    pairs: pd.DataFrame
+    systems: pd.DataFrame
+    flags: pd.DataFrame
+    baseline: str | None = None
+    margin: float | None = None
+
+    @property
+    def alpha(self) -> float:
+        """What adjusted p-values of significant differences do not exceed: 1 - level."""
+        return round(1 - float(self.pairs["level"].iloc[0]), _PLACES)
+
+    def significant(self) -> pd.Series[bool]:
+        """Whether each pair differs significantly: its adjusted p is at most ``1 - level``."""
+        return _significant(self.pairs)
+
+    def __repr__(self) -> str:
+        one = self.pairs.iloc[0]
+        measures = ", ".join(self.pairs["measure"].unique())
+        n_qids = " or ".join(map(str, self.pairs["n_qids"].unique()))
+        suspects = self.flags.loc[self.flags["flag"] != "", "name"].unique()
+        return (
+            f"Comparison({self.systems['name'].nunique()} systems, {measures}, {n_qids} topics; {one['test']}, "
+            f"{one['correction']}: {int(self.significant().sum())} of {len(self.pairs)} pairs differ at the level "
+            f"{one['level']:g}{f'; flagged: {examples(suspects)}' if len(suspects) else ''})"
+        )
+
+
+def compare(
+    given: Any,
+    qrels: Any = None,
+    measures: str | ir_measures.Measure | Sequence[str | ir_measures.Measure] = (),
+    *,
+    intents: Any = None,
+    tags: Any = None,
+    baseline: str | None = None,
+    test: str = "randomisation",
+    correction: str = "holm",
+    interval: str = "percentile",
+    level: float = 0.95,
+    margin: float | None = None,
+    topics: str = "same",
+    duplicates: str = "error",
+    n_resamples: int = N_RESAMPLES,
+    seed: int = 0,
+    progress: bool = False,
+) -> Comparison:
+    """Compare systems topic by topic, with tests corrected for their number, intervals and effect sizes.
+
+    Parameters
+    ----------
+    given
+        Scores of :func:`vbterrier.score`; or a frame of values (name, qid, measure, value), as
+        ``pt.Experiment(perquery=True)`` gives it, or the path of one as CSV, TSV or Parquet; or runs, which
+        ``score`` takes and which need ``qrels``, ``intents`` or both.
+    qrels, intents, tags, duplicates, progress
+        Of runs, as :func:`vbterrier.score` takes them.
+    measures
+        Of runs, what to evaluate; of scores and values, which measures to compare, all by default.
+    baseline
+        The system that all others are compared with; ``None`` for all pairs.
+    test, correction, margin
+        See :func:`vbterrier.uncertainty.comparisons.comparisons`. P-values are corrected over the pairs of a measure.
+    interval
+        Of means and of differences, over topics.
+    level
+        Nominal coverage of the intervals; differences are significant where the adjusted p is at most ``1 - level``.
+    topics
+        ``"same"`` refuses systems with different topics; ``"common"`` keeps the topics that all have. ``"all"``, for
+        runs alone, scores a topic for which a run has nothing as an empty ranking.
+    n_resamples
+        Resamples of the topics, and of the test.
+    seed
+        Decides both.
+
+    Returns
+    -------
+    Comparison
+
+    Raises
+    ------
+    InputError
+        Fewer than two systems; systems with different topics; a value that is missing, infinite, text or there twice.
+    ParameterError
+        Options without legal value; a measure whose figure for a collection is no mean over topics.
+
+    Warns
+    -----
+    DegenerateWarning
+        A system that retrieved nothing for more than half of the topics. Of values this is not known: a system is
+        suspected that scores exactly 0 on more than half of the topics on which others (at least half of them) do not.
+        Too few resamples or topics for any p to be significant after Holm's correction.
+
+    Notes
+    -----
+    Letters are a compact letter display (Piepho, *J. Comput. Graph. Stat.* 13, 2004), which is exact for any test.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> new = [0.9, 0.8, 0.7, 0.6, 0.8, 0.9, 0.7, 0.8]
+    >>> values = pd.DataFrame({"name": ["old"] * 8 + ["new"] * 8, "qid": [*"12345678"] * 2, "measure": "nDCG@10",
+    ...                        "value": [value - 0.1 for value in new] + new})
+    >>> found = compare(values, level=0.9)
+    >>> found.pairs[["name_a", "name_b", "diff", "p_adjusted"]].round(3).values.tolist()
+    [['new', 'old', 0.1, 0.008]]
+    >>> found.systems[["name", "letters"]].values.tolist()
+    [['new', 'a'], ['old', 'b']]
+    """
+    choice("topics", topics, TOPICS)
+    options: dict[str, Any] = {"method": interval, "level": level, "n_resamples": n_resamples, "seed": seed}
+    tests: dict[str, Any] = {"test": test, "correction": correction, "margin": margin}
+    # Options are refused before runs are scored, which may take its time.
+    comparisons(pd.DataFrame(columns=["name", "qid", "measure", "value"]), **tests, **options)
+    asked = [measures] if isinstance(measures, (str, ir_measures.Measure)) else list(measures)
+    missing = None
+    if _is_scored(given, qrels, intents, tags):
+        if topics == "all":
+            raise ParameterError(
+                "topics='all' needs runs: what a topic without a value scores is not known; give it a value (0 where a "
+                "run retrieved nothing), or ask for topics='common'"
+            )
+        if isinstance(given, Scores):
+            given, missing = given.values, given.missing
+        elif isinstance(given, (str, os.PathLike)):
+            given = read_values(given)
+    else:
+        require_means(map(str, measures_from(*asked)))
+        _require_system(baseline, [name for name, _ in systems_of(named_runs(given))])
+        of_runs: dict[str, Any] = {"topics": topics, "duplicates": duplicates, "progress": progress}
+        # Intervals are made below, with those of the differences.
+        scores = score(given, qrels, asked, intents=intents, tags=tags, interval="normal", **of_runs)
+        given, missing = scores.values, scores.missing
+    tables = value_tables(given, asked, common=topics == "common")
+    _require_system(baseline, tables[0].names)
+    values = pd.concat([table.frame() for table in tables], ignore_index=True)
+    pairs = comparisons(values, baseline=baseline, **tests, **options)
+    _warn_of_resolution(pairs, test, correction)
+    flags = flags_of(tables, missing)
+    systems = _lettered(intervals(values, **options), pairs, is_complete=baseline is None)
+    return Comparison(flagged(pairs, flags), systems, flags, baseline, margin)
+
+
+def _is_scored(given: Any, qrels: Any, intents: Any, tags: Any) -> bool:
+    """Whether there are scores already, and not runs."""
+    columns = set(getattr(given, "columns", ()))
+    if isinstance(given, Scores) or {"measure", "value"} <= columns:
+        for name, value in (("qrels", qrels), ("intents", intents), ("tags", tags)):
+            if value is not None:
+                raise ParameterError(f"{name}: these are scores already, not runs; leave {name} out")
+        return True
+    bare = qrels is None and intents is None
+    return bare and (isinstance(given, (str, os.PathLike)) or hasattr(given, "columns"))
+
+
+def _require_system(baseline: str | None, names: Sequence[str]) -> None:
+    # One rule and one message for baselines.
+    pairs_of(names, baseline)
+
+
+def _warn_of_resolution(pairs: pd.DataFrame, test: str, correction: str) -> None:
+    """Say it when even the smallest p of a resampling test is no longer significant after Holm's correction."""
+    if test not in RESAMPLED or correction != "holm":
+        return
+    for measure, group in pairs.groupby("measure", sort=False):
+        n_qids, n_resamples, level = group[["n_qids", "n_resamples", "level"]].iloc[0]
+        # Two of all flips are as far out as any can be.
+        flips = 2.0 ** (1 - n_qids) if test == "randomisation" else 0.0
+        least = len(group) * max(flips, 1 / (n_resamples + 1))
+        if least > 1 - level + _SLACK:
+            more = "more topics" if flips > 1 / (n_resamples + 1) else f"n_resamples={_enough(len(group), level):_}"
+            warnings.warn(
+                f"{measure}: corrected for {len(group)} pairs, no p can be below {least:.2g}: nothing can be "
+                f"significant at the level {level:g}; take {more}, correction='max-t' or a baseline",
+                DegenerateWarning,
+                stacklevel=3,
+            )
+
+
+def _enough(n_pairs: int, level: float) -> int:
+    """Resamples with which the smallest corrected p is a tenth of what is significant."""
+    return math.ceil(10 * n_pairs / (1 - level))
+
+
+def _lettered(systems: pd.DataFrame, pairs: pd.DataFrame, *, is_complete: bool) -> pd.DataFrame:
+    """Systems with their letters, where all pairs were compared."""
+    signs = np.full(len(systems), "", dtype=object)
+    if is_complete:
+        for measure, rows in systems.groupby("measure", sort=False).indices.items():
+            told = pairs[(pairs["measure"] == measure) & _significant(pairs)]
+            place = {name: at for at, name in enumerate(systems["name"].iloc[rows])}
+            a, b = ([place[name] for name in told[side]] for side in ("name_a", "name_b"))
+            different = np.zeros((len(rows), len(rows)), dtype=bool)
+            different[a, b] = different[b, a] = True
+            signs[rows] = letters(different)
+    return systems.assign(letters=signs)
+
+
+def _significant(pairs: pd.DataFrame) -> pd.Series[bool]:
+    # 1 - 0.9 is a little below 0.1.
+    return pairs["p_adjusted"] <= (1 - pairs["level"]).round(_PLACES)

@@ -1,0 +1,176 @@
+"""Values of systems side by side: a table a measure, all of its systems on the same topics."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import ir_measures
+import numpy as np
+import pandas as pd
+
+from vbterrier.errors import InputError, ParameterError, examples, nearest
+from vbterrier.measures import DiscRatio, measures_from
+from vbterrier.measures.foreign import is_mean
+from vbterrier.uncertainty.topic_values import TopicValues, topic_values
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
+    # Sorted topics and their values.
+    _Column = tuple[list[str], Floats]
+
+# Means are summed in an order that may differ between systems.
+_PLACES = 12
+_NOTHING: _Column = ([], np.empty(0))
+
+
+@dataclass(frozen=True, eq=False)
+class ValueTable:
+    """What systems score by one measure, the system with the highest mean first.
+
+    Parameters
+    ----------
+    measure
+        Its name.
+    names, qids
+        Of the columns and rows.
+    values
+        Shape (n_qids, n_systems).
+    """
+
+    measure: str
+    names: list[str]
+    qids: list[str]
+    values: Floats
+
+    def frame(self) -> pd.DataFrame:
+        """The table as a V frame."""
+        columns = {"name": np.repeat(np.array(self.names, dtype=object), len(self.qids))}
+        columns |= {"qid": np.tile(np.array(self.qids, dtype=object), len(self.names))}
+        return pd.DataFrame(columns).assign(measure=self.measure, value=self.values.T.ravel())
+
+
+def value_tables(values: Any, asked: Sequence[Any], *, common: bool = False) -> list[ValueTable]:
+    """The tables of some measures, all by default.
+
+    Parameters
+    ----------
+    values
+        The V frame.
+    asked
+        Measures, or their text.
+    common
+        Leave out topics that not all systems have, in place of refusing them.
+
+    Raises
+    ------
+    InputError
+        Fewer than two systems, systems with different topics or none in common; what ``topic_values`` refuses.
+    ParameterError
+        A measure that is not there, or whose figure for a collection is no mean over topics.
+
+    >>> values = pd.DataFrame({"name": ["a", "b"], "qid": "q1", "measure": "AP", "value": [0.2, 0.4]})
+    >>> [(table.measure, table.names, table.values.tolist()) for table in value_tables(values, [])]
+    [('AP', ['b', 'a'], [[0.4, 0.2]])]
+    """
+    columns = _columns(topic_values(values))
+    found = list(dict.fromkeys(measure for measure, _ in columns))
+    names = list(dict.fromkeys(name for _, name in columns))
+    if len(names) < 2:  # noqa: PLR2004 - a comparison is of two
+        raise InputError(f"wanted two systems at least, found {examples(names) or 'none'}; give another")
+    wanted = list(dict.fromkeys(_named_as(measure, found) for measure in asked)) or found
+    require_means(wanted)
+    return [
+        _table(measure, {name: columns.get((measure, name), _NOTHING) for name in names}, common=common)
+        for measure in wanted
+    ]
+
+
+def _columns(tables: Iterable[TopicValues]) -> dict[tuple[str, str], _Column]:
+    """The column of each measure and system, in order of appearance."""
+    made = [
+        (place, (measure, name), (table.qids, values))
+        for table in tables
+        for place, measure, name, values in zip(table.places, table.measures, table.names, table.values.T, strict=True)
+    ]
+    return {key: column for _, key, column in sorted(made, key=lambda one: one[0])}
+
+
+def _table(measure: str, columns: dict[str, _Column], *, common: bool) -> ValueTable:
+    first, *others = columns
+    qids = columns[first][0]
+    odd = next((other for other in others if columns[other][0] != qids), None)
+    if odd is not None:
+        if not common:
+            raise InputError(_difference(measure, columns, first, odd))
+        qids = sorted(set(qids).intersection(*(found for found, _ in columns.values())))
+        if not qids:
+            raise InputError(f"values: of {measure}, no topic that all systems have in common")
+        columns = {name: (qids, values[np.isin(found, qids)]) for name, (found, values) in columns.items()}
+    values = np.stack([values for _, values in columns.values()], axis=1)
+    means = values.mean(axis=0).round(_PLACES)
+    names = list(columns)
+    order = sorted(range(len(names)), key=lambda at: (-means[at], names[at]))
+    return ValueTable(measure, [names[at] for at in order], qids, values[:, order])
+
+
+def _difference(measure: str, columns: dict[str, _Column], first: str, other: str) -> str:
+    (some, _), (others, _) = columns[first], columns[other]
+    return (
+        f"values: of {measure}, {first!r} has {len(some)} topics, {other!r} has {len(others)}, and they differ in "
+        f"{examples(sorted(set(some) ^ set(others)))}: means over different topics compare nothing; ask for "
+        "topics='common' (only those that all systems have), or give a value to each topic that lacks one (0 where a "
+        "run retrieved nothing)"
+    )
+
+
+def _named_as(measure: Any, found: Sequence[str]) -> str:
+    """How values call a measure."""
+    if str(measure) in found:
+        return str(measure)
+    same = str(measures_from(measure)[0])
+    if same not in found:
+        raise ParameterError(f"measures: no values of {measure}; found {examples(found)}.{nearest(same, found)}")
+    return same
+
+
+def require_means(names: Iterable[str]) -> None:
+    """Refuse measures whose figure for a collection is no mean over topics: sums of counts, ratios of means.
+
+    Raises
+    ------
+    ParameterError
+        Names the first.
+
+    >>> require_means(["nDCG@10", "my own measure"])
+    >>> require_means(["num_ret"])
+    Traceback (most recent call last):
+    ...
+    vbterrier.errors.ParameterError: num_ret: its figure for a collection is no mean over topics, so that means would \
+tell apart something else; leave it out, or name the others in measures
+    """
+    for name in names:
+        for measure in _parsed(name):
+            is_ratio = isinstance(measure, type(DiscRatio))
+            if is_ratio or not is_mean(measure):
+                raise ParameterError(
+                    f"{name}: its figure for a collection is no mean over topics"
+                    f"{' (see coverage_report)' if is_ratio else ''}, so that means would tell apart something else; "
+                    "leave it out, or name the others in measures"
+                )
+
+
+def _parsed(name: str) -> list[ir_measures.Measure]:
+    """A measure by our name or trec_eval's, which pt.Experiment writes; nothing for names of others."""
+    try:
+        return measures_from(name)
+    except ParameterError:
+        try:
+            return list(ir_measures.parse_trec_measure(name))
+        except ValueError:
+            return []
