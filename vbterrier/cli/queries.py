@@ -1,0 +1,121 @@
+"""Commands about the queries of a test collection."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from vbterrier.cli.output import Format, echo, require_format
+from vbterrier.errors import ParameterError
+
+app = typer.Typer(
+    name="queries",
+    help="Draw queries from a corpus of mentions, describe them, say how many are needed.",
+    no_args_is_help=True,
+    add_completion=False,
+)
+
+Mentions = Annotated[
+    Path, typer.Argument(help="docno, mention[, entity_id, ...]; TSV, CSV, Parquet; .gz too.", show_default=False)
+]
+
+
+@app.command()
+def sample(
+    mentions: Mentions,
+    n: Annotated[int, typer.Option("-n", help="How many draws.", min=1)],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="A TSV to write; .gz packs it.", show_default=False)
+    ] = None,
+    method: Annotated[
+        str, typer.Option(help="random-document, random-mention, uniform, or weighted.")
+    ] = "random-document",
+    replace: Annotated[bool, typer.Option("--replace", help="With replacement.")] = False,
+    strata: Annotated[
+        str | None, typer.Option(help="A column, or a number of bins of mention frequency.", show_default=False)
+    ] = None,
+    allocation: Annotated[
+        str, typer.Option(help="proportional, equal, neyman, or sizes as 'rare=50,frequent=20'.")
+    ] = "proportional",
+    variances: Annotated[
+        str | None, typer.Option(help="For neyman: of each stratum, as 'rare=0.2,frequent=0.1'.", show_default=False)
+    ] = None,
+    weights: Annotated[
+        str | None, typer.Option(help="For weighted: the column of weights.", show_default=False)
+    ] = None,
+    style: Format = "table",
+    seed: Annotated[int, typer.Option(help="Decides the draws.", min=0)] = 0,
+) -> None:
+    """Draw queries, each with its probability of being drawn."""
+    from vbterrier.frames.files.mentions import read_mentions, write_queries
+    from vbterrier.queryset.sampling import sample_queries
+    from vbterrier.report import tables
+
+    require_format(style)
+    found = sample_queries(
+        read_mentions(mentions),
+        n,
+        method=method,
+        replace=replace,
+        strata=int(strata) if strata is not None and strata.isdecimal() else strata,
+        allocation=_sizes(allocation) if "=" in allocation else allocation,
+        variances=None if variances is None else _numbers("--variances", variances),
+        weights=weights,
+        seed=seed,
+    )
+    if output is not None:
+        write_queries(found, output)
+        echo(f"{output}: {found!r}")
+        return
+    echo(tables.rendered(found.frame, style))
+    if style == "table":
+        echo(repr(found))
+
+
+@app.command()
+def profile(
+    queries: Annotated[
+        Path,
+        typer.Argument(
+            help="A sample or a corpus: docno, mention[, entity_id]; TSV, CSV, Parquet.", show_default=False
+        ),
+    ],
+    mentions: Annotated[
+        Path | None, typer.Option(help="The corpus, to have its profile beside the sample's.", show_default=False)
+    ] = None,
+    nil: Annotated[list[str] | None, typer.Option(help="How NIL is spelt [NIL]; may be given again.")] = None,
+    level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
+    style: Format = "table",
+) -> None:
+    """Describe queries: links and NIL, frequent and rare mentions, ambiguous ones."""
+    from vbterrier.frames.files.mentions import read_mentions
+    from vbterrier.queryset.profile import query_profile
+    from vbterrier.report import tables
+
+    require_format(style)
+    corpus = None if mentions is None else read_mentions(mentions)
+    found = query_profile(read_mentions(queries), corpus, nil=nil or "NIL", level=level)
+    if style not in ("csv", "json"):
+        found = found.drop(columns="level").dropna(axis="columns", how="all")
+    echo(tables.rendered(found, style, digits=3))
+    if style == "table":
+        ends = f"low, high: {100 * level:g}% Wilson intervals of shares of draws"
+        expected = "; uniform, random_document, random_mention: expected of draws from the corpus by each method"
+        echo(ends + (expected if corpus is not None else ""))
+
+
+def _sizes(text: str) -> dict[str, Any]:
+    """Whole numbers by name; what is none is refused with the strata."""
+    found = _numbers("--allocation", text)
+    return {name: int(size) if size.is_integer() else size for name, size in found.items()}
+
+
+def _numbers(option: str, text: str) -> dict[str, float]:
+    """Numbers by name, from ``name=number,name=number``; a name may hold what a number does not."""
+    pairs = [part.rpartition("=") for part in text.split(",")]
+    try:
+        return {name: float(value) for name, _, value in pairs}
+    except ValueError as error:
+        raise ParameterError(f"{option} {text}: wanted strata and numbers, as rare=50,frequent=20") from error

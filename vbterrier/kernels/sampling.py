@@ -1,0 +1,163 @@
+"""Samples of units: which are drawn, with which probability, how many of each stratum, and the variance of totals.
+
+Every unit has a random number of its own, so that a larger sample of the same stream begins with the smaller one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
+
+# Probabilities this close to 1 are 1.
+_CERTAIN = 1e-12
+# Halvings that find a factor to the last digit, from a bracket of any width.
+_HALVINGS = 200
+
+
+def drawn_units(n_units: int, n: int, draws: np.random.Generator, *, replace: bool) -> Ints:
+    """A simple random sample of n of so many units, in the order in which they are drawn, shape (n,).
+
+    >>> few, more = (drawn_units(9, n, np.random.default_rng(1), replace=False) for n in (2, 5))
+    >>> few.tolist() == more[:2].tolist()
+    True
+    """
+    if replace:
+        return np.floor(draws.random(n) * n_units).astype(np.int64)
+    numbers = draws.random(n_units)
+    first = np.argpartition(numbers, n - 1)[:n] if n else np.empty(0, dtype=np.int64)
+    return first[np.argsort(numbers[first])]
+
+
+def inclusion_probabilities(sizes: Floats, n: int) -> Floats:
+    """Probabilities proportional to size that sum to n, shape (n_units,): ``min(1, λ size)``.
+
+    A unit whose share would be above 1 is drawn for certain, and the rest of the sample is spread over the others.
+
+    Parameters
+    ----------
+    sizes
+        Above 0, shape (n_units,).
+    n
+        From 1 to n_units.
+
+    >>> inclusion_probabilities(np.array([1.0, 1.0, 8.0]), 2).tolist()
+    [0.5, 0.5, 1.0]
+    """
+    if n == len(sizes):
+        return np.ones(n)
+    largest = np.sort(sizes)[::-1]
+    # What is left of all sizes when the first k are drawn for certain, from the smallest up for the sake of digits.
+    rest = np.cumsum(largest[::-1])[::-1]
+    # Once a unit is not certain no smaller one is. The last draw is never certain: others have a size, too.
+    k = np.arange(n)
+    n_certain = int(np.count_nonzero((n - k[:-1]) * largest[: n - 1] >= rest[: n - 1]))
+    share: Floats = sizes * ((n - n_certain) / rest[n_certain])
+    return np.where(share >= 1 - _CERTAIN, 1.0, share)
+
+
+def systematic(prob: Floats, draws: np.random.Generator) -> Ints:
+    """Units drawn with exactly these probabilities: equal steps, from a random start, through units in random order.
+
+    Parameters
+    ----------
+    prob
+        Above 0 and at most 1, their sum a whole number n, shape (n_units,).
+
+    Returns
+    -------
+    numpy.ndarray
+        n different units.
+
+    >>> systematic(np.array([0.5, 1.0, 0.5]), np.random.default_rng(1)).size
+    2
+    """
+    sure, unsure = np.flatnonzero(prob >= 1), np.flatnonzero(prob < 1)
+    order = unsure[draws.permutation(len(unsure))]
+    ends = np.cumsum(prob[order])
+    n = int(np.rint(ends[-1])) if len(order) else 0
+    # The last end is n but for roundings, which no step may fall behind.
+    places = np.searchsorted(ends, draws.random() + np.arange(n), side="right")
+    return np.concatenate([sure, order[np.minimum(places, len(order) - 1)]])
+
+
+def allocation(shares: Floats, n: int, low: Ints, high: Ints) -> Ints:
+    """Sizes of samples in strata that sum to n: proportional to shares, within bounds, shape (n_strata,).
+
+    Parameters
+    ----------
+    shares
+        At least 0, one above it, shape (n_strata,).
+    n
+        From ``low.sum()`` to ``high.sum()``.
+    low, high
+        The least and the most of each stratum, shape (n_strata,).
+
+    Notes
+    -----
+    ``clip(λ share, low, high)`` with the λ that makes the sum n, then rounded by largest remainders.
+
+    >>> allocation(np.array([0.9, 0.09, 0.01]), 20, np.array([2, 2, 2]), np.array([99, 99, 99])).tolist()
+    [16, 2, 2]
+    """
+    # A stratum without a share takes what the others cannot hold.
+    weight = np.maximum(shares / shares.max(), _CERTAIN)
+    below, above = 0.0, float(high.max()) / float(weight.min())
+    for _ in range(_HALVINGS):
+        middle = (below + above) / 2
+        if np.clip(middle * weight, low, high).sum() < n:
+            below = middle
+        else:
+            above = middle
+    ideal = np.clip(above * weight, low, high)
+    sizes: Ints = np.floor(ideal + _CERTAIN).astype(np.int64)
+    remainder = np.where(sizes < high, ideal - sizes, -1.0)
+    sizes[np.argsort(-remainder, kind="stable")[: n - int(sizes.sum())]] += 1
+    return sizes
+
+
+def total_variance(expanded: Floats, n_draws: Ints, left: Floats, stratum: Ints) -> tuple[Floats, Ints]:
+    """The estimated variance of totals over a sample, and the draws of each stratum that vary.
+
+    ``v = Σ_h m_h/(m_h - 1) Σ_i c_i (e_i - B_h)²`` over the draws i of each stratum h, ``B_h = Σ c_i e_i / Σ c_i``, m_h
+    the number of its draws with ``c_i > 0``.
+
+    Parameters
+    ----------
+    expanded
+        What each draw of a query adds to the totals: ``y/π``, or ``y/(n p)`` with replacement, shape (n, n_columns).
+    n_draws
+        How often each query was drawn, shape (n,).
+    left
+        ``c_i``: 1 where draws count as independent, ``1 - π_i`` where not, shape (n,).
+    stratum
+        Of each query, from 0, shape (n,).
+
+    Returns
+    -------
+    (variance, n_varying)
+        Shapes (n_columns,), NaN where a stratum has one draw that varies; and (n_strata,).
+
+    >>> y = np.array([[1.0], [3.0]])
+    >>> total_variance(y, np.array([1, 1]), np.array([0.5, 0.5]), np.array([0, 0]))
+    (array([2.]), array([2]))
+    """
+    n_varying = np.bincount(stratum, weights=np.where(left > 0, n_draws, 0)).astype(np.int64)
+    weight = n_draws * left
+
+    def by_stratum(values: Floats) -> Floats:
+        sums = np.zeros((len(n_varying), values.shape[1]))
+        np.add.at(sums, stratum, values)
+        return sums
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+        centre = by_stratum(weight[:, None] * expanded) / np.bincount(stratum, weights=weight)[:, None]
+        around = by_stratum(weight[:, None] * (expanded - centre[stratum]) ** 2)
+        parts = around * np.where(n_varying > 1, n_varying / (n_varying - 1), np.nan)[:, None]
+    return np.where(n_varying[:, None] == 0, 0.0, parts).sum(axis=0), n_varying
