@@ -10,12 +10,11 @@ from scipy import stats
 
 from vbterrier.errors import DegenerateWarning, ParameterError
 from vbterrier.kernels.resample import stream
-from vbterrier.uncertainty import acceleration_of, intervals
+from vbterrier.uncertainty import intervals
 from vbterrier.uncertainty.intervals import (
     TOPIC_METHODS,
     Interval,
     check_level,
-    replica_intervals,
     topics_interval,
     unjudged_interval,
 )
@@ -44,7 +43,8 @@ def test_the_interval_is_scipys_on_the_same_stream(method, level, seed, name):
         n_resamples=300,
         random_state=stream(seed, name),
     ).confidence_interval
-    assert ends(ours) == (theirs.low, theirs.high)
+    # A product of matrices adds up in another order than a mean.
+    assert ends(ours) == pytest.approx((theirs.low, theirs.high), abs=1e-14)
     assert ours.method == f"topics ({method})"
 
 
@@ -115,7 +115,9 @@ def test_the_normal_interval_is_students_and_needs_no_resamples(level):
 
 
 def test_an_unknown_method_is_refused_with_the_legal_ones():
-    with pytest.raises(ParameterError, match="method='BCa': wanted one of 'percentile', 'bca', 'normal'"):
+    with pytest.raises(
+        ParameterError, match="method='BCa': wanted one of 'percentile', 'bca', 'studentised', 'normal'"
+    ):
         topics_interval(SCORES, method="BCa")
 
 
@@ -163,121 +165,6 @@ def test_the_unjudged_interval_holds_the_mean_and_shrinks_to_it_without_unjudged
 def test_intervals_are_values():
     assert Interval(0.1, 0.2, "x") == Interval(0.1, 0.2, "x")
     assert Interval(0.1, 0.2, "x") != Interval(0.1, 0.2, "y")
-
-
-# Over replicas.
-
-DRAWS = np.random.default_rng(3).gamma(2.0, size=(400, 3, 2))
-POINT = np.array([[1.2, 1.7], [2.0, 0.9], [1.0, 1.5]])
-
-
-def test_percentiles_of_replicas_are_their_quantiles():
-    found = replica_intervals(DRAWS, level=0.8)
-    assert found.method == "replicas (percentile)"
-    assert found.low == pytest.approx(np.quantile(DRAWS, 0.1, axis=0))
-    assert found.high == pytest.approx(np.quantile(DRAWS, 0.9, axis=0))
-
-
-def test_the_papers_normal_interval_shrinks_with_replicas_and_says_what_it_measures():
-    found = replica_intervals(DRAWS, method="normal")
-    reach = 1.959963984540054 * DRAWS.std(axis=0, ddof=1) / 20
-    assert found.method == "replicas (normal, Monte Carlo error)"
-    assert found.low == pytest.approx(DRAWS.mean(axis=0) - reach)
-    assert found.high == pytest.approx(DRAWS.mean(axis=0) + reach)
-
-
-@pytest.mark.parametrize("acceleration", [None, 0.0, 0.05, -0.1])
-def test_bca_levels_are_the_textbook_formula(acceleration):
-    given_a = None if acceleration is None else np.full(POINT.shape, acceleration)
-    found = replica_intervals(DRAWS, point=POINT, acceleration=given_a, level=0.9, method="bca", source="intents")
-    assert found.method == ("intents (bca, acceleration 0)" if acceleration is None else "intents (bca)")
-    a = acceleration or 0.0
-    for place in np.ndindex(POINT.shape):
-        draws = DRAWS[:, place[0], place[1]]
-        bias = stats.norm.ppf((draws < POINT[place]).mean())
-        for got, tail in ((found.low[place], 0.05), (found.high[place], 0.95)):
-            moved = bias + stats.norm.ppf(tail)
-            level = stats.norm.cdf(bias + moved / (1 - a * moved))
-            assert got == pytest.approx(np.quantile(draws, level), abs=1e-12)
-
-
-def test_bca_of_a_bootstrap_is_scipys():
-    draws = stream(1, "").integers(0, 40, (500, 40))
-    means = SCORES[draws].mean(axis=1)
-    without = (SCORES.sum() - SCORES) / 39
-    ours = replica_intervals(
-        means, point=SCORES.mean(), acceleration=acceleration_of(without[:, None])[0], method="bca", source="intents"
-    )
-    theirs = topics_interval(SCORES, method="bca", n_resamples=500, seed=1)
-    assert (float(ours.low), float(ours.high)) == pytest.approx(ends(theirs), abs=1e-12)
-
-
-def test_ties_with_the_point_count_half():
-    draws = np.repeat([0.0, 0.5, 1.0], [40, 40, 20])
-    # 40 below, 40 tied: a share of 0.6, which moves the levels up.
-    bias = stats.norm.ppf(0.6)
-    expected = np.quantile(draws, stats.norm.cdf(2 * bias + stats.norm.ppf([0.025, 0.975])))
-    found = replica_intervals(draws, point=np.array(0.5), method="bca")
-    assert (float(found.low), float(found.high)) == pytest.approx(tuple(expected), abs=1e-12)
-
-
-@pytest.mark.parametrize("method", ["percentile", "bca", "normal"])
-def test_replicas_that_agree_give_equal_ends(method):
-    found = replica_intervals(np.full((30, 2), 0.25), point=np.full(2, 0.25), method=method)
-    assert found.low.tolist() == found.high.tolist() == [0.25, 0.25]
-
-
-def test_a_point_outside_its_replicas_is_said_once():
-    draws = np.tile(np.linspace(0.2, 0.4, 50)[:, None], 3)
-    with pytest.warns(DegenerateWarning, match="2 of 3 scores without perturbation lie outside all of their") as said:
-        found = replica_intervals(draws, point=np.array([0.1, 0.3, 0.5]), method="bca")
-    assert len(said) == 1
-    assert (found.low[0], found.high[2]) == pytest.approx((0.2, 0.4))
-    assert np.isfinite([found.low, found.high]).all()
-
-
-def test_one_replica_has_no_error():
-    with pytest.warns(DegenerateWarning, match="two replicas at least"):
-        found = replica_intervals(np.array([[0.3, 0.4]]), method="normal")
-    assert np.isnan([found.low, found.high]).all()
-    assert replica_intervals(np.array([0.3])).low == 0.3
-    assert replica_intervals(np.array([0.3]), point=np.array(0.3), method="bca").high == 0.3
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"method": "t"}, "method='t': wanted one of 'percentile', 'bca', 'normal'"),
-        ({"level": 1.0}, "wanted a number between 0 and 1"),
-        ({"method": "bca"}, "method='bca' needs the score without perturbation: give point"),
-    ],
-)
-def test_intervals_of_replicas_that_cannot_be_are_refused(options, message):
-    with pytest.raises(ParameterError, match=message):
-        replica_intervals(DRAWS, **options)
-    with pytest.raises(ParameterError, match="replicas: none"):
-        replica_intervals(DRAWS[:0])
-
-
-def test_acceleration_is_the_textbook_formula_for_one_query_and_for_means_over_several():
-    rng = np.random.default_rng(1)
-    left_out = rng.random((5, 3))
-    left_out[3:, 1] = np.nan
-    cubes, squares = 0.0, 0.0
-    for topic in range(3):
-        here = [value for value in left_out[:, topic] if not math.isnan(value)]
-        n, mean = len(here), sum(here) / len(here)
-        influence = [(n - 1) * (mean - value) for value in here]
-        cube, square = sum(x**3 for x in influence), sum(x**2 for x in influence)
-        assert acceleration_of(left_out)[topic] == pytest.approx(cube / (6 * square**1.5), rel=1e-12)
-        cubes, squares = cubes + cube / n**3, squares + square / n**2
-    assert acceleration_of(left_out, of_mean=True) == pytest.approx(cubes / (6 * squares**1.5), rel=1e-12)
-
-
-def test_units_that_do_not_matter_and_single_ones_accelerate_nothing():
-    assert acceleration_of(np.full((4, 2), 0.5)).tolist() == [0.0, 0.0]
-    assert acceleration_of(np.array([[0.3], [np.nan]])).tolist() == [0.0]
-    assert acceleration_of(np.full((2, 2), np.nan), of_mean=True) == 0.0
 
 
 # Coverage.

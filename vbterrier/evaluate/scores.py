@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
+from math import nan
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -21,11 +23,11 @@ from vbterrier.measures.linking import is_linking
 from vbterrier.measures.process import Bootstrapped
 from vbterrier.parallel import tracked
 from vbterrier.uncertainty.intervals import (
+    COLUMNS,
     N_RESAMPLES,
     TOPIC_METHODS,
-    Interval,
     check_level,
-    topics_interval,
+    intervals,
     unjudged_interval,
 )
 
@@ -38,8 +40,6 @@ if TYPE_CHECKING:
     from vbterrier.measures.scoring import Slot
 
 TOPICS = ("same", "all", "common")
-# Intervals that resample the topics.
-RESAMPLED = ("topics (percentile)", "topics (bca)")
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +109,7 @@ def score(
     duplicates
         ``"error"``, or ``"first"`` to keep the best rank of a document that stands twice.
     interval
-        ``"percentile"`` or ``"bca"``: the bootstrap over topics; ``"normal"``: Student's t.
+        ``"percentile"``, ``"bca"`` or ``"studentised"``: the bootstrap over topics; ``"normal"``: Student's t.
     level
         Nominal coverage of all intervals.
     n_resamples
@@ -165,10 +165,8 @@ def score(
     ]
     every = pd.DataFrame(rows, columns=["name", "qid", "measure", "value"])
     wanted = [str(measure) for measure in asked]
-    intervals = _intervals(
-        every, asked, list(loaded), interval=interval, level=level, n_resamples=n_resamples, seed=seed
-    )
-    return Scores(every[every["measure"].isin(wanted)].reset_index(drop=True), intervals, _missing(slot, loaded))
+    found = _intervals(every, asked, list(loaded), interval, level=level, n_resamples=n_resamples, seed=seed)
+    return Scores(every[every["measure"].isin(wanted)].reset_index(drop=True), found, _missing(slot, loaded))
 
 
 def _missing(slot: Slot, runs: Mapping[str, Run]) -> pd.DataFrame:
@@ -202,31 +200,29 @@ def _intervals(
     values: pd.DataFrame,
     measures: Sequence[ir_measures.Measure],
     names: Sequence[str],
-    *,
     interval: str,
+    *,
     level: float,
-    n_resamples: int,
-    seed: int,
+    **options: int,
 ) -> pd.DataFrame:
+    # One stream for all, so that equal values have equal intervals.
+    of_means = values[values["measure"].isin([str(measure) for measure in measures if is_mean(measure)])]
+    made = intervals(of_means, method=interval, level=level, **options)
+    ends_of = {(row.name, row.measure): row for row in made.itertuples(index=False)}
     by_system = {key: group.to_numpy() for key, group in values.groupby(["name", "measure"], sort=False)["value"]}
     rows: list[tuple[Any, ...]] = []
-    for name in names:
-        for measure in measures:
-            scores = by_system.get((name, str(measure)))
-            if scores is None:
-                continue
-            mean = mean_of(measure, scores)
-            ends = [Interval(float("nan"), float("nan"), "none")]
-            if is_mean(measure):
-                # One stream for all, so that equal values have equal intervals.
-                ends = [topics_interval(scores, level=level, method=interval, n_resamples=n_resamples, seed=seed)]
-            spread = _spread(measure)
-            if spread is not None:
-                ends.append(unjudged_interval(scores, by_system[name, str(spread)], level=level))
-            rows += [
-                (name, str(measure), mean, end.low, end.high, level, end.method, len(scores), resamples, seed)
-                for end in ends
-                for resamples in [n_resamples if end.method in RESAMPLED else 0]
-            ]
-    columns = ["name", "measure", "value", "low", "high", "level", "method", "n_qids", "n_resamples", "seed"]
-    return pd.DataFrame(rows, columns=columns)
+    for name, measure in product(names, measures):
+        scores = by_system.get((name, str(measure)))
+        if scores is None:
+            continue
+        found = ends_of.get((name, str(measure)))
+        ends = [(nan, nan, "none", 0) if found is None else (found.low, found.high, found.method, found.n_resamples)]
+        spread = _spread(measure)
+        if spread is not None:
+            end = unjudged_interval(scores, by_system[name, str(spread)], level=level)
+            ends.append((end.low, end.high, end.method, 0))
+        head = (name, str(measure), mean_of(measure, scores))
+        rows += [
+            (*head, low, high, level, method, len(scores), used, options["seed"]) for low, high, method, used in ends
+        ]
+    return pd.DataFrame(rows, columns=list(COLUMNS))

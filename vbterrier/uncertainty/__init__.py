@@ -2,7 +2,7 @@
 
 from vbterrier.kernels.bca import acceleration_of
 from vbterrier.uncertainty.hoeffding import hoeffding_error, hoeffding_replicas
-from vbterrier.uncertainty.intervals import replica_intervals, topics_interval
+from vbterrier.uncertainty.intervals import topics_interval
 from vbterrier.uncertainty.matches import Matches
 from vbterrier.uncertainty.perturb import (
     Dirichlet,
@@ -13,6 +13,7 @@ from vbterrier.uncertainty.perturb import (
     ScoreNoise,
     TemperatureJitter,
 )
+from vbterrier.uncertainty.replica_ends import replica_intervals
 from vbterrier.uncertainty.replicas import Replicas, left_out, replicate
 from vbterrier.uncertainty.retag import TagConfusion, TagDropout
 from vbterrier.uncertainty.statistics import Statistic

@@ -1,30 +1,54 @@
-"""Differences between systems on the same topics, with intervals and tests."""
+"""Differences between systems on the same topics."""
 
 from __future__ import annotations
 
+import warnings
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, examples, nearest
-from vbterrier.frames.contracts import require
-from vbterrier.kernels.resample import stream
-from vbterrier.uncertainty.intervals import N_RESAMPLES, topics_interval
+from vbterrier.errors import DegenerateWarning, InputError, ParameterError, examples, nearest
+from vbterrier.frames.parameters import choice, number, whole
+from vbterrier.uncertainty.corrections import CORRECTIONS, adjusted, holm
+from vbterrier.uncertainty.intervals import N_RESAMPLES, TOPIC_METHODS, check_level, topics_intervals
+from vbterrier.uncertainty.intervals import RESAMPLED as RESAMPLED_METHODS
+from vbterrier.uncertainty.paired_tests import RESAMPLED, TESTS, max_t, paired_p, spread_of, t_of
+from vbterrier.uncertainty.topic_values import TopicValues, topic_values
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
 
-COLUMNS = ("name_a", "name_b", "measure", "diff", "low", "high", "p_value", "p_adjusted", "n_qids", "test")
-TEST = "sign-flip randomisation, Holm over pairs"
-# Signs held in memory at a time.
-_BATCH = 4_000_000
-# Sums this close, relative to what they add up, are one sum in another order.
+__all__ = ["COLUMNS", "comparisons", "holm", "pairs_of"]
+
+COLUMNS = (
+    "name_a",
+    "name_b",
+    "measure",
+    "diff",
+    "low",
+    "high",
+    "p_value",
+    "p_adjusted",
+    "n_qids",
+    "test",
+    "correction",
+    "effect_size",
+    "wins",
+    "losses",
+    "ties",
+    "p_equivalence",
+    "level",
+    "method",
+    "n_resamples",
+    "seed",
+)
+# Differences this small, beside the values that they are of, are roundings.
 _EQUAL = 1e-12
 
 
@@ -32,8 +56,11 @@ def comparisons(
     values: pd.DataFrame,
     *,
     baseline: str | None = None,
+    test: str = "randomisation",
+    correction: str = "holm",
     level: float = 0.95,
     method: str = "percentile",
+    margin: float | None = None,
     n_resamples: int = N_RESAMPLES,
     seed: int = 0,
 ) -> pd.DataFrame:
@@ -42,63 +69,121 @@ def comparisons(
     Parameters
     ----------
     values
-        The V frame: name, qid, measure, value.
+        The V frame: name, qid, measure, value, as :func:`vbterrier.score` and ``pt.Experiment(perquery=True)`` give it.
     baseline
         The system that all others are compared with; ``None`` for all pairs.
+    test
+        ``"randomisation"``: sign flips, all of them where ``n_resamples`` are enough. ``"bootstrap"``: resampled
+        topics, studentised, under a mean difference of 0. ``"t"``: Student's paired t. ``"wilcoxon"``: signed ranks.
+        See the notes.
+    correction
+        Over the pairs of one measure. ``"holm"`` bounds the chance of any false alarm; so does ``"max-t"`` (Westfall
+        and Young 1993, step-down), which gains from what pairs have in common and needs a test that resamples.
+        ``"bh"`` (Benjamini and Hochberg) bounds the expected share of false alarms among alarms; ``"none"``.
     level, method
-        Of the bootstrap interval of the difference: ``"percentile"`` or ``"bca"``.
+        Of the interval of the difference, see :func:`topics_intervals`. It is of each difference alone, whatever the
+        correction.
+    margin
+        A difference too small to matter, in units of the measure, above 0: adds p_equivalence.
     n_resamples
-        Resamples of the topics, and sign flips of the test.
+        Resamples of the topics for intervals, and of the test.
     seed
         Decides both.
 
     Returns
     -------
     pandas.DataFrame
-        The P frame: name_a, name_b, measure, diff (mean of a less that of b), low, high, p_value (two-sided, of the
-        hypothesis that the sign of a topic's difference is chance), p_adjusted (Holm, over the pairs of one measure),
-        n_qids, test. Two systems without a single topic that differs have p 1.
+        The P frame: name_a, name_b, measure, diff (mean of a less that of b), low, high, p_value (two-sided),
+        p_adjusted, n_qids, test, correction, effect_size (diff over the standard deviation of the topics' differences,
+        Cohen's d_z), wins, losses, ties (topics in which a is above, below, equal), p_equivalence (two one-sided paired
+        t-tests that the difference is beyond the margin, the larger p; NaN without margin; not corrected), level,
+        method, n_resamples (0 where neither test nor interval resamples), seed. Two systems without a single topic that
+        differs have p 1 and effect size 0. Where all topics differ by the same, the effect size is infinite, and so
+        is t: p is 0, with a warning; sign flips and resamples give p as small as they can.
 
     Raises
     ------
     InputError
-        Systems with different topics; a value that is missing.
+        Systems with different topics, fewer than two topics; a value that is missing.
     ParameterError
-        A baseline that is not there.
+        A baseline that is not there, an unknown test, correction or method, ``"max-t"`` for a test without resamples.
+
+    Notes
+    -----
+    Randomisation is exact where the scores of both systems could be swapped on any topic, however few the topics; t and
+    bootstrap ask about the mean and rely on its being normal. SIMULATED
+
+    Differences of less than 1e-12 of the values that they are of are roundings, and taken as ties.
+
+    References
+    ----------
+    Smucker, Allan and Carterette, CIKM 2007 (randomisation); Phipson and Smyth, SAGMB 2010 (what was seen counts);
+    Sakai, SIGIR 2006 (bootstrap); Westfall and Young, Resampling-Based Multiple Testing, 1993, algorithm 2.8;
+    Schuirmann, J. Pharmacokinet. Biopharm. 15, 1987 (equivalence).
 
     Examples
     --------
     >>> values = pd.DataFrame({"name": ["a", "a", "b", "b"], "qid": ["1", "2"] * 2, "measure": "ES@5",
     ...                        "value": [0.5, 1.0, 0.25, 0.5]})
-    >>> comparisons(values)[["name_a", "name_b", "diff"]].values.tolist()
-    [['a', 'b', 0.375]]
+    >>> comparisons(values)[["name_a", "name_b", "diff", "wins"]].values.tolist()
+    [['a', 'b', 0.375, 2]]
     """
-    require(values, ("name", "qid", "measure", "value"), "values")
-    rows: list[tuple[Any, ...]] = []
-    for measure, group in values.groupby("measure", sort=False):
-        table = _wide(group, str(measure))
-        pairs = pairs_of(list(table.columns), baseline)
+    _check(test, correction, margin)
+    choice("method", method, TOPIC_METHODS)
+    check_level(level)
+    whole("n_resamples", n_resamples)
+    whole("seed", seed, low=0)
+    used = n_resamples if test in RESAMPLED or method in RESAMPLED_METHODS else 0
+    parts = []
+    for measure, names, table in _by_measure(topic_values(values)):
+        pairs = pairs_of(names, baseline)
         if not pairs:
             continue
-        differences = np.stack([(table[a] - table[b]).to_numpy() for a, b in pairs])
-        p_values = _sign_flips(differences, n_resamples, seed)
-        for (a, b), difference, p, adjusted in zip(pairs, differences, p_values, holm(p_values), strict=True):
-            ends = topics_interval(difference, level=level, method=method, n_resamples=n_resamples, seed=seed)
-            mean = float(difference.mean())
-            rows.append((a, b, measure, mean, ends.low, ends.high, p, adjusted, len(difference), TEST))
-    return pd.DataFrame(rows, columns=list(COLUMNS))
+        differences = _differences(table, [(names.index(a), names.index(b)) for a, b in pairs])
+        found = pd.DataFrame(pairs, columns=["name_a", "name_b"]).assign(measure=measure)
+        ends = topics_intervals(differences, level=level, method=method, n_resamples=n_resamples, seed=seed)
+        found = found.assign(diff=differences.mean(axis=0), low=ends.low, high=ends.high)
+        p_values, corrected = _tested(differences, test, correction, n_resamples=n_resamples, seed=seed)
+        found = found.assign(p_value=p_values, p_adjusted=corrected, n_qids=len(differences), test=TESTS[test])
+        found = found.assign(correction=correction, **_effects(differences, margin))
+        parts.append(found.assign(level=level, method=ends.method, n_resamples=used, seed=seed))
+    return pd.concat(parts, ignore_index=True)[list(COLUMNS)] if parts else pd.DataFrame(columns=list(COLUMNS))
 
 
-def _wide(group: pd.DataFrame, measure: str) -> pd.DataFrame:
-    """A row a topic, a column a system."""
-    table = group.pivot(index="qid", columns="name", values="value")[group["name"].unique()]
-    if table.isna().any(axis=None):
-        odd = table.index[table.isna().any(axis=1)]
-        raise InputError(
-            f"values: of {measure}, {len(odd)} topics ({examples(odd)}) lack a value for some system; compare systems "
-            "on the topics that all have (topics='common')"
+def _check(test: str, correction: str, margin: float | None) -> None:
+    choice("test", test, TESTS)
+    choice("correction", correction, CORRECTIONS)
+    if correction == "max-t" and test not in RESAMPLED:
+        raise ParameterError(
+            f"correction='max-t' needs a test that resamples, found test={test!r}; take test='randomisation' or "
+            "'bootstrap', or correction='holm'"
         )
-    return table
+    if margin is not None:
+        number("margin", margin, low=0, open_low=True)
+
+
+def _by_measure(tables: Sequence[TopicValues]) -> Iterable[tuple[str, list[str], Floats]]:
+    """Measures in order of appearance, the systems of each, and their values, shape (n_topics, n_systems)."""
+    columns = [(place, table, column) for table in tables for column, place in enumerate(table.places)]
+    of_measure: dict[str, list[tuple[TopicValues, int]]] = {}
+    for _, table, column in sorted(columns, key=lambda found: found[0]):
+        of_measure.setdefault(table.measures[column], []).append((table, column))
+    for measure, those in of_measure.items():
+        table = those[0][0]
+        if any(other is not table for other, _ in those):
+            _refuse(measure, those)
+        yield measure, [table.names[column] for _, column in those], table.values[:, [column for _, column in those]]
+
+
+def _refuse(measure: str, columns: Sequence[tuple[TopicValues, int]]) -> None:
+    topics = {table.names[column]: set(table.qids) for table, column in columns}
+    every = {qid for those in topics.values() for qid in those}
+    odd = sorted(qid for qid in every if any(qid not in those for those in topics.values()))
+    name = next(name for name, those in topics.items() if odd[0] not in those)
+    raise InputError(
+        f"values: of {measure}, {len(odd)} topics ({examples(odd)}) lack a value for some system: {name!r} has none "
+        f"for {odd[0]!r}; compare systems on the topics that all have (topics='common')"
+    )
 
 
 def pairs_of(names: Sequence[str], baseline: str | None) -> list[tuple[str, str]]:
@@ -121,37 +206,44 @@ def pairs_of(names: Sequence[str], baseline: str | None) -> list[tuple[str, str]
     return [(name, baseline) for name in names if name != baseline]
 
 
-def _sign_flips(differences: Floats, n_resamples: int, seed: int) -> Floats:
-    """Two-sided p of each row: the share of flips that are as far out, of all flips where ``n_resamples`` are enough.
-
-    Random flips come with what was seen, which is one of them (Phipson and Smyth 2010), and are the same for all rows.
-    """
-    n = differences.shape[1]
-    least = np.abs(differences.sum(axis=1)) - _EQUAL * np.abs(differences).sum(axis=1)
-    if 2**n <= n_resamples:
-        every = np.arange(2**n)[:, None] >> np.arange(n) & 1
-        return _as_far(every, differences, least) / len(every)
-    draws = stream(seed, "sign flips")
-    step = max(1, _BATCH // n)
-    as_far = np.ones(len(differences))
-    for done in range(0, n_resamples, step):
-        as_far += _as_far(draws.integers(2, size=(min(step, n_resamples - done), n)), differences, least)
-    return as_far / (n_resamples + 1)
+def _differences(table: Floats, pairs: Sequence[tuple[int, int]]) -> Floats:
+    """A row a topic, a column a pair; what is rounding alone is 0."""
+    first, second = np.array(pairs).T
+    a, b = table[:, first], table[:, second]
+    made = a - b
+    made[np.abs(made) <= _EQUAL * np.maximum(np.abs(a), np.abs(b))] = 0.0
+    return made
 
 
-def _as_far(flipped: NDArray[np.int64], differences: Floats, least: Floats) -> Floats:
-    """How many flips move the sum of each row at least so far from 0, shape (n_pairs,)."""
-    return np.asarray((np.abs((1.0 - 2.0 * flipped) @ differences.T) >= least).sum(axis=0), dtype=np.float64)
+def _tested(differences: Floats, test: str, correction: str, *, n_resamples: int, seed: int) -> tuple[Floats, Floats]:
+    """The p-value of each pair, and adjusted."""
+    n_constant = int(((spread_of(differences) == 0) & (differences[0] != 0)).sum())
+    if test == "t" and n_constant:
+        warnings.warn(
+            f"in {n_constant} of {differences.shape[1]} pairs all topics differ by the same: t is infinite and p 0; "
+            "sign flips (test='randomisation') stay valid",
+            DegenerateWarning,
+            stacklevel=3,
+        )
+    if correction == "max-t":
+        return max_t(differences, test, n_resamples=n_resamples, seed=seed)
+    p_values = paired_p(differences, test, n_resamples=n_resamples, seed=seed)
+    return p_values, adjusted(p_values, correction)
 
 
-def holm(p_values: Floats) -> Floats:
-    """Holm's step-down adjustment of p-values, shape (n,).
+def _effects(differences: Floats, margin: float | None) -> dict[str, Any]:
+    return {
+        "effect_size": t_of(differences) / np.sqrt(len(differences)),
+        "wins": (differences > 0).sum(axis=0),
+        "losses": (differences < 0).sum(axis=0),
+        "ties": (differences == 0).sum(axis=0),
+        "p_equivalence": np.nan if margin is None else _equivalence(differences, margin),
+    }
 
-    >>> holm(np.array([0.01, 0.04, 0.03])).round(4).tolist()
-    [0.03, 0.06, 0.06]
-    """
-    order = np.argsort(p_values, kind="stable")
-    stepped = np.maximum.accumulate(p_values[order] * np.arange(len(p_values), 0, -1))
-    adjusted = np.empty_like(stepped)
-    adjusted[order] = np.minimum(stepped, 1.0)
-    return adjusted
+
+def _equivalence(differences: Floats, margin: float) -> Floats:
+    """The larger p of two one-sided t-tests, that the mean is at most ``-margin`` and at least ``margin``."""
+    from scipy import special
+
+    above, below = t_of(differences, -margin), -t_of(differences, margin)
+    return np.asarray(special.stdtr(len(differences) - 1, -np.minimum(above, below)))

@@ -4,27 +4,34 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from vbterrier.errors import DegenerateWarning, ParameterError
-from vbterrier.frames.parameters import choice
-from vbterrier.kernels.bca import quantiles_at
-from vbterrier.kernels.resample import stream
+from vbterrier.frames.parameters import choice, whole
+from vbterrier.kernels.resample import resampled_means, stream
+from vbterrier.kernels.studentise import ENDLESS, studentised
+from vbterrier.uncertainty.bca import bca_ends, share_below
+from vbterrier.uncertainty.topic_values import topic_values
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
 
-TOPIC_METHODS = ("percentile", "bca", "normal")
-REPLICA_METHODS = ("percentile", "bca", "normal")
+COLUMNS = ("name", "measure", "value", "low", "high", "level", "method", "n_qids", "n_resamples", "seed")
+TOPIC_METHODS = ("percentile", "bca", "studentised", "normal")
+# Those that resample the topics.
+RESAMPLED = TOPIC_METHODS[:3]
 N_RESAMPLES = 2000
-# Resampled values held in memory at a time.
-_BATCH = 4_000_000
-# Scores this close are one score: sums in another order.
-_EQUAL = 1e-9
+# Resampled means held in memory at a time.
+_BATCH = 8_000_000
+# Means and values this close, beside the largest value, are one in another order of summation.
+_EQUAL = 1e-12
 
 
 @dataclass(frozen=True)
@@ -45,6 +52,50 @@ class Intervals:
     method: str
 
 
+def intervals(
+    values: Any, *, method: str = "percentile", level: float = 0.95, n_resamples: int = N_RESAMPLES, seed: int = 0
+) -> pd.DataFrame:
+    """Intervals over topics of the mean of every system and measure.
+
+    Parameters
+    ----------
+    values
+        The V frame: name, qid, measure, value, as :func:`vbterrier.score` and ``pt.Experiment(perquery=True)`` give it.
+    method, level, n_resamples, seed
+        As for :func:`topics_intervals`. Systems and measures with the same topics share the resamples.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The C frame: name, measure, value (the mean), low, high, level, method, n_qids, n_resamples, seed; a row for
+        each system and measure, in order of appearance. The order of topics changes nothing.
+
+    Raises
+    ------
+    InputError
+        A value that is missing or not finite; a topic that stands twice.
+    ParameterError
+        As for :func:`topics_intervals`.
+
+    Examples
+    --------
+    >>> values = pd.DataFrame({"name": "a", "qid": ["1", "2", "3"], "measure": "AP", "value": [0.2, 0.4, 0.9]})
+    >>> intervals(values, method="normal").round(3)[["name", "measure", "value", "low", "high"]].values.tolist()
+    [['a', 'AP', 0.5, -0.396, 1.396]]
+    """
+    _check(method, level, n_resamples)
+    used = n_resamples if method in RESAMPLED else 0
+    rows: dict[int, tuple[Any, ...]] = {}
+    for table in topic_values(values):
+        found = _topics_intervals(table.values, level, method, lambda: stream(seed, ""), n_resamples)
+        columns = zip(
+            table.places, table.names, table.measures, table.values.mean(axis=0), found.low, found.high, strict=True
+        )
+        for place, name, measure, mean, low, high in columns:
+            rows[place] = (name, measure, mean, low, high, level, found.method, len(table.qids), used, seed)
+    return pd.DataFrame([rows[place] for place in sorted(rows)], columns=list(COLUMNS))
+
+
 def topics_interval(
     values: Floats,
     *,
@@ -54,17 +105,41 @@ def topics_interval(
     seed: int = 0,
     name: str = "",
 ) -> Interval:
-    """The interval of a mean over topics: how far it would move with other topics of the kind.
+    """The interval of a mean over topics: :func:`topics_intervals` of one column, of shape (n,).
+
+    Examples
+    --------
+    >>> topics_interval(np.array([0.2, 0.4, 0.9, 0.5]), seed=1).method
+    'topics (percentile)'
+    """
+    _check(method, level, n_resamples)
+    column = np.asarray(values, dtype=np.float64)[:, None]
+    found = _topics_intervals(column, level, method, lambda: stream(seed, name), n_resamples)
+    return Interval(float(found.low[0]), float(found.high[0]), found.method)
+
+
+def topics_intervals(
+    values: Floats,
+    *,
+    level: float = 0.95,
+    method: str = "percentile",
+    n_resamples: int = N_RESAMPLES,
+    seed: int = 0,
+    name: str = "",
+) -> Intervals:
+    """The intervals of means over topics: how far they would move with other topics of the kind.
 
     Parameters
     ----------
     values
-        A score of each topic, shape (n,).
+        A score of each topic, a column for each mean, shape (n, m). All columns share the resamples.
     level
         Nominal coverage, 0 to 1.
     method
-        ``"percentile"`` or ``"bca"`` (bias-corrected and accelerated; Efron 1987), both by ``scipy.stats.bootstrap``;
-        or ``"normal"``, ``mean ± t s/sqrt(n)`` with Student's t of n - 1 degrees of freedom, which no resample decides.
+        ``"percentile"``: the quantiles ``(1 ± level)/2`` of the means of resampled topics. ``"bca"``: bias-corrected
+        and accelerated (Efron 1987). ``"studentised"``: ``mean - q s/sqrt(n)`` with the quantiles q of ``t* = (mean* -
+        mean)/(s*/sqrt(n))`` over resamples, also called bootstrap-t (Efron and Tibshirani 1993, section 12.5).
+        ``"normal"``: ``mean ± t s/sqrt(n)`` with Student's t of n - 1 degrees of freedom, which no resample decides.
     n_resamples
         Resamples of the topics.
     seed, name
@@ -72,164 +147,93 @@ def topics_interval(
 
     Returns
     -------
-    Interval
-        Equal ends when all topics score the same; NaN for a single topic, which says nothing about others.
+    Intervals
+        Ends of shape (m,). Equal ends where all topics score the same; NaN, with a warning, for a single topic, which
+        says nothing about others. A studentised end is infinite, with a warning, where too many resamples
+        hold topics that all score the same.
 
     Raises
     ------
     ParameterError
-        An unknown method, a level outside (0, 1).
+        An unknown method, a level outside (0, 1), no resample.
 
     Notes
     -----
-    The bootstrap needs topics. Simulated shares of nominal 95 % intervals that hold the true mean (percentile, bca,
-    normal): normal scores, 5 topics .85, .83, .95; 10 topics .90, .90, .95; 20 topics .93, .92, .95. Scores that are 0
-    for every other topic: 5 topics .85, .87, .89; 10 topics .89, .93, .93; from 50 topics on all about .94.
+    One set of resamples is made for all columns; sums over it are products of matrices. The acceleration is that of the
+    jackknife of a mean, ``Σ (x - mean)³ / (6 (Σ (x - mean)²)^1.5)``. Memory is bounded: columns are done in blocks.
 
     Examples
     --------
-    >>> topics_interval(np.array([0.2, 0.4, 0.9, 0.5]), seed=1).method
-    'topics (percentile)'
+    >>> scores = np.array([[0.2, 0.0], [0.4, 0.0], [0.9, 0.0], [0.5, 0.0]])
+    >>> found = topics_intervals(scores, method="normal")
+    >>> found.low.round(3).tolist(), found.high.round(3).tolist(), found.method
+    ([0.032, 0.0], [0.968, 0.0], 'topics (normal)')
     """
+    _check(method, level, n_resamples)
+    return _topics_intervals(values, level, method, lambda: stream(seed, name), n_resamples)
+
+
+def _check(method: str, level: float, n_resamples: int) -> None:
     choice("method", method, TOPIC_METHODS)
     check_level(level)
-    if len(values) < 2:  # noqa: PLR2004 - two topics are the least that can differ
-        warnings.warn("an interval over topics needs at least two of them", DegenerateWarning, stacklevel=2)
-        return Interval(np.nan, np.nan, f"topics ({method})")
-    if np.ptp(values) == 0:
-        return Interval(float(values[0]), float(values[0]), f"topics ({method})")
-    if method == "normal":
-        return _student(values, level)
-    from scipy import stats
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", stats.DegenerateDataWarning)
-        ends = stats.bootstrap(  # type: ignore[call-overload]  # its stubs know the newest names only
-            (values,),
-            np.mean,
-            confidence_level=level,
-            method={"percentile": "percentile", "bca": "BCa"}[method],
-            n_resamples=n_resamples,
-            batch=max(1, _BATCH // len(values)),
-            random_state=stream(seed, name),
-        ).confidence_interval
-    return Interval(float(ends.low), float(ends.high), f"topics ({method})")
+    whole("n_resamples", n_resamples)
 
 
-def _student(values: Floats, level: float) -> Interval:
-    from scipy import special
-
-    n, mean = len(values), float(values.mean())
-    reach = float(special.stdtrit(n - 1, (1 + level) / 2)) * float(values.std(ddof=1)) / float(np.sqrt(n))
-    return Interval(mean - reach, mean + reach, "topics (normal)")
-
-
-def replica_intervals(
-    replicas: Floats,
-    *,
-    point: Floats | None = None,
-    acceleration: Floats | None = None,
-    level: float = 0.95,
-    method: str = "percentile",
-    source: str = "replicas",
+def _topics_intervals(
+    values: Floats, level: float, method: str, draws: Callable[[], np.random.Generator], n_resamples: int
 ) -> Intervals:
-    """Intervals of scores from their replicas.
-
-    Parameters
-    ----------
-    replicas
-        Scores, the replicas along the first axis, shape (B, ...).
-    point
-        Scores without perturbation, shape (...); needed for ``"bca"``.
-    acceleration
-        Of the BCa interval, shape (...), see :func:`vbterrier.uncertainty.acceleration_of`: known where units were
-        resampled, as intents are.
-        Without it 0 is taken, and the method's name says so.
-    level
-        Nominal coverage, 0 to 1.
-    method
-        ``"percentile"``: the quantiles ``(1 ± level)/2`` of the replicas. ``"bca"``: quantiles moved by the share of
-        replicas below the point (ties count half) and by the acceleration (Efron 1987). ``"normal"``: the formula that
-        the paper prints, ``mean_b ± z s_b/sqrt(B)``. It measures the Monte Carlo error of the mean of replicas alone,
-        which more replicas make as small as one likes, and says nothing of how far scores move between replicas.
-    source
-        What the replicas perturb, for the method's name: ``"replicas"`` or ``"intents"``.
-
-    Returns
-    -------
-    Intervals
-        Ends of shape (...).
-
-    Raises
-    ------
-    ParameterError
-        An unknown method, a level outside (0, 1), no replicas, no point where one is needed.
-
-    Notes
-    -----
-    Percentiles hold a truth that differs from what was observed as replicas differ from it: π drawn from the Dirichlet
-    law, scores or temperatures with that noise, tags that are right as often as they state (simulated: .94 to .95 of
-    nominal 95 %). They do not undo a distortion: with tags of which 30 % are confused, confusing them once more gives
-    intervals that hold the score of the true tags .55 of the time. Resampled intents need intents (percentile, bca): 6
-    of very different weights .85, .88; 8 of similar ones .90, .95; 50 of them .95, .96. The normal formula holds the
-    expectation over replicas .95 of the time, the truth .05 of the time.
-
-    Examples
-    --------
-    >>> draws = np.linspace(0, 1, 101)
-    >>> found = replica_intervals(draws, level=0.9)
-    >>> found.low.round(3).tolist(), found.high.round(3).tolist(), found.method
-    (0.05, 0.95, 'replicas (percentile)')
-    >>> replica_intervals(draws, method="normal").method
-    'replicas (normal, Monte Carlo error)'
-    """
-    choice("method", method, REPLICA_METHODS)
-    check_level(level)
-    if not len(replicas):
-        raise ParameterError("replicas: none; make one at least")
-    tails = np.array([(1 - level) / 2, (1 + level) / 2])
-    if method == "percentile":
-        low, high = np.quantile(replicas, tails, axis=0)
-        return Intervals(low, high, f"{source} (percentile)")
-    if method == "normal":
-        return _monte_carlo(replicas, level, source)
-    if point is None:
-        raise ParameterError("method='bca' needs the score without perturbation: give point")
-    low, high = quantiles_at(replicas, _bca_levels(replicas, point, acceleration, tails))
-    return Intervals(low, high, f"{source} (bca{', acceleration 0' if acceleration is None else ''})")
-
-
-def _monte_carlo(replicas: Floats, level: float, source: str) -> Intervals:
-    from scipy import special
-
-    name = f"{source} (normal, Monte Carlo error)"
-    mean = replicas.mean(axis=0)
-    if len(replicas) == 1:
-        warnings.warn("the error of a mean needs two replicas at least", DegenerateWarning, stacklevel=3)
-        return Intervals(np.full_like(mean, np.nan), np.full_like(mean, np.nan), name)
-    reach = special.ndtri((1 + level) / 2) * replicas.std(axis=0, ddof=1) / np.sqrt(len(replicas))
-    return Intervals(mean - reach, mean + reach, name)
-
-
-def _bca_levels(replicas: Floats, point: Floats, acceleration: Floats | None, tails: Floats) -> Floats:
-    """The levels of the quantiles that are the ends, shape (2, ...)."""
-    from scipy import special
-
-    n = len(replicas)
-    share = ((replicas < point - _EQUAL).mean(axis=0) + (replicas <= point + _EQUAL).mean(axis=0)) / 2
-    outside = int(((share == 0) | (share == 1)).sum())
-    if outside:
+    ends = np.full((2, values.shape[1]), np.nan)
+    if len(values) < 2:  # noqa: PLR2004 - two topics are the least that can differ
+        warnings.warn("an interval over topics needs at least two of them", DegenerateWarning, stacklevel=3)
+        return Intervals(ends[0], ends[1], f"topics ({method})")
+    ends[:] = values[0]
+    varies = np.flatnonzero(np.ptp(values, axis=0) > 0)
+    step = max(1, _BATCH // n_resamples)
+    for start in range(0, len(varies), step):
+        these = varies[start : start + step]
+        ends[:, these] = _METHODS[method](values[:, these], tails_of(level), draws(), n_resamples)
+    endless = int(np.isinf(ends).any(axis=0).sum())
+    if endless:
         warnings.warn(
-            f"{outside} of {share.size} scores without perturbation lie outside all of their replicas: these were "
-            "shifted, not spread, and their BCa intervals end at the nearest replica; look at percentiles",
+            f"{endless} of {ends.shape[1]} studentised intervals have no end: in too many resamples all topics score "
+            "the same; take percentiles, or more topics",
             DegenerateWarning,
             stacklevel=3,
         )
-    bias = special.ndtri(np.clip(share, 0.5 / n, 1 - 0.5 / n))
-    moved = bias + special.ndtri(tails).reshape(2, *[1] * bias.ndim)
-    shrunk = 1 - (0.0 if acceleration is None else acceleration) * moved
-    levels: Floats = special.ndtr(bias + moved / np.maximum(shrunk, np.finfo(np.float64).tiny))
-    return levels
+    return Intervals(ends[0], ends[1], f"topics ({method})")
+
+
+def _percentile(values: Floats, tails: Floats, draws: np.random.Generator, n_resamples: int) -> Floats:
+    return np.quantile(resampled_means(values, n_resamples, draws), tails, axis=0)
+
+
+def _bca(values: Floats, tails: Floats, draws: np.random.Generator, n_resamples: int) -> Floats:
+    mean = values.mean(axis=0)
+    square, cube = (((values - mean) ** power).sum(axis=0) for power in (2, 3))
+    means = resampled_means(values, n_resamples, draws)
+    share = share_below(means, mean, _EQUAL * np.abs(values).max(axis=0))
+    return bca_ends(means, share, cube / (6 * square**1.5), tails)
+
+
+def _studentised(values: Floats, tails: Floats, draws: np.random.Generator, n_resamples: int) -> Floats:
+    mean, spread = values.mean(axis=0), values.std(axis=0)
+    scaled = (values - mean) / spread
+    means, squares = np.split(resampled_means(np.hstack([scaled, scaled**2]), n_resamples, draws), 2, axis=1)
+    reach = np.quantile(studentised(means, squares), tails[::-1], axis=0)
+    # Quantiles that lie between a number and infinity, too.
+    reach[np.abs(reach) > ENDLESS * _EQUAL] *= np.inf
+    return np.asarray(mean - reach * spread)
+
+
+def _student(values: Floats, tails: Floats, _draws: np.random.Generator, _n_resamples: int) -> Floats:
+    from scipy import special
+
+    n = len(values)
+    reach = special.stdtrit(n - 1, tails)[:, None] * values.std(axis=0, ddof=1) / np.sqrt(n)
+    return np.asarray(values.mean(axis=0) + reach)
+
+
+_METHODS = {"percentile": _percentile, "bca": _bca, "studentised": _studentised, "normal": _student}
 
 
 def unjudged_interval(means: Floats, stds: Floats, *, level: float = 0.95) -> Interval:
@@ -268,3 +272,12 @@ def check_level(level: float) -> None:
     """
     if not isinstance(level, (int, float)) or not 0 < level < 1:
         raise ParameterError(f"level={level}: wanted a number between 0 and 1, as 0.95")
+
+
+def tails_of(level: float) -> Floats:
+    """The levels of both ends of an interval that leaves as much out below as above.
+
+    >>> tails_of(0.9).round(3).tolist()
+    [0.05, 0.95]
+    """
+    return np.array([(1 - level) / 2, (1 + level) / 2])

@@ -13,10 +13,10 @@ from vbterrier.errors import ParameterError, examples
 from vbterrier.frames.parameters import whole
 from vbterrier.kernels.bca import acceleration_of
 from vbterrier.uncertainty.candidates import Candidates
-from vbterrier.uncertainty.intervals import replica_intervals
 from vbterrier.uncertainty.matches import Laid, Matches
 from vbterrier.uncertainty.perturb import IntentBootstrap
 from vbterrier.uncertainty.plan import LeftOut, Plan
+from vbterrier.uncertainty.replica_ends import replica_intervals
 from vbterrier.uncertainty.statistics import Statistic
 
 if TYPE_CHECKING:

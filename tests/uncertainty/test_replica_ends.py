@@ -1,0 +1,124 @@
+"""Intervals from replicas: by hand, against SciPy, and where they say little."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from vbterrier.errors import DegenerateWarning, ParameterError
+from vbterrier.kernels.resample import resampled_means, stream
+from vbterrier.uncertainty import acceleration_of, topics_interval
+from vbterrier.uncertainty.replica_ends import replica_intervals
+
+SCORES = np.random.default_rng(7).beta(2, 5, 40)
+DRAWS = np.random.default_rng(3).gamma(2.0, size=(400, 3, 2))
+POINT = np.array([[1.2, 1.7], [2.0, 0.9], [1.0, 1.5]])
+
+
+def test_percentiles_of_replicas_are_their_quantiles():
+    found = replica_intervals(DRAWS, level=0.8)
+    assert found.method == "replicas (percentile)"
+    assert found.low == pytest.approx(np.quantile(DRAWS, 0.1, axis=0))
+    assert found.high == pytest.approx(np.quantile(DRAWS, 0.9, axis=0))
+
+
+def test_the_papers_normal_interval_shrinks_with_replicas_and_says_what_it_measures():
+    found = replica_intervals(DRAWS, method="normal")
+    reach = 1.959963984540054 * DRAWS.std(axis=0, ddof=1) / 20
+    assert found.method == "replicas (normal, Monte Carlo error)"
+    assert found.low == pytest.approx(DRAWS.mean(axis=0) - reach)
+    assert found.high == pytest.approx(DRAWS.mean(axis=0) + reach)
+
+
+@pytest.mark.parametrize("acceleration", [None, 0.0, 0.05, -0.1])
+def test_bca_levels_are_the_textbook_formula(acceleration):
+    given_a = None if acceleration is None else np.full(POINT.shape, acceleration)
+    found = replica_intervals(DRAWS, point=POINT, acceleration=given_a, level=0.9, method="bca", source="intents")
+    assert found.method == ("intents (bca, acceleration 0)" if acceleration is None else "intents (bca)")
+    a = acceleration or 0.0
+    for place in np.ndindex(POINT.shape):
+        draws = DRAWS[:, place[0], place[1]]
+        bias = stats.norm.ppf((draws < POINT[place]).mean())
+        for got, tail in ((found.low[place], 0.05), (found.high[place], 0.95)):
+            moved = bias + stats.norm.ppf(tail)
+            level = stats.norm.cdf(bias + moved / (1 - a * moved))
+            assert got == pytest.approx(np.quantile(draws, level), abs=1e-12)
+
+
+def test_bca_of_a_bootstrap_is_scipys():
+    means = resampled_means(SCORES[:, None], 500, stream(1, ""))[:, 0]
+    without = (SCORES.sum() - SCORES) / 39
+    ours = replica_intervals(
+        means, point=SCORES.mean(), acceleration=acceleration_of(without[:, None])[0], method="bca", source="intents"
+    )
+    theirs = topics_interval(SCORES, method="bca", n_resamples=500, seed=1)
+    assert (float(ours.low), float(ours.high)) == pytest.approx((theirs.low, theirs.high), abs=1e-12)
+
+
+def test_ties_with_the_point_count_half():
+    draws = np.repeat([0.0, 0.5, 1.0], [40, 40, 20])
+    # 40 below, 40 tied: a share of 0.6, which moves the levels up.
+    bias = stats.norm.ppf(0.6)
+    expected = np.quantile(draws, stats.norm.cdf(2 * bias + stats.norm.ppf([0.025, 0.975])))
+    found = replica_intervals(draws, point=np.array(0.5), method="bca")
+    assert (float(found.low), float(found.high)) == pytest.approx(tuple(expected), abs=1e-12)
+
+
+@pytest.mark.parametrize("method", ["percentile", "bca", "normal"])
+def test_replicas_that_agree_give_equal_ends(method):
+    found = replica_intervals(np.full((30, 2), 0.25), point=np.full(2, 0.25), method=method)
+    assert found.low.tolist() == found.high.tolist() == [0.25, 0.25]
+
+
+def test_a_point_outside_its_replicas_is_said_once():
+    draws = np.tile(np.linspace(0.2, 0.4, 50)[:, None], 3)
+    with pytest.warns(DegenerateWarning, match="2 of 3 scores without perturbation lie outside all of their") as said:
+        found = replica_intervals(draws, point=np.array([0.1, 0.3, 0.5]), method="bca")
+    assert len(said) == 1
+    assert (found.low[0], found.high[2]) == pytest.approx((0.2, 0.4))
+    assert np.isfinite([found.low, found.high]).all()
+
+
+def test_one_replica_has_no_error():
+    with pytest.warns(DegenerateWarning, match="two replicas at least"):
+        found = replica_intervals(np.array([[0.3, 0.4]]), method="normal")
+    assert np.isnan([found.low, found.high]).all()
+    assert replica_intervals(np.array([0.3])).low == 0.3
+    assert replica_intervals(np.array([0.3]), point=np.array(0.3), method="bca").high == 0.3
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"method": "t"}, "method='t': wanted one of 'percentile', 'bca', 'normal'"),
+        ({"level": 1.0}, "wanted a number between 0 and 1"),
+        ({"method": "bca"}, "method='bca' needs the score without perturbation: give point"),
+    ],
+)
+def test_intervals_of_replicas_that_cannot_be_are_refused(options, message):
+    with pytest.raises(ParameterError, match=message):
+        replica_intervals(DRAWS, **options)
+    with pytest.raises(ParameterError, match="replicas: none"):
+        replica_intervals(DRAWS[:0])
+
+
+def test_acceleration_is_the_textbook_formula_for_one_query_and_for_means_over_several():
+    rng = np.random.default_rng(1)
+    left_out = rng.random((5, 3))
+    left_out[3:, 1] = np.nan
+    cubes, squares = 0.0, 0.0
+    for topic in range(3):
+        here = [value for value in left_out[:, topic] if not math.isnan(value)]
+        n, mean = len(here), sum(here) / len(here)
+        influence = [(n - 1) * (mean - value) for value in here]
+        cube, square = sum(x**3 for x in influence), sum(x**2 for x in influence)
+        assert acceleration_of(left_out)[topic] == pytest.approx(cube / (6 * square**1.5), rel=1e-12)
+        cubes, squares = cubes + cube / n**3, squares + square / n**2
+    assert acceleration_of(left_out, of_mean=True) == pytest.approx(cubes / (6 * squares**1.5), rel=1e-12)
+
+
+def test_units_that_do_not_matter_and_single_ones_accelerate_nothing():
+    assert acceleration_of(np.full((4, 2), 0.5)).tolist() == [0.0, 0.0]
+    assert acceleration_of(np.array([[0.3], [np.nan]])).tolist() == [0.0]
+    assert acceleration_of(np.full((2, 2), np.nan), of_mean=True) == 0.0
