@@ -1,0 +1,52 @@
+"""Values as one table for each measure, topics in the order given."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from vbterrier.errors import InputError, examples
+from vbterrier.frames.values import values_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+
+class MeasureTable(NamedTuple):
+    """The values of all systems under one measure: topics in order of appearance, shape (n, m)."""
+
+    measure: str
+    names: list[str]
+    values: Floats
+
+
+def measure_tables(values: Any) -> list[MeasureTable]:
+    """A table for each measure of a V frame, each with systems and topics in their order of appearance.
+
+    Raises
+    ------
+    InputError
+        Systems with different topics; see also :func:`vbterrier.frames.values.values_of`.
+
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"name": ["a", "a", "b", "b"], "qid": ["2", "1", "1", "2"], "measure": "AP"})
+    >>> measure_tables(frame.assign(value=[0.2, 0.1, 0.3, 0.4]))[0].values.tolist()
+    [[0.2, 0.4], [0.1, 0.3]]
+    """
+    return [_table(str(measure), group) for measure, group in values_of(values).groupby("measure", sort=False)]
+
+
+def _table(measure: str, group: Any) -> MeasureTable:
+    (name, names), (qid, qids) = (group[key].factorize() for key in ("name", "qid"))
+    table = np.full((len(qids), len(names)), np.nan)
+    table[qid, name] = group["value"].to_numpy()
+    lacking = np.isnan(table).any(axis=1)
+    if lacking.any():
+        raise InputError(
+            f"values: of {measure}, {int(lacking.sum())} topics ({examples(qids[lacking])}) lack a value for some "
+            "system; keep the topics that all systems have, or score missing ones as 0"
+        )
+    return MeasureTable(measure, names.tolist(), table)
