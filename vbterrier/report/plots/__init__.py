@@ -19,6 +19,7 @@ The typeface is that of ``matplotlib.rcParams``, so that figures can match the p
 from vbterrier.report.plots.calibration import reliability
 from vbterrier.report.plots.coverage import interval_coverage
 from vbterrier.report.plots.curves import curve
+from vbterrier.report.plots.differences import differences
 from vbterrier.report.plots.entities import coverage_discrimination
 from vbterrier.report.plots.entities_gain import coverage_by_k, gain_by_coverage
 from vbterrier.report.plots.entities_oer import oer_distributions
@@ -26,7 +27,11 @@ from vbterrier.report.plots.estimates import estimate_against_truth
 from vbterrier.report.plots.forest import forest
 from vbterrier.report.plots.intents import coverage_map
 from vbterrier.report.plots.pairs import beats_matrix
+from vbterrier.report.plots.power import power_curve
+from vbterrier.report.plots.queries import not_worse_by_size, score_by_size
 from vbterrier.report.plots.ranks import rank_uncertainty
+from vbterrier.report.plots.removal import removal_distributions
+from vbterrier.report.plots.shares import variance_shares
 from vbterrier.report.plots.style import COLUMN, FULL, SAVING
 from vbterrier.report.plots.unjudged import score_distributions
 
@@ -39,12 +44,18 @@ __all__ = [
     "coverage_discrimination",
     "coverage_map",
     "curve",
+    "differences",
     "estimate_against_truth",
     "forest",
     "gain_by_coverage",
     "interval_coverage",
+    "not_worse_by_size",
     "oer_distributions",
+    "power_curve",
     "rank_uncertainty",
     "reliability",
+    "removal_distributions",
+    "score_by_size",
     "score_distributions",
+    "variance_shares",
 ]

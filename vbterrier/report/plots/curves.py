@@ -12,15 +12,13 @@ from vbterrier.errors import DegenerateWarning, InputError, ParameterError, exam
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.parameters import choice
 from vbterrier.measures import VB
-from vbterrier.report.plots import style, words
+from vbterrier.report.plots import lines, style, words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 # What each axis is called, and the parameter of measures that it shows.
 AXES = {"k": ("cutoff", "cutoff k"), "alpha": ("alpha", "α, weight of the variance penalty")}
-# From this ratio of the largest to the smallest cutoff on, equal steps are equal factors.
-_WIDE = 30
 
 
 def curve(
@@ -84,19 +82,19 @@ def curve(
         if not len(frame):
             return style.nothing(drawn, "scores")
         points = _points(frame, x, measure)
-        lines = list(points["line"].unique())
-        if len(lines) > len(style.DASHES):
-            raise ParameterError(f"{len(lines)} measures are more than can be told apart; choose some with measure=")
-        chosen, rest = _chosen(points, highlight)
+        measures = list(points["line"].unique())
+        if len(measures) > len(style.DASHES):
+            raise ParameterError(f"{len(measures)} measures are more than can be told apart; choose some with measure=")
+        coloured, rest = lines.chosen(points, highlight)
         if (points[["value", "low"]] < 0).any(axis=None):
             drawn.axhline(0, color=style.INK, linewidth=0.6, zorder=1)
-        _draw(drawn, points, lines, chosen)
+        lines.draw(drawn, points, measures, coloured)
         _place_ticks(drawn, points["at"], x)
         drawn.set_xlabel(AXES[x][1])
-        texts, data = words.short(lines)
+        texts, data = words.short(measures)
         texts = [_lettered(text, x) for text in texts]
-        drawn.set_ylabel(style.fitted(texts[0] if len(lines) == 1 else "score", 1.6))
-        _explain(drawn, chosen, rest, texts)
+        drawn.set_ylabel(style.fitted(texts[0] if len(measures) == 1 else "score", 1.6))
+        lines.explain(drawn, coloured, len(rest), texts)
         style.caption(drawn, *_described(points, len(rest), picked=highlight is not None), data)
     return drawn
 
@@ -155,57 +153,12 @@ def _read(text: str, x: str) -> tuple[float, str, bool]:
     return (float("nan"), text, False) if at is None else (float(at), str(words.without(measure, param)), True)
 
 
-def _chosen(points: pd.DataFrame, highlight: Sequence[str] | None) -> tuple[list[Any], list[Any]]:
-    """The systems to colour, and the others."""
-    names, most = list(points["name"].unique()), len(style.COLOURS)
-    if highlight is not None:
-        strangers = [name for name in highlight if name not in names]
-        if strangers or not 0 < len(highlight) <= most:
-            raise ParameterError(
-                f"highlight={list(highlight)!r}: wanted 1 to {most} systems of the scores, as {examples(names)}"
-            )
-        chosen = list(highlight)
-    elif len(names) <= most:
-        chosen = names
-    else:
-        first = points[points["line"] == points["line"].iloc[0]].sort_values("at", kind="stable")
-        last = first.drop_duplicates("name", keep="last").sort_values("value", ascending=False, kind="stable")
-        chosen = list(last["name"].iloc[:most])
-    return chosen, [name for name in names if name not in chosen]
-
-
-def _draw(ax: Any, points: pd.DataFrame, lines: list[str], chosen: list[Any]) -> None:
-    # Many bands over one another must still let the lines through.
-    faint = 0.14 if len(chosen) * len(lines) <= 3 else 0.07  # noqa: PLR2004 - a look, not a rule
-    for _, part in points.groupby(["name", "line"], sort=False):
-        name, line = part["name"].iloc[0], part["line"].iloc[0]
-        ordered = part.sort_values("at", kind="stable")
-        at, value, low, high = (ordered[column].to_numpy() for column in ("at", "value", "low", "high"))
-        dash = style.DASHES[lines.index(line)]
-        if name not in chosen:
-            ax.plot(at, value, color=style.MUTED, linewidth=0.5, linestyle=dash, alpha=0.6, zorder=1)
-            continue
-        colour, marker = style.look(chosen.index(name))
-        ax.plot(at, value, color=colour, marker=marker, markersize=3, linestyle=dash, zorder=3)
-        if len(at) > 1:
-            ax.fill_between(at, low, high, color=colour, alpha=faint, linewidth=0, zorder=2)
-        else:
-            ax.vlines(at, low, high, color=colour, linewidth=0.8, zorder=2)
-
-
 def _place_ticks(ax: Any, values: pd.Series[float], x: str) -> None:
     """Ticks where there are points, as many as can be read."""
     places = np.unique(values)
-    if x == "k" and places[-1] > _WIDE * places[0]:
-        ax.set_xscale("log")
-        ax.minorticks_off()
-    inner = ax.transData + ax.transAxes.inverted()
-    inches = inner.transform(np.column_stack([places, np.zeros(len(places))]))[:, 0] * (style.cell(ax)[0] - 0.55)
-    kept: list[int] = []
-    for place in range(len(places)):
-        if not kept or inches[place] - inches[kept[-1]] > style.text_width(f"{places[place]:g}", style.SIZE) + 0.04:
-            kept.append(place)
-    ax.set_xticks(places[kept], [f"{at:g}" for at in places[kept]])
+    if x == "k" and places[-1] > lines.WIDE * places[0]:
+        lines.logarithmic(ax)
+    lines.tick_places(ax, places)
 
 
 def _lettered(line: str, x: str) -> str:
@@ -213,23 +166,6 @@ def _lettered(line: str, x: str) -> str:
     return (
         f"{line}@k" if x == "k" else line.replace("VB", "VB(α)", 1) if "(" not in line else line.replace("(", "(α,", 1)
     )
-
-
-def _explain(ax: Any, chosen: list[Any], rest: list[Any], lines: list[str]) -> None:
-    from matplotlib.lines import Line2D
-
-    handles, names = [], []
-    for place, name in enumerate(chosen):
-        colour, marker = style.look(place)
-        handles.append(Line2D([], [], color=colour, marker=marker, markersize=3))
-        names.append(name)
-    if rest:
-        handles.append(Line2D([], [], color=style.MUTED, linewidth=0.5))
-        names.append(f"{len(rest)} others")
-    if len(lines) > 1:
-        handles += [Line2D([], [], color=style.INK, linestyle=style.DASHES[at]) for at in range(len(lines))]
-        names += lines
-    style.legend(ax, handles, names, style.cell(ax)[0] - 0.5)
 
 
 def _described(points: pd.DataFrame, n_others: int, *, picked: bool) -> list[str]:

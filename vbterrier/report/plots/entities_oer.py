@@ -13,7 +13,8 @@ from vbterrier.entities.table import CLASSES
 from vbterrier.errors import InputError, ParameterError
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.report.plots import style, words
-from vbterrier.report.plots.margin import beside_rows
+from vbterrier.report.plots.margin import beside_rows, legend_from_left
+from vbterrier.report.plots.parts import round_up
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -143,9 +144,7 @@ def _edges(oer: pd.Series[float], step: float | None, room: float) -> Any:
     """Edges of bars, 0 among them: no bar holds both signs."""
     least, most = float(oer.min()), float(oer.max())
     if step is None:
-        wanted = max(most - least, 0.1) * _BAR / max(room, _BAR)
-        power = 10.0 ** np.floor(np.log10(wanted))
-        step = float(next(factor * power for factor in (1, 2, 5, 10) if factor * power >= wanted))
+        step = round_up(max(most - least, 0.1) * _BAR / max(room, _BAR))
     first, last = int(np.floor(least / step)), int(np.floor(most / step)) + 1
     return step * np.arange(first, last + 1)
 
@@ -190,15 +189,11 @@ def _explain(ax: Any, known: pd.DataFrame, room: float, beside: float) -> None:
     """A legend that begins above the names of the rows."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
-    from matplotlib.transforms import ScaledTranslation
 
     there = [name for name in reversed(_LOOK) if (known["signal"] == name).any()]
     handles: list[Any] = [Patch(facecolor=_LOOK[name], edgecolor=style.MUTED, linewidth=0.3) for name in there]
     mean = Line2D([], [], color="black", marker="D", markersize=3.4, linestyle="none")
-    made = style.legend(ax, [*handles, mean], [*there, "mean"], room + beside)
-    # Inches, whatever width the axes end up with.
-    left = ScaledTranslation(-beside - 0.06, 0, ax.figure.dpi_scale_trans)
-    made.set_bbox_to_anchor((0, 1), transform=ax.transAxes + left)
+    legend_from_left(ax, [*handles, mean], [*there, "mean"], room, beside)
 
 
 def _described(frame: pd.DataFrame, known: pd.DataFrame, names: list[str], edges: Any) -> list[str]:

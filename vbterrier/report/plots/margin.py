@@ -1,7 +1,8 @@
-"""Numbers beside the rows and below the columns of a figure."""
+"""What stands around rows and columns: numbers beside and below them, a legend above names."""
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from vbterrier.report.plots import style
@@ -24,9 +25,27 @@ def beside_rows(ax: Any, texts: Sequence[str], head: str) -> float:
     return taken
 
 
+def aligned(numbers: Any) -> list[str]:
+    """Numbers with as many decimals as give the least two digits, four at most, nothing for NaN."""
+    known = [abs(float(one)) for one in numbers if abs(one) > 0]
+    least = min(known, default=1.0)
+    decimals = min(max(1 - math.floor(math.log10(least)), 0), 4)
+    return ["" if math.isnan(one) else f"{one:.{decimals}f}" for one in numbers]
+
+
 def number_columns(ax: Any, n: int, room: float) -> None:
     """Number the columns 1 to n, which share ``room`` inches: as many as can be read, the first among them."""
     widest = style.text_width(f"{n}", style.SIZE) + 0.05
     step = next((step for step in (1, 5, 10, 20, 50) if max(step - 1, 1) * room / n >= widest), 100)
     ax.set_xlim(0.5, n + 0.5)
     ax.set_xticks(range(1, n + 1) if step == 1 else [1, *range(step, n + 1, step)])
+
+
+def legend_from_left(ax: Any, handles: Sequence[Any], names: Sequence[object], room: float, beside: float) -> None:
+    """A legend that begins above the names of the rows, which take ``beside`` inches left of the axes' ``room``."""
+    from matplotlib.transforms import ScaledTranslation
+
+    made = style.legend(ax, handles, names, room + beside)
+    # Inches, whatever width the axes end up with.
+    left = ScaledTranslation(-beside - 0.06, 0, ax.figure.dpi_scale_trans)
+    made.set_bbox_to_anchor((0, 1), transform=ax.transAxes + left)

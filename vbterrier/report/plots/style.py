@@ -144,16 +144,21 @@ def safe(text: object) -> str:
 
 def fitted(text: object, width: float, size: float = SIZE) -> str:
     """Safe text of at most ``width`` inches, its middle left out where it is longer: versions differ at the end."""
+    return safe(cut(text, width, size))
+
+
+def cut(text: object, width: float, size: float = SIZE) -> str:
+    """What :func:`fitted` makes safe: part of a text that still is to be made so."""
     shown = printable(text)
     if len(shown) > _LONGEST:
         shown = _shortened(shown, _LONGEST)
     if text_width(shown, size) <= width:
-        return safe(shown)
+        return shown
     low, high = 0, len(shown) - 1
     while low < high:
         kept = (low + high + 1) // 2
         low, high = (kept, high) if text_width(_shortened(shown, kept), size) <= width else (low, kept - 1)
-    return safe(_shortened(shown, low))
+    return _shortened(shown, low)
 
 
 def _shortened(text: str, kept: int) -> str:

@@ -10,6 +10,7 @@ from vbterrier.errors import InputError
 from vbterrier.judgments.distribution import BootstrapDistribution
 from vbterrier.report.plots import style
 from vbterrier.report.plots.margin import beside_rows
+from vbterrier.report.plots.parts import round_up
 from vbterrier.report.plots.topics import bounds_of, described, marks_of, measure_of, missing, rows_of
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ def _bars(ax: Any, laws: list[Law], rows: pd.DataFrame, size: tuple[float, float
     unknown = np.flatnonzero(rows["n_unjudged"])
     if not len(unknown):
         return ""
-    step = _round_up(span * _BAR / size[0]) if span else 0.01
+    step = round_up(span * _BAR / size[0]) if span else 0.01
     near = min(_BASE, _NEAR / size[1])
     tall = _FILLED - near - _below(size[1])
     # Where all of the mass is in one place, that is the middle of a bar.
@@ -145,12 +146,6 @@ def _bars(ax: Any, laws: list[Law], rows: pd.DataFrame, size: tuple[float, float
 def _below(row: float) -> float:
     """How far below their line marks hang, in rows of this height in inches."""
     return min(_BELOW, _HANG / row)
-
-
-def _round_up(number: float) -> float:
-    """The next larger 1, 2 or 5 times a power of ten."""
-    power = float(10.0 ** np.floor(np.log10(number)))
-    return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= number)
 
 
 def _marks(

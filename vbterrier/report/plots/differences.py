@@ -1,0 +1,226 @@
+"""Differences between systems, with their intervals and what tests say of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from vbterrier.errors import ParameterError, examples, nearest
+from vbterrier.evaluate.comparing import Comparison
+from vbterrier.frames.contracts import frame_of
+from vbterrier.report.plots import style, words
+from vbterrier.report.plots.margin import beside_rows
+from vbterrier.report.plots.parts import columns_of, few, kinds, refuse, varies
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+# More rows than this are no figure.
+_MOST = 120
+_FLAGGED = "†"
+# P-values below are said to be.
+_LEAST = 0.0005
+
+
+def differences(
+    pairs: Any,
+    *,
+    measure: str | Sequence[str] | None = None,
+    baseline: str | None = None,
+    sort: bool = False,
+    ax: Any = None,
+    width: float = style.COLUMN,
+) -> Any:
+    """Forest plot of differences: a row for each pair of systems, filled where the difference is significant.
+
+    Beside the row stands the adjusted p-value, if there is one measure. A dagger marks pairs with a system that
+    retrieved nothing for most topics: their differences say little of ranking.
+
+    Parameters
+    ----------
+    pairs
+        What :func:`vbterrier.compare` gives, or its ``pairs``: the P frame (name_a, name_b, measure, diff, low, high,
+        p_adjusted, n_qids, test, correction, level, method, n_resamples, seed, and optionally ``flag``, empty or a
+        sentence). A difference is significant where its adjusted p is at most ``1 - level``.
+    measure
+        Measures to draw, seven at most, each with its own mark; all by default.
+    baseline
+        Draw the pairs of this system alone, as differences of the others from it.
+    sort
+        Largest difference of the first measure first, instead of the order of the frame.
+    ax
+        Where to draw; a new figure by default.
+    width
+        Inches of a new figure: ``COLUMN`` (3.3), ``FULL`` (7). Its height follows from the number of pairs.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    InputError
+        A missing column; a pair twice, or of one system; an interval with one end, or in the wrong order; no
+        probability, no level.
+    ParameterError
+        A measure or system that the frame does not have; more than 120 pairs, more than seven measures.
+    ImportError
+        matplotlib is missing: ``pip install 'vbterrier[plot]'``.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> about = {"measure": "nDCG@10", "n_qids": 50, "test": "randomisation", "correction": "holm", "level": 0.95}
+    >>> rows = {"name_a": ["dense", "splade"], "name_b": "bm25", "diff": [0.1, 0.02], "low": [0.05, -0.03]}
+    >>> found = {"high": [0.15, 0.07], "p_adjusted": [0.001, 0.4], "method": "percentile", "n_resamples": 10000}
+    >>> ax = differences(pd.DataFrame({**about, **rows, **found, "seed": 0}))
+    >>> [label.get_text() for label in ax.get_yticklabels()], ax.get_xlabel()
+    (['dense', 'splade'], 'nDCG@10 less that of bm25')
+    """
+    frame = _turned(words.only(_checked(pairs), "measure", measure, "pairs"), baseline)
+    rows = _ordered(frame, sort=sort)
+    parts = few(frame, "measure")
+    n, roomy = len(rows), 0.09 + 0.08 * len(parts)
+    row = max(float(np.clip(style.PAGE / max(n, 1), min(0.075, roomy), roomy)), 0.25 / max(n, 1))
+    with style.canvas(ax, width, n * row if n else 0.5) as drawn:
+        if not n:
+            return style.nothing(drawn, "pairs")
+        across, down = style.cell(drawn)
+        row = row if ax is None else max(down - 0.9, 0.3) / n
+        taken = style.row_labels(drawn, _labels(rows, 0.42 * across), row, 0.42 * across)
+        room = across - taken - 0.15 - (_beside(drawn, frame, rows) if len(parts) == 1 else 0)
+        drawn.axvline(0, color=style.INK, linewidth=0.6, zorder=1)
+        drawn.hlines(range(n), 0, 1, transform=drawn.get_yaxis_transform(), color=style.RULE, lw=0.5, zorder=0)
+        places = pd.Series(range(n), index=rows["pair"])
+        marks = [_draw(drawn, part, places, at, len(parts), row) for at, (_, part) in enumerate(parts)]
+        drawn.spines["left"].set_visible(False)
+        drawn.locator_params(axis="x", nbins=int(np.clip(room / 0.45, 2, 8)))
+        shown, data = words.short([name for name, _ in parts])
+        drawn.set_xlabel(_about(rows, shown, room))
+        if len(parts) > 1:
+            style.legend(drawn, marks, shown, room)
+        style.caption(drawn, *_described(frame), data)
+    return drawn
+
+
+def _checked(pairs: Any) -> pd.DataFrame:
+    """The P frame, its numbers checked, with columns flagged and significant."""
+    given = frame_of(pairs.pairs if isinstance(pairs, Comparison) else pairs, "pairs")
+    frame = columns_of(
+        given,
+        "pairs",
+        texts=("name_a", "name_b", "measure", "test", "correction", "method"),
+        reals=("diff", "low", "high", "p_adjusted", "level"),
+        wholes=("n_qids", "n_resamples", "seed"),
+    )
+    flags = given["flag"].fillna("").astype(str).tolist() if "flag" in given.columns else [""] * len(frame)
+    low, high, p = frame["low"], frame["high"], frame["p_adjusted"]
+    names = frame[["name_a", "name_b"]]
+    frame["pair"] = [min(pair) + "\0" + max(pair) for pair in names.itertuples(index=False, name=None)]
+    checks = [
+        (frame["name_a"] == frame["name_b"], "two systems"),
+        (frame.duplicated(["pair", "measure"]), "each pair of a measure once"),
+        (frame["diff"].isna(), "a difference"),
+        ((low.isna() != high.isna()) | (low > high), "low and high in order, or NaN for both"),
+        ((p < 0) | (p > 1), "an adjusted p from 0 to 1"),
+        (~frame["level"].between(0, 1, inclusive="neither"), "a level between 0 and 1, as 0.95"),
+    ]
+    refuse(frame, "pairs", ["name_a", "name_b", "diff", "low", "high", "p_adjusted", "level"], checks)
+    # 1 - 0.95 is above 0.05 by rounding.
+    frame["significant"] = p <= (1 - frame["level"]).round(12)
+    frame["flagged"] = [flag != "" for flag in flags]
+    return frame.assign(flagged=frame.groupby("pair")["flagged"].transform("any"))
+
+
+def _turned(frame: pd.DataFrame, baseline: str | None) -> pd.DataFrame:
+    """All measures of a pair in the direction of the first; the pairs of a baseline alone, it being b."""
+    first = frame.groupby("pair", sort=False)["name_a"].transform("first")
+    turned = (frame["name_a"] != first).to_numpy()
+    if baseline is not None:
+        there = (frame[["name_a", "name_b"]] == baseline).any(axis=1)
+        if not there.any():
+            known = pd.unique(frame[["name_a", "name_b"]].to_numpy().ravel())
+            raise ParameterError(
+                f"baseline={baseline!r}: pairs has {examples(known, 6)}.{nearest(baseline, map(str, known))}"
+            )
+        frame, turned = frame[there], (frame["name_a"] == baseline).to_numpy()[there]
+    one, other, low, high = (frame[column].to_numpy() for column in ("name_a", "name_b", "low", "high"))
+    return frame.assign(
+        name_a=np.where(turned, other, one),
+        name_b=np.where(turned, one, other),
+        diff=np.where(turned, -1, 1) * frame["diff"],
+        low=np.where(turned, -high, low),
+        high=np.where(turned, -low, high),
+    )
+
+
+def _ordered(frame: pd.DataFrame, *, sort: bool) -> pd.DataFrame:
+    """The pairs, a row each, those that the first measure lacks last when sorted."""
+    rows = frame.drop_duplicates("pair")
+    if len(rows) > _MOST:
+        raise ParameterError(
+            f"{len(rows)} pairs are more than a figure has rows for ({_MOST}); choose one system's with baseline="
+        )
+    if sort and len(rows):
+        first = rows["diff"].where(rows["measure"] == rows["measure"].iloc[0], -np.inf)
+        rows = rows.iloc[np.argsort(-first.to_numpy(), kind="stable")]
+    return rows
+
+
+def _labels(rows: pd.DataFrame, room: float) -> list[str]:
+    """Names of pairs of at most this many inches, of the other systems alone where one is b in all of them."""
+    daggers = [_FLAGGED if flagged else "" for flagged in rows["flagged"]]
+    if not varies(rows["name_b"]):
+        shown = [style.cut(name, room - 0.08) for name in rows["name_a"]]
+    else:
+        half = (room - style.text_width(" − ", style.SIZE) - 0.08) / 2
+        pairs = zip(rows["name_a"], rows["name_b"], strict=True)
+        shown = [" − ".join(style.cut(name, half) for name in pair) for pair in pairs]
+    return [name + dagger for name, dagger in zip(shown, daggers, strict=True)]
+
+
+def _about(rows: pd.DataFrame, measures: list[str], room: float) -> str:
+    """What the axis has, in so many inches."""
+    what = measures[0] if len(measures) == 1 else "score"
+    said = f"difference of {what}" if varies(rows["name_b"]) else f"{what} less that of "
+    other = "" if varies(rows["name_b"]) else rows["name_b"].iloc[0]
+    return style.fitted(said, room) + style.fitted(other, room - style.text_width(said, style.SIZE))
+
+
+def _beside(ax: Any, frame: pd.DataFrame, rows: pd.DataFrame) -> float:
+    """Adjusted p-values beside the rows; returns the width that this takes."""
+    p = frame.set_index("pair")["p_adjusted"].loc[rows["pair"]]
+    return beside_rows(ax, ["" if np.isnan(one) else "< .001" if one < _LEAST else f"{one:.3f}" for one in p], "adj. p")
+
+
+def _draw(ax: Any, part: pd.DataFrame, places: pd.Series[int], at: int, n_series: int, row: float) -> Any:
+    """One measure of all pairs: its bars and points, beside those of other measures; returns its mark."""
+    from matplotlib.lines import Line2D
+
+    colour, marker = style.look(at)
+    size = float(np.clip(0.45 * 72 * row / n_series, 1.6, 4.0))
+    y = part["pair"].map(places).to_numpy() + (at - (n_series - 1) / 2) * 0.72 / n_series
+    diff, low, high = (part[column].to_numpy() for column in ("diff", "low", "high"))
+    ax.hlines(y, low, high, color=colour, linewidth=min(1.1, size / 2.4), zorder=2)
+    look: dict[str, Any] = {"linestyle": "none", "marker": marker, "markersize": size, "color": colour}
+    sure = part["significant"].to_numpy()
+    ax.plot(diff[sure], y[sure], **look, markeredgewidth=0.8, zorder=3)
+    ax.plot(diff[~sure], y[~sure], **look, markerfacecolor="white", markeredgewidth=0.8, zorder=3)
+    return Line2D([], [], **look)
+
+
+def _described(frame: pd.DataFrame) -> list[str]:
+    """What the caption says of tests, intervals and flags."""
+    tests = [f"{test}, {correction}" for test, correction in kinds(frame, "test", "correction")]
+    sure, flagged = int(frame["significant"].sum()), frame.loc[frame["flagged"], "pair"].nunique()
+    ways = [f"{100 * level:g}%: {method}" for level, method in kinds(frame.dropna(subset="low"), "level", "method")]
+    drawn = [f"{n:,} resamples, seed {seed}" for n, seed in kinds(frame, "n_resamples", "seed") if n]
+    return [
+        words.counted(frame["n_qids"], "topic"),
+        f"filled: significant ({sure} of {len(frame)}; {' and '.join(tests)})",
+        f"intervals {' and '.join(ways)}, not corrected" if ways else "no intervals",
+        " and ".join(drawn),
+        f"{_FLAGGED} a system that retrieved nothing for most topics ({flagged})" if flagged else "",
+    ]

@@ -1,0 +1,157 @@
+"""The power of a test against the number of queries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from vbterrier.frames.parameters import number
+from vbterrier.report.plots import lines, style, words
+from vbterrier.report.plots.parts import band_checks, columns_of, few, refuse
+from vbterrier.report.plots.queries import size_axis
+
+if TYPE_CHECKING:
+    # Number of queries, and its interval; NaN where there is none.
+    Crossing = tuple[float, float, float]
+
+_KEYS = ("delta", "test", "n_qids")
+
+
+def power_curve(plans: Any, *, target: float = 0.8, ax: Any = None, width: float = style.COLUMN) -> Any:
+    """Power against the number of queries, with bands, and where it reaches a target; a line for each difference δ.
+
+    Parameters
+    ----------
+    plans
+        Columns delta, n_qids, power, low, high (NaN where there is no band), level, test, n_pilot, n_simulations, seed:
+        the ``curve`` of a plan of ``queries_needed``, or several, one below the other; or such plans themselves, one, a
+        list, or a mapping. Of a plan the number of queries has its interval, drawn at the target.
+    target
+        The power that is wanted, between 0 and 1. Where a frame is given, the crossing is read from its line.
+    ax
+        Where to draw; a new figure by default.
+    width
+        Inches of a new figure: ``COLUMN`` (3.3), ``FULL`` (7).
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    InputError
+        A missing column; a size twice; a power outside [0, 1] or outside its band.
+    ParameterError
+        A target outside (0, 1); more than seven differences.
+    ImportError
+        matplotlib is missing: ``pip install 'vbterrier[plot]'``.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> about = {"level": 0.95, "test": "t", "n_pilot": 50, "n_simulations": 1000, "seed": 0}
+    >>> found = {"delta": 0.05, "n_qids": [50, 100, 150], "power": [0.5, 0.7, 0.9], "low": [0.4, 0.6, 0.8]}
+    >>> ax = power_curve(pd.DataFrame({**found, "high": [0.6, 0.8, 1.0], **about}))
+    >>> [text.get_text() for text in ax.get_legend().get_texts()]
+    ['δ = 0.05: 125 queries']
+    """
+    target = number("target", target, low=0, high=1, open_low=True, open_high=True)
+    frame, planned = _curves(plans)
+    parts = few(frame, "delta")
+    with style.canvas(ax, width, min(0.55 * width, 3.0) if parts else 0.5) as drawn:
+        if not parts:
+            return style.nothing(drawn, "curve")
+        points = frame.assign(name=frame["delta"].map("{:g}".format), line=frame["test"])
+        points = points.assign(at=frame["n_qids"], value=frame["power"])
+        deltas, tests = list(points["name"].unique()), list(points["line"].unique())
+        drawn.axhline(target, color=style.MUTED, linewidth=0.6, linestyle=(0, (4, 3)), zorder=1)
+        lines.draw(drawn, points, tests, deltas)
+        drawn.set_ylim(-0.02, 1.04)
+        crossings = _crossings(points, planned, target)
+        for (delta, _), crossing in crossings.items():
+            _mark(drawn, crossing, target, style.look(deltas.index(delta))[0])
+        size_axis(drawn, points["at"])
+        drawn.set_ylabel("power")
+        lines.explain(drawn, [f"δ = {delta}: {_said(crossings, delta)}" for delta in deltas], 0, tests)
+        style.caption(drawn, *_described(frame, target, planned=bool(planned)))
+    return drawn
+
+
+def _curves(plans: Any) -> tuple[pd.DataFrame, dict[tuple[str, str], Crossing]]:
+    """All curves, one below the other, and how many queries plans found to be needed."""
+    given = plans.values() if isinstance(plans, Mapping) else plans if isinstance(plans, (list, tuple)) else [plans]
+    frames, planned = [], {}
+    for plan in given:
+        frame = _checked(plan.curve if hasattr(plan, "curve") else plan)
+        frames.append(frame)
+        if hasattr(plan, "curve") and len(frame):
+            key = f"{frame['delta'].iloc[0]:g}", frame["test"].iloc[0]
+            planned[key] = (float(plan.n_qids), float(plan.low), float(plan.high))
+    frame = pd.concat(frames, ignore_index=True)
+    refuse(frame, "curve", _KEYS, [(frame.duplicated(list(_KEYS)), "each size of a difference and test once")])
+    return frame, planned
+
+
+def _checked(given: Any) -> pd.DataFrame:
+    reals, wholes = ("delta", "power", "low", "high", "level"), ("n_qids", "n_pilot", "n_simulations", "seed")
+    frame = columns_of(given, "curve", texts=("test",), reals=reals, wholes=wholes)
+    none = (~frame["power"].between(0, 1), "a power from 0 to 1")
+    refuse(frame, "curve", (*_KEYS, "power", "low", "high"), [none, *band_checks(frame, "power", _KEYS)])
+    return frame
+
+
+def _crossings(
+    points: pd.DataFrame, planned: Mapping[tuple[str, str], Crossing], target: float
+) -> dict[tuple[str, str], Crossing]:
+    """How many queries each line needs, of its plan or where it first crosses the target; NaN where it does not."""
+    found = {}
+    for (delta, test), part in points.groupby(["name", "line"], sort=False):
+        key = str(delta), str(test)
+        at, power = part.sort_values("at", kind="stable")[["at", "value"]].to_numpy(dtype=np.float64).T
+        first = int(np.argmax(power >= target))
+        if power[first] < target:
+            crossing = np.nan
+        elif first == 0:
+            crossing = at[0]
+        else:
+            crossing = np.interp(target, power[first - 1 : first + 1], at[first - 1 : first + 1])
+        found[key] = planned.get(key, (float(np.ceil(np.round(crossing, 6))), np.nan, np.nan))
+    return found
+
+
+def _mark(ax: Any, crossing: Crossing, target: float, colour: str) -> None:
+    """A line down from where the target is reached, and the interval of the place."""
+    at, low, high = crossing
+    ax.vlines([at], -0.02, target, color=colour, linewidth=0.6, linestyle=(0, (1, 1.2)), zorder=2)
+    ax.hlines([target], low, high, color=colour, linewidth=1.8, zorder=4)
+
+
+def _said(crossings: Mapping[tuple[str, str], Crossing], delta: str) -> str:
+    """How many queries a difference needs, for each test if there are several."""
+    own = {test: crossing for (one, test), crossing in crossings.items() if one == delta}
+    texts = [_number(crossing) + (f" ({test})" if len(own) > 1 else "") for test, crossing in own.items()]
+    return ", ".join(texts)
+
+
+def _number(crossing: Crossing) -> str:
+    at, low, high = crossing
+    if np.isnan(at):
+        return "not reached"
+    return f"{at:,.0f} queries" + ("" if np.isnan(low) else f" ({low:,.0f} to {high:,.0f})")
+
+
+def _described(frame: pd.DataFrame, target: float, *, planned: bool) -> list[str]:
+    """What the caption says of target, simulations and bands."""
+    levels = frame.loc[frame["low"].notna(), "level"].unique()
+    bands = " and ".join(f"{100 * level:g}%" for level in levels)
+    tests = frame["test"].unique()
+    return [
+        f"dashed: power {target:g}" + (", with the interval of the number of queries" if planned else ""),
+        f"{tests[0]} test" if len(tests) == 1 else "",
+        f"pilot of {words.counted(frame['n_pilot'], 'query').replace('querys', 'queries')}",
+        f"{words.counted(frame['n_simulations'], 'simulation')} a size, seed {frame['seed'].iloc[0]}",
+        f"bands: {bands} intervals" if bands else "no bands",
+    ]
