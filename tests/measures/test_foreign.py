@@ -2,12 +2,15 @@
 
 import math
 
+import ir_measures
 import numpy as np
 import pandas as pd
 import pytest
 
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.evaluate import score
+from vbterrier.measures.base import TO_IR_MEASURES
+from vbterrier.measures.foreign import OF_FIRST
 
 QRELS = pd.DataFrame(
     {"qid": ["q1", "q1", "q1", "q2", "q2"], "docno": ["d1", "d2", "d3", "d4", "d5"], "label": [2, 1, 0, 1, 0]}
@@ -156,3 +159,42 @@ def test_ids_of_documents_that_never_meet_are_warned_of_with_what_to_look_for():
     for measure in ("BNDCG@10", "nDCG@10"):
         with pytest.warns(DegenerateWarning, match="trailing blanks"):
             score(blank, QRELS, [measure])
+
+
+def random_collection(seed):
+    """Runs with ties, unjudged and missing topics in mixed order; labels from -1 to 3."""
+    draw = np.random.default_rng(seed)
+    docnos = [f"d{i}" for i in range(40)]
+    judged = [(f"q{t}", docno) for t in range(12) for docno in draw.choice(docnos, 15, replace=False)]
+    qrels = pd.DataFrame(judged, columns=["qid", "docno"]).assign(label=draw.integers(-1, 4, len(judged)))
+    found = [
+        (f"q{t}", docno) for t in range(1, 14) for docno in draw.choice(docnos, draw.integers(1, 35), replace=False)
+    ]
+    run = pd.DataFrame(found, columns=["qid", "docno"]).assign(score=draw.integers(0, 12, len(found)) / 2.0)
+    return run.sample(frac=1, random_state=seed).reset_index(drop=True), qrels
+
+
+@pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
+@pytest.mark.parametrize("seed", range(8))
+def test_measures_of_the_first_documents_are_those_of_whole_runs(seed):
+    run, qrels = random_collection(seed)
+    measures = [f"{name}@{k}" for name in OF_FIRST for k in (1, 3, 10, 100)]
+    measures += [
+        "nDCG(dcg='exp-log2')@5",
+        "P(rel=2)@5",
+        "AP(rel=2)@10",
+        "nDCG(judged_only=True)@5",
+        "P(judged_only=True)@5",
+        "AP",
+    ]
+    ours = score({"mine": run}, qrels, measures, topics="all", n_resamples=2).values
+    theirs = ir_measures.iter_calc(
+        [ir_measures.parse_measure(measure) for measure in measures],
+        qrels.rename(columns=TO_IR_MEASURES),
+        run.rename(columns=TO_IR_MEASURES),
+    )
+    expected = {(metric.query_id, str(metric.measure)): metric.value for metric in theirs}
+    assert {
+        (qid, measure): value for qid, measure, value in ours[["qid", "measure", "value"]].to_numpy()
+    } == pytest.approx(expected, abs=1e-12)
+    assert len(ours) == 12 * len(measures)

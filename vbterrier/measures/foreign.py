@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import ir_measures
@@ -70,7 +71,11 @@ def foreign_values(
         else:
             _warn_of_subtopics(asked, qrels)
             for depth, alike in _by_depth(asked):
-                yield from _calculated(alike, judged, qrels, _ranking(known, depth))
+                if depth is None:
+                    yield from _calculated(alike, judged, qrels, _ranking(known))
+                else:
+                    labels = judged.once("labels by topic", partial(_by_topic, qrels, "label"))
+                    yield from _calculated(alike, judged, labels, _by_topic(_ranking(known, depth), "score"))
 
 
 def _diversity_values(
@@ -157,15 +162,20 @@ def _by_depth(
 def _is_of_first(measure: ir_measures.Measure) -> bool:
     """Whether the first k documents and the judgments are all that a measure looks at."""
     at_k = measure.NAME in OF_FIRST and measure.params.get("cutoff") is not None
-    return at_k and not measure.params.get("judged_only")
+    # Some of their settings are done by other engines, with rules of their own.
+    done_by_trec_eval = bool(ir_measures.providers.registry["pytrec_eval"].supports(measure))
+    return at_k and done_by_trec_eval and not measure.params.get("judged_only")
 
 
 def _ranking(run: Run, depth: int | None = None) -> pd.DataFrame:
     """The first documents of each topic, by rank."""
-    rows, starts, sizes = run.ordered(depth)
-    rank = np.arange(len(rows)) - np.repeat(starts, sizes)
-    if depth is not None:
-        rows, rank = rows[rank < depth], rank[rank < depth]
+    if depth is None:
+        rows, starts, sizes = run.ordered()
+        rank = np.arange(len(rows)) - np.repeat(starts, sizes)
+    else:
+        cut = run.top(depth).rows
+        topic, rank = np.nonzero(cut >= 0)
+        rows = cut[topic, rank]
     return pd.DataFrame(
         {
             "qid": _objects(run.qid.take(rows)),
@@ -175,21 +185,32 @@ def _ranking(run: Run, depth: int | None = None) -> pd.DataFrame:
     ).sort_values(["qid", "score"], ascending=[True, False], ignore_index=True)
 
 
+def _by_topic(frame: pd.DataFrame, column: str) -> dict[str, dict[str, Any]]:
+    """A column by query and document, as the engines' own dictionaries: ir_measures makes them row by row."""
+    qids, docnos, values = (frame[name].tolist() for name in ("qid", "docno", column))
+    starts = ids_of(frame["qid"], column).blocks().tolist()
+    found: dict[str, dict[str, Any]] = {}
+    for start, stop in pairwise([*starts, len(frame)]):
+        found.setdefault(qids[start], {}).update(zip(docnos[start:stop], values[start:stop], strict=True))
+    return found
+
+
 def _objects(ids: Ids) -> pd.Series[Any]:
     """Ids for engines that go through them one by one, which text in Arrow's memory is slow at."""
     return pd.Series(ids.text.to_pylist(), dtype=object)
 
 
 def _calculated(
-    measures: Sequence[ir_measures.Measure], slot: Slot, qrels: pd.DataFrame, ranking: pd.DataFrame
+    measures: Sequence[ir_measures.Measure], slot: Slot, qrels: Any, ranking: Any
 ) -> list[tuple[str, ir_measures.Measure, float]]:
+    """Values from frames, or from dictionaries of dictionaries."""
     try:
         # Engines go through judgments row by row, too: once for all runs.
         evaluator = slot.once(
             ("evaluator", *map(str, measures)),
-            lambda: ir_measures.evaluator(measures, qrels.rename(columns=TO_IR_MEASURES)),
+            lambda: ir_measures.evaluator(measures, _as_theirs(qrels)),
         )
-        found = list(evaluator.iter_calc(ranking.rename(columns=TO_IR_MEASURES)))
+        found = list(evaluator.iter_calc(_as_theirs(ranking)))
     except (ValueError, TypeError, KeyError, AssertionError, RuntimeError) as error:
         names = ", ".join(map(str, measures))
         raise ParameterError(
@@ -197,6 +218,10 @@ def _calculated(
             "ask for the measures one by one to find the one to blame"
         ) from error
     return [(str(metric.query_id), metric.measure, float(metric.value)) for metric in found]
+
+
+def _as_theirs(data: Any) -> Any:
+    return data.rename(columns=TO_IR_MEASURES) if isinstance(data, pd.DataFrame) else data
 
 
 def _first(ranking: pd.DataFrame, cutoff: int | None) -> pd.DataFrame:
