@@ -234,6 +234,14 @@ def test_every_column(about):
         pd.testing.assert_frame_equal(frame, copy)
 
 
+def test_a_lambda_of_ones_own_is_that_of_all_rows():
+    scores, labels = frames(("a", "b"))
+    found = prediction_powered(scores, labels, lam=0.5).set_index("name")
+    assert found["lam"].tolist() == [0.5, 0.5]
+    expected = by_hand(*arrays(scores, labels, "b", "ES@5"), 0.5, "population")
+    assert found.loc["b", ["value", "low", "high"]].tolist() == pytest.approx(expected)
+
+
 def test_the_order_of_rows_and_what_else_is_asked_change_nothing():
     scores, labels = frames(("a", "b"))
     one = prediction_powered(scores, labels).set_index("name").loc["b"]
@@ -295,7 +303,7 @@ def test_labels_that_cannot_be_used_are_named():
         prediction_powered(scores.assign(value=[0.1, 0.1, np.nan] + [0.5] * 197), labels)
     for change, message in (({"about": "all"}, "about='all'"), ({"level": 2}, "level=2"), ({"lam": "x"}, "lam='x'")):
         with pytest.raises(ParameterError, match=message):
-            prediction_powered(scores, labels, **change)
+            prediction_powered(scores[:0], labels[:0], **change)
 
 
 def test_no_systems_give_no_rows():

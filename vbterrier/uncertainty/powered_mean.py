@@ -92,7 +92,7 @@ def prediction_powered_mean(
     # left, whose mean score lies between its own and the mean of those without labels: so the estimate is unbiased.
     weights = np.full_like(y, fixed) if fixed is not None else np.maximum(left_out_slopes(y, f), 0.0)
     share = m / (n + m)
-    unlabelled = rest.mean(axis=-1, keepdims=True) if m else f
+    unlabelled = rest.mean(axis=-1, keepdims=True) if m else mean
     value = (y + weights * share * (unlabelled - f)).mean(axis=-1)
     used = weights.mean(axis=-1)
     if about == "these":
