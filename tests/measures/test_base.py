@@ -37,7 +37,7 @@ from vbterrier import (
     VBTerrierError,
     measures_from,
 )
-from vbterrier.measures import ENTITY, MEASURES
+from vbterrier.measures import ENTITY, LINKING, MEASURES
 
 AMBIGUOUS = [
     {},
@@ -88,6 +88,7 @@ SETTINGS = {
     **{measure: [{}, {"rel": 2, "undefined": "skip"}] for measure in ENTITY},
     OER: [{}, {"alpha": 1, "tau": 2.5}],
     OracleCov: [{}, {"exact": True}],
+    **{measure: [{}, {"nil": "--NME--", "unanswered": "nil"}, {"several": "any"}] for measure in LINKING},
 }
 CASES = [
     pytest.param(measure(**params, **({"cutoff": k} if k else {})), id=f"{measure.NAME}-{number}-{k}")
@@ -97,6 +98,7 @@ CASES = [
 ]
 NAMES = [measure.NAME for measure in MEASURES]
 # Measures of rankings to any depth, and those that look at a topic's first entity, or at no run at all.
+UNCUT = {TopBait, ObsCov, *LINKING}
 CUT = [measure for measure in MEASURES if "cutoff" in measure.SUPPORTED_PARAMS]
 CUT_NAMES = [measure.NAME for measure in CUT]
 
@@ -277,8 +279,8 @@ def test_a_prior_is_copied_from_its_mapping():
 
 
 def test_measures_without_a_cutoff_refuse_one():
-    assert set(MEASURES) - set(CUT) == {TopBait, ObsCov}
-    for measure in (TopBait, ObsCov):
+    assert set(MEASURES) - set(CUT) == UNCUT
+    for measure in UNCUT:
         with pytest.raises(ParameterError, match=f"{measure.NAME} has no parameter 'cutoff'"):
             measure @ 10
 

@@ -83,10 +83,10 @@ class _Part(_OfLinking):
 
 
 class _Total(_OfLinking):
-    """A figure of both kinds."""
+    """A figure with the precision of both kinds, which counts 0 for one that the system never answers."""
 
     def values(self, scoring: Scoring) -> Floats:
-        """What each query stands for."""
+        """What each query stands for; warns where such a kind is right for some."""
         decisions = self.decisions(scoring)
         scoring.once(("silence", self._key), lambda: warn_of_silence(decisions, self["nil"], scoring.run.name))
         return super().values(scoring)
@@ -214,7 +214,7 @@ class _LinkingP(_Total):
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = _TOTAL
 
 
-class _LinkingR(_Total):
+class _LinkingR(_OfLinking):
     """Total recall ``R = (n_L R_L + n_N R_N)/(n_L + n_N)``: the share of queries that are answered rightly, in [0, 1].
 
     Mertens et al. 2014, section 2.2; parameters as of :data:`LinkP`. Its values are 0 or 1, unlike those of the other

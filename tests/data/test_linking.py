@@ -1,0 +1,133 @@
+"""Entity linking on real data: Y-ERD's queries, and two linkers on the news of AIDA-CoNLL."""
+
+import gzip
+import json
+
+import ir_measures
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+import pytest
+
+from vbterrier import DictionaryLinker
+from vbterrier.errors import DegenerateWarning
+from vbterrier.evaluate import score
+from vbterrier.linking.answers import Gold
+from vbterrier.linking.quality import linking_report
+from vbterrier.measures import LINKING, LinkingF1, LinkingR, LinkP, LinkR
+
+ANY = [measure(several="any") for measure in LINKING]
+
+
+@pytest.fixture(scope="module")
+def y_erd(shared_data):
+    """Y-ERD's gold standard, NIL for queries without a link, with each query's session."""
+    rows = pd.read_csv(shared_data / "y_erd_elq" / "Y-ERD.tsv", sep="\t", dtype=str, na_filter=False, quoting=3)
+    rows = rows.apply(lambda column: column.str.strip())
+    session = rows["qid"].str.rsplit("_", n=1).str[0]
+    number = session.drop_duplicates().reset_index(drop=True)
+    return rows.assign(train=session.isin(number[number.index % 2 == 0]), entity_id=rows["entity"].replace("", "NIL"))
+
+
+@pytest.fixture(scope="module")
+def second_half(y_erd):
+    return y_erd.loc[~y_erd["train"], ["qid", "entity_id"]].reset_index(drop=True)
+
+
+@pytest.fixture(scope="module")
+def system(y_erd):
+    """For each query of the second half, the longest name seen in the first half, by its most frequent entity."""
+    named = y_erd[y_erd["train"] & (y_erd["mention"] != "")]
+    seen = named.groupby(["mention", "entity"]).size().rename("score").reset_index()
+    seen["score"] /= seen.groupby("mention")["score"].transform("sum")
+    aliases = seen.rename(columns={"mention": "alias", "entity": "entity_id"})
+    with pytest.warns(DegenerateWarning, match="aliases are not looked for"):
+        linker = DictionaryLinker(aliases, id_space="dbpedia", numeric=True)
+    queries = y_erd[~y_erd["train"]].drop_duplicates("qid").reset_index(drop=True)
+    links = linker.link(queries["query"].tolist()).frame
+    links = links.assign(length=links["end"] - links["start"])
+    best = links.sort_values(["text", "length", "score"], ascending=[True, False, False]).drop_duplicates("text")
+    answers = queries[["qid"]].assign(entity_id="NIL")
+    answers.loc[best["text"], "entity_id"] = best["entity_id"].to_numpy()
+    return answers
+
+
+def test_y_erd_has_the_links_that_its_readme_counts(y_erd):
+    gold = Gold(y_erd[["qid", "entity_id"]], several="any")
+    assert (len(gold.topics), int((~gold.is_nil).sum())) == (2398, 1256)
+
+
+def test_names_of_other_sessions_on_y_erd(second_half, system):
+    report = linking_report({"names": system}, second_half, several="any")
+    right = set(second_half.itertuples(index=False, name=None))
+    answered = set(system.itertuples(index=False, name=None))
+    links = {pair for pair in answered if pair[1] != "NIL"}
+    n_gold = second_half.loc[second_half["entity_id"] != "NIL", "qid"].nunique()
+    found = report.figures().loc["names"]
+    assert found["LinkP"] == pytest.approx(len(links & right) / len(links))
+    assert found["LinkR"] == pytest.approx(len(links & right) / n_gold)
+    assert found["LinkingR"] == pytest.approx(len(answered & right) / len(system))
+    assert found["LinkP"] > 0.5, "most of what is linked is right, with no context at all"
+
+
+def test_all_hosts_agree_on_y_erd(second_half, system, tmp_path, command):
+    wanted = linking_report({"names": system}, second_half, several="any").figures().loc["names"].to_dict()
+    run = system.rename(columns={"entity_id": "docno"}).assign(score=1.0, rank=0)
+    theirs = [frame.rename(columns={"qid": "query_id", "docno": "doc_id"}) for frame in (second_half, run)]
+    found = {measure.NAME: value for measure, value in ir_measures.calc_aggregate(ANY, *theirs).items()}
+    assert found == pytest.approx(wanted, abs=1e-12)
+    topics = system[["qid"]].assign(query="")
+    table = pt.Experiment([run], topics, second_half, ANY, names=["names"]).to_dict("records")[0]
+    assert [table[repr(measure)] for measure in ANY] == pytest.approx(list(wanted.values()), abs=1e-12)
+    for frame, name in ((second_half, "gold.tsv"), (system, "system.tsv")):
+        frame.to_csv(tmp_path / name, sep="\t", index=False)
+    asked = [option for measure in ANY for option in ("-m", repr(measure))]
+    code, out, err = command("score", tmp_path / "system.tsv", "-q", tmp_path / "gold.tsv", *asked, "-f", "json")
+    assert (code, err) == (0, "")
+    assert [row["value"] for row in json.loads(out)] == pytest.approx(list(wanted.values()), abs=1e-12)
+
+
+def links(path):
+    """Mentions as queries: a document's characters."""
+    rows = []
+    with gzip.open(path, "rt") as file:
+        for line in file:
+            found = json.loads(line)
+            rows += [(f"{found['doc']}:{start}-{end}", entity) for start, end, entity, *_ in found["links"]]
+    return pd.DataFrame(rows, columns=["qid", "entity_id"])
+
+
+@pytest.fixture(scope="module")
+def aida(shared_data):
+    """The gold standard, and what WAT and GENRE link of its mentions; neither says NIL on purpose."""
+    folder = shared_data / "aida_ambiguous_labels"
+    gold = links(folder / "links.gold.jsonl.gz")
+    systems = {name: links(folder / f"links.{name}.jsonl.gz") for name in ("wat", "genre")}
+    return gold, {name: system[system["qid"].isin(gold["qid"])] for name, system in systems.items()}
+
+
+def test_linkers_on_aida_are_those_of_a_join(aida):
+    gold, systems = aida
+    found = linking_report(systems, gold, nil="<NIL>", unanswered="nil").figures()
+    for name, system in systems.items():
+        both = gold.merge(system, on="qid", how="left", suffixes=("", "_answer"))
+        answer = both["entity_id_answer"].fillna("<NIL>")
+        right, link = answer == both["entity_id"], both["entity_id"] != "<NIL>"
+        assert found.loc[name, "LinkR"] == pytest.approx(right[link].mean())
+        assert found.loc[name, "LinkP"] == pytest.approx(right[answer != "<NIL>"].mean())
+        assert found.loc[name, "NilP"] == pytest.approx(right[answer == "<NIL>"].mean())
+        assert found.loc[name, "NilR"] == pytest.approx(right[~link].mean())
+    assert (found.loc["genre"] > found.loc["wat"]).drop(["NilR"]).all()
+
+
+def test_values_on_aida_have_the_intervals_of_the_figures(aida):
+    gold, systems = aida
+    options = {"nil": "<NIL>", "unanswered": "nil"}
+    asked = [measure(**options) for measure in (LinkP, LinkR, LinkingR, LinkingF1)]
+    found = score(systems, gold, asked, topics="all", interval="normal")
+    report = linking_report(systems, gold, **options).intervals.set_index(["name", "measure"])
+    for row in found.intervals.itertuples():
+        other = report.loc[(row.name, row.measure.split("(")[0])]
+        assert row.value == pytest.approx(other["value"], abs=1e-12)
+        ends = np.abs([row.low - other["low"], row.high - other["high"]])
+        assert ends.max() < 0.15 * (other["high"] - other["low"])

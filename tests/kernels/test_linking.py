@@ -1,0 +1,235 @@
+"""Figures of linking: from the paper's tables, from textbook loops, and their linear parts against derivatives."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from vbterrier.kernels.linking import FIGURES, figures, influence, weighted_scores
+from vbterrier.kernels.resample import stream
+
+LINK_P, LINK_R, NIL_P, NIL_R, P, R, F1 = range(7)
+
+# Mertens et al. 2014: Table 1 (links, NILs) and Table 2 (P_L, R_L, P_N, R_N, P, R), in percent.
+TABLES = {
+    "manual": ((367, 133), (91.1, 86.6, 74.2, 84.2, 87.1, 86.0)),
+    "RD": ((753, 654), (89.1, 80.5, 83.2, 92.5, 87.0, 86.1)),
+    "RM": ((169, 777), (81.9, 56.2, 91.6, 97.8, 89.8, 90.4)),
+}
+# Totals of the paper that do not follow from its components, and what does.
+ODD = {("manual", "P"): 86.6, ("RD", "P"): 86.4}
+
+
+def rounds_to(share, printed):
+    return abs(100 * share - printed) <= 0.05 + 1e-9
+
+
+def printed_counts(name):
+    """All numbers of (right, predicted) for links and for NILs that round to what is printed."""
+    golds, (link_p, link_r, nil_p, nil_r, *_) = TABLES[name]
+    found = []
+    for gold, precision, recall in ((golds[0], link_p, link_r), (golds[1], nil_p, nil_r)):
+        rights = [right for right in range(gold + 1) if rounds_to(right / gold, recall)]
+        found.append(
+            [(right, n) for right in rights for n in range(1, sum(golds) + 1) if rounds_to(right / n, precision)]
+        )
+    return found
+
+
+def paper_table(name):
+    links, nils = (gold for gold in TABLES[name][0])
+    ((right, _),), ((right_nil, predicted_nil),) = printed_counts(name)
+    missed = predicted_nil - right_nil
+    return np.array([[right, links - right - missed, missed, 0], [0, nils - right_nil, right_nil, 0]])
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_what_the_paper_prints_leaves_one_table_of_counts(name):
+    links, nils = printed_counts(name)
+    assert (len(links), len(nils)) == (1, 1)
+    # Of which nothing is left over: the paper's system answers each query.
+    assert links[0][1] + nils[0][1] == sum(TABLES[name][0])
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_components_and_recall_of_table_2(name):
+    found = figures(paper_table(name))
+    link_p, link_r, nil_p, nil_r, _, recall = TABLES[name][1]
+    for figure, printed in ((LINK_P, link_p), (LINK_R, link_r), (NIL_P, nil_p), (NIL_R, nil_r), (R, recall)):
+        assert rounds_to(found[figure], printed), FIGURES[figure]
+
+
+def test_precision_of_random_mention_follows_and_that_of_the_other_sets_does_not():
+    for name in TABLES:
+        found, printed = figures(paper_table(name))[P], TABLES[name][1][4]
+        assert rounds_to(found, ODD.get((name, "P"), printed))
+        assert rounds_to(found, printed) == ((name, "P") not in ODD)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_printed_components_alone_say_the_same_of_the_totals(name):
+    """The weighted means of the printed percentages, whose rounding moves them by .05 at most."""
+    (links, nils), (link_p, link_r, nil_p, nil_r, precision, recall) = TABLES[name]
+    weight = links / (links + nils)
+    assert abs(weight * link_r + (1 - weight) * nil_r - recall) <= 0.1
+    found = weight * link_p + (1 - weight) * nil_p
+    assert (abs(found - precision) <= 0.1) == ((name, "P") not in ODD)
+    if (name, "P") in ODD:
+        assert abs(found - precision) > 0.45
+
+
+def test_all_queries_of_the_paper_together_have_the_f1_of_its_table_3():
+    assert figures(sum(paper_table(name) for name in TABLES))[F1] == pytest.approx(0.876, abs=5e-4)
+
+
+# By hand and by loops
+
+
+def loop(golds, answers):
+    """The figures from lists of entities or "NIL"; None is no answer."""
+    pairs = list(zip(golds, answers, strict=True))
+
+    def ratio(above, below):
+        return above / below if below else math.nan
+
+    found = []
+    for is_kind in (lambda e: e not in ("NIL", None), lambda e: e == "NIL"):
+        right = sum(1 for gold, answer in pairs if is_kind(gold) and gold == answer)
+        found += [
+            ratio(right, sum(1 for _, answer in pairs if is_kind(answer))),
+            ratio(right, sum(1 for gold, _ in pairs if is_kind(gold))),
+        ]
+    n_links = sum(1 for gold, _ in pairs if gold != "NIL")
+    weights = n_links, len(pairs) - n_links
+    totals = [
+        sum(w * (0 if math.isnan(part) else part) for w, part in zip(weights, parts, strict=True)) / len(pairs)
+        for parts in ((found[0], found[2]), (found[1], found[3]))
+    ]
+    f1 = 2 * totals[0] * totals[1] / sum(totals) if sum(totals) else 0.0
+    return [*found, *totals, f1]
+
+
+def table_of(golds, answers):
+    counts = np.zeros((2, 4), dtype=int)
+    for gold, answer in zip(golds, answers, strict=True):
+        cell = 3 if answer is None else 2 if answer == "NIL" else 0 if gold == answer else 1
+        counts[int(gold == "NIL"), cell] += 1
+    return counts
+
+
+QUERIES = st.lists(
+    st.tuples(st.sampled_from(["A", "B", "NIL"]), st.sampled_from(["A", "B", "NIL", None])), min_size=1, max_size=25
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(QUERIES)
+def test_figures_are_those_of_a_loop_over_queries(queries):
+    golds, answers = zip(*queries, strict=True)
+    counts = table_of(golds, answers)
+    found = figures(counts)
+    np.testing.assert_allclose(found, loop(golds, answers), atol=1e-12)
+    assert not np.isnan(found[P:]).any()
+
+
+@settings(max_examples=200, deadline=None)
+@given(QUERIES)
+def test_the_mean_of_what_queries_stand_for_is_the_figure(queries):
+    golds, answers = zip(*queries, strict=True)
+    counts = table_of(golds, answers)
+    means = (counts[..., None] / counts.sum() * influence(counts)).sum(axis=(0, 1))
+    np.testing.assert_allclose(means, figures(counts), atol=1e-12)
+
+
+def cells():
+    return itertools.product(range(2), range(4))
+
+
+@pytest.mark.parametrize(
+    "counts", [[[6, 1, 2, 1], [0, 2, 3, 4]], [[40, 3, 0, 9], [0, 5, 30, 0]], [[5, 2, 1, 1], [0, 0, 0, 0]]]
+)
+def test_what_a_query_stands_for_is_the_derivative_by_its_weight(counts):
+    """Weight one cell a little more: the figure moves by (v - θ) per share of all queries."""
+    counts, step = np.array(counts, dtype=float), 1e-6
+    value, found = figures(counts), influence(counts)
+    for cell in cells():
+        more, less = (counts + 0.0 for _ in range(2))
+        if counts[cell] == 0:
+            continue
+        more[cell] += step
+        less[cell] -= step
+        slope = (figures(more) - figures(less)) / (2 * step) * counts.sum()
+        np.testing.assert_allclose(found[cell] - value, slope, atol=1e-6)
+
+
+def test_recall_over_both_kinds_stands_for_right_or_wrong():
+    found = influence([[6, 1, 2, 1], [0, 2, 3, 4]])[..., R]
+    np.testing.assert_allclose(found[[0, 0, 0, 0, 1, 1, 1], [0, 1, 2, 3, 1, 2, 3]], [1, 0, 0, 0, 0, 1, 0], atol=1e-12)
+
+
+@pytest.mark.parametrize("counts", [[[300, 60, 30, 10], [0, 40, 140, 20]], [[30, 60, 5, 5], [0, 10, 280, 10]]])
+def test_the_standard_error_of_the_linear_parts_is_that_of_the_bootstrap(counts):
+    counts = np.array(counts)
+    n, found = counts.sum(), influence(counts)
+    variance = (counts[..., None] / n * (found - figures(counts)) ** 2).sum(axis=(0, 1))
+    drawn = stream(3, "bootstrap").multinomial(n, counts.ravel() / n, size=40_000).reshape(-1, 2, 4)
+    # 40,000 resamples know a standard deviation to .35 %; the rest is what is left out behind the linear part.
+    np.testing.assert_allclose(np.sqrt(variance / n), figures(drawn).std(axis=0), rtol=0.02)
+
+
+def test_gold_weights_taken_as_fixed_would_be_another_standard_error():
+    """What the numbers of gold links and NILs add, where links and NILs differ in precision."""
+    counts = np.array([[30, 60, 5, 5], [0, 10, 280, 10]])
+    found, (link_p, _, nil_p, *_) = influence(counts)[..., P], figures(counts)
+    n, links = counts.sum(), counts[0].sum()
+    fixed = found.copy()
+    fixed[0] -= link_p - figures(counts)[P]
+    fixed[1] -= nil_p - figures(counts)[P]
+    spread = [math.sqrt((counts / n * (v - (counts / n * v).sum()) ** 2).sum()) for v in (found, fixed)]
+    assert links < n / 2
+    assert abs(spread[0] / spread[1] - 1) > 0.05
+
+
+# Edges
+
+
+@pytest.mark.parametrize(
+    ("counts", "wanted"),
+    [
+        # Nothing answered: no precision, and totals of 0.
+        ([[0, 0, 0, 3], [0, 0, 0, 2]], [math.nan, 0, math.nan, 0, 0, 0, 0]),
+        # No gold NIL: the totals are those of links.
+        ([[3, 1, 0, 0], [0, 0, 0, 0]], [0.75, 0.75, math.nan, math.nan, 0.75, 0.75, 0.75]),
+        # No gold link, and one predicted.
+        ([[0, 0, 0, 0], [0, 1, 3, 0]], [0, math.nan, 1, 0.75, 1, 0.75, 6 / 7]),
+        # NIL is never answered where it is right: its precision counts 0.
+        ([[2, 0, 0, 0], [0, 2, 0, 0]], [0.5, 1, math.nan, 0, 0.25, 0.5, 1 / 3]),
+        # Nothing right.
+        ([[0, 1, 1, 0], [0, 1, 0, 0]], [0, 0, 0, 0, 0, 0, 0]),
+        ([[1, 0, 0, 0], [0, 0, 1, 0]], [1] * 7),
+        ([[0, 0, 0, 0], [0, 0, 0, 0]], [math.nan] * 7),
+    ],
+)
+def test_edges(counts, wanted):
+    np.testing.assert_allclose(figures(counts), wanted, atol=1e-12)
+    if np.sum(counts):
+        here = np.array(counts) > 0
+        np.testing.assert_array_equal(np.isnan(influence(counts)[here]).any(axis=0), np.isnan(wanted))
+
+
+def test_tables_along_leading_axes_are_those_one_by_one():
+    counts = stream(1, "tables").integers(0, 6, size=(3, 5, 2, 4))
+    counts[..., 1, 0] = 0
+    found = figures(counts)
+    assert found.shape == (3, 5, 7)
+    for place in np.ndindex(3, 5):
+        np.testing.assert_array_equal(found[place], figures(counts[place]))
+
+
+def test_scores_of_numbers_are_those_of_tables():
+    counts = np.array([[6, 1, 2, 1], [0, 2, 3, 4]])
+    np.testing.assert_allclose(weighted_scores([10, 9], [9, 5], [6, 3]), figures(counts)[P:], atol=1e-15)
+    assert weighted_scores(np.ones((4, 3, 2)), np.ones((4, 3, 2)), np.ones((4, 3, 2)))[2].shape == (4, 3)

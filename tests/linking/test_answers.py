@@ -1,0 +1,171 @@
+"""Gold standards and answers: what counts as what, and what is refused."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+from vbterrier.linking.answers import Gold, answers, decide
+
+GOLD = pd.DataFrame({"qid": ["a", "b", "c", "d"], "entity_id": ["Q1", "Q2", "NIL", "NIL"]})
+
+
+def frame(**of):
+    return pd.DataFrame({"qid": list(of), "entity_id": list(of.values())})
+
+
+def counts(system, gold=GOLD, *, unanswered="nothing", **options):
+    return decide(answers(system), Gold(gold, **options), unanswered=unanswered).counts.tolist()
+
+
+def test_each_kind_of_answer_has_its_cell():
+    assert counts(frame(a="Q1", b="Q9", c="NIL", d="Q2")) == [[1, 1, 0, 0], [0, 1, 1, 0]]
+    assert counts(frame(a="NIL", b="Q2")) == [[1, 0, 1, 0], [0, 0, 0, 2]]
+
+
+def test_an_unanswered_query_is_nothing_or_nil_as_asked():
+    assert counts(frame(a="Q1"), unanswered="nil") == [[1, 0, 1, 0], [0, 0, 2, 0]]
+    assert counts(frame(a="Q1")) == [[1, 0, 0, 1], [0, 0, 0, 2]]
+    with pytest.raises(ParameterError, match="unanswered='NIL': wanted one of 'nothing', 'nil'"):
+        counts(frame(a="Q1"), unanswered="NIL")
+
+
+def test_the_best_ranked_entity_is_the_answer_whatever_the_order_of_rows():
+    several = pd.DataFrame({"qid": ["a", "a", "b"], "entity_id": ["Q9", "Q1", "Q2"], "score": [1.0, 2.0, 0.0]})
+    assert counts(several) == [[2, 0, 0, 0], [0, 0, 0, 2]]
+    run = several.rename(columns={"entity_id": "docno"})
+    assert counts(run) == counts(several)
+    # An equal score: the last id in the order of bytes, as trec_eval has it.
+    with pytest.warns(DegenerateWarning, match="are tied"):
+        assert counts(several.assign(score=1.0)) == [[1, 1, 0, 0], [0, 0, 0, 2]]
+
+
+def test_several_answers_without_a_score_are_refused():
+    several = pd.DataFrame({"qid": ["b", "a", "a"], "entity_id": ["Q2", "Q1", "Q9"]})
+    with pytest.raises(InputError, match="run: query 'a' has several answers and no column score says"):
+        counts(several)
+    with pytest.raises(InputError, match="'Q1' stands twice for query 'a'"):
+        counts(pd.DataFrame({"qid": ["a", "a"], "entity_id": ["Q1", "Q1"], "score": [1.0, 2.0]}))
+
+
+def test_clusters_of_nil_are_nil_as_tac_numbers_them():
+    gold = GOLD.assign(entity_id=["Q1", "Q2", "NIL0012", "NIL7"])
+    assert counts(frame(a="Q1", c="NIL", d="NIL0001"), gold) == [[1, 0, 0, 1], [0, 0, 2, 0]]
+    # A title that begins so is an entity.
+    assert counts(frame(a="NILE", b="NIL_1", c="Q1"), gold) == [[0, 2, 0, 0], [0, 1, 0, 1]]
+
+
+def test_another_word_for_nil_is_taken_as_it_stands():
+    gold = GOLD.assign(entity_id=["Q1", "Q2", "--NME--", "(none.)"])
+    assert counts(frame(a="Q1", c="--NME--"), gold, nil="--NME--") == [[1, 0, 0, 2], [0, 0, 1, 0]]
+    assert Gold(GOLD.assign(entity_id=["Q1", "x1", "x", "x"]), nil="x").is_nil.tolist() == [False, False, True, True]
+
+
+@pytest.mark.parametrize("word", ["<NIL>", "nil", "Nil0012", "-NIL-"])
+def test_what_looks_like_nil_and_is_not_is_told(word):
+    with pytest.warns(DegenerateWarning, match=r"gold: .* \(2 rows\) is taken for an entity, as nil='NIL'"):
+        gold = Gold(GOLD.replace({"entity_id": {"NIL": word}}))
+    assert not gold.is_nil.any()
+    with pytest.warns(DegenerateWarning, match="run: .* is taken for an entity"):
+        decide(answers(frame(a="Q1", b=word)), Gold(GOLD))
+
+
+@pytest.mark.parametrize("nil", ["", None, 0])
+def test_nil_is_a_word(nil):
+    with pytest.raises(ParameterError, match="wanted the word that stands for no entity, as 'NIL'"):
+        Gold(GOLD, nil=nil)
+
+
+def test_several_right_entities_are_refused_or_any_is_right():
+    gold = pd.concat([GOLD, frame(a="Q5")])
+    with pytest.raises(InputError, match=r"gold: query 'a' has several right answers; keep one, or .* several='any'"):
+        Gold(gold)
+    for right in ("Q1", "Q5"):
+        assert counts(frame(a=right, b="Q5"), gold, several="any") == [[1, 1, 0, 0], [0, 0, 0, 2]]
+    with pytest.raises(ParameterError, match="several='all'"):
+        Gold(gold, several="all")
+    for several in ("raise", "any"):
+        with pytest.raises(InputError, match="query 'a' has both 'NIL' and an entity"):
+            Gold(pd.concat([GOLD, frame(a="NIL")]), several=several)
+
+
+def test_judgments_are_a_gold_standard_of_those_that_are_right():
+    qrels = pd.DataFrame(
+        {"qid": ["a", "a", "b", "c"], "docno": ["Q1", "Q9", "NIL", "Q3"], "label": [1, 0, 1, 2], "iteration": "0"}
+    )
+    assert counts(frame(a="Q9", b="NIL", c="Q3"), qrels) == [[1, 1, 0, 0], [0, 0, 1, 0]]
+    assert Gold(qrels.drop(columns="iteration")).topics == ["a", "b", "c"]
+    assert counts(frame(a="Q9", c="Q1"), qrels.rename(columns={"docno": "entity_id"}))[0] == [0, 2, 0, 0]
+    with pytest.raises(InputError, match=r"query 'b' has no right answer; write 'NIL' .* \(2 queries are so\)"):
+        Gold(qrels.assign(label=[1, 0, 0, -1]))
+
+
+def test_a_column_of_names_is_no_column_of_judgments():
+    assert Gold(GOLD.assign(label=["Paris", "Rome", "", ""])).topics == ["a", "b", "c", "d"]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (GOLD.assign(entity_id=["Q1", None, "NIL", "NIL"]), r"row 1 \(query 'b'\) has no entity_id; write 'NIL' where"),
+        (GOLD.assign(entity_id=["Q1", np.nan, "NIL", "NIL"]), r"row 1 \(query 'b'\) has no entity_id"),
+        (GOLD.assign(docno="d"), "found both entity_id and docno"),
+        (GOLD.rename(columns={"entity_id": "entity"}), "wanted columns qid, entity_id; missing entity_id"),
+        (GOLD.drop(columns="qid"), "missing qid"),
+        (GOLD.assign(qid=[1.0, 2.0, 3.0, 4.0]), "column 'qid': wanted ids as text"),
+        ([("a", "Q1")], "wanted a data frame, found list"),
+    ],
+)
+def test_frames_that_are_none_are_refused_on_either_side(given, message):
+    with pytest.raises(InputError, match=f"gold.*{message}"):
+        Gold(given)
+    with pytest.raises(InputError, match=f"run.*{message}"):
+        answers(given)
+
+
+def test_no_gold_is_refused_and_no_answer_is_none():
+    with pytest.raises(InputError, match="gold: no rows"):
+        Gold(GOLD.iloc[:0])
+    with pytest.warns(DegenerateWarning, match="run: empty; none of the 4 queries is answered"):
+        assert counts(GOLD.iloc[:0]) == [[0, 0, 0, 2], [0, 0, 0, 2]]
+    with pytest.warns(DegenerateWarning, match="run: empty"):
+        assert counts(GOLD.iloc[:0], unanswered="nil") == [[0, 0, 2, 0], [0, 0, 2, 0]]
+
+
+def test_answers_that_can_never_meet_are_refused():
+    with pytest.raises(InputError, match="no topic in common"):
+        counts(frame(x="Q1"))
+    with pytest.raises(InputError, match="gold column 'qid' holds text, run column 'qid' holds integers"):
+        counts(frame(a="Q1").assign(qid=[1]))
+    numbers = GOLD.iloc[:2].assign(entity_id=[1, 2])
+    with pytest.raises(InputError, match="gold entities holds integers, run entities holds text"):
+        counts(frame(a="1", b="NIL"), numbers)
+    assert counts(frame(a=1, b=3), numbers) == [[1, 1, 0, 0], [0, 0, 0, 0]]
+
+
+def test_further_queries_are_left_out_with_a_warning():
+    with pytest.warns(DegenerateWarning, match="1 topics are not in gold and are left out"):
+        assert counts(frame(a="Q1", x="Q2")) == [[1, 0, 0, 1], [0, 0, 0, 2]]
+
+
+def test_ids_of_another_space_are_told():
+    with pytest.warns(DegenerateWarning, match="no answer is an entity of gold: it has 'Paris'; gold has 'Q1', 'Q2'"):
+        counts(frame(a="Paris", b="NIL"))
+    # One that meets, even for another query, is enough; so is a system that links nothing.
+    counts(frame(a="Q2"))
+    counts(frame(a="NIL"))
+
+
+def test_paths_are_read(tmp_path):
+    GOLD.to_csv(tmp_path / "gold.csv", index=False)
+    (tmp_path / "run.txt").write_text("a Q0 Q1 1 1.0 mine\nb Q0 NIL 1 1.0 mine\n")
+    found = decide(answers(tmp_path / "run.txt"), Gold(str(tmp_path / "gold.csv")))
+    assert found.counts.tolist() == [[1, 0, 1, 0], [0, 0, 0, 2]]
+
+
+def test_inputs_are_not_touched():
+    gold, system = GOLD.copy(), frame(a="Q1", b="NIL")
+    before = system.copy()
+    counts(system, gold)
+    pd.testing.assert_frame_equal(system, before)
+    pd.testing.assert_frame_equal(gold, GOLD)

@@ -1,0 +1,222 @@
+"""Measures of entity linking in ir_measures, pt.Experiment, score and the command line."""
+
+import math
+
+import ir_measures
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from ir_measures import Success
+
+from vbterrier.errors import DegenerateWarning, InputError, ParameterError, VBTerrierError
+from vbterrier.evaluate import score
+from vbterrier.linking.quality import linking_report
+from vbterrier.measures import LINKING, LinkingF1, LinkingP, LinkingR, LinkP, LinkR, NilP, NilR, measures_from
+
+ZERO = [measure(undefined="zero") if measure in (LinkP, LinkR, NilP, NilR) else measure for measure in LINKING]
+NAMES = [measure.NAME for measure in LINKING]
+
+
+def collection(n=300, seed=5):
+    rng = np.random.default_rng(seed)
+    gold = rng.choice(["A", "B", "NIL"], n, p=[0.4, 0.3, 0.3])
+    answer = np.where(rng.random(n) < 0.6, gold, rng.choice(["A", "B", "NIL"], n))
+    qid = np.array([f"q{i:03d}" for i in range(n)])
+    kept = rng.random(n) < 0.9
+    return (
+        pd.DataFrame({"qid": qid, "entity_id": gold}),
+        pd.DataFrame({"qid": qid[kept], "entity_id": answer[kept]}),
+    )
+
+
+GOLD, SYSTEM = collection()
+RUN = SYSTEM.rename(columns={"entity_id": "docno"}).assign(score=1.0, rank=0)
+BY_IR_MEASURES = {"qid": "query_id", "docno": "doc_id", "label": "relevance"}
+IR_GOLD, IR_RUN = (frame.rename(columns=BY_IR_MEASURES) for frame in (GOLD, RUN))
+FIGURES = linking_report({"mine": SYSTEM}, GOLD).figures().loc["mine"]
+
+
+def sets(gold, system):
+    """The figures from sets of queries, of those that are defined; undefined parts count 0."""
+    link = {q for q, e in gold.items() if e != "NIL"}
+    nil = set(gold) - link
+    says_link = {q for q, e in system.items() if e != "NIL"}
+    says_nil = set(system) - says_link
+    right = {q for q in system if gold[q] == system[q]}
+
+    def share(above, below):
+        return len(above) / len(below) if below else 0.0
+
+    parts = [
+        share(right & said & kind, of) for kind, said in ((link, says_link), (nil, says_nil)) for of in (said, kind)
+    ]
+    precision = (len(link) * parts[0] + len(nil) * parts[2]) / len(gold)
+    recall = len(right) / len(gold)
+    f1 = 2 * precision * recall / (precision + recall) if right else 0.0
+    return dict(zip(NAMES, [*parts, precision, recall, f1], strict=True))
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from("ABN"), st.sampled_from("ABN-")), min_size=1, max_size=15))
+@pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
+def test_aggregates_are_the_figures_of_sets(queries):
+    words = {"A": "A", "B": "B", "N": "NIL"}
+    gold = {f"q{i}": words[e] for i, (e, _) in enumerate(queries)}
+    system = {f"q{i}": words[e] for i, (_, e) in enumerate(queries) if e != "-"}
+    frame = pd.DataFrame({"query_id": list(gold), "entity_id": list(gold.values())})
+    run = pd.DataFrame({"query_id": list(system), "doc_id": list(system.values()), "score": 1.0})
+    found = ir_measures.calc_aggregate(ZERO, frame, run)
+    wanted = sets(gold, system)
+    assert {measure.NAME: value for measure, value in found.items()} == pytest.approx(wanted, abs=1e-12)
+    assert found == pytest.approx(ir_measures.providers.registry["runtime"].calc_aggregate(ZERO, frame, run), abs=1e-12)
+
+
+def test_an_experiment_averages_to_the_figures():
+    topics = GOLD[["qid"]].assign(query="x")
+    table = pt.Experiment([RUN, pt.Transformer.from_df(RUN)], topics, GOLD, list(LINKING), names=["frame", "stage"])
+    for row in table.to_dict("records"):
+        assert {name: row[name] for name in NAMES} == pytest.approx(FIGURES.to_dict(), abs=1e-12)
+    values = pt.Experiment([RUN], topics, GOLD, list(LINKING), names=["x"], perquery=True)
+    assert values.groupby("measure")["qid"].nunique().eq(len(GOLD)).all()
+
+
+def test_score_takes_answers_as_they_are_and_its_intervals_are_those_of_the_figures():
+    found = score({"mine": SYSTEM}, GOLD, list(LINKING), n_resamples=4000)
+    assert found.means().loc["mine"].to_dict() == pytest.approx(FIGURES.to_dict(), abs=1e-12)
+    assert score({"mine": RUN}, GOLD, list(LINKING), n_resamples=4000).values.equals(found.values)
+    report = linking_report({"mine": SYSTEM}, GOLD, n_resamples=4000).intervals.set_index("measure")
+    linear = found.intervals.set_index("measure")
+    width = report["high"] - report["low"]
+    assert ((linear["low"] - report["low"]).abs() < 0.1 * width).all()
+    assert ((linear["high"] - report["high"]).abs() < 0.1 * width).all()
+
+
+def test_differences_of_two_systems_have_the_standard_error_of_resampled_pairs():
+    """What paired tests use: the spread of the difference of values, beside figures of the same resampled queries."""
+    rng = np.random.default_rng(2)
+    other = SYSTEM.assign(entity_id=np.where(rng.random(len(SYSTEM)) < 0.8, SYSTEM["entity_id"], "A"))
+    values = score({"mine": SYSTEM, "other": other}, GOLD, ["LinkingF1"], topics="all").values
+    wide = values.pivot(index="qid", columns="name", values="value")
+    linear = (wide["mine"] - wide["other"]).std() / math.sqrt(len(GOLD))
+    gold = GOLD["entity_id"].to_numpy()
+    given = [GOLD[["qid"]].merge(s, how="left")["entity_id"].fillna("").to_numpy() for s in (SYSTEM, other)]
+    drawn = []
+    for _ in range(1500):
+        rows = rng.integers(len(gold), size=len(gold))
+        one, two = (sets_f1(gold[rows], answers[rows]) for answers in given)
+        drawn.append(one - two)
+    # 1,500 resamples know a standard deviation to 2 %.
+    assert linear == pytest.approx(np.std(drawn), rel=0.08)
+
+
+def sets_f1(gold, given):
+    link, right = gold != "NIL", gold == given
+    said = [(given != "NIL") & (given != ""), given == "NIL"]
+    precision = sum(kind.mean() * right[said_so].mean() for kind, said_so in zip((link, ~link), said, strict=True))
+    return 2 * precision * right.mean() / (precision + right.mean())
+
+
+def test_recall_over_both_kinds_is_success_at_1_of_ir_measures():
+    qrels = GOLD.rename(columns={"entity_id": "doc_id", "qid": "query_id"}).assign(relevance=1)
+    both = ir_measures.iter_calc([LinkingR, Success @ 1], qrels, IR_RUN)
+    by_measure = {LinkingR: {}, Success @ 1: {}}
+    for metric in both:
+        by_measure[metric.measure][metric.query_id] = metric.value
+    assert by_measure[LinkingR] == pytest.approx(by_measure[Success @ 1], abs=1e-12)
+    assert len(by_measure[LinkingR]) == len(GOLD)
+    # Judgments in any form of ir_measures are a gold standard.
+    listed = [ir_measures.Qrel(q, e, 1) for q, e in GOLD.itertuples(index=False)]
+    assert LinkingF1.calc_aggregate(listed, IR_RUN) == pytest.approx(FIGURES["LinkingF1"], abs=1e-12)
+
+
+def test_measures_of_others_go_beside_ours_over_runs_and_qrels():
+    qrels = GOLD.rename(columns={"entity_id": "docno"}).assign(label=1)
+    means = score({"mine": RUN}, qrels, ["LinkingR", "Success@1"]).means().loc["mine"]
+    assert means["LinkingR"] == pytest.approx(means["Success@1"], abs=1e-12)
+    with pytest.raises(InputError, match="wanted columns qid, docno, score; missing docno"):
+        score({"mine": SYSTEM}, qrels, ["LinkingR", "Success@1"])
+
+
+@pytest.mark.parametrize(
+    ("measure", "gold", "answer", "message"),
+    [
+        (LinkP, ["A", "NIL"], ["NIL", "NIL"], "LinkP is undefined: run answers no query with an entity"),
+        (LinkR, ["NIL", "NIL"], ["A", "NIL"], "LinkR is undefined: no query has an entity"),
+        (NilP, ["A", "NIL"], ["A", "A"], "NilP is undefined: run answers no query with 'NIL'"),
+        (NilR, ["A", "A"], ["A", "NIL"], "NilR is undefined: no query has 'NIL'"),
+    ],
+)
+def test_what_is_undefined_is_refused_zero_or_left_out(measure, gold, answer, message):
+    gold = pd.DataFrame({"query_id": ["a", "b"], "entity_id": gold})
+    run = pd.DataFrame({"query_id": ["a", "b"], "doc_id": answer, "score": 1.0})
+    with pytest.raises(InputError, match=f"{message}; ask for undefined='zero' or 'skip'"):
+        measure.calc_aggregate(gold, run)
+    zero, skip = measure(undefined="zero"), measure(undefined="skip")
+    assert [metric.value for metric in zero.iter_calc(gold, run)] == [0.0, 0.0]
+    assert list(skip.iter_calc(gold, run)) == []
+    with pytest.raises(VBTerrierError, match="undefined='skip' leaves topics out"):
+        ir_measures.calc_aggregate([skip, LinkingR], gold, run)
+
+
+def test_a_kind_that_is_never_answered_is_told_once_for_all_totals():
+    links = IR_RUN[IR_RUN["doc_id"] != "NIL"]
+    with pytest.warns(DegenerateWarning, match="no query is answered with 'NIL'") as told:
+        found = ir_measures.calc_aggregate([LinkingP, LinkingR, LinkingF1, LinkP], IR_GOLD, links)
+    assert len(told) == 1
+    weight = (GOLD["entity_id"] != "NIL").mean()
+    assert found[LinkingP] == pytest.approx(weight * found[LinkP], abs=1e-12)
+
+
+def test_parameters_reach_the_answers():
+    gold = pd.DataFrame({"query_id": ["a", "a", "b", "c"], "entity_id": ["A", "B", "none", "none"]})
+    run = pd.DataFrame({"query_id": ["a", "b"], "doc_id": ["B", "none"], "score": 1.0})
+    options = {"nil": "none", "several": "any"}
+    asked = [LinkR(**options), NilR(**options), NilR(unanswered="nil", **options)]
+    found = ir_measures.calc_aggregate(asked, gold, run)
+    assert [found[measure] for measure in asked] == pytest.approx([1, 0.5, 1])
+    with pytest.raises(InputError, match="qrels: query 'a' has several right answers"):
+        LinkR(nil="none").calc_aggregate(gold, run)
+    (text,) = measures_from("LinkingF1(nil='none',several='any',unanswered='nil')")
+    assert text == LinkingF1(unanswered="nil", **options)
+    for bad in ({"nil": ""}, {"unanswered": "zero"}, {"cutoff": 5}):
+        with pytest.raises(ParameterError):
+            LinkingF1(**bad)
+
+
+# The command line
+
+
+@pytest.fixture
+def files(tmp_path):
+    GOLD.to_csv(tmp_path / "gold.tsv", sep="\t", index=False)
+    SYSTEM.to_csv(tmp_path / "plain.tsv", sep="\t", index=False, header=False)
+    trec = RUN.assign(q0="Q0", tag="mine")[["qid", "q0", "docno", "rank", "score", "tag"]]
+    trec.to_csv(tmp_path / "trec.txt", sep=" ", index=False, header=False)
+    qrels = GOLD.assign(iteration="0", label=1)[["qid", "iteration", "entity_id", "label"]]
+    qrels.to_csv(tmp_path / "qrels.txt", sep=" ", index=False, header=False)
+    return tmp_path
+
+
+@pytest.mark.parametrize("gold", ["gold.tsv", "qrels.txt"])
+def test_the_command_line_scores_answers_and_runs(command, files, gold):
+    systems = [files / "plain.tsv", files / "trec.txt"]
+    code, out, err = command("score", *systems, "--qrels", files / gold, "-m", "LinkingF1", "-m", "NilR", "-f", "csv")
+    assert (code, err) == (0, "")
+    lines = [line.split(",") for line in out.splitlines()]
+    found = {(line[0], line[1]): float(line[2]) for line in lines[1:]}
+    for name in ("plain.tsv", "trec"):
+        assert found[name, "LinkingF1"] == pytest.approx(FIGURES["LinkingF1"], abs=1e-12)
+        assert found[name, "NilR"] == pytest.approx(FIGURES["NilR"], abs=1e-12)
+
+
+def test_the_command_line_says_what_a_file_of_answers_is(command, files):
+    (files / "bad.tsv").write_text("q1\n")
+    code, _, err = command("score", files / "plain.tsv", "--qrels", files / "bad.tsv", "-m", "LinkingF1")
+    assert code != 0
+    assert "bad.tsv:1: wanted 2 fields, qid entity_id; found 1" in err
+    code, _, err = command("score", files / "plain.tsv", "--qrels", files / "gold.tsv", "-m", "nDCG@10")
+    assert code != 0
+    assert "gold.tsv:1" in err
