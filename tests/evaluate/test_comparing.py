@@ -1,0 +1,406 @@
+"""Systems compared: what may be given, what is refused, who is flagged, and what letters say."""
+
+import re
+from itertools import combinations
+
+import ir_measures
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyterrier as pt
+import pytest
+from hypothesis import given as drawn
+from hypothesis import strategies as st
+
+import vbterrier
+from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+from vbterrier.evaluate.comparing import Comparison, compare
+from vbterrier.uncertainty.comparisons import COLUMNS, comparisons
+from vbterrier.uncertainty.intervals import intervals
+
+TOPICS = [f"q{at}" for at in range(8)]
+# Three systems by hand: b is a less 0.1 everywhere, c is a and b in turn.
+A = [0.9, 0.8, 0.7, 0.6, 0.8, 0.9, 0.7, 0.8]
+B = [value - 0.1 for value in A]
+C = [value - 0.1 * (at % 2) for at, value in enumerate(A)]
+
+
+def frame(measure="nDCG@10", **systems):
+    parts = [pd.DataFrame({"name": name, "qid": TOPICS[: len(of)], "value": of}) for name, of in systems.items()]
+    return pd.concat(parts, ignore_index=True).assign(measure=measure)[["name", "qid", "measure", "value"]]
+
+
+VALUES = frame(b=B, a=A, c=C)
+FEW = {"n_resamples": 300}
+QRELS = pd.DataFrame(
+    [(qid, docno, label) for qid in TOPICS for docno, label in (("d1", 2), ("d2", 1), ("d3", 0))],
+    columns=["qid", "docno", "label"],
+)
+
+
+def run(order, topics=TOPICS):
+    rows = [(qid, docno, -place) for qid in topics for place, docno in enumerate(order)]
+    return pd.DataFrame(rows, columns=["qid", "docno", "score"])
+
+
+RUNS = {"good": run(["d1", "d2", "d3"]), "bad": run(["d3", "d2", "d1"])}
+
+
+def signs(text):
+    return set(re.findall(r"[a-z]\d*", text))
+
+
+def test_by_hand():
+    found = compare(VALUES)
+    pairs = found.pairs.set_index(["name_a", "name_b"])
+    assert list(pairs.index) == [("a", "c"), ("a", "b"), ("c", "b")], "the higher mean first"
+    assert pairs["diff"].tolist() == pytest.approx([0.05, 0.1, 0.05])
+    assert pairs[["wins", "losses", "ties"]].to_numpy().tolist() == [[4, 0, 4], [8, 0, 0], [4, 0, 4]]
+    # Of all 2^8 flips, those that leave 4 or 8 like differences are as far out.
+    assert pairs["p_value"].tolist() == [2 / 16, 2 / 256, 2 / 16]
+    assert pairs["p_adjusted"].tolist() == pytest.approx([0.25, 6 / 256, 0.25])
+    assert found.significant().tolist() == [False, True, False]
+    assert found.systems[["name", "letters"]].to_numpy().tolist() == [["a", "a"], ["c", "ab"], ["b", "b"]]
+    assert found.systems["value"].tolist() == pytest.approx([0.775, 0.725, 0.675])
+    assert found.flags["flag"].tolist() == ["", "", ""]
+    assert found.flags["n_missing"].isna().all()
+    assert repr(found) == (
+        "Comparison(3 systems, nDCG@10, 8 topics; sign-flip randomisation, holm: 1 of 3 pairs differ at the level 0.95)"
+    )
+
+
+def test_frames_have_their_columns():
+    found = compare(VALUES, **FEW)
+    assert found.pairs.columns.tolist() == [*COLUMNS, "flag"]
+    columns = ["name", "measure", "value", "low", "high", "level", "method", "n_qids", "n_resamples", "seed", "letters"]
+    assert found.systems.columns.tolist() == columns
+    assert found.flags.columns.tolist() == ["name", "measure", "n_qids", "n_missing", "n_zero", "flag"]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"test": "wilcoxon", "correction": "bh"},
+        {"test": "bootstrap", "correction": "max-t", "interval": "bca", "seed": 3},
+        {"correction": "none", "level": 0.5, "margin": 0.07, "interval": "normal"},
+    ],
+)
+def test_options_reach_tests_and_intervals(options):
+    varied = [0.1, 0.3, 0.2, 0.5, 0.4, 0.9, 0.0, 0.3]
+    found = compare(frame(b=B, a=A, c=varied, d=C[::-1]), **options, **FEW)
+    asked = {**options, **FEW}
+    asked["method"] = asked.pop("interval", "percentile")
+    ordered = frame(a=A, d=C[::-1], b=B, c=varied)
+    pd.testing.assert_frame_equal(found.pairs.drop(columns="flag"), comparisons(ordered, **asked), check_dtype=False)
+    kept = {key: asked[key] for key in ("method", "level", "n_resamples", "seed") if key in asked}
+    pd.testing.assert_frame_equal(found.systems.drop(columns="letters"), intervals(ordered, **kept), check_dtype=False)
+    assert found.margin == options.get("margin")
+
+
+def test_the_order_of_rows_systems_and_measures_changes_no_number():
+    both = pd.concat([VALUES, VALUES.assign(measure="AP", value=VALUES["value"] ** 2)])
+    found, other = compare(both, **FEW), compare(both.sample(frac=1, random_state=1), **FEW)
+    for one in ("pairs", "systems", "flags"):
+        key = ["measure", *getattr(found, one).columns[:2]]
+        frames = [getattr(each, one).sort_values(key, ignore_index=True) for each in (found, other)]
+        pd.testing.assert_frame_equal(*frames)
+    alone = compare(VALUES, **FEW).pairs
+    of_both = found.pairs[found.pairs["measure"] == "nDCG@10"].reset_index(drop=True)
+    pd.testing.assert_frame_equal(alone, of_both)
+
+
+def test_whatever_holds_the_values_gives_the_same(tmp_path):
+    plain = compare(VALUES, **FEW)
+    VALUES.to_csv(tmp_path / "v.csv", index=False)
+    VALUES.to_csv(tmp_path / "v.tsv", sep="\t")
+    VALUES.to_parquet(tmp_path / "v.parquet")
+    for given in (pl.from_pandas(VALUES), tmp_path / "v.csv", str(tmp_path / "v.tsv"), tmp_path / "v.parquet"):
+        pd.testing.assert_frame_equal(compare(given, **FEW).pairs, plain.pairs, check_dtype=False)
+
+
+def test_runs_and_their_scores_give_the_same(tmp_path):
+    measures = ["nDCG@10", "BNDCG@10"]
+    found = compare(RUNS, QRELS, measures, **FEW)
+    scored = vbterrier.score(RUNS, QRELS, measures)
+    for other in (compare(scored, measures=measures, **FEW), compare(scored.values, measures=measures, **FEW)):
+        pd.testing.assert_frame_equal(other.pairs, found.pairs)
+        pd.testing.assert_frame_equal(other.systems, found.systems)
+    assert found.pairs["measure"].tolist() == measures
+    assert found.flags["n_missing"].tolist() == [0, 0, 0, 0]
+    one = vbterrier.ES @ 5
+    intents = pd.DataFrame({"qid": TOPICS, "entity_id": "E", "prob": 1.0})
+    tags = pd.DataFrame({"docno": ["d1", "d2"], "entity_id": ["E", "F"]})
+    without = {"good": RUNS["good"], "none": run(["d2", "d3"])}
+    assert compare(without, measures=one, intents=intents, tags=tags, **FEW).pairs["diff"].tolist() == [1.0]
+
+
+def test_measures_are_chosen_by_object_or_text_in_their_order():
+    both = pd.concat([VALUES.assign(measure="VB@10"), VALUES.assign(measure="AP"), VALUES.assign(measure="mine")])
+    for asked in (["AP", "VB@10"], [ir_measures.AP, vbterrier.VB @ 10], ["AP", "VB(alpha=1)@10"]):
+        assert compare(both, measures=asked, **FEW).pairs["measure"].unique().tolist() == ["AP", "VB@10"]
+    assert compare(both, measures="mine", **FEW).pairs["measure"].unique().tolist() == ["mine"]
+    with pytest.raises(ParameterError, match=r"no values of P@10; found 'VB@10', 'AP', 'mine'"):
+        compare(both, measures=["P@10"])
+
+
+def test_what_experiments_give_per_query_is_taken():
+    topics = pd.DataFrame({"qid": TOPICS, "query": "x"})
+    systems = [pt.Transformer.from_df(one.assign(rank=0)) for one in RUNS.values()]
+    measures = [ir_measures.nDCG @ 10, "map", vbterrier.BNDCG @ 5]
+    table = pt.Experiment(systems, topics, QRELS, measures, names=list(RUNS), perquery=True)
+    found = compare(table, **FEW)
+    assert sorted(found.pairs["measure"]) == ["BNDCG@5", "map", "nDCG@10"]
+    ours = compare(RUNS, QRELS, ["nDCG@10", "AP", "BNDCG@5"], **FEW).pairs.replace({"AP": "map"})
+    columns = [name for name in ours.columns if name != "measure"]
+    for measure, group in found.pairs.groupby("measure"):
+        expected = ours[ours["measure"] == measure]
+        pd.testing.assert_frame_equal(
+            group[columns].reset_index(drop=True), expected[columns].reset_index(drop=True), check_dtype=False
+        )
+
+
+def test_a_baseline_is_compared_with_all_and_has_no_letters():
+    found = compare(VALUES, baseline="c", **FEW)
+    assert found.pairs[["name_a", "name_b"]].to_numpy().tolist() == [["a", "c"], ["b", "c"]]
+    assert found.baseline == "c"
+    assert set(found.systems["letters"]) == {""}
+    with pytest.raises(ParameterError, match="baseline='d'"):
+        compare(VALUES, baseline="d")
+
+
+@drawn(
+    st.lists(st.lists(st.integers(0, 4), min_size=5, max_size=5), min_size=2, max_size=6),
+    st.sampled_from([0.5, 0.8, 0.9]),
+)
+def test_systems_share_a_letter_exactly_when_their_pair_is_not_significant(table, level):
+    values = frame(**{f"s{at}": [1.0 + value for value in one] for at, one in enumerate(table)})
+    found = compare(values, test="t", correction="none", interval="normal", level=level) if _varied(table) else None
+    if found is None:
+        return
+    shown = found.systems.set_index("name")["letters"].map(signs)
+    for a, b, significant in zip(found.pairs["name_a"], found.pairs["name_b"], found.significant(), strict=True):
+        assert bool(shown[a] & shown[b]) != significant
+
+
+def _varied(table):
+    """No two systems differ by the same everywhere, of which t warns."""
+    return all(len(set(np.subtract(a, b))) > 1 or a == b for a, b in combinations(table, 2))
+
+
+def test_a_p_at_the_level_is_significant():
+    pairs = pd.DataFrame({"p_adjusted": [0.1, 0.100001], "level": 0.9})
+    found = Comparison(pairs, pd.DataFrame(), pd.DataFrame())
+    assert found.alpha == 0.1
+    assert found.significant().tolist() == [True, False]
+
+
+# Flags.
+
+
+def test_runs_that_retrieved_nothing_for_most_topics_are_flagged():
+    runs = {**RUNS, "cut": run(["d1", "d2", "d3"], TOPICS[:3]), "half": run(["d1", "d2", "d3"], TOPICS[:4])}
+    said = "cut retrieved nothing for 5 of 8 topics"
+    with pytest.warns(DegenerateWarning, match=said) as warned:
+        found = compare(runs, QRELS, ["nDCG@10", "AP"], topics="all", **FEW)
+    assert len(warned) == 1
+    flags = found.flags[found.flags["measure"] == "AP"].set_index("name")
+    assert flags["n_missing"].to_dict() == {"good": 0, "bad": 0, "cut": 5, "half": 4}
+    assert flags.index[flags["flag"] != ""].tolist() == ["cut"]
+    with_cut = (found.pairs["name_a"] == "cut") | (found.pairs["name_b"] == "cut")
+    assert (found.pairs["flag"] == np.where(with_cut, said, "")).all()
+    assert "flagged: 'cut'" in repr(found)
+    # Scores know it, too.
+    with pytest.warns(DegenerateWarning, match=said):
+        compare(vbterrier.score(runs, QRELS, "AP", topics="all"), **FEW)
+
+
+def test_values_that_are_0_where_others_are_not_are_suspected():
+    cut = [0.9, 0.8, 0.0, 0.0, 0.0, 0.0, 0.0, 0.8]
+    with pytest.warns(DegenerateWarning, match="cut scores exactly 0 on 5 of the 8 topics on which others do not"):
+        found = compare(frame(a=A, b=B, cut=cut), **FEW)
+    assert found.flags.set_index("name")["n_zero"].to_dict() == {"a": 0, "b": 0, "cut": 5}
+    assert found.pairs["flag"].ne("").tolist() == [False, True, True]
+    # Half is not most; and a 0 on a topic that nobody solves says nothing.
+    compare(frame(a=A, cut=[0.9, 0.8, 0.7, 0.0, 0.0, 0.0, 0.0, 0.8]), **FEW)
+    hard = [0.9, 0.8, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]
+    found = compare(frame(a=hard, b=hard, cut=[0.1, 0.2, *hard[2:]]), **FEW)
+    assert found.flags["n_zero"].tolist() == [0, 0, 0]
+
+
+def test_empty_runs_do_not_vouch_for_each_other():
+    nothing = [0.0] * 8
+    with pytest.warns(DegenerateWarning, match="x scores exactly 0 on 8 .*; y scores .*; z scores exactly 0 on 8"):
+        found = compare(frame(a=A, x=nothing, y=nothing, z=nothing), **FEW)
+    pairs = found.pairs.set_index(["name_a", "name_b"])["flag"]
+    assert pairs["x", "y"].count("scores exactly 0") == 2
+    assert found.flags.set_index("name")["flag"].ne("").to_dict() == {"a": False, "x": True, "y": True, "z": True}
+
+
+def test_measures_of_success_or_failure_are_no_reason_for_a_flag():
+    rng = np.random.default_rng(0)
+    solved = rng.random(200) < 0.4
+    systems = {f"s{at}": np.where(rng.random(200) < 0.9, solved, rng.random(200) < 0.4) for at in range(5)}
+    parts = [pd.DataFrame({"name": name, "qid": map(str, range(200)), "value": of}) for name, of in systems.items()]
+    found = compare(pd.concat(parts).assign(measure="P@1").astype({"value": float}), **FEW)
+    assert found.flags["flag"].eq("").all()
+
+
+def test_nothing_at_all_is_no_reason_for_a_flag():
+    found = compare(frame(a=[0.0] * 8, b=[0.0] * 8), **FEW)
+    assert found.flags["flag"].tolist() == ["", ""]
+    assert found.pairs["p_adjusted"].tolist() == [1.0]
+
+
+# What is refused.
+
+
+def test_different_topics_are_refused_with_both_counts_and_the_remedy():
+    values = frame(a=A, b=B[:6])
+    said = r"of nDCG@10, 'a' has 8 topics, 'b' has 6, and they differ in 'q6', 'q7': .*topics='common'.*0 where"
+    with pytest.raises(InputError, match=said):
+        compare(values)
+    found = compare(values, topics="common", **FEW)
+    pd.testing.assert_frame_equal(found.pairs, compare(frame(a=A[:6], b=B[:6]), **FEW).pairs)
+    with pytest.raises(InputError, match="run 'good' has 8 of the 8 topics, run 'cut' has 3"):
+        compare({"good": RUNS["good"], "cut": run(["d1"], TOPICS[:3])}, QRELS, ["AP"])
+    with pytest.raises(ParameterError, match="topics='all' needs runs"):
+        compare(values, topics="all")
+
+
+def test_as_many_topics_but_others_are_different_topics():
+    values = frame(a=A, b=B)
+    values.loc[values["name"] == "b", "qid"] = values["qid"].replace("q0", "q9")
+    with pytest.raises(InputError, match="'a' has 8 topics, 'b' has 8, and they differ in 'q0', 'q9'"):
+        compare(values)
+    assert compare(values, topics="common", **FEW).pairs["n_qids"].tolist() == [7]
+
+
+def test_a_system_that_lacks_a_measure_is_refused():
+    values = pd.concat([VALUES, frame("AP", a=A, b=B)])
+    with pytest.raises(InputError, match="of AP, 'b' has 8 topics, 'c' has 0"):
+        compare(values)
+    with pytest.raises(InputError, match="of AP, no topic that all systems have in common"):
+        compare(values, topics="common")
+    assert len(compare(values, measures="nDCG@10", **FEW).pairs) == 3
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [(np.nan, "row 3 holds nan"), (np.inf, "row 3 is infinite"), ("good", "row 3 holds the text 'good'")],
+)
+def test_odd_values_are_refused_with_row_and_ids(value, said):
+    values = VALUES.astype({"value": object})
+    values.loc[3, "value"] = value
+    with pytest.raises(InputError, match=rf"{said} \(system 'b', topic 'q3', nDCG@10\)"):
+        compare(values)
+
+
+def test_repeated_values_are_refused():
+    with pytest.raises(InputError, match=r"row 24 repeats row 8 \(system 'a', topic 'q0', nDCG@10\)"):
+        compare(pd.concat([VALUES, frame(a=A[:1])]))
+
+
+@pytest.mark.parametrize("measure", ["NumRet", "num_ret", "num_rel_ret", "NumRelRet(rel=2)", "DiscRatio@20"])
+def test_measures_that_are_no_means_are_refused(measure):
+    values = pd.concat([VALUES, VALUES.assign(measure=measure)])
+    with pytest.raises(ParameterError, match=re.escape(measure) + ".* is no mean over topics"):
+        compare(values)
+    assert len(compare(values, measures=["nDCG@10"], **FEW).pairs) == 3
+
+
+def test_measures_that_are_no_means_are_refused_before_runs_are_read():
+    with pytest.raises(ParameterError, match="NumRet: its figure"):
+        compare(["missing.run", "other.run"], "missing.txt", ["NumRet"])
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"test": "t-test"}, "test='t-test'"),
+        ({"correction": "bonferoni"}, "correction='bonferoni'"),
+        ({"test": "t", "correction": "max-t"}, "max-t"),
+        ({"interval": "student"}, "method='student'"),
+        ({"level": 95}, "level=95"),
+        ({"margin": -1}, "margin=-1"),
+        ({"margin": 0}, "margin=0"),
+        ({"topics": "some"}, "topics='some'"),
+        ({"n_resamples": 0}, "n_resamples=0"),
+        ({"seed": -1}, "seed=-1"),
+        ({"baseline": "goods"}, "baseline='goods'.*Did you mean good"),
+    ],
+)
+def test_options_are_refused_before_runs_are_read(options, said):
+    with pytest.raises(ParameterError, match=said):
+        compare({"good": "missing.run", "bad": "other.run"}, "missing.txt", ["AP"], **options)
+
+
+@pytest.mark.parametrize("name", ["qrels", "intents", "tags"])
+def test_scores_need_no_judgments(name):
+    for given in (VALUES, vbterrier.score(RUNS, QRELS, "AP")):
+        with pytest.raises(ParameterError, match=f"{name}: these are scores already"):
+            compare(given, **{name: QRELS})
+
+
+def test_one_system_is_refused():
+    with pytest.raises(InputError, match="wanted two systems at least, found 'a'"):
+        compare(frame(a=A))
+    with pytest.raises(InputError, match="wanted two systems at least, found none"):
+        compare(VALUES.iloc[:0])
+    with pytest.raises(InputError, match="wanted two systems at least, found 'good'"):
+        compare({"good": RUNS["good"]}, QRELS, "AP")
+
+
+def test_two_systems_of_one_name_are_refused(tmp_path):
+    for folder in ("x", "y"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "a.run").write_text("q0 Q0 d1 1 1 t\n")
+    with pytest.raises(InputError, match="two systems are called 'a'"):
+        compare([tmp_path / "x" / "a.run", tmp_path / "y" / "a.run"], QRELS, "AP")
+
+
+def test_runs_without_judgments_are_refused():
+    with pytest.raises(InputError, match="nothing to evaluate against"):
+        compare(RUNS, measures="AP")
+    with pytest.raises(InputError, match="wanted columns name, qid, measure, value; missing name"):
+        compare(RUNS["good"])
+
+
+def test_it_is_said_when_no_p_can_be_significant():
+    many = frame(**{f"s{at:02d}": np.roll(A, at) + at / 100 for at in range(8)})
+    with pytest.warns(DegenerateWarning, match="28 pairs, no p can be below 0.22: .*take more topics"):
+        compare(many)
+    rng = np.random.default_rng(0)
+    wide = pd.DataFrame(rng.random((40, 8)), columns=[f"s{at}" for at in range(8)])
+    long = wide.assign(qid=wide.index.astype(str)).melt("qid", var_name="name").assign(measure="AP")
+    with pytest.warns(DegenerateWarning, match="28 pairs, no p can be below 0.055: .*take n_resamples=5_600"):
+        compare(long, n_resamples=511)
+    # Enough, or nothing that resamples.
+    compare(long, n_resamples=600)
+    compare(long, n_resamples=511, baseline="s0")
+    compare(long, n_resamples=511, test="t")
+    compare(long, n_resamples=511, correction="max-t")
+
+
+# Real runs.
+
+
+def test_real_runs(shared_data):
+    folder = shared_data / "trec-covid"
+    runs = {"ance": folder / "run.ance.top100.txt.gz", "first": folder / "run.BBGhelani2.top100.txt.gz"}
+    qrels = folder / "qrels.incomplete.txt.gz"
+    with pytest.raises(InputError, match="run 'ance' has 50 of the 50 topics, run 'first' has 30"):
+        compare(runs, qrels, ["nDCG@10"])
+    found = compare(runs, qrels, ["nDCG@10", "P@10"], topics="common", baseline="ance", margin=0.2, **FEW)
+    scores = vbterrier.score(runs, qrels, ["nDCG@10", "P@10"], topics="common")
+    for row in found.pairs.itertuples():
+        table = scores.values[scores.values["measure"] == row.measure].pivot(
+            index="qid", columns="name", values="value"
+        )
+        gap = (table["first"] - table["ance"]).to_numpy()
+        assert (row.name_a, row.name_b, row.n_qids) == ("first", "ance", 30)
+        assert row.diff == pytest.approx(sum(gap) / 30)
+        assert row.effect_size == pytest.approx(gap.mean() / gap.std(ddof=1))
+        assert [row.wins, row.losses, row.ties] == [(gap > 0).sum(), (gap < 0).sum(), (gap == 0).sum()]
+    assert found.flags["n_missing"].tolist() == [0] * 4
+    missing = compare(runs, qrels, ["nDCG@10"], topics="all", **FEW).flags.set_index("name")["n_missing"]
+    assert missing.to_dict() == {"ance": 0, "first": 20}
