@@ -55,7 +55,7 @@ def _backwards(problem: Problem, n_unjudged: int, levels: Ints) -> tuple[Floats,
         gained = _gained(counts, caps, levels, problem.gain)[kind.reshape(-1)] * falls[:, n_drawn - 1 : n_drawn]
         first = gained + rest
         second = rest_square + gained * (first + rest)
-        before = _layer(n_drawn - 1, len(levels))
+        before = _layer(n_drawn - 1, len(levels)).astype(np.float64)
         chance = next_draw(prob, problem.strength, before, n_drawn - 1)
         rest = rest_square = np.zeros((len(problem), len(before)))
         for place, after in enumerate(_successors(n_drawn - 1, len(levels))):
