@@ -189,7 +189,7 @@ def test_scores_as_latex_escape_special_signs_between_booktabs_rules(command, sc
     _, out, _ = command(*SCORE, *BOTH, "--format", "latex")
     lines = out.splitlines()
     assert [line for line in lines if line.endswith("rule")] == [r"\toprule", r"\midrule", r"\bottomrule"]
-    assert any(line.startswith(r"{[}b]|\_\% & BNDCG@10 & ") for line in lines)
+    assert any(line.startswith(r"{[}b]\textbar{}\_\% & BNDCG@10 & ") for line in lines)
     assert r"95\% topics (percentile)" in out
 
 

@@ -23,7 +23,7 @@ _OF_MARKDOWN = str.maketrans({"\\": "\\\\", "|": "\\|", "<": "&lt;", "&": "&amp;
 _OF_LATEX = str.maketrans(
     {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "†": r"\textdagger{}"}
     # A row that begins with [ or * would be an argument of the line break above it.
-    | {"<": r"\textless{}", ">": r"\textgreater{}", "[": "{[}", "*": "{*}"}
+    | {"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", "[": "{[}", "*": "{*}"}
     | {sign: f"\\{sign}" for sign in "&%$#_{}"}
 )
 

@@ -1,0 +1,125 @@
+"""Reports of comparisons: verdicts in words, LaTeX that is well formed, Markdown that is escaped."""
+
+import re
+
+import pandas as pd
+import pytest
+
+from vbterrier.errors import DegenerateWarning
+from vbterrier.evaluate.comparing import compare
+from vbterrier.report.comparison import comparison_report, verdicts
+
+A = [0.9, 0.8, 0.7, 0.6, 0.8, 0.9, 0.7, 0.8]
+FEW = {"n_resamples": 300}
+ODD = r"[1] *a*_b & 50% \ {c} ~^ <d> | $e$ #†"
+
+
+def frame(measure="nDCG@10", **systems):
+    parts = [pd.DataFrame({"name": name, "qid": [*"12345678"], "value": of}) for name, of in systems.items()]
+    return pd.concat(parts, ignore_index=True).assign(measure=measure)
+
+
+def less(by, every=1):
+    return [value - by * (at % every == 0) for at, value in enumerate(A)]
+
+
+@pytest.mark.parametrize(
+    ("systems", "options", "said"),
+    [
+        ({"a": A, "b": less(0.1)}, {}, "a and b are distinguishable at the level 0.95: a scores higher by 0.1000"),
+        ({"a": A, "b": less(0.1, 2)}, {}, "a and b are not distinguishable at the level 0.95"),
+        (
+            {"a": A, "b": less(0.1, 2), "c": less(0.1)},
+            {},
+            "1 of 3 pairs of systems are distinguishable at the level 0.95; a has the highest mean, {not_told}: b",
+        ),
+        (
+            {"a": A, "b": less(0.1), "c": less(0.2)},
+            {},
+            "3 of 3 pairs of systems are distinguishable at the level 0.95; a has the highest mean, {told}",
+        ),
+    ],
+)
+def test_verdicts(systems, options, said):
+    said = said.format(told="distinguishable from all others", not_told="not distinguishable from it")
+    assert verdicts(compare(frame(**systems), **options, **FEW)) == [f"nDCG@10: {said}"]
+
+
+def test_verdicts_against_a_baseline_name_each_system_once():
+    values = frame(a=A, b=less(0.1), c=less(0.2), d=[one - 0.1 * (at % 2) for at, one in enumerate(less(0.05))])
+    both = pd.concat([values, values.assign(measure="AP")])
+    said = "against b at the level 0.95: higher: a; lower: c; not distinguishable: d"
+    assert verdicts(compare(both, baseline="b", **FEW)) == [f"nDCG@10, {said}", f"AP, {said}"]
+
+
+def test_long_lists_end_with_their_number():
+    # All 2^8 flips give p of at least 2/256, times 120 pairs: nothing is significant, and that is said.
+    values = frame(**{f"s{at:02d}": less(at / 100, 2) for at in range(16)})
+    with pytest.warns(DegenerateWarning, match="nothing can be significant"):
+        (said,) = verdicts(compare(values, **FEW))
+    assert said.endswith("s11, s12 and 3 more")
+
+
+@pytest.mark.parametrize("baseline", [None, "x"])
+@pytest.mark.parametrize("margin", [None, 0.05])
+def test_latex_is_well_formed(baseline, margin):
+    values = frame(**{ODD: A, "x": less(0.1), "cut": [0.9] + [0.0] * 7})
+    both = pd.concat([values, values.assign(measure="VB(intents='a_b',alpha=1)@10")])
+    with pytest.warns(DegenerateWarning, match="cut scores exactly 0"):
+        found = compare(both, baseline=baseline, margin=margin, **FEW)
+    text = comparison_report(found, "latex")
+    plain = re.sub(r"(?m)^%.*$", "", text)
+    assert plain.count("\\begin{tabular}") == plain.count("\\end{tabular}") == 2
+    for rule in ("toprule", "midrule", "bottomrule"):
+        assert plain.count(rf"\{rule}") == 2
+    depth = 0
+    for sign in re.sub(r"\\[{}]", "", plain):
+        depth += (sign == "{") - (sign == "}")
+        assert depth >= 0
+    assert depth == 0
+    # No sign that TeX takes for more than itself, nor one that fonts lack.
+    assert not re.search(r"(?<!\\)[#$%_^~<>|†]", plain), plain
+    assert plain.isascii()
+    for columns, body in re.findall(r"\\begin{tabular}{(\w+)}\n(.*?)\\end{tabular}", plain, re.DOTALL):
+        rows = [line for line in body.splitlines() if line.endswith(r"\\")]
+        assert {len(re.findall(r"(?<!\\)&", row)) + 1 for row in rows} == {len(columns)}
+        # A row that begins so is an argument of what stands above it.
+        assert not any(row.lstrip().startswith(("[", "*")) for row in rows)
+    best = re.findall(r"\\textbf{([\d.]*)", plain)
+    assert best == ["0.7750", "0.7750"]
+    assert plain.count(r"\textdagger{} cut scores exactly 0") == 1
+
+
+def test_markdown_is_escaped():
+    text = comparison_report(compare(frame(**{ODD: A, "x": less(0.1)}), **FEW), "markdown")
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows[:4]} == {7 + (0 - 1)}
+    assert all(r"\*a\*" in row and "&lt;d>" in row and r"\|" in row for row in rows if "50%" in row and "[1]" in row)
+    assert sum("**0.7750**" in row for row in rows) == 1
+    assert r"0.0078\*" in text
+
+
+def test_names_cannot_steer_terminals_or_end_comments():
+    found = compare(frame(**{"a\x1b[31m\nnew": A, "x": less(0.1)}), **FEW)
+    for style in ("table", "latex", "markdown"):
+        text = comparison_report(found, style)
+        assert "\x1b" not in text
+        assert not any(line.startswith("new") for line in text.splitlines())
+
+
+def test_ties_for_the_best_are_all_bold_and_small_p_are_not_0():
+    found = compare(frame(a=A, b=A), **FEW)
+    assert comparison_report(found, "markdown").count("**0.7750**") == 2
+    many = pd.concat([frame(a=A, b=less(0.1)).assign(qid=lambda f, at=at: f["qid"] + f"-{at}") for at in range(5)])
+    rng = compare(many.assign(value=lambda f: f["value"] + f["qid"].str[0].astype(int) / 100), n_resamples=200_000)
+    assert "5.0e-06*" in comparison_report(rng, "table")
+
+
+def test_notes_say_what_decided():
+    values = frame(a=A, b=less(0.1, 3))
+    text = comparison_report(compare(values, test="t", interval="normal", margin=0.2, seed=4), "table")
+    assert "nDCG@10: 8 topics" in text
+    assert "paired t" in text
+    assert "topics (normal); seed 4" in text
+    assert "differ by 0.2 or more" in text
+    assert "resamples" not in text

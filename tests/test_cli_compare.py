@@ -1,0 +1,189 @@
+"""``vbterrier compare``: verdict, tables, formats, errors."""
+
+import csv
+import io
+import json
+
+import pandas as pd
+import pytest
+
+from vbterrier.evaluate.comparing import compare
+
+QIDS = [f"q{at}" for at in range(8)]
+GOOD, POOR = ["d1", "d2", "d3", "d4"], ["d4", "d3", "d2", "d1"]
+QRELS = "".join(f"{qid} 0 d1 2\n{qid} 0 d2 1\n{qid} 0 d3 0\n" for qid in QIDS)
+COMPARE = ["compare", "good.run", "[p]oor_%.run", "mixed.run", "--qrels", "qrels.txt", "--resamples", "300"]
+NAMES = ["good", "[p]oor_%", "mixed"]
+
+
+def lines(order, qids):
+    return "".join(f"{qid} Q0 {docno} {at} {9 - at} t\n" for qid in qids for at, docno in enumerate(order))
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    """A folder to stand in."""
+    monkeypatch.chdir(tmp_path)
+    texts = {
+        "good.run": lines(GOOD, QIDS),
+        "[p]oor_%.run": lines(POOR, QIDS),
+        "mixed.run": lines(GOOD, QIDS[::2]) + lines(POOR, QIDS[1::2]),
+        "cut.run": lines(GOOD, QIDS[:3]),
+        "qrels.txt": QRELS,
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def found(**options):
+    return compare(COMPARE[1:4], "qrels.txt", options.pop("measures", ["nDCG@10"]), n_resamples=300, **options)
+
+
+def test_a_table_for_people(command, files):
+    code, out, err = command(*COMPARE, "-m", "nDCG@10")
+    assert (code, err) == (0, "")
+    text = [line for line in out.splitlines() if line.strip()]
+    assert text[0] == (
+        "nDCG@10: 1 of 3 pairs of systems are distinguishable at the level 0.95; good has the highest mean, not "
+        "distinguishable from it: mixed"
+    )
+    one = found()
+    for title in ("run", "mean", "95% of means", "letters", "topics", "missing"):
+        assert title in text[1]
+    systems = [line.split() for line in text[3:6]]
+    assert [line[0] for line in systems] == ["good", "mixed", "[p]oor_%"]
+    assert [line[1] for line in systems] == [f"{value:.4f}" for value in one.systems["value"]]
+    assert [line[-3:] for line in systems] == [["a", "8", "0"], ["ab", "8", "0"], ["b", "8", "0"]]
+    pairs = [line.split() for line in text[8:11]]
+    assert [line[:2] for line in pairs] == one.pairs[["name_a", "name_b"]].to_numpy().tolist()
+    for line, row in zip(pairs, one.pairs.itertuples(), strict=True):
+        assert line[2:6] == [f"{row.diff:.4f}", f"{row.low:.4f}", "to", f"{row.high:.4f}"]
+        assert line[6] == f"{row.p_adjusted:.4f}" + ("*" if row.p_adjusted <= 0.05 else "")
+        assert line[-1] == f"{row.wins}/{row.losses}/{row.ties}"
+    notes = "\n".join(text[11:])
+    for said in ("8 topics", "sign-flip randomisation", "holm", "topics (percentile); 300 resamples, seed 0", "0.05"):
+        assert said in notes
+
+
+def test_all_options_reach_the_comparison(command, files):
+    options = ["--test", "bootstrap", "--correction", "max-t", "--interval", "bca", "--level", "0.8", "--margin", "0.3"]
+    code, out, _ = command(
+        *COMPARE, "-m", "AP", "-m", "nDCG@10", *options, "--seed", "3", "--baseline", "mixed", "-f", "csv"
+    )
+    assert code == 0
+    expected = found(
+        measures=["AP", "nDCG@10"],
+        test="bootstrap",
+        correction="max-t",
+        interval="bca",
+        level=0.8,
+        margin=0.3,
+        seed=3,
+        baseline="mixed",
+    )
+    pd.testing.assert_frame_equal(
+        pd.read_csv(io.StringIO(out), keep_default_na=False, na_values=[""]),
+        expected.pairs.assign(flag=float("nan")),
+        check_dtype=False,
+    )
+
+
+def test_csv_and_json_hold_everything(command, files):
+    _, out, _ = command(*COMPARE, "-m", "nDCG@10", "-f", "json")
+    held, one = json.loads(out), found()
+    assert list(held) == ["verdict", "systems", "pairs", "flags"]
+    assert len(held["verdict"]) == 1
+    pairs = one.pairs.astype(object).where(one.pairs.notna(), None)
+    assert held["pairs"] == pairs.to_dict("records")
+    assert [row["letters"] for row in held["systems"]] == ["a", "ab", "b"]
+    assert [row["value"] for row in held["systems"]] == one.systems["value"].tolist()
+    assert [row["n_missing"] for row in held["flags"]] == [0, 0, 0]
+    _, out, _ = command(*COMPARE, "-m", "nDCG@10", "-f", "csv", "--systems")
+    rows = list(csv.DictReader(io.StringIO(out)))
+    assert [(row["name"], row["letters"], row["n_missing"]) for row in rows] == [
+        ("good", "a", "0"),
+        ("mixed", "ab", "0"),
+        ("[p]oor_%", "b", "0"),
+    ]
+
+
+def test_values_of_score_are_compared(command, files):
+    _, out, _ = command("score", *COMPARE[1:6], "-m", "nDCG@10", "-m", "NumRet", "--per-query", "-f", "csv")
+    (files / "values.csv").write_text(out)
+    code, out, err = command("compare", "--values", "values.csv", "-m", "nDCG@10", "--resamples", "300", "-f", "csv")
+    assert (code, err) == (0, "")
+    _, expected, _ = command(*COMPARE, "-m", "nDCG@10", "-f", "csv")
+    assert out == expected
+    code, _, err = command("compare", "--values", "values.csv")
+    assert code == 2
+    assert "NumRet: its figure for a collection is no mean over topics" in err
+
+
+@pytest.mark.parametrize("style", ["table", "latex", "markdown"])
+def test_a_run_that_retrieved_nothing_is_never_marked_without_a_dagger(command, files, style):
+    options = ["-m", "nDCG@10", "--topics", "all", "-f", style]
+    code, out, err = command(*COMPARE[:4], "cut.run", *COMPARE[4:], *options, "--baseline", "good")
+    assert code == 0
+    assert "cut retrieved nothing for 5 of 8 topics" in err
+    assert len(err.splitlines()) == 1
+    dagger = r"\textdagger{}" if style == "latex" else "†"
+    star = {"latex": "{*}", "markdown": r"\*", "table": "*"}[style]
+    about = [line for line in out.splitlines() if "cut" in line]
+    assert all(f"cut{dagger}" in line or f"{dagger} cut retrieved nothing" in line for line in about)
+    assert sum(f"{dagger} cut retrieved nothing for 5 of 8 topics" in line for line in about) == 1
+    rows = [line for line in out.splitlines() if f"cut{dagger}" in line and star in line]
+    assert all(star + dagger in line for line in rows)
+
+
+def test_intents_and_tags_in_place_of_judgments(command, files):
+    (files / "intents.tsv").write_text("".join(f"{qid}\tE{at}\t0.5\n" for qid in QIDS for at in (1, 2)))
+    (files / "tags.tsv").write_text("d1\tE1\nd3\tE2\n")
+    options = ["--intents", "intents.tsv", "--tags", "tags.tsv", "-m", "ES@1", "--resamples", "300"]
+    code, out, _ = command("compare", "good.run", "[p]oor_%.run", *options)
+    assert code == 0
+    assert "good scores higher by 0.5000" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["compare", "-m", "AP"], 2, "wanted two runs and --qrels, or --values"),
+        (["compare", "good.run", "-m", "AP"], 2, "wanted --qrels, --intents, or both"),
+        (["compare", "good.run", "--values", "x.csv"], 2, "leave out runs, --qrels"),
+        (["compare", "--values", "x.csv", "--qrels", "qrels.txt"], 2, "leave out runs, --qrels"),
+        (["compare", "--values", "x.csv"], 1, "x.csv: no such file"),
+        (["compare", "--values", "good.run"], 1, "good.run:1: wanted columns name, qid, measure, value"),
+        ([*COMPARE], 2, "no measures"),
+        ([*COMPARE, "-m", "nDCG10"], 2, "nDCG10"),
+        ([*COMPARE, "-m", "AP", "--test", "u"], 2, "test='u'"),
+        ([*COMPARE, "-m", "AP", "--correction", "u"], 2, "correction='u'"),
+        ([*COMPARE, "-m", "AP", "--baseline", "mixd"], 2, "Did you mean mixed"),
+        ([*COMPARE, "-m", "AP", "--margin", "0"], 2, "margin=0"),
+        ([*COMPARE, "-m", "AP", "--systems"], 2, "--systems chooses what csv holds"),
+        ([*COMPARE, "-m", "AP", "-f", "xml"], 2, "--format xml"),
+        ([*COMPARE, "cut.run", "-m", "AP"], 1, "run 'good' has 8 of the 8 topics, run 'cut' has 3"),
+        ([*COMPARE, "./good.run", "-m", "AP"], 1, "two systems are called 'good'"),
+        (["compare", "good.run", "-q", "qrels.txt", "-m", "AP"], 1, "wanted two systems at least"),
+    ],
+)
+def test_errors_are_one_line(command, files, arguments, code, said):
+    left, out, err = command(*arguments)
+    assert (left, out) == (code, "")
+    assert said in err
+    assert len(err.splitlines()) == 1
+
+
+def test_real_runs(command, shared_data):
+    folder = shared_data / "trec-covid"
+    paths = [folder / "run.ance.top100.txt.gz", folder / "run.BBGhelani2.top100.txt.gz"]
+    real = ["compare", *paths, "--qrels", folder / "qrels.incomplete.txt.gz", "-m", "nDCG@10", "-m", "BNDCG@10"]
+    code, _, err = command(*real)
+    assert code == 1
+    assert "topics='common'" in err
+    code, out, err = command(*real, "--topics", "common", "--resamples", "1000")
+    assert (code, err) == (0, "")
+    assert "nDCG@10: run.BBGhelani2.top100 and run.ance.top100 are not distinguishable at the level 0.95" in out
+    code, out, _ = command(*real, "--topics", "all", "--resamples", "1000")
+    assert code == 0
+    assert "run.BBGhelani2.top100 retrieved nothing for 20 topics, which score as empty rankings" in out
