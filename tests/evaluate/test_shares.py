@@ -1,0 +1,264 @@
+"""Intervals and shares of the variance of systems' means, from runs, judgments, intents and tags."""
+
+import gzip
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import vbterrier
+from vbterrier import score
+from vbterrier.errors import InputError, ParameterError
+from vbterrier.evaluate.shares import variance_shares
+from vbterrier.uncertainty import Dirichlet, ScoreNoise, TagDropout
+
+QIDS = [f"q{n}" for n in range(8)]
+QRELS = pd.DataFrame(
+    [(qid, docno, int(place < at % 3)) for at, qid in enumerate(QIDS) for place, docno in enumerate("abcd")]
+    # So many that no relevant grade can run out.
+    + [(qid, docno, 1) for qid in QIDS for docno in "efghi"],
+    columns=["qid", "docno", "label"],
+)
+# New documents are not judged; n is in both runs at the same rank.
+LISTS = {"one": ["n", "a", "x", "e"], "two": ["n", "y", "b", "e"]}
+MEASURE = "BNDCG(prior={0:0.5,1:0.5})@4"
+INTENTS = pd.DataFrame(
+    [
+        (qid, entity, prob)
+        for at, qid in enumerate(QIDS)
+        for entity, prob in (("A", at / 8), ("B", 0.9 - at / 8), ("C", 0.1))
+    ],
+    columns=["qid", "entity_id", "prob"],
+)
+TAGS = pd.DataFrame(
+    {"docno": ["n", "a", "x", "y", "b", "e"], "entity_id": list("CABABA"), "weight": [1, 0.9, 0.5, 0.5, 1, 0.2]}
+)
+
+
+def run(docnos, qids=QIDS):
+    rows = [
+        (qid, docno, -float(rank))
+        for at, qid in enumerate(qids)
+        for rank, docno in enumerate(docnos[: 4 - int(qid[1:]) % 2])
+    ]
+    return pd.DataFrame(rows, columns=["qid", "docno", "score"])
+
+
+RUNS = {name: run(docnos) for name, docnos in LISTS.items()}
+
+
+def over_intents(runs=RUNS, measure="ES@3", **options):
+    options = {"intents": INTENTS, "tags": TAGS, "replicas": [Dirichlet(5), TagDropout()], "n_draws": 300, **options}
+    return variance_shares(runs, None, measure, **options)
+
+
+def table(found):
+    return found.shares.set_index(["name", "source"])
+
+
+def test_frames_of_a_bootstrapped_measure():
+    found = variance_shares(RUNS, QRELS, MEASURE, n_draws=300, seed=4)
+    c_frame = ["name", "measure", "value", "low", "high", "level", "method", "n_qids", "n_resamples", "seed"]
+    assert list(found.intervals) == [*c_frame, "mean"]
+    assert found.intervals["name"].tolist() == ["one"] * 3 + ["two"] * 3
+    assert found.intervals["method"].tolist()[:3] == [
+        "topics and unjudged (nested)",
+        "topics (percentile)",
+        "unjudged (normal)",
+    ]
+    assert found.intervals["n_resamples"].tolist()[:3] == [300, 300, 0]
+    columns = ["name", "measure", "source", "variance", "share", "low", "high", "level", "n_qids", "n_draws", "seed"]
+    assert list(found.shares) == columns
+    assert found.shares[["measure", "n_qids", "n_draws", "seed"]].iloc[0].tolist() == [MEASURE, 8, 300, 4]
+    np.testing.assert_allclose(found.shares.groupby("name")["share"].sum(), 1)
+    assert found.advice["change"].tolist()[:3] == ["none", "twice the topics", "unjudged settled"]
+    assert repr(found) == f"VarianceShares(2 systems, {MEASURE}, 8 topics; topics and unjudged (nested))"
+
+
+def test_moments_are_those_of_score():
+    found = variance_shares(RUNS, QRELS, MEASURE)
+    scores = score(RUNS, QRELS, [MEASURE])
+    of_score = scores.intervals[scores.intervals["method"] == "unjudged (normal)"].set_index("name")
+    ours = found.intervals[found.intervals["method"] == "unjudged (normal)"].set_index("name")
+    for column in ("value", "low", "high"):
+        np.testing.assert_allclose(ours[column], of_score[column])
+    values = scores.values.groupby("name")["value"].agg(["mean", "var"])
+    np.testing.assert_allclose(table(found).xs("topics", level="source")["variance"], values["var"] / 8)
+    np.testing.assert_allclose(ours["mean"], values["mean"])
+
+
+def test_what_two_systems_share_cancels():
+    found = variance_shares(RUNS, QRELS, MEASURE, baseline="two", n_draws=20_000)
+    # x and y are at ranks 3 and 2: n, common to both at rank 1, is not there any more.
+    discount = 1 / np.log2(np.arange(2, 6))
+    variance = 0.25 * (discount[1] ** 2 + discount[2] ** 2) / discount.sum() ** 2
+    assert found.intervals["name"].unique().tolist() == ["one - two"]
+    assert table(found).loc[("one - two", "unjudged"), "variance"] == pytest.approx(variance / 8, rel=0.05)
+    means = score(RUNS, QRELS, [MEASURE]).means()[MEASURE]
+    assert found.intervals["value"].tolist() == pytest.approx([means["one"] - means["two"]] * 3)
+
+
+def test_two_names_of_one_system_differ_in_nothing():
+    found = variance_shares({"one": RUNS["one"], "same": RUNS["one"]}, QRELS, MEASURE, baseline="same")
+    assert found.shares["variance"].tolist() == [0, 0]
+    assert found.shares["share"].isna().all()
+    assert found.intervals[["low", "high"]].to_numpy().tolist() == [[0, 0]] * 3
+    assert found.advice["n_qids"].tolist() == [8, 8, 8]
+
+
+def test_all_judged_leaves_the_topics():
+    judged = pd.concat([QRELS, pd.DataFrame([(q, d, 0) for q in QIDS for d in "nxy"], columns=list(QRELS))])
+    found = variance_shares(RUNS, judged, MEASURE)
+    assert found.shares["share"].tolist() == [1, 0, 1, 0]
+    ends = found.intervals.set_index("method")[["low", "high"]]
+    both, topics = ends.loc["topics and unjudged (nested)"], ends.loc["topics (percentile)"]
+    np.testing.assert_array_equal(both.to_numpy(), topics.to_numpy())
+
+
+def test_advice_by_hand():
+    found = variance_shares(RUNS, QRELS, MEASURE, level=0.9)
+    between, within = table(found).loc["one", "variance"]
+    z = 1.6448536269514722
+    rows = found.advice[found.advice["name"] == "one"].set_index("change")
+    wanted = {
+        "none": [z * within**0.5, z * (between + within) ** 0.5, z * (between + within) ** 0.5, 8],
+        "twice the topics": [*(z * (v / 2) ** 0.5 for v in (within, between + within, between + within)), 16],
+        "unjudged settled": [0, z * (between + within) ** 0.5, z * between**0.5, 8 * (between + within) / between],
+    }
+    for change, numbers in wanted.items():
+        assert rows.loc[change, ["these_topics", "other_topics", "at_best", "n_qids"]].tolist() == pytest.approx(
+            numbers
+        )
+    measured = over_intents(replicas=Dirichlet(50), scores="measured").advice.set_index(["name", "change"])
+    of_one = measured.loc[("one", "intents settled")]
+    assert of_one["other_topics"] == of_one["at_best"] < measured.loc[("one", "none"), "other_topics"]
+
+
+def test_sources_of_a_measure_over_intents():
+    found = over_intents()
+    assert found.shares["source"].tolist() == ["topics", "intents", "tags", "interactions"] * 2
+    np.testing.assert_allclose(found.shares.groupby("name")["share"].sum(), 1)
+    assert found.intervals["method"].tolist()[:4] == [
+        "topics, intents and tags (nested)",
+        "topics (percentile)",
+        "intents (normal)",
+        "tags (normal)",
+    ]
+    values = score(RUNS, None, ["ES@3"], intents=INTENTS, tags=TAGS).means()["ES@3"]
+    np.testing.assert_allclose(found.intervals.groupby("name")["value"].first(), values)
+    # Scores without noise are the middle of measured ones.
+    measured = over_intents(scores="measured", replicas=Dirichlet(50))
+    np.testing.assert_allclose(measured.intervals.groupby("name")["mean"].first(), values)
+    assert measured.intervals["method"].tolist()[1] == "topics (percentile, without noise)"
+
+
+def test_columns_of_runs_hold_tags_too():
+    tagged = {name: frame.merge(TAGS, on="docno") for name, frame in RUNS.items()}
+    pd.testing.assert_frame_equal(over_intents(tagged, tags=None).shares, over_intents().shares)
+
+
+def test_names_of_sources_are_the_callers():
+    found = over_intents(replicas={"linker": [Dirichlet(5), ScoreNoise()], "tagger": TagDropout()})
+    assert found.shares["source"].tolist()[:4] == ["topics", "linker", "tagger", "interactions"]
+
+
+@pytest.mark.parametrize(
+    "evaluated",
+    [
+        lambda runs, qrels, **o: variance_shares(runs, qrels, MEASURE, n_draws=200, **o),
+        lambda runs, _, **o: over_intents(runs, **o),
+    ],
+)
+def test_orders_change_nothing(evaluated):
+    first = evaluated(RUNS, QRELS)
+    turned = {name: frame.sample(frac=1, random_state=1) for name, frame in reversed(RUNS.items())}
+    again = evaluated(turned, QRELS.iloc[::-1])
+    for frame in ("intervals", "shares", "advice"):
+        ours, theirs = (
+            getattr(found, frame).sort_values("name", kind="stable", ignore_index=True) for found in (first, again)
+        )
+        pd.testing.assert_frame_equal(ours, theirs, rtol=1e-9)
+    alone = evaluated({"two": RUNS["two"]}, QRELS)
+    assert alone.shares["share"].tolist()[0] == pytest.approx(table(first).loc[("two", "topics"), "share"], rel=1e-9)
+    other = evaluated(RUNS, QRELS, seed=1)
+    assert (other.intervals["low"][:1] != first.intervals["low"][:1]).all()
+
+
+def test_order_of_intents_and_topics_changes_nothing():
+    first, again = over_intents(), over_intents(intents=INTENTS.iloc[::-1], tags=TAGS.iloc[::-1])
+    pd.testing.assert_frame_equal(first.shares, again.shares, rtol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore:one topic")
+def test_a_topic_alone():
+    some = {name: run(docnos, QIDS[:1]) for name, docnos in LISTS.items()}
+    found = variance_shares(some, QRELS[QRELS["qid"] == "q0"], MEASURE)
+    assert found.shares["variance"].isna().tolist() == [True, False] * 2
+    assert found.intervals["low"].isna().tolist() == [True, True, False] * 2
+    assert found.advice["these_topics"].notna().all()
+    assert found.advice["other_topics"].isna().all()
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "said"),
+    [
+        (lambda: variance_shares(RUNS, QRELS, "nDCG@10"), ParameterError, "nothing but the topics is uncertain"),
+        (lambda: variance_shares(RUNS, QRELS, "BNDCG(stat='q5')@4"), ParameterError, "leave out stat"),
+        (lambda: variance_shares(RUNS, QRELS, "ES@3"), ParameterError, "give the intents"),
+        (lambda: variance_shares(RUNS, QRELS, MEASURE, baseline="three"), ParameterError, "no such system"),
+        (lambda: variance_shares(RUNS, QRELS, MEASURE, n_draws=1), ParameterError, "n_draws=1"),
+        (lambda: variance_shares(RUNS, QRELS, MEASURE, scores="true"), ParameterError, "scores='true'"),
+        (lambda: variance_shares(RUNS, QRELS, MEASURE, method="bca"), ParameterError, "method='bca'"),
+        (lambda: variance_shares({}, QRELS, MEASURE), InputError, "no systems"),
+        (lambda: over_intents(replicas=[]), ParameterError, "no perturbation"),
+        (lambda: over_intents(measure="ES(intents='mine')@3"), ParameterError, "drop intents="),
+    ],
+)
+def test_bad_input(call, error, said):
+    with pytest.raises(error, match=said):
+        call()
+
+
+def test_topics_without_intents_are_refused():
+    with pytest.raises(InputError, match="1 topics \\('q7'\\) have none"):
+        variance_shares(RUNS, QRELS, "ES@3", intents=INTENTS[INTENTS["qid"] != "q7"], tags=TAGS, replicas=TagDropout())
+
+
+def test_ance_on_trec_covid(shared_data):
+    """What judging and other topics would change, and what judging did change."""
+    folder = shared_data / "trec-covid"
+    runs = {"ance": folder / "run.ance.top100.txt.gz"}
+    found = variance_shares(runs, folder / "qrels.incomplete.txt.gz", "BNDCG@10")
+    shares = table(found).loc["ance", "share"]
+    assert shares.tolist() == pytest.approx([0.898, 0.102], abs=0.002)
+    now, judged = found.advice.set_index("change").loc[["none", "unjudged settled"], "other_topics"]
+    complete = score(runs, folder / "qrels.complete.txt.gz", ["BNDCG@10"]).values["value"]
+    # The spread of judged scores is no smaller than the total said: settled, what was uncertain is seen.
+    assert 1.959964 * complete.std() / np.sqrt(50) == pytest.approx(judged, rel=0.03)
+    assert now == judged
+
+
+def test_intents_and_tags_on_aida(shared_data):
+    """Of 199 ambiguous names, tags that hold with .8 are most of what is uncertain, more than the choice of names."""
+    folder = shared_data / "aida_ambiguous_labels"
+    with (folder / "topics.jsonl").open(encoding="utf-8") as file:
+        topics = [json.loads(line) for line in file]
+    intents = pd.DataFrame([{"qid": topic["qid"], **one} for topic in topics for one in topic["intents"]])
+    intents = intents.rename(columns={"entity": "entity_id"})
+    intents["prob"] = intents["mentions"] / intents.groupby("qid")["mentions"].transform("sum")
+    with gzip.open(folder / "links.gold.jsonl.gz", "rt", encoding="utf-8") as file:
+        links = {(doc["doc"], link[2]) for doc in map(json.loads, file) for link in doc["links"]}
+    tags = pd.DataFrame(sorted(link for link in links if link[1].startswith("Q")), columns=["docno", "entity_id"])
+    runs = {name: vbterrier.read_run(folder / "runs" / f"{name}.run.gz") for name in ("bm25", "dph")}
+    given = {"intents": intents[["qid", "entity_id", "prob"]], "tags": tags.assign(weight=0.8)}
+    given["replicas"] = [Dirichlet(10), TagDropout()]
+    found = table(variance_shares(runs, None, "ES@5", **given)).loc["bm25"]
+    shares = found["share"]
+    assert shares.to_dict() == pytest.approx(
+        {"topics": 0.29, "intents": 0.05, "tags": 0.59, "interactions": 0.07}, abs=0.02
+    )
+    # Of their difference, most is left to the topics: both meet the same noise.
+    pair = variance_shares(runs, None, "ES@5", baseline="bm25", **given)
+    assert table(pair).loc[("dph - bm25", "topics"), "share"] > 0.5
+    assert pair.shares["variance"].sum() < 0.1 * found["variance"].sum()

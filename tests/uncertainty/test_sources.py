@@ -1,0 +1,198 @@
+"""Several sources of uncertainty in one interval: by hand, by simulation, identities, bad input."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+from vbterrier.uncertainty.intervals import topics_interval
+from vbterrier.uncertainty.sources import combine_sources
+
+# Three topics, two draws each: means 1, 4, 7 with variance 9; variances within 2, 0, 8.
+DRAWS = np.array([[[0.0, 2.0]], [[4.0, 4.0]], [[5.0, 9.0]]])
+MEANS = DRAWS.mean(axis=2).T
+WITHIN = 10 / 3
+
+
+@pytest.mark.parametrize(
+    ("options", "between"),
+    [
+        # One-way random effects: E MS between / B = Var μ + σ²/B.
+        ({}, 9 - WITHIN / 2),
+        ({"values": MEANS}, 9),
+        ({"values": MEANS, "scores": "measured"}, 9 - WITHIN),
+    ],
+)
+def test_analysis_of_variance_by_hand(options, between):
+    found = combine_sources(DRAWS, "unjudged", **options)
+    assert found.sources == ["topics", "unjudged"]
+    np.testing.assert_allclose(found.variances, [[between / 3, WITHIN / 3]])
+    np.testing.assert_allclose(found.total, [(between + WITHIN) / 3])
+    np.testing.assert_allclose(found.shares, [[between / (between + WITHIN), WITHIN / (between + WITHIN)]])
+    assert found.means.tolist() == [4.0]
+
+
+def test_exact_variances_count_instead_of_those_of_draws():
+    found = combine_sources(DRAWS, "unjudged", values=MEANS, variances=np.array([[3.0, 3.0, 3.0]]))
+    np.testing.assert_allclose(found.variances, [[3, 1]])
+
+
+def test_sources_that_are_crossed_leave_interactions():
+    parts = {"intents": np.array([[1.0, 0.0, 2.0]]), "tags": np.array([[0.0, 0.0, 4.0]])}
+    found = combine_sources(DRAWS, parts, values=MEANS)
+    assert found.sources == ["topics", "intents", "tags", "interactions"]
+    np.testing.assert_allclose(found.variances * 9, [[27, 3, 4, 3]])
+    assert found.interval.method == "topics, intents and tags (nested)"
+    # Estimates may add up to more than there is; negative ones are noise about 0.
+    parts = {"intents": np.array([[15.0, 0.0, 0.0]]), "tags": np.array([[0.0, 0.0, 5.0]]), "third": -MEANS}
+    found = combine_sources(DRAWS, parts, values=MEANS)
+    np.testing.assert_allclose(found.variances * 9, [[27, 7.5, 2.5, 0, 0]])
+
+
+def test_what_is_left_when_a_source_is_settled():
+    parts = {"intents": np.array([[1.0, 0.0, 2.0]]), "tags": np.array([[0.0, 0.0, 4.0]])}
+    expected = combine_sources(DRAWS, parts, values=MEANS)
+    np.testing.assert_allclose(np.array(expected.left("tags")) * 9, [[6], [37], [33]])
+    measured = combine_sources(DRAWS, parts, values=MEANS, scores="measured")
+    np.testing.assert_allclose(np.array(measured.left("tags")) * 9, [[6], [23], [23]])
+
+
+def test_the_normal_interval_of_measured_scores_is_students():
+    found = combine_sources(DRAWS, "u", values=MEANS, scores="measured", method="normal")
+    wanted = topics_interval(MEANS[0], method="normal")
+    np.testing.assert_allclose((found.interval.low[0], found.interval.high[0]), (wanted.low, wanted.high))
+    expected = combine_sources(DRAWS, "u", values=MEANS, method="normal", level=0.9)
+    total = 3 + 10 / 9
+    reach = stats.t.ppf(0.95, 2 * (total / 3) ** 2) * np.sqrt(total)
+    np.testing.assert_allclose((expected.interval.low[0], expected.interval.high[0]), (4 - reach, 4 + reach))
+    alone = expected.alone("u")
+    np.testing.assert_allclose(alone.high - 4, [stats.norm.ppf(0.95) * np.sqrt(10 / 9)])
+    assert alone.method == "u (normal)"
+
+
+def collection(seed, n, share, systems=1, n_draws=400):
+    """True scores of variance 1 about 0, skewed; variances within that differ, of mean share/(1 - share); draws."""
+    rng = np.random.default_rng(seed)
+    truth = rng.gamma(2, 1 / np.sqrt(2), (systems, n)) - np.sqrt(2)
+    sd = np.sqrt(share / (1 - share) * rng.gamma(4, 0.25, (systems, n)))
+    noise = sd.T[..., None] * rng.standard_normal((n, systems, n_draws))
+    return truth, sd, truth + sd * rng.standard_normal((systems, n)), noise
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5])
+def test_shares_of_a_known_population(share):
+    truth, sd, measured, noise = collection(5, 4000, share, systems=2)
+    known = combine_sources(noise + truth.T[..., None], "u", values=truth, variances=sd**2, level=0.999)
+    drawn = combine_sources(noise[..., :4] + truth.T[..., None], "u", level=0.999)
+    noisy = combine_sources(noise + measured.T[..., None], "u", values=measured, scores="measured", level=0.999)
+    for found in (known, drawn, noisy):
+        np.testing.assert_allclose(found.shares[:, 1], share, atol=0.05)
+        np.testing.assert_allclose(found.total, 1 / (1 - share) / 4000, rtol=0.15)
+    for found in (known, noisy):
+        assert (found.low[:, 1] < share).all()
+        assert (share < found.high[:, 1]).all()
+        assert (found.high[:, 1] - found.low[:, 1] < 0.15).all()
+
+
+def inside(interval, truth):
+    return int(((interval.low <= truth) & (truth <= interval.high)).sum())
+
+
+# One collection in some hundred has less spread over topics than noise.
+@pytest.mark.filterwarnings("ignore:noise within topics")
+def test_coverage_of_the_population_mean():
+    n_sims, n, share = 400, 50, 0.5
+    truth, sd, measured, noise = collection(6, n, share, systems=n_sims)
+    noisy = combine_sources(noise + measured.T[..., None], "u", values=measured, scores="measured")
+    # As by hand at full size: .939 of 2,000; and .995 of expected scores, which vary less than true ones.
+    assert stats.binomtest(inside(noisy.interval, 0), n_sims, 0.939).pvalue > 1e-3
+    known = combine_sources(noise + truth.T[..., None], "u", values=truth, variances=sd**2)
+    assert stats.binomtest(inside(known.interval, 0), n_sims, 0.995).pvalue > 1e-3
+    # It is as wide as that of a judged collection, and the source alone holds what judging would show.
+    half = (known.interval.high - known.interval.low) / 2
+    judged = int((np.abs(measured.mean(axis=1)) <= half).sum())
+    assert stats.binomtest(judged, n_sims, 0.949).pvalue > 1e-3
+    assert stats.binomtest(inside(known.alone("u"), measured.mean(axis=1)), n_sims, 0.95).pvalue > 1e-3
+
+
+def test_the_nested_interval_is_as_wide_as_the_total_says():
+    truth, sd, measured, noise = collection(7, 100, 0.5, n_draws=20_000)
+    for values, scores in ((truth, "expected"), (measured, "measured")):
+        found = combine_sources(noise + values.T[..., None], "u", values=values, variances=sd**2, scores=scores)
+        width = found.interval.high - found.interval.low
+        np.testing.assert_allclose(width, 2 * found.reach(found.total), rtol=0.03)
+        alone = found.topics.high - found.topics.low
+        np.testing.assert_allclose(alone, 2 * found.reach(found.variances[:, 0]), rtol=0.03)
+
+
+def test_without_noise_the_interval_is_that_of_the_topics():
+    values = np.random.default_rng(8).random((1, 40))
+    found = combine_sources(np.repeat(values.T[..., None], 500, axis=2), "unjudged", seed=3)
+    wanted = topics_interval(values[0], n_resamples=500, seed=3)
+    assert found.shares.tolist() == [[1.0, 0.0]]
+    assert (found.low.tolist(), found.high.tolist()) == ([[1.0, 0.0]], [[1.0, 0.0]])
+    for ends in (found.interval, found.topics):
+        np.testing.assert_allclose((ends.low[0], ends.high[0]), (wanted.low, wanted.high), rtol=1e-12)
+    assert found.interval.low == found.topics.low
+
+
+def test_where_nothing_varies_there_are_no_shares():
+    found = combine_sources(np.full((4, 1, 10), 0.3), "unjudged")
+    assert found.total.tolist() == [0.0]
+    assert np.isnan([*found.shares[0], *found.low[0], *found.high[0]]).all()
+    assert (found.interval.low[0], found.interval.high[0]) == pytest.approx((0.3, 0.3))
+
+
+@pytest.mark.parametrize("method", ["nested", "normal"])
+def test_one_topic_says_nothing_of_others(method):
+    with pytest.warns(DegenerateWarning, match="one topic"):
+        found = combine_sources(DRAWS[:1], "u", method=method)
+    assert np.isnan(
+        [found.total[0], found.interval.low[0], found.topics.high[0], *found.low[0], *found.shares[0]]
+    ).all()
+    assert found.variances[0, 1] == 2.0
+    np.testing.assert_allclose(found.alone("u").high - 1, [stats.norm.ppf(0.975) * np.sqrt(2)])
+
+
+def test_noise_that_explains_more_than_there_is_leaves_nothing_to_topics():
+    with pytest.warns(DegenerateWarning, match="1 of 1 means"):
+        found = combine_sources(DRAWS, "u", values=MEANS / 10, scores="measured")
+    np.testing.assert_allclose(found.variances, [[0, WITHIN / 3]])
+
+
+def test_what_changes_no_number():
+    truth, _, _, noise = collection(9, 20, 0.5, systems=3, n_draws=100)
+    draws = noise + truth.T[..., None]
+    found = combine_sources(draws, "u", values=truth, seed=5)
+    again = combine_sources(iter(draws), "u", values=truth, seed=5, n_qids=20, n_draws=100)
+    turned = combine_sources(draws[:, ::-1], "u", values=truth[::-1], seed=5)
+    for other, order in ((again, slice(None)), (turned, slice(None, None, -1))):
+        np.testing.assert_allclose(other.shares[order], found.shares, rtol=1e-12)
+        np.testing.assert_allclose(other.interval.low[order], found.interval.low, rtol=1e-12)
+        np.testing.assert_allclose(other.high[order], found.high, rtol=1e-12)
+    other = combine_sources(draws, "u", values=truth, seed=6)
+    assert (other.interval.low != found.interval.low).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "said"),
+    [
+        ({"scores": "expect"}, ParameterError, "Did you mean expected"),
+        ({"method": "percentile"}, ParameterError, "'nested', 'normal'"),
+        ({"level": 1}, ParameterError, "level=1"),
+        ({"values": MEANS[:, :2]}, InputError, r"values: wanted shape .* \(1, 3\), found \(1, 2\)"),
+        ({"variances": MEANS * np.nan}, InputError, "variances: found a number that is missing"),
+        ({"source": {"tags": MEANS[0]}}, InputError, r"tags: wanted shape"),
+        ({"draws": DRAWS[0]}, InputError, "draws: wanted shape"),
+        ({"draws": DRAWS[:, :, :1]}, InputError, "3 topics with 1 draws"),
+        ({"draws": iter(DRAWS)}, ParameterError, "n_qids= and n_draws="),
+    ],
+)
+def test_bad_input(options, error, said):
+    with pytest.raises(error, match=said):
+        combine_sources(**{"draws": DRAWS, "source": "u", **options})
+
+
+def test_a_source_that_is_not_there():
+    with pytest.raises(ParameterError, match="'unjudged'"):
+        combine_sources(DRAWS, "unjudged").alone("topics")
