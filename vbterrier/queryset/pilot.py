@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from vbterrier.kernels.resample import stream
 from vbterrier.queryset.tables import measure_tables
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -141,9 +142,7 @@ def pilot_of(given: Any, pair: Sequence[str] | None, measure: str | None) -> Pil
     tables = {table.measure: table for table in measure_tables(given)}
     if measure is None and len(tables) != 1:
         raise ParameterError(f"values hold {len(tables)} measures ({examples(tables)}); choose with measure=")
-    chosen = measure if measure is not None else next(iter(tables))
-    if chosen not in tables:
-        raise ParameterError(f"measure={chosen!r}: not there; found {examples(tables)}.{nearest(chosen, tables)}")
+    chosen = next(iter(tables)) if measure is None else _known("measure", measure, tables)
     names = tables[chosen].names
     if pair is None and len(names) != 2:  # noqa: PLR2004 - a pair
         raise ParameterError(f"values hold {len(names)} systems ({examples(names)}); choose two with pair=")
@@ -152,13 +151,42 @@ def pilot_of(given: Any, pair: Sequence[str] | None, measure: str | None) -> Pil
     return Pilot(values[:, one] - values[:, other])
 
 
+def paired_pilots(values: Any, baseline: str | None, measure: str | None) -> Iterator[tuple[str, str, str, Floats]]:
+    """Measure, both names and the differences of every two systems of a V frame, or of all with the baseline.
+
+    Raises
+    ------
+    ParameterError
+        A baseline or a measure that is not there.
+
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"name": ["a", "b"], "qid": "1", "measure": "AP", "value": [0.5, 0.25]})
+    >>> list(paired_pilots(frame, "a", None))
+    [('AP', 'b', 'a', array([-0.25]))]
+    """
+    tables = {table.measure: table for table in measure_tables(values)}
+    for chosen in tables if measure is None else [_known("measure", measure, tables)]:
+        _, names, scores = tables[chosen]
+        pairs = list(combinations(names, 2))
+        if baseline is not None:
+            _known("baseline", baseline, names)
+            pairs = [(name, baseline) for name in names if name != baseline]
+        for one, other in pairs:
+            yield chosen, one, other, scores[:, names.index(one)] - scores[:, names.index(other)]
+
+
+def _known(parameter: str, word: str, found: Iterable[str]) -> str:
+    found = list(found)
+    if word not in found:
+        raise ParameterError(f"{parameter}={word!r}: not there; found {examples(found)}.{nearest(word, found)}")
+    return word
+
+
 def _two(pair: Sequence[str], names: list[str]) -> tuple[int, int]:
     if isinstance(pair, str) or len(pair) != 2 or pair[0] == pair[1]:  # noqa: PLR2004 - a pair
         raise ParameterError(f"pair={pair!r}: wanted the names of two systems, as ('a', 'b')")
-    for name in pair:
-        if name not in names:
-            raise ParameterError(f"pair: no system {name!r}; found {examples(names)}.{nearest(str(name), names)}")
-    return names.index(pair[0]), names.index(pair[1])
+    one, other = (names.index(_known("pair", name, names)) for name in pair)
+    return one, other
 
 
 def _blocks(n_rows: int, width: int) -> Iterator[tuple[int, int]]:

@@ -61,6 +61,12 @@ class QueryPlan:
     n_by_formula: int
     curve: pd.DataFrame = field(repr=False)
 
+    def frame(self) -> pd.DataFrame:
+        """The plan in a row: delta, n_qids, low, high, by_formula, power, level, test, n_pilot, n_simulations, seed."""
+        needed = {"n_qids": self.n_qids, "low": self.low, "high": self.high, "by_formula": self.n_by_formula}
+        about = self.curve[["level", "test", "n_pilot", "n_simulations", "seed"]].head(1)
+        return pd.DataFrame({"delta": self.delta, **needed, "power": self.power}, index=[0]).join(about)
+
     def summary(self) -> str:
         """The plan in a line."""
         return (
@@ -118,9 +124,14 @@ def queries_needed(
     -----
     ``power(n, δ) = P(|t| significant, right sign) = P(τ_n s_n/√n - m_n <= δ)`` with mean m_n and standard deviation s_n
     of a resample of n centred differences and the quantile τ_n of Student's t: one set of resamples serves all δ. A
-    resample of one value only counts as not detected, as most have in pilots where nearly all queries tie. The interval comes from that of the pilot's standard deviation (Bonett 2006, which allows for differences that are not
-    normal): with σ as large as its high end the power is that of a smaller δ. Sizes are a grid; between them the
-    isotonic curve is interpolated over √n.
+    resample without spread, as many are where most queries tie, counts as not detected. The interval comes from that of
+    the pilot's standard deviation (Bonett 2006, which allows for differences that are not normal): with σ as large as
+    its high end the power is that of a smaller δ. Sizes are a grid; between them the isotonic curve is interpolated
+    over √n.
+
+    Shares of nominal 95 % intervals that hold the number truly needed (about 90, at δ = .3 σ; 300 pilots each), with
+    pilots of 15, 25, 50, 250 queries: normal differences .95, .94, .95, .95; of beta scores .95, .95, .95, .92; half of
+    them ties .91, .92, .92, .94; exponential .90, .89, .87, .96.
 
     References
     ----------

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 __all__ = ["interval_width"]
 
 METHOD = "topics (t)"
+# The kurtosis of normal scores.
+_NORMAL = 3.0
 COLUMNS = (
     *("name", "measure", "n_qids", "n_more", "width", "width_then", "ratio", "level", "method"),
     *("ratio_low", "ratio_high"),
@@ -64,8 +66,10 @@ def interval_width(
 
     Notes
     -----
-    Scores are not normal: degrees of freedom are lowered by the kurtosis (Shoemaker 2003), estimated as by Bonett
-    (2006) from five queries on. Ends at 95 % hold the ratio in .95 of cases for normal scores.
+    Scores are not normal: where tails are heavier, degrees of freedom are lowered by the kurtosis (Shoemaker 2003),
+    estimated as by Bonett (2006) from five queries on. Simulated shares of nominal 95 % ends that hold the ratio, over
+    10 to 250 queries and 1 to 200 more: normal scores .95 to .96; Beta(.5, 1) .97 to .99; half of them 0 .97 to .99;
+    exponential .85 to .98; four of five 0 .84 to .97.
 
     References
     ----------
@@ -102,7 +106,7 @@ def _widths(scores: Floats, more: Ints, level: float) -> dict[str, Any]:
     ratio = 2 * special.stdtrit(total - 1, tails[1]) / np.sqrt(total) / now
     if np.ptp(scores) == 0:
         return {"width": 0.0, "width_then": 0.0, **dict.fromkeys(("ratio", "ratio_low", "ratio_high"), np.nan)}
-    kurtosis = kurtosis_of(scores)
+    kurtosis = max(kurtosis_of(scores), _NORMAL)
     # Those of a variance: n - 1 and m for the kurtosis of normal scores, 3.
     freedom_then, freedom = 2 * more / (kurtosis - 1), 2 * n / (kurtosis - (n - 3) / (n - 1))
     spread = special.fdtri(freedom_then, freedom, tails[:, None])
