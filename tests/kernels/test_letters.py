@@ -54,6 +54,8 @@ def test_every_letter_is_a_maximal_set_and_none_can_be_left_out(different):
     groups = {sign: {at for at, own in enumerate(found) if sign in own} for sign in set().union(*found)}
     cliques = maximal_cliques(~different)
     assert all(group in cliques for group in groups.values())
+    in_order = [sorted(groups[sign]) for sign in sorted(groups)]
+    assert in_order == sorted(in_order), "the best system has the first letter"
     for sign, group in groups.items():
         others = [other for name, other in groups.items() if name != sign]
         needed = [pair for pair in combinations(group, 2) if not any(set(pair) <= other for other in others)]

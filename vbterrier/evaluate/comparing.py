@@ -172,31 +172,21 @@ def compare(
     # Options are refused before runs are scored, which may take its time.
     comparisons(pd.DataFrame(columns=["name", "qid", "measure", "value"]), **tests, **options)
     asked = [measures] if isinstance(measures, (str, ir_measures.Measure)) else list(measures)
-    missing = None
     if _is_scored(given, qrels, intents, tags):
-        if topics == "all":
-            raise ParameterError(
-                "topics='all' needs runs: what a topic without a value scores is not known; give it a value (0 where a "
-                "run retrieved nothing), or ask for topics='common'"
-            )
-        if isinstance(given, Scores):
-            given, missing = given.values, given.missing
-        elif isinstance(given, (str, os.PathLike)):
-            given = read_values(given)
+        values, missing = _held(given, topics)
     else:
         require_means(map(str, measures_from(*asked)))
-        _require_system(baseline, [name for name, _ in systems_of(named_runs(given))])
+        pairs_of([name for name, _ in systems_of(named_runs(given))], baseline)
         of_runs: dict[str, Any] = {"topics": topics, "duplicates": duplicates, "progress": progress}
         # Intervals are made below, with those of the differences.
         scores = score(given, qrels, asked, intents=intents, tags=tags, interval="normal", **of_runs)
-        given, missing = scores.values, scores.missing
-    tables = value_tables(given, asked, common=topics == "common")
-    _require_system(baseline, tables[0].names)
-    values = pd.concat([table.frame() for table in tables], ignore_index=True)
-    pairs = comparisons(values, baseline=baseline, **tests, **options)
+        values, missing = scores.values, scores.missing
+    tables = value_tables(values, asked, common=topics == "common")
+    compared = pd.concat([table.frame() for table in tables], ignore_index=True)
+    pairs = comparisons(compared, baseline=baseline, **tests, **options)
     _warn_of_resolution(pairs, test, correction)
     flags = flags_of(tables, missing)
-    systems = _lettered(intervals(values, **options), pairs, is_complete=baseline is None)
+    systems = _lettered(intervals(compared, **options), pairs, is_complete=baseline is None)
     return Comparison(flagged(pairs, flags), systems, flags, baseline, margin)
 
 
@@ -212,9 +202,16 @@ def _is_scored(given: Any, qrels: Any, intents: Any, tags: Any) -> bool:
     return bare and (isinstance(given, (str, os.PathLike)) or hasattr(given, "columns"))
 
 
-def _require_system(baseline: str | None, names: Sequence[str]) -> None:
-    # One rule and one message for baselines.
-    pairs_of(names, baseline)
+def _held(given: Any, topics: str) -> tuple[Any, pd.DataFrame | None]:
+    """The values of scores, of a file or of a frame, and what is known to be missing."""
+    if topics == "all":
+        raise ParameterError(
+            "topics='all' needs runs: what a topic without a value scores is not known; give it a value (0 where a run "
+            "retrieved nothing), or ask for topics='common'"
+        )
+    if isinstance(given, Scores):
+        return given.values, given.missing
+    return (read_values(given) if isinstance(given, (str, os.PathLike)) else given), None
 
 
 def _warn_of_resolution(pairs: pd.DataFrame, test: str, correction: str) -> None:
