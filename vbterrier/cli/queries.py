@@ -9,6 +9,7 @@ import typer
 
 from vbterrier.cli.output import Format, echo, require_format
 from vbterrier.cli.queries_power import power
+from vbterrier.cli.queries_power import power
 from vbterrier.errors import ParameterError
 
 app = typer.Typer(
@@ -23,7 +24,6 @@ Mentions = Annotated[
 ]
 
 
-@app.command()
 def sample(
     mentions: Mentions,
     n: Annotated[int, typer.Option("-n", help="How many draws.", min=1)],
@@ -75,7 +75,6 @@ def sample(
         echo(repr(found))
 
 
-@app.command()
 def profile(
     queries: Annotated[
         Path,
@@ -123,3 +122,7 @@ def _numbers(option: str, text: str) -> dict[str, float]:
         return {name: float(value) for name, _, value in pairs}
     except ValueError as error:
         raise ParameterError(f"{option} {text}: wanted strata and numbers, as rare=50,frequent=20") from error
+
+
+for command in (sample, profile, power):
+    app.command()(command)

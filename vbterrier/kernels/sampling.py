@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 # Probabilities this close to 1 are 1.
 _CERTAIN = 1e-12
 # Halvings that find a factor to the last digit, from a bracket of any width.
-_HALVINGS = 200
+_HALVINGS = 100
 
 
 def drawn_units(n_units: int, n: int, draws: np.random.Generator, *, replace: bool) -> Ints:

@@ -75,7 +75,7 @@ def query_profile(
     Warns
     -----
     DegenerateWarning
-        No entity_id is NIL: all queries count as links.
+        No entity_id is NIL, in the corpus neither: all queries count as links.
 
     Notes
     -----
@@ -101,11 +101,11 @@ def query_profile(
     nil = [nil] if isinstance(nil, str) else list(nil)
     own = Mentions(queries.frame if isinstance(queries, QuerySample) else queries, "queries")
     corpus = None if mentions is None else Mentions(mentions)
-    holding = own if corpus is None else corpus
     place = np.arange(len(own)) if corpus is None else _places(own, corpus)
     frequency = _whole(own, "n_documents") if corpus is None else corpus.frequency[place]
     entity = _Entities.of(own, nil)
-    if entity is not None and not entity.is_nil.any():
+    about = entity if corpus is None else _Entities.of(corpus, nil)
+    if entity is not None and not any(known.is_nil.any() for known in (entity, about) if known is not None):
         warnings.warn(
             f"queries: no entity_id is {' or '.join(map(repr, nil))}, so that all count as links; say with nil= how "
             "NIL is spelt",
@@ -115,7 +115,6 @@ def query_profile(
     n_draws = _whole(own, "n_draws")
     weights = np.ones(len(own)) if n_draws is None else n_draws.astype(np.float64)
     rows = _counts(own, entity, weights)
-    about = _Entities.of(holding, nil)
     per_mention = None if entity is None else entity.per_mention if about is None else about.per_mention[place]
     rows += _shares(own.frequency if frequency is None else frequency, entity, per_mention, weights)
     beside = [] if corpus is None else _expected(corpus, about)
@@ -149,7 +148,7 @@ def _whole(mentions: Mentions, column: str) -> Ints | None:
         return None
     found = integers_of(mentions.column(column), f"{mentions.name} column {column!r}")
     if (found < 1).any():
-        row = int(mentions.rows[np.argmax(found < 1)])
+        row = int(mentions.rows[found < 1].min())
         raise InputError(f"{mentions.name} column {column!r}: row {row} is below 1; repair it, or drop the column")
     return found
 

@@ -95,7 +95,7 @@ def _sizes_of(corpus: Mentions, column: str) -> Floats:
     found = numbers_of(corpus.column(column), where)
     bad = ~((found > 0) & np.isfinite(found))
     if bad.any():
-        place = int(np.argmax(bad))
+        place = int(np.flatnonzero(bad)[np.argmin(corpus.rows[bad])])
         row = corpus.frame.iloc[int(corpus.rows[place])]
         raise InputError(
             f"{where}: row {corpus.rows[place]} (document {row['docno']!r}, mention {row['mention']!r}) has weight "

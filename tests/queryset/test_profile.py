@@ -1,0 +1,137 @@
+"""What queries hold, beside what each way to draw them is expected to find."""
+
+from collections import Counter, defaultdict
+
+import numpy as np
+import pandas as pd
+import pytest
+from statsmodels.stats.proportion import proportion_confint
+
+from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+from vbterrier.queryset import query_profile, sample_queries
+
+ROWS = [
+    ("d1", "Paris", "Q90"),
+    ("d1", "Dupont", "NIL"),
+    ("d1", "Texas", "Q1439"),
+    ("d2", "Paris", "Q830149"),
+    ("d2", "Paris", "Q830149"),
+    ("d3", "Paris", "Q90"),
+    ("d3", "M. Dupont", "NIL0042"),
+]
+CORPUS = pd.DataFrame(ROWS, columns=["docno", "mention", "entity_id"])
+
+
+def value_of(profile, part, column="value"):
+    return profile[profile["part"] == part].set_index("item")[column].to_dict()
+
+
+def test_a_corpus_by_hand():
+    found = query_profile(CORPUS)
+    assert value_of(found, "count") == {"draws": 6, "queries": 6, "documents": 3, "mentions": 4, "entities": 3}
+    assert value_of(found, "entity", "n") == {"link": 4, "NIL": 2}
+    assert value_of(found, "frequency", "n") == {
+        "1": 3, "2": 0, "3-5": 3, "6-10": 0, "11-100": 0, "101-1000": 0, "over 1000": 0,
+    }  # fmt: skip
+    assert value_of(found, "frequency quantile") == {"0.25": 1, "0.5": 1, "0.75": 3, "0.9": 3, "max": 3, "mean": 2}
+    assert value_of(found, "ambiguity", "n") == {"0": 2, "1": 1, "2+": 3}
+    low, high = proportion_confint(4, 6, method="wilson")
+    assert value_of(found, "entity", "low")["link"] == pytest.approx(low)
+    assert value_of(found, "entity", "high")["link"] == pytest.approx(high)
+    assert found["uniform"].isna().all()
+
+
+def expected_link_share(rows, method):
+    """By the definition, one query at a time."""
+    pairs = {(docno, mention): not entity.startswith("NIL") for docno, mention, entity in rows}
+    groups = defaultdict(list)
+    for (docno, mention), is_link in pairs.items():
+        key = {"uniform": "", "random_document": docno, "random_mention": mention}[method]
+        groups[key].append(is_link)
+    return np.mean([np.mean(group) for group in groups.values()])
+
+
+def test_expected_shares_are_those_of_the_methods():
+    found = query_profile(CORPUS, CORPUS)
+    for method in ("uniform", "random_document", "random_mention"):
+        assert value_of(found, "entity", method)["link"] == pytest.approx(expected_link_share(ROWS, method))
+    # Paris is in three documents, three others in one.
+    assert value_of(found, "frequency", "random_mention")["3-5"] == pytest.approx(1 / 4)
+    assert value_of(found, "frequency", "random_document")["3-5"] == pytest.approx((1 / 3 + 1 + 1 / 2) / 3)
+    assert value_of(found, "frequency quantile", "random_mention")["mean"] == pytest.approx(6 / 4)
+    assert value_of(found, "ambiguity", "random_mention")["2+"] == pytest.approx(1 / 4)
+    assert value_of(found, "count", "uniform")["documents"] == 3
+
+
+def test_a_sample_is_looked_up_in_its_corpus():
+    rows = CORPUS[CORPUS["docno"] == "d2"]
+    assert value_of(query_profile(rows.assign(entity_id="NIL")), "frequency quantile")["max"] == 1
+    found = query_profile(rows.assign(entity_id="NIL"), CORPUS)
+    assert value_of(found, "frequency quantile")["max"] == 3
+    # The corpus knows two cities called Paris, whatever the annotators of the sample said.
+    assert value_of(found, "ambiguity")["2+"] == 1
+    unlabelled = query_profile(rows.assign(entity_id="NIL"), CORPUS.drop(columns="entity_id"))
+    assert value_of(unlabelled, "ambiguity")["0"] == 1
+    assert set(query_profile(rows.drop(columns="entity_id"), CORPUS)["part"]) == {
+        "count",
+        "frequency",
+        "frequency quantile",
+    }
+
+
+def test_a_sample_brings_the_frequencies_of_its_corpus_and_counts_draws():
+    sample = sample_queries(CORPUS, 50, method="random-mention", replace=True, seed=1)
+    found = query_profile(sample)
+    draws = Counter()
+    for row in sample.frame.itertuples():
+        draws["Paris" if row.mention == "Paris" else "other"] += row.n_draws
+    assert value_of(found, "frequency", "n")["3-5"] == draws["Paris"]
+    assert value_of(found, "count")["draws"] == 50
+    low, _ = proportion_confint(draws["Paris"], 50, method="wilson")
+    assert value_of(found, "frequency", "low")["3-5"] == pytest.approx(low)
+    # Read from a file, numbers are text.
+    as_text = sample.frame.astype({"n_documents": str, "n_draws": str})
+    pd.testing.assert_frame_equal(query_profile(as_text), found)
+
+
+def test_random_mention_finds_fewer_links_in_a_corpus_of_zipf():
+    """Mertens et al., section 2: the long tail is less likely to be in the knowledge base. Planted: rank decides."""
+    draw = np.random.default_rng(1)
+    rank = draw.zipf(1.3, 60_000)
+    corpus = pd.DataFrame({"docno": draw.integers(6000, size=len(rank)), "mention": rank}).astype(str)
+    corpus["entity_id"] = np.where(rank <= 2000, "Q" + corpus["mention"], "NIL")
+    share, low, high, expected = {}, {}, {}, {}
+    for method in ("random-document", "random-mention"):
+        sample = sample_queries(corpus, 1000, method=method, seed=1)
+        found = query_profile(sample, corpus)
+        share[method] = value_of(found, "entity")["link"]
+        low[method], high[method] = (value_of(found, "entity", end)["link"] for end in ("low", "high"))
+        expected[method] = value_of(found, "entity", method.replace("-", "_"))["link"]
+        assert low[method] < expected[method] < high[method]
+    assert high["random-mention"] < low["random-document"]
+    assert expected["random-mention"] < 0.5 < expected["random-document"]
+
+
+def test_nil_is_spelt_in_several_ways():
+    frame = CORPUS.assign(entity_id=["<NIL>", "-", "NIL", "Q1", "Q1", "NILS", "Q2"])
+    assert value_of(query_profile(frame, nil=["<NIL>", "-"]), "entity", "n")["NIL"] == 2
+    assert value_of(query_profile(frame), "entity", "n")["NIL"] == 1
+    with pytest.warns(DegenerateWarning, match="no entity_id is 'none', so that all count as links"):
+        assert value_of(query_profile(frame, nil="none"), "entity")["link"] == 1
+
+
+BAD = {
+    "mention of no corpus": (CORPUS.assign(mention="x"), {"mentions": CORPUS}, InputError, "'x' is not in mentions"),
+    "no rows": (CORPUS[:0], {}, InputError, "queries: no rows"),
+    "no entity": (CORPUS.assign(entity_id=None), {}, InputError, "entity_id"),
+    "no draws": (CORPUS.assign(n_draws=0), {}, InputError, "'n_draws': row 0 is below 1"),
+    "level": (CORPUS, {"level": 95}, ParameterError, "level=95"),
+    "no column": (CORPUS, {"mentions": CORPUS.drop(columns="docno")}, InputError, "mentions: wanted .* missing docno"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_is_refused(name):
+    frame, options, error, message = BAD[name]
+    with pytest.raises(error, match=message):
+        query_profile(frame, **options)

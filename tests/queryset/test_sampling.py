@@ -1,0 +1,275 @@
+"""Queries drawn from a corpus: how often each, with which probability, from which strata."""
+
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+from vbterrier.queryset import sample_queries
+from vbterrier.queryset.mentions import Mentions
+from vbterrier.queryset.strata import strata_of
+from vbterrier.queryset.units import Units
+
+# Mentions by document: a in 4 documents, b in 2, c and d in 1; d2 has a single mention.
+PAIRS = ["d1 a", "d1 b", "d1 c", "d2 a", "d3 a", "d3 b", "d4 a", "d4 d"]
+WEIGHT = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 40.0]
+# Documents of each stratum differ, mentions do, and a is in both.
+KIND = ["x", "x", "x", "x", "y", "y", "y", "y"]
+METHODS = ["random-document", "random-mention", "uniform", "weighted"]
+
+
+@pytest.fixture
+def corpus():
+    frame = pd.DataFrame([pair.split() for pair in PAIRS], columns=["docno", "mention"])
+    return frame.assign(weight=WEIGHT, kind=KIND)
+
+
+def drawn(corpus, n, method, **options):
+    return sample_queries(corpus, n, method=method, weights="weight" if method == "weighted" else None, **options)
+
+
+def one_draw(rows, method):
+    """The probability of each query (docno, mention, weight) in one draw, by the definition, exactly."""
+    units = {"random-document": 0, "random-mention": 1}
+    if method == "weighted":
+        total = sum(Fraction(row[2]) for row in rows)
+        return {row[:2]: Fraction(row[2]) / total for row in rows}
+    if method == "uniform":
+        return {row[:2]: Fraction(1, len(rows)) for row in rows}
+    sizes = Counter(row[units[method]] for row in rows)
+    return {row[:2]: Fraction(1, len(sizes) * sizes[row[units[method]]]) for row in rows}
+
+
+def rows_of(corpus, kind=None):
+    part = corpus if kind is None else corpus[corpus["kind"] == kind]
+    return [(row.docno, row.mention, row.weight) for row in part.itertuples()]
+
+
+def probabilities(sample):
+    return {(row.docno, row.mention): row.prob for row in sample.frame.itertuples()}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_draws_with_replacement_are_as_frequent_as_their_probability(corpus, method):
+    n = 20_000
+    found = drawn(corpus, n, method, replace=True, seed=5)
+    expected = {query: float(prob) for query, prob in one_draw(rows_of(corpus), method).items()}
+    assert probabilities(found) == pytest.approx(expected)
+    counts = {(row.docno, row.mention): row.n_draws for row in found.frame.itertuples()}
+    p = stats.chisquare([counts[query] for query in expected], [n * prob for prob in expected.values()]).pvalue
+    assert p > 1e-4
+    assert found.frame["n_draws"].sum() == n
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("kind", [None, "x", "y"])
+def test_samples_without_replacement_hold_each_query_as_often_as_its_probability(corpus, method, kind):
+    """Those of one stratum, whose units are drawn by themselves."""
+    n, n_samples = 2 if kind else 3, 2000
+    mentions = Mentions(corpus)
+    names, stratum = strata_of(mentions, "kind" if kind else None, [])
+    place = names.index(kind or "all")
+    units = Units.of(mentions, method, stratum, len(names), "weight" if method == "weighted" else None)
+    seen, stated = Counter(), {}
+    for seed in range(n_samples):
+        queries, prob = units.draw(place, n, replace=False, seed=seed, name=f"{method}, {names[place]}")
+        assert len(set(queries.tolist())) == n
+        stated |= dict(zip(queries.tolist(), prob.tolist(), strict=True))
+        seen.update(queries.tolist())
+    assert set(stated) == set(np.flatnonzero(stratum == place))
+    assert sum(stated.values()) == pytest.approx(n)
+    for query, prob in stated.items():
+        assert stats.binomtest(seen[query], n_samples, min(prob, 1)).pvalue > 1e-5
+    if kind is None:
+        # The public call draws just these.
+        for seed in range(5):
+            queries, prob = units.draw(0, n, replace=False, seed=seed, name=f"{method}, all")
+            found = drawn(corpus, n, method, seed=seed).frame
+            assert found["docno"].tolist() == corpus["docno"].iloc[mentions.rows[queries]].tolist()
+            assert found["mention"].tolist() == corpus["mention"].iloc[mentions.rows[queries]].tolist()
+            assert found["prob"].tolist() == prob.tolist()
+
+
+@pytest.mark.parametrize(("method", "n"), [("random-document", 3), ("random-mention", 3), ("uniform", 5)])
+def test_probabilities_without_replacement_by_definition(corpus, method, n):
+    expected = {query: float(n * prob) for query, prob in one_draw(rows_of(corpus), method).items()}
+    for seed in range(5):
+        found = probabilities(drawn(corpus, n, method, seed=seed))
+        assert found == pytest.approx({query: expected[query] for query in found})
+
+
+def test_weights_that_ask_for_more_than_one_are_certain(corpus):
+    stated = {}
+    for seed in range(30):
+        found = drawn(corpus, 3, "weighted", seed=seed)
+        assert ("d4", "d") in probabilities(found)
+        stated |= probabilities(found)
+    # 40 of 68 asks for 1.76 of 3: one for certain, two of the others by their share of 28.
+    expected = {tuple(pair.split()): 2 * w / 28 for pair, w in zip(PAIRS[:-1], WEIGHT[:-1], strict=True)}
+    assert stated == pytest.approx(expected | {("d4", "d"): 1.0})
+
+
+def test_two_queries_never_share_a_document_or_a_mention(corpus):
+    for seed in range(8):
+        assert drawn(corpus, 4, "random-document", seed=seed).frame["docno"].is_unique
+        assert drawn(corpus, 4, "random-mention", seed=seed).frame["mention"].is_unique
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_stratum_is_a_corpus_of_its_own(corpus, method):
+    found = drawn(corpus, 4000, method, replace=True, strata="kind", allocation="equal", seed=1)
+    expected = {}
+    for kind in "xy":
+        expected |= {query: float(prob) for query, prob in one_draw(rows_of(corpus, kind), method).items()}
+    assert probabilities(found) == pytest.approx(expected)
+    assert found.strata["n_draws"].tolist() == [2000, 2000]
+    assert found.strata["n_queries"].tolist() == [4, 4]
+
+
+def test_proportional_sizes_follow_the_shares_of_draws_without_strata(corpus):
+    sizes = {
+        method: drawn(corpus, 800, method, replace=True, strata="kind").strata["n_draws"].tolist() for method in METHODS
+    }
+    # RM: x has a quarter of a's documents twice, half of b's, all of c's: (2/4 + 1/2 + 1)/4.
+    assert sizes == {
+        "random-document": [400, 400],
+        "random-mention": [400, 400],
+        "uniform": [400, 400],
+        "weighted": [118, 682],
+    }
+
+
+@pytest.mark.parametrize("replace", [True, False])
+@pytest.mark.parametrize("method", METHODS)
+def test_neither_the_order_of_rows_nor_repeated_ones_nor_other_columns_change_a_draw(corpus, method, replace):
+    found = drawn(corpus, 4, method, replace=replace, seed=2).frame
+    shuffled = pd.concat([corpus, corpus.iloc[::2]]).sample(frac=1, random_state=1).assign(more=1)
+    again = drawn(shuffled, 4, method, replace=replace, seed=2).frame
+    pd.testing.assert_frame_equal(again.drop(columns="more"), found)
+    assert drawn(corpus, 4, method, replace=replace, seed=3).frame["qid"].tolist() != found["qid"].tolist()
+
+
+@pytest.mark.parametrize("method", METHODS[:3])
+def test_a_larger_sample_holds_the_smaller_one(corpus, method):
+    few, more = (drawn(corpus, n, method, seed=4).frame["qid"].tolist() for n in (2, 4))
+    assert more[:2] == few
+
+
+def test_qids_are_those_of_the_frame_or_of_docno_and_mention(corpus):
+    by_query = {}
+    for seed in range(8):
+        frame = drawn(corpus, 4, "uniform", seed=seed).frame
+        for row in frame.itertuples():
+            assert by_query.setdefault((row.docno, row.mention), row.qid) == row.qid
+    assert len(set(by_query.values())) == len(by_query)
+    named = corpus.assign(qid=[f"q{number}" for number in range(8)])
+    frame = drawn(named, 8, "uniform").frame
+    assert sorted(frame["qid"]) == sorted(named["qid"])
+    assert frame.columns[:3].tolist() == ["qid", "docno", "mention"]
+    with pytest.raises(InputError, match="two queries have one qid"):
+        drawn(corpus.assign(qid="q1"), 2, "uniform")
+    # The border between docno and mention counts.
+    close = pd.DataFrame({"docno": ["a", "a b"], "mention": ["b c", "c"]})
+    assert sample_queries(close, 2).frame["qid"].is_unique
+
+
+def test_a_query_that_repeats_with_another_meaning_is_told_of():
+    frame = pd.DataFrame({"docno": "d1", "mention": ["a", "a", "b", "b"], "entity_id": ["Q1", "Q2", "NIL", "NIL"]})
+    with pytest.warns(DegenerateWarning, match=r"1 rows repeat .* 'entity_id', as rows 0 and 1") as said:
+        found = sample_queries(frame, 2, method="uniform")
+    assert len(said) == 1
+    assert dict(zip(found.frame["mention"], found.frame["entity_id"], strict=True)) == {"a": "Q1", "b": "NIL"}
+
+
+def test_bins_of_frequency(corpus):
+    found = drawn(corpus, 4, "uniform", strata=2)
+    assert found.strata[["stratum", "n_queries", "n_draws"]].to_numpy().tolist() == [["1-2", 4, 2], ["4", 4, 2]]
+    assert set(found.frame.loc[found.frame["stratum"] == "4", "mention"]) == {"a"}
+    with pytest.warns(DegenerateWarning, match="number of bins is 3"):
+        assert len(drawn(corpus, 8, "uniform", strata=5).strata) == 3
+
+
+def test_a_function_makes_strata(corpus):
+    found = drawn(corpus, 8, "uniform", strata=lambda queries: np.where(queries["n_documents"] > 1, "many", "one"))
+    assert found.strata[["stratum", "n_queries"]].to_numpy().tolist() == [["many", 6], ["one", 2]]
+    with pytest.raises(InputError, match="3 labels for 8 distinct queries"):
+        drawn(corpus, 2, "uniform", strata=lambda _: ["x", "y", "y"])
+
+
+def test_allocations(corpus):
+    options = {"method": "uniform", "strata": "kind"}
+    given = sample_queries(corpus, 5, allocation={"x": 1, "y": 4}, **options)
+    assert given.strata["n_draws"].tolist() == [1, 4]
+    # 4 sqrt(.04) to 4 sqrt(.36) is 1 to 3, of which y holds 4.
+    neyman = sample_queries(corpus, 4, allocation="neyman", variances={"x": 0.01, "y": 1.0}, replace=True, **options)
+    assert neyman.strata["n_draws"].tolist() == [2, 2]
+    neyman = sample_queries(corpus, 40, allocation="neyman", variances={"x": 0.04, "y": 0.36}, replace=True, **options)
+    assert neyman.strata["n_draws"].tolist() == [10, 30]
+    assert sample_queries(corpus, 2, allocation="equal", **options).strata["n_draws"].tolist() == [1, 1]
+
+
+def test_ids_are_text_and_columns_pass_through():
+    frame = pd.DataFrame({"docno": [1, 2], "mention": ["007", "NA"], "note": [None, 3.5]})
+    found = sample_queries(frame, 2).frame
+    assert sorted(found["docno"]) == ["1", "2"]
+    assert sorted(found["mention"]) == ["007", "NA"]
+    assert found["note"].isna().sum() == 1
+    assert found.columns.tolist() == ["qid", "docno", "mention", "note", "n_documents", "stratum", "prob", "n_draws"]
+
+
+def test_the_input_is_not_changed(corpus):
+    before = corpus.copy()
+    drawn(corpus, 3, "weighted", strata="kind")
+    pd.testing.assert_frame_equal(corpus, before)
+
+
+BAD = {
+    "no mention": (lambda f: f.drop(columns="mention"), {}, InputError, "missing mention"),
+    "no rows": (lambda f: f[:0], {}, InputError, "no rows"),
+    "empty mention": (lambda f: f.assign(mention=["", *f["mention"][1:]]), {}, InputError, "row 0 is empty"),
+    "missing docno": (lambda f: f.assign(docno=[None, *f["docno"][1:]]), {}, InputError, "docno"),
+    "our column": (lambda f: f.assign(prob=1), {}, InputError, "'prob' would be replaced"),
+    "too many documents": (None, {"n": 5}, ParameterError, "can draw 4 of these mentions, one for each document"),
+    "too many queries": (None, {"n": 9, "method": "uniform"}, ParameterError, "can draw 8"),
+    "no draws": (None, {"n": 0}, ParameterError, "n=0"),
+    "method": (None, {"method": "random_mention"}, ParameterError, "Did you mean random-mention"),
+    "no weights": (None, {"method": "weighted"}, ParameterError, "weights and method='weighted' go together"),
+    "weights of another": (None, {"weights": "weight"}, ParameterError, "go together"),
+    "zero weight": (lambda f: f.assign(weight=[*WEIGHT[1:], 0]), "w", InputError, "row 7 .*has weight 0, wanted"),
+    "negative weight": (lambda f: f.assign(weight=-1.0), "w", InputError, "row 0 .*has weight -1"),
+    "infinite weight": (lambda f: f.assign(weight=np.inf), "w", InputError, "has weight inf"),
+    "NaN weight": (lambda f: f.assign(weight=np.nan), "w", InputError, "row 0 holds"),
+    "no stratum": (None, {"strata": "kin"}, InputError, "Did you mean kind"),
+    "missing stratum": (lambda f: f.assign(kind=[None, *KIND[1:]]), {"strata": "kind"}, InputError, "kind"),
+    "one bin": (None, {"strata": 1}, ParameterError, "strata=1"),
+    "more strata than draws": (None, {"n": 1, "strata": "kind"}, ParameterError, "each of the 2 strata"),
+    "allocation alone": (None, {"allocation": "equal"}, ParameterError, "give strata, too"),
+    "allocation": (None, {"strata": "kind", "allocation": "optimal"}, ParameterError, "allocation='optimal'"),
+    "no variances": (None, {"strata": "kind", "allocation": "neyman"}, ParameterError, "go together"),
+    "other strata": (None, {"strata": "kind", "allocation": {"x": 1, "z": 1}}, ParameterError, "wanted the strata"),
+    "sum": (None, {"strata": "kind", "allocation": {"x": 1, "y": 2}}, ParameterError, "sum to 3, wanted n=2"),
+    "a stratum too small": (
+        None,
+        {"strata": "kind", "n": 4, "allocation": {"x": 1, "y": 3}},
+        ParameterError,
+        "3 from stratum 'y', where 2",
+    ),
+    "nothing from a stratum": (
+        None,
+        {"strata": "kind", "allocation": {"x": 2, "y": 0}},
+        ParameterError,
+        "at least 1",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_is_refused(corpus, name):
+    change, options, error, message = BAD[name]
+    options = {"method": "weighted", "weights": "weight"} if options == "w" else options
+    with pytest.raises(error, match=message):
+        sample_queries(corpus if change is None else change(corpus), **{"n": 2, **options})
