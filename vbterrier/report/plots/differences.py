@@ -11,7 +11,7 @@ from vbterrier.errors import ParameterError, examples, nearest
 from vbterrier.evaluate.comparing import Comparison
 from vbterrier.frames.contracts import frame_of
 from vbterrier.report.plots import style, words
-from vbterrier.report.plots.margin import beside_rows
+from vbterrier.report.plots.margin import beside_rows, legend_from_left
 from vbterrier.report.plots.parts import columns_of, few, kinds, refuse, varies
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def differences(
         shown, data = words.short([name for name, _ in parts])
         drawn.set_xlabel(_about(rows, shown, room))
         if len(parts) > 1:
-            style.legend(drawn, marks, shown, room)
+            legend_from_left(drawn, marks, shown, room, taken)
         style.caption(drawn, *_described(frame), data)
     return drawn
 

@@ -8,29 +8,35 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from vbterrier.errors import InputError
 from vbterrier.frames.parameters import number
+from vbterrier.queryset.planning import QueryPlan
 from vbterrier.report.plots import lines, style, words
-from vbterrier.report.plots.parts import band_checks, columns_of, few, refuse
+from vbterrier.report.plots.parts import band_checks, columns_of, few, kinds, refuse
 from vbterrier.report.plots.queries import size_axis
 
 if TYPE_CHECKING:
     # Number of queries, and its interval; NaN where there is none.
     Crossing = tuple[float, float, float]
 
+# From this ratio of the longest to the shortest curve on, equal steps are equal factors.
+_APART = 5
 _KEYS = ("delta", "test", "n_qids")
 
 
-def power_curve(plans: Any, *, target: float = 0.8, ax: Any = None, width: float = style.COLUMN) -> Any:
+def power_curve(plans: Any, *, target: float | None = None, ax: Any = None, width: float = style.COLUMN) -> Any:
     """Power against the number of queries, with bands, and where it reaches a target; a line for each difference δ.
 
     Parameters
     ----------
     plans
-        Columns delta, n_qids, power, low, high (NaN where there is no band), level, test, n_pilot, n_simulations, seed:
-        the ``curve`` of a plan of ``queries_needed``, or several, one below the other; or such plans themselves, one, a
-        list, or a mapping. Of a plan the number of queries has its interval, drawn at the target.
+        What :func:`vbterrier.queryset.planning.queries_needed` gives, one, a list, or a mapping; or columns delta,
+        n_qids, power, low, high (NaN where there is no band), level (of the test and the band), test, n_pilot,
+        n_simulations, seed: the ``curve`` of such a plan, or several, one below the other.
     target
-        The power that is wanted, between 0 and 1. Where a frame is given, the crossing is read from its line.
+        The power that is wanted, between 0 and 1; by default that of the first plan, or 0.8. A plan for it has the
+        number of queries and its interval, drawn at the target; else the number is read from the line, between sizes
+        over √n.
     ax
         Where to draw; a new figure by default.
     width
@@ -43,9 +49,9 @@ def power_curve(plans: Any, *, target: float = 0.8, ax: Any = None, width: float
     Raises
     ------
     InputError
-        A missing column; a size twice; a power outside [0, 1] or outside its band.
+        No plan; a missing column; a size twice; a power outside [0, 1] or outside its band.
     ParameterError
-        A target outside (0, 1); more than seven differences.
+        A target outside (0, 1); more than seven differences, more than six tests.
     ImportError
         matplotlib is missing: ``pip install 'vbterrier[plot]'``.
 
@@ -56,10 +62,11 @@ def power_curve(plans: Any, *, target: float = 0.8, ax: Any = None, width: float
     >>> found = {"delta": 0.05, "n_qids": [50, 100, 150], "power": [0.5, 0.7, 0.9], "low": [0.4, 0.6, 0.8]}
     >>> ax = power_curve(pd.DataFrame({**found, "high": [0.6, 0.8, 1.0], **about}))
     >>> [text.get_text() for text in ax.get_legend().get_texts()]
-    ['δ = 0.05: 125 queries']
+    ['δ = 0.05: 124 queries']
     """
-    target = number("target", target, low=0, high=1, open_low=True, open_high=True)
-    frame, planned = _curves(plans)
+    if target is not None:
+        target = number("target", target, low=0, high=1, open_low=True, open_high=True)
+    frame, planned, target = _curves(plans, target)
     parts = few(frame, "delta")
     with style.canvas(ax, width, min(0.55 * width, 3.0) if parts else 0.5) as drawn:
         if not parts:
@@ -73,26 +80,32 @@ def power_curve(plans: Any, *, target: float = 0.8, ax: Any = None, width: float
         crossings = _crossings(points, planned, target)
         for (delta, _), crossing in crossings.items():
             _mark(drawn, crossing, target, style.look(deltas.index(delta))[0])
-        size_axis(drawn, points["at"])
+        ends = points.groupby(["name", "line"])["at"].max()
+        size_axis(drawn, points["at"], grows=ends.max() > _APART * ends.min())
         drawn.set_ylabel("power")
         lines.explain(drawn, [f"δ = {delta}: {_said(crossings, delta)}" for delta in deltas], 0, tests)
         style.caption(drawn, *_described(frame, target, planned=bool(planned)))
     return drawn
 
 
-def _curves(plans: Any) -> tuple[pd.DataFrame, dict[tuple[str, str], Crossing]]:
-    """All curves, one below the other, and how many queries plans found to be needed."""
-    given = plans.values() if isinstance(plans, Mapping) else plans if isinstance(plans, (list, tuple)) else [plans]
-    frames, planned = [], {}
-    for plan in given:
-        frame = _checked(plan.curve if hasattr(plan, "curve") else plan)
-        frames.append(frame)
-        if hasattr(plan, "curve") and len(frame):
-            key = f"{frame['delta'].iloc[0]:g}", frame["test"].iloc[0]
-            planned[key] = (float(plan.n_qids), float(plan.low), float(plan.high))
+def _curves(plans: Any, target: float | None) -> tuple[pd.DataFrame, dict[tuple[str, str], Crossing], float]:
+    """All curves, one below the other; how many queries plans for the target found to be needed; the target."""
+    given = (
+        list(plans.values()) if isinstance(plans, Mapping) else plans if isinstance(plans, (list, tuple)) else [plans]
+    )
+    if not given:
+        raise InputError("plans: none; wanted a plan of queries_needed, its curve, or several of them")
+    made = [plan for plan in given if isinstance(plan, QueryPlan)]
+    wanted = target or next((plan.power for plan in made), 0.8)
+    frames = [_checked(plan.curve if isinstance(plan, QueryPlan) else plan) for plan in given]
     frame = pd.concat(frames, ignore_index=True)
     refuse(frame, "curve", _KEYS, [(frame.duplicated(list(_KEYS)), "each size of a difference and test once")])
-    return frame, planned
+    planned = {
+        (f"{plan.delta:g}", str(plan.curve["test"].iloc[0])): (float(plan.n_qids), float(plan.low), float(plan.high))
+        for plan in made
+        if plan.power == wanted
+    }
+    return frame, planned, wanted
 
 
 def _checked(given: Any) -> pd.DataFrame:
@@ -117,7 +130,7 @@ def _crossings(
         elif first == 0:
             crossing = at[0]
         else:
-            crossing = np.interp(target, power[first - 1 : first + 1], at[first - 1 : first + 1])
+            crossing = np.interp(target, power[first - 1 : first + 1], np.sqrt(at[first - 1 : first + 1])) ** 2
         found[key] = planned.get(key, (float(np.ceil(np.round(crossing, 6))), np.nan, np.nan))
     return found
 
@@ -147,11 +160,10 @@ def _described(frame: pd.DataFrame, target: float, *, planned: bool) -> list[str
     """What the caption says of target, simulations and bands."""
     levels = frame.loc[frame["low"].notna(), "level"].unique()
     bands = " and ".join(f"{100 * level:g}%" for level in levels)
-    tests = frame["test"].unique()
     return [
         f"dashed: power {target:g}" + (", with the interval of the number of queries" if planned else ""),
-        f"{tests[0]} test" if len(tests) == 1 else "",
+        " and ".join(f"{test} test at {1 - level:.3g}" for test, level in kinds(frame, "test", "level")),
         f"pilot of {words.counted(frame['n_pilot'], 'query').replace('querys', 'queries')}",
         f"{words.counted(frame['n_simulations'], 'simulation')} a size, seed {frame['seed'].iloc[0]}",
-        f"bands: {bands} intervals" if bands else "no bands",
+        f"bands: {bands} intervals, as the pilot leaves its spread uncertain" if bands else "no bands",
     ]

@@ -104,7 +104,7 @@ def removal_distributions(
         across, down = style.cell(drawn)
         row = row if ax is None else max(down - 0.95, 0.3) / n
         taken = style.row_labels(drawn, [one.label for one in rows], row, 0.36 * across)
-        room = across - taken - 0.15 - beside_rows(drawn, _deviations(rows), "std model / queries")
+        room = across - taken - 0.15 - beside_rows(drawn, *_deviations(rows))
         handles, step = _draw(drawn, rows, step, room)
         drawn.spines["left"].set_visible(False)
         drawn.locator_params(axis="x", nbins=int(np.clip(room / 0.45, 2, 8)))
@@ -169,11 +169,12 @@ def _rows(frame: pd.DataFrame, limits: Mapping[Any, tuple[float, float]], *, cen
     return rows
 
 
-def _deviations(rows: list[Row]) -> list[str]:
-    """The standard deviations of model and queries."""
-    stds = [[np.std(one.values.get(source, [np.nan]), ddof=0) for source in _SIDES] for one in rows]
-    texts = aligned(np.ravel(stds))
-    return [f"{model or '–'} / {queries or '–'}" for model, queries in zip(texts[::2], texts[1::2], strict=True)]
+def _deviations(rows: list[Row]) -> tuple[list[str], str]:
+    """The standard deviations of the sources that there are, and their heading."""
+    sources = [source for source in _SIDES if any(source in one.values for one in rows)]
+    stds = [np.std(one.values.get(source, [np.nan])) for one in rows for source in sources]
+    texts = iter(aligned(stds))
+    return [" / ".join(next(texts) or "–" for _ in sources) for _ in rows], f"std {' / '.join(sources)}"
 
 
 def _draw(ax: Any, rows: list[Row], step: float | None, room: float) -> tuple[dict[str, Any], float]:
@@ -225,7 +226,7 @@ def _described(removal: Any, frame: pd.DataFrame, rows: list[Row], step: float) 
         words.counted(counts, "draw") + (f", seed {summary['seed'].iloc[0]}" if held else ""),
         _distance(summary),
         f"bars: shares in steps of {step:.2g}" + (", the highest of each row alike" if len(rows) > 1 else ""),
-        f"no value: {lost:,} draws" if lost else "",
+        f"no value: {words.counted(pd.Series([lost]), 'draw')}" if lost else "",
     ]
 
 

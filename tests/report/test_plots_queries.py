@@ -1,0 +1,681 @@
+"""Figures of query sets, of shares of variance and of differences, by what their artists hold."""
+
+import itertools
+import pickle
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib import pyplot as plt
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle, StepPatch
+
+from vbterrier.errors import InputError, ParameterError
+from vbterrier.evaluate.comparing import compare
+from vbterrier.queryset.decisions import DecisionCounts
+from vbterrier.queryset.discrimination import discriminative_power
+from vbterrier.queryset.planning import queries_needed
+from vbterrier.queryset.removal import removal
+from vbterrier.queryset.sizes import score_by_size as scores_by_size
+from vbterrier.report import plots
+from vbterrier.report.plots import (
+    COLUMN,
+    FULL,
+    differences,
+    not_worse_by_size,
+    power_curve,
+    removal_distributions,
+    score_by_size,
+    variance_shares,
+)
+from vbterrier.report.plots.style import COLOURS, MUTED, SIZE
+
+SIZES = [10, 25, 50, 100]
+LONG = [f"pisa:BM25(k1=1.{place},b=0.75)>>monoT5(castorini/monot5-base)>>rerank({place})" for place in range(9)]
+ODD = ["costs $5 and $6", "_under", r"\alpha$x$", "esc\x1b[31m", "two\nlines", "$", "NA"]
+
+
+@pytest.fixture(autouse=True)
+def closed():
+    plt.switch_backend("agg")
+    yield
+    plt.close("all")
+
+
+def said(ax):
+    return " ".join(ax.texts[-1].get_text().split())
+
+
+def legend_of(ax):
+    return [text.get_text() for text in ax.get_legend().get_texts()]
+
+
+def rows_named(ax):
+    return [label.get_text() for label in ax.get_yticklabels()]
+
+
+def lines_of(ax, colour):
+    return [line.get_xydata().tolist() for line in ax.lines if line.get_color() == colour and len(line.get_xdata()) > 1]
+
+
+def sizes_frame(names=("a", "b"), sizes=SIZES, measures=("F1",), order="random"):
+    """Means and bands that all differ."""
+    rows = list(itertools.product(names, measures, sizes))
+    mean = np.linspace(0.3, 0.8, len(rows)) if len(rows) > 1 else np.array([0.5])
+    ends = {"low": np.nan, "high": np.nan} if order == "given" else {"low": mean - 0.1, "high": mean + 0.05}
+    about = {"level": 0.95, "order": order, "n_subsets": 1 if order == "given" else 200, "seed": 7}
+    return pd.DataFrame(rows, columns=["name", "measure", "n_qids"]).assign(mean=mean, **ends, **about)
+
+
+def counts_frame(measures=("F1",), sizes=SIZES, order="random", n_systems=27):
+    rows = list(itertools.product(measures, sizes))
+    count = np.linspace(20, 2.5, len(rows))
+    ends = {"low": np.nan, "high": np.nan} if order == "given" else {"low": count - 1, "high": count + 3}
+    about = {"order": order, "n_subsets": 50, "level": 0.95, "test": "bootstrap", "n_resamples": 1000, "seed": 7}
+    frame = pd.DataFrame(rows, columns=["measure", "n_qids"]).assign(n_systems=n_systems, n_not_worse=count)
+    return frame.assign(**ends, **about)
+
+
+def curve_frame(delta=0.05, sizes=(25, 100, 225), power=(0.2, 0.7, 0.9), **columns):
+    power = np.array(power)
+    ends = {"low": np.maximum(power - 0.1, 0), "high": np.minimum(power + 0.05, 1)}
+    about = {"level": 0.95, "test": "t", "n_pilot": 50, "n_simulations": 1000, "seed": 7}
+    return pd.DataFrame({"delta": delta, "n_qids": sizes, "power": power, **ends, **about, **columns})
+
+
+def draws_frame(measures=("F1",), n=400, seed=0):
+    rng = np.random.default_rng(seed)
+    rows = [
+        pd.DataFrame({"source": source, "measure": measure, "value": 0.8 + at / 20 + rng.normal(0, 0.01, n)})
+        for at, measure in enumerate(measures)
+        for source in ("model", "queries")
+    ]
+    return pd.concat(rows, ignore_index=True)
+
+
+def shares_frame(names=("a", "b"), shares=(0.6, 0.3, 0.1), sources=("topics", "unjudged", "interactions")):
+    frame = pd.DataFrame(list(itertools.product(names, sources)), columns=["name", "source"])
+    share = np.tile(shares, len(names))
+    about = {"measure": "nDCG@10", "n_qids": 50, "n_draws": 1000, "seed": 7}
+    scale = np.repeat(np.arange(1, len(names) + 1), len(sources))
+    return frame.assign(share=share, variance=0.0004 * share * scale, **about)
+
+
+def pairs_frame(names=("a", "b", "c"), baseline=None, measures=("nDCG@10",), **columns):
+    pairs = [(name, baseline) for name in names if name != baseline]
+    pairs = list(itertools.combinations(names, 2)) if baseline is None else pairs
+    rows = [(*pair, measure) for measure in measures for pair in pairs]
+    diff = np.linspace(-0.1, 0.2, len(rows))
+    about = {"n_qids": 50, "test": "randomisation", "correction": "holm", "level": 0.95, "method": "percentile"}
+    ends = {"diff": diff, "low": diff - 0.05, "high": diff + 0.07, "p_adjusted": np.linspace(0.0001, 1, len(rows))}
+    frame = pd.DataFrame(rows, columns=["name_a", "name_b", "measure"])
+    return frame.assign(**{**ends, **about, "n_resamples": 1000, "seed": 7, **columns})
+
+
+# Scores by size
+
+
+def test_scores_stand_over_their_sizes_with_bands():
+    frame = sizes_frame(["a"]).sample(frac=1, random_state=0)
+    ax = score_by_size(frame)
+    ordered = frame.sort_values("n_qids")
+    assert lines_of(ax, COLOURS[0]) == [ordered[["n_qids", "mean"]].to_numpy().tolist()]
+    (band,) = ax.collections
+    corners = {tuple(np.round(corner, 9)) for corner in band.get_paths()[0].vertices}
+    for n, low, high in ordered[["n_qids", "low", "high"]].to_numpy():
+        assert {(n, round(low, 9)), (n, round(high, 9))} <= corners
+    assert (ax.get_xlabel(), ax.get_ylabel(), legend_of(ax)) == ("number of queries", "F1", ["a"])
+    assert said(ax) == "1 system; 200 random subsets of each size, seed 7; bands: the middle 95% of the subsets"
+
+
+def test_measures_and_orders_have_dashes_and_can_be_chosen():
+    both = pd.concat([sizes_frame(measures=("F1", "P")), sizes_frame(measures=("F1", "P"), order="given")])
+    assert legend_of(score_by_size(both)) == [
+        "a",
+        "b",
+        "F1, random subsets",
+        "P, random subsets",
+        "F1, order given",
+        "P, order given",
+    ]
+    ax = score_by_size(both, measure="P")
+    assert (ax.get_ylabel(), legend_of(ax)) == ("P", ["a", "b", "random subsets", "order given"])
+    assert len({line._unscaled_dash_pattern[1] for line in ax.lines}) == 2
+    assert "200 random subsets of each size, seed 7; the first queries in the order given; bands" in said(ax)
+    ax = score_by_size(both, order="given")
+    assert legend_of(ax) == ["a", "b", "F1", "P"]
+    assert said(ax) == "2 systems; the first queries in the order given; no bands"
+    with pytest.raises(ParameterError, match="measure='F2': scores has 'F1', 'P'"):
+        score_by_size(both, measure="F2")
+    with pytest.raises(ParameterError, match=r"7 kinds of lines .* choose some with measure= and order="):
+        score_by_size(sizes_frame(measures=[f"P@{k}" for k in range(1, 8)]))
+
+
+def test_of_many_systems_the_highest_at_the_end_have_colours():
+    names = [f"s{place:02}" for place in range(27)]
+    ax = score_by_size(sizes_frame(names))
+    assert legend_of(ax) == [*names[::-1][:7], "20 others"]
+    assert sum(line.get_color() == MUTED for line in ax.lines) == 20
+    assert said(ax).endswith("in colour: the 7 highest at the end")
+    ax = score_by_size(sizes_frame(names), highlight=["s03", "s01"])
+    assert legend_of(ax) == ["s03", "s01", "25 others"]
+    assert "highest" not in said(ax)
+
+
+def test_systems_of_one_size_stand_side_by_side():
+    names = [f"s{place}" for place in range(4)]
+    frame = sizes_frame(names, [250])
+    ax = score_by_size(frame)
+    places = [line.get_xdata()[0] for line in ax.lines]
+    assert np.diff(places) == pytest.approx(0.2)
+    assert np.mean(places) == pytest.approx(250)
+    assert [line.get_ydata()[0] for line in ax.lines] == frame["mean"].tolist()
+    segments = [one.get_segments()[0].tolist() for one in ax.collections]
+    expected = [[[x, low], [x, high]] for x, low, high in zip(places, frame["low"], frame["high"], strict=True)]
+    assert np.array(segments) == pytest.approx(np.array(expected))
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["250"]
+    alone = score_by_size(sizes_frame(["a"], [250]))
+    assert alone.lines[0].get_xdata().tolist() == [250]
+
+
+def test_sizes_that_grow_by_factors_stand_at_equal_steps():
+    assert score_by_size(sizes_frame(sizes=range(20, 2000, 20))).get_xscale() == "linear"
+    ax = score_by_size(sizes_frame(sizes=[5, 10, 20, 50, 100, 200, 500, 1000, 2853]))
+    assert ax.get_xscale() == "log"
+    assert ax.get_xticks()[0] == 5
+    fine = score_by_size(sizes_frame(sizes=np.unique(np.geomspace(3, 3000, 40).astype(int))), width=FULL)
+    assert fine.get_xticks().tolist() == [5, 10, 20, 50, 100, 200, 500, 1000, 2000]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda frame: frame.drop(columns="order"), "missing order"),
+        (lambda frame: pd.concat([frame, frame]), r"row 8 has name 'a', .* n_qids 10, .*; wanted each size once"),
+        (lambda frame: frame.assign(low=[np.nan, *frame["low"][1:]]), "row 0 .*wanted low and high, or NaN for both"),
+        (lambda frame: frame.assign(mean=2.0), "row 0 .*mean 2, .*wanted low <= mean <= high"),
+        (lambda frame: frame.assign(n_qids=[0, *frame["n_qids"][1:]]), "wanted at least 1 query"),
+        (lambda frame: frame.assign(mean="high"), "column 'mean': wanted numbers or NaN"),
+        (lambda frame: frame.assign(n_qids=1.5), "n_qids"),
+    ],
+)
+def test_sizes_that_cannot_be_drawn(change, message):
+    with pytest.raises(InputError, match=message):
+        score_by_size(change(sizes_frame()))
+
+
+# Systems not worse
+
+
+def test_counts_of_systems_not_worse_over_sizes():
+    frame = counts_frame()
+    ax = not_worse_by_size(frame)
+    assert lines_of(ax, COLOURS[0]) == [frame[["n_qids", "n_not_worse"]].to_numpy().tolist()]
+    assert lines_of(ax, MUTED) == [[[0, 26], [1, 26]]], "all but the best"
+    assert ax.get_ylim()[0] < 0
+    assert ax.get_ylim()[1] > 26
+    assert (ax.get_ylabel(), legend_of(ax)) == ("systems not worse", ["F1"])
+    assert said(ax) == (
+        "not significantly worse than the best, of 26 others (dashed); bootstrap test at 0.05, 1,000 resamples; "
+        "50 random subsets of each size, seed 7; bands: the middle 95% of the subsets"
+    )
+    exact = counts_frame(order="given").assign(test="t", n_resamples=0)
+    assert "; t test at 0.05; the first queries" in said(not_worse_by_size(exact))
+
+
+def test_measures_have_colours_tests_and_orders_dashes():
+    frame = pd.concat([counts_frame(("F1", "P")), counts_frame(("F1", "P"), order="given")])
+    ax = not_worse_by_size(frame)
+    assert legend_of(ax) == ["F1", "P", "random subsets", "order given"]
+    assert legend_of(not_worse_by_size(frame, measure="P", order="given")) == ["P"]
+    tests = pd.concat([counts_frame(), counts_frame().assign(test="t")])
+    assert legend_of(not_worse_by_size(tests)) == ["F1", "bootstrap", "t"]
+    with pytest.raises(InputError, match="wanted 0 to n_systems - 1 systems: the best is not counted"):
+        not_worse_by_size(counts_frame(n_systems=20))
+    with pytest.raises(ParameterError, match="8 measures"):
+        not_worse_by_size(counts_frame([f"P@{k}" for k in range(1, 9)]))
+
+
+# Power
+
+
+def test_power_crosses_its_target_between_sizes():
+    """By hand: over √n from 10 (.7) to 15 (.9) the power .8 is at 12.5: 156.25 queries, and 157 have it."""
+    frame = curve_frame()
+    ax = power_curve(frame)
+    assert lines_of(ax, COLOURS[0]) == [frame[["n_qids", "power"]].to_numpy().tolist()]
+    assert lines_of(ax, MUTED) == [[[0, 0.8], [1, 0.8]]]
+    assert legend_of(ax) == ["δ = 0.05: 157 queries"]
+    assert said(ax) == (
+        "dashed: power 0.8; t test at 0.05; pilot of 50 queries; 1,000 simulations a size, seed 7; "
+        "bands: 95% intervals, as the pilot leaves its spread uncertain"
+    )
+    drops = [one for one in ax.collections if isinstance(one, mpl.collections.LineCollection)]
+    assert [157, 0.8] in [list(point) for one in drops for segment in one.get_segments() for point in segment]
+    assert legend_of(power_curve(frame, target=0.95)) == ["δ = 0.05: not reached"]
+    assert legend_of(power_curve(frame, target=0.7)) == ["δ = 0.05: 100 queries"]
+    assert legend_of(power_curve(frame, target=0.1)) == ["δ = 0.05: 25 queries"], "the first size has it already"
+
+
+def test_differences_have_colours_and_tests_dashes():
+    frame = pd.concat([curve_frame(0.1), curve_frame(0.02, power=(0.05, 0.1, 0.2))])
+    ax = power_curve(frame)
+    assert legend_of(ax) == ["δ = 0.1: 157 queries", "δ = 0.02: not reached"]
+    assert legend_of(power_curve([curve_frame(0.1), curve_frame(0.02)])) == [
+        "δ = 0.1: 157 queries",
+        "δ = 0.02: 157 queries",
+    ]
+    two = pd.concat([curve_frame(), curve_frame(test="sign", power=(0.1, 0.6, 0.8))])
+    ax = power_curve(two)
+    assert legend_of(ax) == ["δ = 0.05: 157 queries (t), 225 queries (sign)", "t", "sign"]
+    assert "t test at 0.05 and sign test at 0.05" in said(ax)
+    assert power_curve(frame).get_xscale() == "linear"
+    apart = pd.concat([curve_frame(0.1), curve_frame(0.01, sizes=(1000, 2000, 4000))])
+    assert power_curve(apart).get_xscale() == "log", "curves far apart"
+    with pytest.raises(ParameterError, match="8 deltas"):
+        power_curve(pd.concat([curve_frame(delta / 100) for delta in range(1, 9)]))
+
+
+def test_plans_have_their_own_numbers():
+    pilot = np.random.default_rng(0).normal(0, 0.2, 50)
+    plans = {delta: queries_needed(pilot, delta, power=0.7, n_simulations=300, seed=1) for delta in (0.05, 0.1)}
+    ax = power_curve(plans)
+    assert legend_of(ax) == [
+        f"δ = {delta:g}: {plan.n_qids:,} queries ({plan.low:,} to {plan.high:,})" for delta, plan in plans.items()
+    ]
+    assert said(ax).startswith("dashed: power 0.7, with the interval of the number of queries; ")
+    segments = [
+        segment.tolist() for one in ax.collections if hasattr(one, "get_segments") for segment in one.get_segments()
+    ]
+    for plan in plans.values():
+        assert [[plan.low, 0.7], [plan.high, 0.7]] in segments
+        assert [plan.n_qids, 0.7] in [end for segment in segments for end in segment]
+    # Of another power a plan says nothing: it is read from the line.
+    other = power_curve(plans[0.05], target=0.5)
+    assert "to" not in legend_of(other)[0]
+    assert "interval of the number" not in said(other)
+
+
+@pytest.mark.parametrize(
+    ("plans", "message"),
+    [
+        ([], "plans: none; wanted a plan of queries_needed"),
+        (curve_frame(power=(0.2, 0.7, 1.2)), "wanted a power from 0 to 1"),
+        ([curve_frame(), curve_frame()], "each size of a difference and test once"),
+        (curve_frame().drop(columns="test"), "missing test"),
+        ("plan", "curve: wanted a data frame, found str"),
+    ],
+)
+def test_plans_that_cannot_be_drawn(plans, message):
+    with pytest.raises(InputError, match=message):
+        power_curve(plans)
+
+
+@pytest.mark.parametrize("target", [0, 1, -1, "0.8"])
+def test_targets_are_between_0_and_1(target):
+    with pytest.raises(ParameterError, match="target="):
+        power_curve(curve_frame(), target=target)
+
+
+# Removal
+
+
+def steps(ax):
+    """Row, colour, edges and heights of each distribution, heights being above the line where they are positive."""
+    found = []
+    for patch in ax.patches:
+        if isinstance(patch, StepPatch):
+            heights, edges, base = patch.get_data()
+            found.append((float(base), to_hex(patch.get_facecolor()), edges, base - heights))
+    return found
+
+
+def test_model_stands_above_and_queries_below_the_line_of_a_row():
+    frame = draws_frame(n=300)
+    ax = removal_distributions(frame, step=0.005)
+    (_, model, edges, above), (_, queries, _, below) = steps(ax)
+    assert (model, queries) == (COLOURS[0].lower(), COLOURS[1].lower())
+    assert (above >= 0).all()
+    assert (below <= 0).all()
+    counts = [np.histogram(frame.loc[frame["source"] == source, "value"], edges)[0] for source in ("model", "queries")]
+    assert [count.sum() for count in counts] == [300, 300], "no draw is outside of the bars"
+    assert np.concatenate([above, -below]) == pytest.approx(0.42 * np.concatenate(counts) / np.max(counts))
+    assert np.diff(edges) == pytest.approx(0.005)
+    assert (rows_named(ax), ax.get_xlabel(), legend_of(ax)) == (["F1"], "F1", ["model", "queries"])
+    stds = frame.groupby("source")["value"].std(ddof=0)
+    assert ax.texts[0].get_text() == f"{stds['model']:.4f} / {stds['queries']:.4f}"
+    assert ax.texts[1].get_text() == "std model / queries"
+    assert said(ax) == "300 draws; bars: shares in steps of 0.005"
+
+
+def test_several_measures_are_drawn_about_their_means():
+    frame = draws_frame(("P", "R", "F1"))
+    ax = removal_distributions(frame)
+    model = frame[frame["source"] == "model"].groupby("measure", sort=False)["value"].mean()
+    assert rows_named(ax) == [f"{measure} ({mean:.3f})" for measure, mean in model.items()]
+    assert ax.get_xlabel() == "score less its mean"
+    for _, _, edges, heights in steps(ax):
+        middle = (edges[:-1] + edges[1:]) / 2
+        assert np.average(middle, weights=np.abs(heights)) == pytest.approx(0, abs=0.003)
+    assert removal_distributions(frame, centred=False).get_xlim()[0] > 0.7
+    one = removal_distributions(frame, measure="R", centred=True)
+    assert one.get_xlabel() == "R less its mean"
+    assert rows_named(one) == [f"R ({model['R']:.3f})"]
+
+
+def test_removals_by_name_mark_worst_and_best():
+    counts = DecisionCounts(right=60, wrong=3, missed=9, recognised=25, taken=5)
+    made = {f"{m} removed": removal(counts, n_removed=m, n_draws=300) for m in (5, 20)}
+    ax = removal_distributions(made, measure="F1")
+    assert rows_named(ax) == ["5 removed", "20 removed"]
+    assert legend_of(ax) == ["model", "worst and best"]
+    spans = [line.get_xydata().tolist() for line in ax.lines if line.get_marker() == "|"]
+    assert spans == [[[one.worst["F1"], row], [one.best["F1"], row]] for row, one in enumerate(made.values())]
+    assert ax.texts[2].get_text() == "std model"
+    assert said(ax).startswith("5, 20 of 102 queries removed; 300 draws, seed 0; bars: shares in steps of")
+    assert said(ax).endswith("the highest of each row alike")
+    bare = removal_distributions(made, measure="F1", extremes=False)
+    assert legend_of(bare) == ["model"]
+    assert bare.get_xlim()[1] - bare.get_xlim()[0] < ax.get_xlim()[1] - ax.get_xlim()[0]
+    gold = pd.DataFrame({"qid": [str(q) for q in range(40)], "entity_id": ["A", "NIL"] * 20})
+    linked = removal(gold, gold.assign(entity_id=["A", "A", "B", "NIL", "NIL"] * 8), n_removed=5, n_draws=300)
+    both = removal_distributions(linked)
+    assert rows_named(both)[0].startswith("P (")
+    low, high = linked.summary()["ks"].agg(["min", "max"])
+    assert low < high - 0.001
+    assert f"Kolmogorov distance {low:.3f} to {high:.3f}; " in said(both)
+
+
+def test_draws_that_cannot_be_drawn():
+    frame = draws_frame()
+    with pytest.raises(InputError, match=r"draws: row 0 has source 'theory', .*; wanted source 'model' or 'queries'"):
+        removal_distributions(frame.assign(source="theory"))
+    with pytest.raises(InputError, match=r"draws\['set'\]: wanted columns source, measure, value; missing value"):
+        removal_distributions({"set": frame.drop(columns="value")})
+    with pytest.raises(ParameterError, match="measure='F2': draws has 'F1'"):
+        removal_distributions(frame, measure="F2")
+    with pytest.raises(ParameterError, match="step=0"):
+        removal_distributions(frame, step=0)
+    lost = frame.assign(value=frame["value"].where(frame.index != 3))
+    assert said(removal_distributions(lost)).endswith("; no value: 1 draw")
+
+
+# Shares of variance
+
+
+def bars(ax):
+    """Row, colour, left end and width of each bar."""
+    return [
+        (round(bar.get_y() + bar.get_height() / 2), to_hex(bar.get_facecolor()), bar.get_x(), bar.get_width())
+        for bar in ax.patches
+        if isinstance(bar, Rectangle)
+    ]
+
+
+def test_shares_are_stacked_with_the_standard_error_beside():
+    ax = variance_shares(shares_frame(sources=("topics", "interactions", "unjudged"), shares=(0.6, 0.1, 0.3)))
+    blue, orange = COLOURS[0].lower(), COLOURS[1].lower()
+    expected = [(blue, 0, 60), (orange, 60, 30), (MUTED, 90, 10)]
+    found = sorted(bars(ax), key=lambda bar: (bar[0], bar[2]))
+    assert [(row, colour) for row, colour, *_ in found] == [(row, bar[0]) for row in (0, 1) for bar in expected]
+    assert [bar[2:] for bar in found] == [pytest.approx(bar[1:]) for _ in (0, 1) for bar in expected]
+    assert legend_of(ax) == ["topics", "unjudged", "interactions"], "what belongs to none comes last, in grey"
+    texts = [text.get_text() for text in ax.texts]
+    assert texts[:3] == ["0.020", "0.028", "std. error"], "√.0004 and √.0008"
+    assert sorted(texts[3:-1]) == ["10", "10", "30", "30", "60", "60"]
+    assert (rows_named(ax), ax.get_xlabel()) == (["a", "b"], "share of the variance (%)")
+    assert said(ax) == ("nDCG@10; 50 topics; 1,000 draws, seed 7; std. error: square root of the total variance")
+    assert rows_named(variance_shares(shares_frame(), sort=True)) == ["b", "a"]
+
+
+def test_shares_below_zero_stand_left_of_it():
+    ax = variance_shares(shares_frame(["a"], (0.75, 0.35, -0.1)))
+    assert [bar[2:] for bar in bars(ax)] == [pytest.approx(pair) for pair in [(0, 75), (75, 35), (0, -10)]]
+    assert ax.get_xlim() == pytest.approx((-10, 110))
+    assert said(ax).endswith("shares below 0 are estimates of small ones")
+
+
+def test_measures_have_rows_of_their_own_and_nothing_is_no_bar():
+    frame = pd.concat([shares_frame(), shares_frame().assign(measure="AP", share=np.nan, variance=0.0)])
+    ax = variance_shares(frame)
+    assert rows_named(ax) == ["a, nDCG@10", "b, nDCG@10", "a, AP", "b, AP"]
+    assert {row for row, *_ in bars(ax)} == {0, 1}
+    assert said(ax).endswith("no variance: 2 of 4")
+    assert rows_named(variance_shares(frame, measure="AP")) == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda frame: pd.concat([frame, frame]), "wanted each source once"),
+        (lambda frame: frame.assign(share=0.5), "row 0 .*share 0.5; wanted shares that sum to 1"),
+        (lambda frame: frame.assign(variance=np.nan), "wanted a variance where there is a share"),
+        (lambda frame: frame.assign(variance=-0.1), "wanted variances that sum to 0 or more"),
+        (lambda frame: frame.drop(columns="source"), "missing source"),
+    ],
+)
+def test_shares_that_cannot_be_drawn(change, message):
+    with pytest.raises(InputError, match=message):
+        variance_shares(change(shares_frame()))
+
+
+def test_more_sources_than_colours_are_refused():
+    many = [f"source {place}" for place in range(8)]
+    with pytest.raises(ParameterError, match=r"8 sources .* are more than can be told apart; add up small ones, 7"):
+        variance_shares(shares_frame(shares=[1 / 8] * 8, sources=many))
+    variance_shares(shares_frame(shares=[1 / 8] * 8, sources=[*many[:7], "interactions"]))
+
+
+# Differences
+
+
+def marks(ax):
+    """(y, x) -> filled, of all points."""
+    return {
+        (round(y, 6), x): line.get_markerfacecolor() != "white"
+        for line in ax.lines
+        if line.get_linestyle() == "None"
+        for x, y in line.get_xydata().tolist()
+    }
+
+
+def ends(ax):
+    _, *others = [one for one in ax.collections if isinstance(one, mpl.collections.LineCollection)]
+    return [(low, high) for one in others for (low, _), (high, _) in one.get_segments()]
+
+
+def test_pairs_have_rows_filled_where_significant_with_p_beside():
+    frame = pairs_frame(p_adjusted=[0.0001, 0.05, 0.051])
+    ax = differences(frame)
+    assert rows_named(ax) == ["a − b", "a − c", "b − c"]
+    filled = [True, True, False]
+    assert marks(ax) == {(row, x): full for row, (x, full) in enumerate(zip(frame["diff"], filled, strict=True))}
+    assert ends(ax) == list(zip(frame["low"], frame["high"], strict=True))
+    assert [text.get_text() for text in ax.texts[:4]] == ["< .001", "0.050", "0.051", "adj. p"]
+    assert (ax.get_xlabel(), ax.get_legend()) == ("difference of nDCG@10", None)
+    assert said(ax) == (
+        "50 topics; filled: significant (2 of 3; randomisation, holm); intervals 95%: percentile, not corrected; "
+        "1,000 resamples, seed 7"
+    )
+    assert rows_named(differences(frame, sort=True)) == ["b − c", "a − c", "a − b"]
+
+
+def test_a_baseline_is_what_others_are_less():
+    ax = differences(pairs_frame(), baseline="b")
+    frame = pairs_frame().set_index(["name_a", "name_b"])
+    assert rows_named(ax) == ["a", "c"]
+    assert [x for _, x in sorted(marks(ax))] == [frame["diff"]["a", "b"], -frame["diff"]["b", "c"]]
+    turned = frame.loc[("b", "c")]
+    assert ends(ax)[1] == (-turned["high"], -turned["low"])
+    assert ax.get_xlabel() == "nDCG@10 less that of b"
+    assert differences(pairs_frame(baseline="c")).get_xlabel() == "nDCG@10 less that of c"
+    with pytest.raises(ParameterError, match="baseline='d': pairs has 'a', 'b', 'c'"):
+        differences(pairs_frame(), baseline="d")
+    with pytest.raises(ParameterError, match=r"351 pairs are more than a figure has rows for .120.; .* baseline="):
+        differences(pairs_frame([f"s{place}" for place in range(27)]))
+
+
+def test_measures_share_a_row_in_one_direction():
+    one, other = pairs_frame(("a", "b")), pairs_frame(("b", "a"), measures=("AP",), flag="b retrieved nothing")
+    ax = differences(pd.concat([one.assign(diff=0.1, low=0.0, high=0.3), other.assign(diff=0.2, low=0.1, high=0.5)]))
+    assert rows_named(ax) == ["a†"]
+    assert sorted(x for _, x in marks(ax)) == [-0.2, 0.1]
+    assert sorted(ends(ax)) == [(-0.5, -0.1), (0.0, 0.3)]
+    assert legend_of(ax) == ["nDCG@10", "AP"]
+    assert (ax.get_xlabel(), len(ax.texts)) == ("score less that of b", 1), "no p where there are several"
+    assert said(ax).endswith("† a system that retrieved nothing for most topics (1)")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda frame: frame.assign(name_b="a"), "row 0 has name_a 'a', name_b 'a', .*wanted two systems"),
+        (lambda frame: pd.concat([frame, pairs_frame(("c", "b", "a"))]), "row 3 .*each pair of a measure once"),
+        (lambda frame: frame.assign(diff=np.nan), "wanted a difference"),
+        (lambda frame: frame.assign(low=np.nan), "wanted low and high in order, or NaN for both"),
+        (lambda frame: frame.assign(low=frame["high"] + 1), "wanted low and high in order, or NaN for both"),
+        (lambda frame: frame.assign(p_adjusted=1.5), "wanted an adjusted p from 0 to 1"),
+        (lambda frame: frame.assign(level=95), "wanted a level between 0 and 1, as 0.95"),
+        (lambda frame: frame.drop(columns="p_adjusted"), "missing p_adjusted"),
+    ],
+)
+def test_pairs_that_cannot_be_drawn(change, message):
+    with pytest.raises(InputError, match=message):
+        differences(change(pairs_frame()))
+
+
+# All of them
+
+
+def drawings(names):
+    """Each kind of figure with some names, as a function of options."""
+    draws = {name: draws_frame(n=60) for name in names}
+    return {
+        "sizes": lambda **options: score_by_size(sizes_frame(names), **options),
+        "one size": lambda **options: score_by_size(sizes_frame(names, [250]), **options),
+        "not worse": lambda **options: not_worse_by_size(counts_frame(list(names)[:7]), **options),
+        "power": lambda **options: power_curve([curve_frame(0.1), curve_frame(0.02)], **options),
+        "removal": lambda **options: removal_distributions(draws, **options),
+        "shares": lambda **options: variance_shares(shares_frame(names), **options),
+        "differences": lambda **options: differences(pairs_frame(names), **options),
+        "baseline": lambda **options: differences(pairs_frame(names, "the other"), **options),
+    }
+
+
+KINDS = list(drawings(["a", "b"]))
+
+
+def inside(figure):
+    """Whether all that is drawn is within the figure, to a pixel and a half."""
+    figure.draw_without_rendering()
+    box, page = figure.get_tightbbox(), figure.get_size_inches()
+    return min(box.x0, box.y0) > -0.015 and box.x1 < page[0] + 0.015 and box.y1 < page[1] + 0.015
+
+
+@pytest.mark.parametrize("width", [COLUMN, FULL])
+@pytest.mark.parametrize("names", [["a", "b"], LONG], ids=len)
+@pytest.mark.parametrize("kind", KINDS)
+def test_nothing_is_cut_off_or_lies_over_another_at_either_width(kind, names, width):
+    ax = drawings(names)[kind](width=width)
+    assert ax.figure.get_figwidth() == width
+    assert inside(ax.figure)
+    assert ax.bbox.width > 0.35 * ax.figure.bbox.width, "names leave room for what they name"
+    assert ax.texts[-1].get_window_extent().y1 < ax.xaxis.get_tightbbox().y0
+    if ax.get_legend() is not None:
+        assert ax.get_legend().get_window_extent().y0 >= ax.bbox.y1 - 1
+    for axis in (ax.xaxis, ax.yaxis):
+        ticks = [label.get_window_extent() for label in axis.get_ticklabels() if label.get_text()]
+        assert not any(one.overlaps(other) for one, other in itertools.pairwise(ticks))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_panels_are_drawn_where_asked_and_stay_in_their_figure(kind):
+    figure = Figure(figsize=(FULL, 3.5), layout="constrained")
+    axes = figure.subplots(1, 2)
+    for ax in axes:
+        assert drawings(LONG[:4])[kind](ax=ax) is ax
+    assert figure.get_figheight() == 3.5
+    assert inside(figure)
+    captions = [ax.texts[-1].get_window_extent() for ax in axes]
+    assert captions[0].x1 < captions[1].x0
+    assert axes[0].xaxis.label.get_fontsize() == SIZE
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "power"])
+def test_names_are_shown_as_they_are(kind):
+    ax = drawings(ODD)[kind]()
+    shown = legend_of(ax) if kind in ("sizes", "one size", "not worse") else rows_named(ax)
+    expected = [r"costs \$5 and \$6", "_under", r"\alpha\$x\$", r"esc\x1b[31m", r"two\nlines", r"\$", "NA"]
+    if kind == "differences":
+        expected = [" − ".join(pair) for pair in itertools.combinations(expected, 2)]
+        assert {label.replace("…", "") for label in shown} >= {label for label in expected if len(label) < 12}
+    else:
+        assert shown == expected
+    ax.figure.draw_without_rendering()
+    assert pickle.loads(pickle.dumps(ax.figure)).axes
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_settings_and_inputs_stay_as_they_were(kind):
+    with mpl.rc_context({"font.size": 11.5, "axes.labelsize": 13.5, "figure.facecolor": "pink"}):
+        before = mpl.rcParams.copy()
+        drawings(["a", "b"])[kind]()
+        assert mpl.rcParams == before
+    frame = pairs_frame()
+    copy = frame.copy(deep=True)
+    differences(frame, baseline="b")
+    pd.testing.assert_frame_equal(frame, copy)
+
+
+def test_empty_frames_give_figures_that_say_so():
+    for ax, what in [
+        (score_by_size(sizes_frame().iloc[:0]), "scores"),
+        (not_worse_by_size(counts_frame().iloc[:0]), "counts"),
+        (power_curve(curve_frame().iloc[:0]), "curve"),
+        (removal_distributions(draws_frame().iloc[:0]), "draws"),
+        (removal_distributions({}), "draws"),
+        (variance_shares(shares_frame().iloc[:0]), "shares"),
+        (differences(pairs_frame().iloc[:0]), "pairs"),
+    ]:
+        assert [text.get_text() for text in ax.texts] == [f"no {what}"]
+        assert inside(ax.figure)
+
+
+def test_frames_of_polars_are_drawn_alike():
+    polars = pytest.importorskip("polars")
+    for draw, frame in [
+        (score_by_size, sizes_frame()),
+        (variance_shares, shares_frame()),
+        (differences, pairs_frame()),
+    ]:
+        plain, other = draw(frame), draw(polars.from_pandas(frame))
+        assert said(plain) == said(other)
+        assert [line.get_xydata().tolist() for line in plain.lines] == [
+            line.get_xydata().tolist() for line in other.lines
+        ]
+
+
+def test_all_figures_are_exported():
+    assert {draw.__name__ for draw in (differences, not_worse_by_size, power_curve, score_by_size)} <= set(
+        plots.__all__
+    )
+    assert {"removal_distributions", "variance_shares"} <= set(plots.__all__)
+
+
+def test_results_of_the_package_are_drawn_as_they_come():
+    rng = np.random.default_rng(0)
+    rows = list(itertools.product("abcd", [f"q{place}" for place in range(40)]))
+    values = pd.DataFrame(rows, columns=["name", "qid"]).assign(measure="AP", value=rng.random(160).round(3))
+    by_size = [scores_by_size(values, order=order, n_subsets=20) for order in ("given", "random")]
+    ax = score_by_size(pd.concat(by_size))
+    means = values.groupby("name")["value"].mean()
+    ended = [line.get_ydata()[-1] for line in ax.lines]
+    assert ended == pytest.approx(np.repeat(means.to_numpy(), 2).reshape(4, 2).T.ravel())
+    counted = discriminative_power(values, sizes=[10, 40], n_resamples=100)
+    assert lines_of(not_worse_by_size(counted), COLOURS[0]) == [counted[["n_qids", "n_not_worse"]].to_numpy().tolist()]
+    found = compare(values, n_resamples=500)
+    ax = differences(found)
+    assert sum(marks(ax).values()) == found.significant().sum()
+    assert [x for _, x in sorted(marks(ax))] == found.pairs["diff"].tolist()
