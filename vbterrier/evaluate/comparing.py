@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import warnings
 from dataclasses import dataclass
@@ -24,7 +23,6 @@ from vbterrier.kernels.letters import letters
 from vbterrier.measures import measures_from
 from vbterrier.uncertainty.comparisons import comparisons, pairs_of
 from vbterrier.uncertainty.intervals import intervals
-from vbterrier.uncertainty.paired_tests import RESAMPLED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -148,7 +146,7 @@ def compare(
     DegenerateWarning
         A system that retrieved nothing for more than half of the topics. Of values this is not known: a system is
         suspected that scores exactly 0 on more than half of the topics on which others (at least half of them) do not.
-        Too few resamples or topics for any p to be significant after Holm's correction.
+        Too few topics for any p of sign flips to be significant after Holm's correction.
 
     Notes
     -----
@@ -184,7 +182,7 @@ def compare(
     tables = value_tables(values, asked, common=topics == "common")
     compared = pd.concat([table.frame() for table in tables], ignore_index=True)
     pairs = comparisons(compared, baseline=baseline, **tests, **options)
-    _warn_of_resolution(pairs, test, correction)
+    _warn_of_few_topics(pairs, test, correction)
     flags = flags_of(tables, missing)
     systems = _lettered(intervals(compared, **options), pairs, is_complete=baseline is None)
     return Comparison(flagged(pairs, flags), systems, flags, baseline, margin)
@@ -214,28 +212,21 @@ def _held(given: Any, topics: str) -> tuple[Any, pd.DataFrame | None]:
     return (read_values(given) if isinstance(given, (str, os.PathLike)) else given), None
 
 
-def _warn_of_resolution(pairs: pd.DataFrame, test: str, correction: str) -> None:
-    """Say it when even the smallest p of a resampling test is no longer significant after Holm's correction."""
-    if test not in RESAMPLED or correction != "holm":
+def _warn_of_few_topics(pairs: pd.DataFrame, test: str, correction: str) -> None:
+    """Say it when even the smallest p of all sign flips is no longer significant after Holm's correction."""
+    if test != "randomisation" or correction != "holm":
         return
     for measure, group in pairs.groupby("measure", sort=False):
-        n_qids, n_resamples, level = group[["n_qids", "n_resamples", "level"]].iloc[0]
+        n_qids, level = group[["n_qids", "level"]].iloc[0]
         # Two of all flips are as far out as any can be.
-        flips = 2.0 ** (1 - n_qids) if test == "randomisation" else 0.0
-        least = len(group) * max(flips, 1 / (n_resamples + 1))
+        least = len(group) * 2.0 ** (1 - n_qids)
         if least > 1 - level + _SLACK:
-            more = "more topics" if flips > 1 / (n_resamples + 1) else f"n_resamples={_enough(len(group), level):_}"
             warnings.warn(
-                f"{measure}: corrected for {len(group)} pairs, no p can be below {least:.2g}: nothing can be "
-                f"significant at the level {level:g}; take {more}, correction='max-t' or a baseline",
+                f"{measure}: sign flips of {n_qids:g} topics, corrected for {len(group)} pairs, leave no p below "
+                f"{least:.2g}: nothing can be significant at the level {level:g}; compare on more topics",
                 DegenerateWarning,
                 stacklevel=3,
             )
-
-
-def _enough(n_pairs: int, level: float) -> int:
-    """Resamples with which the smallest corrected p is a tenth of what is significant."""
-    return math.ceil(10 * n_pairs / (1 - level))
 
 
 def _lettered(systems: pd.DataFrame, pairs: pd.DataFrame, *, is_complete: bool) -> pd.DataFrame:
