@@ -1,0 +1,234 @@
+"""Plans of query sets: against statsmodels, against simulation test by test, and how often intervals hold."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from statsmodels.stats.power import TTestPower
+
+from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+from vbterrier.queryset.pilot import Pilot, kurtosis_of, paired_pilots
+from vbterrier.queryset.planning import COLUMNS, detectable_difference, queries_needed
+from vbterrier.queryset.widths import interval_width
+
+# As normal as 60 differences can be, standard deviation .2.
+NORMAL = 0.2 * stats.zscore(stats.norm.ppf((np.arange(60) + 0.5) / 60), ddof=1)
+SKEWED = np.random.default_rng(1).exponential(0.2, 30)
+TIES = np.where(np.arange(40) < 36, 0.0, np.linspace(-0.5, 0.6, 40))
+
+
+@pytest.mark.parametrize("delta", [0.2, 0.1, 0.03, 0.004])
+@pytest.mark.parametrize("power", [0.5, 0.8, 0.95])
+def test_of_normal_differences_the_noncentral_t_is_found_again(delta, power):
+    plan = queries_needed(NORMAL, delta, power=power, n_simulations=4000, seed=2)
+    expected = TTestPower().solve_power(delta / 0.2, power=power, alpha=0.025, alternative="larger")
+    assert plan.n_by_formula == np.ceil(expected)
+    # Monte Carlo error of the power, divided by its slope over log n.
+    z = stats.norm.ppf(power)
+    error = np.sqrt(power * (1 - power) / 4000) / (stats.norm.pdf(z) * (z + 1.96) / 2)
+    assert plan.n_qids == pytest.approx(expected, rel=5 * error, abs=1)
+
+
+@pytest.mark.parametrize("pilot", [SKEWED, TIES])
+def test_power_is_the_share_of_tests_that_reject(pilot):
+    plan = queries_needed(pilot, 0.1, n_simulations=4000, seed=3)
+    stretched = (pilot - pilot.mean()) * np.sqrt(len(pilot) / (len(pilot) - 1)) + 0.1
+    assert stretched.std() == pytest.approx(pilot.std(ddof=1))
+    rng = np.random.default_rng(11)
+    for row in plan.curve.iloc[[8, 20, 30]].to_dict("records"):
+        drawn = stretched[rng.integers(len(pilot), size=(4000, row["n_qids"]))]
+        spread = np.ptp(drawn, axis=1) > 0
+        test = stats.ttest_1samp(drawn[spread], 0.0, axis=1)
+        share = ((test.pvalue <= 0.05) & (test.statistic > 0)).sum() / 4000
+        assert row["power"] == pytest.approx(share, abs=5 * np.sqrt(2 * 0.25 / 4000))
+
+
+def test_a_plan_and_what_it_says():
+    plan = queries_needed(SKEWED, -0.08, n_simulations=2000, seed=1)
+    assert list(plan.curve) == list(COLUMNS)
+    assert plan.low < plan.n_qids < plan.high
+    assert (plan.curve["low"] <= plan.curve["power"]).all()
+    assert (plan.curve["power"] <= plan.curve["high"]).all()
+    assert plan.delta == 0.08
+    assert plan.curve["power"].iloc[-1] > plan.power
+    assert plan.curve["low"].iloc[-1] > plan.power - 0.02
+    assert plan.summary().startswith(f"{plan.n_qids} queries ({plan.low} to {plan.high}) to detect")
+    row = plan.frame().iloc[0]
+    assert (row["n_qids"], row["low"], row["high"], row["n_pilot"], row["seed"]) == (
+        *(plan.n_qids, plan.low, plan.high),
+        *(30, 1),
+    )
+    pd.testing.assert_frame_equal(plan.curve, queries_needed(SKEWED, 0.08, n_simulations=2000, seed=1).curve)
+    assert not plan.curve.equals(queries_needed(SKEWED, 0.08, n_simulations=2000, seed=2).curve)
+
+
+def test_the_unit_of_scores_does_not_matter_nor_what_the_pilot_found():
+    plan = queries_needed(SKEWED, 0.08, n_simulations=1000)
+    for other in (
+        queries_needed(SKEWED * 100, 8.0, n_simulations=1000),
+        queries_needed(SKEWED - 7, 0.08, n_simulations=1000),
+    ):
+        assert (other.n_qids, other.low, other.high) == (plan.n_qids, plan.low, plan.high)
+
+
+def test_what_a_plan_needs_detects_its_difference():
+    plan = queries_needed(SKEWED, 0.06, seed=4)
+    back = detectable_difference(SKEWED, [plan.n_qids, plan.low, plan.high], seed=5).set_index("n_qids")
+    assert back.loc[plan.n_qids, "delta"] == pytest.approx(0.06, rel=0.03)
+    # With a spread at the low end of its interval so many fewer do.
+    assert back.loc[plan.low, "low"] == pytest.approx(0.06, rel=0.04)
+    assert back.loc[plan.high, "high"] == pytest.approx(0.06, rel=0.04)
+    assert back["delta"].is_monotonic_decreasing
+
+
+def test_of_normal_differences_the_detectable_one_is_that_of_the_noncentral_t():
+    found = detectable_difference(NORMAL, [5, 40, 1000], seed=6)
+    expected = [0.2 * TTestPower().solve_power(nobs=n, power=0.8, alpha=0.05) for n in (5, 40, 1000)]
+    assert found["by_formula"].to_numpy() == pytest.approx(np.array(expected), rel=1e-4)
+    assert found["delta"].to_numpy() == pytest.approx(np.array(expected), rel=0.03)
+    one = detectable_difference(NORMAL, 40, n_simulations=100)
+    assert len(one) == 1
+
+
+@pytest.mark.parametrize("sizes", [[3, 60], [60]])
+def test_resamples_have_the_mean_and_spread_of_the_pilot_however_they_are_drawn(sizes):
+    pilot = Pilot(SKEWED[:12])
+    for n, (mean, std) in zip(sizes, pilot.resampled(sizes, 20_000, 9), strict=True):
+        error = pilot.std / np.sqrt(n)
+        assert mean.mean() == pytest.approx(0, abs=5 * error / np.sqrt(20_000))
+        assert mean.std() == pytest.approx(error, rel=0.03)
+        assert np.mean(std**2) == pytest.approx(pilot.std**2, rel=0.04)
+
+
+def test_blocks_do_not_change_the_first_resamples(monkeypatch):
+    whole = list(Pilot(SKEWED).resampled([4], 500, 1))
+    monkeypatch.setattr("vbterrier.queryset.pilot._BLOCK", 40)
+    for one, other in zip(whole[0], next(iter(Pilot(SKEWED).resampled([4], 500, 1))), strict=True):
+        assert one == pytest.approx(other)
+
+
+def test_where_nearly_all_queries_tie_two_are_not_enough():
+    ties = np.zeros(100)
+    ties[:4] = [0.5, -0.5, 0.25, -0.25]
+    plan = queries_needed(ties, 0.01, n_simulations=2000)
+    assert plan.n_qids == pytest.approx(plan.n_by_formula, rel=0.15)
+
+
+def test_the_interval_of_the_standard_deviation_is_that_of_bonett():
+    x = np.array([0.3, 0.1, 0.9, 0.4, 0.2, 0.6, 0.5, 0.8, 0.2, 0.7])
+    z, n = stats.norm.ppf(0.975), 10
+    trimmed = stats.trim_mean(x, 1 / (2 * np.sqrt(n - 4)))
+    kurtosis = n * np.sum((x - trimmed) ** 4) / np.sum((x - x.mean()) ** 2) ** 2
+    c = n / (n - z)
+    reach = z * c * np.sqrt((kurtosis - (n - 3) / n) / (n - 1))
+    expected = np.sqrt(np.exp(np.log(c * x.var(ddof=1)) + np.array([-reach, reach])))
+    assert Pilot(x).std_interval(0.95) == pytest.approx(tuple(expected))
+    assert kurtosis_of(x) == pytest.approx(kurtosis)
+
+
+@pytest.mark.parametrize(("law", "share"), [("normal", 0.94), ("ties", 0.925)])
+def test_intervals_of_the_spread_hold_it_as_often_as_said(law, share):
+    rng = np.random.default_rng(12)
+    drawn = rng.normal(size=(600, 25)) * (1 if law == "normal" else rng.random((600, 25)) < 0.5)
+    std = 1 if law == "normal" else np.sqrt(0.5)
+    ends = [Pilot(one).std_interval(0.95) for one in drawn]
+    held = sum(low <= std <= high for low, high in ends)
+    assert stats.binomtest(held, 600, share).pvalue > 1e-3
+
+
+def values(**systems):
+    parts = [
+        pd.DataFrame({"name": name, "qid": [f"{i:02}" for i in range(len(scores))], "measure": "AP", "value": scores})
+        for name, scores in systems.items()
+    ]
+    return pd.concat(parts, ignore_index=True)
+
+
+def test_two_systems_of_a_frame_are_their_differences():
+    base = np.linspace(0, 1, 30)
+    frame = values(a=base + SKEWED, b=base, c=base * 0.5)
+    alone = queries_needed(SKEWED, 0.1, n_simulations=300).n_qids
+    assert queries_needed(frame, 0.1, pair=("a", "b"), n_simulations=300).n_qids == alone
+    assert queries_needed(frame[frame["name"] != "c"], 0.1, n_simulations=300).n_qids == alone
+    several = pd.concat([frame, frame.assign(measure="P@5", value=frame["value"] ** 2)])
+    assert queries_needed(several, 0.1, pair=["a", "b"], measure="AP", n_simulations=300).n_qids == alone
+    found = [(measure, one, other) for measure, one, other, _ in paired_pilots(several, None, None)]
+    assert found == [(measure, *pair) for measure in ("AP", "P@5") for pair in (("a", "b"), ("a", "c"), ("b", "c"))]
+    assert [row[1:3] for row in paired_pilots(several, "b", "AP")] == [("a", "b"), ("c", "b")]
+    for options, said in (
+        ({}, "2 measures"),
+        ({"measure": "AP"}, "3 systems"),
+        ({"measure": "ap"}, "Did you mean AP"),
+        ({"measure": "AP", "pair": ("a", "d")}, "pair='d'"),
+        ({"measure": "AP", "pair": "ab"}, "two systems"),
+        ({"measure": "AP", "pair": ("a", "a")}, "two systems"),
+    ):
+        with pytest.raises(ParameterError, match=said):
+            queries_needed(several, 0.1, **options)
+
+
+@pytest.mark.parametrize(
+    ("pilot", "options", "error", "said"),
+    [
+        ([0.1] * 4, {}, InputError, "5 differences at least"),
+        ([[0.1, 0.2]] * 5, {}, InputError, r"shape \(5, 2\)"),
+        ([0.1] * 9, {}, InputError, "differ by 0.1 on all 9"),
+        ([0.1, 0.2, np.nan, 0, 0], {}, InputError, "difference 2"),
+        (SKEWED, {"delta": 0}, ParameterError, "delta=0"),
+        (SKEWED, {"delta": 1e-9}, InputError, "larger one"),
+        (SKEWED, {"power": 0.02}, ParameterError, "power=0.02"),
+        (SKEWED, {"power": 1}, ParameterError, "power=1"),
+        (SKEWED, {"level": 1.5}, ParameterError, "level"),
+        (SKEWED, {"n_simulations": 0}, ParameterError, "n_simulations"),
+        (SKEWED, {"pair": ("a", "b")}, ParameterError, "leave them out"),
+        (SKEWED[:5], {"level": 1 - 1e-8}, ParameterError, "too high for a pilot of 5"),
+    ],
+)
+def test_what_cannot_be_planned(pilot, options, error, said):
+    with pytest.raises(error, match=said):
+        queries_needed(pilot, **{"delta": 0.1, **options})
+
+
+@pytest.mark.parametrize("n", [[1], [2.5], [0]])
+def test_numbers_of_queries_are_checked(n):
+    with pytest.raises(ParameterError, match="n_qids"):
+        detectable_difference(SKEWED, n)
+
+
+def test_the_width_is_that_of_the_t_interval():
+    scores = SKEWED[:12]
+    found = interval_width(values(a=scores, b=scores**2), [24, 6], level=0.9)
+    assert found[["name", "n_more"]].to_numpy().tolist() == [["a", 6], ["a", 24], ["b", 6], ["b", 24]]
+    first = found.iloc[0]
+    low, high = stats.t.interval(0.9, 11, loc=scores.mean(), scale=scores.std(ddof=1) / np.sqrt(12))
+    assert first["width"] == pytest.approx(high - low)
+    then = 2 * stats.t.ppf(0.95, 17) * scores.std(ddof=1) / np.sqrt(18)
+    assert first["width_then"] == pytest.approx(then)
+    assert first["ratio"] == pytest.approx(then / (high - low))
+    assert (found["ratio_low"] < found["ratio"]).all()
+    assert (found["ratio"] < found["ratio_high"]).all()
+    assert interval_width(values(a=scores), 6, level=0.9).iloc[0].equals(first)
+
+
+def test_the_ratio_is_where_it_is_said_to_be():
+    drawn = np.random.default_rng(21).normal(size=(400, 60))
+    now = interval_width(values(**{f"s{i}": scores[:20] for i, scores in enumerate(drawn)}), 40)
+    then = interval_width(values(**{f"s{i}": scores for i, scores in enumerate(drawn)}), 1)
+    ratio = then["width"] / now["width"]
+    held = int(ratio.between(now["ratio_low"], now["ratio_high"]).sum())
+    assert stats.binomtest(held, 400, 0.955).pvalue > 1e-3
+
+
+def test_widths_at_the_edge():
+    with pytest.warns(DegenerateWarning, match="at least two"):
+        assert interval_width(values(a=[0.5]), 3)[["width", "ratio"]].isna().all(axis=None)
+    equal = interval_width(values(a=[0.5] * 6), 3).iloc[0]
+    assert (equal["width"], equal["width_then"]) == (0, 0)
+    assert np.isnan(equal["ratio"])
+    few = interval_width(values(a=[0.1, 0.5, 0.2]), [3]).iloc[0]
+    spread = stats.f.ppf([0.025, 0.975], 3, 2)
+    assert [few["ratio_low"], few["ratio_high"]] == pytest.approx(few["ratio"] * np.sqrt((2 + 3 * spread) / 5))
+    assert len(interval_width(values(a=[]), 3)) == 0
+    for more in ([], [0], [1.5]):
+        with pytest.raises(ParameterError, match="n_more"):
+            interval_width(values(a=[0.1, 0.5]), more)

@@ -1,0 +1,171 @@
+"""Removal of queries: the paper's Tables 1 to 3 and Figure 3, and what is refused."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from vbterrier.errors import InputError, ParameterError
+from vbterrier.measures import linking
+from vbterrier.queryset.decisions import DecisionCounts
+from vbterrier.queryset.removal import removal
+
+# Tables 1 and 2: gold links, gold NILs; R_L, P_L, R_N; and P_N, R, which follow.
+PRINTED = {
+    "manual": (367, 133, 0.866, 0.911, 0.842, 0.742, 0.860),
+    "RD": (753, 654, 0.805, 0.891, 0.925, 0.832, 0.861),
+    "RM": (169, 777, 0.562, 0.819, 0.978, 0.916, 0.904),
+}
+# Table 3: queries, removed; mean, std, min, max.
+TABLE_3 = [
+    (2853, 10, 0.876, 0.000, 0.875, 0.877),
+    (2853, 50, 0.876, 0.001, 0.873, 0.879),
+    (2853, 100, 0.876, 0.001, 0.872, 0.881),
+    (1000, 10, 0.876, 0.001, 0.874, 0.882),
+    (1000, 50, 0.876, 0.002, 0.869, 0.888),
+    (1000, 100, 0.876, 0.003, 0.865, 0.893),
+]
+
+
+def printed(subset):
+    links, nils, link_r, link_p, nil_r, *_ = PRINTED[subset]
+    return DecisionCounts.from_rates(links, nils, link_recall=link_r, link_precision=link_p, nil_recall=nil_r)
+
+
+def sets():
+    """The full set, its counts the sums of the three subsets; and the smaller one with its shares."""
+    full = sum(printed(subset).cells for subset in PRINTED)
+    return {
+        2853: DecisionCounts(*full.tolist()),
+        1000: DecisionCounts(*np.rint(full * 1000 / 2853).astype(int).tolist()),
+    }
+
+
+def frames(counts, rng=None):
+    """Gold and system with so many queries of each kind, in no order."""
+    gold = ["E", "E", "E", "NIL", "NIL"]
+    system = ["E", "X", "NIL", "NIL", "X"]
+    kinds = np.repeat(np.arange(5), counts.cells)
+    if rng is not None:
+        rng.shuffle(kinds)
+    qid = [f"q{number}" for number in range(len(kinds))]
+    return [pd.DataFrame({"qid": qid, "entity_id": np.array(column)[kinds]}) for column in (gold, system)]
+
+
+@pytest.mark.parametrize("subset", PRINTED)
+def test_counts_from_printed_rates_have_the_rates_that_are_printed_beside_them(subset):
+    counts, (*_, nil_p, r) = printed(subset), PRINTED[subset]
+    assert (counts.right + counts.wrong + counts.missed, counts.recognised + counts.taken) == PRINTED[subset][:2]
+    assert counts.recognised / (counts.recognised + counts.missed) == pytest.approx(nil_p, abs=5e-4)
+    assert counts.scores()["R"] == pytest.approx(r, abs=5e-4)
+
+
+def test_the_counts_make_the_f1_of_table_3():
+    for n, counts in sets().items():
+        assert len(counts) == n
+        assert counts.scores()["F1"] == pytest.approx(0.876, abs=5e-4)
+
+
+@pytest.mark.parametrize(("n", "m", "mean", "std", "low", "high"), TABLE_3)
+def test_table_3(n, m, mean, std, low, high):
+    counts = sets()[n]
+    runs = [removal(counts, n_removed=m, seed=seed).summary().set_index("measure").loc["F1"] for seed in range(20)]
+    assert np.mean([found["mean"] for found in runs]) == pytest.approx(mean, abs=5e-4)
+    assert np.mean([found["std"] for found in runs]) == pytest.approx(std, abs=5e-4)
+    assert all(found["worst"] <= found["min"] <= found["max"] <= found["best"] for found in runs)
+    # The ends are those of other draws: printed ones, three digits of them, lie among ours of twenty runs or a tenth of
+    # the range beyond.
+    ends = np.array([[found["min"], found["max"]] for found in runs])
+    slack = 5e-4 + 0.1 * (high - low)
+    assert ends[:, 0].min() - slack <= low <= ends[:, 0].max() + slack
+    assert ends[:, 1].min() - slack <= high <= ends[:, 1].max() + slack
+
+
+@pytest.mark.parametrize("subset", PRINTED)
+@pytest.mark.parametrize("fraction", [0.05, 0.2])
+def test_figure_3_model_and_queries_agree(subset, fraction):
+    counts = printed(subset)
+    found = removal(*frames(counts, np.random.default_rng(3)), fraction=fraction, n_draws=4000, seed=2)
+    assert found.counts == counts
+    summary = found.summary()
+    assert summary[["measure", "source"]].to_numpy().tolist() == [
+        [measure, source] for measure in ("P", "R", "F1") for source in ("model", "queries")
+    ]
+    # Two samples of one law are so far apart in one of 20,000 cases.
+    assert (summary["ks"] < 2.3 * np.sqrt(2 / 4000)).all()
+    assert (summary["n_removed"] == round(fraction * len(counts))).all()
+    spread = summary.pivot(index="measure", columns="source", values="std")
+    assert spread["model"].to_numpy() == pytest.approx(spread["queries"].to_numpy(), rel=0.06)
+
+
+def test_the_distance_sees_another_law():
+    found = removal(*frames(printed("RM")), fraction=0.2, n_draws=2000)
+    other = removal(*frames(printed("RM")), fraction=0.4, n_draws=2000)
+    mixed = pd.concat([found.draws.query("source == 'model'"), other.draws.query("source == 'queries'")])
+    odd = type(found)(mixed, found.counts, found.n_removed, found.worst, found.best, 0).summary()
+    assert (odd["ks"] > odd["ks_limit"]).all()
+    assert found.summary()["ks_limit"].to_numpy() == pytest.approx(1.358 * np.sqrt(2 / 2000), abs=1e-4)
+
+
+def test_the_scores_are_those_of_the_measures():
+    counts = printed("manual")
+    gold, system = frames(counts)
+    run = system.rename(columns={"qid": "query_id", "entity_id": "doc_id"}).assign(score=1.0)
+    gold = gold.rename(columns={"qid": "query_id"})
+    for name, measure in (("P", linking.LinkingP), ("R", linking.LinkingR), ("F1", linking.LinkingF1)):
+        assert counts.scores()[name] == pytest.approx(measure.calc_aggregate(gold, run))
+
+
+def test_the_same_seed_the_same_draws_and_counts_alone_the_model_alone():
+    counts = printed("manual")
+    both = removal(*frames(counts), n_removed=7, n_draws=200, seed=5)
+    alone = removal(counts, n_removed=7, n_draws=200, seed=5)
+    assert set(alone.draws["source"]) == {"model"}
+    assert alone.summary()[["ks", "ks_limit"]].isna().all(axis=None)
+    model = both.draws.query("source == 'model'").reset_index(drop=True)
+    pd.testing.assert_frame_equal(model, alone.draws)
+    assert not removal(counts, n_removed=7, n_draws=200, seed=6).draws.equals(alone.draws)
+    assert repr(both).startswith("Removal(7 of 500 queries, F1 0.86")
+
+
+def test_queries_without_an_answer_are_refused_unless_they_are_nil():
+    gold, system = frames(DecisionCounts(5, 1, 1, 5, 1))
+    silent = system[system["qid"] != "q0"]
+    with pytest.raises(InputError, match=r"1 of 13 queries have no answer.*unanswered='nil'"):
+        removal(gold, silent, n_removed=2)
+    assert removal(gold, silent, n_removed=2, unanswered="nil", n_draws=5).counts == DecisionCounts(4, 1, 2, 5, 1)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({}, "either n_removed or fraction"),
+        ({"n_removed": 1, "fraction": 0.5}, "either n_removed or fraction"),
+        ({"n_removed": 13}, "n_removed=13: wanted a whole number from 1 to 12"),
+        ({"n_removed": 0}, "n_removed=0"),
+        ({"fraction": 1.0}, "fraction=1.0"),
+        ({"n_removed": 1, "n_draws": 0}, "n_draws=0"),
+    ],
+)
+def test_parameters_out_of_range(options, said):
+    with pytest.raises(ParameterError, match=said):
+        removal(DecisionCounts(5, 1, 1, 5, 1), **options)
+
+
+def test_what_is_no_table_of_decisions():
+    counts = DecisionCounts(5, 1, 1, 5, 1)
+    with pytest.raises(ParameterError, match="leave out system"):
+        removal(counts, frames(counts)[1], n_removed=1)
+    with pytest.raises(ParameterError, match="answers of a system"):
+        removal(frames(counts)[0], n_removed=1)
+    with pytest.raises(ParameterError, match="two at least"):
+        removal(DecisionCounts(1, 0, 0, 0, 0), n_removed=1)
+    with pytest.raises(ParameterError, match="wrong=-1"):
+        DecisionCounts(1, -1, 0, 0, 0)
+    with pytest.raises(InputError, match="no counts have these rates"):
+        DecisionCounts.from_rates(10, 90, link_recall=0.5, link_precision=0.9, nil_recall=0.5)
+
+
+def test_a_fraction_of_few_queries_removes_one_at_least_and_leaves_one():
+    counts = DecisionCounts(1, 1, 0, 1, 0)
+    assert removal(counts, fraction=0.01, n_draws=2).n_removed == 1
+    assert removal(counts, fraction=0.99, n_draws=2).n_removed == 2

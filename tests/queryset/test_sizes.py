@@ -1,0 +1,191 @@
+"""Scores over ever more queries, and how many systems these tell apart."""
+
+from itertools import combinations, product
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+from vbterrier.kernels.resample import resamples, stream
+from vbterrier.queryset.discrimination import discriminative_power
+from vbterrier.queryset.sizes import COLUMNS, score_by_size
+from vbterrier.queryset.tables import measure_tables
+
+
+def frame(table, measure="AP", names=None):
+    """A V frame of a table with a row a topic, rows by topic."""
+    n, m = table.shape
+    names = names or [f"s{number}" for number in range(m)]
+    qid = [f"q{n - number}" for number in range(n)]
+    return pd.DataFrame(
+        {"name": names * n, "qid": np.repeat(qid, m), "measure": measure, "value": np.ravel(table).astype(float)}
+    )
+
+
+@pytest.fixture
+def scores():
+    """Five systems on 24 topics, two of them alike."""
+    rng = np.random.default_rng(4)
+    table = rng.random((24, 1)) + rng.normal(0, 0.2, (24, 5)) + np.array([0, 0.05, 0.1, 0.2, 0.2])
+    table[:, 4] = table[:, 3]
+    return table
+
+
+def test_prefixes_are_means_of_the_first_topics_as_they_come(scores):
+    found = score_by_size(pd.concat([frame(scores), frame(scores[::-1] * 2, "P@5")]), sizes=[1, 7, 24])
+    assert list(found) == list(COLUMNS)
+    for measure, table in (("AP", scores), ("P@5", scores[::-1] * 2)):
+        for number, name in enumerate(f"s{number}" for number in range(5)):
+            rows = found[(found["measure"] == measure) & (found["name"] == name)]
+            assert rows["n_qids"].tolist() == [1, 7, 24]
+            expected = [np.mean(table[:n, number]) for n in (1, 7, 24)]
+            assert rows["mean"].to_numpy() == pytest.approx(np.array(expected))
+    assert found[["low", "high"]].isna().all(axis=None)
+    assert set(found["n_subsets"]) == {1}
+
+
+def test_random_subsets_have_the_law_of_all_subsets():
+    table = np.array([[0.0], [0.1], [0.9], [0.4], [1.0], [0.2]])
+    found = score_by_size(frame(table), sizes=[2, 6], order="random", n_subsets=4000, level=0.8, seed=3)
+    every = [np.mean(pair) for pair in combinations(table[:, 0], 2)]
+    small, whole = found.to_dict("records")
+    assert small["mean"] == pytest.approx(np.mean(every), abs=5 * np.std(every) / 4000**0.5)
+    # Ends at tenths are order statistics of fifteen equally likely means.
+    assert small["low"] == pytest.approx(np.quantile(every, 0.1, method="inverted_cdf"))
+    assert small["high"] == pytest.approx(np.quantile(every, 0.9, method="inverted_cdf"))
+    assert [whole["mean"], whole["low"], whole["high"]] == pytest.approx([table.mean()] * 3)
+
+
+def test_blocks_do_not_change_subsets(scores, monkeypatch):
+    def call():
+        return (
+            score_by_size(frame(scores), order="random", n_subsets=30, seed=1),
+            discriminative_power(frame(scores), order="random", n_subsets=10, n_resamples=50, seed=1),
+        )
+
+    whole = call()
+    monkeypatch.setattr("vbterrier.queryset.subsets._BLOCK", 300)
+    for one, other in zip(whole, call(), strict=True):
+        pd.testing.assert_frame_equal(one, other)
+    assert not score_by_size(frame(scores), order="random", n_subsets=30, seed=2).equals(whole[0])
+
+
+def test_sizes_are_twenty_by_default_and_checked(scores):
+    found = score_by_size(frame(scores))
+    assert found["n_qids"].unique().tolist() == sorted({max(round(24 * part / 20), 1) for part in range(1, 21)})
+    assert discriminative_power(frame(scores), test="t")["n_qids"].min() == 2
+    for sizes, said in (([0], "sizes=0"), ([25], "from 1 to 24"), ([], "none"), ([2.5], r"sizes=2\.5")):
+        with pytest.raises(ParameterError, match=said):
+            score_by_size(frame(scores), sizes=sizes)
+    with pytest.raises(ParameterError, match="from 2 to 24"):
+        discriminative_power(frame(scores), sizes=[1])
+
+
+def test_words_are_checked(scores):
+    for options in ({"order": "sorted"}, {"level": 1}, {"n_subsets": 0, "order": "random"}):
+        with pytest.raises(ParameterError, match=next(iter(options))):
+            score_by_size(frame(scores), **options)
+    for options in ({"test": "z"}, {"best": "last"}, {"n_resamples": 0}, {"level": 0}, {"order": "up"}):
+        with pytest.raises(ParameterError, match=next(iter(options))):
+            discriminative_power(frame(scores), **options)
+
+
+def test_systems_with_other_topics_are_refused(scores):
+    with pytest.raises(InputError, match=r"of AP, 1 topics \('q24'\) lack a value"):
+        score_by_size(frame(scores).iloc[1:])
+
+
+def test_an_empty_frame_gives_an_empty_frame():
+    empty = frame(np.empty((0, 2)))
+    assert measure_tables(empty) == []
+    assert list(score_by_size(empty)) == list(COLUMNS)
+    assert len(score_by_size(empty)) == len(discriminative_power(empty)) == 0
+
+
+@pytest.mark.parametrize("best", ["whole", "subset"])
+def test_the_t_test_is_that_of_scipy(scores, best):
+    found = discriminative_power(frame(scores), sizes=[3, 10, 24], test="t", best=best)
+    top = int(scores.mean(axis=0).argmax())
+    for row in found.to_dict("records"):
+        part = scores[: row["n_qids"]]
+        leader = top if best == "whole" else int(part.mean(axis=0).argmax())
+        with np.errstate(invalid="ignore", divide="ignore"):
+            p = [stats.ttest_rel(part[:, leader], part[:, one], alternative="greater").pvalue for one in range(5)]
+            pairs = [stats.ttest_rel(part[:, a], part[:, b]).pvalue for a, b in combinations(range(5), 2)]
+        # A system that equals the leader has no t: it is not worse.
+        assert row["n_not_worse"] == sum(not value <= 0.05 for place, value in enumerate(p) if place != leader)
+        assert row["told_apart"] == pytest.approx(np.mean([value <= 0.05 for value in pairs]))
+    assert (found["n_systems"] == 5).all()
+    assert set(found["n_resamples"]) == {0}
+
+
+@pytest.mark.parametrize("best", ["whole", "subset"])
+def test_the_bootstrap_is_the_loop_over_resamples(scores, best):
+    found = discriminative_power(frame(scores), sizes=[4, 24], n_resamples=400, best=best, seed=6)
+    for row in found.to_dict("records"):
+        n = row["n_qids"]
+        part = scores[:n]
+        leader = int((scores if best == "whole" else part).mean(axis=0).argmax())
+        counts = np.concatenate(list(resamples(n, 400, stream(6, "resamples", str(n)))))
+
+        def p(one, other, part=part, counts=counts):
+            drawn = [np.repeat(part[:, one] - part[:, other], times.astype(int)).mean() for times in counts]
+            return (1 + sum(mean <= 1e-12 for mean in drawn)) / 401
+
+        assert row["n_not_worse"] == sum(p(leader, one) > 0.05 for one in range(5) if one != leader)
+        told = [min(p(a, b), p(b, a)) <= 0.025 for a, b in combinations(range(5), 2)]
+        assert row["told_apart"] == pytest.approx(np.mean(told))
+
+
+def test_the_bootstrap_agrees_with_all_resamples_there_are():
+    differences = np.array([0.3, -0.1, 0.2, -0.05])
+    every = [np.mean(drawn) for drawn in product(differences, repeat=4)]
+    exact = np.mean([mean <= 1e-12 for mean in every])
+    table = np.stack([differences, np.zeros(4)], axis=1)
+    # A level on either side of it decides.
+    error = 5 * np.sqrt(exact * (1 - exact) / 20_000)
+    for level, not_worse in ((1 - exact - error, 0), (1 - exact + error, 1)):
+        found = discriminative_power(frame(table), sizes=[4], n_resamples=20_000, level=level, seed=1)
+        assert found["n_not_worse"].item() == not_worse
+
+
+def test_random_subsets_are_averaged_and_all_topics_are_one_subset(scores):
+    options = {"n_resamples": 200, "seed": 2}
+    given = discriminative_power(frame(scores), sizes=[6, 24], **options)
+    drawn = discriminative_power(frame(scores), sizes=[6, 24], order="random", n_subsets=40, **options)
+    small, whole = drawn.to_dict("records")
+    assert small["low"] <= small["n_not_worse"] <= small["high"]
+    assert small["low"] < small["high"]
+    # Whatever their order, all topics are the same subset: their band closes on the count of the order given.
+    assert [whole["low"], whole["high"], whole["n_not_worse"]] == [given["n_not_worse"].iloc[1]] * 3
+    assert whole["told_apart"] == pytest.approx(given["told_apart"].iloc[1])
+    assert given[["low", "high"]].isna().all(axis=None)
+
+
+def test_alike_and_clearly_worse():
+    table = np.tile([[0.5, 0.5, 0.1]], (8, 1))
+    for test in ("bootstrap", "t"):
+        found = discriminative_power(frame(table), sizes=[8], test=test)
+        assert found["n_not_worse"].item() == 1
+        assert found["told_apart"].item() == pytest.approx(2 / 3)
+
+
+def test_one_system_is_told_apart_from_nothing(scores):
+    with pytest.warns(DegenerateWarning, match="AP has one system"):
+        assert len(discriminative_power(frame(scores[:, :1]))) == 0
+
+
+@pytest.mark.parametrize(("test", "n", "share"), [("t", 8, 0.05), ("bootstrap", 50, 0.055)])
+def test_false_alarms_are_as_often_as_said(test, n, share):
+    rng = np.random.default_rng(8)
+    table = rng.normal(size=(n, 60))
+    # Thirty pairs of systems that are alike, each a measure of its own; the first is the one called best.
+    alarms = 0
+    for turn in range(30):
+        pair = table[:, [2 * turn, 2 * turn + 1]]
+        found = discriminative_power(frame(pair, f"m{turn}"), sizes=[n], test=test, n_resamples=500, seed=turn)
+        alarms += 1 - found["n_not_worse"].item()
+    # The better of two that are alike is found better twice as often.
+    assert stats.binomtest(int(alarms), 30, 2 * share).pvalue > 1e-3
