@@ -7,9 +7,14 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
+from statsmodels.stats.weightstats import ttost_paired
 
-from vbterrier.errors import InputError, ParameterError
-from vbterrier.uncertainty.comparisons import COLUMNS, comparisons, holm
+from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+from vbterrier.uncertainty.comparisons import COLUMNS, comparisons
+from vbterrier.uncertainty.corrections import adjusted
+from vbterrier.uncertainty.intervals import TOPIC_METHODS, topics_interval
+from vbterrier.uncertainty.paired_tests import TESTS, max_t, paired_p
 
 
 def values(measure="ES@5", **systems):
@@ -46,7 +51,7 @@ def test_every_pair_of_every_measure_with_holm_over_the_pairs_of_one():
     assert list(found) == list(COLUMNS)
     assert found[["name_a", "name_b"]].to_numpy().tolist() == [["a", "b"], ["a", "c"], ["b", "c"]] * 2
     first = found[found["measure"] == "ES@5"]
-    assert first["p_adjusted"].to_numpy() == pytest.approx(holm(first["p_value"].to_numpy()))
+    assert first["p_adjusted"].to_numpy() == pytest.approx(adjusted(first["p_value"].to_numpy(), "holm"))
     # None of 2,000 flips is as far out as what was seen, which counts among them.
     assert first["p_value"].iloc[1] == pytest.approx(1 / 2001)
     assert (found["low"] < found["diff"]).all()
@@ -63,8 +68,6 @@ def test_a_baseline_is_what_others_are_compared_with():
 
 
 def test_random_flips_agree_with_all_of_them_and_with_scipy_in_blocks_too(monkeypatch):
-    from scipy import stats
-
     rng = np.random.default_rng(3)
     differences = rng.normal(0.2, 1, 14)
     table = values(a=differences, b=[0.0] * 14)
@@ -121,17 +124,188 @@ def test_systems_with_other_topics_are_refused():
         comparisons(table)
 
 
-def test_holm_by_hand():
-    # .01 * 4, then .02 * 3 = .06, .03 * 2 = .06, and the largest as it is.
-    assert holm(np.array([0.03, 0.01, 0.5, 0.02])).tolist() == pytest.approx([0.06, 0.04, 0.5, 0.06])
-    assert holm(np.array([0.6, 0.7])).tolist() == [1.0, 1.0]
-    assert holm(np.array([])).tolist() == []
+def test_a_value_that_is_missing_is_refused_with_its_system_and_topic():
+    table = values(a=[0.5, 0.25], b=[0.5, np.nan])
+    with pytest.raises(InputError, match=r"system 'b', topic '1', ES@5"):
+        comparisons(table)
+    with pytest.raises(InputError, match="missing value"):
+        comparisons(table.drop(columns="value"))
 
 
-def test_the_share_of_false_alarms_is_what_the_level_says():
-    from scipy import stats
+# Tests and corrections.
 
-    rng = np.random.default_rng(11)
-    n = 300
-    alarms = sum(comparisons(values(a=rng.random(9), b=rng.random(9)))["p_value"].item() <= 0.05 for _ in range(n))
-    assert stats.binomtest(alarms, n, 0.05).pvalue > 1e-3
+SCORES = {name: np.random.default_rng(31).beta(2, 3, (5, 40))[place] for place, name in enumerate("abcde")}
+SCORES["b"] = SCORES["a"] + np.random.default_rng(32).normal(0.05, 0.1, 40)
+A_B = SCORES["a"] - SCORES["b"]
+
+
+def test_t_and_signed_ranks_are_scipys():
+    a, b = SCORES["a"], SCORES["b"]
+    found = comparisons(values(a=a, b=b), test="t")
+    assert found["p_value"].item() == pytest.approx(stats.ttest_rel(a, b).pvalue, rel=1e-9)
+    assert found["test"].item() == "paired t"
+    found = comparisons(values(a=a, b=b), test="wilcoxon")
+    assert found["p_value"].item() == pytest.approx(stats.wilcoxon(a, b).pvalue, rel=1e-9)
+    assert found["test"].item() == "Wilcoxon signed-rank"
+
+
+@pytest.mark.parametrize("test", TESTS)
+@pytest.mark.parametrize("correction", ["holm", "bh", "none"])
+def test_each_correction_is_of_the_p_values_of_one_measure(test, correction):
+    table = pd.concat([values(**SCORES), values("AP", a=SCORES["a"], b=SCORES["b"])])
+    found = comparisons(table, test=test, correction=correction, n_resamples=199)
+    for _, family in found.groupby("measure"):
+        p_values = family["p_value"].to_numpy()
+        assert family["p_adjusted"].to_numpy() == pytest.approx(adjusted(p_values, correction))
+    assert found["p_value"].iloc[0] == pytest.approx(found["p_value"].iloc[-1], abs=1e-12)
+    assert set(found["correction"]) == {correction}
+    assert set(found["test"]) == {TESTS[test]}
+
+
+@pytest.mark.parametrize("test", ["randomisation", "bootstrap"])
+def test_max_t_is_of_all_pairs_or_of_those_with_the_baseline(test):
+    table = values(**SCORES)
+    every = comparisons(table, test=test, correction="max-t", n_resamples=199, seed=2)
+    few = comparisons(table, baseline="a", test=test, correction="max-t", n_resamples=199, seed=2)
+    differences = np.stack(
+        [SCORES[a] - SCORES[b] for a, b in zip(every["name_a"], every["name_b"], strict=True)], axis=1
+    )
+    # Topics are in order of their text.
+    differences = differences[np.argsort([str(i) for i in range(40)])]
+    p_values, corrected = max_t(differences, test, n_resamples=199, seed=2)
+    assert every["p_value"].to_numpy() == pytest.approx(p_values, abs=1e-12)
+    assert every["p_adjusted"].to_numpy() == pytest.approx(corrected, abs=1e-12)
+    # A smaller family pays less.
+    assert few["p_adjusted"].iloc[0] <= every["p_adjusted"].iloc[0]
+    assert few["p_adjusted"].sum() < every["p_adjusted"].iloc[:4].sum()
+    assert every["p_value"].to_numpy() == pytest.approx(paired_p(differences, test, n_resamples=199, seed=2))
+
+
+def test_too_few_resamples_for_holm_are_said_with_how_many_it_takes():
+    # 10 pairs: the least p is 10/200 = .05 with 199 resamples, and more with fewer.
+    with pytest.warns(
+        DegenerateWarning, match="over 10 pairs leaves no p below 0.051 .* at 0.05; take 200 or more, or"
+    ):
+        comparisons(values(**SCORES), n_resamples=197)
+    for options in (dict(n_resamples=199), dict(n_resamples=9, correction="max-t"), dict(n_resamples=9, test="t")):
+        comparisons(values(**SCORES), **options)
+
+
+@pytest.mark.parametrize("test", ["t", "wilcoxon"])
+def test_max_t_needs_a_test_that_resamples(test):
+    with pytest.raises(ParameterError, match=f"needs a test that resamples, found test='{test}'; take test='random"):
+        comparisons(values(**SCORES), test=test, correction="max-t")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"test": "ttest"}, "test='ttest': wanted one of 'randomisation', 't', 'wilcoxon', 'bootstrap'"),
+        ({"correction": "Holm"}, "correction='Holm': wanted one of 'holm', 'bh', 'max-t', 'none'.* mean holm"),
+        ({"margin": 0}, "margin=0: wanted a number above 0"),
+        ({"margin": np.nan}, "margin=nan: wanted a number above 0"),
+        ({"n_resamples": 0}, "n_resamples=0: wanted a whole number of at least 1"),
+        ({"seed": -1}, "seed=-1: wanted a whole number of at least 0"),
+        ({"level": 95}, "level=95: wanted a number between 0 and 1"),
+        ({"method": "t"}, "method='t': wanted one of 'percentile', 'bca', 'studentised', 'normal'"),
+    ],
+)
+def test_options_that_do_not_exist_are_refused(options, message):
+    with pytest.raises(ParameterError, match=message):
+        comparisons(values(**SCORES), **options)
+
+
+@pytest.mark.parametrize("method", TOPIC_METHODS)
+def test_intervals_are_those_of_the_differences(method):
+    found = comparisons(values(a=SCORES["a"], b=SCORES["b"]), method=method, level=0.9, n_resamples=99, seed=3)
+    order = np.argsort([str(i) for i in range(40)])
+    expected = topics_interval(A_B[order], method=method, level=0.9, n_resamples=99, seed=3)
+    assert found[["low", "high"]].to_numpy()[0] == pytest.approx([expected.low, expected.high], abs=1e-12)
+    assert found[["level", "method", "seed"]].to_numpy().tolist() == [[0.9, f"topics ({method})", 3]]
+
+
+def test_resamples_are_counted_where_there_were_some():
+    table = values(**SCORES)
+    for test, method, used in (("t", "normal", 0), ("t", "bca", 299), ("bootstrap", "normal", 299)):
+        assert set(comparisons(table, test=test, method=method, n_resamples=299)["n_resamples"]) == {used}
+
+
+# Effects.
+
+
+def test_effect_size_and_topics_won_by_hand():
+    found = comparisons(values(a=[0.5, 0.5, 0.1, 0.3], b=[0.1, 0.3, 0.1, 0.5])).iloc[0]
+    # .4, .2, 0, -.2: mean .1, variance (.09 + .01 + .01 + .09)/3.
+    assert found["effect_size"] == pytest.approx(0.1 / (0.2 / 3) ** 0.5)
+    assert found[["wins", "losses", "ties"]].tolist() == [2, 1, 1]
+
+
+def test_roundings_are_ties():
+    # .3 - .1 - .2 is no 0 as computers add.
+    found = comparisons(values(a=[0.3 - 0.1, 0.5, 0.7], b=[0.2, 0.5, 0.7]), test="t").iloc[0]
+    assert found[["diff", "effect_size", "wins", "losses", "ties", "p_value"]].tolist() == [0, 0, 0, 0, 3, 1]
+
+
+def test_a_constant_difference_has_no_spread():
+    table = values(a=[0.5] * 12, b=[0.3] * 12, c=[0.5] * 12)
+    found = comparisons(table).set_index(["name_a", "name_b"])
+    assert found["effect_size"].tolist() == [np.inf, 0.0, -np.inf]
+    with pytest.warns(DegenerateWarning, match="in 2 of 3 pairs all topics differ by the same: t is infinite"):
+        found = comparisons(table, test="t", margin=0.1)
+    assert found["p_value"].tolist() == [0.0, 1.0, 0.0]
+    assert found["p_equivalence"].tolist() == [1.0, 0.0, 1.0]
+    assert not found.isna().any(axis=None)
+
+
+@pytest.mark.parametrize("margin", [0.01, 0.08, 0.3])
+def test_equivalence_is_that_of_statsmodels(margin):
+    found = comparisons(values(**SCORES), margin=margin)
+    for row in found.itertuples():
+        expected = ttost_paired(SCORES[row.name_a], SCORES[row.name_b], -margin, margin)[0]
+        assert row.p_equivalence == pytest.approx(expected, rel=1e-9)
+    assert comparisons(values(**SCORES))["p_equivalence"].isna().all()
+
+
+# Identities.
+
+
+@pytest.mark.parametrize("test", TESTS)
+def test_swapping_two_systems_turns_signs_alone(test):
+    options = dict(test=test, method="normal", margin=0.1, n_resamples=99)
+    one = comparisons(values(a=SCORES["a"], b=SCORES["b"]), **options).iloc[0]
+    other = comparisons(values(b=SCORES["b"], a=SCORES["a"]), **options).iloc[0]
+    assert (other["name_a"], other["name_b"]) == ("b", "a")
+    for same in ("p_value", "p_adjusted", "ties", "p_equivalence"):
+        assert one[same] == pytest.approx(other[same], abs=1e-12)
+    for mine, its in (("diff", "diff"), ("low", "high"), ("high", "low"), ("effect_size", "effect_size")):
+        assert one[mine] == pytest.approx(-other[its], abs=1e-12)
+    assert (one["wins"], one["losses"]) == (other["losses"], other["wins"])
+
+
+@pytest.mark.parametrize("correction", ["holm", "max-t"])
+def test_names_decide_nothing(correction):
+    found = comparisons(values(**SCORES), correction=correction, n_resamples=199)
+    named = comparisons(
+        values(**{f"x{9 - i}": own for i, own in enumerate(SCORES.values())}), correction=correction, n_resamples=199
+    )
+    pd.testing.assert_frame_equal(found.drop(columns=["name_a", "name_b"]), named.drop(columns=["name_a", "name_b"]))
+
+
+def test_values_of_an_experiment_are_compared():
+    import pyterrier as pt
+    from ir_measures import AP, P
+
+    topics = pd.DataFrame({"qid": ["1", "2", "3"], "query": "x"})
+    qrels = pd.DataFrame({"qid": ["1", "2", "3"], "docno": "d1", "label": 1})
+    runs = [
+        pd.DataFrame({"qid": ["1", "2", "3"] * 2, "docno": ["d1"] * 3 + ["d2"] * 3, "score": scores, "rank": 0})
+        for scores in ([2.0, 2, 2, 1, 1, 1], [2.0, 1, 1, 1, 2, 2])
+    ]
+    table = pt.Experiment(runs, topics, qrels, [AP, P @ 1], perquery=True, names=["one", "two"])
+    # AP of a relevant document in place 2 is .5.
+    expected = [["one", "two", "AP", pytest.approx(1 / 3), 2], ["one", "two", "P@1", pytest.approx(2 / 3), 2]]
+    found = comparisons(table).sort_values("measure")
+    assert found[["name_a", "name_b", "measure", "diff", "wins"]].to_numpy().tolist() == expected
+    # Measure objects print as their names.
+    objects = table.assign(measure=table["measure"].map({"AP": AP, "P@1": P @ 1}))
+    pd.testing.assert_frame_equal(comparisons(objects), comparisons(table))

@@ -7,7 +7,7 @@ import statsmodels.formula.api as smf
 from scipy import stats
 
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
-from vbterrier.uncertainty.comparisons import holm
+from vbterrier.uncertainty.corrections import holm
 from vbterrier.uncertainty.regression import COLUMNS, gain_regressions
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from itertools import combinations
+from math import ceil
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import pandas as pd
 
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError, examples, nearest
 from vbterrier.frames.parameters import choice, number, whole
-from vbterrier.uncertainty.corrections import CORRECTIONS, adjusted, holm
+from vbterrier.uncertainty.corrections import CORRECTIONS, adjusted
 from vbterrier.uncertainty.intervals import N_RESAMPLES, TOPIC_METHODS, check_level, topics_intervals
 from vbterrier.uncertainty.intervals import RESAMPLED as RESAMPLED_METHODS
 from vbterrier.uncertainty.paired_tests import RESAMPLED, TESTS, max_t, paired_p, spread_of, t_of
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
-
-__all__ = ["COLUMNS", "comparisons", "holm", "pairs_of"]
 
 COLUMNS = (
     "name_a",
@@ -111,7 +110,23 @@ def comparisons(
     Notes
     -----
     Randomisation is exact where the scores of both systems could be swapped on any topic, however few the topics; t and
-    bootstrap ask about the mean and rely on its being normal. SIMULATED
+    bootstrap ask about the mean, and signed ranks about the middle of differences that are as likely above it as below.
+    Simulated shares of false alarms at 5 % (10,000 pairs each, 4,999 resamples)::
+
+        differences of topics               n   randomisation   t    wilcoxon  bootstrap
+        of scores of which half are 0      25       .052      .051     .048      .048
+                                           50       .052      .052     .049      .051
+        of scores 0, .5 and 1              25       .029      .053     .046      .047
+                                           50       .034      .050     .046      .046
+        skewed around mean 0               25       .079      .075     .143      .059
+        (exponential)                      50       .068      .070     .217      .052
+
+    The last are no differences of systems whose scores could be swapped: where a few topics lose what many gain, only
+    the bootstrap comes near its level for the mean. Max-T raised any false alarm among 20 systems in .02 to .06 of
+    1,000 families of each of 12 kinds (normal, skewed and often zero scores; 25 and 50 topics; all systems alike or
+    half of them better), with sign flips over all pairs or against a baseline; with the bootstrap in .00 to .06.
+    Holm's correction multiplies the least p that resamples can give, ``1/(n_resamples + 1)``, by the number of pairs: a
+    warning says where nothing could be significant.
 
     Differences of less than 1e-12 of the values that they are of are roundings, and taken as ties.
 
@@ -143,6 +158,8 @@ def comparisons(
         found = pd.DataFrame(pairs, columns=["name_a", "name_b"]).assign(measure=measure)
         ends = topics_intervals(differences, level=level, method=method, n_resamples=n_resamples, seed=seed)
         found = found.assign(diff=differences.mean(axis=0), low=ends.low, high=ends.high)
+        if test in RESAMPLED and correction == "holm" and 2 ** len(differences) > n_resamples:
+            _warn_of_few(len(pairs), n_resamples, level)
         p_values, corrected = _tested(differences, test, correction, n_resamples=n_resamples, seed=seed)
         found = found.assign(p_value=p_values, p_adjusted=corrected, n_qids=len(differences), test=TESTS[test])
         found = found.assign(correction=correction, **_effects(differences, margin))
@@ -229,6 +246,18 @@ def _tested(differences: Floats, test: str, correction: str, *, n_resamples: int
         return max_t(differences, test, n_resamples=n_resamples, seed=seed)
     p_values = paired_p(differences, test, n_resamples=n_resamples, seed=seed)
     return p_values, adjusted(p_values, correction)
+
+
+def _warn_of_few(n_pairs: int, n_resamples: int, level: float) -> None:
+    least = n_pairs / (n_resamples + 1)
+    if n_pairs > 1 and least > 1 - level:
+        warnings.warn(
+            f"Holm's correction over {n_pairs} pairs leaves no p below {least:.2g} with n_resamples={n_resamples}: "
+            f"nothing can be significant at {1 - level:.2g}; take {ceil(n_pairs / (1 - level))} or more, or "
+            "correction='max-t'",
+            DegenerateWarning,
+            stacklevel=3,
+        )
 
 
 def _effects(differences: Floats, margin: float | None) -> dict[str, Any]:

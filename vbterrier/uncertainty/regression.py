@@ -10,7 +10,7 @@ import pandas as pd
 
 from vbterrier.errors import DegenerateWarning, ParameterError
 from vbterrier.uncertainty.columns import numbers
-from vbterrier.uncertainty.comparisons import holm
+from vbterrier.uncertainty.corrections import holm
 from vbterrier.uncertainty.intervals import check_level
 
 if TYPE_CHECKING:

@@ -1,0 +1,47 @@
+"""Adjusted p-values: by hand and as statsmodels has them."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from statsmodels.stats.multitest import multipletests
+
+from vbterrier.uncertainty.corrections import adjusted, holm
+
+
+def test_holm_by_hand():
+    # .01 * 4, then .02 * 3 = .06, .03 * 2 = .06, and the largest as it is.
+    assert holm(np.array([0.03, 0.01, 0.5, 0.02])).tolist() == pytest.approx([0.06, 0.04, 0.5, 0.06])
+    assert holm(np.array([0.6, 0.7])).tolist() == [1.0, 1.0]
+
+
+def test_benjamini_and_hochberg_by_hand():
+    # .01 * 4/1, .02 * 4/2, .03 * 4/3 = .04, and the largest as it is.
+    found = adjusted(np.array([0.03, 0.01, 0.5, 0.02]), "bh")
+    assert found.tolist() == pytest.approx([0.04, 0.04, 0.5, 0.04])
+
+
+@pytest.mark.parametrize(("ours", "theirs"), [("holm", "holm"), ("bh", "fdr_bh")])
+@given(p_values=st.lists(st.floats(0, 1), min_size=1, max_size=12))
+def test_adjusted_p_values_are_those_of_statsmodels(monkeypatch_gc, ours, theirs, p_values):
+    expected = multipletests(p_values, method=theirs)[1]
+    assert adjusted(np.array(p_values), ours) == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.fixture(scope="module")
+def monkeypatch_gc():
+    """It collects garbage in every call, 0.1 s each."""
+    import gc
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gc, "collect", lambda: 0)
+        yield
+
+
+@pytest.mark.parametrize("correction", ["holm", "bh", "none"])
+def test_no_test_has_nothing_to_adjust(correction):
+    assert adjusted(np.array([]), correction).tolist() == []
+
+
+def test_none_leaves_p_values_as_they_are():
+    assert adjusted(np.array([0.2, 0.01]), "none").tolist() == [0.2, 0.01]

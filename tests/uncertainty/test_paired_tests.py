@@ -1,0 +1,282 @@
+"""Tests of paired differences: textbook loops, SciPy, identities, and how often they raise a false alarm."""
+
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from vbterrier.kernels import resample
+from vbterrier.kernels.resample import random_signs, resamples, stream
+from vbterrier.uncertainty import paired_tests
+from vbterrier.uncertainty.paired_tests import RESAMPLED, TESTS, max_t, paired_p, spread_of, t_of
+
+RNG = np.random.default_rng(12)
+# Twelve pairs on 30 topics, with zeros and ties, some of them around 0 and some not.
+DIFFERENCES = np.round(RNG.normal(np.linspace(0, 0.15, 12), 0.3, (30, 12)), 1)
+SMALL = DIFFERENCES[:7, :5]
+STEPS = st.sampled_from([-1.0, -0.5, -0.25, 0.0, 0.1, 0.3, 0.7])
+
+
+def p_of(differences, test="randomisation", n_resamples=999, seed=0):
+    return paired_p(np.asarray(differences, dtype=float), test, n_resamples=n_resamples, seed=seed)
+
+
+def one_t(d):
+    """Student's t of one list of numbers."""
+    n, mean = len(d), sum(d) / len(d)
+    variance = sum((x - mean) ** 2 for x in d) / (n - 1)
+    return mean / (variance / n) ** 0.5
+
+
+def null_ts(differences, test, n_resamples, seed):
+    """``|t|`` of every pair in every sign flip or resample, one after the other, shape (n_resamples, k)."""
+    n, k = differences.shape
+    if test == "randomisation":
+        flips = np.vstack(list(random_signs(n, n_resamples, stream(seed, "sign flips"))))
+        return np.array([[abs(one_t(flip * differences[:, pair])) for pair in range(k)] for flip in flips])
+    counts = np.vstack(list(resamples(n, n_resamples, stream(seed, "bootstrap test")))).astype(int)
+    moved = differences - differences.mean(axis=0)
+    return np.array([[abs(one_t(np.repeat(moved[:, pair], count))) for pair in range(k)] for count in counts])
+
+
+# One pair at a time.
+
+
+@pytest.mark.parametrize("test", RESAMPLED)
+def test_p_is_the_share_of_a_plain_loop_with_what_was_seen_added(test):
+    found = p_of(DIFFERENCES, test, 199, seed=3)
+    drawn = null_ts(DIFFERENCES, test, 199, seed=3)
+    for pair, p in enumerate(found):
+        seen = abs(one_t(DIFFERENCES[:, pair]))
+        assert p == pytest.approx((1 + np.sum(drawn[:, pair] >= seen - 1e-9)) / 200)
+    assert found.max() > 0.3
+    assert found.min() < 0.06
+
+
+def test_few_topics_get_every_sign_flip_as_scipy_makes_them():
+    found = p_of(SMALL, n_resamples=2**7)
+    for pair, p in enumerate(found):
+        peer = stats.permutation_test((SMALL[:, pair],), np.mean, permutation_type="samples", n_resamples=2**7)
+        assert p == pytest.approx(peer.pvalue)
+    # One fewer, and flips are drawn.
+    assert p_of(SMALL, n_resamples=2**7 - 1).tolist() != found.tolist()
+
+
+def test_every_sign_flip_comes_once_whatever_the_blocks(monkeypatch):
+    monkeypatch.setattr(paired_tests, "_BATCH", 20)
+    blocks = list(paired_tests._every_sign(5))
+    assert len(blocks) == 8
+    assert sorted(map(tuple, np.vstack(blocks))) == sorted(product([-1.0, 1.0], repeat=5))
+
+
+def test_students_t_is_scipys():
+    theirs = stats.ttest_1samp(DIFFERENCES, 0)
+    assert p_of(DIFFERENCES, "t") == pytest.approx(theirs.pvalue, rel=1e-12)
+    assert t_of(DIFFERENCES) == pytest.approx(theirs.statistic, rel=1e-12)
+    assert t_of(DIFFERENCES, 0.1) == pytest.approx(stats.ttest_1samp(DIFFERENCES, 0.1).statistic, rel=1e-12)
+
+
+def test_t_of_systems_is_the_test_of_related_samples():
+    a, b = RNG.random((2, 40))
+    assert p_of((a - b)[:, None], "t").item() == pytest.approx(stats.ttest_rel(a, b).pvalue, rel=1e-12)
+
+
+@pytest.mark.parametrize("n", [9, 30])
+def test_signed_ranks_are_scipys_of_each_pair_alone_though_pairs_with_ties_stand_beside(n):
+    tied, untied = DIFFERENCES[:n], np.random.default_rng(4).normal(0.1, 1, (n, 6))
+    mixed = np.hstack([tied, untied])
+    alone = [stats.wilcoxon(mixed[:, pair]).pvalue for pair in range(mixed.shape[1])]
+    assert p_of(mixed, "wilcoxon") == pytest.approx(alone, rel=1e-9)
+
+
+def test_signed_ranks_that_differ_by_rounding_are_tied():
+    # .3 - .2 and .8 - .7 are one difference.
+    a, b = np.array([0.3, 0.8, 0.5, 0.9, 0.4, 0.6]), np.array([0.2, 0.7, 0.7, 0.5, 0.1, 0.9])
+    exact = np.array([0.1, 0.1, -0.2, 0.4, 0.3, -0.3])
+    assert p_of((a - b)[:, None], "wilcoxon").item() == pytest.approx(p_of(exact[:, None], "wilcoxon").item())
+
+
+# Identities.
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(STEPS, min_size=2, max_size=12), st.sampled_from(list(TESTS)))
+def test_swapping_the_systems_does_not_change_p(differences, test):
+    column = np.array(differences)[:, None]
+    assert p_of(column, test, 64) == pytest.approx(p_of(-column, test, 64), abs=1e-12)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(STEPS, min_size=2, max_size=8), st.randoms(), st.sampled_from(["randomisation", "t", "wilcoxon"]))
+def test_the_order_of_topics_does_not_change_p(differences, random, test):
+    mixed = random.sample(differences, len(differences))
+    assert p_of(np.array([differences, mixed]).T, test) == pytest.approx(
+        [p_of(np.array([differences]).T, test).item()] * 2
+    )
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(STEPS, min_size=2, max_size=12), st.sampled_from(list(TESTS)), st.sampled_from([1e-6, 0.3, 100.0]))
+def test_the_unit_of_the_measure_does_not_change_p(differences, test, unit):
+    column = np.array(differences)[:, None]
+    assert p_of(unit * column, test, 64) == pytest.approx(p_of(column, test, 64), rel=1e-9)
+
+
+@pytest.mark.parametrize("test", TESTS)
+def test_p_is_a_probability_that_depends_on_no_other_pair(test):
+    found = p_of(DIFFERENCES, test)
+    assert ((found > 0) & (found <= 1)).all()
+    alone = [p_of(DIFFERENCES[:, [pair]], test).item() for pair in range(12)]
+    assert found == pytest.approx(alone, abs=1e-12)
+
+
+@pytest.mark.parametrize("test", TESTS)
+@pytest.mark.parametrize("n", [2, 3, 30])
+def test_pairs_that_never_differ_have_p_1(test, n):
+    assert p_of(np.zeros((n, 2)), test).tolist() == [1.0, 1.0]
+
+
+def test_pairs_that_differ_by_a_constant():
+    constant = np.full((20, 1), 0.3) - 0.1
+    assert t_of(constant).tolist() == [np.inf]
+    assert t_of(-constant).tolist() == [-np.inf]
+    assert p_of(constant, "t").item() == 0.0
+    assert p_of(constant, "randomisation").item() == 1 / 1000
+    assert p_of(constant, "bootstrap").item() == 1 / 1000
+    assert 0 < p_of(constant, "wilcoxon").item() < 1e-3
+    # .3 - .1 and .7 - .5 differ by rounding alone.
+    assert spread_of(np.array([[0.3 - 0.1], [0.7 - 0.5]])).item() == 0.0
+    assert t_of(constant, 0.2).tolist() == [0.0]
+
+
+def test_one_topic_that_differs_says_nothing():
+    lonely = np.zeros((20, 1))
+    lonely[3] = 0.7
+    assert p_of(lonely, "randomisation").item() == 1.0
+    # Where the resample lacks it, nothing varies and nothing is near 0: as far out as can be.
+    assert 0.3 < p_of(lonely, "bootstrap").item() <= 1.0
+
+
+def test_blocks_change_nothing(monkeypatch):
+    whole = [max_t(DIFFERENCES, test, n_resamples=500, seed=1) for test in RESAMPLED]
+    monkeypatch.setattr(resample, "_BLOCK", 30 * 70)
+    monkeypatch.setattr(paired_tests, "_BATCH", 70 * 5)
+    for before, test in zip(whole, RESAMPLED, strict=True):
+        assert np.array(max_t(DIFFERENCES, test, n_resamples=500, seed=1)).tolist() == np.array(before).tolist()
+
+
+def test_the_seed_decides():
+    for test in RESAMPLED:
+        first, again, other = (p_of(DIFFERENCES, test, 299, seed).tolist() for seed in (1, 1, 2))
+        assert first == again != other
+
+
+# All pairs jointly.
+
+
+def stepped(seen, drawn, extra):
+    """Westfall and Young's adjustment by its definition, from the ``|t|`` that were seen and (B, k) that were drawn."""
+    k, adjusted = len(seen), np.zeros(len(seen))
+    for pair in range(k):
+        steps = []
+        for other in range(k):
+            if seen[other] >= seen[pair]:
+                below = [third for third in range(k) if seen[third] <= seen[other]]
+                largest = drawn[:, below].max(axis=1)
+                steps.append((np.sum(largest >= seen[other] - 1e-9) + extra) / (len(drawn) + extra))
+        adjusted[pair] = max(steps)
+    return adjusted
+
+
+@pytest.mark.parametrize("test", RESAMPLED)
+def test_max_t_is_the_definition_step_by_step(test):
+    p_values, adjusted = max_t(DIFFERENCES, test, n_resamples=199, seed=3)
+    seen = np.array([abs(one_t(DIFFERENCES[:, pair])) for pair in range(12)])
+    expected = stepped(seen, null_ts(DIFFERENCES, test, 199, seed=3), 1)
+    assert adjusted == pytest.approx(expected)
+    assert p_values.tolist() == p_of(DIFFERENCES, test, 199, seed=3).tolist()
+    assert len(set(adjusted)) > 5
+
+
+def test_max_t_over_every_sign_flip_by_hand():
+    # Of the 8 flips, t of (1, 2, 3) is as far out in 2; of (1, 1, -1), in 6, as |sum| is 1 or 3.
+    table = np.array([[1.0, 1.0], [2.0, 1.0], [3.0, -1.0]])
+    p_values, adjusted = max_t(table, "randomisation", n_resamples=8, seed=0)
+    assert p_values.tolist() == [0.25, 1.0]
+    # t of the first is 6/sqrt(14) = 1.604 in units of the norm, of the second at most 3/sqrt(3) = 1.732, in its flips
+    # (1, 1, -1) and (-1, -1, 1), which are not those of the first.
+    assert adjusted.tolist() == [0.5, 1.0]
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.lists(STEPS, min_size=6, max_size=6), min_size=2, max_size=5), st.sampled_from(RESAMPLED))
+def test_adjusted_p_is_no_smaller_than_p_and_falls_as_t_rises(columns, test):
+    differences = np.array(columns).T
+    p_values, adjusted = max_t(differences, test, n_resamples=99, seed=0)
+    assert (adjusted >= p_values).all()
+    assert (adjusted <= 1).all()
+    assert (np.diff(adjusted[np.argsort(np.abs(t_of(differences)), kind="stable")]) <= 0).all()
+
+
+@pytest.mark.parametrize("test", RESAMPLED)
+def test_one_pair_alone_and_pairs_that_are_one_need_no_adjustment(test):
+    p_values, adjusted = max_t(DIFFERENCES[:, [7]], test, n_resamples=99, seed=0)
+    assert adjusted.tolist() == p_values.tolist()
+    twice = np.hstack([DIFFERENCES[:, [7]], 2 * DIFFERENCES[:, [7]], -DIFFERENCES[:, [7]]])
+    assert np.array(max_t(twice, test, n_resamples=99, seed=0)).ravel() == pytest.approx([p_values.item()] * 6)
+
+
+# False alarms.
+
+
+def assert_level(alarms, level=0.05):
+    assert stats.binomtest(int(alarms.sum()), alarms.size, level).pvalue > 0.001, alarms.mean()
+
+
+def assert_at_most(alarms, level=0.05):
+    alarms = np.asarray(alarms)
+    assert stats.binomtest(int(alarms.sum()), alarms.size, level, alternative="greater").pvalue > 0.001, alarms.mean()
+
+
+def often_zero(rng, shape):
+    """Scores as ES has them: every other topic fails."""
+    return rng.beta(2, 3, shape) * (rng.random(shape) < 0.5)
+
+
+@pytest.mark.parametrize("n", [25, 50])
+@pytest.mark.parametrize("test", TESTS)
+def test_5_percent_of_systems_that_do_not_differ_are_told_apart(test, n):
+    # Skewed scores with many zeros, alike in law: in 10 lots of 400 pairs, each with resamples of its own.
+    rng = np.random.default_rng(21)
+    lots = [often_zero(rng, (n, 400)) - often_zero(rng, (n, 400)) for _ in range(10)]
+    assert_level(np.concatenate([p_of(lot, test, 999, seed) for seed, lot in enumerate(lots)]) <= 0.05)
+
+
+@pytest.mark.parametrize("test", TESTS)
+def test_discrete_scores_raise_no_more_false_alarms(test):
+    rng = np.random.default_rng(22)
+    grades = rng.choice([0, 0.5, 1], p=[0.6, 0.3, 0.1], size=(2, 25, 4000))
+    lots = np.split(grades[0] - grades[1], 10, axis=1)
+    assert_at_most(np.concatenate([p_of(lot, test, 999, seed) for seed, lot in enumerate(lots)]) <= 0.05)
+
+
+@pytest.mark.parametrize("better", [0.0, 0.1], ids=["all alike", "half of the systems better"])
+def test_max_t_bounds_the_chance_of_any_false_alarm_among_20_systems(better):
+    rng = np.random.default_rng(23)
+    pairs = np.array(list(combinations(range(20), 2)))
+    group = np.arange(20) < 10
+    null = np.ones(len(pairs), bool) if not better else group[pairs[:, 0]] == group[pairs[:, 1]]
+    alarms, found = {test: [] for test in RESAMPLED}, []
+    for family in range(200):
+        scores = rng.beta(2, 3, (40, 1)) + rng.normal(0, 0.15, (40, 20)) + better * group
+        for test in RESAMPLED:
+            adjusted = max_t(scores[:, pairs[:, 0]] - scores[:, pairs[:, 1]], test, n_resamples=199, seed=family)[1]
+            alarms[test].append((adjusted[null] <= 0.05).any())
+            found.append((adjusted[~null] <= 0.05).mean() if better else 0.0)
+    for test in RESAMPLED:
+        assert_at_most(alarms[test])
+    # The bound is no idle one.
+    assert not better or np.mean(found) > 0.1
