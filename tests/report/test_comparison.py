@@ -123,3 +123,7 @@ def test_notes_say_what_decided():
     assert "topics (normal); seed 4" in text
     assert "differ by 0.2 or more" in text
     assert "resamples" not in text
+    assert "* differs" not in text, "no star is explained where there is none"
+    assert "* differs significantly: adjusted p at most 0.05" in comparison_report(
+        compare(frame(a=A, b=less(0.1)), **FEW), "table"
+    )

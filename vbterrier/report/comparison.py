@@ -192,8 +192,9 @@ def _notes(found: Comparison) -> Iterator[str]:
     yield f"{topics}; test: {one['test']}; correction over the pairs of a measure: {one['correction']}"
     yield f"intervals: {one['method']}; {drawn}seed {one['seed']}"
     yield "effect: mean of a - b over its standard deviation between topics; won/lost/tied: topics, as a has them"
-    starred = "differs significantly" + (f" from {found.baseline}" if found.baseline is not None else "")
-    yield f"{SIGNIFICANT} {starred}: adjusted p at most {found.alpha:g}"
+    if found.significant().any():
+        starred = "differs significantly" + (f" from {found.baseline}" if found.baseline is not None else "")
+        yield f"{SIGNIFICANT} {starred}: adjusted p at most {found.alpha:g}"
     if found.baseline is None:
         yield "letters: systems that share one are not significantly different"
     if found.margin is not None:
