@@ -9,7 +9,6 @@ import typer
 
 from vbterrier.cli.output import Format, echo, require_format
 from vbterrier.cli.queries_power import power
-from vbterrier.cli.queries_power import power
 from vbterrier.errors import ParameterError
 
 app = typer.Typer(
@@ -104,9 +103,6 @@ def profile(
         ends = f"low, high: {100 * level:g}% Wilson intervals of shares of draws"
         expected = "; uniform, random_document, random_mention: expected of draws from the corpus by each method"
         echo(ends + (expected if corpus is not None else ""))
-
-
-app.command()(power)
 
 
 def _sizes(text: str) -> dict[str, Any]:
