@@ -86,30 +86,36 @@ def interval_width(
     more = np.array(sorted({whole("n_more", n) for n in given}), dtype=np.int64)
     if not len(more):
         raise ParameterError("n_more: none; wanted numbers of further queries")
-    frames = [pd.DataFrame(columns=list(COLUMNS))]
-    for (measure, name), group in values_of(values).groupby(["measure", "name"], sort=False):
-        columns = {"name": name, "measure": measure, "n_qids": len(group), "n_more": more}
-        widths = _widths(group["value"].to_numpy(), more, level)
-        frames.append(pd.DataFrame({**columns, **widths, "level": level, "method": METHOD})[list(COLUMNS)])
-    return pd.concat(frames[1:] or frames, ignore_index=True)
+    groups = values_of(values).groupby(["measure", "name"], sort=False)["value"]
+    keys = [(name, measure, len(scores)) for (measure, name), scores in groups]
+    spreads = np.array([_spread(scores.to_numpy()) for _, scores in groups]).reshape(-1, 3)
+    if (spreads[:, 0] == 1).any():
+        warnings.warn("an interval over topics needs at least two of them", DegenerateWarning, stacklevel=2)
+    n, std, kurtosis = spreads.T[:, :, None]
+    found = {name: column.ravel() for name, column in _widths(n, std, kurtosis, more, level).items()}
+    frame = pd.DataFrame([key for key in keys for _ in more], columns=["name", "measure", "n_qids"])
+    frame = frame.assign(n_more=np.tile(more, len(keys)), level=level, method=METHOD, **found)
+    return frame[list(COLUMNS)]
 
 
-def _widths(scores: Floats, more: Ints, level: float) -> dict[str, Any]:
+def _spread(scores: Floats) -> tuple[float, float, float]:
+    """Number, standard deviation (NaN of one, 0 of equal ones), and kurtosis, not below that of normal scores."""
+    if len(scores) == 1 or np.ptp(scores) == 0:
+        return len(scores), np.nan if len(scores) == 1 else 0.0, _NORMAL
+    return len(scores), float(scores.std(ddof=1)), max(kurtosis_of(scores), _NORMAL)
+
+
+def _widths(n: Floats, std: Floats, kurtosis: Floats, more: Ints, level: float) -> dict[str, Floats]:
+    """Columns of the frame, shape (n_groups, n_sizes) of (n_groups, 1) and (n_sizes,)."""
     from scipy import special
 
-    n, total = len(scores), len(scores) + more
-    if n == 1:
-        warnings.warn("an interval over topics needs at least two of them", DegenerateWarning, stacklevel=3)
-        return dict.fromkeys(("width", "width_then", "ratio", "ratio_low", "ratio_high"), np.nan)
-    std, tails = float(scores.std(ddof=1)), np.array([(1 - level) / 2, (1 + level) / 2])
-    now = 2 * special.stdtrit(n - 1, tails[1]) / n**0.5
-    ratio = 2 * special.stdtrit(total - 1, tails[1]) / np.sqrt(total) / now
-    if np.ptp(scores) == 0:
-        return {"width": 0.0, "width_then": 0.0, **dict.fromkeys(("ratio", "ratio_low", "ratio_high"), np.nan)}
-    kurtosis = max(kurtosis_of(scores), _NORMAL)
-    # Those of a variance: n - 1 and m for the kurtosis of normal scores, 3.
-    freedom_then, freedom = 2 * more / (kurtosis - 1), 2 * n / (kurtosis - (n - 3) / (n - 1))
-    spread = special.fdtri(freedom_then, freedom, tails[:, None])
-    low, high = ratio * np.sqrt((n - 1 + more * spread) / (total - 1))
-    width = now * std
-    return {"width": width, "width_then": width * ratio, "ratio": ratio, "ratio_low": low, "ratio_high": high}
+    total, tails = n + more, np.array([(1 - level) / 2, (1 + level) / 2])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        now, then = (2 * special.stdtrit(size - 1, tails[1]) / np.sqrt(size) for size in (n, total))
+        ratio = np.where(std > 0, then / now, np.nan)
+        # Those of a variance: n - 1 and m where the kurtosis is that of normal scores.
+        freedom_then, freedom = 2 * more / (kurtosis - 1), 2 * n / (kurtosis - (n - 3) / (n - 1))
+        spread = special.fdtri(freedom_then, freedom, tails[:, None, None])
+        low, high = ratio * np.sqrt((n - 1 + more * spread) / (total - 1))
+    widths = {"width": np.broadcast_to(now * std, ratio.shape), "width_then": then * std}
+    return {**widths, "ratio": ratio, "ratio_low": low, "ratio_high": high}
