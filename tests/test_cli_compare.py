@@ -145,6 +145,18 @@ def test_intents_and_tags_in_place_of_judgments(command, files):
     assert "good scores higher by 0.5000" in out
 
 
+def test_repeated_documents_are_refused_or_keep_their_best_rank(command, files):
+    (files / "twice.run").write_text(lines([*GOOD, "d1"], QIDS))
+    twice = ["compare", "twice.run", *COMPARE[2:], "-m", "nDCG@10", "-f", "csv"]
+    code, _, err = command(*twice)
+    assert code == 1
+    assert "'d1'" in err
+    code, out, _ = command(*twice, "--duplicates", "first")
+    assert code == 0
+    _, expected, _ = command(*COMPARE, "-m", "nDCG@10", "-f", "csv")
+    assert out == expected.replace("good", "twice")
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
