@@ -6,8 +6,10 @@ import pytest
 from sklearn.metrics import accuracy_score, precision_score, recall_score
 
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
-from vbterrier.kernels.linking import FIGURES
-from vbterrier.linking.quality import linking_report
+from vbterrier.kernels.linking import FIGURES, figures
+from vbterrier.linking.quality import _ends, linking_report
+
+LINKING_R, LINKING_F1 = (FIGURES.index(name) for name in ("LinkingR", "LinkingF1"))
 
 
 def collection(n=400, seed=0):
@@ -73,6 +75,19 @@ def test_intervals_are_percentiles_of_figures_over_resampled_queries():
     assert rows[["low", "high"]].clip(0, 1).equals(rows[["low", "high"]])
     assert rows["level"].eq(0.9).all()
     assert rows["n_qids"].eq(400).all()
+
+
+def test_intervals_hold_the_figure_of_the_population_as_often_as_they_say():
+    """250 queries of the kind of the paper's Random Document set; linking_report's notes have the full simulation."""
+    share = np.array([606, 25, 122, 0, 0, 49, 605, 0]) / 1407
+    wanted, rng, hits = figures(share.reshape(2, 4)), np.random.default_rng(4), []
+    for _ in range(500):
+        counts = rng.multinomial(250, share).reshape(2, 4)
+        low, high = _ends(counts, 0.95, 500, 0)
+        hits.append((low <= wanted) & (wanted <= high))
+    held = np.mean(hits, axis=0)[[LINKING_R, LINKING_F1]]
+    # Nominal .95, less what 500 resamples and 500 samples of queries blur: four standard errors are .04.
+    assert (np.abs(held - 0.95) < 0.04).all(), held
 
 
 def test_the_same_seed_says_the_same_whatever_the_order_and_the_company():

@@ -100,6 +100,11 @@ def linking_report(
     :func:`vbterrier.score` over the measures are of their linear parts. A resample is a draw of eight counts, whatever
     the number of queries; those that leave a figure undefined do not count for it.
 
+    Shares of nominal 95 % intervals that hold the figure of the population, simulated with the counts of the paper's
+    Random Document set (percentile, and Student's t over the measures' values): F1 with 25 queries .87 and .87, 50
+    queries .90 and .92, 250 queries .94 and .94; link precision .72 and .73, .91 and .90, .93 and .94. Few errors of a
+    kind are the reason: of 25 queries some 12 have no entity, and often none of them is wrong.
+
     Examples
     --------
     >>> import pandas as pd
