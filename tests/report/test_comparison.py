@@ -115,6 +115,18 @@ def test_ties_for_the_best_are_all_bold_and_small_p_are_not_0():
     assert "5.0e-06*" in comparison_report(rng, "table")
 
 
+@pytest.mark.parametrize("style", ["table", "latex", "markdown"])
+def test_no_star_of_a_flagged_system_stands_without_its_dagger(style):
+    with pytest.warns(DegenerateWarning, match="cut scores exactly 0"):
+        found = compare(frame(a=A, cut=[0.9] + [0.0] * 7, b=less(0.1)), baseline="a", **FEW)
+    assert found.significant().all()
+    star, dagger = {"table": "*†", "markdown": r"\*†", "latex": r"{*}\textdagger{}"}[style], "†"
+    rows = [line for line in comparison_report(found, style).splitlines() if "cut" in line]
+    # The verdict, the mean, the difference, the note.
+    assert [star in row for row in rows] == [False, True, True, False]
+    assert all(dagger in row or r"\textdagger{}" in row for row in rows)
+
+
 def test_notes_say_what_decided():
     values = frame(a=A, b=less(0.1, 3))
     text = comparison_report(compare(values, test="t", interval="normal", margin=0.2, seed=4), "table")
