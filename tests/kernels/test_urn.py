@@ -187,13 +187,30 @@ def test_a_weak_prior_makes_all_documents_alike():
         assert probs[likely] == pytest.approx(problem.prob[0, 0][problem.prob[0, 0] > 0])
 
 
-def test_a_batch_of_mixed_strengths_equals_its_topics_one_by_one():
-    rng = np.random.default_rng(9)
-    singles = [random_problem(rng, n_unjudged=5, shared=True, binding=row % 3 == 0, n_levels=3) for row in range(30)]
+def batch_of(singles):
     names = ("base", "weights", "n_unjudged", "prob", "left", "strength")
-    batch = Problem(
+    return Problem(
         **{name: np.concatenate([getattr(single, name) for single in singles]) for name in names},
         gain=singles[0].gain,
+    )
+
+
+def test_means_without_variances_are_the_same_and_batches_change_nothing(monkeypatch):
+    rng = np.random.default_rng(19)
+    batch = batch_of([random_problem(rng, n_unjudged=5, shared=True, binding=True, n_levels=3) for _ in range(40)])
+    mean, variance = moments(batch)
+    assert not np.isnan(variance).any()
+    alone, left_out = moments(batch, spread=False)
+    assert alone.tolist() == mean.tolist()
+    assert np.isnan(left_out).any()
+    monkeypatch.setattr("vbterrier.kernels.grades.drawn._BATCH", 50)
+    assert [part.tolist() for part in moments(batch)] == [mean.tolist(), variance.tolist()]
+
+
+def test_a_batch_of_mixed_strengths_equals_its_topics_one_by_one():
+    rng = np.random.default_rng(9)
+    batch = batch_of(
+        [random_problem(rng, n_unjudged=5, shared=True, binding=row % 3 == 0, n_levels=3) for row in range(30)]
     )
     batch.strength[::4] = np.inf
     batch.n_unjudged[::5] = 3

@@ -47,14 +47,9 @@ class Ids:
     @cached_property
     def prints(self) -> NDArray[np.uint64]:
         """A 64-bit fingerprint of each id, shape (n,)."""
-        return order.fingerprints(*self._octets())
+        return order.fingerprints(*self.octets())
 
-    @property
-    def tails(self) -> NDArray[np.uint64]:
-        """The last 8 bytes of each id, shape (n,)."""
-        return order.tails(*self._octets())
-
-    def _octets(self) -> tuple[NDArray[np.uint8], Ints]:
+    def octets(self) -> tuple[NDArray[np.uint8], Ints]:
         """The bytes of all ids end to end, and where each begins and the last ends."""
         if not len(self.text):
             return np.empty(0, dtype=np.uint8), np.zeros(1, dtype=np.int64)
@@ -265,7 +260,7 @@ class Lookup:
 
 def repeated_pairs(topics: Ints, ids: Ids) -> Ints:
     """The rows whose (topic, id) stands more than once, equal pairs side by side."""
-    rows = order.repeated(order.rough_keys(topics, ids.tails))
+    rows = order.repeated(order.rough_keys(topics, *ids.octets()))
     rows = rows[order.repeated(order.keys(topics[rows], ids.take(rows).prints))]
     if not len(rows):
         return rows

@@ -108,8 +108,16 @@ class BootstrapDistribution:
 
     @cached_property
     def _moments(self) -> tuple[Floats, Floats]:
+        return self._found_moments(spread=True)
+
+    @cached_property
+    def _means(self) -> Floats:
+        """Without the variances, which cost more, where these were not asked for before."""
+        return self._moments[0] if "_moments" in vars(self) else self._found_moments(spread=False)[0]
+
+    def _found_moments(self, *, spread: bool) -> tuple[Floats, Floats]:
         sampled = self.process.method == "mc"
-        mean, variance = (np.full(len(self), np.nan),) * 2 if sampled else moments(self.problem)
+        mean, variance = (np.full(len(self), np.nan),) * 2 if sampled else moments(self.problem, spread=spread)
         unknown = np.flatnonzero(np.isnan(mean))
         if len(unknown):
             mean, variance = mean.copy(), variance.copy()
@@ -122,7 +130,7 @@ class BootstrapDistribution:
     @property
     def mean(self) -> Floats:
         """Expected score of each topic, shape (n,)."""
-        return self._moments[0]
+        return self._means
 
     @property
     def std(self) -> Floats:

@@ -87,21 +87,11 @@ def fingerprints(data: NDArray[np.uint8], offsets: Ints) -> Words:
 def tails(data: NDArray[np.uint8], offsets: Ints) -> Words:
     """The last 8 bytes of each of n byte strings that lie end to end, fewer of shorter ones, as one word each.
 
-    Ids of one collection differ at their ends: what this tells apart needs no fingerprint, which costs ten times more.
-
     >>> words = tails(np.frombuffer(b"d1d2d1", dtype=np.uint8), np.array([0, 2, 4, 6]))
     >>> bool(words[0] == words[2]), bool(words[0] == words[1])
     (True, False)
     """
     data = _padded(data)
-    found = np.empty(len(offsets) - 1, dtype=np.uint64)
-    # What is made on the way stays in the processor's cache.
-    for first in range(0, len(found), _BLOCK):
-        found[first : first + _BLOCK] = _tails(data, offsets[first : first + _BLOCK + 1])
-    return found
-
-
-def _tails(data: NDArray[np.uint8], offsets: Ints) -> Words:
     start, stop = offsets[:-1], offsets[1:]
     n_bytes = np.minimum(stop - start, _BYTES)
     found = _words(data)[np.maximum(stop - _BYTES, 0)]
@@ -115,9 +105,19 @@ def _tails(data: NDArray[np.uint8], offsets: Ints) -> Words:
     return found
 
 
-def rough_keys(codes: Ints, words: Words) -> Words:
-    """One 64-bit key for each pair of a code and a word, quick and not well spread: equal pairs have equal keys."""
-    return words * _MIX_1 + codes.astype(np.uint64) * _STEP
+def rough_keys(codes: Ints, data: NDArray[np.uint8], offsets: Ints) -> Words:
+    """One 64-bit key for each pair of a code and a byte string, from its tail alone: equal pairs have equal keys.
+
+    Ids of one collection differ at their ends: where tails tell them apart, no fingerprint is needed, which costs
+    several times more.
+    """
+    found = np.empty(len(codes), dtype=np.uint64)
+    # What is made on the way stays in the processor's cache.
+    for start in range(0, len(found), _BLOCK):
+        rows = slice(start, start + _BLOCK)
+        words = tails(data, offsets[start : start + _BLOCK + 1])
+        found[rows] = words * _MIX_1 + codes[rows].astype(np.uint64) * _STEP
+    return found
 
 
 def keys(codes: Ints, prints: Words) -> Words:

@@ -16,7 +16,6 @@ import numpy as np
 from vbterrier.kernels.grades.urn import next_draw
 
 if TYPE_CHECKING:
-
     from numpy.typing import NDArray
 
     from vbterrier.kernels.grades.problem import Problem
@@ -28,8 +27,10 @@ if TYPE_CHECKING:
 _BATCH = 500_000
 
 
-def drawn_moments(problem: Problem) -> tuple[Floats, Floats]:
+def drawn_moments(problem: Problem, *, spread: bool = True) -> tuple[Floats, Floats]:
     """Mean and variance of topics with one number of unjudged documents and a shared prior, each of shape (n,).
+
+    Without ``spread`` variances are NaN, for less than two thirds of the time.
 
     From the last document back, ``F_i(c) = E[v_i T_i + ... + v_u T_u | c drawn by the first i]`` and its second moment
     follow from those of i + 1 by one draw of the urn. Cost: topics times counts of drawn grades times grades.
@@ -40,28 +41,36 @@ def drawn_moments(problem: Problem) -> tuple[Floats, Floats]:
     mean, square = np.empty(len(problem)), np.empty(len(problem))
     for start in range(0, len(problem), step):
         part = slice(start, start + step)
-        mean[part], square[part] = _backwards(problem.select(part), n_unjudged, levels)
+        mean[part], square[part] = _backwards(problem.select(part), n_unjudged, levels, spread=spread)
+    if not spread:
+        return problem.base + mean, square
     return problem.base + mean, np.maximum(square - mean**2, 0.0)
 
 
-def _backwards(problem: Problem, n_unjudged: int, levels: Ints) -> tuple[Floats, Floats]:
+def _backwards(problem: Problem, n_unjudged: int, levels: Ints, *, spread: bool) -> tuple[Floats, Floats]:
     """The first two moments of what the unjudged documents of some topics add to their scores."""
     caps, kind = np.unique(problem.caps, axis=0, return_inverse=True)
     prob = problem.landed[:, :, levels]
     falls = problem.weights[:, :n_unjudged] - np.pad(problem.weights[:, 1:n_unjudged], ((0, 0), (0, 1)))
-    rest = rest_square = np.zeros((len(problem), 1))
+    mean, square = np.zeros((2, len(problem), 1))
     for n_drawn in range(n_unjudged, 0, -1):
         counts = _layer(n_drawn, len(levels))
         gained = _gained(counts, caps, levels, problem.gain)[kind.reshape(-1)] * falls[:, n_drawn - 1 : n_drawn]
-        first = gained + rest
-        second = rest_square + gained * (first + rest)
         before = _layer(n_drawn - 1, len(levels)).astype(np.float64)
         chance = next_draw(prob, problem.strength, before, n_drawn - 1)
-        rest = rest_square = np.zeros((len(problem), len(before)))
-        for place, after in enumerate(_successors(n_drawn - 1, len(levels))):
-            rest = rest + chance[:, :, place] * first[:, after]
-            rest_square = rest_square + chance[:, :, place] * second[:, after]
-    return rest[:, 0], rest_square[:, 0]
+        after = _successors(n_drawn - 1, len(levels))
+        if spread:
+            square = _expected(square + gained * (gained + 2 * mean), chance, after)
+        mean = _expected(gained + mean, chance, after)
+    return mean[:, 0], square[:, 0] if spread else np.full(len(problem), np.nan)
+
+
+def _expected(values: Floats, chance: Floats, after: tuple[Ints, ...]) -> Floats:
+    """The expectation over the next draw of what is known of the counts behind it, shape (n, S)."""
+    found = chance[:, :, 0] * values[:, after[0]]
+    for place in range(1, len(after)):
+        found += chance[:, :, place] * values[:, after[place]]
+    return found
 
 
 def _gained(counts: Ints, caps: Ints, levels: Ints, gain: Floats) -> Floats:

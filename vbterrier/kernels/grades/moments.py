@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 MAX_WORK = 1e7
 
 
-def moments(problem: Problem) -> tuple[Floats, Floats]:
-    """Mean and variance of every topic.
+def moments(problem: Problem, *, spread: bool = True) -> tuple[Floats, Floats]:
+    """Mean and variance of every topic; without ``spread`` the variance of some may be left out, NaN.
 
     Where nothing can run out, ``mean = base + Σ_i w_i μ_i``. Independent draws have the variance
     ``Σ_i w_i² σ_i²``; draws from an urn of strength s mix it with the variance C of draws that all read their grade off
@@ -48,7 +48,7 @@ def moments(problem: Problem) -> tuple[Floats, Floats]:
         kinds, member = np.unique(signatures, axis=0, return_inverse=True)
         for kind in range(len(kinds)):
             topics = binding[member.reshape(-1) == kind]
-            mean[topics], variance[topics] = _by_state(problem.select(topics))
+            mean[topics], variance[topics] = _by_state(problem.select(topics), spread=spread)
     return mean, variance
 
 
@@ -66,14 +66,14 @@ def _unbound(problem: Problem) -> tuple[Floats, Floats]:
     return mean, variance + (together - variance) / (problem.strength + 1)
 
 
-def _by_state(problem: Problem) -> tuple[Floats, Floats]:
+def _by_state(problem: Problem, *, spread: bool) -> tuple[Floats, Floats]:
     """The dynamic program, for topics of one :func:`vbterrier.kernels.grades.states.walk`."""
     n_unjudged = int(problem.n_unjudged[0])
     if n_walk_states(problem) * n_unjudged * len(problem.gain) > MAX_WORK:
         unknown = np.full(len(problem), np.nan)
         return unknown, unknown
     if problem.depends[0]:
-        return drawn_moments(problem)
+        return drawn_moments(problem, spread=spread)
     path = walk(problem)
     # Rows of `carried`: probability of the state, and the first two moments of the score within it.
     carried = np.zeros((3, len(problem), len(path)))
