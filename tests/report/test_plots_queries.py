@@ -182,6 +182,7 @@ def test_systems_of_one_size_stand_side_by_side():
 
 def test_sizes_that_grow_by_factors_stand_at_equal_steps():
     assert score_by_size(sizes_frame(sizes=range(20, 2000, 20))).get_xscale() == "linear"
+    assert score_by_size(sizes_frame(sizes=[10, 20, 50, 100, 250])).get_xscale() == "linear", "near enough"
     ax = score_by_size(sizes_frame(sizes=[5, 10, 20, 50, 100, 200, 500, 1000, 2853]))
     assert ax.get_xscale() == "log"
     assert ax.get_xticks()[0] == 5
@@ -373,6 +374,13 @@ def test_removals_by_name_mark_worst_and_best():
     assert legend_of(ax) == ["model", "worst and best"]
     spans = [line.get_xydata().tolist() for line in ax.lines if line.get_marker() == "|"]
     assert spans == [[[one.worst["F1"], row], [one.best["F1"], row]] for row, one in enumerate(made.values())]
+    last = removal_distributions(made["20 removed"])
+    for row, measure in enumerate(("P", "R", "F1")):
+        draws = made["20 removed"].draws
+        mean = draws.loc[draws["measure"] == measure, "value"].mean()
+        (span,) = [line for line in last.lines if line.get_marker() == "|" and line.get_ydata()[0] == row]
+        limits = made["20 removed"].worst[measure] - mean, made["20 removed"].best[measure] - mean
+        assert span.get_xdata().tolist() == pytest.approx(limits)
     assert ax.texts[2].get_text() == "std model"
     assert said(ax).startswith("5, 20 of 102 queries removed; 300 draws, seed 0; bars: shares in steps of")
     assert said(ax).endswith("the highest of each row alike")
@@ -427,7 +435,8 @@ def test_shares_are_stacked_with_the_standard_error_beside():
     assert sorted(texts[3:-1]) == ["10", "10", "30", "30", "60", "60"]
     assert (rows_named(ax), ax.get_xlabel()) == (["a", "b"], "share of the variance (%)")
     assert said(ax) == ("nDCG@10; 50 topics; 1,000 draws, seed 7; std. error: square root of the total variance")
-    assert rows_named(variance_shares(shares_frame(), sort=True)) == ["b", "a"]
+    largest = variance_shares(shares_frame(), sort=True)
+    assert (rows_named(largest), largest.texts[0].get_text()) == (["b", "a"], "0.028")
 
 
 def test_shares_below_zero_stand_left_of_it():
@@ -499,7 +508,10 @@ def test_pairs_have_rows_filled_where_significant_with_p_beside():
         "50 topics; filled: significant (2 of 3; randomisation, holm); intervals 95%: percentile, not corrected; "
         "1,000 resamples, seed 7"
     )
-    assert rows_named(differences(frame, sort=True)) == ["b − c", "a − c", "a − b"]
+    largest = differences(frame, sort=True)
+    assert rows_named(largest) == ["b − c", "a − c", "a − b"]
+    assert [text.get_text() for text in largest.texts[:3]] == ["0.051", "0.050", "< .001"]
+    assert sum(marks(differences(pairs_frame(level=0.9, p_adjusted=[0.1, 0.1001, 1.0]))).values()) == 1
 
 
 def test_a_baseline_is_what_others_are_less():

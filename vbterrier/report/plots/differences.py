@@ -128,7 +128,7 @@ def _checked(pairs: Any) -> pd.DataFrame:
         (~frame["level"].between(0, 1, inclusive="neither"), "a level between 0 and 1, as 0.95"),
     ]
     refuse(frame, "pairs", ["name_a", "name_b", "diff", "low", "high", "p_adjusted", "level"], checks)
-    # 1 - 0.95 is above 0.05 by rounding.
+    # 1 - 0.9 is below 0.1 by rounding.
     frame["significant"] = p <= (1 - frame["level"]).round(12)
     frame["flagged"] = [flag != "" for flag in flags]
     return frame.assign(flagged=frame.groupby("pair")["flagged"].transform("any"))
