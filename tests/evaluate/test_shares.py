@@ -171,17 +171,21 @@ def test_names_of_sources_are_the_callers():
     ],
 )
 def test_orders_change_nothing(evaluated):
-    first = evaluated(RUNS, QRELS)
-    turned = {name: frame.sample(frac=1, random_state=1) for name, frame in reversed(RUNS.items())}
+    # Topics differ in what is uncertain within them.
+    runs = {
+        name: frame[~(frame["qid"].isin(QIDS[:3]) & frame["docno"].isin(["x", "y"]))] for name, frame in RUNS.items()
+    }
+    first = evaluated(runs, QRELS)
+    turned = {name: frame.sample(frac=1, random_state=1) for name, frame in reversed(runs.items())}
     again = evaluated(turned, QRELS.iloc[::-1])
     for frame in ("intervals", "shares", "advice"):
         ours, theirs = (
             getattr(found, frame).sort_values("name", kind="stable", ignore_index=True) for found in (first, again)
         )
         pd.testing.assert_frame_equal(ours, theirs, rtol=1e-9)
-    alone = evaluated({"two": RUNS["two"]}, QRELS)
+    alone = evaluated({"two": runs["two"]}, QRELS)
     assert alone.shares["share"].tolist()[0] == pytest.approx(table(first).loc[("two", "topics"), "share"], rel=1e-9)
-    other = evaluated(RUNS, QRELS, seed=1)
+    other = evaluated(runs, QRELS, seed=1)
     assert (other.intervals["low"][:1] != first.intervals["low"][:1]).all()
 
 

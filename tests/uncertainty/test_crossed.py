@@ -48,6 +48,11 @@ def test_first_order_variances_of_success():
     assert first_order(scores, again["tags"][1][:, 0]) == pytest.approx(0, abs=4 * spread / np.sqrt(B))
 
 
+def test_pairs_are_taken_about_their_common_mean():
+    # Means 0.5 and 1.5: (0 - 1)(1 - 1) + (1 - 1)(2 - 1).
+    assert first_order(np.array([0.0, 1.0]), np.array([1.0, 2.0])) == 0.0
+
+
 def test_replicas_are_those_of_replicate():
     noise = [Dirichlet(5), TagDropout(), Dirichlet(50)]
     made, again = crossed_replicas(INTENTS, SYSTEMS, sources_of(noise), ES, n_replicas=50, seed=3)

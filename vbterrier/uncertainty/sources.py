@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+from vbterrier.errors import InputError, ParameterError
 from vbterrier.frames.parameters import choice
-from vbterrier.kernels.nested import nested_noise, resampled_counts, resampled_variances
+from vbterrier.kernels.nested import nested_noise, resampled_counts
 from vbterrier.kernels.resample import stream
+from vbterrier.uncertainty.components import Components, ends_of, shares_of
 from vbterrier.uncertainty.intervals import Intervals, check_level
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from numpy.typing import NDArray
-
-    from vbterrier.kernels.nested import Counts
 
     Floats = NDArray[np.float64]
 
@@ -28,8 +26,6 @@ __all__ = ["INTERACTIONS", "METHODS", "SCORES", "TOPICS", "Combined", "combine_s
 SCORES = ("expected", "measured")
 METHODS = ("nested", "normal")
 TOPICS, INTERACTIONS = "topics", "interactions"
-# Variances this close are one variance, summed in another order.
-_EQUAL = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +67,7 @@ class Combined:
     @property
     def shares(self) -> Floats:
         """What part of the total each source is, shape of ``variances``; NaN where nothing varies."""
-        return _shares(self.variances)
+        return shares_of(self.variances)
 
     def alone(self, source: str) -> Intervals:
         """The interval of one source within topics, ``mean ± z √V_source``: these topics, were it all that is unknown.
@@ -196,7 +192,7 @@ def combine_sources(
 
     References
     ----------
-    Variance components: Searle, Casella and McCulloch 1992, section 3.5; Davison and Hinkley 1997, section 3.8 (nested
+    Variance components: Searle, Casella and McCulloch 1992, chapter 3; Davison and Hinkley 1997, section 3.8 (nested
     resampling). First-order indices: Sobol 1993; Saltelli et al. 2010. Rubin 1987, section 3.1; Meng 1994.
 
     Examples
@@ -225,11 +221,11 @@ def combine_sources(
     named = {source: within} if isinstance(source, str) else source
     parts = np.stack([_like(means, part, name) for name, part in named.items()])
     held = (1.0 if scores == "measured" else 0.0 if values is not None else 1 / n_draws) * within
-    found = _Layout(at, within, held, parts, often)
+    found = Components(at, within, held, parts, often)
     contributions = found.contributions()
     low, high = found.ends_of_shares(contributions, level)
     alone = found.resampled(contributions[:, 0])
-    ends = _ends(alone + noise, level) if method == "nested" else _student(at, contributions, scores, level)
+    ends = ends_of(alone + noise, level) if method == "nested" else _student(at, contributions, scores, level)
     return Combined(
         [TOPICS, *named, *([INTERACTIONS] if len(named) > 1 else [])],
         at.mean(axis=1),
@@ -238,94 +234,11 @@ def combine_sources(
         high,
         Intervals(*ends, f"{_listed([TOPICS, *named])} ({method})"),
         # Of measured scores, what interval the topics would have without the noise.
-        Intervals(*_ends(alone, level), f"{TOPICS} (percentile{', without noise' if scores == 'measured' else ''})"),
+        Intervals(*ends_of(alone, level), f"{TOPICS} (percentile{', without noise' if scores == 'measured' else ''})"),
         level,
         n_qids,
         scores,
     )
-
-
-@dataclass(frozen=True, eq=False)
-class _Layout:
-    """Values of topics (m, n), their variances within topics, what values hold of these; parts of sources (S, m, n)."""
-
-    values: Floats
-    within: Floats
-    held: Floats
-    parts: Floats
-    often: Counts
-
-    def contributions(self) -> Floats:
-        """The variance of the mean by source, shape (m, sources)."""
-        n = self.values.shape[1]
-        if n == 1:
-            warnings.warn(
-                "one topic says nothing of others: the share of topics needs two at least",
-                DegenerateWarning,
-                stacklevel=3,
-            )
-        spread: Floats = self.values.var(axis=1, ddof=1) if n > 1 else np.full(len(self.values), np.nan)
-        between = spread - self.held.mean(axis=1)
-        if (between < -_EQUAL).any():
-            warnings.warn(
-                f"noise within topics explains more than all of the spread over topics of {int((between < 0).sum())} "
-                f"of {len(between)} means: topics contribute 0",
-                DegenerateWarning,
-                stacklevel=3,
-            )
-        return np.asarray(_by_source(between, self.within.mean(axis=1), self.parts.mean(axis=2)) / n)
-
-    def ends_of_shares(self, contributions: Floats, level: float) -> tuple[Floats, Floats]:
-        """Quantiles of the shares over resampled topics, each (m, sources); NaN where there are no shares."""
-        n, unknown = len(self.often), np.isnan(_shares(contributions))
-        if n == 1:
-            return np.full(unknown.shape, np.nan), np.full(unknown.shape, np.nan)
-        weights = self.often.astype(np.float64) / n
-        _, spread = resampled_variances(self.values, self.often)
-        drawn = _by_source(spread - self.held @ weights, self.within @ weights, self.parts @ weights)
-        # Resamples of one topic again and again have no variance to share.
-        shares = np.nan_to_num(np.moveaxis(_shares(np.moveaxis(drawn, 1, 2)), 2, 1), nan=0.0)
-        low, high = _ends(shares, level)
-        return np.where(unknown, np.nan, low), np.where(unknown, np.nan, high)
-
-    def resampled(self, topics: Floats) -> Floats:
-        """Means over resampled topics whose values spread as expected scores do, shape (m, B)."""
-        n = len(self.often)
-        if n == 1:
-            return np.full((len(self.values), self.often.shape[1]), np.nan)
-        mean = self.values.mean(axis=1, keepdims=True)
-        spread = self.values.var(axis=1, ddof=1, keepdims=True)
-        shrunk = np.sqrt(np.divide(topics[:, None] * n, spread, out=np.zeros_like(spread), where=spread > 0))
-        # Values that hold no noise stay as they are, to the last bit.
-        values = self.values if not self.held.any() else mean + shrunk * (self.values - mean)
-        means: Floats = values @ self.often.astype(np.float64) / n
-        return means
-
-
-def _by_source(between: Floats, within: Floats, parts: Floats) -> Floats:
-    """Topics (m, ...), the sources (S, m, ...), and what several leave of ``within``: (m, S + 2, ...).
-
-    Estimates that add up to more than there is are taken in proportion.
-    """
-    between, parts = np.maximum(between, 0.0), np.maximum(parts, 0.0)
-    if len(parts) == 1:
-        return np.stack([between, within], axis=1)
-    both = parts.sum(axis=0)
-    parts = parts * np.where(both > within, np.divide(within, both, out=np.ones_like(both), where=both > 0), 1.0)
-    rest = np.maximum(within - parts.sum(axis=0), 0.0)
-    return np.stack([between, *parts, rest], axis=1)
-
-
-def _shares(variances: Floats) -> Floats:
-    """Parts of the sum along the last axis; NaN where it is 0."""
-    total = variances.sum(axis=-1, keepdims=True)
-    shares: Floats = np.divide(variances, total, out=np.full(variances.shape, np.nan), where=total > 0)
-    return shares
-
-
-def _ends(means: Floats, level: float) -> tuple[Floats, Floats]:
-    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2], axis=-1)
-    return low, high
 
 
 def _student(values: Floats, contributions: Floats, scores: str, level: float) -> tuple[Floats, Floats]:
