@@ -250,7 +250,7 @@ def _advice(found: Combined, names: Sequence[str], measure: str) -> pd.DataFrame
     """What is left as it is, with twice the topics, and with each source settled; systems in order."""
     within = found.variances[:, 1:].sum(axis=1)
     changes = {"none": (within, found.total, found.total)}
-    changes["twice the topics"] = (within, found.total / 2, found.total / 2)
+    changes["twice the topics"] = (within / 2, found.total / 2, found.total / 2)
     settled = [source for source in found.sources if source not in (TOPICS, INTERACTIONS)]
     changes |= {f"{source} settled": found.left(source) for source in settled}
     rows = []
