@@ -44,8 +44,16 @@ def test_several_answers_without_a_score_are_refused():
     several = pd.DataFrame({"qid": ["b", "a", "a"], "entity_id": ["Q2", "Q1", "Q9"]})
     with pytest.raises(InputError, match="run: query 'a' has several answers and no column score says"):
         counts(several)
+
+
+@pytest.mark.parametrize("column", ["entity_id", "docno"])
+def test_an_answer_that_stands_twice_is_refused_or_keeps_its_best_rank(column):
+    twice = pd.DataFrame({"qid": "a", column: ["Q1", "Q9", "Q1"], "score": [1.0, 2.0, 3.0]})
     with pytest.raises(InputError, match="'Q1' stands twice for query 'a'"):
-        counts(pd.DataFrame({"qid": ["a", "a"], "entity_id": ["Q1", "Q1"], "score": [1.0, 2.0]}))
+        answers(twice)
+    with pytest.warns(DegenerateWarning, match="1 repeated documents dropped"):
+        run = answers(twice, duplicates="first")
+    assert decide(run, Gold(GOLD)).counts[0].tolist() == [1, 0, 0, 1]
 
 
 def test_clusters_of_nil_are_nil_as_tac_numbers_them():
@@ -59,6 +67,12 @@ def test_another_word_for_nil_is_taken_as_it_stands():
     gold = GOLD.assign(entity_id=["Q1", "Q2", "--NME--", "(none.)"])
     assert counts(frame(a="Q1", c="--NME--"), gold, nil="--NME--") == [[1, 0, 0, 2], [0, 0, 1, 0]]
     assert Gold(GOLD.assign(entity_id=["Q1", "x1", "x", "x"]), nil="x").is_nil.tolist() == [False, False, True, True]
+    assert Gold(GOLD.assign(entity_id=["Q1", "abc", "a.c", "(?"]), nil="a.c").is_nil.tolist() == [
+        False,
+        False,
+        True,
+        False,
+    ]
 
 
 @pytest.mark.parametrize("word", ["<NIL>", "nil", "Nil0012", "-NIL-"])
@@ -154,6 +168,7 @@ def test_ids_of_another_space_are_told():
     # One that meets, even for another query, is enough; so is a system that links nothing.
     counts(frame(a="Q2"))
     counts(frame(a="NIL"))
+    counts(frame(a="Paris"), GOLD.assign(entity_id="NIL"))
 
 
 def test_paths_are_read(tmp_path):
