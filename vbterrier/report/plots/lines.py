@@ -24,6 +24,12 @@ WIDE = 30
 _MARKS = 12
 # Inches that an axis loses to labels beside it.
 BESIDE = 0.55
+# How much wider the last gap between sizes is than the first where sizes grow by factors.
+_GROWS = 5
+# Up to this many sizes ticks stand at some of them, whatever their numbers.
+_FEW = 12
+# Inches that a tick of the axis of sizes should have.
+_TICK = 0.45
 
 
 def chosen(points: pd.DataFrame, highlight: Sequence[str] | None) -> tuple[list[Any], list[Any]]:
@@ -110,3 +116,32 @@ def logarithmic(ax: Any) -> None:
     """Equal steps of the axis from left to right are equal factors."""
     ax.set_xscale("log")
     ax.minorticks_off()
+
+
+def size_axis(ax: Any, sizes: pd.Series[int], *, grows: bool) -> None:
+    """Ticks and label of the axis of sizes, which stand at equal steps where they grow by factors."""
+    places = np.unique(sizes)
+    if grows:
+        logarithmic(ax)
+        tick_places(ax, places if len(places) <= _FEW else _round(places))
+    elif len(places) == 1:
+        tick_places(ax, places)
+    else:
+        room = style.cell(ax)[0] - BESIDE
+        ax.xaxis.get_major_locator().set_params(integer=True, nbins=int(np.clip(room / _TICK, 2, 9)))
+    ax.set_xlabel("number of queries")
+
+
+def grow(sizes: pd.Series[int]) -> bool:
+    """Whether sizes are spaced by factors."""
+    places = np.unique(sizes)
+    gaps = np.diff(places)
+    return len(gaps) > 1 and bool(places[-1] > WIDE * places[0] and gaps[-1] >= _GROWS * gaps[0])
+
+
+def _round(places: Any) -> Any:
+    """1, 2 and 5 times powers of ten within the range of places."""
+    powers = 10 ** np.arange(np.floor(np.log10(places[0])), np.ceil(np.log10(places[-1])) + 1)
+    numbers = np.outer(powers, [1, 2, 5]).ravel()
+    inside = numbers[(numbers >= places[0]) & (numbers <= places[-1])].astype(np.int64)
+    return inside if len(inside) > 1 else places

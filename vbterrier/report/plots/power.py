@@ -13,7 +13,6 @@ from vbterrier.frames.parameters import number
 from vbterrier.queryset.planning import QueryPlan
 from vbterrier.report.plots import lines, style, words
 from vbterrier.report.plots.parts import band_checks, columns_of, few, kinds, refuse
-from vbterrier.report.plots.queries import size_axis
 
 if TYPE_CHECKING:
     # Number of queries, and its interval; NaN where there is none.
@@ -81,7 +80,7 @@ def power_curve(plans: Any, *, target: float | None = None, ax: Any = None, widt
         for (delta, _), crossing in crossings.items():
             _mark(drawn, crossing, target, style.look(deltas.index(delta))[0])
         ends = points.groupby(["name", "line"])["at"].max()
-        size_axis(drawn, points["at"], grows=ends.max() > _APART * ends.min())
+        lines.size_axis(drawn, points["at"], grows=ends.max() > _APART * ends.min())
         drawn.set_ylabel("power")
         lines.explain(drawn, [f"δ = {delta}: {_said(crossings, delta)}" for delta in deltas], 0, tests)
         style.caption(drawn, *_described(frame, target, planned=bool(planned)))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pandas as pd
 
 from vbterrier.errors import ParameterError, examples
@@ -13,13 +12,6 @@ from vbterrier.report.plots.parts import band_checks, columns_of, few, kinds, re
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-# How much wider the last gap between sizes is than the first where sizes grow by factors.
-_GROWS = 5
-# Up to this many sizes ticks stand at some of them, whatever their numbers.
-_FEW = 12
-# Inches that a tick of the axis of sizes should have.
-_TICK = 0.45
 
 
 def score_by_size(
@@ -88,7 +80,7 @@ def score_by_size(
         points, dashed = _lined(frame.assign(at=frame["n_qids"], value=frame["mean"]), "measure")
         coloured, rest = lines.chosen(points, highlight)
         lines.draw(drawn, points, dashed, coloured)
-        size_axis(drawn, points["at"], grows=_grow(points["at"]))
+        lines.size_axis(drawn, points["at"], grows=lines.grow(points["at"]))
         shown, data = words.short(list(frame["measure"].unique()))
         drawn.set_ylabel(style.fitted(shown[0] if len(shown) == 1 else "score", 1.6))
         lines.explain(drawn, coloured, len(rest), dashed)
@@ -176,7 +168,7 @@ def not_worse_by_size(
         lines.draw(drawn, points, dashed, measures)
         drawn.set_ylim(-0.02 * most, 1.04 * most)
         drawn.yaxis.get_major_locator().set_params(integer=True)
-        size_axis(drawn, points["at"], grows=_grow(points["at"]))
+        lines.size_axis(drawn, points["at"], grows=lines.grow(points["at"]))
         drawn.set_ylabel("systems not worse")
         shown, data = words.short(measures)
         lines.explain(drawn, shown, 0, dashed)
@@ -206,35 +198,6 @@ def _lined(frame: pd.DataFrame, column: str) -> tuple[pd.DataFrame, list[str]]:
             f"measure= and order="
         )
     return frame.assign(line=line), found
-
-
-def size_axis(ax: Any, sizes: pd.Series[int], *, grows: bool) -> None:
-    """Ticks and label of the axis of sizes, which stand at equal steps where they grow by factors."""
-    places = np.unique(sizes)
-    if grows:
-        lines.logarithmic(ax)
-        lines.tick_places(ax, places if len(places) <= _FEW else _round(places))
-    elif len(places) == 1:
-        lines.tick_places(ax, places)
-    else:
-        room = style.cell(ax)[0] - lines.BESIDE
-        ax.xaxis.get_major_locator().set_params(integer=True, nbins=int(np.clip(room / _TICK, 2, 9)))
-    ax.set_xlabel("number of queries")
-
-
-def _grow(sizes: pd.Series[int]) -> bool:
-    """Whether sizes are spaced by factors."""
-    places = np.unique(sizes)
-    gaps = np.diff(places)
-    return len(gaps) > 1 and bool(places[-1] > lines.WIDE * places[0] and gaps[-1] >= _GROWS * gaps[0])
-
-
-def _round(places: Any) -> Any:
-    """1, 2 and 5 times powers of ten within the range of places."""
-    powers = 10 ** np.arange(np.floor(np.log10(places[0])), np.ceil(np.log10(places[-1])) + 1)
-    numbers = np.outer(powers, [1, 2, 5]).ravel()
-    inside = numbers[(numbers >= places[0]) & (numbers <= places[-1])].astype(np.int64)
-    return inside if len(inside) > 1 else places
 
 
 def _subsets(frame: pd.DataFrame) -> list[str]:
