@@ -58,6 +58,31 @@ def test_random_subsets_have_the_law_of_all_subsets():
     assert [whole["mean"], whole["low"], whole["high"]] == pytest.approx([table.mean()] * 3)
 
 
+def test_the_band_holds_the_mean_where_hardly_any_subset_differs():
+    table = np.zeros((200, 1))
+    table[0] = 1
+    found = score_by_size(frame(table), sizes=[1], order="random", n_subsets=400, seed=1).iloc[0]
+    assert 0 < found["mean"] < 0.025
+    assert (found["low"], found["high"]) == (0, found["mean"])
+
+
+def test_topics_come_in_the_order_in_which_they_first_appear(scores):
+    rows = frame(scores)
+    mixed = pd.concat([rows[rows["name"] == "s0"], rows[rows["name"] != "s0"].sample(frac=1, random_state=1)])
+    expected, found = score_by_size(rows), score_by_size(mixed)
+    keys = ["name", "n_qids"]
+    pd.testing.assert_frame_equal(
+        found.sort_values(keys, ignore_index=True), expected.sort_values(keys, ignore_index=True)
+    )
+
+
+def test_what_was_seen_is_one_of_the_resamples():
+    table = np.tile([[0.9, 0.1]], (8, 1)) + np.linspace(0, 0.1, 16).reshape(8, 2)
+    for n_resamples, not_worse in ((9, 1), (30, 0)):
+        found = discriminative_power(frame(table), sizes=[8], n_resamples=n_resamples)
+        assert found["n_not_worse"].item() == not_worse
+
+
 def test_blocks_do_not_change_subsets(scores, monkeypatch):
     def call():
         return (
