@@ -70,6 +70,11 @@ def test_equal_steps_hit_each_unit_as_often_as_its_probability_says_in_any_order
         assert hits / 200 == pytest.approx(prob)
 
 
+def test_the_order_is_random_so_that_any_two_units_may_meet():
+    draws, prob = np.random.default_rng(1), np.full(4, 0.5)
+    assert len({frozenset(systematic(prob, draws).tolist()) for _ in range(200)}) == 6
+
+
 @pytest.mark.parametrize("start", [0.0, np.nextafter(1, 0)])
 def test_roundings_do_not_step_over_the_end(start):
     prob = np.full(10, 0.1) * (1 - 1e-15)

@@ -121,6 +121,16 @@ def test_draws_with_replacement_estimate_mean_and_variance_without_bias(corpus, 
     assert estimated == pytest.approx(variance)
 
 
+def test_stratified_draws_with_replacement_estimate_mean_and_variance_without_bias(corpus):
+    design = sample_queries(corpus, 5, method="uniform", strata="kind", allocation={"x": 2, "y": 3}, replace=True)
+    draws = product(product(range(3), repeat=2), product(range(3, 6), repeat=3))
+    samples = [([*one, *other], 3**-5) for one, other in draws]
+    mean, variance, estimated = over_all(design, corpus, samples, [1 / 3] * N, KIND, estimator="ht")
+    assert mean == pytest.approx(Y.mean())
+    assert variance == pytest.approx((Y[:3].var() / 2 + Y[3:].var() / 3) / 4)
+    assert estimated == pytest.approx(variance)
+
+
 def test_values_as_large_as_their_weights_are_estimated_without_error(corpus):
     for options in ({}, {"replace": True}):
         sample = sample_queries(corpus, 3, method="weighted", weights="weight", **options)

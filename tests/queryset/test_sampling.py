@@ -132,14 +132,15 @@ def test_a_stratum_is_a_corpus_of_its_own(corpus, method):
 
 def test_proportional_sizes_follow_the_shares_of_draws_without_strata(corpus):
     sizes = {
-        method: drawn(corpus, 800, method, replace=True, strata="kind").strata["n_draws"].tolist() for method in METHODS
+        method: drawn(corpus, 2400, method, replace=True, strata="mention").strata["n_draws"].tolist()
+        for method in METHODS
     }
-    # RM: x has a quarter of a's documents twice, half of b's, all of c's: (2/4 + 1/2 + 1)/4.
+    # RD: a is one of three mentions of d1, the only one of d2, one of two of d3 and d4: (1/3 + 1 + 1/2 + 1/2)/4.
     assert sizes == {
-        "random-document": [400, 400],
-        "random-mention": [400, 400],
-        "uniform": [400, 400],
-        "weighted": [118, 682],
+        "random-document": [1400, 500, 200, 300],
+        "random-mention": [600, 600, 600, 600],
+        "uniform": [1200, 600, 300, 300],
+        "weighted": [600, 282, 106, 1412],
     }
 
 
