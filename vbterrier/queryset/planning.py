@@ -50,6 +50,12 @@ class QueryPlan:
         What the noncentral t has, as if differences were normal with the pilot's standard deviation.
     curve
         Columns delta, n_qids, power, low, high, level, test, n_pilot, n_simulations, seed.
+
+    Examples
+    --------
+    >>> plan = queries_needed([0.1, -0.1, 0.0, 0.2, -0.2, 0.1, 0.0, -0.1, 0.3, -0.3], 0.05, n_simulations=1000)
+    >>> plan.frame()[["delta", "power", "n_pilot"]].values.tolist()
+    [[0.05, 0.8, 10.0]]
     """
 
     n_qids: int
@@ -105,7 +111,8 @@ def queries_needed(
     level
         Of the test, and of the interval of the number of queries.
     n_simulations
-        Resamples of each size. With 10,000 the number of queries has a Monte Carlo error of about 1 %.
+        Resamples of each size. With 10,000 the number of queries has a Monte Carlo error of about 1 %. They cost
+        ``n_simulations * min(n, 40 k)`` random numbers.
     seed
         Decides them.
 

@@ -45,6 +45,12 @@ class Removal:
         The lowest and the highest value of each measure that any removal of so many queries leaves.
     seed
         Decides the draws.
+
+    Examples
+    --------
+    >>> found = removal(DecisionCounts(right=6, wrong=1, missed=1, recognised=7, taken=1), n_removed=2, n_draws=100)
+    >>> found.summary()["measure"].tolist(), found.draws["source"].unique().tolist()
+    (['P', 'R', 'F1'], ['model'])
     """
 
     draws: pd.DataFrame
