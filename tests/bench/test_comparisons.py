@@ -64,8 +64,7 @@ def test_all_pairs_of_30_systems(benchmark, scores, test, correction):
     options = {"test": test, "correction": correction, "n_resamples": N_RESAMPLES}
     found = benchmark.pedantic(comparisons, (frame_of(scores),), options, rounds=3, warmup_rounds=1)
     assert len(found) == N_PAIRS
-    ours = benchmark.stats.stats.median if benchmark.stats else float("nan")
-    benchmark.extra_info["SciPy, times ours"] = round(scaled_up(scores, test) / ours, 1)
+    benchmark.extra_info["SciPy, times ours"] = round(scaled_up(scores, test) / benchmark.stats.stats.median, 1)
 
 
 @pytest.mark.parametrize("test", ["t", "wilcoxon"])
@@ -97,8 +96,8 @@ def test_forty_means_over_6980_topics(benchmark, method):
     options = {"method": method, "n_resamples": N_RESAMPLES}
     found = benchmark.pedantic(topics_intervals, (values,), options, rounds=2, warmup_rounds=1)
     assert (found.low < found.high).all()
-    if method in {"percentile", "bca"}:
-        scipys = {"percentile": "percentile", "bca": "BCa"}[method]
-        asked = {"method": scipys, "n_resamples": N_RESAMPLES // 100, "vectorized": True}
+    if method == "percentile":
+        # BCa's jackknife does not grow with resamples, so that its time cannot be scaled up.
+        asked = {"method": "percentile", "n_resamples": N_RESAMPLES // 100, "vectorized": True}
         took = seconds(stats.bootstrap, (values[:, 0],), np.mean, **asked) * 40 * 100
         benchmark.extra_info["SciPy, times ours"] = round(took / benchmark.stats.stats.median, 1)
