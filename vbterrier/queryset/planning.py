@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError
 from vbterrier.frames.parameters import number, whole
+from vbterrier.queryset.noncentral import MOST, detectable_by_formula, needed_by_formula, require_possible
 from vbterrier.queryset.pilot import Pilot, pilot_of
 
 if TYPE_CHECKING:
@@ -30,8 +30,6 @@ _N_SIZES, _BEYOND = 40, 1.3
 _FIRST = 100
 # A resample that spreads less, relative to the pilot, is of one value and roundings.
 _NO_SPREAD = 1e-6
-# More queries than anyone has: a difference that needs them is none.
-MOST = 10**9
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,7 +160,7 @@ def queries_needed(
     # A spread that is larger by a factor is a difference that is smaller by it.
     narrow, wide = found.std_interval(level)
     deltas = wanted * found.std / np.array([found.std, wide, narrow])
-    top = _needed_by_formula(deltas[1], found.std, power, level)
+    top = needed_by_formula(deltas[1], found.std, power, level)
     while True:
         sizes = _grid(max(int(top * _BEYOND), 20))
         powers = _power(found, sizes, deltas, level, n_simulations, seed)
@@ -170,11 +168,11 @@ def queries_needed(
         if all(n is not None for n in needed):
             break
         top *= 2
-        _require_possible(top, wanted)
+        require_possible(top, wanted)
     about = (level, TEST, len(found), n_simulations, seed)
     rows = [(wanted, *row, *about) for row in zip(sizes, *powers.tolist(), strict=True)]
     n_qids, high, low = (int(n or 0) for n in needed)
-    formula = _needed_by_formula(wanted, found.std, power, level)
+    formula = needed_by_formula(wanted, found.std, power, level)
     curve = pd.DataFrame(rows, columns=list(COLUMNS))
     return QueryPlan(n_qids, low, high, wanted, power, level, formula, curve)
 
@@ -226,7 +224,7 @@ def detectable_difference(
     rows = []
     for n, thresholds in zip(sizes, _thresholds(found, sizes, level, n_simulations, seed), strict=True):
         delta = float(np.quantile(thresholds, power, method="inverted_cdf"))
-        formula = _detectable_by_formula(n, found.std, power, level)
+        formula = detectable_by_formula(n, found.std, power, level)
         about = (power, level, TEST, len(found), n_simulations, seed)
         rows.append((n, delta, delta * narrow, delta * wide, formula, *about))
     columns = ["n_qids", "delta", "low", "high", "by_formula", "power", "level", *COLUMNS[6:]]
@@ -270,41 +268,3 @@ def _crossing(sizes: Sequence[int], powers: Floats, wanted: float) -> int | None
     root = roots[above - 1] + (wanted - low) / (high - low) * (roots[above] - roots[above - 1])
     # Sizes next to each other have no number between them that rounding could find.
     return min(int(np.ceil(root**2 - 1e-9)), sizes[above])
-
-
-def _power_by_formula(n: Any, delta: float, std: float, level: float) -> Any:
-    """Power of the paired t test of normal differences, right sign only: the noncentral t."""
-    from scipy import special, stats
-
-    return stats.nct.sf(special.stdtrit(n - 1, (1 + level) / 2), n - 1, delta * np.sqrt(n) / std)
-
-
-def _needed_by_formula(delta: float, std: float, power: float, level: float) -> int:
-    """The least n of normal differences, by bisection: power rises with n."""
-    low, high = 1, 2
-    while _power_by_formula(float(high), delta, std, level) < power:
-        low, high = high, 2 * high
-        _require_possible(high, delta)
-    while high - low > 1:
-        middle = (low + high) // 2
-        if _power_by_formula(float(middle), delta, std, level) < power:
-            low = middle
-        else:
-            high = middle
-    return high
-
-
-def _require_possible(n: int, delta: float) -> None:
-    if n > MOST:
-        raise InputError(
-            f"delta={delta:g}: not even {MOST:,} queries detect so small a difference; wanted a larger one"
-        )
-
-
-def _detectable_by_formula(n: int, std: float, power: float, level: float) -> float:
-    from scipy import optimize
-
-    far = std
-    while _power_by_formula(float(n), far, std, level) < power:
-        far *= 2
-    return float(optimize.brentq(lambda delta: _power_by_formula(float(n), delta, std, level) - power, 0.0, far))
