@@ -124,6 +124,13 @@ def test_systems_with_other_topics_are_refused():
         comparisons(table)
 
 
+def test_systems_with_as_many_but_other_topics_are_refused():
+    table = values(a=[0.5, 0.25], b=[0.5, 0.25])
+    table.loc[(table["name"] == "b") & (table["qid"] == "1"), "qid"] = "7"
+    with pytest.raises(InputError, match=r"2 topics \('1', '7'\) lack a value for some system: 'b' has none for '1'"):
+        comparisons(table)
+
+
 def test_a_value_that_is_missing_is_refused_with_its_system_and_topic():
     table = values(a=[0.5, 0.25], b=[0.5, np.nan])
     with pytest.raises(InputError, match=r"system 'b', topic '1', ES@5"):

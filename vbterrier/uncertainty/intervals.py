@@ -11,9 +11,8 @@ import pandas as pd
 
 from vbterrier.errors import DegenerateWarning, ParameterError
 from vbterrier.frames.parameters import choice, whole
-from vbterrier.kernels.resample import resampled_means, stream
-from vbterrier.kernels.studentise import ENDLESS, studentised
-from vbterrier.uncertainty.bca import bca_ends, share_below
+from vbterrier.kernels.resample import stream
+from vbterrier.uncertainty.topic_ends import METHODS
 from vbterrier.uncertainty.topic_values import topic_values
 
 if TYPE_CHECKING:
@@ -24,14 +23,12 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 COLUMNS = ("name", "measure", "value", "low", "high", "level", "method", "n_qids", "n_resamples", "seed")
-TOPIC_METHODS = ("percentile", "bca", "studentised", "normal")
+TOPIC_METHODS = tuple(METHODS)
 # Those that resample the topics.
 RESAMPLED = TOPIC_METHODS[:3]
 N_RESAMPLES = 2000
 # Resampled means held in memory at a time.
 _BATCH = 8_000_000
-# Means and values this close, beside the largest value, are one in another order of summation.
-_EQUAL = 1e-12
 
 
 @dataclass(frozen=True)
@@ -215,7 +212,7 @@ def _topics_intervals(
     step = max(1, _BATCH // n_resamples)
     for start in range(0, len(varies), step):
         these = varies[start : start + step]
-        ends[:, these] = _METHODS[method](values[:, these], tails_of(level), draws(), n_resamples)
+        ends[:, these] = METHODS[method](values[:, these], tails_of(level), draws(), n_resamples)
     endless = int(np.isinf(ends).any(axis=0).sum())
     if endless:
         warnings.warn(
@@ -225,39 +222,6 @@ def _topics_intervals(
             stacklevel=3,
         )
     return Intervals(ends[0], ends[1], f"topics ({method})")
-
-
-def _percentile(values: Floats, tails: Floats, draws: np.random.Generator, n_resamples: int) -> Floats:
-    return np.quantile(resampled_means(values, n_resamples, draws), tails, axis=0)
-
-
-def _bca(values: Floats, tails: Floats, draws: np.random.Generator, n_resamples: int) -> Floats:
-    mean = values.mean(axis=0)
-    square, cube = (((values - mean) ** power).sum(axis=0) for power in (2, 3))
-    means = resampled_means(values, n_resamples, draws)
-    share = share_below(means, mean, _EQUAL * np.abs(values).max(axis=0))
-    return bca_ends(means, share, cube / (6 * square**1.5), tails)
-
-
-def _studentised(values: Floats, tails: Floats, draws: np.random.Generator, n_resamples: int) -> Floats:
-    mean, spread = values.mean(axis=0), values.std(axis=0)
-    scaled = (values - mean) / spread
-    means, squares = np.split(resampled_means(np.hstack([scaled, scaled**2]), n_resamples, draws), 2, axis=1)
-    reach = np.quantile(studentised(means, squares), tails[::-1], axis=0)
-    # Quantiles that lie between a number and infinity, too.
-    reach[np.abs(reach) > ENDLESS * _EQUAL] *= np.inf
-    return np.asarray(mean - reach * spread)
-
-
-def _student(values: Floats, tails: Floats, _draws: np.random.Generator, _n_resamples: int) -> Floats:
-    from scipy import special
-
-    n = len(values)
-    reach = special.stdtrit(n - 1, tails)[:, None] * values.std(axis=0, ddof=1) / np.sqrt(n)
-    return np.asarray(values.mean(axis=0) + reach)
-
-
-_METHODS = {"percentile": _percentile, "bca": _bca, "studentised": _studentised, "normal": _student}
 
 
 def unjudged_interval(means: Floats, stds: Floats, *, level: float = 0.95) -> Interval:
