@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from vbterrier.errors import DegenerateWarning, FileError, InputError, ParameterError, ServiceError, VBTerrierError
 from vbterrier.frames.files import (
+    read_answers,
     read_documents,
     read_intents,
     read_qrels,
     read_run,
     read_tags,
     read_topics,
+    read_values,
     write_intents,
     write_qrels,
     write_run,
@@ -36,7 +38,14 @@ from vbterrier.measures import (
     VB,
     BaitRate,
     DiscRatio,
+    LinkingF1,
+    LinkingP,
+    LinkingR,
+    LinkP,
+    LinkR,
     NDCGBound,
+    NilP,
+    NilR,
     NonRelCov,
     ObsCov,
     OERCorr,
@@ -71,12 +80,14 @@ if TYPE_CHECKING:
     from vbterrier.entities.slots import selected_entities
     from vbterrier.entities.supervision import entity_labels, supervision_report
     from vbterrier.evaluate import score
+    from vbterrier.evaluate.comparing import compare
     from vbterrier.evaluate.coverage import coverage_report
     from vbterrier.evaluate.intents import evaluate_intents
     from vbterrier.evaluate.judging import judge_next
     from vbterrier.evaluate.ranking import rank_systems
     from vbterrier.evaluate.rerank_grid import rerank_grid
     from vbterrier.evaluate.settings import evaluate_settings
+    from vbterrier.evaluate.shares import variance_shares
     from vbterrier.evaluate.sides import evaluate_sides
     from vbterrier.evaluate.simulations import simulate
     from vbterrier.evaluate.variants import Paraphrases, Rerun
@@ -107,9 +118,18 @@ if TYPE_CHECKING:
         kb_from_wikidata,
         kb_from_wikimapper,
     )
+    from vbterrier.linking.quality import linking_report
     from vbterrier.linking.retriever import RetrieverLinker
     from vbterrier.linking.spacy import SpacyLinker
     from vbterrier.measures.artifact import IntentSet
+    from vbterrier.queryset.discrimination import discriminative_power
+    from vbterrier.queryset.estimates import horvitz_thompson
+    from vbterrier.queryset.planning import detectable_difference, queries_needed
+    from vbterrier.queryset.profile import query_profile
+    from vbterrier.queryset.removal import removal
+    from vbterrier.queryset.sampling import sample_queries
+    from vbterrier.queryset.sizes import score_by_size
+    from vbterrier.queryset.widths import interval_width
     from vbterrier.tags.quality import tag_quality
     from vbterrier.tags.stage import TagEntities
     from vbterrier.uncertainty import (
@@ -127,7 +147,9 @@ if TYPE_CHECKING:
     )
     from vbterrier.uncertainty.breakpoints import breakpoint_sweep
     from vbterrier.uncertainty.frontier import frontier
+    from vbterrier.uncertainty.intervals import intervals
     from vbterrier.uncertainty.kappa import cohen_kappa, fleiss_kappa, judge_agreement
+    from vbterrier.uncertainty.prediction_powered import prediction_powered
     from vbterrier.uncertainty.ratios import disc_ratio
     from vbterrier.uncertainty.regression import gain_regressions
     from vbterrier.uncertainty.strata import coverage_strata
@@ -171,10 +193,17 @@ __all__ = [
     "IntentBootstrap",
     "IntentSet",
     "KnowledgeBase",
+    "LinkP",
+    "LinkR",
     "LinkedPool",
+    "LinkingF1",
+    "LinkingP",
+    "LinkingR",
     "LocalIDF",
     "MiniLM",
     "NDCGBound",
+    "NilP",
+    "NilR",
     "NonRelCov",
     "OERCorr",
     "OERFilter",
@@ -216,9 +245,12 @@ __all__ = [
     "build_kb",
     "calibration_error",
     "cohen_kappa",
+    "compare",
     "coverage_report",
     "coverage_strata",
+    "detectable_difference",
     "disc_ratio",
+    "discriminative_power",
     "enable_string_measures",
     "entity_labels",
     "evaluate_intents",
@@ -230,6 +262,9 @@ __all__ = [
     "gain_regressions",
     "hoeffding_error",
     "hoeffding_replicas",
+    "horvitz_thompson",
+    "interval_width",
+    "intervals",
     "judge_agreement",
     "judge_next",
     "kb_from_file",
@@ -239,13 +274,18 @@ __all__ = [
     "kb_from_wikimapper",
     "leave_group_out",
     "link_pool",
+    "linking_report",
     "measures_from",
     "oracle_success",
     "parse_constraints",
     "planted_collection",
     "predict_grades",
+    "prediction_powered",
+    "queries_needed",
+    "query_profile",
     "rank_systems",
     "ranked",
+    "read_answers",
     "read_documents",
     "read_elevant",
     "read_intents",
@@ -257,17 +297,22 @@ __all__ = [
     "read_spans",
     "read_tags",
     "read_topics",
+    "read_values",
     "read_wat_corpus",
     "register_intents",
     "register_tags",
+    "removal",
     "rerank_grid",
+    "sample_queries",
     "score",
+    "score_by_size",
     "selected_entities",
     "shallow_pool",
     "simulate",
     "supervision_report",
     "tag_quality",
     "thin_pool",
+    "variance_shares",
     "write_intents",
     "write_judging",
     "write_links",
@@ -328,9 +373,12 @@ _LAZY = {
     "build_kb": "vbterrier.linking.kb",
     "calibration_error": "vbterrier.intents.calibration",
     "cohen_kappa": "vbterrier.uncertainty.kappa",
+    "compare": "vbterrier.evaluate.comparing",
     "coverage_report": "vbterrier.evaluate.coverage",
     "coverage_strata": "vbterrier.uncertainty.strata",
+    "detectable_difference": "vbterrier.queryset.planning",
     "disc_ratio": "vbterrier.uncertainty.ratios",
+    "discriminative_power": "vbterrier.queryset.discrimination",
     "entity_labels": "vbterrier.entities.supervision",
     "evaluate_intents": "vbterrier.evaluate.intents",
     "evaluate_settings": "vbterrier.evaluate.settings",
@@ -340,6 +388,9 @@ _LAZY = {
     "gain_regressions": "vbterrier.uncertainty.regression",
     "hoeffding_error": "vbterrier.uncertainty",
     "hoeffding_replicas": "vbterrier.uncertainty",
+    "horvitz_thompson": "vbterrier.queryset.estimates",
+    "interval_width": "vbterrier.queryset.widths",
+    "intervals": "vbterrier.uncertainty.intervals",
     "judge_agreement": "vbterrier.uncertainty.kappa",
     "judge_next": "vbterrier.evaluate.judging",
     "kb_from_file": "vbterrier.linking.kb",
@@ -349,10 +400,14 @@ _LAZY = {
     "kb_from_wikimapper": "vbterrier.linking.kb",
     "leave_group_out": "vbterrier.judgments.incomplete",
     "link_pool": "vbterrier.entities.pool",
+    "linking_report": "vbterrier.linking.quality",
     "oracle_success": "vbterrier.intents.oracle",
     "parse_constraints": "vbterrier.intents.constraints",
     "planted_collection": "vbterrier.demo.planted",
     "predict_grades": "vbterrier.judgments.priors.predicted",
+    "prediction_powered": "vbterrier.uncertainty.prediction_powered",
+    "queries_needed": "vbterrier.queryset.planning",
+    "query_profile": "vbterrier.queryset.profile",
     "rank_systems": "vbterrier.evaluate.ranking",
     "read_elevant": "vbterrier.linking.articles",
     "read_links": "vbterrier.entities.files",
@@ -360,14 +415,18 @@ _LAZY = {
     "read_rel": "vbterrier.linking.articles",
     "read_spans": "vbterrier.linking.corpora",
     "read_wat_corpus": "vbterrier.linking.corpora",
+    "removal": "vbterrier.queryset.removal",
     "rerank_grid": "vbterrier.evaluate.rerank_grid",
+    "sample_queries": "vbterrier.queryset.sampling",
     "score": "vbterrier.evaluate",
+    "score_by_size": "vbterrier.queryset.sizes",
     "selected_entities": "vbterrier.entities.slots",
     "shallow_pool": "vbterrier.judgments.incomplete",
     "simulate": "vbterrier.evaluate.simulations",
     "supervision_report": "vbterrier.entities.supervision",
     "tag_quality": "vbterrier.tags.quality",
     "thin_pool": "vbterrier.judgments.incomplete",
+    "variance_shares": "vbterrier.evaluate.shares",
     "write_judging": "vbterrier.judgments.judge_next",
     "write_links": "vbterrier.entities.files",
 }

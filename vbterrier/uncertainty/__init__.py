@@ -2,7 +2,7 @@
 
 from vbterrier.kernels.bca import acceleration_of
 from vbterrier.uncertainty.hoeffding import hoeffding_error, hoeffding_replicas
-from vbterrier.uncertainty.intervals import topics_interval
+from vbterrier.uncertainty.intervals import topics_interval, topics_intervals
 from vbterrier.uncertainty.matches import Matches
 from vbterrier.uncertainty.perturb import (
     Dirichlet,
@@ -40,5 +40,6 @@ __all__ = [
     "replica_intervals",
     "replicate",
     "topics_interval",
+    "topics_intervals",
     "with_variants",
 ]
