@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     import os
 
 FORMAT = "vbterrier journal 1"
+_OF_GRIDS = "pool, links, entity runs, vectors, texts, judgments or measures"
 
 
 class Journal:
@@ -23,6 +24,8 @@ class Journal:
         The file, made where it is missing; ``None`` to keep results in memory alone.
     inputs
         What tells these inputs from others, whatever makes it.
+    kinds
+        What belongs to the inputs, as messages name it.
 
     Attributes
     ----------
@@ -39,7 +42,8 @@ class Journal:
     A last line that was cut off in the middle is taken off the file. A result that stands twice counts once.
     """
 
-    def __init__(self, path: str | os.PathLike[str] | None, inputs: str) -> None:
+    def __init__(self, path: str | os.PathLike[str] | None, inputs: str, kinds: str = _OF_GRIDS) -> None:
+        self._kinds = kinds
         self._path = None if path is None else Path(path)
         self._head = json.dumps({"format": FORMAT, "inputs": inputs})
         self.done: dict[str, Any] = {}
@@ -84,8 +88,7 @@ class Journal:
         if head != json.loads(self._head):
             raise FileError(
                 path,
-                "holds results of other inputs (pool, links, entity runs, vectors, texts, judgments or measures); give "
-                "another path, or remove the file",
+                f"holds results of other inputs ({self._kinds}); give another path, or remove the file",
                 line=1,
             )
 

@@ -11,6 +11,8 @@ import pandas as pd
 
 from vbterrier.errors import ParameterError
 from vbterrier.evaluate.inputs import aligned, named_runs, require_one_tagger, slot_of
+from vbterrier.evaluate.streamed import Streamed, streamed_runs
+from vbterrier.evaluate.topicwise import Work, planned
 from vbterrier.frames.contracts import systems_of
 from vbterrier.frames.files import read_answers, read_qrels
 from vbterrier.frames.parameters import choice, whole
@@ -32,6 +34,7 @@ from vbterrier.uncertainty.intervals import (
 )
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Mapping, Sequence
 
     import ir_measures
@@ -82,6 +85,8 @@ def score(
     level: float = 0.95,
     n_resamples: int = N_RESAMPLES,
     seed: int = 0,
+    memory: int | str | None = None,
+    resume: str | os.PathLike[str] | None = None,
     progress: bool = False,
 ) -> Scores:
     """Evaluate systems with measures of this package and of ir_measures, with intervals of the means.
@@ -116,8 +121,15 @@ def score(
         Resamples of the topics.
     seed
         Decides the resamples of the topics, which all systems and measures share. Draws of measures follow their own.
+    memory
+        Read runs from files in chunks of whole topics that take no more than this, as ``"1 GiB"`` or a number of bytes,
+        whatever the size of the files; ``None`` reads each run whole. A run may then be several files: a list of paths,
+        a folder, or a pattern such as ``"bm25/*.gz"``. See the notes.
+    resume
+        A folder for what is finished, from which the same call goes on after an interruption; it implies ``memory``
+        (1 GiB unless given).
     progress
-        Show a progress bar over runs.
+        Show a progress bar over runs, or over the blocks of their files.
 
     Returns
     -------
@@ -129,6 +141,19 @@ def score(
         Frames or files that cannot be evaluated; runs with different topics; two systems of one name.
     ParameterError
         Measures or options that do not exist.
+
+    Notes
+    -----
+    With ``memory``, every value is what it is without. Of each topic the rows that measures look at are kept: the
+    first k, the first 3k for the learned prior, which looks at all topics at once. Measures of others without a
+    cutoff, or with one above 100, are evaluated topic by topic as these come, and only values are kept; so are our own
+    without a cutoff, where their value of a topic depends on that topic alone, and others are refused. ``memory``
+    bounds what reading and evaluating take beside judgments, intents, tags and kept rows. Where the rows of a topic do
+    not stand together, they are parted by topic first, into temporary files as large as the run unpacked (in ``resume``
+    where it is given, else where temporary files go). One topic must fit into an eighth of ``memory``.
+
+    ``resume`` tells inputs by size, time of change and samples of the run files, judgments, measures and version, and
+    refuses others.
 
     Examples
     --------
@@ -150,7 +175,11 @@ def score(
     linking = all(is_linking(measure) for measure in asked)
     judged = slot_of(qrels, intents, tags, read_answers if linking else read_qrels)
     named = systems_of(named_runs(runs))
-    if linking:
+    wanted = _with_spreads(asked)
+    in_parts: dict[str, Streamed] = {}
+    if memory is not None or resume is not None:
+        loaded, in_parts = streamed_runs(named, Work("", planned(wanted), judged, duplicates), memory, resume, progress)
+    elif linking:
         loaded = {name: answers(run, name=f"run {name!r}", duplicates=duplicates) for name, run in named}
     else:
         loaded = {name: loaded_run(name, run, duplicates) for name, run in named}
@@ -161,12 +190,13 @@ def score(
         for name, run in tracked(
             loaded.items(), "scoring", shown=progress and len(loaded) > 1, total=len(loaded), unit="run"
         )
-        for row in _system_rows(name, run, slot, _with_spreads(asked))
+        for row in _rows(name, run, slot, wanted, in_parts.get(name))
     ]
     every = pd.DataFrame(rows, columns=["name", "qid", "measure", "value"])
-    wanted = [str(measure) for measure in asked]
     found = _intervals(every, asked, list(loaded), interval, level=level, n_resamples=n_resamples, seed=seed)
-    return Scores(every[every["measure"].isin(wanted)].reset_index(drop=True), found, _missing(slot, loaded))
+    return Scores(
+        every[every["measure"].isin(list(map(str, asked)))].reset_index(drop=True), found, _missing(slot, loaded)
+    )
 
 
 def _missing(slot: Slot, runs: Mapping[str, Run]) -> pd.DataFrame:
@@ -182,6 +212,14 @@ def _spread(measure: ir_measures.Measure) -> ir_measures.Measure | None:
 def _with_spreads(measures: Sequence[ir_measures.Measure]) -> list[ir_measures.Measure]:
     spreads = [spread for measure in measures if (spread := _spread(measure)) is not None]
     return list(dict.fromkeys([*measures, *spreads]))
+
+
+def _rows(
+    name: str, run: Run, slot: Slot, measures: Sequence[ir_measures.Measure], parts: Streamed | None
+) -> list[tuple[str, str, str, float]]:
+    if parts is None:
+        return _system_rows(name, run, slot, measures)
+    return [*_system_rows(name, run, slot, parts.work.plan.last), *parts.rows(name, slot)]
 
 
 def _system_rows(

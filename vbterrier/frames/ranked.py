@@ -59,13 +59,18 @@ class Top:
 
     def warn_of_ties(self, name: str) -> None:
         """Say once of a run that its score depends on the order of ties, where that is more than a trifle."""
-        if self.tied_share > TIES_WORTH_A_WARNING:
-            warnings.warn(
-                f"{name}: {self.tied_share:.0%} of the first {self.depth} places are tied; their order is trec_eval's, "
-                "by docno, and other tools may order them otherwise",
-                DegenerateWarning,
-                stacklevel=3,
-            )
+        warn_of_ties(name, self.tied_share, self.depth)
+
+
+def warn_of_ties(name: str, share: float, depth: int) -> None:
+    """Say once of a run that its score depends on the order of ties, where they are more than a trifle."""
+    if share > TIES_WORTH_A_WARNING:
+        warnings.warn(
+            f"{name}: {share:.0%} of the first {depth} places are tied; their order is trec_eval's, "
+            "by docno, and other tools may order them otherwise",
+            DegenerateWarning,
+            stacklevel=4,
+        )
 
 
 class Run:

@@ -151,7 +151,7 @@ def _by_depth(
     measures: Sequence[ir_measures.Measure],
 ) -> Iterator[tuple[int | None, list[ir_measures.Measure]]]:
     """Measures that the first documents decide, with how many; and those that want whole rankings, ``None``."""
-    of_first = [measure for measure in measures if _is_of_first(measure)]
+    of_first = [measure for measure in measures if is_of_first(measure)]
     if of_first:
         yield max(measure["cutoff"] for measure in of_first), of_first
     whole = [measure for measure in measures if measure not in of_first]
@@ -159,12 +159,19 @@ def _by_depth(
         yield None, whole
 
 
-def _is_of_first(measure: ir_measures.Measure) -> bool:
+def is_of_first(measure: ir_measures.Measure) -> bool:
     """Whether the first k documents and the judgments are all that a measure looks at."""
     at_k = measure.NAME in OF_FIRST and measure.params.get("cutoff") is not None
     # Some of their settings are done by other engines, with rules of their own.
     done_by_trec_eval = bool(ir_measures.providers.registry["pytrec_eval"].supports(measure))
     return at_k and done_by_trec_eval and not measure.params.get("judged_only")
+
+
+def n_decisive(measure: ir_measures.Measure) -> int | None:
+    """How many of the first documents decide what a measure is, ``None`` for those that see the whole ranking."""
+    cut = is_of_first(measure) or (is_diversity(measure) and not measure.params.get("judged_only"))
+    n: int | None = measure.params.get("cutoff") if cut else None
+    return n
 
 
 def _ranking(run: Run, depth: int | None = None) -> pd.DataFrame:

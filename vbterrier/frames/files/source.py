@@ -74,12 +74,15 @@ class Source:
         with self.raw() as raw:
             return bool(raw.read(len(_PARQUET)) == _PARQUET)
 
-    def stream(self, refused: bytes = b"") -> _Stream:
-        """Open the inflated bytes; reading ends in an ``UntidyError`` at any of those refused."""
+    def stream(self, refused: bytes = b"", start: int = 0) -> _Stream:
+        """Open the inflated bytes from ``start``; reading ends in an ``UntidyError`` at any of those refused."""
         raw = self.raw()
         is_gzip = raw.read(len(_GZIP)) == _GZIP
-        raw.seek(0)
-        return _Stream(self, pa.CompressedInputStream(raw, "gzip") if is_gzip else raw, refused)
+        raw.seek(0 if is_gzip else start)
+        stream = _Stream(self, pa.CompressedInputStream(raw, "gzip") if is_gzip else raw, refused)
+        while is_gzip and start > 0 and (passed := stream.read(min(start, _PIECE))):
+            start -= len(passed)
+        return stream
 
     def text(self) -> bytes:
         """Read all inflated bytes."""

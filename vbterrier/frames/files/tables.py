@@ -58,7 +58,7 @@ def text_table(source: Source, layout: Layout) -> Any:
         types = dict.fromkeys(WHOLE, TEXT)
         with suppress(pa.ArrowInvalid, MisfitError):
             return _checked(_parse(tidy, layout, separator, types, block_size=_LONGEST_LINE), layout)
-    raise _blame(source, layout)
+    raise blame(source, layout)
 
 
 def parquet_table(source: Source, wanted: Sequence[str], numeric: Sequence[str]) -> Any:
@@ -86,7 +86,17 @@ def parquet_table(source: Source, wanted: Sequence[str], numeric: Sequence[str])
                 raise FileError(source.path, f"unpacks to {n_bytes:,} bytes; pass max_bytes=None to read it all")
             table = file.read()
     except (pa.ArrowException, OSError) as error:
-        raise FileError(source.path, f"is no Parquet file that can be read ({error}): write it again") from error
+        raise unreadable(source, error) from error
+    return typed_table(source, table, wanted, numeric)
+
+
+def unreadable(source: Source, error: Exception) -> FileError:
+    """The error of a Parquet file that Arrow cannot read."""
+    return FileError(source.path, f"is no Parquet file that can be read ({error}): write it again")
+
+
+def typed_table(source: Source, table: Any, wanted: Sequence[str], numeric: Sequence[str], before: int = 0) -> Any:
+    """Rows of a Parquet file with columns of our types, see :func:`parquet_table`; ``before`` of them came earlier."""
     # What pandas notes about its index would move columns away from where we look for them.
     table = table.replace_schema_metadata(None)
     require_columns(source.path, table.column_names, wanted)
@@ -94,7 +104,7 @@ def parquet_table(source: Source, wanted: Sequence[str], numeric: Sequence[str])
         if name in _WORDS or name in numeric:
             column = _typed(source, name, table[name], is_numeric=name in numeric)
             if name in wanted or name in IDS or name in numeric:
-                _require_values(source, name, column)
+                _require_values(source, name, column, before)
             table = table.set_column(place, name, column)
     return table.select([name for name in table.column_names if not name.startswith("__index_level_")])
 
@@ -150,7 +160,8 @@ def _tidy(text: bytes) -> bytes:
     return BOM + text.strip(b" ")
 
 
-def _blame(source: Source, layout: Layout) -> FileError:
+def blame(source: Source, layout: Layout) -> FileError:
+    """The error that names the first line of a text that does not fit its layout."""
     first = True
     for number, line in _records(source, layout):
         try:
@@ -207,8 +218,8 @@ def _typed(source: Source, name: str, column: Any, *, is_numeric: bool) -> Any:
         raise FileError(source.path, message) from error
 
 
-def _require_values(source: Source, name: str, column: Any) -> None:
+def _require_values(source: Source, name: str, column: Any, before: int) -> None:
     missing = pc.is_null(column, nan_is_null=True)
     row = pc.index(missing, pa.scalar(value=True)).as_py()
     if row >= 0:
-        raise FileError(source.path, f"column {name!r} has no value in row {row}; repair or drop the row")
+        raise FileError(source.path, f"column {name!r} has no value in row {before + row}; repair or drop the row")

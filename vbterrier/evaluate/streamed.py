@@ -1,0 +1,325 @@
+"""Runs larger than the memory: read in chunks of whole topics, each worked on once, whatever interrupts it."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import sys
+import warnings
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+import pyarrow as pa
+
+from vbterrier.errors import DegenerateWarning, FileError
+from vbterrier.evaluate.journal import Journal
+from vbterrier.evaluate.prints import rows_print
+from vbterrier.evaluate.topicwise import Part, Work, values_of
+from vbterrier.frames.chunks import chunks, parted, require_room, split
+from vbterrier.frames.files.blocks import Place, amount, blocks, is_parts, parts_of
+from vbterrier.frames.files.writing import replacing
+from vbterrier.frames.named import named
+from vbterrier.frames.ranked import Run, warn_of_ties
+from vbterrier.frames.runs import loaded_run
+from vbterrier.frames.topics import run_places
+from vbterrier.measures import Measure
+from vbterrier.parallel import tracked
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    import ir_measures
+
+    from vbterrier.frames.files.blocks import Block
+    from vbterrier.measures.scoring import Slot
+
+MEMORY = 2**30
+# What is made of a block takes some times its bytes, while its rows are checked, put in order and evaluated.
+_PER_BLOCK, _PER_TOPIC = 32, 8
+_MOST_PARTS = 256
+_SAMPLE = 1 << 16
+_TO_NAME = str.maketrans({" ": "-", "/": "-", ".": "-"})
+
+
+class _ApartError(Exception):
+    """Rows of a topic stand apart."""
+
+
+@dataclass(frozen=True, eq=False)
+class Streamed:
+    """What a run comes to.
+
+    Parameters
+    ----------
+    run
+        The first rows of all its topics.
+    work
+        What was asked for.
+    values
+        By measure and topic, of measures that were evaluated at once.
+    """
+
+    run: Run
+    work: Work
+    values: dict[str, dict[str, float]]
+
+    def rows(self, name: str, slot: Slot) -> list[tuple[str, str, str, float]]:
+        """Rows of V of the measures that were evaluated at once, for all topics of a slot."""
+        at_once, wanted = self.work.plan.at_once, set(slot.topics)
+        if not at_once:
+            return []
+        if not self.work.plan.last:
+            run_places(self.run, slot.topics, slot.qid, "qrels")
+        missing = wanted.difference(self.run.topics)
+        with warnings.catch_warnings():
+            # That nothing is retrieved is counted, and no news.
+            warnings.simplefilter("ignore", DegenerateWarning)
+            empty = values_of(at_once, slot, _empty(self.run.name), missing) if missing else {}
+        # In the order in which they come from runs in memory, so that sums over topics are the same to the last digit.
+        turn = {topic: place for place, topic in enumerate(slot.topics)}
+        return [
+            (name, topic, str(measure), value)
+            for measure in at_once
+            for part in _in_order(self.values[str(measure)], empty.get(str(measure), {}), turn, measure)
+            for topic, value in part
+        ]
+
+
+def _in_order(
+    found: dict[str, float], empty: dict[str, float], turn: dict[str, int], measure: ir_measures.Measure
+) -> Iterator[list[tuple[str, float]]]:
+    """Topics and values: of our measures in the order of the slot, of others by name, topics without a list last."""
+    if isinstance(measure, Measure):
+        every = {**found, **empty}
+        yield [(topic, every[topic]) for topic in turn if topic in every]
+    else:
+        yield from ([(topic, part[topic]) for topic in sorted(part) if topic in turn] for part in (found, empty))
+
+
+def streamed_runs(
+    named_runs: Iterable[tuple[str, Any]],
+    work: Work,
+    memory: int | str | None,
+    resume: str | os.PathLike[str] | None,
+    progress: bool,  # noqa: FBT001 - handed on
+) -> tuple[dict[str, Run], dict[str, Streamed]]:
+    """Runs by name, and of those that stand in files what was evaluated while they were read."""
+    n_bytes = amount("memory", MEMORY if memory is None else memory)
+    loaded: dict[str, Run] = {}
+    found: dict[str, Streamed] = {}
+    for name, run in named_runs:
+        if not is_parts(run):
+            loaded[name] = loaded_run(name, run, work.duplicates)
+            continue
+        own = replace(work, name=f"run {name!r}")
+        folder = None if resume is None else Path(resume) / hashlib.blake2b(name.encode(), digest_size=8).hexdigest()
+        found[name] = streamed(parts_of(run), own, memory=n_bytes, folder=folder, progress=progress)
+        loaded[name] = found[name].run
+    return loaded, found
+
+
+def streamed(
+    paths: Sequence[Path], work: Work, *, memory: int = MEMORY, folder: Path | None = None, progress: bool = False
+) -> Streamed:
+    """What a run in files comes to, in bounded memory.
+
+    Parameters
+    ----------
+    paths
+        Its files.
+    work
+        What to do with each chunk of whole topics.
+    memory
+        Bytes that blocks, and what is made of them, may take.
+    folder
+        Where finished parts are kept for a call that goes on from there; ``None`` to keep nothing.
+    progress
+        Show a progress bar.
+
+    Raises
+    ------
+    InputError
+        Files that cannot be evaluated; a topic too large; a folder with parts of other inputs.
+    """
+    with _opened(folder) as opened:
+        pieces = _Pieces(opened, work, _inputs(paths, work))
+        n_bytes = max(memory // _PER_BLOCK, 1 << 18)
+        limit = max(memory // _PER_TOPIC, n_bytes)
+        try:
+            _by_place(paths, pieces, n_bytes, limit, progress=progress)
+        except _ApartError:
+            pieces.journal.add("apart", result=True)
+        if "apart" in pieces.journal.done:
+            size = sum(path.stat().st_size * (10 if path.suffix == ".gz" else 2) for path in paths)
+            said = f"parting {work.name} by topic"
+
+            def every() -> Iterable[Block]:
+                return tracked(
+                    blocks(paths, n_bytes), said, shown=progress, total=_n_blocks(paths, n_bytes), unit="block"
+                )
+
+            _by_topic(every, "", pieces, _n_parts(size, limit), limit)
+        return pieces.streamed()
+
+
+class _Pieces:
+    """Finished parts in a folder: rows in a file each, all else in a journal, which a part counts from."""
+
+    def __init__(self, folder: Path, work: Work, inputs: str) -> None:
+        self.folder, self.work = folder, work
+        (folder / "kept").mkdir(parents=True, exist_ok=True)
+        self.journal = Journal(folder / "journal.jsonl", inputs, "runs, judgments, intents, tags, measures or version")
+
+    @property
+    def by_place(self) -> list[dict[str, Any]]:
+        """The parts that were read as they stand."""
+        return [result for key, result in self.journal.done.items() if key.startswith("place ")]
+
+    @property
+    def parts(self) -> list[dict[str, Any]]:
+        """The parts that count."""
+        if "apart" not in self.journal.done:
+            return self.by_place
+        return [result for key, result in self.journal.done.items() if key.startswith("topics ")]
+
+    def add(self, key: str, table: Any, behind: Place | None = None) -> None:
+        """Work on a chunk and write down what it comes to."""
+        part: Part = self.work(table)
+        file = f"{key.translate(_TO_NAME)}.arrow"
+        with replacing(self.folder / "kept" / file) as stream, pa.ipc.new_file(stream, part.kept.schema) as writer:
+            writer.write_table(part.kept)
+        result = {key: value for key, value in vars(part).items() if key != "kept"}
+        self.journal.add(key, {**result, "file": file, "behind": behind and asdict(behind)})
+
+    def kept(self, result: dict[str, Any]) -> Any:
+        """The rows of a part."""
+        with pa.OSFile(str(self.folder / "kept" / result["file"])) as file:
+            return pa.ipc.open_file(file).read_all()
+
+    def streamed(self) -> Streamed:
+        """All parts together."""
+        parts = self.parts
+        tables = [self.kept(part) for part in parts]
+        run = Run(pa.concat_tables(tables).to_pandas(), name=self.work.name) if tables else _empty(self.work.name)
+        values: dict[str, dict[str, float]] = {str(measure): {} for measure in self.work.plan.at_once}
+        for part in parts:
+            for measure, found in part["values"].items():
+                values[measure].update(found)
+        self._tell(parts)
+        return Streamed(run, self.work, values)
+
+    def _tell(self, parts: list[dict[str, Any]]) -> None:
+        """Warn of the run what its parts were warned of."""
+        name, n_dropped = self.work.name, sum(part["n_dropped"] for part in parts)
+        told = [f"{name}: {n_dropped} repeated documents dropped, each at its lower rank"] if n_dropped else []
+        for message in dict.fromkeys([*told, *(message for part in parts for message in part["told"])]):
+            warnings.warn(message, DegenerateWarning, stacklevel=4)
+        ties = [part["tied"] for part in parts if part["tied"]]
+        if ties:
+            n_tied, n_places, depths = zip(*ties, strict=True)
+            warn_of_ties(name, sum(n_tied) / max(sum(n_places), 1), max(depths))
+
+
+def _by_place(paths: Sequence[Path], pieces: _Pieces, n_bytes: int, limit: int, *, progress: bool) -> None:
+    """Work on the files as they stand, from where the last part ended."""
+    done = pieces.by_place
+    if "apart" in pieces.journal.done or (done and done[-1]["behind"] is None):
+        return
+    start = Place(**done[-1]["behind"]) if done else Place()
+    seen = {topic for part in done for topic in pieces.kept(part)["qid"].unique().to_pylist()}
+    name, total = pieces.work.name, _n_blocks(paths, n_bytes)
+    read = tracked(blocks(paths, n_bytes, start), f"scoring {name}", shown=progress, total=total, unit="block")
+    for number, chunk in enumerate(chunks(read, limit, name), len(done)):
+        if not seen.isdisjoint(chunk.topics):
+            raise _ApartError
+        seen.update(chunk.topics)
+        pieces.add(f"place {number}", chunk.table, chunk.behind)
+
+
+def _by_topic(read: Callable[[], Iterable[Block]], key: str, pieces: _Pieces, n_parts: int, limit: int) -> None:
+    """Part rows by topic until each part is small enough, and work on the parts that are not done."""
+    folder = pieces.folder / "topics" / key.replace(".arrow", "")
+    level = key.count("/") + bool(key)
+    if f"split {key}" not in pieces.journal.done:
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        pieces.journal.add(f"split {key}", split(read(), folder, n_parts, level))
+    for file, n_topics in pieces.journal.done[f"split {key}"].items():
+        part, path = f"{key}/{file}".lstrip("/"), folder / file
+        if f"topics {part}" not in pieces.journal.done:
+            size = path.stat().st_size if path.exists() else 0
+            if f"split {part}" in pieces.journal.done or (size > limit and n_topics > 1):
+                _by_topic(partial(parted, path), part, pieces, _n_parts(size, limit), limit)
+            else:
+                table = pa.concat_tables([block.table for block in parted(path)]) if size <= limit else None
+                require_room(next(parted(path)).table, size, limit, pieces.work.name)
+                pieces.add(f"topics {part}", table)
+        path.unlink(missing_ok=True)
+
+
+def _n_parts(size: int, limit: int) -> int:
+    return min(max(2 * size // limit, 2), _MOST_PARTS)
+
+
+def _n_blocks(paths: Sequence[Path], n_bytes: int) -> int:
+    """How many blocks there are about: packed files hold more than their size."""
+    return sum(path.stat().st_size // n_bytes + 1 for path in paths)
+
+
+def _empty(name: str) -> Run:
+    return Run(pd.DataFrame({"qid": [], "docno": [], "score": []}, dtype=object), name=name)
+
+
+@contextmanager
+def _opened(folder: Path | None) -> Iterator[Path]:
+    """A folder that stays, or one that goes."""
+    if folder is None:
+        with TemporaryDirectory(prefix="vbterrier-") as made:
+            yield Path(made)
+        return
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(folder, f"cannot be made: {error.strerror or error}; resume= wants a folder") from error
+    yield folder
+
+
+def _inputs(paths: Sequence[Path], work: Work) -> str:
+    """What tells inputs from others: files by size, time and samples, judgments, measures and version."""
+    plan, slot = work.plan, work.slot
+    frames = [slot.frame, slot.intents, slot.tags] if plan.at_once else []
+    for measure in plan.at_once:
+        frames += [named(kind, given) for kind in ("intents", "tags") if (given := measure.params.get(kind))]
+    parts = [
+        # The package itself stands above all floors, and is there when this is called.
+        sys.modules["vbterrier"].__version__,
+        *(repr((work.name, work.duplicates, plan.depth)), *map(repr, plan.at_once)),
+        *map(_file_print, paths),
+        *(_frame_print(frame) for frame in frames if frame is not None),
+    ]
+    return hashlib.blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
+
+
+def _file_print(path: Path) -> str:
+    try:
+        about = path.stat()
+        with path.open("rb") as file:
+            made = hashlib.blake2b(digest_size=16)
+            for start in (0, about.st_size // 2, max(about.st_size - _SAMPLE, 0)):
+                file.seek(start)
+                made.update(file.read(_SAMPLE))
+    except OSError:
+        # Reading it says what is wrong.
+        return str(path)
+    return f"{about.st_size} {about.st_mtime_ns} {made.hexdigest()}"
+
+
+def _frame_print(frame: pd.DataFrame) -> str:
+    columns = sorted(map(str, frame.columns))
+    return " ".join(columns) + rows_print([pd.util.hash_pandas_object(frame[columns], index=False).to_numpy()])

@@ -1,0 +1,218 @@
+"""Runs read block by block, so that files of any size take little memory."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from vbterrier.errors import FileError, InputError, ParameterError
+from vbterrier.frames.files.first_line import require_columns, run_layout
+from vbterrier.frames.files.source import BOM, Source
+from vbterrier.frames.files.tables import blame, text_table, typed_table, unreadable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from vbterrier.frames.files.layout import Layout
+
+_KEYS = ("qid", "docno", "score")
+_WANTED = (*_KEYS, "rank")
+# Columns of Parquet files that are kept beside those of every run: what measures may read of a run.
+READ = ("entity_id", "weight", "tagger", "grade_prob")
+_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
+_AMOUNT = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]i?|)b?", re.ASCII | re.IGNORECASE)
+LEAST_MEMORY = 16 * 2**20
+# A row that Arrow holds takes that many bytes beside those of its texts: offsets, numbers.
+_ROW = 48
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where rows of a run begin.
+
+    Parameters
+    ----------
+    file
+        Which of its files.
+    offset
+        Where in it a block begins: the byte of the inflated text, or the row of a Parquet file.
+    row
+        How many rows of that block come before.
+    """
+
+    file: int = 0
+    offset: int = 0
+    row: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Rows of a run that were read together.
+
+    Parameters
+    ----------
+    table
+        Columns qid, docno, score, and those of ``READ`` that a Parquet file has.
+    place
+        Where its first row stands.
+    """
+
+    table: Any
+    place: Place
+
+    def slice(self, start: int, stop: int | None = None) -> Block:
+        """Some of the rows."""
+        length = None if stop is None else stop - start
+        return Block(self.table.slice(start, length), replace(self.place, row=self.place.row + start))
+
+
+def blocks(paths: Sequence[Path], n_bytes: int, start: Place = Place()) -> Iterator[Block]:
+    """The rows of a run's files, one file after the other.
+
+    Parameters
+    ----------
+    paths
+        TREC text, plain or gzip, or Parquet; what a file is, is told by its content.
+    n_bytes
+        How much to read at once.
+    start
+        Where to begin.
+
+    Raises
+    ------
+    FileError
+        As :func:`vbterrier.read_run`; files with different columns.
+    """
+    columns: list[str] = []
+    for file in range(start.file, len(paths)):
+        source = Source.at(_regular(paths[file]), None)
+        offset, row = (start.offset, start.row) if file == start.file else (0, 0)
+        read = _rows if source.is_parquet else _lines
+        for at, table in read(source, n_bytes, offset):
+            columns = columns or table.column_names
+            if table.column_names != columns:
+                found = f"{', '.join(table.column_names)}, found {', '.join(columns)} before"
+                raise FileError(source.path, f"one of several files of a run, which must be alike: has columns {found}")
+            block = Block(table, Place(file, at))
+            if row < len(table):
+                yield block.slice(row)
+            row = max(row - len(table), 0)
+
+
+def parts_of(run: Any) -> tuple[Path, ...]:
+    """The files of one run: a path, several, those of a folder, or those that a pattern matches, as ``run/*.gz``.
+
+    Raises
+    ------
+    InputError
+        There is none.
+    """
+    if isinstance(run, (list, tuple)):
+        found = [part for each in run for part in parts_of(each)]
+    elif Path(run).is_dir():
+        found = sorted(path for path in Path(run).iterdir() if path.is_file() and not path.name.startswith("."))
+    elif glob.has_magic(str(run)) and not Path(run).exists():
+        top = Path(run).anchor
+        found = sorted(path for path in Path(top).glob(str(Path(run).relative_to(top))) if path.is_file())
+    else:
+        found = [Path(run)]
+    if not found:
+        raise InputError(f"runs: {os.fspath(run) if not isinstance(run, (list, tuple)) else run!r}: no file there")
+    return tuple(found)
+
+
+def is_parts(run: Any) -> bool:
+    """Whether a run is given by paths."""
+    if isinstance(run, (list, tuple)):
+        return bool(run) and all(isinstance(each, (str, os.PathLike)) for each in run)
+    return isinstance(run, (str, os.PathLike))
+
+
+def amount(name: str, value: Any) -> int:
+    """A parameter that is a number of bytes, or a text such as "1 GiB" or "500 MB".
+
+    Raises
+    ------
+    ParameterError
+        Anything else, or too little to work with.
+
+    >>> amount("memory", "1 GiB") == 2**30
+    True
+    """
+    number, unit = value, ""
+    if isinstance(value, str):
+        found = _AMOUNT.fullmatch(value.strip())
+        number, unit = (float(found[1]), found[2].casefold()) if found else (None, "")
+    if isinstance(number, bool) or not isinstance(number, (int, float)) or not number * _UNITS[unit] >= LEAST_MEMORY:
+        raise ParameterError(f"{name}={value!r}: wanted a number of bytes of at least 16 MiB, as 2**30 or '1 GiB'")
+    return int(number * _UNITS[unit])
+
+
+def _regular(path: Path) -> Path:
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise FileError(path, "is a pipe or a device; memory= wants files, which it may read twice: write it to a file")
+    return path
+
+
+def _lines(source: Source, n_bytes: int, start: int) -> Iterator[tuple[int, Any]]:
+    """Tables of whole lines, with the byte that each begins at."""
+    layout = run_layout(source.path, *source.first())
+    rest, is_last = b"", False
+    with source.stream(start=start) as stream:
+        while not is_last:
+            data = stream.read(n_bytes)
+            is_last = not data
+            content = rest + data
+            stop = len(content) if is_last else max(content.rfind(b"\n"), content.rfind(b"\r")) + 1
+            if not stop and len(content) > 16 * n_bytes:
+                raise FileError(source.path, f"holds a line of more than {len(content):,} bytes; is it a TREC run?")
+            if content[:stop].strip():
+                yield start, _parsed(source, layout, content[:stop], is_first=not start)
+            start, rest = start + stop, content[stop:]
+
+
+def _parsed(source: Source, layout: Layout, content: bytes, *, is_first: bool) -> Any:
+    if content.startswith(BOM) and not is_first:
+        # Arrow drops a mark at the top; this one is part of an id.
+        content = BOM + content
+    try:
+        table = text_table(Source(source.path, None, content), layout)
+    except FileError:
+        raise blame(source, layout) from None
+    return table.select(list(_KEYS))
+
+
+def _rows(source: Source, n_bytes: int, start: int) -> Iterator[tuple[int, Any]]:
+    """Tables of a Parquet file, with the row that each begins at."""
+    try:
+        with source.raw() as raw:
+            file = pq.ParquetFile(raw, buffer_size=2**20)
+            require_columns(source.path, file.schema_arrow.names, _WANTED)
+            names = [name for name in file.schema_arrow.names if name in (*_WANTED, *READ)]
+            others = [name for name in names if name not in _WANTED]
+            first = 0
+            for group in range(file.num_row_groups):
+                n_rows, n_group = (
+                    file.metadata.row_group(group).num_rows,
+                    file.metadata.row_group(group).total_byte_size,
+                )
+                if first + n_rows > start:
+                    batch_size = max(n_bytes // (2 * n_group // max(n_rows, 1) + _ROW), 1)
+                    at = first
+                    for batch in file.iter_batches(batch_size, row_groups=[group], columns=names):
+                        table = pa.Table.from_batches([batch]).slice(max(start - at, 0))
+                        before = at + batch.num_rows - len(table)
+                        at += batch.num_rows
+                        if len(table):
+                            checked = typed_table(source, table, _WANTED, ("score", "rank", "weight"), before)
+                            yield before, checked.select([*_KEYS, *others])
+                first += n_rows
+    except (pa.ArrowException, OSError) as error:
+        raise unreadable(source, error) from error
