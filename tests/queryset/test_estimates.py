@@ -204,6 +204,18 @@ def test_intervals_hold_the_truth_as_often_as_they_say():
         assert stats.binomtest(held, n_samples, 0.9).pvalue > 1e-3
 
 
+def test_weights_that_leave_few_queries_are_told_of():
+    mentions = ["all"] * 900 + [f"m{number}" for number in range(99)]
+    corpus = pd.DataFrame({"docno": [f"d{number}" for number in range(999)], "mention": mentions}).assign(value=0.5)
+    sample = sample_queries(corpus, 100, method="random-mention")
+    values = sample.frame.assign(name="mine", measure="P")
+    # One of weight 900 and 99 of weight 1.
+    with pytest.warns(DegenerateWarning, match=r"its 100 queries are worth 1\.2;"):
+        horvitz_thompson(sample, values)
+    even = sample_queries(corpus, 100, method="uniform")
+    assert horvitz_thompson(even, even.frame.assign(name="mine", measure="P"))["value"].item() == pytest.approx(0.5)
+
+
 BAD = {
     "stranger": (lambda v: v.assign(qid=["zz", *v["qid"][1:]]), {}, "query 'zz' .* was not sampled"),
     "unjudged": (lambda v: v[1:], {}, "'mine', 'P' has 0 values of query"),

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 ESTIMATORS = ("hajek", "ht")
 TARGETS = ("mean", "total")
+# Draws of equal weight that an interval needs.
+_FEW = 20
 COLUMNS = ("name", "measure", "value", "low", "high", "level", "method", "n_qids", "n_resamples", "seed", "std_error")
 
 
@@ -66,7 +68,8 @@ def horvitz_thompson(
     Warns
     -----
     DegenerateWarning
-        A stratum of a single draw, which says nothing of its variance: std_error, low and high are NaN.
+        A stratum of a single draw, which says nothing of its variance: std_error, low and high are NaN. Weights so
+        unequal that the sample is worth few queries, ``(Σ w)²/Σ w²`` (Kish): below 20, and a fifth of the queries.
 
     Notes
     -----
@@ -79,6 +82,15 @@ def horvitz_thompson(
     - ``random-document`` and ``random-mention`` without replacement: c = 1, as one query of a document (or mention)
       does not tell how much its queries differ. On average it is too large by D times the variance of the documents'
       totals, n/D of what comes from there: nothing for a few hundred of a million documents.
+
+    Simulated on AIDA-CoNLL (8,204 queries, 200 drawn, 1,000 samples), nominal 95 % intervals of the share of links held
+    it, for hajek (ht): random-document .95 (.98), random-mention .95 (.90), uniform .95 (.95), weighted by the mention's
+    frequency .94 (.95), and with replacement .92 (.95); of hajek, standard deviation .036, .035, .028, .058, .063,
+    estimated as .037, .035, .029, .059, .059.
+
+    ``random-mention`` is a poor way to the mean over queries where mentions are as unequal as names in news are: a
+    few frequent ones stand for most queries. The mean over what a method draws, as the paper has it for both of its
+    methods, is the plain mean of its queries, see :func:`vbterrier.uncertainty.topics_interval`.
 
     Measures that are ratios of totals, as precision of links, are not means over queries: estimate both totals.
 
@@ -103,6 +115,7 @@ def horvitz_thompson(
     number("level", level, low=0, high=1, open_low=True, open_high=True)
     keys, y = _wide(sample, values)
     weights = sample.weights
+    _warn_of_few(weights)
     total = weights @ y
     scale = 1.0 if of == "total" else 1 / sample.n_queries
     if estimator == "hajek":
@@ -115,6 +128,17 @@ def horvitz_thompson(
     frame = keys.assign(**{name: found * scale for name, found in rows.items()}, level=level)
     frame = frame.assign(method=f"queries ({estimator})", n_qids=len(sample), n_resamples=0, seed=0)
     return frame.assign(std_error=error * scale)[list(COLUMNS)]
+
+
+def _warn_of_few(weights: Floats) -> None:
+    worth = float(weights.sum() ** 2 / (weights**2).sum())
+    if worth < min(_FEW, len(weights) / 5):
+        warnings.warn(
+            f"sample: weights are so unequal that its {len(weights)} queries are worth {worth:.1f}; do not rely on the "
+            "interval, and draw by a method whose probabilities differ less, as 'uniform' does",
+            DegenerateWarning,
+            stacklevel=3,
+        )
 
 
 def _errors(sample: QuerySample, y: Floats, weights: Floats) -> tuple[Floats, int]:
