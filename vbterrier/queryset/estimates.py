@@ -84,8 +84,8 @@ def horvitz_thompson(
       totals, n/D of what comes from there: nothing for a few hundred of a million documents.
 
     Simulated on AIDA-CoNLL (8,204 queries, 200 drawn, 1,000 samples), nominal 95 % intervals of the share of links held
-    it, for hajek (ht): random-document .95 (.98), random-mention .95 (.90), uniform .95 (.95), weighted by the mention's
-    frequency .94 (.95), and with replacement .92 (.95); of hajek, standard deviation .036, .035, .028, .058, .063,
+    it, for hajek (ht): random-document .95 (.98), random-mention .95 (.90), uniform .95 (.95), weighted by frequency
+    of the mention .94 (.95), and with replacement .92 (.95); of hajek, standard deviation .036, .035, .028, .058, .063,
     estimated as .037, .035, .029, .059, .059.
 
     ``random-mention`` is a poor way to the mean over queries where mentions are as unequal as names in news are: a
