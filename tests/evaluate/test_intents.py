@@ -576,6 +576,7 @@ def test_topics_and_systems_from_files(tmp_path):
         ({"systems": {}}, InputError, "no systems"),
         ({"on_topics": "some"}, ParameterError, "on_topics='some': wanted one of 'same'"),
         ({"interval": "BCa"}, ParameterError, "interval='BCa': wanted one of 'percentile'"),
+        ({"interval": "studentised", "replicas": 5}, ParameterError, "interval='studentised': wanted one of"),
     ],
 )
 def test_options_that_do_not_exist(options, error, message):

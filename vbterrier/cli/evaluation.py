@@ -65,7 +65,7 @@ def score(
     style: Format = "table",
     topics: Annotated[str, typer.Option(help="same (refuse runs whose topics differ), all, or common.")] = "same",
     duplicates: Annotated[str, typer.Option(help="error, or first: keep a repeated document's best rank.")] = "error",
-    interval: Annotated[str, typer.Option(help="Over topics: percentile, bca or normal.")] = "percentile",
+    interval: Annotated[str, typer.Option(help="Over topics: percentile, bca, studentised or normal.")] = "percentile",
     level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
     resamples: Annotated[int, typer.Option(help="Resamples of the topics.", min=2)] = 2000,
     seed: Seed = 0,

@@ -13,7 +13,7 @@ from vbterrier.errors import DegenerateWarning, examples
 from vbterrier.measures.base import deepest
 from vbterrier.measures.entity import OER, BaitRate, NonRelCov, ObsCov, OERCorr, OracleCov, RelCov, SignalRate, TopBait
 from vbterrier.measures.scoring import Scoring, Slot
-from vbterrier.uncertainty.intervals import Interval, topics_interval
+from vbterrier.uncertainty.intervals import RESAMPLED, Interval, topics_interval
 from vbterrier.uncertainty.ratios import Ratio, disc_ratio
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 INTERVALS = ("name", "measure", "value", "low", "high", "level", "method", "n_qids", "n_resamples", "seed")
 RATIO = "topics (percentile), ratio of means"
 # What resamples topics, by the name of the method.
-_RESAMPLED = ("topics (percentile)", "topics (bca)", RATIO)
+_RESAMPLED = (*(f"topics ({method})" for method in RESAMPLED), RATIO)
 # Topics are the units of all intervals, and one topic says nothing of others.
 _TWO = 2
 

@@ -25,6 +25,7 @@ from vbterrier.tags.quality import TagQuality, tag_quality
 from vbterrier.uncertainty.comparisons import comparisons, pairs_of
 from vbterrier.uncertainty.intervals import N_RESAMPLES, TOPIC_METHODS, check_level
 from vbterrier.uncertainty.perturb import Dirichlet
+from vbterrier.uncertainty.replica_ends import REPLICA_METHODS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -174,7 +175,8 @@ def evaluate_intents(
         raise ParameterError(f"undefined={undefined!r}: wanted 'raise' or 'skip'")
     for name, value, legal in (("on_topics", on_topics, TOPICS), ("interval", interval, TOPIC_METHODS)):
         choice(name, value, legal)
-    whole("replicas", replicas, low=0)
+    if whole("replicas", replicas, low=0):
+        choice("interval", interval, REPLICA_METHODS)
     check_level(level)
     nil, depth = nil_of(asked), deepest(asked)
     named_systems = dict(systems_of(named_runs(systems)))

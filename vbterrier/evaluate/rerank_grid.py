@@ -24,7 +24,7 @@ from vbterrier.frames.topics import run_places
 from vbterrier.measures import measures_from
 from vbterrier.measures.scoring import Slot
 from vbterrier.parallel import Shared, mapped
-from vbterrier.uncertainty.intervals import N_RESAMPLES, topics_interval
+from vbterrier.uncertainty.intervals import N_RESAMPLES, topics_intervals
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -213,29 +213,24 @@ def _table(
     every: Sequence[Configuration], done: Mapping[str, Any], measures: list[str], **options: Any
 ) -> pd.DataFrame:
     """A row for each configuration and measure."""
-    pool = done[POOL]["values"]
-    rows = []
-    for configuration in every:
-        values = done[str(configuration)]["values"]
-        head = dict(zip(_COLUMNS, (str(configuration), configuration.family, configuration.entities), strict=True))
-        for measure in measures:
-            topics = list(pool[measure])
-            own = np.array([values[measure][topic] for topic in topics])
-            differences = own - np.array(list(pool[measure].values()))
-            ends = topics_interval(differences, **options)
-            rows.append(
-                {
-                    **head,
-                    **dict(configuration.parameters),
-                    "measure": measure,
-                    "value": own.mean(),
-                    "gain": differences.mean(),
-                    "low": ends.low,
-                    "high": ends.high,
-                    "level": options["level"],
-                    "n_qids": len(topics),
-                }
-            )
-    table = pd.DataFrame(rows)
+    rows: dict[tuple[int, int], dict[str, Any]] = {}
+    for of_measure, measure in enumerate(measures):
+        pool = done[POOL]["values"][measure]
+        own = np.array([[done[str(one)]["values"][measure][topic] for topic in pool] for one in every]).T
+        gains = own - np.array(list(pool.values()))[:, None]
+        ends = topics_intervals(gains, **options)
+        for place, one in enumerate(every):
+            rows[place, of_measure] = {
+                **dict(zip(_COLUMNS, (str(one), one.family, one.entities), strict=True)),
+                **dict(one.parameters),
+                "measure": measure,
+                "value": own[:, place].mean(),
+                "gain": gains[:, place].mean(),
+                "low": ends.low[place],
+                "high": ends.high[place],
+                "level": options["level"],
+                "n_qids": len(pool),
+            }
+    table = pd.DataFrame([rows[place] for place in sorted(rows)])
     last = ["measure", "value", "gain", "low", "high", "level", "n_qids"]
     return table[[*_COLUMNS, *table.columns.difference([*_COLUMNS, *last], sort=False), *last]]
