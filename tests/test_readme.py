@@ -22,8 +22,8 @@ def demo(tmp_path, monkeypatch):
 
 
 def test_the_readme_has_the_examples_that_are_run_here():
-    assert len(PYTHON) == README.count("```python") == 8
-    assert len(COMMANDS) == 9
+    assert len(PYTHON) == README.count("```python") == 10
+    assert len(COMMANDS) == 13
 
 
 @pytest.mark.parametrize("code", PYTHON)
@@ -38,7 +38,7 @@ def test_command_runs_and_prints(demo, command):
     assert words[0] == "vbterrier"
     for code in PYTHON:
         # Some commands read what an example above them wrote.
-        if any(f'"{word}"' in code for word in words if Path(word).suffix in {".run", ".parquet"} and "/" not in word):
+        if any(f'"{word}"' in code for word in words if Path(word).suffix in {".run", ".parquet", ".csv"} and "/" not in word):
             exec(compile(code, "README.md", "exec"), {})
     done = subprocess.run(
         [sys.executable, "-m", "vbterrier.cli", *words[1:]], capture_output=True, text=True, check=False

@@ -12,6 +12,7 @@ from vbterrier.frames.files import (
     read_answers,
     read_documents,
     read_intents,
+    read_mentions,
     read_qrels,
     read_run,
     read_tags,
@@ -19,6 +20,7 @@ from vbterrier.frames.files import (
     read_values,
     write_intents,
     write_qrels,
+    write_queries,
     write_run,
     write_tags,
 )
@@ -290,6 +292,7 @@ __all__ = [
     "read_elevant",
     "read_intents",
     "read_links",
+    "read_mentions",
     "read_mmead",
     "read_qrels",
     "read_rel",
@@ -317,6 +320,7 @@ __all__ = [
     "write_judging",
     "write_links",
     "write_qrels",
+    "write_queries",
     "write_run",
     "write_tags",
 ]

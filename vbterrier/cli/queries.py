@@ -49,7 +49,7 @@ def sample(
     seed: Annotated[int, typer.Option(help="Decides the draws.", min=0)] = 0,
 ) -> None:
     """Draw queries, each with its probability of being drawn."""
-    from vbterrier.frames.files.mentions import read_mentions, write_queries
+    from vbterrier.frames.files import read_mentions, write_queries
     from vbterrier.queryset.sampling import sample_queries
     from vbterrier.report import tables
 
@@ -89,7 +89,7 @@ def profile(
     style: Format = "table",
 ) -> None:
     """Describe queries: links and NIL, frequent and rare mentions, ambiguous ones."""
-    from vbterrier.frames.files.mentions import read_mentions
+    from vbterrier.frames.files import read_mentions
     from vbterrier.queryset.profile import query_profile
     from vbterrier.report import tables
 

@@ -5,6 +5,7 @@ A file's bytes come from ``source``, the layout of its fields from ``first_line`
 """
 
 from vbterrier.frames.files.answers import read_answers
+from vbterrier.frames.files.mentions import read_mentions, write_queries
 from vbterrier.frames.files.reading import read_documents, read_intents, read_qrels, read_run, read_tags, read_topics
 from vbterrier.frames.files.values import read_values
 from vbterrier.frames.files.writing import write_intents, write_qrels, write_run, write_tags
@@ -13,6 +14,7 @@ __all__ = [
     "read_answers",
     "read_documents",
     "read_intents",
+    "read_mentions",
     "read_qrels",
     "read_run",
     "read_tags",
@@ -20,6 +22,7 @@ __all__ = [
     "read_values",
     "write_intents",
     "write_qrels",
+    "write_queries",
     "write_run",
     "write_tags",
 ]
