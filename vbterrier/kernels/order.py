@@ -17,6 +17,8 @@ _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 _BYTES = 8
+# Bits that n bytes leave of a word.
+_PUSH = np.array([0, *range(56, -1, -8)], dtype=np.uint64)
 # Ids looked at together.
 _BLOCK = 1 << 15
 
@@ -97,11 +99,13 @@ def tails(data: NDArray[np.uint8], offsets: Ints) -> Words:
     found = _words(data)[np.maximum(stop - _BYTES, 0)]
     if n_bytes.min(initial=_BYTES) < _BYTES:
         # What lies before a short id is pushed out at the bottom of the word.
-        found >>= ((_BYTES - np.maximum(n_bytes, 1)) * _BYTES).astype(np.uint64)
-        found[n_bytes == 0] = 0
+        found >>= _PUSH[n_bytes]
+        if not n_bytes.all():
+            found[n_bytes == 0] = 0
         # The first ids have no whole word before their end.
         first = slice(0, int(np.searchsorted(stop, _BYTES)))
-        found[first] = _load(data, start[first], n_bytes[first])
+        if first.stop:
+            found[first] = _load(data, start[first], n_bytes[first])
     return found
 
 

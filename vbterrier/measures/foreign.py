@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 _JUDGMENT = ["qid", "docno", "iteration"]
 # Measures whose value at k the first k documents decide.
 OF_FIRST = ("AP", "P", "R", "RR", "Success", "nDCG")
+# Engines that evaluate each topic by itself.
+TOPICWISE = ("pytrec_eval", "pyndeval", "judged")
 
 
 def is_diversity(measure: ir_measures.Measure) -> bool:
@@ -114,9 +116,9 @@ def _checked_qrels(slot: Slot) -> pd.DataFrame:
             "iteration": frame["iteration"].astype(str).to_numpy() if "iteration" in frame.columns else "0",
         }
     )
-    if not _has_subtopics(checked):
-        # Refuses conflicts and warns of repetitions, once for all measures.
-        slot.judgments()
+    # Judgments refuse conflicts and warn of repetitions, once for all measures.
+    if not _has_subtopics(checked) and len(slot.judgments().label) == len(checked):
+        return checked
     conflict = checked[~checked.duplicated([*_JUDGMENT, "label"])].duplicated(_JUDGMENT)
     if conflict.any():
         qid, docno, subtopic = checked.loc[conflict[conflict].index[0], _JUDGMENT]
@@ -135,6 +137,8 @@ def _require_ids(docno: Ids, where: str) -> None:
 
 def _has_subtopics(qrels: pd.DataFrame) -> bool:
     """Whether a document is judged for more than one iteration."""
+    if not len(qrels) or (qrels["iteration"] == qrels["iteration"].iloc[0]).all():
+        return False
     return bool(qrels.drop_duplicates(_JUDGMENT).duplicated(["qid", "docno"]).any())
 
 
@@ -172,6 +176,12 @@ def n_decisive(measure: ir_measures.Measure) -> int | None:
     cut = is_of_first(measure) or (is_diversity(measure) and not measure.params.get("judged_only"))
     n: int | None = measure.params.get("cutoff") if cut else None
     return n
+
+
+def is_topicwise(measure: ir_measures.Measure) -> bool:
+    """Whether judgments of other topics are known to change nothing."""
+    providers = (ir_measures.providers.registry[name] for name in TOPICWISE)
+    return any(provider.supports(measure) for provider in providers)
 
 
 def _ranking(run: Run, depth: int | None = None) -> pd.DataFrame:
