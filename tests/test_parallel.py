@@ -2,6 +2,7 @@
 
 import math
 import operator
+import stat
 from pathlib import Path
 
 import numpy as np
@@ -37,6 +38,7 @@ def test_shared_values_are_written_once_and_gone_afterwards():
         two = list(mapped(value, [shared, shared, shared], n_jobs=2))
         folder = Path(shared._folder.name)
         assert [file.name for file in folder.iterdir()] == ["shared"]
+        assert stat.S_IMODE(folder.stat().st_mode) == stat.S_IRWXU, "what is unpickled is ours alone to write"
         assert all(np.array_equal(other, big) and other is not big for other in two)
     assert not folder.exists()
 

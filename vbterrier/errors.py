@@ -7,8 +7,9 @@ package can catch them.
 
 from __future__ import annotations
 
+import copyreg
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
 
 class VBTerrierError(Exception):
     """The root of all errors that this package raises on purpose."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # By what was made, not by how: other processes hand errors on, whatever parameters they were made of.
+        return copyreg.__newobj__, (type(self), *self.args), vars(self)  # type: ignore[attr-defined]
 
 
 class InputError(VBTerrierError, ValueError):

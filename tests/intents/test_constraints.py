@@ -1,3 +1,5 @@
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -5,7 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vbterrier.errors import InputError, ParameterError
-from vbterrier.intents.constraints import Constraint, ParseConstraints, Range, parse_constraints, parse_query
+from vbterrier.intents.constraints import (
+    Constraint,
+    ParseConstraints,
+    Range,
+    _words,
+    parse_constraints,
+    parse_query,
+)
 
 
 def test_the_grammar_by_example():
@@ -173,3 +182,24 @@ def test_topics_that_are_none_are_refused(changes, message):
 def test_attributes_are_a_list():
     with pytest.raises(ParameterError, match="names='state': wanted a list of names"):
         ParseConstraints(names="state")
+
+
+# As the package did it until each quote that is never closed was seen to look for its end anew.
+WORD = re.compile(r'(?:"(?:[^"\\]|\\.)*"|\S)+', re.DOTALL)
+TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[;|^"]|[^;|^"]+', re.DOTALL)
+
+
+@given(st.text('"\\a: ;|^', max_size=14))
+def test_quotes_are_closed_as_a_slow_search_for_each_has_it(text):
+    assert _words(text) == WORD.findall(text)
+    if '"' in TOKEN.findall(text):
+        with pytest.raises(InputError):
+            parse_constraints(text)
+
+
+def test_texts_full_of_quotes_cost_what_their_length_does():
+    # Minutes, where each quote looks for its end.
+    text = '"' + '\\"' * 200_000
+    assert parse_query(text) == (text, "")
+    with pytest.raises(InputError, match="half-quoted"):
+        parse_constraints(f"a:{text}")

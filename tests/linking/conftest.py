@@ -41,7 +41,7 @@ class Handler(BaseHTTPRequestHandler):
         pass
 
 
-Handler.do_GET = Handler.do_POST = Handler.answer
+Handler.do_GET = Handler.do_POST = Handler.do_CONNECT = Handler.answer
 
 
 class Server(ThreadingHTTPServer):

@@ -2,6 +2,7 @@
 
 import dataclasses
 import gzip
+import html
 import json
 import logging
 import pickle
@@ -11,6 +12,7 @@ import traceback
 import tracemalloc
 import zlib
 from email.utils import formatdate
+from urllib.parse import quote
 
 import pytest
 
@@ -23,6 +25,7 @@ from vbterrier.linking.clients import (
     TagMeClient,
     WATClient,
 )
+from vbterrier.linking.clients.adapter import Watch
 from vbterrier.linking.clients.cache import AnswerCache
 from vbterrier.linking.clients.secret import Secret
 from vbterrier.linking.links import COLUMNS, Linker
@@ -329,6 +332,45 @@ def test_tokens_are_in_no_message_log_state_or_cache(service, caplog, tmp_path):
     assert not [text for text in shown if "s3cr3t" in text]
 
 
+@pytest.mark.parametrize(
+    "spelt",
+    [
+        r"s3cr3t+tok\/en==",
+        r"s3cr3t\u002Btok\u002fen\u003d=",
+        "s3cr3t%2btok%2Fen==",
+        "s3cr3t&#43;tok&#x2f;en&#061;=",
+    ],
+)
+def test_tokens_are_known_in_whatever_spelling_a_service_repeats_them(service, spelt):
+    service.answers(service.send(f'{{"error": "no such token: {spelt}!"}}', status=401))
+    assert "no such token: ***!" in str(failure(wat(service, token=TOKEN)))
+
+
+@pytest.mark.parametrize("signs", ["a&b<c>d", 'a"b\\c', "$^.*+?()[]{}|"])
+def test_tokens_of_odd_signs_are_hidden(signs):
+    secret = Secret(signs)
+    for spelt in (signs, json.dumps(signs)[1:-1], quote(signs, safe=""), html.escape(signs)):
+        assert secret.hide(f"<{spelt}>") == "<***>"
+        assert secret.hide(spelt[:-1]) != "***"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {TOKEN: 1},
+        {"annotations": TOKEN},
+        # Cut in the middle of the token.
+        {"annotations": "x" * 55 + TOKEN},
+    ],
+)
+def test_answers_that_repeat_the_token_are_not_quoted(service, answer):
+    service.answers(answer)
+    error = str(failure(wat(service, token=TOKEN)))
+    assert "answered what its format does not have: not shown, for the answer repeats the token" in error
+    assert "s3c" not in error
+    assert "found " in str(failure(wat(service, token="another")))
+
+
 def test_a_client_with_a_token_is_not_pickled_and_one_without_is(service):
     service.answers(jordan())
     client = wat(service)
@@ -351,6 +393,27 @@ def test_redirects_are_not_followed(service):
     assert (error.status, error.endpoint) == (301, service.url + "/tag")
     assert "answered 301 Moved Permanently to https://evil.example.org/tag; not followed" in str(error)
     assert "pw" not in str(error)
+    assert len(service.asked) == 1
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize(
+    ("location", "shown"),
+    [
+        ("file:///etc/passwd", "to file:///etc/passwd; not"),
+        ("//evil.example.org/tag", "to ://evil.example.org/tag; not"),
+        ("gopher://evil.example.org:70/x?key=hunter2#hunter2", "to gopher://evil.example.org:70/x; not"),
+        ("/tag", "to :///tag; not"),
+        ("http://[", "to what is no address; not"),
+        ("", "to ://; not"),
+    ],
+)
+def test_no_redirect_leads_anywhere_nor_in_a_circle(service, status, location, shown):
+    service.answers(service.send("", status, Location=location))
+    error = failure(wat(service))
+    assert error.status == status
+    assert shown in str(error)
+    assert "hunter2" not in str(error)
     assert len(service.asked) == 1
 
 
@@ -381,7 +444,30 @@ def test_a_proxy_that_is_named_is_gone_through(service):
     assert "did not end its answer in time" in str(failure(late))
 
 
+def test_a_proxy_to_an_https_endpoint_sees_no_token_and_meets_the_deadline(service):
+    service.answers(service.drip("headers"))
+    client = WATClient("https://linker.example.org/tag", proxy=service.url, token=TOKEN, deadline=0.4)
+    started = time.monotonic()
+    assert "did not end its answer in time" in str(failure(client))
+    assert time.monotonic() - started < 5
+    [asked] = service.asked
+    assert asked.method == "CONNECT"
+    assert "s3cr3t" not in repr(asked)
+
+
 # Time
+
+
+def test_a_connection_that_comes_after_the_deadline_is_shut(service):
+    near, far = socket.socketpair()
+    far.settimeout(5)
+    watch = Watch()
+    with near, far:
+        with watch.limit(0.01):
+            while not watch.is_over:
+                time.sleep(0.005)
+            watch.add(near)
+        assert far.recv(1) == b""
 
 
 def test_silence_times_out_and_is_tried_again(service):
@@ -516,6 +602,12 @@ def test_what_is_no_answer_is_not_tried_again_nor_kept(service, body, message):
     assert len(service.asked) == 1
     service.answers(jordan())
     assert len(client.link(["Jordan won"]).frame) == 1
+
+
+@pytest.mark.parametrize("kind", ["text/html", "application/octet-stream; charset=utf-16", ""])
+def test_answers_are_known_by_what_they_are_and_not_by_what_they_are_called(service, kind):
+    service.answers(service.send(json.dumps(jordan()), Content_Type=kind))
+    assert len(wat(service).link(["Jordan won"]).frame) == 1
 
 
 def test_a_mention_that_stands_elsewhere_is_an_error_or_unplaced(service):
@@ -664,3 +756,20 @@ def test_files_that_are_no_cache_are_refused_with_their_line(tmp_path, line):
         AnswerCache(tmp_path)
     with pytest.raises(FileError, match="cannot be written"):
         AnswerCache(tmp_path / "none" / "x.jsonl").add("k", "{}")
+
+
+@pytest.mark.parametrize("content", [b"my notes", b'{"qid": 1}', gzip.compress(b'{"key": "k", "answer": {}}\n')])
+def test_files_of_others_are_refused_and_left_as_they_are(tmp_path, content):
+    path = tmp_path / "notes.txt"
+    path.write_bytes(content)
+    with pytest.raises(FileError, match=r"notes\.txt:\d+: wanted .* no cache of answers\?"):
+        AnswerCache(path)
+    assert path.read_bytes() == content
+
+
+@pytest.mark.parametrize("half", ["", "{", '{"key": "', '{"key": "k", "answer": {"a'])
+def test_half_a_line_may_be_any_part_of_one(tmp_path, half):
+    path = tmp_path / "answers.jsonl"
+    path.write_text(half)
+    AnswerCache(path).add("k", "{}")
+    assert path.read_text() == '{"key": "k", "answer": {}}\n'

@@ -6,6 +6,7 @@ import pickle
 import sqlite3
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from operator import methodcaller
 
 import numpy as np
@@ -14,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vbterrier import InputError, ParameterError
+from vbterrier import FileError, InputError, ParameterError
 from vbterrier.linking.kb import KnowledgeBase, build_kb, finishing, fuzzy
 from vbterrier.linking.kb.connection import Connection
 from vbterrier.linking.links import Linker
@@ -609,3 +610,38 @@ def test_asking_leaves_the_folder_and_the_file_as_they_were(smiths):
     smiths.close()
     assert asked(smiths) == ["S1", "S2"]
     assert (smiths.path.read_bytes(), sorted(smiths.path.parent.iterdir())) == before
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        ["ALTER TABLE meta RENAME TO kept", "CREATE VIEW meta AS SELECT key, value FROM kept"],
+        [
+            "ALTER TABLE meta RENAME TO kept",
+            "CREATE TABLE meta(key TEXT, own TEXT, value TEXT AS (own))",
+            "INSERT INTO meta(key, own) SELECT key, value FROM kept",
+        ],
+        ["CREATE TRIGGER t AFTER INSERT ON meta BEGIN DELETE FROM meta; END"],
+        ["CREATE VIRTUAL TABLE words USING fts5(text)"],
+        # Other versions of SQLite call it malformed.
+        [
+            "CREATE VIEW hidden AS SELECT 1",
+            "PRAGMA writable_schema = ON",
+            "UPDATE sqlite_master SET type = 'table' WHERE name = 'hidden'",
+        ],
+    ],
+    ids=["view", "generated", "trigger", "virtual", "disguised"],
+)
+def test_nothing_in_a_file_is_computed_as_it_is_read(smiths, changes):
+    assert asked(smiths) == ["S1", "S2"]
+    smiths.close()
+    with closing(sqlite3.connect(smiths.path)) as db:
+        db.executescript(";".join(changes))
+    with pytest.raises(FileError, match=r"is damaged \(('\w+' is computed, which nothing in a|malformed)"):
+        asked(smiths)
+
+
+def test_functions_are_not_called_from_the_schema_of_a_file(smiths):
+    asked(smiths)
+    assert smiths._connection.rows("PRAGMA trusted_schema") == [(0,)]
+    assert smiths._connection.rows("PRAGMA cell_size_check") == [(1,)]

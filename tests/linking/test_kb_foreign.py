@@ -320,6 +320,25 @@ def test_tables_with_other_columns_are_refused(tmp_path):
         kb_from_rel(tmp_path / "made.kb", tmp_path / "source.db")
 
 
+@pytest.mark.parametrize("build", [kb_from_rel, kb_from_wikimapper])
+def test_views_are_not_asked_for_they_may_have_no_end(build, tmp_path):
+    kind = build.__name__.removeprefix("kb_from_")
+    row = ("x", coded([["A", 1.0]]), "x", 1) if kind == "rel" else (1, "A", "Q1")
+    source = database(tmp_path / "source.db", kind, [row])
+    table = TABLES[kind].split()[2].split("(")[0]
+    with closing(sqlite3.connect(source)) as db:
+        db.executescript(f"ALTER TABLE {table} RENAME TO kept; CREATE VIEW {table} AS SELECT * FROM kept")
+    with pytest.raises(FileError, match=f"is no file of .*: {table} is no table"):
+        build(tmp_path / "made.kb", source)
+
+
+def test_names_in_a_strange_file_do_not_steer_the_terminal(tmp_path):
+    with closing(sqlite3.connect(tmp_path / "source.db")) as db:
+        db.execute('CREATE TABLE wiki("\x1b[2Jword" TEXT)')
+    with pytest.raises(FileError, match=r"its columns are \\x1b\[2Jword$"):
+        kb_from_rel(tmp_path / "made.kb", tmp_path / "source.db")
+
+
 def test_a_locked_file_is_said_to_be_one(tmp_path, monkeypatch):
     source = database(tmp_path / "rel.db", "rel", [("x", coded([["A", 1.0]]), "x", 1)])
     connect = sqlite3.connect

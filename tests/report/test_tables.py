@@ -212,3 +212,16 @@ def test_the_footing_says_how_each_kind_of_interval_came_about(scores):
 def test_the_footing_says_only_what_is_there():
     assert "unjudged" not in footing(score(RUN, QRELS, ["Unjudged@5"], n_resamples=5, interval="bca"))
     assert footing(score(RUN, QRELS, ["Unjudged@5"], n_resamples=5, interval="bca")).startswith("topics (bca): 5 ")
+
+
+def test_titles_and_heads_neither_steer_the_terminal_nor_are_markup():
+    text = rendered(pd.DataFrame({"\x1b[2J[bold]a": [1]}), "table", title="[/] \x1b[2J")
+    assert "\x1b" not in text
+    assert r"\x1b[2J[bold]a" in text
+    assert r"[/] \x1b[2J" in text
+
+
+def test_ids_in_markdown_are_no_links_images_or_code():
+    text = rendered(pd.DataFrame({"run": ["![x](https://example.org/x.png)", "`a`"]}), "markdown")
+    assert r"!\[x\](https://example.org/x.png)" in text
+    assert r"\`a\`" in text

@@ -18,11 +18,14 @@ from vbterrier.intents.stage import Stage
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[;|^"]|[^;|^"]+', re.DOTALL)
+_QUOTED = r'"(?:[^"\\]|\\.)*'
+# A quote that is never closed goes on to the end, so that no later one looks for its own: time is linear in the text.
+_TOKEN = re.compile(rf'{_QUOTED}"?|[;|^]|[^;|^"]+', re.DOTALL)
+_CLOSED = re.compile(rf'(?:[^"]|{_QUOTED}")*', re.DOTALL)
 _NUMBER = r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)"
 _RANGE = re.compile(rf"({_NUMBER})?\s*\.\.\s*({_NUMBER})?")
 _NAME = re.compile(r'[^\s:;|^"][^:;|^"]*')
-_WORD = re.compile(r'(?:"(?:[^"\\]|\\.)*"|\S)+', re.DOTALL)
+_WORD = re.compile(rf'(?:{_QUOTED}"|\S)+', re.DOTALL)
 _KEYED = re.compile(r"([^\W\d][\w.-]*):(?!//)(.+)", re.DOTALL)
 
 
@@ -108,7 +111,7 @@ def _clause(tokens: list[str], text: str) -> Constraint:
 
 def _value(tokens: list[str], clause: str) -> str | Range:
     parts = [token for token in tokens if token.strip()]
-    if len(parts) != 1 or parts[0] == '"':
+    if len(parts) != 1 or (parts[0].startswith('"') and not re.fullmatch(f'{_QUOTED}"', parts[0], re.DOTALL)):
         raise InputError(f'constraints: an empty or half-quoted value in {shown(clause)}; write attribute:"value"')
     value = parts[0].strip()
     if value.startswith('"'):
@@ -216,13 +219,23 @@ def parse_query(text: str, names: Collection[str] | None = None) -> tuple[str, s
     ('John Smith', 'state:New York|OH')
     """
     rest, found = [], []
-    for word in _WORD.findall(text):
+    for word in _words(text):
         keyed = _KEYED.fullmatch(word.rstrip(";,"))
         if keyed and (names is None or keyed[1] in names):
             found += [str(constraint) for constraint in parse_constraints(keyed[0])]
         else:
             rest.append(word)
     return " ".join(rest), "; ".join(found)
+
+
+def _words(text: str) -> list[str]:
+    """What stands between blanks that are not quoted; a quote that is never closed is a sign like others."""
+    unclosed = _CLOSED.sub("", text, count=1)
+    closed = text.removesuffix(unclosed)
+    words, rest = _WORD.findall(closed), unclosed.split()
+    if words and rest and not closed[-1].isspace():
+        words[-1] += rest.pop(0)
+    return [*words, *rest]
 
 
 class ParseConstraints(Stage):

@@ -19,7 +19,7 @@ FORMATS = ("table", "csv", "json", "latex", "markdown")
 
 
 # What Markdown and LaTeX would take for more than a sign.
-_OF_MARKDOWN = str.maketrans({"\\": "\\\\", "|": "\\|", "<": "&lt;", "&": "&amp;", "*": "\\*"})
+_OF_MARKDOWN = str.maketrans({"<": "&lt;", "&": "&amp;"} | {sign: f"\\{sign}" for sign in "\\|*[]`"})
 _OF_LATEX = str.maketrans(
     {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "†": r"\textdagger{}"}
     # A row that begins with [ or * would be an argument of the line break above it.
@@ -173,9 +173,9 @@ def _table(text: pd.DataFrame, right: list[bool], title: str) -> str:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=title or None, box=box.SIMPLE_HEAD, title_justify="left")
+    table = Table(title=Text(printable(title)) if title else None, box=box.SIMPLE_HEAD, title_justify="left")
     for name, numeric in zip(text.columns, right, strict=True):
-        table.add_column(Text(str(name)), justify="right" if numeric else "left", no_wrap=False)
+        table.add_column(Text(printable(name)), justify="right" if numeric else "left", no_wrap=False)
     for row in text.itertuples(index=False, name=None):
         # Text, not markup: an id such as [bold] is an id.
         table.add_row(*(Text(cell) for cell in row))

@@ -21,11 +21,15 @@ class Watch:
 
     def __init__(self) -> None:
         self._sockets: WeakSet[socket.socket] = WeakSet()
+        self._lock = threading.Lock()
         self.is_over = False
 
     def add(self, opened: socket.socket) -> None:
-        """Watch a socket for as long as it lives."""
-        self._sockets.add(opened)
+        """Watch a socket for as long as it lives; one that comes after the deadline is shut at once."""
+        with self._lock:
+            self._sockets.add(opened)
+            if self.is_over:
+                _shut(opened)
 
     @contextmanager
     def limit(self, seconds: float) -> Iterator[None]:
@@ -42,10 +46,15 @@ class Watch:
             timer.join()
 
     def _end(self) -> None:
-        self.is_over = True
-        for opened in list(self._sockets):
-            with suppress(OSError):
-                opened.shutdown(socket.SHUT_RDWR)
+        with self._lock:
+            self.is_over = True
+            for opened in self._sockets:
+                _shut(opened)
+
+
+def _shut(opened: socket.socket) -> None:
+    with suppress(OSError):
+        opened.shutdown(socket.SHUT_RDWR)
 
 
 def watched_adapter(watch: Watch) -> Any:
@@ -70,8 +79,21 @@ def watched_adapter(watch: Watch) -> Any:
 
 def _watched(pool: Any, watch: Watch) -> Any:
     class Connection(pool.ConnectionCls):  # type: ignore[misc]
-        def connect(self) -> None:
-            super().connect()
-            watch.add(self.sock)
+        # Watched as soon as it is there: a proxy is spoken to before the connection counts as made.
+        @property
+        def sock(self) -> Any:
+            return self._sock
+
+        @sock.setter
+        def sock(self, opened: Any) -> None:
+            self._sock = opened
+            if opened is not None:
+                watch.add(opened)
+
+        def _tunnel(self) -> None:
+            super()._tunnel()
+            # A proxy that was cut off looks like one that has said all, and TLS would begin.
+            if watch.is_over:
+                raise TimeoutError
 
     return type(pool.__name__, (pool,), {"ConnectionCls": Connection})

@@ -229,7 +229,10 @@ class Client(ABC):
         except UnicodeDecodeError as error:
             return Failure(f"answered in no UTF-8 (byte {error.start}); JSON is UTF-8")
         except InputError as error:
-            return Failure(f"answered what its format does not have: {error}")
+            # The message may end in the middle of a token.
+            repeats = isinstance(self.token, Secret) and self.token.hide(written) != written
+            said = "not shown, for the answer repeats the token" if repeats else error
+            return Failure(f"answered what its format does not have: {said}")
         except (ValueError, RecursionError) as error:
             kind = "HTML" if body.lstrip()[:1] == b"<" else "no JSON"
             said = "" if kind == "HTML" else f" ({printable(str(error))[:80]})"

@@ -12,6 +12,8 @@ from vbterrier.frames.files.source import Source
 if TYPE_CHECKING:
     from os import PathLike
 
+_START = b'{"key": "'
+
 
 class AnswerCache:
     """Answers by key; a file has a line an answer, ``{"key": ..., "answer": ...}``.
@@ -62,16 +64,24 @@ class AnswerCache:
         self._whole += len(line)
 
     def _load(self, path: Path) -> None:
-        text = Source.at(path, None).text()
+        # As it lies on the disk: lines cannot be added to a packed file, nor does one unpack without end.
+        with Source.at(path, None).raw() as file:
+            text = bytes(file.read())
         self._whole = text.rfind(b"\n") + 1
-        for number, line in enumerate(text[: self._whole].split(b"\n")[:-1], start=1):
+        *lines, rest = text.split(b"\n")
+        for number, line in enumerate(lines, start=1):
             try:
                 record = json.loads(line)
                 key, answer = record["key"], record["answer"]
             except (ValueError, KeyError, TypeError, RecursionError):
                 key = None
             if not isinstance(key, str):
-                raise FileError(
-                    path, 'wanted {"key": ..., "answer": ...}: no cache of answers? name another file', line=number
-                )
+                raise _no_cache(path, number)
             self._answers[key] = json.dumps(answer)
+        # What no process of ours left half done is not cut off.
+        if not rest.startswith(_START[: len(rest)]):
+            raise _no_cache(path, len(lines) + 1)
+
+
+def _no_cache(path: Path, line: int) -> FileError:
+    return FileError(path, 'wanted {"key": ..., "answer": ...}: no cache of answers? name another file', line=line)

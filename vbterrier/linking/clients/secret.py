@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from urllib.parse import quote, quote_plus
 
 from vbterrier.errors import ParameterError
 
@@ -30,10 +29,12 @@ class Secret:
         return self._word
 
     def hide(self, text: str) -> str:
-        """Text with stars for the word, plain or percent-encoded."""
-        for spelt in sorted({self._word, quote(self._word, safe=""), quote_plus(self._word)}, key=len, reverse=True):
-            text = text.replace(spelt, "***")
-        return text
+        r"""Text with stars for the word, each sign of it plain or as addresses, JSON or HTML spell it.
+
+        >>> Secret("a+b/c").hide(r"a%2Bb%2fc, a+b\/c, a\u002bb/c, a&#43;b/c")
+        '***, ***, ***, ***'
+        """
+        return re.sub("".join(map(_spelt, self._word)), "***", text)
 
     def __repr__(self) -> str:
         return "***"
@@ -49,3 +50,10 @@ class Secret:
 
     def __reduce__(self) -> str:
         raise TypeError("a token is not pickled, so that it ends in no file: make the client anew where it is needed")
+
+
+def _spelt(sign: str) -> str:
+    """A pattern of all that a sign of ASCII may be written as."""
+    code = ord(sign)
+    named = {"&": "|&amp;", "<": "|&lt;", ">": "|&gt;", '"': "|&quot;"}.get(sign, "")
+    return rf"(?:\\?{re.escape(sign)}|(?i:%{code:02x}|\\u00{code:02x}|&\#0*{code};|&\#x0*{code:x};{named}))"

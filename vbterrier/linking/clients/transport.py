@@ -142,8 +142,7 @@ class Transport:
             return self._body(response, self.max_bytes)
         reason = f"answered {status} {_phrase(status)}"
         if HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST:
-            target = urlsplit(self._hidden(response.headers.get("Location", "")))
-            where = printable(f"{target.scheme}://{target.netloc.rpartition('@')[2]}{target.path}"[:_EXCERPT])
+            where = _shown(self._hidden(response.headers.get("Location", "")))
             return Failure(f"{reason} to {where}; not followed: name that endpoint if you trust it", status=status)
         body = self._body(response, _PIECE)
         said = "" if isinstance(body, Failure) else self._hidden(body.decode("utf-8", "replace"))
@@ -186,7 +185,7 @@ class Transport:
         cause: BaseException = error
         while inner := cause.__cause__ or cause.__context__:
             cause = inner
-        said = self._hidden(printable((getattr(cause, "strerror", None) or type(cause).__name__)[:_EXCERPT]))
+        said = printable(self._hidden(getattr(cause, "strerror", None) or type(cause).__name__)[:_EXCERPT])
         if isinstance(error, requests.exceptions.SSLError):
             return Failure(f"has no certificate to trust ({said}): is it the right host?")
         if isinstance(error, (requests.ConnectTimeout, urllib3.exceptions.ConnectTimeoutError)):
@@ -203,6 +202,16 @@ class Transport:
         for _, _, secret in self.headers:
             text = secret.hide(text)
         return text
+
+
+def _shown(address: str) -> str:
+    """An address without user, password, query and fragment."""
+    try:
+        target = urlsplit(address)
+    except ValueError:
+        return "what is no address"
+    host = target.netloc.rpartition("@")[2]
+    return printable(f"{target.scheme}://{host}{target.path}"[:_EXCERPT])
 
 
 def _phrase(status: int) -> str:

@@ -7,8 +7,9 @@ import sqlite3
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from vbterrier.errors import FileError
+from vbterrier.errors import FileError, printable
 from vbterrier.frames.files.source import Source
+from vbterrier.linking.kb.inert import computed, distrust
 from vbterrier.linking.kb.schema import APPLICATION_ID, FORMAT
 
 if TYPE_CHECKING:
@@ -98,12 +99,23 @@ class Connection:
             # Nobody writes to a built file (a new one takes its name), so SQLite need not lock it or look for changes.
             uri = f"{self.path.absolute().as_uri()}?mode=ro&immutable=1"
             db = sqlite3.connect(uri, uri=True, check_same_thread=False, isolation_level=None)
-            db.execute(_CACHE)
+            try:
+                self._prepare(db)
+            except BaseException:
+                db.close()
+                raise
             mine = self._by_process.setdefault(os.getpid(), (db, Lock()))
             if mine[0] is not db:
                 # Another thread was faster.
                 db.close()
         return mine
+
+    def _prepare(self, db: sqlite3.Connection) -> None:
+        db.execute(_CACHE)
+        distrust(db)
+        name = computed(db)
+        if name:
+            raise self._damaged(f"{printable(name)[:40]!r} is computed, which nothing in a knowledge base is")
 
     def _damaged(self, error: object) -> FileError:
         return FileError(self.path, f"is damaged ({error}); build it again or fetch another copy")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import sqlite3
 from typing import TYPE_CHECKING, Any
 
-from vbterrier.errors import FileError
+from vbterrier.errors import FileError, printable
 from vbterrier.frames.files.source import Source
+from vbterrier.linking.kb.inert import distrust, is_table
 from vbterrier.linking.kb.lines import tool_of
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ class Foreign:
         # Others may be writing to it, so it is locked as SQLite sees fit; we write nothing.
         self._db = sqlite3.connect(f"{self.path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
         try:
+            distrust(self._db)
             self._require_tables()
         except BaseException:
             self._db.close()
@@ -69,7 +71,10 @@ class Foreign:
         for table, columns in self.tables.items():
             found = [name for (name,) in self.rows("SELECT name FROM pragma_table_info(?)", (table,))]
             if not set(columns) <= set(found):
-                there = f"its columns are {', '.join(found)}" if found else "there is none"
+                there = f"its columns are {', '.join(map(printable, found[:20]))}" if found else "there is none"
                 raise FileError(
                     self.path, f"is no file of {self.what}: wanted a table {table}({', '.join(columns)}), {there}"
                 )
+            if not is_table(self._db, table):
+                # A view may be computed without end.
+                raise FileError(self.path, f"is no file of {self.what}: {table} is no table; make one of it")

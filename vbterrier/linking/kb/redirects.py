@@ -44,15 +44,15 @@ def _require_one_target(db: sqlite3.Connection, staging: Staging) -> None:
 def _shorten(db: sqlite3.Connection) -> None:
     """Let each id skip to where its target leads, until none gets any further: chains halve with every round."""
     before = None
-    while (left := db.execute(f"SELECT count(*) FROM redirect WHERE {_OPEN}").fetchone()[0]) != before:  # noqa: S608
+    while (left := db.execute(f"SELECT count(*) FROM redirect WHERE {_OPEN}").fetchone()[0]) != before:  # noqa: S608 - own words
         before = left
         db.execute(
-            "UPDATE redirect SET target = (SELECT r.target FROM redirect AS r WHERE r.source = redirect.target) "  # noqa: S608
+            "UPDATE redirect SET target = (SELECT r.target FROM redirect AS r WHERE r.source = redirect.target) "  # noqa: S608 - own words
             f"WHERE {_OPEN}"
         )
     if left:
         # Listed first: each row that goes would free others from the condition.
-        db.execute(f"CREATE TABLE staged.circle AS SELECT source FROM redirect WHERE {_OPEN} ORDER BY source")  # noqa: S608
+        db.execute(f"CREATE TABLE staged.circle AS SELECT source FROM redirect WHERE {_OPEN} ORDER BY source")  # noqa: S608 - own words
         db.execute("DELETE FROM redirect WHERE source IN (SELECT source FROM staged.circle)")
         some = [source for (source,) in db.execute("SELECT source FROM staged.circle LIMIT 4")]
         warnings.warn(

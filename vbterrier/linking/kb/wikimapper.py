@@ -94,7 +94,7 @@ def kb_from_wikimapper(
         Foreign(source, "wikimapper", {"mapping": columns}) as mapping,
         building(path, id_space, partial(_blamed, source), is_strict=False, progress=progress) as staging,
     ):
-        pages = mapping.rows(f"SELECT {', '.join(columns)} FROM mapping ORDER BY wikidata_id, wikipedia_id")  # noqa: S608
+        pages = mapping.rows(f"SELECT {', '.join(columns)} FROM mapping ORDER BY wikidata_id, wikipedia_id")  # noqa: S608 - own words
         for group in _articles(_titled(staging, bar(pages, source.name, "page", shown=progress))):
             if id_space == WIKIDATA and group[0][2] is None:
                 staging.leave_out("pages without a Wikidata item")
