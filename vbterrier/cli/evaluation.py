@@ -69,6 +69,12 @@ def score(
     level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
     resamples: Annotated[int, typer.Option(help="Resamples of the topics.", min=2)] = 2000,
     seed: Seed = 0,
+    memory: Annotated[
+        str | None, typer.Option(help="Read runs in chunks of at most this, as '1 GiB'; a folder is then one run.")
+    ] = None,
+    resume: Annotated[
+        Path | None, typer.Option(help="Folder to go on from after an interruption; reads in chunks, too.")
+    ] = None,
 ) -> None:
     """Score runs, with intervals: against judgments, against candidate intents and tags, or both.
 
@@ -86,6 +92,8 @@ def score(
     shared["progress"] = sys.stderr.isatty()
     scores: Any
     if intents is not None and qrels is None:
+        if memory is not None or resume is not None:
+            raise ParameterError("--memory and --resume: wanted --qrels; score against intents alone without them")
         scores = _over_intents(
             runs, intents, tags, measures, topics, duplicates, replicas=replicas, perturb=perturb or [], **shared
         )
@@ -94,6 +102,7 @@ def score(
             raise ParameterError(
                 "--replicas: wanted --intents without --qrels; score against judgments in its own call"
             )
+        shared |= {"memory": memory, "resume": resume}
         scores = score_runs(
             runs, qrels, measures, intents=intents, tags=tags, topics=topics, duplicates=duplicates, **shared
         )

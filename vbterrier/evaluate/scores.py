@@ -150,7 +150,7 @@ def score(
     without a cutoff, where their value of a topic depends on that topic alone, and others are refused. ``memory``
     bounds what reading and evaluating take beside judgments, intents, tags and kept rows. Where the rows of a topic do
     not stand together, they are parted by topic first, into temporary files as large as the run unpacked (in ``resume``
-    where it is given, else where temporary files go). One topic must fit into an eighth of ``memory``.
+    where it is given, else where temporary files go). One topic must fit into a sixteenth of ``memory``.
 
     ``resume`` tells inputs by size, time of change and samples of the run files, judgments, measures and version, and
     refuses others.

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import shutil
 import sys
 import warnings
+from collections import Counter
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -13,6 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 
@@ -20,7 +23,7 @@ from vbterrier.errors import DegenerateWarning, FileError
 from vbterrier.evaluate.journal import Journal
 from vbterrier.evaluate.prints import rows_print
 from vbterrier.evaluate.topicwise import Part, Work, values_of
-from vbterrier.frames.chunks import chunks, parted, require_room, split
+from vbterrier.frames.chunks import chunks, parted, qids, require_room, split
 from vbterrier.frames.files.blocks import Place, amount, blocks, is_parts, parts_of
 from vbterrier.frames.files.writing import replacing
 from vbterrier.frames.named import named
@@ -41,9 +44,11 @@ if TYPE_CHECKING:
 
 MEMORY = 2**30
 # What is made of a block takes some times its bytes, while its rows are checked, put in order and evaluated.
-_PER_BLOCK, _PER_TOPIC = 32, 8
+_PER_BLOCK, _PER_TOPIC = 32, 16
+LEAST_BLOCK = 1 << 18
 _MOST_PARTS = 256
 _SAMPLE = 1 << 16
+_NUMBER = re.compile(r"\d+")
 _TO_NAME = str.maketrans({" ": "-", "/": "-", ".": "-"})
 
 
@@ -149,8 +154,10 @@ def streamed(
     """
     with _opened(folder) as opened:
         pieces = _Pieces(opened, work, _inputs(paths, work))
-        n_bytes = max(memory // _PER_BLOCK, 1 << 18)
+        n_bytes = max(memory // _PER_BLOCK, LEAST_BLOCK)
         limit = max(memory // _PER_TOPIC, n_bytes)
+        if any(isinstance(measure, Measure) for measure in work.plan.at_once):
+            pieces.work = replace(work, longest=_longest(paths, pieces, n_bytes, progress=progress))
         try:
             _by_place(paths, pieces, n_bytes, limit, progress=progress)
         except _ApartError:
@@ -217,13 +224,35 @@ class _Pieces:
     def _tell(self, parts: list[dict[str, Any]]) -> None:
         """Warn of the run what its parts were warned of."""
         name, n_dropped = self.work.name, sum(part["n_dropped"] for part in parts)
-        told = [f"{name}: {n_dropped} repeated documents dropped, each at its lower rank"] if n_dropped else []
-        for message in dict.fromkeys([*told, *(message for part in parts for message in part["told"])]):
-            warnings.warn(message, DegenerateWarning, stacklevel=4)
+        if n_dropped:
+            warnings.warn(
+                f"{name}: {n_dropped} repeated documents dropped, each at its lower rank", DegenerateWarning, 4
+            )
+        # Parts are warned of the same things in other numbers.
+        told: dict[str, list[str]] = {}
+        for message in (message for part in parts for message in part["told"]):
+            told.setdefault(_NUMBER.sub("", message), []).append(message)
+        for messages in told.values():
+            more = f" (and {len(messages) - 1} more parts of the run)" if len(messages) > 1 else ""
+            warnings.warn(messages[0] + more, DegenerateWarning, stacklevel=4)
         ties = [part["tied"] for part in parts if part["tied"]]
         if ties:
             n_tied, n_places, depths = zip(*ties, strict=True)
             warn_of_ties(name, sum(n_tied) / max(sum(n_places), 1), max(depths))
+
+
+def _longest(paths: Sequence[Path], pieces: _Pieces, n_bytes: int, *, progress: bool) -> int:
+    """The length of the longest list, known when all files are read."""
+    if "longest" not in pieces.journal.done:
+        sizes: Counter[str] = Counter()
+        what = f"counting {pieces.work.name}"
+        for block in tracked(
+            blocks(paths, n_bytes), what, shown=progress, total=_n_blocks(paths, n_bytes), unit="block"
+        ):
+            names, topic = qids(block.table).codes()
+            sizes.update(dict(zip(names, np.bincount(topic).tolist(), strict=True)))
+        pieces.journal.add("longest", max(sizes.values(), default=0))
+    return int(pieces.journal.done["longest"])
 
 
 def _by_place(paths: Sequence[Path], pieces: _Pieces, n_bytes: int, limit: int, *, progress: bool) -> None:

@@ -16,7 +16,7 @@ from vbterrier.judgments.priors.learned import REACH
 from vbterrier.measures import Measure
 from vbterrier.measures.ambiguous import is_ambiguous
 from vbterrier.measures.base import deepest, evaluate
-from vbterrier.measures.foreign import foreign_values, n_decisive
+from vbterrier.measures.foreign import foreign_values, is_topicwise, n_decisive
 from vbterrier.measures.linking import is_linking
 from vbterrier.measures.process import Bootstrapped
 from vbterrier.measures.scoring import Slot
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 # Measures of others that look no deeper than this are evaluated in the end, on what is kept of all topics.
 SHALLOW = 100
+# No topic of a file is called so.
+_NOBODYS = "\0"
 _TEXT = {pa.large_string(): pd.StringDtype("pyarrow")}
 
 
@@ -148,12 +150,16 @@ class Work:
         What runs are evaluated against.
     duplicates
         As in :func:`vbterrier.score`.
+    longest
+        The length of the longest list of the run. Rankings are laid out that wide, as in memory: sums over ranks then
+        add up in the same order, to the last digit.
     """
 
     name: str
     plan: Plan
     slot: Slot
     duplicates: str = "error"
+    longest: int = 0
 
     def __call__(self, table: Any) -> Part:
         """What a table of whole topics comes to."""
@@ -172,7 +178,7 @@ class Work:
         """Values of measures of whole rankings, ties among what they look at, and what was warned of."""
         top = run.top(deepest(self.plan.at_once))
         _, of_ties = _heard(lambda: top.warn_of_ties(run.name))
-        values, told = _heard(lambda: values_of(self.plan.at_once, self.slot, run, set(run.topics)))
+        values, told = _heard(lambda: values_of(self.plan.at_once, self.slot, run, set(run.topics), self.longest))
         tied = top.n_tied, int(np.count_nonzero(top.rows >= 0)), top.depth
         # Ties are told of once for all chunks.
         return values, tied, [message for message in told if message not in of_ties]
@@ -187,7 +193,7 @@ def _heard(call: Callable[[], T]) -> tuple[T, list[str]]:
 
 
 def values_of(
-    measures: Sequence[ir_measures.Measure], slot: Slot, run: Run, topics: set[str]
+    measures: Sequence[ir_measures.Measure], slot: Slot, run: Run, topics: set[str], longest: int = 0
 ) -> dict[str, dict[str, float]]:
     """Values of some topics of the slot, for measures whose value of a topic depends on that topic alone."""
     asked = topics.intersection(slot.topics)
@@ -196,13 +202,31 @@ def values_of(
         return found
     ours = [measure for measure in measures if isinstance(measure, Measure)]
     theirs = [measure for measure in measures if not isinstance(measure, Measure)]
-    run = run.only(asked)
-    rows = list(evaluate(ours, _of_topics(slot, asked), run)) if ours else []
-    rows += foreign_values(theirs, slot, run, warned=True)
+    run, own = run.only(asked), _of_topics(slot, asked)
+    rows = _evaluated(ours, own, run, longest) if ours else []
+    # What is not known to look at one topic alone gets the judgments of all, and so does what is made of intents.
+    alone = slot.intents is None and all(map(is_topicwise, theirs))
+    rows += foreign_values(theirs, own if alone else slot, run, warned=True)
     for topic, measure, value in rows:
         if topic in asked:
             found[str(measure)][topic] = value
     return found
+
+
+def _evaluated(
+    measures: Sequence[Measure], slot: Slot, run: Run, longest: int
+) -> list[tuple[str, ir_measures.Measure, float]]:
+    """Values of our measures, with a list beside those of the topics that is as long as the longest of all chunks."""
+    if not len(run) or len(run) >= longest * len(run.topics):
+        return list(evaluate(measures, slot, run))
+    # It has the other columns of a row that is in order.
+    beside = run.frame.iloc[np.zeros(longest, dtype=np.int64)].assign(
+        qid=_NOBODYS, docno=np.arange(longest).astype(str), score=-np.arange(longest, dtype=np.float64)
+    )
+    wide = Run(pd.concat([run.frame, beside.astype(run.frame.dtypes)], ignore_index=True), name=run.name)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".* topics are not in ", DegenerateWarning)
+        return list(evaluate(measures, slot, wide))
 
 
 def _of_topics(slot: Slot, topics: set[str]) -> Slot:

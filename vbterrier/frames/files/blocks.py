@@ -31,6 +31,8 @@ _AMOUNT = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]i?|)b?", re.ASCII | re.IGNORECAS
 LEAST_MEMORY = 16 * 2**20
 # A row that Arrow holds takes that many bytes beside those of its texts: offsets, numbers.
 _ROW = 48
+# In blocks.
+_LONGEST_LINE = 16
 
 
 @dataclass(frozen=True)
@@ -92,7 +94,7 @@ def blocks(paths: Sequence[Path], n_bytes: int, start: Place = Place()) -> Itera
     """
     columns: list[str] = []
     for file in range(start.file, len(paths)):
-        source = Source.at(_regular(paths[file]), None)
+        source = Source.at(paths[file], None)
         offset, row = (start.offset, start.row) if file == start.file else (0, 0)
         read = _rows if source.is_parquet else _lines
         for at, table in read(source, n_bytes, offset):
@@ -113,6 +115,8 @@ def parts_of(run: Any) -> tuple[Path, ...]:
     ------
     InputError
         There is none.
+    FileError
+        One cannot be opened.
     """
     if isinstance(run, (list, tuple)):
         found = [part for each in run for part in parts_of(each)]
@@ -124,7 +128,11 @@ def parts_of(run: Any) -> tuple[Path, ...]:
     else:
         found = [Path(run)]
     if not found:
-        raise InputError(f"runs: {os.fspath(run) if not isinstance(run, (list, tuple)) else run!r}: no file there")
+        raise InputError(f"runs: no file in {str(run)!r}; name files, a folder that holds some, or a pattern for them")
+    for path in found:
+        if path.exists() and not path.is_file():
+            raise FileError(path, "is a pipe or a device; memory= reads files more than once: write it to one")
+        Source.at(path, None)
     return tuple(found)
 
 
@@ -155,12 +163,6 @@ def amount(name: str, value: Any) -> int:
     return int(number * _UNITS[unit])
 
 
-def _regular(path: Path) -> Path:
-    if path.exists() and not path.is_file() and not path.is_dir():
-        raise FileError(path, "is a pipe or a device; memory= wants files, which it may read twice: write it to a file")
-    return path
-
-
 def _lines(source: Source, n_bytes: int, start: int) -> Iterator[tuple[int, Any]]:
     """Tables of whole lines, with the byte that each begins at."""
     layout = run_layout(source.path, *source.first())
@@ -171,7 +173,7 @@ def _lines(source: Source, n_bytes: int, start: int) -> Iterator[tuple[int, Any]
             is_last = not data
             content = rest + data
             stop = len(content) if is_last else max(content.rfind(b"\n"), content.rfind(b"\r")) + 1
-            if not stop and len(content) > 16 * n_bytes:
+            if not stop and len(content) > max(_LONGEST_LINE * n_bytes, 1 << 20):
                 raise FileError(source.path, f"holds a line of more than {len(content):,} bytes; is it a TREC run?")
             if content[:stop].strip():
                 yield start, _parsed(source, layout, content[:stop], is_first=not start)
@@ -211,7 +213,7 @@ def _rows(source: Source, n_bytes: int, start: int) -> Iterator[tuple[int, Any]]
                         before = at + batch.num_rows - len(table)
                         at += batch.num_rows
                         if len(table):
-                            checked = typed_table(source, table, _WANTED, ("score", "rank", "weight"), before)
+                            checked = typed_table(source, table, _WANTED, ("score", "rank"), before)
                             yield before, checked.select([*_KEYS, *others])
                 first += n_rows
     except (pa.ArrowException, OSError) as error:

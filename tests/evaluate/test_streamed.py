@@ -1,0 +1,389 @@
+"""Runs scored in chunks of whole topics: the same numbers, in bounded memory, whatever interrupts it."""
+
+import gzip
+import json
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from vbterrier.errors import DegenerateWarning, FileError, InputError, ParameterError
+from vbterrier.evaluate import streamed
+from vbterrier.evaluate.scores import score
+from vbterrier.evaluate.topicwise import Work, planned
+from vbterrier.frames.files import read_run
+from vbterrier.measures import measures_from
+from vbterrier.measures.scoring import Slot
+
+MEASURES = (
+    *("BNDCG@10", "BNDCG(prior='pool',stat='lo')@5", "BAP(prior='pool')", "BRBP(prior='pool',rel=1)", "Unjudged"),
+    *("NDCGBound@7", "nDCG@10", "nDCG@1000", "P@5", "AP", "RR", "Rprec", "Judged@10", "AP(judged_only=True)@10"),
+)
+DIVERSE = ("VB@5", "ES", "alpha_nDCG@10", "StRecall@10", "alpha_nDCG(judged_only=True)@10")
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch):
+    """Some twenty blocks, so that topics lie across their edges."""
+    monkeypatch.setattr(streamed, "LEAST_BLOCK", 4096)
+    monkeypatch.setattr(streamed, "_PER_BLOCK", 2**12)
+
+
+def made(n_topics=40, depth=60, seed=0):
+    """A run with ties, lists of several lengths, topics that are not judged, and qrels with topics of their own."""
+    rng = np.random.default_rng(seed)
+    parts = [
+        pd.DataFrame(
+            {
+                "qid": f"q{t}",
+                "docno": rng.choice(500, depth - t % 7, replace=False),
+                "score": np.round(-np.sort(-rng.gamma(9, size=depth - t % 7)), 1 + t % 3),
+            }
+        )
+        for t in range(n_topics)
+    ]
+    run = pd.concat(parts, ignore_index=True)
+    run["docno"] = "d" + run["docno"].astype(str)
+    qrels = run.sample(min(300, len(run) // 3), random_state=seed)[["qid", "docno"]].reset_index(drop=True)
+    qrels["label"] = rng.integers(-1, 4, len(qrels))
+    other = pd.DataFrame({"qid": ["z1", "z2"], "docno": ["d1", "d2"], "label": [1, 0]})
+    return run, pd.concat([qrels[qrels["qid"] != "q3"], other], ignore_index=True)
+
+
+def write(run, path):
+    lines = [f"{row.qid} Q0 {row.docno} 1 {row.score} tag\n" for row in run.itertuples()]
+    text = "".join(lines).encode()
+    path.write_bytes(gzip.compress(text) if path.suffix == ".gz" else text)
+    return path
+
+
+def as_files(run, folder, kind):
+    """The same run in several kinds of files."""
+    if kind == "parquet":
+        run.assign(rank=1).to_parquet(folder / "mine.parquet", row_group_size=101)
+        return folder / "mine.parquet"
+    if kind == "shuffled":
+        return write(run.sample(frac=1, random_state=1), folder / "mine.run")
+    if kind == "folder":
+        (folder / "mine").mkdir()
+        # A topic lies across two files.
+        for number, start in enumerate(range(0, len(run), 555)):
+            suffix = "gz" if number % 2 else "run"
+            write(run.iloc[start : start + 555], folder / "mine" / f"{number}.{suffix}")
+        return folder / "mine"
+    return write(run, folder / f"mine.{kind}")
+
+
+def told(call):
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        found = call()
+    return found, {str(one.message) for one in said if issubclass(one.category, DegenerateWarning)}
+
+
+def assert_same(found, wanted):
+    keys = ["name", "measure", "qid"]
+    one, other = (scores.values.sort_values(keys, ignore_index=True) for scores in (found, wanted))
+    pd.testing.assert_frame_equal(one, other, check_exact=True)
+    pd.testing.assert_frame_equal(found.intervals, wanted.intervals, check_exact=True)
+    pd.testing.assert_frame_equal(found.missing, wanted.missing)
+
+
+@pytest.mark.parametrize("kind", ["run", "gz", "parquet", "shuffled", "folder"])
+def test_numbers_are_those_of_a_run_in_memory(tmp_path, kind):
+    run, qrels = made()
+    wanted, warned = told(lambda: score({"mine": run}, qrels, MEASURES))
+    given = as_files(run, tmp_path, kind)
+    found, also = told(lambda: score({"mine": given}, qrels, MEASURES, memory=2**24))
+    assert_same(found, wanted)
+    assert any("1 topics are not in qrels" in message for message in also)
+    assert {message for message in also if "tied" not in message} == {m for m in warned if "tied" not in m}
+
+
+def test_measures_of_intents_are_the_same(tmp_path):
+    run, qrels = made()
+    rng = np.random.default_rng(5)
+    qrels = qrels.assign(iteration=rng.integers(1, 4, len(qrels)).astype(str), label=rng.integers(0, 2, len(qrels)))
+    intents = pd.DataFrame(
+        {"qid": np.repeat(qrels["qid"].unique(), 3), "entity_id": list("ABC") * qrels["qid"].nunique()}
+    )
+    intents["prob"] = 1 / 3
+    tags = pd.DataFrame({"docno": run["docno"].unique()}).assign(
+        entity_id=lambda frame: list("ABCD") * (len(frame) // 4) + list("ABCD")[: len(frame) % 4]
+    )
+    path = as_files(run, tmp_path, "shuffled")
+    for given in ({}, {"intents": intents, "tags": tags}):
+        wanted, _ = told(lambda given=given: score({"m": run}, qrels, DIVERSE, **given))
+        found, _ = told(lambda given=given: score({"m": path}, qrels, DIVERSE, memory=2**24, **given))
+        assert_same(found, wanted)
+
+
+def test_tags_of_a_parquet_run_are_kept(tmp_path):
+    run, _ = made()
+    rng = np.random.default_rng(5)
+    run = run.assign(entity_id=rng.choice(list("ABC"), len(run)), rank=1)
+    run.to_parquet(tmp_path / "r.parquet")
+    intents = pd.DataFrame({"qid": np.repeat(run["qid"].unique(), 2), "entity_id": list("AB") * run["qid"].nunique()})
+    intents["prob"] = 0.5
+    wanted, _ = told(lambda: score({"r": run}, None, ["VB@2", "ES"], intents=intents))
+    found, _ = told(lambda: score(tmp_path / "r.parquet", None, ["VB@2", "ES"], intents=intents, memory=2**24))
+    assert_same(found, wanted)
+
+
+@pytest.mark.parametrize("topics", ["all", "common"])
+def test_several_runs_with_other_topics(tmp_path, topics):
+    run, qrels = made()
+    some = run[run["qid"] != "q5"]
+    paths = [write(run, tmp_path / "a.run"), write(some, tmp_path / "b.run")]
+    measures = ["BNDCG@10", "AP", "Unjudged"]
+    wanted, _ = told(lambda: score({"a": run, "b": some, "c": run}, qrels, measures, topics=topics))
+    given = {"a": paths[0], "b": str(paths[1]), "c": run}
+    found, _ = told(lambda: score(given, qrels, measures, topics=topics, memory="16 MiB"))
+    assert_same(found, wanted)
+    with pytest.raises(InputError, match="averages over different topics"):
+        told(lambda: score(given, qrels, measures, memory="16 MiB"))
+
+
+@pytest.mark.parametrize("kind", ["run", "shuffled"])
+def test_repeated_documents(tmp_path, kind):
+    run, qrels = made()
+    twice = pd.concat([run, run.iloc[[3, 700, 1500]].assign(score=-1.0)]).sort_values("qid", kind="stable")
+    path = as_files(twice, tmp_path, kind)
+    with pytest.raises(InputError, match="stands twice for query"):
+        told(lambda: score({"m": path}, qrels, ["BNDCG@10"], memory=2**24))
+    wanted, _ = told(lambda: score({"m": twice}, qrels, MEASURES, duplicates="first"))
+    found, also = told(lambda: score({"m": path}, qrels, MEASURES, duplicates="first", memory=2**24))
+    assert_same(found, wanted)
+    assert "run 'm': 3 repeated documents dropped, each at its lower rank" in also
+
+
+def test_the_kept_rows_are_few(tmp_path):
+    run, qrels = made()
+    work = Work("m", planned(measures_from("BNDCG(prior='pool')@5", "AP")), Slot(qrels))
+    path = as_files(run, tmp_path, "run")
+    found, _ = told(lambda: streamed.streamed([path], work, memory=2**24))
+    assert found.run.frame.groupby("qid").size().max() == 6
+    assert set(found.run.topics) == set(run["qid"])
+    learned = planned(measures_from("BNDCG@5", "nDCG@10", "nDCG@1000", "AP"))
+    assert learned.depth == 15
+    assert list(map(str, learned.at_once)) == ["nDCG@1000", "AP"]
+
+
+def test_what_a_chunk_comes_to_depends_on_nothing_else(tmp_path):
+    import pickle
+
+    run, qrels = made(5)
+    work = pickle.loads(pickle.dumps(Work("m", planned(measures_from("BNDCG@5", "AP", "Unjudged")), Slot(qrels))))
+    table = pa.Table.from_pandas(run, preserve_index=False)
+    table = table.cast(pa.schema([("qid", pa.large_string()), ("docno", pa.large_string()), ("score", pa.float64())]))
+    whole = work(table)
+    halves = [work(table.filter(mask)) for mask in (pa.array(run["qid"] < "q2"), pa.array(run["qid"] >= "q2"))]
+    assert pa.concat_tables([half.kept for half in halves]).equals(whole.kept)
+    for measure, values in whole.values.items():
+        assert {**halves[0].values[measure], **halves[1].values[measure]} == values
+
+
+@pytest.mark.parametrize(
+    ("measure", "remedy"),
+    [
+        ("BAP", "prior='pool'"),
+        ("BAP(prior='hierarchical')", "prior='pool'"),
+        ("BRBP(prior='pool')", "max_grade="),
+        ("NDCGBound", "give a cutoff"),
+        ("RelCov", "give a cutoff"),
+        ("LinkingF1", "leave out memory="),
+    ],
+)
+def test_measures_that_need_all_rankings_are_refused(tmp_path, measure, remedy):
+    run, qrels = made(5)
+    path = write(run, tmp_path / "a.run")
+    with pytest.raises(ParameterError, match=remedy):
+        score(path, qrels.assign(entity_id="A"), [measure], memory=2**24)
+
+
+def test_empty_and_strange_runs(tmp_path):
+    run, qrels = made(5)
+    run.assign(rank=1)[:0].to_parquet(tmp_path / "empty.parquet")
+    for measures in (["BNDCG@10"], ["AP"]):
+        wanted, _ = told(lambda m=measures: score({"empty": read_run(tmp_path / "empty.parquet")}, qrels, m))
+        found, also = told(lambda m=measures: score({"empty": tmp_path / "empty.parquet"}, qrels, m, memory=2**24))
+        assert_same(found, wanted)
+        assert any("empty; all" in message for message in also)
+        path = write(run.assign(qid="x" + run["qid"]), tmp_path / "other.run")
+        with pytest.raises(InputError, match="no topic in common"):
+            told(lambda m=measures, p=path: score(p, qrels, m, memory=2**24))
+    (tmp_path / "bad.run").write_text("q1 Q0 d1 1 1.0 t\nq1 Q0 d2 x t\n")
+    with pytest.raises(FileError, match=r"bad.run:2: "):
+        score(tmp_path / "bad.run", qrels, ["AP"], memory=2**24)
+
+
+def test_a_topic_larger_than_the_memory_says_so(tmp_path, monkeypatch):
+    monkeypatch.setattr(streamed, "_PER_TOPIC", 2**13)
+    run, qrels = made(3, 400)
+    for kind in ("run", "shuffled"):
+        with pytest.raises(InputError, match=r"run 'mine': topic 'q.' alone holds .* ask for more memory"):
+            told(lambda kind=kind: score({"mine": as_files(run, tmp_path, kind)}, qrels, ["AP"], memory=2**24))
+
+
+def parts_in(folder):
+    """The topics of each finished part of the one run in a folder."""
+    (own,) = folder.iterdir()
+    lines = [json.loads(line) for line in (own / "journal.jsonl").read_text().splitlines()[1:]]
+    done = {line["name"]: line["result"] for line in lines}
+    kind = "topics " if "apart" in done else "place "
+    files = [result["file"] for name, result in done.items() if name.startswith(kind)]
+    return [set(pa.ipc.open_file(own / "kept" / file).read_all()["qid"].to_pylist()) for file in files]
+
+
+def test_a_second_call_does_no_work_and_other_inputs_are_refused(tmp_path, monkeypatch):
+    run, qrels = made()
+    path, folder = write(run, tmp_path / "a.run"), tmp_path / "done"
+    measures = ["BNDCG@10", "AP"]
+    first, warned = told(lambda: score(path, qrels, measures, memory=2**24, resume=folder))
+    with monkeypatch.context() as patch:
+        patch.setattr(Work, "__call__", None)
+        again, also = told(lambda: score(path, qrels, measures, memory=2**25, resume=folder))
+    assert_same(again, first)
+    assert warned == also
+    others = [
+        (qrels.assign(label=1), measures, {}),
+        (qrels, ["BNDCG@10", "RR"], {}),
+        (qrels, ["BNDCG@20", "AP"], {}),
+        (qrels, measures, {"duplicates": "first"}),
+    ]
+    for judged, asked, more in others:
+        with pytest.raises(FileError, match="holds results of other inputs"):
+            told(lambda j=judged, a=asked, m=more: score(path, j, a, memory=2**24, resume=folder, **m))
+    write(run.assign(score=-run["score"]), path)
+    with pytest.raises(FileError, match="holds results of other inputs"):
+        told(lambda: score(path, qrels, measures, resume=folder))
+
+
+KILLED = """
+import os, signal, sys, warnings
+import pandas as pd
+warnings.simplefilter("ignore")
+from vbterrier.evaluate import streamed
+from vbterrier.evaluate.journal import Journal
+from vbterrier.evaluate.scores import score
+from vbterrier.evaluate.topicwise import Work
+from vbterrier.frames import chunks
+from vbterrier.frames.files import read_qrels
+
+streamed._PER_BLOCK, streamed.LEAST_BLOCK = 2**12, 4096
+count, last = 0, 0
+
+def counted(call):
+    def done(*args, **options):
+        global count
+        for step in (0, 1):
+            count += 1
+            if count == last:
+                os.kill(os.getpid(), signal.SIGKILL)
+            if not step:
+                found = call(*args, **options)
+        return found
+    return done
+
+Journal.add = counted(Journal.add)
+Work.__call__ = counted(Work.__call__)
+chunks.mix = counted(chunks.mix)
+run, qrels, folder, *killed = sys.argv[1:]
+measures = ["BNDCG@10", "AP"]
+# Imports what children need, once.
+few = pd.DataFrame({"qid": ["1", "2"], "docno": ["a", "b"], "score": 1.0, "label": 1})
+score(few, few, measures)
+
+def child(n, place):
+    global last
+    pid = os.fork()
+    if not pid:
+        last = n
+        found = score({"mine": run}, read_qrels(qrels), measures, memory=2**24, resume=place)
+        found.values.to_parquet(place + ".parquet")
+        os._exit(0)
+    return os.waitpid(pid, 0)[1]
+
+for n in map(int, killed):
+    # Killed at the n-th step, then at the n-th of what is left, then left alone.
+    print(n, *(os.waitstatus_to_exitcode(child(each, f"{folder}/{n}")) for each in (n, n, -1)))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="kills forked processes")
+@pytest.mark.parametrize("kind", ["gz", "shuffled", "parquet"])
+def test_killed_at_any_point_it_goes_on_and_counts_every_topic_once(tmp_path, kind):
+    run, qrels = made()
+    path, steps = as_files(run, tmp_path, kind), [1, 2, 3, 4, 6, 9, 14]
+    qrels.assign(iteration="0")[["qid", "iteration", "docno", "label"]].to_csv(
+        tmp_path / "qrels", sep=" ", header=False, index=False
+    )
+    wanted, _ = told(lambda: score({"mine": path}, qrels, ["BNDCG@10", "AP"]))
+    argv = [sys.executable, "-c", KILLED, str(path), str(tmp_path / "qrels"), str(tmp_path), *map(str, steps)]
+    done = subprocess.run(argv, capture_output=True, text=True, check=True)
+    ends = np.array([line.split() for line in done.stdout.splitlines()], dtype=int)
+    assert ends[:, 0].tolist() == steps
+    # The first was killed in all, the second in most, the last came to its end.
+    assert (ends[:, 1] == -9).all()
+    assert (ends[:, 2] == -9).sum() >= 4
+    assert (ends[:, 3] == 0).all()
+    keys = ["measure", "qid"]
+    for step in steps:
+        found = pd.read_parquet(tmp_path / f"{step}.parquet").sort_values(keys, ignore_index=True)
+        pd.testing.assert_frame_equal(found, wanted.values.sort_values(keys, ignore_index=True), check_exact=True)
+        parts = parts_in(tmp_path / str(step))
+        assert len(parts) > 1
+        assert sorted(topic for part in parts for topic in part) == sorted(run["qid"].unique())
+
+
+BOUNDED = """
+import sys, warnings
+warnings.simplefilter("ignore")
+import pandas as pd
+from vbterrier.evaluate.scores import score
+
+path, small, memory = sys.argv[1:]
+qrels = pd.DataFrame({"qid": [f"q{t:05d}" for t in range(1000, 2000)], "docno": "doc-000000007", "label": 1})
+measures = ["Unjudged@10", "nDCG@10", "Unjudged"]
+
+def peak():
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM"))
+
+def reset():
+    with open("/proc/self/clear_refs", "w") as file:
+        file.write("5")
+
+score({"m": small}, qrels, measures, memory=memory)
+reset()
+before = peak()
+found = score({"m": path}, qrels, measures, memory=memory)
+print(peak() - before, len(found.values), *found.means().loc["m"])
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="measures memory as Linux tells it")
+@pytest.mark.parametrize("kind", ["grouped", "apart"])
+def test_a_run_five_times_the_cap_stays_under_it(tmp_path, kind):
+    cap, depth = 64 * 2**20, 1000
+    rows = "".join(f"qTOPIC Q0 doc-{r * 7:09d} {r + 1} {depth - r}.25 a-run\n" for r in range(depth)).encode()
+    n_topics = 5 * cap // len(rows) + 1
+    path, small = tmp_path / "large.run", tmp_path / "small.run"
+    halves = rows[: len(rows) // 2].rfind(b"\n") + 1
+    pieces = [rows] if kind == "grouped" else [rows[:halves], rows[halves:]]
+    with path.open("wb") as file:
+        for piece in pieces:
+            for topic in range(n_topics):
+                file.write(piece.replace(b"TOPIC", b"%05d" % topic))
+    small.write_bytes(rows.replace(b"TOPIC", b"01001"))
+    assert path.stat().st_size > 5 * cap
+    argv = [sys.executable, "-c", BOUNDED, str(path), str(small), str(cap)]
+    done = subprocess.run(argv, capture_output=True, text=True, check=True)
+    taken, n_values, *means = map(float, done.stdout.split())
+    assert n_values == 3 * 1000
+    np.testing.assert_allclose(sorted(means), sorted([0.9, 1 / np.log2(3), 0.999]))
+    assert 0 < taken < cap

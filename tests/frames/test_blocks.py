@@ -1,0 +1,209 @@
+"""Runs read block by block are what read_run reads, and faults are told as it tells them."""
+
+import gzip
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from vbterrier.errors import FileError, InputError, ParameterError
+from vbterrier.frames.chunks import chunks, parted, split
+from vbterrier.frames.files import read_run
+from vbterrier.frames.files.blocks import Place, amount, blocks, is_parts, parts_of
+
+KEYS = ["qid", "docno", "score"]
+
+
+def lines_of(n_topics, depth):
+    return [f"q{t} Q0 d{t * 7 + r} {r + 1} {1000 - r}.5 tag\n" for t in range(n_topics) for r in range(depth)]
+
+
+def rows(found):
+    tables = [block.table for block in found]
+    return pa.concat_tables(tables).to_pydict() if tables else {name: [] for name in KEYS}
+
+
+def as_read(path):
+    return pa.Table.from_pandas(read_run(path)[KEYS], preserve_index=False).to_pydict()
+
+
+def written(tmp_path, kind, text):
+    path = tmp_path / f"a.{kind}"
+    if kind == "parquet":
+        (tmp_path / "a.txt").write_text(text, encoding="utf-8")
+        read_run(tmp_path / "a.txt").to_parquet(path, row_group_size=37)
+    else:
+        path.write_bytes(gzip.compress(text.encode()) if kind == "gz" else text.encode())
+    return path
+
+
+@pytest.mark.parametrize("kind", ["run", "gz", "parquet"])
+@pytest.mark.parametrize("n_bytes", [1, 100, 1000, 10**6])
+def test_blocks_are_the_run(tmp_path, kind, n_bytes):
+    path = written(tmp_path, kind, "".join(lines_of(9, 11)))
+    found = list(blocks([path], n_bytes))
+    assert rows(found) == as_read(path)
+    assert len(found) > 1 or n_bytes == 10**6
+
+
+@pytest.mark.parametrize("kind", ["run", "gz", "parquet"])
+def test_reading_goes_on_at_any_row(tmp_path, kind):
+    path = written(tmp_path, kind, "".join(lines_of(5, 6)))
+    whole = as_read(path)
+    for block in list(blocks([path], 200)):
+        for row in range(len(block.table)):
+            place = block.slice(row).place
+            got = rows(blocks([path], 333, place))
+            before = len(whole["qid"]) - len(got["qid"])
+            assert got == {name: values[before:] for name, values in whole.items()}
+            assert whole["docno"][before] == block.table["docno"][row].as_py()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "q1 Q0 d1 1 2.5 t\r\nq1 Q0 d2 2 2 t\r\n",
+        "q1 Q0 d1 1 2.5 t\rq1 Q0 d2 2 2 t",
+        "\n\n q1  Q0 d1\t1 2.5 t\n\n\nq2 Q0 d2 2 2 t \n \n\n\n",
+        "\ufeffq1 Q0 d1 1 2.5 t\n\ufeffq1 Q0 d2 2 2 t\n",
+        'q1 Q0 "d1 1 2.5 t\nNA Q0 null 2 inf t',
+        "q1 d1 1 2.5 t\nq1 d2 2 2 t\n",
+    ],
+)
+@pytest.mark.parametrize("n_bytes", [1, 7, 20, 1000])
+def test_odd_text_is_read_as_in_one_piece(tmp_path, text, n_bytes):
+    path = tmp_path / "odd.run"
+    path.write_bytes(text.encode())
+    assert rows(blocks([path], n_bytes)) == as_read(path)
+
+
+@pytest.mark.parametrize("bad", ["q9 Q0 d1 1 abc t", "q9 Q0 d1 1", "q9 Q0 d1 1 nan t", "q9 Q0 d\0 1 1 t"])
+@pytest.mark.parametrize("n_bytes", [50, 400, 10**6])
+def test_faults_name_the_line_of_the_file(tmp_path, bad, n_bytes):
+    path = tmp_path / "bad.run"
+    lines = lines_of(4, 10)
+    path.write_text("".join([*lines[:23], f"{bad}\n", *lines[23:]]), encoding="utf-8")
+    with pytest.raises(FileError) as wanted:
+        read_run(path)
+    with pytest.raises(FileError) as found:
+        list(blocks([path], n_bytes))
+    assert str(found.value) == str(wanted.value)
+    assert found.value.line == 24
+
+
+def test_faults_of_parquet_name_the_row(tmp_path):
+    frame = pd.DataFrame({"qid": "q1", "docno": [f"d{i}" for i in range(50)], "score": 1.0, "rank": 1})
+    frame.loc[41, "score"] = np.nan
+    frame.to_parquet(tmp_path / "a.parquet", row_group_size=9)
+    with pytest.raises(FileError, match="'score' has no value in row 41"):
+        list(blocks([tmp_path / "a.parquet"], 100))
+    frame.drop(columns="rank").to_parquet(tmp_path / "b.parquet")
+    with pytest.raises(FileError, match="missing rank"):
+        list(blocks([tmp_path / "b.parquet"], 100))
+    (tmp_path / "c.parquet").write_bytes((tmp_path / "a.parquet").read_bytes()[:-30])
+    with pytest.raises(FileError, match="no Parquet file that can be read"):
+        list(blocks([tmp_path / "c.parquet"], 100))
+
+
+def test_what_measures_read_of_parquet_is_kept(tmp_path):
+    frame = pd.DataFrame(
+        {"qid": ["1"], "docno": ["a"], "score": [1.0], "rank": [1], "text": ["long"], "entity_id": ["X"]}
+    )
+    frame.to_parquet(tmp_path / "a.parquet")
+    (block,) = blocks([tmp_path / "a.parquet"], 1000)
+    assert block.table.column_names == [*KEYS, "entity_id"]
+    assert block.table["entity_id"].to_pylist() == ["X"]
+    (tmp_path / "b.run").write_text("q1 Q0 d1 1 2.5 t\n")
+    with pytest.raises(FileError, match="must be alike"):
+        list(blocks([tmp_path / "a.parquet", tmp_path / "b.run"], 1000))
+
+
+def test_a_cut_archive_and_an_endless_line_are_told_of(tmp_path):
+    path = written(tmp_path, "gz", "".join(lines_of(50, 20)))
+    path.write_bytes(path.read_bytes()[:-40])
+    with pytest.raises(FileError, match="cannot be read to its end"):
+        list(blocks([path], 1000))
+    (tmp_path / "long.run").write_bytes(b"q1 Q0 " + b"d" * 2**21)
+    with pytest.raises(FileError, match="holds a line of more than"):
+        list(blocks([tmp_path / "long.run"], 100))
+
+
+def test_parts_of_a_run(tmp_path):
+    for name in ("2.run", "1.run", ".hidden", "1.txt"):
+        (tmp_path / name).write_text("q1 Q0 d1 1 2.5 t\n")
+    one, two, other = (tmp_path / name for name in ("1.run", "2.run", "1.txt"))
+    assert parts_of(tmp_path) == (one, other, two)
+    assert parts_of(str(tmp_path / "*.run")) == (one, two)
+    assert parts_of([two, str(one)]) == (two, one)
+    assert parts_of(one) == (one,)
+    assert all(map(is_parts, ([one], one, str(one), (one,))))
+    assert not any(map(is_parts, ([], pd.DataFrame(), [pd.DataFrame()])))
+    with pytest.raises(InputError, match="no file in"):
+        parts_of(str(tmp_path / "*.gz"))
+    with pytest.raises(FileError, match="no such file"):
+        parts_of([one, tmp_path / "3.run"])
+    with pytest.raises(FileError, match="pipe or a device"):
+        parts_of("/dev/null")
+
+
+def test_amounts_of_memory():
+    assert [amount("memory", text) for text in ("1 GiB", "64mib", "0.5 GB", "20000000", 2**25, "32 M")] == [
+        2**30,
+        2**26,
+        5 * 10**8,
+        20_000_000,
+        2**25,
+        32 * 10**6,
+    ]
+    for wrong in ("1 MiB", "much", "", True, None, -(2**30), "1 PiB", float("nan")):
+        with pytest.raises(ParameterError, match="memory="):
+            amount("memory", wrong)
+
+
+# Topics of any sizes in any order, read in blocks of any size.
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    order=st.lists(st.integers(0, 4), min_size=1, max_size=40), n_bytes=st.integers(1, 400), n_parts=st.integers(1, 5)
+)
+def test_chunks_and_parts_hold_every_row_once(tmp_path, order, n_bytes, n_parts):
+    path = tmp_path / "any.run"
+    path.write_text("".join(f"q{t} Q0 d{row} 1 {row} t\n" for row, t in enumerate(order)))
+    whole = as_read(path)
+    found = list(chunks(blocks([path], n_bytes), 10**6, "run"))
+    assert rows(found) == whole
+    # Neighbours of one topic are never apart.
+    for one, other in pairwise(found):
+        assert one.table["qid"][-1] != other.table["qid"][0]
+        assert rows(blocks([path], n_bytes, one.behind))["docno"][0] == other.table["docno"][0].as_py()
+    assert found[-1].behind is None
+    for old in tmp_path.glob("*.arrow"):
+        old.unlink()
+    sizes = split(blocks([path], n_bytes), tmp_path, n_parts)
+    assert sum(sizes.values()) == len(set(order))
+    parts = {file: rows(parted(tmp_path / file)) for file in sizes}
+    assert [len(set(part["qid"])) for part in parts.values()] == list(sizes.values())
+    every = sorted((row for part in parts.values() for row in zip(*part.values(), strict=True)), key=lambda row: row[2])
+    assert every == list(zip(*whole.values(), strict=True))
+
+
+def test_a_topic_larger_than_the_memory_is_refused(tmp_path):
+    (tmp_path / "a.run").write_text("".join(lines_of(2, 100)))
+    assert len(list(chunks(blocks([tmp_path / "a.run"], 500), 10_000, "run 'a'"))) == 2
+    with pytest.raises(InputError, match=r"run 'a': topic 'q0' alone holds .* ask for more memory"):
+        list(chunks(blocks([tmp_path / "a.run"], 500), 1_000, "run 'a'"))
+
+
+def test_another_level_parts_topics_in_another_way(tmp_path):
+    (tmp_path / "a.run").write_text("".join(lines_of(40, 1)))
+    found = []
+    for level in (0, 1):
+        folder = tmp_path / str(level)
+        folder.mkdir()
+        sizes = split(blocks([tmp_path / "a.run"], 100), folder, 4, level)
+        found.append([set(rows(parted(folder / file))["qid"]) for file in sizes])
+    assert found[0] != found[1]
+    assert Place() == Place(0, 0, 0)
