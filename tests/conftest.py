@@ -1,5 +1,6 @@
 """What tests of every part share."""
 
+import importlib.util
 import os
 import sys
 from pathlib import Path
@@ -16,6 +17,15 @@ def shared_data():
     if not folder.is_dir():
         (pytest.fail if os.environ.get("CI") else pytest.skip)(f"{folder} is missing: tests on real data need it")
     return folder
+
+
+@pytest.fixture(scope="session")
+def strategies():
+    """Hypothesis strategies for whole frames: ``data.draw(strategies.runs(...))``."""
+    spec = importlib.util.spec_from_file_location("strategies_of_tests", Path(__file__).with_name("strategies.py"))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 @pytest.fixture

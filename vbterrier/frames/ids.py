@@ -164,7 +164,8 @@ def integers_of(column: pd.Series[Any], where: str, whose: Callable[[int], str] 
         Names the first row that is not a whole number.
     """
     numbers = numbers_of(column, where, whose)
-    bad = (numbers != np.floor(numbers)) | ~np.isfinite(numbers)
+    # Beyond 64 bits a cast would give any number; infinities are there, too.
+    bad = (numbers != np.floor(numbers)) | (np.abs(numbers) >= 2.0**63)
     if bad.any():
         row = int(np.argmax(bad))
         raise InputError(

@@ -47,6 +47,9 @@ def json_frame(source: Source, wanted: Sequence[str]) -> pd.DataFrame:
 def _object(source: Source, number: int, line: bytes) -> dict[str, Any]:
     try:
         found = json.loads(line.decode())
+        if b"\\u" in line:
+            # Half a surrogate pair can be spelt in JSON, but is no text.
+            json.dumps(found, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
         raise FileError(source.path, f"is no JSON ({error}): {shown(line)}; repair the line", line=number) from error
     if not isinstance(found, dict):

@@ -90,7 +90,7 @@ def learned(judged: JudgedTop) -> Learned:
         variance = random * spread + (1 - random) * variance + random * (1 - random) * apart**2
         prob = random * alike + (1 - random) * prob
     relevant = 1 - prob[:, 0]
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore"):
         strength = np.where(variance > 0, relevant * (1 - relevant) / variance - 1, np.inf)
     return Learned(prob, np.maximum(strength, LEAST_STRENGTH), random)
 

@@ -21,7 +21,7 @@ from vbterrier.linking.normal import normal_forms
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
     from types import TracebackType
 
     from typing_extensions import Self
@@ -37,6 +37,8 @@ WHERE k.{key} IN ({{}}) AND s.rank < {limit}
 """
 _FIELDS = ("key", "rank", "score", "alias", "entity_id", "name", "place")
 _ALL = 2**62
+# What a quotient of sums may be off by.
+_ROUNDING = 1e-9
 
 
 class KnowledgeBase:
@@ -230,7 +232,9 @@ class KnowledgeBase:
             "JOIN entity AS e ON e.place = s.entity ORDER BY s.key, s.rank"
         )
         kinds = {"alias": "str", "entity_id": "str", "score": "float64", "weight": "float64"}
-        return pd.DataFrame(rows, columns=list(kinds)).astype(kinds)
+        table = pd.DataFrame(rows, columns=list(kinds))
+        self._require_probabilities(table["score"])
+        return table.astype(kinds)
 
     def close(self) -> None:
         """Let go of the file; the next question opens it again."""
@@ -240,13 +244,26 @@ class KnowledgeBase:
         """The entities of each key with their rank."""
         keyed = ("mention", "mention_sense") if how == "exact" else ("form", "form_sense")
         sql = _SENSES.format(keys=keyed[0], senses=keyed[1], key="text", limit=_ALL if limit is None else limit)
-        return _frame(self._connection.rows_of(sql, keys))
+        return self._frame(self._connection.rows_of(sql, keys))
+
+    def _frame(self, rows: Iterable[tuple[Any, ...]]) -> pd.DataFrame:
+        found = pd.DataFrame(list(rows), columns=list(_FIELDS), dtype=object)
+        self._require_probabilities(found["score"])
+        return found
+
+    def _require_probabilities(self, column: pd.Series[Any]) -> None:
+        try:
+            prob = column.to_numpy(dtype=np.float64)
+        except ValueError as error:
+            raise self._connection.damaged(error) from error
+        if not ((prob >= 0) & (prob <= 1 + _ROUNDING)).all():
+            raise self._connection.damaged("a probability outside 0 to 1")
 
     def _fuzzy(self, forms: Sequence[str], cutoff: float, limit: int | None) -> pd.DataFrame:
         """The entities of the names like each form."""
         pairs = self._names.like(forms, cutoff)
         sql = _SENSES.format(keys="form", senses="form_sense", key="place", limit=_ALL if limit is None else limit)
-        senses = _frame(self._connection.rows_of(sql, pairs["form"].drop_duplicates().tolist()))
+        senses = self._frame(self._connection.rows_of(sql, pairs["form"].drop_duplicates().tolist()))
         found = pairs.merge(senses.rename(columns={"key": "form"}), on="form")
         found["score"] = found["similarity"] * (found["score"].astype(np.float64) if self.has_priors else 1.0)
         found = found.sort_values(["key", "score", "place", "alias"], ascending=[True, False, True, True])
@@ -279,10 +296,6 @@ class KnowledgeBase:
 
     def __hash__(self) -> int:
         return hash((self.digest, self.how))
-
-
-def _frame(rows: Iterable[tuple[Any, ...]] | Iterator[tuple[Any, ...]]) -> pd.DataFrame:
-    return pd.DataFrame(list(rows), columns=list(_FIELDS), dtype=object)
 
 
 def _texts(texts: Sequence[str], what: str = "mentions") -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,10 @@ SQLITE = b"SQLite format 3\x00"
 # Where the header of every SQLite file keeps what we look at (sqlite.org/fileformat.html, section 1.3).
 _PAGE_SIZE, _N_PAGES, _USER_VERSION, _APPLICATION_ID = (16, 2), (28, 4), (60, 4), (68, 4)
 _HEADER = 100
+# A number that Python's len() can give.
+_COUNT = re.compile(r"[0-9]{1,15}")
+# What builders store: neither NULL nor bytes.
+_STORED = frozenset({str, int, float})
 # Older builds of SQLite take 999 parameters in a statement.
 _AT_ONCE = 900
 
@@ -58,24 +63,26 @@ class Connection:
                 # SQLite lets one thread at a time read anyway; the lock keeps a cursor from another thread's close.
                 with lock:
                     if self._by_process.get(os.getpid(), (None, None))[0] is db:
-                        return db.execute(sql, parameters).fetchall()
+                        return self._checked(db.execute(sql, parameters).fetchall())
         except sqlite3.OperationalError as error:
             if not str(error).startswith(("no such module", "no such tokenizer")):
-                raise self._damaged(error) from error
+                raise self.damaged(error) from error
             raise FileError(
                 self.path,
                 f"holds an index that this SQLite ({sqlite3.sqlite_version}) cannot read ({error}); fuzzy look-ups "
                 "need SQLite 3.34 or later with FTS5, exact and normalised ones do not",
             ) from error
-        except sqlite3.DatabaseError as error:
-            raise self._damaged(error) from error
+        except (sqlite3.DatabaseError, UnicodeError) as error:
+            raise self.damaged(error) from error
 
     def facts(self, names: Sequence[str]) -> dict[str, str]:
         """What the file says of itself."""
         found = dict(self.rows("SELECT key, value FROM meta"))
-        missing = [name for name in names if name not in found]
-        if missing:
-            raise self._damaged(f"it does not say {missing[0]}")
+        for name in names:
+            fact = found.get(name)
+            if not isinstance(fact, str) or (name.startswith("n_") and not _COUNT.fullmatch(fact)):
+                what = f"says {fact!r:.40} for" if name in found else "does not say"
+                raise self.damaged(f"it {what} {name}")
         return found
 
     def rows_of(self, sql: str, values: Sequence[Any], more: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
@@ -115,9 +122,15 @@ class Connection:
         distrust(db)
         name = computed(db)
         if name:
-            raise self._damaged(f"{printable(name)[:40]!r} is computed, which nothing in a knowledge base is")
+            raise self.damaged(f"{printable(name)[:40]!r} is computed, which nothing in a knowledge base is")
 
-    def _damaged(self, error: object) -> FileError:
+    def _checked(self, rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+        if not all(_STORED.issuperset(map(type, row)) for row in rows):
+            raise self.damaged("nothing, or bytes, where text or a number was wanted")
+        return rows
+
+    def damaged(self, error: object) -> FileError:
+        """The error of a file that holds what no builder writes."""
         return FileError(self.path, f"is damaged ({error}); build it again or fetch another copy")
 
 

@@ -131,10 +131,11 @@ class Names:
         quoted = '"' + trigram.replace('"', '""') + '"'
         # One text of numbers reaches Python five times as fast as a row for each.
         ((places,),) = self.connection.rows(
-            "SELECT group_concat(rowid) FROM form_trigram WHERE form_trigram MATCH ? AND rowid >= ? AND rowid < ?",
+            "SELECT coalesce(group_concat(rowid), '') FROM form_trigram "
+            "WHERE form_trigram MATCH ? AND rowid >= ? AND rowid < ?",
             (quoted, low, high),
         )
-        return np.fromstring(places or "", dtype=np.int64, sep=",")
+        return np.fromstring(places, dtype=np.int64, sep=",")
 
 
 def _trigrams(form: str) -> set[str]:
