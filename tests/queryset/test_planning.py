@@ -49,7 +49,7 @@ def test_a_plan_and_what_it_says():
     assert plan.low < plan.n_qids < plan.high
     assert (plan.curve["low"] <= plan.curve["power"]).all()
     assert (plan.curve["power"] <= plan.curve["high"]).all()
-    assert plan.delta == 0.08
+    assert plan.delta == -0.08
     assert plan.curve["power"].iloc[-1] > plan.power
     assert plan.curve["low"].iloc[-1] > plan.power - 0.02
     assert plan.summary().startswith(f"{plan.n_qids} queries ({plan.low} to {plan.high}) to detect")
@@ -58,8 +58,26 @@ def test_a_plan_and_what_it_says():
         *(plan.n_qids, plan.low, plan.high),
         *(30, 1),
     )
-    pd.testing.assert_frame_equal(plan.curve, queries_needed(SKEWED, 0.08, n_simulations=2000, seed=1).curve)
+    mirrored = queries_needed(-SKEWED, 0.08, n_simulations=2000, seed=1).curve
+    pd.testing.assert_frame_equal(plan.curve.drop(columns="delta"), mirrored.drop(columns="delta"))
     assert not plan.curve.equals(queries_needed(SKEWED, 0.08, n_simulations=2000, seed=2).curve)
+
+
+@pytest.mark.parametrize(("k", "level"), [(5, 0.99), (6, 0.99)])
+def test_the_low_end_of_a_small_pilot_is_not_where_the_curve_happens_to_begin(k, level):
+    pilot = 0.2 * stats.zscore(stats.norm.ppf((np.arange(k) + 0.5) / k), ddof=1)
+    plan = queries_needed(pilot, 0.02, level=level, n_simulations=2000)
+    narrow = Pilot(pilot).std_interval(level)[0]
+    expected = TTestPower().solve_power(0.02 / narrow, power=0.8, alpha=(1 - level) / 2, alternative="larger")
+    assert plan.low == pytest.approx(expected, rel=0.15)
+    assert plan.high > 100 * plan.low
+
+
+def test_the_order_of_a_pilot_does_not_matter_but_the_side_of_its_skew_does():
+    plan = queries_needed(SKEWED, 0.08, n_simulations=2000)
+    pd.testing.assert_frame_equal(plan.curve, queries_needed(SKEWED[::-1], 0.08, n_simulations=2000).curve)
+    less = detectable_difference(SKEWED, 10, n_simulations=2000)["delta"].item()
+    assert abs(detectable_difference(-SKEWED, 10, n_simulations=2000)["delta"].item() / less - 1) > 0.1
 
 
 def test_the_unit_of_scores_does_not_matter_nor_what_the_pilot_found():
@@ -124,6 +142,9 @@ def test_the_interval_of_the_standard_deviation_is_that_of_bonett():
     expected = np.sqrt(np.exp(np.log(c * x.var(ddof=1)) + np.array([-reach, reach])))
     assert Pilot(x).std_interval(0.95) == pytest.approx(tuple(expected))
     assert kurtosis_of(x) == pytest.approx(kurtosis)
+    # Of five values the trimmed mean is the median.
+    five = np.array([0.0, 0.1, 0.2, 0.5, 2.0])
+    assert kurtosis_of(five) == pytest.approx(5 * np.sum((five - 0.2) ** 4) / (5 * five.var()) ** 2)
 
 
 @pytest.mark.parametrize(("law", "share"), [("normal", 0.94), ("ties", 0.925)])

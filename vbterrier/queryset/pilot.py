@@ -36,7 +36,7 @@ def kurtosis_of(values: Floats) -> float:
     k = len(values)
     if k < LEAST:
         return 3.0
-    cut = int(k / (2 * (k - 4) ** 0.5)) if k > LEAST else 0
+    cut = int(k / (2 * (k - 4) ** 0.5))
     trimmed = np.sort(values)[cut : k - cut].mean()
     return float(k * ((values - trimmed) ** 4).sum() / ((values - values.mean()) ** 2).sum() ** 2)
 
@@ -47,16 +47,19 @@ class Pilot:
     Parameters
     ----------
     differences
-        Shape (k,), k of at least 5.
+        Shape (k,), k of at least 5, in any order: they are kept sorted.
 
     Raises
     ------
     InputError
-        Too few differences; a missing one; differences that are all alike, from which no spread can be learnt.
+        Too few differences; a missing one, or text; differences that are all alike, from which no spread can be learnt.
     """
 
     def __init__(self, differences: Any) -> None:
-        values = np.asarray(differences, dtype=np.float64)
+        try:
+            values = np.asarray(differences, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"pilot: wanted a data frame of values, or an array of differences; {error}") from error
         if values.ndim != 1 or len(values) < LEAST:
             raise InputError(f"pilot: wanted {LEAST} differences at least, found an array of shape {values.shape}")
         if not np.isfinite(values).all():
@@ -66,7 +69,7 @@ class Pilot:
                 f"pilot: both systems differ by {values[0]:g} on all {len(values)} queries: no spread, nothing to plan "
                 "from; take other queries, or other systems"
             )
-        self.values: Floats = values
+        self.values: Floats = np.sort(values)
 
     def __len__(self) -> int:
         return len(self.values)

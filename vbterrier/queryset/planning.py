@@ -26,8 +26,8 @@ N_SIMULATIONS = 10_000
 COLUMNS = ("delta", "n_qids", "power", "low", "high", "level", "test", "n_pilot", "n_simulations", "seed")
 # Sizes of the curve, and how far beyond what the normal theory asks for it goes.
 _N_SIZES, _BEYOND = 40, 1.3
-# The first size is this part of the last: there is no power below.
-_FIRST = 100
+# The first size is this part of the last, or of the least number needed that a small pilot allows, if that is less.
+_FIRST, _BEFORE = 100, 0.5
 # A resample that spreads less, relative to the pilot, is of one value and roundings.
 _NO_SPREAD = 1e-6
 
@@ -100,8 +100,8 @@ def queries_needed(
     pilot
         A V frame (name, qid, measure, value) with two systems, or the differences themselves, shape (k,), k >= 5.
     delta
-        The difference to detect, in the unit of the scores; either sign. Choose what would matter, not what the pilot
-        shows: a plan for the observed difference repeats its luck.
+        The difference to detect, in the unit of the scores: above 0 the first system is better, below it the second.
+        Choose what would matter, not what the pilot shows: a plan for the observed difference repeats its luck.
     pair, measure
         Which two systems and which measure, where the frame holds more.
     power
@@ -151,18 +151,21 @@ def queries_needed(
     >>> plan.low < plan.n_qids < plan.high, abs(plan.n_qids - plan.n_by_formula) < 10
     (True, True)
     """
+    delta = number("delta", delta)
+    wanted = number("delta", abs(delta), low=0, open_low=True)
     found = pilot_of(pilot, pair, measure)
-    wanted = abs(number("delta", delta))
-    wanted = number("delta", wanted, low=0, open_low=True)
+    if delta < 0:
+        # Skewed differences are not found as easily on either side.
+        found = Pilot(-found.values)
     level = number("level", level, low=0, high=1, open_low=True, open_high=True)
     power = number("power", power, low=(1 - level) / 2, high=1, open_low=True, open_high=True)
     n_simulations = whole("n_simulations", n_simulations)
     # A spread that is larger by a factor is a difference that is smaller by it.
     narrow, wide = found.std_interval(level)
     deltas = wanted * found.std / np.array([found.std, wide, narrow])
-    top = needed_by_formula(deltas[1], found.std, power, level)
+    least, top = (needed_by_formula(deltas[place], found.std, power, level) for place in (2, 1))
     while True:
-        sizes = _grid(max(int(top * _BEYOND), 20))
+        sizes = _grid(least, max(int(top * _BEYOND), 20))
         powers = _power(found, sizes, deltas, level, n_simulations, seed)
         needed = [_crossing(sizes, curve, power) for curve in powers]
         if all(n is not None for n in needed):
@@ -170,11 +173,11 @@ def queries_needed(
         top *= 2
         require_possible(top, wanted)
     about = (level, TEST, len(found), n_simulations, seed)
-    rows = [(wanted, *row, *about) for row in zip(sizes, *powers.tolist(), strict=True)]
+    rows = [(delta, *row, *about) for row in zip(sizes, *powers.tolist(), strict=True)]
     n_qids, high, low = (int(n or 0) for n in needed)
     formula = needed_by_formula(wanted, found.std, power, level)
     curve = pd.DataFrame(rows, columns=list(COLUMNS))
-    return QueryPlan(n_qids, low, high, wanted, power, level, formula, curve)
+    return QueryPlan(n_qids, low, high, delta, power, level, formula, curve)
 
 
 def detectable_difference(
@@ -188,7 +191,7 @@ def detectable_difference(
     n_simulations: int = N_SIMULATIONS,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """The smallest difference that so many queries detect with some power; parameters as of :func:`queries_needed`.
+    """The smallest difference, the first system being better, that so many queries detect with some power.
 
     Parameters
     ----------
@@ -250,8 +253,9 @@ def _power(pilot: Pilot, sizes: Sequence[int], deltas: Floats, level: float, n_s
     return np.stack(shares, axis=1)
 
 
-def _grid(top: int) -> list[int]:
-    return sorted({round(size) for size in np.geomspace(max(2, top / _FIRST), top, _N_SIZES)})
+def _grid(least: int, top: int) -> list[int]:
+    first = max(2, min(top / _FIRST, least * _BEFORE))
+    return sorted({round(size) for size in np.geomspace(first, top, _N_SIZES)})
 
 
 def _crossing(sizes: Sequence[int], powers: Floats, wanted: float) -> int | None:
