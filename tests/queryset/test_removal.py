@@ -127,6 +127,12 @@ def test_the_same_seed_the_same_draws_and_counts_alone_the_model_alone():
     assert repr(both).startswith("Removal(7 of 500 queries, F1 0.86")
 
 
+def test_the_order_of_queries_does_not_matter():
+    gold, system = frames(printed("manual"))
+    one, other = (removal(rows, system, n_removed=7, n_draws=50) for rows in (gold, gold[::-1]))
+    pd.testing.assert_frame_equal(one.draws, other.draws)
+
+
 def test_queries_without_an_answer_are_refused_unless_they_are_nil():
     gold, system = frames(DecisionCounts(5, 1, 1, 5, 1))
     silent = system[system["qid"] != "q0"]

@@ -61,7 +61,7 @@ def test_random_subsets_have_the_law_of_all_subsets():
 def test_the_band_holds_the_mean_where_hardly_any_subset_differs():
     table = np.zeros((200, 1))
     table[0] = 1
-    found = score_by_size(frame(table), sizes=[1], order="random", n_subsets=400, seed=1).iloc[0]
+    found = score_by_size(frame(table), sizes=[1], order="random", n_subsets=400, seed=2).iloc[0]
     assert 0 < found["mean"] < 0.025
     assert (found["low"], found["high"]) == (0, found["mean"])
 
@@ -74,6 +74,26 @@ def test_topics_come_in_the_order_in_which_they_first_appear(scores):
     pd.testing.assert_frame_equal(
         found.sort_values(keys, ignore_index=True), expected.sort_values(keys, ignore_index=True)
     )
+
+
+def test_random_subsets_do_not_depend_on_the_order_of_rows(scores):
+    rows = frame(scores)
+    mixed = rows.sort_values("qid", ascending=False, kind="stable").sort_values("name", kind="stable")
+    assert mixed["name"].unique().tolist() == rows["name"].unique().tolist()
+    assert mixed["qid"].unique().tolist() != rows["qid"].unique().tolist()
+    for call in (score_by_size, discriminative_power):
+        one, other = (call(given, order="random", n_subsets=5, seed=1) for given in (rows, mixed))
+        pd.testing.assert_frame_equal(one, other)
+
+
+def test_a_p_at_the_level_is_significant(monkeypatch):
+    # 1 - 0.9 and half of it are below 0.1 and 0.05 by rounding.
+    p = np.array([[[1.0, 0.1], [0.9, 1.0]]])
+    monkeypatch.setattr("vbterrier.queryset.discrimination._by_t", lambda _: p)
+    table = frame(np.array([[1.0, 0.0]] * 4))
+    assert discriminative_power(table, sizes=[4], test="t", level=0.9)["n_not_worse"].item() == 0
+    monkeypatch.setattr("vbterrier.queryset.discrimination._by_t", lambda _: p / 2)
+    assert discriminative_power(table, sizes=[4], test="t", level=0.9)["told_apart"].item() == 1
 
 
 def test_what_was_seen_is_one_of_the_resamples():

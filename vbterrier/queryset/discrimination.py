@@ -113,7 +113,7 @@ def discriminative_power(
     n_subsets = whole("n_subsets", n_subsets) if order == "random" else 1
     n_resamples = whole("n_resamples", n_resamples) if test == "bootstrap" else 0
     rows: list[tuple[Any, ...]] = []
-    for measure, names, table in measure_tables(values):
+    for measure, names, table in measure_tables(values, by_id=order == "random"):
         if len(names) < 2:  # noqa: PLR2004 - a pair
             warnings.warn(f"values: {measure} has one system, which nothing is told apart from", DegenerateWarning, 2)
             continue
@@ -139,13 +139,15 @@ def discriminative_power(
 def _told(values: Floats, top: int | None, level: float, n_resamples: int, seed: int) -> Floats:
     """Systems not worse than the best, and the share of pairs told apart, shape (rows, 2), of values (rows, n, m)."""
     p_values = _by_bootstrap(values, n_resamples, seed) if n_resamples else _by_t(values)
+    # 1 - 0.9 is below 0.1 by rounding.
+    error = round(1 - level, 12)
     m, seen = values.shape[2], values.mean(axis=1)
     leader = seen.argmax(axis=1) if top is None else np.full(len(values), top)
     others = np.arange(m) != leader[:, None]
     against = np.take_along_axis(p_values, leader[:, None, None], axis=1)[:, 0]
-    not_worse = ((against > 1 - level) & others).sum(axis=1).astype(np.float64)
+    not_worse = ((against > error) & others).sum(axis=1).astype(np.float64)
     # Either direction at half the error makes the test two-tailed; of a pair one direction at most is significant.
-    told_apart = (p_values <= (1 - level) / 2).sum(axis=(1, 2)) / (m * (m - 1) / 2)
+    told_apart = (p_values <= error / 2).sum(axis=(1, 2)) / (m * (m - 1) / 2)
     return np.stack([not_worse, told_apart], axis=1)
 
 

@@ -106,10 +106,10 @@ def removal(
     Parameters
     ----------
     gold
-        The right answers: columns qid, entity_id (NIL where there is none). Or :class:`DecisionCounts`, which give the
-        model alone.
+        The right answers: columns qid, entity_id (NIL where there is none), or a path. Or :class:`DecisionCounts`,
+        which give the model alone.
     system
-        What the system answers: the same columns, or a run whose documents are entities.
+        What the system answers: the same columns, or a run whose documents are entities, or a path.
     n_removed, fraction
         How many queries are removed, 1 to N - 1; or which share of them, rounded to such a number. One of the two.
     nil, several, unanswered
@@ -177,7 +177,8 @@ def _known(gold: Any, system: Any, **words: str) -> tuple[Any, DecisionCounts]:
         return None, gold
     if system is None:
         raise ParameterError("wanted the answers of a system beside gold, or DecisionCounts in place of both")
-    kind = decided(gold, system, **words)
+    # Sorted, so that draws do not depend on the order of the queries.
+    kind = np.sort(decided(gold, system, **words))
     return kind, DecisionCounts(*np.bincount(kind, minlength=N_CELLS).tolist())
 
 

@@ -1,4 +1,4 @@
-"""Values as one table for each measure, topics in the order given."""
+"""Values as one table for each measure, topics in the order given or by their ids."""
 
 from __future__ import annotations
 
@@ -16,15 +16,23 @@ if TYPE_CHECKING:
 
 
 class MeasureTable(NamedTuple):
-    """The values of all systems under one measure: topics in order of appearance, shape (n, m)."""
+    """The values of all systems under one measure, shape (n_topics, n_systems)."""
 
     measure: str
     names: list[str]
     values: Floats
 
 
-def measure_tables(values: Any) -> list[MeasureTable]:
-    """A table for each measure of a V frame, each with systems and topics in their order of appearance.
+def measure_tables(values: Any, *, by_id: bool = False) -> list[MeasureTable]:
+    """A table for each measure of a V frame, each with systems in their order of appearance.
+
+    Parameters
+    ----------
+    values
+        The V frame.
+    by_id
+        Sort topics by their ids, so that what is drawn of them does not depend on the order of the rows; else they
+        stand in order of appearance, too.
 
     Raises
     ------
@@ -36,11 +44,12 @@ def measure_tables(values: Any) -> list[MeasureTable]:
     >>> measure_tables(frame.assign(value=[0.2, 0.1, 0.3, 0.4]))[0].values.tolist()
     [[0.2, 0.4], [0.1, 0.3]]
     """
-    return [_table(str(measure), group) for measure, group in values_of(values).groupby("measure", sort=False)]
+    groups = values_of(values).groupby("measure", sort=False)
+    return [_table(str(measure), group, by_id=by_id) for measure, group in groups]
 
 
-def _table(measure: str, group: Any) -> MeasureTable:
-    (name, names), (qid, qids) = (group[key].factorize() for key in ("name", "qid"))
+def _table(measure: str, group: Any, *, by_id: bool) -> MeasureTable:
+    (name, names), (qid, qids) = group["name"].factorize(), group["qid"].factorize(sort=by_id)
     table = np.full((len(qids), len(names)), np.nan)
     table[qid, name] = group["value"].to_numpy()
     lacking = np.isnan(table).any(axis=1)
