@@ -40,6 +40,8 @@ def test_two_fields_parquet_and_other_columns(tmp_path):
 BAD = {
     "one field": (b"d1 Paris\n", ":1: wanted 2 fields"),
     "a field more": (b"d1\tParis\nd2\tParis\tQ90\n", ":2: wanted 2 fields, docno mention"),
+    "another table": (b"qid\tentity_id\nq1\tQ90\n", "missing docno; found qid, entity_id"),
+    "another name": (b"doc_id\tname\nd1\tParis\n", "missing docno; found doc_id, name"),
     "no mention": (b"docno\ttext\nd1\tParis\n", "missing mention"),
     "empty entity": (b"d1\tParis\tQ90\nd2\tParis\t\n", ":2: entity_id is empty"),
     "twice": (b"docno\tmention\tmention\nd1\ta\tb\n", "'mention' stands 2 times"),

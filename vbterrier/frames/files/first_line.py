@@ -127,6 +127,17 @@ def answers_layout(path: Path, number: int, line: bytes) -> Layout:
     return Layout(names, names[2:], separator, blanks=separator == " ", remedies=dict.fromkeys((1, 2, 3, 4), remedy))
 
 
+def mentions_layout(path: Path, number: int, line: bytes) -> Layout:
+    """Lay out mentions of documents, with a header line or without; mentions hold blanks, and commas."""
+    shape = ("docno", "mention")
+    headed = _headed(path, number, line, shape, (), telling=shape, separators="\t,")
+    if headed is not None:
+        return headed
+    remedy = "write docno<tab>mention<tab>entity_id, NIL where there is none, or name the columns in a header line"
+    names = (*shape, "entity_id") if line.count(b"\t") == len(shape) else shape
+    return Layout(names, (), "\t", blanks=False, remedies=dict.fromkeys((1, 2, 3, 4), remedy))
+
+
 def require_columns(path: Path, found: Sequence[str], wanted: Sequence[str], line: int | None = None) -> None:
     """Check the columns that a file names itself.
 

@@ -4,25 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from vbterrier.errors import FileError
 from vbterrier.frames.contracts import frame_of
-from vbterrier.frames.files.first_line import require_columns
-from vbterrier.frames.files.layout import Layout, MisfitError, split
+from vbterrier.frames.files.first_line import mentions_layout
 from vbterrier.frames.files.source import Source
 from vbterrier.frames.files.tables import parquet_table, text_table
 from vbterrier.frames.files.writing import write_table
 
 if TYPE_CHECKING:
     from os import PathLike
-    from pathlib import Path
 
     import pandas as pd
 
 MAX_BYTES = 64 * 2**30
 _WANTED = ("docno", "mention")
 _QUERIES = ("qid", *_WANTED)
-# Without a header line.
-_SHAPES = {2: _WANTED, 3: (*_WANTED, "entity_id")}
 
 
 def read_mentions(path: str | PathLike[str], *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
@@ -61,7 +56,7 @@ def read_mentions(path: str | PathLike[str], *, max_bytes: int | None = MAX_BYTE
     if source.is_parquet:
         table = parquet_table(source, _WANTED, ())
     else:
-        table = text_table(source, _layout(source.path, *source.first()))
+        table = text_table(source, mentions_layout(source.path, *source.first()))
     others = [name for name in table.column_names if name not in _WANTED]
     frame: pd.DataFrame = table.select([*_WANTED, *others]).to_pandas()
     return frame
@@ -99,17 +94,3 @@ def write_queries(queries: Any, path: str | PathLike[str]) -> None:
     gaps = [name for name in others if name != "entity_id" and frame[name].isna().any()]
     full = frame.assign(**{name: frame[name].astype(object).where(frame[name].notna(), "") for name in gaps})
     write_table(full, path, "queries", _QUERIES, others)
-
-
-def _layout(path: Path, number: int, line: bytes) -> Layout:
-    try:
-        fields = {separator: split(line, separator, blanks=False) for separator in "\t,"}
-    except MisfitError as error:
-        raise FileError(path, str(error), line=number) from error
-    for separator, names in fields.items():
-        if not {name.strip().casefold() for name in names}.isdisjoint(_WANTED):
-            require_columns(path, names, _WANTED, line=number)
-            return Layout(tuple(names), (), separator, blanks=False, header=number)
-    remedy = "write docno<tab>mention<tab>entity_id, NIL where there is none, or name the columns in a header line"
-    shape = _SHAPES.get(len(fields["\t"]), _WANTED)
-    return Layout(shape, (), "\t", blanks=False, remedies=dict.fromkeys((1, 2, 3, 4), remedy))
