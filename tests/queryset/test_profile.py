@@ -114,10 +114,23 @@ def test_random_mention_finds_fewer_links_in_a_corpus_of_zipf():
 
 def test_nil_is_spelt_in_several_ways():
     frame = CORPUS.assign(entity_id=["<NIL>", "-", "NIL", "Q1", "Q1", "NILS", "Q2"])
-    assert value_of(query_profile(frame, nil=["<NIL>", "-"]), "entity", "n")["NIL"] == 2
-    assert value_of(query_profile(frame), "entity", "n")["NIL"] == 1
+    assert value_of(query_profile(frame, nil=["<NIL>", "-", "NIL"]), "entity", "n")["NIL"] == 3
+    with pytest.warns(DegenerateWarning, match="'<NIL>' .1 rows. is taken for an entity"):
+        assert value_of(query_profile(frame), "entity", "n")["NIL"] == 1
+    numbers = CORPUS.assign(entity_id=["0", "01", "7", "9", "9", "8", "NIL0042"])
+    assert value_of(query_profile(numbers), "entity", "n")["NIL"] == 1
+    numbers["entity_id"] = numbers["entity_id"].replace("NIL0042", "7")
+    # Ids that are numbers go on in digits, too.
+    assert value_of(query_profile(numbers, nil="0"), "entity", "n")["NIL"] == 1
     with pytest.warns(DegenerateWarning, match="no entity_id is 'none', so that all count as links"):
-        assert value_of(query_profile(frame, nil="none"), "entity")["link"] == 1
+        assert value_of(query_profile(numbers, nil="none"), "entity")["link"] == 1
+
+
+def test_paths_are_read(tmp_path):
+    CORPUS.to_csv(tmp_path / "corpus.tsv", sep="\t", index=False)
+    path = str(tmp_path / "corpus.tsv")
+    pd.testing.assert_frame_equal(query_profile(path, path), query_profile(CORPUS, CORPUS))
+    pd.testing.assert_frame_equal(sample_queries(path, 2).frame, sample_queries(CORPUS, 2).frame, check_dtype=False)
 
 
 BAD = {

@@ -30,7 +30,11 @@ def sample(
         Path | None, typer.Option("--output", "-o", help="A TSV to write; .gz packs it.", show_default=False)
     ] = None,
     method: Annotated[
-        str, typer.Option(help="random-document, random-mention, uniform, or weighted.")
+        str,
+        typer.Option(
+            help="random-document: a document, then one of its mentions; random-mention: a mention, then one of its "
+            "documents; uniform; weighted."
+        ),
     ] = "random-document",
     replace: Annotated[bool, typer.Option("--replace", help="With replacement.")] = False,
     strata: Annotated[
@@ -49,13 +53,13 @@ def sample(
     seed: Annotated[int, typer.Option(help="Decides the draws.", min=0)] = 0,
 ) -> None:
     """Draw queries, each with its probability of being drawn."""
-    from vbterrier.frames.files import read_mentions, write_queries
+    from vbterrier.frames.files import write_queries
     from vbterrier.queryset.sampling import sample_queries
     from vbterrier.report import tables
 
     require_format(style)
     found = sample_queries(
-        read_mentions(mentions),
+        mentions,
         n,
         method=method,
         replace=replace,
@@ -89,20 +93,19 @@ def profile(
     style: Format = "table",
 ) -> None:
     """Describe queries: links and NIL, frequent and rare mentions, ambiguous ones."""
-    from vbterrier.frames.files import read_mentions
     from vbterrier.queryset.profile import query_profile
     from vbterrier.report import tables
 
     require_format(style)
-    corpus = None if mentions is None else read_mentions(mentions)
-    found = query_profile(read_mentions(queries), corpus, nil=nil or "NIL", level=level)
+    found = query_profile(queries, mentions, nil=nil or "NIL", level=level)
     if style not in ("csv", "json"):
         found = found.drop(columns="level").dropna(axis="columns", how="all")
     echo(tables.rendered(found, style, digits=3))
     if style == "table":
         ends = f"low, high: {100 * level:g}% Wilson intervals of shares of draws"
-        expected = "; uniform, random_document, random_mention: expected of draws from the corpus by each method"
-        echo(ends + (expected if corpus is not None else ""))
+        expected = "; uniform, random_document, random_mention: expected of draws from the corpus by each method "
+        expected += "(counts: those of the corpus)"
+        echo(ends + (expected if mentions is not None else ""))
 
 
 def _sizes(text: str) -> dict[str, Any]:

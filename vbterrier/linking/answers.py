@@ -21,6 +21,8 @@ from vbterrier.frames.topics import run_places
 from vbterrier.kernels import linking as kernels
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import pandas as pd
     from numpy.typing import NDArray
 
@@ -239,12 +241,13 @@ def checked_nil(nil: str) -> str:
     return nil
 
 
-def called_nil(entity: Ids, nil: str, name: str) -> Bools:
-    """Which entities are none, shape (n,); warns once of those that only look so."""
+def called_nil(entity: Ids, nil: str | Sequence[str], name: str) -> Bools:
+    """Which entities are none by a word or one of several, shape (n,); warns once of those that only look so."""
     if not len(entity):
         return np.zeros(0, dtype=bool)
-    word = re.escape(nil) + (r"\d*" if nil == NIL else "")
-    nils: Bools = pc.match_substring_regex(entity.text, f"^{word}$").to_numpy(zero_copy_only=False).astype(bool)
+    words = [nil] if isinstance(nil, str) else nil
+    word = "|".join(re.escape(each) + (r"\d*" if each == NIL else "") for each in words)
+    nils: Bools = pc.match_substring_regex(entity.text, f"^({word})$").to_numpy(zero_copy_only=False).astype(bool)
     near = pc.match_substring_regex(entity.text, rf"^\W*({word}|NIL)\W*$", ignore_case=True)
     near = near.to_numpy(zero_copy_only=False).astype(bool) & ~nils
     if near.any():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ import pyarrow.compute as pc
 
 from vbterrier.errors import DegenerateWarning, InputError
 from vbterrier.frames.contracts import frame_of, require
+from vbterrier.frames.files import read_mentions
 from vbterrier.frames.ids import ids_of
 
 if TYPE_CHECKING:
@@ -33,7 +35,7 @@ class Mentions:
     Parameters
     ----------
     frame
-        Columns docno, mention; others pass through.
+        Columns docno, mention; others pass through. Or the path of a file of them.
     name
         What messages call it.
 
@@ -57,7 +59,8 @@ class Mentions:
     """
 
     def __init__(self, frame: Any, name: str = "mentions") -> None:
-        self.frame, self.name = frame_of(frame, name), name
+        self.frame = read_mentions(frame) if isinstance(frame, (str, os.PathLike)) else frame_of(frame, name)
+        self.name = name
         require(self.frame, ("docno", "mention"), name)
         if not len(self.frame):
             raise InputError(f"{name}: no rows; wanted a row for each mention of a document, docno and mention")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,7 @@ import pandas as pd
 from vbterrier.errors import DegenerateWarning, InputError
 from vbterrier.frames.ids import ids_of, integers_of
 from vbterrier.frames.parameters import number
+from vbterrier.linking.answers import called_nil, checked_nil
 from vbterrier.queryset.mentions import Mentions
 from vbterrier.queryset.sampling import QuerySample
 
@@ -40,13 +40,13 @@ def query_profile(
     Parameters
     ----------
     queries
-        A :class:`QuerySample`, or a frame with docno, mention and, where known, entity_id. A query that was drawn
-        several times (column n_draws) counts as often.
+        A :class:`QuerySample`, or a frame with docno, mention and, where known, entity_id, or its path. A query that
+        was drawn several times (column n_draws) counts as often.
     mentions
-        The corpus, to have beside the sample what to expect of each way to draw from it.
+        The corpus, a frame or a path, to have beside the sample what to expect of each way to draw from it.
     nil
-        The entity_id of mentions whose entity is not in the knowledge base, or several; one that goes on in digits
-        alone is NIL, too, as clusters such as NIL0042 are.
+        The entity_id of mentions whose entity is not in the knowledge base, or several; with ``"NIL"``, TAC's numbered
+        clusters such as NIL0042 too.
     level
         Nominal coverage of the intervals, 0 to 1.
 
@@ -70,12 +70,12 @@ def query_profile(
     InputError
         A missing column or value, no rows, a mention that the corpus does not have.
     ParameterError
-        A level outside (0, 1).
+        A level outside (0, 1), a word for NIL that is none.
 
     Warns
     -----
     DegenerateWarning
-        No entity_id is NIL, in the corpus neither: all queries count as links.
+        No entity_id is NIL, in the corpus neither: all queries count as links. One that only looks like NIL.
 
     Notes
     -----
@@ -87,7 +87,8 @@ def query_profile(
 
     References
     ----------
-    Mertens et al.: Entity Linking: Test Collections Revisited, FIRE 2014, section 2 and Table 1.
+    Mertens, Demeester, Deleu, Feys, Develder: Entity Linking: Test Collections Revisited, FIRE 2014, section 2 and
+    Table 1.
 
     Examples
     --------
@@ -98,7 +99,7 @@ def query_profile(
     [['link', 3, 0.3, 0.75, 0.5], ['NIL', 1, 0.05, 0.25, 0.5]]
     """
     number("level", level, low=0, high=1, open_low=True, open_high=True)
-    nil = [nil] if isinstance(nil, str) else list(nil)
+    nil = [checked_nil(word) for word in ([nil] if isinstance(nil, str) else nil)]
     own = Mentions(queries.frame if isinstance(queries, QuerySample) else queries, "queries")
     corpus = None if mentions is None else Mentions(mentions)
     place = np.arange(len(own)) if corpus is None else _places(own, corpus)
@@ -136,8 +137,7 @@ class _Entities:
         mentions.warn_of_conflicts(["entity_id"])
         ids = ids_of(mentions.column("entity_id"), f"{mentions.name} column 'entity_id'")
         names, code = ids.codes()
-        spelt = re.compile(f"({'|'.join(map(re.escape, nil))})[0-9]*")
-        is_nil = np.array([spelt.fullmatch(name) is not None for name in names])[code]
+        is_nil = called_nil(ids, nil, mentions.name)
         pairs = np.unique((mentions.mention * len(names) + code)[~is_nil])
         per_mention = np.bincount(pairs // len(names), minlength=mentions.n_mentions)
         return cls(is_nil, per_mention[mentions.mention], len(np.unique(code[~is_nil])))

@@ -117,9 +117,9 @@ def sample_queries(
     Parameters
     ----------
     mentions
-        Columns docno, mention; others, such as entity_id, pass through. Rows that repeat a docno and mention are one
-        query (a mention has one meaning in a document), the first of which is taken. Mentions are compared as they are
-        spelt, and documents without a mention are not there.
+        Columns docno, mention; others, such as entity_id, pass through. Or the path of a file of them. Rows that repeat
+        a docno and mention are one query (a mention has one meaning in a document), the first of which is taken.
+        Mentions are compared as they are spelt, and documents without a mention are not there.
     n
         How many draws.
     method
@@ -169,8 +169,9 @@ def sample_queries(
 
     References
     ----------
-    Mertens et al.: Entity Linking: Test Collections Revisited, FIRE 2014, section 2. Hartley and Rao: Sampling with
-    unequal probabilities and without replacement, Annals of Mathematical Statistics 33, 1962. Neyman, JRSS 97, 1934.
+    Mertens, Demeester, Deleu, Feys, Develder: Entity Linking: Test Collections Revisited, FIRE 2014, section 2. Hartley
+    and Rao: Sampling with unequal probabilities and without replacement, Annals of Mathematical Statistics 33, 1962.
+    Neyman, JRSS 97, 1934.
 
     Examples
     --------
