@@ -105,6 +105,10 @@ def linking_report(
     queries .90 and .92, 250 queries .94 and .94; link precision .72 and .73, .91 and .90, .93 and .94. Few errors of a
     kind are the reason: of 25 queries some 12 have no entity, and often none of them is wrong.
 
+    References
+    ----------
+    Mertens, Demeester, Deleu, Feys, Develder: Entity Linking: Test Collections Revisited, FIRE 2014.
+
     Examples
     --------
     >>> import pandas as pd

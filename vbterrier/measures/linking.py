@@ -116,6 +116,10 @@ class _LinkP(_Part):
     undefined
         ``"raise"``, ``"zero"`` or ``"skip"``.
 
+    References
+    ----------
+    Mertens, Demeester, Deleu, Feys, Develder: Entity Linking: Test Collections Revisited, FIRE 2014.
+
     Examples
     --------
     >>> import pandas as pd

@@ -33,7 +33,7 @@ def score_by_size(
     scores
         Columns name, measure, n_qids, mean, low, high (NaN where there is no band), level, order (``"given"``: the
         first n queries; ``"random"``: subsets), n_subsets, seed, as
-        :func:`vbterrier.queryset.sizes.score_by_size` gives them.
+        :func:`vbterrier.score_by_size` gives them.
     measure
         Measures to draw, six at most; all by default.
     order
@@ -98,7 +98,7 @@ def not_worse_by_size(
     ax: Any = None,
     width: float = style.COLUMN,
 ) -> Any:
-    """How many systems are not significantly worse than the best, against the number of queries (figure 4 there).
+    """How many systems are not significantly worse than the best, against the number of queries.
 
     The fewer, the better a query set of that size tells systems apart.
 
@@ -107,7 +107,7 @@ def not_worse_by_size(
     counts
         Columns measure, n_qids, n_systems, n_not_worse (mean over subsets, of all systems but the best), low, high (NaN
         where there is no band), order, n_subsets, level (tests are at 1 - level), test, n_resamples, seed, as
-        :func:`vbterrier.queryset.sizes.discriminative_power` gives them.
+        :func:`vbterrier.discriminative_power` gives them.
     measure
         Measures to draw, each with its colour, seven at most; all by default.
     order
@@ -132,7 +132,8 @@ def not_worse_by_size(
 
     References
     ----------
-    Mertens, Demeester, Develder: Entity Linking: Test Collections Revisited, FIRE 2014, section 3.2 and figure 4.
+    Mertens, Demeester, Deleu, Feys, Develder: Entity Linking: Test Collections Revisited, FIRE 2014, section 3.3 and
+    figure 4.
 
     Examples
     --------
