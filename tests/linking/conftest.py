@@ -97,15 +97,17 @@ class Service:
         handler.close_connection = True
 
     def drip(self, where, every=0.03):
-        """Sends a byte now and then, of its headers or of its body: never silent, never done."""
+        """Sends a byte now and then, of its headers or of its body: never silent, and not done before tests give up."""
 
         def reply(handler):
             handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n")
             handler.wfile.write(b"X-Slow: " if where == "headers" else b"Content-Length: 100000\r\n\r\n")
-            while not self.over.is_set():
+            ends = time.monotonic() + 8
+            while not self.over.is_set() and time.monotonic() < ends:
                 handler.wfile.write(b" ")
                 handler.wfile.flush()
                 time.sleep(every)
+            handler.close_connection = True
 
         return reply
 
