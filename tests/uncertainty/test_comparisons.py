@@ -260,6 +260,9 @@ def test_a_constant_difference_has_no_spread():
     with pytest.warns(DegenerateWarning, match="in 2 of 3 pairs all topics differ by the same: t is infinite"):
         found = comparisons(table, test="t", margin=0.1)
     assert found["p_value"].tolist() == [0.0, 1.0, 0.0]
+    with pytest.warns(DegenerateWarning, match="in 2 of 3 pairs all topics differ by the same"):
+        resampled = comparisons(table, test="bootstrap", n_resamples=99)
+    assert resampled["p_value"].tolist() == [0.01, 1.0, 0.01]
     assert found["p_equivalence"].tolist() == [1.0, 0.0, 1.0]
     assert not found.isna().any(axis=None)
 

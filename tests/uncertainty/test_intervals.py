@@ -201,6 +201,15 @@ def test_a_level_that_is_no_share_is_refused(level):
         unjudged_interval(SCORES, SCORES, level=level)
 
 
+@pytest.mark.parametrize("seed", [-1, 1.5, None])
+def test_a_seed_that_is_none_is_refused(seed):
+    for found in (topics_interval, lambda values, **options: topics_intervals(values[:, None], **options)):
+        with pytest.raises(ParameterError, match=f"seed={seed}: wanted a whole number of at least 0"):
+            found(SCORES, seed=seed)
+    with pytest.raises(ParameterError, match=f"seed={seed}: wanted"):
+        intervals.intervals(frame("a", "AP", {"q1": 0.5, "q2": 0.1}), seed=seed)
+
+
 # Over unjudged documents.
 
 

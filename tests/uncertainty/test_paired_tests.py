@@ -152,6 +152,21 @@ def test_pairs_that_differ_by_a_constant():
     assert t_of(constant, 0.2).tolist() == [0.0]
 
 
+@pytest.mark.parametrize("test", TESTS)
+def test_a_single_topic_tells_nothing_apart(test):
+    assert p_of([[0.7, 0.0, -0.1]], test).tolist() == [1.0, 1.0, 1.0]
+    assert np.isnan(t_of(np.array([[0.7, 0.0]]))).all()
+    if test in RESAMPLED:
+        assert np.array(max_t(np.array([[0.7, 0.0]]), test, n_resamples=99, seed=0)).tolist() == [[1.0, 1.0]] * 2
+
+
+@pytest.mark.parametrize("n", [14, 60])
+def test_signed_ranks_with_ties_have_the_normal_law_without_a_correction_for_continuity(n):
+    tied = np.round(np.random.default_rng(6).normal(0.2, 1, n), 1)
+    expected = stats.wilcoxon(tied, method="asymptotic", correction=False).pvalue
+    assert p_of(tied[:, None], "wilcoxon").item() == pytest.approx(expected, rel=1e-9)
+
+
 def test_one_topic_that_differs_says_nothing():
     lonely = np.zeros((20, 1))
     lonely[3] = 0.7

@@ -98,12 +98,13 @@ def comparisons(
         t-tests that the difference is beyond the margin, the larger p; NaN without margin; not corrected), level,
         method, n_resamples (0 where neither test nor interval resamples), seed. Two systems without a single topic that
         differs have p 1 and effect size 0. Where all topics differ by the same, the effect size is infinite, and so
-        is t: p is 0, with a warning; sign flips and resamples give p as small as they can.
+        is t: p is 0, of the bootstrap as small as it can be, with a warning. A single topic has p 1 by any test, and
+        neither interval nor effect size, with a warning.
 
     Raises
     ------
     InputError
-        Systems with different topics, fewer than two topics; a value that is missing.
+        Systems with different topics; a value that is missing, infinite, text or there twice.
     ParameterError
         A baseline that is not there, an unknown test, correction or method, ``"max-t"`` for a test without resamples.
 
@@ -235,10 +236,10 @@ def _differences(table: Floats, pairs: Sequence[tuple[int, int]]) -> Floats:
 def _tested(differences: Floats, test: str, correction: str, *, n_resamples: int, seed: int) -> tuple[Floats, Floats]:
     """The p-value of each pair, and adjusted."""
     n_constant = int(((spread_of(differences) == 0) & (differences[0] != 0)).sum())
-    if test == "t" and n_constant:
+    if test in {"t", "bootstrap"} and n_constant and len(differences) > 1:
         warnings.warn(
-            f"in {n_constant} of {differences.shape[1]} pairs all topics differ by the same: t is infinite and p 0; "
-            "sign flips (test='randomisation') stay valid",
+            f"in {n_constant} of {differences.shape[1]} pairs all topics differ by the same: t is infinite and p as "
+            "small as it can be, however few the topics; sign flips (test='randomisation') stay valid",
             DegenerateWarning,
             stacklevel=3,
         )

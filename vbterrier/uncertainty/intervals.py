@@ -80,7 +80,7 @@ def intervals(
     >>> intervals(values, method="normal").round(3)[["name", "measure", "value", "low", "high"]].values.tolist()
     [['a', 'AP', 0.5, -0.396, 1.396]]
     """
-    _check(method, level, n_resamples)
+    _check(method, level, n_resamples, seed)
     used = n_resamples if method in RESAMPLED else 0
     rows: dict[int, tuple[Any, ...]] = {}
     for table in topic_values(values):
@@ -109,7 +109,7 @@ def topics_interval(
     >>> topics_interval(np.array([0.2, 0.4, 0.9, 0.5]), seed=1).method
     'topics (percentile)'
     """
-    _check(method, level, n_resamples)
+    _check(method, level, n_resamples, seed)
     column = np.asarray(values, dtype=np.float64)[:, None]
     found = _topics_intervals(column, level, method, lambda: stream(seed, name), n_resamples)
     return Interval(float(found.low[0]), float(found.high[0]), found.method)
@@ -152,7 +152,7 @@ def topics_intervals(
     Raises
     ------
     ParameterError
-        An unknown method, a level outside (0, 1), no resample.
+        An unknown method, a level outside (0, 1), no resample, a seed below 0.
 
     Notes
     -----
@@ -190,14 +190,15 @@ def topics_intervals(
     >>> found.low.round(3).tolist(), found.high.round(3).tolist(), found.method
     ([0.032, 0.0], [0.968, 0.0], 'topics (normal)')
     """
-    _check(method, level, n_resamples)
+    _check(method, level, n_resamples, seed)
     return _topics_intervals(values, level, method, lambda: stream(seed, name), n_resamples)
 
 
-def _check(method: str, level: float, n_resamples: int) -> None:
+def _check(method: str, level: float, n_resamples: int, seed: int) -> None:
     choice("method", method, TOPIC_METHODS)
     check_level(level)
     whole("n_resamples", n_resamples)
+    whole("seed", seed, low=0)
 
 
 def _topics_intervals(

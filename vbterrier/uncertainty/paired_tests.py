@@ -28,6 +28,8 @@ TESTS = {
 RESAMPLED = ("randomisation", "bootstrap")
 # Statistics of resamples held in memory at a time.
 _BATCH = 4_000_000
+# A single topic has no spread that a difference could be large beside.
+_LEAST = 2
 # So few topics have their signed ranks flipped in all ways where some are tied, as SciPy does.
 _FEW = 13
 # Statistics this close are one in another order of summation.
@@ -48,7 +50,7 @@ def paired_p(differences: Floats, test: str, *, n_resamples: int, seed: int) -> 
         ``"bootstrap"``: the share of resampled topics, of differences moved to mean 0, whose t is as far out (Efron and
         Tibshirani 1993, section 16.4; for pairs of systems Sakai, SIGIR 2006, figure 1), what was seen added.
         ``"t"``: Student's. ``"wilcoxon"``: signed ranks as SciPy has them: differences of 0 are left out, the law is
-        exact without ties up to 50 topics, with ties up to 13, and normal with a correction for continuity beyond.
+        exact without ties up to 50 topics, with ties up to 13, and normal without a correction for continuity beyond.
     n_resamples
         Sign flips or resamples, the same for all pairs.
     seed
@@ -57,11 +59,13 @@ def paired_p(differences: Floats, test: str, *, n_resamples: int, seed: int) -> 
     Returns
     -------
     numpy.ndarray
-        1 where no topic differs. Where all differ by the same, t is infinite and its p 0.
+        1 where no topic differs, and for a single topic. Where all differ by the same, t is infinite and its p 0.
 
     >>> paired_p(np.array([[0.1], [0.3], [0.2]]), "randomisation", n_resamples=100, seed=0).tolist()
     [0.25]
     """
+    if len(differences) < _LEAST:
+        return np.ones(differences.shape[1])
     if test in RESAMPLED:
         return max_t(differences, test, n_resamples=n_resamples, seed=seed)[0]
     return _student(differences) if test == "t" else _wilcoxon(differences)
@@ -93,6 +97,8 @@ def max_t(differences: Floats, test: str, *, n_resamples: int, seed: int) -> tup
     >>> [p.tolist() for p in max_t(same, "randomisation", n_resamples=100, seed=0)]
     [[0.25, 0.25], [0.25, 0.25]]
     """
+    if len(differences) < _LEAST:
+        return np.ones(differences.shape[1]), np.ones(differences.shape[1])
     order = np.argsort(_LAWS[test](differences, n_resamples, seed).seen, kind="stable")
     law = _LAWS[test](differences[:, order], n_resamples, seed)
     as_far, largest = np.zeros((2, len(order)))
@@ -190,13 +196,15 @@ def spread_of(differences: Floats) -> Floats:
 def t_of(differences: Floats, against: float = 0.0) -> Floats:
     """Student's t of the mean of each column against a number, shape (k,): 0, or infinite, where nothing varies.
 
+    NaN for a single topic.
+
     >>> t_of(np.array([[1.0, 0.5, 0.0], [3.0, 0.5, 0.0]])).tolist()
     [2.0, inf, 0.0]
     """
     n = len(differences)
     distance, spread = differences.mean(axis=0) - against, spread_of(differences)
     distance = np.where(np.abs(distance) > _EQUAL * np.abs(differences).max(axis=0, initial=0.0), distance, 0.0)
-    flat = np.where(distance == 0, 0.0, np.copysign(np.inf, distance))
+    flat = np.where(distance == 0, 0.0, np.copysign(np.inf, distance)) if n >= _LEAST else distance * np.nan
     found: Floats = np.divide(distance * np.sqrt(n - 1), spread, out=flat, where=spread > 0)
     return found
 
