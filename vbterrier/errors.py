@@ -83,8 +83,8 @@ def printable(text: object) -> str:
     return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in str(text))
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
-    """Name the closest legal word to a wrong one, as the tail of a message.
+def nearest(name: object, known: Iterable[str]) -> str:
+    """Name the closest legal word to a wrong one, which need not be text, as the tail of a message.
 
     >>> nearest("ndcg", ["nDCG", "AP"])
     ' Did you mean nDCG?'
@@ -95,7 +95,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
     import difflib
 
     folded = {k.casefold(): k for k in known}
-    close = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.5)
+    close = difflib.get_close_matches(str(name).casefold(), folded, n=1, cutoff=0.5)
     return f" Did you mean {folded[close[0]]}?" if close else ""
 
 

@@ -2,6 +2,8 @@
 
 import csv
 import io
+import json
+import math
 import re
 
 import numpy as np
@@ -65,6 +67,13 @@ def test_csv_and_json_hold_the_frames_themselves(scores):
         columns = [*scores.intervals.columns, "n_missing"]
         assert list(summary(scores, style).columns) == columns
         assert len(summary(scores, style)) == len(scores.intervals)
+
+
+def test_json_has_null_for_what_is_missing_or_infinite():
+    frame = pd.DataFrame({"run": ["a", None], "low": [-math.inf, math.nan], "high": [math.inf, 0.5], "n": [1, 2]})
+    expected = [{"run": "a", "low": None, "high": None, "n": 1}, {"run": None, "low": None, "high": 0.5, "n": 2}]
+    assert json.loads(rendered(frame, "json")) == expected
+    assert "Infinity" not in rendered(frame, "json")
 
 
 def test_json_reads_back_to_the_same_ids_and_nearly_the_same_numbers():

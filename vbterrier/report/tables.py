@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -37,7 +38,7 @@ TAGGING = (
 def rendered(
     frame: pd.DataFrame, style: str, *, title: str = "", digits: int = 4, bold: Collection[tuple[int, str]] = ()
 ) -> str:
-    r"""A frame in one of ``FORMATS``; csv and json keep all digits.
+    r"""A frame in one of ``FORMATS``; csv and json keep all digits, json has null for what is missing or infinite.
 
     Parameters
     ----------
@@ -59,9 +60,9 @@ def rendered(
     if style == "csv":
         return frame.to_csv(index=False).rstrip("\n")
     if style == "json":
-        # to_json rounds to 15 decimals; null stands for NaN, which JSON does not have.
-        plain = frame.astype(object).where(frame.notna(), None)
-        return json.dumps(plain.to_dict(orient="records"), indent=2, ensure_ascii=False, default=str)
+        # to_json rounds to 15 decimals; null stands for NaN and infinity, which JSON does not have.
+        plain = frame.astype(object).where(frame.notna() & ~frame.isin([math.inf, -math.inf]), None)
+        return json.dumps(plain.to_dict(orient="records"), indent=2, ensure_ascii=False, allow_nan=False, default=str)
     text = frame.map(lambda value: _cell(value, digits))
     right = [pd.api.types.is_numeric_dtype(frame[name]) for name in frame.columns]
     if style == "markdown":
