@@ -18,6 +18,7 @@ from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.evaluate.comparing import Comparison, compare
 from vbterrier.uncertainty.comparisons import COLUMNS, comparisons
 from vbterrier.uncertainty.intervals import intervals
+from vbterrier.uncertainty.paired_tests import TESTS
 
 TOPICS = [f"q{at}" for at in range(8)]
 # Three systems by hand: b is a less 0.1 everywhere, c is a and b in turn.
@@ -66,7 +67,7 @@ def test_by_hand():
     assert found.flags["flag"].tolist() == ["", "", ""]
     assert found.flags["n_missing"].isna().all()
     assert repr(found) == (
-        "Comparison(3 systems, nDCG@10, 8 topics; sign-flip randomisation, holm: 1 of 3 pairs differ at the level 0.95)"
+        "Comparison(3 systems, nDCG@10, 8 topics; sign-flip randomisation, holm: 1 of 3 pairs differ at the level 0.05)"
     )
 
 
@@ -87,11 +88,11 @@ def test_frames_have_their_columns():
     ],
 )
 def test_options_reach_tests_and_intervals(options):
-    varied = [0.1, 0.3, 0.2, 0.5, 0.4, 0.9, 0.0, 0.3]
-    found = compare(frame(b=B, a=A, c=varied, d=C[::-1]), **options, **FEW)
+    varied, b = [0.1, 0.3, 0.2, 0.5, 0.4, 0.9, 0.0, 0.3], [*B[:-1], 0.65]
+    found = compare(frame(b=b, a=A, c=varied, d=C[::-1]), **options, **FEW)
     asked = {**options, **FEW}
     asked["method"] = asked.pop("interval", "percentile")
-    ordered = frame(a=A, d=C[::-1], b=B, c=varied)
+    ordered = frame(a=A, d=C[::-1], b=b, c=varied)
     pd.testing.assert_frame_equal(found.pairs.drop(columns="flag"), comparisons(ordered, **asked), check_dtype=False)
     kept = {key: asked[key] for key in ("method", "level", "n_resamples", "seed") if key in asked}
     pd.testing.assert_frame_equal(found.systems.drop(columns="letters"), intervals(ordered, **kept), check_dtype=False)
@@ -139,6 +140,7 @@ def test_measures_are_chosen_by_object_or_text_in_their_order():
     both = pd.concat([VALUES.assign(measure="VB@10"), VALUES.assign(measure="AP"), VALUES.assign(measure="mine")])
     for asked in (["AP", "VB@10"], [ir_measures.AP, vbterrier.VB @ 10], ["AP", "VB(alpha=1)@10"]):
         assert compare(both, measures=asked, **FEW).pairs["measure"].unique().tolist() == ["AP", "VB@10"]
+    assert len(compare(both, measures=None, **FEW).pairs) == 9
     assert compare(both, measures="mine", **FEW).pairs["measure"].unique().tolist() == ["mine"]
     with pytest.raises(ParameterError, match=r"no values of P@10; found 'VB@10', 'AP', 'mine'"):
         compare(both, measures=["P@10"])
@@ -340,6 +342,16 @@ def test_options_are_refused_before_runs_are_read(options, said):
         compare({"good": "missing.run", "bad": "other.run"}, "missing.txt", ["AP"], **options)
 
 
+def test_the_place_of_a_baseline_as_experiments_take_it_is_refused():
+    with pytest.raises(ParameterError, match="baseline=0: no such system; found 'a', 'c', 'b'"):
+        compare(VALUES, baseline=0)
+
+
+def test_means_of_an_experiment_are_refused_with_what_to_ask_it_for():
+    with pytest.raises(InputError, match=r"a row a system, with columns name, nDCG@10; wanted .*perquery=True"):
+        compare(pd.DataFrame({"name": ["a", "b"], "nDCG@10": [0.4, 0.5]}))
+
+
 @pytest.mark.parametrize("name", ["qrels", "intents", "tags"])
 def test_scores_need_no_judgments(name):
     for given in (VALUES, vbterrier.score(RUNS, QRELS, "AP")):
@@ -377,13 +389,28 @@ def test_it_is_said_when_topics_are_too_few_for_any_p_to_be_significant():
         DegenerateWarning, match=r"sign flips of 8 topics, corrected for 28 pairs, leave no p below 0.22"
     ):
         compare(many)
-    with pytest.warns(DegenerateWarning, match="sign flips of 4 topics, corrected for 1 pairs, leave no p below 0.12"):
+    with pytest.warns(DegenerateWarning, match="sign flips of 4 topics leave no p below 0.12"):
         compare(frame(a=A[:4], b=B[:4]))
+    # Signed ranks are flipped, too; and no correction helps.
+    for options in ({"test": "wilcoxon"}, {"correction": "none"}, {"correction": "bh"}, {"correction": "max-t"}):
+        with pytest.warns(DegenerateWarning, match="4 topics leave no p below 0.12: .* at the level 0.05; compare on"):
+            compare(frame(a=A[:4], b=C[:4]), **options)
     # At 2/32 they are enough for this level, and other tests count differently.
     compare(frame(a=A[:5], b=B[:5]), level=0.9)
     compare(many, baseline="s00", level=0.9)
     compare(many, correction="max-t")
     compare(many, test="t")
+
+
+@pytest.mark.parametrize("test", TESTS)
+@pytest.mark.parametrize("correction", ["holm", "bh", "none"])
+def test_one_topic_tells_nothing_apart(test, correction):
+    with pytest.warns(DegenerateWarning) as said:
+        found = compare(frame(a=A[:1], b=B[:1]), test=test, correction=correction, margin=0.2)
+    assert "needs at least two" in str(said[0].message)
+    assert found.pairs[["p_value", "p_adjusted"]].to_numpy().tolist() == [[1.0, 1.0]]
+    assert found.pairs[["low", "high", "effect_size", "p_equivalence"]].isna().all(axis=None)
+    assert not found.significant().any()
 
 
 # Real runs.

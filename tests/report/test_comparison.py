@@ -26,17 +26,17 @@ def less(by, every=1):
 @pytest.mark.parametrize(
     ("systems", "options", "said"),
     [
-        ({"a": A, "b": less(0.1)}, {}, "a and b are distinguishable at the level 0.95: a scores higher by 0.1000"),
-        ({"a": A, "b": less(0.1, 2)}, {}, "a and b are not distinguishable at the level 0.95"),
+        ({"a": A, "b": less(0.1)}, {}, "a and b are distinguishable at the level 0.05: a scores higher by 0.1000"),
+        ({"a": A, "b": less(0.1, 2)}, {}, "a and b are not distinguishable at the level 0.05"),
         (
             {"a": A, "b": less(0.1, 2), "c": less(0.1)},
             {},
-            "1 of 3 pairs of systems are distinguishable at the level 0.95; a has the highest mean, {not_told}: b",
+            "1 of 3 pairs of systems are distinguishable at the level 0.05; a has the highest mean, {not_told}: b",
         ),
         (
             {"a": A, "b": less(0.1), "c": less(0.2)},
             {},
-            "3 of 3 pairs of systems are distinguishable at the level 0.95; a has the highest mean, {told}",
+            "3 of 3 pairs of systems are distinguishable at the level 0.05; a has the highest mean, {told}",
         ),
     ],
 )
@@ -48,7 +48,7 @@ def test_verdicts(systems, options, said):
 def test_verdicts_against_a_baseline_name_each_system_once():
     values = frame(a=A, b=less(0.1), c=less(0.2), d=[one - 0.1 * (at % 2) for at, one in enumerate(less(0.05))])
     both = pd.concat([values, values.assign(measure="AP")])
-    said = "against b at the level 0.95: higher: a; lower: c; not distinguishable: d"
+    said = "against b at the level 0.05: higher: a; lower: c; not distinguishable: d"
     assert verdicts(compare(both, baseline="b", **FEW)) == [f"nDCG@10, {said}", f"AP, {said}"]
 
 

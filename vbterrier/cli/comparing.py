@@ -51,7 +51,7 @@ def compare(
         raise ParameterError("--systems chooses what csv holds; other formats show systems and pairs")
     found = compare_systems(
         runs if values is None else values,
-        measures=measures or (),
+        measures=measures,
         baseline=baseline,
         test=test,
         correction=correction,

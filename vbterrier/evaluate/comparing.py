@@ -79,14 +79,14 @@ class Comparison:
         return (
             f"Comparison({self.systems['name'].nunique()} systems, {measures}, {n_qids} topics; {one['test']}, "
             f"{one['correction']}: {int(self.significant().sum())} of {len(self.pairs)} pairs differ at the level "
-            f"{one['level']:g}{f'; flagged: {examples(suspects)}' if len(suspects) else ''})"
+            f"{self.alpha:g}{f'; flagged: {examples(suspects)}' if len(suspects) else ''})"
         )
 
 
 def compare(
     given: Any,
     qrels: Any = None,
-    measures: str | ir_measures.Measure | Sequence[str | ir_measures.Measure] = (),
+    measures: str | ir_measures.Measure | Sequence[str | ir_measures.Measure] | None = None,
     *,
     intents: Any = None,
     tags: Any = None,
@@ -146,7 +146,7 @@ def compare(
     DegenerateWarning
         A system that retrieved nothing for more than half of the topics. Of values this is not known: a system is
         suspected that scores exactly 0 on more than half of the topics on which others (at least half of them) do not.
-        Too few topics for any p of sign flips to be significant after Holm's correction.
+        Too few topics for any p of sign flips or signed ranks to be significant.
 
     Notes
     -----
@@ -169,7 +169,7 @@ def compare(
     tests: dict[str, Any] = {"test": test, "correction": correction, "margin": margin}
     # Options are refused before runs are scored, which may take its time.
     comparisons(pd.DataFrame(columns=["name", "qid", "measure", "value"]), **tests, **options)
-    asked = [measures] if isinstance(measures, (str, ir_measures.Measure)) else list(measures)
+    asked = [measures] if isinstance(measures, (str, ir_measures.Measure)) else list(measures or ())
     if _is_scored(given, qrels, intents, tags):
         values, missing = _held(given, topics)
     else:
@@ -213,17 +213,20 @@ def _held(given: Any, topics: str) -> tuple[Any, pd.DataFrame | None]:
 
 
 def _warn_of_few_topics(pairs: pd.DataFrame, test: str, correction: str) -> None:
-    """Say it when even the smallest p of all sign flips is no longer significant after Holm's correction."""
-    if test != "randomisation" or correction != "holm":
+    """Say it when even the smallest p of all sign flips, of scores or of their ranks, is not significant."""
+    if test not in {"randomisation", "wilcoxon"}:
         return
     for measure, group in pairs.groupby("measure", sort=False):
         n_qids, level = group[["n_qids", "level"]].iloc[0]
+        # Other corrections may leave the smallest p as it is.
+        n_pairs = len(group) if correction == "holm" else 1
         # Two of all flips are as far out as any can be.
-        least = len(group) * 2.0 ** (1 - n_qids)
+        least = min(n_pairs * 2.0 ** (1 - n_qids), 1.0)
         if least > 1 - level + _SLACK:
+            corrected = f", corrected for {n_pairs} pairs," if n_pairs > 1 else ""
             warnings.warn(
-                f"{measure}: sign flips of {n_qids:g} topics, corrected for {len(group)} pairs, leave no p below "
-                f"{least:.2g}: nothing can be significant at the level {level:g}; compare on more topics",
+                f"{measure}: sign flips of {n_qids:g} topics{corrected} leave no p below {least:.2g}: nothing can be "
+                f"significant at the level {1 - level:.2g}; compare on more topics",
                 DegenerateWarning,
                 stacklevel=3,
             )

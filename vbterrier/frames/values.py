@@ -45,6 +45,11 @@ def values_of(given: Any, where: str = "values") -> pd.DataFrame:
     [['a', '7', 'AP', 1.0]]
     """
     frame = frame_of(given, where)
+    if "name" in frame and not {"qid", "measure", "value"}.intersection(frame):
+        raise InputError(
+            f"{where}: a row a system, with columns {', '.join(map(str, frame.columns))}; wanted one for each system, "
+            f"topic and measure, with columns {', '.join(COLUMNS)}: ask pt.Experiment for perquery=True"
+        )
     require(frame, COLUMNS, where)
     frame = frame[list(COLUMNS)].reset_index(drop=True)
     keys = {name: ids_of(_as_text(frame[name]), f"{where} column {name!r}") for name in KEY}

@@ -35,7 +35,7 @@ def comparison_report(found: Comparison, style: str, *, systems: bool = False) -
     >>> values = pd.DataFrame({"name": ["old"] * 8 + ["new"] * 8, "qid": [*"12345678"] * 2, "measure": "nDCG@10",
     ...                        "value": [value - 0.1 for value in new] + new})
     >>> print(comparison_report(compare(values), "table").splitlines()[0])
-    nDCG@10: new and old are distinguishable at the level 0.95: new scores higher by 0.1000
+    nDCG@10: new and old are distinguishable at the level 0.05: new scores higher by 0.1000
     """
     if style == "csv":
         return rendered(_systems_of(found) if systems else found.pairs, style)
@@ -67,7 +67,7 @@ def _verdict(found: Comparison, measure: str) -> str:
     of_measure = found.pairs["measure"] == measure
     pairs = found.pairs[of_measure].assign(significant=found.significant()[of_measure])
     marks = _marks(found, measure)
-    at = f"at the level {pairs['level'].iloc[0]:g}"
+    at = f"at the level {found.alpha:g}"
     if found.baseline is not None:
         told, rest = pairs[pairs["significant"]], pairs[~pairs["significant"]]
         groups = {"higher": told[told["diff"] > 0], "lower": told[told["diff"] < 0], "not distinguishable": rest}
