@@ -310,6 +310,8 @@ def test_no_systems_give_no_rows():
     scores, labels = frames()
     found = prediction_powered(scores[:0], labels[:0])
     assert found.empty
+    with pytest.raises(InputError, match="predicted: no scores, but 30 labels"):
+        prediction_powered(scores[:0], labels)
     assert list(found) == list(COLUMNS)
 
 

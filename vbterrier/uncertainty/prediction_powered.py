@@ -160,6 +160,8 @@ def prediction_powered(
 
 def _joined(scores: pd.DataFrame, labels: pd.DataFrame, predicts: str | Mapping[str, str] | None) -> pd.DataFrame:
     """Scores with their labels: name, qid, measure, value, label, truth (NaN where there is none)."""
+    if len(labels) and not len(scores):
+        raise InputError(f"predicted: no scores, but {len(labels)} labels; give those of all queries")
     label_of = _paired(list(scores["measure"].unique()), list(labels["measure"].unique()), predicts)
     pairs = pd.DataFrame(list(label_of.items()), columns=["measure", "label"])
     wanted = labels.rename(columns={"measure": "label", "value": "truth"}).merge(pairs, on="label")
@@ -226,6 +228,8 @@ def _less(joined: pd.DataFrame, baseline: str) -> pd.DataFrame:
 
 def _estimated(group: pd.DataFrame, *, level: float, lam: float | None, about: str) -> dict[str, Any]:
     """What a row says of one system and score."""
+    # Sums round by their order, which is not to be that of the rows.
+    group = group.sort_values("qid")
     f, y = group["value"].to_numpy(), group["truth"].to_numpy()
     has = ~np.isnan(y)
     if has.sum() < 2:  # noqa: PLR2004 - two labels are the least that can differ
