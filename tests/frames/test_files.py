@@ -784,3 +784,12 @@ def test_real_runs_and_qrels(shared_data):
                 continue
             n_read += 1
     assert n_read == 11
+
+
+def test_a_file_that_is_replaced_keeps_who_may_read_it(tmp_path):
+    path = tmp_path / "run.txt"
+    run = pd.DataFrame({"qid": ["q1"], "docno": ["d1"], "score": [1.0]})
+    write_run(run, path)
+    path.chmod(0o600)
+    write_run(run, path)
+    assert path.stat().st_mode & 0o777 == 0o600

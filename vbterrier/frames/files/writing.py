@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import os
 import secrets
+import stat
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -270,6 +271,9 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
                 else:
                     yield file
             if not is_special:
+                if target.exists():
+                    # Who may read it is for its owner to say.
+                    part.chmod(stat.S_IMODE(target.stat().st_mode))
                 part.replace(target)
         finally:
             if not is_special:
