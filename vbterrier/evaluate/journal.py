@@ -75,13 +75,13 @@ class Journal:
         try:
             entry = json.loads(line)
             return str(entry["name"]), entry["result"]
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise FileError(path, f"no result ({error}); repair or remove the line", line=number) from error
 
     def _check(self, path: Path, line: str) -> None:
         try:
             head = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             head = None
         if not isinstance(head, dict) or head.get("format") != FORMAT:
             raise FileError(path, f"wanted a {FORMAT}, found something else; give another path", line=1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,8 @@ _IDS = frozenset(_OF_IDS.split())
 _HEADINGS = _IDS | frozenset(_OTHERS.split())
 # In tables of ids one of them is enough.
 _TELLING = frozenset(("topic", "doc", "entity"))
+# Columns that a message names, and that a file may have.
+_LISTED, _MOST = 30, 10_000
 _MARKS = re.compile(r"[\s_\-\"'#]+")
 
 
@@ -144,16 +147,20 @@ def require_columns(path: Path, found: Sequence[str], wanted: Sequence[str], lin
     Raises
     ------
     FileError
-        One is missing, or stands twice.
+        One is missing, or stands twice; they are too many.
     """
+    if len(found) > _MOST:
+        # Each takes memory and time, whether it holds anything or not.
+        raise FileError(path, f"has {len(found):,} columns, wanted at most {_MOST:,}; leave out the others", line=line)
     for name in wanted:
         if name not in found:
             near = nearest(name, found)
-            message = f"wanted columns {', '.join(wanted)}; missing {name}; found {', '.join(found)}.{near}"
+            there = ", ".join(found[:_LISTED]) + (", ..." if len(found) > _LISTED else "")
+            message = f"wanted columns {', '.join(wanted)}; missing {name}; found {there}.{near}"
             raise FileError(path, message, line=line)
-    for name in found:
-        if found.count(name) > 1:
-            raise FileError(path, f"column {name!r} stands {found.count(name)} times; keep one", line=line)
+    for name, n in Counter(found).items():
+        if n > 1:
+            raise FileError(path, f"column {shown(name)} stands {n} times; keep one", line=line)
 
 
 def _headed(
@@ -168,6 +175,9 @@ def _headed(
 ) -> Layout | None:
     """Lay out by a header line: told by any name in ``telling``, by an id's at its start, or by headings alone."""
     for separator in separators:
+        if separator == "," and b"\t" in line:
+            # Commas of a text, which may be longer than the csv module takes.
+            continue
         try:
             names = split(line, separator, blanks=separator == " ")
         except MisfitError as error:

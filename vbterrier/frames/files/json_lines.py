@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from vbterrier.frames.files.source import Source
 
+_MOST = 1_000
+
 
 def is_json(line: bytes) -> bool:
     """Whether a first line begins an object."""
@@ -36,10 +38,14 @@ def json_frame(source: Source, wanted: Sequence[str]) -> pd.DataFrame:
     FileError
         Names the line that is no object, or lacks a member.
     """
-    rows = []
+    rows, members = [], dict.fromkeys(wanted)
     for number, line in source.lines():
         if line.strip():
             row = _object(source, number, line)
+            members |= dict.fromkeys(row)
+            if len(members) > _MOST:
+                # Each is a column of all rows: few bytes would become much memory.
+                raise FileError(source.path, f"has more than {_MOST:,} different members; nest them", line=number)
             rows.append(row | {name: _text(source, number, row, name) for name in wanted})
     return pd.DataFrame(rows)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from dataclasses import dataclass
+from errno import EISDIR
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -54,12 +55,12 @@ class Source:
         """
         path = Path(path)
         try:
-            source = cls(path, max_bytes, None if path.is_file() else path.read_bytes())
+            source = cls(path, max_bytes, None if path.is_file() else _piped(path, max_bytes))
             source.raw().close()
         except FileNotFoundError as error:
             raise FileError(path, _missing(path)) from error
         except (OSError, ValueError) as error:
-            if path.is_dir():
+            if getattr(error, "errno", None) == EISDIR:
                 raise FileError(path, "is a folder; wanted a file: name one in it") from error
             raise FileError(path, f"cannot be opened: {getattr(error, 'strerror', None) or error}") from error
         return source
@@ -150,7 +151,18 @@ class _Stream(io.RawIOBase):
         return len(data)
 
 
+def _piped(path: Path, max_bytes: int | None) -> bytes:
+    """What comes through a pipe, and no more than it takes to see that it is too much."""
+    content = bytearray()
+    with path.open("rb") as pipe:
+        while (max_bytes is None or len(content) <= max_bytes) and (piece := pipe.read(_PIECE)):
+            content += piece
+    return bytes(content)
+
+
 def _missing(path: Path) -> str:
+    if path.is_symlink():
+        return "is a link to nothing: correct the link"
     if not path.parent.is_dir():
         return f"no such file, nor the folder {path.parent}: correct the path"
     known = nearest(path.name, (other.name for other in path.parent.iterdir()))

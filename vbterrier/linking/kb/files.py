@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -140,7 +141,7 @@ def _cells(path: Path, number: int, line: bytes) -> list[str]:
 
 
 def _require_columns(path: Path, columns: Sequence[str]) -> None:
-    twice = [name for name in columns if list(columns).count(name) > 1]
+    twice = [name for name, n in Counter(columns).items() if n > 1]
     if "id" not in columns or twice:
         what = f"column {twice[0]!r} stands twice" if twice else f"no column 'id' among {', '.join(map(repr, columns))}"
         raise FileError(
