@@ -151,15 +151,15 @@ def test_parts_of_a_run(tmp_path):
 
 
 def test_amounts_of_memory():
-    assert [amount("memory", text) for text in ("1 GiB", "64mib", "0.5 GB", "20000000", 2**25, "32 M")] == [
+    assert [amount("memory", text) for text in ("1 GiB", "64mib", "0.5 GB", "90000000", 2**27, "99 M")] == [
         2**30,
         2**26,
         5 * 10**8,
-        20_000_000,
-        2**25,
-        32 * 10**6,
+        90_000_000,
+        2**27,
+        99 * 10**6,
     ]
-    for wrong in ("1 MiB", "much", "", True, None, -(2**30), "1 PiB", float("nan")):
+    for wrong in ("63 MiB", "much", "", True, None, -(2**30), "1 PiB", float("nan")):
         with pytest.raises(ParameterError, match="memory="):
             amount("memory", wrong)
 

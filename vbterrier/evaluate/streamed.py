@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 MEMORY = 2**30
 # What is made of a block takes some times its bytes, while its rows are checked, put in order and evaluated.
-_PER_BLOCK, _PER_TOPIC = 32, 16
+_PER_BLOCK, _PER_TOPIC = 64, 16
 LEAST_BLOCK = 1 << 18
 _MOST_PARTS = 256
 _SAMPLE = 1 << 16
@@ -198,6 +198,8 @@ class _Pieces:
     def add(self, key: str, table: Any, behind: Place | None = None) -> None:
         """Work on a chunk and write down what it comes to."""
         part: Part = self.work(table)
+        # Arrow would keep what the chunk took, and the next one take more.
+        pa.default_memory_pool().release_unused()
         file = f"{key.translate(_TO_NAME)}.arrow"
         with replacing(self.folder / "kept" / file) as stream, pa.ipc.new_file(stream, part.kept.schema) as writer:
             writer.write_table(part.kept)

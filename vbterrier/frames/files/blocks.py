@@ -28,7 +28,8 @@ _WANTED = (*_KEYS, "rank")
 READ = ("entity_id", "weight", "tagger", "grade_prob")
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 _AMOUNT = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]i?|)b?", re.ASCII | re.IGNORECASE)
-LEAST_MEMORY = 16 * 2**20
+# Less than threads and allocators need for themselves could not be kept.
+LEAST_MEMORY = 64 * 2**20
 # A row that Arrow holds takes that many bytes beside those of its texts: offsets, numbers.
 _ROW = 48
 # In blocks.
@@ -159,7 +160,7 @@ def amount(name: str, value: Any) -> int:
         found = _AMOUNT.fullmatch(value.strip())
         number, unit = (float(found[1]), found[2].casefold()) if found else (None, "")
     if isinstance(number, bool) or not isinstance(number, (int, float)) or not number * _UNITS[unit] >= LEAST_MEMORY:
-        raise ParameterError(f"{name}={value!r}: wanted a number of bytes of at least 16 MiB, as 2**30 or '1 GiB'")
+        raise ParameterError(f"{name}={value!r}: wanted a number of bytes of at least 64 MiB, as 2**30 or '1 GiB'")
     return int(number * _UNITS[unit])
 
 
