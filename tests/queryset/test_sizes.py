@@ -8,10 +8,10 @@ import pytest
 from scipy import stats
 
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+from vbterrier.frames.measure_tables import measure_tables
 from vbterrier.kernels.resample import resamples, stream
 from vbterrier.queryset.discrimination import discriminative_power
 from vbterrier.queryset.sizes import COLUMNS, score_by_size
-from vbterrier.queryset.tables import measure_tables
 
 
 def frame(table, measure="AP", names=None):

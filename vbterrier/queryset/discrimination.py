@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import DegenerateWarning
+from vbterrier.frames.measure_tables import measure_tables
 from vbterrier.frames.parameters import choice, number, whole
 from vbterrier.kernels.resample import resampled_means, stream
 from vbterrier.queryset.subsets import ORDERS, band, checked_sizes, orders_of
-from vbterrier.queryset.tables import measure_tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

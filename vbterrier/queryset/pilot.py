@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vbterrier.errors import InputError, ParameterError, examples, nearest
+from vbterrier.frames.measure_tables import measure_tables
 from vbterrier.kernels.resample import stream
-from vbterrier.queryset.tables import measure_tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from vbterrier.frames.measure_tables import measure_tables
 from vbterrier.frames.parameters import choice, number, whole
 from vbterrier.queryset.subsets import ORDERS, band, checked_sizes, orders_of
-from vbterrier.queryset.tables import measure_tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

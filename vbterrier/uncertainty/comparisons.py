@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import DegenerateWarning, InputError, ParameterError, examples, nearest
+from vbterrier.errors import DegenerateWarning, ParameterError, examples, nearest
+from vbterrier.frames.measure_tables import measure_tables
 from vbterrier.frames.parameters import choice, number, whole
 from vbterrier.uncertainty.corrections import CORRECTIONS, adjusted
 from vbterrier.uncertainty.intervals import N_RESAMPLES, TOPIC_METHODS, check_level, topics_intervals
 from vbterrier.uncertainty.intervals import RESAMPLED as RESAMPLED_METHODS
 from vbterrier.uncertainty.paired_tests import RESAMPLED, TESTS, max_t, paired_p, spread_of, t_of
-from vbterrier.uncertainty.topic_values import TopicValues, topic_values
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
@@ -151,7 +151,7 @@ def comparisons(
     whole("seed", seed, low=0)
     used = n_resamples if test in RESAMPLED or method in RESAMPLED_METHODS else 0
     parts = []
-    for measure, names, table in _by_measure(topic_values(values)):
+    for measure, names, table in measure_tables(values, by_id=True):
         pairs = pairs_of(names, baseline)
         if not pairs:
             continue
@@ -178,30 +178,6 @@ def _check(test: str, correction: str, margin: float | None) -> None:
         )
     if margin is not None:
         number("margin", margin, low=0, open_low=True)
-
-
-def _by_measure(tables: Sequence[TopicValues]) -> Iterable[tuple[str, list[str], Floats]]:
-    """Measures in order of appearance, the systems of each, and their values, shape (n_topics, n_systems)."""
-    columns = [(place, table, column) for table in tables for column, place in enumerate(table.places)]
-    of_measure: dict[str, list[tuple[TopicValues, int]]] = {}
-    for _, table, column in sorted(columns, key=lambda found: found[0]):
-        of_measure.setdefault(table.measures[column], []).append((table, column))
-    for measure, those in of_measure.items():
-        table = those[0][0]
-        if any(other is not table for other, _ in those):
-            _refuse(measure, those)
-        yield measure, [table.names[column] for _, column in those], table.values[:, [column for _, column in those]]
-
-
-def _refuse(measure: str, columns: Sequence[tuple[TopicValues, int]]) -> None:
-    topics = {table.names[column]: set(table.qids) for table, column in columns}
-    every = {qid for those in topics.values() for qid in those}
-    odd = sorted(qid for qid in every if any(qid not in those for those in topics.values()))
-    name = next(name for name, those in topics.items() if odd[0] not in those)
-    raise InputError(
-        f"values: of {measure}, {len(odd)} topics ({examples(odd)}) lack a value for some system: {name!r} has none "
-        f"for {odd[0]!r}; compare systems on the topics that all have (topics='common')"
-    )
 
 
 def pairs_of(names: Sequence[str], baseline: str | None) -> list[tuple[str, str]]:

@@ -52,10 +52,13 @@ def _table(measure: str, group: Any, *, by_id: bool) -> MeasureTable:
     (name, names), (qid, qids) = group["name"].factorize(), group["qid"].factorize(sort=by_id)
     table = np.full((len(qids), len(names)), np.nan)
     table[qid, name] = group["value"].to_numpy()
-    lacking = np.isnan(table).any(axis=1)
-    if lacking.any():
+    lacking = np.isnan(table)
+    odd = lacking.any(axis=1)
+    if odd.any():
+        row, column = np.argwhere(lacking)[0]
         raise InputError(
-            f"values: of {measure}, {int(lacking.sum())} topics ({examples(qids[lacking])}) lack a value for some "
-            "system; keep the topics that all systems have, or score missing ones as 0"
+            f"values: of {measure}, {int(odd.sum())} topics ({examples(qids[odd])}) lack a value for some system: "
+            f"{names[column]!r} has none for {qids[row]!r}; keep the topics that all systems have (compare does with "
+            "topics='common'), or score missing ones as 0"
         )
     return MeasureTable(measure, names.tolist(), table)
