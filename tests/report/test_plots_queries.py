@@ -602,6 +602,15 @@ def test_nothing_is_cut_off_or_lies_over_another_at_either_width(kind, names, wi
         assert not any(one.overlaps(other) for one, other in itertools.pairwise(ticks))
 
 
+@pytest.mark.parametrize("dpi", [72, 130, 150, 300])
+def test_captions_stay_inside_at_any_resolution(dpi):
+    for kind, width in itertools.product(KINDS, (COLUMN, FULL)):
+        figure = drawings(["a", "b"])[kind](width=width).figure
+        figure.set_dpi(dpi)
+        figure.draw_without_rendering()
+        assert figure.axes[0].texts[-1].get_window_extent().x1 <= figure.bbox.width, (kind, width)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_panels_are_drawn_where_asked_and_stay_in_their_figure(kind):
     figure = Figure(figsize=(FULL, 3.5), layout="constrained")
