@@ -29,7 +29,7 @@ def power_curve(plans: Any, *, target: float | None = None, ax: Any = None, widt
     Parameters
     ----------
     plans
-        What :func:`vbterrier.queryset.planning.queries_needed` gives, one, a list, or a mapping; or columns delta,
+        What :func:`vbterrier.queries_needed` gives, one, a list, or a mapping; or columns delta,
         n_qids, power, low, high (NaN where there is no band), level (of the test and the band), test, n_pilot,
         n_simulations, seed: the ``curve`` of such a plan, or several, one below the other.
     target
@@ -162,7 +162,7 @@ def _described(frame: pd.DataFrame, target: float, *, planned: bool) -> list[str
     return [
         f"dashed: power {target:g}" + (", with the interval of the number of queries" if planned else ""),
         " and ".join(f"{test} test at {1 - level:.3g}" for test, level in kinds(frame, "test", "level")),
-        f"pilot of {words.counted(frame['n_pilot'], 'query').replace('querys', 'queries')}",
+        f"pilot of {words.counted(frame['n_pilot'], 'query')}",
         f"{words.counted(frame['n_simulations'], 'simulation')} a size, seed {frame['seed'].iloc[0]}",
         f"bands: {bands} intervals, as the pilot leaves its spread uncertain" if bands else "no bands",
     ]

@@ -46,7 +46,7 @@ def removal_distributions(
     Parameters
     ----------
     removal
-        What :func:`vbterrier.queryset.removal.removal` gives, or its draws: columns source (``"model"`` or
+        What :func:`vbterrier.removal` gives, or its draws: columns source (``"model"`` or
         ``"queries"``), measure, value. A mapping of names to either has a row for each, as three query sets, or one
         with ever more queries removed. Rows with NaN are not drawn; the caption counts them.
     measure
@@ -218,11 +218,11 @@ def _described(removal: Any, frame: pd.DataFrame, rows: list[Row], step: float) 
     counts = frame.groupby(["name", "measure", "source"], sort=False).size()
     said = []
     if held:
-        removed = sorted(summary["n_removed"].unique().tolist())
-        said.append(f"{', '.join(f'{one:,}' for one in removed)} of {words.counted(summary['n_qids'], 'query')}")
+        removed = ", ".join(f"{one:,}" for one in sorted(summary["n_removed"].unique().tolist()))
+        said.append(f"{removed} of {words.counted(summary['n_qids'], 'query')} removed")
     lost = int(frame["value"].isna().sum())
     return [
-        *(one.replace("querys", "queries") + " removed" for one in said),
+        *said,
         words.counted(counts, "draw") + (f", seed {summary['seed'].iloc[0]}" if held else ""),
         _distance(summary),
         f"bars: shares in steps of {step:.2g}" + (", the highest of each row alike" if len(rows) > 1 else ""),

@@ -181,7 +181,8 @@ def _of_replicas(intervals: pd.DataFrame) -> list[str]:
 def counted(column: pd.Series[Any], noun: str) -> str:
     """A count that rows share, or its range."""
     low, high = column.min(), column.max()
-    return (f"{low:,}" if low == high else f"{low:,} to {high:,}") + f" {noun}" + ("s" if high != 1 else "")
+    plural = noun[:-1] + "ies" if noun.endswith("y") else noun + "s"
+    return (f"{low:,}" if low == high else f"{low:,} to {high:,}") + " " + (plural if high != 1 else noun)
 
 
 def absent(values: pd.Series[float], low: pd.Series[float], look: str) -> str:
