@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import vbterrier
-from vbterrier.cli import comparing, coverage, evaluation, judging, preparation, queries
+from vbterrier.cli import bench, comparing, coverage, evaluation, judging, preparation, queries
 from vbterrier.errors import DegenerateWarning, ParameterError, VBTerrierError, printable
 
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ for command in (
     *judging.COMMANDS,
     *coverage.COMMANDS,
     *preparation.COMMANDS,
+    *bench.COMMANDS,
 ):
     app.command()(command)
 app.add_typer(queries.app)

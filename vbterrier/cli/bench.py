@@ -1,0 +1,75 @@
+"""The command that measures how fast measures are, beside other packages."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path  # noqa: TC003 - Typer reads annotations at run time
+from typing import Annotated
+
+import typer
+
+from vbterrier.cli.evaluation import Seed  # noqa: TC001 - Typer reads annotations at run time
+from vbterrier.cli.output import echo
+from vbterrier.errors import ParameterError
+
+_DEPTH = 1000
+
+
+def bench(
+    quick: Annotated[bool, typer.Option("--quick", help="250 queries only, in memory and from files.")] = False,
+    size: Annotated[
+        list[str] | None, typer.Option(help="Queries, or queries x documents as 6980x1000; may be given again.")
+    ] = None,
+    measure: Annotated[
+        list[str] | None, typer.Option("--measure", "-m", help="As BNDCG; may be given again [all].")
+    ] = None,
+    peer: Annotated[
+        list[str] | None,
+        typer.Option(help="ir_measures, pytrec_eval, pyndeval, ranx, trectools; may be given again [all]."),
+    ] = None,
+    rounds: Annotated[int, typer.Option(help="How often each is timed.", min=1)] = 3,
+    memory: Annotated[bool, typer.Option(help="Measure peaks of memory, each in a process of its own.")] = True,
+    seed: Seed = 0,
+    json: Annotated[Path | None, typer.Option("--json", help="Keep all numbers here.")] = None,
+    markdown: Annotated[Path | None, typer.Option("--markdown", help="Write the tables here, not on screen.")] = None,
+    from_json: Annotated[
+        Path | None, typer.Option("--from-json", help="Make the tables of numbers kept before; measure nothing.")
+    ] = None,
+) -> None:
+    """Time every measure beside other packages that do the nearest thing, on synthetic collections."""
+    from vbterrier.evaluate.bench.kept import read_numbers, write_numbers
+    from vbterrier.evaluate.bench.suite import SIZES, benchmark
+    from vbterrier.report.bench import bench_report
+
+    if quick and size:
+        raise ParameterError("--quick is --size 250: leave one of them out")
+    if from_json is not None:
+        found = read_numbers(from_json)
+    else:
+        sizes = SIZES[:1] if quick else [_size(text) for text in size or []] or SIZES
+        found = benchmark(
+            sizes=sizes, measures=measure, peers=peer, rounds=rounds, memory=memory, seed=seed, said=_say
+        )  # fmt: skip
+    if json is not None:
+        write_numbers(found, json)
+    page = bench_report(found)
+    if markdown is None:
+        echo(page.rstrip("\n"))
+    else:
+        markdown.write_text(page, encoding="utf-8")
+
+
+def _size(text: str) -> tuple[int, int]:
+    """Queries and documents of each."""
+    found = re.fullmatch(r"([1-9]\d*)(?:x([1-9]\d*))?", text)
+    if found is None:
+        raise ParameterError(f"--size {text}: wanted a number of queries, or queries x documents as 6980x1000")
+    return int(found[1]), int(found[2] or _DEPTH)
+
+
+def _say(what: str) -> None:
+    sys.stderr.write(f"vbterrier: {what}\n")
+
+
+COMMANDS = (bench,)

@@ -1,0 +1,89 @@
+"""How times grow with queries, depth, intents, grades and replicas: exponents of power laws."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from vbterrier.evaluate.bench.synthetic import Collection, Shape
+from vbterrier.evaluate.bench.timing import alternating, median, slope
+from vbterrier.evaluate.bench.ways import OURS, SCORE, Way
+from vbterrier.kernels.resample import stream
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    Call = Callable[[], object]
+
+N_QUERIES, N_INTENTS = 250, 8
+# What grows, from where; the largest size says what the slope tells, as costs of each call fade.
+SERIES: tuple[tuple[str, str, str, tuple[int, ...]], ...] = (
+    ("judged", "BNDCG@10", "n_queries", (1000, 2000, 4000, 8000)),
+    ("judged", "BNDCG@10", "depth", (500, 1000, 2000, 4000, 8000)),
+    ("judged", "nDCG@10", "n_queries", (1000, 2000, 4000, 8000)),
+    ("judged", "nDCG@10", "depth", (500, 1000, 2000, 4000, 8000)),
+    ("judged", "BNDCG@10", "n_grades", (2, 4, 8, 16)),
+    ("intents", "VB@10", "n_queries", (1000, 2000, 4000, 8000)),
+    ("intents", "VB@10", "depth", (500, 1000, 2000, 4000, 8000)),
+    ("intents", "VB@10", "n_intents", (4, 8, 16, 32)),
+)
+REPLICAS = (500, 1000, 2000, 4000)
+
+
+def growth(
+    rounds: int,
+    *,
+    seed: int = 0,
+    series: Sequence[tuple[str, str, str, tuple[int, ...]]] = SERIES,
+    replicas: tuple[int, ...] = REPLICAS,
+    said: Callable[[str], object] = lambda _: None,
+) -> list[dict[str, Any]]:
+    """A record for each series: ``task``, ``by``, ``sizes``, median seconds on processors, ``slope``.
+
+    A slope of 1 is linear. Where other than the depth grows, queries have 250 documents, so that what is measured does
+    not hide behind reading rows.
+    """
+    found = []
+    for kind, measure, by, sizes in series:
+        said(f"growth of {measure} with {by}")
+        with tempfile.TemporaryDirectory(prefix="vbterrier-bench-") as folder:
+            base = Shape(kind, N_QUERIES, 250, seed=seed)
+            way = Way(SCORE if measure == "nDCG@10" else OURS, measure, kind)
+            calls = {size: way.ready(Collection(replace(base, **{by: size}), folder)) for size in sizes}
+            found.append(_grown(measure, by, calls, rounds))
+    said("growth of replicas")
+    given = replicated(seed=seed)
+    found.append(_grown("VB@10 replicas", "n_replicas", {n: partial(given, n) for n in replicas}, rounds))
+    return found
+
+
+def _grown(task: str, by: str, calls: dict[int, Call], rounds: int) -> dict[str, Any]:
+    times, failed = alternating({str(size): call for size, call in calls.items()}, rounds)
+    if failed:
+        raise RuntimeError(f"{task} by {by}: {failed}")
+    seconds = [median(times[str(size)].cpu) for size in calls]
+    return {"task": task, "by": by, "sizes": list(calls), "cpu": seconds, "slope": slope(list(calls), seconds)}
+
+
+def replicated(*, seed: int = 0) -> Callable[[int], object]:
+    """A call that draws as many Dirichlet replicas of VB@10 on 250 queries with 8 intents as it is told to."""
+    import pandas as pd
+
+    from vbterrier.uncertainty import Dirichlet, Matches, Statistic, replicate
+
+    draw = stream(seed, "replicas")
+    frame = pd.DataFrame(
+        {
+            "qid": np.repeat([f"q{topic}" for topic in range(N_QUERIES)], N_INTENTS),
+            "entity_id": [f"e{place}" for place in range(N_INTENTS)] * N_QUERIES,
+            "prob": draw.dirichlet(np.ones(N_INTENTS), N_QUERIES).ravel(),
+        }
+    )
+    served = np.sort(draw.choice(len(frame), 3 * len(frame) // 4, replace=False))
+    docno = [f"d{number}" for number in range(served.size)]
+    matches = {"a": Matches(served, draw.integers(0, 10, served.size), docno=docno)}
+    return lambda n: replicate(frame, matches, [Dirichlet(10)], [Statistic("VB", 10)], n_replicas=n, seed=seed)

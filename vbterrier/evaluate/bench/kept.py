@@ -1,0 +1,55 @@
+"""Numbers of a benchmark as a JSON file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vbterrier.errors import FileError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_PARTS = {"schema", "made", "machine", "versions", "options", "timings", "skipped", "growth", "targets"}
+SCHEMA = 1
+
+
+def write_numbers(found: Mapping[str, Any], path: str | Path) -> None:
+    """Keep what :func:`vbterrier.evaluate.bench.suite.benchmark` found; seconds to the microsecond.
+
+    Raises
+    ------
+    FileError
+        The file cannot be written.
+    """
+    text = json.dumps(_rounded(found), indent=1, allow_nan=True)
+    try:
+        Path(path).write_text(text + "\n", encoding="utf-8")
+    except OSError as error:
+        raise FileError(path, f"cannot be written ({error}); give another path") from error
+
+
+def read_numbers(path: str | Path) -> dict[str, Any]:
+    """Read them again.
+
+    Raises
+    ------
+    FileError
+        No file of :func:`write_numbers`.
+    """
+    try:
+        found = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise FileError(path, f"cannot be read ({error}); make it with vbterrier bench --json") from error
+    if not isinstance(found, dict) or not set(found) >= _PARTS or found["schema"] != SCHEMA:
+        raise FileError(path, "holds no benchmark of this release; make it with vbterrier bench --json")
+    return found
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, float):
+        return round(value, 6)
+    if isinstance(value, dict):
+        return {key: _rounded(one) for key, one in value.items()}
+    return [_rounded(one) for one in value] if isinstance(value, (list, tuple)) else value

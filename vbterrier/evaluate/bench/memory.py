@@ -1,0 +1,93 @@
+"""The peak of memory above the frames, measured in a process of its own: ``python -m vbterrier.evaluate.bench.memory``.
+
+tracemalloc does not see what Arrow takes, and a process that has done other work before has memory to reuse.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import json
+import subprocess
+import sys
+import tempfile
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from vbterrier.evaluate.bench.synthetic import Collection, Shape
+from vbterrier.evaluate.bench.ways import way_named
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+_MIB = 1 / 1024
+TIMEOUT = 3600
+
+
+def peak_above(call: Callable[[], object]) -> float | None:
+    """MiB that a call takes at its peak above what is held before; ``None`` where the system does not say."""
+    _give_back()
+    if not _reset():
+        return None
+    before = _status("VmRSS")
+    call()
+    return (_status("VmHWM") - before) * _MIB
+
+
+def _give_back() -> None:
+    """Return what earlier calls freed, so that the next one cannot take it unseen."""
+    gc.collect()
+    pa.default_memory_pool().release_unused()
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
+    if trim is not None:
+        trim(0)
+
+
+def _reset() -> bool:
+    """Set the peak back to what is held now."""
+    try:
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+    except OSError:
+        return False
+    return True
+
+
+def _status(name: str) -> int:
+    lines = Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(f"{name}:"))
+
+
+def peaks(names: Sequence[str], collection: Collection, source: str) -> dict[str, float | None]:
+    """:func:`peak_above` of ways by their names, in a process of its own that reads the kept frames."""
+    told = json.dumps(
+        {"ways": list(names), "shape": asdict(collection.shape), "folder": str(collection.folder), "source": source}
+    )
+    command = [sys.executable, "-m", "vbterrier.evaluate.bench.memory", told]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=False)  # noqa: S603 - ourselves
+    if done.returncode:
+        raise RuntimeError(f"no peaks of memory: {done.stderr.strip()[-500:]}")
+    found: dict[str, float | None] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def main(told: str) -> None:
+    """Measure what was told, and print the peaks."""
+    asked = json.loads(told)
+    shape = Shape(**asked["shape"])
+    found = {}
+    with tempfile.TemporaryDirectory(prefix="vbterrier-bench-") as folder:
+        small = Collection(replace(shape, n_queries=3, depth=min(shape.depth, 20)), folder)
+        collection = Collection(shape, asked["folder"])
+        for name in asked["ways"]:
+            way = way_named(name)
+            # Imports and caches of the first call are nobody's: a tiny collection goes first.
+            way.ready(small, asked["source"])()
+            found[name] = peak_above(way.ready(collection, asked["source"]))
+    print(json.dumps(found))  # noqa: T201 - the answer to the process that asked
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

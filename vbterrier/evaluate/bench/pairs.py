@@ -1,0 +1,76 @@
+"""Pairs of calls that a target compares: ``ours`` and ``other``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from vbterrier.evaluate.bench.synthetic import Collection
+
+    Calls = dict[str, Callable[[], object]]
+
+_COLUMNS = ["qid", "Q0", "docno", "rank", "score", "name"]
+N_SYSTEMS = 5
+
+
+def readings(collection: Collection) -> Calls:
+    """A run's file, read with all its checks; and by pyarrow, without."""
+    import pyarrow as pa
+    import pyarrow.csv as pacsv
+
+    from vbterrier.frames.files import read_run
+
+    path = collection.file("run")
+    text = dict.fromkeys(("qid", "Q0", "docno", "name"), pa.string())
+
+    def bare() -> Any:
+        return pacsv.read_csv(
+            path,
+            pacsv.ReadOptions(column_names=_COLUMNS),
+            pacsv.ParseOptions(delimiter=" ", quote_char=False),
+            pacsv.ConvertOptions(column_types=text),
+        )
+
+    return {"ours": lambda: read_run(path), "other": bare}
+
+
+def commands(collection: Collection) -> Calls:
+    """nDCG@10 of a run's file: through ``score``."""
+    from vbterrier.evaluate.scores import score
+
+    run, qrels = collection.file("run"), collection.file("qrels")
+    return {"ours": lambda: score({"run": run}, qrels, ["nDCG@10"])}
+
+
+def five_systems(collection: Collection) -> Calls:
+    """Five runs on qrels that one evaluator has prepared, against one run with its preparation."""
+    import ir_measures
+
+    from vbterrier.measures import BNDCG
+
+    frames = collection.as_theirs
+    runs = [frames["run"].assign(score=frames["run"]["score"] + shift) for shift in range(N_SYSTEMS)]
+    prepared = ir_measures.evaluator([BNDCG @ 10], frames["qrels"])
+    return {
+        "ours": lambda: [prepared.calc_aggregate(run) for run in runs],
+        "other": lambda: ir_measures.evaluator([BNDCG @ 10], frames["qrels"]).calc_aggregate(runs[0]),
+    }
+
+
+def experiments(collection: Collection) -> Calls:
+    """``pt.Experiment`` with nDCG@10 and BNDCG@10, against nDCG@10 alone."""
+    import ir_measures
+    import pyterrier as pt
+
+    from vbterrier.measures import BNDCG
+
+    run, qrels = collection.frames["run"], collection.frames["qrels"]
+    topics = run[["qid"]].drop_duplicates().assign(query="")
+
+    def experiment(*measures: Any) -> Callable[[], object]:
+        system = pt.Transformer.from_df(run)
+        return lambda: pt.Experiment([system], topics, qrels, list(measures))
+
+    return {"ours": experiment(ir_measures.nDCG @ 10, BNDCG @ 10), "other": experiment(ir_measures.nDCG @ 10)}

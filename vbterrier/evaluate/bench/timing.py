@@ -1,0 +1,92 @@
+"""Times of ways of doing the same, taken in turns; ratios with their spread; growth."""
+
+from __future__ import annotations
+
+import gc
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+CLOCKS = ("cpu", "wall")
+
+
+@dataclass
+class Times:
+    """Seconds of each round: on processors, of this process and of those it started, and on the wall."""
+
+    cpu: list[float] = field(default_factory=list)
+    wall: list[float] = field(default_factory=list)
+
+    def take(self, call: Callable[[], object]) -> None:
+        """Time one more round."""
+        # What others left behind is not this one's to clean up.
+        gc.collect()
+        wall, cpu = time.perf_counter(), processor_seconds()
+        call()
+        self.cpu.append(processor_seconds() - cpu)
+        self.wall.append(time.perf_counter() - wall)
+
+
+def processor_seconds() -> float:
+    """Seconds on processors, those of finished children included: some engines are programs of their own."""
+    try:
+        import resource
+    except ImportError:  # where there are no such figures, as on Windows
+        return time.process_time()
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + children.ru_utime + children.ru_stime
+
+
+def alternating(
+    calls: Mapping[str, Callable[[], object]], rounds: int, *, warm: bool = True
+) -> tuple[dict[str, Times], dict[str, str]]:
+    """Times of calls, one after the other in each round, and what is wrong with those that failed.
+
+    The order is turned by one from round to round, so that nobody always comes after the same. ``warm`` runs everything
+    once before: imports and the first touch of frames are nobody's cost.
+    """
+    times = {name: Times() for name in calls}
+    failed: dict[str, str] = {}
+    order = list(calls)
+    for number in range(-1 if warm else 0, rounds):
+        for name in order:
+            if name in failed:
+                continue
+            try:
+                (Times() if number < 0 else times[name]).take(calls[name])
+            except Exception as error:  # noqa: BLE001 - others' packages fail in their own ways; the table says how
+                failed[name] = f"{type(error).__name__}: {' '.join(str(error).split())}"[:200]
+        order = [*order[1:], *order[:1]]
+    return {name: found for name, found in times.items() if name not in failed}, failed
+
+
+def ratio(slow: Sequence[float], fast: Sequence[float]) -> dict[str, float]:
+    """How many times longer the one takes, round by round: the median, and the least and the most.
+
+    >>> ratio([4.0, 6.0, 9.0], [2.0, 2.0, 3.0])
+    {'median': 3.0, 'low': 2.0, 'high': 3.0}
+    """
+    # A clock that has not moved is one that cannot say less than a microsecond.
+    each = np.asarray(slow) / np.maximum(fast, 1e-6)
+    return {"median": float(np.median(each)), "low": float(each.min()), "high": float(each.max())}
+
+
+def slope(sizes: Sequence[float], seconds: Sequence[float]) -> float:
+    """The exponent b of ``seconds = a sizes^b``, by least squares of the logarithms.
+
+    >>> round(slope([1, 2, 4], [3, 6, 12]), 6)
+    1.0
+    """
+    x, y = np.log(np.asarray(sizes, dtype=float)), np.log(np.maximum(seconds, 1e-6))
+    x = x - x.mean()
+    return float((x * (y - y.mean())).sum() / (x * x).sum())
+
+
+def median(values: Any) -> float:
+    """The median of some seconds."""
+    return float(np.median(values))

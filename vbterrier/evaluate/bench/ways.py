@@ -1,0 +1,319 @@
+"""Ways to evaluate a run: our measures, and what other packages have that comes nearest."""
+
+from __future__ import annotations
+
+import importlib.util
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from vbterrier.errors import ParameterError, nearest
+from vbterrier.frames.parameters import choice
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    import pandas as pd
+
+    from vbterrier.evaluate.bench.synthetic import Collection
+
+    Call = Callable[[], object]
+
+SOURCES = ("memory", "file")
+# Our measures by the collections that they are for, each beside the measure of ir_measures that comes nearest.
+MEASURES = {
+    "judged": {
+        "BNDCG@10": "nDCG@10",
+        "BRBP@10": "nDCG@10",
+        "BP@10": "P@10",
+        "BAP@10": "AP@10",
+        "BERR@10": "ERR@10",
+        "BQ@10": "AP@10",
+        "NDCGBound@10": "nDCG@10",
+        "Unjudged@10": "Judged@10",
+    },
+    "intents": dict.fromkeys(("ES@10", "VB@10", "VarPenalty@10"), "alpha_nDCG@10") | {"TopIntent@10": "StRecall@10"},
+    "entities": dict.fromkeys(
+        (
+            "RelCov@20",
+            "NonRelCov(undefined='zero')@20",
+            "DiscRatio(undefined='zero')@20",
+            "OER(undefined='zero')@20",
+            "SignalRate(undefined='zero')@20",
+            "BaitRate(undefined='zero')@20",
+            "TopBait(undefined='zero')",
+            "OERCorr(undefined='zero')@20",
+            "ObsCov(undefined='zero')",
+            "OracleCov(undefined='zero')@20",
+        ),
+        "R@20",
+    ),
+    "linking": dict.fromkeys(("LinkP", "NilP", "LinkingP"), "SetP")
+    | dict.fromkeys(("LinkR", "NilR", "LinkingR"), "SetR")
+    | {"LinkingF1": "SetF"},
+}
+# Other engines, called as directly as they can be: the package of each, and what it computes on which collections.
+PEERS = {
+    "pytrec_eval": {"judged": "ndcg_cut_10"},
+    "pyndeval": {"intents": "alpha-nDCG@10"},
+    "ranx": {"judged": "ndcg@10"},
+    "trectools": {"judged": "nDCG@10"},
+}
+OURS, SCORE, IR_MEASURES = "vbterrier", "vbterrier.score", "ir_measures"
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way to get a value for every query.
+
+    Parameters
+    ----------
+    tool
+        Who does it: ``"vbterrier"`` (through ``ir_measures.calc_aggregate``), ``"vbterrier.score"``, or a peer.
+    measure
+        What is computed, in the tool's own words.
+    kind
+        The collections that it is for.
+    """
+
+    tool: str
+    measure: str
+    kind: str
+
+    @property
+    def name(self) -> str:
+        """How tables call it."""
+        return f"{self.tool} {self.measure}"
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether this package does the work."""
+        return self.tool in (OURS, SCORE)
+
+    def missing(self) -> str:
+        """What keeps it from being tried, or nothing."""
+        if self.is_ours or self.tool == IR_MEASURES or importlib.util.find_spec(self.tool) is not None:
+            return ""
+        return f"{self.tool} is not installed"
+
+    def ready(self, collection: Collection, source: str = "memory") -> Call:
+        """The call, with the frames or files that it starts from made before.
+
+        Raises
+        ------
+        ParameterError
+            Another source than ``"memory"`` and ``"file"``.
+        """
+        choice("source", source, SOURCES)
+        if source == "file":
+            paths = collection.file("run"), collection.file("qrels")
+            return partial(_FROM_FILES[self.tool], self, *paths)
+        frames = collection.as_theirs if self.tool in (OURS, IR_MEASURES) else collection.frames
+        return partial(_FROM_FRAMES[self.tool], self, frames["run"], frames["qrels"])
+
+
+def ways(kind: str, measures: list[str] | None = None, peers: list[str] | None = None) -> list[Way]:
+    """What is measured on collections of a kind: our measures, then the peers' nearest, each once.
+
+    ``measures`` and ``peers`` keep those that are named, by the measure's text or bare name.
+    """
+    wanted = [text for text in MEASURES[kind] if measures is None or {text, bare(text)} & set(measures)]
+    found = [Way(OURS, text, kind) for text in wanted]
+    if kind in ("judged", "intents"):
+        found += [Way(SCORE, text, kind) for text in wanted if bare(text) in ("BNDCG", "ES", "VB")]
+    if kind == "judged" and "BNDCG@10" in wanted:
+        found.append(Way(SCORE, "nDCG@10", kind))
+    theirs = [Way(IR_MEASURES, MEASURES[kind][text], kind) for text in wanted]
+    theirs += [Way(tool, of[kind], kind) for tool, of in PEERS.items() if wanted and kind in of]
+    return [*found, *(way for way in dict.fromkeys(theirs) if peers is None or way.tool in peers)]
+
+
+def way_named(name: str) -> Way:
+    """The way that tables call so.
+
+    Raises
+    ------
+    ParameterError
+        There is none.
+    """
+    every = {way.name: way for kind in MEASURES for way in ways(kind)}
+    if name not in every:
+        raise ParameterError(f"no way {name!r}; wanted one of those in the table.{nearest(name, every)}")
+    return every[name]
+
+
+def bare(measure: str) -> str:
+    """A measure's name without parameters and cutoff.
+
+    >>> bare("OER(undefined='zero')@20")
+    'OER'
+    """
+    return measure.partition("(")[0].partition("@")[0]
+
+
+def compared(way: Way) -> list[str]:
+    """The peers' ways that one of ours stands beside: its nearest in ir_measures first."""
+    theirs = MEASURES[way.kind].get(way.measure, way.measure)
+    raw = [f"{tool} {of[way.kind]}" for tool, of in PEERS.items() if way.kind in of]
+    return [f"{IR_MEASURES} {theirs}", *raw]
+
+
+def _through_ir_measures(way: Way, run: pd.DataFrame, qrels: pd.DataFrame) -> object:
+    import ir_measures
+
+    return ir_measures.calc_aggregate([_parsed(way)], qrels, run)
+
+
+def _parsed(way: Way) -> Any:
+    import ir_measures
+
+    from vbterrier.measures import measures_from
+
+    return measures_from(way.measure)[0] if way.is_ours else ir_measures.parse_measure(way.measure)
+
+
+def _score(way: Way, run: Any, qrels: Any) -> object:
+    from vbterrier.evaluate.scores import score
+
+    return score({"run": run}, qrels, [way.measure])
+
+
+def _ours_from_files(way: Way, run: Any, qrels: Any) -> object:
+    """Entity runs are read by the library, whose links no call of one line takes; all else by ``score``."""
+    if way.kind != "entities":
+        return _score(way, run, qrels)
+    from vbterrier.entities.files import read_links
+    from vbterrier.frames.files import read_run
+    from vbterrier.frames.ranked import Run
+    from vbterrier.measures.base import evaluate
+    from vbterrier.measures.scoring import Slot
+
+    return list(evaluate([_parsed(way)], Slot.of_links(read_links(qrels)), Run(read_run(run))))
+
+
+def _ir_measures_from_files(way: Way, run: Any, qrels: Any) -> object:
+    import ir_measures
+
+    if way.kind == "entities":
+        import pandas as pd
+
+        judged: Any = pd.read_parquet(qrels).rename(columns={"qid": "query_id"})
+    else:
+        judged = ir_measures.read_trec_qrels(str(qrels))
+    return _entities_through(way, ir_measures.read_trec_run(str(run)), judged)
+
+
+def _entities_through(way: Way, run: Any, qrels: Any) -> object:
+    """What a relevant document mentions is relevant: the qrels of entities that a pool's links amount to."""
+    if way.kind == "entities":
+        hit = qrels.rename(columns={"doc_id": "document", "relevance": "label"}).groupby(
+            ["query_id", "entity_id"], sort=False
+        )
+        qrels = hit["label"].max().reset_index().set_axis(["query_id", "doc_id", "relevance"], axis=1)
+    return _through_ir_measures(way, run, qrels)
+
+
+def _blocks(frame: pd.DataFrame) -> Iterator[tuple[str, int, int]]:
+    """Where the rows of each query begin and end, in a frame that holds them together."""
+    qid = frame["qid"].to_numpy(object)
+    starts = np.flatnonzero(np.concatenate([[True], qid[1:] != qid[:-1]])).tolist()
+    for start, stop in pairwise([*starts, len(qid)]):
+        yield qid[start], start, stop
+
+
+def _dictionaries(frame: pd.DataFrame, column: str) -> dict[str, dict[str, Any]]:
+    docno, values = frame["docno"].tolist(), frame[column].tolist()
+    return {qid: dict(zip(docno[start:stop], values[start:stop], strict=True)) for qid, start, stop in _blocks(frame)}
+
+
+def _pytrec_eval(way: Way, run: pd.DataFrame, qrels: pd.DataFrame) -> object:
+    return _trec_eval_of(way, _dictionaries(run, "score"), _dictionaries(qrels, "label"))
+
+
+def _pytrec_eval_from_files(way: Way, run: Any, qrels: Any) -> object:
+    import pytrec_eval
+
+    with open(run, encoding="utf-8") as runs, open(qrels, encoding="utf-8") as judged:  # noqa: PTH123 - theirs to read
+        return _trec_eval_of(way, pytrec_eval.parse_run(runs), pytrec_eval.parse_qrel(judged))
+
+
+def _trec_eval_of(way: Way, run: dict[str, Any], qrels: dict[str, Any]) -> object:
+    import pytrec_eval
+
+    return pytrec_eval.RelevanceEvaluator(qrels, {way.measure.replace("_cut_", "_cut.")}).evaluate(run)
+
+
+def _pyndeval(way: Way, run: pd.DataFrame, qrels: pd.DataFrame) -> object:
+    import pyndeval
+
+    judged = (qrels[name].tolist() for name in ("qid", "iteration", "docno", "label"))
+    ranked = (run[name].tolist() for name in ("qid", "docno", "score"))
+    return pyndeval.ndeval(list(zip(*judged, strict=True)), zip(*ranked, strict=True), [way.measure])
+
+
+def _pyndeval_from_files(way: Way, run: Any, qrels: Any) -> object:
+    """It has no reader: the plainest that there is."""
+    import pyndeval
+
+    with open(run, encoding="utf-8") as runs, open(qrels, encoding="utf-8") as judged:  # noqa: PTH123 - a plain reader
+        lines = [line.split() for line in judged]
+        ranked = ((qid, docno, float(score)) for qid, _, docno, _, score, _ in map(str.split, runs))
+        return pyndeval.ndeval([(*line[:3], int(line[3])) for line in lines], ranked, [way.measure])
+
+
+def _ranx(way: Way, run: Any, qrels: Any) -> object:
+    import ranx
+
+    names = {"q_id_col": "qid", "doc_id_col": "docno"}
+    return ranx.evaluate(
+        ranx.Qrels.from_df(qrels, **names, score_col="label"), ranx.Run.from_df(run, **names, score_col="score"),
+        way.measure,
+    )  # fmt: skip
+
+
+def _ranx_from_files(way: Way, run: Any, qrels: Any) -> object:
+    import ranx
+
+    return ranx.evaluate(
+        ranx.Qrels.from_file(str(qrels), kind="trec"), ranx.Run.from_file(str(run), kind="trec"), way.measure
+    )
+
+
+def _trectools(_: Way, run: pd.DataFrame, qrels: pd.DataFrame) -> object:
+    import trectools
+
+    theirs, judged = trectools.TrecRun(), trectools.TrecQrel()
+    theirs.load_run_from_dataframe(
+        run.rename(columns={"qid": "query", "docno": "docid"}).assign(q0="Q0", system="bench")
+    )
+    judged.qrels_data = qrels.rename(columns={"qid": "query", "docno": "docid", "label": "rel"}).assign(q0="0")
+    return trectools.TrecEval(theirs, judged).get_ndcg(depth=10)
+
+
+def _trectools_from_files(_: Way, run: Any, qrels: Any) -> object:
+    import trectools
+
+    return trectools.TrecEval(trectools.TrecRun(str(run)), trectools.TrecQrel(str(qrels))).get_ndcg(depth=10)
+
+
+_FROM_FRAMES: dict[str, Callable[..., object]] = {
+    OURS: _through_ir_measures,
+    SCORE: _score,
+    IR_MEASURES: _entities_through,
+    "pytrec_eval": _pytrec_eval,
+    "pyndeval": _pyndeval,
+    "ranx": _ranx,
+    "trectools": _trectools,
+}
+_FROM_FILES: dict[str, Callable[..., object]] = {
+    OURS: _ours_from_files,
+    SCORE: _score,
+    IR_MEASURES: _ir_measures_from_files,
+    "pytrec_eval": _pytrec_eval_from_files,
+    "pyndeval": _pyndeval_from_files,
+    "ranx": _ranx_from_files,
+    "trectools": _trectools_from_files,
+}

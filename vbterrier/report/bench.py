@@ -1,0 +1,120 @@
+"""Benchmarks as Markdown: ratios, growth, and which targets are met."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from vbterrier.evaluate.bench.timing import median, ratio
+from vbterrier.evaluate.bench.ways import Way, compared
+from vbterrier.report.tables import escaped, rendered
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+_INTRODUCTION = """Made by `vbterrier bench`; written from its JSON, not by hand.
+
+All ways take turns in one process: a ratio is of seconds on processors in the same round, the median of the rounds \
+with the least and the most in brackets. A ratio of 40 says that ours takes a fortieth. Memory is the peak above the \
+frames (for files: above nothing), each in a process of its own. `vbterrier` is the measure through \
+`ir_measures.calc_aggregate`, `vbterrier.score` the library's own call, with 2,000 resamples for an interval that the \
+others do not give."""
+
+
+def bench_report(found: Mapping[str, Any]) -> str:
+    """A page from what :func:`vbterrier.evaluate.bench.suite.benchmark` found."""
+    parts = ["# Benchmarks", _INTRODUCTION, _made(found)]
+    if found["targets"]:
+        parts += ["## Targets", rendered(targets(found["targets"]), "markdown")]
+    for title, table in comparisons(found["timings"]):
+        parts += [f"## {title}", rendered(table, "markdown")]
+    if found["growth"]:
+        parts += [
+            "## Growth",
+            "Slopes of lines through logarithms of sizes and of median seconds on processors: 1 is linear.",
+            rendered(grown(found["growth"]), "markdown"),
+        ]
+    if found["skipped"]:
+        lines = (f"- {escaped(one['way'], 'markdown')}: {escaped(one['why'], 'markdown')}" for one in found["skipped"])
+        parts += ["## Left out", "\n".join(lines)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _made(found: Mapping[str, Any]) -> str:
+    machine, options = found["machine"], found["options"]
+    versions = ", ".join(f"{name} {version}" for name, version in found["versions"].items())
+    what = f"{machine['n_processors']} x {machine['processor']}, {machine['memory_gib']} GiB, {machine['system']}"
+    how = f"{options['rounds']} rounds, seed {options['seed']}"
+    return escaped(f"{found['made']}; {what}; {versions}; {how}.", "markdown")
+
+
+def targets(records: list[dict[str, Any]]) -> pd.DataFrame:
+    """A row for each target: what is wanted, what was measured, whether it is met."""
+    rows = [
+        {
+            "goal": one["goal"],
+            "wanted": f"{'at least' if one['at_least'] else 'at most'} {one['wanted']:g} {one['unit']}",
+            "measured": _spread(one["measured"]),
+            "met": "yes" if one["met"] else "no",
+        }
+        for one in records
+    ]
+    return pd.DataFrame(rows, columns=["goal", "wanted", "measured", "met"])
+
+
+def grown(records: list[dict[str, Any]]) -> pd.DataFrame:
+    """A row for each series."""
+    rows = [
+        {
+            "measure": one["task"],
+            "grows with": one["by"],
+            "sizes": ", ".join(map(str, one["sizes"])),
+            "seconds": ", ".join(_short(seconds) for seconds in one["cpu"]),
+            "slope": f"{one['slope']:.2f}",
+        }
+        for one in records
+    ]
+    return pd.DataFrame(rows, columns=["measure", "grows with", "sizes", "seconds", "slope"])
+
+
+def comparisons(timings: list[dict[str, Any]]) -> Iterator[tuple[str, pd.DataFrame]]:
+    """A title and a table for each collection and source: every way of ours beside each peer's nearest."""
+    if not timings:
+        return
+    frame = pd.DataFrame(timings)
+    for (kind, n_queries, depth, ids, source), group in frame.groupby(
+        ["kind", "n_queries", "depth", "ids", "source"], sort=False
+    ):
+        records = {row["way"]: row for row in group.to_dict("records")}
+        ways = {name: Way(row["tool"], row["measure"], kind) for name, row in records.items()}
+        rows = [_row(way, records, ways) for way in ways.values()]
+        title = f"{kind.capitalize()}, {n_queries:,} queries x {depth:,}, ids as {ids}, from {source}"
+        yield title, pd.DataFrame(rows).fillna("")
+
+
+def _row(way: Way, records: Mapping[str, Any], ways: Mapping[str, Way]) -> dict[str, Any]:
+    own = records[way.name]
+    peak = own["peak_mib"]
+    row: dict[str, Any] = {
+        "way": way.name,
+        "CPU s": _short(median(own["cpu"])),
+        "wall s": _short(median(own["wall"])),
+        "peak MiB": "" if peak is None or pd.isna(peak) else f"{peak:.0f}",
+    }
+    if way.is_ours:
+        for theirs in compared(way):
+            if theirs in records:
+                column = f"times faster than {ways[theirs].tool}"
+                row[column] = f"{_spread(ratio(records[theirs]['cpu'], own['cpu']))}"
+                row.setdefault("nearest", ways[theirs].measure)
+    return row
+
+
+def _spread(measured: Mapping[str, float]) -> str:
+    return f"{_short(measured['median'])} ({_short(measured['low'])}–{_short(measured['high'])})"
+
+
+def _short(value: float) -> str:
+    """Two digits that say something, or all in front of the point."""
+    return f"{value:.0f}" if abs(value) >= 10 else f"{value:.2g}"  # noqa: PLR2004 - two digits
