@@ -251,6 +251,13 @@ def test_measures_of_success_or_failure_are_no_reason_for_a_flag():
     assert found.flags["flag"].eq("").all()
 
 
+def test_who_scores_on_most_topics_is_not_suspected_where_others_score():
+    same = [0.5] * 3 + [0.0] * 5
+    found = compare(frame(a=[0.0, 0.0] + [0.5] * 6, x=same, y=same, z=same), **FEW)
+    assert found.flags.set_index("name")["n_zero"].to_dict() == {"a": 2, "x": 0, "y": 0, "z": 0}
+    assert found.flags["flag"].eq("").all()
+
+
 def test_nothing_at_all_is_no_reason_for_a_flag():
     found = compare(frame(a=[0.0] * 8, b=[0.0] * 8), **FEW)
     assert found.flags["flag"].tolist() == ["", ""]

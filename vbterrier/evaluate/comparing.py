@@ -145,7 +145,8 @@ def compare(
     -----
     DegenerateWarning
         A system that retrieved nothing for more than half of the topics. Of values this is not known: a system is
-        suspected that scores exactly 0 on more than half of the topics on which others (at least half of them) do not.
+        suspected that scores exactly 0 on more than half of all topics, and of those on which others (at least half of
+        them) do not.
         Too few topics for any p of sign flips or signed ranks to be significant.
 
     Notes

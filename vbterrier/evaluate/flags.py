@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
 from vbterrier.errors import DegenerateWarning
@@ -33,7 +34,7 @@ def flags_of(tables: Sequence[ValueTable], missing: pd.DataFrame | None = None) 
         name, measure, n_qids, n_missing (missing where nobody knows), n_zero, flag. ``n_zero`` counts topics on which
         a system scores exactly 0 and others do not: at least half of the others that score on any topic at all.
         ``flag`` is empty, or says that a system retrieved nothing for more than half of its topics; where nobody knows,
-        that it scores 0 on more than half of the topics on which others do not.
+        that it scores 0 on more than half of the topics on which others do not, and on more than half of all.
 
     >>> from vbterrier.evaluate.value_tables import value_tables
     >>> values = pd.DataFrame({"name": ["a", "a", "b", "b"], "qid": ["1", "2"] * 2, "measure": "AP",
@@ -45,12 +46,15 @@ def flags_of(tables: Sequence[ValueTable], missing: pd.DataFrame | None = None) 
     known: Mapping[Any, Any] = {} if missing is None else missing.set_index("name").to_dict("index")
     for table in tables:
         n_zero, n_contested = _zeros(table.values)
-        for name, zero, contested in zip(table.names, n_zero.tolist(), n_contested.tolist(), strict=True):
+        # Who scores on most topics has retrieved something there, though others have not.
+        is_mostly_zero = 2 * np.count_nonzero(table.values, axis=0) < len(table.qids)
+        counts = zip(table.names, n_zero.tolist(), n_contested.tolist(), is_mostly_zero, strict=True)
+        for name, zero, contested, suspect in counts:
             if name in known:
                 n_missing, n_qids = known[name]["n_missing"], known[name]["n_qids"]
                 flag = f"retrieved nothing for {n_missing} of {n_qids} topics" if 2 * n_missing > n_qids else ""
             else:
-                n_missing, flag = None, _suspicion(zero, contested)
+                n_missing, flag = None, _suspicion(zero, contested) if suspect else ""
             rows.append((name, table.measure, len(table.qids), n_missing, zero, flag))
     return pd.DataFrame(rows, columns=list(COLUMNS)).astype({"n_missing": "Int64"})
 
