@@ -21,7 +21,10 @@ Values = Annotated[
 
 def power(
     values: Values,
-    delta: Annotated[float | None, typer.Option(help="The difference to detect.", show_default=False)] = None,
+    delta: Annotated[
+        float | None,
+        typer.Option(help="The difference to detect; above 0 the first run of a pair is better.", show_default=False),
+    ] = None,
     queries: Annotated[
         list[int] | None,
         typer.Option("--queries", "-n", help="Instead: which difference so many detect; may be given again.", min=2),

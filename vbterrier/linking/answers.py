@@ -251,9 +251,9 @@ def called_nil(entity: Ids, nil: str | Sequence[str], name: str) -> Bools:
     near = pc.match_substring_regex(entity.text, rf"^\W*({word}|NIL)\W*$", ignore_case=True)
     near = near.to_numpy(zero_copy_only=False).astype(bool) & ~nils
     if near.any():
-        first = entity.text[int(np.argmax(near))].as_py()
+        first, said = entity.text[int(np.argmax(near))].as_py(), " or ".join(map(repr, words))
         warnings.warn(
-            f"{name}: {first!r} ({int(near.sum())} rows) is taken for an entity, as nil={nil!r} is the word for none; "
+            f"{name}: {first!r} ({int(near.sum())} rows) is taken for an entity, as nil={said} is the word for none; "
             "pass nil= or rename it",
             DegenerateWarning,
             stacklevel=2,

@@ -200,7 +200,7 @@ def _described(frame: pd.DataFrame, known: pd.DataFrame, names: list[str], edges
     n_entities = known.groupby("name").size().reindex(names, fill_value=0)
     lost = len(frame) - len(known)
     return [
-        words.counted(n_entities, "entity").replace("entitys", "entities") + (" a run" if len(names) > 1 else ""),
+        words.counted(n_entities, "entity") + (" a run" if len(names) > 1 else ""),
         words.counted(pd.Series([known["qid"].nunique()]), "topic"),
         *_settings(frame),
         f"bars: shares in steps of {edges[1] - edges[0]:.3g}"
