@@ -240,6 +240,16 @@ def test_the_ratio_is_where_it_is_said_to_be():
     assert stats.binomtest(held, 400, 0.955).pvalue > 1e-3
 
 
+def test_heavy_tails_lower_the_degrees_of_freedom_of_the_ratio():
+    n, m, kurtosis = len(SKEWED), 12, kurtosis_of(SKEWED)
+    assert kurtosis > 3.5
+    frame = pd.DataFrame({"name": "a", "qid": [str(k) for k in range(n)], "measure": "AP", "value": SKEWED})
+    row = interval_width(frame, m).iloc[0]
+    f = stats.f.ppf([0.025, 0.975], 2 * m / (kurtosis - 1), 2 * n / (kurtosis - (n - 3) / (n - 1)))
+    expected = row["ratio"] * np.sqrt((n - 1 + m * f) / (n + m - 1))
+    assert [row["ratio_low"], row["ratio_high"]] == pytest.approx(expected.tolist())
+
+
 def test_widths_at_the_edge():
     with pytest.warns(DegenerateWarning, match="at least two"):
         assert interval_width(values(a=[0.5]), 3)[["width", "ratio"]].isna().all(axis=None)
