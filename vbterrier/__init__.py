@@ -124,6 +124,7 @@ if TYPE_CHECKING:
     from vbterrier.linking.retriever import RetrieverLinker
     from vbterrier.linking.spacy import SpacyLinker
     from vbterrier.measures.artifact import IntentSet
+    from vbterrier.queryset.decisions import DecisionCounts
     from vbterrier.queryset.discrimination import discriminative_power
     from vbterrier.queryset.estimates import horvitz_thompson
     from vbterrier.queryset.planning import detectable_difference, queries_needed
@@ -174,6 +175,7 @@ __all__ = [
     "CandidateIntents",
     "Condense",
     "ConsensusEntities",
+    "DecisionCounts",
     "Dedup",
     "DegenerateWarning",
     "DictionaryLinker",
@@ -331,6 +333,7 @@ _LAZY = {
     "CandidateIntents": "vbterrier.intents.candidates",
     "Condense": "vbterrier.judgments.condense",
     "ConsensusEntities": "vbterrier.entities.rankers.consensus",
+    "DecisionCounts": "vbterrier.queryset.decisions",
     "Dedup": "vbterrier.intents.dedup",
     "DictionaryLinker": "vbterrier.linking.dictionary",
     "Dirichlet": "vbterrier.uncertainty",
