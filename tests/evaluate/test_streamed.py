@@ -68,6 +68,9 @@ def as_files(run, folder, kind):
         return folder / "mine.parquet"
     if kind == "shuffled":
         return write(run.sample(frac=1, random_state=1), folder / "mine.run")
+    if kind == "late":
+        # One row stands apart from those of its topic, at the very end.
+        return write(pd.concat([run.iloc[1:], run.iloc[:1]]), folder / "mine.run")
     if kind == "folder":
         (folder / "mine").mkdir()
         # A topic lies across two files.
@@ -316,7 +319,7 @@ for n in map(int, killed):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="kills forked processes")
 @pytest.mark.parametrize(
-    ("kind", "steps"), [("gz", [1, 3, 6]), ("shuffled", [2, 5, 9, 12, 15]), ("parquet", [4, 7])], ids=str
+    ("kind", "steps"), [("gz", [1, 3, 6]), ("shuffled", [2, 9, 24, 27, 29]), ("parquet", [4]), ("late", [7])], ids=str
 )
 def test_killed_at_any_point_it_goes_on_and_counts_every_topic_once(tmp_path, kind, steps):
     run, qrels = made(20)

@@ -61,6 +61,10 @@ def test_reading_goes_on_at_any_row(tmp_path, kind):
             before = len(whole["qid"]) - len(got["qid"])
             assert got == {name: values[before:] for name, values in whole.items()}
             assert whole["docno"][before] == block.table["docno"][row].as_py()
+            # A place within what was read from a place.
+            again = next(blocks([path], 200, place)).slice(1)
+            if len(again.table):
+                assert rows(blocks([path], 333, again.place)) == {name: values[1:] for name, values in got.items()}
 
 
 @pytest.mark.parametrize(
