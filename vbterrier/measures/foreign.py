@@ -234,6 +234,10 @@ def _calculated(
             f"{names}: ir_measures cannot evaluate this ({' '.join(str(error).split())}); change the parameters, or "
             "ask for the measures one by one to find the one to blame"
         ) from error
+    if len(measures) > 1:
+        # Engines take measures out of sets, in an order that changes with Python's hash seed.
+        place = {measure: number for number, measure in enumerate(measures)}
+        found.sort(key=lambda metric: place[metric.measure])
     return [(str(metric.query_id), metric.measure, float(metric.value)) for metric in found]
 
 
