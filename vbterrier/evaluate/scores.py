@@ -11,7 +11,7 @@ import pandas as pd
 
 from vbterrier.errors import ParameterError
 from vbterrier.evaluate.inputs import aligned, named_runs, require_one_tagger, slot_of
-from vbterrier.evaluate.streamed import Streamed, streamed_runs
+from vbterrier.evaluate.streamed import streamed_runs
 from vbterrier.evaluate.topicwise import Work, planned
 from vbterrier.frames.contracts import systems_of
 from vbterrier.frames.files import read_answers, read_qrels
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
     import ir_measures
 
+    from vbterrier.evaluate.pieces import Streamed
     from vbterrier.frames.ranked import Run
     from vbterrier.measures.scoring import Slot
 

@@ -3,108 +3,40 @@
 from __future__ import annotations
 
 import hashlib
-import re
 import shutil
-import sys
-import warnings
 from collections import Counter
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 
-from vbterrier.errors import DegenerateWarning, FileError
-from vbterrier.evaluate.journal import Journal
-from vbterrier.evaluate.prints import rows_print
-from vbterrier.evaluate.topicwise import Part, Work, values_of
+from vbterrier.evaluate.pieces import Pieces, Streamed, inputs_of, opened
 from vbterrier.frames.chunks import chunks, parted, qids, require_room, split
 from vbterrier.frames.files.blocks import Place, amount, blocks, is_parts, parts_of
-from vbterrier.frames.files.writing import replacing
-from vbterrier.frames.named import named
-from vbterrier.frames.ranked import Run, warn_of_ties
 from vbterrier.frames.runs import loaded_run
-from vbterrier.frames.topics import run_places
 from vbterrier.measures import Measure
 from vbterrier.parallel import tracked
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
-    import ir_measures
-
+    from vbterrier.evaluate.topicwise import Work
     from vbterrier.frames.files.blocks import Block
-    from vbterrier.measures.scoring import Slot
+    from vbterrier.frames.ranked import Run
 
 MEMORY = 2**30
 # What is made of a block takes some times its bytes, while its rows are checked, put in order and evaluated.
 _PER_BLOCK, _PER_TOPIC = 64, 16
 LEAST_BLOCK = 1 << 18
 _MOST_PARTS = 256
-_SAMPLE = 1 << 16
-_NUMBER = re.compile(r"\d+")
-_TO_NAME = str.maketrans({" ": "-", "/": "-", ".": "-"})
 
 
 class _ApartError(Exception):
     """Rows of a topic stand apart."""
-
-
-@dataclass(frozen=True, eq=False)
-class Streamed:
-    """What a run comes to.
-
-    Parameters
-    ----------
-    run
-        The first rows of all its topics.
-    work
-        What was asked for.
-    values
-        By measure and topic, of measures that were evaluated at once.
-    """
-
-    run: Run
-    work: Work
-    values: dict[str, dict[str, float]]
-
-    def rows(self, name: str, slot: Slot) -> list[tuple[str, str, str, float]]:
-        """Rows of V of the measures that were evaluated at once, for all topics of a slot."""
-        at_once, wanted = self.work.plan.at_once, set(slot.topics)
-        if not at_once:
-            return []
-        if not self.work.plan.last:
-            run_places(self.run, slot.topics, slot.qid, "qrels")
-        missing = wanted.difference(self.run.topics)
-        with warnings.catch_warnings():
-            # That nothing is retrieved is counted, and no news.
-            warnings.simplefilter("ignore", DegenerateWarning)
-            empty = values_of(at_once, slot, _empty(self.run.name), missing) if missing else {}
-        # In the order in which they come from runs in memory, so that sums over topics are the same to the last digit.
-        turn = {topic: place for place, topic in enumerate(slot.topics)}
-        return [
-            (name, topic, str(measure), value)
-            for measure in at_once
-            for part in _in_order(self.values[str(measure)], empty.get(str(measure), {}), turn, measure)
-            for topic, value in part
-        ]
-
-
-def _in_order(
-    found: dict[str, float], empty: dict[str, float], turn: dict[str, int], measure: ir_measures.Measure
-) -> Iterator[list[tuple[str, float]]]:
-    """Topics and values: of our measures in the order of the slot, of others by name, topics without a list last."""
-    if isinstance(measure, Measure):
-        every = {**found, **empty}
-        yield [(topic, every[topic]) for topic in turn if topic in every]
-    else:
-        yield from ([(topic, part[topic]) for topic in sorted(part) if topic in turn] for part in (found, empty))
 
 
 def streamed_runs(
@@ -152,8 +84,8 @@ def streamed(
     InputError
         Files that cannot be evaluated; a topic too large; a folder with parts of other inputs.
     """
-    with _opened(folder) as opened:
-        pieces = _Pieces(opened, work, _inputs(paths, work))
+    with opened(folder) as place:
+        pieces = Pieces(place, work, inputs_of(paths, work))
         n_bytes = max(memory // _PER_BLOCK, LEAST_BLOCK)
         limit = max(memory // _PER_TOPIC, n_bytes)
         if any(isinstance(measure, Measure) for measure in work.plan.at_once):
@@ -175,75 +107,7 @@ def streamed(
         return pieces.streamed()
 
 
-class _Pieces:
-    """Finished parts in a folder: rows in a file each, all else in a journal, which a part counts from."""
-
-    def __init__(self, folder: Path, work: Work, inputs: str) -> None:
-        self.folder, self.work = folder, work
-        (folder / "kept").mkdir(parents=True, exist_ok=True)
-        self.journal = Journal(folder / "journal.jsonl", inputs, "runs, judgments, intents, tags, measures or version")
-
-    @property
-    def by_place(self) -> list[dict[str, Any]]:
-        """The parts that were read as they stand."""
-        return [result for key, result in self.journal.done.items() if key.startswith("place ")]
-
-    @property
-    def parts(self) -> list[dict[str, Any]]:
-        """The parts that count."""
-        if "apart" not in self.journal.done:
-            return self.by_place
-        return [result for key, result in self.journal.done.items() if key.startswith("topics ")]
-
-    def add(self, key: str, table: Any, behind: Place | None = None) -> None:
-        """Work on a chunk and write down what it comes to."""
-        part: Part = self.work(table)
-        # Arrow would keep what the chunk took, and the next one take more.
-        pa.default_memory_pool().release_unused()
-        file = f"{key.translate(_TO_NAME)}.arrow"
-        with replacing(self.folder / "kept" / file) as stream, pa.ipc.new_file(stream, part.kept.schema) as writer:
-            writer.write_table(part.kept)
-        result = {key: value for key, value in vars(part).items() if key != "kept"}
-        self.journal.add(key, {**result, "file": file, "behind": behind and asdict(behind)})
-
-    def kept(self, result: dict[str, Any]) -> Any:
-        """The rows of a part."""
-        with pa.OSFile(str(self.folder / "kept" / result["file"])) as file:
-            return pa.ipc.open_file(file).read_all()
-
-    def streamed(self) -> Streamed:
-        """All parts together."""
-        parts = self.parts
-        tables = [self.kept(part) for part in parts]
-        run = Run(pa.concat_tables(tables).to_pandas(), name=self.work.name) if tables else _empty(self.work.name)
-        values: dict[str, dict[str, float]] = {str(measure): {} for measure in self.work.plan.at_once}
-        for part in parts:
-            for measure, found in part["values"].items():
-                values[measure].update(found)
-        self._tell(parts)
-        return Streamed(run, self.work, values)
-
-    def _tell(self, parts: list[dict[str, Any]]) -> None:
-        """Warn of the run what its parts were warned of."""
-        name, n_dropped = self.work.name, sum(part["n_dropped"] for part in parts)
-        if n_dropped:
-            warnings.warn(
-                f"{name}: {n_dropped} repeated documents dropped, each at its lower rank", DegenerateWarning, 4
-            )
-        # Parts are warned of the same things in other numbers.
-        told: dict[str, list[str]] = {}
-        for message in (message for part in parts for message in part["told"]):
-            told.setdefault(_NUMBER.sub("", message), []).append(message)
-        for messages in told.values():
-            more = f" (and {len(messages) - 1} more parts of the run)" if len(messages) > 1 else ""
-            warnings.warn(messages[0] + more, DegenerateWarning, stacklevel=4)
-        ties = [part["tied"] for part in parts if part["tied"]]
-        if ties:
-            n_tied, n_places, depths = zip(*ties, strict=True)
-            warn_of_ties(name, sum(n_tied) / max(sum(n_places), 1), max(depths))
-
-
-def _longest(paths: Sequence[Path], pieces: _Pieces, n_bytes: int, *, progress: bool) -> int:
+def _longest(paths: Sequence[Path], pieces: Pieces, n_bytes: int, *, progress: bool) -> int:
     """The length of the longest list, known when all files are read."""
     if "longest" not in pieces.journal.done:
         sizes: Counter[str] = Counter()
@@ -257,7 +121,7 @@ def _longest(paths: Sequence[Path], pieces: _Pieces, n_bytes: int, *, progress: 
     return int(pieces.journal.done["longest"])
 
 
-def _by_place(paths: Sequence[Path], pieces: _Pieces, n_bytes: int, limit: int, *, progress: bool) -> None:
+def _by_place(paths: Sequence[Path], pieces: Pieces, n_bytes: int, limit: int, *, progress: bool) -> None:
     """Work on the files as they stand, from where the last part ended."""
     done = pieces.by_place
     if "apart" in pieces.journal.done or (done and done[-1]["behind"] is None):
@@ -273,7 +137,7 @@ def _by_place(paths: Sequence[Path], pieces: _Pieces, n_bytes: int, limit: int, 
         pieces.add(f"place {number}", chunk.table, chunk.behind)
 
 
-def _by_topic(read: Callable[[], Iterable[Block]], key: str, pieces: _Pieces, n_parts: int, limit: int) -> None:
+def _by_topic(read: Callable[[], Iterable[Block]], key: str, pieces: Pieces, n_parts: int, limit: int) -> None:
     """Part rows by topic until each part is small enough, and work on the parts that are not done."""
     folder = pieces.folder / "topics" / key.replace(".arrow", "")
     level = key.count("/") + bool(key)
@@ -301,56 +165,3 @@ def _n_parts(size: int, limit: int) -> int:
 def _n_blocks(paths: Sequence[Path], n_bytes: int) -> int:
     """How many blocks there are about: packed files hold more than their size."""
     return sum(path.stat().st_size // n_bytes + 1 for path in paths)
-
-
-def _empty(name: str) -> Run:
-    return Run(pd.DataFrame({"qid": [], "docno": [], "score": []}, dtype=object), name=name)
-
-
-@contextmanager
-def _opened(folder: Path | None) -> Iterator[Path]:
-    """A folder that stays, or one that goes."""
-    if folder is None:
-        with TemporaryDirectory(prefix="vbterrier-") as made:
-            yield Path(made)
-        return
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileError(folder, f"cannot be made: {error.strerror or error}; resume= wants a folder") from error
-    yield folder
-
-
-def _inputs(paths: Sequence[Path], work: Work) -> str:
-    """What tells inputs from others: files by size, time and samples, judgments, measures and version."""
-    plan, slot = work.plan, work.slot
-    frames = [slot.frame, slot.intents, slot.tags] if plan.at_once else []
-    for measure in plan.at_once:
-        frames += [named(kind, given) for kind in ("intents", "tags") if (given := measure.params.get(kind))]
-    parts = [
-        # The package itself stands above all floors, and is there when this is called.
-        sys.modules["vbterrier"].__version__,
-        *(repr((work.name, work.duplicates, plan.depth)), *map(repr, plan.at_once)),
-        *map(_file_print, paths),
-        *(_frame_print(frame) for frame in frames if frame is not None),
-    ]
-    return hashlib.blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
-
-
-def _file_print(path: Path) -> str:
-    try:
-        about = path.stat()
-        with path.open("rb") as file:
-            made = hashlib.blake2b(digest_size=16)
-            for start in (0, about.st_size // 2, max(about.st_size - _SAMPLE, 0)):
-                file.seek(start)
-                made.update(file.read(_SAMPLE))
-    except OSError:
-        # Reading it says what is wrong.
-        return str(path)
-    return f"{about.st_size} {about.st_mtime_ns} {made.hexdigest()}"
-
-
-def _frame_print(frame: pd.DataFrame) -> str:
-    columns = sorted(map(str, frame.columns))
-    return " ".join(columns) + rows_print([pd.util.hash_pandas_object(frame[columns], index=False).to_numpy()])
