@@ -30,27 +30,39 @@ def bench(
     ] = None,
     rounds: Annotated[int, typer.Option(help="How often each is timed.", min=1)] = 3,
     memory: Annotated[bool, typer.Option(help="Measure peaks of memory, each in a process of its own.")] = True,
+    growth: Annotated[bool | None, typer.Option(help="Measure growth [unless measures are chosen].")] = None,
+    targets: Annotated[bool | None, typer.Option(help="Measure targets [unless measures are chosen].")] = None,
+    patience: Annotated[float, typer.Option(help="What takes longer, in seconds, is timed once.", min=0)] = 60.0,
     seed: Seed = 0,
     json: Annotated[Path | None, typer.Option("--json", help="Keep all numbers here.")] = None,
     markdown: Annotated[Path | None, typer.Option("--markdown", help="Write the tables here, not on screen.")] = None,
     from_json: Annotated[
-        Path | None, typer.Option("--from-json", help="Make the tables of numbers kept before; measure nothing.")
+        list[Path] | None, typer.Option("--from-json", help="Measure nothing: join what was kept; may be given again.")
     ] = None,
 ) -> None:
     """Time every measure beside other packages that do the nearest thing, on synthetic collections."""
-    from vbterrier.evaluate.bench.kept import read_numbers, write_numbers
+    from vbterrier.evaluate.bench.kept import joined, read_numbers, write_numbers
     from vbterrier.evaluate.bench.suite import SIZES, benchmark
     from vbterrier.report.bench import bench_report
 
     if quick and size:
         raise ParameterError("--quick is --size 250: leave one of them out")
-    if from_json is not None:
-        found = read_numbers(from_json)
+    if from_json:
+        found = joined([read_numbers(path) for path in from_json])
     else:
         sizes = SIZES[:1] if quick else [_size(text) for text in size or []] or SIZES
         found = benchmark(
-            sizes=sizes, measures=measure, peers=peer, rounds=rounds, memory=memory, seed=seed, said=_say
-        )  # fmt: skip
+            sizes=sizes,
+            measures=measure,
+            peers=peer,
+            rounds=rounds,
+            memory=memory,
+            grown=growth,
+            targets=targets,
+            patience=patience,
+            seed=seed,
+            said=_say,
+        )
     if json is not None:
         write_numbers(found, json)
     page = bench_report(found)

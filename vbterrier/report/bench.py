@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pandas as pd
 
@@ -83,9 +83,8 @@ def comparisons(timings: list[dict[str, Any]]) -> Iterator[tuple[str, pd.DataFra
     if not timings:
         return
     frame = pd.DataFrame(timings)
-    for (kind, n_queries, depth, ids, source), group in frame.groupby(
-        ["kind", "n_queries", "depth", "ids", "source"], sort=False
-    ):
+    for key, group in frame.groupby(["kind", "n_queries", "depth", "ids", "source"], sort=False):
+        kind, n_queries, depth, ids, source = cast("tuple[str, int, int, str, str]", key)
         records = {row["way"]: row for row in group.to_dict("records")}
         ways = {name: Way(row["tool"], row["measure"], kind) for name, row in records.items()}
         rows = [_row(way, records, ways) for way in ways.values()]

@@ -53,12 +53,17 @@ def growth(
         with tempfile.TemporaryDirectory(prefix="vbterrier-bench-") as folder:
             base = Shape(kind, N_QUERIES, 250, seed=seed)
             way = Way(SCORE if measure == "nDCG@10" else OURS, measure, kind)
-            calls = {size: way.ready(Collection(replace(base, **{by: size}), folder)) for size in sizes}
+            calls = {size: way.ready(Collection(_sized(base, by, size), folder)) for size in sizes}
             found.append(_grown(measure, by, calls, rounds))
     said("growth of replicas")
     given = replicated(seed=seed)
     found.append(_grown("VB@10 replicas", "n_replicas", {n: partial(given, n) for n in replicas}, rounds))
     return found
+
+
+def _sized(shape: Shape, by: str, size: int) -> Shape:
+    grown: dict[str, Any] = {by: size}
+    return replace(shape, **grown)
 
 
 def _grown(task: str, by: str, calls: dict[int, Call], rounds: int) -> dict[str, Any]:

@@ -6,12 +6,13 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vbterrier.errors import FileError
+from vbterrier.errors import FileError, InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-_PARTS = {"schema", "made", "machine", "versions", "options", "timings", "skipped", "growth", "targets"}
+_LISTS = ("timings", "skipped", "growth", "targets")
+_PARTS = {"schema", "made", "machine", "versions", "options", *_LISTS}
 SCHEMA = 1
 
 
@@ -45,6 +46,33 @@ def read_numbers(path: str | Path) -> dict[str, Any]:
     if not isinstance(found, dict) or not set(found) >= _PARTS or found["schema"] != SCHEMA:
         raise FileError(path, "holds no benchmark of this release; make it with vbterrier bench --json")
     return found
+
+
+def joined(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Several benchmarks as one: what they measured one after the other, under the first one's machine and versions.
+
+    Raises
+    ------
+    InputError
+        They were made on different machines or with different versions: their numbers do not compare.
+    """
+    first = parts[0]
+    for part in parts[1:]:
+        for what in ("machine", "versions"):
+            if part[what] != first[what]:
+                raise InputError(f"benchmarks with different {what} do not join; measure again on one machine")
+    lists = {name: [one for part in parts for one in part[name]] for name in _LISTS}
+    lists["skipped"] = once(lists["skipped"])
+    return {**first, **lists}
+
+
+def once(records: list[Any]) -> list[Any]:
+    """Records without repetitions.
+
+    >>> once([{"a": 1}, {"a": 2}, {"a": 1}])
+    [{'a': 1}, {'a': 2}]
+    """
+    return [record for place, record in enumerate(records) if record not in records[:place]]
 
 
 def _rounded(value: Any) -> Any:

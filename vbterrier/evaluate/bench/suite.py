@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import platform
 import tempfile
@@ -12,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from vbterrier.errors import ParameterError, nearest
 from vbterrier.evaluate.bench.growth import growth
-from vbterrier.evaluate.bench.kept import SCHEMA
+from vbterrier.evaluate.bench.kept import SCHEMA, once
 from vbterrier.evaluate.bench.memory import peaks
 from vbterrier.evaluate.bench.synthetic import KINDS, Collection, Shape
 from vbterrier.evaluate.bench.targets import met
-from vbterrier.evaluate.bench.timing import alternating
+from vbterrier.evaluate.bench.timing import PATIENCE, alternating
 from vbterrier.evaluate.bench.ways import IR_MEASURES, MEASURES, PEERS, SOURCES, bare, ways
-from vbterrier.frames.parameters import choice, whole
+from vbterrier.frames.parameters import choice, number, whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -38,8 +39,9 @@ def benchmark(
     peers: Sequence[str] | None = None,
     rounds: int = ROUNDS,
     memory: bool = True,
-    grown: bool = True,
-    targets: bool = True,
+    grown: bool | None = None,
+    targets: bool | None = None,
+    patience: float = PATIENCE,
     seed: int = 0,
     said: Callable[[str], object] = lambda _: None,
 ) -> dict[str, Any]:
@@ -60,7 +62,9 @@ def benchmark(
     memory
         Whether peaks of memory are measured, each in a process of its own.
     grown, targets
-        Whether growth and targets are measured.
+        Whether growth and targets are measured; by default with all measures only.
+    patience
+        What takes longer, in seconds on processors, is timed once instead of in all rounds.
     seed
         Decides the collections.
     said
@@ -80,6 +84,8 @@ def benchmark(
     """
     _require(measures, peers)
     whole("rounds", rounds)
+    number("patience", patience, low=0)
+    every = measures is None
     timings: list[dict[str, Any]] = []
     skipped: list[dict[str, Any]] = []
     for n_queries, depth in sizes:
@@ -87,8 +93,7 @@ def benchmark(
             found = ways(shape.kind, _listed(measures), _listed(peers))
             if found:
                 said(f"{shape.kind}, {n_queries:,} queries x {shape.depth:,}")
-                _time(shape, found, rounds, timings, skipped, memory=memory)
-    chosen = measures is None
+                _time(shape, found, rounds, timings, skipped, memory=memory, patience=patience)
     return {
         "schema": SCHEMA,
         "made": datetime.now(timezone.utc).isoformat(timespec="seconds"),
@@ -96,9 +101,11 @@ def benchmark(
         "versions": versions(),
         "options": {"sizes": [list(size) for size in sizes], "rounds": rounds, "seed": seed},
         "timings": timings,
-        "skipped": _once(skipped),
-        "growth": growth(rounds, seed=seed, said=said) if grown and chosen else [],
-        "targets": met(list(sizes), timings, rounds, seed=seed, said=said) if targets and chosen else [],
+        "skipped": once(skipped),
+        "growth": growth(rounds, seed=seed, said=said) if (every if grown is None else grown) else [],
+        "targets": met(list(sizes), timings, rounds, patience=patience, seed=seed, said=said)
+        if (every if targets is None else targets)
+        else [],
     }
 
 
@@ -132,6 +139,7 @@ def _time(
     skipped: list[dict[str, Any]],
     *,
     memory: bool,
+    patience: float,
 ) -> None:
     """Add the records of one collection, from memory and from files."""
     there = [way for way in found if not way.missing()]
@@ -142,7 +150,7 @@ def _time(
             collection.keep()
         for source in SOURCES:
             calls = {way.name: way.ready(collection, source) for way in there}
-            times, failed = alternating(calls, rounds)
+            times, failed = alternating(calls, rounds, patience=patience)
             skipped += [{"way": name, "why": why, "source": source} for name, why in failed.items()]
             held = peaks(list(times), collection, source) if memory else {}
             about = {"kind": shape.kind, "n_queries": shape.n_queries, "depth": shape.depth, "ids": shape.ids}
@@ -152,11 +160,6 @@ def _time(
                     named = {"source": source, "way": way.name, "tool": way.tool, "measure": way.measure}
                     measured = {"cpu": took.cpu, "wall": took.wall, "peak_mib": held.get(way.name)}
                     timings.append(about | named | measured)
-
-
-def _once(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Records without repetitions."""
-    return [record for place, record in enumerate(records) if record not in records[:place]]
 
 
 def machine() -> dict[str, Any]:
@@ -187,11 +190,11 @@ def _memory() -> float | None:
 
 def versions() -> dict[str, str]:
     """Versions of Python and of the packages that take part."""
-    import vbterrier
-
     installed = {_plain(found.name): found.version for found in metadata.distributions()}
     others = {name: installed[_plain(name)] for name in _PACKAGES if _plain(name) in installed}
-    return {"python": platform.python_version(), "vbterrier": vbterrier.__version__} | others
+    # By name: the package imports everything lazily, and no floor imports it.
+    ours = importlib.import_module("vbterrier").__version__
+    return {"python": platform.python_version(), "vbterrier": ours} | others
 
 
 def _plain(name: str) -> str:

@@ -13,8 +13,8 @@ from vbterrier.evaluate.bench.growth import replicated
 from vbterrier.evaluate.bench.memory import peaks
 from vbterrier.evaluate.bench.pairs import commands, experiments, five_systems, readings
 from vbterrier.evaluate.bench.synthetic import Collection, Shape
-from vbterrier.evaluate.bench.timing import alternating, median, ratio
-from vbterrier.evaluate.bench.ways import IR_MEASURES, OURS, SCORE, Way
+from vbterrier.evaluate.bench.timing import PATIENCE, alternating, median, ratio
+from vbterrier.evaluate.bench.ways import IR_MEASURES, OURS, SCORE, way_named
 from vbterrier.kernels.resample import stream
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ PEAK_MIB = 250
 REPLICAS_SECONDS, BOOTSTRAP_SECONDS = 0.1, 1.5
 TIMES_ARROW, TIMES_ONE_SYSTEM, TIMES_EXPERIMENT = 1.3, 2.0, 1.1
 FILE_SECONDS = 1.5
+N_REPLICAS, N_RESAMPLES, N_TOPICS, N_COLUMNS = 1000, 10_000, 6980, 40
 
 
 def met(
@@ -59,6 +60,7 @@ def met(
     timings: list[dict[str, Any]],
     rounds: int,
     *,
+    patience: float = PATIENCE,
     seed: int = 0,
     said: Callable[[str], object] = lambda _: None,
 ) -> list[dict[str, Any]]:
@@ -70,7 +72,7 @@ def met(
     for n_queries, depth in sizes:
         said(f"targets at {n_queries:,} x {depth:,}")
         where = f"{n_queries:,} x {depth:,}"
-        objects = of_objects(n_queries, depth, rounds, seed=seed)
+        objects = of_objects(n_queries, depth, rounds, patience, seed=seed)
         by_name = {
             row["way"]: row for row in timings if (row["n_queries"], row["source"]) == (n_queries, "memory")
         }  # fmt: skip
@@ -81,22 +83,24 @@ def met(
                 goal = f"{against}{', object columns' if target.text == 'object' else ''}, {where}"
                 measured = ratio(rows[target.theirs]["cpu"], rows[target.ours]["cpu"])
                 found.append(_record(goal, target.wanted(n_queries), measured, "times faster", at_least=True))
-        found += _of_collection(Shape("judged", n_queries, depth, seed=seed), rounds)
+        found += _of_collection(Shape("judged", n_queries, depth, seed=seed), rounds, patience)
     said("targets of replicas and resamples")
     return [*found, *_of_statistics(rounds, seed=seed)]
 
 
-def of_objects(n_queries: int, depth: int, rounds: int, *, seed: int = 0) -> dict[str, dict[str, list[float]]]:
+def of_objects(
+    n_queries: int, depth: int, rounds: int, patience: float, *, seed: int = 0
+) -> dict[str, dict[str, list[float]]]:
     """Times on frames that hold ids as objects."""
     shape = Shape("judged", n_queries, depth, text="object", seed=seed)
     with tempfile.TemporaryDirectory(prefix="vbterrier-bench-") as folder:
         collection = Collection(shape, folder)
-        named = [Way(*name.split(" "), kind="judged") for name in (*_OURS, _NDCG)]
-        times, _ = alternating({way.name: way.ready(collection) for way in named}, rounds)
+        named = [way_named(name) for name in (*_OURS, _NDCG)]
+        times, _ = alternating({way.name: way.ready(collection) for way in named}, rounds, patience=patience)
     return {name: {"cpu": took.cpu} for name, took in times.items()}
 
 
-def _of_collection(shape: Shape, rounds: int) -> list[dict[str, Any]]:
+def _of_collection(shape: Shape, rounds: int, patience: float) -> list[dict[str, Any]]:
     """Reading, files to scores, several systems, pt.Experiment and memory on one collection."""
     where = f"{shape.n_queries:,} x {shape.depth:,}"
     with tempfile.TemporaryDirectory(prefix="vbterrier-bench-") as folder:
@@ -108,9 +112,9 @@ def _of_collection(shape: Shape, rounds: int) -> list[dict[str, Any]]:
             ("five systems on prepared qrels against one", TIMES_ONE_SYSTEM, five_systems(collection)),
             ("pt.Experiment, nDCG@10 and BNDCG@10 against nDCG@10", TIMES_EXPERIMENT, experiments(collection)),
         ):
-            measured = _measured(*alternating(calls, rounds))
+            measured = _measured(*alternating(calls, rounds, patience=patience))
             found.append(_record(f"{goal}, {where}", wanted, measured, "times the time"))
-        times, _ = alternating(commands(collection), rounds)
+        times, _ = alternating(commands(collection), rounds, patience=patience)
         if shape.n_queries >= LARGE:
             wall = _spread(times["ours"].wall)
             found.append(_record(f"file to nDCG@10, {where}", FILE_SECONDS, wall, "seconds on the wall"))
@@ -125,15 +129,15 @@ def _of_collection(shape: Shape, rounds: int) -> list[dict[str, Any]]:
 def _of_statistics(rounds: int, *, seed: int) -> list[dict[str, Any]]:
     from vbterrier.uncertainty.intervals import topics_intervals
 
-    values = stream(seed, "values").random((6980, 40))
-    calls = {
-        "replicas": partial(replicated(seed=seed), 1000),
-        "bootstrap": partial(topics_intervals, values, n_resamples=10_000),
+    values = stream(seed, "values").random((N_TOPICS, N_COLUMNS))
+    calls: dict[str, Callable[[], object]] = {
+        "replicas": partial(replicated(seed=seed), N_REPLICAS),
+        "bootstrap": partial(topics_intervals, values, n_resamples=N_RESAMPLES),
     }
     times, _ = alternating(calls, rounds)
     goals = (
-        ("1,000 Dirichlet replicas, 250 x 8", REPLICAS_SECONDS, "replicas"),
-        ("10,000 resamples of 6,980 topics, 40 columns", BOOTSTRAP_SECONDS, "bootstrap"),
+        (f"{N_REPLICAS:,} Dirichlet replicas, 250 x 8", REPLICAS_SECONDS, "replicas"),
+        (f"{N_RESAMPLES:,} resamples of {N_TOPICS:,} topics, {N_COLUMNS} columns", BOOTSTRAP_SECONDS, "bootstrap"),
     )
     return [_record(goal, wanted, _spread(times[name].cpu), "seconds") for goal, wanted, name in goals]
 

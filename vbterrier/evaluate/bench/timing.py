@@ -12,7 +12,8 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-CLOCKS = ("cpu", "wall")
+# Seconds that a call may take and still be repeated.
+PATIENCE = 60.0
 
 
 @dataclass
@@ -43,24 +44,31 @@ def processor_seconds() -> float:
 
 
 def alternating(
-    calls: Mapping[str, Callable[[], object]], rounds: int, *, warm: bool = True
+    calls: Mapping[str, Callable[[], object]], rounds: int, *, patience: float = PATIENCE
 ) -> tuple[dict[str, Times], dict[str, str]]:
     """Times of calls, one after the other in each round, and what is wrong with those that failed.
 
-    The order is turned by one from round to round, so that nobody always comes after the same. ``warm`` runs everything
-    once before: imports and the first touch of frames are nobody's cost.
+    The order is turned by one from round to round, so that nobody always comes after the same. Everything runs once
+    before: imports and the first touch of frames are nobody's cost. What then takes longer than ``patience`` seconds on
+    processors is not repeated: that time is its only round.
     """
     times = {name: Times() for name in calls}
     failed: dict[str, str] = {}
+    done: set[str] = set()
     order = list(calls)
-    for number in range(-1 if warm else 0, rounds):
+    for number in range(-1, rounds):
         for name in order:
-            if name in failed:
+            if name in failed or name in done:
                 continue
             try:
-                (Times() if number < 0 else times[name]).take(calls[name])
+                times[name].take(calls[name])
             except Exception as error:  # noqa: BLE001 - others' packages fail in their own ways; the table says how
                 failed[name] = f"{type(error).__name__}: {' '.join(str(error).split())}"[:200]
+            else:
+                if number < 0 and times[name].cpu[0] > patience:
+                    done.add(name)
+                elif number < 0:
+                    times[name] = Times()
         order = [*order[1:], *order[:1]]
     return {name: found for name, found in times.items() if name not in failed}, failed
 
@@ -68,11 +76,13 @@ def alternating(
 def ratio(slow: Sequence[float], fast: Sequence[float]) -> dict[str, float]:
     """How many times longer the one takes, round by round: the median, and the least and the most.
 
+    Of ways with unequal rounds, those that both have.
+
     >>> ratio([4.0, 6.0, 9.0], [2.0, 2.0, 3.0])
     {'median': 3.0, 'low': 2.0, 'high': 3.0}
     """
     # A clock that has not moved is one that cannot say less than a microsecond.
-    each = np.asarray(slow) / np.maximum(fast, 1e-6)
+    each = np.array([one / max(other, 1e-6) for one, other in zip(slow, fast, strict=False)])
     return {"median": float(np.median(each)), "low": float(each.min()), "high": float(each.max())}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 from dataclasses import dataclass
 from functools import partial
@@ -265,8 +266,7 @@ def _pyndeval_from_files(way: Way, run: Any, qrels: Any) -> object:
 
 
 def _ranx(way: Way, run: Any, qrels: Any) -> object:
-    import ranx
-
+    ranx = importlib.import_module("ranx")
     names = {"q_id_col": "qid", "doc_id_col": "docno"}
     return ranx.evaluate(
         ranx.Qrels.from_df(qrels, **names, score_col="label"), ranx.Run.from_df(run, **names, score_col="score"),
@@ -275,8 +275,7 @@ def _ranx(way: Way, run: Any, qrels: Any) -> object:
 
 
 def _ranx_from_files(way: Way, run: Any, qrels: Any) -> object:
-    import ranx
-
+    ranx = importlib.import_module("ranx")
     return ranx.evaluate(
         ranx.Qrels.from_file(str(qrels), kind="trec"), ranx.Run.from_file(str(run), kind="trec"), way.measure
     )
