@@ -202,3 +202,21 @@ def test_a_rise_from_one_group_to_the_next_is_none():
     assert not order.is_falling(score, np.array([0]))
     assert not order.is_falling(score, np.array([0, 1]))
     assert order.is_falling(np.array([1], dtype=np.float32), np.array([0]))
+
+
+def test_fingerprints_of_long_strings_tell_their_ends_apart_and_do_not_depend_on_their_neighbours():
+    long = b"x" * 10_000
+    texts = [b"d1", long, long + b"y", long + b"z", long[:-1] + b"y", b"", long, b"x" * 4096, b"x" * 4097]
+    prints = prints_of(texts)
+    assert prints[1] == prints[6]
+    assert len(set(prints)) == len(texts) - 1
+    assert [prints_of([text])[0] for text in texts] == prints
+    assert prints_of(texts[::-1]) == prints[::-1]
+
+
+def test_one_id_of_many_megabytes_does_not_cost_a_pass_over_all_others_for_each_of_its_words():
+    # Ten million bytes beside 100,000 ids: with a pass for each word, hours.
+    texts = [b"%d" % n for n in range(100_000)] + [b"d" * 10_000_000]
+    prints = prints_of(texts)
+    assert len(set(prints)) == len(texts)
+    assert prints[0] == prints_of([b"0"])[0]
