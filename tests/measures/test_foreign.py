@@ -162,6 +162,12 @@ def test_ids_of_documents_that_never_meet_are_warned_of_with_what_to_look_for():
             score(blank, QRELS, [measure])
 
 
+def test_an_engine_that_fails_in_a_process_of_its_own_is_named():
+    # gdeval takes numbers for topics only.
+    with pytest.raises(ParameterError, match=r"ERR@20: ir_measures cannot evaluate this"):
+        score({"mine": RUN}, QRELS, ["ERR@20"], n_resamples=2)
+
+
 def random_collection(seed):
     """Runs with ties, unjudged and missing topics in mixed order; labels from -1 to 3."""
     draw = np.random.default_rng(seed)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from functools import partial
 from itertools import pairwise
+from subprocess import SubprocessError
 from typing import TYPE_CHECKING, Any
 
 import ir_measures
@@ -228,7 +229,7 @@ def _calculated(
             lambda: ir_measures.evaluator(measures, _as_theirs(qrels)),
         )
         found = list(evaluator.iter_calc(_as_theirs(ranking)))
-    except (ValueError, TypeError, KeyError, AssertionError, RuntimeError) as error:
+    except (ValueError, TypeError, KeyError, AssertionError, RuntimeError, SubprocessError) as error:
         names = ", ".join(map(str, measures))
         raise ParameterError(
             f"{names}: ir_measures cannot evaluate this ({' '.join(str(error).split())}); change the parameters, or "
