@@ -117,8 +117,8 @@ def _checked(pairs: Any) -> pd.DataFrame:
     )
     flags = given["flag"].fillna("").astype(str).tolist() if "flag" in given.columns else [""] * len(frame)
     low, high, p = frame["low"], frame["high"], frame["p_adjusted"]
-    names = frame[["name_a", "name_b"]]
-    frame["pair"] = [min(pair) + "\0" + max(pair) for pair in names.itertuples(index=False, name=None)]
+    names = np.sort(frame[["name_a", "name_b"]].to_numpy(dtype=object), axis=1)
+    frame["pair"] = frame.groupby([names[:, 0], names[:, 1]], sort=False).ngroup()
     checks = [
         (frame["name_a"] == frame["name_b"], "two systems"),
         (frame.duplicated(["pair", "measure"]), "each pair of a measure once"),
