@@ -5,7 +5,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from vbterrier.kernels.letters import letters
@@ -48,6 +48,9 @@ def test_systems_share_a_letter_exactly_when_they_are_not_different(different):
         assert bool(found[a] & found[b]) != different[a, b]
 
 
+# Three sets that others make redundant; and a first one.
+@example(matrix(6, [(0, 1), (2, 3), (4, 5)]))
+@example(matrix(6, [(0, 3), (1, 5), (2, 4), (3, 4), (3, 5)]))
 @given(differences(7))
 def test_every_letter_is_a_maximal_set_and_none_can_be_left_out(different):
     found = [signs(text) for text in letters(different)]

@@ -59,3 +59,10 @@ def test_means_and_variances_of_resamples(drawn):
         chosen = np.repeat(values, often[:, resample], axis=1)
         np.testing.assert_allclose(means[:, resample], chosen.mean(axis=1))
         np.testing.assert_allclose(variances[:, resample], chosen.var(axis=1, ddof=1) * N / (N - 1), rtol=1e-6)
+
+
+def test_rows_far_apart_lose_no_digits_to_each_other(drawn):
+    values, often = drawn[0][:, :, 0].T, drawn[1]
+    _, apart = resampled_variances(values + np.array([[0.0], [1e9]]), often)
+    _, alone = resampled_variances(values[:1], often)
+    assert apart[0] == pytest.approx(alone[0], rel=1e-12)

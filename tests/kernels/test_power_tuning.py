@@ -25,7 +25,7 @@ def test_leading_axes_are_replicas():
     assert found[2, 1] == pytest.approx(left_out_slopes(labels[2, 1], scores[2, 1]))
 
 
-@pytest.mark.parametrize("size", [1e-9, 0.1, 1e9])
+@pytest.mark.parametrize("size", [1e-9, 0.1, -0.1, 1e9])
 def test_scores_that_do_not_differ_have_no_slope(size):
     labels = np.array([0.3, 0.1, 0.9, 0.5, 0.7, 0.7])
     assert not left_out_slopes(labels, np.full(6, size)).any()
@@ -34,3 +34,7 @@ def test_scores_that_do_not_differ_have_no_slope(size):
     assert one[0] == 0
     assert (one[1:] != 0).all()
     assert not left_out_slopes(labels[:2], np.array([0.0, size])).any()
+
+
+def test_scores_of_zero_have_no_slope():
+    assert left_out_slopes(np.array([0.3, 0.1, 0.9]), np.zeros(3)).tolist() == [0.0, 0.0, 0.0]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vbterrier.kernels.resample import stream
+from vbterrier.kernels.resample import random_signs, resampled_means, resamples, stream
 
 names = st.lists(st.text(max_size=6), max_size=3).map(tuple)
 
@@ -65,3 +65,28 @@ def test_the_numbers_are_those_of_before():
 def test_a_negative_seed_is_refused():
     with pytest.raises(ValueError, match="non-negative"):
         stream(-1, "q1")
+
+
+def test_resamples_are_counts_of_draws_however_they_are_cut_into_blocks(monkeypatch):
+    whole = np.concatenate(list(resamples(7, 50, stream(1, "topics"))))
+    drawn = stream(1, "topics").integers(7, size=(50, 7), dtype=np.int32)
+    assert whole.tolist() == [[(row == unit).sum() for unit in range(7)] for row in drawn]
+    monkeypatch.setattr("vbterrier.kernels.resample._BLOCK", 90)
+    blocks = list(resamples(7, 50, stream(1, "topics")))
+    assert [len(block) for block in blocks] == [12, 12, 12, 12, 2]
+    assert np.array_equal(np.concatenate(blocks), whole)
+
+
+def test_means_over_resampled_rows_by_plain_loops():
+    values = np.random.default_rng(5).random((6, 3))
+    drawn = stream(2, "topics").integers(6, size=(20, 6), dtype=np.int32)
+    expected = [values[rows].mean(axis=0) for rows in drawn]
+    assert resampled_means(values, 20, stream(2, "topics")) == pytest.approx(np.array(expected))
+
+
+def test_signs_have_even_chances_and_are_those_of_their_unit():
+    signs = np.concatenate(list(random_signs(3, 20_000, stream(1, "signs"))))
+    assert signs.shape == (20_000, 3)
+    assert set(signs.ravel().tolist()) == {-1.0, 1.0}
+    assert np.abs(signs.mean(axis=0)).max() < 5 / np.sqrt(20_000)
+    assert np.abs(np.corrcoef(signs.T)[np.triu_indices(3, 1)]).max() < 5 / np.sqrt(20_000)

@@ -110,6 +110,8 @@ def test_sizes_by_hand():
     assert allocation(np.array([0.5, 0.3, 0.2]), 10, np.ones(3, int), wide).tolist() == [5, 3, 2]
     # What a full stratum cannot take goes to the others, by their shares.
     assert allocation(np.array([0.5, 0.3, 0.2]), 14, np.ones(3, int), np.array([4, 100, 100])).tolist() == [4, 6, 4]
+    # The unit of shares does not matter, however small it is.
+    assert allocation(np.array([5e-9, 3e-9, 2e-9]), 10, np.ones(3, int), wide).tolist() == [5, 3, 2]
     # A stratum of share 0 takes what is left.
     assert allocation(np.array([1.0, 0.0]), 7, np.ones(2, int), np.array([4, 9])).tolist() == [4, 3]
 
@@ -127,3 +129,8 @@ def test_variances_by_hand():
         total_variance(expanded[[0, 0, 0, 1]], np.ones(4, int), np.ones(4), np.zeros(4, int))[0]
     )
     assert np.isnan(total_variance(expanded[:1], np.array([1]), np.ones(1), np.zeros(1, int))[0])
+
+
+def test_one_draw_has_no_variance_whatever_rounding_makes_of_its_mean():
+    for value in np.linspace(0.1, 0.9, 50):
+        assert np.isnan(total_variance(np.array([[value]]), np.array([1]), np.array([0.3]), np.zeros(1, int))[0])

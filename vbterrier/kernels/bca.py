@@ -23,7 +23,7 @@ def quantiles_at(replicas: Floats, levels: Floats) -> Floats:
     """
     ordered = np.sort(replicas, axis=0)
     place = levels * (len(replicas) - 1)
-    below = np.minimum(place.astype(np.int64), max(len(replicas) - 2, 0))
+    below = place.astype(np.int64)
     low = np.take_along_axis(ordered, below, axis=0)
     high = np.take_along_axis(ordered, np.minimum(below + 1, len(replicas) - 1), axis=0)
     found: Floats = low + (high - low) * (place - below)

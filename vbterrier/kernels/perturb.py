@@ -99,7 +99,7 @@ def resampled(uniform: Floats, alive: Bools, topic: Ints, n_topics: int) -> Ints
     counts = np.bincount((row + number)[drawn], minlength=b * n).reshape(b, n)
     before: Ints = np.cumsum(alive, axis=1) - alive
     own = start + before - before[:, start]
-    return np.where(alive, np.take_along_axis(counts, np.minimum(own, n - 1), axis=1), 0)
+    return np.where(alive, np.take_along_axis(counts, own, axis=1), 0)
 
 
 def keyed_uniforms(keys: Words, first: int, n: int) -> Floats:
