@@ -1,4 +1,4 @@
-"""Gates of speed: ratios to peers in one process, in seconds on processors, each below what was reached when it was set.
+"""Gates of speed: ratios to peers in one process, in CPU seconds, each below what was reached when it was set.
 
 They use pytest-benchmark's fixture, so that other runs of the tests leave them out: ``pytest tests/bench
 --benchmark-only``, the last step of ``.ci/run``.

@@ -7,8 +7,9 @@ import time
 
 import pytest
 
+from vbterrier.evaluate.bench.engines import OURS
 from vbterrier.evaluate.bench.synthetic import Collection, Shape
-from vbterrier.evaluate.bench.ways import MEASURES, OURS, SOURCES, Way
+from vbterrier.evaluate.bench.ways import MEASURES, SOURCES, Way
 
 pytestmark = pytest.mark.benchmark(timer=time.process_time)
 

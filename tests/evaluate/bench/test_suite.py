@@ -1,5 +1,6 @@
 import json
 import math
+from pathlib import Path
 
 import ir_measures
 import pandas as pd
@@ -7,7 +8,7 @@ import pytest
 
 from vbterrier import measures, score
 from vbterrier.errors import FileError, InputError, ParameterError
-from vbterrier.evaluate.bench import growth, pairs, suite, targets, ways
+from vbterrier.evaluate.bench import growth, memory, pairs, suite, targets, ways
 from vbterrier.evaluate.bench.kept import joined, read_numbers, write_numbers
 from vbterrier.evaluate.bench.synthetic import Collection, Shape
 from vbterrier.report.bench import bench_report, comparisons
@@ -77,7 +78,7 @@ def test_a_peer_that_fails_is_noted(monkeypatch):
     def broken(*_):
         raise TypeError("object strings only")
 
-    monkeypatch.setitem(ways._FROM_FRAMES, "pytrec_eval", broken)
+    monkeypatch.setitem(ways.FROM_FRAMES, "pytrec_eval", broken)
     found = suite.benchmark(sizes=[(4, 12)], measures=["Unjudged@10"], peers=["pytrec_eval"], **SMALL)
     failed = {"way": "pytrec_eval ndcg_cut_10", "why": "TypeError: object strings only", "source": "memory"}
     assert found["skipped"] == [failed]
@@ -128,6 +129,13 @@ def test_peaks_are_measured_in_another_process():
     assert all(peak is None or 0 <= peak < 100 for peak in peaks)
 
 
+def test_times_stand_where_peaks_fail(monkeypatch):
+    monkeypatch.setattr(memory.sys, "executable", "false")
+    found = suite.benchmark(sizes=[(3, 20)], measures=["LinkP"], peers=["ir_measures"], rounds=1)
+    assert [row["peak_mib"] for row in found["timings"]] == [None] * 4
+    assert [one["way"] for one in found["skipped"]] == ["memory", "memory"]
+
+
 def test_growth_has_a_slope_for_each_series():
     series = (("judged", "BNDCG@10", "n_queries", (2, 4)), ("intents", "VB@10", "n_intents", (2, 3)))
     found = growth.growth(1, series=series, replicas=(5, 10))
@@ -157,6 +165,11 @@ def test_tables_hold_ratios_with_their_spread():
     assert table.loc[0, "nearest"] == "nDCG@10"
     assert table.loc[0, ["CPU s", "peak MiB"]].tolist() == ["0.1", "12"]
     assert (table.loc[1:, "times faster than ir_measures"] == "").all()
+
+
+def test_the_page_of_the_documentation_is_made_of_the_numbers_beside_it():
+    folder = Path(__file__).parents[3] / "docs"
+    assert (folder / "benchmarks.md").read_text() == bench_report(read_numbers(folder / "benchmarks.json"))
 
 
 def test_targets_are_read_off_the_timings(monkeypatch):

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from vbterrier.evaluate.bench.engines import OURS, SCORE
 from vbterrier.evaluate.bench.synthetic import Collection, Shape
 from vbterrier.evaluate.bench.timing import alternating, median, slope
-from vbterrier.evaluate.bench.ways import OURS, SCORE, Way
+from vbterrier.evaluate.bench.ways import Way
 from vbterrier.kernels.resample import stream
 
 if TYPE_CHECKING:

@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vbterrier.errors import ParameterError, nearest
+from vbterrier.evaluate.bench.engines import IR_MEASURES
 from vbterrier.evaluate.bench.growth import growth
 from vbterrier.evaluate.bench.kept import SCHEMA, once
 from vbterrier.evaluate.bench.memory import peaks
 from vbterrier.evaluate.bench.synthetic import KINDS, Collection, Shape
 from vbterrier.evaluate.bench.targets import met
 from vbterrier.evaluate.bench.timing import PATIENCE, alternating
-from vbterrier.evaluate.bench.ways import IR_MEASURES, MEASURES, PEERS, SOURCES, bare, ways
+from vbterrier.evaluate.bench.ways import MEASURES, PEERS, SOURCES, bare, ways
 from vbterrier.frames.parameters import choice, number, whole
 
 if TYPE_CHECKING:
@@ -152,7 +153,13 @@ def _time(
             calls = {way.name: way.ready(collection, source) for way in there}
             times, failed = alternating(calls, rounds, patience=patience)
             skipped += [{"way": name, "why": why, "source": source} for name, why in failed.items()]
-            held = peaks(list(times), collection, source) if memory else {}
+            held: dict[str, float | None] = {}
+            if memory:
+                try:
+                    held = peaks(list(times), collection, source)
+                except RuntimeError as error:
+                    # What is timed stands; an engine may take down its process where memory ends.
+                    skipped.append({"way": "memory", "why": str(error), "source": source})
             about = {"kind": shape.kind, "n_queries": shape.n_queries, "depth": shape.depth, "ids": shape.ids}
             for way in there:
                 if way.name in times:

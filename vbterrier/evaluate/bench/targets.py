@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from vbterrier.evaluate.bench.engines import IR_MEASURES, OURS, SCORE
 from vbterrier.evaluate.bench.growth import replicated
 from vbterrier.evaluate.bench.memory import peaks
 from vbterrier.evaluate.bench.pairs import commands, experiments, five_systems, readings
 from vbterrier.evaluate.bench.synthetic import Collection, Shape
 from vbterrier.evaluate.bench.timing import PATIENCE, alternating, median, ratio
-from vbterrier.evaluate.bench.ways import IR_MEASURES, OURS, SCORE, way_named
+from vbterrier.evaluate.bench.ways import way_named
 from vbterrier.kernels.resample import stream
 
 if TYPE_CHECKING:
