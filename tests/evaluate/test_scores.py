@@ -148,7 +148,7 @@ def test_no_measures_are_refused():
     [
         ({"topics": "any"}, "topics='any': wanted one of 'same', 'all', 'common'"),
         ({"duplicates": "last"}, "duplicates='last': wanted one of 'error', 'first'"),
-        ({"interval": "BCa"}, "'BCa': wanted one of 'percentile', 'bca', 'studentised', 'normal'"),
+        ({"interval": "BCa"}, "'BCa': wanted one of 'percentile', 'bca', 'studentised', 'poisson', 'normal'"),
         ({"level": 95}, "level=95: wanted a number between 0 and 1"),
         ({"n_resamples": 1}, "n_resamples=1: wanted a whole number of at least 2"),
     ],

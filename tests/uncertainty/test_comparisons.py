@@ -214,7 +214,7 @@ def test_max_t_needs_a_test_that_resamples(test):
         ({"n_resamples": 0}, "n_resamples=0: wanted a whole number of at least 1"),
         ({"seed": -1}, "seed=-1: wanted a whole number of at least 0"),
         ({"level": 95}, "level=95: wanted a number between 0 and 1"),
-        ({"method": "t"}, "method='t': wanted one of 'percentile', 'bca', 'studentised', 'normal'"),
+        ({"method": "t"}, "method='t': wanted one of 'percentile', 'bca', 'studentised', 'poisson', 'normal'"),
     ],
 )
 def test_options_that_do_not_exist_are_refused(options, message):

@@ -185,7 +185,7 @@ def test_the_normal_interval_is_students_and_needs_no_resamples(level):
 
 def test_an_unknown_method_is_refused_with_the_legal_ones():
     with pytest.raises(
-        ParameterError, match="method='BCa': wanted one of 'percentile', 'bca', 'studentised', 'normal'"
+        ParameterError, match="method='BCa': wanted one of 'percentile', 'bca', 'studentised', 'poisson', 'normal'"
     ):
         topics_interval(SCORES, method="BCa")
 
@@ -267,8 +267,9 @@ def test_a_frame_has_a_row_for_each_system_and_measure_whose_topics_may_differ(m
     assert [*zip(found["name"], found["measure"], strict=True)] == list(scores)
     for row, own in zip(found.itertuples(), scores.values(), strict=True):
         values = np.array([own[qid] for qid in sorted(own)])
-        expected = topics_interval(values, method=method, level=0.8, n_resamples=99, seed=7)
-        assert (row.low, row.high) == pytest.approx(ends(expected), abs=1e-12)
+        options = {"method": method, "level": 0.8, "n_resamples": 99, "seed": 7}
+        expected = topics_intervals(values[:, None], qids=sorted(own), **options)
+        assert (row.low, row.high) == pytest.approx((expected.low[0], expected.high[0]), abs=1e-12)
         assert row.value == pytest.approx(values.mean())
         assert (row.level, row.method, row.n_qids, row.seed) == (0.8, f"topics ({method})", len(own), 7)
         assert row.n_resamples == (0 if method == "normal" else 99)

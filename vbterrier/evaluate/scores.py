@@ -11,19 +11,16 @@ import pandas as pd
 
 from vbterrier.errors import ParameterError
 from vbterrier.evaluate.inputs import aligned, named_runs, require_one_tagger, slot_of
-from vbterrier.evaluate.streamed import streamed_runs
-from vbterrier.evaluate.topicwise import Work, planned
+from vbterrier.evaluate.spread import spread
+from vbterrier.evaluate.systems import Scorer
 from vbterrier.frames.contracts import systems_of
 from vbterrier.frames.files import read_answers, read_qrels
 from vbterrier.frames.parameters import choice, whole
-from vbterrier.frames.runs import loaded_run
-from vbterrier.linking.answers import answers
-from vbterrier.measures import Measure, measures_from
-from vbterrier.measures.base import evaluate
-from vbterrier.measures.foreign import foreign_values, is_mean, mean_of
+from vbterrier.measures import measures_from
+from vbterrier.measures.foreign import is_mean, mean_of
 from vbterrier.measures.linking import is_linking
 from vbterrier.measures.process import Bootstrapped
-from vbterrier.parallel import tracked
+from vbterrier.parallel import require_workers, tracked
 from vbterrier.uncertainty.intervals import (
     COLUMNS,
     N_RESAMPLES,
@@ -39,8 +36,6 @@ if TYPE_CHECKING:
 
     import ir_measures
 
-    from vbterrier.evaluate.pieces import Streamed
-    from vbterrier.frames.ranked import Run
     from vbterrier.measures.scoring import Slot
 
 TOPICS = ("same", "all", "common")
@@ -88,6 +83,8 @@ def score(
     seed: int = 0,
     memory: int | str | None = None,
     resume: str | os.PathLike[str] | None = None,
+    n_jobs: int = 1,
+    client: Any = None,
     progress: bool = False,
 ) -> Scores:
     """Evaluate systems with measures of this package and of ir_measures, with intervals of the means.
@@ -115,7 +112,8 @@ def score(
     duplicates
         ``"error"``, or ``"first"`` to keep the best rank of a document that stands twice.
     interval
-        ``"percentile"``, ``"bca"`` or ``"studentised"``: the bootstrap over topics; ``"normal"``: Student's t.
+        ``"percentile"``, ``"bca"`` or ``"studentised"``: the bootstrap over topics; ``"poisson"``: its percentiles
+        where every topic is drawn by itself; ``"normal"``: Student's t.
     level
         Nominal coverage of all intervals.
     n_resamples
@@ -129,6 +127,11 @@ def score(
     resume
         A folder for what is finished, from which the same call goes on after an interruption; it implies ``memory``
         (1 GiB unless given).
+    n_jobs
+        Processes of this machine that work on a run each; -1 for as many as there are processors.
+    client
+        A ``distributed.Client``, or the address of a Dask scheduler as ``"tcp://host:8786"``, whose workers do so
+        instead. Files are read by the workers, from the same paths.
     progress
         Show a progress bar over runs, or over the blocks of their files.
 
@@ -142,9 +145,13 @@ def score(
         Frames or files that cannot be evaluated; runs with different topics; two systems of one name.
     ParameterError
         Measures or options that do not exist.
+    ServiceError
+        A cluster that does not answer or goes away.
 
     Notes
     -----
+    The numbers are the same for any number of processes and workers. What ``memory`` bounds is each of them.
+
     With ``memory``, every value is what it is without. Of each topic the rows that measures look at are kept: the
     first k, the first 3k for the learned prior, which looks at all topics at once. Measures of others without a
     cutoff, or with one above 100, are evaluated topic by topic as these come, and only values are kept; so are our own
@@ -177,22 +184,17 @@ def score(
     judged = slot_of(qrels, intents, tags, read_answers if linking else read_qrels)
     named = systems_of(named_runs(runs))
     wanted = _with_spreads(asked)
-    in_parts: dict[str, Streamed] = {}
-    if memory is not None or resume is not None:
-        loaded, in_parts = streamed_runs(named, Work("", planned(wanted), judged, duplicates), memory, resume, progress)
-    elif linking:
-        loaded = {name: answers(run, name=f"run {name!r}", duplicates=duplicates) for name, run in named}
+    require_workers(n_jobs, client)
+    scorer = Scorer(judged, wanted, duplicates, is_linking=linking, memory=memory, resume=resume)
+    loaded: Mapping[str, Any]
+    if n_jobs == 1 and client is None:
+        loaded, in_parts = scorer.loaded(named, progress=progress)
+        require_one_tagger(loaded.values())
+        slot, loaded = aligned(judged, loaded, topics)
+        bar = tracked(loaded.items(), "scoring", shown=progress and len(loaded) > 1, total=len(loaded), unit="run")
+        rows = [row for name, run in bar for row in scorer.rows(name, run, slot, in_parts.get(name))]
     else:
-        loaded = {name: loaded_run(name, run, duplicates) for name, run in named}
-    require_one_tagger(loaded.values())
-    slot, loaded = aligned(judged, loaded, topics)
-    rows = [
-        row
-        for name, run in tracked(
-            loaded.items(), "scoring", shown=progress and len(loaded) > 1, total=len(loaded), unit="run"
-        )
-        for row in _rows(name, run, slot, wanted, in_parts.get(name))
-    ]
+        slot, loaded, rows = spread(scorer, list(named), topics, n_jobs=n_jobs, client=client, progress=progress)
     every = pd.DataFrame(rows, columns=["name", "qid", "measure", "value"])
     found = _intervals(every, asked, list(loaded), interval, level=level, n_resamples=n_resamples, seed=seed)
     return Scores(
@@ -200,7 +202,7 @@ def score(
     )
 
 
-def _missing(slot: Slot, runs: Mapping[str, Run]) -> pd.DataFrame:
+def _missing(slot: Slot, runs: Mapping[str, Any]) -> pd.DataFrame:
     rows = [(name, len(slot.topics), len(set(slot.topics).difference(run.topics))) for name, run in runs.items()]
     return pd.DataFrame(rows, columns=["name", "n_qids", "n_missing"])
 
@@ -213,26 +215,6 @@ def _spread(measure: ir_measures.Measure) -> ir_measures.Measure | None:
 def _with_spreads(measures: Sequence[ir_measures.Measure]) -> list[ir_measures.Measure]:
     spreads = [spread for measure in measures if (spread := _spread(measure)) is not None]
     return list(dict.fromkeys([*measures, *spreads]))
-
-
-def _rows(
-    name: str, run: Run, slot: Slot, measures: Sequence[ir_measures.Measure], parts: Streamed | None
-) -> list[tuple[str, str, str, float]]:
-    if parts is None:
-        return _system_rows(name, run, slot, measures)
-    return [*_system_rows(name, run, slot, parts.work.plan.last), *parts.rows(name, slot)]
-
-
-def _system_rows(
-    name: str, run: Run, slot: Slot, measures: Sequence[ir_measures.Measure]
-) -> list[tuple[str, str, str, float]]:
-    ours = [measure for measure in measures if isinstance(measure, Measure)]
-    theirs = [measure for measure in measures if not isinstance(measure, Measure)]
-    found = evaluate(ours, slot, run) if ours else ()
-    rows = [(name, qid, str(measure), value) for qid, measure, value in found]
-    for qid, measure, value in foreign_values(theirs, slot, run, warned=bool(ours)):
-        rows.append((name, qid, str(measure), value))
-    return rows
 
 
 def _intervals(

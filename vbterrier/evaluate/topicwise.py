@@ -164,7 +164,7 @@ class Work:
     def __call__(self, table: Any) -> Part:
         """What a table of whole topics comes to."""
         frame = table.to_pandas(types_mapper=_TEXT.get)
-        run, _ = _heard(lambda: Run(frame, name=self.name, duplicates=self.duplicates))
+        run, _ = heard(lambda: Run(frame, name=self.name, duplicates=self.duplicates))
         n_dropped = len(table) - len(run)
         rows, starts, sizes = run.ordered(self.plan.depth + 1)
         rank = np.arange(len(rows)) - np.repeat(starts, sizes)
@@ -177,14 +177,14 @@ class Work:
     def _at_once(self, run: Run) -> tuple[dict[str, dict[str, float]], tuple[int, int, int], list[str]]:
         """Values of measures of whole rankings, ties among what they look at, and what was warned of."""
         top = run.top(deepest(self.plan.at_once))
-        _, of_ties = _heard(lambda: top.warn_of_ties(run.name))
-        values, told = _heard(lambda: values_of(self.plan.at_once, self.slot, run, set(run.topics), self.longest))
+        _, of_ties = heard(lambda: top.warn_of_ties(run.name))
+        values, told = heard(lambda: values_of(self.plan.at_once, self.slot, run, set(run.topics), self.longest))
         tied = top.n_tied, int(np.count_nonzero(top.rows >= 0)), top.depth
         # Ties are told of once for all chunks.
         return values, tied, [message for message in told if message not in of_ties]
 
 
-def _heard(call: Callable[[], T]) -> tuple[T, list[str]]:
+def heard(call: Callable[[], T]) -> tuple[T, list[str]]:
     """What a call gives, and what it warns of."""
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")

@@ -79,6 +79,11 @@ def register_tags(name: str, frame: Any, *, replace: bool = False) -> None:
     _register("tags", name, frame, replace=replace)
 
 
+def registered(kind: str, name: Any) -> pd.DataFrame | None:
+    """The frame that is registered under a name in this process, ``None`` where there is none."""
+    return _NAMED[kind].get(name) if isinstance(name, str) else None
+
+
 def named(kind: str, given: Any) -> pd.DataFrame:
     """A frame as it is, the frame of a registered name, or the file at a path.
 

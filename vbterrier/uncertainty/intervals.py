@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,12 +12,13 @@ import pandas as pd
 
 from vbterrier.errors import DegenerateWarning, ParameterError
 from vbterrier.frames.parameters import choice, whole
+from vbterrier.kernels.poisson import weighted_sums
 from vbterrier.kernels.resample import stream
 from vbterrier.uncertainty.topic_ends import METHODS
 from vbterrier.uncertainty.topic_values import topic_values
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 COLUMNS = ("name", "measure", "value", "low", "high", "level", "method", "n_qids", "n_resamples", "seed")
 TOPIC_METHODS = tuple(METHODS)
 # Those that resample the topics.
-RESAMPLED = TOPIC_METHODS[:3]
+RESAMPLED = TOPIC_METHODS[:4]
 N_RESAMPLES = 2000
 # Resampled means held in memory at a time.
 _BATCH = 8_000_000
@@ -84,7 +86,7 @@ def intervals(
     used = n_resamples if method in RESAMPLED else 0
     rows: dict[int, tuple[Any, ...]] = {}
     for table in topic_values(values):
-        found = _topics_intervals(table.values, level, method, lambda: stream(seed, ""), n_resamples)
+        found = _topics_intervals(table.values, level, method, _draws(method, seed, "", table.qids), n_resamples)
         columns = zip(
             table.places, table.names, table.measures, table.values.mean(axis=0), found.low, found.high, strict=True
         )
@@ -111,7 +113,7 @@ def topics_interval(
     """
     _check(method, level, n_resamples, seed)
     column = np.asarray(values, dtype=np.float64)[:, None]
-    found = _topics_intervals(column, level, method, lambda: stream(seed, name), n_resamples)
+    found = _topics_intervals(column, level, method, _draws(method, seed, name, _numbered(column)), n_resamples)
     return Interval(float(found.low[0]), float(found.high[0]), found.method)
 
 
@@ -123,6 +125,7 @@ def topics_intervals(
     n_resamples: int = N_RESAMPLES,
     seed: int = 0,
     name: str = "",
+    qids: Sequence[str] | None = None,
 ) -> Intervals:
     """The intervals of means over topics: how far they would move with other topics of the kind.
 
@@ -136,11 +139,16 @@ def topics_intervals(
         ``"percentile"``: the quantiles ``(1 ± level)/2`` of the means of resampled topics. ``"bca"``: bias-corrected
         and accelerated (Efron 1987). ``"studentised"``: ``mean - q s/sqrt(n)`` with the quantiles q of ``t* = (mean* -
         mean)/(s*/sqrt(n))`` over resamples, also called bootstrap-t (Efron and Tibshirani 1993, section 12.5).
+        ``"poisson"``: percentiles of ``Σ w x / Σ w`` with a Poisson number w of mean 1 for each topic, which its id and
+        the seed decide (Chamandy et al. 2012): :class:`~vbterrier.uncertainty.topic_statistics.TopicStatistics` gives
+        the same ends for topics in parts.
         ``"normal"``: ``mean ± t s/sqrt(n)`` with Student's t of n - 1 degrees of freedom, which no resample decides.
     n_resamples
         Resamples of the topics.
     seed, name
         Decide the resamples together.
+    qids
+        The topics, for ``"poisson"``; the numbers of the rows unless given.
 
     Returns
     -------
@@ -191,7 +199,19 @@ def topics_intervals(
     ([0.032, 0.0], [0.968, 0.0], 'topics (normal)')
     """
     _check(method, level, n_resamples, seed)
-    return _topics_intervals(values, level, method, lambda: stream(seed, name), n_resamples)
+    draws = _draws(method, seed, name, _numbered(values) if qids is None else qids)
+    return _topics_intervals(values, level, method, draws, n_resamples)
+
+
+def _numbered(values: Floats) -> list[str]:
+    return list(map(str, range(len(values))))
+
+
+def _draws(method: str, seed: int, name: str, qids: Sequence[str]) -> Callable[[], Any]:
+    """What resamples topics: numbers of rows, or under "poisson" each topic by its id."""
+    if method == "poisson":
+        return lambda: partial(weighted_sums, qids, seed=seed, name=name)
+    return lambda: stream(seed, name)
 
 
 def _check(method: str, level: float, n_resamples: int, seed: int) -> None:
@@ -202,7 +222,7 @@ def _check(method: str, level: float, n_resamples: int, seed: int) -> None:
 
 
 def _topics_intervals(
-    values: Floats, level: float, method: str, draws: Callable[[], np.random.Generator], n_resamples: int
+    values: Floats, level: float, method: str, draws: Callable[[], Any], n_resamples: int
 ) -> Intervals:
     ends = np.full((2, values.shape[1]), np.nan)
     if len(values) < 2:  # noqa: PLR2004 - two topics are the least that can differ

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from vbterrier.kernels.poisson import means_of
 from vbterrier.kernels.resample import resampled_means
 from vbterrier.kernels.studentise import ENDLESS, studentised
 from vbterrier.uncertainty.bca import bca_ends, share_below
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
@@ -41,6 +44,22 @@ def _studentised(values: Floats, tails: Floats, draws: np.random.Generator, n_re
     return np.asarray(mean - reach * spread)
 
 
+def _poisson(values: Floats, tails: Floats, sums: Callable[[Floats, int], tuple[Any, Any]], n_resamples: int) -> Floats:
+    return poisson_ends(means_of(*sums(values, n_resamples)), tails)
+
+
+def poisson_ends(means: Floats, tails: Floats) -> Floats:
+    """Quantiles of what :func:`~vbterrier.kernels.poisson.means_of` gives; resamples without a topic say nothing."""
+    resampled = means[1:]
+    empty = np.isnan(resampled)
+    if not empty.any():
+        return np.quantile(resampled, tails, axis=0)
+    ends = np.full((2, means.shape[1]), np.nan)
+    some = ~empty.all(axis=0)
+    ends[:, some] = np.nanquantile(resampled[:, some], tails, axis=0)
+    return ends
+
+
 def _student(values: Floats, tails: Floats, _draws: np.random.Generator, _n_resamples: int) -> Floats:
     from scipy import special
 
@@ -49,4 +68,10 @@ def _student(values: Floats, tails: Floats, _draws: np.random.Generator, _n_resa
     return np.asarray(values.mean(axis=0) + reach)
 
 
-METHODS = {"percentile": _percentile, "bca": _bca, "studentised": _studentised, "normal": _student}
+METHODS: dict[str, Callable[..., Floats]] = {
+    "percentile": _percentile,
+    "bca": _bca,
+    "studentised": _studentised,
+    "poisson": _poisson,
+    "normal": _student,
+}

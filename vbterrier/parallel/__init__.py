@@ -1,11 +1,12 @@
-"""Long work: in one process or in several, and how far it is. The only home of joblib."""
+"""Long work: in one process, in several, or on a Dask cluster, and how far it is. The only home of joblib and Dask."""
 
 from __future__ import annotations
 
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from vbterrier.errors import ParameterError
+from vbterrier.parallel.cluster import on_cluster, require_client
+from vbterrier.parallel.shared import Shared
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -13,12 +14,15 @@ if TYPE_CHECKING:
     T = TypeVar("T")
     R = TypeVar("R")
 
+__all__ = ["Shared", "mapped", "require_workers", "tracked"]
+
 
 def mapped(
     function: Callable[[T], R],
     items: Sequence[T],
     *,
     n_jobs: int = 1,
+    client: Any = None,
     progress: bool = False,
     description: str = "",
 ) -> Iterator[R]:
@@ -31,27 +35,53 @@ def mapped(
     items
         What to work on.
     n_jobs
-        Processes; -1 for as many as there are processors.
+        Processes of this machine; -1 for as many as there are processors.
+    client
+        A ``distributed.Client``, or the address of a Dask scheduler as ``"tcp://host:8786"``: its workers do the work.
     progress, description
         Show a progress bar, and what it says.
 
     Raises
     ------
     ParameterError
-        ``n_jobs`` is no whole number of at least 1, nor -1.
+        ``n_jobs`` is no whole number of at least 1, nor -1; ``client`` is neither client nor address; both are given.
+    ServiceError
+        No scheduler at the address, no worker, a cluster that went away or whose workers died of an item.
+    ImportError
+        A ``client`` without Dask.
 
     Notes
     -----
-    What the function holds is pickled for every item; what is large belongs into a :class:`Shared`.
+    What the function holds is pickled for every item; what is large belongs into a :class:`Shared`. What the function
+    raises arrives as it was raised. The work of a worker that dies is done again by another.
 
     Examples
     --------
     >>> list(mapped(abs, [-1, 2, -3]))
     [1, 2, 3]
     """
+    require_workers(n_jobs, client)
+    results = _results(function, items, n_jobs) if client is None else on_cluster(function, items, client)
+    return iter(tracked(results, description, shown=progress, total=len(items)))
+
+
+def require_workers(n_jobs: int, client: Any) -> None:
+    """Refuse what names no workers, before anything is done.
+
+    Raises
+    ------
+    ParameterError
+        As :func:`mapped`.
+    ImportError
+        A ``client`` without Dask.
+    """
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or (n_jobs < 1 and n_jobs != -1):
         raise ParameterError(f"n_jobs={n_jobs!r}: wanted a whole number of at least 1, or -1 for all processors")
-    return iter(tracked(_results(function, items, n_jobs), description, shown=progress, total=len(items)))
+    if client is None:
+        return
+    if n_jobs != 1:
+        raise ParameterError(f"n_jobs={n_jobs} and client=: wanted one of them, processes of this machine or a cluster")
+    require_client(client)
 
 
 def _results(function: Callable[[T], R], items: Sequence[T], n_jobs: int) -> Iterator[R]:
@@ -90,54 +120,3 @@ def tracked(items: Iterable[T], what: str, *, shown: bool, total: int | None = N
 
     bar: Iterable[T] = tqdm(items, desc=what or None, total=total, unit=unit, leave=False)
     return bar
-
-
-class Shared:
-    """A value that several processes need: written once, read once by each, and kept there.
-
-    A context: behind it the file is gone. In one process nothing is written.
-
-    Parameters
-    ----------
-    value
-        Anything that can be pickled. What a process does to its value stays there.
-
-    Examples
-    --------
-    >>> with Shared([1, 2]) as shared:
-    ...     shared.value
-    [1, 2]
-    """
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-        self._folder: TemporaryDirectory[str] | None = None
-
-    def __enter__(self) -> Shared:  # noqa: PYI034 - typing.Self is of Python 3.11
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._folder is not None:
-            self._folder.cleanup()
-            self._folder = None
-
-    def __reduce__(self) -> tuple[Any, tuple[str]]:
-        import joblib
-
-        if self._folder is None:
-            self._folder = TemporaryDirectory(prefix="vbterrier-")
-            joblib.dump(self.value, f"{self._folder.name}/shared")
-        return _read, (f"{self._folder.name}/shared",)
-
-
-# What this process has read: the last alone, so that a process that lives long does not collect all.
-_kept: dict[str, Shared] = {}
-
-
-def _read(path: str) -> Shared:
-    import joblib
-
-    if path not in _kept:
-        _kept.clear()
-        _kept[path] = Shared(joblib.load(path, mmap_mode="r"))
-    return _kept[path]

@@ -1,0 +1,79 @@
+"""The scores of one system: its run read, and evaluated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from vbterrier.evaluate.streamed import streamed_runs
+from vbterrier.evaluate.topicwise import Work, planned
+from vbterrier.frames.runs import loaded_run
+from vbterrier.linking.answers import answers
+from vbterrier.measures import Measure
+from vbterrier.measures.base import evaluate
+from vbterrier.measures.foreign import foreign_values
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable, Sequence
+
+    import ir_measures
+
+    from vbterrier.evaluate.pieces import Streamed
+    from vbterrier.frames.ranked import Run
+    from vbterrier.measures.scoring import Slot
+
+    Row = tuple[str, str, str, float]
+
+
+@dataclass(frozen=True, eq=False)
+class Scorer:
+    """What every run is evaluated against, and how it is read.
+
+    Parameters
+    ----------
+    judged
+        All judgments, with intents and tags.
+    measures
+        What is asked for.
+    duplicates, memory, resume
+        As in :func:`vbterrier.score`.
+    is_linking
+        Whether runs are answers of linkers.
+    """
+
+    judged: Slot
+    measures: Sequence[ir_measures.Measure]
+    duplicates: str = "error"
+    is_linking: bool = field(default=False, kw_only=True)
+    memory: int | str | None = field(default=None, kw_only=True)
+    resume: str | os.PathLike[str] | None = field(default=None, kw_only=True)
+
+    def loaded(
+        self, named: Iterable[tuple[str, Any]], *, progress: bool = False
+    ) -> tuple[dict[str, Run], dict[str, Streamed]]:
+        """Runs by name, and of those that are read in chunks what was evaluated meanwhile."""
+        if self.memory is not None or self.resume is not None:
+            work = Work("", planned(self.measures), self.judged, self.duplicates)
+            return streamed_runs(named, work, self.memory, self.resume, progress)
+        if self.is_linking:
+            read = {name: answers(run, name=f"run {name!r}", duplicates=self.duplicates) for name, run in named}
+        else:
+            read = {name: loaded_run(name, run, self.duplicates) for name, run in named}
+        return read, {}
+
+    def rows(self, name: str, run: Run, slot: Slot, parts: Streamed | None) -> list[Row]:
+        """Rows of V: each measure's values of the topics of a slot."""
+        if parts is None:
+            return _rows(name, run, slot, self.measures)
+        return [*_rows(name, run, slot, parts.work.plan.last), *parts.rows(name, slot)]
+
+
+def _rows(name: str, run: Run, slot: Slot, measures: Sequence[ir_measures.Measure]) -> list[Row]:
+    ours = [measure for measure in measures if isinstance(measure, Measure)]
+    theirs = [measure for measure in measures if not isinstance(measure, Measure)]
+    found = evaluate(ours, slot, run) if ours else ()
+    rows = [(name, qid, str(measure), value) for qid, measure, value in found]
+    for qid, measure, value in foreign_values(theirs, slot, run, warned=bool(ours)):
+        rows.append((name, qid, str(measure), value))
+    return rows
