@@ -37,6 +37,9 @@ def _plain(kind: Any) -> Any:
     """The type of a column as pandas knows it: what polars calls text it does not, by itself or in lists."""
     if str(kind) == "string_view":
         return pa.large_string()
+    if pa.types.is_dictionary(kind):
+        # Categories of polars are numbered without a sign, which older versions of pyarrow do not hand to pandas.
+        return pa.dictionary(pa.int64(), _plain(kind.value_type), kind.ordered)
     return pa.large_list(_plain(kind.value_type)) if pa.types.is_large_list(kind) else kind
 
 
