@@ -105,7 +105,7 @@ def _row(way: Way, records: Mapping[str, Any], ways: Mapping[str, Way]) -> dict[
         for theirs in compared(way):
             if theirs in records:
                 column = f"times faster than {ways[theirs].tool}"
-                row[column] = f"{_spread(ratio(records[theirs]['cpu'], own['cpu']))}"
+                row[column] = _spread(ratio(records[theirs]["cpu"], own["cpu"]))
                 row.setdefault("nearest", ways[theirs].measure)
     return row
 
