@@ -12,6 +12,7 @@ ROOT = Path(__file__).resolve().parents[1]
 # Tested from a later version on, and why.
 LATER = {
     "spacy": "weasel, which its first versions need, does not know typer 0.16",
+    "pyterrier-pisa": "the first of 0.4 that there is",
     "polars": "1.3 is the first that hands out its frames as Arrow streams",
     "matplotlib": "3.9 is the first whose spans are rectangles, which tests look at",
 }
