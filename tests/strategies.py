@@ -116,22 +116,30 @@ def _broken(draw, data):
     how = draw(st.sampled_from(["drop", "rename", "cell", "column", "double", "none", "numbers", "twice"]))
     if how == "none" or not len(data) or not len(data.columns):
         return data.iloc[:0]
-    column = draw(st.sampled_from(list(data.columns)))
-    row = draw(st.integers(0, len(data) - 1))
+    place, row = draw(st.integers(0, len(data.columns) - 1)), draw(st.integers(0, len(data) - 1))
+    column, others = data.iloc[:, [place]], [other for other in range(len(data.columns)) if other != place]
     makers = {
-        "drop": lambda: data.drop(columns=column),
-        "rename": lambda: data.rename(columns={column: draw(st.sampled_from([f"{column}s", "", 0, None]))}),
+        "drop": lambda: data.iloc[:, others],
+        "rename": lambda: pd.concat([data.iloc[:, others], column.set_axis([draw(_names(column))], axis=1)], axis=1),
         "double": lambda: pd.concat([data, data.iloc[[row]]]),
-        "numbers": lambda: data.assign(**{column: range(len(data))}),
-        "twice": lambda: pd.concat([data, data[column]], axis=1),
-        "column": lambda: _with(draw, data, column, range(len(data))),
-        "cell": lambda: _with(draw, data, column, [row]),
+        "twice": lambda: pd.concat([data, column], axis=1),
+        "numbers": lambda: _with(data, place, list(range(len(data)))),
+        "column": lambda: _with(data, place, [draw(st.sampled_from(ODD))] * len(data)),
+        "cell": lambda: _with(data, place, _replaced(column, row, draw(st.sampled_from(ODD)))),
     }
     return makers[how]()
 
 
-def _with(draw, data, column, places):
-    """Something odd in some cells."""
-    value = draw(st.sampled_from(ODD))
-    cells = [value if place in places else cell for place, cell in enumerate(data[column])]
-    return data.assign(**{column: pd.Series(cells, index=data.index, dtype=object)})
+def _names(column):
+    return st.sampled_from([f"{column.columns[0]}s", "", 0, None])
+
+
+def _replaced(column, row, value):
+    return [value if place == row else cell for place, cell in enumerate(column.iloc[:, 0])]
+
+
+def _with(data, place, cells):
+    """A frame with other cells in one of its columns."""
+    made = pd.Series(cells, index=data.index, dtype=object)
+    columns = [made if other == place else data.iloc[:, other] for other in range(len(data.columns))]
+    return pd.concat(columns, axis=1).set_axis(data.columns, axis=1)

@@ -43,6 +43,7 @@ def check(name, folder, data):
             error = refused
     if error is not None:
         assert 0 < len(str(error)) < 4000, f"a message of {len(str(error))} letters"
+        assert "please report" not in str(error), "a fault that no line shows"
         assert name in ANY_ERROR or isinstance(error, FileError), f"no file is named: {error!r}"
 
 

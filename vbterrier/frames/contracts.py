@@ -12,6 +12,10 @@ from vbterrier.errors import InputError, nearest
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+_OF_IDS = ("qid", "docno", "entity_id", "iteration", "name", "query", "mention", "source", "tagger", "measure")
+_OF_NUMBERS = ("score", "rank", "label", "prob", "weight", "grade_prob", "value")
+_OURS = frozenset((*_OF_IDS, *_OF_NUMBERS))
+
 
 def frame_of(data: Any, what: str) -> pd.DataFrame:
     """A pandas frame from a pandas frame (as it is) or from any table that speaks Arrow (polars, pyarrow).
@@ -19,9 +23,10 @@ def frame_of(data: Any, what: str) -> pd.DataFrame:
     Raises
     ------
     InputError
-        Anything else: a generator above all, which could be read only once.
+        Anything else: a generator above all, which could be read only once. A column that we may read stands twice.
     """
     if isinstance(data, pd.DataFrame):
+        _require_single(data, what)
         return data
     if hasattr(data, "__arrow_c_stream__"):
         table = pa.table(data)
@@ -31,6 +36,14 @@ def frame_of(data: Any, what: str) -> pd.DataFrame:
     if hasattr(data, "__next__"):
         raise InputError(f"{what}: found a generator, which can be read only once; pass a frame, or list(...) of it")
     raise InputError(f"{what}: wanted a data frame, found {type(data).__name__}; pass a pandas or polars frame")
+
+
+def _require_single(frame: pd.DataFrame, what: str) -> None:
+    """Refuse two columns of one name where we could read one of them, wanted or not."""
+    if not frame.columns.is_unique:
+        for name in frame.columns[frame.columns.duplicated()]:
+            if name in _OURS:
+                raise InputError(f"{what}: column {name!r} stands {list(frame.columns).count(name)} times; keep one")
 
 
 def _plain(kind: Any) -> Any:

@@ -119,6 +119,8 @@ def ids_of(column: pd.Series[Any], where: str) -> Ids:
         text = pc.cast(_contiguous(text), pa.large_string())
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
         raise InputError(_mixed(column, where)) from error
+    except OverflowError as error:
+        raise InputError(f"{where}: holds an integer beyond 64 bits; cast with .astype(str) at the source") from error
     if text.null_count:
         _refuse_missing(column, where)
     return Ids(text)

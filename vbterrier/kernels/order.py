@@ -90,7 +90,7 @@ def fingerprints(data: NDArray[np.uint8], offsets: Ints) -> Words:
         long = long[length[long] > done + _BYTES]
     for row in np.flatnonzero(length > _LONGEST):
         rest = data[start[row] + _LONGEST : offsets[row + 1]]
-        word = np.frombuffer(hashlib.blake2b(rest, digest_size=_BYTES).digest(), dtype="<u8")
+        word = np.frombuffer(hashlib.blake2b(rest.tobytes(), digest_size=_BYTES).digest(), dtype="<u8")
         prints[row : row + 1] = mix(prints[row : row + 1] ^ word)
     return prints
 

@@ -61,6 +61,7 @@ def foreign_values(
     if not measures:
         return
     _require_ids(run.docno, f"{run.name} column 'docno'")
+    _require_no_nul(run.qid, f"{run.name} column 'qid'")
     known = run.only(set(slot.topics))
     for diverse, judged in ((False, slot), (True, _of_subtopics(slot))):
         asked = [measure for measure in measures if is_diversity(measure) == diverse]
@@ -109,6 +110,7 @@ def _checked_qrels(slot: Slot) -> pd.DataFrame:
     require(frame, ("qid", "docno", "label"), "qrels")
     docno = ids_of(frame["docno"], "qrels column 'docno'")
     _require_ids(docno, "qrels column 'docno'")
+    _require_no_nul(ids_of(frame["qid"], "qrels column 'qid'"), "qrels column 'qid'")
     checked = pd.DataFrame(
         {
             "qid": _objects(ids_of(frame["qid"], "qrels column 'qid'")),
@@ -134,6 +136,19 @@ def _require_ids(docno: Ids, where: str) -> None:
     row = pc.index(docno.text, pa.scalar("", docno.text.type)).as_py()
     if row >= 0:
         raise InputError(f"{where}: row {row} is empty; give the document an id, or remove the row")
+    _require_no_nul(docno, where)
+
+
+def _require_no_nul(ids: Ids, where: str) -> None:
+    """Refuse ids that engines of others, for which a NUL ends a text, would take for shorter ones."""
+    octets, _ = ids.octets()
+    if octets.all():
+        return
+    row = pc.index(pc.match_substring(ids.text, "\0"), pa.scalar(value=True)).as_py()
+    if row >= 0:
+        raise InputError(
+            f"{where}: row {row} holds {ids.text[row].as_py()!r}; measures of others end ids at a NUL: remove it"
+        )
 
 
 def _has_subtopics(qrels: pd.DataFrame) -> bool:

@@ -1,0 +1,345 @@
+"""The inputs of the matrix, each with what it is called."""
+
+import gzip
+import math
+import re
+import sqlite3
+from contextlib import closing
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyterrier as pt
+
+import vbterrier
+
+MEASURE = "BNDCG@10"
+QRELS = pd.DataFrame(
+    {"qid": ["q1", "q1", "q1", "q2", "q2"], "docno": ["d1", "d2", "d3", "d4", "d5"], "label": [2, 1, 0, 1, 0]}
+)
+RUN = pd.DataFrame(
+    {
+        "qid": ["q1"] * 4 + ["q2"] * 2,
+        "docno": ["d1", "d2", "d3", "d9", "d5", "d4"],
+        "score": [3.0, 2.0, 1.0, 0.5, 2.0, 1.0],
+    }
+)
+INTENTS = pd.DataFrame({"qid": ["q1", "q1", "q2"], "entity_id": ["A", "B", "A"], "prob": [0.75, 0.25, 1.0]})
+TAGS = pd.DataFrame({"docno": ["d1", "d2", "d4", "d5"], "entity_id": ["A", "B", "A", "B"], "weight": 1.0})
+PEOPLE = [
+    {"id": "A", "label": "Ann", "aliases": [["Ann", 1.0]]},
+    {"id": "B", "label": "Bob", "redirects": ["B1"]},
+]
+
+
+@dataclass
+class Case:
+    """One input: frames, or the bytes of files; or a question about a folder, a pipeline and a command of its own.
+
+    What is ``held`` stays open meanwhile.
+    """
+
+    folder: Path
+    data: dict[str, Any]
+    measure: str = MEASURE
+    options: list[str] = field(default_factory=list)
+    ask: Any = None
+    pipeline: Any = None
+    arguments: Any = None
+    held: Any = None
+
+    def file(self, name):
+        """A frame, or the path of a file."""
+        data = self.data[name]
+        return written(self.folder / f"{name}.in", data) if isinstance(data, bytes) else data
+
+    def frame(self, name):
+        given = self.file(name)
+        return getattr(vbterrier, f"read_{name}")(given) if isinstance(given, Path) else given
+
+    def command(self):
+        """Everything written to files."""
+        (self.folder / "given").mkdir(exist_ok=True)
+        given = {name: data for name, data in self.data.items() if data is not None}
+        paths = {
+            name: written(self.folder / "given" / ("mine.run" if name == "run" else name), lines(name, data))
+            for name, data in given.items()
+        }
+        options = [
+            part for name in ("qrels", "intents", "tags") if name in paths for part in (f"--{name}", paths[name])
+        ]
+        return ["score", paths["run"], *options, "-m", self.measure, "-f", "csv", "--resamples", 2, *self.options]
+
+
+def written(path, content):
+    path.write_bytes(content)
+    return path
+
+
+def lines(name, data):
+    """A frame as the lines of a file, unchecked."""
+    if isinstance(data, bytes):
+        return data
+    forms = {
+        "run": "{qid} Q0 {docno} 1 {score} tag",
+        "qrels": "{qid} 0 {docno} {label}",
+        "intents": "{qid}\t{entity_id}\t{prob}",
+        "tags": "{docno}\t{entity_id}\t{weight}",
+    }
+    # Where ids may hold blanks, a header line says that tabs part them.
+    head = re.sub("[{}]", "", forms[name]) + "\n" if name in {"intents", "tags"} else ""
+    rows = data.rename(columns=lambda column: str(column).removesuffix("s")).astype(object).to_dict("records")
+    blank = dict.fromkeys(("qid", "docno", "score", "label", "entity_id", "prob", "weight"), "")
+    return head.encode() + "".join(forms[name].format(**(blank | row)) + "\n" for row in rows).encode()
+
+
+def scored(folder, run=RUN, qrels=QRELS, intents=None, tags=None, **more):
+    return Case(folder, {"run": run, "qrels": qrels, "intents": intents, "tags": tags}, **more)
+
+
+def of_intents(folder, run=RUN, intents=INTENTS, tags=TAGS, **more):
+    return scored(folder, run, QRELS, intents, tags, measure="ES@1", **more)
+
+
+def cell(frame, column, row, value):
+    cells = [value if place == row else old for place, old in enumerate(frame[column])]
+    return frame.assign(**{column: pd.Series(cells, dtype=object)})
+
+
+def of_kb(folder, make):
+    """A knowledge base: asked by name, as the tagger of a pipeline, and by the command that writes intents."""
+    held = make(folder)
+    texts = RUN.assign(text=["Ann", "Bob", "", "", "Bob", "Ann"])
+
+    def ask(folder):
+        with closing(vbterrier.KnowledgeBase(folder / "people.kb")) as kb:
+            return ", ".join(kb.lookup(["ann", "x' OR 1=1 --"])["entity_id"])
+
+    def pipeline(folder):
+        base = vbterrier.KnowledgeBase(folder / "people.kb")
+        return pt.Transformer.from_df(texts) >> vbterrier.TagEntities(vbterrier.DictionaryLinker(base), fields=["text"])
+
+    def arguments(folder):
+        (folder / "topics.tsv").write_text("q1\tann\nq2\tbob\n")
+        return ["intents", folder / "topics.tsv", "--kb", folder / "people.kb", "-o", folder / "intents.tsv"]
+
+    return of_intents(folder, tags=None, ask=ask, pipeline=pipeline, arguments=arguments, held=held)
+
+
+def people(folder, records=PEOPLE):
+    vbterrier.build_kb(folder / "people.kb", records, id_space="people", progress=False).close()
+    return folder / "people.kb"
+
+
+def changed(change, folder):
+    path = people(folder)
+    content = change(path.read_bytes())
+    path.unlink()
+    path.write_bytes(content)
+
+
+def statement(sql, folder):
+    path = people(folder)
+    with closing(sqlite3.connect(path)) as db:
+        db.executescript(sql)
+
+
+def of_set(folder, change):
+    """A set of intents: its measure by the library and pt.Experiment, its files by the command line."""
+    place = vbterrier.IntentSet.build(folder / "set", INTENTS, TAGS).path
+    change(folder, place)
+
+    def ask(folder):
+        found = vbterrier.IntentSet(folder / "set")
+        scores = vbterrier.score(RUN, QRELS, [found.ES @ 1], n_resamples=2)
+        return scores.means().iloc[0, 0]
+
+    def pipeline(folder):
+        vbterrier.IntentSet(folder / "set").ES @ 1
+        return pt.Transformer.from_df(RUN)
+
+    def arguments(folder):
+        run = written(folder / "mine.run", lines("run", RUN))
+        files = ["--intents", place / "intents.parquet", "--tags", place / "tags.parquet"]
+        return ["score", run, *files, "-m", "ES@1", "-f", "csv", "--resamples", 2]
+
+    return of_intents(folder, ask=ask, pipeline=pipeline, arguments=arguments)
+
+
+TEXT, JUDGED = lines("run", RUN), lines("qrels", QRELS)
+TWICE = pd.concat([RUN, RUN.iloc[:1].assign(score=0.1)], ignore_index=True)
+
+
+def _runs():
+    good = {
+        "nothing wrong": RUN,
+        "rows in no order": RUN.iloc[::-1],
+        "infinite scores": RUN.assign(score=[math.inf, 2.0, 1.0, -math.inf, 2.0, -math.inf]),
+        "a topic is missing": RUN.iloc[:4],
+        "a topic too many": pd.concat([RUN, RUN.iloc[:1].assign(qid="q9")]),
+        "all scores tied": RUN.assign(score=1.0),
+        "a document twice": TWICE,
+        "score NaN": cell(RUN, "score", 1, math.nan),
+        "no column score": RUN.rename(columns={"score": "scores"}),
+        "ids are numbers here, text in qrels": RUN.assign(docno=range(6)),
+        "no topic in common": RUN.assign(qid="x" + RUN["qid"]),
+        "ids are categories": RUN.astype({"qid": "category", "docno": "category"}),
+        "no rows": RUN.iloc[:0],
+        "SQL in ids": RUN.assign(docno=[*RUN["docno"][:3], "x';DROP", *RUN["docno"][4:]]),
+        "HTML in ids": RUN.assign(docno=[*RUN["docno"][:3], "<script>alert(1)</script>", *RUN["docno"][4:]]),
+        "control characters in topics": RUN.assign(qid="q\x1b[31m" + RUN["qid"]),
+    }
+    files = {
+        "BOM": b"\xef\xbb\xbf" + TEXT,
+        "CRLF": TEXT.replace(b"\n", b"\r\n"),
+        "tabs": TEXT.replace(b" ", b"\t"),
+        "gzip": gzip.compress(TEXT),
+        "two gzip members": gzip.compress(TEXT[:60]) + gzip.compress(TEXT[60:]),
+        "gzip cut off": gzip.compress(TEXT * 40, mtime=0)[:-20],
+        "bytes behind gzip": gzip.compress(TEXT) + b"junk",
+        "NUL bytes": TEXT.replace(b"d9", b"d\0"),
+        "UTF-16": TEXT.decode().encode("utf-16"),
+        "Latin-1": TEXT.replace(b"d9", b"d\xe9"),
+        "empty file": b"",
+        "header line": b"qid Q0 docno rank score tag\n" + TEXT,
+        "short line": TEXT + b"q1 Q0 d8\n",
+        "blank in the tag": TEXT.replace(b"tag", b"my tag"),
+        "no Q0": TEXT.replace(b" Q0", b""),
+        "score 'abc'": TEXT.replace(b"0.5 tag", b"abc tag"),
+        "score 1e400": TEXT.replace(b"3.0 tag", b"1e400 tag"),
+        "id of 10 MB": TEXT.replace(b"d9", b"d" * 10_000_000),
+        "10 MB without a line end": b"x" * 10_000_000,
+        "quote in an id": TEXT.replace(b"d9", b'"d9'),
+        "id NA": TEXT.replace(b"d9", b"NA"),
+        "damaged Parquet": b"PAR1" + TEXT,
+    }
+    yield from ((f"run: {title}", partial(scored, run=run)) for title, run in good.items())
+    yield from ((f"run file: {title}", partial(scored, run=run)) for title, run in files.items())
+
+
+def _bomb(folder):
+    bomb = gzip.compress(b"q1 Q0 d1 1 1.0 tag\n" * 500_000)
+
+    def read(folder):
+        return len(vbterrier.read_run(written(folder / "bomb.gz", bomb), max_bytes=1_000_000))
+
+    frame = partial(vbterrier.read_run, max_bytes=1_000_000)
+    return scored(folder, run=bomb, ask=read, pipeline=lambda folder: frame(written(folder / "bomb.gz", bomb)))
+
+
+def _qrels():
+    good = {
+        "a judgment twice": pd.concat([QRELS, QRELS.iloc[:1]]),
+        "two labels of a document": pd.concat([QRELS, QRELS.iloc[:1].assign(label=0)], ignore_index=True),
+        "label 0.5": cell(QRELS, "label", 2, 0.5),
+        "label NaN": cell(QRELS, "label", 1, math.nan),
+        "label 'good'": cell(QRELS, "label", 1, "good"),
+        "label 2^63": cell(QRELS, "label", 1, 2**63),
+        "negative label": QRELS.assign(label=[2, 1, -1, 1, -2]),
+        "no rows": QRELS.iloc[:0],
+        "diversity qrels": pd.concat([QRELS, QRELS.iloc[:1].assign(label=0)], ignore_index=True).assign(iteration="1"),
+    }
+    files = {
+        "3 columns": JUDGED.replace(b" 0 d", b" d"),
+        "label 0x2": JUDGED.replace(b"d1 2", b"d1 0x2"),
+        "a run": TEXT,
+        "CR alone": JUDGED.replace(b"\n", b"\r"),
+    }
+    yield from ((f"qrels: {title}", partial(scored, qrels=qrels)) for title, qrels in good.items())
+    yield from ((f"qrels file: {title}", partial(scored, qrels=qrels)) for title, qrels in files.items())
+
+
+def _intents():
+    probs = {"negative": -0.25, "above 1": 1.5, "NaN": math.nan, "infinite": math.inf, "huge": 1e308, "sum off": 0.5}
+    good = {f"probability {title}": cell(INTENTS, "prob", 1, prob) for title, prob in probs.items()}
+    good |= {
+        "nothing wrong": INTENTS,
+        "an intent twice": INTENTS.assign(entity_id="A"),
+        "none of the topics": INTENTS.assign(qid="x" + INTENTS["qid"]),
+        "a topic without": INTENTS.iloc[:2],
+        "SQL in ids": INTENTS.replace("B", "'); DROP TABLE entity; --"),
+        "HTML in ids": INTENTS.replace("B", "<img src=x onerror=alert(1)>"),
+    }
+    yield from ((f"intents: {title}", partial(of_intents, intents=intents)) for title, intents in good.items())
+    weights = {"NaN": math.nan, "negative": -0.5, "above 1": 2.0, "infinite": math.inf}
+    for title, weight in weights.items():
+        yield f"tags: weight {title}", partial(of_intents, tags=cell(TAGS, "weight", 1, weight))
+    yield "tags: no document retrieved", partial(of_intents, tags=TAGS.assign(docno="x"))
+
+
+def _measures():
+    for text in ("BNDCG@0", "BNDCG@10.0", "ndcg@10", "BNDCG(priors='pool')@10", "VB(alpha=-1)@10"):
+        yield f"measure {text}", partial(scored, measure=text)
+
+
+def _bases():
+    circle = [{"id": "A", "label": "Ann", "redirects": ["B"]}, {"id": "B", "label": "Bob", "redirects": ["A"]}]
+    hostile = [
+        {"id": "A'); DROP TABLE entity; --", "label": "Ann", "aliases": ["x' OR 1=1 --"]},
+        {"id": "<script>alert(1)</script>", "label": "Bob"},
+    ]
+
+    def locked(folder):
+        # Whoever builds writes another file; one that writes to this very file is not waited for, nor is it seen.
+        path = people(folder)
+        db = sqlite3.connect(path, isolation_level=None)
+        db.execute("BEGIN EXCLUSIVE")
+        db.execute("DELETE FROM mention")
+        return db
+
+    kinds = {
+        "whole": people,
+        "redirects in a circle": partial(people, records=circle),
+        "SQL and HTML in ids and labels": partial(people, records=hostile),
+        "missing": lambda _folder: None,
+        "cut off": partial(changed, lambda content: content[:5000]),
+        "empty": partial(changed, lambda _content: b""),
+        "no SQLite": partial(changed, lambda _content: b"x" * 100),
+        "a page overwritten": partial(changed, lambda content: content[:4096] + b"\xff" * 4096 + content[8192:]),
+        "counts that are no numbers": partial(
+            statement, "UPDATE meta SET value = 'many' WHERE key LIKE 'n\\_%' ESCAPE '\\'"
+        ),
+        "probability infinite": partial(
+            statement, "UPDATE form_sense SET prob = 9e999; UPDATE mention_sense SET prob = 9e999"
+        ),
+        "ids that are bytes": partial(statement, "UPDATE entity SET id = x'ff' WHERE id = 'A'"),
+        "redirects in a circle, written in": partial(statement, "INSERT INTO redirect VALUES ('A', 'B'), ('B', 'A')"),
+        "being written to": locked,
+    }
+    yield from ((f"knowledge base: {title}", partial(of_kb, make=make)) for title, make in kinds.items())
+
+
+def _sets():
+    def moved(folder, place):
+        place.rename(folder / "elsewhere")
+        place.symlink_to(folder / "elsewhere")
+
+    def linked(folder, place):
+        (place / "intents.parquet").unlink()
+        (place / "intents.parquet").symlink_to(folder / "gone")
+
+    def loop(folder, place):
+        (place / "intents.parquet").unlink()
+        (place / "intents.parquet").symlink_to(place / "intents.parquet")
+
+    kinds = {
+        "whole": lambda _folder, _place: None,
+        "a link to the folder": moved,
+        "a link to nothing in it": linked,
+        "a link to itself in it": loop,
+        "damaged file": lambda _folder, place: (place / "intents.parquet").write_bytes(b"PAR1" + b"x" * 50),
+    }
+    yield from ((f"set of intents: {title}", partial(of_set, change=change)) for title, change in kinds.items())
+
+
+def inputs():
+    """Every input: what it is called, and what makes it in a folder."""
+    yield from _runs()
+    yield "run file: 9 MB in 30 KB of gzip, at most 1 MB wanted", _bomb
+    yield from _qrels()
+    yield from _intents()
+    yield from _measures()
+    yield from _bases()
+    yield from _sets()
