@@ -1,5 +1,6 @@
 """The engine against the process followed by hand: every sequence of drawn grades, one by one."""
 
+import dataclasses
 import itertools
 import sys
 
@@ -12,6 +13,7 @@ from vbterrier.kernels.gain import discounts
 from vbterrier.kernels.grades import Problem, TooLargeError, choice, exact, grid, laws_of, moments
 from vbterrier.kernels.grades.halves import Halves
 from vbterrier.kernels.grades.laws import Sample, atoms_of, histogram_mode, merged
+from vbterrier.kernels.grades.sampled import sampled_law
 from vbterrier.kernels.grades.sequences import sequence_probs
 
 LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
@@ -172,6 +174,7 @@ def test_two_halves_equal_the_sorted_whole(n_unjudged):
     whole = atoms_of(values[0], probs[0])
     assert law.quantiles(LEVELS) == pytest.approx(whole.quantiles(LEVELS), abs=1e-12)
     assert [law._by_bisection(q) for q in LEVELS] == pytest.approx(whole.quantiles(LEVELS), abs=3e-12)
+    assert law._by_bisection(0.0) == pytest.approx(whole.values[0], abs=1e-12)
     assert law.mode() == pytest.approx(whole.mode(), abs=1e-12)
     assert law.cdf(float(whole.values[500])) == pytest.approx(whole.cdf(float(whole.values[500])), abs=1e-12)
     assert law.atoms()[0] == pytest.approx(whole.atoms()[0], abs=2e-12)
@@ -345,3 +348,63 @@ def test_properties_of_every_law(weights, prob, left):
     quantiles = law.quantiles(np.linspace(0, 1, 21))
     assert (np.diff(quantiles) >= 0).all()
     assert quantiles[0] == pytest.approx(values[0], abs=1e-12)
+
+
+def test_the_mode_of_histograms_is_that_of_counting_by_hand():
+    def fullest(draws):
+        edges = np.linspace(min(draws), max(draws), 21).tolist()
+        bins = [[x for x in draws if low < x <= high] for low, high in itertools.pairwise([-np.inf, *edges[1:]])]
+        most = max(map(len, bins))
+        return [x for inside in bins if len(inside) == most for x in inside]
+
+    for seed in range(20):
+        drawn = np.random.default_rng(seed).gamma(2.0, size=300)
+        assert histogram_mode(drawn) == max(fullest(fullest(drawn.tolist())))
+
+
+def test_a_sample_is_its_draws_each_as_likely():
+    law = sampled_law(free_problem(1), 0, np.array([[0.1], [0.6], [0.9], [0.2]]))
+    one, two = 0.1 + 1 / 9, 0.1 + 2 / 9
+    assert [law.cdf(value) for value in (0.0, 0.1, one, two)] == [0.0, 0.5, 0.75, 1.0]
+    assert law.quantiles(np.array([0.0, 0.5, 0.51, 0.75, 0.76, 1.0])) == pytest.approx([0.1, 0.1, one, one, two, two])
+    assert law.atoms()[1].tolist() == [0.5, 0.25, 0.25]
+
+
+def test_brackets_of_a_sample_are_the_band_of_massart():
+    law = Sample(np.arange(1.0, 1001.0), np.full(1000, 1e-3), np.arange(1, 1001) / 1000, method="mc")
+    # sqrt(log(2/0.05) / 2000) = 0.04295.
+    assert law.brackets(np.array([0.5, 0.99])).tolist() == [[458.0, 948.0], [543.0, 1000.0]]
+
+
+def test_the_work_of_a_lattice_is_that_of_its_own_topic():
+    problem = Problem(
+        np.zeros(2),
+        np.array([[1.0, np.sqrt(2)], [1.0, 2.0]]),
+        np.array([2, 2]),
+        np.full((2, 1, 2), 0.5),
+        np.full((2, 2), 9),
+        np.array([0.0, 1.0]),
+    )
+    assert grid.lattice_work(problem, 0) == np.inf
+    assert grid.lattice_work(problem, 1) == grid.lattice_work(problem.select(slice(1, 2)), 0) < np.inf
+
+
+def test_a_grid_covers_what_can_be_scored_and_no_more():
+    problem = dataclasses.replace(free_problem(4), left=np.array([[99, 99, 0]]))
+    law = grid.grid_law(problem, 0)
+    assert law.cell * grid.CELLS == pytest.approx(problem.weights.sum())
+    assert law.mode() <= problem.base[0] + problem.weights.sum() + law.cell
+
+
+def test_one_document_is_a_half_and_nothing():
+    first, second, apart = exact.split(np.ones(1))
+    assert (first.tolist(), second.tolist(), apart) == ([0], [], True)
+    assert np.ones(1)[second].size == 0
+
+
+def test_the_limit_of_work_is_states_by_documents_by_levels(monkeypatch):
+    problem = dataclasses.replace(free_problem(4), left=np.array([[99, 2, 1]]))
+    limit = 3 * 2 * 4 * 3
+    for most, known in ((limit, True), (limit - 1, False)):
+        monkeypatch.setattr(sys.modules["vbterrier.kernels.grades.moments"], "MAX_WORK", most)
+        assert np.isfinite(moments(problem)).all() == known

@@ -60,7 +60,9 @@ def test_worst_and_best_in_small_blocks_are_the_same(monkeypatch):
 
 
 @pytest.mark.parametrize("source", ["model", "queries"])
-@pytest.mark.parametrize(("counts", "m"), [((4, 2, 3, 5, 2), 6), ((3, 0, 2, 1, 4), 9), ((0, 0, 0, 4, 3), 2)])
+@pytest.mark.parametrize(
+    ("counts", "m"), [((4, 2, 3, 5, 2), 6), ((3, 0, 2, 1, 4), 9), ((0, 0, 0, 4, 3), 2), ((1, 1, 1, 1, 1), 2)]
+)
 def test_draws_follow_the_exact_law(source, counts, m):
     counts, n_draws = np.array(counts), 20_000
     rng = np.random.default_rng(7)

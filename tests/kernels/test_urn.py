@@ -11,7 +11,8 @@ from vbterrier.kernels.gain import discounts
 from vbterrier.kernels.grades import Problem, TooLargeError, choice, laws_of, moments
 from vbterrier.kernels.grades.sampled import land, scores_of
 from vbterrier.kernels.grades.sequences import listed_law, sequence_probs, sequences
-from vbterrier.kernels.grades.urn import joint_probs, urn
+from vbterrier.kernels.grades.states import n_walk_states, walk
+from vbterrier.kernels.grades.urn import comonotone_variance, joint_probs, urn
 
 LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
 
@@ -454,3 +455,30 @@ def test_certain_and_uncertain_priors_do_not_mix_where_the_same_grades_run_out()
         assert mixed.binds.all()
         expected = [moments_of(followed(mixed, topic)) for topic in range(2)]
         assert np.column_stack(moments(mixed)) == pytest.approx(np.array(expected), abs=1e-11)
+
+
+def test_states_count_the_levels_that_are_drawn_alone():
+    problem = Problem(
+        np.zeros(1),
+        np.ones((1, 4)),
+        np.array([4]),
+        np.array([[[0.5, 0.0, 0.5]]]),
+        np.full((1, 3), 9),
+        np.array([0.0, 1.0, 2.0]),
+        np.array([2.0]),
+    )
+    # So many of the four documents are on the second of two levels: none to all of them.
+    assert n_walk_states(problem) == len(walk(problem)) == 5
+
+
+def test_the_variance_of_one_number_for_all_is_that_of_its_steps():
+    rng = np.random.default_rng(8)
+    prob, weights, gain = rng.dirichlet(np.ones(3), (4, 2)), rng.random((4, 2)), np.array([0.0, 1.0, 3.0])
+    found = comonotone_variance(prob, weights, gain)
+    for topic in range(4):
+        ends = np.cumsum(prob[topic], axis=1)[:, :-1]
+        cuts = np.sort([0.0, *ends.ravel(), 1.0])
+        middles, widths = (cuts[1:] + cuts[:-1]) / 2, np.diff(cuts)
+        scores = [weights[topic] @ gain[(ends <= u).sum(axis=1)] for u in middles]
+        mean = widths @ scores
+        assert found[topic] == pytest.approx(widths @ (np.array(scores) - mean) ** 2)

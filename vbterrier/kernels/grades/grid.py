@@ -104,7 +104,7 @@ def _filled(one: Problem, places: Floats, n_cells: int) -> Floats:
             low, part = int(floor[level]), float(place[level] - floor[level])
             after[target, low : low + used] += moved * (1 - part)
             after[target, low + 1 : low + 1 + used] += moved * part
-        used = min(used + int(floor.max()) + 1, n_cells - 1)
+        used += int(floor.max()) + 1
         mass = after
     total: Floats = mass.sum(axis=0)
     return total

@@ -155,8 +155,7 @@ class DrawnWalk:
             for level in np.unique(landing[:, place]).tolist():
                 among = np.flatnonzero(landing[:, place] == level)
                 source = reached[among]
-                chance = drawn[:, among if drawn.shape[1] > 1 else slice(None), place]
-                yield Move(source, self._states[self._cells[source] + stride], level, chance)
+                yield Move(source, self._states[self._cells[source] + stride], level, drawn[:, among, place])
 
     def _landing(self, counts: Ints) -> Ints:
         """The level that a draw of each level lands on after some draws, shape (S, n_drawn)."""
