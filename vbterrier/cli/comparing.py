@@ -30,7 +30,9 @@ def compare(
     style: Format = "table",
     topics: Annotated[str, typer.Option(help="same (refuse runs whose topics differ), all, or common.")] = "same",
     duplicates: Annotated[str, typer.Option(help="error, or first: keep a repeated document's best rank.")] = "error",
-    interval: Annotated[str, typer.Option(help="Over topics: percentile, bca, studentised or normal.")] = "percentile",
+    interval: Annotated[
+        str, typer.Option(help="Over topics: percentile, bca, studentised, poisson or normal.")
+    ] = "percentile",
     level: Annotated[float, typer.Option(help="Of intervals and tests: significant is p up to 1 - level.")] = 0.95,
     resamples: Annotated[int, typer.Option(help="Resamples of the topics and of the test.", min=2)] = 10_000,
     seed: Annotated[int, typer.Option(help="Decides the resamples.", min=0)] = 0,

@@ -65,7 +65,9 @@ def score(
     style: Format = "table",
     topics: Annotated[str, typer.Option(help="same (refuse runs whose topics differ), all, or common.")] = "same",
     duplicates: Annotated[str, typer.Option(help="error, or first: keep a repeated document's best rank.")] = "error",
-    interval: Annotated[str, typer.Option(help="Over topics: percentile, bca, studentised or normal.")] = "percentile",
+    interval: Annotated[
+        str, typer.Option(help="Over topics: percentile, bca, studentised, poisson or normal.")
+    ] = "percentile",
     level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
     resamples: Annotated[int, typer.Option(help="Resamples of the topics.", min=2)] = 2000,
     seed: Seed = 0,
@@ -75,6 +77,8 @@ def score(
     resume: Annotated[
         Path | None, typer.Option(help="Folder to go on from after an interruption; reads in chunks, too.")
     ] = None,
+    jobs: Annotated[int, typer.Option(help="Processes, a run each; -1: as many as processors.")] = 1,
+    dask: Annotated[str | None, typer.Option(help="Scheduler whose workers score, as tcp://host:8786.")] = None,
 ) -> None:
     """Score runs, with intervals: against judgments, against candidate intents and tags, or both.
 
@@ -92,8 +96,10 @@ def score(
     shared["progress"] = sys.stderr.isatty()
     scores: Any
     if intents is not None and qrels is None:
-        if memory is not None or resume is not None:
-            raise ParameterError("--memory and --resume: wanted --qrels; score against intents alone without them")
+        if memory is not None or resume is not None or jobs != 1 or dask is not None:
+            raise ParameterError(
+                "--memory, --resume, --jobs and --dask: wanted --qrels; score against intents alone without them"
+            )
         scores = _over_intents(
             runs, intents, tags, measures, topics, duplicates, replicas=replicas, perturb=perturb or [], **shared
         )
@@ -102,7 +108,7 @@ def score(
             raise ParameterError(
                 "--replicas: wanted --intents without --qrels; score against judgments in its own call"
             )
-        shared |= {"memory": memory, "resume": resume}
+        shared |= {"memory": memory, "resume": resume, "n_jobs": jobs, "client": dask}
         scores = score_runs(
             runs, qrels, measures, intents=intents, tags=tags, topics=topics, duplicates=duplicates, **shared
         )

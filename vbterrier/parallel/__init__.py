@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from vbterrier.errors import ParameterError
@@ -92,7 +93,15 @@ def _results(function: Callable[[T], R], items: Sequence[T], n_jobs: int) -> Ite
 
     # One item at a time: what is done is handed on at once.
     workers = joblib.Parallel(n_jobs=n_jobs, return_as="generator", batch_size=1)
-    yield from workers(joblib.delayed(function)(item) for item in items)
+    results = workers(joblib.delayed(function)(item) for item in items)
+    try:
+        for result in results:  # noqa: UP028 - closed below, not by a delegation that warns
+            yield result
+    finally:
+        with warnings.catch_warnings():
+            # Who asks for no more of them knows that the rest is not used.
+            warnings.simplefilter("ignore", UserWarning)
+            results.close()
 
 
 def tracked(items: Iterable[T], what: str, *, shown: bool, total: int | None = None, unit: str = "it") -> Iterable[T]:

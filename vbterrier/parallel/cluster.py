@@ -64,7 +64,7 @@ def _results(function: Callable[[T], R], items: Sequence[T], cluster: Any) -> It
                 kept[id(value)] = value, _submitted(cluster, _unpacked, _packed(value.value)[0])
         values = [kept[id(value)][1] for value in shared]
         sent.append(_submitted(cluster, _called, packed, _version(), *values))
-        if len(sent) >= _AHEAD * max(sum(cluster.nthreads().values()), 1):
+        if len(sent) >= _AHEAD * max(_n_threads(cluster), 1):
             yield _result(sent.popleft(), cluster)
     while sent:
         yield _result(sent.popleft(), cluster)
@@ -74,23 +74,40 @@ def _submitted(cluster: Any, *task: Any) -> Any:
     with warnings.catch_warnings():
         # Whoever has a large frame in memory can only send it.
         warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
-        return cluster.submit(*task, pure=False)
+        with _lost(cluster, Exception):
+            return cluster.submit(*task, pure=False)
+
+
+def _n_threads(cluster: Any) -> int:
+    with _lost(cluster, Exception):
+        return sum(cluster.nthreads().values())
+
+
+@contextmanager
+def _lost(cluster: Any, *kinds: type[BaseException]) -> Iterator[None]:
+    """Say of errors of Dask's own that there is no cluster any more."""
+    try:
+        yield
+    except kinds as error:
+        raise ServiceError(
+            _address(cluster),
+            f"client: the scheduler at {_address(cluster)} went away ({str(error) or type(error).__name__}); start it "
+            "and call again",
+        ) from error
 
 
 def _result(future: Any, cluster: Any) -> Any:
     from concurrent.futures import CancelledError
 
+    distributed = _distributed()
     try:
-        return future.result()
-    except _distributed().KilledWorker as error:
+        with _lost(cluster, CancelledError, distributed.comm.CommClosedError):
+            return future.result()
+    except distributed.KilledWorker as error:
         raise ServiceError(
             _address(cluster),
             f"client: {error}; workers that die of the same work mostly lack memory: give them more, or the work less, "
             "as with memory=",
-        ) from error
-    except CancelledError as error:
-        raise ServiceError(
-            _address(cluster), f"client: the scheduler at {_address(cluster)} went away; start it and call again"
         ) from error
 
 

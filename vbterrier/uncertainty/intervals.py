@@ -184,6 +184,10 @@ def topics_intervals(
                                            50      .90      .91      .93        .90
                                           250      .93      .93      .94        .94
 
+    Poisson weights held .88 of the normal scores at 5 topics, .94 at 25 and 50, .95 at 250; of those that are often 0
+    .87, .94, .94, .95; of one of ten above 0 .84, .90, .94 from 25 topics on; of log-normal ones .87, .90, .93: as
+    percentiles or a little more, in intervals 17 % wider at 5 topics, 3 % at 25 and 1 % at 50.
+
     Studentised intervals hold most and are the widest: twice as wide as others at 5 topics, a tenth at 25 to 50, and
     without an end where scores are seldom above 0. With 50 topics and more, bca costs nothing; with few of them, normal
     scores want Student's t.

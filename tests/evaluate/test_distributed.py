@@ -1,0 +1,273 @@
+"""Work on a real Dask cluster of this machine: the same numbers, errors as they were raised, nothing lost by a kill."""
+
+import math
+import os
+import signal
+import sys
+import time
+import warnings
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import pytest
+from pandas.testing import assert_frame_equal
+
+import vbterrier
+from vbterrier.errors import DegenerateWarning, FileError, InputError, ParameterError, ServiceError, VBTerrierError
+from vbterrier.evaluate.scores import score
+from vbterrier.parallel import Shared, cluster, mapped
+
+distributed = pytest.importorskip("distributed")
+
+# Some of the first documents, some of whole rankings, one that learns from all topics of a call.
+MEASURES = ("BNDCG@10", "BNDCG(prior='learned')@5", "BAP(prior='pool')", "Unjudged@10", "nDCG@10", "AP", "RR")
+WHOLE = ("BNDCG@10", "BAP(prior='pool')", "nDCG@10", "AP")
+PARTS = ("values", "intervals", "missing")
+
+
+def local(n_workers):
+    return distributed.LocalCluster(
+        n_workers=n_workers, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=50
+    )
+
+
+@pytest.fixture(scope="module")
+def two():
+    with local(2) as made, distributed.Client(made, set_as_default=False) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def one():
+    with local(1) as made, distributed.Client(made, set_as_default=False) as client:
+        yield client
+
+
+@pytest.fixture(params=["joblib", "one worker", "two workers"])
+def engine(request):
+    if request.param == "joblib":
+        return {"n_jobs": 2}
+    return {"client": request.getfixturevalue("one" if request.param == "one worker" else "two")}
+
+
+def collection(n_runs=4, n_topics=12, depth=30, seed=0):
+    rng = np.random.default_rng(seed)
+    runs = {}
+    for number in range(n_runs):
+        rows = [(f"q{t}", f"d{d}") for t in range(n_topics) for d in rng.choice(200, depth - t % 5, replace=False)]
+        runs[f"s{number}"] = pd.DataFrame(rows, columns=["qid", "docno"]).assign(
+            score=rng.normal(size=len(rows)).round(2)
+        )
+    pool = pd.concat(runs.values()).drop_duplicates(["qid", "docno"])[["qid", "docno"]].sample(frac=0.3, random_state=1)
+    return runs, pool.assign(label=rng.integers(0, 3, len(pool))).reset_index(drop=True)
+
+
+def quietly(call, *args, **options):
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        found = call(*args, **options)
+    return found, sorted(str(one.message) for one in said if issubclass(one.category, DegenerateWarning))
+
+
+def assert_same(found, expected):
+    for part in PARTS:
+        assert_frame_equal(getattr(found, part), getattr(expected, part), check_exact=True)
+
+
+def test_scores_are_those_of_one_process_to_the_last_bit(engine):
+    runs, qrels = collection()
+    runs["s1"]["score"] = 1.0
+    expected, said = quietly(score, runs, qrels, MEASURES)
+    assert any("are tied" in message for message in said)
+    found, told = quietly(score, runs, qrels, MEASURES, **engine)
+    assert_same(found, expected)
+    assert told == said
+
+
+def test_a_scheduler_is_found_by_its_address(two):
+    runs, qrels = collection(2)
+    found, _ = quietly(score, runs, qrels, WHOLE, client=two.scheduler.address)
+    assert_same(found, quietly(score, runs, qrels, WHOLE)[0])
+
+
+def test_files_are_read_by_the_workers_whole_or_in_chunks(engine, tmp_path, monkeypatch):
+    runs, qrels = collection()
+    paths = []
+    monkeypatch.chdir(tmp_path)
+    for name, run in runs.items():
+        vbterrier.write_run(run, f"{name}.run")
+        paths.append(f"{name}.run")
+    assert_same(quietly(score, paths, qrels, WHOLE, **engine)[0], quietly(score, paths, qrels, WHOLE)[0])
+    chunked, _ = quietly(score, paths, qrels, WHOLE, memory="64 MiB", resume=tmp_path / "done", **engine)
+    assert_same(chunked, quietly(score, paths, qrels, WHOLE, memory="64 MiB")[0])
+    assert len(list((tmp_path / "done").iterdir())) == len(paths)
+
+
+@pytest.mark.parametrize("topics", ["common", "all"])
+def test_topics_that_runs_lack_are_treated_alike(two, topics):
+    runs, qrels = collection()
+    runs["s1"] = runs["s1"][runs["s1"]["qid"] != "q3"]
+    expected, _ = quietly(score, runs, qrels, MEASURES, topics=topics)
+    assert_same(quietly(score, runs, qrels, MEASURES, topics=topics, client=two)[0], expected)
+    with pytest.raises(InputError, match=r"run 's0' has 12 of the 12 topics, run 's1' has 11"):
+        quietly(score, runs, qrels, MEASURES, n_jobs=2)
+
+
+def test_runs_of_two_taggers_are_refused(two):
+    runs, qrels = collection(2)
+    runs = {name: run.assign(tagger=name) for name, run in runs.items()}
+    with pytest.raises(InputError, match="compared under one tagger only"):
+        quietly(score, runs, qrels, ["nDCG@10"], client=two)
+
+
+def test_workers_know_the_intents_and_tags_that_are_registered_here(engine):
+    runs, qrels = collection(2)
+    intents = pd.DataFrame({"qid": [f"q{t}" for t in range(12)] * 2, "entity_id": ["A"] * 12 + ["B"] * 12, "prob": 0.5})
+    tags = pd.DataFrame({"docno": [f"d{d}" for d in range(200)], "entity_id": ["A", "B", "C", "D"] * 50})
+    vbterrier.register_intents("of the test", intents, replace=True)
+    vbterrier.register_tags("of the test", tags, replace=True)
+    measures = ["VB(intents='of the test',tags='of the test')@5"]
+    expected, _ = quietly(score, runs, qrels, measures)
+    assert expected.values["value"].std() > 0
+    assert_same(quietly(score, runs, qrels, measures, **engine)[0], expected)
+
+
+def test_an_error_in_a_task_arrives_as_it_was_raised(two, tmp_path):
+    runs, qrels = collection(3)
+    broken = tmp_path / "broken.run"
+    broken.write_text("q0 Q0 d1 1 2.5 tag\nq0 Q0 d2 2 high tag\n")
+    with pytest.raises(FileError, match=r"broken\.run:2: .*high") as caught:
+        quietly(score, {**runs, "broken": broken}, qrels, ["nDCG@10"], client=two)
+    assert (caught.value.path, caught.value.line) == (broken, 2)
+
+
+def test_killing_a_worker_in_the_middle_loses_nothing(two):
+    def slow(shared, number):
+        time.sleep(0.05)
+        return number + int(shared.value.sum()), os.getpid()
+
+    def workers():
+        return set(two.run(os.getpid).values())
+
+    before = workers()
+    with Shared(np.arange(1000)) as shared:
+        results = mapped(partial(slow, shared), range(60), client=two)
+        found = [next(results) for _ in range(5)]
+        os.kill(min(before), signal.SIGKILL)
+        found += results
+    assert [number for number, _ in found] == [number + 499_500 for number in range(60)]
+    two.wait_for_workers(2, timeout=30)
+    assert min(before) not in workers(), "it was killed"
+
+
+def test_the_only_worker_may_die_too(one):
+    # What all items share is gone with it, and made again.
+    def slow(shared, number):
+        time.sleep(0.05)
+        return number * shared.value
+
+    (pid,) = one.run(os.getpid).values()
+    with Shared(3) as shared:
+        results = mapped(partial(slow, shared), range(20), client=one)
+        found = [next(results)]
+        os.kill(pid, signal.SIGKILL)
+        found += results
+    assert found == [3 * number for number in range(20)]
+
+
+def test_no_more_is_sent_than_workers_are_busy_with(two):
+    taken = []
+
+    class Items(list):
+        def __iter__(self):
+            for item in super().__iter__():
+                taken.append(item)
+                yield item
+
+    two.wait_for_workers(2, timeout=30)
+    results = mapped(math.isqrt, Items(range(100)), client=two)
+    next(results)
+    assert len(taken) == 2 * 2
+    assert list(results) == [math.isqrt(number) for number in range(1, 100)]
+    assert list(mapped(math.isqrt, [], client=two)) == []
+
+
+def test_shared_values_travel_once_and_by_no_file(two):
+    counted = []
+
+    class Large:
+        def __getstate__(self):
+            counted.append(1)
+            return {"value": 7}
+
+    with Shared(Large()) as shared:
+        found = list(mapped(lambda number, shared=shared: number + shared.value.value, [1, 2, 3], client=two))
+        assert shared._folder is None
+    assert found == [8, 9, 10]
+    assert len(counted) == 1
+
+
+def test_workers_of_another_version_are_refused(two, monkeypatch):
+    monkeypatch.setattr(vbterrier, "__version__", "9.9")
+    with pytest.raises(
+        VBTerrierError, match=r"a worker has vbterrier .*, the process that asks 9\.9; install the same"
+    ):
+        list(mapped(abs, [1], client=two))
+
+
+def test_an_address_where_nobody_listens_is_an_error_soon(monkeypatch):
+    monkeypatch.setattr(cluster, "SCHEDULER", 1)
+    runs, qrels = collection(2)
+    for address in ("tcp://127.0.0.1:9", "nonsense", "tcp://no.such.host.invalid:80"):
+        start = time.monotonic()
+        with pytest.raises(ServiceError, match=r"no Dask scheduler answers there .* as 'tcp://host:8786'") as caught:
+            score(runs, qrels, ["nDCG@10"], client=address)
+        assert caught.value.endpoint == address
+        assert time.monotonic() - start < 15
+
+
+def test_a_cluster_without_workers_is_an_error_soon(monkeypatch):
+    monkeypatch.setattr(cluster, "WORKER", 1)
+    with (
+        local(0) as made,
+        distributed.Client(made, set_as_default=False) as client,
+        pytest.raises(ServiceError, match="has no worker that answers within 1 seconds; start some"),
+    ):
+        list(mapped(abs, [1], client=client))
+
+
+def test_a_scheduler_that_goes_away_is_an_error():
+    made = local(1)
+    with distributed.Client(made, set_as_default=False) as client:
+        results = mapped(partial(pow, 2), range(50), client=client)
+        next(results)
+        made.close()
+        with pytest.raises(ServiceError, match="went away"):
+            list(results)
+
+
+@pytest.mark.parametrize("client", [8786, b"tcp://host:1", {"address": "tcp://host:1"}])
+def test_what_is_no_client_is_refused_at_once(client):
+    with pytest.raises(ParameterError, match=r"wanted a distributed\.Client, or the address"):
+        mapped(abs, [1], client=client)
+
+
+def test_processes_and_cluster_do_not_go_together(two):
+    with pytest.raises(ParameterError, match="n_jobs=2 and client=: wanted one of them"):
+        mapped(abs, [1], n_jobs=2, client=two)
+    runs, qrels = collection(1)
+    with pytest.raises(ParameterError, match="n_jobs=0"):
+        score(runs, qrels, ["nDCG@10"], n_jobs=0)
+
+
+def test_without_dask_the_error_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(ImportError, match=r"pip install 'vbterrier\[dask\]'"):
+        mapped(abs, [1], client="tcp://127.0.0.1:9")
+
+
+# Last: what is left of the cluster is of no use to other tests.
+def test_work_that_kills_every_worker_ends_with_what_to_do(one):
+    with pytest.raises(ServiceError, match="mostly lack memory"):
+        list(mapped(lambda _: os.kill(os.getpid(), signal.SIGKILL), [1], client=one))
