@@ -38,7 +38,8 @@ def test_command_runs_and_prints(demo, command):
     assert words[0] == "vbterrier"
     for code in PYTHON:
         # Some commands read what an example above them wrote.
-        if any(f'"{word}"' in code for word in words if Path(word).suffix in {".run", ".parquet", ".csv"} and "/" not in word):
+        made = [word for word in words if Path(word).suffix in {".run", ".parquet", ".csv"} and "/" not in word]
+        if any(f'"{word}"' in code for word in made):
             exec(compile(code, "README.md", "exec"), {})
     done = subprocess.run(
         [sys.executable, "-m", "vbterrier.cli", *words[1:]], capture_output=True, text=True, check=False

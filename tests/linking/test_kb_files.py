@@ -92,7 +92,10 @@ def test_columns_without_a_header_line_are_named(files):
         ("id\tlabel\tlabel\n", "source: column 'label' stands twice"),
         ("id\tlabel\n", "entities: none"),
         ("\n\n", "source: is empty; wanted an entity a line"),
-        (gzip.compress(b'{"id": "a"}\n' * 9000, mtime=0)[:-20], "source:.*: cannot be read to its end .*: fetch or pack"),
+        (
+            gzip.compress(b'{"id": "a"}\n' * 9000, mtime=0)[:-20],
+            "source:.*: cannot be read to its end .*: fetch or pack",
+        ),
         (bz2.compress(b'{"id": "a"}\n' * 9000)[:-20], "source:.*: cannot be read to its end .*: fetch or pack"),
         (b"\x1f\x8bnonsense", "source:1: cannot be read to its end"),
     ],
