@@ -1,0 +1,23 @@
+"""The share of documents that a list of entities reaches, against plain loops; more in ``tests/entities``."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vbterrier.kernels.coverage import NEVER, coverage
+
+documents = st.lists(
+    st.tuples(st.integers(0, 2), st.sampled_from([0, 1, 2, 3, 7, NEVER]), st.booleans()), min_size=1, max_size=12
+)
+
+
+@given(documents, st.sets(st.integers(1, 8), min_size=1, max_size=4).map(sorted))
+def test_coverage_counts_the_documents_above_each_cutoff(rows, cutoffs):
+    topic, first, chosen = (np.array(column) for column in zip(*rows, strict=True))
+    expected = []
+    for place in range(4):
+        ranks = [rank for of, rank, counts in rows if of == place and counts]
+        expected.append([sum(rank < k for rank in ranks) / len(ranks) if ranks else np.nan for k in cutoffs])
+    found = coverage(first, chosen, topic, 4, np.array(cutoffs))
+    assert found == pytest.approx(np.array(expected), nan_ok=True)
