@@ -156,6 +156,7 @@ if TYPE_CHECKING:
     from vbterrier.uncertainty.ratios import disc_ratio
     from vbterrier.uncertainty.regression import gain_regressions
     from vbterrier.uncertainty.strata import coverage_strata
+    from vbterrier.uncertainty.topic_statistics import TopicStatistics
 
 __version__ = "0.1.0"
 
@@ -236,6 +237,7 @@ __all__ = [
     "TemperatureJitter",
     "TopBait",
     "TopIntent",
+    "TopicStatistics",
     "Truncate",
     "Unjudged",
     "VBTerrierError",
@@ -372,6 +374,7 @@ _LAZY = {
     "TagEntities": "vbterrier.tags.stage",
     "TagMeClient": "vbterrier.linking.clients",
     "TemperatureJitter": "vbterrier.uncertainty",
+    "TopicStatistics": "vbterrier.uncertainty.topic_statistics",
     "Truncate": "vbterrier.intents.truncate",
     "VBTrecEval": "vbterrier.adapters.trectools",
     "Variants": "vbterrier.uncertainty",
