@@ -95,7 +95,8 @@ def test_numbers_are_kept_in_json_and_join(tmp_path):
     record = again["timings"][0]
     assert record.keys() >= {"kind", "n_queries", "depth", "ids", "source", "way", "cpu", "wall", "peak_mib"}
     assert len(record["cpu"]) == len(record["wall"]) == 1
-    assert joined([again, again])["timings"] == 2 * again["timings"]
+    both = joined([again, again])["timings"]
+    assert both == [{**row, "part": place} for place in (0, 1) for row in again["timings"]]
     with pytest.raises(InputError, match="different versions"):
         joined([again, {**again, "versions": {}}])
 
@@ -170,6 +171,13 @@ def test_tables_hold_ratios_with_their_spread():
 def test_the_page_of_the_documentation_is_made_of_the_numbers_beside_it():
     folder = Path(__file__).parents[3] / "docs"
     assert (folder / "benchmarks.md").read_text() == bench_report(read_numbers(folder / "benchmarks.json"))
+
+
+def test_only_what_took_turns_is_compared():
+    parts = [{**row, "part": int(row["tool"] == "pytrec_eval")} for row in TIMINGS]
+    ((_, table),) = comparisons(parts)
+    assert "times faster than ir_measures" in table
+    assert "times faster than pytrec_eval" not in table
 
 
 def test_targets_are_read_off_the_timings(monkeypatch):

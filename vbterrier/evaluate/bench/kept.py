@@ -63,6 +63,8 @@ def joined(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
                 raise InputError(f"benchmarks with different {what} do not join; measure again on one machine")
     lists = {name: [one for part in parts for one in part[name]] for name in _LISTS}
     lists["skipped"] = once(lists["skipped"])
+    # Only what took turns is compared.
+    lists["timings"] = [{**one, "part": place} for place, part in enumerate(parts) for one in part["timings"]]
     sizes = once([size for part in parts for size in part["options"]["sizes"]])
     return {**first, "options": {**first["options"], "sizes": sizes}, **lists}
 
