@@ -47,7 +47,11 @@ def json_frame(source: Source, wanted: Sequence[str]) -> pd.DataFrame:
                 # Each is a column of all rows: few bytes would become much memory.
                 raise FileError(source.path, f"has more than {_MOST:,} different members; nest them", line=number)
             rows.append(row | {name: _text(source, number, row, name) for name in wanted})
-    return pd.DataFrame(rows)
+    try:
+        return pd.DataFrame(rows)
+    except OverflowError:
+        # pandas 2 wants a float of every whole number.
+        return pd.DataFrame(rows, dtype=object)
 
 
 def _object(source: Source, number: int, line: bytes) -> dict[str, Any]:
