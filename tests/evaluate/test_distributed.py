@@ -8,6 +8,7 @@ import time
 import warnings
 from functools import partial
 
+import distributed
 import numpy as np
 import pandas as pd
 import pytest
@@ -17,8 +18,6 @@ import vbterrier
 from vbterrier.errors import DegenerateWarning, FileError, InputError, ParameterError, ServiceError, VBTerrierError
 from vbterrier.evaluate.scores import score
 from vbterrier.parallel import Shared, cluster, mapped
-
-distributed = pytest.importorskip("distributed")
 
 # Some of the first documents, some of whole rankings, one that learns from all topics of a call.
 MEASURES = ("BNDCG@10", "BNDCG(prior='learned')@5", "BAP(prior='pool')", "Unjudged@10", "nDCG@10", "AP", "RR")
