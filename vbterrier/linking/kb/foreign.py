@@ -42,7 +42,9 @@ class Foreign:
     def rows(self, sql: str, parameters: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
         """The rows of a query, as they are asked for."""
         try:
-            yield from self._db.execute(sql, parameters)
+            # Not "yield from": left half read, it would close a cursor whose database may be closed already.
+            for row in self._db.execute(sql, parameters):  # noqa: UP028
+                yield row
         except sqlite3.Error as error:
             remedy = "close what writes to it" if "locked" in str(error) else "fetch the file again"
             raise FileError(self.path, f"cannot be read as {self.what} ({error}); {remedy}") from error
