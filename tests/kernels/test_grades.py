@@ -266,7 +266,9 @@ def test_too_large_for_the_asked_method_is_an_error_and_auto_falls_back(monkeypa
     monkeypatch.setitem(choice.MAX_CELLS, "auto", 1)
     with pytest.raises(TooLargeError, match="topic 0"):
         laws_of(problem, "grid", no_draws)
-    assert laws_of(problem, "auto", draws(10, 5))[0].method == "mc"
+    law = laws_of(problem, "auto", draws(10, 5))[0]
+    assert law.method == "mc"
+    assert not law.legacy
 
 
 def test_moments_beyond_the_work_limit_are_left_to_the_caller(monkeypatch):

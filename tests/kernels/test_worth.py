@@ -1,0 +1,23 @@
+"""What a unit of gain is worth to a score; which documents to judge is tested beside the function that asks."""
+
+import numpy as np
+import pytest
+
+from vbterrier.kernels.grades import Problem
+from vbterrier.kernels.grades.worth import linear_weights
+
+
+@pytest.mark.parametrize("n_priors", [1, 3])
+def test_the_line_through_scores_that_are_one_has_its_weights(n_priors):
+    gain, weights = np.array([0.0, 1.0, 3.0]), np.array([0.5, 0.3, 0.2])
+    rng = np.random.default_rng(1)
+    problem = Problem(
+        np.zeros(1),
+        np.zeros((1, 3)),
+        np.array([3]),
+        rng.dirichlet(np.ones(3), (1, n_priors)),
+        np.full((1, 3), 9),
+        gain,
+        value=lambda _, landed: 0.1 + gain[landed] @ weights,
+    )
+    assert linear_weights(problem, 0, rng.random((50, 3))) == pytest.approx(weights)
