@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from vbterrier.kernels.gain import discounts
 from vbterrier.kernels.grades import Problem, TooLargeError, choice, exact, grid, laws_of, moments
-from vbterrier.kernels.grades.halves import Halves
-from vbterrier.kernels.grades.laws import Sample, atoms_of, histogram_mode, merged
+from vbterrier.kernels.grades.halves import Halves, Pairs
+from vbterrier.kernels.grades.laws import Grid, Sample, atoms_of, histogram_mode, merged
 from vbterrier.kernels.grades.sampled import sampled_law
 from vbterrier.kernels.grades.sequences import sequence_probs
 
@@ -410,3 +410,17 @@ def test_the_limit_of_work_is_states_by_documents_by_levels(monkeypatch):
     for most, known in ((limit, True), (limit - 1, False)):
         monkeypatch.setattr(sys.modules["vbterrier.kernels.grades.moments"], "MAX_WORK", most)
         assert np.isfinite(moments(problem)).all() == known
+
+
+def test_the_highest_sum_is_reached_though_rounding_leaves_less_than_all_probability():
+    short = np.full((2, 2), 0.25 - 1e-11)
+    assert Pairs(np.array([0.0, 1.0]), np.array([0.0, 5.0]), short).quantiles(np.array([1.0])).tolist() == [6.0]
+
+
+def test_brackets_of_a_grid_are_hoeffdings_where_they_are_narrower():
+    probs = np.full(10_001, 1 / 10_001)
+    grids = [Grid(np.arange(10_001.0), probs, np.cumsum(probs), cell=1.0, n_documents=n) for n in (4, 200)]
+    few, many = (np.diff(law.brackets(np.array([0.5])), axis=0).item() for law in grids)
+    assert few == 8
+    # 1e-9 of probability is less than a cell.
+    assert many == pytest.approx(2 * np.sqrt(200 * np.log(2e9) / 2), abs=1.01)

@@ -57,6 +57,7 @@ def test_many_topics_at_once_are_each_by_itself(several, k, random):
         moved_prob, moved_topic, len(several), intent=place[intent], document=document, weight=weight, k=k
     )
     expected = [by_trying_all(prob, weights, 99 if k is None else k) for prob, weights in several]
+    assert exact.dtype == bool
     assert exact.all()
     assert success.tolist() == pytest.approx(expected, abs=1e-12)
 
@@ -142,3 +143,18 @@ def test_what_cannot_become_best_is_not_searched(monkeypatch):
     # A bound that leaves out too little holds five times as many numbers.
     monkeypatch.setattr(oracle, "MOST_CELLS", 2**16)
     assert best_cover(draw.dirichlet(np.full(15, 0.5)), weights, 4)[1]
+
+
+def test_tags_that_weigh_nothing_make_no_topic_hard(monkeypatch):
+    monkeypatch.setattr(oracle, "MOST_CELLS", 0)
+    intent, document = np.array([0, 1, 0, 1]), np.array([0, 1, 2, 2])
+    success, exact = best_success(
+        np.array([0.6, 0.4]),
+        np.zeros(2, dtype=int),
+        1,
+        intent=intent,
+        document=document,
+        weight=np.array([1.0, 1.0, 0.0, 0.0]),
+        k=1,
+    )
+    assert (success.tolist(), exact.tolist()) == ([0.6], [True])
