@@ -182,7 +182,7 @@ def test_scores_as_markdown_escape_bars(command, scores):
     assert len(lines) == 2 + 4
     assert lines[0].startswith("| run | measure | mean | 95% topics (percentile) |")
     assert lines[1].startswith("|:---|:---|---:|")
-    assert any(line.startswith(r"| [b]\|_% | BNDCG@10 |") for line in lines)
+    assert any(line.startswith(r"| \[b\]\|_% | BNDCG@10 |") for line in lines)
 
 
 def test_scores_as_latex_escape_special_signs_between_booktabs_rules(command, scores):
