@@ -424,3 +424,26 @@ def test_brackets_of_a_grid_are_hoeffdings_where_they_are_narrower():
     assert few == 8
     # 1e-9 of probability is less than a cell.
     assert many == pytest.approx(2 * np.sqrt(200 * np.log(2e9) / 2), abs=1.01)
+
+
+@pytest.mark.parametrize(
+    ("limit", "most", "problem"),
+    [
+        # Half of five documents on three levels; draws that depend, of one prior; and of one each.
+        ("MAX_HALF", 3**3, free_problem(5)),
+        ("MAX_JOINED", 3**5, dataclasses.replace(free_problem(5), strength=np.array([2.0]))),
+        (
+            "MAX_SETS",
+            3**4 * 3**4,
+            dataclasses.replace(
+                free_problem(4),
+                strength=np.array([2.0]),
+                prob=np.random.default_rng(1).dirichlet(np.ones(3), (1, 4)),
+            ),
+        ),
+    ],
+)
+def test_limits_of_what_is_done_exactly_are_met_to_the_last(limit, most, problem, monkeypatch):
+    for allowed, expected in ((most, True), (most - 1, False)):
+        monkeypatch.setitem(getattr(choice, limit), "exact", allowed)
+        assert choice.feasible(problem, "exact").tolist() == [expected]
