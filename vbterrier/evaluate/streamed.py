@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 MEMORY = 2**30
 # What is made of a block takes some times its bytes, while its rows are checked, put in order and evaluated.
-_PER_BLOCK, _PER_TOPIC = 96, 16
+_PER_BLOCK, _PER_TOPIC = 64, 16
 LEAST_BLOCK = 1 << 18
 _MOST_PARTS = 256
 
