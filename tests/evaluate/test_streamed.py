@@ -391,3 +391,15 @@ def test_a_run_five_times_the_cap_stays_under_it(tmp_path, kind):
     assert n_values == 3 * 1000
     np.testing.assert_allclose(sorted(means), sorted([0.9, 1 / np.log2(3), 0.999]))
     assert 0 < taken < cap
+
+
+def test_arrow_gets_its_own_memory_back(tmp_path):
+    usual = pa.default_memory_pool().backend_name
+    path = tmp_path / "r.run"
+    write(made(3)[0], path)
+    score({"r": path}, made(3)[1], ["P@5"], memory=2**26)
+    assert pa.default_memory_pool().backend_name == usual
+    path.write_text("q1 Q0 d1\n")
+    with pytest.raises(FileError):
+        score({"r": path}, made(3)[1], ["P@5"], memory=2**26)
+    assert pa.default_memory_pool().backend_name == usual

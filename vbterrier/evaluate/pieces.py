@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from vbterrier.measures.scoring import Slot
 
 _SAMPLE = 1 << 16
+# The second is Arrow's own, which parts of it use whatever they are told.
+_POOLS = (pa.system_memory_pool(), pa.default_memory_pool())
 _NUMBER = re.compile(r"\d+")
 _TO_NAME = str.maketrans({" ": "-", "/": "-", ".": "-"})
 
@@ -112,8 +114,8 @@ class Pieces:
     def add(self, key: str, table: Any, behind: Place | None = None) -> None:
         """Work on a chunk and write down what it comes to."""
         part: Part = self.work(table)
-        # Arrow would keep what the chunk took, and the next one take more.
-        pa.default_memory_pool().release_unused()
+        for pool in _POOLS:
+            pool.release_unused()
         file = f"{key.translate(_TO_NAME)}.arrow"
         with replacing(self.folder / "kept" / file) as stream, pa.ipc.new_file(stream, part.kept.schema) as writer:
             writer.write_table(part.kept)
@@ -173,6 +175,17 @@ def opened(folder: Path | None) -> Iterator[Path]:
     except OSError as error:
         raise FileError(folder, f"cannot be made: {error.strerror or error}; resume= wants a folder") from error
     yield folder
+
+
+@contextmanager
+def memory_returned() -> Iterator[None]:
+    """Let Arrow take memory from the system: its own pool keeps what was freed, and each chunk comes on top."""
+    usual = pa.default_memory_pool()
+    pa.set_memory_pool(_POOLS[0])
+    try:
+        yield
+    finally:
+        pa.set_memory_pool(usual)
 
 
 def inputs_of(paths: Sequence[Path], work: Work) -> str:

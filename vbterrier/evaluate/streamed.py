@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from vbterrier.evaluate.pieces import Pieces, Streamed, inputs_of, opened
+from vbterrier.evaluate.pieces import Pieces, Streamed, inputs_of, memory_returned, opened
 from vbterrier.frames.chunks import chunks, parted, qids, require_room, split
 from vbterrier.frames.files.blocks import Place, amount, blocks, is_parts, parts_of
 from vbterrier.frames.runs import loaded_run
@@ -84,7 +84,7 @@ def streamed(
     InputError
         Files that cannot be evaluated; a topic too large; a folder with parts of other inputs.
     """
-    with opened(folder) as place:
+    with opened(folder) as place, memory_returned():
         pieces = Pieces(place, work, inputs_of(paths, work))
         n_bytes = max(memory // _PER_BLOCK, LEAST_BLOCK)
         limit = max(memory // _PER_TOPIC, n_bytes)

@@ -90,6 +90,8 @@ def test_numbers_are_kept_in_json_and_join(tmp_path):
     path = tmp_path / "numbers.json"
     write_numbers(one, path)
     again = read_numbers(path)
+    # Nothing is rounded between what was measured and what is kept, so that pages of both are the same.
+    assert again == one
     assert set(again) == {"schema", "made", "machine", "versions", "options", "timings", "skipped", "growth", "targets"}
     assert {"python", "numpy", "pandas", "vbterrier", "ir_measures"} <= set(again["versions"])
     record = again["timings"][0]

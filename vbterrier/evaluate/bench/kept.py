@@ -17,14 +17,14 @@ SCHEMA = 1
 
 
 def write_numbers(found: Mapping[str, Any], path: str | Path) -> None:
-    """Keep what :func:`vbterrier.evaluate.bench.suite.benchmark` found; seconds to the microsecond.
+    """Keep what :func:`vbterrier.evaluate.bench.suite.benchmark` found.
 
     Raises
     ------
     FileError
         The file cannot be written.
     """
-    text = json.dumps(_rounded(found), indent=1, allow_nan=True)
+    text = json.dumps(found, indent=1, allow_nan=True)
     try:
         Path(path).write_text(text + "\n", encoding="utf-8")
     except OSError as error:
@@ -78,9 +78,14 @@ def once(records: list[Any]) -> list[Any]:
     return [record for place, record in enumerate(records) if record not in records[:place]]
 
 
-def _rounded(value: Any) -> Any:
+def rounded(value: Any) -> Any:
+    """Numbers to six digits, seconds to the microsecond: a page of what was kept is the page of what was measured.
+
+    >>> rounded({"seconds": [0.12345678]})
+    {'seconds': [0.123457]}
+    """
     if isinstance(value, float):
         return round(value, 6)
     if isinstance(value, dict):
-        return {key: _rounded(one) for key, one in value.items()}
-    return [_rounded(one) for one in value] if isinstance(value, (list, tuple)) else value
+        return {key: rounded(one) for key, one in value.items()}
+    return [rounded(one) for one in value] if isinstance(value, (list, tuple)) else value

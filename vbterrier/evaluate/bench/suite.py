@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from vbterrier.errors import ParameterError, nearest
 from vbterrier.evaluate.bench.engines import IR_MEASURES
 from vbterrier.evaluate.bench.growth import growth
-from vbterrier.evaluate.bench.kept import SCHEMA, once
+from vbterrier.evaluate.bench.kept import SCHEMA, once, rounded
 from vbterrier.evaluate.bench.memory import peaks
 from vbterrier.evaluate.bench.synthetic import KINDS, Collection, Shape
 from vbterrier.evaluate.bench.targets import met
@@ -95,7 +95,7 @@ def benchmark(
             if found:
                 said(f"{shape.kind}, {n_queries:,} queries x {shape.depth:,}")
                 _time(shape, found, rounds, timings, skipped, memory=memory, patience=patience)
-    return {
+    numbers = {
         "schema": SCHEMA,
         "made": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         "machine": machine(),
@@ -108,6 +108,7 @@ def benchmark(
         if (every if targets is None else targets)
         else [],
     }
+    return {key: rounded(value) for key, value in numbers.items()}
 
 
 def _require(measures: Sequence[str] | None, peers: Sequence[str] | None) -> None:
