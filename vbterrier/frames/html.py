@@ -1,0 +1,189 @@
+"""Frames as HTML: cells that are safe to show, small bars of intervals, tables with a caption."""
+
+from __future__ import annotations
+
+import html
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from vbterrier.errors import ParameterError, printable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+# Pixels of a bar, and the room at its ends in which points stay whole.
+WIDTH, HEIGHT, _EDGE = 120, 14, 4
+# What a page or a notebook says once of all tables: notebooks set every cell right.
+STYLE = (
+    "table.vbterrier{border-collapse:collapse;font-variant-numeric:tabular-nums}"
+    "table.vbterrier caption{text-align:left;caption-side:top;padding:.3em .5em;color:inherit}"
+    "table.vbterrier :is(th,td){padding:.2em .6em;text-align:left;vertical-align:middle}"
+    "table.vbterrier :is(th,td).number{text-align:right}"
+    "table.vbterrier tbody th{font-weight:normal}"
+    "table.vbterrier svg{display:block}"
+)
+
+
+def cell(value: object, digits: int = 4) -> str:
+    """Text that HTML shows as it is: numbers rounded, nothing for what is missing, control characters spelt out.
+
+    >>> cell("<b>&"), cell(0.25), cell(float("nan")), cell(True)
+    ('&lt;b&gt;&amp;', '0.2500', '', 'yes')
+    """
+    if isinstance(value, (bool, np.bool_)):
+        return "yes" if value else "no"
+    if isinstance(value, (int, np.integer)):
+        return str(value)
+    if isinstance(value, (float, np.floating)):
+        return "" if math.isnan(value) else f"{value:.{digits}f}"
+    if value is None or value is pd.NA or value is pd.NaT:
+        return ""
+    return html.escape(printable(value))
+
+
+def interval_bar(
+    value: float, low: float, high: float, least: float, most: float, *, rule: float | None = None, digits: int = 4
+) -> str:
+    """One interval as a small drawing, on the scale from ``least`` to ``most``, in the colour of the text around it.
+
+    Parameters
+    ----------
+    value, low, high
+        The point and the ends of its interval; NaN for an end draws the point alone, NaN for the value nothing.
+    least, most
+        Where the scale begins and ends, the same for all rows that are compared.
+    rule
+        A place marked by a dotted line, such as 0 for differences; it is not drawn where the scale leaves it out.
+    digits
+        Of the numbers that a screen reader says.
+
+    >>> bar = interval_bar(0.5, 0.4, 0.6, 0.0, 1.0)
+    >>> 'aria-label="0.5000, 0.4000 to 0.6000"' in bar and 'stroke="currentColor"' in bar
+    True
+    """
+    value, low, high = float(value), float(low), float(high)
+    if math.isnan(value):
+        return ""
+    known = not (math.isnan(low) or math.isnan(high))
+    said = cell(value, digits) + (f", {cell(low, digits)} to {cell(high, digits)}" if known else "")
+    middle = HEIGHT / 2
+    drawn = []
+    if rule is not None and least <= rule <= most:
+        x = _at(rule, least, most)
+        drawn.append(f'<path d="M{x} 0V{HEIGHT}" stroke-dasharray="1 2" opacity=".7"/>')
+    if known:
+        a, b = _at(low, least, most), _at(high, least, most)
+        drawn.append(f'<path d="M{a} {middle:g}H{b}M{a} 3V{HEIGHT - 3}M{b} 3V{HEIGHT - 3}"/>')
+    drawn.append(f'<circle cx="{_at(value, least, most)}" cy="{middle:g}" r="2.5" fill="currentColor"/>')
+    return (
+        f'<svg role="img" aria-label="{said}" width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}" '
+        f'fill="none" stroke="currentColor">{"".join(drawn)}</svg>'
+    )
+
+
+def table(
+    frame: pd.DataFrame,
+    *,
+    caption: str = "",
+    rows: int | None = 20,
+    heads: int = 1,
+    digits: int = 4,
+    bar: tuple[str, str, str] | None = None,
+    by: str | None = None,
+    rule: float | None = None,
+    names: Mapping[str, str] | None = None,
+) -> str:
+    """A frame as an HTML table; everything in it is escaped, numbers are set right.
+
+    Parameters
+    ----------
+    frame
+        What to show; its index is not.
+    caption
+        What the numbers are, as text.
+    rows
+        How many rows are shown; a last line says how many are left out. ``None`` for all.
+    heads
+        How many of the first columns name their row.
+    digits
+        Of numbers that are not whole.
+    bar
+        Columns with a point, a lower and an upper end: a column ``interval`` draws them after the upper end.
+    by
+        A column whose values have scales of their own, such as ``measure``.
+    rule
+        Where all bars have a dotted line, such as 0 for differences; it is part of the scale.
+    names
+        What columns are called in the table's head.
+
+    Raises
+    ------
+    ParameterError
+        A column of ``bar`` or ``by`` that the frame does not have.
+
+    >>> print(table(pd.DataFrame({"run": ["a<b"], "mean": [0.5]}), caption="n = 2"))
+    <table class="vbterrier"><caption>n = 2</caption>
+    <thead><tr><th scope="col">run</th><th scope="col" class="number">mean</th></tr></thead>
+    <tbody>
+    <tr><th scope="row">a&lt;b</th><td class="number">0.5000</td></tr>
+    </tbody></table>
+    """
+    for column in (*(bar or ()), *([by] if by else ())):
+        if column not in frame.columns:
+            raise ParameterError(f"no column {column!r}: the frame has {', '.join(map(str, frame.columns))}")
+    shown = frame if rows is None else frame.head(rows)
+    columns = [
+        (cell((names or {}).get(name, name)), _numeric(frame[name]), [cell(value, digits) for value in shown[name]])
+        for name in frame.columns
+    ]
+    if bar is not None:
+        bars = _bars(frame, len(shown), bar, by, rule, digits)
+        columns.insert(list(frame.columns).index(bar[2]) + 1, ("interval", False, bars))
+    head = "".join(_cell("th", title, number, "col") for title, number, _ in columns)
+    body = ""
+    for row in range(len(shown)):
+        cells = [
+            _cell("th" if place < heads else "td", texts[row], number, "row" if place < heads else "")
+            for place, (_, number, texts) in enumerate(columns)
+        ]
+        body += f"<tr>{''.join(cells)}</tr>\n"
+    left_out = len(frame) - len(shown)
+    if left_out:
+        body += f'<tr><td colspan="{len(columns)}">{left_out:,} more row{"s" * (left_out > 1)} left out</td></tr>\n'
+    above = f"<caption>{cell(caption)}</caption>" if caption else ""
+    return f'<table class="vbterrier">{above}\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody></table>'
+
+
+def _cell(tag: str, text: str, number: bool, scope: str) -> str:  # noqa: FBT001 - of a cell, in the order of HTML
+    attributes = (f' scope="{scope}"' if scope else "") + (' class="number"' if number else "")
+    return f"<{tag}{attributes}>{text}</{tag}>"
+
+
+def _numeric(column: pd.Series[Any]) -> bool:
+    return pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column)
+
+
+def _bars(
+    frame: pd.DataFrame, n: int, bar: tuple[str, str, str], by: str | None, rule: float | None, digits: int
+) -> list[str]:
+    """The first ``n`` bars, on scales of all rows: what is left out does not change what is shown."""
+    numbers = frame[list(bar)].apply(pd.to_numeric).astype(float)
+    numbers = numbers.where(np.isfinite(numbers))
+    least, most = numbers.min(axis=1), numbers.max(axis=1)
+    if by is not None:
+        least, most = least.groupby(frame[by]).transform("min"), most.groupby(frame[by]).transform("max")
+    else:
+        least, most = pd.Series(least.min(), frame.index), pd.Series(most.max(), frame.index)
+    if rule is not None:
+        least, most = least.clip(upper=rule), most.clip(lower=rule)
+    ends = zip(*(numbers[name].iloc[:n] for name in bar), least.iloc[:n], most.iloc[:n], strict=True)
+    return [interval_bar(*five, rule=rule, digits=digits) for five in ends]
+
+
+def _at(number: float, least: float, most: float) -> str:
+    """Where a number stands, in pixels; in the middle where the scale has no width."""
+    share = min(max((number - least) / (most - least), 0.0), 1.0) if most > least else 0.5
+    return f"{_EDGE + share * (WIDTH - 2 * _EDGE):.1f}".rstrip("0").rstrip(".")
