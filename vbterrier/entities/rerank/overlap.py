@@ -60,7 +60,7 @@ class OverlapReranker(Interpolation):
     weight
         Of the evidence, 0 (the documents' own score) to 1 (evidence alone).
     evidence
-        ``"overlap"``: v = 1. ``"share"``: v = 1/|Λ(d)|, of a document's entities those that are listed. ``"score"``: v
+        ``"overlap"``: v = 1. ``"share"``: ``1/|Λ(d)|``, of a document's entities those that are listed. ``"score"``: v
         is the entity's score. ``"rank"``: ``v = 1/log2(rank + 1)`` with its rank from 1.
     confidence
         Multiply v by the weight of the link.
