@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 import warnings
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -59,8 +58,7 @@ def canvas(ax: Any, width: float, inner: float | None) -> Iterator[Any]:
     """
     matplotlib = _matplotlib()
     if ax is None:
-        # Before any setting changes for a while: what notebooks set as pyplot loads must stay.
-        importlib.import_module("matplotlib.pyplot")
+        _load_backend()
     with matplotlib.rc_context(_RC):
         drawn = _figure(width, 3.0).add_subplot() if ax is None else ax
         for side in ("top", "right"):
@@ -73,6 +71,15 @@ def canvas(ax: Any, width: float, inner: float | None) -> Iterator[Any]:
         yield drawn
         if ax is None:
             _settle(drawn, inner)
+
+
+def _load_backend() -> None:
+    """Load the backend before any setting changes for a while: that of notebooks sets to show figures as it loads."""
+    from matplotlib import pyplot as plt
+
+    # One that cannot run is told where a figure is made. Of what is public, this alone loads it and makes no figure.
+    with suppress(ImportError):
+        plt.draw_if_interactive()
 
 
 def _settle(ax: Any, inner: float | None) -> None:
