@@ -149,6 +149,18 @@ def test_ties_are_counted_as_a_plain_loop_counts_them(topics, depth):
 # Cutting.
 
 
+@given(st.lists(st.lists(st.integers(0, 40), min_size=1, max_size=60), max_size=4), st.integers(1, 5), st.booleans())
+def test_the_top_of_long_lists_is_where_their_order_begins(topics, depth, together):
+    rows = [
+        (f"q{number}", f"d{place}", score) for number, scores in enumerate(topics) for place, score in enumerate(scores)
+    ]
+    rows = sorted(rows, key=lambda row: (row[0], -row[2]) if together else row[1:])
+    run = Run(pd.DataFrame(rows, columns=["qid", "docno", "score"]))
+    whole, starts, sizes = run.ordered()
+    expected = [whole[start : start + min(size, depth)].tolist() for start, size in zip(starts, sizes, strict=True)]
+    assert [[row for row in found if row >= 0] for found in run.top(depth).rows.tolist()] == expected
+
+
 @pytest.mark.parametrize(("depth", "kept"), [(None, [3, 1]), (1, [1, 1]), (2, [2, 1]), (3, [3, 1]), (99, [3, 1])])
 def test_depth_cuts_each_topic_by_itself(depth, kept):
     result = order_of(frame(q1={"a": 3.0, "b": 2.0, "c": 1.0}, q2={"d": 1.0}), depth=depth)

@@ -45,6 +45,33 @@ def test_tails_are_the_last_eight_bytes(words, before, behind):
     assert found == [int.from_bytes(word[-8:], "little") for word in words]
 
 
+@given(st.integers(1, 20).flatmap(lambda n: st.lists(st.binary(min_size=n, max_size=n), max_size=9)), st.binary())
+def test_tails_of_words_of_one_length(words, before):
+    found = order.tails(*laid(words, before)).tolist()
+    assert found == [int.from_bytes(word[-8:], "little") for word in words]
+
+
+@settings(max_examples=300)
+@given(st.lists(st.tuples(st.integers(0, 3), st.sampled_from([b"a", b"b", b"c" * 9])), max_size=20), st.booleans())
+def test_pairs_that_repeat_are_found_in_blocks_of_any_size(pairs, together):
+    pairs = sorted(pairs, key=lambda pair: pair[0]) if together else pairs
+    codes = np.array([code for code, _ in pairs], dtype=np.int64)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(order, "_BLOCK", 3)
+        found = order.roughly_repeated(codes, *laid([word for _, word in pairs])).tolist()
+    assert sorted(found) == [place for place, pair in enumerate(pairs) if pairs.count(pair) > 1]
+
+
+def test_halves_of_keys_find_what_whole_keys_find(monkeypatch):
+    words = [str(number * 7).encode() for number in range(50_000)]
+    words[40_000] = words[3]
+    halves = order.roughly_repeated(np.zeros(len(words), dtype=np.int64), *laid(words)).tolist()
+    monkeypatch.setattr(order, "_FEW", 0)
+    assert order.roughly_repeated(np.zeros(len(words), dtype=np.int64), *laid(words)).tolist() == [3, 40_000]
+    assert {3, 40_000} <= set(halves)
+    assert len(halves) < 20
+
+
 def test_rough_keys_tell_codes_and_words_apart():
     words = [str(number).encode() for number in range(20_000)]
     keys = order.rough_keys(np.repeat([0, 1, 70_000], 20_000), *laid(words * 3))

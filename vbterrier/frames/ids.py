@@ -263,7 +263,7 @@ class Lookup:
 
 def repeated_pairs(topics: Ints, ids: Ids) -> Ints:
     """The rows whose (topic, id) stands more than once, equal pairs side by side."""
-    rows = order.repeated(order.rough_keys(topics, *ids.octets()))
+    rows = order.roughly_repeated(topics, *ids.octets())
     rows = rows[order.repeated(order.keys(topics[rows], ids.take(rows).prints))]
     if not len(rows):
         return rows
@@ -274,7 +274,10 @@ def repeated_pairs(topics: Ints, ids: Ids) -> Ints:
 
 
 def _contiguous(text: Any) -> Any:
-    return text.combine_chunks() if isinstance(text, pa.ChunkedArray) else text
+    if not isinstance(text, pa.ChunkedArray):
+        return text
+    # One chunk is taken as it is; combining would copy it.
+    return text.chunk(0) if text.num_chunks == 1 else text.combine_chunks()
 
 
 def _is_text(kind: pa.DataType) -> bool:

@@ -120,8 +120,8 @@ class Run:
             self._single = self.score.astype(np.float32)
         self.topics, self.topic = self.qid.codes()
         # What was known of rows that have gone.
-        vars(self).pop("_spans", None)
-        vars(self).pop("_falling", None)
+        for known in ("_together", "_spans", "_falling"):
+            vars(self).pop(known, None)
 
     def __len__(self) -> int:
         return len(self.score)
@@ -135,35 +135,41 @@ class Run:
         return Run(self.frame[kept[self.topic]].reset_index(drop=True), name=self.name)
 
     @cached_property
+    def _together(self) -> bool:
+        """Whether the rows of each topic stand together, topics in order of appearance."""
+        return not bool((self.topic[1:] < self.topic[:-1]).any())
+
+    @cached_property
     def _spans(self) -> tuple[Ints, Ints]:
         """Where each topic begins among rows by topic, and behind its last one."""
+        if self._together:
+            starts = np.searchsorted(self.topic, np.arange(len(self.topics)))
+            return starts, np.append(starts[1:], len(self))[: len(starts)]
         stops = np.cumsum(np.bincount(self.topic, minlength=len(self.topics)))
-        return np.concatenate([[0], stops[:-1]]) if len(stops) else stops, stops
+        return np.concatenate([[0], stops[:-1]]), stops
 
     @cached_property
     def _falling(self) -> tuple[Ints | None, NDArray[np.float32]]:
         """Rows by topic and falling score, ``None`` where they stand so, and their scores."""
         starts, _ = self._spans
-        rows = np.argsort(self.topic, kind="stable") if (self.topic[1:] < self.topic[:-1]).any() else None
+        rows = None if self._together else np.argsort(self.topic, kind="stable")
         score = self._single if rows is None else self._single[rows]
         if not order.is_falling(score, starts):
             rows = np.lexsort((-self._single, self.topic))
             score = self._single[rows]
         return rows, score
 
-    def _ordered(self, depth: int | None) -> Ints | None:
-        """Rows by topic, each topic's first ``depth`` in trec_eval's order, ``None`` where they stand so."""
+    def ordered(self, depth: int | None = None) -> tuple[Ints, Ints, Ints]:
+        """Rows by topic, each topic's first ``depth`` in trec_eval's order; where each begins, and its sizes."""
         (starts, stops), (rows, score) = self._spans, self._falling
         within = int((stops - starts).max(initial=0)) if depth is None else depth
         tied = order.tied_groups(score, starts, stops, within)
-        if not tied.any():
-            return rows
-        return self._settle(np.arange(len(self)) if rows is None else rows, starts, stops, tied)
-
-    def ordered(self, depth: int | None = None) -> tuple[Ints, Ints, Ints]:
-        """Rows by topic, each topic's first ``depth`` in trec_eval's order; where each begins, and its sizes."""
-        (starts, stops), rows = self._spans, self._ordered(depth)
-        return np.arange(len(self)) if rows is None else rows, starts, stops - starts
+        ordered = np.arange(len(self)) if rows is None else rows
+        if tied.any():
+            places, settled = self._settled(starts[tied], stops[tied])
+            ordered = ordered.copy()
+            ordered[places] = settled
+        return ordered, starts, stops - starts
 
     def top(self, depth: int | None = None) -> Top:
         """Cut each topic to its first ``depth`` documents in trec_eval's order; ``None`` keeps all.
@@ -173,7 +179,7 @@ class Run:
         InputError
             A table of topics by ranks that would not fit into memory: one list is far longer than the others.
         """
-        (starts, stops), rows = self._spans, self._ordered(depth)
+        (starts, stops), (rows, score) = self._spans, self._falling
         longest = int((stops - starts).max(initial=0))
         depth = longest if depth is None else min(depth, longest)
         if len(starts) * depth > MOST_PLACES:
@@ -182,17 +188,23 @@ class Run:
                 "cutoff, as @1000"
             )
         cut = order.top_rows(starts, stops, depth)
-        # Equal scores change places with each other alone: scores stay in order.
-        n_tied = order.n_tied(self._falling[1], cut, starts, stops)
-        return Top(self.topics, cut if rows is None else np.where(cut >= 0, rows[cut], -1), n_tied)
+        found = cut if rows is None else np.where(cut >= 0, rows[cut], -1)
+        n_tied = order.n_tied(score, cut, starts, stops)
+        tied = order.tied_groups(score, starts, stops, depth)
+        if tied.any():
+            # Equal scores change places with each other alone: scores stay in order.
+            _, settled = self._settled(starts[tied], stops[tied])
+            ends = np.cumsum((stops - starts)[tied])
+            among = order.top_rows(np.append(0, ends[:-1]), ends, depth)
+            found[tied] = np.where(among >= 0, settled[among], -1)
+        return Top(self.topics, found, n_tied)
 
-    def _settle(self, rows: Ints, starts: Ints, stops: Ints, tied: NDArray[np.bool_]) -> Ints:
-        """Put equal scores of the named topics in descending order of docno."""
-        owner, places = order.spans(starts[tied], stops[tied])
-        among = rows[places]
-        rows = rows.copy()
-        rows[places] = among[np.lexsort((-self.docno.take(among).ranks(), -self._single[among], owner))]
-        return rows
+    def _settled(self, starts: Ints, stops: Ints) -> tuple[Ints, Ints]:
+        """Places of some topics among rows by topic, and the rows there, equal scores in descending order of docno."""
+        owner, places = order.spans(starts, stops)
+        rows, _ = self._falling
+        among = places if rows is None else rows[places]
+        return places, among[np.lexsort((-self.docno.take(among).ranks(), -self._single[among], owner))]
 
     def ranks(self) -> Ints:
         """The 0-based place of every row in its topic, in trec_eval's order, shape (n_rows,)."""

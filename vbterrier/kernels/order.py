@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,8 +23,8 @@ _BYTES = 8
 _LONGEST = 4096
 # Bits that n bytes leave of a word.
 _PUSH = np.array([0, *range(56, -1, -8)], dtype=np.uint64)
-# Ids looked at together.
-_BLOCK = 1 << 15
+# Ids looked at together, and so few that halves of their keys tell most of them apart.
+_BLOCK, _FEW = 1 << 15, 1 << 20
 
 
 def mix(words: Words) -> Words:
@@ -104,9 +105,14 @@ def tails(data: NDArray[np.uint8], offsets: Ints) -> Words:
     """
     data = _padded(data)
     start, stop = offsets[:-1], offsets[1:]
-    n_bytes = np.minimum(stop - start, _BYTES)
+    length = stop - start
+    shortest, longest = int(length.min(initial=_LONGEST)), int(length.max(initial=0))
+    if shortest == longest >= _BYTES:
+        # Ids of one length end at even distances: no place needs to be looked up.
+        return np.ndarray(length.shape, "<u8", data, int(stop[0]) - _BYTES, (longest,)).astype(np.uint64)
+    n_bytes = np.minimum(length, _BYTES)
     found = _words(data)[np.maximum(stop - _BYTES, 0)]
-    if n_bytes.min(initial=_BYTES) < _BYTES:
+    if shortest < _BYTES:
         # What lies before a short id is pushed out at the bottom of the word.
         found >>= _PUSH[n_bytes]
         if not n_bytes.all():
@@ -124,13 +130,34 @@ def rough_keys(codes: Ints, data: NDArray[np.uint8], offsets: Ints) -> Words:
     Ids of one collection differ at their ends: where tails tell them apart, no fingerprint is needed, which costs
     several times more.
     """
-    found = np.empty(len(codes), dtype=np.uint64)
-    # What is made on the way stays in the processor's cache.
-    for start in range(0, len(found), _BLOCK):
-        rows = slice(start, start + _BLOCK)
-        words = tails(data, offsets[start : start + _BLOCK + 1])
-        found[rows] = words * _MIX_1 + codes[rows].astype(np.uint64) * _STEP
-    return found
+    return tails(data, offsets) * _MIX_1 + codes.astype(np.uint64) * _STEP
+
+
+def roughly_repeated(codes: Ints, data: NDArray[np.uint8], offsets: Ints) -> Ints:
+    """The positions of pairs whose rough keys stand more than once: all pairs that do, and a few that do not.
+
+    Pairs of one code that stand together are compared among themselves, while they are in the processor's cache, by
+    half of their keys.
+
+    >>> octets = np.frombuffer(b"d1d2d1d1", dtype=np.uint8)
+    >>> roughly_repeated(np.array([0, 0, 0, 1]), octets, np.array([0, 2, 4, 6, 8]))
+    array([0, 2])
+    """
+    found = [np.empty(0, dtype=np.int64)]
+    for start, stop in pairwise(_cuts(codes)):
+        rows = slice(start, stop)
+        key = rough_keys(codes[rows], data, offsets[start : stop + 1])
+        half = (key >> np.uint64(32)).astype(np.uint32) if stop - start < _FEW else key
+        found.append(start + repeated(half))
+    return np.concatenate(found)
+
+
+def _cuts(codes: Ints) -> list[int]:
+    """Where to cut rows into blocks so that no code is in two of them: nowhere, if its rows do not stand together."""
+    if (codes[1:] < codes[:-1]).any():
+        return [0, len(codes)]
+    firsts = np.searchsorted(codes, codes[::_BLOCK])
+    return [*np.unique(firsts).tolist(), len(codes)]
 
 
 def keys(codes: Ints, prints: Words) -> Words:
@@ -138,7 +165,7 @@ def keys(codes: Ints, prints: Words) -> Words:
     return mix(prints + mix((codes.astype(np.uint64) + np.uint64(1)) * _STEP))
 
 
-def repeated(key: Words) -> Ints:
+def repeated(key: Words | NDArray[np.uint32]) -> Ints:
     """The positions of keys that stand more than once, those of one key side by side in rising order.
 
     >>> repeated(np.array([5, 7, 5, 9], dtype=np.uint64))
@@ -172,6 +199,10 @@ def top_rows(starts: Ints, stops: Ints, depth: int) -> Ints:
 
 def tied_groups(score: NDArray[np.float32], starts: Ints, stops: Ints, depth: int) -> NDArray[np.bool_]:
     """Which groups of falling scores have a tie that touches their first ``depth`` rows, shape (n_groups,)."""
+    if len(starts) * (depth + 1) < len(score):
+        rows = top_rows(starts, stops, depth + 1)
+        tied: NDArray[np.bool_] = ((rows[:, 1:] >= 0) & (score[rows[:, 1:]] == score[rows[:, :-1]])).any(axis=1)
+        return tied
     equal = np.flatnonzero(score[1:] == score[:-1])
     # The group of each row that equals the next, unless the next begins another group or stands behind the cut.
     group = np.searchsorted(starts, equal, side="right") - 1
