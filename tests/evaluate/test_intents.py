@@ -201,10 +201,8 @@ def test_runs_and_topics_that_hardly_meet():
 
 
 def test_integers_and_text_never_meet():
-    numbered = {"qid": {"q1": 1, "q2": 2}}
-    topics, intents, run = (frame.replace(numbered) for frame in (TOPICS, INTENTS, LITERAL))
-    for frame in (topics, intents, run):
-        frame["qid"] = frame["qid"].astype("int64")
+    numbers = {"q1": 1, "q2": 2}
+    topics, intents, run = (frame.assign(qid=frame["qid"].map(numbers)) for frame in (TOPICS, INTENTS, LITERAL))
     assert evaluated({"run": run}, topics, intents).values["qid"].unique().tolist() == ["1", "2"]
     with pytest.raises(InputError, match="topics column 'qid' holds integers, intents column 'qid' holds text"):
         evaluated({"run": run}, topics, intents.astype({"qid": str}))
