@@ -17,11 +17,14 @@ from vbterrier.frames.ids import Ids, Lookup, require_same_kind
 from vbterrier.frames.labels import LabelFrame
 from vbterrier.frames.parameters import whole_or_none
 from vbterrier.frames.ranked import Run
+from vbterrier.frames.shown import Panel, Shown, facts
 from vbterrier.frames.tags import TagFrame
 from vbterrier.frames.topics import places
 from vbterrier.kernels.order import spans
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     Ints = NDArray[np.int64]
@@ -30,8 +33,8 @@ if TYPE_CHECKING:
 __all__ = ["COLUMNS", "UNJUDGED", "LinkedPool", "link_pool"]
 
 
-@dataclass(frozen=True, eq=False)
-class LinkedPool:
+@dataclass(frozen=True, eq=False, repr=False)
+class LinkedPool(Shown):
     """The documents of each topic's candidate pool, and the entities that each mentions.
 
     Made by :func:`link_pool`, or from a frame by :meth:`from_frame`. Documents stand topic by topic, by rank; the
@@ -78,11 +81,24 @@ class LinkedPool:
     def __len__(self) -> int:
         return len(self.topic)
 
-    def __repr__(self) -> str:
+    def _line(self) -> str:
         return (
-            f"LinkedPool({len(self.topics)} topics, {len(self)} documents, {len(self.entities)} entities, "
-            f"{len(self.entity)} links)"
+            f"{len(self.topics)} topics, {len(self)} documents, {len(self.entities)} entities, {len(self.entity)} links"
         )
+
+    def _panels(self) -> Iterator[Panel]:
+        n = len(self)
+        numbers = {
+            "topics": len(self.topics),
+            "documents": n,
+            "relevant (label >= 1)": int(self.relevant().sum()),
+            "unjudged": int((self.label == UNJUDGED).sum()),
+            "without entities": int((np.diff(self.starts) == 0).sum()),
+            "entities": len(self.entities),
+            "links": len(self.entity),
+            "entities per document": len(self.entity) / n if n else np.nan,
+        }
+        yield Panel("The pool", facts(numbers))
 
     @cached_property
     def document(self) -> Ints:

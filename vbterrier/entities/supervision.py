@@ -10,8 +10,11 @@ import pandas as pd
 import pyarrow as pa
 
 from vbterrier.entities.table import ALPHA, CLASSES, TAU, EntityTable
+from vbterrier.frames.shown import Panel, Shown, counted
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from vbterrier.entities.pool import LinkedPool
@@ -88,8 +91,8 @@ def partitions_of(table: EntityTable) -> Ints:
     return np.select([table.df_other == 0, table.df_relevant == 0], [POSITIVE, NEGATIVE], COMMON).astype(np.int64)
 
 
-@dataclass(frozen=True, eq=False)
-class Supervision:
+@dataclass(frozen=True, eq=False, repr=False)
+class Supervision(Shown):
     """What :func:`supervision_report` found.
 
     Parameters
@@ -128,6 +131,15 @@ class Supervision:
     alpha: float
     tau: float
     rel: int
+
+    def _line(self) -> str:
+        return f"{counted(len(self.topics), 'topic')}, {counted(self.n_documents, 'document')}; rel={self.rel}"
+
+    def _panels(self) -> Iterator[Panel]:
+        yield Panel("Partitions of pairs of topic and entity", self.partitions)
+        yield Panel("Evidence", self.evidence.drop(columns="n_pairs"))
+        yield Panel("Negatives that are positives of another topic", self.contamination, heads=0)
+        yield Panel("Frequencies", self.frequencies, heads=2)
 
 
 def supervision_report(pool: LinkedPool, rel: int = 1, *, alpha: float = ALPHA, tau: float = TAU) -> Supervision:

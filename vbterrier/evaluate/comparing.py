@@ -19,21 +19,24 @@ from vbterrier.evaluate.value_tables import require_means, value_tables
 from vbterrier.frames.contracts import systems_of
 from vbterrier.frames.files.values import read_values
 from vbterrier.frames.parameters import choice
+from vbterrier.frames.shown import Panel, Shown
 from vbterrier.kernels.letters import letters
 from vbterrier.measures import measures_from
 from vbterrier.uncertainty.comparisons import comparisons, pairs_of
 from vbterrier.uncertainty.intervals import intervals
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+
+    from vbterrier.frames.shown import Figures
 
 N_RESAMPLES = 10_000
 _PLACES = 12
 _SLACK = 1e-12
 
 
-@dataclass(frozen=True, eq=False)
-class Comparison:
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison(Shown):
     """What :func:`compare` found.
 
     Parameters
@@ -71,16 +74,26 @@ class Comparison:
         """Whether each pair differs significantly: its adjusted p is at most ``1 - level``."""
         return _significant(self.pairs)
 
-    def __repr__(self) -> str:
+    def _line(self) -> str:
         one = self.pairs.iloc[0]
         measures = ", ".join(self.pairs["measure"].unique())
         n_qids = " or ".join(map(str, self.pairs["n_qids"].unique()))
         suspects = self.flags.loc[self.flags["flag"] != "", "name"].unique()
         return (
-            f"Comparison({self.systems['name'].nunique()} systems, {measures}, {n_qids} topics; {one['test']}, "
+            f"{self.systems['name'].nunique()} systems, {measures}, {n_qids} topics; {one['test']}, "
             f"{one['correction']}: {int(self.significant().sum())} of {len(self.pairs)} pairs differ at the level "
-            f"{self.alpha:g}{f'; flagged: {examples(suspects)}' if len(suspects) else ''})"
+            f"{self.alpha:g}{f'; flagged: {examples(suspects)}' if len(suspects) else ''}"
         )
+
+    def _panels(self) -> Iterator[Panel]:
+        yield Panel("Means", self.systems, value="value", by="measure")
+        yield Panel("Differences a - b", self.pairs, value="diff", by="measure", rule=0, heads=2)
+        flagged_ones = self.flags[self.flags["flag"] != ""]
+        if len(flagged_ones):
+            yield Panel("Look at these first", flagged_ones)
+
+    def _figures(self) -> Figures:
+        return {"differences": lambda: {"pairs": self}, "forest": lambda: {"intervals": self.systems}}
 
 
 def compare(

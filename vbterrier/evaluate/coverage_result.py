@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from vbterrier.errors import ParameterError, examples, nearest, printable
+from vbterrier.frames.shown import Panel, Shown, counted, facts, of_means
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
+
+    from vbterrier.frames.shown import Figures
 
 _DEFINED = (
     "Means are over the topics in which a measure is defined (n_qids), DiscRatio is over those in which both its "
@@ -19,8 +22,8 @@ _DEFINED = (
 _NOTHING = "No document systems were given."
 
 
-@dataclass(frozen=True, eq=False)
-class CoverageReport:
+@dataclass(frozen=True, eq=False, repr=False)
+class CoverageReport(Shown):
     """What :func:`coverage_report` found.
 
     Parameters
@@ -64,6 +67,29 @@ class CoverageReport:
     reference: str
     baseline: str | None
     settings: dict[str, float]
+
+    def _line(self) -> str:
+        runs, documents = self.entities["name"].nunique(), self.documents["name"].nunique()
+        with_documents = f", {counted(documents, 'document system')}" if documents else ""
+        return f"{counted(runs, 'entity run')}{with_documents}, k={self.settings['k']}; {counted(len(self.topics), 'topic')}"
+
+    def _panels(self) -> Iterator[Panel]:
+        yield from of_means(self.entities, title="Entity runs")
+        if len(self.documents):
+            yield from of_means(self.documents, title="Document systems")
+            yield Panel(f"By the coverage of {self.reference}", self.strata)
+        yield Panel("The pool", facts({str(name): self.pool[name].iloc[0] for name in self.pool.columns}))
+        missing = self.missing[self.missing["n_missing"] > 0]
+        if len(missing):
+            yield Panel("Topics for which a run lists no entity", missing)
+
+    def _figures(self) -> Figures:
+        k = self.settings["k"]
+        return {
+            "coverage_discrimination": lambda: {"values": self.values, "x": f"NonRelCov@{k}", "y": f"RelCov@{k}"},
+            "coverage_by_k": lambda: {"intervals": self.entities},
+            "forest": lambda: {"intervals": self.documents if len(self.documents) else self.entities},
+        }
 
     def text(self) -> str:
         """The report for people: what it is of, and the three levels."""

@@ -18,6 +18,7 @@ from vbterrier.evaluate.sources import TAGGED, intents_of, run_of_system, tags_o
 from vbterrier.evaluate.variants import resolved
 from vbterrier.frames.contracts import systems_of
 from vbterrier.frames.parameters import choice, whole
+from vbterrier.frames.shown import Panel
 from vbterrier.measures import measures_from
 from vbterrier.measures.artifact import IntentSet
 from vbterrier.measures.base import deepest
@@ -28,18 +29,21 @@ from vbterrier.uncertainty.perturb import Dirichlet
 from vbterrier.uncertainty.replica_ends import REPLICA_METHODS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     import ir_measures
 
     from vbterrier.frames.ranked import Run
+    from vbterrier.frames.shown import Figures
     from vbterrier.uncertainty.replicas import Replicas
 
 MEASURES = ("ES", "VB(alpha=0.5)", "VB", "TopIntent")
 CUTOFFS = (1, 3, 5, 10)
+# Marks that figures tell apart.
+_MARKS = 7
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class IntentEvaluation(Scores):
     """What :func:`evaluate_intents` found.
 
@@ -79,6 +83,24 @@ class IntentEvaluation(Scores):
     tags: pd.DataFrame
     replicas: Replicas | None = None
     quality: TagQuality | None = None
+
+    def _panels(self) -> Iterator[Panel]:
+        yield from super()._panels()
+        if len(self.comparisons):
+            yield Panel("Differences", self.comparisons, value="diff", by="measure", rule=0, heads=2)
+        yield Panel("What the tags leave to a system", self.tagging)
+
+    def _figures(self) -> Figures:
+        pairs = {"differences": lambda: {"pairs": self.comparisons}} if len(self.comparisons) else {}
+        seen = {"coverage_map": lambda: {"intents": self.intents, "tags": self.tags}}
+        # One kind of interval, where both would be more marks than can be told apart.
+        marks = self.intervals.drop_duplicates(["measure", "method"])
+        few = (
+            self.intervals[self.intervals["method"] == marks["method"].iloc[0]]
+            if len(marks) > _MARKS
+            else self.intervals
+        )
+        return {**super()._figures(), "forest": lambda: {"intervals": few}, **pairs, **seen}
 
 
 def evaluate_intents(

@@ -14,6 +14,7 @@ from vbterrier.evaluate.scores import TOPICS
 from vbterrier.frames.contracts import systems_of
 from vbterrier.frames.parameters import choice, whole
 from vbterrier.frames.runs import loaded_run
+from vbterrier.frames.shown import Panel, Shown, systems_line
 from vbterrier.judgments.joint import JointDistribution
 from vbterrier.kernels.resample import stream
 from vbterrier.measures.scoring import Scoring
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from vbterrier.frames.ranked import Run
+    from vbterrier.frames.shown import Figures
     from vbterrier.measures.process import Bootstrapped
     from vbterrier.measures.scoring import Slot
 
@@ -40,8 +42,8 @@ N_DRAWS = 2000
 _PAIR = ["name_a", "name_b"]
 
 
-@dataclass(frozen=True, eq=False)
-class SystemRanking:
+@dataclass(frozen=True, eq=False, repr=False)
+class SystemRanking(Shown):
     """What :func:`rank_systems` found.
 
     Parameters
@@ -62,9 +64,18 @@ class SystemRanking:
     pairs: pd.DataFrame
     rank_probabilities: pd.DataFrame
 
-    def __repr__(self) -> str:
-        one = self.systems.iloc[0]
-        return f"SystemRanking({len(self.systems)} systems, {one['measure']}, {one['n_qids']} topics; {one['method']})"
+    def _line(self) -> str:
+        return f"{systems_line(self.systems)}; {self.systems['method'].iloc[0]}"
+
+    def _panels(self) -> Iterator[Panel]:
+        yield Panel("Systems by expected rank", self.systems, value="mean")
+        yield Panel("Differences a - b", self.pairs, value="diff", rule=0, heads=2)
+
+    def _figures(self) -> Figures:
+        return {
+            "rank_uncertainty": lambda: {"ranking": self.ranks(), "probabilities": self.rank_probabilities},
+            "beats_matrix": lambda: {"pairs": self.pairs},
+        }
 
     def ranks(self) -> pd.DataFrame:
         """Expected ranks and their intervals: low and high are ranks."""

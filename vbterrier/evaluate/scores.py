@@ -16,6 +16,7 @@ from vbterrier.evaluate.systems import Scorer
 from vbterrier.frames.contracts import systems_of
 from vbterrier.frames.files import read_answers, read_qrels
 from vbterrier.frames.parameters import choice, whole
+from vbterrier.frames.shown import Panel, Shown, of_means, systems_line
 from vbterrier.measures import measures_from
 from vbterrier.measures.foreign import is_mean, mean_of
 from vbterrier.measures.linking import is_linking
@@ -32,17 +33,18 @@ from vbterrier.uncertainty.intervals import (
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import ir_measures
 
+    from vbterrier.frames.shown import Figures
     from vbterrier.measures.scoring import Slot
 
 TOPICS = ("same", "all", "common")
 
 
-@dataclass(frozen=True, eq=False)
-class Scores:
+@dataclass(frozen=True, eq=False, repr=False)
+class Scores(Shown):
     """What :func:`score` found.
 
     Parameters
@@ -60,6 +62,18 @@ class Scores:
     values: pd.DataFrame
     intervals: pd.DataFrame
     missing: pd.DataFrame
+
+    def _line(self) -> str:
+        return systems_line(self.intervals)
+
+    def _panels(self) -> Iterator[Panel]:
+        yield from of_means(self.intervals)
+        missing = self.missing[self.missing["n_missing"] > 0]
+        if len(missing):
+            yield Panel("Topics for which a system retrieved nothing", missing)
+
+    def _figures(self) -> Figures:
+        return {"forest": lambda: {"intervals": self.intervals}, "curve": lambda: {"scores": self.intervals}}
 
     def means(self) -> pd.DataFrame:
         """A row a system, a column a measure."""

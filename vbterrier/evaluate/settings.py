@@ -17,6 +17,7 @@ from vbterrier.frames.contracts import frame_of, systems_of
 from vbterrier.frames.files import read_qrels
 from vbterrier.frames.parameters import choice, whole
 from vbterrier.frames.runs import loaded_run
+from vbterrier.frames.shown import Panel, Shown, joined_names, of_means, systems_line
 from vbterrier.measures.scoring import Slot
 from vbterrier.uncertainty.comparisons import COLUMNS, comparisons
 from vbterrier.uncertainty.intervals import N_RESAMPLES, topics_interval
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     import ir_measures
 
     from vbterrier.frames.ranked import Run
+    from vbterrier.frames.shown import Figures
     from vbterrier.uncertainty.intervals import Interval
 
 SETTINGS = ("conditional", "open-world")
@@ -34,8 +36,8 @@ BEYOND = ("keep", "drop")
 UNREACHED = ("skip", "zero")
 
 
-@dataclass(frozen=True, eq=False)
-class Settings:
+@dataclass(frozen=True, eq=False, repr=False)
+class Settings(Shown):
     """What :func:`evaluate_settings` found.
 
     Parameters
@@ -61,6 +63,18 @@ class Settings:
     gaps: pd.DataFrame
     comparisons: pd.DataFrame
     coverage: pd.DataFrame
+
+    def _line(self) -> str:
+        return systems_line(self.intervals)
+
+    def _panels(self) -> Iterator[Panel]:
+        yield Panel("Conditional less open world", self.gaps, value="gap", by="measure", rule=0)
+        yield from of_means(self.intervals, heads=2)
+        if len(self.comparisons):
+            yield Panel("Differences a - b", self.comparisons, value="diff", by="measure", rule=0, heads=2)
+
+    def _figures(self) -> Figures:
+        return {"forest": lambda: {"intervals": joined_names(self.intervals, "name", "setting")}}
 
     def means(self) -> pd.DataFrame:
         """A row a system, columns by setting and measure."""

@@ -15,6 +15,7 @@ from vbterrier.evaluate.uncertain import replicated, unjudged
 from vbterrier.frames.contracts import systems_of
 from vbterrier.frames.parameters import choice, whole
 from vbterrier.frames.runs import loaded_run
+from vbterrier.frames.shown import Panel, Shown, of_means, systems_line
 from vbterrier.measures import measures_from
 from vbterrier.measures.ambiguous import is_ambiguous
 from vbterrier.measures.artifact import IntentSet
@@ -26,12 +27,13 @@ from vbterrier.uncertainty.perturb import Dirichlet
 from vbterrier.uncertainty.sources import INTERACTIONS, METHODS, SCORES, TOPICS, combine_sources
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import ir_measures
     from numpy.typing import NDArray
 
     from vbterrier.evaluate.uncertain import Drawn
+    from vbterrier.frames.shown import Figures
     from vbterrier.uncertainty.sources import Combined
 
     Floats = NDArray[np.float64]
@@ -41,8 +43,8 @@ __all__ = ["N_DRAWS", "VarianceShares", "variance_shares"]
 N_DRAWS = 1000
 
 
-@dataclass(frozen=True, eq=False)
-class VarianceShares:
+@dataclass(frozen=True, eq=False, repr=False)
+class VarianceShares(Shown):
     """What :func:`variance_shares` found.
 
     Parameters
@@ -65,10 +67,16 @@ class VarianceShares:
     shares: pd.DataFrame
     advice: pd.DataFrame
 
-    def __repr__(self) -> str:
-        first = self.intervals.iloc[0]
-        n = self.intervals["name"].nunique()
-        return f"VarianceShares({n} systems, {first['measure']}, {first['n_qids']} topics; {first['method']})"
+    def _line(self) -> str:
+        return f"{systems_line(self.intervals)}; {self.intervals['method'].iloc[0]}"
+
+    def _panels(self) -> Iterator[Panel]:
+        yield Panel("Shares of the variance", self.shares, value="share", rule=0)
+        yield from of_means(self.intervals)
+        yield Panel("Half-widths that would be left", self.advice)
+
+    def _figures(self) -> Figures:
+        return {"variance_shares": lambda: {"shares": self}, "forest": lambda: {"intervals": self.intervals}}
 
 
 def variance_shares(

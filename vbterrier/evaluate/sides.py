@@ -17,14 +17,16 @@ from vbterrier.frames.contracts import frame_of
 from vbterrier.frames.files import read_qrels
 from vbterrier.frames.parameters import choice, whole
 from vbterrier.frames.runs import loaded_run
+from vbterrier.frames.shown import Panel, Shown, joined_names, of_means
 from vbterrier.uncertainty.intervals import N_RESAMPLES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import ir_measures
 
     from vbterrier.frames.ranked import Run
+    from vbterrier.frames.shown import Figures
 
 DOCUMENT_SIDES = ("closed", "open")
 JUDGMENTS = ("all", "reachable")
@@ -32,8 +34,8 @@ EFFECTS = ("entity side", "document side", "interaction")
 _CELL = ["entity_side", "document_side"]
 
 
-@dataclass(frozen=True, eq=False)
-class Sides:
+@dataclass(frozen=True, eq=False, repr=False)
+class Sides(Shown):
     """What :func:`evaluate_sides` found.
 
     Parameters
@@ -56,6 +58,17 @@ class Sides:
     intervals: pd.DataFrame
     effects: pd.DataFrame
     coverage: pd.DataFrame
+
+    def _line(self) -> str:
+        first = self.intervals.iloc[0]
+        return f"{', '.join(self.intervals['measure'].unique())}; {first['n_qids']} topics"
+
+    def _panels(self) -> Iterator[Panel]:
+        yield from of_means(self.intervals, heads=2)
+        yield Panel("Effects", self.effects, value="value", by="measure", rule=0, heads=2)
+
+    def _figures(self) -> Figures:
+        return {"forest": lambda: {"intervals": joined_names(self.intervals, "entity_side", "document_side")}}
 
     def means(self) -> pd.DataFrame:
         """A row a cell, a column a measure."""

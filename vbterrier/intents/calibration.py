@@ -14,12 +14,17 @@ from vbterrier.errors import DegenerateWarning, InputError
 from vbterrier.frames.contracts import frame_of
 from vbterrier.frames.ids import Lookup, numbers_of, require_same_kind
 from vbterrier.frames.parameters import number, whole
+from vbterrier.frames.shown import Panel, Shown, counted, facts
 from vbterrier.frames.topics import places
 from vbterrier.intents.frame import Candidates, warn_of
 from vbterrier.kernels.probability import normalised
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
+
+    from vbterrier.frames.shown import Figures
 
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]
@@ -111,8 +116,8 @@ def _spread(values: Floats, found: Ints, n: int) -> Floats:
     return spread
 
 
-@dataclass(frozen=True, eq=False)
-class CalibrationError:
+@dataclass(frozen=True, eq=False, repr=False)
+class CalibrationError(Shown):
     """How far probabilities are from labels; made by :func:`calibration_error`.
 
     Parameters
@@ -138,6 +143,17 @@ class CalibrationError:
     n_queries: int
     missed: float
     bins: pd.DataFrame
+
+    def _line(self) -> str:
+        return f"ECE {self.ece:.4f}, Brier {self.brier:.4f}; {counted(self.n_queries, 'query')}"
+
+    def _panels(self) -> Iterator[Panel]:
+        names = ("ece", "brier", "log_loss", "missed", "n_queries")
+        yield Panel("Calibration", facts({name: getattr(self, name) for name in names}))
+        yield Panel("Bins", self.bins.rename(columns={"low": "from", "high": "to"}), heads=2)
+
+    def _figures(self) -> Figures:
+        return {"reliability": lambda: {"bins": self}}
 
 
 def calibration_error(intents: Any, labels: Any, *, n_bins: int = 10, floor: float = 1e-12) -> CalibrationError:

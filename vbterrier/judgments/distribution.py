@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError
+from vbterrier.frames.shown import Panel, Shown
 from vbterrier.judgments.layout import problem_of, visits_of
 from vbterrier.judgments.metrics import DCG, NDCG
 from vbterrier.judgments.priors import ECIR23_GRADES, OWN, prior_of
@@ -18,8 +19,11 @@ from vbterrier.kernels.grades.urn import urn
 from vbterrier.kernels.resample import stream
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
+    from vbterrier.frames.shown import Figures
     from vbterrier.judgments.metrics import Metric
     from vbterrier.judgments.pool import JudgedTop
     from vbterrier.judgments.process import Process
@@ -29,9 +33,12 @@ if TYPE_CHECKING:
 
 MOST_ATOMS = 50_000_000
 COMMON_LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
+# Of the intervals that notebooks show unasked, and of how many topics at most.
+LEVEL = 0.9
+_SHOWN = 250
 
 
-class BootstrapDistribution:
+class BootstrapDistribution(Shown):
     """The distribution of a score for every topic, over what its unjudged documents could be.
 
     Made by :func:`vbterrier.bootstrap_distribution`. Arrays are parallel to ``topics``; what needs the whole
@@ -88,8 +95,22 @@ class BootstrapDistribution:
     def __len__(self) -> int:
         return len(self.topics)
 
-    def __repr__(self) -> str:
-        return f"BootstrapDistribution({self.metric.name}@{self.cutoff}, {len(self)} topics, {self.process})"
+    def _line(self) -> str:
+        return f"{self.metric.name}@{self.cutoff}, {len(self)} topics, {self.process}"
+
+    def _panels(self) -> Iterator[Panel]:
+        # Intervals take every topic's whole distribution: of many topics, only where those are known already.
+        if "laws" in vars(self) or len(self) <= _SHOWN:
+            frame = self.frame(LEVEL).assign(level=LEVEL)
+            exact = frame["certificate"] == 0
+            frame = frame.drop(columns="certificate") if exact.all() else frame
+            yield Panel("Topics", frame.rename(columns={"method": "by"}), value="mean")
+        else:
+            columns = {"qid": self.topics, "n_unjudged": self.n_unjudged, "mean": self.mean, "std": self.std}
+            yield Panel("Topics", pd.DataFrame(columns))
+
+    def _figures(self) -> Figures:
+        return {"score_distributions": lambda: {"law": self}}
 
     @cached_property
     def laws(self) -> list[Law]:

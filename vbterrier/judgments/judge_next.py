@@ -10,12 +10,13 @@ import pandas as pd
 
 from vbterrier.errors import ParameterError
 from vbterrier.frames.files.writing import write_table
+from vbterrier.frames.shown import Panel, Shown
 from vbterrier.kernels.grades.worth import Outlook, Step, gain_covariance, greedy, linear_weights
 from vbterrier.kernels.resample import stream
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -53,8 +54,8 @@ class Cut:
     law: BootstrapDistribution
 
 
-@dataclass(frozen=True, eq=False)
-class JudgingPlan:
+@dataclass(frozen=True, eq=False, repr=False)
+class JudgingPlan(Shown):
     """What to judge, in this order, and what it is expected to do to the interval.
 
     Parameters
@@ -92,8 +93,11 @@ class JudgingPlan:
     def __len__(self) -> int:
         return len(self.frame)
 
-    def __repr__(self) -> str:
-        return f"JudgingPlan({self.summary()})"
+    def _line(self) -> str:
+        return self.summary()
+
+    def _panels(self) -> Iterator[Panel]:
+        yield Panel("Judge next, in this order", self.frame, heads=2)
 
     def summary(self) -> str:
         """What the plan does, in a line."""

@@ -11,20 +11,25 @@ import pandas as pd
 from vbterrier.errors import InputError
 from vbterrier.frames.contracts import systems_of
 from vbterrier.frames.parameters import number, whole
+from vbterrier.frames.shown import Panel, Shown, of_means, systems_line
 from vbterrier.kernels import linking as kernels
 from vbterrier.kernels.resample import stream
 from vbterrier.linking.answers import NIL, Gold, answers, decide, warn_of_silence
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
+
+    from vbterrier.frames.shown import Figures
 
     Floats = NDArray[np.float64]
 
 ANSWERS = ("right_link", "wrong_link", "nil", "unanswered")
 
 
-@dataclass(frozen=True, eq=False)
-class LinkingReport:
+@dataclass(frozen=True, eq=False, repr=False)
+class LinkingReport(Shown):
     """Answers and figures of systems, made by :func:`linking_report`.
 
     Parameters
@@ -39,6 +44,16 @@ class LinkingReport:
 
     counts: pd.DataFrame
     intervals: pd.DataFrame
+
+    def _line(self) -> str:
+        return systems_line(self.intervals)
+
+    def _panels(self) -> Iterator[Panel]:
+        yield Panel("Answers", self.counts, heads=2)
+        yield from of_means(self.intervals, title="Figures")
+
+    def _figures(self) -> Figures:
+        return {"forest": lambda: {"intervals": self.intervals}}
 
     def figures(self) -> pd.DataFrame:
         """A row a system, a column a figure."""

@@ -25,13 +25,17 @@ from vbterrier.frames.files.source import Source
 from vbterrier.frames.files.tables import parquet_table
 from vbterrier.frames.ids import ids_of
 from vbterrier.frames.named import SET_PREFIX, register_intents, register_tags
+from vbterrier.frames.shown import Panel, Shown, counted
 from vbterrier.intents.tables import Intents, Tags
 from vbterrier.measures import ambiguous
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Iterator
 
     import ir_measures
+
+    from vbterrier.frames.shown import Figures
 
     StrPath = str | os.PathLike[str]
 
@@ -49,7 +53,7 @@ class _Bound:
         return self._measure if artifact is None else self._measure(**artifact.names)
 
 
-class IntentSet(pt.Artifact):  # type: ignore[misc]
+class IntentSet(Shown, pt.Artifact):  # type: ignore[misc]
     """Candidate intents of queries, and tags of documents, in a folder that PyTerrier saves, loads and shares.
 
     ``VB``, ``ES``, ``VarPenalty`` and ``TopIntent`` of the set are the measures of these names with its intents and
@@ -142,6 +146,15 @@ class IntentSet(pt.Artifact):  # type: ignore[misc]
         except OSError as error:
             raise FileError(path, f"cannot be written: {error.strerror or error}") from error
         return cls(path)
+
+    def _panels(self) -> Iterator[Panel]:
+        n_qids = self._intents["qid"].nunique()
+        yield Panel(f"Intents of {counted(n_qids, 'query')}", self._intents, heads=2)
+        if self._tags is not None:
+            yield Panel(f"Tags of {counted(self._tags['docno'].nunique(), 'document')}", self._tags)
+
+    def _figures(self) -> Figures:
+        return {"coverage_map": lambda: {"intents": self._intents, "tags": self._tags}}
 
     def intents(self) -> pd.DataFrame:
         """The intents, with all columns they were built with."""

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass
+from dataclasses import asdict, astuple, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from vbterrier.errors import InputError
 from vbterrier.frames.parameters import number, whole
+from vbterrier.frames.shown import Panel, Shown, facts
 from vbterrier.kernels import linking
 from vbterrier.kernels.removal import N_CELLS, PLACES, SCORES, scores
 from vbterrier.linking.answers import NIL, Decisions, Gold, answers, decide
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class DecisionCounts:
+class DecisionCounts(Shown):
     """Queries by what is right for them and what a system decides in two stages: detect, then classify.
 
     For entity linking, whether a query has an entity (else NIL), then which; the same for any other classes of which
@@ -57,6 +60,9 @@ class DecisionCounts:
 
     def __len__(self) -> int:
         return sum(astuple(self))
+
+    def _panels(self) -> Iterator[Panel]:
+        yield Panel("Queries", facts({**asdict(self), **self.scores()}))
 
     @property
     def cells(self) -> Ints:

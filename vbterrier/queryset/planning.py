@@ -9,13 +9,16 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.frames.parameters import number, whole
+from vbterrier.frames.shown import Panel, Shown
 from vbterrier.queryset.noncentral import MOST, detectable_by_formula, needed_by_formula, require_possible
 from vbterrier.queryset.pilot import Pilot, pilot_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
+
+    from vbterrier.frames.shown import Figures
 
     Floats = NDArray[np.float64]
 
@@ -32,8 +35,8 @@ _FIRST, _BEFORE = 100, 0.5
 _NO_SPREAD = 1e-6
 
 
-@dataclass(frozen=True, eq=False)
-class QueryPlan:
+@dataclass(frozen=True, eq=False, repr=False)
+class QueryPlan(Shown):
     """How many queries are needed, and the curve behind it.
 
     Parameters
@@ -70,6 +73,16 @@ class QueryPlan:
         needed = {"n_qids": self.n_qids, "low": self.low, "high": self.high, "by_formula": self.n_by_formula}
         about = self.curve[["level", "test", "n_pilot", "n_simulations", "seed"]].head(1)
         return pd.DataFrame({"delta": self.delta, **needed, "power": self.power}, index=[0]).join(about)
+
+    def _line(self) -> str:
+        return self.summary()
+
+    def _panels(self) -> Iterator[Panel]:
+        yield Panel("Queries needed", self.frame().rename(columns={"n_qids": "queries"}), value="queries")
+        yield Panel("Power", self.curve.drop(columns=["delta"]), value="power")
+
+    def _figures(self) -> Figures:
+        return {"power_curve": lambda: {"plans": self}}
 
     def summary(self) -> str:
         """The plan in a line."""

@@ -10,13 +10,18 @@ import pandas as pd
 
 from vbterrier.errors import ParameterError
 from vbterrier.frames.parameters import number, whole
+from vbterrier.frames.shown import Panel, Shown
 from vbterrier.kernels.removal import N_CELLS, SCORES, extremes, nested_draws, removed_queries, scores
 from vbterrier.kernels.resample import stream
 from vbterrier.linking.answers import NIL
 from vbterrier.queryset.decisions import DecisionCounts, decided
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
+
+    from vbterrier.frames.shown import Figures
 
     Floats = NDArray[np.float64]
 
@@ -28,8 +33,8 @@ SOURCES = ("model", "queries")
 _LIMIT = 0.95
 
 
-@dataclass(frozen=True, eq=False)
-class Removal:
+@dataclass(frozen=True, eq=False, repr=False)
+class Removal(Shown):
     """Scores of what is left of a query set when queries are removed at random.
 
     Parameters
@@ -60,9 +65,15 @@ class Removal:
     best: dict[str, float]
     seed: int
 
-    def __repr__(self) -> str:
+    def _line(self) -> str:
         f1 = self.draws.loc[(self.draws["measure"] == "F1") & (self.draws["source"] == "model"), "value"]
-        return f"Removal({self.n_removed} of {len(self.counts)} queries, F1 {f1.mean():.3f} ± {f1.std():.4f})"
+        return f"{self.n_removed} of {len(self.counts)} queries, F1 {f1.mean():.3f} ± {f1.std():.4f}"
+
+    def _panels(self) -> Iterator[Panel]:
+        yield Panel("Scores of what is left", self.summary().rename(columns={"n_qids": "of"}), heads=2)
+
+    def _figures(self) -> Figures:
+        return {"removal_distributions": lambda: {"removal": self}}
 
     def summary(self) -> pd.DataFrame:
         """A row a measure and source.

@@ -13,12 +13,13 @@ import pyarrow.compute as pc
 from vbterrier.errors import InputError, ParameterError
 from vbterrier.frames.ids import Ids, ids_of
 from vbterrier.frames.parameters import choice, whole
+from vbterrier.frames.shown import Panel, Shown
 from vbterrier.queryset.mentions import Mentions
 from vbterrier.queryset.strata import allocate, strata_of
 from vbterrier.queryset.units import STAGES, Units
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -31,8 +32,8 @@ METHODS = (*STAGES, "uniform", "weighted")
 OURS = ("n_documents", "stratum", "prob", "n_draws")
 
 
-@dataclass(frozen=True, eq=False)
-class QuerySample:
+@dataclass(frozen=True, eq=False, repr=False)
+class QuerySample(Shown):
     """Queries drawn from a corpus of mentions, and the design by which they were.
 
     Parameters
@@ -62,11 +63,15 @@ class QuerySample:
     def __len__(self) -> int:
         return len(self.frame)
 
-    def __repr__(self) -> str:
+    def _line(self) -> str:
         n_strata = len(self.strata)
         by = f"{self.method}, {'with' if self.replace else 'without'} replacement"
         by += f", {n_strata} strata" if n_strata > 1 else ""
-        return f"QuerySample({len(self)} of {self.n_queries:,} queries; {by}; seed {self.seed})"
+        return f"{len(self)} of {self.n_queries:,} queries; {by}; seed {self.seed}"
+
+    def _panels(self) -> Iterator[Panel]:
+        yield Panel("Queries", self.frame)
+        yield Panel("Strata", self.strata)
 
     @property
     def n_queries(self) -> int:

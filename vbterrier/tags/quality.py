@@ -13,10 +13,13 @@ from vbterrier.errors import DegenerateWarning, InputError, ParameterError, exam
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.ids import ids_of, require_same_kind
 from vbterrier.frames.named import named
+from vbterrier.frames.shown import Panel, Shown
 from vbterrier.kernels.resample import stream
 from vbterrier.tags.table import TagTable
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
@@ -35,8 +38,8 @@ class Rates(NamedTuple):
     f1: float
 
 
-@dataclass(frozen=True, eq=False)
-class TagQuality:
+@dataclass(frozen=True, eq=False, repr=False)
+class TagQuality(Shown):
     """Precision and recall of tags on a labelled sample, made by :func:`tag_quality`.
 
     Parameters
@@ -50,6 +53,15 @@ class TagQuality:
 
     documents: pd.DataFrame
     entities: pd.DataFrame
+
+    def _line(self) -> str:
+        rates = ", ".join(f"{name} {rate:.4f}" for name, rate in zip(RATES, self.micro, strict=True))
+        return f"micro {rates}; {self.n_tags} tags, {self.n_gold} of gold; {self.n_documents} documents"
+
+    def _panels(self) -> Iterator[Panel]:
+        rows = [("micro", *self.micro), ("macro", *self.macro)]
+        yield Panel("Rates", pd.DataFrame(rows, columns=["average", *RATES]))
+        yield Panel("Entities", self.entities)
 
     @property
     def n_documents(self) -> int:

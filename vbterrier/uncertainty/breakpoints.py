@@ -11,14 +11,17 @@ import pandas as pd
 
 from vbterrier.errors import DegenerateWarning, ParameterError
 from vbterrier.frames.parameters import choice, whole
+from vbterrier.frames.shown import Panel, Shown
 from vbterrier.uncertainty.columns import numbers
 from vbterrier.uncertainty.cuts import Search, ends, permuted_p
 from vbterrier.uncertainty.intervals import check_level
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
+
+    from vbterrier.frames.shown import Figures
 
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]
@@ -27,8 +30,8 @@ if TYPE_CHECKING:
 MODELS = {"step": 1, "lines": 2}
 
 
-@dataclass(frozen=True, eq=False)
-class Breakpoint:
+@dataclass(frozen=True, eq=False, repr=False)
+class Breakpoint(Shown):
     """What :func:`breakpoint_sweep` found.
 
     Parameters
@@ -67,6 +70,16 @@ class Breakpoint:
     n_permutations: int
     n_resamples: int
     seed: int
+
+    def _line(self) -> str:
+        return f"{self.value:.4f}, {self.low:.4f} to {self.high:.4f}; p {self.p_value:.4f}; {self.n_qids} topics"
+
+    def _panels(self) -> Iterator[Panel]:
+        yield Panel("Breakpoint", self.frame(), value="value")
+        yield Panel("Every cut", self.sweep)
+
+    def _figures(self) -> Figures:
+        return {"gain_by_coverage": lambda: {"at": self}}
 
     def frame(self) -> pd.DataFrame:
         """All but the sweep, in one row."""

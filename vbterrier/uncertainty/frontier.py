@@ -12,14 +12,17 @@ import pandas as pd
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError, examples, nearest
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.parameters import whole
+from vbterrier.frames.shown import Panel, Shown
 from vbterrier.kernels.resample import stream
 from vbterrier.uncertainty.agreement import share_interval
 from vbterrier.uncertainty.intervals import N_RESAMPLES, check_level
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
+
+    from vbterrier.frames.shown import Figures
 
     Floats = NDArray[np.float64]
     Bools = NDArray[np.bool_]
@@ -34,8 +37,8 @@ _DECIMALS = 9
 _BATCH = 4_000_000
 
 
-@dataclass(frozen=True, eq=False)
-class Frontier:
+@dataclass(frozen=True, eq=False, repr=False)
+class Frontier(Shown):
     """What :func:`frontier` found.
 
     Parameters
@@ -57,6 +60,18 @@ class Frontier:
     targets: pd.DataFrame
     maximised: str
     minimised: str
+
+    def _line(self) -> str:
+        n = int(self.runs["on_frontier"].sum())
+        return f"{n} of {len(self.runs)} runs on the frontier of {self.maximised} and {self.minimised}"
+
+    def _panels(self) -> Iterator[Panel]:
+        yield Panel("Runs", self.runs)
+        yield Panel("Correlation over runs", self.correlation, value="value")
+        yield Panel("Runs inside the target regions", self.targets, value="share", heads=2)
+
+    def _figures(self) -> Figures:
+        return {"coverage_discrimination": lambda: {"x": self.minimised, "y": self.maximised}}
 
     def front(self) -> pd.DataFrame:
         """The runs that no other dominates, by the minimised measure."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
@@ -12,13 +12,14 @@ import pandas as pd
 
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.frames.parameters import whole
+from vbterrier.frames.shown import Panel, Shown
 from vbterrier.kernels.resample import stream
 from vbterrier.uncertainty.agreement import share_interval
 from vbterrier.uncertainty.intervals import N_RESAMPLES, check_level
 from vbterrier.uncertainty.judged import codes_of, labels_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -34,7 +35,7 @@ _NOTHING = 1e-12
 
 
 @dataclass(frozen=True)
-class Kappa:
+class Kappa(Shown):
     """Agreement beyond chance, at most 1; the ends of its interval; agreement as it is; how many items it is of."""
 
     value: float
@@ -42,6 +43,9 @@ class Kappa:
     high: float
     agreement: float
     n_items: int
+
+    def _panels(self) -> Iterator[Panel]:
+        yield Panel("Agreement beyond chance", pd.DataFrame([asdict(self)]), value="value", heads=0)
 
 
 def cohen_kappa(

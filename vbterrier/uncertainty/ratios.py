@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+from vbterrier.frames.shown import Panel, Shown
 from vbterrier.kernels.resample import stream
 from vbterrier.uncertainty.intervals import N_RESAMPLES, check_level
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
@@ -23,13 +27,16 @@ _BATCH = 4_000_000
 
 
 @dataclass(frozen=True)
-class Ratio:
+class Ratio(Shown):
     """A ratio of means, the ends of its interval, and how many topics it is of."""
 
     value: float
     low: float
     high: float
     n_qids: int
+
+    def _panels(self) -> Iterator[Panel]:
+        yield Panel("Ratio of means", pd.DataFrame([asdict(self)]), value="value", heads=0)
 
 
 def disc_ratio(

@@ -11,13 +11,18 @@ import pandas as pd
 
 from vbterrier.errors import DegenerateWarning, ParameterError
 from vbterrier.frames.parameters import whole
+from vbterrier.frames.shown import Panel, Shown, of_means
 from vbterrier.kernels.poisson import means_of, weighted_sums
 from vbterrier.uncertainty.intervals import COLUMNS, N_RESAMPLES, check_level, tails_of
 from vbterrier.uncertainty.topic_ends import poisson_ends
 from vbterrier.uncertainty.topic_values import topic_values
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
+
+    from vbterrier.frames.shown import Figures
 
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]
@@ -45,7 +50,7 @@ class _Column:
         )
 
 
-class TopicStatistics:
+class TopicStatistics(Shown):
     """Means over topics and their Poisson bootstrap, from parts of the topics in any number and order.
 
     Each topic has its own Poisson number of mean 1 in each resample, which the seed and its id decide, so that parts
@@ -91,6 +96,13 @@ class TopicStatistics:
 
     def __repr__(self) -> str:
         return f"TopicStatistics({len(self._columns)} means, n_resamples={self.n_resamples}, seed={self.seed})"
+
+    def _panels(self) -> Iterator[Panel]:
+        if self._columns:
+            yield from of_means(self.intervals())
+
+    def _figures(self) -> Figures:
+        return {"forest": lambda: {"intervals": self.intervals()}}
 
     def add(self, values: Any) -> TopicStatistics:
         """Count topics that were not counted before.

@@ -10,6 +10,7 @@ import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, examples, nearest
 from vbterrier.frames.parameters import choice
+from vbterrier.frames.shown import Panel, Shown, counted
 from vbterrier.uncertainty.agreement import (
     EQUAL,
     Correlations,
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from vbterrier.frames.shown import Figures
+
     Floats = NDArray[np.float64]
 
 # The level of the range that is an estimate alone.
@@ -43,8 +46,8 @@ _PREFERENCES = (*_COUNTS, "precision", "recall", "f1")
 _TESTS = ("estimator_a", "estimator_b", "loss", "diff", "t", "p_value", "p_adjusted", "n_units")
 
 
-@dataclass(frozen=True, eq=False)
-class Simulation:
+@dataclass(frozen=True, eq=False, repr=False)
+class Simulation(Shown):
     """What :func:`simulate` found: estimates beside the truth. Methods sum them up, a row for each group and estimator.
 
     Groups are given by names of columns of ``estimates``: ``simulation``, ``name`` (the run), ``qid``, ``n_unjudged``,
@@ -79,12 +82,24 @@ class Simulation:
     truth: pd.DataFrame
     topics: pd.DataFrame
 
-    def __repr__(self) -> str:
+    def _line(self) -> str:
         counts = ", ".join(
-            f"{self.estimates[column].nunique()} {what}"
-            for column, what in (("simulation", "simulations"), ("name", "runs"), ("qid", "topics"))
+            counted(self.estimates[column].nunique(), what)
+            for column, what in (("simulation", "simulation"), ("name", "run"), ("qid", "topic"))
         )
-        return f"Simulation({counts}: {', '.join(map(str, self.estimates['estimator'].unique()))})"
+        return f"{counts}: {', '.join(map(str, self.estimates['estimator'].unique()))}"
+
+    def _panels(self) -> Iterator[Panel]:
+        yield Panel("Errors", self.errors())
+        covered = self.coverage()
+        frame = covered.rename(columns={"level": "nominal", "covered_low": "low", "covered_high": "high"})
+        yield Panel("Coverage of intervals", frame, value="covered")
+
+    def _figures(self) -> Figures:
+        return {
+            "interval_coverage": lambda: {"coverage": self.coverage()},
+            "estimate_against_truth": lambda: {"estimates": self.estimates, "intervals": self.intervals},
+        }
 
     def labelled(self, **labels: Callable[[str], Any]) -> Simulation:
         """The same with further columns made from the names of simulations, to group by.
