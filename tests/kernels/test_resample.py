@@ -72,6 +72,7 @@ def test_resamples_are_counts_of_draws_however_they_are_cut_into_blocks(monkeypa
     drawn = stream(1, "topics").integers(7, size=(50, 7), dtype=np.int32)
     assert whole.tolist() == [[(row == unit).sum() for unit in range(7)] for row in drawn]
     monkeypatch.setattr("vbterrier.kernels.resample._BLOCK", 90)
+    monkeypatch.setattr("vbterrier.kernels.resample._DRAWN", 30)
     blocks = list(resamples(7, 50, stream(1, "topics")))
     assert [len(block) for block in blocks] == [12, 12, 12, 12, 2]
     assert np.array_equal(np.concatenate(blocks), whole)
