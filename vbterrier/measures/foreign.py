@@ -4,31 +4,36 @@ from __future__ import annotations
 
 import warnings
 from functools import partial
-from itertools import pairwise
+from itertools import repeat
 from subprocess import SubprocessError
 from typing import TYPE_CHECKING, Any
 
 import ir_measures
-import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.compute as pc
 
-from vbterrier.errors import DegenerateWarning, InputError, ParameterError
-from vbterrier.frames.contracts import require
-from vbterrier.frames.ids import ids_of, integers_of, require_same_kind
+from vbterrier.errors import DegenerateWarning, ParameterError
+from vbterrier.frames.ids import ids_of, require_same_kind
 from vbterrier.frames.topics import run_places
 from vbterrier.intents.sources import to_diversity
 from vbterrier.measures.base import TO_IR_MEASURES
+from vbterrier.measures.engines import (
+    by_topic,
+    has_subtopics,
+    judges_once,
+    qrels_of,
+    ranking_of,
+    require_ids,
+    require_ids_of,
+    require_no_nul,
+)
+from vbterrier.measures.ndcg import is_plain, ndcg
 from vbterrier.measures.scoring import Slot
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from vbterrier.frames.ids import Ids
     from vbterrier.frames.ranked import Run
 
-_JUDGMENT = ["qid", "docno", "iteration"]
 # Measures whose value at k the first k documents decide.
 OF_FIRST = ("AP", "P", "R", "RR", "Success", "nDCG")
 # Engines that evaluate each topic by itself.
@@ -60,26 +65,39 @@ def foreign_values(
     """
     if not measures:
         return
-    _require_ids(run.docno, f"{run.name} column 'docno'")
-    _require_no_nul(run.qid, f"{run.name} column 'qid'")
+    require_ids(run.docno, f"{run.name} column 'docno'")
+    require_no_nul(run.qid, f"{run.name} column 'qid'")
     known = run.only(set(slot.topics))
     for diverse, judged in ((False, slot), (True, _of_subtopics(slot))):
         asked = [measure for measure in measures if is_diversity(measure) == diverse]
         if not asked:
             continue
-        qrels = judged.once("foreign", partial(_checked_qrels, judged))
+        judged.once("ids of qrels", partial(require_ids_of, judged))
         if not warned:
             _look_at(asked, judged, run)
         if diverse:
-            yield from _diversity_values(asked, judged, qrels, _ranking(known))
+            yield from _diversity_values(asked, judged, qrels_of(judged), ranking_of(known))
         else:
-            _warn_of_subtopics(asked, qrels)
-            for depth, alike in _by_depth(asked):
-                if depth is None:
-                    yield from _calculated(alike, judged, qrels, _ranking(known))
-                else:
-                    labels = judged.once("labels by topic", partial(_by_topic, qrels, "label"))
-                    yield from _calculated(alike, judged, labels, _by_topic(_ranking(known, depth), "score"))
+            yield from _adhoc_values(asked, judged, known)
+
+
+def _adhoc_values(
+    measures: Sequence[ir_measures.Measure], slot: Slot, run: Run
+) -> Iterator[tuple[str, ir_measures.Measure, float]]:
+    others = list(measures)
+    if judges_once(slot):
+        # What takes no engine: going through dictionaries costs more than all else.
+        for measure in filter(is_plain, measures):
+            others.remove(measure)
+            yield from zip(slot.topics, repeat(measure), ndcg(slot.judgments(), run, measure["cutoff"]).tolist())
+    if others:
+        _warn_of_subtopics(others, qrels_of(slot))
+    for depth, alike in _by_depth(others):
+        if depth is None:
+            yield from _calculated(alike, slot, qrels_of(slot), ranking_of(run))
+        else:
+            labels = slot.once("labels by topic", partial(by_topic, qrels_of(slot), "label"))
+            yield from _calculated(alike, slot, labels, by_topic(ranking_of(run, depth), "score"))
 
 
 def _diversity_values(
@@ -102,60 +120,6 @@ def _of_subtopics(slot: Slot) -> Slot:
     tags = slot.tags
     made: Slot = slot.once("subtopics as judgments", lambda: Slot(to_diversity(intents, tags)))
     return made
-
-
-def _checked_qrels(slot: Slot) -> pd.DataFrame:
-    """Judgments as their engines take them, or an error where they would read something else."""
-    frame = slot.frame
-    require(frame, ("qid", "docno", "label"), "qrels")
-    docno = ids_of(frame["docno"], "qrels column 'docno'")
-    _require_ids(docno, "qrels column 'docno'")
-    _require_no_nul(ids_of(frame["qid"], "qrels column 'qid'"), "qrels column 'qid'")
-    checked = pd.DataFrame(
-        {
-            "qid": _objects(ids_of(frame["qid"], "qrels column 'qid'")),
-            "docno": _objects(docno),
-            "label": integers_of(frame["label"], "qrels column 'label'"),
-            "iteration": frame["iteration"].astype(str).to_numpy() if "iteration" in frame.columns else "0",
-        }
-    )
-    # Judgments refuse conflicts and warn of repetitions, once for all measures.
-    if not _has_subtopics(checked) and len(slot.judgments().label) == len(checked):
-        return checked
-    conflict = checked[~checked.duplicated([*_JUDGMENT, "label"])].duplicated(_JUDGMENT)
-    if conflict.any():
-        qid, docno, subtopic = checked.loc[conflict[conflict].index[0], _JUDGMENT]
-        raise InputError(
-            f"qrels: document {docno!r} of query {qid!r} has several labels for subtopic {subtopic!r}; keep one"
-        )
-    return checked.drop_duplicates(_JUDGMENT, ignore_index=True)
-
-
-def _require_ids(docno: Ids, where: str) -> None:
-    """Refuse empty ids, on which engines of others crash."""
-    row = pc.index(docno.text, pa.scalar("", docno.text.type)).as_py()
-    if row >= 0:
-        raise InputError(f"{where}: row {row} is empty; give the document an id, or remove the row")
-    _require_no_nul(docno, where)
-
-
-def _require_no_nul(ids: Ids, where: str) -> None:
-    """Refuse ids that engines of others, for which a NUL ends a text, would take for shorter ones."""
-    octets, _ = ids.octets()
-    if octets.all():
-        return
-    row = pc.index(pc.match_substring(ids.text, "\0"), pa.scalar(value=True)).as_py()
-    if row >= 0:
-        raise InputError(
-            f"{where}: row {row} holds {ids.text[row].as_py()!r}; measures of others end ids at a NUL: remove it"
-        )
-
-
-def _has_subtopics(qrels: pd.DataFrame) -> bool:
-    """Whether a document is judged for more than one iteration."""
-    if not len(qrels) or (qrels["iteration"] == qrels["iteration"].iloc[0]).all():
-        return False
-    return bool(qrels.drop_duplicates(_JUDGMENT).duplicated(["qid", "docno"]).any())
 
 
 def _look_at(measures: Sequence[ir_measures.Measure], slot: Slot, run: Run) -> None:
@@ -200,39 +164,6 @@ def is_topicwise(measure: ir_measures.Measure) -> bool:
     return any(provider.supports(measure) for provider in providers)
 
 
-def _ranking(run: Run, depth: int | None = None) -> pd.DataFrame:
-    """The first documents of each topic, by rank."""
-    if depth is None:
-        rows, starts, sizes = run.ordered()
-        rank = np.arange(len(rows)) - np.repeat(starts, sizes)
-    else:
-        cut = run.top(depth).rows
-        topic, rank = np.nonzero(cut >= 0)
-        rows = cut[topic, rank]
-    return pd.DataFrame(
-        {
-            "qid": _objects(run.qid.take(rows)),
-            "docno": _objects(run.docno.take(rows)),
-            "score": -rank.astype(np.float64),
-        }
-    ).sort_values(["qid", "score"], ascending=[True, False], ignore_index=True)
-
-
-def _by_topic(frame: pd.DataFrame, column: str) -> dict[str, dict[str, Any]]:
-    """A column by query and document, as the engines' own dictionaries: ir_measures makes them row by row."""
-    qids, docnos, values = (frame[name].tolist() for name in ("qid", "docno", column))
-    starts = ids_of(frame["qid"], column).blocks().tolist()
-    found: dict[str, dict[str, Any]] = {}
-    for start, stop in pairwise([*starts, len(frame)]):
-        found.setdefault(qids[start], {}).update(zip(docnos[start:stop], values[start:stop], strict=True))
-    return found
-
-
-def _objects(ids: Ids) -> pd.Series[Any]:
-    """Ids for engines that go through them one by one, which text in Arrow's memory is slow at."""
-    return pd.Series(ids.text.to_pylist(), dtype=object)
-
-
 def _calculated(
     measures: Sequence[ir_measures.Measure], slot: Slot, qrels: Any, ranking: Any
 ) -> list[tuple[str, ir_measures.Measure, float]]:
@@ -271,7 +202,7 @@ def _condensed(ranking: pd.DataFrame, qrels: pd.DataFrame) -> pd.DataFrame:
 
 
 def _warn_of_subtopics(measures: Sequence[ir_measures.Measure], qrels: pd.DataFrame) -> None:
-    if _has_subtopics(qrels):
+    if has_subtopics(qrels):
         warnings.warn(
             f"{', '.join(map(str, measures))}: the qrels judge documents once a subtopic, and the last one would win; "
             "flatten them with vbterrier.flatten_qrels, or use diversity measures",

@@ -1,0 +1,85 @@
+"""nDCG@k that takes no engine, against trec_eval to the last bit."""
+
+import ir_measures
+import numpy as np
+import pandas as pd
+import pytest
+import pytrec_eval
+from ir_measures import nDCG
+
+from vbterrier.errors import InputError
+from vbterrier.evaluate import score
+from vbterrier.measures.ndcg import is_plain
+
+
+def random_frames(seed, n_topics=30):
+    """Runs with ties and topics missing on either side; labels from below 0 to 40."""
+    rng = np.random.default_rng(seed)
+    run, qrels = [], []
+    for topic in range(n_topics):
+        docs = [f"d{number}" for number in rng.permutation(80)]
+        highest = rng.choice([0, 1, 3, 40])
+        run += [(f"q{topic}", doc, float(rng.integers(0, 12))) for doc in docs[: rng.integers(1, 40)] if topic % 10]
+        judged = rng.permutation(docs)[: rng.integers(1, 50)]
+        qrels += [(f"q{topic}", doc, int(rng.integers(-2, highest + 1))) for doc in judged]
+    return pd.DataFrame(run, columns=["qid", "docno", "score"]), pd.DataFrame(qrels, columns=["qid", "docno", "label"])
+
+
+def trec_eval(run, qrels, cutoff):
+    nested = [
+        {qid: dict(zip(rows["docno"], rows[name], strict=True)) for qid, rows in frame.groupby("qid")}
+        for frame, name in ((qrels, "label"), (run, "score"))
+    ]
+    found = pytrec_eval.RelevanceEvaluator(nested[0], {f"ndcg_cut.{cutoff}"}).evaluate(nested[1])
+    return {qid: found[qid][f"ndcg_cut_{cutoff}"] if qid in found else 0.0 for qid in nested[0]}
+
+
+@pytest.mark.parametrize("cutoff", [1, 2, 5, 10, 100])
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
+def test_numbers_are_trec_evals_to_the_last_bit(seed, cutoff):
+    run, qrels = random_frames(seed)
+    values = score({"run": run}, qrels, [nDCG @ cutoff], topics="all", n_resamples=10).values
+    assert dict(zip(values["qid"], values["value"], strict=True)) == trec_eval(run, qrels, cutoff)
+
+
+@pytest.mark.parametrize("text", ["nDCG@10", "nDCG(dcg='log2')@10", "nDCG(judged_only=False)@10"])
+def test_ndcg_as_trec_eval_has_it_is_plain(text):
+    assert is_plain(ir_measures.parse_measure(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "nDCG",
+        "nDCG(dcg='exp-log2')@10",
+        "nDCG(judged_only=True)@10",
+        "nDCG(gains={0:0,1:9})@10",
+        "P@10",
+        "nDCG@0",
+        "nDCG@True",
+    ],
+)
+def test_other_settings_are_left_to_engines(text):
+    assert not is_plain(ir_measures.parse_measure(text))
+
+
+@pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
+def test_beside_measures_that_take_an_engine_it_is_the_same():
+    run, qrels = random_frames(1)
+    alone = score({"run": run}, qrels, ["nDCG@10"], topics="all", n_resamples=10).values
+    beside = score({"run": run}, qrels, ["P@5", "nDCG@10", "AP"], topics="all", n_resamples=10)
+    assert list(beside.means().columns) == ["P@5", "nDCG@10", "AP"]
+    both = alone.merge(beside.values, on=["qid", "measure"])
+    assert len(both) == len(alone)
+    assert both["value_x"].equals(both["value_y"])
+
+
+@pytest.mark.parametrize(("column", "value"), [("docno", ""), ("docno", "a\0b"), ("qid", "q\0")])
+def test_ids_that_engines_misread_are_refused_all_the_same(column, value):
+    qrels = pd.DataFrame({"qid": ["q", "q"], "docno": ["a", "b"], "label": [1, 0]})
+    run = qrels.assign(score=1.0)
+    odd = run.assign(**{column: [value, run[column].iloc[1]]})
+    for frames in ((odd, qrels), (run, odd)):
+        with pytest.raises(InputError, match=r"is empty|NUL"):
+            score({"run": frames[0]}, frames[1], ["nDCG@10"])
