@@ -133,6 +133,7 @@ if TYPE_CHECKING:
     from vbterrier.queryset.sampling import sample_queries
     from vbterrier.queryset.sizes import score_by_size
     from vbterrier.queryset.widths import interval_width
+    from vbterrier.report.page import write_report
     from vbterrier.tags.quality import tag_quality
     from vbterrier.tags.stage import TagEntities
     from vbterrier.uncertainty import (
@@ -325,6 +326,7 @@ __all__ = [
     "write_links",
     "write_qrels",
     "write_queries",
+    "write_report",
     "write_run",
     "write_tags",
 ]
@@ -439,6 +441,7 @@ _LAZY = {
     "variance_shares": "vbterrier.evaluate.shares",
     "write_judging": "vbterrier.judgments.judge_next",
     "write_links": "vbterrier.entities.files",
+    "write_report": "vbterrier.report.page",
 }
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import vbterrier
-from vbterrier.cli import bench, comparing, coverage, evaluation, judging, preparation, queries
+from vbterrier.cli import bench, comparing, coverage, evaluation, judging, preparation, queries, reporting
 from vbterrier.errors import DegenerateWarning, ParameterError, VBTerrierError, printable
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ def _root(
 for command in (
     *evaluation.COMMANDS,
     *comparing.COMMANDS,
+    *reporting.COMMANDS,
     *judging.COMMANDS,
     *coverage.COMMANDS,
     *preparation.COMMANDS,

@@ -1,0 +1,123 @@
+"""The figures of a page, where matplotlib is there: means, differences, what scores could be."""
+
+from __future__ import annotations
+
+import importlib.util
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from markupsafe import Markup
+
+from vbterrier.errors import printable
+from vbterrier.report.page.rows import rows_of
+from vbterrier.report.page.verdict import listed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from vbterrier.report.page.evaluated import Found
+
+_WIDTH = 5.0
+_MOST_TOPICS, _MOST_PAIRS, _MOST_MEASURES = 30, 45, 4
+
+
+class Figure(NamedTuple):
+    """A title, what a screen reader says of it, and the drawing."""
+
+    title: str
+    alt: str
+    svg: Markup
+
+
+def can_draw() -> bool:
+    """Whether matplotlib is installed."""
+    return importlib.util.find_spec("matplotlib") is not None
+
+
+def figures(found: Found) -> list[Figure]:
+    """All figures that there is something for."""
+    with _unshown():
+        drawn = (_forest(found), _differences(found), _distributions(found))
+        return [one for one in drawn if one is not None]
+
+
+def _forest(found: Found) -> Figure | None:
+    from vbterrier.report.plots import forest
+
+    measures = list(found.compared[:_MOST_MEASURES]) or list(found.measures[:1])
+    frame = found.scores.intervals
+    shown = frame[frame["measure"].isin(measures) & ~frame["method"].str.startswith("unjudged")]
+    if not len(shown):
+        return None
+    first = shown[shown["measure"] == measures[0]].sort_values("value", ascending=False, kind="stable")
+    ends = rows_of(first, "name", "value", "low", "high")
+    said = [f"{name} {value:.3f} ({low:.3f} to {high:.3f})" for name, value, low, high in ends]
+    alt = f"Means with intervals over topics. By {measures[0]}: {listed(said, 20)}."
+    return _figure(forest(shown, sort=True, width=_WIDTH), "Means", alt, "forest")
+
+
+def _differences(found: Found) -> Figure | None:
+    from vbterrier.report.plots import differences
+
+    if found.comparison is None:
+        return None
+    measure = found.compared[0]
+    pairs = found.comparison.pairs[found.comparison.pairs["measure"] == measure]
+    baseline = found.comparison.baseline
+    if baseline is None and len(pairs) > _MOST_PAIRS:
+        # Too many to be told apart by eye: those of the best.
+        baseline = str(pairs["name_a"].iloc[0])
+    told = int(found.comparison.significant()[pairs.index].sum())
+    alt = f"Differences of {measure} with their intervals; {told} of all {len(pairs)} are significant, drawn filled."
+    drawn = differences(pairs, baseline=baseline, sort=True, width=_WIDTH)
+    return _figure(drawn, "Differences", alt, "differences")
+
+
+def _distributions(found: Found) -> Figure | None:
+    from vbterrier.report.plots import score_distributions
+
+    n_unjudged = {name: int(law.n_unjudged.sum()) for name, law in found.laws.items()}
+    if not any(n_unjudged.values()):
+        return None
+    name = max(n_unjudged, key=n_unjudged.__getitem__)
+    law = found.laws[name]
+    most = np.argsort(-law.n_unjudged, kind="stable")[:_MOST_TOPICS]
+    topics = [law.topics[place] for place in sorted(most[law.n_unjudged[most] > 0].tolist())]
+    title = f"What {printable(name)} could score"
+    alt = (
+        f"Distributions of the scores of {printable(name)}, the system with the most unjudged documents, over what "
+        f"these could be, of the {len(topics)} topics that have the most."
+    )
+    return _figure(score_distributions(law, topics=topics, width=_WIDTH), title, alt, "laws")
+
+
+def _figure(ax: Any, title: str, alt: str, prefix: str) -> Figure:
+    from vbterrier.report.page.svg import inline
+
+    try:
+        return Figure(title, alt, Markup(inline(ax.figure, prefix)))  # noqa: S704 - matplotlib escapes texts
+    finally:
+        from matplotlib import pyplot as plt
+
+        plt.close(ax.figure)
+
+
+@contextmanager
+def _unshown() -> Iterator[None]:
+    """Drawing for a file: no window, whatever backend there is, and no typeface is complained of."""
+    import logging
+    import warnings
+
+    import matplotlib as mpl
+
+    log = logging.getLogger("matplotlib.font_manager")
+    level = log.level
+    with mpl.rc_context({"interactive": False}), warnings.catch_warnings():
+        # Browsers have the signs that matplotlib's typeface lacks.
+        warnings.filterwarnings("ignore", message="Glyph", category=UserWarning)
+        log.setLevel(logging.ERROR)
+        try:
+            yield
+        finally:
+            log.setLevel(level)

@@ -1,0 +1,199 @@
+"""What can be told, in plain sentences: who is distinguishable from whom, by which measure, and with what test."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from vbterrier.errors import printable
+from vbterrier.measures.process import Bootstrapped
+from vbterrier.report.comparison import FLAGGED
+from vbterrier.report.page.rows import rows_of
+from vbterrier.report.plots.words import parsed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import pandas as pd
+
+    from vbterrier.evaluate.comparing import Comparison
+    from vbterrier.report.page.evaluated import Found
+
+_LISTED = 8
+_LEAST = 0.0001
+_CORRECTIONS = {
+    "holm": "corrected for all {n} pairs of a measure (Holm)",
+    "bh": "with the false discovery rate over all {n} pairs of a measure controlled (Benjamini-Hochberg)",
+    "max-t": "corrected for all {n} pairs of a measure (max-T)",
+    "none": "not corrected for the {n} pairs of a measure",
+}
+
+
+def sentences(found: Found) -> list[str]:
+    """The verdict: a sentence for each measure that systems are compared by, and how much to make of them together."""
+    if found.comparison is None:
+        return _alone(found)
+    told = [_verdict(found.comparison, measure) for measure in found.compared]
+    return told + _disagreements(found.comparison, found.compared)
+
+
+def test_sentence(found: Comparison) -> str:
+    """What makes a difference significant."""
+    one = found.pairs.iloc[0]
+    n = len(found.pairs) // found.pairs["measure"].nunique()
+    corrected = "" if n == 1 else ", " + _CORRECTIONS.get(str(one["correction"]), str(one["correction"])).format(n=n)
+    return (
+        f"Two systems are distinguishable where p is at most {found.alpha:g}; test, topic by topic: {one['test']}"
+        f"{corrected}."
+    )
+
+
+def listed(names: Iterable[object], most: int = _LISTED) -> str:
+    """Names in a sentence, the rest counted.
+
+    >>> listed(["a", "b", "c"]), listed("abcd", most=2)
+    ('a, b and c', 'a, b and 2 more')
+    """
+    every = [printable(name) for name in names]
+    if len(every) > most:
+        return f"{', '.join(every[:most])} and {len(every) - most} more"
+    return f"{', '.join(every[:-1])} and {every[-1]}" if len(every) > 1 else "".join(every)
+
+
+def of_p(p: float) -> str:
+    """A p-value in a sentence.
+
+    >>> of_p(0.0123), of_p(0.00002)
+    ('p = 0.0123', 'p < 0.0001')
+    """
+    return f"p < {_LEAST:g}" if p < _LEAST else f"p = {p:.4f}"
+
+
+def _alone(found: Found) -> list[str]:
+    """The means of a single system, or of measures that are compared by nothing."""
+    table = found.scores.intervals.drop_duplicates(["name", "measure"])
+    said = []
+    for row in table.to_dict("records"):
+        ends = f" ({100 * row['level']:g}% interval {row['low']:.3f} to {row['high']:.3f})"
+        said.append(
+            f"{printable(row['name'])} has a {row['measure']} of {row['value']:.3f}"
+            f"{'' if math.isnan(row['low']) else ends} over {row['n_qids']} topics."
+        )
+    return said
+
+
+def _verdict(found: Comparison, measure: str) -> str:
+    of_measure = found.pairs["measure"] == measure
+    pairs = found.pairs[of_measure].assign(significant=found.significant()[of_measure])
+    means = found.systems[found.systems["measure"] == measure].set_index("name")["value"]
+    if len(pairs) == 1:
+        return _of_two(found, measure, pairs.iloc[0], means)
+    if found.baseline is not None:
+        return _of_baseline(found, measure, pairs, means)
+    best, n_told = means.index[0], int(pairs["significant"].sum())
+    if not n_told:
+        return (
+            f"By {measure}, no two of the {len(means)} systems are distinguishable over {_topics(pairs)}; the means go "
+            f"from {means.iloc[-1]:.3f} ({_named(found, measure, means.index[-1])}) to {means[best]:.3f} "
+            f"({_named(found, measure, best)})."
+        )
+    beside = pairs[~pairs["significant"] & (pairs["name_a"] == best)]["name_b"]
+    rivals = (
+        f"and is not distinguishable from {listed(beside)}" if len(beside) else "and is distinguishable from all others"
+    )
+    return (
+        f"By {measure}, {n_told} of {len(pairs)} pairs of systems are distinguishable over "
+        f"{_topics(pairs)}: {_named(found, measure, best)} has the highest mean, {means[best]:.3f}, {rivals}."
+    )
+
+
+def _of_two(found: Comparison, measure: str, pair: pd.Series[Any], means: pd.Series[Any]) -> str:
+    a, b = (_named(found, measure, pair[side]) for side in ("name_a", "name_b"))
+    both = f"{means[pair['name_a']]:.3f} against {means[pair['name_b']]:.3f}"
+    ends = f"{100 * pair['level']:g}% interval {_signed(pair['low'])} to {_signed(pair['high'])}"
+    how = f"{ends}, {of_p(pair['p_adjusted'])}, {pair['n_qids']} topics"
+    if pair["significant"]:
+        more = "higher" if pair["diff"] > 0 else "lower"
+        return f"By {measure}, {a} scores {more} than {b}: {both}, a difference of {_signed(pair['diff'])} ({how})."
+    return f"{measure} does not tell {a} and {b} apart: {both}, a difference of {_signed(pair['diff'])} ({how})."
+
+
+def _of_baseline(found: Comparison, measure: str, pairs: pd.DataFrame, means: pd.Series[Any]) -> str:
+    told, rest = pairs[pairs["significant"]], pairs[~pairs["significant"]]
+    groups = {
+        "higher": told[told["diff"] > 0],
+        "lower": told[told["diff"] < 0],
+    }
+    said = [
+        f"{listed(_named(found, measure, name) for name in group['name_a'])} score{'s' * (len(group) == 1)} {what}"
+        for what, group in groups.items()
+        if len(group)
+    ]
+    if len(rest):
+        names = listed(_named(found, measure, name) for name in rest["name_a"])
+        said.append(f"{names} {'is' if len(rest) == 1 else 'are'} not distinguishable from it")
+    base = _named(found, measure, found.baseline)
+    return f"By {measure}, against {base} ({means[str(found.baseline)]:.3f}, {_topics(pairs)}): {'; '.join(said)}."
+
+
+def _disagreements(found: Comparison, measures: Iterable[str]) -> list[str]:
+    """Pairs that a measure tells apart which takes what is unjudged for not relevant, and a bootstrapped one does not.
+
+    Of the same metric only: nDCG beside BNDCG.
+    """
+    said = []
+    for measure in measures:
+        own = parsed(measure)
+        if not isinstance(own, Bootstrapped):
+            continue
+        # BNDCG@10 is of nDCG@10, BRBP(p=0.8) of RBP(p=0.8).
+        bare = measure.removeprefix("B").casefold()
+        plain = next((other for other in measures if other.casefold() == bare), None)
+        if plain is not None:
+            said += _disagreement(found, measure, plain)
+    return said
+
+
+def _disagreement(found: Comparison, bootstrapped: str, plain: str) -> list[str]:
+    wide = found.pairs.assign(told=found.significant())
+    # Which of a pair is called a depends on the means of a measure.
+    signs = {
+        measure: {
+            frozenset((a, b)): (a if diff > 0 else b) if told else None
+            for a, b, diff, told in rows_of(wide[wide["measure"] == measure], "name_a", "name_b", "diff", "told")
+        }
+        for measure in (bootstrapped, plain)
+    }
+    both = [(signs[plain][pair], signs[bootstrapped].get(pair), pair) for pair in signs[plain]]
+    gone = [_pair(pair) for one, other, pair in both if one is not None and other is None]
+    new = [_pair(pair) for one, other, pair in both if one is None and other is not None]
+    turned = [_pair(pair) for one, other, pair in both if None not in (one, other) and one != other]
+    said = []
+    if gone:
+        said.append(
+            f"{plain} tells {listed(gone, 4)} apart and {bootstrapped} does not: what decides there are documents that "
+            f"nobody judged, which {plain} takes for not relevant."
+        )
+    if new:
+        said.append(f"{bootstrapped} tells {listed(new, 4)} apart and {plain} does not.")
+    if turned:
+        said.append(f"{plain} and {bootstrapped} contradict each other on {listed(turned, 4)}.")
+    return said
+
+
+def _pair(pair: frozenset[str]) -> str:
+    return " from ".join(sorted(pair))
+
+
+def _named(found: Comparison, measure: str, name: object) -> str:
+    flags = found.flags
+    flagged = ((flags["measure"] == measure) & (flags["name"] == name) & (flags["flag"] != "")).any()
+    return printable(name) + (FLAGGED if flagged else "")
+
+
+def _topics(pairs: pd.DataFrame) -> str:
+    return f"{int(pairs['n_qids'].iloc[0])} topics"
+
+
+def _signed(number: float) -> str:
+    return f"{number:.3f}".replace("-", "−")
