@@ -1,0 +1,172 @@
+"""Reference of the measures, generated from their declarations and docstrings.
+
+``.. measures:: unjudged`` documents a family of measures, ``.. measure-table::`` lists all of them.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from typing import TYPE_CHECKING, Any
+
+from sphinx.ext.napoleon import NumpyDocstring
+from sphinx.util.docutils import SphinxDirective
+
+import vbterrier.measures as ours
+from vbterrier.measures.ambiguous import is_ambiguous
+from vbterrier.measures.linking import is_linking
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from docutils import nodes
+    from sphinx.application import Sphinx
+
+    from vbterrier.measures import Measure
+    from vbterrier.measures.params import Param
+
+FAMILIES = {
+    "unjudged": tuple(
+        measure
+        for measure in ours.MEASURES
+        if not (is_ambiguous(measure) or is_linking(measure) or measure in ours.ENTITY)
+    ),
+    "intents": tuple(measure for measure in ours.MEASURES if is_ambiguous(measure)),
+    "entities": ours.ENTITY,
+    "linking": ours.LINKING,
+}
+NEEDS = {
+    "unjudged": "a run (qid, docno, score) and qrels (qid, docno, label)",
+    "intents": "a run (qid, docno, score), intents (qid, entity_id, prob) and tags (docno, entity_id)",
+    "entities": "an entity run (qid, docno, score; docno is an entity's id) and the links of a pool (:doc:`frames`)",
+    "linking": "answers (qid, docno, score; docno is an entity's id or NIL) and a gold standard (qid, entity_id)",
+}
+PAPERS = {
+    "unjudged": "Fröbe, Gienapp, Potthast, Hagen, ECIR 2023",
+    "intents": "Ding 2025",
+    "entities": "Chatterjee, arXiv 2604.05204",
+    "linking": "Mertens, Demeester, Deleu, Feys, Develder, FIRE 2014",
+}
+# All others: the higher the better.
+DIRECTION = {
+    "NDCGBound": "neither: an end of an interval",
+    "Unjudged": "neither: it says how much a score knows",
+    "VarPenalty": "lower is more even; neither by itself",
+    "NonRelCov": "lower is better",
+    "BaitRate": "lower is better",
+    "TopBait": "lower is better",
+    "ObsCov": "neither: about topics and links, whatever the run",
+    "OracleCov": "neither: about topics and links, whatever the run",
+}
+_RANGE = re.compile(r"in ((?:``)?\[[^\]]*\](?:``)?)")
+_ENDLESS = 1e6
+
+
+def direction(measure: Measure) -> str:
+    """Whether more of it is better."""
+    return DIRECTION.get(measure.NAME, "higher is better")
+
+
+def limits(measure: Measure) -> str:
+    """The range that the docstring names, or nothing."""
+    found = _RANGE.search(docstring(measure))
+    return found[1].strip("`") if found else ""
+
+
+def docstring(measure: Measure) -> str:
+    """What is said of a measure, which stands on its class."""
+    return inspect.cleandoc(type(measure).__doc__ or "")
+
+
+def legal(param: Param) -> str:
+    """The values that a parameter takes."""
+    if param.legal:
+        return ", ".join(f"``{choice!r}``" for choice in param.legal)
+    kinds = param.dtype if isinstance(param.dtype, tuple) else (param.dtype,)
+    text = " or ".join(
+        {str: "text", int: "whole number", float: "number", bool: "True, False", dict: "dict"}[kind] for kind in kinds
+    )
+    if param.low is None:
+        return text
+    return (
+        f"{text}, {param.low:g} to {param.high:g}"
+        if param.high and param.high < _ENDLESS
+        else f"{text}, at least {param.low:g}"
+    )
+
+
+def table(head: tuple[str, ...], rows: list[tuple[str, ...]], widths: str, style: str) -> Iterator[str]:
+    """A list-table."""
+    yield from (".. list-table::", "   :header-rows: 1", f"   :widths: {widths}", f"   :class: {style}", "")
+    for row in (head, *rows):
+        for place, cell in enumerate(row):
+            yield f"   {'* -' if place == 0 else '  -'} {cell}"
+    yield ""
+
+
+def parameters(measure: Measure) -> Iterator[str]:
+    """All parameters of a measure."""
+    rows = [
+        (
+            "``@k``" if name == "cutoff" else f"``{name}``",
+            legal(param),
+            f"``{param.default!r}``" if hasattr(param, "default") and param.default is not None else "none",
+            param.desc,
+        )
+        for name, param in measure.SUPPORTED_PARAMS.items()
+    ]
+    yield from table(("parameter", "values", "default", "meaning"), rows, "18 34 14 34", "parameters")
+
+
+def described(measure: Measure, family: str, config: Any) -> Iterator[str]:
+    """What is said of a measure."""
+    yield from (f".. py:data:: vbterrier.{measure.NAME}", "")
+    body = [
+        f"*{measure.PRETTY_NAME}*: {measure.SHORT_DESC}.",
+        "",
+        f":Direction: {direction(measure)}",
+        f":Range: {limits(measure) or 'see below'}",
+        f":Needs: {NEEDS[family]}",
+        f":Paper: {PAPERS[family]}",
+        "",
+        *NumpyDocstring(docstring(measure), config, what="data").lines(),
+        "",
+        ".. rubric:: All parameters",
+        "",
+        *parameters(measure),
+    ]
+    yield from (f"   {line}" if line else "" for line in body)
+
+
+class Measures(SphinxDirective):
+    """The measures of a family."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        """Their descriptions."""
+        family = self.arguments[0]
+        lines = [line for measure in FAMILIES[family] for line in described(measure, family, self.config)]
+        return self.parse_text_to_nodes("\n".join(lines))
+
+
+class MeasureTable(SphinxDirective):
+    """All measures in one table."""
+
+    def run(self) -> list[nodes.Node]:
+        """The table."""
+        rows = [
+            (f":py:data:`~vbterrier.{measure.NAME}`", measure.SHORT_DESC, limits(measure) or "any", direction(measure))
+            for measures in FAMILIES.values()
+            for measure in measures
+        ]
+        return self.parse_text_to_nodes(
+            "\n".join(table(("measure", "what it says", "range", "direction"), rows, "15 45 15 25", "columns"))
+        )
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Register the directives."""
+    app.add_directive("measures", Measures)
+    app.add_directive("measure-table", MeasureTable)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

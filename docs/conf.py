@@ -1,0 +1,62 @@
+"""The documentation's configuration. `sphinx-build -W --keep-going -b html docs OUT` needs no network."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import vbterrier
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
+
+sys.path.insert(0, str(Path(__file__).parent / "_ext"))
+
+project = "vbterrier"
+author = "the contributors of vbterrier"
+project_copyright = "the contributors of vbterrier; Apache-2.0"
+version = release = vbterrier.__version__
+language = "en-GB"
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "myst_parser",
+    "measures",
+    "public_names",
+    "command_line",
+    "schematic",
+]
+# What is only written while the site is built.
+exclude_patterns = ["_build"]
+nitpicky = False
+
+# Types stand in the docstrings where they say something.
+autodoc_typehints = "none"
+autodoc_member_order = "bysource"
+toc_object_entries_show_parents = "hide"
+python_maximum_signature_line_length = 88
+napoleon_google_docstring = False
+napoleon_use_rtype = False
+napoleon_use_ivar = True
+
+myst_enable_extensions = ["colon_fence", "deflist"]
+myst_heading_anchors = 3
+
+html_theme = "furo"
+html_title = f"vbterrier {release}"
+html_static_path = ["_static"]
+html_css_files = ["vbterrier.css"]
+html_copy_source = False
+html_show_sphinx = False
+
+
+def _within(_app: Sphinx, _name: str, source: list[str]) -> None:
+    """Links that lead out of this folder for readers of the repository stay within the site."""
+    source[0] = source[0].replace("](../SECURITY.md)", "](security.md)")
+
+
+def setup(app: Sphinx) -> None:
+    """Sphinx's hook."""
+    app.connect("source-read", _within)
