@@ -149,10 +149,11 @@ def test_a_row_for_each_topic(command, report):
 
 
 @pytest.mark.parametrize("style", ["latex", "markdown"])
-def test_papers_get_the_table_alone(command, made, style):
+def test_papers_get_a_table_with_a_caption(command, made, style):
     code, out, _ = command("coverage", *RUNS, *FILES, "--format", style)
     assert code == 0
-    assert "pool:" not in out
+    assert "means over topics, k = 20." in out
+    assert "pool: 4 topics" in out
     assert "odds" in out
 
 

@@ -85,10 +85,11 @@ def test_csv_and_json_hold_the_frame_itself(command, found, pairs):
 
 
 @pytest.mark.parametrize("style", ["latex", "markdown"])
-def test_papers_get_the_table_alone(command, found, style):
+def test_papers_get_a_table_with_a_caption(command, found, style):
     code, out, _ = command(*RANK, "--format", style)
     assert code == 0
-    assert "draws" not in out
+    assert "k = 10; prior = auto." in out
+    assert " draws, seed 0." in out
     plain = out.replace("{[}", "[").replace("{]}", "]").replace("\\", "")
     assert all(name.removesuffix(".run") in plain for name in RUNS)
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from vbterrier.cli.output import Format, echo, require_format
+from vbterrier.cli.output import Format, Output, deliver, require_format
 from vbterrier.errors import ParameterError
 
 Runs = Annotated[list[Path] | None, typer.Argument(help="TREC runs; .gz and Parquet too.", show_default=False)]
@@ -36,12 +36,12 @@ def compare(
     level: Annotated[float, typer.Option(help="Of intervals and tests: significant is p up to 1 - level.")] = 0.95,
     resamples: Annotated[int, typer.Option(help="Resamples of the topics and of the test.", min=2)] = 10_000,
     seed: Annotated[int, typer.Option(help="Decides the resamples.", min=0)] = 0,
+    output: Output = None,
 ) -> None:
     """Compare runs topic by topic: which are distinguishable, by how much, and how sure that is."""
     from vbterrier.evaluate.comparing import compare as compare_systems
-    from vbterrier.report.comparison import comparison_report
 
-    require_format(style)
+    style = require_format(style, output)
     given: dict[str, Any] = {"qrels": qrels, "intents": intents, "tags": tags}
     if values is not None and (runs or any(value is not None for value in given.values())):
         raise ParameterError("--values hold scores already: leave out runs, --qrels, --intents and --tags")
@@ -67,7 +67,7 @@ def compare(
         progress=sys.stderr.isatty(),
         **given,
     )
-    echo(comparison_report(found, style, systems=systems))
+    deliver(found, style, output, systems=systems)
 
 
 COMMANDS = (compare,)

@@ -9,7 +9,7 @@ import typer
 
 import vbterrier
 from vbterrier.cli.evaluation import Seed  # noqa: TC001 - Typer reads annotations at run time
-from vbterrier.cli.output import Format, echo, require_format
+from vbterrier.cli.output import Format, Output, deliver, require_format
 from vbterrier.errors import ParameterError
 
 Runs = Annotated[
@@ -33,18 +33,18 @@ def coverage(
     level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
     resamples: Annotated[int, typer.Option(help="Resamples of the topics.", min=2)] = 2000,
     seed: Seed = 0,
+    output: Output = None,
 ) -> None:
     """Say what entity runs reach of a pool, and whether their entities tell relevant documents apart."""
     from vbterrier.evaluate.coverage import coverage_report
-    from vbterrier.report.coverage import coverage_table
 
-    require_format(style)
+    style = require_format(style, output)
     options: dict[str, Any] = {"level": level, "n_resamples": resamples, "seed": seed}
     linked = _linked(pool, tags, links, qrels, depth)
     reports = [
         coverage_report(runs, linked, k=one, rel=rel, alpha=alpha, tau=tau, **options) for one in sorted(set(k or [20]))
     ]
-    echo(coverage_table(reports, style, per_query=per_query))
+    deliver(reports, style, output, per_query=per_query)
 
 
 def _linked(pool: Path | None, tags: Path | None, links: Path | None, qrels: Path | None, depth: int | None) -> Any:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 import vbterrier
-from vbterrier.cli.output import Format, echo, require_format
+from vbterrier.cli.output import Format, Output, deliver, echo, require_format
 from vbterrier.errors import ParameterError, nearest
 
 Runs = Annotated[list[Path], typer.Argument(help="TREC runs; .gz and Parquet too.", show_default=False)]
@@ -79,15 +79,15 @@ def score(
     ] = None,
     jobs: Annotated[int, typer.Option(help="Processes, a run each; -1: as many as processors.")] = 1,
     dask: Annotated[str | None, typer.Option(help="Scheduler whose workers score, as tcp://host:8786.")] = None,
+    output: Output = None,
 ) -> None:
     """Score runs, with intervals: against judgments, against candidate intents and tags, or both.
 
     Entity linkers too: -m LinkingF1 takes files of answers (qid, entity_id or NIL) as runs and as --qrels.
     """
     from vbterrier.evaluate import score as score_runs
-    from vbterrier.report import tables
 
-    require_format(style)
+    style = require_format(style, output)
     if qrels is None and intents is None:
         raise ParameterError("nothing to score against: wanted --qrels, --intents, or both")
     if perturb and not replicas:
@@ -112,13 +112,7 @@ def score(
         scores = score_runs(
             runs, qrels, measures, intents=intents, tags=tags, topics=topics, duplicates=duplicates, **shared
         )
-    frame = tables.per_query(scores, style) if per_query else tables.summary(scores, style)
-    echo(tables.rendered(frame, style))
-    if style == "table" and not per_query:
-        echo(tables.footing(scores))
-        if hasattr(scores, "tagging"):
-            echo("\n" + tables.rendered(scores.tagging, style))
-            echo(tables.TAGGING)
+    deliver(scores, style, output, topics=per_query)
 
 
 def rank(
@@ -134,12 +128,12 @@ def rank(
     topics: Annotated[str, typer.Option(help="same (refuse runs whose topics differ), all, or common.")] = "same",
     duplicates: Annotated[str, typer.Option(help="error, or first: keep a repeated document's best rank.")] = "error",
     seed: Annotated[int, typer.Option(help="Decides the draws.", min=0)] = 0,
+    output: Output = None,
 ) -> None:
     """Rank runs whose scores are uncertain: expected ranks with intervals, and who is likely to beat whom."""
     from vbterrier.evaluate.ranking import rank_systems
-    from vbterrier.report.ranking import ranking_report
 
-    require_format(style)
+    style = require_format(style, output)
     if baseline is not None and not pairs:
         raise ParameterError("--baseline says what runs are paired with: wanted --pairs too")
     found = rank_systems(
@@ -155,7 +149,7 @@ def rank(
         duplicates=duplicates,
         progress=sys.stderr.isatty(),
     )
-    echo(ranking_report(found, style, pairs=pairs))
+    deliver(found, style, output, pairs=pairs)
 
 
 def _over_intents(

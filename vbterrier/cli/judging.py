@@ -51,7 +51,7 @@ def judge(
     elif style == "table":
         echo(tables.rendered(plan.frame[["qid", "docno", "reason"]], style))
     else:
-        echo(tables.rendered(plan.frame, style))
+        echo(tables.rendered(plan.frame, style, caption=[plan.summary()], label="tab:judge"))
     if output is not None or style == "table":
         echo(plan.summary() if output is None else f"{output}: {plan.summary()}")
 

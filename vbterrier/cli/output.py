@@ -1,25 +1,57 @@
-"""What commands print, and the formats that they print in."""
+"""What commands print or write, and the formats that they do it in."""
 
 from __future__ import annotations
 
 import io
 import os
 import sys
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
 from vbterrier.errors import ParameterError
 
 Format = Annotated[str, typer.Option("--format", "-f", help="table, csv, json, latex or markdown.")]
+Output = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        help="A file in place of the screen: .tex, .md, .csv (its caption in a file beside it), .json or .txt.",
+        show_default=False,
+    ),
+]
 
 
-def require_format(style: str) -> None:
-    """Refuse an unknown format before any work."""
+def require_format(style: str, output: Path | None = None) -> str:
+    """The format to write, before any work: that of a file is what its name says.
+
+    Raises
+    ------
+    ParameterError
+        No such format, or two of them.
+    """
+    from vbterrier.report.paper import style_of
     from vbterrier.report.tables import FORMATS
 
     if style not in FORMATS:
         raise ParameterError(f"--format {style}: wanted one of {', '.join(FORMATS)}")
+    if output is None:
+        return style
+    if style not in ("table", style_of(output)):
+        raise ParameterError(f"--format {style}: {output} asks for {style_of(output)}; leave one of them out")
+    return style_of(output)
+
+
+def deliver(found: Any, style: str, output: Path | None = None, **options: Any) -> None:
+    """Print a table, or write it to a file in the format that its name says."""
+    from vbterrier.report.paper import paper_table, save_table
+
+    if output is None:
+        echo(paper_table(found, style, **options))
+    else:
+        save_table(found, output, **options)
 
 
 def echo(text: str) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from vbterrier.cli.output import Format, echo, require_format
+from vbterrier.cli.output import Format, Output, deliver, echo, require_format
 from vbterrier.cli.queries_power import power
 from vbterrier.errors import ParameterError
 
@@ -55,7 +55,6 @@ def sample(
     """Draw queries, each with its probability of being drawn."""
     from vbterrier.frames.files import write_queries
     from vbterrier.queryset.sampling import sample_queries
-    from vbterrier.report import tables
 
     require_format(style)
     found = sample_queries(
@@ -73,9 +72,7 @@ def sample(
         write_queries(found, output)
         echo(f"{output}: {found!r}")
         return
-    echo(tables.rendered(found.frame, style))
-    if style == "table":
-        echo(repr(found))
+    deliver(found.frame, style, caption=[repr(found)], label="tab:sample")
 
 
 def profile(
@@ -91,21 +88,22 @@ def profile(
     nil: Annotated[list[str] | None, typer.Option(help="How NIL is spelt [NIL]; may be given again.")] = None,
     level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
     style: Format = "table",
+    output: Output = None,
 ) -> None:
     """Describe queries: links and NIL, frequent and rare mentions, ambiguous ones."""
     from vbterrier.queryset.profile import query_profile
-    from vbterrier.report import tables
 
-    require_format(style)
+    style = require_format(style, output)
     found = query_profile(queries, mentions, nil=nil or "NIL", level=level)
     if style not in ("csv", "json"):
         found = found.drop(columns="level").dropna(axis="columns", how="all")
-    echo(tables.rendered(found, style, digits=3))
-    if style == "table":
-        ends = f"low, high: {100 * level:g}% Wilson intervals of shares of draws"
-        expected = "; uniform, random_document, random_mention: expected of draws from the corpus by each method "
-        expected += "(counts: those of the corpus)"
-        echo(ends + (expected if mentions is not None else ""))
+    caption = [f"Profile of queries; low, high: {100 * level:g}% Wilson intervals of shares of draws."]
+    if mentions is not None:
+        caption.append(
+            "uniform, random_document, random_mention: expected of draws from the corpus by each method "
+            "(counts: those of the corpus)."
+        )
+    deliver(found, style, output, digits=3, caption=caption, label="tab:profile")
 
 
 def _sizes(text: str) -> dict[str, Any]:

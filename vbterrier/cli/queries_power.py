@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vbterrier.cli.output import Format, echo, require_format
+from vbterrier.cli.output import Format, Output, deliver, require_format
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 
 if TYPE_CHECKING:
@@ -37,28 +37,27 @@ def power(
     simulations: Annotated[int, typer.Option(help="Simulated query sets of each size.", min=1)] = 10_000,
     style: Format = "table",
     seed: Annotated[int, typer.Option(help="Decides the simulations.", min=0)] = 0,
+    output: Output = None,
 ) -> None:
     """Say how many queries it takes to detect a difference, from what each query of a pilot scores."""
     from vbterrier.frames.files.values import read_values
-    from vbterrier.report import tables
 
-    require_format(style)
+    style = require_format(style, output)
     if (delta is None) == (not queries):
         raise ParameterError("wanted either --delta, the difference to detect, or --queries, how many there will be")
     if curve and delta is None:
         raise ParameterError("--curve is that of a difference: wanted --delta")
     options: dict[str, Any] = {"power": power, "level": level, "n_simulations": simulations, "seed": seed}
     frame = _plans(read_values(values), delta, queries or [], baseline, measure, curve=curve, **options)
-    if style in ("csv", "json"):
-        echo(tables.rendered(frame, style))
-        return
-    shared = ["level", "test", "n_simulations", "seed"] + ([] if curve else ["power"])
-    echo(tables.rendered(frame.drop(columns=shared), style, digits=4))
-    if style == "table":
-        echo(
-            f"power {power:g}, paired t test at {1 - level:.2g}, {simulations} simulations, seed {seed}; low, high: "
-            f"{100 * level:g}% intervals, as the pilot leaves the spread uncertain"
-        )
+    if style not in ("csv", "json"):
+        shared = ["level", "test", "n_simulations", "seed"] + ([] if curve else ["power"])
+        frame = frame.drop(columns=shared)
+    how = (
+        f"power {power:g}, paired t test at {1 - level:.2g}, {simulations} simulations, seed {seed}; low, high: "
+        f"{100 * level:g}% intervals, as the pilot leaves the spread uncertain."
+    )
+    caption = ["Queries needed." if delta is not None else "Differences that are detected.", how]
+    deliver(frame, style, output, caption=caption, label="tab:power")
 
 
 def _plans(

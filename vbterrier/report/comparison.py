@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from vbterrier.report.tables import escaped, rendered
+from vbterrier.report import latex
+from vbterrier.report.captions import best_rows
+from vbterrier.report.comparison_notes import FLAGGED, SIGNIFICANT, comparison_caption, notes, pairs_caption
+from vbterrier.report.tables import captioned, escaped, rendered
+from vbterrier.report.wide import MOST, brackets, by_measure
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from vbterrier.evaluate.comparing import Comparison
 
-SIGNIFICANT, FLAGGED = "*", "†"
+__all__ = ["FLAGGED", "SIGNIFICANT", "comparison_report", "verdicts"]
+
 _LISTED = 12
+# Heads of columns in papers.
+_SHORT = {"p adjusted": "p", "won/lost/tied": "w/l/t", "p equivalence": "p equiv."}
+_SHORT_SAID = "p: adjusted; w/l/t: won/lost/tied."
 
 
 def comparison_report(found: Comparison, style: str, *, systems: bool = False) -> str:
@@ -43,19 +52,40 @@ def comparison_report(found: Comparison, style: str, *, systems: bool = False) -
         frames = {"systems": _systems_of(found), "pairs": found.pairs, "flags": found.flags}
         parts = {name: json.loads(rendered(frame, style)) for name, frame in frames.items()}
         return json.dumps({"verdict": verdicts(found), **parts}, indent=2, ensure_ascii=False)
-    table, best = _systems(found)
-    first = rendered(table, style, bold=best).strip("\n")
-    second = rendered(_pairs(found), style).strip("\n")
-    above, below = ([escaped(line, style) for line in lines] for lines in (verdicts(found), _notes(found)))
+    above = [escaped(line, style) for line in verdicts(found)]
     if style == "latex":
-        # Verdicts are for the author, notes for the reader.
-        above, below = (
-            [f"% {line}" for line in above],
-            ["{\\footnotesize\\noindent", *(f"{line}." for line in below), "\\par}"],
+        # Verdicts are for the author, captions for the reader.
+        return "\n\n".join(["\n".join(f"% {line}" for line in above), *_for_papers(found, style)])
+    if style == "markdown":
+        return "\n\n".join([*above, *_for_papers(found, style)])
+    tables = (rendered(table(found), style).strip("\n") for table in (_systems, _pairs))
+    return "\n\n".join(["\n".join(above), *tables, "\n".join(notes(found))])
+
+
+def _for_papers(found: Comparison, style: str) -> Iterator[str]:
+    """Means and differences, each with its caption."""
+    caption, label = comparison_caption(found), "tab:systems"
+    n_measures = found.systems["measure"].nunique()
+    if style == "latex" and n_measures <= MOST:
+        yield captioned(_wide(found), style, caption, label)
+    else:
+        yield rendered(_systems(found), style, caption=caption, label=label, bold=_best(found))
+    if style == "latex":
+        yield from _pairs_by_measure(found)
+    else:
+        yield rendered(_pairs(found), style, caption=pairs_caption(found))
+
+
+def _pairs_by_measure(found: Comparison) -> Iterator[str]:
+    """A table a measure in LaTeX: all of them side by side do not fit a page."""
+    every, labels = _pairs(found, one_table=False), itertools.count(1)
+    for measure, table in every.groupby("measure", sort=False):
+        of = found.pairs[found.pairs["measure"] == measure]
+        shown = table.drop(columns="measure")
+        shown.columns = pd.Index([_SHORT.get(name, name).replace(" - ", " − ") for name in map(str, shown.columns)])
+        yield rendered(
+            shown, "latex", caption=[*pairs_caption(found, of), _SHORT_SAID], label=f"tab:pairs-{next(labels)}"
         )
-        return "\n".join([*above, first, "", "\\bigskip", "", second, "", *below])
-    gap = "\n\n" if style == "markdown" else "\n"
-    return "\n\n".join([gap.join(above), first, second, gap.join(below)])
 
 
 def verdicts(found: Comparison) -> list[str]:
@@ -116,8 +146,8 @@ def _systems_of(found: Comparison) -> pd.DataFrame:
     return found.systems.merge(flags, on=["name", "measure"], how="left", sort=False)
 
 
-def _systems(found: Comparison) -> tuple[pd.DataFrame, set[tuple[int, str]]]:
-    """A row a system and measure, and the cells with the highest means."""
+def _systems(found: Comparison) -> pd.DataFrame:
+    """A row a system and measure."""
     frame = _systems_of(found).reset_index(drop=True)
     text = {"run": _marked(frame, "name", found), "measure": frame["measure"], "mean": _means(frame, found)}
     text[_title(frame, "means")] = _range(frame)
@@ -126,23 +156,47 @@ def _systems(found: Comparison) -> tuple[pd.DataFrame, set[tuple[int, str]]]:
     text["topics"] = frame["n_qids"]
     if frame["n_missing"].notna().all():
         text["missing"] = frame["n_missing"]
-    highest = frame["value"] == frame.groupby("measure")["value"].transform("max")
-    return _one_measure_less(pd.DataFrame(text)), {(int(row), "mean") for row in highest[highest].index}
+    return _one_measure_less(pd.DataFrame(text))
+
+
+def _best(found: Comparison) -> set[tuple[int, str]]:
+    """The cells of the highest means."""
+    highest = best_rows(found.systems.reset_index(drop=True))
+    return {(int(row), "mean") for row in highest[highest].index}
+
+
+def _wide(found: Comparison) -> str:
+    """Means and their marks as LaTeX, a column a measure."""
+    frame = found.systems.reset_index(drop=True)
+    best = {row for row, _ in _best(found)}
+    marks = frame["letters"] if found.baseline is None else _stars(frame, found)
+    cells = []
+    for row, (value, mark) in enumerate(zip(frame["value"], marks, strict=True)):
+        text = latex.number(f"{value:.4f}")
+        raised = rf"\textsuperscript{{{latex.escaped(mark)}}}" if mark else ""
+        cells.append((rf"\textbf{{{text}}}" if row in best else text) + raised)
+    index = pd.MultiIndex.from_frame(frame[["name", "measure"]])
+    ends = pd.Series(map(brackets, frame["low"], frame["high"]), index=index)
+    flagged = {name for measure in frame["measure"].unique() for name in _marks(found, measure)}
+    shown = {name: latex.escaped(f"{name}{FLAGGED if name in flagged else ''}") for name in frame["name"].unique()}
+    return by_measure(frame.assign(cell=cells), [(rf"{100 * frame['level'].iloc[0]:g}\%", ends)], shown)
 
 
 def _means(frame: pd.DataFrame, found: Comparison) -> pd.Series[str]:
     """Means, marked where they differ significantly from the baseline's."""
     means = frame["value"].map("{:.4f}".format)
-    if found.baseline is None:
-        return means
+    return means if found.baseline is None else means + _stars(frame, found)
+
+
+def _stars(frame: pd.DataFrame, found: Comparison) -> list[str]:
     told = found.pairs[found.significant()]
     marks = {
         (row.name_a, row.measure): SIGNIFICANT + (FLAGGED if row.flag else "") for row in told.itertuples(index=False)
     }
-    return means + [marks.get(key, "") for key in zip(frame["name"], frame["measure"], strict=True)]
+    return [marks.get(key, "") for key in zip(frame["name"], frame["measure"], strict=True)]
 
 
-def _pairs(found: Comparison) -> pd.DataFrame:
+def _pairs(found: Comparison, *, one_table: bool = True) -> pd.DataFrame:
     frame = found.pairs.reset_index(drop=True)
     flag = frame["flag"].map(lambda said: FLAGGED if said else "")
     star = (SIGNIFICANT + flag).where(found.significant().reset_index(drop=True), "")
@@ -162,7 +216,8 @@ def _pairs(found: Comparison) -> pd.DataFrame:
     }
     if found.margin is not None:
         text["p equivalence"] = frame["p_equivalence"].map(_p)
-    return _one_measure_less(pd.DataFrame(text))
+    table = pd.DataFrame(text)
+    return _one_measure_less(table) if one_table else table
 
 
 def _one_measure_less(table: pd.DataFrame) -> pd.DataFrame:
@@ -182,25 +237,3 @@ def _range(frame: pd.DataFrame) -> pd.Series[str]:
 def _p(p: float) -> str:
     # Four digits would show the smallest as 0, which no p of a resampling test is.
     return "" if pd.isna(p) else f"{p:.4f}" if p >= 0.0001 or p == 0 else f"{p:.1e}"  # noqa: PLR2004
-
-
-def _notes(found: Comparison) -> Iterator[str]:
-    one = found.pairs.iloc[0]
-    by_measure = found.pairs.drop_duplicates("measure")
-    topics = ", ".join(f"{row.measure}: {row.n_qids} topics" for row in by_measure.itertuples(index=False))
-    drawn = f"{one['n_resamples']} resamples, " if one["n_resamples"] else ""
-    yield f"{topics}; test: {one['test']}; correction over the pairs of a measure: {one['correction']}"
-    yield f"intervals: {one['method']}; {drawn}seed {one['seed']}"
-    yield "effect: mean of a - b over its standard deviation between topics; won/lost/tied: topics, as a has them"
-    if found.significant().any():
-        starred = "differs significantly" + (f" from {found.baseline}" if found.baseline is not None else "")
-        yield f"{SIGNIFICANT} {starred}: adjusted p at most {found.alpha:g}"
-    if found.baseline is None:
-        yield "letters: systems that share one are not significantly different"
-    if found.margin is not None:
-        yield f"p equivalence: of two one-sided tests that a and b differ by {found.margin:g} or more, not adjusted"
-    for row in found.flags.drop_duplicates(["name", "flag"]).to_dict("records"):
-        if row["flag"]:
-            yield f"{FLAGGED} {row['name']} {row['flag']}; differences may say nothing about its quality"
-        elif not pd.isna(row["n_missing"]) and row["n_missing"]:
-            yield f"{row['name']} retrieved nothing for {row['n_missing']} topics, which score as empty rankings"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from vbterrier.errors import printable
+from vbterrier.report.captions import of_measures
 from vbterrier.report.tables import rendered
 
 if TYPE_CHECKING:
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 
     from vbterrier.evaluate.coverage import CoverageReport
 
+_EVIDENCE = ("OER", "SignalRate", "BaitRate", "TopBait", "OERCorr", "ObsCov", "OracleCov")
+_LABEL = "tab:coverage"
 # What the pool offers, whatever a run selects, stands behind what runs do.
 _COLUMNS = (
     "RelCov",
@@ -47,17 +50,47 @@ def coverage_table(reports: Sequence[CoverageReport], style: str, *, per_query: 
     >>> made = planted_collection(n_topics=3, n_documents=60, n_relevant=12)
     >>> links = link_pool(made.pool, made.tags, made.qrels)
     >>> reports = [coverage_report({"mine": made.runs["odds"]}, links, k=k) for k in (3, 5)]
-    >>> [line.split(" | ")[1:3] for line in coverage_table(reports, "markdown").splitlines()[2:]]
+    >>> [line.split(" | ")[1:3] for line in coverage_table(reports, "markdown").splitlines()[2:4]]
     [['3', '0.556'], ['5', '0.694']]
     """
     if per_query:
         values = _values(reports)
-        return rendered(values if style in ("csv", "json") else _wide(values), style)
+        table = values if style in ("csv", "json") else _wide(values)
+        caption = coverage_caption(reports, per_query=True)
+        return rendered(table, style, caption=caption, label=_LABEL)
     intervals = _intervals(reports)
     if style in ("csv", "json"):
         return rendered(intervals, style)
-    text = rendered(_summary(intervals), style, digits=3)
+    table, caption = _summary(intervals), coverage_caption(reports)
+    if style == "latex":
+        # Too many columns for a page: what is reached, and what entities are worth.
+        parts = [table.drop(columns=[*_EVIDENCE]), table[["run", "k", *_EVIDENCE]]]
+        evidence = [
+            f"What entities say of documents, and the pool's offer: means over topics, k = {_cuts(reports)}.",
+            "Pool and settings as for coverage.",
+        ]
+        said = [(caption, _LABEL), (evidence, "tab:evidence")]
+        return "\n\n".join(
+            rendered(part, style, digits=3, caption=of, label=label)
+            for part, (of, label) in zip(parts, said, strict=True)
+        )
+    text = rendered(table, style, digits=3, caption=caption, label=_LABEL)
     return f"{text}\n{_footing(reports[0], intervals)}" if style == "table" else text
+
+
+def coverage_caption(reports: Sequence[CoverageReport], *, per_query: bool = False) -> list[str]:
+    """What runs reach of which pool, what is left out, and how the interval came about."""
+    if per_query:
+        return of_measures("What entity runs reach in each topic", _values(reports)["measure"].unique())
+    footing = _footing(reports[0], _intervals(reports))
+    return [
+        f"What entity runs reach: means over topics, k = {_cuts(reports)}.",
+        *(f"{line}." for line in footing.splitlines()),
+    ]
+
+
+def _cuts(reports: Sequence[CoverageReport]) -> str:
+    return " and ".join(f"{report.settings['k']:g}" for report in reports)
 
 
 def _intervals(reports: Sequence[CoverageReport]) -> pd.DataFrame:

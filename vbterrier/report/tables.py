@@ -10,23 +10,18 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from vbterrier.errors import ParameterError, printable
+from vbterrier.report import latex
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
 
     from vbterrier.evaluate import Scores
 
 FORMATS = ("table", "csv", "json", "latex", "markdown")
 
 
-# What Markdown and LaTeX would take for more than a sign.
+# What Markdown would take for more than a sign.
 _OF_MARKDOWN = str.maketrans({"<": "&lt;", "&": "&amp;"} | {sign: f"\\{sign}" for sign in "\\|*[]`"})
-_OF_LATEX = str.maketrans(
-    {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "†": r"\textdagger{}"}
-    # A row that begins with [ or * would be an argument of the line break above it.
-    | {"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", "[": "{[}", "*": "{*}"}
-    | {sign: f"\\{sign}" for sign in "&%$#_{}"}
-)
 
 # What the columns of an evaluation's tagging say.
 TAGGING = (
@@ -36,7 +31,14 @@ TAGGING = (
 
 
 def rendered(
-    frame: pd.DataFrame, style: str, *, title: str = "", digits: int = 4, bold: Collection[tuple[int, str]] = ()
+    frame: pd.DataFrame,
+    style: str,
+    *,
+    title: str = "",
+    caption: Sequence[str] = (),
+    label: str = "",
+    digits: int = 4,
+    bold: Collection[tuple[int, str]] = (),
 ) -> str:
     r"""A frame in one of ``FORMATS``; csv and json keep all digits, json has null for what is missing or infinite.
 
@@ -44,6 +46,11 @@ def rendered(
     ----------
     frame, style, title, digits
         What to write, and how; only LaTeX and the terminal's table have a title.
+    caption
+        Sentences that LaTeX has above the table (without any, its title) and Markdown under it; a terminal, CSV and
+        JSON have none.
+    label
+        What LaTeX calls a table with a caption, as ``tab:scores``.
     bold
         Cells, by row number and column, that LaTeX and Markdown set in bold.
 
@@ -66,9 +73,9 @@ def rendered(
     text = frame.map(lambda value: _cell(value, digits))
     right = [pd.api.types.is_numeric_dtype(frame[name]) for name in frame.columns]
     if style == "markdown":
-        return _markdown(text, right, bold)
+        return captioned(_markdown(text, right, bold), style, caption)
     if style == "latex":
-        return _latex(text, right, title, bold)
+        return captioned(_latex(text, right, bold), style, caption or [title] * bool(title), label)
     if style == "table":
         return _table(text, right, title)
     raise ParameterError(f"format={style!r}: wanted one of {', '.join(map(repr, FORMATS))}")
@@ -136,8 +143,20 @@ def escaped(text: object, style: str) -> str:
     >>> print(escaped("a_b*", "latex"), escaped("a_b*", "markdown"))
     a\_b{*} a_b\*
     """
-    signs = {"latex": _OF_LATEX, "markdown": _OF_MARKDOWN}.get(style, {})
-    return printable(text).translate(signs)
+    if style == "latex":
+        return latex.escaped(text)
+    return printable(text).translate(_OF_MARKDOWN) if style == "markdown" else printable(text)
+
+
+def captioned(table: str, style: str, caption: Sequence[str], label: str = "") -> str:
+    """A table in LaTeX or Markdown with its caption; the table alone where there is none."""
+    if not caption:
+        return table
+    said = [escaped(sentence, style) for sentence in caption]
+    if style == "latex":
+        return latex.floated(table, said, label)
+    # As Pandoc reads captions, which others show as a line.
+    return "\n".join([table, "", f"Table: {said[0]}", *said[1:]])
 
 
 def _emphasised(text: pd.DataFrame, bold: Collection[tuple[int, str]], form: str) -> pd.DataFrame:
@@ -156,16 +175,13 @@ def _markdown(text: pd.DataFrame, right: list[bool], bold: Collection[tuple[int,
     return "\n".join([lines[0], rule, *lines[1:]])
 
 
-def _latex(text: pd.DataFrame, right: list[bool], title: str, bold: Collection[tuple[int, str]]) -> str:
-    columns = "".join("r" if numeric else "l" for numeric in right)
-    cells = _emphasised(text.map(_escaped), bold, r"\textbf{{{}}}")
-    style = cells.rename(columns=_escaped).style.hide(axis="index")
-    result: str = style.to_latex(column_format=columns, hrules=True, caption=_escaped(title) or None)
-    return result.rstrip("\n")
-
-
-def _escaped(text: object) -> str:
-    return escaped(text, "latex")
+def _latex(text: pd.DataFrame, right: list[bool], bold: Collection[tuple[int, str]]) -> str:
+    cells = text.map(latex.escaped)
+    for name, numeric in zip(text.columns, right, strict=True):
+        cells[name] = cells[name].map(latex.number if numeric else latex.ends)
+    rows = _emphasised(cells, bold, r"\textbf{{{}}}").to_numpy().tolist()
+    heads = [latex.escaped(name) for name in text.columns]
+    return latex.tabular(heads, rows, "".join("r" if numeric else "l" for numeric in right))
 
 
 def _table(text: pd.DataFrame, right: list[bool], title: str) -> str:

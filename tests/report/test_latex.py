@@ -1,0 +1,145 @@
+"""Tables for papers compile: all of them in one document, with names that mean to break it."""
+
+import os
+import re
+import shutil
+import subprocess
+
+import pandas as pd
+import pytest
+
+from vbterrier import compare, coverage_report, evaluate_intents, link_pool, linking_report, rank_systems, score
+from vbterrier.demo.planted import planted_collection
+from vbterrier.evaluate.doctor import diagnose
+from vbterrier.report import latex
+from vbterrier.report.doctor import doctor_report
+from vbterrier.report.paper import paper_table
+
+# Of few topics and resamples.
+pytestmark = pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
+# Commands, comments, arguments, ends of tables, accents, other scripts, marks without a letter, what TeX joins.
+HOSTILE = (
+    r"\input{/etc/passwd} & % $x$ # _ { } \\ ~ ^",
+    r"}\end{tabular}\end{table}\newpage",
+    "[2pt] *",
+    "Zoë's Łódź naïve ﬁ 漢字 🐕 \u0301 α≤β",
+    "a--b---c ``q'' \"quoted\" ?` !` <<x>> |y| @",
+    "nul\x00esc\x1b[31m\nline",
+)
+DOCUMENT = r"""\documentclass{article}
+\usepackage{booktabs}
+\begin{document}
+\listoftables
+%s
+\end{document}
+"""
+TOPICS = [f"q{at}" for at in range(12)]
+
+
+@pytest.fixture(scope="module")
+def pdflatex():
+    found = shutil.which("pdflatex")
+    if found is None:
+        assert not os.environ.get("CI"), "CI needs pdflatex and booktabs: texlive-latex-base, texlive-latex-recommended"
+        pytest.skip("no pdflatex")
+    return found
+
+
+def compiled(pdflatex, folder, *tables):
+    """The log and the text of the second run, in which references are known."""
+    (folder / "tables.tex").write_text(DOCUMENT % "\n\n".join(tables), encoding="utf-8")
+    # What a hostile name could make TeX read or run is refused, too.
+    options = ["-interaction=nonstopmode", "-no-shell-escape", "tables.tex"]
+    for _ in range(2):
+        done = subprocess.run([pdflatex, *options], cwd=folder, capture_output=True, check=False)
+    log = (folder / "tables.log").read_text(encoding="latin-1")
+    assert done.returncode == 0, "\n".join(re.findall(r"(?m)^!.*\n.*\n.*", log)) or log[-2000:]
+    return log
+
+
+def runs(*names):
+    rows = [
+        (name, qid, f"d{(at + shift) % 7}", 7.0 - at)
+        for shift, name in enumerate(names)
+        for qid in TOPICS
+        for at in range(5)
+    ]
+    frame = pd.DataFrame(rows, columns=["name", "qid", "docno", "score"])
+    return {name: part.drop(columns="name") for name, part in frame.groupby("name", sort=False)}
+
+
+QRELS = pd.DataFrame(
+    [(qid, f"d{at}", (place + at) % 3) for place, qid in enumerate(TOPICS) for at in range(4)],
+    columns=["qid", "docno", "label"],
+)
+FEW = {"n_resamples": 30}
+
+
+def tables(*names):
+    """A table of each kind."""
+    systems = runs(*names)
+    scores = score(systems, QRELS, ["nDCG@10", "BNDCG@10"], **FEW)
+    yield paper_table(scores)
+    yield paper_table(scores, topics=True)
+    yield paper_table(score(systems, QRELS, ["nDCG@3", "BNDCG@3", "BNDCG@5", "AP", "Unjudged@5"], **FEW))
+    yield paper_table(compare(systems, QRELS, ["nDCG@10", "AP"], margin=0.1, **FEW))
+    yield paper_table(compare(systems, QRELS, ["nDCG@10"], baseline=names[0], **FEW))
+    ranked = rank_systems(systems, QRELS, n_draws=20)
+    yield paper_table(ranked)
+    yield paper_table(ranked, pairs=True)
+    yield paper_table(linked(*names))
+    yield paper_table(reached(*names))
+    yield paper_table(meant(systems))
+    yield doctor_report(diagnose(systems, QRELS), "latex")
+
+
+def linked(*names):
+    gold = pd.DataFrame({"qid": TOPICS, "entity_id": ["Paris", "NIL", "Rome"] * 4})
+    return linking_report({name: gold.assign(entity_id=["Paris", "NIL", "NIL"] * 4) for name in names}, gold, **FEW)
+
+
+def reached(*names):
+    made = planted_collection(n_topics=4, n_documents=60, n_relevant=12)
+    links = link_pool(made.pool, made.tags, made.qrels)
+    return coverage_report(dict.fromkeys(names, made.runs["odds"]), links, k=3, **FEW)
+
+
+def meant(systems):
+    intents = pd.DataFrame([(qid, one, 0.5) for qid in TOPICS for one in "xy"], columns=["qid", "entity_id", "prob"])
+    tags = pd.DataFrame({"docno": [f"d{at}" for at in range(7)], "entity_id": [*"xyxyxyx"]})
+    topics = pd.DataFrame({"qid": TOPICS, "query": "?"})
+    return evaluate_intents(
+        systems, topics, intents=intents, tagger=tags, measures=["VB", "ES"], k=[3], replicas=20, **FEW
+    )
+
+
+def unlabelled(found):
+    """Two tables of a kind have the same label, which an author changes."""
+    return [re.sub(r"\\label{.*}", "", table) for table in found]
+
+
+def test_all_tables_compile_with_names_that_mean_to_break_them(pdflatex, tmp_path):
+    log = compiled(pdflatex, tmp_path, *unlabelled(tables(*HOSTILE)))
+    assert not re.search(r"(?m)^!|Undefined control|Missing character|undefined references", log)
+
+
+def test_ordinary_tables_fit_a_column_of_text(pdflatex, tmp_path):
+    log = compiled(pdflatex, tmp_path, *unlabelled(tables("bm25", "monoT5"))[:-1])
+    assert re.findall(r"Overfull \\hbox.*", log) == []
+    assert (tmp_path / "tables.pdf").stat().st_size > 10_000
+
+
+def test_labels_are_known_to_references(pdflatex, tmp_path):
+    table = paper_table(score(runs("a"), QRELS, ["nDCG@10"], **FEW))
+    log = compiled(pdflatex, tmp_path, table, r"See Table~\ref{tab:scores}.")
+    assert "undefined" not in log
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_escaped_text_is_ascii_without_commands_of_its_own(name):
+    text = latex.escaped(name)
+    assert text.isascii()
+    assert "\n" not in text
+    plain = re.sub(r"\\(?:[&%$#_{}]|[a-z]+(?:\{\}|(?=[{}]))|[`'^~\"=.uvHcdr](?=\{))", "", text, flags=re.IGNORECASE)
+    assert "\\" not in plain
+    assert not re.search(r"[&%$#_~^]", plain)

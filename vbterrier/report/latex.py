@@ -1,0 +1,174 @@
+r"""Text and tables as LaTeX that any engine sets, with no package but booktabs."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import TYPE_CHECKING
+
+from vbterrier.errors import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+_SIGNS = (
+    {sign: f"\\{sign}" for sign in "&%$#_{}"}
+    | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "†": r"\textdagger{}"}
+    # A row that begins with [ or * would be an argument of the line break above it.
+    | {"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", "[": "{[}", "*": "{*}"}
+    # Babel makes quotation marks commands in German and other languages.
+    | {'"': r"\symbol{34}", "–": "--", "—": "---", "’": "'", "‘": "`", "“": "``", "”": "''", "…": r"\dots{}"}
+    | {"ß": r"\ss{}", "æ": r"\ae{}", "Æ": r"\AE{}", "œ": r"\oe{}", "Œ": r"\OE{}", "ø": r"\o{}", "Ø": r"\O{}"}
+    | {"å": r"\aa{}", "Å": r"\AA{}", "ł": r"\l{}", "Ł": r"\L{}", "ı": r"\i{}"}
+    | {"≤": r"\ensuremath{\le}", "≥": r"\ensuremath{\ge}", "×": r"\ensuremath{\times}", "±": r"\ensuremath{\pm}"}
+    | {"−": r"\ensuremath{-}", "·": r"\ensuremath{\cdot}"}
+    | dict.fromkeys("\u00a0\u2002\u2003\u2009\u202f", "~")
+)
+_ENDS = re.compile(r"-?\d+\.\d+ to -?\d+\.\d+")
+# Tables with more columns are set smaller.
+_MANY = 6
+# What TeX joins: two hyphens would be a dash, two quotes a quotation mark.
+_JOINED = re.compile(r"(?<=[-`'?!])(?=[-`'])")
+# Those of TeX's first encoding, which has no ogonek.
+_ACCENTS = {
+    "\u0300": "`",
+    "\u0301": "'",
+    "\u0302": "^",
+    "\u0303": "~",
+    "\u0304": "=",
+    "\u0306": "u",
+    "\u0307": ".",
+    "\u0308": '"',
+    "\u030a": "r",
+    "\u030b": "H",
+    "\u030c": "v",
+    "\u0323": "d",
+    "\u0327": "c",
+}
+_GREEK = "αβγδεζηθικλμνξπρστυφχψω"
+_NAMES = (
+    *(
+        "alpha",
+        "beta",
+        "gamma",
+        "delta",
+        "epsilon",
+        "zeta",
+        "eta",
+        "theta",
+        "iota",
+        "kappa",
+        "lambda",
+        "mu",
+        "nu",
+        "xi",
+    ),
+    *("pi", "rho", "sigma", "tau", "upsilon", "phi", "chi", "psi", "omega"),
+)
+_LETTERS = {letter: rf"\ensuremath{{\{name}}}" for letter, name in zip(_GREEK, _NAMES, strict=True)}
+
+
+def escaped(text: object) -> str:
+    r"""Text as LaTeX in ASCII: signs that mean something, accents, Greek; other letters as their code points.
+
+    Other scripts need fonts and an engine that only the author knows; a code point compiles everywhere and says which
+    letter to put there.
+
+    >>> print(escaped("50% of_x"), escaped("Müller"), escaped("α=1"), escaped("漢"), escaped("--k"))
+    50\% of\_x M\"{u}ller \ensuremath{\alpha}=1 U+6F22 -{}-k
+    """
+    return "".join(map(_sign, _JOINED.sub("\0", printable(text))))
+
+
+def _sign(sign: str) -> str:
+    if sign == "\0":
+        return "{}"
+    if sign in _SIGNS or sign in _LETTERS:
+        return _SIGNS.get(sign) or _LETTERS[sign]
+    if sign.isascii():
+        return sign
+    parts = unicodedata.normalize("NFD", sign)
+    if len(parts) == 2 and parts[0].isascii() and parts[0].isalpha() and parts[1] in _ACCENTS:  # noqa: PLR2004 - a pair
+        return rf"\{_ACCENTS[parts[1]]}{{{parts[0]}}}"
+    return f"U+{ord(sign):04X}"
+
+
+def number(text: str) -> str:
+    r"""A number with a minus sign, where it has one, in place of a hyphen.
+
+    >>> print(number("-0.25"), number("0.25"))
+    \ensuremath{-}0.25 0.25
+    """
+    return rf"\ensuremath{{-}}{text[1:]}" if re.match(r"-[\d.]", text) else text
+
+
+def ends(text: str) -> str:
+    r"""The ends of an interval with minus signs; other text as it is, for an id may begin with a hyphen.
+
+    >>> print(ends("-0.25 to 0.50"), ends("-5"))
+    \ensuremath{-}0.25 to 0.50 -5
+    """
+    return " to ".join(map(number, text.split(" to "))) if _ENDS.match(text) else text
+
+
+def tabular(heads: Sequence[str], rows: Sequence[Sequence[str]], columns: str) -> str:
+    r"""A tabular with the rules of booktabs; an empty row is a small space.
+
+    >>> print(tabular(["run", "mean"], [["a", "0.5"]], "lr"))
+    \begin{tabular}{lr}
+    \toprule
+    run & mean \\
+    \midrule
+    a & 0.5 \\
+    \bottomrule
+    \end{tabular}
+    """
+    lines = [" & ".join(row) + r" \\" if row else r"\addlinespace" for row in rows]
+    head = " & ".join(heads) + r" \\"
+    return "\n".join(
+        [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", head, r"\midrule", *lines, r"\bottomrule", r"\end{tabular}"]
+    )
+
+
+def floated(body: str, caption: Sequence[str], label: str = "") -> str:
+    r"""A table of the paper around a tabular: the caption above it, and a label behind the caption.
+
+    Parameters
+    ----------
+    body
+        A tabular.
+    caption
+        Sentences, escaped; the first alone stands in the list of tables.
+    label
+        What ``\ref`` calls it.
+
+    >>> print(floated(r"\begin{tabular}{l}x\end{tabular}", ["Means."], "tab:means"))
+    \begin{table}
+    \centering
+    \emergencystretch=3em
+    \caption{Means.}
+    \label{tab:means}
+    \smallskip
+    \small
+    \setlength{\tabcolsep}{4pt}
+    \begin{tabular}{l}x\end{tabular}
+    \end{table}
+    """
+    size = r"\footnotesize" if _n_columns(body) > _MANY else r"\small"
+    # Names of measures do not break: lines of captions may be stretched.
+    above = [r"\begin{table}", r"\centering", r"\emergencystretch=3em", *_caption(caption, label)]
+    return "\n".join([*above, r"\smallskip", size, r"\setlength{\tabcolsep}{4pt}", body, r"\end{table}"])
+
+
+def _n_columns(body: str) -> int:
+    found = re.search(r"\\begin{tabular}{(\w*)}", body)
+    return len(found[1]) if found else 0
+
+
+def _caption(caption: Sequence[str], label: str) -> Iterator[str]:
+    first, *rest = caption
+    # A bracket inside would end the short caption.
+    short = f"[{{{first}}}]" if rest else ""
+    yield rf"\caption{short}{{" + "\n".join([first, *rest]) + "}"
+    if label:
+        yield rf"\label{{{label}}}"
