@@ -6,8 +6,17 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from vbterrier import cli
+
+# How many of the examples that Hypothesis draws for a property are tried, by the name of the profile.
+EXAMPLES = {"ci": 0.4, "nightly": 10.0}
+settings.register_profile("default", deadline=None)
+# The same ones every time: what is green stays so; others are found every night.
+settings.register_profile("ci", deadline=None, derandomize=True, database=None, print_blob=True)
+settings.register_profile("nightly", deadline=None, print_blob=True)
+settings.load_profile("default")
 
 
 @pytest.fixture(scope="session")
@@ -45,3 +54,13 @@ def command(capsys, monkeypatch):
 def pytest_make_parametrize_id(val):
     """Names of tests hold no packed bytes, which hold the second in which they were packed: processes must agree."""
     return f"{len(val)} bytes" if isinstance(val, bytes) and not val.isascii() else None
+
+
+def pytest_collection_modifyitems(config, items):
+    """``--hypothesis-profile=ci`` tries fewer examples of every property, ``nightly`` many more."""
+    share = EXAMPLES.get(config.getoption("--hypothesis-profile", None), 1.0)
+    properties = {item.function for item in items if hasattr(getattr(item, "function", None), "hypothesis")}
+    for test in properties:
+        chosen = test._hypothesis_internal_use_settings
+        examples = max(round(share * chosen.max_examples), min(chosen.max_examples, 20))
+        test._hypothesis_internal_use_settings = settings(chosen, max_examples=examples)
