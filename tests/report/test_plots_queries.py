@@ -30,7 +30,7 @@ from vbterrier.report.plots import (
     score_by_size,
     variance_shares,
 )
-from vbterrier.report.plots.style import COLOURS, MUTED, SIZE
+from vbterrier.report.plots.style import COLOURS, FILLS, MUTED, SIZE
 
 SIZES = [10, 25, 50, 100]
 LONG = [f"pisa:BM25(k1=1.{place},b=0.75)>>monoT5(castorini/monot5-base)>>rerank({place})" for place in range(9)]
@@ -424,7 +424,7 @@ def bars(ax):
 
 def test_shares_are_stacked_with_the_standard_error_beside():
     ax = variance_shares(shares_frame(sources=("topics", "interactions", "unjudged"), shares=(0.6, 0.1, 0.3)))
-    blue, orange = COLOURS[0].lower(), COLOURS[1].lower()
+    blue, orange = FILLS[0].lower(), FILLS[1].lower()
     expected = [(blue, 0, 60), (orange, 60, 30), (MUTED, 90, 10)]
     found = sorted(bars(ax), key=lambda bar: (bar[0], bar[2]))
     assert [(row, colour) for row, colour, *_ in found] == [(row, bar[0]) for row in (0, 1) for bar in expected]

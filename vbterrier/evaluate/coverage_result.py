@@ -71,7 +71,8 @@ class CoverageReport(Shown):
     def _line(self) -> str:
         runs, documents = self.entities["name"].nunique(), self.documents["name"].nunique()
         with_documents = f", {counted(documents, 'document system')}" if documents else ""
-        return f"{counted(runs, 'entity run')}{with_documents}, k={self.settings['k']}; {counted(len(self.topics), 'topic')}"
+        topics = counted(len(self.topics), "topic")
+        return f"{counted(runs, 'entity run')}{with_documents}, k={self.settings['k']}; {topics}"
 
     def _panels(self) -> Iterator[Panel]:
         yield from of_means(self.entities, title="Entity runs")
@@ -87,7 +88,6 @@ class CoverageReport(Shown):
         k = self.settings["k"]
         return {
             "coverage_discrimination": lambda: {"values": self.values, "x": f"NonRelCov@{k}", "y": f"RelCov@{k}"},
-            "coverage_by_k": lambda: {"intervals": self.entities},
             "forest": lambda: {"intervals": self.documents if len(self.documents) else self.entities},
         }
 

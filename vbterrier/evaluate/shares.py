@@ -72,11 +72,16 @@ class VarianceShares(Shown):
 
     def _panels(self) -> Iterator[Panel]:
         yield Panel("Shares of the variance", self.shares, value="share", rule=0)
-        yield from of_means(self.intervals)
+        yield from of_means(self._around())
         yield Panel("Half-widths that would be left", self.advice)
 
+    def _around(self) -> pd.DataFrame:
+        """Intervals with a mean of its own only where they lie around replicas."""
+        mean = self.intervals["mean"]
+        return self.intervals.assign(mean=mean.where(mean != self.intervals["value"]))
+
     def _figures(self) -> Figures:
-        return {"variance_shares": lambda: {"shares": self}, "forest": lambda: {"intervals": self.intervals}}
+        return {"variance_shares": lambda: {"shares": self}, "forest": lambda: {"intervals": self._around()}}
 
 
 def variance_shares(

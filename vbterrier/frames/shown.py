@@ -176,10 +176,12 @@ def of_means(intervals: pd.DataFrame, *, title: str = "Means", heads: int = 1) -
     """The tables of a C frame: means over topics, and means over replicas where intervals lie around these."""
     replicated = intervals["mean"].notna() if "mean" in intervals.columns else pd.Series(False, intervals.index)
     plain = intervals[~replicated].drop(columns="mean", errors="ignore")
+    # Measures differ in scale; those of one system are not compared with others.
+    by = "measure" if len(intervals) > intervals["measure"].nunique() else None
     if len(plain) or not replicated.any():
-        yield Panel(title, plain, value="value", by="measure", heads=heads)
+        yield Panel(title, plain, value="value", by=by, heads=heads)
     if replicated.any():
-        yield Panel(f"{title} over replicas", intervals[replicated], value="mean", by="measure", heads=heads)
+        yield Panel(f"{title} over replicas", intervals[replicated], value="mean", by=by, heads=heads)
 
 
 def joined_names(frame: pd.DataFrame, *columns: str) -> pd.DataFrame:

@@ -19,11 +19,11 @@ from vbterrier.report.plots.parts import round_up
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# From bait to signal; what has no direction is grey.
+# From bait to signal; what has no direction is grey. Neighbours differ in lightness.
 _LOOK = {
     "anti-signal": "#D55E00",
     "generic bait": "#E69F00",
-    "neutral": "#9a9a9a",
+    "neutral": "#757575",
     ABSENT: "#ffffff",
     "sparse": "#d4d4d4",
     "conditional": "#56B4E9",

@@ -118,10 +118,10 @@ def _table(frame: pd.DataFrame, *, sort: bool) -> tuple[list[str], list[str], Fl
     """Names of rows, sources, shares in percent of shape (rows, sources), and the standard error of each row."""
     rows = pd.MultiIndex.from_frame(frame[["name", "measure"]].drop_duplicates())
     sources = sorted(frame["source"].unique(), key=lambda source: source == TOGETHER)
-    if len(sources) - (TOGETHER in sources) > len(style.COLOURS):
+    if len(sources) - (TOGETHER in sources) > len(style.FILLS):
         raise ParameterError(
             f"{len(sources)} sources ({examples(sources, 8)}) are more than can be told apart; "
-            f"add up small ones, {len(style.COLOURS)} at most"
+            f"add up small ones, {len(style.FILLS)} at most"
         )
     keyed = frame.set_index(["name", "measure", "source"])
     wide = keyed["share"].unstack().reindex(index=rows, columns=sources)
@@ -144,7 +144,7 @@ def _draw(ax: Any, table: Floats, sources: list[str], size: tuple[float, float])
     low, high = float(below.sum(axis=1).min()), float(above.sum(axis=1).max())
     ax.set_xlim(low, max(high, 100))
     inch = size[0] / (max(high, 100) - low)
-    colours = [style.MUTED if source == TOGETHER else style.COLOURS[at] for at, source in enumerate(sources)]
+    colours = [style.MUTED if source == TOGETHER else style.FILLS[at] for at, source in enumerate(sources)]
     rows = np.arange(len(table))
     for at, colour in enumerate(colours):
         left = np.where(known[:, at] < 0, below[:, :at].sum(axis=1), above[:, :at].sum(axis=1))

@@ -19,6 +19,8 @@ COLUMN, FULL = 3.3, 7.0
 PAGE = 8.6
 # Okabe and Ito's palette, safe for the colour-blind; its yellow (#F0E442) is left out: it fades on white.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+# The same for areas that touch: neighbours differ in lightness too, which is all that is left on a grey printer.
+FILLS = ("#0072B2", "#E69F00", "#D55E00", "#56B4E9", "#009E73", "#000000", "#CC79A7")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 DASHES = ("-", (0, (4, 1.5)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)), (0, (8, 2)), (0, (3, 1, 1, 1, 1, 1)))
 INK, MUTED, RULE = "#222222", "#9a9a9a", "#e4e4e4"

@@ -1,0 +1,357 @@
+"""Every result shows itself: a line, tables in notebooks, figures on request."""
+
+import inspect
+import re
+import subprocess
+import sys
+import warnings
+from html.parser import HTMLParser
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib import pyplot as plt
+
+import vbterrier
+from vbterrier.demo import demo_folder
+from vbterrier.errors import ParameterError
+from vbterrier.frames.shown import Panel, Shown, told
+from vbterrier.report import plots
+
+DEMO = demo_folder()
+RUNS = {name: str(DEMO / f"{name}.run") for name in ("lexical", "dense", "words")}
+QRELS = str(DEMO / "qrels.txt")
+
+
+@pytest.fixture(autouse=True)
+def closed():
+    plt.switch_backend("agg")
+    yield
+    plt.close("all")
+
+
+def pool():
+    tags = vbterrier.read_tags(DEMO / "tags.tsv")
+    return vbterrier.link_pool(vbterrier.read_run(RUNS["lexical"]), tags, vbterrier.read_qrels(QRELS))
+
+
+def entities():
+    return vbterrier.ConsensusEntities(pool())(vbterrier.read_topics(DEMO / "topics.tsv"))
+
+
+def settings(call):
+    return call(RUNS, QRELS, ["AP"], links=pool(), entities=entities(), k=5, baseline="lexical")
+
+
+def sides():
+    runs = {"consensus": entities(), "first": entities().groupby("qid").head(1)}
+    run = vbterrier.read_run(RUNS["lexical"])
+    return vbterrier.evaluate_sides(lambda _: run, QRELS, ["AP"], links=pool(), pool=run, entities=runs, k=5)
+
+
+def gold(n=60):
+    right = pd.DataFrame({"qid": [f"q{i}" for i in range(n)], "entity_id": ["A", "B", "NIL"] * (n // 3)})
+    return right, right.assign(entity_id=np.where(right.index % 5 == 0, "NIL", right["entity_id"]))
+
+
+def table(n=60):
+    coverage = np.linspace(0, 1, n)
+    gain = np.where(coverage > 0.5, 0.3, 0.0) + 0.1 * np.sin(np.arange(n) * 7.0)
+    return pd.DataFrame({"gain": gain, "RelCov@20": coverage})
+
+
+def mentions():
+    return pd.DataFrame({"docno": [f"d{i % 9}" for i in range(40)], "mention": [f"m{i % 13}" for i in range(40)]})
+
+
+def coverage_values():
+    rng = np.random.default_rng(1)
+    rows = [
+        (name, str(qid), measure, float(rng.uniform()))
+        for name in "abcdefghijkl"
+        for qid in range(5)
+        for measure in ("RelCov@20", "NonRelCov@20")
+    ]
+    return pd.DataFrame(rows, columns=["name", "qid", "measure", "value"])
+
+
+def simulation():
+    made = vbterrier.planted_collection(n_topics=6, seed=1)
+    thinned = [(f"seed {seed}", vbterrier.thin_pool(made.qrels, 0.5, seed)) for seed in range(2)]
+    return vbterrier.simulate({"first": made.pool}, made.qrels, thinned, estimators={"ours": "BNDCG@10"})
+
+
+def evaluation():
+    return vbterrier.evaluate_intents(
+        {name: RUNS[name] for name in ("lexical", "dense")},
+        str(DEMO / "topics.tsv"),
+        intents=str(DEMO / "intents.tsv"),
+        tagger=str(DEMO / "tags.tsv"),
+        measures=["ES", "VB"],
+        k=[5, 10],
+        replicas=50,
+        perturb=[vbterrier.Dirichlet(20)],
+    )
+
+
+def intent_set(folder):
+    return vbterrier.IntentSet.build(
+        folder / "set", vbterrier.read_intents(DEMO / "intents.tsv"), vbterrier.read_tags(DEMO / "tags.tsv")
+    )
+
+
+def statistics():
+    scores = vbterrier.score(RUNS, QRELS, ["AP"])
+    return vbterrier.TopicStatistics(seed=1).add(scores.values)
+
+
+def plan():
+    return vbterrier.queries_needed(vbterrier.score(RUNS, QRELS, ["AP"]).values, 0.1, pair=("dense", "lexical"))
+
+
+MAKERS = {
+    "score": lambda _: vbterrier.score(RUNS, QRELS, ["nDCG@5", "nDCG@10", "BNDCG@10"]),
+    "compare": lambda _: vbterrier.compare(RUNS, QRELS, ["nDCG@10"], n_resamples=200),
+    "rank_systems": lambda _: vbterrier.rank_systems(RUNS, QRELS, "BNDCG@10", n_draws=200),
+    "variance_shares": lambda _: vbterrier.variance_shares(RUNS, QRELS, "BNDCG@10"),
+    "bootstrap_distribution": lambda _: vbterrier.bootstrap_distribution(
+        vbterrier.read_run(RUNS["dense"]), vbterrier.read_qrels(QRELS), cutoff=10
+    ),
+    "judge_next": lambda _: vbterrier.judge_next(RUNS, QRELS, 5),
+    "evaluate_intents": lambda _: evaluation(),
+    "evaluate_settings": lambda _: settings(vbterrier.evaluate_settings),
+    "evaluate_sides": lambda _: sides(),
+    "coverage_report": lambda _: vbterrier.coverage_report(
+        {"consensus": entities()}, pool(), QRELS, doc_runs=RUNS, k=5
+    ),
+    "frontier": lambda _: vbterrier.frontier(coverage_values()),
+    "breakpoint_sweep": lambda _: vbterrier.breakpoint_sweep(table(), "gain", "RelCov@20", n_permutations=50),
+    "calibration_error": lambda _: vbterrier.calibration_error(
+        vbterrier.read_intents(DEMO / "intents.tsv"),
+        vbterrier.read_intents(DEMO / "intents.tsv").drop_duplicates("qid")[["qid", "entity_id"]],
+        n_bins=3,
+    ),
+    "tag_quality": lambda _: vbterrier.tag_quality(
+        vbterrier.read_tags(DEMO / "tags.tsv"), vbterrier.read_tags(DEMO / "tags.tsv").head(50)
+    ),
+    "linking_report": lambda _: vbterrier.linking_report({"mine": gold()[1]}, gold()[0]),
+    "supervision_report": lambda _: vbterrier.supervision_report(pool()),
+    "link_pool": lambda _: pool(),
+    "simulate": lambda _: simulation(),
+    "removal": lambda _: vbterrier.removal(*gold(), fraction=0.1, n_draws=200),
+    "queries_needed": lambda _: plan(),
+    "sample_queries": lambda _: vbterrier.sample_queries(mentions(), 8, method="random-mention", seed=1),
+    "cohen_kappa": lambda _: vbterrier.cohen_kappa([1, 0, 1, 1, 0], [1, 0, 0, 1, 0]),
+    "disc_ratio": lambda _: vbterrier.disc_ratio([0.5, 0.6, 0.9], [0.2, 0.3, 0.1]),
+    "DecisionCounts": lambda _: vbterrier.DecisionCounts(right=6, wrong=1, missed=1, recognised=7, taken=1),
+    "IntentSet": intent_set,
+    "TopicStatistics": lambda _: statistics(),
+}
+
+# What some figures need beside the result.
+BESIDE = {
+    ("evaluate_intents", "coverage_map"): lambda: {"run": vbterrier.read_run(RUNS["dense"]), "k": 5},
+    ("IntentSet", "coverage_map"): lambda: {"run": vbterrier.read_run(RUNS["dense"]), "k": 5},
+    ("breakpoint_sweep", "gain_by_coverage"): lambda: {"table": table()},
+    ("frontier", "coverage_discrimination"): lambda: {"values": coverage_values()},
+}
+VOID = {"circle", "path"}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", vbterrier.DegenerateWarning)
+        return {name: make(tmp_path_factory.mktemp("made")) for name, make in MAKERS.items()}
+
+
+class Page(HTMLParser):
+    """What a page says, by element, and whether its elements are closed in order."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.seen, self.captions = [], [], []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.open.append(tag)
+        self.seen.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_startendtag(self, tag, _attrs):
+        assert tag in VOID
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] == "caption":
+            self.captions.append(data)
+
+
+def results_of_public_functions():
+    """Classes of this package that public functions return."""
+    found = set()
+    for name in vbterrier.__all__:
+        function = getattr(vbterrier, name)
+        if inspect.isfunction(function):
+            word = re.match(r"\w+", str(function.__annotations__.get("return"))).group()
+            for module in [module for name, module in sys.modules.items() if name.startswith("vbterrier.")]:
+                returned = vars(module).get(word)
+                if inspect.isclass(returned) and returned.__module__.startswith("vbterrier."):
+                    found.add(returned)
+    return found
+
+
+def test_every_result_of_a_public_function_shows_itself(made):
+    plain = {kind.__name__ for kind in results_of_public_functions() if not issubclass(kind, Shown)}
+    # A linker, a collection that is data, and a page of HTML.
+    assert plain <= {"KnowledgeBase", "Planted", "Page"}
+    shown = {kind for kind in results_of_public_functions() if issubclass(kind, Shown)}
+    assert len(shown) > 20
+    assert {type(one) for one in made.values()} >= shown, "all are looked at here"
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_a_result_is_a_line_of_text_and_tables(name, made):
+    result = made[name]
+    line = repr(result)
+    assert line.startswith(type(result).__name__ + "(")
+    assert "\n" not in line
+    assert len(line) < 250
+    page = Page(result._repr_html_())
+    tables = [attributes for tag, attributes in page.seen if tag == "table"]
+    assert len(tables) == len(page.captions) >= 1
+    assert all(attributes["scope"] in {"row", "col"} for tag, attributes in page.seen if tag == "th")
+    drawn = [attributes for tag, attributes in page.seen if tag == "svg"]
+    assert all(attributes["role"] == "img" and attributes["aria-label"] for attributes in drawn)
+    assert all(str(n) not in page.captions for n in ("nan", "None"))
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_a_result_draws_every_figure_of_its_kind(name, made):
+    result = made[name]
+    for kind in result._figures():
+        _, ax = plt.subplots(layout="constrained")
+        assert result.plot(kind, ax=ax, **BESIDE.get((name, kind), dict)()) is ax
+        assert ax.has_data()
+
+
+def test_intervals_are_drawn_where_the_numbers_are(made):
+    found = made["score"]
+    page = Page(found._repr_html_())
+    labels = [attributes["aria-label"] for tag, attributes in page.seen if tag == "svg"]
+    rows = found.intervals[["value", "low", "high"]].to_numpy()
+    assert labels == [f"{value:.4f}, {low:.4f} to {high:.4f}" for value, low, high in rows]
+
+
+def test_captions_say_n_k_method_level_resamples_and_seed(made):
+    systems, pairs = Page(made["compare"]._repr_html_()).captions
+    assert systems == "Means: nDCG@10; 12 topics; 95% intervals: topics (percentile); 200 resamples; seed 0"
+    assert pairs == (
+        "Differences a - b: nDCG@10; 12 topics; 95% intervals: topics (percentile); sign-flip randomisation test; "
+        "p corrected: holm; 200 resamples; seed 0"
+    )
+
+
+def test_means_over_replicas_stand_by_themselves(made):
+    captions = Page(made["evaluate_intents"]._repr_html_()).captions
+    assert captions[0].startswith("Means: 12 topics; 95% intervals: topics (percentile)")
+    assert captions[1].startswith("Means over replicas: 12 topics; 95% intervals: replicas (percentile); 50 resamples")
+    assert not any("replicas" in caption for caption in Page(made["variance_shares"]._repr_html_()).captions)
+
+
+def test_more_marks_than_can_be_told_apart_are_of_one_kind_of_interval(made):
+    found = made["evaluate_intents"]
+    assert len(found.intervals.drop_duplicates(["measure", "method"])) == 8
+    text = found.plot("forest").texts[-1].get_text()
+    assert "topics (percentile)" in text
+    assert "replicas" not in text
+
+
+def test_names_are_never_markup():
+    odd = "<b>&\"'\x1b\u202e</script>"
+    values = pd.DataFrame(
+        {"name": [odd] * 9 + ["b"] * 9, "qid": [*"123456789"] * 2, "measure": "<i>", "value": range(18)}
+    )
+    text = vbterrier.compare(values, n_resamples=500)._repr_html_()
+    assert "<b>" not in text
+    assert "<i>" not in text
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+    assert "&lt;b&gt;&amp;&quot;&#x27;\\x1b\\u202e&lt;/script&gt;" in text
+    Page(text)
+
+
+def test_the_usual_figure_is_the_first_and_options_reach_it(made):
+    ax = made["compare"].plot(width=plots.FULL)
+    assert ax.get_xlabel() == "difference of nDCG@10"
+    assert ax.figure.get_figwidth() == plots.FULL
+    assert made["compare"].plot("forest").get_xlabel() == "nDCG@10"
+    assert [label.get_text() for label in made["bootstrap_distribution"].plot(topics=["q03"]).get_yticklabels()] == [
+        "q03"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "words"),
+    [
+        (
+            "compare",
+            "forrest",
+            r"kind='forrest': plots of a Comparison: 'differences', 'forest'. Did you mean forest\?",
+        ),
+        ("judge_next", None, "kind=None: plots of a JudgingPlan: none"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(name, kind, words, made):
+    with pytest.raises(ParameterError, match=words):
+        made[name].plot(kind)
+
+
+def test_distributions_of_many_topics_are_not_computed_to_be_shown(monkeypatch):
+    read = vbterrier.read_run(RUNS["dense"]), vbterrier.read_qrels(QRELS)
+    found = vbterrier.bootstrap_distribution(*read, cutoff=10)
+    monkeypatch.setattr("vbterrier.judgments.distribution._SHOWN", 11)
+    assert "<svg" not in found._repr_html_()
+    assert "laws" not in vars(found)
+    found.interval(0.9)
+    assert "<svg" in found._repr_html_()
+
+
+def test_without_matplotlib_the_extra_is_named():
+    code = """
+import sys
+sys.modules["matplotlib"] = None
+import pandas as pd
+import vbterrier
+values = pd.DataFrame({"name": ["a"] * 3 + ["b"] * 3, "qid": [*"123"] * 2, "measure": "AP", "value": range(6)})
+found = vbterrier.compare(values, n_resamples=50)
+assert "<svg" in found._repr_html_()
+assert "vbterrier.report" not in sys.modules
+try:
+    found.plot()
+except ImportError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.strip()) == (0, "plots need matplotlib: pip install 'vbterrier[plot]'"), done
+
+
+def test_what_rows_share_is_told_once_and_what_differs_stays():
+    frame = pd.DataFrame({"name": ["a", "b"], "level": [0.9, 0.95], "method": "t", "seed": 0, "n_qids": [1, 1]})
+    said, rest = told(frame)
+    assert said == "1 topic; t; seed 0"
+    assert list(rest) == ["name", "level"]
+    said, rest = told(frame.head(0))
+    assert (said, list(rest)) == ("", list(frame))
+    none = pd.DataFrame({"name": ["a"], "level": [np.nan], "method": ["none"], "n_resamples": [0], "seed": [3]})
+    assert told(none)[0] == "seed 3"
+
+
+def test_columns_that_no_row_fills_are_left_out():
+    frame = pd.DataFrame({"name": ["a"], "value": [0.5], "low": [np.nan], "high": [np.nan], "letters": [""]})
+    text = Panel("Means", frame, value="value").html()
+    assert re.findall(r'<th scope="col"[^>]*>(\w+)', text) == ["name", "value"]
+    assert "<svg" not in text

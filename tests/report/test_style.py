@@ -1,0 +1,65 @@
+"""Colours of figures as the colour-blind and grey printers have them."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from vbterrier.report.plots import style
+from vbterrier.report.plots.entities_oer import _LOOK
+
+# Machado, Oliveira and Fernandes 2009, severity 1: what is seen of linear RGB.
+SEEN = {
+    "normal": np.eye(3),
+    "protanopia": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
+    "deuteranopia": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
+    "tritanopia": [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]],
+}
+# CIE Lab: 2.3 is just noticed; small marks on paper need several times that.
+APART, IN_GREY = 15, 12
+
+
+def lab(colour, seen="normal"):
+    """CIE Lab (D65) of a colour as it is seen."""
+    code = np.array([int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)])
+    linear = np.where(code <= 0.04045, code / 12.92, ((code + 0.055) / 1.055) ** 2.4)
+    to_xyz = [[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.0721750], [0.0193339, 0.1191920, 0.9503041]]
+    xyz = to_xyz @ np.clip(np.array(SEEN[seen]) @ linear, 0, 1) / [0.95047, 1, 1.08883]
+    x, y, z = np.where(xyz > 216 / 24389, np.cbrt(xyz), (24389 / 27 * xyz + 16) / 116)
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+
+
+def distance(one, other, seen="normal"):
+    return np.linalg.norm(lab(one, seen) - lab(other, seen))
+
+
+def test_lab_is_that_of_the_textbook():
+    assert lab("#ffffff") == pytest.approx([100, 0, 0], abs=0.02)
+    assert lab("#ff0000") == pytest.approx([53.24, 80.09, 67.20], abs=0.02)
+    assert distance("#ff0000", "#00aa00", "deuteranopia") < 0.5 * distance("#ff0000", "#00aa00")
+
+
+@pytest.mark.parametrize("seen", SEEN)
+def test_colours_of_series_are_told_apart_and_stand_out_from_paper(seen):
+    for one, other in itertools.combinations(style.COLOURS, 2):
+        assert distance(one, other, seen) > APART, (one, other)
+    assert min(distance(one, "#ffffff", seen) for one in style.COLOURS) > 2 * APART
+
+
+@pytest.mark.parametrize("seen", SEEN)
+@pytest.mark.parametrize("fills", [style.FILLS, tuple(_LOOK.values())])
+def test_areas_that_touch_are_told_apart_in_colour_and_in_grey(seen, fills):
+    for one, other in itertools.pairwise(fills):
+        assert distance(one, other, seen) > APART, (one, other)
+        assert abs(lab(one)[0] - lab(other)[0]) > IN_GREY, (one, other)
+
+
+def test_areas_have_the_colours_of_series():
+    assert sorted(style.FILLS) == sorted(style.COLOURS)
+
+
+def test_series_differ_in_more_than_colour():
+    looks = [style.look(place) for place in range(49)]
+    assert len(set(looks)) == 49
+    assert len({marker for _, marker in looks[:7]}) == len({colour for colour, _ in looks[:7]}) == 7
+    assert len(set(map(str, style.DASHES))) == len(style.DASHES)
