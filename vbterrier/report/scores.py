@@ -67,7 +67,7 @@ def scores_caption(scores: Scores, *, topics: bool = False) -> list[str]:
         said.append("The highest mean of a measure is bold.")
     late = scores.missing[scores.missing["n_missing"] > 0]
     said += [
-        f"{row['name']} retrieved nothing for {row['n_missing']} topics, which score as empty rankings."
+        f"{row['name']} retrieved nothing for {topics_of([row['n_missing']])}, scored as empty rankings."
         for row in late.to_dict("records")
     ]
     return said

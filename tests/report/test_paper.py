@@ -1,0 +1,156 @@
+"""Tables of every result: captions say what decided the numbers, files take the format of their name."""
+
+import io
+import re
+
+import pandas as pd
+import pytest
+
+from vbterrier import compare, linking_report, score
+from vbterrier.errors import ParameterError
+from vbterrier.report.captions import best_rows, has_best, of_measures
+from vbterrier.report.comparison_notes import comparison_caption, pairs_caption
+from vbterrier.report.paper import caption_of, paper_table, save_table
+from vbterrier.report.scores import scores_caption, scores_report
+
+# One run misses a topic, on purpose.
+pytestmark = pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
+TOPICS = [f"q{at}" for at in range(8)]
+QRELS = pd.DataFrame([(qid, doc, 1) for qid in TOPICS for doc in "ab"], columns=["qid", "docno", "label"])
+GOOD = pd.DataFrame([(qid, doc, score) for qid in TOPICS for doc, score in (("a", 2.0), ("b", 1.0))])
+GOOD.columns = ["qid", "docno", "score"]
+BAD = GOOD[GOOD["qid"] != "q0"].assign(docno=lambda frame: frame["docno"] + "x")
+RUNS = {"good": GOOD, "bad": BAD}
+
+
+@pytest.fixture(scope="module")
+def scores():
+    return score(RUNS, QRELS, ["nDCG@2", "BNDCG@2", "Unjudged@2"], topics="all", n_resamples=40, seed=3, level=0.9)
+
+
+def compared(baseline=None, margin=None):
+    values = score(RUNS, QRELS, ["nDCG@2"], topics="all", n_resamples=40)
+    return compare(values, baseline=baseline, margin=margin, n_resamples=400, seed=5)
+
+
+def test_a_caption_says_measures_cutoffs_topics_method_resamples_and_seed(scores):
+    said = " ".join(scores_caption(scores))
+    assert "Means over 8 topics: nDCG@2, BNDCG@2, Unjudged@2." in said
+    assert "k = 2; BNDCG@2: prior = auto." in said
+    assert "Intervals, 90%: topics (percentile): 40 resamples, seed 3" in said
+    assert "unjudged (normal)" in said
+    assert "bad retrieved nothing for 1 topic, scored as empty rankings." in said
+
+
+def test_captions_say_hidden_settings_and_leave_out_those_that_names_say():
+    assert of_measures("M", ["VB(alpha=2)@5", "VB@10"]) == [
+        "M: VB(alpha=2)@5, VB@10.",
+        "k = 5 and 10; VB@10: alpha = 1.",
+    ]
+    assert of_measures("M", ["RelCov@3"]) == ["M: RelCov@3.", "k = 3."]
+    # Values computed elsewhere have names of any kind.
+    assert of_measures("M", ["recip_rank?"]) == ["M: recip_rank?."]
+
+
+def test_the_highest_mean_is_bold_where_the_highest_is_best(scores):
+    text = paper_table(scores, "markdown")
+    bold = [line for line in text.splitlines() if "**" in line]
+    assert [line.split(" | ")[:2] for line in bold] == [["| good", "nDCG@2"], ["| good", "BNDCG@2"]]
+    assert paper_table(scores).count(r"\textbf") == 2
+    assert not has_best("BNDCG(stat='hi')@10")
+    alone = pd.DataFrame({"name": ["a"], "measure": ["AP"], "value": [0.5]})
+    assert not best_rows(alone).any()
+
+
+def test_latex_has_a_column_a_measure_and_a_line_for_each_interval(scores):
+    body = re.search(r"\\midrule\n(.*)\\bottomrule", paper_table(scores), re.DOTALL)[1]
+    rows = [[cell.strip() for cell in line.removesuffix(r" \\").split("&")] for line in body.splitlines()]
+    assert [row[0] for row in rows] == [
+        *("good", r"{\scriptsize 90\% topics}", r"{\scriptsize 90\% unjudged}", r"\addlinespace"),
+        *("bad", r"{\scriptsize 90\% topics}", r"{\scriptsize 90\% unjudged}"),
+    ]
+    ends = scores.intervals.set_index(["name", "measure", "method"]).loc[("bad", "BNDCG@2", "unjudged (normal)")]
+    assert rows[6][1:] == ["", rf"{{\scriptsize [{ends.low:.4f}, {ends.high:.4f}]}}", ""]
+    means = scores.means()
+    assert [row[1:] for row in (rows[0], rows[4])] == [
+        [
+            rf"\textbf{{{value:.4f}}}" if name == "good" and at < 2 else f"{value:.4f}"
+            for at, value in enumerate(means.loc[name])
+        ]
+        for name in ("good", "bad")
+    ]
+
+
+def test_more_measures_than_columns_fit_stand_in_rows():
+    found = score(RUNS, QRELS, ["nDCG@1", "nDCG@2", "RR", "AP", "P@1"], topics="all", n_resamples=20)
+    text = paper_table(found)
+    assert r"run & measure & mean & 95\% topics \\" in text
+    assert len(re.findall(r"(?m)^(good|bad) & ", text)) == 10
+
+
+def test_significance_is_marked_in_means_and_explained():
+    text = paper_table(compared(baseline="bad"))
+    assert r"\textbf{1.0000}\textsuperscript{{*}}" in text
+    assert "{*} differs significantly from bad: adjusted p at most 0.05." in text
+    letters = paper_table(compared())
+    assert r"\textbf{1.0000}\textsuperscript{a}" in letters
+    assert r"0.0000\textsuperscript{b}" in letters
+    assert "letters: systems that share one are not significantly different." in letters
+    assert "differs significantly" not in " ".join(comparison_caption(compared()))
+    assert "p equivalence: of two one-sided tests" in " ".join(pairs_caption(compared(margin=0.1)))
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".json", ".md", ".tex", ".txt"])
+def test_a_file_has_the_format_of_its_name(scores, tmp_path, suffix):
+    path = tmp_path / f"means{suffix}"
+    save_table(scores, path)
+    styles = {".csv": "csv", ".json": "json", ".md": "markdown", ".tex": "latex", ".txt": "table"}
+    assert path.read_text(encoding="utf-8") == paper_table(scores, styles[suffix]) + "\n"
+    assert [other.name for other in tmp_path.iterdir() if other != path] == ["means.caption.txt"] * (suffix == ".csv")
+
+
+def test_csv_stays_a_table_and_its_caption_a_file(scores, tmp_path):
+    save_table(scores, tmp_path / "means.csv")
+    again = pd.read_csv(tmp_path / "means.csv")
+    assert again["value"].tolist() == pytest.approx(scores.intervals["value"].tolist(), abs=1e-15)
+    assert (tmp_path / "means.caption.txt").read_text().splitlines() == scores_caption(scores)
+
+
+def test_options_choose_the_table_and_its_caption(scores, tmp_path):
+    save_table(scores, tmp_path / "topics.csv", topics=True)
+    assert len(pd.read_csv(tmp_path / "topics.csv")) == len(scores.values)
+    assert (tmp_path / "topics.caption.txt").read_text().startswith("Scores of each of 8 topics: ")
+    assert caption_of(compared(), systems=True)[0].startswith("Means over 8 topics")
+    assert caption_of(compared())[0].startswith("Differences of systems over 8 topics")
+
+
+def test_what_is_no_result_is_refused(tmp_path):
+    with pytest.raises(ParameterError, match="or a frame; found int"):
+        paper_table(3)
+    with pytest.raises(ParameterError, match="found list"):
+        caption_of([])
+    with pytest.raises(ParameterError, match=r"ends in \.tex, \.md, \.csv, \.json, \.txt"):
+        save_table(pd.DataFrame({"a": [1]}), tmp_path / "table.xlsx")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_markdown_captions_are_one_paragraph_behind_the_table(scores):
+    table, caption = paper_table(scores, "markdown").split("\n\n")
+    assert all(line.startswith("|") for line in table.splitlines())
+    assert caption.startswith("Table: Means over 8 topics")
+
+
+def test_names_of_runs_are_escaped_in_captions():
+    found = score({"a_b*|<i>": BAD, "good": GOOD}, QRELS, ["nDCG@2"], topics="all", n_resamples=20)
+    assert r"a\_b{*}\textbar{}\textless{}i\textgreater{} retrieved nothing" in scores_report(found, "latex")
+    assert r"a_b\*\|&lt;i> retrieved nothing" in scores_report(found, "markdown")
+
+
+def test_linking_is_a_table_in_every_format():
+    gold = pd.DataFrame({"qid": ["1", "2", "3", "4"], "entity_id": ["A", "B", "NIL", "NIL"]})
+    found = linking_report({"x": gold, "y": gold.assign(entity_id="A")}, gold, n_resamples=30, seed=2)
+    again = pd.read_csv(io.StringIO(paper_table(found, "csv")))
+    assert again["value"].tolist() == pytest.approx(found.intervals["value"].tolist(), nan_ok=True)
+    assert "Entity linking over 4 queries." in paper_table(found, "table")
+    assert r"x & LinkP & \textbf{1.0000}" in paper_table(found)
+    assert "30 resamples, seed 2" in paper_table(found, "markdown")
