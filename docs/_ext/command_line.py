@@ -29,7 +29,7 @@ def commands(group: Any, name: str) -> Iterator[tuple[str, Any]]:
 def plain(text: str | None) -> str:
     """A text of the command line in which nothing is markup."""
     lines = (text or "").split()
-    return " ".join(lines).translate({ord(mark): f"\\{mark}" for mark in "\\*`|_"})
+    return " ".join(lines).translate({ord(mark): f"\\{mark}" for mark in "\\*`|_@"})
 
 
 def default(parameter: Any) -> str:

@@ -95,6 +95,11 @@ def legal(param: Param) -> str:
     )
 
 
+def default(param: Param) -> str:
+    """What a parameter is when it is not given; nothing where the measure then does without it."""
+    return f"``{param.default!r}``" if isinstance(param.default, (str, int, float)) else ""
+
+
 def table(head: tuple[str, ...], rows: list[tuple[str, ...]], widths: str, style: str) -> Iterator[str]:
     """A list-table."""
     yield from (".. list-table::", "   :header-rows: 1", f"   :widths: {widths}", f"   :class: {style}", "")
@@ -110,7 +115,7 @@ def parameters(measure: Measure) -> Iterator[str]:
         (
             "``@k``" if name == "cutoff" else f"``{name}``",
             legal(param),
-            f"``{param.default!r}``" if hasattr(param, "default") and param.default is not None else "none",
+            default(param),
             param.desc,
         )
         for name, param in measure.SUPPORTED_PARAMS.items()
@@ -123,6 +128,8 @@ def described(measure: Measure, family: str, config: Any) -> Iterator[str]:
     yield from (f".. py:data:: vbterrier.{measure.NAME}", "")
     body = [
         f"*{measure.PRETTY_NAME}*: {measure.SHORT_DESC}.",
+        "",
+        ".. rst-class:: facts",
         "",
         f":Direction: {direction(measure)}",
         f":Range: {limits(measure) or 'see below'}",

@@ -16,8 +16,8 @@ from vbterrier.demo import copy_demo
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("docs/**/*.md"), *ROOT.glob("docs/**/*.rst"), *ROOT.glob("vbterrier/pt_docs/*.rst")])
 RUN = ("python", "sh")
-# What is shown but not run, and what Sphinx runs itself.
-SHOWN = ("console", "bibtex", "toml")
+# What is shown but not run.
+SHOWN = ("console", "bash")
 _FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _DIRECTIVE = re.compile(r"^\.\. code-block:: (\w+)\n(?: +:.*\n)*\n((?:(?: {3,}.*)?\n)+)", re.MULTILINE)
 _FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE

@@ -1,0 +1,123 @@
+"""The generated reference leaves nothing out, and its hand-made parts are what the code does."""
+
+import importlib
+import os
+import re
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pyterrier as pt
+import pytest
+import typer.main
+
+import vbterrier
+from vbterrier.cli import app
+from vbterrier.demo import copy_demo
+from vbterrier.measures import MEASURES, Measure
+
+ROOT = Path(__file__).resolve().parents[2]
+REFERENCE = {path.stem: path.read_text(encoding="utf-8") for path in ROOT.glob("docs/reference/*.rst")}
+STAGES = (ROOT / "vbterrier/pt_docs/api.rst").read_text(encoding="utf-8")
+
+
+def extension(name):
+    """A module of docs/_ext; it needs Sphinx, which CI has."""
+    if not os.environ.get("CI"):
+        pytest.importorskip("sphinx")
+    sys.path.insert(0, str(ROOT / "docs/_ext"))
+    try:
+        return importlib.import_module(name)
+    finally:
+        sys.path.remove(str(ROOT / "docs/_ext"))
+
+
+def is_stage(name):
+    value = getattr(vbterrier, name)
+    return isinstance(value, type) and issubclass(value, pt.Transformer)
+
+
+def test_every_measure_is_in_one_family_with_all_its_parameters():
+    measures = extension("measures")
+    listed = [measure for family in measures.FAMILIES.values() for measure in family]
+    assert sorted(map(repr, listed)) == sorted(map(repr, MEASURES))
+    assert set(measures.DIRECTION) <= {measure.NAME for measure in MEASURES}
+    assert all(f".. measures:: {family}" in REFERENCE[f"measures-{family}"] for family in measures.FAMILIES)
+    for measure in MEASURES:
+        text = "\n".join(measures.parameters(measure))
+        for name in measure.SUPPORTED_PARAMS:
+            assert ("``@k``" if name == "cutoff" else f"``{name}``") in text
+        assert "object at" not in text
+
+
+def test_parameters_are_shown_as_they_are_declared():
+    measures = extension("measures")
+    declared = vbterrier.VB.SUPPORTED_PARAMS
+    assert measures.legal(declared["gain"]) == "``'binary'``, ``'dcg'``"
+    assert measures.legal(declared["alpha"]) == "number, at least 0"
+    assert measures.legal(vbterrier.BNDCG.SUPPORTED_PARAMS["level"]) == "number, 0 to 1"
+    assert measures.default(declared["alpha"]) == "``1.0``"
+    assert measures.default(declared["cutoff"]) == ""
+    assert measures.limits(vbterrier.ES) == "[0, 1]"
+    assert measures.direction(vbterrier.BaitRate) == "lower is better"
+    assert measures.direction(vbterrier.RelCov) == "higher is better"
+
+
+def test_every_public_name_is_on_a_page():
+    names = extension("public_names")
+    shown = {
+        package
+        for text in REFERENCE.values()
+        for line in re.findall(r"public-names:: (.*)", text)
+        for package in line.split()
+    }
+    assert shown == {*names.FLOORS, names.REST}
+    for name in vbterrier.__all__:
+        is_elsewhere = name.startswith("__") or is_stage(name) or isinstance(getattr(vbterrier, name), Measure)
+        assert (names.floor(name) is None) == is_elsewhere, name
+
+
+def test_every_stage_is_on_the_page_that_pyterrier_collects():
+    assert sorted(re.findall(r"autoclass:: vbterrier\.(\w+)", STAGES)) == sorted(filter(is_stage, vbterrier.__all__))
+
+
+def test_every_command_has_its_options():
+    command_line = extension("command_line")
+    group = typer.main.get_command(app)
+    found = dict(command_line.commands(group, "vbterrier"))
+    assert {"vbterrier score", "vbterrier compare", "vbterrier queries power"} <= set(found)
+    text = "\n".join(command_line.described("vbterrier score", found["vbterrier score"]))
+    for option in ("--qrels", "``-q``", "--memory", "RUNS"):
+        assert option in text
+    assert command_line.plain("As 'BNDCG@10', *or*") == "As 'BNDCG\\@10', \\*or\\*"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """Frames as the package makes them, by their letter."""
+    demo = tmp_path_factory.mktemp("docs") / "demo"
+    copy_demo(demo)
+    runs = {name: str(demo / f"{name}.run") for name in ("lexical", "dense")}
+    qrels, tags = vbterrier.read_qrels(demo / "qrels.txt"), vbterrier.read_tags(demo / "tags.tsv")
+    scores = vbterrier.score(runs, qrels, ["BNDCG@10"], n_resamples=100)
+    return {
+        "Q": vbterrier.read_topics(demo / "topics.tsv"),
+        "I": vbterrier.read_intents(demo / "intents.tsv"),
+        "R": vbterrier.read_run(runs["dense"]),
+        "T": tags,
+        "L": qrels,
+        "K": vbterrier.link_pool(vbterrier.read_run(runs["dense"]), tags, qrels).frame(),
+        "V": scores.values,
+        "C": scores.intervals,
+        "P": vbterrier.compare(scores.values, n_resamples=100).pairs,
+    }
+
+
+@pytest.mark.parametrize("letter", ["Q", "I", "R", "T", "L", "K", "V", "C", "P"])
+def test_frames_have_the_columns_that_are_named(made, letter):
+    row = REFERENCE["frames"].split(f".. _frame-{letter.lower()}:")[1].split("   * -")[0]
+    columns = row.split("     - ")[2].split("[")[0]
+    wanted = re.findall(r"``(\w+)``", columns)
+    assert wanted
+    assert set(wanted) <= set(made[letter].columns)
+    assert isinstance(made[letter], pd.DataFrame)
