@@ -10,11 +10,14 @@ import pandas as pd
 
 from vbterrier.errors import DegenerateWarning, InputError
 from vbterrier.frames.contracts import frame_of, require
-from vbterrier.frames.ids import integers_of
+from vbterrier.frames.ids import ids_of, integers_of, repeated_pairs
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from vbterrier.frames.ranked import Run
 
+    Ints = NDArray[np.int64]
 
 # The document of an intent that has none; judged 0, so one that is called so keeps its own judgments. Diversity engines
 # of others crash on empty ids.
@@ -50,25 +53,52 @@ def from_diversity(qrels: Any, *, rel: int = 1, name: str = "qrels") -> tuple[pd
     frame = frame_of(qrels, name)
     require(frame, ("qid", "iteration", "docno", "label"), name)
     label = integers_of(frame["label"], f"{name} column 'label'")
-    kept = frame.assign(entity_id=frame["iteration"].astype(str))
-    others = kept["entity_id"].ne("0").groupby(kept["qid"], sort=False, observed=True).transform("any")
-    kept, label = kept[(kept["entity_id"] != "0") | ~others], label[((kept["entity_id"] != "0") | ~others).to_numpy()]
+    iteration = frame["iteration"].astype(str)
+    qid, docno, entity = (
+        ids_of(column, f"{name} column {column.name!r}") for column in (frame["qid"], frame["docno"], iteration)
+    )
+    topics, topic = qid.codes()
+    entities, code = entity.codes()
+    rows = _of_intents(topic, code != (entities.index("0") if "0" in entities else -1))
+    intent = topic * len(entities) + code
+    named = frame.assign(entity_id=iteration)
+    again = _again(named, rows[repeated_pairs(intent[rows], docno.take(rows))], label, name)
+    if not (code[rows] != code[rows[:1]]).any():
+        warnings.warn(f"{name}: one iteration only: no query is ambiguous", DegenerateWarning, stacklevel=2)
+    told = pd.DataFrame(
+        {"intent": intent[rows]} | ({"prob": frame["prob"].to_numpy()[rows]} if "prob" in frame else {})
+    )
+    first = rows[~told.duplicated().to_numpy()]
+    columns = ["qid", "entity_id", *(["prob"] if "prob" in frame.columns else [])]
+    intents = named[columns].take(first).reset_index(drop=True)
+    if "prob" not in columns:
+        intents["prob"] = 1.0 / np.bincount(topic[first], minlength=len(topics))[topic[first]]
+    covering = np.setdiff1d(rows[label[rows] >= rel], again, assume_unique=True)
+    return intents, named[["qid", "docno", "entity_id"]].take(covering).reset_index(drop=True)
+
+
+def _of_intents(topic: Ints, is_named: NDArray[np.bool_]) -> Ints:
+    """The rows that tell of an intent: those of iteration "0" only where a query has no other."""
+    others = np.zeros(int(topic.max(initial=-1)) + 1, dtype=bool)
+    others[topic[is_named]] = True
+    return np.flatnonzero(is_named | ~others[topic])
+
+
+def _again(named: pd.DataFrame, rows: Ints, label: Ints, name: str) -> Ints:
+    """Of rows that judge a document for an intent more than once, all but the first, refusing another label."""
+    if not len(rows):
+        return rows
     same = ["qid", "entity_id", "docno"]
-    judged = kept.assign(label=label)[[*same, "label"]].drop_duplicates()
-    clash = judged.duplicated(same)
+    rows = np.sort(rows)
+    judged = named[same].take(rows).assign(label=label[rows])
+    clash = judged.drop_duplicates().duplicated(same)
     if clash.any():
-        qid, entity, docno, _ = judged[clash].iloc[0]
+        qid, entity, docno = judged.drop_duplicates()[clash].iloc[0][same]
         raise InputError(
             f"{name}: document {docno!r} of query {qid!r} has two labels for iteration {entity!r}; keep one judgment"
         )
-    if not kept["entity_id"].ne(kept["entity_id"].iloc[0]).any():
-        warnings.warn(f"{name}: one iteration only: no query is ambiguous", DegenerateWarning, stacklevel=2)
-    columns = ["qid", "entity_id", *(["prob"] if "prob" in frame.columns else [])]
-    intents = kept[columns].drop_duplicates().reset_index(drop=True)
-    if "prob" not in columns:
-        intents["prob"] = 1.0 / intents.groupby("qid", sort=False, observed=True)["entity_id"].transform("size")
-    tags = kept.loc[label >= rel, ["qid", "docno", "entity_id"]].drop_duplicates().reset_index(drop=True)
-    return intents, tags
+    later: Ints = rows[judged.duplicated().to_numpy()]
+    return later
 
 
 def to_diversity(intents: pd.DataFrame, tags: pd.DataFrame) -> pd.DataFrame:
