@@ -36,11 +36,6 @@ def test_a_generator_is_refused_because_it_can_be_read_only_once():
     "other", [None, [], {"q1": {"d1": 1}}, "run.txt", 3, PLAIN["qid"]], ids=lambda x: type(x).__name__
 )
 def test_anything_else_is_refused_with_its_type(other):
-    if isinstance(other, pd.Series):
-        # A column speaks Arrow too, but is no table.
-        with pytest.raises((InputError, pa.ArrowInvalid)):
-            frame_of(other, "mine")
-        return
     with pytest.raises(InputError, match=rf"mine: wanted a data frame, found {type(other).__name__}; pass a pandas"):
         frame_of(other, "mine")
 

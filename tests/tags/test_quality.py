@@ -237,3 +237,14 @@ def test_real_linkers_against_gold(shared_data, linker, known):
     assert per_entity.loc[entity, "n_gold"] == max(
         sum(name in entities for entities in gold.values()) for name in per_entity.index[:20]
     )
+
+
+@pytest.mark.parametrize("kind", ["list", "pandas", "polars"])
+def test_the_sample_may_be_a_column_of_a_frame(kind):
+    gold = tags(("d1", "A"), ("d2", "B"))
+    ids = ["d1", "d3"]
+    if kind == "pandas":
+        ids = pd.Series(ids)
+    elif kind == "polars":
+        ids = pytest.importorskip("polars").Series(ids)
+    assert tag_quality(gold, gold, documents=ids).documents["docno"].tolist() == ["d1", "d3"]

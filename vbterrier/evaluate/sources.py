@@ -11,7 +11,7 @@ import pyterrier as pt
 
 from vbterrier.errors import DegenerateWarning, InputError, examples
 from vbterrier.evaluate.inputs import is_pipeline
-from vbterrier.frames.contracts import frame_of, require
+from vbterrier.frames.contracts import frame_of, is_frame, require
 from vbterrier.frames.files import read_topics
 from vbterrier.frames.ids import ids_of, require_same_kind
 from vbterrier.frames.named import named
@@ -100,7 +100,7 @@ def tags_of(tagger: Any, runs: Mapping[str, Run], depth: int | None) -> pd.DataF
     """
     if tagger is None:
         return _tags_of_runs(runs, depth)
-    if isinstance(tagger, (pd.DataFrame, os.PathLike)) or hasattr(tagger, "__arrow_c_stream__"):
+    if isinstance(tagger, os.PathLike) or is_frame(tagger):
         return named("tags", tagger)
     if isinstance(tagger, str) and tagger != DOCNO:
         return named("tags", tagger)

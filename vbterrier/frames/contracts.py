@@ -17,6 +17,18 @@ _OF_NUMBERS = ("score", "rank", "label", "prob", "weight", "grade_prob", "value"
 _OURS = frozenset((*_OF_IDS, *_OF_NUMBERS))
 
 
+def is_frame(data: Any) -> bool:
+    """Whether it is a table: columns speak Arrow too, those of pandas 3 and polars.
+
+    >>> is_frame(pd.DataFrame()), is_frame(pd.Series(["d1"])), is_frame(["d1"])
+    (True, False, False)
+    """
+    names = ("columns", "column_names", "schema")
+    return isinstance(data, pd.DataFrame) or (
+        hasattr(data, "__arrow_c_stream__") and any(hasattr(data, name) for name in names)
+    )
+
+
 def frame_of(data: Any, what: str) -> pd.DataFrame:
     """A pandas frame from a pandas frame (as it is) or from any table that speaks Arrow (polars, pyarrow).
 
@@ -28,7 +40,7 @@ def frame_of(data: Any, what: str) -> pd.DataFrame:
     if isinstance(data, pd.DataFrame):
         _require_single(data, what)
         return data
-    if hasattr(data, "__arrow_c_stream__"):
+    if is_frame(data):
         table = pa.table(data)
         plain = pa.schema([field.with_type(_plain(field.type)) for field in table.schema])
         frame: pd.DataFrame = table.cast(plain).to_pandas()

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError
-from vbterrier.frames.contracts import frame_of, require
+from vbterrier.frames.contracts import frame_of, is_frame, require
 from vbterrier.frames.ids import Lookup, ids_of, require_same_kind
 from vbterrier.frames.named import named
 from vbterrier.frames.topics import places
@@ -110,7 +110,7 @@ def _shown(documents: Any, intents: Intents, topic: Ints, docno: Ids) -> Ints:
     """The places of pairs (topic, document) that may be shown."""
     if isinstance(documents, str):
         raise InputError(f"documents={documents!r}: wanted several ids or a frame; put a single id in a list")
-    if isinstance(documents, pd.DataFrame) or hasattr(documents, "__arrow_c_stream__"):
+    if is_frame(documents):
         frame = frame_of(documents, "documents")
     else:
         frame = pd.DataFrame({"docno": pd.Series(list(documents), dtype=object)})

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError, examples
-from vbterrier.frames.contracts import frame_of, require
+from vbterrier.frames.contracts import frame_of, is_frame, require
 from vbterrier.frames.ids import ids_of, require_same_kind
 from vbterrier.frames.named import named
 from vbterrier.frames.shown import Panel, Shown
@@ -272,7 +272,7 @@ def _sample(documents: Any, on: list[str], gold: TagTable) -> pd.DataFrame:
     """The distinct documents that were named, ids as text."""
     if isinstance(documents, str):
         raise InputError(f"documents={documents!r}: wanted several ids or a frame; put a single id in a list")
-    if isinstance(documents, pd.DataFrame) or hasattr(documents, "__arrow_c_stream__"):
+    if is_frame(documents):
         frame = frame_of(documents, "documents")
     else:
         frame = pd.DataFrame({"docno": pd.Series(list(documents), dtype=object)})

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError, examples
-from vbterrier.frames.contracts import frame_of
+from vbterrier.frames.contracts import frame_of, is_frame
 from vbterrier.frames.ids import ids_of
 from vbterrier.frames.named import named
 from vbterrier.tags.table import TagTable
@@ -121,7 +121,7 @@ def tagger_of(given: Any, *, fields: tuple[str, ...] | None, per_query: bool, be
     """
     if isinstance(given, str) and given == DOCNO:
         return ByDocno()
-    if isinstance(given, (str, os.PathLike, pd.DataFrame)) or hasattr(given, "__arrow_c_stream__"):
+    if isinstance(given, (str, os.PathLike)) or is_frame(given):
         return ByTable(TagTable(named("tags", given)))
     is_linker = callable(getattr(given, "link", None))
     if not is_linker and not callable(given):
