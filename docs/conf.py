@@ -18,8 +18,6 @@ author = "the contributors of vbterrier"
 project_copyright = "the contributors of vbterrier; Apache-2.0"
 version = release = vbterrier.__version__
 language = "en-GB"
-# Options begin with two hyphens.
-smartquotes = False
 
 extensions = [
     "sphinx.ext.autodoc",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import typer.main
@@ -9,6 +10,8 @@ from measures import table
 from sphinx.util.docutils import SphinxDirective
 
 from vbterrier.cli import app as application
+
+_OPTION = re.compile(r"(?<![\w-])(--?[a-z][a-z-]*)")
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,9 +30,9 @@ def commands(group: Any, name: str) -> Iterator[tuple[str, Any]]:
 
 
 def plain(text: str | None) -> str:
-    """A text of the command line in which nothing is markup."""
-    lines = (text or "").split()
-    return " ".join(lines).translate({ord(mark): f"\\{mark}" for mark in "\\*`|_@"})
+    """A text of the command line in which nothing is markup but the names of options."""
+    words = " ".join((text or "").split()).translate({ord(mark): f"\\{mark}" for mark in "\\*`|_@"})
+    return _OPTION.sub(r"``\1``", words)
 
 
 def default(parameter: Any) -> str:

@@ -58,19 +58,24 @@ DIRECTION = {
     "ObsCov": "neither: about topics and links, whatever the run",
     "OracleCov": "neither: about topics and links, whatever the run",
 }
-_RANGE = re.compile(r"in ((?:``)?\[[^\]]*\](?:``)?)")
+_RANGE = re.compile(r"in (?:``)?(\[[^\]]*\])|(at least 0|0 or 1)")
 _ENDLESS = 1e6
 
 
 def direction(measure: Measure) -> str:
     """Whether more of it is better."""
-    return DIRECTION.get(measure.NAME, "higher is better")
+    otherwise = (
+        "higher is better, of ``stat='std'`` neither" if "stat" in measure.SUPPORTED_PARAMS else "higher is better"
+    )
+    return DIRECTION.get(measure.NAME, otherwise)
 
 
 def limits(measure: Measure) -> str:
     """The range that the docstring names, or nothing."""
     found = _RANGE.search(docstring(measure))
-    return found[1].strip("`") if found else ""
+    if is_linking(measure):
+        return "[0, 1], of single queries any"
+    return found[found.lastindex or 0] if found else ""
 
 
 def docstring(measure: Measure) -> str:
@@ -80,9 +85,10 @@ def docstring(measure: Measure) -> str:
 
 def legal(param: Param) -> str:
     """The values that a parameter takes."""
-    if param.legal:
-        return ", ".join(f"``{choice!r}``" for choice in param.legal)
     kinds = param.dtype if isinstance(param.dtype, tuple) else (param.dtype,)
+    if param.legal:
+        choices = ", ".join(f"``{choice!r}``" for choice in param.legal)
+        return f"{choices}, or a mapping of grade to probability" if dict in kinds else choices
     text = " or ".join(
         {str: "text", int: "whole number", float: "number", bool: "True, False", dict: "dict"}[kind] for kind in kinds
     )

@@ -60,7 +60,7 @@ class Schematic(SphinxDirective):
             html = drawn(pipeline_of(code), columns or None)
         except Exception as error:
             raise self.error(f"schematic: {type(error).__name__}: {error}") from error
-        found: list[nodes.Node] = [nodes.raw("", html, format="html")]
+        found: list[nodes.Node] = [nodes.container("", nodes.raw("", html, format="html"), classes=["schematic"])]
         if "show_code" in self.options:
             shown = code.rpartition(FOLD)[2].strip()
             found.insert(0, nodes.literal_block(shown, shown, language="python"))

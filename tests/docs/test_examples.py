@@ -81,3 +81,9 @@ def test_examples_run_and_print_what_is_shown(page, tmp_path, monkeypatch):
 def test_no_block_is_of_a_language_that_nothing_runs():
     assert len(WITH_EXAMPLES) > 9
     assert {block.language for page in PAGES for block in blocks(page)} <= {*RUN, *SHOWN}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: f"{page.parent.name}-{page.stem}")
+def test_files_of_the_repository_that_a_page_names_exist(page):
+    named = re.findall(r"`((?:tests|notebooks|vbterrier|docs)/[\w/.-]+\.\w+)`", page.read_text(encoding="utf-8"))
+    assert [name for name in named if not (ROOT / name).exists()] == []
