@@ -8,6 +8,15 @@ from typing import Any
 import pyterrier as pt
 
 
+def schematic_of(settings: dict[str, str]) -> dict[str, Any]:
+    """How PyTerrier draws a stage, which looks nothing up on the network for it.
+
+    >>> schematic_of({"top": "3"})
+    {'settings': {'top': '3'}, 'help_url': None}
+    """
+    return {"settings": settings, "help_url": None}
+
+
 class Stage(pt.Transformer):  # type: ignore[misc]
     """A transformer that is what its parameters are; each is an attribute of its own name.
 
@@ -35,6 +44,17 @@ class Stage(pt.Transformer):  # type: ignore[misc]
     def _given(self) -> list[tuple[inspect.Parameter, Any]]:
         declared = list(inspect.signature(type(self).__init__).parameters.values())[1:]
         return [(parameter, getattr(self, parameter.name)) for parameter in declared]
+
+    def schematic(self, *, input_columns: Any) -> dict[str, Any]:  # noqa: ARG002 - what PyTerrier hands over
+        """How PyTerrier draws it: with the parameters that were set, in short, less inner pipelines, drawn beside."""
+        drawn = pt.inspect.subtransformers(self)
+        return schematic_of(
+            {
+                parameter.name: self.short(value)
+                for parameter, value in self._given()
+                if parameter.name not in drawn and not self.same(value, parameter.default)
+            }
+        )
 
     def __repr__(self) -> str:
         shown = []

@@ -14,6 +14,7 @@ from vbterrier.errors import DegenerateWarning, InputError, examples
 from vbterrier.frames.contracts import frame_of
 from vbterrier.frames.ids import require_same_kind
 from vbterrier.frames.ranked import Run
+from vbterrier.frames.stage import schematic_of
 from vbterrier.judgments.pool import Judgments
 
 
@@ -80,6 +81,10 @@ class Condense(pt.Transformer):  # type: ignore[misc]
     def _content(self) -> tuple[Any, ...]:
         qid, docno, label = (self.qrels[name].tolist() for name in ("qid", "docno", "label"))
         return tuple(zip(qid, docno, label, strict=True))
+
+    def schematic(self, *, input_columns: Any) -> dict[str, Any]:  # noqa: ARG002 - what PyTerrier hands over
+        """How PyTerrier draws it: with the number of judgments."""
+        return schematic_of({"qrels": f"{len(self.qrels)} judgments"})
 
     def __repr__(self) -> str:
         return f"Condense({len(self.qrels)} judgments)"

@@ -12,6 +12,7 @@ import pyterrier as pt
 from vbterrier.errors import InputError, ParameterError, examples
 from vbterrier.frames.contracts import frame_of
 from vbterrier.frames.ids import ids_of
+from vbterrier.frames.stage import schematic_of
 from vbterrier.tags.closed import Candidates
 from vbterrier.tags.settled import Settled, settled
 from vbterrier.tags.taggers import ByTable, tagger_of
@@ -214,6 +215,10 @@ class TagEntities(pt.Transformer):  # type: ignore[misc]
         options = self.fields if isinstance(self.fields, str) or self.fields is None else tuple(self.fields)
         intents = self._candidates and self._candidates.digest
         return (options, intents, self.per_query, self.top, self.min_weight, self.weights, self.replace)
+
+    def schematic(self, *, input_columns: Any) -> dict[str, Any]:  # noqa: ARG002 - what PyTerrier hands over
+        """How PyTerrier draws it: with what it tags by."""
+        return schematic_of({"tagger": self._label})
 
     def __repr__(self) -> str:
         return f"TagEntities({self._label})"

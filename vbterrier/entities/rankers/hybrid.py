@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -103,6 +104,11 @@ class HybridEntities(EntityStage):
             )
         self.fusion, self.norm = choice("fusion", fusion, FUSIONS), choice("norm", norm, NORMS)
         self.k, self.top = number("k", k, low=0), whole_or_none("top", top)
+
+    def transform_inputs(self) -> list[list[str]]:
+        """What all rankers need together."""
+        needed = [(pt.inspect.transformer_inputs(ranker, strict=False) or [[]])[0] for ranker in self.rankers]
+        return [list(dict.fromkeys(chain(["qid"], *needed)))]
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Rank the entities that any of the rankers ranks."""

@@ -1,0 +1,137 @@
+"""Stages as PyTerrier draws them: columns in and out, what was set, nothing from the network."""
+
+import pyterrier as pt
+import pytest
+
+import vbterrier
+from vbterrier.demo import demo_folder
+
+DEMO = demo_folder()
+RUN = ["qid", "docno", "score"]
+RANKED = [*RUN, "rank"]
+INTENTS = ["qid", "entity_id", "prob"]
+
+
+@pytest.fixture(scope="module")
+def kb(tmp_path_factory):
+    path = tmp_path_factory.mktemp("kb") / "demo.kb"
+    return vbterrier.kb_from_file(path, DEMO / "entities.tsv", id_space="demo", progress=False)
+
+
+@pytest.fixture(scope="module")
+def stages(kb):
+    linker = vbterrier.DictionaryLinker(kb)
+    intents = vbterrier.read_intents(DEMO / "intents.tsv")
+    tags, qrels = vbterrier.read_tags(DEMO / "tags.tsv"), vbterrier.read_qrels(DEMO / "qrels.txt")
+    links = vbterrier.link_pool(vbterrier.read_run(DEMO / "lexical.run"), tags, qrels)
+    consensus = vbterrier.ConsensusEntities(links, top=5)
+    entities = consensus(vbterrier.read_topics(DEMO / "topics.tsv"))
+    vectors = {entity: [1.0, float(at)] for at, entity in enumerate(tags["entity_id"].unique())}
+    with pytest.warns(vbterrier.DegenerateWarning, match="a diagnostic, no system"):
+        diagnostic = vbterrier.OERFilter(links)
+    found = [
+        diagnostic,
+        vbterrier.CandidateIntents(linker),
+        vbterrier.Calibrate(temperature=2.0),
+        vbterrier.Dedup(kb=kb),
+        vbterrier.Truncate(mass=0.95),
+        vbterrier.ParseConstraints(),
+        vbterrier.RelaxConstraints(kb),
+        vbterrier.TagEntities(linker),
+        vbterrier.Condense(qrels),
+        consensus,
+        vbterrier.LocalIDF(links),
+        vbterrier.PersonalisedPageRank(links),
+        vbterrier.EntitySimilarity(links, embeddings=vectors, query_entities=intents),
+        vbterrier.EntitySelector(links),
+        vbterrier.HybridEntities([consensus, vbterrier.LocalIDF(links)]),
+        vbterrier.EntityReachable(links, entities),
+        vbterrier.OverlapReranker(links, entities, weight=0.7),
+        vbterrier.ExpansionReranker(entities),
+        vbterrier.ExpandByEntities(entities),
+        vbterrier.EmbeddingReranker(links, consensus, vectors),
+        vbterrier.PropagationReranker(links, entities),
+    ]
+    return {type(stage).__name__: stage for stage in found}
+
+
+# Columns in and out, and what is said to be set.
+DRAWN = {
+    "CandidateIntents": (["qid", "query"], [*INTENTS, "score", "name", "mention", "source"], {"source"}),
+    "Calibrate": (["qid", "entity_id", "score"], ["prob"], {"temperature"}),
+    "Dedup": (INTENTS, ["merged"], {"kb"}),
+    "Truncate": (INTENTS, INTENTS, {"mass"}),
+    "ParseConstraints": (["qid", "query"], ["query_0", "constraints"], set()),
+    "RelaxConstraints": ([*INTENTS, "constraints"], ["delta", "violations"], {"kb"}),
+    "TagEntities": (["qid", "docno", "text"], ["entity_id", "weight", "tagger"], {"tagger"}),
+    "Condense": (RUN, RANKED, {"qrels"}),
+    "ConsensusEntities": (["qid"], RANKED, {"links", "top"}),
+    "LocalIDF": (RUN, RANKED, {"links"}),
+    "PersonalisedPageRank": (["qid"], RANKED, {"links"}),
+    "EntitySimilarity": (["qid"], RANKED, {"links", "embeddings", "query_entities"}),
+    "OERFilter": (RUN, RANKED, {"links"}),
+    "EntitySelector": ([*RUN, "query"], [*RANKED, "query"], {"links"}),
+    "HybridEntities": (RUN, RANKED, set()),
+    "EntityReachable": (RUN, RANKED, {"links", "entities"}),
+    "OverlapReranker": (RUN, RANKED, {"links", "entities", "weight"}),
+    "ExpansionReranker": (RUN, RANKED, {"entities"}),
+    "ExpandByEntities": (["qid", "query"], ["query_0", "query"], {"entities"}),
+    "EmbeddingReranker": (RUN, RANKED, {"links", "embeddings"}),
+    "PropagationReranker": (RUN, RANKED, {"links", "entities"}),
+}
+
+
+@pytest.fixture(autouse=True)
+def offline(monkeypatch):
+    """PyTerrier looks addresses up for stages of its own; for ours it must not."""
+
+    def address(stage):
+        assert not type(stage).__module__.startswith("vbterrier")
+
+    monkeypatch.setattr(pt.documentation, "url_for_class", address)
+
+
+def test_every_stage_is_drawn_here(stages):
+    public = [getattr(vbterrier, name) for name in vbterrier.__all__]
+    kinds = {one.__name__ for one in public if isinstance(one, type) and issubclass(one, pt.Transformer)}
+    assert set(stages) == set(DRAWN) == kinds
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_a_stage_says_what_it_takes_gives_and_was_told(name, stages):
+    takes, gives, told = DRAWN[name]
+    stage = stages[name]
+    assert pt.inspect.transformer_inputs(stage)[0] == takes
+    assert set(gives) <= set(pt.inspect.transformer_outputs(stage, takes))
+    drawn = pt.schematic.transformer_schematic(stage)
+    assert drawn["label"] == name
+    assert "input_validation_error" not in drawn
+    assert set(gives) <= set(drawn["output_columns"])
+    assert set(drawn["settings"]) == told
+    assert all(len(text) < 100 and "\n" not in text for text in drawn["settings"].values()), drawn["settings"]
+
+
+def test_rankers_inside_a_stage_are_drawn_beside_it(stages):
+    drawn = pt.schematic.transformer_schematic(stages["HybridEntities"])
+    assert drawn["inner_pipelines_labels"] == ["rankers[0]", "rankers[1]"]
+    assert "entities" in pt.inspect.subtransformers(stages["EmbeddingReranker"])
+
+
+def test_a_pipeline_is_drawn_with_the_columns_between_its_stages(stages):
+    pipeline = stages["CandidateIntents"] >> stages["Dedup"] >> stages["Truncate"]
+    drawn = pt.schematic.transformer_schematic(pipeline)
+    assert [one["label"] for one in drawn["transformers"]] == ["CandidateIntents", "Dedup", "Truncate"]
+    assert "merged" in drawn["output_columns"]
+    assert "error" not in str(drawn)
+    page = pipeline._repr_html_()
+    assert all(one["label"] in page for one in drawn["transformers"])
+
+
+def test_odd_settings_are_not_markup():
+    def odd(text):
+        raise AssertionError(text)
+
+    odd.__qualname__ = "<script>alert(1)</script>"
+    page = pt.schematic.draw(vbterrier.TagEntities(odd))
+    assert "&lt;script&gt;alert" in page
+    assert "<script>alert" not in page
