@@ -519,6 +519,8 @@ def test_frames_that_are_none_are_refused_when_the_stage_is_made(tagger, options
         (lambda _text: [7], {}, "gave 7 with weight 1.0 for the text 'Paris and Rome'; wanted an id as text"),
         (lambda _text: {"E": 1.5}, {}, "gave 'E' with weight 1.5"),
         (lambda _text: {"E": "much"}, {}, "gave 'E' with weight 'much'"),
+        (lambda _text: 3.5, {}, "gave 3.5 with weight 1.0"),
+        (lambda _text: 0, {}, "gave 0 with weight 1.0"),
         (lambda _frame: ["E"], {"fields": None}, "what the tagger gave: wanted a data frame, found list"),
         (lambda frame: frame, {"fields": None}, "tags that the tagger gave: wanted columns docno, entity_id"),
         (lambda _frame: TAGS.assign(qid="q1"), {"fields": None}, "gave tags with qid; drop it, or give per_query=True"),

@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from vbterrier.frames.ids import Ids, ids_of
 from vbterrier.kernels.order import spans
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -185,11 +186,13 @@ def called(function: Callable[[str], Any], texts: Iterable[str]) -> tuple[list[i
     places, entities, scores = list[int](), list[str](), list[float]()
     for place, text in enumerate(texts):
         given = function(text)
-        if isinstance(given, str):
-            given = (given,)
-        pairs = given.items() if isinstance(given, Mapping) else ((entity, 1.0) for entity in given or ())
+        if given is None:
+            continue
+        # What is neither is told of below, as an id that is no text.
+        several = given if isinstance(given, Iterable) and not isinstance(given, str) else (given,)
+        pairs = several.items() if isinstance(several, Mapping) else ((entity, 1.0) for entity in several)
         for entity, weight in pairs:
-            if not isinstance(entity, str) or not isinstance(weight, (int, float)) or not 0 <= weight <= 1:
+            if not isinstance(entity, str) or not isinstance(weight, Real) or not 0 <= weight <= 1:
                 raise InputError(
                     f"{label_of(function)}: gave {entity!r} with weight {weight!r} for the text {text[:40]!r}; wanted "
                     "an id as text, several, weights in [0, 1] by id, or None; for functions of frames give fields=None"
