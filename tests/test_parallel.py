@@ -2,14 +2,16 @@
 
 import math
 import operator
+import os
 import stat
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from vbterrier.errors import ParameterError
+from vbterrier.errors import ParameterError, VBTerrierError
 from vbterrier.parallel import Shared, mapped
+from vbterrier.parallel.window import windowed
 
 
 def test_results_come_in_order_whatever_the_number_of_processes():
@@ -26,6 +28,44 @@ def test_results_come_one_by_one():
     results = mapped(lambda n: seen.append(n) or n, [1, 2, 3])
     assert next(results) == 1
     assert seen == [1]
+
+
+def test_no_more_is_on_its_way_than_there_is_room_for():
+    sent, most = [], []
+
+    def send(item):
+        sent.append(item)
+        most.append(sum(map(len, sent)))
+        return item
+
+    def receive(first, _):
+        sent.remove(first)
+        return first
+
+    items = [b"abc", b"de", b"f" * 9, b"", b"g", b"hi", b"jkl"]
+    assert list(windowed(iter(items), send, receive, lambda: 4, room=5)) == items
+    assert max(most) == 9, "one that is too large goes alone"
+    assert sorted(most)[-2] <= 5
+
+
+def test_what_was_sent_is_not_lost_when_there_is_no_next_item():
+    def items():
+        yield from (1, 2, 3)
+        raise LookupError("no fourth")
+
+    results = windowed(items(), abs, lambda first, _: first, lambda: 10)
+    assert [next(results) for _ in range(3)] == [1, 2, 3]
+    with pytest.raises(LookupError, match="no fourth"):
+        next(results)
+    with pytest.raises(ZeroDivisionError):
+        # An earlier item's own error comes first.
+        list(windowed(items(), abs, lambda first, _: first // 0, lambda: 10))
+
+
+def test_work_that_kills_its_process_ends_with_what_to_do():
+    with pytest.raises(VBTerrierError, match=r"n_jobs=2: 4 processes died one after the other of the same work"):
+        list(mapped(os._exit, [1, 1], n_jobs=2))
+    assert list(mapped(math.isqrt, [4, 9], n_jobs=2)) == [2, 3]
 
 
 def test_shared_values_are_written_once_and_gone_afterwards():

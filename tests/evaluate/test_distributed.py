@@ -1,5 +1,6 @@
 """Work on a real Dask cluster of this machine: the same numbers, errors as they were raised, nothing lost by a kill."""
 
+import json
 import math
 import os
 import signal
@@ -11,18 +12,39 @@ from functools import partial
 import distributed
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from pandas.testing import assert_frame_equal
 
 import vbterrier
 from vbterrier.errors import DegenerateWarning, FileError, InputError, ParameterError, ServiceError, VBTerrierError
+from vbterrier.evaluate import streamed
+from vbterrier.evaluate.pieces import Pieces
 from vbterrier.evaluate.scores import score
-from vbterrier.parallel import Shared, cluster, mapped
+from vbterrier.evaluate.topicwise import Work
+from vbterrier.parallel import Shared, cluster, mapped, processes
 
 # Some of the first documents, some of whole rankings, one that learns from all topics of a call.
 MEASURES = ("BNDCG@10", "BNDCG(prior='learned')@5", "BAP(prior='pool')", "Unjudged@10", "nDCG@10", "AP", "RR")
 WHOLE = ("BNDCG@10", "BAP(prior='pool')", "nDCG@10", "AP")
 PARTS = ("values", "intervals", "missing")
+
+
+@pytest.fixture(autouse=True)
+def in_time():
+    """What hangs fails, and shows where: a loaded machine must not stop all other tests."""
+    if not hasattr(signal, "SIGALRM"):
+        yield
+        return
+
+    def late(*_):
+        raise TimeoutError("a test of clusters took longer than four minutes")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.alarm(240)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
 
 
 def local(n_workers):
@@ -104,6 +126,92 @@ def test_files_are_read_by_the_workers_whole_or_in_chunks(engine, tmp_path, monk
 
 
 @pytest.mark.parametrize("topics", ["common", "all"])
+def one_large_run(folder, monkeypatch, kind="grouped"):
+    """A run of some twenty blocks, its qrels, and a call that scores it in parts."""
+    monkeypatch.setattr(streamed, "LEAST_BLOCK", 2048)
+    monkeypatch.setattr(streamed, "_PER_BLOCK", 2**15)
+    monkeypatch.setattr(streamed, "_PER_TOPIC", 2**12)
+    runs, qrels = collection(1, 40, 60)
+    run = runs["s0"] if kind == "grouped" else runs["s0"].sample(frac=1, random_state=1)
+    lines = [f"{row.qid} Q0 {row.docno} 1 {row.score} tag\n" for row in run.itertuples()]
+    (folder / "mine.run").write_text("".join(lines))
+
+    def call(**options):
+        return quietly(score, {"mine": folder / "mine.run"}, qrels, WHOLE, memory="64 MiB", **options)
+
+    return call, call()[0]
+
+
+def topics_of_parts(folder):
+    """The topics of each finished part that counts."""
+    (own,) = folder.iterdir()
+    lines = [json.loads(line) for line in (own / "journal.jsonl").read_text().splitlines()[1:]]
+    kind = "topics " if any(line["name"] == "apart" for line in lines) else "place "
+    files = [line["result"]["file"] for line in lines if line["name"].startswith(kind)]
+    tables = [pa.ipc.open_file(own / "kept" / file).read_all() for file in files]
+    return [topic for table in tables for topic in set(table["qid"].to_pylist())]
+
+
+@pytest.mark.parametrize("kind", ["grouped", "apart"])
+def test_parts_of_one_run_are_worked_on_by_all(two, tmp_path, monkeypatch, kind):
+    two.wait_for_workers(2, timeout=60)
+    call, wanted = one_large_run(tmp_path, monkeypatch, kind)
+    # Other processes do not see this.
+    monkeypatch.setattr(Work, "__call__", None)
+    for engine in ({"client": two}, {"n_jobs": 2}):
+        assert_same(call(**engine)[0], wanted)
+
+
+def pids(engine):
+    if "client" in engine:
+        engine["client"].wait_for_workers(2, timeout=60)
+        return sorted(engine["client"].run(os.getpid).values())
+    return sorted(processes._executor(2)._processes)
+
+
+@pytest.mark.parametrize("kind", ["grouped", "apart"])
+@pytest.mark.parametrize("name", ["joblib", "dask"])
+def test_killing_a_worker_among_parts_loses_and_repeats_none(two, tmp_path, monkeypatch, kind, name):
+    two.wait_for_workers(2, timeout=60)
+    engine = {"client": two} if name == "dask" else {"n_jobs": 2}
+    call, wanted = one_large_run(tmp_path, monkeypatch, kind)
+    added, add = [], Pieces._add
+
+    def killing(pieces, *part):
+        add(pieces, *part)
+        added.append(part)
+        if len(added) == 3:
+            os.kill(pids(engine)[0], signal.SIGKILL)
+
+    monkeypatch.setattr(Pieces, "_add", killing)
+    found, _ = call(resume=tmp_path / "done", **engine)
+    assert_same(found, wanted)
+    topics = topics_of_parts(tmp_path / "done")
+    assert len(topics) == len(set(topics)) == 40
+    assert len(added) > 3
+
+
+def test_who_is_interrupted_goes_on_with_any_workers(two, tmp_path, monkeypatch):
+    two.wait_for_workers(2, timeout=60)
+    call, wanted = one_large_run(tmp_path, monkeypatch)
+    done, add = [], Pieces._add
+
+    def interrupted(pieces, *part):
+        add(pieces, *part)
+        done.append(part)
+        if len(done) % 3 == 0:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Pieces, "_add", interrupted)
+        for engine in ({"client": two}, {"n_jobs": 2}, {}):
+            with pytest.raises(KeyboardInterrupt):
+                call(resume=tmp_path / "done", **engine)
+    found, _ = call(resume=tmp_path / "done", client=two)
+    assert_same(found, wanted)
+    assert len(topics_of_parts(tmp_path / "done")) == 40
+
+
 def test_topics_that_runs_lack_are_treated_alike(two, topics):
     runs, qrels = collection()
     runs["s1"] = runs["s1"][runs["s1"]["qid"] != "q3"]
@@ -232,6 +340,18 @@ def test_a_cluster_without_workers_is_an_error_soon(monkeypatch):
         local(0) as made,
         distributed.Client(made, set_as_default=False) as client,
         pytest.raises(ServiceError, match="has no worker that answers within 1 seconds; start some"),
+    ):
+        list(mapped(abs, [1], client=client))
+
+
+def test_a_cluster_that_lost_all_workers_is_not_waited_for_for_ever(monkeypatch):
+    monkeypatch.setattr(cluster, "ALONE", 1)
+    monkeypatch.setattr(cluster, "_LOOK", 0.2)
+    monkeypatch.setattr(cluster, "require_worker", lambda _: None)
+    with (
+        local(0) as made,
+        distributed.Client(made, set_as_default=False) as client,
+        pytest.raises(ServiceError, match="went away, and none came for 1 seconds"),
     ):
         list(mapped(abs, [1], client=client))
 

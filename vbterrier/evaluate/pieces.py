@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
-import sys
 import warnings
+from collections import deque
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -16,24 +16,25 @@ import pandas as pd
 import pyarrow as pa
 
 from vbterrier.errors import DegenerateWarning, FileError
+from vbterrier.evaluate.elsewhere import register, registered_sets
+from vbterrier.evaluate.finished import JOURNAL, part_of, require_folder, rows_of
 from vbterrier.evaluate.journal import Journal
-from vbterrier.evaluate.prints import rows_print
 from vbterrier.evaluate.topicwise import Part, Work, values_of
 from vbterrier.frames.files.writing import replacing
-from vbterrier.frames.named import named
 from vbterrier.frames.ranked import Run, warn_of_ties
 from vbterrier.frames.topics import run_places
 from vbterrier.measures import Measure
+from vbterrier.parallel import Shared
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator
 
     import ir_measures
 
     from vbterrier.frames.files.blocks import Place
     from vbterrier.measures.scoring import Slot
+    from vbterrier.parallel import Workers
 
-_SAMPLE = 1 << 16
 # The second is Arrow's own, which parts of it use whatever they are told.
 _POOLS = (pa.system_memory_pool(), pa.default_memory_pool())
 _NUMBER = re.compile(r"\d+")
@@ -91,41 +92,82 @@ def _in_order(
         yield from ([(topic, part[topic]) for topic in sorted(part) if topic in turn] for part in (found, empty))
 
 
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """Whole topics of a run, to work on.
+
+    Parameters
+    ----------
+    key
+        What the journal calls it.
+    table
+        Its rows.
+    behind
+        Where the next one begins, of a run that is read as it stands.
+    file
+        What is not needed any more when it is done.
+    """
+
+    key: str
+    table: Any
+    behind: Place | None = None
+    file: Path | None = None
+
+
 class Pieces:
     """Finished parts in a folder: rows in a file each, all else in a journal, which a part counts from."""
 
-    def __init__(self, folder: Path, work: Work, inputs: str) -> None:
-        self.folder, self.work = folder, work
+    def __init__(self, folder: Path, work: Work, inputs: str, workers: Workers, room: int) -> None:
+        self.folder, self.work, self.workers, self.room = folder, work, workers, room
+        require_folder(folder)
         (folder / "kept").mkdir(parents=True, exist_ok=True)
-        self.journal = Journal(folder / "journal.jsonl", inputs, "runs, judgments, intents, tags, measures or version")
+        self.journal = Journal(folder / JOURNAL, inputs, "runs, judgments, intents, tags, measures or version")
+
+    def _finished(self, kind: str) -> list[dict[str, Any]]:
+        asked = list(map(str, self.work.plan.at_once))
+        every = self.journal.done.items()
+        return [part_of(result, asked, self.folder) for key, result in every if key.startswith(kind)]
 
     @property
     def by_place(self) -> list[dict[str, Any]]:
         """The parts that were read as they stand."""
-        return [result for key, result in self.journal.done.items() if key.startswith("place ")]
+        return self._finished("place ")
 
     @property
     def parts(self) -> list[dict[str, Any]]:
         """The parts that count."""
-        if "apart" not in self.journal.done:
-            return self.by_place
-        return [result for key, result in self.journal.done.items() if key.startswith("topics ")]
+        return self._finished("place " if "apart" not in self.journal.done else "topics ")
 
-    def add(self, key: str, table: Any, behind: Place | None = None) -> None:
-        """Work on a chunk and write down what it comes to."""
-        part: Part = self.work(table)
-        for pool in _POOLS:
-            pool.release_unused()
-        file = f"{key.translate(_TO_NAME)}.arrow"
+    def add_all(self, pieces: Iterable[Piece]) -> None:
+        """Let workers work on pieces, and write down what each comes to, in their order."""
+        sent: deque[Piece] = deque()
+
+        def tables() -> Iterator[Any]:
+            for piece in pieces:
+                sent.append(replace(piece, table=None))
+                yield piece.table
+
+        if not self.workers.are_elsewhere:
+            for part in map(_worked(self.work), tables()):
+                self._add(sent.popleft(), part)
+            return
+        with Shared((self.work, registered_sets(self.work.plan.at_once))) as shared:
+            packed = map(_packed, tables())
+            for part in self.workers.mapped(partial(_worked_elsewhere, shared), packed, room=self.room):
+                self._add(sent.popleft(), part)
+
+    def _add(self, piece: Piece, part: Part) -> None:
+        file = f"{piece.key.translate(_TO_NAME)}.arrow"
         with replacing(self.folder / "kept" / file) as stream, pa.ipc.new_file(stream, part.kept.schema) as writer:
             writer.write_table(part.kept)
         result = {key: value for key, value in vars(part).items() if key != "kept"}
-        self.journal.add(key, {**result, "file": file, "behind": behind and asdict(behind)})
+        self.journal.add(piece.key, {**result, "file": file, "behind": piece.behind and asdict(piece.behind)})
+        if piece.file is not None:
+            piece.file.unlink(missing_ok=True)
 
     def kept(self, result: dict[str, Any]) -> Any:
         """The rows of a part."""
-        with pa.OSFile(str(self.folder / "kept" / result["file"])) as file:
-            return pa.ipc.open_file(file).read_all()
+        return rows_of(self.folder / "kept" / result["file"])
 
     def streamed(self) -> Streamed:
         """All parts together."""
@@ -159,6 +201,35 @@ class Pieces:
             warn_of_ties(name, sum(n_tied) / max(sum(n_places), 1), max(depths))
 
 
+def _worked(work: Work) -> Callable[[Any], Part]:
+    """Work that leaves no memory with Arrow."""
+
+    def done(table: Any) -> Part:
+        part = work(table)
+        for pool in _POOLS:
+            pool.release_unused()
+        return part
+
+    return done
+
+
+def _worked_elsewhere(shared: Shared, packed: bytes) -> Part:
+    """By a worker."""
+    work, sets = shared.value
+    register(sets)
+    with memory_returned():
+        return _worked(work)(pa.ipc.open_stream(packed).read_all())
+
+
+def _packed(table: Any) -> bytes:
+    """The rows of a table alone: a pickle holds all of which it is a slice."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    packed: bytes = sink.getvalue().to_pybytes()
+    return packed
+
+
 def _empty(name: str) -> Run:
     return Run(pd.DataFrame({"qid": [], "docno": [], "score": []}, dtype=object), name=name)
 
@@ -186,38 +257,3 @@ def memory_returned() -> Iterator[None]:
         yield
     finally:
         pa.set_memory_pool(usual)
-
-
-def inputs_of(paths: Sequence[Path], work: Work) -> str:
-    """What tells inputs from others: files by size, time and samples, judgments, measures and version."""
-    plan, slot = work.plan, work.slot
-    frames = [slot.frame, slot.intents, slot.tags] if plan.at_once else []
-    for measure in plan.at_once:
-        frames += [named(kind, given) for kind in ("intents", "tags") if (given := measure.params.get(kind))]
-    parts = [
-        # The package itself stands above all floors, and is there when this is called.
-        sys.modules["vbterrier"].__version__,
-        *(repr((work.name, work.duplicates, plan.depth)), *map(repr, plan.at_once)),
-        *map(_file_print, paths),
-        *(_frame_print(frame) for frame in frames if frame is not None),
-    ]
-    return hashlib.blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
-
-
-def _file_print(path: Path) -> str:
-    try:
-        about = path.stat()
-        with path.open("rb") as file:
-            made = hashlib.blake2b(digest_size=16)
-            for start in (0, about.st_size // 2, max(about.st_size - _SAMPLE, 0)):
-                file.seek(start)
-                made.update(file.read(_SAMPLE))
-    except OSError:
-        # Reading it says what is wrong.
-        return str(path)
-    return f"{about.st_size} {about.st_mtime_ns} {made.hexdigest()}"
-
-
-def _frame_print(frame: pd.DataFrame) -> str:
-    columns = sorted(map(str, frame.columns))
-    return " ".join(columns) + rows_print([pd.util.hash_pandas_object(frame[columns], index=False).to_numpy()])

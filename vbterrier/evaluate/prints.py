@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 
 from vbterrier.frames.ids import Ids, ids_of, integers_of
+from vbterrier.frames.named import named
 from vbterrier.kernels.order import mix
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
 
-    import pandas as pd
     from numpy.typing import NDArray
 
     from vbterrier.evaluate.grounds import Ground
+    from vbterrier.evaluate.topicwise import Work
     from vbterrier.frames.ranked import Run
 
 # Columns of a run that are no text of its documents.
 _KEYS = ("qid", "docno", "score", "rank", "query")
+_SAMPLE = 1 << 16
 
 
 def rows_print(columns: Iterable[NDArray[Any]]) -> str:
@@ -100,3 +105,38 @@ def _vectors(given: Mapping[str, Any], ids: list[str]) -> str:
         if each in given:
             made.update(each.encode() + b"\0" + np.asarray(given[each], dtype=np.float64).tobytes())
     return made.hexdigest()
+
+
+def inputs_of(paths: Sequence[Path], work: Work) -> str:
+    """What tells inputs from others: files by size, time and samples, judgments, measures and version."""
+    plan, slot = work.plan, work.slot
+    frames = [slot.frame, slot.intents, slot.tags] if plan.at_once else []
+    for measure in plan.at_once:
+        frames += [named(kind, given) for kind in ("intents", "tags") if (given := measure.params.get(kind))]
+    parts = [
+        # The package itself stands above all floors, and is there when this is called.
+        sys.modules["vbterrier"].__version__,
+        *(repr((work.name, work.duplicates, plan.depth)), *map(repr, plan.at_once)),
+        *map(_file_print, paths),
+        *(_frame_print(frame) for frame in frames if frame is not None),
+    ]
+    return hashlib.blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
+
+
+def _file_print(path: Path) -> str:
+    try:
+        about = path.stat()
+        with path.open("rb") as file:
+            made = hashlib.blake2b(digest_size=16)
+            for start in (0, about.st_size // 2, max(about.st_size - _SAMPLE, 0)):
+                file.seek(start)
+                made.update(file.read(_SAMPLE))
+    except OSError:
+        # Reading it says what is wrong.
+        return str(path)
+    return f"{about.st_size} {about.st_mtime_ns} {made.hexdigest()}"
+
+
+def _frame_print(frame: pd.DataFrame) -> str:
+    columns = sorted(map(str, frame.columns))
+    return " ".join(columns) + rows_print([pd.util.hash_pandas_object(frame[columns], index=False).to_numpy()])

@@ -21,7 +21,7 @@ from vbterrier.measures import measures_from
 from vbterrier.measures.foreign import is_mean, mean_of
 from vbterrier.measures.linking import is_linking
 from vbterrier.measures.process import Bootstrapped
-from vbterrier.parallel import require_workers, tracked
+from vbterrier.parallel import tracked, workers
 from vbterrier.uncertainty.intervals import (
     COLUMNS,
     N_RESAMPLES,
@@ -142,10 +142,11 @@ def score(
         A folder for what is finished, from which the same call goes on after an interruption; it implies ``memory``
         (1 GiB unless given).
     n_jobs
-        Processes of this machine that work on a run each; -1 for as many as there are processors.
+        Processes of this machine; -1 for as many as there are processors. Each works on a run; where there are fewer
+        runs than processes, and ``memory`` is given, all work on the chunks of each run.
     client
         A ``distributed.Client``, or the address of a Dask scheduler as ``"tcp://host:8786"``, whose workers do so
-        instead. Files are read by the workers, from the same paths.
+        instead. Files of runs are read by the workers, from the same paths; chunks by the calling process.
     progress
         Show a progress bar over runs, or over the blocks of their files.
 
@@ -164,7 +165,8 @@ def score(
 
     Notes
     -----
-    The numbers are the same for any number of processes and workers. What ``memory`` bounds is each of them.
+    The numbers are the same for any number of processes and workers. What ``memory`` bounds is each of them: in the
+    calling process, chunks that are on their way to workers take an eighth of it at most.
 
     With ``memory``, every value is what it is without. Of each topic the rows that measures look at are kept: the
     first k, the first 3k for the learned prior, which looks at all topics at once. Measures of others without a
@@ -196,19 +198,19 @@ def score(
     # Answers have files of their own; beside other measures they stand in runs and qrels.
     linking = all(is_linking(measure) for measure in asked)
     judged = slot_of(qrels, intents, tags, read_answers if linking else read_qrels)
-    named = systems_of(named_runs(runs))
+    named = list(systems_of(named_runs(runs)))
     wanted = _with_spreads(asked)
-    require_workers(n_jobs, client)
     scorer = Scorer(judged, wanted, duplicates, is_linking=linking, memory=memory, resume=resume)
     loaded: Mapping[str, Any]
-    if n_jobs == 1 and client is None:
-        loaded, in_parts = scorer.loaded(named, progress=progress)
-        require_one_tagger(loaded.values())
-        slot, loaded = aligned(judged, loaded, topics)
-        bar = tracked(loaded.items(), "scoring", shown=progress and len(loaded) > 1, total=len(loaded), unit="run")
-        rows = [row for name, run in bar for row in scorer.rows(name, run, slot, in_parts.get(name))]
-    else:
-        slot, loaded, rows = spread(scorer, list(named), topics, n_jobs=n_jobs, client=client, progress=progress)
+    with workers(n_jobs, client) as hands:
+        if hands.are_elsewhere and not scorer.is_shared_out(named, hands.n):
+            slot, loaded, rows = spread(scorer, named, topics, hands, progress=progress)
+        else:
+            loaded, in_parts = scorer.loaded(named, workers=hands, progress=progress)
+            require_one_tagger(loaded.values())
+            slot, loaded = aligned(judged, loaded, topics)
+            bar = tracked(loaded.items(), "scoring", shown=progress and len(loaded) > 1, total=len(loaded), unit="run")
+            rows = [row for name, run in bar for row in scorer.rows(name, run, slot, in_parts.get(name))]
     every = pd.DataFrame(rows, columns=["name", "qid", "measure", "value"])
     found = _intervals(every, asked, list(loaded), interval, level=level, n_resamples=n_resamples, seed=seed)
     return Scores(

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vbterrier.errors import DegenerateWarning
+from vbterrier.evaluate.elsewhere import register, registered_sets
 from vbterrier.evaluate.inputs import aligned, require_one_tagger, restricted
 from vbterrier.evaluate.topicwise import heard, planned
 from vbterrier.frames.files.blocks import is_parts
-from vbterrier.frames.named import register_intents, register_tags, registered
-from vbterrier.parallel import Shared, mapped
+from vbterrier.parallel import Shared
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 
     from vbterrier.evaluate.systems import Row, Scorer
     from vbterrier.measures.scoring import Slot
-
-_REGISTER = {"intents": register_intents, "tags": register_tags}
+    from vbterrier.parallel import Workers
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,9 +57,8 @@ def spread(
     scorer: Scorer,
     named: Sequence[tuple[str, Any]],
     topics: str,
+    workers: Workers,
     *,
-    n_jobs: int = 1,
-    client: Any = None,
     progress: bool = False,
 ) -> tuple[Slot, dict[str, Seen], list[Row]]:
     """The slot with the topics to average over, what is known of the runs, and rows of V.
@@ -70,11 +68,11 @@ def spread(
     InputError
         As :func:`vbterrier.score`.
     """
-    if scorer.memory is not None or scorer.resume is not None:
+    if scorer.is_in_parts:
         planned(scorer.measures)
     items = [(name, _absolute(run)) for name, run in named]
-    sets = _sets(scorer)
-    work = partial(mapped, n_jobs=n_jobs, client=client, progress=progress)
+    sets = registered_sets(scorer.measures)
+    work = partial(workers.mapped, progress=progress)
     slot = scorer.judged
     with Shared((scorer, sets)) as shared:
         if topics == "common":
@@ -105,8 +103,7 @@ def _checked(results: Iterable[Seen], items: Sequence[tuple[str, Any]], slot: Sl
 def _seen(shared: Shared, common: Shared | None, item: tuple[str, Any]) -> Seen:
     """By a worker: a run read, and evaluated on the topics of a slot, if there is one."""
     scorer, sets = shared.value
-    for (kind, given), frame in sets.items():
-        _REGISTER[kind](given, frame, replace=True)
+    register(sets)
     return _evaluated(scorer, None if common is None else common.value, *item)
 
 
@@ -131,10 +128,3 @@ def _absolute(run: Any) -> Any:
     if not is_parts(run):
         return run
     return [Path(path).absolute() for path in run] if isinstance(run, (list, tuple)) else Path(run).absolute()
-
-
-def _sets(scorer: Scorer) -> dict[tuple[str, str], pd.DataFrame]:
-    """What measures know by names that are registered in this process alone."""
-    given = {(kind, measure.params.get(kind)) for measure in scorer.measures for kind in _REGISTER}
-    found = {(kind, name): registered(kind, name) for kind, name in given}
-    return {key: frame for key, frame in found.items() if frame is not None}

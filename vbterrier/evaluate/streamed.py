@@ -13,16 +13,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from vbterrier.evaluate.pieces import Pieces, Streamed, inputs_of, memory_returned, opened
+from vbterrier.evaluate.finished import length_of, split_of
+from vbterrier.evaluate.pieces import Piece, Pieces, Streamed, memory_returned, opened
+from vbterrier.evaluate.prints import inputs_of
 from vbterrier.frames.chunks import chunks, parted, qids, require_room, split
 from vbterrier.frames.files.blocks import Place, amount, blocks, is_parts, parts_of
 from vbterrier.frames.runs import loaded_run
 from vbterrier.measures import Measure
-from vbterrier.parallel import tracked
+from vbterrier.parallel import Workers, tracked
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from vbterrier.evaluate.topicwise import Work
     from vbterrier.frames.files.blocks import Block
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
 MEMORY = 2**30
 # What is made of a block takes some times its bytes, while its rows are checked, put in order and evaluated.
 _PER_BLOCK, _PER_TOPIC = 64, 16
+# What is on its way to workers comes on top: two blocks for each of them are that part of the memory.
+_ON_THEIR_WAY, _PER_WORKER = 8, 16
 LEAST_BLOCK = 1 << 18
 _MOST_PARTS = 256
 
@@ -44,7 +48,9 @@ def streamed_runs(
     work: Work,
     memory: int | str | None,
     resume: str | os.PathLike[str] | None,
-    progress: bool,  # noqa: FBT001 - handed on
+    workers: Workers,
+    *,
+    progress: bool = False,
 ) -> tuple[dict[str, Run], dict[str, Streamed]]:
     """Runs by name, and of those that stand in files what was evaluated while they were read."""
     n_bytes = amount("memory", MEMORY if memory is None else memory)
@@ -56,13 +62,19 @@ def streamed_runs(
             continue
         own = replace(work, name=f"run {name!r}")
         folder = None if resume is None else Path(resume) / hashlib.blake2b(name.encode(), digest_size=8).hexdigest()
-        found[name] = streamed(parts_of(run), own, memory=n_bytes, folder=folder, progress=progress)
+        found[name] = streamed(parts_of(run), own, workers, memory=n_bytes, folder=folder, progress=progress)
         loaded[name] = found[name].run
     return loaded, found
 
 
 def streamed(
-    paths: Sequence[Path], work: Work, *, memory: int = MEMORY, folder: Path | None = None, progress: bool = False
+    paths: Sequence[Path],
+    work: Work,
+    workers: Workers | None = None,
+    *,
+    memory: int = MEMORY,
+    folder: Path | None = None,
+    progress: bool = False,
 ) -> Streamed:
     """What a run in files comes to, in bounded memory.
 
@@ -72,6 +84,8 @@ def streamed(
         Its files.
     work
         What to do with each chunk of whole topics.
+    workers
+        Who does it; this process by itself unless given.
     memory
         Bytes that blocks, and what is made of them, may take.
     folder
@@ -84,9 +98,10 @@ def streamed(
     InputError
         Files that cannot be evaluated; a topic too large; a folder with parts of other inputs.
     """
+    workers = workers or Workers()
     with opened(folder) as place, memory_returned():
-        pieces = Pieces(place, work, inputs_of(paths, work))
-        n_bytes = max(memory // _PER_BLOCK, LEAST_BLOCK)
+        pieces = Pieces(place, work, inputs_of(paths, work), workers, memory // _ON_THEIR_WAY)
+        n_bytes = max(memory // max(_PER_BLOCK, _PER_WORKER * workers.n), LEAST_BLOCK)
         limit = max(memory // _PER_TOPIC, n_bytes)
         if any(isinstance(measure, Measure) for measure in work.plan.at_once):
             pieces.work = replace(work, longest=_longest(paths, pieces, n_bytes, progress=progress))
@@ -103,7 +118,7 @@ def streamed(
                     blocks(paths, n_bytes), said, shown=progress, total=_n_blocks(paths, n_bytes), unit="block"
                 )
 
-            _by_topic(every, "", pieces, _n_parts(size, limit), limit)
+            pieces.add_all(_by_topic(every, "", pieces, _n_parts(size, limit), limit))
         return pieces.streamed()
 
 
@@ -118,7 +133,7 @@ def _longest(paths: Sequence[Path], pieces: Pieces, n_bytes: int, *, progress: b
             names, topic = qids(block.table).codes()
             sizes.update(dict(zip(names, np.bincount(topic).tolist(), strict=True)))
         pieces.journal.add("longest", max(sizes.values(), default=0))
-    return int(pieces.journal.done["longest"])
+    return length_of(pieces.journal.done["longest"], pieces.folder)
 
 
 def _by_place(paths: Sequence[Path], pieces: Pieces, n_bytes: int, limit: int, *, progress: bool) -> None:
@@ -130,32 +145,40 @@ def _by_place(paths: Sequence[Path], pieces: Pieces, n_bytes: int, limit: int, *
     seen = {topic for part in done for topic in pieces.kept(part)["qid"].unique().to_pylist()}
     name, total = pieces.work.name, _n_blocks(paths, n_bytes)
     read = tracked(blocks(paths, n_bytes, start), f"scoring {name}", shown=progress, total=total, unit="block")
-    for number, chunk in enumerate(chunks(read, limit, name), len(done)):
-        if not seen.isdisjoint(chunk.topics):
-            raise _ApartError
-        seen.update(chunk.topics)
-        pieces.add(f"place {number}", chunk.table, chunk.behind)
+
+    def every() -> Iterator[Piece]:
+        for number, chunk in enumerate(chunks(read, limit, name), len(done)):
+            if not seen.isdisjoint(chunk.topics):
+                raise _ApartError
+            seen.update(chunk.topics)
+            yield Piece(f"place {number}", chunk.table, chunk.behind)
+
+    pieces.add_all(every())
 
 
-def _by_topic(read: Callable[[], Iterable[Block]], key: str, pieces: Pieces, n_parts: int, limit: int) -> None:
-    """Part rows by topic until each part is small enough, and work on the parts that are not done."""
+def _by_topic(
+    read: Callable[[], Iterable[Block]], key: str, pieces: Pieces, n_parts: int, limit: int
+) -> Iterator[Piece]:
+    """Part rows by topic until each part is small enough, and give the parts that are not done."""
     folder = pieces.folder / "topics" / key.replace(".arrow", "")
     level = key.count("/") + bool(key)
     if f"split {key}" not in pieces.journal.done:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         pieces.journal.add(f"split {key}", split(read(), folder, n_parts, level))
-    for file, n_topics in pieces.journal.done[f"split {key}"].items():
+    for file, n_topics in split_of(pieces.journal.done[f"split {key}"], pieces.folder).items():
         part, path = f"{key}/{file}".lstrip("/"), folder / file
-        if f"topics {part}" not in pieces.journal.done:
-            size = path.stat().st_size if path.exists() else 0
-            if f"split {part}" in pieces.journal.done or (size > limit and n_topics > 1):
-                _by_topic(partial(parted, path), part, pieces, _n_parts(size, limit), limit)
-            else:
-                table = pa.concat_tables([block.table for block in parted(path)]) if size <= limit else None
-                require_room(next(parted(path)).table, size, limit, pieces.work.name)
-                pieces.add(f"topics {part}", table)
-        path.unlink(missing_ok=True)
+        if f"topics {part}" in pieces.journal.done:
+            path.unlink(missing_ok=True)
+            continue
+        size = path.stat().st_size if path.exists() else 0
+        if f"split {part}" in pieces.journal.done or (size > limit and n_topics > 1):
+            yield from _by_topic(partial(parted, path), part, pieces, _n_parts(size, limit), limit)
+            path.unlink(missing_ok=True)
+        else:
+            table = pa.concat_tables([block.table for block in parted(path)]) if size <= limit else None
+            require_room(next(parted(path)).table, size, limit, pieces.work.name)
+            yield Piece(f"topics {part}", table, file=path)
 
 
 def _n_parts(size: int, limit: int) -> int:

@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-import warnings
+from collections.abc import Sized
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from vbterrier.errors import ParameterError
-from vbterrier.parallel.cluster import on_cluster, require_client
+from vbterrier.parallel.cluster import connected, n_threads, on_cluster, require_client, require_worker
+from vbterrier.parallel.processes import in_processes, n_processes
 from vbterrier.parallel.shared import Shared
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator
 
     T = TypeVar("T")
     R = TypeVar("R")
 
-__all__ = ["Shared", "mapped", "require_workers", "tracked"]
+__all__ = ["Shared", "Workers", "mapped", "require_workers", "tracked", "workers"]
 
 
 def mapped(
     function: Callable[[T], R],
-    items: Sequence[T],
+    items: Iterable[T],
     *,
     n_jobs: int = 1,
     client: Any = None,
+    room: int | None = None,
     progress: bool = False,
     description: str = "",
 ) -> Iterator[R]:
@@ -34,11 +37,13 @@ def mapped(
     function
         Of one item; with several processes it is pickled, so no lambda. Its results must depend on the item alone.
     items
-        What to work on.
+        What to work on; no more of them are asked for than keep everybody busy.
     n_jobs
         Processes of this machine; -1 for as many as there are processors.
     client
         A ``distributed.Client``, or the address of a Dask scheduler as ``"tcp://host:8786"``: its workers do the work.
+    room
+        Where items are bytes: how many may be on their way at a time.
     progress, description
         Show a progress bar, and what it says.
 
@@ -54,7 +59,7 @@ def mapped(
     Notes
     -----
     What the function holds is pickled for every item; what is large belongs into a :class:`Shared`. What the function
-    raises arrives as it was raised. The work of a worker that dies is done again by another.
+    raises arrives as it was raised. The work of a worker that dies is done again by another, that of a process too.
 
     Examples
     --------
@@ -62,8 +67,61 @@ def mapped(
     [1, 2, 3]
     """
     require_workers(n_jobs, client)
-    results = _results(function, items, n_jobs) if client is None else on_cluster(function, items, client)
-    return iter(tracked(results, description, shown=progress, total=len(items)))
+    n_items = len(items) if isinstance(items, Sized) else None
+    if client is not None:
+        results = on_cluster(function, items, client, room)
+    elif n_jobs == 1 or (n_items is not None and n_items < 2):  # noqa: PLR2004 - one item keeps one process busy
+        results = map(function, items)
+    else:
+        results = in_processes(function, items, n_jobs, room)
+    return iter(tracked(results, description, shown=progress, total=n_items))
+
+
+class Workers:
+    """Who works, for as long as the context of :func:`workers` lasts.
+
+    Parameters
+    ----------
+    n_jobs, client
+        As in :func:`mapped`.
+    """
+
+    def __init__(self, n_jobs: int = 1, client: Any = None) -> None:
+        self.n_jobs, self.client = n_jobs, client
+
+    @property
+    def n(self) -> int:
+        """How many there are now; on a cluster, at least one is waited for."""
+        if self.client is None:
+            return n_processes(self.n_jobs)
+        require_worker(self.client)
+        return max(n_threads(self.client), 1)
+
+    @property
+    def are_elsewhere(self) -> bool:
+        """Whether they are other processes than this one."""
+        return self.client is not None or self.n > 1
+
+    def mapped(self, function: Callable[[T], R], items: Iterable[T], **options: Any) -> Iterator[R]:
+        """See :func:`mapped`."""
+        return mapped(function, items, n_jobs=self.n_jobs, client=self.client, **options)
+
+
+@contextmanager
+def workers(n_jobs: int, client: Any) -> Iterator[Workers]:
+    """Processes of this machine, or a cluster that is connected to once.
+
+    Raises
+    ------
+    ParameterError, ServiceError, ImportError
+        As :func:`mapped`.
+    """
+    require_workers(n_jobs, client)
+    if client is None:
+        yield Workers(n_jobs)
+        return
+    with connected(client) as cluster:
+        yield Workers(client=cluster)
 
 
 def require_workers(n_jobs: int, client: Any) -> None:
@@ -83,25 +141,6 @@ def require_workers(n_jobs: int, client: Any) -> None:
     if n_jobs != 1:
         raise ParameterError(f"n_jobs={n_jobs} and client=: wanted one of them, processes of this machine or a cluster")
     require_client(client)
-
-
-def _results(function: Callable[[T], R], items: Sequence[T], n_jobs: int) -> Iterator[R]:
-    if n_jobs == 1 or len(items) < 2:  # noqa: PLR2004 - one item keeps one process busy
-        yield from map(function, items)
-        return
-    import joblib
-
-    # One item at a time: what is done is handed on at once.
-    workers = joblib.Parallel(n_jobs=n_jobs, return_as="generator", batch_size=1)
-    results = workers(joblib.delayed(function)(item) for item in items)
-    try:
-        for result in results:  # noqa: UP028 - closed below, not by a delegation that warns
-            yield result
-    finally:
-        with warnings.catch_warnings():
-            # Who asks for no more of them knows that the rest is not used.
-            warnings.simplefilter("ignore", UserWarning)
-            results.close()
 
 
 def tracked(items: Iterable[T], what: str, *, shown: bool, total: int | None = None, unit: str = "it") -> Iterable[T]:

@@ -6,22 +6,25 @@ import io
 import pickle
 import sys
 import warnings
-from collections import deque
+from collections.abc import Sized
 from contextlib import contextmanager
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from vbterrier.errors import ParameterError, ServiceError, VBTerrierError
 from vbterrier.parallel.shared import Shared
+from vbterrier.parallel.window import windowed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator
 
     T = TypeVar("T")
     R = TypeVar("R")
 
 # Seconds for a scheduler to answer, and for a first worker to.
 SCHEDULER, WORKER = 10, 60
+# Seconds for a worker to come back when there is none, looked for that often while work goes on.
+ALONE, _LOOK = 600, 5
 # Items sent ahead for each thread: the cluster holds that many, whatever their number.
 _AHEAD = 2
 # Warnings are caught and frames are remembered by process: its threads take turns.
@@ -44,30 +47,27 @@ def require_client(client: Any) -> None:
         raise ParameterError("client=: is asynchronous; wanted distributed.Client(..., asynchronous=False)")
 
 
-def on_cluster(function: Callable[[T], R], items: Sequence[T], client: Any) -> Iterator[R]:
+def on_cluster(function: Callable[[T], R], items: Iterable[T], client: Any, room: int | None = None) -> Iterator[R]:
     """The result of every item, in their order; see :func:`vbterrier.parallel.mapped`."""
-    if not len(items):
+    if isinstance(items, Sized) and not len(items):
         return
-    with _connected(client) as cluster:
-        _require_worker(cluster)
-        yield from _results(function, items, cluster)
+    with connected(client) as cluster:
+        require_worker(cluster)
+        kept: dict[int, tuple[Shared, Any]] = {}
 
+        def sent(item: T) -> Any:
+            packed, shared = _packed((function, item))
+            for value in shared:
+                if id(value) not in kept:
+                    # A task, not scattered data: those are gone with the worker that holds them.
+                    kept[id(value)] = value, _submitted(cluster, _unpacked, _packed(value.value)[0])
+            values = [kept[id(value)][1] for value in shared]
+            return _submitted(cluster, _called, packed, _version(), *values)
 
-def _results(function: Callable[[T], R], items: Sequence[T], cluster: Any) -> Iterator[R]:
-    kept: dict[int, tuple[Shared, Any]] = {}
-    sent: deque[Any] = deque()
-    for item in items:
-        packed, shared = _packed((function, item))
-        for value in shared:
-            if id(value) not in kept:
-                # A task, not scattered data: those are gone with the worker that holds them.
-                kept[id(value)] = value, _submitted(cluster, _unpacked, _packed(value.value)[0])
-        values = [kept[id(value)][1] for value in shared]
-        sent.append(_submitted(cluster, _called, packed, _version(), *values))
-        if len(sent) >= _AHEAD * max(_n_threads(cluster), 1):
-            yield _result(sent.popleft(), cluster)
-    while sent:
-        yield _result(sent.popleft(), cluster)
+        def ahead() -> int:
+            return _AHEAD * max(n_threads(cluster), 1)
+
+        yield from windowed(items, sent, lambda future, _: _result(future, cluster), ahead, room)
 
 
 def _submitted(cluster: Any, *task: Any) -> Any:
@@ -78,7 +78,8 @@ def _submitted(cluster: Any, *task: Any) -> Any:
             return cluster.submit(*task, pure=False)
 
 
-def _n_threads(cluster: Any) -> int:
+def n_threads(cluster: Any) -> int:
+    """How many items a cluster works on at a time."""
     with _lost(cluster, Exception):
         return sum(cluster.nthreads().values())
 
@@ -100,9 +101,23 @@ def _result(future: Any, cluster: Any) -> Any:
     from concurrent.futures import CancelledError
 
     distributed = _distributed()
+    alone = 0.0
     try:
         with _lost(cluster, CancelledError, distributed.comm.CommClosedError):
-            return future.result()
+            while True:
+                try:
+                    return future.result(timeout=_LOOK)
+                except distributed.TimeoutError:
+                    # What the function itself raised is there at once when asked for again.
+                    if future.done():
+                        return future.result()
+                alone = 0.0 if n_threads(cluster) else alone + _LOOK
+                if alone >= ALONE:
+                    raise ServiceError(
+                        _address(cluster),
+                        f"client: all workers of the scheduler at {_address(cluster)} went away, and none came for "
+                        f"{ALONE} seconds; start some and call again",
+                    )
     except distributed.KilledWorker as error:
         raise ServiceError(
             _address(cluster),
@@ -156,7 +171,8 @@ def _unpacked(packed: bytes, *values: Any) -> Any:
 
 
 @contextmanager
-def _connected(client: Any) -> Iterator[Any]:
+def connected(client: Any) -> Iterator[Any]:
+    """The client itself, or one of an address, closed afterwards."""
     if not isinstance(client, str):
         yield client
         return
@@ -172,7 +188,7 @@ def _connected(client: Any) -> Iterator[Any]:
         yield made
 
 
-def _require_worker(cluster: Any) -> None:
+def require_worker(cluster: Any) -> None:
     """Wait for a worker, for which clusters that grow with their work are given some."""
     try:
         _submitted(cluster, _version).result(timeout=WORKER)
