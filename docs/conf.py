@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import vbterrier
-
-if TYPE_CHECKING:
-    from sphinx.application import Sphinx
 
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 
@@ -27,6 +23,7 @@ extensions = [
     "public_names",
     "command_line",
     "schematic",
+    "of_this_package",
 ]
 # What is only written while the site is built.
 exclude_patterns = ["_build"]
@@ -50,13 +47,3 @@ html_static_path = ["_static"]
 html_css_files = ["vbterrier.css"]
 html_copy_source = False
 html_show_sphinx = False
-
-
-def _within(_app: Sphinx, _name: str, source: list[str]) -> None:
-    """Links that lead out of this folder for readers of the repository stay within the site."""
-    source[0] = source[0].replace("](../SECURITY.md)", "](security.md)")
-
-
-def setup(app: Sphinx) -> None:
-    """Sphinx's hook."""
-    app.connect("source-read", _within)

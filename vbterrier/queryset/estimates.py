@@ -32,9 +32,9 @@ def horvitz_thompson(
 ) -> pd.DataFrame:
     r"""Estimate the mean (or total) over all queries of a corpus from values of sampled ones.
 
-    ``"ht"`` (Horvitz and Thompson): :math:`\hat t = \sum_i w_i y_i` with :math:`w_i = 1/\pi_i`, or, with replacement,
-    :math:`w_i = k_i/(n p_i)` of a query drawn :math:`k_i` times (Hansen and Hurwitz); the mean is :math:`\hat t / N`.
-    ``"hajek"``: :math:`\sum w_i y_i / \sum w_i`, and N times that.
+    ``"ht"`` (Horvitz and Thompson): ``t = Σ w_i y_i`` with ``w_i = 1/π_i``, or, with replacement, ``w_i = k_i/(n p_i)``
+    of a query drawn ``k_i`` times (Hansen and Hurwitz); the mean is ``t/N``. ``"hajek"``: ``Σ w_i y_i / Σ w_i``, and N
+    times that.
 
     Parameters
     ----------

@@ -106,17 +106,17 @@ def sample_queries(
 
     ``random-document`` (RD): a document, uniformly, then one of its mentions. ``random-mention`` (RM): a mention,
     uniformly, then one of the documents that hold it. ``uniform``: a query, uniformly. ``weighted``: a query, with a
-    probability proportional to its weight. Of N queries, D documents with :math:`M_d` mentions and M mentions in
-    :math:`D_m` documents:
+    probability proportional to its weight. Of N queries, D documents with ``M_d`` mentions and M mentions in
+    ``D_m`` documents:
 
     =================  =========================  ===================================  ==============
     method             one draw, with             in the sample, without replacement   largest n
                        replacement
     =================  =========================  ===================================  ==============
-    random-document    :math:`1/(D M_d)`          :math:`n/(D M_d)`                    D
-    random-mention     :math:`1/(M D_m)`          :math:`n/(M D_m)`                    M
-    uniform            :math:`1/N`                :math:`n/N`                          N
-    weighted           :math:`w_i/\sum w`         :math:`\min(1, \lambda w_i)`         N
+    random-document    ``1/(D M_d)``              ``n/(D M_d)``                        D
+    random-mention     ``1/(M D_m)``              ``n/(M D_m)``                        M
+    uniform            ``1/N``                    ``n/N``                              N
+    weighted           ``w_i/Σ w``                ``min(1, λ w_i)``                    N
     =================  =========================  ===================================  ==============
 
     Parameters
