@@ -9,13 +9,6 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 ROOT = Path(__file__).resolve().parents[1]
-# Tested from a later version on, and why.
-LATER = {
-    "spacy": "weasel, which its first versions need, does not know typer 0.16",
-    "pyterrier-pisa": "the first of 0.4 that there is",
-    "polars": "1.3 is the first that hands out its frames as Arrow streams",
-    "matplotlib": "3.9 is the first whose spans are rectangles, which tests look at",
-}
 
 
 def requirements():
@@ -38,7 +31,6 @@ def test_the_oldest_environment_has_every_minimum():
         assert versions[name] in requirement.specifier, requirement
         least = [Version(one.version) for one in requirement.specifier if one.operator == ">="]
         # 2.2 is 2.2.0.
-        if name not in LATER:
-            assert least == [versions[name]], requirement
-            checked += 1
-    assert checked > 20
+        assert least == [versions[name]], requirement
+        checked += 1
+    assert checked > 25
