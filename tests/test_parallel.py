@@ -89,7 +89,9 @@ def test_number_of_processes_is_checked_at_once(n_jobs):
         mapped(abs, [1], n_jobs=n_jobs)
 
 
-def test_progress_is_shown_when_asked_for(capsys):
+def test_progress_is_shown_when_asked_for(capsys, monkeypatch):
+    # As on a terminal.
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     list(mapped(abs, [1, 2], progress=True, description="working"))
     assert "working" in capsys.readouterr().err
     list(mapped(abs, [1, 2]))

@@ -1,6 +1,6 @@
 """The command line ``vbterrier``.
 
-Exit codes: 0 done, 1 bad input, 2 bad usage. Errors are one line on stderr.
+Exit codes: 0 done, 1 bad input, 2 bad usage. Errors are one line on stderr; ``--verbose`` says there what is done.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import typer
 
 import vbterrier
 from vbterrier.cli import bench, comparing, coverage, evaluation, judging, preparation, queries, reporting
+from vbterrier.cli.verbosity import SAID, listen, quiet_again, verbose
 from vbterrier.errors import DegenerateWarning, ParameterError, VBTerrierError, printable
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ def _root(
         bool,
         typer.Option("--version", callback=_version, is_eager=True, help="Show the version."),
     ] = False,
+    verbose: Annotated[int, typer.Option("--verbose", "-v", count=True, callback=listen, help=SAID)] = 0,
 ) -> None:
     pass
 
@@ -56,7 +58,7 @@ for command in (
     *preparation.COMMANDS,
     *bench.COMMANDS,
 ):
-    app.command()(command)
+    app.command()(verbose(command))
 app.add_typer(queries.app)
 
 
@@ -75,7 +77,7 @@ def _show_once() -> Callable[..., None]:
 
 def main(run: Callable[..., Any] = app) -> None:
     """Run the command line; the console script."""
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), quiet_again():
         warnings.simplefilter("always", DegenerateWarning)
         warnings.showwarning = _show_once()
         try:

@@ -9,6 +9,7 @@ import typer
 
 from vbterrier.cli.output import Format, Output, deliver, echo, require_format
 from vbterrier.cli.queries_power import power
+from vbterrier.cli.verbosity import verbose
 from vbterrier.errors import ParameterError
 
 app = typer.Typer(
@@ -122,4 +123,4 @@ def _numbers(option: str, text: str) -> dict[str, float]:
 
 
 for command in (sample, profile, power):
-    app.command()(command)
+    app.command()(verbose(command))

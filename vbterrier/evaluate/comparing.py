@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import warnings
 from dataclasses import dataclass
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
     from vbterrier.frames.shown import Figures
 
+_LOG = logging.getLogger(__name__)
 N_RESAMPLES = 10_000
 _PLACES = 12
 _SLACK = 1e-12
@@ -199,6 +201,9 @@ def compare(
     _warn_of_few_topics(pairs, test, correction)
     flags = flags_of(tables, missing)
     systems = _lettered(intervals(compared, **options), pairs, is_complete=baseline is None)
+    _LOG.info(
+        "compared %d pairs of systems: %s, correction %s, %d resamples", len(pairs), test, correction, n_resamples
+    )
     return Comparison(flagged(pairs, flags), systems, flags, baseline, margin)
 
 

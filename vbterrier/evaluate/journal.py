@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vbterrier.errors import FileError
+from vbterrier.errors import FileError, printable
 
 if TYPE_CHECKING:
     import os
 
+_LOG = logging.getLogger(__name__)
 FORMAT = "vbterrier journal 1"
 _OF_GRIDS = "pool, links, entity runs, vectors, texts, judgments or measures"
 
@@ -66,6 +68,7 @@ class Journal:
         for number, line in enumerate(lines[1:], 2):
             name, result = self._entry(path, number, line)
             self.done[name] = result
+        _LOG.info("%s: %d results are there", printable(path), len(self.done))
         if len(whole) < len(text):
             with path.open("r+b") as file:
                 file.truncate(len(whole))
@@ -97,4 +100,5 @@ class Journal:
         if self._path is not None:
             with self._path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps({"name": name, "result": result}) + "\n")
+            _LOG.debug("%s: %s is done", printable(self._path), printable(name))
         self.done[name] = result

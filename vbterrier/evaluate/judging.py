@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any
 
 from vbterrier.errors import ParameterError, examples, nearest
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from vbterrier.measures.scoring import Slot
 
 __all__ = ["judge_next"]
+
+_LOG = logging.getLogger(__name__)
 
 
 def judge_next(
@@ -136,6 +139,7 @@ def judge_next(
         _cut(name, run, slot, asked)
         for name, run in tracked(loaded.items(), "runs", shown=progress, total=len(loaded), unit="run")
     ]
+    _LOG.info("planning the judgment of %d documents of %d runs, for %s", n, len(cuts), asked)
     return plan_judging(cuts, int(n), level=level, measure=str(asked), difference=difference)
 
 

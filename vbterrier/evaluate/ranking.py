@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from vbterrier.frames.runs import loaded_run
 from vbterrier.frames.shown import Panel, Shown, systems_line
 from vbterrier.judgments.joint import JointDistribution
 from vbterrier.kernels.resample import stream
+from vbterrier.log import timed
 from vbterrier.measures.scoring import Scoring
 from vbterrier.parallel import tracked
 from vbterrier.uncertainty.agreement import EQUAL
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 # What is uncertain, and how tables call it.
+_LOG = logging.getLogger(__name__)
 OVER = {"unjudged": "unjudged (draws)", "topics": "topics (percentile)", "both": "unjudged and topics (draws)"}
 N_DRAWS = 2000
 _PAIR = ["name_a", "name_b"]
@@ -173,7 +176,8 @@ def rank_systems(
     if over != "unjudged" and len(slot.topics) == 1:
         raise InputError(f"over={over!r} resamples topics, and there is only {slot.topics[0]!r}; ask for 'unjudged'")
     joint, unjudged = _joint(loaded, slot, wanted)
-    found = _drawn(joint, over, n_draws, seed, progress=progress)
+    with timed(_LOG, "ranked %s systems over %s topics: %s draws", len(loaded), len(slot.topics), n_draws):
+        found = _drawn(joint, over, n_draws, seed, progress=progress)
     systems = _systems(found, level).merge(unjudged, on="name", sort=False)
     systems.insert(1, "measure", str(wanted))
     pairs = _pairs(found, level, baseline)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ from vbterrier.evaluate.topicwise import Work, planned
 from vbterrier.frames.files.blocks import is_parts
 from vbterrier.frames.runs import loaded_run
 from vbterrier.linking.answers import answers
+from vbterrier.log import timed
 from vbterrier.measures import Measure
 from vbterrier.measures.base import evaluate
 from vbterrier.measures.foreign import foreign_values
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
     from vbterrier.measures.scoring import Slot
 
     Row = tuple[str, str, str, float]
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,9 +80,11 @@ class Scorer:
 
     def rows(self, name: str, run: Run, slot: Slot, parts: Streamed | None) -> list[Row]:
         """Rows of V: each measure's values of the topics of a slot."""
-        if parts is None:
-            return _rows(name, run, slot, self.measures)
-        return [*_rows(name, run, slot, parts.work.plan.last), *parts.rows(name, slot)]
+        with timed(_LOG, "scored run %s", name) as found:
+            found.append(f"{len(slot.topics):,} topics, {', '.join(map(str, self.measures))}")
+            if parts is None:
+                return _rows(name, run, slot, self.measures)
+            return [*_rows(name, run, slot, parts.work.plan.last), *parts.rows(name, slot)]
 
 
 def _rows(name: str, run: Run, slot: Slot, measures: Sequence[ir_measures.Measure]) -> list[Row]:

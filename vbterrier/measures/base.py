@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -11,6 +12,7 @@ import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, VBTerrierError, examples, nearest
 from vbterrier.frames.ranked import Run
+from vbterrier.log import timed
 from vbterrier.measures.params import Param
 from vbterrier.measures.scoring import Scoring, Slot
 
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+_LOG = logging.getLogger(__name__)
 # The words of ir_measures for our columns; no other module knows them.
 TO_IR_MEASURES = {"qid": "query_id", "docno": "doc_id", "label": "relevance"}
 FROM_IR_MEASURES = {theirs: ours for ours, theirs in TO_IR_MEASURES.items()}
@@ -157,7 +160,8 @@ def evaluate(measures: Iterable[Measure], slot: Slot, run: Run) -> Iterator[tupl
     ordered = sorted(measures, key=repr)
     scoring = Scoring(slot, run, deepest(ordered))
     for measure in ordered:
-        values = measure.defined(scoring)
+        with timed(_LOG, "evaluated %s on %s", measure, run.name, level=logging.DEBUG):
+            values = measure.defined(scoring)
         if len(ordered) > 1 and len(values) < len(slot.topics):
             # pt.Experiment wants every measure for every topic, and breaks without a word on those left out.
             _ = measure.DEFAULT

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from vbterrier.errors import ParameterError
+from vbterrier.parallel.bars import bar, is_seen
 from vbterrier.parallel.cluster import connected, n_threads, on_cluster, require_client, require_worker
 from vbterrier.parallel.processes import in_processes, n_processes
 from vbterrier.parallel.shared import Shared
@@ -146,6 +147,8 @@ def require_workers(n_jobs: int, client: Any) -> None:
 def tracked(items: Iterable[T], what: str, *, shown: bool, total: int | None = None, unit: str = "it") -> Iterable[T]:
     """The same items, with a bar on standard error that says how far they are and goes when they end.
 
+    There is a bar in terminals and notebooks alone: where standard error goes to a file or a pipe, nothing is shown.
+
     Parameters
     ----------
     items
@@ -153,7 +156,7 @@ def tracked(items: Iterable[T], what: str, *, shown: bool, total: int | None = N
     what, unit
         What the bar says of the work, and of an item.
     shown
-        Whether to show it.
+        Whether to show it, where anybody would see it.
     total
         How many items there are, where they do not know it.
 
@@ -162,9 +165,7 @@ def tracked(items: Iterable[T], what: str, *, shown: bool, total: int | None = N
     >>> list(tracked([1, 2], "counting", shown=False))
     [1, 2]
     """
-    if not shown:
+    if not shown or not is_seen():
         return items
-    from tqdm.auto import tqdm
-
-    bar: Iterable[T] = tqdm(items, desc=what or None, total=total, unit=unit, leave=False)
-    return bar
+    seen: Iterable[T] = bar(items, what, total=total, unit=unit)
+    return seen

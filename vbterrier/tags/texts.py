@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import warnings
 from collections.abc import Iterable, Mapping
@@ -16,6 +17,7 @@ import pandas as pd
 from vbterrier.errors import DegenerateWarning, InputError
 from vbterrier.frames.ids import Ids, ids_of
 from vbterrier.kernels.order import spans
+from vbterrier.parallel.bars import bar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 # Texts that a linker is given at a time.
+_LOG = logging.getLogger(__name__)
 _TEXTS = 4096
 
 
@@ -104,7 +107,9 @@ class ByText:
         kept = self._kept if self.cache else {}
         keys = [hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest() for text in texts]
         new = [place for place, key in enumerate(keys) if key not in kept]
-        for first in range(0, len(new), _TEXTS):
+        if new:
+            _LOG.info("tagging %d texts; those of %d more are kept", len(new), len(keys) - len(new))
+        for first in bar(range(0, len(new), _TEXTS), "tagging", unit=f"{_TEXTS} texts", delay=2):
             places = new[first : first + _TEXTS]
             of, entities, scores, shares = self.read([texts[place] for place in places])
             self._shares &= shares

@@ -10,6 +10,7 @@ import numpy as np
 
 from vbterrier.errors import InputError
 from vbterrier.kernels.vb import per_topic
+from vbterrier.parallel.bars import bar
 from vbterrier.uncertainty.state import Draws, State
 from vbterrier.uncertainty.statistics import Served
 
@@ -109,12 +110,10 @@ def _shown(
     if not progress:
         yield from batches
         return
-    from tqdm.auto import tqdm
-
-    with tqdm(total=n_topics, unit="query", desc="replicas") as bar:
+    with bar(None, "replicas", total=n_topics, unit="query") as shown:
         for first, last, draws in batches:
             yield first, last, draws
-            bar.update(last - bar.n)
+            shown.update(last - shown.n)
 
 
 class LeftOut:

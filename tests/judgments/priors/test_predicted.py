@@ -461,7 +461,9 @@ def test_bad_input():
     assert np.isfinite(chances(predict_grades({"r1": endless}, qrels)["r1"])).all()
 
 
-def test_progress_is_shown_when_asked(capsys):
+def test_progress_is_shown_when_asked(capsys, monkeypatch):
+    # As on a terminal.
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     runs, qrels, _ = collection()
     predict_grades(runs, qrels)
     assert not capsys.readouterr().err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import logging
 import os
 import re
 from dataclasses import dataclass, replace
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from vbterrier.errors import FileError, InputError, ParameterError
+from vbterrier.errors import FileError, InputError, ParameterError, printable
 from vbterrier.frames.files.first_line import require_columns, run_layout
 from vbterrier.frames.files.source import BOM, Source
 from vbterrier.frames.files.tables import blame, text_table, typed_table, unreadable
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from vbterrier.frames.files.layout import Layout
 
+_LOG = logging.getLogger(__name__)
 _KEYS = ("qid", "docno", "score")
 _WANTED = (*_KEYS, "rank")
 # Columns of Parquet files that are kept beside those of every run: what measures may read of a run.
@@ -104,6 +106,7 @@ def blocks(paths: Sequence[Path], n_bytes: int, start: Place = Place()) -> Itera
                 found = f"{', '.join(table.column_names)}, found {', '.join(columns)} before"
                 raise FileError(source.path, f"one of several files of a run, which must be alike: has columns {found}")
             block = Block(table, Place(file, at))
+            _LOG.debug("%s: a block of %s rows", printable(source.path), f"{len(table):,}")
             if row < len(table):
                 yield block.slice(row)
             row = max(row - len(table), 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from vbterrier.frames.files.first_line import (
 from vbterrier.frames.files.json_lines import is_json, json_frame
 from vbterrier.frames.files.source import Source
 from vbterrier.frames.files.tables import parquet_table, text_table
+from vbterrier.log import timed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 
     StrPath = str | PathLike[str]
 
+_LOG = logging.getLogger(__name__)
 MAX_BYTES = 64 * 2**30
 
 
@@ -263,6 +266,13 @@ _TAGS = _Kind(("docno", "entity_id", "weight"), ("weight",), tags_layout, {"weig
 
 
 def _read(path: StrPath, max_bytes: int | None, kind: _Kind) -> pd.DataFrame:
+    with timed(_LOG, "read %s", path) as found:
+        frame = _frame(path, max_bytes, kind)
+        found.append(f"{len(frame):,} rows")
+    return frame
+
+
+def _frame(path: StrPath, max_bytes: int | None, kind: _Kind) -> pd.DataFrame:
     source = Source.at(path, max_bytes)
     if source.is_parquet:
         wanted = [name for name in kind.columns if name not in kind.defaults]

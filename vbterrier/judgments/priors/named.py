@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 # Priors of the paper, and all that have a name: "column" is what a run brings for its documents.
+_LOG = logging.getLogger(__name__)
 PAPER = ("pool", "run", "pool+run")
 OWN = "column"
 PRIORS = (*PAPER, "learned", "hierarchical", OWN, "auto")
@@ -87,6 +89,12 @@ def prior_of(judged: JudgedTop, process: Process) -> Prior:
         prob, strength = hierarchical(judged.judgments.counts), given
     else:
         found = learned(judged)
+        _LOG.info(
+            "learned the prior of %s topics: unjudged at random with probability %.2f, median strength %.3g",
+            len(found.prob),
+            found.random,
+            float(np.median(found.strength)) if len(found.strength) else float("nan"),
+        )
         prob, strength = found.prob, found.strength if process.prior_strength == "auto" else given
     if process.all_unjudged == "zero":
         prob = np.where(_blind(judged)[:, None], np.eye(1, prob.shape[1]), prob)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import math
 import time
 from abc import ABC, abstractmethod
@@ -18,6 +19,7 @@ from vbterrier.linking.clients.cache import AnswerCache
 from vbterrier.linking.clients.secret import Secret
 from vbterrier.linking.clients.transport import Failure, Request, Transport
 from vbterrier.linking.formats.node import is_text
+from vbterrier.parallel.bars import bar
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from vbterrier.linking.formats import Format
     from vbterrier.linking.links import Links
 
+_LOG = logging.getLogger(__name__)
 _MANY = 20
 
 
@@ -141,6 +144,13 @@ class Client(ABC):
         with self._lock:
             asked = list(dict.fromkeys(text for text in texts if text.strip()))
             missing = [text for text in asked if self._key(text) not in self._answers]
+            _LOG.info(
+                "%s: %d texts, %d answers are kept, %d to ask for",
+                self.format.service,
+                len(asked),
+                len(asked) - len(missing),
+                len(missing),
+            )
             self._ask(missing, texts)
         return self.format.links((self._answer(text) for text in texts), texts, told=self._told)
 
@@ -187,13 +197,11 @@ class Client(ABC):
         return json.loads(self._answers[self._key(text)]) if text.strip() else None
 
     def _ask(self, missing: list[str], texts: list[str]) -> None:
-        from tqdm import tqdm
-
-        bar = tqdm(missing, desc=self.format.service, unit="text", disable=None if len(missing) > _MANY else True)
-        for n_done, text in enumerate(bar):
+        shown = bar(missing, self.format.service, shown=len(missing) > _MANY, unit="text")
+        for n_done, text in enumerate(shown):
             found = self._fetch(text)
             if isinstance(found, Failure):
-                bar.close()
+                shown.close()
                 which = f"text {texts.index(text)} ({printable(text[:40])!r})"
                 raise ServiceError(
                     self.endpoint,

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import sqlite3
 import tempfile
+import time
 import warnings
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vbterrier.errors import DegenerateWarning, FileError, InputError, ParameterError
+from vbterrier.errors import DegenerateWarning, FileError, InputError, ParameterError, printable
 from vbterrier.linking.kb.connection import is_foreign
 from vbterrier.linking.kb.digest import digest_of
 from vbterrier.linking.kb.finishing import steps
 from vbterrier.linking.kb.schema import APPLICATION_ID, FORMAT, TABLES, run
 from vbterrier.linking.kb.staging import Staging, fault_of
+from vbterrier.parallel import bars
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
     StrPath = str | os.PathLike[str]
 
 # Nobody sees the file before it is complete and on the disk: no journal, no waiting in between.
+_LOG = logging.getLogger(__name__)
 _HASTE = """
 PRAGMA main.journal_mode = OFF;
 PRAGMA main.synchronous = OFF;
@@ -67,6 +71,7 @@ def building(
         raise ParameterError(
             f"id_space={id_space!r}: {fault}; say what the ids count in, as 'wikidata' or a name of yours"
         )
+    started = time.perf_counter()
     with _folder_beside(path) as folder:
         try:
             with closing(sqlite3.connect(folder / "kb.sqlite", isolation_level=None)) as db:
@@ -83,13 +88,12 @@ def building(
             raise FileError(path, f"cannot be written ({error}): is there room on the disk?") from error
         _say_what_was_left_out(path, staging)
         _put(folder / "kb.sqlite", path)
+    _LOG.info("built the knowledge base %s (%.2f s)", printable(path), time.perf_counter() - started)
 
 
 def bar(records: Iterable[Any], what: str, unit: str, *, shown: bool) -> Any:
     """The records, with a bar of progress on a terminal once they take a while."""
-    from tqdm.auto import tqdm
-
-    return tqdm(records, desc=what, unit=unit, disable=None if shown else True, delay=2, leave=False)
+    return bars.bar(records, what, shown=shown, unit=unit, delay=2)
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from vbterrier.errors import FileError
 from vbterrier.frames.files.source import BOM, Source
 from vbterrier.linking.kb.connection import SQLITE, reader_of
+from vbterrier.parallel.bars import bar
 
 if TYPE_CHECKING:
     import os
@@ -42,14 +43,12 @@ def numbered_lines(
     FileError
         No file, one of SQLite, one that does not unpack to its end, holds too much, or has a line of more than 64 MB.
     """
-    from tqdm.auto import tqdm
-
     path, n_bytes = Source.at(path, max_bytes).path, 0
-    size, shown = path.stat().st_size, None if progress else True
+    size = path.stat().st_size
     with (
         path.open("rb") as raw,
         _unpacked(raw) as file,
-        tqdm(total=size, desc=path.name, unit="B", unit_scale=True, disable=shown, delay=2, leave=False) as bar,
+        bar(None, path.name, shown=progress, total=size, unit="B", unit_scale=True, delay=2) as shown,
     ):
         number = 0
         while line := _next(path, file, number + 1):
@@ -61,7 +60,7 @@ def numbered_lines(
                 raise FileError(
                     path, f"holds more than {max_bytes:,} bytes when unpacked; pass max_bytes=None to read all"
                 )
-            bar.update(raw.tell() - bar.n)
+            shown.update(raw.tell() - shown.n)
             yield number, (line if number > 1 else line.removeprefix(BOM)).rstrip(b"\r\n")
 
 

@@ -1,0 +1,218 @@
+"""Bars where somebody sees them, messages for whoever listens."""
+
+import io
+import logging
+import os
+import subprocess
+import sys
+import types
+
+import pandas as pd
+import pytest
+
+import vbterrier
+from vbterrier.cli import main
+from vbterrier.cli.verbosity import listen, quiet_again
+from vbterrier.demo import copy_demo
+from vbterrier.log import NAME, timed
+from vbterrier.parallel import bars, tracked
+
+QRELS = pd.DataFrame({"qid": ["q1", "q2"], "docno": ["a", "b"], "label": [1, 1]})
+RUN = pd.DataFrame({"qid": ["q1", "q2"], "docno": ["a", "b"], "score": [1.0, 1.0]})
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.fixture
+def terminal(monkeypatch):
+    """A terminal once it is asked for: between fixtures and tests, pytest puts its own standard error back."""
+
+    def opened():
+        monkeypatch.setattr(sys, "stderr", Terminal())
+        return sys.stderr
+
+    return opened
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    made = tmp_path_factory.mktemp("demo")
+    copy_demo(made)
+    return made
+
+
+@pytest.fixture
+def command(folder, monkeypatch, capsys):
+    def run(*arguments):
+        monkeypatch.chdir(folder)
+        monkeypatch.setattr("sys.argv", ["vbterrier", *map(str, arguments)])
+        with pytest.raises(SystemExit) as left:
+            main()
+        out, err = capsys.readouterr()
+        return left.value.code or 0, out, err
+
+    return run
+
+
+SCORE = ("score", "lexical.run", "dense.run", "--qrels", "qrels.txt", "-m", "nDCG@10", "--resamples", "20")
+
+# Bars.
+
+
+def test_bars_are_shown_on_terminals(terminal):
+    screen = terminal()
+    assert list(tracked([1, 2, 3], "counting", shown=True)) == [1, 2, 3]
+    assert "counting" in screen.getvalue()
+    assert "0/3" in screen.getvalue()
+
+
+def test_bars_are_not_shown_where_nobody_asked(terminal):
+    screen = terminal()
+    assert list(tracked([1, 2, 3], "counting", shown=False)) == [1, 2, 3]
+    with bars.bar(None, "moving", shown=False, total=3) as shown:
+        shown.update(2)
+    assert screen.getvalue() == ""
+
+
+def test_pipes_and_files_get_no_bars(capsys):
+    vbterrier.score({"a": RUN, "b": RUN}, QRELS, ["nDCG@1"], n_resamples=5, progress=True)
+    list(tracked(range(3), "counting", shown=True))
+    with bars.bar(None, "moving", total=3) as shown:
+        shown.update(2)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_process_without_standard_error_has_no_bars(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", None)
+    assert not bars.is_seen()
+    assert list(tracked(range(3), "counting", shown=True)) == [0, 1, 2]
+
+
+def test_notebooks_are_told_by_their_kernel(monkeypatch):
+    def shell(**config):
+        return types.SimpleNamespace(get_ipython=lambda: types.SimpleNamespace(config=config))
+
+    monkeypatch.setitem(sys.modules, "IPython", shell(IPKernelApp={}))
+    assert bars.is_notebook()
+    assert bars.is_seen()
+    monkeypatch.setitem(sys.modules, "IPython", shell(TerminalIPythonApp={}))
+    assert not bars.is_notebook()
+    monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=lambda: None))
+    assert not bars.is_notebook()
+
+
+def test_messages_leave_bars_whole_and_bars_go_with_their_work(terminal):
+    screen = terminal()
+    with quiet_again():
+        listen(1)
+        for _ in tracked(range(2), "counting", shown=True):
+            logging.getLogger("vbterrier.example").info("half way")
+    lines = screen.getvalue().replace("\r", "\n").splitlines()
+    assert [line for line in lines if "half way" in line] == ["vbterrier: half way"] * 2
+    assert screen.getvalue().endswith("\r")
+
+
+# Messages.
+
+
+def test_importing_installs_nothing_but_silence():
+    code = (
+        "import logging; before = len(logging.getLogger().handlers);"
+        "import vbterrier, vbterrier.evaluate, vbterrier.cli;"
+        "root, own = logging.getLogger(), logging.getLogger('vbterrier');"
+        "print(len(root.handlers) - before, [type(h).__name__ for h in own.handlers], own.level, own.propagate)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ)
+    assert done.stdout == "0 ['NullHandler'] 0 True\n"
+
+
+def test_whoever_listens_hears_files_runs_priors_and_measures(folder, caplog):
+    with caplog.at_level(logging.DEBUG, NAME):
+        runs = [folder / "lexical.run", folder / "dense.run"]
+        vbterrier.compare(runs, folder / "qrels.txt", ["BNDCG@10"], n_resamples=200)
+    said = {(record.name, record.levelname): record.getMessage() for record in caplog.records}
+    assert all(name.startswith("vbterrier.") for name, _ in said)
+    text = caplog.text
+    assert "dense.run, 240 rows (" in text
+    assert "qrels.txt, 133 rows (" in text
+    assert "learned the prior of 12 topics: unjudged at random with probability" in text
+    assert "scored run dense, 12 topics, BNDCG@10" in text
+    assert "compared 1 pairs of systems: randomisation, correction holm" in text
+    assert said["vbterrier.measures.base", "DEBUG"].startswith("evaluated BNDCG")
+
+
+def test_chunks_and_what_was_kept_are_told(folder, tmp_path, caplog):
+    with caplog.at_level(logging.DEBUG, NAME):
+        vbterrier.score(folder / "dense.run", folder / "qrels.txt", ["nDCG@10"], resume=tmp_path, n_resamples=5)
+        assert "a block of 240 rows" in caplog.text
+        assert "is done" in caplog.text
+        caplog.clear()
+        vbterrier.score(folder / "dense.run", folder / "qrels.txt", ["nDCG@10"], resume=tmp_path, n_resamples=5)
+    assert "results are there" in caplog.text
+    assert "a block of" not in caplog.text
+
+
+def test_messages_hold_no_texts(caplog):
+    secret = "a text that is nobody else's business"
+    frame = pd.DataFrame({"qid": ["q1"], "docno": ["d1"], "score": [1.0], "text": [secret]})
+    with caplog.at_level(logging.DEBUG, NAME):
+        vbterrier.TagEntities(lambda _: ["Q1"])(frame)
+    assert "tagging 1 texts" in caplog.text
+    assert secret not in caplog.text
+
+
+def test_messages_do_not_steer_terminals(caplog):
+    with caplog.at_level(logging.INFO, NAME), timed(logging.getLogger(NAME), "read %s", "a\x1b[31m\nb") as found:
+        found.append("3 rows")
+    assert r"read a\x1b[31m\nb, 3 rows (" in caplog.text
+
+
+def test_work_that_fails_is_not_told_as_done(caplog):
+    def fails():
+        with timed(logging.getLogger(NAME), "read %s", "x"):
+            raise KeyError("no")
+
+    with caplog.at_level(logging.INFO, NAME), pytest.raises(KeyError):
+        fails()
+    assert caplog.text == ""
+
+
+# The command line.
+
+
+def test_commands_are_quiet(command):
+    code, out, err = command(*SCORE)
+    assert (code, err) == (0, "")
+    assert "dense" in out
+
+
+@pytest.mark.parametrize("arguments", [(*SCORE, "--verbose"), (*SCORE, "-v"), ("-v", *SCORE)])
+def test_verbose_says_on_standard_error_what_is_done(command, arguments):
+    quiet = command(*SCORE)[1]
+    code, out, err = command(*arguments)
+    assert (code, out) == (0, quiet)
+    lines = err.splitlines()
+    assert all(line.startswith("vbterrier: ") for line in lines)
+    assert sum("rows (" in line for line in lines) == 3
+    assert sum("scored run" in line for line in lines) == 2
+    assert not any("evaluated" in line for line in lines)
+
+
+def test_twice_says_it_in_detail_and_the_next_command_is_quiet_again(command):
+    options = ("score", "dense.run", "--qrels", "qrels.txt", "-m", "Unjudged@10", "--resamples", "20")
+    assert "evaluated Unjudged@10" in command(*options, "-vv")[2]
+    assert command(*options)[2] == ""
+    own = logging.getLogger(NAME)
+    assert [type(handler).__name__ for handler in own.handlers] == ["NullHandler"]
+    assert own.level == logging.NOTSET
+
+
+def test_verbose_goes_with_commands_of_groups(command, folder):
+    (folder / "mentions.csv").write_text("docno,mention\nd1,Paris\nd2,Rome\nd3,Paris\n")
+    code, _, err = command("queries", "profile", "mentions.csv", "-v")
+    assert code == 0
+    assert "Traceback" not in err
+    assert "--verbose" in command("queries", "power", "--help")[1]
