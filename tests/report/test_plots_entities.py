@@ -320,6 +320,14 @@ def test_coverage_over_k_is_through_for_relevant_and_dashed_for_other_documents(
     assert ax.get_ylabel() == "share of documents reached"
 
 
+def test_reports_of_several_k_are_drawn_as_they_stand_below_each_other(by_k):
+    bare = by_k[by_k["measure"] == "TopBait"]
+    assert len(bare) == 2, "a measure without k is in every report"
+    axes = coverage_by_k(by_k), coverage_by_k(pd.concat([by_k, bare]))
+    one, other = ([line.get_xydata().tolist() for line in ax.lines] for ax in axes)
+    assert one == other
+
+
 def test_the_ratio_over_k_has_its_interval_and_a_line_at_one(by_k):
     ax = coverage_by_k(by_k, ratio=True, highlight=["topical"])
     rows = by_k[by_k["measure"].str.startswith("DiscRatio")].set_index(["name", "measure"])

@@ -63,3 +63,12 @@ def test_series_differ_in_more_than_colour():
     assert len(set(looks)) == 49
     assert len({marker for _, marker in looks[:7]}) == len({colour for colour, _ in looks[:7]}) == 7
     assert len(set(map(str, style.DASHES))) == len(style.DASHES)
+
+
+def test_numbers_do_not_begin_a_line_of_a_caption():
+    text = "2,000 resamples, seed 20261122; off by 9.2 points on average, r = 0.754; n = 12"
+    for width in np.linspace(0.9, 3, 40):
+        lines = style.wrapped(text, width, style.SMALL).split("\n")
+        assert " ".join(lines) == text
+        assert not any(line.startswith(("20261122", "=", "0.754", "12")) for line in lines), lines
+    assert style.wrapped("a  b\nseed", 3, style.SMALL) == "a b seed"

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError
+from vbterrier.frames.contracts import frame_of, require
 from vbterrier.report.plots import style, words
 from vbterrier.report.plots.curves import curve
 from vbterrier.report.plots.entities import in_factors
@@ -78,13 +79,13 @@ def coverage_by_k(
     >>> ax.get_ylabel()
     'DiscRatio@k'
     """
-    frame = words.intervals_of(intervals)
+    given = frame_of(intervals, "intervals")
+    require(given, words.INTERVALS, "intervals")
     wanted = ("DiscRatio",) if ratio else ("RelCov", "NonRelCov")
-    lines = [text.partition("@")[0] for text in frame["measure"]]
-    measures = [line for line in dict.fromkeys(lines) if line.partition("(")[0] in wanted]
-    kept = frame[[line in measures for line in lines]]
+    # Reports of several k share what has none, which is not drawn: it may stand there several times.
+    kept = words.intervals_of(given[[_named(text) in wanted for text in given["measure"]]])
     # Through for what is reached, dashed for what should not be.
-    order = kept["measure"].map(lambda text: wanted.index(text.partition("@")[0].partition("(")[0]))
+    order = kept["measure"].map(lambda text: wanted.index(_named(text)))
     kept = kept.iloc[np.argsort(order.to_numpy(), kind="stable")]
     drawn = curve(kept.drop(columns="replicated"), "k", highlight=highlight, ax=ax, width=width)
     if ratio and len(kept):
@@ -94,6 +95,11 @@ def coverage_by_k(
     elif len(kept):
         drawn.set_ylabel("share of documents reached")
     return drawn
+
+
+def _named(measure: object) -> str:
+    """A measure less its parameters and cutoff."""
+    return str(measure).partition("@")[0].partition("(")[0]
 
 
 def gain_by_coverage(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import warnings
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -25,6 +26,8 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 DASHES = ("-", (0, (4, 1.5)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)), (0, (8, 2)), (0, (3, 1, 1, 1, 1, 1)))
 INK, MUTED, RULE = "#222222", "#9a9a9a", "#e4e4e4"
 SIZE, SMALL, TINY = 7.0, 6.0, 4.5
+# What stays in one line: a number does not begin the next one.
+_UNBROKEN = re.compile(r"\S+ = \S+|seed \S+|\S+")
 # Signs of a text that are looked at: none of the widths has room for more.
 _LONGEST = 400
 SAVING = {"svg.fonttype": "none", "pdf.fonttype": 42, "ps.fonttype": 42}
@@ -180,7 +183,7 @@ def _shortened(text: str, kept: int) -> str:
 def wrapped(text: str, width: float, size: float) -> str:
     """Safe text in lines of at most ``width`` inches."""
     lines: list[str] = []
-    for word in text.split():
+    for word in _UNBROKEN.findall(text):
         if lines and text_width(printable(f"{lines[-1]} {word}"), size) <= width:
             lines[-1] += f" {word}"
         else:
