@@ -16,12 +16,17 @@ from vbterrier.log import NAME
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    ToStream = logging.StreamHandler[Any]
+else:
+    # Python 3.10 knows no types of streams.
+    ToStream = logging.StreamHandler
+
 SAID = "Say what is being done; twice: in detail."
 Verbose = Annotated[int, typer.Option("--verbose", "-v", count=True, help=SAID)]
 LEVELS = (logging.INFO, logging.DEBUG)
 
 
-class _Lines(logging.StreamHandler[Any]):
+class _Lines(ToStream):
     """Lines on standard error that leave bars of progress whole."""
 
     def emit(self, record: logging.LogRecord) -> None:
