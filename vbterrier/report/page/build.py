@@ -164,7 +164,7 @@ def write_report(
     told, against = tuple(sentences(found)), tuple(caveats(found))
     text = _filled(
         found,
-        title=title or _title(found),
+        title=printable(title) or _title(found),
         verdict=told,
         caveats=against,
         test=None if found.comparison is None else test_sentence(found.comparison),
@@ -210,6 +210,7 @@ def _filled(found: Found, **parts: Any) -> str:
         policy=policy,
         means=tables.means(found),
         pairs=tables.pairs(found),
+        notes=tables.notes,
         found=found,
         versions=made.versions(),
         date=f"{moment:%Y-%m-%d %H:%M} UTC",

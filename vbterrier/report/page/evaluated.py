@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 DEPTH = 10
 # What is said of runs beside their scores: no system is better for it.
 DIAGNOSTIC = ("Unjudged",)
+_FEW = "fewer than two topics have a value, so there is no interval"
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,10 +112,17 @@ def evaluated(
             parts = _of_links(given, asked, on_topics, tests, intervals)
         else:
             parts = _of_runs(given, asked, on_topics, tests, intervals, progress=progress)
-    said = dict.fromkeys(" ".join(str(one.message).split()) for one in caught)
+    said = dict.fromkeys(
+        text for one in caught if _concerns(text := " ".join(str(one.message).split()), list(map(str, asked)))
+    )
     for text in said:
         warnings.warn(text, DegenerateWarning, stacklevel=3)
     return Found(**parts, measures=tuple(map(str, asked)), said=tuple(said))
+
+
+def _concerns(text: str, names: Sequence[str]) -> bool:
+    """Whether a warning is about what is shown: entity runs are measured in all ways, and some of them are."""
+    return not text.endswith(_FEW) or any(f"'{name}'" in text for name in names)
 
 
 def _of_runs(

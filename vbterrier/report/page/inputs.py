@@ -85,8 +85,6 @@ def inputs_of(
         raise ParameterError("links are what entity runs are measured on: leave out intents and tags, or links")
     if qrels is None and intents is None and links is None:
         raise ParameterError("nothing to evaluate against: wanted qrels, intents (with tags), or links")
-    if tags is not None and intents is None and qrels is None:
-        raise ParameterError("tags say what documents are about: wanted intents beside them")
     loaded = {name: loaded_run(name, run, duplicates) for name, run in systems_of(named_runs(runs))}
     if not loaded:
         raise InputError("no runs; name at least one")

@@ -29,13 +29,13 @@ class Interval(NamedTuple):
 
 
 class Table(NamedTuple):
-    """Rows under a caption, and a note on how they came about."""
+    """Rows under a caption, and what is to be said of how they came about, a sentence each."""
 
     measure: str
     caption: str
     columns: tuple[str, ...]
     rows: list[dict[str, Any]]
-    note: str = ""
+    notes: tuple[str, ...] = ()
 
 
 def means(found: Found) -> list[Table]:
@@ -65,8 +65,8 @@ def _means(found: Found, measure: str) -> Table:
         for name, value, n_qids in rows_of(first, "name", "value", "n_qids")
     ]
     level = f"{100 * float(frame['level'].iloc[0]):g}%"
-    columns = [f"{level}, {method.split(' (')[0]}" for method in methods]
-    return Table(measure, f"Mean {measure}", tuple(columns), rows, _note(frame, methods, letters))
+    columns = tuple(f"{level} over {_source(method)}" for method in methods)
+    return Table(measure, f"Mean {measure}", columns, rows, tuple(_notes(frame, methods, letters)))
 
 
 def _letters(found: Found, measure: str) -> dict[str, str]:
@@ -85,16 +85,24 @@ def _flags(found: Found, measure: str) -> dict[str, str]:
     return dict(zip(said["name"].astype(str), said["flag"], strict=True))
 
 
-def _note(frame: pd.DataFrame, methods: list[str], letters: dict[str, str]) -> str:
-    said = []
+def _source(method: str) -> str:
+    """What an interval is over: topics, or what is unjudged."""
+    return method.partition(" (")[0]
+
+
+def _notes(frame: pd.DataFrame, methods: list[str], letters: dict[str, str]) -> Iterator[str]:
     for method in methods:
         one = frame[frame["method"] == method].iloc[0]
-        drawn = f", {one['n_resamples']:,} resamples, seed {one['seed']}" if one["n_resamples"] else ""
-        about = {"topics": "other topics of the kind", "unjudged": "what is unjudged on these topics"}
-        said.append(f"{method}: {about.get(method.split(' (')[0], 'these topics')}{drawn}")
+        drawn = f" ({one['n_resamples']:,} resamples, seed {one['seed']})" if one["n_resamples"] else ""
+        about = {"topics": "other topics of the kind", "unjudged": "what the unjudged documents of these topics may be"}
+        yield f"Intervals over {method} are about {about.get(_source(method), 'these topics')}{drawn}."
     if letters:
-        said.append("systems that share a letter are not distinguishable")
-    return "; ".join(said)
+        yield "Systems that share a letter are not distinguishable."
+
+
+def notes(tables: list[Table]) -> str:
+    """What is to be said of some tables, each thing once."""
+    return " ".join(dict.fromkeys(note for table in tables for note in table.notes))
 
 
 def pairs(found: Found) -> list[Table]:
@@ -126,14 +134,15 @@ def _pairs(comparison: Comparison, measure: str) -> Table:
     one = frame.iloc[0]
     told = int(frame["told"].sum())
     caption = f"Differences of {measure}: {told} of {len(frame)} distinguishable"
-    return Table(measure, caption, (f"{100 * one['level']:g}% interval",), rows, "; ".join(_of_pairs(one)))
+    return Table(measure, caption, (f"{100 * one['level']:g}% interval",), rows, tuple(_of_pairs(one)))
 
 
 def _of_pairs(one: pd.Series[Any]) -> Iterator[str]:
-    yield f"{one['n_qids']} topics; test: {one['test']}; correction: {one['correction']}"
     drawn = f", {one['n_resamples']:,} resamples, seed {one['seed']}" if one["n_resamples"] else ""
-    yield f"intervals, not corrected: {one['method']}{drawn}"
-    yield "effect: mean difference over its standard deviation between topics; won/lost/tied: topics, as a has them"
+    tested = f"{one['n_qids']} topics; {one['test']}, {one['correction']}"
+    yield f"{tested}; intervals, not corrected: {one['method']}{drawn}."
+    yield "Effect: the mean difference over its standard deviation between topics."
+    yield "Won/lost/tied: topics, as a has them."
 
 
 def _interval(row: Any, least: float, most: float, *, rule: float | None = None, of: str = "value") -> Interval | None:

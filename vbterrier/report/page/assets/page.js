@@ -258,8 +258,9 @@
     const close = el("button", { type: "button", class: "close" }, "Close");
     close.addEventListener("click", () => dialog.close());
     dialog.replaceChildren(
-      el("div", { class: "top" }, go(-1, "Previous"), go(1, "Next"), close),
-      el("h2", { id: "topic-title", tabindex: "-1" }, "Topic ", bdi(data.topics[topic])),
+      el("div", { class: "top" },
+        el("h2", { id: "topic-title", tabindex: "-1" }, "Topic ", bdi(data.topics[topic])),
+        el("div", { class: "ways" }, go(-1, "Previous"), go(1, "Next"), close)),
       ...(data.queries && data.queries[topic] ? [el("p", { class: "said" }, bdi(data.queries[topic]))] : []),
       ...[...scores(topic), ...laws(topic), ...intents(topic), ...documents(topic)].filter((part) => part !== null));
     dialog.scrollTop = 0;

@@ -1,0 +1,24 @@
+"""A real browser for the tests here: Chromium without a window, on files alone."""
+
+import os
+import shutil
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    """A driver of headless Chromium: may be missing on a laptop, never in CI."""
+    webdriver = pytest.importorskip("selenium.webdriver", reason="pip install selenium: a browser looks at the page")
+    service = pytest.importorskip("selenium.webdriver.chrome.service")
+    binary, driver = (shutil.which(name) for name in ("chromium", "chromedriver"))
+    if not (binary and driver):
+        (pytest.fail if os.environ.get("CI") else pytest.skip)("chromium and chromedriver are missing")
+    options = webdriver.ChromeOptions()
+    options.binary_location = binary
+    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    browser = webdriver.Chrome(options=options, service=service.Service(driver))
+    yield browser
+    browser.quit()

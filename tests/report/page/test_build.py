@@ -1,0 +1,210 @@
+import base64
+import hashlib
+import itertools
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import vbterrier
+from vbterrier import FileError, InputError, ParameterError
+from vbterrier.demo import copy_demo
+from vbterrier.report.page import write_report
+
+NASTY = "</script><img src=x onerror=alert(1)>&\"'\u202e\u2028`${x}"
+
+
+class Elements(HTMLParser):
+    """The elements of a page, as a parser sees them."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.attributes, self.open = [], [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += [name for name, _ in attrs]
+
+
+def elements(text):
+    return Elements(text)
+
+
+def test_nothing_of_the_input_is_markup(written, small):
+    runs, qrels = small
+    plain = written(runs, qrels, topics=topics_of(qrels, "plain"), title="plain", command=["vbterrier", "plain"])[1]
+    rename = {"q0": f"q0{NASTY}"}
+    nasty = {
+        f"{name}{NASTY}": run.assign(docno=run["docno"] + NASTY).replace({"qid": rename}) for name, run in runs.items()
+    }
+    judged = qrels.assign(docno=qrels["docno"] + NASTY).replace({"qid": rename})
+    told = {"topics": topics_of(judged, NASTY), "title": NASTY, "command": ["vbterrier", NASTY]}
+    page, text, data = written(nasty, judged, **told)
+    assert elements(text).tags == elements(plain).tags
+    assert elements(text).attributes == elements(plain).attributes
+    assert "\u202e" not in text
+    assert "\u2028" not in text
+    assert data["topics"][0].startswith("q0</script>")
+    assert data["queries"][0].startswith("</script>")
+    assert data["unjudged"]["documents"][0][0].startswith("new</script>")
+    assert "<img" in page.verdict[0]
+
+
+def topics_of(qrels, query):
+    return pd.DataFrame({"qid": qrels["qid"].unique(), "query": query})
+
+
+def test_intents_and_figures_are_escaped_too(written, small):
+    pytest.importorskip("matplotlib")
+    runs, qrels = small
+    intents = pd.DataFrame({"qid": qrels["qid"].unique(), "entity_id": NASTY, "prob": 1.0})
+    tags = pd.DataFrame({"docno": ["good"], "entity_id": [NASTY]})
+    nasty = {f"{name}{NASTY}": run for name, run in runs.items()}
+    _, text, data = written(nasty, qrels, intents=intents, tags=tags, plots=True)
+    assert "img" not in elements(text).tags
+    assert "style" not in elements(text).attributes
+    assert data["intents"]["topics"][0]["names"][0].startswith("</script>")
+    assert text.count("<svg ") > 3
+
+
+def test_policy_allows_the_own_style_and_script_alone(written, small):
+    _, text, _ = written(*small)
+    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', text).group(1).replace("&#39;", "'")
+    assert policy.startswith("default-src 'none'; ")
+    style = re.search(r"<style>(.*?)</style>", text, re.DOTALL).group(1)
+    (code,) = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
+    for kind, part in (("style", style), ("script", code)):
+        digest = base64.b64encode(hashlib.sha256(part.encode()).digest()).decode()
+        assert f"{kind}-src 'sha256-{digest}'" in policy
+    assert "unsafe" not in policy
+    assert not re.findall(r"innerHTML|outerHTML|insertAdjacent|document\.write|eval\(|https?://(?!www\.w3\.org)", code)
+
+
+def test_nothing_is_fetched_and_nothing_has_a_style_of_its_own(written, small):
+    pytest.importorskip("matplotlib")
+    _, text, _ = written(*small, plots=True)
+    assert not {"link", "img", "iframe", "object", "image"} & set(elements(text).tags)
+    assert not {"src", "srcset", "style", "onclick", "xlink:href"} & set(elements(text).attributes)
+    assert not re.findall(r'href="(?!#)', text)
+    assert len(re.findall(r'\bid="', text)) == len(set(re.findall(r'\bid="([^"]*)"', text)))
+
+
+def test_headings_are_in_order(written, small):
+    _, text, _ = written(*small, command=["vbterrier"])
+    levels = [int(tag[1]) for tag in elements(text).tags if re.fullmatch(r"h\d", tag)]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(later <= earlier + 1 for earlier, later in itertools.pairwise(levels))
+    assert text.startswith('<!DOCTYPE html>\n<html lang="en">')
+
+
+def test_twenty_runs_of_250_topics_take_less_than_3_mb(written):
+    rng = np.random.default_rng(0)
+    qids = [f"topic-{number:03d}" for number in range(250)]
+
+    def listed(n, kind):
+        # Long ids, and nearly all of the first ten unjudged: the largest page of this size.
+        docnos = [f"clueweb12-{kind:04d}wb-{number:02d}-{rng.integers(1e5):05d}" for number in range(n * len(qids))]
+        return pd.DataFrame({"qid": np.repeat(qids, n), "docno": docnos})
+
+    qrels = listed(5, 0).assign(label=rng.integers(0, 3, 1250))
+    shared = listed(6, 9999)
+    runs = {}
+    for system in range(20):
+        own = pd.concat([shared, listed(4, system + 1), qrels[["qid", "docno"]].iloc[::5]])
+        runs[f"a-system-with-quite-a-long-name-{system:02d}"] = own.assign(score=rng.random(len(own)))
+    topics = pd.DataFrame({"qid": qids, "query": "what somebody asked for in a sentence of some length"})
+    intents = pd.DataFrame({"qid": np.repeat(qids, 5), "entity_id": [f"Q{n}" for n in range(1250)], "prob": 0.2})
+    tags = pd.DataFrame({"docno": shared["docno"].iloc[::2], "entity_id": rng.choice(intents["entity_id"], 750)})
+    page, _, data = written(
+        runs,
+        qrels,
+        ["BNDCG(prior='pool')@10", "nDCG@10", "ES@10"],
+        topics=topics,
+        intents=intents,
+        tags=tags,
+        plots=True,
+        test="t",
+    )
+    assert np.mean(data["unjudged"]["counts"]) > 8
+    assert page.n_bytes < 3_000_000
+
+
+def test_the_same_input_gives_the_same_bytes(written, small, monkeypatch):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
+    pytest.importorskip("matplotlib")
+    first, again = (written(*small, plots=True)[1] for _ in range(2))
+    assert first == again
+    assert "2023-11-14 22:13 UTC" in first
+
+
+def test_what_made_it_is_said(written, small):
+    _, text, _ = written(*small, seed=7, command=["vbterrier", "report", "a b.run"])
+    for said in (
+        "vbterrier report &#39;a b.run&#39;",
+        f"vbterrier {vbterrier.__version__}",
+        "95%, percentile, 200 resamples, seed 7",
+        "n = 10 (all judged topics, the same for all systems)",
+        "k = 10",
+        "BNDCG@10: prior auto (learned), seed 0",
+    ):
+        assert said in text
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "said"),
+    [
+        ({}, ParameterError, "nothing to evaluate against"),
+        ({"tags": "x.tsv"}, ParameterError, "nothing to evaluate against"),
+        ({"links": "x.parquet", "tags": "x.tsv"}, ParameterError, "leave out intents and tags"),
+    ],
+)
+def test_inputs_that_do_not_go_together_are_refused(tmp_path, small, options, error, said):
+    with pytest.raises(error, match=said):
+        write_report(small[0], tmp_path / "r.html", **options)
+
+
+def test_bad_parameters_are_refused_and_nothing_is_written(tmp_path, small):
+    runs, qrels = small
+    path = tmp_path / "r.html"
+    for options, error, said in (
+        ({"baseline": "frist"}, ParameterError, "Did you mean first"),
+        ({"measures": "RelCov"}, InputError, "measures of entity runs want a pool"),
+        ({"correction": "holms"}, ParameterError, "holm"),
+    ):
+        with pytest.raises(error, match=said):
+            write_report(runs, path, qrels, **options)
+    with pytest.raises(InputError, match="no runs"):
+        write_report({}, path, qrels)
+    with pytest.raises(FileError, match="there is no folder"):
+        write_report(runs, tmp_path / "none" / "r.html", qrels)
+    with pytest.raises(ParameterError, match="is a folder"):
+        write_report(runs, tmp_path, qrels)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_command(command, tmp_path):
+    copy_demo(tmp_path)
+    runs = [tmp_path / f"{name}.run" for name in ("lexical", "dense")]
+    output = tmp_path / "report.html"
+    code, out, err = command(
+        "report", *runs, "--qrels", tmp_path / "qrels.txt", "--topics", tmp_path / "topics.tsv", "-m", "BNDCG@5",
+        "-m", "nDCG@5", "--resamples", "200", "--baseline", "lexical", "--no-plots", "-o", output,
+    )  # fmt: skip
+    assert (code, err) == (0, "")
+    assert "BNDCG@5" in out
+    assert "0.0" in out.splitlines()[-1]
+    text = output.read_text(encoding="utf-8")
+    assert "baseline lexical" in text
+    assert "mercury temperature" in text
+    assert "vbterrier report" in text
+
+
+def test_command_without_anything_to_evaluate_against(command, tmp_path):
+    copy_demo(tmp_path)
+    code, _, err = command("report", tmp_path / "dense.run", "-o", tmp_path / "r.html")
+    assert code == 2
+    assert "nothing to evaluate against" in err
