@@ -48,8 +48,8 @@ def floor(name: str) -> str | None:
 
 
 def described(names: list[str]) -> Iterator[str]:
-    """Directives of autodoc."""
-    for name in names:
+    """Directives of autodoc, functions first."""
+    for name in sorted(names, key=lambda name: (inspect.isclass(getattr(vbterrier, name)), name)):
         value = getattr(vbterrier, name)
         if inspect.isclass(value) and issubclass(value, Exception):
             yield from (f".. autoexception:: vbterrier.{name}", "")

@@ -1,6 +1,7 @@
 """The generated reference leaves nothing out, and its hand-made parts are what the code does."""
 
 import importlib
+import importlib.resources
 import os
 import re
 import sys
@@ -79,6 +80,16 @@ def test_every_public_name_is_on_a_page():
 
 def test_every_stage_is_on_the_page_that_pyterrier_collects():
     assert sorted(re.findall(r"autoclass:: vbterrier\.(\w+)", STAGES)) == sorted(filter(is_stage, vbterrier.__all__))
+
+
+def test_the_pages_for_pyterrier_come_with_the_package():
+    pages = importlib.resources.files("vbterrier").joinpath("pt_docs")
+    index = pages.joinpath("index.rst").read_text(encoding="utf-8")
+    for name in re.findall(r"(?m)^   (\w+)$", index.split(".. toctree::")[1].split("References")[0]):
+        assert pages.joinpath(f"{name}.rst").is_file()
+        # Our own site shows the same pages.
+        shown = (ROOT / f"docs/pyterrier/{name}.rst").read_text(encoding="utf-8")
+        assert shown == f".. include:: ../../vbterrier/pt_docs/{name}.rst\n"
 
 
 def test_every_command_has_its_options():
