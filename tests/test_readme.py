@@ -23,7 +23,7 @@ def demo(tmp_path, monkeypatch):
 
 def test_the_readme_has_the_examples_that_are_run_here():
     assert len(PYTHON) == README.count("```python") == 10
-    assert len(COMMANDS) == 14
+    assert len(COMMANDS) == 15
 
 
 @pytest.mark.parametrize("code", PYTHON)
