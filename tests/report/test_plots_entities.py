@@ -377,8 +377,8 @@ def test_topics_their_tertiles_and_the_break(table):
     assert caption.startswith(
         f"60 topics (1 without coverage), mean gain {table['gain'][:60].mean():+.3f}; means of 20"
     )
-    assert f"breakpoint (step) {found.value:.2f} (95% {found.low:.2f} to {found.high:.2f})" in caption
-    assert f"p = {found.p_value:.3f} of 99 permutations, all cuts searched" in caption
+    assert f"breakpoint (step) {found.value:.2f} (95% {found.low:.2f} to {found.high:.2f}, 50 resamples)" in caption
+    assert f"p = {found.p_value:.3f} of 99 permutations, all cuts searched, seed 0" in caption
 
 
 def test_strata_and_breaks_can_be_left_out(table):

@@ -219,8 +219,8 @@ def test_counts_of_systems_not_worse_over_sizes():
     assert ax.get_ylim()[1] > 26
     assert (ax.get_ylabel(), legend_of(ax)) == ("systems not worse", ["F1"])
     assert said(ax) == (
-        "not significantly worse than the best, of 26 others (dashed); bootstrap test at 0.05, 1,000 resamples; "
-        "50 random subsets of each size, seed 7; bands: the middle 95% of the subsets"
+        "not significantly worse than the best, of 26 others (dashed); bootstrap test at 0.05, 1,000 resamples, "
+        "seed 7; 50 random subsets of each size, seed 7; bands: the middle 95% of the subsets"
     )
     exact = counts_frame(order="given").assign(test="t", n_resamples=0)
     assert "; t test at 0.05; the first queries" in said(not_worse_by_size(exact))

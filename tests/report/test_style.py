@@ -1,10 +1,12 @@
 """Colours of figures as the colour-blind and grey printers have them."""
 
+import inspect
 import itertools
 
 import numpy as np
 import pytest
 
+from vbterrier.report import plots
 from vbterrier.report.plots import style
 from vbterrier.report.plots.entities_oer import _LOOK
 
@@ -72,3 +74,12 @@ def test_numbers_do_not_begin_a_line_of_a_caption():
         assert " ".join(lines) == text
         assert not any(line.startswith(("20261122", "=", "0.754", "12")) for line in lines), lines
     assert style.wrapped("a  b\nseed", 3, style.SMALL) == "a b seed"
+
+
+@pytest.mark.parametrize("name", [name for name in plots.__all__ if callable(getattr(plots, name))])
+def test_every_figure_takes_axes_and_is_a_column_wide_otherwise(name):
+    function = getattr(plots, name)
+    options = inspect.signature(function).parameters
+    assert (options["ax"].default, options["width"].default) == (None, style.COLUMN)
+    assert options["ax"].kind is options["width"].kind is inspect.Parameter.KEYWORD_ONLY
+    assert "matplotlib.axes.Axes" in function.__doc__

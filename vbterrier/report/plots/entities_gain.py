@@ -220,8 +220,9 @@ def _broken(at: Breakpoint | None) -> str:
         return ""
     if np.isnan(at.value):
         return "no breakpoint could be tried"
-    ends = "" if np.isnan(at.low) else f" ({100 * at.level:g}% {at.low:.2f} to {at.high:.2f})"
+    drawn = f"{at.n_resamples:,} resamples"
+    ends = "" if np.isnan(at.low) else f" ({100 * at.level:g}% {at.low:.2f} to {at.high:.2f}, {drawn})"
     return (
         f"breakpoint ({at.model}) {at.value:.2f}{ends}, p = {at.p_value:.3f} of {at.n_permutations:,} permutations, "
-        "all cuts searched"
+        f"all cuts searched, seed {at.seed}"
     )

@@ -215,7 +215,7 @@ def _subsets(frame: pd.DataFrame) -> list[str]:
 def _tests(frame: pd.DataFrame) -> list[str]:
     """What "significantly" means."""
     said = []
-    for test, level, n_resamples in kinds(frame, "test", "level", "n_resamples"):
-        drawn = f", {n_resamples:,} resamples" if n_resamples else ""
+    for test, level, n_resamples, seed in kinds(frame, "test", "level", "n_resamples", "seed"):
+        drawn = f", {n_resamples:,} resamples, seed {seed}" if n_resamples else ""
         said.append(f"{test} test at {1 - level:.3g}{drawn}")
     return said
