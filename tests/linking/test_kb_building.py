@@ -399,6 +399,15 @@ def test_the_file_has_the_mode_of_any_new_file(path):
     assert stat.S_IMODE(path.stat().st_mode) == stat.S_IMODE(other.stat().st_mode)
 
 
+@pytest.mark.skipif(os.name != "posix", reason="modes are POSIX's")
+def test_a_file_that_is_replaced_keeps_its_mode(path):
+    built(path, {"id": "a", "label": "Anna"})
+    path.chmod(0o640)
+    built(path, {"id": "b", "label": "Bert"})
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    assert senses(KnowledgeBase(path), "Bert") == {"b": 1.0}
+
+
 def test_the_file_is_marked_and_whole(path):
     built(path, {"id": "a", "label": "A"}).close()
     db = sqlite3.connect(path)

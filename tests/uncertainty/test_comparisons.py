@@ -13,7 +13,7 @@ from statsmodels.stats.weightstats import ttost_paired
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.uncertainty.comparisons import COLUMNS, comparisons
 from vbterrier.uncertainty.corrections import adjusted
-from vbterrier.uncertainty.intervals import TOPIC_METHODS, topics_interval
+from vbterrier.uncertainty.intervals import TOPIC_METHODS, intervals, topics_interval, topics_intervals
 from vbterrier.uncertainty.paired_tests import TESTS, max_t, paired_p
 
 
@@ -226,9 +226,24 @@ def test_options_that_do_not_exist_are_refused(options, message):
 def test_intervals_are_those_of_the_differences(method):
     found = comparisons(values(a=SCORES["a"], b=SCORES["b"]), method=method, level=0.9, n_resamples=99, seed=3)
     order = np.argsort([str(i) for i in range(40)])
-    expected = topics_interval(A_B[order], method=method, level=0.9, n_resamples=99, seed=3)
-    assert found[["low", "high"]].to_numpy()[0] == pytest.approx([expected.low, expected.high], abs=1e-12)
+    qids = [str(i) for i in order]
+    expected = topics_intervals(A_B[order, None], method=method, level=0.9, n_resamples=99, seed=3, qids=qids)
+    assert found[["low", "high"]].to_numpy()[0] == pytest.approx([expected.low[0], expected.high[0]], abs=1e-12)
     assert found[["level", "method", "seed"]].to_numpy().tolist() == [[0.9, f"topics ({method})", 3]]
+
+
+def test_poisson_intervals_are_those_of_the_topics_by_their_ids():
+    given = values(a=[0.9, 0.1, 0.6, 0.8, 0.3], b=[0.2, 0.3, 0.5, 0.1, 0.0])
+    given["qid"] = given["qid"].map(dict(zip("01234", ("q9", "q10", "q1", "x", "7"), strict=True)))
+    found = comparisons(given, method="poisson").iloc[0]
+    of_differences = given[given["name"] == "a"].assign(
+        name="a - b",
+        value=given.loc[given["name"] == "a", "value"].to_numpy() - given.loc[given["name"] == "b", "value"],
+    )
+    expected = intervals(of_differences, method="poisson").iloc[0]
+    assert (found["low"], found["high"]) == (expected["low"], expected["high"])
+    others = comparisons(given.assign(qid="other " + given["qid"]), method="poisson").iloc[0]
+    assert (others["low"], others["high"]) != (found["low"], found["high"])
 
 
 def test_resamples_are_counted_where_there_were_some():

@@ -24,6 +24,8 @@ from vbterrier.frames.files.writing import replacing
 from vbterrier.frames.ranked import Run, warn_of_ties
 from vbterrier.frames.topics import run_places
 from vbterrier.measures import Measure
+from vbterrier.measures.engines import judges_once
+from vbterrier.measures.ndcg import is_plain
 from vbterrier.parallel import Shared
 
 if TYPE_CHECKING:
@@ -73,19 +75,27 @@ class Streamed:
             empty = values_of(at_once, slot, _empty(self.run.name), missing) if missing else {}
         # In the order in which they come from runs in memory, so that sums over topics are the same to the last digit.
         turn = {topic: place for place, topic in enumerate(slot.topics)}
+        once = judges_once(slot)
+
+        def is_ours(measure: ir_measures.Measure) -> bool:
+            return isinstance(measure, Measure) or (once and is_plain(measure))
+
         return [
             (name, topic, str(measure), value)
             for measure in at_once
-            for part in _in_order(self.values[str(measure)], empty.get(str(measure), {}), turn, measure)
+            for part in _in_order(self.values[str(measure)], empty.get(str(measure), {}), turn, is_ours(measure))
             for topic, value in part
         ]
 
 
 def _in_order(
-    found: dict[str, float], empty: dict[str, float], turn: dict[str, int], measure: ir_measures.Measure
+    found: dict[str, float],
+    empty: dict[str, float],
+    turn: dict[str, int],
+    is_ours: bool,  # noqa: FBT001 - what is said of the measure
 ) -> Iterator[list[tuple[str, float]]]:
-    """Topics and values: of our measures in the order of the slot, of others by name, topics without a list last."""
-    if isinstance(measure, Measure):
+    """Topics and values: of what we compute in the order of the slot, of others by name, topics without a list last."""
+    if is_ours:
         every = {**found, **empty}
         yield [(topic, every[topic]) for topic in turn if topic in every]
     else:

@@ -16,11 +16,12 @@ if TYPE_CHECKING:
 
 
 class MeasureTable(NamedTuple):
-    """The values of all systems under one measure, shape (n_topics, n_systems)."""
+    """The values of all systems under one measure, shape (n_topics, n_systems), and the topics of its rows."""
 
     measure: str
     names: list[str]
     values: Floats
+    qids: list[str]
 
 
 def measure_tables(values: Any, *, by_id: bool = False) -> list[MeasureTable]:
@@ -61,4 +62,4 @@ def _table(measure: str, group: Any, *, by_id: bool) -> MeasureTable:
             f"{names[column]!r} has none for {qids[row]!r}; keep the topics that all systems have (compare does with "
             "topics='common'), or score missing ones as 0"
         )
-    return MeasureTable(measure, names.tolist(), table)
+    return MeasureTable(measure, names.tolist(), table, list(qids))

@@ -113,7 +113,7 @@ def discriminative_power(
     n_subsets = whole("n_subsets", n_subsets) if order == "random" else 1
     n_resamples = whole("n_resamples", n_resamples) if test == "bootstrap" else 0
     rows: list[tuple[Any, ...]] = []
-    for measure, names, table in measure_tables(values, by_id=order == "random"):
+    for measure, names, table, _ in measure_tables(values, by_id=order == "random"):
         if len(names) < 2:  # noqa: PLR2004 - a pair
             warnings.warn(f"values: {measure} has one system, which nothing is told apart from", DegenerateWarning, 2)
             continue

@@ -169,7 +169,7 @@ def paired_pilots(values: Any, baseline: str | None, measure: str | None) -> Ite
     """
     tables = {table.measure: table for table in measure_tables(values)}
     for chosen in tables if measure is None else [_known("measure", measure, tables)]:
-        _, names, scores = tables[chosen]
+        _, names, scores, _ = tables[chosen]
         pairs = list(combinations(names, 2))
         if baseline is not None:
             _known("baseline", baseline, names)

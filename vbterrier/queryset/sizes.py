@@ -84,7 +84,7 @@ def score_by_size(
     number("level", level, low=0, high=1, open_low=True, open_high=True)
     n_subsets = whole("n_subsets", n_subsets) if order == "random" else 1
     frames = [pd.DataFrame(columns=list(COLUMNS))]
-    for measure, names, table in measure_tables(values, by_id=order == "random"):
+    for measure, names, table, _ in measure_tables(values, by_id=order == "random"):
         wanted = checked_sizes(sizes, len(table), 1)
         means = np.concatenate(
             [

@@ -151,13 +151,13 @@ def comparisons(
     whole("seed", seed, low=0)
     used = n_resamples if test in RESAMPLED or method in RESAMPLED_METHODS else 0
     parts = []
-    for measure, names, table in measure_tables(values, by_id=True):
+    for measure, names, table, qids in measure_tables(values, by_id=True):
         pairs = pairs_of(names, baseline)
         if not pairs:
             continue
         differences = _differences(table, [(names.index(a), names.index(b)) for a, b in pairs])
         found = pd.DataFrame(pairs, columns=["name_a", "name_b"]).assign(measure=measure)
-        ends = topics_intervals(differences, level=level, method=method, n_resamples=n_resamples, seed=seed)
+        ends = topics_intervals(differences, level=level, method=method, n_resamples=n_resamples, seed=seed, qids=qids)
         found = found.assign(diff=differences.mean(axis=0), low=ends.low, high=ends.high)
         if test in RESAMPLED and correction == "holm" and 2 ** len(differences) > n_resamples:
             _warn_of_few(len(pairs), n_resamples, level)

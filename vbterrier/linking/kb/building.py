@@ -6,6 +6,7 @@ import logging
 import os
 import shutil
 import sqlite3
+import stat
 import tempfile
 import time
 import warnings
@@ -151,6 +152,9 @@ def _put(new: Path, path: Path) -> None:
     try:
         with new.open("rb+") as file:
             os.fsync(file.fileno())
+        if path.exists():
+            # Who may read it is for its owner to say.
+            new.chmod(stat.S_IMODE(path.stat().st_mode))
         new.replace(path)
     except OSError as error:
         raise FileError(path, f"cannot be written: {error.strerror or error}") from error
