@@ -45,7 +45,8 @@ def problem_of(judged: JudgedTop, metric: Metric, visits: Ints, prob: Floats, st
     weights = np.take_along_axis(np.where(judged.unjudged, parts.unit, 0.0), visits, axis=1)
     left = judged.judgments.counts - judged.counts
     value = None if parts.score is None else _value(judged, visits, parts.score)
-    return Problem(base, weights, judged.n_unjudged, prob, left, parts.gain, strength, value)
+    steps = parts.steps(visits) if parts.steps is not None and _follow(visits, judged.n_unjudged) else None
+    return Problem(base, weights, judged.n_unjudged, prob, left, parts.gain, strength, value, steps)
 
 
 def _value(judged: JudgedTop, visits: Ints, score: Callable[[Ints, int], Floats]) -> Callable[[int, Ints], Floats]:
@@ -64,6 +65,12 @@ def _value(judged: JudgedTop, visits: Ints, score: Callable[[Ints, int], Floats]
         return score(rankings, topic)
 
     return value
+
+
+def _follow(visits: Ints, n_unjudged: Ints) -> bool:
+    """Whether documents are drawn in the order of the ranking."""
+    counts = np.arange(1, visits.shape[1]) < n_unjudged[:, None]
+    return not bool((counts & (np.diff(visits, axis=1) < 0)).any())
 
 
 def visits_of(judged: JudgedTop, *, by_docno: bool) -> Ints:

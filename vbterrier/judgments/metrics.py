@@ -10,6 +10,7 @@ import numpy as np
 from vbterrier.errors import ParameterError
 from vbterrier.frames.parameters import choice, whole
 from vbterrier.judgments.pool import grade_gains
+from vbterrier.judgments.steps import at, counted, stopping
 from vbterrier.kernels.gain import discounts, ideal_dcg
 from vbterrier.kernels.rankings import average_precision, err, q_measure, ranks, rbp_weights
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from vbterrier.judgments.pool import JudgedTop
+    from vbterrier.kernels.grades.problem import Steps
 
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]
@@ -44,11 +46,15 @@ class Parts:
         For scores that are no sum over ranks: of levels (places among the grades; below 0 no document) of shape
         (m, width) and the place of their topic, scores of shape (m,). ``None`` for
         ``score = Σ_rank unit · gain[level]``.
+    steps
+        Of the places of unjudged documents, shape (n, u), in the order of the ranking, the same score as what each of
+        them adds; ``None`` for a sum over ranks, and where nobody worked it out.
     """
 
     gain: Floats
     unit: Floats
     score: Callable[[Ints, int], Floats] | None = None
+    steps: Callable[[Ints], Steps] | None = None
 
 
 class Metric(Protocol):
@@ -187,9 +193,10 @@ class AP:
         n_relevant = judged.judgments.counts @ gain.astype(np.int64)
 
         def score(levels: Ints, topic: int) -> Floats:
-            return average_precision(_at(gain, levels), n_relevant[topic])
+            return average_precision(at(gain, levels), n_relevant[topic])
 
-        return Parts(gain, _nothing(judged), score)
+        weight = 1.0 / (ranks(judged.levels.shape[1]) * np.maximum(n_relevant, 1)[:, None])
+        return Parts(gain, _nothing(judged), score, lambda visits: counted(judged, visits, gain, gain, weight))
 
 
 @dataclass(frozen=True)
@@ -219,9 +226,9 @@ class ERR:
         gain = (np.exp2(judged.judgments.grades) - 1.0) / 2.0**self.max_grade
 
         def score(levels: Ints, _: int) -> Floats:
-            return err(_at(gain, levels))
+            return err(at(gain, levels))
 
-        return Parts(gain, _nothing(judged), score)
+        return Parts(gain, _nothing(judged), score, lambda visits: stopping(judged, visits, gain))
 
 
 @dataclass(frozen=True)
@@ -258,17 +265,18 @@ class Q:
         if judged.depth is not None:
             n_relevant = np.minimum(n_relevant, judged.depth)
 
+        rank = ranks(judged.levels.shape[1])
+        ideal = np.zeros(judged.levels.shape)
+        for n_documents, rise in zip(at_least.T, np.diff(gain), strict=True):
+            ideal += np.minimum(rank, n_documents[:, None]) * rise
+
         def score(levels: Ints, topic: int) -> Floats:
-            ideal = np.minimum(ranks(levels.shape[1])[:, None], at_least[topic]) @ np.diff(gain)
-            return q_measure(_at(gain, levels), ideal, n_relevant[topic], self.beta)
+            return q_measure(at(gain, levels), ideal[topic], n_relevant[topic], self.beta)
 
-        return Parts(gain, _nothing(judged), score)
-
-
-def _at(gain: Floats, levels: Ints) -> Floats:
-    """The gain at each rank; levels -1 and -2 gain nothing."""
-    found: Floats = np.append(gain, [0.0, 0.0])[levels]
-    return found
+        relevant = (gain > 0).astype(np.float64)
+        worth = relevant + self.beta * gain
+        weight = 1.0 / ((rank + self.beta * ideal) * np.maximum(n_relevant, 1)[:, None])
+        return Parts(gain, _nothing(judged), score, lambda visits: counted(judged, visits, relevant, worth, weight))
 
 
 def _binary(judged: JudgedTop, rel: int) -> Floats:

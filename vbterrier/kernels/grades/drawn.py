@@ -37,7 +37,7 @@ def drawn_moments(problem: Problem, *, spread: bool = True) -> tuple[Floats, Flo
     """
     n_unjudged = int(problem.n_unjudged[0])
     levels = np.flatnonzero((problem.landed > 0).any(axis=(0, 1)))
-    step = max(1, _BATCH // len(_layer(n_unjudged, len(levels))))
+    step = max(1, _BATCH // len(layer(n_unjudged, len(levels))))
     mean, square = np.empty(len(problem)), np.empty(len(problem))
     for start in range(0, len(problem), step):
         part = slice(start, start + step)
@@ -54,11 +54,11 @@ def _backwards(problem: Problem, n_unjudged: int, levels: Ints, *, spread: bool)
     falls = problem.weights[:, :n_unjudged] - np.pad(problem.weights[:, 1:n_unjudged], ((0, 0), (0, 1)))
     mean, square = np.zeros((2, len(problem), 1))
     for n_drawn in range(n_unjudged, 0, -1):
-        counts = _layer(n_drawn, len(levels))
+        counts = layer(n_drawn, len(levels))
         gained = _gained(counts, caps, levels, problem.gain)[kind.reshape(-1)] * falls[:, n_drawn - 1 : n_drawn]
-        before = _layer(n_drawn - 1, len(levels)).astype(np.float64)
+        before = layer(n_drawn - 1, len(levels)).astype(np.float64)
         chance = next_draw(prob, problem.strength, before, n_drawn - 1)
-        after = _successors(n_drawn - 1, len(levels))
+        after = successors(n_drawn - 1, len(levels))
         if spread:
             square = _expected(square + gained * (gained + 2 * mean), chance, after)
         mean = _expected(gained + mean, chance, after)
@@ -87,7 +87,7 @@ def _gained(counts: Ints, caps: Ints, levels: Ints, gain: Floats) -> Floats:
 
 
 @lru_cache(maxsize=256)
-def _layer(n_drawn: int, n_levels: int) -> Ints:
+def layer(n_drawn: int, n_levels: int) -> Ints:
     """All counts of some levels that sum to ``n_drawn``, in lexical order, shape (S, n_levels)."""
     places = list(combinations(range(n_drawn + n_levels - 1), n_levels - 1))
     bars = np.array(places, dtype=np.int64).reshape(len(places), n_levels - 1)
@@ -96,12 +96,12 @@ def _layer(n_drawn: int, n_levels: int) -> Ints:
 
 
 @lru_cache(maxsize=256)
-def _successors(n_drawn: int, n_levels: int) -> tuple[Ints, ...]:
+def successors(n_drawn: int, n_levels: int) -> tuple[Ints, ...]:
     """For each level, where counts with one more draw of it stand in the next layer, each of shape (S,)."""
-    after = _layer(n_drawn + 1, n_levels)
+    after = layer(n_drawn + 1, n_levels)
     base = (n_drawn + 2) ** np.arange(n_levels - 1, -1, -1)
     # In lexical order the numbers that the counts spell rise.
     return tuple(
-        np.searchsorted(after @ base, (_layer(n_drawn, n_levels) + unit) @ base)
+        np.searchsorted(after @ base, (layer(n_drawn, n_levels) + unit) @ base)
         for unit in np.eye(n_levels, dtype=np.int64)
     )

@@ -8,6 +8,7 @@ import numpy as np
 
 from vbterrier.kernels.grades.drawn import drawn_moments
 from vbterrier.kernels.grades.states import n_walk_states, walk
+from vbterrier.kernels.grades.stepwise import step_moments
 from vbterrier.kernels.grades.urn import comonotone_variance
 
 if TYPE_CHECKING:
@@ -33,9 +34,11 @@ def moments(problem: Problem, *, spread: bool = True) -> tuple[Floats, Floats]:
     Returns
     -------
     (mean, variance)
-        Each of shape (n,); NaN where the states are too many (``MAX_WORK``) and for scores that are no sums: those are
-        the caller's to read off the distribution.
+        Each of shape (n,); NaN where the states are too many (``MAX_WORK``) and for scores that are neither sums nor
+        :class:`~vbterrier.kernels.grades.problem.Steps`: those are the caller's to read off the distribution.
     """
+    if problem.steps is not None:
+        return step_moments(problem, problem.steps, spread=spread)
     if problem.value is not None:
         unknown = np.full(len(problem), np.nan)
         return unknown, unknown.copy()

@@ -25,6 +25,43 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
+class Steps:
+    """A score whose terms look back, as what its unjudged documents add to it, first to last.
+
+    With X and Y two things to be seen of the levels that documents have landed on so far, X and Y before a document and
+    X' and Y' behind it, the i-th adds ``(X' - X)(alone_i + together_i Y') + fixed_i + lasting_i Y'``: its own term, and
+    those of the judged documents from it to the next.
+
+    Parameters
+    ----------
+    base
+        Terms before the first unjudged document, shape (n,).
+    alone, together, fixed, lasting
+        Shape (n, u).
+    seen
+        X and Y, each of shape (...), of how many documents have landed on each level, shape (..., L).
+    """
+
+    base: Floats
+    alone: Floats
+    together: Floats
+    fixed: Floats
+    lasting: Floats
+    seen: Callable[[Ints], tuple[Floats, Floats]]
+
+    def select(self, topics: Ints | slice) -> Steps:
+        """Some of the topics."""
+        return Steps(
+            self.base[topics],
+            self.alone[topics],
+            self.together[topics],
+            self.fixed[topics],
+            self.lasting[topics],
+            self.seen,
+        )
+
+
+@dataclass(frozen=True, eq=False)
 class Problem:
     """n topics, up to u unjudged documents each, L levels of gain.
 
@@ -50,6 +87,8 @@ class Problem:
         For scores that are no sums: ``value(topic, levels)`` takes the levels that the unjudged documents of a topic
         landed on, in visiting order, shape (m, n_unjudged), to scores, shape (m,); ``base`` and ``weights`` then count
         for nothing.
+    steps
+        The same scores as sums of what each document adds, where they come so; ``None`` otherwise.
     """
 
     base: Floats
@@ -60,6 +99,7 @@ class Problem:
     gain: Floats
     strength: Floats | None = None
     value: Callable[[int, Ints], Floats] | None = None
+    steps: Steps | None = None
 
     def __len__(self) -> int:
         return len(self.base)
@@ -75,6 +115,7 @@ class Problem:
             self.gain,
             None if self.strength is None else self.strength[topics],
             self._value_of(topics),
+            None if self.steps is None else self.steps.select(topics),
         )
 
     def _value_of(self, topics: Ints | slice) -> Callable[[int, Ints], Floats] | None:

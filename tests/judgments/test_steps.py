@@ -1,0 +1,83 @@
+"""Moments of scores whose terms look back, against the list of all sequences of grades."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from vbterrier import bootstrap_distribution
+from vbterrier.judgments.metrics import AP, ERR, Q
+from vbterrier.kernels.grades import stepwise
+
+pytestmark = pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
+METRICS = [AP(), AP(rel=2), ERR(), ERR(max_grade=3), Q(), Q(beta=0), Q(beta=5)]
+PRIORS = [{}, {"prior": "pool"}, {"prior_strength": 2.0}, {"prior_strength": float("inf")}]
+
+
+def frames(seed, n_topics=12):
+    """Short lists with up to eight unjudged documents; pools where grades run out, and some with a single grade."""
+    draw = np.random.default_rng(seed)
+    run, qrels = [], []
+    for topic in range(n_topics):
+        docs = [f"d{number}" for number in draw.permutation(25)]
+        run += [(f"q{topic}", docno, -float(rank)) for rank, docno in enumerate(docs[: draw.integers(1, 9)])]
+        highest = draw.choice([0, 1, 3])
+        judged = draw.permutation(docs)[: draw.integers(3, 16)]
+        qrels += [(f"q{topic}", docno, int(draw.integers(0, highest + 1))) for docno in judged]
+    return pd.DataFrame(run, columns=["qid", "docno", "score"]), pd.DataFrame(qrels, columns=["qid", "docno", "label"])
+
+
+def listed_moments(found):
+    assert set(found.methods) == {"exact"}
+    atoms = [law.atoms() for law in found.laws]
+    mean = np.array([values @ probs for values, probs in atoms])
+    second = [(values - centre) ** 2 @ probs for (values, probs), centre in zip(atoms, mean, strict=True)]
+    return mean, np.sqrt(second)
+
+
+@pytest.mark.parametrize("metric", METRICS, ids=str)
+@pytest.mark.parametrize("prior", PRIORS, ids=str)
+def test_moments_are_those_of_all_sequences(metric, prior):
+    found = bootstrap_distribution(*frames(7), 8, metric=metric, **prior)
+    assert (found.n_unjudged > 4).any()
+    assert found.problem.binds.any()
+    mean, std = listed_moments(found)
+    # The square root of what rounding leaves of a variance of 0.
+    assert found.std == pytest.approx(std, abs=1e-8)
+    assert found.mean == pytest.approx(mean, abs=1e-12)
+
+
+@pytest.mark.parametrize("metric", METRICS, ids=str)
+def test_the_mean_alone_is_the_same(metric):
+    data = frames(3)
+    both, alone = (bootstrap_distribution(*data, 8, metric=metric) for _ in range(2))
+    assert both.std.shape == alone.mean.shape
+    assert alone.mean.tolist() == both.mean.tolist()
+
+
+@pytest.mark.parametrize("metric", METRICS, ids=str)
+def test_topics_in_small_batches_have_the_same_moments(monkeypatch, metric):
+    data = frames(4)
+    whole = bootstrap_distribution(*data, 8, metric=metric)
+    expected = whole.mean.tolist(), whole.std.tolist()
+    monkeypatch.setattr(stepwise, "_BATCH", 1)
+    parts = bootstrap_distribution(*data, 8, metric=metric)
+    assert parts.mean == pytest.approx(expected[0], abs=1e-14)
+    assert parts.std == pytest.approx(expected[1], abs=1e-8)
+
+
+def test_without_ranks_that_follow_or_shared_priors_moments_are_read_off_the_sequences():
+    data = frames(5)
+    by_docno = bootstrap_distribution(*data, 6, metric=AP(), compat="ecir23")
+    assert by_docno.problem.steps is None
+    assert np.isfinite(by_docno.mean).all()
+    own = bootstrap_distribution(
+        data[0].assign(grade_prob=[[0.5, 0.2, 0.2, 0.1]] * len(data[0])), data[1], 6, prior="column", metric=AP()
+    )
+    assert own.mean == pytest.approx(listed_moments(own)[0], abs=1e-12)
+
+
+def test_more_states_than_can_be_walked_are_left_to_the_whole_distribution(monkeypatch):
+    data = frames(6)
+    walked = bootstrap_distribution(*data, 6, metric=ERR()).mean
+    monkeypatch.setattr(stepwise, "MAX_WORK", 0)
+    assert bootstrap_distribution(*data, 6, metric=ERR()).mean == pytest.approx(walked, abs=1e-12)
