@@ -103,6 +103,40 @@ def test_every_command_has_its_options():
     assert command_line.plain("As 'BNDCG@10', *or*") == "As 'BNDCG\\@10', \\*or\\*"
 
 
+def test_transformers_are_shown_with_their_own_parameters():
+    ours = extension("of_this_package")
+    shown, _ = ours.parameters(None, "class", "", vbterrier.Truncate, None, "(*args, **kwargs)", None)
+    assert shown == "(*, threshold=None, top=None, mass=None)"
+    assert ours.parameters(None, "function", "", len, None, "(obj, /)", None) == ("(obj, /)", None)
+
+
+def test_a_measure_is_no_address():
+    ours = extension("of_this_package")
+    from docutils.core import publish_doctree
+
+    tree = publish_doctree("BNDCG@10.de and https://ir-measur.es")
+    ours.plain(None, tree)
+    assert re.findall('refuri="([^"]*)"', str(tree)) == ["https://ir-measur.es"]
+    assert tree.astext() == "BNDCG@10.de and https://ir-measur.es"
+
+
+def test_pipelines_are_drawn_without_the_network(monkeypatch):
+    drawing = extension("schematic")
+    monkeypatch.setattr(pt.documentation, "objects_inv", lambda: pytest.fail("looked up"))
+    here = Path.cwd()
+    pipeline = drawing.pipeline_of(
+        "import pandas as pd, vbterrier\n"
+        'run = pd.DataFrame({"qid": ["1"], "docno": ["d1"], "score": [1.0], "text": ["a"]})\n'
+        "pt.Transformer.from_df(run) >> vbterrier.TagEntities(len)"
+    )
+    assert Path.cwd() == here
+    html = drawing.drawn(pipeline, ["qid", "query"])
+    assert "Source" in html
+    assert "TagEntities" in html
+    with pytest.raises(TypeError, match="last line"):
+        drawing.pipeline_of("stage = 1")
+
+
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     """Frames as the package makes them, by their letter."""
