@@ -197,7 +197,7 @@ def called(function: Callable[[str], Any], texts: Iterable[str]) -> tuple[list[i
         several = given if isinstance(given, Iterable) and not isinstance(given, str) else (given,)
         pairs = several.items() if isinstance(several, Mapping) else ((entity, 1.0) for entity in several)
         for entity, weight in pairs:
-            if not isinstance(entity, str) or not isinstance(weight, Real) or not 0 <= weight <= 1:
+            if not isinstance(entity, str) or not isinstance(weight, Real) or not 0 <= float(weight) <= 1:
                 raise InputError(
                     f"{label_of(function)}: gave {entity!r} with weight {weight!r} for the text {text[:40]!r}; wanted "
                     "an id as text, several, weights in [0, 1] by id, or None; for functions of frames give fields=None"
