@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 # Topics times states held in memory at a time.
-_BATCH = 500_000
+_BATCH = 100_000
 
 
 def drawn_moments(problem: Problem, *, spread: bool = True) -> tuple[Floats, Floats]:
@@ -57,7 +57,11 @@ def _backwards(problem: Problem, n_unjudged: int, levels: Ints, *, spread: bool)
         counts = layer(n_drawn, len(levels))
         gained = _gained(counts, caps, levels, problem.gain)[kind.reshape(-1)] * falls[:, n_drawn - 1 : n_drawn]
         before = layer(n_drawn - 1, len(levels)).astype(np.float64)
-        chance = next_draw(prob, problem.strength, before, n_drawn - 1)
+        # One array for each level: what lies side by side is read side by side.
+        chance = [
+            next_draw(prob[:, :, [place]], problem.strength, before[:, [place]], n_drawn - 1)[:, :, 0]
+            for place in range(len(levels))
+        ]
         after = successors(n_drawn - 1, len(levels))
         if spread:
             square = _expected(square + gained * (gained + 2 * mean), chance, after)
@@ -65,11 +69,11 @@ def _backwards(problem: Problem, n_unjudged: int, levels: Ints, *, spread: bool)
     return mean[:, 0], square[:, 0] if spread else np.full(len(problem), np.nan)
 
 
-def _expected(values: Floats, chance: Floats, after: tuple[Ints, ...]) -> Floats:
+def _expected(values: Floats, chance: list[Floats], after: tuple[Ints, ...]) -> Floats:
     """The expectation over the next draw of what is known of the counts behind it, shape (n, S)."""
-    found = chance[:, :, 0] * values[:, after[0]]
-    for place in range(1, len(after)):
-        found += chance[:, :, place] * values[:, after[place]]
+    found = chance[0] * values.take(after[0], axis=1)
+    for share, place in zip(chance[1:], after[1:], strict=True):
+        found += share * values.take(place, axis=1)
     return found
 
 
