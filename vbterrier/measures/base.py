@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import ir_measures
@@ -122,7 +123,8 @@ class Measure(ir_measures.Measure):  # type: ignore[misc]
         """Evaluate through the runtime provider of ir_measures, for pipelines without our own."""
         yield from metrics([self], Slot(qrels_frame(qrels)), run_of(run))
 
-    def __repr__(self) -> str:
+    @cached_property
+    def _written(self) -> str:
         own = ",".join(
             f"{name}={_text(value)}"
             for name, value in self.params.items()
@@ -130,6 +132,10 @@ class Measure(ir_measures.Measure):  # type: ignore[misc]
         )
         text = f"{self.__name__}({own})" if own else str(self.__name__)
         return f"{text}@{self.cutoff}" if self.cutoff is not None else text
+
+    def __repr__(self) -> str:
+        # Hosts hash and compare measures by it, once for every value.
+        return self._written
 
     def __reduce__(self) -> tuple[Any, tuple[str, dict[str, Any]]]:
         # By name: pyterrier, imported after us, calls every registered class its own, which pickle believes.
