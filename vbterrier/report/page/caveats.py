@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 # Shares from which on a caveat is a warning.
-UNJUDGED, APART, TAGGED = 0.2, 0.1, 0.5
+UNJUDGED, APART, TAGGED, MISSING = 0.2, 0.1, 0.5, 0.1
 _SHOWN = 5
 
 
@@ -60,9 +60,12 @@ def _missing(found: Found) -> Iterator[Caveat]:
             text = (
                 f"{printable(name)} returned nothing for {n_missing} of {n_qids} topics, which score as empty rankings."
             )
-            grave = 2 * n_missing > n_qids
-            more = " Its differences may say that a file is incomplete, and nothing about a system." if grave else ""
-            yield Caveat("Empty topics", text + more, grave)
+            grave = n_missing > MISSING * n_qids
+            more = (
+                " Its differences may say that a file is incomplete, and nothing about a system: compare on the topics "
+                "that all have, too."
+            )
+            yield Caveat("Empty topics", text + more * grave, grave)
 
 
 def _unjudged(found: Found) -> Iterator[Caveat]:

@@ -101,8 +101,9 @@ def _verdict(found: Comparison, measure: str) -> str:
     rivals = (
         f"and is not distinguishable from {listed(beside)}" if len(beside) else "and is distinguishable from all others"
     )
+    are = "is" if n_told == 1 else "are"
     return (
-        f"By {measure}, {n_told} of {len(pairs)} pairs of systems are distinguishable over "
+        f"By {measure}, {n_told} of {len(pairs)} pairs of systems {are} distinguishable over "
         f"{_topics(pairs)}: {_named(found, measure, best)} has the highest mean, {means[best]:.3f}, {rivals}."
     )
 

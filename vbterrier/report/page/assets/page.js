@@ -98,7 +98,7 @@
       at("table").querySelector(`button[data-key="${column.key}"]`).focus();
     });
     const isText = ["topic", "query"].includes(column.key);
-    return el("th", { scope: "col", "aria-sort": way, class: isText ? null : "number" }, button);
+    return el("th", { scope: "col", "aria-sort": way, class: isText ? column.key : "number" }, button);
   };
 
   const row = (topic, least, most) => {
