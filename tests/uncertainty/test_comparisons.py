@@ -13,7 +13,7 @@ from statsmodels.stats.weightstats import ttost_paired
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.uncertainty.comparisons import COLUMNS, comparisons
 from vbterrier.uncertainty.corrections import adjusted
-from vbterrier.uncertainty.intervals import TOPIC_METHODS, intervals, topics_interval, topics_intervals
+from vbterrier.uncertainty.intervals import TOPIC_METHODS, intervals, topics_intervals
 from vbterrier.uncertainty.paired_tests import TESTS, max_t, paired_p
 
 

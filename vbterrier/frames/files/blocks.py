@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from vbterrier.errors import FileError, InputError, ParameterError, printable
 from vbterrier.frames.files.first_line import require_columns, run_layout
+from vbterrier.frames.files.parquet import batches
 from vbterrier.frames.files.source import BOM, Source
 from vbterrier.frames.files.tables import blame, text_table, typed_table, unreadable
 
@@ -32,8 +33,6 @@ _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "
 _AMOUNT = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]i?|)b?", re.ASCII | re.IGNORECASE)
 # Less than threads and allocators need for themselves could not be kept.
 LEAST_MEMORY = 64 * 2**20
-# A row that Arrow holds takes that many bytes beside those of its texts: offsets, numbers.
-_ROW = 48
 # In blocks.
 _LONGEST_LINE = 16
 
@@ -199,26 +198,15 @@ def _rows(source: Source, n_bytes: int, start: int) -> Iterator[tuple[int, Any]]
     """Tables of a Parquet file, with the row that each begins at."""
     try:
         with source.raw() as raw:
-            file = pq.ParquetFile(raw, buffer_size=2**20)
-            require_columns(source.path, file.schema_arrow.names, _WANTED)
-            names = [name for name in file.schema_arrow.names if name in (*_WANTED, *READ)]
-            others = [name for name in names if name not in _WANTED]
-            first = 0
-            for group in range(file.num_row_groups):
-                n_rows, n_group = (
-                    file.metadata.row_group(group).num_rows,
-                    file.metadata.row_group(group).total_byte_size,
-                )
-                if first + n_rows > start:
-                    batch_size = max(n_bytes // (2 * n_group // max(n_rows, 1) + _ROW), 1)
-                    at = first
-                    for batch in file.iter_batches(batch_size, row_groups=[group], columns=names):
-                        table = pa.Table.from_batches([batch]).slice(max(start - at, 0))
-                        before = at + batch.num_rows - len(table)
-                        at += batch.num_rows
-                        if len(table):
-                            checked = typed_table(source, table, _WANTED, ("score", "rank"), before)
-                            yield before, checked.select([*_KEYS, *others])
-                first += n_rows
+            every = pq.ParquetFile(raw).schema_arrow.names
+        require_columns(source.path, every, _WANTED)
+        names = [name for name in every if name in (*_WANTED, *READ)]
+        others = [name for name in names if name not in _WANTED]
+        for at, batch in batches(source, names, room=n_bytes, start=start, limit=_LONGEST_LINE * n_bytes):
+            table = batch.slice(max(start - at, 0))
+            before = at + len(batch) - len(table)
+            if len(table):
+                checked = typed_table(source, table, _WANTED, ("score", "rank"), before)
+                yield before, checked.select([*_KEYS, *others])
     except (pa.ArrowException, OSError) as error:
         raise unreadable(source, error) from error

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from vbterrier.errors import FileError
 from vbterrier.frames.files.first_line import require_columns
 from vbterrier.frames.files.layout import IDS, WHOLE, Layout, MisfitError, whole_number
+from vbterrier.frames.files.parquet import batches, too_much
 from vbterrier.frames.files.source import BOM, Source, UntidyError
 
 if TYPE_CHECKING:
@@ -83,8 +84,10 @@ def parquet_table(source: Source, wanted: Sequence[str], numeric: Sequence[str])
             file = pq.ParquetFile(raw)
             n_bytes = sum(file.metadata.row_group(i).total_byte_size for i in range(file.num_row_groups))
             if source.max_bytes is not None and n_bytes > source.max_bytes:
-                raise FileError(source.path, f"unpacks to {n_bytes:,} bytes; pass max_bytes=None to read it all")
-            table = file.read()
+                raise too_much(source)
+            empty = file.schema_arrow.empty_table()
+        tables = [table for _, table in batches(source)]
+        table = pa.concat_tables(tables) if tables else empty
     except (pa.ArrowException, OSError) as error:
         raise unreadable(source, error) from error
     return typed_table(source, table, wanted, numeric)
