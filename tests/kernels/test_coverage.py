@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vbterrier.kernels.coverage import NEVER, coverage
+from vbterrier.kernels.coverage import NEVER, coverage, first_ranks
 
 documents = st.lists(
     st.tuples(st.integers(0, 2), st.sampled_from([0, 1, 2, 3, 7, NEVER]), st.booleans()), min_size=1, max_size=12
@@ -21,3 +21,11 @@ def test_coverage_counts_the_documents_above_each_cutoff(rows, cutoffs):
         expected.append([sum(rank < k for rank in ranks) / len(ranks) if ranks else np.nan for k in cutoffs])
     found = coverage(first, chosen, topic, 4, np.array(cutoffs))
     assert found == pytest.approx(np.array(expected), nan_ok=True)
+
+
+@given(st.lists(st.lists(st.sampled_from([0, 1, 5, NEVER]), max_size=3), max_size=5))
+def test_a_document_is_reached_where_the_first_of_its_links_is_listed(links):
+    starts = np.cumsum([0, *map(len, links)])
+    ranks = np.array([rank for of_document in links for rank in of_document], dtype=np.int64)
+    expected = [min(of_document, default=NEVER) for of_document in links]
+    assert first_ranks(ranks, starts).tolist() == expected

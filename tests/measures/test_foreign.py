@@ -10,8 +10,9 @@ import pytest
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.evaluate import score
 from vbterrier.frames.ranked import ranked
+from vbterrier.measures.ambiguous import is_ambiguous
 from vbterrier.measures.base import TO_IR_MEASURES
-from vbterrier.measures.foreign import OF_FIRST
+from vbterrier.measures.foreign import OF_FIRST, is_topicwise, n_decisive
 
 QRELS = pd.DataFrame(
     {"qid": ["q1", "q1", "q1", "q2", "q2"], "docno": ["d1", "d2", "d3", "d4", "d5"], "label": [2, 1, 0, 1, 0]}
@@ -206,3 +207,27 @@ def test_measures_of_the_first_documents_are_those_of_whole_runs(seed):
         (qid, measure): value for qid, measure, value in ours[["qid", "measure", "value"]].to_numpy()
     } == pytest.approx(expected, abs=1e-12)
     assert len(ours) == 12 * len(measures)
+
+
+@pytest.mark.parametrize(
+    ("name", "n"),
+    [
+        ("nDCG@10", 10),
+        ("nDCG(judged_only=True)@10", None),
+        ("AP", None),
+        ("alpha_nDCG@20", 20),
+        ("alpha_nDCG(judged_only=True)@20", None),
+    ],
+)
+def test_how_many_documents_decide_a_measure(name, n):
+    assert n_decisive(ir_measures.parse_measure(name)) == n
+
+
+@pytest.mark.parametrize(("name", "topicwise"), [("nDCG@10", True), ("AP", True), ("Compat(p=0.95)", False)])
+def test_judgments_of_other_topics_change_what_trec_eval_calculates_in_nothing(name, topicwise):
+    assert is_topicwise(ir_measures.parse_measure(name)) is topicwise
+
+
+@pytest.mark.parametrize(("name", "ambiguous"), [("ES@5", True), ("nDCG@5", False), ("BNDCG@5", False)])
+def test_ambiguous_are_measures_over_intents(name, ambiguous):
+    assert is_ambiguous(ir_measures.parse_measure(name)) is ambiguous
