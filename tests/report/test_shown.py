@@ -355,3 +355,7 @@ def test_columns_that_no_row_fills_are_left_out():
     text = Panel("Means", frame, value="value").html()
     assert re.findall(r'<th scope="col"[^>]*>(\w+)', text) == ["name", "value"]
     assert "<svg" not in text
+    some = pd.concat([frame, frame.assign(low=0.4, high=0.6, letters="a")]).assign(list=[[], ["x"]])
+    text = Panel("Means", some, value="value").html()
+    shown = ["name", "value", "low", "high", "interval", "letters", "list"]
+    assert re.findall(r'<th scope="col"[^>]*>(\w+)', text) == shown

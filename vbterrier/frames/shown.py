@@ -59,7 +59,8 @@ class Panel:
         """The table, its title and what its rows share in the caption."""
         said, rest = told(self.frame)
         # What no row has is not shown.
-        rest = rest.loc[:, ~(rest.isna() | rest.isin([""])).all()] if len(rest) else rest
+        if len(rest):
+            rest = rest[[name for name in rest.columns if not (rest[name].isna() | (rest[name] == "")).all()]]
         barred = self.value in rest.columns and {"low", "high"} <= set(rest.columns)
         return html.table(
             rest,
