@@ -16,6 +16,13 @@ def first(seed, *what):
     return stream(seed, *what).random(4).tolist()
 
 
+@given(st.integers(0, 2**200) | st.sampled_from([0, 2**32 - 1, 2**32, 2**128 - 1, 2**128]), names)
+def test_a_stream_is_that_of_numpys_spawn_key(seed, what):
+    key = [number for word in what for number in (len(word), *word.encode())]
+    expected = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=key)))
+    assert first(seed, *what) == expected.random(4).tolist()
+
+
 @given(st.integers(0, 2**70), names)
 def test_the_same_seed_and_name_draw_the_same_whatever_was_drawn_before(seed, what):
     before = first(seed, *what)
