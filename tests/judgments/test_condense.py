@@ -6,7 +6,7 @@ import pyterrier as pt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ir_measures import AP, nDCG
+from ir_measures import AP, RR, nDCG
 
 import vbterrier
 from vbterrier.errors import DegenerateWarning, InputError
@@ -230,3 +230,19 @@ def test_judgments_that_cannot_be_used_are_refused_when_the_stage_is_made(qrels,
 def test_runs_that_cannot_be_used_are_refused(run, words):
     with pytest.raises(InputError, match=words):
         Condense(QRELS).transform(run)
+
+
+def test_negative_labels_stay_where_trec_eval_drops_them():
+    qrels = pd.DataFrame({"qid": "q1", "docno": ["spam", "good"], "label": [-1, 1]})
+    run = pd.DataFrame({"qid": "q1", "docno": ["new", "spam", "good"], "score": [3.0, 2.0, 1.0], "rank": [0, 1, 2]})
+
+    def reciprocal_rank(judgments, ranking, measure):
+        columns = {"qid": "query_id", "docno": "doc_id", "label": "relevance"}
+        return ir_measures.calc_aggregate([measure], judgments.rename(columns=columns), ranking.rename(columns=columns))
+
+    assert Condense(qrels).transform(run)["docno"].tolist() == ["spam", "good"]
+    theirs, ours = RR(judged_only=True), RR
+    assert reciprocal_rank(qrels, run, theirs)[theirs] == 1.0
+    assert reciprocal_rank(qrels, Condense(qrels).transform(run), ours)[ours] == 0.5
+    kept = qrels[qrels["label"] >= 0]
+    assert reciprocal_rank(kept, Condense(kept).transform(run), ours)[ours] == 1.0

@@ -14,6 +14,7 @@ import typer
 import vbterrier
 from vbterrier.cli import bench, comparing, coverage, evaluation, judging, preparation, queries, reporting
 from vbterrier.cli.verbosity import SAID, listen, quiet_again, verbose
+from vbterrier.cli.wording import in_options
 from vbterrier.errors import DegenerateWarning, ParameterError, VBTerrierError, printable
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def _show_once() -> Callable[..., None]:
     seen: set[str] = set()
 
     def shown(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
-        line = printable(" ".join(str(message).split()))
+        line = _line(message)
         if issubclass(category, DegenerateWarning) and line not in seen:
             seen.add(line)
             sys.stderr.write(f"vbterrier: warning: {line}\n")
@@ -97,5 +98,10 @@ def main(run: Callable[..., Any] = app) -> None:
 
 
 def _leave(error: Exception | str, code: int) -> None:
-    sys.stderr.write(f"vbterrier: error: {printable(' '.join(str(error).split()))}\n")
+    sys.stderr.write(f"vbterrier: error: {_line(error)}\n")
     sys.exit(code)
+
+
+def _line(message: Exception | Warning | str) -> str:
+    """A message as one line that no id can break up, in the words of the command line."""
+    return in_options(printable(" ".join(str(message).split())), typer.main.get_command(app), sys.argv[1:])

@@ -43,6 +43,13 @@ class Condense(pt.Transformer):  # type: ignore[misc]
     InputError
         See the contracts of runs and qrels.
 
+    Notes
+    -----
+    A document with a negative label was judged: it stays, worth 0 as everywhere here, and the documents behind it keep
+    their places. trec_eval's ``judged_only`` (``-J``) counts it as unjudged and drops it, so that documents behind it
+    move up, and scores differ where such a document stands above a relevant one. Leave those rows out of ``qrels`` for
+    trec_eval's lists.
+
     Examples
     --------
     >>> import pandas as pd
