@@ -140,6 +140,8 @@ def test_escaped_text_is_ascii_without_commands_of_its_own(name):
     text = latex.escaped(name)
     assert text.isascii()
     assert "\n" not in text
+    # At the head of a row these would be arguments of the line break above.
+    assert not text.startswith(("[", "*"))
     plain = re.sub(r"\\(?:[&%$#_{}]|[a-z]+(?:\{\}|(?=[{}]))|[`'^~\"=.uvHcdr](?=\{))", "", text, flags=re.IGNORECASE)
     assert "\\" not in plain
     assert not re.search(r"[&%$#_~^]", plain)
