@@ -2,12 +2,15 @@
 
 import base64
 import json
+from pathlib import Path
+from urllib.parse import unquote, urlparse
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from vbterrier.report.page import write_report
+from vbterrier.report.page.data import script
 
 NASTY = "</script><b>&\"'x"
 WIDE, PHONE = (1200, 900), (360, 740)
@@ -39,9 +42,7 @@ def address(tmp_path_factory):
         columns=["qid", "entity_id", "prob"],
     )
     tags = pd.DataFrame({"docno": docnos[:40], "entity_id": [f"{('one', 'two')[n % 2]}{NASTY}" for n in range(40)]})
-    topics = pd.DataFrame(
-        {"qid": qids, "query": [f"what is {qid} {'a' if n % 2 else 'b'}" for n, qid in enumerate(qids)]}
-    )
+    topics = pd.DataFrame({"qid": qids, "query": [f"what is meant by {number}" for number in range(len(qids))]})
     path = tmp_path_factory.mktemp("browser") / "report.html"
     write_report(
         runs,
@@ -145,9 +146,12 @@ def test_sorting(page, data):
 
 def test_filter_and_search(page, data):
     search = one(page, "#search")
-    search.send_keys("WHAT is Q1")
+    search.send_keys("Q1")
     assert column(page, 1) == ["q1", *(f"q1{digit}" for digit in range(10))]
     assert one(page, "#count").text.startswith("11 of 31 topics.")
+    search.clear()
+    search.send_keys("WHAT is meant by 2")
+    assert column(page, 2) == [f"what is meant by {number}" for number in (2, *range(20, 30))]
     search.clear()
     search.send_keys("nothing of the kind")
     assert column(page, 1) == []
@@ -283,6 +287,28 @@ def test_dark_is_dark_and_figures_follow(page):
     assert light[1] == light[2]
     assert dark[1] == dark[2]
     assert all(one != other for one, other in zip(light, dark, strict=True))
+
+
+def test_many_topics_are_shown_in_two_steps(chromium, page, data, address, tmp_path):
+    times = 14
+    many = {**data, "topics": [f"{topic}-{n}" for n in range(times) for topic in data["topics"]]}
+    many["queries"] = data["queries"] * times
+    many["values"] = [[of * times for of in systems] for systems in data["values"]]
+    many["unjudged"] = {**data["unjudged"], "counts": [of * times for of in data["unjudged"]["counts"]]}
+    many["intents"] = {**data["intents"], "topics": data["intents"]["topics"] * times}
+    text = Path(unquote(urlparse(address).path)).read_text(encoding="utf-8")
+    before, _, rest = text.partition('id="data">')
+    path = tmp_path / "many.html"
+    path.write_text(f'{before}id="data">{script(many)}<{rest.partition("<")[2]}', encoding="utf-8")
+    chromium.get(path.as_uri())
+    assert len(column(page, 1)) == 400
+    assert one(page, "#rest").text == "Show 34 more"
+    one(page, "#rest").click()
+    assert len(column(page, 1)) == 31 * times == 434
+    assert not one(page, "#rest").is_displayed()
+    assert chromium.get_log("browser") == []
+    chromium.get_log("performance")
+    chromium.get(address)
 
 
 def test_print(page, tmp_path):

@@ -110,7 +110,7 @@ def test_twenty_runs_of_250_topics_take_less_than_3_mb(written):
         docnos = [f"clueweb12-{kind:04d}wb-{number:02d}-{rng.integers(1e5):05d}" for number in range(n * len(qids))]
         return pd.DataFrame({"qid": np.repeat(qids, n), "docno": docnos})
 
-    qrels = listed(5, 0).assign(label=rng.integers(0, 3, 1250))
+    qrels = listed(5, 0).assign(label=rng.integers(0, 2, 1250))
     shared = listed(6, 9999)
     runs = {}
     for system in range(20):
@@ -184,6 +184,16 @@ def test_bad_parameters_are_refused_and_nothing_is_written(tmp_path, small):
     with pytest.raises(ParameterError, match="is a folder"):
         write_report(runs, tmp_path, qrels)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_page_takes_its_name_once_it_is_complete(tmp_path, small, monkeypatch):
+    path = tmp_path / "r.html"
+    path.write_text("what was there")
+    monkeypatch.setattr("vbterrier.report.page.build._filled", lambda *_, **__: "\ud800")
+    with pytest.raises(UnicodeEncodeError):
+        write_report(*small[:1], path, small[1], plots=False, n_resamples=50)
+    assert path.read_text() == "what was there"
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_command(command, tmp_path):

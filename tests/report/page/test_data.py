@@ -6,6 +6,7 @@ import vbterrier
 from vbterrier.demo import copy_demo
 from vbterrier.report.page.data import STEPS, script
 
+NAMES = ["lexical", "dense", "words"]
 MEASURES = ["BNDCG@10", "nDCG@10", "Unjudged@10", "ES@10", "VB@10"]
 
 
@@ -18,14 +19,14 @@ def demo(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def page_of_demo(demo, written):
-    runs = {name: demo / f"{name}.run" for name in ("lexical", "dense")}
+    runs = {name: demo / f"{name}.run" for name in NAMES}
     beside = {"intents": demo / "intents.tsv", "tags": demo / "tags.tsv", "topics": demo / "topics.tsv"}
     return written(runs, demo / "qrels.txt", **beside, seed=3)
 
 
 @pytest.fixture(scope="module")
 def scores(demo):
-    runs = {name: demo / f"{name}.run" for name in ("lexical", "dense")}
+    runs = {name: demo / f"{name}.run" for name in NAMES}
     beside = {"intents": demo / "intents.tsv", "tags": demo / "tags.tsv"}
     return vbterrier.score(runs, demo / "qrels.txt", MEASURES, **beside, n_resamples=200, seed=3)
 
@@ -33,7 +34,7 @@ def scores(demo):
 def test_values_are_those_of_score(page_of_demo, scores):
     _, _, data = page_of_demo
     assert data["measures"] == MEASURES
-    assert data["systems"] == ["lexical", "dense"]
+    assert data["systems"] == NAMES
     assert data["topics"] == list(scores.values["qid"].unique())
     for row in scores.values.itertuples(index=False):
         places = (data[key].index(one) for key, one in (("measures", row.measure), ("systems", row.name)))
@@ -51,6 +52,7 @@ def test_means_intervals_and_pairs_are_those_of_score_and_compare(page_of_demo, 
     for row in found.pairs.itertuples(index=False):
         assert f'<td class="number strong">{row.diff:.4f}</td>'.replace("-", "−") in text, row
         assert f'<td class="number">{row.p_adjusted:.4f}</td>' in text, row
+    assert (found.pairs["p_adjusted"] > found.pairs["p_value"]).any()
 
 
 def test_unjudged_documents_with_their_ranks(page_of_demo, demo):
@@ -145,7 +147,8 @@ def test_entity_runs_on_links(written):
     assert data["measures"] == ["RelCov@20", "NonRelCov@20"]
     assert data["values"] == [[[1] * 6, [0.5] * 6], [[0] * 6] * 2]
     assert page.verdict[0].startswith("By RelCov@20, good scores higher than half: 1.000 against 0.500")
-    assert "Mean DiscRatio@20" in text
+    assert "DiscRatio@20, ratio of means" in text
+    assert "Mean RelCov@20" in text
     assert next(one for one in page.caveats if one.about == "The linked pool").text.startswith("Of 24 documents")
     qrels = pd.DataFrame({"qid": [*"123456"], "docno": "d1", "label": 1})
     with pytest.warns(vbterrier.DegenerateWarning, match="the ratio has no bound"):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from vbterrier.errors import FileError, ParameterError, printable
 from vbterrier.evaluate.comparing import N_RESAMPLES
+from vbterrier.frames.files.writing import replacing
 from vbterrier.report.page import figures, made, tables
 from vbterrier.report.page.caveats import Caveat, caveats
 from vbterrier.report.page.data import page_data, script
@@ -174,10 +175,8 @@ def write_report(
         command=None if command is None else printable(shlex.join(command)),
     )
     written = text.encode()
-    try:
-        where.write_bytes(written)
-    except OSError as error:
-        raise FileError(where, f"cannot be written ({error.strerror})") from error
+    with replacing(where) as file:
+        file.write(written)
     return Page(where, told, against, len(written))
 
 

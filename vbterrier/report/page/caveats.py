@@ -34,9 +34,9 @@ class Caveat(NamedTuple):
 
 
 def caveats(found: Found) -> list[Caveat]:
-    """All that is to be kept in mind, in the order of its weight for most collections."""
+    """All that is to be kept in mind, what may turn the verdict around first."""
     parts = (_missing, _unjudged, _tagging, _reach, _deciding, _ties, _few)
-    return [caveat for part in parts for caveat in part(found)]
+    return sorted((caveat for part in parts for caveat in part(found)), key=lambda caveat: not caveat.grave)
 
 
 def deciding(a: Floats, b: Floats) -> NDArray[np.int64]:

@@ -190,11 +190,11 @@ def _of_links(
         if name not in known:
             raise ParameterError(f"{name}: entity runs are measured by {', '.join(known)}.{nearest(name, known)}")
     kept = means[means["measure"].isin(names)].reset_index(drop=True)
-    # What a topic's ratio is, is a diagnostic; its values are shown, its mean is nobody's.
+    # A collection's DiscRatio has no values of topics, and is compared by none.
     values = values[values["measure"].isin(names)].reset_index(drop=True)
     scores = Scores(values, kept, reports[0].missing)
     counts = values.groupby("measure")["name"].nunique()
-    compared = [name for name in names if counts.get(name, 0) == len(given.runs) and not name.startswith("DiscRatio")]
+    compared = [name for name in names if counts.get(name, 0) == len(given.runs)]
     comparison = None
     if len(given.runs) > 1 and compared:
         comparison = compare(values, measures=compared, topics="common", **tests, **intervals)

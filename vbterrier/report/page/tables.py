@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _DIGITS = 4
 _LEAST = 0.0001
+_RATIO = "ratio of means"
 
 
 class Interval(NamedTuple):
@@ -66,7 +67,14 @@ def _means(found: Found, measure: str) -> Table:
     ]
     level = f"{100 * float(frame['level'].iloc[0]):g}%"
     columns = tuple(f"{level} over {_source(method)}" for method in methods)
-    return Table(measure, f"Mean {measure}", columns, rows, tuple(_notes(frame, methods, letters)))
+    return Table(measure, _caption(measure, methods), columns, rows, tuple(_notes(frame, methods, letters)))
+
+
+def _caption(measure: str, methods: list[str]) -> str:
+    """What the figure of a collection is: not all are means over topics."""
+    if any(method.endswith(_RATIO) for method in methods):
+        return f"{measure}, {_RATIO}"
+    return f"Mean {measure}" if methods else measure
 
 
 def _letters(found: Found, measure: str) -> dict[str, str]:

@@ -119,7 +119,7 @@
     const topics = listed();
     const first = state.all ? topics : topics.slice(0, MOST_ROWS);
     const numbers = data.values[state.measure].flat().filter((one) => one !== null);
-    const [least, most] = [Math.min(0, ...numbers), numbers.reduce((a, b) => Math.max(a, b), 0)];
+    const [least, most] = [Math.min, Math.max].map((end) => numbers.reduce((a, b) => end(a, b), 0));
     const what = data.measures[state.measure];
     const caption = state.base < 0 ? `${what} of each topic` : `${what} less that of ${data.systems[state.base]}`;
     const table = el("table", {},
