@@ -213,7 +213,8 @@ class Lookup:
         unsorted = self._keys(topics, ids)
         self._order = np.argsort(unsorted)
         self._sorted = unsorted[self._order]
-        if (self._sorted[1:] == self._sorted[:-1]).any():
+        self._repeats = bool((self._sorted[1:] == self._sorted[:-1]).any())
+        if self._repeats:
             # Rows of one pair keep their own order; without repeats the faster sort says the same.
             self._order = np.argsort(unsorted, kind="stable")
 
@@ -239,10 +240,7 @@ class Lookup:
         InputError
             Two different ids share a fingerprint: no accident with honest data.
         """
-        wanted = self._keys(topics, ids)
-        low = np.searchsorted(self._sorted, wanted, side="left")
-        high = np.searchsorted(self._sorted, wanted, side="right")
-        pairs, places = order.spans(low, high)
+        pairs, places = self._met(self._keys(topics, ids))
         rows = self._order[places]
         met = pc.equal(self.ids.take(rows).text, ids.take(pairs).text).to_numpy(zero_copy_only=False).astype(bool)
         if topics is not None and self.topics is not None:
@@ -252,6 +250,15 @@ class Lookup:
             clash = self.ids.text[int(rows[at])].as_py(), ids.text[int(pairs[at])].as_py()
             raise InputError(f"ids {clash[0]!r} and {clash[1]!r} share a fingerprint: rename one of them")
         return pairs, rows
+
+    def _met(self, wanted: NDArray[np.uint64]) -> tuple[Ints, Ints]:
+        """The position of each wanted key that is there, and its places in the sorted ones."""
+        low = np.searchsorted(self._sorted, wanted, side="left")
+        if self._repeats:
+            return order.spans(low, np.searchsorted(self._sorted, wanted, side="right"))
+        within = np.flatnonzero(low < len(self._sorted))
+        pairs = within[self._sorted[low[within]] == wanted[within]]
+        return pairs, low[pairs]
 
     def find_one(self, topics: Ints | None, ids: Ids) -> Ints:
         """The row of each pair, -1 where there is none; for an index without repeated pairs. Shape (n,)."""
