@@ -41,6 +41,14 @@ def test_a_corpus_by_hand():
     assert found["uniform"].isna().all()
 
 
+def test_intervals_of_none_and_of_all_end_at_0_and_1():
+    queries = pd.DataFrame({"docno": [f"d{place}" for place in range(400)], "mention": "Paris"})
+    found = query_profile(queries)
+    shares = found[found["part"] == "frequency"].set_index("item")
+    assert shares.loc["1", "low"] == 0
+    assert shares.loc["101-1000", "high"] == 1
+
+
 def expected_link_share(rows, method):
     """By the definition, one query at a time."""
     pairs = {(docno, mention): not entity.startswith("NIL") for docno, mention, entity in rows}

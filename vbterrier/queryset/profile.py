@@ -226,6 +226,8 @@ def _table(
     value = frame["value"].to_numpy()
     n = np.where(is_share, np.rint(value * n_draws), np.where(frame["part"] == "count", value, n_draws))
     low, high = proportion_confint(np.where(is_share, n, 0), n_draws, alpha=1 - level, method="wilson")
+    # Wilson's ends of none and of all are 0 and 1, but for rounding.
+    low, high = np.where(n == 0, 0.0, low), np.where(n == n_draws, 1.0, high)
     ends = {"low": np.where(is_share, low, np.nan), "high": np.where(is_share, high, np.nan)}
     frame = frame.assign(n=n.astype(np.int64), level=level, **ends)
     for place, name in enumerate(COLUMNS[-3:]):
