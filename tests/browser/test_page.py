@@ -203,6 +203,10 @@ def test_a_topic_opens_by_click_and_shows_what_is_known_of_it(page, data):
     documents = [cell.text for cell in tables[3].find_elements("css selector", "tbody th")]
     assert documents == data["unjudged"]["documents"][topic]
     assert len(documents) > 5
+    for place, at in enumerate(data["unjudged"]["ranks"][topic]):
+        ranks = dict(zip(at[::2], at[1::2], strict=True))
+        cells = tables[3].find_elements("css selector", f"tbody tr:nth-child({place + 1}) td")
+        assert [cell.text for cell in cells] == [str(ranks.get(system, "–")) for system in range(4)]
 
 
 def test_everything_by_keyboard(page):
