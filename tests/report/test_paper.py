@@ -97,6 +97,11 @@ def test_significance_is_marked_in_means_and_explained():
     assert r"0.0000\textsuperscript{b}" in letters
     assert "letters: systems that share one are not significantly different." in letters
     assert "differs significantly" not in " ".join(comparison_caption(compared()))
+    # Nothing may be significant: the level is said anyway.
+    assert (
+        "Differences: sign-flip randomisation, correction over the pairs of a measure: holm, at the level 0.05." in text
+    )
+    assert "holm; level 0.05." in " ".join(pairs_caption(compared()))
     assert "p equivalence: of two one-sided tests" in " ".join(pairs_caption(compared(margin=0.1)))
 
 

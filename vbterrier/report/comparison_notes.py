@@ -25,7 +25,10 @@ def comparison_caption(found: Comparison) -> list[str]:
     said.append(f"Intervals, {100 * one['level']:g}%: {one['method']}{drawn}, seed {one['seed']}.")
     if best_rows(systems).any():
         said.append("The highest mean of a measure is bold.")
-    said.append(f"Differences: {one['test']}, correction over the pairs of a measure: {one['correction']}.")
+    said.append(
+        f"Differences: {one['test']}, correction over the pairs of a measure: {one['correction']}, at the level "
+        f"{found.alpha:g}."
+    )
     # Means have stars where there is a baseline, letters otherwise.
     stars = _star_said(found) if found.baseline is not None else ()
     return said + [f"{line}." for line in (*stars, *_marks_said(found))]
@@ -52,7 +55,7 @@ def pairs_caption(found: Comparison, pairs: pd.DataFrame | None = None) -> list[
     drawn = f"{one['n_resamples']} resamples, " if one["n_resamples"] else ""
     return [
         *of_measures(f"Differences of systems over {topics_of(pairs['n_qids'])}", pairs["measure"].unique()),
-        f"Test: {one['test']}; correction over the pairs of a measure: {one['correction']}.",
+        f"Test: {one['test']}; correction over the pairs of a measure: {one['correction']}; level {found.alpha:g}.",
         f"Intervals, {100 * one['level']:g}%: {one['method']}; {drawn}seed {one['seed']}.",
         *(f"{line}." for line in (_EFFECT, *_equivalence(found), *_star_said(found))),
     ]
