@@ -4,6 +4,7 @@ import gzip
 import math
 import re
 import sqlite3
+import warnings
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import polars as pl
 import pyterrier as pt
 
 import vbterrier
@@ -49,6 +51,15 @@ class Case:
     pipeline: Any = None
     arguments: Any = None
     held: Any = None
+    experiment: Any = None
+    how: dict[str, Any] = field(default_factory=dict)
+    is_of_python: bool = False
+    topics: list[Any] = field(default_factory=lambda: ["q1", "q2"])
+
+    @property
+    def measures(self):
+        """The measures, apart by blanks."""
+        return self.measure.split(" ")
 
     def file(self, name):
         """A frame, or the path of a file."""
@@ -70,7 +81,8 @@ class Case:
         options = [
             part for name in ("qrels", "intents", "tags") if name in paths for part in (f"--{name}", paths[name])
         ]
-        return ["score", paths["run"], *options, "-m", self.measure, "-f", "csv", "--resamples", 2, *self.options]
+        wanted = [part for measure in self.measures for part in ("-m", measure)]
+        return ["score", paths["run"], *options, *wanted, "-f", "csv", "--resamples", 2, *self.options]
 
 
 def written(path, content):
@@ -84,14 +96,15 @@ def lines(name, data):
         return data
     forms = {
         "run": "{qid} Q0 {docno} 1 {score} tag",
-        "qrels": "{qid} 0 {docno} {label}",
+        "qrels": "{qid} {iteration} {docno} {label}",
         "intents": "{qid}\t{entity_id}\t{prob}",
         "tags": "{docno}\t{entity_id}\t{weight}",
     }
     # Where ids may hold blanks, a header line says that tabs part them.
     head = re.sub("[{}]", "", forms[name]) + "\n" if name in {"intents", "tags"} else ""
-    rows = data.rename(columns=lambda column: str(column).removesuffix("s")).astype(object).to_dict("records")
-    blank = dict.fromkeys(("qid", "docno", "score", "label", "entity_id", "prob", "weight"), "")
+    named = data.rename(columns=lambda column: str(column).removesuffix("s")).astype(object)
+    rows = named.mask(named.map(lambda value: value is None), "").to_dict("records")
+    blank = dict.fromkeys(("qid", "docno", "score", "label", "entity_id", "prob", "weight"), "") | {"iteration": "0"}
     return head.encode() + "".join(forms[name].format(**(blank | row)) + "\n" for row in rows).encode()
 
 
@@ -100,7 +113,7 @@ def scored(folder, run=RUN, qrels=QRELS, intents=None, tags=None, **more):
 
 
 def of_intents(folder, run=RUN, intents=INTENTS, tags=TAGS, **more):
-    return scored(folder, run, QRELS, intents, tags, measure="ES@1", **more)
+    return scored(folder, run, QRELS, intents, tags, **{"measure": "ES@1", **more})
 
 
 def cell(frame, column, row, value):
@@ -189,6 +202,9 @@ def _runs():
         "no rows": RUN.iloc[:0],
         "SQL in ids": RUN.assign(docno=[*RUN["docno"][:3], "x';DROP", *RUN["docno"][4:]]),
         "HTML in ids": RUN.assign(docno=[*RUN["docno"][:3], "<script>alert(1)</script>", *RUN["docno"][4:]]),
+        "an id is missing": cell(RUN, "docno", 3, None),
+        "ids end with blanks": RUN.assign(docno=RUN["docno"] + " "),
+        "scores that differ beyond float32": RUN.assign(score=[3.0, 3.0 + 1e-9, 1.0, 0.5, 2.0, 1.0]),
         "control characters in topics": RUN.assign(qid="q\x1b[31m" + RUN["qid"]),
     }
     files = {
@@ -207,6 +223,7 @@ def _runs():
         "short line": TEXT + b"q1 Q0 d8\n",
         "blank in the tag": TEXT.replace(b"tag", b"my tag"),
         "no Q0": TEXT.replace(b" Q0", b""),
+        "no tag": TEXT.replace(b" tag", b""),
         "score 'abc'": TEXT.replace(b"0.5 tag", b"abc tag"),
         "score 1e400": TEXT.replace(b"3.0 tag", b"1e400 tag"),
         "id of 10 MB": TEXT.replace(b"d9", b"d" * 10_000_000),
@@ -234,6 +251,10 @@ def _qrels():
         "a judgment twice": pd.concat([QRELS, QRELS.iloc[:1]]),
         "two labels of a document": pd.concat([QRELS, QRELS.iloc[:1].assign(label=0)], ignore_index=True),
         "label 0.5": cell(QRELS, "label", 2, 0.5),
+        "label '1' as text": QRELS.assign(label=QRELS["label"].astype(str)),
+        "no column label": QRELS.rename(columns={"label": "lable"}),
+        "an id is missing": cell(QRELS, "docno", 1, None),
+        "ids are numbers here, text in the run": QRELS.assign(docno=range(5)),
         "label NaN": cell(QRELS, "label", 1, math.nan),
         "label 'good'": cell(QRELS, "label", 1, "good"),
         "label 2^63": cell(QRELS, "label", 1, 2**63),
@@ -243,6 +264,7 @@ def _qrels():
     }
     files = {
         "3 columns": JUDGED.replace(b" 0 d", b" d"),
+        "label 1.5": JUDGED.replace(b"d2 1", b"d2 1.5"),
         "label 0x2": JUDGED.replace(b"d1 2", b"d1 0x2"),
         "a run": TEXT,
         "CR alone": JUDGED.replace(b"\n", b"\r"),
@@ -270,7 +292,7 @@ def _intents():
 
 
 def _measures():
-    for text in ("BNDCG@0", "BNDCG@10.0", "ndcg@10", "BNDCG(priors='pool')@10", "VB(alpha=-1)@10"):
+    for text in ("BNDCG@-1", "BNDCG@0", "BNDCG@10.0", "ndcg@10", "BNDCG(priors='pool')@10", "VB(alpha=-1)@10"):
         yield f"measure {text}", partial(scored, measure=text)
 
 
@@ -334,12 +356,167 @@ def _sets():
     yield from ((f"set of intents: {title}", partial(of_set, change=change)) for title, change in kinds.items())
 
 
+def _both():
+    """What a run and judgments are, together."""
+    numbers = {"run": RUN.assign(docno=RUN["docno"].str[1:].astype(int)), "qrels": QRELS.assign(docno=range(1, 6))}
+    yield "both: ids are numbers", partial(scored, **numbers)
+    zeros = {"q1": "001", "q2": "1"}
+    topics = {"run": RUN.replace(zeros), "qrels": QRELS.replace(zeros)}
+    yield "both: topics 001 and 1", partial(scored, **topics, topics=["001", "1"])
+    forms = {"run": RUN.replace("d1", "d\u00e9"), "qrels": QRELS.replace({"d1": "de\u0301"})}
+    yield "both: an id in two Unicode forms", partial(scored, **forms)
+    arrow = {name: frame.convert_dtypes(dtype_backend="pyarrow") for name, frame in (("run", RUN), ("qrels", QRELS))}
+    yield "both: Arrow's columns", partial(scored, **arrow)
+    frames = {name: pl.from_pandas(frame) for name, frame in (("run", RUN), ("qrels", QRELS))}
+    topics = pd.DataFrame({"qid": ["q1", "q2"], "query": ["one", "two"]})
+    (measure,) = vbterrier.measures_from(MEASURE)
+
+    def as_pandas(_folder):
+        run, qrels = (frame.to_pandas() for frame in frames.values())
+        return float(pt.Experiment([run], topics, qrels, [measure])[MEASURE].item())
+
+    yield (
+        "both: polars frames, .to_pandas() for PyTerrier",
+        partial(scored, **frames, experiment=as_pandas, arguments=lambda folder: scored(folder).command()),
+    )
+    yield (
+        "both: two settings of one measure",
+        partial(scored, measure="nDCG@1 nDCG@2 BNDCG(seed=1)@2 BNDCG(prior='pool')@2"),
+    )
+    subtopics = QRELS.assign(iteration=["1", "2", "1", "1", "2"], label=[1, 1, 0, 1, 0])
+    both = pd.concat([subtopics, subtopics.iloc[:1].assign(iteration="2")], ignore_index=True)
+    yield "both: diversity qrels given to nDCG", partial(scored, qrels=both, measure="nDCG@10")
+    yield "both: diversity qrels", partial(scored, qrels=both, measure="alpha_nDCG@3")
+    yield (
+        "both: diversity qrels, rows in no order",
+        partial(scored, run=RUN.iloc[[0, 4, 1, 5, 2, 3]], qrels=both, measure="alpha_nDCG@3"),
+    )
+    alpha = "alpha_nDCG(judged_only=True)@3"
+    yield "both: diversity qrels, judged_only", partial(scored, qrels=both, measure=alpha)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        flat = vbterrier.flatten_qrels(both)
+
+    def condensed(_folder):
+        run = pt.Transformer.from_df(RUN.assign(rank=0)) >> vbterrier.Condense(flat)
+        (plain,) = vbterrier.measures_from("alpha_nDCG@3")
+        return float(pt.Experiment([run], topics, both, [plain])[str(plain)].item())
+
+    yield (
+        "both: diversity qrels, judged_only by Condense",
+        partial(scored, qrels=both, measure=alpha, experiment=condensed),
+    )
+
+
+def _ways():
+    """Parameters that ask for what is refused otherwise."""
+    first = {"how": {"duplicates": "first"}, "options": ["--duplicates", "first"]}
+    yield "run: a document twice, the first wanted", partial(scored, run=TWICE, **first)
+    yield (
+        "intents: a topic without, left out",
+        partial(of_intents, intents=INTENTS.iloc[:2], measure="ES(undefined='skip')@1"),
+    )
+    yield (
+        "intents: probability sum off, made 1",
+        partial(of_intents, intents=cell(INTENTS, "prob", 1, 0.5), measure="ES(normalise=True)@1"),
+    )
+
+
+def _files():
+    def missing(folder):
+        written(folder / "mine.run", TEXT)
+        return folder / "mime.run"
+
+    yield (
+        "run file: missing",
+        partial(
+            scored,
+            ask=lambda folder: vbterrier.score(missing(folder), QRELS, [MEASURE]),
+            experiment=lambda folder: vbterrier.read_run(missing(folder)),
+            arguments=lambda folder: ["score", missing(folder), "-q", written(folder / "qrels", JUDGED), "-m", MEASURE],
+        ),
+    )
+    yield "run: a generator", partial(scored, run=(row for row in RUN.to_dict("records")), is_of_python=True)
+
+
+def _systems():
+    def same(folder):
+        files = []
+        for name in ("a", "b"):
+            (folder / name).mkdir(exist_ok=True)
+            files.append(written(folder / name / "mine.run", TEXT))
+        return files
+
+    judged = partial(written, content=JUDGED)
+    topics = pd.DataFrame({"qid": ["q1", "q2"], "query": ["one", "two"]})
+
+    def many(folder):
+        return [written(folder / f"s{number}.run", TEXT) for number in range(30)]
+
+    def means(found):
+        return ", ".join(f"{mean:.4f}" for mean in sorted(set(found)))
+
+    yield (
+        "systems: two of one name",
+        partial(
+            scored,
+            ask=lambda folder: vbterrier.score(same(folder), QRELS, [MEASURE]),
+            experiment=lambda _: f"{len(pt.Experiment([RUN] * 2, topics, QRELS, [vbterrier.BNDCG @ 10]))} rows",
+            arguments=lambda folder: ["score", *same(folder), "-q", judged(folder / "qrels"), "-m", MEASURE],
+        ),
+    )
+    yield (
+        "systems: thirty",
+        partial(
+            scored,
+            ask=lambda folder: means(vbterrier.score(many(folder), QRELS, [MEASURE], n_resamples=2).means()[MEASURE]),
+            experiment=lambda _: means(
+                pt.Experiment([RUN] * 30, topics, QRELS, vbterrier.measures_from(MEASURE))[MEASURE]
+            ),
+            arguments=lambda folder: [
+                "score",
+                *many(folder),
+                "-q",
+                judged(folder / "qrels"),
+                "-m",
+                MEASURE,
+                "-f",
+                "csv",
+            ],
+        ),
+    )
+    yield "systems: two that are the same compared", partial(scored, **_compared(topics))
+
+
+def _compared(topics):
+    def ask(_folder):
+        pair = vbterrier.compare({"one": RUN, "other": RUN}, QRELS, [MEASURE]).pairs.iloc[0]
+        return f"difference {pair['diff']:.4f}, p {pair['p_value']:.4f}"
+
+    def experiment(_folder):
+        found = pt.Experiment(
+            [RUN, RUN], topics, QRELS, vbterrier.measures_from(MEASURE), names=["one", "other"], perquery=True
+        )
+        pair = vbterrier.compare(found).pairs.iloc[0]
+        return f"difference {pair['diff']:.4f}, p {pair['p_value']:.4f}"
+
+    def arguments(folder):
+        files = [written(folder / f"{name}.run", TEXT) for name in ("one", "other")]
+        return ["compare", *files, "-q", written(folder / "qrels", JUDGED), "-m", MEASURE]
+
+    return {"ask": ask, "experiment": experiment, "arguments": arguments}
+
+
 def inputs():
     """Every input: what it is called, and what makes it in a folder."""
     yield from _runs()
     yield "run file: 9 MB in 30 KB of gzip, at most 1 MB wanted", _bomb
     yield from _qrels()
     yield from _intents()
+    yield from _both()
+    yield from _ways()
+    yield from _files()
+    yield from _systems()
     yield from _measures()
     yield from _bases()
     yield from _sets()

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import os
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pyarrow.compute as pc
-
-from vbterrier.errors import DegenerateWarning, InputError, ParameterError, examples
+from vbterrier.errors import InputError, ParameterError, examples
 from vbterrier.frames.contracts import frame_of
 from vbterrier.frames.files import read_qrels
-from vbterrier.frames.ids import ids_of
 from vbterrier.frames.named import named
 from vbterrier.measures import measures_from
 from vbterrier.measures.process import Bootstrapped
 from vbterrier.measures.scoring import Slot
+from vbterrier.measures.strangers import warn_of_strangers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -25,9 +22,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from vbterrier.frames.ranked import Run
-
-
-_FIRST_ROWS = 10_000
 
 
 def named_runs(runs: Any) -> Any:
@@ -116,9 +110,8 @@ def restricted(slot: Slot, runs: Mapping[str, Run], topics: str) -> Slot:
 def aligned(judged: Slot, runs: Mapping[str, Run], topics: str) -> tuple[Slot, dict[str, Run]]:
     """The slot with the topics to average over, and the runs on them; says it when a run is not judged at all."""
     slot = restricted(judged, runs, topics)
-    # The documents of entity runs are entities: nobody judges them.
-    if not judged.is_links:
-        _warn_of_strangers(judged.frame, runs)
+    for run in runs.values():
+        warn_of_strangers(judged, run, 3)
     return slot, {name: run.only(slot.topics) if topics == "common" else run for name, run in runs.items()}
 
 
@@ -137,25 +130,3 @@ def bootstrapped(measure: str | ir_measures.Measure) -> Bootstrapped:
             "unjudged documents could be"
         )
     return wanted
-
-
-def _any_in(ids: Any, known: Any) -> bool:
-    """Whether one of the ids is known; most runs tell with their first rows."""
-    first, rest = ids.slice(0, _FIRST_ROWS), ids.slice(_FIRST_ROWS)
-    return any(pc.any(pc.is_in(part, value_set=known)).as_py() for part in (first, rest) if len(part))
-
-
-def _warn_of_strangers(judged: pd.DataFrame, runs: Mapping[str, Run]) -> None:
-    """Say it when a run and the judgments share topics, but not a single document."""
-    if "docno" not in judged.columns or not len(judged):
-        return
-    known = ids_of(judged["docno"], "qrels column 'docno'").text
-    for run in runs.values():
-        if len(run) and not _any_in(run.docno.text, known):
-            retrieved, judged_ones = (examples(ids[:4].to_pylist()) for ids in (run.docno.text, known))
-            warnings.warn(
-                f"{run.name}: none of its documents is judged: it has {retrieved}; qrels has {judged_ones}; look for "
-                "other prefixes, trailing blanks or another Unicode form",
-                DegenerateWarning,
-                stacklevel=4,
-            )

@@ -16,6 +16,7 @@ from vbterrier.frames.ranked import Run
 from vbterrier.log import timed
 from vbterrier.measures.params import Param
 from vbterrier.measures.scoring import Scoring, Slot
+from vbterrier.measures.strangers import warn_of_strangers
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator
@@ -176,7 +177,8 @@ def evaluate(measures: Iterable[Measure], slot: Slot, run: Run) -> Iterator[tupl
 
 
 def metrics(measures: Iterable[Measure], slot: Slot, run: Run) -> Iterator[ir_measures.Metric]:
-    """What :func:`evaluate` yields, as ir_measures has it."""
+    """What :func:`evaluate` yields, as ir_measures has it; says it when ids are written otherwise."""
+    warn_of_strangers(slot, run, 3, only_misspelt=True)
     for topic, measure, value in evaluate(measures, slot, run):
         yield ir_measures.Metric(query_id=topic, measure=measure, value=value)
 
