@@ -54,7 +54,7 @@ def _forest(found: Found) -> Figure | None:
     ends = rows_of(first, "name", "value", "low", "high")
     said = [f"{name} {value:.3f} ({low:.3f} to {high:.3f})" for name, value, low, high in ends]
     alt = f"Means with intervals over topics. By {measures[0]}: {listed(said, 20)}."
-    return _figure(forest(shown, sort=True, width=_WIDTH), "Means", alt, "forest")
+    return _figure(forest(shown, sort=True, width=_WIDTH), "Means and their intervals", alt, "forest")
 
 
 def _differences(found: Found) -> Figure | None:

@@ -81,7 +81,7 @@
     if (number === null) return cell;
     const size = state.base < 0 ? (most > least ? (number - least) / (most - least) : 0) : Math.min(Math.abs(number), 1);
     cell.style.setProperty("--size", Math.max(0, Math.min(1, size)).toFixed(3));
-    if (state.base >= 0 && number < 0) cell.style.setProperty("--hue", "var(--against)");
+    if (state.base >= 0 && number < 0) cell.classList.add("less");
     return cell;
   };
 
