@@ -138,8 +138,21 @@ def test_topics_without_any_judgment_and_ties_are_said(written, small):
     strange = runs["second"].assign(docno=["new"] * 10 + ["newer"] * 10, score=1.0)
     with pytest.warns(DegenerateWarning):
         page, _, _ = written({"first": runs["first"], "strange": strange}, qrels)
-    assert about(page, "Topics without judgments")[0].text.startswith("For 10 topics none of the first 10 documents of")
+    assert about(page, "Topics without judgments")[0].text == (
+        "For 10 topics none of the first 10 documents of strange is judged: its scores there are a guess from "
+        "the prior."
+    )
     assert "strange (100%)" in about(page, "Tied scores")[0].text
+
+
+def test_without_a_bootstrapped_measure_nobody_is_sent_to_one(written, small):
+    runs, qrels = small
+    once = runs["second"].assign(docno=["new"] * 10 + ["newer"] + ["good"] * 9)
+    page, _, _ = written({"first": runs["first"], "once": once}, qrels, "nDCG@10")
+    assert about(page, "Topics without judgments")[0].text == (
+        "For 1 topic none of the first 10 documents of once is judged: its scores there say nothing of its documents."
+    )
+    assert about(page, "Unjudged documents")[0].text.endswith("favours first.")
 
 
 def test_nothing_against_it(written, small):

@@ -86,15 +86,16 @@ def _unjudged(found: Found) -> Iterator[Caveat]:
         )
     apart = shares[high] - shares[low] > APART
     if apart:
-        said += f" What takes them for not relevant favours {printable(low)}; look at a bootstrapped measure first."
+        said += f" What takes them for not relevant favours {printable(low)}"
+        said += "; look at a bootstrapped measure first." if found.laws else "."
     yield Caveat("Unjudged documents", said, apart or shares[high] > UNJUDGED)
     whole = {name: int((top.unjudged_share() == 1).sum()) for name, top in found.tops.items()}
     most = max(whole, key=whole.__getitem__)
     if whole[most]:
-        text = (
-            f"For {whole[most]} topics none of the first {found.depth} documents of {printable(most)} is judged: its "
-            "scores there are a guess from the prior."
-        )
+        n = f"{whole[most]} topic{'s' * (whole[most] > 1)}"
+        worth = "are a guess from the prior" if found.laws else "say nothing of its documents"
+        of = f"the first {found.depth} documents of {printable(most)}"
+        text = f"For {n} none of {of} is judged: its scores there {worth}."
         yield Caveat("Topics without judgments", text, grave=True)
 
 
