@@ -231,3 +231,9 @@ def test_judgments_of_other_topics_change_what_trec_eval_calculates_in_nothing(n
 @pytest.mark.parametrize(("name", "ambiguous"), [("ES@5", True), ("nDCG@5", False), ("BNDCG@5", False)])
 def test_ambiguous_are_measures_over_intents(name, ambiguous):
     assert is_ambiguous(ir_measures.parse_measure(name)) is ambiguous
+
+
+def test_judgments_of_subtopics_are_warned_of_where_no_diversity_measure_asks():
+    subtopics = [QRELS.assign(iteration="1"), QRELS.iloc[:1].assign(iteration="2", label=1)]
+    with pytest.warns(DegenerateWarning, match=r"nDCG@10: the qrels judge documents once a subtopic"):
+        ndcg(RUN, pd.concat(subtopics, ignore_index=True))
