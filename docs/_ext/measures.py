@@ -47,27 +47,14 @@ PAPERS = {
     "entities": "Chatterjee, arXiv 2604.05204",
     "linking": "Mertens, Demeester, Deleu, Feys, Develder, FIRE 2014",
 }
-# All others: the higher the better.
-DIRECTION = {
-    "NDCGBound": "neither: an end of an interval",
-    "Unjudged": "neither: it says how much a score knows",
-    "VarPenalty": "lower is more even; neither by itself",
-    "NonRelCov": "lower is better",
-    "BaitRate": "lower is better",
-    "TopBait": "lower is better",
-    "ObsCov": "neither: about topics and links, whatever the run",
-    "OracleCov": "neither: about topics and links, whatever the run",
-}
 _RANGE = re.compile(r"in (?:``)?(\[[^\]]*\])|(at least 0|0 or 1)")
 _ENDLESS = 1e6
 
 
 def direction(measure: Measure) -> str:
     """Whether more of it is better."""
-    otherwise = (
-        "higher is better, of ``stat='std'`` neither" if "stat" in measure.SUPPORTED_PARAMS else "higher is better"
-    )
-    return DIRECTION.get(measure.NAME, otherwise)
+    said = f"{measure.better} is better" if measure.better else "neither is better by itself"
+    return f"{said}, of ``stat='std'`` neither" if "stat" in measure.SUPPORTED_PARAMS else said
 
 
 def limits(measure: Measure) -> str:

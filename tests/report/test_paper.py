@@ -8,7 +8,7 @@ import pytest
 
 from vbterrier import compare, linking_report, score
 from vbterrier.errors import ParameterError
-from vbterrier.report.captions import best_rows, has_best, of_measures
+from vbterrier.report.captions import best_rows, better, of_measures
 from vbterrier.report.comparison_notes import comparison_caption, pairs_caption
 from vbterrier.report.paper import caption_of, paper_table, save_table
 from vbterrier.report.scores import scores_caption, scores_report
@@ -52,14 +52,17 @@ def test_captions_say_hidden_settings_and_leave_out_those_that_names_say():
     assert of_measures("M", ["recip_rank?"]) == ["M: recip_rank?."]
 
 
-def test_the_highest_mean_is_bold_where_the_highest_is_best(scores):
+def test_the_highest_mean_is_bold_where_a_measure_has_a_best(scores):
     text = paper_table(scores, "markdown")
     bold = [line for line in text.splitlines() if "**" in line]
     assert [line.split(" | ")[:2] for line in bold] == [["| good", "nDCG@2"], ["| good", "BNDCG@2"]]
     assert paper_table(scores).count(r"\textbf") == 2
-    assert not has_best("BNDCG(stat='hi')@10")
+    assert better("BNDCG(stat='std')@10") is None
     alone = pd.DataFrame({"name": ["a"], "measure": ["AP"], "value": [0.5]})
     assert not best_rows(alone).any()
+    bait = pd.DataFrame({"name": ["a", "b", "c"], "measure": "BaitRate@5", "value": [0.5, 0.1, 0.1]})
+    assert best_rows(bait).tolist() == [False, True, True]
+    assert not best_rows(bait.assign(measure="Unjudged@5")).any()
 
 
 def test_latex_has_a_column_a_measure_and_a_line_for_each_interval(scores):

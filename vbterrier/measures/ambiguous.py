@@ -195,6 +195,7 @@ class _VarPenalty(_Ambiguous):
 
     __name__ = "VarPenalty"
     NAME = __name__
+    BETTER = None
     PRETTY_NAME = "Variance penalty"
     SHORT_DESC = "how unevenly success falls over the intents"
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = {**_COMMON, "variance": _VARIANCE}

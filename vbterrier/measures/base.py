@@ -43,6 +43,8 @@ class Measure(ir_measures.Measure):  # type: ignore[misc]
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = {}
     RUN_INPUTS: ClassVar[list[str]] = ["query_id", "doc_id", "score"]
     QREL_INPUTS: ClassVar[list[str]] = ["query_id", "doc_id", "relevance"]
+    # Which values are better: "higher", "lower", or neither.
+    BETTER: ClassVar[str | None] = "higher"
 
     def __init__(self, **params: Any) -> None:
         declared = self.SUPPORTED_PARAMS
@@ -64,6 +66,11 @@ class Measure(ir_measures.Measure):  # type: ignore[misc]
         """The cutoff k, ``None`` for whole rankings."""
         k: int | None = self.params.get("cutoff")
         return k
+
+    @property
+    def better(self) -> str | None:
+        """Which values are better, ``"higher"`` or ``"lower"``; ``None`` where a value alone is neither."""
+        return self.BETTER
 
     @property
     def depth(self) -> int | None:

@@ -142,6 +142,7 @@ class _NonRelCov(_OfEntities):
 
     __name__ = "NonRelCov"
     NAME = __name__
+    BETTER = "lower"
     PRETTY_NAME = "Non-relevant coverage"
     SHORT_DESC = "share of the other documents that the selected entities reach"
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = _COVERAGE
@@ -240,6 +241,7 @@ class _BaitRate(_OfEvidence):
 
     __name__ = "BaitRate"
     NAME = __name__
+    BETTER = "lower"
     PRETTY_NAME = "Bait rate"
     SHORT_DESC = "share of selected entities that speak for nothing, or against relevance"
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = {"cutoff": CUTOFF, **_EVIDENCE}
@@ -261,6 +263,7 @@ class _TopBait(_OfEvidence):
 
     __name__ = "TopBait"
     NAME = __name__
+    BETTER = "lower"
     PRETTY_NAME = "Top-1 bait"
     SHORT_DESC = "whether the first entity speaks for nothing, or against relevance"
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = _EVIDENCE
@@ -318,6 +321,7 @@ class _ObsCov(_OfEvidence):
 
     __name__ = "ObsCov"
     NAME = __name__
+    BETTER = None
     PRETTY_NAME = "Observable coverage"
     SHORT_DESC = "share of the relevant documents within reach of core entities"
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = _EVIDENCE
@@ -354,6 +358,7 @@ class _OracleCov(_OfEntities):
 
     __name__ = "OracleCov"
     NAME = __name__
+    BETTER = None
     PRETTY_NAME = "Oracle coverage"
     SHORT_DESC = "share of the relevant documents that the best entities of the pool reach"
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = {

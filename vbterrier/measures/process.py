@@ -112,6 +112,11 @@ class Bootstrapped(Measure):
     computation.
     """
 
+    @property
+    def better(self) -> str | None:
+        """Scores and their ends are better the higher, their spread is neither."""
+        return None if self["stat"] == "std" else self.BETTER
+
     def metric(self) -> Metric:
         """What is scored."""
         raise NotImplementedError

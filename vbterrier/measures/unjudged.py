@@ -38,6 +38,7 @@ class _NDCGBound(Measure):
 
     __name__ = "NDCGBound"
     NAME = __name__
+    BETTER = None
     PRETTY_NAME = "Bound of nDCG"
     SHORT_DESC = "how low or high nDCG can be, whatever the unjudged documents are"
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = {
@@ -68,6 +69,7 @@ class _Unjudged(Measure):
 
     __name__ = "Unjudged"
     NAME = __name__
+    BETTER = None
     PRETTY_NAME = "Share of unjudged documents"
     SHORT_DESC = "how much of the ranking a score knows nothing about"
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = {"cutoff": CUTOFF}

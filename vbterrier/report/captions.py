@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vbterrier.errors import ParameterError, printable
-from vbterrier.measures import measures_from
+from vbterrier.measures import Measure, measures_from
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -15,9 +15,8 @@ if TYPE_CHECKING:
 
 # Settings that decide a number and that the text of a measure leaves out where they are the default.
 _HIDDEN = ("alpha", "tau", "prior")
-# More of them is neither better nor worse, or worse.
-_NOT_BETTER = {"Unjudged", "VarPenalty", "NonRelCov", "BaitRate", "TopBait", "NDCGBound", "NumQ", "NumRel", "NumRet"}
-_OF_SPREAD = {"std", "lo", "hi"}
+# Of measures of others: counts, of which more is neither better nor worse.
+_COUNTS = {"NumQ", "NumRel", "NumRet"}
 _ONE = {"topics": "topic", "queries": "query"}
 
 
@@ -39,22 +38,25 @@ def of_measures(what: str, measures: Iterable[str]) -> list[str]:
     return [f"{what}: {', '.join(names)}.", *([f"{'; '.join(said)}."] if said else [])]
 
 
-def has_best(measure: str) -> bool:
-    """Whether the highest mean of a measure is the best.
+def better(measure: str) -> str | None:
+    """Which values of a measure are better, ``"higher"`` or ``"lower"``; ``None`` where neither is.
 
-    >>> has_best("nDCG@10"), has_best("Unjudged@10"), has_best("BNDCG(stat='std')@10")
-    (True, False, False)
+    >>> better("nDCG@10"), better("NonRelCov@20"), better("Unjudged@10"), better("BNDCG(stat='std')@10")
+    ('higher', 'lower', None, None)
     """
     found = _parsed(measure)
-    return found is None or (found.NAME not in _NOT_BETTER and found.params.get("stat") not in _OF_SPREAD)
+    if isinstance(found, Measure):
+        return found.better
+    return None if found is not None and found.NAME in _COUNTS else "higher"
 
 
 def best_rows(frame: pd.DataFrame, value: str = "value") -> pd.Series[bool]:
-    """Which rows of a C frame have the highest mean of a measure that has a best; ties are all best."""
-    highest = frame[value] == frame.groupby("measure")[value].transform("max")
-    told = {measure: has_best(str(measure)) for measure in frame["measure"].unique()}
-    alone = frame.groupby("measure")["name"].transform("nunique") == 1
-    return highest & frame["measure"].map(told).astype(bool) & ~alone
+    """Which rows of a C frame have the best mean of a measure that has a best; ties are all best."""
+    sign = {"higher": 1.0, "lower": -1.0, None: float("nan")}
+    signs = {measure: sign[better(str(measure))] for measure in frame["measure"].unique()}
+    good = frame[value] * frame["measure"].map(signs).astype(float)
+    of_measure = good.groupby(frame["measure"])
+    return (good == of_measure.transform("max")) & (frame.groupby("measure")["name"].transform("nunique") > 1)
 
 
 def topics_of(counts: Iterable[int], what: str = "topics") -> str:

@@ -160,9 +160,9 @@ def _systems(found: Comparison) -> pd.DataFrame:
 
 
 def _best(found: Comparison) -> set[tuple[int, str]]:
-    """The cells of the highest means."""
-    highest = best_rows(found.systems.reset_index(drop=True))
-    return {(int(row), "mean") for row in highest[highest].index}
+    """The cells of the best means."""
+    best = best_rows(found.systems.reset_index(drop=True))
+    return {(int(row), "mean") for row in best[best].index}
 
 
 def _wide(found: Comparison) -> str:

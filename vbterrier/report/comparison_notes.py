@@ -24,7 +24,7 @@ def comparison_caption(found: Comparison) -> list[str]:
     drawn = f", {one['n_resamples']} resamples" if one["n_resamples"] else ""
     said.append(f"Intervals, {100 * one['level']:g}%: {one['method']}{drawn}, seed {one['seed']}.")
     if best_rows(systems).any():
-        said.append("The highest mean of a measure is bold.")
+        said.append("The best mean of a measure is bold.")
     said.append(
         f"Differences: {one['test']}, correction over the pairs of a measure: {one['correction']}, at the level "
         f"{found.alpha:g}."

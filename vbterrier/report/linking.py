@@ -43,4 +43,4 @@ def linking_caption(report: LinkingReport) -> list[str]:
         f"Entity linking over {topics_of([one['n_qids']], 'queries')}.",
         f"Intervals, {100 * one['level']:g}%: {one['method']}, {one['n_resamples']} resamples, seed {one['seed']}.",
     ]
-    return said + ["The highest value of a measure is bold."] * int(best_rows(report.intervals).any())
+    return said + ["The best value of a measure is bold."] * int(best_rows(report.intervals).any())

@@ -64,7 +64,7 @@ def scores_caption(scores: Scores, *, topics: bool = False) -> list[str]:
         levels = " and ".join(f"{100 * level:g}%" for level in found.loc[found["method"] != "none", "level"].unique())
         said.append(f"Intervals, {levels}: {footing(scores)}.")
     if best_rows(_ones(scores)).any():
-        said.append("The highest mean of a measure is bold.")
+        said.append("The best mean of a measure is bold.")
     late = scores.missing[scores.missing["n_missing"] > 0]
     said += [
         f"{row['name']} retrieved nothing for {topics_of([row['n_missing']])}, scored as empty rankings."
