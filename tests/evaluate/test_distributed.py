@@ -18,7 +18,7 @@ from pandas.testing import assert_frame_equal
 
 import vbterrier
 from vbterrier.errors import DegenerateWarning, FileError, InputError, ParameterError, ServiceError, VBTerrierError
-from vbterrier.evaluate import streamed
+from vbterrier.evaluate import spread, streamed
 from vbterrier.evaluate.pieces import Pieces
 from vbterrier.evaluate.scores import score
 from vbterrier.evaluate.topicwise import Work
@@ -125,7 +125,6 @@ def test_files_are_read_by_the_workers_whole_or_in_chunks(engine, tmp_path, monk
     assert len(list((tmp_path / "done").iterdir())) == len(paths)
 
 
-@pytest.mark.parametrize("topics", ["common", "all"])
 def one_large_run(folder, monkeypatch, kind="grouped"):
     """A run of some twenty blocks, its qrels, and a call that scores it in parts."""
     monkeypatch.setattr(streamed, "LEAST_BLOCK", 2048)
@@ -212,6 +211,7 @@ def test_who_is_interrupted_goes_on_with_any_workers(two, tmp_path, monkeypatch)
     assert len(topics_of_parts(tmp_path / "done")) == 40
 
 
+@pytest.mark.parametrize("topics", ["common", "all"])
 def test_topics_that_runs_lack_are_treated_alike(two, topics):
     runs, qrels = collection()
     runs["s1"] = runs["s1"][runs["s1"]["qid"] != "q3"]
@@ -219,6 +219,16 @@ def test_topics_that_runs_lack_are_treated_alike(two, topics):
     assert_same(quietly(score, runs, qrels, MEASURES, topics=topics, client=two)[0], expected)
     with pytest.raises(InputError, match=r"run 's0' has 12 of the 12 topics, run 's1' has 11"):
         quietly(score, runs, qrels, MEASURES, n_jobs=2)
+
+
+def test_other_topics_are_refused_before_anything_is_evaluated(engine, tmp_path, monkeypatch):
+    runs, qrels = collection(3)
+    vbterrier.write_run(runs["s1"], tmp_path / "s1.run")
+    vbterrier.write_run(runs["s2"][runs["s2"]["qid"] != "q3"], tmp_path / "s2.gz")
+    monkeypatch.setattr(spread, "_seen", None)
+    given = {"s0": runs["s0"], "s1": tmp_path / "s1.run", "s2": tmp_path / "s2.gz"}
+    with pytest.raises(InputError, match=r"run 's0' has 12 of the 12 topics, run 's2' has 11, .* 'q3'"):
+        quietly(score, given, qrels, MEASURES, **engine)
 
 
 def test_runs_of_two_taggers_are_refused(two):

@@ -8,21 +8,24 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
+
 from vbterrier.errors import DegenerateWarning
 from vbterrier.evaluate.elsewhere import register, registered_sets
 from vbterrier.evaluate.inputs import aligned, require_one_tagger, restricted
 from vbterrier.evaluate.topicwise import heard, planned
-from vbterrier.frames.files.blocks import is_parts
+from vbterrier.frames.chunks import qids
+from vbterrier.frames.files.blocks import blocks, is_parts, parts_of
 from vbterrier.parallel import Shared
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    import pandas as pd
-
     from vbterrier.evaluate.systems import Row, Scorer
     from vbterrier.measures.scoring import Slot
     from vbterrier.parallel import Workers
+
+_BLOCK = 1 << 24
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +77,8 @@ def spread(
     sets = registered_sets(scorer.measures)
     work = partial(workers.mapped, progress=progress)
     slot = scorer.judged
+    if topics == "same" and not scorer.is_linking:
+        _require_same(workers, items, slot)
     with Shared((scorer, sets)) as shared:
         if topics == "common":
             # Which topics are common is known when all runs are read.
@@ -86,6 +91,38 @@ def spread(
         for message in run.told:
             warnings.warn(message, DegenerateWarning, stacklevel=3)
     return slot, loaded, [row for run in loaded.values() for row in run.rows]
+
+
+@dataclass(frozen=True, eq=False)
+class _Topics:
+    topics: list[str]
+
+
+def _require_same(workers: Workers, items: Sequence[tuple[str, Any]], slot: Slot) -> None:
+    """Refuse runs of different topics before they are evaluated: to look at topics takes a small part of that."""
+    known = {name: _Topics(_topics_of_frame(run)) for name, run in items if isinstance(run, pd.DataFrame)}
+    files = [(name, run) for name, run in items if name not in known]
+    if len(items) < 2 or not all(_is_read_again(run) for _, run in files):  # noqa: PLR2004 - one agrees with itself
+        return
+    found = workers.mapped(_topics_of_files, [run for _, run in files])
+    known |= {name: _Topics(topics) for (name, _), topics in zip(files, found, strict=True)}
+    seen: dict[str, Any] = {name: known[name] for name, _ in items}
+    restricted(slot, seen, "same")
+
+
+def _is_read_again(run: Any) -> bool:
+    return is_parts(run) and all(Path(path).is_file() for path in (run if isinstance(run, list) else [run]))
+
+
+def _topics_of_frame(frame: pd.DataFrame) -> list[str]:
+    # What is wrong with it is said where it is evaluated.
+    return list(map(str, frame["qid"].dropna().unique())) if "qid" in frame.columns else []
+
+
+def _topics_of_files(run: Any) -> list[str]:
+    """By a worker: the topics of a run, in order of appearance."""
+    read = blocks(parts_of(run), _BLOCK)
+    return list(dict.fromkeys(topic for block in read for topic in qids(block.table).codes()[0]))
 
 
 def _checked(results: Iterable[Seen], items: Sequence[tuple[str, Any]], slot: Slot, topics: str) -> dict[str, Any]:
