@@ -26,7 +26,7 @@ def bench_report(found: Mapping[str, Any]) -> str:
     """A page from what :func:`vbterrier.evaluate.bench.suite.benchmark` found."""
     parts = ["# Benchmarks", _INTRODUCTION, _made(found)]
     if found["targets"]:
-        parts += ["## Targets", rendered(targets(found["targets"]), "markdown")]
+        parts += ["## Targets", rendered(targets(found["targets"]), "markdown"), *_bounds(found["targets"])]
     for title, table in comparisons(found["timings"]):
         parts += [f"## {title}", rendered(table, "markdown")]
     if found["growth"]:
@@ -61,6 +61,13 @@ def targets(records: list[dict[str, Any]]) -> pd.DataFrame:
         for one in records
     ]
     return pd.DataFrame(rows, columns=["goal", "wanted", "measured", "met"])
+
+
+def _bounds(records: list[dict[str, Any]]) -> list[str]:
+    """What bounds the targets that are not met, each said once."""
+    said = dict.fromkeys(one["bound"] for one in records if one.get("bound") and not one["met"])
+    lines = "\n".join(f"- {escaped(text, 'markdown')}" for text in said)
+    return ["What bounds those that are not met, as profiles show:", lines] if said else []
 
 
 def grown(records: list[dict[str, Any]]) -> pd.DataFrame:

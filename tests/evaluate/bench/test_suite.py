@@ -9,6 +9,7 @@ import pytest
 from vbterrier import measures, score
 from vbterrier.errors import FileError, InputError, ParameterError
 from vbterrier.evaluate.bench import growth, memory, pairs, suite, targets, ways
+from vbterrier.evaluate.bench.bounds import bound_of
 from vbterrier.evaluate.bench.kept import joined, read_numbers, write_numbers
 from vbterrier.evaluate.bench.synthetic import Collection, Shape
 from vbterrier.report.bench import bench_report, comparisons
@@ -173,6 +174,20 @@ def test_tables_hold_ratios_with_their_spread():
 def test_the_page_of_the_documentation_is_made_of_the_numbers_beside_it():
     folder = Path(__file__).parents[3] / "docs"
     assert (folder / "benchmarks.md").read_text() == bench_report(read_numbers(folder / "benchmarks.json"))
+
+
+def test_what_bounds_a_missed_target_is_said_once():
+    missed = {"goal": "x", "at_least": True, "wanted": 2, "measured": dict.fromkeys(("median", "low", "high"), 1.0)}
+    missed |= {"unit": "times faster", "met": False, "bound": "memory <b>"}
+    empty = {"timings": [], "growth": [], "skipped": [], "machine": dict.fromkeys(("n_processors", "processor"), 1)}
+    empty["machine"] |= {"memory_gib": 1, "system": "x"}
+    head = {"made": "now", "versions": {}, "options": {"rounds": 1, "seed": 0}}
+    page = bench_report({**empty, **head, "targets": [missed, missed, {**missed, "met": True, "bound": "none"}]})
+    assert page.count("memory") == 1
+    assert "none" not in page
+    assert "<b>" not in page
+    assert bound_of("vbterrier BNDCG@10 against pytrec_eval, 6,980 x 1,000", "times faster").startswith("BNDCG@10")
+    assert not bound_of("reading a run against bare pyarrow, 250 x 1,000", "times the time")
 
 
 def test_only_what_took_turns_is_compared():

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from vbterrier.evaluate.bench.bounds import bound_of
 from vbterrier.evaluate.bench.engines import IR_MEASURES, OURS, SCORE
 from vbterrier.evaluate.bench.growth import replicated
 from vbterrier.evaluate.bench.memory import peaks
@@ -168,4 +169,5 @@ def _record(
 ) -> dict[str, Any]:
     middle = measured["median"]
     reached = bool(middle >= wanted if at_least else middle <= wanted)
-    return {"goal": goal, "at_least": at_least, "wanted": wanted, "measured": measured, "unit": unit, "met": reached}
+    record = {"goal": goal, "at_least": at_least, "wanted": wanted, "measured": measured, "unit": unit, "met": reached}
+    return record if reached else {**record, "bound": bound_of(goal, unit)}
