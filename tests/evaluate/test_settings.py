@@ -16,6 +16,7 @@ from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.evaluate.settings import evaluate_settings
 from vbterrier.frames.files import read_run
 from vbterrier.linking.corpora import read_spans
+from vbterrier.uncertainty.intervals import topics_interval
 
 MEASURES = ["AP", "nDCG@5", "P@5", "RR", "Recall@5"]
 
@@ -315,3 +316,16 @@ def test_ambiguous_names_of_news(shared_data):
     expected = vbterrier.score({"bm25": reachable(run)}, reachable(pooled), ["AP"], topics="all").values
     pd.testing.assert_series_equal(table(found.values, "conditional"), table(expected), rtol=0, atol=1e-12)
     assert coverage["unreached"].sum() == 199 - len(expected)
+
+
+def test_poisson_draws_topics_by_their_ids():
+    found = evaluated(measures=["AP"], interval="poisson", n_resamples=200)
+    values = found.values.pivot_table(index=["name", "qid"], columns="setting", values="value").loc["other"]
+    differences = values["conditional"] - values["open-world"]
+    shuffled = differences.sample(frac=1, random_state=1)
+    ends = topics_interval(shuffled.to_numpy(), method="poisson", n_resamples=200, qids=list(shuffled.index))
+    gap = found.gaps.set_index("name").loc["other"]
+    np.testing.assert_allclose(gap[["low", "high"]].astype(float), [ends.low, ends.high], rtol=1e-12)
+    assert gap["method"] == ends.method == "topics (poisson)"
+    by_row = topics_interval(differences.to_numpy(), method="poisson", n_resamples=200)
+    assert (by_row.low, by_row.high) != (ends.low, ends.high)

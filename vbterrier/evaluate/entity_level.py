@@ -118,7 +118,7 @@ class EntityLevel:
         for name in names:
             wide = values[values["name"] == name].pivot(index="qid", columns="measure", values="value")
             for measure in self.names:
-                known = wide[measure].dropna().to_numpy() if measure in wide else np.empty(0)
+                known = wide[measure].dropna() if measure in wide else pd.Series(dtype=float)
                 ends = interval_of(known, interval, level, n_resamples, seed)
                 mean = float(known.mean()) if len(known) else float("nan")
                 rows.append((name, measure, mean, ends.low, ends.high, ends.method, len(known)))
@@ -145,8 +145,16 @@ class EntityLevel:
         return found if len(both) >= _TWO else Ratio(found.value, np.nan, np.nan, len(both))
 
 
-def interval_of(values: Floats, interval: str, level: float, n_resamples: int, seed: int) -> Interval:
-    """The interval of a mean over topics, NaN for fewer than two."""
+def interval_of(values: pd.Series[float], interval: str, level: float, n_resamples: int, seed: int) -> Interval:
+    """The interval of a mean over topics, which are the index, NaN for fewer than two."""
     if len(values) < _TWO:
         return Interval(float("nan"), float("nan"), f"topics ({interval})")
-    return topics_interval(values, level=level, method=interval, n_resamples=n_resamples, seed=seed)
+    qids = list(values.index)
+    return topics_interval(
+        np.asarray(values, dtype=np.float64),
+        level=level,
+        method=interval,
+        n_resamples=n_resamples,
+        seed=seed,
+        qids=qids,
+    )

@@ -218,7 +218,7 @@ def _table(
         pool = done[POOL]["values"][measure]
         own = np.array([[done[str(one)]["values"][measure][topic] for topic in pool] for one in every]).T
         gains = own - np.array(list(pool.values()))[:, None]
-        ends = topics_intervals(gains, **options)
+        ends = topics_intervals(gains, qids=list(pool), **options)
         for place, one in enumerate(every):
             rows[place, of_measure] = {
                 **dict(zip(_COLUMNS, (str(one), one.family, one.entities), strict=True)),

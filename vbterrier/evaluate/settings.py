@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError
@@ -246,7 +247,7 @@ def _gaps(both: Mapping[str, Scores], coverage: pd.DataFrame, **options: Any) ->
     shares = coverage["RelCov"].mean(), coverage["NonRelCov"].mean()
     rows = []
     for name, measure, group in paired(conditional, open_world):
-        a, b = group["value_a"].to_numpy(), group["value_b"].to_numpy()
+        a, b = (group.set_index("qid")[side] for side in ("value_a", "value_b"))
         ends = interval_of(a - b, **options)
         means = float(a.mean()), float(b.mean())
         gap = float((a - b).mean())
@@ -255,9 +256,11 @@ def _gaps(both: Mapping[str, Scores], coverage: pd.DataFrame, **options: Any) ->
     return pd.DataFrame(rows, columns=[*columns, "RelCov", "NonRelCov"])
 
 
-def interval_of(differences: Any, *, interval: str, level: float, n_resamples: int, seed: int) -> Interval:
-    """The interval of the mean of paired differences."""
-    return topics_interval(differences, level=level, method=interval, n_resamples=n_resamples, seed=seed)
+def interval_of(differences: pd.Series[float], *, interval: str, level: float, n_resamples: int, seed: int) -> Interval:
+    """The interval of the mean of paired differences, by topic."""
+    qids = list(differences.index)
+    values = np.asarray(differences, dtype=np.float64)
+    return topics_interval(values, level=level, method=interval, n_resamples=n_resamples, seed=seed, qids=qids)
 
 
 def _compared(

@@ -223,7 +223,7 @@ def _effects(values: pd.DataFrame, sides: list[str], **options: Any) -> pd.DataF
             (closed[0] - opened[0]) - (closed[1] - opened[1]),
         )
         for effect, contrast in zip(EFFECTS, contrasts, strict=True):
-            ends = interval_of(contrast.to_numpy(), **options)
+            ends = interval_of(contrast, **options)
             row = float(contrast.mean()), ends.low, ends.high, options["level"], ends.method, len(contrast)
             rows.append((measure, effect, *row))
     return pd.DataFrame(rows, columns=["measure", "effect", "value", "low", "high", "level", "method", "n_qids"])

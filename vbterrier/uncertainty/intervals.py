@@ -103,6 +103,7 @@ def topics_interval(
     n_resamples: int = N_RESAMPLES,
     seed: int = 0,
     name: str = "",
+    qids: Sequence[str] | None = None,
 ) -> Interval:
     """The interval of a mean over topics: :func:`topics_intervals` of one column, of shape (n,).
 
@@ -113,7 +114,8 @@ def topics_interval(
     """
     _check(method, level, n_resamples, seed)
     column = np.asarray(values, dtype=np.float64)[:, None]
-    found = _topics_intervals(column, level, method, _draws(method, seed, name, _numbered(column)), n_resamples)
+    draws = _draws(method, seed, name, _numbered(column) if qids is None else qids)
+    found = _topics_intervals(column, level, method, draws, n_resamples)
     return Interval(float(found.low[0]), float(found.high[0]), found.method)
 
 
