@@ -654,3 +654,13 @@ def test_the_command_line_of_ir_measures_knows_our_measures_where_they_are_impor
     )
     assert done.returncode == 0, done.stderr
     assert json.dumps(sorted(done.stdout.split("\n"))[1:]) == json.dumps(["BNDCG@10\t1.0000", "Unjudged@10\t0.5000"])
+
+
+def test_measures_say_which_values_are_better():
+    lower = {measure.NAME for measure in MEASURES if measure.better == "lower"}
+    neither = {measure.NAME for measure in MEASURES if measure.better is None}
+    assert lower == {"NonRelCov", "BaitRate", "TopBait"}
+    assert neither == {"Unjudged", "NDCGBound", "VarPenalty", "ObsCov", "OracleCov"}
+    assert {measure.better for measure in MEASURES} == {"higher", "lower", None}
+    assert BNDCG(stat="lo").better == BNDCG(stat="q95").better == "higher"
+    assert BNDCG(stat="std").better is None
