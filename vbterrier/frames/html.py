@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 # Pixels of a bar, and the room at its ends in which points stay whole.
 WIDTH, HEIGHT, _EDGE = 120, 14, 4
-# What a page or a notebook says once of all tables: notebooks set every cell right.
+# What a page or a notebook says once of all tables. Notebooks set every cell right by rules that weigh two classes.
 STYLE = (
     "table.vbterrier{border-collapse:collapse;font-variant-numeric:tabular-nums;margin:.3em 0 1em}"
     "table.vbterrier caption{text-align:left;caption-side:top;padding:.3em .5em;color:inherit}"
-    "table.vbterrier :is(th,td){padding:.2em .6em;text-align:left;vertical-align:middle}"
-    "table.vbterrier :is(th,td).number{text-align:right}"
+    "table.vbterrier.vbterrier :is(th,td){padding:.2em .6em;text-align:left;vertical-align:middle}"
+    "table.vbterrier.vbterrier :is(th,td).number{text-align:right}"
     "table.vbterrier thead th{border-bottom:1px solid}"
     "table.vbterrier tbody th{font-weight:normal}"
     "table.vbterrier svg{display:block}"
