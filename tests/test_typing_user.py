@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+import venv
 from pathlib import Path
 
 import pytest
@@ -77,8 +78,13 @@ def test_an_installed_package_is_known_to_have_types(tmp_path):
     for name in ("__init__.py", "py.typed"):
         (package / name).write_bytes((ROOT / "vbterrier" / name).read_bytes())
 
+    # A Python without packages: the package itself, which this one may have installed, is found nowhere else.
+    venv.create(tmp_path / "venv")
+    python = tmp_path / "venv" / ("Scripts" if os.name == "nt" else "bin") / "python"
+
     def checked():
-        return mypy(tmp_path, "--config-file", "mypy.ini", cwd=tmp_path, PYTHONPATH=str(package.parent))
+        options = ("--config-file", "mypy.ini", "--python-executable", str(python))
+        return mypy(tmp_path, *options, cwd=tmp_path, PYTHONPATH=str(package.parent))
 
     assert "Success" in checked()
     (package / "py.typed").unlink()

@@ -316,7 +316,7 @@ def test_other_measures_can_be_the_truth(runs, complete):
         found = simulate(runs, complete, [("thin", left)], measure="P@5", estimators={"lower": "P@5", "more": "P@10"})
     assert (
         repr(found)
-        == f"Simulation(1 simulations, {len(runs)} runs, {len(complete['qid'].unique())} topics: lower, more)"
+        == f"Simulation(1 simulation, {len(runs)} runs, {len(complete['qid'].unique())} topics: lower, more)"
     )
     assert found.estimates["truth"].nunique() <= 6
     group = found.estimates.query("estimator == 'lower'").set_index(["name", "qid"])
@@ -357,7 +357,8 @@ def test_files_and_order_of_runs_change_nothing(runs, complete, tmp_path):
     )
 
 
-def test_a_bar_shows_how_far_it_is(runs, complete, capsys):
+def test_a_bar_shows_how_far_it_is(runs, complete, capsys, monkeypatch):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     asked = {"lower": "nDCG@10"}
     simulate(runs, complete, thinned(complete), estimators=asked)
     assert capsys.readouterr().err == ""

@@ -548,7 +548,8 @@ def test_no_topics_and_no_systems_are_empty_results():
     del matches
 
 
-def test_a_bar_is_shown_when_asked_for(capsys):
+def test_a_bar_is_shown_when_asked_for(capsys, monkeypatch):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     frame, matches = collection(9)
     replicate(frame, {"a": matches}, [Dirichlet()], n_replicas=3)
     assert capsys.readouterr().err == ""
