@@ -187,6 +187,7 @@ def test_what_bounds_a_missed_target_is_said_once():
     assert "none" not in page
     assert "<b>" not in page
     assert bound_of("vbterrier BNDCG@10 against pytrec_eval, 6,980 x 1,000", "times faster").startswith("BNDCG@10")
+    assert bound_of("memory above the frames, BNDCG@10, 6,980 x 1,000", "MiB").startswith("Memory")
     assert not bound_of("reading a run against bare pyarrow, 250 x 1,000", "times the time")
 
 
