@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import time
+import types
 import warnings
 from functools import partial
 
@@ -396,7 +397,18 @@ def test_without_dask_the_error_says_what_to_install(monkeypatch):
         mapped(abs, [1], client="tcp://127.0.0.1:9")
 
 
+def test_work_that_kills_workers_says_what_to_do(two):
+    class Killer:
+        def result(self, **_):
+            raise distributed.KilledWorker("work", types.SimpleNamespace(address="tcp://host:1"), 3)
+
+    with pytest.raises(ServiceError, match="workers that die of the same work mostly lack memory"):
+        cluster._result(Killer(), two)
+
+
 # Last: what is left of the cluster is of no use to other tests.
-def test_work_that_kills_every_worker_ends_with_what_to_do(one):
-    with pytest.raises(ServiceError, match="mostly lack memory"):
+def test_work_that_kills_every_worker_ends_with_what_to_do(one, monkeypatch):
+    # On a busy machine the guardian of a worker may give it up before the same work has killed it four times.
+    monkeypatch.setattr(cluster, "ALONE", 20)
+    with pytest.raises(ServiceError, match=r"mostly lack memory|went away, and none came for 20 seconds"):
         list(mapped(lambda _: os.kill(os.getpid(), signal.SIGKILL), [1], client=one))
