@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from vbterrier.cli.evaluation import Seed  # noqa: TC001 - Typer reads annotations at run time
+from vbterrier.cli import option  # noqa: TC001 - Typer reads annotations at run time
 from vbterrier.cli.output import echo
 from vbterrier.errors import ParameterError
 
@@ -33,7 +33,7 @@ def bench(
     growth: Annotated[bool | None, typer.Option(help="Measure growth [unless measures are chosen].")] = None,
     targets: Annotated[bool | None, typer.Option(help="Measure targets [unless measures are chosen].")] = None,
     patience: Annotated[float, typer.Option(help="What takes longer, in seconds, is timed once.", min=0)] = 60.0,
-    seed: Seed = 0,
+    seed: option.Seed = 0,
     json: Annotated[Path | None, typer.Option("--json", help="Keep all numbers here.")] = None,
     markdown: Annotated[Path | None, typer.Option("--markdown", help="Write the tables here, not on screen.")] = None,
     from_json: Annotated[

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 import vbterrier
-from vbterrier.cli.evaluation import Seed  # noqa: TC001 - Typer reads annotations at run time
+from vbterrier.cli import option  # noqa: TC001 - Typer reads annotations at run time
 from vbterrier.cli.output import Format, Output, deliver, require_format
 from vbterrier.errors import ParameterError
 
@@ -28,11 +28,11 @@ def coverage(
     rel: Annotated[int, typer.Option(help="The lowest relevant label.", min=1)] = 1,
     alpha: Annotated[float, typer.Option(help="Pseudo-count of OER.")] = 0.5,
     tau: Annotated[float, typer.Option(help="How many documents make support for OER.")] = 5.0,
-    per_query: Annotated[bool, typer.Option("--per-query", help="A row for each topic.")] = False,
+    per_query: option.PerQuery = False,
     style: Format = "table",
-    level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
-    resamples: Annotated[int, typer.Option(help="Resamples of the topics.", min=2)] = 2000,
-    seed: Seed = 0,
+    level: option.Level = 0.95,
+    resamples: option.Resamples = 2000,
+    seed: option.Seed = 0,
     output: Output = None,
 ) -> None:
     """Say what entity runs reach of a pool, and whether their entities tell relevant documents apart."""

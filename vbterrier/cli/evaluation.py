@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
+from pathlib import Path  # noqa: TC003 - Typer reads annotations at run time
 from typing import Annotated, Any
 
 import typer
 
 import vbterrier
+from vbterrier.cli import option  # noqa: TC001 - Typer reads annotations at run time
 from vbterrier.cli.output import Format, Output, deliver, echo, require_format
 from vbterrier.errors import ParameterError, nearest
 
-Runs = Annotated[list[Path], typer.Argument(help="TREC runs; .gz and Parquet too.", show_default=False)]
-Qrels = Annotated[Path, typer.Option("--qrels", "-q", help="TREC qrels, adhoc or diversity.", show_default=False)]
 # What replicas may change, and the class behind each name.
 PERTURBATIONS = {
     "dirichlet": "Dirichlet",
@@ -25,12 +24,11 @@ PERTURBATIONS = {
     "confusion": "TagConfusion",
     "tag-dropout": "TagDropout",
 }
-Seed = Annotated[int, typer.Option(help="Decides the resamples of topics.", min=0)]
 
 
 def demo(
     save: Annotated[Path | None, typer.Option(help="Also write the demo's files to this folder.")] = None,
-    seed: Seed = 0,
+    seed: option.Seed = 0,
 ) -> None:
     """Show what unjudged documents do to a comparison, on a small collection that comes with the package."""
     from vbterrier.report.demo import demo_report
@@ -38,7 +36,7 @@ def demo(
     echo(demo_report(save, seed=seed))
 
 
-def doctor(runs: Runs, qrels: Qrels, style: Format = "table") -> None:
+def doctor(runs: option.Runs, qrels: option.Qrels, style: Format = "table") -> None:
     """Say what the files hold, what is unjudged, and which measures they support."""
     from vbterrier.evaluate.doctor import diagnose
     from vbterrier.evaluate.inputs import named_runs
@@ -51,26 +49,24 @@ def doctor(runs: Runs, qrels: Qrels, style: Format = "table") -> None:
 
 
 def score(
-    runs: Runs,
+    runs: option.Runs,
     measures: Annotated[list[str], typer.Option("--measure", "-m", help="As 'BNDCG@10'; may be given again.")],
     qrels: Annotated[
         Path | None,
         typer.Option("--qrels", "-q", help="TREC qrels; for LinkingF1 and its parts: qid, entity_id or NIL."),
     ] = None,
-    intents: Annotated[Path | None, typer.Option(help="Candidate intents: qid, entity_id, prob.")] = None,
-    tags: Annotated[Path | None, typer.Option(help="Tags of documents: docno, entity_id[, weight, qid].")] = None,
+    intents: option.Intents = None,
+    tags: option.Tags = None,
     replicas: Annotated[int, typer.Option(help="With --intents: replicas under --perturb.", min=0)] = 0,
     perturb: Annotated[list[str] | None, typer.Option(help=f"{', '.join(PERTURBATIONS)}; may be given again.")] = None,
-    per_query: Annotated[bool, typer.Option("--per-query", help="A row for each topic.")] = False,
+    per_query: option.PerQuery = False,
     style: Format = "table",
-    topics: Annotated[str, typer.Option(help="same (refuse runs whose topics differ), all, or common.")] = "same",
-    duplicates: Annotated[str, typer.Option(help="error, or first: keep a repeated document's best rank.")] = "error",
-    interval: Annotated[
-        str, typer.Option(help="Over topics: percentile, bca, studentised, poisson or normal.")
-    ] = "percentile",
-    level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
-    resamples: Annotated[int, typer.Option(help="Resamples of the topics.", min=2)] = 2000,
-    seed: Seed = 0,
+    topics: option.OnTopics = "same",
+    duplicates: option.Duplicates = "error",
+    interval: option.Interval = "percentile",
+    level: option.Level = 0.95,
+    resamples: option.Resamples = 2000,
+    seed: option.Seed = 0,
     memory: Annotated[
         str | None, typer.Option(help="Read runs in chunks of at most this, as '1 GiB'; a folder is then one run.")
     ] = None,
@@ -116,18 +112,18 @@ def score(
 
 
 def rank(
-    runs: Runs,
-    qrels: Qrels,
-    measure: Annotated[str, typer.Option("--measure", "-m", help="A bootstrapped one.")] = "BNDCG@10",
+    runs: option.Runs,
+    qrels: option.Qrels,
+    measure: option.Bootstrapped = "BNDCG@10",
     over: Annotated[str, typer.Option(help="What is uncertain: unjudged (documents), topics, or both.")] = "unjudged",
     draws: Annotated[int, typer.Option(help="Draws of all scores.", min=1)] = 2000,
-    level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.9,
+    level: option.Level = 0.9,
     pairs: Annotated[bool, typer.Option("--pairs", help="A row for each two systems.")] = False,
     baseline: Annotated[str | None, typer.Option(help="With --pairs: the run that all others are paired with.")] = None,
     style: Format = "table",
-    topics: Annotated[str, typer.Option(help="same (refuse runs whose topics differ), all, or common.")] = "same",
-    duplicates: Annotated[str, typer.Option(help="error, or first: keep a repeated document's best rank.")] = "error",
-    seed: Annotated[int, typer.Option(help="Decides the draws.", min=0)] = 0,
+    topics: option.OnTopics = "same",
+    duplicates: option.Duplicates = "error",
+    seed: option.SeedOfDraws = 0,
     output: Output = None,
 ) -> None:
     """Rank runs whose scores are uncertain: expected ranks with intervals, and who is likely to beat whom."""

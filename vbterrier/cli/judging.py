@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from vbterrier.cli.evaluation import Qrels, Runs  # noqa: TC001 - Typer reads annotations at run time
+from vbterrier.cli import option  # noqa: TC001 - Typer reads annotations at run time
 from vbterrier.cli.output import Format, echo, require_format
 from vbterrier.errors import ParameterError
 
@@ -16,17 +16,17 @@ Out = Annotated[Path | None, typer.Option("--output", "-o", help="A TSV to write
 
 
 def judge(
-    runs: Runs,
-    qrels: Qrels,
+    runs: option.Runs,
+    qrels: option.Qrels,
     budget: Annotated[int, typer.Option("--budget", "-n", help="How many documents can be judged.", min=1)],
-    measure: Annotated[str, typer.Option("--measure", "-m", help="A bootstrapped one.")] = "BNDCG@10",
+    measure: option.Bootstrapped = "BNDCG@10",
     difference: Annotated[
         str | None, typer.Option(help="Two runs, as A,B: narrow the interval of their difference.")
     ] = None,
     output: Out = None,
     level: Annotated[float, typer.Option(help="Level of the interval.")] = 0.9,
-    topics: Annotated[str, typer.Option(help="same (refuse runs whose topics differ), all, or common.")] = "same",
-    duplicates: Annotated[str, typer.Option(help="error, or first: keep a repeated document's best rank.")] = "error",
+    topics: option.OnTopics = "same",
+    duplicates: option.Duplicates = "error",
     style: Format = "table",
 ) -> None:
     """Say which unjudged documents to judge so that the interval of the mean shrinks most."""

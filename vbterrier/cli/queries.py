@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from vbterrier.cli import option  # noqa: TC001 - Typer reads annotations at run time
 from vbterrier.cli.output import Format, Output, deliver, echo, require_format
 from vbterrier.cli.queries_power import power
 from vbterrier.cli.verbosity import verbose
@@ -51,7 +52,7 @@ def sample(
         str | None, typer.Option(help="For weighted: the column of weights.", show_default=False)
     ] = None,
     style: Format = "table",
-    seed: Annotated[int, typer.Option(help="Decides the draws.", min=0)] = 0,
+    seed: option.SeedOfDraws = 0,
 ) -> None:
     """Draw queries, each with its probability of being drawn."""
     from vbterrier.frames.files import write_queries
@@ -87,7 +88,7 @@ def profile(
         Path | None, typer.Option(help="The corpus, to have its profile beside the sample's.", show_default=False)
     ] = None,
     nil: Annotated[list[str] | None, typer.Option(help="How NIL is spelt [NIL]; may be given again.")] = None,
-    level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
+    level: option.Level = 0.95,
     style: Format = "table",
     output: Output = None,
 ) -> None:

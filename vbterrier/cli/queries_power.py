@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from vbterrier.cli import option  # noqa: TC001 - Typer reads annotations at run time
 from vbterrier.cli.output import Format, Output, deliver, require_format
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 
@@ -30,7 +31,7 @@ def power(
         typer.Option("--queries", "-n", help="Instead: which difference so many detect; may be given again.", min=2),
     ] = None,
     power: Annotated[float, typer.Option(help="How likely it should be detected.")] = 0.8,
-    baseline: Annotated[str | None, typer.Option(help="The run that all others are compared with.")] = None,
+    baseline: option.Baseline = None,
     measure: Annotated[str | None, typer.Option("--measure", "-m", help="One of several.")] = None,
     level: Annotated[float, typer.Option(help="Of the test, and of the intervals.")] = 0.95,
     curve: Annotated[bool, typer.Option("--curve", help="With --delta: power at each number of queries.")] = False,

@@ -8,35 +8,31 @@ from typing import Annotated
 
 import typer
 
-from vbterrier.cli.evaluation import Runs  # noqa: TC001 - Typer reads annotations at run time
+from vbterrier.cli import option  # noqa: TC001 - Typer reads annotations at run time
 from vbterrier.cli.output import echo
 
 
 def report(
-    runs: Runs,
+    runs: option.Runs,
     output: Annotated[Path, typer.Option("--output", "-o", help="The HTML file to write.", show_default=False)],
-    qrels: Annotated[Path | None, typer.Option("--qrels", "-q", help="TREC qrels, adhoc or diversity.")] = None,
-    intents: Annotated[Path | None, typer.Option(help="Candidate intents: qid, entity_id, prob.")] = None,
-    tags: Annotated[Path | None, typer.Option(help="Tags of documents: docno, entity_id[, weight, qid].")] = None,
+    qrels: option.QrelsIfAny = None,
+    intents: option.Intents = None,
+    tags: option.Tags = None,
     links: Annotated[
         Path | None, typer.Option(help="A linked pool, a Parquet file: the runs are runs of entities.")
     ] = None,
-    measures: Annotated[
-        list[str] | None, typer.Option("--measure", "-m", help="As 'BNDCG@10'; may be given again.")
-    ] = None,
+    measures: option.MeasuresIfAny = None,
     topics: Annotated[Path | None, typer.Option(help="The text of queries: qid, query.")] = None,
     title: Annotated[str, typer.Option(help="What the page is called.")] = "",
-    baseline: Annotated[str | None, typer.Option(help="The run that all others are compared with.")] = None,
-    test: Annotated[str, typer.Option(help="randomisation, t, wilcoxon or bootstrap.")] = "randomisation",
-    correction: Annotated[str, typer.Option(help="Over pairs: holm, bh, max-t or none.")] = "holm",
-    on_topics: Annotated[str, typer.Option(help="same (refuse runs whose topics differ), all, or common.")] = "same",
-    duplicates: Annotated[str, typer.Option(help="error, or first: keep a repeated document's best rank.")] = "error",
-    interval: Annotated[
-        str, typer.Option(help="Over topics: percentile, bca, studentised, poisson or normal.")
-    ] = "percentile",
-    level: Annotated[float, typer.Option(help="Of intervals and tests: significant is p up to 1 - level.")] = 0.95,
-    resamples: Annotated[int, typer.Option(help="Resamples of the topics and of the test.", min=2)] = 10_000,
-    seed: Annotated[int, typer.Option(help="Decides the resamples.", min=0)] = 0,
+    baseline: option.Baseline = None,
+    test: option.Test = "randomisation",
+    correction: option.Correction = "holm",
+    on_topics: option.OnTopics = "same",
+    duplicates: option.Duplicates = "error",
+    interval: option.Interval = "percentile",
+    level: option.LevelOfTests = 0.95,
+    resamples: option.ResamplesOfTests = 10_000,
+    seed: option.SeedOfTests = 0,
     plots: Annotated[
         bool | None, typer.Option("--plots/--no-plots", help="Figures; by default where matplotlib is installed.")
     ] = None,
