@@ -9,6 +9,7 @@ import pytest
 from hypothesis import settings
 
 from vbterrier import cli
+from vbterrier.demo import copy_demo
 
 # How many of the examples that Hypothesis draws for a property are tried, by the name of the profile.
 EXAMPLES = {"ci": 0.4, "nightly": 10.0}
@@ -47,6 +48,25 @@ def command(capsys, monkeypatch):
             cli.main()
         said = capsys.readouterr()
         return left.value.code or 0, said.out, said.err
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def demo_files(tmp_path_factory):
+    """A folder with the files of the demo, to be read alone."""
+    folder = tmp_path_factory.mktemp("demo")
+    copy_demo(folder)
+    return folder
+
+
+@pytest.fixture
+def in_demo(demo_files, command, monkeypatch):
+    """Run the command line in the folder of the demo's files."""
+
+    def run(*arguments):
+        monkeypatch.chdir(demo_files)
+        return command(*arguments)
 
     return run
 

@@ -11,9 +11,7 @@ import pandas as pd
 import pytest
 
 import vbterrier
-from vbterrier.cli import main
 from vbterrier.cli.verbosity import listen, quiet_again
-from vbterrier.demo import copy_demo
 from vbterrier.log import NAME, timed
 from vbterrier.parallel import bars, tracked
 
@@ -35,26 +33,6 @@ def terminal(monkeypatch):
         return sys.stderr
 
     return opened
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    made = tmp_path_factory.mktemp("demo")
-    copy_demo(made)
-    return made
-
-
-@pytest.fixture
-def command(folder, monkeypatch, capsys):
-    def run(*arguments):
-        monkeypatch.chdir(folder)
-        monkeypatch.setattr("sys.argv", ["vbterrier", *map(str, arguments)])
-        with pytest.raises(SystemExit) as left:
-            main()
-        out, err = capsys.readouterr()
-        return left.value.code or 0, out, err
-
-    return run
 
 
 SCORE = ("score", "lexical.run", "dense.run", "--qrels", "qrels.txt", "-m", "nDCG@10", "--resamples", "20")
@@ -129,10 +107,10 @@ def test_importing_installs_nothing_but_silence():
     assert done.stdout == "0 ['NullHandler'] 0 True\n"
 
 
-def test_whoever_listens_hears_files_runs_priors_and_measures(folder, caplog):
+def test_whoever_listens_hears_files_runs_priors_and_measures(demo_files, caplog):
     with caplog.at_level(logging.DEBUG, NAME):
-        runs = [folder / "lexical.run", folder / "dense.run"]
-        vbterrier.compare(runs, folder / "qrels.txt", ["BNDCG@10"], n_resamples=200)
+        runs = [demo_files / "lexical.run", demo_files / "dense.run"]
+        vbterrier.compare(runs, demo_files / "qrels.txt", ["BNDCG@10"], n_resamples=200)
     said = {(record.name, record.levelname): record.getMessage() for record in caplog.records}
     assert all(name.startswith("vbterrier.") for name, _ in said)
     text = caplog.text
@@ -144,13 +122,13 @@ def test_whoever_listens_hears_files_runs_priors_and_measures(folder, caplog):
     assert said["vbterrier.measures.base", "DEBUG"].startswith("evaluated BNDCG")
 
 
-def test_chunks_and_what_was_kept_are_told(folder, tmp_path, caplog):
+def test_chunks_and_what_was_kept_are_told(demo_files, tmp_path, caplog):
     with caplog.at_level(logging.DEBUG, NAME):
-        vbterrier.score(folder / "dense.run", folder / "qrels.txt", ["nDCG@10"], resume=tmp_path, n_resamples=5)
+        vbterrier.score(demo_files / "dense.run", demo_files / "qrels.txt", ["nDCG@10"], resume=tmp_path, n_resamples=5)
         assert "a block of 240 rows" in caplog.text
         assert "is done" in caplog.text
         caplog.clear()
-        vbterrier.score(folder / "dense.run", folder / "qrels.txt", ["nDCG@10"], resume=tmp_path, n_resamples=5)
+        vbterrier.score(demo_files / "dense.run", demo_files / "qrels.txt", ["nDCG@10"], resume=tmp_path, n_resamples=5)
     assert "results are there" in caplog.text
     assert "a block of" not in caplog.text
 
@@ -183,16 +161,16 @@ def test_work_that_fails_is_not_told_as_done(caplog):
 # The command line.
 
 
-def test_commands_are_quiet(command):
-    code, out, err = command(*SCORE)
+def test_commands_are_quiet(in_demo):
+    code, out, err = in_demo(*SCORE)
     assert (code, err) == (0, "")
     assert "dense" in out
 
 
 @pytest.mark.parametrize("arguments", [(*SCORE, "--verbose"), (*SCORE, "-v"), ("-v", *SCORE)])
-def test_verbose_says_on_standard_error_what_is_done(command, arguments):
-    quiet = command(*SCORE)[1]
-    code, out, err = command(*arguments)
+def test_verbose_says_on_standard_error_what_is_done(in_demo, arguments):
+    quiet = in_demo(*SCORE)[1]
+    code, out, err = in_demo(*arguments)
     assert (code, out) == (0, quiet)
     lines = err.splitlines()
     assert all(line.startswith("vbterrier: ") for line in lines)
@@ -201,18 +179,18 @@ def test_verbose_says_on_standard_error_what_is_done(command, arguments):
     assert not any("evaluated" in line for line in lines)
 
 
-def test_twice_says_it_in_detail_and_the_next_command_is_quiet_again(command):
+def test_twice_says_it_in_detail_and_the_next_command_is_quiet_again(in_demo):
     options = ("score", "dense.run", "--qrels", "qrels.txt", "-m", "Unjudged@10", "--resamples", "20")
-    assert "evaluated Unjudged@10" in command(*options, "-vv")[2]
-    assert command(*options)[2] == ""
+    assert "evaluated Unjudged@10" in in_demo(*options, "-vv")[2]
+    assert in_demo(*options)[2] == ""
     own = logging.getLogger(NAME)
     assert [type(handler).__name__ for handler in own.handlers] == ["NullHandler"]
     assert own.level == logging.NOTSET
 
 
-def test_verbose_goes_with_commands_of_groups(command, folder):
-    (folder / "mentions.csv").write_text("docno,mention\nd1,Paris\nd2,Rome\nd3,Paris\n")
-    code, _, err = command("queries", "profile", "mentions.csv", "-v")
+def test_verbose_goes_with_commands_of_groups(command, tmp_path):
+    (tmp_path / "mentions.csv").write_text("docno,mention\nd1,Paris\nd2,Rome\nd3,Paris\n")
+    code, _, err = command("queries", "profile", tmp_path / "mentions.csv", "-v")
     assert code == 0
     assert "Traceback" not in err
     assert "--verbose" in command("queries", "power", "--help")[1]

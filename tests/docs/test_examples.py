@@ -86,9 +86,7 @@ def test_no_block_is_of_a_language_that_nothing_runs():
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: f"{page.parent.name}-{page.stem}")
 def test_files_of_the_repository_that_a_page_names_exist(page):
     named = re.findall(r"`((?:tests|notebooks|vbterrier|docs)/[\w/.-]+\.\w+)`", page.read_text(encoding="utf-8"))
-    # The source distribution comes without notebooks.
-    there = [name for name in named if (ROOT / name.split("/")[0]).exists()]
-    assert [name for name in there if not (ROOT / name).exists()] == []
+    assert [name for name in named if not (ROOT / name).exists()] == []
 
 
 @pytest.mark.parametrize("suffix", [".md", ".rst"])

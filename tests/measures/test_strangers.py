@@ -1,5 +1,7 @@
 """Runs of which nothing is judged, in the hands of hosts that cannot refuse them."""
 
+import warnings
+
 import ir_measures
 import pandas as pd
 import pytest
@@ -25,4 +27,7 @@ def test_ids_that_are_written_otherwise_are_said(ids):
 
 @pytest.mark.parametrize("ids", [("new", "other"), ("d1", "d1 "), ("D1", "n")])
 def test_documents_that_are_new_are_not(ids):
-    scored(*ids)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        scored(*ids)
+    assert said == []

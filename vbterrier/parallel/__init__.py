@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from vbterrier.errors import ParameterError
-from vbterrier.parallel.bars import bar, is_seen
+from vbterrier.parallel.bars import tracked
 from vbterrier.parallel.cluster import connected, n_threads, on_cluster, require_client, require_worker
 from vbterrier.parallel.processes import in_processes, n_processes
 from vbterrier.parallel.shared import Shared
@@ -142,30 +142,3 @@ def require_workers(n_jobs: int, client: Any) -> None:
     if n_jobs != 1:
         raise ParameterError(f"n_jobs={n_jobs} and client=: wanted one of them, processes of this machine or a cluster")
     require_client(client)
-
-
-def tracked(items: Iterable[T], what: str, *, shown: bool, total: int | None = None, unit: str = "it") -> Iterable[T]:
-    """The same items, with a bar on standard error that says how far they are and goes when they end.
-
-    There is a bar in terminals and notebooks alone: where standard error goes to a file or a pipe, nothing is shown.
-
-    Parameters
-    ----------
-    items
-        What is worked on, one after the other.
-    what, unit
-        What the bar says of the work, and of an item.
-    shown
-        Whether to show it, where anybody would see it.
-    total
-        How many items there are, where they do not know it.
-
-    Examples
-    --------
-    >>> list(tracked([1, 2], "counting", shown=False))
-    [1, 2]
-    """
-    if not shown or not is_seen():
-        return items
-    seen: Iterable[T] = bar(items, what, total=total, unit=unit)
-    return seen

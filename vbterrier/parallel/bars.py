@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import sys
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    T = TypeVar("T")
 
 
 def is_seen() -> bool:
@@ -45,6 +47,8 @@ def bar(
     **options
         Others of tqdm's.
 
+    Examples
+    --------
     >>> list(bar([1, 2], "counting", shown=False))
     [1, 2]
     """
@@ -58,3 +62,15 @@ def bar(
         from tqdm.auto import tqdm
 
         return tqdm(items, desc=what or None, total=total, unit=unit, leave=False, **options)
+
+
+def tracked(items: Iterable[T], what: str, *, shown: bool, total: int | None = None, unit: str = "it") -> Iterable[T]:
+    """The same items behind a :func:`bar`, or as they are where nobody would see one.
+
+    >>> tracked([1, 2], "counting", shown=False)
+    [1, 2]
+    """
+    if not (shown and is_seen()):
+        return items
+    seen: Iterable[T] = bar(items, what, total=total, unit=unit)
+    return seen
