@@ -285,7 +285,7 @@ def _labels(qrels: Any, run: Run, topic: Ints, docno: Ids) -> Ints:
     if qrels is None:
         return unknown
     labels = LabelFrame(qrels)
-    require_same_kind(labels.qid, run.qid, "qrels column 'qid'", "pool column 'qid'")
+    require_same_kind(labels.qid, run.topic_ids, "qrels column 'qid'", "pool column 'qid'")
     require_same_kind(labels.docno, docno, "qrels column 'docno'", "pool column 'docno'")
     if not len(labels.label):
         return unknown

@@ -53,7 +53,7 @@ class OnDocuments(OnEntities):
 
     def _listed(self, documents: Documents, inp: pd.DataFrame, k: int | None) -> Listed:
         run = self._entity_run(inp)
-        require_same_kind(run.qid, documents.run.qid, "entities column 'qid'", "run column 'qid'")
+        require_same_kind(run.topic_ids, documents.run.topic_ids, "entities column 'qid'", "run column 'qid'")
         n = int((~documents.known).sum())
         if n:
             first = documents.pool.docno.take(np.flatnonzero(~documents.known)[:4]).text.to_pylist()

@@ -72,7 +72,7 @@ class Selection:
         self.pool = pool
         require_same_kind(pool.entities, run.docno, "links column 'entity_id'", f"{run.name} column 'docno'")
         # Topics have met as text since the pool was linked; whoever holds its frame compares their kinds.
-        place = run_places(run, pool.topics, Ids(None, run.qid.integers), "links")
+        place = run_places(run, pool.topics, Ids(None, run.topic_ids.integers), "links")
         top = run.top(depth)
         found, shape = place >= 0, (len(pool.topics), top.depth)
         rows = np.full(shape, -1)

@@ -96,7 +96,7 @@ def _rows(name: str, given: Any, table: EntityTable, oer: Floats, classes: Ints,
     pool = table.pool
     run = given if isinstance(given, Run) else Run(given, name=f"run {name!r}")
     # Says it when the two share no topic.
-    run_places(run, pool.topics, Ids(None, run.qid.integers), "links")
+    run_places(run, pool.topics, Ids(None, run.topic_ids.integers), "links")
     listed = Listed.of(pool, run, k)
     # -1, the last, is what no document of the topic mentions.
     pair, topic = listed.pair, listed.topic

@@ -127,7 +127,7 @@ class Ground:
                 stacklevel=3,
             )
         for run in runs.values():
-            require_same_kind(run.qid, pool.qid, f"{run.name} column 'qid'", "pool column 'qid'")
+            require_same_kind(run.topic_ids, pool.topic_ids, f"{run.name} column 'qid'", "pool column 'qid'")
             require_same_kind(
                 self.documents.pool.entities, run.docno, "links column 'entity_id'", f"{run.name} 'docno'"
             )

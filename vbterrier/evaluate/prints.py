@@ -95,7 +95,7 @@ def _judgments(qrels: pd.DataFrame) -> str:
 
 
 def _run(run: Run) -> str:
-    return rows_print([run.qid.prints, run.docno.prints, run.score])
+    return rows_print([run.topic_ids.prints[run.topic], run.docno.prints, run.score])
 
 
 def _vectors(given: Mapping[str, Any], ids: list[str]) -> str:

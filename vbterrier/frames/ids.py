@@ -15,7 +15,7 @@ from vbterrier.errors import InputError
 from vbterrier.kernels import order
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -66,7 +66,7 @@ class Ids:
         changes = pc.not_equal(self.text.slice(1), self.text.slice(0, len(self.text) - 1))
         return np.concatenate([[0], np.flatnonzero(changes.to_numpy(zero_copy_only=False)) + 1])
 
-    def codes(self) -> tuple[list[str], Ints]:
+    def distinct(self) -> tuple[Ids, Ints]:
         """The distinct ids in order of appearance, and the number of each row's id among them.
 
         Neighbours are compared before anything is hashed: a file grouped by topic costs one hash a topic.
@@ -74,7 +74,12 @@ class Ids:
         starts = self.blocks()
         encoded = self.take(starts).text.dictionary_encode()
         sizes = np.diff(np.append(starts, len(self.text)))
-        return encoded.dictionary.to_pylist(), np.repeat(encoded.indices.to_numpy().astype(np.int64), sizes)
+        return Ids(encoded.dictionary, self.integers), np.repeat(encoded.indices.to_numpy().astype(np.int64), sizes)
+
+    def codes(self) -> tuple[list[str], Ints]:
+        """The distinct ids as :meth:`distinct` gives them, as texts of Python."""
+        ids, numbers = self.distinct()
+        return ids.text.to_pylist(), numbers
 
     def ranks(self) -> Ints:
         """The place of each id in the order of their bytes, shape (n,): 0 is the smallest."""
@@ -130,9 +135,9 @@ def _nobodys(_row: int) -> str:
     return ""
 
 
-def owner_of(qid: Ids, docno: Ids) -> Callable[[int], str]:
+def owner_of(topics: Sequence[str], topic: Ints, docno: Ids) -> Callable[[int], str]:
     """Name the query and document of a row, for messages."""
-    return lambda row: f" (query {qid.text[row].as_py()!r}, document {docno.text[row].as_py()!r})"
+    return lambda row: f" (query {topics[topic[row]]!r}, document {docno.text[row].as_py()!r})"
 
 
 def numbers_of(column: pd.Series[Any], where: str, whose: Callable[[int], str] = _nobodys) -> NDArray[np.float64]:

@@ -51,8 +51,9 @@ class LabelFrame:
         require(frame, ("qid", "docno", "label"), name)
         self.qid = ids_of(frame["qid"], f"{name} column 'qid'")
         self.docno = ids_of(frame["docno"], f"{name} column 'docno'")
-        self.label = integers_of(frame["label"], f"{name} column 'label'", owner_of(self.qid, self.docno))
         self.topics, self.topic = self.qid.codes()
+        owner = owner_of(self.topics, self.topic, self.docno)
+        self.label = integers_of(frame["label"], f"{name} column 'label'", owner)
         keep = self._once(diversity="iteration" in frame.columns)
         if drop_negative:
             keep &= self.label >= 0

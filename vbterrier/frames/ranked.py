@@ -112,13 +112,15 @@ class Run:
     def _read(self, frame: pd.DataFrame) -> None:
         require(frame, ("qid", "docno", "score"), self.name)
         self.frame = frame
-        self.qid = ids_of(frame["qid"], f"{self.name} column 'qid'")
+        # Of topics the distinct ids alone are kept: a column in several pieces is copied to be read.
+        self.topic_ids, self.topic = ids_of(frame["qid"], f"{self.name} column 'qid'").distinct()
+        self.topics: list[str] = self.topic_ids.text.to_pylist()
         self.docno = ids_of(frame["docno"], f"{self.name} column 'docno'")
-        self.score = numbers_of(frame["score"], f"{self.name} column 'score'", owner_of(self.qid, self.docno))
+        owner = owner_of(self.topics, self.topic, self.docno)
+        self.score = numbers_of(frame["score"], f"{self.name} column 'score'", owner)
         # trec_eval keeps scores as C floats: what differs only beyond them is a tie.
         with np.errstate(over="ignore"):
             self._single = self.score.astype(np.float32)
-        self.topics, self.topic = self.qid.codes()
         # What was known of rows that have gone.
         for known in ("_together", "_spans", "_falling"):
             vars(self).pop(known, None)

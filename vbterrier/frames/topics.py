@@ -50,7 +50,7 @@ def run_places(run: Run, topics: Sequence[str], qid: Ids, name: str) -> Ints:
     """
     if not topics:
         raise InputError(f"{name}: no rows; a run is evaluated over the topics that stand here")
-    require_same_kind(qid, run.qid, f"{name} column 'qid'", f"{run.name} column 'qid'")
+    require_same_kind(qid, run.topic_ids, f"{name} column 'qid'", f"{run.name} column 'qid'")
     found = places(run.topics, topics)
     if not run.topics:
         warnings.warn(f"{run.name}: empty; all {len(topics)} topics score 0", DegenerateWarning, stacklevel=2)

@@ -73,7 +73,7 @@ class Condense(pt.Transformer):  # type: ignore[misc]
         if not len(inp):
             return inp.assign(rank=pd.Series(dtype="int64"))
         run, judgments = Run(inp), self._judgments
-        require_same_kind(judgments.qid, run.qid, "qrels column 'qid'", "run column 'qid'")
+        require_same_kind(judgments.qid, run.topic_ids, "qrels column 'qid'", "run column 'qid'")
         if set(run.topics).isdisjoint(judgments.topics):
             # A batch of pt.Experiment may hold such topics alone.
             warnings.warn(

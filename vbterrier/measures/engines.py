@@ -16,6 +16,8 @@ from vbterrier.frames.contracts import require
 from vbterrier.frames.ids import ids_of, integers_of
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from vbterrier.frames.ids import Ids
     from vbterrier.frames.ranked import Run
     from vbterrier.measures.scoring import Slot
@@ -40,16 +42,19 @@ def require_ids(docno: Ids, where: str) -> None:
     require_no_nul(docno, where)
 
 
-def require_no_nul(ids: Ids, where: str) -> None:
-    """Refuse ids that engines of others, for which a NUL ends a text, would take for shorter ones."""
+def require_no_nul(ids: Ids, where: str, numbers: NDArray[np.int64] | None = None) -> None:
+    """Refuse ids that engines of others, for which a NUL ends a text, would take for shorter ones.
+
+    ``numbers`` say which of the ids stands in each row; without them each row has its own.
+    """
     octets, _ = ids.octets()
     if octets.all():
         return
     row = pc.index(pc.match_substring(ids.text, "\0"), pa.scalar(value=True)).as_py()
     if row >= 0:
-        raise InputError(
-            f"{where}: row {row} holds {ids.text[row].as_py()!r}; measures of others end ids at a NUL: remove it"
-        )
+        value = ids.text[row].as_py()
+        row = row if numbers is None else int(np.argmax(numbers == row))
+        raise InputError(f"{where}: row {row} holds {value!r}; measures of others end ids at a NUL: remove it")
 
 
 def judges_once(slot: Slot) -> bool:
@@ -106,7 +111,7 @@ def ranking_of(run: Run, depth: int | None = None) -> pd.DataFrame:
         rows = cut[topic, rank]
     return pd.DataFrame(
         {
-            "qid": _objects(run.qid.take(rows)),
+            "qid": _objects(run.topic_ids.take(run.topic[rows])),
             "docno": _objects(run.docno.take(rows)),
             "score": -rank.astype(np.float64),
         }

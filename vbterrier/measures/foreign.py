@@ -66,7 +66,7 @@ def foreign_values(
     if not measures:
         return
     require_ids(run.docno, f"{run.name} column 'docno'")
-    require_no_nul(run.qid, f"{run.name} column 'qid'")
+    require_no_nul(run.topic_ids, f"{run.name} column 'qid'", run.topic)
     known = run.only(set(slot.topics))
     for diverse, judged in ((False, slot), (True, _of_subtopics(slot))):
         asked = [measure for measure in measures if is_diversity(measure) == diverse]

@@ -137,7 +137,7 @@ class Scoring(Once):
 
         def make() -> Selection:
             pool = self.slot.linked()
-            require_same_kind(self.slot.qid, self.run.qid, "qrels column 'qid'", f"{self.run.name} column 'qid'")
+            require_same_kind(self.slot.qid, self.run.topic_ids, "qrels column 'qid'", f"{self.run.name} column 'qid'")
             return Selection(pool, self.run, self.depth)
 
         return self.once("selection", make)

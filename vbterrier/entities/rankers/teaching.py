@@ -76,7 +76,7 @@ def from_entities(placed: Placed, table: Floats, qrels: Any, rel: int) -> Taught
     if "docno" not in frame and {"entity_id", "label"} <= set(frame.columns):
         frame = frame[frame["label"].notna()].rename(columns={"entity_id": "docno"})
     labels = LabelFrame(frame)
-    require_same_kind(labels.qid, placed.run.qid, "qrels column 'qid'", "entity run column 'qid'")
+    require_same_kind(labels.qid, placed.run.topic_ids, "qrels column 'qid'", "entity run column 'qid'")
     require_same_kind(labels.docno, placed.run.docno, "qrels column 'docno'", "entity run column 'docno'")
     label = np.full(len(placed.run), UNKNOWN)
     if len(labels.label):
@@ -93,7 +93,7 @@ def from_documents(placed: Placed, table: Floats, qrels: Any, rel: int) -> Taugh
     """
     pool, run = placed.pool, placed.run
     labels = LabelFrame(qrels)
-    require_same_kind(labels.qid, run.qid, "qrels column 'qid'", "entity run column 'qid'")
+    require_same_kind(labels.qid, run.topic_ids, "qrels column 'qid'", "entity run column 'qid'")
     require_same_kind(labels.docno, pool.docno, "qrels column 'docno'", "links column 'docno'")
     place = places(pool.topics, labels.topics)
     unjudged = places(run.topics, labels.topics) < 0

@@ -99,7 +99,7 @@ class ExpandByEntities(OnEntities):
             return pushed
         run = self._entity_run(inp)
         qid = ids_of(inp["qid"], "topics column 'qid'")
-        require_same_kind(run.qid, qid, "entities column 'qid'", "topics column 'qid'")
+        require_same_kind(run.topic_ids, qid, "entities column 'qid'", "topics column 'qid'")
         own = run.only(set(qid.text.to_pylist()))
         top = own.top(self.k)
         topic, rank = np.nonzero(top.rows >= 0)
