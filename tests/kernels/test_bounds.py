@@ -11,7 +11,6 @@ import pytest
 
 from vbterrier.kernels import bounds as kernel
 from vbterrier.kernels.bounds import (
-    PartlyJudged,
     guaranteed_lower,
     guaranteed_upper,
     guaranteed_upper_levels,
@@ -21,6 +20,7 @@ from vbterrier.kernels.bounds import (
     rbp_upper,
 )
 from vbterrier.kernels.gain import gains
+from vbterrier.kernels.partly_judged import PartlyJudged
 
 BOUNDS = {
     "naive_lower": naive_lower,

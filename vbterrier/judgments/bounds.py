@@ -9,6 +9,7 @@ import numpy as np
 from vbterrier.errors import ParameterError
 from vbterrier.judgments.pool import grade_gains
 from vbterrier.kernels import bounds
+from vbterrier.kernels.partly_judged import PartlyJudged
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,7 +25,7 @@ KINDS = ("naive", "rbp", "guaranteed", "posthoc")
 # Grades that no judgment uses count as possible up to here; above, labels are weights rather than grades.
 MOST_GRADES = 64
 
-_BOUNDS: dict[tuple[str, str], Callable[[bounds.PartlyJudged], Floats]] = {
+_BOUNDS: dict[tuple[str, str], Callable[[PartlyJudged], Floats]] = {
     ("lower", "naive"): bounds.naive_lower,
     ("upper", "naive"): bounds.naive_upper,
     ("lower", "rbp"): bounds.naive_lower,
@@ -69,5 +70,5 @@ def ndcg_bound(judged: JudgedTop, side: str, kind: str, *, dcg: str = "log2", ma
     grades = judged.judgments.grades
     gain = grade_gains(judged, dcg)
     return _BOUNDS[side, kind](
-        bounds.PartlyJudged(judged.levels, judged.judgments.counts, gain, len(grades) - 1, judged.depth)
+        PartlyJudged(judged.levels, judged.judgments.counts, gain, len(grades) - 1, judged.depth)
     )
