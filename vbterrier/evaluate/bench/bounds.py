@@ -61,8 +61,8 @@ _BOUNDS: tuple[tuple[tuple[str, ...], str], ...] = (
     (
         ("memory above",),
         (
-            "Memory at 7 million rows: the frames hold ids in several pieces, and checks take each column as one: a "
-            "copy of 193 MiB. Numbers of topics take 53, scores as C floats 27, what is made of them on the way 7."
+            "Memory at 7 million rows: the frames hold ids in several pieces, and documents are compared as one: a "
+            "copy of 100 MiB. Numbers of topics take 53, scores as C floats 27, what is made of them on the way 59."
         ),
     ),
     (
