@@ -355,3 +355,21 @@ def test_a_column_that_stands_twice_is_refused():
     run = pd.concat([PLAIN, PLAIN[["score"]]], axis=1)
     with pytest.raises(InputError, match=r"column 'score' stands 2 times"):
         ranked(run)
+
+
+def test_a_checked_run_keeps_no_copy_of_the_column_of_topics():
+    columns = {
+        "qid": ["topic " + 90 * "x"] * 10_000,
+        "docno": [f"{at:04}" for at in range(10_000)],
+        "score": [1.0] * 10_000,
+    }
+    pieces = [
+        pd.DataFrame({name: column[part] for name, column in columns.items()}).astype({"qid": "str", "docno": "str"})
+        for part in (slice(5000), slice(5000, None))
+    ]
+    frame = pd.concat(pieces, ignore_index=True)
+    before = pa.total_allocated_bytes()
+    run = Run(frame)
+    # Ids of documents in several pieces are copied into one: four letters and a place of eight bytes each.
+    assert pa.total_allocated_bytes() - before < 200_000
+    assert run.topics == columns["qid"][:1]
