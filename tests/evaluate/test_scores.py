@@ -475,3 +475,9 @@ def test_entity_runs_are_scored_on_links_without_a_word_of_documents():
         warnings.filterwarnings("ignore", "an interval over topics needs")
         scores = score(entities, links.frame(), ["RelCov@5", "NonRelCov@5"])
     assert scores.means().to_numpy().tolist() == [[1.0, 0.0]]
+
+
+def test_a_measure_without_a_value_is_told_with_its_topic():
+    nothing = ir_measures.define_byquery(lambda _qrels, run: math.nan if run["query_id"].iloc[0] == "q2" else 1.0)
+    with pytest.raises(InputError, match=r"column 'value': row 1 holds nan \(system 'run', topic 'q2'"):
+        score(RUN, QRELS, [nothing])

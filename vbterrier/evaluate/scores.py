@@ -7,6 +7,7 @@ from itertools import product
 from math import nan
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
 from vbterrier.errors import ParameterError
@@ -17,6 +18,7 @@ from vbterrier.frames.contracts import systems_of
 from vbterrier.frames.files import read_answers, read_qrels
 from vbterrier.frames.parameters import choice, whole
 from vbterrier.frames.shown import Panel, Shown, of_means, systems_line
+from vbterrier.frames.values import KEY
 from vbterrier.measures import measures_from
 from vbterrier.measures.foreign import is_mean, mean_of
 from vbterrier.measures.linking import is_linking
@@ -27,15 +29,17 @@ from vbterrier.uncertainty.intervals import (
     N_RESAMPLES,
     TOPIC_METHODS,
     check_level,
-    intervals,
+    rows_of,
     unjudged_interval,
 )
+from vbterrier.uncertainty.topic_values import tables_of, topic_values
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterator, Mapping, Sequence
 
     import ir_measures
+    from numpy.typing import NDArray
 
     from vbterrier.frames.shown import Figures
     from vbterrier.measures.scoring import Slot
@@ -242,18 +246,27 @@ def _intervals(
     level: float,
     **options: int,
 ) -> pd.DataFrame:
+    keys = [values[key].to_numpy(dtype=object) for key in KEY]
+    numbers = values["value"].to_numpy(dtype=np.float64)
+    averaged = pd.Index(keys[2]).isin([str(measure) for measure in measures if is_mean(measure)])
+    if np.isfinite(numbers[averaged]).all():
+        tables = tables_of([key[averaged] for key in keys], numbers[averaged])
+    else:
+        # Says which value it is that no mean can take.
+        tables = topic_values(values[averaged])
     # One stream for all, so that equal values have equal intervals.
-    of_means = values[values["measure"].isin([str(measure) for measure in measures if is_mean(measure)])]
-    made = intervals(of_means, method=interval, level=level, **options)
-    ends_of = {(row.name, row.measure): row for row in made.itertuples(index=False)}
-    by_system = {key: group.to_numpy() for key, group in values.groupby(["name", "measure"], sort=False)["value"]}
+    made = [dict(zip(COLUMNS, row, strict=True)) for row in rows_of(tables, interval, level=level, **options)]
+    ends_of = {(row["name"], row["measure"]): row for row in made}
+    by_system = _by_system(keys[0], keys[2], numbers)
     rows: list[tuple[Any, ...]] = []
     for name, measure in product(names, measures):
         scores = by_system.get((name, str(measure)))
         if scores is None:
             continue
         found = ends_of.get((name, str(measure)))
-        ends = [(nan, nan, "none", 0) if found is None else (found.low, found.high, found.method, found.n_resamples)]
+        ends = [(nan, nan, "none", 0)]
+        if found is not None:
+            ends = [(found["low"], found["high"], found["method"], found["n_resamples"])]
         spread = _spread(measure)
         if spread is not None:
             end = unjudged_interval(scores, by_system[name, str(spread)], level=level)
@@ -263,3 +276,17 @@ def _intervals(
             (*head, low, high, level, method, len(scores), used, options["seed"]) for low, high, method, used in ends
         ]
     return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def _by_system(
+    names: NDArray[np.object_], measures: NDArray[np.object_], values: NDArray[np.float64]
+) -> dict[tuple[str, str], NDArray[np.float64]]:
+    """The values of each system and measure, topics in the order of rows."""
+    if not len(values):
+        return {}
+    (name, known), (measure, kinds) = pd.factorize(names), pd.factorize(measures)
+    column = name * len(kinds) + measure
+    order = np.argsort(column, kind="stable")
+    firsts = np.flatnonzero(np.diff(column[order], prepend=-1))
+    keys = ((known[at // len(kinds)], kinds[at % len(kinds)]) for at in column[order][firsts])
+    return dict(zip(keys, np.split(values[order], firsts[1:]), strict=True))

@@ -18,9 +18,11 @@ from vbterrier.uncertainty.topic_ends import METHODS
 from vbterrier.uncertainty.topic_values import topic_values
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from numpy.typing import NDArray
+
+    from vbterrier.uncertainty.topic_values import TopicValues
 
     Floats = NDArray[np.float64]
 
@@ -83,16 +85,24 @@ def intervals(
     [['a', 'AP', 0.5, -0.396, 1.396]]
     """
     _check(method, level, n_resamples, seed)
+    made = rows_of(topic_values(values), method, level=level, n_resamples=n_resamples, seed=seed)
+    return pd.DataFrame(made, columns=list(COLUMNS))
+
+
+def rows_of(
+    tables: Iterable[TopicValues], method: str, *, level: float, n_resamples: int, seed: int
+) -> list[tuple[Any, ...]]:
+    """The rows of :func:`intervals` of values that are laid out by topic already."""
     used = n_resamples if method in RESAMPLED else 0
     rows: dict[int, tuple[Any, ...]] = {}
-    for table in topic_values(values):
+    for table in tables:
         found = _topics_intervals(table.values, level, method, _draws(method, seed, "", table.qids), n_resamples)
         columns = zip(
             table.places, table.names, table.measures, table.values.mean(axis=0), found.low, found.high, strict=True
         )
         for place, name, measure, mean, low, high in columns:
             rows[place] = (name, measure, mean, low, high, level, found.method, len(table.qids), used, seed)
-    return pd.DataFrame([rows[place] for place in sorted(rows)], columns=list(COLUMNS))
+    return [rows[place] for place in sorted(rows)]
 
 
 def topics_interval(

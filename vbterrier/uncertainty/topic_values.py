@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.frames.values import values_of
+from vbterrier.frames.values import KEY, values_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
@@ -52,24 +54,28 @@ def topic_values(values: Any) -> list[TopicValues]:
     [(['P'], ['1', '2'], [[1.0], [0.5]]), (['AP'], ['1'], [[0.0]])]
     """
     frame = values_of(values)
-    if not len(frame):
+    return tables_of([frame[key] for key in KEY], frame["value"].to_numpy())
+
+
+def tables_of(keys: Sequence[Any], values: Floats) -> list[TopicValues]:
+    """:func:`topic_values` of columns known to be good: names, topics and measures, and a finite value of each."""
+    if not len(values):
         return []
-    (name, names), (measure, measures) = (pd.factorize(frame[key]) for key in ("name", "measure"))
-    qid, qids = pd.factorize(frame["qid"], sort=True)
-    column, keys = pd.factorize(name * len(measures) + measure)
+    (name, names), (measure, measures) = (pd.factorize(keys[at]) for at in (0, 2))
+    qid, qids = pd.factorize(keys[1], sort=True)
+    column, pairs = pd.factorize(name * len(measures) + measure)
     order = np.lexsort((qid, column))
     parts = np.split(order, np.flatnonzero(np.diff(column[order])) + 1)
     groups: dict[bytes, list[int]] = {}
     for place, rows in enumerate(parts):
         groups.setdefault(qid[rows].tobytes(), []).append(place)
-    numbers = frame["value"].to_numpy()
     return [
         TopicValues(
-            [names[keys[place] // len(measures)] for place in places],
-            [measures[keys[place] % len(measures)] for place in places],
+            [names[pairs[place] // len(measures)] for place in places],
+            [measures[pairs[place] % len(measures)] for place in places],
             places,
             list(qids[qid[parts[places[0]]]]),
-            np.stack([numbers[parts[place]] for place in places], axis=1),
+            np.stack([values[parts[place]] for place in places], axis=1),
         )
         for places in groups.values()
     ]
