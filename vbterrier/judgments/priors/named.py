@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-# Priors of the paper, and all that have a name: "column" is what a run brings for its documents.
 _LOG = logging.getLogger(__name__)
+
+# Priors of the paper, and all that have a name: "column" is what a run brings for its documents.
 PAPER = ("pool", "run", "pool+run")
 OWN = "column"
 PRIORS = (*PAPER, "learned", "hierarchical", OWN, "auto")
