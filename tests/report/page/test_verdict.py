@@ -47,7 +47,7 @@ def test_what_only_unjudged_documents_decide_is_said(written):
     assert about(page, "Unjudged documents")[0].text == (
         "Of the first 5 documents, 0.0% (known) to 40.0% (new) were never judged. What takes them for not relevant "
         "favours known; look at a bootstrapped measure first. Tests are over topics and take the expected BNDCG@5 for "
-        "known; `vbterrier rank --over both` counts, too, that nobody knows what these documents are."
+        "known; the command vbterrier rank --over both counts, too, that nobody knows what these documents are."
     )
     assert about(page, "Unjudged documents")[0].grave
 
