@@ -202,8 +202,8 @@ def test_what_no_test_could_tell_is_not_called_alike(written):
     with pytest.warns(DegenerateWarning, match="28 pairs leaves no p below"):
         page, _, _ = written(many, qrels, "P@10")
     assert page.verdict[0] == (
-        "By P@10, no two of the 8 systems can be told apart, whatever they score, over 12 topics; the means go from "
-        "0.050 (s0) to 0.750 (s7)."
+        "By P@10, the test could tell no two of the 8 systems apart, whatever they score over 12 topics; the means go "
+        "from 0.050 (s0) to 0.750 (s7)."
     )
     (caveat,) = about(page, "Few resamples")
     assert caveat.grave

@@ -98,8 +98,8 @@ def _unjudged(found: Found) -> Iterator[Caveat]:
         said += "; look at a bootstrapped measure first." if found.laws else "."
     if found.laws and found.comparison is not None:
         said += (
-            f" Tests are over topics and take the expected {found.law} for known; the command vbterrier rank --over both "
-            "counts, too, that nobody knows what these documents are."
+            f" Tests are over topics and take the expected {found.law} for known; the command vbterrier rank --over "
+            "both counts, too, that nobody knows what these documents are."
         )
     yield Caveat("Unjudged documents", said, apart or shares[high] > UNJUDGED)
     whole = {name: int((top.unjudged_share() == 1).sum()) for name, top in found.tops.items()}

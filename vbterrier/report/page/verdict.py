@@ -110,9 +110,13 @@ def _verdict(found: Comparison, measure: str, *, can: bool) -> str:
             f"the means go from {means[low]:.3f} ({_named(found, measure, low)}) to {means[high]:.3f} "
             f"({_named(found, measure, high)})"
         )
-        verb = "are distinguishable" if can else "can be told apart, whatever they score,"
+        none = (
+            f"no two of the {len(means)} systems are distinguishable"
+            if can
+            else f"the test could tell no two of the {len(means)} systems apart, whatever they score"
+        )
         return (
-            f"{_by(measure)}, no two of the {len(means)} systems {verb} over {_topics(pairs)}; "
+            f"{_by(measure)}, {none} over {_topics(pairs)}; "
             f"{span if means[high] > means[low] else f'all means are {means[high]:.3f}'}."
         )
     of_best = pairs[~pairs["significant"] & (pairs[["name_a", "name_b"]] == best).any(axis=1)]
