@@ -45,6 +45,11 @@ def test_verdicts(systems, options, said):
     assert verdicts(compare(frame(**systems), **options, **FEW)) == [f"nDCG@10: {said}"]
 
 
+def test_the_verdict_of_what_is_better_low_names_the_lowest():
+    (said,) = verdicts(compare(frame("NonRelCov@5", a=A, b=less(0.1, 2), c=less(0.1)), **FEW))
+    assert said.endswith("c has the lowest mean, not distinguishable from it: b")
+
+
 def test_verdicts_against_a_baseline_name_each_system_once():
     values = frame(a=A, b=less(0.1), c=less(0.2), d=[one - 0.1 * (at % 2) for at, one in enumerate(less(0.05))])
     both = pd.concat([values, values.assign(measure="AP")])

@@ -145,3 +145,16 @@ def test_escaped_text_is_ascii_without_commands_of_its_own(name):
     plain = re.sub(r"\\(?:[&%$#_{}]|[a-z]+(?:\{\}|(?=[{}]))|[`'^~\"=.uvHcdr](?=\{))", "", text, flags=re.IGNORECASE)
     assert "\\" not in plain
     assert not re.search(r"[&%$#_~^]", plain)
+
+
+def test_what_is_wider_than_a_column_spans_both(pdflatex, tmp_path):
+    found = compare(score(runs("a-run-with-a-long-name", "b-run-with-a-long-name"), QRELS, "nDCG@10"), n_resamples=100)
+    text = paper_table(found)
+    means, pairs = (part for part in text.split("\n\n") if "tabular" in part)
+    assert r"\begin{table}" in means
+    assert r"\begin{table*}" in pairs
+    (tmp_path / "two.tex").write_text(
+        DOCUMENT.replace(r"{article}", "[twocolumn]{article}").replace(r"\listoftables", "") % text, encoding="utf-8"
+    )
+    subprocess.run([pdflatex, "-interaction=nonstopmode", "two.tex"], cwd=tmp_path, capture_output=True, check=True)
+    assert "Overfull" not in (tmp_path / "two.log").read_text(encoding="latin-1")

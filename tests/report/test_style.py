@@ -83,3 +83,24 @@ def test_every_figure_takes_axes_and_is_a_column_wide_otherwise(name):
     assert (options["ax"].default, options["width"].default) == (None, style.COLUMN)
     assert options["ax"].kind is options["width"].kind is inspect.Parameter.KEYWORD_ONLY
     assert "matplotlib.axes.Axes" in function.__doc__
+
+
+def test_names_that_would_look_the_same_are_cut_where_they_differ():
+    names = ["indri-ql-cata.2012", "indri-ql-catb-filtered.2012", "indri-rm-cata-filtered.2012", "bm25", "bm25"]
+    room = 0.55
+    plain = [style.cut(name, room) for name in names]
+    assert len(set(plain)) == 2
+    shown = style.distinct(names, room)
+    assert shown[3:] == ["bm25", "bm25"]
+    assert len(set(shown)) == 4
+    assert all(style.text_width(text, style.SIZE) <= room for text in shown)
+    assert shown[0].startswith("…ql-cat")
+    # With room for all nothing changes; with room for nothing there is an end.
+    assert style.distinct(names, 3.0) == names
+    assert len(style.distinct(names, 0.05)) == 5
+    # Those that still look alike are cut once more, where they differ; what is not to be told apart has an end, too.
+    deep = [f"{'run-' * 9}{at}-{'of-a-series' * 3}{rest}" for at, rest in (("1", ""), ("2", "x" * 40), ("2", "y" * 40))]
+    assert len(set(style.distinct(deep, room))) == 3
+    assert len(style.distinct([f"{a}{'-' * 40}{b}{'-' * 40}" for a in "ab" for b in "ab"], room)) == 4
+    long = ["a" * 500 + sign + "b" * 500 for sign in "xy"]
+    assert [text[1] for text in style.distinct(long, room)] == ["x", "y"]

@@ -63,7 +63,8 @@ def report(
         command=["vbterrier", *sys.argv[1:]],
         progress=sys.stderr.isatty(),
     )
-    echo("\n".join([*page.verdict, f"{page.path}: {page.n_bytes / 1e6:.2f} MB"]))
+    against = [f"{caveat.about}, weighs heavily: {caveat.text}" for caveat in page.caveats if caveat.grave]
+    echo("\n".join([*page.verdict, *against, f"{page.path}: {page.n_bytes / 1e6:.2f} MB"]))
 
 
 COMMANDS = (report,)

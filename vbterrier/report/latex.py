@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from vbterrier.errors import printable
@@ -27,6 +28,10 @@ _SIGNS = (
 _ENDS = re.compile(r"-?\d+\.\d+ to -?\d+\.\d+")
 # Tables with more columns are set smaller.
 _MANY = 6
+# Points: a column of a two-column paper, and about how wide a sign is in the sizes that tables are set in.
+_COLUMN, _PADDING = 225.0, 8.0
+_SIGN = {r"\small": 4.4, r"\footnotesize": 3.8, r"\scriptsize": 3.3}
+_MARKUP = re.compile(r"\\[a-zA-Z]+|[{}\\]")
 # What TeX joins: two hyphens would be a dash, two quotes a quotation mark.
 _JOINED = re.compile(r"(?<=[-`'?!])(?=[-`'])")
 # Those of TeX's first encoding, which has no ogonek.
@@ -133,6 +138,8 @@ def tabular(heads: Sequence[str], rows: Sequence[Sequence[str]], columns: str) -
 def floated(body: str, caption: Sequence[str], label: str = "") -> str:
     r"""A table of the paper around a tabular: the caption above it, and a label behind the caption.
 
+    What is wider than a column of a two-column paper spans both (``table*``, the same as ``table`` where there is one).
+
     Parameters
     ----------
     body
@@ -156,8 +163,21 @@ def floated(body: str, caption: Sequence[str], label: str = "") -> str:
     """
     size = r"\footnotesize" if _n_columns(body) > _MANY else r"\small"
     # Names of measures do not break: lines of captions may be stretched.
-    above = [r"\begin{table}", r"\centering", r"\emergencystretch=3em", *_caption(caption, label)]
-    return "\n".join([*above, r"\smallskip", size, r"\setlength{\tabcolsep}{4pt}", body, r"\end{table}"])
+    kind = "table*" if _width(body, _SIGN[size]) > _COLUMN else "table"
+    above = [rf"\begin{{{kind}}}", r"\centering", r"\emergencystretch=3em", *_caption(caption, label)]
+    return "\n".join([*above, r"\smallskip", size, r"\setlength{\tabcolsep}{4pt}", body, rf"\end{{{kind}}}"])
+
+
+def _width(body: str, sign: float) -> float:
+    """About how many points a tabular is wide whose signs are so wide."""
+    rows = [line.removesuffix(r"\\").split(" & ") for line in body.splitlines() if line.endswith(r"\\")]
+    small = r"\scriptsize"
+    widths = [[(_SIGN[small] if small in cell else sign) * _n_signs(cell) for cell in row] for row in rows]
+    return sum(max(column) + _PADDING for column in zip_longest(*widths, fillvalue=0.0))
+
+
+def _n_signs(cell: str) -> int:
+    return len(_MARKUP.sub("", cell).strip())
 
 
 def _n_columns(body: str) -> int:

@@ -206,6 +206,8 @@ def test_command(command, tmp_path):
     )  # fmt: skip
     assert (code, err) == (0, "")
     assert "BNDCG@5" in out
+    # What may turn the verdict around stands beside it.
+    assert "Unjudged documents, weighs heavily: Of the first 5 documents" in out
     assert "0.0" in out.splitlines()[-1]
     text = output.read_text(encoding="utf-8")
     assert "baseline lexical" in text

@@ -1,9 +1,12 @@
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from vbterrier import DegenerateWarning
 from vbterrier.report.page.caveats import deciding
+from vbterrier.report.page.verdict import is_hopeless
 
 
 def about(page, what):
@@ -35,13 +38,16 @@ def test_what_only_unjudged_documents_decide_is_said(written):
         for name, docnos in names.items()
     }
     page, _, _ = written(runs, qrels, ["BNDCG(prior='pool')@5", "nDCG@5"])
-    assert page.verdict[0].startswith("BNDCG(prior='pool')@5 does not tell known and new apart: 1.000 against 1.000")
+    assert page.verdict[0] == (
+        "By BNDCG(prior='pool')@5, known and new score the same on each of 12 topics: 1.000 against 1.000."
+    )
     assert page.verdict[1].startswith("By nDCG@5, known scores higher than new")
     page, _, _ = written(runs, qrels, ["BNDCG@5", "nDCG@5"])
     assert not any("nobody judged" in sentence for sentence in page.verdict) or "nDCG@5 tells" in page.verdict[-1]
     assert about(page, "Unjudged documents")[0].text == (
         "Of the first 5 documents, 0.0% (known) to 40.0% (new) were never judged. What takes them for not relevant "
-        "favours known; look at a bootstrapped measure first."
+        "favours known; look at a bootstrapped measure first. Tests are over topics and take the expected BNDCG@5 for "
+        "known; the command vbterrier rank --over both counts, too, that nobody knows what these documents are."
     )
     assert about(page, "Unjudged documents")[0].grave
 
@@ -59,12 +65,12 @@ def test_measures_of_one_metric_that_disagree_are_named(written, monkeypatch):
     )
     (said,) = _disagreements(compare(values, n_resamples=500), ["BNDCG@10", "nDCG@10"])
     assert said == (
-        "nDCG@10 tells a from b apart and BNDCG@10 does not: what decides there are documents that nobody judged, "
+        "nDCG@10 tells a from b, and BNDCG@10 does not: what decides there are documents that nobody judged, "
         "which nDCG@10 takes for not relevant."
     )
     values["measure"] = values["measure"].map({"BNDCG@10": "nDCG@10", "nDCG@10": "BNDCG@10"})
     assert _disagreements(compare(values, n_resamples=500), ["BNDCG@10", "nDCG@10"]) == [
-        "BNDCG@10 tells a from b apart and nDCG@10 does not."
+        "BNDCG@10 tells a from b, and nDCG@10 does not."
     ]
 
 
@@ -86,15 +92,16 @@ def test_nothing_distinguishable_among_three(written, small):
     runs, qrels = small
     page, _, _ = written({"a": runs["first"], "b": runs["first"], "c": runs["first"]}, qrels, "nDCG@10")
     assert page.verdict[0] == (
-        "By nDCG@10, no two of the 3 systems are distinguishable over 10 topics; the means go from 1.000 (c) "
-        "to 1.000 (a)."
+        "By nDCG@10, no two of the 3 systems are distinguishable over 10 topics; all means are 1.000."
     )
+    page, _, _ = written({"a": runs["first"], "b": runs["first"]}, qrels, "nDCG@10")
+    assert page.verdict[0] == "By nDCG@10, a and b score the same on each of 10 topics: 1.000 against 1.000."
 
 
 def test_one_system_has_means_and_no_pairs(written, small):
     runs, qrels = small
     page, text, data = written({"second": runs["second"]}, qrels)
-    assert page.verdict[1] == "second has a nDCG@10 of 0.631 (95% interval 0.631 to 0.631) over 10 topics."
+    assert page.verdict[1] == "second scores 0.631 by nDCG@10 (95% interval 0.631 to 0.631) over 10 topics."
     assert 'id="pairs"' not in text
     assert about(page, "Unjudged documents")[0].text == "50.0% of the first 10 documents were never judged."
     assert data["systems"] == ["second"]
@@ -128,7 +135,8 @@ def test_runs_that_returned_nothing_are_said(written, small):
         page, text, _ = written({"first": runs["first"], "part": part}, qrels, "nDCG@10", on_topics="all")
     (caveat,) = about(page, "Empty topics")
     assert caveat.grave
-    assert caveat.text.startswith("part returned nothing for 8 of 10 topics, which score as empty rankings. Its differ")
+    assert caveat.text.startswith("part† returned nothing for 8 of 10 topics, which score as empty rankings. Its diff")
+    assert "† part retrieved nothing for 8 of 10 topics: its numbers may say nothing about its quality." in text
     assert "part†" in page.verdict[0]
     assert "Warnings on the way" in text
 
@@ -139,8 +147,7 @@ def test_topics_without_any_judgment_and_ties_are_said(written, small):
     with pytest.warns(DegenerateWarning):
         page, _, _ = written({"first": runs["first"], "strange": strange}, qrels)
     assert about(page, "Topics without judgments")[0].text == (
-        "For 10 topics none of the first 10 documents of strange is judged: its scores there are a guess from "
-        "the prior."
+        "None of the first 10 documents is judged for 10 topics of strange: scores there are a guess from the prior."
     )
     assert "strange (100%)" in about(page, "Tied scores")[0].text
 
@@ -150,7 +157,7 @@ def test_without_a_bootstrapped_measure_nobody_is_sent_to_one(written, small):
     once = runs["second"].assign(docno=["new"] * 10 + ["newer"] + ["good"] * 9)
     page, _, _ = written({"first": runs["first"], "once": once}, qrels, "nDCG@10")
     assert about(page, "Topics without judgments")[0].text == (
-        "For 1 topic none of the first 10 documents of once is judged: its scores there say nothing of its documents."
+        "None of the first 10 documents is judged for 1 topic of once: scores there say nothing of the documents."
     )
     assert about(page, "Unjudged documents")[0].text.endswith("favours first.")
 
@@ -161,3 +168,121 @@ def test_nothing_against_it(written, small):
     assert [caveat.text for caveat in page.caveats] == [
         "None: all of the first 10 documents of all systems are judged."
     ]
+
+
+def values_of(**systems):
+    """Runs and judgments under which systems score what is wanted of P@10, in tenths, topic by topic."""
+    qids = [f"q{number}" for number in range(max(map(len, systems.values())))]
+    judged = [(qid, f"{kind}{n}", int(kind == "good")) for qid in qids for kind in ("good", "bad") for n in range(10)]
+    qrels = pd.DataFrame(judged, columns=["qid", "docno", "label"])
+    runs = {
+        name: pd.DataFrame(
+            [
+                (qid, f"{'good' if rank < tenths else 'bad'}{rank}", 10.0 - rank)
+                for qid, tenths in zip(qids, scores, strict=True)
+                for rank in range(10)
+            ],
+            columns=["qid", "docno", "score"],
+        )
+        for name, scores in systems.items()
+    }
+    return runs, qrels
+
+
+def test_what_no_test_could_tell_is_not_called_alike(written):
+    runs, qrels = values_of(a=[9, 8], b=[1, 2])
+    with pytest.warns(DegenerateWarning, match="sign flips of 2 topics"):
+        page, _, _ = written(runs, qrels, ["nDCG@10", "P@10"])
+    assert page.verdict[0].startswith("nDCG@10 cannot tell a and b apart: ")
+    # The name of a measure keeps its case.
+    assert [caveat.text.partition(":")[0] for caveat in about(page, "Few topics")] == ["nDCG@10", "P@10"]
+    assert not about(page, "Intervals and tests")
+    # Enough topics for two systems, too few resamples for 28 pairs of them.
+    many, qrels = values_of(**{f"s{number}": [number] * 6 + [number + 1] * 6 for number in range(8)})
+    with pytest.warns(DegenerateWarning, match="28 pairs leaves no p below"):
+        page, _, _ = written(many, qrels, "P@10")
+    assert page.verdict[0] == (
+        "By P@10, the test could tell no two of the 8 systems apart, whatever they score over 12 topics; the means go "
+        "from 0.050 (s0) to 0.750 (s7)."
+    )
+    (caveat,) = about(page, "Few resamples")
+    assert caveat.grave
+    assert "correction='max-t'" in caveat.text
+
+
+def test_too_few_topics_of_one_measure_say_nothing_of_another():
+    said = ("P@10: sign flips of 2 topics leave no p below 0.5: nothing can be significant at the level 0.05",)
+    found = SimpleNamespace(compared=("AP", "P@10"), said=said)
+    assert [is_hopeless(found, measure) for measure in found.compared] == [False, True]
+
+
+def test_infinite_t_weighs_heavily(written):
+    runs, qrels = values_of(a=[9, 8], b=[8, 7])
+    with pytest.warns(DegenerateWarning, match="t is infinite"):
+        page, _, _ = written(runs, qrels, "P@10", test="t")
+    assert page.verdict[0].startswith("By P@10, a scores higher than b")
+    assert about(page, "Differences without spread")[0].grave
+
+
+def test_a_single_topic_has_no_interval(written):
+    runs, qrels = values_of(a=[9], b=[1])
+    with pytest.warns(DegenerateWarning):
+        page, text, _ = written(runs, qrels, "P@10")
+    assert page.verdict[0] == (
+        "P@10 cannot tell a and b apart: 0.900 against 0.100, a difference of 0.800 (p = 1.0000, 1 topic)."
+    )
+    assert not about(page, "Topics that decide")
+    assert "nan" not in text.partition("<main")[2].partition("<script")[0]
+    assert "1 topics ·" not in text
+
+
+def test_intervals_that_disagree_with_tests_are_named(written):
+    # Of six topics that differ, all are won: 2/2^6 times three pairs is beyond .05, and the interval is without 0.
+    runs, qrels = values_of(a=[9, 9, 9, 9, 9, 9, 5, 5], b=[3, 4, 5, 6, 7, 8, 5, 5], c=[3, 4, 5, 6, 7, 8, 5, 5])
+    page, _, _ = written(runs, qrels, "P@10", n_resamples=1000)
+    assert "no two of the 3 systems are distinguishable" in page.verdict[0]
+    assert about(page, "Intervals and tests")[0].text == (
+        "They disagree on 2 of 3 differences: a less b by P@10 and a less c by P@10. The verdict is the test's; "
+        "intervals are not corrected for the number of pairs and bootstrap intervals of 8 topics tend to be too short."
+    )
+    assert not about(page, "Intervals and tests")[0].grave
+
+
+def test_systems_that_share_a_share_or_win_everywhere(written):
+    runs, qrels = values_of(a=[9] * 8, b=[3, 4, 5, 6, 7, 8, 5, 5])
+    strange = {name: run.assign(docno="new" + run["docno"]) for name, run in runs.items()}
+    with pytest.warns(DegenerateWarning, match="none of its documents is judged"):
+        page, _, _ = written(strange, qrels, "P@10")
+    assert about(page, "Unjudged documents")[0].text.startswith("100.0% of the first 10 documents of all systems were")
+    assert about(page, "Topics without judgments")[0].text == (
+        "None of the first 10 documents is judged for 8 topics of a and 8 topics of b: scores there say nothing of the "
+        "documents."
+    )
+    page, _, _ = written(runs, qrels, "P@10")
+    assert about(page, "Topics that decide")[0].text == "None in particular: by P@10, a is above b on every topic."
+
+
+def test_of_what_is_better_low_the_lowest_mean_is_the_best(written):
+    from vbterrier import LinkedPool
+
+    qids = [f"q{number}" for number in range(10)]
+    docs = [(qid, f"{qid}-{n}", n, e, int(n == 0)) for qid in qids for n, e in enumerate(["x", "y", "y", "y"])]
+    pool = LinkedPool.from_frame(
+        pd.DataFrame(docs, columns=["qid", "docno", "rank", "entity_id", "label"]).assign(weight=1.0)
+    )
+    runs = {
+        name: pd.DataFrame({"qid": qids, "docno": entity, "score": 1.0})
+        for name, entity in (("bad", "y"), ("good", "x"), ("worse", "y"))
+    }
+    with pytest.warns(DegenerateWarning):
+        page, text, _ = written(runs, None, "NonRelCov@1", links=pool)
+    assert page.verdict[0] == (
+        "By NonRelCov@1 (lower is better), 2 of 3 pairs of systems are distinguishable over 10 topics: good has the "
+        "lowest mean, 0.000, and is distinguishable from all others."
+    )
+    assert "Mean NonRelCov@1, lower is better" in text
+    assert about(page, "Topics that decide")[0].text == (
+        "None in particular: by NonRelCov@1, good is below bad on every topic."
+    )
+    # A zero is what a good system scores, no sign that it retrieved nothing.
+    assert "†" not in text.partition("<script")[0]

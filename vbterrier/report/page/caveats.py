@@ -8,8 +8,10 @@ import numpy as np
 
 from vbterrier.errors import printable
 from vbterrier.frames.ranked import TIES_WORTH_A_WARNING
+from vbterrier.report.captions import better, topics_of
+from vbterrier.report.comparison import FLAGGED
 from vbterrier.report.page.rows import rows_of, wide_of
-from vbterrier.report.page.verdict import listed
+from vbterrier.report.page.verdict import hopeless, is_hopeless, listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 # Shares from which on a caveat is a warning.
 UNJUDGED, APART, TAGGED, MISSING = 0.2, 0.1, 0.5, 0.1
 _SHOWN = 5
+# Topics below which bootstrap intervals are known to cover less than they say.
+_SHORT = 30
 
 
 class Caveat(NamedTuple):
@@ -35,7 +39,7 @@ class Caveat(NamedTuple):
 
 def caveats(found: Found) -> list[Caveat]:
     """All that is to be kept in mind, what may turn the verdict around first."""
-    parts = (_missing, _unjudged, _tagging, _reach, _deciding, _ties, _few)
+    parts = (_missing, _unjudged, _tagging, _reach, _deciding, _ties, _powerless, _intervals)
     return sorted((caveat for part in parts for caveat in part(found)), key=lambda caveat: not caveat.grave)
 
 
@@ -55,10 +59,13 @@ def deciding(a: Floats, b: Floats) -> NDArray[np.int64]:
 
 
 def _missing(found: Found) -> Iterator[Caveat]:
+    flags = None if found.comparison is None else found.comparison.flags
+    flagged = set() if flags is None else set(flags.loc[flags["flag"] != "", "name"].astype(str))
     for name, n_qids, n_missing in rows_of(found.scores.missing, "name", "n_qids", "n_missing"):
         if n_missing:
             text = (
-                f"{printable(name)} returned nothing for {n_missing} of {n_qids} topics, which score as empty rankings."
+                f"{printable(name)}{FLAGGED * (str(name) in flagged)} returned nothing for {n_missing} of {n_qids} "
+                "topics, which score as empty rankings."
             )
             grave = n_missing > MISSING * n_qids
             more = (
@@ -77,8 +84,9 @@ def _unjudged(found: Found) -> Iterator[Caveat]:
     if not shares[high]:
         yield Caveat("Unjudged documents", f"None: all of {where} of all systems are judged.", grave=False)
         return
-    if len(shares) == 1:
-        said = f"{shares[high]:.1%} of {where} were never judged."
+    if f"{shares[low]:.1%}" == f"{shares[high]:.1%}":
+        of_all = " of all systems" * (len(shares) > 1)
+        said = f"{shares[high]:.1%} of {where}{of_all} were never judged."
     else:
         said = (
             f"Of {where}, {shares[low]:.1%} ({printable(low)}) to {shares[high]:.1%} ({printable(high)}) were never "
@@ -88,14 +96,17 @@ def _unjudged(found: Found) -> Iterator[Caveat]:
     if apart:
         said += f" What takes them for not relevant favours {printable(low)}"
         said += "; look at a bootstrapped measure first." if found.laws else "."
+    if found.laws and found.comparison is not None:
+        said += (
+            f" Tests are over topics and take the expected {found.law} for known; the command vbterrier rank --over "
+            "both counts, too, that nobody knows what these documents are."
+        )
     yield Caveat("Unjudged documents", said, apart or shares[high] > UNJUDGED)
     whole = {name: int((top.unjudged_share() == 1).sum()) for name, top in found.tops.items()}
-    most = max(whole, key=whole.__getitem__)
-    if whole[most]:
-        n = f"{whole[most]} topic{'s' * (whole[most] > 1)}"
-        worth = "are a guess from the prior" if found.laws else "say nothing of its documents"
-        of = f"the first {found.depth} documents of {printable(most)}"
-        text = f"For {n} none of {of} is judged: its scores there {worth}."
+    of = [f"{topics_of([n])} of {printable(name)}" for name, n in whole.items() if n]
+    if of:
+        worth = "are a guess from the prior" if found.laws else "say nothing of the documents"
+        text = f"None of {where} is judged for {listed(of)}: scores there {worth}."
         yield Caveat("Topics without judgments", text, grave=True)
 
 
@@ -104,8 +115,10 @@ def _tagging(found: Found) -> Iterator[Caveat]:
         return
     tagged = {name: covered.tagged for name, covered in found.covered.items()}
     low, high = min(tagged, key=tagged.__getitem__), max(tagged, key=tagged.__getitem__)
-    span = f"{tagged[low]:.1%}" if low == high else f"{tagged[low]:.1%} ({printable(low)}) to {tagged[high]:.1%}"
-    said = f"{span}{f' ({printable(high)})' if low != high else ''} of the first {found.depth} documents carry a tag."
+    span = f"{tagged[low]:.1%}"
+    if span != f"{tagged[high]:.1%}":
+        span += f" ({printable(low)}) to {tagged[high]:.1%} ({printable(high)})"
+    said = f"{span} of the first {found.depth} documents carry a tag."
     oracle = next(iter(found.covered.values())).oracle
     if not np.isnan(oracle):
         said += (
@@ -132,17 +145,26 @@ def _deciding(found: Found) -> Iterator[Caveat]:
         return
     measure = found.compared[0]
     wide = wide_of(found, measure).dropna()
-    names = list(wide.mean().sort_values(ascending=False, kind="stable").index)
+    less = better(measure) == "lower"
+    names = list(wide.mean().sort_values(ascending=less, kind="stable").index)
     baseline = found.comparison.baseline
     # The best against the baseline, or against the next.
     a, b = names[:2] if baseline in (None, names[0]) else (names[0], str(baseline))
-    topics = deciding(wide[a].to_numpy(), wide[b].to_numpy())
+    topics = (
+        deciding(wide[b].to_numpy(), wide[a].to_numpy()) if less else deciding(wide[a].to_numpy(), wide[b].to_numpy())
+    )
+    where = "below" if less else "above"
     if not len(topics):
         return
     shown = [str(wide.index[place]) for place in topics]
+    if len(topics) == len(wide):
+        if len(wide) > 1:
+            text = f"None in particular: by {measure}, {printable(a)} is {where} {printable(b)} on every topic."
+            yield Caveat("Topics that decide", text, grave=False)
+        return
     text = (
         f"Without {len(topics)} of {len(wide)} topics ({listed(shown, _SHOWN)}), the mean {measure} of {printable(a)} "
-        f"would not be above that of {printable(b)}."
+        f"would not be {where} that of {printable(b)}."
     )
     pairs = found.comparison.pairs
     told = pairs[found.comparison.significant() & (pairs["measure"] == measure)]
@@ -162,7 +184,34 @@ def _ties(found: Found) -> Iterator[Caveat]:
         yield Caveat("Tied scores", text, max(tied.values()) > UNJUDGED)
 
 
-def _few(found: Found) -> Iterator[Caveat]:
-    told = [text for text in found.said if "can be significant" in text]
-    for text in told:
-        yield Caveat("Few topics", text[0].upper() + text[1:] + ".", grave=True)
+def _powerless(found: Found) -> Iterator[Caveat]:
+    """Tests that could say nothing, and those that would have said it of any two topics."""
+    for text in found.said:
+        if hopeless(text):
+            yield Caveat("Few resamples" if "n_resamples=" in text else "Few topics", f"{text}.", grave=True)
+        elif "t is infinite" in text:
+            yield Caveat("Differences without spread", f"{text[0].upper()}{text[1:]}.", grave=True)
+
+
+def _intervals(found: Found) -> Iterator[Caveat]:
+    """Differences whose interval and whose test say different things."""
+    if found.comparison is None:
+        return
+    pairs = found.comparison.pairs
+    without_zero = (pairs["low"] > 0) | (pairs["high"] < 0)
+    # Where nothing can be significant this is said already.
+    powerless = pairs["measure"].map(lambda measure: is_hopeless(found, str(measure))).astype(bool)
+    apart = pairs[pairs["low"].notna() & ~powerless & (without_zero != found.comparison.significant())]
+    if not len(apart):
+        return
+    rows = rows_of(apart, "name_a", "name_b", "measure")
+    shown = listed((f"{printable(a)} less {printable(b)} by {measure}" for a, b, measure in rows), _SHOWN - 1)
+    n_pairs, n_qids, one = len(pairs) // pairs["measure"].nunique(), int(pairs["n_qids"].min()), pairs.iloc[0]
+    why = ["intervals are not corrected for the number of pairs"] * (n_pairs > 1 and one["correction"] != "none")
+    if n_qids < _SHORT and any(name in one["method"] for name in ("percentile", "bca", "poisson")):
+        why.append(f"bootstrap intervals of {n_qids} topics tend to be too short")
+    text = (
+        f"They disagree on {len(apart)} of {len(pairs)} differences: {shown}. The verdict is the test's; "
+        f"{' and '.join(why) or 'the two are made in different ways'}."
+    )
+    yield Caveat("Intervals and tests", text, grave=False)

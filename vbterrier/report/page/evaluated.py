@@ -197,7 +197,7 @@ def _of_links(
     compared = [name for name in names if counts.get(name, 0) == len(given.runs)]
     comparison = None
     if len(given.runs) > 1 and compared:
-        comparison = compare(values, measures=compared, topics="common", **tests, **intervals)
+        comparison = compare(scores, measures=compared, topics="common", **tests, **intervals)
     return {
         "scores": scores,
         "compared": tuple(compared),

@@ -10,6 +10,7 @@ from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 from vbterrier.errors import printable
+from vbterrier.report.captions import topics_of
 
 if TYPE_CHECKING:
     from vbterrier.report.page.evaluated import Found
@@ -50,7 +51,7 @@ def parameters(found: Found, given: Inputs, settings: dict[str, Any]) -> list[tu
         rows.append(("Judgments", f"{len(given.qrels):,}, {kind}"))
     if found.covered:
         intents = next(iter(found.covered.values())).intents
-        rows.append(("Intents", f"{len(intents):,} of {intents['qid'].nunique():,} topics"))
+        rows.append(("Intents", f"{len(intents):,} in {topics_of([intents['qid'].nunique()])}"))
     if given.links is not None:
         rows.append(("Links", repr(given.links)))
     if law is not None:

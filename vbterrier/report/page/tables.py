@@ -9,6 +9,8 @@ from markupsafe import Markup
 
 from vbterrier.errors import printable
 from vbterrier.frames.html import interval_bar
+from vbterrier.report.captions import better
+from vbterrier.report.comparison import FLAGGED
 from vbterrier.report.page.rows import rows_of
 
 if TYPE_CHECKING:
@@ -67,14 +69,15 @@ def _means(found: Found, measure: str) -> Table:
     ]
     level = f"{100 * float(frame['level'].iloc[0]):g}%"
     columns = tuple(f"{level} over {_source(method)}" for method in methods)
-    return Table(measure, _caption(measure, methods), columns, rows, tuple(_notes(frame, methods, letters)))
+    return Table(measure, _caption(measure, methods), columns, rows, tuple(_notes(frame, methods, letters, flags)))
 
 
 def _caption(measure: str, methods: list[str]) -> str:
     """What the figure of a collection is: not all are means over topics."""
     if any(method.endswith(_RATIO) for method in methods):
         return f"{measure}, {_RATIO}"
-    return f"Mean {measure}" if methods else measure
+    lower = ", lower is better" * (better(measure) == "lower")
+    return f"Mean {measure}{lower}" if methods else f"{measure}{lower}"
 
 
 def _letters(found: Found, measure: str) -> dict[str, str]:
@@ -98,7 +101,7 @@ def _source(method: str) -> str:
     return method.partition(" (")[0]
 
 
-def _notes(frame: pd.DataFrame, methods: list[str], letters: dict[str, str]) -> Iterator[str]:
+def _notes(frame: pd.DataFrame, methods: list[str], letters: dict[str, str], flags: dict[str, str]) -> Iterator[str]:
     for method in methods:
         one = frame[frame["method"] == method].iloc[0]
         drawn = f" ({one['n_resamples']:,} resamples, seed {one['seed']})" if one["n_resamples"] else ""
@@ -106,6 +109,9 @@ def _notes(frame: pd.DataFrame, methods: list[str], letters: dict[str, str]) -> 
         yield f"Intervals over {method} are about {about.get(_source(method), 'these topics')}{drawn}."
     if letters:
         yield "Systems that share a letter are not distinguishable."
+    # Neither paper nor a phone shows what a sign says when it is pointed at.
+    for name, flag in flags.items():
+        yield f"{FLAGGED} {printable(name)} {flag}: its numbers may say nothing about its quality."
 
 
 def notes(tables: list[Table]) -> str:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
+
 from vbterrier.errors import printable
 from vbterrier.measures.process import Bootstrapped
+from vbterrier.report.captions import better, topics_of
 from vbterrier.report.comparison import FLAGGED
 from vbterrier.report.page.rows import rows_of
 from vbterrier.report.plots.words import parsed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-    import pandas as pd
 
     from vbterrier.evaluate.comparing import Comparison
     from vbterrier.report.page.evaluated import Found
@@ -33,7 +34,7 @@ def sentences(found: Found) -> list[str]:
     """The verdict: a sentence for each measure that systems are compared by, and how much to make of them together."""
     if found.comparison is None:
         return _alone(found)
-    told = [_verdict(found.comparison, measure) for measure in found.compared]
+    told = [_verdict(found.comparison, measure, can=not is_hopeless(found, measure)) for measure in found.compared]
     return told + _disagreements(found.comparison, found.compared)
 
 
@@ -76,47 +77,72 @@ def _alone(found: Found) -> list[str]:
     for row in table.to_dict("records"):
         ends = f" ({100 * row['level']:g}% interval {row['low']:.3f} to {row['high']:.3f})"
         said.append(
-            f"{printable(row['name'])} has a {row['measure']} of {row['value']:.3f}"
-            f"{'' if math.isnan(row['low']) else ends} over {row['n_qids']} topics."
+            f"{printable(row['name'])} scores {row['value']:.3f} by {row['measure']}"
+            f"{'' if math.isnan(row['low']) else ends} over {topics_of([row['n_qids']])}."
         )
     return said
 
 
-def _verdict(found: Comparison, measure: str) -> str:
+def hopeless(text: str) -> bool:
+    """Whether a warning says that no pair can be significant, whatever the systems score."""
+    return "nothing can be significant" in text
+
+
+def is_hopeless(found: Found, measure: str) -> bool:
+    """Whether no pair could be significant by a measure: too few topics, or too few resamples for so many pairs."""
+    others = tuple(f"{other}: " for other in found.compared if other != measure)
+    return any(hopeless(text) and not text.startswith(others) for text in found.said)
+
+
+def _verdict(found: Comparison, measure: str, *, can: bool) -> str:
     of_measure = found.pairs["measure"] == measure
     pairs = found.pairs[of_measure].assign(significant=found.significant()[of_measure])
     means = found.systems[found.systems["measure"] == measure].set_index("name")["value"]
     if len(pairs) == 1:
-        return _of_two(found, measure, pairs.iloc[0], means)
+        return _of_two(found, measure, pairs.iloc[0], means, can=can)
     if found.baseline is not None:
         return _of_baseline(found, measure, pairs, means)
-    best, n_told = means.index[0], int(pairs["significant"].sum())
+    less = better(measure) == "lower"
+    best, n_told = means.index[-1 if less else 0], int(pairs["significant"].sum())
     if not n_told:
-        return (
-            f"By {measure}, no two of the {len(means)} systems are distinguishable over {_topics(pairs)}; the means go "
-            f"from {means.iloc[-1]:.3f} ({_named(found, measure, means.index[-1])}) to {means[best]:.3f} "
-            f"({_named(found, measure, best)})."
+        high, low = means.index[0], means.index[-1]
+        span = (
+            f"the means go from {means[low]:.3f} ({_named(found, measure, low)}) to {means[high]:.3f} "
+            f"({_named(found, measure, high)})"
         )
-    beside = pairs[~pairs["significant"] & (pairs["name_a"] == best)]["name_b"]
+        none = (
+            f"no two of the {len(means)} systems are distinguishable"
+            if can
+            else f"the test could tell no two of the {len(means)} systems apart, whatever they score"
+        )
+        return (
+            f"{_by(measure)}, {none} over {_topics(pairs)}; "
+            f"{span if means[high] > means[low] else f'all means are {means[high]:.3f}'}."
+        )
+    of_best = pairs[~pairs["significant"] & (pairs[["name_a", "name_b"]] == best).any(axis=1)]
+    beside = of_best["name_a"].where(of_best["name_a"] != best, of_best["name_b"])
     rivals = (
         f"and is not distinguishable from {listed(beside)}" if len(beside) else "and is distinguishable from all others"
     )
     are = "is" if n_told == 1 else "are"
     return (
-        f"By {measure}, {n_told} of {len(pairs)} pairs of systems {are} distinguishable over "
-        f"{_topics(pairs)}: {_named(found, measure, best)} has the highest mean, {means[best]:.3f}, {rivals}."
+        f"{_by(measure)}, {n_told} of {len(pairs)} pairs of systems {are} distinguishable over {_topics(pairs)}: "
+        f"{_named(found, measure, best)} has the {'lowest' if less else 'highest'} mean, {means[best]:.3f}, {rivals}."
     )
 
 
-def _of_two(found: Comparison, measure: str, pair: pd.Series[Any], means: pd.Series[Any]) -> str:
+def _of_two(found: Comparison, measure: str, pair: pd.Series[Any], means: pd.Series[Any], *, can: bool) -> str:
     a, b = (_named(found, measure, pair[side]) for side in ("name_a", "name_b"))
     both = f"{means[pair['name_a']]:.3f} against {means[pair['name_b']]:.3f}"
-    ends = f"{100 * pair['level']:g}% interval {_signed(pair['low'])} to {_signed(pair['high'])}"
-    how = f"{ends}, {of_p(pair['p_adjusted'])}, {pair['n_qids']} topics"
+    if pair["wins"] == pair["losses"] == 0:
+        return f"{_by(measure)}, {a} and {b} score the same on each of {_topics(pair)}: {both}."
+    ends = f"{100 * pair['level']:g}% interval {_signed(pair['low'])} to {_signed(pair['high'])}, "
+    how = f"{'' if math.isnan(pair['low']) else ends}{of_p(pair['p_adjusted'])}, {_topics(pair)}"
     if pair["significant"]:
         more = "higher" if pair["diff"] > 0 else "lower"
-        return f"By {measure}, {a} scores {more} than {b}: {both}, a difference of {_signed(pair['diff'])} ({how})."
-    return f"{measure} does not tell {a} and {b} apart: {both}, a difference of {_signed(pair['diff'])} ({how})."
+        return f"{_by(measure)}, {a} scores {more} than {b}: {both}, a difference of {_signed(pair['diff'])} ({how})."
+    not_told = "does not" if can else "cannot"
+    return f"{measure} {not_told} tell {a} and {b} apart: {both}, a difference of {_signed(pair['diff'])} ({how})."
 
 
 def _of_baseline(found: Comparison, measure: str, pairs: pd.DataFrame, means: pd.Series[Any]) -> str:
@@ -134,7 +160,7 @@ def _of_baseline(found: Comparison, measure: str, pairs: pd.DataFrame, means: pd
         names = listed(_named(found, measure, name) for name in rest["name_a"])
         said.append(f"{names} {'is' if len(rest) == 1 else 'are'} not distinguishable from it")
     base = _named(found, measure, found.baseline)
-    return f"By {measure}, against {base} ({means[str(found.baseline)]:.3f}, {_topics(pairs)}): {'; '.join(said)}."
+    return f"{_by(measure)}, against {base} ({means[str(found.baseline)]:.3f}, {_topics(pairs)}): {'; '.join(said)}."
 
 
 def _disagreements(found: Comparison, measures: Iterable[str]) -> list[str]:
@@ -172,13 +198,13 @@ def _disagreement(found: Comparison, bootstrapped: str, plain: str) -> list[str]
     said = []
     if gone:
         said.append(
-            f"{plain} tells {listed(gone, 4)} apart and {bootstrapped} does not: what decides there are documents that "
+            f"{plain} tells {listed(gone, 4)}, and {bootstrapped} does not: what decides there are documents that "
             f"nobody judged, which {plain} takes for not relevant."
         )
     if new:
-        said.append(f"{bootstrapped} tells {listed(new, 4)} apart and {plain} does not.")
+        said.append(f"{bootstrapped} tells {listed(new, 4)}, and {plain} does not.")
     if turned:
-        said.append(f"{plain} and {bootstrapped} contradict each other on {listed(turned, 4)}.")
+        said.append(f"{plain} and {bootstrapped} contradict each other: each tells {listed(turned, 4)}, the other way.")
     return said
 
 
@@ -192,8 +218,12 @@ def _named(found: Comparison, measure: str, name: object) -> str:
     return printable(name) + (FLAGGED if flagged else "")
 
 
-def _topics(pairs: pd.DataFrame) -> str:
-    return f"{int(pairs['n_qids'].iloc[0])} topics"
+def _by(measure: str) -> str:
+    return f"By {measure}{' (lower is better)' * (better(measure) == 'lower')}"
+
+
+def _topics(pairs: pd.DataFrame | pd.Series[Any]) -> str:
+    return topics_of(pairs["n_qids"] if isinstance(pairs["n_qids"], pd.Series) else [pairs["n_qids"]])
 
 
 def _signed(number: float) -> str:

@@ -173,11 +173,11 @@ def _labels(rows: pd.DataFrame, room: float) -> list[str]:
     """Names of pairs of at most this many inches, of the other systems alone where one is b in all of them."""
     daggers = [_FLAGGED if flagged else "" for flagged in rows["flagged"]]
     if not varies(rows["name_b"]):
-        shown = [style.cut(name, room - 0.08) for name in rows["name_a"]]
+        shown = style.distinct(rows["name_a"].tolist(), room - 0.08)
     else:
         half = (room - style.text_width(" − ", style.SIZE) - 0.08) / 2
-        pairs = zip(rows["name_a"], rows["name_b"], strict=True)
-        shown = [" − ".join(style.cut(name, half) for name in pair) for pair in pairs]
+        names = style.distinct([*rows["name_a"], *rows["name_b"]], half)
+        shown = [" − ".join(pair) for pair in zip(names[: len(rows)], names[len(rows) :], strict=True)]
     return [name + dagger for name, dagger in zip(shown, daggers, strict=True)]
 
 

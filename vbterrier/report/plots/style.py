@@ -7,12 +7,13 @@ import re
 import warnings
 from contextlib import contextmanager, suppress
 from functools import partial
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from vbterrier.errors import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 # Inches: a column of a two-column paper, and its whole page.
 COLUMN, FULL = 3.3, 7.0
@@ -168,11 +169,49 @@ def cut(text: object, width: float, size: float = SIZE) -> str:
         shown = _shortened(shown, _LONGEST)
     if text_width(shown, size) <= width:
         return shown
-    low, high = 0, len(shown) - 1
+    return _widest(lambda kept: _shortened(shown, kept), len(shown) - 1, width, size)
+
+
+def distinct(names: Sequence[object], width: float, size: float = SIZE) -> list[str]:
+    """Names as :func:`cut` has them; those that would look the same without what they begin with in common.
+
+    Names that differ both where they begin and far behind may still look the same.
+    """
+    given = [printable(name) for name in names]
+    texts = {name: cut(name, width, size) for name in given}
+    starts = dict.fromkeys(given, -1)
+    while True:
+        alike: dict[str, list[str]] = {}
+        for name, text in texts.items():
+            alike.setdefault(text, []).append(name)
+        later = {name: _n_shared(group) for group in alike.values() if len(group) > 1 for name in group}
+        later = {name: start for name, start in later.items() if start > starts[name]}
+        if not later:
+            return [texts[name] for name in given]
+        starts |= later
+        texts |= {name: _ending(name, start, width, size) for name, start in later.items()}
+
+
+def _n_shared(names: Sequence[str]) -> int:
+    """How many signs all names begin with."""
+    return sum(1 for _ in takewhile(lambda signs: len(set(signs)) == 1, zip(*names, strict=False)))
+
+
+def _ending(text: str, start: int, width: float, size: float) -> str:
+    """What follows the first signs of a text, as much of it as there is room for."""
+    rest, before = text[start : start + _LONGEST], "…" * (start > 0)
+    if start + len(rest) == len(text) and text_width(before + rest, size) <= width:
+        return before + rest
+    return _widest(lambda kept: f"{before}{rest[:kept]}…", len(rest), width, size)
+
+
+def _widest(made: Callable[[int], str], most: int, width: float, size: float) -> str:
+    """The text of most signs that there is room for."""
+    low, high = 0, most
     while low < high:
         kept = (low + high + 1) // 2
-        low, high = (kept, high) if text_width(_shortened(shown, kept), size) <= width else (low, kept - 1)
-    return _shortened(shown, low)
+        low, high = (kept, high) if text_width(made(kept), size) <= width else (low, kept - 1)
+    return made(low)
 
 
 def _shortened(text: str, kept: int) -> str:
@@ -218,7 +257,7 @@ def _outline(ax: Any, renderer: Any = None) -> Any:
 
 def legend(ax: Any, handles: Sequence[Any], names: Sequence[object], room: float) -> Any:
     """A legend above the axes, in as many columns as ``room`` inches hold."""
-    texts = [fitted(name, room - 0.35) for name in names]
+    texts = list(map(safe, distinct(names, room - 0.35)))
     widest = max(text_width(text, SIZE) for text in texts) + 0.36
     rows = math.ceil(len(texts) / max(1, int((room + 0.12) / widest)))
     made = ax.legend(
@@ -250,7 +289,7 @@ def row_labels(ax: Any, names: Sequence[object], height: float, room: float) -> 
     size = min(SIZE, max(TINY, 0.92 * 72 * height))
     step = max(1, math.ceil(round(TINY / (72 * height), 6)))
     rows = range(0, len(names), step)
-    texts = [fitted(names[row], room, size) for row in rows]
+    texts = [safe(text) for text in distinct([names[row] for row in rows], room, size)]
     ax.set_yticks(list(rows), texts, fontsize=size, color=INK)
     ax.tick_params(axis="y", length=0, labelsize=size)
     ax.set_ylim(len(names) - 0.5, -0.5)
