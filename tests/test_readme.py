@@ -32,6 +32,17 @@ def test_python_example_runs_and_prints(demo, code, capsys):
     assert re.search(r"\d\.\d", capsys.readouterr().out)
 
 
+def test_what_the_text_says_of_an_example_is_what_that_prints(demo, capsys):
+    (code,) = (code for code in PYTHON if "thin_pool" in code)
+    exec(compile(code, "README.md", "exec"), {})
+    printed = capsys.readouterr().out
+    (rmse, held) = re.search(r"an RMSE of (.*), and nominal .* hold (\d+) %", README).groups()
+    assert [f"{float(number):.3f}" for number in re.findall(r"\.\d+", rmse)] == [
+        f"{float(line.split()[-1]):.3f}" for line in printed.splitlines()[1:4]
+    ]
+    assert round(100 * float(printed.splitlines()[-1].split()[-1])) == int(held)
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_command_runs_and_prints(demo, command):
     words = shlex.split(command)

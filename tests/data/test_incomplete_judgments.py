@@ -115,3 +115,32 @@ def test_the_mean_over_topics_holds_the_truth(covid):
             ends = scores.intervals[scores.intervals["method"].str.startswith("unjudged")].set_index("name")
             held_means += [ends["low"][name] <= truth[name] <= ends["high"][name] for name in runs]
     assert pd.Series(held_means).mean() > 0.75
+
+
+# Not relevant, condensed (which ir_measures has no ERR of), bootstrapped, and what 90 % intervals hold.
+OTHER_METRICS = {
+    "P@10": ("P(judged_only=True)@10", "BP@10", [(0.207, 0.150, 0.133, 0.91), (0.286, 0.110, 0.080, 0.96)]),
+    "ERR@10": (None, "BERR@10", [(0.117, None, 0.100, 0.69), (0.110, None, 0.042, 0.63)]),
+    "AP@100": ("AP(judged_only=True)@100", "BAP@100", [(0.035, 0.021, 0.021, 0.86), (0.031, 0.010, 0.039, 0.20)]),
+}
+
+
+@pytest.mark.parametrize("truth", OTHER_METRICS)
+def test_other_metrics(web, covid, truth):
+    """Their errors, as the documentation prints them; AP's are larger than those of condensed lists."""
+    full, _, runs = covid
+    full = full.assign(label=full["label"].clip(lower=0))
+    condense = vbterrier.Condense(full)
+    runs = {name: condense(run.assign(rank=0)) for name, run in runs.items()}
+    condensed, ours, wanted = OTHER_METRICS[truth]
+    estimators = {"bad": truth, "ours": ours} | ({"condensed": condensed} if condensed else {})
+    thinned = [(f"seed {seed}", thin_pool(full, 0.3, seed)) for seed in range(SEEDS)]
+    left_out = list(leave_group_out(web[1], web[0], depth=10))
+    of_web = simulate(web[1], web[0], left_out, measure=truth, estimators=estimators)
+    of_covid = simulate(runs, full, thinned, measure=truth, estimators=estimators)
+    for found, (bad, by_condensed, by_ours, share) in zip((of_web, of_covid), wanted, strict=True):
+        error = rmse(found)
+        assert error["bad"] == pytest.approx(bad, abs=0.0006)
+        assert error["ours"] == pytest.approx(by_ours, abs=0.0006)
+        assert by_condensed is None or error["condensed"] == pytest.approx(by_condensed, abs=0.0006)
+        assert held(found)[0] == pytest.approx(share, abs=0.006)

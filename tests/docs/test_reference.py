@@ -48,6 +48,17 @@ def test_every_measure_is_in_one_family_with_all_its_parameters():
         assert "object at" not in text
 
 
+def test_what_each_measure_means_and_when_not_to_use_it_is_explained():
+    numbers = (ROOT / "docs/explanation/numbers.md").read_text(encoding="utf-8")
+    assert [measure.NAME for measure in MEASURES if not re.search(rf"`{measure.NAME}\b", numbers)] == []
+    assert len(re.findall(r"(?m)^Do not use", numbers)) >= 4
+
+
+def test_every_notebook_is_on_the_page_of_notebooks():
+    listed = re.findall(r"\]\(\.\./notebooks/([\w.-]+)\)", (ROOT / "docs/notebooks.md").read_text(encoding="utf-8"))
+    assert listed == sorted(path.name for path in ROOT.glob("notebooks/*.ipynb"))
+
+
 def test_parameters_are_shown_as_they_are_declared():
     measures = extension("measures")
     declared = vbterrier.VB.SUPPORTED_PARAMS

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import warnings
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -211,6 +212,13 @@ def test_every_result_of_a_public_function_shows_itself(made):
     shown = {kind for kind in results_of_public_functions() if issubclass(kind, Shown)}
     assert len(shown) > 20
     assert {type(one) for one in made.values()} >= shown, "all are looked at here"
+
+
+def test_the_table_of_the_documentation_has_every_result_and_its_figures(made):
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "results.md").read_text(encoding="utf-8")
+    listed = re.findall(r"(?m)^\| `(\w+)` \| `(\w+)` \|(.*)\|$", page)
+    found = {name: (type(one).__name__, [*one._figures()]) for name, one in made.items()}
+    assert {name: (kind, re.findall(r"`(\w+)`", figures)) for name, kind, figures in listed} == found
 
 
 @pytest.mark.parametrize("name", MAKERS)

@@ -39,7 +39,7 @@ _BOUNDS: dict[tuple[str, str], Callable[[PartlyJudged], Floats]] = {
 
 
 def ndcg_bound(judged: JudgedTop, side: str, kind: str, *, dcg: str = "log2", max_grade: int | None = None) -> Floats:
-    """A bound of nDCG@k for every topic, shape (n,) (Fröbe et al., ECIR 2023, section 3.3).
+    """A bound of nDCG@k for every topic, shape (n,) (Fröbe et al., ECIR 2023, section 3.3; ``posthoc`` is ours).
 
     Parameters
     ----------

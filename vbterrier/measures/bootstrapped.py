@@ -130,7 +130,9 @@ class _BAP(Bootstrapped):
 
     ``AP@k = (1/R) Σ_{r<=k} I(r) P@r`` with R relevant documents in the pool, in [0, 1]; the process and its statistics
     are those of :data:`vbterrier.BNDCG`. R never changes: a document that is drawn relevant stands for one of the
-    judged ones outside the ranking. With nothing unjudged it is ``AP(rel=...)[@k]`` of trec_eval.
+    judged ones outside the ranking. Where judgments are missing all over the pool, R is too small and scores are far
+    too high: condensed lists are nearer to the truth there. With nothing unjudged it is ``AP(rel=...)[@k]`` of
+    trec_eval.
 
     Parameters
     ----------
@@ -161,7 +163,8 @@ class _BERR(Bootstrapped):
     """Bootstrapped expected reciprocal rank, ERR@k over what unjudged documents could be.
 
     ``ERR = Σ_r (1/r) s_r Π_{i<r} (1 - s_i)`` with ``s = (2^grade - 1) / 2^max_grade``, in [0, 1]; the process and its
-    statistics are those of :data:`vbterrier.BNDCG`. With nothing unjudged it is ``ERR@k`` of gdeval.
+    statistics are those of :data:`vbterrier.BNDCG`. With nothing unjudged it is ``ERR@k`` of gdeval (Chapelle et
+    al., CIKM 2009).
 
     Parameters
     ----------
@@ -192,7 +195,7 @@ class _BQ(Bootstrapped):
     """Bootstrapped Q-measure, Q[@k] over what unjudged documents could be.
 
     ``Q@k = 1/min(k, R) Σ_{r<=k} I(r) (C(r) + β cg(r)) / (r + β cg*(r))``, in [0, 1], with R relevant documents in the
-    pool; see :class:`vbterrier.judgments.metrics.Q`. The process and its statistics are those of
+    pool (Sakai, AIRS 2004); see :class:`vbterrier.judgments.metrics.Q`. The process and its statistics are those of
     :data:`vbterrier.BNDCG`.
 
     Parameters

@@ -22,7 +22,8 @@ class _NDCGBound(Measure):
     """A bound of nDCG@k with unjudged documents: ``side`` lower or upper, ``kind`` naive, rbp, guaranteed or posthoc.
 
     See :func:`vbterrier.judgments.bounds.ndcg_bound`; in [0, 1]. Neither the naive nor the rbp pair always holds the
-    truth; ``guaranteed`` and ``posthoc`` do (Fröbe et al., ECIR 2023, section 3.3).
+    truth, ``guaranteed`` does (Fröbe et al., ECIR 2023, section 3.3); ``posthoc``, which is ours, does if only the
+    retrieved documents are judged.
 
     Parameters
     ----------
