@@ -43,7 +43,10 @@ def test_what_only_unjudged_documents_decide_is_said(written):
     )
     assert page.verdict[1].startswith("By nDCG@5, known scores higher than new")
     page, _, _ = written(runs, qrels, ["BNDCG@5", "nDCG@5"])
-    assert not any("nobody judged" in sentence for sentence in page.verdict) or "nDCG@5 tells" in page.verdict[-1]
+    # The learned prior leaves a difference of .002 on each topic: both tell them apart, and disagree on nothing.
+    assert [sentence.partition(":")[0] for sentence in page.verdict] == [
+        f"By {measure}, known scores higher than new" for measure in ("BNDCG@5", "nDCG@5")
+    ]
     assert about(page, "Unjudged documents")[0].text == (
         "Of the first 5 documents, 0.0% (known) to 40.0% (new) were never judged. What takes them for not relevant "
         "favours known; look at a bootstrapped measure first. Tests are over topics and take the expected BNDCG@5 for "
