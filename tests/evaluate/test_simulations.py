@@ -326,6 +326,21 @@ def test_other_measures_can_be_the_truth(runs, complete):
     assert list(found.coverage())[:3] == ["estimator", "level", "topics"]
 
 
+def test_the_truth_of_err_has_all_digits(runs, complete):
+    """Five of them, as gdeval prints, stand beside the end of an interval that they are."""
+    found = simulate(runs, complete, [("all", complete)], measure="ERR@10", estimators={"ours": "BERR@10"})
+    assert found.coverage().query("topics == 'all'")["covered"].eq(1).all()
+    exact = found.estimates.set_index(["name", "qid"])["truth"]
+    labels = {key: rows.set_index("docno")["label"] for key, rows in complete.groupby("qid")}
+    for (name, qid), truth in exact.items():
+        run = runs[name][runs[name]["qid"] == qid].sort_values("score", ascending=False)
+        stops, went_on, wanted = [(2 ** labels[qid][docno] - 1) / 16 for docno in run["docno"][:10]], 1.0, 0.0
+        for rank, stop in enumerate(stops, start=1):
+            wanted += went_on * stop / rank
+            went_on *= 1 - stop
+        assert truth == pytest.approx(wanted, abs=1e-12)
+
+
 def test_judgments_are_prepared_once_and_taken_one_by_one(runs, complete, monkeypatch):
     made, taken = [], []
     module = importlib.import_module("vbterrier.evaluate.simulations.simulate")

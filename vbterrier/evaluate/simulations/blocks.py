@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+import ir_measures
 import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, examples
 from vbterrier.frames.topics import places
-from vbterrier.measures import Measure
+from vbterrier.judgments.metrics import WEB_GRADE
+from vbterrier.measures import BERR, Measure
 from vbterrier.measures.base import evaluate
 from vbterrier.measures.foreign import foreign_values
 from vbterrier.uncertainty.agreement import EQUAL
@@ -19,7 +21,6 @@ from vbterrier.uncertainty.agreement import EQUAL
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    import ir_measures
     from numpy.typing import NDArray
 
     from vbterrier.evaluate.simulations.estimators import Estimator
@@ -81,8 +82,16 @@ def truth_of(name: str, run: Run, slot: Slot, measure: ir_measures.Measure) -> T
     """Score a run by complete judgments."""
     run = run.only(_evaluable(slot))
     topics = _shared(_evaluable(slot), run.topics)
-    values = _values(run, slot, [measure], topics)[str(measure)] if topics else np.empty(0)
+    exact = _in_full(measure, slot)
+    values = _values(run, slot, [exact], topics)[str(exact)] if topics else np.empty(0)
     return Truth(name, run, topics, values, _n_unjudged(run, slot, measure, topics))
+
+
+def _in_full(measure: ir_measures.Measure, slot: Slot) -> ir_measures.Measure:
+    """A measure with all digits: of ERR, gdeval prints five, too few to stand where an interval ends."""
+    if type(measure) is not type(ir_measures.ERR) or slot.judgments().label.max(initial=0) > WEB_GRADE:
+        return measure
+    return BERR(cutoff=measure.params["cutoff"], prior={0: 1.0})
 
 
 def block_of(
