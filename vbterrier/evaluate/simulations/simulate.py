@@ -63,8 +63,8 @@ def simulate(
         its nominal level as a fourth. The level is otherwise that of ``stat='lo'`` and ``'hi'``, and 1 for bounds. A
         single measure with ``stat`` and ``level``, as ``BNDCG``, gets its intervals at all ``levels``.
     measure
-        The truth: this measure on the complete judgments; ERR with all digits, where gdeval has five. Estimators with another cutoff, as ``STANDARD`` with all but
-        @10, are told by a warning.
+        The truth: this measure on the complete judgments; ERR with all digits, of which gdeval gives five. Estimators
+        with another cutoff, as ``STANDARD`` with all but @10, are told by a warning.
     levels
         Nominal levels, each between 0 and 1.
     duplicates
