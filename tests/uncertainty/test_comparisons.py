@@ -193,9 +193,30 @@ def test_too_few_resamples_for_holm_are_said_with_how_many_it_takes():
     with pytest.warns(
         DegenerateWarning, match="over 10 pairs leaves no p below 0.051 .* at 0.05; take 200 or more, or"
     ):
-        comparisons(values(**SCORES), n_resamples=197)
-    for options in (dict(n_resamples=199), dict(n_resamples=9, correction="max-t"), dict(n_resamples=9, test="t")):
+        comparisons(values(**SCORES), correction="holm", n_resamples=197)
+    for options in (
+        dict(n_resamples=199, correction="holm"),
+        dict(n_resamples=9, correction="max-t"),
+        dict(n_resamples=9, test="t"),
+    ):
         comparisons(values(**SCORES), **options)
+
+
+def test_pairs_that_are_too_many_for_holm_are_corrected_by_max_t():
+    # 10 pairs of 8 topics: their 256 flips, of which 2 are as far out as any, or resamples of which one is.
+    table = values(**{name: own[:8] for name, own in SCORES.items()})
+    for options, used in (
+        ({"n_resamples": 256}, "max-t"),
+        ({"n_resamples": 256, "level": 0.9}, "holm"),
+        ({"n_resamples": 198}, "max-t"),
+        ({"n_resamples": 199}, "holm"),
+        ({"n_resamples": 198, "baseline": "a"}, "holm"),
+        ({"n_resamples": 256, "test": "bootstrap"}, "holm"),
+        ({"n_resamples": 9, "test": "t"}, "holm"),
+    ):
+        found = comparisons(table, **options)
+        assert set(found["correction"]) == {used}, options
+        pd.testing.assert_frame_equal(found, comparisons(table, correction=used, **options))
 
 
 @pytest.mark.parametrize("test", ["t", "wilcoxon"])
@@ -208,7 +229,7 @@ def test_max_t_needs_a_test_that_resamples(test):
     ("options", "message"),
     [
         ({"test": "ttest"}, "test='ttest': wanted one of 'randomisation', 't', 'wilcoxon', 'bootstrap'"),
-        ({"correction": "Holm"}, "correction='Holm': wanted one of 'holm', 'bh', 'max-t', 'none'.* mean holm"),
+        ({"correction": "Holm"}, "correction='Holm': wanted one of 'auto', 'holm', 'bh', 'max-t', 'none'.* mean holm"),
         ({"margin": 0}, "margin=0: wanted a number above 0"),
         ({"margin": np.nan}, "margin=nan: wanted a number above 0"),
         ({"n_resamples": 0}, "n_resamples=0: wanted a whole number of at least 1"),

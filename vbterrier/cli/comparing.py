@@ -24,7 +24,7 @@ def compare(
     values: Annotated[Path | None, typer.Option(help="In place of runs: name, qid, measure, value.")] = None,
     baseline: option.Baseline = None,
     test: option.Test = "randomisation",
-    correction: option.Correction = "holm",
+    correction: option.Correction = "auto",
     margin: Annotated[float | None, typer.Option(help="Also test whether differences are below this.")] = None,
     systems: Annotated[bool, typer.Option("--systems", help="In csv: a row for each system, not each pair.")] = False,
     style: Format = "table",

@@ -18,7 +18,9 @@ OnTopics = Annotated[str, typer.Option(help="same (refuse runs whose topics diff
 Duplicates = Annotated[str, typer.Option(help="error, or first: keep a repeated document's best rank.")]
 Baseline = Annotated[str | None, typer.Option(help="The run that all others are compared with.")]
 Test = Annotated[str, typer.Option(help="randomisation, t, wilcoxon or bootstrap.")]
-Correction = Annotated[str, typer.Option(help="Over pairs: holm, bh, max-t or none.")]
+Correction = Annotated[
+    str, typer.Option(help="Over pairs: holm, bh, max-t or none; auto: holm, or max-t where pairs are many.")
+]
 Interval = Annotated[str, typer.Option(help="Over topics: percentile, bca, studentised, poisson or normal.")]
 Level = Annotated[float, typer.Option(help="Level of the intervals.")]
 LevelOfTests = Annotated[float, typer.Option(help="Of intervals and tests: significant is p up to 1 - level.")]

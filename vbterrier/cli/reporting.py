@@ -26,7 +26,7 @@ def report(
     title: Annotated[str, typer.Option(help="What the page is called.")] = "",
     baseline: option.Baseline = None,
     test: option.Test = "randomisation",
-    correction: option.Correction = "holm",
+    correction: option.Correction = "auto",
     on_topics: option.OnTopics = "same",
     duplicates: option.Duplicates = "error",
     interval: option.Interval = "percentile",

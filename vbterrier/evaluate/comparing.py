@@ -107,7 +107,7 @@ def compare(
     tags: Any = None,
     baseline: str | None = None,
     test: str = "randomisation",
-    correction: str = "holm",
+    correction: str = "auto",
     interval: str = "percentile",
     level: float = 0.95,
     margin: float | None = None,
@@ -198,7 +198,7 @@ def compare(
     tables = value_tables(values, asked, common=topics == "common")
     compared = pd.concat([table.frame() for table in tables], ignore_index=True)
     pairs = comparisons(compared, baseline=baseline, **tests, **options)
-    _warn_of_few_topics(pairs, test, correction)
+    _warn_of_few_topics(pairs, test)
     flags = flags_of(tables, missing)
     systems = _lettered(intervals(compared, **options), pairs, is_complete=baseline is None)
     _LOG.info(
@@ -231,14 +231,14 @@ def _held(given: Any, topics: str) -> tuple[Any, pd.DataFrame | None]:
     return (read_values(given) if isinstance(given, (str, os.PathLike)) else given), None
 
 
-def _warn_of_few_topics(pairs: pd.DataFrame, test: str, correction: str) -> None:
+def _warn_of_few_topics(pairs: pd.DataFrame, test: str) -> None:
     """Say it when even the smallest p of all sign flips, of scores or of their ranks, is not significant."""
     if test not in {"randomisation", "wilcoxon"}:
         return
     for measure, group in pairs.groupby("measure", sort=False):
         n_qids, level = group[["n_qids", "level"]].iloc[0]
         # Other corrections may leave the smallest p as it is.
-        n_pairs = len(group) if correction == "holm" else 1
+        n_pairs = len(group) if group["correction"].iloc[0] == "holm" else 1
         # Two of all flips are as far out as any can be.
         least = min(n_pairs * 2.0 ** (1 - n_qids), 1.0)
         if least > 1 - level + _SLACK:

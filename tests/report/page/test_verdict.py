@@ -203,7 +203,7 @@ def test_what_no_test_could_tell_is_not_called_alike(written):
     # Enough topics for two systems, too few resamples for 28 pairs of them.
     many, qrels = values_of(**{f"s{number}": [number] * 6 + [number + 1] * 6 for number in range(8)})
     with pytest.warns(DegenerateWarning, match="28 pairs leaves no p below"):
-        page, _, _ = written(many, qrels, "P@10")
+        page, _, _ = written(many, qrels, "P@10", correction="holm")
     assert page.verdict[0] == (
         "By P@10, the test could tell no two of the 8 systems apart, whatever they score over 12 topics; the means go "
         "from 0.050 (s0) to 0.750 (s7)."

@@ -63,7 +63,7 @@ def write_report(
     topics: Any = None,
     baseline: str | None = None,
     test: str = "randomisation",
-    correction: str = "holm",
+    correction: str = "auto",
     interval: str = "percentile",
     level: float = 0.95,
     on_topics: str = "same",

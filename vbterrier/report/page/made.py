@@ -66,5 +66,6 @@ def parameters(found: Found, given: Inputs, settings: dict[str, Any]) -> list[tu
     )
     if found.comparison is not None:
         base = f", baseline {printable(found.comparison.baseline)}" if found.comparison.baseline is not None else ""
-        rows.append(("Tests", f"{settings['test']}, {settings['correction']}, at {found.comparison.alpha:g}{base}"))
+        by = " or ".join(found.comparison.pairs["correction"].unique())
+        rows.append(("Tests", f"{settings['test']}, {by}, at {found.comparison.alpha:g}{base}"))
     return rows
