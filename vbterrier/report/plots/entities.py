@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import ParameterError, examples
+from vbterrier.frames.shown import counted
 from vbterrier.report.plots import style, words
 from vbterrier.report.plots.entities_means import DECIMALS, run_means, way
 from vbterrier.report.plots.parts import limits_of
@@ -106,7 +107,7 @@ def coverage_discrimination(
         room = style.cell(drawn)[0] - 0.5
         drawn.set_xlabel(style.fitted(x, room))
         drawn.set_ylabel(style.fitted(y, 2.0))
-        style.legend(drawn, handles, [*series, *([f"{rest} others"] if rest else [])], room)
+        style.legend(drawn, handles, [*series, *([counted(rest, "other")] if rest else [])], room)
         topics = words.counted(pd.Series([n_topics]), "topic") + (f" ({n_lost} left out: undefined)" if n_lost else "")
         style.caption(drawn, f"points: means over {topics}", front, said, _correlated(runs, x, y), shaded)
     return drawn

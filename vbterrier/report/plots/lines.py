@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vbterrier.errors import ParameterError, examples
+from vbterrier.frames.shown import counted
 from vbterrier.report.plots import style
 from vbterrier.report.plots.parts import varies
 
@@ -94,7 +95,7 @@ def explain(ax: Any, coloured: Sequence[Any], n_others: int, lines: Sequence[str
         names.append(name)
     if n_others:
         handles.append(Line2D([], [], color=style.MUTED, linewidth=0.5))
-        names.append(f"{n_others} others")
+        names.append(counted(n_others, "other"))
     if len(lines) > 1:
         handles += [Line2D([], [], color=style.INK, linestyle=style.DASHES[at]) for at in range(len(lines))]
         names += lines

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vbterrier.errors import InputError, ParameterError, examples, nearest
+from vbterrier.frames import shown
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.ids import ids_of, integers_of
 from vbterrier.measures import measures_from
@@ -181,8 +182,7 @@ def _of_replicas(intervals: pd.DataFrame) -> list[str]:
 def counted(column: pd.Series[Any], noun: str) -> str:
     """A count that rows share, or its range."""
     low, high = column.min(), column.max()
-    plural = noun[:-1] + "ies" if noun.endswith("y") else noun + "s"
-    return (f"{low:,}" if low == high else f"{low:,} to {high:,}") + " " + (plural if high != 1 else noun)
+    return ("" if low == high else f"{low:,} to ") + shown.counted(high, noun)
 
 
 def absent(values: pd.Series[float], low: pd.Series[float], look: str) -> str:
