@@ -125,6 +125,20 @@ def test_measures_of_intents_are_the_same(tmp_path):
         assert_same(found, wanted)
 
 
+@pytest.mark.parametrize("measure", ["BNDCG(prior='run')", "BAP(prior='run')", "BQ(prior='run')"])
+def test_no_topic_is_refused_for_the_rows_that_come_first(tmp_path, measure):
+    # The only judged document of q1 comes behind the other topic.
+    run = pd.DataFrame({"qid": ["q1", "q2", "q2", "q1"], "docno": list("bcda"), "score": [4.0, 3.0, 2.0, 1.0]})
+    qrels = pd.DataFrame({"qid": ["q1", "q1", "q2"], "docno": ["a", "z", "c"], "label": [1, 2, 1]})
+    wanted, _ = told(lambda: score({"m": run}, qrels, [measure]))
+    for n_bytes in (16, 4096):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(streamed, "LEAST_BLOCK", n_bytes)
+            patch.setattr(streamed, "_PER_BLOCK", 2**26 // n_bytes)
+            found, _ = told(lambda: score({"m": write(run, tmp_path / "m.run")}, qrels, [measure], memory=2**26))
+        assert_same(found, wanted)
+
+
 def test_tags_of_a_parquet_run_are_kept(tmp_path):
     run, _ = made()
     rng = np.random.default_rng(5)

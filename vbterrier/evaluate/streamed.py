@@ -123,15 +123,26 @@ def streamed(
 
 
 def _longest(paths: Sequence[Path], pieces: Pieces, n_bytes: int, *, progress: bool) -> int:
-    """The length of the longest list, known when all files are read."""
+    """The length of the longest list, known when all files are read, which tells too whether topics stand apart.
+
+    Measures of whole rankings would look at some rows of such a topic alone, and may refuse them.
+    """
     if "longest" not in pieces.journal.done:
         sizes: Counter[str] = Counter()
+        before, is_apart = "", False
         what = f"counting {pieces.work.name}"
         for block in tracked(
             blocks(paths, n_bytes), what, shown=progress, total=_n_blocks(paths, n_bytes), unit="block"
         ):
-            names, topic = qids(block.table).codes()
+            ids = qids(block.table)
+            names, topic = ids.codes()
+            # The topic that goes on from the last block is the first of this one.
+            others = names[names[0] == before :]
+            is_apart |= len(ids.blocks()) > len(names) or not sizes.keys().isdisjoint(others)
+            before = names[-1]
             sizes.update(dict(zip(names, np.bincount(topic).tolist(), strict=True)))
+        if is_apart:
+            pieces.journal.add("apart", result=True)
         pieces.journal.add("longest", max(sizes.values(), default=0))
     return length_of(pieces.journal.done["longest"], pieces.folder)
 
