@@ -16,7 +16,7 @@ import pyarrow as pa
 from vbterrier.evaluate.finished import length_of, split_of
 from vbterrier.evaluate.pieces import Piece, Pieces, Streamed, memory_returned, opened
 from vbterrier.evaluate.prints import inputs_of
-from vbterrier.frames.chunks import chunks, parted, qids, require_room, split
+from vbterrier.frames.chunks import chunks, kept_in, parted, qids, require_room, split
 from vbterrier.frames.files.blocks import Place, amount, blocks, is_parts, parts_of
 from vbterrier.frames.runs import loaded_run
 from vbterrier.measures import Measure
@@ -174,8 +174,9 @@ def _by_topic(
     folder = pieces.folder / "topics" / key.replace(".arrow", "")
     level = key.count("/") + bool(key)
     if f"split {key}" not in pieces.journal.done:
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
+        with kept_in(folder):
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(parents=True)
         pieces.journal.add(f"split {key}", split(read(), folder, n_parts, level))
     for file, n_topics in split_of(pieces.journal.done[f"split {key}"], pieces.folder).items():
         part, path = f"{key}/{file}".lstrip("/"), folder / file
