@@ -56,6 +56,37 @@ def test_a_folder_for_the_demo_that_cannot_be_made_is_one_line(command, files):
     assert (code, len(err.splitlines())) == (1, 1)
 
 
+LONG = "n" * 300
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["score", LONG, "-q", "qrels.txt", "-m", "AP", "--memory", "64 MiB"],
+        ["score", "a.run", "-q", "qrels.txt", "-m", "ES@5", "--intents", LONG],
+        ["score", "a.run", "--intents", "qrels.txt", "-m", "ES@5", "--tags", LONG],
+        ["score", "a.run", "-q", "qrels.txt", "-m", "AP", "--resume", LONG],
+        ["score", "a.run", "-q", "qrels.txt", "-m", "AP", "-o", f"{LONG}.csv"],
+        ["judge", "a.run", "-q", "qrels.txt", "-n", "1", "-o", LONG],
+        ["demo", "--save", LONG],
+        ["score", "a**.run", "-q", "qrels.txt", "-m", "AP", "--memory", "64 MiB"],
+    ],
+    ids=lambda arguments: f"{arguments[0]} {arguments[-1]}"[:20],
+)
+def test_a_name_that_no_file_can_have_is_one_line(command, files, arguments):
+    code, out, err = command(*arguments)
+    errors = [line for line in err.splitlines() if line.startswith("vbterrier: error: ")]
+    assert (code, out, len(errors)) == (1, "", 1)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads a file that fails")
+@pytest.mark.parametrize("more", [[], ["--memory", "64 MiB"]], ids=["whole", "chunks"])
+def test_a_file_that_fails_while_it_is_read_is_one_line(command, files, more):
+    code, out, err = command("score", "/proc/self/mem", "-q", "qrels.txt", "-m", "AP", *more)
+    assert (code, out, len(err.splitlines())) == (1, "", 1)
+    assert "/proc/self/mem: cannot be read (" in err
+
+
 def test_commands_that_the_demo_names_run_in_folders_with_blanks(command, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     _, out, _ = command("demo", "--save", "my demo")
