@@ -4,6 +4,7 @@ import os
 import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -102,6 +103,25 @@ def test_a_reader_that_went_away_is_no_bad_input(files):
     done = subprocess.run(arguments, stdout=write, stderr=subprocess.PIPE, text=True, check=False)
     os.close(write)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="writes to a device that is full")
+@pytest.mark.parametrize("arguments", [["doctor"], ["score", "-m", "AP"], ["judge", "-n", "1"]], ids=" ".join)
+def test_a_full_disk_behind_the_screen_is_one_line(files, arguments):
+    argv = [sys.executable, "-m", "vbterrier.cli", *arguments, "a.run", "-q", "qrels.txt"]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(argv, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    errors = [line for line in done.stderr.splitlines() if "warning" not in line]
+    assert (done.returncode, errors) == (
+        1,
+        ["vbterrier: error: standard output: cannot be written: No space left on device"],
+    )
+
+
+@pytest.mark.parametrize("memory", ["1000 TiB", "99999999999999999999 TiB"])
+def test_more_memory_than_there_is_may_be_allowed(command, files, memory):
+    code, out, _ = command("score", "a.run", "-q", "qrels.txt", "-m", "AP", "--memory", memory, "-f", "csv")
+    assert (code, out) == (0, command("score", "a.run", "-q", "qrels.txt", "-m", "AP", "-f", "csv")[1])
 
 
 def test_a_terminal_without_unicode_gets_text_and_no_traceback(files):

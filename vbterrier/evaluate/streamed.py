@@ -36,6 +36,8 @@ _PER_BLOCK, _PER_TOPIC = 64, 16
 # What is on its way to workers comes on top: two blocks for each of them are that part of the memory.
 _ON_THEIR_WAY, _PER_WORKER = 8, 16
 LEAST_BLOCK = 1 << 18
+# A buffer of a block's size is asked for before a byte is read, however small the file; larger ones save no time.
+_MOST_BLOCK = 1 << 28
 _MOST_PARTS = 256
 
 
@@ -103,6 +105,7 @@ def streamed(
         pieces = Pieces(place, work, inputs_of(paths, work), workers, memory // _ON_THEIR_WAY)
         n_bytes = max(memory // max(_PER_BLOCK, _PER_WORKER * workers.n), LEAST_BLOCK)
         limit = max(memory // _PER_TOPIC, n_bytes)
+        n_bytes = min(n_bytes, _MOST_BLOCK)
         if any(isinstance(measure, Measure) for measure in work.plan.at_once):
             pieces.work = replace(work, longest=_longest(paths, pieces, n_bytes, progress=progress))
         try:
