@@ -4,6 +4,7 @@ import os
 import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -56,6 +57,37 @@ def test_a_folder_for_the_demo_that_cannot_be_made_is_one_line(command, files):
     assert (code, len(err.splitlines())) == (1, 1)
 
 
+LONG = "n" * 300
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["score", LONG, "-q", "qrels.txt", "-m", "AP", "--memory", "64 MiB"],
+        ["score", "a.run", "-q", "qrels.txt", "-m", "ES@5", "--intents", LONG],
+        ["score", "a.run", "--intents", "qrels.txt", "-m", "ES@5", "--tags", LONG],
+        ["score", "a.run", "-q", "qrels.txt", "-m", "AP", "--resume", LONG],
+        ["score", "a.run", "-q", "qrels.txt", "-m", "AP", "-o", f"{LONG}.csv"],
+        ["judge", "a.run", "-q", "qrels.txt", "-n", "1", "-o", LONG],
+        ["demo", "--save", LONG],
+        ["score", "a**.run", "-q", "qrels.txt", "-m", "AP", "--memory", "64 MiB"],
+    ],
+    ids=lambda arguments: f"{arguments[0]} {arguments[-1]}"[:20],
+)
+def test_a_name_that_no_file_can_have_is_one_line(command, files, arguments):
+    code, out, err = command(*arguments)
+    errors = [line for line in err.splitlines() if line.startswith("vbterrier: error: ")]
+    assert (code, out, len(errors)) == (1, "", 1)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads a file that fails")
+@pytest.mark.parametrize("more", [[], ["--memory", "64 MiB"]], ids=["whole", "chunks"])
+def test_a_file_that_fails_while_it_is_read_is_one_line(command, files, more):
+    code, out, err = command("score", "/proc/self/mem", "-q", "qrels.txt", "-m", "AP", *more)
+    assert (code, out, len(err.splitlines())) == (1, "", 1)
+    assert "/proc/self/mem: cannot be read (" in err
+
+
 def test_commands_that_the_demo_names_run_in_folders_with_blanks(command, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     _, out, _ = command("demo", "--save", "my demo")
@@ -71,6 +103,25 @@ def test_a_reader_that_went_away_is_no_bad_input(files):
     done = subprocess.run(arguments, stdout=write, stderr=subprocess.PIPE, text=True, check=False)
     os.close(write)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="writes to a device that is full")
+@pytest.mark.parametrize("arguments", [["doctor"], ["score", "-m", "AP"], ["judge", "-n", "1"]], ids=" ".join)
+def test_a_full_disk_behind_the_screen_is_one_line(files, arguments):
+    argv = [sys.executable, "-m", "vbterrier.cli", *arguments, "a.run", "-q", "qrels.txt"]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(argv, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    errors = [line for line in done.stderr.splitlines() if "warning" not in line]
+    assert (done.returncode, errors) == (
+        1,
+        ["vbterrier: error: standard output: cannot be written: No space left on device"],
+    )
+
+
+@pytest.mark.parametrize("memory", ["1000 TiB", "99999999999999999999 TiB"])
+def test_more_memory_than_there_is_may_be_allowed(command, files, memory):
+    code, out, _ = command("score", "a.run", "-q", "qrels.txt", "-m", "AP", "--memory", memory, "-f", "csv")
+    assert (code, out) == (0, command("score", "a.run", "-q", "qrels.txt", "-m", "AP", "-f", "csv")[1])
 
 
 def test_a_terminal_without_unicode_gets_text_and_no_traceback(files):

@@ -13,9 +13,12 @@ import pytest
 
 from vbterrier.errors import DegenerateWarning, FileError, InputError, ParameterError
 from vbterrier.evaluate import streamed
+from vbterrier.evaluate.journal import Journal
 from vbterrier.evaluate.scores import score
 from vbterrier.evaluate.topicwise import Work, planned
+from vbterrier.frames import chunks
 from vbterrier.frames.files import read_run
+from vbterrier.frames.files.blocks import Block, Place
 from vbterrier.measures import measures_from
 from vbterrier.measures.scoring import Slot
 
@@ -122,6 +125,20 @@ def test_measures_of_intents_are_the_same(tmp_path):
     for given in ({}, {"intents": intents, "tags": tags}):
         wanted, _ = told(lambda given=given: score({"m": run}, qrels, DIVERSE, **given))
         found, _ = told(lambda given=given: score({"m": path}, qrels, DIVERSE, memory=2**26, **given))
+        assert_same(found, wanted)
+
+
+@pytest.mark.parametrize("measure", ["BNDCG(prior='run')", "BAP(prior='run')", "BQ(prior='run')"])
+def test_no_topic_is_refused_for_the_rows_that_come_first(tmp_path, measure):
+    # The only judged document of q1 comes behind the other topic.
+    run = pd.DataFrame({"qid": ["q1", "q2", "q2", "q1"], "docno": list("bcda"), "score": [4.0, 3.0, 2.0, 1.0]})
+    qrels = pd.DataFrame({"qid": ["q1", "q1", "q2"], "docno": ["a", "z", "c"], "label": [1, 2, 1]})
+    wanted, _ = told(lambda: score({"m": run}, qrels, [measure]))
+    for n_bytes in (16, 4096):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(streamed, "LEAST_BLOCK", n_bytes)
+            patch.setattr(streamed, "_PER_BLOCK", 2**26 // n_bytes)
+            found, _ = told(lambda: score({"m": write(run, tmp_path / "m.run")}, qrels, [measure], memory=2**26))
         assert_same(found, wanted)
 
 
@@ -264,6 +281,67 @@ def test_a_second_call_does_no_work_and_other_inputs_are_refused(tmp_path, monke
     write(run.assign(score=-run["score"]), path)
     with pytest.raises(FileError, match="holds results of other inputs"):
         told(lambda: score(path, qrels, measures, resume=folder))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such locks")
+def test_a_folder_that_another_call_writes_to_is_refused(tmp_path):
+    import fcntl
+
+    run, qrels = made(3)
+    path, folder = write(run, tmp_path / "a.run"), tmp_path / "done"
+    wanted, _ = told(lambda: score(path, qrels, ["AP"], resume=folder))
+    (own,) = folder.iterdir()
+    with (own / "lock").open("ab") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with pytest.raises(FileError, match="is in use by another call: wait until it ends, or name another folder"):
+            told(lambda: score(path, qrels, ["AP"], resume=folder))
+    found, _ = told(lambda: score(path, qrels, ["AP"], resume=folder))
+    assert_same(found, wanted)
+
+
+@pytest.fixture
+def no_room():
+    """Files that may not grow beyond a few bytes, as on a full disk."""
+    resource = pytest.importorskip("resource")
+    usual = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1500, usual[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, usual)
+
+
+def test_a_full_disk_is_told_of_wherever_it_is_noticed(tmp_path, request, monkeypatch):
+    run, qrels = made()
+    paths = [as_files(run, tmp_path, "shuffled"), as_files(run, tmp_path, "gz")]
+    journal = Journal(tmp_path / "journal", "inputs")
+    request.getfixturevalue("no_room")
+    for path in paths:
+        for folder in ({"resume": tmp_path / f"kept-{path.name}"}, {"memory": 2**26}):
+            with pytest.raises(FileError, match=r"cannot be written.*File too large"):
+                told(lambda path=path, folder=folder: score(path, qrels, ["P@5"], **folder))
+    with pytest.raises(FileError, match=r"journal: cannot be written: File too large"):
+        journal.add("result", "x" * 10_000)
+    assert "result" not in journal.done
+    with monkeypatch.context() as patch:
+        patch.setenv("TMPDIR", str(tmp_path / "nowhere"))
+        patch.setattr("tempfile.tempdir", str(tmp_path / "nowhere"))
+        with pytest.raises(InputError, match=r"temporary files cannot be made .*: let TMPDIR name"):
+            told(lambda: score(paths[0], qrels, ["P@5"], memory=2**26))
+
+
+def test_parted_rows_that_are_gone_or_damaged_are_told_of(tmp_path):
+    table = pa.table(
+        {"qid": pa.array(["q1", "q2"] * 50, pa.large_string()), "docno": ["d"] * 100, "score": [1.0] * 100}
+    )
+    (file,) = chunks.split([Block(table, Place())], tmp_path, 1)
+    whole = (tmp_path / file).read_bytes()
+    assert sum(len(block.table) for block in chunks.parted(tmp_path / file)) == 100
+    for content in (b"", whole[:-400]):
+        (tmp_path / file).write_bytes(content)
+        with pytest.raises(FileError, match=r"0\.arrow: cannot be written or read"):
+            list(chunks.parted(tmp_path / file))
+    (tmp_path / file).unlink()
+    with pytest.raises(FileError, match="No such file"):
+        list(chunks.parted(tmp_path / file))
 
 
 KILLED = """

@@ -12,7 +12,9 @@ from vbterrier.evaluate import score
 from vbterrier.frames.ranked import ranked
 from vbterrier.measures.ambiguous import is_ambiguous
 from vbterrier.measures.base import TO_IR_MEASURES
+from vbterrier.measures.engines import qrels_of
 from vbterrier.measures.foreign import OF_FIRST, is_topicwise, n_decisive
+from vbterrier.measures.scoring import Slot
 
 QRELS = pd.DataFrame(
     {"qid": ["q1", "q1", "q1", "q2", "q2"], "docno": ["d1", "d2", "d3", "d4", "d5"], "label": [2, 1, 0, 1, 0]}
@@ -62,6 +64,27 @@ def test_repeated_judgments_are_warned_of_once_and_are_no_diversity():
 def test_labels_that_are_not_whole_are_refused(label):
     with pytest.raises(InputError, match="qrels column 'label': row 1 "):
         ndcg(RUN, QRELS.assign(label=[2, label, 0, 1, 0]))
+
+
+@pytest.mark.parametrize("label", [2**15, 10**8, 2**31, 2**32 + 1, -(2**31) - 1])
+def test_labels_that_engines_cannot_hold_are_refused_by_theirs_alone(label):
+    # To trec_eval 2^31 is below 0, so that a run of relevant documents alone would score 0.
+    qrels = QRELS.assign(label=[label, 1, 0, 1, 0])
+    for measure in ("AP", "nDCG", "P@1"):
+        with pytest.raises(InputError, match=rf"row 0 holds {label} \(query 'q1', document 'd1'\); measures of others"):
+            score({"mine": RUN}, qrels, [measure], n_resamples=2)
+    assert ndcg(RUN, qrels) > 0
+
+
+def test_a_topic_with_no_label_of_0_or_more_scores_0_and_does_not_hang_trec_eval():
+    # Without a level, its nDCG reads before its memory and may never end: this looks at what it is given.
+    qrels = QRELS.assign(label=[-1, -2, -1, 1, -1])
+    assert qrels_of(Slot(qrels))["label"].tolist() == [0, 0, 0, 1, -1]
+    assert qrels["label"].tolist() == [-1, -2, -1, 1, -1]
+    measures = ["nDCG", "AP", "Bpref", "SetP", "NumRel", "Judged@2", "infAP"]
+    found = score({"mine": RUN}, qrels, measures, n_resamples=2).values.set_index(["measure", "qid"])["value"]
+    assert {measure: found[measure, "q1"] for measure in measures} == dict.fromkeys(measures, 0.0) | {"Judged@2": 1.0}
+    assert found["AP", "q2"] == 0.5
 
 
 @pytest.mark.parametrize("dtype", [str, float, "Int64"])

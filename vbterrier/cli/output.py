@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from vbterrier.errors import ParameterError
+from vbterrier.errors import FileError, ParameterError
 
 Format = Annotated[str, typer.Option("--format", "-f", help="table, csv, json, latex or markdown.")]
 Output = Annotated[
@@ -63,4 +63,12 @@ def echo(text: str) -> None:
         typer.echo(text)
     except BrokenPipeError:
         # The reader went away, as `head` does; nothing is left to flush to.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _leave_stdout()
+    except OSError as error:
+        _leave_stdout()
+        raise FileError("standard output", f"cannot be written: {error.strerror or error}") from error
+
+
+def _leave_stdout() -> None:
+    """Let what is left in its buffer go nowhere when Python ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -91,13 +91,13 @@ def copy_demo(target: str | PathLike[str]) -> list[Path]:
     10
     """
     folder = Path(target)
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder} is a file; wanted a folder for the demo's files")
     written = [folder / name for name in FILES]
-    present = [path.name for path in written if path.exists()]
-    if present:
-        raise InputError(f"{folder} has {examples(present)} already; name another folder, or remove them first")
     try:
+        if folder.exists() and not folder.is_dir():
+            raise InputError(f"{folder} is a file; wanted a folder for the demo's files")
+        present = [path.name for path in written if path.exists()]
+        if present:
+            raise InputError(f"{folder} has {examples(present)} already; name another folder, or remove them first")
         folder.mkdir(parents=True, exist_ok=True)
         for path in written:
             path.write_bytes((demo_folder() / path.name).read_bytes())

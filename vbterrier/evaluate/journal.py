@@ -96,9 +96,18 @@ class Journal:
             )
 
     def add(self, name: str, result: Any) -> None:
-        """Write down a result before it counts as done."""
+        """Write down a result before it counts as done.
+
+        Raises
+        ------
+        FileError
+            It cannot be written down.
+        """
         if self._path is not None:
-            with self._path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps({"name": name, "result": result}) + "\n")
+            try:
+                with self._path.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps({"name": name, "result": result}) + "\n")
+            except OSError as error:
+                raise FileError(self._path, f"cannot be written: {error.strerror or error}") from error
             _LOG.debug("%s: %s is done", printable(self._path), printable(name))
         self.done[name] = result

@@ -16,7 +16,7 @@ import pyarrow as pa
 from vbterrier.evaluate.finished import length_of, split_of
 from vbterrier.evaluate.pieces import Piece, Pieces, Streamed, memory_returned, opened
 from vbterrier.evaluate.prints import inputs_of
-from vbterrier.frames.chunks import chunks, parted, qids, require_room, split
+from vbterrier.frames.chunks import chunks, kept_in, parted, qids, require_room, split
 from vbterrier.frames.files.blocks import Place, amount, blocks, is_parts, parts_of
 from vbterrier.frames.runs import loaded_run
 from vbterrier.measures import Measure
@@ -36,6 +36,8 @@ _PER_BLOCK, _PER_TOPIC = 64, 16
 # What is on its way to workers comes on top: two blocks for each of them are that part of the memory.
 _ON_THEIR_WAY, _PER_WORKER = 8, 16
 LEAST_BLOCK = 1 << 18
+# A buffer of a block's size is asked for before a byte is read, however small the file; larger ones save no time.
+_MOST_BLOCK = 1 << 28
 _MOST_PARTS = 256
 
 
@@ -103,6 +105,7 @@ def streamed(
         pieces = Pieces(place, work, inputs_of(paths, work), workers, memory // _ON_THEIR_WAY)
         n_bytes = max(memory // max(_PER_BLOCK, _PER_WORKER * workers.n), LEAST_BLOCK)
         limit = max(memory // _PER_TOPIC, n_bytes)
+        n_bytes = min(n_bytes, _MOST_BLOCK)
         if any(isinstance(measure, Measure) for measure in work.plan.at_once):
             pieces.work = replace(work, longest=_longest(paths, pieces, n_bytes, progress=progress))
         try:
@@ -123,15 +126,26 @@ def streamed(
 
 
 def _longest(paths: Sequence[Path], pieces: Pieces, n_bytes: int, *, progress: bool) -> int:
-    """The length of the longest list, known when all files are read."""
+    """The length of the longest list, known when all files are read, which tells too whether topics stand apart.
+
+    Measures of whole rankings would look at some rows of such a topic alone, and may refuse them.
+    """
     if "longest" not in pieces.journal.done:
         sizes: Counter[str] = Counter()
+        before, is_apart = "", False
         what = f"counting {pieces.work.name}"
         for block in tracked(
             blocks(paths, n_bytes), what, shown=progress, total=_n_blocks(paths, n_bytes), unit="block"
         ):
-            names, topic = qids(block.table).codes()
+            ids = qids(block.table)
+            names, topic = ids.codes()
+            # The topic that goes on from the last block is the first of this one.
+            others = names[names[0] == before :]
+            is_apart |= len(ids.blocks()) > len(names) or not sizes.keys().isdisjoint(others)
+            before = names[-1]
             sizes.update(dict(zip(names, np.bincount(topic).tolist(), strict=True)))
+        if is_apart:
+            pieces.journal.add("apart", result=True)
         pieces.journal.add("longest", max(sizes.values(), default=0))
     return length_of(pieces.journal.done["longest"], pieces.folder)
 
@@ -163,8 +177,9 @@ def _by_topic(
     folder = pieces.folder / "topics" / key.replace(".arrow", "")
     level = key.count("/") + bool(key)
     if f"split {key}" not in pieces.journal.done:
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
+        with kept_in(folder):
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(parents=True)
         pieces.journal.add(f"split {key}", split(read(), folder, n_parts, level))
     for file, n_topics in split_of(pieces.journal.done[f"split {key}"], pieces.folder).items():
         part, path = f"{key}/{file}".lstrip("/"), folder / file

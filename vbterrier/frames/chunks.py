@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from vbterrier.errors import InputError
+from vbterrier.errors import FileError, InputError
 from vbterrier.frames.files.blocks import Block, Place
 from vbterrier.frames.ids import Ids
 from vbterrier.kernels.order import mix
@@ -116,9 +116,14 @@ def split(blocks: Iterable[Block], folder: Path, n_parts: int, level: int = 0) -
     -------
     dict
         The number of topics by the name of each file that has any.
+
+    Raises
+    ------
+    FileError
+        They cannot be written.
     """
     topics: dict[int, set[str]] = {}
-    with ExitStack() as opened:
+    with kept_in(folder), ExitStack() as opened:
         writers: dict[int, Any] = {}
         for block in blocks:
             names, topic = qids(block.table).codes()
@@ -142,7 +147,30 @@ def split(blocks: Iterable[Block], folder: Path, n_parts: int, level: int = 0) -
 
 
 def parted(path: Path) -> Iterator[Block]:
-    """What :func:`split` wrote into a file, block by block."""
-    with pa.OSFile(str(path)) as file, pa.ipc.open_stream(file) as reader:
+    """What :func:`split` wrote into a file, block by block.
+
+    Raises
+    ------
+    FileError
+        It is gone or damaged.
+    """
+    with kept_in(path), pa.OSFile(str(path)) as file, pa.ipc.open_stream(file) as reader:
         for batch in reader:
             yield Block(pa.Table.from_batches([batch]), Place())
+
+
+@contextmanager
+def kept_in(path: Path) -> Iterator[None]:
+    """Say where something that is kept on the way cannot be written or read: disks are full, files go.
+
+    Raises
+    ------
+    FileError
+    """
+    try:
+        yield
+    except (OSError, pa.ArrowException) as error:
+        reason = getattr(error, "strerror", None) or " ".join(str(error).split())
+        raise FileError(
+            path, f"cannot be written or read ({reason}): make room, or have what is kept go to another folder"
+        ) from error

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vbterrier.errors import InputError, ParameterError, examples, nearest
@@ -97,7 +96,8 @@ def named(kind: str, given: Any) -> pd.DataFrame:
     name = os.fspath(given)
     if name in _NAMED[kind]:
         return _NAMED[kind][name]
-    if not Path(name).exists():
+    # A name that is too long for a file is none; Path.exists would raise.
+    if not os.path.exists(name):  # noqa: PTH110
         known = _NAMED[kind]
         if name.startswith(SET_PREFIX):
             raise InputError(

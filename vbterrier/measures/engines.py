@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from vbterrier.measures.scoring import Slot
 
 _JUDGMENT = ["qid", "docno", "iteration"]
+# trec_eval has a table of all labels up to the highest, which its nDCG goes through again and again: a label of 10^8
+# costs hours. Labels are C ints there: those from 2^31 on are negative, and score 0.
+_HIGHEST = 2**15 - 1
 
 
 def require_ids_of(slot: Slot) -> None:
@@ -88,6 +91,11 @@ def _checked_qrels(slot: Slot) -> pd.DataFrame:
             "iteration": frame["iteration"].astype(str).to_numpy() if "iteration" in frame.columns else "0",
         }
     )
+    _require_small(checked)
+    # trec_eval's nDCG reads before its memory, and may never end, where no label of a topic is 0 or more. All measures
+    # are 0 there, as they are where labels are 0.
+    worthless = (checked.groupby("qid", sort=False)["label"].transform("max") < 0).to_numpy()
+    checked.loc[worthless, "label"] = 0
     # Judgments refuse conflicts and warn of repetitions, once for all measures.
     if not has_subtopics(checked) and len(slot.judgments().label) == len(checked):
         return checked
@@ -98,6 +106,18 @@ def _checked_qrels(slot: Slot) -> pd.DataFrame:
             f"qrels: document {docno!r} of query {qid!r} has several labels for subtopic {subtopic!r}; keep one"
         )
     return checked.drop_duplicates(_JUDGMENT, ignore_index=True)
+
+
+def _require_small(checked: pd.DataFrame) -> None:
+    """Refuse labels that engines of others cannot hold."""
+    large = (checked["label"].abs() > _HIGHEST).to_numpy()
+    if large.any():
+        row = int(np.argmax(large))
+        qid, docno, label = checked.loc[row, ["qid", "docno", "label"]]
+        raise InputError(
+            f"qrels column 'label': row {row} holds {label} (query {qid!r}, document {docno!r}); measures of others "
+            f"take labels of at most {_HIGHEST:,} above or below 0: map them to grades"
+        )
 
 
 def ranking_of(run: Run, depth: int | None = None) -> pd.DataFrame:

@@ -123,13 +123,12 @@ def parts_of(run: Any) -> tuple[Path, ...]:
     """
     if isinstance(run, (list, tuple)):
         found = [part for each in run for part in parts_of(each)]
-    elif Path(run).is_dir():
-        found = sorted(path for path in Path(run).iterdir() if path.is_file() and not path.name.startswith("."))
-    elif glob.has_magic(str(run)) and not Path(run).exists():
-        top = Path(run).anchor
-        found = sorted(path for path in Path(top).glob(str(Path(run).relative_to(top))) if path.is_file())
     else:
-        found = [Path(run)]
+        try:
+            found = _matched(run)
+        except (OSError, ValueError) as error:
+            # A folder that may not be read, a name that is too long, a pattern that is none.
+            raise FileError(run, f"cannot be opened: {getattr(error, 'strerror', None) or error}") from error
     if not found:
         raise InputError(f"runs: no file in {str(run)!r}; name files, a folder that holds some, or a pattern for them")
     for path in found:
@@ -137,6 +136,16 @@ def parts_of(run: Any) -> tuple[Path, ...]:
             raise FileError(path, "is a pipe or a device; memory= reads files more than once: write it to one")
         Source.at(path, None)
     return tuple(found)
+
+
+def _matched(run: str | os.PathLike[str]) -> list[Path]:
+    """The files that one path means."""
+    if Path(run).is_dir():
+        return sorted(path for path in Path(run).iterdir() if path.is_file() and not path.name.startswith("."))
+    if glob.has_magic(str(run)) and not Path(run).exists():
+        top = Path(run).anchor
+        return sorted(path for path in Path(top).glob(str(Path(run).relative_to(top))) if path.is_file())
+    return [Path(run)]
 
 
 def is_parts(run: Any) -> bool:

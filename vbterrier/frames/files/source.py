@@ -73,17 +73,24 @@ class Source:
     def is_parquet(self) -> bool:
         """Whether this is a table in Parquet, by content."""
         with self.raw() as raw:
-            return bool(raw.read(len(_PARQUET)) == _PARQUET)
+            return self._begins(raw, _PARQUET)
 
     def stream(self, refused: bytes = b"", start: int = 0) -> _Stream:
         """Open the inflated bytes from ``start``; reading ends in an ``UntidyError`` at any of those refused."""
         raw = self.raw()
-        is_gzip = raw.read(len(_GZIP)) == _GZIP
+        is_gzip = self._begins(raw, _GZIP)
         raw.seek(0 if is_gzip else start)
         stream = _Stream(self, pa.CompressedInputStream(raw, "gzip") if is_gzip else raw, refused)
         while is_gzip and start > 0 and (passed := stream.read(min(start, _PIECE))):
             start -= len(passed)
         return stream
+
+    def _begins(self, raw: Any, mark: bytes) -> bool:
+        """Whether some bytes come first; disks that fail do so here."""
+        try:
+            return bool(raw.read(len(mark)) == mark)
+        except OSError as error:
+            raise FileError(self.path, f"cannot be read ({error}): fetch or pack the file again") from error
 
     def text(self) -> bytes:
         """Read all inflated bytes."""

@@ -257,11 +257,11 @@ def _write_lines(
 def replacing(path: Path) -> Iterator[BinaryIO]:
     """A file that takes its name once it is complete, packed when that ends in .gz."""
     target = Path(os.path.realpath(path))
-    # A device or a pipe is written to; replacing it would put a plain file in its place. The real path of one that a
-    # process inherited, as /dev/stdout, names nothing.
-    is_special = path.exists() and not path.is_file() and not path.is_dir()
-    part = path if is_special else target.with_name(f".{secrets.token_hex(8)}.part")
     try:
+        # A device or a pipe is written to; replacing it would put a plain file in its place. The real path of one that
+        # a process inherited, as /dev/stdout, names nothing.
+        is_special = path.exists() and not path.is_file() and not path.is_dir()
+        part = path if is_special else target.with_name(f".{secrets.token_hex(8)}.part")
         try:
             with part.open("wb" if is_special else "xb") as file:
                 if path.suffix == ".gz":
