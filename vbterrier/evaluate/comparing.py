@@ -201,9 +201,8 @@ def compare(
     _warn_of_few_topics(pairs, test)
     flags = flags_of(tables, missing)
     systems = _lettered(intervals(compared, **options), pairs, is_complete=baseline is None)
-    _LOG.info(
-        "compared %d pairs of systems: %s, correction %s, %d resamples", len(pairs), test, correction, n_resamples
-    )
+    by = " or ".join(pairs["correction"].unique())
+    _LOG.info("compared %d pairs of systems: %s, correction %s, %d resamples", len(pairs), test, by, n_resamples)
     return Comparison(flagged(pairs, flags), systems, flags, baseline, margin)
 
 
