@@ -12,7 +12,7 @@ from vbterrier import cli
 from vbterrier.demo import copy_demo
 
 # How many of the examples that Hypothesis draws for a property are tried, by the name of the profile.
-EXAMPLES = {"ci": 0.3, "nightly": 10.0}
+EXAMPLES = {"ci": 0.2, "nightly": 10.0}
 settings.register_profile("default", deadline=None)
 # The same ones every time: what is green stays so; others are found every night.
 settings.register_profile("ci", deadline=None, derandomize=True, database=None, print_blob=True)
