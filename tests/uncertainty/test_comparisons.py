@@ -217,6 +217,10 @@ def test_pairs_that_are_too_many_for_holm_are_corrected_by_max_t():
         found = comparisons(table, **options)
         assert set(found["correction"]) == {used}, options
         pd.testing.assert_frame_equal(found, comparisons(table, correction=used, **options))
+    # One correction for all measures of a call, though 20 topics would do for Holm's.
+    more = values(**{name: own[:20] for name, own in SCORES.items()}).assign(measure="P@5")
+    found = comparisons(pd.concat([more, table]), n_resamples=256)
+    assert found.groupby("measure")["correction"].unique().map(list).to_dict() == {"ES@5": ["max-t"], "P@5": ["max-t"]}
 
 
 @pytest.mark.parametrize("test", ["t", "wilcoxon"])

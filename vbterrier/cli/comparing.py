@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from vbterrier.cli import option  # noqa: TC001 - Typer reads annotations at run time
+from vbterrier.cli import option
 from vbterrier.cli.output import Format, Output, deliver, require_format
 from vbterrier.errors import ParameterError
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path  # noqa: TC003 - Typer reads annotations at run time
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 import vbterrier
-from vbterrier.cli import option  # noqa: TC001 - Typer reads annotations at run time
+from vbterrier.cli import option
 from vbterrier.cli.output import Format, Output, deliver, echo, require_format
 from vbterrier.errors import ParameterError, nearest
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from vbterrier.cli import option  # noqa: TC001 - Typer reads annotations at run time
+from vbterrier.cli import option
 from vbterrier.cli.output import Format, Output, deliver, echo, require_format
 from vbterrier.cli.queries_power import power
 from vbterrier.cli.verbosity import verbose

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path  # noqa: TC003 - Typer reads annotations at run time
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from vbterrier.cli import option  # noqa: TC001 - Typer reads annotations at run time
+from vbterrier.cli import option
 from vbterrier.cli.output import echo
 
 

@@ -201,8 +201,8 @@ def compare(
     _warn_of_few_topics(pairs, test)
     flags = flags_of(tables, missing)
     systems = _lettered(intervals(compared, **options), pairs, is_complete=baseline is None)
-    by = " or ".join(pairs["correction"].unique())
-    _LOG.info("compared %d pairs of systems: %s, correction %s, %d resamples", len(pairs), test, by, n_resamples)
+    used = pairs["correction"].iloc[0]
+    _LOG.info("compared %d pairs of systems: %s, correction %s, %d resamples", len(pairs), test, used, n_resamples)
     return Comparison(flagged(pairs, flags), systems, flags, baseline, margin)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vbterrier.errors import FileError, printable
+from vbterrier.frames.files.writing import kept_in
 
 if TYPE_CHECKING:
     import os
@@ -104,10 +105,7 @@ class Journal:
             It cannot be written down.
         """
         if self._path is not None:
-            try:
-                with self._path.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps({"name": name, "result": result}) + "\n")
-            except OSError as error:
-                raise FileError(self._path, f"cannot be written: {error.strerror or error}") from error
+            with kept_in(self._path), self._path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps({"name": name, "result": result}) + "\n")
             _LOG.debug("%s: %s is done", printable(self._path), printable(name))
         self.done[name] = result

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import logging
 import re
 import warnings
 from collections import deque
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 import pyarrow as pa
 
-from vbterrier.errors import DegenerateWarning, FileError, InputError, printable
+from vbterrier.errors import DegenerateWarning
 from vbterrier.evaluate.elsewhere import register, registered_sets
 from vbterrier.evaluate.finished import JOURNAL, part_of, require_folder, rows_of
 from vbterrier.evaluate.journal import Journal
 from vbterrier.evaluate.topicwise import Part, Work, values_of
-from vbterrier.frames.chunks import kept_in
-from vbterrier.frames.files.writing import replacing
+from vbterrier.frames.files.writing import kept_in, replacing
 from vbterrier.frames.ranked import Run, warn_of_ties
 from vbterrier.frames.topics import run_places
 from vbterrier.measures import Measure
@@ -32,6 +28,7 @@ from vbterrier.parallel import Shared
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+    from pathlib import Path
 
     import ir_measures
 
@@ -39,7 +36,6 @@ if TYPE_CHECKING:
     from vbterrier.measures.scoring import Slot
     from vbterrier.parallel import Workers
 
-_LOG = logging.getLogger(__name__)
 # The second is Arrow's own, which parts of it use whatever they are told.
 _POOLS = (pa.system_memory_pool(), pa.default_memory_pool())
 _NUMBER = re.compile(r"\d+")
@@ -246,60 +242,6 @@ def _packed(table: Any) -> bytes:
 
 def _empty(name: str) -> Run:
     return Run(pd.DataFrame({"qid": [], "docno": [], "score": []}, dtype=object), name=name)
-
-
-@contextmanager
-def opened(folder: Path | None) -> Iterator[Path]:
-    """A folder that stays, which nobody else writes to meanwhile, or one that goes.
-
-    Raises
-    ------
-    FileError
-        It cannot be made, or is in use.
-    """
-    if folder is None:
-        with _temporary() as made:
-            yield Path(made)
-        return
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileError(folder, f"cannot be made: {error.strerror or error}; resume= wants a folder") from error
-    with _alone(folder):
-        yield folder
-
-
-def _temporary() -> TemporaryDirectory[str]:
-    try:
-        return TemporaryDirectory(prefix="vbterrier-")
-    except OSError as error:
-        reason = error.strerror or error
-        raise InputError(
-            f"temporary files cannot be made ({reason}): let TMPDIR name a folder with room, or use resume="
-        ) from error
-
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Keep a folder from other processes, which would write other parts under the same names. A kill lets it go."""
-    try:
-        import fcntl
-
-        file = (folder / "lock").open("ab")
-    except (ImportError, OSError):
-        # Windows; or a folder that nobody can write to.
-        yield
-        return
-    with file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            message = "is in use by another call: wait until it ends, or name another folder for resume="
-            raise FileError(folder, message) from error
-        except OSError:
-            # A file system without locks.
-            _LOG.debug("%s: no lock", printable(folder))
-        yield
 
 
 @contextmanager

@@ -29,7 +29,7 @@ from vbterrier.uncertainty.intervals import (
     N_RESAMPLES,
     TOPIC_METHODS,
     check_level,
-    rows_of,
+    interval_rows,
     unjudged_interval,
 )
 from vbterrier.uncertainty.topic_values import tables_of, topic_values
@@ -255,7 +255,7 @@ def _intervals(
         # Says which value it is that no mean can take.
         tables = topic_values(values[averaged])
     # One stream for all, so that equal values have equal intervals.
-    made = [dict(zip(COLUMNS, row, strict=True)) for row in rows_of(tables, interval, level=level, **options)]
+    made = [dict(zip(COLUMNS, row, strict=True)) for row in interval_rows(tables, interval, level=level, **options)]
     ends_of = {(row["name"], row["measure"]): row for row in made}
     by_system = _by_system(keys[0], keys[2], numbers)
     rows: list[tuple[Any, ...]] = []

@@ -14,10 +14,12 @@ import numpy as np
 import pyarrow as pa
 
 from vbterrier.evaluate.finished import length_of, split_of
-from vbterrier.evaluate.pieces import Piece, Pieces, Streamed, memory_returned, opened
+from vbterrier.evaluate.pieces import Piece, Pieces, Streamed, memory_returned
 from vbterrier.evaluate.prints import inputs_of
-from vbterrier.frames.chunks import chunks, kept_in, parted, qids, require_room, split
+from vbterrier.evaluate.resume_folder import opened
+from vbterrier.frames.chunks import chunks, parted, qids, require_room, split
 from vbterrier.frames.files.blocks import Place, amount, blocks, is_parts, parts_of
+from vbterrier.frames.files.writing import kept_in
 from vbterrier.frames.runs import loaded_run
 from vbterrier.measures import Measure
 from vbterrier.parallel import Workers, tracked

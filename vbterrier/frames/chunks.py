@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from vbterrier.errors import FileError, InputError
+from vbterrier.errors import InputError
 from vbterrier.frames.files.blocks import Block, Place
+from vbterrier.frames.files.writing import kept_in
 from vbterrier.frames.ids import Ids
 from vbterrier.kernels.order import mix
 
@@ -157,20 +158,3 @@ def parted(path: Path) -> Iterator[Block]:
     with kept_in(path), pa.OSFile(str(path)) as file, pa.ipc.open_stream(file) as reader:
         for batch in reader:
             yield Block(pa.Table.from_batches([batch]), Place())
-
-
-@contextmanager
-def kept_in(path: Path) -> Iterator[None]:
-    """Say where something that is kept on the way cannot be written or read: disks are full, files go.
-
-    Raises
-    ------
-    FileError
-    """
-    try:
-        yield
-    except (OSError, pa.ArrowException) as error:
-        reason = getattr(error, "strerror", None) or " ".join(str(error).split())
-        raise FileError(
-            path, f"cannot be written or read ({reason}): make room, or have what is kept go to another folder"
-        ) from error

@@ -59,6 +59,21 @@ def best_rows(frame: pd.DataFrame, value: str = "value") -> pd.Series[bool]:
     return (good == of_measure.transform("max")) & (frame.groupby("measure")["name"].transform("nunique") > 1)
 
 
+def best_and_beside(pairs: pd.DataFrame, systems: pd.DataFrame) -> tuple[str, list[str]]:
+    """The system with the best mean of a measure, and those that are not distinguishable from it.
+
+    Parameters
+    ----------
+    pairs, systems
+        Those of the measure: name_a, name_b and significant; name, the one with the highest mean first.
+    """
+    names = systems["name"].tolist()
+    best = names[-1 if better(str(systems["measure"].iloc[0])) == "lower" else 0]
+    rest = pairs[~pairs["significant"]]
+    others = zip(rest["name_a"], rest["name_b"], strict=True)
+    return best, [b if a == best else a for a, b in others if best in (a, b)]
+
+
 def topics_of(counts: Iterable[int], what: str = "topics") -> str:
     """Numbers of topics, in words.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from vbterrier.report import latex
-from vbterrier.report.captions import best_rows, better
+from vbterrier.report.captions import best_and_beside, best_rows, better
 from vbterrier.report.comparison_notes import FLAGGED, SIGNIFICANT, comparison_caption, notes, pairs_caption
 from vbterrier.report.tables import captioned, escaped, rendered
 from vbterrier.report.wide import MOST, brackets, by_measure
@@ -109,16 +109,11 @@ def _verdict(found: Comparison, measure: str) -> str:
         if not one["significant"]:
             return f"{measure}: {a} and {b} are not distinguishable {at}"
         return f"{measure}: {a} and {b} are distinguishable {at}: {a} scores higher by {one['diff']:.4f}"
-    less = better(measure) == "lower"
-    best = found.systems.loc[found.systems["measure"] == measure, "name"].iloc[-1 if less else 0]
-    of_best = pairs[~pairs["significant"] & (pairs[["name_a", "name_b"]] == best).any(axis=1)]
-    beside = of_best["name_a"].where(of_best["name_a"] != best, of_best["name_b"])
-    rivals = (
-        f"not distinguishable from it: {_listed(beside, marks)}" if len(beside) else "distinguishable from all others"
-    )
+    best, beside = best_and_beside(pairs, found.systems[found.systems["measure"] == measure])
+    rivals = f"not distinguishable from it: {_listed(beside, marks)}" if beside else "distinguishable from all others"
     return (
         f"{measure}: {int(pairs['significant'].sum())} of {len(pairs)} pairs of systems are distinguishable {at}; "
-        f"{_listed([best], marks)} has the {'lowest' if less else 'highest'} mean, {rivals}"
+        f"{_listed([best], marks)} has the {'lowest' if better(measure) == 'lower' else 'highest'} mean, {rivals}"
     )
 
 

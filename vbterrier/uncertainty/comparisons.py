@@ -76,11 +76,11 @@ def comparisons(
         topics, studentised, under a mean difference of 0. ``"t"``: Student's paired t. ``"wilcoxon"``: signed ranks.
         See the notes.
     correction
-        Over the pairs of one measure. ``"auto"`` is ``"holm"``, or ``"max-t"`` where there are so many pairs that
-        resamples or topics are too few for Holm's to find anything (33 systems and 10,000 flips). ``"holm"`` bounds the
-        chance of any false alarm; so does ``"max-t"`` (Westfall and Young 1993, step-down), which gains from what pairs
-        have in common and needs a test that resamples. ``"bh"`` (Benjamini and Hochberg) bounds the expected share of
-        false alarms among alarms; ``"none"``.
+        Over the pairs of one measure. ``"auto"`` is ``"holm"``, or ``"max-t"`` for all measures where one has so many
+        pairs that resamples or topics are too few for Holm's to find anything (33 systems and 10,000 flips).
+        ``"holm"`` bounds the chance of any false alarm; so does ``"max-t"`` (Westfall and Young 1993, step-down), which
+        gains from what pairs have in common and needs a test that resamples. ``"bh"`` (Benjamini and Hochberg) bounds
+        the expected share of false alarms among alarms; ``"none"``.
     level, method
         Of the interval of the difference, see :func:`topics_intervals`. It is of each difference alone, whatever the
         correction.
@@ -152,16 +152,18 @@ def comparisons(
     whole("n_resamples", n_resamples)
     whole("seed", seed, low=0)
     used = n_resamples if test in RESAMPLED or method in RESAMPLED_METHODS else 0
-    parts = []
+    families = []
     for measure, names, table, qids in measure_tables(values, by_id=True):
-        pairs = pairs_of(names, baseline)
-        if not pairs:
-            continue
-        differences = _differences(table, [(names.index(a), names.index(b)) for a, b in pairs])
+        if pairs := pairs_of(names, baseline):
+            differences = _differences(table, [(names.index(a), names.index(b)) for a, b in pairs])
+            families.append((measure, pairs, qids, differences))
+    shapes = [differences.shape for *_, differences in families]
+    by = _correction(correction, test, shapes, level=level, n_resamples=n_resamples)
+    parts = []
+    for measure, pairs, qids, differences in families:
         found = pd.DataFrame(pairs, columns=["name_a", "name_b"]).assign(measure=measure)
         ends = topics_intervals(differences, level=level, method=method, n_resamples=n_resamples, seed=seed, qids=qids)
         found = found.assign(diff=differences.mean(axis=0), low=ends.low, high=ends.high)
-        by = _correction(correction, test, differences.shape, level=level, n_resamples=n_resamples)
         p_values, corrected = _tested(differences, test, by, n_resamples=n_resamples, seed=seed)
         found = found.assign(p_value=p_values, p_adjusted=corrected, n_qids=len(differences), test=TESTS[test])
         found = found.assign(correction=by, **_effects(differences, margin))
@@ -226,26 +228,27 @@ def _tested(differences: Floats, test: str, correction: str, *, n_resamples: int
     return p_values, adjusted(p_values, correction)
 
 
-def _correction(asked: str, test: str, shape: tuple[int, int], *, level: float, n_resamples: int) -> str:
-    """The correction of a family of differences; says it where that of Holm, by name, can find nothing."""
-    n_qids, n_pairs = shape
-    if asked not in {"auto", "holm"} or test not in RESAMPLED or n_pairs == 1:
-        return "holm" if asked == "auto" else asked
-    has_all_flips = test == "randomisation" and 2**n_qids <= n_resamples
-    # Two of all flips are as far out as any can be.
-    least = n_pairs * (2.0 ** (1 - n_qids) if has_all_flips else 1 / (n_resamples + 1))
-    if least <= 1 - level:
-        return "holm"
-    if asked == "auto":
-        return "max-t"
-    if not has_all_flips:
-        warnings.warn(
-            f"Holm's correction over {n_pairs} pairs leaves no p below {least:.2g} with n_resamples={n_resamples}: "
-            f"nothing can be significant at {1 - level:.2g}; take {ceil(n_pairs / (1 - level))} or more, or "
-            "correction='max-t'",
-            DegenerateWarning,
-            stacklevel=3,
-        )
+def _correction(asked: str, test: str, shapes: Sequence[tuple[int, ...]], *, level: float, n_resamples: int) -> str:
+    """The correction of families of differences; says it where that of Holm, asked for by name, can find nothing."""
+    if asked not in {"auto", "holm"}:
+        return asked
+    for n_qids, n_pairs in shapes if test in RESAMPLED else ():
+        has_all_flips = test == "randomisation" and 2**n_qids <= n_resamples
+        # Two of all flips are as far out as any can be.
+        least = n_pairs * (2.0 ** (1 - n_qids) if has_all_flips else 1 / (n_resamples + 1))
+        if n_pairs == 1 or least <= 1 - level + _EQUAL:
+            continue
+        if asked == "auto":
+            return "max-t"
+        # Too few topics are told of by who compares: no resamples would help.
+        if not has_all_flips:
+            warnings.warn(
+                f"Holm's correction over {n_pairs} pairs leaves no p below {least:.2g} with n_resamples={n_resamples}: "
+                f"nothing can be significant at {1 - level:.2g}; take {ceil(n_pairs / (1 - level))} or more, or "
+                "correction='max-t'",
+                DegenerateWarning,
+                stacklevel=3,
+            )
     return "holm"
 
 

@@ -85,11 +85,11 @@ def intervals(
     [['a', 'AP', 0.5, -0.396, 1.396]]
     """
     _check(method, level, n_resamples, seed)
-    made = rows_of(topic_values(values), method, level=level, n_resamples=n_resamples, seed=seed)
+    made = interval_rows(topic_values(values), method, level=level, n_resamples=n_resamples, seed=seed)
     return pd.DataFrame(made, columns=list(COLUMNS))
 
 
-def rows_of(
+def interval_rows(
     tables: Iterable[TopicValues], method: str, *, level: float, n_resamples: int, seed: int
 ) -> list[tuple[Any, ...]]:
     """The rows of :func:`intervals` of values that are laid out by topic already."""

@@ -282,6 +282,23 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
         raise FileError(path, f"cannot be written: {error.strerror or error}") from error
 
 
+@contextmanager
+def kept_in(path: Path) -> Iterator[None]:
+    """Say where something that is kept on the way cannot be written or read: disks are full, files go.
+
+    Raises
+    ------
+    FileError
+    """
+    try:
+        yield
+    except (OSError, pa.ArrowException) as error:
+        reason = getattr(error, "strerror", None) or " ".join(str(error).split())
+        raise FileError(
+            path, f"cannot be written or read ({reason}): make room, or have what is kept go to another folder"
+        ) from error
+
+
 def _ids(frame: pd.DataFrame, column: str, what: str) -> Ids:
     where = f"{what} column {column!r}"
     ids = ids_of(frame[column], where)

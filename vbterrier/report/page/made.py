@@ -66,6 +66,6 @@ def parameters(found: Found, given: Inputs, settings: dict[str, Any]) -> list[tu
     )
     if found.comparison is not None:
         base = f", baseline {printable(found.comparison.baseline)}" if found.comparison.baseline is not None else ""
-        by = " or ".join(found.comparison.pairs["correction"].unique())
+        by = found.comparison.pairs["correction"].iloc[0]
         rows.append(("Tests", f"{settings['test']}, {by}, at {found.comparison.alpha:g}{base}"))
     return rows

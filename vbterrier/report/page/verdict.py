@@ -9,7 +9,7 @@ import pandas as pd
 
 from vbterrier.errors import printable
 from vbterrier.measures.process import Bootstrapped
-from vbterrier.report.captions import better, topics_of
+from vbterrier.report.captions import best_and_beside, better, topics_of
 from vbterrier.report.comparison import FLAGGED
 from vbterrier.report.page.rows import rows_of
 from vbterrier.report.plots.words import parsed
@@ -102,8 +102,7 @@ def _verdict(found: Comparison, measure: str, *, can: bool) -> str:
         return _of_two(found, measure, pairs.iloc[0], means, can=can)
     if found.baseline is not None:
         return _of_baseline(found, measure, pairs, means)
-    less = better(measure) == "lower"
-    best, n_told = means.index[-1 if less else 0], int(pairs["significant"].sum())
+    n_told = int(pairs["significant"].sum())
     if not n_told:
         high, low = means.index[0], means.index[-1]
         span = (
@@ -119,15 +118,13 @@ def _verdict(found: Comparison, measure: str, *, can: bool) -> str:
             f"{_by(measure)}, {none} over {_topics(pairs)}; "
             f"{span if means[high] > means[low] else f'all means are {means[high]:.3f}'}."
         )
-    of_best = pairs[~pairs["significant"] & (pairs[["name_a", "name_b"]] == best).any(axis=1)]
-    beside = of_best["name_a"].where(of_best["name_a"] != best, of_best["name_b"])
-    rivals = (
-        f"and is not distinguishable from {listed(beside)}" if len(beside) else "and is distinguishable from all others"
-    )
+    best, beside = best_and_beside(pairs, found.systems[found.systems["measure"] == measure])
+    rivals = f"and is not distinguishable from {listed(beside)}" if beside else "and is distinguishable from all others"
+    end = "lowest" if better(measure) == "lower" else "highest"
     are = "is" if n_told == 1 else "are"
     return (
         f"{_by(measure)}, {n_told} of {len(pairs)} pairs of systems {are} distinguishable over {_topics(pairs)}: "
-        f"{_named(found, measure, best)} has the {'lowest' if less else 'highest'} mean, {means[best]:.3f}, {rivals}."
+        f"{_named(found, measure, best)} has the {end} mean, {means[best]:.3f}, {rivals}."
     )
 
 
