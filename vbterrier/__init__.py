@@ -64,7 +64,6 @@ from vbterrier.measures import (
 
 if TYPE_CHECKING:
     from vbterrier.adapters.trectools import VBTrecEval
-    from vbterrier.demo.planted import planted_collection
     from vbterrier.entities.files import read_links, write_links
     from vbterrier.entities.pool import LinkedPool, link_pool
     from vbterrier.entities.rankers.consensus import ConsensusEntities
@@ -285,7 +284,6 @@ __all__ = [
     "measures_from",
     "oracle_success",
     "parse_constraints",
-    "planted_collection",
     "predict_grades",
     "prediction_powered",
     "queries_needed",
@@ -415,7 +413,6 @@ _LAZY = {
     "linking_report": "vbterrier.linking.quality",
     "oracle_success": "vbterrier.intents.oracle",
     "parse_constraints": "vbterrier.intents.constraints",
-    "planted_collection": "vbterrier.demo.planted",
     "predict_grades": "vbterrier.judgments.priors.predicted",
     "prediction_powered": "vbterrier.uncertainty.prediction_powered",
     "queries_needed": "vbterrier.queryset.planning",

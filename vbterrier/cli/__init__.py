@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import vbterrier
-from vbterrier.cli import bench, comparing, coverage, evaluation, judging, preparation, queries, reporting
+from vbterrier.cli import comparing, coverage, evaluation, judging, preparation, queries, reporting
 from vbterrier.cli.verbosity import SAID, listen, quiet_again, verbose
 from vbterrier.cli.wording import in_options
 from vbterrier.errors import DegenerateWarning, ParameterError, VBTerrierError, printable
@@ -57,7 +57,6 @@ for command in (
     *judging.COMMANDS,
     *coverage.COMMANDS,
     *preparation.COMMANDS,
-    *bench.COMMANDS,
 ):
     app.command()(verbose(command))
 app.add_typer(queries.app)

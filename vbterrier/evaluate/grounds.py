@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+import numpy as np
+import pyarrow as pa
+from vbterrier.evaluate.prints import rows_print
+from vbterrier.frames.ids import Ids, ids_of, integers_of
+
 import inspect
 import warnings
 from dataclasses import dataclass
@@ -22,6 +28,8 @@ from vbterrier.measures.foreign import foreign_values
 from vbterrier.measures.scoring import Slot
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from vbterrier.frames.ranked import Run
     from collections.abc import Callable, Hashable, Mapping, Sequence
 
     import ir_measures
@@ -168,3 +176,64 @@ class Ground:
         if what not in self._kept or self._kept[what][0] != key:
             self._kept[what] = key, make()
         return self._kept[what][1]
+
+
+# Columns of a run that are no text of its documents.
+_KEYS = ("qid", "docno", "score", "rank", "query")
+
+
+def inputs_print(ground: Ground) -> str:
+    """What tells the inputs of a grid from others: all that configurations may read, and the measures."""
+    documents, pool, resources = ground.documents, ground.documents.pool, ground.resources
+    topic = _texts(pool.topics)[pool.topic]
+    entity = pool.entities.prints[pool.entity] if len(pool.entity) else np.empty(0, dtype=np.uint64)
+    ids = sorted({*pool.entities.text.to_pylist(), *(each for run in ground.runs.values() for each in _docnos(run))})
+    texts = resources["texts"] or {}
+    own = [each for each in ids if each in texts]
+    parts = [
+        *map(str, ground.measures),
+        rows_print([topic, pool.docno.prints, documents.score]),
+        rows_print([topic[pool.document], pool.docno.prints[pool.document], entity, pool.weight]),
+        _judgments(ground.qrels),
+        *(f"{name}: {_run(run)}" for name, run in sorted(ground.runs.items())),
+        _vectors(resources["embeddings"] or {}, ids),
+        _vectors(resources["document_embeddings"] or {}, sorted(set(pool.docno.text.to_pylist()))),
+        rows_print([_texts(own), _texts([str(texts[each]) for each in own])]),
+        *_fields(documents.run),
+    ]
+    return hashlib.blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
+
+
+def _docnos(run: Run) -> list[str]:
+    docnos: list[str] = run.docno.text.to_pylist()
+    return docnos
+
+
+def _fields(run: Run) -> list[str]:
+    """What the columns of text say of each document."""
+    frame = run.frame
+    columns = [name for name in sorted(map(str, frame.columns)) if name not in _KEYS]
+    texts = [name for name in columns if all(isinstance(value, str) for value in frame[name])]
+    return [f"{name}: " + rows_print([run.docno.prints, _texts(frame[name].tolist())]) for name in texts]
+
+
+def _texts(texts: list[str]) -> NDArray[np.uint64]:
+    return Ids(pa.array(texts, pa.large_string())).prints
+
+
+def _judgments(qrels: pd.DataFrame) -> str:
+    qid, docno = (ids_of(qrels[name], f"qrels column {name!r}").prints for name in ("qid", "docno"))
+    return rows_print([qid, docno, integers_of(qrels["label"], "qrels column 'label'")])
+
+
+def _run(run: Run) -> str:
+    return rows_print([run.topic_ids.prints[run.topic], run.docno.prints, run.score])
+
+
+def _vectors(given: Mapping[str, Any], ids: list[str]) -> str:
+    """A hash of the vectors of some ids, in their order."""
+    made = hashlib.blake2b(digest_size=16)
+    for each in ids:
+        if each in given:
+            made.update(each.encode() + b"\0" + np.asarray(given[each], dtype=np.float64).tobytes())
+    return made.hexdigest()

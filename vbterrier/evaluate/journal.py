@@ -13,7 +13,6 @@ from vbterrier.frames.files.writing import kept_in
 if TYPE_CHECKING:
     import os
 
-_LOG = logging.getLogger(__name__)
 FORMAT = "vbterrier journal 1"
 _OF_GRIDS = "pool, links, entity runs, vectors, texts, judgments or measures"
 

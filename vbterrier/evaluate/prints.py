@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 
-from vbterrier.frames.ids import Ids, ids_of, integers_of
 from vbterrier.frames.named import named
 from vbterrier.kernels.order import mix
 
@@ -20,12 +18,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from vbterrier.evaluate.grounds import Ground
     from vbterrier.evaluate.topicwise import Work
-    from vbterrier.frames.ranked import Run
 
-# Columns of a run that are no text of its documents.
-_KEYS = ("qid", "docno", "score", "rank", "query")
 _SAMPLE = 1 << 16
 
 
@@ -48,63 +42,6 @@ def rows_print(columns: Iterable[NDArray[Any]]) -> str:
         key = mix(key + mix(np.ascontiguousarray(column).view(np.uint64) + np.uint64(1)))
     # Sums and parities forget the order of rows.
     return f"{len(key)}-{int(key.sum(dtype=np.uint64)):016x}-{int(np.bitwise_xor.reduce(key)):016x}"
-
-
-def inputs_print(ground: Ground) -> str:
-    """What tells the inputs of a grid from others: all that configurations may read, and the measures."""
-    documents, pool, resources = ground.documents, ground.documents.pool, ground.resources
-    topic = _texts(pool.topics)[pool.topic]
-    entity = pool.entities.prints[pool.entity] if len(pool.entity) else np.empty(0, dtype=np.uint64)
-    ids = sorted({*pool.entities.text.to_pylist(), *(each for run in ground.runs.values() for each in _docnos(run))})
-    texts = resources["texts"] or {}
-    own = [each for each in ids if each in texts]
-    parts = [
-        *map(str, ground.measures),
-        rows_print([topic, pool.docno.prints, documents.score]),
-        rows_print([topic[pool.document], pool.docno.prints[pool.document], entity, pool.weight]),
-        _judgments(ground.qrels),
-        *(f"{name}: {_run(run)}" for name, run in sorted(ground.runs.items())),
-        _vectors(resources["embeddings"] or {}, ids),
-        _vectors(resources["document_embeddings"] or {}, sorted(set(pool.docno.text.to_pylist()))),
-        rows_print([_texts(own), _texts([str(texts[each]) for each in own])]),
-        *_fields(documents.run),
-    ]
-    return hashlib.blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
-
-
-def _docnos(run: Run) -> list[str]:
-    docnos: list[str] = run.docno.text.to_pylist()
-    return docnos
-
-
-def _fields(run: Run) -> list[str]:
-    """What the columns of text say of each document."""
-    frame = run.frame
-    columns = [name for name in sorted(map(str, frame.columns)) if name not in _KEYS]
-    texts = [name for name in columns if all(isinstance(value, str) for value in frame[name])]
-    return [f"{name}: " + rows_print([run.docno.prints, _texts(frame[name].tolist())]) for name in texts]
-
-
-def _texts(texts: list[str]) -> NDArray[np.uint64]:
-    return Ids(pa.array(texts, pa.large_string())).prints
-
-
-def _judgments(qrels: pd.DataFrame) -> str:
-    qid, docno = (ids_of(qrels[name], f"qrels column {name!r}").prints for name in ("qid", "docno"))
-    return rows_print([qid, docno, integers_of(qrels["label"], "qrels column 'label'")])
-
-
-def _run(run: Run) -> str:
-    return rows_print([run.topic_ids.prints[run.topic], run.docno.prints, run.score])
-
-
-def _vectors(given: Mapping[str, Any], ids: list[str]) -> str:
-    """A hash of the vectors of some ids, in their order."""
-    made = hashlib.blake2b(digest_size=16)
-    for each in ids:
-        if each in given:
-            made.update(each.encode() + b"\0" + np.asarray(given[each], dtype=np.float64).tobytes())
-    return made.hexdigest()
 
 
 def inputs_of(paths: Sequence[Path], work: Work) -> str:

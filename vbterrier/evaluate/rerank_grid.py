@@ -16,7 +16,7 @@ from vbterrier.errors import DegenerateWarning, FileError, ParameterError, neare
 from vbterrier.evaluate.grounds import POOL, Configuration, Ground, all_parameters, reranker
 from vbterrier.evaluate.inputs import named_runs
 from vbterrier.evaluate.journal import Journal
-from vbterrier.evaluate.prints import inputs_print
+from vbterrier.evaluate.grounds import inputs_print
 from vbterrier.frames.contracts import frame_of, systems_of
 from vbterrier.frames.files import read_qrels
 from vbterrier.frames.runs import loaded_run

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from vbterrier.frames.html import STYLE, cell, table
+
 import importlib
 import math
 from dataclasses import dataclass
@@ -11,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from vbterrier.errors import ParameterError, nearest
-from vbterrier.frames import html
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -62,7 +63,7 @@ class Panel:
         if len(rest):
             rest = rest[[name for name in rest.columns if not (rest[name].isna() | (rest[name] == "")).all()]]
         barred = self.value in rest.columns and {"low", "high"} <= set(rest.columns)
-        return html.table(
+        return table(
             rest,
             caption=f"{self.title}: {said}" if said else self.title,
             rows=self.rows,
@@ -94,8 +95,8 @@ class Shown:
 
     def _repr_html_(self) -> str:
         tables = "\n".join(panel.html() for panel in self._panels())
-        title = html.cell(repr(self))
-        return f'<div style="overflow-x:auto"><style>{html.STYLE}</style>\n<p>{title}</p>\n{tables}\n</div>'
+        title = cell(repr(self))
+        return f'<div style="overflow-x:auto"><style>{STYLE}</style>\n<p>{title}</p>\n{tables}\n</div>'
 
     def plot(self, kind: str | None = None, *, ax: Any = None, **options: Any) -> Any:
         """Draw it, by a function of :mod:`vbterrier.report.plots`.

@@ -12,7 +12,7 @@ import pyterrier as pt
 
 from vbterrier.errors import FileError, InputError, ParameterError
 from vbterrier.frames.parameters import choice, number
-from vbterrier.intents import fitting
+from vbterrier.intents.fitting import fitted_isotonic, fitted_platt, fitted_temperature
 from vbterrier.intents.calibration import targets_of
 from vbterrier.intents.candidates import warn_of_no_weight
 from vbterrier.intents.frame import Candidates, warn_of
@@ -188,9 +188,9 @@ class Calibrate(Stage, pt.Estimator):  # type: ignore[misc]
         used = targets.labelled[candidates.topic[candidates.entities]]
         rows, score = candidates.entities[used], candidates.scores()[used]
         if self.method == "temperature":
-            found = fitting.fitted_temperature(score, targets.target[rows], candidates.topic[rows], candidates.n)
+            found = fitted_temperature(score, targets.target[rows], candidates.topic[rows], candidates.n)
         else:
-            fit = fitting.fitted_platt if self.method == "platt" else fitting.fitted_isotonic
+            fit = fitted_platt if self.method == "platt" else fitted_isotonic
             found = fit(score, targets.correct[rows])
         self.parameters = _checked(self.method, found)
         return self

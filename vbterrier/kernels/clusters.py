@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]
 
-# What rounding may take from a cosine of exactly the threshold.
-_SLACK = 1e-9
 
 
 def cosines(vectors: Floats) -> Floats:

@@ -2,10 +2,11 @@ r"""Means as papers print them: a row a system, a column a measure, intervals in
 
 from __future__ import annotations
 
+from vbterrier.report.latex import escaped, number, tabular
+
 import math
 from typing import TYPE_CHECKING
 
-from vbterrier.report import latex
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -53,7 +54,7 @@ def by_measure(means: pd.DataFrame, ends: Sequence[tuple[str, pd.Series[str]]], 
             below = [kind.get((name, measure), "") for measure in measures]
             if any(below):
                 rows.append([_small(text) for text in (word, *below)])
-    return latex.tabular(["run", *map(latex.escaped, measures)], rows, "l" + "c" * len(measures))
+    return tabular(["run", *map(escaped, measures)], rows, "l" + "c" * len(measures))
 
 
 def brackets(low: float, high: float, digits: int = 4) -> str:
@@ -64,7 +65,7 @@ def brackets(low: float, high: float, digits: int = 4) -> str:
     """
     if math.isnan(low) or math.isnan(high):
         return ""
-    return f"[{latex.number(f'{low:.{digits}f}')}, {latex.number(f'{high:.{digits}f}')}]"
+    return f"[{number(f'{low:.{digits}f}')}, {number(f'{high:.{digits}f}')}]"
 
 
 def _small(text: str) -> str:

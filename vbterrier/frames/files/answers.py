@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from vbterrier.frames.files.reading import MAX_BYTES
+
 from typing import TYPE_CHECKING
 
 from vbterrier.frames.files.first_line import answers_layout
@@ -13,7 +15,6 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-MAX_BYTES = 64 * 2**30
 _COLUMNS = ("qid", "entity_id")
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from vbterrier.frames.files.reading import MAX_BYTES
+
 from typing import TYPE_CHECKING, Any
 
 from vbterrier.frames.contracts import frame_of
@@ -15,7 +17,6 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-MAX_BYTES = 64 * 2**30
 _WANTED = ("docno", "mention")
 _QUERIES = ("qid", *_WANTED)
 

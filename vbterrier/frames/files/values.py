@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from vbterrier.frames.files.reading import MAX_BYTES
+
 from typing import TYPE_CHECKING
 
 from vbterrier.errors import FileError
@@ -16,7 +18,6 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-MAX_BYTES = 64 * 2**30
 _COLUMNS = ("name", "qid", "measure", "value")
 
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-# States times documents times levels of one topic, a second of work; beyond, the moments are sampled.
-MAX_WORK = 1e7
 
 
 def moments(problem: Problem, *, spread: bool = True) -> tuple[Floats, Floats]:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from os import PathLike
 
-    from vbterrier.linking.formats import Format
+    from vbterrier.linking.formats.base import Format
     from vbterrier.linking.links import Links
 
 _LOG = logging.getLogger(__name__)

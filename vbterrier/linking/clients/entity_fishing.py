@@ -7,7 +7,7 @@ from functools import cached_property
 
 from vbterrier.linking.clients.base import Client
 from vbterrier.linking.clients.transport import Request
-from vbterrier.linking.formats import EntityFishing
+from vbterrier.linking.formats.entity_fishing import EntityFishing
 from vbterrier.linking.links import WIKIPEDIA_ID
 
 

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from vbterrier.linking.clients.base import Client
 from vbterrier.linking.clients.transport import Request
-from vbterrier.linking.formats import REL
+from vbterrier.linking.formats.rel import REL
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

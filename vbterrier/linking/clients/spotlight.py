@@ -10,10 +10,10 @@ from urllib.parse import urlsplit
 from vbterrier.errors import ParameterError
 from vbterrier.linking.clients.base import Client
 from vbterrier.linking.clients.transport import Request
-from vbterrier.linking.formats import SpotlightAnnotate, SpotlightCandidates
+from vbterrier.linking.formats.spotlight import SpotlightAnnotate, SpotlightCandidates
 
 if TYPE_CHECKING:
-    from vbterrier.linking.formats import Format
+    from vbterrier.linking.formats.base import Format
 
 _FORMATS = {"annotate": SpotlightAnnotate, "candidates": SpotlightCandidates}
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from vbterrier.linking.clients.base import Client
 from vbterrier.linking.clients.transport import Request
-from vbterrier.linking.formats import TagMe
+from vbterrier.linking.formats.tagme import TagMe
 from vbterrier.linking.links import WIKIPEDIA_TITLE
 
 

@@ -9,7 +9,7 @@ from typing import ClassVar
 from vbterrier.errors import ParameterError
 from vbterrier.linking.clients.base import Client
 from vbterrier.linking.clients.transport import Request
-from vbterrier.linking.formats import WAT
+from vbterrier.linking.formats.wat import WAT
 from vbterrier.linking.links import WIKIPEDIA_TITLE
 
 

@@ -37,8 +37,6 @@ WHERE k.{key} IN ({{}}) AND s.rank < {limit}
 """
 _FIELDS = ("key", "rank", "score", "alias", "entity_id", "name", "place")
 _ALL = 2**62
-# What a quotient of sums may be off by.
-_ROUNDING = 1e-9
 
 
 class KnowledgeBase:

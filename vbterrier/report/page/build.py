@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from vbterrier.report.page.made import now, parameters, versions
+
 import base64
 import hashlib
 import shlex
@@ -13,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from vbterrier.errors import FileError, ParameterError, printable
 from vbterrier.evaluate.comparing import N_RESAMPLES
 from vbterrier.frames.files.writing import replacing
-from vbterrier.report.page import figures, made, tables
+from vbterrier.report.page import figures, tables
 from vbterrier.report.page.caveats import Caveat, caveats
 from vbterrier.report.page.data import page_data, script
 from vbterrier.report.page.evaluated import evaluated
@@ -171,7 +173,7 @@ def write_report(
         test=None if found.comparison is None else test_sentence(found.comparison),
         figures=figures.figures(found) if (figures.can_draw() if plots is None else plots) else [],
         data=script(page_data(found, given.queries)),
-        parameters=made.parameters(found, given, settings),
+        parameters=parameters(found, given, settings),
         command=None if command is None else printable(shlex.join(command)),
     )
     written = text.encode()
@@ -201,7 +203,7 @@ def _filled(found: Found, **parts: Any) -> str:
         "form-action 'none'"
     )
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    moment = made.now()
+    moment = now()
     # Style and script are the package's own, data was escaped as JSON: nothing of it is markup.
     parts |= {"style": Markup(style), "code": Markup(code), "data": Markup(parts["data"])}  # noqa: S704
     return environment.from_string(template).render(
@@ -211,7 +213,7 @@ def _filled(found: Found, **parts: Any) -> str:
         pairs=tables.pairs(found),
         notes=tables.notes,
         found=found,
-        versions=made.versions(),
+        versions=versions(),
         date=f"{moment:%Y-%m-%d %H:%M} UTC",
     )
 

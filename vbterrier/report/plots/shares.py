@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 # What no source has by itself is grey.
 TOGETHER = "interactions"
-# Rounding of sums of shares.
-_SLACK = 1e-6
 
 
 def variance_shares(

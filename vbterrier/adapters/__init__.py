@@ -1,1 +1,0 @@
-"""Other evaluation tools' ways to our computations."""

@@ -1,0 +1,13 @@
+"""Type aliases shared by the package."""
+
+from os import PathLike
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats: TypeAlias = NDArray[np.float64]
+Ints: TypeAlias = NDArray[np.int64]
+Bools: TypeAlias = NDArray[np.bool_]
+Words: TypeAlias = NDArray[np.uint64]
+StrPath: TypeAlias = str | PathLike[str]

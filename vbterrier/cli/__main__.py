@@ -1,6 +1,0 @@
-"""The command line by ``python -m vbterrier.cli``."""
-
-from vbterrier.cli import main
-
-if __name__ == "__main__":
-    main()
