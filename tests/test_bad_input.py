@@ -17,9 +17,11 @@ import pytest
 import pytrec_eval
 
 import vbterrier
-from vbterrier import BNDCG, bootstrap_distribution, ranked, score
+from vbterrier import BNDCG, score
 from vbterrier.errors import DegenerateWarning, FileError, InputError, ParameterError
-from vbterrier.judgments.metrics import AP
+from vbterrier.frames import ranked
+from vbterrier.unjudged import bootstrap_distribution
+from vbterrier.unjudged.metrics import AP
 
 QRELS = pd.DataFrame(
     {"qid": ["q1", "q1", "q1", "q2", "q2"], "docno": ["d1", "d2", "d3", "d4", "d5"], "label": [2, 1, 0, 1, 0]}
@@ -584,7 +586,7 @@ def test_diversity_judgments_given_to_ours_for_adhoc_ones_are_an_error_with_the_
     for evaluated in ALL.values():
         with pytest.raises(InputError, match=words):
             evaluated(ONE, SUBTOPICS)
-    assert by_score(ONE, vbterrier.flatten_qrels(SUBTOPICS)) == pytest.approx(1.0)
+    assert by_score(ONE, vbterrier.frames.flatten_qrels(SUBTOPICS)) == pytest.approx(1.0)
 
 
 @pytest.mark.filterwarnings("ignore:an interval over topics:vbterrier.errors.DegenerateWarning")
@@ -687,7 +689,7 @@ def test_a_cutoff_that_is_no_rank_is_refused_by_the_distribution(cutoff):
         ({"n_draws": 0}, "n_draws=0: wanted a whole number"),
         ({"seed": -1}, "seed=-1: wanted a whole number of at least 0"),
         ({"seed": True}, "seed=True: wanted a whole number of at least 0"),
-        ({"metric": "AP"}, "metric='AP': wanted one of those in vbterrier.judgments.metrics"),
+        ({"metric": "AP"}, "metric='AP': wanted one of those in vbterrier.unjudged.metrics"),
         ({"metric": AP}, r"metric=<class .*AP'>: wanted one of those in"),
         ({"prior": {0: 1.0}, "compat": "ecir23"}, "compat='ecir23' knows priors by name only"),
     ],

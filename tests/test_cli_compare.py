@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from vbterrier.evaluate.comparing import compare
+from vbterrier.evaluate.comparison import compare
 
 QIDS = [f"q{at}" for at in range(8)]
 GOOD, POOR = ["d1", "d2", "d3", "d4"], ["d4", "d3", "d2", "d1"]

@@ -6,9 +6,10 @@ import json
 
 import pandas as pd
 import pytest
+from planted import planted_collection
 
-from vbterrier import link_pool, read_qrels, read_run, read_tags, write_links, write_qrels, write_run, write_tags
-from vbterrier.demo.planted import planted_collection
+from vbterrier import read_qrels, read_run, read_tags, write_qrels, write_run, write_tags
+from vbterrier.entities import link_pool, write_links
 from vbterrier.evaluate.coverage import coverage_report
 
 FILES = ["--pool", "pool.run", "--tags", "tags.tsv", "--qrels", "qrels.txt"]

@@ -5,7 +5,7 @@ from typer.testing import CliRunner
 
 from vbterrier.cli import app
 from vbterrier.errors import ParameterError, ServiceError
-from vbterrier.parallel import cluster
+from vbterrier.execution import dask
 
 RUN = "".join(f"q{t} Q0 d{r} {r} {10 - r}.5 tag\n" for t in range(6) for r in range(5))
 
@@ -30,7 +30,7 @@ def test_jobs_score_the_same(asked):
 
 def test_a_scheduler_that_does_not_answer_is_an_error(asked, monkeypatch):
     pytest.importorskip("distributed")
-    monkeypatch.setattr(cluster, "SCHEDULER", 1)
+    monkeypatch.setattr(dask, "SCHEDULER", 1)
     with pytest.raises(ServiceError, match="no Dask scheduler answers there"):
         printed(*asked, "--dask", "tcp://127.0.0.1:9")
     with pytest.raises(ParameterError, match="n_jobs=2 and client=: wanted one of them"):

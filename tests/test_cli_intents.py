@@ -70,7 +70,7 @@ def test_tags_of_documents_that_runs_show(command):
     assert (code, err) == (0, "")
     tags = vbterrier.read_tags("tags.tsv.gz")
     assert gzip.decompress(Path("tags.tsv.gz").read_bytes()).startswith(b"docno\tentity_id\tweight\n")
-    firsts = vbterrier.ranked(vbterrier.read_run("demo/dense.run")).query("rank == 0")["docno"]
+    firsts = vbterrier.frames.ranked(vbterrier.read_run("demo/dense.run")).query("rank == 0")["docno"]
     assert set(tags["docno"]) <= set(firsts)
     assert f"of {firsts.nunique()} documents" in out
 

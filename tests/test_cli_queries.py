@@ -5,8 +5,9 @@ import json
 import pandas as pd
 import pytest
 
-from vbterrier.frames.files.mentions import read_mentions
-from vbterrier.queryset import query_profile, sample_queries
+from vbterrier.design.profile import query_profile
+from vbterrier.design.sampling import sample_queries
+from vbterrier.frames.files.reading import read_mentions
 
 ROWS = [(f"d{number % 7}", f"m {number % 5}", "NIL" if number % 5 == 4 else f"Q{number % 5}") for number in range(33)]
 SAMPLE = ["queries", "sample", "mentions.tsv", "-n"]

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from vbterrier.queryset.planning import detectable_difference, queries_needed
+from vbterrier.design.planning import detectable_difference, queries_needed
 
 OPTIONS = ["--simulations", "300"]
 

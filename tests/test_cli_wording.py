@@ -7,7 +7,7 @@ import pytest
 import typer
 
 from vbterrier.cli import app
-from vbterrier.cli.wording import in_options
+from vbterrier.cli.options import in_options
 
 RUN = "q1 Q0 d1 1 2.0 tag\nq2 Q0 d1 1 2.0 tag\n"
 

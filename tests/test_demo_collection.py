@@ -12,7 +12,7 @@ from ir_measures import nDCG
 
 from vbterrier.demo import FILES, copy_demo, demo_folder
 from vbterrier.errors import InputError
-from vbterrier.judgments.bootstrap import bootstrap_distribution
+from vbterrier.unjudged.bootstrap import bootstrap_distribution
 
 SCRIPT = Path(__file__).parent / "golden" / "make_demo.py"
 SYSTEMS = ("lexical", "words", "dense")

@@ -6,7 +6,7 @@ import pickle
 import pytest
 
 from vbterrier.errors import DegenerateWarning, FileError, InputError, ParameterError, ServiceError, VBTerrierError
-from vbterrier.parallel import mapped
+from vbterrier.execution.parallel import mapped
 
 ERRORS = [
     VBTerrierError("nothing"),

@@ -11,9 +11,9 @@ import pandas as pd
 import pytest
 
 import vbterrier
-from vbterrier.cli.verbosity import listen, quiet_again
-from vbterrier.log import NAME, timed
-from vbterrier.parallel import bars, tracked
+from vbterrier import log
+from vbterrier.cli.options import listen, quiet_again
+from vbterrier.log import NAME, timed, tracked
 
 QRELS = pd.DataFrame({"qid": ["q1", "q2"], "docno": ["a", "b"], "label": [1, 1]})
 RUN = pd.DataFrame({"qid": ["q1", "q2"], "docno": ["a", "b"], "score": [1.0, 1.0]})
@@ -50,7 +50,7 @@ def test_bars_are_shown_on_terminals(terminal):
 def test_bars_are_not_shown_where_nobody_asked(terminal):
     screen = terminal()
     assert list(tracked([1, 2, 3], "counting", shown=False)) == [1, 2, 3]
-    with bars.bar(None, "moving", shown=False, total=3) as shown:
+    with log.bar(None, "moving", shown=False, total=3) as shown:
         shown.update(2)
     assert screen.getvalue() == ""
 
@@ -58,14 +58,14 @@ def test_bars_are_not_shown_where_nobody_asked(terminal):
 def test_pipes_and_files_get_no_bars(capsys):
     vbterrier.score({"a": RUN, "b": RUN}, QRELS, ["nDCG@1"], n_resamples=5, progress=True)
     list(tracked(range(3), "counting", shown=True))
-    with bars.bar(None, "moving", total=3) as shown:
+    with log.bar(None, "moving", total=3) as shown:
         shown.update(2)
     assert capsys.readouterr() == ("", "")
 
 
 def test_a_process_without_standard_error_has_no_bars(monkeypatch):
     monkeypatch.setattr(sys, "stderr", None)
-    assert not bars.is_seen()
+    assert not log.is_seen()
     assert list(tracked(range(3), "counting", shown=True)) == [0, 1, 2]
 
 
@@ -74,12 +74,12 @@ def test_notebooks_are_told_by_their_kernel(monkeypatch):
         return types.SimpleNamespace(get_ipython=lambda: types.SimpleNamespace(config=config))
 
     monkeypatch.setitem(sys.modules, "IPython", shell(IPKernelApp={}))
-    assert bars.is_notebook()
-    assert bars.is_seen()
+    assert log.is_notebook()
+    assert log.is_seen()
     monkeypatch.setitem(sys.modules, "IPython", shell(TerminalIPythonApp={}))
-    assert not bars.is_notebook()
+    assert not log.is_notebook()
     monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=lambda: None))
-    assert not bars.is_notebook()
+    assert not log.is_notebook()
 
 
 def test_messages_leave_bars_whole_and_bars_go_with_their_work(terminal):

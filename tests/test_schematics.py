@@ -15,15 +15,15 @@ INTENTS = ["qid", "entity_id", "prob"]
 @pytest.fixture(scope="module")
 def kb(tmp_path_factory):
     path = tmp_path_factory.mktemp("kb") / "demo.kb"
-    return vbterrier.kb_from_file(path, DEMO / "entities.tsv", id_space="demo", progress=False)
+    return vbterrier.linking.kb_from_file(path, DEMO / "entities.tsv", id_space="demo", progress=False)
 
 
 @pytest.fixture(scope="module")
 def stages(kb):
-    linker = vbterrier.DictionaryLinker(kb)
+    linker = vbterrier.linking.DictionaryLinker(kb)
     intents = vbterrier.read_intents(DEMO / "intents.tsv")
     tags, qrels = vbterrier.read_tags(DEMO / "tags.tsv"), vbterrier.read_qrels(DEMO / "qrels.txt")
-    links = vbterrier.link_pool(vbterrier.read_run(DEMO / "lexical.run"), tags, qrels)
+    links = vbterrier.entities.link_pool(vbterrier.read_run(DEMO / "lexical.run"), tags, qrels)
     consensus = vbterrier.ConsensusEntities(links, top=5)
     entities = consensus(vbterrier.read_topics(DEMO / "topics.tsv"))
     vectors = {entity: [1.0, float(at)] for at, entity in enumerate(tags["entity_id"].unique())}
@@ -35,22 +35,22 @@ def stages(kb):
         vbterrier.Calibrate(temperature=2.0),
         vbterrier.Dedup(kb=kb),
         vbterrier.Truncate(mass=0.95),
-        vbterrier.ParseConstraints(),
+        vbterrier.intents.ParseConstraints(),
         vbterrier.RelaxConstraints(kb),
         vbterrier.TagEntities(linker),
         vbterrier.Condense(qrels),
         consensus,
         vbterrier.LocalIDF(links),
-        vbterrier.PersonalisedPageRank(links),
-        vbterrier.EntitySimilarity(links, embeddings=vectors, query_entities=intents),
+        vbterrier.entities.PersonalisedPageRank(links),
+        vbterrier.entities.EntitySimilarity(links, embeddings=vectors, query_entities=intents),
         vbterrier.EntitySelector(links),
-        vbterrier.HybridEntities([consensus, vbterrier.LocalIDF(links)]),
+        vbterrier.entities.HybridEntities([consensus, vbterrier.LocalIDF(links)]),
         vbterrier.EntityReachable(links, entities),
-        vbterrier.OverlapReranker(links, entities, weight=0.7),
-        vbterrier.ExpansionReranker(entities),
-        vbterrier.ExpandByEntities(entities),
-        vbterrier.EmbeddingReranker(links, consensus, vectors),
-        vbterrier.PropagationReranker(links, entities),
+        vbterrier.entities.OverlapReranker(links, entities, weight=0.7),
+        vbterrier.entities.ExpansionReranker(entities),
+        vbterrier.entities.ExpandByEntities(entities),
+        vbterrier.entities.EmbeddingReranker(links, consensus, vectors),
+        vbterrier.entities.PropagationReranker(links, entities),
     ]
     return {type(stage).__name__: stage for stage in found}
 

@@ -27,7 +27,7 @@ from vbterrier.evaluate import Scores
 from vbterrier.report.paper import paper_table
 
 if TYPE_CHECKING:
-    from vbterrier.evaluate.comparing import Comparison
+    from vbterrier.evaluate.comparison import Comparison
 
 
 def evaluated(runs: dict[str, pd.DataFrame], qrels: pd.DataFrame) -> Comparison:

@@ -1,13 +1,9 @@
-"""What the package raises and warns with.
-
-Every message says what was wanted, what was found, where (file and line, or frame, row, query and document), and
-the remedy. All errors of bad input derive from ``ValueError`` too, so that code which knows nothing of this
-package can catch them.
-"""
+"""Exceptions and warnings of the package."""
 
 from __future__ import annotations
 
 import copyreg
+import importlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -110,3 +106,19 @@ def examples(ids: Iterable[object], n: int = 3) -> str:
 
     first = list(islice(iter(ids), n + 1))
     return ", ".join(repr(i) for i in first[:n]) + (", ..." if len(first) > n else "")
+
+
+def module_of_extra(name: str, extra: str) -> Any:
+    """Import an optional package, or say how to install it.
+
+    >>> module_of_extra("no_such_package", "linkers")
+    Traceback (most recent call last):
+    ...
+    ModuleNotFoundError: no_such_package is not installed; pip install 'vbterrier[linkers]'
+    """
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name != name:
+            raise
+        raise ModuleNotFoundError(f"{name} is not installed; pip install 'vbterrier[{extra}]'", name=name) from error

@@ -13,7 +13,7 @@ from sphinx.ext.napoleon import NumpyDocstring
 from sphinx.util.docutils import SphinxDirective
 
 import vbterrier.measures as ours
-from vbterrier.measures.ambiguous import is_ambiguous
+from vbterrier.measures.intents import is_ambiguous
 from vbterrier.measures.linking import is_linking
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
     from vbterrier.measures import Measure
-    from vbterrier.measures.params import Param
+    from vbterrier.measures.base import Param
 
 FAMILIES = {
     "unjudged": tuple(

@@ -7,8 +7,8 @@ import pytest
 from trectools import TrecEval, TrecQrel, TrecRun
 
 import vbterrier
-from vbterrier.adapters.trectools import VBTrecEval
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError, VBTerrierError
+from vbterrier.evaluate.trectools import VBTrecEval
 
 RUN = "q1 Q0 d1 1 3.0 t\nq1 Q0 d9 2 2.0 t\nq1 Q0 d2 3 1.0 t\nq2 Q0 d5 1 2.0 t\nq2 Q0 d4 2 1.0 t\n"
 QRELS = "q1 0 d1 2\nq1 0 d2 1\nq1 0 d3 0\nq1 0 d6 2\nq2 0 d4 1\nq2 0 d5 0\nq3 0 d7 1\n"
@@ -174,7 +174,7 @@ def test_real_runs_score_as_the_distribution_of_what_trectools_reads(covid, covi
     assert len(qrels) - len(read) == 2
     assert len(covid_evaluation.qrels.qrels_data) == len(read)
     process = {name: value for name, value in parameters.items() if name != "stat"}
-    expected = vbterrier.bootstrap_distribution(vbterrier.read_run(covid[0]), read, **process)
+    expected = vbterrier.unjudged.bootstrap_distribution(vbterrier.read_run(covid[0]), read, **process)
     frame = covid_evaluation.get_bootstrapped_ndcg(per_query=True, **parameters)
     values = getattr(expected, parameters.get("stat", "mean"))
     assert frame["BNDCG@10"].to_dict() == dict(zip(expected.topics, values.tolist(), strict=True))
@@ -182,7 +182,7 @@ def test_real_runs_score_as_the_distribution_of_what_trectools_reads(covid, covi
 
 def test_from_frames_labels_below_zero_are_judgments(covid):
     run, qrels = vbterrier.read_run(covid[0]), vbterrier.read_qrels(covid[1])
-    expected = vbterrier.bootstrap_distribution(run, qrels)
+    expected = vbterrier.unjudged.bootstrap_distribution(run, qrels)
     frame = VBTrecEval.from_frames(run, qrels).get_bootstrapped_ndcg(per_query=True)
     assert frame["BNDCG@10"].to_dict() == dict(zip(expected.topics, expected.mean.tolist(), strict=True))
 

@@ -4,8 +4,8 @@ import pandas as pd
 import pytest
 from trectools import TrecQrel, TrecRun
 
-from vbterrier.adapters.trectools import VBTrecEval
 from vbterrier.errors import InputError
+from vbterrier.evaluate.trectools import VBTrecEval
 
 QRELS = pd.DataFrame({"qid": ["q"], "docno": ["007"], "label": [1]})
 RUN = pd.DataFrame({"qid": ["q"], "docno": ["007"], "score": [1.0]})

@@ -127,12 +127,14 @@ def of_kb(folder, make):
     texts = RUN.assign(text=["Ann", "Bob", "", "", "Bob", "Ann"])
 
     def ask(folder):
-        with closing(vbterrier.KnowledgeBase(folder / "people.kb")) as kb:
+        with closing(vbterrier.linking.KnowledgeBase(folder / "people.kb")) as kb:
             return ", ".join(kb.lookup(["ann", "x' OR 1=1 --"])["entity_id"])
 
     def pipeline(folder):
-        base = vbterrier.KnowledgeBase(folder / "people.kb")
-        return pt.Transformer.from_df(texts) >> vbterrier.TagEntities(vbterrier.DictionaryLinker(base), fields=["text"])
+        base = vbterrier.linking.KnowledgeBase(folder / "people.kb")
+        return pt.Transformer.from_df(texts) >> vbterrier.TagEntities(
+            vbterrier.linking.DictionaryLinker(base), fields=["text"]
+        )
 
     def arguments(folder):
         (folder / "topics.tsv").write_text("q1\tann\nq2\tbob\n")
@@ -142,7 +144,7 @@ def of_kb(folder, make):
 
 
 def people(folder, records=PEOPLE):
-    vbterrier.build_kb(folder / "people.kb", records, id_space="people", progress=False).close()
+    vbterrier.linking.build_kb(folder / "people.kb", records, id_space="people", progress=False).close()
     return folder / "people.kb"
 
 
@@ -395,7 +397,7 @@ def _both():
     yield "both: diversity qrels, judged_only", partial(scored, qrels=both, measure=alpha)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        flat = vbterrier.flatten_qrels(both)
+        flat = vbterrier.frames.flatten_qrels(both)
 
     def condensed(_folder):
         run = pt.Transformer.from_df(RUN.assign(rank=0)) >> vbterrier.Condense(flat)

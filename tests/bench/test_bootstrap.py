@@ -11,12 +11,12 @@ import timeit
 import numpy as np
 import pytest
 
-from vbterrier.frames.files import read_qrels, read_run
-from vbterrier.frames.ranked import Run
-from vbterrier.judgments.distribution import BootstrapDistribution
-from vbterrier.judgments.metrics import AP, ERR, RBP, Q
-from vbterrier.judgments.pool import Judgments
-from vbterrier.judgments.process import Process
+from vbterrier.frames.files.reading import read_qrels, read_run
+from vbterrier.frames.ranking import Run
+from vbterrier.unjudged.distribution import BootstrapDistribution
+from vbterrier.unjudged.metrics import AP, ERR, RBP, Q
+from vbterrier.unjudged.pool import Judgments
+from vbterrier.unjudged.priors import Process
 
 LEVELS = (0.05, 0.25, 0.75, 0.95)
 N_DRAWS = 1000

@@ -12,8 +12,8 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from vbterrier.uncertainty.comparisons import comparisons
-from vbterrier.uncertainty.intervals import TOPIC_METHODS, topics_intervals
+from vbterrier.stats.comparisons import comparisons
+from vbterrier.stats.topic_intervals import TOPIC_METHODS, topics_intervals
 
 N_SYSTEMS, N_TOPICS, N_RESAMPLES, N_PAIRS = 30, 250, 10_000, 435
 N_SCIPY = 3

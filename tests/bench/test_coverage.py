@@ -10,11 +10,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from vbterrier import NonRelCov, RelCov, link_pool
-from vbterrier.frames.ranked import Run
+from vbterrier import NonRelCov, RelCov
+from vbterrier.entities import link_pool
+from vbterrier.frames.ranking import Run
 from vbterrier.measures import ENTITY
 from vbterrier.measures.base import evaluate
-from vbterrier.measures.scoring import Slot
+from vbterrier.measures.target import Slot
 
 N_TOPICS, DEPTH, N_MENTIONS, K = 25, 400, 60, 20
 

@@ -14,8 +14,7 @@ import pytest
 from scipy import sparse
 
 from vbterrier.entities.pool import LinkedPool
-from vbterrier.entities.rankers.consensus import ConsensusEntities
-from vbterrier.entities.rankers.pagerank import PersonalisedPageRank
+from vbterrier.entities.rankers.consensus import ConsensusEntities, PersonalisedPageRank
 
 N_TOPICS, N_DOCUMENTS, N_ENTITIES = 25, 1000, 60
 

@@ -8,18 +8,17 @@ from functools import partial
 
 import numpy as np
 import pytest
-
-from vbterrier.evaluate.bench.growth import replicated
-from vbterrier.evaluate.bench.pairs import readings
-from vbterrier.evaluate.bench.synthetic import Collection, Shape
-from vbterrier.evaluate.bench.timing import alternating, ratio
-from vbterrier.evaluate.bench.ways import way_named
+from suite.growth import replicated
+from suite.pairs import readings
+from suite.synthetic import Collection, Shape
+from suite.timing import alternating, ratio
+from suite.ways import way_named
 
 N_QUERIES, DEPTH, ROUNDS = 250, 1000, 3
 SCORE_NDCG, SCORE_BNDCG, BNDCG = "vbterrier.score nDCG@10", "vbterrier.score BNDCG@10", "vbterrier BNDCG@10"
 NDCG, ALPHA, TREC_EVAL = "ir_measures nDCG@10", "ir_measures alpha_nDCG@10", "pytrec_eval ndcg_cut_10"
 # At least so many times faster than the peer: half of what was reached, or of what is aimed at where that is less (see
-# vbterrier.evaluate.bench.targets). By kind of collection and how frames hold ids.
+# suite.targets). By kind of collection and how frames hold ids.
 GATES = {
     ("judged", "str"): {
         (SCORE_NDCG, NDCG): 8.5,

@@ -7,8 +7,10 @@ import time
 import numpy as np
 import pytest
 
-from vbterrier.linking.kb import KnowledgeBase, build_kb, finishing, kb_from_file
-from vbterrier.linking.normal import normal_form
+from vbterrier.linking.kb import building
+from vbterrier.linking.kb.files import build_kb, kb_from_file
+from vbterrier.linking.kb.knowledge_base import KnowledgeBase
+from vbterrier.linking.links import normal_form
 
 N_MENTIONS, N_FUZZY = 10_000, 500
 
@@ -87,7 +89,7 @@ def test_fuzzy_look_ups(benchmark, base, misspelt, how):
 @pytest.mark.parametrize("n_typos", [1, 2, 3])
 def test_narrowed_look_ups_find_what_full_ones_find(benchmark, base, mentions, tmp_path_factory, monkeypatch, n_typos):
     """Recall of the index, on the same names: those that it is meant for are too many to compare."""
-    monkeypatch.setattr(finishing, "COMPARED_AT_MOST", 1000)
+    monkeypatch.setattr(building, "COMPARED_AT_MOST", 1000)
     path = tmp_path_factory.getbasetemp() / "narrowed.kb"
     records = [{"id": name, "aliases": [name]} for name in base.alias_table()["alias"].unique()]
     asked = [typos(name, n_typos, np.random.default_rng(place)) for place, name in enumerate(mentions[:200])]

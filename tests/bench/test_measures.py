@@ -6,10 +6,9 @@
 import time
 
 import pytest
-
-from vbterrier.evaluate.bench.engines import OURS
-from vbterrier.evaluate.bench.synthetic import Collection, Shape
-from vbterrier.evaluate.bench.ways import MEASURES, SOURCES, Way
+from suite.engines import OURS
+from suite.synthetic import Collection, Shape
+from suite.ways import MEASURES, SOURCES, Way
 
 pytestmark = pytest.mark.benchmark(timer=time.process_time)
 

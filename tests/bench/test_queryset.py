@@ -7,7 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from vbterrier.queryset import query_profile, sample_queries
+from vbterrier.design.profile import query_profile
+from vbterrier.design.sampling import sample_queries
 
 N_ROWS, N_DOCUMENTS, N_QUERIES = 2_000_000, 200_000, 1000
 

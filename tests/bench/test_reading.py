@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pytest
 
-from vbterrier.frames.files import read_run
+from vbterrier.frames.files.reading import read_run
 
 N_TOPICS, DEPTH = 1000, 1000
 COLUMNS = ["qid", "Q0", "docno", "rank", "score", "name"]

@@ -11,17 +11,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from vbterrier.uncertainty import (
+from vbterrier.stats.matches import Matches, Statistic
+from vbterrier.stats.perturbations import (
     Dirichlet,
     DropCandidates,
     IntentBootstrap,
-    Matches,
     ScoreNoise,
-    Statistic,
     TagConfusion,
     TemperatureJitter,
-    replicate,
 )
+from vbterrier.stats.replicas import replicate
 
 N_TOPICS, N_INTENTS, N_REPLICAS, N_LOOPED = 250, 8, 1000, 20
 NOISE = {

@@ -11,7 +11,8 @@ import pandas as pd
 import pytest
 
 from vbterrier.entities.pool import link_pool
-from vbterrier.entities.rerank import EmbeddingReranker, OverlapReranker, PropagationReranker
+from vbterrier.entities.rerank.embedding import EmbeddingReranker
+from vbterrier.entities.rerank.overlap import OverlapReranker, PropagationReranker
 
 N_TOPICS, N_DOCUMENTS, N_ENTITIES, K = 25, 1000, 60, 20
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from vbterrier.report.page import write_report
+from vbterrier.report.page.build import write_report
 from vbterrier.report.page.data import script
 
 NASTY = "</script><b>&\"'x"

@@ -18,7 +18,7 @@ import pytest
 import vbterrier
 from vbterrier import ES, VB
 from vbterrier.evaluate.intents import evaluate_intents
-from vbterrier.uncertainty.intervals import topics_interval
+from vbterrier.stats.topic_intervals import topics_interval
 
 TAGGERS = ("gold", "refined", "genre", "wat")
 CUTOFFS = (1, 3, 5, 10)

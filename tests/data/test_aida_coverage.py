@@ -14,11 +14,14 @@ import pandas as pd
 import pyterrier as pt
 import pytest
 
-from vbterrier import NonRelCov, OracleCov, RelCov, disc_ratio, link_pool, ranked
+from vbterrier import NonRelCov, OracleCov, RelCov
+from vbterrier.entities import link_pool
 from vbterrier.entities.rankers.consensus import ConsensusEntities
-from vbterrier.frames.ranked import Run
+from vbterrier.frames import ranked
+from vbterrier.frames.ranking import Run
 from vbterrier.measures.base import evaluate
-from vbterrier.measures.scoring import Slot
+from vbterrier.measures.target import Slot
+from vbterrier.stats import disc_ratio
 
 K = 20
 PRINTED = {"gold": (0.9392, 0.7233, 1.298), "wat": (0.9294, 0.7898, 1.177), "genre": (0.9427, 0.7798, 1.209)}

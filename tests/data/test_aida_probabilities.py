@@ -12,7 +12,7 @@ from vbterrier import DegenerateWarning
 from vbterrier.intents.calibrate import Calibrate
 from vbterrier.intents.calibration import calibration_error
 from vbterrier.intents.relax import RelaxConstraints
-from vbterrier.linking.kb import build_kb
+from vbterrier.linking.kb.files import build_kb
 
 # Of π from one half of the documents to what people meant in the other: total variation, KL of people from π, Brier
 # score and calibration error; the mean of both directions. Names with at least so many mentions in both halves.

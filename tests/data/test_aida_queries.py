@@ -12,7 +12,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from vbterrier.queryset import horvitz_thompson, query_profile, sample_queries
+from vbterrier.design.estimates import horvitz_thompson
+from vbterrier.design.profile import query_profile
+from vbterrier.design.sampling import sample_queries
 
 NIL = ("<NIL>", "<NO_MAPPING>")
 # A surface form that is linked to two entities in one document is not unheard of.

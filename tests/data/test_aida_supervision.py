@@ -16,7 +16,7 @@ from vbterrier.entities.rankers.consensus import ConsensusEntities
 from vbterrier.entities.supervision import supervision_report
 from vbterrier.errors import DegenerateWarning
 from vbterrier.evaluate.coverage import coverage_report
-from vbterrier.frames.ranked import ranked
+from vbterrier.frames.ranking import ranked
 
 
 @pytest.fixture(scope="module")

@@ -19,8 +19,8 @@ from vbterrier import DegenerateWarning
 from vbterrier.intents.candidates import CandidateIntents
 from vbterrier.intents.relax import RelaxConstraints
 from vbterrier.kernels.resample import stream
-from vbterrier.linking.kb import kb_from_file
-from vbterrier.uncertainty.intervals import topics_interval
+from vbterrier.linking.kb.files import kb_from_file
+from vbterrier.stats.topic_intervals import topics_interval
 
 N_QUERIES = 500
 ASKED = ("chamber", "state", "born")

@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 import vbterrier
-from vbterrier.evaluate.simulations import simulate
-from vbterrier.judgments.incomplete import leave_group_out, thin_pool
+from vbterrier.evaluate.simulation import simulate
+from vbterrier.unjudged.incomplete import leave_group_out, thin_pool
 
 PAPER, CONDENSED, OURS = "BNDCG(stat='mode',prior='pool+run')@10", "nDCG(judged_only=True)@10", "BNDCG@10"
 ESTIMATORS = {"paper": PAPER, "condensed": CONDENSED, "ours": OURS}
@@ -49,7 +49,7 @@ def covid(shared_data):
 @pytest.fixture(scope="module")
 def web(shared_data):
     folder = shared_data / "trec_web_diversity"
-    qrels = vbterrier.flatten_qrels(vbterrier.read_qrels(folder / "qrels.2012.diversity.gz"))
+    qrels = vbterrier.frames.flatten_qrels(vbterrier.read_qrels(folder / "qrels.2012.diversity.gz"))
     # Condensed lists of trec_eval take labels below 0 for missing judgments.
     qrels["label"] = qrels["label"].clip(lower=0)
     condense = vbterrier.Condense(qrels)

@@ -9,12 +9,13 @@ import pandas as pd
 import pyterrier as pt
 import pytest
 
-from vbterrier import DictionaryLinker
 from vbterrier.errors import DegenerateWarning
-from vbterrier.evaluate import score
+from vbterrier.evaluate.scores import score
+from vbterrier.linking import DictionaryLinker
 from vbterrier.linking.answers import Gold
 from vbterrier.linking.quality import linking_report
-from vbterrier.measures import LINKING, LinkingF1, LinkingR, LinkP, LinkR
+from vbterrier.measures import LINKING
+from vbterrier.measures.linking import LinkingF1, LinkingR, LinkP, LinkR
 
 ANY = [measure(several="any") for measure in LINKING]
 

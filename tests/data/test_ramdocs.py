@@ -18,7 +18,7 @@ from ir_measures import ERR_IA, StRecall, alpha_nDCG
 
 import vbterrier
 from vbterrier import ES, VB, DegenerateWarning
-from vbterrier.uncertainty.intervals import intervals, topics_interval
+from vbterrier.stats.topic_intervals import intervals, topics_interval
 
 pisa = pytest.importorskip("pyterrier_pisa", reason="PISA is built for Linux only")
 

@@ -14,7 +14,8 @@ import typer.main
 import vbterrier
 from vbterrier.cli import app
 from vbterrier.demo import copy_demo
-from vbterrier.measures import MEASURES, Measure
+from vbterrier.measures import MEASURES
+from vbterrier.measures.base import Measure
 
 ROOT = Path(__file__).resolve().parents[2]
 REFERENCE = {path.stem: path.read_text(encoding="utf-8") for path in ROOT.glob("docs/reference/*.rst")}
@@ -159,7 +160,7 @@ def made(tmp_path_factory):
         "R": vbterrier.read_run(runs["dense"]),
         "T": tags,
         "L": qrels,
-        "K": vbterrier.link_pool(vbterrier.read_run(runs["dense"]), tags, qrels).frame(),
+        "K": vbterrier.entities.link_pool(vbterrier.read_run(runs["dense"]), tags, qrels).frame(),
         "V": scores.values,
         "C": scores.intervals,
         "P": vbterrier.compare(scores.values, n_resamples=100).pairs,

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vbterrier import InputError, LinkedPool
-from vbterrier.entities import cover
-from vbterrier.entities.cover import Oracle
-from vbterrier.kernels.cover import greedy_cover
+from vbterrier import InputError
+from vbterrier.entities import LinkedPool, coverage
+from vbterrier.entities.coverage import Oracle
+from vbterrier.kernels.coverage import greedy_cover
 
 DOCUMENTS = st.lists(st.tuples(st.integers(0, 2), st.sets(st.sampled_from("ABCDEF"))), min_size=1, max_size=9)
 WORLDS = st.lists(DOCUMENTS, min_size=1, max_size=3)
@@ -80,7 +80,7 @@ def test_greed_falls_short_where_it_must_and_the_exact_cover_does_not():
 
 
 def test_a_cover_that_is_not_settled_is_refused(monkeypatch):
-    monkeypatch.setattr(cover, "MOST_NODES", 0)
+    monkeypatch.setattr(coverage, "MOST_NODES", 0)
     rng = np.random.default_rng(1)
     documents = [(1, {f"e{e}" for e in rng.choice(30, 3)}) for _ in range(60)]
     with pytest.raises(

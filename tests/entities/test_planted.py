@@ -9,18 +9,19 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from planted import KINDS, planted_collection
 
 from vbterrier import BaitRate, SignalRate, TopBait
-from vbterrier.demo.planted import KINDS, planted_collection
+from vbterrier.entities.oer import EntityTable
 from vbterrier.entities.pool import link_pool
-from vbterrier.entities.rankers.oer_filter import OERFilter
-from vbterrier.entities.table import CLASSES, EntityTable
+from vbterrier.entities.rankers.hybrid import OERFilter
 from vbterrier.errors import ParameterError, VBTerrierError
 from vbterrier.evaluate.coverage import coverage_report
 from vbterrier.evaluate.settings import evaluate_settings
-from vbterrier.frames.ranked import Run
+from vbterrier.frames.ranking import Run
+from vbterrier.kernels.coverage import CLASSES
 from vbterrier.measures.base import evaluate
-from vbterrier.measures.scoring import Slot
+from vbterrier.measures.target import Slot
 
 FRAMES = ("topics", "pool", "qrels", "mentions", "tags", "entities")
 # So near to 0 and 1 that nothing is left to chance.

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vbterrier.entities.pool import link_pool
-from vbterrier.entities.rerank import EmbeddingReranker, OverlapReranker, PropagationReranker
+from vbterrier.entities.rerank.embedding import EmbeddingReranker
+from vbterrier.entities.rerank.overlap import OverlapReranker, PropagationReranker
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 
 SEEDS = st.integers(0, 2**32 - 1)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vbterrier.entities.rerank import ExpandByEntities, ExpansionReranker
+from vbterrier.entities.rerank.expansion import ExpandByEntities, ExpansionReranker
 from vbterrier.errors import InputError, ParameterError
 
 TOPICS = pd.DataFrame({"qid": ["q1", "q2"], "query": ["capital", "cowboys"]})

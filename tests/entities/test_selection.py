@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vbterrier import DegenerateWarning, InputError, LinkedPool
-from vbterrier.entities.selection import NONE, UNKNOWN, Selection
-from vbterrier.frames.ranked import Run
+from vbterrier import DegenerateWarning, InputError
+from vbterrier.entities import LinkedPool
+from vbterrier.entities.coverage import NONE, UNKNOWN, Selection
+from vbterrier.frames.ranking import Run
 from vbterrier.kernels.coverage import NEVER, first_ranks
 
 # Random entities may all be others than those of the documents.

@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from planted import planted_collection
 
-from vbterrier.demo.planted import planted_collection
 from vbterrier.entities.pool import LinkedPool, link_pool
 from vbterrier.entities.supervision import entity_labels, supervision_report
 from vbterrier.errors import ParameterError

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vbterrier import LinkedPool, ParameterError
-from vbterrier.entities.table import CLASSES, EntityTable
-from vbterrier.kernels.coverage import observable_relevance, signal_classes
+from vbterrier import ParameterError
+from vbterrier.entities import LinkedPool
+from vbterrier.entities.oer import EntityTable
+from vbterrier.kernels.coverage import CLASSES, observable_relevance, signal_classes
 
 # A pool: for each topic its documents, each a label and the entities that it mentions.
 WORLDS = st.lists(

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 import vbterrier
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
-from vbterrier.evaluate.comparing import Comparison, compare
-from vbterrier.uncertainty.comparisons import COLUMNS, comparisons
-from vbterrier.uncertainty.intervals import intervals
-from vbterrier.uncertainty.paired_tests import TESTS
+from vbterrier.evaluate.comparison import Comparison, compare
+from vbterrier.stats.comparisons import COLUMNS, comparisons
+from vbterrier.stats.paired_tests import TESTS
+from vbterrier.stats.topic_intervals import intervals
 
 TOPICS = [f"q{at}" for at in range(8)]
 # Three systems by hand: b is a less 0.1 everywhere, c is a and b in turn.

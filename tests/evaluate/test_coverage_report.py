@@ -3,22 +3,21 @@
 import numpy as np
 import pandas as pd
 import pytest
+from planted import planted_collection
 
-from vbterrier.demo.planted import planted_collection
 from vbterrier.entities.pool import link_pool
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.evaluate.coverage import coverage_report
 from vbterrier.evaluate.scores import score
-from vbterrier.frames.ranked import Run
+from vbterrier.frames.ranking import Run
 from vbterrier.measures.base import evaluate
 from vbterrier.measures.entity import OER, BaitRate, NonRelCov, ObsCov, OERCorr, OracleCov, RelCov, SignalRate, TopBait
-from vbterrier.measures.scoring import Slot
-from vbterrier.uncertainty.breakpoints import breakpoint_sweep
-from vbterrier.uncertainty.frontier import frontier
-from vbterrier.uncertainty.intervals import topics_interval
-from vbterrier.uncertainty.ratios import disc_ratio
-from vbterrier.uncertainty.regression import gain_regressions
-from vbterrier.uncertainty.strata import coverage_strata
+from vbterrier.measures.target import Slot
+from vbterrier.stats.breakpoints import breakpoint_sweep
+from vbterrier.stats.frontier import frontier
+from vbterrier.stats.regression import coverage_strata, gain_regressions
+from vbterrier.stats.topic_intervals import topics_interval
+from vbterrier.stats.topic_statistics import disc_ratio
 
 OPTIONS = {"k": 5, "n_resamples": 100, "seed": 3}
 

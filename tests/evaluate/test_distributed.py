@@ -19,11 +19,12 @@ from pandas.testing import assert_frame_equal
 
 import vbterrier
 from vbterrier.errors import DegenerateWarning, FileError, InputError, ParameterError, ServiceError, VBTerrierError
-from vbterrier.evaluate import spread, streamed
-from vbterrier.evaluate.pieces import Pieces
 from vbterrier.evaluate.scores import score
-from vbterrier.evaluate.topicwise import Work
-from vbterrier.parallel import Shared, cluster, mapped, processes
+from vbterrier.execution import dask, distribute, parallel, streaming
+from vbterrier.execution.checkpoint import Pieces
+from vbterrier.execution.chunks import Work
+from vbterrier.execution.parallel import mapped
+from vbterrier.execution.pending import Shared
 
 # Some of the first documents, some of whole rankings, one that learns from all topics of a call.
 MEASURES = ("BNDCG@10", "BNDCG(prior='learned')@5", "BAP(prior='pool')", "Unjudged@10", "nDCG@10", "AP", "RR")
@@ -128,9 +129,9 @@ def test_files_are_read_by_the_workers_whole_or_in_chunks(engine, tmp_path, monk
 
 def one_large_run(folder, monkeypatch, kind="grouped"):
     """A run of some twenty blocks, its qrels, and a call that scores it in parts."""
-    monkeypatch.setattr(streamed, "LEAST_BLOCK", 2048)
-    monkeypatch.setattr(streamed, "_PER_BLOCK", 2**15)
-    monkeypatch.setattr(streamed, "_PER_TOPIC", 2**12)
+    monkeypatch.setattr(streaming, "LEAST_BLOCK", 2048)
+    monkeypatch.setattr(streaming, "_PER_BLOCK", 2**15)
+    monkeypatch.setattr(streaming, "_PER_TOPIC", 2**12)
     runs, qrels = collection(1, 40, 60)
     run = runs["s0"] if kind == "grouped" else runs["s0"].sample(frac=1, random_state=1)
     lines = [f"{row.qid} Q0 {row.docno} 1 {row.score} tag\n" for row in run.itertuples()]
@@ -166,7 +167,7 @@ def pids(engine):
     if "client" in engine:
         engine["client"].wait_for_workers(2, timeout=60)
         return sorted(engine["client"].run(os.getpid).values())
-    return sorted(processes._executor(2)._processes)
+    return sorted(parallel._executor(2)._processes)
 
 
 @pytest.mark.parametrize("kind", ["grouped", "apart"])
@@ -226,7 +227,7 @@ def test_other_topics_are_refused_before_anything_is_evaluated(engine, tmp_path,
     runs, qrels = collection(3)
     vbterrier.write_run(runs["s1"], tmp_path / "s1.run")
     vbterrier.write_run(runs["s2"][runs["s2"]["qid"] != "q3"], tmp_path / "s2.gz")
-    monkeypatch.setattr(spread, "_seen", None)
+    monkeypatch.setattr(distribute, "_seen", None)
     given = {"s0": runs["s0"], "s1": tmp_path / "s1.run", "s2": tmp_path / "s2.gz"}
     with pytest.raises(InputError, match=r"run 's0' has 12 of the 12 topics, run 's2' has 11, .* 'q3'"):
         quietly(score, given, qrels, MEASURES, **engine)
@@ -335,7 +336,7 @@ def test_workers_of_another_version_are_refused(two, monkeypatch):
 
 
 def test_an_address_where_nobody_listens_is_an_error_soon(monkeypatch):
-    monkeypatch.setattr(cluster, "SCHEDULER", 1)
+    monkeypatch.setattr(dask, "SCHEDULER", 1)
     runs, qrels = collection(2)
     for address in ("tcp://127.0.0.1:9", "nonsense", "tcp://no.such.host.invalid:80"):
         start = time.monotonic()
@@ -346,7 +347,7 @@ def test_an_address_where_nobody_listens_is_an_error_soon(monkeypatch):
 
 
 def test_a_cluster_without_workers_is_an_error_soon(monkeypatch):
-    monkeypatch.setattr(cluster, "WORKER", 1)
+    monkeypatch.setattr(dask, "WORKER", 1)
     with (
         local(0) as made,
         distributed.Client(made, set_as_default=False) as client,
@@ -356,9 +357,9 @@ def test_a_cluster_without_workers_is_an_error_soon(monkeypatch):
 
 
 def test_a_cluster_that_lost_all_workers_is_not_waited_for_for_ever(monkeypatch):
-    monkeypatch.setattr(cluster, "ALONE", 1)
-    monkeypatch.setattr(cluster, "_LOOK", 0.2)
-    monkeypatch.setattr(cluster, "require_worker", lambda _: None)
+    monkeypatch.setattr(dask, "ALONE", 1)
+    monkeypatch.setattr(dask, "_LOOK", 0.2)
+    monkeypatch.setattr(dask, "require_worker", lambda _: None)
     with (
         local(0) as made,
         distributed.Client(made, set_as_default=False) as client,
@@ -403,12 +404,12 @@ def test_work_that_kills_workers_says_what_to_do(two):
             raise distributed.KilledWorker("work", types.SimpleNamespace(address="tcp://host:1"), 3)
 
     with pytest.raises(ServiceError, match="workers that die of the same work mostly lack memory"):
-        cluster._result(Killer(), two)
+        dask._result(Killer(), two)
 
 
 # Last: what is left of the cluster is of no use to other tests.
 def test_work_that_kills_every_worker_ends_with_what_to_do(one, monkeypatch):
     # On a busy machine the guardian of a worker may give it up before the same work has killed it four times.
-    monkeypatch.setattr(cluster, "ALONE", 20)
+    monkeypatch.setattr(dask, "ALONE", 20)
     with pytest.raises(ServiceError, match=r"mostly lack memory|went away, and none came for 20 seconds"):
         list(mapped(lambda _: os.kill(os.getpid(), signal.SIGKILL), [1], client=one))

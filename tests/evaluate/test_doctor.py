@@ -168,7 +168,7 @@ def test_diversity_judgments_support_the_measures_of_intents_and_say_what_to_do_
         "VB, ES, VarPenalty, TopIntent": True,
         "alpha_nDCG, ERR_IA, StRecall": True,
     }
-    assert all("vbterrier.flatten_qrels" in reason(found, measure) for measure in ("BNDCG", "nDCG, AP"))
+    assert all("vbterrier.frames.flatten_qrels" in reason(found, measure) for measure in ("BNDCG", "nDCG, AP"))
     assert "the last subtopic would win" in reason(found, "nDCG, AP")
     # Of a, x1, b, x2, x3, c the judged ones are a, b, c.
     assert row(found)["unjudged@10"] == 0.5

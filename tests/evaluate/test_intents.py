@@ -10,8 +10,9 @@ import pytest
 import vbterrier
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.evaluate.intents import evaluate_intents
-from vbterrier.evaluate.variants import Paraphrases, Rerun
-from vbterrier.uncertainty import Dirichlet, DropCandidates, IntentBootstrap, TagConfusion, Variants
+from vbterrier.evaluate.replicas import Paraphrases, Rerun
+from vbterrier.stats.perturbations import Dirichlet, DropCandidates, IntentBootstrap, TagConfusion
+from vbterrier.stats.variants import Variants
 
 TOPICS = pd.DataFrame({"qid": ["q1", "q2"], "query": ["Jordan achievements", "Professor John Doe at MIT"]})
 INTENTS = pd.DataFrame({"qid": ["q1", "q1", "q2", "q2"], "entity_id": list("ACSP"), "prob": [0.8, 0.2, 0.2, 0.8]})

@@ -3,7 +3,7 @@
 import pytest
 
 from vbterrier.errors import FileError
-from vbterrier.evaluate.journal import Journal
+from vbterrier.execution.checkpoint import Journal
 
 
 def test_paths_that_cannot_hold_a_journal_are_told_of(tmp_path):

@@ -7,7 +7,7 @@ import pytest
 import vbterrier
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.evaluate.judging import judge_next
-from vbterrier.judgments.incomplete import leave_group_out
+from vbterrier.unjudged.incomplete import leave_group_out
 
 # The paper's prior: quick, and taken for certain.
 MEASURE = "BNDCG(prior='pool+run')@10"
@@ -121,7 +121,7 @@ def test_strangers_are_told():
 
 
 def pooling_order(run, qrels):
-    top = vbterrier.ranked(run, 10).merge(qrels, on=["qid", "docno"], how="left")
+    top = vbterrier.frames.ranked(run, 10).merge(qrels, on=["qid", "docno"], how="left")
     topics = {qid: place for place, qid in enumerate(dict.fromkeys(qrels["qid"]))}
     unjudged = top[top["label"].isna() & top["qid"].isin(topics)]
     return unjudged.assign(place=unjudged["qid"].map(topics)).sort_values(["rank", "place"])[["qid", "docno"]]
@@ -147,7 +147,7 @@ def ratios(run, left, complete, shares=(0.25, 0.5)):
 def test_judging_as_planned_narrows_more_than_judging_by_rank_on_trec_web(shared_data):
     folder = shared_data / "trec_web_diversity"
     diversity = vbterrier.read_qrels(folder / "qrels.2012.diversity.gz")
-    qrels = vbterrier.flatten_qrels(diversity)[["qid", "docno", "label"]]
+    qrels = vbterrier.frames.flatten_qrels(diversity)[["qid", "docno", "label"]]
     condense = vbterrier.Condense(qrels)
     names = ("indri-ql-catb-filtered", "indri-ql-cata", "indri-rm-cata-filtered", "dssa-indri")
     runs = {name: condense.transform(vbterrier.read_run(folder / "runs" / f"{name}.2012.run.gz")) for name in names}

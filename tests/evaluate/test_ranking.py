@@ -9,9 +9,9 @@ import pytest
 
 from vbterrier import score
 from vbterrier.errors import InputError, ParameterError
-from vbterrier.evaluate import ranking as module
+from vbterrier.evaluate import ranking
 from vbterrier.evaluate.ranking import rank_systems
-from vbterrier.report.plots.pairs import beats_matrix
+from vbterrier.report.plots.differences import beats_matrix
 from vbterrier.report.plots.ranks import rank_uncertainty
 
 LABELS = {"a": 2, "b": 1, "c": 0, "x": 2, "y": 2, "z": 1, "w": 1}
@@ -156,7 +156,7 @@ def identical(one, other):
         pd.testing.assert_frame_equal(getattr(one, part), getattr(other, part))
 
 
-@pytest.mark.parametrize("over", module.OVER)
+@pytest.mark.parametrize("over", ranking.OVER)
 def test_parts_agree_with_each_other(many, over):
     found = rank_systems(*many, over=over, n_draws=500)
     systems, pairs = found.systems.set_index("name"), found.pairs
@@ -176,7 +176,7 @@ def test_parts_agree_with_each_other(many, over):
     assert (systems["low"] < systems["mean"]).all()
     assert (systems["mean"] < systems["high"]).all()
     for frame in (found.systems, pairs):
-        assert set(frame["method"]) == {module.OVER[over]}
+        assert set(frame["method"]) == {ranking.OVER[over]}
         assert set(frame["n_qids"]) == {12}
         assert set(frame["measure"]) == {"BNDCG@10"}
         assert set(frame["level"]) == {0.9}
@@ -192,7 +192,7 @@ def test_means_and_shares_are_those_of_score(many):
     assert found["n_unjudged_share"].to_dict() == pytest.approx(expected["Unjudged@10"].to_dict())
 
 
-@pytest.mark.parametrize("over", module.OVER)
+@pytest.mark.parametrize("over", ranking.OVER)
 def test_order_of_systems_rows_and_topics_changes_nothing(many, over):
     runs, qrels = many
     first = rank_systems(runs, qrels, over=over, n_draws=80, seed=5)
@@ -203,7 +203,7 @@ def test_order_of_systems_rows_and_topics_changes_nothing(many, over):
     identical(first, second)
 
 
-@pytest.mark.parametrize("over", module.OVER)
+@pytest.mark.parametrize("over", ranking.OVER)
 def test_seeds_decide_the_draws(many, over):
     one, same, other = (rank_systems(*many, over=over, n_draws=80, seed=seed) for seed in (1, 1, 2))
     identical(one, same)
@@ -219,7 +219,7 @@ def test_a_wider_level_holds_more(many):
     assert (wide["high"] > narrow["high"]).all()
 
 
-@pytest.mark.parametrize("over", module.OVER)
+@pytest.mark.parametrize("over", ranking.OVER)
 @pytest.mark.parametrize("measure", ["BNDCG@10", "BNDCG(prior='pool')@3"])
 def test_identical_systems_are_never_apart(many, over, measure):
     runs, qrels = many
@@ -291,7 +291,7 @@ def test_of_equal_expected_ranks_the_better_mean_goes_first():
 
 def test_resampled_topics_are_multinomial():
     n, n_draws = 7, 30_000
-    counts = np.array(list(module._resampled(n, n_draws, 1)))
+    counts = np.array(list(ranking._resampled(n, n_draws, 1)))
     assert (counts.sum(axis=0) == n).all()
     assert counts.mean(axis=1) == pytest.approx(np.ones(n), abs=0.03)
     assert np.cov(counts) == pytest.approx(np.eye(n) - 1 / n, abs=0.06)
@@ -315,7 +315,7 @@ def test_variances_of_topics_and_of_unjudged_documents(many):
 
 
 def test_topics_draw_nothing_that_is_unjudged(many, monkeypatch):
-    monkeypatch.setattr(module.JointDistribution, "scores", None)
+    monkeypatch.setattr(ranking.JointDistribution, "scores", None)
     assert len(rank_systems(*many, over="topics", n_draws=20).systems) == 6
 
 

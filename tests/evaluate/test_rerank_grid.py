@@ -9,16 +9,13 @@ import pytest
 
 import vbterrier
 from vbterrier.entities.pool import link_pool
-from vbterrier.entities.rerank import (
-    FAMILIES,
-    EmbeddingReranker,
-    ExpansionReranker,
-    OverlapReranker,
-    PropagationReranker,
-)
+from vbterrier.entities.rerank import FAMILIES
+from vbterrier.entities.rerank.embedding import EmbeddingReranker
+from vbterrier.entities.rerank.expansion import ExpansionReranker
+from vbterrier.entities.rerank.overlap import OverlapReranker, PropagationReranker
 from vbterrier.errors import DegenerateWarning, FileError, InputError, ParameterError
-from vbterrier.evaluate import grounds
-from vbterrier.evaluate.rerank_grid import rerank_grid
+from vbterrier.evaluate.reranking import rerank_grid
+from vbterrier.evaluate.reranking import rerank_grid as grounds
 
 MEASURES = ["AP", "nDCG@5", "BNDCG@5"]
 GRID = {

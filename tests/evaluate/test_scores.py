@@ -15,9 +15,9 @@ from pandas.testing import assert_frame_equal
 
 import vbterrier
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
-from vbterrier.evaluate import Scores, score
-from vbterrier.measures.foreign import is_diversity, is_mean, mean_of
-from vbterrier.uncertainty.intervals import topics_interval
+from vbterrier.evaluate.scores import Scores, score
+from vbterrier.measures.external import is_diversity, is_mean, mean_of
+from vbterrier.stats.topic_intervals import topics_interval
 
 QRELS = pd.DataFrame(
     {"qid": ["q1", "q1", "q1", "q2", "q2"], "docno": ["d1", "d2", "d3", "d4", "d5"], "label": [2, 1, 0, 1, 0]}
@@ -232,7 +232,7 @@ def test_a_progress_bar_changes_nothing_and_keeps_off_standard_output(capsys):
 
 def test_ours_are_those_of_the_distribution():
     qrels, run = collection()
-    law = vbterrier.bootstrap_distribution(run, qrels, 10, prior="pool")
+    law = vbterrier.unjudged.bootstrap_distribution(run, qrels, 10, prior="pool")
     scores = score(run, qrels, [f"BNDCG(prior='pool',stat='{stat}')@10" for stat in ("mean", "median", "std", "q95")])
     means = scores.means().loc["run"].tolist()
     assert means == pytest.approx([a.mean() for a in (law.mean, law.median, law.std, law.quantile(0.95))], abs=1e-12)
@@ -313,7 +313,7 @@ def test_intervals_over_topics_are_those_of_the_values_in_order_of_topics_by_the
 @pytest.mark.parametrize(("level", "z"), [(0.95, 1.959963984540054), (0.9, 1.6448536269514722)])
 def test_the_unjudged_interval_of_the_mean_is_z_times_the_root_of_the_summed_variances_over_n(level, z):
     qrels, run = collection()
-    law = vbterrier.bootstrap_distribution(run, qrels, 10)
+    law = vbterrier.unjudged.bootstrap_distribution(run, qrels, 10)
     intervals = score(run, qrels, ["BNDCG@10"], level=level).intervals.set_index("method")
     row = intervals.loc["unjudged (normal)"]
     reach = z * math.sqrt((law.std**2).sum()) / len(law)
@@ -461,14 +461,14 @@ def test_diversity_judgments_given_to_ndcg_are_warned_of_with_the_remedy():
     with pytest.warns(DegenerateWarning, match=words) as said:
         score(run, qrels, ["nDCG@10", "AP", "alpha_nDCG@5", "ES@5"])
     assert len(said) == 1
-    flat = score(run, vbterrier.flatten_qrels(qrels), ["BNDCG@10", "nDCG@10"])
+    flat = score(run, vbterrier.frames.flatten_qrels(qrels), ["BNDCG@10", "nDCG@10"])
     assert flat.means().notna().all(axis=None)
 
 
 def test_entity_runs_are_scored_on_links_without_a_word_of_documents():
     pool = pd.DataFrame({"qid": "q1", "docno": ["d1", "d2"], "score": [2.0, 1.0]})
     tags = pd.DataFrame({"docno": ["d1", "d2"], "entity_id": ["Paris", "Texas"]})
-    links = vbterrier.link_pool(pool, tags, pd.DataFrame({"qid": ["q1"], "docno": ["d1"], "label": [1]}))
+    links = vbterrier.entities.link_pool(pool, tags, pd.DataFrame({"qid": ["q1"], "docno": ["d1"], "label": [1]}))
     entities = pd.DataFrame({"qid": ["q1"], "docno": ["Paris"], "score": [1.0]})
     with warnings.catch_warnings():
         warnings.simplefilter("error", DegenerateWarning)

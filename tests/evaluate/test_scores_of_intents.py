@@ -94,7 +94,7 @@ def test_measures_of_others_keep_runs_apart():
         # The whole run, as far as the engine cares to look.
         alone = vbterrier.score({name: run}, measures=measures, intents=INTENTS, tags=tags).values
         judged = to_diversity(INTENTS, tags).rename(columns=TO_IR_MEASURES)
-        places = vbterrier.ranked(run).assign(score=lambda frame: -frame["rank"]).rename(columns=TO_IR_MEASURES)
+        places = vbterrier.frames.ranked(run).assign(score=lambda frame: -frame["rank"]).rename(columns=TO_IR_MEASURES)
         theirs = ir_measures.pyndeval.iter_calc(vbterrier.measures_from(measures[1]), judged, places)
         expected = {metric.query_id: metric.value for metric in theirs}
         mine = together[together["name"] == name].reset_index(drop=True)

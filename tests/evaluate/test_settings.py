@@ -14,9 +14,9 @@ from vbterrier.entities.rankers.consensus import ConsensusEntities
 from vbterrier.entities.reachable import EntityReachable
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.evaluate.settings import evaluate_settings
-from vbterrier.frames.files import read_run
+from vbterrier.frames.files.reading import read_run
 from vbterrier.linking.corpora import read_spans
-from vbterrier.uncertainty.intervals import topics_interval
+from vbterrier.stats.topic_intervals import topics_interval
 
 MEASURES = ["AP", "nDCG@5", "P@5", "RR", "Recall@5"]
 

@@ -10,8 +10,8 @@ import pytest
 import vbterrier
 from vbterrier import score
 from vbterrier.errors import InputError, ParameterError
-from vbterrier.evaluate.shares import variance_shares
-from vbterrier.uncertainty import Dirichlet, ScoreNoise, TagDropout
+from vbterrier.evaluate.variance import variance_shares
+from vbterrier.stats.perturbations import Dirichlet, ScoreNoise, TagDropout
 
 QIDS = [f"q{n}" for n in range(8)]
 QRELS = pd.DataFrame(

@@ -6,9 +6,9 @@ import pytest
 
 import vbterrier
 from vbterrier.entities.reachable import EntityReachable
-from vbterrier.entities.rerank import OverlapReranker
+from vbterrier.entities.rerank.overlap import OverlapReranker
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
-from vbterrier.evaluate.sides import evaluate_sides
+from vbterrier.evaluate.closed_open import evaluate_sides
 
 MEASURES = ["AP", "nDCG@5", "R@5"]
 

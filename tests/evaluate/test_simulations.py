@@ -12,9 +12,10 @@ from scipy import stats
 import vbterrier
 from vbterrier import score
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
-from vbterrier.evaluate.simulations import RANGES, STANDARD, simulate
-from vbterrier.judgments.incomplete import leave_group_out, thin_pool
-from vbterrier.uncertainty.agreement import tau_ap
+from vbterrier.evaluate.simulated_runs import RANGES, STANDARD
+from vbterrier.evaluate.simulation import simulate
+from vbterrier.stats.agreement import tau_ap
+from vbterrier.unjudged.incomplete import leave_group_out, thin_pool
 
 QIDS = tuple(f"q{i}" for i in range(6))
 DOCUMENTS = [f"d{i:02}" for i in range(30)]
@@ -343,7 +344,7 @@ def test_the_truth_of_err_has_all_digits(runs, complete):
 
 def test_judgments_are_prepared_once_and_taken_one_by_one(runs, complete, monkeypatch):
     made, taken = [], []
-    module = importlib.import_module("vbterrier.evaluate.simulations.simulate")
+    module = importlib.import_module("vbterrier.evaluate.simulation")
     original = module.slot_of
     monkeypatch.setattr(module, "slot_of", lambda *given: made.append(given) or original(*given))
 

@@ -12,15 +12,15 @@ import pyarrow as pa
 import pytest
 
 from vbterrier.errors import DegenerateWarning, FileError, InputError, ParameterError
-from vbterrier.evaluate import streamed
-from vbterrier.evaluate.journal import Journal
 from vbterrier.evaluate.scores import score
-from vbterrier.evaluate.topicwise import Work, planned
-from vbterrier.frames import chunks
-from vbterrier.frames.files import read_run
+from vbterrier.execution import streaming
+from vbterrier.execution.checkpoint import Journal
+from vbterrier.execution.chunks import Work, planned
+from vbterrier.frames.files import blocks
 from vbterrier.frames.files.blocks import Block, Place
-from vbterrier.measures import measures_from
-from vbterrier.measures.scoring import Slot
+from vbterrier.frames.files.reading import read_run
+from vbterrier.hosts.ir_measures import measures_from
+from vbterrier.measures.target import Slot
 
 MEASURES = (
     *("BNDCG@10", "BNDCG(prior='pool',stat='lo')@5", "BAP(prior='pool')", "BRBP(prior='pool',rel=1)", "Unjudged"),
@@ -32,8 +32,8 @@ DIVERSE = ("VB@5", "ES", "alpha_nDCG@10", "StRecall@10", "alpha_nDCG(judged_only
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
     """Some twenty blocks, so that topics lie across their edges."""
-    monkeypatch.setattr(streamed, "LEAST_BLOCK", 4096)
-    monkeypatch.setattr(streamed, "_PER_BLOCK", 2**14)
+    monkeypatch.setattr(streaming, "LEAST_BLOCK", 4096)
+    monkeypatch.setattr(streaming, "_PER_BLOCK", 2**14)
 
 
 def made(n_topics=40, depth=60, seed=0):
@@ -136,8 +136,8 @@ def test_no_topic_is_refused_for_the_rows_that_come_first(tmp_path, measure):
     wanted, _ = told(lambda: score({"m": run}, qrels, [measure]))
     for n_bytes in (16, 4096):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(streamed, "LEAST_BLOCK", n_bytes)
-            patch.setattr(streamed, "_PER_BLOCK", 2**26 // n_bytes)
+            patch.setattr(streaming, "LEAST_BLOCK", n_bytes)
+            patch.setattr(streaming, "_PER_BLOCK", 2**26 // n_bytes)
             found, _ = told(lambda: score({"m": write(run, tmp_path / "m.run")}, qrels, [measure], memory=2**26))
         assert_same(found, wanted)
 
@@ -185,7 +185,7 @@ def test_the_kept_rows_are_few(tmp_path):
     run, qrels = made()
     work = Work("m", planned(measures_from("BNDCG(prior='pool')@5", "AP")), Slot(qrels))
     path = as_files(run, tmp_path, "run")
-    found, _ = told(lambda: streamed.streamed([path], work, memory=2**26))
+    found, _ = told(lambda: streaming.streamed([path], work, memory=2**26))
     assert found.run.frame.groupby("qid").size().max() == 6
     assert set(found.run.topics) == set(run["qid"])
     learned = planned(measures_from("BNDCG@5", "nDCG@10", "nDCG@1000", "AP"))
@@ -242,7 +242,7 @@ def test_empty_and_strange_runs(tmp_path):
 
 
 def test_a_topic_larger_than_the_memory_says_so(tmp_path, monkeypatch):
-    monkeypatch.setattr(streamed, "_PER_TOPIC", 2**15)
+    monkeypatch.setattr(streaming, "_PER_TOPIC", 2**15)
     run, qrels = made(3, 400)
     for kind in ("run", "shuffled"):
         with pytest.raises(InputError, match=r"run 'mine': topic 'q.' alone holds .* ask for more memory"):
@@ -332,16 +332,16 @@ def test_parted_rows_that_are_gone_or_damaged_are_told_of(tmp_path):
     table = pa.table(
         {"qid": pa.array(["q1", "q2"] * 50, pa.large_string()), "docno": ["d"] * 100, "score": [1.0] * 100}
     )
-    (file,) = chunks.split([Block(table, Place())], tmp_path, 1)
+    (file,) = blocks.split([Block(table, Place())], tmp_path, 1)
     whole = (tmp_path / file).read_bytes()
-    assert sum(len(block.table) for block in chunks.parted(tmp_path / file)) == 100
+    assert sum(len(block.table) for block in blocks.parted(tmp_path / file)) == 100
     for content in (b"", whole[:-400]):
         (tmp_path / file).write_bytes(content)
         with pytest.raises(FileError, match=r"0\.arrow: cannot be written or read"):
-            list(chunks.parted(tmp_path / file))
+            list(blocks.parted(tmp_path / file))
     (tmp_path / file).unlink()
     with pytest.raises(FileError, match="No such file"):
-        list(chunks.parted(tmp_path / file))
+        list(blocks.parted(tmp_path / file))
 
 
 KILLED = """

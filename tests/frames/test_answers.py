@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from vbterrier.errors import FileError
-from vbterrier.frames.files import read_answers
+from vbterrier.frames.files.reading import read_answers
 
 GOLD = [["q1", "New York"], ["007", "NA"], ["q3", "NIL"]]
 

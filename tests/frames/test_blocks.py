@@ -11,9 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from vbterrier.errors import FileError, InputError, ParameterError
-from vbterrier.frames.chunks import chunks, parted, split
-from vbterrier.frames.files import read_run
-from vbterrier.frames.files.blocks import Place, amount, blocks, is_parts, parts_of
+from vbterrier.frames.files.blocks import Place, amount, blocks, chunks, is_parts, parted, parts_of, split
+from vbterrier.frames.files.reading import read_run
 
 KEYS = ["qid", "docno", "score"]
 

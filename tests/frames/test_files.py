@@ -12,16 +12,9 @@ from hypothesis import strategies as st
 from pandas.testing import assert_frame_equal
 
 from vbterrier.errors import FileError, InputError, ParameterError
-from vbterrier.frames.files import (
-    read_intents,
-    read_qrels,
-    read_run,
-    read_tags,
-    tables,
-    write_qrels,
-    write_run,
-    writing,
-)
+from vbterrier.frames.files import tables, writing
+from vbterrier.frames.files.reading import read_intents, read_qrels, read_run, read_tags
+from vbterrier.frames.files.writing import write_qrels, write_run
 
 ONE_RUN = b"q1 Q0 d1 1 2.5 bm25\nq1 Q0 d2 2 1.5 bm25\n"
 ONE_RUN_ROWS = [["q1", "d1", 2.5, 1, "bm25"], ["q1", "d2", 1.5, 2, "bm25"]]

@@ -6,9 +6,9 @@ import pytest
 
 from vbterrier.errors import InputError
 from vbterrier.frames.ids import ids_of
-from vbterrier.frames.qrels import flatten_qrels
-from vbterrier.frames.ranked import ranked
-from vbterrier.judgments.pool import Judgments
+from vbterrier.frames.ranking import ranked
+from vbterrier.frames.runs import flatten_qrels
+from vbterrier.unjudged.pool import Judgments
 
 
 def test_an_empty_categorical_column_has_no_ids():

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vbterrier.errors import ParameterError, printable
-from vbterrier.frames import html
+from vbterrier.frames import notebook
 
 FRAME = pd.DataFrame(
     {"run": ["a", "b", "c"], "measure": ["AP", "AP", "RR"], "value": [0.2, 0.4, 30.0], "low": [0.1, 0.3, 20.0]}
@@ -38,7 +38,7 @@ def ends(table):
 
 @given(st.text())
 def test_any_text_is_read_back_as_it_prints(text):
-    shown = html.cell(text)
+    shown = notebook.cell(text)
     assert not set(shown) & set("<>\"'")
     assert parsed(f"<p>{shown}</p>").text in {printable(text), None if not text else printable(text)}
 
@@ -62,11 +62,11 @@ def test_any_text_is_read_back_as_it_prints(text):
     ],
 )
 def test_cells_show_values(value, shown):
-    assert html.cell(value) == shown
+    assert notebook.cell(value) == shown
 
 
 def test_a_table_has_a_caption_scopes_and_numbers_on_the_right():
-    table = parsed(html.table(FRAME, caption="n < 3", heads=2))
+    table = parsed(notebook.table(FRAME, caption="n < 3", heads=2))
     assert table.find("caption").text == "n < 3"
     head = table.findall("thead/tr/th")
     assert [(cell.text, cell.get("scope"), cell.get("class")) for cell in head] == [
@@ -89,7 +89,7 @@ def test_a_table_has_a_caption_scopes_and_numbers_on_the_right():
     ("rows", "last"), [(1, "2 more rows left out"), (2, "1 more row left out"), (3, None), (None, None)]
 )
 def test_rows_beyond_the_limit_are_counted(rows, last):
-    body = parsed(html.table(FRAME, rows=rows, bar=BAR)).findall("tbody/tr")
+    body = parsed(notebook.table(FRAME, rows=rows, bar=BAR)).findall("tbody/tr")
     shown = len(FRAME) if rows is None else rows
     assert len(body) == shown + (last is not None)
     if last:
@@ -97,16 +97,16 @@ def test_rows_beyond_the_limit_are_counted(rows, last):
 
 
 def test_bars_share_one_scale_also_with_rows_that_are_left_out():
-    whole = ends(parsed(html.table(FRAME, bar=BAR)))
-    assert ends(parsed(html.table(FRAME, bar=BAR, rows=2))) == whole[:2]
+    whole = ends(parsed(notebook.table(FRAME, bar=BAR)))
+    assert ends(parsed(notebook.table(FRAME, bar=BAR, rows=2))) == whole[:2]
     # 0.1 to 40 on the pixels 4 to 116.
     assert whole[2] == pytest.approx((4 + 112 * 19.9 / 39.9, 4 + 112 * 29.9 / 39.9, 116), abs=0.06)
-    by = ends(parsed(html.table(FRAME, bar=BAR, by="measure")))
+    by = ends(parsed(notebook.table(FRAME, bar=BAR, by="measure")))
     assert by == [pytest.approx(row) for row in ((4, 32, 60), (60, 88, 116), (4, 60, 116))]
 
 
 def test_a_rule_belongs_to_the_scale():
-    table = parsed(html.table(FRAME.head(2), bar=BAR, rule=0))
+    table = parsed(notebook.table(FRAME.head(2), bar=BAR, rule=0))
     assert ends(table) == [pytest.approx(row, abs=0.06) for row in ((26.4, 48.8, 71.2), (71.2, 93.6, 116))]
     dotted = [path.get("d") for path in table.iter("path") if path.get("stroke-dasharray")]
     assert dotted == ["M4 0V14"] * 2
@@ -114,24 +114,24 @@ def test_a_rule_belongs_to_the_scale():
 
 def test_a_bar_without_ends_is_a_point_and_without_a_value_nothing():
     frame = pd.DataFrame({"value": [0.5, np.nan, 0.7], "low": [np.nan, np.nan, np.inf], "high": [np.nan, 0.4, 0.8]})
-    table = parsed(html.table(frame, bar=BAR, heads=0))
+    table = parsed(notebook.table(frame, bar=BAR, heads=0))
     assert ends(table) == [(None, 32.0, None), (None, 88.0, None)]
     assert [svg.get("aria-label") for svg in table.iter("svg")] == ["0.5000", "0.7000"]
 
 
 def test_a_scale_of_no_width_has_its_point_in_the_middle():
-    assert ends(parsed(html.interval_bar(0.5, 0.5, 0.5, 0.5, 0.5)).findall(".")[0]) == [(60.0, 60.0, 60.0)]
+    assert ends(parsed(notebook.interval_bar(0.5, 0.5, 0.5, 0.5, 0.5)).findall(".")[0]) == [(60.0, 60.0, 60.0)]
 
 
 def test_bars_take_the_colour_of_text():
-    text = html.interval_bar(0.5, 0.4, 0.6, 0, 1, rule=2)
+    text = notebook.interval_bar(0.5, 0.4, 0.6, 0, 1, rule=2)
     assert set(re.findall(r'(?:stroke|fill)="([^"]*)"', text)) == {"currentColor", "none"}
     assert "dasharray" not in text, "the rule is beyond the scale"
 
 
 def test_ids_titles_and_names_are_escaped():
     odd = "<script>alert('&')</script>"
-    text = html.table(pd.DataFrame({odd: [odd]}), caption=odd, names={odd: odd + "!"})
+    text = notebook.table(pd.DataFrame({odd: [odd]}), caption=odd, names={odd: odd + "!"})
     assert "<script" not in text
     table = parsed(text)
     assert table.find("caption").text == table.find("tbody/tr/th").text == odd
@@ -139,7 +139,7 @@ def test_ids_titles_and_names_are_escaped():
 
 
 def test_an_empty_frame_has_a_head_alone():
-    table = parsed(html.table(FRAME.head(0), bar=BAR, by="measure"))
+    table = parsed(notebook.table(FRAME.head(0), bar=BAR, by="measure"))
     assert len(table.findall("thead/tr/th")) == 6
     assert table.findall("tbody/tr") == []
 
@@ -147,4 +147,4 @@ def test_an_empty_frame_has_a_head_alone():
 @pytest.mark.parametrize("given", [{"bar": ("mean", "low", "high")}, {"by": "mean"}])
 def test_a_column_that_is_not_there_is_named(given):
     with pytest.raises(ParameterError, match="no column 'mean': the frame has run, measure, value, low, high"):
-        html.table(FRAME, **given)
+        notebook.table(FRAME, **given)

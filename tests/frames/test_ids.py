@@ -11,15 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vbterrier.errors import InputError
-from vbterrier.frames.ids import (
-    Ids,
-    Lookup,
-    ids_of,
-    integers_of,
-    numbers_of,
-    repeated_pairs,
-    require_same_kind,
-)
+from vbterrier.frames.ids import Ids, Lookup, ids_of, integers_of, numbers_of, repeated_pairs, require_same_kind
 from vbterrier.kernels import order
 
 WORDS = st.text(max_size=20)

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from vbterrier.errors import FileError, InputError
-from vbterrier.frames.files.mentions import read_mentions, write_queries
+from vbterrier.frames.files.reading import read_mentions, write_queries
 
 ROWS = [["007", "Paris, Texas", "NA"], ["d 2", 'the "Hole"', "NIL"]]
 FILES = {

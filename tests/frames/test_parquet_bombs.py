@@ -11,7 +11,7 @@ import pytest
 
 from vbterrier.errors import FileError
 from vbterrier.evaluate.scores import score
-from vbterrier.frames.files import read_documents, read_qrels, read_run
+from vbterrier.frames.files.reading import read_documents, read_qrels, read_run
 
 N_ROWS, LENGTH = 50_000, 400_000
 

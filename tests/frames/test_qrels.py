@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from pandas.testing import assert_frame_equal
 
 from vbterrier.errors import InputError
-from vbterrier.frames.qrels import flatten_qrels
+from vbterrier.frames.runs import flatten_qrels
 
 ROWS = st.lists(
     st.tuples(
@@ -61,7 +61,7 @@ def test_a_missing_column_is_refused_with_the_name_of_the_frame():
 
 
 def test_real_diversity_judgments_flatten_to_one_row_a_document(shared_data):
-    from vbterrier.frames.files import read_qrels
+    from vbterrier.frames.files.reading import read_qrels
 
     frame = read_qrels(shared_data / "trec_web_diversity" / "qrels.2012.diversity.gz")
     flat = flatten_qrels(frame)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pandas.testing import assert_frame_equal
 
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
-from vbterrier.frames.ranked import Run, ranked
+from vbterrier.frames.ranking import Run, ranked
 
 
 def frame(**topics):

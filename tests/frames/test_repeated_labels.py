@@ -3,8 +3,10 @@
 import pandas as pd
 import pytest
 
-from vbterrier import bootstrap_distribution, ranked, score
+from vbterrier import score
 from vbterrier.errors import DegenerateWarning
+from vbterrier.frames import ranked
+from vbterrier.unjudged import bootstrap_distribution
 
 QRELS = pd.DataFrame({"qid": "q", "docno": ["a", "b", "c"], "label": [2, 1, 0]})
 RUN = pd.DataFrame({"qid": "q", "docno": ["a", "b", "c"], "score": [3.0, 2.0, 1.0]})

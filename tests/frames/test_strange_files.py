@@ -9,8 +9,8 @@ import pytest
 
 from vbterrier import read_documents, read_qrels, read_run, read_tags, read_topics
 from vbterrier.errors import FileError
-from vbterrier.evaluate.journal import Journal
-from vbterrier.frames.files.mentions import read_mentions
+from vbterrier.execution.checkpoint import Journal
+from vbterrier.frames.files.reading import read_mentions
 
 
 @pytest.fixture

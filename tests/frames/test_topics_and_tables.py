@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vbterrier.errors import FileError, InputError
-from vbterrier.frames.files import read_documents, read_intents, read_tags, read_topics, write_intents, write_tags
+from vbterrier.frames.files.reading import read_documents, read_intents, read_tags, read_topics
+from vbterrier.frames.files.writing import write_intents, write_tags
 
 
 def stored(folder, text, name="topics.tsv"):

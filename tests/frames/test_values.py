@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from vbterrier.errors import FileError, InputError
-from vbterrier.frames.files.values import read_values
+from vbterrier.frames.files.reading import read_values
 from vbterrier.frames.values import values_of
 
 BASE = pd.DataFrame(

@@ -19,13 +19,11 @@ import pandas as pd
 
 import vbterrier
 from vbterrier.errors import DegenerateWarning, FileError, InputError, VBTerrierError
-from vbterrier.evaluate.journal import Journal
-from vbterrier.frames.files.answers import read_answers
-from vbterrier.frames.files.mentions import read_mentions
-from vbterrier.frames.files.values import read_values
-from vbterrier.linking import formats
-from vbterrier.linking.clients.cache import AnswerCache
-from vbterrier.linking.formats.base import Format
+from vbterrier.execution.checkpoint import Journal
+from vbterrier.frames.files.reading import read_answers, read_mentions, read_values
+from vbterrier.linking.services import formats
+from vbterrier.linking.services.client import AnswerCache
+from vbterrier.linking.services.json_answers import Format
 
 MAX_BYTES = 1 << 20
 MODES = ("exact", "normalised", "fuzzy")
@@ -136,7 +134,7 @@ def kb_of_rel(folder, data):
     rows = [[*line.split("\t"), "", ""][:3] for line in data.decode(errors="replace").splitlines()]
     cells = [(word, text[1:] if text.startswith("=") else coded(text), plain(n)) for word, text, n in rows]
     source = database(folder, "CREATE TABLE wiki (word, p_e_m, lower, freq)", "wiki(word, p_e_m, freq)", cells)
-    with closing(vbterrier.kb_from_rel(folder / "built.kb", source, progress=False)) as kb:
+    with closing(vbterrier.linking.kb_from_rel(folder / "built.kb", source, progress=False)) as kb:
         ask(kb)
 
 
@@ -148,14 +146,14 @@ def kb_of_wikimapper(folder, data):
     for space in ("wikidata", "wikipedia_title"):
         with (
             suppress(VBTerrierError),
-            closing(vbterrier.kb_from_wikimapper(folder / space, source, id_space=space, progress=False)) as kb,
+            closing(vbterrier.linking.kb_from_wikimapper(folder / space, source, id_space=space, progress=False)) as kb,
         ):
             ask(kb)
 
 
 def kb_bytes(folder, data):
     """Any bytes of a built file may be wrong."""
-    with closing(vbterrier.KnowledgeBase(written(folder, patched(base() / "base.kb", data)))) as kb:
+    with closing(vbterrier.linking.KnowledgeBase(written(folder, patched(base() / "base.kb", data)))) as kb:
         ask(kb)
 
 
@@ -170,7 +168,7 @@ def kb_content(folder, data):
         for statement in data.decode(errors="replace").split(";"):
             with suppress(sqlite3.Error, sqlite3.Warning, ValueError):
                 db.execute(statement).fetchmany(10)
-    with closing(vbterrier.KnowledgeBase(path)) as kb:
+    with closing(vbterrier.linking.KnowledgeBase(path)) as kb:
         ask(kb)
 
 
@@ -184,7 +182,7 @@ def ask(kb):
         lambda: kb.attributes(["E1", "R1", "?"]),
         kb.attribute_names,
         kb.alias_table,
-        lambda: vbterrier.DictionaryLinker(kb).link(["Michael Jordan and jordan"]),
+        lambda: vbterrier.linking.DictionaryLinker(kb).link(["Michael Jordan and jordan"]),
         lambda: kb.link(MENTIONS),
     ]
     for question in questions:
@@ -228,15 +226,15 @@ def base():
         {"id": "E1", "label": "Michael Jordan", "aliases": [["MJ", 0.75], "Jordan"], "attributes": {"born": 1963}},
         {"id": "E2", "label": "Jordan", "aliases": [["MJ", 0.25]], "redirects": ["R1"]},
     ]
-    with patch("vbterrier.linking.kb.finishing.COMPARED_AT_MOST", 2):
+    with patch("vbterrier.linking.kb.building.COMPARED_AT_MOST", 2):
         # With an index of trigrams, as a large one.
-        vbterrier.build_kb(folder / "base.kb", people, id_space="people", progress=False).close()
+        vbterrier.linking.build_kb(folder / "base.kb", people, id_space="people", progress=False).close()
     run = pd.DataFrame({"qid": "q1", "docno": ["d1", "d2"], "score": [2.0, 1.0], "rank": [0, 1], "name": "x"})
     run.to_parquet(folder / "run.parquet", index=False)
     intents = pd.DataFrame({"qid": "q1", "entity_id": ["A", "B"], "prob": [0.75, 0.25], "name": ["a", "b"]})
     tags = pd.DataFrame({"docno": ["d1", "d2"], "entity_id": ["A", "B"], "weight": [1.0, 0.5]})
     vbterrier.IntentSet.build(folder / "set", intents, tags)
-    vbterrier.write_links(vbterrier.link_pool(run, tags), folder / "links.parquet")
+    vbterrier.entities.write_links(vbterrier.entities.link_pool(run, tags), folder / "links.parquet")
     return folder
 
 
@@ -296,22 +294,22 @@ TARGETS = {
     "answers": partial(table, read_answers, ["qid", "entity_id"], []),
     "values": partial(table, read_values, ["name", "qid", "measure"], ["value"]),
     "mentions": partial(table, read_mentions, ["docno", "mention"], []),
-    "wat": partial(jsonl, vbterrier.read_wat_corpus),
-    "mmead": partial(jsonl, vbterrier.read_mmead),
-    "spans": partial(jsonl, vbterrier.read_spans),
-    "elevant": partial(jsonl, vbterrier.read_elevant),
-    "rel": partial(jsonl, vbterrier.read_rel),
+    "wat": partial(jsonl, vbterrier.linking.read_wat_corpus),
+    "mmead": partial(jsonl, vbterrier.linking.read_mmead),
+    "spans": partial(jsonl, vbterrier.linking.read_spans),
+    "elevant": partial(jsonl, vbterrier.linking.read_elevant),
+    "rel": partial(jsonl, vbterrier.linking.read_rel),
     "services": services,
     "calibration": calibration,
     "answer-cache": answer_cache,
     "journal": journal,
-    "kb-file": partial(kb_of_lines, partial(vbterrier.kb_from_file, id_space="own")),
-    "kb-wikidata": partial(kb_of_lines, partial(vbterrier.kb_from_wikidata, properties=["P569", "P17"])),
+    "kb-file": partial(kb_of_lines, partial(vbterrier.linking.kb_from_file, id_space="own")),
+    "kb-wikidata": partial(kb_of_lines, partial(vbterrier.linking.kb_from_wikidata, properties=["P569", "P17"])),
     "kb-rel": kb_of_rel,
     "kb-wikimapper": kb_of_wikimapper,
     "kb-bytes": kb_bytes,
     "kb-content": kb_content,
     "run-parquet": partial(parquet, "run.parquet", vbterrier.read_run),
-    "links-parquet": partial(parquet, "links.parquet", vbterrier.read_links),
+    "links-parquet": partial(parquet, "links.parquet", vbterrier.entities.read_links),
     "artifact": artifact,
 }

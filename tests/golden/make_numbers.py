@@ -12,10 +12,11 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from planted import planted_collection
 
 import vbterrier
 from vbterrier.demo import demo_folder
-from vbterrier.uncertainty import Dirichlet, IntentBootstrap, TagConfusion, TemperatureJitter
+from vbterrier.stats.perturbations import Dirichlet, IntentBootstrap, TagConfusion, TemperatureJitter
 
 FILE = Path(__file__).parent / "numbers.json"
 SYSTEMS = ("lexical", "words", "dense")
@@ -54,20 +55,20 @@ def _of_judgments(runs, qrels):
     yield "values", scores.values[scores.values["name"] == "dense"]
     values = scores.values[scores.values["measure"].isin(["BNDCG@10", "AP"])]
     for method in METHODS:
-        yield f"intervals {method}", vbterrier.intervals(values, method=method, n_resamples=300, seed=1)
+        yield f"intervals {method}", vbterrier.stats.intervals(values, method=method, n_resamples=300, seed=1)
     for test in TESTS:
         found = vbterrier.compare(values, test=test, n_resamples=500, margin=0.05, seed=2)
         yield f"pairs {test}", found.pairs
         yield f"letters {test}", found.systems
     yield "best first", vbterrier.rank_systems(runs, qrels, "BNDCG@10", n_draws=300).systems
     yield "judge next", vbterrier.judge_next(runs, qrels, 10).frame.drop(columns="reason")
-    yield "shares", vbterrier.variance_shares(runs, qrels, n_draws=200).shares
-    yield "sizes", vbterrier.score_by_size(values, order="random", n_subsets=50)
-    yield "power", vbterrier.discriminative_power(values, sizes=[6, 12], n_subsets=10, n_resamples=100)
-    yield "thinned", vbterrier.thin_pool(qrels, 0.4, seed=5)
+    yield "shares", vbterrier.evaluate.variance_shares(runs, qrels, n_draws=200).shares
+    yield "sizes", vbterrier.design.score_by_size(values, order="random", n_subsets=50)
+    yield "power", vbterrier.design.discriminative_power(values, sizes=[6, 12], n_subsets=10, n_resamples=100)
+    yield "thinned", vbterrier.unjudged.thin_pool(qrels, 0.4, seed=5)
     yield (
         "detectable",
-        vbterrier.detectable_difference([0.1, -0.1, 0, 0.2, -0.2, 0.1, 0.3], [50, 200], n_simulations=500),
+        vbterrier.design.detectable_difference([0.1, -0.1, 0, 0.2, -0.2, 0.1, 0.3], [50, 200], n_simulations=500),
     )
 
 
@@ -78,18 +79,18 @@ def _of_intents(runs, intents, tags):
         runs, topics, intents=intents, tagger=tags, k=[5], replicas=50, perturb=PERTURB, n_resamples=300
     )
     yield "replicas", found.intervals
-    yield "oracle", vbterrier.oracle_success(intents, tags, 5)
+    yield "oracle", vbterrier.intents.oracle_success(intents, tags, 5)
 
 
 def _of_links():
-    made = vbterrier.planted_collection(n_topics=8, n_documents=60, n_relevant=15, linker_recall=0.8, seed=3)
+    made = planted_collection(n_topics=8, n_documents=60, n_relevant=15, linker_recall=0.8, seed=3)
     yield "planted", made.tags
-    pool = vbterrier.link_pool(made.pool, made.tags, made.qrels)
+    pool = vbterrier.entities.link_pool(made.pool, made.tags, made.qrels)
     runs = {name: run.assign(qid=run["qid"].astype(str)) for name, run in made.runs.items()}
     yield "links", vbterrier.score(runs, pool.frame(), [f"{m[:-2]}(undefined='zero')@5" for m in OF_LINKS]).intervals
     found = vbterrier.coverage_report(runs, pool, k=5, n_resamples=200)
     yield "coverage", found.entities
-    sample = vbterrier.sample_queries(
+    sample = vbterrier.design.sample_queries(
         made.tags.rename(columns={"entity_id": "mention"})[["docno", "mention"]], 20, method="random-mention", seed=4
     )
     yield "sample", sample.frame

@@ -2,7 +2,7 @@
 
 import pytest
 
-from vbterrier.linking.kb import build_kb
+from vbterrier.linking.kb.files import build_kb
 
 JOHN_SMITHS = [
     {

@@ -7,14 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vbterrier.errors import InputError, ParameterError
-from vbterrier.intents.constraints import (
-    Constraint,
-    ParseConstraints,
-    Range,
-    _words,
-    parse_constraints,
-    parse_query,
-)
+from vbterrier.intents.constraints import Constraint, ParseConstraints, Range, _words, parse_constraints, parse_query
 
 
 def test_the_grammar_by_example():

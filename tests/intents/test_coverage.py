@@ -5,9 +5,8 @@ import pandas as pd
 import pytest
 
 from vbterrier import DegenerateWarning, InputError
-from vbterrier.frames.ranked import Run
-from vbterrier.intents.coverage import cover
-from vbterrier.intents.tables import Intents, Tags
+from vbterrier.frames.ranking import Run
+from vbterrier.intents.coverage import Intents, Tags, cover
 
 INTENTS = pd.DataFrame({"qid": ["a", "b", "a", "b"], "entity_id": ["A", "A", "B", "C"], "prob": [0.75, 0.5, 0.25, 0.5]})
 RUN = pd.DataFrame(

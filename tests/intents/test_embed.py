@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from vbterrier.errors import ParameterError
-from vbterrier.intents.embed import MiniLM
+from vbterrier.intents.dedup import MiniLM
 
 
 @pytest.fixture

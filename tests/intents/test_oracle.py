@@ -9,10 +9,8 @@ import pandas as pd
 import pytest
 
 from vbterrier import InputError, ParameterError, read_run, register_intents, register_tags
-from vbterrier.frames.ranked import Run
-from vbterrier.intents.coverage import cover
-from vbterrier.intents.oracle import oracle_success
-from vbterrier.intents.tables import Intents, Tags
+from vbterrier.frames.ranking import Run
+from vbterrier.intents.coverage import Intents, Tags, cover, oracle_success
 
 INTENTS = pd.DataFrame({"qid": ["b", "a", "a", "a"], "entity_id": ["A", "A", "B", "C"], "prob": [1.0, 0.5, 0.25, 0.25]})
 TAGS = pd.DataFrame({"docno": ["x", "y", "y", "z"], "entity_id": ["A", "B", "C", "elsewhere"]})

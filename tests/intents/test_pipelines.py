@@ -10,14 +10,12 @@ import pytest
 import vbterrier
 from vbterrier.errors import DegenerateWarning
 from vbterrier.intents.calibrate import METHODS, Calibrate
-from vbterrier.intents.candidates import CandidateIntents
+from vbterrier.intents.candidates import CandidateIntents, Truncate
 from vbterrier.intents.constraints import ParseConstraints, parse_query
-from vbterrier.intents.dedup import Dedup
-from vbterrier.intents.embed import MiniLM
-from vbterrier.intents.frame import NIL
+from vbterrier.intents.dedup import Dedup, MiniLM
 from vbterrier.intents.relax import RelaxConstraints
-from vbterrier.intents.truncate import Truncate
-from vbterrier.linking.kb import KnowledgeBase
+from vbterrier.intents.stage import NIL
+from vbterrier.linking.kb.knowledge_base import KnowledgeBase
 
 Q = ["qid", "query"]
 I = [*Q, "entity_id", "prob", "score", "name", "mention", "source"]
@@ -218,7 +216,7 @@ def test_candidates_calibrated_again_stay_candidates(people, method):
 
 def test_relaxation_on_senators_of_one_name(shared_data, tmp_path):
     """One attribute of three is wrong: filters lose the person, relaxation does not."""
-    from vbterrier.linking.kb import kb_from_file
+    from vbterrier.linking.kb.files import kb_from_file
 
     kb = kb_from_file(
         tmp_path / "congress.kb", shared_data / "kb_us_congress" / "entities.jsonl.gz", id_space="bioguide"

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vbterrier import DegenerateWarning, InputError
-from vbterrier.frames.ranked import Run
+from vbterrier.frames.ranking import Run
 from vbterrier.intents.sources import from_diversity, from_run
 
 

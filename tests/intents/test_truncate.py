@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vbterrier.errors import InputError, ParameterError
-from vbterrier.intents.truncate import Truncate
+from vbterrier.intents.candidates import Truncate
 
 INTENTS = pd.DataFrame(
     {

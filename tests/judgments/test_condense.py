@@ -10,7 +10,7 @@ from ir_measures import AP, RR, nDCG
 
 import vbterrier
 from vbterrier.errors import DegenerateWarning, InputError
-from vbterrier.judgments.condense import Condense
+from vbterrier.unjudged.condense import Condense
 
 QRELS = pd.DataFrame({"qid": ["q1", "q1", "q2"], "docno": ["a", "b", "c"], "label": [2, 0, 1]})
 RUN = pd.DataFrame(

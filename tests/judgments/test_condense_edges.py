@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from vbterrier.errors import DegenerateWarning
-from vbterrier.judgments.condense import Condense
+from vbterrier.unjudged.condense import Condense
 
 QRELS = pd.DataFrame({"qid": ["q1", "q1"], "docno": ["a", "b"], "label": [2, 0]})
 RUN = pd.DataFrame({"qid": ["q1", "q9"], "docno": ["a", "a"], "score": [2.0, 1.0], "rank": [0, 0]})

@@ -12,9 +12,9 @@ from scipy import stats
 import vbterrier
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.frames.ids import ids_of
-from vbterrier.frames.ranked import Run
-from vbterrier.judgments.incomplete import _chances, leave_group_out, shallow_pool, thin_pool
-from vbterrier.judgments.pool import Judgments
+from vbterrier.frames.ranking import Run
+from vbterrier.unjudged.incomplete import _chances, leave_group_out, shallow_pool, thin_pool
+from vbterrier.unjudged.pool import Judgments
 
 QIDS = ("q1", "q2", "q3")
 
@@ -47,7 +47,7 @@ def pairs(frame):
 
 
 def first(frame, depth):
-    return pairs(vbterrier.ranked(frame, depth))
+    return pairs(vbterrier.frames.ranked(frame, depth))
 
 
 @pytest.mark.parametrize("seed", range(8))

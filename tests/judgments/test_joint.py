@@ -10,14 +10,14 @@ import pytest
 
 from vbterrier import read_qrels, read_run
 from vbterrier.errors import InputError, ParameterError
-from vbterrier.frames.ranked import Run
-from vbterrier.judgments import joint as module
-from vbterrier.judgments.distribution import BootstrapDistribution
-from vbterrier.judgments.incomplete import thin_pool
-from vbterrier.judgments.joint import JointDistribution, joint_draws
-from vbterrier.judgments.metrics import AP, Precision
-from vbterrier.judgments.pool import Judgments
-from vbterrier.judgments.process import Process
+from vbterrier.frames.ranking import Run
+from vbterrier.unjudged import joint as module
+from vbterrier.unjudged.distribution import BootstrapDistribution
+from vbterrier.unjudged.incomplete import thin_pool
+from vbterrier.unjudged.joint import JointDistribution, joint_draws
+from vbterrier.unjudged.metrics import AP, Precision
+from vbterrier.unjudged.pool import Judgments
+from vbterrier.unjudged.priors import Process
 
 K = 4
 # Too narrow by chance once in a million.

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from scipy import special
 
 from vbterrier.errors import FileError, InputError, ParameterError
-from vbterrier.frames.ranked import Run
-from vbterrier.judgments import judge_next as module
-from vbterrier.judgments.distribution import BootstrapDistribution
-from vbterrier.judgments.judge_next import Cut, plan_judging, write_judging
-from vbterrier.judgments.metrics import AP, ERR, Q
-from vbterrier.judgments.pool import Judgments
-from vbterrier.judgments.process import Process
-from vbterrier.kernels.grades.worth import Outlook, gain_covariance, greedy
+from vbterrier.frames.ranking import Run
+from vbterrier.kernels.grades.value_of_judging import Outlook, gain_covariance, greedy
+from vbterrier.unjudged import judge_next
+from vbterrier.unjudged.distribution import BootstrapDistribution
+from vbterrier.unjudged.judge_next import Cut, plan_judging, write_judging
+from vbterrier.unjudged.metrics import AP, ERR, Q
+from vbterrier.unjudged.pool import Judgments
+from vbterrier.unjudged.priors import Process
 
 QREL_LABELS = [2, 1, 1, 0, 0, 0, 2, 1, 0, 0, 1, 2]
 
@@ -354,7 +354,7 @@ def test_the_difference_of_equal_runs_is_known(strength):
     pair = [cut(name, run, qrels, prior="pool+run", prior_strength=strength) for name in "ab"]
     found = plan(pair, 10, difference=("a", "b"))
     assert len(found) == 0
-    assert list(found.frame.columns) == list(module.COLUMNS)
+    assert list(found.frame.columns) == list(judge_next.COLUMNS)
     assert (found.width_before, found.width_after) == (0, 0)
     assert found.n_unjudged > 0
 
@@ -452,7 +452,7 @@ def test_a_plan_says_what_it_is():
 
 def test_too_many_documents_are_refused(monkeypatch):
     run, qrels = frames()
-    monkeypatch.setattr(module, "MOST_CELLS", 10)
+    monkeypatch.setattr(judge_next, "MOST_CELLS", 10)
     with pytest.raises(ParameterError, match="use a smaller cutoff"):
         plan([cut("mine", run, qrels, prior="pool")], 2)
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from vbterrier import read_qrels, read_run
 from vbterrier.errors import InputError, ParameterError
-from vbterrier.frames.ranked import Run
-from vbterrier.judgments.metrics import AP, ERR, NDCG, RBP, Precision, Q
-from vbterrier.judgments.pool import Judgments
+from vbterrier.frames.ranking import Run
+from vbterrier.unjudged.metrics import AP, ERR, NDCG, RBP, Precision, Q
+from vbterrier.unjudged.pool import Judgments
 
 RENAMED = {"qid": "query_id", "docno": "doc_id", "label": "relevance"}
 ALL = [NDCG(), NDCG("exp-log2"), RBP(), RBP(0.5, rel=1), Precision(), Precision(2), AP(), AP(2), ERR(), Q(), Q(0.5)]
@@ -144,7 +144,7 @@ def test_real_runs_score_as_ir_measures_says(covid, k):
 def test_graded_and_binary_rbp_of_real_runs_are_those_of_trectools(covid, k):
     from trectools import TrecEval
 
-    from vbterrier.adapters.trectools import VBTrecEval
+    from vbterrier.evaluate.trectools import VBTrecEval
 
     run, qrels = covid
     evaluation = VBTrecEval.from_frames(run, qrels)

@@ -10,11 +10,12 @@ import pyarrow as pa
 import pytest
 
 from vbterrier.errors import InputError, ParameterError
-from vbterrier.frames.ranked import Run
-from vbterrier.judgments.bootstrap import BootstrapDistribution, bootstrap_distribution
-from vbterrier.judgments.metrics import AP, ERR, NDCG, RBP, Precision, Q
-from vbterrier.judgments.pool import Judgments
-from vbterrier.judgments.process import Process
+from vbterrier.frames.ranking import Run
+from vbterrier.unjudged.bootstrap import bootstrap_distribution
+from vbterrier.unjudged.distribution import BootstrapDistribution
+from vbterrier.unjudged.metrics import AP, ERR, NDCG, RBP, Precision, Q
+from vbterrier.unjudged.pool import Judgments
+from vbterrier.unjudged.priors import Process
 
 METRICS = [NDCG(), NDCG("exp-log2"), RBP(), RBP(0.5, rel=2), Precision(), AP(), AP(rel=2), ERR(), Q(), Q(beta=3.0)]
 QRELS = pd.DataFrame(

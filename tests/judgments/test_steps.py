@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from vbterrier import bootstrap_distribution
-from vbterrier.judgments.metrics import AP, ERR, Q
-from vbterrier.kernels.grades import stepwise
+from vbterrier.kernels.grades import moments
+from vbterrier.unjudged import bootstrap_distribution
+from vbterrier.unjudged.metrics import AP, ERR, Q
 
 pytestmark = pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
 METRICS = [AP(), AP(rel=2), ERR(), ERR(max_grade=3), Q(), Q(beta=0), Q(beta=5)]
@@ -59,7 +59,7 @@ def test_topics_in_small_batches_have_the_same_moments(monkeypatch, metric):
     data = frames(4)
     whole = bootstrap_distribution(*data, 8, metric=metric)
     expected = whole.mean.tolist(), whole.std.tolist()
-    monkeypatch.setattr(stepwise, "_BATCH", 1)
+    monkeypatch.setattr(moments, "_BATCH", 1)
     parts = bootstrap_distribution(*data, 8, metric=metric)
     assert parts.mean == pytest.approx(expected[0], abs=1e-14)
     assert parts.std == pytest.approx(expected[1], abs=1e-8)
@@ -79,5 +79,5 @@ def test_without_ranks_that_follow_or_shared_priors_moments_are_read_off_the_seq
 def test_more_states_than_can_be_walked_are_left_to_the_whole_distribution(monkeypatch):
     data = frames(6)
     walked = bootstrap_distribution(*data, 6, metric=ERR()).mean
-    monkeypatch.setattr(stepwise, "MAX_WORK", 0)
+    monkeypatch.setattr(moments, "MAX_WORK", 0)
     assert bootstrap_distribution(*data, 6, metric=ERR()).mean == pytest.approx(walked, abs=1e-12)

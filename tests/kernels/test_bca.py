@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from vbterrier.kernels.bca import acceleration_of, quantiles_at
+from vbterrier.kernels.resample import acceleration_of, quantiles_at
 
 
 def by_hand(left_out, *, of_mean=False):

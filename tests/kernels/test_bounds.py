@@ -11,6 +11,7 @@ import pytest
 
 from vbterrier.kernels import bounds as kernel
 from vbterrier.kernels.bounds import (
+    PartlyJudged,
     guaranteed_lower,
     guaranteed_upper,
     guaranteed_upper_levels,
@@ -20,7 +21,6 @@ from vbterrier.kernels.bounds import (
     rbp_upper,
 )
 from vbterrier.kernels.gain import gains
-from vbterrier.kernels.partly_judged import PartlyJudged
 
 BOUNDS = {
     "naive_lower": naive_lower,

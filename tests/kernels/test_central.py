@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vbterrier.kernels.grades import central_interval
-from vbterrier.kernels.grades.laws import atoms_of
+from vbterrier.kernels.grades.distributions import atoms_of, central_interval
 
 LEVELS = (0.0, 0.1, 0.5, 0.8, 0.9, 0.95, 1.0)
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import squareform
 
-from vbterrier.kernels.clusters import complete_linkage, cosines
+from vbterrier.kernels.candidates import complete_linkage, cosines
 
 
 def groups(labels):

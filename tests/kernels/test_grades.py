@@ -10,11 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vbterrier.kernels.gain import discounts
-from vbterrier.kernels.grades import Problem, TooLargeError, choice, exact, grid, laws_of, moments
-from vbterrier.kernels.grades.halves import Halves, Pairs
-from vbterrier.kernels.grades.laws import Grid, Sample, atoms_of, histogram_mode, merged
-from vbterrier.kernels.grades.sampled import sampled_law
-from vbterrier.kernels.grades.sequences import sequence_probs
+from vbterrier.kernels.grades import choice, exact, moments
+from vbterrier.kernels.grades import choice as grid
+from vbterrier.kernels.grades.choice import TooLargeError, laws_of
+from vbterrier.kernels.grades.distributions import Grid, Halves, Pairs, Sample, atoms_of, histogram_mode, merged
+from vbterrier.kernels.grades.exact import sampled_law, sequence_probs
+from vbterrier.kernels.grades.model import Problem
 
 LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
 

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from vbterrier.kernels.nested import nested_noise, resampled_counts, resampled_variances
-from vbterrier.kernels.resample import resamples, stream
+from vbterrier.kernels.resample import nested_noise, resampled_counts, resampled_variances, resamples, stream
 
 N, M, B = 5, 2, 7
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vbterrier.kernels import oracle
-from vbterrier.kernels.oracle import best_cover, best_success, greedy_cover
+from vbterrier.kernels import vb
+from vbterrier.kernels.vb import best_cover, best_success, greedy_cover
 
 
 def by_trying_all(prob, weights, k):
@@ -81,7 +81,7 @@ def test_where_greedy_is_not_best_the_search_finds_better():
 
 
 def test_a_search_that_would_hold_too_much_gives_the_greedy_ranking_and_says_so(monkeypatch):
-    monkeypatch.setattr(oracle, "MOST_CELLS", 11)
+    monkeypatch.setattr(vb, "MOST_CELLS", 11)
     assert best_cover(SHARES, TRAP, 2) == (pytest.approx(0.8), False)
     intent, document = np.nonzero(TRAP.T)
     success, exact = best_success(
@@ -92,7 +92,7 @@ def test_a_search_that_would_hold_too_much_gives_the_greedy_ranking_and_says_so(
 
 @pytest.mark.parametrize("k", [1, 4])
 def test_simple_topics_are_exact_without_a_search(monkeypatch, k):
-    monkeypatch.setattr(oracle, "MOST_CELLS", 0)
+    monkeypatch.setattr(vb, "MOST_CELLS", 0)
     # One document covers all; with k = 4 every intent could have one of its own.
     intent, document = np.arange(4), np.zeros(4, dtype=int)
     _, exact = best_success(SHARES, np.zeros(4, dtype=int), 1, intent=intent, document=document, weight=np.ones(4), k=k)
@@ -112,11 +112,11 @@ def test_greedy_is_never_worse_than_its_factor(topic, k):
 
 
 def test_many_documents_that_differ_are_not_compared_each_with_each(monkeypatch):
-    monkeypatch.setattr(oracle, "MOST_COMPARED", 2)
+    monkeypatch.setattr(vb, "MOST_COMPARED", 2)
     assert best_cover(SHARES, TRAP, 2) == (pytest.approx(1.0), True)
-    assert len(oracle._undominated(np.eye(4)[[0, 0, 1, 2]] * 0.5)) == 3
-    monkeypatch.setattr(oracle, "MOST_COMPARED", 9)
-    assert len(oracle._undominated(np.array([[1.0, 0.5], [0.5, 0.5], [0.5, 1.0], [1.0, 0.5]]))) == 2
+    assert len(vb._undominated(np.eye(4)[[0, 0, 1, 2]] * 0.5)) == 3
+    monkeypatch.setattr(vb, "MOST_COMPARED", 9)
+    assert len(vb._undominated(np.array([[1.0, 0.5], [0.5, 0.5], [0.5, 1.0], [1.0, 0.5]]))) == 2
 
 
 def test_two_hundred_documents_and_a_dozen_intents_are_still_certain():
@@ -129,7 +129,7 @@ def test_two_hundred_documents_and_a_dozen_intents_are_still_certain():
 
 def test_documents_about_one_intent_are_left_out_for_the_best_of_it():
     weights = np.array([[0.5, 0.0], [0.75, 0.0], [0.25, 0.25], [0.0, 0.25], [0.75, 0.0]])
-    assert oracle._undominated(weights).tolist() == [[0.25, 0.25], [0.75, 0.0]]
+    assert vb._undominated(weights).tolist() == [[0.25, 0.25], [0.75, 0.0]]
 
 
 def test_documents_about_several_intents_may_be_best_though_worst_for_each():
@@ -141,12 +141,12 @@ def test_what_cannot_become_best_is_not_searched(monkeypatch):
     draw = np.random.default_rng(0)
     weights = (draw.random((40, 15)) < 0.1) * draw.random((40, 15))
     # A bound that leaves out too little holds five times as many numbers.
-    monkeypatch.setattr(oracle, "MOST_CELLS", 2**16)
+    monkeypatch.setattr(vb, "MOST_CELLS", 2**16)
     assert best_cover(draw.dirichlet(np.full(15, 0.5)), weights, 4)[1]
 
 
 def test_tags_that_weigh_nothing_make_no_topic_hard(monkeypatch):
-    monkeypatch.setattr(oracle, "MOST_CELLS", 0)
+    monkeypatch.setattr(vb, "MOST_CELLS", 0)
     intent, document = np.array([0, 1, 0, 1]), np.array([0, 1, 2, 2])
     success, exact = best_success(
         np.array([0.6, 0.4]),

@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vbterrier.errors import InputError
-from vbterrier.kernels import poisson
-from vbterrier.kernels.poisson import digits, means_of, poisson_weights, weighted_sums
-from vbterrier.kernels.resample import stream
+from vbterrier.kernels import resample as poisson
+from vbterrier.kernels.resample import digits, means_of, poisson_weights, stream, weighted_sums
 
 VALUES = st.floats(-(2.0**46), 2.0**46, exclude_min=True, exclude_max=True)
 

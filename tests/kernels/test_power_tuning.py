@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vbterrier.kernels.power_tuning import left_out_slopes
+from vbterrier.kernels.resample import left_out_slopes
 
 
 @settings(max_examples=50, deadline=None)

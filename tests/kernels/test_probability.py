@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vbterrier.kernels.probability import normalised, peaks, raised, softmax
+from vbterrier.kernels.candidates import normalised, peaks, raised, softmax
 from vbterrier.kernels.vb import per_topic, segments
 
 numbers = st.floats(-50, 50) | st.sampled_from([-math.inf, 0.0])

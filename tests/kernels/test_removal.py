@@ -9,7 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from vbterrier.kernels.removal import N_CELLS, extremes, nested_draws, removed_queries, scores
+from vbterrier.kernels.linking import N_CELLS, extremes, nested_draws, removed_queries, scores
 
 cells = st.lists(st.integers(0, 6), min_size=5, max_size=5).map(np.array)
 
@@ -55,7 +55,7 @@ def test_worst_and_best_are_those_of_all_removals(counts, data):
 def test_worst_and_best_in_small_blocks_are_the_same(monkeypatch):
     counts = np.array([30, 9, 14, 40, 12])
     whole = extremes(counts, 33)
-    monkeypatch.setattr("vbterrier.kernels.removal._BLOCK", 1)
+    monkeypatch.setattr("vbterrier.kernels.linking._BLOCK", 1)
     assert np.array_equal(extremes(counts, 33), whole)
 
 
@@ -86,5 +86,5 @@ def test_draws_follow_the_exact_law(source, counts, m):
 def test_queries_in_small_blocks_are_the_same(monkeypatch):
     kind = np.repeat(np.arange(N_CELLS), [5, 4, 3, 2, 1])
     whole = removed_queries(kind, 4, 50, np.random.default_rng(1))
-    monkeypatch.setattr("vbterrier.kernels.removal._BLOCK", 7 * len(kind))
+    monkeypatch.setattr("vbterrier.kernels.linking._BLOCK", 7 * len(kind))
     assert np.array_equal(removed_queries(kind, 4, 50, np.random.default_rng(1)), whole)

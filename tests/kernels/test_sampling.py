@@ -7,13 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vbterrier.kernels.sampling import (
-    allocation,
-    drawn_units,
-    inclusion_probabilities,
-    systematic,
-    total_variance,
-)
+from vbterrier.kernels.sampling import allocation, drawn_units, inclusion_probabilities, systematic, total_variance
 
 SIZES = st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=12)
 

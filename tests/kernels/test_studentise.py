@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from vbterrier.kernels.studentise import ENDLESS, studentised
+from vbterrier.kernels.resample import ENDLESS, studentised
 
 
 def test_it_is_students_t_without_the_factor_of_n():

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from vbterrier.kernels.gain import discounts
-from vbterrier.kernels.grades import Problem, TooLargeError, choice, laws_of, moments
-from vbterrier.kernels.grades.sampled import land, scores_of
-from vbterrier.kernels.grades.sequences import listed_law, sequence_probs, sequences
+from vbterrier.kernels.grades import choice, moments
+from vbterrier.kernels.grades.choice import TooLargeError, laws_of
+from vbterrier.kernels.grades.exact import land, listed_law, scores_of, sequence_probs, sequences
+from vbterrier.kernels.grades.model import Problem, comonotone_variance, joint_probs, urn
 from vbterrier.kernels.grades.states import n_walk_states, walk
-from vbterrier.kernels.grades.urn import comonotone_variance, joint_probs, urn
 
 LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
 
@@ -204,7 +204,7 @@ def test_means_without_variances_are_the_same_and_batches_change_nothing(monkeyp
     alone, left_out = moments(batch, spread=False)
     assert alone.tolist() == mean.tolist()
     assert np.isnan(left_out).any()
-    monkeypatch.setattr("vbterrier.kernels.grades.drawn._BATCH", 50)
+    monkeypatch.setattr("vbterrier.kernels.grades.states._BATCH", 50)
     assert [part.tolist() for part in moments(batch)] == [mean.tolist(), variance.tolist()]
 
 
@@ -368,7 +368,7 @@ def test_blocks_of_draws_do_not_change_scores(monkeypatch):
     problem = random_problem(np.random.default_rng(14), n_unjudged=4)
     numbers = np.random.default_rng(0).random((100, 4))
     whole = scores_of(problem, 0, numbers)
-    monkeypatch.setattr("vbterrier.kernels.grades.sampled.BLOCK", 7)
+    monkeypatch.setattr("vbterrier.kernels.grades.exact.BLOCK", 7)
     assert (scores_of(problem, 0, numbers) == whole).all()
 
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from vbterrier.kernels.grades import Problem
-from vbterrier.kernels.grades.worth import linear_weights
+from vbterrier.kernels.grades.model import Problem
+from vbterrier.kernels.grades.value_of_judging import linear_weights
 
 
 @pytest.mark.parametrize("n_priors", [1, 3])

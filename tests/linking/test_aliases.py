@@ -10,11 +10,10 @@ import pyterrier as pt
 import pytest
 
 from vbterrier import DegenerateWarning, InputError, ParameterError
-from vbterrier.linking.aliases import AliasFrame, aliases_of
+from vbterrier.linking.aliases import AliasFrame, Vocabulary, aliases_of, meanings_of
 from vbterrier.linking.dictionary import DictionaryLinker
 from vbterrier.linking.fuzzy import FuzzyLinker
-from vbterrier.linking.meanings import Vocabulary, meanings_of
-from vbterrier.linking.retriever import RetrieverLinker
+from vbterrier.linking.wrappers import RetrieverLinker
 
 ROWS = pd.DataFrame(
     {

@@ -17,18 +17,14 @@ from urllib.parse import quote
 import pytest
 
 from vbterrier.errors import DegenerateWarning, FileError, InputError, ParameterError, ServiceError, VBTerrierError
-from vbterrier.linking.clients import (
-    Client,
-    EntityFishingClient,
-    RELClient,
-    SpotlightClient,
-    TagMeClient,
-    WATClient,
-)
-from vbterrier.linking.clients.adapter import Watch
-from vbterrier.linking.clients.cache import AnswerCache
-from vbterrier.linking.clients.secret import Secret
 from vbterrier.linking.links import COLUMNS, Linker
+from vbterrier.linking.services.client import AnswerCache, Client
+from vbterrier.linking.services.entity_fishing import EntityFishingClient
+from vbterrier.linking.services.rel import RELClient
+from vbterrier.linking.services.spotlight import SpotlightClient
+from vbterrier.linking.services.tagme import TagMeClient
+from vbterrier.linking.services.transport import Secret, Watch
+from vbterrier.linking.services.wat import WATClient
 
 TOKEN = "s3cr3t+tok/en=="
 QUICK = {"timeout": 5.0, "deadline": 20.0, "backoff": 0.01}
@@ -505,7 +501,7 @@ def test_a_deadline_met_leaves_the_next_text_its_time(service):
 
 def test_waits_double_and_end_with_the_deadline(service, monkeypatch):
     waits = []
-    monkeypatch.setattr("vbterrier.linking.clients.base.time.sleep", waits.append)
+    monkeypatch.setattr("vbterrier.linking.services.client.time.sleep", waits.append)
     service.answers(service.send("", 503))
     assert "(5 tries)" in str(failure(wat(service, retries=4, backoff=0.25, deadline=60.0)))
     assert waits == [0.25, 0.5, 1.0, 2.0]
@@ -519,7 +515,7 @@ def test_waits_double_and_end_with_the_deadline(service, monkeypatch):
 @pytest.mark.parametrize("form", ["seconds", "date"])
 def test_retry_after_is_respected_within_the_deadline(service, monkeypatch, status, form):
     waits = []
-    monkeypatch.setattr("vbterrier.linking.clients.base.time.sleep", waits.append)
+    monkeypatch.setattr("vbterrier.linking.services.client.time.sleep", waits.append)
     header = {"seconds": str, "date": lambda n: formatdate(time.time() + n, usegmt=True)}[form]
     service.answers(service.send("", status, Retry_After=header(7)), service.send("", status, Retry_After=header(3600)))
     error = failure(wat(service, deadline=60.0))

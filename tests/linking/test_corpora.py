@@ -8,11 +8,10 @@ import pytest
 
 from vbterrier import read_run
 from vbterrier.errors import DegenerateWarning, FileError, ParameterError
-from vbterrier.frames.ranked import Run
+from vbterrier.frames.ranking import Run
 from vbterrier.intents.coverage import Intents, Tags, cover
-from vbterrier.linking import records
-from vbterrier.linking.articles import read_elevant, read_rel
-from vbterrier.linking.corpora import read_mmead, read_spans, read_wat_corpus
+from vbterrier.linking import corpora as records
+from vbterrier.linking.corpora import read_elevant, read_mmead, read_rel, read_spans, read_wat_corpus
 
 READERS = [read_wat_corpus, read_mmead, read_spans, read_elevant]
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from vbterrier import DegenerateWarning, InputError, ParameterError
 from vbterrier.linking import words as words_module
 from vbterrier.linking.dictionary import DictionaryLinker
-from vbterrier.linking.kb.records import build_kb
+from vbterrier.linking.kb.files import build_kb
 from vbterrier.linking.links import COLUMNS, Linker
 from vbterrier.linking.words import Words, word_form
 

@@ -9,21 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
-from vbterrier.linking.formats import (
-    REL,
-    WAT,
-    EntityFishing,
-    Nordlys,
-    SpotlightAnnotate,
-    SpotlightCandidates,
-    TagMe,
-)
-from vbterrier.linking.formats.node import Node
-from vbterrier.linking.formats.offsets import Places, utf16_length
-from vbterrier.linking.formats.titles import dbpedia_id
 from vbterrier.linking.links import COLUMNS
+from vbterrier.linking.services.entity_fishing import EntityFishing
+from vbterrier.linking.services.json_answers import Node, Places, dbpedia_id, utf16_length
+from vbterrier.linking.services.rel import REL
+from vbterrier.linking.services.spotlight import SpotlightAnnotate, SpotlightCandidates
+from vbterrier.linking.services.tagme import TagMe
+from vbterrier.linking.services.wat import WAT
 
-FORMATS = [WAT, TagMe, REL, SpotlightAnnotate, SpotlightCandidates, EntityFishing, Nordlys]
+FORMATS = [WAT, TagMe, REL, SpotlightAnnotate, SpotlightCandidates, EntityFishing]
 
 
 @pytest.fixture
@@ -222,7 +216,7 @@ def test_what_names_no_resource_of_the_edition_is_refused(uri):
         dbpedia_id(Node(uri, "answer"))
 
 
-# entity-fishing and Nordlys
+# entity-fishing
 
 
 def test_entity_fishing_answers(sample):
@@ -261,15 +255,6 @@ def test_entity_fishing_of_later_versions():
     unresolved = {"rawName": "Tux", "type": "PERSON", "offsetStart": 0, "offsetEnd": 3}
     with pytest.warns(DegenerateWarning, match="1 mentions are linked to nothing"):
         assert len(later.links([{"entities": [unresolved]}]).frame) == 0
-
-
-def test_nordlys_interpretations_have_no_places(sample):
-    links = Nordlys().links([sample("nordlys_el.verbatim.json")], ["Total Recall"])
-    assert rows(links) == [
-        [0, -1, -1, "total recall", "Total_Recall_(1990_film)", 0.4013333333333334, "Total Recall (1990 film)"],
-        [0, -1, -1, "total recall", "Total_Recall_(2012_film)", 0.315, "Total Recall (2012 film)"],
-    ]
-    assert links.id_space == "dbpedia"
 
 
 # All of them

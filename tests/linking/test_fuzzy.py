@@ -12,7 +12,7 @@ from vbterrier import DegenerateWarning, InputError, ParameterError
 from vbterrier.linking import fuzzy
 from vbterrier.linking.dictionary import DictionaryLinker
 from vbterrier.linking.fuzzy import FuzzyLinker
-from vbterrier.linking.kb.records import build_kb
+from vbterrier.linking.kb.files import build_kb
 from vbterrier.linking.links import COLUMNS, Linker
 from vbterrier.linking.words import word_form
 

@@ -16,10 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vbterrier import FileError, InputError, ParameterError
-from vbterrier.linking.kb import KnowledgeBase, build_kb, finishing, fuzzy
-from vbterrier.linking.kb.connection import Connection
-from vbterrier.linking.links import Linker
-from vbterrier.linking.normal import normal_form
+from vbterrier.linking.kb import building, knowledge_base
+from vbterrier.linking.kb.files import build_kb
+from vbterrier.linking.kb.knowledge_base import KnowledgeBase
+from vbterrier.linking.kb.sqlite import Connection
+from vbterrier.linking.links import Linker, normal_form
 
 SMITHS = [
     {"id": "S2", "label": "John Smith (Ohio)", "aliases": ["John Smith", "J. Smith"]},
@@ -251,7 +252,7 @@ WORDS = ["amber", "birch", "cedar", "dune", "ember", "fjord", "grove", "heath", 
 
 @pytest.fixture
 def indexed(build, monkeypatch):
-    monkeypatch.setattr(finishing, "COMPARED_AT_MOST", 100)
+    monkeypatch.setattr(building, "COMPARED_AT_MOST", 100)
     names = [f"{one} {two} {three}" for one in WORDS for two in WORDS for three in WORDS[:7] if one != two]
     return build([{"id": f"E{place}", "aliases": [name]} for place, name in enumerate(names)]), names
 
@@ -274,17 +275,17 @@ def test_large_knowledge_bases_narrow_by_trigrams_and_find_the_best_name(indexed
 def test_narrowing_compares_few_names_and_reads_few_postings(indexed, monkeypatch):
     base, names = indexed
     compared, read = [], []
-    similar, having = fuzzy._similar, fuzzy.Names._having
+    similar, having = knowledge_base._similar, knowledge_base.Names._having
 
     def counted(self, *args):
         places = having(self, *args)
         read.append(len(places))
         return places
 
-    monkeypatch.setattr(fuzzy, "_N_CANDIDATES", 16)
-    monkeypatch.setattr(fuzzy, "_N_POSTINGS", 400)
-    monkeypatch.setattr(fuzzy, "_similar", lambda f, t, p, c: compared.append(len(t)) or similar(f, t, p, c))
-    monkeypatch.setattr(fuzzy.Names, "_having", counted)
+    monkeypatch.setattr(knowledge_base, "_N_CANDIDATES", 16)
+    monkeypatch.setattr(knowledge_base, "_N_POSTINGS", 400)
+    monkeypatch.setattr(knowledge_base, "_similar", lambda f, t, p, c: compared.append(len(t)) or similar(f, t, p, c))
+    monkeypatch.setattr(knowledge_base.Names, "_having", counted)
     found = base.lookup([names[5], names[700], "qqq"], how="fuzzy", limit=1)
     assert sorted(found["alias"]) == sorted([names[5], names[700]])
     assert sorted(compared) == [0, 16, 16]
@@ -292,8 +293,8 @@ def test_narrowing_compares_few_names_and_reads_few_postings(indexed, monkeypatc
 
 
 def test_of_names_that_share_as_much_the_nearest_in_length_are_compared(build, monkeypatch):
-    monkeypatch.setattr(finishing, "COMPARED_AT_MOST", 1)
-    monkeypatch.setattr(fuzzy, "_N_CANDIDATES", 2)
+    monkeypatch.setattr(building, "COMPARED_AT_MOST", 1)
+    monkeypatch.setattr(knowledge_base, "_N_CANDIDATES", 2)
     names = ["abc", "abc d", "abc de", "abc def", "abc d f", "abc def gh"]
     base = build([{"id": name, "aliases": [name]} for name in names])
     found = base.lookup(["abc xxx"], how="fuzzy", cutoff=0.3)
@@ -301,7 +302,7 @@ def test_of_names_that_share_as_much_the_nearest_in_length_are_compared(build, m
 
 
 def test_names_shorter_than_a_trigram_and_odd_signs_are_indexed_too(build, monkeypatch):
-    monkeypatch.setattr(finishing, "COMPARED_AT_MOST", 1)
+    monkeypatch.setattr(building, "COMPARED_AT_MOST", 1)
     names = ["x", "é", '"', "a\"b'c*", "東京", "a OR b", "!!!"]
     base = build([{"id": name, "aliases": [name]} for name in names])
     found = base.lookup(names, how="fuzzy", cutoff=1.0)
@@ -309,13 +310,13 @@ def test_names_shorter_than_a_trigram_and_odd_signs_are_indexed_too(build, monke
 
 
 def test_without_an_index_many_names_are_not_compared_in_silence(build, monkeypatch):
-    monkeypatch.setattr(finishing, "COMPARED_AT_MOST", 1)
-    monkeypatch.setattr(finishing, "_no_trigrams", lambda: "no such module: fts5")
+    monkeypatch.setattr(building, "COMPARED_AT_MOST", 1)
+    monkeypatch.setattr(building, "_no_trigrams", lambda: "no such module: fts5")
     with pytest.warns(UserWarning, match=r"5 names need an index of trigrams .*no such module: fts5"):
         base = build(SMITHS)
     assert len(base.lookup(["john smith"])) == 2
     assert len(base.lookup(["john smith"], how="fuzzy")) >= 2, "few enough for this reader"
-    monkeypatch.setattr(fuzzy, "COMPARED_AT_MOST", 1)
+    monkeypatch.setattr(knowledge_base, "COMPARED_AT_MOST", 1)
     with pytest.raises(InputError, match=r"kb: has 5 names and no index of trigrams, .*; build it again"):
         base.lookup(["john smith"], how="fuzzy")
 

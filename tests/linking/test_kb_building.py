@@ -10,8 +10,10 @@ import pandas as pd
 import pytest
 
 from vbterrier import DegenerateWarning, FileError, InputError, ParameterError
-from vbterrier.linking.kb import KnowledgeBase, build_kb, building
-from vbterrier.linking.kb.schema import MAX_LETTERS, MAX_VALUE
+from vbterrier.linking.kb import building
+from vbterrier.linking.kb.files import build_kb
+from vbterrier.linking.kb.knowledge_base import KnowledgeBase
+from vbterrier.linking.kb.sqlite import MAX_LETTERS, MAX_VALUE
 
 
 @pytest.fixture

@@ -10,7 +10,9 @@ import sys
 import pytest
 
 from vbterrier import DegenerateWarning, FileError, InputError, ParameterError
-from vbterrier.linking.kb import kb_from_file, kb_from_wikidata, lines
+from vbterrier.linking.kb import untrusted
+from vbterrier.linking.kb.files import kb_from_file
+from vbterrier.linking.kb.wikidata import kb_from_wikidata
 
 PACKS = {"plain": bytes, "gzip": gzip.compress, "bzip2": bz2.compress}
 
@@ -123,7 +125,7 @@ def test_small_files_that_grow_without_end_are_refused(files, monkeypatch):
     bomb = gzip.compress(b'{"id": "a"}\n' * 100_000)
     with pytest.raises(FileError, match="source: holds more than 100,000 bytes when unpacked; pass max_bytes=None"):
         files(bomb, max_bytes=100_000)
-    monkeypatch.setattr(lines, "MAX_LINE", 1000)
+    monkeypatch.setattr(untrusted, "MAX_LINE", 1000)
     with pytest.raises(FileError, match="source:2: has a line of more than 1,000 bytes"):
         files(b'{"id": "a"}\n' + b" " * 10_000)
 
@@ -134,7 +136,7 @@ def test_of_a_line_without_end_no_more_is_read_than_is_taken(tmp_path):
             return b"x" * size
 
     with pytest.raises(FileError, match="source:7: has a line of more than 67,108,864 bytes"):
-        lines._next(tmp_path / "source", Endless(), 7)
+        untrusted._next(tmp_path / "source", Endless(), 7)
 
 
 def test_the_legislators_are_what_their_file_says(shared_data, tmp_path):

@@ -15,16 +15,11 @@ import pytest
 from vbterrier import DegenerateWarning, FileError, InputError, ParameterError
 from vbterrier.linking.dictionary import DictionaryLinker
 from vbterrier.linking.fuzzy import FuzzyLinker
-from vbterrier.linking.kb import (
-    KnowledgeBase,
-    build_kb,
-    kb_from_file,
-    kb_from_rel,
-    kb_from_spacy,
-    kb_from_wikidata,
-    kb_from_wikimapper,
-)
-from vbterrier.linking.kb.schema import FORMAT
+from vbterrier.linking.kb.files import build_kb, kb_from_file
+from vbterrier.linking.kb.knowledge_base import KnowledgeBase
+from vbterrier.linking.kb.libraries import kb_from_rel, kb_from_spacy, kb_from_wikimapper
+from vbterrier.linking.kb.sqlite import FORMAT
+from vbterrier.linking.kb.wikidata import kb_from_wikidata
 
 TABLES = {
     "rel": "CREATE TABLE wiki(word text primary key, p_e_m blob, lower text, freq INTEGER)",

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vbterrier.linking.normal import normal_form, normal_forms
+from vbterrier.linking.links import normal_form, normal_forms
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from vbterrier import InputError, ParameterError
 from vbterrier.linking.links import COLUMNS, Linker, links_frame
-from vbterrier.linking.retriever import RetrieverLinker
+from vbterrier.linking.wrappers import RetrieverLinker
 
 
 class Fixed(pt.Transformer):

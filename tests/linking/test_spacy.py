@@ -8,7 +8,7 @@ import pytest
 
 from vbterrier import DegenerateWarning, InputError, ParameterError
 from vbterrier.linking.links import COLUMNS, Linker, links_frame
-from vbterrier.linking.spacy import SpacyLinker
+from vbterrier.linking.wrappers import SpacyLinker
 
 spacy = pytest.importorskip("spacy")
 

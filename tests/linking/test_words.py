@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from vbterrier import InputError
 from vbterrier.linking import words as words_module
-from vbterrier.linking.normal import normal_form
+from vbterrier.linking.links import normal_form
 from vbterrier.linking.words import Words, _kind, batches, texts_of, word_form
 
 

@@ -530,7 +530,7 @@ def test_a_topic_that_retrieved_nothing_scores_zero():
 
 
 def test_all_statistics_of_an_evaluation_share_one_computation(monkeypatch):
-    module = importlib.import_module("vbterrier.judgments.distribution")
+    module = importlib.import_module("vbterrier.unjudged.distribution")
     calls = []
 
     def counted(name):
@@ -557,7 +557,7 @@ def test_all_statistics_of_an_evaluation_share_one_computation(monkeypatch):
 
 
 def test_an_evaluator_prepares_its_qrels_once(monkeypatch):
-    module = importlib.import_module("vbterrier.measures.scoring")
+    module = importlib.import_module("vbterrier.measures.target")
     made = []
     inner = module.Judgments
     monkeypatch.setattr(module, "Judgments", lambda *args, **kwargs: made.append(1) or inner(*args, **kwargs))
@@ -570,7 +570,7 @@ def test_an_evaluator_prepares_its_qrels_once(monkeypatch):
 
 
 def test_intents_are_covered_once_for_all_their_measures(monkeypatch):
-    module = importlib.import_module("vbterrier.measures.ambiguous")
+    module = importlib.import_module("vbterrier.measures.intents")
     made = []
     inner = module.cover
     monkeypatch.setattr(module, "cover", lambda *args, **nil: made.append(1) or inner(*args, **nil))
@@ -584,7 +584,7 @@ def test_a_measure_without_values_cannot_be_asked_for_any():
     bare = type("Bare", (vbterrier.measures.Measure,), {"__name__": "Bare"})()
     with pytest.raises(NotImplementedError):
         list(bare.runtime_impl(QRELS, RUN))
-    covering = importlib.import_module("vbterrier.measures.ambiguous")._Ambiguous
+    covering = importlib.import_module("vbterrier.measures.intents")._Ambiguous
     declared = {"__name__": "Covering", "SUPPORTED_PARAMS": ES.SUPPORTED_PARAMS}
     with pytest.raises(NotImplementedError):
         list(type("Covering", (covering,), declared)().runtime_impl(QRELS, RUN))

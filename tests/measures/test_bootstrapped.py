@@ -12,16 +12,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from ir_measures import nDCG
 
-from vbterrier import (
-    BNDCG,
-    DegenerateWarning,
-    InputError,
-    NDCGBound,
-    ParameterError,
-    Unjudged,
-    bootstrap_distribution,
-)
-from vbterrier.measures.process import Bootstrapped
+from vbterrier import BNDCG, DegenerateWarning, InputError, NDCGBound, ParameterError, Unjudged
+from vbterrier.measures.unjudged import Bootstrapped
+from vbterrier.unjudged import bootstrap_distribution
 
 STATS = ("mean", "std", "q5", "q25", "q50", "q75", "q95")
 # As the published values name the priors.

@@ -198,7 +198,7 @@ def test_every_rbp_lies_between_that_of_the_judged_part_and_that_plus_the_residu
     run, qrels, p = covid.runs["ance"], covid.incomplete, measure["p"]
     base = values_of(measure(prior={0: 1.0}) @ 10, qrels, run)
     judged = set(zip(qrels["qid"], qrels["docno"], strict=True))
-    top = vbterrier.ranked(run, 10)
+    top = vbterrier.frames.ranked(run, 10)
     blind = [pair not in judged for pair in zip(top["qid"], top["docno"], strict=True)]
     residual = ((1 - p) * p ** top["rank"] * blind).groupby(top["qid"]).sum()
     low, high = (values_of(measure(stat=stat) @ 10, qrels, run) for stat in ("q0", "q100"))
@@ -388,7 +388,7 @@ def test_an_experiment_gives_the_values_of_ir_measures(partly_judged):
 
 @pytest.mark.parametrize("measure", ALL, ids=NAMES)
 def test_probabilities_of_the_run_reach_the_measure_through_every_host(measure, partly_judged, values_of):
-    from vbterrier.adapters.trectools import VBTrecEval
+    from vbterrier.evaluate.trectools import VBTrecEval
 
     qrels, run = partly_judged
     run = run.assign(grade_prob=[[0.25, 0.75] if number % 2 else 0.5 for number in range(len(run))])
@@ -443,7 +443,7 @@ def test_the_command_line_scores_them(command, tmp_path, partly_judged):
 
 @pytest.mark.parametrize("measure", NEW, ids=NAMES[1:])
 def test_statistics_of_one_measure_share_one_distribution(measure, monkeypatch, partly_judged):
-    from vbterrier.measures import process
+    from vbterrier.measures import unjudged as process
 
     made, inner = [], process.BootstrapDistribution
     monkeypatch.setattr(process, "BootstrapDistribution", lambda *args: made.append(1) or inner(*args))

@@ -6,8 +6,8 @@ import pytest
 
 import vbterrier
 from vbterrier import BNDCG, ES, DegenerateWarning, InputError, NDCGBound, ParameterError, VBTerrierError, score
-from vbterrier.frames import ranked
-from vbterrier.judgments import distribution
+from vbterrier.frames import ranking
+from vbterrier.unjudged import distribution
 
 # One topic says nothing of others, which is not what is tested here.
 pytestmark = pytest.mark.filterwarnings("ignore:an interval over topics")
@@ -73,12 +73,12 @@ def test_tags_of_another_world_are_told(entity, docno, words):
 
 
 def test_one_list_far_longer_than_the_others_asks_for_a_cutoff(monkeypatch):
-    monkeypatch.setattr(ranked, "MOST_PLACES", 10)
+    monkeypatch.setattr(ranking, "MOST_PLACES", 10)
     run, qrels = run_of(q1=[f"d{i}" for i in range(9)], q2=["a"]), qrels_of(("q1", "d1", 1), ("q2", "a", 1))
     with pytest.raises(InputError, match="2 topics and a list of 9 documents are too many to lay out; give a cutoff"):
         score(run, qrels, [BNDCG])
     assert len(score(run, qrels, [BNDCG @ 3]).values) == 2
-    assert len(vbterrier.ranked(run)) == 10, "a flat ranking needs no table"
+    assert len(vbterrier.frames.ranked(run)) == 10, "a flat ranking needs no table"
 
 
 def test_distributions_with_more_atoms_than_can_be_listed_still_answer_quantiles(monkeypatch):
@@ -86,7 +86,7 @@ def test_distributions_with_more_atoms_than_can_be_listed_still_answer_quantiles
         run_of(q1=["a", "x", "y", "z"]),
         qrels_of(("q1", "a", 1), ("q1", "b", 0), ("q1", "c", 1), ("q1", "e", 1)),
     )
-    law = vbterrier.bootstrap_distribution(run, qrels)
+    law = vbterrier.unjudged.bootstrap_distribution(run, qrels)
     assert len(law.atoms("q1")[0]) > 1
     monkeypatch.setattr(distribution, "MOST_ATOMS", 1)
     with pytest.raises(ParameterError, match="too many to list; ask for quantiles"):
@@ -97,7 +97,7 @@ def test_distributions_with_more_atoms_than_can_be_listed_still_answer_quantiles
 @pytest.mark.parametrize(("parameter", "value"), [("seed", "a"), ("n_draws", 2.5), ("n_draws", 10**11), ("seed", -1)])
 def test_seeds_and_draws_are_whole_numbers_within_reach(parameter, value):
     with pytest.raises(ParameterError, match=f"{parameter}="):
-        vbterrier.bootstrap_distribution(run_of(q1=["a"]), qrels_of(("q1", "a", 1)), **{parameter: value})
+        vbterrier.unjudged.bootstrap_distribution(run_of(q1=["a"]), qrels_of(("q1", "a", 1)), **{parameter: value})
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_text_that_no_measure_survives_is_refused(text):
 
 
 def test_an_interval_of_no_level_is_refused():
-    law = vbterrier.bootstrap_distribution(run_of(q1=["a"]), qrels_of(("q1", "a", 1)))
+    law = vbterrier.unjudged.bootstrap_distribution(run_of(q1=["a"]), qrels_of(("q1", "a", 1)))
     with pytest.raises(ParameterError, match=r"level=1\.5"):
         law.interval(1.5)
 

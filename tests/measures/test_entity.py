@@ -18,7 +18,6 @@ from vbterrier import (
     DegenerateWarning,
     DiscRatio,
     InputError,
-    LinkedPool,
     NonRelCov,
     ObsCov,
     OERCorr,
@@ -27,13 +26,14 @@ from vbterrier import (
     RelCov,
     SignalRate,
     TopBait,
-    disc_ratio,
     measures_from,
 )
-from vbterrier.frames.ranked import Run
+from vbterrier.entities import LinkedPool
+from vbterrier.frames.ranking import Run
 from vbterrier.measures import ENTITY
 from vbterrier.measures.base import evaluate
-from vbterrier.measures.scoring import Slot
+from vbterrier.measures.target import Slot
+from vbterrier.stats import disc_ratio
 
 # Random entities may all be others than those of the documents.
 pytestmark = pytest.mark.filterwarnings(
@@ -316,7 +316,7 @@ def test_parameters_that_have_no_meaning(make, message):
 
 def test_qrels_that_are_no_links_are_named(values_of):
     qrels = pd.DataFrame({"qid": ["q0"], "docno": ["d0"], "label": [1]})
-    with pytest.raises(InputError, match=r"want a pool's links.*found qid, docno, label.*vbterrier.link_pool"):
+    with pytest.raises(InputError, match=r"want a pool's links.*found qid, docno, label.*vbterrier.entities.link_pool"):
         values_of(RelCov @ 20, qrels, run_of([(PLAIN, RUN)]))
 
 

@@ -8,13 +8,12 @@ import pandas as pd
 import pytest
 
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
-from vbterrier.evaluate import score
-from vbterrier.frames.ranked import ranked
-from vbterrier.measures.ambiguous import is_ambiguous
+from vbterrier.evaluate.scores import score
+from vbterrier.frames.ranking import ranked
 from vbterrier.measures.base import TO_IR_MEASURES
-from vbterrier.measures.engines import qrels_of
-from vbterrier.measures.foreign import OF_FIRST, is_topicwise, n_decisive
-from vbterrier.measures.scoring import Slot
+from vbterrier.measures.external import OF_FIRST, is_topicwise, n_decisive, qrels_of
+from vbterrier.measures.intents import is_ambiguous
+from vbterrier.measures.target import Slot
 
 QRELS = pd.DataFrame(
     {"qid": ["q1", "q1", "q1", "q2", "q2"], "docno": ["d1", "d2", "d3", "d4", "d5"], "label": [2, 1, 0, 1, 0]}

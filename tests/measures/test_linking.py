@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 from ir_measures import Success
 
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError, VBTerrierError
-from vbterrier.evaluate import score
+from vbterrier.evaluate.scores import score
+from vbterrier.hosts.ir_measures import measures_from
 from vbterrier.linking.quality import linking_report
-from vbterrier.measures import LINKING, LinkingF1, LinkingP, LinkingR, LinkP, LinkR, NilP, NilR, measures_from
+from vbterrier.measures import LINKING
+from vbterrier.measures.linking import LinkingF1, LinkingP, LinkingR, LinkP, LinkR, NilP, NilR
 
 ZERO = [measure(undefined="zero") if measure in (LinkP, LinkR, NilP, NilR) else measure for measure in LINKING]
 NAMES = [measure.NAME for measure in LINKING]

@@ -38,10 +38,10 @@ from vbterrier import (
     Unjudged,
     VarPenalty,
 )
-from vbterrier.frames.ranked import Run
+from vbterrier.frames.ranking import Run
 from vbterrier.measures import MEASURES
 from vbterrier.measures.base import evaluate
-from vbterrier.measures.scoring import Slot
+from vbterrier.measures.target import Slot
 
 pytestmark = pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
 

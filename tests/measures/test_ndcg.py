@@ -8,8 +8,8 @@ import pytrec_eval
 from ir_measures import nDCG
 
 from vbterrier.errors import InputError
-from vbterrier.evaluate import score
-from vbterrier.measures.ndcg import is_plain
+from vbterrier.evaluate.scores import score
+from vbterrier.measures.external import is_plain
 
 
 def random_frames(seed, n_topics=30):

@@ -42,7 +42,7 @@ def ndeval(qrels, run, names, **options):
     evaluator = pyndeval.RelevanceEvaluator(
         list(qrels[["qid", "iteration", "docno", "label"]].itertuples(index=False, name=None)), list(names), **options
     )
-    placed = vbterrier.ranked(run)
+    placed = vbterrier.frames.ranked(run)
     rows = zip(placed["qid"], placed["docno"], (-placed["rank"].astype(float)).tolist(), strict=True)
     found = evaluator.evaluate(list(rows))
     return pd.DataFrame.from_dict(found, orient="index").reindex(sorted(qrels["qid"].unique())).fillna(0.0)

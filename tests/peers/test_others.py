@@ -22,7 +22,7 @@ RENAMED = {"qid": "query_id", "docno": "doc_id", "label": "relevance"}
 def test_graded_err_and_exponential_ndcg_with_nothing_unjudged_are_gdevals(peers, adhoc, k):
     run = adhoc.run.merge(adhoc.qrels[["qid", "docno"]])
     # It sorts as it likes: no ties; and it knows no label below zero, and topics by numbers.
-    placed = vbterrier.ranked(run)
+    placed = vbterrier.frames.ranked(run)
     placed = placed.assign(score=-placed["rank"].astype(float), qid=placed["qid"].str[1:])
     qrels = adhoc.qrels.assign(label=adhoc.qrels["label"].clip(0), qid=adhoc.qrels["qid"].str[1:])
     theirs = [ir_measures.ERR @ k, ir_measures.nDCG(dcg="exp-log2") @ k]
@@ -39,7 +39,7 @@ def test_graded_err_and_exponential_ndcg_with_nothing_unjudged_are_gdevals(peers
 def test_rbp_and_its_residual_are_those_of_trectools(peers, adhoc, p, k):
     from trectools import TrecEval, TrecQrel, TrecRun
 
-    placed = vbterrier.ranked(adhoc.run)
+    placed = vbterrier.frames.ranked(adhoc.run)
     placed = placed[placed["qid"].isin(adhoc.qrels["qid"])]
     run, qrels = TrecRun(), TrecQrel()
     run.run_data = placed.assign(q0="Q0", system="x", score=-placed["rank"].astype(float)).rename(

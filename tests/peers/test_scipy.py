@@ -6,8 +6,8 @@ import pytest
 from scipy import stats
 
 from vbterrier.kernels.resample import stream
-from vbterrier.uncertainty.comparisons import comparisons
-from vbterrier.uncertainty.intervals import intervals
+from vbterrier.stats.comparisons import comparisons
+from vbterrier.stats.topic_intervals import intervals
 
 pytestmark = pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
 N_TOPICS = 25

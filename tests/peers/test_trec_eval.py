@@ -159,7 +159,7 @@ def test_the_share_of_unjudged_is_what_trec_eval_does_not_find_judged(peers, adh
 def test_the_upper_naive_bound_is_trec_evals_of_the_best_grades_that_are_left(peers, adhoc):
     """The best grades of the pool outside the judged part, given to the unjudged by rank; the pool as it was."""
     k = 5
-    top = vbterrier.ranked(adhoc.run)
+    top = vbterrier.frames.ranked(adhoc.run)
     top = top[top["rank"] < k].merge(adhoc.qrels, how="left")
     left = adhoc.qrels.merge(top[["qid", "docno"]], how="left", indicator=True)
     left = left[left["_merge"] == "left_only"].sort_values(["qid", "label"], ascending=[True, False])

@@ -8,8 +8,9 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from vbterrier.design.estimates import horvitz_thompson
+from vbterrier.design.sampling import sample_queries
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
-from vbterrier.queryset import horvitz_thompson, sample_queries
 
 PAIRS = ["d1 a", "d1 b", "d1 c", "d2 a", "d3 a", "d3 b"]
 VALUES = [0.9, 0.1, 0.4, 1.0, 0.3, 0.7]

@@ -6,10 +6,9 @@ import pytest
 from scipy import stats
 from statsmodels.stats.power import TTestPower
 
+from vbterrier.design.pilot import Pilot, interval_width, kurtosis_of, paired_pilots
+from vbterrier.design.planning import COLUMNS, detectable_difference, queries_needed
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
-from vbterrier.queryset.pilot import Pilot, kurtosis_of, paired_pilots
-from vbterrier.queryset.planning import COLUMNS, detectable_difference, queries_needed
-from vbterrier.queryset.widths import interval_width
 
 # As normal as 60 differences can be, standard deviation .2.
 NORMAL = 0.2 * stats.zscore(stats.norm.ppf((np.arange(60) + 0.5) / 60), ddof=1)
@@ -120,7 +119,7 @@ def test_resamples_have_the_mean_and_spread_of_the_pilot_however_they_are_drawn(
 
 def test_blocks_do_not_change_the_first_resamples(monkeypatch):
     whole = list(Pilot(SKEWED).resampled([4], 500, 1))
-    monkeypatch.setattr("vbterrier.queryset.pilot._BLOCK", 40)
+    monkeypatch.setattr("vbterrier.design.pilot._BLOCK", 40)
     for one, other in zip(whole[0], next(iter(Pilot(SKEWED).resampled([4], 500, 1))), strict=True):
         assert one == pytest.approx(other)
 

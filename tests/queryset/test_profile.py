@@ -7,8 +7,9 @@ import pandas as pd
 import pytest
 from statsmodels.stats.proportion import proportion_confint
 
+from vbterrier.design.profile import query_profile
+from vbterrier.design.sampling import sample_queries
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
-from vbterrier.queryset import query_profile, sample_queries
 
 ROWS = [
     ("d1", "Paris", "Q90"),

@@ -4,10 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from vbterrier.design.removal import DecisionCounts, removal
 from vbterrier.errors import InputError, ParameterError
 from vbterrier.measures import linking
-from vbterrier.queryset.decisions import DecisionCounts
-from vbterrier.queryset.removal import removal
 
 # Tables 1 and 2: gold links, gold NILs; R_L, P_L, R_N; and P_N, R, which follow.
 PRINTED = {

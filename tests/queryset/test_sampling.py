@@ -8,11 +8,9 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from vbterrier.design.sampling import sample_queries
+from vbterrier.design.strata import Mentions, Units, strata_of
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
-from vbterrier.queryset import sample_queries
-from vbterrier.queryset.mentions import Mentions
-from vbterrier.queryset.strata import strata_of
-from vbterrier.queryset.units import Units
 
 # Mentions by document: a in 4 documents, b in 2, c and d in 1; d2 has a single mention.
 PAIRS = ["d1 a", "d1 b", "d1 c", "d2 a", "d3 a", "d3 b", "d4 a", "d4 d"]

@@ -7,11 +7,11 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from vbterrier.design.discrimination import SIZE_COLUMNS as COLUMNS
+from vbterrier.design.discrimination import discriminative_power, score_by_size
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
-from vbterrier.frames.measure_tables import measure_tables
+from vbterrier.frames.values import measure_tables
 from vbterrier.kernels.resample import resamples, stream
-from vbterrier.queryset.discrimination import discriminative_power
-from vbterrier.queryset.sizes import COLUMNS, score_by_size
 
 
 def frame(table, measure="AP", names=None):
@@ -89,10 +89,10 @@ def test_random_subsets_do_not_depend_on_the_order_of_rows(scores):
 def test_a_p_at_the_level_is_significant(monkeypatch):
     # 1 - 0.9 and half of it are below 0.1 and 0.05 by rounding.
     p = np.array([[[1.0, 0.1], [0.9, 1.0]]])
-    monkeypatch.setattr("vbterrier.queryset.discrimination._by_t", lambda _: p)
+    monkeypatch.setattr("vbterrier.design.discrimination._by_t", lambda _: p)
     table = frame(np.array([[1.0, 0.0]] * 4))
     assert discriminative_power(table, sizes=[4], test="t", level=0.9)["n_not_worse"].item() == 0
-    monkeypatch.setattr("vbterrier.queryset.discrimination._by_t", lambda _: p / 2)
+    monkeypatch.setattr("vbterrier.design.discrimination._by_t", lambda _: p / 2)
     assert discriminative_power(table, sizes=[4], test="t", level=0.9)["told_apart"].item() == 1
 
 
@@ -111,7 +111,7 @@ def test_blocks_do_not_change_subsets(scores, monkeypatch):
         )
 
     whole = call()
-    monkeypatch.setattr("vbterrier.queryset.subsets._BLOCK", 300)
+    monkeypatch.setattr("vbterrier.design.discrimination._BLOCK", 300)
     for one, other in zip(whole, call(), strict=True):
         pd.testing.assert_frame_equal(one, other)
     assert not score_by_size(frame(scores), order="random", n_subsets=30, seed=2).equals(whole[0])

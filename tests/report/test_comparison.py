@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from vbterrier.errors import DegenerateWarning
-from vbterrier.evaluate.comparing import compare
+from vbterrier.evaluate.comparison import compare
 from vbterrier.report.comparison import comparison_report, verdicts
 
 A = [0.9, 0.8, 0.7, 0.6, 0.8, 0.9, 0.7, 0.8]

@@ -7,10 +7,12 @@ import subprocess
 
 import pandas as pd
 import pytest
+from planted import planted_collection
 
-from vbterrier import compare, coverage_report, evaluate_intents, link_pool, linking_report, rank_systems, score
-from vbterrier.demo.planted import planted_collection
+from vbterrier import compare, coverage_report, evaluate_intents, rank_systems, score
+from vbterrier.entities import link_pool
 from vbterrier.evaluate.doctor import diagnose
+from vbterrier.linking import linking_report
 from vbterrier.report import latex
 from vbterrier.report.doctor import doctor_report
 from vbterrier.report.paper import paper_table

@@ -6,12 +6,12 @@ import re
 import pandas as pd
 import pytest
 
-from vbterrier import compare, linking_report, score
+from vbterrier import compare, score
 from vbterrier.errors import ParameterError
+from vbterrier.linking import linking_report
 from vbterrier.report.captions import best_rows, better, of_measures
-from vbterrier.report.comparison_notes import comparison_caption, pairs_caption
-from vbterrier.report.paper import caption_of, paper_table, save_table
-from vbterrier.report.scores import scores_caption, scores_report
+from vbterrier.report.comparison import comparison_caption, pairs_caption
+from vbterrier.report.paper import caption_of, paper_table, save_table, scores_caption, scores_report
 
 # One run misses a topic, on purpose.
 pytestmark = pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")

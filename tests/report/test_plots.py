@@ -16,8 +16,8 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError, printable
-from vbterrier.evaluate import score
-from vbterrier.frames.files import read_run
+from vbterrier.evaluate.scores import score
+from vbterrier.frames.files.reading import read_run
 from vbterrier.intents.calibration import calibration_error
 from vbterrier.intents.sources import from_diversity
 from vbterrier.report.plots import COLUMN, FULL, SAVING, coverage_map, curve, forest, reliability, style

@@ -6,21 +6,16 @@ import pytest
 from matplotlib import pyplot as plt
 from matplotlib.colors import to_hex
 from matplotlib.patches import Rectangle
+from planted import planted_collection
 
-from vbterrier import link_pool
-from vbterrier.demo.planted import planted_collection
-from vbterrier.entities.slots import selected_entities
+from vbterrier.entities import link_pool
+from vbterrier.entities.oer import selected_entities
 from vbterrier.errors import InputError, ParameterError
 from vbterrier.evaluate.coverage import coverage_report
-from vbterrier.report.plots import (
-    coverage_by_k,
-    coverage_discrimination,
-    gain_by_coverage,
-    oer_distributions,
-)
+from vbterrier.report.plots import coverage_by_k, coverage_discrimination, gain_by_coverage, oer_distributions
 from vbterrier.report.plots.style import COLOURS, INK, MUTED
-from vbterrier.uncertainty.breakpoints import breakpoint_sweep
-from vbterrier.uncertainty.strata import coverage_strata
+from vbterrier.stats.breakpoints import breakpoint_sweep
+from vbterrier.stats.regression import coverage_strata
 
 
 @pytest.fixture(autouse=True)

@@ -12,13 +12,12 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle, StepPatch
 
+from vbterrier.design.discrimination import discriminative_power
+from vbterrier.design.discrimination import score_by_size as scores_by_size
+from vbterrier.design.planning import queries_needed
+from vbterrier.design.removal import DecisionCounts, removal
 from vbterrier.errors import InputError, ParameterError
-from vbterrier.evaluate.comparing import compare
-from vbterrier.queryset.decisions import DecisionCounts
-from vbterrier.queryset.discrimination import discriminative_power
-from vbterrier.queryset.planning import queries_needed
-from vbterrier.queryset.removal import removal
-from vbterrier.queryset.sizes import score_by_size as scores_by_size
+from vbterrier.evaluate.comparison import compare
 from vbterrier.report import plots
 from vbterrier.report.plots import (
     COLUMN,

@@ -16,10 +16,10 @@ from matplotlib.collections import LineCollection, QuadMesh
 from matplotlib.figure import Figure
 from matplotlib.patches import StepPatch
 
-from vbterrier import bootstrap_distribution, read_qrels, read_run
+from vbterrier import read_qrels, read_run
 from vbterrier.errors import InputError, ParameterError
 from vbterrier.evaluate.ranking import rank_systems
-from vbterrier.evaluate.simulations import simulate
+from vbterrier.evaluate.simulation import simulate
 from vbterrier.report.plots import (
     COLUMN,
     FULL,
@@ -32,6 +32,7 @@ from vbterrier.report.plots import (
     score_distributions,
     style,
 )
+from vbterrier.unjudged import bootstrap_distribution
 
 
 @pytest.fixture(autouse=True)

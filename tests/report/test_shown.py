@@ -12,11 +12,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib import pyplot as plt
+from planted import planted_collection
 
 import vbterrier
 from vbterrier.demo import demo_folder
 from vbterrier.errors import ParameterError
-from vbterrier.frames.shown import Panel, Shown, told
+from vbterrier.frames.notebook import Panel, Shown, told
 from vbterrier.report import plots
 
 DEMO = demo_folder()
@@ -33,7 +34,7 @@ def closed():
 
 def pool():
     tags = vbterrier.read_tags(DEMO / "tags.tsv")
-    return vbterrier.link_pool(vbterrier.read_run(RUNS["lexical"]), tags, vbterrier.read_qrels(QRELS))
+    return vbterrier.entities.link_pool(vbterrier.read_run(RUNS["lexical"]), tags, vbterrier.read_qrels(QRELS))
 
 
 def entities():
@@ -47,7 +48,7 @@ def settings(call):
 def sides():
     runs = {"consensus": entities(), "first": entities().groupby("qid").head(1)}
     run = vbterrier.read_run(RUNS["lexical"])
-    return vbterrier.evaluate_sides(lambda _: run, QRELS, ["AP"], links=pool(), pool=run, entities=runs, k=5)
+    return vbterrier.evaluate.evaluate_sides(lambda _: run, QRELS, ["AP"], links=pool(), pool=run, entities=runs, k=5)
 
 
 def gold(n=60):
@@ -77,8 +78,8 @@ def coverage_values():
 
 
 def simulation():
-    made = vbterrier.planted_collection(n_topics=6, seed=1)
-    thinned = [(f"seed {seed}", vbterrier.thin_pool(made.qrels, 0.5, seed)) for seed in range(2)]
+    made = planted_collection(n_topics=6, seed=1)
+    thinned = [(f"seed {seed}", vbterrier.unjudged.thin_pool(made.qrels, 0.5, seed)) for seed in range(2)]
     return vbterrier.simulate({"first": made.pool}, made.qrels, thinned, estimators={"ours": "BNDCG@10"})
 
 
@@ -91,7 +92,7 @@ def evaluation():
         measures=["ES", "VB"],
         k=[5, 10],
         replicas=50,
-        perturb=[vbterrier.Dirichlet(20)],
+        perturb=[vbterrier.stats.Dirichlet(20)],
     )
 
 
@@ -103,48 +104,48 @@ def intent_set(folder):
 
 def statistics():
     scores = vbterrier.score(RUNS, QRELS, ["AP"])
-    return vbterrier.TopicStatistics(seed=1).add(scores.values)
+    return vbterrier.stats.TopicStatistics(seed=1).add(scores.values)
 
 
 def plan():
-    return vbterrier.queries_needed(vbterrier.score(RUNS, QRELS, ["AP"]).values, 0.1, pair=("dense", "lexical"))
+    return vbterrier.design.queries_needed(vbterrier.score(RUNS, QRELS, ["AP"]).values, 0.1, pair=("dense", "lexical"))
 
 
 MAKERS = {
     "score": lambda _: vbterrier.score(RUNS, QRELS, ["nDCG@5", "nDCG@10", "BNDCG@10"]),
     "compare": lambda _: vbterrier.compare(RUNS, QRELS, ["nDCG@10"], n_resamples=200),
     "rank_systems": lambda _: vbterrier.rank_systems(RUNS, QRELS, "BNDCG@10", n_draws=200),
-    "variance_shares": lambda _: vbterrier.variance_shares(RUNS, QRELS, "BNDCG@10"),
-    "bootstrap_distribution": lambda _: vbterrier.bootstrap_distribution(
+    "variance_shares": lambda _: vbterrier.evaluate.variance_shares(RUNS, QRELS, "BNDCG@10"),
+    "bootstrap_distribution": lambda _: vbterrier.unjudged.bootstrap_distribution(
         vbterrier.read_run(RUNS["dense"]), vbterrier.read_qrels(QRELS), cutoff=10
     ),
     "judge_next": lambda _: vbterrier.judge_next(RUNS, QRELS, 5),
     "evaluate_intents": lambda _: evaluation(),
-    "evaluate_settings": lambda _: settings(vbterrier.evaluate_settings),
+    "evaluate_settings": lambda _: settings(vbterrier.evaluate.evaluate_settings),
     "evaluate_sides": lambda _: sides(),
     "coverage_report": lambda _: vbterrier.coverage_report(
         {"consensus": entities()}, pool(), QRELS, doc_runs=RUNS, k=5
     ),
-    "frontier": lambda _: vbterrier.frontier(coverage_values()),
-    "breakpoint_sweep": lambda _: vbterrier.breakpoint_sweep(table(), "gain", "RelCov@20", n_permutations=50),
-    "calibration_error": lambda _: vbterrier.calibration_error(
+    "frontier": lambda _: vbterrier.stats.frontier(coverage_values()),
+    "breakpoint_sweep": lambda _: vbterrier.stats.breakpoint_sweep(table(), "gain", "RelCov@20", n_permutations=50),
+    "calibration_error": lambda _: vbterrier.intents.calibration_error(
         vbterrier.read_intents(DEMO / "intents.tsv"),
         vbterrier.read_intents(DEMO / "intents.tsv").drop_duplicates("qid")[["qid", "entity_id"]],
         n_bins=3,
     ),
-    "tag_quality": lambda _: vbterrier.tag_quality(
+    "tag_quality": lambda _: vbterrier.intents.tag_quality(
         vbterrier.read_tags(DEMO / "tags.tsv"), vbterrier.read_tags(DEMO / "tags.tsv").head(50)
     ),
-    "linking_report": lambda _: vbterrier.linking_report({"mine": gold()[1]}, gold()[0]),
-    "supervision_report": lambda _: vbterrier.supervision_report(pool()),
+    "linking_report": lambda _: vbterrier.linking.linking_report({"mine": gold()[1]}, gold()[0]),
+    "supervision_report": lambda _: vbterrier.entities.supervision_report(pool()),
     "link_pool": lambda _: pool(),
     "simulate": lambda _: simulation(),
-    "removal": lambda _: vbterrier.removal(*gold(), fraction=0.1, n_draws=200),
+    "removal": lambda _: vbterrier.design.removal(*gold(), fraction=0.1, n_draws=200),
     "queries_needed": lambda _: plan(),
-    "sample_queries": lambda _: vbterrier.sample_queries(mentions(), 8, method="random-mention", seed=1),
-    "cohen_kappa": lambda _: vbterrier.cohen_kappa([1, 0, 1, 1, 0], [1, 0, 0, 1, 0]),
-    "disc_ratio": lambda _: vbterrier.disc_ratio([0.5, 0.6, 0.9], [0.2, 0.3, 0.1]),
-    "DecisionCounts": lambda _: vbterrier.DecisionCounts(right=6, wrong=1, missed=1, recognised=7, taken=1),
+    "sample_queries": lambda _: vbterrier.design.sample_queries(mentions(), 8, method="random-mention", seed=1),
+    "cohen_kappa": lambda _: vbterrier.stats.cohen_kappa([1, 0, 1, 1, 0], [1, 0, 0, 1, 0]),
+    "disc_ratio": lambda _: vbterrier.stats.disc_ratio([0.5, 0.6, 0.9], [0.2, 0.3, 0.1]),
+    "DecisionCounts": lambda _: vbterrier.design.DecisionCounts(right=6, wrong=1, missed=1, recognised=7, taken=1),
     "IntentSet": intent_set,
     "TopicStatistics": lambda _: statistics(),
 }
@@ -320,8 +321,8 @@ def test_what_cannot_be_drawn_is_refused(name, kind, words, made):
 
 def test_distributions_of_many_topics_are_not_computed_to_be_shown(monkeypatch):
     read = vbterrier.read_run(RUNS["dense"]), vbterrier.read_qrels(QRELS)
-    found = vbterrier.bootstrap_distribution(*read, cutoff=10)
-    monkeypatch.setattr("vbterrier.judgments.distribution._SHOWN", 11)
+    found = vbterrier.unjudged.bootstrap_distribution(*read, cutoff=10)
+    monkeypatch.setattr("vbterrier.unjudged.distribution._SHOWN", 11)
     assert "<svg" not in found._repr_html_()
     assert "laws" not in vars(found)
     found.interval(0.9)

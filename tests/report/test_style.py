@@ -8,7 +8,7 @@ import pytest
 
 from vbterrier.report import plots
 from vbterrier.report.plots import style
-from vbterrier.report.plots.entities_oer import _LOOK
+from vbterrier.report.plots.entities_gain import _LOOK
 
 # Machado, Oliveira and Fernandes 2009, severity 1: what is seen of linear RGB.
 SEEN = {

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vbterrier.errors import ParameterError
-from vbterrier.evaluate import score
+from vbterrier.evaluate.scores import score
 from vbterrier.report.tables import FORMATS, footing, per_query, rendered, summary
 
 QRELS = pd.DataFrame(

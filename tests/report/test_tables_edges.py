@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from vbterrier.errors import DegenerateWarning
-from vbterrier.evaluate import score
+from vbterrier.evaluate.scores import score
 from vbterrier.report.tables import rendered, summary
 
 

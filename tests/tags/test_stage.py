@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 import vbterrier
 from vbterrier import DegenerateWarning, InputError, ParameterError, register_intents, register_tags
+from vbterrier.intents import taggers as texts
+from vbterrier.intents.tagging import TagEntities
+from vbterrier.intents.tagging_quality import tag_quality
 from vbterrier.linking.links import Links, links_frame
-from vbterrier.tags import texts
-from vbterrier.tags.quality import tag_quality
-from vbterrier.tags.stage import TagEntities
 
 RUN = pd.DataFrame(
     {

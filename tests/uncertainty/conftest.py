@@ -4,8 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from vbterrier.uncertainty.candidates import Candidates
-from vbterrier.uncertainty.state import Draws, State
+from vbterrier.stats.candidates import Candidates, Draws, State
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from vbterrier.uncertainty.agreement import (
+from vbterrier.stats.agreement import (
     Preferences,
     bonferroni,
     error_statistics,

@@ -8,7 +8,7 @@ from scipy import stats
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.kernels.resample import stream
 from vbterrier.kernels.segments import explained_by_cuts
-from vbterrier.uncertainty.breakpoints import breakpoint_sweep
+from vbterrier.stats.breakpoints import breakpoint_sweep
 
 
 def topics(n=60, step=0.0, bend=0.0, at=0.6, seed=0, *, ties=False):
@@ -153,7 +153,7 @@ def test_order_of_topics_units_and_batches_change_nothing(monkeypatch):
         first.loc[0, ["value", "p_value", "low", "high"]]
     )
     assert percent.f_statistic == pytest.approx(first["f_statistic"][0])
-    monkeypatch.setattr("vbterrier.uncertainty.cuts._BATCH", 1000)
+    monkeypatch.setattr("vbterrier.stats.breakpoints._BATCH", 1000)
     pd.testing.assert_frame_equal(first, breakpoint_sweep(table, "gain", "coverage", **options).frame())
 
 

@@ -11,10 +11,9 @@ from scipy import stats
 from statsmodels.stats.weightstats import ttost_paired
 
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
-from vbterrier.uncertainty.comparisons import COLUMNS, comparisons
-from vbterrier.uncertainty.corrections import adjusted
-from vbterrier.uncertainty.intervals import TOPIC_METHODS, intervals, topics_intervals
-from vbterrier.uncertainty.paired_tests import TESTS, max_t, paired_p
+from vbterrier.stats.comparisons import COLUMNS, adjusted, comparisons
+from vbterrier.stats.paired_tests import TESTS, max_t, paired_p
+from vbterrier.stats.topic_intervals import TOPIC_METHODS, intervals, topics_intervals
 
 
 def values(measure="ES@5", **systems):

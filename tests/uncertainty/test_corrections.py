@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from statsmodels.stats.multitest import multipletests
 
-from vbterrier.uncertainty.corrections import adjusted, holm
+from vbterrier.stats.comparisons import adjusted, holm
 
 
 def test_holm_by_hand():

@@ -9,20 +9,18 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from vbterrier.uncertainty import (
+from vbterrier.stats import replica_intervals
+from vbterrier.stats.matches import Matches, Statistic
+from vbterrier.stats.perturbations import (
     Dirichlet,
     IntentBootstrap,
-    Matches,
     ScoreNoise,
-    Statistic,
     TagConfusion,
     TagDropout,
     TemperatureJitter,
-    left_out,
-    replica_intervals,
-    replicate,
 )
-from vbterrier.uncertainty.intervals import TOPIC_METHODS, topics_intervals
+from vbterrier.stats.replicas import left_out, replicate
+from vbterrier.stats.topic_intervals import TOPIC_METHODS, topics_intervals
 
 ES = [Statistic("ES", None)]
 LEVEL = 0.95

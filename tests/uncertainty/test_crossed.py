@@ -5,18 +5,11 @@ import pandas as pd
 import pytest
 
 from vbterrier.errors import ParameterError
-from vbterrier.uncertainty import (
-    Dirichlet,
-    DropConstraints,
-    Matches,
-    ScoreNoise,
-    Statistic,
-    TagDropout,
-    TemperatureJitter,
-    Variants,
-    replicate,
-)
-from vbterrier.uncertainty.crossed import crossed_replicas, first_order, sources_of
+from vbterrier.stats.crossed import crossed_replicas, first_order, sources_of
+from vbterrier.stats.matches import Matches, Statistic
+from vbterrier.stats.perturbations import Dirichlet, DropConstraints, ScoreNoise, TagDropout, TemperatureJitter
+from vbterrier.stats.replicas import replicate
+from vbterrier.stats.variants import Variants
 
 B = 40_000
 P, C, W = 0.7, 9.0, (0.6, 0.2)

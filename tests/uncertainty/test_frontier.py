@@ -9,7 +9,7 @@ from scipy import stats
 
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.kernels.resample import stream
-from vbterrier.uncertainty.frontier import frontier, pearson_interval, undominated
+from vbterrier.stats.frontier import frontier, pearson_interval, undominated
 
 QUARTERS = st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0])
 
@@ -93,7 +93,7 @@ def test_the_bootstrap_equals_a_loop_over_the_same_resamples():
 def test_the_batch_changes_nothing(monkeypatch):
     table = values(*sample(15))
     whole = frontier(table, n_resamples=100).correlation
-    monkeypatch.setattr("vbterrier.uncertainty.frontier._BATCH", 40)
+    monkeypatch.setattr("vbterrier.stats.frontier._BATCH", 40)
     pd.testing.assert_frame_equal(whole, frontier(table, n_resamples=100).correlation)
 
 

@@ -13,11 +13,11 @@ from scipy import stats
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.kernels import resample
 from vbterrier.kernels.resample import resampled_means, resamples, stream
-from vbterrier.uncertainty import intervals
-from vbterrier.uncertainty.intervals import (
+from vbterrier.stats.topic_intervals import (
     TOPIC_METHODS,
     Interval,
     check_level,
+    intervals,
     topics_interval,
     topics_intervals,
     unjudged_interval,

@@ -12,7 +12,7 @@ from sklearn.metrics import cohen_kappa_score
 
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.kernels.resample import stream
-from vbterrier.uncertainty.kappa import COLUMNS, cohen_kappa, fleiss_kappa, judge_agreement
+from vbterrier.stats.kappa import COLUMNS, cohen_kappa, fleiss_kappa, judge_agreement
 
 # Fleiss 1971 as often reprinted: 10 items, 14 judges, 5 categories; kappa .210.
 REPRINTED = [
@@ -97,7 +97,7 @@ def test_the_interval_of_fleiss_kappa_equals_a_loop_over_the_same_resamples(monk
     found = fleiss_kappa(labels, n_resamples=100, seed=3)
     loop = [fleiss(labels[rows]) for rows in stream(3, "kappa").integers(10, size=(100, 10))]
     assert (found.low, found.high) == pytest.approx(tuple(np.quantile(loop, [0.025, 0.975])))
-    monkeypatch.setattr("vbterrier.uncertainty.kappa._BATCH", 70)
+    monkeypatch.setattr("vbterrier.stats.kappa._BATCH", 70)
     assert fleiss_kappa(labels, n_resamples=100, seed=3) == found
 
 

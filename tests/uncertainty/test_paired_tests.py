@@ -10,8 +10,8 @@ from scipy import stats
 
 from vbterrier.kernels import resample
 from vbterrier.kernels.resample import random_signs, resamples, stream
-from vbterrier.uncertainty import paired_tests
-from vbterrier.uncertainty.paired_tests import RESAMPLED, TESTS, max_t, paired_p, spread_of, t_of
+from vbterrier.stats import paired_tests
+from vbterrier.stats.paired_tests import RESAMPLED, TESTS, max_t, paired_p, spread_of, t_of
 
 RNG = np.random.default_rng(12)
 # Twelve pairs on 30 topics, with zeros and ties, some of them around 0 and some not.

@@ -12,7 +12,8 @@ from scipy import stats
 
 from vbterrier.errors import InputError, ParameterError
 from vbterrier.kernels.resample import stream
-from vbterrier.uncertainty import (
+from vbterrier.stats.candidates import Candidates, Draws, State
+from vbterrier.stats.perturbations import (
     Dirichlet,
     DropCandidates,
     DropConstraints,
@@ -22,11 +23,8 @@ from vbterrier.uncertainty import (
     TagConfusion,
     TagDropout,
     TemperatureJitter,
-    Variants,
-    with_variants,
 )
-from vbterrier.uncertainty.candidates import Candidates
-from vbterrier.uncertainty.state import Draws, State
+from vbterrier.stats.variants import Variants, with_variants
 
 RARE = 1e-4
 OF_INTENTS = [

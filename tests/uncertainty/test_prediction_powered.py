@@ -10,8 +10,8 @@ from statsmodels.api import OLS, add_constant
 
 import vbterrier
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
-from vbterrier.uncertainty.intervals import topics_interval
-from vbterrier.uncertainty.prediction_powered import COLUMNS, prediction_powered, prediction_powered_mean
+from vbterrier.stats.powered_means import COLUMNS, prediction_powered, prediction_powered_mean
+from vbterrier.stats.topic_intervals import topics_interval
 
 LEVEL = 0.95
 

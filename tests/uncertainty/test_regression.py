@@ -7,8 +7,9 @@ import statsmodels.formula.api as smf
 from scipy import stats
 
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
-from vbterrier.uncertainty.corrections import holm
-from vbterrier.uncertainty.regression import COLUMNS, gain_regressions
+from vbterrier.stats.comparisons import holm
+from vbterrier.stats.regression import REGRESSION_COLUMNS as COLUMNS
+from vbterrier.stats.regression import gain_regressions
 
 
 def topics(n=60, slope=0.0, seed=0):

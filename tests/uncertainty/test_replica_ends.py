@@ -7,9 +7,9 @@ import pytest
 from scipy import stats
 
 from vbterrier.errors import DegenerateWarning, ParameterError
-from vbterrier.kernels.resample import resampled_means, stream
-from vbterrier.uncertainty import acceleration_of, topics_interval
-from vbterrier.uncertainty.replica_ends import replica_intervals
+from vbterrier.kernels.resample import acceleration_of, resampled_means, stream
+from vbterrier.stats.replica_intervals import replica_intervals
+from vbterrier.stats.topic_intervals import topics_interval
 
 SCORES = np.random.default_rng(7).beta(2, 5, 40)
 DRAWS = np.random.default_rng(3).gamma(2.0, size=(400, 3, 2))

@@ -14,26 +14,24 @@ from scipy import stats
 
 import vbterrier
 from vbterrier.errors import InputError, ParameterError
-from vbterrier.frames.ranked import Run
+from vbterrier.frames.ranking import Run
 from vbterrier.intents.coverage import Intents, Tags, cover
 from vbterrier.kernels.resample import stream
-from vbterrier.uncertainty import (
+from vbterrier.stats import replicas
+from vbterrier.stats.candidates import Candidates
+from vbterrier.stats.matches import Matches, Statistic
+from vbterrier.stats.perturbations import (
     Dirichlet,
     DropCandidates,
     DropConstraints,
     IntentBootstrap,
-    Matches,
     ScoreNoise,
-    Statistic,
     TagConfusion,
     TagDropout,
     TemperatureJitter,
-    Variants,
-    left_out,
-    plan,
-    replicate,
 )
-from vbterrier.uncertainty.candidates import Candidates
+from vbterrier.stats.replicas import left_out, replicate
+from vbterrier.stats.variants import Variants
 
 RARE = 1e-4
 ALL = [
@@ -194,7 +192,7 @@ def test_neither_the_number_of_replicas_nor_batches_change_a_replica(monkeypatch
         replicate(frame, {"a": matches}, perturbations, ALL, n_replicas=17, seed=3).values == whole[:, :, :17]
     ).all()
     for room in (1, 40, 700):
-        monkeypatch.setattr(plan, "_ROOM", room)
+        monkeypatch.setattr(replicas, "_ROOM", room)
         again = replicate(frame, {"a": matches}, perturbations, ALL, n_replicas=100, seed=3)
         assert (again.values == whole).all()
 
@@ -653,7 +651,7 @@ def test_blocks_of_variants_are_those_of_the_whole(monkeypatch):
     second = frame.assign(prob=frame.groupby("qid")["prob"].transform(lambda p: p.to_numpy()[::-1]))
     noise = [Variants([frame, second]), ScoreNoise(0.1)]
     whole = replicate(frame, {"a": matches}, noise, ALL, n_replicas=30).values
-    monkeypatch.setattr(plan, "_ROOM", 20)
+    monkeypatch.setattr(replicas, "_ROOM", 20)
     assert (replicate(frame, {"a": matches}, noise, ALL, n_replicas=30).values == whole).all()
 
 

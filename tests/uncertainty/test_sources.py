@@ -5,8 +5,8 @@ import pytest
 from scipy import stats
 
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
-from vbterrier.uncertainty.intervals import topics_interval
-from vbterrier.uncertainty.sources import combine_sources
+from vbterrier.stats.topic_intervals import topics_interval
+from vbterrier.stats.variance_components import combine_sources
 
 # Three topics, two draws each: means 1, 4, 7 with variance 9; variances within 2, 0, 8.
 DRAWS = np.array([[[0.0, 2.0]], [[4.0, 4.0]], [[5.0, 9.0]]])

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
-from vbterrier.uncertainty.strata import COLUMNS, coverage_strata, strata_of
+from vbterrier.stats.regression import STRATA_COLUMNS as COLUMNS
+from vbterrier.stats.regression import coverage_strata, strata_of
 
 
 def test_tertiles_by_hand_with_scipys_t():

@@ -10,8 +10,8 @@ import pytest
 from pandas.testing import assert_frame_equal
 
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
-from vbterrier.uncertainty.intervals import intervals, topics_intervals
-from vbterrier.uncertainty.topic_statistics import TopicStatistics
+from vbterrier.stats.topic_intervals import intervals, topics_intervals
+from vbterrier.stats.topic_statistics import TopicStatistics
 
 
 def table(n_topics=60, seed=0):

@@ -4,7 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from vbterrier.uncertainty import DropConstraints, Matches, Statistic, Variants, replicate, with_variants
+from vbterrier.stats.matches import Matches, Statistic
+from vbterrier.stats.perturbations import DropConstraints
+from vbterrier.stats.replicas import replicate
+from vbterrier.stats.variants import Variants, with_variants
 
 
 def relaxed(prior, violations):

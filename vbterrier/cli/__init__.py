@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import vbterrier
-from vbterrier.cli import comparing, coverage, evaluation, judging, preparation, queries, reporting
-from vbterrier.cli.verbosity import SAID, listen, quiet_again, verbose
-from vbterrier.cli.wording import in_options
+from vbterrier.cli import comparison, evaluation, preparation, queries
+from vbterrier.cli.options import SAID, in_options, listen, quiet_again, verbose
 from vbterrier.errors import DegenerateWarning, ParameterError, VBTerrierError, printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
 
 BAD_INPUT, BAD_USAGE = 1, 2
 
@@ -52,10 +52,7 @@ def _root(
 
 for command in (
     *evaluation.COMMANDS,
-    *comparing.COMMANDS,
-    *reporting.COMMANDS,
-    *judging.COMMANDS,
-    *coverage.COMMANDS,
+    *comparison.COMMANDS,
     *preparation.COMMANDS,
 ):
     app.command()(verbose(command))

@@ -1,4 +1,4 @@
-"""Commands that evaluate runs."""
+"""The commands ``doctor``, ``demo``, ``score``, ``rank``, ``intents`` and ``judge``."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import typer
 
 import vbterrier
-from vbterrier.cli import option
-from vbterrier.cli.output import Format, Output, deliver, echo, require_format
+from vbterrier.cli import options as option
+from vbterrier.cli.options import Format, Output, deliver, echo, require_format
 from vbterrier.errors import ParameterError, nearest
 
 # What replicas may change, and the class behind each name.
@@ -31,7 +31,7 @@ def demo(
     seed: option.Seed = 0,
 ) -> None:
     """Show what unjudged documents do to a comparison, on a small collection that comes with the package."""
-    from vbterrier.report.demo import demo_report
+    from vbterrier.report.doctor import demo_report
 
     echo(demo_report(save, seed=seed))
 
@@ -81,7 +81,7 @@ def score(
 
     Entity linkers too: -m LinkingF1 takes files of answers (qid, entity_id or NIL) as runs and as --qrels.
     """
-    from vbterrier.evaluate import score as score_runs
+    from vbterrier.evaluate.scores import score as score_runs
 
     style = require_format(style, output)
     if qrels is None and intents is None:
@@ -190,7 +190,7 @@ def perturbation_of(text: str) -> Any:
         raise ParameterError(
             f"--perturb {text}: wanted one of {wanted}, as dirichlet=20.{nearest(name, PERTURBATIONS)}"
         )
-    made = getattr(vbterrier.uncertainty, PERTURBATIONS[name])
+    made = getattr(vbterrier.stats, PERTURBATIONS[name])
     if not given:
         return made()
     if not value:
@@ -205,4 +205,55 @@ def perturbation_of(text: str) -> Any:
         raise ParameterError(f"--perturb {text}: {name} takes no value") from error
 
 
-COMMANDS = (demo, doctor, score, rank)
+Out = Annotated[Path | None, typer.Option("--output", "-o", help="A TSV to write; .gz packs it.", show_default=False)]
+
+
+def judge(
+    runs: option.Runs,
+    qrels: option.Qrels,
+    budget: Annotated[int, typer.Option("--budget", "-n", help="How many documents can be judged.", min=1)],
+    measure: option.Bootstrapped = "BNDCG@10",
+    difference: Annotated[
+        str | None, typer.Option(help="Two runs, as A,B: narrow the interval of their difference.")
+    ] = None,
+    output: Out = None,
+    level: Annotated[float, typer.Option(help="Level of the interval.")] = 0.9,
+    topics: option.OnTopics = "same",
+    duplicates: option.Duplicates = "error",
+    style: Format = "table",
+) -> None:
+    """Say which unjudged documents to judge so that the interval of the mean shrinks most."""
+    from vbterrier.evaluate.judging import judge_next
+    from vbterrier.report import tables
+    from vbterrier.unjudged.judge_next import write_judging
+
+    require_format(style)
+    plan = judge_next(
+        runs,
+        qrels,
+        budget,
+        measure,
+        difference=None if difference is None else _pair(difference),
+        level=level,
+        topics=topics,
+        duplicates=duplicates,
+        progress=sys.stderr.isatty(),
+    )
+    if output is not None:
+        write_judging(plan, output)
+    elif style == "table":
+        echo(tables.rendered(plan.frame[["qid", "docno", "reason"]], style))
+    else:
+        echo(tables.rendered(plan.frame, style, caption=[plan.summary()], label="tab:judge"))
+    if output is not None or style == "table":
+        echo(plan.summary() if output is None else f"{output}: {plan.summary()}")
+
+
+def _pair(text: str) -> tuple[str, str]:
+    names = text.split(",")
+    if len(names) != 2 or not all(names):  # noqa: PLR2004 - a pair
+        raise ParameterError(f"--difference {text}: wanted the names of two runs, as A,B")
+    return names[0], names[1]
+
+
+COMMANDS = (demo, doctor, score, rank, judge)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import vbterrier
-from vbterrier.cli.output import echo
+from vbterrier.cli.options import echo
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError, examples
 
 if TYPE_CHECKING:
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from vbterrier.linking.kb import KnowledgeBase
+    from vbterrier.linking.kb.knowledge_base import KnowledgeBase
+
 
 KINDS = ("file", "rel", "wikimapper", "wikidata")
 LINKERS = ("dictionary", "whole", "fuzzy")
@@ -76,7 +77,7 @@ def intents(
     mass: Annotated[float | None, typer.Option(help="Keep the fewest candidates with this much probability.")] = None,
 ) -> None:
     """Write what each query may mean, with probabilities."""
-    from vbterrier.evaluate.sources import topics_of
+    from vbterrier.evaluate.inputs import topics_of
 
     if parse and constraints:
         raise ParameterError("--parse takes constraints out of the queries, --constraints from a column: give one")
@@ -87,7 +88,7 @@ def intents(
     if unknown != "satisfied" and not (constraints or parse):
         raise ParameterError("--unknown is about constraints: wanted --constraints or --parse too")
     with _opened(knowledge, id_space) as base:
-        stages: list[Any] = [vbterrier.ParseConstraints()] if parse else []
+        stages: list[Any] = [vbterrier.intents.ParseConstraints()] if parse else []
         stages.append(vbterrier.CandidateIntents(_linker(linker, base), prob=prob))
         if temperature is not None:
             stages.append(vbterrier.Calibrate(temperature=temperature))
@@ -157,7 +158,8 @@ COMMANDS = (kb, intents, tag)
 @contextmanager
 def _opened(path: Path, id_space: str) -> Iterator[KnowledgeBase]:
     """A knowledge base, built on the way where a file of entities was given."""
-    from vbterrier.linking.kb import KnowledgeBase, kb_from_file
+    from vbterrier.linking.kb.files import kb_from_file
+    from vbterrier.linking.kb.knowledge_base import KnowledgeBase
 
     with tempfile.TemporaryDirectory() as folder:
         if _is_sqlite(path):
@@ -202,7 +204,7 @@ def _retrieved(texts: pd.DataFrame, runs: list[Path], depth: int | None, where: 
     """The documents that runs show."""
     import pandas as pd
 
-    from vbterrier.frames.ranked import Run
+    from vbterrier.frames.ranking import Run
 
     shown = []
     for path in runs:

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FILES", "copy_demo", "demo_folder"]
 
+
 FILES = (
     "documents.tsv",
     "topics.tsv",

@@ -1,1 +1,5 @@
-"""Entities between queries and documents: which documents they reach, and what they tell of relevance."""
+"""Entities between queries and documents: linked pools, coverage, rankers and rerankers."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -9,17 +9,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from vbterrier.entities.pool import COLUMNS, LinkedPool, of_rows
+from vbterrier.entities.links import COLUMNS
+from vbterrier.entities.pool import LinkedPool, of_rows
 from vbterrier.errors import FileError, InputError
-from vbterrier.frames.files.first_line import require_columns
 from vbterrier.frames.files.reading import MAX_BYTES
 from vbterrier.frames.files.source import Source
+from vbterrier.frames.files.tables import require_columns
 from vbterrier.frames.files.writing import replacing
 
 if TYPE_CHECKING:
-    from os import PathLike
+    from vbterrier.annotations import StrPath
 
-    StrPath = str | PathLike[str]
 
 _IDS = ("qid", "docno", "entity_id")
 _SCHEMA = pa.schema(

@@ -14,10 +14,9 @@ from vbterrier.frames.ids import Ids, ids_of, integers_of, numbers_of, repeated_
 
 if TYPE_CHECKING:
     import pandas as pd
-    from numpy.typing import NDArray
 
-    Floats = NDArray[np.float64]
-    Ints = NDArray[np.int64]
+    from vbterrier.annotations import Floats, Ints
+
 
 # The label of a document that nobody judged.
 UNJUDGED = -1

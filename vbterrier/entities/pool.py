@@ -13,13 +13,12 @@ import pyarrow.compute as pc
 
 from vbterrier.entities.links import COLUMNS, UNJUDGED, coded, fields_of, links_of, require_named
 from vbterrier.errors import InputError
+from vbterrier.frames.contracts import LabelFrame, TagFrame
 from vbterrier.frames.ids import Ids, Lookup, require_same_kind
-from vbterrier.frames.labels import LabelFrame
+from vbterrier.frames.notebook import Panel, Shown, facts
 from vbterrier.frames.parameters import whole_or_none
-from vbterrier.frames.ranked import Run
-from vbterrier.frames.shown import Panel, Shown, facts
-from vbterrier.frames.tags import TagFrame
-from vbterrier.frames.topics import places
+from vbterrier.frames.ranking import Run
+from vbterrier.frames.runs import places
 from vbterrier.kernels.order import spans
 
 if TYPE_CHECKING:
@@ -27,8 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    Ints = NDArray[np.int64]
-    Floats = NDArray[np.float64]
+    from vbterrier.annotations import Floats, Ints
 
 __all__ = ["COLUMNS", "UNJUDGED", "LinkedPool", "link_pool"]
 

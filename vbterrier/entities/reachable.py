@@ -9,16 +9,15 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
-from vbterrier.entities.documents import Links, Listed
-from vbterrier.entities.stage import EntityStage
+from vbterrier.entities.stage import EntityStage, Links, Listed
 from vbterrier.errors import DegenerateWarning, examples
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.ids import require_same_kind
 from vbterrier.frames.parameters import whole
-from vbterrier.frames.ranked import Run
+from vbterrier.frames.ranking import Run
 
 if TYPE_CHECKING:
-    from vbterrier.entities.documents import Documents
+    from vbterrier.entities.stage import Documents
 
 
 class OnEntities(EntityStage):

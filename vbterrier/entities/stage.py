@@ -1,17 +1,29 @@
-"""What the stages over linked pools have in common: links in three shapes, parameters that make them equal."""
+"""Base class of stages over linked pools, and document runs aligned with a pool."""
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+import pyarrow.compute as pc
 import pyterrier as pt
 
-from vbterrier.entities.pool import LinkedPool
-from vbterrier.frames import stage
-from vbterrier.frames.contracts import frame_of
-from vbterrier.frames.tags import TagFrame
+from vbterrier.entities.links import UNJUDGED
+from vbterrier.entities.pool import LinkedPool, link_pool
+from vbterrier.frames.contracts import TagFrame, frame_of
+from vbterrier.frames.ids import Lookup, ids_of, require_same_kind
+from vbterrier.frames.runs import places
+from vbterrier.hosts import pyterrier
+from vbterrier.kernels.order import spans
+
+if TYPE_CHECKING:
+    from vbterrier.annotations import Bools, Floats, Ints
+    from vbterrier.frames.ids import Ids
+    from vbterrier.frames.ranking import Run
+
 
 _ARRAYS = ("topic", "label", "rank", "starts", "entity", "weight", "mentions")
 _LONGEST = 60
@@ -35,7 +47,7 @@ def links_of(links: Any) -> LinkedPool | pd.DataFrame:
     return frame.copy()
 
 
-class EntityStage(stage.Stage):
+class EntityStage(pyterrier.Stage):
     """A stage whose parameters may be pools, frames and tables of vectors."""
 
     @staticmethod
@@ -51,7 +63,7 @@ class EntityStage(stage.Stage):
     @staticmethod
     def hashed(value: Any) -> int:
         """Pools are equal by what they hold, so only their kind can count here."""
-        return hash(LinkedPool) if isinstance(value, LinkedPool) else stage.Stage.hashed(value)
+        return hash(LinkedPool) if isinstance(value, LinkedPool) else pyterrier.Stage.hashed(value)
 
 
 def same(one: Any, other: Any) -> bool:
@@ -87,3 +99,198 @@ def _short(value: Any) -> str:
         text = repr(value)
         return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
     return f"{len(value)} entries" if hasattr(value, "__len__") else type(value).__name__
+
+
+class Finder:
+    """Finds documents in a linked pool; it is sorted once, when first asked."""
+
+    def __init__(self, pool: LinkedPool) -> None:
+        self.pool = pool
+
+    @cached_property
+    def _lookup(self) -> Lookup:
+        return Lookup(self.pool.topic, self.pool.docno)
+
+    def find(self, topics: list[str], topic: Ints, docno: Ids, where: str) -> Ints:
+        """The number of some topics' documents in the pool, -1 for those outside, shape (n,).
+
+        Parameters
+        ----------
+        topics
+            Names of topics.
+        topic, docno
+            Of each document, the topic as a number among the names, shape (n,).
+        where
+            The frame and column of docno, for messages.
+
+        Raises
+        ------
+        InputError
+            Ids of documents that can never meet.
+        """
+        require_same_kind(self.pool.docno, docno, "links column 'docno'", where)
+        if not len(self.pool):
+            return np.full(len(topic), -1)
+        return self._lookup.find_one(places(topics, self.pool.topics)[topic], docno)
+
+
+class Links:
+    """What documents mention: a linked pool, or tags that any run is linked with.
+
+    Parameters
+    ----------
+    given
+        A ``LinkedPool``, a K frame, or a T frame (docno, entity_id [, weight, qid]).
+    """
+
+    def __init__(self, given: Any) -> None:
+        self.given = links_of(given)
+        self._finder = Finder(self.given) if isinstance(self.given, LinkedPool) else None
+
+    def of(self, run: Run) -> Documents:
+        """The documents of a run, by topic and in trec_eval's order, with their entities.
+
+        Documents outside the linked pool, and those without tags, have none.
+        """
+        rows, starts, sizes = run.ordered()
+        rank = np.arange(len(rows)) - np.repeat(starts, sizes)
+        topic, docno = run.topic[rows], run.docno.take(rows)
+        if self._finder is not None:
+            document = self._finder.find(run.topics, topic, docno, f"{run.name} column 'docno'")
+            pool = _of_documents(self._finder.pool, document, run.topics, topic, docno, rank)
+            return Documents(run, pool, rows, document >= 0)
+        tags = frame_of(self.given, "links")
+        tagged = ids_of(tags["docno"], "links column 'docno'")
+        require_same_kind(tagged, docno, "links column 'docno'", f"{run.name} column 'docno'")
+        if pc.any(pc.is_in(docno.text, value_set=tagged.text)).as_py():
+            pool = link_pool(run, tags)
+        else:
+            pool = _without_links(run.topics, topic, docno, rank)
+        return Documents(run, pool, rows, np.ones(len(rows), dtype=bool))
+
+
+@dataclass(frozen=True, eq=False)
+class Documents:
+    """The documents of a run with their entities.
+
+    Parameters
+    ----------
+    run
+        The run.
+    pool
+        A pool whose documents are those of the run, by topic and in trec_eval's order.
+    row
+        The row of the run of each document, shape (n_documents,).
+    known
+        Which documents stand in the linked pool, shape (n_documents,).
+    """
+
+    run: Run
+    pool: LinkedPool
+    row: Ints
+    known: Bools
+
+    @property
+    def score(self) -> Floats:
+        """The score of each document, shape (n_documents,)."""
+        return self.run.score[self.row]
+
+
+def unlinked(run: Run) -> Documents:
+    """The documents of a run without any entities."""
+    rows, starts, sizes = run.ordered()
+    rank = np.arange(len(rows)) - np.repeat(starts, sizes)
+    pool = _without_links(run.topics, run.topic[rows], run.docno.take(rows), rank)
+    return Documents(run, pool, rows, np.ones(len(rows), dtype=bool))
+
+
+def _without_links(topics: list[str], topic: Ints, docno: Ids, rank: Ints) -> LinkedPool:
+    none, starts = np.empty(0, dtype=np.int64), np.zeros(len(topic) + 1, dtype=np.int64)
+    unjudged = np.full(len(topic), UNJUDGED)
+    return LinkedPool(topics, topic, docno, unjudged, rank, docno.take(none), starts, none, np.empty(0), none)
+
+
+def _of_documents(
+    pool: LinkedPool, document: Ints, topics: list[str], topic: Ints, docno: Ids, rank: Ints
+) -> LinkedPool:
+    """A pool of some documents, -1 for those that get no entities."""
+    if topics == pool.topics and np.array_equal(document, np.arange(len(pool))):
+        # The pool itself: what it remembers of its pairs serves every run.
+        return pool
+    inside = np.flatnonzero(document >= 0)
+    owner, link = spans(pool.starts[document[inside]], pool.starts[document[inside] + 1])
+    label = np.full(len(document), UNJUDGED)
+    label[inside] = pool.label[document[inside]]
+    return LinkedPool(
+        topics,
+        topic,
+        docno,
+        label,
+        rank,
+        pool.entities,
+        np.searchsorted(inside[owner], np.arange(len(document) + 1)),
+        pool.entity[link],
+        pool.weight[link],
+        pool.mentions[link],
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Listed:
+    """The first entities of a run for the topics of a pool, and the links to them.
+
+    Parameters
+    ----------
+    pool
+        The pool.
+    topic, rank, score, ids, pair
+        Of each listed entity, shape (n,): the number of its topic in the pool, its rank from 0, its score, its id, and
+        its place among ``pool.pairs``, -1 where no document of the topic mentions it.
+    link, owner
+        The links of the pool to listed entities, and which of them each is to, shape (m,).
+    """
+
+    pool: LinkedPool
+    topic: Ints
+    rank: Ints
+    score: Floats
+    ids: Ids
+    pair: Ints
+    link: Ints
+    owner: Ints
+
+    @classmethod
+    def of(cls, pool: LinkedPool, run: Run, k: int | None) -> Listed:
+        """Look up the first k entities of each topic; topics that only one of the two has are nobody's mistake."""
+        require_same_kind(pool.entities, run.docno, "links column 'entity_id'", f"{run.name} column 'docno'")
+        own = run.only(pool.topics)
+        top = own.top(k)
+        place, rank = np.nonzero(top.rows >= 0)
+        rows = top.rows[place, rank]
+        topic, ids = places(own.topics, pool.topics)[place], own.docno.take(rows)
+        pair = pool.find(topic, pool.entities_of(ids))
+        inside = np.flatnonzero(pair >= 0)
+        owner, link = pool.mentioned(pair[inside])
+        return cls(pool, topic, rank, own.score[rows], ids, pair, link, inside[owner])
+
+    @property
+    def n(self) -> Ints:
+        """How many entities are listed for each topic, shape (n_topics,)."""
+        return np.bincount(self.topic, minlength=len(self.pool.topics))
+
+    @cached_property
+    def document(self) -> Ints:
+        """The document of each link to a listed entity, shape (m,)."""
+        return self.pool.document[self.link]
+
+    @cached_property
+    def reached(self) -> Bools:
+        """Which documents of the pool mention a listed entity, shape (n_documents,)."""
+        reached = np.zeros(len(self.pool), dtype=bool)
+        reached[self.document] = True
+        return reached
+
+    def summed(self, values: Floats) -> Floats:
+        """The sum over each document's links to listed entities, shape (n_documents,); values of shape (m,)."""
+        total: Floats = np.bincount(self.document, values, minlength=len(self.pool)).astype(np.float64, copy=False)
+        return total

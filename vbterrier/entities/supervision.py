@@ -9,18 +9,18 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from vbterrier.entities.table import ALPHA, CLASSES, TAU, EntityTable
-from vbterrier.frames.shown import Panel, Shown, counted
+from vbterrier.entities.oer import ALPHA, TAU, EntityTable
+from vbterrier.frames.notebook import Panel, Shown, counted
+from vbterrier.kernels.coverage import CLASSES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
+    from vbterrier.annotations import Floats, Ints
     from vbterrier.entities.pool import LinkedPool
 
-    Ints = NDArray[np.int64]
-    Floats = NDArray[np.float64]
 
 PARTITIONS = ("positive", "negative", "common")
 POSITIVE, NEGATIVE, COMMON = range(3)
@@ -35,7 +35,7 @@ def entity_labels(pool: LinkedPool, rel: int = 1) -> pd.DataFrame:
     Parameters
     ----------
     pool
-        See :func:`vbterrier.link_pool`.
+        See :func:`vbterrier.entities.link_pool`.
     rel
         The lowest relevant label of documents; unjudged ones are not relevant.
 
@@ -148,11 +148,11 @@ def supervision_report(pool: LinkedPool, rel: int = 1, *, alpha: float = ALPHA, 
     Parameters
     ----------
     pool
-        See :func:`vbterrier.link_pool`.
+        See :func:`vbterrier.entities.link_pool`.
     rel
         The lowest relevant label of documents; unjudged ones are not relevant.
     alpha, tau
-        Of OER, see :meth:`vbterrier.entities.table.EntityTable.oer`.
+        Of OER, see :meth:`vbterrier.entities.oer.EntityTable.oer`.
 
     Returns
     -------

@@ -11,9 +11,7 @@ from vbterrier.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float64]
+    from vbterrier.annotations import Floats
 
 
 def name_of(entity_id: str) -> str:

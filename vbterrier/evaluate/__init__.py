@@ -1,5 +1,5 @@
-"""The calls that join siblings: scores of many systems, and what a set of files can be evaluated for."""
+"""Evaluations of many systems at once."""
 
-from vbterrier.evaluate.scores import Scores, score
+import lazy_loader
 
-__all__ = ["Scores", "score"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

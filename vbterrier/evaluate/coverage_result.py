@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from vbterrier.errors import ParameterError, examples, nearest, printable
-from vbterrier.frames.shown import Panel, Shown, counted, facts, of_means
+from vbterrier.frames.notebook import Panel, Shown, counted, facts, of_means
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from vbterrier.frames.shown import Figures
+    from vbterrier.frames.notebook import Figures
+
 
 _DEFINED = (
     "Means are over the topics in which a measure is defined (n_qids), DiscRatio is over those in which both its "
@@ -35,7 +36,7 @@ class CoverageReport(Shown):
         left out of its row; ``n_qids`` says how many are left. DiscRatio is the ratio of means.
     strata
         Level 3: the document systems, and their gains over the baseline, by the coverage of the reference run; name and
-        the columns of :func:`vbterrier.coverage_strata`. The measure of a gain is ``"<measure> - <baseline>"``.
+        the columns of :func:`vbterrier.stats.coverage_strata`. The measure of a gain is ``"<measure> - <baseline>"``.
     pool
         In one row: n_qids, n_documents, n_relevant, n_unjudged, n_without_entities, share_unjudged and
         share_without_entities (of the documents), n_without_relevant and n_without_other (topics), n_entities, n_links,

@@ -12,12 +12,13 @@ import pandas as pd
 from vbterrier.errors import DegenerateWarning, InputError, VBTerrierError
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.ids import ids_of, integers_of, repeated_pairs
-from vbterrier.frames.qrels import flatten_qrels
-from vbterrier.frames.ranked import TIES_WORTH_A_WARNING, Run
-from vbterrier.judgments.pool import Judgments
+from vbterrier.frames.ranking import TIES_WORTH_A_WARNING, Run
+from vbterrier.frames.runs import flatten_qrels
+from vbterrier.unjudged.pool import Judgments
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
 
 DEPTHS = (5, 10, 20, 100)
 TIE_DEPTH = 10
@@ -204,7 +205,7 @@ def _support(diversity: bool, conflict: bool, runs: pd.DataFrame) -> list[Suppor
         return [Support("all measures", possible=False, reason="the runs are empty: every topic scores 0")]
     if conflict:
         return [Support("all measures", possible=False, reason="documents have several labels; see the notes")]
-    flat = "; flatten the subtopics first (vbterrier.flatten_qrels)" if diversity else ""
+    flat = "; flatten the subtopics first (vbterrier.frames.flatten_qrels)" if diversity else ""
     return [
         Support(
             "BNDCG, BRBP, BP, BAP, BERR, BQ, NDCGBound, Unjudged",

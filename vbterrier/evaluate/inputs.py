@@ -1,27 +1,35 @@
-"""What is evaluated: runs and what they are evaluated against, as frames, files, names or pipelines."""
+"""Inputs of an evaluation: runs, judgments, intents and tags as frames, files, names or pipelines."""
 
 from __future__ import annotations
 
 import os
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vbterrier.errors import InputError, ParameterError, examples
-from vbterrier.frames.contracts import frame_of
-from vbterrier.frames.files import read_qrels
+import pandas as pd
+import pyterrier as pt
+
+from vbterrier.errors import DegenerateWarning, InputError, ParameterError, examples
+from vbterrier.frames.contracts import frame_of, is_frame, require
+from vbterrier.frames.files.reading import read_qrels, read_topics
+from vbterrier.frames.ids import ids_of, require_same_kind
 from vbterrier.frames.named import named
-from vbterrier.measures import measures_from
-from vbterrier.measures.process import Bootstrapped
-from vbterrier.measures.scoring import Slot
-from vbterrier.measures.strangers import warn_of_strangers
+from vbterrier.frames.ranking import Run
+from vbterrier.frames.runs import loaded_run, run_places
+from vbterrier.hosts.ir_measures import measures_from
+from vbterrier.intents.sources import from_run
+from vbterrier.intents.taggers import DOCNO
+from vbterrier.intents.tagging import TagEntities
+from vbterrier.measures.target import Slot, warn_of_strangers
+from vbterrier.measures.unjudged import Bootstrapped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     import ir_measures
-    import pandas as pd
 
-    from vbterrier.frames.ranked import Run
+    from vbterrier.frames.ids import Ids
 
 
 def named_runs(runs: Any) -> Any:
@@ -130,3 +138,136 @@ def bootstrapped(measure: str | ir_measures.Measure) -> Bootstrapped:
             "unjudged documents could be"
         )
     return wanted
+
+
+# The columns of a run that TagEntities writes; a list, because pandas takes a tuple for one column.
+TAGGED = ["entity_id", "weight", "tagger"]
+
+
+def topics_of(topics: Any) -> pd.DataFrame:
+    """Queries as a frame with columns qid and query, from a frame or a path."""
+    frame = read_topics(topics) if isinstance(topics, (str, os.PathLike)) else frame_of(topics, "topics")
+    require(frame, ("qid", "query"), "topics")
+    if not len(frame):
+        raise InputError("topics: no rows; give at least one query")
+    _qids(frame, "topics")
+    twice = frame["qid"].duplicated()
+    if twice.any():
+        raise InputError(f"topics: query {frame['qid'][twice].iloc[0]!r} stands twice; keep one row a query")
+    return frame
+
+
+def _qids(frame: pd.DataFrame, name: str) -> Ids:
+    return ids_of(frame["qid"], f"{name} column 'qid'")
+
+
+def intents_of(intents: Any, topics: pd.DataFrame, undefined: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Candidate intents of the queries, and the queries to evaluate."""
+    if hasattr(intents, "link"):
+        raise InputError(f"intents: found the linker {intents!r}; wanted a pipeline: CandidateIntents(linker)")
+    frame = intents.transform(topics) if is_pipeline(intents) else named("intents", intents)
+    if "docno" in frame.columns and "entity_id" not in frame.columns:
+        raise InputError(
+            "intents: found results of a retriever; where its documents are entities, make them candidates: "
+            "CandidateIntents(retriever), or retriever >> Calibrate()"
+        )
+    require(frame, ("qid", "entity_id", "prob"), "intents")
+    kinds = _qids(topics, "topics"), _qids(frame, "intents")
+    require_same_kind(*kinds, "topics column 'qid'", "intents column 'qid'")
+    wanted = topics["qid"].astype(str)
+    frame = frame[frame["qid"].astype(str).isin(wanted)].reset_index(drop=True)
+    without = ~wanted.isin(frame["qid"].astype(str))
+    if without.all():
+        raise InputError(f"intents: none of the {len(topics)} queries ({examples(wanted)}) has any candidate")
+    if without.any():
+        found = f"{int(without.sum())} of {len(topics)} queries have no candidate intents ({examples(wanted[without])})"
+        if undefined == "raise":
+            raise InputError(f"{found}; add candidates, or ask for undefined='skip' to leave them out")
+        if undefined == "skip":
+            warnings.warn(f"{found} and are left out", DegenerateWarning, stacklevel=3)
+            topics = topics[~without].reset_index(drop=True)
+    return frame, topics
+
+
+def run_of_system(name: str, system: Any, topics: pd.DataFrame, asked: pd.DataFrame) -> Run:
+    """What a system retrieves for the queries: a pipeline is run, other queries of a run are left out.
+
+    Those that were not even asked for are warned of, and refused where the run has no others.
+    """
+    if is_pipeline(system):
+        system = system.transform(topics)
+    run = loaded_run(name, system, "error")
+    if run.topics:
+        qid = _qids(asked, "topics")
+        run_places(run, qid.text.to_pylist(), qid, "topics")
+    return run.only(set(topics["qid"].astype(str)))
+
+
+def tags_of(tagger: Any, runs: Mapping[str, Run], depth: int | None) -> pd.DataFrame:
+    """What the first documents of all systems are about: one T frame for all, so that all are judged alike.
+
+    Raises
+    ------
+    InputError
+        No tags, documents that two systems tag in different ways, results without the columns that the tagger reads.
+    """
+    if tagger is None:
+        return _tags_of_runs(runs, depth)
+    if isinstance(tagger, os.PathLike) or is_frame(tagger):
+        return named("tags", tagger)
+    if isinstance(tagger, str) and tagger != DOCNO:
+        return named("tags", tagger)
+    stage = tagger if isinstance(tagger, TagEntities) else TagEntities(tagger)
+    return stage.tags(_shown(runs, depth, stage))
+
+
+def _shown(runs: Mapping[str, Run], depth: int | None, stage: TagEntities) -> pd.DataFrame:
+    """The first documents of all systems, each once a query and text."""
+    read = pt.inspect.transformer_inputs(stage)[0]
+    for name, run in runs.items():
+        missing = [column for column in read if column not in run.frame.columns]
+        if missing and len(run):
+            raise InputError(
+                f"run {name!r}: no column {missing[0]!r}, which {stage!r} reads; put pt.text.get_text(...) behind the "
+                "retriever, name other fields=, or give tags as a frame (docno, entity_id)"
+            )
+    shown = pd.concat([_first(run, depth) for run in runs.values() if len(run)] or [pd.DataFrame(columns=read)])
+    return shown.drop_duplicates(read, ignore_index=True)
+
+
+def _first(run: Run, depth: int | None) -> pd.DataFrame:
+    rows = run.top(depth).rows
+    return run.frame.iloc[rows[rows >= 0]]
+
+
+def _tags_of_runs(runs: Mapping[str, Run], depth: int | None) -> pd.DataFrame:
+    without = [name for name, run in runs.items() if len(run) and "entity_id" not in run.frame.columns]
+    if without:
+        raise InputError(
+            f"no tags: run {without[0]!r} has no column entity_id; give a tagger, or tags as a frame (docno, entity_id)"
+        )
+    first = [_first(run, depth) for run in runs.values() if len(run)]
+    if not first:
+        return pd.DataFrame({"docno": [], "entity_id": []}, dtype=str)
+    tags = pd.concat([_weighted(from_run(Run(frame))).drop_duplicates() for frame in first], ignore_index=True)
+    _require_agreement(tags, pd.concat([frame[["qid", "docno"]] for frame in first]), list(runs))
+    return tags.drop_duplicates(ignore_index=True)
+
+
+def _weighted(tags: pd.DataFrame) -> pd.DataFrame:
+    return tags if "weight" in tags.columns else tags.assign(weight=1.0)
+
+
+def _require_agreement(tags: pd.DataFrame, shown: pd.DataFrame, names: list[str]) -> None:
+    """Refuse a document that some systems show with an entity and others without it, or with another weight."""
+    document, tag = ["qid", "docno"], ["qid", "docno", "entity_id", "weight"]
+    n_systems = shown.groupby(document, sort=False).size().rename("shown")
+    n_tagging = tags.groupby(tag, sort=False).size().rename("tagged").reset_index()
+    odd = n_tagging.join(n_systems, on=document).query("shown != tagged")
+    if len(odd):
+        first = odd.iloc[0]
+        raise InputError(
+            f"document {first['docno']!r} of query {first['qid']!r} carries entity {first['entity_id']!r} with weight "
+            f"{first['weight']:g} in {first['tagged']} of the {first['shown']} systems that show it (systems: "
+            f"{', '.join(names)}): they are compared under one tagger only; tag all with the same one"
+        )

@@ -1,4 +1,4 @@
-"""From queries and systems to VB-Scores with intervals, in one call."""
+"""VB-Scores with intervals from queries and systems."""
 
 from __future__ import annotations
 
@@ -10,32 +10,87 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
-from vbterrier.evaluate.diagnostics import covered, tagging
-from vbterrier.evaluate.inputs import named_runs, require_one_tagger
-from vbterrier.evaluate.replicas import names_of, nil_of, replicas_of
+from vbterrier.evaluate.inputs import (
+    TAGGED,
+    intents_of,
+    named_runs,
+    require_one_tagger,
+    run_of_system,
+    tags_of,
+    topics_of,
+)
+from vbterrier.evaluate.replicas import names_of, nil_of, replicas_of, resolved
 from vbterrier.evaluate.scores import TOPICS, Scores, score
-from vbterrier.evaluate.sources import TAGGED, intents_of, run_of_system, tags_of, topics_of
-from vbterrier.evaluate.variants import resolved
 from vbterrier.frames.contracts import systems_of
+from vbterrier.frames.notebook import Panel
 from vbterrier.frames.parameters import choice, whole
-from vbterrier.frames.shown import Panel
-from vbterrier.measures import measures_from
+from vbterrier.hosts.ir_measures import measures_from
+from vbterrier.intents.coverage import Intents, Tags, cover, oracle_success
+from vbterrier.intents.tagging_quality import TagQuality, tag_quality
 from vbterrier.measures.artifact import IntentSet
 from vbterrier.measures.base import deepest
-from vbterrier.tags.quality import TagQuality, tag_quality
-from vbterrier.uncertainty.comparisons import comparisons, pairs_of
-from vbterrier.uncertainty.intervals import N_RESAMPLES, TOPIC_METHODS, check_level
-from vbterrier.uncertainty.perturb import Dirichlet
-from vbterrier.uncertainty.replica_ends import REPLICA_METHODS
+from vbterrier.stats.comparisons import comparisons, pairs_of
+from vbterrier.stats.perturbations import Dirichlet
+from vbterrier.stats.replica_intervals import REPLICA_METHODS
+from vbterrier.stats.topic_intervals import N_RESAMPLES, TOPIC_METHODS, check_level
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import ir_measures
 
-    from vbterrier.frames.ranked import Run
-    from vbterrier.frames.shown import Figures
-    from vbterrier.uncertainty.replicas import Replicas
+    from vbterrier.frames.notebook import Figures
+    from vbterrier.frames.ranking import Run
+    from vbterrier.stats.replicas import Replicas
+
+
+def covered(runs: Mapping[str, Run], intents: pd.DataFrame, tags: pd.DataFrame, depth: int | None) -> pd.DataFrame:
+    """Every intent of every query by system: its probability, its place by it, and the rank that covers it first.
+
+    Returns
+    -------
+    pandas.DataFrame
+        name, qid, entity_id, prob, place (from 1, equal ones share the best), first_rank (from 1; missing where none of
+        the first ``depth`` documents is about it).
+    """
+    candidates, known = Intents(intents), Tags(tags)
+    of_intents = pd.DataFrame(
+        {"qid": intents["qid"].to_numpy(), "entity_id": intents["entity_id"].to_numpy(), "prob": candidates.prob}
+    )
+    by_topic = of_intents.groupby(candidates.topic)["prob"]
+    of_intents["place"] = by_topic.rank(ascending=False, method="min").astype("int64")
+    tables = []
+    for name, run in runs.items():
+        found = cover(run, candidates, known, depth)
+        first = np.full(len(of_intents), np.inf)
+        np.minimum.at(first, found.intent, found.rank + 1.0)
+        ranks = pd.array(np.where(np.isfinite(first), first, 0).astype("int64"), dtype="Int64")
+        ranks[~np.isfinite(first)] = pd.NA
+        tables.append(of_intents.assign(name=name, first_rank=ranks))
+    return pd.concat(tables, ignore_index=True)[["name", "qid", "entity_id", "prob", "place", "first_rank"]]
+
+
+def tagging(
+    runs: Mapping[str, Run], intents: pd.DataFrame, tags: pd.DataFrame, cutoffs: Sequence[int], nil: str
+) -> pd.DataFrame:
+    """How much of a score the tags leave to each system.
+
+    Returns
+    -------
+    pandas.DataFrame
+        name, k, tagged (mean share of the first k documents with any tag), ES, oracle_ES (mean over queries of the best
+        ranking of k documents under the same tags: no system scores more).
+    """
+    candidates, known = Intents(intents), Tags(tags)
+    rows = []
+    for k in cutoffs:
+        oracle = float(oracle_success(intents, tags, k, nil=nil)["success"].mean())
+        for name, run in runs.items():
+            found = cover(run, candidates, known, k, nil=nil)
+            success = found.success(found.gain(k, "binary"))
+            rows.append((name, k, float(found.tagged.mean()), float(success.mean()), oracle))
+    return pd.DataFrame(rows, columns=["name", "k", "tagged", "ES", "oracle_ES"])
+
 
 MEASURES = ("ES", "VB(alpha=0.5)", "VB", "TopIntent")
 CUTOFFS = (1, 3, 5, 10)
@@ -150,8 +205,8 @@ def evaluate_intents(
     replicas
         B, how many replicas; 0 for none.
     perturb
-        What changes between replicas: perturbations of :mod:`vbterrier.uncertainty` in the order they apply,
-        :class:`vbterrier.Paraphrases`, :class:`vbterrier.Rerun`.
+        What changes between replicas: perturbations of :mod:`vbterrier.stats` in the order they apply,
+        :class:`vbterrier.evaluate.Paraphrases`, :class:`vbterrier.evaluate.Rerun`.
     baseline
         The system that others are compared with; all pairs otherwise.
     gold

@@ -11,22 +11,23 @@ from vbterrier.evaluate.scores import TOPICS
 from vbterrier.frames.contracts import systems_of
 from vbterrier.frames.parameters import choice, whole
 from vbterrier.frames.runs import loaded_run
-from vbterrier.judgments.judge_next import Cut, plan_judging
-from vbterrier.measures.scoring import Scoring
-from vbterrier.parallel import tracked
-from vbterrier.uncertainty.intervals import check_level
+from vbterrier.log import tracked
+from vbterrier.measures.target import Scoring
+from vbterrier.stats.topic_intervals import check_level
+from vbterrier.unjudged.judge_next import Cut, plan_judging
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import ir_measures
 
-    from vbterrier.frames.ranked import Run
-    from vbterrier.judgments.judge_next import JudgingPlan
-    from vbterrier.measures.process import Bootstrapped
-    from vbterrier.measures.scoring import Slot
+    from vbterrier.frames.ranking import Run
+    from vbterrier.measures.target import Slot
+    from vbterrier.measures.unjudged import Bootstrapped
+    from vbterrier.unjudged.judge_next import JudgingPlan
 
 __all__ = ["judge_next"]
+
 
 _LOG = logging.getLogger(__name__)
 

@@ -13,30 +13,27 @@ from vbterrier.errors import InputError, ParameterError, nearest
 from vbterrier.evaluate.inputs import aligned, bootstrapped, named_runs, slot_of
 from vbterrier.evaluate.scores import TOPICS
 from vbterrier.frames.contracts import systems_of
+from vbterrier.frames.notebook import Panel, Shown, systems_line
 from vbterrier.frames.parameters import choice, whole
 from vbterrier.frames.runs import loaded_run
-from vbterrier.frames.shown import Panel, Shown, systems_line
-from vbterrier.judgments.joint import JointDistribution
 from vbterrier.kernels.resample import stream
-from vbterrier.log import timed
-from vbterrier.measures.scoring import Scoring
-from vbterrier.parallel import tracked
-from vbterrier.uncertainty.agreement import EQUAL
-from vbterrier.uncertainty.intervals import check_level
+from vbterrier.log import timed, tracked
+from vbterrier.measures.target import Scoring
+from vbterrier.stats.agreement import EQUAL
+from vbterrier.stats.topic_intervals import check_level
+from vbterrier.unjudged.joint import JointDistribution
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     import ir_measures
-    from numpy.typing import NDArray
 
-    from vbterrier.frames.ranked import Run
-    from vbterrier.frames.shown import Figures
-    from vbterrier.measures.process import Bootstrapped
-    from vbterrier.measures.scoring import Slot
+    from vbterrier.annotations import Floats, Ints
+    from vbterrier.frames.notebook import Figures
+    from vbterrier.frames.ranking import Run
+    from vbterrier.measures.target import Slot
+    from vbterrier.measures.unjudged import Bootstrapped
 
-    Floats = NDArray[np.float64]
-    Ints = NDArray[np.int64]
 
 # What is uncertain, and how tables call it.
 _LOG = logging.getLogger(__name__)
@@ -143,7 +140,7 @@ def rank_systems(
     ``expected_rank`` of a system is 1 plus the sum over the others of the probability to be beaten by them. ``"both"``
     adds up the variance within and between imputed judgments, as multiple imputation does (Rubin 1987); where the prior
     is right its intervals are rather too wide. What is wrong with a prior in all topics alike is in none of them. See
-    :class:`vbterrier.judgments.joint.JointDistribution` for priors of different strength. Cost: draws times unjudged
+    :class:`vbterrier.unjudged.joint.JointDistribution` for priors of different strength. Cost: draws times unjudged
     documents; one topic is in memory at a time.
 
     Examples

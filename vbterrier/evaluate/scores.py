@@ -12,27 +12,28 @@ import pandas as pd
 
 from vbterrier.errors import ParameterError
 from vbterrier.evaluate.inputs import aligned, named_runs, require_one_tagger, slot_of
-from vbterrier.evaluate.spread import spread
-from vbterrier.evaluate.systems import Scorer
+from vbterrier.execution.distribute import Scorer, spread
+from vbterrier.execution.parallel import workers
 from vbterrier.frames.contracts import systems_of
-from vbterrier.frames.files import read_answers, read_qrels
+from vbterrier.frames.files.reading import read_answers, read_qrels
+from vbterrier.frames.notebook import Panel, Shown, of_means, systems_line
 from vbterrier.frames.parameters import choice, whole
-from vbterrier.frames.shown import Panel, Shown, of_means, systems_line
 from vbterrier.frames.values import KEY
-from vbterrier.measures import measures_from
-from vbterrier.measures.foreign import is_mean, mean_of
+from vbterrier.hosts.ir_measures import measures_from
+from vbterrier.log import tracked
+from vbterrier.measures.external import is_mean, mean_of
 from vbterrier.measures.linking import is_linking
-from vbterrier.measures.process import Bootstrapped
-from vbterrier.parallel import tracked, workers
-from vbterrier.uncertainty.intervals import (
+from vbterrier.measures.unjudged import Bootstrapped
+from vbterrier.stats.topic_intervals import (
     COLUMNS,
     N_RESAMPLES,
     TOPIC_METHODS,
     check_level,
     interval_rows,
+    tables_of,
+    topic_values,
     unjudged_interval,
 )
-from vbterrier.uncertainty.topic_values import tables_of, topic_values
 
 if TYPE_CHECKING:
     import os
@@ -41,8 +42,9 @@ if TYPE_CHECKING:
     import ir_measures
     from numpy.typing import NDArray
 
-    from vbterrier.frames.shown import Figures
-    from vbterrier.measures.scoring import Slot
+    from vbterrier.frames.notebook import Figures
+    from vbterrier.measures.target import Slot
+
 
 TOPICS = ("same", "all", "common")
 
@@ -114,7 +116,7 @@ def score(
         (qid, docno, score) or the path of a TREC run; for measures of linking alone, also the answers (qid, entity_id).
     qrels
         A frame or the path of TREC qrels. They may be left out where ``intents`` are given. For measures of linking
-        alone, the gold standard: a frame (qid, entity_id) or a path, see :func:`vbterrier.read_answers`.
+        alone, the gold standard: a frame (qid, entity_id) or a path, see :func:`vbterrier.frames.read_answers`.
     measures
         Measure objects or their text.
     intents

@@ -1,1 +1,5 @@
-"""The contracts of the frames, the one tie rule, reading and writing."""
+"""Contracts of frames, the tie rule, and readers and writers of files."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

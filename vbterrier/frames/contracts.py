@@ -1,16 +1,27 @@
-"""The columns that frames must have, and frames of other libraries made ours."""
+"""Contracts of the frames: labels, candidates and tags as checked arrays."""
 
 from __future__ import annotations
 
+import warnings
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from vbterrier.errors import InputError, nearest
+from vbterrier.errors import DegenerateWarning, InputError, nearest
+from vbterrier.frames.ids import Lookup, ids_of, integers_of, numbers_of, owner_of, repeated_pairs
+from vbterrier.kernels.vb import per_topic
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from vbterrier.annotations import Floats, Ints
+    from vbterrier.frames.ids import Ids
+
 
 _OF_IDS = ("qid", "docno", "entity_id", "iteration", "name", "query", "mention", "source", "tagger", "measure")
 _OF_NUMBERS = ("score", "rank", "label", "prob", "weight", "grade_prob", "value")
@@ -108,3 +119,194 @@ def systems_of(runs: Any) -> Iterator[tuple[str, Any]]:
             raise InputError(f"two systems are called {name!r}; give each its own name")
         seen.add(name)
         yield name, run
+
+
+class LabelFrame:
+    """Judged documents, each once.
+
+    Parameters
+    ----------
+    qrels
+        Columns qid, docno, label.
+    name
+        What messages call it.
+    drop_negative
+        Take labels below 0 for missing judgments.
+
+    Raises
+    ------
+    InputError
+        A missing column or id, a label that is no whole number, one document with two labels.
+
+    Attributes
+    ----------
+    qid : Ids
+        The column as it came.
+    topics : list of str
+        In order of appearance.
+    topic, docno, label
+        The topic's number, the document and the label of each judgment.
+    """
+
+    def __init__(self, qrels: Any, *, name: str = "qrels", drop_negative: bool = False) -> None:
+        self.name = name
+        frame = frame_of(qrels, name)
+        require(frame, ("qid", "docno", "label"), name)
+        self.qid = ids_of(frame["qid"], f"{name} column 'qid'")
+        self.docno = ids_of(frame["docno"], f"{name} column 'docno'")
+        self.topics, self.topic = self.qid.codes()
+        owner = owner_of(self.topics, self.topic, self.docno)
+        self.label = integers_of(frame["label"], f"{name} column 'label'", owner)
+        keep = self._once(diversity="iteration" in frame.columns)
+        if drop_negative:
+            keep &= self.label >= 0
+        if not keep.all():
+            self.topic, self.label = self.topic[keep], self.label[keep]
+            self.docno = self.docno.take(np.flatnonzero(keep))
+
+    @cached_property
+    def lookup(self) -> Lookup:
+        """Finds the row of a topic's number and a document."""
+        return Lookup(self.topic, self.docno)
+
+    def _once(self, *, diversity: bool) -> NDArray[np.bool_]:
+        """Which rows to keep so that each document is judged once."""
+        topic, docno, label = self.topic, self.docno, self.label
+        keep = np.ones(len(label), dtype=bool)
+        rows = repeated_pairs(topic, docno)
+        if not len(rows):
+            return keep
+        same = (topic[rows[1:]] == topic[rows[:-1]]) & (docno.take(rows).prints[1:] == docno.take(rows).prints[:-1])
+        clash = same & (label[rows[1:]] != label[rows[:-1]])
+        if clash.any():
+            first, second = rows[int(np.argmax(clash))], rows[int(np.argmax(clash)) + 1]
+            hint = "; diversity qrels? flatten them first with vbterrier.frames.flatten_qrels" if diversity else ""
+            raise InputError(
+                f"{self.name}: document {docno.text[int(first)].as_py()!r} of query {self.topics[topic[first]]!r} has "
+                f"the labels {label[first]} (row {first}) and {label[second]} (row {second}); keep one judgment a "
+                f"document{hint}"
+            )
+        keep[rows[1:][same]] = False
+        warnings.warn(
+            f"{self.name}: {int(same.sum())} repeated judgments with the same label count once",
+            DegenerateWarning,
+            stacklevel=4,
+        )
+        return keep
+
+
+# What rounding to six decimals may take from each probability, doubled.
+ROUNDING = 1e-6
+
+
+def require_once(topics: Sequence[str], topic: Ints, entity: Ids, name: str) -> None:
+    """Refuse a candidate that stands twice in its query.
+
+    Raises
+    ------
+    InputError
+        Names the first such candidate and its rows.
+    """
+    twice = repeated_pairs(topic, entity)
+    if len(twice):
+        first, second = (int(row) for row in twice[:2])
+        raise InputError(
+            f"{name}: {owner(topics, topic, entity, first)} stands in rows {first} and {second}; keep one, or add up "
+            "their probabilities, as Dedup() does"
+        )
+
+
+def probabilities_of(
+    column: Any, topics: Sequence[str], topic: Ints, entity: Ids, name: str, *, normalise: bool = False
+) -> tuple[Floats, Floats]:
+    """Probabilities of candidates as they stand, shape (n,), and their sum over each query, shape (n_topics,).
+
+    A sum may be off by 1e-6 for each candidate: what is left of probabilities that were rounded to six decimals.
+
+    Parameters
+    ----------
+    column
+        The probability of each candidate.
+    topics, topic
+        The queries, and the place of each candidate's query.
+    entity
+        The candidates.
+    name
+        What messages call the frame.
+    normalise
+        Take any weights of at least 0.
+
+    Raises
+    ------
+    InputError
+        A missing value, a value that is no probability, a sum that is not 1.
+    """
+    prob = numbers_of(column, f"{name} column 'prob'", lambda row: f" ({owner(topics, topic, entity, row)})")
+    sizes = np.bincount(topic, minlength=len(topics))
+    bad = (prob < 0) | (~np.isfinite(prob) if normalise else prob > 1 + ROUNDING)
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise InputError(
+            f"{name}: row {row} ({owner(topics, topic, entity, row)}) has probability {prob[row]:g}, wanted 0 to 1; "
+            "make scores probabilities first, with a softmax as Calibrate() does"
+        )
+    total = per_topic(prob, topic, len(topics))
+    off = ((total <= 0) & (sizes > 0)) if normalise else np.abs(total - 1) > ROUNDING * sizes
+    if off.any():
+        place = int(np.argmax(off))
+        wanted = "more than 0" if normalise else "1: divide them by their sum, as normalise=True of a measure does"
+        n_off = int(off.sum())
+        raise InputError(
+            f"{name}: the probabilities of query {topics[place]!r} sum to {total[place]:g} "
+            f"({n_off} {'query is' if n_off == 1 else 'queries are'} off); wanted {wanted}"
+        )
+    return prob, total
+
+
+def owner(topics: Sequence[str], topic: Ints, entity: Ids, row: int) -> str:
+    """The candidate of a row and its query, for messages."""
+    return f"candidate {entity.text[row].as_py()!r} of query {topics[topic[row]]!r}"
+
+
+class TagFrame:
+    """Tags of documents, of all queries or of one each.
+
+    Parameters
+    ----------
+    frame
+        Columns docno, entity_id, and optionally weight in [0, 1] (1 where absent) and qid.
+    name
+        What messages call it.
+
+    Raises
+    ------
+    InputError
+        A missing column or id, a weight outside [0, 1].
+    """
+
+    def __init__(self, frame: Any, *, name: str = "tags") -> None:
+        self.name = name
+        frame = frame_of(frame, name)
+        require(frame, ("docno", "entity_id"), name)
+        self.docno = ids_of(frame["docno"], f"{name} column 'docno'")
+        self.entity = ids_of(frame["entity_id"], f"{name} column 'entity_id'")
+        self.weight = np.ones(len(frame))
+        if "weight" in frame.columns:
+            # A copy: what the caller does to the frame later changes nothing.
+            self.weight = numbers_of(frame["weight"], f"{name} column 'weight'").copy()
+        bad = (self.weight < 0) | (self.weight > 1)
+        if bad.any():
+            row = int(np.argmax(bad))
+            raise InputError(
+                f"{name}: row {row} (document {self.docno.text[row].as_py()!r}) has weight {self.weight[row]:g}, "
+                "wanted 0 to 1"
+            )
+        self.topics: list[str] | None = None
+        self.topic: Ints | None = None
+        if "qid" in frame.columns:
+            self.qid = ids_of(frame["qid"], f"{name} column 'qid'")
+            self.topics, self.topic = self.qid.codes()
+
+    @cached_property
+    def _lookup(self) -> Lookup:
+        return Lookup(self.topic, self.docno)

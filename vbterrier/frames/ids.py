@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    Ints = NDArray[np.int64]
+    from vbterrier.annotations import Ints
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from vbterrier.errors import InputError, ParameterError, examples, nearest
 from vbterrier.frames.contracts import frame_of
-from vbterrier.frames.files import read_intents, read_tags
+from vbterrier.frames.files.reading import read_intents, read_tags
 
 if TYPE_CHECKING:
     import pandas as pd
+
 
 _READERS = {"intents": read_intents, "tags": read_tags}
 # What the names of saved sets begin with.

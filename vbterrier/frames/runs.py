@@ -1,14 +1,74 @@
-"""Runs by their names, from frames and files."""
+"""Runs by name, topics that frames share, and flattened diversity qrels."""
 
 from __future__ import annotations
 
 import os
-from typing import Any
+import warnings
+from typing import TYPE_CHECKING, Any
 
-from vbterrier.errors import InputError
-from vbterrier.frames.contracts import systems_of
-from vbterrier.frames.files import read_run
-from vbterrier.frames.ranked import Run
+import numpy as np
+
+from vbterrier.errors import DegenerateWarning, InputError, examples
+from vbterrier.frames.contracts import frame_of, require, systems_of
+from vbterrier.frames.files.reading import read_run
+from vbterrier.frames.ids import ids_of, integers_of, require_same_kind
+from vbterrier.frames.ranking import Run
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pandas as pd
+
+    from vbterrier.annotations import Ints
+    from vbterrier.frames.ids import Ids
+
+
+def places(wanted: Sequence[str], among: Sequence[str]) -> Ints:
+    """The place of each wanted topic among others, -1 where it is missing, shape (n_wanted,).
+
+    >>> places(["q2", "q9"], ["q1", "q2"])
+    array([ 1, -1])
+    """
+    index = {topic: place for place, topic in enumerate(among)}
+    return np.array([index.get(topic, -1) for topic in wanted], dtype=np.int64)
+
+
+def run_places(run: Run, topics: Sequence[str], qid: Ids, name: str) -> Ints:
+    """The place of each topic of a run among the topics to evaluate, -1 for topics that are not evaluated.
+
+    Parameters
+    ----------
+    run
+        The run.
+    topics, qid
+        The topics to evaluate, and the column that they came from.
+    name
+        What messages call the frame of that column.
+
+    Raises
+    ------
+    InputError
+        No topic to evaluate, integers against text, or no topic in common.
+    """
+    if not topics:
+        raise InputError(f"{name}: no rows; a run is evaluated over the topics that stand here")
+    require_same_kind(qid, run.topic_ids, f"{name} column 'qid'", f"{run.name} column 'qid'")
+    found = places(run.topics, topics)
+    if not run.topics:
+        warnings.warn(f"{run.name}: empty; all {len(topics)} topics score 0", DegenerateWarning, stacklevel=2)
+    elif (found < 0).all():
+        raise InputError(
+            f"no topic in common: {run.name} has {examples(run.topics)}; {name} has {examples(topics)}; "
+            "look for other prefixes, leading zeros, trailing blanks or another Unicode form"
+        )
+    elif (found < 0).any():
+        extra = [topic for topic, place in zip(run.topics, found, strict=True) if place < 0]
+        warnings.warn(
+            f"{run.name}: {len(extra)} topics are not in {name} and are left out ({examples(extra)})",
+            DegenerateWarning,
+            stacklevel=2,
+        )
+    return found
 
 
 def loaded_run(name: str, run: Any, duplicates: str = "error") -> Run:
@@ -31,3 +91,38 @@ def runs_of(runs: Any) -> dict[str, Run]:
     if not loaded:
         raise InputError("runs: none; name at least one run")
     return loaded
+
+
+def flatten_qrels(qrels: Any, *, name: str = "qrels") -> pd.DataFrame:
+    """Adhoc judgments from diversity judgments: the highest label of each document over all iterations.
+
+    Parameters
+    ----------
+    qrels
+        Columns qid, docno, label; an iteration column is ignored.
+    name
+        What messages call it.
+
+    Returns
+    -------
+    pandas.DataFrame
+        qid, docno, label; one row a document, in order of appearance.
+
+    Raises
+    ------
+    InputError
+        A missing column or id, a label that is no whole number.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> qrels = pd.DataFrame({"qid": "1", "iteration": ["1", "2"], "docno": "d", "label": [0, 2]})
+    >>> flatten_qrels(qrels).values.tolist()
+    [['1', 'd', 2]]
+    """
+    frame = frame_of(qrels, name)
+    require(frame, ("qid", "docno", "label"), name)
+    for column in ("qid", "docno"):
+        ids_of(frame[column], f"{name} column {column!r}")
+    frame = frame.assign(label=integers_of(frame["label"], f"{name} column 'label'"))
+    return frame.groupby(["qid", "docno"], sort=False, observed=True)["label"].max().reset_index()

@@ -1,1 +1,5 @@
-"""From queries to candidate intents, and from intents to what a ranking covers of them."""
+"""Candidate intents of queries, tags of documents, and the intents that a ranking covers."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -13,22 +13,17 @@ import pandas as pd
 from vbterrier.errors import DegenerateWarning, InputError
 from vbterrier.frames.contracts import frame_of
 from vbterrier.frames.ids import Lookup, numbers_of, require_same_kind
+from vbterrier.frames.notebook import Panel, Shown, counted, facts
 from vbterrier.frames.parameters import number, whole
-from vbterrier.frames.shown import Panel, Shown, counted, facts
-from vbterrier.frames.topics import places
-from vbterrier.intents.frame import Candidates, warn_of
-from vbterrier.kernels.probability import normalised
+from vbterrier.frames.runs import places
+from vbterrier.intents.stage import Candidates, warn_of
+from vbterrier.kernels.candidates import normalised
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import NDArray
-
-    from vbterrier.frames.shown import Figures
-
-    Floats = NDArray[np.float64]
-    Ints = NDArray[np.int64]
-    Bools = NDArray[np.bool_]
+    from vbterrier.annotations import Bools, Floats, Ints
+    from vbterrier.frames.notebook import Figures
 
 
 @dataclass(frozen=True, eq=False)

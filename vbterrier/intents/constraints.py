@@ -12,11 +12,12 @@ import pandas as pd
 import pyterrier as pt
 
 from vbterrier.errors import InputError, ParameterError
-from vbterrier.frames.files.layout import shown
+from vbterrier.frames.files.source import shown
 from vbterrier.intents.stage import Stage
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
+
 
 _QUOTED = r'"(?:[^"\\]|\\.)*'
 # A quote that is never closed goes on to the end, so that no later one looks for its own: time is linear in the text.

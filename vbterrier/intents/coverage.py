@@ -1,32 +1,135 @@
-"""Which candidate intents of a query the first documents of a ranking cover."""
+"""Coverage of candidate intents by a ranking, and its maximum under the same tags."""
 
 from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+import pyarrow.compute as pc
 
-from vbterrier.errors import DegenerateWarning, ParameterError, examples
-from vbterrier.frames.ids import require_same_kind
-from vbterrier.frames.topics import run_places
-from vbterrier.intents.tables import Intents, Tags, called
+from vbterrier.errors import DegenerateWarning, InputError, ParameterError, examples
+from vbterrier.frames.contracts import TagFrame, frame_of, is_frame, probabilities_of, require, require_once
+from vbterrier.frames.ids import Ids, Lookup, ids_of, require_same_kind
+from vbterrier.frames.named import named
+from vbterrier.frames.runs import places, run_places
 from vbterrier.kernels import vb
+from vbterrier.kernels.vb import best_success, per_topic
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from vbterrier.annotations import Bools, Floats, Ints
+    from vbterrier.frames.ranking import Run
 
-    from vbterrier.frames.ids import Ids
-    from vbterrier.frames.ranked import Run
 
-    Floats = NDArray[np.float64]
-    Ints = NDArray[np.int64]
-    Bools = NDArray[np.bool_]
+class Intents:
+    """The candidate intents of every query with their probabilities.
 
-__all__ = ["Coverage", "Intents", "Tags", "cover"]
+    Parameters
+    ----------
+    frame
+        Columns qid, entity_id, prob.
+    normalise
+        Divide the probabilities of each query by their sum; otherwise a sum that is off by more than 1e-6 is an error.
+    name
+        What messages call it.
+
+    Raises
+    ------
+    InputError
+        A missing column or id, an intent that stands twice, a probability outside [0, 1], a sum that is not 1.
+
+    Attributes
+    ----------
+    topics : list of str
+        In order of appearance.
+    topic : numpy.ndarray
+        The place of each intent's topic, shape (n_intents,).
+    prob : numpy.ndarray
+        Probability of each intent, shape (n_intents,), 1 in sum over a topic.
+    """
+
+    def __init__(self, frame: Any, *, normalise: bool = False, name: str = "intents") -> None:
+        self.name = name
+        frame = frame_of(frame, name)
+        require(frame, ("qid", "entity_id", "prob"), name)
+        self.qid = ids_of(frame["qid"], f"{name} column 'qid'")
+        self.entity = ids_of(frame["entity_id"], f"{name} column 'entity_id'")
+        self.topics, self.topic = self.qid.codes()
+        require_once(self.topics, self.topic, self.entity, name)
+        prob, total = probabilities_of(frame["prob"], self.topics, self.topic, self.entity, name, normalise=normalise)
+        self.prob = prob / total[self.topic]
+        self.lookup = Lookup(self.topic, self.entity)
+
+    def called(self, entity: str) -> Ints:
+        """The places of the intents of an entity."""
+        return called(self.entity, entity)
+
+
+class Tags(TagFrame):
+    """Which entities each document is about.
+
+    Parameters
+    ----------
+    frame
+        Columns docno, entity_id, and optionally weight in [0, 1] (1 where absent) and qid (tags for one query only).
+    pooled
+        Whether the frame holds all documents known to be about an entity, for an ideal ranking to be built of them.
+    name
+        What messages call it.
+    """
+
+    def __init__(self, frame: Any, *, pooled: bool = True, name: str = "tags") -> None:
+        super().__init__(frame, name=name)
+        self.pooled = pooled
+
+    def find(self, intents: Intents, topic: Ints, docno: Ids, run: str) -> tuple[Ints, Ints]:
+        """Match retrieved documents with tags: places among the documents, and rows here."""
+        require_same_kind(self.docno, docno, f"{self.name} column 'docno'", f"{run} column 'docno'")
+        if self.topics is None:
+            return self._lookup.find(None, docno)
+        require_same_kind(self.qid, intents.qid, f"{self.name} column 'qid'", f"{intents.name} column 'qid'")
+        here = places(intents.topics, self.topics)[topic]
+        known = np.flatnonzero(here >= 0)
+        pairs, rows = self._lookup.find(here[known], docno.take(known))
+        return known[pairs], rows
+
+    def known_documents(self, intents: Intents) -> Ints | None:
+        """How many documents are known to be about each intent, shape (n_intents,); ``None`` without a pool."""
+        if not self.pooled:
+            return None
+        rows, found = self.of_intents(intents)
+        pairs = pd.DataFrame({"intent": found, "docno": self.docno.take(rows).text.to_pylist()})
+        return np.bincount(pairs.drop_duplicates()["intent"], minlength=len(intents.prob))
+
+    def of_intents(self, intents: Intents) -> tuple[Ints, Ints]:
+        """Match the tags of some weight with the intents that they are about, retrieved or not.
+
+        Returns
+        -------
+        (rows, places)
+            For every match the row here and the place of the intent, rows rising.
+        """
+        counted = np.flatnonzero(self.weight > 0)
+        if self.topics is None or self.topic is None:
+            return self._all_topics(intents, counted)
+        here = places(self.topics, intents.topics)[self.topic]
+        rows = counted[here[counted] >= 0]
+        found = intents.lookup.find_one(here[rows], self.entity.take(rows))
+        return rows[found >= 0], found[found >= 0]
+
+    def _all_topics(self, intents: Intents, rows: Ints) -> tuple[Ints, Ints]:
+        """Tags without a query count for every query that has their entity among its intents."""
+        pairs, found = Lookup(None, intents.entity).find(None, self.entity.take(rows))
+        return rows[pairs], found
+
+
+def called(ids: Ids, name: str) -> Ints:
+    """The places where an id stands."""
+    return np.flatnonzero(pc.equal(ids.text, name).to_numpy(zero_copy_only=False))
+
 
 # The rank of what was not retrieved: beyond every cutoff.
 NEVER = np.iinfo(np.int64).max
@@ -203,3 +306,108 @@ def _warn_of_strangers(intents: Intents, tags: Tags, retrieved: Ids, *, met: boo
         DegenerateWarning,
         stacklevel=3,
     )
+
+
+def oracle_success(
+    intents: Any, tags: Any, k: int | None, *, documents: Any = None, normalise: bool = False, nil: str = ""
+) -> pd.DataFrame:
+    """Expected success of an ideal ranking of k documents under the same tags, of each query.
+
+    ``ES* = max_{|S| = k} Σ_i π_i max_{d in S} w_id``, the binary gain of :data:`vbterrier.ES`: no system scores more
+    with these tags, whatever it retrieves. What is missing to 1 is the tagger's and the collection's, what is missing
+    to ``ES*`` the system's.
+
+    Parameters
+    ----------
+    intents
+        Columns qid, entity_id, prob; or a registered name, or a path.
+    tags
+        Columns docno, entity_id, and optionally weight and qid; or a registered name, or a path. All their documents
+        may be shown.
+    k
+        How many documents are shown, at least 1; ``None`` for all.
+    documents
+        Show these documents only: ids, or a frame with docno, and with qid where they differ by query: the oracle of a
+        run then is its best re-ranking.
+    normalise
+        Divide the probabilities of each query by their sum.
+    nil
+        Entity of the NIL intent, served by showing no entity (see :data:`vbterrier.ES`): the better of the best ranking
+        and none.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns qid, ``success`` in [0, 1], ``method``: ``"exact"``, or ``"greedy"`` where a search for the best
+        documents would hold too much, with at least ``1 - 1/e`` of it. Exact wherever a document is about one of a
+        query's intents, or k documents are enough for all of them, and in most other cases.
+
+    Raises
+    ------
+    ParameterError
+        A cutoff below 1.
+    InputError
+        Intents or tags that are none, ids that can never meet.
+
+    Notes
+    -----
+    Cost and memory are linear in the tags and intents that meet. The search for the best documents, where one is
+    needed, takes a tenth of a second a topic at most and gives up where many documents of many weights share intents.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> intents = pd.DataFrame({"qid": "q1", "entity_id": ["A", "B", "C"], "prob": [0.5, 0.25, 0.25]})
+    >>> tags = pd.DataFrame({"docno": ["d1", "d2"], "entity_id": ["A", "B"]})
+    >>> [oracle_success(intents, tags, k)["success"].tolist() for k in (1, 10)]
+    [[0.5], [0.75]]
+    """
+    if k is not None and (isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1):
+        raise ParameterError(f"k={k!r}: wanted a whole number of at least 1, or None for all documents")
+    asked, known = Intents(named("intents", intents), normalise=normalise), Tags(named("tags", tags))
+    require_same_kind(asked.entity, known.entity, "intents column 'entity_id'", "tags column 'entity_id'")
+    if known.topics is not None:
+        require_same_kind(asked.qid, known.qid, "intents column 'qid'", "tags column 'qid'")
+    rows, intent = known.of_intents(asked)
+    if documents is not None:
+        shown = _shown(documents, asked, asked.topic[intent], known.docno.take(rows))
+        rows, intent = rows[shown], intent[shown]
+    prob = asked.prob.copy()
+    absent = called(asked.entity, nil) if nil else np.empty(0, dtype=np.int64)
+    prob[absent] = 0.0
+    _, document = known.docno.take(rows).codes()
+    success, exact = best_success(
+        prob, asked.topic, len(asked.topics), intent=intent, document=document, weight=known.weight[rows], k=k
+    )
+    nothing = per_topic(asked.prob[absent], asked.topic[absent], len(asked.topics))
+    return pd.DataFrame(
+        {
+            "qid": asked.topics,
+            # Sums of probabilities may be off by rounding.
+            "success": np.minimum(np.maximum(success, nothing), 1.0),
+            "method": np.where(exact, "exact", "greedy").astype(object),
+        }
+    )
+
+
+def _shown(documents: Any, intents: Intents, topic: Ints, docno: Ids) -> Ints:
+    """The places of pairs (topic, document) that may be shown."""
+    if isinstance(documents, str):
+        raise InputError(f"documents={documents!r}: wanted several ids or a frame; put a single id in a list")
+    if is_frame(documents):
+        frame = frame_of(documents, "documents")
+    else:
+        frame = pd.DataFrame({"docno": pd.Series(list(documents), dtype=object)})
+    require(frame, ("docno",), "documents")
+    allowed = ids_of(frame["docno"], "documents column 'docno'")
+    require_same_kind(docno, allowed, "tags column 'docno'", "documents column 'docno'")
+    if "qid" not in frame.columns:
+        pairs, _ = Lookup(None, allowed).find(None, docno)
+        return np.unique(pairs)
+    qid = ids_of(frame["qid"], "documents column 'qid'")
+    require_same_kind(intents.qid, qid, "intents column 'qid'", "documents column 'qid'")
+    topics, code = qid.codes()
+    here = places(topics, intents.topics)[code]
+    known = np.flatnonzero(here >= 0)
+    pairs, _ = Lookup(here[known], allowed.take(known)).find(topic, docno)
+    return np.unique(pairs)

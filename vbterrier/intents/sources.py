@@ -15,9 +15,9 @@ from vbterrier.frames.ids import ids_of, integers_of, repeated_pairs
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from vbterrier.frames.ranked import Run
+    from vbterrier.annotations import Ints
+    from vbterrier.frames.ranking import Run
 
-    Ints = NDArray[np.int64]
 
 # The document of an intent that has none; judged 0, so one that is called so keeps its own judgments. Diversity engines
 # of others crash on empty ids.

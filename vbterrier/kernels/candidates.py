@@ -1,8 +1,4 @@
-"""From the scores of the candidates of each topic to their probabilities, and which of them to keep.
-
-``topic`` is the place of each candidate's topic, shape (n,), in any order; leading axes of the other arrays are
-replicas.
-"""
+"""Probabilities, truncation and clusters of candidates."""
 
 from __future__ import annotations
 
@@ -10,15 +6,66 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vbterrier.kernels.probability import normalised, peaks, softmax
-from vbterrier.kernels.vb import per_topic
+from vbterrier.kernels.vb import per_topic, segments
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from vbterrier.annotations import Bools, Floats, Ints
 
-    Floats = NDArray[np.float64]
-    Ints = NDArray[np.int64]
-    Bools = NDArray[np.bool_]
+
+def normalised(weights: Floats, topic: Ints, n_topics: int) -> Floats:
+    """Weights divided by their sum over each topic, shape (..., n_intents); zeros where all are zero.
+
+    >>> normalised(np.array([1.0, 3.0, 5.0]), np.array([0, 0, 1]), 2).tolist()
+    [0.25, 0.75, 1.0]
+    """
+    total = per_topic(weights, topic, n_topics)[..., topic]
+    return np.divide(weights, total, out=np.zeros_like(weights), where=total > 0)
+
+
+def softmax(logits: Floats, topic: Ints, n_topics: int) -> Floats:
+    """``π_i = exp(l_i) / Σ_j exp(l_j)`` over each topic, the maximum subtracted first, shape (..., n_intents).
+
+    ``-inf`` gives 0; a topic of ``-inf`` alone gives zeros.
+
+    Parameters
+    ----------
+    logits
+        Scores over temperature, less violations; shape (..., n_intents).
+    topic
+        The place of each intent's topic, shape (n_intents,), in any order.
+    n_topics
+        The number of topics.
+
+    >>> softmax(np.array([1000.0, 1000.0, -5.0]), np.array([0, 0, 1]), 2).tolist()
+    [0.5, 0.5, 1.0]
+    """
+    return normalised(raised(logits, topic, n_topics), topic, n_topics)
+
+
+def raised(logits: Floats, topic: Ints, n_topics: int) -> Floats:
+    """``exp(l_i - max_j l_j)`` over each topic: the softmax before its division, 1 for the most probable intent.
+
+    >>> raised(np.array([0.0, 0.0, -np.inf]), np.array([0, 0, 1]), 2).tolist()
+    [1.0, 1.0, 0.0]
+    """
+    peak = peaks(logits, topic, n_topics)
+    below = logits - np.where(np.isfinite(peak), peak, 0.0)[..., topic]
+    return np.exp(below, out=below)
+
+
+def peaks(values: Floats, topic: Ints, n_topics: int) -> Floats:
+    """The largest value of each topic, shape (..., n_topics); ``-inf`` for a topic without any.
+
+    >>> peaks(np.array([1.0, 3.0, 2.0]), np.array([0, 0, 2]), 3).tolist()
+    [3.0, -inf, 2.0]
+    """
+    best = np.full((*values.shape[:-1], n_topics), -np.inf)
+    if len(topic):
+        order, present, starts = segments(topic)
+        sorted_values = values if order is None else values[..., order]
+        best[..., present] = np.maximum.reduceat(sorted_values, starts, axis=-1)
+    return best
+
 
 # Probabilities closer than this are the same: the order of a sum must not decide what is kept.
 DIGITS = 12
@@ -176,3 +223,55 @@ def cross_entropy(logits: Floats, target: Floats, topic: Ints, n_topics: int) ->
     # By row: of topics without any there is nothing to take the logarithm of.
     total = per_topic(np.exp(below), topic, n_topics)[topic]
     return float(np.sum(target * (np.log(total) - below)))
+
+
+def cosines(vectors: Floats) -> Floats:
+    """Cosine of each pair of rows, shape (n, n); 0 with a row of zeros.
+
+    >>> cosines(np.array([[3.0, 4.0], [4.0, 3.0], [0.0, 0.0]])).round(2).tolist()
+    [[1.0, 0.96, 0.0], [0.96, 1.0, 0.0], [0.0, 0.0, 0.0]]
+    """
+    # Scaled by the largest entry first: squares must not overflow.
+    largest = np.abs(vectors).max(axis=1, keepdims=True, initial=0.0)
+    scaled = np.divide(vectors, largest, out=np.zeros_like(vectors), where=largest > 0)
+    length = np.linalg.norm(scaled, axis=1, keepdims=True)
+    units = np.divide(scaled, length, out=np.zeros_like(scaled), where=length > 0)
+    return np.asarray(units @ units.T, dtype=np.float64)
+
+
+def complete_linkage(similarity: Floats, threshold: float) -> Ints:
+    """The cluster of each thing, named by its first member, shape (n,).
+
+    The two most similar clusters become one while every pair of their members is at least as similar as the threshold;
+    of equally similar pairs the first in the order of the rows goes first. So a chain A~B, B~C does not join A with C.
+
+    Parameters
+    ----------
+    similarity
+        Symmetric, shape (n, n); the diagonal does not count.
+    threshold
+        Similarity of the least similar pair in a cluster.
+
+    Notes
+    -----
+    Costs O(n²) for each merger.
+
+    >>> chain = np.array([[1.0, 0.97, 0.90], [0.97, 1.0, 0.96], [0.90, 0.96, 1.0]])
+    >>> complete_linkage(chain, 0.95).tolist()
+    [0, 0, 2]
+    """
+    n = len(similarity)
+    label = np.arange(n)
+    if n == 0:
+        return label
+    between = np.array(similarity, dtype=np.float64)
+    np.fill_diagonal(between, -np.inf)
+    while True:
+        one, other = sorted(divmod(int(np.argmax(between)), n))
+        if not between[one, other] >= threshold - _SLACK:
+            return label
+        # Complete linkage: clusters are as similar as their least similar members.
+        least = np.minimum(between[one], between[other])
+        between[one], between[:, one] = least, least
+        between[other], between[:, other] = -np.inf, -np.inf
+        label[label == other] = one

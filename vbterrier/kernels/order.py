@@ -11,8 +11,8 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    Ints = NDArray[np.int64]
-    Words = NDArray[np.uint64]
+    from vbterrier.annotations import Ints, Words
+
 
 # Odd multipliers with well spread bits (splitmix64, Steele et al. 2014).
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)

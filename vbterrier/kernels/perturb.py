@@ -6,17 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from vbterrier.kernels.candidates import peaks
 from vbterrier.kernels.order import mix
-from vbterrier.kernels.probability import peaks
 from vbterrier.kernels.vb import per_topic
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from vbterrier.annotations import Bools, Floats, Ints, Words
 
-    Floats = NDArray[np.float64]
-    Ints = NDArray[np.int64]
-    Bools = NDArray[np.bool_]
-    Words = NDArray[np.uint64]
 
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 

@@ -1,4 +1,4 @@
-"""Streams of random numbers that depend on the seed and on what they are for, on nothing else; resamples from them."""
+"""Random streams, resampling and bootstrap intervals."""
 
 from __future__ import annotations
 
@@ -6,12 +6,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from vbterrier.errors import InputError
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    Floats = NDArray[np.float64]
+    from vbterrier.annotations import Floats, Ints
+
+    Counts = NDArray[np.uint16]
+
 
 # Numbers of a block: 16 MB, below which starting a product costs more than it gains.
 _BLOCK = 1 << 21
@@ -89,3 +94,268 @@ def _blocks(n: int, n_resamples: int) -> Iterator[int]:
     step = max(1, _BLOCK // max(n, 1))
     for start in range(0, n_resamples, step):
         yield min(step, n_resamples - start)
+
+
+# Influences this small are roundings.
+_NO_INFLUENCE = 1e-9
+
+
+def quantiles_at(replicas: Floats, levels: Floats) -> Floats:
+    """Quantiles along the first axis, at levels of their own for each score, as (low, high) of shape (2, ...).
+
+    >>> quantiles_at(np.array([[0.0, 0.0], [1.0, 3.0]]), np.array([[0.5, 0.0], [1.0, 0.5]])).tolist()
+    [[0.5, 0.0], [1.0, 1.5]]
+    """
+    ordered = np.sort(replicas, axis=0)
+    place = levels * (len(replicas) - 1)
+    below = place.astype(np.int64)
+    low = np.take_along_axis(ordered, below, axis=0)
+    high = np.take_along_axis(ordered, np.minimum(below + 1, len(replicas) - 1), axis=0)
+    found: Floats = low + (high - low) * (place - below)
+    return found
+
+
+def acceleration_of(left_out: Floats, *, of_mean: bool = False) -> Floats:
+    """The acceleration of BCa intervals by the jackknife over the resampled units.
+
+    ``a = Σ_q Σ_i l_qi³/n_q³ / (6 (Σ_q Σ_i l_qi²/n_q²)^(3/2))`` with ``l_qi = (n_q - 1)(mean_i θ_(-i) - θ_(-i))``; for a
+    query of its own the sum over q is dropped (Efron 1987; Davison and Hinkley 1997, section 5.3.2, for
+    several samples).
+
+    Parameters
+    ----------
+    left_out
+        Scores without one unit after the other, shape (..., n, n_topics), NaN where a query has no such unit.
+    of_mean
+        Whether the interval is that of the mean over queries.
+
+    Returns
+    -------
+    numpy.ndarray
+        Shape (..., n_topics), or (...) for the mean; 0 where no unit matters.
+
+    Examples
+    --------
+    >>> acceleration_of(np.array([[0.1], [0.2], [0.9]])).round(3).tolist()
+    [-0.064]
+    """
+    known = ~np.isnan(left_out)
+    n = np.maximum(known.sum(axis=-2, keepdims=True), 1)
+    filled = np.where(known, left_out, 0.0)
+    influence = np.where(known, filled.sum(axis=-2, keepdims=True) / n - filled, 0.0) * (n - 1) / n
+    axes = (-2, -1) if of_mean else (-2,)
+    square, cube = ((influence**power).sum(axis=axes) for power in (2, 3))
+    # Where no unit matters, rounding alone is left.
+    matters = square > _NO_INFLUENCE**2
+    acceleration: Floats = np.divide(cube, 6 * square**1.5, out=np.zeros_like(cube), where=matters)
+    return acceleration
+
+
+# What stands for infinity, so that quantiles between two of them are no NaN.
+ENDLESS = 1e100
+# Variances this small beside the square of the mean, and means this small beside a spread of 1, are roundings.
+_NO_VARIANCE = 1e-12
+
+
+def studentised(means: Floats, squares: Floats) -> Floats:
+    """``m / sqrt(q - m²)`` from the means m and the mean squares q of resampled values, of any shape.
+
+    It is Student's t without its factor ``sqrt(n - 1)``. The values are to have a spread of about 1 around about 0
+    before they are resampled, so that no digits are lost. Where a resample does not vary, it is 0 for a mean of 0, and
+    otherwise ±1e100 in place of infinity.
+
+    >>> studentised(np.array([0.6, 1.0, 0.0]), np.array([1.0, 1.0, 0.0])).round(3).tolist()
+    [0.75, 1e+100, 0.0]
+    """
+    variance = squares - means**2
+    varies = variance > _NO_VARIANCE * squares
+    flat = np.where(np.abs(means) > _NO_VARIANCE, np.copysign(ENDLESS, means), 0.0)
+    return np.divide(means, np.sqrt(variance, where=varies, out=np.ones_like(variance)), where=varies, out=flat)
+
+
+# A value is a sum of whole multiples of these, none above 2^26: what is below the last is rounded.
+_UNITS = np.ldexp(1.0, [20, -6, -32, -58])
+_TOO_LARGE = 2.0**46
+# Weights held at a time: sums of a block's digits stay below 2^53, where floats count every whole number.
+_WEIGHTS_BLOCK = 1 << 21
+
+
+def poisson_weights(units: Sequence[str], n_resamples: int, seed: int, name: str = "") -> Floats:
+    """How often each unit is in each resample: Poisson numbers of mean 1, decided by seed, name and the unit alone.
+
+    Returns
+    -------
+    ndarray
+        Shape (n, 1 + n_resamples); the first column is the sample itself, 1 throughout.
+
+    >>> weights = poisson_weights(["q1", "q2"], 1000, seed=0)
+    >>> bool((weights[1] == poisson_weights(["q2"], 1000, seed=0)).all()), round(float(weights.mean()), 1)
+    (True, 1.0)
+    """
+    weights = np.ones((len(units), 1 + n_resamples))
+    for row, unit in enumerate(units):
+        weights[row, 1:] = stream(seed, name, "poisson", unit).poisson(1.0, n_resamples)
+    return weights
+
+
+def digits(values: Floats) -> Floats:
+    """Each value in whole numbers of 2^20, 2^-6, 2^-32 and 2^-58, shape (4, ...), rounded by 2^-59 at most.
+
+    >>> digits(np.array([1.5, -0.125])).astype(int).tolist()
+    [[0, 0], [96, -8], [0, 0], [0, 0]]
+    """
+    found, rest = [], np.asarray(values, dtype=np.float64)
+    for unit in _UNITS[:-1]:
+        found.append(np.trunc(rest / unit))
+        # Exact: digits are cut off at the top.
+        rest = rest - found[-1] * unit
+    return np.stack([*found, np.rint(rest / _UNITS[-1])])
+
+
+def weighted_sums(
+    units: Sequence[str], values: Floats, n_resamples: int, seed: int, name: str = ""
+) -> tuple[Ints, Ints]:
+    """Sums of weights, shape (1 + n_resamples,), and of weighted digits, shape (4, 1 + n_resamples, m), from (n, m).
+
+    They are whole numbers, so that sums over parts are those of the whole to the last bit, however it is parted.
+
+    Raises
+    ------
+    InputError
+        A value of 2^46 or more, below or above 0.
+
+    >>> weights, sums = weighted_sums(["1", "2"], np.array([[0.5], [0.25]]), 10, seed=0)
+    >>> int(weights[0]), means_of(weights, sums)[0].tolist()
+    (2, [0.375])
+    """
+    if (np.abs(values) >= _TOO_LARGE).any():
+        raise InputError(f"a value of {np.abs(values).max():g}: Poisson weights are summed for values below 2^46 only")
+    weights = np.zeros(1 + n_resamples, dtype=np.int64)
+    sums = np.zeros((len(_UNITS), 1 + n_resamples, values.shape[1]), dtype=np.int64)
+    step = max(1, _WEIGHTS_BLOCK // (1 + n_resamples))
+    for start in range(0, len(units), step):
+        block = poisson_weights(units[start : start + step], n_resamples, seed, name)
+        weights += block.sum(axis=0).astype(np.int64)
+        for place, digit in enumerate(digits(values[start : start + step])):
+            if digit.any():
+                sums[place] += (block.T @ digit).astype(np.int64)
+    return weights, sums
+
+
+def means_of(weights: Ints, sums: Ints) -> Floats:
+    """Weighted means, shape (1 + n_resamples, m); NaN in a resample that holds no unit."""
+    total = np.zeros(sums.shape[1:])
+    # The least first: what is small is not lost.
+    for unit, of_unit in zip(_UNITS[::-1], sums[::-1], strict=True):
+        total += of_unit * unit
+    with np.errstate(invalid="ignore"):
+        return np.asarray(total / weights.reshape(len(weights), -1))
+
+
+# More copies of one topic than any resample of topics has.
+_MOST = np.iinfo(np.uint16).max
+
+
+def resampled_counts(n: int, n_resamples: int, draws: np.random.Generator) -> Counts:
+    """How often each of n topics is in each resample, shape (n, n_resamples), in two bytes each.
+
+    >>> resampled_counts(3, 4, np.random.default_rng(1)).sum(axis=0).tolist()
+    [3, 3, 3, 3]
+    """
+    blocks = [np.minimum(block, _MOST).astype(np.uint16) for block in resamples(n, n_resamples, draws)]
+    return np.ascontiguousarray(np.concatenate(blocks).T)
+
+
+def nested_noise(draws: Iterable[Floats], often: Counts) -> tuple[Floats, Floats, Floats]:
+    """What draws within topics add to the mean of each resample of topics, and their moments.
+
+    Every copy of a topic takes a draw of its own, so that the noise of a resample has the variance ``Σ_t c_t σ_t²/n²``,
+    ``Σ_t σ_t²/n²`` on average over resamples.
+
+    Parameters
+    ----------
+    draws
+        For each of n topics the draws of m quantities, shape (m, B); one topic is held at a time.
+    often
+        How often each topic is in each of B resamples, shape (n, B).
+
+    Returns
+    -------
+    (noise, means, variances)
+        Deviations of the resampled means, shape (m, B); mean and unbiased variance of the draws, each of shape (m, n).
+
+    Examples
+    --------
+    >>> noise, means, variances = nested_noise([np.array([[0.0, 1.0]])], np.array([[1, 1]], dtype=np.uint16))
+    >>> noise.tolist(), means.tolist(), variances.tolist()
+    ([[-0.5, 0.5]], [[0.5]], [[0.5]])
+    """
+    noise, moments = np.zeros((1, 1)), []
+    for times, scores in zip(often, draws, strict=True):
+        # Numbers that are all the same have no spread, whatever the rounding of their mean.
+        same = np.ptp(scores, axis=1, keepdims=True) == 0
+        mean = np.where(same, scores[:, :1], scores.mean(axis=1, keepdims=True))
+        away = scores - mean
+        moments.append((mean[:, 0], (away**2).sum(axis=1) / (scores.shape[1] - 1)))
+        if noise.shape != scores.shape:
+            noise = np.zeros(scores.shape)
+        for copy in range(int(times.max()) if away.any() else 0):
+            noise += np.where(times > copy, np.roll(away, copy, axis=1), 0.0)
+    means, variances = np.stack(moments, axis=-1)
+    return noise / len(often), means, variances
+
+
+def resampled_variances(values: Floats, often: Counts) -> tuple[Floats, Floats]:
+    """Means of rows of values over resampled topics, and their variances, each (m, n_resamples) from (m, n).
+
+    Variances have the divisor n - 1 and a factor n/(n - 1) more: resamples are that much narrower than samples.
+
+    >>> means, variances = resampled_variances(np.array([[1.0, 3.0]]), np.array([[1, 2], [1, 0]], dtype=np.uint16))
+    >>> means.tolist(), variances.tolist()
+    ([[2.0, 1.0]], [[4.0, 0.0]])
+    """
+    n = len(often)
+    # About their mean, so that squares lose no digits.
+    center = values.mean(axis=1, keepdims=True)
+    weights = often.astype(np.float64) / n
+    means = (values - center) @ weights
+    squares = (values - center) ** 2 @ weights
+    return means + center, np.maximum(squares - means**2, 0.0) * (n / (n - 1)) ** 2
+
+
+# Deviations this small, relative to the scores, are roundings.
+_ROUNDING = 1e-12
+# What is left of the spread of scores without one query, relative to all of it, if it is no more than roundings.
+_LEFT = 1e-9
+
+
+def left_out_slopes(labels: Floats, scores: Floats) -> Floats:
+    """Slopes of labels on scores by least squares, each without one query, the last axis reduced and kept.
+
+    ``Σ_j (s_j - s̄)(y_j - ȳ) / Σ_j (s_j - s̄)²`` over the ``j != i``, from the sums over all: without query i they lose
+    ``n / (n - 1)`` times its own product of deviations.
+
+    Parameters
+    ----------
+    labels, scores
+        Of the same queries, shape (..., n).
+
+    Returns
+    -------
+    numpy.ndarray
+        Shape (..., n); 0 where the scores of the others do not differ.
+
+    >>> left_out_slopes(np.array([1.0, 2.0, 3.0, 0.0]), np.array([1.0, 2.0, 3.0, 9.0])).round(3).tolist()
+    [-0.36, -0.212, -0.184, 1.0]
+    """
+    n = labels.shape[-1]
+    y, s = (values - values.mean(axis=-1, keepdims=True) for values in (labels, scores))
+    own = n / max(n - 1, 1)
+    whole = (s**2).sum(axis=-1, keepdims=True)
+    spread = whole - own * s**2
+    shared = (s * y).sum(axis=-1, keepdims=True) - own * s * y
+    rounding = _ROUNDING**2 * (scores**2).sum(axis=-1, keepdims=True)
+    slopes: Floats = np.divide(
+        shared, spread, out=np.zeros_like(shared), where=spread > np.maximum(_LEFT * whole, rounding)
+    )
+    return slopes

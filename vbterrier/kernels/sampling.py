@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from vbterrier.annotations import Floats, Ints
 
-    Floats = NDArray[np.float64]
-    Ints = NDArray[np.int64]
 
 # Probabilities this close to 1 are 1.
 _CERTAIN = 1e-12

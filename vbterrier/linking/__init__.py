@@ -1,1 +1,5 @@
-"""From text to entities: what intents, tags and entity runs share. Nothing here leaves the machine unasked."""
+"""Knowledge bases, entity linkers, linked corpora, and the quality of linking."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -13,24 +13,21 @@ import pyarrow.compute as pc
 
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError, examples
 from vbterrier.frames.contracts import frame_of, require
-from vbterrier.frames.files import read_answers
+from vbterrier.frames.files.reading import read_answers
 from vbterrier.frames.ids import Lookup, ids_of, integers_of, require_same_kind
 from vbterrier.frames.parameters import choice
-from vbterrier.frames.ranked import Run
-from vbterrier.frames.topics import run_places
-from vbterrier.kernels import linking as kernels
+from vbterrier.frames.ranking import Run
+from vbterrier.frames.runs import run_places
+from vbterrier.kernels import linking
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import pandas as pd
-    from numpy.typing import NDArray
 
+    from vbterrier.annotations import Bools, Floats, Ints
     from vbterrier.frames.ids import Ids
 
-    Bools = NDArray[np.bool_]
-    Floats = NDArray[np.float64]
-    Ints = NDArray[np.int64]
 
 NIL = "NIL"
 SEVERAL = ("raise", "any")
@@ -126,7 +123,7 @@ class Decisions:
 
     def influence(self) -> Floats:
         """What each query stands for in each figure, whose mean is the figure; shape (n, 7)."""
-        return kernels.influence(self.counts)[self.gold_nil.astype(np.int64), self.answer]
+        return linking.influence(self.counts)[self.gold_nil.astype(np.int64), self.answer]
 
 
 def decide(run: Run, gold: Gold, *, unanswered: str = "nothing") -> Decisions:
@@ -147,7 +144,7 @@ def decide(run: Run, gold: Gold, *, unanswered: str = "nothing") -> Decisions:
         Integers against text; no query in common.
     """
     choice("unanswered", unanswered, UNANSWERED)
-    answer = np.full(len(gold.topics), kernels.NIL if unanswered == "nil" else kernels.UNANSWERED, dtype=np.int64)
+    answer = np.full(len(gold.topics), linking.NIL if unanswered == "nil" else linking.UNANSWERED, dtype=np.int64)
     if run.topics:
         # Of integers and text the gold's NIL may be the only one to blame, so entities come after queries.
         here = run_places(run, gold.topics, gold.qid, gold.name)
@@ -157,7 +154,7 @@ def decide(run: Run, gold: Gold, *, unanswered: str = "nothing") -> Decisions:
         kept = here >= 0
         topic, entity = here[kept], run.docno.take(top.rows[kept, 0])
         right, nils = gold.is_right(topic, entity), called_nil(entity, gold.nil, run.name)
-        answer[topic] = np.where(nils, kernels.NIL, np.where(right, kernels.RIGHT_LINK, kernels.WRONG_LINK))
+        answer[topic] = np.where(nils, linking.NIL, np.where(right, linking.RIGHT_LINK, linking.WRONG_LINK))
         _warn_of_strangers(entity.take(np.flatnonzero(~nils)), gold, run.name)
     else:
         warnings.warn(
@@ -170,11 +167,11 @@ def warn_of_silence(decisions: Decisions, nil: str, name: str) -> None:
     """Say it when a kind of answer that the gold standard has is never given: its precision counts 0 in the total."""
     counts = decisions.counts
     for kind, gold, given in (
-        ("an entity", counts[0].sum(), counts[:, : kernels.NIL].sum()),
-        (repr(nil), counts[1].sum(), counts[:, kernels.NIL].sum()),
+        ("an entity", counts[0].sum(), counts[:, : linking.NIL].sum()),
+        (repr(nil), counts[1].sum(), counts[:, linking.NIL].sum()),
     ):
         if gold and not given:
-            n = int(counts[:, kernels.UNANSWERED].sum())
+            n = int(counts[:, linking.UNANSWERED].sum())
             hint = f"; of {n} unanswered queries unanswered='nil' makes {nil}" if n and kind == repr(nil) else ""
             warnings.warn(
                 f"{name}: no query is answered with {kind}, which is right for {gold}: its precision counts 0{hint}",

@@ -8,23 +8,18 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError
+from vbterrier.errors import InputError, ParameterError, module_of_extra
 from vbterrier.frames.parameters import choice
-from vbterrier.linking.aliases import aliases_of
-from vbterrier.linking.automaton import STOP_ALIASES
-from vbterrier.linking.extras import module_of_extra
-from vbterrier.linking.identity import Identified, positive
-from vbterrier.linking.links import Links
-from vbterrier.linking.meanings import Meanings, Mentions, Vocabulary, meanings_of
+from vbterrier.linking.aliases import Meanings, Mentions, Vocabulary, aliases_of, meanings_of
+from vbterrier.linking.dictionary import STOP_ALIASES
+from vbterrier.linking.links import Identified, Links, positive
 from vbterrier.linking.words import Words, batches, texts_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from numpy.typing import NDArray
+    from vbterrier.annotations import Floats, Ints
 
-    Floats = NDArray[np.float64]
-    Ints = NDArray[np.int64]
 
 # Similarities held at a time: 64 MB.
 _CELLS = 2**23

@@ -1,17 +1,128 @@
-"""The contract of linkers: texts in, scored candidate entities with their places and their id space out."""
+"""Contract of linkers, their identity, and the normal form of names."""
 
 from __future__ import annotations
 
+import re
+import reprlib
+import unicodedata
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 import pandas as pd
 
-from vbterrier.errors import InputError
+from vbterrier.errors import InputError, ParameterError
 from vbterrier.frames.parameters import choice
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
+
+
+def normal_form(text: str) -> str:
+    r"""Text with case folded, composed (NFC), punctuation and control characters as blanks, blanks squeezed.
+
+    ``NFC(casefold(NFD(text)))``, canonical caseless matching of the Unicode standard (D145), then every character of
+    the categories P and Cc a blank. Letters with marks keep them; symbols (category S) stay, so that "C++" is not "C".
+    Text that holds nothing but punctuation keeps it, so that "!!!" and "?" are two names.
+
+    Parameters
+    ----------
+    text
+        Any text.
+
+    Returns
+    -------
+    str
+        Its normal form; empty only for blank text. The normal form of a normal form is itself.
+
+    Examples
+    --------
+    >>> normal_form("  O'Brien,\tWM. "), normal_form("Fox_(1919)"), normal_form("STRASSE") == normal_form("Stra\u00dfe")
+    ('o brien wm', 'fox 1919', True)
+    """
+    if text.isascii():
+        folded = text.lower()
+    else:
+        folded = unicodedata.normalize("NFC", unicodedata.normalize("NFD", text).casefold())
+    return " ".join(folded.translate(_BLANKS).split()) or " ".join(folded.split())
+
+
+def normal_forms(texts: Iterable[str]) -> list[str]:
+    """The normal form of each text.
+
+    >>> normal_forms(["C++", "J. Smith", "!!!"])
+    ['c++', 'j smith', '!!!']
+    """
+    return [normal_form(text) for text in texts]
+
+
+class _Blanks(dict[int, "int | str"]):
+    """What each code point becomes; each of the few that texts hold is looked up once."""
+
+    def __missing__(self, code: int) -> int | str:
+        kind = unicodedata.category(chr(code))
+        self[code] = " " if kind[0] == "P" or kind == "Cc" else code
+        return self[code]
+
+
+_BLANKS = _Blanks()
+
+
+def positive(name: str, value: int) -> int:
+    """Check a parameter that counts something.
+
+    >>> positive("depth", 0)
+    Traceback (most recent call last):
+    ...
+    vbterrier.errors.ParameterError: depth=0: wanted a whole number, 1 or more
+    """
+    if isinstance(value, bool) or int(value) != value or value < 1:
+        raise ParameterError(f"{name}={value!r}: wanted a whole number, 1 or more")
+    return int(value)
+
+
+_SHORT = reprlib.Repr()
+_SHORT.maxother = _SHORT.maxstring = 80
+
+
+class Identified:
+    """Short repr, equality and hash of an object that is its parameters.
+
+    Subclasses name the attribute of what they are made of in ``_SUBJECT`` and their other parameters with the defaults
+    in ``_DEFAULTS``; what else they hold is derived, and is named in ``_DERIVED`` to stay out of pickles.
+
+    >>> class Ruler(Identified):
+    ...     _SUBJECT, _DEFAULTS = "of", {"unit": "cm", "length": 30}
+    ...     def __init__(self, of, unit="cm", length=30):
+    ...         self.of, self.unit, self.length = of, unit, length
+    >>> Ruler("wood", length=50), Ruler("wood") == Ruler("wood", "cm")
+    (Ruler('wood', length=50), True)
+    """
+
+    _SUBJECT: ClassVar[str]
+    _DEFAULTS: ClassVar[dict[str, Any]]
+    _DERIVED: ClassVar[tuple[str, ...]] = ()
+
+    def _parameters(self) -> tuple[Any, ...]:
+        return tuple(getattr(self, name) for name in (self._SUBJECT, *self._DEFAULTS))
+
+    def _subject(self) -> str:
+        # Addresses would make the same linker another in every process.
+        return re.sub(r" at 0x[0-9a-f]+", "", _SHORT.repr(getattr(self, self._SUBJECT)))
+
+    def __repr__(self) -> str:
+        values = {name: getattr(self, name) for name in self._DEFAULTS}
+        told = [f"{name}={_SHORT.repr(value)}" for name, value in values.items() if value != self._DEFAULTS[name]]
+        return f"{type(self).__name__}({', '.join([self._subject(), *told])})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Identified) and type(self) is type(other) and self._parameters() == other._parameters()
+
+    def __hash__(self) -> int:
+        return hash((type(self).__name__, self._parameters()))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name not in self._DERIVED}
+
 
 COLUMNS = ("text", "start", "end", "mention", "entity_id", "score", "name")
 SCALES = ("probability", "score")

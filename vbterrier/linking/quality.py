@@ -10,9 +10,9 @@ import pandas as pd
 
 from vbterrier.errors import InputError
 from vbterrier.frames.contracts import systems_of
+from vbterrier.frames.notebook import Panel, Shown, of_means, systems_line
 from vbterrier.frames.parameters import number, whole
-from vbterrier.frames.shown import Panel, Shown, of_means, systems_line
-from vbterrier.kernels import linking as kernels
+from vbterrier.kernels import linking
 from vbterrier.kernels.resample import stream
 from vbterrier.linking.answers import NIL, Gold, answers, decide, warn_of_silence
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from vbterrier.frames.shown import Figures
+    from vbterrier.annotations import Floats
+    from vbterrier.frames.notebook import Figures
 
-    Floats = NDArray[np.float64]
 
 ANSWERS = ("right_link", "wrong_link", "nil", "unanswered")
 
@@ -58,7 +58,7 @@ class LinkingReport(Shown):
     def figures(self) -> pd.DataFrame:
         """A row a system, a column a figure."""
         table = self.intervals.pivot(index="name", columns="measure", values="value")
-        return table.loc[self.intervals["name"].unique(), list(kernels.FIGURES)]
+        return table.loc[self.intervals["name"].unique(), list(linking.FIGURES)]
 
 
 def linking_report(
@@ -150,9 +150,9 @@ def linking_report(
             (name, kind, int(row.sum()), *row.tolist()) for kind, row in zip(("link", "nil"), table, strict=True)
         ]
         low, high = _ends(table, level, n_resamples, seed)
-        for place, value in enumerate(kernels.figures(table).tolist()):
+        for place, value in enumerate(linking.figures(table).tolist()):
             ends = low[place], high[place], level, "queries (percentile)", len(right.topics), n_resamples, seed
-            rows.append((name, kernels.FIGURES[place], value, *ends))
+            rows.append((name, linking.FIGURES[place], value, *ends))
     columns = ["name", "measure", "value", "low", "high", "level", "method", "n_qids", "n_resamples", "seed"]
     return LinkingReport(
         pd.DataFrame(counts, columns=["name", "gold", "n_qids", *ANSWERS]), pd.DataFrame(rows, columns=columns)
@@ -163,8 +163,8 @@ def _ends(table: NDArray[np.int64], level: float, n_resamples: int, seed: int) -
     """The ends of the interval of each figure, shape (7,) each; NaN where it is never defined."""
     n = int(table.sum())
     drawn = stream(seed, "linking report").multinomial(n, table.ravel() / n, size=n_resamples)
-    values = kernels.figures(drawn.reshape(-1, 2, 4))
+    values = linking.figures(drawn.reshape(-1, 2, 4))
     ends = np.full((2, values.shape[1]), np.nan)
-    known = ~np.isnan(values).all(axis=0) & ~np.isnan(kernels.figures(table))
+    known = ~np.isnan(values).all(axis=0) & ~np.isnan(linking.figures(table))
     ends[:, known] = np.nanquantile(values[:, known], [(1 - level) / 2, (1 + level) / 2], axis=0)
     return ends[0], ends[1]

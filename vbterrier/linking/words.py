@@ -22,9 +22,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    Ints = NDArray[np.int64]
+    from vbterrier.annotations import Ints
+
     Octets = NDArray[np.uint8]
     Codes = NDArray[np.uint32]
+
 
 _UNSPACED = (
     (0x0E00, 0x0EFF),  # Thai, Lao

@@ -2,10 +2,9 @@
 
 import ir_measures
 
-from vbterrier.measures import provider
-from vbterrier.measures.ambiguous import ES, VB, TopIntent, VarPenalty
+from vbterrier.hosts import ir_measures as provider
+from vbterrier.hosts.ir_measures import enable_string_measures, measures_from
 from vbterrier.measures.base import Measure
-from vbterrier.measures.bootstrapped import BAP, BERR, BNDCG, BP, BQ, BRBP
 from vbterrier.measures.entity import (
     OER,
     BaitRate,
@@ -18,9 +17,9 @@ from vbterrier.measures.entity import (
     SignalRate,
     TopBait,
 )
+from vbterrier.measures.intents import ES, VB, TopIntent, VarPenalty
 from vbterrier.measures.linking import LinkingF1, LinkingP, LinkingR, LinkP, LinkR, NilP, NilR
-from vbterrier.measures.text import enable_string_measures, measures_from
-from vbterrier.measures.unjudged import NDCGBound, Unjudged
+from vbterrier.measures.unjudged import BAP, BERR, BNDCG, BP, BQ, BRBP, NDCGBound, Unjudged
 
 __all__ = [
     "BAP",
@@ -59,6 +58,7 @@ __all__ = [
     "enable_string_measures",
     "measures_from",
 ]
+
 
 ENTITY: tuple[Measure, ...] = (
     RelCov,

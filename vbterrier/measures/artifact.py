@@ -25,19 +25,18 @@ from vbterrier.frames.files.source import Source
 from vbterrier.frames.files.tables import parquet_table
 from vbterrier.frames.ids import ids_of
 from vbterrier.frames.named import SET_PREFIX, register_intents, register_tags
-from vbterrier.frames.shown import Panel, Shown, counted
-from vbterrier.intents.tables import Intents, Tags
-from vbterrier.measures import ambiguous
+from vbterrier.frames.notebook import Panel, Shown, counted
+from vbterrier.intents.coverage import Intents, Tags
+from vbterrier.measures import intents as ambiguous
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Iterator
 
     import ir_measures
 
-    from vbterrier.frames.shown import Figures
+    from vbterrier.annotations import StrPath
+    from vbterrier.frames.notebook import Figures
 
-    StrPath = str | os.PathLike[str]
 
 _META, _INTENTS, _TAGS = "pt_meta.json", "intents.parquet", "tags.parquet"
 _IDS = ("qid", "docno", "entity_id")

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from vbterrier.entities.cover import Oracle
-from vbterrier.entities.measured import (
+from vbterrier.entities.coverage import (
     BAIT,
     SIGNAL,
+    Oracle,
     at_cutoff,
     core_coverage,
     is_one_of,
@@ -25,18 +25,14 @@ from vbterrier.entities.measured import (
     reached_shares,
     share,
 )
-from vbterrier.entities.table import ALPHA, TAU
-from vbterrier.measures.base import TO_IR_MEASURES, UNDEFINED, Measure
-from vbterrier.measures.params import CUTOFF, Param
+from vbterrier.entities.oer import ALPHA, TAU
+from vbterrier.measures.base import CUTOFF, TO_IR_MEASURES, UNDEFINED, Measure, Param
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from vbterrier.annotations import Floats, Ints
+    from vbterrier.entities.oer import EntityTable
+    from vbterrier.measures.target import Scoring
 
-    from vbterrier.entities.table import EntityTable
-    from vbterrier.measures.scoring import Scoring
-
-    Floats = NDArray[np.float64]
-    Ints = NDArray[np.int64]
 
 _REL = Param(int, 1, low=1, desc="the lowest label of a relevant document")
 _COVERAGE = {"cutoff": CUTOFF, "rel": _REL, "undefined": UNDEFINED}
@@ -111,7 +107,7 @@ class _RelCov(_OfEntities):
     >>> pool = pd.DataFrame({"qid": "q1", "docno": ["d1", "d2", "d3"], "score": [3.0, 2.0, 1.0]})
     >>> tags = pd.DataFrame({"docno": ["d1", "d2", "d3"], "entity_id": ["Paris", "Rome", "Paris"]})
     >>> qrels = pd.DataFrame({"qid": "q1", "docno": ["d1", "d2"], "label": [1, 1]})
-    >>> links = vbterrier.link_pool(pool, tags, qrels).frame().rename(columns={"qid": "query_id"})
+    >>> links = vbterrier.entities.link_pool(pool, tags, qrels).frame().rename(columns={"qid": "query_id"})
     >>> run = pd.DataFrame({"query_id": ["q1"], "doc_id": ["Paris"], "score": [1.0]})
     >>> [metric.value for metric in (vbterrier.RelCov @ 20).iter_calc(links, run)]
     [0.5]
@@ -156,7 +152,7 @@ class _DiscRatio(_OfEntities):
     """A topic's ratio ``RelCov@k / (NonRelCov@k + 1/(2 |N_q|))``, at least 0: a diagnostic of single topics.
 
     The figure of a collection is no mean of these, which topics without reached other documents decide, but the ratio
-    of the means: :func:`vbterrier.disc_ratio`. Undefined without relevant or without other documents.
+    of the means: :func:`vbterrier.stats.disc_ratio`. Undefined without relevant or without other documents.
 
     Examples
     --------

@@ -12,15 +12,12 @@ import numpy as np
 from vbterrier.errors import InputError
 from vbterrier.kernels.linking import FIGURES
 from vbterrier.linking.answers import NIL, SEVERAL, UNANSWERED, Decisions, Gold, checked_nil, decide, warn_of_silence
-from vbterrier.measures.base import TO_IR_MEASURES, UNDEFINED, Measure
-from vbterrier.measures.params import Param
+from vbterrier.measures.base import TO_IR_MEASURES, UNDEFINED, Measure, Param
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from vbterrier.annotations import Floats
+    from vbterrier.measures.target import Scoring
 
-    from vbterrier.measures.scoring import Scoring
-
-    Floats = NDArray[np.float64]
 
 _TOTAL = {
     "nil": Param(str, NIL, desc="the word for no entity; with NIL, numbered clusters such as NIL0012 too"),

@@ -1,16 +1,25 @@
-"""The doctor's findings as text."""
+"""Text of the commands ``doctor`` and ``demo``."""
 
 from __future__ import annotations
 
 import json
+import shlex
+import warnings
 from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from vbterrier.report.tables import rendered
+from vbterrier.demo import copy_demo, demo_folder
+from vbterrier.errors import DegenerateWarning
+from vbterrier.evaluate.scores import score
+from vbterrier.frames.files.reading import read_qrels, read_run
+from vbterrier.report.tables import footing, rendered, summary
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from vbterrier.evaluate.doctor import Diagnosis
+    from vbterrier.evaluate.scores import Scores
 
 
 def doctor_report(diagnosis: Diagnosis, style: str) -> str:
@@ -29,3 +38,61 @@ def doctor_report(diagnosis: Diagnosis, style: str) -> str:
     pages = [rendered(frame, style, title=title, digits=3) for title, frame in sheets]
     notes = [f"- {note}" for note in diagnosis.notes]
     return "\n\n".join([*pages, "\n".join(["Notes", *notes])] if notes else pages)
+
+
+NAIVE, CONDENSED, BOOTSTRAPPED, UNJUDGED = "nDCG@10", "nDCG(judged_only=True)@10", "BNDCG@10", "Unjudged@10"
+SYSTEMS = ("lexical", "dense")
+
+
+def demo_report(save: Path | None = None, *, seed: int = 0) -> str:
+    """The demo's comparison as text; its files are written to ``save`` too when that is given."""
+    folder = demo_folder()
+    runs = {name: read_run(folder / f"{name}.run") for name in SYSTEMS}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DegenerateWarning)
+        scores = score(runs, read_qrels(folder / "qrels.txt"), [UNJUDGED, NAIVE, CONDENSED, BOOTSTRAPPED], seed=seed)
+        truth = score(runs, read_qrels(folder / "complete.txt"), [NAIVE], seed=seed)
+    n_topics = int(scores.intervals["n_qids"].iloc[0])
+    parts = [
+        f"Two systems on {n_topics} topics, judged from a pool to which `dense`, the newer one, did not contribute.",
+        rendered(summary(scores, "table"), "table"),
+        footing(scores),
+        "\n".join(_verdicts(scores, truth)),
+    ]
+    if save is not None:
+        written = copy_demo(save)
+        parts.append(f"{len(written)} files in {save}. Next:\n{_next(save)}")
+    else:
+        parts.append("`vbterrier demo --save demo` writes the files, for the commands of the README.")
+    return "\n\n".join(parts)
+
+
+def _verdicts(scores: Scores, truth: Scores) -> list[str]:
+    """What each way of scoring says of the order of the systems, and what all judgments say."""
+    means, complete = scores.means(), truth.means()[NAIVE]
+    lines = [
+        (NAIVE, "unjudged means bad", means[NAIVE]),
+        (CONDENSED, "unjudged is dropped", means[CONDENSED]),
+        (BOOTSTRAPPED, "unjudged is uncertain", means[BOOTSTRAPPED]),
+        (NAIVE, "with all documents judged", complete),
+    ]
+    said = ["Means over topics, and how far they are from those with all documents judged:"]
+    for measure, meaning, values in lines:
+        order = " > ".join(f"{name} {value:.3f}" for name, value in values.sort_values(ascending=False).items())
+        errors = ", ".join(f"{name} {value:+.3f}" for name, value in (values - complete).items())
+        said.append(f"  {meaning:<26} {measure:<26} {order}" + ("" if values is complete else f"   ({errors})"))
+    said.append(
+        "What no judge has seen is missing from the ideal ranking too, which lifts every system: compare systems, and "
+        "trust no single number further than its pool."
+    )
+    return said
+
+
+def _next(save: Path) -> str:
+    runs, qrels = shlex.join(str(save / f"{name}.run") for name in SYSTEMS), shlex.quote(str(save / "qrels.txt"))
+    return "\n".join(
+        [
+            f"  vbterrier doctor {runs} --qrels {qrels}",
+            f"  vbterrier score {runs} --qrels {qrels} -m BNDCG@10 -m 'nDCG(judged_only=True)@10'",
+        ]
+    )

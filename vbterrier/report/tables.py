@@ -15,7 +15,8 @@ from vbterrier.report import latex
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from vbterrier.evaluate import Scores
+    from vbterrier.evaluate.scores import Scores
+
 
 FORMATS = ("table", "csv", "json", "latex", "markdown")
 

@@ -9,8 +9,8 @@ from typing import Annotated
 
 import typer
 
-from vbterrier.cli import option
-from vbterrier.cli.output import echo
+from vbterrier.cli import options
+from vbterrier.cli.options import echo
 from vbterrier.errors import ParameterError
 
 _DEPTH = 1000
@@ -33,7 +33,7 @@ def bench(
     growth: Annotated[bool | None, typer.Option(help="Measure growth [unless measures are chosen].")] = None,
     targets: Annotated[bool | None, typer.Option(help="Measure targets [unless measures are chosen].")] = None,
     patience: Annotated[float, typer.Option(help="What takes longer, in seconds, is timed once.", min=0)] = 60.0,
-    seed: option.Seed = 0,
+    seed: options.Seed = 0,
     json: Annotated[Path | None, typer.Option("--json", help="Keep all numbers here.")] = None,
     markdown: Annotated[Path | None, typer.Option("--markdown", help="Write the tables here, not on screen.")] = None,
     from_json: Annotated[
@@ -41,8 +41,8 @@ def bench(
     ] = None,
 ) -> None:
     """Time every measure beside other packages that do the nearest thing, on synthetic collections."""
-    from vbterrier.evaluate.bench.kept import joined, read_numbers, write_numbers
-    from vbterrier.evaluate.bench.suite import SIZES, benchmark
+    from suite.kept import joined, read_numbers, write_numbers
+    from suite.suite import SIZES, benchmark
     from vbterrier.report.bench import bench_report
 
     if quick and size:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from vbterrier.evaluate.bench.ways import Way
+    from suite.ways import Way
 
 OURS, SCORE, IR_MEASURES = "vbterrier", "vbterrier.score", "ir_measures"
 
@@ -27,7 +27,7 @@ def _through_ir_measures(way: Way, run: pd.DataFrame, qrels: pd.DataFrame) -> ob
 def _parsed(way: Way) -> Any:
     import ir_measures
 
-    from vbterrier.measures import measures_from
+    from vbterrier.hosts.ir_measures import measures_from
 
     return measures_from(way.measure)[0] if way.is_ours else ir_measures.parse_measure(way.measure)
 
@@ -43,10 +43,10 @@ def _ours_from_files(way: Way, run: Any, qrels: Any) -> object:
     if way.kind != "entities":
         return _score(way, run, qrels)
     from vbterrier.entities.files import read_links
-    from vbterrier.frames.files import read_run
-    from vbterrier.frames.ranked import Run
+    from vbterrier.frames.files.reading import read_run
+    from vbterrier.frames.ranking import Run
     from vbterrier.measures.base import evaluate
-    from vbterrier.measures.scoring import Slot
+    from vbterrier.measures.target import Slot
 
     return list(evaluate([_parsed(way)], Slot.of_links(read_links(qrels)), Run(read_run(run))))
 

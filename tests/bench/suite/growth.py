@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vbterrier.evaluate.bench.engines import OURS, SCORE
-from vbterrier.evaluate.bench.synthetic import Collection, Shape
-from vbterrier.evaluate.bench.timing import alternating, median, slope
-from vbterrier.evaluate.bench.ways import Way
+from suite.engines import OURS, SCORE
+from suite.synthetic import Collection, Shape
+from suite.timing import alternating, median, slope
+from suite.ways import Way
 from vbterrier.kernels.resample import stream
 
 if TYPE_CHECKING:
@@ -79,7 +79,9 @@ def replicated(*, seed: int = 0) -> Callable[[int], object]:
     """A call that draws as many Dirichlet replicas of VB@10 on 250 queries with 8 intents as it is told to."""
     import pandas as pd
 
-    from vbterrier.uncertainty import Dirichlet, Matches, Statistic, replicate
+    from vbterrier.stats.matches import Matches, Statistic
+    from vbterrier.stats.perturbations import Dirichlet
+    from vbterrier.stats.replicas import replicate
 
     draw = stream(seed, "replicas")
     frame = pd.DataFrame(

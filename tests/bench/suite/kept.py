@@ -17,7 +17,7 @@ SCHEMA = 1
 
 
 def write_numbers(found: Mapping[str, Any], path: str | Path) -> None:
-    """Keep what :func:`vbterrier.evaluate.bench.suite.benchmark` found.
+    """Keep what :func:`suite.suite.benchmark` found.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The peak of memory above the frames, measured in a process of its own: ``python -m vbterrier.evaluate.bench.memory``.
+"""The peak of memory above the frames, measured in a process of its own: ``python -m suite.memory``.
 
 tracemalloc does not see what Arrow takes, and a process that has done other work before has memory to reuse.
 """
@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from vbterrier.evaluate.bench.synthetic import Collection, Shape
-from vbterrier.evaluate.bench.ways import way_named
+from suite.synthetic import Collection, Shape
+from suite.ways import way_named
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -65,8 +65,8 @@ def peaks(names: Sequence[str], collection: Collection, source: str) -> dict[str
     told = json.dumps(
         {"ways": list(names), "shape": asdict(collection.shape), "folder": str(collection.folder), "source": source}
     )
-    command = [sys.executable, "-m", "vbterrier.evaluate.bench.memory", told]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=False)  # noqa: S603 - ourselves
+    command = [sys.executable, "-m", "suite.memory", told]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=False)
     if done.returncode:
         raise RuntimeError(f"no peaks of memory: {done.stderr.strip()[-500:]}")
     found: dict[str, float | None] = json.loads(done.stdout.splitlines()[-1])
@@ -86,7 +86,7 @@ def main(told: str) -> None:
             # Imports and caches of the first call are nobody's: a tiny collection goes first.
             way.ready(small, asked["source"])()
             found[name] = peak_above(way.ready(collection, asked["source"]))
-    print(json.dumps(found))  # noqa: T201 - the answer to the process that asked
+    print(json.dumps(found))
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from vbterrier.evaluate.bench.synthetic import Collection
+    from suite.synthetic import Collection
 
     Calls = dict[str, Callable[[], object]]
 
@@ -20,7 +20,7 @@ def readings(collection: Collection) -> Calls:
     import pyarrow as pa
     import pyarrow.csv as pacsv
 
-    from vbterrier.frames.files import read_run
+    from vbterrier.frames.files.reading import read_run
 
     path = collection.file("run")
     text = dict.fromkeys(("qid", "Q0", "docno", "name"), pa.string())
@@ -48,7 +48,7 @@ def five_systems(collection: Collection) -> Calls:
     """Five runs on qrels that one evaluator has prepared, against one run with its preparation."""
     import ir_measures
 
-    from vbterrier.measures import BNDCG
+    from vbterrier.measures.unjudged import BNDCG
 
     frames = collection.as_theirs
     runs = [frames["run"].assign(score=frames["run"]["score"] + shift) for shift in range(N_SYSTEMS)]
@@ -64,7 +64,7 @@ def experiments(collection: Collection) -> Calls:
     import ir_measures
     import pyterrier as pt
 
-    from vbterrier.measures import BNDCG
+    from vbterrier.measures.unjudged import BNDCG
 
     run, qrels = collection.frames["run"], collection.frames["qrels"]
     topics = run[["qid"]].drop_duplicates().assign(query="")

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pandas as pd
 
-from vbterrier.evaluate.bench.timing import median, ratio
-from vbterrier.evaluate.bench.ways import Way, compared
+from suite.timing import median, ratio
+from suite.ways import Way, compared
 from vbterrier.report.tables import escaped, rendered
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ others do not give."""
 
 
 def bench_report(found: Mapping[str, Any]) -> str:
-    """A page from what :func:`vbterrier.evaluate.bench.suite.benchmark` found."""
+    """A page from what :func:`suite.suite.benchmark` found."""
     parts = ["# Benchmarks", _INTRODUCTION, _made(found)]
     if found["targets"]:
         parts += ["## Targets", rendered(targets(found["targets"]), "markdown"), *_bounds(found["targets"])]
@@ -123,4 +123,4 @@ def _spread(measured: Mapping[str, float]) -> str:
 
 def _short(value: float) -> str:
     """Two digits that say something, or all in front of the point."""
-    return f"{value:.0f}" if abs(value) >= 10 else f"{value:.2g}"  # noqa: PLR2004 - two digits
+    return f"{value:.0f}" if abs(value) >= 10 else f"{value:.2g}"

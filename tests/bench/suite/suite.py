@@ -11,21 +11,21 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from suite.engines import IR_MEASURES
+from suite.growth import growth
+from suite.kept import SCHEMA, once, rounded
+from suite.memory import peaks
+from suite.synthetic import KINDS, Collection, Shape
+from suite.targets import met
+from suite.timing import PATIENCE, alternating
+from suite.ways import MEASURES, PEERS, SOURCES, bare, ways
 from vbterrier.errors import ParameterError, nearest
-from vbterrier.evaluate.bench.engines import IR_MEASURES
-from vbterrier.evaluate.bench.growth import growth
-from vbterrier.evaluate.bench.kept import SCHEMA, once, rounded
-from vbterrier.evaluate.bench.memory import peaks
-from vbterrier.evaluate.bench.synthetic import KINDS, Collection, Shape
-from vbterrier.evaluate.bench.targets import met
-from vbterrier.evaluate.bench.timing import PATIENCE, alternating
-from vbterrier.evaluate.bench.ways import MEASURES, PEERS, SOURCES, bare, ways
 from vbterrier.frames.parameters import choice, number, whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from vbterrier.evaluate.bench.ways import Way
+    from suite.ways import Way
 
 SIZES = ((250, 1000), (6980, 1000))
 ROUNDS = 3
@@ -126,7 +126,7 @@ def _listed(given: Sequence[str] | None) -> list[str] | None:
 
 
 def _shapes(n_queries: int, depth: int, seed: int) -> list[Shape]:
-    ids = "numbers" if n_queries >= 1000 else "clueweb"  # noqa: PLR2004 - sets of MS MARCO are large, TREC's are small
+    ids = "numbers" if n_queries >= 1000 else "clueweb"
     return [
         Shape(kind, n_queries, 1 if kind == "linking" else depth, ids=ids, seed=seed)
         for kind in KINDS

@@ -187,7 +187,7 @@ def _entities(shape: Shape) -> dict[str, pd.DataFrame]:
     entity = np.take_along_axis(first, frequent, axis=1).ravel()
     rows = pd.DataFrame({"document": document, "entity": entity}).drop_duplicates(ignore_index=True)
     at = rows["document"].to_numpy()
-    label = (draw.random(n * N_POOLED) < 0.2).astype(np.int64)  # noqa: PLR2004 - a fifth of a pool is relevant
+    label = (draw.random(n * N_POOLED) < 0.2).astype(np.int64)
     links = _frame(qid.take(at // N_POOLED), _named(docs.ravel(), shape.ids).take(at))
     links["entity_id"] = _series(_prefixed("Q", rows["entity"].to_numpy()))
     return {"run": run, "qrels": links.assign(label=label[at], rank=at % N_POOLED, weight=1.0)}
@@ -198,9 +198,9 @@ def _linking(shape: Shape) -> dict[str, pd.DataFrame]:
     draw, n = stream(shape.seed, "linking"), shape.n_queries
     qid = _qids(n, draw)
     right = draw.integers(1, _N_DOCUMENTS, n)
-    answered = np.where(draw.random(n) < 0.75, right, draw.permutation(right))  # noqa: PLR2004 - said above
+    answered = np.where(draw.random(n) < 0.75, right, draw.permutation(right))
     nil = np.arange(n) % 10 == 0
-    silent = nil | (draw.random(n) < 0.05)  # noqa: PLR2004 - said above
+    silent = nil | (draw.random(n) < 0.05)
     texts = (
         pc.if_else(pa.array(none), _word("NIL"), _prefixed("Q", entity))
         for entity, none in ((answered, silent), (right, nil))

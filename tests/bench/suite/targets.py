@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vbterrier.evaluate.bench.bounds import bound_of
-from vbterrier.evaluate.bench.engines import IR_MEASURES, OURS, SCORE
-from vbterrier.evaluate.bench.growth import replicated
-from vbterrier.evaluate.bench.memory import peaks
-from vbterrier.evaluate.bench.pairs import commands, experiments, five_systems, readings
-from vbterrier.evaluate.bench.synthetic import Collection, Shape
-from vbterrier.evaluate.bench.timing import PATIENCE, alternating, median, ratio
-from vbterrier.evaluate.bench.ways import way_named
+from suite.bounds import bound_of
+from suite.engines import IR_MEASURES, OURS, SCORE
+from suite.growth import replicated
+from suite.memory import peaks
+from suite.pairs import commands, experiments, five_systems, readings
+from suite.synthetic import Collection, Shape
+from suite.timing import PATIENCE, alternating, median, ratio
+from suite.ways import way_named
 from vbterrier.kernels.resample import stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from vbterrier.evaluate.bench.timing import Times
+    from suite.timing import Times
 
 LARGE = 1000
 
@@ -138,7 +138,7 @@ def _of_collection(shape: Shape, rounds: int, patience: float) -> list[dict[str,
 
 
 def _of_statistics(rounds: int, *, seed: int) -> list[dict[str, Any]]:
-    from vbterrier.uncertainty.intervals import topics_intervals
+    from vbterrier.stats.topic_intervals import topics_intervals
 
     values = stream(seed, "values").random((N_TOPICS, N_COLUMNS))
     calls: dict[str, Callable[[], object]] = {

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from suite.engines import FROM_FILES, FROM_FRAMES, IR_MEASURES, OURS, SCORE
 from vbterrier.errors import ParameterError, nearest
-from vbterrier.evaluate.bench.engines import FROM_FILES, FROM_FRAMES, IR_MEASURES, OURS, SCORE
 from vbterrier.frames.parameters import choice
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from vbterrier.evaluate.bench.synthetic import Collection
+    from suite.synthetic import Collection
 
     Call = Callable[[], object]
 

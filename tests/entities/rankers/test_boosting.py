@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from vbterrier.entities.rankers.boosting import Examples, learn
+from vbterrier.entities.rankers.learning import Examples, learn
 from vbterrier.errors import ParameterError
 
 EXAMPLES = Examples(np.arange(40.0)[:, None] % 2, np.arange(40) % 2, np.full(20, 2))

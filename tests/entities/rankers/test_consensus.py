@@ -10,12 +10,12 @@ import pytest
 from ir_measures import P
 from pandas.testing import assert_frame_equal
 
+from vbterrier.entities.coverage import Selection
 from vbterrier.entities.pool import LinkedPool, link_pool
 from vbterrier.entities.rankers.consensus import ConsensusEntities
-from vbterrier.entities.selection import Selection
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
-from vbterrier.frames.files import read_run
-from vbterrier.frames.ranked import ranked
+from vbterrier.frames.files.reading import read_run
+from vbterrier.frames.ranking import ranked
 from vbterrier.kernels.coverage import coverage
 from vbterrier.linking.corpora import read_spans
 

@@ -8,10 +8,8 @@ from ir_measures import P
 from pandas.testing import assert_frame_equal
 
 from vbterrier.entities.pool import link_pool
-from vbterrier.entities.rankers.consensus import ConsensusEntities
+from vbterrier.entities.rankers.consensus import ConsensusEntities, LocalIDF, PersonalisedPageRank
 from vbterrier.entities.rankers.hybrid import HybridEntities
-from vbterrier.entities.rankers.idf import LocalIDF
-from vbterrier.entities.rankers.pagerank import PersonalisedPageRank
 from vbterrier.errors import InputError, ParameterError
 
 

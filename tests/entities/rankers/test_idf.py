@@ -6,8 +6,7 @@ import pytest
 from pandas.testing import assert_frame_equal
 
 from vbterrier.entities.pool import link_pool
-from vbterrier.entities.rankers.consensus import ConsensusEntities
-from vbterrier.entities.rankers.idf import LocalIDF
+from vbterrier.entities.rankers.consensus import ConsensusEntities, LocalIDF
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 
 

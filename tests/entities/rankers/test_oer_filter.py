@@ -8,7 +8,7 @@ from pandas.testing import assert_frame_equal
 
 from vbterrier.entities.pool import LinkedPool, link_pool
 from vbterrier.entities.rankers.consensus import ConsensusEntities
-from vbterrier.entities.rankers.oer_filter import OERFilter
+from vbterrier.entities.rankers.hybrid import OERFilter
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 
 

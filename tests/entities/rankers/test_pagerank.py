@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from pandas.testing import assert_frame_equal
 
 from vbterrier.entities.pool import link_pool
-from vbterrier.entities.rankers.consensus import soft_support
-from vbterrier.entities.rankers.pagerank import PersonalisedPageRank, personalised_pagerank
+from vbterrier.entities.rankers.consensus import PersonalisedPageRank, personalised_pagerank, soft_support
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 
 

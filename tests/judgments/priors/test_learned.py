@@ -5,10 +5,18 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from vbterrier.frames.ranked import Run
-from vbterrier.judgments.pool import Judgments
-from vbterrier.judgments.priors.hierarchical import STRENGTHS, beta_binomial, expected_strength, hierarchical
-from vbterrier.judgments.priors.learned import CLUSTERING, Learned, learned, random_missing
+from vbterrier.frames.ranking import Run
+from vbterrier.unjudged.learned_prior import (
+    CLUSTERING,
+    STRENGTHS,
+    Learned,
+    beta_binomial,
+    expected_strength,
+    hierarchical,
+    learned,
+    random_missing,
+)
+from vbterrier.unjudged.pool import Judgments
 
 K = 10
 

@@ -11,14 +11,23 @@ from sklearn.linear_model import LogisticRegression
 
 import vbterrier
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
-from vbterrier.frames.ranked import Run
-from vbterrier.judgments.incomplete import thin_pool
-from vbterrier.judgments.pool import Judgments
-from vbterrier.judgments.priors.cross_fitted import METHODS, cross_fitted, folds
-from vbterrier.judgments.priors.hierarchical import expected_strength
-from vbterrier.judgments.priors.predicted import FEATURES, predict_grades
-from vbterrier.judgments.priors.retrieved import by_score, by_votes, neighbours, pool_of_others, retrieved
+from vbterrier.frames.ranking import Run
 from vbterrier.kernels.resample import stream
+from vbterrier.unjudged.incomplete import thin_pool
+from vbterrier.unjudged.learned_prior import expected_strength
+from vbterrier.unjudged.pool import Judgments
+from vbterrier.unjudged.predicted import (
+    FEATURES,
+    METHODS,
+    by_score,
+    by_votes,
+    cross_fitted,
+    folds,
+    neighbours,
+    pool_of_others,
+    predict_grades,
+    retrieved,
+)
 
 BY = tuple(FEATURES)
 ALL = [(by, method) for by in BY for method in METHODS]
@@ -54,7 +63,7 @@ class Loop:
         self.by = by
         self.label = {(q, d): max(g, 0) for q, d, g in qrels[["qid", "docno", "label"]].itertuples(index=False)}
         self.topics = sorted(set(qrels["qid"]))
-        tops = {name: vbterrier.ranked(runs[name], depth) for name in sorted(runs)}
+        tops = {name: vbterrier.frames.ranked(runs[name], depth) for name in sorted(runs)}
         self.names = list(tops)
         self.lists = {
             (name, qid): list(top.loc[top["qid"] == qid, "docno"]) for name, top in tops.items() for qid in self.topics
@@ -194,7 +203,7 @@ def test_unjudged_documents_are_worth_no_more_further_down(by, method, slope):
     judged = set(zip(qrels["qid"], qrels["docno"], strict=True))
     fell = False
     for frame in predict_grades(runs, qrels, by=by, method=method).values():
-        ranked = vbterrier.ranked(frame)
+        ranked = vbterrier.frames.ranked(frame)
         unjudged = ranked[[pair not in judged for pair in zip(ranked["qid"], ranked["docno"], strict=True)]]
         for _, topic in unjudged.groupby("qid"):
             steps = np.diff(chances(topic))
@@ -207,7 +216,7 @@ def test_unjudged_documents_are_worth_no_more_further_down(by, method, slope):
 @pytest.mark.parametrize(("by", "method"), ALL)
 def test_it_predicts_better_than_the_pool(by, method):
     runs, qrels, truth = collection(5, n_topics=30, judged=0.5)
-    runs = {name: vbterrier.ranked(frame, 10) for name, frame in runs.items()}
+    runs = {name: vbterrier.frames.ranked(frame, 10) for name, frame in runs.items()}
     frame = predict_grades(runs, qrels, by=by, method=method)["r0"]
     known = frame.assign(chance=chances(frame)).merge(truth, on=["qid", "docno"])
     known = known.merge(qrels, on=["qid", "docno"], how="left", suffixes=("", "_judged"))
@@ -477,10 +486,10 @@ def test_estimates_from_thinned_judgments_are_closer_than_those_of_the_pool(shar
     qrels = vbterrier.read_qrels(folder / "qrels.complete.txt.gz")
     run = vbterrier.read_run(folder / "run.ance.top100.txt.gz")
     left = thin_pool(qrels, 0.5, seed=3)
-    truth = vbterrier.bootstrap_distribution(run, qrels, prior={0: 1.0})
+    truth = vbterrier.unjudged.bootstrap_distribution(run, qrels, prior={0: 1.0})
     predicted = predict_grades({"ance": run}, left, by=by)["ance"]
-    pool = vbterrier.bootstrap_distribution(run, left, prior="pool")
-    mine = vbterrier.bootstrap_distribution(predicted, left, prior="column")
+    pool = vbterrier.unjudged.bootstrap_distribution(run, left, prior="pool")
+    mine = vbterrier.unjudged.bootstrap_distribution(predicted, left, prior="column")
     assert pool.topics == mine.topics
 
     def rmse(law):

@@ -4,7 +4,7 @@ import re
 import pandas as pd
 import pytest
 
-from vbterrier.report.page import write_report
+from vbterrier.report.page.build import write_report
 
 NASTY = "</script><b>&\"'\u202e\u2028x"
 

@@ -11,7 +11,7 @@ import pytest
 import vbterrier
 from vbterrier import FileError, InputError, ParameterError
 from vbterrier.demo import copy_demo
-from vbterrier.report.page import write_report
+from vbterrier.report.page.build import write_report
 
 NASTY = "</script><img src=x onerror=alert(1)>&\"'\u202e\u2028`${x}"
 

@@ -60,7 +60,7 @@ def test_unjudged_documents_with_their_ranks(page_of_demo, demo):
     qrels = vbterrier.read_qrels(demo / "qrels.txt")
     judged = set(zip(qrels["qid"], qrels["docno"], strict=True))
     for system, name in enumerate(data["systems"]):
-        for topic, rows in vbterrier.ranked(vbterrier.read_run(demo / f"{name}.run"), 10).groupby("qid"):
+        for topic, rows in vbterrier.frames.ranked(vbterrier.read_run(demo / f"{name}.run"), 10).groupby("qid"):
             place = data["topics"].index(topic)
             found = {}
             pairs = zip(data["unjudged"]["documents"][place], data["unjudged"]["ranks"][place], strict=True)
@@ -77,7 +77,7 @@ def test_unjudged_documents_with_their_ranks(page_of_demo, demo):
 def test_distributions_have_the_shape_of_their_atoms(page_of_demo, demo):
     _, _, data = page_of_demo
     laws = data["laws"]
-    law = vbterrier.bootstrap_distribution(
+    law = vbterrier.unjudged.bootstrap_distribution(
         vbterrier.read_run(demo / "dense.run"), vbterrier.read_qrels(demo / "qrels.txt")
     )
     low, high = law.interval(laws["level"])
@@ -108,7 +108,7 @@ def test_intents_with_their_probabilities_and_the_ranks_that_cover_them(page_of_
         assert shown["names"] == own["entity_id"].tolist()
         assert shown["prob"] == pytest.approx(own["prob"].tolist(), abs=1e-5)
         for system, name in enumerate(data["systems"]):
-            run = vbterrier.ranked(vbterrier.read_run(demo / f"{name}.run"), 10)
+            run = vbterrier.frames.ranked(vbterrier.read_run(demo / f"{name}.run"), 10)
             run = run[run["qid"] == topic]
             ranks = [
                 ",".join(str(r + 1) for r, d in zip(run["rank"], run["docno"], strict=True) if d in about.get(e, ()))

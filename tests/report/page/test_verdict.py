@@ -56,7 +56,7 @@ def test_what_only_unjudged_documents_decide_is_said(written):
 
 
 def test_measures_of_one_metric_that_disagree_are_named(written, monkeypatch):
-    from vbterrier.evaluate.comparing import compare
+    from vbterrier.evaluate.comparison import compare
     from vbterrier.report.page.verdict import _disagreements
 
     base = np.linspace(0.2, 0.6, 20)
@@ -266,7 +266,7 @@ def test_systems_that_share_a_share_or_win_everywhere(written):
 
 
 def test_of_what_is_better_low_the_lowest_mean_is_the_best(written):
-    from vbterrier import LinkedPool
+    from vbterrier.entities import LinkedPool
 
     qids = [f"q{number}" for number in range(10)]
     docs = [(qid, f"{qid}-{n}", n, e, int(n == 0)) for qid in qids for n, e in enumerate(["x", "y", "y", "y"])]

@@ -1,4 +1,4 @@
-"""From the linked pools of topics to entity runs, and from entity runs on pools to other entity runs."""
+"""Base classes of entity rankers."""
 
 from __future__ import annotations
 
@@ -16,17 +16,15 @@ import pyterrier as pt
 from vbterrier.entities.pool import LinkedPool, link_pool
 from vbterrier.entities.stage import EntityStage, links_of
 from vbterrier.errors import DegenerateWarning, InputError, examples
-from vbterrier.frames.ids import Ids, ids_of, require_same_kind
+from vbterrier.frames.contracts import frame_of, require
+from vbterrier.frames.ids import Ids, ids_of, numbers_of, require_same_kind
 from vbterrier.frames.parameters import whole_or_none
-from vbterrier.frames.ranked import Run
-from vbterrier.frames.topics import places
+from vbterrier.frames.ranking import Run
+from vbterrier.frames.runs import places
 from vbterrier.kernels.order import spans
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Ints = NDArray[np.int64]
-    Floats = NDArray[np.float64]
+    from vbterrier.annotations import Floats, Ints
 
 
 class Topics:
@@ -242,3 +240,37 @@ class RunReranker(EntityStage):
 def warn(message: str) -> None:
     """Say that a number says less than it seems to."""
     warnings.warn(message, DegenerateWarning, stacklevel=4)
+
+
+class QueryEntities:
+    """Entities of queries with their probabilities, from an I frame.
+
+    Parameters
+    ----------
+    frame
+        Columns qid, entity_id and optionally prob, at least 0, 1 where absent.
+    name
+        What messages call it.
+
+    Raises
+    ------
+    InputError
+        A missing column or id; a probability that is none.
+    """
+
+    def __init__(self, frame: Any, *, name: str) -> None:
+        frame = frame_of(frame, name)
+        require(frame, ("qid", "entity_id"), name)
+        self.topics, self.topic = ids_of(frame["qid"], f"{name} column 'qid'").codes()
+        self.entity = ids_of(frame["entity_id"], f"{name} column 'entity_id'")
+        self.prob = numbers_of(frame["prob"], f"{name} column 'prob'") if "prob" in frame else np.ones(len(frame))
+        bad = ~((self.prob >= 0) & np.isfinite(self.prob))
+        if bad.any():
+            row = int(np.argmax(bad))
+            raise InputError(f"{name}: row {row} has prob {self.prob[row]:g}, wanted a number of at least 0")
+
+    def of(self, topics: list[str]) -> tuple[Ints, Ids, Floats]:
+        """The rows of some topics: the place of each row's topic among them, its entity, its probability."""
+        place = places(self.topics, topics)[self.topic]
+        rows = np.flatnonzero(place >= 0)
+        return place[rows], self.entity.take(rows), self.prob[rows]

@@ -1,32 +1,105 @@
-"""A learned selection of entities."""
+"""Learned selection of entities."""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyterrier as pt
 
 from vbterrier.entities.rankers.base import Placed, RunReranker
-from vbterrier.entities.rankers.boosting import Examples, learn, predict
-from vbterrier.entities.rankers.features import FEATURES, WORDS, feature_table
-from vbterrier.entities.rankers.leaks import refuse_copies, refuse_names
-from vbterrier.entities.rankers.teaching import Taught, from_documents, from_entities
+from vbterrier.entities.rankers.learning import (
+    FEATURES,
+    WORDS,
+    Examples,
+    Taught,
+    feature_table,
+    from_documents,
+    from_entities,
+    learn,
+    predict,
+)
 from vbterrier.entities.stage import same
 from vbterrier.errors import InputError, ParameterError
 from vbterrier.frames.ids import numbers_of
 from vbterrier.frames.parameters import choice, whole, whole_or_none
-from vbterrier.frames.ranked import ranked
+from vbterrier.frames.ranking import ranked
 from vbterrier.kernels.resample import stream
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     import pandas as pd
-    from numpy.typing import NDArray
 
-    Bools = NDArray[np.bool_]
-    Floats = NDArray[np.float64]
+    from vbterrier.annotations import Bools, Floats
+
+
+# The words of column names that say that a column was made from judgments.
+_WORDS = re.compile(
+    r"labels?|(df)?(non|ir)?rel(evant|evance)?|qrels?|oer|judged|judge?ments?|grades?|gain|precision|recall|lift|(log)?odds|"
+    r"(non)?relcov|truth|gold"
+)
+# Of fewer rows an honest feature may by accident order all as judgments do.
+_FEWEST = 20
+
+
+def refuse_names(features: Sequence[str]) -> None:
+    """Refuse features that are called as what is made from judgments.
+
+    Raises
+    ------
+    ParameterError
+        Names the feature.
+
+    >>> refuse_names(["df", "df_rel"])
+    Traceback (most recent call last):
+    ...
+    vbterrier.errors.ParameterError: feature 'df_rel' is called as what judgments say; what is known from judgments \
+alone cannot rank entities for new queries: drop it, or rename a column that is innocent
+    """
+    for name in features:
+        words = re.split(r"[\W_\d]+", re.sub(r"([a-z])([A-Z])", r"\1_\2", name).lower())
+        if any(_WORDS.fullmatch(word) for word in words):
+            raise ParameterError(
+                f"feature {name!r} is called as what judgments say; what is known from judgments alone cannot rank "
+                "entities for new queries: drop it, or rename a column that is innocent"
+            )
+
+
+def refuse_copies(features: Mapping[str, Floats], judged: Mapping[str, Floats]) -> None:
+    """Refuse features from which something judged can be read off: equal, or each strictly monotone in the other.
+
+    Parameters
+    ----------
+    features, judged
+        Of the same rows, shape (n,) each. What is one value throughout tells nothing; of fewer than 20 rows only equal
+        values count.
+
+    Raises
+    ------
+    InputError
+        Names the feature and what it repeats.
+
+    >>> refuse_copies({"x": np.arange(20) % 2 * 0.3}, {"the label": 1.0 - np.arange(20) % 2})
+    Traceback (most recent call last):
+    ...
+    vbterrier.errors.InputError: feature 'x' repeats the label in all 20 rows; it was made from judgments: drop it
+    """
+    telling = {what: values for what, values in judged.items() if len(np.unique(values)) > 1}
+    for name, values in features.items():
+        for what, known in telling.items():
+            if np.array_equal(values, known) or (len(values) >= _FEWEST and _same_order(values, known)):
+                raise InputError(
+                    f"feature {name!r} repeats {what} in all {len(values)} rows; it was made from judgments: drop it"
+                )
+
+
+def _same_order(one: Floats, other: Floats) -> bool:
+    """Whether each is a strictly monotone function of the other."""
+    places = [np.unique(values, return_inverse=True)[1] for values in (one, other, -other)]
+    return np.array_equal(places[0], places[1]) or np.array_equal(places[0], places[2])
+
 
 SUPERVISION = ("documents", "entities")
 

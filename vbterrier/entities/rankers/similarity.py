@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vbterrier.entities.rankers.base import PoolRanker, warn
-from vbterrier.entities.rankers.query import QueryEntities
+from vbterrier.entities.rankers.base import PoolRanker, QueryEntities, warn
 from vbterrier.entities.vectors import Vectors, name_of, table, unit
 from vbterrier.errors import InputError, ParameterError, examples
 from vbterrier.frames.contracts import frame_of
@@ -15,11 +14,9 @@ from vbterrier.frames.contracts import frame_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from numpy.typing import NDArray
-
+    from vbterrier.annotations import Floats
     from vbterrier.entities.pool import LinkedPool
 
-    Floats = NDArray[np.float64]
 
 # Entities, and pairs, whose vectors are held at a time.
 _BLOCK = 2**14
@@ -37,7 +34,7 @@ class EntitySimilarity(PoolRanker):
     embeddings
         Vectors of entities by id: anything with ``in`` and ``[id]``, such as a dictionary or vectors of words.
     embed
-        From n texts to vectors, shape (n, d), such as :class:`vbterrier.MiniLM`. Reads the queries, unless
+        From n texts to vectors, shape (n, d), such as :class:`vbterrier.intents.MiniLM`. Reads the queries, unless
         ``query_entities`` are given, and the entities, unless ``embeddings`` are.
     texts
         Texts of entities by id, for ``embed``; an entity without one is embedded by its name, the id with blanks for

@@ -3,15 +3,7 @@
 from vbterrier.entities.rerank.base import Reranker
 from vbterrier.entities.rerank.embedding import EmbeddingReranker
 from vbterrier.entities.rerank.expansion import ExpandByEntities, ExpansionReranker
-from vbterrier.entities.rerank.overlap import OverlapReranker
-from vbterrier.entities.rerank.propagation import PropagationReranker
-
-FAMILIES: dict[str, type[Reranker]] = {
-    "overlap": OverlapReranker,
-    "expansion": ExpansionReranker,
-    "embedding": EmbeddingReranker,
-    "propagation": PropagationReranker,
-}
+from vbterrier.entities.rerank.overlap import OverlapReranker, PropagationReranker
 
 __all__ = [
     "FAMILIES",
@@ -22,3 +14,11 @@ __all__ = [
     "PropagationReranker",
     "Reranker",
 ]
+
+
+FAMILIES: dict[str, type[Reranker]] = {
+    "overlap": OverlapReranker,
+    "expansion": ExpansionReranker,
+    "embedding": EmbeddingReranker,
+    "propagation": PropagationReranker,
+}

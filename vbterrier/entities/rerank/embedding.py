@@ -17,14 +17,11 @@ from vbterrier.frames.parameters import choice
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from numpy.typing import NDArray
-
-    from vbterrier.entities.documents import Documents, Listed
+    from vbterrier.annotations import Floats
     from vbterrier.entities.pool import LinkedPool
+    from vbterrier.entities.stage import Documents, Listed
     from vbterrier.frames.ids import Ids
 
-    Floats = NDArray[np.float64]
-    Ints = NDArray[np.int64]
 
 ENTITY_WEIGHTS = ("uniform", "rank", "score")
 # Vectors that are held at a time.

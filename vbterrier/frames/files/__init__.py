@@ -4,10 +4,18 @@ A file's bytes come from ``source``, the layout of its fields from ``first_line`
 ``tables``.
 """
 
-from vbterrier.frames.files.answers import read_answers
-from vbterrier.frames.files.mentions import read_mentions, write_queries
-from vbterrier.frames.files.reading import read_documents, read_intents, read_qrels, read_run, read_tags, read_topics
-from vbterrier.frames.files.values import read_values
+from vbterrier.frames.files.reading import (
+    read_answers,
+    read_documents,
+    read_intents,
+    read_mentions,
+    read_qrels,
+    read_run,
+    read_tags,
+    read_topics,
+    read_values,
+    write_queries,
+)
 from vbterrier.frames.files.writing import write_intents, write_qrels, write_run, write_tags
 
 __all__ = [

@@ -1,36 +1,105 @@
-"""Reading TREC runs and qrels, candidate intents and tags. Ids stay the text that they are."""
+"""Readers of runs, qrels, topics, intents, tags, answers, mentions and values."""
 
 from __future__ import annotations
 
+import json
 import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
 import pyarrow as pa
 
-from vbterrier.frames.files.first_line import (
+from vbterrier.errors import FileError
+from vbterrier.frames.contracts import frame_of
+from vbterrier.frames.files.source import IDS, Layout, MisfitError, Source, shown, split
+from vbterrier.frames.files.tables import (
+    answers_layout,
     documents_layout,
     intents_layout,
+    mentions_layout,
+    parquet_table,
     qrels_layout,
+    require_columns,
     run_layout,
     tags_layout,
+    text_table,
     topics_layout,
 )
-from vbterrier.frames.files.json_lines import is_json, json_frame
-from vbterrier.frames.files.source import Source
-from vbterrier.frames.files.tables import parquet_table, text_table
+from vbterrier.frames.files.writing import write_table
 from vbterrier.log import timed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from os import PathLike
     from pathlib import Path
 
-    import pandas as pd
+    from vbterrier.annotations import StrPath
 
-    from vbterrier.frames.files.layout import Layout
 
-    StrPath = str | PathLike[str]
+_MOST = 1_000
+
+
+def is_json(line: bytes) -> bool:
+    """Whether a first line begins an object."""
+    return line.lstrip()[:1] == b"{"
+
+
+def json_frame(source: Source, wanted: Sequence[str]) -> pd.DataFrame:
+    """Read one object a line; members that some lack are missing there.
+
+    Parameters
+    ----------
+    source
+        The file.
+    wanted
+        Members that every object must have, as text; a whole number is taken as its digits.
+
+    Raises
+    ------
+    FileError
+        Names the line that is no object, or lacks a member.
+    """
+    rows, members = [], dict.fromkeys(wanted)
+    for number, line in source.lines():
+        if line.strip():
+            row = _object(source, number, line)
+            members |= dict.fromkeys(row)
+            if len(members) > _MOST:
+                # Each is a column of all rows: few bytes would become much memory.
+                raise FileError(source.path, f"has more than {_MOST:,} different members; nest them", line=number)
+            rows.append(row | {name: _text(source, number, row, name) for name in wanted})
+    try:
+        return pd.DataFrame(rows)
+    except OverflowError:
+        # pandas 2 wants a float of every whole number.
+        return pd.DataFrame(rows, dtype=object)
+
+
+def _object(source: Source, number: int, line: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(line.decode())
+        if b"\\u" in line:
+            # Half a surrogate pair can be spelt in JSON, but is no text.
+            json.dumps(found, ensure_ascii=False).encode()
+    except (ValueError, RecursionError) as error:
+        raise FileError(source.path, f"is no JSON ({error}): {shown(line)}; repair the line", line=number) from error
+    if not isinstance(found, dict):
+        raise FileError(source.path, f"wanted an object in each line, found {shown(line)}", line=number)
+    return found
+
+
+def _text(source: Source, number: int, row: dict[str, Any], name: str) -> str:
+    value = row.get(name)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    if not isinstance(value, str) or (not value and name in IDS):
+        there = "missing" if name not in row else f"{value!r}"
+        raise FileError(
+            source.path, f"member {name!r} is {there}, wanted text; found {', '.join(row) or 'none'}", line=number
+        )
+    return value
+
 
 _LOG = logging.getLogger(__name__)
 MAX_BYTES = 64 * 2**30
@@ -289,3 +358,182 @@ def _frame(path: StrPath, max_bytes: int | None, kind: _Kind) -> pd.DataFrame:
     others = [name for name in table.column_names if name not in kind.columns]
     frame: pd.DataFrame = table.select([*kind.columns, *others]).to_pandas()
     return frame
+
+
+_ANSWER_COLUMNS = ("qid", "entity_id")
+
+
+def read_answers(path: str | PathLike[str], *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
+    r"""Read which entity each query is linked to: tab- or comma-separated text, plain or gzip, or a Parquet file.
+
+    A header line names the columns; without one, a line is ``qid entity_id`` or ``qid entity_id score``, apart by tabs
+    or blanks. A TREC run or TREC qrels are read too, their documents being entities.
+
+    Parameters
+    ----------
+    path
+        The file. What it is, is told by its content, not by its name.
+    max_bytes
+        How much the file may hold when unpacked; ``None`` for no limit.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns ``qid`` and ``entity_id`` (text), then the others of the file: ``score`` as float64; of TREC files
+        ``rank``, or ``iteration`` and ``label``; any other as text.
+
+    Raises
+    ------
+    FileError
+        The file cannot be read; names the first line to blame, what was wanted and the remedy.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "gold.tsv")
+    >>> _ = path.write_text("qid\tentity_id\nq1\tNew York\nq2\tNIL\n")
+    >>> read_answers(path).values.tolist()
+    [['q1', 'New York'], ['q2', 'NIL']]
+    """
+    source = Source.at(path, max_bytes)
+    if source.is_parquet:
+        table = parquet_table(source, _ANSWER_COLUMNS, ("score",))
+    else:
+        table = text_table(source, answers_layout(source.path, *source.first()))
+    others = [name for name in table.column_names if name not in _ANSWER_COLUMNS]
+    frame: pd.DataFrame = table.select([*_ANSWER_COLUMNS, *others]).to_pandas()
+    return frame
+
+
+_WANTED = ("docno", "mention")
+_QUERIES = ("qid", *_WANTED)
+
+
+def read_mentions(path: str | PathLike[str], *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
+    r"""Read the mentions of documents: tab- or comma-separated text, plain or gzip, or a Parquet file.
+
+    A header line names the columns; without one, a line is ``docno<tab>mention``, and may have a third field,
+    ``entity_id``.
+
+    Parameters
+    ----------
+    path
+        The file. What it is, is told by its content, not by its name.
+    max_bytes
+        How much the file may hold when unpacked; ``None`` for no limit.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns ``docno`` and ``mention``, then the others of the file, such as ``entity_id``: text, or what a Parquet
+        file holds.
+
+    Raises
+    ------
+    FileError
+        The file cannot be read; names the first line to blame, what was wanted and the remedy.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "mentions.tsv")
+    >>> _ = path.write_text("d1\tParis, Texas\tQ830149\nd2\tM. Dupont\tNIL\n")
+    >>> read_mentions(path).values.tolist()
+    [['d1', 'Paris, Texas', 'Q830149'], ['d2', 'M. Dupont', 'NIL']]
+    """
+    source = Source.at(path, max_bytes)
+    if source.is_parquet:
+        table = parquet_table(source, _WANTED, ())
+    else:
+        table = text_table(source, mentions_layout(source.path, *source.first()))
+    others = [name for name in table.column_names if name not in _WANTED]
+    frame: pd.DataFrame = table.select([*_WANTED, *others]).to_pandas()
+    return frame
+
+
+def write_queries(queries: Any, path: str | PathLike[str]) -> None:
+    r"""Write queries as tab-separated text with a header line, packed when the name ends in ``.gz``.
+
+    Parameters
+    ----------
+    queries
+        A frame with qid, docno and mention, or a :class:`vbterrier.design.QuerySample`; all other columns are
+        written behind these, a missing value as nothing.
+    path
+        The file; one that exists is replaced once the new one is complete.
+
+    Raises
+    ------
+    InputError
+        A missing column or id, a tab or a line end in a text.
+    FileError
+        The file cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "queries.tsv")
+    >>> import pandas as pd
+    >>> write_queries(pd.DataFrame({"qid": ["q1"], "docno": ["d1"], "mention": ["Paris"], "prob": [0.25]}), path)
+    >>> path.read_text().splitlines()
+    ['qid\tdocno\tmention\tprob', 'q1\td1\tParis\t0.25']
+    """
+    frame = frame_of(getattr(queries, "frame", queries), "queries")
+    others = [name for name in frame.columns if name not in _QUERIES]
+    gaps = [name for name in others if name != "entity_id" and frame[name].isna().any()]
+    full = frame.assign(**{name: frame[name].astype(object).where(frame[name].notna(), "") for name in gaps})
+    write_table(full, path, "queries", _QUERIES, others)
+
+
+_VALUE_COLUMNS = ("name", "qid", "measure", "value")
+
+
+def read_values(path: str | PathLike[str], *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
+    r"""Read a V frame: comma- or tab-separated text with a header line, plain or gzip, or a Parquet file.
+
+    ``vbterrier score --per-query --format csv`` writes one, and so does ``to_csv`` of what
+    ``pt.Experiment(perquery=True)`` gives.
+
+    Parameters
+    ----------
+    path
+        The file. What it is, is told by its content, not by its name.
+    max_bytes
+        How much the file may hold when unpacked; ``None`` for no limit.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns ``name``, ``qid``, ``measure`` (text) and ``value`` (float64), rows as in the file.
+
+    Raises
+    ------
+    FileError
+        The file cannot be read, or its first line does not name these columns; names the first line to blame.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "per_query.csv")
+    >>> _ = path.write_text("name,qid,measure,value\nbm25,007,nDCG@10,0.5\n")
+    >>> read_values(path).values.tolist()
+    [['bm25', '007', 'nDCG@10', 0.5]]
+    """
+    source = Source.at(path, max_bytes)
+    if source.is_parquet:
+        table = parquet_table(source, _VALUE_COLUMNS, ("value",))
+    else:
+        table = text_table(source, _layout(source.path, *source.first()))
+    frame: pd.DataFrame = table.select(list(_VALUE_COLUMNS)).to_pandas()
+    return frame
+
+
+def _layout(path: Path, number: int, line: bytes) -> Layout:
+    """The layout that the header line tells."""
+    separator = "\t" if b"\t" in line else ","
+    try:
+        names = tuple(split(line, separator, blanks=False))
+    except MisfitError as error:
+        raise FileError(path, str(error), line=number) from error
+    require_columns(path, names, _VALUE_COLUMNS, line=number)
+    return Layout(names, ("value",), separator, blanks=False, header=number)

@@ -1,9 +1,12 @@
-"""Files as Arrow tables: delimited text at the speed of Arrow's parser, and Parquet."""
+"""Delimited text and Parquet files as Arrow tables."""
 
 from __future__ import annotations
 
 import csv
+import re
+from collections import Counter
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,14 +15,344 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
-from vbterrier.errors import FileError
-from vbterrier.frames.files.first_line import require_columns
-from vbterrier.frames.files.layout import IDS, WHOLE, Layout, MisfitError, whole_number
-from vbterrier.frames.files.parquet import batches, too_much
-from vbterrier.frames.files.source import BOM, Source, UntidyError
+from vbterrier.errors import FileError, nearest
+from vbterrier.frames.files.source import (
+    BOM,
+    IDS,
+    WHOLE,
+    Layout,
+    MisfitError,
+    Source,
+    UntidyError,
+    shown,
+    split,
+    whole_number,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+
+_RUN = ("qid", "Q0", "docno", "rank", "score", "name")
+_QRELS = ("qid", "iteration", "docno", "label")
+# Words that head columns, here or elsewhere, without marks and case: a line of nothing else is a header.
+_OF_IDS = "qid queryid topicid docno docid documentid pid passageid entityid"
+_OTHERS = """
+    id number num query queries question topic doc document passage paragraph sentence page entity item need text texts
+    content contents body title abstract description desc narrative keywords constraints answer answers wiki wikipedia
+    url link name label alias mention kind type prob probability prior score weight rank source
+"""
+_IDS = frozenset(_OF_IDS.split())
+_HEADINGS = _IDS | frozenset(_OTHERS.split())
+# In tables of ids one of them is enough.
+_TELLING = frozenset(("topic", "doc", "entity"))
+# Columns that a message names, and that a file may have.
+_LISTED, _MOST = 30, 10_000
+_MARKS = re.compile(r"[\s_\-\"'#]+")
+
+
+def run_layout(path: Path, number: int, line: bytes) -> Layout:
+    """Lay out a run; with five columns, tell which is missing.
+
+    Raises
+    ------
+    FileError
+        Five columns that can be read in two ways.
+    """
+    separator = _white(line)
+    whole = Layout(
+        _RUN,
+        ("rank", "score"),
+        separator,
+        remedies={
+            4: "judgments are read with read_qrels",
+            5: "five fields are read when every line lacks the run tag (qid Q0 docno rank score) "
+            "or Q0 (qid docno rank score tag), rank being a whole number and score a number",
+            7: "the run tag or an id seems to hold a blank: replace it",
+        },
+        form="qid Q0 docno rank score tag",
+    )
+    fields = line.split()
+    if len(fields) != len(_RUN) - 1:
+        return whole
+    untagged = replace(whole, names=_RUN[:-1], form="")
+    if fields[1].upper() == b"Q0":
+        return untagged
+    unmarked = replace(whole, names=(_RUN[0], *_RUN[2:]), form="qid docno rank score tag")
+    fitting = [layout for layout in (untagged, unmarked) if _fits(layout, line)]
+    if len(fitting) > 1:
+        raise FileError(
+            path,
+            f"found 5 fields in {shown(line)}, which can be read as {' '.join(untagged.names)} and as {unmarked.form}; "
+            f"write all six, {whole.form}",
+            line=number,
+        )
+    return fitting[0] if fitting else whole
+
+
+def qrels_layout(_path: Path, _number: int, line: bytes) -> Layout:
+    """Lay out judgments, of documents or of subtopics."""
+    remedies = {
+        3: "write the iteration (or the subtopic) between qid and docno, 0 where there is none",
+        5: "an id seems to hold a blank: replace it",
+        6: "a run is read with read_run",
+    }
+    return Layout(_QRELS, ("label",), _white(line), remedies=remedies)
+
+
+def topics_layout(path: Path, number: int, line: bytes) -> Layout:
+    """Lay out queries, with a header line or without."""
+    return _texts(path, number, line, ("qid", "query"), ("qid", "query"))
+
+
+def documents_layout(path: Path, number: int, line: bytes) -> Layout:
+    """Lay out texts of documents, with a header line or without."""
+    return _texts(path, number, line, ("docno", "text"), ("docno",))
+
+
+def _texts(path: Path, number: int, line: bytes, names: tuple[str, ...], wanted: tuple[str, ...]) -> Layout:
+    """Lay out texts, which hold blanks, so that a tab comes before them; a text may be a word that heads columns."""
+    remedy = f"write {names[0]}<tab>{names[1]}, or name the columns in a header line"
+    plain = Layout(names, (), "\t", blanks=False, remedies=dict.fromkeys((1, 3), remedy))
+    return _headed(path, number, line, wanted, (), telling=names[:1], separators="\t,") or plain
+
+
+def intents_layout(path: Path, number: int, line: bytes) -> Layout:
+    """Lay out candidate intents, with a header line or without."""
+    shape = ("qid", "entity_id", "prob")
+    telling = (*shape, *_IDS, *_TELLING)
+    return _headed(path, number, line, shape, ("prob", "score"), telling=telling) or _headless(line, [shape], "prob")
+
+
+def tags_layout(path: Path, number: int, line: bytes) -> Layout:
+    """Lay out tags, with a header line or without."""
+    shape = ("docno", "entity_id")
+    shapes = [shape, (*shape, "weight")]
+    telling = (*shape, *_IDS, *_TELLING)
+    return _headed(path, number, line, shape, ("weight",), telling=telling) or _headless(line, shapes, "weight")
+
+
+def answers_layout(path: Path, number: int, line: bytes) -> Layout:
+    """Lay out answers, with a header line or without; or a run or judgments, whose documents are entities."""
+    shape = ("qid", "entity_id")
+    headed = _headed(path, number, line, shape, ("score",), telling=(*shape, *_IDS, *_TELLING))
+    if headed is not None:
+        return headed
+    separator = _white(line)
+    # Entities may be titles, with blanks between tabs.
+    n_fields = len(line.split(b"\t") if separator == "\t" else line.split())
+    if n_fields > len(shape) + 1:
+        layout = (qrels_layout if n_fields == len(_QRELS) else run_layout)(path, number, line)
+        return replace(layout, names=tuple("entity_id" if name == "docno" else name for name in layout.names))
+    names = (*shape, "score")[: max(n_fields, len(shape))]
+    remedy = "write qid<tab>entity_id, NIL where there is no entity, or name the columns in a header line"
+    return Layout(names, names[2:], separator, blanks=separator == " ", remedies=dict.fromkeys((1, 2, 3, 4), remedy))
+
+
+def mentions_layout(path: Path, number: int, line: bytes) -> Layout:
+    """Lay out mentions of documents, with a header line or without; mentions hold blanks, and commas."""
+    shape = ("docno", "mention")
+    headed = _headed(path, number, line, shape, (), telling=shape, separators="\t,")
+    if headed is not None:
+        return headed
+    remedy = "write docno<tab>mention<tab>entity_id, NIL where there is none, or name the columns in a header line"
+    names = (*shape, "entity_id") if line.count(b"\t") == len(shape) else shape
+    return Layout(names, (), "\t", blanks=False, remedies=dict.fromkeys((1, 2, 3, 4), remedy))
+
+
+def require_columns(path: Path, found: Sequence[str], wanted: Sequence[str], line: int | None = None) -> None:
+    """Check the columns that a file names itself.
+
+    Raises
+    ------
+    FileError
+        One is missing, or stands twice; they are too many.
+    """
+    if len(found) > _MOST:
+        # Each takes memory and time, whether it holds anything or not.
+        raise FileError(path, f"has {len(found):,} columns, wanted at most {_MOST:,}; leave out the others", line=line)
+    for name in wanted:
+        if name not in found:
+            near = nearest(name, found)
+            there = ", ".join(found[:_LISTED]) + (", ..." if len(found) > _LISTED else "")
+            message = f"wanted columns {', '.join(wanted)}; missing {name}; found {there}.{near}"
+            raise FileError(path, message, line=line)
+    for name, n in Counter(found).items():
+        if n > 1:
+            raise FileError(path, f"column {shown(name)} stands {n} times; keep one", line=line)
+
+
+def _headed(
+    path: Path,
+    number: int,
+    line: bytes,
+    wanted: tuple[str, ...],
+    numeric: tuple[str, ...],
+    *,
+    telling: tuple[str, ...],
+    separators: str = "\t, ",
+) -> Layout | None:
+    """Lay out by a header line: told by any name in ``telling``, by an id's at its start, or by headings alone."""
+    for separator in separators:
+        if separator == "," and b"\t" in line:
+            # Commas of a text, which may be longer than the csv module takes.
+            continue
+        try:
+            names = split(line, separator, blanks=separator == " ")
+        except MisfitError as error:
+            raise FileError(path, str(error), line=number) from error
+        words = [_MARKS.sub("", name.casefold()) for name in names]
+        if words[0] in _IDS or _HEADINGS.issuperset(words) or not set(telling).isdisjoint((*names, *words)):
+            require_columns(path, names, wanted, line=number)
+            present = tuple(name for name in numeric if name in names)
+            return Layout(tuple(names), present, separator, blanks=separator == " ", header=number)
+    return None
+
+
+def _headless(line: bytes, shapes: list[tuple[str, ...]], numeric: str) -> Layout:
+    n_fields = len(line.split())
+    names = next((shape for shape in shapes if len(shape) == n_fields), shapes[-1])
+    columns = "<tab>".join(shapes[-1])
+    remedy = f"name the columns in a header line, as {columns}, or remove what is too many"
+    present = tuple(name for name in names if name == numeric)
+    return Layout(
+        names,
+        present,
+        _white(line),
+        remedies=dict.fromkeys((1, 2, 3, 4), remedy),
+        for_header=f"name its columns as {columns}, or remove the line",
+    )
+
+
+def _white(line: bytes) -> str:
+    return "\t" if b"\t" in line.strip() else " "
+
+
+def _fits(layout: Layout, line: bytes) -> bool:
+    try:
+        layout.check(line)
+    except MisfitError:
+        return False
+    return True
+
+
+# Bytes of a batch at most, where nothing else is asked for.
+ROOM = 1 << 26
+# A number, or where a text begins.
+_FIXED = 8
+_TEXT = "BYTE_ARRAY"
+
+
+def batches(
+    source: Source,
+    columns: Sequence[str] | None = None,
+    *,
+    room: int = ROOM,
+    start: int = 0,
+    limit: int | None = None,
+) -> Iterator[tuple[int, Any]]:
+    """Rows of a Parquet file in the order of the file, with the number of the first, texts spelt out.
+
+    Parameters
+    ----------
+    source
+        The file.
+    columns
+        Those to read; all unless given.
+    room
+        How many bytes a batch may take. A single row may take more.
+    start
+        How many rows come before those that are wanted; what is given may begin earlier.
+    limit
+        How many bytes the lists of a row may take, and all batches together where ``source`` has no other.
+
+    Raises
+    ------
+    FileError
+        There are more bytes than ``source`` allows.
+    pyarrow.ArrowException, OSError
+        The file cannot be read.
+    """
+    with source.raw() as raw:
+        file = pq.ParquetFile(raw, buffer_size=2**20)
+        texts = [path for path, kind in _leaves(file, columns) if kind == _TEXT]
+        # The same columns by their dictionaries: a row of them tells how wide all others may be.
+        probe = pq.ParquetFile(raw, metadata=file.metadata, read_dictionary=texts, buffer_size=2**20)
+        first = n_bytes = 0
+        for group in range(file.num_row_groups):
+            about = file.metadata.row_group(group)
+            if first + about.num_rows > start:
+                width = _width(source, probe, group, columns, limit or source.max_bytes)
+                size = max(min(room // width, about.num_rows), 1)
+                at = first
+                for batch in file.iter_batches(size, row_groups=[group], columns=columns):
+                    table = _spelt_out(pa.Table.from_batches([batch]))
+                    n_bytes += table.nbytes
+                    if source.max_bytes is not None and n_bytes > source.max_bytes:
+                        raise too_much(source)
+                    yield at, table
+                    at += len(table)
+            first += about.num_rows
+
+
+def too_much(source: Source) -> FileError:
+    """The error of a file that holds more than it may."""
+    return FileError(
+        source.path, f"holds more than {source.max_bytes:,} bytes when unpacked; pass max_bytes=None to read it all"
+    )
+
+
+def _leaves(file: Any, columns: Sequence[str] | None) -> list[tuple[str, str]]:
+    """The paths and kinds of the columns that are stored, those in lists among them."""
+    found = [file.schema.column(place) for place in range(len(file.schema))]
+    return [(leaf.path, leaf.physical_type) for leaf in found if columns is None or leaf.path.split(".")[0] in columns]
+
+
+def _width(source: Source, probe: Any, group: int, columns: Sequence[str] | None, limit: int | None) -> int:
+    """How many bytes a row of a group takes at most, as far as its texts stand in dictionaries; on average beside."""
+    about = probe.metadata.row_group(group)
+    n_rows = max(about.num_rows, 1)
+    width: int = about.total_byte_size // n_rows + 1
+    row = next(probe.iter_batches(1, row_groups=[group], columns=columns), None)
+    if row is None:
+        return width
+    for name, column in zip(row.schema.names, row.columns, strict=True):
+        widest = _widest(column)
+        leaves = [about.column(place) for place in range(about.num_columns)]
+        n_values = max(leaf.num_values for leaf in leaves if leaf.path_in_schema.split(".")[0] == name)
+        if pa.types.is_nested(column.type) and limit is not None and n_values * (widest + _FIXED) > limit:
+            # All of them may be in one row.
+            raise FileError(
+                source.path,
+                f"column {name!r} holds lists of {n_values:,} values of up to {widest:,} bytes, which may take more "
+                f"than {limit:,}; cut the lists, or allow more",
+            )
+        width += widest + _FIXED
+    return width
+
+
+def _widest(column: Any) -> int:
+    """The length of the longest text in the dictionaries of a column, those of its lists among them."""
+    if isinstance(column, pa.DictionaryArray):
+        if not (pa.types.is_string(column.dictionary.type) or pa.types.is_large_string(column.dictionary.type)):
+            return _FIXED
+        widest: int = pc.max(pc.binary_length(column.dictionary)).as_py() or 0
+        return widest
+    if pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
+        return _widest(column.values)
+    if pa.types.is_struct(column.type):
+        return sum(map(_widest, column.flatten()))
+    return _FIXED
+
+
+def _spelt_out(table: Any) -> Any:
+    """Columns that are dictionaries, as those of pandas' categories, as what they stand for."""
+    for place, field in enumerate(table.schema):
+        if pa.types.is_dictionary(field.type):
+            table = table.set_column(place, field.name, table.column(place).cast(field.type.value_type))
+    return table
+
 
 TEXT = pa.large_string()
 _WHITE = b" \t\v\f"

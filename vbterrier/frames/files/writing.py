@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from vbterrier.frames.ids import Ids
 
+
 TEXT = pa.large_string()
 _SLAB = 1 << 20
 # Nothing, what any reader takes for white space, NUL, and the mark that readers drop at the top of a file.

@@ -4,9 +4,9 @@
 distribution in the forms of ``laws``, and ``laws_of`` chooses between them.
 """
 
-from vbterrier.kernels.grades.central import central_interval
 from vbterrier.kernels.grades.choice import METHODS, TooLargeError, laws_of
+from vbterrier.kernels.grades.distributions import central_interval
+from vbterrier.kernels.grades.model import Problem
 from vbterrier.kernels.grades.moments import moments
-from vbterrier.kernels.grades.problem import Problem
 
 __all__ = ["METHODS", "Problem", "TooLargeError", "central_interval", "laws_of", "moments"]

@@ -1,4 +1,4 @@
-"""Exact distributions of bootstrapped scores: all sequences of grades, in one half or two."""
+"""Exact and sampled distributions over sequences of grades."""
 
 from __future__ import annotations
 
@@ -7,23 +7,218 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vbterrier.kernels.grades.halves import Halves, Pairs
-from vbterrier.kernels.grades.laws import SAME, Atoms, atoms_of, merged
-from vbterrier.kernels.grades.sequences import listed_law, sequence_probs, sequences
+from vbterrier.kernels.grades.distributions import SAME, Atoms, Halves, Pairs, Sample, atoms_of, merged
+from vbterrier.kernels.grades.model import joint_probs, next_draw
 from vbterrier.kernels.grades.states import states
-from vbterrier.kernels.grades.urn import joint_probs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import NDArray
+    from vbterrier.annotations import Bools, Floats, Ints
+    from vbterrier.kernels.grades.distributions import Law
+    from vbterrier.kernels.grades.model import Problem
 
-    from vbterrier.kernels.grades.laws import Law
-    from vbterrier.kernels.grades.problem import Problem
 
-    Floats = NDArray[np.float64]
-    Ints = NDArray[np.int64]
-    Bools = NDArray[np.bool_]
+# Sequences that are scored together: a score that is no sum may lay out whole rankings for each.
+BLOCK = 1 << 14
+
+
+def sampled_law(problem: Problem, topic: int, uniforms: Floats, *, legacy: bool = False) -> Sample:
+    """Draw the scores of one topic.
+
+    Parameters
+    ----------
+    problem
+        The process.
+    topic
+        Which of its topics.
+    uniforms
+        Numbers in [0, 1), shape (n_draws, n_unjudged): they decide every draw.
+    legacy
+        See :class:`vbterrier.kernels.grades.distributions.Sample`.
+    """
+    scores = np.sort(scores_of(problem, topic, uniforms))
+    n_draws = len(scores)
+    share = np.full(n_draws, 1.0 / n_draws)
+    return Sample(scores, share, np.arange(1, n_draws + 1) / n_draws, method="mc", legacy=legacy)
+
+
+def scores_of(problem: Problem, topic: int, uniforms: Floats) -> Floats:
+    """The scores of one topic whose documents have given numbers, in the order of the numbers.
+
+    A document's grade is where its number falls in the CDF of its prior.
+
+    Parameters
+    ----------
+    problem
+        The process.
+    topic
+        Which of its topics.
+    uniforms
+        Numbers in [0, 1), documents in visiting order, shape (n_draws, n_unjudged).
+
+    Returns
+    -------
+    numpy.ndarray
+        Shape (n_draws,).
+    """
+    n_draws, n_unjudged = uniforms.shape
+    ends = np.cumsum(problem.landed[topic, : max(n_unjudged, 1)], axis=1)
+    scores = np.empty(n_draws)
+    for first in range(0, n_draws, BLOCK):
+        block = slice(first, first + BLOCK)
+        drawn = np.zeros(uniforms[block].shape, dtype=np.int64)
+        for level in range(ends.shape[1] - 1):
+            drawn += uniforms[block] >= ends[:, level]
+        scores[block] = _score(problem, topic, drawn)
+    return scores
+
+
+def scored(problem: Problem, topic: int, drawn: Ints) -> Floats:
+    """The scores of one topic whose documents drew some levels, shape (m,) for levels of shape (m, n_unjudged)."""
+    blocks = range(0, len(drawn), BLOCK)
+    return np.concatenate([_score(problem, topic, drawn[first : first + BLOCK]) for first in blocks])
+
+
+def _score(problem: Problem, topic: int, drawn: Ints) -> Floats:
+    landed = land(drawn, problem.caps[topic])
+    if problem.value is not None:
+        return problem.value(topic, landed)
+    scores = np.full(len(drawn), problem.base[topic])
+    for document in range(drawn.shape[1]):
+        scores += problem.weights[topic, document] * problem.gain[landed[:, document]]
+    return scores
+
+
+def land(drawn: Ints, caps: Ints) -> Ints:
+    """Pass draws down from levels that have run out.
+
+    Of the documents that arrive at a level, drawn there or passed down, the first as many as it has places stay.
+
+    Parameters
+    ----------
+    drawn
+        The level of each document in visiting order, shape (m, u).
+    caps
+        How many documents each level takes, shape (L,); level 0 takes all.
+
+    Returns
+    -------
+    numpy.ndarray
+        Shape (m, u).
+
+    >>> land(np.array([[2, 2, 1, 2]]), np.array([4, 1, 1])).tolist()
+    [[2, 1, 0, 0]]
+    """
+    landed = drawn.copy()
+    for level in range(len(caps) - 1, 0, -1):
+        if caps[level] < drawn.shape[1]:
+            here = landed == level
+            landed -= here & (np.cumsum(here, axis=1) > caps[level])
+    return landed
+
+
+def listed_law(problem: Problem, topic: int) -> Atoms:
+    """The exact distribution of one topic, from a list of all sequences of drawn levels."""
+    n_unjudged = int(problem.n_unjudged[topic])
+    prob = problem.landed[topic, : max(n_unjudged, 1)]
+    levels = np.flatnonzero((prob > 0).any(axis=0))
+    places = sequences(len(levels), n_unjudged)
+    probs = _probs(problem, topic, prob[:, levels], places)
+    happens = np.flatnonzero(probs)
+    return atoms_of(scored(problem, topic, levels[places[happens]]), probs[happens])
+
+
+def sequences(n_levels: int, n_documents: int) -> Ints:
+    """All sequences of levels, the last document's changing fastest, shape (n_levels^n_documents, n_documents).
+
+    >>> sequences(2, 2).tolist()
+    [[0, 0], [0, 1], [1, 0], [1, 1]]
+    """
+    stride = n_levels ** np.arange(n_documents - 1, -1, -1)
+    return np.arange(n_levels**n_documents)[:, None] // stride % n_levels
+
+
+def _probs(problem: Problem, topic: int, prob: Floats, places: Ints) -> Floats:
+    """The probability of each sequence of one topic, for a prior of shape (1 or u, s)."""
+    n_unjudged = places.shape[1]
+    strength = problem.strength_of(topic)
+    if strength is None or problem.is_shared:
+        return sequence_probs(prob[None], n_unjudged, None if strength is None else np.array([strength])).reshape(-1)
+    # One array of ends for both sides, summed from above: documents of equal priors meet in no sliver of rounding.
+    ends = 1.0 - np.cumsum(np.pad(prob, ((0, 0), (0, 1)))[:, ::-1], axis=1)[:, ::-1]
+    documents = np.arange(n_unjudged)
+    low, high = ends[documents, places], ends[documents, places + 1]
+    return mixed_probs(low, high, strength)
+
+
+def sequence_probs(prob: Floats, n_documents: int, strength: Floats | None) -> Floats:
+    """Probability of every sequence of levels, the last document's level changing fastest.
+
+    Parameters
+    ----------
+    prob
+        The prior, shape (n, 1, L), or (n, n_documents, L) where draws are independent.
+    n_documents
+        u, the length of a sequence.
+    strength
+        s of each topic, shape (n,); ``None`` for independent draws.
+
+    Returns
+    -------
+    numpy.ndarray
+        Shape (n, L^u).
+    """
+    n, _, n_levels = prob.shape
+    probs, seen = np.ones((n, 1)), np.zeros((1, n_levels))
+    for document in range(n_documents):
+        drawn = prob[:, document : document + 1] if prob.shape[1] > 1 else next_draw(prob, strength, seen, document)
+        probs = (probs[:, :, None] * drawn).reshape(n, -1)
+        if strength is not None:
+            seen = (seen[:, None, :] + np.eye(n_levels)).reshape(-1, n_levels)
+    return probs
+
+
+def mixed_probs(low: Floats, high: Floats, strength: float) -> Floats:
+    """Probability that every document's number falls into its interval, numbers drawn from the urn.
+
+    Documents that share their number form a block: ``P = Σ_partitions Π_blocks P(block)·|common interval|``. The sum
+    runs over sets instead of partitions: the block of the first document is split off, and the rest is such a sum.
+
+    Parameters
+    ----------
+    low, high
+        The ends of the interval of each document, documents in visiting order, shape (m, u).
+    strength
+        s.
+
+    Returns
+    -------
+    numpy.ndarray
+        Shape (m,).
+    """
+    m, n_documents = low.shape
+    # By sets of documents, as bits: the common interval, and the chance that the urn makes the set a block.
+    start, stop, chance = [np.zeros(m)], [np.ones(m)], [1.0]
+    for block in range(1, 1 << n_documents):
+        last = block.bit_length() - 1
+        rest = block ^ (1 << last)
+        start.append(np.maximum(start[rest], low[:, last]))
+        stop.append(np.minimum(stop[rest], high[:, last]))
+        chance.append(chance[rest] * rest.bit_count() / (strength + last) if rest else 1 / (1 + last / strength))
+    within = [np.maximum(high - low, 0.0) * share for low, high, share in zip(start, stop, chance, strict=True)]
+    total = {0: np.ones(m)}
+    everyone = (1 << n_documents) - 1
+    # The first document is in nobody's rest.
+    for members in (*range(2, everyone, 2), everyone):
+        first = members & -members
+        others = members ^ first
+        joining, total[members] = others, within[first] * total[others]
+        while joining:
+            total[members] += within[first | joining] * total[others ^ joining]
+            joining = (joining - 1) & others
+    return total[everyone]
+
 
 # Sequences of one topic that are enumerated together with other topics'; beyond, two halves are faster.
 MAX_TOGETHER = 1000

@@ -1,27 +1,261 @@
-"""Building a knowledge base from a file of entities: JSON lines, or tab-separated columns."""
+"""Building a knowledge base from records: JSON lines or tab-separated columns."""
 
 from __future__ import annotations
 
 import json
+import math
+import re
 from collections import Counter
+from collections.abc import Mapping
 from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vbterrier.errors import FileError, ParameterError, nearest
+import pandas as pd
+import pyarrow as pa
+
+from vbterrier.errors import FileError, InputError, ParameterError, nearest
 from vbterrier.frames.files.reading import MAX_BYTES
-from vbterrier.linking.kb.building import building
-from vbterrier.linking.kb.lines import numbered_lines
-from vbterrier.linking.kb.records import Records
+from vbterrier.linking.kb.building import bar, building
+from vbterrier.linking.kb.sqlite import TYPES
+from vbterrier.linking.kb.staging import shown
+from vbterrier.linking.kb.untrusted import numbered_lines
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from vbterrier.linking.kb.base import KnowledgeBase
+    from vbterrier.annotations import StrPath
+    from vbterrier.linking.kb.knowledge_base import KnowledgeBase
+    from vbterrier.linking.kb.staging import Staging
 
-    StrPath = str | os.PathLike[str]
+
+_KEYS = ("id", "label", "aliases", "attributes", "redirects")
+_ALIAS_KEYS = {"alias", "prior"}
+_PAIR = 2
+_YEAR = re.compile(r"[+-]?\d{1,6}")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,4})?")
+_SLICE = 10_000
+
+
+def build_kb(
+    path: str | os.PathLike[str],
+    entities: Iterable[Mapping[str, Any]] | Any,
+    *,
+    id_space: str,
+    types: Mapping[str, str] | None = None,
+    labels_are_aliases: bool = True,
+    progress: bool = True,
+) -> KnowledgeBase:
+    """Build a knowledge base from entities.
+
+    Parameters
+    ----------
+    path
+        The file; one that exists is replaced once the new one is complete.
+    entities
+        Mappings, from any iterable (a generator is never held in memory), or a frame with these columns:
+
+        - ``id``: text;
+        - ``label``: its name, optional;
+        - ``aliases``: a list of texts, pairs ``[text, prior]``, or mappings ``{"alias": text, "prior": prior}``. A
+          prior is the probability of the entity given the alias, in [0, 1];
+        - ``attributes``: a mapping of names to values: text, number, boolean, or a list of them; ``None`` is no value;
+        - ``redirects``: a list of other ids that stand for this one.
+
+        Every other key is an attribute. An entity that comes twice has everything said of it.
+    id_space
+        What the ids count in, as ``"wikidata"``, or a name of one's own.
+    types
+        What text of some attributes is: ``{"born": "year"}``; text, number, year or boolean. Values are kept as text;
+        those that JSON or Python say to be numbers or booleans are such unasked.
+    labels_are_aliases
+        Whether labels are looked up too.
+    progress
+        Whether a build that takes long shows a bar, on a terminal.
+
+    Returns
+    -------
+    KnowledgeBase
+
+    Raises
+    ------
+    InputError
+        Names the entity by its number, from 0: an id or alias that is no text, blank, too long, or holds a NUL; a prior
+        outside [0, 1]; two labels of one id; a value that is not of its type.
+    FileError
+        The file cannot be written.
+
+    Warns
+    -----
+    DegenerateWarning
+        Once, with counts: priors of an alias that do not sum to 1, or that some of its entities lack; redirects in
+        circles.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> foxes = [
+    ...     {"id": "Q8331", "label": "red fox", "aliases": [["fox", 0.25]]},
+    ...     {"id": "Q166419", "label": "Fox", "aliases": [["FOX", 1.0], ["fox", 0.75]]},
+    ... ]
+    >>> with build_kb(f"{tempfile.mkdtemp()}/foxes.kb", foxes, id_space="wikidata") as kb:
+    ...     kb.lookup(["fox"], how="exact")[["entity_id", "score", "name"]].values.tolist()
+    [['Q166419', 0.75, 'Fox'], ['Q8331', 0.25, 'red fox']]
+    """
+    from vbterrier.linking.kb.knowledge_base import KnowledgeBase
+
+    reader = Records(types, labels_are_aliases=labels_are_aliases)
+    with building(path, id_space, _numbered, progress=progress) as staging:
+        for row, record in enumerate(bar(_entity_records(entities), "entities", "entity", shown=progress)):
+            reader.stage(staging, row, record)
+    return KnowledgeBase(path)
+
+
+class Records:
+    """How entities are read from mappings.
+
+    Parameters
+    ----------
+    types
+        The types of some attributes.
+    labels_are_aliases
+        Whether labels are looked up too.
+    """
+
+    def __init__(self, types: Mapping[str, str] | None, *, labels_are_aliases: bool) -> None:
+        self.types, self.labels_are_aliases = dict(types or {}), labels_are_aliases
+        for name, kind in self.types.items():
+            if kind not in TYPES:
+                known = ", ".join(map(repr, TYPES))
+                raise ParameterError(f"types: {name!r} is {kind!r}, wanted one of {known}.{nearest(str(kind), TYPES)}")
+
+    def stage(self, staging: Staging, row: int, record: Any) -> None:
+        """Stage one entity with all that is said of it."""
+        if not isinstance(record, Mapping):
+            raise staging.blame(row, f"is {type(record).__name__}, wanted a mapping with the keys {', '.join(_KEYS)}")
+        entity = record.get("id")
+        if entity is None:
+            found = ", ".join(map(str, list(record)[:9])) or "none"
+            raise staging.blame(row, f"has no id; wanted the keys {', '.join(_KEYS)}, found {found}")
+        label: Any = record.get("label")
+        label = "" if _is_missing(label) else label
+        staging.entity(row, entity, label)
+        for text, prior in self._aliases(staging, row, entity, record.get("aliases")):
+            staging.alias(row, entity, text, prior)
+        if self.labels_are_aliases and label:
+            # Where it is among the aliases with a prior, that one counts.
+            staging.alias(row, entity, label)
+        self._attributes(staging, row, entity, record)
+        for source in _listed(staging, row, entity, "redirects", record.get("redirects")):
+            staging.redirect(row, source, entity)
+
+    @staticmethod
+    def _aliases(staging: Staging, row: int, entity: str, aliases: Any) -> Iterator[tuple[Any, Any]]:
+        for alias in _listed(staging, row, entity, "aliases", aliases):
+            if isinstance(alias, Mapping) and "alias" in alias and _ALIAS_KEYS.issuperset(alias):
+                pair = alias["alias"], alias.get("prior")
+            elif isinstance(alias, (list, tuple)) and len(alias) == _PAIR:
+                pair = alias[0], alias[1]
+            elif isinstance(alias, str):
+                pair = alias, None
+            else:
+                raise staging.blame(
+                    row,
+                    f"alias {shown(alias)} of {shown(entity)}: wanted text, [text, prior] or "
+                    '{"alias": text, "prior": prior}',
+                )
+            yield pair
+
+    def _attributes(self, staging: Staging, row: int, entity: str, record: Mapping[str, Any]) -> None:
+        own = record.get("attributes")
+        if not _is_missing(own) and not isinstance(own, Mapping):
+            raise staging.blame(
+                row, f"attributes of {shown(entity)}: wanted a mapping of names to values, found {type(own).__name__}"
+            )
+        others = ((name, value) for name, value in record.items() if name not in _KEYS)
+        for name, value in [*(own.items() if isinstance(own, Mapping) else ()), *others]:
+            for one in value if isinstance(value, (list, tuple)) else [value]:
+                if not _is_missing(one):
+                    staging.attribute(row, entity, name, *self._typed(staging, row, entity, name, one))
+
+    def _typed(self, staging: Staging, row: int, entity: str, name: str, value: Any) -> tuple[str, str]:
+        """A value as text, and its type."""
+        text, kind = typed(value)
+        wanted = self.types.get(name, kind)
+        if not kind or not _is_of(text, wanted):
+            raise staging.blame(
+                row,
+                f"{shown(name)} of {shown(entity)} is {shown(value)}, wanted "
+                + ("text, a number, a boolean, or a list of them" if not kind else f"a {wanted}"),
+            )
+        return (text.lower() if wanted == "boolean" else text), wanted
+
+
+def typed(value: Any) -> tuple[str, str]:
+    """A value as text, and what kind it is by itself; no kind where it is neither text, number nor boolean.
+
+    >>> typed("1850"), typed(1850), typed(0.5), typed(True), typed({})
+    (('1850', 'text'), ('1850', 'number'), ('0.5', 'number'), ('true', 'boolean'), ('', ''))
+    """
+    if isinstance(value, str):
+        return value, "text"
+    if pd.api.types.is_bool(value):
+        return str(bool(value)).lower(), "boolean"
+    if pd.api.types.is_integer(value):
+        return str(int(value)), "number"
+    if pd.api.types.is_float(value) and math.isfinite(value):
+        return repr(float(value)), "number"
+    return "", ""
+
+
+def _is_of(text: str, kind: str) -> bool:
+    if kind == "boolean":
+        return text.lower() in {"true", "false"}
+    return kind == "text" or bool({"number": _NUMBER, "year": _YEAR}[kind].fullmatch(text.strip()))
+
+
+def _is_missing(value: Any) -> bool:
+    """Whether a cell is empty: frames say so in several ways."""
+    if value is None or isinstance(value, (str, list, Mapping)):
+        return value is None
+    return bool(pd.api.types.is_scalar(value) and pd.isna(value))
+
+
+def _listed(staging: Staging, row: int, entity: str, what: str, values: Any) -> list[Any]:
+    if _is_missing(values):
+        return []
+    if hasattr(values, "tolist"):
+        values = values.tolist()
+    if not isinstance(values, (list, tuple)):
+        raise staging.blame(row, f"{what} of {shown(entity)}: wanted a list, found {type(values).__name__}")
+    return list(values)
+
+
+def _entity_records(entities: Any) -> Iterable[Any]:
+    if isinstance(entities, (str, bytes, Mapping)):
+        raise InputError(f"entities: wanted an iterable of mappings or a frame, found {type(entities).__name__}")
+    if isinstance(entities, pd.DataFrame):
+        # Slices of other indexes would go by label.
+        return _rows(entities.reset_index(drop=True), lambda part: part.to_dict("records"))
+    if hasattr(entities, "__arrow_c_stream__"):
+        # Not by way of pandas, which takes no lists of polars' text.
+        return _rows(pa.table(entities), lambda part: part.to_pylist())
+    if not hasattr(entities, "__iter__"):
+        raise InputError(f"entities: wanted an iterable of mappings or a frame, found {type(entities).__name__}")
+    iterable: Iterable[Any] = entities
+    return iterable
+
+
+def _rows(frame: Any, records: Callable[[Any], list[Any]]) -> Iterator[Any]:
+    for begin in range(0, len(frame), _SLICE):
+        yield from records(frame[begin : begin + _SLICE])
+
+
+def _numbered(row: int, message: str) -> InputError:
+    return InputError(f"entities: number {row}: {message}")
+
 
 _COLUMNS = ("id", "label", "alias", "aliases", "prior", "redirect")
 
@@ -84,7 +318,7 @@ def kb_from_file(
     ...     kb.lookup(["bush", "bush senior"])[["text", "entity_id", "score"]].values.tolist()
     [[0, 'B1', 0.5], [0, 'B2', 0.5], [1, 'B1', 1.0]]
     """
-    from vbterrier.linking.kb.base import KnowledgeBase
+    from vbterrier.linking.kb.knowledge_base import KnowledgeBase
 
     source = Path(source)
     reader = Records(types, labels_are_aliases=labels_are_aliases)

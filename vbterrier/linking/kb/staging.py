@@ -1,20 +1,21 @@
-"""Where builders put entities as they come: checked one by one, written in batches, ordered later."""
+"""Staging of entities and redirects before a knowledge base is built."""
 
 from __future__ import annotations
 
 import math
+import warnings
 from typing import TYPE_CHECKING, Any
 
-from vbterrier.errors import InputError, printable
-from vbterrier.linking.kb.schema import MAX_LETTERS, MAX_VALUE, STAGED, run
-from vbterrier.linking.normal import normal_forms
+from vbterrier.errors import DegenerateWarning, InputError, examples, printable
+from vbterrier.linking.kb.sqlite import MAX_LETTERS, MAX_VALUE, STAGED, run
+from vbterrier.linking.links import normal_forms
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Callable, Iterable
 
-    # The place of a record (a line, a number) and what is wrong with it.
     Blame = Callable[[int, str], InputError]
+
 
 _BATCH = 10_000
 
@@ -165,3 +166,52 @@ class Staging:
 def _remedy(text: object) -> str:
     is_number = isinstance(text, int) and not isinstance(text, bool)
     return f": {shown(text)}; make it text with str() where it is read" if is_number else f": {shown(text)}; repair it"
+
+
+_OPEN = "target IN (SELECT source FROM redirect)"
+
+
+def settle_redirects(db: sqlite3.Connection, staging: Staging) -> None:
+    """Fill the table of redirects and let everything staged count for the entity at the end of its chain."""
+    if not db.execute("SELECT 1 FROM staged.redirect LIMIT 1").fetchone():
+        return
+    _require_one_target(db, staging)
+    db.execute("INSERT INTO redirect SELECT DISTINCT source, target FROM staged.redirect")
+    _shorten(db)
+    for table in ("entity", "alias", "attribute"):
+        # What an id had before it came to redirect ranks behind what its target has.
+        db.execute(
+            f"UPDATE staged.{table} SET id = (SELECT target FROM redirect WHERE source = id), "  # noqa: S608 - own words
+            "row = row + (SELECT 1 + max(row) FROM staged.entity) WHERE id IN (SELECT source FROM redirect)"
+        )
+
+
+def _require_one_target(db: sqlite3.Connection, staging: Staging) -> None:
+    twice = db.execute(
+        "SELECT source, min(target), max(target), max(row) FROM staged.redirect "
+        "GROUP BY source HAVING min(target) <> max(target) ORDER BY max(row) LIMIT 1"
+    ).fetchone()
+    if twice:
+        source, one, other, row = twice
+        raise staging.blame(row, f"{shown(source)} redirects to {shown(one)} and to {shown(other)}; keep one")
+
+
+def _shorten(db: sqlite3.Connection) -> None:
+    """Let each id skip to where its target leads, until none gets any further: chains halve with every round."""
+    before = None
+    while (left := db.execute(f"SELECT count(*) FROM redirect WHERE {_OPEN}").fetchone()[0]) != before:  # noqa: S608 - own words
+        before = left
+        db.execute(
+            "UPDATE redirect SET target = (SELECT r.target FROM redirect AS r WHERE r.source = redirect.target) "  # noqa: S608 - own words
+            f"WHERE {_OPEN}"
+        )
+    if left:
+        # Listed first: each row that goes would free others from the condition.
+        db.execute(f"CREATE TABLE staged.circle AS SELECT source FROM redirect WHERE {_OPEN} ORDER BY source")  # noqa: S608 - own words
+        db.execute("DELETE FROM redirect WHERE source IN (SELECT source FROM staged.circle)")
+        some = [source for (source,) in db.execute("SELECT source FROM staged.circle LIMIT 4")]
+        warnings.warn(
+            f"{left} redirects run in a circle or into one ({examples(some)}); such ids stand for themselves",
+            DegenerateWarning,
+            stacklevel=7,
+        )

@@ -11,17 +11,16 @@ from typing import TYPE_CHECKING, Any
 from vbterrier.errors import FileError, InputError, ParameterError
 from vbterrier.linking.kb.building import building
 from vbterrier.linking.kb.files import parsed
-from vbterrier.linking.kb.lines import numbered_lines
+from vbterrier.linking.kb.untrusted import numbered_lines
 from vbterrier.linking.links import WIKIDATA
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from vbterrier.linking.kb.base import KnowledgeBase
+    from vbterrier.annotations import StrPath
+    from vbterrier.linking.kb.knowledge_base import KnowledgeBase
     from vbterrier.linking.kb.staging import Staging
 
-    StrPath = str | os.PathLike[str]
 
 _TIME = re.compile(r"([+-])0*(\d+)-\d\d-\d\dT.*")
 # Of a date: 9 is a year; less is a decade, a century...
@@ -93,7 +92,7 @@ def kb_from_wikidata(
     ...     kb.lookup(["paris"])[["entity_id", "name"]].values.tolist()
     [['Q90', 'Paris']]
     """
-    from vbterrier.linking.kb.base import KnowledgeBase
+    from vbterrier.linking.kb.knowledge_base import KnowledgeBase
 
     if isinstance(languages, str) or not languages:
         raise ParameterError(f"languages={languages!r}: wanted a list of codes, as ['en', 'de']")

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from vbterrier.errors import printable
-from vbterrier.frames.ranked import TIES_WORTH_A_WARNING
+from vbterrier.frames.ranking import TIES_WORTH_A_WARNING
 from vbterrier.report.captions import better, topics_of
 from vbterrier.report.comparison import FLAGGED
-from vbterrier.report.page.rows import rows_of, wide_of
+from vbterrier.report.page.evaluated import rows_of, wide_of
 from vbterrier.report.page.verdict import hopeless, is_hopeless, listed
 
 if TYPE_CHECKING:
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from vbterrier.annotations import Floats
     from vbterrier.report.page.evaluated import Found
 
-    Floats = NDArray[np.float64]
 
 # Shares from which on a caveat is a warning.
 UNJUDGED, APART, TAGGED, MISSING = 0.2, 0.1, 0.5, 0.1

@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vbterrier.errors import printable
-from vbterrier.report.page.rows import wide_of
+from vbterrier.report.page.evaluated import wide_of
 
 if TYPE_CHECKING:
     import pandas as pd
-    from numpy.typing import NDArray
 
-    from vbterrier.judgments.distribution import BootstrapDistribution
+    from vbterrier.annotations import Floats
     from vbterrier.report.page.evaluated import Found
+    from vbterrier.unjudged.distribution import BootstrapDistribution
 
-    Floats = NDArray[np.float64]
 
 # Signs of an id, of a query: what is longer is cut in its middle, at its end.
 ID, QUERY = 80, 300

@@ -1,36 +1,220 @@
-"""All numbers of a page, from the functions that anyone can call: ``score``, ``compare``, ``coverage_report``."""
+"""Inputs and numbers of a report."""
 
 from __future__ import annotations
 
+import os
 import warnings
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
-from vbterrier.errors import DegenerateWarning, ParameterError, examples, nearest
-from vbterrier.evaluate.comparing import Comparison, compare
+from vbterrier.entities.files import read_links
+from vbterrier.entities.pool import LinkedPool, link_pool
+from vbterrier.errors import DegenerateWarning, InputError, ParameterError, examples, nearest
+from vbterrier.evaluate.comparison import Comparison, compare
 from vbterrier.evaluate.coverage import coverage_report
-from vbterrier.evaluate.inputs import aligned, slot_of
+from vbterrier.evaluate.inputs import aligned, named_runs, slot_of, topics_of
 from vbterrier.evaluate.scores import Scores, score
-from vbterrier.frames.qrels import flatten_qrels
-from vbterrier.judgments.pool import Judgments
+from vbterrier.frames.contracts import frame_of, systems_of
+from vbterrier.frames.files.reading import read_qrels
+from vbterrier.frames.named import named
+from vbterrier.frames.runs import flatten_qrels, loaded_run
+from vbterrier.hosts.ir_measures import measures_from
+from vbterrier.intents.coverage import oracle_success
+from vbterrier.intents.sources import from_diversity
 from vbterrier.measures.base import deepest
-from vbterrier.measures.foreign import is_mean
-from vbterrier.measures.process import Bootstrapped
-from vbterrier.measures.scoring import Scoring
-from vbterrier.report.page.covered import Covered, covered_of
+from vbterrier.measures.external import is_mean
+from vbterrier.measures.target import Scoring
+from vbterrier.measures.unjudged import Bootstrapped
+from vbterrier.unjudged.pool import Judgments
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import ir_measures
 
     from vbterrier.evaluate.coverage_result import CoverageReport
-    from vbterrier.frames.ranked import Run
-    from vbterrier.judgments.distribution import BootstrapDistribution
-    from vbterrier.judgments.pool import JudgedTop
-    from vbterrier.report.page.inputs import Inputs
+    from vbterrier.frames.ranking import Run
+    from vbterrier.intents.coverage import Coverage
+    from vbterrier.unjudged.distribution import BootstrapDistribution
+    from vbterrier.unjudged.pool import JudgedTop
+
+
+def rows_of(frame: pd.DataFrame, *columns: str) -> list[tuple[Any, ...]]:
+    """Some columns of all rows, as Python's own numbers and texts.
+
+    >>> import pandas as pd
+    >>> rows_of(pd.DataFrame({"a": [1], "b": ["x"], "c": [2.5]}), "c", "a")
+    [(2.5, 1)]
+    """
+    return list(zip(*(frame[column].tolist() for column in columns), strict=True))
+
+
+def wide_of(found: Found, measure: str) -> pd.DataFrame:
+    """What systems score by one measure: a row a topic, a column a system, NaN where nothing is defined."""
+    values = found.scores.values
+    of_measure = values[values["measure"] == measure].astype({"qid": str, "name": str})
+    wide = of_measure.pivot(index="qid", columns="name", values="value")
+    return wide.reindex(index=found.topics, columns=found.names)
+
+
+OF_QRELS = ("BNDCG@10", "nDCG@10", "Unjudged@10")
+OF_INTENTS = ("ES@10", "VB@10")
+OF_LINKS = ("RelCov@20", "NonRelCov@20", "DiscRatio@20")
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """Runs, and what they are evaluated against.
+
+    Parameters
+    ----------
+    runs
+        By name.
+    qrels, intents, tags
+        Frames; ``None`` where there are none.
+    links
+        The linked pool that entity runs are measured on, in place of the other three.
+    queries
+        The text of each topic, as far as it is known.
+    """
+
+    runs: dict[str, Run]
+    qrels: pd.DataFrame | None
+    intents: pd.DataFrame | None
+    tags: pd.DataFrame | None
+    links: LinkedPool | None
+    queries: dict[str, str]
+
+    @property
+    def is_diversity(self) -> bool:
+        """Whether documents are judged for several subtopics."""
+        frame = self.qrels
+        if frame is None or "iteration" not in frame.columns or frame["iteration"].nunique() < 2:  # noqa: PLR2004
+            return False
+        return bool(frame.duplicated(["qid", "docno"]).any())
+
+    def measures(self, asked: Any) -> list[ir_measures.Measure]:
+        """What is measured: what was asked for, or what the inputs support."""
+        if asked is not None and (isinstance(asked, str) or not hasattr(asked, "__len__") or len(asked)):
+            return measures_from(*([asked] if isinstance(asked, str) or not hasattr(asked, "__len__") else asked))
+        if self.links is not None:
+            return measures_from(*OF_LINKS)
+        adhoc = OF_QRELS if self.qrels is not None and not self.is_diversity else ()
+        return measures_from(*adhoc, *(OF_INTENTS if self.intents is not None or self.is_diversity else ()))
+
+
+def inputs_of(
+    runs: Any, qrels: Any, *, intents: Any, tags: Any, links: Any, topics: Any, duplicates: str = "error"
+) -> Inputs:
+    """Read what is given as paths.
+
+    Raises
+    ------
+    InputError
+        Files or frames that cannot be evaluated; no run.
+    ParameterError
+        Nothing to evaluate against, or too much.
+    """
+    if links is not None and (intents is not None or tags is not None):
+        raise ParameterError("links are what entity runs are measured on: leave out intents and tags, or links")
+    if qrels is None and intents is None and links is None:
+        raise ParameterError("nothing to evaluate against: wanted qrels, intents (with tags), or links")
+    loaded = {name: loaded_run(name, run, duplicates) for name, run in systems_of(named_runs(runs))}
+    if not loaded:
+        raise InputError("no runs; name at least one")
+    return Inputs(
+        loaded,
+        None if qrels is None else _judgments(qrels),
+        None if intents is None else named("intents", intents),
+        None if tags is None else named("tags", tags),
+        None if links is None else _linked(links, qrels),
+        {} if topics is None else _queries(topics_of(topics)),
+    )
+
+
+def _judgments(qrels: Any) -> pd.DataFrame:
+    return read_qrels(qrels) if isinstance(qrels, (str, os.PathLike)) else frame_of(qrels, "qrels")
+
+
+def _linked(links: Any, qrels: Any) -> LinkedPool:
+    """The linked pool, with the labels of the judgments where there are any."""
+    if isinstance(links, (str, os.PathLike)):
+        found = read_links(links)
+    else:
+        found = links if isinstance(links, LinkedPool) else LinkedPool.from_frame(links)
+    if qrels is None:
+        return found
+    frame = found.frame()
+    documents = frame.drop_duplicates(["qid", "docno"])
+    tags = frame.loc[frame["entity_id"].notna(), ["qid", "docno", "entity_id", "weight"]]
+    return link_pool(documents.assign(score=-documents["rank"]), tags, _judgments(qrels))
+
+
+def _queries(topics: pd.DataFrame) -> dict[str, str]:
+    return dict(zip(topics["qid"].astype(str), topics["query"].astype(str), strict=True))
+
+
+@dataclass(frozen=True, eq=False)
+class Covered:
+    """The intents of all topics, and where one run covers them.
+
+    Parameters
+    ----------
+    intents
+        qid, entity_id, prob; the same for all runs of a page.
+    ranks
+        The ranks, from 1, of the documents about each intent, a row of ``intents`` each.
+    tagged
+        Mean share of the first documents that carry a tag.
+    oracle
+        Mean expected success of the best ranking under the same tags; NaN where the tags are not all known.
+    """
+
+    intents: pd.DataFrame
+    ranks: list[list[int]]
+    tagged: float
+    oracle: float
+
+
+def covered_of(measure: Any, scorings: Mapping[str, Scoring], depth: int, given: Inputs) -> dict[str, Covered]:
+    """The intents that a measure sees, in its own place and order."""
+    found = {name: measure.coverage(scoring) for name, scoring in scorings.items()}
+    first: Coverage = next(iter(found.values()))
+    frame = pd.DataFrame(
+        {
+            "qid": [first.intents.topics[place] for place in first.intents.topic],
+            "entity_id": first.intents.entity.text.to_pylist(),
+            "prob": first.intents.prob,
+        }
+    )
+    oracle = _oracle(frame, given, depth)
+    return {
+        name: Covered(frame, _ranks(coverage, depth), float(coverage.tagged.mean()), oracle)
+        for name, coverage in found.items()
+    }
+
+
+def _ranks(coverage: Coverage, depth: int) -> list[list[int]]:
+    """Rising ranks of each intent."""
+    seen = coverage.rank < depth
+    order = np.lexsort((coverage.rank[seen], coverage.intent[seen]))
+    counts = np.bincount(coverage.intent[seen], minlength=len(coverage.intents.prob))
+    ranks = 1 + coverage.rank[seen][order]
+    return [part.tolist() for part in np.split(ranks, np.cumsum(counts)[:-1])]
+
+
+def _oracle(intents: pd.DataFrame, given: Inputs, depth: int) -> float:
+    tags = given.tags
+    if tags is None and given.intents is None and given.is_diversity:
+        _, tags = from_diversity(given.qrels)
+        tags = tags[tags["qid"].astype(str).isin(intents["qid"])]
+    if tags is None:
+        return float("nan")
+    return float(oracle_success(intents, tags, depth)["success"].mean())
+
 
 DEPTH = 10
 # What is said of runs beside their scores: no system is better for it.

@@ -8,16 +8,17 @@ import pandas as pd
 from markupsafe import Markup
 
 from vbterrier.errors import printable
-from vbterrier.frames.html import interval_bar
+from vbterrier.frames.notebook import interval_bar
 from vbterrier.report.captions import better
 from vbterrier.report.comparison import FLAGGED
-from vbterrier.report.page.rows import rows_of
+from vbterrier.report.page.evaluated import rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from vbterrier.evaluate.comparing import Comparison
+    from vbterrier.evaluate.comparison import Comparison
     from vbterrier.report.page.evaluated import Found
+
 
 _DIGITS = 4
 _LEAST = 0.0001

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from vbterrier.errors import printable
-from vbterrier.measures.process import Bootstrapped
-from vbterrier.report.captions import best_and_beside, better, topics_of
+from vbterrier.measures.unjudged import Bootstrapped
+from vbterrier.report.captions import best_and_beside, better, parsed, topics_of
 from vbterrier.report.comparison import FLAGGED
-from vbterrier.report.page.rows import rows_of
-from vbterrier.report.plots.words import parsed
+from vbterrier.report.page.evaluated import rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from vbterrier.evaluate.comparing import Comparison
+    from vbterrier.evaluate.comparison import Comparison
     from vbterrier.report.page.evaluated import Found
+
 
 _LISTED = 8
 _LEAST = 0.0001

@@ -16,22 +16,16 @@ one figure are panels::
 The typeface is that of ``matplotlib.rcParams``, so that figures can match the paper around them.
 """
 
-from vbterrier.report.plots.calibration import reliability
-from vbterrier.report.plots.coverage import interval_coverage
+from vbterrier.report.plots.calibration import interval_coverage, reliability
 from vbterrier.report.plots.curves import curve
-from vbterrier.report.plots.differences import differences
+from vbterrier.report.plots.differences import beats_matrix, differences
 from vbterrier.report.plots.entities import coverage_discrimination
-from vbterrier.report.plots.entities_gain import coverage_by_k, gain_by_coverage
-from vbterrier.report.plots.entities_oer import oer_distributions
-from vbterrier.report.plots.estimates import estimate_against_truth
-from vbterrier.report.plots.forest import forest
+from vbterrier.report.plots.entities_gain import coverage_by_k, gain_by_coverage, oer_distributions
+from vbterrier.report.plots.forest import estimate_against_truth, forest
 from vbterrier.report.plots.intents import coverage_map
-from vbterrier.report.plots.pairs import beats_matrix
-from vbterrier.report.plots.power import power_curve
-from vbterrier.report.plots.queries import not_worse_by_size, score_by_size
-from vbterrier.report.plots.ranks import rank_uncertainty
+from vbterrier.report.plots.queries import not_worse_by_size, power_curve, score_by_size
+from vbterrier.report.plots.ranks import rank_uncertainty, variance_shares
 from vbterrier.report.plots.removal import removal_distributions
-from vbterrier.report.plots.shares import variance_shares
 from vbterrier.report.plots.style import COLUMN, FULL, SAVING
 from vbterrier.report.plots.unjudged import score_distributions
 

@@ -11,11 +11,13 @@ import pandas as pd
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError, examples
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.parameters import choice
-from vbterrier.measures import VB
-from vbterrier.report.plots import lines, style, words
+from vbterrier.measures.intents import VB
+from vbterrier.report import captions
+from vbterrier.report.plots import elements, style
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
 
 # What each axis is called, and the parameter of measures that it shows.
 AXES = {"k": ("cutoff", "cutoff k"), "alpha": ("alpha", "α, weight of the variance penalty")}
@@ -85,16 +87,16 @@ def curve(
         measures = list(points["line"].unique())
         if len(measures) > len(style.DASHES):
             raise ParameterError(f"{len(measures)} measures are more than can be told apart; choose some with measure=")
-        coloured, rest = lines.chosen(points, highlight)
+        coloured, rest = elements.chosen(points, highlight)
         if (points[["value", "low"]] < 0).any(axis=None):
             drawn.axhline(0, color=style.INK, linewidth=0.6, zorder=1)
-        lines.draw(drawn, points, measures, coloured)
+        elements.draw(drawn, points, measures, coloured)
         _place_ticks(drawn, points["at"], x)
         drawn.set_xlabel(AXES[x][1])
-        texts, data = words.short(measures)
+        texts, data = captions.short(measures)
         texts = [_lettered(text, x) for text in texts]
         drawn.set_ylabel(style.fitted(texts[0] if len(measures) == 1 else "score", 1.6))
-        lines.explain(drawn, coloured, len(rest), texts)
+        elements.explain(drawn, coloured, len(rest), texts)
         style.caption(drawn, *_described(points, len(rest), picked=highlight is not None), data)
     return drawn
 
@@ -103,15 +105,15 @@ def _rows(scores: Any, method: str | None) -> pd.DataFrame:
     """A row a system and measure: C frames with one method each, means of V frames with NaN for the rest."""
     frame = frame_of(scores, "scores")
     if "qid" not in frame.columns:
-        kept = words.only(words.intervals_of(frame), "method", method, "intervals")
+        kept = captions.only(captions.intervals_of(frame), "method", method, "intervals")
         return kept.drop_duplicates(["name", "measure"])
     require(frame, ("name", "qid", "measure", "value"), "values")
     twice = frame.duplicated(["name", "qid", "measure"])
     if twice.any():
         name, qid, measure = frame.loc[twice, ["name", "qid", "measure"]].iloc[0]
         raise InputError(f"values: {measure!r} of system {name!r} and query {qid!r} stands twice; keep one row")
-    columns = {name: words.texts(frame[name], f"values column {name!r}") for name in ("name", "measure")}
-    values = frame.assign(value=words.reals(frame["value"], "values column 'value'"), **columns)
+    columns = {name: captions.texts(frame[name], f"values column {name!r}") for name in ("name", "measure")}
+    values = frame.assign(value=captions.reals(frame["value"], "values column 'value'"), **columns)
     means = values.groupby(["name", "measure"], sort=False)["value"].agg(
         value=lambda scores: scores.mean(skipna=False), n_qids="size"
     )
@@ -136,29 +138,29 @@ def _points(frame: pd.DataFrame, x: str, wanted: str | Sequence[str] | None) -> 
     points = frame.join(read, on="measure")[texts.map(there).to_numpy()]
     if wanted is not None:
         asked = [_read(one, x)[1] for one in ([wanted] if isinstance(wanted, str) else wanted)]
-        points = words.only(points.assign(measure=points["line"]), "measure", asked, "scores")
+        points = captions.only(points.assign(measure=points["line"]), "measure", asked, "scores")
     points = points.sort_values("own", ascending=False, kind="stable").drop_duplicates(["name", "line", "at"])
     return points.sort_index(kind="stable")
 
 
 def _read(text: str, x: str) -> tuple[float, str, bool]:
     """Place of a measure on the axis (NaN: none), its line, and whether it is a measure of that line itself."""
-    measure, param = words.parsed(text), AXES[x][0]
+    measure, param = captions.parsed(text), AXES[x][0]
     name = getattr(measure, "NAME", "")
     if measure is None or (x == "alpha" and name not in ("VB", "ES")):
         return float("nan"), text, False
     if x == "alpha" and name == "ES":
         return 0.0, str(VB(**measure.params)), False
-    at = words.parameter(measure, param)
-    return (float("nan"), text, False) if at is None else (float(at), str(words.without(measure, param)), True)
+    at = captions.parameter(measure, param)
+    return (float("nan"), text, False) if at is None else (float(at), str(captions.without(measure, param)), True)
 
 
 def _place_ticks(ax: Any, values: pd.Series[float], x: str) -> None:
     """Ticks where there are points, as many as can be read."""
     places = np.unique(values)
-    if x == "k" and places[-1] > lines.WIDE * places[0]:
-        lines.logarithmic(ax)
-    lines.tick_places(ax, places)
+    if x == "k" and places[-1] > elements.WIDE * places[0]:
+        elements.logarithmic(ax)
+    elements.tick_places(ax, places)
 
 
 def _lettered(line: str, x: str) -> str:
@@ -172,7 +174,7 @@ def _described(points: pd.DataFrame, n_others: int, *, picked: bool) -> list[str
     """What the caption says of intervals and of systems in grey."""
     bare = bool(points["low"].isna().all())
     return [
-        words.provenance(points),
-        "no intervals" if bare else words.absent(points["value"], points["low"], "no band"),
+        captions.provenance(points),
+        "no intervals" if bare else captions.absent(points["value"], points["low"], "no band"),
         f"in colour: the {len(style.COLOURS)} highest at the end" if n_others and not picked else "",
     ]

@@ -11,7 +11,7 @@ import numpy as np
 from vbterrier.errors import DegenerateWarning, ParameterError, examples
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.parameters import choice
-from vbterrier.frames.ranked import Run
+from vbterrier.frames.ranking import Run
 from vbterrier.intents.coverage import Coverage, Intents, Tags, cover
 from vbterrier.intents.sources import from_run
 from vbterrier.report.plots import style
@@ -19,10 +19,8 @@ from vbterrier.report.plots import style
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
+    from vbterrier.annotations import Floats, Ints
 
-    Floats = NDArray[np.float64]
-    Ints = NDArray[np.int64]
 
 ORDERS = {"least": "lowest ES@{k} first", "most": "highest ES@{k} first", "given": "in the order given"}
 # White to the palette's blue: lightness alone tells the probability.

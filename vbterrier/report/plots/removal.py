@@ -8,18 +8,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from vbterrier.design.removal import Removal
 from vbterrier.frames.parameters import number
-from vbterrier.queryset.removal import Removal
-from vbterrier.report.plots import style, words
-from vbterrier.report.plots.margin import aligned, beside_rows, legend_from_left
-from vbterrier.report.plots.parts import columns_of, refuse, round_up, varies
+from vbterrier.report import captions
+from vbterrier.report.plots import style
+from vbterrier.report.plots.elements import aligned, beside_rows, columns_of, legend_from_left, refuse, round_up, varies
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
+    from vbterrier.annotations import Floats
 
-    Floats = NDArray[np.float64]
 
 # Which way the bars of a source stand, and their colour.
 _SIDES = {"model": (-1, style.COLOURS[0]), "queries": (1, style.COLOURS[1])}
@@ -46,7 +45,7 @@ def removal_distributions(
     Parameters
     ----------
     removal
-        What :func:`vbterrier.removal` gives, or its draws: columns source (``"model"`` or
+        What :func:`vbterrier.design.removal` gives, or its draws: columns source (``"model"`` or
         ``"queries"``), measure, value. A mapping of names to either has a row for each, as three query sets, or one
         with ever more queries removed. Rows with NaN are not drawn; the caption counts them.
     measure
@@ -92,7 +91,7 @@ def removal_distributions(
     if step is not None:
         step = number("step", step, low=0, open_low=True)
     frame, limits = _draws(removal)
-    frame = words.only(frame, "measure", measure, "draws")
+    frame = captions.only(frame, "measure", measure, "draws")
     several = varies(frame["measure"])
     centred = several if centred is None else centred
     rows = _rows(frame.dropna(subset=["value"]), limits if extremes else {}, centred=centred, several=several)
@@ -108,7 +107,7 @@ def removal_distributions(
         handles, step = _draw(drawn, rows, step, room)
         drawn.spines["left"].set_visible(False)
         drawn.locator_params(axis="x", nbins=int(np.clip(room / 0.45, 2, 8)))
-        shown, data = words.short(list(frame["measure"].unique()))
+        shown, data = captions.short(list(frame["measure"].unique()))
         said = shown[0] if len(shown) == 1 else "score"
         drawn.set_xlabel(style.fitted(f"{said} less its mean" if centred else said, room))
         legend_from_left(drawn, list(handles.values()), list(handles), room, taken)
@@ -219,14 +218,14 @@ def _described(removal: Any, frame: pd.DataFrame, rows: list[Row], step: float) 
     said = []
     if held:
         removed = ", ".join(f"{one:,}" for one in sorted(summary["n_removed"].unique().tolist()))
-        said.append(f"{removed} of {words.counted(summary['n_qids'], 'query')} removed")
+        said.append(f"{removed} of {captions.counted(summary['n_qids'], 'query')} removed")
     lost = int(frame["value"].isna().sum())
     return [
         *said,
-        words.counted(counts, "draw") + (f", seed {summary['seed'].iloc[0]}" if held else ""),
+        captions.counted(counts, "draw") + (f", seed {summary['seed'].iloc[0]}" if held else ""),
         _distance(summary),
         f"bars: shares in steps of {step:.2g}" + (", the highest of each row alike" if len(rows) > 1 else ""),
-        f"no value: {words.counted(pd.Series([lost]), 'draw')}" if lost else "",
+        f"no value: {captions.counted(pd.Series([lost]), 'draw')}" if lost else "",
     ]
 
 

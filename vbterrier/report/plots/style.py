@@ -15,6 +15,7 @@ from vbterrier.errors import printable
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+
 # Inches: a column of a two-column paper, and its whole page.
 COLUMN, FULL = 3.3, 7.0
 # The most that a page holds; figures of very many rows are taller.

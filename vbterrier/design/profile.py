@@ -1,0 +1,236 @@
+"""What a set of queries holds: links and NIL, frequent and rare mentions, ambiguous ones; beside its corpus."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from vbterrier.design.sampling import QuerySample
+from vbterrier.design.strata import Mentions
+from vbterrier.errors import DegenerateWarning, InputError
+from vbterrier.frames.ids import ids_of, integers_of
+from vbterrier.frames.parameters import number
+from vbterrier.linking.answers import called_nil, checked_nil
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from vbterrier.annotations import Floats, Ints
+
+
+COLUMNS = ("part", "item", "n", "value", "low", "high", "level", "uniform", "random_document", "random_mention")
+# The largest frequency of each bin.
+EDGES = (1, 2, 5, 10, 100, 1000)
+QUANTILES = (0.25, 0.5, 0.75, 0.9)
+_BINS = ("1", "2", "3-5", "6-10", "11-100", "101-1000", "over 1000")
+_ROUNDING = 1e-12
+
+
+def query_profile(
+    queries: Any, mentions: Any = None, *, nil: str | Sequence[str] = "NIL", level: float = 0.95
+) -> pd.DataFrame:
+    """The profile of a sample of queries, or of a whole corpus of mentions.
+
+    Parameters
+    ----------
+    queries
+        A :class:`QuerySample`, or a frame with docno, mention and, where known, entity_id, or its path. A query that
+        was drawn several times (column n_draws) counts as often.
+    mentions
+        The corpus, a frame or a path, to have beside the sample what to expect of each way to draw from it.
+    nil
+        The entity_id of mentions whose entity is not in the knowledge base, or several; with ``"NIL"``, TAC's numbered
+        clusters such as NIL0042 too.
+    level
+        Nominal coverage of the intervals, 0 to 1.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns part, item, n, value, low, high, level, and uniform, random_document, random_mention: the value that is
+        expected of draws from ``mentions`` by each method of :func:`sample_queries` (NaN without it, and for counts but
+        those of the corpus under ``uniform``). Parts:
+
+        - ``count``: draws, distinct queries, documents, mentions and (with entity_id) entities, NIL left out;
+        - ``entity`` (with entity_id): the shares of link and NIL;
+        - ``frequency``: the shares of draws whose mention is in 1, 2, 3-5, 6-10, 11-100, 101-1000, more documents;
+        - ``frequency quantile``: quartiles, ninth decile and max of these numbers of documents, and their mean;
+        - ``ambiguity`` (with entity_id): the shares of draws whose mention has 0, 1, more entities, NIL left out.
+
+        n counts draws; low and high are Wilson's interval of a share of them.
+
+    Raises
+    ------
+    InputError
+        A missing column or value, no rows, a mention that the corpus does not have.
+    ParameterError
+        A level outside (0, 1), a word for NIL that is none.
+
+    Warns
+    -----
+    DegenerateWarning
+        No entity_id is NIL, in the corpus neither: all queries count as links. One that only looks like NIL.
+
+    Notes
+    -----
+    Frequencies are those in the corpus where it is given, else those in the column n_documents, which samples have,
+    else those among the queries themselves. So is ambiguity, from the corpus if it has entity_id.
+
+    Shares are of what the design draws: those of a stratified or weighted sample are not the corpus's, which
+    :func:`horvitz_thompson` estimates. Intervals take draws as independent.
+
+    References
+    ----------
+    Mertens, Demeester, Deleu, Feys, Develder: Entity Linking: Test Collections Revisited, FIRE 2014, section 2 and
+    Table 1.
+
+    Examples
+    --------
+    >>> rows = [("d1", "Paris", "Q90"), ("d2", "Paris", "Q830149"), ("d2", "M. Dupont", "NIL"), ("d3", "Paris", "Q90")]
+    >>> corpus = pd.DataFrame(rows, columns=["docno", "mention", "entity_id"])
+    >>> found = query_profile(corpus, corpus).round(2)
+    >>> found.loc[found["part"] == "entity", ["item", "n", "low", "uniform", "random_mention"]].values.tolist()
+    [['link', 3, 0.3, 0.75, 0.5], ['NIL', 1, 0.05, 0.25, 0.5]]
+    """
+    number("level", level, low=0, high=1, open_low=True, open_high=True)
+    nil = [checked_nil(word) for word in ([nil] if isinstance(nil, str) else nil)]
+    own = Mentions(queries.frame if isinstance(queries, QuerySample) else queries, "queries")
+    corpus = None if mentions is None else Mentions(mentions)
+    place = np.arange(len(own)) if corpus is None else _places(own, corpus)
+    frequency = _whole(own, "n_documents") if corpus is None else corpus.frequency[place]
+    entity = _Entities.of(own, nil)
+    about = entity if corpus is None else _Entities.of(corpus, nil)
+    if entity is not None and not any(known.is_nil.any() for known in (entity, about) if known is not None):
+        warnings.warn(
+            f"queries: no entity_id is {' or '.join(map(repr, nil))}, so that all count as links; say with nil= how "
+            "NIL is spelt",
+            DegenerateWarning,
+            stacklevel=2,
+        )
+    n_draws = _whole(own, "n_draws")
+    weights = np.ones(len(own)) if n_draws is None else n_draws.astype(np.float64)
+    rows = _counts(own, entity, weights)
+    per_mention = None if entity is None else entity.per_mention if about is None else about.per_mention[place]
+    rows += _shares(own.frequency if frequency is None else frequency, entity, per_mention, weights)
+    beside = [] if corpus is None else _expected(corpus, about)
+    return _table(rows, beside, level, float(weights.sum()))
+
+
+@dataclass(frozen=True, eq=False)
+class _Entities:
+    """Which queries are NIL, how many entities the mention of each has, and how many there are."""
+
+    is_nil: NDArray[np.bool_]
+    per_mention: Ints
+    n_entities: int
+
+    @classmethod
+    def of(cls, mentions: Mentions, nil: Sequence[str]) -> _Entities | None:
+        if "entity_id" not in mentions.frame.columns:
+            return None
+        mentions.warn_of_conflicts(["entity_id"])
+        ids = ids_of(mentions.column("entity_id"), f"{mentions.name} column 'entity_id'")
+        names, code = ids.codes()
+        is_nil = called_nil(ids, nil, mentions.name)
+        pairs = np.unique((mentions.mention * len(names) + code)[~is_nil])
+        per_mention = np.bincount(pairs // len(names), minlength=mentions.n_mentions)
+        return cls(is_nil, per_mention[mentions.mention], len(np.unique(code[~is_nil])))
+
+
+def _whole(mentions: Mentions, column: str) -> Ints | None:
+    if column not in mentions.frame.columns:
+        return None
+    found = integers_of(mentions.column(column), f"{mentions.name} column {column!r}")
+    if (found < 1).any():
+        row = int(mentions.rows[found < 1].min())
+        raise InputError(f"{mentions.name} column {column!r}: row {row} is below 1; repair it, or drop the column")
+    return found
+
+
+def _places(own: Mentions, corpus: Mentions) -> Ints:
+    """A query of the corpus with the mention of each query."""
+    _, first = np.unique(corpus.mention, return_index=True)
+    known = ids_of(corpus.column("mention").iloc[first], "mentions column 'mention'").text.to_pylist()
+    asked = ids_of(own.column("mention"), "queries column 'mention'").text.to_pylist()
+    place = pd.Index(known).get_indexer(asked)
+    if (place < 0).any():
+        stranger = asked[int(np.argmax(place < 0))]
+        raise InputError(
+            f"queries: mention {stranger!r} is not in mentions ({int((place < 0).sum())} of {len(asked)} are not); "
+            "give the corpus that they were drawn from"
+        )
+    found: Ints = first[place]
+    return found
+
+
+def _expected(corpus: Mentions, entity: _Entities | None) -> list[dict[tuple[str, str], float]]:
+    """Values under a draw by each method; counts of the corpus under the first."""
+    drawn = [np.ones(len(corpus))]
+    drawn += [1 / np.bincount(unit)[unit] for unit in (corpus.document, corpus.mention)]
+    per_mention = None if entity is None else entity.per_mention
+    found = [_shares(corpus.frequency, entity, per_mention, weights) for weights in drawn]
+    found[0] += [row for row in _counts(corpus, entity, drawn[0]) if row[1] != "draws"]
+    return [{(part, item): value for part, item, value in rows} for rows in found]
+
+
+def _counts(mentions: Mentions, entity: _Entities | None, weights: Floats) -> list[tuple[str, str, float]]:
+    counts = {
+        "draws": weights.sum(),
+        "queries": len(mentions),
+        "documents": mentions.n_documents,
+        "mentions": mentions.n_mentions,
+    }
+    if entity is not None:
+        counts["entities"] = entity.n_entities
+    return [("count", item, float(count)) for item, count in counts.items()]
+
+
+def _shares(
+    frequency: Ints, entity: _Entities | None, per_mention: Ints | None, weights: Floats
+) -> list[tuple[str, str, float]]:
+    """Part, item and value of what draws of some weights have."""
+
+    def shares(part: str, items: Sequence[str], code: Ints) -> list[tuple[str, str, float]]:
+        found = np.bincount(code, weights, minlength=len(items)) / weights.sum()
+        return [(part, item, float(share)) for item, share in zip(items, found, strict=True)]
+
+    rows = [] if entity is None else shares("entity", ("link", "NIL"), entity.is_nil.astype(np.int64))
+    rows += shares("frequency", _BINS, np.searchsorted(EDGES, frequency))
+    order = np.argsort(frequency, kind="stable")
+    reached = np.cumsum(weights[order])
+    # Less than a rounding short of a quantile is there.
+    last = np.searchsorted(reached, np.array([*QUANTILES, 1.0]) * reached[-1] * (1 - _ROUNDING))
+    items = [*(f"{level:g}" for level in QUANTILES), "max"]
+    rows += [
+        ("frequency quantile", item, float(value)) for item, value in zip(items, frequency[order][last], strict=True)
+    ]
+    rows.append(("frequency quantile", "mean", float(weights @ frequency / weights.sum())))
+    if per_mention is not None:
+        rows += shares("ambiguity", ("0", "1", "2+"), np.minimum(per_mention, 2))
+    return rows
+
+
+def _table(
+    rows: list[tuple[str, str, float]], beside: list[dict[tuple[str, str], float]], level: float, n_draws: float
+) -> pd.DataFrame:
+    from statsmodels.stats.proportion import proportion_confint
+
+    frame = pd.DataFrame(rows, columns=["part", "item", "value"])
+    is_share = frame["part"].isin(["entity", "frequency", "ambiguity"]).to_numpy()
+    value = frame["value"].to_numpy()
+    n = np.where(is_share, np.rint(value * n_draws), np.where(frame["part"] == "count", value, n_draws))
+    low, high = proportion_confint(np.where(is_share, n, 0), n_draws, alpha=1 - level, method="wilson")
+    # Wilson's ends of none and of all are 0 and 1, but for rounding.
+    low, high = np.where(n == 0, 0.0, low), np.where(n == n_draws, 1.0, high)
+    ends = {"low": np.where(is_share, low, np.nan), "high": np.where(is_share, high, np.nan)}
+    frame = frame.assign(n=n.astype(np.int64), level=level, **ends)
+    for place, name in enumerate(COLUMNS[-3:]):
+        known = beside[place] if beside else {}
+        frame[name] = [known.get(row[:2], np.nan) for row in rows]
+    return frame[list(COLUMNS)]

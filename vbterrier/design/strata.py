@@ -1,0 +1,369 @@
+"""Corpora of mentions, strata of queries, and draws within strata."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from vbterrier.errors import DegenerateWarning, InputError, ParameterError, examples
+from vbterrier.frames.contracts import frame_of, require
+from vbterrier.frames.files.reading import read_mentions
+from vbterrier.frames.ids import ids_of, numbers_of
+from vbterrier.frames.parameters import choice, number, whole
+from vbterrier.kernels.resample import stream
+from vbterrier.kernels.sampling import allocation as allocated
+from vbterrier.kernels.sampling import drawn_units, inclusion_probabilities, systematic
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from vbterrier.annotations import Floats, Ints
+    from vbterrier.frames.ids import Ids
+
+    Strata = str | int | Callable[[pd.DataFrame], Any] | None
+    Allocation = str | Mapping[Any, int]
+
+
+class Mentions:
+    """The distinct queries (docno, mention) of a mention frame, in the order of their documents and mentions.
+
+    Rows that repeat a query are one: a mention has one meaning in a document. The first row speaks for all.
+
+    Parameters
+    ----------
+    frame
+        Columns docno, mention; others pass through. Or the path of a file of them.
+    name
+        What messages call it.
+
+    Attributes
+    ----------
+    rows
+        The row of each query in the frame, shape (n,).
+    document, mention
+        The number of its document and of its mention, in the order of their bytes, shape (n,).
+    n_documents, n_mentions
+        How many there are.
+
+    Raises
+    ------
+    InputError
+        A missing column or value, an empty id, no rows.
+
+    >>> found = Mentions(pd.DataFrame({"docno": ["d2", "d1", "d2"], "mention": ["Paris", "Paris", "Paris"]}))
+    >>> found.rows.tolist(), found.frequency.tolist()
+    ([1, 0], [2, 2])
+    """
+
+    def __init__(self, frame: Any, name: str = "mentions") -> None:
+        self.frame = read_mentions(frame) if isinstance(frame, (str, os.PathLike)) else frame_of(frame, name)
+        self.name = name
+        require(self.frame, ("docno", "mention"), name)
+        if not len(self.frame):
+            raise InputError(f"{name}: no rows; wanted a row for each mention of a document, docno and mention")
+        document, self.n_documents = self._codes("docno")
+        mention, self.n_mentions = self._codes("mention")
+        key = document * self.n_mentions + mention
+        order = np.argsort(key, kind="stable")
+        inside = key[order]
+        first = np.concatenate([[True], inside[1:] != inside[:-1]])
+        self.rows = order[first]
+        self.document, self.mention = document[self.rows], mention[self.rows]
+        self._repeats, self._spoken_for = order[~first], self.rows[np.cumsum(first)[~first] - 1]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def _codes(self, column: str) -> tuple[Ints, int]:
+        ids = ids_of(self.frame[column], f"{self.name} column {column!r}")
+        self._refuse_empty(ids, column)
+        encoded = ids.text.dictionary_encode()
+        place = np.empty(len(encoded.dictionary), dtype=np.int64)
+        place[pc.array_sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(place))
+        return place[encoded.indices.to_numpy()], len(place)
+
+    def _refuse_empty(self, ids: Ids, column: str) -> None:
+        row = pc.index(pc.equal(ids.text, ""), pa.scalar(value=True)).as_py()
+        if row >= 0:
+            raise InputError(f"{self.name} column {column!r}: row {row} is empty; give it a text, or remove the row")
+
+    @cached_property
+    def frequency(self) -> Ints:
+        """How many documents hold the mention of each query, shape (n,)."""
+        frequency: Ints = np.bincount(self.mention)[self.mention]
+        return frequency
+
+    def column(self, name: str) -> pd.Series[Any]:
+        """A column of the frame, a row a query."""
+        require(self.frame, (name,), self.name)
+        column: pd.Series[Any] = self.frame[name].iloc[self.rows].reset_index(drop=True)
+        return column
+
+    def warn_of_conflicts(self, columns: Sequence[str]) -> None:
+        """Warn of repeated queries whose rows do not agree in some columns: the first row was taken."""
+        for name in columns:
+            values = self.frame[name].iloc[np.concatenate([self._repeats, self._spoken_for])]
+            told, taken = np.split(pd.factorize(values)[0], 2)
+            n_other = int((told != taken).sum())
+            if n_other:
+                row, first = (int(rows[np.argmax(told != taken)]) for rows in (self._repeats, self._spoken_for))
+                warnings.warn(
+                    f"{self.name}: {n_other} rows repeat a docno and mention with another {name!r}, as rows {first} "
+                    f"and {row}; the first row of each is taken, for a mention has one meaning in a document",
+                    DegenerateWarning,
+                    stacklevel=4,
+                )
+
+
+ALLOCATIONS = ("proportional", "equal", "neyman")
+# The name of the stratum where there are none.
+ALL = "all"
+# Draws from which a variance can be estimated.
+_LEAST = 2
+
+
+def strata_of(mentions: Mentions, strata: Strata, extras: Sequence[str]) -> tuple[list[str], Ints]:
+    """The names of the strata, and the number of each query's stratum.
+
+    Parameters
+    ----------
+    mentions
+        The corpus.
+    strata
+        A column; a number of bins of mention frequency; a function of the distinct queries; or ``None``.
+    extras
+        The columns that a function is given besides docno and mention.
+
+    Raises
+    ------
+    InputError
+        A missing column or value.
+
+    >>> from vbterrier.design.strata import Mentions
+    >>> pairs = [("d1", "a"), ("d2", "a"), ("d3", "a"), ("d1", "b"), ("d2", "c"), ("d3", "d")]
+    >>> strata_of(Mentions(pd.DataFrame(pairs, columns=["docno", "mention"])), 2, [])
+    (['1', '3'], array([1, 0, 1, 0, 1, 0]))
+    """
+    if strata is None:
+        return [ALL], np.zeros(len(mentions), dtype=np.int64)
+    if isinstance(strata, str):
+        return _named(mentions.column(strata), f"{mentions.name} column {strata!r}")
+    if callable(strata):
+        queries = mentions.frame[["docno", "mention", *extras]].iloc[mentions.rows].reset_index(drop=True)
+        labels = pd.Series(strata(queries.assign(n_documents=mentions.frequency)))
+        if len(labels) != len(mentions):
+            raise InputError(
+                f"strata: the function gave {len(labels)} labels for {len(mentions)} distinct queries; wanted one each"
+            )
+        return _named(labels, "labels of the function strata")
+    return frequency_bins(mentions.frequency, whole("strata", strata, low=2, meaning=", a column or a function"))
+
+
+def _named(labels: pd.Series[Any], where: str) -> tuple[list[str], Ints]:
+    codes, names = pd.factorize(ids_of(labels, where).text.to_pandas(), sort=True)
+    return [str(name) for name in names], codes.astype(np.int64)
+
+
+def frequency_bins(frequency: Ints, n_bins: int) -> tuple[list[str], Ints]:
+    """Bins of mention frequency that hold about as many queries each, named as "1", "2-5", "6-90".
+
+    Queries of one frequency stay together, so that there may be fewer bins, of which it warns.
+
+    >>> frequency_bins(np.array([1, 1, 1, 1, 2, 5, 9, 9]), 2)
+    (['1', '2-9'], array([0, 0, 0, 0, 1, 1, 1, 1]))
+    """
+    levels = np.arange(1, n_bins) / n_bins
+    cuts = np.unique([*np.quantile(frequency, levels, method="inverted_cdf").astype(np.int64), frequency.max()])
+    if len(cuts) < n_bins:
+        warnings.warn(
+            f"strata={n_bins}: mentions are so alike in frequency that the number of bins is {len(cuts)}",
+            DegenerateWarning,
+            stacklevel=4,
+        )
+    code = np.searchsorted(cuts, frequency)
+    least = np.full(len(cuts), np.iinfo(np.int64).max)
+    np.minimum.at(least, code, frequency)
+    # Names tell what is there, not what could be.
+    ends = [(int(low), int(frequency[code == place].max())) for place, low in enumerate(least)]
+    return [f"{low}" if low == high else f"{low}-{high}" for low, high in ends], code
+
+
+def allocate(
+    names: Sequence[str],
+    n: int,
+    how: Allocation,
+    *,
+    capacity: Ints,
+    shares: Floats,
+    n_queries: Ints,
+    variances: Mapping[Any, float] | None,
+) -> Ints:
+    """How many queries are drawn from each stratum, shape (n_strata,); see :func:`sample_queries`.
+
+    Parameters
+    ----------
+    names
+        The strata.
+    n
+        The size of the sample.
+    how
+        ``"proportional"``, ``"equal"``, ``"neyman"``, or the sizes themselves.
+    capacity
+        What can be drawn from each.
+    shares
+        The share of the draws that each would get if there were no strata.
+    n_queries
+        The distinct queries of each.
+    variances
+        Of a value within each, for ``"neyman"``.
+
+    Raises
+    ------
+    ParameterError
+        A sample too small for all strata, sizes or variances that do not fit them.
+
+    >>> sizes = {"capacity": np.array([90, 10]), "shares": np.array([0.9, 0.1]), "n_queries": np.array([90, 10])}
+    >>> allocate(["rare", "frequent"], 20, "neyman", **sizes, variances={"rare": 1, "frequent": 81}).tolist()
+    [10, 10]
+    """
+    if not isinstance(how, str):
+        return _given(names, n, how, capacity)
+    choice("allocation", how, ALLOCATIONS)
+    if (variances is not None) != (how == "neyman"):
+        raise ParameterError("variances of strata and allocation='neyman' go together; give both or neither")
+    if n < len(names):
+        raise ParameterError(f"n={n}: wanted at least one query from each of the {len(names)} strata; draw more")
+    weights = np.ones(len(names)) if how == "equal" else shares
+    if how == "neyman":
+        weights = n_queries.astype(np.float64) * np.sqrt(_by_stratum("variances", names, variances, low=0))
+        if not weights.any():
+            raise ParameterError("variances: all are 0; wanted one above it")
+    # Two from each where n allows, so that the variance within each can be estimated.
+    low = np.minimum(_LEAST, capacity)
+    return allocated(weights, n, low if low.sum() <= n else np.ones_like(low), capacity)
+
+
+def _given(names: Sequence[str], n: int, how: Any, capacity: Ints) -> Ints:
+    sizes = _by_stratum("allocation", names, how, low=1).astype(np.int64)
+    if sizes.sum() != n:
+        raise ParameterError(f"allocation: the sizes of the strata sum to {sizes.sum()}, wanted n={n}")
+    if (sizes > capacity).any():
+        place = int(np.argmax(sizes > capacity))
+        raise ParameterError(
+            f"allocation: {sizes[place]} from stratum {names[place]!r}, where {capacity[place]} can be drawn without "
+            "replacement; draw fewer, or with replace=True"
+        )
+    return sizes
+
+
+def _by_stratum(what: str, names: Sequence[str], given: Any, *, low: int) -> Floats:
+    """A number for each stratum from a mapping that knows them all and no others."""
+    if not hasattr(given, "items"):
+        raise ParameterError(f"{what}={given!r}: wanted a mapping of strata to numbers")
+    known = {str(name): value for name, value in given.items()}
+    if set(known) != set(names):
+        raise ParameterError(f"{what}: wanted the strata {examples(names, 9)}; found {examples(known, 9)}")
+    check = whole if what == "allocation" else number
+    return np.array([check(f"{what}[{name!r}]", known[name], low=low) for name in names], dtype=np.float64)
+
+
+# What is drawn first, by method; other methods have one stage.
+STAGES = {"random-document": "document", "random-mention": "mention"}
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """What is drawn first: documents, mentions or queries of each stratum; and the queries of each.
+
+    Parameters
+    ----------
+    order
+        The queries, those of a unit side by side, units by stratum, shape (n_queries,).
+    starts, sizes
+        Where each unit's queries begin in ``order``, and how many they are, shape (n_units,).
+    first
+        The first unit of each stratum, and behind the last where it ends, shape (n_strata + 1,).
+    weight
+        Of each unit; ``None`` where all are alike.
+    """
+
+    order: Ints
+    starts: Ints
+    sizes: Ints
+    first: Ints
+    weight: Floats | None
+
+    @classmethod
+    def of(cls, corpus: Mentions, method: str, stratum: Ints, n_strata: int, weights: str | None) -> Units:
+        """The units of a corpus, by the method and the stratum of each query."""
+        unit = getattr(corpus, STAGES[method]) if method in STAGES else np.arange(len(corpus))
+        key = stratum * (int(unit.max()) + 1) + unit
+        order = np.argsort(key, kind="stable")
+        inside = key[order]
+        starts = np.flatnonzero(np.concatenate([[True], inside[1:] != inside[:-1]]))
+        sizes = np.diff(np.append(starts, len(order)))
+        first = np.searchsorted(stratum[order[starts]], np.arange(n_strata + 1))
+        return cls(order, starts, sizes, first, None if weights is None else _sizes_of(corpus, weights)[order])
+
+    @property
+    def n_units(self) -> Ints:
+        """How many units each stratum has, shape (n_strata,)."""
+        return np.diff(self.first)
+
+    def share(self, corpus: Mentions, method: str) -> Floats:
+        """The probability of each query in one draw without strata, shape (n_queries,)."""
+        if self.weight is not None:
+            by_query = np.empty(len(self.order))
+            by_query[self.order] = self.weight
+        elif method in STAGES:
+            unit = getattr(corpus, STAGES[method])
+            by_query = 1 / np.bincount(unit)[unit]
+        else:
+            by_query = np.ones(len(corpus))
+        shares: Floats = by_query / by_query.sum()
+        return shares
+
+    def draw(self, place: int, n: int, *, replace: bool, seed: int, name: str) -> tuple[Ints, Floats]:
+        """Queries of a stratum, in the order drawn, and the probability of each."""
+        first, last = (int(end) for end in self.first[place : place + 2])
+        if self.weight is not None:
+            unit, prob = _weighted(self.weight[first:last], n, stream(seed, name, "units"), replace=replace)
+        else:
+            unit = drawn_units(last - first, n, stream(seed, name, "units"), replace=replace)
+            prob = np.full(n, (1 if replace else n) / (last - first))
+        unit = unit + first
+        # A stream of its own, so that what is drawn within a unit does not depend on n.
+        within = np.floor(stream(seed, name, "within").random(n) * self.sizes[unit]).astype(np.int64)
+        return self.order[self.starts[unit] + within], prob / self.sizes[unit]
+
+
+def _sizes_of(corpus: Mentions, column: str) -> Floats:
+    where = f"mentions column {column!r}"
+    found = numbers_of(corpus.column(column), where)
+    bad = ~((found > 0) & np.isfinite(found))
+    if bad.any():
+        place = int(np.flatnonzero(bad)[np.argmin(corpus.rows[bad])])
+        row = corpus.frame.iloc[int(corpus.rows[place])]
+        raise InputError(
+            f"{where}: row {corpus.rows[place]} (document {row['docno']!r}, mention {row['mention']!r}) has weight "
+            f"{found[place]:g}, wanted a finite number above 0; leave the row out, or give it a small weight"
+        )
+    return found
+
+
+def _weighted(weight: Floats, n: int, draws: np.random.Generator, *, replace: bool) -> tuple[Ints, Floats]:
+    if replace:
+        ends = np.cumsum(weight)
+        unit = np.minimum(np.searchsorted(ends, draws.random(n) * ends[-1], side="right"), len(weight) - 1)
+        return unit, weight[unit] / ends[-1]
+    prob = inclusion_probabilities(weight, n)
+    unit = systematic(prob, draws)
+    return unit, prob[unit]

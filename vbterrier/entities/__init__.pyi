@@ -1,0 +1,15 @@
+from .files import read_links as read_links
+from .files import write_links as write_links
+from .oer import selected_entities as selected_entities
+from .pool import LinkedPool as LinkedPool
+from .pool import link_pool as link_pool
+from .rankers.consensus import PersonalisedPageRank as PersonalisedPageRank
+from .rankers.hybrid import HybridEntities as HybridEntities
+from .rankers.similarity import EntitySimilarity as EntitySimilarity
+from .rerank.embedding import EmbeddingReranker as EmbeddingReranker
+from .rerank.expansion import ExpandByEntities as ExpandByEntities
+from .rerank.expansion import ExpansionReranker as ExpansionReranker
+from .rerank.overlap import OverlapReranker as OverlapReranker
+from .rerank.overlap import PropagationReranker as PropagationReranker
+from .supervision import entity_labels as entity_labels
+from .supervision import supervision_report as supervision_report

@@ -1,0 +1,8 @@
+from .closed_open import evaluate_sides as evaluate_sides
+from .replicas import Paraphrases as Paraphrases
+from .replicas import Rerun as Rerun
+from .reranking import rerank_grid as rerank_grid
+from .scores import Scores as Scores
+from .scores import score as score
+from .settings import evaluate_settings as evaluate_settings
+from .variance import variance_shares as variance_shares

@@ -1,0 +1,229 @@
+"""Closed and open entity candidates crossed with conditional and full document pools."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from vbterrier.errors import InputError
+from vbterrier.evaluate.inputs import is_pipeline
+from vbterrier.evaluate.scores import score
+from vbterrier.evaluate.settings import UNREACHED, Judged, Reach, interval_of, judged_topics, linked
+from vbterrier.frames.contracts import frame_of
+from vbterrier.frames.files.reading import read_qrels
+from vbterrier.frames.notebook import Panel, Shown, joined_names, of_means
+from vbterrier.frames.parameters import choice, whole
+from vbterrier.frames.runs import loaded_run
+from vbterrier.stats.topic_intervals import N_RESAMPLES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    import ir_measures
+
+    from vbterrier.frames.notebook import Figures
+    from vbterrier.frames.ranking import Run
+
+
+DOCUMENT_SIDES = ("closed", "open")
+JUDGMENTS = ("all", "reachable")
+EFFECTS = ("entity side", "document side", "interaction")
+_CELL = ["entity_side", "document_side"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Sides(Shown):
+    """What :func:`evaluate_sides` found.
+
+    Parameters
+    ----------
+    values
+        entity_side, document_side, qid, measure, value.
+    intervals
+        A row a cell and measure: entity_side, document_side, measure, value (the mean), low, high, level, method,
+        n_qids...
+    effects
+        measure, effect, value, low, high, level, method, n_qids, topic by topic over the topics that all four cells
+        have. ``entity side``: the mean of the two cells of the first less that of the second; ``document side``: the
+        same, closed less open; ``interaction``: how much more closing the documents changes with the first entities
+        than with the second.
+    coverage
+        entity_side, and what :attr:`vbterrier.evaluate.settings.Settings.coverage` has.
+    """
+
+    values: pd.DataFrame
+    intervals: pd.DataFrame
+    effects: pd.DataFrame
+    coverage: pd.DataFrame
+
+    def _line(self) -> str:
+        first = self.intervals.iloc[0]
+        return f"{', '.join(self.intervals['measure'].unique())}; {first['n_qids']} topics"
+
+    def _panels(self) -> Iterator[Panel]:
+        yield from of_means(self.intervals, heads=2)
+        yield Panel("Effects", self.effects, value="value", by="measure", rule=0, heads=2)
+
+    def _figures(self) -> Figures:
+        return {"forest": lambda: {"intervals": joined_names(self.intervals, "entity_side", "document_side")}}
+
+    def means(self) -> pd.DataFrame:
+        """A row a cell, a column a measure."""
+        table = self.intervals.drop_duplicates([*_CELL, "measure"])
+        index = pd.MultiIndex.from_product([table[name].unique() for name in _CELL], names=_CELL)
+        wide = table.pivot(index=_CELL, columns="measure", values="value")
+        return wide.reindex(index=index, columns=table["measure"].unique())
+
+
+def evaluate_sides(
+    system: Callable[[pd.DataFrame], Any] | Mapping[str, Any],
+    qrels: Any,
+    measures: Sequence[str | ir_measures.Measure],
+    *,
+    links: Any,
+    pool: Any,
+    entities: Mapping[str, Any],
+    k: int = 20,
+    rel: int = 1,
+    judgments: str = "all",
+    unreached: str = "skip",
+    interval: str = "percentile",
+    level: float = 0.95,
+    n_resamples: int = N_RESAMPLES,
+    seed: int = 0,
+) -> Sides:
+    """Evaluate a system with two entity runs, on the documents that each reaches and on the whole pool.
+
+    What changes when the entities do, and what when the documents do: four cells, and the effect of each side.
+
+    Parameters
+    ----------
+    system
+        From an entity run to a pipeline that reranks documents (or to a run, which is cut to the documents of the
+        cell); or the runs themselves by the name of the side.
+    qrels, measures, rel, interval, level, n_resamples, seed
+        As in :func:`vbterrier.evaluate.settings.evaluate_settings`.
+    links
+        What documents mention: a :class:`~vbterrier.entities.pool.LinkedPool`, its K frame, or tags.
+    pool
+        The documents to rerank, a run.
+    entities
+        Two entity runs by the name of the side, as ``{"closed": trained_on_labels, "open": of_the_whole_pool}``.
+    k
+        How many entities of each topic select the closed documents: of each side its own.
+    judgments
+        ``"all"``, so that all cells look for the same relevant documents; or ``"reachable"``: where documents are
+        closed only those within reach (Eq. 1 of the paper).
+    unreached
+        With reachable judgments, as in :func:`vbterrier.evaluate.settings.evaluate_settings`.
+
+    Returns
+    -------
+    Sides
+
+    Raises
+    ------
+    InputError
+        Frames that cannot be evaluated; not two entity runs; a side without a run.
+    ParameterError
+        Measures or options that do not exist.
+
+    Notes
+    -----
+    The paper reports equal Recall@1000 in all cells of its Table 4 and does not say which documents its closed side
+    drops; ours are those that mention none of the side's first k entities.
+
+    References
+    ----------
+    Chatterjee: Entities as Retrieval Signals, arXiv 2604.05204, section 3.4, Table 4.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from vbterrier.entities.rerank import OverlapReranker
+    >>> pool = pd.DataFrame({"qid": ["1", "1", "2", "2"], "docno": ["a", "b", "c", "d"], "score": [2.0, 1.0, 2.0, 1.0]})
+    >>> qrels = pool[["qid", "docno"]].assign(label=[0, 1, 0, 1])
+    >>> tags = pd.DataFrame({"docno": ["a", "b", "c", "d"], "entity_id": ["bait", "core"] * 2})
+    >>> sides = {name: pd.DataFrame({"qid": ["1", "2"], "docno": name, "score": 1.0}) for name in ("core", "bait")}
+    >>> found = evaluate_sides(lambda run: OverlapReranker(tags, run, weight=0.9), qrels, ["RR"], links=tags, pool=pool,
+    ...                        entities=sides)
+    >>> found.means()["RR"].tolist()
+    [1.0, 1.0, 0.0, 0.5]
+    >>> found.effects["value"].tolist()
+    [0.75, -0.25, 0.5]
+    """
+    for name, value, legal in (("judgments", judgments, JUDGMENTS), ("unreached", unreached, UNREACHED)):
+        choice(name, value, legal)
+    if not hasattr(entities, "items") or len(entities) != len(DOCUMENT_SIDES):
+        raise InputError("entities: wanted two entity runs by name, as {'closed': run, 'open': run}")
+    judged = read_qrels(qrels) if isinstance(qrels, (str, os.PathLike)) else frame_of(qrels, "qrels")
+    known, documents = linked(links, pool), loaded_run("pool", pool, "error")
+    options: dict[str, Any] = {"interval": interval, "level": level, "n_resamples": n_resamples, "seed": seed}
+    found, coverage = {}, []
+    for side, given in entities.items():
+        run = loaded_run(f"entities {side!r}", given, "error")
+        reach = Reach(known, run, whole("k", k))
+        relevant = Judged(judged, reach, whole("rel", rel))
+        closed = judged if judgments == "all" else relevant.conditional(unreached)
+        rankings = _rankings(system, side, run, documents, reach)
+        rankings[0] = judged_topics(rankings[0], closed)
+        for where, ranking, labels in zip(DOCUMENT_SIDES, rankings, (closed, judged), strict=True):
+            name = f"{side} entities, {where} documents"
+            found[side, where] = score({name: ranking}, labels, measures, topics="all", **options)
+        coverage.append(relevant.coverage().assign(entity_side=side))
+    values = _joined({cell: scores.values for cell, scores in found.items()})
+    return Sides(
+        values,
+        _joined({cell: scores.intervals for cell, scores in found.items()}),
+        _effects(values, list(entities), **options),
+        _first(pd.concat(coverage, ignore_index=True), ["entity_side"]),
+    )
+
+
+def _rankings(system: Any, side: str, entities: Run, documents: Run, reach: Reach) -> list[pd.DataFrame]:
+    """The documents of the closed and of the open side as the system ranks them."""
+    if callable(system) and not is_pipeline(system):
+        made = system(entities.frame)
+    elif hasattr(system, "items") and side in system:
+        made = system[side]
+    else:
+        raise InputError(
+            f"system: nothing for side {side!r}; wanted a function from an entity run to a pipeline or run, or runs by "
+            "the names of the sides"
+        )
+    if is_pipeline(made):
+        return [made.transform(reach.reachable(documents)), made.transform(documents.frame)]
+    run = loaded_run(f"system {side!r}", made, "error")
+    return [reach.reachable(run), run.frame]
+
+
+def _joined(frames: Mapping[tuple[str, str], pd.DataFrame]) -> pd.DataFrame:
+    parts = [
+        frame.drop(columns="name").assign(entity_side=side, document_side=where)
+        for (side, where), frame in frames.items()
+    ]
+    return _first(pd.concat(parts, ignore_index=True), _CELL)
+
+
+def _first(frame: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
+    return frame[[*columns, *frame.columns.difference(columns, sort=False)]]
+
+
+def _effects(values: pd.DataFrame, sides: list[str], **options: Any) -> pd.DataFrame:
+    rows = []
+    for measure, group in values.groupby("measure", sort=False):
+        cells = group.pivot(index="qid", columns=_CELL, values="value").dropna()
+        closed, opened = ([cells[side, where] for side in sides] for where in DOCUMENT_SIDES)
+        contrasts = (
+            ((closed[0] - closed[1]) + (opened[0] - opened[1])) / 2,
+            ((closed[0] - opened[0]) + (closed[1] - opened[1])) / 2,
+            (closed[0] - opened[0]) - (closed[1] - opened[1]),
+        )
+        for effect, contrast in zip(EFFECTS, contrasts, strict=True):
+            ends = interval_of(contrast, **options)
+            row = float(contrast.mean()), ends.low, ends.high, options["level"], ends.method, len(contrast)
+            rows.append((measure, effect, *row))
+    return pd.DataFrame(rows, columns=["measure", "effect", "value", "low", "high", "level", "method", "n_qids"])

@@ -1,0 +1,1 @@
+"""Parallel, distributed and streamed execution."""

@@ -1,0 +1,245 @@
+"""Distribution of runs over processes or the workers of a cluster."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from vbterrier.errors import DegenerateWarning
+from vbterrier.evaluate.inputs import aligned, require_one_tagger, restricted
+from vbterrier.execution.chunks import Work, heard, planned, register, registered_sets
+from vbterrier.execution.parallel import Workers
+from vbterrier.execution.pending import Shared
+from vbterrier.execution.streaming import streamed_runs
+from vbterrier.frames.files.blocks import blocks, is_parts, parts_of, qids
+from vbterrier.frames.runs import loaded_run
+from vbterrier.linking.answers import answers
+from vbterrier.log import timed
+from vbterrier.measures.base import Measure, evaluate
+from vbterrier.measures.external import foreign_values
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable, Sequence
+
+    import ir_measures
+
+    from vbterrier.execution.checkpoint import Streamed
+    from vbterrier.frames.ranking import Run
+    from vbterrier.measures.target import Slot
+
+    Row = tuple[str, str, str, float]
+
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, eq=False)
+class Scorer:
+    """What every run is evaluated against, and how it is read.
+
+    Parameters
+    ----------
+    judged
+        All judgments, with intents and tags.
+    measures
+        What is asked for.
+    duplicates, memory, resume
+        As in :func:`vbterrier.score`.
+    is_linking
+        Whether runs are answers of linkers.
+    """
+
+    judged: Slot
+    measures: Sequence[ir_measures.Measure]
+    duplicates: str = "error"
+    is_linking: bool = field(default=False, kw_only=True)
+    memory: int | str | None = field(default=None, kw_only=True)
+    resume: str | os.PathLike[str] | None = field(default=None, kw_only=True)
+
+    def is_shared_out(self, named: Sequence[tuple[str, Any]], n_workers: int) -> bool:
+        """Whether the parts of each run are for all workers: there are fewer runs than workers, and some in parts."""
+        return self.is_in_parts and len(named) < n_workers and any(is_parts(run) for _, run in named)
+
+    @property
+    def is_in_parts(self) -> bool:
+        """Whether runs in files are read in chunks."""
+        return self.memory is not None or self.resume is not None
+
+    def loaded(
+        self, named: Iterable[tuple[str, Any]], *, workers: Workers | None = None, progress: bool = False
+    ) -> tuple[dict[str, Run], dict[str, Streamed]]:
+        """Runs by name, and of those that are read in chunks what was evaluated meanwhile, by workers if there are."""
+        if self.is_in_parts:
+            work = Work("", planned(self.measures), self.judged, self.duplicates)
+            return streamed_runs(named, work, self.memory, self.resume, workers or Workers(), progress=progress)
+        if self.is_linking:
+            read = {name: answers(run, name=f"run {name!r}", duplicates=self.duplicates) for name, run in named}
+        else:
+            read = {name: loaded_run(name, run, self.duplicates) for name, run in named}
+        return read, {}
+
+    def rows(self, name: str, run: Run, slot: Slot, parts: Streamed | None) -> list[Row]:
+        """Rows of V: each measure's values of the topics of a slot."""
+        with timed(_LOG, "scored run %s", name) as found:
+            found.append(f"{len(slot.topics):,} topics, {', '.join(map(str, self.measures))}")
+            if parts is None:
+                return _rows(name, run, slot, self.measures)
+            return [*_rows(name, run, slot, parts.work.plan.last), *parts.rows(name, slot)]
+
+
+def _rows(name: str, run: Run, slot: Slot, measures: Sequence[ir_measures.Measure]) -> list[Row]:
+    ours = [measure for measure in measures if isinstance(measure, Measure)]
+    theirs = [measure for measure in measures if not isinstance(measure, Measure)]
+    found = chain(evaluate(ours, slot, run) if ours else (), foreign_values(theirs, slot, run, warned=bool(ours)))
+    texts = {id(measure): str(measure) for measure in measures}
+    return [(name, qid, texts.get(id(measure)) or str(measure), value) for qid, measure, value in found]
+
+
+_BLOCK = 1 << 24
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """What is known here of a run that was read elsewhere.
+
+    Parameters
+    ----------
+    name
+        What messages call it.
+    topics
+        Its topics, in order of appearance.
+    frame
+        The distinct taggers of its documents.
+    rows
+        Rows of V.
+    told
+        What was warned of.
+    """
+
+    name: str
+    topics: list[str]
+    frame: pd.DataFrame
+    rows: list[Row] = field(default_factory=list)
+    told: list[str] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.topics)
+
+
+def spread(
+    scorer: Scorer,
+    named: Sequence[tuple[str, Any]],
+    topics: str,
+    workers: Workers,
+    *,
+    progress: bool = False,
+) -> tuple[Slot, dict[str, Seen], list[Row]]:
+    """The slot with the topics to average over, what is known of the runs, and rows of V.
+
+    Raises
+    ------
+    InputError
+        As :func:`vbterrier.score`.
+    """
+    if scorer.is_in_parts:
+        planned(scorer.measures)
+    items = [(name, _absolute(run)) for name, run in named]
+    sets = registered_sets(scorer.measures)
+    work = partial(workers.mapped, progress=progress)
+    slot = scorer.judged
+    if topics == "same" and not scorer.is_linking:
+        _require_same(workers, items, slot)
+    with Shared((scorer, sets)) as shared:
+        if topics == "common":
+            # Which topics are common is known when all runs are read.
+            read = work(partial(_seen, shared, None), items, description="reading")
+            slot = restricted(slot, _checked(read, items, slot, topics), topics)
+        with Shared(slot) as common:
+            scored = work(partial(_seen, shared, common), items, description="scoring")
+            loaded = _checked(scored, items, slot, "same" if topics == "same" else "all")
+    for run in loaded.values():
+        for message in run.told:
+            warnings.warn(message, DegenerateWarning, stacklevel=3)
+    return slot, loaded, [row for run in loaded.values() for row in run.rows]
+
+
+@dataclass(frozen=True, eq=False)
+class _Topics:
+    topics: list[str]
+
+
+def _require_same(workers: Workers, items: Sequence[tuple[str, Any]], slot: Slot) -> None:
+    """Refuse runs of different topics before they are evaluated: to look at topics takes a small part of that."""
+    known = {name: _Topics(_topics_of_frame(run)) for name, run in items if isinstance(run, pd.DataFrame)}
+    files = [(name, run) for name, run in items if name not in known]
+    if len(items) < 2 or not all(_is_read_again(run) for _, run in files):  # noqa: PLR2004 - one agrees with itself
+        return
+    found = workers.mapped(_topics_of_files, [run for _, run in files])
+    known |= {name: _Topics(topics) for (name, _), topics in zip(files, found, strict=True)}
+    seen: dict[str, Any] = {name: known[name] for name, _ in items}
+    restricted(slot, seen, "same")
+
+
+def _is_read_again(run: Any) -> bool:
+    return is_parts(run) and all(Path(path).is_file() for path in (run if isinstance(run, list) else [run]))
+
+
+def _topics_of_frame(frame: pd.DataFrame) -> list[str]:
+    # What is wrong with it is said where it is evaluated.
+    return list(map(str, frame["qid"].dropna().unique())) if "qid" in frame.columns else []
+
+
+def _topics_of_files(run: Any) -> list[str]:
+    """By a worker: the topics of a run, in order of appearance."""
+    read = blocks(parts_of(run), _BLOCK)
+    return list(dict.fromkeys(topic for block in read for topic in qids(block.table).codes()[0]))
+
+
+def _checked(results: Iterable[Seen], items: Sequence[tuple[str, Any]], slot: Slot, topics: str) -> dict[str, Any]:
+    """Results by name, refused as soon as two do not go together."""
+    loaded: dict[str, Any] = {}
+    for (name, _), run in zip(items, results, strict=True):
+        loaded[name] = run
+        first = next(iter(loaded))
+        require_one_tagger(loaded.values())
+        if topics == "same":
+            restricted(slot, {first: loaded[first], name: loaded[name]}, topics)
+    return loaded
+
+
+def _seen(shared: Shared, common: Shared | None, item: tuple[str, Any]) -> Seen:
+    """By a worker: a run read, and evaluated on the topics of a slot, if there is one."""
+    scorer, sets = shared.value
+    register(sets)
+    return _evaluated(scorer, None if common is None else common.value, *item)
+
+
+def _evaluated(scorer: Scorer, slot: Slot | None, name: str, given: Any) -> Seen:
+    def read_and_scored() -> tuple[Any, list[Row]]:
+        loaded, in_parts = scorer.loaded([(name, given)])
+        run = loaded[name]
+        if slot is None:
+            return run, []
+        aligned(scorer.judged, loaded, "all")
+        known = set(slot.topics)
+        evaluated = run.only(known) if len(known) < len(scorer.judged.topics) else run
+        return evaluated, scorer.rows(name, evaluated, slot, in_parts.get(name))
+
+    (run, rows), told = heard(read_and_scored)
+    columns = [column for column in ("tagger",) if column in run.frame.columns]
+    return Seen(run.name, run.topics, run.frame[columns].drop_duplicates(), rows, told)
+
+
+def _absolute(run: Any) -> Any:
+    """Paths as they are known to other processes, which may work in other folders."""
+    if not is_parts(run):
+        return run
+    return [Path(path).absolute() for path in run] if isinstance(run, (list, tuple)) else Path(run).absolute()

@@ -1,0 +1,217 @@
+"""Evaluation of runs larger than memory, in chunks of whole topics."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections import Counter
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from vbterrier.execution.checkpoint import Piece, Pieces, Streamed, length_of, memory_returned, opened, split_of
+from vbterrier.execution.input_fingerprint import inputs_of
+from vbterrier.execution.parallel import Workers
+from vbterrier.frames.files.blocks import (
+    Place,
+    amount,
+    blocks,
+    chunks,
+    is_parts,
+    parted,
+    parts_of,
+    qids,
+    require_room,
+    split,
+)
+from vbterrier.frames.files.writing import kept_in
+from vbterrier.frames.runs import loaded_run
+from vbterrier.log import tracked
+from vbterrier.measures.base import Measure
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from vbterrier.execution.chunks import Work
+    from vbterrier.frames.files.blocks import Block
+    from vbterrier.frames.ranking import Run
+
+
+MEMORY = 2**30
+# What is made of a block takes some times its bytes, while its rows are checked, put in order and evaluated.
+_PER_BLOCK, _PER_TOPIC = 64, 16
+# What is on its way to workers comes on top: two blocks for each of them are that part of the memory.
+_ON_THEIR_WAY, _PER_WORKER = 8, 16
+LEAST_BLOCK = 1 << 18
+# A buffer of a block's size is asked for before a byte is read, however small the file; larger ones save no time.
+_MOST_BLOCK = 1 << 28
+_MOST_PARTS = 256
+
+
+class _ApartError(Exception):
+    """Rows of a topic stand apart."""
+
+
+def streamed_runs(
+    named_runs: Iterable[tuple[str, Any]],
+    work: Work,
+    memory: int | str | None,
+    resume: str | os.PathLike[str] | None,
+    workers: Workers,
+    *,
+    progress: bool = False,
+) -> tuple[dict[str, Run], dict[str, Streamed]]:
+    """Runs by name, and of those that stand in files what was evaluated while they were read."""
+    n_bytes = amount("memory", MEMORY if memory is None else memory)
+    loaded: dict[str, Run] = {}
+    found: dict[str, Streamed] = {}
+    for name, run in named_runs:
+        if not is_parts(run):
+            loaded[name] = loaded_run(name, run, work.duplicates)
+            continue
+        own = replace(work, name=f"run {name!r}")
+        folder = None if resume is None else Path(resume) / hashlib.blake2b(name.encode(), digest_size=8).hexdigest()
+        found[name] = streamed(parts_of(run), own, workers, memory=n_bytes, folder=folder, progress=progress)
+        loaded[name] = found[name].run
+    return loaded, found
+
+
+def streamed(
+    paths: Sequence[Path],
+    work: Work,
+    workers: Workers | None = None,
+    *,
+    memory: int = MEMORY,
+    folder: Path | None = None,
+    progress: bool = False,
+) -> Streamed:
+    """What a run in files comes to, in bounded memory.
+
+    Parameters
+    ----------
+    paths
+        Its files.
+    work
+        What to do with each chunk of whole topics.
+    workers
+        Who does it; this process by itself unless given.
+    memory
+        Bytes that blocks, and what is made of them, may take.
+    folder
+        Where finished parts are kept for a call that goes on from there; ``None`` to keep nothing.
+    progress
+        Show a progress bar.
+
+    Raises
+    ------
+    InputError
+        Files that cannot be evaluated; a topic too large; a folder with parts of other inputs.
+    """
+    workers = workers or Workers()
+    with opened(folder) as place, memory_returned():
+        pieces = Pieces(place, work, inputs_of(paths, work), workers, memory // _ON_THEIR_WAY)
+        n_bytes = max(memory // max(_PER_BLOCK, _PER_WORKER * workers.n), LEAST_BLOCK)
+        limit = max(memory // _PER_TOPIC, n_bytes)
+        n_bytes = min(n_bytes, _MOST_BLOCK)
+        if any(isinstance(measure, Measure) for measure in work.plan.at_once):
+            pieces.work = replace(work, longest=_longest(paths, pieces, n_bytes, progress=progress))
+        try:
+            _by_place(paths, pieces, n_bytes, limit, progress=progress)
+        except _ApartError:
+            pieces.journal.add("apart", result=True)
+        if "apart" in pieces.journal.done:
+            size = sum(path.stat().st_size * (10 if path.suffix == ".gz" else 2) for path in paths)
+            said = f"parting {work.name} by topic"
+
+            def every() -> Iterable[Block]:
+                return tracked(
+                    blocks(paths, n_bytes), said, shown=progress, total=_n_blocks(paths, n_bytes), unit="block"
+                )
+
+            pieces.add_all(_by_topic(every, "", pieces, _n_parts(size, limit), limit))
+        return pieces.streamed()
+
+
+def _longest(paths: Sequence[Path], pieces: Pieces, n_bytes: int, *, progress: bool) -> int:
+    """The length of the longest list, known when all files are read, which tells too whether topics stand apart.
+
+    Measures of whole rankings would look at some rows of such a topic alone, and may refuse them.
+    """
+    if "longest" not in pieces.journal.done:
+        sizes: Counter[str] = Counter()
+        before, is_apart = "", False
+        what = f"counting {pieces.work.name}"
+        for block in tracked(
+            blocks(paths, n_bytes), what, shown=progress, total=_n_blocks(paths, n_bytes), unit="block"
+        ):
+            ids = qids(block.table)
+            names, topic = ids.codes()
+            # The topic that goes on from the last block is the first of this one.
+            others = names[names[0] == before :]
+            is_apart |= len(ids.blocks()) > len(names) or not sizes.keys().isdisjoint(others)
+            before = names[-1]
+            sizes.update(dict(zip(names, np.bincount(topic).tolist(), strict=True)))
+        if is_apart:
+            pieces.journal.add("apart", result=True)
+        pieces.journal.add("longest", max(sizes.values(), default=0))
+    return length_of(pieces.journal.done["longest"], pieces.folder)
+
+
+def _by_place(paths: Sequence[Path], pieces: Pieces, n_bytes: int, limit: int, *, progress: bool) -> None:
+    """Work on the files as they stand, from where the last part ended."""
+    done = pieces.by_place
+    if "apart" in pieces.journal.done or (done and done[-1]["behind"] is None):
+        return
+    start = Place(**done[-1]["behind"]) if done else Place()
+    seen = {topic for part in done for topic in pieces.kept(part)["qid"].unique().to_pylist()}
+    name, total = pieces.work.name, _n_blocks(paths, n_bytes)
+    read = tracked(blocks(paths, n_bytes, start), f"scoring {name}", shown=progress, total=total, unit="block")
+
+    def every() -> Iterator[Piece]:
+        for number, chunk in enumerate(chunks(read, limit, name), len(done)):
+            if not seen.isdisjoint(chunk.topics):
+                raise _ApartError
+            seen.update(chunk.topics)
+            yield Piece(f"place {number}", chunk.table, chunk.behind)
+
+    pieces.add_all(every())
+
+
+def _by_topic(
+    read: Callable[[], Iterable[Block]], key: str, pieces: Pieces, n_parts: int, limit: int
+) -> Iterator[Piece]:
+    """Part rows by topic until each part is small enough, and give the parts that are not done."""
+    folder = pieces.folder / "topics" / key.replace(".arrow", "")
+    level = key.count("/") + bool(key)
+    if f"split {key}" not in pieces.journal.done:
+        with kept_in(folder):
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(parents=True)
+        pieces.journal.add(f"split {key}", split(read(), folder, n_parts, level))
+    for file, n_topics in split_of(pieces.journal.done[f"split {key}"], pieces.folder).items():
+        part, path = f"{key}/{file}".lstrip("/"), folder / file
+        if f"topics {part}" in pieces.journal.done:
+            path.unlink(missing_ok=True)
+            continue
+        size = path.stat().st_size if path.exists() else 0
+        if f"split {part}" in pieces.journal.done or (size > limit and n_topics > 1):
+            yield from _by_topic(partial(parted, path), part, pieces, _n_parts(size, limit), limit)
+            path.unlink(missing_ok=True)
+        else:
+            table = pa.concat_tables([block.table for block in parted(path)]) if size <= limit else None
+            require_room(next(parted(path)).table, size, limit, pieces.work.name)
+            yield Piece(f"topics {part}", table, file=path)
+
+
+def _n_parts(size: int, limit: int) -> int:
+    return min(max(2 * size // limit, 2), _MOST_PARTS)
+
+
+def _n_blocks(paths: Sequence[Path], n_bytes: int) -> int:
+    """How many blocks there are about: packed files hold more than their size."""
+    return sum(path.stat().st_size // n_bytes + 1 for path in paths)

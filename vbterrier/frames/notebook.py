@@ -1,0 +1,404 @@
+"""HTML representation of frames and results in notebooks."""
+
+from __future__ import annotations
+
+import html
+import importlib
+import math
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from vbterrier.errors import ParameterError, nearest, printable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    Figures = Mapping[str, Callable[[], dict[str, Any]]]
+
+
+# Pixels of a bar, and the room at its ends in which points stay whole.
+WIDTH, HEIGHT, _EDGE = 120, 14, 4
+# What a page or a notebook says once of all tables. Notebooks set every cell right by rules that weigh two classes.
+STYLE = (
+    "table.vbterrier{border-collapse:collapse;font-variant-numeric:tabular-nums;margin:.3em 0 1em}"
+    "table.vbterrier caption{text-align:left;caption-side:top;padding:.3em .5em;color:inherit}"
+    "table.vbterrier.vbterrier :is(th,td){padding:.2em .6em;text-align:left;vertical-align:middle}"
+    "table.vbterrier.vbterrier :is(th,td).number{text-align:right}"
+    "table.vbterrier thead th{border-bottom:1px solid}"
+    "table.vbterrier tbody th{font-weight:normal}"
+    "table.vbterrier svg{display:block}"
+)
+
+
+def cell(value: object, digits: int = 4) -> str:
+    """Text that HTML shows as it is: numbers rounded, nothing for what is missing, control characters spelt out.
+
+    >>> cell("<b>&"), cell(0.25), cell(float("nan")), cell(True)
+    ('&lt;b&gt;&amp;', '0.2500', '', 'yes')
+    """
+    if isinstance(value, (bool, np.bool_)):
+        return "yes" if value else "no"
+    if isinstance(value, (int, np.integer)):
+        return str(value)
+    if isinstance(value, (float, np.floating)):
+        return "" if math.isnan(value) else f"{value:.{digits}f}"
+    if value is None or value is pd.NA or value is pd.NaT:
+        return ""
+    return html.escape(printable(value))
+
+
+def interval_bar(
+    value: float, low: float, high: float, least: float, most: float, *, rule: float | None = None, digits: int = 4
+) -> str:
+    """One interval as a small drawing, on the scale from ``least`` to ``most``, in the colour of the text around it.
+
+    Parameters
+    ----------
+    value, low, high
+        The point and the ends of its interval; NaN for an end draws the point alone, NaN for the value nothing.
+    least, most
+        Where the scale begins and ends, the same for all rows that are compared.
+    rule
+        A place marked by a dotted line, such as 0 for differences; it is not drawn where the scale leaves it out.
+    digits
+        Of the numbers that a screen reader says.
+
+    >>> bar = interval_bar(0.5, 0.4, 0.6, 0.0, 1.0)
+    >>> 'aria-label="0.5000, 0.4000 to 0.6000"' in bar and 'stroke="currentColor"' in bar
+    True
+    """
+    value, low, high = float(value), float(low), float(high)
+    if math.isnan(value):
+        return ""
+    known = not (math.isnan(low) or math.isnan(high))
+    said = cell(value, digits) + (f", {cell(low, digits)} to {cell(high, digits)}" if known else "")
+    middle = HEIGHT / 2
+    drawn = []
+    if rule is not None and least <= rule <= most:
+        x = _at(rule, least, most)
+        drawn.append(f'<path d="M{x} 0V{HEIGHT}" stroke-dasharray="1 2" opacity=".7"/>')
+    if known:
+        a, b = _at(low, least, most), _at(high, least, most)
+        drawn.append(f'<path d="M{a} {middle:g}H{b}M{a} 3V{HEIGHT - 3}M{b} 3V{HEIGHT - 3}"/>')
+    drawn.append(f'<circle cx="{_at(value, least, most)}" cy="{middle:g}" r="2.5" fill="currentColor"/>')
+    return (
+        f'<svg role="img" aria-label="{said}" width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}" '
+        f'fill="none" stroke="currentColor">{"".join(drawn)}</svg>'
+    )
+
+
+def table(
+    frame: pd.DataFrame,
+    *,
+    caption: str = "",
+    rows: int | None = 20,
+    heads: int = 1,
+    digits: int = 4,
+    bar: tuple[str, str, str] | None = None,
+    by: str | None = None,
+    rule: float | None = None,
+    names: Mapping[str, str] | None = None,
+) -> str:
+    """A frame as an HTML table; everything in it is escaped, numbers are set right.
+
+    Parameters
+    ----------
+    frame
+        What to show; its index is not.
+    caption
+        What the numbers are, as text.
+    rows
+        How many rows are shown; a last line says how many are left out. ``None`` for all.
+    heads
+        How many of the first columns name their row.
+    digits
+        Of numbers that are not whole.
+    bar
+        Columns with a point, a lower and an upper end: a column ``interval`` draws them after the upper end.
+    by
+        A column whose values have scales of their own, such as ``measure``.
+    rule
+        Where all bars have a dotted line, such as 0 for differences; it is part of the scale.
+    names
+        What columns are called in the table's head.
+
+    Raises
+    ------
+    ParameterError
+        A column of ``bar`` or ``by`` that the frame does not have.
+
+    >>> print(table(pd.DataFrame({"run": ["a<b"], "mean": [0.5]}), caption="n = 2"))
+    <table class="vbterrier"><caption>n = 2</caption>
+    <thead><tr><th scope="col">run</th><th scope="col" class="number">mean</th></tr></thead>
+    <tbody>
+    <tr><th scope="row">a&lt;b</th><td class="number">0.5000</td></tr>
+    </tbody></table>
+    """
+    for column in (*(bar or ()), *([by] if by else ())):
+        if column not in frame.columns:
+            raise ParameterError(f"no column {column!r}: the frame has {', '.join(map(str, frame.columns))}")
+    shown = frame if rows is None else frame.head(rows)
+    columns = [
+        (cell((names or {}).get(name, name)), _numeric(frame[name]), [cell(value, digits) for value in shown[name]])
+        for name in frame.columns
+    ]
+    if bar is not None:
+        bars = _bars(frame, len(shown), bar, by, rule, digits)
+        columns.insert(list(frame.columns).index(bar[2]) + 1, ("interval", False, bars))
+    head = "".join(_cell("th", title, number, "col") for title, number, _ in columns)
+    body = ""
+    for row in range(len(shown)):
+        cells = [
+            _cell("th" if place < heads else "td", texts[row], number, "row" if place < heads else "")
+            for place, (_, number, texts) in enumerate(columns)
+        ]
+        body += f"<tr>{''.join(cells)}</tr>\n"
+    left_out = len(frame) - len(shown)
+    if left_out:
+        body += f'<tr><td colspan="{len(columns)}">{left_out:,} more row{"s" * (left_out > 1)} left out</td></tr>\n'
+    above = f"<caption>{cell(caption)}</caption>" if caption else ""
+    return f'<table class="vbterrier">{above}\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody></table>'
+
+
+def _cell(tag: str, text: str, number: bool, scope: str) -> str:  # noqa: FBT001 - of a cell, in the order of HTML
+    attributes = (f' scope="{scope}"' if scope else "") + (' class="number"' if number else "")
+    return f"<{tag}{attributes}>{text}</{tag}>"
+
+
+def _numeric(column: pd.Series[Any]) -> bool:
+    return pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column)
+
+
+def _bars(
+    frame: pd.DataFrame, n: int, bar: tuple[str, str, str], by: str | None, rule: float | None, digits: int
+) -> list[str]:
+    """The first ``n`` bars, on scales of all rows: what is left out does not change what is shown."""
+    numbers = frame[list(bar)].apply(pd.to_numeric).astype(float)
+    numbers = numbers.where(np.isfinite(numbers))
+    least, most = numbers.min(axis=1), numbers.max(axis=1)
+    if by is not None:
+        least, most = least.groupby(frame[by]).transform("min"), most.groupby(frame[by]).transform("max")
+    else:
+        least, most = pd.Series(least.min(), frame.index), pd.Series(most.max(), frame.index)
+    if rule is not None:
+        least, most = least.clip(upper=rule), most.clip(lower=rule)
+    ends = zip(*(numbers[name].iloc[:n] for name in bar), least.iloc[:n], most.iloc[:n], strict=True)
+    return [interval_bar(*five, rule=rule, digits=digits) for five in ends]
+
+
+def _at(number: float, least: float, most: float) -> str:
+    """Where a number stands, in pixels; in the middle where the scale has no width."""
+    share = min(max((number - least) / (most - least), 0.0), 1.0) if most > least else 0.5
+    return f"{_EDGE + share * (WIDTH - 2 * _EDGE):.1f}".rstrip("0").rstrip(".")
+
+
+# Where figures are drawn: a floor above everything that has results, so it is known by its name alone.
+PLOTS = "vbterrier.report.plots"
+# Measures that a line names.
+_LISTED = 6
+
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """A table of a result, as notebooks show it.
+
+    Parameters
+    ----------
+    title
+        What the table is.
+    frame
+        Its rows. Columns that say how all of them came about, such as level, method and seed, become its caption.
+    value
+        The column that lies between ``low`` and ``high``, which are drawn; empty for none.
+    by
+        A column whose values have scales of their own.
+    rule
+        Where a dotted line stands, such as 0 for differences.
+    rows
+        The most that are shown.
+    heads
+        How many of the first columns name their row.
+    """
+
+    title: str
+    frame: pd.DataFrame
+    value: str = ""
+    by: str | None = None
+    rule: float | None = None
+    rows: int = 20
+    heads: int = 1
+
+    def html(self) -> str:
+        """The table, its title and what its rows share in the caption."""
+        said, rest = told(self.frame)
+        # What no row has is not shown.
+        if len(rest):
+            rest = rest[[name for name in rest.columns if not (rest[name].isna() | (rest[name] == "")).all()]]
+        barred = self.value in rest.columns and {"low", "high"} <= set(rest.columns)
+        return table(
+            rest,
+            caption=f"{self.title}: {said}" if said else self.title,
+            rows=self.rows,
+            heads=self.heads,
+            bar=(self.value, "low", "high") if barred else None,
+            by=self.by if self.by in rest.columns else None,
+            rule=self.rule,
+        )
+
+
+class Shown:
+    """A result that shows itself: a line of text, tables in notebooks, figures on request.
+
+    Subclasses give the line (``_line``), the tables (``_panels``), and which figures of ``vbterrier.report.plots`` are
+    of them, the first being the usual one, with what each is given (``_figures``).
+    """
+
+    def _line(self) -> str:
+        raise NotImplementedError
+
+    def _panels(self) -> Iterable[Panel]:
+        raise NotImplementedError
+
+    def _figures(self) -> Figures:
+        return {}
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._line()})"
+
+    def _repr_html_(self) -> str:
+        tables = "\n".join(panel.html() for panel in self._panels())
+        title = cell(repr(self))
+        return f'<div style="overflow-x:auto"><style>{STYLE}</style>\n<p>{title}</p>\n{tables}\n</div>'
+
+    def plot(self, kind: str | None = None, *, ax: Any = None, **options: Any) -> Any:
+        """Draw it, by a function of :mod:`vbterrier.report.plots`.
+
+        Parameters
+        ----------
+        kind
+            The name of the function; the first of those that the error names by default.
+        ax
+            Where to draw; a new figure by default.
+        **options
+            What else the function takes, such as ``measure=`` and ``width=``.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+
+        Raises
+        ------
+        ParameterError
+            A function that does not draw such results, or a result that none draws.
+        ImportError
+            matplotlib is missing: ``pip install 'vbterrier[plot]'``.
+        """
+        figures = self._figures()
+        wanted = next(iter(figures), "") if kind is None else kind
+        if wanted not in figures:
+            known = ", ".join(map(repr, figures)) or "none"
+            raise ParameterError(f"kind={kind!r}: plots of a {type(self).__name__}: {known}.{nearest(wanted, figures)}")
+        function = getattr(importlib.import_module(PLOTS), wanted)
+        return function(**{**figures[wanted](), "ax": ax, **options})
+
+
+def told(frame: pd.DataFrame) -> tuple[str, pd.DataFrame]:
+    """What all rows of a frame share of how they came about, in words, and the frame less these columns.
+
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"name": ["a", "b"], "measure": "AP", "value": [0.1, 0.2], "level": 0.95, "n_qids": 50,
+    ...                       "method": "topics (percentile)", "n_resamples": 2000, "seed": [1, 2]})
+    >>> said, rest = told(frame)
+    >>> said, list(rest)
+    ('AP; 50 topics; 95% intervals: topics (percentile); 2,000 resamples', ['name', 'value', 'seed'])
+    """
+    shared = [name for name in _WORDS if name in frame.columns and len(frame[name].drop_duplicates()) == 1]
+    said: list[str] = []
+    for column in shared:
+        value = frame[column].iloc[0]
+        if isinstance(value, float) and math.isnan(value):
+            continue
+        words = _WORDS[column](value)
+        if column == "method" and "level" in shared and said:
+            said[-1] += f": {words}" if words else ""
+        elif words:
+            said.append(words)
+    return "; ".join(said), frame.drop(columns=shared)
+
+
+def facts(given: Mapping[str, Any]) -> pd.DataFrame:
+    """Single numbers and words, a row each.
+
+    >>> facts({"topics": 2, "mean": 0.5}).to_numpy().tolist()
+    [['topics', 2], ['mean', 0.5]]
+    """
+    return pd.DataFrame({"what": list(given), "value": pd.Series(list(given.values()), dtype=object)})
+
+
+def systems_line(intervals: pd.DataFrame) -> str:
+    """How many systems, which measures, how many topics: of a C frame."""
+    measures = intervals["measure"].unique()
+    more = f" and {len(measures) - _LISTED} more" if len(measures) > _LISTED else ""
+    n_qids = intervals["n_qids"]
+    topics = counted(int(n_qids.max()), "topic") if len(n_qids) else "no topics"
+    if len(n_qids) and n_qids.min() < n_qids.max():
+        topics = f"{n_qids.min():,} to {topics}"
+    return ", ".join([counted(intervals["name"].nunique(), "system"), *measures[:_LISTED]]) + f"{more}, {topics}"
+
+
+def of_means(intervals: pd.DataFrame, *, title: str = "Means", heads: int = 1) -> Iterator[Panel]:
+    """The tables of a C frame: means over topics, and means over replicas where intervals lie around these."""
+    replicated = intervals["mean"].notna() if "mean" in intervals.columns else pd.Series(False, intervals.index)
+    plain = intervals[~replicated].drop(columns="mean", errors="ignore")
+    # Measures differ in scale; those of one system are not compared with others.
+    by = "measure" if len(intervals) > intervals["measure"].nunique() else None
+    if len(plain) or not replicated.any():
+        yield Panel(title, plain, value="value", by=by, heads=heads)
+    if replicated.any():
+        yield Panel(f"{title} over replicas", intervals[replicated], value="mean", by=by, heads=heads)
+
+
+def joined_names(frame: pd.DataFrame, *columns: str) -> pd.DataFrame:
+    """A C frame whose systems have several parts to their name, as one name.
+
+    >>> joined_names(pd.DataFrame({"name": ["a"], "setting": ["open"]}), "name", "setting")["name"].tolist()
+    ['a, open']
+    """
+    parts = [frame[column].astype(str) for column in columns]
+    return frame.assign(name=[", ".join(each) for each in zip(*parts, strict=True)])
+
+
+def counted(n: int, noun: str) -> str:
+    """A number of things.
+
+    >>> counted(1, "topic"), counted(2000, "query")
+    ('1 topic', '2,000 queries')
+    """
+    if n != 1:
+        noun = noun[:-1] + "ies" if noun.endswith("y") else noun + "s"
+    return f"{n:,} {noun}"
+
+
+def _number(value: Any, noun: str) -> str:
+    return counted(int(value), noun) if value else ""
+
+
+_WORDS: dict[str, Callable[[Any], str]] = {
+    "measure": str,
+    "n_qids": partial(_number, noun="topic"),
+    "n_pilot": "pilot of {} topics".format,
+    "level": lambda level: f"{100 * level:g}% intervals",
+    "method": lambda method: "" if method == "none" else str(method),
+    "test": "{} test".format,
+    "correction": lambda by: "p not corrected" if by == "none" else f"p corrected: {by}",
+    "n_resamples": partial(_number, noun="resample"),
+    "n_draws": partial(_number, noun="draw"),
+    "n_simulations": partial(_number, noun="simulation"),
+    "n_subsets": partial(_number, noun="subset"),
+    "n_permutations": partial(_number, noun="permutation"),
+    "seed": "seed {}".format,
+}

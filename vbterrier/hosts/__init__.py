@@ -1,0 +1,1 @@
+"""Assumptions about ir_measures, PyTerrier and TrecTools."""

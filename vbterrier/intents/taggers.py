@@ -1,0 +1,362 @@
+"""Taggers: tables of tags, linkers and functions over texts."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from numbers import Real
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import pandas as pd
+
+from vbterrier.errors import DegenerateWarning, InputError, ParameterError, examples
+from vbterrier.frames.contracts import TagFrame, frame_of, is_frame
+from vbterrier.frames.ids import Ids, ids_of, require_same_kind
+from vbterrier.frames.named import named
+from vbterrier.frames.runs import places
+from vbterrier.kernels.order import spans
+from vbterrier.log import bar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from vbterrier.annotations import Floats, Ints
+    from vbterrier.linking.links import Linker
+
+
+class TagTable(TagFrame):
+    """Tags of documents, looked up for results."""
+
+    def find(self, frame: pd.DataFrame) -> tuple[Ints, Ints]:
+        """The tags of the documents of a frame: rows there, and rows here."""
+        docno = ids_of(frame["docno"], "run column 'docno'")
+        require_same_kind(self.docno, docno, f"{self.name} column 'docno'", "run column 'docno'")
+        if self.topics is None:
+            return self._lookup.find(None, docno)
+        qid = ids_of(frame["qid"], "run column 'qid'")
+        require_same_kind(self.qid, qid, f"{self.name} column 'qid'", "run column 'qid'")
+        topics, code = qid.codes()
+        here = places(topics, self.topics)[code] if topics else code
+        known = np.flatnonzero(here >= 0)
+        rows, found = self._lookup.find(here[known], docno.take(known))
+        return known[rows], found
+
+    @cached_property
+    def digest(self) -> str:
+        """What tells this table from others, the same in every process."""
+        columns = [self.docno.prints, self.entity.prints, self.weight]
+        columns += [] if self.topics is None else [self.qid.prints]
+        kinds = bytes([self.docno.integers, self.entity.integers])
+        return hashlib.blake2b(b"".join(column.tobytes() for column in columns) + kinds, digest_size=16).hexdigest()
+
+
+# Texts that a linker is given at a time.
+_LOG = logging.getLogger(__name__)
+_TEXTS = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """Tags of the rows of a frame.
+
+    Parameters
+    ----------
+    row, entity, score
+        Row, entity and weight or score of each tag, each of shape (n_tags,).
+    shares
+        Whether scores are weights in [0, 1], not scores of any other scale.
+    """
+
+    row: Ints
+    entity: Ids
+    score: Floats
+    shares: bool = True
+
+
+@dataclass(eq=False)
+class ByText:
+    """Tags read off texts; each text is read once, whatever documents and batches it comes with.
+
+    Parameters
+    ----------
+    fields
+        The columns of text. Each is a text of its own, so that no name is found across the border of two.
+    read
+        Texts in; for every tag the place of its text, the entity and the score, and whether scores are weights, out.
+    weighted
+        Whether scores are more than whether.
+    cache
+        Keep what was read from call to call.
+    """
+
+    fields: tuple[str, ...]
+    read: Callable[[Sequence[str]], tuple[Sequence[int], Sequence[str], Sequence[float], bool]]
+    weighted: bool
+    cache: bool
+    per_query: bool = field(default=False, init=False)
+    _kept: dict[bytes, tuple[tuple[str, float], ...]] = field(default_factory=dict, init=False)
+    _shares: bool = field(default=True, init=False)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that it needs."""
+        return ("docno", *self.fields)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Another process reads for itself.
+        return {**self.__dict__, "_kept": {}}
+
+    def find(self, frame: pd.DataFrame) -> Found:
+        """The tags of all texts of each row."""
+        rows, entities, scores = [np.empty(0, dtype=np.int64)], list[str](), list[float]()
+        for name in self.fields:
+            present = _present(frame, name)
+            code, texts = pd.factorize(frame[name].iloc[present])
+            tags = self._tags(list(texts))
+            stops = np.cumsum([len(of) for of in tags], dtype=np.int64)
+            starts = np.concatenate([[0], stops[:-1]]).astype(np.int64)
+            owner, places = spans(starts[code], stops[code])
+            flat = [tag for of in tags for tag in of]
+            rows.append(present[owner])
+            entities.extend(flat[place][0] for place in places)
+            scores.extend(flat[place][1] for place in places)
+        entity = ids_of(pd.Series(entities, dtype=object), "entities that the tagger found")
+        return Found(np.concatenate(rows), entity, np.array(scores, dtype=np.float64), self._shares)
+
+    def _tags(self, texts: Sequence[str]) -> list[tuple[tuple[str, float], ...]]:
+        """The tags of each text, reading only those that were never read."""
+        kept = self._kept if self.cache else {}
+        keys = [hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest() for text in texts]
+        new = [place for place, key in enumerate(keys) if key not in kept]
+        if new:
+            _LOG.info("tagging %d texts; those of %d more are kept", len(new), len(keys) - len(new))
+        for first in bar(range(0, len(new), _TEXTS), "tagging", unit=f"{_TEXTS} texts", delay=2):
+            places = new[first : first + _TEXTS]
+            of, entities, scores, shares = self.read([texts[place] for place in places])
+            self._shares &= shares
+            found: list[list[tuple[str, float]]] = [[] for _ in places]
+            for place, entity, score in zip(of, entities, scores, strict=True):
+                found[place].append((entity, score))
+            kept.update(zip((keys[place] for place in places), map(tuple, found), strict=True))
+        return [kept[key] for key in keys]
+
+
+def _present(frame: pd.DataFrame, name: str) -> Ints:
+    """The rows that have a text, warning of others."""
+    column = frame[name]
+    missing = column.isna().to_numpy()
+    if missing.any():
+        docno = frame["docno"].iloc[int(np.argmax(missing))]
+        warnings.warn(
+            f"{int(missing.sum())} of {len(frame)} rows have no {name!r} and get no tags from it (document {docno!r})",
+            DegenerateWarning,
+            stacklevel=5,
+        )
+    present = np.flatnonzero(~missing)
+    if pd.api.types.infer_dtype(column.iloc[present]) not in {"string", "empty"}:
+        row = next(row for row in present if not isinstance(column.iloc[row], str))
+        raise InputError(
+            f"column {name!r}: row {row} (document {frame['docno'].iloc[row]!r}) holds {column.iloc[row]!r}, wanted "
+            "text; name other fields="
+        )
+    return present
+
+
+@dataclass(eq=False)
+class Linked:
+    """The entities that a linker finds in texts: the best candidate of each mention, the first id of equals, or all.
+
+    Where scores leave most mentions of several entities undecided, as without priors, that is told once.
+    """
+
+    linker: Linker
+    best: bool
+    _told: bool = field(default=False, init=False)
+
+    def __call__(self, texts: Sequence[str]) -> tuple[list[int], list[str], list[float], bool]:
+        """Place of the text, entity and score of every tag, and whether scores are weights."""
+        links = self.linker.link(texts)
+        frame = links.frame
+        if not frame["text"].between(0, len(texts) - 1).all():
+            raise InputError(f"{label_of(self.linker)}: its links name texts beyond the {len(texts)} that it was given")
+        if self.best:
+            frame = self._best(frame)
+        tags = frame["text"].tolist(), frame["entity_id"].tolist(), frame["score"].tolist()
+        return (*tags, links.scale == "probability")
+
+    def _best(self, frame: pd.DataFrame) -> pd.DataFrame:
+        mention = ["text", "start", "end", "mention"]
+        ordered = frame.sort_values([*mention, "score", "entity_id"], ascending=[True] * 4 + [False, True])
+        ordered = ordered.drop_duplicates([*mention, "entity_id"])
+        first = ordered.drop_duplicates(mention)
+        # Right behind the best stands the second: a mention with two of its best score is there twice.
+        second = ordered.duplicated(mention) & ~ordered.duplicated(mention).shift(fill_value=False)
+        tied = second & ordered.duplicated([*mention, "score"])
+        # A tie now and then is a fact of the priors; scores that decide nothing are no grounds for tags.
+        if 2 * tied.sum() > second.sum() and not self._told:
+            self._told = True
+            one = ordered[tied].iloc[0]
+            warnings.warn(
+                f"{label_of(self.linker)}: {int(tied.sum())} of {int(second.sum())} ambiguous mentions have several "
+                f"best candidates of the same score, the first {one['mention']!r}, and are "
+                "tagged with the smallest id of them, whichever that is: a linker with priors tells them apart, "
+                "weights='score' takes all",
+                DegenerateWarning,
+                stacklevel=6,
+            )
+        return first
+
+
+def called(function: Callable[[str], Any], texts: Iterable[str]) -> tuple[list[int], list[str], list[float], bool]:
+    """The entities that a function of one text gives: an id, several, weights by id, or ``None``."""
+    places, entities, scores = list[int](), list[str](), list[float]()
+    for place, text in enumerate(texts):
+        given = function(text)
+        if given is None:
+            continue
+        # What is neither is told of below, as an id that is no text.
+        several = given if isinstance(given, Iterable) and not isinstance(given, str) else (given,)
+        pairs = several.items() if isinstance(several, Mapping) else ((entity, 1.0) for entity in several)
+        for entity, weight in pairs:
+            if not isinstance(entity, str) or not isinstance(weight, Real) or not 0 <= float(weight) <= 1:
+                raise InputError(
+                    f"{label_of(function)}: gave {entity!r} with weight {weight!r} for the text {text[:40]!r}; wanted "
+                    "an id as text, several, weights in [0, 1] by id, or None; for functions of frames give fields=None"
+                )
+            places.append(place)
+            entities.append(entity)
+            scores.append(float(weight))
+    return places, entities, scores, True
+
+
+def label_of(given: Any) -> str:
+    """A short name of a tagger: the same for the same one in another process."""
+    if isinstance(given, (str, os.PathLike)):
+        return os.fspath(given)
+    own = getattr(given, "__qualname__", "")
+    if own:
+        return str(own)
+    # The repr that every object has is its address.
+    return type(given).__name__ if " at 0x" in repr(given) else repr(given)
+
+
+DOCNO = "docno"
+# What belongs to a result, not to its document.
+_OF_RESULTS = ("qid", "query", "score", "rank")
+
+
+class Tagger(Protocol):
+    """What finds tags for the rows of a frame."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that it needs."""
+
+    @property
+    def weighted(self) -> bool:
+        """Whether its weights are more than whether, unless asked."""
+
+    @property
+    def per_query(self) -> bool:
+        """Whether tags may differ between queries."""
+
+    def find(self, frame: pd.DataFrame) -> Found:
+        """The tags of each row, in any order, a tag perhaps twice."""
+
+
+class ByDocno:
+    """Documents are entities: each is tagged with its own id."""
+
+    columns, weighted, per_query = (DOCNO,), False, False
+
+    def find(self, frame: pd.DataFrame) -> Found:
+        """One tag for every row."""
+        docno = ids_of(frame["docno"], "run column 'docno'")
+        return Found(np.arange(len(docno)), docno, np.ones(len(docno)))
+
+
+class ByTable:
+    """Tags that exist already."""
+
+    weighted = True
+
+    def __init__(self, table: TagTable) -> None:
+        self.table = table
+        self.per_query = table.topics is not None
+        self.columns = ("qid", DOCNO) if self.per_query else (DOCNO,)
+
+    def find(self, frame: pd.DataFrame) -> Found:
+        """The tags of each row's document, warning where no document has any."""
+        row, place = self.table.find(frame)
+        if len(frame) and not len(row) and len(self.table.docno):
+            warnings.warn(
+                f"no document has {self.table.name}: {examples(self.table.docno.text[:4].to_pylist())} against "
+                f"{examples(frame['docno'].iloc[:4])}; look for other prefixes or ids",
+                DegenerateWarning,
+                stacklevel=4,
+            )
+        return Found(row, self.table.entity.take(place), self.table.weight[place])
+
+
+class ByFunction:
+    """A function from a frame of documents to a frame of tags."""
+
+    weighted = True
+
+    def __init__(self, function: Callable[[pd.DataFrame], Any], *, per_query: bool) -> None:
+        self.function, self.per_query = function, per_query
+        self.columns = ("qid", DOCNO) if per_query else (DOCNO,)
+
+    def find(self, frame: pd.DataFrame) -> Found:
+        """Ask for the tags of every document once, or once a query."""
+        documents = frame.drop_duplicates(["qid", DOCNO]) if self.per_query else self._once(frame)
+        tags = frame_of(self.function(documents.reset_index(drop=True)), "what the tagger gave")
+        table = TagTable(tags, name="tags that the tagger gave")
+        if table.topics is not None and not self.per_query:
+            raise InputError(f"{label_of(self.function)}: gave tags with qid; drop it, or give per_query=True")
+        return ByTable(table).find(frame)
+
+    @staticmethod
+    def _once(frame: pd.DataFrame) -> pd.DataFrame:
+        own = frame.drop(columns=[name for name in _OF_RESULTS if name in frame.columns])
+        texts = [name for name in own.columns if pd.api.types.infer_dtype(own[name], skipna=True) == "string"]
+        documents = own.drop_duplicates(DOCNO)
+        several = own[[DOCNO, *(name for name in texts if name != DOCNO)]].drop_duplicates()
+        if len(several) > len(documents):
+            docno = several.loc[several.duplicated(DOCNO), DOCNO].iloc[0]
+            raise InputError(
+                f"document {docno!r} comes with two texts, and tags of a function of frames hold for the document; "
+                "give per_query=True, or drop the column that differs"
+            )
+        return documents
+
+
+def tagger_of(given: Any, *, fields: tuple[str, ...] | None, per_query: bool, best: bool, cache: bool) -> Tagger:
+    """Whatever a user calls a tagger, as one.
+
+    Raises
+    ------
+    ParameterError
+        Nothing that could tag.
+    """
+    if isinstance(given, str) and given == DOCNO:
+        return ByDocno()
+    if isinstance(given, (str, os.PathLike)) or is_frame(given):
+        return ByTable(TagTable(named("tags", given)))
+    is_linker = callable(getattr(given, "link", None))
+    if not is_linker and not callable(given):
+        raise ParameterError(
+            f"tagger={given!r}: wanted 'docno', a linker, a frame or file of tags, or a function of a text or a frame"
+        )
+    if not is_linker and fields is None:
+        return ByFunction(given, per_query=per_query)
+    if not fields:
+        raise ParameterError(f"fields={fields!r}: {label_of(given)} reads texts; name their columns")
+    read = Linked(given, best) if is_linker else partial(called, given)
+    return ByText(fields, read, weighted=not is_linker, cache=cache)

@@ -1,0 +1,291 @@
+"""Quality of tags against manually labelled documents."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from vbterrier.errors import DegenerateWarning, InputError, ParameterError, examples
+from vbterrier.frames.contracts import frame_of, is_frame, require
+from vbterrier.frames.ids import ids_of, require_same_kind
+from vbterrier.frames.named import named
+from vbterrier.frames.notebook import Panel, Shown
+from vbterrier.intents.taggers import TagTable
+from vbterrier.kernels.resample import stream
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from vbterrier.annotations import Floats
+
+
+COUNTS = ["n_tags", "n_gold", "n_correct"]
+RATES = ["precision", "recall", "f1"]
+# Resampled counts held in memory at a time.
+_CELLS = 4_000_000
+
+
+class Rates(NamedTuple):
+    """Precision, recall and F1, each in [0, 1]."""
+
+    precision: float
+    recall: float
+    f1: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TagQuality(Shown):
+    """Precision and recall of tags on a labelled sample, made by :func:`tag_quality`.
+
+    Parameters
+    ----------
+    documents
+        A row a document of the sample: docno (and qid), ``n_tags``, ``n_gold``, ``n_correct``, ``precision``,
+        ``recall``, ``f1``.
+    entities
+        The same by entity_id, the most frequent in gold first; NaN where a rate is undefined.
+    """
+
+    documents: pd.DataFrame
+    entities: pd.DataFrame
+
+    def _line(self) -> str:
+        rates = ", ".join(f"{name} {rate:.4f}" for name, rate in zip(RATES, self.micro, strict=True))
+        return f"micro {rates}; {self.n_tags} tags, {self.n_gold} of gold; {self.n_documents} documents"
+
+    def _panels(self) -> Iterator[Panel]:
+        rows = [("micro", *self.micro), ("macro", *self.macro)]
+        yield Panel("Rates", pd.DataFrame(rows, columns=["average", *RATES]))
+        yield Panel("Entities", self.entities)
+
+    @property
+    def n_documents(self) -> int:
+        """Documents of the sample."""
+        return len(self.documents)
+
+    @property
+    def n_tags(self) -> int:
+        """Tags of documents of the sample."""
+        return int(self.documents["n_tags"].sum())
+
+    @property
+    def n_gold(self) -> int:
+        """Gold tags of the sample."""
+        return int(self.documents["n_gold"].sum())
+
+    @property
+    def n_correct(self) -> int:
+        """Tags that are gold tags."""
+        return int(self.documents["n_correct"].sum())
+
+    @property
+    def micro(self) -> Rates:
+        """Over all tags of the sample; NaN where there are none to divide by."""
+        return Rates(*rates(self.documents[COUNTS].sum().to_numpy(dtype=np.float64)).tolist())
+
+    @property
+    def macro(self) -> Rates:
+        """The means over the documents of the sample."""
+        return Rates(*self.documents[RATES].mean().tolist())
+
+    def intervals(self, *, level: float = 0.95, n_resamples: int = 2000, seed: int = 0) -> pd.DataFrame:
+        """All rates with intervals.
+
+        Parameters
+        ----------
+        level
+            Nominal coverage, 0 to 1.
+        n_resamples
+            Resamples of the documents.
+        seed
+            Decides the resamples.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns measure, value, low, high, level, method, n_documents, n_resamples, seed. Method ``"documents
+            (percentile)"`` resamples documents, whose tags go together; ``"tags (wilson)"``, of micro precision and
+            recall (Wilson 1927), takes each tag for a draw of its own and is too narrow where documents differ.
+
+        Raises
+        ------
+        ParameterError
+            A level outside (0, 1), no resamples, a negative seed.
+        """
+        if not 0 < level < 1:
+            raise ParameterError(f"level={level}: wanted a number between 0 and 1, as 0.95")
+        for name, number, lowest in (("n_resamples", n_resamples, 1), ("seed", seed, 0)):
+            if not isinstance(number, int) or number < lowest:
+                raise ParameterError(f"{name}={number!r}: wanted a whole number of at least {lowest}")
+        names = [f"{kind} {rate}" for kind in ("micro", "macro") for rate in RATES]
+        values = [*self.micro, *self.macro]
+        resampled = self._resampled(n_resamples, seed)
+        rows = [
+            (
+                *row,
+                *_ends(resampled[:, place], level),
+                level,
+                "documents (percentile)",
+                self.n_documents,
+                n_resamples,
+                seed,
+            )
+            for place, row in enumerate(zip(names, values, strict=True))
+        ]
+        for name, value, n in zip(names, values, (self.n_tags, self.n_gold), strict=False):
+            if n:
+                ends = _wilson(self.n_correct, n, level)
+                rows.append((name, value, *ends, level, "tags (wilson)", self.n_documents, 0, 0))
+        columns = ["measure", "value", "low", "high", "level", "method", "n_documents", "n_resamples", "seed"]
+        return pd.DataFrame(rows, columns=columns)
+
+    def _resampled(self, n_resamples: int, seed: int) -> Floats:
+        """Micro and macro rates of samples of documents, shape (n_resamples, 6)."""
+        n = self.n_documents
+        if n < 2:  # noqa: PLR2004 - two documents are the least that can differ
+            warnings.warn("an interval over documents needs at least two of them", DegenerateWarning, stacklevel=3)
+            return np.full((n_resamples, 6), np.nan)
+        content = self.documents[[*COUNTS, *RATES]].to_numpy(dtype=np.float64)
+        draw, share = stream(seed, "tag quality"), np.full(n, 1 / n)
+        sums, done, step = np.empty((n_resamples, content.shape[1])), 0, max(1, _CELLS // n)
+        while done < n_resamples:
+            times = draw.multinomial(n, share, size=min(step, n_resamples - done))
+            sums[done : done + len(times)] = times @ content
+            done += len(times)
+        return np.hstack([rates(sums[:, :3]), sums[:, 3:] / n])
+
+
+def tag_quality(tags: Any, gold: Any, *, documents: Any = None) -> TagQuality:
+    """Precision and recall of tags on a sample of documents that people labelled.
+
+    A tag is a pair (document, entity), however often and with whatever weight above 0 it is given. Only documents of
+    the sample count. Micro rates are over all their tags, ``P = Σ c_d / Σ t_d``, ``R = Σ c_d / Σ g_d``, with t tags, g
+    gold tags and c that are both; macro rates are means over documents, where as in GERBIL (Usbeck et al. 2015) a
+    document without tags and without gold tags scores 1, and one with either alone 0.
+
+    Parameters
+    ----------
+    tags
+        Columns docno, entity_id, and optionally weight and qid; or a registered name, or a path.
+    gold
+        The right tags, in the same form.
+    documents
+        The sample: ids, or a frame with docno, and with qid where tags have it. Without it, the documents of ``gold``,
+        those with tags of weight 0 alone too; a labelled document that is about nothing and does not stand there is not
+        of the sample then, and wrong tags of it do not count.
+
+    Returns
+    -------
+    TagQuality
+        Rates, counts, both by document and by entity, and intervals.
+
+    Raises
+    ------
+    InputError
+        Tags that are none; ids that can never meet; qid in one frame only; a sample without documents.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> gold = pd.DataFrame({"docno": ["d1", "d1", "d2"], "entity_id": ["A", "B", "A"]})
+    >>> tags = pd.DataFrame({"docno": ["d1", "d2", "d2", "other"], "entity_id": ["A", "A", "C", "C"]})
+    >>> quality = tag_quality(tags, gold)
+    >>> round(quality.micro.precision, 4), round(quality.micro.recall, 4), quality.n_documents
+    (0.6667, 0.6667, 2)
+    """
+    given, right = (TagTable(named("tags", of), name=name) for of, name in ((tags, "tags"), (gold, "gold")))
+    if (given.topics is None) != (right.topics is None):
+        odd = "tags" if right.topics is None else "gold"
+        raise InputError(f"{odd} have a column qid and the others do not; drop it, or give it in both")
+    pairs = [(given.docno, right.docno, "docno"), (given.entity, right.entity, "entity_id")]
+    for left, other, name in pairs + ([(given.qid, right.qid, "qid")] if given.topics is not None else []):
+        require_same_kind(left, other, f"tags column {name!r}", f"gold column {name!r}")
+    on = ["docno"] if given.topics is None else ["qid", "docno"]
+    sample = (_columns(right, on) if documents is None else _sample(documents, on, right)).drop_duplicates()
+    if not len(sample):
+        raise InputError("the sample has no document; give gold tags, or documents=")
+    found = sample.merge(_pairs(given, on), on=on)
+    wanted = sample.merge(_pairs(right, on), on=on)
+    if not len(found):
+        warnings.warn(
+            f"no document of the sample has tags: {examples(given.docno.text[:4].to_pylist())} against "
+            f"{examples(sample['docno'].iloc[:4])}; look for other ids",
+            DegenerateWarning,
+            stacklevel=2,
+        )
+    by_document = sample.merge(_counts(found, wanted, on), on=on, how="left").fillna(dict.fromkeys(COUNTS, 0))
+    by_document = by_document.astype(dict.fromkeys(COUNTS, "int64")).reset_index(drop=True)
+    counts = by_document[COUNTS].to_numpy(dtype=np.float64)
+    labelled = counts[:, :2].sum(axis=1, keepdims=True) > 0
+    by_document[RATES] = np.where(labelled, np.nan_to_num(rates(counts)), 1.0)
+    entities = _counts(found, wanted, ["entity_id"])
+    entities = entities.sort_values(["n_gold", "n_tags", "entity_id"], ascending=[False, False, True])
+    entities = entities.reset_index(drop=True)
+    entities[RATES] = rates(entities[COUNTS].to_numpy(dtype=np.float64))
+    return TagQuality(by_document, entities)
+
+
+def rates(counts: Floats) -> Floats:
+    """Precision, recall and F1 of counts (tags, gold, correct), shape (..., 3); NaN where nothing is divided by.
+
+    >>> rates(np.array([[4.0, 2.0, 1.0], [0.0, 2.0, 0.0]])).round(4).tolist()
+    [[0.25, 0.5, 0.3333], [nan, 0.0, 0.0]]
+    """
+    tags, gold, correct = np.moveaxis(counts, -1, 0)
+    divisors = np.stack([tags, gold, (tags + gold) / 2], axis=-1)
+    made = np.full(divisors.shape, np.nan)
+    np.divide(correct[..., None], divisors, out=made, where=divisors > 0)
+    return made
+
+
+def _ends(values: Floats, level: float) -> tuple[float, float]:
+    """The percentile interval of those values that are defined."""
+    known = values[~np.isnan(values)]
+    low, high = np.quantile(known, [(1 - level) / 2, (1 + level) / 2]) if len(known) else (np.nan, np.nan)
+    return float(low), float(high)
+
+
+def _wilson(n_correct: int, n: int, level: float) -> tuple[float, float]:
+    from scipy import stats
+
+    ends = stats.binomtest(n_correct, n).proportion_ci(confidence_level=level, method="wilson")
+    return float(ends.low), float(ends.high)
+
+
+def _pairs(table: TagTable, on: list[str]) -> pd.DataFrame:
+    """The distinct tags of some weight, ids as text."""
+    frame = _columns(table, on)
+    frame["entity_id"] = pd.Series(table.entity.text.to_pylist(), dtype=object)
+    return frame[table.weight > 0].drop_duplicates(ignore_index=True)
+
+
+def _columns(table: TagTable, on: list[str]) -> pd.DataFrame:
+    return pd.DataFrame({name: getattr(table, name).text.to_pylist() for name in on}, dtype=object)
+
+
+def _sample(documents: Any, on: list[str], gold: TagTable) -> pd.DataFrame:
+    """The distinct documents that were named, ids as text."""
+    if isinstance(documents, str):
+        raise InputError(f"documents={documents!r}: wanted several ids or a frame; put a single id in a list")
+    if is_frame(documents):
+        frame = frame_of(documents, "documents")
+    else:
+        frame = pd.DataFrame({"docno": pd.Series(list(documents), dtype=object)})
+    require(frame, on, "documents")
+    ids = {name: ids_of(frame[name], f"documents column {name!r}") for name in on}
+    for name, column in ids.items():
+        require_same_kind(getattr(gold, name), column, f"gold column {name!r}", f"documents column {name!r}")
+    return pd.DataFrame({name: column.text.to_pylist() for name, column in ids.items()}, dtype=object)
+
+
+def _counts(found: pd.DataFrame, wanted: pd.DataFrame, by: list[str]) -> pd.DataFrame:
+    """How many tags, gold tags and correct tags there are of each document or entity."""
+    both = found.merge(wanted, how="outer", on=list(found.columns), indicator="side")
+    both["n_tags"] = (both["side"] != "right_only").astype("int64")
+    both["n_gold"] = (both["side"] != "left_only").astype("int64")
+    both["n_correct"] = both["n_tags"] * both["n_gold"]
+    return both.groupby(by, sort=False)[COUNTS].sum().reset_index()

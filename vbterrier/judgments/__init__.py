@@ -1,1 +1,0 @@
-"""From judgments to distributions: the pool, its priors, bootstrapped scores, bounds, condensed lists."""

@@ -1,0 +1,393 @@
+"""Distributions of scores: atoms, grids, samples, and convolutions of two."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from vbterrier.kernels.order import spans
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from vbterrier.annotations import Floats
+
+
+# Sums of the same terms in another order differ by this much at the most.
+SAME = 1e-12
+# A level of probability is reached when it is missed by no more than the rounding of the sums that lead to it.
+SLACK = 1e-12
+SMALLEST = 1e-300
+
+
+class Law(Protocol):
+    """What every distribution answers."""
+
+    @property
+    def method(self) -> str:
+        """``"exact"``, ``"grid"`` or ``"mc"``."""
+
+    @property
+    def n_atoms(self) -> int:
+        """Atoms before equal ones are merged."""
+
+    @property
+    def is_sorted(self) -> bool:
+        """Whether quantiles are looked up rather than searched for."""
+
+    def quantiles(self, levels: Floats) -> Floats:
+        """The smallest value whose CDF reaches each level, shape like levels."""
+
+    def brackets(self, levels: Floats) -> Floats:
+        """Certified limits of each quantile, shape (2, n_levels); equal where the law is exact."""
+
+    def mode(self) -> float:
+        """The most probable value, the largest of several."""
+
+    def cdf(self, value: float) -> float:
+        """Probability of at most ``value``."""
+
+    def atoms(self) -> tuple[Floats, Floats]:
+        """Rising values and their probabilities."""
+
+
+def merged(values: Floats, probs: Floats) -> tuple[Floats, Floats]:
+    """Rising values with those within 1e-12 of their neighbour made one, and what cannot happen left out."""
+    happens = probs > 0
+    values, probs = values[happens], probs[happens]
+    first = np.flatnonzero(np.concatenate([[True], np.diff(values) > SAME]))
+    return values[first], np.add.reduceat(probs, first)
+
+
+def peak(values: Floats, probs: Floats) -> float:
+    """The most probable of rising values, those within 1e-12 of their neighbour taken together; the largest of several.
+
+    >>> peak(np.array([0.1, 0.5, 0.5]), np.array([0.4, 0.3, 0.3]))
+    0.5
+    """
+    first = np.concatenate([[0], np.flatnonzero(values[1:] - values[:-1] > SAME) + 1])
+    mass = np.add.reduceat(probs, first)
+    return float(values[first[np.flatnonzero(mass >= mass.max() - SLACK)[-1]]])
+
+
+@dataclass(frozen=True, eq=False)
+class Atoms:
+    """Sorted values with their probabilities, both of shape (m,)."""
+
+    values: Floats
+    probs: Floats
+    cumulative: Floats
+    method: str = "exact"
+    is_sorted = True
+
+    @property
+    def n_atoms(self) -> int:
+        """Atoms before equal ones are merged."""
+        return len(self.values)
+
+    def quantiles(self, levels: Floats) -> Floats:
+        """The smallest value whose CDF reaches each level."""
+        places = self.cumulative.searchsorted(np.maximum(levels - SLACK, SMALLEST))
+        return self.values.take(places, mode="clip")
+
+    def brackets(self, levels: Floats) -> Floats:
+        """The quantiles themselves, twice."""
+        exact = self.quantiles(levels)
+        return np.stack([exact, exact])
+
+    def mode(self) -> float:
+        """The most probable value, the largest of several."""
+        return peak(self.values, self.probs)
+
+    def cdf(self, value: float) -> float:
+        """Probability of at most ``value``."""
+        place = int(np.searchsorted(self.values, value + SAME, side="right"))
+        return float(self.cumulative[place - 1]) if place else 0.0
+
+    def atoms(self) -> tuple[Floats, Floats]:
+        """Rising values and their probabilities, equal values merged."""
+        return merged(self.values, self.probs)
+
+
+def atoms_of(values: Floats, probs: Floats) -> Atoms:
+    """Atoms from unsorted values, shape (m,)."""
+    order = np.argsort(values, kind="stable")
+    return Atoms(values[order], probs[order], np.cumsum(probs[order]))
+
+
+@dataclass(frozen=True, eq=False)
+class Grid(Atoms):
+    """Values on a grid, with how far the true value may lie from its cell.
+
+    Each document's value was split between the two cells around it so that the mean is kept; the errors of the u
+    documents are then independent, centred and each within one cell.
+
+    Parameters
+    ----------
+    cell
+        Width of a cell.
+    n_documents
+        The number of values added up.
+    """
+
+    cell: float = 0.0
+    n_documents: int = 0
+
+    def brackets(self, levels: Floats) -> Floats:
+        """The narrower of the certain bracket (u cells) and Hoeffding's at 1e-9 of probability."""
+        certain = self.n_documents * self.cell
+        here = self.quantiles(levels)
+        sure = np.stack([here - certain, here + certain])
+        miss = 1e-9
+        reach = self.cell * np.sqrt(self.n_documents * np.log(2 / miss) / 2)
+        likely = np.stack([self.quantiles(levels - miss) - reach, self.quantiles(np.minimum(levels + miss, 1)) + reach])
+        narrower = likely[1] - likely[0] < sure[1] - sure[0]
+        return np.where(narrower, likely, sure)
+
+
+@dataclass(frozen=True, eq=False)
+class Sample(Atoms):
+    """Sorted draws, each with the same probability.
+
+    Parameters
+    ----------
+    legacy
+        Read quantiles by linear interpolation and the mode from histograms, as the code behind the paper does.
+    """
+
+    legacy: bool = False
+
+    def quantiles(self, levels: Floats) -> Floats:
+        """The smallest draw whose share of draws at or below reaches each level."""
+        return np.quantile(self.values, levels) if self.legacy else super().quantiles(levels)
+
+    def brackets(self, levels: Floats) -> Floats:
+        """The Dvoretzky-Kiefer-Wolfowitz band at 95 % (with Massart's constant), for all levels at once."""
+        reach = np.sqrt(np.log(2 / 0.05) / (2 * len(self.values)))
+        low, high = (super(Sample, self).quantiles(np.clip(levels + side, 0, 1)) for side in (-reach, reach))
+        return np.stack([low, high])
+
+    def mode(self) -> float:
+        """The most frequent draw, the largest of several; by histograms when legacy."""
+        return histogram_mode(self.values) if self.legacy else super().mode()
+
+
+def histogram_mode(draws: Floats) -> float:
+    """The mode as the code behind the paper reads it from draws.
+
+    Twenty right-closed equal bins over the range of the draws; the fullest bins are kept, the same is done once more
+    to what was kept, and the largest draw left is the mode.
+
+    >>> histogram_mode(np.array([0.0, 0.5, 0.5, 1.0]))
+    0.5
+    """
+    for _ in range(2):
+        edges = np.linspace(draws.min(), draws.max(), 21)
+        bins = np.maximum(np.searchsorted(edges, draws, side="left") - 1, 0)
+        counts = np.bincount(bins)
+        draws = draws[counts[bins] == counts.max()]
+    return float(draws.max())
+
+
+_BINS = 4096
+_EXPLICIT = 1 << 20
+_FEW = 1 << 16
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """The sum of two scores, with the probability of every pair of their values.
+
+    Parameters
+    ----------
+    left, right
+        Rising values, shapes (a,) and (b,).
+    probs
+        Probability of each pair, shape (a, b).
+    apart
+        Whether no value of the sum can be reached from two pairs.
+    """
+
+    left: Floats
+    right: Floats
+    probs: Floats
+    apart: bool = True
+    method: str = "exact"
+    is_sorted = True
+
+    @property
+    def n_atoms(self) -> int:
+        """Atoms before equal ones are merged: all pairs."""
+        return int(self.probs.size)
+
+    @cached_property
+    def _sums(self) -> Floats:
+        return np.add.outer(self.left, self.right).reshape(-1)
+
+    @cached_property
+    def _coarse(self) -> tuple[NDArray[np.int32], Floats]:
+        """The bin of each sum in a histogram over their range, and the probability up to the end of each bin."""
+        sums, probs = self._sums, self.probs.reshape(-1)
+        lowest, highest = float(sums.min()), float(sums.max())
+        width = max(highest - lowest, SAME) / _BINS
+        bins = np.minimum(((sums - lowest) / width).astype(np.int32), _BINS - 1)
+        return bins, np.cumsum(np.bincount(bins, weights=probs, minlength=_BINS))
+
+    def quantiles(self, levels: Floats) -> Floats:
+        """The smallest value whose CDF reaches each level: find its bin, and sort only what is in it."""
+        sums, probs = self._sums, self.probs.reshape(-1)
+        bins, reached = self._coarse
+        result = np.empty(len(levels))
+        for place, level in enumerate(np.maximum(levels - SLACK, SMALLEST)):
+            # At a level of 1 the sum of all probabilities may fall short by its rounding.
+            chosen = min(int(np.searchsorted(reached, level)), _BINS - 1)
+            inside = np.flatnonzero(bins == chosen)
+            inside = inside[np.argsort(sums[inside], kind="stable")]
+            before = reached[chosen - 1] if chosen else 0.0
+            within = int(np.searchsorted(before + np.cumsum(probs[inside]), level))
+            result[place] = sums[inside[min(within, len(inside) - 1)]]
+        return result
+
+    def brackets(self, levels: Floats) -> Floats:
+        """The quantiles themselves, twice."""
+        exact = self.quantiles(levels)
+        return np.stack([exact, exact])
+
+    def mode(self) -> float:
+        """The most probable value, the largest of several."""
+        if not self.apart:
+            return peak(*self._sorted())
+        likely = self.probs.reshape(-1) >= self.probs.max() - SLACK
+        return float(self._sums[likely].max())
+
+    def cdf(self, value: float) -> float:
+        """Probability of at most ``value``."""
+        return float(self.probs.reshape(-1)[self._sums <= value + SAME].sum())
+
+    def atoms(self) -> tuple[Floats, Floats]:
+        """Rising values and their probabilities, equal values merged."""
+        return merged(*self._sorted())
+
+    def _sorted(self) -> tuple[Floats, Floats]:
+        order = np.argsort(self._sums, kind="stable")
+        return self._sums[order], self.probs.reshape(-1)[order]
+
+
+@dataclass(frozen=True, eq=False)
+class Halves:
+    """The sum of two independent scores, each given as merged atoms; nothing the size of their product is sorted."""
+
+    left: tuple[Floats, Floats]
+    right: tuple[Floats, Floats]
+    method: str = "exact"
+
+    @property
+    def n_atoms(self) -> int:
+        """Atoms before equal ones are merged: all pairs."""
+        return len(self.left[0]) * len(self.right[0])
+
+    @property
+    def is_sorted(self) -> bool:
+        """Whether the pairs are few enough to be looked at one by one."""
+        return self.n_atoms <= _EXPLICIT
+
+    @cached_property
+    def _pairs(self) -> Pairs:
+        return Pairs(self.left[0], self.right[0], np.multiply.outer(self.left[1], self.right[1]))
+
+    @cached_property
+    def _right_cumulative(self) -> Floats:
+        return np.concatenate([[0.0], np.cumsum(self.right[1])])
+
+    def quantiles(self, levels: Floats) -> Floats:
+        """The smallest value whose CDF reaches each level."""
+        if self.is_sorted:
+            return self._pairs.quantiles(levels)
+        return np.array([self._by_bisection(level) for level in levels])
+
+    def brackets(self, levels: Floats) -> Floats:
+        """The quantiles themselves, twice."""
+        exact = self.quantiles(levels)
+        return np.stack([exact, exact])
+
+    def mode(self) -> float:
+        """The most probable value, the largest of several.
+
+        The halves are cut so that no value of the sum can be reached from two different pairs (see
+        :func:`vbterrier.kernels.grades.exact.split`), so the modes of the halves add up.
+        """
+        return peak(*self.left) + peak(*self.right)
+
+    def cdf(self, value: float) -> float:
+        """Probability of at most ``value``."""
+        places = np.searchsorted(self.right[0], value + SAME - self.left[0], side="right")
+        return float(self.left[1] @ self._right_cumulative[places])
+
+    def atoms(self) -> tuple[Floats, Floats]:
+        """Rising values and their probabilities; as many as the product of the halves."""
+        return self._pairs.atoms()
+
+    def _by_bisection(self, level: float) -> float:
+        """Halve an interval until the pairs that fall into it are few enough to be sorted."""
+        level = max(level - SLACK, SMALLEST)
+        low = float(self.left[0][0] + self.right[0][0]) - SAME
+        high = float(self.left[0][-1] + self.right[0][-1])
+        # How many of the right half each of the left takes to stay at or below either end.
+        below, above = self._places(low), self._places(high)
+        while int((above - below).sum()) > _FEW and high - low > SAME:
+            middle = (low + high) / 2
+            within = self._places(middle)
+            if self.left[1] @ self._right_cumulative[within] >= level:
+                high, above = middle, within
+            else:
+                low, below = middle, within
+        one, other = spans(below, above)
+        sums, probs = self.left[0][one] + self.right[0][other], self.left[1][one] * self.right[1][other]
+        order = np.argsort(sums, kind="stable")
+        reached = float(self.left[1] @ self._right_cumulative[below]) + np.cumsum(probs[order])
+        return float(sums[order[min(int(np.searchsorted(reached, level)), len(order) - 1)]])
+
+    def _places(self, value: float) -> NDArray[np.int64]:
+        return np.searchsorted(self.right[0], value - self.left[0], side="right")
+
+
+def central_interval(law: Law, level: float) -> tuple[float, float]:
+    """The smallest and the largest value whose mid-probability is from ``(1 - level)/2`` to ``(1 + level)/2``.
+
+    The mid-probability of x is ``P(X < x) + P(X = x)/2`` (Lancaster 1961). Between the quantiles themselves lies at
+    least ``level`` of the probability, and far more where a few atoms are all there is; between these ends it is
+    ``level`` on average. Where probability is spread out the two agree.
+
+    Parameters
+    ----------
+    law
+        The distribution.
+    level
+        From 0 to 1.
+
+    Returns
+    -------
+    (low, high)
+        The median twice where no value qualifies.
+    """
+    tail = (1 - level) / 2
+    low, high = law.quantiles(np.array([tail, 1 - tail])).tolist()
+    below, reached = _around(law, low)
+    if (below + reached) / 2 < tail - SLACK:
+        low = _quantile(law, reached + 2 * SLACK)
+    below, reached = _around(law, high)
+    if (below + reached) / 2 > 1 - tail + SLACK and below > 0:
+        high = _quantile(law, below)
+    return (low, high) if low <= high else (_quantile(law, 0.5),) * 2
+
+
+def _around(law: Law, value: float) -> tuple[float, float]:
+    """Probability of less than an atom, and of at most it."""
+    return law.cdf(value - 3 * SAME), law.cdf(value)
+
+
+def _quantile(law: Law, level: float) -> float:
+    return float(law.quantiles(np.array([min(level, 1.0)]))[0])

@@ -1,0 +1,443 @@
+"""The knowledge base: look-up by alias, by id and by similar name."""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property, partial
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from vbterrier.errors import FileError, InputError, ParameterError, module_of_extra
+from vbterrier.frames.parameters import choice
+from vbterrier.linking.kb.sqlite import COMPARED_AT_MOST, FACTS, Connection
+from vbterrier.linking.kb.staging import fault_of
+from vbterrier.linking.links import COLUMNS, Links, normal_forms, positive
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable, Iterator, Sequence
+    from types import TracebackType
+
+    from typing_extensions import Self
+
+    from vbterrier.annotations import Ints
+
+
+# Similarities held at a time: 64 MB.
+_CELLS = 2**23
+# How many names of a large knowledge base a mention is compared with, and how many entries of the index may be read to
+# find them.
+_N_CANDIDATES, _N_POSTINGS = 1000, 60_000
+# Mentions whose trigrams are looked up together.
+_AT_ONCE = 1000
+# Of numbers computed from a cutoff, which are not exact in binary.
+_ROUNDING, _SLACK = 1e-9, 1e-6
+
+
+class Names:
+    """The normal forms of a knowledge base, to be compared with others.
+
+    Parameters
+    ----------
+    connection
+        Of the knowledge base.
+    n_forms
+        How many it holds.
+    has_trigrams
+        Whether it holds an index of them.
+    """
+
+    def __init__(self, connection: Connection, n_forms: int, *, has_trigrams: bool) -> None:
+        self.connection, self.n_forms, self.has_trigrams = connection, n_forms, has_trigrams
+
+    def like(self, forms: Sequence[str], cutoff: float) -> pd.DataFrame:
+        """The pairs of a form (``key``) and a name's place (``form``) whose ``similarity`` is at least the cutoff."""
+        forms = sorted((form for form in forms if form), key=len)
+        if self.has_trigrams:
+            parts = list(self._narrowed(forms, cutoff))
+        elif self.n_forms <= COMPARED_AT_MOST:
+            parts = list(self._all(forms, cutoff))
+        else:
+            raise FileError(
+                self.connection.path,
+                f"has {self.n_forms:,} names and no index of trigrams, which fuzzy look-ups need; build it again with "
+                "SQLite 3.34 or later",
+            )
+        columns = {"key": object, "form": np.int64, "similarity": np.float64}
+        return pd.concat([pd.DataFrame([], columns=list(columns)).astype(columns), *parts], ignore_index=True)
+
+    @cached_property
+    def _lengths(self) -> tuple[Ints, Ints]:
+        """The lengths that names have, rising, and the first place of each."""
+        rows = self.connection.rows("SELECT n_letters, first FROM form_length ORDER BY n_letters")
+        lengths, first = zip(*rows, strict=True) if rows else ((), ())
+        return np.array(lengths, dtype=np.int64), np.array(first, dtype=np.int64)
+
+    def _range(self, n_letters: int, cutoff: float) -> tuple[int, int]:
+        """The first place, and the one behind the last, of names whose length allows the similarity.
+
+        ``s = 2 LCS / (m + n) ≤ 2 min(m, n) / (m + n)``, so ``m c / (2 - c) ≤ n ≤ m (2 - c) / c``.
+        """
+        lengths, first = self._lengths
+        shortest = math.ceil(n_letters * cutoff / (2 - cutoff) - _ROUNDING)
+        longest = math.floor(n_letters * (2 - cutoff) / cutoff + _ROUNDING)
+        ends = np.append(first, self.n_forms + 1)
+        low, high = np.searchsorted(lengths, [shortest, longest + 1])
+        return int(ends[low]), int(ends[high])
+
+    @cached_property
+    def _texts(self) -> list[str]:
+        return [text for (text,) in self.connection.rows("SELECT text FROM form ORDER BY place")]
+
+    def _all(self, forms: list[str], cutoff: float) -> Iterator[pd.DataFrame]:
+        for n_letters, group in groupby(forms, key=len):
+            same = list(group)
+            low, high = self._range(n_letters, cutoff)
+            names = self._texts[low - 1 : high - 1]
+            step = max(1, _CELLS // max(1, len(names)))
+            for begin in range(0, len(same), step):
+                yield _similar(same[begin : begin + step], names, np.arange(low, high), cutoff)
+
+    def _narrowed(self, forms: list[str], cutoff: float) -> Iterator[pd.DataFrame]:
+        for begin in range(0, len(forms), _AT_ONCE):
+            some = forms[begin : begin + _AT_ONCE]
+            trigrams = [_trigrams(form) for form in some]
+            every = sorted(set().union(*trigrams))
+            known = dict(self.connection.rows_of("SELECT text, n FROM trigram WHERE text IN ({})", every))
+            for form, own in zip(some, trigrams, strict=True):
+                near = self._sharing(form, {trigram: known[trigram] for trigram in own & known.keys()}, cutoff)
+                rows = self.connection.rows_of("SELECT place, text FROM form WHERE place IN ({})", near.tolist())
+                texts = dict(rows)
+                yield _similar([form], [texts[place] for place in near.tolist()], near, cutoff)
+
+    def _sharing(self, form: str, trigrams: dict[str, int], cutoff: float) -> Ints:
+        """The names that share the most of the rarest trigrams of a form, of equals those nearest in length."""
+        low, high = self._range(len(form), cutoff)
+        postings = [np.empty(0, dtype=np.int64)]
+        left = _N_POSTINGS * self.n_forms
+        for trigram in sorted(trigrams, key=lambda text: (trigrams[text], text)):
+            left -= trigrams[trigram] * (high - low)
+            if left < 0 and len(postings) > 1:
+                break
+            postings.append(self._having(trigram, low, high))
+        places, n_shared = np.unique(np.concatenate(postings), return_counts=True)
+        lengths, first = self._lengths
+        off = np.abs(lengths[np.searchsorted(first, places, side="right") - 1] - len(form))
+        return np.sort(places[np.lexsort((places, off, -n_shared))[:_N_CANDIDATES]])
+
+    def _having(self, trigram: str, low: int, high: int) -> Ints:
+        """The places, within a range, of the names that hold a trigram."""
+        quoted = '"' + trigram.replace('"', '""') + '"'
+        # One text of numbers reaches Python five times as fast as a row for each.
+        ((places,),) = self.connection.rows(
+            "SELECT coalesce(group_concat(rowid), '') FROM form_trigram "
+            "WHERE form_trigram MATCH ? AND rowid >= ? AND rowid < ?",
+            (quoted, low, high),
+        )
+        return np.fromstring(places, dtype=np.int64, sep=",")
+
+
+def _trigrams(form: str) -> set[str]:
+    """What the index holds of a form: blanks around let its first and last letters count, and names of one letter."""
+    padded = f" {form} "
+    return {padded[start : start + 3] for start in range(len(padded) - 2)}
+
+
+def _similar(forms: list[str], names: list[str], places: Ints, cutoff: float) -> pd.DataFrame:
+    """Pairs of a form and a name with ``s = 1 - insertions and deletions / letters of both``, at least the cutoff."""
+    process = module_of_extra("rapidfuzz.process", "linkers")
+    indel = module_of_extra("rapidfuzz.distance", "linkers").Indel
+    # Asked for a little less: RapidFuzz can lose pairs whose similarity is the very cutoff.
+    least = max(cutoff - _SLACK, 0.0)
+    cells: Any = process.cdist(forms, names, scorer=indel.normalized_similarity, score_cutoff=least, dtype=np.float64)
+    form, name = np.nonzero(cells >= cutoff)
+    return pd.DataFrame(
+        {"key": np.array(forms, dtype=object)[form], "form": places[name], "similarity": cells[form, name]}
+    )
+
+
+_MODES = ("exact", "normalised", "fuzzy")
+_COLUMNS = ("text", "mention", "alias", "entity_id", "score", "name")
+
+_SENSES = """
+SELECT k.{key}, s.rank, s.prob, m.text, e.id, e.name, e.place
+FROM {keys} AS k JOIN {senses} AS s ON s.key = k.place
+JOIN entity AS e ON e.place = s.entity JOIN mention AS m ON m.place = s.mention
+WHERE k.{key} IN ({{}}) AND s.rank < {limit}
+"""
+_FIELDS = ("key", "rank", "score", "alias", "entity_id", "name", "place")
+_ALL = 2**62
+
+
+class KnowledgeBase:
+    """Entities with their names, aliases, attributes and redirects, read from one file.
+
+    It is never changed once it is built, takes no locks, and may be used from any number of threads and processes: it
+    pickles as its path, and opens when first asked. As a linker it takes each whole text as one mention. Equal ones
+    hold the same (a digest kept in the file says so), wherever their files lie, and link alike.
+
+    Parameters
+    ----------
+    path
+        A file from :func:`build_kb`, :func:`kb_from_file`, :func:`kb_from_rel`, :func:`kb_from_wikimapper`,
+        :func:`kb_from_spacy` or :func:`kb_from_wikidata`.
+    how
+        The look-up by which it links: ``"exact"``, ``"normalised"`` or ``"fuzzy"``, see :meth:`lookup`.
+
+    Raises
+    ------
+    FileError
+        No such file, or none that is a whole knowledge base of this format. Nothing but the header is read to tell.
+    ParameterError
+        Another look-up.
+
+    Notes
+    -----
+    ``score`` of an exact or normalised look-up is ``p(e|m)``, the probability of the entity given the mention: the
+    prior that the source has, by the sum of the priors of the mention; ``1/n`` over its n entities where it has none.
+    Where only some have one, the others share evenly what is left of 1. The aliases m of one normal form f are merged:
+    ``p(e|f) = Σ w_m p(e|m) / Σ w_m`` with the number of times that each alias is used (1 where the source does not
+    say), so that a normalised look-up gives the same for all spellings of a mention; look up exactly where
+    spelling counts. In a knowledge base without any prior it is ``1/n`` over the entities of all of them.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from vbterrier.linking.kb import build_kb
+    >>> people = [
+    ...     {"id": "E1", "label": "Ralph Waldo Emerson", "aliases": ["Emerson"], "attributes": {"born": 1803}},
+    ...     {"id": "E2", "label": "Roy Emerson", "aliases": ["Emerson"], "redirects": ["E3"]},
+    ... ]
+    >>> with build_kb(f"{tempfile.mkdtemp()}/people.kb", people, id_space="people") as kb:
+    ...     kb.lookup(["EMERSON"])[["mention", "alias", "entity_id", "score"]].values.tolist()
+    ...     kb.names(["E3", "E9"]), kb.resolve(["E3", "E9"]), kb.attributes(["E1"]).values.tolist()
+    [['EMERSON', 'Emerson', 'E1', 0.5], ['EMERSON', 'Emerson', 'E2', 0.5]]
+    (['Roy Emerson', ''], ['E2', 'E9'], [['E1', 'born', '1803', 'number']])
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, how: str = "normalised") -> None:
+        self.path, self.how = Path(path), choice("how", how, _MODES)
+        self._connection = Connection(self.path)
+        # A wrong file is told where it is named, not where it is first used.
+        self._meta  # noqa: B018
+
+    @cached_property
+    def _meta(self) -> dict[str, str]:
+        return self._connection.facts(FACTS)
+
+    @cached_property
+    def _names(self) -> Names:
+        return Names(self._connection, int(self._meta["n_forms"]), has_trigrams=self._meta["has_trigrams"] == "1")
+
+    @property
+    def id_space(self) -> str:
+        """What its ids count in."""
+        return self._meta["id_space"]
+
+    @property
+    def has_priors(self) -> bool:
+        """Whether any alias came with a prior."""
+        return self._meta["has_priors"] == "1"
+
+    @property
+    def n_aliases(self) -> int:
+        """How many distinct aliases it holds."""
+        return int(self._meta["n_aliases"])
+
+    @property
+    def digest(self) -> str:
+        """What names its contents: the same whenever, and from whatever form, the same is built; 32 hex digits."""
+        return self._meta["digest"]
+
+    def __len__(self) -> int:
+        """How many entities it holds."""
+        return int(self._meta["n_entities"])
+
+    def link(self, texts: Sequence[str]) -> Links:
+        """What each text as a whole may mean; scale ``"probability"``, of a fuzzy look-up ``"score"``."""
+        found = self.lookup(texts, how=self.how)
+        found["start"], found["end"] = np.int64(0), found["mention"].str.len().astype(np.int64)
+        return Links(found[list(COLUMNS)], self.id_space, "score" if self.how == "fuzzy" else "probability")
+
+    def lookup(
+        self, mentions: Sequence[str], *, how: str = "normalised", limit: int | None = None, cutoff: float = 0.85
+    ) -> pd.DataFrame:
+        """The entities that mentions may mean.
+
+        Parameters
+        ----------
+        mentions
+            Any texts; one that nothing is known of has no rows.
+        how
+            ``"exact"``: the very alias. ``"normalised"``: the aliases of the same
+            :func:`~vbterrier.linking.links.normal_form`. ``"fuzzy"``: the aliases of a like normal form.
+        limit
+            Most entities of a mention; all by default.
+        cutoff
+            Least similarity of a fuzzy look-up, above 0, at most 1.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns ``text`` (place of the mention among those given, from 0), ``mention``, ``alias`` (that was met),
+            ``entity_id``, ``score`` and ``name``; by text, then score descending, then entity_id. The score is
+            ``p(e|mention)``; of a fuzzy look-up ``s(mention, alias)``, RapidFuzz's ``ratio`` of the normal forms in
+            [0, 1] (1 - insertions and deletions / letters of both), times ``p(e|alias)`` where the knowledge
+            base has priors; the largest over the aliases of an entity.
+
+        Raises
+        ------
+        InputError
+            One text instead of several, something that is no text, or half a surrogate pair, with its place.
+        ParameterError
+            A parameter without a legal value.
+        ModuleNotFoundError
+            A fuzzy look-up without the extra ``linkers``.
+
+        Notes
+        -----
+        A fuzzy look-up compares a mention with all normal forms where there are up to 250,000; where there are more,
+        with the 1,000 of a possible length that share the most of its rarest trigrams, which can miss names with
+        several letters wrong (``tests/bench/test_kb.py`` says how many).
+        """
+        texts = _texts(mentions)
+        choice("how", how, _MODES)
+        limit = None if limit is None else positive("limit", limit)
+        if not 0 < cutoff <= 1:
+            raise ParameterError(f"cutoff={cutoff!r}: wanted above 0 and at most 1")
+        keys = texts if how == "exact" else normal_forms(texts)
+        wanted = pd.DataFrame({"text": np.arange(len(texts)), "mention": texts, "key": keys}, dtype=object)
+        distinct = list(dict.fromkeys(keys))
+        found = self._fuzzy(distinct, cutoff, limit) if how == "fuzzy" else self._senses(distinct, how, limit)
+        rows = wanted.merge(found, on="key").sort_values(["text", "rank"], ignore_index=True)
+        kinds = dict.fromkeys(_COLUMNS, "str") | {"text": "int64", "score": "float64"}
+        return rows[list(_COLUMNS)].astype(kinds)
+
+    def names(self, ids: Sequence[str]) -> list[str]:
+        """The name of each entity, redirects followed; empty where unknown or without one."""
+        ends = self.resolve(ids)
+        found = self._connection.rows_of("SELECT id, name FROM entity WHERE id IN ({})", list(dict.fromkeys(ends)))
+        known = dict(found)
+        return [known.get(entity, "") for entity in ends]
+
+    def attributes(self, ids: Sequence[str]) -> pd.DataFrame:
+        """What is known of entities: columns ``entity_id``, ``attribute``, ``value``, ``type``, all text.
+
+        A row for each value; entities in the order given (once each), values in the order of the source. The id is the
+        one given, the values are those of the entity that it redirects to. ``type`` is text, number, year or boolean
+        ("true" or "false").
+        """
+        asked = list(dict.fromkeys(_texts(ids, "ids")))
+        sql = (
+            "SELECT e.id, a.place, a.name, a.value, a.type FROM entity AS e JOIN attribute AS a ON a.entity = e.place "
+            "WHERE e.id IN ({})"
+        )
+        ends = pd.DataFrame({"entity_id": asked, "place": range(len(asked)), "end": self.resolve(asked)}, dtype=object)
+        fields = ["end", "nth", "attribute", "value", "type"]
+        rows = list(self._connection.rows_of(sql, ends["end"].drop_duplicates().tolist()))
+        found = ends.merge(pd.DataFrame(rows, columns=fields, dtype=object), on="end")
+        found = found.sort_values(["place", "nth"], ignore_index=True)
+        return found[["entity_id", "attribute", "value", "type"]].astype("str")
+
+    def attribute_names(self) -> list[str]:
+        """The names of all attributes that any entity has, sorted. Reads all of them once."""
+        return [name for (name,) in self._connection.rows("SELECT DISTINCT name FROM attribute ORDER BY name")]
+
+    def resolve(self, ids: Sequence[str]) -> list[str]:
+        """Each id with redirects followed to their end; unknown ids as they are."""
+        asked = _texts(ids, "ids")
+        sql = "SELECT source, target FROM redirect WHERE source IN ({})"
+        ends = dict(self._connection.rows_of(sql, list(dict.fromkeys(asked))))
+        return [ends.get(entity, entity) for entity in asked]
+
+    def alias_table(self) -> pd.DataFrame:
+        """All aliases: columns ``alias``, ``entity_id``, ``score``, ``weight``; by alias, then as look-ups.
+
+        The score is ``p(e|alias)``, the weight how often the alias is used, 1 where the source does not say.
+        """
+        rows = self._connection.rows(
+            "SELECT m.text, e.id, s.prob, m.weight FROM mention_sense AS s JOIN mention AS m ON m.place = s.key "
+            "JOIN entity AS e ON e.place = s.entity ORDER BY s.key, s.rank"
+        )
+        kinds = {"alias": "str", "entity_id": "str", "score": "float64", "weight": "float64"}
+        table = pd.DataFrame(rows, columns=list(kinds))
+        self._require_probabilities(table["score"])
+        return table.astype(kinds)
+
+    def close(self) -> None:
+        """Let go of the file; the next question opens it again."""
+        self._connection.close()
+
+    def _senses(self, keys: Sequence[str], how: str, limit: int | None) -> pd.DataFrame:
+        """The entities of each key with their rank."""
+        keyed = ("mention", "mention_sense") if how == "exact" else ("form", "form_sense")
+        sql = _SENSES.format(keys=keyed[0], senses=keyed[1], key="text", limit=_ALL if limit is None else limit)
+        return self._frame(self._connection.rows_of(sql, keys))
+
+    def _frame(self, rows: Iterable[tuple[Any, ...]]) -> pd.DataFrame:
+        found = pd.DataFrame(list(rows), columns=list(_FIELDS), dtype=object)
+        self._require_probabilities(found["score"])
+        return found
+
+    def _require_probabilities(self, column: pd.Series[Any]) -> None:
+        try:
+            prob = column.to_numpy(dtype=np.float64)
+        except ValueError as error:
+            raise self._connection.damaged(error) from error
+        if not ((prob >= 0) & (prob <= 1 + _ROUNDING)).all():
+            raise self._connection.damaged("a probability outside 0 to 1")
+
+    def _fuzzy(self, forms: Sequence[str], cutoff: float, limit: int | None) -> pd.DataFrame:
+        """The entities of the names like each form."""
+        pairs = self._names.like(forms, cutoff)
+        sql = _SENSES.format(keys="form", senses="form_sense", key="place", limit=_ALL if limit is None else limit)
+        senses = self._frame(self._connection.rows_of(sql, pairs["form"].drop_duplicates().tolist()))
+        found = pairs.merge(senses.rename(columns={"key": "form"}), on="form")
+        found["score"] = found["similarity"] * (found["score"].astype(np.float64) if self.has_priors else 1.0)
+        found = found.sort_values(["key", "score", "place", "alias"], ascending=[True, False, True, True])
+        found = found.drop_duplicates(["key", "place"])
+        found["rank"] = found.groupby("key").cumcount()
+        return found if limit is None else found[found["rank"] < limit]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if "_connection" in self.__dict__:
+            self.close()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return partial(KnowledgeBase, how=self.how), (str(self.path.absolute()),)
+
+    def __repr__(self) -> str:
+        # Not the folder: results name their linker, and are the same wherever the file lies.
+        how = "" if self.how == "normalised" else f", how={self.how!r}"
+        return f"KnowledgeBase({self.path.name!r}, {self.digest[:8]}{how})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, KnowledgeBase) and (self.digest, self.how) == (other.digest, other.how)
+
+    def __hash__(self) -> int:
+        return hash((self.digest, self.how))
+
+
+def _texts(texts: Sequence[str], what: str = "mentions") -> list[str]:
+    """Check texts: no single text, nothing but text, nothing that UTF-8 cannot say."""
+    if isinstance(texts, str):
+        raise InputError(f"{what}: wanted a list of texts, found one text; pass [text]")
+    checked = list(texts)
+    for place, text in enumerate(checked):
+        if not isinstance(text, str) or not text.isascii():
+            fault = "" if isinstance(text, str) and text.isspace() else fault_of(text, len(str(text)))
+            if fault and fault != "holds a NUL":
+                raise InputError(f"{what}: place {place} {fault}: {str(text)!a}; repair it, or pass '' for none")
+    return checked

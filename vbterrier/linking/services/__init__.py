@@ -1,0 +1,10 @@
+"""Linkers behind HTTP endpoints that the user names. Without a call of ``link`` nothing leaves the machine."""
+
+from vbterrier.linking.services.client import Client
+from vbterrier.linking.services.entity_fishing import EntityFishingClient
+from vbterrier.linking.services.rel import RELClient
+from vbterrier.linking.services.spotlight import SpotlightClient
+from vbterrier.linking.services.tagme import TagMeClient
+from vbterrier.linking.services.wat import WATClient
+
+__all__ = ["Client", "EntityFishingClient", "RELClient", "SpotlightClient", "TagMeClient", "WATClient"]

@@ -1,0 +1,285 @@
+"""Elements shared by figures: panels, lines with bands, margins."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from vbterrier.errors import InputError, ParameterError, examples
+from vbterrier.frames.contracts import frame_of, require
+from vbterrier.frames.ids import integers_of
+from vbterrier.frames.notebook import counted
+from vbterrier.report import captions
+from vbterrier.report.plots import style
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+
+def few(frame: pd.DataFrame, column: str) -> list[tuple[str, pd.DataFrame]]:
+    """The parts of a frame by a column, in order of appearance.
+
+    Raises
+    ------
+    ParameterError
+        More than can be told apart by colour.
+    """
+    parts = [(str(name), part) for name, part in frame.groupby(column, sort=False)]
+    if len(parts) > len(style.COLOURS):
+        raise ParameterError(
+            f"{len(parts)} {column}s ({examples([name for name, _ in parts])}) are more than can be told apart; "
+            f"choose {len(style.COLOURS)} at most with {column}="
+        )
+    return parts
+
+
+def limits_of(numbers: pd.DataFrame, beyond: float = 0.04) -> tuple[float, float]:
+    """Where an axis begins and ends: a little beyond what there is."""
+    least, most = float(np.nanmin(numbers.to_numpy())), float(np.nanmax(numbers.to_numpy()))
+    margin = beyond * (most - least) or 0.05
+    return least - margin, most + margin
+
+
+def round_up(number: float) -> float:
+    """The next larger 1, 2 or 5 times a power of ten."""
+    power = float(10.0 ** np.floor(np.log10(number)))
+    return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= number)
+
+
+def varies(column: pd.Series[Any]) -> bool:
+    """Whether a column has more than one value."""
+    return bool((column != column.iloc[0]).any()) if len(column) else False
+
+
+def kinds(frame: pd.DataFrame, *columns: str) -> list[Any]:
+    """The rows of some columns that differ, in order of appearance."""
+    found: list[Any] = frame[list(columns)].drop_duplicates().to_numpy(dtype=object).tolist()
+    return found
+
+
+def columns_of(
+    given: Any, what: str, *, texts: Sequence[str] = (), reals: Sequence[str] = (), wholes: Sequence[str] = ()
+) -> pd.DataFrame:
+    """The columns that a figure draws, each of its kind, rows numbered from 0.
+
+    Raises
+    ------
+    InputError
+        A missing column; text that is no number, infinity, a count that is none.
+    """
+    frame = frame_of(given, what)
+    require(frame, (*texts, *reals, *wholes), what)
+    read = [(texts, captions.texts), (reals, captions.reals), (wholes, integers_of)]
+    return pd.DataFrame({name: kind(frame[name], f"{what} column {name!r}") for names, kind in read for name in names})
+
+
+def refuse(frame: pd.DataFrame, what: str, shown: Sequence[str], checks: Iterable[tuple[Any, str]]) -> None:
+    """Raise for the first row that one of the checks finds bad.
+
+    Parameters
+    ----------
+    frame, what
+        The frame, rows numbered from 0, and its name.
+    shown
+        Columns that a message quotes.
+    checks
+        Pairs of bad rows and of what was wanted.
+
+    Raises
+    ------
+    InputError
+        With the row and what it has.
+    """
+    for bad, wanted in checks:
+        if np.any(bad):
+            row = int(np.argmax(bad))
+            found = ", ".join(f"{name} {_quoted(frame[name].iloc[row])}" for name in shown)
+            raise InputError(f"{what}: row {row} has {found}; wanted {wanted}")
+
+
+def band_checks(frame: pd.DataFrame, value: str, keys: Sequence[str]) -> list[tuple[Any, str]]:
+    """What is wanted of a value with a band around it, by size."""
+    low, high = frame["low"], frame["high"]
+    slack = 1e-9
+    return [
+        (low.isna() != high.isna(), "low and high, or NaN for both"),
+        ((low > frame[value] + slack) | (frame[value] > high + slack) | (low > high), f"low <= {value} <= high"),
+        (frame["n_qids"] < 1, "at least 1 query"),
+        (frame.duplicated(list(keys)), "each size once"),
+    ]
+
+
+def _quoted(value: Any) -> str:
+    return repr(value) if isinstance(value, str) else f"{value:g}"
+
+
+def beside_rows(ax: Any, texts: Sequence[str], head: str) -> float:
+    """Small print right of the rows that are named, under a heading; returns the width that this takes."""
+    named = [int(place) for place in ax.get_yticks()]
+    size = min(style.SMALL, ax.get_yticklabels()[0].get_fontsize())
+    shown = [texts[place] for place in named]
+    taken = max(style.text_width(text, size) for text in shown) + 0.06
+    look = {"color": style.INK, "ha": "right", "annotation_clip": False, "textcoords": "offset points"}
+    for place, text in zip(named, shown, strict=True):
+        at = {"xy": (1, place), "xycoords": ax.get_yaxis_transform(), "xytext": (72 * taken, 0)}
+        ax.annotate(text, **at, **look, va="center_baseline", fontsize=size)
+    ax.annotate(head, (1, 1), xycoords="axes fraction", xytext=(72 * taken, 2), **look, fontsize=style.SMALL)
+    return taken
+
+
+def aligned(numbers: Any) -> list[str]:
+    """Numbers with as many decimals as give the least two digits, four at most, nothing for NaN."""
+    known = [abs(float(one)) for one in numbers if abs(one) > 0]
+    least = min(known, default=1.0)
+    decimals = min(max(1 - math.floor(math.log10(least)), 0), 4)
+    return ["" if math.isnan(one) else f"{one:.{decimals}f}" for one in numbers]
+
+
+def number_columns(ax: Any, n: int, room: float) -> None:
+    """Number the columns 1 to n, which share ``room`` inches: as many as can be read, the first among them."""
+    widest = style.text_width(f"{n}", style.SIZE) + 0.05
+    step = next((step for step in (1, 5, 10, 20, 50) if max(step - 1, 1) * room / n >= widest), 100)
+    ax.set_xlim(0.5, n + 0.5)
+    ax.set_xticks(range(1, n + 1) if step == 1 else [1, *range(step, n + 1, step)])
+
+
+def legend_from_left(ax: Any, handles: Sequence[Any], names: Sequence[object], room: float, beside: float) -> None:
+    """A legend that begins above the names of the rows, which take ``beside`` inches left of the axes' ``room``."""
+    from matplotlib.transforms import ScaledTranslation
+
+    made = style.legend(ax, handles, names, room + beside)
+    # Inches, whatever width the axes end up with.
+    left = ScaledTranslation(-beside - 0.06, 0, ax.figure.dpi_scale_trans)
+    made.set_bbox_to_anchor((0, 1), transform=ax.transAxes + left)
+
+
+# From this ratio of the largest to the smallest place on, equal steps may be equal factors.
+WIDE = 30
+# Marks on a line: more would hide it.
+_MARKS = 12
+# Inches that an axis loses to labels beside it.
+BESIDE = 0.55
+# How much wider the last gap between sizes is than the first where sizes grow by factors.
+_GROWS = 5
+# Up to this many sizes ticks stand at some of them, whatever their numbers.
+_FEW = 12
+# Inches that a tick of the axis of sizes should have.
+_TICK = 0.45
+
+
+def chosen(points: pd.DataFrame, highlight: Sequence[str] | None) -> tuple[list[Any], list[Any]]:
+    """The systems to colour, by default the seven highest at the end of the first line, and the others.
+
+    Raises
+    ------
+    ParameterError
+        A system to highlight that is not there; more than seven.
+    """
+    names, most = list(points["name"].unique()), len(style.COLOURS)
+    if highlight is not None:
+        strangers = [name for name in highlight if name not in names]
+        if strangers or not 0 < len(highlight) <= most:
+            raise ParameterError(
+                f"highlight={list(highlight)!r}: wanted 1 to {most} systems of the scores, as {examples(names)}"
+            )
+        coloured = list(highlight)
+    elif len(names) <= most:
+        coloured = names
+    else:
+        first = points[points["line"] == points["line"].iloc[0]].sort_values("at", kind="stable")
+        last = first.drop_duplicates("name", keep="last").sort_values("value", ascending=False, kind="stable")
+        coloured = list(last["name"].iloc[:most])
+    return coloured, [name for name in names if name not in coloured]
+
+
+def draw(ax: Any, points: pd.DataFrame, lines: list[str], coloured: list[Any]) -> None:
+    """Lines with bands; where there is one place only, marks with bars, side by side around it."""
+    # Many bands over one another must still let the lines through.
+    faint = 0.14 if len(coloured) * len(lines) <= 3 else 0.07  # noqa: PLR2004 - a look, not a rule
+    parts = [part.sort_values("at", kind="stable") for _, part in points.groupby(["name", "line"], sort=False)]
+    alone = not varies(points["at"])
+    aside = (np.arange(len(parts)) - (len(parts) - 1) / 2) * (0.8 / len(parts) if alone else 0)
+    if alone:
+        ax.set_xlim(points["at"].iloc[0] - 0.6, points["at"].iloc[0] + 0.6)
+    for part, shift in zip(parts, aside, strict=True):
+        name, line = part["name"].iloc[0], part["line"].iloc[0]
+        at, value, low, high = (part[column].to_numpy() for column in ("at", "value", "low", "high"))
+        dash = style.DASHES[lines.index(line)]
+        if name not in coloured:
+            grey = {"marker": ".", "markersize": 2.5} if alone else {}
+            ax.plot(at + shift, value, color=style.MUTED, linewidth=0.5, linestyle=dash, alpha=0.6, zorder=1, **grey)
+            continue
+        colour, marker = style.look(coloured.index(name))
+        every = -(-len(at) // _MARKS)
+        ax.plot(at + shift, value, color=colour, marker=marker, markersize=3, markevery=every, linestyle=dash, zorder=3)
+        if len(at) > 1:
+            ax.fill_between(at, low, high, color=colour, alpha=faint, linewidth=0, zorder=2)
+        else:
+            ax.vlines(at + shift, low, high, color=colour, linewidth=0.8, zorder=2)
+
+
+def explain(ax: Any, coloured: Sequence[Any], n_others: int, lines: Sequence[str]) -> None:
+    """A legend of colours, of what is grey, and of dashes where they differ."""
+    from matplotlib.lines import Line2D
+
+    handles, names = [], []
+    for place, name in enumerate(coloured):
+        colour, marker = style.look(place)
+        handles.append(Line2D([], [], color=colour, marker=marker, markersize=3))
+        names.append(name)
+    if n_others:
+        handles.append(Line2D([], [], color=style.MUTED, linewidth=0.5))
+        names.append(counted(n_others, "other"))
+    if len(lines) > 1:
+        handles += [Line2D([], [], color=style.INK, linestyle=style.DASHES[at]) for at in range(len(lines))]
+        names += lines
+    style.legend(ax, handles, names, style.cell(ax)[0] - 0.5)
+
+
+def tick_places(ax: Any, places: Any) -> None:
+    """Ticks at places, in rising order: as many as can be read."""
+    inner = ax.transData + ax.transAxes.inverted()
+    inches = inner.transform(np.column_stack([places, np.zeros(len(places))]))[:, 0] * (style.cell(ax)[0] - BESIDE)
+    kept: list[int] = []
+    for place in range(len(places)):
+        if not kept or inches[place] - inches[kept[-1]] > style.text_width(f"{places[place]:g}", style.SIZE) + 0.04:
+            kept.append(place)
+    ax.set_xticks(places[kept], [f"{at:g}" for at in places[kept]])
+
+
+def logarithmic(ax: Any) -> None:
+    """Equal steps of the axis from left to right are equal factors."""
+    ax.set_xscale("log")
+    ax.minorticks_off()
+
+
+def size_axis(ax: Any, sizes: pd.Series[int], *, grows: bool) -> None:
+    """Ticks and label of the axis of sizes, which stand at equal steps where they grow by factors."""
+    places = np.unique(sizes)
+    if grows:
+        logarithmic(ax)
+        tick_places(ax, places if len(places) <= _FEW else _round(places))
+    elif len(places) == 1:
+        tick_places(ax, places)
+    else:
+        room = style.cell(ax)[0] - BESIDE
+        ax.xaxis.get_major_locator().set_params(integer=True, nbins=int(np.clip(room / _TICK, 2, 9)))
+    ax.set_xlabel("number of queries")
+
+
+def grow(sizes: pd.Series[int]) -> bool:
+    """Whether sizes are spaced by factors."""
+    places = np.unique(sizes)
+    gaps = np.diff(places)
+    return len(gaps) > 1 and bool(places[-1] > WIDE * places[0] and gaps[-1] >= _GROWS * gaps[0])
+
+
+def _round(places: Any) -> Any:
+    """1, 2 and 5 times powers of ten within the range of places."""
+    powers = 10 ** np.arange(np.floor(np.log10(places[0])), np.ceil(np.log10(places[-1])) + 1)
+    numbers = np.outer(powers, [1, 2, 5]).ravel()
+    inside = numbers[(numbers >= places[0]) & (numbers <= places[-1])].astype(np.int64)
+    return inside if len(inside) > 1 else places

@@ -1,0 +1,5 @@
+"""Statistics: intervals, tests, agreement, and replicas under perturbed intents and tags."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

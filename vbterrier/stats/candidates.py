@@ -1,0 +1,360 @@
+"""Candidate intents as arrays for perturbation, and the random streams of queries."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from vbterrier.errors import InputError
+from vbterrier.frames.contracts import ROUNDING, frame_of, probabilities_of, require, require_once
+from vbterrier.frames.ids import Ids, Lookup, ids_of, numbers_of
+from vbterrier.kernels.candidates import normalised, raised
+from vbterrier.kernels.order import mix
+from vbterrier.kernels.perturb import keyed_uniforms
+from vbterrier.kernels.resample import stream
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pandas as pd
+    from numpy.typing import NDArray
+
+    from vbterrier.annotations import Floats, Ints, Words
+
+    Sample = Callable[[np.random.Generator, tuple[int, int], slice], Floats]
+
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """The candidates of some queries, those of a query side by side, by their ids.
+
+    Random numbers meet candidates in this order, so that the order of rows in a file changes nothing.
+
+    Parameters
+    ----------
+    qid
+        The id of each query, in order of appearance.
+    topic
+        The place of each candidate's query, rising, shape (n,).
+    entity
+        The id of each candidate.
+    rows
+        The row of each candidate in the frame that it came from, shape (n,).
+    log_base
+        ``log π + Δ``: the linker's part of each probability, shape (n,); ``-inf`` where π is 0.
+    delta
+        ``Δ``: the sum of the weighted violations, shape (n,), or ``None`` without constraints.
+    violations
+        Each weighted violation, shape (n, most constraints), 0 for those that a query has not; or ``None``.
+    n_constraints
+        Constraints of each query, shape (n_topics,).
+    root, start, first
+        Of a block: the candidates that it was taken from, and the places of its first candidate and query among them.
+    memory
+        What was made from the candidates once and is kept.
+    """
+
+    qid: Ids
+    topic: Ints
+    entity: Ids
+    rows: Ints
+    log_base: Floats
+    delta: Floats | None
+    violations: Floats | None
+    n_constraints: Ints
+    root: Candidates | None = None
+    start: int = 0
+    first: int = 0
+    memory: dict[Any, Any] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of(cls, frame: Any, name: str = "intents") -> Candidates:
+        """Read an I frame: qid, entity_id, prob [, delta, violations].
+
+        Raises
+        ------
+        InputError
+            A missing column, id or number, a candidate that stands twice, probabilities that do not sum to 1,
+            violations that are no lists of numbers of at least 0 or that are not one a constraint.
+        """
+        frame = frame_of(frame, name)
+        require(frame, ("qid", "entity_id", "prob"), name)
+        entity = ids_of(frame["entity_id"], f"{name} column 'entity_id'")
+        qid = ids_of(frame["qid"], f"{name} column 'qid'")
+        topics, topic = qid.codes()
+        require_once(topics, topic, entity, name)
+        rows = np.lexsort((entity.ranks(), topic)).astype(np.int64)
+        prob, _ = probabilities_of(frame["prob"], topics, topic, entity, name)
+        violations, n_constraints = _violations(frame, topics, topic, name)
+        delta = _delta(frame, violations, name)
+        with np.errstate(divide="ignore"):
+            log_base = np.log(prob[rows]) + (0.0 if delta is None else delta[rows])
+        return cls(
+            Ids(pa.array(topics, pa.large_string()), qid.integers),
+            topic[rows],
+            entity.take(rows),
+            rows,
+            log_base,
+            None if delta is None else delta[rows],
+            None if violations is None else violations[rows],
+            n_constraints,
+        )
+
+    def __len__(self) -> int:
+        return len(self.topic)
+
+    @cached_property
+    def starts(self) -> Ints:
+        """The first place of each query, and behind the last one the number of candidates, shape (n_topics + 1,)."""
+        return np.searchsorted(self.topic, np.arange(len(self.topics) + 1))
+
+    @property
+    def span(self) -> slice:
+        """Where a block stands among the candidates that it was taken from."""
+        return slice(self.start, self.start + len(self))
+
+    @property
+    def sizes(self) -> Ints:
+        """The number of candidates of each query, shape (n_topics,)."""
+        return np.diff(self.starts)
+
+    @cached_property
+    def topics(self) -> list[str]:
+        """The queries."""
+        ids: list[str] = self.qid.text.to_pylist()
+        return ids
+
+    def block(self, first: int, last: int) -> Candidates:
+        """The candidates of consecutive queries."""
+        here = slice(int(self.starts[first]), int(self.starts[last]))
+        return Candidates(
+            Ids(self.qid.text.slice(first, last - first), self.qid.integers),
+            self.topic[here] - first,
+            Ids(self.entity.text.slice(here.start, here.stop - here.start), self.entity.integers),
+            self.rows[here],
+            self.log_base[here],
+            None if self.delta is None else self.delta[here],
+            None if self.violations is None else self.violations[here],
+            self.n_constraints[first:last],
+            root=self,
+            start=here.start,
+            first=first,
+        )
+
+    def once(self, key: Any, make: Callable[[Candidates], T]) -> T:
+        """What is made from the whole of the candidates the first time that any block of them asks for it."""
+        root = self.root or self
+        if key not in root.memory:
+            root.memory[key] = make(root)
+        made: T = root.memory[key]
+        return made
+
+    @cached_property
+    def _index(self) -> tuple[dict[str, int], Lookup]:
+        return {topic: place for place, topic in enumerate(self.topics)}, Lookup(self.topic, self.entity)
+
+    def find(self, other: Candidates) -> Ints:
+        """The place here of each candidate of others, -1 where there is none."""
+        places, lookup = self._index
+        here = np.array([places.get(topic, -1) for topic in other.topics], dtype=np.int64)[other.topic]
+        known = np.flatnonzero(here >= 0)
+        found = np.full(len(other), -1, dtype=np.int64)
+        found[known] = lookup.find_one(here[known], other.entity.take(known))
+        return found
+
+
+def _violations(frame: pd.DataFrame, topics: list[str], topic: Ints, name: str) -> tuple[Floats | None, Ints]:
+    """The lists of the column ``violations`` as one array, and how long those of each query are."""
+    if "violations" not in frame.columns:
+        return None, np.zeros(len(topics), dtype=np.int64)
+    try:
+        lists = pa.array(frame["violations"].tolist(), pa.list_(pa.float64()))
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+        raise InputError(f"{name} column 'violations': wanted a list of numbers in each row, found {error}") from error
+    values = lists.flatten().to_numpy(zero_copy_only=False)
+    if lists.null_count or not np.isfinite(values).all() or (values < 0).any():
+        raise InputError(
+            f"{name} column 'violations': wanted a list of numbers of at least 0 in each row; "
+            "make the column with RelaxConstraints"
+        )
+    length = np.diff(lists.offsets.to_numpy())
+    most = np.zeros(len(topics), dtype=np.int64)
+    np.maximum.at(most, topic, length)
+    ragged = length != most[topic]
+    if ragged.any():
+        row = int(np.argmax(ragged))
+        raise InputError(
+            f"{name}: row {row} has {length[row]} violations, others of query {topics[topic[row]]!r} have "
+            f"{most[topic[row]]}; wanted one for each constraint, 0 where it holds"
+        )
+    filled = np.arange(int(most.max(initial=0))) < length[:, None]
+    padded = np.zeros(filled.shape)
+    padded[filled] = values
+    return padded, most
+
+
+def _delta(frame: pd.DataFrame, violations: Floats | None, name: str) -> Floats | None:
+    total = None if violations is None else violations.sum(axis=1)
+    if "delta" not in frame.columns:
+        return total
+    delta = numbers_of(frame["delta"], f"{name} column 'delta'")
+    bad = ~np.isfinite(delta) | (delta < 0)
+    if total is not None:
+        bad |= np.abs(total - delta) > ROUNDING * np.maximum(total, 1)
+    if bad.any():
+        row = int(np.argmax(bad))
+        wanted = "a finite number of at least 0" if total is None else f"the sum of its violations, {total[row]:g}"
+        raise InputError(f"{name}: row {row} has delta {delta[row]:g}, wanted {wanted}")
+    return delta
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """What perturbations have made of the candidates: one row a replica, or one row for all replicas.
+
+    ``π = softmax(log_base - delta)`` over each query.
+
+    Parameters
+    ----------
+    candidates
+        The unperturbed candidates.
+    log_base
+        The linker's part of log π up to a constant of each query, shape (b or 1, n); ``-inf`` for what is not there.
+    delta
+        The violations' part, shape (b or 1, n), or ``None``.
+    violations
+        Weighted violations of each constraint, shape (b or 1, n, most constraints), or ``None``.
+    n_constraints
+        Constraints of each query, shape (n_topics,).
+    """
+
+    candidates: Candidates
+    log_base: Floats
+    delta: Floats | None
+    violations: Floats | None
+    n_constraints: Ints
+
+    @classmethod
+    def unperturbed(cls, candidates: Candidates) -> State:
+        """The state before any perturbation."""
+        delta, violations = candidates.delta, candidates.violations
+        return cls(
+            candidates,
+            candidates.log_base[None],
+            None if delta is None else delta[None],
+            None if violations is None else violations[None],
+            candidates.n_constraints,
+        )
+
+    def with_base(self, log_base: Floats) -> State:
+        """The same with another linker's part."""
+        return replace(self, log_base=log_base)
+
+    def with_violations(self, violations: Floats) -> State:
+        """The same with other violations."""
+        return replace(self, violations=violations, delta=violations.sum(axis=-1))
+
+    @property
+    def weights(self) -> Floats:
+        """π up to a factor of each query: 1 for its most probable candidate, shape (b or 1, n)."""
+        logits = self.log_base if self.delta is None else self.log_base - self.delta
+        return raised(logits, self.candidates.topic, len(self.candidates.topics))
+
+    @property
+    def prob(self) -> Floats:
+        """π, shape (b or 1, n)."""
+        return normalised(self.weights, self.candidates.topic, len(self.candidates.topics))
+
+    @property
+    def alive(self) -> NDArray[np.bool_]:
+        """Which candidates there are, shape (b or 1, n)."""
+        return self.log_base > -np.inf
+
+
+@dataclass
+class Draws:
+    """Random numbers of some queries, for one batch of consecutive replicas after another.
+
+    What replica b of a query draws depends on the seed, the query's id, the name of what is drawn and b alone: not on
+    how many replicas or queries there are, nor on batches.
+
+    Parameters
+    ----------
+    seed
+        The user's seed.
+    candidates
+        The queries and their candidates.
+    name
+        Of the perturbation that draws.
+    first, n
+        The first replica of the batch, from 0, and how many there are.
+    """
+
+    seed: int
+    candidates: Candidates
+    name: str = ""
+    first: int = 0
+    n: int = 0
+    _streams: dict[tuple[str, str, str], np.random.Generator] = field(default_factory=dict, repr=False)
+
+    def named(self, name: str) -> Draws:
+        """The numbers of another perturbation, of the same batch."""
+        return replace(self, name=name)
+
+    @property
+    def replicas(self) -> Ints:
+        """The numbers of the batch's replicas, shape (n,)."""
+        return np.arange(self.first, self.first + self.n)
+
+    def each(self, what: str, sample: Sample, widths: Ints | None = None) -> Floats:
+        """Draw for each query a block of one row a replica, side by side, shape (n, sum of widths).
+
+        Parameters
+        ----------
+        what
+            The name of what is drawn; each name is drawn once a batch.
+        sample
+            Called as ``sample(generator, shape, columns)``; must draw row by row.
+        widths
+            Columns of each query, shape (n_topics,); those of its candidates where none are given.
+        """
+        widths = self.candidates.sizes if widths is None else widths
+        ends = np.cumsum(widths)
+        drawn = np.empty((self.n, int(widths.sum())))
+        for qid, start, end in zip(self.candidates.topics, (ends - widths).tolist(), ends.tolist(), strict=True):
+            if end > start:
+                columns = slice(start, end)
+                drawn[:, columns] = sample(self._stream(qid, what), (self.n, end - start), columns)
+        return drawn
+
+    def uniform(self, what: str, widths: Ints | None = None) -> Floats:
+        """Numbers in [0, 1), see :meth:`each`."""
+        return self.each(what, lambda stream, shape, _: stream.random(shape), widths)
+
+    def normal(self, what: str, widths: Ints | None = None) -> Floats:
+        """Standard normal numbers, see :meth:`each`."""
+        return self.each(what, lambda stream, shape, _: stream.standard_normal(shape), widths)
+
+    def keyed(self, what: str, keys: Words) -> Floats:
+        """Numbers in [0, 1) of things that have a key each, as documents, whatever others there are; (n, n_keys)."""
+        seed = np.random.SeedSequence(self.seed).generate_state(1, np.uint64)
+        name = fingerprint_of(f"{self.name}\0{what}")
+        return keyed_uniforms(mix(keys ^ mix(seed ^ name)), self.first, self.n)
+
+    def _stream(self, qid: str, what: str) -> np.random.Generator:
+        key = (qid, self.name, what)
+        if key not in self._streams:
+            self._streams[key] = stream(self.seed, *key)
+        return self._streams[key]
+
+
+def fingerprint_of(text: str) -> Words:
+    """The fingerprint of one text, shape (1,)."""
+    return Ids(pa.array([text], pa.large_string())).prints

@@ -1,0 +1,145 @@
+"""Replicas in which several sources vary at once, and what each contributes by itself (first-order Sobol indices)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from vbterrier.errors import ParameterError
+from vbterrier.stats.replicas import N_REPLICAS, Replicas, replicate
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from vbterrier.annotations import Floats
+    from vbterrier.stats.candidates import Draws
+    from vbterrier.stats.matches import Matches, Statistic
+
+__all__ = ["crossed_replicas", "first_order", "sources_of"]
+
+
+@dataclass(frozen=True)
+class _Named:
+    """A perturbation whose random numbers go by a name of their own."""
+
+    perturbation: Any
+    name: str
+
+    @property
+    def target(self) -> str:
+        return getattr(self.perturbation, "target", "intents")
+
+    def apply(self, state: Any, draws: Draws) -> Any:
+        return self.perturbation.apply(state, replace(draws, name=self.name))
+
+
+def sources_of(perturbations: Sequence[Any] | Mapping[str, Any]) -> dict[str, list[Any]]:
+    """Perturbations by the source of uncertainty that each is: ``"intents"``, ``"tags"``; with its class where several.
+
+    Parameters
+    ----------
+    perturbations
+        A sequence, of which each is a source of its own; or a mapping of names to one or several that go together.
+
+    Raises
+    ------
+    ParameterError
+        None at all, something that is no perturbation, a name that is taken.
+
+    Examples
+    --------
+    >>> from vbterrier.stats import Dirichlet, TagDropout, TemperatureJitter
+    >>> list(sources_of([Dirichlet(), TagDropout()])), list(sources_of([Dirichlet(), TemperatureJitter()]))
+    (['intents', 'tags'], ['intents (Dirichlet)', 'intents (TemperatureJitter)'])
+    """
+    if hasattr(perturbations, "items"):
+        named = {
+            str(name): list(some) if isinstance(some, (list, tuple)) else [some] for name, some in perturbations.items()
+        }
+    else:
+        listed = list(perturbations) if isinstance(perturbations, (list, tuple)) else [perturbations]
+        named = dict(zip(_names(listed), ([one] for one in listed), strict=True))
+    if not named or not all(named.values()):
+        raise ParameterError("replicas: no perturbation; give one at least, as [Dirichlet(10)]")
+    for name, some in named.items():
+        if name in {"topics", "interactions"}:
+            raise ParameterError(f"replicas: a source cannot be called {name!r}, which is a row of its own")
+        for one in some:
+            if isinstance(one, type) or not hasattr(one, "apply"):
+                raise ParameterError(f"perturbation {one!r}: wanted an object with apply, as Dirichlet(10)")
+            if len(named) > 1 and "turn" in {getattr(one, "order", None), getattr(one, "which", None)}:
+                raise ParameterError(
+                    f"{type(one).__name__} takes turns, which are the same in every draw, so that several sources "
+                    "cannot be told apart; let it draw at random, or ask for it alone"
+                )
+    return named
+
+
+def _names(perturbations: Sequence[Any]) -> list[str]:
+    targets = [getattr(one, "target", "intents") for one in perturbations]
+    kinds = [f"{target} ({type(one).__name__})" for target, one in zip(targets, perturbations, strict=True)]
+    seen: Counter[str] = Counter()
+    names = []
+    for target, kind in zip(targets, kinds, strict=True):
+        seen[kind] += 1
+        numbered = kind if seen[kind] == 1 else f"{kind} {seen[kind]}"
+        names.append(target if targets.count(target) == 1 else numbered)
+    return names
+
+
+def crossed_replicas(
+    intents: Any,
+    systems: Mapping[str, Matches],
+    sources: Mapping[str, Sequence[Any]],
+    statistic: Statistic,
+    *,
+    n_replicas: int = N_REPLICAS,
+    seed: int = 0,
+    progress: bool = False,
+) -> tuple[Replicas, dict[str, Floats]]:
+    """Replicas under all sources at once, and for each source replicas that share its draws and nothing else.
+
+    Returns
+    -------
+    (replicas, again)
+        The replicas, which are those of :func:`replicate`; and, with two sources or more, by source the scores of shape
+        (n_systems, B, n_topics) in which all other sources are drawn anew, for :func:`first_order`. Cost: one more
+        evaluation a source.
+
+    Raises
+    ------
+    InputError, ParameterError
+        See :func:`replicate`.
+    """
+    seen: Counter[str] = Counter()
+    laid: list[tuple[str, Any, str]] = []
+    for source, some in sources.items():
+        for one in some:
+            kind = type(one).__name__
+            seen[kind] += 1
+            laid.append((source, one, kind if seen[kind] == 1 else f"{kind} {seen[kind]}"))
+
+    def drawn(kept: str | None) -> Replicas:
+        noise = [_Named(one, name if kept in {None, source} else f"{name} anew") for source, one, name in laid]
+        return replicate(intents, systems, noise, [statistic], n_replicas=n_replicas, seed=seed, progress=progress)
+
+    made = drawn(None)
+    again = {source: drawn(source).values[:, 0] for source in sources} if len(sources) > 1 else {}
+    return made, again
+
+
+def first_order(scores: Floats, again: Floats) -> Floats:
+    """``Var(E[score | source])`` from pairs of scores that share the draws of that source alone, over the first axis.
+
+    It is their covariance (Sobol 1993), taken about their common mean as in Janon et al. 2014.
+
+    >>> shared, own, other = np.random.default_rng(1).normal(size=(3, 100_000))
+    >>> float(first_order(shared + 2 * own, shared + 2 * other).round(1))
+    1.0
+    """
+    n = len(scores)
+    middle = (scores.mean(axis=0) + again.mean(axis=0)) / 2
+    return np.asarray(((scores - middle) * (again - middle)).sum(axis=0) / (n - 1))

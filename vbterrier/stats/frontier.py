@@ -1,0 +1,262 @@
+"""Pareto frontiers of runs between two measures."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from vbterrier.errors import DegenerateWarning, InputError, ParameterError, examples, nearest
+from vbterrier.frames.contracts import frame_of, require
+from vbterrier.frames.notebook import Panel, Shown
+from vbterrier.frames.parameters import whole
+from vbterrier.kernels.resample import stream
+from vbterrier.stats.agreement import share_interval
+from vbterrier.stats.topic_intervals import N_RESAMPLES, check_level
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from vbterrier.annotations import Bools, Floats
+    from vbterrier.frames.notebook import Figures
+
+
+# Chatterjee, section 6.2: RelCov above, NonRelCov below.
+TARGETS = ((0.80, 0.50), (0.90, 0.70), (0.95, 0.75))
+# Fewer runs than this are said to be few.
+_FEW = 10
+# Means this close are one mean: sums in another order.
+_DECIMALS = 9
+# Resampled runs held in memory at a time.
+_BATCH = 4_000_000
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Frontier(Shown):
+    """What :func:`frontier` found.
+
+    Parameters
+    ----------
+    runs
+        A row a run, in the order of the input: name, both measures' means, n_qids (topics of the first), on_frontier.
+    correlation
+        statistic ("Pearson r"), value, low, high, level, method, n_runs; a row for each method, ``"Fisher z"`` and
+        ``"runs (percentile)"``.
+    targets
+        above, below, n_runs, n_inside, share, low, high, level: a row for each target region; the ends are those of
+        Clopper and Pearson.
+    maximised, minimised
+        The measures.
+    """
+
+    runs: pd.DataFrame
+    correlation: pd.DataFrame
+    targets: pd.DataFrame
+    maximised: str
+    minimised: str
+
+    def _line(self) -> str:
+        n = int(self.runs["on_frontier"].sum())
+        return f"{n} of {len(self.runs)} runs on the frontier of {self.maximised} and {self.minimised}"
+
+    def _panels(self) -> Iterator[Panel]:
+        yield Panel("Runs", self.runs)
+        yield Panel("Correlation over runs", self.correlation, value="value")
+        yield Panel("Runs inside the target regions", self.targets, value="share", heads=2)
+
+    def _figures(self) -> Figures:
+        return {"coverage_discrimination": lambda: {"x": self.minimised, "y": self.maximised}}
+
+    def front(self) -> pd.DataFrame:
+        """The runs that no other dominates, by the minimised measure."""
+        return self.runs[self.runs["on_frontier"]].sort_values(self.minimised, kind="stable").reset_index(drop=True)
+
+
+def frontier(
+    values: Any,
+    *,
+    maximised: str = "RelCov@20",
+    minimised: str = "NonRelCov@20",
+    targets: Sequence[tuple[float, float]] = TARGETS,
+    level: float = 0.95,
+    n_resamples: int = N_RESAMPLES,
+    seed: int = 0,
+) -> Frontier:
+    """Which of many runs no other beats in two measures at once, and how the two go together over runs.
+
+    A run is on the frontier if no other run has at least its mean of ``maximised`` and at most its mean of
+    ``minimised``, one of them strictly. Runs with equal means are on it together.
+
+    Parameters
+    ----------
+    values
+        The V frame: name, qid, measure, value.
+    maximised, minimised
+        The measures, as they stand in ``values``.
+    targets
+        Regions: (what the maximised measure must exceed, what the minimised one must stay below).
+    level
+        Nominal coverage of the intervals.
+    n_resamples
+        Resamples of the runs.
+    seed
+        Decides the resamples.
+
+    Returns
+    -------
+    Frontier
+
+    Raises
+    ------
+    InputError
+        A measure that is not there; runs with different topics, whose means compare nothing; no run.
+    ParameterError
+        A level outside (0, 1); ``n_resamples`` below 1.
+
+    Notes
+    -----
+    Intervals treat runs as a sample of runs. They seldom are one: configurations of one method are near copies of each
+    other, and all intervals are then too narrow. Resamples in which a measure does not vary have no correlation and are
+    left out. The cost is that of sorting the runs.
+
+    References
+    ----------
+    Chatterjee: Entities as Retrieval Signals, arXiv 2604.05204, sections 4.1 and 6.2, figure 6.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> import warnings
+    >>> values = pd.DataFrame({"name": list("abcd") * 2, "qid": "q1",
+    ...                        "measure": ["RelCov@20"] * 4 + ["NonRelCov@20"] * 4,
+    ...                        "value": [0.9, 0.8, 0.95, 0.8, 0.6, 0.7, 0.9, 0.4]})
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")  # four runs say little, which it warns of
+    ...     found = frontier(values)
+    >>> found.front()["name"].tolist(), found.targets["share"].tolist()
+    (['d', 'a', 'c'], [0.0, 0.0, 0.0])
+    """
+    check_level(level)
+    whole("n_resamples", n_resamples)
+    whole("seed", seed, low=0)
+    if maximised == minimised:
+        raise ParameterError(f"maximised and minimised are both {maximised!r}: wanted two measures")
+    frame = frame_of(values, "values")
+    require(frame, ("name", "qid", "measure", "value"), "values")
+    high, n_qids = _means(frame, maximised)
+    low, _ = _means(frame, minimised)
+    if set(high.index) != set(low.index):
+        odd = sorted(set(high.index) ^ set(low.index))
+        raise InputError(f"values: {len(odd)} runs ({examples(odd)}) have only one of {maximised} and {minimised}")
+    up: Floats = np.array(high, dtype=np.float64)
+    down: Floats = np.array(low.loc[high.index], dtype=np.float64)
+    runs = pd.DataFrame(
+        {
+            "name": high.index.to_numpy(),
+            maximised: up,
+            minimised: down,
+            "n_qids": n_qids,
+            "on_frontier": undominated(np.round(up, _DECIMALS), np.round(down, _DECIMALS)),
+        }
+    )
+    return Frontier(
+        runs,
+        _correlation(up, down, level, n_resamples, seed),
+        _shares_inside(up, down, targets, level),
+        maximised,
+        minimised,
+    )
+
+
+def _means(values: pd.DataFrame, measure: str) -> tuple[pd.Series[float], int]:
+    """The mean of each run, by name, and the number of topics."""
+    rows = values[values["measure"] == measure]
+    if not len(rows):
+        known = [str(name) for name in values["measure"].unique()]
+        raise InputError(f"values: no {measure}; found {examples(known)}.{nearest(measure, known)}")
+    table = rows.pivot(index="qid", columns="name", values="value")[rows["name"].unique()]
+    if table.isna().any(axis=None):
+        odd = table.index[table.isna().any(axis=1)]
+        raise InputError(
+            f"values: of {measure}, {len(odd)} topics ({examples(odd)}) lack a value for some run; means over "
+            "different topics compare nothing: keep the topics that all runs have"
+        )
+    return table.mean(), len(table)
+
+
+def undominated(up: Floats, down: Floats) -> Bools:
+    """Which points no other has at least the same ``up`` and at most the same ``down`` of, one strictly, shape (n,).
+
+    >>> undominated(np.array([0.9, 0.8, 0.9]), np.array([0.5, 0.5, 0.6])).tolist()
+    [True, False, False]
+    """
+    if not len(up):
+        return np.zeros(0, dtype=bool)
+    order = np.lexsort((-up, down))
+    best = np.maximum.accumulate(up[order])
+    # The first of each value of ``down`` has the best ``up`` of them.
+    new = np.concatenate([[True], np.diff(down[order]) > 0])
+    head = np.flatnonzero(new)[np.cumsum(new) - 1]
+    before = np.concatenate([[-np.inf], best])[head]
+    found = np.empty(len(up), dtype=bool)
+    found[order] = (up[order] == up[order][head]) & (up[order] > before)
+    return found
+
+
+def pearson_interval(r: float, n: int, level: float = 0.95) -> tuple[float, float]:
+    """Fisher's interval of a correlation of n pairs, ``tanh(artanh r ± z/sqrt(n - 3))``; NaN for fewer than four.
+
+    >>> tuple(round(end, 3) for end in pearson_interval(0.956, 193))
+    (0.942, 0.967)
+    """
+    if n < 4 or np.isnan(r):  # noqa: PLR2004 - the formula's 3
+        return float("nan"), float("nan")
+    from scipy import special
+
+    reach = special.ndtri((1 + level) / 2) / np.sqrt(n - 3)
+    with np.errstate(divide="ignore"):
+        z = np.arctanh(r)
+    return float(np.tanh(z - reach)), float(np.tanh(z + reach))
+
+
+def _correlation(up: Floats, down: Floats, level: float, n_resamples: int, seed: int) -> pd.DataFrame:
+    n = len(up)
+    r = float(_pearson(up[None], down[None])[0])
+    if n < _FEW or np.isnan(r):
+        why = "runs that are all equal in a measure have no correlation" if np.isnan(r) else "intervals say little"
+        warnings.warn(f"{n} runs: {why}", DegenerateWarning, stacklevel=3)
+    draw = stream(seed, "frontier")
+    step = max(1, _BATCH // n)
+    parts = [
+        _pearson(up[rows], down[rows])
+        for done in range(0, n_resamples, step)
+        for rows in [draw.integers(n, size=(min(step, n_resamples - done), n))]
+    ]
+    replicas = np.concatenate(parts)
+    replicas = replicas[~np.isnan(replicas)]
+    tails = [(1 - level) / 2, (1 + level) / 2]
+    resampled = np.quantile(replicas, tails) if len(replicas) and not np.isnan(r) else [np.nan, np.nan]
+    ends = {"Fisher z": pearson_interval(r, n, level), "runs (percentile)": tuple(map(float, resampled))}
+    rows = [("Pearson r", r, low, high, level, method, n) for method, (low, high) in ends.items()]
+    return pd.DataFrame(rows, columns=["statistic", "value", "low", "high", "level", "method", "n_runs"])
+
+
+def _pearson(up: Floats, down: Floats) -> Floats:
+    """The correlation of each row, NaN where a side does not vary, shape (b,)."""
+    left, right = (side - side.mean(axis=1, keepdims=True) for side in (up, down))
+    scale = np.sqrt((left**2).sum(axis=1) * (right**2).sum(axis=1))
+    varies = (np.ptp(up, axis=1) > 10.0**-_DECIMALS) & (np.ptp(down, axis=1) > 10.0**-_DECIMALS)
+    found: Floats = np.full(len(up), np.nan)
+    np.divide((left * right).sum(axis=1), scale, out=found, where=varies)
+    return np.clip(found, -1.0, 1.0)
+
+
+def _shares_inside(up: Floats, down: Floats, targets: Sequence[tuple[float, float]], level: float) -> pd.DataFrame:
+    rows = []
+    for above, below in targets:
+        n = int(((up > above) & (down < below)).sum())
+        rows.append((above, below, len(up), n, n / len(up), *share_interval(n, len(up), level), level))
+    return pd.DataFrame(rows, columns=["above", "below", "n_runs", "n_inside", "share", "low", "high", "level"])

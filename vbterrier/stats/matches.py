@@ -1,0 +1,314 @@
+"""Matches of ranked documents with candidate intents, and scores over them in every replica."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from vbterrier.errors import InputError, ParameterError
+from vbterrier.frames.ids import Ids, ids_of
+from vbterrier.frames.parameters import choice
+from vbterrier.kernels import vb
+from vbterrier.kernels.order import mix
+from vbterrier.stats.perturbations import Tagged
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from vbterrier.annotations import Floats, Ints
+    from vbterrier.stats.candidates import Candidates
+
+
+# The rank of the first tagged document where there is none.
+NEVER = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True, eq=False)
+class Matches:
+    """The matches of one system's documents with candidate intents.
+
+    Parameters
+    ----------
+    intent
+        The row, in the frame of intents, of the candidate that each match is about, shape (m,).
+    rank
+        0-based rank of the document, shape (m,).
+    weight
+        Weight of the tag in [0, 1], shape (m,); 1 where none are given.
+    docno
+        The document of each match, m ids; needed where tags are perturbed.
+    known
+        Documents known to be about each candidate, by row, for the ideal of ``gain="dcg"``; ``None`` without a pool.
+    nil, until
+        The rows of NIL intents and the rank up to which each is served: that of the first tagged document, or the
+        largest 64-bit integer where there is none. Noise of tags does not reach them.
+
+    Raises
+    ------
+    InputError
+        Arrays of different lengths, a rank below 0, a weight outside [0, 1].
+
+    Examples
+    --------
+    >>> Matches(intent=np.array([0, 2]), rank=np.array([0, 4])).weight.tolist()
+    [1.0, 1.0]
+    """
+
+    intent: Ints
+    rank: Ints
+    weight: Floats | None = None
+    docno: Sequence[str] | Ids | None = None
+    known: Ints | None = None
+    nil: Ints | None = None
+    until: Ints | None = None
+
+    def __post_init__(self) -> None:
+        if self.weight is None:
+            object.__setattr__(self, "weight", np.ones(len(self.intent)))
+        lengths = {len(column) for column in (self.intent, self.rank, self.weight, self.docno) if column is not None}
+        if len(lengths) > 1:
+            raise InputError(f"matches: intent, rank, weight and docno have lengths {sorted(lengths)}; wanted one each")
+        weight = np.asarray(self.weight)
+        if (np.asarray(self.rank) < 0).any() or not ((weight >= 0) & (weight <= 1)).all():
+            raise InputError("matches: wanted ranks of at least 0 and weights from 0 to 1")
+        if (self.nil is None) != (self.until is None):
+            raise InputError("matches: nil and until go together; give both or neither")
+
+
+class Laid:
+    """The matches of a system in the order of the candidates.
+
+    Parameters
+    ----------
+    matches
+        As given.
+    candidates
+        All candidates.
+    name
+        Of the system, for messages.
+
+    Raises
+    ------
+    InputError
+        A match with a row that the intents have not.
+    """
+
+    def __init__(self, matches: Matches, candidates: Candidates, name: str) -> None:
+        self.candidates, self.name = candidates, name
+        n = len(candidates)
+        rows = np.asarray(matches.intent, dtype=np.int64)
+        if len(rows) and not 0 <= rows.min() <= rows.max() < n:
+            raise InputError(
+                f"{name}: matches name row {int(rows.max())} of the intents, which have {n} rows; match systems with "
+                "the very frame that replicas are made of"
+            )
+        place = np.empty(n, dtype=np.int64)
+        place[candidates.rows] = np.arange(n)
+        rank = np.asarray(matches.rank, dtype=np.int64)
+        order = np.lexsort((rank, place[rows]))
+        self.intent, self.rank = place[rows][order], rank[order]
+        self.weight = np.asarray(matches.weight, dtype=np.float64)[order]
+        self.known = None if matches.known is None else np.asarray(matches.known, dtype=np.int64)[candidates.rows]
+        self._docno, self._order = matches.docno, order
+        self._until = np.full(n, -1, dtype=np.int64)
+        if matches.nil is not None and matches.until is not None:
+            self._until[place[matches.nil]] = matches.until
+
+    def gain(self, cutoff: int | None, kind: str) -> Floats:
+        """Gain of each candidate without noise of tags, shape (1, n)."""
+        tags = self.intent[None], self.weight[None]
+        return self._gain(*tags, slice(None), slice(None), cutoff, kind, noisy=False)
+
+    def tagged(self, first: int, last: int) -> tuple[Tagged, slice]:
+        """The matches with some consecutive queries, and where they stand here."""
+        starts = self.candidates.starts
+        here = slice(*np.searchsorted(self.intent, [starts[first], starts[last]]).tolist())
+        block = self.candidates.block(first, last)
+        topic = self.candidates.topic[self.intent[here]] - first
+        intent = self.intent[here] - starts[first]
+        return Tagged(block, intent[None], self.weight[here][None], topic, self._keys[here]), here
+
+    def noisy_gain(self, tagged: Tagged, here: slice, cutoff: int | None, kind: str) -> Floats:
+        """Gain of each candidate of some queries in each replica, shape (b, n)."""
+        return self._gain(tagged.intent, tagged.weight, here, tagged.candidates.span, cutoff, kind, noisy=True)
+
+    @cached_property
+    def several(self) -> bool:
+        """Whether some document carries more than one tag."""
+        pairs = pd.DataFrame({"topic": self.candidates.topic[self.intent], "rank": self.rank})
+        return bool(pairs.duplicated().any())
+
+    @cached_property
+    def _keys(self) -> NDArray[np.uint64]:
+        if self._docno is None:
+            raise InputError(f"{self.name}: noise of tags is drawn by document; give docno with the matches")
+        given = self._docno
+        docno = given if isinstance(given, Ids) else ids_of(pd.Series(given, dtype=object), f"{self.name} 'docno'")
+        topic = self.candidates.qid.prints[self.candidates.topic[self.intent]]
+        entity = self.candidates.entity.take(self.intent).prints
+        return mix(entity ^ mix(docno.take(self._order).prints ^ mix(topic)))
+
+    def _gain(
+        self, intent: Ints, weight: Floats, here: slice, span: slice, cutoff: int | None, kind: str, *, noisy: bool
+    ) -> Floats:
+        """Gains from matches of shape (b, m) with n candidates, as one long list of b n candidates."""
+        until = self._until[span]
+        n, b = len(until), max(len(intent), len(weight))
+        rank = self.rank[here]
+        seen = rank < (np.inf if cutoff is None else cutoff)
+        row = np.arange(b)[:, None] * n
+        places = (row + intent[:, seen]).ravel()
+        weights = np.broadcast_to(weight[:, seen], (b, int(seen.sum()))).ravel()
+        if kind == "binary":
+            gain = vb.binary_gain(places, weights, b * n)
+        else:
+            known = None if self.known is None else np.tile(self.known[span], b)
+            if known is None and cutoff is None:
+                raise ParameterError(
+                    "gain='dcg' without a cutoff needs the documents known of each intent: give known with the matches"
+                )
+            ranks = np.tile(rank[seen], b)
+            if noisy and self.several:
+                places, ranks, weights = _best_of_each(places, ranks, weights)
+            found = vb.dcg_gain(places, weights, ranks, known=known, depth=cutoff, n_intents=b * n)
+            # Confused tags can outnumber the documents that are known.
+            gain = np.minimum(found, 1.0) if noisy else found
+        gain = gain.reshape(b, n)
+        nil = until >= 0
+        gain[:, nil] = until[nil] >= (NEVER if cutoff is None else cutoff)
+        return gain
+
+
+def _best_of_each(places: Ints, ranks: Ints, weights: Floats) -> tuple[Ints, Ints, Floats]:
+    """A document that two confused tags gave to one candidate counts once, with the larger weight."""
+    depth = int(ranks.max(initial=0)) + 1
+    pairs, which = np.unique(places * depth + ranks, return_inverse=True)
+    best = np.zeros(len(pairs))
+    np.maximum.at(best, which, weights)
+    return pairs // depth, pairs % depth, best
+
+
+MEASURES = ("ES", "VB", "VarPenalty", "TopIntent")
+GAINS = ("binary", "dcg")
+VARIANCES = ("bernoulli", "intent")
+# Probabilities this close to the largest count as equal to it.
+TIE = 1e-12
+
+
+@dataclass(frozen=True)
+class Statistic:
+    """A score of a ranking over candidate intents; the parameters are those of the measures of the same names.
+
+    Parameters
+    ----------
+    measure
+        ``"ES"``, ``"VB"``, ``"VarPenalty"`` or ``"TopIntent"``.
+    cutoff
+        k; ``None`` for whole rankings.
+    alpha
+        Weight of the penalty of VB, at least 0.
+    gain
+        ``"binary"`` or ``"dcg"``.
+    variance
+        ``"bernoulli"`` or ``"intent"``.
+    clip, monotone
+        Of VB.
+
+    Raises
+    ------
+    ParameterError
+        A value that is none of these.
+
+    Examples
+    --------
+    >>> str(Statistic("VB", 10, alpha=0.5))
+    'VB(alpha=0.5)@10'
+    """
+
+    measure: str = "VB"
+    cutoff: int | None = 10
+    alpha: float = 1.0
+    gain: str = "binary"
+    variance: str = "bernoulli"
+    clip: bool = False
+    monotone: bool = False
+
+    def __post_init__(self) -> None:
+        for name, legal in (("measure", MEASURES), ("gain", GAINS), ("variance", VARIANCES)):
+            choice(name, getattr(self, name), legal)
+        if not 0 <= self.alpha < np.inf:
+            raise ParameterError(f"alpha={self.alpha!r}: wanted a number of at least 0")
+        if self.cutoff is not None and (not isinstance(self.cutoff, (int, np.integer)) or self.cutoff < 1):
+            raise ParameterError(f"cutoff {self.cutoff!r}: wanted a whole number of at least 1, as in @10")
+        if self.monotone and self.variance == "intent":
+            raise ParameterError("monotone=True is defined for variance='bernoulli' only; drop one of the two")
+
+    def __str__(self) -> str:
+        own = ",".join(
+            f"{field.name}={getattr(self, field.name)!r}"
+            for field in fields(self)
+            if field.name not in {"measure", "cutoff"} and getattr(self, field.name) != field.default
+        )
+        text = f"{self.measure}({own})" if own else self.measure
+        return text if self.cutoff is None else f"{text}@{self.cutoff}"
+
+    def of(self, served: Served) -> Floats:
+        """The score of each query and replica, shape (b, n_topics)."""
+        if self.measure == "TopIntent":
+            return served.top
+        if self.measure == "ES":
+            return served.success
+        variance = served.across if self.variance == "intent" else vb.bernoulli_variance(served.success)
+        if self.measure == "VarPenalty":
+            return np.sqrt(variance)
+        return vb.vb(served.success, variance, self.alpha, monotone=self.monotone, clip=self.clip)
+
+
+class Served:
+    """How well candidates of some weights are served by gains.
+
+    Sums of weights are divided by sums of the same weights in the same order, so that ES is exactly 1 where every
+    candidate is covered.
+
+    Parameters
+    ----------
+    weights
+        π up to a factor of each query, 1 for the most probable, shape (b or 1, n).
+    total
+        Their sum over each query, shape (b or 1, n_topics).
+    gain
+        Gain of each candidate, shape (b or 1, n).
+    topic
+        The place of each candidate's query, rising, shape (n,).
+    """
+
+    def __init__(self, weights: Floats, total: Floats, gain: Floats, topic: Ints) -> None:
+        self._weights, self._total, self._gain, self._topic = weights, total, gain, topic
+
+    @cached_property
+    def success(self) -> Floats:
+        """``ES = Σ π_i g_i``."""
+        return self._sum(self._weights * self._gain) / self._total
+
+    @cached_property
+    def across(self) -> Floats:
+        """The variance of gains across intents, ``Σ π_i g_i² - ES²``."""
+        second = self._sum(self._weights * self._gain**2) / self._total
+        return np.maximum(second - self.success**2, 0.0)
+
+    @cached_property
+    def top(self) -> Floats:
+        """Mean gain of the most probable candidates."""
+        best = (self._weights >= 1.0 - TIE).astype(np.float64)
+        with np.errstate(invalid="ignore"):
+            # A query that the jackknife left without candidates has no most probable one.
+            return self._sum(best * self._gain) / self._sum(best)
+
+    def _sum(self, values: Floats) -> Floats:
+        return vb.per_topic(values, self._topic, self._total.shape[-1])

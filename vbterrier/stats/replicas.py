@@ -1,0 +1,359 @@
+"""Replicas of scores under perturbed intents and tags (Ding 2025, section 3.5 and Algorithm 1)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from vbterrier.errors import InputError, ParameterError, examples
+from vbterrier.frames.parameters import whole
+from vbterrier.kernels.resample import acceleration_of
+from vbterrier.kernels.vb import per_topic
+from vbterrier.log import bar
+from vbterrier.stats.candidates import Candidates, Draws, State
+from vbterrier.stats.matches import Laid, Matches, Served, Statistic
+from vbterrier.stats.perturbations import IntentBootstrap
+from vbterrier.stats.replica_intervals import replica_intervals
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from vbterrier.annotations import Floats
+
+
+# Numbers of one array held at a time: replicas times the candidates, violations or matches of some queries.
+_ROOM = 100_000
+
+
+class Plan:
+    """Systems and statistics over the same candidates, scored block by block."""
+
+    def __init__(self, whole: Candidates, systems: list[Laid], statistics: list[Statistic]) -> None:
+        self.whole, self.systems, self.statistics = whole, systems, statistics
+        self.kinds = list(dict.fromkeys((statistic.cutoff, statistic.gain) for statistic in statistics))
+
+    def scores(
+        self,
+        n_replicas: int,
+        seed: int,
+        of_intents: list[tuple[str, Any]],
+        of_tags: list[tuple[str, Any]],
+        *,
+        undefined: bool = False,
+        progress: bool = False,
+    ) -> Floats:
+        """Scores, shape (n_systems, n_statistics, B, n_topics)."""
+        gains = None if of_tags else [[system.gain(*kind) for kind in self.kinds] for system in self.systems]
+        shape = (len(self.systems), len(self.statistics), n_replicas, len(self.whole.topics))
+        values = np.empty(shape)
+        batches = self._batches(n_replicas, seed, with_tags=bool(of_tags))
+        for first, last, draws in _shown(batches, shape[-1], progress=progress):
+            state = State.unperturbed(draws.candidates)
+            for name, perturbation in of_intents:
+                state = perturbation.apply(state, draws.named(name))
+            weights = state.weights
+            total = per_topic(weights, draws.candidates.topic, last - first)
+            if undefined:
+                total[total == 0] = np.nan
+            elif not (total > 0).all():
+                self._refuse(total, first, of_intents)
+            rows = slice(draws.first, draws.first + draws.n)
+            for number, system in enumerate(self.systems):
+                if gains is None:
+                    found = self._noisy(system, first, last, of_tags, draws)
+                else:
+                    found = [gain[:, draws.candidates.span] for gain in gains[number]]
+                served = [Served(weights, total, gain, draws.candidates.topic) for gain in found]
+                for column, statistic in enumerate(self.statistics):
+                    kind = self.kinds.index((statistic.cutoff, statistic.gain))
+                    values[number, column, rows, first:last] = statistic.of(served[kind])
+        return values
+
+    def _noisy(self, system: Laid, first: int, last: int, of_tags: list[tuple[str, Any]], draws: Draws) -> list[Floats]:
+        tagged, here = system.tagged(first, last)
+        for name, perturbation in of_tags:
+            tagged = perturbation.apply(tagged, draws.named(name))
+        return [system.noisy_gain(tagged, here, *kind) for kind in self.kinds]
+
+    def _batches(self, n_replicas: int, seed: int, *, with_tags: bool) -> Iterator[tuple[int, int, Draws]]:
+        """Consecutive queries and consecutive replicas, as many as there is room for."""
+        cost = self.whole.sizes * (1 if self.whole.violations is None else 1 + self.whole.violations.shape[1])
+        if with_tags:
+            n = len(self.whole.topics)
+            counts = [np.bincount(self.whole.topic[system.intent], minlength=n) for system in self.systems]
+            cost = np.max([cost, *counts], axis=0)
+        ends = np.cumsum(cost)
+        block = (ends - cost) // max(1, _ROOM // n_replicas)
+        bounds = [0, *(np.flatnonzero(np.diff(block)) + 1).tolist(), len(cost)] if len(cost) else []
+        for first, last in pairwise(bounds):
+            draws = Draws(seed, self.whole.block(first, last))
+            step = max(1, 2 * _ROOM // max(1, int(cost[first:last].sum())))
+            for start in range(0, n_replicas, step):
+                yield first, last, replace(draws, first=start, n=min(step, n_replicas - start))
+
+    def _refuse(self, total: Floats, first: int, of_intents: list[tuple[str, Any]]) -> None:
+        _, topic = np.argwhere(~(total > 0))[0]
+        raise InputError(
+            f"query {self.whole.topics[first + int(topic)]!r} has no candidate left after "
+            f"{' >> '.join(repr(perturbation) for _, perturbation in of_intents)}; keep one at least"
+        )
+
+
+def _shown(
+    batches: Iterator[tuple[int, int, Draws]], n_topics: int, *, progress: bool
+) -> Iterator[tuple[int, int, Draws]]:
+    """The same, with a bar that counts queries."""
+    if not progress:
+        yield from batches
+        return
+    with bar(None, "replicas", total=n_topics, unit="query") as shown:
+        for first, last, draws in batches:
+            yield first, last, draws
+            shown.update(last - shown.n)
+
+
+class LeftOut:
+    """Replica b is without the b-th candidate of each query."""
+
+    def apply(self, state: State, draws: Draws) -> State:
+        """Take one candidate away; all of them where there is no b-th, which leaves the score undefined."""
+        here = state.candidates
+        number = np.arange(len(here)) - here.starts[here.topic]
+        turn = draws.replicas[:, None]
+        gone = number == turn
+        whose = per_topic((gone & state.alive).astype(np.float64), here.topic, len(here.topics)) > 0
+        return state.with_base(np.where(gone | ~whose[:, here.topic], -np.inf, state.log_base))
+
+
+N_REPLICAS = 1000
+
+
+@dataclass(frozen=True, eq=False)
+class Replicas:
+    """Scores of systems in every replica.
+
+    Parameters
+    ----------
+    topics, systems, statistics
+        What the axes of the arrays stand for.
+    values
+        Scores, shape (n_systems, n_statistics, B, n_topics).
+    point
+        Scores without any perturbation, shape (n_systems, n_statistics, n_topics).
+    perturbations, seed
+        What made them.
+    """
+
+    topics: list[str]
+    systems: list[str]
+    statistics: list[Statistic]
+    values: Floats
+    point: Floats
+    perturbations: tuple[Any, ...]
+    seed: int
+
+    @property
+    def n_replicas(self) -> int:
+        """B."""
+        return int(self.values.shape[2])
+
+    @property
+    def mean(self) -> Floats:
+        """``mean_b score^(b)``, the paper's estimate, shape (n_systems, n_statistics, n_topics)."""
+        return np.asarray(self.values.mean(axis=2))
+
+    def of(self, system: str, statistic: Statistic) -> Floats:
+        """Scores of one system, shape (B, n_topics).
+
+        Raises
+        ------
+        ParameterError
+            A system or statistic that was not asked for.
+        """
+        for what, one, all_of_them in (("system", system, self.systems), ("statistic", statistic, self.statistics)):
+            if one not in all_of_them:
+                raise ParameterError(
+                    f"{what} {str(one)!r} was not replicated; there are {examples(map(str, all_of_them))}"
+                )
+        scores: Floats = self.values[self.systems.index(system), self.statistics.index(statistic)]
+        return scores
+
+    @property
+    def source(self) -> str:
+        """What the spread of replicas measures: ``"intents"`` where these alone were resampled, else ``"replicas"``."""
+        return "intents" if self.perturbations == (IntentBootstrap(),) else "replicas"
+
+    def frame(self, *, level: float = 0.95, method: str = "percentile", left_out: Floats | None = None) -> pd.DataFrame:
+        """A row for each system, query and statistic: name, qid, measure, value, mean, std, low, high, level, method.
+
+        ``value`` is the unperturbed score, ``mean`` and ``std`` are those of its replicas. ``left_out``, of
+        :func:`left_out`, gives the acceleration of the BCa intervals of resampled intents.
+        """
+        replicas = np.moveaxis(self.values, 2, 0)
+        acceleration = None if left_out is None else acceleration_of(left_out)
+        ends = replica_intervals(
+            replicas, point=self.point, acceleration=acceleration, level=level, method=method, source=self.source
+        )
+        names, measures, topics = np.meshgrid(self.systems, list(map(str, self.statistics)), self.topics, indexing="ij")
+        std = replicas.std(axis=0, ddof=1) if len(replicas) > 1 else np.full(self.point.shape, np.nan)
+        numbers = {"value": self.point, "mean": self.mean, "std": std, "low": ends.low, "high": ends.high}
+        return pd.DataFrame(
+            {
+                "name": names.ravel(),
+                "qid": topics.ravel(),
+                "measure": measures.ravel(),
+                **{name: array.ravel() for name, array in numbers.items()},
+                "level": level,
+                "method": ends.method,
+            }
+        )
+
+    def intervals(
+        self, *, level: float = 0.95, method: str = "percentile", left_out: Floats | None = None
+    ) -> pd.DataFrame:
+        """The C frame of means over these very queries: how far they move between replicas; see :meth:`frame`.
+
+        ``value`` is the unperturbed score, ``mean`` that of the replicas, the paper's ``VB^ = mean_b VB^(b)``: the
+        interval lies around the mean, and noise that shifts scores may leave the unperturbed one outside.
+        """
+        means, point = self.values.mean(axis=3), self.point.mean(axis=2)
+        acceleration = None if left_out is None else acceleration_of(left_out, of_mean=True)
+        ends = replica_intervals(
+            np.moveaxis(means, 2, 0),
+            point=point,
+            acceleration=acceleration,
+            level=level,
+            method=method,
+            source=self.source,
+        )
+        names, measures = np.meshgrid(self.systems, list(map(str, self.statistics)), indexing="ij")
+        return pd.DataFrame(
+            {
+                "name": names.ravel(),
+                "measure": measures.ravel(),
+                "value": point.ravel(),
+                "low": ends.low.ravel(),
+                "high": ends.high.ravel(),
+                "level": level,
+                "method": ends.method,
+                "n_qids": len(self.topics),
+                "n_resamples": self.n_replicas,
+                "seed": self.seed,
+                "mean": means.mean(axis=2).ravel(),
+            }
+        )
+
+
+def replicate(
+    intents: Any,
+    systems: Mapping[str, Matches],
+    perturbations: Sequence[Any],
+    statistics: Sequence[Statistic] = (Statistic("ES"), Statistic("VB")),
+    *,
+    n_replicas: int = N_REPLICAS,
+    seed: int = 0,
+    progress: bool = False,
+) -> Replicas:
+    """Score systems again and again, each time under perturbed candidates and tags.
+
+    All systems meet the same perturbed candidates, and a document the same noise of its tags, in the same replica:
+    their differences are paired.
+
+    Parameters
+    ----------
+    intents
+        I frame: qid, entity_id, prob [, delta, violations].
+    systems
+        The matches of each system with the rows of that frame.
+    perturbations
+        Applied in this order, those of tags after those of candidates. None gives equal replicas.
+    statistics
+        What to score.
+    n_replicas
+        B, at least 1.
+    seed
+        Decides the replicas together with the ids of queries, candidates and documents: replica b of a query is the
+        same whatever B, the other queries, the other systems and the order of rows.
+    progress
+        Show a bar.
+
+    Returns
+    -------
+    Replicas
+
+    Raises
+    ------
+    InputError
+        See the contract of intents and matches; a perturbation that leaves a query without candidates.
+    ParameterError
+        A number of replicas or a seed that is none.
+
+    Notes
+    -----
+    Queries are worked on in blocks: memory beyond the result, which has 8 bytes a system, statistic, replica and query,
+    stays below some twenty arrays of 200,000 numbers, or of as many as there are candidates in the largest query.
+
+    Examples
+    --------
+    >>> from vbterrier.stats import Dirichlet, Matches, Statistic, replicate
+    >>> intents = pd.DataFrame({"qid": "q1", "entity_id": ["A", "B"], "prob": [0.8, 0.2]})
+    >>> athlete = Matches(intent=np.array([0]), rank=np.array([0]))
+    >>> found = replicate(intents, {"athlete": athlete}, [Dirichlet(30)], [Statistic("ES", 10)], n_replicas=500)
+    >>> found.point.ravel().round(3).tolist(), found.mean.ravel().round(1).tolist()
+    ([0.8], [0.8])
+    """
+    whole("n_replicas", n_replicas)
+    whole("seed", seed, low=0)
+    noise = _split(perturbations)
+    candidates = Candidates.of(intents)
+    laid = [Laid(matches, candidates, name) for name, matches in systems.items()]
+    plan = Plan(candidates, laid, list(statistics))
+    values = plan.scores(n_replicas, seed, *noise, progress=progress)
+    point = plan.scores(1, seed, [], [])[:, :, 0]
+    return Replicas(candidates.topics, list(systems), plan.statistics, values, point, tuple(perturbations), seed)
+
+
+def left_out(
+    intents: Any, systems: Mapping[str, Matches], statistics: Sequence[Statistic] = (Statistic("ES"), Statistic("VB"))
+) -> Floats:
+    """The jackknife over intents: scores of each query without one of its candidates after the other.
+
+    Returns
+    -------
+    numpy.ndarray
+        Shape (n_systems, n_statistics, most candidates, n_topics); NaN behind a query's last candidate, for candidates
+        of probability 0 (which change nothing), and where none would be left.
+
+    Examples
+    --------
+    >>> intents = pd.DataFrame({"qid": "q1", "entity_id": ["A", "B", "C"], "prob": [0.5, 0.25, 0.25]})
+    >>> covers_a = Matches(intent=np.array([0]), rank=np.array([0]))
+    >>> left_out(intents, {"a": covers_a}, [Statistic("ES")]).round(3).ravel().tolist()
+    [0.0, 0.667, 0.667]
+    """
+    candidates = Candidates.of(intents)
+    laid = [Laid(matches, candidates, name) for name, matches in systems.items()]
+    plan = Plan(candidates, laid, list(statistics))
+    return plan.scores(int(candidates.sizes.max(initial=0)), 0, [("", LeftOut())], [], undefined=True)
+
+
+def _split(perturbations: Sequence[Any]) -> tuple[list[tuple[str, Any]], list[tuple[str, Any]]]:
+    """Those of candidates and those of tags, each with the name that its random numbers go by.
+
+    Two of one class draw apart; what stands before or behind, and the parameters, change no numbers.
+    """
+    noise: dict[str, list[tuple[str, Any]]] = {"intents": [], "tags": []}
+    seen: Counter[str] = Counter()
+    for perturbation in perturbations:
+        if isinstance(perturbation, type) or not hasattr(perturbation, "apply"):
+            raise ParameterError(f"perturbation {perturbation!r}: wanted an object with apply, as Dirichlet(10)")
+        kind = type(perturbation).__name__
+        seen[kind] += 1
+        name = kind if seen[kind] == 1 else f"{kind} {seen[kind]}"
+        noise[getattr(perturbation, "target", "intents")].append((name, perturbation))
+    return noise["intents"], noise["tags"]

@@ -1,1 +1,0 @@
-"""From results to tags: which entities each retrieved document is about."""

@@ -1,0 +1,103 @@
+"""Condensed lists as a pipeline stage."""
+
+from __future__ import annotations
+
+import warnings
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+
+from vbterrier.errors import DegenerateWarning, InputError, examples
+from vbterrier.frames.contracts import frame_of
+from vbterrier.frames.ids import require_same_kind
+from vbterrier.frames.ranking import Run
+from vbterrier.hosts.pyterrier import schematic_of
+from vbterrier.unjudged.pool import Judgments
+
+
+def condensed(run: Run, judgments: Judgments) -> pd.DataFrame:
+    """The judged documents of a run in their relative order, ``rank`` from 0 without gaps."""
+    top = judgments.judge(run, None)
+    kept = top.levels >= 0
+    frame = run.frame.iloc[top.rows[kept]].reset_index(drop=True)
+    frame["rank"] = (np.cumsum(kept, axis=1) - 1)[kept]
+    return frame
+
+
+class Condense(pt.Transformer):  # type: ignore[misc]
+    """Drop the documents that nobody judged (condensed lists, Sakai 2007).
+
+    Measures without a ``judged_only`` of their own can follow it in a pipeline.
+    Topics without judgments come out empty.
+
+    Parameters
+    ----------
+    qrels
+        Columns qid, docno, label.
+
+    Raises
+    ------
+    InputError
+        See the contracts of runs and qrels.
+
+    Notes
+    -----
+    A document with a negative label was judged: it stays, worth 0 as everywhere here, and the documents behind it keep
+    their places. trec_eval's ``judged_only`` (``-J``) counts it as unjudged and drops it, so that documents behind it
+    move up, and scores differ where such a document stands above a relevant one. Leave those rows out of ``qrels`` for
+    trec_eval's lists.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> qrels = pd.DataFrame({"qid": ["q1"], "docno": ["a"], "label": [1]})
+    >>> run = pd.DataFrame({"qid": "q1", "docno": ["new", "a"], "score": [2.0, 1.0], "rank": [0, 1]})
+    >>> Condense(qrels).transform(run).values.tolist()
+    [['q1', 'a', 1.0, 0]]
+    """
+
+    def __init__(self, qrels: Any) -> None:
+        super().__init__()
+        self._judgments = Judgments(qrels)
+        # A copy: what the caller does to the frame later changes neither results nor equality.
+        self.qrels = frame_of(qrels, "qrels")[["qid", "docno", "label"]].copy()
+        if not self._judgments.topics:
+            raise InputError("qrels: no rows; condensing would drop every document")
+
+    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
+        """Keep the judged rows of a result frame."""
+        pt.validate.result_frame(inp, extra_columns=["score"])
+        if not len(inp):
+            return inp.assign(rank=pd.Series(dtype="int64"))
+        run, judgments = Run(inp), self._judgments
+        require_same_kind(judgments.qid, run.topic_ids, "qrels column 'qid'", "run column 'qid'")
+        if set(run.topics).isdisjoint(judgments.topics):
+            # A batch of pt.Experiment may hold such topics alone.
+            warnings.warn(
+                f"run: none of its topics is judged ({examples(run.topics)}); nothing is left of it",
+                DegenerateWarning,
+                stacklevel=2,
+            )
+            return inp.iloc[:0].assign(rank=pd.Series(dtype="int64"))
+        return condensed(run, judgments)
+
+    @cached_property
+    def _content(self) -> tuple[Any, ...]:
+        qid, docno, label = (self.qrels[name].tolist() for name in ("qid", "docno", "label"))
+        return tuple(zip(qid, docno, label, strict=True))
+
+    def schematic(self, *, input_columns: Any) -> dict[str, Any]:  # noqa: ARG002 - what PyTerrier hands over
+        """How PyTerrier draws it: with the number of judgments."""
+        return schematic_of({"qrels": f"{len(self.qrels)} judgments"})
+
+    def __repr__(self) -> str:
+        return f"Condense({len(self.qrels)} judgments)"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Condense) and self._content == other._content
+
+    def __hash__(self) -> int:
+        return hash(self._content)

@@ -1,0 +1,331 @@
+"""Distributions of bootstrapped scores."""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from vbterrier.errors import InputError, ParameterError
+from vbterrier.frames.notebook import Panel, Shown
+from vbterrier.kernels.grades import moments
+from vbterrier.kernels.grades.choice import TooLargeError, laws_of
+from vbterrier.kernels.grades.distributions import central_interval
+from vbterrier.kernels.grades.model import Problem, urn
+from vbterrier.kernels.resample import stream
+from vbterrier.unjudged.metrics import DCG, NDCG
+from vbterrier.unjudged.priors import ECIR23_GRADES, OWN, prior_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from vbterrier.annotations import Floats, Ints
+    from vbterrier.frames.notebook import Figures
+    from vbterrier.kernels.grades.distributions import Law
+    from vbterrier.unjudged.metrics import Metric
+    from vbterrier.unjudged.pool import JudgedTop
+    from vbterrier.unjudged.priors import Process
+
+
+# Ranks of rankings that are laid out at a time.
+MOST_PLACES = 1 << 22
+
+
+def problem_of(judged: JudgedTop, metric: Metric, visits: Ints, prob: Floats, strength: Floats | None) -> Problem:
+    """Lay out the unjudged documents of the cut in visiting order.
+
+    Parameters
+    ----------
+    judged
+        The cut run.
+    metric
+        What the score is.
+    visits
+        See :func:`visits_of`.
+    prob
+        The prior, shape (n, 1, L), or (n, u, L) in visiting order.
+    strength
+        How many documents the prior of each topic is worth, shape (n,); ``None`` where all are known exactly.
+    """
+    parts = metric.parts(judged)
+    base = (parts.unit * parts.gain[np.maximum(judged.levels, 0)]).sum(axis=1)
+    weights = np.take_along_axis(np.where(judged.unjudged, parts.unit, 0.0), visits, axis=1)
+    left = judged.judgments.counts - judged.counts
+    value = None if parts.score is None else _value(judged, visits, parts.score)
+    steps = parts.steps(visits) if parts.steps is not None and _follow(visits, judged.n_unjudged) else None
+    return Problem(base, weights, judged.n_unjudged, prob, left, parts.gain, strength, value, steps)
+
+
+def _value(judged: JudgedTop, visits: Ints, score: Callable[[Ints, int], Floats]) -> Callable[[int, Ints], Floats]:
+    """The score of rankings whose unjudged documents landed on some levels."""
+
+    def value(topic: int, levels: Ints) -> Floats:
+        places = visits[topic, : levels.shape[1]]
+        step = max(1, MOST_PLACES // max(judged.levels.shape[1], 1))
+        return np.concatenate(
+            [part(topic, places, levels[at : at + step]) for at in range(0, max(len(levels), 1), step)]
+        )
+
+    def part(topic: int, places: Ints, levels: Ints) -> Floats:
+        rankings = np.tile(judged.levels[topic], (len(levels), 1))
+        rankings[:, places] = levels
+        return score(rankings, topic)
+
+    return value
+
+
+def _follow(visits: Ints, n_unjudged: Ints) -> bool:
+    """Whether documents are drawn in the order of the ranking."""
+    counts = np.arange(1, visits.shape[1]) < n_unjudged[:, None]
+    return not bool((counts & (np.diff(visits, axis=1) < 0)).any())
+
+
+def visits_of(judged: JudgedTop, *, by_docno: bool) -> Ints:
+    """The places of the unjudged documents in visiting order, then any others, shape (n, most unjudged)."""
+    most = int(judged.n_unjudged.max(initial=0))
+    turn = np.broadcast_to(np.arange(judged.levels.shape[1]), judged.levels.shape)
+    if by_docno:
+        topic, rank = np.nonzero(judged.unjudged)
+        turn = turn.copy()
+        turn[topic, rank] = judged.run.docno.take(judged.rows[topic, rank]).ranks()
+    behind = np.where(judged.unjudged, turn, np.iinfo(np.int64).max)
+    return np.argsort(behind, axis=1, kind="stable")[:, :most]
+
+
+MOST_ATOMS = 50_000_000
+COMMON_LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
+# Of the intervals that notebooks show unasked, and of how many topics at most.
+LEVEL = 0.9
+_SHOWN = 250
+
+
+class BootstrapDistribution(Shown):
+    """The distribution of a score for every topic, over what its unjudged documents could be.
+
+    Made by :func:`vbterrier.unjudged.bootstrap_distribution`. Arrays are parallel to ``topics``; what needs the whole
+    distribution is computed when it is first asked for.
+
+    Attributes
+    ----------
+    topics : list of str
+        The topics of the qrels, in order of appearance.
+    cutoff : int or None
+        k.
+    process : Process
+        The parameters that made it.
+    metric : Metric
+        What the score is.
+    n_unjudged : numpy.ndarray
+        Unjudged documents in the first k, shape (n,).
+    visits : numpy.ndarray
+        The places (ranks from 0) of the unjudged documents in the order in which they are drawn, shape (n, u); the
+        first ``n_unjudged`` of each topic count.
+    prob : numpy.ndarray
+        The prior over ``grades``, shape (n, L), or (n, u, L) where documents have their own, in the order of visits.
+    strength : numpy.ndarray
+        How many documents the prior of each topic is worth, shape (n,); infinite where it is taken for certain.
+    grades : numpy.ndarray
+        Grades, rising from 0, shape (L,).
+    problem : Problem
+        All this for the kernels.
+    """
+
+    def __init__(self, judged: JudgedTop, process: Process, metric: Metric | None = None) -> None:
+        if metric is not None:
+            _require_metric(metric, process)
+        if process.compat:
+            judged = judged.regraded(np.array(ECIR23_GRADES))
+        self.topics = judged.judgments.topics
+        self.cutoff = judged.depth
+        self.process = process
+        self.metric: Metric = NDCG(process.dcg) if metric is None else metric
+        self.n_unjudged = judged.n_unjudged
+        self.grades = judged.judgments.grades
+        prior = prior_of(judged, process)
+        self.prob = prior.prob if process.prior == OWN else prior.prob[:, 0]
+        self.strength = np.full(len(self), math.inf) if prior.strength is None else prior.strength
+        self.visits = visits_of(judged, by_docno=process.compat == "ecir23")
+        self.problem = problem_of(judged, self.metric, self.visits, prior.prob, prior.strength)
+        if process.method == "grid" and self.problem.value is not None:
+            raise ParameterError(
+                f"method='grid' adds up what ranks score, and {self.metric.name} is no such sum; use method='auto'"
+            )
+        self._quantiles: dict[float, Floats] = {}
+        self._intervals: dict[float, tuple[Floats, Floats]] = {}
+
+    def __len__(self) -> int:
+        return len(self.topics)
+
+    def _line(self) -> str:
+        return f"{self.metric.name}@{self.cutoff}, {len(self)} topics, {self.process}"
+
+    def _panels(self) -> Iterator[Panel]:
+        # Intervals take every topic's whole distribution: of many topics, only where those are known already.
+        if "laws" in vars(self) or len(self) <= _SHOWN:
+            frame = self.frame(LEVEL).assign(level=LEVEL)
+            exact = frame["certificate"] == 0
+            frame = frame.drop(columns="certificate") if exact.all() else frame
+            yield Panel("Topics", frame.rename(columns={"method": "by"}), value="mean")
+        else:
+            columns = {"qid": self.topics, "n_unjudged": self.n_unjudged, "mean": self.mean, "std": self.std}
+            yield Panel("Topics", pd.DataFrame(columns))
+
+    def _figures(self) -> Figures:
+        return {"score_distributions": lambda: {"law": self}}
+
+    @cached_property
+    def laws(self) -> list[Law]:
+        """The distribution of each topic."""
+        try:
+            return laws_of(self.problem, self.process.method, self._uniforms, legacy=bool(self.process.compat))
+        except TooLargeError as error:
+            raise ParameterError(
+                f"method={self.process.method!r} cannot do query {self.topics[error.topic]!r} with its "
+                f"{self.n_unjudged[error.topic]} unjudged documents; use method='auto', or a smaller cutoff"
+            ) from error
+
+    def _uniforms(self, topic: int) -> Floats:
+        rng = stream(self.process.seed, self.topics[topic])
+        return urn(rng, self.process.n_draws, int(self.n_unjudged[topic]), float(self.strength[topic]))
+
+    @cached_property
+    def _moments(self) -> tuple[Floats, Floats]:
+        return self._found_moments(spread=True)
+
+    @cached_property
+    def _means(self) -> Floats:
+        """Without the variances, which cost more, where these were not asked for before."""
+        return self._moments[0] if "_moments" in vars(self) else self._found_moments(spread=False)[0]
+
+    def _found_moments(self, *, spread: bool) -> tuple[Floats, Floats]:
+        sampled = self.process.method == "mc"
+        mean, variance = (np.full(len(self), np.nan),) * 2 if sampled else moments(self.problem, spread=spread)
+        unknown = np.flatnonzero(np.isnan(mean))
+        if len(unknown):
+            mean, variance = mean.copy(), variance.copy()
+        for topic in unknown:
+            values, probs = self.laws[topic].atoms()
+            mean[topic] = values @ probs
+            variance[topic] = (values - mean[topic]) ** 2 @ probs
+        return mean, variance
+
+    @property
+    def mean(self) -> Floats:
+        """Expected score of each topic, shape (n,)."""
+        return self._means
+
+    @property
+    def std(self) -> Floats:
+        """Standard deviation of each topic's score over what its unjudged documents could be, shape (n,)."""
+        return np.sqrt(self._moments[1])
+
+    @property
+    def median(self) -> Floats:
+        """The 0.5 quantile of each topic, shape (n,)."""
+        return self.quantile(0.5)
+
+    @cached_property
+    def mode(self) -> Floats:
+        """The most probable score of each topic, the largest of several, shape (n,)."""
+        return np.array([law.mode() for law in self.laws])
+
+    def quantile(self, level: float) -> Floats:
+        """The smallest score whose probability of not being exceeded reaches ``level``, shape (n,).
+
+        Raises
+        ------
+        ParameterError
+            A level outside [0, 1].
+        """
+        if not 0 <= level <= 1:
+            raise ParameterError(f"level={level}: wanted a number from 0 to 1")
+        if level not in self._quantiles:
+            # Levels that are often asked for next cost next to nothing, but where one is a search of its own.
+            cheap = all(law.is_sorted for law in self.laws)
+            levels = np.array([level, *(other for other in COMMON_LEVELS if cheap and other not in self._quantiles)])
+            found = np.array([law.quantiles(levels) for law in self.laws]).reshape(len(self), len(levels))
+            self._quantiles.update(zip(levels.tolist(), found.T, strict=True))
+        return self._quantiles[level]
+
+    def interval(self, level: float = 0.9) -> tuple[Floats, Floats]:
+        """The central interval: values whose mid-probability is from ``(1 - level)/2`` to ``(1 + level)/2``.
+
+        The mid-probability of x is ``P(X < x) + P(X = x)/2``. With few unjudged documents the quantiles at the same
+        levels lie further apart and hold more than they promise; with many the two agree.
+
+        Returns
+        -------
+        (low, high)
+            Each of shape (n,).
+
+        Raises
+        ------
+        ParameterError
+            A level outside [0, 1].
+        """
+        if not 0 <= level <= 1:
+            raise ParameterError(f"level={level}: wanted a number from 0 to 1")
+        if level not in self._intervals:
+            ends = np.array([central_interval(law, level) for law in self.laws]).reshape(len(self), 2)
+            self._intervals[level] = ends[:, 0], ends[:, 1]
+        return self._intervals[level]
+
+    def certificate(self, level: float) -> Floats:
+        """How wide the bracket is that certainly holds the quantile at ``level``, shape (n,); 0 where exact.
+
+        For draws it is the width of the Dvoretzky-Kiefer-Wolfowitz band at 95 %.
+        """
+        return np.array([float(np.diff(law.brackets(np.array([level])), axis=0)[0, 0]) for law in self.laws])
+
+    @property
+    def methods(self) -> list[str]:
+        """``"exact"``, ``"grid"`` or ``"mc"`` for each topic."""
+        return [law.method for law in self.laws]
+
+    def atoms(self, topic: str) -> tuple[Floats, Floats]:
+        """Rising scores of one topic and their probabilities, each of shape (m,).
+
+        Raises
+        ------
+        InputError
+            A topic that was not evaluated.
+        """
+        if topic not in self.topics:
+            raise InputError(f"query {topic!r} was not evaluated; there are {len(self)}, the first {self.topics[:3]}")
+        law = self.laws[self.topics.index(topic)]
+        if law.n_atoms > MOST_ATOMS:
+            raise ParameterError(
+                f"query {topic!r} has {law.n_atoms:,} atoms, too many to list; ask for quantiles, or use method='grid'"
+            )
+        return law.atoms()
+
+    def frame(self, level: float = 0.9) -> pd.DataFrame:
+        """A row a topic: qid, n_unjudged, mean, std, median, mode, low, high, method, certificate (of the interval)."""
+        low, high = self.interval(level)
+        widths = np.maximum(self.certificate((1 - level) / 2), self.certificate((1 + level) / 2))
+        return pd.DataFrame(
+            {
+                "qid": self.topics,
+                "n_unjudged": self.n_unjudged,
+                "mean": self.mean,
+                "std": self.std,
+                "median": self.median,
+                "mode": self.mode,
+                "low": low,
+                "high": high,
+                "method": self.methods,
+                "certificate": widths,
+            }
+        )
+
+
+def _require_metric(metric: object, process: Process) -> None:
+    if not hasattr(metric, "parts") or isinstance(metric, type):
+        raise ParameterError(
+            f"metric={metric!r}: wanted one of those in vbterrier.unjudged.metrics, as AP(rel=1), or None for nDCG"
+        )
+    if process.dcg != DCG[0]:
+        raise ParameterError(f"dcg={process.dcg!r} is nDCG's own; use metric=NDCG({process.dcg!r}), or no metric")

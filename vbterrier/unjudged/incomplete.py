@@ -1,0 +1,262 @@
+"""Complete judgments made incomplete in ways that are known, so that estimators can be held against the truth."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from vbterrier.errors import DegenerateWarning, ParameterError, examples, nearest
+from vbterrier.frames.contracts import frame_of, require
+from vbterrier.frames.files.reading import read_qrels
+from vbterrier.frames.ids import Ids, Lookup, ids_of, integers_of, require_same_kind
+from vbterrier.frames.parameters import whole
+from vbterrier.frames.runs import run_places, runs_of
+from vbterrier.kernels import order
+from vbterrier.kernels.resample import stream
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    import pandas as pd
+    from numpy.typing import NDArray
+
+    from vbterrier.frames.ranking import Run
+
+    Mask = NDArray[np.bool_]
+
+
+# Of a row that several groups retrieved, and of one that none did.
+_SEVERAL, _NONE = -2, -1
+# What a float64 holds of 64 bits.
+_SHIFT, _UNIT = np.uint64(11), 2.0**-53
+
+
+class Incomplete(NamedTuple):
+    """Incomplete judgments, and what they are incomplete for.
+
+    Attributes
+    ----------
+    name : str
+        What tables call it.
+    qrels : pandas.DataFrame
+        The judgments that are left.
+    runs : tuple of str or None
+        The runs whose evaluation suffers, which are those to evaluate; ``None`` for all.
+    """
+
+    name: str
+    qrels: Any
+    runs: tuple[str, ...] | None = None
+
+
+class _Pool:
+    """The rows of qrels, and which of them runs retrieved."""
+
+    def __init__(self, qrels: Any) -> None:
+        self.frame = read_qrels(qrels) if isinstance(qrels, (str, os.PathLike)) else frame_of(qrels, "qrels")
+        require(self.frame, ("qid", "docno", "label"), "qrels")
+        self.qid, self.docno = (ids_of(self.frame[name], f"qrels column {name!r}") for name in ("qid", "docno"))
+        self.relevant = integers_of(self.frame["label"], "qrels column 'label'") > 0
+        self.topics, self.topic = self.qid.codes()
+        self._lookup = Lookup(self.topic, self.docno)
+
+    def retrieved(self, run: Run, depth: int) -> Mask:
+        """Which rows judge a document that a run has in the first ``depth`` of the topic, shape (n_rows,)."""
+        place = run_places(run, self.topics, self.qid, "qrels")
+        require_same_kind(self.docno, run.docno, "qrels column 'docno'", f"{run.name} column 'docno'")
+        top = run.top(depth).rows
+        owner, rank = np.nonzero((top >= 0) & (place[:, None] >= 0))
+        _, rows = self._lookup.find(place[owner], run.docno.take(top[owner, rank]))
+        met = np.zeros(len(self.frame), dtype=bool)
+        met[rows] = True
+        return met
+
+    def keep(self, kept: Mask, what: str) -> pd.DataFrame:
+        """The kept rows in their order; says which topics can no longer be evaluated."""
+        n = len(self.topics)
+        judged = np.bincount(self.topic[kept], minlength=n) > 0
+        could, can = (np.bincount(self.topic[self.relevant & rows], minlength=n) > 0 for rows in (True, kept))
+        lost = [(~judged, "judgments"), (judged & could & ~can, "relevant documents")]
+        said = [
+            f"{np.count_nonzero(mask)} topics lose all {things} ({examples(map(self.topics.__getitem__, places))})"
+            for mask, things in lost
+            if len(places := np.flatnonzero(mask))
+        ]
+        if said:
+            warnings.warn(f"{what}: {', '.join(said)}", DegenerateWarning, stacklevel=3)
+        return self.frame[kept].reset_index(drop=True)
+
+
+def leave_group_out(
+    runs: Any, qrels: Any, groups: Mapping[str, str] | None = None, depth: int = 10
+) -> Iterator[Incomplete]:
+    """For each group that submitted runs, the judgments as they would be without that group.
+
+    What goes are the judgments of documents that runs of this group alone have in their first ``depth``. Documents that
+    no run has there stay: they came into the pool by another way.
+
+    Parameters
+    ----------
+    runs
+        A mapping of name to run: a frame (qid, docno, score) or the path of a TREC run.
+    qrels
+        A frame (qid, docno, label) or the path of TREC qrels. With an iteration, all rows of a document go together.
+    groups
+        The group of each run, by name; each run is a group of its own by default.
+    depth
+        How far down runs were judged.
+
+    Yields
+    ------
+    Incomplete
+        ``(group, qrels, names of its runs)``, groups in order of appearance, rows in the order of the qrels.
+
+    Raises
+    ------
+    InputError
+        Runs and qrels that cannot meet; see the contracts.
+    ParameterError
+        A group for a run that is not there, a run without a group, a depth below 1.
+
+    Notes
+    -----
+    Linear in rows; the rows of one group are made when they are asked for. A topic that loses all judgments, or all
+    relevant documents, is told by a warning and left as it is.
+
+    References
+    ----------
+    Fröbe et al., ECIR 2023, section 4.1, after Sakai, IR 2008 ("leave one group out").
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> qrels = pd.DataFrame({"qid": "q1", "docno": ["a", "b", "c", "d"], "label": 1})
+    >>> one = pd.DataFrame({"qid": "q1", "docno": ["a", "b"], "score": [2.0, 1.0]})
+    >>> two = pd.DataFrame({"qid": "q1", "docno": ["b", "c"], "score": [2.0, 1.0]})
+    >>> for group, left, names in leave_group_out({"one": one, "two": two}, qrels):
+    ...     print(group, left["docno"].tolist(), names)
+    one ['b', 'c', 'd'] ('one',)
+    two ['a', 'b', 'd'] ('two',)
+    """
+    whole("depth", depth)
+    pool, loaded = _Pool(qrels), runs_of(runs)
+    members = _members(list(loaded), groups)
+    owner = np.full(len(pool.frame), _NONE, dtype=np.int64)
+    for place, names in enumerate(members.values()):
+        met = np.logical_or.reduce([pool.retrieved(loaded[name], depth) for name in names])
+        owner[met] = np.where(owner[met] == _NONE, place, _SEVERAL)
+    return (
+        Incomplete(group, pool.keep(owner != place, f"without {group!r}"), tuple(names))
+        for place, (group, names) in enumerate(members.items())
+    )
+
+
+def thin_pool(qrels: Any, share: float, seed: int = 0) -> pd.DataFrame:
+    """Judgments of which a random share is missing.
+
+    Each document of a topic goes with probability ``share``, independently of all others, so that the number that goes
+    is binomial. Whether it goes depends on (seed, qid, docno) alone: other rows, their order and other topics change
+    nothing, and what is missing at one share is missing at every larger one of the same seed.
+
+    Parameters
+    ----------
+    qrels
+        A frame (qid, docno, label) or the path of TREC qrels. With an iteration, all rows of a document go together.
+    share
+        Probability of a judgment to go, 0 to 1.
+    seed
+        Decides which go.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The rows that are left, in their order, with all columns. A topic that loses all judgments, or all relevant
+        documents, is told by a warning and left as it is: to save one would make judgments depend on others.
+
+    Raises
+    ------
+    InputError
+        See the contract of qrels.
+    ParameterError
+        A share outside [0, 1], a seed below 0.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> qrels = pd.DataFrame({"qid": "q1", "docno": [f"d{i}" for i in range(1000)], "label": 1})
+    >>> fewer, fewest = (thin_pool(qrels, share, seed=1) for share in (0.3, 0.7))
+    >>> len(fewer), len(fewest), set(fewest["docno"]) <= set(fewer["docno"])
+    (682, 276, True)
+    """
+    if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 <= share <= 1:
+        raise ParameterError(f"share={share!r}: wanted a number from 0 to 1, as 0.3")
+    whole("seed", seed, low=0)
+    pool = _Pool(qrels)
+    return pool.keep(_chances(pool.qid, pool.docno, int(seed)) >= share, f"thinned by {share:g}")
+
+
+def shallow_pool(runs: Any, qrels: Any, depth: int) -> pd.DataFrame:
+    """Judgments of the documents alone that some run has in its first ``depth``.
+
+    Parameters
+    ----------
+    runs
+        A mapping of name to run: a frame (qid, docno, score) or the path of a TREC run.
+    qrels
+        A frame (qid, docno, label) or the path of TREC qrels.
+    depth
+        How far down runs are judged.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The rows that are left, in their order, with all columns. A topic that loses all judgments, or all relevant
+        documents, is told by a warning and left as it is.
+
+    Raises
+    ------
+    InputError
+        Runs and qrels that cannot meet; see the contracts.
+    ParameterError
+        A depth below 1.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> qrels = pd.DataFrame({"qid": "q1", "docno": ["a", "b", "c"], "label": [0, 1, 2]})
+    >>> run = pd.DataFrame({"qid": "q1", "docno": ["c", "b"], "score": [2.0, 1.0]})
+    >>> shallow_pool({"mine": run}, qrels, 1)["docno"].tolist()
+    ['c']
+    """
+    whole("depth", depth)
+    pool, loaded = _Pool(qrels), runs_of(runs)
+    met = np.logical_or.reduce([pool.retrieved(run, depth) for run in loaded.values()])
+    return pool.keep(met, f"pool of depth {depth}")
+
+
+def _chances(qid: Ids, docno: Ids, seed: int) -> NDArray[np.float64]:
+    """A uniform number in [0, 1) for each pair of ids, which nothing but the pair and the seed decides."""
+    salt = stream(seed, "thin pool").integers(2**64, dtype=np.uint64)
+    words = order.mix(docno.prints + order.mix(qid.prints + salt))
+    return (words >> _SHIFT).astype(np.float64) * _UNIT
+
+
+def _members(names: list[str], groups: Mapping[str, str] | None) -> dict[str, list[str]]:
+    """The runs of each group, groups in order of appearance."""
+    if groups is None:
+        return {name: [name] for name in names}
+    unknown = [name for name in groups if name not in names]
+    if unknown:
+        raise ParameterError(
+            f"groups: no run is called {unknown[0]!r}; found {examples(names)}.{nearest(str(unknown[0]), names)}"
+        )
+    without = [name for name in names if name not in groups]
+    if without:
+        raise ParameterError(f"groups: {len(without)} runs have none ({examples(without)}); give each its group")
+    members: dict[str, list[str]] = {}
+    for name in names:
+        members.setdefault(groups[name], []).append(name)
+    return members

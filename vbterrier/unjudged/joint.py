@@ -1,0 +1,271 @@
+"""Scores of several systems at once: an unjudged document that two of them retrieved is the same document in both."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from vbterrier.errors import InputError, ParameterError, examples
+from vbterrier.frames.ids import Ids
+from vbterrier.kernels.grades.exact import scores_of
+from vbterrier.kernels.grades.model import comonotone_variance, urn
+from vbterrier.kernels.resample import stream
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from vbterrier.annotations import Floats, Ints
+    from vbterrier.kernels.grades.model import Problem
+    from vbterrier.unjudged.distribution import BootstrapDistribution
+    from vbterrier.unjudged.pool import JudgedTop
+
+
+# Uniform numbers of one topic that are held at a time, draws times documents.
+MOST_NUMBERS = 1 << 22
+
+
+class JointDistribution:
+    """The scores of several systems on the same topics, over what their unjudged documents could be.
+
+    In each topic, the unjudged documents of all systems' cuts share one urn (:func:`vbterrier.kernels.grades.model.urn`)
+    in the order of their docnos: a document has one number, whoever retrieved it. Each system reads the grades of its
+    own documents off their numbers, by its own prior and in its own visiting order, and what runs out runs out for it
+    alone. Any part of an urn, in any order, is an urn, so that each system's scores follow its own law.
+
+    Parameters
+    ----------
+    laws
+        The distribution of each system's scores, by name.
+    cuts
+        The judged rankings that these are of.
+
+    Attributes
+    ----------
+    names, topics : list of str
+        What the axes stand for.
+    n_union : numpy.ndarray
+        Different unjudged documents of all systems together, shape (n_topics,).
+    strength : numpy.ndarray
+        How many documents the prior of the common urn is worth, shape (n_topics,).
+
+    Raises
+    ------
+    InputError
+        No system; systems with different topics, grades or gains; laws that are not of these rankings.
+
+    Notes
+    -----
+    Where the strengths of the systems' priors differ, the urn has the one whose correlation of documents, ``1/(s+1)``,
+    is the mean of theirs, each unjudged document of each system counting once. Laws are nearly followed then: with
+    30 to 70 % of the judgments of TREC Web 2012 and TREC-COVID taken away, standard deviations under learned priors
+    moved by at most 8 % in nine topics of ten; those of a run's mean by 1 to 2 % in the median, 16 % at the most.
+    """
+
+    def __init__(self, laws: Mapping[str, BootstrapDistribution], cuts: Mapping[str, JudgedTop]) -> None:
+        if not laws:
+            raise InputError("no systems; give the distribution of one at least")
+        self.names = list(laws)
+        self.laws = list(laws.values())
+        self.topics = self.laws[0].topics
+        for name in self.names:
+            self._require_alike(name, cuts[name])
+        self.places, self.n_union = _union(self.laws, [cuts[name] for name in self.names])
+        self.strength = _common_strength(self.laws)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __repr__(self) -> str:
+        return f"JointDistribution({len(self)} systems, {len(self.topics)} topics)"
+
+    def _require_alike(self, name: str, cut: JudgedTop) -> None:
+        law, first = self.law(name), self.laws[0]
+        if law.topics != self.topics:
+            odd = sorted(set(law.topics) ^ set(self.topics)) or ["their order"]
+            raise InputError(
+                f"systems {self.names[0]!r} and {name!r} have different topics, they differ in {examples(odd)}"
+            )
+        if not np.array_equal(law.problem.gain, first.problem.gain):
+            raise InputError(
+                f"systems {self.names[0]!r} and {name!r} are scored by other grades or gains; take one metric and the "
+                "same qrels for all"
+            )
+        if cut.judgments.topics != law.topics or not np.array_equal(cut.n_unjudged, law.n_unjudged):
+            raise InputError(f"system {name!r}: its distribution is not that of the ranking given with it")
+
+    def law(self, name: str) -> BootstrapDistribution:
+        """The distribution of one system.
+
+        Raises
+        ------
+        ParameterError
+            No such system.
+        """
+        return self.laws[self._at(name)]
+
+    def _at(self, name: str) -> int:
+        if name not in self.names:
+            raise ParameterError(f"no system {name!r}; there are {examples(self.names, 9)}")
+        return self.names.index(name)
+
+    def scores(self, topic: int, n_draws: int, seed: int = 0) -> Floats:
+        """Scores of all systems in one topic, a column a draw, shape (n_systems, n_draws).
+
+        Draws depend on the seed, the topic's id and the unjudged documents, not on the order of systems or topics.
+        """
+        scores = np.empty((len(self), n_draws))
+        step = max(MOST_NUMBERS // max(int(self.n_union[topic]), 1), 1)
+        for first in range(0, n_draws, step):
+            scores[:, first : first + step] = self._block(topic, first, min(step, n_draws - first), seed)
+        return scores
+
+    def _block(self, topic: int, first: int, n_draws: int, seed: int) -> Floats:
+        rng = stream(seed, self.topics[topic], str(first))
+        numbers = urn(rng, n_draws, int(self.n_union[topic]), float(self.strength[topic]))
+        scores = np.empty((len(self), n_draws))
+        for system, (law, places) in enumerate(zip(self.laws, self.places, strict=True)):
+            scores[system] = scores_of(law.problem, topic, numbers[:, places[topic, : law.n_unjudged[topic]]])
+        return scores
+
+    def covariance(self, name_a: str, name_b: str) -> Floats:
+        """The covariance of two systems' scores in each topic, in closed form, shape (n_topics,).
+
+        ``Cov = s/(s+1) · Σ_d w_d v_d c_d + C/(s+1)``: the sum is over the unjudged documents that both retrieved, with
+        their weights in either and the covariance of their gains, ``c_d = σ²`` where both systems have the same prior;
+        C is the covariance of the scores if all documents had the same number, ``Σw · Σv · σ²`` with one prior.
+
+        Returns
+        -------
+        numpy.ndarray
+            NaN where there is no closed form: scores that are no sums, grades that can run out in either system. Draws
+            tell there, see :meth:`scores`.
+
+        Raises
+        ------
+        ParameterError
+            No such system.
+        """
+        at_a, at_b = self._at(name_a), self._at(name_b)
+        a, b = self.laws[at_a].problem, self.laws[at_b].problem
+        if a.value is not None or b.value is not None:
+            return np.full(len(self.topics), np.nan)
+        alike = 1.0 / (self.strength + 1.0)
+        covariance = (1.0 - alike) * self._shared_part(at_a, at_b)
+        covariance += alike * _together(_full(a), _full(b), (a.weights, b.weights), a.gain)
+        return np.where(a.binds | b.binds, np.nan, covariance)
+
+    def _shared_part(self, at_a: int, at_b: int) -> Floats:
+        """``Σ_d w_d v_d c_d`` over the documents that both systems retrieved, shape (n_topics,)."""
+        (topic_a, visit_a), (topic_b, visit_b) = (_visited(self.laws[at]) for at in (at_a, at_b))
+        most = int(self.n_union.max(initial=0))
+        keys_a = topic_a * most + self.places[at_a][topic_a, visit_a]
+        keys_b = topic_b * most + self.places[at_b][topic_b, visit_b]
+        _, in_a, in_b = np.intersect1d(keys_a, keys_b, assume_unique=True, return_indices=True)
+        a, b, topic = self.laws[at_a].problem, self.laws[at_b].problem, topic_a[in_a]
+        prob_a, prob_b = _full(a)[topic, visit_a[in_a]], _full(b)[topic, visit_b[in_b]]
+        one = np.ones((len(topic), 1))
+        gains = _together(prob_a[:, None], prob_b[:, None], (one, one), a.gain)
+        weights = a.weights[topic, visit_a[in_a]] * b.weights[topic, visit_b[in_b]]
+        part: Floats = np.bincount(topic, weights=weights * gains, minlength=len(self.topics)).astype(np.float64)
+        return part
+
+
+def joint_draws(
+    laws: Mapping[str, BootstrapDistribution], cuts: Mapping[str, JudgedTop], n_draws: int = 1000, seed: int = 0
+) -> Floats:
+    """Scores of several systems, drawn together: what both retrieved has one grade in both.
+
+    Parameters
+    ----------
+    laws, cuts
+        The distribution of each system's scores and the judged ranking that it is of, by name; see
+        :class:`JointDistribution`.
+    n_draws
+        Draws of each topic.
+    seed
+        Decides the draws together with each topic's id.
+
+    Returns
+    -------
+    numpy.ndarray
+        Shape (n_systems, n_topics, n_draws).
+
+    Raises
+    ------
+    InputError
+        See :class:`JointDistribution`.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from vbterrier.frames.ranking import Run
+    >>> from vbterrier.unjudged.distribution import BootstrapDistribution
+    >>> from vbterrier.unjudged.priors import Process
+    >>> from vbterrier.unjudged.pool import Judgments
+    >>> pool = Judgments(pd.DataFrame({"qid": "q1", "docno": ["a", "b", "c"], "label": [1, 1, 0]}))
+    >>> lists = {"one": ["a", "new"], "two": ["new", "a"]}
+    >>> cuts = {name: pool.judge(Run(pd.DataFrame({"qid": "q1", "docno": found, "score": [2.0, 1.0]})), 2)
+    ...         for name, found in lists.items()}
+    >>> laws = {name: BootstrapDistribution(cut, Process('pool')) for name, cut in cuts.items()}
+    >>> draws = joint_draws(laws, cuts, 100)
+    >>> sorted(set(map(tuple, draws[:, 0].T.round(2).tolist())))
+    [(0.61, 0.39), (1.0, 1.0)]
+    """
+    joint = JointDistribution(laws, cuts)
+    draws = np.empty((len(joint), len(joint.topics), n_draws))
+    for topic in range(len(joint.topics)):
+        draws[:, topic] = joint.scores(topic, n_draws, seed)
+    return draws
+
+
+def _common_strength(laws: Sequence[BootstrapDistribution]) -> Floats:
+    """The strength at which two documents are as correlated as they are on average, shape (n_topics,)."""
+    strength, count = np.array([law.strength for law in laws]), np.array([law.n_unjudged for law in laws])
+    alike = (count / (strength + 1)).sum(axis=0) / np.maximum(count.sum(axis=0), 1)
+    # Rounding must not part strengths that are the same.
+    common = np.divide(1 - alike, alike, out=np.full(len(alike), np.inf), where=alike > 0)
+    return np.asarray(np.where((strength == strength[0]).all(axis=0), strength[0], common))
+
+
+def _union(laws: Sequence[BootstrapDistribution], cuts: Sequence[JudgedTop]) -> tuple[list[Ints], Ints]:
+    """Where each visited document stands among all systems' of its topic, (n, u) a system, and how many those are."""
+    visited = [_visited(law) for law in laws]
+    docnos = [
+        cut.run.docno.take(cut.rows[topic, law.visits[topic, visit]]).text
+        for law, cut, (topic, visit) in zip(laws, cuts, visited, strict=True)
+    ]
+    encoded = pa.concat_arrays(docnos).dictionary_encode()
+    rank = Ids(encoded.dictionary).ranks()[encoded.indices.to_numpy()]
+    n_docnos, owner = max(len(encoded.dictionary), 1), np.concatenate([topic for topic, _ in visited])
+    distinct, member = np.unique(owner * n_docnos + rank, return_inverse=True)
+    n_union = np.bincount(distinct // n_docnos, minlength=len(laws[0]))
+    place = member.reshape(-1) - (np.cumsum(n_union) - n_union)[owner]
+    tables = []
+    for law, (topic, visit) in zip(laws, visited, strict=True):
+        table = np.zeros(law.visits.shape, dtype=np.int64)
+        table[topic, visit], place = place[: len(topic)], place[len(topic) :]
+        tables.append(table)
+    return tables, n_union
+
+
+def _visited(law: BootstrapDistribution) -> tuple[Ints, Ints]:
+    """Topic and turn of every unjudged document."""
+    topic, turn = np.nonzero(np.arange(law.visits.shape[1]) < law.n_unjudged[:, None])
+    return topic, turn
+
+
+def _full(problem: Problem) -> Floats:
+    """The prior of each document, shape (n, u, L)."""
+    n, width = problem.weights.shape
+    return np.broadcast_to(problem.landed, (n, width, problem.landed.shape[2]))
+
+
+def _together(prob_a: Floats, prob_b: Floats, weights: tuple[Floats, Floats], gain: Floats) -> Floats:
+    """The covariance of two weighted sums of gains that are all read off one number, shape (n,)."""
+    if not len(prob_a):
+        return np.empty(0)
+    both = comonotone_variance(np.concatenate([prob_a, prob_b], axis=1), np.concatenate(weights, axis=1), gain)
+    alone = [comonotone_variance(prob, weight, gain) for prob, weight in zip((prob_a, prob_b), weights, strict=True)]
+    return (both - alone[0] - alone[1]) / 2

@@ -1,0 +1,306 @@
+"""What to judge next: the unjudged documents whose judgment narrows the interval of a mean most."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from vbterrier.errors import ParameterError
+from vbterrier.frames.files.writing import write_table
+from vbterrier.frames.notebook import Panel, Shown
+from vbterrier.kernels.grades.value_of_judging import Outlook, Step, gain_covariance, greedy, linear_weights
+from vbterrier.kernels.resample import stream
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator, Sequence
+
+    from vbterrier.annotations import Floats, Ints
+    from vbterrier.unjudged.distribution import BootstrapDistribution
+    from vbterrier.unjudged.pool import JudgedTop
+
+__all__ = ["Cut", "JudgingPlan", "plan_judging", "write_judging"]
+
+
+COLUMNS = ("qid", "docno", "rank", "n_runs", "worth", "width_before", "width_after", "reason")
+# Cells of all covariances together: 1.6 GB.
+MOST_CELLS = 200_000_000
+# Draws behind the weights of a score that is no sum, a document; and the fewest of a topic.
+_DRAWS_EACH, _LEAST_DRAWS = 8, 1000
+
+
+@dataclass(frozen=True, eq=False)
+class Cut:
+    """The first ranks of a run and what its unjudged documents could be.
+
+    Parameters
+    ----------
+    name
+        What reasons call the run.
+    judged
+        Its first ranks with their judgments.
+    law
+        The distribution of its scores.
+    """
+
+    name: str
+    judged: JudgedTop
+    law: BootstrapDistribution
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class JudgingPlan(Shown):
+    """What to judge, in this order, and what it is expected to do to the interval.
+
+    Parameters
+    ----------
+    frame
+        A row a document: qid, docno, rank (its best, from 1), n_runs (that have it in their cut), worth (share of
+        today's variance that its judgment is expected to remove once those above it are judged), width_before and
+        width_after (of the interval, before and after this judgment), reason (for a person who judges).
+    width_before, width_after
+        Width of the normal interval of the mean (of the mean difference) today, and after all these judgments: the
+        root of the variance that is expected to be left, which is not below the expected width. Of several runs the
+        mean of their widths.
+    level
+        Of the interval.
+    measure
+        What is measured.
+    n_unjudged
+        Unjudged documents of all cuts together. Those that are not in ``frame`` were beyond the budget, or worth
+        nothing.
+    difference
+        The two runs whose difference it is about; ``None`` for the runs themselves.
+    n_runs
+        How many runs it is about.
+    """
+
+    frame: pd.DataFrame
+    width_before: float
+    width_after: float
+    level: float
+    measure: str
+    n_unjudged: int
+    difference: tuple[str, str] | None = None
+    n_runs: int = 1
+
+    def __len__(self) -> int:
+        return len(self.frame)
+
+    def _line(self) -> str:
+        return self.summary()
+
+    def _panels(self) -> Iterator[Panel]:
+        yield Panel("Judge next, in this order", self.frame, heads=2)
+
+    def summary(self) -> str:
+        """What the plan does, in a line."""
+        return (
+            f"{len(self)} of {self.n_unjudged} unjudged documents; {self.level:.0%} interval of {self.target}: width "
+            f"{self.width_before:.4f} before, {self.width_after:.4f} expected after"
+        )
+
+    @property
+    def target(self) -> str:
+        """What the interval is of."""
+        if self.difference is not None:
+            return f"{self.measure}, {' minus '.join(self.difference)}"
+        return self.measure if self.n_runs == 1 else f"{self.measure}, mean over {self.n_runs} runs"
+
+
+def plan_judging(
+    cuts: Sequence[Cut], n: int, *, level: float, measure: str, difference: tuple[str, str] | None = None
+) -> JudgingPlan:
+    r"""Choose the n unjudged documents that narrow the interval most; see :func:`vbterrier.judge_next`.
+
+    Parameters
+    ----------
+    cuts
+        The runs, over the same judgments; the two of ``difference`` in its order.
+    n
+        How many documents can be judged.
+    level
+        Nominal coverage of the interval.
+    measure
+        What plans call the measure.
+    difference
+        Names of the two runs, where it is about their difference.
+
+    Raises
+    ------
+    ParameterError
+        Too many unjudged documents.
+    """
+    pool = _Documents(cuts, signed=difference is not None)
+    start = np.array([outlook.variance for outlook in pool.outlooks]).reshape(-1, pool.n_scores).sum(axis=0)
+    steps = list(greedy(pool.outlooks, n))
+    widths = _widths(np.array([start, *(step.variance for step in steps)]), len(cuts[0].law), level)
+    return JudgingPlan(
+        pool.frame(steps, widths),
+        float(widths[0]),
+        float(widths[-1]),
+        level,
+        measure,
+        len(pool.docno),
+        difference,
+        len(cuts),
+    )
+
+
+def _widths(variances: Floats, n_topics: int, level: float) -> Floats:
+    """Width of the interval of a mean over topics, mean over the scores; of variances summed over topics."""
+    from scipy import special
+
+    reach = special.ndtri((1 + level) / 2) / n_topics
+    widths: Floats = 2 * reach * np.sqrt(np.maximum(variances, 0.0)).mean(axis=1)
+    return widths
+
+
+class _Documents:
+    """The unjudged documents of all cuts, by topic in the order of the qrels, then by docno; each once.
+
+    A document has one grade, whoever retrieved it: its prior is the mean of those that its runs give it.
+    """
+
+    def __init__(self, cuts: Sequence[Cut], *, signed: bool) -> None:
+        self.cuts, self._signed = cuts, signed
+        self.n_scores = 1 if signed else len(cuts)
+        parts = [_found(place, cut) for place, cut in enumerate(cuts)]
+        self.found = pd.concat([frame for frame, _ in parts], ignore_index=True)
+        key = self.found.groupby(["topic", "docno"], sort=True)
+        self.found["document"] = key.ngroup()
+        firsts = self.found.drop_duplicates("document").sort_values("document")
+        self.docno, topic = firsts["docno"].tolist(), firsts["topic"].to_numpy()
+        document = self.found["document"].to_numpy(dtype=np.int64)
+        prob = np.zeros((len(self.docno), len(cuts[0].law.grades)))
+        np.add.at(prob, document, np.concatenate([probs for _, probs in parts]))
+        self.n_runs = np.bincount(document, minlength=len(self.docno))
+        self.prob = prob / self.n_runs[:, None]
+        self.topics = np.unique(topic)
+        self.ends = np.searchsorted(topic, [*self.topics, len(cuts[0].law)])
+        self.outlooks = self._outlooks(document)
+
+    def _outlooks(self, document: Ints) -> list[Outlook]:
+        sizes = np.diff(self.ends).astype(np.float64)
+        if (sizes**2).sum() > MOST_CELLS:
+            raise ParameterError(
+                f"{len(self.docno):,} unjudged documents in {len(self.topics)} topics are too many to weigh against "
+                "each other; use a smaller cutoff, or fewer runs"
+            )
+        laws = [cut.law for cut in self.cuts]
+        # Two documents of a topic are as correlated as they are on average over its runs.
+        owner, alike = self.found["topic"].to_numpy(), self.found["alike"].to_numpy()
+        correlation = np.bincount(owner, weights=alike) / np.maximum(np.bincount(owner), 1)
+        run, weight = self.found["run"].to_numpy(), self.found["weight"].to_numpy()
+        score = np.zeros_like(run) if self._signed else run
+        weight = np.where(run == 1, -weight, weight) if self._signed else weight
+        order = np.argsort(document, kind="stable")
+        outlooks = []
+        for place, topic in enumerate(self.topics.tolist()):
+            start, stop = self.ends[place], self.ends[place + 1]
+            rows = order[slice(*np.searchsorted(document[order], [start, stop]))]
+            weights = np.zeros((self.n_scores, stop - start))
+            np.add.at(weights, (score[rows], document[rows] - start), weight[rows])
+            gain = laws[0].problem.gain
+            outlooks.append(Outlook(weights, gain_covariance(self.prob[start:stop], gain, correlation[topic])))
+        return outlooks
+
+    def frame(self, steps: Sequence[Step], widths: Floats) -> pd.DataFrame:
+        """The plan, a row a step."""
+        document = np.array([self.ends[step.topic] + step.document for step in steps], dtype=np.int64)
+        found = self.found[self.found["document"].isin(document)].sort_values(["document", "rank", "run"])
+        places: dict[int, list[tuple[int, int]]] = {}
+        for which, run, rank in found[["document", "run", "rank"]].itertuples(index=False):
+            places.setdefault(which, []).append((run, rank))
+        names = self.cuts[0].law.topics
+        narrowing = -np.diff(widths) / max(float(widths[0]), np.finfo(np.float64).tiny)
+        rows = [
+            (
+                names[self.topics[step.topic]],
+                self.docno[which],
+                places[which][0][1],
+                int(self.n_runs[which]),
+                step.worth,
+                *(float(width) for width in widths[turn : turn + 2]),
+                self._reason(places[which], 1 - float(self.prob[which, 0]), float(narrowing[turn])),
+            )
+            for turn, (step, which) in enumerate(zip(steps, document.tolist(), strict=True))
+        ]
+        return pd.DataFrame(rows, columns=list(COLUMNS))
+
+    def _reason(self, places: Sequence[tuple[int, int]], relevant: float, narrowing: float) -> str:
+        said = [f"rank {rank} of {self.cuts[run].name}" for run, rank in places]
+        what = "the interval"
+        if self._signed:
+            what = "the interval of the difference"
+            there = {run for run, _ in places}
+            said += [f"not in the cut of {cut.name}" for run, cut in enumerate(self.cuts) if run not in there]
+        elif len(said) > 1:
+            others = len(said) - 1
+            said = [f"{said[0]}, in {others} more run{'s' if others > 1 else ''}"]
+        return f"{', '.join(said)}; {relevant:.0%} likely relevant; narrows {what} by {narrowing:.2%}"
+
+
+def _found(place: int, cut: Cut) -> tuple[pd.DataFrame, Floats]:
+    """The unjudged documents of a run: topic, docno, run, rank, weight; and the prior of each, shape (n_rows, L)."""
+    law, problem = cut.law, cut.law.problem
+    n_unjudged = law.n_unjudged
+    topic = np.repeat(np.arange(len(law)), n_unjudged)
+    turn = np.arange(len(topic)) - np.repeat(np.cumsum(n_unjudged) - n_unjudged, n_unjudged)
+    rank = law.visits[topic, turn]
+    weight = problem.weights[topic, turn]
+    for bent in np.flatnonzero(problem.binds | (problem.value is not None)).tolist():
+        weight[topic == bent] = _straightened(law, bent)
+    docno = cut.judged.run.docno.take(cut.judged.rows[topic, rank]).text.to_pylist()
+    frame = pd.DataFrame({"topic": topic, "docno": docno, "run": place, "rank": rank + 1, "weight": weight})
+    frame["alike"] = 1 / (law.strength[topic] + 1)
+    return frame, problem.landed[topic, np.zeros_like(turn) if problem.is_shared else turn]
+
+
+def _straightened(law: BootstrapDistribution, topic: int) -> Floats:
+    """Weights of a score that is no plain sum of gains, such that their sum has its variance, shape (u,)."""
+    problem, n_unjudged = law.problem, int(law.n_unjudged[topic])
+    n_draws = max(_LEAST_DRAWS, _DRAWS_EACH * n_unjudged)
+    uniforms = stream(law.process.seed, law.topics[topic], "judge next").random((n_draws, n_unjudged))
+    weights = linear_weights(problem, topic, uniforms)
+    prob = np.broadcast_to(problem.landed[topic], (n_unjudged, len(problem.gain)))
+    covariance = gain_covariance(prob, problem.gain, float(1 / (law.strength[topic] + 1)))
+    straight = float(weights @ covariance @ weights)
+    return weights * float(law.std[topic]) / np.sqrt(straight) if straight > 0 else weights
+
+
+def write_judging(plan: Any, path: str | os.PathLike[str]) -> None:
+    r"""Write what to judge as tab-separated text with a header line: qid, docno, reason, in the order to judge.
+
+    Parameters
+    ----------
+    plan
+        A :class:`JudgingPlan`, or a frame with these columns.
+    path
+        The file; one that exists is replaced once the new one is complete. Packed when the name ends in ``.gz``.
+
+    Raises
+    ------
+    InputError
+        A tab or a line end in an id or a reason.
+    FileError
+        The file cannot be written.
+
+    Notes
+    -----
+    Nothing is quoted. To read it with pandas: ``read_csv(path, sep="\t", dtype=str, quoting=3, na_filter=False)``.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "plan.tsv")
+    >>> import pandas as pd
+    >>> write_judging(pd.DataFrame({"qid": ["q1"], "docno": ["d7"], "reason": ["rank 1 of mine"]}), path)
+    >>> path.read_text().splitlines()
+    ['qid\tdocno\treason', 'q1\td7\trank 1 of mine']
+    """
+    frame = plan.frame if isinstance(plan, JudgingPlan) else plan
+    write_table(frame, path, "plan", ("qid", "docno", "reason"), ())

@@ -1,0 +1,379 @@
+"""Named priors of unjudged documents, and priors given as a column of a run."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from numbers import Real
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from vbterrier.errors import InputError, ParameterError, examples, nearest
+from vbterrier.frames.contracts import require
+from vbterrier.frames.parameters import choice, whole
+from vbterrier.kernels.grades.choice import METHODS
+from vbterrier.unjudged.learned_prior import hierarchical, learned
+from vbterrier.unjudged.metrics import DCG
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from vbterrier.annotations import Bools, Floats, Ints
+    from vbterrier.unjudged.pool import JudgedTop
+
+
+COLUMN = "grade_prob"
+TOLERANCE = 1e-6
+
+
+def shares(counts: Ints) -> Floats:
+    """Each row divided by its sum; rows of zeros stay."""
+    return np.asarray(counts / np.maximum(counts.sum(axis=-1, keepdims=True), 1))
+
+
+def column_probabilities(judged: JudgedTop) -> Floats:
+    """The prior of each unjudged document of the cut, from column ``grade_prob`` of the run.
+
+    A cell is a list of the probabilities of grade 0, 1, 2, ... (those left out at its end are 0), or one number: the
+    probability of being relevant, shared among the grades above 0 as they share the relevant documents of the topic's
+    pool, or of all pools where that has none. Cells of judged documents and beyond the cut are not read.
+
+    Returns
+    -------
+    numpy.ndarray
+        Documents in the order of their ranks, grade 0 behind the last, shape (n, most unjudged, L).
+
+    Raises
+    ------
+    InputError
+        No such column; a cell that is missing or neither list nor number; numbers that are no probabilities or do not
+        sum to 1; a grade that the qrels do not hold with a probability above 0. Names query and document.
+    """
+    run, grades = judged.run, judged.judgments.grades
+    if COLUMN not in run.frame.columns:
+        raise InputError(
+            f"{run.name}: prior='column' reads column {COLUMN!r}, found {', '.join(map(str, run.frame.columns))}; add "
+            "it, or choose another prior"
+        )
+    require(run.frame, (COLUMN,), run.name)
+    topic, rank = np.nonzero(judged.unjudged)
+    rows = judged.rows[topic, rank]
+    first = np.cumsum(judged.n_unjudged) - judged.n_unjudged
+    prob = np.zeros((len(first), int(judged.n_unjudged.max(initial=0)), len(grades)))
+    prob[:, :, 0] = 1.0
+    prob[topic, np.arange(len(topic)) - first[topic]] = _read(judged, topic, rows)
+    return prob
+
+
+def _read(judged: JudgedTop, topic: Ints, rows: Ints) -> Floats:
+    """The probabilities of the grades in some rows of the run, shape (m, L)."""
+    is_number, number, others = _told_apart(judged.run.frame[COLUMN].iloc[rows])
+    listed = np.flatnonzero(~is_number)
+    _refuse(judged, rows, is_number & np.isnan(number), "no value")
+    outside = is_number & ~((number >= 0) & (number <= 1))
+    _refuse(judged, rows, outside, "a number outside [0, 1], wanted the probability of being relevant")
+    prob = _of_relevance(judged, topic, number)
+    if len(listed):
+        prob[listed] = _of_grades(judged, rows[listed], others)
+    return prob
+
+
+def _told_apart(column: pd.Series[Any]) -> tuple[Bools, Floats, list[Any]]:
+    """Which cells are numbers, the numbers (0 elsewhere), both of shape (m,), and the other cells."""
+    kind = column.dtype
+    if pd.api.types.is_numeric_dtype(kind) and not pd.api.types.is_bool_dtype(kind):
+        return np.ones(len(column), dtype=bool), column.to_numpy(dtype=np.float64, na_value=np.nan), []
+    cells = column.tolist()
+    is_number = np.array([isinstance(cell, Real) and not isinstance(cell, bool) for cell in cells], dtype=bool)
+    number = np.zeros(len(cells))
+    number[is_number] = [cell for cell, yes in zip(cells, is_number, strict=True) if yes]
+    return is_number, number, [cell for cell, yes in zip(cells, is_number, strict=True) if not yes]
+
+
+def _of_relevance(judged: JudgedTop, topic: Ints, chance: Floats) -> Floats:
+    """Share a probability of being relevant among the grades above 0, shape (m, L)."""
+    counts = judged.judgments.counts[:, 1:]
+    relevant = np.where(counts.any(axis=1, keepdims=True), shares(counts), shares(counts.sum(axis=0)))
+    above = chance[:, None] * relevant[topic]
+    # Without any relevant document all falls to grade 0, as where grades have run out.
+    return np.column_stack([1.0 - above.sum(axis=1), above])
+
+
+def _of_grades(judged: JudgedTop, rows: Ints, cells: list[Any]) -> Floats:
+    """Lists of the probabilities of grade 0, 1, 2, ... as shape (m, L)."""
+    grades = judged.judgments.grades
+    lists = _lists(judged, rows, cells)
+    _refuse(judged, rows, lists.is_null().to_numpy(zero_copy_only=False), "no value")
+    lengths = lists.value_lengths().to_numpy()
+    chance = lists.flatten().to_numpy(zero_copy_only=False)
+    owner = np.repeat(np.arange(len(rows)), lengths)
+    grade = np.arange(len(chance)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+
+    def any_of(bad: Bools) -> Bools:
+        return np.bincount(owner[bad], minlength=len(rows)) > 0
+
+    _refuse(judged, rows, any_of(~(chance >= 0)), "a number below 0 or none at all, wanted probabilities")
+    total = np.bincount(owner, weights=chance, minlength=len(rows))
+    _refuse(judged, rows, ~(np.abs(total - 1) <= TOLERANCE), "probabilities that do not sum to 1")
+    level = np.minimum(np.searchsorted(grades, grade), len(grades) - 1)
+    known = grades[level] == grade
+    strange = any_of(~known & (chance > 0))
+    held = ", ".join(map(str, grades.tolist()))
+    _refuse(judged, rows, strange, f"a grade that {judged.judgments.name} do not hold; they hold {held}")
+    prob = np.zeros((len(rows), len(grades)))
+    prob[owner[known], level[known]] = chance[known] / total[owner[known]]
+    return prob
+
+
+def _lists(judged: JudgedTop, rows: Ints, cells: list[Any]) -> Any:
+    """Cells as an Arrow array of lists of numbers."""
+    kind = pa.large_list(pa.float64())
+    try:
+        return pa.array(cells, type=kind, from_pandas=True)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+        _refuse(judged, rows, np.array([not _is_list(cell, kind) for cell in cells]), "neither list nor number")
+        raise
+
+
+def _is_list(cell: Any, kind: Any) -> bool:
+    try:
+        pa.array([cell], type=kind, from_pandas=True)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+        return False
+    return True
+
+
+def _refuse(judged: JudgedTop, rows: Ints, bad: Bools, found: str) -> None:
+    """Complain of the first bad cell, where there is one."""
+    if not bad.any():
+        return
+    row, run = int(rows[int(np.argmax(bad))]), judged.run
+    raise InputError(
+        f"{run.name} column {COLUMN!r}: document {run.docno.text[row].as_py()!r} of query "
+        f"{run.topics[run.topic[row]]!r} (row {row}) holds {found}; each unjudged document of the cut needs a list of "
+        "the probabilities of grade 0, 1, 2, ..., or one number, its probability of being relevant"
+        f" ({int(bad.sum())} of {len(bad)} documents)"
+    )
+
+
+_LOG = logging.getLogger(__name__)
+
+# Priors of the paper, and all that have a name: "column" is what a run brings for its documents.
+PAPER = ("pool", "run", "pool+run")
+OWN = "column"
+PRIORS = (*PAPER, "learned", "hierarchical", OWN, "auto")
+ALL_UNJUDGED = ("auto", "pool", "zero")
+ECIR23_GRADES = (0, 1, 2, 3)
+ECIR23_FLOOR = 1e-6
+
+
+@dataclass(frozen=True)
+class Prior:
+    """What the unjudged documents of a run may be.
+
+    Parameters
+    ----------
+    prob
+        Probability of each grade, shape (n, 1, L); where documents have their own, (n, most unjudged, L) in the order
+        of their ranks.
+    strength
+        How many documents the prior of each topic is worth, shape (n,); ``None`` where all are known exactly.
+    """
+
+    prob: Floats
+    strength: Floats | None
+
+
+def prior_of(judged: JudgedTop, process: Process) -> Prior:
+    """The prior over grades for every topic, with how sure it is.
+
+    ``learned``: see :func:`vbterrier.unjudged.learned_prior.learned`; ``hierarchical``: the pool of this query shrunk
+    to that of all; ``pool``: ``P_r = |J_r| / |J|`` of this query's judged documents; ``run``: the same share among the
+    judged documents of the ranking's first k; ``pool+run``: their mean (Fröbe et al., ECIR 2023, section 3.2);
+    ``column``: each document's own; or a mapping of grade to probability, the same for all topics. ``auto`` is
+    ``learned``, or ``pool+run`` with the paper's code.
+
+    Parameters
+    ----------
+    judged
+        The cut run.
+    process
+        ``prior`` names it; ``prior_strength`` is the pseudo-count of each topic: ``"auto"`` takes what was learned, and
+        all other priors for certain; ``all_unjudged`` says what the run prior is where none of the first k is judged:
+        ``"auto"`` takes the pool's for ``pool+run`` and raises for ``run``, ``"pool"`` takes the pool's for both,
+        ``"zero"`` makes every document grade 0 (the authors' choice) under any of the named priors.
+
+    Raises
+    ------
+    InputError
+        ``run`` on topics without a judged document in the cut; a mapping that is no distribution over the grades; see
+        :func:`vbterrier.unjudged.priors.column_probabilities`.
+    """
+    prior = process.chosen_prior
+    if process.compat:
+        return Prior(ecir23_probabilities(judged, str(prior)), None)
+    given = _given_strength(judged, process)
+    if prior == OWN:
+        return Prior(column_probabilities(judged), given)
+    if isinstance(prior, Mapping):
+        return Prior(np.broadcast_to(_given(judged, prior), judged.judgments.counts.shape)[:, None], given)
+    if prior in PAPER:
+        prob, strength = _paper(judged, prior, process.all_unjudged), given
+    elif prior == "hierarchical":
+        prob, strength = hierarchical(judged.judgments.counts), given
+    else:
+        found = learned(judged)
+        _LOG.info(
+            "learned the prior of %s topics: unjudged at random with probability %.2f, median strength %.3g",
+            len(found.prob),
+            found.random,
+            float(np.median(found.strength)) if len(found.strength) else float("nan"),
+        )
+        prob, strength = found.prob, found.strength if process.prior_strength == "auto" else given
+    if process.all_unjudged == "zero":
+        prob = np.where(_blind(judged)[:, None], np.eye(1, prob.shape[1]), prob)
+    return Prior(prob[:, None], strength)
+
+
+def _given_strength(judged: JudgedTop, process: Process) -> Floats | None:
+    if process.prior_strength in ("auto", math.inf):
+        return None
+    return np.full(len(judged.judgments.topics), float(process.prior_strength))
+
+
+def _blind(judged: JudgedTop) -> NDArray[np.bool_]:
+    """Topics with unjudged documents in the cut, and no others."""
+    return np.asarray((judged.counts.sum(axis=1) == 0) & (judged.n_unjudged > 0))
+
+
+def _paper(judged: JudgedTop, prior: str, all_unjudged: str) -> Floats:
+    """The priors of the paper, shape (n, L)."""
+    pool, run = shares(judged.judgments.counts), shares(judged.counts)
+    blind = _blind(judged)
+    if prior == "run" and all_unjudged == "auto" and blind.any():
+        topics = [judged.judgments.topics[place] for place in np.flatnonzero(blind)]
+        raise InputError(
+            f"{judged.run.name}: prior='run' has nothing to go by on {len(topics)} topics whose first documents are "
+            f"all unjudged ({examples(topics)}); choose all_unjudged='pool' or 'zero', or prior='pool+run'"
+        )
+    # Without a judged document in the cut the pool speaks alone.
+    nothing = judged.counts.sum(axis=1) == 0
+    run = np.where(nothing[:, None], pool, run)
+    return {"pool": pool, "run": run, "pool+run": (pool + run) / 2}[prior]
+
+
+def ecir23_probabilities(judged: JudgedTop, prior: str) -> Floats:
+    """The priors as the code behind the paper computes them, shape (n, 1, L).
+
+    Grades 0 to 3 only; the pool is that of all topics together; every share is raised to 1e-6 at the least before
+    the priors are averaged and normalised; where none of the cut is judged, every document has grade 0.
+    """
+    known = np.isin(judged.judgments.grades, ECIR23_GRADES)
+    pool = shares((judged.judgments.counts * known).sum(axis=0, keepdims=True))
+    run = shares(judged.counts * known)
+    parts = {"pool": [pool], "run": [run], "pool+run": [pool, run]}[prior]
+    prob = sum((np.where(known, np.maximum(part, ECIR23_FLOOR), 0.0) for part in parts), np.zeros((1, len(known))))
+    prob = np.broadcast_to(prob / prob.sum(axis=1, keepdims=True), judged.counts.shape).copy()
+    prob[judged.counts.sum(axis=1) == 0] = np.eye(1, prob.shape[1])
+    return prob[:, None]
+
+
+def _given(judged: JudgedTop, prior: Mapping[int, float]) -> Floats:
+    grades = judged.judgments.grades.tolist()
+    unknown = [grade for grade in prior if grade not in grades]
+    if unknown:
+        raise InputError(
+            f"prior names grades that {judged.judgments.name} lacks: {examples(unknown)}; it has {examples(grades, 9)}"
+        )
+    prob = np.array([float(prior.get(grade, 0.0)) for grade in grades])
+    if not (np.isfinite(prob).all() and (prob >= 0).all() and abs(prob.sum() - 1) <= TOLERANCE):
+        raise InputError(
+            f"prior {dict(prior)}: wanted probabilities of at least 0 that sum to 1, found a sum of {prob.sum():g}"
+        )
+    normalised: Floats = prob / prob.sum()
+    return normalised
+
+
+def check_prior(prior: str | Mapping[int, float]) -> None:
+    """Refuse the name of a prior that does not exist.
+
+    Raises
+    ------
+    ParameterError
+        Names the legal values.
+    """
+    if not isinstance(prior, Mapping) and prior not in PRIORS:
+        raise ParameterError(
+            f"prior={prior!r}: wanted one of {', '.join(map(repr, PRIORS))}, or a mapping of grade to probability."
+            f"{nearest(str(prior), PRIORS)}"
+        )
+
+
+def check_strength(strength: float | str) -> None:
+    """Refuse a pseudo-count that is none.
+
+    Raises
+    ------
+    ParameterError
+        Anything but ``"auto"`` or a number above 0; infinity is one.
+    """
+    number = isinstance(strength, (int, float, np.number)) and not isinstance(strength, bool)
+    if strength != "auto" and not (number and float(strength) > 0):
+        raise ParameterError(
+            f"prior_strength={strength!r}: wanted 'auto', or a number above 0, the documents that the prior is worth, "
+            "or inf for a prior known exactly"
+        )
+
+
+COMPAT = ("", "ecir23")
+N_DRAWS = 1000
+MOST_DRAWS = 10_000_000
+
+
+@dataclass(frozen=True)
+class Process:
+    """How unjudged documents are graded and scored: everything a distribution depends on but data and cutoff.
+
+    See :func:`bootstrap_distribution` for the meaning of each parameter.
+    """
+
+    prior: str | Mapping[int, float] = "auto"
+    dcg: str = "log2"
+    method: str = "auto"
+    compat: str = ""
+    all_unjudged: str = "auto"
+    n_draws: int = N_DRAWS
+    seed: int = 0
+    prior_strength: float | str = "auto"
+
+    def __post_init__(self) -> None:
+        check_prior(self.prior)
+        for name, legal in (("dcg", DCG), ("method", METHODS), ("compat", COMPAT), ("all_unjudged", ALL_UNJUDGED)):
+            choice(name, getattr(self, name), legal)
+        check_strength(self.prior_strength)
+        if self.compat and self.prior not in ("auto", *PAPER):
+            raise ParameterError(f"compat={self.compat!r} knows priors by name only: {', '.join(map(repr, PAPER))}")
+        if self.compat and self.prior_strength not in ("auto", math.inf):
+            raise ParameterError(
+                f"compat={self.compat!r} takes its prior for certain; leave out prior_strength={self.prior_strength}, "
+                "or compat"
+            )
+        whole("n_draws", self.n_draws, high=MOST_DRAWS)
+        whole("seed", self.seed, low=0)
+
+    @property
+    def chosen_prior(self) -> str | Mapping[int, float]:
+        """The prior that ``"auto"`` stands for, or the one that was named."""
+        if self.prior != "auto":
+            return self.prior
+        return "pool+run" if self.compat else "learned"
+
+    @property
+    def drops_negative(self) -> bool:
+        """Whether labels below 0 are no judgments at all."""
+        return self.compat == "ecir23"
