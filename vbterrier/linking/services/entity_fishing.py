@@ -91,7 +91,7 @@ class EntityFishingClient(Client):
     nbest
         Whether to ask for competing candidates.
     score, ids, misplaced
-        See ``vbterrier.linking.services.formats.EntityFishing``.
+        See ``EntityFishing``.
     token, timeout, deadline, max_bytes, retries, backoff, proxy, cache
         See ``vbterrier.linking.services.Client``.
 

@@ -83,7 +83,7 @@ class RELClient(Client):
     endpoint
         The address of the server, as ``http://localhost:5555``.
     score, misplaced
-        See ``vbterrier.linking.services.formats.REL``.
+        See ``REL``.
     token, timeout, deadline, max_bytes, retries, backoff, proxy, cache
         See ``vbterrier.linking.services.Client``.
 

@@ -158,9 +158,9 @@ class SpotlightClient(Client):
         The number of links in Wikipedia that an entity must have.
     score
         Which number is the score; ``None`` for ``similarityScore`` of annotate and ``finalScore`` of candidates, the
-        latter a probability. See ``vbterrier.linking.services.formats``.
+        latter a probability. See ``SpotlightCandidates``.
     edition, misplaced
-        See ``vbterrier.linking.services.formats.SpotlightAnnotate``.
+        See ``SpotlightAnnotate``.
     token, timeout, deadline, max_bytes, retries, backoff, proxy, cache
         See ``vbterrier.linking.services.Client``.
 

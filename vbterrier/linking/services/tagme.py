@@ -64,7 +64,7 @@ class TagMeClient(Client):
     lang
         The language of the texts.
     score, ids, misplaced
-        See ``vbterrier.linking.services.formats.TagMe``.
+        See ``TagMe``.
     token, timeout, deadline, max_bytes, retries, backoff, proxy, cache
         See ``vbterrier.linking.services.Client``; the token goes in the header ``gcube-token``.
 

@@ -81,7 +81,7 @@ class WATClient(Client):
     method
         ``"GET"`` (as WAT is documented) or ``"POST"``, for texts longer than an address may be.
     score, ids, misplaced
-        See ``vbterrier.linking.services.formats.WAT``.
+        See ``WAT``.
     token, timeout, deadline, max_bytes, retries, backoff, proxy, cache
         See ``vbterrier.linking.services.Client``; the token goes in the header ``gcube-token``.
 
