@@ -1,5 +1,3 @@
-"""The public names of vbterrier: one list for type checkers and for lazy loading."""
-
 from . import design as design
 from . import entities as entities
 from . import evaluate as evaluate

@@ -20,7 +20,7 @@ from vbterrier.entities.rankers.consensus import ConsensusEntities
 from vbterrier.frames import ranked
 from vbterrier.frames.ranking import Run
 from vbterrier.measures.base import evaluate
-from vbterrier.measures.target import Slot
+from vbterrier.measures.target import EvaluationTarget
 from vbterrier.stats import disc_ratio
 
 K = 20
@@ -61,7 +61,7 @@ def test_coverage_of_consensus_entities(aida, judged, linker):
     pool = link_pool(aida.runs["bm25"], aida.tags[linker], judged, depth=100)
     run = ConsensusEntities(pool, top=K)(aida.runs["bm25"].merge(aida.topics))
     # In a call of its own each: topics that one leaves out the other may have.
-    slot = Slot.of_links(pool)
+    slot = EvaluationTarget.of_links(pool)
     found = [
         pd.Series({qid: value for qid, _, value in evaluate([measure(undefined="skip") @ K], slot, Run(run))})
         for measure in (RelCov, NonRelCov)

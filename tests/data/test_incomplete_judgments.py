@@ -11,7 +11,7 @@ import pytest
 
 import vbterrier
 from vbterrier.evaluate.simulation import simulate
-from vbterrier.unjudged.incomplete import leave_group_out, thin_pool
+from vbterrier.unjudged.incomplete import leave_group_out, subsample_qrels
 
 PAPER, CONDENSED, OURS = "BNDCG(stat='mode',prior='pool+run')@10", "nDCG(judged_only=True)@10", "BNDCG@10"
 ESTIMATORS = {"paper": PAPER, "condensed": CONDENSED, "ours": OURS}
@@ -71,7 +71,7 @@ def test_leaving_out_the_documents_of_one_run(web):
 @pytest.mark.parametrize("share", [0.1, 0.3, 0.5, 0.7])
 def test_thinning_the_pool(covid, share):
     full, _, runs = covid
-    thinned = [(f"seed {seed}", thin_pool(full, share, seed)) for seed in range(SEEDS)]
+    thinned = [(f"seed {seed}", subsample_qrels(full, share, seed)) for seed in range(SEEDS)]
     found = simulate(runs, full, thinned, estimators=ESTIMATORS)
     error = rmse(found)
     assert error["ours"] < 0.75 * error["paper"]
@@ -99,7 +99,7 @@ def test_even_odds_would_be_no_better(covid):
     full, _, runs = covid
     grades = full["label"].clip(lower=0).value_counts(normalize=True)
     flat = vbterrier.BNDCG(prior={int(grade): float(share) for grade, share in grades.items()}) @ 10
-    found = simulate(runs, full, [("half", thin_pool(full, 0.5, 0))], estimators={"ours": OURS, "flat": flat})
+    found = simulate(runs, full, [("half", subsample_qrels(full, 0.5, 0))], estimators={"ours": OURS, "flat": flat})
     error = rmse(found)
     assert error["ours"] < 0.6 * error["flat"]
 
@@ -110,7 +110,9 @@ def test_the_mean_over_topics_holds_the_truth(covid):
     held_means = []
     for seed in range(SEEDS):
         for share in (0.1, 0.3, 0.5):
-            scores = vbterrier.score(runs, thin_pool(full, share, seed), [OURS], topics="all", level=0.9, n_resamples=2)
+            scores = vbterrier.score(
+                runs, subsample_qrels(full, share, seed), [OURS], topics="all", level=0.9, n_resamples=2
+            )
             truth = vbterrier.score(runs, full, ["nDCG@10"], topics="all", n_resamples=2).means()["nDCG@10"]
             ends = scores.intervals[scores.intervals["method"].str.startswith("unjudged")].set_index("name")
             held_means += [ends["low"][name] <= truth[name] <= ends["high"][name] for name in runs]
@@ -134,7 +136,7 @@ def test_other_metrics(web, covid, truth):
     runs = {name: condense(run.assign(rank=0)) for name, run in runs.items()}
     condensed, ours, wanted = OTHER_METRICS[truth]
     estimators = {"bad": truth, "ours": ours} | ({"condensed": condensed} if condensed else {})
-    thinned = [(f"seed {seed}", thin_pool(full, 0.3, seed)) for seed in range(SEEDS)]
+    thinned = [(f"seed {seed}", subsample_qrels(full, 0.3, seed)) for seed in range(SEEDS)]
     left_out = list(leave_group_out(web[1], web[0], depth=10))
     of_web = simulate(web[1], web[0], left_out, measure=truth, estimators=estimators)
     of_covid = simulate(runs, full, thinned, measure=truth, estimators=estimators)

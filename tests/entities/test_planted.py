@@ -21,7 +21,7 @@ from vbterrier.evaluate.settings import evaluate_settings
 from vbterrier.frames.ranking import Run
 from vbterrier.kernels.coverage import CLASSES
 from vbterrier.measures.base import evaluate
-from vbterrier.measures.target import Slot
+from vbterrier.measures.target import EvaluationTarget
 
 FRAMES = ("topics", "pool", "qrels", "mentions", "tags", "entities")
 # So near to 0 and 1 that nothing is left to chance.
@@ -59,7 +59,7 @@ def measured(made):
 
 def values_of(measures, made, name):
     """(measure, qid) -> value of one of the entity runs."""
-    found = evaluate(measures, Slot.of_links(linked(made)), Run(made.runs[name]))
+    found = evaluate(measures, EvaluationTarget.of_links(linked(made)), Run(made.runs[name]))
     return {(str(measure), qid): value for qid, measure, value in found}
 
 

@@ -12,9 +12,9 @@ from vbterrier.evaluate.scores import score
 from vbterrier.frames.ranking import Run
 from vbterrier.measures.base import evaluate
 from vbterrier.measures.entity import OER, BaitRate, NonRelCov, ObsCov, OERCorr, OracleCov, RelCov, SignalRate, TopBait
-from vbterrier.measures.target import Slot
+from vbterrier.measures.target import EvaluationTarget
+from vbterrier.stats import pareto_frontier
 from vbterrier.stats.breakpoints import breakpoint_sweep
-from vbterrier.stats.frontier import frontier
 from vbterrier.stats.regression import coverage_strata, gain_regressions
 from vbterrier.stats.topic_intervals import topics_interval
 from vbterrier.stats.topic_statistics import disc_ratio
@@ -58,7 +58,7 @@ def test_level_1_is_what_score_says(planted, systems, report):
 
 def each(run, links, measure):
     """What a measure says of each topic, evaluated by itself."""
-    return np.array([value for _, _, value in evaluate([measure], Slot(links), Run(run))])
+    return np.array([value for _, _, value in evaluate([measure], EvaluationTarget(links), Run(run))])
 
 
 def test_level_2_is_what_each_measure_says_by_itself(planted, linked, report):
@@ -204,7 +204,7 @@ def test_gains_stand_beside_coverage_for_regressions_and_breaks(report):
 
 def test_values_of_entity_runs_make_a_frontier(report):
     with pytest.warns(DegenerateWarning, match="4 runs"):
-        found = frontier(report.values, maximised="RelCov@5", minimised="NonRelCov@5", n_resamples=10)
+        found = pareto_frontier(report.values, maximised="RelCov@5", minimised="NonRelCov@5", n_resamples=10)
     means = report.entities.query("measure == 'RelCov@5'")["value"].tolist()
     assert found.runs["RelCov@5"].tolist() == pytest.approx(means)
     # Entities of the highest planted odds are beaten by none; those of frequency reach most.

@@ -10,7 +10,7 @@ import pytest
 import vbterrier
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.evaluate.intents import evaluate_intents
-from vbterrier.evaluate.replicas import Paraphrases, Rerun
+from vbterrier.evaluate.replicas import Paraphrases, RerunPipeline
 from vbterrier.stats.perturbations import Dirichlet, DropCandidates, IntentBootstrap, TagConfusion
 from vbterrier.stats.variants import Variants
 
@@ -367,18 +367,20 @@ def test_a_stage_run_again_gets_a_seed_of_its_own_for_each_query_and_replica():
                 ]
             )
 
-    again = quiet(topics=ONE, intents=Sampled(), replicas=20, perturb=[Rerun()], measures=["ES"])
+    again = quiet(topics=ONE, intents=Sampled(), replicas=20, perturb=[RerunPipeline()], measures=["ES"])
     scores = again.replicas.of("literal", again.replicas.statistics[0])[:, 0]
     assert len(np.unique(scores)) == 20
-    twins = evaluated(topics=TOPICS, intents=Sampled(), tagger=TAGS.replace({"S": "A"}), replicas=5, perturb=Rerun())
+    twins = evaluated(
+        topics=TOPICS, intents=Sampled(), tagger=TAGS.replace({"S": "A"}), replicas=5, perturb=RerunPipeline()
+    )
     first, second = twins.replicas.of("literal", twins.replicas.statistics[0]).T
     assert not set(first) & set(second)
-    prefix = quiet(topics=ONE, intents=Sampled(), replicas=5, perturb=[Rerun()], measures=["ES"])
+    prefix = quiet(topics=ONE, intents=Sampled(), replicas=5, perturb=[RerunPipeline()], measures=["ES"])
     assert np.array_equal(prefix.replicas.values[:, :, :, 0], again.replicas.values[:, :, :5, 0])
 
 
 def test_candidates_made_anew_need_the_pipeline_that_makes_them():
-    for perturbation in (Paraphrases(), Rerun()):
+    for perturbation in (Paraphrases(), RerunPipeline()):
         with pytest.raises(ParameterError, match="came ready made"):
             evaluated(replicas=3, perturb=[perturbation])
     with pytest.raises(InputError, match="column 'paraphrases' holds 3; wanted a list of texts"):
@@ -389,7 +391,7 @@ def test_candidates_made_anew_need_the_pipeline_that_makes_them():
         with pytest.raises(ParameterError, match=message):
             Paraphrases(**options)
     with pytest.raises(ParameterError, match="wanted a transformer"):
-        Rerun("linker")
+        RerunPipeline("linker")
     itself = ONE.assign(paraphrases=[["Jordan achievements", " "]])
     with pytest.raises(InputError, match="no query has a paraphrase"):
         evaluated(ITS_SYSTEMS, topics=itself, intents=Linked(JORDAN), replicas=3, perturb=[Paraphrases()])

@@ -146,7 +146,7 @@ class KilledError(Exception):
 
 def dying(monkeypatch, after):
     """Let the evaluation die after some configurations; counts how many were evaluated."""
-    values, n = grounds.Ground.values, []
+    values, n = grounds.RerankContext.values, []
 
     def counted(self, configuration):
         if len(n) == after:
@@ -154,7 +154,7 @@ def dying(monkeypatch, after):
         n.append(str(configuration))
         return values(self, configuration)
 
-    monkeypatch.setattr(grounds.Ground, "values", counted)
+    monkeypatch.setattr(grounds.RerankContext, "values", counted)
     return n
 
 

@@ -8,7 +8,7 @@ import vbterrier
 from vbterrier.entities.reachable import EntityReachable
 from vbterrier.entities.rerank.overlap import OverlapReranker
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
-from vbterrier.evaluate.closed_open import evaluate_sides
+from vbterrier.evaluate.closed_open import evaluate_closed_open
 
 MEASURES = ["AP", "nDCG@5", "R@5"]
 
@@ -39,7 +39,7 @@ def found(world, system=None, **given):
         return OverlapReranker(world["links"], run, weight=0.7)
 
     options = {name: world[name] for name in ("pool", "links", "entities")} | given
-    return evaluate_sides(system or reranker, world["qrels"], MEASURES, **options)
+    return evaluate_closed_open(system or reranker, world["qrels"], MEASURES, **options)
 
 
 def cells(world, *, reachable):

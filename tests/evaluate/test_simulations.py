@@ -15,7 +15,7 @@ from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.evaluate.simulated_runs import RANGES, STANDARD
 from vbterrier.evaluate.simulation import simulate
 from vbterrier.stats.agreement import tau_ap
-from vbterrier.unjudged.incomplete import leave_group_out, thin_pool
+from vbterrier.unjudged.incomplete import leave_group_out, subsample_qrels
 
 QIDS = tuple(f"q{i}" for i in range(6))
 DOCUMENTS = [f"d{i:02}" for i in range(30)]
@@ -45,7 +45,9 @@ def runs():
 
 
 def thinned(complete):
-    return [(f"{share:.0%} #{seed}", thin_pool(complete, share, seed)) for share in (0.3, 0.5) for seed in range(3)]
+    return [
+        (f"{share:.0%} #{seed}", subsample_qrels(complete, share, seed)) for share in (0.3, 0.5) for seed in range(3)
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -241,7 +243,7 @@ def test_topics_without_a_relevant_document_are_left_out_and_counted(runs, compl
 
 
 def test_topics_meet_by_name_whatever_their_order(runs, complete):
-    left = thin_pool(complete, 0.5, 1).query("qid != 'q0'").iloc[::-1]
+    left = subsample_qrels(complete, 0.5, 1).query("qid != 'q0'").iloc[::-1]
     lacking = complete.drop(index=complete.index[complete["qid"] == "q3"][:10])
     with pytest.warns(DegenerateWarning, match="lack documents"):
         found = simulate(runs, lacking, [("turned", left)], estimators={"lower": "nDCG@10"})
@@ -290,7 +292,7 @@ def test_documents_that_complete_judgments_lack_are_told(runs, complete):
     ],
 )
 def test_intervals_of_any_two_measures(runs, complete, given, ends, level):
-    left = thin_pool(complete, 0.5, 1)
+    left = subsample_qrels(complete, 0.5, 1)
     found = simulate(runs, complete, [("thin", left)], estimators={"mine": given})
     assert found.intervals["level"].unique().tolist() == [level]
     for end, measure in zip(("low", "high"), ends, strict=True):
@@ -310,7 +312,7 @@ def test_ranges_of_the_papers_table_6(runs, complete):
 
 
 def test_other_measures_can_be_the_truth(runs, complete):
-    left = thin_pool(complete, 0.4, 1)
+    left = subsample_qrels(complete, 0.4, 1)
     with pytest.warns(
         DegenerateWarning, match=r"1 estimators look at other ranks than the truth, P@5, as 'more', P@10"
     ):
@@ -345,7 +347,7 @@ def test_the_truth_of_err_has_all_digits(runs, complete):
 def test_judgments_are_prepared_once_and_taken_one_by_one(runs, complete, monkeypatch):
     made, taken = [], []
     module = importlib.import_module("vbterrier.evaluate.simulation")
-    original = module.slot_of
+    original = module.target_of
     monkeypatch.setattr(module, "slot_of", lambda *given: made.append(given) or original(*given))
 
     def generated():
@@ -359,7 +361,7 @@ def test_judgments_are_prepared_once_and_taken_one_by_one(runs, complete, monkey
 
 
 def test_files_and_order_of_runs_change_nothing(runs, complete, tmp_path):
-    left = thin_pool(complete, 0.5, 1)
+    left = subsample_qrels(complete, 0.5, 1)
     vbterrier.write_qrels(complete, tmp_path / "qrels.txt")
     for name, frame in runs.items():
         vbterrier.write_run(frame, tmp_path / f"{name}.run")
@@ -383,7 +385,7 @@ def test_a_bar_shows_how_far_it_is(runs, complete, capsys, monkeypatch):
 
 
 def test_what_cannot_be_is_refused(found, runs, complete):
-    thin = [("thin", thin_pool(complete, 0.5, 1))]
+    thin = [("thin", subsample_qrels(complete, 0.5, 1))]
     with pytest.raises(ParameterError, match="wanted a mapping of name to a measure"):
         simulate(runs, complete, thin, estimators=["nDCG@10"])
     with pytest.raises(ParameterError, match=r"found \{\}"):

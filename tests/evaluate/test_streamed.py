@@ -17,10 +17,10 @@ from vbterrier.execution import streaming
 from vbterrier.execution.checkpoint import Journal
 from vbterrier.execution.chunks import Work, planned
 from vbterrier.frames.files import blocks
-from vbterrier.frames.files.blocks import Block, Place
+from vbterrier.frames.files.blocks import Place, RunBlock
 from vbterrier.frames.files.reading import read_run
 from vbterrier.hosts.ir_measures import measures_from
-from vbterrier.measures.target import Slot
+from vbterrier.measures.target import EvaluationTarget
 
 MEASURES = (
     *("BNDCG@10", "BNDCG(prior='pool',stat='lo')@5", "BAP(prior='pool')", "BRBP(prior='pool',rel=1)", "Unjudged"),
@@ -84,7 +84,7 @@ def as_files(run, folder, kind):
     return write(run, folder / f"mine.{kind}")
 
 
-def told(call):
+def shared_caption(call):
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         found = call()
@@ -102,9 +102,9 @@ def assert_same(found, wanted):
 @pytest.mark.parametrize("kind", ["run", "gz", "parquet", "shuffled", "folder"])
 def test_numbers_are_those_of_a_run_in_memory(tmp_path, kind):
     run, qrels = made()
-    wanted, warned = told(lambda: score({"mine": run}, qrels, MEASURES))
+    wanted, warned = shared_caption(lambda: score({"mine": run}, qrels, MEASURES))
     given = as_files(run, tmp_path, kind)
-    found, also = told(lambda: score({"mine": given}, qrels, MEASURES, memory=2**26))
+    found, also = shared_caption(lambda: score({"mine": given}, qrels, MEASURES, memory=2**26))
     assert_same(found, wanted)
     assert any("1 topics are not in qrels" in message for message in also)
     assert {message for message in also if "tied" not in message} == {m for m in warned if "tied" not in m}
@@ -123,8 +123,8 @@ def test_measures_of_intents_are_the_same(tmp_path):
     )
     path = as_files(run, tmp_path, "shuffled")
     for given in ({}, {"intents": intents, "tags": tags}):
-        wanted, _ = told(lambda given=given: score({"m": run}, qrels, DIVERSE, **given))
-        found, _ = told(lambda given=given: score({"m": path}, qrels, DIVERSE, memory=2**26, **given))
+        wanted, _ = shared_caption(lambda given=given: score({"m": run}, qrels, DIVERSE, **given))
+        found, _ = shared_caption(lambda given=given: score({"m": path}, qrels, DIVERSE, memory=2**26, **given))
         assert_same(found, wanted)
 
 
@@ -133,12 +133,14 @@ def test_no_topic_is_refused_for_the_rows_that_come_first(tmp_path, measure):
     # The only judged document of q1 comes behind the other topic.
     run = pd.DataFrame({"qid": ["q1", "q2", "q2", "q1"], "docno": list("bcda"), "score": [4.0, 3.0, 2.0, 1.0]})
     qrels = pd.DataFrame({"qid": ["q1", "q1", "q2"], "docno": ["a", "z", "c"], "label": [1, 2, 1]})
-    wanted, _ = told(lambda: score({"m": run}, qrels, [measure]))
+    wanted, _ = shared_caption(lambda: score({"m": run}, qrels, [measure]))
     for n_bytes in (16, 4096):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(streaming, "LEAST_BLOCK", n_bytes)
             patch.setattr(streaming, "_PER_BLOCK", 2**26 // n_bytes)
-            found, _ = told(lambda: score({"m": write(run, tmp_path / "m.run")}, qrels, [measure], memory=2**26))
+            found, _ = shared_caption(
+                lambda: score({"m": write(run, tmp_path / "m.run")}, qrels, [measure], memory=2**26)
+            )
         assert_same(found, wanted)
 
 
@@ -149,8 +151,10 @@ def test_tags_of_a_parquet_run_are_kept(tmp_path):
     run.to_parquet(tmp_path / "r.parquet")
     intents = pd.DataFrame({"qid": np.repeat(run["qid"].unique(), 2), "entity_id": list("AB") * run["qid"].nunique()})
     intents["prob"] = 0.5
-    wanted, _ = told(lambda: score({"r": run}, None, ["VB@2", "ES"], intents=intents))
-    found, _ = told(lambda: score({"r": tmp_path / "r.parquet"}, None, ["VB@2", "ES"], intents=intents, memory=2**26))
+    wanted, _ = shared_caption(lambda: score({"r": run}, None, ["VB@2", "ES"], intents=intents))
+    found, _ = shared_caption(
+        lambda: score({"r": tmp_path / "r.parquet"}, None, ["VB@2", "ES"], intents=intents, memory=2**26)
+    )
     assert_same(found, wanted)
 
 
@@ -160,12 +164,12 @@ def test_several_runs_with_other_topics(tmp_path, topics):
     some = run[run["qid"] != "q5"]
     paths = [write(run, tmp_path / "a.run"), write(some, tmp_path / "b.run")]
     measures = ["BNDCG@10", "AP", "Unjudged"]
-    wanted, _ = told(lambda: score({"a": run, "b": some, "c": run}, qrels, measures, topics=topics))
+    wanted, _ = shared_caption(lambda: score({"a": run, "b": some, "c": run}, qrels, measures, topics=topics))
     given = {"a": paths[0], "b": str(paths[1]), "c": run}
-    found, _ = told(lambda: score(given, qrels, measures, topics=topics, memory="64 MiB"))
+    found, _ = shared_caption(lambda: score(given, qrels, measures, topics=topics, memory="64 MiB"))
     assert_same(found, wanted)
     with pytest.raises(InputError, match="averages over different topics"):
-        told(lambda: score(given, qrels, measures, memory="64 MiB"))
+        shared_caption(lambda: score(given, qrels, measures, memory="64 MiB"))
 
 
 @pytest.mark.parametrize("kind", ["run", "shuffled"])
@@ -174,18 +178,18 @@ def test_repeated_documents(tmp_path, kind):
     twice = pd.concat([run, run.iloc[[3, 700, 1500]].assign(score=-1.0)]).sort_values("qid", kind="stable")
     path = as_files(twice, tmp_path, kind)
     with pytest.raises(InputError, match="stands twice for query"):
-        told(lambda: score({"m": path}, qrels, ["BNDCG@10"], memory=2**26))
-    wanted, _ = told(lambda: score({"m": twice}, qrels, MEASURES, duplicates="first"))
-    found, also = told(lambda: score({"m": path}, qrels, MEASURES, duplicates="first", memory=2**26))
+        shared_caption(lambda: score({"m": path}, qrels, ["BNDCG@10"], memory=2**26))
+    wanted, _ = shared_caption(lambda: score({"m": twice}, qrels, MEASURES, duplicates="first"))
+    found, also = shared_caption(lambda: score({"m": path}, qrels, MEASURES, duplicates="first", memory=2**26))
     assert_same(found, wanted)
     assert "run 'm': 3 repeated documents dropped, each at its lower rank" in also
 
 
 def test_the_kept_rows_are_few(tmp_path):
     run, qrels = made()
-    work = Work("m", planned(measures_from("BNDCG(prior='pool')@5", "AP")), Slot(qrels))
+    work = Work("m", planned(measures_from("BNDCG(prior='pool')@5", "AP")), EvaluationTarget(qrels))
     path = as_files(run, tmp_path, "run")
-    found, _ = told(lambda: streaming.streamed([path], work, memory=2**26))
+    found, _ = shared_caption(lambda: streaming.streamed([path], work, memory=2**26))
     assert found.run.frame.groupby("qid").size().max() == 6
     assert set(found.run.topics) == set(run["qid"])
     learned = planned(measures_from("BNDCG@5", "nDCG@10", "nDCG@1000", "AP"))
@@ -197,7 +201,9 @@ def test_what_a_chunk_comes_to_depends_on_nothing_else(tmp_path):
     import pickle
 
     run, qrels = made(5)
-    work = pickle.loads(pickle.dumps(Work("m", planned(measures_from("BNDCG@5", "AP", "Unjudged")), Slot(qrels))))
+    work = pickle.loads(
+        pickle.dumps(Work("m", planned(measures_from("BNDCG@5", "AP", "Unjudged")), EvaluationTarget(qrels)))
+    )
     table = pa.Table.from_pandas(run, preserve_index=False)
     table = table.cast(pa.schema([("qid", pa.large_string()), ("docno", pa.large_string()), ("score", pa.float64())]))
     whole = work(table)
@@ -229,13 +235,15 @@ def test_empty_and_strange_runs(tmp_path):
     run, qrels = made(5)
     run.assign(rank=1)[:0].to_parquet(tmp_path / "empty.parquet")
     for measures in (["BNDCG@10"], ["AP"]):
-        wanted, _ = told(lambda m=measures: score({"empty": read_run(tmp_path / "empty.parquet")}, qrels, m))
-        found, also = told(lambda m=measures: score({"empty": tmp_path / "empty.parquet"}, qrels, m, memory=2**26))
+        wanted, _ = shared_caption(lambda m=measures: score({"empty": read_run(tmp_path / "empty.parquet")}, qrels, m))
+        found, also = shared_caption(
+            lambda m=measures: score({"empty": tmp_path / "empty.parquet"}, qrels, m, memory=2**26)
+        )
         assert_same(found, wanted)
         assert any("empty; all" in message for message in also)
         path = write(run.assign(qid="x" + run["qid"]), tmp_path / "other.run")
         with pytest.raises(InputError, match="no topic in common"):
-            told(lambda m=measures, p=path: score(p, qrels, m, memory=2**26))
+            shared_caption(lambda m=measures, p=path: score(p, qrels, m, memory=2**26))
     (tmp_path / "bad.run").write_text("q1 Q0 d1 1 1.0 t\nq1 Q0 d2 x t\n")
     with pytest.raises(FileError, match=r"bad.run:2: "):
         score(tmp_path / "bad.run", qrels, ["AP"], memory=2**26)
@@ -246,7 +254,9 @@ def test_a_topic_larger_than_the_memory_says_so(tmp_path, monkeypatch):
     run, qrels = made(3, 400)
     for kind in ("run", "shuffled"):
         with pytest.raises(InputError, match=r"run 'mine': topic 'q.' alone holds .* ask for more memory"):
-            told(lambda kind=kind: score({"mine": as_files(run, tmp_path, kind)}, qrels, ["AP"], memory=2**26))
+            shared_caption(
+                lambda kind=kind: score({"mine": as_files(run, tmp_path, kind)}, qrels, ["AP"], memory=2**26)
+            )
 
 
 def parts_in(folder):
@@ -263,10 +273,10 @@ def test_a_second_call_does_no_work_and_other_inputs_are_refused(tmp_path, monke
     run, qrels = made()
     path, folder = write(run, tmp_path / "a.run"), tmp_path / "done"
     measures = ["BNDCG@10", "AP"]
-    first, warned = told(lambda: score(path, qrels, measures, memory=2**26, resume=folder))
+    first, warned = shared_caption(lambda: score(path, qrels, measures, memory=2**26, resume=folder))
     with monkeypatch.context() as patch:
         patch.setattr(Work, "__call__", None)
-        again, also = told(lambda: score(path, qrels, measures, memory=2**27, resume=folder))
+        again, also = shared_caption(lambda: score(path, qrels, measures, memory=2**27, resume=folder))
     assert_same(again, first)
     assert warned == also
     others = [
@@ -277,10 +287,10 @@ def test_a_second_call_does_no_work_and_other_inputs_are_refused(tmp_path, monke
     ]
     for judged, asked, more in others:
         with pytest.raises(FileError, match="holds results of other inputs"):
-            told(lambda j=judged, a=asked, m=more: score(path, j, a, memory=2**26, resume=folder, **m))
+            shared_caption(lambda j=judged, a=asked, m=more: score(path, j, a, memory=2**26, resume=folder, **m))
     write(run.assign(score=-run["score"]), path)
     with pytest.raises(FileError, match="holds results of other inputs"):
-        told(lambda: score(path, qrels, measures, resume=folder))
+        shared_caption(lambda: score(path, qrels, measures, resume=folder))
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no such locks")
@@ -289,13 +299,13 @@ def test_a_folder_that_another_call_writes_to_is_refused(tmp_path):
 
     run, qrels = made(3)
     path, folder = write(run, tmp_path / "a.run"), tmp_path / "done"
-    wanted, _ = told(lambda: score(path, qrels, ["AP"], resume=folder))
+    wanted, _ = shared_caption(lambda: score(path, qrels, ["AP"], resume=folder))
     (own,) = folder.iterdir()
     with (own / "lock").open("ab") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         with pytest.raises(FileError, match="is in use by another call: wait until it ends, or name another folder"):
-            told(lambda: score(path, qrels, ["AP"], resume=folder))
-    found, _ = told(lambda: score(path, qrels, ["AP"], resume=folder))
+            shared_caption(lambda: score(path, qrels, ["AP"], resume=folder))
+    found, _ = shared_caption(lambda: score(path, qrels, ["AP"], resume=folder))
     assert_same(found, wanted)
 
 
@@ -317,7 +327,7 @@ def test_a_full_disk_is_told_of_wherever_it_is_noticed(tmp_path, request, monkey
     for path in paths:
         for folder in ({"resume": tmp_path / f"kept-{path.name}"}, {"memory": 2**26}):
             with pytest.raises(FileError, match=r"cannot be written.*File too large"):
-                told(lambda path=path, folder=folder: score(path, qrels, ["P@5"], **folder))
+                shared_caption(lambda path=path, folder=folder: score(path, qrels, ["P@5"], **folder))
     with pytest.raises(FileError, match=r"journal: cannot be written or read \(File too large\): make room"):
         journal.add("result", "x" * 10_000)
     assert "result" not in journal.done
@@ -325,14 +335,14 @@ def test_a_full_disk_is_told_of_wherever_it_is_noticed(tmp_path, request, monkey
         patch.setenv("TMPDIR", str(tmp_path / "nowhere"))
         patch.setattr("tempfile.tempdir", str(tmp_path / "nowhere"))
         with pytest.raises(InputError, match=r"temporary files cannot be made .*: let TMPDIR name"):
-            told(lambda: score(paths[0], qrels, ["P@5"], memory=2**26))
+            shared_caption(lambda: score(paths[0], qrels, ["P@5"], memory=2**26))
 
 
 def test_parted_rows_that_are_gone_or_damaged_are_told_of(tmp_path):
     table = pa.table(
         {"qid": pa.array(["q1", "q2"] * 50, pa.large_string()), "docno": ["d"] * 100, "score": [1.0] * 100}
     )
-    (file,) = blocks.split([Block(table, Place())], tmp_path, 1)
+    (file,) = blocks.split([RunBlock(table, Place())], tmp_path, 1)
     whole = (tmp_path / file).read_bytes()
     assert sum(len(block.table) for block in blocks.parted(tmp_path / file)) == 100
     for content in (b"", whole[:-400]):
@@ -405,7 +415,7 @@ def test_killed_at_any_point_it_goes_on_and_counts_every_topic_once(tmp_path, ki
     qrels.assign(iteration="0")[["qid", "iteration", "docno", "label"]].to_csv(
         tmp_path / "qrels", sep=" ", header=False, index=False
     )
-    wanted, _ = told(lambda: score({"mine": path}, qrels, ["BNDCG@10", "AP"]))
+    wanted, _ = shared_caption(lambda: score({"mine": path}, qrels, ["BNDCG@10", "AP"]))
     argv = [sys.executable, "-c", KILLED, str(path), str(tmp_path / "qrels"), str(tmp_path), *map(str, steps)]
     done = subprocess.run(argv, capture_output=True, text=True, check=True)
     ends = np.array([line.split() for line in done.stdout.splitlines()], dtype=int)

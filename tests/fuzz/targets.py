@@ -253,8 +253,8 @@ def patched(path, data):
             if where == b"cut":
                 del content[int(what) :]
             elif 0 <= (start := int(where)) < len(content):
-                octets = bytes.fromhex(what.decode())
-                content[start : start + len(octets)] = octets
+                utf8_bytes = bytes.fromhex(what.decode())
+                content[start : start + len(utf8_bytes)] = utf8_bytes
     return bytes(content)
 
 

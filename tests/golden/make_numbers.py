@@ -65,7 +65,7 @@ def _of_judgments(runs, qrels):
     yield "shares", vbterrier.evaluate.variance_shares(runs, qrels, n_draws=200).shares
     yield "sizes", vbterrier.design.score_by_size(values, order="random", n_subsets=50)
     yield "power", vbterrier.design.discriminative_power(values, sizes=[6, 12], n_subsets=10, n_resamples=100)
-    yield "thinned", vbterrier.unjudged.thin_pool(qrels, 0.4, seed=5)
+    yield "thinned", vbterrier.unjudged.subsample_qrels(qrels, 0.4, seed=5)
     yield (
         "detectable",
         vbterrier.design.detectable_difference([0.1, -0.1, 0, 0.2, -0.2, 0.1, 0.3], [50, 200], n_simulations=500),

@@ -13,7 +13,7 @@ from vbterrier.linking.links import Links, links_frame
 COLUMNS = ["qid", "query", "entity_id", "prob", "score", "name", "mention", "source"]
 
 
-class Listed:
+class TopEntities:
     """A linker that knows the links of each text."""
 
     id_space = "test"
@@ -51,7 +51,7 @@ def retriever(*rows, columns=("qid", "docno", "score")):
 
 
 def test_priors_are_divided_by_their_sum_and_columns_are_as_agreed():
-    linker = Listed(JORDAN)
+    linker = TopEntities(JORDAN)
     found = CandidateIntents(linker)(topics("jordan", year=[1850]))
     assert found.columns.tolist() == [*COLUMNS, "year"]
     assert found["entity_id"].tolist() == ["athlete", "country"], "the most probable first"
@@ -71,7 +71,7 @@ def test_priors_are_divided_by_their_sum_and_columns_are_as_agreed():
 
 
 def test_scores_that_are_no_probabilities_go_through_a_softmax():
-    linker = Listed({"x": [(0, 1, "x", "A", 2.0, ""), (0, 1, "x", "B", 1.0, "")]}, scale="score")
+    linker = TopEntities({"x": [(0, 1, "x", "A", 2.0, ""), (0, 1, "x", "B", 1.0, "")]}, scale="score")
     found = CandidateIntents(linker)(topics("x"))
     assert found["prob"].tolist() == pytest.approx([1 / (1 + math.exp(-1)), 1 / (1 + math.e)])
     with pytest.raises(InputError, match="candidate 'B' of query 'q0' has score -1: no prior; use prob='softmax'"):
@@ -80,12 +80,12 @@ def test_scores_that_are_no_probabilities_go_through_a_softmax():
 
 @pytest.mark.parametrize(("prob", "expected"), [("uniform", [0.5, 0.5]), ("softmax", [0.5744, 0.4256])])
 def test_the_user_chooses_how_probabilities_are_made(prob, expected):
-    found = CandidateIntents(Listed(JORDAN), prob=prob)(topics("jordan"))
+    found = CandidateIntents(TopEntities(JORDAN), prob=prob)(topics("jordan"))
     assert found["prob"].tolist() == pytest.approx(expected, abs=1e-4)
 
 
 def test_candidates_of_several_mentions_score_their_mean_prior():
-    found = CandidateIntents(Listed(JORDAN))(topics("air jordan")).set_index("entity_id")
+    found = CandidateIntents(TopEntities(JORDAN))(topics("air jordan")).set_index("entity_id")
     assert found["score"].to_dict() == pytest.approx({"shoe": 0.45, "athlete": 0.35, "country": 0.15})
     assert found["prob"].to_dict() == pytest.approx(
         {"shoe": 0.45 / 0.95, "athlete": 0.35 / 0.95, "country": 0.15 / 0.95}
@@ -94,13 +94,13 @@ def test_candidates_of_several_mentions_score_their_mean_prior():
 
 
 def test_candidates_of_several_mentions_score_their_best_score():
-    found = CandidateIntents(Listed(JORDAN, scale="score"))(topics("air jordan")).set_index("entity_id")
+    found = CandidateIntents(TopEntities(JORDAN, scale="score"))(topics("air jordan")).set_index("entity_id")
     assert found["score"].to_dict() == {"shoe": 0.9, "athlete": 0.6, "country": 0.3}
 
 
 def test_a_candidate_that_a_mention_names_twice_counts_once_with_its_best_score_and_first_name():
     links = [(0, 1, "x", "A", 0.2, "worse"), (0, 1, "x", "A", 0.5, ""), (0, 1, "x", "B", 0.5, "b")]
-    found = CandidateIntents(Listed({"x": links}))(topics("x"))
+    found = CandidateIntents(TopEntities({"x": links}))(topics("x"))
     assert found[["entity_id", "prob", "score", "name"]].values.tolist() == [
         ["A", 0.5, 0.5, "worse"],
         ["B", 0.5, 0.5, "b"],
@@ -108,31 +108,31 @@ def test_a_candidate_that_a_mention_names_twice_counts_once_with_its_best_score_
 
 
 def test_the_longest_mention_may_speak_alone():
-    found = CandidateIntents(Listed(JORDAN), mentions="longest")(topics("air jordan"))
+    found = CandidateIntents(TopEntities(JORDAN), mentions="longest")(topics("air jordan"))
     assert found["entity_id"].tolist() == ["shoe", "athlete"]
     assert found["prob"].tolist() == pytest.approx([0.9, 0.1])
     links = [(7, 10, "bbb", "B", 1.0, ""), (0, 3, "aaa", "A", 1.0, ""), (4, 6, "cc", "C", 1.0, "")]
-    found = CandidateIntents(Listed({"aaa cc bbb": links}), mentions="longest")(topics("aaa cc bbb"))
+    found = CandidateIntents(TopEntities({"aaa cc bbb": links}), mentions="longest")(topics("aaa cc bbb"))
     assert found["entity_id"].tolist() == ["A"], "the first of equally long ones"
 
 
 def test_depth_keeps_the_best_and_the_smallest_ids_among_equals():
     links = [(0, 1, "x", one, score, "") for one, score in [("c", 0.2), ("b", 0.2), ("a", 0.1), ("d", 0.5)]]
-    found = CandidateIntents(Listed({"x": links}), depth=2)(topics("x"))
+    found = CandidateIntents(TopEntities({"x": links}), depth=2)(topics("x"))
     assert found["entity_id"].tolist() == ["d", "b"]
     assert found["prob"].tolist() == pytest.approx([5 / 7, 2 / 7])
 
 
 def test_the_order_of_links_decides_nothing():
     rng = np.random.default_rng(3)
-    reference = CandidateIntents(Listed(JORDAN), depth=2)(topics("air jordan"))
+    reference = CandidateIntents(TopEntities(JORDAN), depth=2)(topics("air jordan"))
     for _ in range(5):
         shuffled = {text: [links[i] for i in rng.permutation(len(links))] for text, links in JORDAN.items()}
-        pd.testing.assert_frame_equal(CandidateIntents(Listed(shuffled), depth=2)(topics("air jordan")), reference)
+        pd.testing.assert_frame_equal(CandidateIntents(TopEntities(shuffled), depth=2)(topics("air jordan")), reference)
 
 
 def test_equal_queries_are_linked_once():
-    linker = Listed(JORDAN)
+    linker = TopEntities(JORDAN)
     found = CandidateIntents(linker)(topics("jordan", "air jordan", "jordan"))
     assert linker.asked == [["jordan", "air jordan"]]
     assert found["qid"].value_counts().to_dict() == {"q0": 2, "q1": 3, "q2": 2}
@@ -142,14 +142,14 @@ def test_equal_queries_are_linked_once():
 def test_queries_without_candidates_are_absent_with_one_warning():
     queries = topics("jordan", "who", "what", "", "why")
     with pytest.warns(DegenerateWarning, match=r"4 queries \('q1', 'q2', 'q3', ...\) without candidates: they") as seen:
-        found = CandidateIntents(Listed(JORDAN))(queries)
+        found = CandidateIntents(TopEntities(JORDAN))(queries)
     assert len(seen) == 1
     assert set(found["qid"]) == {"q0"}
 
 
 def test_nil_has_its_mass_and_all_of_it_where_nothing_is_found():
     with pytest.warns(DegenerateWarning, match="NIL has all of their mass"):
-        found = CandidateIntents(Listed(JORDAN), nil=0.1)(topics("jordan", "who"))
+        found = CandidateIntents(TopEntities(JORDAN), nil=0.1)(topics("jordan", "who"))
     assert found[["qid", "entity_id", "prob"]].values.tolist() == [
         ["q0", "athlete", pytest.approx(0.6)],
         ["q0", "country", pytest.approx(0.3)],
@@ -157,13 +157,13 @@ def test_nil_has_its_mass_and_all_of_it_where_nothing_is_found():
         ["q1", "NIL", 1.0],
     ]
     assert found["score"].isna().tolist() == [False, False, True, True]
-    linker = Listed({"x": [(0, 1, "x", "NIL", 1.0, "")]})
+    linker = TopEntities({"x": [(0, 1, "x", "NIL", 1.0, "")]})
     with pytest.raises(InputError, match=r"Listed\(\) names 'NIL' as a candidate itself; leave nil=0"):
         CandidateIntents(linker, nil=0.1)(topics("x"))
 
 
 def test_priors_of_nothing_are_alike_with_a_warning():
-    linker = Listed({"x": [(0, 1, "x", "A", 0.0, ""), (0, 1, "x", "B", 0.0, "")]})
+    linker = TopEntities({"x": [(0, 1, "x", "A", 0.0, ""), (0, 1, "x", "B", 0.0, "")]})
     with pytest.warns(DegenerateWarning, match=r"1 query \('q0'\) whose candidates all weigh 0"):
         assert CandidateIntents(linker)(topics("x"))["prob"].tolist() == [0.5, 0.5]
 
@@ -226,7 +226,7 @@ def test_a_retriever_that_finds_nothing_leaves_no_candidates():
 )
 def test_topics_that_are_none_are_refused(changes, message):
     with pytest.raises(InputError, match=message):
-        CandidateIntents(Listed(JORDAN))(topics("jordan", "air jordan").assign(**changes))
+        CandidateIntents(TopEntities(JORDAN))(topics("jordan", "air jordan").assign(**changes))
 
 
 @pytest.mark.parametrize(
@@ -243,7 +243,7 @@ def test_topics_that_are_none_are_refused(changes, message):
 )
 def test_illegal_parameters_are_refused(options, message):
     with pytest.raises(ParameterError, match=message):
-        CandidateIntents(Listed(JORDAN), **options)
+        CandidateIntents(TopEntities(JORDAN), **options)
 
 
 @pytest.mark.parametrize("source", [None, "wikipedia", dict])
@@ -253,5 +253,5 @@ def test_a_source_must_link_or_retrieve(source):
 
 
 def test_integer_topics_stay_integers():
-    found = CandidateIntents(Listed(JORDAN))(pd.DataFrame({"qid": [7], "query": ["jordan"]}))
+    found = CandidateIntents(TopEntities(JORDAN))(pd.DataFrame({"qid": [7], "query": ["jordan"]}))
     assert found["qid"].tolist() == [7, 7]

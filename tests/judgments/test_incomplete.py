@@ -13,7 +13,7 @@ import vbterrier
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.frames.ids import ids_of
 from vbterrier.frames.ranking import Run
-from vbterrier.unjudged.incomplete import _chances, leave_group_out, shallow_pool, thin_pool
+from vbterrier.unjudged.incomplete import _chances, leave_group_out, shallow_pool, subsample_qrels
 from vbterrier.unjudged.pool import Judgments
 
 QIDS = ("q1", "q2", "q3")
@@ -98,7 +98,7 @@ def test_all_rows_of_a_document_go_together():
     assert list(found.qrels["docno"]) == ["b"]
     assert list(found.qrels) == list(diversity)
     many = pd.concat([diversity.assign(docno=diversity["docno"] + str(i)) for i in range(200)])
-    fates = many.assign(kept=1).merge(thin_pool(many, 0.5, 3).assign(left=1), how="left").fillna(0)
+    fates = many.assign(kept=1).merge(subsample_qrels(many, 0.5, 3).assign(left=1), how="left").fillna(0)
     assert fates.groupby("docno")["left"].nunique().max() == 1
     assert 120 < fates.groupby("docno")["left"].max().sum() < 280
 
@@ -109,11 +109,11 @@ def test_the_choice_depends_on_nothing_but_seed_topic_and_document(seed, share, 
     qrels = pd.concat([judged([f"d{i}" for i in range(30)], qid=qid) for qid in QIDS], ignore_index=True)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DegenerateWarning)
-        found = thin_pool(qrels, share, seed)
+        found = subsample_qrels(qrels, share, seed)
         order = random.sample(range(90), 90)
-        shuffled = thin_pool(qrels.iloc[order], share, seed)
-        alone = thin_pool(qrels[qrels["qid"] == "q2"], share, seed)
-        more = thin_pool(qrels, min(share + 0.2, 1), seed)
+        shuffled = subsample_qrels(qrels.iloc[order], share, seed)
+        alone = subsample_qrels(qrels[qrels["qid"] == "q2"], share, seed)
+        more = subsample_qrels(qrels, min(share + 0.2, 1), seed)
     assert pairs(shuffled) == pairs(found)
     assert pairs(alone) == {pair for pair in pairs(found) if pair[0] == "q2"}
     assert pairs(more) <= pairs(found)
@@ -124,17 +124,17 @@ def test_the_choice_depends_on_nothing_but_seed_topic_and_document(seed, share, 
 def test_thinning_keeps_rows_columns_and_the_callers_frame():
     _, qrels = random_setting(1)
     before = qrels.copy()
-    found = thin_pool(qrels, 0.4, 2)
+    found = subsample_qrels(qrels, 0.4, 2)
     pd.testing.assert_frame_equal(qrels, before)
     pd.testing.assert_frame_equal(found, qrels[qrels["other"].isin(found["other"])].reset_index(drop=True))
-    pd.testing.assert_frame_equal(thin_pool(qrels, 0, 2), qrels)
+    pd.testing.assert_frame_equal(subsample_qrels(qrels, 0, 2), qrels)
     with pytest.warns(DegenerateWarning, match="3 topics lose all judgments"):
-        assert not len(thin_pool(qrels, 1, 2))
+        assert not len(subsample_qrels(qrels, 1, 2))
 
 
 def test_the_same_seed_gives_the_same_judgments_everywhere():
     # Numbers that a change of the scheme would change: results of simulations are compared over years.
-    assert thin_pool(judged("abcdefghij"), 0.5, 7)["docno"].tolist() == list("abcfgij")
+    assert subsample_qrels(judged("abcdefghij"), 0.5, 7)["docno"].tolist() == list("abcfgij")
 
 
 def test_chances_are_uniform_and_independent_of_each_other():
@@ -153,7 +153,7 @@ def test_chances_are_uniform_and_independent_of_each_other():
 def test_integers_are_the_text_they_read_as():
     numbers = pd.DataFrame({"qid": [1] * 20, "docno": range(20), "label": 1})
     text = numbers.astype({"qid": str, "docno": str})
-    assert thin_pool(numbers, 0.5)["docno"].astype(str).tolist() == thin_pool(text, 0.5)["docno"].tolist()
+    assert subsample_qrels(numbers, 0.5)["docno"].astype(str).tolist() == subsample_qrels(text, 0.5)["docno"].tolist()
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -178,10 +178,10 @@ def test_what_cannot_be_is_refused():
     runs, qrels = {"one": run(q1=["a"]), "two": run(q1=["b"])}, judged("ab")
     for share in (-0.1, 1.1, "much", True):
         with pytest.raises(ParameterError, match="wanted a number from 0 to 1"):
-            thin_pool(qrels, share)
+            subsample_qrels(qrels, share)
     for seed in (-1, 0.5, True):
         with pytest.raises(ParameterError, match="seed"):
-            thin_pool(qrels, 0.5, seed)
+            subsample_qrels(qrels, 0.5, seed)
     for depth in (0, 2.0, True):
         with pytest.raises(ParameterError, match="depth"):
             shallow_pool(runs, qrels, depth)
@@ -196,7 +196,7 @@ def test_what_cannot_be_is_refused():
     with pytest.raises(InputError, match="wanted a mapping of name to run, found DataFrame"):
         shallow_pool(runs["one"], qrels, 3)
     with pytest.raises(InputError, match="missing label"):
-        thin_pool(qrels.drop(columns="label"), 0.5)
+        subsample_qrels(qrels.drop(columns="label"), 0.5)
     with pytest.raises(InputError, match="no topic in common"):
         shallow_pool(runs, qrels.assign(qid="other"), 3)
 
@@ -214,5 +214,5 @@ def test_files_are_read(shared_data):
     with pytest.warns(DegenerateWarning, match=r"1 topics lose all relevant documents \('1'\)"):
         found = shallow_pool({"ance": path}, complete, 10)
     assert pairs(found) == first(vbterrier.read_run(path), 10) & pairs(qrels)
-    gone = 1 - len(thin_pool(complete, 0.3, 1)) / len(qrels)
+    gone = 1 - len(subsample_qrels(complete, 0.3, 1)) / len(qrels)
     assert gone == pytest.approx(0.3, abs=4 * (0.21 / len(qrels)) ** 0.5)

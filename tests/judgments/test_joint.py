@@ -13,7 +13,7 @@ from vbterrier.errors import InputError, ParameterError
 from vbterrier.frames.ranking import Run
 from vbterrier.unjudged import joint as module
 from vbterrier.unjudged.distribution import BootstrapDistribution
-from vbterrier.unjudged.incomplete import thin_pool
+from vbterrier.unjudged.incomplete import subsample_qrels
 from vbterrier.unjudged.joint import JointDistribution, joint_draws
 from vbterrier.unjudged.metrics import AP, Precision
 from vbterrier.unjudged.pool import Judgments
@@ -41,7 +41,7 @@ def cuts_of(frames, qrels, k=K):
     return {name: pool.judge(Run(frame, name=name), k) for name, frame in frames.items()}
 
 
-def laws_of(cuts, metric=None, **process):
+def distribution_of(cuts, metric=None, **process):
     process.setdefault("prior", "pool")
     return {name: BootstrapDistribution(cut, Process(**process), metric) for name, cut in cuts.items()}
 
@@ -126,7 +126,7 @@ def same_prior(lists, prior=PRIOR):
 def topic_of(labels, lists=LISTS, *, prior=PRIOR, strength=math.inf, **own):
     frames = {name: run({"q": docnos}, **own.get(name, {})) for name, docnos in lists.items()}
     cuts = cuts_of(frames, pool_of({"q": labels}))
-    return laws_of(cuts, prior=prior, prior_strength=strength), cuts
+    return distribution_of(cuts, prior=prior, prior_strength=strength), cuts
 
 
 @pytest.mark.parametrize("strength", [0.3, 4.0, math.inf])
@@ -218,7 +218,7 @@ def distance(draws, law):
 @pytest.mark.parametrize("strength", [1.5, 20.0, math.inf])
 def test_each_system_follows_its_own_law(many, strength):
     cuts = cuts_of(*many, k=6)
-    laws = laws_of(cuts, prior="pool+run", all_unjudged="pool", prior_strength=strength)
+    laws = distribution_of(cuts, prior="pool+run", all_unjudged="pool", prior_strength=strength)
     n_draws = 8000
     draws = joint_draws(laws, cuts, n_draws, seed=7)
     for at, law in enumerate(laws.values()):
@@ -230,7 +230,7 @@ def test_each_system_follows_its_own_law(many, strength):
 def test_each_system_follows_its_own_law_where_numbers_come_in_blocks(many, monkeypatch):
     monkeypatch.setattr(module, "MOST_NUMBERS", 1000)
     cuts = cuts_of(*many, k=6)
-    laws = laws_of(cuts, prior_strength=1.5)
+    laws = distribution_of(cuts, prior_strength=1.5)
     joint, n_draws = JointDistribution(laws, cuts), 5000
     for topic in range(3):
         draws = joint.scores(topic, n_draws, 7)
@@ -242,7 +242,7 @@ def test_each_system_follows_its_own_law_where_numbers_come_in_blocks(many, monk
 
 def test_scores_that_are_no_sums_follow_their_law_and_have_no_closed_form(many):
     cuts = cuts_of(*many, k=5)
-    laws = laws_of(cuts, AP(), prior_strength=3.0)
+    laws = distribution_of(cuts, AP(), prior_strength=3.0)
     joint, n_draws = JointDistribution(laws, cuts), 5000
     for at, law in enumerate(laws.values()):
         assert distance(joint.scores(2, n_draws, 1)[at], law.laws[2]) < SURE / math.sqrt(n_draws)
@@ -265,7 +265,9 @@ def test_no_closed_form_where_grades_run_out():
 def test_a_system_is_its_own_double(many):
     frames, qrels = many
     cuts = cuts_of({**frames, "double": frames["r3"]}, qrels)
-    draws = dict(zip([*frames, "double"], joint_draws(laws_of(cuts, prior_strength=2.0), cuts, 50), strict=True))
+    draws = dict(
+        zip([*frames, "double"], joint_draws(distribution_of(cuts, prior_strength=2.0), cuts, 50), strict=True)
+    )
     np.testing.assert_array_equal(draws["double"], draws["r3"])
     assert (draws["r2"] != draws["r3"]).any()
 
@@ -277,7 +279,7 @@ def test_a_document_has_one_grade_whoever_retrieved_it_and_wherever(strength):
     documents = [*(f"n{i}" for i in range(6)), "a", "c"]
     frames = {f"r{i}": run({"q": rng.permutation(documents).tolist()}) for i in range(6)}
     cuts = cuts_of(frames, pool_of({"q": PLENTY}), k=8)
-    laws = laws_of(cuts, Precision(), prior={0: 0.5, 1: 0.5}, prior_strength=strength)
+    laws = distribution_of(cuts, Precision(), prior={0: 0.5, 1: 0.5}, prior_strength=strength)
     draws = joint_draws(laws, cuts, 300)[:, 0]
     assert np.ptp(draws, axis=0).max() < 1e-12
     assert len(np.unique(draws[0].round(9))) > 4
@@ -287,7 +289,7 @@ def test_document_ids_count_within_a_topic_only():
     lists = {"one": {"q1": ["n", "a"], "q2": ["m", "a"]}, "two": {"q1": ["m", "a"], "q2": ["n", "a"]}}
     labels = {qid: {"a": 1, "b": 1, "x": 1, "c": 0} for qid in ("q1", "q2")}
     cuts = cuts_of({name: run(of) for name, of in lists.items()}, pool_of(labels))
-    joint = JointDistribution(laws_of(cuts), cuts)
+    joint = JointDistribution(distribution_of(cuts), cuts)
     assert joint.n_union.tolist() == [2, 2]
     assert joint.covariance("one", "two").tolist() == [0.0, 0.0]
 
@@ -296,7 +298,7 @@ def test_ids_that_are_numbers():
     frames = {"one": run({"q": [7, 10]}), "two": run({"q": [10, 9]})}
     qrels = pd.DataFrame({"qid": "q", "docno": [1, 2, 3, 9], "label": [1, 1, 0, 0]})
     cuts = cuts_of(frames, qrels)
-    joint = JointDistribution(laws_of(cuts), cuts)
+    joint = JointDistribution(distribution_of(cuts), cuts)
     assert joint.n_union.tolist() == [2]
     assert joint.covariance("one", "two")[0] > 0
 
@@ -335,10 +337,10 @@ def test_order_of_systems_rows_and_topics_changes_nothing(many):
     frames, qrels = many
     names = list(frames)
     cuts = cuts_of(frames, qrels)
-    first = JointDistribution(laws_of(cuts, prior_strength=2.0), cuts)
+    first = JointDistribution(distribution_of(cuts, prior_strength=2.0), cuts)
     turned = {name: frames[name].sample(frac=1, random_state=1) for name in reversed(names)}
     cuts = cuts_of(turned, qrels.sort_values("qid", ascending=False, kind="stable"))
-    second = JointDistribution(laws_of(cuts, prior_strength=2.0), cuts)
+    second = JointDistribution(distribution_of(cuts, prior_strength=2.0), cuts)
     assert second.topics == first.topics[::-1]
     for topic in range(6):
         np.testing.assert_array_equal(second.scores(5 - topic, 60, 4)[::-1], first.scores(topic, 60, 4))
@@ -346,13 +348,13 @@ def test_order_of_systems_rows_and_topics_changes_nothing(many):
 
 def test_seeds_and_topics_are_told_apart(many):
     cuts = cuts_of(*many)
-    laws = laws_of(cuts)
+    laws = distribution_of(cuts)
     one, same, other = (joint_draws(laws, cuts, 40, seed) for seed in (1, 1, 2))
     np.testing.assert_array_equal(one, same)
     assert (one != other).any()
     lists = {qid: ["n1", "n2", "n3"] for qid in ("q1", "q2")}
     cuts = cuts_of({"r": run(lists)}, pool_of(dict.fromkeys(lists, PLENTY)))
-    alike = joint_draws(laws_of(cuts), cuts, 40)[0]
+    alike = joint_draws(distribution_of(cuts), cuts, 40)[0]
     assert (alike[0] != alike[1]).any()
 
 
@@ -363,29 +365,29 @@ def test_seeds_and_topics_are_told_apart(many):
 def test_nothing_unjudged_and_nothing_retrieved():
     frames = {"full": run({"q": ["a", "c"]}), "none": run({"q": []})}
     cuts = cuts_of(frames, pool_of({"q": PLENTY}))
-    joint = JointDistribution(laws_of(cuts), cuts)
+    joint = JointDistribution(distribution_of(cuts), cuts)
     assert joint.n_union.tolist() == [0]
     draws = joint.scores(0, 3)
     assert draws[0].tolist() == [joint.law("full").mean[0]] * 3
     assert draws[1].tolist() == [0.0] * 3
     assert joint.covariance("full", "none").tolist() == [0.0]
-    assert joint_draws(laws_of(cuts), cuts, 0).shape == (2, 1, 0)
+    assert joint_draws(distribution_of(cuts), cuts, 0).shape == (2, 1, 0)
 
 
 @pytest.mark.filterwarnings("ignore:.*are left out:vbterrier.DegenerateWarning")
 def test_what_does_not_belong_together_is_refused(many):
     frames, qrels = many
     cuts = cuts_of(frames, qrels)
-    laws = laws_of(cuts)
+    laws = distribution_of(cuts)
     with pytest.raises(InputError, match="no systems"):
         JointDistribution({}, {})
     with pytest.raises(ParameterError, match="no system 'r9'"):
         JointDistribution(laws, cuts).covariance("r0", "r9")
     fewer = cuts_of(frames, qrels[qrels["qid"] != "q3"])
     with pytest.raises(InputError, match="'r1' have different topics, they differ in 'q3'"):
-        JointDistribution({**laws, "r1": laws_of(fewer)["r1"]}, cuts)
+        JointDistribution({**laws, "r1": distribution_of(fewer)["r1"]}, cuts)
     with pytest.raises(InputError, match="'r1' are scored by other grades or gains"):
-        JointDistribution({**laws, "r1": laws_of(cuts, dcg="exp-log2")["r1"]}, cuts)
+        JointDistribution({**laws, "r1": distribution_of(cuts, dcg="exp-log2")["r1"]}, cuts)
     with pytest.raises(InputError, match="system 'r1': its distribution is not that"):
         JointDistribution(laws, {**cuts, "r1": cuts_of(frames, qrels, k=2)["r1"]})
 
@@ -399,8 +401,8 @@ def test_shared_documents_narrow_differences_on_trec_covid(shared_data):
     frames = {name: read_run(folder / f"run.{name}.top100.txt.gz") for name in ("ance", "BBGhelani2")}
     qrels = read_qrels(folder / "qrels.complete.txt.gz")
     topics = set(frames["ance"]["qid"]) & set(frames["BBGhelani2"]["qid"])
-    cuts = cuts_of(frames, thin_pool(qrels[qrels["qid"].isin(topics)], 0.5, 1), k=10)
-    laws = laws_of(cuts, prior_strength=5.0)
+    cuts = cuts_of(frames, subsample_qrels(qrels[qrels["qid"].isin(topics)], 0.5, 1), k=10)
+    laws = distribution_of(cuts, prior_strength=5.0)
     joint, n_draws = JointDistribution(laws, cuts), 1500
     covariance = joint.covariance("ance", "BBGhelani2")
     closed = np.flatnonzero(~np.isnan(covariance))

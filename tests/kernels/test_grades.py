@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from vbterrier.kernels.gain import discounts
 from vbterrier.kernels.grades import choice, exact, moments
 from vbterrier.kernels.grades import choice as grid
-from vbterrier.kernels.grades.choice import TooLargeError, laws_of
+from vbterrier.kernels.grades.choice import TooLargeError, distribution_of
 from vbterrier.kernels.grades.distributions import Grid, Halves, Pairs, Sample, atoms_of, histogram_mode, merged
 from vbterrier.kernels.grades.exact import sampled_law, sequence_probs
-from vbterrier.kernels.grades.model import Problem
+from vbterrier.kernels.grades.model import UnjudgedModel
 
 LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
 
@@ -70,12 +70,12 @@ def random_problem(rng, *, n_levels=None, n_unjudged=None, binding=None):
         rng.integers(0, 4, n_levels) if (rng.random() < 0.6 if binding is None else binding) else np.full(n_levels, 50)
     )
     weights = discounts(12)[np.sort(rng.choice(12, n_unjudged, replace=False))] / 7.0
-    return Problem(np.array([rng.random()]), weights[None], np.array([n_unjudged]), prob[None], left[None], gain)
+    return UnjudgedModel(np.array([rng.random()]), weights[None], np.array([n_unjudged]), prob[None], left[None], gain)
 
 
 def free_problem(n_unjudged):
     """Three levels, all likely, none of which can run out, at the first ranks."""
-    return Problem(
+    return UnjudgedModel(
         np.array([0.1]),
         discounts(n_unjudged)[None] / 9,
         np.array([n_unjudged]),
@@ -107,7 +107,7 @@ def stacked(problems):
         n = int(p.n_unjudged[0])
         weights[row, :n] = p.weights[0]
         prob[row, :n] = p.prob[0]
-    return Problem(
+    return UnjudgedModel(
         np.concatenate([p.base for p in problems]),
         weights,
         np.concatenate([p.n_unjudged for p in problems]),
@@ -125,7 +125,7 @@ def test_five_hundred_random_problems_equal_brute_force(seed):
         outcome = oracle(problem)
         mean, variance = moments(problem)
         assert (mean[0], variance[0]) == pytest.approx(expected_moments(outcome), abs=1e-12)
-        law = laws_of(problem, "exact", no_draws)[0]
+        law = distribution_of(problem, "exact", no_draws)[0]
         values, probs = law.atoms()
         assert values == pytest.approx(list(outcome), abs=2e-12)
         assert probs == pytest.approx(list(outcome.values()), abs=1e-12)
@@ -138,13 +138,13 @@ def test_a_batch_equals_its_topics_one_by_one(seed):
     rng = np.random.default_rng(seed)
     singles = [random_problem(rng, n_levels=3) for _ in range(40)]
     gain = np.array([0.0, 1.0, 2.0])
-    singles = [Problem(p.base, p.weights, p.n_unjudged, p.prob, p.left, gain) for p in singles]
+    singles = [UnjudgedModel(p.base, p.weights, p.n_unjudged, p.prob, p.left, gain) for p in singles]
     batch = stacked(singles)
     mean, variance = moments(batch)
-    laws = laws_of(batch, "auto", no_draws)
+    laws = distribution_of(batch, "auto", no_draws)
     for row, single in enumerate(singles):
         assert (mean[row], variance[row]) == pytest.approx([m[0] for m in moments(single)], abs=1e-13)
-        alone = laws_of(single, "auto", no_draws)[0]
+        alone = distribution_of(single, "auto", no_draws)[0]
         assert laws[row].quantiles(LEVELS) == pytest.approx(alone.quantiles(LEVELS), abs=1e-13)
         assert laws[row].mode() == pytest.approx(alone.mode(), abs=1e-12)
         assert laws[row].cdf(0.6) == pytest.approx(alone.cdf(0.6), abs=1e-12)
@@ -152,7 +152,7 @@ def test_a_batch_equals_its_topics_one_by_one(seed):
 
 def test_worked_case_where_every_grade_can_run_out():
     ideal = 2 + discounts(2)[1]
-    problem = Problem(
+    problem = UnjudgedModel(
         np.zeros(1),
         discounts(3)[None] / ideal,
         np.array([3]),
@@ -169,7 +169,7 @@ def test_worked_case_where_every_grade_can_run_out():
 @pytest.mark.parametrize("n_unjudged", [7, 9, 11])
 def test_two_halves_equal_the_sorted_whole(n_unjudged):
     problem = free_problem(n_unjudged)
-    law = laws_of(problem, "auto", no_draws)[0]
+    law = distribution_of(problem, "auto", no_draws)[0]
     assert isinstance(law, Halves)
     values, probs = whole_list(problem)
     whole = atoms_of(values[0], probs[0])
@@ -185,7 +185,7 @@ def test_two_halves_equal_the_sorted_whole(n_unjudged):
 
 def test_halves_too_large_to_multiply_out_are_bisected():
     longer = free_problem(18)
-    law = laws_of(longer, "auto", no_draws)[0]
+    law = distribution_of(longer, "auto", no_draws)[0]
     assert law.n_atoms > 1 << 20
     assert not law.is_sorted
     at = law.quantiles(LEVELS)
@@ -212,8 +212,8 @@ def test_the_grid_brackets_the_exact_quantiles(binding):
     rng = np.random.default_rng(3)
     for _ in range(20):
         problem = random_problem(rng, n_levels=3, n_unjudged=6, binding=binding)
-        truth = laws_of(problem, "exact", no_draws)[0].quantiles(LEVELS)
-        law = laws_of(problem, "grid", no_draws)[0]
+        truth = distribution_of(problem, "exact", no_draws)[0].quantiles(LEVELS)
+        law = distribution_of(problem, "grid", no_draws)[0]
         low, high = law.brackets(LEVELS)
         assert (low <= truth + 1e-12).all()
         assert (truth <= high + 1e-12).all()
@@ -225,7 +225,7 @@ def test_the_grid_brackets_the_exact_quantiles(binding):
 def test_a_deep_ranking_gets_the_narrower_bracket():
     n = 400
     prob = np.array([[[0.7, 0.2, 0.1]]])
-    problem = Problem(
+    problem = UnjudgedModel(
         np.zeros(1),
         discounts(n)[None] / 60,
         np.array([n]),
@@ -233,11 +233,11 @@ def test_a_deep_ranking_gets_the_narrower_bracket():
         np.array([[999, 999, 999]]),
         np.array([0.0, 1.0, 2.0]),
     )
-    law = laws_of(problem, "auto", no_draws)[0]
+    law = distribution_of(problem, "auto", no_draws)[0]
     assert law.method == "grid"
     low, high = law.brackets(LEVELS)
     assert (high - low < 2 * n * law.cell).all()
-    sample = laws_of(problem, "mc", draws(20_000, n))[0]
+    sample = distribution_of(problem, "mc", draws(20_000, n))[0]
     below, above = sample.brackets(LEVELS)
     assert (np.maximum(low, below) <= np.minimum(high, above)).all()
 
@@ -247,7 +247,7 @@ def test_draws_follow_the_process(binding):
     rng = np.random.default_rng(8)
     for _ in range(8):
         problem = random_problem(rng, n_levels=4, n_unjudged=4, binding=binding)
-        law = laws_of(problem, "mc", draws(40_000, 4, seed=5))[0]
+        law = distribution_of(problem, "mc", draws(40_000, 4, seed=5))[0]
         outcome = oracle(problem)
         mean, variance = expected_moments(outcome)
         assert law.values.mean() == pytest.approx(mean, abs=5 * np.sqrt(variance / 40_000) + 1e-12)
@@ -262,19 +262,19 @@ def test_too_large_for_the_asked_method_is_an_error_and_auto_falls_back(monkeypa
     monkeypatch.setitem(choice.MAX_HALF, "exact", 1)
     monkeypatch.setitem(choice.MAX_HALF, "auto", 1)
     with pytest.raises(TooLargeError, match="topic 0"):
-        laws_of(problem, "exact", no_draws)
+        distribution_of(problem, "exact", no_draws)
     monkeypatch.setitem(choice.MAX_CELLS, "grid", 1)
     monkeypatch.setitem(choice.MAX_CELLS, "auto", 1)
     with pytest.raises(TooLargeError, match="topic 0"):
-        laws_of(problem, "grid", no_draws)
-    law = laws_of(problem, "auto", draws(10, 5))[0]
+        distribution_of(problem, "grid", no_draws)
+    law = distribution_of(problem, "auto", draws(10, 5))[0]
     assert law.method == "mc"
     assert not law.legacy
 
 
 def test_moments_beyond_the_work_limit_are_left_to_the_caller(monkeypatch):
     monkeypatch.setattr(sys.modules["vbterrier.kernels.grades.moments"], "MAX_WORK", 0)
-    problem = Problem(
+    problem = UnjudgedModel(
         np.zeros(1),
         discounts(3)[None],
         np.array([3]),
@@ -288,7 +288,7 @@ def test_moments_beyond_the_work_limit_are_left_to_the_caller(monkeypatch):
 
 
 def test_no_topics_is_an_empty_answer():
-    problem = Problem(
+    problem = UnjudgedModel(
         np.zeros(0),
         np.zeros((0, 3)),
         np.zeros(0, int),
@@ -297,7 +297,7 @@ def test_no_topics_is_an_empty_answer():
         np.array([0.0, 1.0]),
     )
     assert moments(problem)[0].shape == (0,)
-    assert laws_of(problem, "auto", no_draws) == []
+    assert distribution_of(problem, "auto", no_draws) == []
 
 
 def test_impossible_values_are_left_out_and_neighbours_merged():
@@ -332,7 +332,7 @@ def test_legacy_draws_interpolate_and_read_the_mode_from_histograms():
 def test_properties_of_every_law(weights, prob, left):
     prob = np.array(prob) / sum(prob)
     n = len(weights)
-    problem = Problem(
+    problem = UnjudgedModel(
         np.array([0.25]),
         np.array([weights]),
         np.array([n]),
@@ -341,7 +341,7 @@ def test_properties_of_every_law(weights, prob, left):
         np.array([0.0, 1.0, 3.0]),
     )
     mean, variance = moments(problem)
-    law = laws_of(problem, "auto", no_draws)[0]
+    law = distribution_of(problem, "auto", no_draws)[0]
     values, probs = law.atoms()
     assert probs.sum() == pytest.approx(1, abs=1e-12)
     assert values @ probs == pytest.approx(mean[0], abs=1e-11)
@@ -380,7 +380,7 @@ def test_brackets_of_a_sample_are_the_band_of_massart():
 
 
 def test_the_work_of_a_lattice_is_that_of_its_own_topic():
-    problem = Problem(
+    problem = UnjudgedModel(
         np.zeros(2),
         np.array([[1.0, np.sqrt(2)], [1.0, 2.0]]),
         np.array([2, 2]),

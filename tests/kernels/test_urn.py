@@ -9,9 +9,9 @@ import pytest
 
 from vbterrier.kernels.gain import discounts
 from vbterrier.kernels.grades import choice, moments
-from vbterrier.kernels.grades.choice import TooLargeError, laws_of
+from vbterrier.kernels.grades.choice import TooLargeError, distribution_of
 from vbterrier.kernels.grades.exact import land, listed_law, scores_of, sequence_probs, sequences
-from vbterrier.kernels.grades.model import Problem, comonotone_variance, joint_probs, urn
+from vbterrier.kernels.grades.model import UnjudgedModel, comonotone_variance, joint_probs, urn
 from vbterrier.kernels.grades.states import n_walk_states, walk
 
 LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
@@ -88,7 +88,7 @@ def random_problem(rng, *, n_unjudged=None, shared=None, binding=None, n_levels=
     weights = rng.permutation(discounts(12))[:n_unjudged] / 7.0
     gain = np.concatenate([[0.0], np.sort(rng.choice(np.arange(1, 9), n_levels - 1, replace=False))]).astype(float)
     strength = np.array([rng.choice([0.02, 0.7, 3.0, 40.0])])
-    return Problem(
+    return UnjudgedModel(
         np.array([rng.random()]), weights[None], np.array([n_unjudged]), prob[None], left[None], gain, strength
     )
 
@@ -110,7 +110,7 @@ def test_random_problems_equal_brute_force(seed):
     for _ in range(12):
         problem = random_problem(rng)
         outcome = followed(problem)
-        same_law(laws_of(problem, "exact", no_draws)[0], outcome)
+        same_law(distribution_of(problem, "exact", no_draws)[0], outcome)
         mean, variance = moments(problem)
         if not np.isnan(mean[0]):
             assert (mean[0], variance[0]) == pytest.approx(moments_of(outcome), abs=1e-11)
@@ -126,7 +126,7 @@ def test_moments_equal_those_of_the_distribution(binding, shared):
     known = 0
     for _ in range(25):
         problem = random_problem(rng, n_levels=3, n_unjudged=6 if shared else 4, shared=shared, binding=binding)
-        values, probs = laws_of(problem, "auto", no_draws)[0].atoms()
+        values, probs = distribution_of(problem, "auto", no_draws)[0].atoms()
         mean, variance = moments(problem)
         if np.isnan(mean[0]):
             continue
@@ -139,7 +139,7 @@ def test_moments_equal_those_of_the_distribution(binding, shared):
 def test_two_documents_by_hand():
     # Two documents, grade 1 with probability p, s = 2: P(1,1) = p·(2p + 1)/3 and so on.
     p, s = 0.3, 2.0
-    problem = Problem(
+    problem = UnjudgedModel(
         np.zeros(1),
         np.array([[1.0, 10.0]]),
         np.array([2]),
@@ -149,7 +149,7 @@ def test_two_documents_by_hand():
         np.array([s]),
     )
     both, one = p * (s * p + 1) / (s + 1), p * s * (1 - p) / (s + 1)
-    values, probs = laws_of(problem, "exact", no_draws)[0].atoms()
+    values, probs = distribution_of(problem, "exact", no_draws)[0].atoms()
     assert values.tolist() == [0.0, 1.0, 10.0, 11.0]
     assert probs == pytest.approx([1 - both - 2 * one, one, one, both], abs=1e-15)
     mean, variance = moments(problem)
@@ -158,7 +158,7 @@ def test_two_documents_by_hand():
     assert variance[0] == pytest.approx(p * (1 - p) * (1 + 100 + 2 * 10 / (s + 1)))
     # With one document of grade 1 left, the second falls to grade 0.
     last = dataclasses.replace(problem, left=np.array([[9, 1]]))
-    values, probs = laws_of(last, "exact", no_draws)[0].atoms()
+    values, probs = distribution_of(last, "exact", no_draws)[0].atoms()
     assert values.tolist() == [0.0, 1.0, 10.0]
     assert probs == pytest.approx([1 - both - 2 * one, one + both, one], abs=1e-15)
 
@@ -170,8 +170,8 @@ def test_a_strong_prior_is_a_known_one(shared, binding):
     for _ in range(6):
         problem = random_problem(rng, n_unjudged=4, shared=shared, binding=binding)
         known = dataclasses.replace(problem, strength=None)
-        truth = laws_of(known, "exact", no_draws)[0]
-        exactly, strong = (laws_of(with_strength(problem, s), "exact", no_draws)[0] for s in (np.inf, 1e12))
+        truth = distribution_of(known, "exact", no_draws)[0]
+        exactly, strong = (distribution_of(with_strength(problem, s), "exact", no_draws)[0] for s in (np.inf, 1e12))
         assert exactly.atoms()[1] == pytest.approx(truth.atoms()[1], abs=1e-15)
         assert strong.atoms()[1] == pytest.approx(truth.atoms()[1], abs=1e-10)
         assert moments(with_strength(problem, np.inf))[1] == pytest.approx(moments(known)[1], abs=1e-15)
@@ -181,7 +181,7 @@ def test_a_weak_prior_makes_all_documents_alike():
     rng = np.random.default_rng(4)
     for _ in range(6):
         problem = with_strength(random_problem(rng, n_unjudged=4, shared=True, binding=False, n_levels=3), 1e-14)
-        values, probs = laws_of(problem, "exact", no_draws)[0].atoms()
+        values, probs = distribution_of(problem, "exact", no_draws)[0].atoms()
         likely = probs > 1e-9
         alike = problem.base[0] + problem.weights[0].sum() * problem.gain
         assert values[likely] == pytest.approx(alike[problem.prob[0, 0] > 0])
@@ -190,7 +190,7 @@ def test_a_weak_prior_makes_all_documents_alike():
 
 def batch_of(singles):
     names = ("base", "weights", "n_unjudged", "prob", "left", "strength")
-    return Problem(
+    return UnjudgedModel(
         **{name: np.concatenate([getattr(single, name) for single in singles]) for name in names},
         gain=singles[0].gain,
     )
@@ -217,12 +217,12 @@ def test_a_batch_of_mixed_strengths_equals_its_topics_one_by_one():
     batch.n_unjudged[::5] = 3
     batch.weights[::5, 3:] = 0.0
     mean, variance = moments(batch)
-    laws = laws_of(batch, "auto", no_draws)
+    laws = distribution_of(batch, "auto", no_draws)
     for row in range(len(batch)):
         alone = batch.select(np.array([row]))
         assert (mean[row], variance[row]) == pytest.approx([m[0] for m in moments(alone)], abs=1e-13)
         assert laws[row].quantiles(LEVELS) == pytest.approx(
-            laws_of(alone, "auto", no_draws)[0].quantiles(LEVELS), abs=1e-12
+            distribution_of(alone, "auto", no_draws)[0].quantiles(LEVELS), abs=1e-12
         )
         same_law(laws[row], followed(alone))
 
@@ -233,8 +233,10 @@ def test_numbers_of_the_urn_give_the_exact_distribution(shared):
     n = 40_000
     for _ in range(6):
         problem = random_problem(rng, n_unjudged=4, shared=shared, n_levels=3)
-        truth = laws_of(problem, "exact", no_draws)[0]
-        sample = laws_of(problem, "mc", lambda _, s=problem.strength[0]: urn(np.random.default_rng(1), n, 4, s))[0]
+        truth = distribution_of(problem, "exact", no_draws)[0]
+        sample = distribution_of(
+            problem, "mc", lambda _, s=problem.strength[0]: urn(np.random.default_rng(1), n, 4, s)
+        )[0]
         low, high = sample.brackets(LEVELS)
         at = truth.quantiles(LEVELS)
         assert ((low - 1e-9 <= at) & (at <= high + 1e-9)).all()
@@ -268,8 +270,8 @@ def test_the_grid_brackets_the_exact_quantiles(method, monkeypatch):
     rng = np.random.default_rng(7)
     for _ in range(12):
         problem = random_problem(rng, n_levels=3, n_unjudged=6, shared=True)
-        truth = laws_of(problem, "exact", no_draws)[0].quantiles(LEVELS)
-        law = laws_of(problem, method, no_draws)[0]
+        truth = distribution_of(problem, "exact", no_draws)[0].quantiles(LEVELS)
+        law = distribution_of(problem, method, no_draws)[0]
         low, high = law.brackets(LEVELS)
         assert law.method == "grid"
         assert ((low <= truth + 1e-12) & (truth <= high + 1e-12)).all()
@@ -278,7 +280,7 @@ def test_the_grid_brackets_the_exact_quantiles(method, monkeypatch):
 
 def test_deep_rankings_of_a_known_number_of_levels_have_exact_moments():
     n = 60
-    problem = Problem(
+    problem = UnjudgedModel(
         np.zeros(1),
         discounts(n)[None] / 20,
         np.array([n]),
@@ -306,18 +308,18 @@ def test_scores_that_are_no_sums(loose):
         problem = dataclasses.replace(random_problem(rng), value=lambda topic, levels: product(levels) + topic)
         problem = problem if loose else dataclasses.replace(problem, strength=None)
         outcome = followed(problem)
-        law = laws_of(problem, "auto", no_draws)[0]
+        law = distribution_of(problem, "auto", no_draws)[0]
         same_law(law, outcome)
         assert np.isnan(moments(problem)).all()
         n, s = int(problem.n_unjudged[0]), problem.strength[0] if loose else np.inf
-        sample = laws_of(problem, "mc", lambda _, n=n, s=s: urn(np.random.default_rng(1), 20_000, n, s))[0]
+        sample = distribution_of(problem, "mc", lambda _, n=n, s=s: urn(np.random.default_rng(1), 20_000, n, s))[0]
         low, high = sample.brackets(LEVELS)
         at = law.quantiles(LEVELS)
         assert ((low - 1e-9 <= at) & (at <= high + 1e-9)).all()
 
 
 def test_some_topics_keep_their_place_in_the_score():
-    problem = Problem(
+    problem = UnjudgedModel(
         np.zeros(3),
         np.zeros((3, 1)),
         np.ones(3, dtype=int),
@@ -327,7 +329,7 @@ def test_some_topics_keep_their_place_in_the_score():
         value=lambda topic, levels: topic + levels[:, 0] / 2,
     )
     some = problem.select(np.array([2, 0])).select(slice(0, 1))
-    assert laws_of(some, "auto", no_draws)[0].atoms()[0].tolist() == [2.0, 2.5]
+    assert distribution_of(some, "auto", no_draws)[0].atoms()[0].tolist() == [2.0, 2.5]
     assert scores_of(problem, 1, np.array([[0.2], [0.7]])).tolist() == [1.0, 1.5]
 
 
@@ -342,8 +344,8 @@ def test_too_large_is_an_error_or_sampled(kind, monkeypatch):
         problem = dataclasses.replace(problem, value=lambda _, levels: product(levels))
     for method in ("exact", "grid"):
         with pytest.raises(TooLargeError, match="topic 0"):
-            laws_of(problem, method, no_draws)
-    law = laws_of(problem, "auto", lambda _: urn(rng, 50, 4, 1.0))[0]
+            distribution_of(problem, method, no_draws)
+    law = distribution_of(problem, "auto", lambda _: urn(rng, 50, 4, 1.0))[0]
     assert law.method == "mc"
 
 
@@ -353,7 +355,7 @@ def test_no_grid_of_scores_or_draws_that_do_not_come_apart(kind):
     if kind == "value":
         problem = dataclasses.replace(problem, value=lambda _, levels: product(levels))
     with pytest.raises(TooLargeError, match="topic 0"):
-        laws_of(problem, "grid", no_draws)
+        distribution_of(problem, "grid", no_draws)
 
 
 def test_landing_of_many_equals_landing_of_one():
@@ -373,7 +375,7 @@ def test_blocks_of_draws_do_not_change_scores(monkeypatch):
 
 
 def free_problem(n_unjudged, weights, strength=np.inf, prob=(0.5, 0.3, 0.2), gain=(0.0, 0.5, 1.0)):
-    return Problem(
+    return UnjudgedModel(
         np.array([0.1]),
         np.asarray(weights, dtype=float)[None],
         np.array([n_unjudged]),
@@ -399,7 +401,7 @@ def test_halves_that_depend_on_each_other_or_are_of_one_kin_equal_the_list(kind,
     n = 8
     for prob in ((0.5, 0.3, 0.2), (0.0, 0.6, 0.4)):
         problem = free_problem(n, WEIGHTS[kind](n), strength, prob)
-        law = laws_of(problem, "auto", no_draws)[0]
+        law = distribution_of(problem, "auto", no_draws)[0]
         truth = listed_law(problem, 0)
         assert law.method == "exact"
         assert law.atoms()[0] == pytest.approx(truth.atoms()[0], abs=2e-12)
@@ -419,7 +421,7 @@ def test_precision_is_exact_however_deep(method, strength, left):
     n = 40
     problem = free_problem(n, np.full(n, 1 / 50), strength, gain=(0.0, 1.0, 1.0))
     problem = dataclasses.replace(problem, left=np.array([[99, left, 2 * left]]))
-    law = laws_of(problem, method, no_draws)[0]
+    law = distribution_of(problem, method, no_draws)[0]
     values, probs = law.atoms()
     assert law.method == "exact"
     assert (values - 0.1) * 50 == pytest.approx(np.round((values - 0.1) * 50), abs=1e-9)
@@ -432,13 +434,16 @@ def test_precision_is_exact_however_deep(method, strength, left):
 
 def test_kin_too_many_to_multiply_out_goes_to_the_grid():
     problem = free_problem(18, 0.2 * 0.8 ** np.arange(18))
-    assert laws_of(problem, "auto", no_draws)[0].method == "grid"
+    assert distribution_of(problem, "auto", no_draws)[0].method == "grid"
     with pytest.raises(TooLargeError, match="topic 0"):
-        laws_of(problem, "exact", no_draws)
+        distribution_of(problem, "exact", no_draws)
     deep = free_problem(1200, 0.5 * 0.5 ** np.arange(1200))
-    assert laws_of(deep, "mc", lambda _: np.random.default_rng(0).random((10, 1200)))[0].n_atoms == 10
+    assert distribution_of(deep, "mc", lambda _: np.random.default_rng(0).random((10, 1200)))[0].n_atoms == 10
     # Among more sequences than a float can count, none is listed.
-    assert laws_of(deep, "auto", lambda _: np.random.default_rng(0).random((10, 1200)))[0].method in ("grid", "mc")
+    assert distribution_of(deep, "auto", lambda _: np.random.default_rng(0).random((10, 1200)))[0].method in (
+        "grid",
+        "mc",
+    )
 
 
 @pytest.mark.parametrize("strength", [1e-12, 0.5, 3.0, 1e12])
@@ -460,7 +465,7 @@ def test_certain_and_uncertain_priors_do_not_mix_where_the_same_grades_run_out()
 
 
 def test_states_count_the_levels_that_are_drawn_alone():
-    problem = Problem(
+    problem = UnjudgedModel(
         np.zeros(1),
         np.ones((1, 4)),
         np.array([4]),

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from vbterrier.kernels.grades.model import Problem
+from vbterrier.kernels.grades.model import UnjudgedModel
 from vbterrier.kernels.grades.value_of_judging import linear_weights
 
 
@@ -11,7 +11,7 @@ from vbterrier.kernels.grades.value_of_judging import linear_weights
 def test_the_line_through_scores_that_are_one_has_its_weights(n_priors):
     gain, weights = np.array([0.0, 1.0, 3.0]), np.array([0.5, 0.3, 0.2])
     rng = np.random.default_rng(1)
-    problem = Problem(
+    problem = UnjudgedModel(
         np.zeros(1),
         np.zeros((1, 3)),
         np.array([3]),

@@ -19,7 +19,7 @@ from vbterrier import FileError, InputError, ParameterError
 from vbterrier.linking.kb import building, knowledge_base
 from vbterrier.linking.kb.files import build_kb
 from vbterrier.linking.kb.knowledge_base import KnowledgeBase
-from vbterrier.linking.kb.sqlite import Connection
+from vbterrier.linking.kb.sqlite import KBConnection
 from vbterrier.linking.links import Linker, normal_form
 
 SMITHS = [
@@ -134,8 +134,8 @@ def test_repeated_and_many_mentions_are_each_answered_in_their_place(build):
 
 def test_no_statement_has_more_parameters_than_any_sqlite_takes(build, monkeypatch):
     base = build([{"id": f"E{i}", "aliases": [f"name {i}"]} for i in range(2500)])
-    asked, rows = [], Connection.rows
-    monkeypatch.setattr(Connection, "rows", lambda self, sql, own=(): asked.append(len(own)) or rows(self, sql, own))
+    asked, rows = [], KBConnection.rows
+    monkeypatch.setattr(KBConnection, "rows", lambda self, sql, own=(): asked.append(len(own)) or rows(self, sql, own))
     base.lookup([f"name {i}" for i in range(2500)])
     base.names([f"E{i}" for i in range(2500)])
     base.attributes([f"E{i}" for i in range(2500)])

@@ -402,9 +402,9 @@ def made(tmp_path):
     return tmp_path / "made.kb"
 
 
-def patched(path, place, octets):
+def patched(path, place, utf8_bytes):
     content = bytearray(path.read_bytes())
-    content[place : place + len(octets)] = octets
+    content[place : place + len(utf8_bytes)] = utf8_bytes
     path.write_bytes(content)
 
 

@@ -32,7 +32,7 @@ from vbterrier.entities import LinkedPool
 from vbterrier.frames.ranking import Run
 from vbterrier.measures import ENTITY
 from vbterrier.measures.base import evaluate
-from vbterrier.measures.target import Slot
+from vbterrier.measures.target import EvaluationTarget
 from vbterrier.stats import disc_ratio
 
 # Random entities may all be others than those of the documents.
@@ -119,7 +119,7 @@ def textbook(documents, run, k, rel=1, alpha=0.5, tau=5.0):
 
 def values_of(measures, links, run):
     """(measure, topic) -> value, all in one call."""
-    return {(str(m), qid): value for qid, m, value in evaluate(measures, Slot(links), Run(run))}
+    return {(str(m), qid): value for qid, m, value in evaluate(measures, EvaluationTarget(links), Run(run))}
 
 
 def at(measure, k):
@@ -369,7 +369,7 @@ def test_ir_measures_and_text_and_pickle_and_a_pool_itself():
     )
     found = {(str(m.measure), m.query_id): m.value for m in ir_measures.iter_calc(measures, *theirs)}
     assert found == values_of(measures, links, run)
-    slot = Slot.of_links(LinkedPool.from_frame(links))
+    slot = EvaluationTarget.of_links(LinkedPool.from_frame(links))
     assert {(str(m), qid): value for qid, m, value in evaluate(measures, slot, Run(run))} == found
 
 

@@ -13,7 +13,7 @@ from vbterrier.frames.ranking import ranked
 from vbterrier.measures.base import TO_IR_MEASURES
 from vbterrier.measures.external import OF_FIRST, is_topicwise, n_decisive, qrels_of
 from vbterrier.measures.intents import is_ambiguous
-from vbterrier.measures.target import Slot
+from vbterrier.measures.target import EvaluationTarget
 
 QRELS = pd.DataFrame(
     {"qid": ["q1", "q1", "q1", "q2", "q2"], "docno": ["d1", "d2", "d3", "d4", "d5"], "label": [2, 1, 0, 1, 0]}
@@ -78,7 +78,7 @@ def test_labels_that_engines_cannot_hold_are_refused_by_theirs_alone(label):
 def test_a_topic_with_no_label_of_0_or_more_scores_0_and_does_not_hang_trec_eval():
     # Without a level, its nDCG reads before its memory and may never end: this looks at what it is given.
     qrels = QRELS.assign(label=[-1, -2, -1, 1, -1])
-    assert qrels_of(Slot(qrels))["label"].tolist() == [0, 0, 0, 1, -1]
+    assert qrels_of(EvaluationTarget(qrels))["label"].tolist() == [0, 0, 0, 1, -1]
     assert qrels["label"].tolist() == [-1, -2, -1, 1, -1]
     measures = ["nDCG", "AP", "Bpref", "SetP", "NumRel", "Judged@2", "infAP"]
     found = score({"mine": RUN}, qrels, measures, n_resamples=2).values.set_index(["measure", "qid"])["value"]

@@ -41,7 +41,7 @@ from vbterrier import (
 from vbterrier.frames.ranking import Run
 from vbterrier.measures import MEASURES
 from vbterrier.measures.base import evaluate
-from vbterrier.measures.target import Slot
+from vbterrier.measures.target import EvaluationTarget
 
 pytestmark = pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
 
@@ -175,7 +175,9 @@ def worlds(request):
 
 def found(measures, frame, run, **slot):
     """A row a topic, a column a measure."""
-    table = pd.DataFrame(evaluate(measures, Slot(frame, **slot), Run(run)), columns=["qid", "measure", "value"])
+    table = pd.DataFrame(
+        evaluate(measures, EvaluationTarget(frame, **slot), Run(run)), columns=["qid", "measure", "value"]
+    )
     return table.assign(measure=table["measure"].map(str)).pivot(index="qid", columns="measure", values="value")
 
 

@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from vbterrier.design.removal import DecisionCounts, removal
+from vbterrier.design import simulate_query_removal
+from vbterrier.design.removal import DecisionCounts
 from vbterrier.errors import InputError, ParameterError
 from vbterrier.measures import linking
 
@@ -67,7 +68,10 @@ def test_the_counts_make_the_f1_of_table_3():
 @pytest.mark.parametrize(("n", "m", "mean", "std", "low", "high"), TABLE_3)
 def test_table_3(n, m, mean, std, low, high):
     counts = sets()[n]
-    runs = [removal(counts, n_removed=m, seed=seed).summary().set_index("measure").loc["F1"] for seed in range(20)]
+    runs = [
+        simulate_query_removal(counts, n_removed=m, seed=seed).summary().set_index("measure").loc["F1"]
+        for seed in range(20)
+    ]
     assert np.mean([found["mean"] for found in runs]) == pytest.approx(mean, abs=5e-4)
     assert np.mean([found["std"] for found in runs]) == pytest.approx(std, abs=5e-4)
     assert all(found["worst"] <= found["min"] <= found["max"] <= found["best"] for found in runs)
@@ -83,7 +87,7 @@ def test_table_3(n, m, mean, std, low, high):
 @pytest.mark.parametrize("fraction", [0.05, 0.2])
 def test_figure_3_model_and_queries_agree(subset, fraction):
     counts = printed(subset)
-    found = removal(*frames(counts, np.random.default_rng(3)), fraction=fraction, n_draws=4000, seed=2)
+    found = simulate_query_removal(*frames(counts, np.random.default_rng(3)), fraction=fraction, n_draws=4000, seed=2)
     assert found.counts == counts
     summary = found.summary()
     assert summary[["measure", "source"]].to_numpy().tolist() == [
@@ -97,8 +101,8 @@ def test_figure_3_model_and_queries_agree(subset, fraction):
 
 
 def test_the_distance_sees_another_law():
-    found = removal(*frames(printed("RM")), fraction=0.2, n_draws=2000)
-    other = removal(*frames(printed("RM")), fraction=0.4, n_draws=2000)
+    found = simulate_query_removal(*frames(printed("RM")), fraction=0.2, n_draws=2000)
+    other = simulate_query_removal(*frames(printed("RM")), fraction=0.4, n_draws=2000)
     mixed = pd.concat([found.draws.query("source == 'model'"), other.draws.query("source == 'queries'")])
     odd = type(found)(mixed, found.counts, found.n_removed, found.worst, found.best, 0).summary()
     assert (odd["ks"] > odd["ks_limit"]).all()
@@ -116,19 +120,19 @@ def test_the_scores_are_those_of_the_measures():
 
 def test_the_same_seed_the_same_draws_and_counts_alone_the_model_alone():
     counts = printed("manual")
-    both = removal(*frames(counts), n_removed=7, n_draws=200, seed=5)
-    alone = removal(counts, n_removed=7, n_draws=200, seed=5)
+    both = simulate_query_removal(*frames(counts), n_removed=7, n_draws=200, seed=5)
+    alone = simulate_query_removal(counts, n_removed=7, n_draws=200, seed=5)
     assert set(alone.draws["source"]) == {"model"}
     assert alone.summary()[["ks", "ks_limit"]].isna().all(axis=None)
     model = both.draws.query("source == 'model'").reset_index(drop=True)
     pd.testing.assert_frame_equal(model, alone.draws)
-    assert not removal(counts, n_removed=7, n_draws=200, seed=6).draws.equals(alone.draws)
+    assert not simulate_query_removal(counts, n_removed=7, n_draws=200, seed=6).draws.equals(alone.draws)
     assert repr(both).startswith("Removal(7 of 500 queries, F1 0.86")
 
 
 def test_the_order_of_queries_does_not_matter():
     gold, system = frames(printed("manual"))
-    one, other = (removal(rows, system, n_removed=7, n_draws=50) for rows in (gold, gold[::-1]))
+    one, other = (simulate_query_removal(rows, system, n_removed=7, n_draws=50) for rows in (gold, gold[::-1]))
     pd.testing.assert_frame_equal(one.draws, other.draws)
 
 
@@ -136,8 +140,10 @@ def test_queries_without_an_answer_are_refused_unless_they_are_nil():
     gold, system = frames(DecisionCounts(5, 1, 1, 5, 1))
     silent = system[system["qid"] != "q0"]
     with pytest.raises(InputError, match=r"1 of 13 queries have no answer.*unanswered='nil'"):
-        removal(gold, silent, n_removed=2)
-    assert removal(gold, silent, n_removed=2, unanswered="nil", n_draws=5).counts == DecisionCounts(4, 1, 2, 5, 1)
+        simulate_query_removal(gold, silent, n_removed=2)
+    assert simulate_query_removal(gold, silent, n_removed=2, unanswered="nil", n_draws=5).counts == DecisionCounts(
+        4, 1, 2, 5, 1
+    )
 
 
 @pytest.mark.parametrize(
@@ -153,17 +159,17 @@ def test_queries_without_an_answer_are_refused_unless_they_are_nil():
 )
 def test_parameters_out_of_range(options, said):
     with pytest.raises(ParameterError, match=said):
-        removal(DecisionCounts(5, 1, 1, 5, 1), **options)
+        simulate_query_removal(DecisionCounts(5, 1, 1, 5, 1), **options)
 
 
 def test_what_is_no_table_of_decisions():
     counts = DecisionCounts(5, 1, 1, 5, 1)
     with pytest.raises(ParameterError, match="leave out system"):
-        removal(counts, frames(counts)[1], n_removed=1)
+        simulate_query_removal(counts, frames(counts)[1], n_removed=1)
     with pytest.raises(ParameterError, match="answers of a system"):
-        removal(frames(counts)[0], n_removed=1)
+        simulate_query_removal(frames(counts)[0], n_removed=1)
     with pytest.raises(ParameterError, match="two at least"):
-        removal(DecisionCounts(1, 0, 0, 0, 0), n_removed=1)
+        simulate_query_removal(DecisionCounts(1, 0, 0, 0, 0), n_removed=1)
     with pytest.raises(ParameterError, match="wrong=-1"):
         DecisionCounts(1, -1, 0, 0, 0)
     with pytest.raises(InputError, match="no counts have these rates"):
@@ -172,5 +178,5 @@ def test_what_is_no_table_of_decisions():
 
 def test_a_fraction_of_few_queries_removes_one_at_least_and_leaves_one():
     counts = DecisionCounts(1, 1, 0, 1, 0)
-    assert removal(counts, fraction=0.01, n_draws=2).n_removed == 1
-    assert removal(counts, fraction=0.99, n_draws=2).n_removed == 2
+    assert simulate_query_removal(counts, fraction=0.01, n_draws=2).n_removed == 1
+    assert simulate_query_removal(counts, fraction=0.99, n_draws=2).n_removed == 2

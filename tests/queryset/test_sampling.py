@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from vbterrier.design.sampling import sample_queries
-from vbterrier.design.strata import Mentions, Units, strata_of
+from vbterrier.design.strata import MentionCorpus, Units, strata_of
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 
 # Mentions by document: a in 4 documents, b in 2, c and d in 1; d2 has a single mention.
@@ -68,7 +68,7 @@ def test_draws_with_replacement_are_as_frequent_as_their_probability(corpus, met
 def test_samples_without_replacement_hold_each_query_as_often_as_its_probability(corpus, method, kind):
     """Those of one stratum, whose units are drawn by themselves."""
     n, n_samples = 2 if kind else 3, 2000
-    mentions = Mentions(corpus)
+    mentions = MentionCorpus(corpus)
     names, stratum = strata_of(mentions, "kind" if kind else None, [])
     place = names.index(kind or "all")
     units = Units.of(mentions, method, stratum, len(names), "weight" if method == "weighted" else None)

@@ -12,10 +12,11 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle, StepPatch
 
+from vbterrier.design import simulate_query_removal
 from vbterrier.design.discrimination import discriminative_power
 from vbterrier.design.discrimination import score_by_size as scores_by_size
 from vbterrier.design.planning import queries_needed
-from vbterrier.design.removal import DecisionCounts, removal
+from vbterrier.design.removal import DecisionCounts
 from vbterrier.errors import InputError, ParameterError
 from vbterrier.evaluate.comparison import compare
 from vbterrier.report import plots
@@ -367,7 +368,7 @@ def test_several_measures_are_drawn_about_their_means():
 
 def test_removals_by_name_mark_worst_and_best():
     counts = DecisionCounts(right=60, wrong=3, missed=9, recognised=25, taken=5)
-    made = {f"{m} removed": removal(counts, n_removed=m, n_draws=300) for m in (5, 20)}
+    made = {f"{m} removed": simulate_query_removal(counts, n_removed=m, n_draws=300) for m in (5, 20)}
     ax = removal_distributions(made, measure="F1")
     assert rows_named(ax) == ["5 removed", "20 removed"]
     assert legend_of(ax) == ["model", "worst and best"]
@@ -387,7 +388,9 @@ def test_removals_by_name_mark_worst_and_best():
     assert legend_of(bare) == ["model"]
     assert bare.get_xlim()[1] - bare.get_xlim()[0] < ax.get_xlim()[1] - ax.get_xlim()[0]
     gold = pd.DataFrame({"qid": [str(q) for q in range(40)], "entity_id": ["A", "NIL"] * 20})
-    linked = removal(gold, gold.assign(entity_id=["A", "A", "B", "NIL", "NIL"] * 8), n_removed=5, n_draws=300)
+    linked = simulate_query_removal(
+        gold, gold.assign(entity_id=["A", "A", "B", "NIL", "NIL"] * 8), n_removed=5, n_draws=300
+    )
     both = removal_distributions(linked)
     assert rows_named(both)[0].startswith("P (")
     low, high = linked.summary()["ks"].agg(["min", "max"])

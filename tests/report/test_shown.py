@@ -17,7 +17,7 @@ from planted import planted_collection
 import vbterrier
 from vbterrier.demo import demo_folder
 from vbterrier.errors import ParameterError
-from vbterrier.frames.notebook import Panel, Shown, told
+from vbterrier.frames.notebook import Panel, Shown, shared_caption
 from vbterrier.report import plots
 
 DEMO = demo_folder()
@@ -48,7 +48,9 @@ def settings(call):
 def sides():
     runs = {"consensus": entities(), "first": entities().groupby("qid").head(1)}
     run = vbterrier.read_run(RUNS["lexical"])
-    return vbterrier.evaluate.evaluate_sides(lambda _: run, QRELS, ["AP"], links=pool(), pool=run, entities=runs, k=5)
+    return vbterrier.evaluate.evaluate_closed_open(
+        lambda _: run, QRELS, ["AP"], links=pool(), pool=run, entities=runs, k=5
+    )
 
 
 def gold(n=60):
@@ -79,7 +81,7 @@ def coverage_values():
 
 def simulation():
     made = planted_collection(n_topics=6, seed=1)
-    thinned = [(f"seed {seed}", vbterrier.unjudged.thin_pool(made.qrels, 0.5, seed)) for seed in range(2)]
+    thinned = [(f"seed {seed}", vbterrier.unjudged.subsample_qrels(made.qrels, 0.5, seed)) for seed in range(2)]
     return vbterrier.simulate({"first": made.pool}, made.qrels, thinned, estimators={"ours": "BNDCG@10"})
 
 
@@ -126,7 +128,7 @@ MAKERS = {
     "coverage_report": lambda _: vbterrier.coverage_report(
         {"consensus": entities()}, pool(), QRELS, doc_runs=RUNS, k=5
     ),
-    "frontier": lambda _: vbterrier.stats.frontier(coverage_values()),
+    "frontier": lambda _: vbterrier.stats.pareto_frontier(coverage_values()),
     "breakpoint_sweep": lambda _: vbterrier.stats.breakpoint_sweep(table(), "gain", "RelCov@20", n_permutations=50),
     "calibration_error": lambda _: vbterrier.intents.calibration_error(
         vbterrier.read_intents(DEMO / "intents.tsv"),
@@ -140,7 +142,7 @@ MAKERS = {
     "supervision_report": lambda _: vbterrier.entities.supervision_report(pool()),
     "link_pool": lambda _: pool(),
     "simulate": lambda _: simulation(),
-    "removal": lambda _: vbterrier.design.removal(*gold(), fraction=0.1, n_draws=200),
+    "removal": lambda _: vbterrier.design.simulate_query_removal(*gold(), fraction=0.1, n_draws=200),
     "queries_needed": lambda _: plan(),
     "sample_queries": lambda _: vbterrier.design.sample_queries(mentions(), 8, method="random-mention", seed=1),
     "cohen_kappa": lambda _: vbterrier.stats.cohen_kappa([1, 0, 1, 1, 0], [1, 0, 0, 1, 0]),
@@ -350,13 +352,13 @@ except ImportError as error:
 
 def test_what_rows_share_is_told_once_and_what_differs_stays():
     frame = pd.DataFrame({"name": ["a", "b"], "level": [0.9, 0.95], "method": "t", "seed": 0, "n_qids": [1, 1]})
-    said, rest = told(frame)
+    said, rest = shared_caption(frame)
     assert said == "1 topic; t; seed 0"
     assert list(rest) == ["name", "level"]
-    said, rest = told(frame.head(0))
+    said, rest = shared_caption(frame.head(0))
     assert (said, list(rest)) == ("", list(frame))
     none = pd.DataFrame({"name": ["a"], "level": [np.nan], "method": ["none"], "n_resamples": [0], "seed": [3]})
-    assert told(none)[0] == "seed 3"
+    assert shared_caption(none)[0] == "seed 3"
 
 
 def test_columns_that_no_row_fills_are_left_out():

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from vbterrier.stats.candidates import Candidates, Draws, State
+from vbterrier.stats.candidates import CandidateArrays, Draws, State
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def perturbed():
     """The function (frame, perturbations, n, seed) -> probabilities, a row a replica, a column a row of the frame."""
 
     def of(frame, perturbations, n=50, seed=0):
-        candidates = Candidates.of(frame)
+        candidates = CandidateArrays.of(frame)
         draws = Draws(seed, candidates, n=n)
         state = State.unperturbed(candidates)
         for perturbation in perturbations:

@@ -9,7 +9,8 @@ from scipy import stats
 
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.kernels.resample import stream
-from vbterrier.stats.frontier import frontier, pearson_interval, undominated
+from vbterrier.stats import pareto_frontier
+from vbterrier.stats.frontier import pearson_interval, undominated
 
 QUARTERS = st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0])
 
@@ -45,7 +46,7 @@ def test_the_frontier_equals_the_comparison_of_every_two_points(points):
 
 def test_runs_keep_their_order_and_their_means():
     up, down = sample(12)
-    found = frontier(values(up, down, n_topics=5), n_resamples=10)
+    found = pareto_frontier(values(up, down, n_topics=5), n_resamples=10)
     assert list(found.runs) == ["name", "RelCov@20", "NonRelCov@20", "n_qids", "on_frontier"]
     assert found.runs["name"].tolist() == [f"r{i}" for i in range(12)]
     assert found.runs["RelCov@20"].to_numpy() == pytest.approx(up)
@@ -62,12 +63,12 @@ def test_means_that_differ_in_rounding_alone_are_equal():
     up[3] += 1e-14
     down[5] -= 1e-14
     with pytest.warns(DegenerateWarning, match="equal in a measure"):
-        assert frontier(values(up, down)).runs["on_frontier"].all()
+        assert pareto_frontier(values(up, down)).runs["on_frontier"].all()
 
 
 def test_the_correlation_and_fishers_interval_equal_scipys():
     up, down = sample()
-    row = frontier(values(up, down), level=0.9).correlation.set_index("method").loc["Fisher z"]
+    row = pareto_frontier(values(up, down), level=0.9).correlation.set_index("method").loc["Fisher z"]
     peer = stats.pearsonr(up, down)
     ends = peer.confidence_interval(0.9)
     assert row[["value", "low", "high"]].tolist() == pytest.approx([peer.statistic, ends.low, ends.high])
@@ -84,7 +85,11 @@ def test_the_papers_correlation_over_193_runs_is_far_from_none():
 
 def test_the_bootstrap_equals_a_loop_over_the_same_resamples():
     up, down = sample(15)
-    found = frontier(values(up, down), n_resamples=200, seed=4).correlation.set_index("method").loc["runs (percentile)"]
+    found = (
+        pareto_frontier(values(up, down), n_resamples=200, seed=4)
+        .correlation.set_index("method")
+        .loc["runs (percentile)"]
+    )
     rows = stream(4, "frontier").integers(15, size=(200, 15))
     loop = [np.corrcoef(up[some], down[some])[0, 1] for some in rows]
     assert found[["low", "high"]].tolist() == pytest.approx(np.quantile(loop, [0.025, 0.975]).tolist())
@@ -92,15 +97,15 @@ def test_the_bootstrap_equals_a_loop_over_the_same_resamples():
 
 def test_the_batch_changes_nothing(monkeypatch):
     table = values(*sample(15))
-    whole = frontier(table, n_resamples=100).correlation
+    whole = pareto_frontier(table, n_resamples=100).correlation
     monkeypatch.setattr("vbterrier.stats.frontier._BATCH", 40)
-    pd.testing.assert_frame_equal(whole, frontier(table, n_resamples=100).correlation)
+    pd.testing.assert_frame_equal(whole, pareto_frontier(table, n_resamples=100).correlation)
 
 
 def test_shares_inside_target_regions_are_strict():
     up = [0.8, 0.81, 0.95, 0.99, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5]
     down = [0.4, 0.49, 0.5, 0.1, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]
-    found = frontier(values(up, down), targets=[(0.8, 0.5), (0.0, 1.0)]).targets
+    found = pareto_frontier(values(up, down), targets=[(0.8, 0.5), (0.0, 1.0)]).targets
     assert found[["above", "below", "n_inside", "share"]].to_numpy().tolist() == [
         [0.8, 0.5, 2, 0.2],
         [0.0, 1.0, 10, 1.0],
@@ -111,10 +116,10 @@ def test_shares_inside_target_regions_are_strict():
 
 def test_few_runs_are_said_to_be_few():
     with pytest.warns(DegenerateWarning, match="4 runs"):
-        found = frontier(values([0.1, 0.2, 0.3, 0.35], [0.2, 0.1, 0.4, 0.5]))
+        found = pareto_frontier(values([0.1, 0.2, 0.3, 0.35], [0.2, 0.1, 0.4, 0.5]))
     assert found.correlation["value"].notna().all()
     with pytest.warns(DegenerateWarning, match="1 runs"):
-        alone = frontier(values([0.1], [0.2]))
+        alone = pareto_frontier(values([0.1], [0.2]))
     assert alone.correlation[["value", "low", "high"]].isna().all(axis=None)
     assert alone.runs["on_frontier"].tolist() == [True]
 
@@ -122,12 +127,12 @@ def test_few_runs_are_said_to_be_few():
 def test_runs_on_different_topics_are_refused():
     table = values(*sample(12), n_topics=3)
     with pytest.raises(InputError, match=r"of RelCov@20, 1 topics .'q0'. lack"):
-        frontier(table.iloc[1:])
+        pareto_frontier(table.iloc[1:])
     with pytest.raises(InputError, match=r"1 runs .'r3'. have only one"):
-        frontier(table[(table["name"] != "r3") | (table["measure"] == "RelCov@20")])
+        pareto_frontier(table[(table["name"] != "r3") | (table["measure"] == "RelCov@20")])
     with pytest.raises(InputError, match=r"no RelCov@2; found .* Did you mean RelCov@20"):
-        frontier(table, maximised="RelCov@2")
+        pareto_frontier(table, maximised="RelCov@2")
     with pytest.raises(ParameterError, match="wanted two measures"):
-        frontier(table, maximised="NonRelCov@20")
+        pareto_frontier(table, maximised="NonRelCov@20")
     with pytest.raises(ParameterError, match="n_resamples=0"):
-        frontier(table, n_resamples=0)
+        pareto_frontier(table, n_resamples=0)

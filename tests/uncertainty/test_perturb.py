@@ -12,7 +12,7 @@ from scipy import stats
 
 from vbterrier.errors import InputError, ParameterError
 from vbterrier.kernels.resample import stream
-from vbterrier.stats.candidates import Candidates, Draws, State
+from vbterrier.stats.candidates import CandidateArrays, Draws, State
 from vbterrier.stats.perturbations import (
     Dirichlet,
     DropCandidates,
@@ -106,7 +106,7 @@ def test_probabilities_stay_probabilities_and_what_is_impossible_stays_so(relaxe
     "value", [TemperatureJitter(0), ScoreNoise(0), DropConstraints(0), DropCandidates(0)], ids=repr
 )
 def test_no_noise_is_the_identity_exactly(intents, value):
-    candidates = Candidates.of(intents)
+    candidates = CandidateArrays.of(intents)
     state = State.unperturbed(candidates)
     assert value.apply(state, Draws(0, candidates, n=5)) is state
 
@@ -180,7 +180,7 @@ def test_a_jitter_of_temperature_keeps_the_order(weights, scale, seed):
     frame = pd.DataFrame(
         {"qid": "q", "entity_id": list(map(str, range(len(weights)))), "prob": weights / weights.sum()}
     )
-    candidates = Candidates.of(frame)
+    candidates = CandidateArrays.of(frame)
     state = TemperatureJitter(scale).apply(State.unperturbed(candidates), Draws(seed, candidates, n=20))
     prob = state.prob
     for one in range(len(weights)):
@@ -381,9 +381,9 @@ def test_frames_of_variants_are_checked_and_left_alone(variants):
 )
 def test_intents_that_are_none_are_refused_with_their_row(intents, changes, message):
     with pytest.raises(InputError, match=message):
-        Candidates.of(intents.assign(**changes))
+        CandidateArrays.of(intents.assign(**changes))
 
 
 def test_a_missing_column_is_named(intents):
     with pytest.raises(InputError, match="intents: wanted columns qid, entity_id, prob; missing prob"):
-        Candidates.of(intents.drop(columns="prob"))
+        CandidateArrays.of(intents.drop(columns="prob"))

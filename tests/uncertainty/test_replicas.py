@@ -18,7 +18,7 @@ from vbterrier.frames.ranking import Run
 from vbterrier.intents.coverage import Intents, Tags, cover
 from vbterrier.kernels.resample import stream
 from vbterrier.stats import replicas
-from vbterrier.stats.candidates import Candidates
+from vbterrier.stats.candidates import CandidateArrays
 from vbterrier.stats.matches import Matches, Statistic
 from vbterrier.stats.perturbations import (
     Dirichlet,
@@ -657,7 +657,7 @@ def test_blocks_of_variants_are_those_of_the_whole(monkeypatch):
 
 def test_candidates_remember_what_was_made_of_them_once():
     frame, _ = collection(12)
-    whole = Candidates.of(frame)
+    whole = CandidateArrays.of(frame)
     made = []
     for first in range(3):
         assert whole.block(first, first + 1).once("key", lambda root: made.append(root) or len(made)) == 1

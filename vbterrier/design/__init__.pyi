@@ -8,6 +8,6 @@ from .planning import queries_needed as queries_needed
 from .profile import query_profile as query_profile
 from .removal import DecisionCounts as DecisionCounts
 from .removal import Removal as Removal
-from .removal import removal as removal
+from .removal import simulate_query_removal as simulate_query_removal
 from .sampling import QuerySample as QuerySample
 from .sampling import sample_queries as sample_queries

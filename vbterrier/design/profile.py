@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.design.sampling import QuerySample
-from vbterrier.design.strata import Mentions
+from vbterrier.design.strata import MentionCorpus
 from vbterrier.errors import DegenerateWarning, InputError
 from vbterrier.frames.ids import ids_of, integers_of
 from vbterrier.frames.parameters import number
@@ -100,8 +100,8 @@ def query_profile(
     """
     number("level", level, low=0, high=1, open_low=True, open_high=True)
     nil = [checked_nil(word) for word in ([nil] if isinstance(nil, str) else nil)]
-    own = Mentions(queries.frame if isinstance(queries, QuerySample) else queries, "queries")
-    corpus = None if mentions is None else Mentions(mentions)
+    own = MentionCorpus(queries.frame if isinstance(queries, QuerySample) else queries, "queries")
+    corpus = None if mentions is None else MentionCorpus(mentions)
     place = np.arange(len(own)) if corpus is None else _places(own, corpus)
     frequency = _whole(own, "n_documents") if corpus is None else corpus.frequency[place]
     entity = _Entities.of(own, nil)
@@ -131,7 +131,7 @@ class _Entities:
     n_entities: int
 
     @classmethod
-    def of(cls, mentions: Mentions, nil: Sequence[str]) -> _Entities | None:
+    def of(cls, mentions: MentionCorpus, nil: Sequence[str]) -> _Entities | None:
         if "entity_id" not in mentions.frame.columns:
             return None
         mentions.warn_of_conflicts(["entity_id"])
@@ -143,7 +143,7 @@ class _Entities:
         return cls(is_nil, per_mention[mentions.mention], len(np.unique(code[~is_nil])))
 
 
-def _whole(mentions: Mentions, column: str) -> Ints | None:
+def _whole(mentions: MentionCorpus, column: str) -> Ints | None:
     if column not in mentions.frame.columns:
         return None
     found = integers_of(mentions.column(column), f"{mentions.name} column {column!r}")
@@ -153,7 +153,7 @@ def _whole(mentions: Mentions, column: str) -> Ints | None:
     return found
 
 
-def _places(own: Mentions, corpus: Mentions) -> Ints:
+def _places(own: MentionCorpus, corpus: MentionCorpus) -> Ints:
     """A query of the corpus with the mention of each query."""
     _, first = np.unique(corpus.mention, return_index=True)
     known = ids_of(corpus.column("mention").iloc[first], "mentions column 'mention'").text.to_pylist()
@@ -169,7 +169,7 @@ def _places(own: Mentions, corpus: Mentions) -> Ints:
     return found
 
 
-def _expected(corpus: Mentions, entity: _Entities | None) -> list[dict[tuple[str, str], float]]:
+def _expected(corpus: MentionCorpus, entity: _Entities | None) -> list[dict[tuple[str, str], float]]:
     """Values under a draw by each method; counts of the corpus under the first."""
     drawn = [np.ones(len(corpus))]
     drawn += [1 / np.bincount(unit)[unit] for unit in (corpus.document, corpus.mention)]
@@ -179,7 +179,7 @@ def _expected(corpus: Mentions, entity: _Entities | None) -> list[dict[tuple[str
     return [{(part, item): value for part, item, value in rows} for rows in found]
 
 
-def _counts(mentions: Mentions, entity: _Entities | None, weights: Floats) -> list[tuple[str, str, float]]:
+def _counts(mentions: MentionCorpus, entity: _Entities | None, weights: Floats) -> list[tuple[str, str, float]]:
     counts = {
         "draws": weights.sum(),
         "queries": len(mentions),

@@ -219,7 +219,7 @@ class Removal(Shown):
         return pd.DataFrame(rows, columns=[*columns, "n_draws", "seed", "ks_limit"])
 
 
-def removal(
+def simulate_query_removal(
     gold: Any,
     system: Any = None,
     *,

@@ -10,9 +10,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from vbterrier.design.strata import STAGES, Mentions, Units, allocate, strata_of
+from vbterrier.design.strata import STAGES, MentionCorpus, Units, allocate, strata_of
 from vbterrier.errors import InputError, ParameterError
-from vbterrier.frames.files.reading import write_queries as write_queries
 from vbterrier.frames.ids import Ids, ids_of
 from vbterrier.frames.notebook import Panel, Shown
 from vbterrier.frames.parameters import choice, whole
@@ -191,7 +190,7 @@ def sample_queries(
         raise ParameterError("weights and method='weighted' go together; give both or neither")
     if strata is None and (allocation != "proportional" or variances is not None):
         raise ParameterError("allocation and variances are about strata; give strata, too")
-    corpus = Mentions(mentions)
+    corpus = MentionCorpus(mentions)
     extras = _extras(corpus)
     names, stratum = strata_of(corpus, strata, extras)
     taken = [name for name in dict.fromkeys(["entity_id", strata, weights]) if name in (*extras, "docno", "mention")]
@@ -221,7 +220,7 @@ def sample_queries(
     return QuerySample(frame, pd.DataFrame(about), method, replace, seed)
 
 
-def _extras(corpus: Mentions) -> list[str]:
+def _extras(corpus: MentionCorpus) -> list[str]:
     """The columns that pass through."""
     for name in OURS:
         if name in corpus.frame.columns:
@@ -230,7 +229,7 @@ def _extras(corpus: Mentions) -> list[str]:
 
 
 def _frame(
-    corpus: Mentions, extras: list[str], names: list[str], stratum: Ints, drawn: list[tuple[Ints, Floats]]
+    corpus: MentionCorpus, extras: list[str], names: list[str], stratum: Ints, drawn: list[tuple[Ints, Floats]]
 ) -> pd.DataFrame:
     query = np.concatenate([queries for queries, _ in drawn])
     number, distinct = pd.factorize(query)
@@ -245,7 +244,7 @@ def _frame(
     return frame
 
 
-def _ids(corpus: Mentions, query: Ints) -> dict[str, Ids]:
+def _ids(corpus: MentionCorpus, query: Ints) -> dict[str, Ids]:
     """The qid, docno and mention of some queries; a qid is their own, or a fingerprint of docno and mention."""
     rows = corpus.frame.iloc[corpus.rows[query]]
     docno, mention = (ids_of(rows[name], f"mentions column {name!r}") for name in ("docno", "mention"))

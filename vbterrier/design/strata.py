@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     Allocation = str | Mapping[Any, int]
 
 
-class Mentions:
+class MentionCorpus:
     """The distinct queries (docno, mention) of a mention frame, in the order of their documents and mentions.
 
     Rows that repeat a query are one: a mention has one meaning in a document. The first row speaks for all.
@@ -58,7 +58,7 @@ class Mentions:
     InputError
         A missing column or value, an empty id, no rows.
 
-    >>> found = Mentions(pd.DataFrame({"docno": ["d2", "d1", "d2"], "mention": ["Paris", "Paris", "Paris"]}))
+    >>> found = MentionCorpus(pd.DataFrame({"docno": ["d2", "d1", "d2"], "mention": ["Paris", "Paris", "Paris"]}))
     >>> found.rows.tolist(), found.frequency.tolist()
     ([1, 0], [2, 2])
     """
@@ -130,7 +130,7 @@ ALL = "all"
 _LEAST = 2
 
 
-def strata_of(mentions: Mentions, strata: Strata, extras: Sequence[str]) -> tuple[list[str], Ints]:
+def strata_of(mentions: MentionCorpus, strata: Strata, extras: Sequence[str]) -> tuple[list[str], Ints]:
     """The names of the strata, and the number of each query's stratum.
 
     Parameters
@@ -147,9 +147,9 @@ def strata_of(mentions: Mentions, strata: Strata, extras: Sequence[str]) -> tupl
     InputError
         A missing column or value.
 
-    >>> from vbterrier.design.strata import Mentions
+    >>> from vbterrier.design.strata import MentionCorpus
     >>> pairs = [("d1", "a"), ("d2", "a"), ("d3", "a"), ("d1", "b"), ("d2", "c"), ("d3", "d")]
-    >>> strata_of(Mentions(pd.DataFrame(pairs, columns=["docno", "mention"])), 2, [])
+    >>> strata_of(MentionCorpus(pd.DataFrame(pairs, columns=["docno", "mention"])), 2, [])
     (['1', '3'], array([1, 0, 1, 0, 1, 0]))
     """
     if strata is None:
@@ -302,7 +302,7 @@ class Units:
     weight: Floats | None
 
     @classmethod
-    def of(cls, corpus: Mentions, method: str, stratum: Ints, n_strata: int, weights: str | None) -> Units:
+    def of(cls, corpus: MentionCorpus, method: str, stratum: Ints, n_strata: int, weights: str | None) -> Units:
         """The units of a corpus, by the method and the stratum of each query."""
         unit = getattr(corpus, STAGES[method]) if method in STAGES else np.arange(len(corpus))
         key = stratum * (int(unit.max()) + 1) + unit
@@ -318,7 +318,7 @@ class Units:
         """How many units each stratum has, shape (n_strata,)."""
         return np.diff(self.first)
 
-    def share(self, corpus: Mentions, method: str) -> Floats:
+    def share(self, corpus: MentionCorpus, method: str) -> Floats:
         """The probability of each query in one draw without strata, shape (n_queries,)."""
         if self.weight is not None:
             by_query = np.empty(len(self.order))
@@ -345,7 +345,7 @@ class Units:
         return self.order[self.starts[unit] + within], prob / self.sizes[unit]
 
 
-def _sizes_of(corpus: Mentions, column: str) -> Floats:
+def _sizes_of(corpus: MentionCorpus, column: str) -> Floats:
     where = f"mentions column {column!r}"
     found = numbers_of(corpus.column(column), where)
     bad = ~((found > 0) & np.isfinite(found))

@@ -23,7 +23,7 @@ UNJUDGED = -1
 COLUMNS = ("qid", "docno", "entity_id", "label", "rank", "weight")
 
 
-class Links(NamedTuple):
+class LinkArrays(NamedTuple):
     """Each entity of each document once, by document and entity; see ``LinkedPool`` for the fields."""
 
     entities: Ids
@@ -42,7 +42,7 @@ def coded(ids: Ids) -> tuple[Ids, Ints]:
 
 def links_of(
     n_documents: int, document: Ints, vocabulary: Ids, entity: Ints, weight: Floats, mentions: Ints | None = None
-) -> Links:
+) -> LinkArrays:
     """Make mentions links: of an entity's mentions in a document the highest weight, and their number.
 
     Parameters
@@ -75,7 +75,7 @@ def links_of(
         n_mentions = np.add.reduceat(mentions[rows], first) if len(first) else n_mentions
     in_order = np.asarray(pc.array_sort_indices(kept.text).to_numpy(), dtype=np.int64)
     starts = np.searchsorted(link, np.arange(n_documents + 1) * size)
-    return Links(kept.take(in_order), starts, link % size, weight, n_mentions)
+    return LinkArrays(kept.take(in_order), starts, link % size, weight, n_mentions)
 
 
 def fields_of(frame: Any, name: str) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.entities.stage import Listed
+from vbterrier.entities.stage import TopEntities
 from vbterrier.errors import ParameterError
 from vbterrier.frames.ids import Ids
 from vbterrier.frames.parameters import whole
@@ -206,7 +206,7 @@ def _rows(name: str, given: Any, table: EntityTable, oer: Floats, classes: Ints,
     run = given if isinstance(given, Run) else Run(given, name=f"run {name!r}")
     # Says it when the two share no topic.
     run_places(run, pool.topics, Ids(None, run.topic_ids.integers), "links")
-    listed = Listed.of(pool, run, k)
+    listed = TopEntities.of(pool, run, k)
     # -1, the last, is what no document of the topic mentions.
     pair, topic = listed.pair, listed.topic
     names = np.array([*CLASSES, ABSENT], dtype=object)

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
-from vbterrier.entities.stage import EntityStage, Links, Listed
+from vbterrier.entities.stage import EntityStage, PoolLinks, TopEntities
 from vbterrier.errors import DegenerateWarning, examples
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.ids import require_same_kind
@@ -46,18 +46,18 @@ class OnDocuments(OnEntities):
     links: Any
 
     def _set_inputs(self, links: Any, entities: Any) -> None:
-        self._links = Links(links)
+        self._links = PoolLinks(links)
         self.links = self._links.given
         self._set_entities(entities)
 
-    def _listed(self, documents: Documents, inp: pd.DataFrame, k: int | None) -> Listed:
+    def _listed(self, documents: Documents, inp: pd.DataFrame, k: int | None) -> TopEntities:
         run = self._entity_run(inp)
         require_same_kind(run.topic_ids, documents.run.topic_ids, "entities column 'qid'", "run column 'qid'")
         n = int((~documents.known).sum())
         if n:
             first = documents.pool.docno.take(np.flatnonzero(~documents.known)[:4]).text.to_pylist()
             _warn(f"run: {n} documents are not in the pool of links and count as without entities ({examples(first)})")
-        return Listed.of(documents.pool, run, k)
+        return TopEntities.of(documents.pool, run, k)
 
 
 class EntityReachable(OnDocuments):

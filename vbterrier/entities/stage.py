@@ -134,7 +134,7 @@ class Finder:
         return self._lookup.find_one(places(topics, self.pool.topics)[topic], docno)
 
 
-class Links:
+class PoolLinks:
     """What documents mention: a linked pool, or tags that any run is linked with.
 
     Parameters
@@ -236,7 +236,7 @@ def _of_documents(
 
 
 @dataclass(frozen=True, eq=False)
-class Listed:
+class TopEntities:
     """The first entities of a run for the topics of a pool, and the links to them.
 
     Parameters
@@ -260,7 +260,7 @@ class Listed:
     owner: Ints
 
     @classmethod
-    def of(cls, pool: LinkedPool, run: Run, k: int | None) -> Listed:
+    def of(cls, pool: LinkedPool, run: Run, k: int | None) -> TopEntities:
         """Look up the first k entities of each topic; topics that only one of the two has are nobody's mistake."""
         require_same_kind(pool.entities, run.docno, "links column 'entity_id'", f"{run.name} column 'docno'")
         own = run.only(pool.topics)

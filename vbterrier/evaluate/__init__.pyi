@@ -1,6 +1,6 @@
-from .closed_open import evaluate_sides as evaluate_sides
+from .closed_open import evaluate_closed_open as evaluate_closed_open
 from .replicas import Paraphrases as Paraphrases
-from .replicas import Rerun as Rerun
+from .replicas import RerunPipeline as RerunPipeline
 from .reranking import rerank_grid as rerank_grid
 from .scores import Scores as Scores
 from .scores import score as score

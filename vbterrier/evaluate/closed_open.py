@@ -35,8 +35,8 @@ _CELL = ["entity_side", "document_side"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Sides(Shown):
-    """What :func:`evaluate_sides` found.
+class ClosedOpen(Shown):
+    """What :func:`evaluate_closed_open` found.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ class Sides(Shown):
         return wide.reindex(index=index, columns=table["measure"].unique())
 
 
-def evaluate_sides(
+def evaluate_closed_open(
     system: Callable[[pd.DataFrame], Any] | Mapping[str, Any],
     qrels: Any,
     measures: Sequence[str | ir_measures.Measure],
@@ -94,7 +94,7 @@ def evaluate_sides(
     level: float = 0.95,
     n_resamples: int = N_RESAMPLES,
     seed: int = 0,
-) -> Sides:
+) -> ClosedOpen:
     """Evaluate a system with two entity runs, on the documents that each reaches and on the whole pool.
 
     What changes when the entities do, and what when the documents do: four cells, and the effect of each side.
@@ -148,7 +148,7 @@ def evaluate_sides(
     >>> qrels = pool[["qid", "docno"]].assign(label=[0, 1, 0, 1])
     >>> tags = pd.DataFrame({"docno": ["a", "b", "c", "d"], "entity_id": ["bait", "core"] * 2})
     >>> sides = {name: pd.DataFrame({"qid": ["1", "2"], "docno": name, "score": 1.0}) for name in ("core", "bait")}
-    >>> found = evaluate_sides(lambda run: OverlapReranker(tags, run, weight=0.9), qrels, ["RR"], links=tags, pool=pool,
+    >>> found = evaluate_closed_open(lambda run: OverlapReranker(tags, run, weight=0.9), qrels, ["RR"], links=tags, pool=pool,
     ...                        entities=sides)
     >>> found.means()["RR"].tolist()
     [1.0, 1.0, 0.0, 0.5]
@@ -175,7 +175,7 @@ def evaluate_sides(
             found[side, where] = score({name: ranking}, labels, measures, topics="all", **options)
         coverage.append(relevant.coverage().assign(entity_side=side))
     values = _joined({cell: scores.values for cell, scores in found.items()})
-    return Sides(
+    return ClosedOpen(
         values,
         _joined({cell: scores.intervals for cell, scores in found.items()}),
         _effects(values, list(entities), **options),

@@ -12,7 +12,7 @@ import pandas as pd
 from vbterrier.entities.coverage import LEAST_CORRELATED, mean_overlap
 from vbterrier.entities.oer import ALPHA, TAU
 from vbterrier.entities.pool import LinkedPool, link_pool
-from vbterrier.entities.stage import Links
+from vbterrier.entities.stage import PoolLinks
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError, examples
 from vbterrier.evaluate.coverage_result import CoverageReport, require_known
 from vbterrier.evaluate.inputs import named_runs
@@ -23,7 +23,7 @@ from vbterrier.frames.parameters import whole
 from vbterrier.frames.runs import loaded_run
 from vbterrier.measures.base import deepest
 from vbterrier.measures.entity import OER, BaitRate, NonRelCov, ObsCov, OERCorr, OracleCov, RelCov, SignalRate, TopBait
-from vbterrier.measures.target import Scoring, Slot
+from vbterrier.measures.target import EvaluationTarget, Scoring
 from vbterrier.stats.regression import STRATA_COLUMNS as STRATA
 from vbterrier.stats.regression import coverage_strata
 from vbterrier.stats.topic_intervals import N_RESAMPLES, RESAMPLED, Interval, check_level, topics_interval
@@ -65,7 +65,7 @@ class EntityLevel:
 
     def __init__(self, pool: LinkedPool, k: int, rel: int, alpha: float, tau: float) -> None:
         self.pool, self.k, self.rel = pool, k, rel
-        self.slot = Slot.of_links(pool)
+        self.slot = EvaluationTarget.of_links(pool)
         self.relevant = pool.relevant(rel)
         evidence = {"alpha": alpha, "tau": tau, "rel": rel}
         self.rel_cov: Measure = RelCov(rel=rel) @ k
@@ -305,7 +305,7 @@ def _linked(links: Any, pool: Any, qrels: Any) -> LinkedPool:
     InputError
         No document of it is judged: nothing could be relevant.
     """
-    given = Links(links).given
+    given = PoolLinks(links).given
     if not isinstance(given, LinkedPool):
         if pool is None or qrels is None:
             raise InputError("links: found tags, which want pool= (the candidate pool, a run) and qrels beside them")

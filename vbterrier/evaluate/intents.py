@@ -10,15 +10,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
-from vbterrier.evaluate.inputs import (
-    TAGGED,
-    intents_of,
-    named_runs,
-    require_one_tagger,
-    run_of_system,
-    tags_of,
-    topics_of,
-)
+from vbterrier.evaluate.inputs import TAGGED, intents_of, named_runs, run_of_system, tags_of, topics_of
 from vbterrier.evaluate.replicas import names_of, nil_of, replicas_of, resolved
 from vbterrier.evaluate.scores import TOPICS, Scores, score
 from vbterrier.frames.contracts import systems_of
@@ -29,6 +21,7 @@ from vbterrier.intents.coverage import Intents, Tags, cover, oracle_success
 from vbterrier.intents.tagging_quality import TagQuality, tag_quality
 from vbterrier.measures.artifact import IntentSet
 from vbterrier.measures.base import deepest
+from vbterrier.measures.target import require_one_tagger
 from vbterrier.stats.comparisons import comparisons, pairs_of
 from vbterrier.stats.perturbations import Dirichlet
 from vbterrier.stats.replica_intervals import REPLICA_METHODS
@@ -206,7 +199,7 @@ def evaluate_intents(
         B, how many replicas; 0 for none.
     perturb
         What changes between replicas: perturbations of :mod:`vbterrier.stats` in the order they apply,
-        :class:`vbterrier.evaluate.Paraphrases`, :class:`vbterrier.evaluate.Rerun`.
+        :class:`vbterrier.evaluate.Paraphrases`, :class:`vbterrier.evaluate.RerunPipeline`.
     baseline
         The system that others are compared with; all pairs otherwise.
     gold

@@ -6,13 +6,13 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from vbterrier.errors import ParameterError, examples, nearest
-from vbterrier.evaluate.inputs import aligned, bootstrapped, named_runs, slot_of
+from vbterrier.evaluate.inputs import bootstrapped, named_runs, target_of
 from vbterrier.evaluate.scores import TOPICS
 from vbterrier.frames.contracts import systems_of
 from vbterrier.frames.parameters import choice, whole
 from vbterrier.frames.runs import loaded_run
 from vbterrier.log import tracked
-from vbterrier.measures.target import Scoring
+from vbterrier.measures.target import Scoring, aligned
 from vbterrier.stats.topic_intervals import check_level
 from vbterrier.unjudged.judge_next import Cut, plan_judging
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import ir_measures
 
     from vbterrier.frames.ranking import Run
-    from vbterrier.measures.target import Slot
+    from vbterrier.measures.target import EvaluationTarget
     from vbterrier.measures.unjudged import Bootstrapped
     from vbterrier.unjudged.judge_next import JudgingPlan
 
@@ -133,7 +133,7 @@ def judge_next(
     named = dict(systems_of(named_runs(runs)))
     if difference is not None:
         named = _pair(named, difference)
-    judged = slot_of(qrels, None, None)
+    judged = target_of(qrels, None, None)
     loaded = {name: loaded_run(name, run, duplicates) for name, run in named.items()}
     slot, loaded = aligned(judged, loaded, topics)
     cuts = [
@@ -144,7 +144,7 @@ def judge_next(
     return plan_judging(cuts, int(n), level=level, measure=str(asked), difference=difference)
 
 
-def _cut(name: str, run: Run, slot: Slot, measure: Bootstrapped) -> Cut:
+def _cut(name: str, run: Run, slot: EvaluationTarget, measure: Bootstrapped) -> Cut:
     scoring = Scoring(slot, run, measure.cutoff)
     return Cut(name, measure.judged(scoring), measure.distribution(scoring))
 

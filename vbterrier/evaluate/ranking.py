@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, nearest
-from vbterrier.evaluate.inputs import aligned, bootstrapped, named_runs, slot_of
+from vbterrier.evaluate.inputs import bootstrapped, named_runs, target_of
 from vbterrier.evaluate.scores import TOPICS
 from vbterrier.frames.contracts import systems_of
 from vbterrier.frames.notebook import Panel, Shown, systems_line
@@ -18,7 +18,7 @@ from vbterrier.frames.parameters import choice, whole
 from vbterrier.frames.runs import loaded_run
 from vbterrier.kernels.resample import stream
 from vbterrier.log import timed, tracked
-from vbterrier.measures.target import Scoring
+from vbterrier.measures.target import Scoring, aligned
 from vbterrier.stats.agreement import EQUAL
 from vbterrier.stats.topic_intervals import check_level
 from vbterrier.unjudged.joint import JointDistribution
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from vbterrier.annotations import Floats, Ints
     from vbterrier.frames.notebook import Figures
     from vbterrier.frames.ranking import Run
-    from vbterrier.measures.target import Slot
+    from vbterrier.measures.target import EvaluationTarget
     from vbterrier.measures.unjudged import Bootstrapped
 
 
@@ -165,7 +165,7 @@ def rank_systems(
     check_level(level)
     whole("n_draws", n_draws)
     whole("seed", seed, low=0)
-    judged = slot_of(qrels, None, None)
+    judged = target_of(qrels, None, None)
     loaded = {name: loaded_run(name, run, duplicates) for name, run in systems_of(named_runs(runs))}
     if baseline is not None and baseline not in loaded:
         raise ParameterError(f"baseline={baseline!r}: wanted a system's name.{nearest(baseline, loaded)}")
@@ -189,7 +189,9 @@ def rank_systems(
     )
 
 
-def _joint(runs: Mapping[str, Run], slot: Slot, measure: Bootstrapped) -> tuple[JointDistribution, pd.DataFrame]:
+def _joint(
+    runs: Mapping[str, Run], slot: EvaluationTarget, measure: Bootstrapped
+) -> tuple[JointDistribution, pd.DataFrame]:
     """All systems' scores, and the mean share of each cut that is unjudged."""
     laws, cuts = {}, {}
     for name, run in runs.items():

@@ -189,7 +189,7 @@ class Paraphrases:
 
 
 @dataclass(frozen=True)
-class Rerun:
+class RerunPipeline:
     """Run a stage again for every replica: one that is random itself, such as a sampled language model.
 
     Parameters
@@ -201,7 +201,7 @@ class Rerun:
 
     Examples
     --------
-    >>> Rerun()
+    >>> RerunPipeline()
     Rerun(transformer=None)
     """
 
@@ -235,7 +235,7 @@ def resolved(
     """
     made = []
     for perturbation in perturbations if isinstance(perturbations, (list, tuple)) else [perturbations]:
-        if isinstance(perturbation, (Paraphrases, Rerun)):
+        if isinstance(perturbation, (Paraphrases, RerunPipeline)):
             if not is_pipeline(pipeline) and getattr(perturbation, "transformer", None) is None:
                 raise ParameterError(
                     f"{perturbation} generates candidates anew, but intents= came ready made; give the pipeline that "

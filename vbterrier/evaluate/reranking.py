@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from vbterrier.entities.rerank import FAMILIES
 from vbterrier.entities.rerank.base import require_finite
-from vbterrier.entities.stage import Links, Listed
+from vbterrier.entities.stage import PoolLinks, TopEntities
 from vbterrier.errors import DegenerateWarning, FileError, ParameterError, examples, nearest
 from vbterrier.evaluate.inputs import named_runs
 from vbterrier.execution.checkpoint import Journal
@@ -31,8 +31,8 @@ from vbterrier.frames.ranking import Run
 from vbterrier.frames.runs import loaded_run, run_places
 from vbterrier.hosts.ir_measures import measures_from
 from vbterrier.measures.base import Measure, evaluate
-from vbterrier.measures.external import foreign_values
-from vbterrier.measures.target import Slot
+from vbterrier.measures.external import external_values
+from vbterrier.measures.target import EvaluationTarget
 from vbterrier.stats.topic_intervals import N_RESAMPLES, topics_intervals
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def all_parameters(stage: Reranker) -> tuple[tuple[str, Any], ...]:
     return tuple((name, getattr(stage, name)) for name in names if name not in RESOURCES)
 
 
-class Ground:
+class RerankContext:
     """A pool with its links, entity runs and judgments: gives the values of any configuration.
 
     Parameters
@@ -131,7 +131,7 @@ class Ground:
         measures: Sequence[ir_measures.Measure],
         resources: Mapping[str, Any],
     ) -> None:
-        self.documents = Links(links).of(pool)
+        self.documents = PoolLinks(links).of(pool)
         require_finite(self.documents)
         unknown = np.flatnonzero(~self.documents.known)
         if len(unknown):
@@ -154,13 +154,13 @@ class Ground:
     def values(self, configuration: Configuration) -> Values:
         """The value of each measure and topic."""
         run = Run(self._frame.assign(score=self.scores(configuration)), name=f"run {str(configuration)!r}")
-        slot = self._once("slot", None, lambda: Slot(self.qrels))
+        slot = self._once("slot", None, lambda: EvaluationTarget(self.qrels))
         ours = [measure for measure in self.measures if isinstance(measure, Measure)]
         theirs = [measure for measure in self.measures if not isinstance(measure, Measure)]
         found: Values = {str(measure): {} for measure in self.measures}
         for topic, measure, value in evaluate(ours, slot, run) if ours else ():
             found[str(measure)][topic] = value
-        for topic, measure, value in foreign_values(theirs, slot, run, warned=True):
+        for topic, measure, value in external_values(theirs, slot, run, warned=True):
             found[str(measure)][topic] = value
         return found
 
@@ -174,7 +174,7 @@ class Ground:
 
     def _observed(self, stage: Reranker, entities: str) -> Any:
         run, kind = self.runs[entities], type(stage).__name__
-        listed = self._once("listed", (entities, stage.k), lambda: Listed.of(self.documents.pool, run, stage.k))
+        listed = self._once("listed", (entities, stage.k), lambda: TopEntities.of(self.documents.pool, run, stage.k))
         # Of documents alone: the same for all configurations of a family that read the same column.
         prepared = self._once(kind, getattr(stage, "field", None), lambda: stage.prepared(self.documents))
         return stage.observed(listed, prepared)
@@ -190,7 +190,7 @@ class Ground:
 _KEYS = ("qid", "docno", "score", "rank", "query")
 
 
-def inputs_print(ground: Ground) -> str:
+def inputs_print(ground: RerankContext) -> str:
     """What tells the inputs of a grid from others: all that configurations may read, and the measures."""
     documents, pool, resources = ground.documents, ground.documents.pool, ground.resources
     topic = _texts(pool.topics)[pool.topic]
@@ -340,11 +340,11 @@ def rerank_grid(
     judged = read_qrels(qrels) if isinstance(qrels, (str, os.PathLike)) else frame_of(qrels, "qrels")
     documents = loaded_run(POOL, pool, "error")
     runs = {name: loaded_run(name, run, "error") for name, run in systems_of(named_runs(entity_runs))}
-    slot = Slot(judged)
+    slot = EvaluationTarget(judged)
     run_places(documents, slot.topics, slot.qid, "qrels")
     resources = {"embeddings": embeddings, "document_embeddings": document_embeddings, "texts": texts}
     every = configurations(grid, list(runs), resources)
-    ground = Ground(links, documents.only(slot.topics), runs, judged, asked, resources)
+    ground = RerankContext(links, documents.only(slot.topics), runs, judged, asked, resources)
     journal = Journal(path, inputs_print(ground))
     for name, result in journal.done.items():
         if not _is_result(result, list(map(str, asked))):
@@ -365,7 +365,7 @@ def rerank_grid(
 
 def _values(shared: Shared, configuration: Configuration) -> dict[str, Any]:
     """The values of a configuration, and what was warned of: that is said once for all of them."""
-    ground: Ground = shared.value
+    ground: RerankContext = shared.value
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         values = ground.values(configuration)

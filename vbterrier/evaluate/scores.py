@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import ParameterError
-from vbterrier.evaluate.inputs import aligned, named_runs, require_one_tagger, slot_of
+from vbterrier.evaluate.inputs import named_runs, target_of
 from vbterrier.execution.distribute import Scorer, spread
 from vbterrier.execution.parallel import workers
 from vbterrier.frames.contracts import systems_of
@@ -23,6 +23,7 @@ from vbterrier.hosts.ir_measures import measures_from
 from vbterrier.log import tracked
 from vbterrier.measures.external import is_mean, mean_of
 from vbterrier.measures.linking import is_linking
+from vbterrier.measures.target import aligned, require_one_tagger
 from vbterrier.measures.unjudged import Bootstrapped
 from vbterrier.stats.topic_intervals import (
     COLUMNS,
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from vbterrier.frames.notebook import Figures
-    from vbterrier.measures.target import Slot
+    from vbterrier.measures.target import EvaluationTarget
 
 
 TOPICS = ("same", "all", "common")
@@ -203,7 +204,7 @@ def score(
     whole("seed", seed, low=0)
     # Answers have files of their own; beside other measures they stand in runs and qrels.
     linking = all(is_linking(measure) for measure in asked)
-    judged = slot_of(qrels, intents, tags, read_answers if linking else read_qrels)
+    judged = target_of(qrels, intents, tags, read_answers if linking else read_qrels)
     named = list(systems_of(named_runs(runs)))
     wanted = _with_spreads(asked)
     scorer = Scorer(judged, wanted, duplicates, is_linking=linking, memory=memory, resume=resume)
@@ -224,7 +225,7 @@ def score(
     )
 
 
-def _missing(slot: Slot, runs: Mapping[str, Any]) -> pd.DataFrame:
+def _missing(slot: EvaluationTarget, runs: Mapping[str, Any]) -> pd.DataFrame:
     rows = [(name, len(slot.topics), len(set(slot.topics).difference(run.topics))) for name, run in runs.items()]
     return pd.DataFrame(rows, columns=["name", "n_qids", "n_missing"])
 

@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.entities.pool import LinkedPool, link_pool
-from vbterrier.entities.stage import Finder, Links, Listed
+from vbterrier.entities.stage import Finder, PoolLinks, TopEntities
 from vbterrier.errors import DegenerateWarning, InputError, examples
-from vbterrier.evaluate.inputs import is_pipeline, named_runs, restricted, run_of_system, topics_of
+from vbterrier.evaluate.inputs import is_pipeline, named_runs, run_of_system, topics_of
 from vbterrier.evaluate.scores import TOPICS, Scores, score
 from vbterrier.frames.contracts import frame_of, systems_of
 from vbterrier.frames.files.reading import read_qrels
@@ -21,7 +21,7 @@ from vbterrier.frames.ids import ids_of, integers_of
 from vbterrier.frames.notebook import Panel, Shown, joined_names, of_means, systems_line
 from vbterrier.frames.parameters import choice, whole
 from vbterrier.frames.runs import loaded_run, places
-from vbterrier.measures.target import Slot
+from vbterrier.measures.target import EvaluationTarget, restricted
 from vbterrier.stats.comparisons import COLUMNS, comparisons
 from vbterrier.stats.topic_intervals import N_RESAMPLES, topics_interval
 
@@ -44,7 +44,7 @@ def linked(links: Any, pool: Any) -> LinkedPool:
     InputError
         Tags without a run.
     """
-    given = Links(links).given
+    given = PoolLinks(links).given
     if isinstance(given, LinkedPool):
         return given
     if pool is None:
@@ -60,7 +60,7 @@ class Reach:
 
     def __init__(self, pool: LinkedPool, entities: Run, k: int) -> None:
         self.pool, self._finder = pool, Finder(pool)
-        self.reached: Bools = Listed.of(pool, entities, k).reached
+        self.reached: Bools = TopEntities.of(pool, entities, k).reached
         if not self.reached.any():
             raise InputError(
                 f"entities: no document of the pool mentions any of the first {k} entities of its topic (entities: "
@@ -327,7 +327,7 @@ def evaluate_settings(
     -----
     Rankings are restricted after the fact. For systems that score documents one by one this is what they say of the
     restricted pool; where others matter, as in rerankers that normalise scores by topic, put
-    :class:`~vbterrier.entities.reachable.EntityReachable` into their pipelines, and see :func:`evaluate_sides`.
+    :class:`~vbterrier.entities.reachable.EntityReachable` into their pipelines, and see :func:`evaluate_closed_open`.
 
     References
     ----------
@@ -356,7 +356,7 @@ def evaluate_settings(
     reach = Reach(linked(links, pool), loaded_run("entities", entities, "error"), whole("k", k))
     judged = read_qrels(qrels) if isinstance(qrels, (str, os.PathLike)) else frame_of(qrels, "qrels")
     runs = runs_of(systems, topics)
-    slot = restricted(Slot(judged), runs, on_topics)
+    slot = restricted(EvaluationTarget(judged), runs, on_topics)
     runs = {name: run.only(slot.topics) for name, run in runs.items()} if on_topics == "common" else runs
     judgments = Judged(slot.frame, reach, whole("rel", rel))
     options: dict[str, Any] = {"interval": interval, "level": level, "n_resamples": n_resamples, "seed": seed}

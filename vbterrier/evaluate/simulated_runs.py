@@ -15,7 +15,7 @@ from vbterrier.errors import InputError, ParameterError, examples
 from vbterrier.frames.runs import places
 from vbterrier.hosts.ir_measures import measures_from
 from vbterrier.measures.base import Measure, evaluate
-from vbterrier.measures.external import foreign_values
+from vbterrier.measures.external import external_values
 from vbterrier.measures.unjudged import BERR
 from vbterrier.stats.agreement import EQUAL
 from vbterrier.stats.topic_intervals import check_level
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from vbterrier.annotations import Floats, Ints
     from vbterrier.frames.ranking import Run
-    from vbterrier.measures.target import Slot
+    from vbterrier.measures.target import EvaluationTarget
 
 
 LEVELS = (0.5, 0.8, 0.9, 0.95)
@@ -163,7 +163,7 @@ class Truth:
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
+class SimulatedRun:
     """The estimates of one run under one set of incomplete judgments.
 
     Parameters
@@ -184,7 +184,7 @@ class Block:
     values: dict[str, Floats]
 
 
-def truth_of(name: str, run: Run, slot: Slot, measure: ir_measures.Measure) -> Truth:
+def truth_of(name: str, run: Run, slot: EvaluationTarget, measure: ir_measures.Measure) -> Truth:
     """Score a run by complete judgments."""
     run = run.only(_evaluable(slot))
     topics = _shared(_evaluable(slot), run.topics)
@@ -193,7 +193,7 @@ def truth_of(name: str, run: Run, slot: Slot, measure: ir_measures.Measure) -> T
     return Truth(name, run, topics, values, _n_unjudged(run, slot, measure, topics))
 
 
-def _in_full(measure: ir_measures.Measure, slot: Slot) -> ir_measures.Measure:
+def _in_full(measure: ir_measures.Measure, slot: EvaluationTarget) -> ir_measures.Measure:
     """A measure with all digits: of ERR, gdeval prints five, too few to stand where an interval ends."""
     if type(measure) is not type(ir_measures.ERR) or slot.judgments().label.max(initial=0) > WEB_GRADE:
         return measure
@@ -201,8 +201,8 @@ def _in_full(measure: ir_measures.Measure, slot: Slot) -> ir_measures.Measure:
 
 
 def block_of(
-    simulation: str, slot: Slot, truth: Truth, estimators: Sequence[Estimator], measure: ir_measures.Measure
-) -> Block:
+    simulation: str, slot: EvaluationTarget, truth: Truth, estimators: Sequence[Estimator], measure: ir_measures.Measure
+) -> SimulatedRun:
     """Estimate the scores of a run from incomplete judgments."""
     topics = _shared(truth.topics, _evaluable(slot))
     place = {topic: at for at, topic in enumerate(truth.topics)}
@@ -217,10 +217,10 @@ def block_of(
                     f"estimator {estimator.name!r}: {low} is above {high} on some topics of {simulation!r}, level "
                     f"{level:g}; give the lower end first"
                 )
-    return Block(simulation, known, _n_unjudged(known.run, slot, measure, topics), values)
+    return SimulatedRun(simulation, known, _n_unjudged(known.run, slot, measure, topics), values)
 
 
-def estimates_frame(blocks: Sequence[Block], estimators: Sequence[Estimator]) -> pd.DataFrame:
+def estimates_frame(blocks: Sequence[SimulatedRun], estimators: Sequence[Estimator]) -> pd.DataFrame:
     """A row for each block, estimator and topic."""
     return _long(
         [
@@ -232,7 +232,7 @@ def estimates_frame(blocks: Sequence[Block], estimators: Sequence[Estimator]) ->
     )
 
 
-def intervals_frame(blocks: Sequence[Block], estimators: Sequence[Estimator]) -> pd.DataFrame:
+def intervals_frame(blocks: Sequence[SimulatedRun], estimators: Sequence[Estimator]) -> pd.DataFrame:
     """A row for each block, estimator, level and topic."""
     ends = [(estimator.name, *end) for estimator in estimators for end in estimator.ends]
     return _long(
@@ -256,7 +256,7 @@ def truths_frame(truths: Iterable[Truth]) -> pd.DataFrame:
     )
 
 
-def _long(entries: Sequence[tuple[Block, Mapping[str, Any]]], columns: Sequence[str]) -> pd.DataFrame:
+def _long(entries: Sequence[tuple[SimulatedRun, Mapping[str, Any]]], columns: Sequence[str]) -> pd.DataFrame:
     """What several estimates have in common, and their own columns: arrays of topics, or one value for all."""
     made = {
         "simulation": _column([(block, block.simulation) for block, _ in entries]),
@@ -270,11 +270,11 @@ def _long(entries: Sequence[tuple[Block, Mapping[str, Any]]], columns: Sequence[
     return pd.DataFrame(made)
 
 
-def _column(parts: Sequence[tuple[Block, Any]]) -> NDArray[Any]:
+def _column(parts: Sequence[tuple[SimulatedRun, Any]]) -> NDArray[Any]:
     return np.concatenate([np.broadcast_to(part, len(block.truth.topics)) for block, part in parts] or [np.empty(0)])
 
 
-def _evaluable(slot: Slot) -> list[str]:
+def _evaluable(slot: EvaluationTarget) -> list[str]:
     """The topics with a relevant document, without which a measure says nothing."""
     judgments = slot.judgments()
     relevant = judgments.counts[:, judgments.grades > 0].sum(axis=1) > 0
@@ -286,7 +286,7 @@ def _shared(topics: Sequence[str], others: Iterable[str]) -> list[str]:
     return [topic for topic in topics if topic in known]
 
 
-def _n_unjudged(run: Run, slot: Slot, measure: ir_measures.Measure, topics: Sequence[str]) -> Ints:
+def _n_unjudged(run: Run, slot: EvaluationTarget, measure: ir_measures.Measure, topics: Sequence[str]) -> Ints:
     """Documents without judgment within the cutoff, for each topic, shape (n,)."""
     if not topics:
         return np.empty(0, dtype=np.int64)
@@ -294,13 +294,15 @@ def _n_unjudged(run: Run, slot: Slot, measure: ir_measures.Measure, topics: Sequ
     return np.asarray(counted[places(topics, slot.topics)])
 
 
-def _values(run: Run, slot: Slot, measures: Sequence[ir_measures.Measure], topics: Sequence[str]) -> dict[str, Floats]:
+def _values(
+    run: Run, slot: EvaluationTarget, measures: Sequence[ir_measures.Measure], topics: Sequence[str]
+) -> dict[str, Floats]:
     """By the text of each measure, its value for each topic, shape (n,)."""
     ours = [measure for measure in measures if isinstance(measure, Measure)]
     theirs = [measure for measure in measures if not isinstance(measure, Measure)]
     found: dict[str, dict[str, float]] = {str(measure): {} for measure in measures}
     for qid, measure, value in chain(
-        evaluate(ours, slot, run) if ours else (), foreign_values(theirs, slot, run, warned=bool(ours))
+        evaluate(ours, slot, run) if ours else (), external_values(theirs, slot, run, warned=bool(ours))
     ):
         found[str(measure)][qid] = value
     for name, of in found.items():

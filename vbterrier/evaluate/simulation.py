@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError, examples, nearest
-from vbterrier.evaluate.inputs import named_runs, slot_of
+from vbterrier.evaluate.inputs import named_runs, target_of
 from vbterrier.evaluate.simulated_runs import (
     LEVELS,
     STANDARD,
-    Block,
+    SimulatedRun,
     Truth,
     block_of,
     estimates_frame,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     import ir_measures
 
     from vbterrier.evaluate.simulated_runs import Estimator
-    from vbterrier.measures.target import Slot
+    from vbterrier.measures.target import EvaluationTarget
 
 
 def simulate(
@@ -110,7 +110,7 @@ def simulate(
     (target,) = measures_from(measure)
     asked = estimators_of(estimators, levels)
     _warn_of_cutoffs(asked, target)
-    complete = slot_of(qrels, None, None)
+    complete = target_of(qrels, None, None)
     truths = {
         name: truth_of(name, loaded_run(name, run, duplicates), complete, target)
         for name, run in systems_of(named_runs(runs))
@@ -139,7 +139,7 @@ def simulate(
     )
 
 
-def _taken(incomplete: Iterable[Any], runs: Sequence[str]) -> Iterator[tuple[str, Slot, str]]:
+def _taken(incomplete: Iterable[Any], runs: Sequence[str]) -> Iterator[tuple[str, EvaluationTarget, str]]:
     """Name, judgments and run of each evaluation; judgments are prepared once for all runs."""
     seen: set[str] = set()
     for given in incomplete:
@@ -160,7 +160,7 @@ def _taken(incomplete: Iterable[Any], runs: Sequence[str]) -> Iterator[tuple[str
                 f"simulation {name!r}: no run is called {unknown[0]!r}; found {examples(runs)}."
                 f"{nearest(str(unknown[0]), runs)}"
             )
-        slot = slot_of(qrels, None, None)
+        slot = target_of(qrels, None, None)
         for run in wanted:
             yield name, slot, run
 
@@ -170,7 +170,7 @@ def _total(incomplete: Iterable[Any], runs: Sized) -> int | None:
     return len(incomplete) * len(runs) if isinstance(incomplete, Sized) else None
 
 
-def _topics(blocks: Sequence[Block], truths: Mapping[str, Truth]) -> pd.DataFrame:
+def _topics(blocks: Sequence[SimulatedRun], truths: Mapping[str, Truth]) -> pd.DataFrame:
     rows = [
         (block.simulation, name, len(truths[name].topics), len(block.truth.topics))
         for block in blocks

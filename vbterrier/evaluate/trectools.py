@@ -13,7 +13,7 @@ from vbterrier.frames.ranking import Run
 from vbterrier.measures import MEASURES
 from vbterrier.measures.base import evaluate
 from vbterrier.measures.intents import ES, VB
-from vbterrier.measures.target import Slot
+from vbterrier.measures.target import EvaluationTarget
 from vbterrier.measures.unjudged import Bootstrapped, NDCGBound, Unjudged
 
 if TYPE_CHECKING:
@@ -166,7 +166,8 @@ class VBTrecEval(TrecEval):  # type: ignore[misc]
         run, qrels = (frame.rename(columns=_COLUMNS) for frame in self._frames)
         labels = {measure: label for label, measure in measures.items()}
         rows = [
-            (qid, labels[measure], value) for qid, measure, value in evaluate(measures.values(), Slot(qrels), Run(run))
+            (qid, labels[measure], value)
+            for qid, measure, value in evaluate(measures.values(), EvaluationTarget(qrels), Run(run))
         ]
         long = pd.DataFrame(rows, columns=["query", "measure", "value"])
         table = long.pivot(index="query", columns="measure", values="value")

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, examples
-from vbterrier.evaluate.inputs import aligned, named_runs, require_one_tagger, slot_of, tags_of
+from vbterrier.evaluate.inputs import named_runs, tags_of, target_of
 from vbterrier.evaluate.replicas import matches_of, nil_of, statistic_of
 from vbterrier.evaluate.scores import TOPICS as ON_TOPICS
 from vbterrier.frames.contracts import systems_of
@@ -23,7 +23,7 @@ from vbterrier.log import tracked
 from vbterrier.measures.artifact import IntentSet
 from vbterrier.measures.base import deepest
 from vbterrier.measures.intents import is_ambiguous
-from vbterrier.measures.target import Scoring
+from vbterrier.measures.target import Scoring, aligned, require_one_tagger
 from vbterrier.measures.unjudged import Bootstrapped
 from vbterrier.stats.comparisons import pairs_of
 from vbterrier.stats.crossed import crossed_replicas, first_order, sources_of
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from vbterrier.annotations import Floats
     from vbterrier.frames.notebook import Figures
     from vbterrier.frames.ranking import Run
-    from vbterrier.measures.target import Slot
+    from vbterrier.measures.target import EvaluationTarget
     from vbterrier.stats.variance_components import Combined
 
 
@@ -98,7 +98,7 @@ class Drawn:
 
 def unjudged(
     measure: Bootstrapped,
-    slot: Slot,
+    slot: EvaluationTarget,
     runs: Mapping[str, Run],
     pairs: Sequence[tuple[str, str]] | None,
     *,
@@ -131,7 +131,7 @@ def unjudged(
 
 def replicated(
     measure: ir_measures.Measure,
-    slot: Slot,
+    slot: EvaluationTarget,
     runs: Mapping[str, Run],
     pairs: Sequence[tuple[str, str]] | None,
     *,
@@ -326,7 +326,7 @@ def variance_shares(
     whole("seed", seed, low=0)
     if isinstance(intents, IntentSet):
         tags, intents = intents.tags() if tags is None else tags, intents.intents()
-    judged = slot_of(qrels, intents, tags)
+    judged = target_of(qrels, intents, tags)
     loaded = {name: loaded_run(name, run, duplicates) for name, run in systems_of(named_runs(runs))}
     if not loaded:
         raise InputError("no systems; name at least one")

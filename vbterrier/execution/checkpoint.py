@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from vbterrier.execution.parallel import Workers
     from vbterrier.frames.files.blocks import Place
-    from vbterrier.measures.target import Slot
+    from vbterrier.measures.target import EvaluationTarget
 
 
 _LOG = logging.getLogger(__name__)
@@ -339,7 +339,7 @@ class Streamed:
     work: Work
     values: dict[str, dict[str, float]]
 
-    def rows(self, name: str, slot: Slot) -> list[tuple[str, str, str, float]]:
+    def rows(self, name: str, slot: EvaluationTarget) -> list[tuple[str, str, str, float]]:
         """Rows of V of the measures that were evaluated at once, for all topics of a slot."""
         at_once, wanted = self.work.plan.at_once, set(slot.topics)
         if not at_once:

@@ -14,10 +14,10 @@ from vbterrier.errors import DegenerateWarning, ParameterError
 from vbterrier.frames.named import register_intents, register_tags, registered
 from vbterrier.frames.ranking import Run
 from vbterrier.measures.base import Measure, deepest, evaluate
-from vbterrier.measures.external import foreign_values, is_topicwise, n_decisive
+from vbterrier.measures.external import external_values, is_topicwise, n_decisive
 from vbterrier.measures.intents import is_ambiguous
 from vbterrier.measures.linking import is_linking
-from vbterrier.measures.target import Slot
+from vbterrier.measures.target import EvaluationTarget
 from vbterrier.measures.unjudged import Bootstrapped, Unjudged
 from vbterrier.unjudged.learned_prior import REACH
 
@@ -54,7 +54,7 @@ _TEXT = {pa.large_string(): pd.StringDtype("pyarrow")}
 
 
 @dataclass(frozen=True)
-class Plan:
+class MeasurePlan:
     """Which measures are evaluated when.
 
     Parameters
@@ -72,7 +72,7 @@ class Plan:
     at_once: tuple[ir_measures.Measure, ...]
 
 
-def planned(measures: Sequence[ir_measures.Measure]) -> Plan:
+def planned(measures: Sequence[ir_measures.Measure]) -> MeasurePlan:
     """Tell measures that the first documents decide from those of whole rankings.
 
     Raises
@@ -88,7 +88,7 @@ def planned(measures: Sequence[ir_measures.Measure]) -> Plan:
             _require_topicwise(measure)
     last = tuple(measure for measure, depth in depths.items() if depth is not None)
     at_once = tuple(measure for measure, depth in depths.items() if depth is None)
-    return Plan(last, max((depths[measure] or 1 for measure in last), default=1), at_once)
+    return MeasurePlan(last, max((depths[measure] or 1 for measure in last), default=1), at_once)
 
 
 def _depth(measure: ir_measures.Measure) -> int | None:
@@ -173,8 +173,8 @@ class Work:
     """
 
     name: str
-    plan: Plan
-    slot: Slot
+    plan: MeasurePlan
+    slot: EvaluationTarget
     duplicates: str = "error"
     longest: int = 0
 
@@ -210,7 +210,7 @@ def heard(call: Callable[[], T]) -> tuple[T, list[str]]:
 
 
 def values_of(
-    measures: Sequence[ir_measures.Measure], slot: Slot, run: Run, topics: set[str], longest: int = 0
+    measures: Sequence[ir_measures.Measure], slot: EvaluationTarget, run: Run, topics: set[str], longest: int = 0
 ) -> dict[str, dict[str, float]]:
     """Values of some topics of the slot, for measures whose value of a topic depends on that topic alone."""
     asked = topics.intersection(slot.topics)
@@ -223,7 +223,7 @@ def values_of(
     rows = _evaluated(ours, own, run, longest) if ours else []
     # What is not known to look at one topic alone gets the judgments of all, and so does what is made of intents.
     alone = slot.intents is None and all(map(is_topicwise, theirs))
-    rows += foreign_values(theirs, own if alone else slot, run, warned=True)
+    rows += external_values(theirs, own if alone else slot, run, warned=True)
     for topic, measure, value in rows:
         if topic in asked:
             found[str(measure)][topic] = value
@@ -231,7 +231,7 @@ def values_of(
 
 
 def _evaluated(
-    measures: Sequence[Measure], slot: Slot, run: Run, longest: int
+    measures: Sequence[Measure], slot: EvaluationTarget, run: Run, longest: int
 ) -> list[tuple[str, ir_measures.Measure, float]]:
     """Values of our measures, with a list beside those of the topics that is as long as the longest of all chunks."""
     if not len(run) or len(run) >= longest * len(run.topics):
@@ -246,8 +246,8 @@ def _evaluated(
         return list(evaluate(measures, slot, wide))
 
 
-def _of_topics(slot: Slot, topics: set[str]) -> Slot:
+def _of_topics(slot: EvaluationTarget, topics: set[str]) -> EvaluationTarget:
     """The slot without its other topics."""
     names, topic = slot.qid.codes()
     kept = np.array([name in topics for name in names], dtype=bool)[topic]
-    return Slot(slot.frame[kept].reset_index(drop=True), intents=slot.intents, tags=slot.tags)
+    return EvaluationTarget(slot.frame[kept].reset_index(drop=True), intents=slot.intents, tags=slot.tags)

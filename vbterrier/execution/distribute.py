@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from vbterrier.errors import DegenerateWarning
-from vbterrier.evaluate.inputs import aligned, require_one_tagger, restricted
 from vbterrier.execution.chunks import Work, heard, planned, register, registered_sets
 from vbterrier.execution.parallel import Workers
 from vbterrier.execution.pending import Shared
@@ -23,7 +22,8 @@ from vbterrier.frames.runs import loaded_run
 from vbterrier.linking.answers import answers
 from vbterrier.log import timed
 from vbterrier.measures.base import Measure, evaluate
-from vbterrier.measures.external import foreign_values
+from vbterrier.measures.external import external_values
+from vbterrier.measures.target import aligned, require_one_tagger, restricted
 
 if TYPE_CHECKING:
     import os
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from vbterrier.execution.checkpoint import Streamed
     from vbterrier.frames.ranking import Run
-    from vbterrier.measures.target import Slot
+    from vbterrier.measures.target import EvaluationTarget
 
     Row = tuple[str, str, str, float]
 
@@ -57,7 +57,7 @@ class Scorer:
         Whether runs are answers of linkers.
     """
 
-    judged: Slot
+    judged: EvaluationTarget
     measures: Sequence[ir_measures.Measure]
     duplicates: str = "error"
     is_linking: bool = field(default=False, kw_only=True)
@@ -86,7 +86,7 @@ class Scorer:
             read = {name: loaded_run(name, run, self.duplicates) for name, run in named}
         return read, {}
 
-    def rows(self, name: str, run: Run, slot: Slot, parts: Streamed | None) -> list[Row]:
+    def rows(self, name: str, run: Run, slot: EvaluationTarget, parts: Streamed | None) -> list[Row]:
         """Rows of V: each measure's values of the topics of a slot."""
         with timed(_LOG, "scored run %s", name) as found:
             found.append(f"{len(slot.topics):,} topics, {', '.join(map(str, self.measures))}")
@@ -95,10 +95,10 @@ class Scorer:
             return [*_rows(name, run, slot, parts.work.plan.last), *parts.rows(name, slot)]
 
 
-def _rows(name: str, run: Run, slot: Slot, measures: Sequence[ir_measures.Measure]) -> list[Row]:
+def _rows(name: str, run: Run, slot: EvaluationTarget, measures: Sequence[ir_measures.Measure]) -> list[Row]:
     ours = [measure for measure in measures if isinstance(measure, Measure)]
     theirs = [measure for measure in measures if not isinstance(measure, Measure)]
-    found = chain(evaluate(ours, slot, run) if ours else (), foreign_values(theirs, slot, run, warned=bool(ours)))
+    found = chain(evaluate(ours, slot, run) if ours else (), external_values(theirs, slot, run, warned=bool(ours)))
     texts = {id(measure): str(measure) for measure in measures}
     return [(name, qid, texts.get(id(measure)) or str(measure), value) for qid, measure, value in found]
 
@@ -141,7 +141,7 @@ def spread(
     workers: Workers,
     *,
     progress: bool = False,
-) -> tuple[Slot, dict[str, Seen], list[Row]]:
+) -> tuple[EvaluationTarget, dict[str, Seen], list[Row]]:
     """The slot with the topics to average over, what is known of the runs, and rows of V.
 
     Raises
@@ -176,7 +176,7 @@ class _Topics:
     topics: list[str]
 
 
-def _require_same(workers: Workers, items: Sequence[tuple[str, Any]], slot: Slot) -> None:
+def _require_same(workers: Workers, items: Sequence[tuple[str, Any]], slot: EvaluationTarget) -> None:
     """Refuse runs of different topics before they are evaluated: to look at topics takes a small part of that."""
     known = {name: _Topics(_topics_of_frame(run)) for name, run in items if isinstance(run, pd.DataFrame)}
     files = [(name, run) for name, run in items if name not in known]
@@ -203,7 +203,9 @@ def _topics_of_files(run: Any) -> list[str]:
     return list(dict.fromkeys(topic for block in read for topic in qids(block.table).codes()[0]))
 
 
-def _checked(results: Iterable[Seen], items: Sequence[tuple[str, Any]], slot: Slot, topics: str) -> dict[str, Any]:
+def _checked(
+    results: Iterable[Seen], items: Sequence[tuple[str, Any]], slot: EvaluationTarget, topics: str
+) -> dict[str, Any]:
     """Results by name, refused as soon as two do not go together."""
     loaded: dict[str, Any] = {}
     for (name, _), run in zip(items, results, strict=True):
@@ -222,7 +224,7 @@ def _seen(shared: Shared, common: Shared | None, item: tuple[str, Any]) -> Seen:
     return _evaluated(scorer, None if common is None else common.value, *item)
 
 
-def _evaluated(scorer: Scorer, slot: Slot | None, name: str, given: Any) -> Seen:
+def _evaluated(scorer: Scorer, slot: EvaluationTarget | None, name: str, given: Any) -> Seen:
     def read_and_scored() -> tuple[Any, list[Row]]:
         loaded, in_parts = scorer.loaded([(name, given)])
         run = loaded[name]

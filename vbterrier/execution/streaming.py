@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from vbterrier.execution.chunks import Work
-    from vbterrier.frames.files.blocks import Block
+    from vbterrier.frames.files.blocks import RunBlock
     from vbterrier.frames.ranking import Run
 
 
@@ -128,7 +128,7 @@ def streamed(
             size = sum(path.stat().st_size * (10 if path.suffix == ".gz" else 2) for path in paths)
             said = f"parting {work.name} by topic"
 
-            def every() -> Iterable[Block]:
+            def every() -> Iterable[RunBlock]:
                 return tracked(
                     blocks(paths, n_bytes), said, shown=progress, total=_n_blocks(paths, n_bytes), unit="block"
                 )
@@ -183,7 +183,7 @@ def _by_place(paths: Sequence[Path], pieces: Pieces, n_bytes: int, limit: int, *
 
 
 def _by_topic(
-    read: Callable[[], Iterable[Block]], key: str, pieces: Pieces, n_parts: int, limit: int
+    read: Callable[[], Iterable[RunBlock]], key: str, pieces: Pieces, n_parts: int, limit: int
 ) -> Iterator[Piece]:
     """Part rows by topic until each part is small enough, and give the parts that are not done."""
     folder = pieces.folder / "topics" / key.replace(".arrow", "")

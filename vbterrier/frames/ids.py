@@ -47,17 +47,17 @@ class Ids:
     @cached_property
     def prints(self) -> NDArray[np.uint64]:
         """A 64-bit fingerprint of each id, shape (n,)."""
-        return order.fingerprints(*self.octets())
+        return order.fingerprints(*self.utf8_bytes())
 
-    def octets(self) -> tuple[NDArray[np.uint8], Ints]:
+    def utf8_bytes(self) -> tuple[NDArray[np.uint8], Ints]:
         """The bytes of all ids end to end, and where each begins and the last ends."""
         if not len(self.text):
             return np.empty(0, dtype=np.uint8), np.zeros(1, dtype=np.int64)
         _, offsets, data = self.text.buffers()
         first = self.text.offset
         bounds = np.frombuffer(offsets, dtype=np.int64)[first : first + len(self.text) + 1]
-        octets = np.frombuffer(data, dtype=np.uint8) if data is not None else np.zeros(0, dtype=np.uint8)
-        return octets, bounds
+        utf8_bytes = np.frombuffer(data, dtype=np.uint8) if data is not None else np.zeros(0, dtype=np.uint8)
+        return utf8_bytes, bounds
 
     def blocks(self) -> Ints:
         """Where each run of equal neighbours begins."""
@@ -275,7 +275,7 @@ class Lookup:
 
 def repeated_pairs(topics: Ints, ids: Ids) -> Ints:
     """The rows whose (topic, id) stands more than once, equal pairs side by side."""
-    rows = order.roughly_repeated(topics, *ids.octets())
+    rows = order.roughly_repeated(topics, *ids.utf8_bytes())
     rows = rows[order.repeated(order.keys(topics[rows], ids.take(rows).prints))]
     if not len(rows):
         return rows

@@ -234,7 +234,7 @@ class Panel:
 
     def html(self) -> str:
         """The table, its title and what its rows share in the caption."""
-        said, rest = told(self.frame)
+        said, rest = shared_caption(self.frame)
         # What no row has is not shown.
         if len(rest):
             rest = rest[[name for name in rest.columns if not (rest[name].isna() | (rest[name] == "")).all()]]
@@ -306,13 +306,13 @@ class Shown:
         return function(**{**figures[wanted](), "ax": ax, **options})
 
 
-def told(frame: pd.DataFrame) -> tuple[str, pd.DataFrame]:
+def shared_caption(frame: pd.DataFrame) -> tuple[str, pd.DataFrame]:
     """What all rows of a frame share of how they came about, in words, and the frame less these columns.
 
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"name": ["a", "b"], "measure": "AP", "value": [0.1, 0.2], "level": 0.95, "n_qids": 50,
     ...                       "method": "topics (percentile)", "n_resamples": 2000, "seed": [1, 2]})
-    >>> said, rest = told(frame)
+    >>> said, rest = shared_caption(frame)
     >>> said, list(rest)
     ('AP; 50 topics; 95% intervals: topics (percentile); 2,000 resamples', ['name', 'value', 'seed'])
     """

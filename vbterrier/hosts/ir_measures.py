@@ -9,7 +9,7 @@ import ir_measures
 
 from vbterrier.errors import ParameterError, nearest
 from vbterrier.measures.base import Measure, metrics, qrels_frame, run_of
-from vbterrier.measures.target import Slot
+from vbterrier.measures.target import EvaluationTarget
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -179,7 +179,7 @@ class Evaluator(ir_measures.Evaluator):  # type: ignore[misc]
     """Qrels prepared once, for any number of runs."""
 
     def __init__(self, measures: Iterable[Measure], qrels: Any) -> None:
-        self._slot = Slot(qrels_frame(qrels))
+        self._slot = EvaluationTarget(qrels_frame(qrels))
         super().__init__(list(measures), set(self._slot.topics))
 
     def iter_calc(self, run: Any) -> Iterator[ir_measures.Metric]:

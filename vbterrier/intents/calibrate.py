@@ -15,7 +15,7 @@ from vbterrier.errors import DegenerateWarning, FileError, InputError, Parameter
 from vbterrier.frames.parameters import choice, number
 from vbterrier.intents.calibration import targets_of
 from vbterrier.intents.candidates import warn_of_no_weight
-from vbterrier.intents.stage import Candidates, Stage, warn_of
+from vbterrier.intents.stage import Candidates, IntentStage, warn_of
 from vbterrier.kernels import candidates as kernels
 from vbterrier.kernels import candidates as probability
 from vbterrier.kernels.candidates import cross_entropy, normalised, peaks
@@ -144,7 +144,7 @@ _KIND = "vbterrier.Calibrate"
 _MAX_BYTES = 1 << 26
 
 
-class Calibrate(Stage, pt.Estimator):  # type: ignore[misc]
+class Calibrate(IntentStage, pt.Estimator):  # type: ignore[misc]
     """Make scores of candidates probabilities: I -> I, or the results R of a retriever over entities -> I.
 
     Parameters

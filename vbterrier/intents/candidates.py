@@ -13,7 +13,7 @@ from vbterrier.frames.contracts import require
 from vbterrier.frames.ids import ids_of, repeated_pairs, require_same_kind
 from vbterrier.frames.parameters import choice, number, whole
 from vbterrier.frames.runs import places
-from vbterrier.intents.stage import NIL, Candidates, Stage, label_of, warn_of
+from vbterrier.intents.stage import NIL, Candidates, IntentStage, label_of, warn_of
 from vbterrier.kernels import candidates as kernels
 from vbterrier.kernels import candidates as probability
 
@@ -28,7 +28,7 @@ MENTIONS = ("all", "longest")
 _OURS = ("entity_id", "prob", "score", "name", "mention", "source")
 
 
-class CandidateIntents(Stage):
+class CandidateIntents(IntentStage):
     """The entities that each query may mean, with probabilities: Q -> I (Ding 2025, section 3.2).
 
     Parameters
@@ -276,7 +276,7 @@ def _by_candidate(links: pd.DataFrame, *, mean: bool) -> pd.DataFrame:
 _CANDIDATE = ("entity_id", "score", "name", "mention")
 
 
-class Truncate(Stage):
+class Truncate(IntentStage):
     """Keep the most probable candidates of each query and divide by what is left: I -> I (Ding 2025, section 3.2).
 
     Parameters

@@ -13,7 +13,7 @@ import pyterrier as pt
 
 from vbterrier.errors import InputError, ParameterError
 from vbterrier.frames.files.source import shown
-from vbterrier.intents.stage import Stage
+from vbterrier.intents.stage import IntentStage
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
@@ -239,7 +239,7 @@ def _words(text: str) -> list[str]:
     return [*words, *rest]
 
 
-class ParseConstraints(Stage):
+class ParseConstraints(IntentStage):
     """Take words like ``state:OH`` out of queries into a column of constraints: Q -> Q.
 
     Parameters

@@ -14,7 +14,7 @@ import pyterrier as pt
 from vbterrier.errors import InputError, ParameterError, module_of_extra
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.parameters import number, whole
-from vbterrier.intents.stage import NIL, Candidates, Stage, knowledge_base, warn_of
+from vbterrier.intents.stage import NIL, Candidates, IntentStage, knowledge_base, warn_of
 from vbterrier.kernels import candidates as kernels
 from vbterrier.kernels.candidates import complete_linkage, cosines
 from vbterrier.kernels.vb import per_topic
@@ -91,7 +91,7 @@ class MiniLM:
 
 
 @dataclass(frozen=True, eq=False)
-class Meanings:
+class MergedCandidates:
     """Candidates that were merged so far.
 
     Parameters
@@ -120,7 +120,7 @@ class Meanings:
         """Which are no NIL, shape (m,)."""
         return np.asarray(self.ids != NIL, dtype=bool)
 
-    def merged(self, key: Ints) -> Meanings:
+    def merged(self, key: Ints) -> MergedCandidates:
         """Those of one key made one: the most probable stands for all, among equals the smallest id."""
         group = pd.factorize(key)[0]
         n = int(group.max(initial=-1)) + 1
@@ -133,21 +133,23 @@ class Meanings:
         names = named.groupby(group[order]).first().fillna("").to_numpy(dtype=object)
         known = per_topic(self.known.astype(np.float64), group, n) > 0
         total = per_topic(self.prob, group, n)
-        return Meanings(self.topic[chosen], self.ids[chosen], total, names, known, self.row[chosen], group[self.of_row])
+        return MergedCandidates(
+            self.topic[chosen], self.ids[chosen], total, names, known, self.row[chosen], group[self.of_row]
+        )
 
     def forms(self) -> Texts:
         """Normal forms of the names, of the ids where there is no name."""
         return np.array(normal_forms(np.where(self.names == "", self.ids, self.names).tolist()), dtype=object)
 
 
-def by_id(topic: Ints, ids: Sequence[str], prob: Floats, names: Sequence[str], known: Bools) -> Meanings:
+def by_id(topic: Ints, ids: Sequence[str], prob: Floats, names: Sequence[str], known: Bools) -> MergedCandidates:
     """One meaning for each id of a topic."""
     rows = np.arange(len(topic))
-    each = Meanings(topic, np.array(ids, dtype=object), prob, np.array(names, dtype=object), known, rows, rows)
+    each = MergedCandidates(topic, np.array(ids, dtype=object), prob, np.array(names, dtype=object), known, rows, rows)
     return each.merged(_codes(topic, each.ids))
 
 
-def by_name(meanings: Meanings, kb: Any, topics: Sequence[str]) -> Meanings:
+def by_name(meanings: MergedCandidates, kb: Any, topics: Sequence[str]) -> MergedCandidates:
     """One meaning for each name of a topic in normal form; entities that a knowledge base knows stay apart."""
     form = pd.factorize(meanings.forms())[0]
     key = _codes(meanings.topic, form)
@@ -166,7 +168,7 @@ def by_name(meanings: Meanings, kb: Any, topics: Sequence[str]) -> Meanings:
     return merged
 
 
-def _aliased(meanings: Meanings, kb: Any) -> Iterator[tuple[int, int]]:
+def _aliased(meanings: MergedCandidates, kb: Any) -> Iterator[tuple[int, int]]:
     """Candidates unknown to the knowledge base whose name there is one other candidate's alone."""
     strange = np.flatnonzero(~meanings.known & meanings.may_merge & (meanings.names != ""))
     if kb is None or not len(strange):
@@ -181,7 +183,7 @@ def _aliased(meanings: Meanings, kb: Any) -> Iterator[tuple[int, int]]:
             yield one, other
 
 
-def by_likeness(meanings: Meanings, threshold: float, likeness: Likeness) -> Meanings:
+def by_likeness(meanings: MergedCandidates, threshold: float, likeness: Likeness) -> MergedCandidates:
     """One meaning for each group of a topic whose names are alike, each pair of them (complete linkage).
 
     Parameters
@@ -202,7 +204,7 @@ def by_likeness(meanings: Meanings, threshold: float, likeness: Likeness) -> Mea
     return meanings.merged(key)
 
 
-def _comparable(meanings: Meanings) -> Iterator[Ints]:
+def _comparable(meanings: MergedCandidates) -> Iterator[Ints]:
     """The named meanings of each topic with several, by id, so that the order of rows decides nothing."""
     rows = np.flatnonzero(meanings.may_merge & (meanings.names != ""))
     tie = pd.factorize(meanings.ids, sort=True)[0]
@@ -257,7 +259,7 @@ def _codes(topic: Ints, other: Any) -> Ints:
     return np.asarray(pd.factorize(topic * max(len(distinct), 1) + code)[0], dtype=np.int64)
 
 
-class Dedup(Stage):
+class Dedup(IntentStage):
     """Merge candidates of a query that are the same, and add up their probabilities: I -> I (Ding 2025, section 3.2).
 
     Three tests in this order: (i) equal ids, after ``aliases`` and the redirects of ``kb``; (ii) equal names in normal
@@ -400,7 +402,7 @@ def _checked(aliases: Any) -> dict[str, str]:
     return {one: other for one, other in made.items() if one != other}
 
 
-def _merged(candidates: Candidates, meanings: Meanings) -> pd.DataFrame:
+def _merged(candidates: Candidates, meanings: MergedCandidates) -> pd.DataFrame:
     """The rows that stand for the meanings, in their order."""
     order, members = np.argsort(meanings.row), _members(candidates, meanings)
     made = candidates.frame.iloc[meanings.row[order]].reset_index(drop=True)
@@ -413,7 +415,7 @@ def _merged(candidates: Candidates, meanings: Meanings) -> pd.DataFrame:
     )
 
 
-def _members(candidates: Candidates, meanings: Meanings) -> list[list[str]]:
+def _members(candidates: Candidates, meanings: MergedCandidates) -> list[list[str]]:
     """The ids in each meaning as they came, most probable first."""
     group = meanings.of_row
     rank = kernels.ranks(np.round(candidates.prob, kernels.DIGITS), group, candidates.tie)

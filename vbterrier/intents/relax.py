@@ -12,7 +12,7 @@ import pyterrier as pt
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError, examples, nearest
 from vbterrier.frames.parameters import number, numbers
 from vbterrier.intents.constraints import Constraint, Range, parse_constraints
-from vbterrier.intents.stage import Candidates, Stage, knowledge_base, warn_of
+from vbterrier.intents.stage import Candidates, IntentStage, knowledge_base, warn_of
 from vbterrier.kernels import candidates as kernels
 from vbterrier.kernels.candidates import normalised
 from vbterrier.linking.links import normal_forms
@@ -189,7 +189,7 @@ UNKNOWN = {"satisfied": 0.0, "violated": 1.0}
 _ADDED = ("delta", "violations")
 
 
-class RelaxConstraints(Stage):
+class RelaxConstraints(IntentStage):
     """Weigh candidates by the constraints that they violate: I -> I (Ding 2025, section 3.2).
 
     ``Δ(E) = Σ_j w_j v_j(E)`` and ``π(E) ∝ p(E) exp(-Δ(E))``, where v is 1 for a violated constraint, else 0, and p is

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _LONGEST = 60
 
 
-class Stage(pyterrier.Stage):
+class IntentStage(pyterrier.Stage):
     """A stage whose parameters may be linkers, pipelines and functions."""
 
     @staticmethod

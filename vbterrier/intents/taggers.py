@@ -62,7 +62,7 @@ _TEXTS = 4096
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class FoundTags:
     """Tags of the rows of a frame.
 
     Parameters
@@ -112,7 +112,7 @@ class ByText:
         # Another process reads for itself.
         return {**self.__dict__, "_kept": {}}
 
-    def find(self, frame: pd.DataFrame) -> Found:
+    def find(self, frame: pd.DataFrame) -> FoundTags:
         """The tags of all texts of each row."""
         rows, entities, scores = [np.empty(0, dtype=np.int64)], list[str](), list[float]()
         for name in self.fields:
@@ -127,7 +127,7 @@ class ByText:
             entities.extend(flat[place][0] for place in places)
             scores.extend(flat[place][1] for place in places)
         entity = ids_of(pd.Series(entities, dtype=object), "entities that the tagger found")
-        return Found(np.concatenate(rows), entity, np.array(scores, dtype=np.float64), self._shares)
+        return FoundTags(np.concatenate(rows), entity, np.array(scores, dtype=np.float64), self._shares)
 
     def _tags(self, texts: Sequence[str]) -> list[tuple[tuple[str, float], ...]]:
         """The tags of each text, reading only those that were never read."""
@@ -266,7 +266,7 @@ class Tagger(Protocol):
     def per_query(self) -> bool:
         """Whether tags may differ between queries."""
 
-    def find(self, frame: pd.DataFrame) -> Found:
+    def find(self, frame: pd.DataFrame) -> FoundTags:
         """The tags of each row, in any order, a tag perhaps twice."""
 
 
@@ -275,10 +275,10 @@ class ByDocno:
 
     columns, weighted, per_query = (DOCNO,), False, False
 
-    def find(self, frame: pd.DataFrame) -> Found:
+    def find(self, frame: pd.DataFrame) -> FoundTags:
         """One tag for every row."""
         docno = ids_of(frame["docno"], "run column 'docno'")
-        return Found(np.arange(len(docno)), docno, np.ones(len(docno)))
+        return FoundTags(np.arange(len(docno)), docno, np.ones(len(docno)))
 
 
 class ByTable:
@@ -291,7 +291,7 @@ class ByTable:
         self.per_query = table.topics is not None
         self.columns = ("qid", DOCNO) if self.per_query else (DOCNO,)
 
-    def find(self, frame: pd.DataFrame) -> Found:
+    def find(self, frame: pd.DataFrame) -> FoundTags:
         """The tags of each row's document, warning where no document has any."""
         row, place = self.table.find(frame)
         if len(frame) and not len(row) and len(self.table.docno):
@@ -301,7 +301,7 @@ class ByTable:
                 DegenerateWarning,
                 stacklevel=4,
             )
-        return Found(row, self.table.entity.take(place), self.table.weight[place])
+        return FoundTags(row, self.table.entity.take(place), self.table.weight[place])
 
 
 class ByFunction:
@@ -313,7 +313,7 @@ class ByFunction:
         self.function, self.per_query = function, per_query
         self.columns = ("qid", DOCNO) if per_query else (DOCNO,)
 
-    def find(self, frame: pd.DataFrame) -> Found:
+    def find(self, frame: pd.DataFrame) -> FoundTags:
         """Ask for the tags of every document once, or once a query."""
         documents = frame.drop_duplicates(["qid", DOCNO]) if self.per_query else self._once(frame)
         tags = frame_of(self.function(documents.reset_index(drop=True)), "what the tagger gave")

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from vbterrier.frames.ids import Ids
 
 
-class Candidates:
+class ClosedCandidates:
     """The candidate intents of queries.
 
     Parameters
@@ -223,7 +223,7 @@ class TagEntities(pt.Transformer):  # type: ignore[misc]
         self.tagger, self.intents = _own(tagger), _own(intents)
         self.fields, self.per_query = fields, per_query
         self.top, self.min_weight, self.weights, self.cache, self.replace = top, min_weight, weights, cache, replace
-        self._candidates = None if intents is None else Candidates(intents)
+        self._candidates = None if intents is None else ClosedCandidates(intents)
         names = (fields,) if isinstance(fields, str) else None if fields is None else tuple(fields)
         self._finder = tagger_of(tagger, fields=names, per_query=per_query, best=weights != "score", cache=cache)
         self._label = self._labelled()

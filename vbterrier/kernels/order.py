@@ -139,8 +139,8 @@ def roughly_repeated(codes: Ints, data: NDArray[np.uint8], offsets: Ints) -> Int
     Pairs of one code that stand together are compared among themselves, while they are in the processor's cache, by
     half of their keys.
 
-    >>> octets = np.frombuffer(b"d1d2d1d1", dtype=np.uint8)
-    >>> roughly_repeated(np.array([0, 0, 0, 1]), octets, np.array([0, 2, 4, 6, 8]))
+    >>> utf8_bytes = np.frombuffer(b"d1d2d1d1", dtype=np.uint8)
+    >>> roughly_repeated(np.array([0, 0, 0, 1]), utf8_bytes, np.array([0, 2, 4, 6, 8]))
     array([0, 2])
     """
     found = [np.empty(0, dtype=np.int64)]

@@ -17,7 +17,7 @@ from ir_measures.measures.base import ParamInfo
 from vbterrier.errors import InputError, ParameterError, VBTerrierError, examples, nearest
 from vbterrier.frames.ranking import Run
 from vbterrier.log import timed
-from vbterrier.measures.target import Scoring, Slot, warn_of_strangers
+from vbterrier.measures.target import EvaluationTarget, Scoring, warn_of_id_mismatch
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator
@@ -215,7 +215,7 @@ class Measure(ir_measures.Measure):  # type: ignore[misc]
 
     def runtime_impl(self, qrels: Any, run: Any) -> Iterator[ir_measures.Metric]:
         """Evaluate through the runtime provider of ir_measures, for pipelines without our own."""
-        yield from metrics([self], Slot(qrels_frame(qrels)), run_of(run))
+        yield from metrics([self], EvaluationTarget(qrels_frame(qrels)), run_of(run))
 
     @cached_property
     def _written(self) -> str:
@@ -255,7 +255,7 @@ def _text(value: Any) -> str:
     return repr(value)
 
 
-def evaluate(measures: Iterable[Measure], slot: Slot, run: Run) -> Iterator[tuple[str, Measure, float]]:
+def evaluate(measures: Iterable[Measure], slot: EvaluationTarget, run: Run) -> Iterator[tuple[str, Measure, float]]:
     """Topic, measure and value: every measure for every topic of the slot, in the order of the measures' text."""
     ordered = sorted(measures, key=repr)
     scoring = Scoring(slot, run, deepest(ordered))
@@ -269,9 +269,9 @@ def evaluate(measures: Iterable[Measure], slot: Slot, run: Run) -> Iterator[tupl
             yield topic, measure, value
 
 
-def metrics(measures: Iterable[Measure], slot: Slot, run: Run) -> Iterator[ir_measures.Metric]:
+def metrics(measures: Iterable[Measure], slot: EvaluationTarget, run: Run) -> Iterator[ir_measures.Metric]:
     """What :func:`evaluate` yields, as ir_measures has it; says it when ids are written otherwise."""
-    warn_of_strangers(slot, run, 3, only_misspelt=True)
+    warn_of_id_mismatch(slot, run, 3, only_misspelt=True)
     for topic, measure, value in evaluate(measures, slot, run):
         yield ir_measures.Metric(query_id=topic, measure=measure, value=value)
 

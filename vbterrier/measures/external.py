@@ -21,7 +21,7 @@ from vbterrier.frames.ids import ids_of, integers_of, require_same_kind
 from vbterrier.frames.runs import run_places
 from vbterrier.intents.sources import to_diversity
 from vbterrier.measures.base import TO_IR_MEASURES
-from vbterrier.measures.target import Slot
+from vbterrier.measures.target import EvaluationTarget
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -40,7 +40,7 @@ _JUDGMENT = ["qid", "docno", "iteration"]
 _HIGHEST = 2**15 - 1
 
 
-def require_ids_of(slot: Slot) -> None:
+def require_ids_of(slot: EvaluationTarget) -> None:
     """Refuse judgments whose ids engines of others would misread."""
     require(slot.frame, ("qid", "docno", "label"), "qrels")
     require_ids(ids_of(slot.frame["docno"], "qrels column 'docno'"), "qrels column 'docno'")
@@ -49,7 +49,7 @@ def require_ids_of(slot: Slot) -> None:
 
 def require_ids(docno: Ids, where: str) -> None:
     """Refuse empty ids, on which engines of others crash."""
-    _, bounds = docno.octets()
+    _, bounds = docno.utf8_bytes()
     empty = bounds[1:] == bounds[:-1]
     if empty.any():
         row = int(np.argmax(empty))
@@ -62,8 +62,8 @@ def require_no_nul(ids: Ids, where: str, numbers: NDArray[np.int64] | None = Non
 
     ``numbers`` say which of the ids stands in each row; without them each row has its own.
     """
-    octets, _ = ids.octets()
-    if octets.all():
+    utf8_bytes, _ = ids.utf8_bytes()
+    if utf8_bytes.all():
         return
     row = pc.index(pc.match_substring(ids.text, "\0"), pa.scalar(value=True)).as_py()
     if row >= 0:
@@ -72,7 +72,7 @@ def require_no_nul(ids: Ids, where: str, numbers: NDArray[np.int64] | None = Non
         raise InputError(f"{where}: row {row} holds {value!r}; measures of others end ids at a NUL: remove it")
 
 
-def judges_once(slot: Slot) -> bool:
+def judges_once(slot: EvaluationTarget) -> bool:
     """Whether all rows of the qrels are of one iteration, so that a document that stands twice is an error."""
     if "iteration" not in slot.frame.columns:
         return True
@@ -86,13 +86,13 @@ def has_subtopics(qrels: pd.DataFrame) -> bool:
     return bool(qrels.drop_duplicates(_JUDGMENT).duplicated(["qid", "docno"]).any())
 
 
-def qrels_of(slot: Slot) -> pd.DataFrame:
+def qrels_of(slot: EvaluationTarget) -> pd.DataFrame:
     """Judgments as engines take them, made once."""
     made: pd.DataFrame = slot.once("foreign", partial(_checked_qrels, slot))
     return made
 
 
-def _checked_qrels(slot: Slot) -> pd.DataFrame:
+def _checked_qrels(slot: EvaluationTarget) -> pd.DataFrame:
     """Judgments as their engines take them, or an error where they would read something else."""
     frame = slot.frame
     checked = pd.DataFrame(
@@ -215,8 +215,8 @@ def is_diversity(measure: ir_measures.Measure) -> bool:
     return bool(ir_measures.providers.registry["pyndeval"].supports(measure))
 
 
-def foreign_values(
-    measures: Sequence[ir_measures.Measure], slot: Slot, run: Run, *, warned: bool = False
+def external_values(
+    measures: Sequence[ir_measures.Measure], slot: EvaluationTarget, run: Run, *, warned: bool = False
 ) -> Iterator[tuple[str, ir_measures.Measure, float]]:
     """Query, measure and value of measures that are not ours.
 
@@ -252,7 +252,7 @@ def foreign_values(
 
 
 def _adhoc_values(
-    measures: Sequence[ir_measures.Measure], slot: Slot, run: Run
+    measures: Sequence[ir_measures.Measure], slot: EvaluationTarget, run: Run
 ) -> Iterator[tuple[str, ir_measures.Measure, float]]:
     others = list(measures)
     if judges_once(slot):
@@ -271,7 +271,7 @@ def _adhoc_values(
 
 
 def _diversity_values(
-    measures: Sequence[ir_measures.Measure], slot: Slot, qrels: pd.DataFrame, ranking: pd.DataFrame
+    measures: Sequence[ir_measures.Measure], slot: EvaluationTarget, qrels: pd.DataFrame, ranking: pd.DataFrame
 ) -> Iterator[tuple[str, ir_measures.Measure, float]]:
     for measure in measures:
         if measure.params.get("judged_only"):
@@ -282,17 +282,17 @@ def _diversity_values(
             yield from _calculated([measure], slot, qrels, _first(ranking, measure.params.get("cutoff")))
 
 
-def _of_subtopics(slot: Slot) -> Slot:
+def _of_subtopics(slot: EvaluationTarget) -> EvaluationTarget:
     """What diversity measures judge by: intents and tags, where both were given, as judgments of subtopics."""
     intents = slot.frame if {"entity_id", "prob"} <= set(slot.frame.columns) else slot.intents
     if intents is None or slot.tags is None:
         return slot
     tags = slot.tags
-    made: Slot = slot.once("subtopics as judgments", lambda: Slot(to_diversity(intents, tags)))
+    made: EvaluationTarget = slot.once("subtopics as judgments", lambda: EvaluationTarget(to_diversity(intents, tags)))
     return made
 
 
-def _look_at(measures: Sequence[ir_measures.Measure], slot: Slot, run: Run) -> None:
+def _look_at(measures: Sequence[ir_measures.Measure], slot: EvaluationTarget, run: Run) -> None:
     """What our own measures refuse or warn of when they meet a run."""
     qid, docno = (ids_of(slot.frame[name], f"qrels column {name!r}") for name in ("qid", "docno"))
     run_places(run, slot.topics, qid, "qrels")
@@ -335,7 +335,7 @@ def is_topicwise(measure: ir_measures.Measure) -> bool:
 
 
 def _calculated(
-    measures: Sequence[ir_measures.Measure], slot: Slot, qrels: Any, ranking: Any
+    measures: Sequence[ir_measures.Measure], slot: EvaluationTarget, qrels: Any, ranking: Any
 ) -> list[tuple[str, ir_measures.Measure, float]]:
     """Values from frames, or from dictionaries of dictionaries."""
     try:

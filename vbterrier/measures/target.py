@@ -18,7 +18,7 @@ from vbterrier.frames.ids import ids_of, require_same_kind
 from vbterrier.unjudged.pool import JudgedTop, Judgments
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
+    from collections.abc import Callable, Hashable, Iterable, Mapping
 
     from vbterrier.frames.ranking import Run
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _FIRST_ROWS, _FEW = 10_000, 100
 
 
-def warn_of_strangers(slot: Slot, run: Run, stacklevel: int, *, only_misspelt: bool = False) -> None:
+def warn_of_id_mismatch(slot: EvaluationTarget, run: Run, stacklevel: int, *, only_misspelt: bool = False) -> None:
     """Say it when a run and the judgments share topics, but not a single document.
 
     Parameters
@@ -71,7 +71,7 @@ def _any_in(ids: Any, known: Any) -> bool:
     return any(pc.any(pc.is_in(part, value_set=known)).as_py() for part in (first, rest) if len(part))
 
 
-class Once:
+class Memo:
     """Values computed when they are first asked for, and kept."""
 
     def __init__(self) -> None:
@@ -85,7 +85,7 @@ class Once:
         return value
 
 
-class Slot(Once):
+class EvaluationTarget(Memo):
     """The frame given as qrels: judgments, intents or a pool's links, prepared once for many runs.
 
     Parameters
@@ -114,7 +114,7 @@ class Slot(Once):
         self.topics, _ = self.qid.codes()
 
     @classmethod
-    def of_links(cls, pool: LinkedPool) -> Slot:
+    def of_links(cls, pool: LinkedPool) -> EvaluationTarget:
         """A slot that holds a linked pool, which no frame of all its links need be made of."""
         slot = cls(pd.DataFrame({"qid": pool.topics}))
         slot.once("links", lambda: pool)
@@ -158,7 +158,7 @@ class Slot(Once):
         return self.once(("entities", rel), lambda: EntityTable(self.linked(), rel))
 
 
-class Scoring(Once):
+class Scoring(Memo):
     """A run against a slot.
 
     Parameters
@@ -171,7 +171,7 @@ class Scoring(Once):
         The largest cutoff of the measures to come, ``None`` if one has none.
     """
 
-    def __init__(self, slot: Slot, run: Run, depth: int | None) -> None:
+    def __init__(self, slot: EvaluationTarget, run: Run, depth: int | None) -> None:
         super().__init__()
         self.slot, self.run, self.depth = slot, run, depth
 
@@ -190,3 +190,56 @@ class Scoring(Once):
             return Selection(pool, self.run, self.depth)
 
         return self.once("selection", make)
+
+
+def require_one_tagger(runs: Iterable[Run]) -> None:
+    """Refuse runs that are known to be tagged in different ways: the tagger decides more than the system does.
+
+    Raises
+    ------
+    InputError
+        Names the taggers.
+    """
+    known: dict[str, str] = {}
+    for run in runs:
+        if "tagger" in run.frame.columns and len(run):
+            for tagger in run.frame["tagger"].dropna().unique():
+                known.setdefault(str(tagger), run.name)
+    if len(known) > 1:
+        (first, one), (second, other) = list(known.items())[:2]
+        raise InputError(
+            f"{one} is tagged by {first}, {other} by {second}: systems are compared under one tagger only; tag all "
+            "with the same one, or give tags= for all"
+        )
+
+
+def restricted(slot: EvaluationTarget, runs: Mapping[str, Run], topics: str) -> EvaluationTarget:
+    """The slot with the topics to average over."""
+    known = set(slot.topics)
+    found = {name: known.intersection(run.topics) for name, run in runs.items()}
+    if topics == "same":
+        names = list(found)
+        for name in names[1:]:
+            if found[name] != found[names[0]]:
+                odd = sorted(found[name] ^ found[names[0]])
+                raise InputError(
+                    f"run {names[0]!r} has {len(found[names[0]])} of the {len(known)} topics, run {name!r} has "
+                    f"{len(found[name])}, and they differ in {examples(odd)}: averages over different topics compare "
+                    "nothing; ask for topics='common' (only those that all runs have) or topics='all' (missing "
+                    "topics score 0)"
+                )
+    if topics != "common":
+        return slot
+    common = set.intersection(known, *found.values())
+    if not common:
+        raise InputError("no topic that all runs and the qrels have in common")
+    kept = slot.frame[slot.frame["qid"].astype(str).isin(common)].reset_index(drop=True)
+    return EvaluationTarget(kept, intents=slot.intents, tags=slot.tags)
+
+
+def aligned(judged: EvaluationTarget, runs: Mapping[str, Run], topics: str) -> tuple[EvaluationTarget, dict[str, Run]]:
+    """The slot with the topics to average over, and the runs on them; says it when a run is not judged at all."""
+    slot = restricted(judged, runs, topics)
+    for run in runs.values():
+        warn_of_id_mismatch(judged, run, 3)
+    return slot, {name: run.only(slot.topics) if topics == "common" else run for name, run in runs.items()}

@@ -168,7 +168,11 @@ def _verdict(found: Comparison, measure: str) -> str:
     at = f"at the level {found.alpha:g}"
     if found.baseline is not None:
         told, rest = pairs[pairs["significant"]], pairs[~pairs["significant"]]
-        groups = {"higher": told[told["diff"] > 0], "lower": told[told["diff"] < 0], "not distinguishable": rest}
+        groups = {
+            "higher": told[told["diff"] > 0],
+            "lower": told[told["diff"] < 0],
+            "not distinguishable": rest,
+        }
         parts = [f"{what}: {_listed(group['name_a'], marks)}" for what, group in groups.items() if len(group)]
         return f"{measure}, against {_listed([found.baseline], marks)} {at}: {'; '.join(parts)}"
     if len(pairs) == 1:

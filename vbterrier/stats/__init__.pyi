@@ -1,5 +1,5 @@
 from .breakpoints import breakpoint_sweep as breakpoint_sweep
-from .frontier import frontier as frontier
+from .frontier import pareto_frontier as pareto_frontier
 from .kappa import cohen_kappa as cohen_kappa
 from .kappa import fleiss_kappa as fleiss_kappa
 from .kappa import judge_agreement as judge_agreement

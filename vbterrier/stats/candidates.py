@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
-class Candidates:
+class CandidateArrays:
     """The candidates of some queries, those of a query side by side, by their ids.
 
     Random numbers meet candidates in this order, so that the order of rows in a file changes nothing.
@@ -69,13 +69,13 @@ class Candidates:
     delta: Floats | None
     violations: Floats | None
     n_constraints: Ints
-    root: Candidates | None = None
+    root: CandidateArrays | None = None
     start: int = 0
     first: int = 0
     memory: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def of(cls, frame: Any, name: str = "intents") -> Candidates:
+    def of(cls, frame: Any, name: str = "intents") -> CandidateArrays:
         """Read an I frame: qid, entity_id, prob [, delta, violations].
 
         Raises
@@ -131,10 +131,10 @@ class Candidates:
         ids: list[str] = self.qid.text.to_pylist()
         return ids
 
-    def block(self, first: int, last: int) -> Candidates:
+    def block(self, first: int, last: int) -> CandidateArrays:
         """The candidates of consecutive queries."""
         here = slice(int(self.starts[first]), int(self.starts[last]))
-        return Candidates(
+        return CandidateArrays(
             Ids(self.qid.text.slice(first, last - first), self.qid.integers),
             self.topic[here] - first,
             Ids(self.entity.text.slice(here.start, here.stop - here.start), self.entity.integers),
@@ -148,7 +148,7 @@ class Candidates:
             first=first,
         )
 
-    def once(self, key: Any, make: Callable[[Candidates], T]) -> T:
+    def once(self, key: Any, make: Callable[[CandidateArrays], T]) -> T:
         """What is made from the whole of the candidates the first time that any block of them asks for it."""
         root = self.root or self
         if key not in root.memory:
@@ -160,7 +160,7 @@ class Candidates:
     def _index(self) -> tuple[dict[str, int], Lookup]:
         return {topic: place for place, topic in enumerate(self.topics)}, Lookup(self.topic, self.entity)
 
-    def find(self, other: Candidates) -> Ints:
+    def find(self, other: CandidateArrays) -> Ints:
         """The place here of each candidate of others, -1 where there is none."""
         places, lookup = self._index
         here = np.array([places.get(topic, -1) for topic in other.topics], dtype=np.int64)[other.topic]
@@ -235,14 +235,14 @@ class State:
         Constraints of each query, shape (n_topics,).
     """
 
-    candidates: Candidates
+    candidates: CandidateArrays
     log_base: Floats
     delta: Floats | None
     violations: Floats | None
     n_constraints: Ints
 
     @classmethod
-    def unperturbed(cls, candidates: Candidates) -> State:
+    def unperturbed(cls, candidates: CandidateArrays) -> State:
         """The state before any perturbation."""
         delta, violations = candidates.delta, candidates.violations
         return cls(
@@ -298,7 +298,7 @@ class Draws:
     """
 
     seed: int
-    candidates: Candidates
+    candidates: CandidateArrays
     name: str = ""
     first: int = 0
     n: int = 0

@@ -75,7 +75,7 @@ class Frontier(Shown):
         return self.runs[self.runs["on_frontier"]].sort_values(self.minimised, kind="stable").reset_index(drop=True)
 
 
-def frontier(
+def pareto_frontier(
     values: Any,
     *,
     maximised: str = "RelCov@20",

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from vbterrier.annotations import Floats, Ints
-    from vbterrier.stats.candidates import Candidates
+    from vbterrier.stats.candidates import CandidateArrays
 
 
 # The rank of the first tagged document where there is none.
@@ -81,7 +81,7 @@ class Matches:
             raise InputError("matches: nil and until go together; give both or neither")
 
 
-class Laid:
+class AlignedMatches:
     """The matches of a system in the order of the candidates.
 
     Parameters
@@ -99,7 +99,7 @@ class Laid:
         A match with a row that the intents have not.
     """
 
-    def __init__(self, matches: Matches, candidates: Candidates, name: str) -> None:
+    def __init__(self, matches: Matches, candidates: CandidateArrays, name: str) -> None:
         self.candidates, self.name = candidates, name
         n = len(candidates)
         rows = np.asarray(matches.intent, dtype=np.int64)
@@ -258,7 +258,7 @@ class Statistic:
         text = f"{self.measure}({own})" if own else self.measure
         return text if self.cutoff is None else f"{text}@{self.cutoff}"
 
-    def of(self, served: Served) -> Floats:
+    def of(self, served: WeightedSuccess) -> Floats:
         """The score of each query and replica, shape (b, n_topics)."""
         if self.measure == "TopIntent":
             return served.top
@@ -270,7 +270,7 @@ class Statistic:
         return vb.vb(served.success, variance, self.alpha, monotone=self.monotone, clip=self.clip)
 
 
-class Served:
+class WeightedSuccess:
     """How well candidates of some weights are served by gains.
 
     Sums of weights are divided by sums of the same weights in the same order, so that ES is exactly 1 where every

@@ -120,7 +120,7 @@ def max_t(differences: Floats, test: str, *, n_resamples: int, seed: int) -> tup
 
 
 @dataclass(frozen=True, eq=False)
-class _Law:
+class _NullDistribution:
     """What ``|t|`` of each pair was seen, and what it would be under the hypothesis; both up to one rising function.
 
     Parameters
@@ -144,7 +144,7 @@ class _Law:
     n_seen: int
 
 
-def _sign_flips(differences: Floats, n_resamples: int, seed: int) -> _Law:
+def _sign_flips(differences: Floats, n_resamples: int, seed: int) -> _NullDistribution:
     # Flips leave the sum of squares as it is, so that t rises with the mean of what is scaled by its root.
     size = np.sqrt((differences**2).sum(axis=0))
     unit = np.divide(differences, size, out=np.zeros_like(differences), where=size > 0).T
@@ -155,7 +155,7 @@ def _sign_flips(differences: Floats, n_resamples: int, seed: int) -> _Law:
     def drawn(block: Floats, these: slice) -> Floats:
         return np.asarray(np.abs(unit[these] @ block.T))
 
-    return _Law(np.abs(unit.sum(axis=1)), blocks, drawn, 2**n if every else n_resamples, 0 if every else 1)
+    return _NullDistribution(np.abs(unit.sum(axis=1)), blocks, drawn, 2**n if every else n_resamples, 0 if every else 1)
 
 
 def _every_sign(n: int) -> Iterator[Floats]:
@@ -165,7 +165,7 @@ def _every_sign(n: int) -> Iterator[Floats]:
         yield 1.0 - 2.0 * (numbers >> np.arange(n) & 1).astype(np.float64)
 
 
-def _bootstrap(differences: Floats, n_resamples: int, seed: int) -> _Law:
+def _bootstrap(differences: Floats, n_resamples: int, seed: int) -> _NullDistribution:
     n = len(differences)
     mean, spread = differences.mean(axis=0), spread_of(differences)
     scaled = np.divide(differences - mean, spread, out=np.zeros_like(differences), where=spread > 0).T
@@ -175,7 +175,7 @@ def _bootstrap(differences: Floats, n_resamples: int, seed: int) -> _Law:
     def drawn(block: Floats, these: slice) -> Floats:
         return np.abs(studentised(scaled[these] @ block.T / n, squares[these] @ block.T / n))
 
-    return _Law(seen, resamples(n, n_resamples, stream(seed, "bootstrap test")), drawn, n_resamples, 1)
+    return _NullDistribution(seen, resamples(n, n_resamples, stream(seed, "bootstrap test")), drawn, n_resamples, 1)
 
 
 _LAWS = {"randomisation": _sign_flips, "bootstrap": _bootstrap}

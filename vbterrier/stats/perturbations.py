@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from vbterrier.annotations import Floats, Ints, Words
-    from vbterrier.stats.candidates import Candidates, Draws, State
+    from vbterrier.stats.candidates import CandidateArrays, Draws, State
 
 
 MOST_JITTER = 10.0
@@ -271,7 +271,7 @@ class Tagged:
         A number for each query, document and entity, shape (m,).
     """
 
-    candidates: Candidates
+    candidates: CandidateArrays
     intent: Ints
     weight: Floats
     topic: Ints

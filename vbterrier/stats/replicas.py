@@ -15,8 +15,8 @@ from vbterrier.frames.parameters import whole
 from vbterrier.kernels.resample import acceleration_of
 from vbterrier.kernels.vb import per_topic
 from vbterrier.log import bar
-from vbterrier.stats.candidates import Candidates, Draws, State
-from vbterrier.stats.matches import Laid, Matches, Served, Statistic
+from vbterrier.stats.candidates import CandidateArrays, Draws, State
+from vbterrier.stats.matches import AlignedMatches, Matches, Statistic, WeightedSuccess
 from vbterrier.stats.perturbations import IntentBootstrap
 from vbterrier.stats.replica_intervals import replica_intervals
 
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 _ROOM = 100_000
 
 
-class Plan:
+class ReplicaPlan:
     """Systems and statistics over the same candidates, scored block by block."""
 
-    def __init__(self, whole: Candidates, systems: list[Laid], statistics: list[Statistic]) -> None:
+    def __init__(self, whole: CandidateArrays, systems: list[AlignedMatches], statistics: list[Statistic]) -> None:
         self.whole, self.systems, self.statistics = whole, systems, statistics
         self.kinds = list(dict.fromkeys((statistic.cutoff, statistic.gain) for statistic in statistics))
 
@@ -68,13 +68,15 @@ class Plan:
                     found = self._noisy(system, first, last, of_tags, draws)
                 else:
                     found = [gain[:, draws.candidates.span] for gain in gains[number]]
-                served = [Served(weights, total, gain, draws.candidates.topic) for gain in found]
+                served = [WeightedSuccess(weights, total, gain, draws.candidates.topic) for gain in found]
                 for column, statistic in enumerate(self.statistics):
                     kind = self.kinds.index((statistic.cutoff, statistic.gain))
                     values[number, column, rows, first:last] = statistic.of(served[kind])
         return values
 
-    def _noisy(self, system: Laid, first: int, last: int, of_tags: list[tuple[str, Any]], draws: Draws) -> list[Floats]:
+    def _noisy(
+        self, system: AlignedMatches, first: int, last: int, of_tags: list[tuple[str, Any]], draws: Draws
+    ) -> list[Floats]:
         tagged, here = system.tagged(first, last)
         for name, perturbation in of_tags:
             tagged = perturbation.apply(tagged, draws.named(name))
@@ -310,9 +312,9 @@ def replicate(
     whole("n_replicas", n_replicas)
     whole("seed", seed, low=0)
     noise = _split(perturbations)
-    candidates = Candidates.of(intents)
-    laid = [Laid(matches, candidates, name) for name, matches in systems.items()]
-    plan = Plan(candidates, laid, list(statistics))
+    candidates = CandidateArrays.of(intents)
+    laid = [AlignedMatches(matches, candidates, name) for name, matches in systems.items()]
+    plan = ReplicaPlan(candidates, laid, list(statistics))
     values = plan.scores(n_replicas, seed, *noise, progress=progress)
     point = plan.scores(1, seed, [], [])[:, :, 0]
     return Replicas(candidates.topics, list(systems), plan.statistics, values, point, tuple(perturbations), seed)
@@ -336,9 +338,9 @@ def left_out(
     >>> left_out(intents, {"a": covers_a}, [Statistic("ES")]).round(3).ravel().tolist()
     [0.0, 0.667, 0.667]
     """
-    candidates = Candidates.of(intents)
-    laid = [Laid(matches, candidates, name) for name, matches in systems.items()]
-    plan = Plan(candidates, laid, list(statistics))
+    candidates = CandidateArrays.of(intents)
+    laid = [AlignedMatches(matches, candidates, name) for name, matches in systems.items()]
+    plan = ReplicaPlan(candidates, laid, list(statistics))
     return plan.scores(int(candidates.sizes.max(initial=0)), 0, [("", LeftOut())], [], undefined=True)
 
 

@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import DegenerateWarning, ParameterError
-from vbterrier.frames.files.reading import read_values as read_values
 from vbterrier.frames.parameters import choice, whole
 from vbterrier.frames.values import KEY, values_of
 from vbterrier.kernels.resample import (

@@ -15,7 +15,7 @@ from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.ids import require_same_kind
 from vbterrier.frames.parameters import choice
 from vbterrier.frames.runs import places as places_of
-from vbterrier.stats.candidates import Candidates
+from vbterrier.stats.candidates import CandidateArrays
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -66,7 +66,7 @@ class Variants:
         choice("order", order, ORDERS)
         if not self.frames:
             raise ParameterError("frames=[]: wanted at least one frame of intents")
-        self._read = [Candidates.of(frame, f"variant {place}") for place, frame in enumerate(self.frames)]
+        self._read = [CandidateArrays.of(frame, f"variant {place}") for place, frame in enumerate(self.frames)]
 
     @classmethod
     def of(cls, frame: Any, column: str, *, order: str = "random") -> Variants:
@@ -107,7 +107,7 @@ class Variants:
             n_constraints=n_constraints[topics],
         )
 
-    def _laid_out(self, whole: Candidates) -> tuple[NDArray[np.bool_], Ints, Floats, Floats | None, Floats | None]:
+    def _laid_out(self, whole: CandidateArrays) -> tuple[NDArray[np.bool_], Ints, Floats, Floats | None, Floats | None]:
         """Which variant has which query, the most constraints that a query has, and the parts of log π.
 
         The parts have a row for each variant and a last one for the intents themselves.
@@ -183,7 +183,7 @@ def with_variants(intents: Any, perturbations: Iterable[Any]) -> pd.DataFrame:
     [['q1', 'A', 0.75], ['q1', 'B', 0.25], ['q1', 'C', 0.0]]
     """
     frame = frame_of(intents, "intents")
-    whole = Candidates.of(frame)
+    whole = CandidateArrays.of(frame)
     extra = []
     for perturbation in perturbations:
         if isinstance(perturbation, Variants):
@@ -209,7 +209,7 @@ def _padded(frame: pd.DataFrame) -> pd.Series[Any]:
     return pd.Series(filled, index=frame.index, dtype=object)
 
 
-def _places(whole: Candidates, variant: Candidates) -> Ints:
+def _places(whole: CandidateArrays, variant: CandidateArrays) -> Ints:
     """The place of each candidate of a variant among the intents; queries that are not evaluated have none."""
     require_same_kind(whole.qid, variant.qid, "intents column 'qid'", "variants column 'qid'")
     require_same_kind(whole.entity, variant.entity, "intents column 'entity_id'", "variants column 'entity_id'")

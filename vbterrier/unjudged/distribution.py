@@ -12,9 +12,9 @@ import pandas as pd
 from vbterrier.errors import InputError, ParameterError
 from vbterrier.frames.notebook import Panel, Shown
 from vbterrier.kernels.grades import moments
-from vbterrier.kernels.grades.choice import TooLargeError, laws_of
+from vbterrier.kernels.grades.choice import TooLargeError, distribution_of
 from vbterrier.kernels.grades.distributions import central_interval
-from vbterrier.kernels.grades.model import Problem, urn
+from vbterrier.kernels.grades.model import UnjudgedModel, urn
 from vbterrier.kernels.resample import stream
 from vbterrier.unjudged.metrics import DCG, NDCG
 from vbterrier.unjudged.priors import ECIR23_GRADES, OWN, prior_of
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from vbterrier.annotations import Floats, Ints
     from vbterrier.frames.notebook import Figures
-    from vbterrier.kernels.grades.distributions import Law
+    from vbterrier.kernels.grades.distributions import ScoreDistribution
     from vbterrier.unjudged.metrics import Metric
     from vbterrier.unjudged.pool import JudgedTop
     from vbterrier.unjudged.priors import Process
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 MOST_PLACES = 1 << 22
 
 
-def problem_of(judged: JudgedTop, metric: Metric, visits: Ints, prob: Floats, strength: Floats | None) -> Problem:
+def problem_of(judged: JudgedTop, metric: Metric, visits: Ints, prob: Floats, strength: Floats | None) -> UnjudgedModel:
     """Lay out the unjudged documents of the cut in visiting order.
 
     Parameters
@@ -56,7 +56,7 @@ def problem_of(judged: JudgedTop, metric: Metric, visits: Ints, prob: Floats, st
     left = judged.judgments.counts - judged.counts
     value = None if parts.score is None else _value(judged, visits, parts.score)
     steps = parts.steps(visits) if parts.steps is not None and _follow(visits, judged.n_unjudged) else None
-    return Problem(base, weights, judged.n_unjudged, prob, left, parts.gain, strength, value, steps)
+    return UnjudgedModel(base, weights, judged.n_unjudged, prob, left, parts.gain, strength, value, steps)
 
 
 def _value(judged: JudgedTop, visits: Ints, score: Callable[[Ints, int], Floats]) -> Callable[[int, Ints], Floats]:
@@ -177,10 +177,10 @@ class BootstrapDistribution(Shown):
         return {"score_distributions": lambda: {"law": self}}
 
     @cached_property
-    def laws(self) -> list[Law]:
+    def laws(self) -> list[ScoreDistribution]:
         """The distribution of each topic."""
         try:
-            return laws_of(self.problem, self.process.method, self._uniforms, legacy=bool(self.process.compat))
+            return distribution_of(self.problem, self.process.method, self._uniforms, legacy=bool(self.process.compat))
         except TooLargeError as error:
             raise ParameterError(
                 f"method={self.process.method!r} cannot do query {self.topics[error.topic]!r} with its "

@@ -34,7 +34,7 @@ _SEVERAL, _NONE = -2, -1
 _SHIFT, _UNIT = np.uint64(11), 2.0**-53
 
 
-class Incomplete(NamedTuple):
+class ReducedQrels(NamedTuple):
     """Incomplete judgments, and what they are incomplete for.
 
     Attributes
@@ -92,7 +92,7 @@ class _Pool:
 
 def leave_group_out(
     runs: Any, qrels: Any, groups: Mapping[str, str] | None = None, depth: int = 10
-) -> Iterator[Incomplete]:
+) -> Iterator[ReducedQrels]:
     """For each group that submitted runs, the judgments as they would be without that group.
 
     What goes are the judgments of documents that runs of this group alone have in their first ``depth``. Documents that
@@ -149,12 +149,12 @@ def leave_group_out(
         met = np.logical_or.reduce([pool.retrieved(loaded[name], depth) for name in names])
         owner[met] = np.where(owner[met] == _NONE, place, _SEVERAL)
     return (
-        Incomplete(group, pool.keep(owner != place, f"without {group!r}"), tuple(names))
+        ReducedQrels(group, pool.keep(owner != place, f"without {group!r}"), tuple(names))
         for place, (group, names) in enumerate(members.items())
     )
 
 
-def thin_pool(qrels: Any, share: float, seed: int = 0) -> pd.DataFrame:
+def subsample_qrels(qrels: Any, share: float, seed: int = 0) -> pd.DataFrame:
     """Judgments of which a random share is missing.
 
     Each document of a topic goes with probability ``share``, independently of all others, so that the number that goes
@@ -187,7 +187,7 @@ def thin_pool(qrels: Any, share: float, seed: int = 0) -> pd.DataFrame:
     --------
     >>> import pandas as pd
     >>> qrels = pd.DataFrame({"qid": "q1", "docno": [f"d{i}" for i in range(1000)], "label": 1})
-    >>> fewer, fewest = (thin_pool(qrels, share, seed=1) for share in (0.3, 0.7))
+    >>> fewer, fewest = (subsample_qrels(qrels, share, seed=1) for share in (0.3, 0.7))
     >>> len(fewer), len(fewest), set(fewest["docno"]) <= set(fewer["docno"])
     (682, 276, True)
     """

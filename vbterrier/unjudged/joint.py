@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from vbterrier.annotations import Floats, Ints
-    from vbterrier.kernels.grades.model import Problem
+    from vbterrier.kernels.grades.model import UnjudgedModel
     from vbterrier.unjudged.distribution import BootstrapDistribution
     from vbterrier.unjudged.pool import JudgedTop
 
@@ -256,7 +256,7 @@ def _visited(law: BootstrapDistribution) -> tuple[Ints, Ints]:
     return topic, turn
 
 
-def _full(problem: Problem) -> Floats:
+def _full(problem: UnjudgedModel) -> Floats:
     """The prior of each document, shape (n, u, L)."""
     n, width = problem.weights.shape
     return np.broadcast_to(problem.landed, (n, width, problem.landed.shape[2]))

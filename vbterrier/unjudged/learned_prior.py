@@ -133,7 +133,7 @@ def learned(judged: JudgedTop) -> Learned:
     n, n_grades = judged.judgments.counts.shape
     if n_grades == 1:
         return Learned(np.ones((n, 1)), np.full(n, np.inf), 0.5)
-    evidence = Evidence(judged)
+    evidence = JudgedEvidence(judged)
     pool = hierarchical(judged.judgments.counts)
     random = random_missing(judged.levels >= 0, judged.unjudged)
     prob, variance = _between(evidence, pool)
@@ -148,7 +148,7 @@ def learned(judged: JudgedTop) -> Learned:
     return Learned(prob, np.maximum(strength, LEAST_STRENGTH), random)
 
 
-class Evidence:
+class JudgedEvidence:
     """What is judged among the first 3k documents of each topic of a run.
 
     Parameters
@@ -212,7 +212,7 @@ def _clustered(judged: Floats, unjudged: Floats) -> float:
     return float(logsumexp(clustered) - np.log(len(CLUSTERING))) - random
 
 
-def _between(evidence: Evidence, pool: Floats) -> tuple[Floats, Floats]:
+def _between(evidence: JudgedEvidence, pool: Floats) -> tuple[Floats, Floats]:
     """Probabilities between the pool's and the ranking's, and the variance of relevance, shapes (n, L) and (n,)."""
     worth = POOL_WORTH * evidence.width
     total = worth + evidence.total
@@ -224,7 +224,7 @@ def _between(evidence: Evidence, pool: Floats) -> tuple[Floats, Floats]:
     return prob, variance
 
 
-def _alike(evidence: Evidence, pool: Floats) -> tuple[Floats, Floats]:
+def _alike(evidence: JudgedEvidence, pool: Floats) -> tuple[Floats, Floats]:
     """Probabilities as of the judged documents of the ranking, and the variance of relevance."""
     expected = _expected(evidence, pool)
     unjudged = evidence.cut.unjudged
@@ -240,7 +240,7 @@ def _alike(evidence: Evidence, pool: Floats) -> tuple[Floats, Floats]:
     return prob, relevant * (1 - relevant) / (strength + evidence.total + 1)
 
 
-def _expected(evidence: Evidence, pool: Floats) -> Floats:
+def _expected(evidence: JudgedEvidence, pool: Floats) -> Floats:
     """Probability of relevance at each rank of each topic, were it judged at random, shape (n, depth)."""
     from scipy.special import logit
 
@@ -259,7 +259,7 @@ def _expected(evidence: Evidence, pool: Floats) -> Floats:
     return chances
 
 
-def _split(evidence: Evidence, pool: Floats) -> Floats:
+def _split(evidence: JudgedEvidence, pool: Floats) -> Floats:
     """The share of each grade above 0 among the relevant documents of a topic, shape (n, L - 1).
 
     The pool's, tilted as the run's judged documents are over all topics, then the topic's own.

@@ -83,7 +83,7 @@ class Retrieved:
 
 
 @dataclass(frozen=True, eq=False)
-class Evidence:
+class RetrievalEvidence:
     """What is known of some things that may be relevant: entries, or documents.
 
     Parameters
@@ -122,12 +122,12 @@ def retrieved(runs: Mapping[str, Run], judgments: Judgments, depth: int) -> Retr
     return Retrieved(runs, topics, judgments.counts[turn], owner, row, topic, rank, level, docno)
 
 
-def by_rank(entries: Retrieved) -> Evidence:
+def by_rank(entries: Retrieved) -> RetrievalEvidence:
     """Entries with ``-log2(1 + rank)``."""
     return _entries(entries, -np.log2(1 + entries.rank))
 
 
-def by_score(entries: Retrieved) -> Evidence:
+def by_score(entries: Retrieved) -> RetrievalEvidence:
     """Entries with their score, standardised over the entries of their run and topic; 0 where scores are all equal.
 
     Raises
@@ -155,7 +155,7 @@ def by_score(entries: Retrieved) -> Evidence:
     return _entries(entries, score / np.where(spread > 0, spread, 1.0)[group])
 
 
-def by_votes(entries: Retrieved) -> Evidence:
+def by_votes(entries: Retrieved) -> RetrievalEvidence:
     """Documents with what all runs together say of them: the same in whatever run they stand.
 
     Mean of ``1/log2(1 + rank)`` over the runs (0 where a run lacks it), the share of runs that have it, and
@@ -170,20 +170,20 @@ def by_votes(entries: Retrieved) -> Evidence:
     discounted = np.bincount(thing, 1 / np.log2(1 + entries.rank), minlength=len(first)) / n_runs
     share = np.bincount(thing, minlength=len(first)) / n_runs
     features = np.column_stack([discounted, share, -np.log2(1 + best)])
-    return Evidence(features, entries.topic[first], entries.level[first], thing)
+    return RetrievalEvidence(features, entries.topic[first], entries.level[first], thing)
 
 
-def _entries(entries: Retrieved, feature: Floats) -> Evidence:
-    return Evidence(feature[:, None], entries.topic, entries.level, np.arange(len(feature)))
+def _entries(entries: Retrieved, feature: Floats) -> RetrievalEvidence:
+    return RetrievalEvidence(feature[:, None], entries.topic, entries.level, np.arange(len(feature)))
 
 
-def pool_of_others(counts: Ints, evidence: Evidence) -> Ints:
+def pool_of_others(counts: Ints, evidence: RetrievalEvidence) -> Ints:
     """Judged documents of each grade in the topic of each thing, itself left out, shape (m, L)."""
     own = evidence.level[:, None] == np.arange(counts.shape[1])
     return np.asarray(counts[evidence.topic] - own)
 
 
-def neighbours(entries: Retrieved, evidence: Evidence) -> Floats:
+def neighbours(entries: Retrieved, evidence: RetrievalEvidence) -> Floats:
     """The logit of the share of relevant documents among the judged ones of the same ranking, shape (m,).
 
     The thing itself is left out; a judged document counts ``min(1, (10/rank)^2)``, and two more are as all rankings
@@ -393,7 +393,7 @@ def _with_column(run: Run, own: Bools, rows: Ints, prob: Floats, thing: Ints) ->
     return run.frame.assign(**{COLUMN: pd.Series(cells, index=run.frame.index, dtype=object)})
 
 
-def _pool_shares(counts: Ints, evidence: Evidence) -> tuple[Floats, Floats]:
+def _pool_shares(counts: Ints, evidence: RetrievalEvidence) -> tuple[Floats, Floats]:
     """The logit of the pool's share of relevant documents, shape (m,), and each grade's share of these, (m, L - 1)."""
     from scipy.special import logit
 

@@ -46,9 +46,9 @@ def _ours_from_files(way: Way, run: Any, qrels: Any) -> object:
     from vbterrier.frames.files.reading import read_run
     from vbterrier.frames.ranking import Run
     from vbterrier.measures.base import evaluate
-    from vbterrier.measures.target import Slot
+    from vbterrier.measures.target import EvaluationTarget
 
-    return list(evaluate([_parsed(way)], Slot.of_links(read_links(qrels)), Run(read_run(run))))
+    return list(evaluate([_parsed(way)], EvaluationTarget.of_links(read_links(qrels)), Run(read_run(run))))
 
 
 def _ir_measures_from_files(way: Way, run: Any, qrels: Any) -> object:

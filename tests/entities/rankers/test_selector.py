@@ -6,7 +6,7 @@ from ir_measures import AP
 from pandas.testing import assert_frame_equal
 
 from vbterrier.entities.pool import LinkedPool, link_pool
-from vbterrier.entities.rankers.base import Placed
+from vbterrier.entities.rankers.base import RunOnPool
 from vbterrier.entities.rankers.consensus import ConsensusEntities
 from vbterrier.entities.rankers.learning import FEATURES, feature_table
 from vbterrier.entities.rankers.selector import EntitySelector, fold_of
@@ -121,7 +121,7 @@ def test_features_are_those_of_a_loop(collection):
     run["query"] = "query E1 of"
     run = pd.concat([run, run.head(1).assign(docno="nobody", score=-1.0)], ignore_index=True)
     names = {"E1": "E1 of Query, query"}
-    found = feature_table(Placed.on(pool, run), FEATURES, names)
+    found = feature_table(RunOnPool.on(pool, run), FEATURES, names)
     frame = pool.frame()
     for row, values in zip(run.itertuples(), found, strict=True):
         documents = frame[frame["qid"] == row.qid].dropna(subset="entity_id")
@@ -152,7 +152,7 @@ def test_copies_of_documents_count_once():
     tags = pd.DataFrame({"docno": ["d1", "d1", "d2", "d2", "d3"], "entity_id": ["A", "B", "B", "A", "A"]})
     pool = link_pool(run, tags)
     entities = ConsensusEntities(pool)(run)
-    found = feature_table(Placed.on(pool, entities), ["df", "df_distinct"], None)
+    found = feature_table(RunOnPool.on(pool, entities), ["df", "df_distinct"], None)
     assert dict(zip(entities["docno"], found.tolist(), strict=True)) == {"A": [3, 2], "B": [2, 1]}
 
 

@@ -13,7 +13,7 @@ import vbterrier
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.frames.ranking import Run
 from vbterrier.kernels.resample import stream
-from vbterrier.unjudged.incomplete import thin_pool
+from vbterrier.unjudged.incomplete import subsample_qrels
 from vbterrier.unjudged.learned_prior import expected_strength
 from vbterrier.unjudged.pool import Judgments
 from vbterrier.unjudged.predicted import (
@@ -485,7 +485,7 @@ def test_estimates_from_thinned_judgments_are_closer_than_those_of_the_pool(shar
     folder = shared_data / "trec-covid"
     qrels = vbterrier.read_qrels(folder / "qrels.complete.txt.gz")
     run = vbterrier.read_run(folder / "run.ance.top100.txt.gz")
-    left = thin_pool(qrels, 0.5, seed=3)
+    left = subsample_qrels(qrels, 0.5, seed=3)
     truth = vbterrier.unjudged.bootstrap_distribution(run, qrels, prior={0: 1.0})
     predicted = predict_grades({"ance": run}, left, by=by)["ance"]
     pool = vbterrier.unjudged.bootstrap_distribution(run, left, prior="pool")

@@ -192,7 +192,7 @@ def nothing() -> LinkedPool:
 
 
 @dataclass(frozen=True, eq=False)
-class Placed:
+class RunOnPool:
     """An entity run on a pool: which of the pool's topics, and which of its pairs, each row is of; -1 for none."""
 
     run: Run
@@ -201,7 +201,7 @@ class Placed:
     pair: Ints
 
     @classmethod
-    def on(cls, pool: LinkedPool, inp: pd.DataFrame) -> Placed:
+    def on(cls, pool: LinkedPool, inp: pd.DataFrame) -> RunOnPool:
         """Look up a run; entities that the pool does not have may be an accident of ids, and are told of."""
         run = Run(inp, name="entity run")
         require_same_kind(pool.entities, run.docno, "links column 'entity_id'", "entity run column 'docno'")
@@ -233,8 +233,8 @@ class RunReranker(EntityStage):
         self.links = found
         self._pool = part(found, np.arange(len(found.topics)), self.depth)
 
-    def _placed(self, inp: pd.DataFrame) -> Placed:
-        return Placed.on(self._pool, inp)
+    def _placed(self, inp: pd.DataFrame) -> RunOnPool:
+        return RunOnPool.on(self._pool, inp)
 
 
 def warn(message: str) -> None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from vbterrier.annotations import Bools, Floats, Ints
     from vbterrier.entities.pool import LinkedPool
-    from vbterrier.entities.rankers.base import Placed
+    from vbterrier.entities.rankers.base import RunOnPool
 
 
 SUPPORT = ("df", "df_distinct", "mentions", "rank_support")
@@ -88,7 +88,7 @@ def word_overlap(query: Sequence[str], name: Sequence[str]) -> Floats:
     return np.stack([shared, shared / np.maximum(either, 1), shared / np.maximum(sizes[asked], 1)], axis=1)
 
 
-def feature_table(placed: Placed, features: Sequence[str], names: Mapping[str, str] | None) -> Floats:
+def feature_table(placed: RunOnPool, features: Sequence[str], names: Mapping[str, str] | None) -> Floats:
     """The features of each row of an entity run, in the order asked, shape (n_rows, n_features).
 
     Those that are none of ``FEATURES`` are columns of the run.
@@ -204,7 +204,7 @@ _NO_DISCOUNT = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class Taught:
+class LabelledRun:
     """An entity run with features and labels.
 
     Parameters
@@ -219,7 +219,7 @@ class Taught:
         What judgments say of the rows that teach, by name: no feature may repeat any of it.
     """
 
-    placed: Placed
+    placed: RunOnPool
     table: Floats
     label: Ints
     judged: dict[str, Floats]
@@ -241,7 +241,7 @@ class Taught:
         return Examples(self.table[rows], self.label[rows], sizes[sizes > 0])
 
 
-def from_entities(placed: Placed, table: Floats, qrels: Any, rel: int) -> Taught:  # noqa: ARG001 - as from_documents
+def from_entities(placed: RunOnPool, table: Floats, qrels: Any, rel: int) -> LabelledRun:  # noqa: ARG001 - as from_documents
     """Labels as they are given for entities, as qrels or as ``entity_labels`` gives them; below 0 counts as none."""
     frame = frame_of(qrels, "qrels")
     if "docno" not in frame and {"entity_id", "label"} <= set(frame.columns):
@@ -253,10 +253,10 @@ def from_entities(placed: Placed, table: Floats, qrels: Any, rel: int) -> Taught
     if len(labels.label):
         row = labels.lookup.find_one(places(placed.run.topics, labels.topics)[placed.run.topic], placed.run.docno)
         label = np.where(row >= 0, np.maximum(labels.label, UNKNOWN)[row], UNKNOWN)
-    return Taught(placed, table, label, {"the label": label[label != UNKNOWN].astype(np.float64)})
+    return LabelledRun(placed, table, label, {"the label": label[label != UNKNOWN].astype(np.float64)})
 
 
-def from_documents(placed: Placed, table: Floats, qrels: Any, rel: int) -> Taught:
+def from_documents(placed: RunOnPool, table: Floats, qrels: Any, rel: int) -> LabelledRun:
     """Labels of entities from those of the pool's documents (Chatterjee, arXiv 2604.05204, equation 5).
 
     1 where relevant documents of the pool alone mention the entity, 0 where others alone do, none where both do, in
@@ -281,10 +281,10 @@ def from_documents(placed: Placed, table: Floats, qrels: Any, rel: int) -> Taugh
     known = (placed.pair >= 0) & ~unjudged[run.topic]
     label = np.where(known, placed.of_pairs(of_pair), UNKNOWN).astype(np.int64)
     rows = label != UNKNOWN
-    return Taught(placed, table, label, _judged(placed, rows, label, relevant, df_relevant))
+    return LabelledRun(placed, table, label, _judged(placed, rows, label, relevant, df_relevant))
 
 
-def _judged(placed: Placed, rows: Bools, label: Ints, relevant: Bools, df_relevant: Ints) -> dict[str, Floats]:
+def _judged(placed: RunOnPool, rows: Bools, label: Ints, relevant: Bools, df_relevant: Ints) -> dict[str, Floats]:
     """What judgments say of some rows."""
     pool = placed.pool
     topic, pair = placed.topic[rows], placed.pair[rows]

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyterrier as pt
 
-from vbterrier.entities.rankers.base import Placed, RunReranker
+from vbterrier.entities.rankers.base import RunOnPool, RunReranker
 from vbterrier.entities.rankers.learning import (
     FEATURES,
     WORDS,
     Examples,
-    Taught,
+    LabelledRun,
     feature_table,
     from_documents,
     from_entities,
@@ -269,7 +269,7 @@ class EntitySelector(RunReranker, pt.Estimator):  # type: ignore[misc]
             seed=self.seed,
         )
 
-    def _described(self, inp: pd.DataFrame) -> tuple[Placed, Floats]:
+    def _described(self, inp: pd.DataFrame) -> tuple[RunOnPool, Floats]:
         """A run on the pool, and its features."""
         further = [name for name in self.features if name not in FEATURES]
         query = ["query"] if set(WORDS) & set(self.features) else []
@@ -279,7 +279,7 @@ class EntitySelector(RunReranker, pt.Estimator):  # type: ignore[misc]
         placed = self._placed(inp)
         return placed, feature_table(placed, self.features, self.names)
 
-    def _taught(self, inp: pd.DataFrame, qrels: Any) -> Taught:
+    def _taught(self, inp: pd.DataFrame, qrels: Any) -> LabelledRun:
         placed, table = self._described(inp)
         teach = from_entities if self.supervision == "entities" else from_documents
         taught = teach(placed, table, qrels, self.rel)

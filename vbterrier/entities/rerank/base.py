@@ -16,7 +16,7 @@ from vbterrier.frames.ranking import Run, ranked
 
 if TYPE_CHECKING:
     from vbterrier.annotations import Floats, Ints
-    from vbterrier.entities.stage import Documents, Listed
+    from vbterrier.entities.stage import Documents, TopEntities
 
 
 NORMS = ("minmax", "z", "none")
@@ -84,7 +84,7 @@ class Reranker(OnDocuments, abc.ABC):
         return None
 
     @abc.abstractmethod
-    def observed(self, listed: Listed, prepared: Any) -> Any:
+    def observed(self, listed: TopEntities, prepared: Any) -> Any:
         """What the listed entities say of the documents."""
 
     @abc.abstractmethod

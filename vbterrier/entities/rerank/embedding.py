@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from vbterrier.annotations import Floats
     from vbterrier.entities.pool import LinkedPool
-    from vbterrier.entities.stage import Documents, Listed
+    from vbterrier.entities.stage import Documents, TopEntities
     from vbterrier.frames.ids import Ids
 
 
@@ -107,14 +107,14 @@ class EmbeddingReranker(Interpolation):
         """The vectors of entities, and of documents where they have their own."""
         return DocumentVectors(documents.pool, self.embeddings, self.document_embeddings)
 
-    def observed(self, listed: Listed, prepared: Any) -> Floats:
+    def observed(self, listed: TopEntities, prepared: Any) -> Floats:
         """The cosine of each document's vector with that of its topic's entities, 0 without either, (n_documents,)."""
         vectors = _known(self.embeddings, listed.ids, "selected entities")
         queries = np.zeros((len(listed.pool.topics), vectors.shape[1]))
         np.add.at(queries, listed.topic, vectors * self._weights(listed)[:, None])
         return np.asarray(prepared.cosines(np.nan_to_num(unit(queries)), confidence=self.confidence))
 
-    def _weights(self, listed: Listed) -> Floats:
+    def _weights(self, listed: TopEntities) -> Floats:
         if self.entity_weight == "rank":
             weights: Floats = 1 / np.log2(listed.rank + 2)
             return weights

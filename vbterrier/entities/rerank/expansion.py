@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from vbterrier.annotations import Floats, Ints
-    from vbterrier.entities.stage import Listed
+    from vbterrier.entities.stage import TopEntities
     from vbterrier.frames.ids import Ids
     from vbterrier.frames.ranking import Run
 
@@ -108,9 +108,9 @@ def bm25(
     """
     score = np.zeros(len(text))
     place = np.full(len(terms.length), -1)
-    for number in np.unique(topic).tolist():
-        documents = text[starts[number] : starts[number + 1]]
-        own = topic == number
+    for each in np.unique(topic).tolist():
+        documents = text[starts[each] : starts[each + 1]]
+        own = topic == each
         length = terms.length[documents]
         norm = k1 * (1 - b + b * length / max(length.mean(), 1e-300))
         owner, found, count = terms.postings(word[own])
@@ -122,7 +122,7 @@ def bm25(
         df = np.bincount(owner, minlength=int(own.sum()))
         idf = np.log1p((len(documents) - df + 0.5) / (df + 0.5))
         per_posting = (weight[own] * idf)[owner] * count * (k1 + 1) / (count + norm[at])
-        score[starts[number] : starts[number + 1]] = np.bincount(at, per_posting, minlength=len(documents))
+        score[starts[each] : starts[each + 1]] = np.bincount(at, per_posting, minlength=len(documents))
     return score
 
 
@@ -294,13 +294,13 @@ class ExpansionReranker(Interpolation):
                 raise InputError(f"run column {self.field!r}: row {row} holds {text!r}, wanted text; '' for none")
         return DocumentTerms(distinct), place[documents.row]
 
-    def observed(self, listed: Listed, prepared: Any) -> Floats:
+    def observed(self, listed: TopEntities, prepared: Any) -> Floats:
         """BM25 of each document for the words of its topic's entities, shape (n_documents,)."""
         terms, text = prepared
         topic, word, weight = self._words(listed, terms)
         return bm25(terms, text, listed.pool.topic_starts, topic, word, weight, k1=self.k1, b=self.b)
 
-    def _words(self, listed: Listed, terms: DocumentTerms) -> tuple[Ints, Ints, Floats]:
+    def _words(self, listed: TopEntities, terms: DocumentTerms) -> tuple[Ints, Ints, Floats]:
         """The words of each topic that a text holds, with their weights."""
         found: list[tuple[Ints, list[str]]] = list(words_of(described(listed.ids, self.texts)))
         entity = np.concatenate([owner for owner, _ in found]) if found else np.empty(0, dtype=np.int64)

@@ -13,13 +13,13 @@ from vbterrier.frames.parameters import choice, number, whole
 
 if TYPE_CHECKING:
     from vbterrier.annotations import Floats, Ints
-    from vbterrier.entities.stage import Documents, Listed
+    from vbterrier.entities.stage import Documents, TopEntities
 
 
 EVIDENCE = ("overlap", "share", "score", "rank")
 
 
-def overlap(listed: Listed, evidence: str, *, confidence: bool) -> Floats:
+def overlap(listed: TopEntities, evidence: str, *, confidence: bool) -> Floats:
     """How much of the listed entities each document mentions, shape (n_documents,).
 
     Parameters
@@ -110,7 +110,7 @@ class OverlapReranker(Interpolation):
         self.evidence = choice("evidence", evidence, EVIDENCE)
         self.confidence = bool(confidence)
 
-    def observed(self, listed: Listed, prepared: Any) -> Floats:  # noqa: ARG002 - the same for every reranker
+    def observed(self, listed: TopEntities, prepared: Any) -> Floats:  # noqa: ARG002 - the same for every reranker
         """See :func:`overlap`."""
         if self.evidence == "score" and (listed.score < 0).any():
             warn("entities: some scores are below 0, so that documents lose by mentioning them; scale them first")
@@ -143,7 +143,7 @@ class Sharing:
         return mean
 
 
-def sharing(listed: Listed, entity_weight: str, *, confidence: bool) -> Sharing:
+def sharing(listed: TopEntities, entity_weight: str, *, confidence: bool) -> Sharing:
     """What documents share of the listed entities.
 
     Parameters
@@ -238,7 +238,7 @@ class PropagationReranker(Reranker):
         self.entity_weight = choice("entity_weight", entity_weight, ENTITY_WEIGHTS)
         self.confidence = bool(confidence)
 
-    def observed(self, listed: Listed, prepared: Any) -> Sharing:  # noqa: ARG002 - the same for every reranker
+    def observed(self, listed: TopEntities, prepared: Any) -> Sharing:  # noqa: ARG002 - the same for every reranker
         """See :func:`sharing`."""
         return sharing(listed, self.entity_weight, confidence=self.confidence)
 

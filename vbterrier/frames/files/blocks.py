@@ -69,7 +69,7 @@ class Place:
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
+class RunBlock:
     """Rows of a run that were read together.
 
     Parameters
@@ -83,13 +83,13 @@ class Block:
     table: Any
     place: Place
 
-    def slice(self, start: int, stop: int | None = None) -> Block:
+    def slice(self, start: int, stop: int | None = None) -> RunBlock:
         """Some of the rows."""
         length = None if stop is None else stop - start
-        return Block(self.table.slice(start, length), replace(self.place, row=self.place.row + start))
+        return RunBlock(self.table.slice(start, length), replace(self.place, row=self.place.row + start))
 
 
-def blocks(paths: Sequence[Path], n_bytes: int, start: Place = Place()) -> Iterator[Block]:
+def blocks(paths: Sequence[Path], n_bytes: int, start: Place = Place()) -> Iterator[RunBlock]:
     """The rows of a run's files, one file after the other.
 
     Parameters
@@ -116,7 +116,7 @@ def blocks(paths: Sequence[Path], n_bytes: int, start: Place = Place()) -> Itera
             if table.column_names != columns:
                 found = f"{', '.join(table.column_names)}, found {', '.join(columns)} before"
                 raise FileError(source.path, f"one of several files of a run, which must be alike: has columns {found}")
-            block = Block(table, Place(file, at))
+            block = RunBlock(table, Place(file, at))
             _LOG.debug("%s: a block of %s rows", printable(source.path), f"{len(table):,}")
             if row < len(table):
                 yield block.slice(row)
@@ -252,7 +252,7 @@ class Chunk:
     behind: Place | None
 
 
-def chunks(blocks: Iterable[Block], n_bytes: int, name: str) -> Iterator[Chunk]:
+def chunks(blocks: Iterable[RunBlock], n_bytes: int, name: str) -> Iterator[Chunk]:
     """Blocks cut between topics: what a block holds of its last topic waits for the next one.
 
     Parameters
@@ -269,7 +269,7 @@ def chunks(blocks: Iterable[Block], n_bytes: int, name: str) -> Iterator[Chunk]:
     InputError
         One topic holds more.
     """
-    held: list[Block] = []
+    held: list[RunBlock] = []
     for block in blocks:
         ids = qids(block.table)
         last = int(ids.blocks()[-1])
@@ -307,12 +307,12 @@ def qids(table: Any) -> Ids:
     return Ids(table["qid"].combine_chunks())
 
 
-def _chunk(parts: list[Block], behind: Place | None) -> Chunk:
+def _chunk(parts: list[RunBlock], behind: Place | None) -> Chunk:
     table = pa.concat_tables([part.table for part in parts])
     return Chunk(table, qids(table).codes()[0], behind)
 
 
-def split(blocks: Iterable[Block], folder: Path, n_parts: int, level: int = 0) -> dict[str, int]:
+def split(blocks: Iterable[RunBlock], folder: Path, n_parts: int, level: int = 0) -> dict[str, int]:
     """Part rows by topic, into files ``0.arrow``, ``1.arrow``, ...
 
     Parameters
@@ -360,7 +360,7 @@ def split(blocks: Iterable[Block], folder: Path, n_parts: int, level: int = 0) -
     return {f"{number}.arrow": len(found) for number, found in sorted(topics.items())}
 
 
-def parted(path: Path) -> Iterator[Block]:
+def parted(path: Path) -> Iterator[RunBlock]:
     """What :func:`split` wrote into a file, block by block.
 
     Raises
@@ -370,4 +370,4 @@ def parted(path: Path) -> Iterator[Block]:
     """
     with kept_in(path), pa.OSFile(str(path)) as file, pa.ipc.open_stream(file) as reader:
         for batch in reader:
-            yield Block(pa.Table.from_batches([batch]), Place())
+            yield RunBlock(pa.Table.from_batches([batch]), Place())

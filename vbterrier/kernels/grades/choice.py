@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from vbterrier.annotations import Bools, Floats
-    from vbterrier.kernels.grades.distributions import Law
-    from vbterrier.kernels.grades.model import Problem
+    from vbterrier.kernels.grades.distributions import ScoreDistribution
+    from vbterrier.kernels.grades.model import UnjudgedModel
 
 
 CELLS = 1 << 15
@@ -25,7 +25,7 @@ CELLS = 1 << 15
 WHOLE = 1e-9
 
 
-def grid_work(problem: Problem, topic: int, cells: int = CELLS) -> float:
+def grid_work(problem: UnjudgedModel, topic: int, cells: int = CELLS) -> float:
     """How many cells :func:`grid_law` would touch for a topic."""
     if problem.value is not None:
         return float("inf")
@@ -33,7 +33,7 @@ def grid_work(problem: Problem, topic: int, cells: int = CELLS) -> float:
     return n_walk_states(one) * cells * int(one.n_unjudged[0]) * int(one.n_active[0])
 
 
-def grid_law(problem: Problem, topic: int, cells: int = CELLS) -> Grid:
+def grid_law(problem: UnjudgedModel, topic: int, cells: int = CELLS) -> Grid:
     """The distribution of one topic on a grid over the range of its score.
 
     Each document's value falls between two cells and is split between them in proportion, which keeps the mean and
@@ -58,7 +58,7 @@ def grid_law(problem: Problem, topic: int, cells: int = CELLS) -> Grid:
     return Grid(scores, mass, np.cumsum(mass), method="grid", cell=cell, n_documents=n_unjudged)
 
 
-def lattice_law(problem: Problem, topic: int) -> Atoms:
+def lattice_law(problem: UnjudgedModel, topic: int) -> Atoms:
     """The exact distribution of one topic of which :func:`lattice_work` is finite: every value has its cell."""
     one = problem.select(slice(topic, topic + 1))
     unit, places = _whole(_values(one))
@@ -67,7 +67,7 @@ def lattice_law(problem: Problem, topic: int) -> Atoms:
     return Atoms(scores, mass, np.cumsum(mass))
 
 
-def lattice_work(problem: Problem, topic: int) -> float:
+def lattice_work(problem: UnjudgedModel, topic: int) -> float:
     """How many cells :func:`lattice_law` would touch; infinite where values are no whole multiples of the least."""
     if problem.value is not None:
         return float("inf")
@@ -78,7 +78,7 @@ def lattice_work(problem: Problem, topic: int) -> float:
     return grid_work(problem, topic, int(places.max(axis=1, initial=0).sum()) + len(places) + 1)
 
 
-def _values(one: Problem) -> Floats:
+def _values(one: UnjudgedModel) -> Floats:
     """What each document scores at each level that it can land on, shape (u, L)."""
     values: Floats = one.weights[0, : int(one.n_unjudged[0]), None] * one.gain * (one.caps[0] > 0)
     return values
@@ -94,7 +94,7 @@ def _whole(values: Floats) -> tuple[float, Floats]:
         return unit, np.where(np.abs(multiple - near) < WHOLE, near, np.nan)
 
 
-def _filled(one: Problem, places: Floats, n_cells: int) -> Floats:
+def _filled(one: UnjudgedModel, places: Floats, n_cells: int) -> Floats:
     """The probability of each cell when each document's value, in cells, is split between the two around it."""
     path = walk(one)
     mass = np.zeros((len(path), n_cells))
@@ -143,7 +143,7 @@ class TooLargeError(Exception):
         super().__init__(f"topic {topic}")
 
 
-def feasible(problem: Problem, method: str) -> Bools:
+def feasible(problem: UnjudgedModel, method: str) -> Bools:
     """Which topics can be done exactly under ``"auto"`` or ``"exact"``, shape (n,)."""
     paths, listed = problem.n_paths(), is_listed(problem)
     with np.errstate(over="ignore"):
@@ -159,9 +159,9 @@ def feasible(problem: Problem, method: str) -> Bools:
     return bearable
 
 
-def laws_of(
-    problem: Problem, method: str, uniforms: Callable[[int], NDArray[np.float64]], *, legacy: bool = False
-) -> list[Law]:
+def distribution_of(
+    problem: UnjudgedModel, method: str, uniforms: Callable[[int], NDArray[np.float64]], *, legacy: bool = False
+) -> list[ScoreDistribution]:
     """The distribution of each topic.
 
     Parameters
@@ -185,7 +185,7 @@ def laws_of(
         return [sampled_law(problem, topic, uniforms(topic), legacy=legacy) for topic in range(n)]
     exactly = np.zeros(n, dtype=bool) if method == "grid" else feasible(problem, method)
     chosen = np.flatnonzero(exactly)
-    laws: dict[int, Law] = dict(zip(chosen.tolist(), exact_laws(problem.select(chosen)), strict=True))
+    laws: dict[int, ScoreDistribution] = dict(zip(chosen.tolist(), exact_laws(problem.select(chosen)), strict=True))
     for topic in np.flatnonzero(~exactly).tolist():
         if lattice_work(problem, topic) <= MAX_LATTICE[method]:
             laws[topic] = lattice_law(problem, topic)

@@ -23,7 +23,7 @@ SLACK = 1e-12
 SMALLEST = 1e-300
 
 
-class Law(Protocol):
+class ScoreDistribution(Protocol):
     """What every distribution answers."""
 
     @property
@@ -354,7 +354,7 @@ class Halves:
         return np.searchsorted(self.right[0], value - self.left[0], side="right")
 
 
-def central_interval(law: Law, level: float) -> tuple[float, float]:
+def central_interval(law: ScoreDistribution, level: float) -> tuple[float, float]:
     """The smallest and the largest value whose mid-probability is from ``(1 - level)/2`` to ``(1 + level)/2``.
 
     The mid-probability of x is ``P(X < x) + P(X = x)/2`` (Lancaster 1961). Between the quantiles themselves lies at
@@ -384,10 +384,10 @@ def central_interval(law: Law, level: float) -> tuple[float, float]:
     return (low, high) if low <= high else (_quantile(law, 0.5),) * 2
 
 
-def _around(law: Law, value: float) -> tuple[float, float]:
+def _around(law: ScoreDistribution, value: float) -> tuple[float, float]:
     """Probability of less than an atom, and of at most it."""
     return law.cdf(value - 3 * SAME), law.cdf(value)
 
 
-def _quantile(law: Law, level: float) -> float:
+def _quantile(law: ScoreDistribution, level: float) -> float:
     return float(law.quantiles(np.array([min(level, 1.0)]))[0])

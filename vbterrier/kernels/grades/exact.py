@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from vbterrier.annotations import Bools, Floats, Ints
-    from vbterrier.kernels.grades.distributions import Law
-    from vbterrier.kernels.grades.model import Problem
+    from vbterrier.kernels.grades.distributions import ScoreDistribution
+    from vbterrier.kernels.grades.model import UnjudgedModel
 
 
 # Sequences that are scored together: a score that is no sum may lay out whole rankings for each.
 BLOCK = 1 << 14
 
 
-def sampled_law(problem: Problem, topic: int, uniforms: Floats, *, legacy: bool = False) -> Sample:
+def sampled_law(problem: UnjudgedModel, topic: int, uniforms: Floats, *, legacy: bool = False) -> Sample:
     """Draw the scores of one topic.
 
     Parameters
@@ -43,7 +43,7 @@ def sampled_law(problem: Problem, topic: int, uniforms: Floats, *, legacy: bool 
     return Sample(scores, share, np.arange(1, n_draws + 1) / n_draws, method="mc", legacy=legacy)
 
 
-def scores_of(problem: Problem, topic: int, uniforms: Floats) -> Floats:
+def scores_of(problem: UnjudgedModel, topic: int, uniforms: Floats) -> Floats:
     """The scores of one topic whose documents have given numbers, in the order of the numbers.
 
     A document's grade is where its number falls in the CDF of its prior.
@@ -74,13 +74,13 @@ def scores_of(problem: Problem, topic: int, uniforms: Floats) -> Floats:
     return scores
 
 
-def scored(problem: Problem, topic: int, drawn: Ints) -> Floats:
+def scored(problem: UnjudgedModel, topic: int, drawn: Ints) -> Floats:
     """The scores of one topic whose documents drew some levels, shape (m,) for levels of shape (m, n_unjudged)."""
     blocks = range(0, len(drawn), BLOCK)
     return np.concatenate([_score(problem, topic, drawn[first : first + BLOCK]) for first in blocks])
 
 
-def _score(problem: Problem, topic: int, drawn: Ints) -> Floats:
+def _score(problem: UnjudgedModel, topic: int, drawn: Ints) -> Floats:
     landed = land(drawn, problem.caps[topic])
     if problem.value is not None:
         return problem.value(topic, landed)
@@ -118,7 +118,7 @@ def land(drawn: Ints, caps: Ints) -> Ints:
     return landed
 
 
-def listed_law(problem: Problem, topic: int) -> Atoms:
+def listed_law(problem: UnjudgedModel, topic: int) -> Atoms:
     """The exact distribution of one topic, from a list of all sequences of drawn levels."""
     n_unjudged = int(problem.n_unjudged[topic])
     prob = problem.landed[topic, : max(n_unjudged, 1)]
@@ -139,7 +139,7 @@ def sequences(n_levels: int, n_documents: int) -> Ints:
     return np.arange(n_levels**n_documents)[:, None] // stride % n_levels
 
 
-def _probs(problem: Problem, topic: int, prob: Floats, places: Ints) -> Floats:
+def _probs(problem: UnjudgedModel, topic: int, prob: Floats, places: Ints) -> Floats:
     """The probability of each sequence of one topic, for a prior of shape (1 or u, s)."""
     n_unjudged = places.shape[1]
     strength = problem.strength_of(topic)
@@ -230,9 +230,9 @@ _MAX_DENOMINATOR = 10
 _WHOLE = 1e-9
 
 
-def exact_laws(problem: Problem) -> list[Law]:
+def exact_laws(problem: UnjudgedModel) -> list[ScoreDistribution]:
     """The exact distribution of each topic; the caller has seen to it that the numbers of sequences are bearable."""
-    laws: dict[int, Law] = {}
+    laws: dict[int, ScoreDistribution] = {}
     listed = is_listed(problem)
     bound = problem.binds & ~listed
     many = ~listed & ~bound & (problem.n_paths() > MAX_TOGETHER)
@@ -249,14 +249,14 @@ def exact_laws(problem: Problem) -> list[Law]:
     return [laws[topic] for topic in range(len(problem))]
 
 
-def is_listed(problem: Problem) -> Bools:
+def is_listed(problem: UnjudgedModel) -> Bools:
     """Which topics need a list of all their sequences, shape (n,): scores or draws that do not come apart."""
     if problem.value is not None:
         return np.ones(len(problem), dtype=bool)
     return problem.depends & (problem.binds | (not problem.is_shared))
 
 
-def _tables(problem: Problem, topics: Ints) -> Iterator[Ints]:
+def _tables(problem: UnjudgedModel, topics: Ints) -> Iterator[Ints]:
     """Group topics whose sequences are enumerated in one table."""
     counts = problem.n_unjudged[topics]
     width = np.where(counts < len(_TABLES), _TABLES[np.minimum(counts, len(_TABLES) - 1)], counts)
@@ -272,7 +272,7 @@ def _tables(problem: Problem, topics: Ints) -> Iterator[Ints]:
             yield topics[alike[first : first + n_together]]
 
 
-def _active(problem: Problem) -> tuple[Floats, Floats]:
+def _active(problem: UnjudgedModel) -> tuple[Floats, Floats]:
     """Gains (n, s) and probabilities (n, 1 or u, s) of the levels that can be landed on, those first."""
     n_active = int(problem.n_active.max())
     chosen = np.argsort(problem.caps == 0, axis=1, kind="stable")[:, :n_active]
@@ -287,7 +287,7 @@ def _values(base: Floats, weights: Floats, gain: Floats) -> Floats:
     return values
 
 
-def _together(problem: Problem) -> tuple[Floats, Floats, Floats]:
+def _together(problem: UnjudgedModel) -> tuple[Floats, Floats, Floats]:
     """Sorted values, probabilities and their running sums for topics of one table, shape (n, m)."""
     gain, prob = _active(problem)
     width = int(problem.n_unjudged.max(initial=0))
@@ -330,7 +330,7 @@ def split(weights: Floats) -> tuple[Ints, Ints, bool]:
     return np.array(sorted(halves[0]), dtype=np.int64), np.array(sorted(halves[1]), dtype=np.int64), True
 
 
-def _in_halves(problem: Problem) -> Halves | Pairs:
+def _in_halves(problem: UnjudgedModel) -> Halves | Pairs:
     gain, prob = _active(problem)
     weights = problem.weights[:, : int(problem.n_unjudged[0])]
     first, second, apart = split(weights[0])
@@ -373,7 +373,7 @@ def _joined(left: Floats, right: Floats, probs: Floats, *, apart: bool) -> Pairs
     return Pairs(left, right, probs, apart)
 
 
-def _constrained(problem: Problem) -> Atoms:
+def _constrained(problem: UnjudgedModel) -> Atoms:
     """Follow every sequence of landings of one topic, document by document, with the state of what has run out."""
     n_unjudged, caps = int(problem.n_unjudged[0]), problem.caps[0]
     space = states(caps, n_unjudged)

@@ -52,7 +52,7 @@ class Steps:
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class UnjudgedModel:
     """n topics, up to u unjudged documents each, L levels of gain.
 
     Parameters
@@ -94,9 +94,9 @@ class Problem:
     def __len__(self) -> int:
         return len(self.base)
 
-    def select(self, topics: Ints | slice) -> Problem:
+    def select(self, topics: Ints | slice) -> UnjudgedModel:
         """Some of the topics."""
-        return Problem(
+        return UnjudgedModel(
             self.base[topics],
             self.weights[topics],
             self.n_unjudged[topics],

@@ -12,7 +12,7 @@ from vbterrier.kernels.grades.states import drawn_moments, layer, n_walk_states,
 
 if TYPE_CHECKING:
     from vbterrier.annotations import Floats, Ints
-    from vbterrier.kernels.grades.model import Problem, Steps
+    from vbterrier.kernels.grades.model import Steps, UnjudgedModel
 
 
 # Topics times states held in memory at a time, and states times documents times levels of one topic.
@@ -20,7 +20,7 @@ _BATCH = 200_000
 MAX_WORK = 1e7
 
 
-def step_moments(problem: Problem, steps: Steps, *, spread: bool = True) -> tuple[Floats, Floats]:
+def step_moments(problem: UnjudgedModel, steps: Steps, *, spread: bool = True) -> tuple[Floats, Floats]:
     """Mean and variance of every topic; NaN where there are too many states or priors are not shared.
 
     Without ``spread`` variances are NaN. From the last document back, ``M_i(c) = E[added by documents i+1...u | c drawn
@@ -43,7 +43,7 @@ def step_moments(problem: Problem, steps: Steps, *, spread: bool = True) -> tupl
     return mean, variance
 
 
-def _backwards(problem: Problem, steps: Steps, levels: Ints, *, spread: bool) -> tuple[Floats, Floats]:
+def _backwards(problem: UnjudgedModel, steps: Steps, levels: Ints, *, spread: bool) -> tuple[Floats, Floats]:
     n_unjudged = int(problem.n_unjudged[0])
     caps, kind = np.unique(problem.caps, axis=0, return_inverse=True)
     kind, prob = kind.reshape(-1), problem.landed[:, :, levels]
@@ -83,7 +83,7 @@ def _seen(n_drawn: int, caps: Ints, levels: Ints, steps: Steps) -> tuple[Floats,
     return steps.seen(landed)
 
 
-def moments(problem: Problem, *, spread: bool = True) -> tuple[Floats, Floats]:
+def moments(problem: UnjudgedModel, *, spread: bool = True) -> tuple[Floats, Floats]:
     """Mean and variance of every topic; without ``spread`` the variance of some may be left out, NaN.
 
     Where nothing can run out, ``mean = base + Σ_i w_i μ_i``. Independent draws have the variance
@@ -116,7 +116,7 @@ def moments(problem: Problem, *, spread: bool = True) -> tuple[Floats, Floats]:
     return mean, variance
 
 
-def _unbound(problem: Problem) -> tuple[Floats, Floats]:
+def _unbound(problem: UnjudgedModel) -> tuple[Floats, Floats]:
     expected = problem.landed @ problem.gain
     spread = np.maximum(problem.landed @ problem.gain**2 - expected**2, 0.0)
     mean = problem.base + (problem.weights * expected).sum(axis=1)
@@ -130,7 +130,7 @@ def _unbound(problem: Problem) -> tuple[Floats, Floats]:
     return mean, variance + (together - variance) / (problem.strength + 1)
 
 
-def _by_state(problem: Problem, *, spread: bool) -> tuple[Floats, Floats]:
+def _by_state(problem: UnjudgedModel, *, spread: bool) -> tuple[Floats, Floats]:
     """The dynamic program, for topics of one :func:`vbterrier.kernels.grades.states.walk`."""
     n_unjudged = int(problem.n_unjudged[0])
     if n_walk_states(problem) * n_unjudged * len(problem.gain) > MAX_WORK:

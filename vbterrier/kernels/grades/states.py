@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from vbterrier.annotations import Bools, Floats, Ints
-    from vbterrier.kernels.grades.model import Problem
+    from vbterrier.kernels.grades.model import UnjudgedModel
 
 
 class Move(NamedTuple):
@@ -97,7 +97,7 @@ class LandedWalk:
         Topics with the same caps and number of documents.
     """
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: UnjudgedModel) -> None:
         self._landed, self._caps = problem.landed, problem.caps[0]
         self._states = states(self._caps, int(problem.n_unjudged[0]))
         self._land = self._states.landing(self._landed[:, 0])
@@ -123,7 +123,7 @@ class DrawnWalk:
         Topics with the same caps and number of documents, whose documents share their prior.
     """
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: UnjudgedModel) -> None:
         self._prob, self._caps = problem.landed, problem.caps[0]
         self._strength = problem.strength
         self._levels = _drawn_levels(problem)
@@ -167,11 +167,11 @@ class DrawnWalk:
         return below[:, self._levels]
 
 
-def _drawn_levels(problem: Problem) -> Ints:
+def _drawn_levels(problem: UnjudgedModel) -> Ints:
     return np.flatnonzero((problem.landed > 0).any(axis=(0, 1)))
 
 
-def n_walk_states(problem: Problem) -> float:
+def n_walk_states(problem: UnjudgedModel) -> float:
     """The number of states that :func:`walk` would lay out; infinite where there is no such walk."""
     n_unjudged = int(problem.n_unjudged[0])
     if not problem.depends[0]:
@@ -180,7 +180,7 @@ def n_walk_states(problem: Problem) -> float:
     return float(comb(n_unjudged + n_free, n_free)) if problem.is_shared else float("inf")
 
 
-def walk(problem: Problem) -> LandedWalk | DrawnWalk:
+def walk(problem: UnjudgedModel) -> LandedWalk | DrawnWalk:
     """Draw documents of topics that share their caps, their number of documents and whether draws are independent."""
     return DrawnWalk(problem) if problem.depends[0] else LandedWalk(problem)
 
@@ -189,7 +189,7 @@ def walk(problem: Problem) -> LandedWalk | DrawnWalk:
 _BATCH = 100_000
 
 
-def drawn_moments(problem: Problem, *, spread: bool = True) -> tuple[Floats, Floats]:
+def drawn_moments(problem: UnjudgedModel, *, spread: bool = True) -> tuple[Floats, Floats]:
     """Mean and variance of topics with one number of unjudged documents and a shared prior, each of shape (n,).
 
     Without ``spread`` variances are NaN, for less than two thirds of the time.
@@ -209,7 +209,7 @@ def drawn_moments(problem: Problem, *, spread: bool = True) -> tuple[Floats, Flo
     return problem.base + mean, np.maximum(square - mean**2, 0.0)
 
 
-def _backwards(problem: Problem, n_unjudged: int, levels: Ints, *, spread: bool) -> tuple[Floats, Floats]:
+def _backwards(problem: UnjudgedModel, n_unjudged: int, levels: Ints, *, spread: bool) -> tuple[Floats, Floats]:
     """The first two moments of what the unjudged documents of some topics add to their scores."""
     caps, kind = np.unique(problem.caps, axis=0, return_inverse=True)
     prob = problem.landed[:, :, levels]

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from vbterrier.annotations import Floats
-    from vbterrier.kernels.grades.model import Problem
+    from vbterrier.kernels.grades.model import UnjudgedModel
 
 
 # Worth is compared after rounding to these decimals of all variance: sums in another order must not break ties.
@@ -57,7 +57,7 @@ def gain_covariance(prob: Floats, gain: Floats, correlation: float) -> Floats:
     return covariance
 
 
-def linear_weights(problem: Problem, topic: int, uniforms: Floats) -> Floats:
+def linear_weights(problem: UnjudgedModel, topic: int, uniforms: Floats) -> Floats:
     """What one unit of gain adds to the score of a topic, all else being as it may be, shape (u,).
 
     The weights of the problem where the score is their sum; else those of the line that fits its scores best, over

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from vbterrier import log
 from vbterrier.errors import DegenerateWarning, FileError, InputError, ParameterError, printable
-from vbterrier.linking.kb.sqlite import APPLICATION_ID, COMPARED_AT_MOST, FORMAT, TABLES, is_foreign, run
+from vbterrier.linking.kb.sqlite import APPLICATION_ID, COMPARED_AT_MOST, FORMAT, TABLES, is_external, run
 from vbterrier.linking.kb.staging import Staging, fault_of, settle_redirects, shown
 
 if TYPE_CHECKING:
@@ -311,7 +311,7 @@ def _folder_beside(path: Path) -> Iterator[Path]:
     """A folder of its own on the disk of the file to be."""
     if path.is_dir():
         raise FileError(path, "is a folder; wanted the name of a file to write")
-    if is_foreign(path):
+    if is_external(path):
         # A mix-up of source and target would cost the source.
         raise FileError(path, "exists and is no knowledge base, so it is not replaced; name another file, or delete it")
     try:

@@ -13,7 +13,7 @@ import pandas as pd
 
 from vbterrier.errors import FileError, InputError, ParameterError, module_of_extra
 from vbterrier.frames.parameters import choice
-from vbterrier.linking.kb.sqlite import COMPARED_AT_MOST, FACTS, Connection
+from vbterrier.linking.kb.sqlite import COMPARED_AT_MOST, FACTS, KBConnection
 from vbterrier.linking.kb.staging import fault_of
 from vbterrier.linking.links import COLUMNS, Links, normal_forms, positive
 
@@ -51,7 +51,7 @@ class Names:
         Whether it holds an index of them.
     """
 
-    def __init__(self, connection: Connection, n_forms: int, *, has_trigrams: bool) -> None:
+    def __init__(self, connection: KBConnection, n_forms: int, *, has_trigrams: bool) -> None:
         self.connection, self.n_forms, self.has_trigrams = connection, n_forms, has_trigrams
 
     def like(self, forms: Sequence[str], cutoff: float) -> pd.DataFrame:
@@ -221,7 +221,7 @@ class KnowledgeBase:
 
     def __init__(self, path: str | os.PathLike[str], *, how: str = "normalised") -> None:
         self.path, self.how = Path(path), choice("how", how, _MODES)
-        self._connection = Connection(self.path)
+        self._connection = KBConnection(self.path)
         # A wrong file is told where it is named, not where it is first used.
         self._meta  # noqa: B018
 

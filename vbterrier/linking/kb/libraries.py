@@ -14,7 +14,7 @@ from vbterrier.errors import FileError, InputError, module_of_extra
 from vbterrier.frames.parameters import choice
 from vbterrier.linking.kb.building import bar, building
 from vbterrier.linking.kb.staging import fault_of, shown
-from vbterrier.linking.kb.untrusted import Foreign
+from vbterrier.linking.kb.untrusted import External
 from vbterrier.linking.links import WIKIDATA, WIKIPEDIA_ID, WIKIPEDIA_TITLE
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def kb_from_rel(path: StrPath, source: StrPath, *, keep_zeros: bool = False, pro
     source = Path(source)
     decoded = _Letters()
     with (
-        Foreign(source, "REL's p(e|m)", {"wiki": ("word", "p_e_m", "freq")}) as rel,
+        External(source, "REL's p(e|m)", {"wiki": ("word", "p_e_m", "freq")}) as rel,
         building(path, WIKIPEDIA_TITLE, partial(_rel_error, source), is_strict=False, progress=progress) as staging,
     ):
         rows = rel.rows("SELECT rowid, word, p_e_m, freq FROM wiki ORDER BY rowid")
@@ -306,7 +306,7 @@ def kb_from_wikimapper(
     source = Path(source)
     columns = ("wikipedia_id", "wikipedia_title", "wikidata_id")
     with (
-        Foreign(source, "wikimapper", {"mapping": columns}) as mapping,
+        External(source, "wikimapper", {"mapping": columns}) as mapping,
         building(path, id_space, partial(_wikimapper_error, source), is_strict=False, progress=progress) as staging,
     ):
         pages = mapping.rows(f"SELECT {', '.join(columns)} FROM mapping ORDER BY wikidata_id, wikipedia_id")  # noqa: S608 - own words

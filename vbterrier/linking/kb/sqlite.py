@@ -126,7 +126,7 @@ _FOREIGN = {
 }
 
 
-class Connection:
+class KBConnection:
     """A connection to a built knowledge base, opened when first asked, anew in every process.
 
     Parameters
@@ -223,7 +223,7 @@ class Connection:
         return FileError(self.path, f"is damaged ({error}); build it again or fetch another copy")
 
 
-def is_foreign(path: Path) -> bool:
+def is_external(path: Path) -> bool:
     """Whether a file exists that is not empty and no knowledge base of any format."""
     if not path.exists():
         return False
@@ -234,7 +234,7 @@ def is_foreign(path: Path) -> bool:
 
 def reader_of(path: Path) -> str:
     """What reads a SQLite file."""
-    if is_foreign(path):
+    if is_external(path):
         return _hint(path)
     return "it is a knowledge base that is built: open it with KnowledgeBase(path), or give it to --kb"
 

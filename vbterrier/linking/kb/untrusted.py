@@ -101,7 +101,7 @@ def _next(path: Path, file: BinaryIO, number: int) -> bytes:
     return line
 
 
-class Foreign:
+class External:
     """A SQLite file of another library.
 
     Parameters

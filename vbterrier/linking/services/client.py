@@ -14,8 +14,7 @@ from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from vbterrier.errors import FileError, InputError, ParameterError, printable
-from vbterrier.errors import ServiceError as ServiceError
+from vbterrier.errors import FileError, InputError, ParameterError, ServiceError, printable
 from vbterrier.frames.files.source import Source
 from vbterrier.linking.services.json_answers import is_text
 from vbterrier.linking.services.transport import Failure, Request, Secret, Transport, is_private, require_address

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     import ir_measures
 
-    from vbterrier.report.page.evaluated import Found, Inputs
+    from vbterrier.report.page.evaluated import Inputs, ReportNumbers
 
 
 _ON_TOPICS = {
@@ -53,7 +53,7 @@ def versions() -> list[tuple[str, str]]:
     return found + [(name, installed[name]) for name in _PACKAGES if name in installed]
 
 
-def parameters(found: Found, given: Inputs, settings: dict[str, Any]) -> list[tuple[str, str]]:
+def parameters(found: ReportNumbers, given: Inputs, settings: dict[str, Any]) -> list[tuple[str, str]]:
     """What decides the numbers, a row each."""
     law = next(iter(found.laws.values()), None)
     rows = [
@@ -220,11 +220,11 @@ def write_report(
     settings: dict[str, Any] = {"test": test, "correction": correction, "on_topics": on_topics, "interval": interval}
     settings |= {"level": level, "n_resamples": n_resamples, "seed": seed}
     found = evaluated(given, asked, baseline=baseline, progress=progress, **settings)
-    told, against = tuple(sentences(found)), tuple(caveats(found))
+    shared_caption, against = tuple(sentences(found)), tuple(caveats(found))
     text = _filled(
         found,
         title=printable(title) or _title(found),
-        verdict=told,
+        verdict=shared_caption,
         caveats=against,
         test=None if found.comparison is None else test_sentence(found.comparison),
         figures=figures.figures(found) if (figures.can_draw() if plots is None else plots) else [],
@@ -235,17 +235,17 @@ def write_report(
     written = text.encode()
     with replacing(where) as file:
         file.write(written)
-    return Page(where, told, against, len(written))
+    return Page(where, shared_caption, against, len(written))
 
 
-def _title(found: Found) -> str:
+def _title(found: ReportNumbers) -> str:
     names = [printable(name) for name in found.names]
     if len(names) == 1:
         return f"Evaluation of {names[0]}"
     return f"Comparison of {' and '.join(names)}" if len(names) == 2 else f"Comparison of {len(names)} systems"  # noqa: PLR2004
 
 
-def _filled(found: Found, **parts: Any) -> str:
+def _filled(found: ReportNumbers, **parts: Any) -> str:
     """The template with its parts, and a policy that allows the page's own style and script alone."""
     from jinja2 import Environment
     from markupsafe import Markup

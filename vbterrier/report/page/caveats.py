@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from vbterrier.annotations import Floats
-    from vbterrier.report.page.evaluated import Found
+    from vbterrier.report.page.evaluated import ReportNumbers
 
 
 # Shares from which on a caveat is a warning.
@@ -37,7 +37,7 @@ class Caveat(NamedTuple):
     grave: bool
 
 
-def caveats(found: Found) -> list[Caveat]:
+def caveats(found: ReportNumbers) -> list[Caveat]:
     """All that is to be kept in mind, what may turn the verdict around first."""
     parts = (_missing, _unjudged, _tagging, _reach, _deciding, _ties, _powerless, _intervals)
     return sorted((caveat for part in parts for caveat in part(found)), key=lambda caveat: not caveat.grave)
@@ -58,7 +58,7 @@ def deciding(a: Floats, b: Floats) -> NDArray[np.int64]:
     return order[: 1 + int(np.argmax(left <= np.abs(gain).sum() * 1e-12))]
 
 
-def _missing(found: Found) -> Iterator[Caveat]:
+def _missing(found: ReportNumbers) -> Iterator[Caveat]:
     flags = None if found.comparison is None else found.comparison.flags
     flagged = set() if flags is None else set(flags.loc[flags["flag"] != "", "name"].astype(str))
     for name, n_qids, n_missing in rows_of(found.scores.missing, "name", "n_qids", "n_missing"):
@@ -75,7 +75,7 @@ def _missing(found: Found) -> Iterator[Caveat]:
             yield Caveat("Empty topics", text + more * grave, grave)
 
 
-def _unjudged(found: Found) -> Iterator[Caveat]:
+def _unjudged(found: ReportNumbers) -> Iterator[Caveat]:
     if not found.tops:
         return
     shares = {name: float(top.unjudged_share().mean()) for name, top in found.tops.items()}
@@ -110,7 +110,7 @@ def _unjudged(found: Found) -> Iterator[Caveat]:
         yield Caveat("Topics without judgments", text, grave=True)
 
 
-def _tagging(found: Found) -> Iterator[Caveat]:
+def _tagging(found: ReportNumbers) -> Iterator[Caveat]:
     if not found.covered:
         return
     tagged = {name: covered.tagged for name, covered in found.covered.items()}
@@ -127,7 +127,7 @@ def _tagging(found: Found) -> Iterator[Caveat]:
     yield Caveat("Tags", said, tagged[low] < TAGGED)
 
 
-def _reach(found: Found) -> Iterator[Caveat]:
+def _reach(found: ReportNumbers) -> Iterator[Caveat]:
     if found.reach is None:
         return
     pool = found.reach.pool.to_dict("records")[0]
@@ -140,7 +140,7 @@ def _reach(found: Found) -> Iterator[Caveat]:
     )
 
 
-def _deciding(found: Found) -> Iterator[Caveat]:
+def _deciding(found: ReportNumbers) -> Iterator[Caveat]:
     if found.comparison is None:
         return
     measure = found.compared[0]
@@ -173,7 +173,7 @@ def _deciding(found: Found) -> Iterator[Caveat]:
     yield Caveat("Topics that decide", text, grave and few)
 
 
-def _ties(found: Found) -> Iterator[Caveat]:
+def _ties(found: ReportNumbers) -> Iterator[Caveat]:
     tied = {name: share for name, share in found.ties.items() if share > TIES_WORTH_A_WARNING}
     if tied:
         said = listed(f"{name} ({share:.0%})" for name, share in tied.items())
@@ -184,7 +184,7 @@ def _ties(found: Found) -> Iterator[Caveat]:
         yield Caveat("Tied scores", text, max(tied.values()) > UNJUDGED)
 
 
-def _powerless(found: Found) -> Iterator[Caveat]:
+def _powerless(found: ReportNumbers) -> Iterator[Caveat]:
     """Tests that could say nothing, and those that would have said it of any two topics."""
     for text in found.said:
         if hopeless(text):
@@ -193,7 +193,7 @@ def _powerless(found: Found) -> Iterator[Caveat]:
             yield Caveat("Differences without spread", f"{text[0].upper()}{text[1:]}.", grave=True)
 
 
-def _intervals(found: Found) -> Iterator[Caveat]:
+def _intervals(found: ReportNumbers) -> Iterator[Caveat]:
     """Differences whose interval and whose test say different things."""
     if found.comparison is None:
         return

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from vbterrier.annotations import Floats
-    from vbterrier.report.page.evaluated import Found
+    from vbterrier.report.page.evaluated import ReportNumbers
     from vbterrier.unjudged.distribution import BootstrapDistribution
 
 
@@ -28,7 +28,7 @@ STEPS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 MOST_DOCUMENTS, MOST_INTENTS, MOST_SIGNS = 200, 30, 900_000
 
 
-def page_data(found: Found, queries: dict[str, str]) -> dict[str, Any]:
+def page_data(found: ReportNumbers, queries: dict[str, str]) -> dict[str, Any]:
     """All that the explorer shows, as JSON has it; a topic, a system and a measure are known by their places."""
     topics, names = found.topics, found.names
     known = [queries.get(topic, "") for topic in topics]
@@ -81,13 +81,13 @@ def _short(value: float) -> float:
     return int(rounded) if rounded == int(rounded) else rounded
 
 
-def _places(found: Found, topics: list[str]) -> list[int]:
+def _places(found: ReportNumbers, topics: list[str]) -> list[int]:
     """Where the topics of the page stand among others; -1 where they do not."""
     place = {topic: at for at, topic in enumerate(topics)}
     return [place.get(topic, -1) for topic in found.topics]
 
 
-def _unjudged(found: Found) -> dict[str, Any]:
+def _unjudged(found: ReportNumbers) -> dict[str, Any]:
     """By topic, unjudged documents and the rank at which each system has them: those of the best ranks first."""
     ranks: list[dict[str, dict[int, int]]] = [{} for _ in found.topics]
     counts: list[list[int]] = []
@@ -125,7 +125,7 @@ def _listed(documents: dict[str, dict[int, int]], room: int) -> tuple[list[str],
     return shown, at
 
 
-def _laws(found: Found) -> dict[str, Any]:
+def _laws(found: ReportNumbers) -> dict[str, Any]:
     shapes: list[list[str]] = []
     lows: list[list[float | None]] = []
     highs: list[list[float | None]] = []
@@ -151,7 +151,7 @@ def _shape(law: BootstrapDistribution, topic: int) -> str:
     return "".join(STEPS[int(step)] for step in steps)
 
 
-def _intents(found: Found) -> dict[str, Any]:
+def _intents(found: ReportNumbers) -> dict[str, Any]:
     """By topic, the intents, the most probable first, and the ranks at which each system covers them."""
     first = next(iter(found.covered.values())).intents
     rows: dict[str, list[int]] = {}

@@ -15,7 +15,7 @@ from vbterrier.entities.pool import LinkedPool, link_pool
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError, examples, nearest
 from vbterrier.evaluate.comparison import Comparison, compare
 from vbterrier.evaluate.coverage import coverage_report
-from vbterrier.evaluate.inputs import aligned, named_runs, slot_of, topics_of
+from vbterrier.evaluate.inputs import named_runs, target_of, topics_of
 from vbterrier.evaluate.scores import Scores, score
 from vbterrier.frames.contracts import frame_of, systems_of
 from vbterrier.frames.files.reading import read_qrels
@@ -26,7 +26,7 @@ from vbterrier.intents.coverage import oracle_success
 from vbterrier.intents.sources import from_diversity
 from vbterrier.measures.base import deepest
 from vbterrier.measures.external import is_mean
-from vbterrier.measures.target import Scoring
+from vbterrier.measures.target import Scoring, aligned
 from vbterrier.measures.unjudged import Bootstrapped
 from vbterrier.unjudged.pool import Judgments
 
@@ -52,7 +52,7 @@ def rows_of(frame: pd.DataFrame, *columns: str) -> list[tuple[Any, ...]]:
     return list(zip(*(frame[column].tolist() for column in columns), strict=True))
 
 
-def wide_of(found: Found, measure: str) -> pd.DataFrame:
+def wide_of(found: ReportNumbers, measure: str) -> pd.DataFrame:
     """What systems score by one measure: a row a topic, a column a system, NaN where nothing is defined."""
     values = found.scores.values
     of_measure = values[values["measure"] == measure].astype({"qid": str, "name": str})
@@ -223,7 +223,7 @@ _FEW = "fewer than two topics have a value, so there is no interval"
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class ReportNumbers:
     """What a page shows.
 
     Parameters
@@ -284,7 +284,7 @@ def evaluated(
     on_topics: str,
     progress: bool,
     **intervals: Any,
-) -> Found:
+) -> ReportNumbers:
     """Evaluate, compare, and look at what stands behind the scores; warnings are kept, and warned of once."""
     if baseline is not None and baseline not in given.runs:
         known = list(given.runs)
@@ -301,7 +301,7 @@ def evaluated(
     )
     for text in said:
         warnings.warn(text, DegenerateWarning, stacklevel=3)
-    return Found(**parts, measures=tuple(map(str, asked)), said=tuple(said))
+    return ReportNumbers(**parts, measures=tuple(map(str, asked)), said=tuple(said))
 
 
 def _concerns(text: str, names: Sequence[str]) -> bool:
@@ -324,7 +324,7 @@ def _of_runs(
     compared = [str(measure) for measure in asked if is_mean(measure) and measure.NAME not in DIAGNOSTIC]
     found: dict[str, Any] = {"scores": scores, "compared": tuple(compared), "depth": deepest(asked) or DEPTH}
     found["comparison"] = _compared(scores, compared, len(given.runs), tests, intervals)
-    slot, runs = aligned(slot_of(given.qrels, given.intents, given.tags), given.runs, on_topics)
+    slot, runs = aligned(target_of(given.qrels, given.intents, given.tags), given.runs, on_topics)
     found["ties"] = {name: run.top(found["depth"]).tied_share for name, run in runs.items()}
     scorings = {name: Scoring(slot, run, deepest(asked)) for name, run in runs.items()}
     if given.qrels is not None:

@@ -20,7 +20,7 @@ from vbterrier.report.plots.style import COLOURS, INK, MUTED, RULE, SAVING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from vbterrier.report.page.evaluated import Found
+    from vbterrier.report.page.evaluated import ReportNumbers
 
 
 _SVG, _LINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
@@ -121,14 +121,14 @@ def can_draw() -> bool:
     return importlib.util.find_spec("matplotlib") is not None
 
 
-def figures(found: Found) -> list[Figure]:
+def figures(found: ReportNumbers) -> list[Figure]:
     """All figures that there is something for."""
     with _unshown():
         drawn = (_forest(found), _differences(found), _distributions(found))
         return [one for one in drawn if one is not None]
 
 
-def _forest(found: Found) -> Figure | None:
+def _forest(found: ReportNumbers) -> Figure | None:
     from vbterrier.report.plots import forest
 
     measures = list(found.compared[:_MOST_MEASURES]) or list(found.measures[:1])
@@ -143,7 +143,7 @@ def _forest(found: Found) -> Figure | None:
     return _figure(forest(shown, sort=True, width=_WIDTH), "Means and their intervals", alt, "forest")
 
 
-def _differences(found: Found) -> Figure | None:
+def _differences(found: ReportNumbers) -> Figure | None:
     from vbterrier.report.plots import differences
 
     if found.comparison is None:
@@ -160,7 +160,7 @@ def _differences(found: Found) -> Figure | None:
     return _figure(drawn, "Differences", alt, "differences")
 
 
-def _distributions(found: Found) -> Figure | None:
+def _distributions(found: ReportNumbers) -> Figure | None:
     from vbterrier.report.plots import score_distributions
 
     n_unjudged = {name: int(law.n_unjudged.sum()) for name, law in found.laws.items()}

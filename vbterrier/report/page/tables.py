@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from vbterrier.evaluate.comparison import Comparison
-    from vbterrier.report.page.evaluated import Found
+    from vbterrier.report.page.evaluated import ReportNumbers
 
 
 _DIGITS = 4
@@ -25,7 +25,7 @@ _LEAST = 0.0001
 _RATIO = "ratio of means"
 
 
-class Interval(NamedTuple):
+class IntervalCell(NamedTuple):
     """Its ends as text, and drawn."""
 
     text: str
@@ -42,12 +42,12 @@ class Table(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def means(found: Found) -> list[Table]:
+def means(found: ReportNumbers) -> list[Table]:
     """A table for each measure: the highest mean first, its intervals, and letters where all pairs were compared."""
     return [_means(found, measure) for measure in dict.fromkeys(found.scores.intervals["measure"])]
 
 
-def _means(found: Found, measure: str) -> Table:
+def _means(found: ReportNumbers, measure: str) -> Table:
     every = found.scores.intervals
     frame = every[every["measure"] == measure].astype({"name": str})
     methods = [str(method) for method in frame["method"].unique() if method != "none"]
@@ -81,7 +81,7 @@ def _caption(measure: str, methods: list[str]) -> str:
     return f"Mean {measure}{lower}" if methods else f"{measure}{lower}"
 
 
-def _letters(found: Found, measure: str) -> dict[str, str]:
+def _letters(found: ReportNumbers, measure: str) -> dict[str, str]:
     if found.comparison is None or found.comparison.baseline is not None:
         return {}
     systems = found.comparison.systems
@@ -89,7 +89,7 @@ def _letters(found: Found, measure: str) -> dict[str, str]:
     return dict(zip(of_measure["name"].astype(str), of_measure["letters"], strict=True))
 
 
-def _flags(found: Found, measure: str) -> dict[str, str]:
+def _flags(found: ReportNumbers, measure: str) -> dict[str, str]:
     if found.comparison is None:
         return {}
     flags = found.comparison.flags
@@ -120,7 +120,7 @@ def notes(tables: list[Table]) -> str:
     return " ".join(dict.fromkeys(note for table in tables for note in table.notes))
 
 
-def pairs(found: Found) -> list[Table]:
+def pairs(found: ReportNumbers) -> list[Table]:
     """A table for each measure that systems are compared by."""
     if found.comparison is None:
         return []
@@ -160,12 +160,14 @@ def _of_pairs(one: pd.Series[Any]) -> Iterator[str]:
     yield "Won/lost/tied: topics, as a has them."
 
 
-def _interval(row: Any, least: float, most: float, *, rule: float | None = None, of: str = "value") -> Interval | None:
+def _interval(
+    row: Any, least: float, most: float, *, rule: float | None = None, of: str = "value"
+) -> IntervalCell | None:
     if row is None or pd.isna(row["low"]):
         return None
     # Only numbers are in it.
     bar = Markup(interval_bar(row[of], row["low"], row["high"], least, most, rule=rule))  # noqa: S704
-    return Interval(f"{_number(row['low'])} to {_number(row['high'])}", bar)
+    return IntervalCell(f"{_number(row['low'])} to {_number(row['high'])}", bar)
 
 
 def _number(value: float) -> str:

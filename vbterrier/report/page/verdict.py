@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from vbterrier.evaluate.comparison import Comparison
-    from vbterrier.report.page.evaluated import Found
+    from vbterrier.report.page.evaluated import ReportNumbers
 
 
 _LISTED = 8
@@ -30,12 +30,14 @@ _CORRECTIONS = {
 }
 
 
-def sentences(found: Found) -> list[str]:
+def sentences(found: ReportNumbers) -> list[str]:
     """The verdict: a sentence for each measure that systems are compared by, and how much to make of them together."""
     if found.comparison is None:
         return _alone(found)
-    told = [_verdict(found.comparison, measure, can=not is_hopeless(found, measure)) for measure in found.compared]
-    return told + _disagreements(found.comparison, found.compared)
+    shared_caption = [
+        _verdict(found.comparison, measure, can=not is_hopeless(found, measure)) for measure in found.compared
+    ]
+    return shared_caption + _disagreements(found.comparison, found.compared)
 
 
 def test_sentence(found: Comparison) -> str:
@@ -70,7 +72,7 @@ def of_p(p: float) -> str:
     return f"p < {_LEAST:g}" if p < _LEAST else f"p = {p:.4f}"
 
 
-def _alone(found: Found) -> list[str]:
+def _alone(found: ReportNumbers) -> list[str]:
     """The means of a single system, or of measures that are compared by nothing."""
     table = found.scores.intervals.drop_duplicates(["name", "measure"])
     said = []
@@ -88,7 +90,7 @@ def hopeless(text: str) -> bool:
     return "nothing can be significant" in text
 
 
-def is_hopeless(found: Found, measure: str) -> bool:
+def is_hopeless(found: ReportNumbers, measure: str) -> bool:
     """Whether no pair could be significant by a measure: too few topics, or too few resamples for so many pairs."""
     others = tuple(f"{other}: " for other in found.compared if other != measure)
     return any(hopeless(text) and not text.startswith(others) for text in found.said)
@@ -143,10 +145,10 @@ def _of_two(found: Comparison, measure: str, pair: pd.Series[Any], means: pd.Ser
 
 
 def _of_baseline(found: Comparison, measure: str, pairs: pd.DataFrame, means: pd.Series[Any]) -> str:
-    told, rest = pairs[pairs["significant"]], pairs[~pairs["significant"]]
+    shared_caption, rest = pairs[pairs["significant"]], pairs[~pairs["significant"]]
     groups = {
-        "higher": told[told["diff"] > 0],
-        "lower": told[told["diff"] < 0],
+        "higher": shared_caption[shared_caption["diff"] > 0],
+        "lower": shared_caption[shared_caption["diff"] < 0],
     }
     said = [
         f"{listed(_named(found, measure, name) for name in group['name_a'])} score{'s' * (len(group) == 1)} {what}"
@@ -179,12 +181,14 @@ def _disagreements(found: Comparison, measures: Iterable[str]) -> list[str]:
 
 
 def _disagreement(found: Comparison, bootstrapped: str, plain: str) -> list[str]:
-    wide = found.pairs.assign(told=found.significant())
+    wide = found.pairs.assign(shared_caption=found.significant())
     # Which of a pair is called a depends on the means of a measure.
     signs = {
         measure: {
-            frozenset((a, b)): (a if diff > 0 else b) if told else None
-            for a, b, diff, told in rows_of(wide[wide["measure"] == measure], "name_a", "name_b", "diff", "told")
+            frozenset((a, b)): (a if diff > 0 else b) if shared_caption else None
+            for a, b, diff, shared_caption in rows_of(
+                wide[wide["measure"] == measure], "name_a", "name_b", "diff", "told"
+            )
         }
         for measure in (bootstrapped, plain)
     }

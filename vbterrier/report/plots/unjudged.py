@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from vbterrier.annotations import Floats
-    from vbterrier.kernels.grades.distributions import Law
+    from vbterrier.kernels.grades.distributions import ScoreDistribution
     from vbterrier.unjudged.priors import Process
 
 
@@ -214,7 +214,7 @@ def score_distributions(
     return drawn
 
 
-def _bars(ax: Any, laws: list[Law], rows: pd.DataFrame, size: tuple[float, float]) -> str:
+def _bars(ax: Any, laws: list[ScoreDistribution], rows: pd.DataFrame, size: tuple[float, float]) -> str:
     """The distributions, in rows of this width and height in inches; returns what a caption says of them."""
     least, span = float(rows["least"].min()), float(rows["greatest"].max() - rows["least"].min())
     unknown = np.flatnonzero(rows["n_unjudged"])
