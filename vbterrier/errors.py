@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copyreg
 import importlib
+import sys
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -68,6 +70,17 @@ class ServiceError(VBTerrierError):
 
 class DegenerateWarning(UserWarning):
     """A number is right but says less than it seems to: an empty run, repeated judgments, many ties."""
+
+
+_PACKAGE = str(Path(__file__).parent)
+
+
+def warn(message: str) -> None:
+    """Warn with ``DegenerateWarning`` at the line of the caller, the first frame outside this package."""
+    level, frame = 1, sys._getframe()  # noqa: SLF001 - what warnings itself walks
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, DegenerateWarning, stacklevel=level)
 
 
 def printable(text: object) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import tempfile
-import warnings
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,7 +12,7 @@ import typer
 
 import vbterrier
 from vbterrier.cli.options import echo
-from vbterrier.errors import DegenerateWarning, InputError, ParameterError, examples
+from vbterrier.errors import InputError, ParameterError, examples, warn
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -216,10 +215,8 @@ def _retrieved(texts: pd.DataFrame, runs: list[Path], depth: int | None, where: 
     if missing.all():
         raise InputError(f"{where}: none of the {len(wanted)} retrieved documents is here; look for other ids")
     if missing.any():
-        warnings.warn(
+        warn(
             f"{where}: {int(missing.sum())} of {len(wanted)} retrieved documents are not here and get no tags "
-            f"({examples(wanted[missing])})",
-            DegenerateWarning,
-            stacklevel=2,
+            f"({examples(wanted[missing])})"
         )
     return texts[texts["docno"].isin(wanted)].reset_index(drop=True)

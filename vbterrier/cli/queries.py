@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,7 +9,7 @@ import typer
 
 from vbterrier.cli import options as option
 from vbterrier.cli.options import Format, Output, deliver, echo, require_format, verbose
-from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+from vbterrier.errors import InputError, ParameterError, warn
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -87,7 +86,7 @@ def _plans(
                 plan = queries_needed(differences, delta, **options)
                 found = plan.curve if curve else plan.frame()
         except InputError as error:
-            warnings.warn(f"{one} and {other}, {name}: left out: {error}", DegenerateWarning, stacklevel=2)
+            warn(f"{one} and {other}, {name}: left out: {error}")
             continue
         found.insert(0, "measure", name)
         found.insert(0, "name_b", other)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from vbterrier.design.sampling import QuerySample
-from vbterrier.errors import DegenerateWarning, InputError, examples
+from vbterrier.errors import InputError, examples, warn
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.ids import ids_of, numbers_of, require_same_kind
 from vbterrier.frames.parameters import choice, number
@@ -132,11 +131,9 @@ def horvitz_thompson(
 def _warn_of_few(weights: Floats) -> None:
     worth = float(weights.sum() ** 2 / (weights**2).sum())
     if worth < min(_FEW, len(weights) / 5):
-        warnings.warn(
+        warn(
             f"sample: weights are so unequal that its {len(weights)} queries are worth {worth:.1f}; do not rely on the "
-            "interval, and draw by a method whose probabilities differ less, as 'uniform' does",
-            DegenerateWarning,
-            stacklevel=3,
+            "interval, and draw by a method whose probabilities differ less, as 'uniform' does"
         )
 
 
@@ -149,11 +146,9 @@ def _errors(sample: QuerySample, y: Floats, weights: Floats) -> tuple[Floats, in
     variance, n_varying = total_variance(y * (weights / n_draws)[:, None], n_draws, left, stratum)
     single = sample.strata["stratum"][n_varying == 1]
     if len(single):
-        warnings.warn(
+        warn(
             f"{len(single)} strata have a single draw ({examples(single)}), which says nothing of their variance; draw "
-            "two at least, or join strata",
-            DegenerateWarning,
-            stacklevel=3,
+            "two at least, or join strata"
         )
     return np.sqrt(variance), int(np.maximum(n_varying - 1, 0).sum())
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from functools import cached_property
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import DegenerateWarning, InputError, ParameterError, examples, nearest
+from vbterrier.errors import InputError, ParameterError, examples, nearest, warn
 from vbterrier.frames.parameters import number, whole
 from vbterrier.frames.values import measure_tables, values_of
 from vbterrier.kernels.resample import stream
@@ -277,7 +276,7 @@ def interval_width(
     keys = [(name, measure, len(scores)) for (measure, name), scores in groups]
     spreads = np.array([_spread(scores.to_numpy()) for _, scores in groups]).reshape(-1, 3)
     if (spreads[:, 0] == 1).any():
-        warnings.warn("an interval over topics needs at least two of them", DegenerateWarning, stacklevel=2)
+        warn("an interval over topics needs at least two of them")
     n, std, kurtosis = spreads.T[:, :, None]
     found = {name: column.ravel() for name, column in _widths(n, std, kurtosis, more, level).items()}
     frame = pd.DataFrame([key for key in keys for _ in more], columns=["name", "measure", "n_qids"])

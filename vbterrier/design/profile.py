@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +10,7 @@ import pandas as pd
 
 from vbterrier.design.sampling import QuerySample
 from vbterrier.design.strata import MentionCorpus
-from vbterrier.errors import DegenerateWarning, InputError
+from vbterrier.errors import InputError, warn
 from vbterrier.frames.ids import ids_of, integers_of
 from vbterrier.frames.parameters import number
 from vbterrier.linking.answers import called_nil, checked_nil
@@ -107,11 +106,9 @@ def query_profile(
     entity = _Entities.of(own, nil)
     about = entity if corpus is None else _Entities.of(corpus, nil)
     if entity is not None and not any(known.is_nil.any() for known in (entity, about) if known is not None):
-        warnings.warn(
+        warn(
             f"queries: no entity_id is {' or '.join(map(repr, nil))}, so that all count as links; say with nil= how "
-            "NIL is spelt",
-            DegenerateWarning,
-            stacklevel=2,
+            "NIL is spelt"
         )
     n_draws = _whole(own, "n_draws")
     weights = np.ones(len(own)) if n_draws is None else n_draws.astype(np.float64)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from vbterrier.errors import DegenerateWarning, InputError, ParameterError, examples
+from vbterrier.errors import InputError, ParameterError, examples, warn
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.files.reading import read_mentions
 from vbterrier.frames.ids import ids_of, numbers_of
@@ -115,11 +114,9 @@ class MentionCorpus:
             n_other = int((told != taken).sum())
             if n_other:
                 row, first = (int(rows[np.argmax(told != taken)]) for rows in (self._repeats, self._spoken_for))
-                warnings.warn(
+                warn(
                     f"{self.name}: {n_other} rows repeat a docno and mention with another {name!r}, as rows {first} "
-                    f"and {row}; the first row of each is taken, for a mention has one meaning in a document",
-                    DegenerateWarning,
-                    stacklevel=4,
+                    f"and {row}; the first row of each is taken, for a mention has one meaning in a document"
                 )
 
 
@@ -183,11 +180,7 @@ def frequency_bins(frequency: Ints, n_bins: int) -> tuple[list[str], Ints]:
     levels = np.arange(1, n_bins) / n_bins
     cuts = np.unique([*np.quantile(frequency, levels, method="inverted_cdf").astype(np.int64), frequency.max()])
     if len(cuts) < n_bins:
-        warnings.warn(
-            f"strata={n_bins}: mentions are so alike in frequency that the number of bins is {len(cuts)}",
-            DegenerateWarning,
-            stacklevel=4,
-        )
+        warn(f"strata={n_bins}: mentions are so alike in frequency that the number of bins is {len(cuts)}")
     code = np.searchsorted(cuts, frequency)
     least = np.full(len(cuts), np.iinfo(np.int64).max)
     np.minimum.at(least, code, frequency)

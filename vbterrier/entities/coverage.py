@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vbterrier.errors import DegenerateWarning, InputError, examples
+from vbterrier.errors import InputError, examples, warn
 from vbterrier.frames.ids import Ids, require_same_kind
 from vbterrier.frames.ranking import Run
 from vbterrier.frames.runs import run_places
@@ -82,12 +81,10 @@ class Selection:
         number = pool.entities_of(docno)
         if len(number) and len(pool.entities) and (number < 0).all():
             # Not one in any topic's documents: seldom a bad ranker, mostly titles against ids.
-            warnings.warn(
+            warn(
                 f"{run.name}: no document of the links mentions any of its {len(number)} entities (run: "
                 f"{examples(docno.text[:4].to_pylist())}; links: {examples(pool.entities.text[:4].to_pylist())}); look "
-                "for other spaces of ids",
-                DegenerateWarning,
-                stacklevel=3,
+                "for other spaces of ids"
             )
         self.entity[filled] = np.where(number >= 0, number, UNKNOWN)
         self.score[filled] = run.score[rows[filled]]

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow.compute as pc
 
-from vbterrier.errors import DegenerateWarning, InputError
+from vbterrier.errors import InputError, warn
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.ids import Ids, ids_of, integers_of, numbers_of, repeated_pairs
 
@@ -141,11 +140,7 @@ def require_named(vocabulary: Ids, name: str) -> None:
 def _require_ranks(rank: Ints, name: str) -> None:
     """Refuse ranks before the first, at which discounts have no value; warn where no list begins with it."""
     if len(rank) and rank.min() >= 1:
-        warnings.warn(
-            f"{name}: no rank is 0, which is the first; ranks from 1 weigh less than they should, take 1 off",
-            DegenerateWarning,
-            stacklevel=4,
-        )
+        warn(f"{name}: no rank is 0, which is the first; ranks from 1 weigh less than they should, take 1 off")
     bad = rank < 0
     if bad.any():
         row = int(np.argmax(bad))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +9,7 @@ import pandas as pd
 import pyterrier as pt
 
 from vbterrier.entities.stage import EntityStage, PoolLinks, TopEntities
-from vbterrier.errors import DegenerateWarning, examples
+from vbterrier.errors import examples, warn
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.ids import require_same_kind
 from vbterrier.frames.parameters import whole
@@ -123,4 +122,4 @@ class EntityReachable(OnDocuments):
 
 
 def _warn(message: str) -> None:
-    warnings.warn(message, DegenerateWarning, stacklevel=4)
+    warn(message)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,7 @@ import ir_measures
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import DegenerateWarning, ParameterError, examples
+from vbterrier.errors import ParameterError, examples, warn
 from vbterrier.evaluate.inputs import named_runs
 from vbterrier.evaluate.scores import TOPICS, Scores, score
 from vbterrier.evaluate.value_tables import flagged, flags_of, require_means, value_tables
@@ -242,11 +241,9 @@ def _warn_of_few_topics(pairs: pd.DataFrame, test: str) -> None:
         least = min(n_pairs * 2.0 ** (1 - n_qids), 1.0)
         if least > 1 - level + _SLACK:
             corrected = f", corrected for {n_pairs} pairs," if n_pairs > 1 else ""
-            warnings.warn(
+            warn(
                 f"{measure}: sign flips of {n_qids:g} topics{corrected} leave no p below {least:.2g}: nothing can be "
-                f"significant at the level {1 - level:.2g}; compare on more topics",
-                DegenerateWarning,
-                stacklevel=3,
+                f"significant at the level {1 - level:.2g}; compare on more topics"
             )
 
 

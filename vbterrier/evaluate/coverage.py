@@ -13,7 +13,7 @@ from vbterrier.entities.coverage import LEAST_CORRELATED, mean_overlap
 from vbterrier.entities.oer import ALPHA, TAU
 from vbterrier.entities.pool import LinkedPool, link_pool
 from vbterrier.entities.stage import PoolLinks
-from vbterrier.errors import DegenerateWarning, InputError, ParameterError, examples
+from vbterrier.errors import DegenerateWarning, InputError, ParameterError, examples, warn
 from vbterrier.evaluate.coverage_result import CoverageReport, require_known
 from vbterrier.evaluate.inputs import named_runs
 from vbterrier.evaluate.scores import Scores, score
@@ -146,7 +146,7 @@ class EntityLevel:
         few = found.loc[said & (found["n_qids"] < _TWO), "measure"].unique()
         if len(few):
             message = f"{examples(few)}: fewer than two topics have a value, so there is no interval"
-            warnings.warn(message, DegenerateWarning, stacklevel=3)
+            warn(message)
         resamples = np.where(found["method"].isin(_RESAMPLED), n_resamples, 0)
         return found.assign(level=level, n_resamples=resamples, seed=seed)[list(INTERVALS)]
 

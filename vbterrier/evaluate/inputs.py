@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 import pyterrier as pt
 
-from vbterrier.errors import DegenerateWarning, InputError, ParameterError, examples
+from vbterrier.errors import InputError, ParameterError, examples, warn
 from vbterrier.frames.contracts import frame_of, is_frame, require
 from vbterrier.frames.files.reading import read_qrels, read_topics
 from vbterrier.frames.ids import ids_of, require_same_kind
@@ -133,7 +132,7 @@ def intents_of(intents: Any, topics: pd.DataFrame, undefined: str) -> tuple[pd.D
         if undefined == "raise":
             raise InputError(f"{found}; add candidates, or ask for undefined='skip' to leave them out")
         if undefined == "skip":
-            warnings.warn(f"{found} and are left out", DegenerateWarning, stacklevel=3)
+            warn(f"{found} and are left out")
             topics = topics[~without].reset_index(drop=True)
     return frame, topics
 

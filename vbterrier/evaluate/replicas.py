@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import DegenerateWarning, InputError, ParameterError, examples
+from vbterrier.errors import InputError, ParameterError, examples, warn
 from vbterrier.evaluate.inputs import is_pipeline
 from vbterrier.frames.contracts import require
 from vbterrier.frames.parameters import choice
@@ -264,9 +263,7 @@ def _warn_of_nothing(perturbation: Any, asked: Sequence[pd.DataFrame], frames: S
     without = [some["qid"][~some["qid"].isin(found["qid"])] for some, found in zip(asked, frames, strict=True)]
     n = sum(map(len, without))
     if n:
-        warnings.warn(
+        warn(
             f"{perturbation}: {n} of {sum(map(len, asked))} times a query got no candidates "
-            f"({examples(pd.concat(without).unique())}); its replicas take those that it got at other times",
-            DegenerateWarning,
-            stacklevel=4,
+            f"({examples(pd.concat(without).unique())}); its replicas take those that it got at other times"
         )

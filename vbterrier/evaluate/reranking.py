@@ -18,7 +18,7 @@ import pyarrow as pa
 from vbterrier.entities.rerank import FAMILIES
 from vbterrier.entities.rerank.base import require_finite
 from vbterrier.entities.stage import PoolLinks, TopEntities
-from vbterrier.errors import DegenerateWarning, FileError, ParameterError, examples, nearest
+from vbterrier.errors import DegenerateWarning, FileError, ParameterError, examples, nearest, warn
 from vbterrier.evaluate.inputs import named_runs
 from vbterrier.execution.checkpoint import Journal
 from vbterrier.execution.input_fingerprint import rows_print
@@ -136,11 +136,9 @@ class RerankContext:
         unknown = np.flatnonzero(~self.documents.known)
         if len(unknown):
             first = self.documents.pool.docno.take(unknown[:4]).text.to_pylist()
-            warnings.warn(
+            warn(
                 f"pool: {len(unknown)} documents are not in the pool of links and count as without entities "
-                f"({examples(first)})",
-                DegenerateWarning,
-                stacklevel=3,
+                f"({examples(first)})"
             )
         for run in runs.values():
             require_same_kind(run.topic_ids, pool.topic_ids, f"{run.name} column 'qid'", "pool column 'qid'")
@@ -391,7 +389,7 @@ def _warn(every: Sequence[Configuration], done: Mapping[str, Any]) -> None:
     n = sum(map(bool, told))
     if n:
         first = next(messages[0] for messages in told if messages)
-        warnings.warn(f"{n} of {len(told)} configurations say less than they seem to; {first}", DegenerateWarning, 3)
+        warn(f"{n} of {len(told)} configurations say less than they seem to; {first}")
 
 
 def configurations(

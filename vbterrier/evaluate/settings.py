@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,7 @@ import pandas as pd
 
 from vbterrier.entities.pool import LinkedPool, link_pool
 from vbterrier.entities.stage import Finder, PoolLinks, TopEntities
-from vbterrier.errors import DegenerateWarning, InputError, examples
+from vbterrier.errors import InputError, examples, warn
 from vbterrier.evaluate.inputs import is_pipeline, named_runs, run_of_system, topics_of
 from vbterrier.evaluate.scores import TOPICS, Scores, score
 from vbterrier.frames.contracts import frame_of, systems_of
@@ -194,7 +193,7 @@ def judged_topics(run: pd.DataFrame, judgments: pd.DataFrame) -> pd.DataFrame:
 
 
 def _warn(message: str) -> None:
-    warnings.warn(message, DegenerateWarning, stacklevel=4)
+    warn(message)
 
 
 SETTINGS = ("conditional", "open-world")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sized
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from vbterrier.errors import DegenerateWarning, InputError, ParameterError, examples, nearest
+from vbterrier.errors import InputError, ParameterError, examples, nearest, warn
 from vbterrier.evaluate.inputs import named_runs, target_of
 from vbterrier.evaluate.simulated_runs import (
     LEVELS,
@@ -182,11 +181,9 @@ def _topics(blocks: Sequence[SimulatedRun], truths: Mapping[str, Truth]) -> pd.D
 def _warn_of_cutoffs(asked: Sequence[Estimator], target: ir_measures.Measure) -> None:
     other = [one for one in asked if one.point.params.get("cutoff") != target.params.get("cutoff")]
     if other:
-        warnings.warn(
+        warn(
             f"{len(other)} estimators look at other ranks than the truth, {target}, as {other[0].name!r}, "
-            f"{other[0].point}: give them its cutoff",
-            DegenerateWarning,
-            stacklevel=3,
+            f"{other[0].point}: give them its cutoff"
         )
 
 
@@ -195,9 +192,7 @@ def _warn_of_unknown(truths: Iterable[Truth]) -> None:
     unknown = {name: count for name, count in counts.items() if count}
     if unknown:
         shown = ", ".join(f"{count} of {name!r}" for name, count in islice(unknown.items(), 3))
-        warnings.warn(
+        warn(
             f"the complete judgments lack documents that {len(unknown)} runs retrieved ({shown}): the truth counts "
-            "them as worth nothing; drop them from the runs first with vbterrier.Condense, or look at n_unknown",
-            DegenerateWarning,
-            stacklevel=3,
+            "them as worth nothing; drop them from the runs first with vbterrier.Condense, or look at n_unknown"
         )

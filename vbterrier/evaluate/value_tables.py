@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +9,7 @@ import ir_measures
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import DegenerateWarning, InputError, ParameterError, examples, nearest
+from vbterrier.errors import InputError, ParameterError, examples, nearest, warn
 from vbterrier.hosts.ir_measures import measures_from
 from vbterrier.measures.entity import DiscRatio
 from vbterrier.measures.external import is_mean
@@ -246,10 +245,8 @@ def flagged(pairs: pd.DataFrame, flags: pd.DataFrame) -> pd.DataFrame:
     keys = (zip(pairs[side], pairs["measure"], strict=True) for side in ("name_a", "name_b"))
     texts = ["; ".join(filter(None, map(sentence.get, both))) for both in zip(*keys, strict=True)]
     if sentence:
-        warnings.warn(
+        warn(
             f"{'; '.join(dict.fromkeys(sentence.values()))}; differences may say that a file is incomplete, and "
-            "nothing about the quality of a system: such pairs are flagged",
-            DegenerateWarning,
-            stacklevel=3,
+            "nothing about the quality of a system: such pairs are flagged"
         )
     return pairs.assign(flag=texts)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 import pyarrow as pa
 
-from vbterrier.errors import DegenerateWarning, FileError, InputError, printable
+from vbterrier.errors import DegenerateWarning, FileError, InputError, printable, warn
 from vbterrier.execution.chunks import Part, Work, register, registered_sets, values_of
 from vbterrier.execution.pending import Shared
 from vbterrier.frames.files.writing import kept_in, replacing
@@ -474,16 +474,14 @@ class Pieces:
         """Warn of the run what its parts were warned of."""
         name, n_dropped = self.work.name, sum(part["n_dropped"] for part in parts)
         if n_dropped:
-            warnings.warn(
-                f"{name}: {n_dropped} repeated documents dropped, each at its lower rank", DegenerateWarning, 4
-            )
+            warn(f"{name}: {n_dropped} repeated documents dropped, each at its lower rank")
         # Parts are warned of the same things in other numbers.
         told: dict[str, list[str]] = {}
         for message in (message for part in parts for message in part["told"]):
             told.setdefault(_NUMBER.sub("", message), []).append(message)
         for messages in told.values():
             more = f" (and {len(messages) - 1} more parts of the run)" if len(messages) > 1 else ""
-            warnings.warn(messages[0] + more, DegenerateWarning, stacklevel=4)
+            warn(messages[0] + more)
         ties = [part["tied"] for part in parts if part["tied"]]
         if ties:
             n_tied, n_places, depths = zip(*ties, strict=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import warnings
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from vbterrier.errors import DegenerateWarning
+from vbterrier.errors import warn
 from vbterrier.execution.chunks import Work, heard, planned, register, registered_sets
 from vbterrier.execution.parallel import Workers
 from vbterrier.execution.pending import Shared
@@ -167,7 +166,7 @@ def spread(
             loaded = _checked(scored, items, slot, "same" if topics == "same" else "all")
     for run in loaded.values():
         for message in run.told:
-            warnings.warn(message, DegenerateWarning, stacklevel=3)
+            warn(message)
     return slot, loaded, [row for run in loaded.values() for row in run.rows]
 
 

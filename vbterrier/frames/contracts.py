@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from vbterrier.errors import DegenerateWarning, InputError, nearest
+from vbterrier.errors import InputError, nearest, warn
 from vbterrier.frames.ids import Lookup, ids_of, integers_of, numbers_of, owner_of, repeated_pairs
 from vbterrier.kernels.vb import per_topic
 
@@ -187,11 +186,7 @@ class LabelFrame:
                 f"document{hint}"
             )
         keep[rows[1:][same]] = False
-        warnings.warn(
-            f"{self.name}: {int(same.sum())} repeated judgments with the same label count once",
-            DegenerateWarning,
-            stacklevel=4,
-        )
+        warn(f"{self.name}: {int(same.sum())} repeated judgments with the same label count once")
         return keep
 
 

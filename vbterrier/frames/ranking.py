@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vbterrier.errors import DegenerateWarning, InputError
+from vbterrier.errors import InputError, warn
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.ids import ids_of, numbers_of, owner_of, repeated_pairs
 from vbterrier.frames.parameters import choice
@@ -66,11 +65,9 @@ class Top:
 def warn_of_ties(name: str, share: float, depth: int) -> None:
     """Say once of a run that its score depends on the order of ties, where they are more than a trifle."""
     if share > TIES_WORTH_A_WARNING:
-        warnings.warn(
+        warn(
             f"{name}: {share:.0%} of the first {depth} places are tied; their order is trec_eval's, "
-            "by docno, and other tools may order them otherwise",
-            DegenerateWarning,
-            stacklevel=4,
+            "by docno, and other tools may order them otherwise"
         )
 
 
@@ -101,11 +98,7 @@ class Run:
             raise InputError(self._duplicate(rows))
         if len(rows):
             worse = self._worse(rows)
-            warnings.warn(
-                f"{name}: {len(worse)} repeated documents dropped, each at its lower rank",
-                DegenerateWarning,
-                stacklevel=2,
-            )
+            warn(f"{name}: {len(worse)} repeated documents dropped, each at its lower rank")
             kept = np.ones(len(self), dtype=bool)
             kept[worse] = False
             self._read(self.frame[kept].reset_index(drop=True))

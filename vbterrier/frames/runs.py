@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vbterrier.errors import DegenerateWarning, InputError, examples
+from vbterrier.errors import InputError, examples, warn
 from vbterrier.frames.contracts import frame_of, require, systems_of
 from vbterrier.frames.files.reading import read_run
 from vbterrier.frames.ids import ids_of, integers_of, require_same_kind
@@ -55,7 +54,7 @@ def run_places(run: Run, topics: Sequence[str], qid: Ids, name: str) -> Ints:
     require_same_kind(qid, run.topic_ids, f"{name} column 'qid'", f"{run.name} column 'qid'")
     found = places(run.topics, topics)
     if not run.topics:
-        warnings.warn(f"{run.name}: empty; all {len(topics)} topics score 0", DegenerateWarning, stacklevel=2)
+        warn(f"{run.name}: empty; all {len(topics)} topics score 0")
     elif (found < 0).all():
         raise InputError(
             f"no topic in common: {run.name} has {examples(run.topics)}; {name} has {examples(topics)}; "
@@ -63,11 +62,7 @@ def run_places(run: Run, topics: Sequence[str], qid: Ids, name: str) -> Ints:
         )
     elif (found < 0).any():
         extra = [topic for topic, place in zip(run.topics, found, strict=True) if place < 0]
-        warnings.warn(
-            f"{run.name}: {len(extra)} topics are not in {name} and are left out ({examples(extra)})",
-            DegenerateWarning,
-            stacklevel=2,
-        )
+        warn(f"{run.name}: {len(extra)} topics are not in {name} and are left out ({examples(extra)})")
     return found
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyterrier as pt
 
-from vbterrier.errors import DegenerateWarning, FileError, InputError, ParameterError
+from vbterrier.errors import FileError, InputError, ParameterError, warn
 from vbterrier.frames.parameters import choice, number
 from vbterrier.intents.calibration import targets_of
 from vbterrier.intents.candidates import warn_of_no_weight
@@ -129,7 +128,7 @@ def _require_two_classes(correct: Floats) -> None:
 
 
 def _warn(message: str) -> None:
-    warnings.warn(message, DegenerateWarning, stacklevel=4)
+    warn(message)
 
 
 # The parameters that each method finds in labelled data.

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import DegenerateWarning, InputError
+from vbterrier.errors import InputError, warn
 from vbterrier.frames.contracts import frame_of
 from vbterrier.frames.ids import Lookup, numbers_of, require_same_kind
 from vbterrier.frames.notebook import Panel, Shown, counted, facts
@@ -185,7 +184,7 @@ def calibration_error(intents: Any, labels: Any, *, n_bins: int = 10, floor: flo
     candidates = Candidates(intents)
     targets = targets_of(candidates, labels)
     if targets.strangers:
-        warnings.warn(targets.strangers, DegenerateWarning, stacklevel=2)
+        warn(targets.strangers)
     left_out = [qid for qid, is_in in zip(candidates.topics, targets.labelled.tolist(), strict=True) if not is_in]
     warn_of(left_out, "without labels: they are left out of the calibration error")
     rows = targets.labelled[candidates.topic]

@@ -177,11 +177,11 @@ class CandidateIntents(IntentStage):
         return pd.concat([frame[["qid", "query"]], ours, frame[others]], axis=1)
 
 
-def warn_of_no_weight(weight: Floats, topic: Ints, topics: Sequence[str], *, stacklevel: int = 4) -> None:
+def warn_of_no_weight(weight: Floats, topic: Ints, topics: Sequence[str]) -> None:
     """Say which queries have candidates without any weight, which then are alike."""
     best = probability.peaks(weight, topic, len(topics))
     none = [topics[place] for place in np.flatnonzero(best == 0).tolist()]
-    warn_of(none, "whose candidates all weigh 0: they are taken to be equally probable", stacklevel=stacklevel)
+    warn_of(none, "whose candidates all weigh 0: they are taken to be equally probable")
 
 
 _NO_LINKS = pd.DataFrame(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pyarrow.compute as pc
 
-from vbterrier.errors import DegenerateWarning, InputError, ParameterError, examples
+from vbterrier.errors import InputError, ParameterError, examples, warn
 from vbterrier.frames.contracts import TagFrame, frame_of, is_frame, probabilities_of, require, require_once
 from vbterrier.frames.ids import Ids, Lookup, ids_of, require_same_kind
 from vbterrier.frames.named import named
@@ -240,7 +239,7 @@ def cover(run: Run, intents: Intents, tags: Tags, depth: int | None, *, nil: str
         No topic in common, or ids that can never meet.
     """
     if nil and not len(intents.called(nil)):
-        warnings.warn(f"nil={nil!r}: no intent of {intents.name} is called so", DegenerateWarning, stacklevel=2)
+        warn(f"nil={nil!r}: no intent of {intents.name} is called so")
     found = _places_of(run, intents, nil)
     top = run.top(depth)
     top.warn_of_ties(run.name)
@@ -282,7 +281,7 @@ def _places_of(run: Run, intents: Intents, nil: str) -> Ints:
     """The place of each topic of the run among those of the intents; an empty run serves the NIL intents alone."""
     if run.topics or not nil:
         return run_places(run, intents.topics, intents.qid, intents.name)
-    warnings.warn(f"{run.name}: empty; no intent but {nil!r} is covered", DegenerateWarning, stacklevel=3)
+    warn(f"{run.name}: empty; no intent but {nil!r} is covered")
     return np.empty(0, dtype=np.int64)
 
 
@@ -291,7 +290,7 @@ def _warn_of_strangers(intents: Intents, tags: Tags, retrieved: Ids, *, met: boo
     outcome = f"no intent but {nil!r} is covered" if nil else "every topic scores 0"
     # Judgments of subtopics that cover none are a finding, not an oversight.
     if tags.pooled and tags.name != intents.name and not len(tags.docno):
-        warnings.warn(f"{tags.name}: no rows, so {outcome}", DegenerateWarning, stacklevel=3)
+        warn(f"{tags.name}: no rows, so {outcome}")
     if not (len(retrieved) and len(tags.docno)):
         return
     if not np.isin(tags.entity.prints, intents.entity.prints).any():
@@ -300,11 +299,9 @@ def _warn_of_strangers(intents: Intents, tags: Tags, retrieved: Ids, *, met: boo
         left, right, what = tags.docno, retrieved, f"retrieved document has {tags.name}"
     else:
         return
-    warnings.warn(
+    warn(
         f"no {what}, so {outcome}: {examples(left.text[:4].to_pylist())} against "
-        f"{examples(right.text[:4].to_pylist())}; look for other id spaces, prefixes or queries",
-        DegenerateWarning,
-        stacklevel=3,
+        f"{examples(right.text[:4].to_pylist())}; look for other id spaces, prefixes or queries"
     )
 
 

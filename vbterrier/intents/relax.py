@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 import pandas as pd
 import pyterrier as pt
 
-from vbterrier.errors import DegenerateWarning, InputError, ParameterError, examples, nearest
+from vbterrier.errors import InputError, ParameterError, examples, nearest, warn
 from vbterrier.frames.parameters import number, numbers
 from vbterrier.intents.constraints import Constraint, Range, parse_constraints
 from vbterrier.intents.stage import Candidates, IntentStage, knowledge_base, warn_of
@@ -135,11 +134,7 @@ def _known(kb: Attributes, entities: Sequence[str], wanted: pd.DataFrame) -> pd.
     """The values of the attributes that are asked for: their normal form, and the number that they are."""
     facts = kb.attributes(list(dict.fromkeys(entities)))
     if not len(facts):
-        warnings.warn(
-            f"{kb!r} has no attribute of any candidate ({examples(entities)}): are these ids its own?",
-            DegenerateWarning,
-            stacklevel=4,
-        )
+        warn(f"{kb!r} has no attribute of any candidate ({examples(entities)}): are these ids its own?")
     facts = facts[facts["attribute"].isin(wanted["attribute"].unique())].astype(object)
     number = pd.to_numeric(facts["value"].astype("str").str.extract(_LEADING_NUMBER, expand=False))
     return pd.DataFrame(

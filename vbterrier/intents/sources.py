@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import DegenerateWarning, InputError
+from vbterrier.errors import InputError, warn
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.ids import ids_of, integers_of, repeated_pairs
 
@@ -64,7 +63,7 @@ def from_diversity(qrels: Any, *, rel: int = 1, name: str = "qrels") -> tuple[pd
     named = frame.assign(entity_id=iteration)
     again = _again(named, rows[repeated_pairs(intent[rows], docno.take(rows))], label, name)
     if not (code[rows] != code[rows[:1]]).any():
-        warnings.warn(f"{name}: one iteration only: no query is ambiguous", DegenerateWarning, stacklevel=2)
+        warn(f"{name}: one iteration only: no query is ambiguous")
     told = pd.DataFrame(
         {"intent": intent[rows]} | ({"prob": frame["prob"].to_numpy()[rows]} if "prob" in frame else {})
     )

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow.compute as pc
 
-from vbterrier.errors import DegenerateWarning, InputError, ParameterError, examples
+from vbterrier.errors import InputError, ParameterError, examples, warn
 from vbterrier.frames.contracts import frame_of, owner, probabilities_of, require, require_once
 from vbterrier.frames.ids import ids_of, numbers_of
 from vbterrier.hosts import pyterrier
@@ -188,11 +187,7 @@ class Candidates:
         return self.frame.assign(prob=prob)
 
 
-def warn_of(topics: Sequence[str], what: str, *, stacklevel: int = 3) -> None:
+def warn_of(topics: Sequence[str], what: str) -> None:
     """Warn once of all queries that something is the matter with; silent for none."""
     if topics:
-        warnings.warn(
-            f"{len(topics)} {'query' if len(topics) == 1 else 'queries'} ({examples(topics)}) {what}",
-            DegenerateWarning,
-            stacklevel=stacklevel,
-        )
+        warn(f"{len(topics)} {'query' if len(topics) == 1 else 'queries'} ({examples(topics)}) {what}")

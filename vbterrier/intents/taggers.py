@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
-import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import DegenerateWarning, InputError, ParameterError, examples
+from vbterrier.errors import InputError, ParameterError, examples, warn
 from vbterrier.frames.contracts import TagFrame, frame_of, is_frame
 from vbterrier.frames.ids import Ids, ids_of, require_same_kind
 from vbterrier.frames.named import named
@@ -153,11 +152,7 @@ def _present(frame: pd.DataFrame, name: str) -> Ints:
     missing = column.isna().to_numpy()
     if missing.any():
         docno = frame["docno"].iloc[int(np.argmax(missing))]
-        warnings.warn(
-            f"{int(missing.sum())} of {len(frame)} rows have no {name!r} and get no tags from it (document {docno!r})",
-            DegenerateWarning,
-            stacklevel=5,
-        )
+        warn(f"{int(missing.sum())} of {len(frame)} rows have no {name!r} and get no tags from it (document {docno!r})")
     present = np.flatnonzero(~missing)
     if pd.api.types.infer_dtype(column.iloc[present]) not in {"string", "empty"}:
         row = next(row for row in present if not isinstance(column.iloc[row], str))
@@ -202,13 +197,11 @@ class Linked:
         if 2 * tied.sum() > second.sum() and not self._told:
             self._told = True
             one = ordered[tied].iloc[0]
-            warnings.warn(
+            warn(
                 f"{label_of(self.linker)}: {int(tied.sum())} of {int(second.sum())} ambiguous mentions have several "
                 f"best candidates of the same score, the first {one['mention']!r}, and are "
                 "tagged with the smallest id of them, whichever that is: a linker with priors tells them apart, "
-                "weights='score' takes all",
-                DegenerateWarning,
-                stacklevel=6,
+                "weights='score' takes all"
             )
         return first
 
@@ -295,11 +288,9 @@ class ByTable:
         """The tags of each row's document, warning where no document has any."""
         row, place = self.table.find(frame)
         if len(frame) and not len(row) and len(self.table.docno):
-            warnings.warn(
+            warn(
                 f"no document has {self.table.name}: {examples(self.table.docno.text[:4].to_pylist())} against "
-                f"{examples(frame['docno'].iloc[:4])}; look for other prefixes or ids",
-                DegenerateWarning,
-                stacklevel=4,
+                f"{examples(frame['docno'].iloc[:4])}; look for other prefixes or ids"
             )
         return FoundTags(row, self.table.entity.take(place), self.table.weight[place])
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
-from vbterrier.errors import DegenerateWarning, InputError, ParameterError, examples
+from vbterrier.errors import InputError, ParameterError, examples, warn
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.ids import Lookup, ids_of, require_same_kind
 from vbterrier.frames.named import named
@@ -61,11 +60,9 @@ class ClosedCandidates:
         here = places(topics, self.topics)
         if (here < 0).any():
             without = [topic for topic, place in zip(topics, here, strict=True) if place < 0]
-            warnings.warn(
+            warn(
                 f"{len(without)} of {len(topics)} queries have no intents, and their documents get no tags "
-                f"({examples(without)})",
-                DegenerateWarning,
-                stacklevel=5,
+                f"({examples(without)})"
             )
         asked = here[code[row]]
         known = np.flatnonzero(asked >= 0)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import DegenerateWarning, InputError, ParameterError, examples
+from vbterrier.errors import InputError, ParameterError, examples, warn
 from vbterrier.frames.contracts import frame_of, is_frame, require
 from vbterrier.frames.ids import ids_of, require_same_kind
 from vbterrier.frames.named import named
@@ -147,7 +146,7 @@ class TagQuality(Shown):
         """Micro and macro rates of samples of documents, shape (n_resamples, 6)."""
         n = self.n_documents
         if n < 2:  # noqa: PLR2004 - two documents are the least that can differ
-            warnings.warn("an interval over documents needs at least two of them", DegenerateWarning, stacklevel=3)
+            warn("an interval over documents needs at least two of them")
             return np.full((n_resamples, 6), np.nan)
         content = self.documents[[*COUNTS, *RATES]].to_numpy(dtype=np.float64)
         draw, share = stream(seed, "tag quality"), np.full(n, 1 / n)
@@ -211,11 +210,9 @@ def tag_quality(tags: Any, gold: Any, *, documents: Any = None) -> TagQuality:
     found = sample.merge(_pairs(given, on), on=on)
     wanted = sample.merge(_pairs(right, on), on=on)
     if not len(found):
-        warnings.warn(
+        warn(
             f"no document of the sample has tags: {examples(given.docno.text[:4].to_pylist())} against "
-            f"{examples(sample['docno'].iloc[:4])}; look for other ids",
-            DegenerateWarning,
-            stacklevel=2,
+            f"{examples(sample['docno'].iloc[:4])}; look for other ids"
         )
     by_document = sample.merge(_counts(found, wanted, on), on=on, how="left").fillna(dict.fromkeys(COUNTS, 0))
     by_document = by_document.astype(dict.fromkeys(COUNTS, "int64")).reset_index(drop=True)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import DegenerateWarning, InputError, ParameterError, examples
+from vbterrier.errors import InputError, ParameterError, examples, warn
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.ids import Ids, ids_of, numbers_of, repeated_pairs
 from vbterrier.kernels import order
@@ -301,11 +300,9 @@ class Vocabulary:
     def warn_of_overfull(self) -> None:
         """Say that the scores of some aliases summed to more than 1."""
         if len(self.over):
-            warnings.warn(
+            warn(
                 f"aliases: the scores of {len(self.over)} aliases sum to more than 1 "
-                f"({examples(self.aliases[place] for place in self.over[:4])}); they are divided by their sum",
-                DegenerateWarning,
-                stacklevel=4,
+                f"({examples(self.aliases[place] for place in self.over[:4])}); they are divided by their sum"
             )
 
     def keyed(self, keys: Sequence[str]) -> tuple[list[str], pd.DataFrame]:

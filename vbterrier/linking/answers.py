@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow.compute as pc
 
-from vbterrier.errors import DegenerateWarning, InputError, ParameterError, examples
+from vbterrier.errors import InputError, ParameterError, examples, warn
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.files.reading import read_answers
 from vbterrier.frames.ids import Lookup, ids_of, integers_of, require_same_kind
@@ -157,9 +156,7 @@ def decide(run: Run, gold: Gold, *, unanswered: str = "nothing") -> Decisions:
         answer[topic] = np.where(nils, linking.NIL, np.where(right, linking.RIGHT_LINK, linking.WRONG_LINK))
         _warn_of_strangers(entity.take(np.flatnonzero(~nils)), gold, run.name)
     else:
-        warnings.warn(
-            f"{run.name}: empty; none of the {len(gold.topics)} queries is answered", DegenerateWarning, stacklevel=2
-        )
+        warn(f"{run.name}: empty; none of the {len(gold.topics)} queries is answered")
     return Decisions(gold.is_nil, answer)
 
 
@@ -173,11 +170,7 @@ def warn_of_silence(decisions: Decisions, nil: str, name: str) -> None:
         if gold and not given:
             n = int(counts[:, linking.UNANSWERED].sum())
             hint = f"; of {n} unanswered queries unanswered='nil' makes {nil}" if n and kind == repr(nil) else ""
-            warnings.warn(
-                f"{name}: no query is answered with {kind}, which is right for {gold}: its precision counts 0{hint}",
-                DegenerateWarning,
-                stacklevel=3,
-            )
+            warn(f"{name}: no query is answered with {kind}, which is right for {gold}: its precision counts 0{hint}")
 
 
 def answers(system: Any, *, name: str = "run", duplicates: str = "error") -> Run:
@@ -249,11 +242,9 @@ def called_nil(entity: Ids, nil: str | Sequence[str], name: str) -> Bools:
     near = near.to_numpy(zero_copy_only=False).astype(bool) & ~nils
     if near.any():
         first, said = entity.text[int(np.argmax(near))].as_py(), " or ".join(map(repr, words))
-        warnings.warn(
+        warn(
             f"{name}: {first!r} ({int(near.sum())} rows) is taken for an entity, as nil={said} is the word for none; "
-            "pass nil= or rename it",
-            DegenerateWarning,
-            stacklevel=2,
+            "pass nil= or rename it"
         )
     return nils
 
@@ -281,9 +272,7 @@ def _warn_of_strangers(entity: Ids, gold: Gold, name: str) -> None:
     """Say it when not a single entity is one of the gold standard: the ids may count in another space."""
     if len(entity) and len(gold.entity) and not pc.any(pc.is_in(entity.text, value_set=gold.entity.text)).as_py():
         answered, right = (examples(ids.text[:4].to_pylist()) for ids in (entity, gold.entity))
-        warnings.warn(
+        warn(
             f"{name}: no answer is an entity of {gold.name}: it has {answered}; {gold.name} has {right}; look for ids "
-            "of another space or spelling",
-            DegenerateWarning,
-            stacklevel=3,
+            "of another space or spelling"
         )

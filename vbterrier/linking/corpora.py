@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import warnings
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from vbterrier.errors import DegenerateWarning, FileError, InputError, ParameterError
+from vbterrier.errors import FileError, InputError, ParameterError, warn
 from vbterrier.frames.files.reading import MAX_BYTES
 from vbterrier.frames.files.source import Source
 from vbterrier.linking.links import WIKIPEDIA_ID, WIKIPEDIA_TITLE
@@ -321,11 +320,7 @@ def read_spans(
 
     frame = read_records(path, under("doc"), rows, docnos, max_bytes).drop(columns="field")
     if n_nil and nil == "warn":
-        warnings.warn(
-            f"{path}: {n_nil} mentions of no known entity are left out; nil='drop' agrees, nil='keep' keeps them",
-            DegenerateWarning,
-            stacklevel=2,
-        )
+        warn(f"{path}: {n_nil} mentions of no known entity are left out; nil='drop' agrees, nil='keep' keeps them")
     return frame
 
 

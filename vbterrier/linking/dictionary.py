@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import DegenerateWarning, ParameterError, examples, module_of_extra
+from vbterrier.errors import ParameterError, examples, module_of_extra, warn
 from vbterrier.frames.parameters import choice
 from vbterrier.linking.aliases import Meanings, Mentions, Vocabulary, aliases_of, meanings_of
 from vbterrier.linking.links import Identified, Links, positive
@@ -315,11 +314,9 @@ class DictionaryLinker(Identified):
         if not len(self._index.skipped):
             return
         told = ", ".join(f"{len(names)} {reason} ({examples(names)})" for reason, names in reasons)
-        warnings.warn(
+        warn(
             f"dictionary: some of the {len(self._index.vocabulary.aliases)} aliases are not looked for, or not in "
-            f"full: {told}; see stop_aliases, min_length, numeric and max_candidates, and the linker's .skipped",
-            DegenerateWarning,
-            stacklevel=3,
+            f"full: {told}; see stop_aliases, min_length, numeric and max_candidates, and the linker's .skipped"
         )
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+from vbterrier.errors import InputError, ParameterError, warn
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.ids import ids_of
 from vbterrier.frames.parameters import choice
@@ -208,11 +207,7 @@ class SpacyLinker(Identified):
                 if entity and entity != NIL:
                     rows.extend(_rows(place, mention, entity, sources))
         if n_without_id and not rows and not n_nil:
-            warnings.warn(
-                f"spaCy: {n_without_id} mentions, none with an id; add an EntityLinker, or patterns with 'id'",
-                DegenerateWarning,
-                stacklevel=2,
-            )
+            warn(f"spaCy: {n_without_id} mentions, none with an id; add an EntityLinker, or patterns with 'id'")
         frame = links_frame(rows)
         frame.attrs.update(n_nil=n_nil, n_without_id=n_without_id)
         return Links(frame, self.id_space, "probability")

@@ -271,7 +271,7 @@ def evaluate(measures: Iterable[Measure], slot: EvaluationTarget, run: Run) -> I
 
 def metrics(measures: Iterable[Measure], slot: EvaluationTarget, run: Run) -> Iterator[ir_measures.Metric]:
     """What :func:`evaluate` yields, as ir_measures has it; says it when ids are written otherwise."""
-    warn_of_id_mismatch(slot, run, 3, only_misspelt=True)
+    warn_of_id_mismatch(slot, run, only_misspelt=True)
     for topic, measure, value in evaluate(measures, slot, run):
         yield ir_measures.Metric(query_id=topic, measure=measure, value=value)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from functools import partial
 from itertools import pairwise, repeat
 from math import log2
@@ -15,7 +14,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+from vbterrier.errors import InputError, ParameterError, warn
 from vbterrier.frames.contracts import require
 from vbterrier.frames.ids import ids_of, integers_of, require_same_kind
 from vbterrier.frames.runs import run_places
@@ -373,11 +372,9 @@ def _condensed(ranking: pd.DataFrame, qrels: pd.DataFrame) -> pd.DataFrame:
 
 def _warn_of_subtopics(measures: Sequence[ir_measures.Measure], qrels: pd.DataFrame) -> None:
     if has_subtopics(qrels):
-        warnings.warn(
+        warn(
             f"{', '.join(map(str, measures))}: the qrels judge documents once a subtopic, and the last one would win; "
-            "flatten them with vbterrier.frames.flatten_qrels, or use diversity measures",
-            DegenerateWarning,
-            stacklevel=3,
+            "flatten them with vbterrier.frames.flatten_qrels, or use diversity measures"
         )
 
 

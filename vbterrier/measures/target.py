@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pandas as pd
@@ -12,7 +11,7 @@ from vbterrier.entities.coverage import Selection
 from vbterrier.entities.links import COLUMNS
 from vbterrier.entities.oer import EntityTable
 from vbterrier.entities.pool import LinkedPool
-from vbterrier.errors import DegenerateWarning, InputError, examples
+from vbterrier.errors import InputError, examples, warn
 from vbterrier.frames.contracts import require
 from vbterrier.frames.ids import ids_of, require_same_kind
 from vbterrier.unjudged.pool import JudgedTop, Judgments
@@ -28,15 +27,13 @@ if TYPE_CHECKING:
 _FIRST_ROWS, _FEW = 10_000, 100
 
 
-def warn_of_id_mismatch(slot: EvaluationTarget, run: Run, stacklevel: int, *, only_misspelt: bool = False) -> None:
+def warn_of_id_mismatch(slot: EvaluationTarget, run: Run, *, only_misspelt: bool = False) -> None:
     """Say it when a run and the judgments share topics, but not a single document.
 
     Parameters
     ----------
     slot, run
         The judgments and the run.
-    stacklevel
-        Of the warning.
     only_misspelt
         Whether only where ids differ in how they are written: integers, which hosts make text before anybody can refuse
         them, against text; blanks at the ends; Unicode forms. Parts of runs may well hold nothing that is judged.
@@ -47,11 +44,9 @@ def warn_of_id_mismatch(slot: EvaluationTarget, run: Run, stacklevel: int, *, on
     known = slot.once("judged documents", lambda: ids_of(slot.frame["docno"], "qrels column 'docno'").text)
     if not _any_in(run.docno.text, known) and not (only_misspelt and not _are_misspelt(run.docno.text, known)):
         retrieved, judged_ones = (examples(ids[:4].to_pylist()) for ids in (run.docno.text, known))
-        warnings.warn(
+        warn(
             f"{run.name}: none of its documents is judged: it has {retrieved}; qrels has {judged_ones}; look for "
-            "other prefixes, trailing blanks or another Unicode form",
-            DegenerateWarning,
-            stacklevel=stacklevel + 1,
+            "other prefixes, trailing blanks or another Unicode form"
         )
 
 
@@ -241,5 +236,5 @@ def aligned(judged: EvaluationTarget, runs: Mapping[str, Run], topics: str) -> t
     """The slot with the topics to average over, and the runs on them; says it when a run is not judged at all."""
     slot = restricted(judged, runs, topics)
     for run in runs.values():
-        warn_of_id_mismatch(judged, run, 3)
+        warn_of_id_mismatch(judged, run)
     return slot, {name: run.only(slot.topics) if topics == "common" else run for name, run in runs.items()}

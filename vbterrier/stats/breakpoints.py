@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import DegenerateWarning, ParameterError
+from vbterrier.errors import ParameterError, warn
 from vbterrier.frames.notebook import Panel, Shown
 from vbterrier.frames.parameters import choice, whole
 from vbterrier.kernels.resample import stream
@@ -266,7 +265,7 @@ def breakpoint_sweep(
     counts: dict[str, Any] = {"n_qids": len(x), "n_undefined": len(columns[gain]) - len(x), "model": model, **asked}
     if not len(sweep):
         message = f"{coverage}: no cut leaves enough topics of different coverage on both sides, or no gain to explain"
-        warnings.warn(message, DegenerateWarning, stacklevel=2)
+        warn(message)
         return Breakpoint(np.nan, np.nan, np.nan, level, np.nan, np.nan, np.nan, sweep, **counts)
     best = int(sweep["explained"].to_numpy().argmax())
     value, f_statistic, explained = (float(sweep[name].iloc[best]) for name in ("coverage", "f_statistic", "explained"))

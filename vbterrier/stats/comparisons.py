@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from itertools import combinations
 from math import ceil
 from typing import TYPE_CHECKING, Any
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import DegenerateWarning, ParameterError, examples, nearest
+from vbterrier.errors import ParameterError, examples, nearest, warn
 from vbterrier.frames.parameters import choice, number, whole
 from vbterrier.frames.values import measure_tables
 from vbterrier.stats.paired_tests import RESAMPLED, TESTS, max_t, paired_p, spread_of, t_of
@@ -256,11 +255,9 @@ def _tested(differences: Floats, test: str, correction: str, *, n_resamples: int
     """The p-value of each pair, and adjusted."""
     n_constant = int(((spread_of(differences) == 0) & (differences[0] != 0)).sum())
     if test in {"t", "bootstrap"} and n_constant and len(differences) > 1:
-        warnings.warn(
+        warn(
             f"in {n_constant} of {differences.shape[1]} pairs all topics differ by the same: t is infinite and p as "
-            "small as it can be, however few the topics; sign flips (test='randomisation') stay valid",
-            DegenerateWarning,
-            stacklevel=3,
+            "small as it can be, however few the topics; sign flips (test='randomisation') stay valid"
         )
     if correction == "max-t":
         return max_t(differences, test, n_resamples=n_resamples, seed=seed)
@@ -282,12 +279,10 @@ def _correction(asked: str, test: str, shapes: Sequence[tuple[int, ...]], *, lev
             return "max-t"
         # Too few topics are told of by who compares: no resamples would help.
         if not has_all_flips:
-            warnings.warn(
+            warn(
                 f"Holm's correction over {n_pairs} pairs leaves no p below {least:.2g} with n_resamples={n_resamples}: "
                 f"nothing can be significant at {1 - level:.2g}; take {ceil(n_pairs / (1 - level))} or more, or "
-                "correction='max-t'",
-                DegenerateWarning,
-                stacklevel=3,
+                "correction='max-t'"
             )
     return "holm"
 

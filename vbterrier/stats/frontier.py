@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import DegenerateWarning, InputError, ParameterError, examples, nearest
+from vbterrier.errors import InputError, ParameterError, examples, nearest, warn
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.notebook import Panel, Shown
 from vbterrier.frames.parameters import whole
@@ -227,7 +226,7 @@ def _correlation(up: Floats, down: Floats, level: float, n_resamples: int, seed:
     r = float(_pearson(up[None], down[None])[0])
     if n < _FEW or np.isnan(r):
         why = "runs that are all equal in a measure have no correlation" if np.isnan(r) else "intervals say little"
-        warnings.warn(f"{n} runs: {why}", DegenerateWarning, stacklevel=3)
+        warn(f"{n} runs: {why}")
     draw = stream(seed, "frontier")
     step = max(1, _BATCH // n)
     parts = [

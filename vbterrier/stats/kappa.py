@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import asdict, dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+from vbterrier.errors import InputError, ParameterError, warn
 from vbterrier.frames.contracts import frame_of
 from vbterrier.frames.notebook import Panel, Shown
 from vbterrier.frames.parameters import whole
@@ -173,7 +172,7 @@ def cohen_kappa(
     value, variance = float(found.kappa), float(found.var_kappa)
     if variance <= _NOTHING:
         message = "all labels agree, or a judge gives one label to all: the interval's formula knows no error there"
-        warnings.warn(message, DegenerateWarning, stacklevel=2)
+        warn(message)
         return Kappa(value, np.nan, np.nan, agreement, len(codes))
     reach = float(special.ndtri((1 + level) / 2)) * float(np.sqrt(variance))
     return Kappa(value, value - reach, min(value + reach, 1.0), agreement, len(codes))
@@ -294,9 +293,7 @@ def _is_certain(codes: Ints) -> bool:
     """Whether all labels are one, of which it warns: chance cannot but agree."""
     certain = bool((codes == codes[0, 0]).all())
     if certain:
-        warnings.warn(
-            "all labels are the same: no agreement beyond chance can be seen", DegenerateWarning, stacklevel=3
-        )
+        warn("all labels are the same: no agreement beyond chance can be seen")
     return certain
 
 

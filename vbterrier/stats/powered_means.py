@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import DegenerateWarning, InputError, ParameterError, examples, nearest
+from vbterrier.errors import InputError, ParameterError, examples, nearest, warn
 from vbterrier.frames.parameters import choice, number
 from vbterrier.frames.values import values_of
 from vbterrier.kernels.resample import left_out_slopes
@@ -365,17 +364,13 @@ def _warn_of_doubt(found: pd.DataFrame) -> None:
     """Say it where labels are too few, or agree too well, for their interval to be believed."""
     few = found["n_labelled"] < _FEW
     if few.any():
-        warnings.warn(
+        warn(
             f"{examples(found.loc[few, 'name'].unique())}: fewer than {_FEW} labels; where the score is rarely wrong, "
-            "intervals from so few are too short",
-            DegenerateWarning,
-            stacklevel=3,
+            "intervals from so few are too short"
         )
     flat = (found["high"] - found["low"] <= _ROUNDING) & (found["n_labelled"] < found["n_qids"])
     if flat.any():
-        warnings.warn(
+        warn(
             f"{examples(found.loc[flat, 'name'].unique())}: no label contradicts the others or the score, so that the "
-            "interval has no width; it is too short, label more queries",
-            DegenerateWarning,
-            stacklevel=3,
+            "interval has no width; it is too short, label more queries"
         )

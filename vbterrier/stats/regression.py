@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+from vbterrier.errors import InputError, ParameterError, warn
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.ids import numbers_of
 from vbterrier.frames.parameters import whole
@@ -135,11 +134,7 @@ def coverage_strata(
     sizes = np.bincount(stratum[stratum >= 0], minlength=n_strata)
     if not sizes.all():
         which = ", ".join(str(place + 1) for place in np.flatnonzero(sizes == 0))
-        warnings.warn(
-            f"{coverage}: no topic is in stratum {which} of {n_strata}; too many topics are equal, or too few there",
-            DegenerateWarning,
-            stacklevel=2,
-        )
+        warn(f"{coverage}: no topic is in stratum {which} of {n_strata}; too many topics are equal, or too few there")
     rows = [
         (place + 1, *_range(columns[coverage][inside]), name, *_mean(columns[name][inside], level), *counts)
         for place in range(n_strata)
@@ -322,4 +317,4 @@ def _leverage(design: Floats) -> Floats:
 
 
 def _warn(message: str) -> None:
-    warnings.warn(message, DegenerateWarning, stacklevel=4)
+    warn(message)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vbterrier.errors import DegenerateWarning, ParameterError
+from vbterrier.errors import ParameterError, warn
 from vbterrier.frames.parameters import choice
 from vbterrier.stats.topic_intervals import Intervals, bca_ends, check_level, share_below, tails_of
 
@@ -167,7 +166,7 @@ def _monte_carlo(replicas: Floats, level: float, source: str) -> Intervals:
     name = f"{source} (normal, Monte Carlo error)"
     mean = replicas.mean(axis=0)
     if len(replicas) == 1:
-        warnings.warn("the error of a mean needs two replicas at least", DegenerateWarning, stacklevel=3)
+        warn("the error of a mean needs two replicas at least")
         return Intervals(np.full_like(mean, np.nan), np.full_like(mean, np.nan), name)
     reach = special.ndtri((1 + level) / 2) * replicas.std(axis=0, ddof=1) / np.sqrt(len(replicas))
     return Intervals(mean - reach, mean + reach, name)
@@ -176,9 +175,7 @@ def _monte_carlo(replicas: Floats, level: float, source: str) -> Intervals:
 def _warn_of_shifts(share: Floats) -> None:
     outside = int(((share == 0) | (share == 1)).sum())
     if outside:
-        warnings.warn(
+        warn(
             f"{outside} of {share.size} scores without perturbation lie outside all of their replicas: these were "
-            "shifted, not spread, and their BCa intervals end at the nearest replica; look at percentiles",
-            DegenerateWarning,
-            stacklevel=3,
+            "shifted, not spread, and their BCa intervals end at the nearest replica; look at percentiles"
         )

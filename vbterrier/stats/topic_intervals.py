@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import DegenerateWarning, ParameterError
+from vbterrier.errors import ParameterError, warn
 from vbterrier.frames.parameters import choice, whole
 from vbterrier.frames.values import KEY, values_of
 from vbterrier.kernels.resample import (
@@ -405,7 +404,7 @@ def _topics_intervals(
 ) -> Intervals:
     ends = np.full((2, values.shape[1]), np.nan)
     if len(values) < 2:  # noqa: PLR2004 - two topics are the least that can differ
-        warnings.warn("an interval over topics needs at least two of them", DegenerateWarning, stacklevel=3)
+        warn("an interval over topics needs at least two of them")
         return Intervals(ends[0], ends[1], f"topics ({method})")
     ends[:] = values[0]
     varies = np.flatnonzero(np.ptp(values, axis=0) > 0)
@@ -415,11 +414,9 @@ def _topics_intervals(
         ends[:, these] = METHODS[method](values[:, these], tails_of(level), draws(), n_resamples)
     endless = int(np.isinf(ends).any(axis=0).sum())
     if endless:
-        warnings.warn(
+        warn(
             f"{endless} of {ends.shape[1]} studentised intervals have no end: in too many resamples all topics score "
-            "the same; take percentiles, or more topics",
-            DegenerateWarning,
-            stacklevel=3,
+            "the same; take percentiles, or more topics"
         )
     return Intervals(ends[0], ends[1], f"topics ({method})")
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+from vbterrier.errors import InputError, ParameterError, warn
 from vbterrier.frames.notebook import Panel, Shown, of_means
 from vbterrier.frames.parameters import whole
 from vbterrier.kernels.resample import means_of, stream, weighted_sums
@@ -171,7 +170,7 @@ class TopicStatistics(Shown):
                 n_qids = int(column.weights[0])
                 rows.append((*key, mean, low, high, level, METHOD, n_qids, self.n_resamples, self.seed))
         if any(column.weights[0] < 2 for column in self._columns.values()):  # noqa: PLR2004 - the least that can differ
-            warnings.warn("an interval over topics needs at least two of them", DegenerateWarning, stacklevel=2)
+            warn("an interval over topics needs at least two of them")
         return pd.DataFrame(rows, columns=list(COLUMNS))
 
     @staticmethod
@@ -265,7 +264,7 @@ def disc_ratio(
     value = float(_ratio(above.sum(), below.sum()))
     if not np.isfinite(value):
         what = "no document is reached: there is no ratio" if np.isnan(value) else _UNBOUND
-        warnings.warn(what, DegenerateWarning, 2)
+        warn(what)
     replicas = np.empty(n_resamples)
     step = max(1, _BATCH // n)
     for start in range(0, n_resamples, step):

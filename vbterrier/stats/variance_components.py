@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+from vbterrier.errors import InputError, ParameterError, warn
 from vbterrier.frames.parameters import choice
 from vbterrier.kernels.resample import nested_noise, resampled_counts, resampled_variances, stream
 from vbterrier.stats.topic_intervals import Intervals, check_level
@@ -38,19 +37,13 @@ class Components:
         """The variance of the mean by source, shape (m, sources)."""
         n = self.values.shape[1]
         if n == 1:
-            warnings.warn(
-                "one topic says nothing of others: the share of topics needs two at least",
-                DegenerateWarning,
-                stacklevel=3,
-            )
+            warn("one topic says nothing of others: the share of topics needs two at least")
         spread: Floats = self.values.var(axis=1, ddof=1) if n > 1 else np.full(len(self.values), np.nan)
         between = spread - self.held.mean(axis=1)
         if (between < -_EQUAL).any():
-            warnings.warn(
+            warn(
                 f"noise within topics explains more than all of the spread over topics of {int((between < 0).sum())} "
-                f"of {len(between)} means: topics contribute 0",
-                DegenerateWarning,
-                stacklevel=3,
+                f"of {len(between)} means: topics contribute 0"
             )
         return np.asarray(_by_source(between, self.within.mean(axis=1), self.parts.mean(axis=2)) / n)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from functools import cached_property
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
-from vbterrier.errors import DegenerateWarning, InputError, examples
+from vbterrier.errors import InputError, examples, warn
 from vbterrier.frames.contracts import frame_of
 from vbterrier.frames.ids import require_same_kind
 from vbterrier.frames.ranking import Run
@@ -76,11 +75,7 @@ class Condense(pt.Transformer):  # type: ignore[misc]
         require_same_kind(judgments.qid, run.topic_ids, "qrels column 'qid'", "run column 'qid'")
         if set(run.topics).isdisjoint(judgments.topics):
             # A batch of pt.Experiment may hold such topics alone.
-            warnings.warn(
-                f"run: none of its topics is judged ({examples(run.topics)}); nothing is left of it",
-                DegenerateWarning,
-                stacklevel=2,
-            )
+            warn(f"run: none of its topics is judged ({examples(run.topics)}); nothing is left of it")
             return inp.iloc[:0].assign(rank=pd.Series(dtype="int64"))
         return condensed(run, judgments)
 

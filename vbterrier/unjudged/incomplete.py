@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import warnings
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from vbterrier.errors import DegenerateWarning, ParameterError, examples, nearest
+from vbterrier.errors import ParameterError, examples, nearest, warn
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.files.reading import read_qrels
 from vbterrier.frames.ids import Ids, Lookup, ids_of, integers_of, require_same_kind
@@ -86,7 +85,7 @@ class _Pool:
             if len(places := np.flatnonzero(mask))
         ]
         if said:
-            warnings.warn(f"{what}: {', '.join(said)}", DegenerateWarning, stacklevel=3)
+            warn(f"{what}: {', '.join(said)}")
         return self.frame[kept].reset_index(drop=True)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from vbterrier.errors import DegenerateWarning, InputError
+from vbterrier.errors import InputError, warn
 from vbterrier.frames.ids import Ids, Lookup
 from vbterrier.frames.parameters import choice, whole
 from vbterrier.frames.runs import runs_of
@@ -208,11 +207,7 @@ def folds(topics: Sequence[str], judged: Ints, n_folds: int, seed: int) -> Ints:
     """The part of each topic; -1 where nothing can be learned from it, and of a topic that is the only one."""
     fold = np.full(len(topics), -1, dtype=np.int64)
     if len(judged) == 1:
-        warnings.warn(
-            f"documents of topic {topics[judged[0]]!r} alone are judged: it predicts itself",
-            DegenerateWarning,
-            stacklevel=3,
-        )
+        warn(f"documents of topic {topics[judged[0]]!r} alone are judged: it predicts itself")
         return fold
     turn = sorted(judged.tolist(), key=lambda place: (stream(seed, "fold", topics[place]).random(), topics[place]))
     fold[turn] = np.arange(len(turn)) % n_folds
@@ -234,11 +229,7 @@ def cross_fitted(method: str, features: Floats, level: Ints, fold: Ints, *, prog
         else:
             chance[asked] = METHODS[method](features[learned], relevant)(features[asked])
     if alike:
-        warnings.warn(
-            "judged documents to learn from are all relevant, or none is: unjudged ones get the same probability each",
-            DegenerateWarning,
-            stacklevel=3,
-        )
+        warn("judged documents to learn from are all relevant, or none is: unjudged ones get the same probability each")
     return chance
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import abc
-import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,7 @@ import pyterrier as pt
 
 from vbterrier.entities.pool import LinkedPool, link_pool
 from vbterrier.entities.stage import EntityStage, links_of
-from vbterrier.errors import DegenerateWarning, InputError, examples
+from vbterrier.errors import InputError, examples, warn
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.ids import Ids, ids_of, numbers_of, require_same_kind
 from vbterrier.frames.parameters import whole_or_none
@@ -235,11 +234,6 @@ class RunReranker(EntityStage):
 
     def _placed(self, inp: pd.DataFrame) -> RunOnPool:
         return RunOnPool.on(self._pool, inp)
-
-
-def warn(message: str) -> None:
-    """Say that a number says less than it seems to."""
-    warnings.warn(message, DegenerateWarning, stacklevel=4)
 
 
 class QueryEntities:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyterrier as pt
 
-from vbterrier.entities.rankers.base import PoolRanker, QueryEntities, RunReranker, warn
-from vbterrier.errors import examples
+from vbterrier.entities.rankers.base import PoolRanker, QueryEntities, RunReranker
+from vbterrier.errors import examples, warn
 from vbterrier.frames.contracts import frame_of
 from vbterrier.frames.parameters import choice, number, whole
 from vbterrier.frames.ranking import ranked

@@ -10,9 +10,9 @@ import pandas as pd
 import pyterrier as pt
 
 from vbterrier.entities.oer import ALPHA, TAU, EntityTable
-from vbterrier.entities.rankers.base import RunReranker, Topics, warn
+from vbterrier.entities.rankers.base import RunReranker, Topics
 from vbterrier.entities.stage import EntityStage
-from vbterrier.errors import InputError, ParameterError, examples
+from vbterrier.errors import InputError, ParameterError, examples, warn
 from vbterrier.frames.ids import Ids, ids_of
 from vbterrier.frames.parameters import choice, number, whole, whole_or_none
 from vbterrier.frames.ranking import Run, ranked

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vbterrier.entities.rankers.base import PoolRanker, QueryEntities, warn
+from vbterrier.entities.rankers.base import PoolRanker, QueryEntities
 from vbterrier.entities.vectors import Vectors, name_of, table, unit
-from vbterrier.errors import InputError, ParameterError, examples
+from vbterrier.errors import InputError, ParameterError, examples, warn
 from vbterrier.frames.contracts import frame_of
 
 if TYPE_CHECKING:

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.entities.rankers.base import warn
 from vbterrier.entities.rerank.base import Interpolation, by_id
 from vbterrier.entities.vectors import Vectors, unit
-from vbterrier.errors import InputError, ParameterError, examples
+from vbterrier.errors import InputError, ParameterError, examples, warn
 from vbterrier.frames.ids import ids_of
 from vbterrier.frames.parameters import choice
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vbterrier.entities.rankers.base import warn
 from vbterrier.entities.rerank.base import Interpolation, Reranker, normalised
+from vbterrier.errors import warn
 from vbterrier.frames.parameters import choice, number, whole
 
 if TYPE_CHECKING:

@@ -10,13 +10,12 @@ import sqlite3
 import stat
 import tempfile
 import time
-import warnings
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vbterrier import log
-from vbterrier.errors import DegenerateWarning, FileError, InputError, ParameterError, printable
+from vbterrier.errors import FileError, InputError, ParameterError, printable, warn
 from vbterrier.linking.kb.sqlite import APPLICATION_ID, COMPARED_AT_MOST, FORMAT, TABLES, is_external, run
 from vbterrier.linking.kb.staging import Staging, fault_of, settle_redirects, shown
 
@@ -208,7 +207,7 @@ def _warn_of_priors(db: sqlite3.Connection) -> None:
     if n_zero:
         said.append(f"the priors of {n_zero} aliases are all 0: their entities are taken as equally probable")
     if said:
-        warnings.warn("; ".join(said), DegenerateWarning, stacklevel=6)
+        warn("; ".join(said))
 
 
 def _trigrams(db: sqlite3.Connection) -> None:
@@ -218,11 +217,9 @@ def _trigrams(db: sqlite3.Connection) -> None:
         return
     fault = _no_trigrams()
     if fault:
-        warnings.warn(
+        warn(
             f"{n_forms:,} names need an index of trigrams for fuzzy look-ups, which SQLite {sqlite3.sqlite_version} "
-            f"cannot make ({fault}): the knowledge base is built without; build it with SQLite 3.34 or later",
-            DegenerateWarning,
-            stacklevel=6,
+            f"cannot make ({fault}): the knowledge base is built without; build it with SQLite 3.34 or later"
         )
     else:
         run(db, _TRIGRAMS)
@@ -353,7 +350,7 @@ def _mark(db: sqlite3.Connection, id_space: str) -> None:
 def _say_what_was_left_out(path: Path, staging: Staging) -> None:
     if staging.left_out:
         told = "; ".join(f"{n:,} {what}" for what, n in sorted(staging.left_out.items()))
-        warnings.warn(f"{path.name}: left out {told}", DegenerateWarning, stacklevel=5)
+        warn(f"{path.name}: left out {told}")
 
 
 def _put(new: Path, path: Path) -> None:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import TYPE_CHECKING, Any
 
-from vbterrier.errors import DegenerateWarning, InputError, examples, printable
+from vbterrier.errors import InputError, examples, printable, warn
 from vbterrier.linking.kb.sqlite import MAX_LETTERS, MAX_VALUE, STAGED, run
 from vbterrier.linking.links import normal_forms
 
@@ -210,8 +209,4 @@ def _shorten(db: sqlite3.Connection) -> None:
         db.execute(f"CREATE TABLE staged.circle AS SELECT source FROM redirect WHERE {_OPEN} ORDER BY source")  # noqa: S608 - own words
         db.execute("DELETE FROM redirect WHERE source IN (SELECT source FROM staged.circle)")
         some = [source for (source,) in db.execute("SELECT source FROM staged.circle LIMIT 4")]
-        warnings.warn(
-            f"{left} redirects run in a circle or into one ({examples(some)}); such ids stand for themselves",
-            DegenerateWarning,
-            stacklevel=7,
-        )
+        warn(f"{left} redirects run in a circle or into one ({examples(some)}); such ids stand for themselves")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import warnings
 from abc import ABC, abstractmethod
 from bisect import bisect_left
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from urllib.parse import unquote
 
-from vbterrier.errors import DegenerateWarning, InputError, ParameterError, printable
+from vbterrier.errors import InputError, ParameterError, printable, warn
 from vbterrier.linking.links import Links, links_frame
 
 if TYPE_CHECKING:
@@ -418,18 +417,14 @@ class Format(ABC):
     def _warn(self, unlinked: list[Node], strange: list[int], told: set[str]) -> None:
         if unlinked and "unlinked" not in told:
             told.add("unlinked")
-            warnings.warn(
+            warn(
                 f"{self.service}: {len(unlinked)} mentions are linked to nothing and left out, "
-                f"the first at {unlinked[0].where}",
-                DegenerateWarning,
-                stacklevel=3,
+                f"the first at {unlinked[0].where}"
             )
         if strange and "strange" not in told:
             told.add("strange")
             own, other = ("UTF-16 units", "code points")[:: 1 if self.utf16 else -1]
-            warnings.warn(
+            warn(
                 f"{self.service}: {len(strange)} answers count in {other}, not in {own} as the service is known to, "
-                f"the first to text {strange[0]}; taken as such, for the mentions stand there",
-                DegenerateWarning,
-                stacklevel=3,
+                f"the first to text {strange[0]}; taken as such, for the mentions stand there"
             )

@@ -12,7 +12,7 @@ import pandas as pd
 
 from vbterrier.entities.files import read_links
 from vbterrier.entities.pool import LinkedPool, link_pool
-from vbterrier.errors import DegenerateWarning, InputError, ParameterError, examples, nearest
+from vbterrier.errors import DegenerateWarning, InputError, ParameterError, examples, nearest, warn
 from vbterrier.evaluate.comparison import Comparison, compare
 from vbterrier.evaluate.coverage import coverage_report
 from vbterrier.evaluate.inputs import named_runs, target_of, topics_of
@@ -300,7 +300,7 @@ def evaluated(
         text for one in caught if _concerns(text := " ".join(str(one.message).split()), list(map(str, asked)))
     )
     for text in said:
-        warnings.warn(text, DegenerateWarning, stacklevel=3)
+        warn(text)
     return ReportNumbers(**parts, measures=tuple(map(str, asked)), said=tuple(said))
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import DegenerateWarning, InputError, ParameterError, examples
+from vbterrier.errors import InputError, ParameterError, examples, warn
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.parameters import choice
 from vbterrier.measures.intents import VB
@@ -134,7 +133,7 @@ def _points(frame: pd.DataFrame, x: str, wanted: str | Sequence[str] | None) -> 
         raise ParameterError(f"x={x!r}: no measure has it; found {examples(read.index)}")
     if wanted is None and not there.all():
         left_out = examples(read.index[~there])
-        warnings.warn(f"x={x!r}: measures without it are left out: {left_out}", DegenerateWarning, stacklevel=4)
+        warn(f"x={x!r}: measures without it are left out: {left_out}")
     points = frame.join(read, on="measure")[texts.map(there).to_numpy()]
     if wanted is not None:
         asked = [_read(one, x)[1] for one in ([wanted] if isinstance(wanted, str) else wanted)]
