@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
-from vbterrier.entities.stage import TopEntities
 from vbterrier.errors import ParameterError
-from vbterrier.frames.ids import Ids
-from vbterrier.frames.parameters import whole
-from vbterrier.frames.ranking import Run
-from vbterrier.frames.runs import run_places
-from vbterrier.kernels.coverage import CLASSES, observable_relevance, signal_classes
+from vbterrier.kernels.coverage import observable_relevance, signal_classes
 
 if TYPE_CHECKING:
     from vbterrier.annotations import Bools, Floats, Ints
@@ -130,96 +123,3 @@ class EntityTable:
         In topics without an OER what is not sparse is neutral: nothing is known of it.
         """
         return signal_classes(self.oer(alpha, tau), self.df_relevant, self.df_other)
-
-
-COLUMNS = (
-    *("name", "qid", "rank", "entity_id", "score", "df_relevant", "df_other", "oer", "signal"),
-    *("k", "rel", "alpha", "tau"),
-)
-# The class of an entity that no document of the topic's pool mentions.
-ABSENT = "absent"
-
-
-def selected_entities(
-    runs: Any, links: LinkedPool, *, k: int = 20, rel: int = 1, alpha: float = ALPHA, tau: float = TAU
-) -> pd.DataFrame:
-    """Each of the first k entities of runs: how many documents mention it, its OER and its signal class.
-
-    Parameters
-    ----------
-    runs
-        An entity run (qid, docno: an entity's id, score), or a mapping of names to such runs.
-    links
-        A linked pool with labels.
-    k
-        How many entities of each topic count.
-    rel
-        The lowest relevant label; unjudged documents are not relevant.
-    alpha, tau
-        Of OER, see :meth:`vbterrier.entities.oer.EntityTable.oer`.
-
-    Returns
-    -------
-    pandas.DataFrame
-        A row a run, topic of the pool and rank: name, qid, rank (from 0), entity_id, score, df_relevant, df_other, oer,
-        signal (the class; ``"absent"`` with ``oer`` 0 where no document of the topic mentions the entity), k, rel,
-        alpha, tau. In topics without relevant or without other documents ``oer`` is NaN.
-
-    Raises
-    ------
-    InputError
-        See the contract of runs; ids that can never meet; no topic in common.
-    ParameterError
-        An illegal value.
-
-    Notes
-    -----
-    The mean of ``oer`` over a topic's rows is its OER@k, the share of rows of two classes its SignalRate or BaitRate.
-
-    References
-    ----------
-    Chatterjee: Entities as Retrieval Signals, arXiv 2604.05204, section 2.5 and figure 4.
-
-    Examples
-    --------
-    >>> from vbterrier.entities.pool import link_pool
-    >>> pool = pd.DataFrame({"qid": "q1", "docno": ["d1", "d2", "d3"], "score": [3.0, 2.0, 1.0]})
-    >>> tags = pd.DataFrame({"docno": ["d1", "d2", "d3"], "entity_id": ["Paris", "Texas", "Texas"]})
-    >>> links = link_pool(pool, tags, pd.DataFrame({"qid": ["q1"], "docno": ["d1"], "label": [1]}))
-    >>> run = pd.DataFrame({"qid": "q1", "docno": ["Texas", "Rome"], "score": [2.0, 1.0]})
-    >>> found = selected_entities(run, links)
-    >>> found[["entity_id", "df_relevant", "df_other", "oer", "signal"]].round(2).values.tolist()
-    [['Texas', 0, 2, -0.89, 'sparse'], ['Rome', 0, 0, 0.0, 'absent']]
-    """
-    table = EntityTable(links, rel)
-    oer, classes = table.oer(alpha, tau), table.classes(alpha, tau)
-    named = runs if isinstance(runs, Mapping) else {"run": runs}
-    depth = whole("k", k)
-    parts = [_rows(str(name), run, table, oer, classes, depth) for name, run in named.items()]
-    found = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(COLUMNS[:-4]))
-    return found.assign(k=depth, rel=rel, alpha=alpha, tau=tau)
-
-
-def _rows(name: str, given: Any, table: EntityTable, oer: Floats, classes: Ints, k: int) -> pd.DataFrame:
-    """The entities of one run."""
-    pool = table.pool
-    run = given if isinstance(given, Run) else Run(given, name=f"run {name!r}")
-    # Says it when the two share no topic.
-    run_places(run, pool.topics, Ids(None, run.topic_ids.integers), "links")
-    listed = TopEntities.of(pool, run, k)
-    # -1, the last, is what no document of the topic mentions.
-    pair, topic = listed.pair, listed.topic
-    names = np.array([*CLASSES, ABSENT], dtype=object)
-    return pd.DataFrame(
-        {
-            "name": name,
-            "qid": np.array(pool.topics, dtype=object)[topic],
-            "rank": listed.rank,
-            "entity_id": listed.ids.text.to_pandas(),
-            "score": listed.score,
-            "df_relevant": np.append(table.df_relevant, 0)[pair],
-            "df_other": np.append(table.df_other, 0)[pair],
-            "oer": np.where(table.contrasts[topic], np.append(oer, 0.0)[pair], np.nan),
-            "signal": names[np.append(classes, len(CLASSES))[pair]],
-        }
-    )
