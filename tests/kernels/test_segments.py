@@ -1,4 +1,4 @@
-"""Cuts of a line: units change nothing. Against fits of each cut in ``tests/uncertainty/test_breakpoints.py``."""
+"""Cuts of a line: units change nothing. Against fits of each cut in ``tests/stats/test_breakpoints.py``."""
 
 import numpy as np
 import pytest

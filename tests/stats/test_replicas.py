@@ -259,7 +259,7 @@ def test_two_perturbations_of_one_class_draw_apart_and_others_leave_their_number
 
 HASHED = """
 import numpy as np, pandas as pd, hashlib
-from vbterrier.uncertainty import *
+from vbterrier.stats import *
 frame = pd.DataFrame({"qid": ["é", "b", "é"], "entity_id": ["A", "A", "B"], "prob": [0.5, 1.0, 0.5]})
 matches = Matches(np.array([0, 1]), np.array([0, 1]), docno=["x", "y"])
 noise = [Dirichlet(2), TemperatureJitter(), ScoreNoise(), DropCandidates(), IntentBootstrap(), TagConfusion(0.5)]

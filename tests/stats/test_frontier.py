@@ -9,8 +9,7 @@ from scipy import stats
 
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.kernels.resample import stream
-from vbterrier.stats import pareto_frontier
-from vbterrier.stats.frontier import pearson_interval, undominated
+from vbterrier.stats.frontier import pareto_frontier, pearson_interval, undominated
 
 QUARTERS = st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0])
 

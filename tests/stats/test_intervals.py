@@ -13,7 +13,9 @@ from scipy import stats
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.kernels import resample
 from vbterrier.kernels.resample import resampled_means, resamples, stream
+from vbterrier.stats import topic_intervals
 from vbterrier.stats.topic_intervals import (
+    COLUMNS,
     TOPIC_METHODS,
     Interval,
     check_level,
@@ -100,7 +102,7 @@ def test_a_column_has_the_interval_that_it_has_alone_whatever_the_blocks(method,
     low, high = zip(*alone, strict=True)
     assert (whole.low, whole.high) == (pytest.approx(low, abs=1e-12), pytest.approx(high, abs=1e-12))
     assert (whole.low[4], whole.high[4]) == (0.25, 0.25)
-    monkeypatch.setattr(intervals, "_BATCH", 400)
+    monkeypatch.setattr(topic_intervals, "_BATCH", 400)
     monkeypatch.setattr(resample, "_BLOCK", 60 * 7)
     blocks = topics_intervals(table, method=method, n_resamples=200, seed=4)
     assert (blocks.low, blocks.high) == (pytest.approx(whole.low, abs=1e-12), pytest.approx(whole.high, abs=1e-12))
@@ -207,7 +209,7 @@ def test_a_seed_that_is_none_is_refused(seed):
         with pytest.raises(ParameterError, match=f"seed={seed}: wanted a whole number of at least 0"):
             found(SCORES, seed=seed)
     with pytest.raises(ParameterError, match=f"seed={seed}: wanted"):
-        intervals.intervals(frame("a", "AP", {"q1": 0.5, "q2": 0.1}), seed=seed)
+        intervals(frame("a", "AP", {"q1": 0.5, "q2": 0.1}), seed=seed)
 
 
 # Over unjudged documents.
@@ -262,8 +264,8 @@ def test_a_frame_has_a_row_for_each_system_and_measure_whose_topics_may_differ(m
         ("b", "P@5"): dict(zip(others, rng.random(27), strict=True)),
     }
     table = pd.concat([frame(name, measure, own) for (name, measure), own in scores.items()])
-    found = intervals.intervals(table, method=method, level=0.8, n_resamples=99, seed=7)
-    assert list(found) == list(intervals.COLUMNS)
+    found = intervals(table, method=method, level=0.8, n_resamples=99, seed=7)
+    assert list(found) == list(COLUMNS)
     assert [*zip(found["name"], found["measure"], strict=True)] == list(scores)
     for row, own in zip(found.itertuples(), scores.values(), strict=True):
         values = np.array([own[qid] for qid in sorted(own)])
@@ -273,7 +275,7 @@ def test_a_frame_has_a_row_for_each_system_and_measure_whose_topics_may_differ(m
         assert row.value == pytest.approx(values.mean())
         assert (row.level, row.method, row.n_qids, row.seed) == (0.8, f"topics ({method})", len(own), 7)
         assert row.n_resamples == (0 if method == "normal" else 99)
-    mixed = intervals.intervals(table.sample(frac=1, random_state=2), method=method, level=0.8, n_resamples=99, seed=7)
+    mixed = intervals(table.sample(frac=1, random_state=2), method=method, level=0.8, n_resamples=99, seed=7)
     keys = ["name", "measure"]
     pd.testing.assert_frame_equal(
         mixed.sort_values(keys, ignore_index=True), found.sort_values(keys, ignore_index=True), rtol=1e-12
@@ -282,26 +284,26 @@ def test_a_frame_has_a_row_for_each_system_and_measure_whose_topics_may_differ(m
 
 def test_systems_with_equal_values_have_equal_intervals():
     scores = {f"q{i}": value for i, value in enumerate(SCORES)}
-    found = intervals.intervals(pd.concat([frame(name, "AP", scores) for name in "abc"]))
+    found = intervals(pd.concat([frame(name, "AP", scores) for name in "abc"]))
     assert found[["low", "high"]].drop_duplicates().shape == (1, 2)
 
 
 def test_frames_without_rows_and_with_one_topic():
     empty = pd.DataFrame({"name": [], "qid": [], "measure": [], "value": []})
-    assert list(intervals.intervals(empty)) == list(intervals.COLUMNS)
+    assert list(intervals(empty)) == list(COLUMNS)
     with pytest.warns(DegenerateWarning, match="at least two"):
-        found = intervals.intervals(frame("a", "AP", {"q1": 0.5}))
+        found = intervals(frame("a", "AP", {"q1": 0.5}))
     assert found["value"].tolist() == [0.5]
     assert found[["low", "high"]].isna().all(axis=None)
 
 
 def test_values_that_cannot_be_averaged_are_refused():
     with pytest.raises(InputError, match="topic 'q2', AP"):
-        intervals.intervals(frame("a", "AP", {"q1": 0.5, "q2": math.nan}))
+        intervals(frame("a", "AP", {"q1": 0.5, "q2": math.nan}))
     with pytest.raises(InputError, match="repeats row 0"):
-        intervals.intervals(pd.concat([frame("a", "AP", {"q1": 0.5})] * 2))
+        intervals(pd.concat([frame("a", "AP", {"q1": 0.5})] * 2))
     with pytest.raises(ParameterError, match="n_resamples=0"):
-        intervals.intervals(frame("a", "AP", {"q1": 0.5, "q2": 0.1}), n_resamples=0)
+        intervals(frame("a", "AP", {"q1": 0.5, "q2": 0.1}), n_resamples=0)
 
 
 # Coverage.
