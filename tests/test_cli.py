@@ -29,7 +29,7 @@ def files(tmp_path, monkeypatch):
 def process(*arguments, **options):
     """Run the command line in a process of its own."""
     return subprocess.run(
-        [sys.executable, "-m", "vbterrier.cli", *map(str, arguments)],
+        [sys.executable, "-m", "vbterrier", *map(str, arguments)],
         text=True,
         encoding="utf-8",
         check=False,

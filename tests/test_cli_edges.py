@@ -99,7 +99,7 @@ def test_commands_that_the_demo_names_run_in_folders_with_blanks(command, tmp_pa
 def test_a_reader_that_went_away_is_no_bad_input(files):
     read, write = os.pipe()
     os.close(read)
-    arguments = [sys.executable, "-m", "vbterrier.cli", "doctor", "a.run", "-q", "qrels.txt"]
+    arguments = [sys.executable, "-m", "vbterrier", "doctor", "a.run", "-q", "qrels.txt"]
     done = subprocess.run(arguments, stdout=write, stderr=subprocess.PIPE, text=True, check=False)
     os.close(write)
     assert (done.returncode, done.stderr) == (0, "")
@@ -108,7 +108,7 @@ def test_a_reader_that_went_away_is_no_bad_input(files):
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="writes to a device that is full")
 @pytest.mark.parametrize("arguments", [["doctor"], ["score", "-m", "AP"], ["judge", "-n", "1"]], ids=" ".join)
 def test_a_full_disk_behind_the_screen_is_one_line(files, arguments):
-    argv = [sys.executable, "-m", "vbterrier.cli", *arguments, "a.run", "-q", "qrels.txt"]
+    argv = [sys.executable, "-m", "vbterrier", *arguments, "a.run", "-q", "qrels.txt"]
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(argv, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     errors = [line for line in done.stderr.splitlines() if "warning" not in line]
@@ -125,7 +125,7 @@ def test_more_memory_than_there_is_may_be_allowed(command, files, memory):
 
 
 def test_a_terminal_without_unicode_gets_text_and_no_traceback(files):
-    arguments = [sys.executable, "-m", "vbterrier.cli", "doctor", "a.run", "-q", "qrels.txt"]
+    arguments = [sys.executable, "-m", "vbterrier", "doctor", "a.run", "-q", "qrels.txt"]
     environment = {**os.environ, "PYTHONIOENCODING": "cp1252"}
     done = subprocess.run(arguments, capture_output=True, env=environment, check=False)
     assert (done.returncode, done.stderr) == (0, b"")

@@ -2,6 +2,7 @@
 
 import doctest
 import importlib
+import inspect
 import pkgutil
 
 import pytest
@@ -19,8 +20,13 @@ def test_examples_of_module_run(name):
 
 def test_every_public_name_has_an_example():
     without = []
-    for name in vbterrier.__all__:
-        value = getattr(vbterrier, name)
+    names = {name: getattr(vbterrier, name) for name in vbterrier.__all__}
+    for space in [name for name, value in names.items() if inspect.ismodule(value)]:
+        module = names.pop(space)
+        names.update(
+            {f"{space}.{name}": getattr(module, name) for name in module.__all__ if callable(getattr(module, name))}
+        )
+    for name, value in names.items():
         text = (type(value) if isinstance(value, vbterrier.measures.Measure) else value).__doc__ or ""
         if ">>>" not in text and not name.startswith("__"):
             without.append(name)

@@ -52,9 +52,7 @@ def test_command_runs_and_prints(demo, command):
         made = [word for word in words if Path(word).suffix in {".run", ".parquet", ".csv"} and "/" not in word]
         if any(f'"{word}"' in code for word in made):
             exec(compile(code, "README.md", "exec"), {})
-    done = subprocess.run(
-        [sys.executable, "-m", "vbterrier.cli", *words[1:]], capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([sys.executable, "-m", "vbterrier", *words[1:]], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert re.search(r"\d\.\d", done.stdout)
 

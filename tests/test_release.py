@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 import vbterrier
+from vbterrier import _version
 
 ROOT = Path(__file__).resolve().parents[1]
 # Of a megabyte: data sets are not ours to give.
@@ -159,4 +160,5 @@ def test_the_four_papers_are_cited_as_the_readme_cites_them(citation):
 def test_the_version_is_one(citation):
     tomllib = pytest.importorskip("tomllib")
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert project["version"] == vbterrier.__version__
+    assert project["dynamic"] == ["version"]
+    assert _version.__version__ == vbterrier.__version__

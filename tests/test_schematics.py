@@ -1,5 +1,7 @@
 """Stages as PyTerrier draws them: columns in and out, what was set, nothing from the network."""
 
+import inspect
+
 import pyterrier as pt
 import pytest
 
@@ -93,6 +95,7 @@ def offline(monkeypatch):
 
 def test_every_stage_is_drawn_here(stages):
     public = [getattr(vbterrier, name) for name in vbterrier.__all__]
+    public += [getattr(space, name) for space in public if inspect.ismodule(space) for name in space.__all__]
     kinds = {one.__name__ for one in public if isinstance(one, type) and issubclass(one, pt.Transformer)}
     assert set(stages) == set(DRAWN) == kinds
 

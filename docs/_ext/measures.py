@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from docutils import nodes
     from sphinx.application import Sphinx
 
-    from vbterrier.measures import Measure
-    from vbterrier.measures.base import Param
+    from vbterrier.measures.base import Measure, Param
 
 FAMILIES = {
     "unjudged": tuple(

@@ -12,11 +12,13 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from planted import planted_collection
 
 import vbterrier
 from vbterrier.demo import demo_folder
 from vbterrier.stats.perturbations import Dirichlet, IntentBootstrap, TagConfusion, TemperatureJitter
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "notebooks"))
+from planted import planted_collection
 
 FILE = Path(__file__).parent / "numbers.json"
 SYSTEMS = ("lexical", "words", "dense")

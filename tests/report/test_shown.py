@@ -124,7 +124,7 @@ MAKERS = {
     "judge_next": lambda _: vbterrier.judge_next(RUNS, QRELS, 5),
     "evaluate_intents": lambda _: evaluation(),
     "evaluate_settings": lambda _: settings(vbterrier.evaluate.evaluate_settings),
-    "evaluate_sides": lambda _: sides(),
+    "evaluate_closed_open": lambda _: sides(),
     "coverage_report": lambda _: vbterrier.coverage_report(
         {"consensus": entities()}, pool(), QRELS, doc_runs=RUNS, k=5
     ),
@@ -197,8 +197,9 @@ class Page(HTMLParser):
 def results_of_public_functions():
     """Classes of this package that public functions return."""
     found = set()
-    for name in vbterrier.__all__:
-        function = getattr(vbterrier, name)
+    public = [getattr(vbterrier, name) for name in vbterrier.__all__]
+    public += [getattr(space, name) for space in public if inspect.ismodule(space) for name in space.__all__]
+    for function in public:
         if inspect.isfunction(function):
             word = re.match(r"\w+", str(function.__annotations__.get("return"))).group()
             for module in [module for name, module in sys.modules.items() if name.startswith("vbterrier.")]:

@@ -2,7 +2,5 @@ from .closed_open import evaluate_closed_open as evaluate_closed_open
 from .replicas import Paraphrases as Paraphrases
 from .replicas import RerunPipeline as RerunPipeline
 from .reranking import rerank_grid as rerank_grid
-from .scores import Scores as Scores
-from .scores import score as score
 from .settings import evaluate_settings as evaluate_settings
 from .variance import variance_shares as variance_shares

@@ -302,7 +302,9 @@ def replicate(
 
     Examples
     --------
-    >>> from vbterrier.stats import Dirichlet, Matches, Statistic, replicate
+    >>> from vbterrier.stats import Dirichlet
+    >>> from vbterrier.stats.matches import Matches, Statistic
+    >>> from vbterrier.stats.replicas import replicate
     >>> intents = pd.DataFrame({"qid": "q1", "entity_id": ["A", "B"], "prob": [0.8, 0.2]})
     >>> athlete = Matches(intent=np.array([0]), rank=np.array([0]))
     >>> found = replicate(intents, {"athlete": athlete}, [Dirichlet(30)], [Statistic("ES", 10)], n_replicas=500)
