@@ -260,6 +260,8 @@ def test_two_perturbations_of_one_class_draw_apart_and_others_leave_their_number
 HASHED = """
 import numpy as np, pandas as pd, hashlib
 from vbterrier.stats import *
+from vbterrier.stats.matches import Matches
+from vbterrier.stats.replicas import replicate
 frame = pd.DataFrame({"qid": ["é", "b", "é"], "entity_id": ["A", "A", "B"], "prob": [0.5, 1.0, 0.5]})
 matches = Matches(np.array([0, 1]), np.array([0, 1]), docno=["x", "y"])
 noise = [Dirichlet(2), TemperatureJitter(), ScoreNoise(), DropCandidates(), IntentBootstrap(), TagConfusion(0.5)]
