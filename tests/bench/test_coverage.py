@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from vbterrier import NonRelCov, RelCov
-from vbterrier.entities import link_pool
+from vbterrier.entities.pool import link_pool
 from vbterrier.frames.ranking import Run
 from vbterrier.measures import ENTITY
 from vbterrier.measures.base import evaluate

@@ -1,6 +1,6 @@
 """Every public measure on 25 queries x 1,000 documents, in a table: pytest tests/bench --benchmark-only.
 
-``vbterrier bench`` times the same beside other packages, at larger sizes too, with memory and growth.
+``python -m suite`` times the same beside other packages, at larger sizes too, with memory and growth.
 """
 
 import time

@@ -42,9 +42,9 @@ def read_numbers(path: str | Path) -> dict[str, Any]:
     try:
         found = json.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise FileError(path, f"cannot be read ({error}); make it with vbterrier bench --json") from error
+        raise FileError(path, f"cannot be read ({error}); make it with python -m suite --json") from error
     if not isinstance(found, dict) or not set(found) >= _PARTS or found["schema"] != SCHEMA:
-        raise FileError(path, "holds no benchmark of this release; make it with vbterrier bench --json")
+        raise FileError(path, "holds no benchmark of this release; make it with python -m suite --json")
     return found
 
 

@@ -66,7 +66,9 @@ def peaks(names: Sequence[str], collection: Collection, source: str) -> dict[str
         {"ways": list(names), "shape": asdict(collection.shape), "folder": str(collection.folder), "source": source}
     )
     command = [sys.executable, "-m", "suite.memory", told]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=False)
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=TIMEOUT, check=False, cwd=Path(__file__).parents[1]
+    )
     if done.returncode:
         raise RuntimeError(f"no peaks of memory: {done.stderr.strip()[-500:]}")
     found: dict[str, float | None] = json.loads(done.stdout.splitlines()[-1])

@@ -13,7 +13,7 @@ from vbterrier.report.tables import escaped, rendered
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-_INTRODUCTION = """Made by `vbterrier bench`; written from its JSON, not by hand.
+_INTRODUCTION = """Made by `python -m suite` in `tests/bench`; written from its JSON, not by hand.
 
 All ways take turns in one process: a ratio is of seconds on processors in the same round, the median of the rounds \
 with the least and the most in brackets. A ratio of 40 says that ours takes a fortieth. Memory is the peak above the \
@@ -26,7 +26,7 @@ def bench_report(found: Mapping[str, Any]) -> str:
     """A page from what :func:`suite.suite.benchmark` found."""
     parts = ["# Benchmarks", _INTRODUCTION, _made(found)]
     if found["targets"]:
-        parts += ["## Targets", rendered(targets(found["targets"]), "markdown"), *_bounds(found["targets"])]
+        parts += ["## Targets", rendered(targets(found["targets"]), "markdown")]
     for title, table in comparisons(found["timings"]):
         parts += [f"## {title}", rendered(table, "markdown")]
     if found["growth"]:
@@ -61,13 +61,6 @@ def targets(records: list[dict[str, Any]]) -> pd.DataFrame:
         for one in records
     ]
     return pd.DataFrame(rows, columns=["goal", "wanted", "measured", "met"])
-
-
-def _bounds(records: list[dict[str, Any]]) -> list[str]:
-    """What bounds the targets that are not met, each said once."""
-    said = dict.fromkeys(one["bound"] for one in records if one.get("bound") and not one["met"])
-    lines = "\n".join(f"- {escaped(text, 'markdown')}" for text in said)
-    return ["What bounds those that are not met, as profiles show:", lines] if said else []
 
 
 def grown(records: list[dict[str, Any]]) -> pd.DataFrame:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suite.bounds import bound_of
 from suite.engines import IR_MEASURES, OURS, SCORE
 from suite.growth import replicated
 from suite.memory import peaks
@@ -169,5 +168,4 @@ def _record(
 ) -> dict[str, Any]:
     middle = measured["median"]
     reached = bool(middle >= wanted if at_least else middle <= wanted)
-    record = {"goal": goal, "at_least": at_least, "wanted": wanted, "measured": measured, "unit": unit, "met": reached}
-    return record if reached else {**record, "bound": bound_of(goal, unit)}
+    return {"goal": goal, "at_least": at_least, "wanted": wanted, "measured": measured, "unit": unit, "met": reached}

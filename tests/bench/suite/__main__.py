@@ -1,4 +1,4 @@
-"""The command that measures how fast measures are, beside other packages."""
+"""Benchmarks of the measures beside other packages: ``python -m suite`` in ``tests/bench``."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def bench(
 ) -> None:
     """Time every measure beside other packages that do the nearest thing, on synthetic collections."""
     from suite.kept import joined, read_numbers, write_numbers
+    from suite.report import bench_report
     from suite.suite import SIZES, benchmark
-    from vbterrier.report.bench import bench_report
 
     if quick and size:
         raise ParameterError("--quick is --size 250: leave one of them out")
@@ -81,7 +81,8 @@ def _size(text: str) -> tuple[int, int]:
 
 
 def _say(what: str) -> None:
-    sys.stderr.write(f"vbterrier: {what}\n")
+    sys.stderr.write(f"suite: {what}\n")
 
 
-COMMANDS = (bench,)
+if __name__ == "__main__":
+    typer.run(bench)
