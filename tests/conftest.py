@@ -11,10 +11,11 @@ from hypothesis import settings
 from vbterrier import cli
 from vbterrier.demo import copy_demo
 
-# How many of the examples that Hypothesis draws for a property are tried, by the name of the profile.
-EXAMPLES = {"ci": 0.2, "nightly": 10.0}
+# Share of a property's examples that a Hypothesis profile tries.
+EXAMPLES = {"default": 0.2, "ci": 0.2, "thorough": 1.0, "nightly": 10.0}
 settings.register_profile("default", deadline=None)
-# The same ones every time: what is green stays so; others are found every night.
+settings.register_profile("thorough", deadline=None)
+# The same examples in every run: CI fails for changes alone. Nightly runs look for new examples.
 settings.register_profile("ci", deadline=None, derandomize=True, database=None, print_blob=True)
 settings.register_profile("nightly", deadline=None, print_blob=True)
 settings.load_profile("default")
@@ -22,10 +23,11 @@ settings.load_profile("default")
 
 @pytest.fixture(scope="session")
 def shared_data():
-    """The folder of data sets next to the repository: may be missing on a laptop, never in CI."""
+    """Return the folder of data sets beside the repository; skip without it, unless VBTERRIER_REQUIRE_DATA is set."""
     folder = Path(__file__).resolve().parents[2] / "shared" / "data"
     if not folder.is_dir():
-        (pytest.fail if os.environ.get("CI") else pytest.skip)(f"{folder} is missing: tests on real data need it")
+        required = os.environ.get("VBTERRIER_REQUIRE_DATA")
+        (pytest.fail if required else pytest.skip)(f"{folder} is missing: tests on real data need it")
     return folder
 
 
@@ -77,8 +79,8 @@ def pytest_make_parametrize_id(val):
 
 
 def pytest_collection_modifyitems(config, items):
-    """``--hypothesis-profile=ci`` tries fewer examples of every property, ``nightly`` many more."""
-    share = EXAMPLES.get(config.getoption("--hypothesis-profile", None), 1.0)
+    """Try the profile's share of the examples of every property."""
+    share = EXAMPLES.get(config.getoption("--hypothesis-profile", None) or "default", 1.0)
     properties = {item.function for item in items if hasattr(getattr(item, "function", None), "hypothesis")}
     for test in properties:
         chosen = test._hypothesis_internal_use_settings

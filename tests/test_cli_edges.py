@@ -105,6 +105,7 @@ def test_a_reader_that_went_away_is_no_bad_input(files):
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="writes to a device that is full")
 @pytest.mark.parametrize("arguments", [["doctor"], ["score", "-m", "AP"], ["judge", "-n", "1"]], ids=" ".join)
 def test_a_full_disk_behind_the_screen_is_one_line(files, arguments):

@@ -59,6 +59,7 @@ def digest_of(setting):
     return done.stdout.strip()
 
 
+@pytest.mark.slow
 def test_neither_hash_seeds_nor_optimisation_change_a_bit(golden, found):
     settings = [([], str(seed)) for seed in range(8)] + [(["-O"], "8"), (["-OO"], "9")]
     with ThreadPoolExecutor(2) as pool:

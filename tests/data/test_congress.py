@@ -134,6 +134,7 @@ def asked(request, congress):
     )
 
 
+@pytest.mark.slow
 def test_every_query_has_all_bearers_of_its_name(asked, congress):
     names = asked.topics["query"].str.partition(",")[0]
     found = asked.made["none"].groupby("qid")["entity_id"].agg(set)

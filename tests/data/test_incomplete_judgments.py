@@ -68,6 +68,7 @@ def test_leaving_out_the_documents_of_one_run(web):
     assert 0.85 <= share <= 0.95
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.1, 0.3, 0.5, 0.7])
 def test_thinning_the_pool(covid, share):
     full, _, runs = covid
@@ -111,9 +112,9 @@ def test_the_mean_over_topics_holds_the_truth(covid):
     for seed in range(SEEDS):
         for share in (0.1, 0.3, 0.5):
             scores = vbterrier.score(
-                runs, subsample_qrels(full, share, seed), [OURS], topics="all", level=0.9, n_resamples=2
+                runs, subsample_qrels(full, share, seed), [OURS], on_topics="all", level=0.9, n_resamples=2
             )
-            truth = vbterrier.score(runs, full, ["nDCG@10"], topics="all", n_resamples=2).means()["nDCG@10"]
+            truth = vbterrier.score(runs, full, ["nDCG@10"], on_topics="all", n_resamples=2).means()["nDCG@10"]
             ends = scores.intervals[scores.intervals["method"].str.startswith("unjudged")].set_index("name")
             held_means += [ends["low"][name] <= truth[name] <= ends["high"][name] for name in runs]
     assert pd.Series(held_means).mean() > 0.75
@@ -127,6 +128,7 @@ OTHER_METRICS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("truth", OTHER_METRICS)
 def test_other_metrics(web, covid, truth):
     """Their errors, as the documentation prints them; AP's are larger than those of condensed lists."""

@@ -79,6 +79,7 @@ def test_success_and_penalty_of_2011(web_2011):
     assert scores.means().loc["dssa"].round(4).to_dict() == DSSA_2011
 
 
+@pytest.mark.slow
 def test_every_run_agrees_with_plain_loops(web, textbook):
     cutoffs, alphas = (1, 5, 10, 20), (0.0, 0.5, 1.0)
     measures = [ES @ k for k in cutoffs] + [VB(alpha=alpha) @ k for k in cutoffs for alpha in alphas]

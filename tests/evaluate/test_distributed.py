@@ -98,6 +98,7 @@ def assert_same(found, expected):
         assert_frame_equal(getattr(found, part), getattr(expected, part), check_exact=True)
 
 
+@pytest.mark.slow
 def test_scores_are_those_of_one_process_to_the_last_bit(engine):
     runs, qrels = collection()
     runs["s1"]["score"] = 1.0
@@ -114,6 +115,7 @@ def test_a_scheduler_is_found_by_its_address(two):
     assert_same(found, quietly(score, runs, qrels, WHOLE)[0])
 
 
+@pytest.mark.slow
 def test_files_are_read_by_the_workers_whole_or_in_chunks(engine, tmp_path, monkeypatch):
     runs, qrels = collection()
     paths = []
@@ -153,6 +155,7 @@ def topics_of_parts(folder):
     return [topic for table in tables for topic in set(table["qid"].to_pylist())]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["grouped", "apart"])
 def test_parts_of_one_run_are_worked_on_by_all(two, tmp_path, monkeypatch, kind):
     two.wait_for_workers(2, timeout=60)
@@ -170,6 +173,7 @@ def pids(engine):
     return sorted(parallel._executor(2)._processes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["grouped", "apart"])
 @pytest.mark.parametrize("name", ["joblib", "dask"])
 def test_killing_a_worker_among_parts_loses_and_repeats_none(two, tmp_path, monkeypatch, kind, name):
@@ -192,6 +196,7 @@ def test_killing_a_worker_among_parts_loses_and_repeats_none(two, tmp_path, monk
     assert len(added) > 3
 
 
+@pytest.mark.slow
 def test_who_is_interrupted_goes_on_with_any_workers(two, tmp_path, monkeypatch):
     two.wait_for_workers(2, timeout=60)
     call, wanted = one_large_run(tmp_path, monkeypatch)
@@ -213,6 +218,7 @@ def test_who_is_interrupted_goes_on_with_any_workers(two, tmp_path, monkeypatch)
     assert len(topics_of_parts(tmp_path / "done")) == 40
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("topics", ["common", "all"])
 def test_topics_that_runs_lack_are_treated_alike(two, topics):
     runs, qrels = collection()
@@ -261,6 +267,7 @@ def test_an_error_in_a_task_arrives_as_it_was_raised(two, tmp_path):
     assert (caught.value.path, caught.value.line) == (broken, 2)
 
 
+@pytest.mark.slow
 def test_killing_a_worker_in_the_middle_loses_nothing(two):
     def slow(shared, number):
         time.sleep(0.05)
@@ -408,6 +415,7 @@ def test_work_that_kills_workers_says_what_to_do(two):
 
 
 # Last: what is left of the cluster is of no use to other tests.
+@pytest.mark.slow
 def test_work_that_kills_every_worker_ends_with_what_to_do(one, monkeypatch):
     # On a busy machine the guardian of a worker may give it up before the same work has killed it four times.
     monkeypatch.setattr(dask, "ALONE", 20)

@@ -19,8 +19,8 @@ from vbterrier.execution.chunks import Work, planned
 from vbterrier.frames.files import blocks
 from vbterrier.frames.files.blocks import Place, RunBlock
 from vbterrier.frames.files.reading import read_run
-from vbterrier.hosts.ir_measures import measures_from
 from vbterrier.measures.target import EvaluationTarget
+from vbterrier.measures.text import measures_from
 
 MEASURES = (
     *("BNDCG@10", "BNDCG(prior='pool',stat='lo')@5", "BAP(prior='pool')", "BRBP(prior='pool',rel=1)", "Unjudged"),
@@ -99,6 +99,7 @@ def assert_same(found, wanted):
     pd.testing.assert_frame_equal(found.missing, wanted.missing)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["run", "gz", "parquet", "shuffled", "folder"])
 def test_numbers_are_those_of_a_run_in_memory(tmp_path, kind):
     run, qrels = made()
@@ -158,15 +159,16 @@ def test_tags_of_a_parquet_run_are_kept(tmp_path):
     assert_same(found, wanted)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("topics", ["all", "common"])
 def test_several_runs_with_other_topics(tmp_path, topics):
     run, qrels = made()
     some = run[run["qid"] != "q5"]
     paths = [write(run, tmp_path / "a.run"), write(some, tmp_path / "b.run")]
     measures = ["BNDCG@10", "AP", "Unjudged"]
-    wanted, _ = shared_caption(lambda: score({"a": run, "b": some, "c": run}, qrels, measures, topics=topics))
+    wanted, _ = shared_caption(lambda: score({"a": run, "b": some, "c": run}, qrels, measures, on_topics=topics))
     given = {"a": paths[0], "b": str(paths[1]), "c": run}
-    found, _ = shared_caption(lambda: score(given, qrels, measures, topics=topics, memory="64 MiB"))
+    found, _ = shared_caption(lambda: score(given, qrels, measures, on_topics=topics, memory="64 MiB"))
     assert_same(found, wanted)
     with pytest.raises(InputError, match="averages over different topics"):
         shared_caption(lambda: score(given, qrels, measures, memory="64 MiB"))
@@ -405,6 +407,7 @@ for n in map(int, killed):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="kills forked processes")
 @pytest.mark.parametrize(
     ("kind", "steps"), [("gz", [1, 3, 6]), ("shuffled", [2, 9, 24, 27, 29]), ("parquet", [4]), ("late", [7])], ids=str
@@ -458,6 +461,7 @@ print(peak() - before, len(found.values), *found.means().loc["m"])
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="measures memory as Linux tells it")
 @pytest.mark.parametrize("kind", ["grouped", "apart"])
 def test_a_run_five_times_the_cap_stays_under_it(tmp_path, kind):

@@ -764,6 +764,7 @@ def plainly(path):
         return [line.split() for line in file]
 
 
+@pytest.mark.slow
 def test_real_runs_and_qrels(shared_data):
     n_read = 0
     for folder in ("trec-covid", "trec_web_diversity"):

@@ -81,6 +81,7 @@ def test_any_run_is_condensed_as_a_plain_loop_does(rankings, judged):
     assert sorted(found) == sorted(expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("measure", "condensed"), [(nDCG @ 10, nDCG(judged_only=True) @ 10), (AP, AP(judged_only=True))]
 )

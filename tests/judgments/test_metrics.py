@@ -124,6 +124,7 @@ def covid(shared_data):
     return read_run(folder / "run.ance.top100.txt.gz"), read_qrels(folder / "qrels.complete.txt.gz")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("k", [5, 10, 100])
 def test_real_runs_score_as_ir_measures_says(covid, k):
     run, qrels = covid

@@ -199,12 +199,14 @@ def test_trec_covid(trec_covid):
 class TestAllJudgmentsTried:
     """3,000 random problems: what the kernels say, and what trying every judgment gives."""
 
+    @pytest.mark.slow
     def test_exact_bounds(self):
         for topics in random_topics():
             scores = outcomes(topics)
             np.testing.assert_allclose(guaranteed_upper(topics), [scores.max()], **EXACT)
             np.testing.assert_allclose(posthoc_lower(topics), [scores.min()], **EXACT)
 
+    @pytest.mark.slow
     def test_other_bounds(self):
         for topics in random_topics():
             scores = outcomes(topics)  # the first assignment is all 0, the last is all top

@@ -444,6 +444,7 @@ def base(shared_data, tmp_path_factory):
     return build_kb(tmp_path_factory.mktemp("kb") / "congress.kb", people, id_space="bioguide")
 
 
+@pytest.mark.slow
 def test_whole_names_mean_what_the_knowledge_base_says(base):
     dictionary = DictionaryLinker(base, **PLAIN)
     assert dictionary.id_space == "bioguide"

@@ -332,6 +332,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is told in other units elsewhere")
 def test_memory_does_not_grow_with_the_dump(tmp_path):
     assert resource.RUSAGE_SELF == 0

@@ -168,6 +168,7 @@ COUNTERPARTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("measure", COUNTERPARTS, ids=repr)
 def test_without_unjudged_documents_every_statistic_is_the_counterpart_on_real_runs(covid, values_of, measure):
     name = COUNTERPARTS[measure]

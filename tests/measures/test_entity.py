@@ -28,12 +28,12 @@ from vbterrier import (
     TopBait,
     measures_from,
 )
-from vbterrier.entities import LinkedPool
+from vbterrier.entities.pool import LinkedPool
 from vbterrier.frames.ranking import Run
 from vbterrier.measures import ENTITY
 from vbterrier.measures.base import evaluate
 from vbterrier.measures.target import EvaluationTarget
-from vbterrier.stats import disc_ratio
+from vbterrier.stats.topic_statistics import disc_ratio
 
 # Random entities may all be others than those of the documents.
 pytestmark = pytest.mark.filterwarnings(
@@ -145,6 +145,7 @@ def test_every_measure_of_every_topic_is_what_plain_loops_find(world, k, rel):
         assert found == pytest.approx(wanted, abs=1e-9), measure.NAME
 
 
+@pytest.mark.slow
 @given(WORLDS)
 @settings(max_examples=25, deadline=None)
 def test_many_cutoffs_in_one_pass_are_each_by_itself(world):

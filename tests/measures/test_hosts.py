@@ -169,6 +169,7 @@ def test_averages_and_values_per_query_come_together():
         assert pivot[name].to_dict() == pytest.approx(row, abs=1e-12)
 
 
+@pytest.mark.slow
 def test_significance_against_a_baseline_is_of_our_values():
     table = pt.Experiment(SYSTEMS, TOPICS, QRELS, [VB @ 10, BNDCG @ 10, AP], baseline="good", correction="holm")
     for measure in (VB @ 10, BNDCG @ 10, AP):
@@ -326,6 +327,7 @@ print(json.dumps([early, pt.vb.__name__, repr(pt.vb.VB @ 10), pt.vb.Condense.__n
     assert python(code, path=[tmp_path]) == [True, "vbterrier", "VB@10", "Condense"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", ["vbterrier", "pyterrier"])
 def test_measures_pickle_whichever_of_us_was_imported_first(python, first):
     code = """
@@ -534,6 +536,7 @@ def test_the_names_of_topics_do_not_matter():
     assert found == {(name, names[qid]): value for (name, qid), value in expected.items()}
 
 
+@pytest.mark.slow
 def test_the_hash_seed_does_not_matter(tmp_path, python):
     IR_QRELS.to_csv(tmp_path / "qrels.csv", index=False)
     IR_GOOD.to_csv(tmp_path / "run.csv", index=False)

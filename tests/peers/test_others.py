@@ -35,6 +35,7 @@ def test_graded_err_and_exponential_ndcg_with_nothing_unjudged_are_gdevals(peers
     assert peers.largest_difference(found, expected.sort_index()[list(map(str, theirs))]) <= 1.01e-5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("p", "k"), [(0.5, 5), (0.8, 10), (0.95, 20)])
 def test_rbp_and_its_residual_are_those_of_trectools(peers, adhoc, p, k):
     from trectools import TrecEval, TrecQrel, TrecRun

@@ -110,6 +110,7 @@ COUNTERPARTS = {
 STATS = ("mean", "median", "mode", "q5", "lo", "hi")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rel", COUNTERPARTS)
 def test_with_nothing_unjudged_every_statistic_is_trec_evals(peers, adhoc, rel):
     run = adhoc.run.merge(adhoc.qrels[["qid", "docno"]])
@@ -130,6 +131,7 @@ def test_exponential_gains_are_those_of_trec_eval_on_labels_that_are_gains(peers
     assert peers.largest_difference(found, expected) <= EXACT
 
 
+@pytest.mark.slow
 def test_a_prior_that_is_sure_of_grade_zero_counts_the_unjudged_as_trec_eval_does(peers, adhoc, covid):
     sure = {0: 1.0}
     ours = [m(prior=sure) for m in (BNDCG @ 5, BNDCG, BP @ 5, BAP, BAP @ 10, BQ(beta=0))]

@@ -122,6 +122,7 @@ def test_draws_with_replacement_estimate_mean_and_variance_without_bias(corpus, 
     assert estimated == pytest.approx(variance)
 
 
+@pytest.mark.slow
 def test_stratified_draws_with_replacement_estimate_mean_and_variance_without_bias(corpus):
     design = sample_queries(corpus, 5, method="uniform", strata="kind", allocation={"x": 2, "y": 3}, replace=True)
     draws = product(product(range(3), repeat=2), product(range(3, 6), repeat=3))
@@ -190,6 +191,7 @@ def test_a_single_draw_of_a_stratum_says_nothing_of_its_variance(corpus):
     assert np.isfinite(found["value"])
 
 
+@pytest.mark.slow
 def test_intervals_hold_the_truth_as_often_as_they_say():
     """Skewed values on a corpus of 3,000 queries, 40 of them drawn: Hájek's intervals of all methods."""
     draw = np.random.default_rng(0)

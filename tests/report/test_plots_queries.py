@@ -12,11 +12,10 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle, StepPatch
 
-from vbterrier.design import simulate_query_removal
 from vbterrier.design.discrimination import discriminative_power
 from vbterrier.design.discrimination import score_by_size as scores_by_size
 from vbterrier.design.planning import queries_needed
-from vbterrier.design.removal import DecisionCounts
+from vbterrier.design.removal import DecisionCounts, simulate_query_removal
 from vbterrier.errors import InputError, ParameterError
 from vbterrier.evaluate.comparison import compare
 from vbterrier.report import plots
@@ -604,6 +603,7 @@ def test_nothing_is_cut_off_or_lies_over_another_at_either_width(kind, names, wi
         assert not any(one.overlaps(other) for one, other in itertools.pairwise(ticks))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dpi", [72, 130, 150, 300])
 def test_captions_stay_inside_at_any_resolution(dpi):
     for kind, width in itertools.product(KINDS, (COLUMN, FULL)):
@@ -613,6 +613,7 @@ def test_captions_stay_inside_at_any_resolution(dpi):
         assert figure.axes[0].texts[-1].get_window_extent().x1 <= figure.bbox.width, (kind, width)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_panels_are_drawn_where_asked_and_stay_in_their_figure(kind):
     figure = Figure(figsize=(FULL, 3.5), layout="constrained")

@@ -108,6 +108,7 @@ def test_a_planted_break_is_found_again(model, effect, near):
         assert found.low - 0.04 < 0.6 < found.high + 0.04
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", ["step", "lines"])
 @pytest.mark.parametrize("controls", [[], ["ap"]])
 def test_without_a_break_p_values_are_uniform_where_unsearched_ones_are_not(model, controls):

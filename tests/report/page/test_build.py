@@ -101,6 +101,7 @@ def test_headings_are_in_order(written, small):
     assert text.startswith('<!DOCTYPE html>\n<html lang="en">')
 
 
+@pytest.mark.slow
 def test_twenty_runs_of_250_topics_take_less_than_3_mb(written):
     rng = np.random.default_rng(0)
     qids = [f"topic-{number:03d}" for number in range(250)]
@@ -133,6 +134,7 @@ def test_twenty_runs_of_250_topics_take_less_than_3_mb(written):
     assert page.n_bytes < 3_000_000
 
 
+@pytest.mark.slow
 def test_the_same_input_gives_the_same_bytes(written, small, monkeypatch):
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
     pytest.importorskip("matplotlib")
