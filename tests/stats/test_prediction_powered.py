@@ -17,20 +17,20 @@ LEVEL = 0.95
 
 
 def sample(n=30, m=170, seed=0, noise=0.2):
-    """Labels, their scores, and scores of other queries."""
+    """Labels, their scores, and scores of unlabelled queries."""
     rng = np.random.default_rng(seed)
     truth = rng.beta(2, 3, n + m)
     scores = 0.1 + 0.7 * truth + rng.normal(0, noise, n + m)
     return truth[:n], scores[:n], scores[n:]
 
 
-def by_hand(labels, scores, others, lam, about, level=LEVEL):
+def by_hand(labels, scores, others, lam, target, level=LEVEL):
     """PPI's two terms (Angelopoulos et al. 2023) and the difference estimator, query by query; one λ for all."""
     n, m = len(labels), len(others)
     every = [*scores, *others]
     value = sum(y + lam * (sum(every) / (n + m) - f) for y, f in zip(labels, scores, strict=True)) / n
     quantile = stats.t.ppf((1 + level) / 2, n - 1)
-    if about == "these":
+    if target == "these":
         error = np.sqrt(
             (1 - n / (n + m)) * np.var([y - lam * f for y, f in zip(labels, scores, strict=True)], ddof=1) / n
         )
@@ -48,13 +48,13 @@ def ends(found):
 # One mean.
 
 
-@pytest.mark.parametrize("about", ["population", "these"])
+@pytest.mark.parametrize("target", ["population", "these"])
 @pytest.mark.parametrize("lam", [-0.5, 0, 0.4, 1, 1.7])
 @pytest.mark.parametrize("m", [0, 1, 170])
-def test_a_lambda_of_ones_own_against_the_formulas(lam, about, m):
+def test_a_lambda_of_ones_own_against_the_formulas(lam, target, m):
     labels, scores, others = sample(m=m)
-    found = prediction_powered_mean(labels, scores, others, lam=lam, about=about, level=0.9)
-    assert ends(found) == pytest.approx(by_hand(labels, scores, others, lam, about, 0.9))
+    found = prediction_powered_mean(labels, scores, others, lam=lam, target=target, level=0.9)
+    assert ends(found) == pytest.approx(by_hand(labels, scores, others, lam, target, 0.9))
     assert found.lam == pytest.approx(lam)
 
 
@@ -62,8 +62,8 @@ def test_a_tuned_lambda_leaves_each_label_out_of_its_own_weight():
     labels, scores, others = sample(n=9, m=21)
     slopes = [stats.linregress(np.delete(scores, i), np.delete(labels, i)).slope for i in range(9)]
     terms = [y + b * 0.7 * (others.mean() - f) for y, f, b in zip(labels, scores, slopes, strict=True)]
-    for about in ("population", "these"):
-        found = prediction_powered_mean(labels, scores, others, about=about)
+    for target in ("population", "these"):
+        found = prediction_powered_mean(labels, scores, others, target=target)
         assert found.value == pytest.approx(np.mean(terms))
         assert found.lam == pytest.approx(np.mean(slopes))
     mean = np.concatenate([scores, others]).mean()
@@ -80,7 +80,7 @@ def test_without_the_score_it_is_students_interval_of_the_labels():
 
 
 def test_lambda_one_is_the_classical_estimate_where_scores_of_labelled_queries_are_left_out():
-    # PPI: mean score of the others, plus the mean error on the labelled; its λ is ours times the share of the others.
+    # PPI: the mean score of the unlabelled plus the mean error on labelled ones. Its λ is this λ times their share.
     labels, scores, others = sample()
     classical = others.mean() + (labels - scores).mean()
     found = prediction_powered_mean(labels, scores, others, lam=200 / 170)
@@ -102,18 +102,18 @@ def test_the_tuned_estimate_is_the_regression_estimate_but_for_leaving_one_out()
         assert other.high - other.low > found.high - found.low
 
 
-@pytest.mark.parametrize("about", ["population", "these"])
-def test_a_score_that_never_differs_leaves_the_labels_alone(about):
+@pytest.mark.parametrize("target", ["population", "these"])
+def test_a_score_that_never_differs_leaves_the_labels_alone(target):
     labels, _, _ = sample()
-    found = prediction_powered_mean(labels, np.full(30, 0.1), np.full(170, 0.1), about=about)
+    found = prediction_powered_mean(labels, np.full(30, 0.1), np.full(170, 0.1), target=target)
     assert found.lam == 0
-    assert ends(found) == ends(prediction_powered_mean(labels, np.zeros(30), np.zeros(170), lam=0, about=about))
+    assert ends(found) == ends(prediction_powered_mean(labels, np.zeros(30), np.zeros(170), lam=0, target=target))
 
 
 def test_a_score_that_is_the_label_is_as_good_as_all_labels():
     rng = np.random.default_rng(3)
     truth = rng.beta(2, 3, 1000)
-    these = prediction_powered_mean(truth[:50], truth[:50], truth[50:], about="these")
+    these = prediction_powered_mean(truth[:50], truth[:50], truth[50:], target="these")
     assert ends(these) == pytest.approx((truth.mean(),) * 3)
     found = prediction_powered_mean(truth[:50], truth[:50], truth[50:])
     assert found.lam == pytest.approx(1)
@@ -154,7 +154,7 @@ def test_over_all_samples_of_labels_the_mean_estimate_is_the_mean_of_all(n):
     scores = np.round(0.8 * truth + 0.3 * rng.random(7), 1)
     chosen = np.array(list(combinations(range(7), n)))
     left = np.array([np.setdiff1d(np.arange(7), rows) for rows in chosen])
-    found = prediction_powered_mean(truth[chosen], scores[chosen], scores[left], about="these")
+    found = prediction_powered_mean(truth[chosen], scores[chosen], scores[left], target="these")
     assert np.ptp(found.value) > 0.01
     assert found.value.mean() == pytest.approx(truth.mean(), abs=1e-12)
 
@@ -164,7 +164,7 @@ def test_with_a_fixed_lambda_the_variance_over_all_samples_is_the_mean_of_the_es
     truth, scores = rng.random((2, 8))
     chosen = np.array(list(combinations(range(8), 3)))
     left = np.array([np.setdiff1d(np.arange(8), rows) for rows in chosen])
-    found = prediction_powered_mean(truth[chosen], scores[chosen], scores[left], lam=0.6, about="these")
+    found = prediction_powered_mean(truth[chosen], scores[chosen], scores[left], lam=0.6, target="these")
     variance = ((found.high - found.value) / stats.t.ppf(0.975, 2)) ** 2
     assert variance.mean() == pytest.approx(found.value.var())
 
@@ -173,19 +173,19 @@ def test_with_a_fixed_lambda_the_variance_over_all_samples_is_the_mean_of_the_es
     ("change", "message"),
     [
         ({"labels": [0.5]}, r"shapes \(1,\), \(3,\)"),
-        ({"labels": [0.5], "scores": [0.5]}, "1 labels; an interval wants at least two"),
+        ({"labels": [0.5], "scores": [0.5]}, "1 labels; an interval needs at least two"),
         ({"labels": [0.5, np.nan, 1]}, "labels: wanted finite numbers"),
-        ({"others": 0.5}, "others: wanted finite numbers"),
-        ({"others": [[0.5]]}, "have shapes"),
-        ({"about": "those"}, "Did you mean these"),
+        ({"unlabelled_scores": 0.5}, "unlabelled_scores: wanted finite numbers"),
+        ({"unlabelled_scores": [[0.5]]}, "have shapes"),
+        ({"target": "those"}, "Did you mean these"),
         ({"level": 95}, "level=95"),
         ({"lam": "tuned"}, "lam='tuned': wanted a number"),
     ],
 )
 def test_what_gives_no_mean_is_refused(change, message):
-    given = {"labels": [0, 1, 1], "scores": [0.1, 0.8, 0.9], "others": [0.5, 0.5]} | change
+    given = {"labels": [0, 1, 1], "scores": [0.1, 0.8, 0.9], "unlabelled_scores": [0.5, 0.5]} | change
     with pytest.raises((InputError, ParameterError), match=message):
-        prediction_powered_mean(given.pop("labels"), given.pop("scores"), given.pop("others"), **given)
+        prediction_powered_mean(given.pop("labels"), given.pop("scores"), given.pop("unlabelled_scores"), **given)
 
 
 # Frames.
@@ -209,24 +209,24 @@ def arrays(scores, labels, name, measure):
     return known, mine[known.index], mine.drop(known.index)
 
 
-@pytest.mark.parametrize("about", ["population", "these"])
-def test_every_column(about):
+@pytest.mark.parametrize("target", ["population", "these"])
+def test_every_column(target):
     scores, labels = frames(("a", "b"), ("ES@5", "ES@10"))
     before = scores.copy(), labels.copy()
-    found = prediction_powered(scores, labels, about=about, level=0.9)
+    found = prediction_powered(scores, labels, target=target, level=0.9)
     assert list(found) == list(COLUMNS)
     assert len(found) == 4
-    source = {"population": "topics", "these": "unlabelled"}[about]
+    source = {"population": "topics", "these": "unlabelled"}[target]
     assert set(found["method"]) == {f"{source} (prediction-powered)"}
     assert found[["level", "n_qids", "n_labelled", "label"]].drop_duplicates().to_numpy().tolist() == [
         [0.9, 100, 30, "success"]
     ]
     for row in found.itertuples():
         given = arrays(scores, labels, row.name, row.measure)
-        powered = prediction_powered_mean(*given, level=0.9, about=about)
+        powered = prediction_powered_mean(*given, level=0.9, target=target)
         assert (row.value, row.low, row.high) == pytest.approx(ends(powered))
         assert row.lam == pytest.approx(powered.lam)
-        plain = by_hand(*given, 0, about, 0.9)
+        plain = by_hand(*given, 0, target, 0.9)
         assert (row.labelled, row.labelled_low, row.labelled_high) == pytest.approx(plain)
         assert row.width_ratio == pytest.approx((row.high - row.low) / (plain[2] - plain[1]))
         assert row.predicted == pytest.approx(np.concatenate(given[1:]).mean())
@@ -289,7 +289,7 @@ def test_differences_are_of_both_systems_on_each_query():
 
 def test_labels_that_cannot_be_used_are_named():
     scores, labels = frames(("a", "b"))
-    with pytest.raises(InputError, match=r"1 labels are of queries \('q007'\) that predicted has no score of.*'b'"):
+    with pytest.raises(InputError, match=r"1 labels are of queries \('q007'\) without a score in predicted.*'b'"):
         prediction_powered(scores[(scores["name"] != "b") | (scores["qid"] != "q007")], labels)
     with pytest.raises(InputError, match="system 'b' has 'success' on 0 of its 100 queries with ES@5"):
         prediction_powered(scores, labels[labels["name"] == "a"])
@@ -301,7 +301,7 @@ def test_labels_that_cannot_be_used_are_named():
         prediction_powered(scores, pd.concat([labels, labels.iloc[:1]]))
     with pytest.raises(InputError, match="predicted column 'value': row 2"):
         prediction_powered(scores.assign(value=[0.1, 0.1, np.nan] + [0.5] * 197), labels)
-    for change, message in (({"about": "all"}, "about='all'"), ({"level": 2}, "level=2"), ({"lam": "x"}, "lam='x'")):
+    for change, message in (({"target": "all"}, "target='all'"), ({"level": 2}, "level=2"), ({"lam": "x"}, "lam='x'")):
         with pytest.raises(ParameterError, match=message):
             prediction_powered(scores[:0], labels[:0], **change)
 
@@ -326,9 +326,9 @@ def test_intervals_that_are_too_sure_of_themselves_say_so():
     assert found["width_ratio"].isna().all()
     right = scores.merge(labels[["qid"]], on="qid").assign(measure="success")
     with pytest.warns(DegenerateWarning, match="no label contradicts"):
-        prediction_powered(scores, right, about="these")
+        prediction_powered(scores, right, target="these")
     # Of queries that are all labelled, nothing is left to estimate.
-    every = prediction_powered(right.assign(measure="ES@5"), right, about="these")
+    every = prediction_powered(right.assign(measure="ES@5"), right, target="these")
     assert (every["high"] - every["low"]).tolist() == [0]
 
 
@@ -370,20 +370,20 @@ def scored(precision, n_queries, seed=0, k=5):
     return found
 
 
-def simulated(truth, scores, n, about, *, n_queries=250, repetitions=2000, seed=0):
-    """Draw queries and label some, again and again: what estimates with labels alone and with scores come to."""
+def simulated(truth, scores, n, target, *, n_queries=250, repetitions=2000, seed=0):
+    """Results of estimates with labels alone and with scores, over repeated draws of queries and of labelled ones."""
     rng = np.random.default_rng(seed)
     rows = rng.integers(len(truth), size=(repetitions, n_queries))
     y, f = truth[rows], scores[rows]
-    target = truth.mean() if about == "population" else y.mean(axis=1)
+    true_mean = truth.mean() if target == "population" else y.mean(axis=1)
     parts = (y[:, :n], f[:, :n], f[:, n:])
-    powered, plain = (prediction_powered_mean(*parts, lam=lam, about=about) for lam in (None, 0))
+    powered, plain = (prediction_powered_mean(*parts, lam=lam, target=target) for lam in (None, 0))
     return {
         "width": float((powered.high - powered.low).mean() / (plain.high - plain.low).mean()),
-        "covered": int(((powered.low <= target) & (target <= powered.high)).sum()),
-        "plain_covered": int(((plain.low <= target) & (target <= plain.high)).sum()),
+        "covered": int(((powered.low <= true_mean) & (true_mean <= powered.high)).sum()),
+        "plain_covered": int(((plain.low <= true_mean) & (true_mean <= plain.high)).sum()),
         "lam": float(powered.lam.mean()),
-        "error": float(np.sqrt(((powered.value - target) ** 2).mean() / ((plain.value - target) ** 2).mean())),
+        "error": float(np.sqrt(((powered.value - true_mean) ** 2).mean() / ((plain.value - true_mean) ** 2).mean())),
     }
 
 
@@ -392,7 +392,7 @@ def tagged(request):
     return request.param, *scored(request.param, 5000)
 
 
-# Precision and labels: the ratios of widths that the docstring prints, about the population and about these queries.
+# Precision and labels: the ratios of widths that the docstring prints, of the population and of these queries.
 WIDTHS = {
     (0.7, 25): (0.80, 0.77),
     (0.7, 50): (0.82, 0.76),
@@ -404,14 +404,14 @@ WIDTHS = {
 
 
 @pytest.mark.parametrize("n", [25, 50, 100])
-@pytest.mark.parametrize("about", ["population", "these"])
-def test_intervals_are_narrower_and_hold(tagged, n, about):
+@pytest.mark.parametrize("target", ["population", "these"])
+def test_intervals_are_narrower_and_hold(tagged, n, target):
     precision, truth, scores = tagged
-    found = simulated(truth, scores, n, about)
-    assert found["width"] == pytest.approx(WIDTHS[precision, n][about == "these"], abs=0.04)
+    found = simulated(truth, scores, n, target)
+    assert found["width"] == pytest.approx(WIDTHS[precision, n][target == "these"], abs=0.04)
     assert found["error"] < found["width"] + 0.04
     # Errors of a good tagger are rare, and few labels meet few of them: the docstring says so.
-    floor = 0.925 if about == "these" and precision > 0.9 else 0.945
+    floor = 0.925 if target == "these" and precision > 0.9 else 0.945
     assert stats.binomtest(found["covered"], 2000, floor, alternative="less").pvalue > 0.001, found
 
 
