@@ -19,8 +19,8 @@ import pytrec_eval
 import vbterrier
 from vbterrier import BNDCG, score
 from vbterrier.errors import DegenerateWarning, FileError, InputError, ParameterError
-from vbterrier.frames import ranked
-from vbterrier.unjudged import bootstrap_distribution
+from vbterrier.frames.ranking import ranked
+from vbterrier.unjudged.bootstrap import bootstrap_distribution
 from vbterrier.unjudged.metrics import AP
 
 QRELS = pd.DataFrame(
@@ -41,7 +41,7 @@ TO_IR_MEASURES = {"qid": "query_id", "docno": "doc_id", "label": "relevance"}
 
 
 def by_score(run, qrels):
-    return score({"mine": run}, qrels, ["BNDCG@10"], n_resamples=2, topics="all").means().loc["mine", "BNDCG@10"]
+    return score({"mine": run}, qrels, ["BNDCG@10"], n_resamples=2, on_topics="all").means().loc["mine", "BNDCG@10"]
 
 
 def by_distribution(run, qrels):
@@ -282,7 +282,7 @@ def test_a_missing_qid_in_ir_measures_is_an_error_with_its_own_name_of_the_colum
         data.rename(columns={"qid": "topic"}) if name == frame else data
         for name, data in (("run", RUN), ("qrels", QRELS))
     )
-    with pytest.raises(InputError, match=rf"{frame}: ir_measures wants the column query_id, found topic.* rename"):
+    with pytest.raises(InputError, match=rf"{frame}: ir_measures needs the column query_id, found topic.* rename"):
         by_ir_measures(run, qrels)
 
 
@@ -645,7 +645,7 @@ MISTAKES = {
     "VB(alpha='x')@10": "alpha='x': wanted a number of at least 0",
     "VB(rel=0.5)@10": "rel=0.5: wanted a whole number",
     "VB(0.5)@10": "parameters are given by name",
-    "BNDCG@10@5": "a measure reads as Name, Name@10 or Name(parameter=value,...)@10",
+    "BNDCG@10@5": "a measure is written as Name, Name@10 or Name(parameter=value,...)@10",
     "BNDCG 10": "a measure reads as",
     "": "a measure reads as",
     "BNDCG(prior=pool)@10": "values are numbers, quoted texts, True or False",

@@ -9,7 +9,8 @@ import pytest
 from planted import planted_collection
 
 from vbterrier import read_qrels, read_run, read_tags, write_qrels, write_run, write_tags
-from vbterrier.entities import link_pool, write_links
+from vbterrier.entities.files import write_links
+from vbterrier.entities.pool import link_pool
 from vbterrier.evaluate.coverage import coverage_report
 
 FILES = ["--pool", "pool.run", "--tags", "tags.tsv", "--qrels", "qrels.txt"]
@@ -64,7 +65,7 @@ def test_a_table_for_people(command, report):
         ["odds", "3"], ["odds", "20"], ["b[x]", "3"], ["b[x]", "20"],
     ]  # fmt: skip
     for line, name, k in zip(lines[2:6], ("odds", "odds", "b[x]", "b[x]"), (3, 20, 3, 20), strict=True):
-        found = report(k=k)
+        found = report(cutoff=k)
         value = found.entities.set_index(["name", "measure"]).loc[name]
         offers = found.topics[list(found.offers)].mean()
         ratio = value.loc[f"DiscRatio@{k}"]
@@ -79,7 +80,7 @@ def test_a_table_for_people(command, report):
 
 
 def test_what_is_left_out_and_assumed_is_said(command, made):
-    _, out, _ = command("coverage", *RUNS, *FILES, "--alpha", "1", "--tau", "2", "--resamples", "50", "--seed", "7")
+    _, out, _ = command("coverage", *RUNS, *FILES, "--alpha", "1", "--shrinkage", "2", "--resamples", "50", "--seed", "7")
     said = out.partition("pool: ")[2].splitlines()
     linked = made.pool["docno"].isin(made.tags["docno"])
     judged = made.qrels.iloc[::2]
@@ -92,7 +93,7 @@ def test_what_is_left_out_and_assumed_is_said(command, made):
         "left out where measures are undefined: 1 topics without relevant documents in the pool, 0 without others"
     )
     assert "over the 3 topics that have both; topics (percentile), ratio of means: 50 resamples, seed 7;" in said[2]
-    assert "OER: alpha 1, tau 2" in said[2]
+    assert "OER: alpha 1, shrinkage 2" in said[2]
     assert said[3:] == ["b[x]: no entities for 1 topics, which count as empty lists"]
 
 
@@ -113,7 +114,7 @@ def test_a_file_of_links_says_the_same(command, made):
 
 def test_csv_and_json_hold_the_frame_itself(command, report):
     options = ["-k", "5", "--rel", "1", "--level", "0.8", "--resamples", "100"]
-    found = report(k=5, level=0.8, n_resamples=100)
+    found = report(cutoff=5, level=0.8, n_resamples=100)
     _, out, _ = command("coverage", *RUNS, *FILES, *options, "--format", "json")
     frame = pd.DataFrame(json.loads(out))
     own = frame[~frame["measure"].isin(found.offers)].reset_index(drop=True)
@@ -132,7 +133,7 @@ def test_csv_and_json_hold_the_frame_itself(command, report):
 
 
 def test_a_row_for_each_topic(command, report):
-    found = report(k=5)
+    found = report(cutoff=5)
     code, out, _ = command("coverage", *RUNS, *FILES, "-k", "5", "--per-query", "--format", "csv")
     assert code == 0
     rows = {(row["name"], row["qid"], row["measure"]): float(row["value"]) for row in csv.DictReader(io.StringIO(out))}
@@ -165,7 +166,7 @@ def test_papers_get_a_table_with_a_caption(command, made, style):
         (FILES[:4], 2, "wanted --pool, --tags and --qrels"),
         ([*FILES, "--links", "links.parquet"], 2, "--links holds a pool and its entities"),
         ([*FILES, "-k", "0"], 2, "k=0: wanted a whole number of at least 1"),
-        ([*FILES, "--tau", "0"], 2, "tau=0.0"),
+        ([*FILES, "--shrinkage", "0"], 2, "shrinkage=0.0"),
         ([*FILES, "--level", "2"], 2, "level=2"),
         ([*FILES, "--format", "xml"], 2, "--format xml"),
         ([*FILES[:4], "--qrels", "nothing.txt"], 1, "nothing.txt"),

@@ -74,7 +74,7 @@ def test_one_run_has_no_pairs(command, found):
 @pytest.mark.parametrize("pairs", [False, True])
 def test_csv_and_json_hold_the_frame_itself(command, found, pairs):
     options = ["-m", "BNDCG(prior='pool')@5", "--seed", "3", "--over", "both", *(["--pairs"] if pairs else [])]
-    expected = found(measure="BNDCG(prior='pool')@5", seed=3, over="both")
+    expected = found(measure="BNDCG(prior='pool')@5", seed=3, uncertainty="both")
     expected = expected.pairs if pairs else expected.systems
     code, out, _ = command(*RANK, *options, "--format", "json")
     assert code == 0

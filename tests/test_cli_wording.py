@@ -26,7 +26,7 @@ MESSAGES = {
         "which --memory is there to avoid; leave out --memory and --resume"
     ),
     "n_jobs=2 and client=: wanted one": "--jobs=2 and --dask: wanted one",
-    "ask for topics='common' (only those)": "ask for --topics='common' (only those)",
+    "ask for on_topics='common' (only those)": "ask for --topics='common' (only those)",
     "BAP(seed=1,topics='x'): give prior='pool', or max_bytes=None": (
         "BAP(seed=1,topics='x'): give prior='pool', or max_bytes=None"
     ),

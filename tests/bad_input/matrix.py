@@ -42,7 +42,7 @@ def by_library(case):
         return case.ask(case.folder)
     given = {name: case.file(name) for name in ("intents", "tags") if case.data[name] is not None}
     runs = {"mine": case.file("run")}
-    given = {"topics": "all", "n_resamples": 2, **given, **case.how}
+    given = {"on_topics": "all", "n_resamples": 2, **given, **case.how}
     return score_of(vbterrier.score(runs, case.file("qrels"), case.measures, **given))
 
 

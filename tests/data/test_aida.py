@@ -154,7 +154,7 @@ def test_what_tags_leave_to_systems(aida, evaluations, tagger, precision, recall
     # Documents beyond the retrieved ones count for an oracle, too.
     probs = aida.intents[aida.intents["entity_id"].isin(aida.tags[tagger]["entity_id"])]
     known = probs.groupby("qid")["prob"].sum().reindex(aida.topics["qid"], fill_value=0.0)
-    assert left.loc[left["k"] == 10, "oracle_ES"].tolist() == pytest.approx([known.mean()] * 2, abs=1e-12)
+    assert left.loc[left["cutoff"] == 10, "oracle_ES"].tolist() == pytest.approx([known.mean()] * 2, abs=1e-12)
     assert known.mean() == pytest.approx(oracle, abs=0.0006)
     assert (left["ES"] <= left["oracle_ES"]).all()
 

@@ -47,7 +47,7 @@ def partitions(run, tags, judged):
 
 def test_supervision_equals_loops(aida, judged):
     expected = partitions(aida.runs["bm25"], aida.tags["gold"], judged)
-    report = supervision_report(link_pool(aida.runs["bm25"], aida.tags["gold"], judged, depth=100))
+    report = supervision_report(link_pool(aida.runs["bm25"], aida.tags["gold"], judged, cutoff=100))
     assert report.topics["qid"].tolist() == list(expected)
     for name in ("positive", "negative", "common"):
         assert report.topics[f"n_{name}"].tolist() == [len(one[name]) for one in expected.values()]
@@ -61,10 +61,10 @@ def test_supervision_equals_loops(aida, judged):
 
 
 def test_the_report_holds_the_coverage_of_consensus_entities(aida, judged):
-    pool = link_pool(aida.runs["bm25"], aida.tags["gold"], judged, depth=100)
-    run = ConsensusEntities(pool, top=20)(aida.runs["bm25"].merge(aida.topics))
+    pool = link_pool(aida.runs["bm25"], aida.tags["gold"], judged, cutoff=100)
+    run = ConsensusEntities(pool, cutoff=20)(aida.runs["bm25"].merge(aida.topics))
     with pytest.warns(DegenerateWarning, match="no topic is in stratum 3 of 3"):
-        report = coverage_report({"consensus": run}, pool, judged, aida.runs, topics="all", n_resamples=200)
+        report = coverage_report({"consensus": run}, pool, judged, aida.runs, on_topics="all", n_resamples=200)
     found = report.entities.set_index("measure")
     assert found.loc[["NonRelCov@20", "DiscRatio@20"], "value"].tolist() == pytest.approx([0.7233, 1.298], abs=5e-4)
     assert found.loc[["RelCov@20", "NonRelCov@20", "DiscRatio@20"], "n_qids"].tolist() == [199, 184, 184]

@@ -11,8 +11,8 @@ import pytest
 
 from vbterrier.errors import DegenerateWarning
 from vbterrier.evaluate.scores import score
-from vbterrier.linking import DictionaryLinker
 from vbterrier.linking.answers import Gold
+from vbterrier.linking.dictionary import DictionaryLinker
 from vbterrier.linking.quality import linking_report
 from vbterrier.measures import LINKING
 from vbterrier.measures.linking import LinkingF1, LinkingR, LinkP, LinkR
@@ -125,7 +125,7 @@ def test_values_on_aida_have_the_intervals_of_the_figures(aida):
     gold, systems = aida
     options = {"nil": "<NIL>", "unanswered": "nil"}
     asked = [measure(**options) for measure in (LinkP, LinkR, LinkingR, LinkingF1)]
-    found = score(systems, gold, asked, topics="all", interval="normal")
+    found = score(systems, gold, asked, on_topics="all", interval="normal")
     report = linking_report(systems, gold, **options).intervals.set_index(["name", "measure"])
     for row in found.intervals.itertuples():
         other = report.loc[(row.name, row.measure.split("(")[0])]

@@ -301,7 +301,7 @@ def test_conditional_and_open_world_differ_exactly_by_what_was_hidden(recall):
     assert set(bait) <= set(run["docno"])
     selected = {(qid, entity) for qid, entity in run[["qid", "docno"]].itertuples(index=False)}
     hidden = pairs(made.mentions) - pairs(made.tags)
-    found = evaluate_settings({"pool": made.pool}, made.qrels, ["AP"], links=linked(made), entities=run, k=k)
+    found = evaluate_settings({"pool": made.pool}, made.qrels, ["AP"], links=linked(made), entities=run, cutoff=k)
     values = found.values.set_index(["setting", "qid"])["value"]
     named = made.mentions.groupby("docno")["entity_id"].agg(set)
     for qid, ranking in made.pool.groupby("qid")["docno"]:
@@ -333,7 +333,7 @@ def test_conditional_gains_stay_while_open_world_gains_vanish_with_recall():
         evidence = made.pool["docno"].map(found.groupby("docno")["log_odds"].sum()).fillna(0)
         systems = {"pool": made.pool, "entities": made.pool.assign(score=0.8 * made.pool["score"] + evidence)}
         result = evaluate_settings(
-            systems, made.qrels, ["AP"], links=linked(made), entities=made.runs["topical"], k=k, baseline="pool"
+            systems, made.qrels, ["AP"], links=linked(made), entities=made.runs["topical"], cutoff=k, baseline="pool"
         )
         gains[recall] = result.comparisons.set_index("setting")["diff"]
     assert gains[1.0].min() > 0.3
@@ -349,7 +349,7 @@ def test_filtering_by_oer_raises_the_ratio_and_lowers_coverage():
         with pytest.warns(match="a diagnostic, no system"):
             stage = OERFilter(links, threshold=threshold)
         runs[str(threshold)] = stage(runs["all"])
-    found = coverage_report(runs, links, k=9).entities.pivot(index="name", columns="measure", values="value")
+    found = coverage_report(runs, links, cutoff=9).entities.pivot(index="name", columns="measure", values="value")
     rising, falling = (found.loc[list(runs), f"{name}@9"].diff().dropna() for name in ("DiscRatio", "RelCov"))
     assert (rising > 0).all()
     assert (falling < 0).all()

@@ -205,7 +205,7 @@ def test_runs_that_retrieved_nothing_for_most_topics_are_flagged():
     runs = {**RUNS, "cut": run(["d1", "d2", "d3"], TOPICS[:3]), "half": run(["d1", "d2", "d3"], TOPICS[:4])}
     said = "cut retrieved nothing for 5 of 8 topics"
     with pytest.warns(DegenerateWarning, match=said) as warned:
-        found = compare(runs, QRELS, ["nDCG@10", "AP"], topics="all", **FEW)
+        found = compare(runs, QRELS, ["nDCG@10", "AP"], on_topics="all", **FEW)
     assert len(warned) == 1
     flags = found.flags[found.flags["measure"] == "AP"].set_index("name")
     assert flags["n_missing"].to_dict() == {"good": 0, "bad": 0, "cut": 5, "half": 4}
@@ -215,7 +215,7 @@ def test_runs_that_retrieved_nothing_for_most_topics_are_flagged():
     assert "flagged: 'cut'" in repr(found)
     # Scores know it, too.
     with pytest.warns(DegenerateWarning, match=said):
-        compare(vbterrier.score(runs, QRELS, "AP", topics="all"), **FEW)
+        compare(vbterrier.score(runs, QRELS, "AP", on_topics="all"), **FEW)
 
 
 def test_values_that_are_0_where_others_are_not_are_suspected():
@@ -269,15 +269,15 @@ def test_nothing_at_all_is_no_reason_for_a_flag():
 
 def test_different_topics_are_refused_with_both_counts_and_the_remedy():
     values = frame(a=A, b=B[:6])
-    said = r"of nDCG@10, 'a' has 8 topics, 'b' has 6, and they differ in 'q6', 'q7': .*topics='common'.*0 where"
+    said = r"of nDCG@10, 'a' has 8 topics, 'b' has 6, and they differ in 'q6', 'q7': .*on_topics='common'.*0 where"
     with pytest.raises(InputError, match=said):
         compare(values)
-    found = compare(values, topics="common", **FEW)
+    found = compare(values, on_topics="common", **FEW)
     pd.testing.assert_frame_equal(found.pairs, compare(frame(a=A[:6], b=B[:6]), **FEW).pairs)
     with pytest.raises(InputError, match="run 'good' has 8 of the 8 topics, run 'cut' has 3"):
         compare({"good": RUNS["good"], "cut": run(["d1"], TOPICS[:3])}, QRELS, ["AP"])
-    with pytest.raises(ParameterError, match="topics='all' needs runs"):
-        compare(values, topics="all")
+    with pytest.raises(ParameterError, match="on_topics='all' needs runs"):
+        compare(values, on_topics="all")
 
 
 def test_as_many_topics_but_others_are_different_topics():
@@ -287,7 +287,7 @@ def test_as_many_topics_but_others_are_different_topics():
         compare(values)
     shared = frame(a=A, b=C)
     shared = shared[shared["qid"] != "q0"]
-    pd.testing.assert_frame_equal(compare(values, topics="common", **FEW).pairs, compare(shared, **FEW).pairs)
+    pd.testing.assert_frame_equal(compare(values, on_topics="common", **FEW).pairs, compare(shared, **FEW).pairs)
 
 
 def test_a_system_that_lacks_a_measure_is_refused():
@@ -295,7 +295,7 @@ def test_a_system_that_lacks_a_measure_is_refused():
     with pytest.raises(InputError, match="of AP, 'b' has 8 topics, 'c' has 0"):
         compare(values)
     with pytest.raises(InputError, match="of AP, no topic that all systems have in common"):
-        compare(values, topics="common")
+        compare(values, on_topics="common")
     assert len(compare(values, measures="nDCG@10", **FEW).pairs) == 3
 
 
@@ -338,7 +338,7 @@ def test_measures_that_are_no_means_are_refused_before_runs_are_read():
         ({"level": 95}, "level=95"),
         ({"margin": -1}, "margin=-1"),
         ({"margin": 0}, "margin=0"),
-        ({"topics": "some"}, "topics='some'"),
+        ({"on_topics": "some"}, "on_topics='some'"),
         ({"n_resamples": 0}, "n_resamples=0"),
         ({"seed": -1}, "seed=-1"),
         ({"baseline": "goods"}, "baseline='goods'.*Did you mean good"),
@@ -429,8 +429,8 @@ def test_real_runs(shared_data):
     qrels = folder / "qrels.incomplete.txt.gz"
     with pytest.raises(InputError, match="run 'ance' has 50 of the 50 topics, run 'first' has 30"):
         compare(runs, qrels, ["nDCG@10"])
-    found = compare(runs, qrels, ["nDCG@10", "P@10"], topics="common", baseline="ance", margin=0.2, **FEW)
-    scores = vbterrier.score(runs, qrels, ["nDCG@10", "P@10"], topics="common")
+    found = compare(runs, qrels, ["nDCG@10", "P@10"], on_topics="common", baseline="ance", margin=0.2, **FEW)
+    scores = vbterrier.score(runs, qrels, ["nDCG@10", "P@10"], on_topics="common")
     for row in found.pairs.itertuples():
         table = scores.values[scores.values["measure"] == row.measure].pivot(
             index="qid", columns="name", values="value"
@@ -441,5 +441,5 @@ def test_real_runs(shared_data):
         assert row.effect_size == pytest.approx(gap.mean() / gap.std(ddof=1))
         assert [row.wins, row.losses, row.ties] == [(gap > 0).sum(), (gap < 0).sum(), (gap == 0).sum()]
     assert found.flags["n_missing"].tolist() == [0] * 4
-    missing = compare(runs, qrels, ["nDCG@10"], topics="all", **FEW).flags.set_index("name")["n_missing"]
+    missing = compare(runs, qrels, ["nDCG@10"], on_topics="all", **FEW).flags.set_index("name")["n_missing"]
     assert missing.to_dict() == {"ance": 0, "first": 20}

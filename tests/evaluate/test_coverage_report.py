@@ -13,13 +13,13 @@ from vbterrier.frames.ranking import Run
 from vbterrier.measures.base import evaluate
 from vbterrier.measures.entity import OER, BaitRate, NonRelCov, ObsCov, OERCorr, OracleCov, RelCov, SignalRate, TopBait
 from vbterrier.measures.target import EvaluationTarget
-from vbterrier.stats import pareto_frontier
 from vbterrier.stats.breakpoints import breakpoint_sweep
+from vbterrier.stats.frontier import pareto_frontier
 from vbterrier.stats.regression import coverage_strata, gain_regressions
 from vbterrier.stats.topic_intervals import topics_interval
 from vbterrier.stats.topic_statistics import disc_ratio
 
-OPTIONS = {"k": 5, "n_resamples": 100, "seed": 3}
+OPTIONS = {"cutoff": 5, "n_resamples": 100, "seed": 3}
 
 
 @pytest.fixture(scope="module")
@@ -144,7 +144,7 @@ def test_undefined_topics_unjudged_documents_and_missing_lists_are_counted():
     pool, tags, qrels, run = small()
     with pytest.warns(DegenerateWarning, match="fewer than two topics have a value"):
         found = coverage_report(
-            {"mine": run}, tags, qrels, {"doc": pool}, pool=pool, topics="all", n_strata=2, n_resamples=10
+            {"mine": run}, tags, qrels, {"doc": pool}, pool=pool, on_topics="all", n_strata=2, n_resamples=10
         )
     rows = found.entities.set_index("measure")
     # RelCov: q1 1/2, q3 0 (nothing listed); NonRelCov: q1 1, q2 1/2. Both are defined in q1 alone.
@@ -167,7 +167,7 @@ def test_undefined_topics_unjudged_documents_and_missing_lists_are_counted():
         "Topics without relevant documents: 1; without others: 1",
         "mine has no entities for 1 of 3 topics",
         "1 topics have no coverage",
-        "alpha 0.5, tau 5",
+        "alpha 0.5, shrinkage 5",
         "RelCov@20 of mine",
     ):
         assert said in text
@@ -221,7 +221,7 @@ def test_without_document_systems_the_entity_level_stands_alone(planted, linked,
 
 
 def test_parameters_of_evidence_reach_the_measures(planted, linked):
-    found = coverage_report(planted.runs["odds"], linked, alpha=1.0, tau=2.0, rel=1, k=5, n_resamples=10)
+    found = coverage_report(planted.runs["odds"], linked, alpha=1.0, shrinkage=2.0, rel=1, cutoff=5, n_resamples=10)
     measure = OER(alpha=1.0, tau=2.0) @ 5
     value = each(planted.runs["odds"], linked.frame(), measure).mean()
     assert found.entities.set_index("measure").loc[str(measure), "value"] == pytest.approx(value)
@@ -263,13 +263,15 @@ def test_what_cannot_be_reported_is_refused(planted, systems, linked, report):
 
 
 def test_two_entities_are_too_few_to_correlate(planted, linked):
-    names = {k: set(coverage_report({"odds": planted.runs["odds"]}, linked, k=k).entities["measure"]) for k in (2, 3)}
+    names = {
+        k: set(coverage_report({"odds": planted.runs["odds"]}, linked, cutoff=k).entities["measure"]) for k in (2, 3)
+    }
     assert "OERCorr@2" not in names[2]
     assert "OERCorr@3" in names[3]
 
 
 def test_overlap_is_of_the_relevant_documents_that_are_reached(planted, linked):
-    found = coverage_report({"topical": planted.runs["topical"]}, linked, k=4, n_resamples=20)
+    found = coverage_report({"topical": planted.runs["topical"]}, linked, cutoff=4, n_resamples=20)
     values = found.values.query("measure == 'Overlap@4'").set_index("qid")["value"]
     relevant = planted.qrels[planted.qrels["label"] > 0].groupby("qid")["docno"].agg(set)
     mentioned = planted.tags.groupby("docno")["entity_id"].agg(set)

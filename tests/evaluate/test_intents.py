@@ -43,7 +43,7 @@ class Linked(pt.Transformer):
 
 
 def evaluated(systems=None, topics=TOPICS, intents=INTENTS, tagger=TAGS, **options):
-    options = {"measures": ["ES", "VB"], "k": [10], **options}
+    options = {"measures": ["ES", "VB"], "cutoff": [10], **options}
     return evaluate_intents(SYSTEMS if systems is None else systems, topics, intents=intents, tagger=tagger, **options)
 
 
@@ -58,18 +58,18 @@ def test_both_case_studies_of_the_paper():
 
 
 def test_measures_are_computed_at_every_cutoff_unless_they_have_their_own():
-    found = evaluated(measures=["ES", "VB(alpha=0.5)@2", "alpha_nDCG"], k=[1, 3])
+    found = evaluated(measures=["ES", "VB(alpha=0.5)@2", "alpha_nDCG"], cutoff=[1, 3])
     assert list(found.means()) == ["ES@1", "ES@3", "VB(alpha=0.5)@2", "alpha_nDCG@1", "alpha_nDCG@3"]
 
 
 def test_what_stands_beside_the_scores():
-    found = evaluated(k=[1, 2])
+    found = evaluated(cutoff=[1, 2])
     assert found.missing["n_missing"].tolist() == [0, 0]
     first = found.covered.set_index(["name", "qid", "entity_id"]).sort_index()
     assert first.loc[("both", "q1", "C"), "first_rank"] == 2
     assert pd.isna(first.loc[("literal", "q1", "C"), "first_rank"])
     assert first.loc[("both", "q2"), "place"].to_dict() == {"S": 2, "P": 1}
-    beside = found.tagging.set_index(["name", "k"])
+    beside = found.tagging.set_index(["name", "cutoff"])
     # The best first document covers the likelier meaning of each query; two cover all.
     assert beside["oracle_ES"].to_dict() == pytest.approx(
         {("literal", 1): 0.8, ("both", 1): 0.8, ("literal", 2): 1.0, ("both", 2): 1.0}
@@ -114,7 +114,7 @@ def test_one_tagger_tags_the_first_documents_of_all_systems_once():
     found = evaluated(texts, tagger=tagger)
     assert sorted(read) == sorted(set(LITERAL["docno"]) | set(BOTH["docno"]))
     assert found.means().loc["both"].tolist() == [1, 1]
-    deep = evaluated(texts, tagger=tagger, k=[1])
+    deep = evaluated(texts, tagger=tagger, cutoff=[1])
     assert set(deep.tags["docno"]) == {"a1", "s1"}
 
 
@@ -159,9 +159,9 @@ def test_tags_behind_the_deepest_cutoff_are_not_looked_at():
     tagged = {name: run.merge(TAGS, on="docno") for name, run in SYSTEMS.items()}
     tagged["both"] = tagged["both"].assign(entity_id=["A", "C", "S", "P"])
     tagged["both"].loc[len(tagged["both"])] = ["q1", "a2", 0.5, "C"]
-    assert evaluated(tagged, tagger=None, k=[1]).tags["docno"].tolist() == ["a1", "s1"]
+    assert evaluated(tagged, tagger=None, cutoff=[1]).tags["docno"].tolist() == ["a1", "s1"]
     with pytest.raises(InputError, match="'a2' of query 'q1' carries entity 'A'"):
-        evaluated(tagged, tagger=None, k=[3])
+        evaluated(tagged, tagger=None, cutoff=[3])
 
 
 def test_a_tagger_reads_the_text_of_every_system():
@@ -192,7 +192,7 @@ def test_results_that_carry_tags_are_tagged_anew_by_a_tagger():
 
 def test_runs_and_topics_that_hardly_meet():
     # The topics decide: intents of other queries are not evaluated.
-    one = quiet(topics=ONE, k=[1], measures=["ES"])
+    one = quiet(topics=ONE, cutoff=[1], measures=["ES"])
     assert one.values["qid"].tolist() == one.covered["qid"].unique().tolist() * 2 == ["q1", "q1"]
     with pytest.raises(InputError, match="no topic in common: run 'literal' has 'xq1', 'xq2'; topics has 'q1', 'q2'"):
         evaluated({"literal": LITERAL.assign(qid="x" + LITERAL["qid"])})
@@ -221,8 +221,8 @@ def test_frames_of_polars():
         {name: polars.from_pandas(run) for name, run in SYSTEMS.items()},
         *map(polars.from_pandas, (TOPICS, INTENTS, TAGS)),
     )
-    found = evaluated(systems, topics, intents, tags, measures=["VB", "alpha_nDCG"], replicas=3)
-    pd.testing.assert_frame_equal(found.per_query, evaluated(measures=["VB", "alpha_nDCG"], replicas=3).per_query)
+    found = evaluated(systems, topics, intents, tags, measures=["VB", "alpha_nDCG"], n_replicas=3)
+    pd.testing.assert_frame_equal(found.per_query, evaluated(measures=["VB", "alpha_nDCG"], n_replicas=3).per_query)
 
 
 def test_what_was_asked_is_checked_before_any_work():
@@ -231,7 +231,7 @@ def test_what_was_asked_is_checked_before_any_work():
             raise AssertionError(inp)
 
     asked = {"systems": {"never": Never()}, "intents": Never()}
-    for options in ({"baseline": "nevr"}, {"level": 95}, {"k": [0]}, {"measures": ["ES(nil='N')", "ES"]}):
+    for options in ({"baseline": "nevr"}, {"level": 95}, {"cutoff": [0]}, {"measures": ["ES(nil='N')", "ES"]}):
         with pytest.raises(ParameterError):
             evaluated(**asked, **options)
 
@@ -261,13 +261,13 @@ def test_systems_with_different_queries():
         evaluated(half)
     assert evaluated(half, on_topics="all").means().loc["half", "ES@10"] == 0.5
     with pytest.warns(DegenerateWarning, match="at least two"):
-        common = evaluated(half, on_topics="common", replicas=3)
+        common = evaluated(half, on_topics="common", n_replicas=3)
     assert common.values["qid"].unique().tolist() == ["q1"]
     assert common.replicas.topics == ["q1"]
 
 
 def test_replicas_around_the_scores():
-    found = evaluated(replicas=400, perturb=[Dirichlet(30)], seed=3)
+    found = evaluated(n_replicas=400, perturb=[Dirichlet(30)], seed=3)
     of_replicas = found.intervals[found.intervals["method"].str.startswith("replicas")]
     assert (of_replicas["n_resamples"] == 400).all()
     assert found.intervals["method"].tolist()[:2] == ["topics (percentile)", "replicas (percentile)"]
@@ -282,7 +282,7 @@ def test_replicas_around_the_scores():
 
 
 def test_the_same_seed_gives_the_same_whatever_the_order_and_the_other_systems():
-    options = {"replicas": 50, "perturb": [Dirichlet(5), TagConfusion(0.3)], "seed": 7, "k": [1, 2]}
+    options = {"n_replicas": 50, "perturb": [Dirichlet(5), TagConfusion(0.3)], "seed": 7, "cutoff": [1, 2]}
     whole = evaluated(**options)
     shuffled = evaluated(
         {"both": BOTH.sample(frac=1, random_state=1)},
@@ -297,7 +297,7 @@ def test_the_same_seed_gives_the_same_whatever_the_order_and_the_other_systems()
 
 
 def test_perturbations_of_tags_need_no_other_systems():
-    options = {"replicas": 30, "perturb": [TagConfusion(0.5)], "k": [1]}
+    options = {"n_replicas": 30, "perturb": [TagConfusion(0.5)], "cutoff": [1]}
     together = evaluated(**options).replicas
     alone = evaluated({"both": BOTH}, **options).replicas
     statistic = together.statistics[0]
@@ -307,11 +307,11 @@ def test_perturbations_of_tags_need_no_other_systems():
 
 
 def test_measures_of_others_have_no_replicas():
-    found = evaluated(measures=["ES", "alpha_nDCG"], replicas=5)
+    found = evaluated(measures=["ES", "alpha_nDCG"], n_replicas=5)
     of_others = found.intervals[found.intervals["measure"] == "alpha_nDCG@10"]
     assert of_others["method"].unique().tolist() == ["topics (percentile)"]
     with pytest.raises(ParameterError, match="add ES or VB"):
-        evaluated(measures=["alpha_nDCG"], replicas=5)
+        evaluated(measures=["alpha_nDCG"], n_replicas=5)
 
 
 JORDAN = {
@@ -335,7 +335,7 @@ def quiet(**kwargs):
 def test_paraphrases_from_a_column(wordings):
     topics = ONE.assign(paraphrases=[wordings])
     found = quiet(
-        topics=topics, intents=Linked(JORDAN), replicas=300, perturb=[Paraphrases(order="turn")], measures=["ES"]
+        topics=topics, intents=Linked(JORDAN), n_replicas=300, perturb=[Paraphrases(order="turn")], measures=["ES"]
     )
     literal = found.replicas.of("literal", found.replicas.statistics[0])[:, 0]
     # The literal system covers A alone, whose probability the three wordings put at .8, 1 and 0.
@@ -349,7 +349,7 @@ def test_paraphrases_from_a_transformer():
         def transform(self, inp):
             return pd.concat([inp.assign(query=query) for query in list(JORDAN)[1:]])
 
-    asked = {"intents": Linked(JORDAN), "topics": ONE, "replicas": 30, "measures": ["ES"]}
+    asked = {"intents": Linked(JORDAN), "topics": ONE, "n_replicas": 30, "measures": ["ES"]}
     by_stage = quiet(perturb=[Paraphrases(Reworded())], **asked)
     asked["topics"] = ONE.assign(words=[list(JORDAN)[1:]])
     by_column = quiet(perturb=[Paraphrases("words")], **asked)
@@ -367,25 +367,25 @@ def test_a_stage_run_again_gets_a_seed_of_its_own_for_each_query_and_replica():
                 ]
             )
 
-    again = quiet(topics=ONE, intents=Sampled(), replicas=20, perturb=[RerunPipeline()], measures=["ES"])
+    again = quiet(topics=ONE, intents=Sampled(), n_replicas=20, perturb=[RerunPipeline()], measures=["ES"])
     scores = again.replicas.of("literal", again.replicas.statistics[0])[:, 0]
     assert len(np.unique(scores)) == 20
     twins = evaluated(
-        topics=TOPICS, intents=Sampled(), tagger=TAGS.replace({"S": "A"}), replicas=5, perturb=RerunPipeline()
+        topics=TOPICS, intents=Sampled(), tagger=TAGS.replace({"S": "A"}), n_replicas=5, perturb=RerunPipeline()
     )
     first, second = twins.replicas.of("literal", twins.replicas.statistics[0]).T
     assert not set(first) & set(second)
-    prefix = quiet(topics=ONE, intents=Sampled(), replicas=5, perturb=[RerunPipeline()], measures=["ES"])
+    prefix = quiet(topics=ONE, intents=Sampled(), n_replicas=5, perturb=[RerunPipeline()], measures=["ES"])
     assert np.array_equal(prefix.replicas.values[:, :, :, 0], again.replicas.values[:, :, :5, 0])
 
 
 def test_candidates_made_anew_need_the_pipeline_that_makes_them():
     for perturbation in (Paraphrases(), RerunPipeline()):
         with pytest.raises(ParameterError, match="came ready made"):
-            evaluated(replicas=3, perturb=[perturbation])
+            evaluated(n_replicas=3, perturb=[perturbation])
     with pytest.raises(InputError, match="column 'paraphrases' holds 3; wanted a list of texts"):
         evaluated(
-            ITS_SYSTEMS, topics=ONE.assign(paraphrases=3), intents=Linked(JORDAN), replicas=3, perturb=Paraphrases()
+            ITS_SYSTEMS, topics=ONE.assign(paraphrases=3), intents=Linked(JORDAN), n_replicas=3, perturb=Paraphrases()
         )
     for options, message in (({"source": 3}, "a column of the topics"), ({"order": "all"}, "wanted one of 'random'")):
         with pytest.raises(ParameterError, match=message):
@@ -394,7 +394,7 @@ def test_candidates_made_anew_need_the_pipeline_that_makes_them():
         RerunPipeline("linker")
     itself = ONE.assign(paraphrases=[["Jordan achievements", " "]])
     with pytest.raises(InputError, match="no query has a paraphrase"):
-        evaluated(ITS_SYSTEMS, topics=itself, intents=Linked(JORDAN), replicas=3, perturb=[Paraphrases()])
+        evaluated(ITS_SYSTEMS, topics=itself, intents=Linked(JORDAN), n_replicas=3, perturb=[Paraphrases()])
 
 
 def test_paraphrases_of_unknown_queries_are_refused():
@@ -403,7 +403,7 @@ def test_paraphrases_of_unknown_queries_are_refused():
             return inp.assign(qid=inp["qid"] + "-1")
 
     with pytest.raises(InputError, match="no topic has qid 'q1-1'; give each paraphrase the qid of its query"):
-        evaluated(ITS_SYSTEMS, topics=ONE, intents=Linked(JORDAN), replicas=3, perturb=[Paraphrases(Renamed())])
+        evaluated(ITS_SYSTEMS, topics=ONE, intents=Linked(JORDAN), n_replicas=3, perturb=[Paraphrases(Renamed())])
 
 
 def test_wordings_without_candidates_are_told():
@@ -411,21 +411,21 @@ def test_wordings_without_candidates_are_told():
     told = r"Paraphrases\(.*: 1 of 2 times a query got no candidates \('q1'\)"
     with pytest.warns(DegenerateWarning, match="at least two"), pytest.warns(DegenerateWarning, match=told):
         found = evaluated(
-            ITS_SYSTEMS, topics, Linked(JORDAN), replicas=10, perturb=Paraphrases(order="turn"), measures=["ES"]
+            ITS_SYSTEMS, topics, Linked(JORDAN), n_replicas=10, perturb=Paraphrases(order="turn"), measures=["ES"]
         )
     assert found.replicas.of("literal", found.replicas.statistics[0])[:, 0].tolist() == pytest.approx([0.8, 0] * 5)
 
 
 def test_perturbations_follow_one_another():
     variant = pd.DataFrame({"qid": ["q1"], "entity_id": ["R"], "prob": [1.0]})
-    found = evaluated(replicas=40, perturb=[Variants([INTENTS, variant]), DropCandidates(0.3), IntentBootstrap()])
+    found = evaluated(n_replicas=40, perturb=[Variants([INTENTS, variant]), DropCandidates(0.3), IntentBootstrap()])
     assert np.isfinite(found.replicas.values).all()
     assert found.intents.shape == (4, 3)
 
 
 def test_intervals_of_other_kinds():
     for interval in ("percentile", "bca", "normal"):
-        found = evaluated(replicas=60, interval=interval, measures=["ES"])
+        found = evaluated(n_replicas=60, interval=interval, measures=["ES"])
         ours = found.intervals.query("name == 'literal'")
         assert len(ours) == 2
         assert (ours["low"] <= ours["high"]).all()
@@ -434,7 +434,7 @@ def test_intervals_of_other_kinds():
 
 
 def test_resampled_intents_have_accelerated_intervals():
-    found = evaluated(replicas=60, perturb=[IntentBootstrap()], interval="bca", measures=["ES"])
+    found = evaluated(n_replicas=60, perturb=[IntentBootstrap()], interval="bca", measures=["ES"])
     assert found.per_query["method"].unique().tolist() == ["intents (bca)"]
     assert found.intervals["method"].unique().tolist() == ["topics (bca)", "intents (bca)"]
 
@@ -455,7 +455,7 @@ def test_what_is_no_pipeline_of_intents_is_told_what_to_do():
 def test_nil_is_served_by_showing_nothing():
     intents = pd.DataFrame({"qid": ["q1", "q1", "q2"], "entity_id": ["A", "NIL", "S"], "prob": [0.7, 0.3, 1.0]})
     silent = pd.DataFrame({"qid": ["q1", "q2"], "docno": ["other", "s1"], "score": [1.0, 1.0]})
-    found = evaluated({"silent": silent}, intents=intents, measures=["ES(nil='NIL')"], replicas=3)
+    found = evaluated({"silent": silent}, intents=intents, measures=["ES(nil='NIL')"], n_replicas=3)
     assert found.values["value"].tolist() == pytest.approx([0.3, 1.0])
     assert found.tagging["oracle_ES"].tolist() == pytest.approx([0.85])
     with pytest.raises(ParameterError, match="share one nil="):
@@ -480,7 +480,13 @@ def test_unperturbed_replicas_are_the_scores_whatever_the_measure():
     measures = [f"ES({nil})", f"VB({nil},clip=True)", f"ES({nil},gain='dcg')", f"VB({nil},monotone=True)",
                 f"VB({nil},gain='dcg',variance='intent')", f"TopIntent({nil})", f"VarPenalty({nil})"]  # fmt: skip
     found = evaluated(
-        runs, intents=pd.concat([intents, more]), tagger=tags, measures=measures, k=[1, 2, 4], replicas=2, perturb=[]
+        runs,
+        intents=pd.concat([intents, more]),
+        tagger=tags,
+        measures=measures,
+        cutoff=[1, 2, 4],
+        n_replicas=2,
+        perturb=[],
     )
     keys = ["name", "qid", "measure"]
     scores = found.values.set_index(keys)["value"]
@@ -488,7 +494,7 @@ def test_unperturbed_replicas_are_the_scores_whatever_the_measure():
     assert len(replicated) == len(scores)
     for column in ("value", "mean"):
         assert replicated[column].to_numpy() == pytest.approx(scores.loc[replicated.index].to_numpy())
-    beside = found.tagging.set_index(["name", "k"])
+    beside = found.tagging.set_index(["name", "cutoff"])
     assert beside["tagged"].to_dict() == {
         ("a", 1): 0, ("b", 1): 0.5, ("a", 2): 0.5, ("b", 2): 0.5, ("a", 4): 0.75, ("b", 4): 0.5
     }  # fmt: skip
@@ -497,12 +503,12 @@ def test_unperturbed_replicas_are_the_scores_whatever_the_measure():
     assert found.covered["place"].unique().tolist() == [1]
     first = found.covered.set_index(["name", "qid", "entity_id"])["first_rank"]
     assert first["a", "q1", "C"] == 4
-    shallow = evaluated({"a": runs["a"]}, intents=pd.concat([intents, more]), tagger=tags, k=[3], measures=["ES"])
+    shallow = evaluated({"a": runs["a"]}, intents=pd.concat([intents, more]), tagger=tags, cutoff=[3], measures=["ES"])
     assert shallow.covered["first_rank"].isna().tolist() == [False, True, True, True, False, True]
 
 
 def test_level_and_seed_reach_every_interval():
-    options = {"replicas": 200, "k": [1, 2], "measures": ["ES"]}
+    options = {"n_replicas": 200, "cutoff": [1, 2], "measures": ["ES"]}
     narrow, wide = (evaluated(level=level, **options) for level in (0.5, 0.99))
     for name in ("intervals", "per_query", "comparisons"):
         first, second = getattr(narrow, name), getattr(wide, name)
@@ -559,16 +565,16 @@ def test_topics_and_systems_from_files(tmp_path):
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"k": []}, ParameterError, "at least one cutoff"),
-        ({"k": [0]}, ParameterError, "whole numbers of at least 1"),
-        ({"k": [True]}, ParameterError, "whole numbers of at least 1"),
-        ({"k": "10"}, ParameterError, "whole numbers of at least 1"),
+        ({"cutoff": []}, ParameterError, "at least one cutoff"),
+        ({"cutoff": [0]}, ParameterError, "whole numbers of at least 1"),
+        ({"cutoff": [True]}, ParameterError, "whole numbers of at least 1"),
+        ({"cutoff": "10"}, ParameterError, "whole numbers of at least 1"),
         ({"level": 95}, ParameterError, "level=95"),
         ({"seed": True}, ParameterError, "seed=True"),
         ({"topics": TOPICS.assign(qid=["q1", None])}, InputError, "topics column 'qid': row 1 has no id"),
         ({"measures": []}, ParameterError, "no measures"),
         ({"undefined": "zero"}, ParameterError, "wanted 'raise' or 'skip'"),
-        ({"replicas": -1}, ParameterError, "replicas"),
+        ({"n_replicas": -1}, ParameterError, "n_replicas"),
         ({"baseline": "litteral"}, ParameterError, "Did you mean literal"),
         ({"topics": TOPICS.assign(qid="q1")}, InputError, "query 'q1' stands twice"),
         ({"topics": TOPICS[["qid"]]}, InputError, "missing query"),
@@ -577,7 +583,7 @@ def test_topics_and_systems_from_files(tmp_path):
         ({"systems": {}}, InputError, "no systems"),
         ({"on_topics": "some"}, ParameterError, "on_topics='some': wanted one of 'same'"),
         ({"interval": "BCa"}, ParameterError, "interval='BCa': wanted one of 'percentile'"),
-        ({"interval": "studentised", "replicas": 5}, ParameterError, "interval='studentised': wanted one of"),
+        ({"interval": "studentised", "n_replicas": 5}, ParameterError, "interval='studentised': wanted one of"),
     ],
 )
 def test_options_that_do_not_exist(options, error, message):

@@ -92,7 +92,7 @@ def test_equal_runs_differ_in_nothing():
         ({"level": 1.0}, "between 0 and 1"),
         ({"measure": "nDCG@10"}, "wanted a bootstrapped measure"),
         ({"measure": "Unjudged@10"}, "wanted a bootstrapped measure"),
-        ({"topics": "some"}, "'same', 'all', 'common'"),
+        ({"on_topics": "some"}, "'same', 'all', 'common'"),
         ({"difference": ("mine", "othr")}, "Did you mean other"),
         ({"difference": ("mine", "mine")}, "two runs"),
         ({"difference": "mine"}, "two runs"),
@@ -108,8 +108,8 @@ def test_runs_with_different_topics_are_refused_unless_asked_for():
     runs = {**RUNS, "short": RUNS["mine"].query("qid == 'q1'")}
     with pytest.raises(InputError, match="different topics"):
         planned(runs)
-    assert set(planned(runs, topics="all").frame["qid"]) == {"q1", "q2"}
-    assert set(planned(runs, topics="common").frame["qid"]) == {"q1"}
+    assert set(planned(runs, on_topics="all").frame["qid"]) == {"q1", "q2"}
+    assert set(planned(runs, on_topics="common").frame["qid"]) == {"q1"}
 
 
 def test_strangers_are_told():

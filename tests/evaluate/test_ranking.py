@@ -156,9 +156,9 @@ def identical(one, other):
         pd.testing.assert_frame_equal(getattr(one, part), getattr(other, part))
 
 
-@pytest.mark.parametrize("over", ranking.OVER)
+@pytest.mark.parametrize("over", ranking.UNCERTAINTY)
 def test_parts_agree_with_each_other(many, over):
-    found = rank_systems(*many, over=over, n_draws=500)
+    found = rank_systems(*many, uncertainty=over, n_draws=500)
     systems, pairs = found.systems.set_index("name"), found.pairs
     beaten = dict.fromkeys(systems.index, 1.0)
     for pair in pairs.itertuples():
@@ -176,7 +176,7 @@ def test_parts_agree_with_each_other(many, over):
     assert (systems["low"] < systems["mean"]).all()
     assert (systems["mean"] < systems["high"]).all()
     for frame in (found.systems, pairs):
-        assert set(frame["method"]) == {ranking.OVER[over]}
+        assert set(frame["method"]) == {ranking.UNCERTAINTY[over]}
         assert set(frame["n_qids"]) == {12}
         assert set(frame["measure"]) == {"BNDCG@10"}
         assert set(frame["level"]) == {0.9}
@@ -192,20 +192,20 @@ def test_means_and_shares_are_those_of_score(many):
     assert found["n_unjudged_share"].to_dict() == pytest.approx(expected["Unjudged@10"].to_dict())
 
 
-@pytest.mark.parametrize("over", ranking.OVER)
+@pytest.mark.parametrize("over", ranking.UNCERTAINTY)
 def test_order_of_systems_rows_and_topics_changes_nothing(many, over):
     runs, qrels = many
-    first = rank_systems(runs, qrels, over=over, n_draws=80, seed=5)
+    first = rank_systems(runs, qrels, uncertainty=over, n_draws=80, seed=5)
     turned = {name: runs[name].sample(frac=1, random_state=2) for name in reversed(runs)}
     second = rank_systems(
-        turned, qrels.sort_values("qid", ascending=False, kind="stable"), over=over, n_draws=80, seed=5
+        turned, qrels.sort_values("qid", ascending=False, kind="stable"), uncertainty=over, n_draws=80, seed=5
     )
     identical(first, second)
 
 
-@pytest.mark.parametrize("over", ranking.OVER)
+@pytest.mark.parametrize("over", ranking.UNCERTAINTY)
 def test_seeds_decide_the_draws(many, over):
-    one, same, other = (rank_systems(*many, over=over, n_draws=80, seed=seed) for seed in (1, 1, 2))
+    one, same, other = (rank_systems(*many, uncertainty=over, n_draws=80, seed=seed) for seed in (1, 1, 2))
     identical(one, same)
     assert one.systems["low"].tolist() != other.systems["low"].tolist()
 
@@ -219,11 +219,11 @@ def test_a_wider_level_holds_more(many):
     assert (wide["high"] > narrow["high"]).all()
 
 
-@pytest.mark.parametrize("over", ranking.OVER)
+@pytest.mark.parametrize("over", ranking.UNCERTAINTY)
 @pytest.mark.parametrize("measure", ["BNDCG@10", "BNDCG(prior='pool')@3"])
 def test_identical_systems_are_never_apart(many, over, measure):
     runs, qrels = many
-    found = rank_systems({**runs, "copy": runs["r2"].copy()}, qrels, measure, over=over, n_draws=200)
+    found = rank_systems({**runs, "copy": runs["r2"].copy()}, qrels, measure, uncertainty=over, n_draws=200)
     pair = found.pairs[found.pairs["name_a"].isin(["r2", "copy"]) & found.pairs["name_b"].isin(["r2", "copy"])]
     assert pair[["diff", "low", "high", "p_a_beats_b"]].to_numpy().tolist() == [[0.0, 0.0, 0.0, 0.5]]
     same = found.systems.set_index("name").loc[["r2", "copy"]]
@@ -299,7 +299,7 @@ def test_resampled_topics_are_multinomial():
 
 def spreads(many, over, measure="BNDCG(prior='pool')@10"):
     """Standard deviations from wide intervals: for this many topics means are nearly normal."""
-    found = rank_systems(*many, measure, over=over, n_draws=8000, level=0.6827).systems.set_index("name")
+    found = rank_systems(*many, measure, uncertainty=over, n_draws=8000, level=0.6827).systems.set_index("name")
     return (found["high"] - found["low"]).loc[sorted(found.index)].to_numpy() / 2
 
 
@@ -316,7 +316,7 @@ def test_variances_of_topics_and_of_unjudged_documents(many):
 
 def test_topics_draw_nothing_that_is_unjudged(many, monkeypatch):
     monkeypatch.setattr(ranking.JointDistribution, "scores", None)
-    assert len(rank_systems(*many, over="topics", n_draws=20).systems) == 6
+    assert len(rank_systems(*many, uncertainty="topics", n_draws=20).systems) == 6
 
 
 def test_topics_follow_the_rule_of_score(many):
@@ -324,11 +324,11 @@ def test_topics_follow_the_rule_of_score(many):
     fewer = {**runs, "r1": runs["r1"][runs["r1"]["qid"] != "q3"]}
     with pytest.raises(InputError, match="differ in 'q3'"):
         rank_systems(fewer, qrels, n_draws=5)
-    common = rank_systems(fewer, qrels, n_draws=30, topics="common")
+    common = rank_systems(fewer, qrels, n_draws=30, on_topics="common")
     without = {name: frame[frame["qid"] != "q3"] for name, frame in runs.items()}
     identical(common, rank_systems(without, qrels[qrels["qid"] != "q3"], n_draws=30))
-    missing = rank_systems(fewer, qrels, n_draws=5, topics="all").systems.set_index("name")
-    expected = score(fewer, qrels, ["BNDCG@10"], topics="all", n_resamples=2).means()["BNDCG@10"]
+    missing = rank_systems(fewer, qrels, n_draws=5, on_topics="all").systems.set_index("name")
+    expected = score(fewer, qrels, ["BNDCG@10"], on_topics="all", n_resamples=2).means()["BNDCG@10"]
     assert missing["mean"].to_dict() == pytest.approx(expected.to_dict())
     assert set(missing["n_qids"]) == {12}
 
@@ -392,7 +392,7 @@ def test_one_topic():
     assert rank_systems(runs, qrels_of("q1"), MEASURE, n_draws=50).systems["n_qids"].tolist() == [1, 1, 1]
     for over in ("topics", "both"):
         with pytest.raises(InputError, match="only 'q1'"):
-            rank_systems(runs, qrels_of("q1"), MEASURE, over=over)
+            rank_systems(runs, qrels_of("q1"), MEASURE, uncertainty=over)
 
 
 @pytest.mark.parametrize(
@@ -401,7 +401,7 @@ def test_one_topic():
         ({"measure": "nDCG@10"}, "nDCG@10: wanted a bootstrapped measure"),
         ({"measure": "Unjudged@10"}, "Unjudged@10: wanted a bootstrapped measure"),
         ({"measure": "BNDCG(stat='q95')@10"}, "leave out stat='q95'"),
-        ({"over": "documents"}, "over='documents': wanted one of 'unjudged', 'topics', 'both'"),
+        ({"uncertainty": "documents"}, "uncertainty='documents': wanted one of 'unjudged', 'topics', 'both'"),
         ({"topics": "some"}, "topics='some': wanted"),
         ({"baseline": "r33"}, "baseline='r33': wanted a system's name. Did you mean r3?"),
         ({"level": 90}, "level=90"),

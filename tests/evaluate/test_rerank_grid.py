@@ -20,12 +20,12 @@ from vbterrier.evaluate.reranking import rerank_grid as grounds
 MEASURES = ["AP", "nDCG@5", "BNDCG@5"]
 GRID = {
     "overlap": [
-        {"k": [1, 3], "weight": [0.2, 0.5, 0.8], "evidence": ["overlap", "rank"]},
-        {"k": 2, "confidence": True, "norm": "z"},
+        {"cutoff": [1, 3], "weight": [0.2, 0.5, 0.8], "evidence": ["overlap", "rank"]},
+        {"cutoff": 2, "confidence": True, "norm": "z"},
     ],
     "propagation": {"damping": (0.3, 0.9), "steps": range(1, 3)},
-    "embedding": {"weight": [0.4], "k": np.array([2, 4])},
-    "expansion": {"k": [2], "n_terms": [None, 1]},
+    "embedding": {"weight": [0.4], "cutoff": np.array([2, 4])},
+    "expansion": {"cutoff": [2], "n_terms": [None, 1]},
 }
 
 
@@ -78,15 +78,15 @@ def one_by_one(world):
         for k in (1, 3):
             for weight in (0.2, 0.5, 0.8):
                 for evidence in ("overlap", "rank"):
-                    yield name, OverlapReranker(world.tags, run, k=k, weight=weight, evidence=evidence)
-        yield name, OverlapReranker(world.tags, run, k=2, confidence=True, norm="z")
+                    yield name, OverlapReranker(world.tags, run, cutoff=k, weight=weight, evidence=evidence)
+        yield name, OverlapReranker(world.tags, run, cutoff=2, confidence=True, norm="z")
         for damping in (0.3, 0.9):
             for steps in (1, 2):
                 yield name, PropagationReranker(world.tags, run, damping=damping, steps=steps)
         for k in (2, 4):
-            yield name, EmbeddingReranker(world.tags, run, world.vectors, weight=0.4, k=k)
+            yield name, EmbeddingReranker(world.tags, run, world.vectors, weight=0.4, cutoff=k)
         for n_terms in (None, 1):
-            yield name, ExpansionReranker(run, k=2, n_terms=n_terms)
+            yield name, ExpansionReranker(run, cutoff=2, n_terms=n_terms)
 
 
 @pytest.mark.filterwarnings("ignore:.* places are tied:vbterrier.errors.DegenerateWarning")
@@ -184,9 +184,9 @@ def test_killed_in_the_middle_it_goes_on_and_counts_nothing_twice(world, expecte
 
 def test_grid_may_grow_on_the_same_file(world, expected, tmp_path, monkeypatch):
     path = tmp_path / "grid.jsonl"
-    small = world.found({"overlap": {"k": 1, "weight": [0.2, 0.5]}}, path=path)
+    small = world.found({"overlap": {"cutoff": 1, "weight": [0.2, 0.5]}}, path=path)
     asked = dying(monkeypatch, 10_000)
-    grown = world.found({"overlap": {"k": [1, 3], "weight": [0.2, 0.5]}}, path=path)
+    grown = world.found({"overlap": {"cutoff": [1, 3], "weight": [0.2, 0.5]}}, path=path)
     assert len(asked) == 4
     pd.testing.assert_frame_equal(
         grown[grown["configuration"].isin(small["configuration"])].reset_index(drop=True), small, check_exact=True
@@ -196,7 +196,7 @@ def test_grid_may_grow_on_the_same_file(world, expected, tmp_path, monkeypatch):
 @pytest.mark.parametrize("what", ["pool", "links", "qrels", "entity_runs", "measures", "embeddings", "texts", "text"])
 def test_file_of_other_inputs_is_refused(world, tmp_path, what):
     path = tmp_path / "grid.jsonl"
-    small = {"overlap": {"k": 1}, "embedding": {}, "expansion": {}}
+    small = {"overlap": {"cutoff": 1}, "embedding": {}, "expansion": {}}
     world.found(small, path=path)
     before = path.read_bytes()
     changed = {
@@ -216,8 +216,8 @@ def test_file_of_other_inputs_is_refused(world, tmp_path, what):
 
 def test_a_grid_may_grow_by_a_family_on_one_file(world, tmp_path):
     path = tmp_path / "grid.jsonl"
-    world.found({"overlap": {"k": 1}}, path=path)
-    grown = {"overlap": {"k": 1}, "embedding": {}, "expansion": {}}
+    world.found({"overlap": {"cutoff": 1}}, path=path)
+    grown = {"overlap": {"cutoff": 1}, "embedding": {}, "expansion": {}}
     pd.testing.assert_frame_equal(world.found(grown, path=path), world.found(grown), check_exact=True)
 
 
@@ -266,7 +266,7 @@ def test_measures_that_cannot_be_had_of_a_pool_are_told_before_anything_runs(wor
     with pytest.raises(ParameterError, match="no configuration"):
         world.found({})
     with pytest.raises(ParameterError, match="no configuration"):
-        world.found({"overlap": {"k": []}})
+        world.found({"overlap": {"cutoff": []}})
     with pytest.raises(ParameterError, match="needs embeddings="):
         world.found(embeddings=None)
     with pytest.raises(ParameterError, match="n_jobs=0"):
@@ -276,7 +276,7 @@ def test_measures_that_cannot_be_had_of_a_pool_are_told_before_anything_runs(wor
 
 
 def test_repeated_configurations_count_once(world):
-    found = world.found({"overlap": [{"k": [5, 5]}, {"k": 5, "weight": 0.5}]}, measures=["AP"])
+    found = world.found({"overlap": [{"cutoff": [5, 5]}, {"cutoff": 5, "weight": 0.5}]}, measures=["AP"])
     assert found["configuration"].tolist() == ["pool", *(
         f"overlap(k=5, weight=0.5, evidence='overlap', confidence=False, norm='minmax') on {name}"
         for name in ("one", "other")
@@ -294,7 +294,7 @@ def test_topics_without_judgments_are_left_out(world):
 
 def test_what_configurations_warn_of_is_said_once(world, tmp_path):
     run = {"one": world.runs["one"]}
-    options = {"entity_runs": run, "grid": {"overlap": {"weight": 1.0, "k": [1, 2]}}, "measures": ["BNDCG@5"]}
+    options = {"entity_runs": run, "grid": {"overlap": {"weight": 1.0, "cutoff": [1, 2]}}, "measures": ["BNDCG@5"]}
     options |= {"links": world.tags, "pool": world.pool, "qrels": world.qrels, "progress": False}
     for _ in range(2):
         # What was said is kept with the results.

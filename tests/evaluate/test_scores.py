@@ -120,7 +120,7 @@ def test_measures_as_objects_and_as_text_are_the_same():
 def test_the_input_is_never_changed():
     qrels, run = collection()
     before = qrels.copy(deep=True), run.copy(deep=True)
-    score({"mine": run}, qrels, ["BNDCG@10", "nDCG@10"], topics="common", n_resamples=5)
+    score({"mine": run}, qrels, ["BNDCG@10", "nDCG@10"], on_topics="common", n_resamples=5)
     assert_frame_equal(qrels, before[0])
     assert_frame_equal(run, before[1])
 
@@ -146,7 +146,7 @@ def test_no_measures_are_refused():
 @pytest.mark.parametrize(
     ("option", "words"),
     [
-        ({"topics": "any"}, "topics='any': wanted one of 'same', 'all', 'common'"),
+        ({"on_topics": "any"}, "on_topics='any': wanted one of 'same', 'all', 'common'"),
         ({"duplicates": "last"}, "duplicates='last': wanted one of 'error', 'first'"),
         ({"interval": "BCa"}, "'BCa': wanted one of 'percentile', 'bca', 'studentised', 'poisson', 'normal'"),
         ({"level": 95}, "level=95: wanted a number between 0 and 1"),
@@ -162,7 +162,7 @@ def test_options_that_do_not_exist_are_refused_with_the_legal_ones(option, words
 
 
 def test_values_are_the_frame_of_the_design():
-    scores = score({"a": RUN, "b": RUN.iloc[:5]}, QRELS, ["BNDCG@10", "nDCG@10"], topics="all")
+    scores = score({"a": RUN, "b": RUN.iloc[:5]}, QRELS, ["BNDCG@10", "nDCG@10"], on_topics="all")
     assert isinstance(scores, Scores)
     assert list(scores.values.columns) == V_COLUMNS
     assert len(scores.values) == 8
@@ -191,7 +191,7 @@ def test_means_keep_the_order_of_systems_and_measures():
 
 
 def test_missing_topics_are_counted_and_score_as_an_empty_ranking():
-    scores = score({"a": RUN, "b": RUN.iloc[:4]}, QRELS, ["BNDCG@10", "nDCG@10"], topics="all")
+    scores = score({"a": RUN, "b": RUN.iloc[:4]}, QRELS, ["BNDCG@10", "nDCG@10"], on_topics="all")
     assert scores.missing.to_numpy().tolist() == [["a", 2, 0], ["b", 2, 1]]
     assert list(scores.missing.columns) == ["name", "n_qids", "n_missing"]
     assert scores.means().loc["b"].tolist() == [0.5, 0.5]
@@ -252,7 +252,7 @@ def test_real_runs_score_as_ir_measures_says(shared_data):
     folder = shared_data / "trec-covid"
     runs = {"ance": folder / "run.ance.top100.txt.gz", "bb": folder / "run.BBGhelani2.top100.txt.gz"}
     measures = ["BNDCG@10", "BNDCG(prior='pool+run')@10", "nDCG@10"]
-    scores = score(runs, folder / "qrels.incomplete.txt.gz", measures, topics="all", n_resamples=100)
+    scores = score(runs, folder / "qrels.incomplete.txt.gz", measures, on_topics="all", n_resamples=100)
     theirs = ir_measures.calc_aggregate(
         [nDCG @ 10],
         ir_measures.read_trec_qrels(str(folder / "qrels.incomplete.txt.gz")),
@@ -370,13 +370,13 @@ def test_runs_that_differ_in_topics_are_refused_unless_told_what_to_do():
     runs = {"whole": RUN, "part": RUN.iloc[:4]}
     words = (
         r"run 'whole' has 2 of the 2 topics, run 'part' has 1, and they differ in 'q2': averages over different topics "
-        r"compare nothing; ask for topics='common' .* or topics='all'"
+        r"compare nothing; ask for on_topics='common' .* or on_topics='all'"
     )
     with pytest.raises(InputError, match=words):
         score(runs, QRELS, ["BNDCG@10"])
-    assert score(runs, QRELS, ["BNDCG@10"], topics="all").means().loc["part", "BNDCG@10"] == 0.5
+    assert score(runs, QRELS, ["BNDCG@10"], on_topics="all").means().loc["part", "BNDCG@10"] == 0.5
     with pytest.warns(DegenerateWarning, match="at least two"):
-        common = score(runs, QRELS, ["BNDCG@10", "nDCG@10"], topics="common")
+        common = score(runs, QRELS, ["BNDCG@10", "nDCG@10"], on_topics="common")
     assert common.means().to_numpy().tolist() == [[1.0, 1.0], [1.0, 1.0]]
     assert common.missing["n_qids"].tolist() == [1, 1]
     assert common.missing["n_missing"].tolist() == [0, 0]
@@ -397,7 +397,7 @@ def test_topics_without_judgments_are_no_difference_either():
 
 def test_no_topic_in_common_of_all_runs_is_refused():
     with pytest.raises(InputError, match="no topic that all runs and the qrels have in common"):
-        score({"a": RUN.iloc[:4], "b": RUN.iloc[4:]}, QRELS, ["BNDCG@10"], topics="common")
+        score({"a": RUN.iloc[:4], "b": RUN.iloc[4:]}, QRELS, ["BNDCG@10"], on_topics="common")
 
 
 def test_common_topics_of_whole_number_ids():
@@ -405,7 +405,7 @@ def test_common_topics_of_whole_number_ids():
     numbered = {name: run.assign(qid=run["qid"].str[1:].astype(int)) for name, run in runs.items()}
     qrels = QRELS.assign(qid=QRELS["qid"].str[1:].astype(int))
     with pytest.warns(DegenerateWarning, match="at least two"):
-        scores = score(numbered, qrels, ["BNDCG@10"], topics="common")
+        scores = score(numbered, qrels, ["BNDCG@10"], on_topics="common")
     assert scores.values["qid"].tolist() == ["1", "1"]
 
 

@@ -7,8 +7,8 @@ import pytest
 
 import vbterrier
 from vbterrier.errors import InputError
+from vbterrier.hosts.ir_measures import TO_IR_MEASURES
 from vbterrier.intents.sources import to_diversity
-from vbterrier.measures.base import TO_IR_MEASURES
 
 INTENTS = pd.DataFrame({"qid": ["q1", "q1", "q2", "q2"], "entity_id": list("ABAC"), "prob": [0.5, 0.5, 0.9, 0.1]})
 TAGS = pd.DataFrame({"docno": ["d1", "d2", "d3"], "entity_id": ["A", "B", "C"]})
@@ -89,7 +89,7 @@ def test_measures_of_others_keep_runs_apart():
         for name in ("a", "b")
     } | {"one": RUN[RUN["qid"] == "q1"]}
     measures = ["alpha_nDCG@3", "ERR_IA@5", "StRecall@2", "P_IA@5", "alpha_nDCG(judged_only=True)@3"]
-    together = vbterrier.score(runs, measures=measures, intents=INTENTS, tags=tags, topics="all").values
+    together = vbterrier.score(runs, measures=measures, intents=INTENTS, tags=tags, on_topics="all").values
     for name, run in runs.items():
         # The whole run, as far as the engine cares to look.
         alone = vbterrier.score({name: run}, measures=measures, intents=INTENTS, tags=tags).values
@@ -103,7 +103,7 @@ def test_measures_of_others_keep_runs_apart():
         assert {qid: found[qid] for qid in expected} == pytest.approx(expected)
     qrels = pd.DataFrame({"qid": ["q1", "q1", "q2"], "docno": ["d1", "d2", "d3"], "label": [1, 2, 1]})
     plain = ["nDCG@5", "AP", "RR", "Judged@5"]
-    together = vbterrier.score(runs, qrels, plain, topics="all").values
+    together = vbterrier.score(runs, qrels, plain, on_topics="all").values
     alone = [vbterrier.score({name: run}, qrels, plain).values for name, run in runs.items()]
     pd.testing.assert_frame_equal(together, pd.concat(alone, ignore_index=True))
 

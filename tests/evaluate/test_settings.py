@@ -73,7 +73,7 @@ def test_settings_are_plain_scores_of_frames_filtered_by_hand():
     reach = set(pool["docno"][hit])
     found = evaluate_settings(systems, qrels, MEASURES, links=tags, pool=pool, entities=entities)
     cut = {name: run[run["docno"].isin(reach)] for name, run in systems.items()}
-    expected = vbterrier.score(cut, qrels[qrels["docno"].isin(reach)], MEASURES, topics="all")
+    expected = vbterrier.score(cut, qrels[qrels["docno"].isin(reach)], MEASURES, on_topics="all")
     pd.testing.assert_series_equal(table(found.values, "conditional"), table(expected.values), atol=1e-12)
     plain = vbterrier.score(systems, qrels, MEASURES)
     pd.testing.assert_series_equal(table(found.values, "open-world"), table(plain.values), atol=1e-12)
@@ -177,7 +177,7 @@ def test_documents_beyond_the_pool_count_in_the_open_world_or_not():
 
 def test_coverage_is_that_of_the_measures():
     pool, systems, qrels, tags, entities, _ = collection(2)
-    found = evaluate_settings(systems, qrels, ["AP"], links=tags, pool=pool, entities=entities, k=1)
+    found = evaluate_settings(systems, qrels, ["AP"], links=tags, pool=pool, entities=entities, cutoff=1)
     linked = link_pool(pool, tags, qrels).frame()
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "run 'e': none of its documents is judged")
@@ -277,7 +277,7 @@ def test_bad_input_is_refused():
         evaluate_settings({"s": pool.assign(docno=pool["docno"] + "x")}, qrels, ["AP"], **given)
     with pytest.raises(InputError, match="can never meet"):
         evaluate_settings({"s": pool.assign(docno=range(len(pool)))}, qrels, ["AP"], **given)
-    for wrong in ({"beyond": "x"}, {"unreached": "x"}, {"k": 0}, {"rel": 0}, {"on_topics": "x"}):
+    for wrong in ({"beyond": "x"}, {"unreached": "x"}, {"cutoff": 0}, {"rel": 0}, {"on_topics": "x"}):
         with pytest.raises(ParameterError):
             evaluate_settings(systems, qrels, ["AP"], **given | wrong)
     with pytest.raises(InputError, match="topics"):
@@ -293,7 +293,7 @@ def test_ambiguous_names_of_news(shared_data):
     qrels = pd.DataFrame([(qid, docno, 1) for qid, intent, docno, _ in rows if intent == dominant[qid]])
     qrels.columns = ["qid", "docno", "label"]
     run, tags = read_run(folder / "runs" / "bm25.run.gz"), read_spans(folder / "links.wat.jsonl.gz", nil="drop")
-    entities = ConsensusEntities(tags, top=20).transform(run)
+    entities = ConsensusEntities(tags, cutoff=20).transform(run)
     found = evaluate_settings({"bm25": run}, qrels, ["AP"], links=tags, pool=run, entities=entities)
 
     own = {docno: set(group) for docno, group in tags.groupby("docno")["entity_id"]}
@@ -313,7 +313,7 @@ def test_ambiguous_names_of_news(shared_data):
     both = coverage[["RelCov", "NonRelCov"]].dropna()
     assert len(both) == 184
     assert both.mean().tolist() == pytest.approx([0.929, 0.790], abs=6e-4)
-    expected = vbterrier.score({"bm25": reachable(run)}, reachable(pooled), ["AP"], topics="all").values
+    expected = vbterrier.score({"bm25": reachable(run)}, reachable(pooled), ["AP"], on_topics="all").values
     pd.testing.assert_series_equal(table(found.values, "conditional"), table(expected), rtol=0, atol=1e-12)
     assert coverage["unreached"].sum() == 199 - len(expected)
 

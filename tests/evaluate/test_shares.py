@@ -49,7 +49,7 @@ RUNS = {name: run(docnos) for name, docnos in LISTS.items()}
 
 
 def over_intents(runs=RUNS, measure="ES@3", **options):
-    options = {"intents": INTENTS, "tags": TAGS, "replicas": [Dirichlet(5), TagDropout()], "n_draws": 300, **options}
+    options = {"intents": INTENTS, "tags": TAGS, "perturb": [Dirichlet(5), TagDropout()], "n_draws": 300, **options}
     return variance_shares(runs, None, measure, **options)
 
 
@@ -130,7 +130,7 @@ def test_advice_by_hand():
         assert rows.loc[change, ["these_topics", "other_topics", "at_best", "n_qids"]].tolist() == pytest.approx(
             numbers
         )
-    measured = over_intents(replicas=Dirichlet(50), scores="measured").advice.set_index(["name", "change"])
+    measured = over_intents(perturb=Dirichlet(50), scores="measured").advice.set_index(["name", "change"])
     of_one = measured.loc[("one", "intents settled")]
     assert of_one["other_topics"] == of_one["at_best"] < measured.loc[("one", "none"), "other_topics"]
 
@@ -148,7 +148,7 @@ def test_sources_of_a_measure_over_intents():
     values = score(RUNS, None, ["ES@3"], intents=INTENTS, tags=TAGS).means()["ES@3"]
     np.testing.assert_allclose(found.intervals.groupby("name")["value"].first(), values)
     # Scores without noise are the middle of measured ones.
-    measured = over_intents(scores="measured", replicas=Dirichlet(50))
+    measured = over_intents(scores="measured", perturb=Dirichlet(50))
     np.testing.assert_allclose(measured.intervals.groupby("name")["mean"].first(), values)
     assert measured.intervals["method"].tolist()[1] == "topics (percentile, without noise)"
 
@@ -159,7 +159,7 @@ def test_columns_of_runs_hold_tags_too():
 
 
 def test_names_of_sources_are_the_callers():
-    found = over_intents(replicas={"linker": [Dirichlet(5), ScoreNoise()], "tagger": TagDropout()})
+    found = over_intents(perturb={"linker": [Dirichlet(5), ScoreNoise()], "tagger": TagDropout()})
     assert found.shares["source"].tolist()[:4] == ["topics", "linker", "tagger", "interactions"]
 
 
@@ -215,7 +215,7 @@ def test_a_topic_alone():
         (lambda: variance_shares(RUNS, QRELS, MEASURE, scores="true"), ParameterError, "scores='true'"),
         (lambda: variance_shares(RUNS, QRELS, MEASURE, method="bca"), ParameterError, "method='bca'"),
         (lambda: variance_shares({}, QRELS, MEASURE), InputError, "no systems"),
-        (lambda: over_intents(replicas=[]), ParameterError, "no perturbation"),
+        (lambda: over_intents(perturb=[]), ParameterError, "no perturbation"),
         (lambda: over_intents(measure="ES(intents='mine')@3"), ParameterError, "drop intents="),
     ],
 )
@@ -226,7 +226,7 @@ def test_bad_input(call, error, said):
 
 def test_topics_without_intents_are_refused():
     with pytest.raises(InputError, match="1 topics \\('q7'\\) have none"):
-        variance_shares(RUNS, QRELS, "ES@3", intents=INTENTS[INTENTS["qid"] != "q7"], tags=TAGS, replicas=TagDropout())
+        variance_shares(RUNS, QRELS, "ES@3", intents=INTENTS[INTENTS["qid"] != "q7"], tags=TAGS, perturb=TagDropout())
 
 
 def test_ance_on_trec_covid(shared_data):
@@ -256,7 +256,7 @@ def test_intents_and_tags_on_aida(shared_data):
     tags = pd.DataFrame(sorted(link for link in links if link[1].startswith("Q")), columns=["docno", "entity_id"])
     runs = {name: vbterrier.read_run(folder / "runs" / f"{name}.run.gz") for name in ("bm25", "dph")}
     given = {"intents": intents[["qid", "entity_id", "prob"]], "tags": tags.assign(weight=0.8)}
-    given["replicas"] = [Dirichlet(10), TagDropout()]
+    given["perturb"] = [Dirichlet(10), TagDropout()]
     found = table(variance_shares(runs, None, "ES@5", **given)).loc["bm25"]
     shares = found["share"]
     assert shares.to_dict() == pytest.approx(

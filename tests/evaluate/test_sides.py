@@ -58,7 +58,7 @@ def test_cells_are_plain_scores_of_what_is_left(world, judgments):
     means = found(world, judgments=judgments).means()
     assert means.index.tolist() == [("closed", "closed"), ("closed", "open"), ("open", "closed"), ("open", "open")]
     for cell, ranking, qrels in cells(world, reachable=judgments == "reachable"):
-        expected = vbterrier.score({"s": ranking}, qrels, MEASURES, topics="all").means().loc["s", MEASURES]
+        expected = vbterrier.score({"s": ranking}, qrels, MEASURES, on_topics="all").means().loc["s", MEASURES]
         np.testing.assert_allclose(means.loc[cell, MEASURES], expected, rtol=0, atol=1e-12)
 
 
@@ -116,6 +116,6 @@ def test_bad_input_is_refused(world):
         found(world, entities={"one": world["entities"]["open"]})
     with pytest.raises(InputError, match="nothing for side 'open'"):
         found(world, {"closed": world["pool"]})
-    for wrong in ({"judgments": "some"}, {"unreached": "x"}, {"k": 0}):
+    for wrong in ({"judgments": "some"}, {"unreached": "x"}, {"cutoff": 0}):
         with pytest.raises(ParameterError):
             found(world, **wrong)

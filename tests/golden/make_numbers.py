@@ -52,7 +52,7 @@ def _demo():
 
 
 def _of_judgments(runs, qrels):
-    scores = vbterrier.score(runs, qrels, OF_JUDGMENTS, topics="all", n_resamples=300)
+    scores = vbterrier.score(runs, qrels, OF_JUDGMENTS, on_topics="all", n_resamples=300)
     yield "score", scores.intervals
     yield "values", scores.values[scores.values["name"] == "dense"]
     values = scores.values[scores.values["measure"].isin(["BNDCG@10", "AP"])]
@@ -78,7 +78,7 @@ def _of_intents(runs, intents, tags):
     yield "intents", vbterrier.score(runs, intents=intents, tags=tags, measures=OF_INTENTS, n_resamples=300).intervals
     topics = vbterrier.read_topics(demo_folder() / "topics.tsv")
     found = vbterrier.evaluate_intents(
-        runs, topics, intents=intents, tagger=tags, k=[5], replicas=50, perturb=PERTURB, n_resamples=300
+        runs, topics, intents=intents, tagger=tags, cutoff=[5], n_replicas=50, perturb=PERTURB, n_resamples=300
     )
     yield "replicas", found.intervals
     yield "oracle", vbterrier.intents.oracle_success(intents, tags, 5)
@@ -90,7 +90,7 @@ def _of_links():
     pool = vbterrier.entities.link_pool(made.pool, made.tags, made.qrels)
     runs = {name: run.assign(qid=run["qid"].astype(str)) for name, run in made.runs.items()}
     yield "links", vbterrier.score(runs, pool.frame(), [f"{m[:-2]}(undefined='zero')@5" for m in OF_LINKS]).intervals
-    found = vbterrier.coverage_report(runs, pool, k=5, n_resamples=200)
+    found = vbterrier.coverage_report(runs, pool, cutoff=5, n_resamples=200)
     yield "coverage", found.entities
     sample = vbterrier.design.sample_queries(
         made.tags.rename(columns={"entity_id": "mention"})[["docno", "mention"]], 20, method="random-mention", seed=4

@@ -119,7 +119,7 @@ def test_control_characters_of_ids_do_not_reach_the_terminal():
 
     qid = "q\x1b]0;owned\x07"
     scores = score(
-        run_of(**{qid: ["a"]}), qrels_of((qid, "a", 1)), ["nDCG@10", "AP"], interval="percentile", topics="all"
+        run_of(**{qid: ["a"]}), qrels_of((qid, "a", 1)), ["nDCG@10", "AP"], interval="percentile", on_topics="all"
     )
     for style in ("table", "markdown", "latex"):
         text = rendered(per_query(scores, style), style)

@@ -10,7 +10,7 @@ import pytest
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.evaluate.scores import score
 from vbterrier.frames.ranking import ranked
-from vbterrier.measures.base import TO_IR_MEASURES
+from vbterrier.hosts.ir_measures import TO_IR_MEASURES
 from vbterrier.measures.external import OF_FIRST, is_topicwise, n_decisive, qrels_of
 from vbterrier.measures.intents import is_ambiguous
 from vbterrier.measures.target import EvaluationTarget
@@ -216,7 +216,7 @@ def test_measures_of_the_first_documents_are_those_of_whole_runs(seed):
         "P(judged_only=True)@5",
         "AP",
     ]
-    ours = score({"mine": run}, qrels, measures, topics="all", n_resamples=2).values
+    ours = score({"mine": run}, qrels, measures, on_topics="all", n_resamples=2).values
     # Engines settle ties in different ways: theirs get places instead of scores, as ours do.
     placed = ranked(run)
     theirs = ir_measures.iter_calc(

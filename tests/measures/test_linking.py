@@ -13,10 +13,10 @@ from ir_measures import Success
 
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError, VBTerrierError
 from vbterrier.evaluate.scores import score
-from vbterrier.hosts.ir_measures import measures_from
 from vbterrier.linking.quality import linking_report
 from vbterrier.measures import LINKING
 from vbterrier.measures.linking import LinkingF1, LinkingP, LinkingR, LinkP, LinkR, NilP, NilR
+from vbterrier.measures.text import measures_from
 
 ZERO = [measure(undefined="zero") if measure in (LinkP, LinkR, NilP, NilR) else measure for measure in LINKING]
 NAMES = [measure.NAME for measure in LINKING]
@@ -100,7 +100,7 @@ def test_differences_of_two_systems_have_the_standard_error_of_resampled_pairs()
     """What paired tests use: the spread of the difference of values, beside figures of the same resampled queries."""
     rng = np.random.default_rng(2)
     other = SYSTEM.assign(entity_id=np.where(rng.random(len(SYSTEM)) < 0.8, SYSTEM["entity_id"], "A"))
-    values = score({"mine": SYSTEM, "other": other}, GOLD, ["LinkingF1"], topics="all").values
+    values = score({"mine": SYSTEM, "other": other}, GOLD, ["LinkingF1"], on_topics="all").values
     wide = values.pivot(index="qid", columns="name", values="value")
     linear = (wide["mine"] - wide["other"]).std() / math.sqrt(len(GOLD))
     gold = GOLD["entity_id"].to_numpy()

@@ -39,7 +39,7 @@ def trec_eval(run, qrels, cutoff):
 @pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
 def test_numbers_are_trec_evals_to_the_last_bit(seed, cutoff):
     run, qrels = random_frames(seed)
-    values = score({"run": run}, qrels, [nDCG @ cutoff], topics="all", n_resamples=10).values
+    values = score({"run": run}, qrels, [nDCG @ cutoff], on_topics="all", n_resamples=10).values
     assert dict(zip(values["qid"], values["value"], strict=True)) == trec_eval(run, qrels, cutoff)
 
 
@@ -67,8 +67,8 @@ def test_other_settings_are_left_to_engines(text):
 @pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
 def test_beside_measures_that_take_an_engine_it_is_the_same():
     run, qrels = random_frames(1)
-    alone = score({"run": run}, qrels, ["nDCG@10"], topics="all", n_resamples=10).values
-    beside = score({"run": run}, qrels, ["P@5", "nDCG@10", "AP"], topics="all", n_resamples=10)
+    alone = score({"run": run}, qrels, ["nDCG@10"], on_topics="all", n_resamples=10).values
+    beside = score({"run": run}, qrels, ["P@5", "nDCG@10", "AP"], on_topics="all", n_resamples=10)
     assert list(beside.means().columns) == ["P@5", "nDCG@10", "AP"]
     both = alone.merge(beside.values, on=["qid", "measure"])
     assert len(both) == len(alone)
@@ -89,4 +89,4 @@ def test_the_row_of_a_topic_that_engines_misread_is_said():
     run = pd.DataFrame({"qid": ["p", "p", "q\0", "q\0"], "docno": list("abab"), "score": 1.0})
     qrels = pd.DataFrame({"qid": ["p"], "docno": ["a"], "label": [1]})
     with pytest.raises(InputError, match=r"column 'qid': row 2 holds 'q\\x00'"):
-        score({"run": run}, qrels, ["nDCG@10"], topics="all")
+        score({"run": run}, qrels, ["nDCG@10"], on_topics="all")

@@ -50,7 +50,7 @@ def ndeval(qrels, run, names, **options):
 
 def scored(run, qrels, measures, **options):
     """A row a topic, a column a measure, of this package."""
-    values = vbterrier.score(run, qrels, measures, topics="all", n_resamples=2, **options).values
+    values = vbterrier.score(run, qrels, measures, on_topics="all", n_resamples=2, **options).values
     return values.pivot(index="qid", columns="measure", values="value").sort_index()
 
 

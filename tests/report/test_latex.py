@@ -10,9 +10,9 @@ import pytest
 from planted import planted_collection
 
 from vbterrier import compare, coverage_report, evaluate_intents, rank_systems, score
-from vbterrier.entities import link_pool
+from vbterrier.entities.pool import link_pool
 from vbterrier.evaluate.doctor import diagnose
-from vbterrier.linking import linking_report
+from vbterrier.linking.quality import linking_report
 from vbterrier.report import latex
 from vbterrier.report.doctor import doctor_report
 from vbterrier.report.paper import paper_table
@@ -103,7 +103,7 @@ def linked(*names):
 def reached(*names):
     made = planted_collection(n_topics=4, n_documents=60, n_relevant=12)
     links = link_pool(made.pool, made.tags, made.qrels)
-    return coverage_report(dict.fromkeys(names, made.runs["odds"]), links, k=3, **FEW)
+    return coverage_report(dict.fromkeys(names, made.runs["odds"]), links, cutoff=3, **FEW)
 
 
 def meant(systems):
@@ -111,7 +111,7 @@ def meant(systems):
     tags = pd.DataFrame({"docno": [f"d{at}" for at in range(7)], "entity_id": [*"xyxyxyx"]})
     topics = pd.DataFrame({"qid": TOPICS, "query": "?"})
     return evaluate_intents(
-        systems, topics, intents=intents, tagger=tags, measures=["VB", "ES"], k=[3], replicas=20, **FEW
+        systems, topics, intents=intents, tagger=tags, measures=["VB", "ES"], cutoff=[3], n_replicas=20, **FEW
     )
 
 

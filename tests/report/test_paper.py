@@ -8,7 +8,7 @@ import pytest
 
 from vbterrier import compare, score
 from vbterrier.errors import ParameterError
-from vbterrier.linking import linking_report
+from vbterrier.linking.quality import linking_report
 from vbterrier.report.captions import best_rows, better, of_measures
 from vbterrier.report.comparison import comparison_caption, pairs_caption
 from vbterrier.report.paper import caption_of, paper_table, save_table, scores_caption, scores_report
@@ -25,11 +25,11 @@ RUNS = {"good": GOOD, "bad": BAD}
 
 @pytest.fixture(scope="module")
 def scores():
-    return score(RUNS, QRELS, ["nDCG@2", "BNDCG@2", "Unjudged@2"], topics="all", n_resamples=40, seed=3, level=0.9)
+    return score(RUNS, QRELS, ["nDCG@2", "BNDCG@2", "Unjudged@2"], on_topics="all", n_resamples=40, seed=3, level=0.9)
 
 
 def compared(baseline=None, margin=None):
-    values = score(RUNS, QRELS, ["nDCG@2"], topics="all", n_resamples=40)
+    values = score(RUNS, QRELS, ["nDCG@2"], on_topics="all", n_resamples=40)
     return compare(values, baseline=baseline, margin=margin, n_resamples=400, seed=5)
 
 
@@ -85,7 +85,7 @@ def test_latex_has_a_column_a_measure_and_a_line_for_each_interval(scores):
 
 
 def test_more_measures_than_columns_fit_stand_in_rows():
-    found = score(RUNS, QRELS, ["nDCG@1", "nDCG@2", "RR", "AP", "P@1"], topics="all", n_resamples=20)
+    found = score(RUNS, QRELS, ["nDCG@1", "nDCG@2", "RR", "AP", "P@1"], on_topics="all", n_resamples=20)
     text = paper_table(found)
     assert r"run & measure & mean & 95\% topics \\" in text
     assert len(re.findall(r"(?m)^(good|bad) & ", text)) == 10
@@ -149,7 +149,7 @@ def test_markdown_captions_are_one_paragraph_behind_the_table(scores):
 
 
 def test_names_of_runs_are_escaped_in_captions():
-    found = score({"a_b*|<i>": BAD, "good": GOOD}, QRELS, ["nDCG@2"], topics="all", n_resamples=20)
+    found = score({"a_b*|<i>": BAD, "good": GOOD}, QRELS, ["nDCG@2"], on_topics="all", n_resamples=20)
     assert r"a\_b{*}\textbar{}\textless{}i\textgreater{} retrieved nothing" in scores_report(found, "latex")
     assert r"a_b\*\|&lt;i> retrieved nothing" in scores_report(found, "markdown")
 

@@ -742,7 +742,7 @@ def web(shared_data):
 
 def test_figures_of_trec_web_2012_show_its_numbers(web):
     qrels, runs = web
-    scores = score(runs, qrels, ["ES@1", "ES@5", "ES@10", "VB@10"], topics="all", n_resamples=100)
+    scores = score(runs, qrels, ["ES@1", "ES@5", "ES@10", "VB@10"], on_topics="all", n_resamples=100)
     (_, value), (_, low, high) = (
         points(forest(scores.intervals, measure="VB@10"))[0],
         bars(forest(scores.intervals, measure="VB@10"))[0],

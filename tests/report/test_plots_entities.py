@@ -8,7 +8,7 @@ from matplotlib.colors import to_hex
 from matplotlib.patches import Rectangle
 from planted import planted_collection
 
-from vbterrier.entities import link_pool
+from vbterrier.entities.pool import link_pool
 from vbterrier.entities.selected import selected_entities
 from vbterrier.errors import InputError, ParameterError
 from vbterrier.evaluate.coverage import coverage_report
@@ -235,7 +235,7 @@ def test_no_bar_holds_both_signs_and_all_are_in_some_bar():
 
 def test_entities_of_topics_without_oer_are_counted_and_settings_said(planted):
     made, links = planted
-    slots = selected_entities(made.runs, links, k=5, tau=3.0)
+    slots = selected_entities(made.runs, links, cutoff=5, shrinkage=3.0)
     slots.loc[slots["qid"] == "q001", "oer"] = np.nan
     ax = oer_distributions(slots, runs=["topical", "odds"])
     assert [label.get_text() for label in ax.get_yticklabels()] == ["topical", "odds"]
@@ -261,8 +261,8 @@ def test_selections_that_cannot_be_drawn():
 
 def test_selected_entities_average_to_the_measures(planted):
     made, links = planted
-    slots = selected_entities(made.runs, links, k=6)
-    report = coverage_report(made.runs, links, k=6)
+    slots = selected_entities(made.runs, links, cutoff=6)
+    report = coverage_report(made.runs, links, cutoff=6)
     wanted = report.values.pivot(index=["name", "qid"], columns="measure", values="value")
     groups = slots.groupby(["name", "qid"])
     oer, signal = groups["oer"].mean(), groups["signal"].agg(lambda one: one.isin(["core", "conditional"]).mean())
@@ -283,9 +283,9 @@ def test_selected_entities_average_to_the_measures(planted):
 def test_runs_in_any_order_and_without_some_topics_are_looked_up_by_topic(planted):
     made, links = planted
     run = made.runs["topical"]
-    wanted = selected_entities(run, links, k=6).set_index(["qid", "entity_id"])
+    wanted = selected_entities(run, links, cutoff=6).set_index(["qid", "entity_id"])
     kept = run[run["qid"] != "q001"].iloc[::-1].reset_index(drop=True)
-    found = selected_entities(kept, links, k=6).set_index(["qid", "entity_id"])
+    found = selected_entities(kept, links, cutoff=6).set_index(["qid", "entity_id"])
     pd.testing.assert_frame_equal(found.sort_index(), wanted.drop(index="q001").sort_index())
     scores = run.set_index(["qid", "docno"])["score"]
     assert wanted["score"].to_dict() == scores.loc[wanted.index].to_dict()
@@ -299,7 +299,7 @@ def test_runs_in_any_order_and_without_some_topics_are_looked_up_by_topic(plante
 def by_k(planted):
     made, links = planted
     runs = {name: made.runs[name] for name in ("odds", "topical")}
-    frames = [coverage_report(runs, links, k=k).entities for k in (3, 5, 9)]
+    frames = [coverage_report(runs, links, cutoff=k).entities for k in (3, 5, 9)]
     return pd.concat(frames).drop_duplicates(["name", "measure"])
 
 

@@ -42,14 +42,14 @@ def entities():
 
 
 def settings(call):
-    return call(RUNS, QRELS, ["AP"], links=pool(), entities=entities(), k=5, baseline="lexical")
+    return call(RUNS, QRELS, ["AP"], links=pool(), entities=entities(), cutoff=5, baseline="lexical")
 
 
 def sides():
     runs = {"consensus": entities(), "first": entities().groupby("qid").head(1)}
     run = vbterrier.read_run(RUNS["lexical"])
     return vbterrier.evaluate.evaluate_closed_open(
-        lambda _: run, QRELS, ["AP"], links=pool(), pool=run, entities=runs, k=5
+        lambda _: run, QRELS, ["AP"], links=pool(), pool=run, entities=runs, cutoff=5
     )
 
 
@@ -92,8 +92,8 @@ def evaluation():
         intents=str(DEMO / "intents.tsv"),
         tagger=str(DEMO / "tags.tsv"),
         measures=["ES", "VB"],
-        k=[5, 10],
-        replicas=50,
+        cutoff=[5, 10],
+        n_replicas=50,
         perturb=[vbterrier.stats.Dirichlet(20)],
     )
 
@@ -126,7 +126,7 @@ MAKERS = {
     "evaluate_settings": lambda _: settings(vbterrier.evaluate.evaluate_settings),
     "evaluate_closed_open": lambda _: sides(),
     "coverage_report": lambda _: vbterrier.coverage_report(
-        {"consensus": entities()}, pool(), QRELS, doc_runs=RUNS, k=5
+        {"consensus": entities()}, pool(), QRELS, doc_runs=RUNS, cutoff=5
     ),
     "frontier": lambda _: vbterrier.stats.pareto_frontier(coverage_values()),
     "breakpoint_sweep": lambda _: vbterrier.stats.breakpoint_sweep(table(), "gain", "RelCov@20", n_permutations=50),

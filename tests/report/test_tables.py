@@ -32,7 +32,7 @@ ODD = r"[bold]x[/bold] & % $ # _ { } \ ~ ^ | :smile:"
 @pytest.fixture(scope="module")
 def scores():
     runs = {"b": RUN, "a": RUN.iloc[:3]}
-    return score(runs, QRELS, ["NumRet", "BNDCG@10", "nDCG@10"], topics="all", n_resamples=50, level=0.9, seed=4)
+    return score(runs, QRELS, ["NumRet", "BNDCG@10", "nDCG@10"], on_topics="all", n_resamples=50, level=0.9, seed=4)
 
 
 def cells(line, sign="|"):

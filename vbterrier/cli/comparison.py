@@ -59,7 +59,7 @@ def compare(
         interval=interval,
         level=level,
         margin=margin,
-        topics=topics,
+        on_topics=topics,
         duplicates=duplicates,
         n_resamples=resamples,
         seed=seed,
@@ -84,7 +84,7 @@ def coverage(
     depth: Annotated[int | None, typer.Option(help="How many documents of each topic make the pool.", min=1)] = None,
     rel: Annotated[int, typer.Option(help="The lowest relevant label.", min=1)] = 1,
     alpha: Annotated[float, typer.Option(help="Pseudo-count of OER.")] = 0.5,
-    tau: Annotated[float, typer.Option(help="How many documents make support for OER.")] = 5.0,
+    shrinkage: Annotated[float, typer.Option(help="Documents at which the support of OER is 63 %.")] = 5.0,
     per_query: option.PerQuery = False,
     style: Format = "table",
     level: option.Level = 0.95,
@@ -99,7 +99,8 @@ def coverage(
     options: dict[str, Any] = {"level": level, "n_resamples": resamples, "seed": seed}
     linked = _linked(pool, tags, links, qrels, depth)
     reports = [
-        coverage_report(runs, linked, k=one, rel=rel, alpha=alpha, tau=tau, **options) for one in sorted(set(k or [20]))
+        coverage_report(runs, linked, cutoff=one, rel=rel, alpha=alpha, shrinkage=shrinkage, **options)
+        for one in sorted(set(k or [20]))
     ]
     deliver(reports, style, output, per_query=per_query)
 
@@ -110,7 +111,7 @@ def _linked(pool: Path | None, tags: Path | None, links: Path | None, qrels: Pat
     if links is None:
         if pool is None or tags is None or judged is None:
             raise ParameterError("wanted --pool, --tags and --qrels, or --links in place of the first two")
-        return vbterrier.entities.link_pool(vbterrier.read_run(pool), vbterrier.read_tags(tags), judged, depth=depth)
+        return vbterrier.entities.link_pool(vbterrier.read_run(pool), vbterrier.read_tags(tags), judged, cutoff=depth)
     if pool is not None or tags is not None:
         raise ParameterError("--links holds a pool and its entities: leave out --pool and --tags")
     found = vbterrier.entities.read_links(links)
@@ -121,7 +122,7 @@ def _linked(pool: Path | None, tags: Path | None, links: Path | None, qrels: Pat
     if judged is None:
         judged = documents.loc[documents["label"] >= 0, ["qid", "docno", "label"]]
     linked = frame.loc[frame["entity_id"].notna(), ["qid", "docno", "entity_id", "weight"]]
-    return vbterrier.entities.link_pool(documents.assign(score=-documents["rank"]), linked, judged, depth=depth)
+    return vbterrier.entities.link_pool(documents.assign(score=-documents["rank"]), linked, judged, cutoff=depth)
 
 
 def report(

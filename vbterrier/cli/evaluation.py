@@ -97,7 +97,7 @@ def score(
                 "--memory, --resume, --jobs and --dask: wanted --qrels; score against intents alone without them"
             )
         scores = _over_intents(
-            runs, intents, tags, measures, topics, duplicates, replicas=replicas, perturb=perturb or [], **shared
+            runs, intents, tags, measures, topics, duplicates, n_replicas=replicas, perturb=perturb or [], **shared
         )
     else:
         if replicas:
@@ -106,7 +106,7 @@ def score(
             )
         shared |= {"memory": memory, "resume": resume, "n_jobs": jobs, "client": dask}
         scores = score_runs(
-            runs, qrels, measures, intents=intents, tags=tags, topics=topics, duplicates=duplicates, **shared
+            runs, qrels, measures, intents=intents, tags=tags, on_topics=topics, duplicates=duplicates, **shared
         )
     deliver(scores, style, output, topics=per_query)
 
@@ -136,12 +136,12 @@ def rank(
         runs,
         qrels,
         measure,
-        over=over,
+        uncertainty=over,
         n_draws=draws,
         level=level,
         seed=seed,
         baseline=baseline,
-        topics=topics,
+        on_topics=topics,
         duplicates=duplicates,
         progress=sys.stderr.isatty(),
     )
@@ -235,7 +235,7 @@ def judge(
         measure,
         difference=None if difference is None else _pair(difference),
         level=level,
-        topics=topics,
+        on_topics=topics,
         duplicates=duplicates,
         progress=sys.stderr.isatty(),
     )

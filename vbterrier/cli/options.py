@@ -118,7 +118,7 @@ def quiet_again() -> Iterator[None]:
 
 
 # Parameters whose options are called otherwise.
-_OTHERS = {"client": "dask"}
+_OTHERS = {"client": "dask", "on_topics": "topics", "uncertainty": "over", "cutoff": "k"}
 # Not those of a measure, as in BNDCG(seed=1,prior='pool')@10.
 _PARAMETER = re.compile(r"(?<![\w(,'\"=-])([a-z][a-z_]*)=(?=(\S?))")
 _ENDS = frozenset(".,;:)")
@@ -143,11 +143,11 @@ def in_options(message: str, command: Any, arguments: Sequence[str]) -> str:
         if called is None:
             return message
         command = known[called]
-    options = {each.name: each.opts[0] for each in command.params if each.opts[0].startswith("--")}
+    options = {each.name: each.opts[0] for each in command.params if each.opts[0].startswith("-")}
 
     def worded(found: re.Match[str]) -> str:
         name, after = found[1], found[2]
-        option = options.get(_OTHERS.get(name, name)) or options.get(name.removeprefix("n_"))
+        option = options.get(name) or options.get(_OTHERS.get(name, "")) or options.get(name.removeprefix("n_"))
         if option is None:
             return found[0]
         return f"{option}=" if after and after not in _ENDS else option

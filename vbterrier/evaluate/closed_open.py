@@ -86,7 +86,7 @@ def evaluate_closed_open(
     links: Any,
     pool: Any,
     entities: Mapping[str, Any],
-    k: int = 20,
+    cutoff: int = 20,
     rel: int = 1,
     judgments: str = "all",
     unreached: str = "skip",
@@ -112,7 +112,7 @@ def evaluate_closed_open(
         The documents to rerank, a run.
     entities
         Two entity runs by the name of the side, as ``{"closed": trained_on_labels, "open": of_the_whole_pool}``.
-    k
+    cutoff
         How many entities of each topic select the closed documents: of each side its own.
     judgments
         ``"all"``, so that all cells look for the same relevant documents; or ``"reachable"``: where documents are
@@ -148,8 +148,9 @@ def evaluate_closed_open(
     >>> qrels = pool[["qid", "docno"]].assign(label=[0, 1, 0, 1])
     >>> tags = pd.DataFrame({"docno": ["a", "b", "c", "d"], "entity_id": ["bait", "core"] * 2})
     >>> sides = {name: pd.DataFrame({"qid": ["1", "2"], "docno": name, "score": 1.0}) for name in ("core", "bait")}
-    >>> found = evaluate_closed_open(lambda run: OverlapReranker(tags, run, weight=0.9), qrels, ["RR"], links=tags, pool=pool,
-    ...                        entities=sides)
+    >>> def system(run):
+    ...     return OverlapReranker(tags, run, weight=0.9)
+    >>> found = evaluate_closed_open(system, qrels, ["RR"], links=tags, pool=pool, entities=sides)
     >>> found.means()["RR"].tolist()
     [1.0, 1.0, 0.0, 0.5]
     >>> found.effects["value"].tolist()
@@ -165,14 +166,14 @@ def evaluate_closed_open(
     found, coverage = {}, []
     for side, given in entities.items():
         run = loaded_run(f"entities {side!r}", given, "error")
-        reach = Reach(known, run, whole("k", k))
+        reach = Reach(known, run, whole("cutoff", cutoff))
         relevant = Judged(judged, reach, whole("rel", rel))
         closed = judged if judgments == "all" else relevant.conditional(unreached)
         rankings = _rankings(system, side, run, documents, reach)
         rankings[0] = judged_topics(rankings[0], closed)
         for where, ranking, labels in zip(DOCUMENT_SIDES, rankings, (closed, judged), strict=True):
             name = f"{side} entities, {where} documents"
-            found[side, where] = score({name: ranking}, labels, measures, topics="all", **options)
+            found[side, where] = score({name: ranking}, labels, measures, on_topics="all", **options)
         coverage.append(relevant.coverage().assign(entity_side=side))
     values = _joined({cell: scores.values for cell, scores in found.items()})
     return ClosedOpen(

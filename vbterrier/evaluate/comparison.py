@@ -19,8 +19,8 @@ from vbterrier.frames.contracts import systems_of
 from vbterrier.frames.files.reading import read_values
 from vbterrier.frames.notebook import Panel, Shown
 from vbterrier.frames.parameters import choice
-from vbterrier.hosts.ir_measures import measures_from
 from vbterrier.kernels.compact_letter_display import letters
+from vbterrier.measures.text import measures_from
 from vbterrier.stats.comparisons import comparisons, pairs_of
 from vbterrier.stats.topic_intervals import intervals
 
@@ -110,7 +110,7 @@ def compare(
     interval: str = "percentile",
     level: float = 0.95,
     margin: float | None = None,
-    topics: str = "same",
+    on_topics: str = "same",
     duplicates: str = "error",
     n_resamples: int = N_RESAMPLES,
     seed: int = 0,
@@ -136,7 +136,7 @@ def compare(
         Of means and of differences, over topics.
     level
         Nominal coverage of the intervals; differences are significant where the adjusted p is at most ``1 - level``.
-    topics
+    on_topics
         ``"same"`` refuses systems with different topics; ``"common"`` keeps the topics that all have. ``"all"``, for
         runs alone, scores a topic for which a run has nothing as an empty ranking.
     n_resamples
@@ -179,22 +179,22 @@ def compare(
     >>> found.systems[["name", "letters"]].values.tolist()
     [['new', 'a'], ['old', 'b']]
     """
-    choice("topics", topics, TOPICS)
+    choice("on_topics", on_topics, TOPICS)
     options: dict[str, Any] = {"method": interval, "level": level, "n_resamples": n_resamples, "seed": seed}
     tests: dict[str, Any] = {"test": test, "correction": correction, "margin": margin}
     # Options are refused before runs are scored, which may take its time.
     comparisons(pd.DataFrame(columns=["name", "qid", "measure", "value"]), **tests, **options)
     asked = [measures] if isinstance(measures, (str, ir_measures.Measure)) else list(measures or ())
     if _is_scored(given, qrels, intents, tags):
-        values, missing = _held(given, topics)
+        values, missing = _held(given, on_topics)
     else:
         require_means(map(str, measures_from(*asked)))
         pairs_of([name for name, _ in systems_of(named_runs(given))], baseline)
-        of_runs: dict[str, Any] = {"topics": topics, "duplicates": duplicates, "progress": progress}
+        of_runs: dict[str, Any] = {"on_topics": on_topics, "duplicates": duplicates, "progress": progress}
         # Intervals are made below, with those of the differences.
         scores = score(given, qrels, asked, intents=intents, tags=tags, interval="normal", **of_runs)
         values, missing = scores.values, scores.missing
-    tables = value_tables(values, asked, common=topics == "common")
+    tables = value_tables(values, asked, common=on_topics == "common")
     compared = pd.concat([table.frame() for table in tables], ignore_index=True)
     pairs = comparisons(compared, baseline=baseline, **tests, **options)
     _warn_of_few_topics(pairs, test)
@@ -217,12 +217,12 @@ def _is_scored(given: Any, qrels: Any, intents: Any, tags: Any) -> bool:
     return bare and (isinstance(given, (str, os.PathLike)) or hasattr(given, "columns"))
 
 
-def _held(given: Any, topics: str) -> tuple[Any, pd.DataFrame | None]:
+def _held(given: Any, on_topics: str) -> tuple[Any, pd.DataFrame | None]:
     """The values of scores, of a file or of a frame, and what is known to be missing."""
-    if topics == "all":
+    if on_topics == "all":
         raise ParameterError(
-            "topics='all' needs runs: what a topic without a value scores is not known; give it a value (0 where a run "
-            "retrieved nothing), or ask for topics='common'"
+            "on_topics='all' needs runs: the score of a topic without a value is unknown; give it a value (0 where a run "
+            "retrieved nothing), or ask for on_topics='common'"
         )
     if isinstance(given, Scores):
         return given.values, given.missing

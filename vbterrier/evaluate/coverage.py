@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.entities.coverage import LEAST_CORRELATED, mean_overlap
-from vbterrier.entities.oer import ALPHA, TAU
+from vbterrier.entities.oer import ALPHA, SHRINKAGE
 from vbterrier.entities.pool import LinkedPool, link_pool
 from vbterrier.entities.stage import PoolLinks
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError, examples, warn
@@ -55,36 +55,36 @@ class EntityLevel:
     ----------
     pool
         The pool.
-    k
+    cutoff
         How many entities of each topic count.
     rel
         The lowest relevant label.
-    alpha, tau
+    alpha, shrinkage
         Of OER.
     """
 
-    def __init__(self, pool: LinkedPool, k: int, rel: int, alpha: float, tau: float) -> None:
-        self.pool, self.k, self.rel = pool, k, rel
+    def __init__(self, pool: LinkedPool, cutoff: int, rel: int, alpha: float, shrinkage: float) -> None:
+        self.pool, self.cutoff, self.rel = pool, cutoff, rel
         self.slot = EvaluationTarget.of_links(pool)
         self.relevant = pool.relevant(rel)
-        evidence = {"alpha": alpha, "tau": tau, "rel": rel}
-        self.rel_cov: Measure = RelCov(rel=rel) @ k
-        self.nonrel_cov: Measure = NonRelCov(rel=rel) @ k
-        correlated = (OERCorr,) if k >= LEAST_CORRELATED else ()
-        per_rank = [measure(**evidence) @ k for measure in (OER, SignalRate, BaitRate, *correlated)]
+        evidence = {"alpha": alpha, "tau": shrinkage, "rel": rel}
+        self.rel_cov: Measure = RelCov(rel=rel) @ cutoff
+        self.nonrel_cov: Measure = NonRelCov(rel=rel) @ cutoff
+        correlated = (OERCorr,) if cutoff >= LEAST_CORRELATED else ()
+        per_rank = [measure(**evidence) @ cutoff for measure in (OER, SignalRate, BaitRate, *correlated)]
         self.measures: list[Measure] = [self.rel_cov, self.nonrel_cov, *per_rank, TopBait(**evidence)]
         # What the pool offers, whatever a run selects of it.
-        self.offers: list[Measure] = [ObsCov(**evidence), OracleCov(rel=rel) @ k]
+        self.offers: list[Measure] = [ObsCov(**evidence), OracleCov(rel=rel) @ cutoff]
 
     @property
     def names(self) -> list[str]:
         """What is said of each run: its measures, and the mean overlap with the relevant documents that it reaches."""
-        return [*map(str, self.measures), f"Overlap@{self.k}"]
+        return [*map(str, self.measures), f"Overlap@{self.cutoff}"]
 
     def values(self, name: str, run: Run) -> pd.DataFrame:
         """The V frame of a run, without what is undefined."""
         scoring = Scoring(self.slot, run, deepest(self.measures))
-        overlap = mean_overlap(scoring.selection(), self.relevant, self.k)
+        overlap = mean_overlap(scoring.selection(), self.relevant, self.cutoff)
         found = np.stack([*(measure.values(scoring) for measure in self.measures), overlap])
         measure, topic = np.nonzero(~np.isnan(found))
         names = np.array(self.names, dtype=object)
@@ -94,7 +94,7 @@ class EntityLevel:
 
     def topics(self, run: Run) -> pd.DataFrame:
         """A row a topic: its documents, and what the pool offers; the run does not matter."""
-        scoring = Scoring(self.slot, run, self.k)
+        scoring = Scoring(self.slot, run, self.cutoff)
         counts = {
             "n_documents": self._count(np.ones(len(self.pool), dtype=bool)),
             "n_relevant": self._count(self.relevant),
@@ -187,15 +187,15 @@ def coverage_report(
     doc_runs: Any = None,
     *,
     pool: Any = None,
-    k: int = 20,
+    cutoff: int = 20,
     measures: Sequence[str | ir_measures.Measure] = MEASURES,
     baseline: str | None = None,
     reference: str | None = None,
     rel: int = 1,
     alpha: float = ALPHA,
-    tau: float = TAU,
+    shrinkage: float = SHRINKAGE,
     n_strata: int = 3,
-    topics: str = "same",
+    on_topics: str = "same",
     interval: str = "percentile",
     level: float = 0.95,
     n_resamples: int = N_RESAMPLES,
@@ -218,21 +218,21 @@ def coverage_report(
         Document systems, as entity runs are given; ``None`` for the entity level alone.
     pool
         With tags: the candidate pool, a run.
-    k
+    cutoff
         How many entities of each topic count.
     measures
         Of the document systems.
     baseline
         The document system that gains are over.
     reference
-        The entity run whose RelCov@k makes the strata; the first by default.
+        The entity run whose RelCov@cutoff makes the strata; the first by default.
     rel
         The lowest relevant label, of the entity level. Unjudged documents are not relevant.
-    alpha, tau
+    alpha, shrinkage
         Of OER, see :meth:`vbterrier.entities.oer.EntityTable.oer`. The paper prints neither.
     n_strata
         How many strata, 3 for tertiles.
-    topics, interval, level, n_resamples, seed
+    on_topics, interval, level, n_resamples, seed
         As in :func:`vbterrier.score`. Intervals of strata are Student's t, that of DiscRatio is a percentile.
 
     Returns
@@ -276,8 +276,8 @@ def coverage_report(
     chosen = next(iter(runs)) if reference is None else reference
     require_known("reference", chosen, runs)
     options: dict[str, Any] = {"interval": interval, "level": level, "n_resamples": n_resamples, "seed": seed}
-    found = _documents(doc_runs, qrels, measures, baseline, topics=topics, **options)
-    entity_level = EntityLevel(linked, whole("k", k), whole("rel", rel), alpha, tau)
+    found = _documents(doc_runs, qrels, measures, baseline, on_topics=on_topics, **options)
+    entity_level = EntityLevel(linked, whole("cutoff", cutoff), whole("rel", rel), alpha, shrinkage)
     values = pd.concat([entity_level.values(name, run) for name, run in runs.items()], ignore_index=True)
     by_topic = entity_level.topics(runs[chosen])
     own = values[(values["name"] == chosen) & (values["measure"] == str(entity_level.rel_cov))]
@@ -293,7 +293,7 @@ def coverage_report(
         tuple(map(str, entity_level.offers)),
         chosen,
         baseline,
-        {"k": k, "rel": rel, "alpha": alpha, "tau": tau, "level": level},
+        {"cutoff": cutoff, "rel": rel, "alpha": alpha, "shrinkage": shrinkage, "level": level},
     )
 
 

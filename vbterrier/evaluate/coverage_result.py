@@ -45,7 +45,7 @@ class CoverageReport(Shown):
         name, n_qids, n_missing: for how many topics of the pool an entity run lists nothing; they count as empty lists.
     topics
         A row a topic of the pool: qid, n_documents, n_relevant, n_unjudged, n_without_entities, and what any run could
-        reach: ObsCov and OracleCov@k.
+        reach: ObsCov and OracleCov@cutoff.
     values, document_values
         V frames of the entity runs (defined values only) and of the document systems.
     offers
@@ -53,7 +53,7 @@ class CoverageReport(Shown):
     reference, baseline
         Names: the entity run that makes strata, the document system that gains are over (``None`` without).
     settings
-        k, rel, alpha, tau, level.
+        cutoff, rel, alpha, shrinkage, level.
     """
 
     documents: pd.DataFrame
@@ -73,7 +73,7 @@ class CoverageReport(Shown):
         runs, documents = self.entities["name"].nunique(), self.documents["name"].nunique()
         with_documents = f", {counted(documents, 'document system')}" if documents else ""
         topics = counted(len(self.topics), "topic")
-        return f"{counted(runs, 'entity run')}{with_documents}, k={self.settings['k']}; {topics}"
+        return f"{counted(runs, 'entity run')}{with_documents}, cutoff {self.settings['cutoff']}; {topics}"
 
     def _panels(self) -> Iterator[Panel]:
         yield from of_means(self.entities, title="Entity runs")
@@ -86,9 +86,13 @@ class CoverageReport(Shown):
             yield Panel("Topics for which a run lists no entity", missing)
 
     def _figures(self) -> Figures:
-        k = self.settings["k"]
+        cutoff = self.settings["cutoff"]
         return {
-            "coverage_discrimination": lambda: {"values": self.values, "x": f"NonRelCov@{k}", "y": f"RelCov@{k}"},
+            "coverage_discrimination": lambda: {
+                "values": self.values,
+                "x": f"NonRelCov@{cutoff}",
+                "y": f"RelCov@{cutoff}",
+            },
             "forest": lambda: {"intervals": self.documents if len(self.documents) else self.entities},
         }
 
@@ -116,7 +120,7 @@ class CoverageReport(Shown):
         -------
         pandas.DataFrame
             A row for each topic of the document systems: qid, gain, baseline (its score), n_relevant, ObsCov,
-            OracleCov@k and all measures of the entity run; NaN where one is undefined.
+            OracleCov@cutoff and all measures of the entity run; NaN where one is undefined.
 
         Raises
         ------
@@ -142,20 +146,20 @@ class CoverageReport(Shown):
 
 def _text(report: CoverageReport) -> str:
     """What the report is of, and its three levels."""
-    k, alpha, tau, level = (report.settings[name] for name in ("k", "alpha", "tau", "level"))
+    cutoff, alpha, shrinkage, level = (report.settings[name] for name in ("cutoff", "alpha", "shrinkage", "level"))
     late = report.missing[report.missing["n_missing"] > 0]
     over = f"; gains over {report.baseline}" if report.baseline else ""
     parts = [
         _pool(report),
         f"Level 1: documents, open-world; {level:.0%} intervals over topics",
         _means(report.documents) if len(report.documents) else _NOTHING,
-        f"Level 2: entities, the first {k:g} of each run; OER with alpha {alpha:g}, tau {tau:g}",
+        f"Level 2: entities, the first {cutoff:g} of each run; OER with alpha {alpha:g}, shrinkage {shrinkage:g}",
         _means(report.entities) + "\n" + _DEFINED,
         *(
             f"{row[0]} has no entities for {row[1]} of {row[2]} topics: they count as empty lists"
             for row in zip(late["name"], late["n_missing"], late["n_qids"], strict=True)
         ),
-        f"Level 3: documents by RelCov@{k:g} of {report.reference}{over}",
+        f"Level 3: documents by RelCov@{cutoff:g} of {report.reference}{over}",
         _strata(report.strata) if len(report.strata) else _NOTHING,
     ]
     return "\n\n".join(map(_clean, parts)) + "\n"

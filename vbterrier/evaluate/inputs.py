@@ -16,11 +16,11 @@ from vbterrier.frames.ids import ids_of, require_same_kind
 from vbterrier.frames.named import named
 from vbterrier.frames.ranking import Run
 from vbterrier.frames.runs import loaded_run, run_places
-from vbterrier.hosts.ir_measures import measures_from
 from vbterrier.intents.sources import from_run
 from vbterrier.intents.taggers import DOCNO
 from vbterrier.intents.tagging import TagEntities
 from vbterrier.measures.target import EvaluationTarget
+from vbterrier.measures.text import measures_from
 from vbterrier.measures.unjudged import Bootstrapped
 
 if TYPE_CHECKING:

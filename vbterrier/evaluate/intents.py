@@ -16,12 +16,12 @@ from vbterrier.evaluate.scores import TOPICS, Scores, score
 from vbterrier.frames.contracts import systems_of
 from vbterrier.frames.notebook import Panel
 from vbterrier.frames.parameters import choice, whole
-from vbterrier.hosts.ir_measures import measures_from
 from vbterrier.intents.coverage import Intents, Tags, cover, oracle_success
 from vbterrier.intents.tagging_quality import TagQuality, tag_quality
 from vbterrier.measures.artifact import IntentSet
 from vbterrier.measures.base import deepest
 from vbterrier.measures.target import require_one_tagger
+from vbterrier.measures.text import measures_from
 from vbterrier.stats.comparisons import comparisons, pairs_of
 from vbterrier.stats.perturbations import Dirichlet
 from vbterrier.stats.replica_intervals import REPLICA_METHODS
@@ -71,8 +71,8 @@ def tagging(
     Returns
     -------
     pandas.DataFrame
-        name, k, tagged (mean share of the first k documents with any tag), ES, oracle_ES (mean over queries of the best
-        ranking of k documents under the same tags: no system scores more).
+        name, cutoff, tagged (mean share of documents up to the cutoff with any tag), ES, oracle_ES (mean over queries of
+        the best ranking under the same tags: an upper bound for every system).
     """
     candidates, known = Intents(intents), Tags(tags)
     rows = []
@@ -82,7 +82,7 @@ def tagging(
             found = cover(run, candidates, known, k, nil=nil)
             success = found.success(found.gain(k, "binary"))
             rows.append((name, k, float(found.tagged.mean()), float(success.mean()), oracle))
-    return pd.DataFrame(rows, columns=["name", "k", "tagged", "ES", "oracle_ES"])
+    return pd.DataFrame(rows, columns=["name", "cutoff", "tagged", "ES", "oracle_ES"])
 
 
 MEASURES = ("ES", "VB(alpha=0.5)", "VB", "TopIntent")
@@ -111,8 +111,8 @@ class IntentEvaluation(Scores):
         name, qid, entity_id, prob, place (by probability, from 1; ties share the best), first_rank (of the first
         document about the intent, from 1; missing where none of the deepest k is).
     tagging
-        name, k, tagged (mean share of the first k documents that carry a tag), oracle_ES (of the best ranking under the
-        same tags), ES: how much of a score is left to the system.
+        name, cutoff, tagged (mean share of documents up to the cutoff with any tag), ES, oracle_ES (of the best ranking
+        under the same tags, an upper bound for every system).
     missing
         name, n_qids, n_missing: queries that a system retrieved nothing for.
     intents, tags
@@ -158,8 +158,8 @@ def evaluate_intents(
     intents: Any,
     tagger: Any = None,
     measures: Sequence[str | ir_measures.Measure] = MEASURES,
-    k: Sequence[int] | int = CUTOFFS,
-    replicas: int = 0,
+    cutoff: Sequence[int] | int = CUTOFFS,
+    n_replicas: int = 0,
     perturb: Sequence[Any] = (Dirichlet(),),
     baseline: str | None = None,
     gold: Any = None,
@@ -192,10 +192,10 @@ def evaluate_intents(
         name or a path; ``None`` for the column ``entity_id`` of the systems' results, or the tags of the IntentSet.
     measures
         Names or objects, of this package or diversity measures such as ``"alpha_nDCG"`` on the same tags. Those without
-        a cutoff are computed at every ``k``.
-    k
+        a cutoff are computed at every ``cutoff``.
+    cutoff
         Cutoffs.
-    replicas
+    n_replicas
         B, how many replicas; 0 for none.
     perturb
         What changes between replicas: perturbations of :mod:`vbterrier.stats` in the order they apply,
@@ -236,16 +236,16 @@ def evaluate_intents(
     >>> import warnings
     >>> with warnings.catch_warnings():
     ...     warnings.simplefilter("ignore")  # one query says nothing of others
-    ...     found = evaluate_intents({"literal": run}, topics, intents=intents, measures=["ES", "VB"], k=[10])
+    ...     found = evaluate_intents({"literal": run}, topics, intents=intents, measures=["ES", "VB"], cutoff=[10])
     >>> found.means().round(3).loc["literal"].to_dict()
     {'ES@10': 0.8, 'VB@10': 0.4}
     """
-    asked = at_cutoffs(measures, cutoffs_of(k))
+    asked = at_cutoffs(measures, cutoffs_of(cutoff))
     if undefined not in ("raise", "skip"):
         raise ParameterError(f"undefined={undefined!r}: wanted 'raise' or 'skip'")
     for name, value, legal in (("on_topics", on_topics, TOPICS), ("interval", interval, TOPIC_METHODS)):
         choice(name, value, legal)
-    if whole("replicas", replicas, low=0):
+    if whole("n_replicas", n_replicas, low=0):
         choice("interval", interval, REPLICA_METHODS)
     check_level(level)
     nil, depth = nil_of(asked), deepest(asked)
@@ -263,14 +263,14 @@ def evaluate_intents(
     frame, queries, runs = _on_common(frame, queries, runs) if on_topics == "common" else (frame, queries, runs)
     if tagger is None:
         require_one_tagger(runs.values())
-    perturbations = resolved(perturb, pipeline, queries, replicas, seed, progress=progress) if replicas else []
+    perturbations = resolved(perturb, pipeline, queries, n_replicas, seed, progress=progress) if n_replicas else []
     tags = tags_of(tagger, runs, depth)
     scores = score(
         {name: run.frame.drop(columns=TAGGED, errors="ignore") for name, run in runs.items()},
         measures=asked,
         intents=frame,
         tags=tags,
-        topics=on_topics,
+        on_topics=on_topics,
         interval=interval,
         level=level,
         n_resamples=n_resamples,
@@ -281,14 +281,14 @@ def evaluate_intents(
     with warnings.catch_warnings():
         # What there is to warn of, the scores have warned of.
         warnings.simplefilter("ignore", DegenerateWarning)
-        if replicas:
+        if n_replicas:
             made, without = replicas_of(
                 runs,
                 frame,
                 tags,
                 asked,
                 perturbations,
-                n_replicas=replicas,
+                n_replicas=n_replicas,
                 seed=seed,
                 method=interval,
                 progress=progress,
@@ -338,14 +338,14 @@ def _side_by_side(intervals: Sequence[pd.DataFrame]) -> pd.DataFrame:
     return both.iloc[place.argsort(kind="stable")].reset_index(drop=True)
 
 
-def cutoffs_of(k: Sequence[int] | int) -> list[int]:
+def cutoffs_of(cutoff: Sequence[int] | int) -> list[int]:
     """Cutoffs, each once, in the order given."""
-    listed = [k] if isinstance(k, (int, np.integer)) else list(k)
+    listed = [cutoff] if isinstance(cutoff, (int, np.integer)) else list(cutoff)
     for one in listed:
         if isinstance(one, bool) or not isinstance(one, (int, np.integer)) or one < 1:
-            raise ParameterError(f"k={k!r}: wanted whole numbers of at least 1, as [1, 3, 5, 10]")
+            raise ParameterError(f"cutoff={cutoff!r}: wanted whole numbers of at least 1, as [1, 3, 5, 10]")
     if not listed:
-        raise ParameterError("k=[]: wanted at least one cutoff")
+        raise ParameterError("cutoff=[]: wanted at least one cutoff")
     return list(dict.fromkeys(map(int, listed)))
 
 

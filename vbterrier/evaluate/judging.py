@@ -40,7 +40,7 @@ def judge_next(
     *,
     difference: tuple[str, str] | None = None,
     level: float = 0.9,
-    topics: str = "same",
+    on_topics: str = "same",
     duplicates: str = "error",
     progress: bool = False,
 ) -> JudgingPlan:
@@ -70,7 +70,7 @@ def judge_next(
         the difference of its weights; others of the runs count for nothing.
     level
         Nominal coverage of the interval, between 0 and 1.
-    topics, duplicates
+    on_topics, duplicates
         As in :func:`vbterrier.score`.
     progress
         Show a progress bar over runs.
@@ -129,13 +129,13 @@ def judge_next(
     asked = bootstrapped(measure)
     whole("n", n, meaning=": the documents that can be judged")
     check_level(level)
-    choice("topics", topics, TOPICS)
+    choice("on_topics", on_topics, TOPICS)
     named = dict(systems_of(named_runs(runs)))
     if difference is not None:
         named = _pair(named, difference)
     judged = target_of(qrels, None, None)
     loaded = {name: loaded_run(name, run, duplicates) for name, run in named.items()}
-    slot, loaded = aligned(judged, loaded, topics)
+    slot, loaded = aligned(judged, loaded, on_topics)
     cuts = [
         _cut(name, run, slot, asked)
         for name, run in tracked(loaded.items(), "runs", shown=progress, total=len(loaded), unit="run")

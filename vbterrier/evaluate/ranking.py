@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 # What is uncertain, and how tables call it.
 _LOG = logging.getLogger(__name__)
-OVER = {"unjudged": "unjudged (draws)", "topics": "topics (percentile)", "both": "unjudged and topics (draws)"}
+UNCERTAINTY = {"unjudged": "unjudged (draws)", "topics": "topics (percentile)", "both": "unjudged and topics (draws)"}
 N_DRAWS = 2000
 _PAIR = ["name_a", "name_b"]
 
@@ -89,12 +89,12 @@ def rank_systems(
     qrels: Any,
     measure: str | ir_measures.Measure = "BNDCG@10",
     *,
-    over: str = "unjudged",
+    uncertainty: str = "unjudged",
     n_draws: int = N_DRAWS,
     level: float = 0.9,
     seed: int = 0,
     baseline: str | None = None,
-    topics: str = "same",
+    on_topics: str = "same",
     duplicates: str = "error",
     progress: bool = False,
 ) -> SystemRanking:
@@ -106,11 +106,11 @@ def rank_systems(
 
     Parameters
     ----------
-    runs, qrels, topics, duplicates
+    runs, qrels, on_topics, duplicates
         As :func:`vbterrier.score` takes them.
     measure
         A bootstrapped measure, or its text; its prior and its strength decide the draws.
-    over
+    uncertainty
         ``"unjudged"``: these topics, if their unjudged documents were judged. ``"topics"``: other topics of the kind,
         each with its expected score. ``"both"``: topics are resampled in every draw of the unjudged documents.
     n_draws
@@ -131,7 +131,7 @@ def rank_systems(
     Raises
     ------
     InputError
-        See :func:`vbterrier.score`; a single topic with ``over="topics"`` or ``"both"``.
+        See :func:`vbterrier.score`; a single topic with ``uncertainty="topics"`` or ``"both"``.
     ParameterError
         A measure that is not bootstrapped, or one of its statistics but the mean; other options without legal value.
 
@@ -160,7 +160,7 @@ def rank_systems(
         raise ParameterError(
             f"{wanted}: systems are ranked by the scores themselves; leave out stat={wanted['stat']!r}"
         )
-    for name, value, legal in (("over", over, OVER), ("topics", topics, TOPICS)):
+    for name, value, legal in (("uncertainty", uncertainty, UNCERTAINTY), ("on_topics", on_topics, TOPICS)):
         choice(name, value, legal)
     check_level(level)
     whole("n_draws", n_draws)
@@ -169,17 +169,19 @@ def rank_systems(
     loaded = {name: loaded_run(name, run, duplicates) for name, run in systems_of(named_runs(runs))}
     if baseline is not None and baseline not in loaded:
         raise ParameterError(f"baseline={baseline!r}: wanted a system's name.{nearest(baseline, loaded)}")
-    slot, loaded = aligned(judged, loaded, topics)
-    if over != "unjudged" and len(slot.topics) == 1:
-        raise InputError(f"over={over!r} resamples topics, and there is only {slot.topics[0]!r}; ask for 'unjudged'")
+    slot, loaded = aligned(judged, loaded, on_topics)
+    if uncertainty != "unjudged" and len(slot.topics) == 1:
+        raise InputError(
+            f"uncertainty={uncertainty!r} resamples topics, and there is only {slot.topics[0]!r}; ask for 'unjudged'"
+        )
     joint, unjudged = _joint(loaded, slot, wanted)
     with timed(_LOG, "ranked %s systems over %s topics: %s draws", len(loaded), len(slot.topics), n_draws):
-        found = _drawn(joint, over, n_draws, seed, progress=progress)
+        found = _drawn(joint, uncertainty, n_draws, seed, progress=progress)
     systems = _systems(found, level).merge(unjudged, on="name", sort=False)
     systems.insert(1, "measure", str(wanted))
     pairs = _pairs(found, level, baseline)
     pairs.insert(2, "measure", str(wanted))
-    about: dict[str, Any] = {"level": level, "method": OVER[over], "n_qids": len(slot.topics)}
+    about: dict[str, Any] = {"level": level, "method": UNCERTAINTY[uncertainty], "n_qids": len(slot.topics)}
     about |= {"n_draws": n_draws, "seed": seed}
     columns = [*_PAIR, "measure", "diff", "low", "high", "level", "p_a_beats_b"]
     return SystemRanking(
@@ -217,8 +219,8 @@ class _Drawn:
         return 1 + self.n_better + self.n_tied / 2
 
 
-def _drawn(joint: JointDistribution, over: str, n_draws: int, seed: int, *, progress: bool) -> _Drawn:
-    means, draws = _means(joint, over, n_draws, seed, progress=progress)
+def _drawn(joint: JointDistribution, uncertainty: str, n_draws: int, seed: int, *, progress: bool) -> _Drawn:
+    means, draws = _means(joint, uncertainty, n_draws, seed, progress=progress)
     n_better, n_tied = np.empty((2, *draws.shape), dtype=np.int64)
     for system, own in enumerate(draws):
         n_better[system] = np.count_nonzero(draws > own + EQUAL, axis=0)
@@ -229,16 +231,18 @@ def _drawn(joint: JointDistribution, over: str, n_draws: int, seed: int, *, prog
     return _Drawn([joint.names[at] for at in order], means[order], draws[order], n_better[order], n_tied[order])
 
 
-def _means(joint: JointDistribution, over: str, n_draws: int, seed: int, *, progress: bool) -> tuple[Floats, Floats]:
+def _means(
+    joint: JointDistribution, uncertainty: str, n_draws: int, seed: int, *, progress: bool
+) -> tuple[Floats, Floats]:
     """The mean over topics of expected scores, shape (S,), and of each draw's, (S, n_draws); one topic at a time."""
     n = len(joint.topics)
     expected = np.array([law.mean for law in joint.laws])
     means, draws = np.zeros(len(joint)), np.zeros((len(joint), n_draws))
     # In an order that is not that of the qrels, so that it changes nothing.
     order = sorted(range(n), key=joint.topics.__getitem__)
-    times: Iterable[Any] = [1] * n if over == "unjudged" else _resampled(n, n_draws, seed)
+    times: Iterable[Any] = [1] * n if uncertainty == "unjudged" else _resampled(n, n_draws, seed)
     for topic, often in zip(tracked(order, "drawing", shown=progress and n > 1, unit="topic"), times, strict=True):
-        scores = expected[:, topic, None] if over == "topics" else joint.scores(topic, n_draws, seed)
+        scores = expected[:, topic, None] if uncertainty == "topics" else joint.scores(topic, n_draws, seed)
         draws += scores * often
         means += expected[:, topic]
     return means / n, draws / n

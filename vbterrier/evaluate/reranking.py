@@ -29,10 +29,10 @@ from vbterrier.frames.files.reading import read_qrels
 from vbterrier.frames.ids import Ids, ids_of, integers_of, require_same_kind
 from vbterrier.frames.ranking import Run
 from vbterrier.frames.runs import loaded_run, run_places
-from vbterrier.hosts.ir_measures import measures_from
 from vbterrier.measures.base import Measure, evaluate
 from vbterrier.measures.external import external_values
 from vbterrier.measures.target import EvaluationTarget
+from vbterrier.measures.text import measures_from
 from vbterrier.stats.topic_intervals import N_RESAMPLES, topics_intervals
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ class RerankContext:
 
     def _observed(self, stage: Reranker, entities: str) -> Any:
         run, kind = self.runs[entities], type(stage).__name__
-        listed = self._once("listed", (entities, stage.k), lambda: TopEntities.of(self.documents.pool, run, stage.k))
+        listed = self._once("listed", (entities, stage.cutoff), lambda: TopEntities.of(self.documents.pool, run, stage.cutoff))
         # Of documents alone: the same for all configurations of a family that read the same column.
         prepared = self._once(kind, getattr(stage, "field", None), lambda: stage.prepared(self.documents))
         return stage.observed(listed, prepared)

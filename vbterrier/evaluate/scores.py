@@ -19,11 +19,11 @@ from vbterrier.frames.files.reading import read_answers, read_qrels
 from vbterrier.frames.notebook import Panel, Shown, of_means, systems_line
 from vbterrier.frames.parameters import choice, whole
 from vbterrier.frames.values import KEY
-from vbterrier.hosts.ir_measures import measures_from
 from vbterrier.log import tracked
 from vbterrier.measures.external import is_mean, mean_of
 from vbterrier.measures.linking import is_linking
 from vbterrier.measures.target import aligned, require_one_tagger
+from vbterrier.measures.text import measures_from
 from vbterrier.measures.unjudged import Bootstrapped
 from vbterrier.stats.topic_intervals import (
     COLUMNS,
@@ -96,7 +96,7 @@ def score(
     *,
     intents: Any = None,
     tags: Any = None,
-    topics: str = "same",
+    on_topics: str = "same",
     duplicates: str = "error",
     interval: str = "percentile",
     level: float = 0.95,
@@ -126,7 +126,7 @@ def score(
     tags
         What documents are about: a frame (docno, entity_id[, weight, qid]), a registered name or a path; otherwise the
         column ``entity_id`` of the runs, or diversity qrels.
-    topics
+    on_topics
         ``"same"``: all topics of the qrels, a topic for which a run has nothing scoring as an empty ranking; refused
         when runs differ in their topics. ``"all"``: the same without refusing. ``"common"``: only topics for which
         every run has something.
@@ -197,7 +197,7 @@ def score(
     asked = list(dict.fromkeys(measures_from(*([measures] if isinstance(measures, str) else measures))))
     if not asked:
         raise ParameterError("no measures; name at least one, as 'BNDCG@10'")
-    choice("topics", topics, TOPICS)
+    choice("on_topics", on_topics, TOPICS)
     check_level(level)
     choice("interval", interval, TOPIC_METHODS)
     whole("n_resamples", n_resamples, low=2)
@@ -211,11 +211,11 @@ def score(
     loaded: Mapping[str, Any]
     with workers(n_jobs, client) as hands:
         if hands.are_elsewhere and not scorer.is_shared_out(named, hands.n):
-            slot, loaded, rows = spread(scorer, named, topics, hands, progress=progress)
+            slot, loaded, rows = spread(scorer, named, on_topics, hands, progress=progress)
         else:
             loaded, in_parts = scorer.loaded(named, workers=hands, progress=progress)
             require_one_tagger(loaded.values())
-            slot, loaded = aligned(judged, loaded, topics)
+            slot, loaded = aligned(judged, loaded, on_topics)
             bar = tracked(loaded.items(), "scoring", shown=progress and len(loaded) > 1, total=len(loaded), unit="run")
             rows = [row for name, run in bar for row in scorer.rows(name, run, slot, in_parts.get(name))]
     every = pd.DataFrame(rows, columns=["name", "qid", "measure", "value"])

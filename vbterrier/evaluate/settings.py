@@ -57,14 +57,14 @@ def linked(links: Any, pool: Any) -> LinkedPool:
 class Reach:
     """Which documents of a pool the first k entities of a run reach, for runs and judgments."""
 
-    def __init__(self, pool: LinkedPool, entities: Run, k: int) -> None:
+    def __init__(self, pool: LinkedPool, entities: Run, cutoff: int) -> None:
         self.pool, self._finder = pool, Finder(pool)
-        self.reached: Bools = TopEntities.of(pool, entities, k).reached
+        self.reached: Bools = TopEntities.of(pool, entities, cutoff).reached
         if not self.reached.any():
             raise InputError(
-                f"entities: no document of the pool mentions any of the first {k} entities of its topic (entities: "
-                f"{examples(entities.docno.text[:4].to_pylist())}; links: "
-                f"{examples(pool.entities.text[:4].to_pylist())}); look for other spaces of ids"
+                f"entities: no document of the pool mentions any of the first {cutoff} entities of its topic "
+                f"(entities: {examples(entities.docno.text[:4].to_pylist())}; links: "
+                f"{examples(pool.entities.text[:4].to_pylist())}); check that both use the same ids"
             )
 
     def document(self, topics: list[str], topic: Ints, docno: Any, where: str) -> Ints:
@@ -258,7 +258,7 @@ def evaluate_settings(
     entities: Any,
     pool: Any = None,
     topics: Any = None,
-    k: int = 20,
+    cutoff: int = 20,
     rel: int = 1,
     beyond: str = "keep",
     unreached: str = "skip",
@@ -293,7 +293,7 @@ def evaluate_settings(
         With tags: the candidate pool, a run.
     topics
         With pipelines: the queries, a frame (qid, query) or a path.
-    k
+    cutoff
         How many entities of each topic select documents.
     rel
         The lowest relevant label, for coverage and for which topics are unreached.
@@ -305,7 +305,7 @@ def evaluate_settings(
         conditional setting, ``"zero"`` keeps them as topics without relevant documents. Both are counted in
         ``coverage`` and warned of.
     on_topics
-        As ``topics`` of :func:`vbterrier.score`, of the rankings as they are.
+        As in :func:`vbterrier.score`, of the rankings as they are.
     baseline
         The system that others are compared with in each setting.
     interval, level, n_resamples, seed, progress
@@ -352,7 +352,7 @@ def evaluate_settings(
         ("on_topics", on_topics, TOPICS),
     ):
         choice(name, value, legal)
-    reach = Reach(linked(links, pool), loaded_run("entities", entities, "error"), whole("k", k))
+    reach = Reach(linked(links, pool), loaded_run("entities", entities, "error"), whole("cutoff", cutoff))
     judged = read_qrels(qrels) if isinstance(qrels, (str, os.PathLike)) else frame_of(qrels, "qrels")
     runs = runs_of(systems, topics)
     slot = restricted(EvaluationTarget(judged), runs, on_topics)
@@ -365,8 +365,8 @@ def evaluate_settings(
     reachable = {name: reach.reachable(run) for name, run in runs.items()}
     within = judgments.conditional(unreached)
     reachable = {name: judged_topics(frame, within) for name, frame in reachable.items()}
-    open_world = score(frames, every, measures, topics="all", progress=progress, **options)
-    conditional = score(reachable, within, measures, topics="all", progress=progress, **options)
+    open_world = score(frames, every, measures, on_topics="all", progress=progress, **options)
+    conditional = score(reachable, within, measures, on_topics="all", progress=progress, **options)
     coverage = judgments.coverage()
     both = dict(zip(SETTINGS, (conditional, open_world), strict=True))
     return Settings(

@@ -13,9 +13,9 @@ import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, examples
 from vbterrier.frames.runs import places
-from vbterrier.hosts.ir_measures import measures_from
 from vbterrier.measures.base import Measure, evaluate
 from vbterrier.measures.external import external_values
+from vbterrier.measures.text import measures_from
 from vbterrier.measures.unjudged import BERR
 from vbterrier.stats.agreement import EQUAL
 from vbterrier.stats.topic_intervals import check_level

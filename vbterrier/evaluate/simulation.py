@@ -25,8 +25,8 @@ from vbterrier.evaluate.simulated_runs import (
 from vbterrier.evaluate.simulation_tables import Simulation
 from vbterrier.frames.contracts import systems_of
 from vbterrier.frames.runs import loaded_run
-from vbterrier.hosts.ir_measures import measures_from
 from vbterrier.log import tracked
+from vbterrier.measures.text import measures_from
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, examples, nearest, warn
-from vbterrier.hosts.ir_measures import measures_from
 from vbterrier.measures.entity import DiscRatio
 from vbterrier.measures.external import is_mean
+from vbterrier.measures.text import measures_from
 from vbterrier.stats.topic_intervals import TopicValues, topic_values
 
 if TYPE_CHECKING:
@@ -123,8 +123,8 @@ def _difference(measure: str, columns: dict[str, _Column], first: str, other: st
     return (
         f"values: of {measure}, {first!r} has {len(some)} topics, {other!r} has {len(others)}, and they differ in "
         f"{examples(sorted(set(some) ^ set(others)))}: means over different topics compare nothing; ask for "
-        "topics='common' (only those that all systems have), or give a value to each topic that lacks one (0 where a "
-        "run retrieved nothing)"
+        "on_topics='common' (only those that all systems have), or give each missing topic a value (0 where a run "
+        "retrieved nothing)"
     )
 
 

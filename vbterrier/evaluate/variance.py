@@ -17,13 +17,13 @@ from vbterrier.frames.named import named
 from vbterrier.frames.notebook import Panel, Shown, of_means, systems_line
 from vbterrier.frames.parameters import choice, whole
 from vbterrier.frames.runs import loaded_run
-from vbterrier.hosts.ir_measures import measures_from
 from vbterrier.intents.coverage import Intents, Tags, cover
 from vbterrier.log import tracked
 from vbterrier.measures.artifact import IntentSet
 from vbterrier.measures.base import deepest
 from vbterrier.measures.intents import is_ambiguous
 from vbterrier.measures.target import Scoring, aligned, require_one_tagger
+from vbterrier.measures.text import measures_from
 from vbterrier.measures.unjudged import Bootstrapped
 from vbterrier.stats.comparisons import pairs_of
 from vbterrier.stats.crossed import crossed_replicas, first_order, sources_of
@@ -232,14 +232,14 @@ def variance_shares(
     *,
     intents: Any = None,
     tags: Any = None,
-    replicas: Sequence[Any] | Mapping[str, Any] = (Dirichlet(),),
+    perturb: Sequence[Any] | Mapping[str, Any] = (Dirichlet(),),
     baseline: str | None = None,
     scores: str = "expected",
     method: str = "nested",
     n_draws: int = N_DRAWS,
     level: float = 0.95,
     seed: int = 0,
-    topics: str = "same",
+    on_topics: str = "same",
     duplicates: str = "error",
     progress: bool = False,
 ) -> VarianceShares:
@@ -251,7 +251,7 @@ def variance_shares(
 
     Parameters
     ----------
-    runs, qrels, topics, duplicates
+    runs, qrels, on_topics, duplicates
         As :func:`vbterrier.score` takes them.
     measure
         A bootstrapped measure, or one over intents (``ES``, ``VB``...); or its text.
@@ -259,7 +259,7 @@ def variance_shares(
         For measures over intents: a frame (qid, entity_id, prob), a registered name, a path or an
         :class:`vbterrier.IntentSet`; a frame (docno, entity_id[, weight, qid]), a name, a path, or ``None`` for the
         column ``entity_id`` of the runs.
-    replicas
+    perturb
         What is uncertain about intents and tags: perturbations of :mod:`vbterrier.stats`, each a source of its
         own, called ``intents`` or ``tags`` after what it perturbs; or a mapping of names to one or several.
     baseline
@@ -318,7 +318,7 @@ def variance_shares(
     for option, value, legal in (
         ("scores", scores, SCORES),
         ("method", method, METHODS),
-        ("topics", topics, ON_TOPICS),
+        ("on_topics", on_topics, ON_TOPICS),
     ):
         choice(option, value, legal)
     check_level(level)
@@ -331,12 +331,12 @@ def variance_shares(
     if not loaded:
         raise InputError("no systems; name at least one")
     pairs = None if baseline is None else pairs_of(list(loaded), baseline)
-    slot, loaded = aligned(judged, loaded, topics)
+    slot, loaded = aligned(judged, loaded, on_topics)
     options: dict[str, Any] = {"n_draws": n_draws, "seed": seed, "progress": progress}
     if isinstance(wanted, Bootstrapped):
         drawn = unjudged(wanted, slot, loaded, pairs, **options)
     elif is_ambiguous(wanted):
-        given: dict[str, Any] = {"intents": intents, "tags": tags, "sources": sources_of(replicas)}
+        given: dict[str, Any] = {"intents": intents, "tags": tags, "sources": sources_of(perturb)}
         drawn = replicated(wanted, slot, loaded, pairs, **given, **options)
     else:
         raise ParameterError(

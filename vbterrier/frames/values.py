@@ -140,6 +140,6 @@ def _table(measure: str, group: Any, *, by_id: bool) -> MeasureTable:
         raise InputError(
             f"values: of {measure}, {int(odd.sum())} topics ({examples(qids[odd])}) lack a value for some system: "
             f"{names[column]!r} has none for {qids[row]!r}; keep the topics that all systems have (compare does with "
-            "topics='common'), or score missing ones as 0"
+            "on_topics='common'), or score missing ones as 0"
         )
     return MeasureTable(measure, names.tolist(), table, list(qids))

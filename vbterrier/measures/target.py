@@ -208,11 +208,11 @@ def require_one_tagger(runs: Iterable[Run]) -> None:
         )
 
 
-def restricted(slot: EvaluationTarget, runs: Mapping[str, Run], topics: str) -> EvaluationTarget:
+def restricted(slot: EvaluationTarget, runs: Mapping[str, Run], on_topics: str) -> EvaluationTarget:
     """The slot with the topics to average over."""
     known = set(slot.topics)
     found = {name: known.intersection(run.topics) for name, run in runs.items()}
-    if topics == "same":
+    if on_topics == "same":
         names = list(found)
         for name in names[1:]:
             if found[name] != found[names[0]]:
@@ -220,10 +220,10 @@ def restricted(slot: EvaluationTarget, runs: Mapping[str, Run], topics: str) -> 
                 raise InputError(
                     f"run {names[0]!r} has {len(found[names[0]])} of the {len(known)} topics, run {name!r} has "
                     f"{len(found[name])}, and they differ in {examples(odd)}: averages over different topics compare "
-                    "nothing; ask for topics='common' (only those that all runs have) or topics='all' (missing "
+                    "nothing; ask for on_topics='common' (only those that all runs have) or on_topics='all' (missing "
                     "topics score 0)"
                 )
-    if topics != "common":
+    if on_topics != "common":
         return slot
     common = set.intersection(known, *found.values())
     if not common:
@@ -232,9 +232,11 @@ def restricted(slot: EvaluationTarget, runs: Mapping[str, Run], topics: str) -> 
     return EvaluationTarget(kept, intents=slot.intents, tags=slot.tags)
 
 
-def aligned(judged: EvaluationTarget, runs: Mapping[str, Run], topics: str) -> tuple[EvaluationTarget, dict[str, Run]]:
+def aligned(
+    judged: EvaluationTarget, runs: Mapping[str, Run], on_topics: str
+) -> tuple[EvaluationTarget, dict[str, Run]]:
     """The slot with the topics to average over, and the runs on them; says it when a run is not judged at all."""
-    slot = restricted(judged, runs, topics)
+    slot = restricted(judged, runs, on_topics)
     for run in runs.values():
         warn_of_id_mismatch(judged, run)
-    return slot, {name: run.only(slot.topics) if topics == "common" else run for name, run in runs.items()}
+    return slot, {name: run.only(slot.topics) if on_topics == "common" else run for name, run in runs.items()}

@@ -174,7 +174,7 @@ def coverage_table(reports: Sequence[CoverageReport], style: str, *, per_query: 
     >>> from vbterrier.evaluate.coverage import coverage_report
     >>> made = planted_collection(n_topics=3, n_documents=60, n_relevant=12)
     >>> links = link_pool(made.pool, made.tags, made.qrels)
-    >>> reports = [coverage_report({"mine": made.runs["odds"]}, links, k=k) for k in (3, 5)]
+    >>> reports = [coverage_report({"mine": made.runs["odds"]}, links, cutoff=k) for k in (3, 5)]
     >>> [line.split(" | ")[1:3] for line in coverage_table(reports, "markdown").splitlines()[2:4]]
     [['3', '0.556'], ['5', '0.694']]
     """
@@ -215,7 +215,7 @@ def coverage_caption(reports: Sequence[CoverageReport], *, per_query: bool = Fal
 
 
 def _cuts(reports: Sequence[CoverageReport]) -> str:
-    return " and ".join(f"{report.settings['k']:g}" for report in reports)
+    return " and ".join(f"{report.settings['cutoff']:g}" for report in reports)
 
 
 def _intervals(reports: Sequence[CoverageReport]) -> pd.DataFrame:
@@ -277,8 +277,8 @@ def _footing(report: CoverageReport, intervals: pd.DataFrame) -> str:
     measured = (
         f"DiscRatio: ratio of mean RelCov to mean NonRelCov over the {ratio['n_qids']} topics that have both; "
         f"{ratio['method']}: "
-        f"{ratio['n_resamples']} resamples, seed {ratio['seed']}; OER: alpha {settings['alpha']:g}, tau "
-        f"{settings['tau']:g}; ObsCov, OracleCov: of the pool, whatever a run selects"
+        f"{ratio['n_resamples']} resamples, seed {ratio['seed']}; OER: alpha {settings['alpha']:g}, shrinkage "
+        f"{settings['shrinkage']:g}; ObsCov, OracleCov: of the pool, whatever a run selects"
     )
     late = report.missing[report.missing["n_missing"] > 0]
     missing = [

@@ -26,7 +26,7 @@ _OF_MARKDOWN = str.maketrans({"<": "&lt;", "&": "&amp;"} | {sign: f"\\{sign}" fo
 
 # What the columns of an evaluation's tagging say.
 TAGGING = (
-    "tagged: share of the first k documents that carry a tag; oracle_ES: the best ranking under the same tags, which "
+    "tagged: share of the documents up to the cutoff that carry a tag; oracle_ES: the best ranking under the same tags, which "
     "no system can exceed"
 )
 

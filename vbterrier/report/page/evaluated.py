@@ -21,12 +21,12 @@ from vbterrier.frames.contracts import frame_of, systems_of
 from vbterrier.frames.files.reading import read_qrels
 from vbterrier.frames.named import named
 from vbterrier.frames.runs import flatten_qrels, loaded_run
-from vbterrier.hosts.ir_measures import measures_from
 from vbterrier.intents.coverage import oracle_success
 from vbterrier.intents.sources import from_diversity
 from vbterrier.measures.base import deepest
 from vbterrier.measures.external import is_mean
 from vbterrier.measures.target import Scoring, aligned
+from vbterrier.measures.text import measures_from
 from vbterrier.measures.unjudged import Bootstrapped
 from vbterrier.unjudged.pool import Judgments
 
@@ -238,7 +238,7 @@ class ReportNumbers:
         How many first documents are looked at.
     tops
         By system, the first documents with their judgments; empty without judgments.
-    laws, law
+    laws, distribution
         By system, the distributions of the first bootstrapped measure, and its name.
     covered
         By system, which intents the first documents cover; empty without intents.
@@ -256,8 +256,8 @@ class ReportNumbers:
     comparison: Comparison | None
     depth: int
     tops: dict[str, JudgedTop] = field(default_factory=dict)
-    laws: dict[str, BootstrapDistribution] = field(default_factory=dict)
-    law: str = ""
+    distributions: dict[str, BootstrapDistribution] = field(default_factory=dict)
+    bootstrapped: str = ""
     covered: dict[str, Covered] = field(default_factory=dict)
     ties: dict[str, float] = field(default_factory=dict)
     reach: CoverageReport | None = None
@@ -320,7 +320,7 @@ def _of_runs(
 ) -> dict[str, Any]:
     frames = {name: run.frame for name, run in given.runs.items()}
     beside: dict[str, Any] = {"intents": given.intents, "tags": given.tags}
-    scores = score(frames, given.qrels, asked, **beside, topics=on_topics, **intervals, progress=progress)
+    scores = score(frames, given.qrels, asked, **beside, on_topics=on_topics, **intervals, progress=progress)
     compared = [str(measure) for measure in asked if is_mean(measure) and measure.NAME not in DIAGNOSTIC]
     found: dict[str, Any] = {"scores": scores, "compared": tuple(compared), "depth": deepest(asked) or DEPTH}
     found["comparison"] = _compared(scores, compared, len(given.runs), tests, intervals)
@@ -329,10 +329,10 @@ def _of_runs(
     scorings = {name: Scoring(slot, run, deepest(asked)) for name, run in runs.items()}
     if given.qrels is not None:
         found["tops"] = _tops(given, slot.frame, runs, found["depth"])
-    law = next((one for one in asked if isinstance(one, Bootstrapped)), None)
-    if law is not None:
-        found["laws"] = {name: law.distribution(scoring) for name, scoring in scorings.items()}
-        found["law"] = str(law)
+    distribution = next((one for one in asked if isinstance(one, Bootstrapped)), None)
+    if distribution is not None:
+        found["distributions"] = {name: distribution.distribution(scoring) for name, scoring in scorings.items()}
+        found["bootstrapped"] = str(distribution)
     intents = next((one for one in asked if hasattr(one, "coverage")), None)
     if intents is not None:
         found["covered"] = covered_of(intents, scorings, found["depth"], given)
@@ -363,7 +363,7 @@ def _of_links(
     """Entity runs: a collection's DiscRatio is a ratio of means, and topics in which a measure is undefined are out."""
     frames = {name: run.frame for name, run in given.runs.items()}
     reports = [
-        coverage_report(frames, given.links, k=k, topics=on_topics, **intervals)
+        coverage_report(frames, given.links, cutoff=k, on_topics=on_topics, **intervals)
         for k in sorted({measure.params.get("cutoff", 0) for measure in asked} - {0}) or [20]
     ]
     names = list(map(str, asked))
@@ -381,12 +381,12 @@ def _of_links(
     compared = [name for name in names if counts.get(name, 0) == len(given.runs)]
     comparison = None
     if len(given.runs) > 1 and compared:
-        comparison = compare(scores, measures=compared, topics="common", **tests, **intervals)
+        comparison = compare(scores, measures=compared, on_topics="common", **tests, **intervals)
     return {
         "scores": scores,
         "compared": tuple(compared),
         "comparison": comparison,
-        "depth": max(int(report.settings["k"]) for report in reports),
-        "ties": {name: run.top(int(reports[-1].settings["k"])).tied_share for name, run in given.runs.items()},
+        "depth": max(int(report.settings["cutoff"]) for report in reports),
+        "ties": {name: run.top(int(reports[-1].settings["cutoff"])).tied_share for name, run in given.runs.items()},
         "reach": reports[-1],
     }
