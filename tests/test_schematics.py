@@ -26,7 +26,7 @@ def stages(kb):
     intents = vbterrier.read_intents(DEMO / "intents.tsv")
     tags, qrels = vbterrier.read_tags(DEMO / "tags.tsv"), vbterrier.read_qrels(DEMO / "qrels.txt")
     links = vbterrier.entities.link_pool(vbterrier.read_run(DEMO / "lexical.run"), tags, qrels)
-    consensus = vbterrier.ConsensusEntities(links, top=5)
+    consensus = vbterrier.ConsensusEntities(links, cutoff=5)
     entities = consensus(vbterrier.read_topics(DEMO / "topics.tsv"))
     vectors = {entity: [1.0, float(at)] for at, entity in enumerate(tags["entity_id"].unique())}
     with pytest.warns(vbterrier.DegenerateWarning, match="a diagnostic, no system"):
@@ -67,7 +67,7 @@ DRAWN = {
     "RelaxConstraints": ([*INTENTS, "constraints"], ["delta", "violations"], {"kb"}),
     "TagEntities": (["qid", "docno", "text"], ["entity_id", "weight", "tagger"], {"tagger"}),
     "Condense": (RUN, RANKED, {"qrels"}),
-    "ConsensusEntities": (["qid"], RANKED, {"links", "top"}),
+    "ConsensusEntities": (["qid"], RANKED, {"links", "cutoff"}),
     "LocalIDF": (RUN, RANKED, {"links"}),
     "PersonalisedPageRank": (["qid"], RANKED, {"links"}),
     "EntitySimilarity": (["qid"], RANKED, {"links", "embeddings", "query_entities"}),

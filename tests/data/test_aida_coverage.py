@@ -15,13 +15,12 @@ import pyterrier as pt
 import pytest
 
 from vbterrier import NonRelCov, OracleCov, RelCov
-from vbterrier.entities import link_pool
+from vbterrier.entities.pool import link_pool
 from vbterrier.entities.rankers.consensus import ConsensusEntities
-from vbterrier.frames import ranked
-from vbterrier.frames.ranking import Run
+from vbterrier.frames.ranking import Run, ranked
 from vbterrier.measures.base import evaluate
 from vbterrier.measures.target import EvaluationTarget
-from vbterrier.stats import disc_ratio
+from vbterrier.stats.topic_statistics import disc_ratio
 
 K = 20
 PRINTED = {"gold": (0.9392, 0.7233, 1.298), "wat": (0.9294, 0.7898, 1.177), "genre": (0.9427, 0.7798, 1.209)}
@@ -58,8 +57,8 @@ def loops(run, tags, judged):
 
 @pytest.mark.parametrize("linker", PRINTED)
 def test_coverage_of_consensus_entities(aida, judged, linker):
-    pool = link_pool(aida.runs["bm25"], aida.tags[linker], judged, depth=100)
-    run = ConsensusEntities(pool, top=K)(aida.runs["bm25"].merge(aida.topics))
+    pool = link_pool(aida.runs["bm25"], aida.tags[linker], judged, cutoff=100)
+    run = ConsensusEntities(pool, cutoff=K)(aida.runs["bm25"].merge(aida.topics))
     # In a call of its own each: topics that one leaves out the other may have.
     slot = EvaluationTarget.of_links(pool)
     found = [
@@ -81,7 +80,7 @@ def test_coverage_of_consensus_entities(aida, judged, linker):
 
 def test_gold_entities_could_reach_every_relevant_document(aida, judged):
     """All of them mention the entity that makes them relevant: one entity is enough."""
-    pool = link_pool(aida.runs["bm25"], aida.tags["gold"], judged, depth=100)
+    pool = link_pool(aida.runs["bm25"], aida.tags["gold"], judged, cutoff=100)
     topics = aida.topics[aida.topics["qid"].isin(judged.merge(aida.runs["bm25"][["qid", "docno"]])["qid"])]
     run = ConsensusEntities(pool)(aida.runs["bm25"].merge(topics))
     links = pool.frame()

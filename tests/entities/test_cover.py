@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vbterrier import InputError
-from vbterrier.entities import LinkedPool, coverage
+from vbterrier.entities import coverage
 from vbterrier.entities.coverage import Oracle
+from vbterrier.entities.pool import LinkedPool
 from vbterrier.kernels.coverage import greedy_cover
 
 DOCUMENTS = st.lists(st.tuples(st.integers(0, 2), st.sets(st.sampled_from("ABCDEF"))), min_size=1, max_size=9)
@@ -52,7 +53,7 @@ def greedy(documents, k, rel):
 @given(WORLDS, st.integers(1, 2), st.integers(1, 4))
 @settings(max_examples=150)
 def test_oracles_against_all_subsets(world, rel, k):
-    oracle = Oracle(pool_of(world), rel, depth=4)
+    oracle = Oracle(pool_of(world), rel, cutoff=4)
     exact, found = oracle.exact(k), oracle.greedy(k)
     assert exact.tolist() == [best(documents, k, rel) for documents in world]
     assert found.tolist() == [greedy(documents, k, rel)[k] for documents in world]
@@ -74,7 +75,7 @@ def trap(size):
 
 
 def test_greed_falls_short_where_it_must_and_the_exact_cover_does_not():
-    oracle = Oracle(pool_of([trap(10), [(0, {"A"})]]), depth=2)
+    oracle = Oracle(pool_of([trap(10), [(0, {"A"})]]), cutoff=2)
     assert (oracle.greedy(2).tolist(), oracle.exact(2).tolist()) == ([16, 0], [20, 0])
     assert oracle.pair.tolist() == [[0, 1], [-1, -1]], "A first, then L of the equals L and R"
 
@@ -92,7 +93,7 @@ def test_a_cover_that_is_not_settled_is_refused(monkeypatch):
 def test_larger_covers_are_settled_and_lie_between_their_bounds():
     rng = np.random.default_rng(0)
     world = [[(1, {f"e{e}" for e in rng.choice(30, 5)}) for _ in range(60)] for _ in range(3)]
-    oracle = Oracle(pool_of(world), depth=6)
+    oracle = Oracle(pool_of(world), cutoff=6)
     found, exact = oracle.greedy(6), oracle.exact(6)
     assert (found <= exact).all()
     assert (exact <= found / (1 - 1 / math.e)).all()

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vbterrier import DegenerateWarning, FileError, InputError, ParameterError
-from vbterrier.entities import LinkedPool, link_pool, read_links, write_links
+from vbterrier.entities.files import read_links, write_links
+from vbterrier.entities.pool import LinkedPool, link_pool
 
 DOCUMENTS = [f"d{i}" for i in range(6)]
 # Ids that look like numbers, missing values and code points that UTF-16 would sort elsewhere.
@@ -80,9 +81,9 @@ def test_a_pool_is_what_plain_loops_join_in_any_order_of_rows(rankings, mentions
     before = [frame.copy() for frame in frames]
     if not linkable(rankings, mentions, depth):
         with pytest.raises(InputError, match="has an entity in tags; the ids do not meet"):
-            link_pool(*frames, depth=depth)
+            link_pool(*frames, cutoff=depth)
         return
-    pool = link_pool(*frames, depth=depth)
+    pool = link_pool(*frames, cutoff=depth)
     assert rows_of(pool.frame()) == wanted
     # There and back: the frame in any order of rows is the same pool, but for the order of topics.
     again = LinkedPool.from_frame(pool.frame())
@@ -160,7 +161,7 @@ def test_an_entity_without_a_name_is_refused():
 @pytest.mark.parametrize("depth", [0, -1, 2.5, True])
 def test_a_depth_that_is_none_is_refused(depth):
     with pytest.raises(ParameterError, match="depth="):
-        link_pool(POOL, TAGS, depth=depth)
+        link_pool(POOL, TAGS, cutoff=depth)
 
 
 def test_ranks_that_begin_with_one_are_warned_of():

@@ -31,11 +31,11 @@ def kept(frame):
 
 
 def test_first_k_entities_decide_and_ranks_are_counted_anew():
-    found = EntityReachable(TAGS, ENTITIES, k=1).transform(RUN)
+    found = EntityReachable(TAGS, ENTITIES, cutoff=1).transform(RUN)
     assert kept(found) == [["q1", "d2", 0], ["q1", "d4", 1], ["q2", "d5", 0]]
     assert found["score"].tolist() == [3.0, 1.0, 8.0]
     assert found["query"].tolist() == ["rome", "rome", "texas"]
-    assert kept(EntityReachable(TAGS, ENTITIES, k=2).transform(RUN))[:3] == [
+    assert kept(EntityReachable(TAGS, ENTITIES, cutoff=2).transform(RUN))[:3] == [
         ["q1", "d1", 0], ["q1", "d2", 1], ["q1", "d4", 2]
     ]  # fmt: skip
 
@@ -43,9 +43,9 @@ def test_first_k_entities_decide_and_ranks_are_counted_anew():
 def test_links_of_three_shapes_and_any_order_of_rows_agree():
     pool = link_pool(RUN, TAGS)
     shuffled = RUN.sample(frac=1, random_state=3)
-    expected = EntityReachable(TAGS, ENTITIES, k=1).transform(RUN)
+    expected = EntityReachable(TAGS, ENTITIES, cutoff=1).transform(RUN)
     for links in (pool, pool.frame(), TAGS.sample(frac=1, random_state=1)):
-        stage = EntityReachable(links, ENTITIES.iloc[::-1], k=1)
+        stage = EntityReachable(links, ENTITIES.iloc[::-1], cutoff=1)
         assert kept(stage.transform(RUN)) == kept(expected)
         assert sorted(kept(stage.transform(shuffled))) == sorted(kept(expected))
 
@@ -68,7 +68,7 @@ def test_topics_without_reachable_documents_are_absent_with_one_warning():
 def test_documents_outside_the_linked_pool_are_not_reachable():
     pool = link_pool(RUN[RUN["docno"] != "d4"], TAGS)
     with pytest.warns(DegenerateWarning, match=r"1 documents are not in the pool of links .*'d4'"):
-        found = EntityReachable(pool, ENTITIES, k=1).transform(RUN)
+        found = EntityReachable(pool, ENTITIES, cutoff=1).transform(RUN)
     assert kept(found) == [["q1", "d2", 0], ["q2", "d5", 0]]
 
 
@@ -93,18 +93,18 @@ def test_stage_of_entities_is_run_on_what_comes_in():
 
 def test_pipeline_and_equality():
     pool = link_pool(RUN, TAGS)
-    stage = EntityReachable(pool, ENTITIES, k=1)
+    stage = EntityReachable(pool, ENTITIES, cutoff=1)
     pipeline = pt.Transformer.from_df(RUN) >> stage
     assert kept(pipeline(RUN[["qid", "query"]].drop_duplicates())) == kept(stage(RUN))
-    assert stage == EntityReachable(pool, ENTITIES.copy(), k=1)
-    assert stage != EntityReachable(pool, ENTITIES, k=2)
-    assert repr(stage) == "EntityReachable(2 topics, 3 rows, k=1)"
+    assert stage == EntityReachable(pool, ENTITIES.copy(), cutoff=1)
+    assert stage != EntityReachable(pool, ENTITIES, cutoff=2)
+    assert repr(stage) == "EntityReachable(2 topics, 3 rows, cutoff=1)"
 
 
 @pytest.mark.parametrize("k", [0, -1, 1.5, True, "2"])
 def test_k_is_a_whole_number_of_at_least_one(k):
     with pytest.raises(ParameterError, match="k="):
-        EntityReachable(TAGS, ENTITIES, k=k)
+        EntityReachable(TAGS, ENTITIES, cutoff=k)
 
 
 def test_ids_that_never_meet_are_refused():
@@ -137,4 +137,4 @@ def test_a_loop_over_documents_says_the_same(seed, k):
         expected += [[qid, d, rank] for rank, d in enumerate(reach)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DegenerateWarning)
-        assert kept(EntityReachable(tags, entities, k=k).transform(run)) == expected
+        assert kept(EntityReachable(tags, entities, cutoff=k).transform(run)) == expected

@@ -105,7 +105,7 @@ def test_overlap_is_a_loop_over_documents_and_entities(seed, evidence, confidenc
         return {d: (1 - weight) * score[d] + weight * told[d] for d in world.docs[q]}
 
     stage = OverlapReranker(
-        world.tags, world.entities, k=k, weight=weight, evidence=evidence, confidence=confidence, norm=norm
+        world.tags, world.entities, cutoff=k, weight=weight, evidence=evidence, confidence=confidence, norm=norm
     )
     agrees(stage, world, expected)
 
@@ -154,7 +154,7 @@ def test_propagation_is_a_loop_over_documents_and_entities(seed, entity_weight, 
     stage = PropagationReranker(
         world.tags,
         world.entities,
-        k=k,
+        cutoff=k,
         damping=damping,
         steps=steps,
         entity_weight=entity_weight,
@@ -202,7 +202,7 @@ def test_embedding_is_the_cosine_of_two_centroids(seed, entity_weight, confidenc
         world.entities,
         world.vectors,
         document_embeddings=documents,
-        k=k,
+        cutoff=k,
         weight=1.0,
         norm="none",
         entity_weight=entity_weight,
@@ -308,7 +308,14 @@ def test_equal_documents_say_nothing_under_either_norm():
 
 
 def test_bad_input_is_refused(world):
-    for wrong in ({"k": 0}, {"weight": 1.5}, {"weight": -0.1}, {"norm": "max"}, {"evidence": "x"}, {"k": 2.5}):
+    for wrong in (
+        {"cutoff": 0},
+        {"weight": 1.5},
+        {"weight": -0.1},
+        {"norm": "max"},
+        {"evidence": "x"},
+        {"cutoff": 2.5},
+    ):
         with pytest.raises(ParameterError):
             OverlapReranker(world.tags, world.entities, **wrong)
     for wrong in ({"damping": 2}, {"steps": 0}, {"entity_weight": "x"}):

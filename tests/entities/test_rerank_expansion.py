@@ -20,10 +20,10 @@ ENTITIES = pd.DataFrame(
 
 
 def test_first_entities_are_added_by_text_or_name():
-    found = ExpandByEntities(ENTITIES, texts={"Paris": "Paris, (city)!"}, k=2).transform(TOPICS)
+    found = ExpandByEntities(ENTITIES, texts={"Paris": "Paris, (city)!"}, cutoff=2).transform(TOPICS)
     assert found["query"].tolist() == ["capital new york city paris city", "cowboys"]
     assert found["query_0"].tolist() == ["capital", "cowboys"]
-    assert ExpandByEntities(ENTITIES, k=1).transform(TOPICS)["query"].tolist()[0] == "capital new york city"
+    assert ExpandByEntities(ENTITIES, cutoff=1).transform(TOPICS)["query"].tolist()[0] == "capital new york city"
 
 
 def test_expanded_queries_go_through_pipelines_and_empty_frames():
@@ -34,7 +34,7 @@ def test_expanded_queries_go_through_pipelines_and_empty_frames():
     pipeline(TOPICS)
     assert seen == ["capital new york city paris", "cowboys"]
     assert stage == ExpandByEntities(ENTITIES.copy())
-    assert stage != ExpandByEntities(ENTITIES, k=1)
+    assert stage != ExpandByEntities(ENTITIES, cutoff=1)
 
 
 def test_kinds_of_ids_must_meet():
@@ -90,7 +90,7 @@ def test_evidence_is_bm25_by_a_loop_over_words(seed, k, n_terms, b):
                     found[d] += weights[term] * idf * tf * 2.2 / norm
         return found
 
-    stage = ExpansionReranker(entities, texts=described, k=k, n_terms=n_terms, b=b, weight=1.0, norm="none")
+    stage = ExpansionReranker(entities, texts=described, cutoff=k, n_terms=n_terms, b=b, weight=1.0, norm="none")
     for q, ranking in stage.transform(run.sample(frac=1, random_state=1)).groupby("qid"):
         want = expected(q)
         np.testing.assert_allclose(ranking["score"], [want[d] for d in ranking["docno"]], atol=1e-9)

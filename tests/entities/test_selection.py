@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vbterrier import DegenerateWarning, InputError
-from vbterrier.entities import LinkedPool
 from vbterrier.entities.coverage import NONE, UNKNOWN, Selection
+from vbterrier.entities.pool import LinkedPool
 from vbterrier.frames.ranking import Run
 from vbterrier.kernels.coverage import NEVER, first_ranks
 

@@ -148,7 +148,7 @@ def test_frequencies_count_a_document_of_several_pools_once(pool):
 def test_what_is_excluded_stands_beside_what_it_would_have_offered():
     made = planted_collection(n_topics=12, linker_recall=0.8, seed=3)
     pool = link_pool(made.pool, made.tags, made.qrels)
-    report = supervision_report(pool, alpha=1.0, tau=4.0)
+    report = supervision_report(pool, alpha=1.0, shrinkage=4.0)
     labels = entity_labels(pool).query("partition == 'common'")
     oer = []
     for row in labels.itertuples():
@@ -195,7 +195,7 @@ def test_a_pool_without_a_link_has_empty_partitions():
 
 
 @pytest.mark.parametrize(
-    ("options", "said"), [({"rel": 0}, "rel=0"), ({"alpha": 0.0}, "alpha"), ({"tau": -1.0}, "tau")]
+    ("options", "said"), [({"rel": 0}, "rel=0"), ({"alpha": 0.0}, "alpha"), ({"shrinkage": -1.0}, "shrinkage")]
 )
 def test_illegal_values_are_refused(pool, options, said):
     with pytest.raises(ParameterError, match=said):

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vbterrier import ParameterError
-from vbterrier.entities import LinkedPool
 from vbterrier.entities.oer import EntityTable
+from vbterrier.entities.pool import LinkedPool
 from vbterrier.kernels.coverage import CLASSES, observable_relevance, signal_classes
 
 # A pool: for each topic its documents, each a label and the entities that it mentions.
@@ -143,8 +143,8 @@ def test_swapping_relevant_and_other_documents_turns_the_sign(world):
         (lambda pool: EntityTable(pool, 0), "rel=0: wanted a whole number of at least 1"),
         (lambda pool: EntityTable(pool, True), "rel=True"),
         (lambda pool: EntityTable(pool).oer(alpha=0), "alpha=0: wanted a number above 0"),
-        (lambda pool: EntityTable(pool).oer(tau=float("nan")), "tau=nan"),
-        (lambda pool: EntityTable(pool).classes(tau=float("inf")), "tau=inf"),
+        (lambda pool: EntityTable(pool).oer(shrinkage=float("nan")), "shrinkage=nan"),
+        (lambda pool: EntityTable(pool).classes(shrinkage=float("inf")), "shrinkage=inf"),
     ],
 )
 def test_parameters_without_a_meaning_are_refused(make, message):

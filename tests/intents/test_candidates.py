@@ -118,17 +118,19 @@ def test_the_longest_mention_may_speak_alone():
 
 def test_depth_keeps_the_best_and_the_smallest_ids_among_equals():
     links = [(0, 1, "x", one, score, "") for one, score in [("c", 0.2), ("b", 0.2), ("a", 0.1), ("d", 0.5)]]
-    found = CandidateIntents(TopEntities({"x": links}), depth=2)(topics("x"))
+    found = CandidateIntents(TopEntities({"x": links}), cutoff=2)(topics("x"))
     assert found["entity_id"].tolist() == ["d", "b"]
     assert found["prob"].tolist() == pytest.approx([5 / 7, 2 / 7])
 
 
 def test_the_order_of_links_decides_nothing():
     rng = np.random.default_rng(3)
-    reference = CandidateIntents(TopEntities(JORDAN), depth=2)(topics("air jordan"))
+    reference = CandidateIntents(TopEntities(JORDAN), cutoff=2)(topics("air jordan"))
     for _ in range(5):
         shuffled = {text: [links[i] for i in rng.permutation(len(links))] for text, links in JORDAN.items()}
-        pd.testing.assert_frame_equal(CandidateIntents(TopEntities(shuffled), depth=2)(topics("air jordan")), reference)
+        pd.testing.assert_frame_equal(
+            CandidateIntents(TopEntities(shuffled), cutoff=2)(topics("air jordan")), reference
+        )
 
 
 def test_equal_queries_are_linked_once():
@@ -233,8 +235,8 @@ def test_topics_that_are_none_are_refused(changes, message):
     ("options", "message"),
     [
         ({"prob": "sofmax"}, r"prob='sofmax': wanted one of .* Did you mean softmax\?"),
-        ({"depth": 0}, "depth=0: wanted a whole number of at least 1"),
-        ({"depth": True}, "depth=True"),
+        ({"cutoff": 0}, "cutoff=0: wanted a whole number of at least 1"),
+        ({"cutoff": True}, "cutoff=True"),
         ({"mentions": "first"}, "mentions='first': wanted one of 'all', 'longest'"),
         ({"nil": 1}, "nil=1: wanted less than 1"),
         ({"nil": -0.1}, "nil=-0.1: wanted a number of at least 0 and at most 1"),

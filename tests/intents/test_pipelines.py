@@ -27,13 +27,13 @@ def stages(kb):
         (ParseConstraints(), Q, ["qid", "query_0", "query", "constraints"], "ParseConstraints()"),
         (ParseConstraints(names=["state"]), Q, None, "ParseConstraints(names=('state',))"),
         (CandidateIntents(kb), Q, I, f"CandidateIntents({kb!r})"),
-        (CandidateIntents(kb, nil=0.1, depth=3), Q, I, None),
+        (CandidateIntents(kb, nil=0.1, cutoff=3), Q, I, None),
         (Calibrate(), I, I, "Calibrate('softmax')"),
         (Calibrate("platt"), I, I, "Calibrate('platt')"),
         (Calibrate(temperature=2), [*Q, "docno", "score", "rank"], [*Q, "entity_id", "score", "rank", "prob"], None),
         (RelaxConstraints(kb), [*I, "constraints"], [*I, "constraints", "delta", "violations"], None),
         (RelaxConstraints(kb, parser=parse_query, strict=True, unknown=0.5), I, [*I, "delta", "violations"], None),
-        (Truncate(top=3, mass=0.9), I, I, "Truncate(top=3, mass=0.9)"),
+        (Truncate(cutoff=3, mass=0.9), I, I, "Truncate(cutoff=3, mass=0.9)"),
         (Dedup(), I, [*I, "merged"], "Dedup()"),
         (
             Dedup(kb=kb, aliases={"a": "b"}, embedder=MiniLM(), similarity=0.9),
@@ -67,7 +67,7 @@ def test_stages_are_their_parameters(case):
     assert hash(again) == hash(stage)
     assert repr(again) == repr(stage)
     assert stage != object()
-    assert stage != Truncate(top=17)
+    assert stage != Truncate(cutoff=17)
     if text and len(text) < 60:
         assert repr(stage) == text
 
@@ -87,10 +87,10 @@ def test_stages_say_which_columns_they_want(case):
         stage(pd.DataFrame({"strange": ["x"]}))
 
 
-@pytest.mark.parametrize("different", [{"top": 2}, {"top": 3, "mass": 0.9}, {"threshold": 0.5}])
+@pytest.mark.parametrize("different", [{"cutoff": 2}, {"cutoff": 3, "mass": 0.9}, {"threshold": 0.5}])
 def test_other_parameters_are_another_stage(different):
-    assert Truncate(top=3) != Truncate(**different)
-    assert Truncate(top=3) == Truncate(top=3)
+    assert Truncate(cutoff=3) != Truncate(**different)
+    assert Truncate(cutoff=3) == Truncate(cutoff=3)
 
 
 def test_long_texts_are_cut():

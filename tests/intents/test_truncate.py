@@ -28,7 +28,7 @@ def test_thresholds_keep_what_reaches_them():
 def test_the_most_probable_always_stays_and_of_equals_the_smallest_id():
     kept = Truncate(threshold=0.9)(INTENTS)
     assert kept[["qid", "entity_id", "prob"]].values.tolist() == [["a", "A1", 1.0], ["b", "B2", 1.0]]
-    assert Truncate(top=1)(INTENTS.iloc[::-1])["entity_id"].tolist() == ["B2", "A1"]
+    assert Truncate(cutoff=1)(INTENTS.iloc[::-1])["entity_id"].tolist() == ["B2", "A1"]
 
 
 @pytest.mark.parametrize(("mass", "expected"), [(0.56, 1), (0.57, 2), (0.96, 2), (0.97, 3), (1.0, 3)])
@@ -37,14 +37,14 @@ def test_masses_keep_the_smallest_prefix_that_reaches_them(mass, expected):
 
 
 def test_several_rules_keep_what_all_keep():
-    assert Truncate(top=2, threshold=0.05)(INTENTS)["entity_id"].tolist() == ["A1", "B2", "A2", "B3"]
-    assert Truncate(top=2, mass=0.5)(INTENTS)["entity_id"].tolist() == ["A1", "B2"]
+    assert Truncate(cutoff=2, threshold=0.05)(INTENTS)["entity_id"].tolist() == ["A1", "B2", "A2", "B3"]
+    assert Truncate(cutoff=2, mass=0.5)(INTENTS)["entity_id"].tolist() == ["A1", "B2"]
 
 
 def test_nil_keeps_its_mass_and_is_not_counted():
     with_nil = INTENTS.assign(prob=INTENTS["prob"] * 0.9)
     with_nil = pd.concat([with_nil, pd.DataFrame({"qid": ["a", "b"], "entity_id": "NIL", "prob": 0.1})])
-    for options in ({"top": 1}, {"threshold": 0.05}, {"mass": 0.95}):
+    for options in ({"cutoff": 1}, {"threshold": 0.05}, {"mass": 0.95}):
         plain, kept = Truncate(**options)(INTENTS), Truncate(**options)(with_nil)
         nil = kept["entity_id"] == "NIL"
         assert kept[nil]["prob"].tolist() == pytest.approx([0.1, 0.1])
@@ -54,13 +54,13 @@ def test_nil_keeps_its_mass_and_is_not_counted():
 
 def test_a_query_of_nil_alone_stays_as_it_is():
     alone = pd.DataFrame({"qid": ["a"], "entity_id": ["NIL"], "prob": [1.0]})
-    assert Truncate(top=1)(alone).values.tolist() == [["a", "NIL", 1.0]]
+    assert Truncate(cutoff=1)(alone).values.tolist() == [["a", "NIL", 1.0]]
 
 
 @settings(max_examples=30)
 @given(
     st.lists(st.tuples(st.sampled_from("abc"), st.integers(1, 5)), min_size=1, max_size=12),
-    st.fixed_dictionaries({}, optional={"threshold": st.sampled_from([0.05, 0.3]), "top": st.integers(1, 3)}),
+    st.fixed_dictionaries({}, optional={"threshold": st.sampled_from([0.05, 0.3]), "cutoff": st.integers(1, 3)}),
     st.sampled_from([0.3, 0.95, 1.0]),
     st.randoms(use_true_random=False),
 )
@@ -81,7 +81,7 @@ def test_order_of_rows_and_of_rules_decides_nothing(probs, rows, options, mass, 
 
 def test_inputs_are_left_as_they_were():
     before = INTENTS.copy(deep=True)
-    Truncate(top=1)(INTENTS)
+    Truncate(cutoff=1)(INTENTS)
     pd.testing.assert_frame_equal(INTENTS, before)
 
 
@@ -96,7 +96,7 @@ def test_inputs_are_left_as_they_were():
 )
 def test_intents_that_are_none_are_refused(changes, message):
     with pytest.raises(InputError, match=message):
-        Truncate(top=1)(INTENTS.assign(**changes))
+        Truncate(cutoff=1)(INTENTS.assign(**changes))
 
 
 @pytest.mark.parametrize(
@@ -104,8 +104,8 @@ def test_intents_that_are_none_are_refused(changes, message):
     [
         ({}, "wanted threshold=, top= or mass="),
         ({"threshold": 1.5}, "threshold=1.5: wanted a number of at least 0 and at most 1"),
-        ({"top": 0}, "top=0: wanted a whole number of at least 1"),
-        ({"top": 2.0}, "top=2.0"),
+        ({"cutoff": 0}, "cutoff=0: wanted a whole number of at least 1"),
+        ({"cutoff": 2.0}, "cutoff=2.0"),
         ({"mass": 0}, "mass=0: wanted a number above 0 and at most 1"),
         ({"mass": float("nan")}, "mass=nan"),
     ],

@@ -110,7 +110,7 @@ def test_that_the_first_of_equals_is_taken_is_told_once():
     # Equals behind the best, and the best found twice, leave no choice.
     lists(
         TagEntities(
-            Words({"Rome": {"b": 0.5, "a": 0.5}, "and": {"a": 0.5, "b": 0.25}, "Paris": {"a": 1, "b": 0.5}}), top=9
+            Words({"Rome": {"b": 0.5, "a": 0.5}, "and": {"a": 0.5, "b": 0.25}, "Paris": {"a": 1, "b": 0.5}}), cutoff=9
         ),
         RUN[:1],
     )
@@ -195,8 +195,8 @@ def test_functions_of_a_frame_may_see_every_document_once_a_query():
 
 
 def test_top_keeps_the_heaviest_and_of_equals_the_first_id():
-    assert lists(TagEntities(Words(CITIES), weights="score", top=2))[0] == {"Q90": 0.75, "Q18": 0.5}
-    assert lists(TagEntities(TAGS, top=1, weights="binary"))[0] == {"A": 1.0}
+    assert lists(TagEntities(Words(CITIES), weights="score", cutoff=2))[0] == {"Q90": 0.75, "Q18": 0.5}
+    assert lists(TagEntities(TAGS, cutoff=1, weights="binary"))[0] == {"A": 1.0}
     assert TagEntities(TAGS).transform(RUN)["entity_id"].iloc[0] == ["A", "B"], "the heaviest first"
 
 
@@ -212,7 +212,7 @@ def test_closed_tagging_keeps_the_candidates_of_the_query(form, tmp_path):
     INTENTS.to_csv(tmp_path / "intents.tsv", sep="\t", index=False)
     intents = {"frame": INTENTS, "name": "of the stage", "file": tmp_path / "intents.tsv"}[form]
     assert lists(TagEntities(TAGS, intents=intents)) == [{"A": 0.75}, {}, {"B": 0.25}, {}]
-    assert lists(TagEntities(TAGS, intents=intents, top=1))[2] == {"B": 0.25}, "of the candidates"
+    assert lists(TagEntities(TAGS, intents=intents, cutoff=1))[2] == {"B": 0.25}, "of the candidates"
 
 
 def test_mentions_are_linked_before_candidates_are_looked_at():
@@ -228,7 +228,7 @@ def test_queries_without_intents_get_no_tags_and_are_told():
 def test_scores_of_another_scale_are_no_weights():
     scored = {"Paris": {"Q90": -3.0, "Q167646": -5.0}, "Rome": {"Q220": 40.0}}
     assert lists(TagEntities(Words(scored, scale="score")))[0] == {"Q220": 1.0, "Q90": 1.0}
-    assert lists(TagEntities(Words(scored, scale="score"), top=1))[0] == {"Q220": 1.0}
+    assert lists(TagEntities(Words(scored, scale="score"), cutoff=1))[0] == {"Q220": 1.0}
     for options in ({"weights": "score"}, {"min_weight": 0.5}):
         with pytest.raises(ParameterError, match="are of another scale; take weights='binary'"):
             TagEntities(Words(scored, scale="score"), **options)(RUN)
@@ -377,7 +377,7 @@ def test_equal_taggers_make_equal_stages():
         (TagEntities("docno"), TagEntities("docno", fields=["text"])),
         (TagEntities(Words(CITIES)), TagEntities(Words(dict(CITIES)))),
         (TagEntities(TAGS, intents=INTENTS), TagEntities(TAGS.copy(), intents=INTENTS.assign(prob=1))),
-        (TagEntities(cities, top=2), TagEntities(cities, top=2)),
+        (TagEntities(cities, cutoff=2), TagEntities(cities, cutoff=2)),
     ]
     for one, other in equal:
         assert one == other
@@ -386,7 +386,7 @@ def test_equal_taggers_make_equal_stages():
     different = [
         TagEntities("docno"),
         TagEntities(TAGS),
-        TagEntities(TAGS, top=1),
+        TagEntities(TAGS, cutoff=1),
         TagEntities(TAGS, intents=INTENTS),
         TagEntities(TAGS, intents=INTENTS.iloc[:2]),
         TagEntities(TAGS.assign(weight=0.5)),
@@ -404,7 +404,7 @@ def test_equal_taggers_make_equal_stages():
 
 def test_its_repr_is_short_and_the_same_elsewhere():
     register_tags("wat", TAGS, replace=True)
-    assert repr(TagEntities("wat", top=2, min_weight=0.5)) == "TagEntities(wat, top=2, min_weight=0.5)"
+    assert repr(TagEntities("wat", cutoff=2, min_weight=0.5)) == "TagEntities(wat, cutoff=2, min_weight=0.5)"
     assert repr(TagEntities(Words(CITIES), fields=("title",))) == "TagEntities(Words(2), fields=('title',))"
     assert repr(TagEntities(cities)) == "TagEntities(cities)"
     assert repr(TagEntities(TAGS)) == repr(TagEntities(TAGS.copy()))
@@ -481,8 +481,8 @@ def test_a_run_without_the_text_is_refused_with_the_remedy(missing):
         (None, {}, "tagger=None: wanted 'docno', a linker, a frame or file of tags, or a function"),
         (7, {}, "tagger=7"),
         (cities, {"weights": "many"}, "weights='many': wanted 'binary', 'score' or None"),
-        (cities, {"top": 0}, "top=0: wanted a whole number of at least 1"),
-        (cities, {"top": True}, "top=True"),
+        (cities, {"cutoff": 0}, "cutoff=0: wanted a whole number of at least 1"),
+        (cities, {"cutoff": True}, "cutoff=True"),
         (cities, {"min_weight": 1.5}, "min_weight=1.5: wanted a number from 0 to 1"),
         (cities, {"min_weight": float("nan")}, "min_weight=nan"),
         (cities, {"fields": ()}, r"fields=\(\): cities reads texts"),

@@ -117,8 +117,8 @@ def quiet_again() -> Iterator[None]:
             log.removeHandler(handler)
 
 
-# Parameters whose options are called otherwise.
-_OTHERS = {"client": "dask", "on_topics": "topics", "uncertainty": "over", "cutoff": "k"}
+# Parameters whose options have other names.
+_OPTIONS = {"client": ("dask",), "on_topics": ("topics",), "uncertainty": ("over",), "cutoff": ("k", "top")}
 # Not those of a measure, as in BNDCG(seed=1,prior='pool')@10.
 _PARAMETER = re.compile(r"(?<![\w(,'\"=-])([a-z][a-z_]*)=(?=(\S?))")
 _ENDS = frozenset(".,;:)")
@@ -147,7 +147,8 @@ def in_options(message: str, command: Any, arguments: Sequence[str]) -> str:
 
     def worded(found: re.Match[str]) -> str:
         name, after = found[1], found[2]
-        option = options.get(name) or options.get(_OTHERS.get(name, "")) or options.get(name.removeprefix("n_"))
+        names = (name, *_OPTIONS.get(name, ()), name.removeprefix("n_"))
+        option = next((options[each] for each in names if each in options), None)
         if option is None:
             return found[0]
         return f"{option}=" if after and after not in _ENDS else option

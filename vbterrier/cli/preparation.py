@@ -98,7 +98,7 @@ def intents(
         if dedup:
             stages.append(vbterrier.Dedup(kb=base))
         if (threshold, top, mass) != (None, None, None):
-            stages.append(vbterrier.Truncate(threshold=threshold, top=top, mass=mass))
+            stages.append(vbterrier.Truncate(threshold=threshold, cutoff=top, mass=mass))
         found: pd.DataFrame = queries
         for stage in stages:
             found = stage.transform(found)
@@ -142,7 +142,7 @@ def tag(
     if run:
         texts = _retrieved(texts, run, depth, documents)
     with _opened(knowledge, id_space) as base:
-        stage = vbterrier.TagEntities(_linker(linker, base), fields=fields, weights=weights, top=top)
+        stage = vbterrier.TagEntities(_linker(linker, base), fields=fields, weights=weights, cutoff=top)
         found = stage.tags(texts)
     if candidates is not None:
         found = found[found["entity_id"].isin(vbterrier.read_intents(candidates)["entity_id"])]

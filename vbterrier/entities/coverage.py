@@ -60,7 +60,7 @@ class Selection:
     >>> pool = pd.DataFrame({"qid": "q1", "docno": ["d1", "d2"], "score": [2.0, 1.0]})
     >>> tags = pd.DataFrame({"docno": ["d1", "d2"], "entity_id": ["Paris", "Texas"]})
     >>> run = pd.DataFrame({"qid": "q1", "docno": ["Texas", "Rome"], "score": [2.0, 1.0]})
-    >>> Selection(link_pool(pool, tags), run, depth=20).entity
+    >>> Selection(link_pool(pool, tags), run, cutoff=20).entity
     array([[ 1, -2]])
     """
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 # The paper prints neither; see the specification of each report.
 ALPHA = 0.5
-TAU = 5.0
+SHRINKAGE = 5.0
 
 
 class EntityTable:
@@ -100,7 +100,7 @@ class EntityTable:
         """The pair of topics' and entities' numbers, -1 where no document mentions it; any shape."""
         return self.pool.find(topic, entity)
 
-    def oer(self, alpha: float = ALPHA, tau: float = TAU) -> Floats:
+    def oer(self, alpha: float = ALPHA, shrinkage: float = SHRINKAGE) -> Floats:
         """Observable entity relevance of each pair, shape (n_pairs,); see ``kernels.coverage.observable_relevance``.
 
         NaN in topics without relevant or without other documents: nothing is contrasted there.
@@ -108,18 +108,18 @@ class EntityTable:
         Raises
         ------
         ParameterError
-            ``alpha`` or ``tau`` not above 0.
+            ``alpha`` or ``shrinkage`` not above 0.
         """
-        for name, value in (("alpha", alpha), ("tau", tau)):
+        for name, value in (("alpha", alpha), ("shrinkage", shrinkage)):
             if not (np.isfinite(value) and value > 0):
                 raise ParameterError(f"{name}={value!r}: wanted a number above 0")
         n_relevant, n_other = self.n_relevant[self.topic], self.n_other[self.topic]
-        found = observable_relevance(self.df_relevant, self.df_other, n_relevant, n_other, alpha=alpha, tau=tau)
+        found = observable_relevance(self.df_relevant, self.df_other, n_relevant, n_other, alpha=alpha, tau=shrinkage)
         return np.where(self.contrasts[self.topic], found, np.nan)
 
-    def classes(self, alpha: float = ALPHA, tau: float = TAU) -> Ints:
+    def classes(self, alpha: float = ALPHA, shrinkage: float = SHRINKAGE) -> Ints:
         """The signal class of each pair, a number among ``CLASSES``, shape (n_pairs,).
 
         In topics without an OER what is not sparse is neutral: nothing is known of it.
         """
-        return signal_classes(self.oer(alpha, tau), self.df_relevant, self.df_other)
+        return signal_classes(self.oer(alpha, shrinkage), self.df_relevant, self.df_other)

@@ -19,7 +19,7 @@ from vbterrier.frames.notebook import Panel, Shown, facts
 from vbterrier.frames.parameters import whole_or_none
 from vbterrier.frames.ranking import Run
 from vbterrier.frames.runs import places
-from vbterrier.kernels.order import spans
+from vbterrier.kernels.ranking import spans
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -193,7 +193,7 @@ class LinkedPool(Shown):
         return cls(**fields_of(frame, name))
 
 
-def link_pool(pool: Any, tags: Any, qrels: Any = None, *, depth: int | None = None) -> LinkedPool:
+def link_pool(pool: Any, tags: Any, qrels: Any = None, *, cutoff: int | None = None) -> LinkedPool:
     """Join a candidate pool with the entities of its documents and with judgments.
 
     Parameters
@@ -204,8 +204,8 @@ def link_pool(pool: Any, tags: Any, qrels: Any = None, *, depth: int | None = No
         What documents mention: docno, entity_id [, weight, qid], a row a mention; as linkers' files hold it.
     qrels
         qid, docno, label; a label below 0 counts as 0. Documents that nobody judged get the label -1.
-    depth
-        How many documents of each topic make the pool; ``None`` for all.
+    cutoff
+        The number of documents in the pool of each topic; ``None`` for all.
 
     Returns
     -------
@@ -217,7 +217,7 @@ def link_pool(pool: Any, tags: Any, qrels: Any = None, *, depth: int | None = No
     InputError
         See the frames' contracts; ids that can never meet; an empty entity id; no document of the pool with an entity.
     ParameterError
-        A depth that is none.
+        ``cutoff`` is not a whole number of at least 1.
 
     Notes
     -----
@@ -238,7 +238,7 @@ def link_pool(pool: Any, tags: Any, qrels: Any = None, *, depth: int | None = No
     [['d1', 'Paris', 1, 2], ['d2', 'Texas', -1, 1]]
     """
     run = pool if isinstance(pool, Run) else Run(pool, name="pool")
-    top = run.top(whole_or_none("depth", depth))
+    top = run.top(whole_or_none("cutoff", cutoff))
     topic, rank = np.nonzero(top.rows >= 0)
     docno = run.docno.take(top.rows[topic, rank])
     linked = TagFrame(tags)

@@ -49,14 +49,14 @@ class OnDocuments(OnEntities):
         self.links = self._links.given
         self._set_entities(entities)
 
-    def _listed(self, documents: Documents, inp: pd.DataFrame, k: int | None) -> TopEntities:
+    def _listed(self, documents: Documents, inp: pd.DataFrame, cutoff: int | None) -> TopEntities:
         run = self._entity_run(inp)
         require_same_kind(run.topic_ids, documents.run.topic_ids, "entities column 'qid'", "run column 'qid'")
         n = int((~documents.known).sum())
         if n:
             first = documents.pool.docno.take(np.flatnonzero(~documents.known)[:4]).text.to_pylist()
             _warn(f"run: {n} documents are not in the pool of links and count as without entities ({examples(first)})")
-        return TopEntities.of(documents.pool, run, k)
+        return TopEntities.of(documents.pool, run, cutoff)
 
 
 class EntityReachable(OnDocuments):
@@ -71,15 +71,15 @@ class EntityReachable(OnDocuments):
         [, weight, qid]). Documents outside a linked pool are not reachable.
     entities
         An entity run (qid, docno: an entity's id, score), or a stage that makes one of the run that comes in.
-    k
-        How many entities of each topic select documents.
+    cutoff
+        The number of entities of each topic that select documents.
 
     Raises
     ------
     InputError
         See the contracts of runs, tags and K frames; ids that can never meet.
     ParameterError
-        ``k`` below 1.
+        ``cutoff`` below 1.
 
     Notes
     -----
@@ -97,13 +97,13 @@ class EntityReachable(OnDocuments):
     >>> run = pd.DataFrame({"qid": "q1", "docno": ["d1", "d2"], "score": [2.0, 1.0]})
     >>> tags = pd.DataFrame({"docno": ["d1", "d2"], "entity_id": ["Texas", "Paris"]})
     >>> entities = pd.DataFrame({"qid": ["q1"], "docno": ["Paris"], "score": [1.0]})
-    >>> EntityReachable(tags, entities, k=1).transform(run).values.tolist()
+    >>> EntityReachable(tags, entities, cutoff=1).transform(run).values.tolist()
     [['q1', 'd2', 1.0, 0]]
     """
 
-    def __init__(self, links: Any, entities: Any, *, k: int = 20) -> None:
+    def __init__(self, links: Any, entities: Any, *, cutoff: int = 20) -> None:
         super().__init__()
-        self.k = whole("k", k)
+        self.cutoff = whole("cutoff", cutoff)
         self._set_inputs(links, entities)
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
@@ -112,7 +112,7 @@ class EntityReachable(OnDocuments):
         if not len(inp):
             return inp.assign(rank=pd.Series(dtype="int64"))
         documents = self._links.of(Run(inp))
-        pool, kept = documents.pool, self._listed(documents, inp, self.k).reached
+        pool, kept = documents.pool, self._listed(documents, inp, self.cutoff).reached
         n_kept = np.bincount(pool.topic[kept], minlength=len(pool.topics))
         empty = [pool.topics[place] for place in np.flatnonzero(n_kept == 0)]
         if empty:

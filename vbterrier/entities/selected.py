@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from vbterrier.entities.oer import ALPHA, SHRINKAGE, EntityTable
 from vbterrier.entities.stage import TopEntities
 from vbterrier.frames.ids import Ids
 from vbterrier.frames.parameters import whole
@@ -18,7 +19,6 @@ from vbterrier.kernels.coverage import CLASSES
 if TYPE_CHECKING:
     from vbterrier.annotations import Floats, Ints
     from vbterrier.entities.pool import LinkedPool
-from vbterrier.entities.oer import ALPHA, TAU, EntityTable
 
 COLUMNS = (
     *("name", "qid", "rank", "entity_id", "score", "df_relevant", "df_other", "oer", "signal"),
@@ -29,7 +29,7 @@ ABSENT = "absent"
 
 
 def selected_entities(
-    runs: Any, links: LinkedPool, *, k: int = 20, rel: int = 1, alpha: float = ALPHA, tau: float = TAU
+    runs: Any, links: LinkedPool, *, cutoff: int = 20, rel: int = 1, alpha: float = ALPHA, shrinkage: float = SHRINKAGE
 ) -> pd.DataFrame:
     """Each of the first k entities of runs: how many documents mention it, its OER and its signal class.
 
@@ -39,12 +39,12 @@ def selected_entities(
         An entity run (qid, docno: an entity's id, score), or a mapping of names to such runs.
     links
         A linked pool with labels.
-    k
-        How many entities of each topic count.
+    cutoff
+        The number of entities of each topic that count.
     rel
         The lowest relevant label; unjudged documents are not relevant.
-    alpha, tau
-        Of OER, see :meth:`vbterrier.entities.oer.EntityTable.oer`.
+    alpha, shrinkage
+        The pseudo-count and the shrinkage of OER, see :meth:`vbterrier.entities.oer.EntityTable.oer`.
 
     Returns
     -------
@@ -80,21 +80,21 @@ def selected_entities(
     [['Texas', 0, 2, -0.89, 'sparse'], ['Rome', 0, 0, 0.0, 'absent']]
     """
     table = EntityTable(links, rel)
-    oer, classes = table.oer(alpha, tau), table.classes(alpha, tau)
+    oer, classes = table.oer(alpha, shrinkage), table.classes(alpha, shrinkage)
     named = runs if isinstance(runs, Mapping) else {"run": runs}
-    depth = whole("k", k)
-    parts = [_rows(str(name), run, table, oer, classes, depth) for name, run in named.items()]
+    cutoff = whole("cutoff", cutoff)
+    parts = [_rows(str(name), run, table, oer, classes, cutoff) for name, run in named.items()]
     found = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(COLUMNS[:-4]))
-    return found.assign(k=depth, rel=rel, alpha=alpha, tau=tau)
+    return found.assign(k=cutoff, rel=rel, alpha=alpha, tau=shrinkage)
 
 
-def _rows(name: str, given: Any, table: EntityTable, oer: Floats, classes: Ints, k: int) -> pd.DataFrame:
+def _rows(name: str, given: Any, table: EntityTable, oer: Floats, classes: Ints, cutoff: int) -> pd.DataFrame:
     """The entities of one run."""
     pool = table.pool
     run = given if isinstance(given, Run) else Run(given, name=f"run {name!r}")
     # Says it when the two share no topic.
     run_places(run, pool.topics, Ids(None, run.topic_ids.integers), "links")
-    listed = TopEntities.of(pool, run, k)
+    listed = TopEntities.of(pool, run, cutoff)
     # -1, the last, is what no document of the topic mentions.
     pair, topic = listed.pair, listed.topic
     names = np.array([*CLASSES, ABSENT], dtype=object)

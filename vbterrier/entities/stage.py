@@ -17,7 +17,7 @@ from vbterrier.frames.contracts import TagFrame, frame_of
 from vbterrier.frames.ids import Lookup, ids_of, require_same_kind
 from vbterrier.frames.runs import places
 from vbterrier.hosts import pyterrier
-from vbterrier.kernels.order import spans
+from vbterrier.kernels.ranking import spans
 
 if TYPE_CHECKING:
     from vbterrier.annotations import Bools, Floats, Ints
@@ -260,11 +260,11 @@ class TopEntities:
     owner: Ints
 
     @classmethod
-    def of(cls, pool: LinkedPool, run: Run, k: int | None) -> TopEntities:
+    def of(cls, pool: LinkedPool, run: Run, cutoff: int | None) -> TopEntities:
         """Look up the first k entities of each topic; topics that only one of the two has are nobody's mistake."""
         require_same_kind(pool.entities, run.docno, "links column 'entity_id'", f"{run.name} column 'docno'")
         own = run.only(pool.topics)
-        top = own.top(k)
+        top = own.top(cutoff)
         place, rank = np.nonzero(top.rows >= 0)
         rows = top.rows[place, rank]
         topic, ids = places(own.topics, pool.topics)[place], own.docno.take(rows)

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from vbterrier.entities.oer import ALPHA, TAU, EntityTable
+from vbterrier.entities.oer import ALPHA, SHRINKAGE, EntityTable
 from vbterrier.frames.notebook import Panel, Shown, counted
 from vbterrier.kernels.coverage import CLASSES
 
@@ -115,7 +115,7 @@ class Supervision(Shown):
     n_documents, n_unjudged, n_without_relevant
         Documents of all pools, unjudged ones, and topics without relevant documents in their pool, all of whose
         entities are negative.
-    alpha, tau, rel
+    alpha, shrinkage, rel
         Of OER, and the lowest relevant label.
     """
 
@@ -129,7 +129,7 @@ class Supervision(Shown):
     n_unjudged: int
     n_without_relevant: int
     alpha: float
-    tau: float
+    shrinkage: float
     rel: int
 
     def _line(self) -> str:
@@ -142,7 +142,9 @@ class Supervision(Shown):
         yield Panel("Frequencies", self.frequencies, heads=2)
 
 
-def supervision_report(pool: LinkedPool, rel: int = 1, *, alpha: float = ALPHA, tau: float = TAU) -> Supervision:
+def supervision_report(
+    pool: LinkedPool, rel: int = 1, *, alpha: float = ALPHA, shrinkage: float = SHRINKAGE
+) -> Supervision:
     """What labels of entities that are derived from documents keep, what they exclude, and how clean they are.
 
     Parameters
@@ -151,7 +153,7 @@ def supervision_report(pool: LinkedPool, rel: int = 1, *, alpha: float = ALPHA, 
         See :func:`vbterrier.entities.link_pool`.
     rel
         The lowest relevant label of documents; unjudged ones are not relevant.
-    alpha, tau
+    alpha, shrinkage
         Of OER, see :meth:`vbterrier.entities.oer.EntityTable.oer`.
 
     Returns
@@ -161,7 +163,7 @@ def supervision_report(pool: LinkedPool, rel: int = 1, *, alpha: float = ALPHA, 
     Raises
     ------
     ParameterError
-        ``rel`` below 1; ``alpha`` or ``tau`` not above 0.
+        ``rel`` below 1; ``alpha`` or ``shrinkage`` not above 0.
 
     Notes
     -----
@@ -188,7 +190,7 @@ def supervision_report(pool: LinkedPool, rel: int = 1, *, alpha: float = ALPHA, 
     """
     table = EntityTable(pool, rel)
     partition = partitions_of(table)
-    oer, classes = table.oer(alpha, tau), table.classes(alpha, tau)
+    oer, classes = table.oer(alpha, shrinkage), table.classes(alpha, shrinkage)
     sizes = np.bincount(partition, minlength=len(PARTITIONS))
     topics = _topics(table, partition)
     common = oer[partition == COMMON]
@@ -203,7 +205,7 @@ def supervision_report(pool: LinkedPool, rel: int = 1, *, alpha: float = ALPHA, 
         int((pool.label < 0).sum()),
         int((table.n_relevant == 0).sum()),
         alpha,
-        tau,
+        shrinkage,
         rel,
     )
 

@@ -40,7 +40,7 @@ class CandidateIntents(IntentStage):
         ``"softmax"`` of the scores (the paper's label-free choice at T = 1; for another T ``>> Calibrate()``),
         ``"prior"``, proportional to them, ``"uniform"``, or ``"auto"``: prior where the source says that its scores are
         probabilities, else softmax.
-    depth
+    cutoff
         How many candidates of a query to keep, by score; among equals the smallest id. All by default.
     mentions
         ``"all"`` mentions of a query speak for its candidates; or the ``"longest"`` alone, the first of equally long
@@ -79,7 +79,7 @@ class CandidateIntents(IntentStage):
         source: Any,
         *,
         prob: str = "auto",
-        depth: int | None = None,
+        cutoff: int | None = None,
         mentions: str = "all",
         nil: float = 0.0,
     ) -> None:
@@ -90,7 +90,7 @@ class CandidateIntents(IntentStage):
             )
         self.source = source
         self.prob = choice("prob", prob, PROBS)
-        self.depth = None if depth is None else whole("depth", depth, low=1)
+        self.cutoff = None if cutoff is None else whole("cutoff", cutoff, low=1)
         self.mentions = choice("mentions", mentions, MENTIONS)
         self.nil = number("nil", nil, low=0, high=1)
         if self.nil == 1:
@@ -122,14 +122,14 @@ class CandidateIntents(IntentStage):
         return topics.merge(links.frame, on="text")[list(_NO_LINKS.columns)], links.scale
 
     def _scored(self, links: pd.DataFrame, scale: str) -> pd.DataFrame:
-        """One row a candidate, by topic, falling score and id, no more than ``depth`` a topic."""
+        """One row a candidate, by topic, falling score and id, no more than ``cutoff`` a topic."""
         if self.mentions == "longest":
             links = _longest(links)
         found = _by_candidate(links, mean=scale == "probability")
         topic, tie = found["topic"].to_numpy(), ids_of(found["entity_id"], f"{label_of(self.source)} ids").ranks()
         place = kernels.ranks(found["score"].to_numpy(dtype=np.float64), topic, tie)
-        if self.depth is not None:
-            found, place = found[place < self.depth], place[place < self.depth]
+        if self.cutoff is not None:
+            found, place = found[place < self.cutoff], place[place < self.cutoff]
         return found.iloc[np.lexsort([place, found["topic"].to_numpy()])].reset_index(drop=True)
 
     def _probabilities(self, found: pd.DataFrame, scale: str, qids: Sequence[str]) -> Floats:
@@ -283,7 +283,7 @@ class Truncate(IntentStage):
     ----------
     threshold
         Keep candidates with ``π >= τ`` (the paper: 0.05), in [0, 1].
-    top
+    cutoff
         Keep the K most probable (the paper: 3 or 5).
     mass
         Keep the smallest number of most probable candidates with ``Σ π >= ρ`` (the paper: 0.95), in (0, 1].
@@ -310,12 +310,12 @@ class Truncate(IntentStage):
     [['q1', 'A', 0.625], ['q1', 'B', 0.375]]
     """
 
-    def __init__(self, *, threshold: float | None = None, top: int | None = None, mass: float | None = None) -> None:
+    def __init__(self, *, threshold: float | None = None, cutoff: int | None = None, mass: float | None = None) -> None:
         super().__init__()
-        if threshold is None and top is None and mass is None:
-            raise ParameterError("Truncate(): wanted threshold=, top= or mass=")
+        if threshold is None and cutoff is None and mass is None:
+            raise ParameterError("Truncate(): wanted threshold=, cutoff= or mass=")
         self.threshold = None if threshold is None else number("threshold", threshold, low=0, high=1)
-        self.top = None if top is None else whole("top", top, low=1)
+        self.cutoff = None if cutoff is None else whole("cutoff", cutoff, low=1)
         self.mass = None if mass is None else number("mass", mass, low=0, high=1, open_low=True)
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
@@ -325,7 +325,7 @@ class Truncate(IntentStage):
         rows, prob = candidates.entities, candidates.among_entities
         topic = candidates.topic[rows]
         stay = kernels.kept(
-            prob, topic, candidates.tie[rows], threshold=self.threshold or 0.0, top=self.top, mass=self.mass
+            prob, topic, candidates.tie[rows], threshold=self.threshold or 0.0, top=self.cutoff, mass=self.mass
         )
         all_prob = candidates.beside_nil(kernels.proportional(np.where(stay, prob, 0.0), topic, candidates.n))
         all_stay = candidates.nil.copy()

@@ -306,7 +306,7 @@ def _warn_of_strangers(intents: Intents, tags: Tags, retrieved: Ids, *, met: boo
 
 
 def oracle_success(
-    intents: Any, tags: Any, k: int | None, *, documents: Any = None, normalise: bool = False, nil: str = ""
+    intents: Any, tags: Any, cutoff: int | None, *, documents: Any = None, normalise: bool = False, nil: str = ""
 ) -> pd.DataFrame:
     """Expected success of an ideal ranking of k documents under the same tags, of each query.
 
@@ -321,7 +321,7 @@ def oracle_success(
     tags
         Columns docno, entity_id, and optionally weight and qid; or a registered name, or a path. All their documents
         may be shown.
-    k
+    cutoff
         How many documents are shown, at least 1; ``None`` for all.
     documents
         Show these documents only: ids, or a frame with docno, and with qid where they differ by query: the oracle of a
@@ -356,11 +356,11 @@ def oracle_success(
     >>> import pandas as pd
     >>> intents = pd.DataFrame({"qid": "q1", "entity_id": ["A", "B", "C"], "prob": [0.5, 0.25, 0.25]})
     >>> tags = pd.DataFrame({"docno": ["d1", "d2"], "entity_id": ["A", "B"]})
-    >>> [oracle_success(intents, tags, k)["success"].tolist() for k in (1, 10)]
+    >>> [oracle_success(intents, tags, cutoff)["success"].tolist() for cutoff in (1, 10)]
     [[0.5], [0.75]]
     """
-    if k is not None and (isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1):
-        raise ParameterError(f"k={k!r}: wanted a whole number of at least 1, or None for all documents")
+    if cutoff is not None and (isinstance(cutoff, bool) or not isinstance(cutoff, (int, np.integer)) or cutoff < 1):
+        raise ParameterError(f"cutoff={cutoff!r}: wanted a whole number of at least 1, or None for all documents")
     asked, known = Intents(named("intents", intents), normalise=normalise), Tags(named("tags", tags))
     require_same_kind(asked.entity, known.entity, "intents column 'entity_id'", "tags column 'entity_id'")
     if known.topics is not None:
@@ -374,7 +374,7 @@ def oracle_success(
     prob[absent] = 0.0
     _, document = known.docno.take(rows).codes()
     success, exact = best_success(
-        prob, asked.topic, len(asked.topics), intent=intent, document=document, weight=known.weight[rows], k=k
+        prob, asked.topic, len(asked.topics), intent=intent, document=document, weight=known.weight[rows], k=cutoff
     )
     nothing = per_topic(asked.prob[absent], asked.topic[absent], len(asked.topics))
     return pd.DataFrame(

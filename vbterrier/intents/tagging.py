@@ -41,7 +41,7 @@ class ClosedCandidates:
         require(frame, ("qid", "entity_id"), "intents")
         self.qid = ids_of(frame["qid"], "intents column 'qid'")
         self.entity = ids_of(frame["entity_id"], "intents column 'entity_id'")
-        self.topics, topic = self.qid.codes()
+        self.cutoffics, topic = self.qid.codes()
         self._lookup = Lookup(topic, self.entity)
 
     def among(self, qid: Ids, row: Ints, entity: Ids) -> Bools:
@@ -57,7 +57,7 @@ class ClosedCandidates:
         require_same_kind(self.qid, qid, "intents column 'qid'", "run column 'qid'")
         require_same_kind(self.entity, entity, "intents column 'entity_id'", "entities that the tagger found")
         topics, code = qid.codes()
-        here = places(topics, self.topics)
+        here = places(topics, self.cutoffics)
         if (here < 0).any():
             without = [topic for topic, place in zip(topics, here, strict=True) if place < 0]
             warn(
@@ -104,14 +104,14 @@ class Settled:
         return [self.entities[a:b] for a, b in bounds], [weights[a:b] for a, b in bounds]
 
 
-def settled(row: Ints, entity: Ids, score: Floats, *, top: int | None, binary: bool) -> Settled:
-    """Keep each tag of a row once with its largest score, and of each row the first ``top`` by score, then by id.
+def settled(row: Ints, entity: Ids, score: Floats, *, cutoff: int | None, binary: bool) -> Settled:
+    """Keep each tag of a row once with its largest score, and of each row the first ``cutoff`` by score, then by id.
 
     Parameters
     ----------
     row, entity, score
         Tags in any order, each of shape (n_tags,).
-    top
+    cutoff
         How many to keep a row; ``None`` for all.
     binary
         Whether tags then weigh 1.
@@ -119,7 +119,7 @@ def settled(row: Ints, entity: Ids, score: Floats, *, top: int | None, binary: b
     >>> import pandas as pd
     >>> from vbterrier.frames.ids import ids_of
     >>> entity = ids_of(pd.Series(["B", "A", "B"]), "tags")
-    >>> settled(np.array([0, 0, 0]), entity, np.array([0.2, 0.5, 0.5]), top=None, binary=False).entities
+    >>> settled(np.array([0, 0, 0]), entity, np.array([0.2, 0.5, 0.5]), cutoff=None, binary=False).entities
     ['A', 'B']
     """
     names, code = entity.codes()
@@ -130,9 +130,9 @@ def settled(row: Ints, entity: Ids, score: Floats, *, top: int | None, binary: b
     again = (row[order[1:]] == row[order[:-1]]) & (place[order[1:]] == place[order[:-1]])
     order = order[np.concatenate([[True], ~again])[: len(order)]]
     order = order[np.lexsort((place[order], -score[order], row[order]))]
-    if top is not None:
+    if cutoff is not None:
         starts = np.searchsorted(row[order], row[order], side="left")
-        order = order[np.arange(len(order)) - starts < top]
+        order = order[np.arange(len(order)) - starts < cutoff]
     entities = [names[number] for number in code[order]]
     weight = np.ones(len(order)) if binary else score[order]
     return Settled(row[order], [int(name) for name in entities] if entity.integers else entities, weight)
@@ -166,7 +166,7 @@ class TagEntities(pt.Transformer):  # type: ignore[misc]
     per_query
         Keep tags apart by query: :meth:`tags` has a column qid, and a function of frames sees a document once for every
         query, with the columns of the query.
-    top
+    cutoff
         Keep at most so many tags of a document, the heaviest; equal ones by id.
     min_weight
         Drop tags of less weight, before ``weights`` makes them 1. Tags of weight 0 are always dropped.
@@ -182,7 +182,7 @@ class TagEntities(pt.Transformer):  # type: ignore[misc]
     Raises
     ------
     ParameterError
-        No tagger; a ``top`` or ``min_weight`` out of range; weights asked of a linker whose scores are none.
+        No tagger; a ``cutoff`` or ``min_weight`` out of range; weights asked of a linker whose scores are none.
     InputError
         A run tagged by something else, unless ``replace``; tags or texts that are none.
 
@@ -204,7 +204,7 @@ class TagEntities(pt.Transformer):  # type: ignore[misc]
         fields: str | Sequence[str] | None = ("text",),
         intents: Any = None,
         per_query: bool = False,
-        top: int | None = None,
+        cutoff: int | None = None,
         min_weight: float = 0.0,
         weights: str | None = None,
         cache: bool = True,
@@ -213,13 +213,19 @@ class TagEntities(pt.Transformer):  # type: ignore[misc]
         super().__init__()
         if weights not in WEIGHTS:
             raise ParameterError(f"weights={weights!r}: wanted 'binary', 'score' or None")
-        if top is not None and (isinstance(top, bool) or not isinstance(top, int) or top < 1):
-            raise ParameterError(f"top={top!r}: wanted a whole number of at least 1, or None")
+        if cutoff is not None and (isinstance(cutoff, bool) or not isinstance(cutoff, int) or cutoff < 1):
+            raise ParameterError(f"cutoff={cutoff!r}: wanted a whole number of at least 1, or None")
         if not isinstance(min_weight, (int, float)) or not 0 <= min_weight <= 1:
             raise ParameterError(f"min_weight={min_weight!r}: wanted a number from 0 to 1")
         self.tagger, self.intents = _own(tagger), _own(intents)
         self.fields, self.per_query = fields, per_query
-        self.top, self.min_weight, self.weights, self.cache, self.replace = top, min_weight, weights, cache, replace
+        self.cutoff, self.min_weight, self.weights, self.cache, self.replace = (
+            cutoff,
+            min_weight,
+            weights,
+            cache,
+            replace,
+        )
         self._candidates = None if intents is None else ClosedCandidates(intents)
         names = (fields,) if isinstance(fields, str) else None if fields is None else tuple(fields)
         self._finder = tagger_of(tagger, fields=names, per_query=per_query, best=weights != "score", cache=cache)
@@ -290,7 +296,7 @@ class TagEntities(pt.Transformer):  # type: ignore[misc]
         if self._candidates is not None:
             kept &= self._candidates.among(ids_of(frame["qid"], "run column 'qid'"), found.row, found.entity)
         rows = np.flatnonzero(kept)
-        return settled(found.row[rows], found.entity.take(rows), found.score[rows], top=self.top, binary=binary)
+        return settled(found.row[rows], found.entity.take(rows), found.score[rows], cutoff=self.cutoff, binary=binary)
 
     def _validate(self, frame: pd.DataFrame, keys: Sequence[str]) -> None:
         try:
@@ -323,7 +329,7 @@ class TagEntities(pt.Transformer):  # type: ignore[misc]
         if self._candidates is not None:
             given = self.intents if isinstance(self.intents, (str, os.PathLike)) else self._candidates.digest[:8]
             parts.append(f"intents={os.fspath(given)}")
-        defaults = {"per_query": False, "top": None, "min_weight": 0.0, "weights": None}
+        defaults = {"per_query": False, "cutoff": None, "min_weight": 0.0, "weights": None}
         parts += [f"{name}={getattr(self, name)}" for name, usual in defaults.items() if getattr(self, name) != usual]
         return ", ".join(parts)
 
@@ -331,7 +337,7 @@ class TagEntities(pt.Transformer):  # type: ignore[misc]
     def _key(self) -> tuple[Any, ...]:
         options = self.fields if isinstance(self.fields, str) or self.fields is None else tuple(self.fields)
         intents = self._candidates and self._candidates.digest
-        return (options, intents, self.per_query, self.top, self.min_weight, self.weights, self.replace)
+        return (options, intents, self.per_query, self.cutoff, self.min_weight, self.weights, self.replace)
 
     def schematic(self, *, input_columns: Any) -> dict[str, Any]:  # noqa: ARG002 - what PyTerrier hands over
         """How PyTerrier draws it: with what it tags by."""

@@ -25,8 +25,9 @@ from vbterrier.entities.coverage import (
     reached_shares,
     share,
 )
-from vbterrier.entities.oer import ALPHA, TAU
-from vbterrier.measures.base import CUTOFF, TO_IR_MEASURES, UNDEFINED, Measure, Param
+from vbterrier.entities.oer import ALPHA, SHRINKAGE
+from vbterrier.hosts.ir_measures import TO_IR_MEASURES
+from vbterrier.measures.base import CUTOFF, UNDEFINED, Measure, Param
 
 if TYPE_CHECKING:
     from vbterrier.annotations import Floats, Ints
@@ -38,7 +39,7 @@ _REL = Param(int, 1, low=1, desc="the lowest label of a relevant document")
 _COVERAGE = {"cutoff": CUTOFF, "rel": _REL, "undefined": UNDEFINED}
 _EVIDENCE = {
     "alpha": Param(float, ALPHA, low=1e-9, desc="pseudo-count of the log odds"),
-    "tau": Param(float, TAU, low=1e-9, desc="how many documents make support"),
+    "tau": Param(float, SHRINKAGE, low=1e-9, desc="how many documents make support"),
     "rel": _REL,
     "undefined": UNDEFINED,
 }

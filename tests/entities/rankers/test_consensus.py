@@ -43,7 +43,7 @@ def by_loop(run, tags, support, *, least=2, depth=None):
 def test_scores_are_those_of_the_equation(collection, scores_of, support, least, depth):
     data = collection(1)
     expected = by_loop(data["run"], data["tags"], support, least=least, depth=depth)
-    stage = {"support": support, "min_documents": least, "depth": depth}
+    stage = {"support": support, "min_documents": least, "pool_cutoff": depth}
     for links in (data["tags"], link_pool(data["run"], data["tags"]), link_pool(data["run"], data["tags"]).frame()):
         found = ConsensusEntities(links, **stage)(data["run"])
         assert scores_of(found) == pytest.approx(expected)
@@ -86,13 +86,13 @@ def test_top_cuts_and_ties_fall_as_in_trec_eval(collection):
     run = pd.DataFrame({"qid": "q1", "docno": ["d1", "d2"], "score": [2.0, 1.0]})
     tags = pd.DataFrame([(d, e) for d in ("d1", "d2") for e in ("A", "C", "B")], columns=["docno", "entity_id"])
     assert ConsensusEntities(tags)(run)["docno"].tolist() == ["C", "B", "A"]
-    assert ConsensusEntities(tags, top=2)(run)["docno"].tolist() == ["C", "B"]
+    assert ConsensusEntities(tags, cutoff=2)(run)["docno"].tolist() == ["C", "B"]
     # What only double precision tells apart is a tie.
     barely = tags.assign(weight=tags["entity_id"].map({"A": 0.5 + 1e-12, "B": 0.5, "C": 0.5}))
     assert ConsensusEntities(barely, support="rho")(run)["docno"].tolist() == ["C", "B", "A"]
     data = collection(3)
     whole = ConsensusEntities(data["tags"])(data["run"])
-    cut = ConsensusEntities(data["tags"], top=3)(data["run"])
+    cut = ConsensusEntities(data["tags"], cutoff=3)(data["run"])
     assert_frame_equal(cut, whole[whole["rank"] < 3].reset_index(drop=True))
 
 
@@ -152,10 +152,13 @@ def test_stages_are_what_their_parameters_are(collection):
     assert ConsensusEntities(pool) == ConsensusEntities(again) == ConsensusEntities(pool.frame())
     assert hash(ConsensusEntities(pool)) == hash(ConsensusEntities(again))
     assert ConsensusEntities(pool) != ConsensusEntities(pool, support="rho")
-    assert ConsensusEntities(pool) != ConsensusEntities(link_pool(data["run"], data["tags"], depth=3))
+    assert ConsensusEntities(pool) != ConsensusEntities(link_pool(data["run"], data["tags"], cutoff=3))
     assert ConsensusEntities(data["tags"]) == ConsensusEntities(data["tags"].copy())
     assert ConsensusEntities(data["tags"]) != ConsensusEntities(data["tags"].iloc[1:])
-    assert repr(ConsensusEntities(pool, support="rho", top=20)) == "ConsensusEntities(4 topics, support='rho', top=20)"
+    assert (
+        repr(ConsensusEntities(pool, support="rho", cutoff=20))
+        == "ConsensusEntities(4 topics, support='rho', cutoff=20)"
+    )
     stage = ConsensusEntities(data["tags"])
     expected = stage(data["run"])
     data["tags"]["entity_id"] = "changed"
@@ -167,8 +170,8 @@ def test_stages_are_what_their_parameters_are(collection):
     [
         ({"support": "rang"}, "support='rang'.*Did you mean rank"),
         ({"min_documents": 0}, "min_documents=0: wanted a whole number of at least 1"),
-        ({"depth": 1.5}, "depth=1.5"),
-        ({"top": True}, "top=True"),
+        ({"pool_cutoff": 1.5}, "pool_cutoff=1.5"),
+        ({"cutoff": True}, "cutoff=True"),
     ],
 )
 def test_illegal_parameters(collection, parameters, message):
@@ -208,8 +211,8 @@ def ambiguous(shared_data):
 )
 def test_coverage_of_ambiguous_names(ambiguous, linker, ranks, relevant, other, ratio):
     run = ambiguous.run.assign(score=-ambiguous.run["rank"].astype(float)) if ranks == "file" else ambiguous.run
-    pool = link_pool(run, ambiguous.tags[linker], ambiguous.qrels, depth=100)
-    found = Selection(pool, ConsensusEntities(pool, support="rank", top=20)(run), 20)
+    pool = link_pool(run, ambiguous.tags[linker], ambiguous.qrels, cutoff=100)
+    found = Selection(pool, ConsensusEntities(pool, support="rank", cutoff=20)(run), 20)
     covered = [
         coverage(found.first, chosen, pool.topic, len(pool.topics), np.array([20]))[:, 0]
         for chosen in (pool.relevant(), ~pool.relevant())

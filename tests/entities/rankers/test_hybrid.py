@@ -21,7 +21,7 @@ def data(collection):
 @pytest.fixture
 def rankers(data):
     pool = link_pool(data["run"], data["tags"])
-    return [ConsensusEntities(pool, top=5), PersonalisedPageRank(pool), ConsensusEntities(pool, support="rho") % 3]
+    return [ConsensusEntities(pool, cutoff=5), PersonalisedPageRank(pool), ConsensusEntities(pool, support="rho") % 3]
 
 
 def by_loop(rankers, weights, topics, share):
@@ -77,7 +77,7 @@ def test_one_ranker_keeps_its_order(data, rankers):
 
 
 def test_neither_order_nor_batches_change_anything(data, rankers):
-    stage = HybridEntities(rankers, top=4)
+    stage = HybridEntities(rankers, cutoff=4)
     whole = stage(data["topics"])
     assert whole["rank"].max() == 3
     mixed = stage(data["topics"].iloc[::-1]).sort_values(["qid", "rank"], ignore_index=True)
@@ -130,4 +130,4 @@ def test_stages_are_what_their_parameters_are(rankers):
     assert hash(HybridEntities(rankers[:2])) == hash(HybridEntities(list(rankers[:2])))
     assert HybridEntities(rankers[:2]) != HybridEntities(rankers[1::-1])
     assert HybridEntities(rankers) != HybridEntities(rankers, k=10)
-    assert repr(HybridEntities(rankers[:1], k=1)) == "HybridEntities([ConsensusEntities(4 topics, top=5)], k=1.0)"
+    assert repr(HybridEntities(rankers[:1], k=1)) == "HybridEntities([ConsensusEntities(4 topics, cutoff=5)], k=1.0)"

@@ -32,7 +32,7 @@ def test_scores_are_those_of_the_equation(collection, entity_run, scores_of, dep
         count = df.get((qid, entity), 0)
         expected[qid, entity] = score * (math.log((n_documents[qid] + 1) / (count + 1)) + 1) if count else 0.0
     for links in (pool, pool.frame()):
-        found = LocalIDF(links, depth=depth)(entity_run)
+        found = LocalIDF(links, pool_cutoff=depth)(entity_run)
         assert scores_of(found) == pytest.approx(expected)
         assert (found.groupby("qid")["score"].diff().dropna() <= 0).all()
         assert found["rank"].tolist() == found.groupby("qid").cumcount().tolist()
@@ -80,7 +80,7 @@ def test_bad_links_and_parameters(collection):
     with pytest.raises(InputError, match="LocalIDF: links are tags without a pool"):
         LocalIDF(data["tags"])
     with pytest.raises(ParameterError, match="depth=0"):
-        LocalIDF(link_pool(data["run"], data["tags"]), depth=0)
+        LocalIDF(link_pool(data["run"], data["tags"]), pool_cutoff=0)
 
 
 def test_equal_stages(collection):
@@ -88,6 +88,6 @@ def test_equal_stages(collection):
     one, two = (LocalIDF(link_pool(data["run"], data["tags"])) for _ in range(2))
     assert one == two
     assert hash(one) == hash(two)
-    assert one != LocalIDF(link_pool(data["run"], data["tags"]), depth=3)
+    assert one != LocalIDF(link_pool(data["run"], data["tags"]), pool_cutoff=3)
     assert one != ConsensusEntities(link_pool(data["run"], data["tags"]))
     assert repr(one) == "LocalIDF(4 topics)"

@@ -56,7 +56,7 @@ def test_what_is_kept(pool, entity_run, threshold, alpha, tau, rel):
         [oer.get(pair, 0) >= threshold for pair in zip(entity_run["qid"], entity_run["docno"], strict=True)]
     ]
     expected = rows.sort_values(["qid", "score"], ascending=[True, False], kind="stable", ignore_index=True)
-    found = made(pool, threshold=threshold, alpha=alpha, tau=tau, rel=rel)(entity_run)
+    found = made(pool, threshold=threshold, alpha=alpha, shrinkage=tau, rel=rel)(entity_run)
     assert 0 < len(found) < len(entity_run)
     assert_frame_equal(found.drop(columns="rank"), expected.drop(columns="rank"))
     assert found["rank"].tolist() == found.groupby("qid").cumcount().tolist()
@@ -98,7 +98,7 @@ def test_nothing_gives_nothing_and_batches_agree(pool, entity_run):
 def test_bad_links_and_parameters(data, pool):
     with pytest.raises(InputError, match="no document of the links is judged"):
         OERFilter(link_pool(data["run"], data["tags"]))
-    for name, value in [("threshold", float("nan")), ("alpha", 0), ("tau", -1), ("rel", 0), ("depth", 0)]:
+    for name, value in [("threshold", float("nan")), ("alpha", 0), ("shrinkage", -1), ("rel", 0), ("pool_cutoff", 0)]:
         with pytest.raises(ParameterError, match=f"{name}="):
             OERFilter(pool, **{name: value})
 

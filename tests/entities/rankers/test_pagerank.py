@@ -97,7 +97,7 @@ def test_what_the_walk_never_reaches_is_not_ranked():
 def test_neither_order_nor_batches_change_anything(collection):
     data = collection(5)
     for links in (link_pool(data["run"], data["tags"]), data["tags"]):
-        stage = PersonalisedPageRank(links, top=5)
+        stage = PersonalisedPageRank(links, cutoff=5)
         whole = stage(data["run"])
         mixed = stage(data["run"].sample(frac=1, random_state=3)).sort_values(["qid", "rank"], ignore_index=True)
         assert_frame_equal(mixed, whole, check_exact=True)

@@ -79,7 +79,7 @@ def test_blocks_change_nothing(data, vectors, monkeypatch):
 
 def test_neither_order_nor_batches_change_anything(data):
     for links in (link_pool(data["run"], data["tags"]), data["tags"]):
-        stage = EntitySimilarity(links, embed=embed, top=4)
+        stage = EntitySimilarity(links, embed=embed, cutoff=4)
         whole = stage(data["run"])
         mixed = stage(data["run"].sample(frac=1, random_state=3)).sort_values(["qid", "rank"], ignore_index=True)
         assert_frame_equal(mixed, whole, check_exact=True)

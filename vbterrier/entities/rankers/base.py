@@ -20,7 +20,7 @@ from vbterrier.frames.ids import Ids, ids_of, numbers_of, require_same_kind
 from vbterrier.frames.parameters import whole_or_none
 from vbterrier.frames.ranking import Run
 from vbterrier.frames.runs import places
-from vbterrier.kernels.order import spans
+from vbterrier.kernels.ranking import spans
 
 if TYPE_CHECKING:
     from vbterrier.annotations import Floats, Ints
@@ -62,7 +62,7 @@ class Topics:
             raise InputError(f"input: row {row} has {found} for query {qid!r}; give all rows of a query the same")
         return [str(each) for each in self.inp["query"].iloc[self.first[places(topics, self.names)]]]
 
-    def run(self, topic: Ints, entity: Ints, ids: Ids, score: Floats, top: int | None = None) -> pd.DataFrame:
+    def run(self, topic: Ints, entity: Ints, ids: Ids, score: Floats, cutoff: int | None = None) -> pd.DataFrame:
         """The entity run of some pairs: columns of queries, docno, score, rank.
 
         Parameters
@@ -75,36 +75,36 @@ class Topics:
             Ids of entities in the order of their bytes, so that ties fall as in trec_eval's order.
         score
             Shape (n,).
-        top
-            How many entities of each topic to keep.
+        cutoff
+            The number of entities of each topic to keep; ``None`` for all.
         """
         # In single precision, as every ranking is compared.
         rows = np.lexsort((-entity, -score.astype(np.float32), topic))
         topic = topic[rows]
         starts = np.searchsorted(topic, np.arange(len(self.names)))
         rank = np.arange(len(rows)) - starts[topic]
-        kept = slice(None) if top is None else rank < top
+        kept = slice(None) if cutoff is None else rank < cutoff
         rows, topic, rank = rows[kept], topic[kept], rank[kept]
         made = self.inp[self.columns].iloc[self.first[topic]].reset_index(drop=True)
         docno = pd.Series(ids.take(entity[rows]).text.to_pandas(), dtype=str)
         return made.assign(docno=docno, score=score[rows], rank=rank)
 
 
-def part(pool: LinkedPool, which: Ints, depth: int | None = None) -> LinkedPool:
+def part(pool: LinkedPool, which: Ints, cutoff: int | None = None) -> LinkedPool:
     """The pool of some of its topics, cut to their first documents; itself where nothing is cut.
 
     Parameters
     ----------
     which
         Numbers of topics, shape (n,).
-    depth
-        How many ranks to keep.
+    cutoff
+        The number of documents of each topic to keep; ``None`` for all.
     """
-    if np.array_equal(which, np.arange(len(pool.topics))) and (depth is None or (pool.rank < depth).all()):
+    if np.array_equal(which, np.arange(len(pool.topics))) and (cutoff is None or (pool.rank < cutoff).all()):
         return pool
     topic, document = spans(pool.topic_starts[which], pool.topic_starts[which + 1])
-    if depth is not None:
-        kept = pool.rank[document] < depth
+    if cutoff is not None:
+        kept = pool.rank[document] < cutoff
         topic, document = topic[kept], document[kept]
     owner, link = spans(pool.starts[document], pool.starts[document + 1])
     return LinkedPool(
@@ -127,13 +127,14 @@ class PoolRanker(EntityStage, abc.ABC):
     links: LinkedPool | pd.DataFrame
     needs_query = False
 
-    def _set_links(self, links: Any, depth: Any, top: Any) -> None:
-        self.depth, self.top = whole_or_none("depth", depth), whole_or_none("top", top)
+    def _set_links(self, links: Any, pool_cutoff: Any, cutoff: Any) -> None:
+        self.pool_cutoff = whole_or_none("pool_cutoff", pool_cutoff)
+        self.cutoff = whole_or_none("cutoff", cutoff)
         self.links = links_of(links)
         self._pool: LinkedPool | None = None
         if isinstance(self.links, LinkedPool):
             # Cut once, so that what a pool remembers of itself serves every batch.
-            self._pool = part(self.links, np.arange(len(self.links.topics)), self.depth)
+            self._pool = part(self.links, np.arange(len(self.links.topics)), self.pool_cutoff)
 
     @abc.abstractmethod
     def scores(self, pool: LinkedPool, queries: list[str]) -> Floats:
@@ -159,7 +160,7 @@ class PoolRanker(EntityStage, abc.ABC):
         pair = np.flatnonzero(~np.isnan(score))
         size = max(len(pool.entities), 1)
         topic = places(pool.topics, topics.names)[pool.pairs[pair] // size]
-        return topics.run(topic, pool.pairs[pair] % size, pool.entities, score[pair], self.top)
+        return topics.run(topic, pool.pairs[pair] % size, pool.entities, score[pair], self.cutoff)
 
     def _linked(self, inp: pd.DataFrame, topics: Topics) -> LinkedPool:
         """The pool of the topics of the input."""
@@ -172,7 +173,7 @@ class PoolRanker(EntityStage, abc.ABC):
             if len(run):
                 warn(f"input: none of its {len(run)} documents has an entity in links ({examples(topics.names)})")
             return nothing()
-        return link_pool(run, self.links, depth=self.depth)
+        return link_pool(run, self.links, cutoff=self.pool_cutoff)
 
 
 def pool_of(pool: LinkedPool, topics: list[str]) -> LinkedPool:
@@ -221,8 +222,8 @@ class RunReranker(EntityStage):
 
     links: LinkedPool
 
-    def _set_links(self, links: Any, depth: Any) -> None:
-        self.depth = whole_or_none("depth", depth)
+    def _set_links(self, links: Any, pool_cutoff: Any) -> None:
+        self.pool_cutoff = whole_or_none("pool_cutoff", pool_cutoff)
         found = links_of(links)
         if not isinstance(found, LinkedPool):
             raise InputError(
@@ -230,7 +231,7 @@ class RunReranker(EntityStage):
                 "pass link_pool(pool, tags) or its frame"
             )
         self.links = found
-        self._pool = part(found, np.arange(len(found.topics)), self.depth)
+        self._pool = part(found, np.arange(len(found.topics)), self.pool_cutoff)
 
     def _placed(self, inp: pd.DataFrame) -> RunOnPool:
         return RunOnPool.on(self._pool, inp)
@@ -255,7 +256,7 @@ class QueryEntities:
     def __init__(self, frame: Any, *, name: str) -> None:
         frame = frame_of(frame, name)
         require(frame, ("qid", "entity_id"), name)
-        self.topics, self.topic = ids_of(frame["qid"], f"{name} column 'qid'").codes()
+        self.cutoffics, self.cutoffic = ids_of(frame["qid"], f"{name} column 'qid'").codes()
         self.entity = ids_of(frame["entity_id"], f"{name} column 'entity_id'")
         self.prob = numbers_of(frame["prob"], f"{name} column 'prob'") if "prob" in frame else np.ones(len(frame))
         bad = ~((self.prob >= 0) & np.isfinite(self.prob))
@@ -265,6 +266,6 @@ class QueryEntities:
 
     def of(self, topics: list[str]) -> tuple[Ints, Ids, Floats]:
         """The rows of some topics: the place of each row's topic among them, its entity, its probability."""
-        place = places(self.topics, topics)[self.topic]
+        place = places(self.cutoffics, topics)[self.cutoffic]
         rows = np.flatnonzero(place >= 0)
         return place[rows], self.entity.take(rows), self.prob[rows]

@@ -43,8 +43,8 @@ class LocalIDF(RunReranker):
     ----------
     links
         A :class:`~vbterrier.entities.pool.LinkedPool`, or its K frame.
-    depth
-        How many documents of each topic make the pool; ``None`` for all.
+    pool_cutoff
+        The number of documents in the pool of each topic; ``None`` for all.
 
     Raises
     ------
@@ -70,9 +70,9 @@ class LocalIDF(RunReranker):
     [['Texas', 1.405], ['Paris', 1.2], ['Rome', 0.0]]
     """
 
-    def __init__(self, links: Any, *, depth: int | None = None) -> None:
+    def __init__(self, links: Any, *, pool_cutoff: int | None = None) -> None:
         super().__init__()
-        self._set_links(links, depth)
+        self._set_links(links, pool_cutoff)
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Set scores and ranks of an entity run anew."""
@@ -119,10 +119,10 @@ class ConsensusEntities(PoolRanker):
         mentions; ``"rho+rank"`` the product.
     min_documents
         How many documents must mention an entity.
-    depth
-        How many documents of each topic make the pool; ``None`` for all.
-    top
-        How many entities of each topic to keep; ``None`` for all.
+    pool_cutoff
+        The number of documents in the pool of each topic; ``None`` for all.
+    cutoff
+        The number of entities of each topic to keep; ``None`` for all.
 
     Raises
     ------
@@ -155,11 +155,11 @@ class ConsensusEntities(PoolRanker):
         *,
         support: str = "rank",
         min_documents: int = 2,
-        depth: int | None = None,
-        top: int | None = None,
+        pool_cutoff: int | None = None,
+        cutoff: int | None = None,
     ) -> None:
         super().__init__()
-        self._set_links(links, depth, top)
+        self._set_links(links, pool_cutoff, cutoff)
         self.support = choice("support", support, SUPPORT)
         self.min_documents = whole("min_documents", min_documents)
 
@@ -232,8 +232,10 @@ class PersonalisedPageRank(PoolRanker):
         entity in the pool that is one of the query's have no ranking, with a warning.
     tolerance
         The largest L1 distance of the scores to the exact distribution.
-    depth, top
-        Documents of each topic's pool, entities of each topic to keep; ``None`` for all.
+    pool_cutoff
+        The number of documents in the pool of each topic; ``None`` for all.
+    cutoff
+        The number of entities of each topic to keep; ``None`` for all.
 
     Raises
     ------
@@ -244,7 +246,7 @@ class PersonalisedPageRank(PoolRanker):
 
     Notes
     -----
-    Scores sum to 1 in every topic before ``top``. Entities that the walk never reaches score 0 and are not ranked. The
+    Scores sum to 1 in every topic before ``cutoff``. Entities that the walk never reaches score 0 and are not ranked. The
     number of steps follows from damping and tolerance alone, 118 by default, each linear in the links; the graph itself
     is never made. The paper names the method and leaves the graph open: we count documents and no confidences.
 
@@ -270,11 +272,11 @@ class PersonalisedPageRank(PoolRanker):
         damping: float = 0.85,
         restart: Any = "rank",
         tolerance: float = 1e-8,
-        depth: int | None = None,
-        top: int | None = None,
+        pool_cutoff: int | None = None,
+        cutoff: int | None = None,
     ) -> None:
         super().__init__()
-        self._set_links(links, depth, top)
+        self._set_links(links, pool_cutoff, cutoff)
         self.damping = number("damping", damping, low=0, high=1, open_low=True, open_high=True)
         self.tolerance = number("tolerance", tolerance, low=0, high=1, open_low=True, open_high=True)
         self._query: QueryEntities | None = None

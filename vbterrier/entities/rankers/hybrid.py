@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
-from vbterrier.entities.oer import ALPHA, TAU, EntityTable
+from vbterrier.entities.oer import ALPHA, SHRINKAGE, EntityTable
 from vbterrier.entities.rankers.base import RunReranker, Topics
 from vbterrier.entities.stage import EntityStage
 from vbterrier.errors import InputError, ParameterError, examples, warn
@@ -49,8 +49,8 @@ class HybridEntities(EntityStage):
     norm
         For ``"linear"``: ``"minmax"``; or ``"none"``, scores as they are, which is what PyTerrier's ``+`` and ``*`` do
         too, except that they lose the query of entities that the first ranker does not rank.
-    top
-        How many entities of each topic to keep; ``None`` for all.
+    cutoff
+        The number of entities of each topic to keep; ``None`` for all.
 
     Raises
     ------
@@ -90,7 +90,7 @@ class HybridEntities(EntityStage):
         fusion: str = "rrf",
         k: float = 60.0,
         norm: str = "minmax",
-        top: int | None = None,
+        cutoff: int | None = None,
     ) -> None:
         super().__init__()
         self.rankers = list(rankers) if isinstance(rankers, (list, tuple)) else []
@@ -102,7 +102,7 @@ class HybridEntities(EntityStage):
                 f"weights={weights!r}: wanted one for each of {len(self.rankers)} rankers, and one above 0"
             )
         self.fusion, self.norm = choice("fusion", fusion, FUSIONS), choice("norm", norm, NORMS)
-        self.k, self.top = number("k", k, low=0), whole_or_none("top", top)
+        self.k, self.cutoff = number("k", k, low=0), whole_or_none("cutoff", cutoff)
 
     def transform_inputs(self) -> list[list[str]]:
         """What all rankers need together."""
@@ -125,7 +125,7 @@ class HybridEntities(EntityStage):
         size = max(len(coded.dictionary), 1)
         pairs, pair = np.unique((topic * size + entity)[topic >= 0], return_inverse=True)
         fused = np.bincount(pair, score[topic >= 0], minlength=len(pairs)).astype(np.float64, copy=False)
-        return topics.run(pairs // size, pairs % size, Ids(coded.dictionary).take(in_order), fused, self.top)
+        return topics.run(pairs // size, pairs % size, Ids(coded.dictionary).take(in_order), fused, self.cutoff)
 
     def _shares(self, run: Run) -> Floats:
         """What each row of a run adds at weight 1."""
@@ -164,12 +164,12 @@ class OERFilter(RunReranker):
         A :class:`~vbterrier.entities.pool.LinkedPool` that was linked with judgments, or its K frame.
     threshold
         Keep entities with ``OER >= threshold``.
-    alpha, tau
-        Pseudo-count and support of OER, above 0.
+    alpha, shrinkage
+        The pseudo-count and the shrinkage of OER, above 0.
     rel
         The lowest relevant label; unjudged documents are not relevant.
-    depth
-        How many documents of each topic make the pool; ``None`` for all.
+    pool_cutoff
+        The number of documents in the pool of each topic; ``None`` for all.
 
     Raises
     ------
@@ -211,20 +211,20 @@ class OERFilter(RunReranker):
         *,
         threshold: float = 0.0,
         alpha: float = ALPHA,
-        tau: float = TAU,
+        shrinkage: float = SHRINKAGE,
         rel: int = 1,
-        depth: int | None = None,
+        pool_cutoff: int | None = None,
     ) -> None:
         super().__init__()
-        self._set_links(links, depth)
+        self._set_links(links, pool_cutoff)
         self.threshold = number("threshold", threshold)
         self.alpha = number("alpha", alpha, low=0, open_low=True)
-        self.tau = number("tau", tau, low=0, open_low=True)
+        self.shrinkage = number("shrinkage", shrinkage, low=0, open_low=True)
         self.rel = whole("rel", rel)
         if len(self.links) and (self.links.label < 0).all():
             raise InputError("OERFilter: no document of the links is judged; give link_pool the qrels")
         self._table = EntityTable(self._pool, self.rel)
-        self._oer = self._table.oer(self.alpha, self.tau)
+        self._oer = self._table.oer(self.alpha, self.shrinkage)
         warn("OERFilter reads the judgments that its result is evaluated with: a diagnostic, no system")
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:

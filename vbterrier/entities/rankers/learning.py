@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vbterrier.entities.oer import ALPHA, TAU
+from vbterrier.entities.oer import ALPHA, SHRINKAGE
 from vbterrier.entities.rankers.base import Topics
 from vbterrier.entities.rankers.consensus import pool_df
 from vbterrier.entities.vectors import name_of
@@ -16,7 +16,7 @@ from vbterrier.frames.contracts import LabelFrame, frame_of
 from vbterrier.frames.ids import require_same_kind
 from vbterrier.frames.runs import places
 from vbterrier.kernels.coverage import observable_relevance
-from vbterrier.kernels.order import mix
+from vbterrier.kernels.fingerprints import mix
 from vbterrier.linking.words import Words
 
 if TYPE_CHECKING:
@@ -304,5 +304,5 @@ def _judged(placed: RunOnPool, rows: Bools, label: Ints, relevant: Bools, df_rel
         "lift": lift,
         "relevance coverage": reach,
         "log odds of relevance": odds,
-        "OER": observable_relevance(*counts, alpha=ALPHA, tau=TAU),
+        "OER": observable_relevance(*counts, alpha=ALPHA, tau=SHRINKAGE),
     }

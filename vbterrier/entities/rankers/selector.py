@@ -133,8 +133,8 @@ class EntitySelector(RunReranker, pt.Estimator):  # type: ignore[misc]
         stops.
     parameters
         Further parameters of LightGBM, by its names.
-    depth
-        How many documents of each topic make the pool; ``None`` for all.
+    pool_cutoff
+        The number of documents in the pool of each topic; ``None`` for all.
     seed
         At least 0.
 
@@ -185,11 +185,11 @@ class EntitySelector(RunReranker, pt.Estimator):  # type: ignore[misc]
         rounds: int = 200,
         patience: int | None = 20,
         parameters: Mapping[str, Any] | None = None,
-        depth: int | None = None,
+        pool_cutoff: int | None = None,
         seed: int = 0,
     ) -> None:
         super().__init__()
-        self._set_links(links, depth)
+        self._set_links(links, pool_cutoff)
         self.features = tuple(features)
         if not self.features or isinstance(features, str) or len(set(self.features)) < len(self.features):
             raise ParameterError(f"features={features!r}: wanted a list of different names")

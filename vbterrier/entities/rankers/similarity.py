@@ -41,8 +41,10 @@ class EntitySimilarity(PoolRanker):
         underscores.
     query_entities
         The entities of the queries, an I frame (qid, entity_id [, prob]); prob 1 where absent.
-    depth, top
-        Documents of each topic's pool, entities of each topic to keep; ``None`` for all.
+    pool_cutoff
+        The number of documents in the pool of each topic; ``None`` for all.
+    cutoff
+        The number of entities of each topic to keep; ``None`` for all.
 
     Raises
     ------
@@ -81,11 +83,11 @@ class EntitySimilarity(PoolRanker):
         embed: Callable[[list[str]], Any] | None = None,
         texts: Mapping[str, str] | None = None,
         query_entities: Any = None,
-        depth: int | None = None,
-        top: int | None = None,
+        pool_cutoff: int | None = None,
+        cutoff: int | None = None,
     ) -> None:
         super().__init__()
-        self._set_links(links, depth, top)
+        self._set_links(links, pool_cutoff, cutoff)
         if embeddings is None and embed is None:
             raise ParameterError("EntitySimilarity: entities have no vectors; pass embeddings= or embed=")
         if embed is None and query_entities is None:

@@ -68,11 +68,11 @@ class Reranker(OnDocuments, abc.ABC):
 
     # Parameters that only the last part reads.
     CHEAP: tuple[str, ...] = ("weight", "norm")
-    k: int
+    cutoff: int
     norm: str
 
-    def _set_common(self, k: Any, norm: Any) -> None:
-        self.k = whole("k", k)
+    def _set_common(self, cutoff: Any, norm: Any) -> None:
+        self.cutoff = whole("cutoff", cutoff)
         self.norm = choice("norm", norm, NORMS)
 
     def documents(self, run: Run) -> Documents:
@@ -98,7 +98,7 @@ class Reranker(OnDocuments, abc.ABC):
             return inp.assign(rank=pd.Series(dtype="int64"))
         documents = self.documents(Run(inp))
         require_finite(documents)
-        listed = self._listed(documents, inp, self.k)
+        listed = self._listed(documents, inp, self.cutoff)
         score = self.scores(documents, self.observed(listed, self.prepared(documents)))
         return ranked(inp.iloc[documents.row].reset_index(drop=True).assign(score=score))
 
@@ -108,8 +108,8 @@ class Interpolation(Reranker):
 
     weight: float
 
-    def _set_common(self, k: Any, norm: Any, weight: Any = 0.5) -> None:
-        super()._set_common(k, norm)
+    def _set_common(self, cutoff: Any, norm: Any, weight: Any = 0.5) -> None:
+        super()._set_common(cutoff, norm)
         self.weight = number("weight", weight, low=0, high=1)
 
     def scores(self, documents: Documents, observed: Any) -> Floats:

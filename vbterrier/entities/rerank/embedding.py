@@ -38,7 +38,7 @@ class EmbeddingReranker(Interpolation):
 
     Parameters
     ----------
-    links, entities, k, weight, norm
+    links, entities, cutoff, weight, norm
         As :class:`~vbterrier.entities.rerank.overlap.OverlapReranker` takes them.
     embeddings
         Vectors of entities by id: anything with ``in`` and ``[id]``, such as a dictionary or vectors of words.
@@ -86,7 +86,7 @@ class EmbeddingReranker(Interpolation):
         embeddings: Mapping[str, Any],
         *,
         document_embeddings: Mapping[str, Any] | None = None,
-        k: int = 20,
+        cutoff: int = 20,
         weight: float = 0.5,
         entity_weight: str = "uniform",
         confidence: bool = False,
@@ -94,7 +94,7 @@ class EmbeddingReranker(Interpolation):
     ) -> None:
         super().__init__()
         self._set_inputs(links, entities)
-        self._set_common(k, norm, weight)
+        self._set_common(cutoff, norm, weight)
         if embeddings is None:
             raise ParameterError("embeddings: found None, wanted vectors of entities by id")
         self.embeddings = by_id("embeddings", embeddings)

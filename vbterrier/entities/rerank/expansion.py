@@ -15,7 +15,7 @@ from vbterrier.entities.vectors import name_of
 from vbterrier.errors import InputError
 from vbterrier.frames.ids import ids_of, require_same_kind
 from vbterrier.frames.parameters import number, whole, whole_or_none
-from vbterrier.kernels.order import spans
+from vbterrier.kernels.ranking import spans
 from vbterrier.linking.links import normal_form
 from vbterrier.linking.words import Words
 
@@ -145,7 +145,7 @@ def described(ids: Ids, texts: Mapping[str, str] | None) -> list[str]:
 class ExpandByEntities(OnEntities):
     """Add what the first k entities of a query are called or described as to its text: Q -> Q.
 
-    For a retriever that follows: ``ExpandByEntities(entities, texts=names, k=5) >> bm25``.
+    For a retriever that follows: ``ExpandByEntities(entities, texts=names, cutoff=5) >> bm25``.
 
     Parameters
     ----------
@@ -153,8 +153,8 @@ class ExpandByEntities(OnEntities):
         An entity run (qid, docno: an entity's id, score), or a stage that makes one of the queries that come in.
     texts
         Names or descriptions of entities by id; an entity without one is called by its id, blanks for underscores.
-    k
-        How many entities of each query to add.
+    cutoff
+        The number of entities of each query to add.
 
     Raises
     ------
@@ -181,10 +181,10 @@ class ExpandByEntities(OnEntities):
     ['capital of france paris city']
     """
 
-    def __init__(self, entities: Any, *, texts: Mapping[str, str] | None = None, k: int = 10) -> None:
+    def __init__(self, entities: Any, *, texts: Mapping[str, str] | None = None, cutoff: int = 10) -> None:
         super().__init__()
         self._set_entities(entities)
-        self.texts, self.k = by_id("texts", texts), whole("k", k)
+        self.texts, self.cutoff = by_id("texts", texts), whole("cutoff", cutoff)
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Expand every row of a frame of queries."""
@@ -196,7 +196,7 @@ class ExpandByEntities(OnEntities):
         qid = ids_of(inp["qid"], "topics column 'qid'")
         require_same_kind(run.topic_ids, qid, "entities column 'qid'", "topics column 'qid'")
         own = run.only(set(qid.text.to_pylist()))
-        top = own.top(self.k)
+        top = own.top(self.cutoff)
         topic, rank = np.nonzero(top.rows >= 0)
         texts = described(own.docno.take(top.rows[topic, rank]), self.texts)
         by_name: dict[str, str] = {}
@@ -222,7 +222,7 @@ class ExpansionReranker(Interpolation):
         As :class:`~vbterrier.entities.rerank.overlap.OverlapReranker` takes them; no links are needed.
     texts
         Names or descriptions of entities by id; an entity without one is called by its id, blanks for underscores.
-    k, weight, norm
+    cutoff, weight, norm
         As :class:`~vbterrier.entities.rerank.overlap.OverlapReranker` takes them.
     n_terms
         How many words of each topic to keep, the heaviest; ``None`` for all.
@@ -262,7 +262,7 @@ class ExpansionReranker(Interpolation):
         entities: Any,
         *,
         texts: Mapping[str, str] | None = None,
-        k: int = 20,
+        cutoff: int = 20,
         weight: float = 0.5,
         n_terms: int | None = None,
         k1: float = 1.2,
@@ -272,7 +272,7 @@ class ExpansionReranker(Interpolation):
     ) -> None:
         super().__init__()
         self._set_entities(entities)
-        self._set_common(k, norm, weight)
+        self._set_common(cutoff, norm, weight)
         self.texts, self.n_terms = by_id("texts", texts), whole_or_none("n_terms", n_terms)
         self.k1, self.b = number("k1", k1, low=0), number("b", b, low=0, high=1)
         self.field = field

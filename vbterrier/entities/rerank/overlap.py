@@ -54,8 +54,8 @@ class OverlapReranker(Interpolation):
         [, weight, qid]).
     entities
         An entity run (qid, docno: an entity's id, score), or a stage that makes one of the run that comes in.
-    k
-        How many entities of each topic count.
+    cutoff
+        The number of entities of each topic that count.
     weight
         Of the evidence, 0 (the documents' own score) to 1 (evidence alone).
     evidence
@@ -98,7 +98,7 @@ class OverlapReranker(Interpolation):
         links: Any,
         entities: Any,
         *,
-        k: int = 20,
+        cutoff: int = 20,
         weight: float = 0.5,
         evidence: str = "overlap",
         confidence: bool = False,
@@ -106,7 +106,7 @@ class OverlapReranker(Interpolation):
     ) -> None:
         super().__init__()
         self._set_inputs(links, entities)
-        self._set_common(k, norm, weight)
+        self._set_common(cutoff, norm, weight)
         self.evidence = choice("evidence", evidence, EVIDENCE)
         self.confidence = bool(confidence)
 
@@ -173,7 +173,7 @@ class PropagationReranker(Reranker):
 
     Parameters
     ----------
-    links, entities, k
+    links, entities, cutoff
         As :class:`~vbterrier.entities.rerank.overlap.OverlapReranker` takes them.
     damping
         The part that comes from others, 0 (the documents' own score) to 1.
@@ -223,7 +223,7 @@ class PropagationReranker(Reranker):
         links: Any,
         entities: Any,
         *,
-        k: int = 20,
+        cutoff: int = 20,
         damping: float = 0.5,
         steps: int = 2,
         entity_weight: str = "uniform",
@@ -232,7 +232,7 @@ class PropagationReranker(Reranker):
     ) -> None:
         super().__init__()
         self._set_inputs(links, entities)
-        self._set_common(k, norm)
+        self._set_common(cutoff, norm)
         self.damping = number("damping", damping, low=0, high=1)
         self.steps = whole("steps", steps)
         self.entity_weight = choice("entity_weight", entity_weight, ENTITY_WEIGHTS)
