@@ -1,4 +1,4 @@
-"""Intervals of a system's mean: against SciPy on the same stream, by hand, and by how often they hold the truth."""
+"""Intervals of a system's mean: against SciPy on the same stream, by hand, and their coverage."""
 
 import math
 from types import SimpleNamespace
@@ -41,8 +41,8 @@ def ends(interval):
 @pytest.mark.parametrize("level", [0.5, 0.9, 0.95, 0.99])
 @pytest.mark.parametrize(("seed", "name"), [(0, ""), (3, "bm25 BNDCG@10")])
 def test_the_interval_is_scipys_on_the_same_stream(method, level, seed, name):
-    ours = topics_interval(SCORES, level=level, method=method, n_resamples=300, seed=seed, name=name)
-    theirs = stats.bootstrap(
+    found = topics_interval(SCORES, level=level, method=method, n_resamples=300, seed=seed, name=name)
+    expected = stats.bootstrap(
         (SCORES,),
         np.mean,
         confidence_level=level,
@@ -51,15 +51,15 @@ def test_the_interval_is_scipys_on_the_same_stream(method, level, seed, name):
         random_state=stream(seed, name),
     ).confidence_interval
     # A product of matrices adds up in another order than a mean.
-    assert ends(ours) == pytest.approx((theirs.low, theirs.high), abs=1e-14)
-    assert ours.method == f"topics ({method})"
+    assert ends(found) == pytest.approx((expected.low, expected.high), abs=1e-14)
+    assert found.method == f"topics ({method})"
 
 
 def test_the_percentile_interval_is_the_quantiles_of_resampled_means():
     draws = stream(1, "mine").integers(0, 40, (500, 40))
     expected = np.quantile(SCORES[draws].mean(axis=1), [0.05, 0.95])
-    ours = topics_interval(SCORES, level=0.9, n_resamples=500, seed=1, name="mine")
-    assert ends(ours) == pytest.approx(expected, abs=1e-12)
+    found = topics_interval(SCORES, level=0.9, n_resamples=500, seed=1, name="mine")
+    assert ends(found) == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize("method", SCIPY)
@@ -68,7 +68,7 @@ def test_many_intervals_are_scipys_of_the_same_resampled_means(method, level):
     means = resampled_means(TABLE, 400, stream(3, ""))
     found = topics_intervals(TABLE, method=method, level=level, n_resamples=400, seed=3)
     for column in range(4):
-        theirs = stats.bootstrap(
+        expected = stats.bootstrap(
             (TABLE[:, column],),
             np.mean,
             method=SCIPY[method],
@@ -76,7 +76,7 @@ def test_many_intervals_are_scipys_of_the_same_resampled_means(method, level):
             n_resamples=0,
             bootstrap_result=SimpleNamespace(bootstrap_distribution=means[:, column]),
         ).confidence_interval
-        assert (found.low[column], found.high[column]) == pytest.approx((theirs.low, theirs.high), abs=1e-14)
+        assert (found.low[column], found.high[column]) == pytest.approx((expected.low, expected.high), abs=1e-14)
 
 
 def test_the_studentised_interval_is_a_plain_loop_over_resampled_topics():
@@ -123,7 +123,7 @@ def test_topics_that_nearly_all_score_the_same_have_no_studentised_end_and_one_w
     table = np.zeros((20, 3))
     table[:, 1] = np.linspace(0, 1, 20)
     table[4, 2] = 1.0
-    with pytest.warns(DegenerateWarning, match="1 of 3 studentised intervals have no end") as said:
+    with pytest.warns(DegenerateWarning, match="1 of 3 studentised intervals are unbounded") as said:
         found = topics_intervals(table, method="studentised")
     assert len(said) == 1
     # In .36 of the resamples the one topic is missing, and their t is minus infinity.
@@ -178,11 +178,11 @@ def test_fewer_than_two_topics_give_nan_and_one_warning(method, n):
 
 @pytest.mark.parametrize("level", [0.5, 0.95])
 def test_the_normal_interval_is_students_and_needs_no_resamples(level):
-    theirs = stats.ttest_1samp(SCORES, 0).confidence_interval(level)
-    ours = topics_interval(SCORES, method="normal", level=level, seed=5)
-    assert ends(ours) == pytest.approx((theirs.low, theirs.high), abs=1e-12)
-    assert ours == topics_interval(SCORES, method="normal", level=level, seed=6, n_resamples=1)
-    assert ours.method == "topics (normal)"
+    expected = stats.ttest_1samp(SCORES, 0).confidence_interval(level)
+    found = topics_interval(SCORES, method="normal", level=level, seed=5)
+    assert ends(found) == pytest.approx((expected.low, expected.high), abs=1e-12)
+    assert found == topics_interval(SCORES, method="normal", level=level, seed=6, n_resamples=1)
+    assert found.method == "topics (normal)"
 
 
 def test_an_unknown_method_is_refused_with_the_legal_ones():
@@ -194,7 +194,7 @@ def test_an_unknown_method_is_refused_with_the_legal_ones():
 
 @pytest.mark.parametrize("level", [0, 1, -0.5, 1.5, 95, math.nan, math.inf])
 def test_a_level_that_is_no_share_is_refused(level):
-    words = "wanted a number between 0 and 1, as 0.95"
+    words = "wanted a number between 0 and 1, such as 0.95"
     with pytest.raises(ParameterError, match=words):
         check_level(level)
     with pytest.raises(ParameterError, match=words):

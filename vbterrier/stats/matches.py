@@ -13,7 +13,7 @@ from vbterrier.errors import InputError, ParameterError
 from vbterrier.frames.ids import Ids, ids_of
 from vbterrier.frames.parameters import choice
 from vbterrier.kernels import vb
-from vbterrier.kernels.order import mix
+from vbterrier.kernels.fingerprints import mix
 from vbterrier.stats.perturbations import Tagged
 
 if TYPE_CHECKING:

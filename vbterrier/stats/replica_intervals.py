@@ -9,7 +9,7 @@ import numpy as np
 
 from vbterrier.errors import ParameterError, warn
 from vbterrier.frames.parameters import choice
-from vbterrier.stats.topic_intervals import Intervals, bca_ends, check_level, share_below, tails_of
+from vbterrier.stats.topic_intervals import Intervals, bca_limits, check_level, proportion_below, tail_probabilities
 
 if TYPE_CHECKING:
     from vbterrier.annotations import Floats
@@ -148,15 +148,15 @@ def replica_intervals(
     if not len(replicas):
         raise ParameterError("replicas: none; make one at least")
     if method == "percentile":
-        low, high = np.quantile(replicas, tails_of(level), axis=0)
+        low, high = np.quantile(replicas, tail_probabilities(level), axis=0)
         return Intervals(low, high, f"{source} (percentile)")
     if method == "normal":
         return _monte_carlo(replicas, level, source)
     if point is None:
         raise ParameterError("method='bca' needs the score without perturbation: give point")
-    share = share_below(replicas, point, _EQUAL)
+    share = proportion_below(replicas, point, _EQUAL)
     _warn_of_shifts(share)
-    low, high = bca_ends(replicas, share, 0.0 if acceleration is None else acceleration, tails_of(level))
+    low, high = bca_limits(replicas, share, 0.0 if acceleration is None else acceleration, tail_probabilities(level))
     return Intervals(low, high, f"{source} (bca{', acceleration 0' if acceleration is None else ''})")
 
 

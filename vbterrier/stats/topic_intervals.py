@@ -28,178 +28,17 @@ if TYPE_CHECKING:
     from vbterrier.annotations import Floats
 
 
-def share_below(replicas: Floats, point: Floats, equal: float | Floats) -> Floats:
-    """The share of values below the point, ties (closer than ``equal``) counting half, shape (...) from (B, ...).
-
-    >>> float(share_below(np.array([0.1, 0.2, 0.3, 0.4]), np.array(0.2), 1e-9))
-    0.375
-    """
-    below, up_to = ((replicas < point - equal).mean(axis=0), (replicas <= point + equal).mean(axis=0))
-    return np.asarray((below + up_to) / 2)
-
-
-def bca_ends(replicas: Floats, share: Floats, acceleration: float | Floats, tails: Floats) -> Floats:
-    """The quantiles of resampled values at levels moved by bias and acceleration, shape (2, ...).
-
-    ``Φ(z_0 + (z_0 + z)/(1 - a (z_0 + z)))`` in place of each level ``Φ(z)``, with ``z_0 = Φ^-1(share)``.
-
-    Parameters
-    ----------
-    replicas
-        Resampled values, shape (B, ...).
-    share
-        Of them below the point, shape (...), see :func:`share_below`; where it is 0 or 1, half a value is taken.
-    acceleration
-        a, shape (...).
-    tails
-        The levels of both ends, shape (2,).
-
-    >>> draws = np.linspace(0, 1, 101)
-    >>> bca_ends(draws, np.array(0.5), 0.0, np.array([0.05, 0.95])).round(3).tolist()
-    [0.05, 0.95]
-    """
-    from scipy import special
-
-    bias = special.ndtri(np.clip(share, 0.5 / len(replicas), 1 - 0.5 / len(replicas)))
-    moved = bias + special.ndtri(tails).reshape(2, *[1] * bias.ndim)
-    shrunk = np.maximum(1 - acceleration * moved, np.finfo(np.float64).tiny)
-    return quantiles_at(replicas, special.ndtr(bias + moved / shrunk))
-
-
-# Means and values this close, beside the largest value, are one in another order of summation.
-_EQUAL = 1e-12
-
-
-def _percentile(values: Floats, tails: Floats, draws: np.random.Generator, n_resamples: int) -> Floats:
-    return np.quantile(resampled_means(values, n_resamples, draws), tails, axis=0)
-
-
-def _bca(values: Floats, tails: Floats, draws: np.random.Generator, n_resamples: int) -> Floats:
-    mean = values.mean(axis=0)
-    square, cube = (((values - mean) ** power).sum(axis=0) for power in (2, 3))
-    means = resampled_means(values, n_resamples, draws)
-    share = share_below(means, mean, _EQUAL * np.abs(values).max(axis=0))
-    return bca_ends(means, share, cube / (6 * square**1.5), tails)
-
-
-def _studentised(values: Floats, tails: Floats, draws: np.random.Generator, n_resamples: int) -> Floats:
-    mean, spread = values.mean(axis=0), values.std(axis=0)
-    scaled = (values - mean) / spread
-    means, squares = np.split(resampled_means(np.hstack([scaled, scaled**2]), n_resamples, draws), 2, axis=1)
-    reach = np.quantile(studentised(means, squares), tails[::-1], axis=0)
-    # Quantiles that lie between a number and infinity, too.
-    reach[np.abs(reach) > ENDLESS * _EQUAL] *= np.inf
-    return np.asarray(mean - reach * spread)
-
-
-def _poisson(values: Floats, tails: Floats, sums: Callable[[Floats, int], tuple[Any, Any]], n_resamples: int) -> Floats:
-    return poisson_ends(means_of(*sums(values, n_resamples)), tails)
-
-
-def poisson_ends(means: Floats, tails: Floats) -> Floats:
-    """Quantiles of what :func:`~vbterrier.kernels.resample.means_of` gives; resamples without a topic say nothing."""
-    resampled = means[1:]
-    empty = np.isnan(resampled)
-    if not empty.any():
-        return np.quantile(resampled, tails, axis=0)
-    ends = np.full((2, means.shape[1]), np.nan)
-    some = ~empty.all(axis=0)
-    ends[:, some] = np.nanquantile(resampled[:, some], tails, axis=0)
-    return ends
-
-
-def _student(values: Floats, tails: Floats, _draws: np.random.Generator, _n_resamples: int) -> Floats:
-    from scipy import special
-
-    n = len(values)
-    reach = special.stdtrit(n - 1, tails)[:, None] * values.std(axis=0, ddof=1) / np.sqrt(n)
-    return np.asarray(values.mean(axis=0) + reach)
-
-
-METHODS: dict[str, Callable[..., Floats]] = {
-    "percentile": _percentile,
-    "bca": _bca,
-    "studentised": _studentised,
-    "poisson": _poisson,
-    "normal": _student,
-}
-
-
-@dataclass(frozen=True, eq=False)
-class TopicValues:
-    """The values of some systems and measures that have the same topics.
-
-    Parameters
-    ----------
-    names, measures
-        Of each column.
-    places
-        The place of each column among those of all topics, in order of appearance.
-    qids
-        The topics, sorted.
-    values
-        Shape (n, m).
-    """
-
-    names: list[str]
-    measures: list[str]
-    places: list[int]
-    qids: list[str]
-    values: Floats
-
-
-def topic_values(values: Any) -> list[TopicValues]:
-    """Columns of a V frame, those with the same topics together. The order of rows decides that of columns, no more.
-
-    Raises
-    ------
-    InputError
-        See :func:`vbterrier.frames.values.values_of`.
-
-    >>> frame = pd.DataFrame({"name": "a", "qid": ["2", "1", "1"], "measure": ["P", "P", "AP"], "value": [0.5, 1, 0]})
-    >>> [(found.measures, found.qids, found.values.tolist()) for found in topic_values(frame)]
-    [(['P'], ['1', '2'], [[1.0], [0.5]]), (['AP'], ['1'], [[0.0]])]
-    """
-    frame = values_of(values)
-    return tables_of([frame[key] for key in KEY], frame["value"].to_numpy())
-
-
-def tables_of(keys: Sequence[Any], values: Floats) -> list[TopicValues]:
-    """:func:`topic_values` of columns known to be good: names, topics and measures, and a finite value of each."""
-    if not len(values):
-        return []
-    (name, names), (measure, measures) = (pd.factorize(keys[at]) for at in (0, 2))
-    qid, qids = pd.factorize(keys[1], sort=True)
-    column, pairs = pd.factorize(name * len(measures) + measure)
-    order = np.lexsort((qid, column))
-    parts = np.split(order, np.flatnonzero(np.diff(column[order])) + 1)
-    groups: dict[bytes, list[int]] = {}
-    for place, rows in enumerate(parts):
-        groups.setdefault(qid[rows].tobytes(), []).append(place)
-    return [
-        TopicValues(
-            [names[pairs[place] // len(measures)] for place in places],
-            [measures[pairs[place] % len(measures)] for place in places],
-            places,
-            list(qids[qid[parts[places[0]]]]),
-            np.stack([values[parts[place]] for place in places], axis=1),
-        )
-        for places in groups.values()
-    ]
-
-
 COLUMNS = ("name", "measure", "value", "low", "high", "level", "method", "n_qids", "n_resamples", "seed")
-TOPIC_METHODS = tuple(METHODS)
-# Those that resample the topics.
-RESAMPLED = TOPIC_METHODS[:4]
 N_RESAMPLES = 2000
 # Resampled means held in memory at a time.
 _BATCH = 8_000_000
+# Relative differences below this are rounding errors of sums in a different order.
+_EQUAL = 1e-12
 
 
 @dataclass(frozen=True)
 class Interval:
-    """The ends of an interval of a mean, and the method that gave them."""
+    """The limits of an interval of a mean, and the method."""
 
     low: float
     high: float
@@ -208,7 +47,7 @@ class Interval:
 
 @dataclass(frozen=True, eq=False)
 class Intervals:
-    """The ends of many intervals, arrays of one shape, and the method that gave them."""
+    """The limits of several intervals, arrays of one shape, and the method."""
 
     low: Floats
     high: Floats
@@ -218,12 +57,13 @@ class Intervals:
 def intervals(
     values: Any, *, method: str = "percentile", level: float = 0.95, n_resamples: int = N_RESAMPLES, seed: int = 0
 ) -> pd.DataFrame:
-    """Intervals over topics of the mean of every system and measure.
+    """Confidence intervals over topics of the mean of every system and measure.
 
     Parameters
     ----------
     values
-        The V frame: name, qid, measure, value, as :func:`vbterrier.score` and ``pt.Experiment(perquery=True)`` give it.
+        The V frame: name, qid, measure, value, as returned by :func:`vbterrier.score` and
+        ``pt.Experiment(perquery=True)``.
     method, level, n_resamples, seed
         As for :func:`topics_intervals`. Systems and measures with the same topics share the resamples.
 
@@ -231,12 +71,12 @@ def intervals(
     -------
     pandas.DataFrame
         The C frame: name, measure, value (the mean), low, high, level, method, n_qids, n_resamples, seed; a row for
-        each system and measure, in order of appearance. The order of topics changes nothing.
+        each system and measure, in order of appearance. The result does not depend on the order of topics.
 
     Raises
     ------
     InputError
-        A value that is missing or not finite; a topic that stands twice.
+        A missing or non-finite value; a duplicate topic.
     ParameterError
         As for :func:`topics_intervals`.
 
@@ -254,7 +94,7 @@ def intervals(
 def interval_rows(
     tables: Iterable[TopicValues], method: str, *, level: float, n_resamples: int, seed: int
 ) -> list[tuple[Any, ...]]:
-    """The rows of :func:`intervals` of values that are laid out by topic already."""
+    """Return the rows of :func:`intervals` from tables of values."""
     used = n_resamples if method in RESAMPLED else 0
     rows: dict[int, tuple[Any, ...]] = {}
     for table in tables:
@@ -277,7 +117,7 @@ def topics_interval(
     name: str = "",
     qids: Sequence[str] | None = None,
 ) -> Interval:
-    """The interval of a mean over topics: :func:`topics_intervals` of one column, of shape (n,).
+    """Confidence interval of a mean over topics: :func:`topics_intervals` of one column, of shape (n,).
 
     Examples
     --------
@@ -301,44 +141,44 @@ def topics_intervals(
     name: str = "",
     qids: Sequence[str] | None = None,
 ) -> Intervals:
-    """The intervals of means over topics: how far they would move with other topics of the kind.
+    """Confidence intervals of means over topics, for the population that the topics are a sample of.
 
     Parameters
     ----------
     values
-        A score of each topic, a column for each mean, shape (n, m). All columns share the resamples.
+        The score of each topic, a column for each mean, shape (n, m). All columns share the resamples.
     level
         Nominal coverage, 0 to 1.
     method
         ``"percentile"``: the quantiles ``(1 ± level)/2`` of the means of resampled topics. ``"bca"``: bias-corrected
         and accelerated (Efron 1987). ``"studentised"``: ``mean - q s/sqrt(n)`` with the quantiles q of ``t* = (mean* -
         mean)/(s*/sqrt(n))`` over resamples, also called bootstrap-t (Efron and Tibshirani 1993, section 12.5).
-        ``"poisson"``: percentiles of ``Σ w x / Σ w`` with a Poisson number w of mean 1 for each topic, which its id and
-        the seed decide (Chamandy et al. 2012): :class:`~vbterrier.stats.topic_statistics.TopicStatistics` gives
-        the same ends for topics in parts.
-        ``"normal"``: ``mean ± t s/sqrt(n)`` with Student's t of n - 1 degrees of freedom, which no resample decides.
+        ``"poisson"``: percentiles of ``Σ w x / Σ w`` with Poisson weights w of mean 1, determined by topic id and seed
+        (Chamandy et al. 2012); :class:`~vbterrier.stats.topic_statistics.TopicStatistics` computes the same limits from
+        batches of topics. ``"normal"``: ``mean ± t s/sqrt(n)`` with Student's t of n - 1 degrees of freedom, without
+        resampling.
     n_resamples
-        Resamples of the topics.
+        Number of resamples of the topics.
     seed, name
-        Decide the resamples together.
+        Together determine the resamples.
     qids
-        The topics, for ``"poisson"``; the numbers of the rows unless given.
+        Topic ids, for ``"poisson"``; row numbers by default.
 
     Returns
     -------
     Intervals
-        Ends of shape (m,). Equal ends where all topics score the same; NaN, with a warning, for a single topic, which
-        says nothing about others. A studentised end is infinite, with a warning, where too many resamples
-        hold topics that all score the same.
+        Limits of shape (m,). Both limits are equal if all topics have the same score, and NaN, with a warning, for a
+        single topic. A studentised limit is infinite, with a warning, if in too many resamples all topics have the same
+        score.
 
     Raises
     ------
     ParameterError
-        An unknown method, a level outside (0, 1), no resample, a seed below 0.
+        An unknown method, a level outside (0, 1), a number of resamples below 1, a seed below 0.
 
     Notes
     -----
-    Simulated shares of nominal 95 % intervals that hold the true mean (10,000 samples each, 1,999 resamples)::
+    Simulated coverage of nominal 95 % intervals (10,000 samples each, 1,999 resamples)::
 
         scores of topics                    n   percentile  bca   studentised  normal
         normal                              5      .84      .84      .95        .95
@@ -358,16 +198,17 @@ def topics_intervals(
                                            50      .90      .91      .93        .90
                                           250      .93      .93      .94        .94
 
-    Poisson weights held .88 of the normal scores at 5 topics, .94 at 25 and 50, .95 at 250; of those that are often 0
-    .87, .94, .94, .95; of one of ten above 0 .84, .90, .94 from 25 topics on; of log-normal ones .87, .90, .93: as
-    percentiles or a little more, in intervals 17 % wider at 5 topics, 3 % at 25 and 1 % at 50.
+    Coverage of ``"poisson"`` at 5, 25, 50 and 250 topics: .88, .94, .94, .95 for normal scores; .87, .94, .94, .95 if
+    every other score is 0. At 25, 50 and 250 topics: .84, .90, .94 if one of ten scores is above 0; .87, .90, .93 for
+    log-normal scores. That is at least the coverage of ``"percentile"``, with intervals 17 % wider at 5 topics, 3 % at
+    25 and 1 % at 50.
 
-    Studentised intervals hold most and are the widest: twice as wide as others at 5 topics, a tenth at 25 to 50, and
-    without an end where scores are seldom above 0. With 50 topics and more, bca costs nothing; with few of them, normal
-    scores want Student's t.
+    Studentised intervals have the highest coverage and are the widest: twice as wide as the other intervals at 5
+    topics, a tenth wider at 25 to 50, and unbounded if scores are rarely above 0. From 50 topics on, bca has no
+    disadvantage; with few topics and normal scores, use Student's t (``"normal"``).
 
-    One set of resamples is made for all columns; sums over it are products of matrices. The acceleration is that of the
-    jackknife of a mean, ``Σ (x - mean)³ / (6 (Σ (x - mean)²)^1.5)``. Memory is bounded: columns are done in blocks.
+    All columns share one set of resamples; sums over it are matrix products. The acceleration is that of the jackknife
+    of a mean, ``Σ (x - mean)³ / (6 (Σ (x - mean)²)^1.5)``. Columns are processed in blocks, so that memory is bounded.
 
     Examples
     --------
@@ -381,12 +222,39 @@ def topics_intervals(
     return _topics_intervals(values, level, method, draws, n_resamples)
 
 
+def unjudged_interval(means: Floats, stds: Floats, *, level: float = 0.95) -> Interval:
+    """Interval of the mean over these topics, given the uncertainty about their unjudged documents.
+
+    Topics are independent, so the variance of their mean is ``Σ σ_t² / n²``. The interval uses the normal quantile and
+    is clipped to [0, 1].
+
+    Parameters
+    ----------
+    means, stds
+        Expected score of each topic and its standard deviation, shape (n,).
+    level
+        Nominal coverage, 0 to 1.
+
+    Examples
+    --------
+    >>> interval = unjudged_interval(np.array([0.5, 0.7]), np.array([0.0, 0.0]))
+    >>> interval.low, interval.high, interval.method
+    (0.6, 0.6, 'unjudged (normal)')
+    """
+    check_level(level)
+    from scipy import special
+
+    mean = float(means.mean())
+    half_width = float(special.ndtri((1 + level) / 2)) * float(np.sqrt((stds**2).sum())) / len(means)
+    return Interval(max(mean - half_width, 0.0), min(mean + half_width, 1.0), "unjudged (normal)")
+
+
 def _numbered(values: Floats) -> list[str]:
     return list(map(str, range(len(values))))
 
 
 def _draws(method: str, seed: int, name: str, qids: Sequence[str]) -> Callable[[], Any]:
-    """What resamples topics: numbers of rows, or under "poisson" each topic by its id."""
+    """Return a factory of the random source of a method: of row numbers, or for "poisson" of weights by topic id."""
     if method == "poisson":
         return lambda: partial(weighted_sums, qids, seed=seed, name=name)
     return lambda: stream(seed, name)
@@ -403,66 +271,203 @@ def _topics_intervals(
     values: Floats, level: float, method: str, draws: Callable[[], Any], n_resamples: int
 ) -> Intervals:
     ends = np.full((2, values.shape[1]), np.nan)
-    if len(values) < 2:  # noqa: PLR2004 - two topics are the least that can differ
-        warn("an interval over topics needs at least two of them")
+    if len(values) < 2:  # noqa: PLR2004 - a standard deviation needs two topics
+        warn("an interval over topics needs at least two topics")
         return Intervals(ends[0], ends[1], f"topics ({method})")
     ends[:] = values[0]
     varies = np.flatnonzero(np.ptp(values, axis=0) > 0)
     step = max(1, _BATCH // n_resamples)
     for start in range(0, len(varies), step):
         these = varies[start : start + step]
-        ends[:, these] = METHODS[method](values[:, these], tails_of(level), draws(), n_resamples)
-    endless = int(np.isinf(ends).any(axis=0).sum())
-    if endless:
+        ends[:, these] = METHODS[method](values[:, these], tail_probabilities(level), draws(), n_resamples)
+    unbounded = int(np.isinf(ends).any(axis=0).sum())
+    if unbounded:
         warn(
-            f"{endless} of {ends.shape[1]} studentised intervals have no end: in too many resamples all topics score "
-            "the same; take percentiles, or more topics"
+            f"{unbounded} of {ends.shape[1]} studentised intervals are unbounded: in too many resamples all topics "
+            "have the same score; use method='percentile', or more topics"
         )
     return Intervals(ends[0], ends[1], f"topics ({method})")
 
 
-def unjudged_interval(means: Floats, stds: Floats, *, level: float = 0.95) -> Interval:
-    """The interval of a mean over these very topics: how far it would move if their unjudged documents were judged.
-
-    Topics are independent, so the variance of their mean is ``Σ σ_t² / n²``; the normal quantile is taken, cut to
-    [0, 1].
-
-    Parameters
-    ----------
-    means, stds
-        Expected score and its standard deviation for each topic, shape (n,).
-    level
-        Nominal coverage, 0 to 1.
-
-    Examples
-    --------
-    >>> interval = unjudged_interval(np.array([0.5, 0.7]), np.array([0.0, 0.0]))
-    >>> interval.low, interval.high, interval.method
-    (0.6, 0.6, 'unjudged (normal)')
-    """
-    check_level(level)
-    from scipy import special
-
-    mean = float(means.mean())
-    reach = float(special.ndtri((1 + level) / 2)) * float(np.sqrt((stds**2).sum())) / len(means)
-    return Interval(max(mean - reach, 0.0), min(mean + reach, 1.0), "unjudged (normal)")
-
-
 def check_level(level: float) -> None:
-    """Refuse a level that is no share strictly between 0 and 1.
+    """Raise an error unless a level is a number strictly between 0 and 1.
 
     Raises
     ------
     ParameterError
     """
     if not isinstance(level, (int, float)) or not 0 < level < 1:
-        raise ParameterError(f"level={level}: wanted a number between 0 and 1, as 0.95")
+        raise ParameterError(f"level={level}: wanted a number between 0 and 1, such as 0.95")
 
 
-def tails_of(level: float) -> Floats:
-    """The levels of both ends of an interval that leaves as much out below as above.
+def tail_probabilities(level: float) -> Floats:
+    """Return the probabilities of both limits of an equal-tailed interval.
 
-    >>> tails_of(0.9).round(3).tolist()
+    >>> tail_probabilities(0.9).round(3).tolist()
     [0.05, 0.95]
     """
     return np.array([(1 - level) / 2, (1 + level) / 2])
+
+
+@dataclass(frozen=True, eq=False)
+class TopicValues:
+    """Values of systems and measures that share the same topics.
+
+    Parameters
+    ----------
+    names, measures
+        The system and the measure of each column.
+    places
+        The position of each column among the columns of all tables, in order of appearance.
+    qids
+        The topics, sorted.
+    values
+        Shape (n, m).
+    """
+
+    names: list[str]
+    measures: list[str]
+    places: list[int]
+    qids: list[str]
+    values: Floats
+
+
+def topic_values(values: Any) -> list[TopicValues]:
+    """Split a V frame into tables, one for each set of topics. The order of rows affects only the order of columns.
+
+    Raises
+    ------
+    InputError
+        See :func:`vbterrier.frames.values.values_of`.
+
+    >>> frame = pd.DataFrame({"name": "a", "qid": ["2", "1", "1"], "measure": ["P", "P", "AP"], "value": [0.5, 1, 0]})
+    >>> [(found.measures, found.qids, found.values.tolist()) for found in topic_values(frame)]
+    [(['P'], ['1', '2'], [[1.0], [0.5]]), (['AP'], ['1'], [[0.0]])]
+    """
+    frame = values_of(values)
+    return tables_of([frame[key] for key in KEY], frame["value"].to_numpy())
+
+
+def tables_of(keys: Sequence[Any], values: Floats) -> list[TopicValues]:
+    """Return :func:`topic_values` of validated columns: names, topics and measures, and their finite values."""
+    if not len(values):
+        return []
+    (name, names), (measure, measures) = (pd.factorize(keys[at]) for at in (0, 2))
+    qid, qids = pd.factorize(keys[1], sort=True)
+    column, pairs = pd.factorize(name * len(measures) + measure)
+    order = np.lexsort((qid, column))
+    parts = np.split(order, np.flatnonzero(np.diff(column[order])) + 1)
+    groups: dict[bytes, list[int]] = {}
+    for place, rows in enumerate(parts):
+        groups.setdefault(qid[rows].tobytes(), []).append(place)
+    return [
+        TopicValues(
+            [names[pairs[place] // len(measures)] for place in places],
+            [measures[pairs[place] % len(measures)] for place in places],
+            places,
+            list(qids[qid[parts[places[0]]]]),
+            np.stack([values[parts[place]] for place in places], axis=1),
+        )
+        for places in groups.values()
+    ]
+
+
+def proportion_below(replicas: Floats, point: Floats, equal: float | Floats) -> Floats:
+    """Return the proportion of values below a point, counting ties (closer than ``equal``) half; (...) from (B, ...).
+
+    >>> float(proportion_below(np.array([0.1, 0.2, 0.3, 0.4]), np.array(0.2), 1e-9))
+    0.375
+    """
+    below, up_to = ((replicas < point - equal).mean(axis=0), (replicas <= point + equal).mean(axis=0))
+    return np.asarray((below + up_to) / 2)
+
+
+def bca_limits(replicas: Floats, share: Floats, acceleration: float | Floats, tails: Floats) -> Floats:
+    """Return the limits of bias-corrected and accelerated (BCa) intervals, shape (2, ...).
+
+    They are quantiles of resampled values at ``Φ(z_0 + (z_0 + z)/(1 - a (z_0 + z)))`` instead of ``Φ(z)``, with
+    ``z_0 = Φ^-1(share)``.
+
+    Parameters
+    ----------
+    replicas
+        Resampled values, shape (B, ...).
+    share
+        The proportion of them below the point, shape (...), see :func:`proportion_below`; proportions 0 and 1 are moved
+        by half a value.
+    acceleration
+        a, shape (...).
+    tails
+        The probabilities Φ(z) of both limits, shape (2,).
+
+    >>> draws = np.linspace(0, 1, 101)
+    >>> bca_limits(draws, np.array(0.5), 0.0, np.array([0.05, 0.95])).round(3).tolist()
+    [0.05, 0.95]
+    """
+    from scipy import special
+
+    bias = special.ndtri(np.clip(share, 0.5 / len(replicas), 1 - 0.5 / len(replicas)))
+    moved = bias + special.ndtri(tails).reshape(2, *[1] * bias.ndim)
+    shrunk = np.maximum(1 - acceleration * moved, np.finfo(np.float64).tiny)
+    return quantiles_at(replicas, special.ndtr(bias + moved / shrunk))
+
+
+# The methods. Each returns the limits, shape (2, m).
+
+
+def _percentile(values: Floats, tails: Floats, draws: np.random.Generator, n_resamples: int) -> Floats:
+    return np.quantile(resampled_means(values, n_resamples, draws), tails, axis=0)
+
+
+def _bca(values: Floats, tails: Floats, draws: np.random.Generator, n_resamples: int) -> Floats:
+    mean = values.mean(axis=0)
+    square, cube = (((values - mean) ** power).sum(axis=0) for power in (2, 3))
+    means = resampled_means(values, n_resamples, draws)
+    share = proportion_below(means, mean, _EQUAL * np.abs(values).max(axis=0))
+    return bca_limits(means, share, cube / (6 * square**1.5), tails)
+
+
+def _studentised(values: Floats, tails: Floats, draws: np.random.Generator, n_resamples: int) -> Floats:
+    mean, std = values.mean(axis=0), values.std(axis=0)
+    scaled = (values - mean) / std
+    means, squares = np.split(resampled_means(np.hstack([scaled, scaled**2]), n_resamples, draws), 2, axis=1)
+    t = np.quantile(studentised(means, squares), tails[::-1], axis=0)
+    # Quantiles interpolated between a finite and an infinite value are infinite, too.
+    t[np.abs(t) > ENDLESS * _EQUAL] *= np.inf
+    return np.asarray(mean - t * std)
+
+
+def _poisson(values: Floats, tails: Floats, sums: Callable[[Floats, int], tuple[Any, Any]], n_resamples: int) -> Floats:
+    return poisson_limits(means_of(*sums(values, n_resamples)), tails)
+
+
+def poisson_limits(means: Floats, tails: Floats) -> Floats:
+    """Return quantiles of the means of :func:`~vbterrier.kernels.resample.means_of`, ignoring empty resamples."""
+    resampled = means[1:]
+    empty = np.isnan(resampled)
+    if not empty.any():
+        return np.quantile(resampled, tails, axis=0)
+    ends = np.full((2, means.shape[1]), np.nan)
+    some = ~empty.all(axis=0)
+    ends[:, some] = np.nanquantile(resampled[:, some], tails, axis=0)
+    return ends
+
+
+def _student(values: Floats, tails: Floats, _draws: np.random.Generator, _n_resamples: int) -> Floats:
+    from scipy import special
+
+    n = len(values)
+    deviation = special.stdtrit(n - 1, tails)[:, None] * values.std(axis=0, ddof=1) / np.sqrt(n)
+    return np.asarray(values.mean(axis=0) + deviation)
+
+
+METHODS: dict[str, Callable[..., Floats]] = {
+    "percentile": _percentile,
+    "bca": _bca,
+    "studentised": _studentised,
+    "poisson": _poisson,
+    "normal": _student,
+}
+TOPIC_METHODS = tuple(METHODS)
+# The methods that resample topics.
+RESAMPLED = TOPIC_METHODS[:4]

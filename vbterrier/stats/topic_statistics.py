@@ -12,7 +12,14 @@ from vbterrier.errors import InputError, ParameterError, warn
 from vbterrier.frames.notebook import Panel, Shown, of_means
 from vbterrier.frames.parameters import whole
 from vbterrier.kernels.resample import means_of, stream, weighted_sums
-from vbterrier.stats.topic_intervals import COLUMNS, N_RESAMPLES, check_level, poisson_ends, tails_of, topic_values
+from vbterrier.stats.topic_intervals import (
+    COLUMNS,
+    N_RESAMPLES,
+    check_level,
+    poisson_limits,
+    tail_probabilities,
+    topic_values,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -163,7 +170,7 @@ class TopicStatistics(Shown):
         keys = sorted(self._columns)
         for start in range(0, len(keys), _BLOCK):
             columns = [self._columns[key] for key in keys[start : start + _BLOCK]]
-            means, ends = self._ends(columns, tails_of(level))
+            means, ends = self._ends(columns, tail_probabilities(level))
             for key, column, mean, (low, high) in zip(
                 keys[start : start + _BLOCK], columns, means.tolist(), ends.T.tolist(), strict=True
             ):
@@ -177,7 +184,7 @@ class TopicStatistics(Shown):
     def _ends(columns: list[_Column], tails: Floats) -> tuple[Floats, Floats]:
         weights = np.stack([column.weights for column in columns], axis=1)
         means = means_of(weights, np.stack([column.sums for column in columns], axis=2))
-        ends = poisson_ends(means, tails)
+        ends = poisson_limits(means, tails)
         for place, column in enumerate(columns):
             if column.weights[0] < 2:  # noqa: PLR2004 - the least that can differ
                 ends[:, place] = np.nan
