@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from vbterrier.errors import InputError
 from vbterrier.frames.ids import Ids, Lookup, ids_of, integers_of, numbers_of, repeated_pairs, require_same_kind
-from vbterrier.kernels import order
+from vbterrier.kernels import fingerprints
 
 WORDS = st.text(max_size=20)
 WORD_LISTS = st.lists(WORDS, max_size=12)
@@ -290,7 +290,7 @@ def same_prints(_data, offsets):
 
 
 def test_two_ids_with_one_fingerprint_are_refused_rather_than_joined(monkeypatch):
-    monkeypatch.setattr(order, "fingerprints", same_prints)
+    monkeypatch.setattr(fingerprints, "fingerprints", same_prints)
     with pytest.raises(InputError, match="ids 'a' and 'b' share a fingerprint: rename one"):
         Lookup(None, ids("a")).find(None, ids("b"))
     with pytest.raises(InputError, match="ids 'a' and 'b' share a fingerprint"):
@@ -298,12 +298,12 @@ def test_two_ids_with_one_fingerprint_are_refused_rather_than_joined(monkeypatch
 
 
 def test_one_id_with_the_fingerprint_of_another_topic_is_refused(monkeypatch):
-    monkeypatch.setattr(order, "keys", lambda codes, _prints: np.zeros(len(codes), dtype=np.uint64))
+    monkeypatch.setattr(fingerprints, "keys", lambda codes, _prints: np.zeros(len(codes), dtype=np.uint64))
     with pytest.raises(InputError, match="share a fingerprint"):
         Lookup(np.array([0]), ids("a")).find(np.array([1]), ids("a"))
 
 
 def test_equal_fingerprints_accuse_no_different_ids_of_standing_twice(monkeypatch):
-    monkeypatch.setattr(order, "fingerprints", same_prints)
-    monkeypatch.setattr(order, "rough_keys", lambda codes, *_: np.zeros(len(codes), dtype=np.uint64))
+    monkeypatch.setattr(fingerprints, "fingerprints", same_prints)
+    monkeypatch.setattr(fingerprints, "rough_keys", lambda codes, *_: np.zeros(len(codes), dtype=np.uint64))
     assert repeated_pairs(np.array([0, 0, 0]), ids("a", "b", "a")).tolist() == [0, 2]

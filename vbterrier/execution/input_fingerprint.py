@@ -10,7 +10,7 @@ import pandas as pd
 
 from vbterrier._version import __version__
 from vbterrier.frames.named import named
-from vbterrier.kernels.order import mix
+from vbterrier.kernels.fingerprints import mix
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

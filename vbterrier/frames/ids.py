@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from vbterrier.errors import InputError
-from vbterrier.kernels import order
+from vbterrier.kernels import fingerprints, ranking
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -47,7 +47,7 @@ class Ids:
     @cached_property
     def prints(self) -> NDArray[np.uint64]:
         """A 64-bit fingerprint of each id, shape (n,)."""
-        return order.fingerprints(*self.utf8_bytes())
+        return fingerprints.fingerprints(*self.utf8_bytes())
 
     def utf8_bytes(self) -> tuple[NDArray[np.uint8], Ints]:
         """The bytes of all ids end to end, and where each begins and the last ends."""
@@ -225,7 +225,7 @@ class Lookup:
 
     @staticmethod
     def _keys(topics: Ints | None, ids: Ids) -> NDArray[np.uint64]:
-        return ids.prints if topics is None else order.keys(topics, ids.prints)
+        return ids.prints if topics is None else fingerprints.keys(topics, ids.prints)
 
     def find(self, topics: Ints | None, ids: Ids) -> tuple[Ints, Ints]:
         """Match pairs with rows.
@@ -260,7 +260,7 @@ class Lookup:
         """The position of each wanted key that is there, and its places in the sorted ones."""
         low = np.searchsorted(self._sorted, wanted, side="left")
         if self._repeats:
-            return order.spans(low, np.searchsorted(self._sorted, wanted, side="right"))
+            return ranking.spans(low, np.searchsorted(self._sorted, wanted, side="right"))
         within = np.flatnonzero(low < len(self._sorted))
         pairs = within[self._sorted[low[within]] == wanted[within]]
         return pairs, low[pairs]
@@ -275,8 +275,8 @@ class Lookup:
 
 def repeated_pairs(topics: Ints, ids: Ids) -> Ints:
     """The rows whose (topic, id) stands more than once, equal pairs side by side."""
-    rows = order.roughly_repeated(topics, *ids.utf8_bytes())
-    rows = rows[order.repeated(order.keys(topics[rows], ids.take(rows).prints))]
+    rows = fingerprints.roughly_repeated(topics, *ids.utf8_bytes())
+    rows = rows[fingerprints.repeated(fingerprints.keys(topics[rows], ids.take(rows).prints))]
     if not len(rows):
         return rows
     # Few rows are left: compare them as they are, so that an accident of fingerprints accuses nobody.

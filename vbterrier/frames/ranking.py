@@ -12,7 +12,7 @@ from vbterrier.errors import InputError, warn
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.ids import ids_of, numbers_of, owner_of, repeated_pairs
 from vbterrier.frames.parameters import choice
-from vbterrier.kernels import order
+from vbterrier.kernels import fingerprints, ranking
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -150,7 +150,7 @@ class Run:
         starts, _ = self._spans
         rows = None if self._together else np.argsort(self.topic, kind="stable")
         score = self._single if rows is None else self._single[rows]
-        if not order.is_falling(score, starts):
+        if not ranking.is_falling(score, starts):
             rows = np.lexsort((-self._single, self.topic))
             score = self._single[rows]
         return rows, score
@@ -159,7 +159,7 @@ class Run:
         """Rows by topic, each topic's first ``depth`` in trec_eval's order; where each begins, and its sizes."""
         (starts, stops), (rows, score) = self._spans, self._falling
         within = int((stops - starts).max(initial=0)) if depth is None else depth
-        tied = order.tied_groups(score, starts, stops, within)
+        tied = ranking.tied_groups(score, starts, stops, within)
         ordered = np.arange(len(self)) if rows is None else rows
         if tied.any():
             places, settled = self._settled(starts[tied], stops[tied])
@@ -183,21 +183,21 @@ class Run:
                 f"{self.name}: {len(starts)} topics and a list of {depth} documents are too many to lay out; give a "
                 "cutoff, as @1000"
             )
-        cut = order.top_rows(starts, stops, depth)
+        cut = ranking.top_rows(starts, stops, depth)
         found = cut if rows is None else np.where(cut >= 0, rows[cut], -1)
-        n_tied = order.n_tied(score, cut, starts, stops)
-        tied = order.tied_groups(score, starts, stops, depth)
+        n_tied = ranking.n_tied(score, cut, starts, stops)
+        tied = ranking.tied_groups(score, starts, stops, depth)
         if tied.any():
             # Equal scores change places with each other alone: scores stay in order.
             _, settled = self._settled(starts[tied], stops[tied])
             ends = np.cumsum((stops - starts)[tied])
-            among = order.top_rows(np.append(0, ends[:-1]), ends, depth)
+            among = ranking.top_rows(np.append(0, ends[:-1]), ends, depth)
             found[tied] = np.where(among >= 0, settled[among], -1)
         return Top(self.topics, found, n_tied)
 
     def _settled(self, starts: Ints, stops: Ints) -> tuple[Ints, Ints]:
         """Places of some topics among rows by topic, and the rows there, equal scores in descending order of docno."""
-        owner, places = order.spans(starts, stops)
+        owner, places = ranking.spans(starts, stops)
         rows, _ = self._falling
         among = places if rows is None else rows[places]
         return places, among[np.lexsort((-self.docno.take(among).ranks(), -self._single[among], owner))]
@@ -222,7 +222,7 @@ class Run:
     def _worse(self, rows: Ints) -> Ints:
         """Of rows that repeat, those that are not the best of their document."""
         rows = rows[np.argsort(self.ranks()[rows], kind="stable")]
-        prints = order.keys(self.topic[rows], self.docno.take(rows).prints)
+        prints = fingerprints.keys(self.topic[rows], self.docno.take(rows).prints)
         _, best = np.unique(prints, return_index=True)
         return np.delete(rows, best)
 

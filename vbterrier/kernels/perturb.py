@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from vbterrier.kernels.candidates import peaks
-from vbterrier.kernels.order import mix
+from vbterrier.kernels.fingerprints import mix
 from vbterrier.kernels.vb import per_topic
 
 if TYPE_CHECKING:

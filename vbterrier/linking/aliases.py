@@ -12,7 +12,7 @@ import pandas as pd
 from vbterrier.errors import InputError, ParameterError, examples, warn
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.ids import Ids, ids_of, numbers_of, repeated_pairs
-from vbterrier.kernels import order
+from vbterrier.kernels import ranking
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -220,7 +220,7 @@ class Meanings:
 
     def find(self, keys: Ints) -> tuple[Ints, Ints]:
         """Places among ``keys``, and rows here, of everything that they may mean."""
-        return order.spans(self.bounds[keys], self.bounds[keys + 1])
+        return ranking.spans(self.bounds[keys], self.bounds[keys + 1])
 
     def keep(self, rows: NDArray[np.bool_]) -> Meanings:
         """Some of the rows alone."""

@@ -13,7 +13,7 @@ from vbterrier.frames.files.reading import read_qrels
 from vbterrier.frames.ids import Ids, Lookup, ids_of, integers_of, require_same_kind
 from vbterrier.frames.parameters import whole
 from vbterrier.frames.runs import run_places, runs_of
-from vbterrier.kernels import order
+from vbterrier.kernels import fingerprints
 from vbterrier.kernels.resample import stream
 
 if TYPE_CHECKING:
@@ -239,7 +239,7 @@ def shallow_pool(runs: Any, qrels: Any, depth: int) -> pd.DataFrame:
 def _chances(qid: Ids, docno: Ids, seed: int) -> NDArray[np.float64]:
     """A uniform number in [0, 1) for each pair of ids, which nothing but the pair and the seed decides."""
     salt = stream(seed, "thin pool").integers(2**64, dtype=np.uint64)
-    words = order.mix(docno.prints + order.mix(qid.prints + salt))
+    words = fingerprints.mix(docno.prints + fingerprints.mix(qid.prints + salt))
     return (words >> _SHIFT).astype(np.float64) * _UNIT
 
 

@@ -16,19 +16,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from vbterrier.errors import FileError, InputError, ParameterError, printable
+from vbterrier.frames.files.reading import RUN, run_layout
 from vbterrier.frames.files.source import BOM, Source
-from vbterrier.frames.files.tables import (
-    batches,
-    blame,
-    require_columns,
-    run_layout,
-    text_table,
-    typed_table,
-    unreadable,
-)
+from vbterrier.frames.files.tables import batches, misfit_error, require_columns, text_table, typed_table, unreadable
 from vbterrier.frames.files.writing import kept_in
 from vbterrier.frames.ids import Ids
-from vbterrier.kernels.order import mix
+from vbterrier.kernels.fingerprints import mix
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -38,29 +31,28 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 _KEYS = ("qid", "docno", "score")
-_WANTED = (*_KEYS, "rank")
-# Columns of Parquet files that are kept beside those of every run: what measures may read of a run.
+# Optional columns of Parquet files that measures read.
 READ = ("entity_id", "weight", "tagger", "grade_prob")
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 _AMOUNT = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]i?|)b?", re.ASCII | re.IGNORECASE)
-# Less than threads and allocators need for themselves could not be kept.
+# Threads and allocators alone take this much.
 LEAST_MEMORY = 64 * 2**20
-# In blocks.
+# The longest line, in blocks.
 _LONGEST_LINE = 16
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where rows of a run begin.
+    """The position of a row in the files of a run.
 
     Parameters
     ----------
     file
-        Which of its files.
+        The number of the file.
     offset
-        Where in it a block begins: the byte of the inflated text, or the row of a Parquet file.
+        The start of the block in the file: the byte of the unpacked text, or the row of a Parquet file.
     row
-        How many rows of that block come before.
+        The number of the row in its block.
     """
 
     file: int = 0
@@ -70,36 +62,36 @@ class Place:
 
 @dataclass(frozen=True, eq=False)
 class RunBlock:
-    """Rows of a run that were read together.
+    """Rows of a run that are read together.
 
     Parameters
     ----------
     table
-        Columns qid, docno, score, and those of ``READ`` that a Parquet file has.
+        Columns qid, docno, score, and the columns of ``READ`` that a Parquet file has.
     place
-        Where its first row stands.
+        The position of its first row.
     """
 
     table: Any
     place: Place
 
     def slice(self, start: int, stop: int | None = None) -> RunBlock:
-        """Some of the rows."""
+        """The rows from ``start`` to ``stop``."""
         length = None if stop is None else stop - start
         return RunBlock(self.table.slice(start, length), replace(self.place, row=self.place.row + start))
 
 
 def blocks(paths: Sequence[Path], n_bytes: int, start: Place = Place()) -> Iterator[RunBlock]:
-    """The rows of a run's files, one file after the other.
+    """Yield the rows of a run in blocks, file by file.
 
     Parameters
     ----------
     paths
-        TREC text, plain or gzip, or Parquet; what a file is, is told by its content.
+        Files of TREC text, plain or gzip, or Parquet files; the content decides.
     n_bytes
-        How much to read at once.
+        The size of a block.
     start
-        Where to begin.
+        The first row.
 
     Raises
     ------
@@ -124,56 +116,53 @@ def blocks(paths: Sequence[Path], n_bytes: int, start: Place = Place()) -> Itera
 
 
 def parts_of(run: Any) -> tuple[Path, ...]:
-    """The files of one run: a path, several, those of a folder, or those that a pattern matches, as ``run/*.gz``.
+    """Return the files of one run, given as a path, several paths, a folder or a pattern such as ``run/*.gz``.
 
     Raises
     ------
     InputError
-        There is none.
+        No file is found.
     FileError
-        One cannot be opened.
+        A file cannot be opened.
     """
     if isinstance(run, (list, tuple)):
         found = [part for each in run for part in parts_of(each)]
     else:
+        path = Path(run)
         try:
-            found = _matched(run)
+            if path.is_dir():
+                found = sorted(each for each in path.iterdir() if each.is_file() and not each.name.startswith("."))
+            elif glob.has_magic(str(run)) and not path.exists():
+                matches = Path(path.anchor).glob(str(path.relative_to(path.anchor)))
+                found = sorted(each for each in matches if each.is_file())
+            else:
+                found = [path]
         except (OSError, ValueError) as error:
-            # A folder that may not be read, a name that is too long, a pattern that is none.
+            # A folder without permission to read, a name that is too long, an invalid pattern.
             raise FileError(run, f"cannot be opened: {getattr(error, 'strerror', None) or error}") from error
     if not found:
         raise InputError(f"runs: no file in {str(run)!r}; name files, a folder that holds some, or a pattern for them")
-    for path in found:
-        if path.exists() and not path.is_file():
-            raise FileError(path, "is a pipe or a device; memory= reads files more than once: write it to one")
-        Source.at(path, None)
+    for each in found:
+        if each.exists() and not each.is_file():
+            raise FileError(each, "is a pipe or a device; memory= reads files more than once: write it to a file")
+        Source.at(each, None)
     return tuple(found)
 
 
-def _matched(run: str | os.PathLike[str]) -> list[Path]:
-    """The files that one path means."""
-    if Path(run).is_dir():
-        return sorted(path for path in Path(run).iterdir() if path.is_file() and not path.name.startswith("."))
-    if glob.has_magic(str(run)) and not Path(run).exists():
-        top = Path(run).anchor
-        return sorted(path for path in Path(top).glob(str(Path(run).relative_to(top))) if path.is_file())
-    return [Path(run)]
-
-
 def is_parts(run: Any) -> bool:
-    """Whether a run is given by paths."""
+    """Return True if a run is given by paths."""
     if isinstance(run, (list, tuple)):
         return bool(run) and all(isinstance(each, (str, os.PathLike)) for each in run)
     return isinstance(run, (str, os.PathLike))
 
 
 def amount(name: str, value: Any) -> int:
-    """A parameter that is a number of bytes, or a text such as "1 GiB" or "500 MB".
+    """Return a parameter that is a number of bytes, or a text such as "1 GiB" or "500 MB".
 
     Raises
     ------
     ParameterError
-        Anything else, or too little to work with.
+        Any other value, or less than 64 MiB.
 
     >>> amount("memory", "1 GiB") == 2**30
     True
@@ -188,7 +177,7 @@ def amount(name: str, value: Any) -> int:
 
 
 def _lines(source: Source, n_bytes: int, start: int) -> Iterator[tuple[int, Any]]:
-    """Tables of whole lines, with the byte that each begins at."""
+    """Yield tables of whole lines, each with the byte of its start."""
     layout = run_layout(source.path, *source.first())
     rest, is_last = b"", False
     with source.stream(start=start) as stream:
@@ -206,28 +195,28 @@ def _lines(source: Source, n_bytes: int, start: int) -> Iterator[tuple[int, Any]
 
 def _parsed(source: Source, layout: Layout, content: bytes, *, is_first: bool) -> Any:
     if content.startswith(BOM) and not is_first:
-        # Arrow drops a mark at the top; this one is part of an id.
+        # Arrow drops a byte-order mark at the start; this one belongs to an id.
         content = BOM + content
     try:
         table = text_table(Source(source.path, None, content), layout)
     except FileError:
-        raise blame(source, layout) from None
+        raise misfit_error(source, layout) from None
     return table.select(list(_KEYS))
 
 
 def _rows(source: Source, n_bytes: int, start: int) -> Iterator[tuple[int, Any]]:
-    """Tables of a Parquet file, with the row that each begins at."""
+    """Yield tables of a Parquet file, each with the number of its first row."""
     try:
         with source.raw() as raw:
             every = pq.ParquetFile(raw).schema_arrow.names
-        require_columns(source.path, every, _WANTED)
-        names = [name for name in every if name in (*_WANTED, *READ)]
-        others = [name for name in names if name not in _WANTED]
-        for at, batch in batches(source, names, room=n_bytes, start=start, limit=_LONGEST_LINE * n_bytes):
+        require_columns(source.path, every, RUN.columns)
+        names = [name for name in every if name in (*RUN.columns, *READ)]
+        others = [name for name in names if name not in RUN.columns]
+        for at, batch in batches(source, names, n_bytes=n_bytes, start=start, limit=_LONGEST_LINE * n_bytes):
             table = batch.slice(max(start - at, 0))
             before = at + len(batch) - len(table)
             if len(table):
-                checked = typed_table(source, table, _WANTED, ("score", "rank"), before)
+                checked = typed_table(source, table, RUN.columns, RUN.numeric, before)
                 yield before, checked.select([*_KEYS, *others])
     except (pa.ArrowException, OSError) as error:
         raise unreadable(source, error) from error
@@ -235,7 +224,7 @@ def _rows(source: Source, n_bytes: int, start: int) -> Iterator[tuple[int, Any]]
 
 @dataclass(frozen=True, eq=False)
 class Chunk:
-    """Rows of a run that hold whole topics, as far as each topic's rows stand together.
+    """Rows of a run that hold whole topics, if the rows of each topic are contiguous.
 
     Parameters
     ----------
@@ -244,7 +233,7 @@ class Chunk:
     topics
         Their topics, in order of appearance.
     behind
-        Where the next row stands, ``None`` at the end.
+        The position of the next row, ``None`` at the end.
     """
 
     table: Any
@@ -253,46 +242,46 @@ class Chunk:
 
 
 def chunks(blocks: Iterable[RunBlock], n_bytes: int, name: str) -> Iterator[Chunk]:
-    """Blocks cut between topics: what a block holds of its last topic waits for the next one.
+    """Cut blocks between topics: rows of the last topic of a block wait for the next block.
 
     Parameters
     ----------
     blocks
-        What was read.
+        The rows.
     n_bytes
-        How much one topic may hold.
+        Limit of one topic.
     name
-        What messages call the run.
+        The name of the run in messages.
 
     Raises
     ------
     InputError
-        One topic holds more.
+        A topic exceeds the limit.
     """
     held: list[RunBlock] = []
     for block in blocks:
         ids = qids(block.table)
         last = int(ids.blocks()[-1])
         if held and ids.text[0] != qids(held[-1].table).text[0]:
-            # The topic that waited is complete.
+            # The waiting topic is complete.
             yield _chunk(held, block.place)
             held = []
         if last:
             yield _chunk([*held, block.slice(0, last)], block.slice(last).place)
             held = []
         held.append(block.slice(last))
-        require_room(held[0].table, sum(part.table.nbytes for part in held), n_bytes, name)
+        require_size(held[0].table, sum(part.table.nbytes for part in held), n_bytes, name)
     if held:
         yield _chunk(held, None)
 
 
-def require_room(table: Any, n_bytes: int, limit: int, name: str) -> None:
-    """Refuse a topic that is too large.
+def require_size(table: Any, n_bytes: int, limit: int, name: str) -> None:
+    """Check the size of a topic.
 
     Raises
     ------
     InputError
-        Names the topic.
+        The topic exceeds the limit.
     """
     if n_bytes > limit:
         raise InputError(
@@ -303,7 +292,7 @@ def require_room(table: Any, n_bytes: int, limit: int, name: str) -> None:
 
 
 def qids(table: Any) -> Ids:
-    """The column of topics."""
+    """The ids of the topics of a table."""
     return Ids(table["qid"].combine_chunks())
 
 
@@ -313,28 +302,28 @@ def _chunk(parts: list[RunBlock], behind: Place | None) -> Chunk:
 
 
 def split(blocks: Iterable[RunBlock], folder: Path, n_parts: int, level: int = 0) -> dict[str, int]:
-    """Part rows by topic, into files ``0.arrow``, ``1.arrow``, ...
+    """Partition rows by topic into the files ``0.arrow``, ``1.arrow``, ...
 
     Parameters
     ----------
     blocks
-        What was read.
+        The rows.
     folder
-        Where the files go.
+        The folder of the files.
     n_parts
-        How many of them.
+        The number of parts.
     level
-        Another one parts topics in another way.
+        Number of a partition; different levels partition topics independently.
 
     Returns
     -------
     dict
-        The number of topics by the name of each file that has any.
+        The number of topics in each file, by its name; empty parts have none.
 
     Raises
     ------
     FileError
-        They cannot be written.
+        A file cannot be written.
     """
     topics: dict[int, set[str]] = {}
     with kept_in(folder), ExitStack() as opened:
@@ -361,12 +350,12 @@ def split(blocks: Iterable[RunBlock], folder: Path, n_parts: int, level: int = 0
 
 
 def parted(path: Path) -> Iterator[RunBlock]:
-    """What :func:`split` wrote into a file, block by block.
+    """Yield the blocks of a file that :func:`split` wrote.
 
     Raises
     ------
     FileError
-        It is gone or damaged.
+        The file is missing or damaged.
     """
     with kept_in(path), pa.OSFile(str(path)) as file, pa.ipc.open_stream(file) as reader:
         for batch in reader:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from vbterrier.kernels.order import spans
+from vbterrier.kernels.ranking import spans
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

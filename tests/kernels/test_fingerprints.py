@@ -1,4 +1,4 @@
-"""Order of lists and fingerprints of ids against what Python says of the same lists and strings."""
+"""Fingerprints and keys of ids compared with Python's own equality of strings."""
 
 import string
 
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vbterrier.kernels import order
+from vbterrier.kernels import fingerprints
 
 # Few letters and common beginnings, so that equal and nearly equal strings are frequent.
 short = st.text(alphabet="ab\0", max_size=40).map(str.encode)
@@ -22,18 +22,7 @@ def laid(words, before=b"", behind=b""):
 
 
 def prints_of(words, **around):
-    return order.fingerprints(*laid(words, **around)).tolist()
-
-
-@st.composite
-def groups(draw, n_scores=4):
-    """Falling scores of groups laid end to end: scores, starts, stops."""
-    score = st.integers(0, n_scores).map(float)
-    lists = draw(st.lists(st.lists(score, min_size=1, max_size=8), max_size=6))
-    lists = [sorted(scores, reverse=True) for scores in lists]
-    stops = np.cumsum([len(scores) for scores in lists], dtype=np.int64)
-    starts = stops - np.array([len(scores) for scores in lists], dtype=np.int64)
-    return np.array([x for scores in lists for x in scores], dtype=np.float32), starts, stops
+    return fingerprints.fingerprints(*laid(words, **around)).tolist()
 
 
 # Ends of ids
@@ -41,13 +30,13 @@ def groups(draw, n_scores=4):
 
 @given(strings, st.binary(max_size=9), st.binary(max_size=9))
 def test_tails_are_the_last_eight_bytes(words, before, behind):
-    found = order.tails(*laid(words, before, behind)).tolist()
+    found = fingerprints.tails(*laid(words, before, behind)).tolist()
     assert found == [int.from_bytes(word[-8:], "little") for word in words]
 
 
 @given(st.integers(1, 20).flatmap(lambda n: st.lists(st.binary(min_size=n, max_size=n), max_size=9)), st.binary())
 def test_tails_of_words_of_one_length(words, before):
-    found = order.tails(*laid(words, before)).tolist()
+    found = fingerprints.tails(*laid(words, before)).tolist()
     assert found == [int.from_bytes(word[-8:], "little") for word in words]
 
 
@@ -57,26 +46,26 @@ def test_pairs_that_repeat_are_found_in_blocks_of_any_size(pairs, together):
     pairs = sorted(pairs, key=lambda pair: pair[0]) if together else pairs
     codes = np.array([code for code, _ in pairs], dtype=np.int64)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(order, "_BLOCK", 3)
-        found = order.roughly_repeated(codes, *laid([word for _, word in pairs])).tolist()
+        patch.setattr(fingerprints, "_BLOCK", 3)
+        found = fingerprints.roughly_repeated(codes, *laid([word for _, word in pairs])).tolist()
     assert sorted(found) == [place for place, pair in enumerate(pairs) if pairs.count(pair) > 1]
 
 
 def test_halves_of_keys_find_what_whole_keys_find(monkeypatch):
     words = [str(number * 7).encode() for number in range(50_000)]
     words[40_000] = words[3]
-    halves = order.roughly_repeated(np.zeros(len(words), dtype=np.int64), *laid(words)).tolist()
-    monkeypatch.setattr(order, "_FEW", 0)
-    assert order.roughly_repeated(np.zeros(len(words), dtype=np.int64), *laid(words)).tolist() == [3, 40_000]
+    halves = fingerprints.roughly_repeated(np.zeros(len(words), dtype=np.int64), *laid(words)).tolist()
+    monkeypatch.setattr(fingerprints, "_FEW", 0)
+    assert fingerprints.roughly_repeated(np.zeros(len(words), dtype=np.int64), *laid(words)).tolist() == [3, 40_000]
     assert {3, 40_000} <= set(halves)
     assert len(halves) < 20
 
 
 def test_rough_keys_tell_codes_and_words_apart():
     words = [str(number).encode() for number in range(20_000)]
-    keys = order.rough_keys(np.repeat([0, 1, 70_000], 20_000), *laid(words * 3))
+    keys = fingerprints.rough_keys(np.repeat([0, 1, 70_000], 20_000), *laid(words * 3))
     assert len(np.unique(keys)) == 60_000
-    assert order.rough_keys(np.array([1]), *laid(words[7:8])).tolist() == [keys[20_007].item()]
+    assert fingerprints.rough_keys(np.array([1]), *laid(words[7:8])).tolist() == [keys[20_007].item()]
 
 
 # Fingerprints
@@ -120,13 +109,13 @@ def test_a_hundred_thousand_similar_ids_do_not_meet():
 
 
 def test_no_strings_have_no_fingerprints():
-    assert order.fingerprints(np.empty(0, dtype=np.uint8), np.zeros(1, dtype=np.int64)).shape == (0,)
+    assert fingerprints.fingerprints(np.empty(0, dtype=np.uint8), np.zeros(1, dtype=np.int64)).shape == (0,)
     assert len(set(prints_of([b"", b"", b""]))) == 1
 
 
 @given(st.lists(st.integers(0, 2**64 - 1), unique=True, max_size=50))
 def test_mixing_loses_nothing(words):
-    mixed = order.mix(np.array(words, dtype=np.uint64))
+    mixed = fingerprints.mix(np.array(words, dtype=np.uint64))
     assert len(set(mixed.tolist())) == len(words)
 
 
@@ -137,15 +126,15 @@ def test_mixing_is_the_finaliser_of_splitmix64():
         return word ^ (word >> 31)
 
     words = [0, 1, 2, 2**32, 2**63, 2**64 - 1, 123456789012345678]
-    assert order.mix(np.array(words, dtype=np.uint64)).tolist() == [by_hand(word) for word in words]
+    assert fingerprints.mix(np.array(words, dtype=np.uint64)).tolist() == [by_hand(word) for word in words]
 
 
 def test_a_key_tells_apart_topics_and_ids():
-    prints = order.fingerprints(*laid([b"d%d" % i for i in range(300)]))
+    prints = fingerprints.fingerprints(*laid([b"d%d" % i for i in range(300)]))
     codes = np.arange(300)
-    keys = order.keys(np.repeat(codes, 300), np.tile(prints, 300))
+    keys = fingerprints.keys(np.repeat(codes, 300), np.tile(prints, 300))
     assert len(np.unique(keys)) == 300 * 300
-    assert order.keys(np.array([7]), prints[:1]).tolist() == [keys[7 * 300].item()]
+    assert fingerprints.keys(np.array([7]), prints[:1]).tolist() == [keys[7 * 300].item()]
 
 
 # Repeats and ranges
@@ -153,82 +142,12 @@ def test_a_key_tells_apart_topics_and_ids():
 
 @given(st.lists(st.integers(0, 2**64 - 1) | st.integers(0, 5), max_size=40))
 def test_repeated_keys_are_found_side_by_side_in_rising_order(numbers):
-    found = order.repeated(np.array(numbers, dtype=np.uint64)).tolist()
+    found = fingerprints.repeated(np.array(numbers, dtype=np.uint64)).tolist()
     assert sorted(found) == [place for place, number in enumerate(numbers) if numbers.count(number) > 1]
     met = [numbers[place] for place in found]
     for one, other, first, second in zip(met, met[1:], found, found[1:], strict=False):
         assert one <= other
         assert one != other or first < second
-
-
-@given(st.lists(st.tuples(st.integers(0, 20), st.integers(0, 5)), max_size=12))
-def test_spans_are_ranges_laid_end_to_end(ranges):
-    lows = np.array([low for low, _ in ranges], dtype=np.int64)
-    highs = np.array([low + size for low, size in ranges], dtype=np.int64)
-    owner, element = order.spans(lows, highs)
-    expected = [(place, x) for place, (low, size) in enumerate(ranges) for x in range(low, low + size)]
-    assert list(zip(owner.tolist(), element.tolist(), strict=True)) == expected
-
-
-# Ranked lists
-
-
-@given(groups(), st.integers(0, 10))
-def test_top_rows_are_the_first_of_each_group(case, depth):
-    _, starts, stops = case
-    expected = [
-        [row if row < stop else -1 for row in range(start, start + depth)]
-        for start, stop in zip(starts, stops, strict=True)
-    ]
-    rows = order.top_rows(starts, stops, depth)
-    assert rows.tolist() == expected
-    assert rows.shape == (len(starts), depth)
-
-
-@given(groups(), st.integers(0, 10))
-def test_a_group_is_tied_where_equal_scores_touch_its_first_ranks(case, depth):
-    score, starts, stops = case
-    expected = [
-        any(score[row] == score[row + 1] for row in range(start, min(start + depth, stop - 1)))
-        for start, stop in zip(starts, stops, strict=True)
-    ]
-    assert order.tied_groups(score, starts, stops, depth).tolist() == expected
-
-
-@given(groups(n_scores=2), st.integers(1, 10), st.randoms(use_true_random=False))
-def test_tied_places_are_those_whose_score_a_neighbour_has(case, depth, random):
-    score, starts, stops = case
-    if not len(score):
-        return
-    expected = sum(
-        any(score[row] == score[other] for other in (row - 1, row + 1) if start <= other < stop)
-        for start, stop in zip(starts, stops, strict=True)
-        for row in range(start, min(start + depth, stop))
-    )
-    # A row of -1 reads before the first score; with one score alone there would be nothing to read.
-    rows = order.top_rows(starts, stops, min(depth, int((stops - starts).max())))
-    assert order.n_tied(score, rows, starts, stops) == expected
-
-
-@given(groups(), st.data())
-def test_scores_fall_unless_one_rises_within_its_group(case, data):
-    score, starts, _ = case
-    assert order.is_falling(score, starts)
-    if not len(score):
-        return
-    row = data.draw(st.integers(0, len(score) - 1))
-    changed = score.copy()
-    changed[row] += 9
-    first_of_its_group = row in starts.tolist()
-    assert order.is_falling(changed, starts) == first_of_its_group
-
-
-def test_a_rise_from_one_group_to_the_next_is_none():
-    score = np.array([2, 1, 3, 0], dtype=np.float32)
-    assert order.is_falling(score, np.array([0, 2]))
-    assert not order.is_falling(score, np.array([0]))
-    assert not order.is_falling(score, np.array([0, 1]))
-    assert order.is_falling(np.array([1], dtype=np.float32), np.array([0]))
 
 
 def test_fingerprints_of_long_strings_tell_their_ends_apart_and_do_not_depend_on_their_neighbours():

@@ -1,0 +1,177 @@
+"""64-bit fingerprints of ids, and the keys on which tables of ids are joined."""
+
+from __future__ import annotations
+
+import hashlib
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from vbterrier.annotations import Ints, Words
+
+
+# Odd multipliers of splitmix64 (Steele et al. 2014).
+_MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
+_MIX_2 = np.uint64(0x94D049BB133111EB)
+_STEP = np.uint64(0x9E3779B97F4A7C15)
+_BYTES = 8
+# The bytes of a string beyond this number are hashed in one call.
+_LONGEST = 4096
+# The shift of a word that keeps n of its bytes, by n.
+_PUSH = np.array([0, *range(56, -1, -8)], dtype=np.uint64)
+# Ids of a block, and the size of a block below which the upper halves of keys rarely collide.
+_BLOCK, _FEW = 1 << 15, 1 << 20
+
+
+def mix(words: Words) -> Words:
+    """Mix the bits of 64-bit words; a bijection (the finaliser of splitmix64)."""
+    words = (words ^ (words >> np.uint64(30))) * _MIX_1
+    words = (words ^ (words >> np.uint64(27))) * _MIX_2
+    return words ^ (words >> np.uint64(31))
+
+
+def fingerprints(data: NDArray[np.uint8], offsets: Ints) -> Words:
+    """A 64-bit fingerprint of each of n concatenated byte strings.
+
+    Equal strings have equal fingerprints; two different strings collide with probability 2^-64, so callers that join
+    on fingerprints compare the matching strings.
+
+    Parameters
+    ----------
+    data
+        The bytes of all strings, shape (n_bytes,).
+    offsets
+        The start of each string, and the end of the last one, shape (n + 1,), increasing.
+
+    Returns
+    -------
+    numpy.ndarray
+        Shape (n,), uint64. The cost is linear in the number of bytes.
+
+    >>> found = fingerprints(np.frombuffer(b"d1d2d1", dtype=np.uint8), np.array([0, 2, 4, 6]))
+    >>> bool(found[0] == found[2]), bool(found[0] == found[1])
+    (True, False)
+    """
+    data = _padded(data)
+    start, length = offsets[:-1], np.diff(offsets)
+    found = mix(length.astype(np.uint64) + _STEP)
+    most = min(int(length.max(initial=0)), _LONGEST)
+    # All strings while each has a whole word left; then only the longer ones.
+    shared = min(int(length.min(initial=most)), most) // _BYTES * _BYTES
+    for done in range(0, shared, _BYTES):
+        found = mix(found ^ _load(data, start + done, np.full(len(length), _BYTES)))
+    long = np.flatnonzero(length > shared)
+    for done in range(shared, most, _BYTES):
+        word = _load(data, start[long] + done, np.minimum(length[long] - done, _BYTES))
+        found[long] = mix(found[long] ^ word)
+        long = long[length[long] > done + _BYTES]
+    for row in np.flatnonzero(length > _LONGEST):
+        rest = data[start[row] + _LONGEST : offsets[row + 1]]
+        word = np.frombuffer(hashlib.blake2b(rest.tobytes(), digest_size=_BYTES).digest(), dtype="<u8")
+        found[row : row + 1] = mix(found[row : row + 1] ^ word)
+    return found
+
+
+def keys(codes: Ints, fingerprints: Words) -> Words:
+    """A 64-bit key for each pair of a small code (a topic's number) and a fingerprint."""
+    return mix(fingerprints + mix((codes.astype(np.uint64) + np.uint64(1)) * _STEP))
+
+
+def repeated(key: Words | NDArray[np.uint32]) -> Ints:
+    """The positions of duplicated keys, grouped by key, increasing within a group.
+
+    >>> repeated(np.array([5, 7, 5, 9], dtype=np.uint64))
+    array([0, 2])
+    """
+    ranked = np.sort(key)
+    twice = ranked[1:][ranked[1:] == ranked[:-1]]
+    if not len(twice):
+        return np.empty(0, dtype=np.int64)
+    found = np.flatnonzero(np.isin(key, twice))
+    return found[np.argsort(key[found], kind="stable")]
+
+
+def tails(data: NDArray[np.uint8], offsets: Ints) -> Words:
+    """The last 8 bytes of each of n concatenated byte strings as one word, zero-padded for shorter strings.
+
+    >>> words = tails(np.frombuffer(b"d1d2d1", dtype=np.uint8), np.array([0, 2, 4, 6]))
+    >>> bool(words[0] == words[2]), bool(words[0] == words[1])
+    (True, False)
+    """
+    data = _padded(data)
+    start, stop = offsets[:-1], offsets[1:]
+    length = stop - start
+    shortest, longest = int(length.min(initial=_LONGEST)), int(length.max(initial=0))
+    if shortest == longest >= _BYTES:
+        # Ids of equal length end at regular distances, so a strided view finds them without indexing.
+        return np.ndarray(length.shape, "<u8", data, int(stop[0]) - _BYTES, (longest,)).astype(np.uint64)
+    n_bytes = np.minimum(length, _BYTES)
+    found = _words(data)[np.maximum(stop - _BYTES, 0)]
+    if shortest < _BYTES:
+        # The shift drops the bytes before a short id.
+        found >>= _PUSH[n_bytes]
+        if not n_bytes.all():
+            found[n_bytes == 0] = 0
+        # The first ids have no whole word before their end.
+        first = slice(0, int(np.searchsorted(stop, _BYTES)))
+        if first.stop:
+            found[first] = _load(data, start[first], n_bytes[first])
+    return found
+
+
+def rough_keys(codes: Ints, data: NDArray[np.uint8], offsets: Ints) -> Words:
+    """A 64-bit key for each pair of a code and a byte string, from the string's tail; equal pairs have equal keys.
+
+    Ids of one collection mostly differ in their last bytes, and tails cost a fraction of fingerprints.
+    """
+    return tails(data, offsets) * _MIX_1 + codes.astype(np.uint64) * _STEP
+
+
+def roughly_repeated(codes: Ints, data: NDArray[np.uint8], offsets: Ints) -> Ints:
+    """The positions of all duplicated pairs of a code and a byte string, and of a few others, by their rough keys.
+
+    Consecutive pairs of one code are compared block by block, within the processor's cache, by half of their keys.
+
+    >>> utf8_bytes = np.frombuffer(b"d1d2d1d1", dtype=np.uint8)
+    >>> roughly_repeated(np.array([0, 0, 0, 1]), utf8_bytes, np.array([0, 2, 4, 6, 8]))
+    array([0, 2])
+    """
+    found = [np.empty(0, dtype=np.int64)]
+    for start, stop in pairwise(_block_bounds(codes)):
+        rows = slice(start, stop)
+        key = rough_keys(codes[rows], data, offsets[start : stop + 1])
+        half = (key >> np.uint64(32)).astype(np.uint32) if stop - start < _FEW else key
+        found.append(start + repeated(half))
+    return np.concatenate(found)
+
+
+def _block_bounds(codes: Ints) -> list[int]:
+    """Bounds of blocks of rows such that each code is in one block; a single block if codes are not sorted."""
+    if (codes[1:] < codes[:-1]).any():
+        return [0, len(codes)]
+    firsts = np.searchsorted(codes, codes[::_BLOCK])
+    return [*np.unique(firsts).tolist(), len(codes)]
+
+
+def _padded(data: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Bytes padded to at least one word."""
+    return np.concatenate([data, np.zeros(_BYTES, dtype=np.uint8)]) if len(data) < _BYTES else data
+
+
+def _words(data: NDArray[np.uint8]) -> Words:
+    """The word that begins at each byte."""
+    return np.ndarray((len(data) - _BYTES + 1,), dtype="<u8", buffer=data, strides=(1,))
+
+
+def _load(data: NDArray[np.uint8], start: Ints, n_bytes: Ints) -> Words:
+    """Up to 8 bytes from each start as one little-endian, zero-padded word."""
+    words = _words(data)
+    inside = np.minimum(start, len(words) - 1)
+    shift = ((start - inside) * _BYTES).astype(np.uint64)
+    missing = ((_BYTES - n_bytes) * _BYTES).astype(np.uint64)
+    # The shifts drop the bytes after the id.
+    return ((words[inside] >> shift) << missing) >> missing
