@@ -24,14 +24,14 @@ def theirs():
     return lambda frame: frame.rename(columns=RENAMED)
 
 
-def ends(law, level=0.9):
+def ends(distribution, level=0.9):
     """The smallest and the largest score whose mid-probability is within the level; the median where none is."""
     reached, within = 0.0, []
-    for value, chance in law.items():
+    for value, chance in distribution.items():
         if (1 - level) / 2 - 1e-12 <= reached + chance / 2 <= (1 + level) / 2 + 1e-12:
             within.append(value)
         reached += chance
-    return (min(within), max(within)) if within else (statistic(law, "median"),) * 2
+    return (min(within), max(within)) if within else (statistic(distribution, "median"),) * 2
 
 
 def statistic(outcome, stat):

@@ -173,12 +173,12 @@ print(json.dumps([names.count("vbterrier"), (vbterrier.BNDCG @ 2).calc_aggregate
 
 def test_the_provider_asks_for_the_columns_of_its_measures():
     assert set(ir_measures.run_inputs([BNDCG @ 10, nDCG @ 10])) == {"doc_id", "query_id", "score"}
-    ours = ir_measures.providers.registry["vbterrier"]
-    assert ours.run_inputs([BNDCG @ 10, VB @ 10]) == ["doc_id", "query_id", "score"]
-    assert ours.qrel_inputs([BNDCG @ 10, VB @ 10]) == ["doc_id", "query_id", "relevance"]
-    assert ours.qrel_inputs([VB @ 10]) == ["query_id"]
-    assert ours.supports(VB @ 10)
-    assert not ours.supports(nDCG @ 10)
+    provider = ir_measures.providers.registry["vbterrier"]
+    assert provider.run_inputs([BNDCG @ 10, VB @ 10]) == ["doc_id", "query_id", "score"]
+    assert provider.qrel_inputs([BNDCG @ 10, VB @ 10]) == ["doc_id", "query_id", "relevance"]
+    assert provider.qrel_inputs([VB @ 10]) == ["query_id"]
+    assert provider.supports(VB @ 10)
+    assert not provider.supports(nDCG @ 10)
 
 
 # Text and identity
@@ -373,13 +373,13 @@ def test_a_bad_value_is_refused_where_the_measure_is_made(make, message):
         ("ndcg@10", "no measure is called 'ndcg'. Did you mean "),
         ("BNDGC@10", "Did you mean BNDCG?"),
         ("qwertzuiop", "no measure is called 'qwertzuiop'."),
-        ("", "a measure reads as Name, Name@10"),
-        ("VB(", "a measure reads as Name, Name@10"),
-        ("VB@", "a measure reads as Name, Name@10"),
-        ("VB, ES", "a measure reads as Name, Name@10"),
-        ("VB@10@5", "a measure reads as Name, Name@10"),
-        ("VB\0", "a measure reads as Name, Name@10"),
-        ("vbterrier.VB@10", "a measure reads as Name, Name@10"),
+        ("", "a measure is written as Name, Name@10"),
+        ("VB(", "a measure is written as Name, Name@10"),
+        ("VB@", "a measure is written as Name, Name@10"),
+        ("VB, ES", "a measure is written as Name, Name@10"),
+        ("VB@10@5", "a measure is written as Name, Name@10"),
+        ("VB\0", "a measure is written as Name, Name@10"),
+        ("vbterrier.VB@10", "a measure is written as Name, Name@10"),
         ("VB(0.5)@10", "parameters are given by name"),
         ("VB(**{'alpha': 1})@10", "parameters are given by name"),
         ("VB(alpha=half)@10", "values are numbers, quoted texts, True or False"),
@@ -390,8 +390,8 @@ def test_a_bad_value_is_refused_where_the_measure_is_made(make, message):
         ("nDCG@10.0", "invalid param cutoff=10.0"),
         ("nDCG@0", "cutoff 0: wanted a whole number of at least 1, as in @10"),
         ("AP@-3", "cutoff -3: wanted a whole number of at least 1, as in @10"),
-        (7, "a measure reads as Name, Name@10"),
-        (None, "a measure reads as Name, Name@10"),
+        (7, "a measure is written as Name, Name@10"),
+        (None, "a measure is written as Name, Name@10"),
     ],
 )
 def test_text_that_is_no_measure_says_why(text, message):
@@ -542,7 +542,7 @@ def test_all_statistics_of_an_evaluation_share_one_computation(monkeypatch):
 
         monkeypatch.setattr(module, name, call)
 
-    counted("laws_of")
+    counted("distribution_of")
     counted("moments")
     ir_measures.calc([BNDCG @ 3, BNDCG(stat="std") @ 3], QRELS, RUN)
     assert calls == ["moments"], "no distribution where moments do"
@@ -550,10 +550,10 @@ def test_all_statistics_of_an_evaluation_share_one_computation(monkeypatch):
     stats = ("mean", "std", "median", "mode", "q5", "q95", "lo", "hi")
     measures = [BNDCG(stat=stat) @ 3 for stat in stats] + [BNDCG(stat="lo", level=0.5) @ 3]
     ir_measures.calc(measures, QRELS, RUN)
-    assert sorted(calls) == ["laws_of", "moments"]
+    assert sorted(calls) == ["distribution_of", "moments"]
     calls.clear()
     ir_measures.calc([BNDCG(stat="q5") @ 3, BNDCG(stat="q5") @ 2, BNDCG(stat="q5", prior="pool") @ 3], QRELS, RUN)
-    assert calls == ["laws_of"] * 3, "another cutoff and another prior are other distributions"
+    assert calls == ["distribution_of"] * 3, "another cutoff and another prior are other distributions"
 
 
 def test_an_evaluator_prepares_its_qrels_once(monkeypatch):

@@ -14,7 +14,7 @@ from ir_measures import nDCG
 
 from vbterrier import BNDCG, DegenerateWarning, InputError, NDCGBound, ParameterError, Unjudged
 from vbterrier.measures.unjudged import Bootstrapped
-from vbterrier.unjudged import bootstrap_distribution
+from vbterrier.unjudged.bootstrap import bootstrap_distribution
 
 STATS = ("mean", "std", "q5", "q25", "q50", "q75", "q95")
 # As the published values name the priors.
@@ -129,10 +129,10 @@ def test_the_second_worked_case():
         "pool+run": ([0.55, 0.1, 0.35], 0.5561520200, 0.0191203231),
     }
     for prior, (prob, mean, variance) in expected.items():
-        law = bootstrap_distribution(run, qrels, 4, prior=prior)
-        assert law.prob[0] == pytest.approx(prob, abs=1e-12)
-        assert law.mean[0] == pytest.approx(mean, abs=1e-10)
-        assert law.std[0] ** 2 == pytest.approx(variance, abs=1e-10)
+        distribution = bootstrap_distribution(run, qrels, 4, prior=prior)
+        assert distribution.prob[0] == pytest.approx(prob, abs=1e-12)
+        assert distribution.mean[0] == pytest.approx(mean, abs=1e-10)
+        assert distribution.std[0] ** 2 == pytest.approx(variance, abs=1e-10)
         assert one(BNDCG(prior=prior) @ 4, qrels, run) == pytest.approx(mean, abs=1e-10)
         assert one(BNDCG(prior=prior, stat="std") @ 4, qrels, run) ** 2 == pytest.approx(variance, abs=1e-10)
 
@@ -196,9 +196,9 @@ def test_every_published_value_of_the_ance_run(covid, values_of, letter):
 
 @pytest.mark.parametrize("letter", PRIORS)
 def test_every_published_probability_of_the_ance_run(covid, letter):
-    law = bootstrap_distribution(covid.runs["ance"], covid.incomplete, prior=PRIORS[letter], compat="ecir23")
-    assert law.grades.tolist() == [0, 1, 2, 3]
-    for qid, prob in zip(law.topics, law.prob, strict=True):
+    distribution = bootstrap_distribution(covid.runs["ance"], covid.incomplete, prior=PRIORS[letter], compat="ecir23")
+    assert distribution.grades.tolist() == [0, 1, 2, 3]
+    for qid, prob in zip(distribution.topics, distribution.prob, strict=True):
         assert prob == pytest.approx(covid.expected[qid][letter]["p"], abs=1e-9)
 
 
@@ -227,11 +227,11 @@ def test_every_statistic_lies_between_the_naive_bounds_and_quantiles_rise(covid)
 
 def test_the_level_moves_the_ends_of_the_interval(covid, values_of, by_hand):
     run, qrels = covid.runs["ance"], covid.incomplete
-    law = bootstrap_distribution(run, qrels)
+    distribution = bootstrap_distribution(run, qrels)
     for level in (0, 0.5, 0.9, 1):
         expected = [
-            by_hand.ends(dict(zip(*(part.tolist() for part in law.atoms(topic)), strict=True)), level)
-            for topic in law.topics
+            by_hand.ends(dict(zip(*(part.tolist() for part in distribution.atoms(topic)), strict=True)), level)
+            for topic in distribution.topics
         ]
         for side, stat in enumerate(("lo", "hi")):
             found = values_of(BNDCG(stat=stat, level=level) @ 10, qrels, run)
@@ -267,8 +267,8 @@ def test_a_prior_with_what_is_no_probability_is_refused(chances):
 
 def test_a_prior_off_by_rounding_is_made_a_distribution():
     qrels, run = qrels_of({"a": 1, "b": 2, "c": 0}), run_of(["a", "new"])
-    law = bootstrap_distribution(run, qrels, 2, prior={0: 0.25, 1: 0.25, 2: 0.5 + 1e-7})
-    assert law.prob.sum() == pytest.approx(1, abs=1e-15)
+    distribution = bootstrap_distribution(run, qrels, 2, prior={0: 0.25, 1: 0.25, 2: 0.5 + 1e-7})
+    assert distribution.prob.sum() == pytest.approx(1, abs=1e-15)
 
 
 def test_compat_knows_priors_by_name_only():
@@ -340,7 +340,7 @@ LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 def test_methods_agree_within_their_certificates():
     qrels, run = partly_judged()
     exact, grid, drawn = (bootstrap_distribution(run, qrels, method=m, n_draws=20_000) for m in ("exact", "grid", "mc"))
-    assert [set(law.methods) for law in (exact, grid, drawn)] == [{"exact"}, {"grid"}, {"mc"}]
+    assert [set(distribution.methods) for distribution in (exact, grid, drawn)] == [{"exact"}, {"grid"}, {"mc"}]
     assert grid.mean == pytest.approx(exact.mean, abs=1e-10)
     assert (np.abs(drawn.mean - exact.mean) <= 5 * exact.std / np.sqrt(20_000)).all()
     for level in LEVELS:
@@ -394,9 +394,9 @@ def test_a_topic_too_large_for_a_method_says_what_to_do():
 
 def test_the_mode_of_draws_under_compat_is_read_from_histograms(covid, values_of):
     run, qrels = covid.runs["ance"], covid.incomplete
-    law = bootstrap_distribution(run, qrels, compat="ecir23", method="mc", n_draws=200)
+    distribution = bootstrap_distribution(run, qrels, compat="ecir23", method="mc", n_draws=200)
     modes, medians = {}, {}
-    for topic, drawn in zip(law.topics, law.laws, strict=True):
+    for topic, drawn in zip(distribution.topics, distribution.distributions, strict=True):
         kept = pd.Series(drawn.values)
         medians[topic] = kept.quantile(0.3)
         for _ in range(2):
@@ -506,7 +506,7 @@ def test_judgments_that_repeat_count_once_and_those_that_clash_are_refused():
 
 def test_diversity_judgments_are_pointed_to_their_flattening():
     clash = pd.concat([qrels_of({"a": 2}), qrels_of({"a": 0})]).assign(iteration=["1", "2"])
-    with pytest.raises(InputError, match=r"flatten them first with vbterrier\.flatten_qrels"):
+    with pytest.raises(InputError, match=r"flatten them first with vbterrier\.frames\.flatten_qrels"):
         one(BNDCG @ 2, clash, run_of(["a"]))
 
 

@@ -129,13 +129,13 @@ STATS = ("mean", "std", "mode", "median", "q5", "q25", "q97.5", "q100", "lo", "h
 def test_every_statistic_is_that_of_the_process_followed_by_hand(by_hand, measure, score, params, case):
     labels, ranking, k = case
     assume(ranking and (k or measure is not BP))
-    law = outcome(labels, ranking, k, lambda *given_grades: score(*given_grades, **params))
+    distribution = outcome(labels, ranking, k, lambda *given_grades: score(*given_grades, **params))
     base = measure(**params, prior="pool", cutoff=k)
     found = values([base(stat=stat) for stat in STATS], qrels_of(labels), run_of(ranking))
     for stat in STATS:
         # A variance of rounding alone is a deviation of its root.
         within = 1e-7 if stat == "std" else 1e-10
-        assert found[base(stat=stat)] == pytest.approx(by_hand.statistic(law, stat), abs=within), stat
+        assert found[base(stat=stat)] == pytest.approx(by_hand.statistic(distribution, stat), abs=within), stat
 
 
 def test_one_unjudged_document_by_hand():

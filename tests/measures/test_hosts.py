@@ -489,8 +489,8 @@ def test_an_empty_run_scores_zero_with_one_warning(measure, empty):
     [
         (IR_QRELS.iloc[:0], IR_GOOD, "qrels: no rows"),
         (pd.DataFrame(), IR_GOOD, "qrels: wanted columns qid"),
-        (QRELS, IR_GOOD, "qrels: ir_measures wants the column query_id, found qid"),
-        (IR_QRELS, GOOD, "run: ir_measures wants the column query_id, found qid"),
+        (QRELS, IR_GOOD, "qrels: ir_measures needs the column query_id, found qid"),
+        (IR_QRELS, GOOD, "run: ir_measures needs the column query_id, found qid"),
         (IR_QRELS, IR_GOOD.drop(columns="score"), "run: wanted columns qid, docno, score; missing score"),
         (IR_QRELS.drop(columns="doc_id"), IR_GOOD, "missing docno|found no intents"),
         ("qrels.txt", IR_GOOD, "qrels: found a path; read it first with vbterrier.read_qrels"),

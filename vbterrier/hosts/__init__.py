@@ -1,1 +1,61 @@
-"""Assumptions about ir_measures, PyTerrier and TrecTools."""
+"""Assumptions about ir_measures, PyTerrier and TrecTools, checked when each of them is first used."""
+
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+def require_api(host: Any, distribution: str, tested: str, names: Iterable[str]) -> None:
+    """Check that a host package has the names that this package uses.
+
+    Parameters
+    ----------
+    host
+        The imported module.
+    distribution
+        The name under which it is installed.
+    tested
+        The version that this package was tested with.
+    names
+        Names below the module: attributes, and keys of dictionaries, joined by dots.
+
+    Raises
+    ------
+    ImportError
+        Lists the missing names, with the installed and the tested version.
+
+    Examples
+    --------
+    >>> import math
+    >>> require_api(math, "mathematics", "1.0", ["pi", "tau.imag", "phi"])
+    Traceback (most recent call last):
+    ...
+    ImportError: vbterrier was tested with mathematics 1.0; the installed version (unknown) has no math.phi: \
+pip install 'mathematics==1.0', or update vbterrier
+    """
+    missing = [name for name in names if not _has(host, name)]
+    if missing:
+        try:
+            installed = version(distribution)
+        except PackageNotFoundError:
+            installed = "unknown"
+        raise ImportError(
+            f"vbterrier was tested with {distribution} {tested}; the installed version ({installed}) has no "
+            f"{', '.join(f'{host.__name__}.{name}' for name in missing)}: pip install '{distribution}=={tested}', or "
+            "update vbterrier"
+        )
+
+
+def _has(value: Any, name: str) -> bool:
+    for part in name.split("."):
+        if isinstance(value, dict) and part in value:
+            value = value[part]
+        elif hasattr(value, part):
+            value = getattr(value, part)
+        else:
+            return False
+    return True

@@ -1,10 +1,8 @@
-"""The measures, each a declaration, and the border to ir_measures. Importing it registers them."""
+"""Declarations of the measures; importing this package registers them with ir_measures."""
 
-import ir_measures
-
-from vbterrier.hosts import ir_measures as provider
-from vbterrier.hosts.ir_measures import enable_string_measures, measures_from
-from vbterrier.measures.base import Measure
+from vbterrier.hosts.ir_measures import MEASURES as REGISTRY
+from vbterrier.hosts.ir_measures import install
+from vbterrier.measures.base import PROVIDER, Measure
 from vbterrier.measures.entity import (
     OER,
     BaitRate,
@@ -19,6 +17,7 @@ from vbterrier.measures.entity import (
 )
 from vbterrier.measures.intents import ES, VB, TopIntent, VarPenalty
 from vbterrier.measures.linking import LinkingF1, LinkingP, LinkingR, LinkP, LinkR, NilP, NilR
+from vbterrier.measures.text import enable_string_measures, measures_from
 from vbterrier.measures.unjudged import BAP, BERR, BNDCG, BP, BQ, BRBP, NDCGBound, Unjudged
 
 __all__ = [
@@ -82,6 +81,6 @@ MEASURES: tuple[Measure, ...] = (
 )
 
 for _measure in MEASURES:
-    # Registering a name twice is an assertion error there; a reload of this module finds its names taken.
-    ir_measures.measures.registry[_measure.NAME] = type(_measure)
-provider.install()
+    # ir_measures.measures.register raises an assertion error for a name that is taken, as it is after a reload.
+    REGISTRY[_measure.NAME] = type(_measure)
+install(PROVIDER)

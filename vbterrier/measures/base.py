@@ -5,24 +5,24 @@ from __future__ import annotations
 import logging
 import math
 import operator
-import os
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import ir_measures
 import numpy as np
-import pandas as pd
-from ir_measures.measures.base import ParamInfo
 
 from vbterrier.errors import InputError, ParameterError, VBTerrierError, examples, nearest
-from vbterrier.frames.ranking import Run
+from vbterrier.hosts.ir_measures import Provider, registered
 from vbterrier.log import timed
 from vbterrier.measures.target import EvaluationTarget, Scoring, warn_of_id_mismatch
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator
 
+    import pandas as pd
     from numpy.typing import NDArray
+
+    from vbterrier.frames.ranking import Run
 
 
 _NOTHING = object()
@@ -31,7 +31,7 @@ _ENDLESS = 1e6
 MOST_RANKS = 1_000_000
 
 
-class Param(ParamInfo):  # type: ignore[misc]
+class Param(ir_measures.ParamInfo):  # type: ignore[misc]
     """One parameter of a measure.
 
     Parameters
@@ -110,9 +110,6 @@ CUTOFF = Param(int, low=1, high=MOST_RANKS, desc="ranking cutoff k, as in @10; t
 
 
 _LOG = logging.getLogger(__name__)
-# The words of ir_measures for our columns; no other module knows them.
-TO_IR_MEASURES = {"qid": "query_id", "docno": "doc_id", "label": "relevance"}
-FROM_IR_MEASURES = {theirs: ours for ours, theirs in TO_IR_MEASURES.items()}
 
 UNDEFINED = Param(
     str, "raise", choices=("raise", "zero", "skip"), desc="a topic without a value: an error, 0, or left out"
@@ -215,7 +212,7 @@ class Measure(ir_measures.Measure):  # type: ignore[misc]
 
     def runtime_impl(self, qrels: Any, run: Any) -> Iterator[ir_measures.Metric]:
         """Evaluate through the runtime provider of ir_measures, for pipelines without our own."""
-        yield from metrics([self], EvaluationTarget(qrels_frame(qrels)), run_of(run))
+        yield from PROVIDER.iter_calc([self], qrels, run)
 
     @cached_property
     def _written(self) -> str:
@@ -232,8 +229,7 @@ class Measure(ir_measures.Measure):  # type: ignore[misc]
         return self._written
 
     def __reduce__(self) -> tuple[Any, tuple[str, dict[str, Any]]]:
-        # By name: pyterrier, imported after us, calls every registered class its own, which pickle believes.
-        return _made, (self.NAME, self.params)
+        return registered, (self.NAME, self.params)
 
     # Measure compares and hashes by repr; __eq__ here keeps __hash__ with it.
     def __eq__(self, other: object) -> bool:
@@ -241,12 +237,6 @@ class Measure(ir_measures.Measure):  # type: ignore[misc]
 
     def __hash__(self) -> int:
         return hash(repr(self))
-
-
-def _made(name: str, params: dict[str, Any]) -> Measure:
-    """A registered measure; importing this module has registered ours."""
-    measure: Measure = ir_measures.measures.registry[name](**params)
-    return measure
 
 
 def _text(value: Any) -> str:
@@ -269,44 +259,21 @@ def evaluate(measures: Iterable[Measure], slot: EvaluationTarget, run: Run) -> I
             yield topic, measure, value
 
 
-def metrics(measures: Iterable[Measure], slot: EvaluationTarget, run: Run) -> Iterator[ir_measures.Metric]:
-    """What :func:`evaluate` yields, as ir_measures has it; says it when ids are written otherwise."""
-    warn_of_id_mismatch(slot, run, only_misspelt=True)
-    for topic, measure, value in evaluate(measures, slot, run):
-        yield ir_measures.Metric(query_id=topic, measure=measure, value=value)
-
-
 def deepest(measures: Iterable[ir_measures.Measure]) -> int | None:
     """The most ranks that a measure looks at, ``None`` if one looks at all."""
     depths = [getattr(measure, "depth", measure.params.get("cutoff")) for measure in measures]
     return None if None in depths else max(depths)
 
 
-def qrels_frame(data: Any) -> pd.DataFrame:
-    """Qrels in any form of ir_measures as a frame with our columns."""
-    return _frame(data, "qrels", ir_measures.util.QrelsConverter)
+def _prepared(qrels: pd.DataFrame) -> tuple[list[str], Any]:
+    """Topics of the qrels, and the function that evaluates runs against them."""
+    target = EvaluationTarget(qrels)
+
+    def values(measures: list[Measure], run: Run) -> Iterator[tuple[str, Measure, float]]:
+        warn_of_id_mismatch(target, run, only_misspelt=True)
+        yield from evaluate(measures, target, run)
+
+    return target.topics, values
 
 
-def run_of(data: Any) -> Run:
-    """A run in any form of ir_measures, checked."""
-    frame = _frame(data, "run", ir_measures.util.RunConverter)
-    # Some hosts hand over an empty frame without our columns for topics that retrieved nothing.
-    return Run(frame if len(frame) else pd.DataFrame({"qid": [], "docno": [], "score": []}, dtype=object))
-
-
-def _frame(data: Any, what: str, converter: Any) -> pd.DataFrame:
-    if isinstance(data, (str, os.PathLike)):
-        raise InputError(f"{what}: found a path; read it first with vbterrier.read_{what}, or use vbterrier.score")
-    if not isinstance(data, pd.DataFrame):
-        made = converter(data, strict=False)
-        _, problem = made.predict_type()
-        if problem:
-            raise InputError(f"{what}: {problem}; of polars frames pass .to_pandas(), or use vbterrier.score")
-        data = made.as_pd_dataframe()
-    if len(data) and "query_id" not in data.columns:
-        found = ", ".join(map(str, data.columns))
-        raise InputError(
-            f"{what}: ir_measures wants the column query_id, found {found}; rename, or use vbterrier.score"
-        )
-    frame: pd.DataFrame = data.rename(columns=FROM_IR_MEASURES)
-    return frame
+PROVIDER = Provider(Measure, _prepared)

@@ -18,8 +18,8 @@ from vbterrier.errors import InputError, ParameterError, warn
 from vbterrier.frames.contracts import require
 from vbterrier.frames.ids import ids_of, integers_of, require_same_kind
 from vbterrier.frames.runs import run_places
+from vbterrier.hosts.ir_measures import ENGINES, JUDGED, NDEVAL, TO_IR_MEASURES, TREC_EVAL
 from vbterrier.intents.sources import to_diversity
-from vbterrier.measures.base import TO_IR_MEASURES
 from vbterrier.measures.target import EvaluationTarget
 
 if TYPE_CHECKING:
@@ -206,12 +206,12 @@ def _over(found: Floats, ideal: Floats) -> Floats:
 # Measures whose value at k the first k documents decide.
 OF_FIRST = ("AP", "P", "R", "RR", "Success", "nDCG")
 # Engines that evaluate each topic by itself.
-TOPICWISE = ("pytrec_eval", "pyndeval", "judged")
+TOPICWISE = (TREC_EVAL, NDEVAL, JUDGED)
 
 
 def is_diversity(measure: ir_measures.Measure) -> bool:
     """Whether a measure reads the iterations of diversity qrels."""
-    return bool(ir_measures.providers.registry["pyndeval"].supports(measure))
+    return bool(ENGINES[NDEVAL].supports(measure))
 
 
 def external_values(
@@ -316,7 +316,7 @@ def is_of_first(measure: ir_measures.Measure) -> bool:
     """Whether the first k documents and the judgments are all that a measure looks at."""
     at_k = measure.NAME in OF_FIRST and measure.params.get("cutoff") is not None
     # Some of their settings are done by other engines, with rules of their own.
-    done_by_trec_eval = bool(ir_measures.providers.registry["pytrec_eval"].supports(measure))
+    done_by_trec_eval = bool(ENGINES[TREC_EVAL].supports(measure))
     return at_k and done_by_trec_eval and not measure.params.get("judged_only")
 
 
@@ -329,8 +329,7 @@ def n_decisive(measure: ir_measures.Measure) -> int | None:
 
 def is_topicwise(measure: ir_measures.Measure) -> bool:
     """Whether judgments of other topics are known to change nothing."""
-    providers = (ir_measures.providers.registry[name] for name in TOPICWISE)
-    return any(provider.supports(measure) for provider in providers)
+    return any(ENGINES[name].supports(measure) for name in TOPICWISE)
 
 
 def _calculated(

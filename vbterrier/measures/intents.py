@@ -9,10 +9,11 @@ import numpy as np
 from vbterrier.errors import InputError, ParameterError
 from vbterrier.frames.named import named
 from vbterrier.frames.runs import places
+from vbterrier.hosts.ir_measures import TO_IR_MEASURES
 from vbterrier.intents.coverage import Coverage, Intents, Tags, cover
 from vbterrier.intents.sources import from_diversity, from_run
 from vbterrier.kernels import vb
-from vbterrier.measures.base import CUTOFF, TO_IR_MEASURES, UNDEFINED, Measure, Param
+from vbterrier.measures.base import CUTOFF, UNDEFINED, Measure, Param
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from vbterrier.errors import InputError
+from vbterrier.hosts.ir_measures import TO_IR_MEASURES
 from vbterrier.kernels.linking import FIGURES
 from vbterrier.linking.answers import NIL, SEVERAL, UNANSWERED, Decisions, Gold, checked_nil, decide, warn_of_silence
-from vbterrier.measures.base import TO_IR_MEASURES, UNDEFINED, Measure, Param
+from vbterrier.measures.base import UNDEFINED, Measure, Param
 
 if TYPE_CHECKING:
     from vbterrier.annotations import Floats

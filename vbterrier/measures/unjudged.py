@@ -145,21 +145,21 @@ class Bootstrapped(Measure):
 
     def values(self, scoring: Scoring) -> Floats:
         """The statistic of each topic."""
-        law, stat = self.distribution(scoring), self["stat"]
+        distribution, stat = self.distribution(scoring), self["stat"]
         if stat in ("mean", "median", "mode", "std"):
-            values: Floats = getattr(law, stat)
+            values: Floats = getattr(distribution, stat)
             return values
         if stat in ("lo", "hi"):
-            return law.interval(self["level"])[stat == "hi"]
-        return law.quantile(float(stat[1:]) / 100)
+            return distribution.interval(self["level"])[stat == "hi"]
+        return distribution.quantile(float(stat[1:]) / 100)
 
 
 class _BNDCG(Bootstrapped):
     """Bootstrapped nDCG@k: a statistic of the score's distribution over what unjudged documents could be.
 
     ``nDCG = (DCG of the judged part + gains drawn from a prior) / IDCG@k(pool)``, in [0, 1]; see
-    :func:`vbterrier.unjudged.bootstrap_distribution` for the process, its parameters and its source. With nothing unjudged it is
-    ``nDCG@k``. All statistics of one evaluation come from one computation.
+    :func:`vbterrier.unjudged.bootstrap_distribution` for the process, its parameters and its source. With nothing
+    unjudged it is ``nDCG@k``. All statistics of one evaluation come from one computation.
 
     Parameters
     ----------

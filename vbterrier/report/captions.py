@@ -10,7 +10,7 @@ from vbterrier.errors import InputError, ParameterError, examples, nearest, prin
 from vbterrier.frames import notebook
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.ids import ids_of, integers_of
-from vbterrier.hosts.ir_measures import measures_from
+from vbterrier.measures.text import measures_from
 from vbterrier.measures.base import Measure
 
 if TYPE_CHECKING:

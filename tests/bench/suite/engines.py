@@ -27,7 +27,7 @@ def _through_ir_measures(way: Way, run: pd.DataFrame, qrels: pd.DataFrame) -> ob
 def _parsed(way: Way) -> Any:
     import ir_measures
 
-    from vbterrier.hosts.ir_measures import measures_from
+    from vbterrier.measures.text import measures_from
 
     return measures_from(way.measure)[0] if way.is_ours else ir_measures.parse_measure(way.measure)
 

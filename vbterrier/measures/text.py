@@ -1,0 +1,118 @@
+"""Measures from text."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+import ir_measures
+
+from vbterrier.errors import ParameterError, nearest
+from vbterrier.hosts.ir_measures import MEASURES, replace_parser
+from vbterrier.measures.base import Measure
+
+_FORM = "a measure is written as Name, Name@10 or Name(parameter=value,...)@10"
+
+
+def measures_from(*texts: str | ir_measures.Measure) -> list[ir_measures.Measure]:
+    """Parse measures of this package and of ir_measures.
+
+    ``pt.Experiment`` accepts text only for the names of trec_eval, without parameters; it accepts Measure objects.
+
+    Parameters
+    ----------
+    texts
+        Text such as ``"VB(alpha=1)@10"``, ``"nDCG@10"`` or ``"AP"``. Measure objects are returned unchanged.
+
+    Returns
+    -------
+    list of ir_measures.Measure
+
+    Raises
+    ------
+    ParameterError
+        Text that is no measure; the message gives the reason and the nearest name.
+
+    Examples
+    --------
+    >>> measures_from("VB(alpha=0.5)@10", "nDCG@10")
+    [VB(alpha=0.5)@10, nDCG@10]
+    """
+    return [text if isinstance(text, ir_measures.Measure) else _parsed(text) for text in texts]
+
+
+def _parsed(text: str) -> ir_measures.Measure:
+    try:
+        node = ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError, AttributeError, TypeError, MemoryError, RecursionError) as error:
+        raise ParameterError(f"{text!r}: {_FORM}") from error
+    given: list[tuple[str, ast.expr]] = []
+    cutoff: ast.expr | None = None
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
+        cutoff, node = node.right, node.left
+    if isinstance(node, ast.Call):
+        if node.args or any(keyword.arg is None for keyword in node.keywords):
+            raise ParameterError(f"{text!r}: parameters are given by name; {_FORM}")
+        given = [(str(keyword.arg), keyword.value) for keyword in node.keywords]
+        node = node.func
+    if not isinstance(node, ast.Name):
+        raise ParameterError(f"{text!r}: {_FORM}")
+    if node.id not in MEASURES:
+        raise ParameterError(f"{text!r}: no measure is called {node.id!r}.{nearest(node.id, MEASURES)}")
+    kind = MEASURES[node.id]
+    if cutoff is not None:
+        given.append((kind.AT_PARAM, cutoff))
+    return _checked(kind, _literals(given, text), text)
+
+
+def _literals(given: list[tuple[str, ast.expr]], text: str) -> dict[str, Any]:
+    params: dict[str, Any] = {}
+    for name, value in given:
+        if name in params:
+            raise ParameterError(f"{text!r}: {name!r} is given twice; {_FORM}")
+        try:
+            params[name] = ast.literal_eval(value)
+        except (ValueError, TypeError) as error:
+            raise ParameterError(f"{text!r}: values are numbers, quoted texts, True or False; {_FORM}") from error
+    return params
+
+
+def _checked(kind: Any, params: dict[str, Any], text: str) -> ir_measures.Measure:
+    """Make a measure and check it, because ir_measures checks its measures late, with an assertion or an abort."""
+    legal = kind.SUPPORTED_PARAMS
+    unknown = [name for name in params if name not in legal]
+    if unknown:
+        raise ParameterError(
+            f"{text!r}: no parameter {unknown[0]!r}; wanted one of {', '.join(legal)}.{nearest(unknown[0], legal)}"
+        )
+    try:
+        measure = kind(**params)
+        measure.validate_params()
+    except (AssertionError, ParameterError) as error:
+        raise ParameterError(f"{text!r}: {error}") from error
+    if isinstance(measure, Measure):
+        # These have checked their numbers, and some accept rel=0.
+        return measure
+    for name, meaning in (("cutoff", "as in @10"), ("rel", "the lowest label that counts as relevant")):
+        value = params.get(name)
+        if isinstance(value, bool) or (isinstance(value, int) and value < 1):
+            raise ParameterError(f"{text!r}: {name} {value}: wanted a whole number of at least 1, {meaning}")
+    return measure
+
+
+def enable_string_measures(*, enabled: bool = True) -> None:
+    """Let ``pt.Experiment`` accept measures of this package as text, as in ``eval_metrics=["map", "VB@10"]``.
+
+    ``pt.Experiment`` parses text with ``ir_measures.parse_trec_measure``, which knows only the names of trec_eval. This
+    function wraps it: names of trec_eval keep their meaning, all other text is parsed by :func:`measures_from`. The
+    change holds for the whole process, so it is opt-in; ``enable_string_measures(enabled=False)`` undoes it.
+
+    Examples
+    --------
+    >>> import ir_measures
+    >>> enable_string_measures()
+    >>> ir_measures.parse_trec_measure("VB@10")
+    [VB@10]
+    >>> enable_string_measures(enabled=False)
+    """
+    replace_parser(measures_from if enabled else None)
