@@ -135,5 +135,5 @@ def test_columns_that_are_not_wanted_but_read_stand_once(name, column):
     twice = pd.DataFrame([[0.5, 0.5]], columns=[column, column])
     frames[name] = pd.concat([frames[name].drop(columns=column, errors="ignore"), twice], axis=1)
     intents = pd.DataFrame({"qid": ["q1"], "entity_id": ["A"], "prob": [1.0]})
-    with pytest.raises(InputError, match=rf"{name}( 'mine')?: column '{column}' stands 2 times; keep one"):
+    with pytest.raises(InputError, match=rf"{name}( 'mine')?: column '{column}' occurs 2 times; keep one"):
         score({"mine": frames["run"]}, frames["qrels"], ["ES@5"], intents=intents, tags=frames["tags"])

@@ -330,7 +330,7 @@ def test_a_full_disk_is_told_of_wherever_it_is_noticed(tmp_path, request, monkey
         for folder in ({"resume": tmp_path / f"kept-{path.name}"}, {"memory": 2**26}):
             with pytest.raises(FileError, match=r"cannot be written.*File too large"):
                 shared_caption(lambda path=path, folder=folder: score(path, qrels, ["P@5"], **folder))
-    with pytest.raises(FileError, match=r"journal: cannot be written or read \(File too large\): make room"):
+    with pytest.raises(FileError, match=r"journal: cannot be written or read \(File too large\): free some space"):
         journal.add("result", "x" * 10_000)
     assert "result" not in journal.done
     with monkeypatch.context() as patch:

@@ -108,7 +108,7 @@ def test_faults_of_parquet_name_the_row(tmp_path):
     with pytest.raises(FileError, match="missing rank"):
         list(blocks([tmp_path / "b.parquet"], 100))
     (tmp_path / "c.parquet").write_bytes((tmp_path / "a.parquet").read_bytes()[:-30])
-    with pytest.raises(FileError, match="no Parquet file that can be read"):
+    with pytest.raises(FileError, match="not a readable Parquet file"):
         list(blocks([tmp_path / "c.parquet"], 100))
 
 

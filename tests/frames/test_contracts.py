@@ -66,7 +66,7 @@ def test_columns_with_names_that_are_no_text_are_shown():
 
 def test_a_wanted_column_that_stands_twice_is_refused_another_is_not():
     twice = pd.concat([PLAIN, PLAIN[["score"]]], axis=1)
-    with pytest.raises(InputError, match="run: column 'score' stands 2 times; keep one"):
+    with pytest.raises(InputError, match="run: column 'score' occurs 2 times; keep one"):
         require(twice, ("qid", "score"), "run")
     require(twice, ("qid", "docno"), "run")
 

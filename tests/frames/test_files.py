@@ -339,7 +339,7 @@ FAULTS = {
         read_intents,
         b"qid,entity_id,prob,prob\n",
         1,
-        "column 'prob' stands 2 times; keep one",
+        "column 'prob' occurs 2 times; keep one",
     ),
     "unknown header": (
         read_intents,
@@ -582,7 +582,7 @@ def test_parquet_that_is_damaged_or_too_large(tmp_path):
     pd.DataFrame({"docno": ["d" * 1000], "entity_id": ["E"]}).to_parquet(path)
     with pytest.raises(FileError, match="pass max_bytes=None"):
         read_tags(path, max_bytes=100)
-    with pytest.raises(FileError, match="is no Parquet file that can be read"):
+    with pytest.raises(FileError, match="is not a readable Parquet file"):
         read_tags(stored(tmp_path, path.read_bytes()[:-9]))
 
 
@@ -684,7 +684,7 @@ def test_equal_runs_are_equal_files(tmp_path):
 
 
 def test_runs_of_more_rows_than_are_written_at_once(tmp_path, monkeypatch):
-    monkeypatch.setattr(writing, "_SLAB", 2)
+    monkeypatch.setattr(writing, "_MAX_ROWS", 2)
     write_run(RUN, tmp_path / "run.txt")
     assert len(read_run(tmp_path / "run.txt")) == len(RUN)
 

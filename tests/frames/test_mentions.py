@@ -6,7 +6,8 @@ import pandas as pd
 import pytest
 
 from vbterrier.errors import FileError, InputError
-from vbterrier.frames.files.reading import read_mentions, write_queries
+from vbterrier.frames.files.reading import read_mentions
+from vbterrier.frames.files.writing import write_queries
 
 ROWS = [["007", "Paris, Texas", "NA"], ["d 2", 'the "Hole"', "NIL"]]
 FILES = {
@@ -44,7 +45,7 @@ BAD = {
     "another name": (b"doc_id\tname\nd1\tParis\n", "missing docno; found doc_id, name"),
     "no mention": (b"docno\ttext\nd1\tParis\n", "missing mention"),
     "empty entity": (b"d1\tParis\tQ90\nd2\tParis\t\n", ":2: entity_id is empty"),
-    "twice": (b"docno\tmention\tmention\nd1\ta\tb\n", "'mention' stands 2 times"),
+    "twice": (b"docno\tmention\tmention\nd1\ta\tb\n", "'mention' occurs 2 times"),
     "not UTF-8": (b"docno\tmention\nd1\t\xff\n", "UTF-8"),
     "not UTF-8 at the top": (b"d1\t\xff\n", "UTF-8"),
 }

@@ -353,7 +353,7 @@ def test_a_missing_column_is_refused_with_the_nearest_name(wrong, right):
 
 def test_a_column_that_stands_twice_is_refused():
     run = pd.concat([PLAIN, PLAIN[["score"]]], axis=1)
-    with pytest.raises(InputError, match=r"column 'score' stands 2 times"):
+    with pytest.raises(InputError, match=r"column 'score' occurs 2 times"):
         ranked(run)
 
 

@@ -40,7 +40,7 @@ def test_more_columns_than_any_table_has_are_refused_before_each_is_looked_for_a
 
 def test_repeated_columns_are_named_among_many(written):
     names = "\t".join(f"c{n}" for n in range(2_000))
-    with pytest.raises(FileError, match=r"input:1: column 'c7' stands 2 times; keep one"):
+    with pytest.raises(FileError, match=r"input:1: column 'c7' occurs 2 times; keep one"):
         read_topics(written(f"qid\tquery\t{names}\tc7\n".encode()))
 
 
@@ -62,7 +62,7 @@ def test_members_that_differ_from_line_to_line_do_not_become_a_table_of_their_pr
     "content", [b'{"qid": "q\\ud800", "query": "x"}', b'{"qid": "q1", "query": "x", "n": ["\\udfff"]}']
 )
 def test_half_a_surrogate_pair_is_no_text(written, content):
-    with pytest.raises(FileError, match=r"input:1: is no JSON .*surrogates not allowed"):
+    with pytest.raises(FileError, match=r"input:1: is not JSON .*surrogates not allowed"):
         read_topics(written(content))
     assert read_topics(written(b'{"qid": "q1", "query": "\\ud83d\\udc02"}'))["query"].tolist() == ["🐂"]
 

@@ -103,13 +103,13 @@ def test_json_lines_keep_what_they_hold(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"docno": "a", "text": "x"}\n{"docno": "b"\n', r"topics.tsv:2: is no JSON"),
+        ('{"docno": "a", "text": "x"}\n{"docno": "b"\n', r"topics.tsv:2: is not JSON"),
         ('{"docno": "a"}\n[1]\n', r"topics.tsv:2: wanted an object in each line, found '\[1\]'"),
         ('{"docno": "a"}\n{"id": "b"}\n', r"topics.tsv:2: member 'docno' is missing, wanted text; found id"),
         ('{"docno": 1.5}\n', r"topics.tsv:1: member 'docno' is 1.5, wanted text"),
         ('{"docno": true}\n', r"topics.tsv:1: member 'docno' is True, wanted text"),
         ('{"docno": ""}\n', r"topics.tsv:1: member 'docno' is '', wanted text"),
-        ('{"docno": ' + "[" * 100_000 + "\n", r"topics.tsv:1: is no JSON"),
+        ('{"docno": ' + "[" * 100_000 + "\n", r"topics.tsv:1: is not JSON"),
         ("id\ttext\n1\tx\n", r"topics.tsv:1: wanted columns docno; missing docno; found id, text"),
         ("d1 text without a tab\n", r"topics.tsv:1: wanted 2 fields, docno text; found 1 .*write docno<tab>text"),
     ],

@@ -102,7 +102,7 @@ def test_parquet_and_quoted_names(tmp_path):
         ("name,qid,measure,value\na,1,AP,nan\n", ":2: value must be a number, found 'nan'"),
         ("name,qid,measure,value\na,1,AP\n", ":2: wanted 4 fields"),
         ("name,qid,measure,value\na,,AP,1\n", ":2: qid is empty"),
-        ("name,qid,measure,value,qid\na,1,AP,1,1\n", ":1: column 'qid' stands 2 times"),
+        ("name,qid,measure,value,qid\na,1,AP,1,1\n", ":1: column 'qid' occurs 2 times"),
     ],
 )
 def test_files_that_hold_no_values(tmp_path, text, said):

@@ -140,7 +140,7 @@ def sample(
 ) -> None:
     """Draw queries, each with its probability of being drawn."""
     from vbterrier.design.sampling import sample_queries
-    from vbterrier.frames.files.reading import write_queries
+    from vbterrier.frames.files.writing import write_queries
 
     require_format(style)
     found = sample_queries(

@@ -25,7 +25,7 @@ from vbterrier.frames.files.blocks import (
     parted,
     parts_of,
     qids,
-    require_room,
+    require_size,
     split,
 )
 from vbterrier.frames.files.writing import kept_in
@@ -204,7 +204,7 @@ def _by_topic(
             path.unlink(missing_ok=True)
         else:
             table = pa.concat_tables([block.table for block in parted(path)]) if size <= limit else None
-            require_room(next(parted(path)).table, size, limit, pieces.work.name)
+            require_size(next(parted(path)).table, size, limit, pieces.work.name)
             yield Piece(f"topics {part}", table, file=path)
 
 

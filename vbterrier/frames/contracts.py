@@ -65,7 +65,7 @@ def _require_single(frame: pd.DataFrame, what: str) -> None:
     if not frame.columns.is_unique:
         for name in frame.columns[frame.columns.duplicated()]:
             if name in _OURS:
-                raise InputError(f"{what}: column {name!r} stands {list(frame.columns).count(name)} times; keep one")
+                raise InputError(f"{what}: column {name!r} occurs {list(frame.columns).count(name)} times; keep one")
 
 
 def _plain(kind: Any) -> Any:
@@ -101,7 +101,7 @@ def require(frame: pd.DataFrame, columns: Sequence[str], what: str) -> None:
         )
     twice = [name for name in columns if found.count(name) > 1]
     if twice:
-        raise InputError(f"{what}: column {twice[0]!r} stands {found.count(twice[0])} times; keep one")
+        raise InputError(f"{what}: column {twice[0]!r} occurs {found.count(twice[0])} times; keep one")
 
 
 def systems_of(runs: Any) -> Iterator[tuple[str, Any]]:

@@ -1,8 +1,4 @@
-"""Reading and writing of files, at Arrow's speed: every id stays the text that it is, every fault names its line.
-
-A file's bytes come from ``source``, the layout of its fields from ``first_line`` and ``layout``, its columns from
-``tables``.
-"""
+"""Readers and writers of files: ids stay text, and errors name their line."""
 
 from vbterrier.frames.files.reading import (
     read_answers,
@@ -14,9 +10,8 @@ from vbterrier.frames.files.reading import (
     read_tags,
     read_topics,
     read_values,
-    write_queries,
 )
-from vbterrier.frames.files.writing import write_intents, write_qrels, write_run, write_tags
+from vbterrier.frames.files.writing import write_intents, write_qrels, write_queries, write_run, write_tags
 
 __all__ = [
     "read_answers",

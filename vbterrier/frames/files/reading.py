@@ -1,134 +1,60 @@
-"""Readers of runs, qrels, topics, intents, tags, answers, mentions and values."""
+"""Readers of runs, qrels, topics, documents, intents, tags, answers, mentions and values.
+
+Each kind of file is declared once, as a ``FileKind``; one reader serves all of them.
+"""
 
 from __future__ import annotations
 
 import json
 import logging
-from dataclasses import dataclass, field
+import re
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 import pyarrow as pa
 
 from vbterrier.errors import FileError
-from vbterrier.frames.contracts import frame_of
 from vbterrier.frames.files.source import IDS, Layout, MisfitError, Source, shown, split
-from vbterrier.frames.files.tables import (
-    answers_layout,
-    documents_layout,
-    intents_layout,
-    mentions_layout,
-    parquet_table,
-    qrels_layout,
-    require_columns,
-    run_layout,
-    tags_layout,
-    text_table,
-    topics_layout,
-)
-from vbterrier.frames.files.writing import write_table
+from vbterrier.frames.files.tables import parquet_table, require_columns, text_table
 from vbterrier.log import timed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from os import PathLike
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from vbterrier.annotations import StrPath
 
 
-_MOST = 1_000
-
-
-def is_json(line: bytes) -> bool:
-    """Whether a first line begins an object."""
-    return line.lstrip()[:1] == b"{"
-
-
-def json_frame(source: Source, wanted: Sequence[str]) -> pd.DataFrame:
-    """Read one object a line; members that some lack are missing there.
-
-    Parameters
-    ----------
-    source
-        The file.
-    wanted
-        Members that every object must have, as text; a whole number is taken as its digits.
-
-    Raises
-    ------
-    FileError
-        Names the line that is no object, or lacks a member.
-    """
-    rows, members = [], dict.fromkeys(wanted)
-    for number, line in source.lines():
-        if line.strip():
-            row = _object(source, number, line)
-            members |= dict.fromkeys(row)
-            if len(members) > _MOST:
-                # Each is a column of all rows: few bytes would become much memory.
-                raise FileError(source.path, f"has more than {_MOST:,} different members; nest them", line=number)
-            rows.append(row | {name: _text(source, number, row, name) for name in wanted})
-    try:
-        return pd.DataFrame(rows)
-    except OverflowError:
-        # pandas 2 wants a float of every whole number.
-        return pd.DataFrame(rows, dtype=object)
-
-
-def _object(source: Source, number: int, line: bytes) -> dict[str, Any]:
-    try:
-        found = json.loads(line.decode())
-        if b"\\u" in line:
-            # Half a surrogate pair can be spelt in JSON, but is no text.
-            json.dumps(found, ensure_ascii=False).encode()
-    except (ValueError, RecursionError) as error:
-        raise FileError(source.path, f"is no JSON ({error}): {shown(line)}; repair the line", line=number) from error
-    if not isinstance(found, dict):
-        raise FileError(source.path, f"wanted an object in each line, found {shown(line)}", line=number)
-    return found
-
-
-def _text(source: Source, number: int, row: dict[str, Any], name: str) -> str:
-    value = row.get(name)
-    if isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
-    if not isinstance(value, str) or (not value and name in IDS):
-        there = "missing" if name not in row else f"{value!r}"
-        raise FileError(
-            source.path, f"member {name!r} is {there}, wanted text; found {', '.join(row) or 'none'}", line=number
-        )
-    return value
-
-
 _LOG = logging.getLogger(__name__)
 MAX_BYTES = 64 * 2**30
+_MAX_MEMBERS = 1_000
 
 
 def read_run(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
     r"""Read a run: a TREC file, plain or gzip, or a Parquet file.
 
-    A line is ``qid Q0 docno rank score tag``. Every line may lack the tag, or ``Q0``; fields stand apart by any
-    white space.
+    A line is ``qid Q0 docno rank score tag``. All lines may lack the tag, or all may lack ``Q0``; any white space
+    separates fields.
 
     Parameters
     ----------
     path
-        The file. What it is, is told by its content, not by its name.
+        The file. Its content decides how it is read, not its name.
     max_bytes
-        How much the file may hold when unpacked, against files made to fill the memory; ``None`` for no limit.
+        Limit of the unpacked size, against files made to fill memory; ``None`` for no limit.
 
     Returns
     -------
     pandas.DataFrame
         Columns ``qid``, ``docno`` (text), ``score`` (float64), ``rank`` (int64, as in the file) and ``name`` (the run
-        tag; not there when the file has none), rows as in the file. Parquet files keep their other columns.
+        tag; absent if the file has none), rows as in the file. Parquet files keep their other columns.
 
     Raises
     ------
     FileError
-        The file cannot be read; names the first line to blame, what was wanted and the remedy. Scores may be
-        infinite, but not NaN.
+        The file cannot be read; names the first invalid line, what was wanted and the remedy. Scores may be infinite,
+        but not NaN.
 
     Examples
     --------
@@ -138,20 +64,20 @@ def read_run(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFram
     >>> read_run(path).values.tolist()
     [['q1', '007', 2.5, 1, 'bm25'], ['q1', 'NA', inf, 2, 'bm25']]
     """
-    return _read(path, max_bytes, _RUN)
+    return _read(path, max_bytes, RUN)
 
 
 def read_qrels(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
-    r"""Read judgments: a TREC file, plain or gzip, or a Parquet file.
+    r"""Read qrels: a TREC file, plain or gzip, or a Parquet file.
 
-    A line is ``qid iteration docno label``; in judgments of diversity the second field is the subtopic.
+    A line is ``qid iteration docno label``; in diversity qrels the second field is the subtopic.
 
     Parameters
     ----------
     path
-        The file. What it is, is told by its content, not by its name.
+        The file. Its content decides how it is read, not its name.
     max_bytes
-        How much the file may hold when unpacked; ``None`` for no limit.
+        Limit of the unpacked size; ``None`` for no limit.
 
     Returns
     -------
@@ -162,7 +88,7 @@ def read_qrels(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFr
     Raises
     ------
     FileError
-        The file cannot be read; names the first line to blame, what was wanted and the remedy.
+        The file cannot be read; names the first invalid line, what was wanted and the remedy.
 
     Examples
     --------
@@ -172,31 +98,32 @@ def read_qrels(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFr
     >>> read_qrels(path).values.tolist()
     [['101', '1', 'd7', 2], ['101', '2', 'd7', -1]]
     """
-    return _read(path, max_bytes, _QRELS)
+    return _read(path, max_bytes, QRELS)
 
 
 def read_topics(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
-    r"""Read queries: tab- or comma-separated text, JSON lines, plain or gzip, or a Parquet file.
+    r"""Read queries: tab- or comma-separated text or JSON lines, plain or gzip, or a Parquet file.
 
-    A header line names the columns; without one, a line is ``qid<tab>query``. TREC's XML topics are read with
-    ``pt.io.read_topics``.
+    A header line names the columns; without one, a line is ``qid<tab>query``. ``pt.io.read_topics`` reads TREC's XML
+    topics.
 
     Parameters
     ----------
     path
-        The file. What it is, is told by its content, not by its name.
+        The file. Its content decides how it is read, not its name.
     max_bytes
-        How much the file may hold when unpacked; ``None`` for no limit.
+        Limit of the unpacked size; ``None`` for no limit.
 
     Returns
     -------
     pandas.DataFrame
-        Columns ``qid`` and ``query``, then the others of the file, such as ``constraints``: text, or what JSON holds.
+        Columns ``qid`` and ``query``, then the other columns of the file, such as ``constraints``: text, or the values
+        of the JSON members.
 
     Raises
     ------
     FileError
-        The file cannot be read; names the first line to blame, what was wanted and the remedy.
+        The file cannot be read; names the first invalid line, what was wanted and the remedy.
 
     Examples
     --------
@@ -206,30 +133,30 @@ def read_topics(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataF
     >>> read_topics(path).values.tolist()
     [['007', 'Jordan achievements']]
     """
-    return _read(path, max_bytes, _TOPICS)
+    return _read(path, max_bytes, TOPICS)
 
 
 def read_documents(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
-    r"""Read texts of documents: tab- or comma-separated text, JSON lines, plain or gzip, or a Parquet file.
+    r"""Read the texts of documents: tab- or comma-separated text or JSON lines, plain or gzip, or a Parquet file.
 
     A header line names the columns; without one, a line is ``docno<tab>text``.
 
     Parameters
     ----------
     path
-        The file. What it is, is told by its content, not by its name.
+        The file. Its content decides how it is read, not its name.
     max_bytes
-        How much the file may hold when unpacked; ``None`` for no limit.
+        Limit of the unpacked size; ``None`` for no limit.
 
     Returns
     -------
     pandas.DataFrame
-        Column ``docno``, then the others of the file.
+        Column ``docno``, then the other columns of the file.
 
     Raises
     ------
     FileError
-        The file cannot be read; names the first line to blame, what was wanted and the remedy.
+        The file cannot be read; names the first invalid line, what was wanted and the remedy.
 
     Examples
     --------
@@ -239,33 +166,33 @@ def read_documents(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.Da
     >>> read_documents(path).values.tolist()
     [['d1', 'Paris, France']]
     """
-    return _read(path, max_bytes, _DOCUMENTS)
+    return _read(path, max_bytes, DOCUMENTS)
 
 
 def read_intents(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
     r"""Read candidate intents: tab- or comma-separated text, plain or gzip, or a Parquet file.
 
-    A header line names the columns; without one, a line is ``qid entity_id prob``, apart by white space. Values between
-    commas may stand in double quotes; between tabs a quote is a letter like any other.
+    A header line names the columns; without one, a line is ``qid entity_id prob``, separated by white space. Values
+    between commas may be enclosed in double quotes; between tabs a quote is an ordinary character.
 
     Parameters
     ----------
     path
-        The file. What it is, is told by its content, not by its name.
+        The file. Its content decides how it is read, not its name.
     max_bytes
-        How much the file may hold when unpacked; ``None`` for no limit.
+        Limit of the unpacked size; ``None`` for no limit.
 
     Returns
     -------
     pandas.DataFrame
-        Columns ``qid``, ``entity_id`` (text) and ``prob`` (float64), then the others of the file: ``score`` as float64,
-        any other as text.
+        Columns ``qid``, ``entity_id`` (text) and ``prob`` (float64), then the other columns of the file: ``score`` as
+        float64, the rest as text.
 
     Raises
     ------
     FileError
-        The file cannot be read; names the first line to blame, what was wanted and the remedy. Whether probabilities
-        sum to 1 is for those who use them to check.
+        The file cannot be read; names the first invalid line, what was wanted and the remedy. The reader does not check
+        that probabilities sum to 1.
 
     Examples
     --------
@@ -275,32 +202,32 @@ def read_intents(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.Data
     >>> read_intents(path).values.tolist()
     [['q1', 'Q90', 0.75, 'Paris, the city']]
     """
-    return _read(path, max_bytes, _INTENTS)
+    return _read(path, max_bytes, INTENTS)
 
 
 def read_tags(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
     r"""Read the entities of documents: tab- or comma-separated text, plain or gzip, or a Parquet file.
 
-    A header line names the columns; without one, a line is ``docno entity_id`` or ``docno entity_id weight``, apart by
-    white space.
+    A header line names the columns; without one, a line is ``docno entity_id`` or ``docno entity_id weight``, separated
+    by white space.
 
     Parameters
     ----------
     path
-        The file. What it is, is told by its content, not by its name.
+        The file. Its content decides how it is read, not its name.
     max_bytes
-        How much the file may hold when unpacked; ``None`` for no limit.
+        Limit of the unpacked size; ``None`` for no limit.
 
     Returns
     -------
     pandas.DataFrame
-        Columns ``docno``, ``entity_id`` (text) and ``weight`` (float64; 1 when the file has none), then the others of
-        the file as text, such as ``qid``.
+        Columns ``docno``, ``entity_id`` (text) and ``weight`` (float64; 1 if the file has none), then the other columns
+        of the file as text, such as ``qid``.
 
     Raises
     ------
     FileError
-        The file cannot be read; names the first line to blame, what was wanted and the remedy.
+        The file cannot be read; names the first invalid line, what was wanted and the remedy.
 
     Examples
     --------
@@ -310,82 +237,32 @@ def read_tags(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFra
     >>> read_tags(path).values.tolist()
     [['d1', 'Q90', 1.0], ['d1', 'Q167646', 1.0]]
     """
-    return _read(path, max_bytes, _TAGS)
+    return _read(path, max_bytes, TAGS)
 
 
-@dataclass(frozen=True)
-class _Kind:
-    """What a frame is made of: its columns in order, those of numbers, what stands in one that is missing, and whether
-    the file may be JSON lines.
-    """
+def read_answers(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
+    r"""Read the linked entity of each query: tab- or comma-separated text, plain or gzip, or a Parquet file.
 
-    columns: tuple[str, ...]
-    numeric: tuple[str, ...]
-    layout: Callable[[Path, int, bytes], Layout]
-    defaults: dict[str, Any] = field(default_factory=dict)
-    lines: bool = False
-
-
-_RUN = _Kind(("qid", "docno", "score", "rank"), ("score", "rank"), run_layout)
-_QRELS = _Kind(("qid", "iteration", "docno", "label"), ("label",), qrels_layout, {"iteration": "0"})
-_TOPICS = _Kind(("qid", "query"), (), topics_layout, lines=True)
-_DOCUMENTS = _Kind(("docno",), (), documents_layout, lines=True)
-_INTENTS = _Kind(("qid", "entity_id", "prob"), ("prob", "score"), intents_layout)
-_TAGS = _Kind(("docno", "entity_id", "weight"), ("weight",), tags_layout, {"weight": 1.0})
-
-
-def _read(path: StrPath, max_bytes: int | None, kind: _Kind) -> pd.DataFrame:
-    with timed(_LOG, "read %s", path) as found:
-        frame = _frame(path, max_bytes, kind)
-        found.append(f"{len(frame):,} rows")
-    return frame
-
-
-def _frame(path: StrPath, max_bytes: int | None, kind: _Kind) -> pd.DataFrame:
-    source = Source.at(path, max_bytes)
-    if source.is_parquet:
-        wanted = [name for name in kind.columns if name not in kind.defaults]
-        table = parquet_table(source, wanted, kind.numeric)
-    else:
-        first = source.first()
-        if kind.lines and is_json(first[1]):
-            found = json_frame(source, kind.columns)
-            return found[[*kind.columns, *(name for name in found.columns if name not in kind.columns)]]
-        table = text_table(source, kind.layout(source.path, *first))
-    for name, value in kind.defaults.items():
-        if name not in table.column_names:
-            table = table.append_column(name, pa.repeat(value, len(table)))
-    others = [name for name in table.column_names if name not in kind.columns]
-    frame: pd.DataFrame = table.select([*kind.columns, *others]).to_pandas()
-    return frame
-
-
-_ANSWER_COLUMNS = ("qid", "entity_id")
-
-
-def read_answers(path: str | PathLike[str], *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
-    r"""Read which entity each query is linked to: tab- or comma-separated text, plain or gzip, or a Parquet file.
-
-    A header line names the columns; without one, a line is ``qid entity_id`` or ``qid entity_id score``, apart by tabs
-    or blanks. A TREC run or TREC qrels are read too, their documents being entities.
+    A header line names the columns; without one, a line is ``qid entity_id`` or ``qid entity_id score``, separated by
+    tabs or blanks. TREC runs and TREC qrels over entities are also read.
 
     Parameters
     ----------
     path
-        The file. What it is, is told by its content, not by its name.
+        The file. Its content decides how it is read, not its name.
     max_bytes
-        How much the file may hold when unpacked; ``None`` for no limit.
+        Limit of the unpacked size; ``None`` for no limit.
 
     Returns
     -------
     pandas.DataFrame
-        Columns ``qid`` and ``entity_id`` (text), then the others of the file: ``score`` as float64; of TREC files
-        ``rank``, or ``iteration`` and ``label``; any other as text.
+        Columns ``qid`` and ``entity_id`` (text), then the other columns of the file: ``score`` as float64; of TREC
+        files ``rank``, or ``iteration`` and ``label``; the rest as text.
 
     Raises
     ------
     FileError
-        The file cannot be read; names the first line to blame, what was wanted and the remedy.
+        The file cannot be read; names the first invalid line, what was wanted and the remedy.
 
     Examples
     --------
@@ -395,43 +272,32 @@ def read_answers(path: str | PathLike[str], *, max_bytes: int | None = MAX_BYTES
     >>> read_answers(path).values.tolist()
     [['q1', 'New York'], ['q2', 'NIL']]
     """
-    source = Source.at(path, max_bytes)
-    if source.is_parquet:
-        table = parquet_table(source, _ANSWER_COLUMNS, ("score",))
-    else:
-        table = text_table(source, answers_layout(source.path, *source.first()))
-    others = [name for name in table.column_names if name not in _ANSWER_COLUMNS]
-    frame: pd.DataFrame = table.select([*_ANSWER_COLUMNS, *others]).to_pandas()
-    return frame
+    return _read(path, max_bytes, ANSWERS)
 
 
-_WANTED = ("docno", "mention")
-_QUERIES = ("qid", *_WANTED)
-
-
-def read_mentions(path: str | PathLike[str], *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
+def read_mentions(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
     r"""Read the mentions of documents: tab- or comma-separated text, plain or gzip, or a Parquet file.
 
-    A header line names the columns; without one, a line is ``docno<tab>mention``, and may have a third field,
+    A header line names the columns; without one, a line is ``docno<tab>mention``, with an optional third field
     ``entity_id``.
 
     Parameters
     ----------
     path
-        The file. What it is, is told by its content, not by its name.
+        The file. Its content decides how it is read, not its name.
     max_bytes
-        How much the file may hold when unpacked; ``None`` for no limit.
+        Limit of the unpacked size; ``None`` for no limit.
 
     Returns
     -------
     pandas.DataFrame
-        Columns ``docno`` and ``mention``, then the others of the file, such as ``entity_id``: text, or what a Parquet
-        file holds.
+        Columns ``docno`` and ``mention``, then the other columns of the file, such as ``entity_id``: text, or the types
+        of the Parquet file.
 
     Raises
     ------
     FileError
-        The file cannot be read; names the first line to blame, what was wanted and the remedy.
+        The file cannot be read; names the first invalid line, what was wanted and the remedy.
 
     Examples
     --------
@@ -441,65 +307,21 @@ def read_mentions(path: str | PathLike[str], *, max_bytes: int | None = MAX_BYTE
     >>> read_mentions(path).values.tolist()
     [['d1', 'Paris, Texas', 'Q830149'], ['d2', 'M. Dupont', 'NIL']]
     """
-    source = Source.at(path, max_bytes)
-    if source.is_parquet:
-        table = parquet_table(source, _WANTED, ())
-    else:
-        table = text_table(source, mentions_layout(source.path, *source.first()))
-    others = [name for name in table.column_names if name not in _WANTED]
-    frame: pd.DataFrame = table.select([*_WANTED, *others]).to_pandas()
-    return frame
+    return _read(path, max_bytes, MENTIONS)
 
 
-def write_queries(queries: Any, path: str | PathLike[str]) -> None:
-    r"""Write queries as tab-separated text with a header line, packed when the name ends in ``.gz``.
-
-    Parameters
-    ----------
-    queries
-        A frame with qid, docno and mention, or a :class:`vbterrier.design.QuerySample`; all other columns are
-        written behind these, a missing value as nothing.
-    path
-        The file; one that exists is replaced once the new one is complete.
-
-    Raises
-    ------
-    InputError
-        A missing column or id, a tab or a line end in a text.
-    FileError
-        The file cannot be written.
-
-    Examples
-    --------
-    >>> import tempfile, pathlib
-    >>> path = pathlib.Path(tempfile.mkdtemp(), "queries.tsv")
-    >>> import pandas as pd
-    >>> write_queries(pd.DataFrame({"qid": ["q1"], "docno": ["d1"], "mention": ["Paris"], "prob": [0.25]}), path)
-    >>> path.read_text().splitlines()
-    ['qid\tdocno\tmention\tprob', 'q1\td1\tParis\t0.25']
-    """
-    frame = frame_of(getattr(queries, "frame", queries), "queries")
-    others = [name for name in frame.columns if name not in _QUERIES]
-    gaps = [name for name in others if name != "entity_id" and frame[name].isna().any()]
-    full = frame.assign(**{name: frame[name].astype(object).where(frame[name].notna(), "") for name in gaps})
-    write_table(full, path, "queries", _QUERIES, others)
-
-
-_VALUE_COLUMNS = ("name", "qid", "measure", "value")
-
-
-def read_values(path: str | PathLike[str], *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
+def read_values(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
     r"""Read a V frame: comma- or tab-separated text with a header line, plain or gzip, or a Parquet file.
 
-    ``vbterrier score --per-query --format csv`` writes one, and so does ``to_csv`` of what
-    ``pt.Experiment(perquery=True)`` gives.
+    ``vbterrier score --per-query --format csv`` writes such a file, and so does ``to_csv`` of the result of
+    ``pt.Experiment(perquery=True)``.
 
     Parameters
     ----------
     path
-        The file. What it is, is told by its content, not by its name.
+        The file. Its content decides how it is read, not its name.
     max_bytes
-        How much the file may hold when unpacked; ``None`` for no limit.
+        Limit of the unpacked size; ``None`` for no limit.
 
     Returns
     -------
@@ -509,7 +331,7 @@ def read_values(path: str | PathLike[str], *, max_bytes: int | None = MAX_BYTES)
     Raises
     ------
     FileError
-        The file cannot be read, or its first line does not name these columns; names the first line to blame.
+        The file cannot be read, or its first line does not name these columns; names the first invalid line.
 
     Examples
     --------
@@ -519,21 +341,298 @@ def read_values(path: str | PathLike[str], *, max_bytes: int | None = MAX_BYTES)
     >>> read_values(path).values.tolist()
     [['bm25', '007', 'nDCG@10', 0.5]]
     """
-    source = Source.at(path, max_bytes)
-    if source.is_parquet:
-        table = parquet_table(source, _VALUE_COLUMNS, ("value",))
-    else:
-        table = text_table(source, _layout(source.path, *source.first()))
-    frame: pd.DataFrame = table.select(list(_VALUE_COLUMNS)).to_pandas()
+    return _read(path, max_bytes, VALUES)
+
+
+def run_layout(path: Path, number: int, line: bytes) -> Layout:
+    """Return the layout of a TREC run; of five fields, find the one that is missing.
+
+    Raises
+    ------
+    FileError
+        Five fields that can be read in two ways.
+    """
+    whole = Layout(
+        _RUN_FIELDS,
+        ("rank", "score"),
+        _white(line),
+        remedies={
+            4: "judgments are read with read_qrels",
+            5: "five fields are read when every line lacks the run tag (qid Q0 docno rank score) "
+            "or Q0 (qid docno rank score tag), rank being a whole number and score a number",
+            7: "the run tag or an id seems to hold a blank: replace it",
+        },
+        form="qid Q0 docno rank score tag",
+    )
+    fields = line.split()
+    if len(fields) != len(_RUN_FIELDS) - 1:
+        return whole
+    untagged = replace(whole, names=_RUN_FIELDS[:-1], form="")
+    if fields[1].upper() == b"Q0":
+        return untagged
+    unmarked = replace(whole, names=(_RUN_FIELDS[0], *_RUN_FIELDS[2:]), form="qid docno rank score tag")
+    fitting = [layout for layout in (untagged, unmarked) if layout.fits(line)]
+    if len(fitting) > 1:
+        raise FileError(
+            path,
+            f"found 5 fields in {shown(line)}, which can be read as {' '.join(untagged.names)} and as {unmarked.form}; "
+            f"write all six, {whole.form}",
+            line=number,
+        )
+    return fitting[0] if fitting else whole
+
+
+def _qrels_layout(_path: Path, _number: int, line: bytes) -> Layout:
+    remedies = {
+        3: "write the iteration (or the subtopic) between qid and docno, 0 where there is none",
+        5: "an id seems to hold a blank: replace it",
+        6: "a run is read with read_run",
+    }
+    return Layout(_QRELS_FIELDS, ("label",), _white(line), remedies=remedies)
+
+
+def _entity_layout(path: Path, number: int, line: bytes) -> Layout:
+    """Return the layout of a TREC run or TREC qrels over entities."""
+    n_fields = line.count(b"\t") + 1 if _white(line) == "\t" else len(line.split())
+    layout = (_qrels_layout if n_fields == len(_QRELS_FIELDS) else run_layout)(path, number, line)
+    return replace(layout, names=tuple("entity_id" if name == "docno" else name for name in layout.names))
+
+
+def _white(line: bytes) -> str:
+    return "\t" if b"\t" in line.strip() else " "
+
+
+@dataclass(frozen=True)
+class FileKind:
+    r"""A kind of file: the columns of its frame, and the layout of its lines.
+
+    Parameters
+    ----------
+    columns
+        The first columns of the frame, in order.
+    numeric
+        Columns of numbers; all others are text.
+    defaults
+        Values of the columns that a file may lack.
+    keeps_others
+        True if other columns of the file follow.
+    json_lines
+        True if the file may hold JSON lines.
+    trec
+        The layout of TREC files: of lines with more fields than ``fields`` has.
+    header_words
+        Words that mark the first line as a header; without any, the first line never is one.
+    needs_header
+        True if the first line is always a header.
+    separator
+        The separator without a header: ``" "`` for any white space, ``"\t"`` if fields hold blanks, ``"\t "`` for
+        tabs if the first line has one.
+    fields
+        The columns of lines without a header, by their number; the first describes lines with any other number.
+    remedy
+        The advice for a line without a header that has another number of fields.
+    """
+
+    columns: tuple[str, ...]
+    numeric: tuple[str, ...] = ()
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    keeps_others: bool = True
+    json_lines: bool = False
+    trec: Callable[[Path, int, bytes], Layout] | None = None
+    header_words: frozenset[str] = frozenset()
+    needs_header: bool = False
+    separator: str = " "
+    fields: tuple[tuple[str, ...], ...] = ()
+    remedy: str = ""
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        """Columns that every file must have."""
+        return tuple(name for name in self.columns if name not in self.defaults)
+
+
+_RUN_FIELDS = ("qid", "Q0", "docno", "rank", "score", "name")
+_QRELS_FIELDS = ("qid", "iteration", "docno", "label")
+# Column names of common collections, in lower case and without punctuation: a line of nothing else is a header.
+_ID_WORDS = frozenset(["qid", "queryid", "topicid", "docno", "docid", "documentid", "pid", "passageid", "entityid"])
+_TEXT_WORDS = """
+    id number num query queries question topic doc document passage paragraph sentence page entity item need text texts
+    content contents body title abstract description desc narrative keywords constraints answer answers wiki wikipedia
+    url link name label alias mention kind type prob probability prior score weight rank source
+"""
+_HEADINGS = _ID_WORDS.union(_TEXT_WORDS.split())
+_PUNCTUATION = re.compile(r"[\s_\-\"'#]+")
+# One of these is enough in tables of ids, which hold no texts.
+_ENTITY_WORDS = _ID_WORDS | {"topic", "doc", "entity", "entity_id"}
+_OR_HEADER = "or name the columns in a header line"
+
+RUN = FileKind(("qid", "docno", "score", "rank"), ("score", "rank"), trec=run_layout)
+QRELS = FileKind(("qid", "iteration", "docno", "label"), ("label",), {"iteration": "0"}, trec=_qrels_layout)
+TOPICS = FileKind(
+    ("qid", "query"),
+    json_lines=True,
+    header_words=frozenset(("qid",)),
+    separator="\t",
+    fields=(("qid", "query"),),
+    remedy=f"write qid<tab>query, {_OR_HEADER}",
+)
+DOCUMENTS = FileKind(
+    ("docno",),
+    json_lines=True,
+    header_words=frozenset(("docno",)),
+    separator="\t",
+    fields=(("docno", "text"),),
+    remedy=f"write docno<tab>text, {_OR_HEADER}",
+)
+INTENTS = FileKind(
+    ("qid", "entity_id", "prob"),
+    ("prob", "score"),
+    header_words=_ENTITY_WORDS | {"prob"},
+    fields=(("qid", "entity_id", "prob"),),
+    remedy="name the columns in a header line, as qid<tab>entity_id<tab>prob, or remove the extra fields",
+)
+TAGS = FileKind(
+    ("docno", "entity_id", "weight"),
+    ("weight",),
+    {"weight": 1.0},
+    header_words=_ENTITY_WORDS,
+    fields=(("docno", "entity_id", "weight"), ("docno", "entity_id")),
+    remedy="name the columns in a header line, as docno<tab>entity_id<tab>weight, or remove the extra fields",
+)
+ANSWERS = FileKind(
+    ("qid", "entity_id"),
+    ("score",),
+    trec=_entity_layout,
+    header_words=_ENTITY_WORDS,
+    separator="\t ",
+    fields=(("qid", "entity_id"), ("qid", "entity_id", "score")),
+    remedy=f"write qid<tab>entity_id, NIL where there is no entity, {_OR_HEADER}",
+)
+MENTIONS = FileKind(
+    ("docno", "mention"),
+    header_words=frozenset(("docno", "mention")),
+    separator="\t",
+    fields=(("docno", "mention"), ("docno", "mention", "entity_id")),
+    remedy=f"write docno<tab>mention<tab>entity_id, NIL where there is none, {_OR_HEADER}",
+)
+VALUES = FileKind(("name", "qid", "measure", "value"), ("value",), keeps_others=False, needs_header=True)
+
+
+def _read(path: StrPath, max_bytes: int | None, kind: FileKind) -> pd.DataFrame:
+    with timed(_LOG, "read %s", path) as found:
+        frame = _frame(Source.at(path, max_bytes), kind)
+        found.append(f"{len(frame):,} rows")
     return frame
 
 
-def _layout(path: Path, number: int, line: bytes) -> Layout:
-    """The layout that the header line tells."""
-    separator = "\t" if b"\t" in line else ","
+def _frame(source: Source, kind: FileKind) -> pd.DataFrame:
+    if source.is_parquet:
+        table = parquet_table(source, kind.required, kind.numeric)
+    else:
+        number, line = source.first()
+        if kind.json_lines and line.lstrip()[:1] == b"{":
+            return _json_frame(source, kind.columns)
+        layout = _header_layout(kind, source.path, number, line) or _plain_layout(kind, source.path, number, line)
+        table = text_table(source, layout)
+    for name, value in kind.defaults.items():
+        if name not in table.column_names:
+            table = table.append_column(name, pa.repeat(value, len(table)))
+    others = [name for name in table.column_names if name not in kind.columns] if kind.keeps_others else []
+    frame: pd.DataFrame = table.select([*kind.columns, *others]).to_pandas()
+    return frame
+
+
+def _header_layout(kind: FileKind, path: Path, number: int, line: bytes) -> Layout | None:
+    """Return the layout that a header line names, or None if the line is none.
+
+    A header names a header word, begins with the name of an id, or holds nothing but headings.
+    """
+    separators = "\t," if kind.separator == "\t" else "\t, "
+    if kind.needs_header:
+        separators = "\t" if b"\t" in line else ","
+    elif not kind.header_words:
+        separators = ""
+    for separator in separators:
+        if separator == "," and b"\t" in line:
+            # The commas belong to a text, which may be longer than the csv module allows.
+            continue
+        try:
+            names = split(line, separator, blanks=separator == " ")
+        except MisfitError as error:
+            raise FileError(path, str(error), line=number) from error
+        words = [_PUNCTUATION.sub("", name.casefold()) for name in names]
+        named = words[0] in _ID_WORDS or _HEADINGS.issuperset(words) or kind.header_words.intersection((*names, *words))
+        if kind.needs_header or named:
+            require_columns(path, names, kind.required, line=number)
+            numeric = tuple(name for name in kind.numeric if name in names)
+            return Layout(tuple(names), numeric, separator, blanks=separator == " ", header=number)
+    return None
+
+
+def _plain_layout(kind: FileKind, path: Path, number: int, line: bytes) -> Layout:
+    """Return the layout of lines without a header."""
+    separator = "\t" if kind.separator == "\t" else _white(line)
+    blanks = kind.separator == " " or separator == " "
+    n_fields = len(line.split() if blanks else line.split(b"\t"))
+    longest = max(kind.fields, key=len, default=())
+    if kind.trec is not None and n_fields > len(longest):
+        return kind.trec(path, number, line)
+    names = next((names for names in kind.fields if len(names) == n_fields), kind.fields[0])
+    return Layout(
+        names,
+        tuple(name for name in names if name in kind.numeric),
+        separator,
+        blanks,
+        remedies=dict.fromkeys((1, 2, 3, 4), kind.remedy),
+        for_header=f"name its columns as {'<tab>'.join(longest)}, or remove the line",
+    )
+
+
+def _json_frame(source: Source, wanted: Sequence[str]) -> pd.DataFrame:
+    """Read one JSON object per line: the wanted members as text, integers as their digits, then all other members.
+
+    Raises
+    ------
+    FileError
+        Names the line that is not an object, or lacks a member.
+    """
+    rows, members = [], dict.fromkeys(wanted)
+    for number, line in source.lines():
+        if line.strip():
+            row = _json_object(source, number, line)
+            members |= dict.fromkeys(row)
+            if len(members) > _MAX_MEMBERS:
+                # Each member is a column of all rows: a small file would take much memory.
+                message = f"has more than {_MAX_MEMBERS:,} different members; nest them"
+                raise FileError(source.path, message, line=number)
+            rows.append(row | {name: _json_text(source, number, row, name) for name in wanted})
+    columns = list(members)
     try:
-        names = tuple(split(line, separator, blanks=False))
-    except MisfitError as error:
-        raise FileError(path, str(error), line=number) from error
-    require_columns(path, names, _VALUE_COLUMNS, line=number)
-    return Layout(names, ("value",), separator, blanks=False, header=number)
+        return pd.DataFrame(rows, columns=columns)
+    except OverflowError:
+        # pandas 2 wants a float of every whole number.
+        return pd.DataFrame(rows, columns=columns, dtype=object)
+
+
+def _json_object(source: Source, number: int, line: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(line.decode())
+        if b"\\u" in line:
+            # JSON can spell half a surrogate pair, which is not valid text.
+            json.dumps(found, ensure_ascii=False).encode()
+    except (ValueError, RecursionError) as error:
+        raise FileError(source.path, f"is not JSON ({error}): {shown(line)}; repair the line", line=number) from error
+    if not isinstance(found, dict):
+        raise FileError(source.path, f"wanted an object in each line, found {shown(line)}", line=number)
+    return found
+
+
+def _json_text(source: Source, number: int, row: dict[str, Any], name: str) -> str:
+    value = row.get(name)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    if not isinstance(value, str) or (not value and name in IDS):
+        given = "missing" if name not in row else f"{value!r}"
+        message = f"member {name!r} is {given}, wanted text; found {', '.join(row) or 'none'}"
+        raise FileError(source.path, message, line=number)
+    return value

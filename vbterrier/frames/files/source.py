@@ -1,4 +1,4 @@
-"""Bytes and lines of files, plain or compressed."""
+"""Bytes and lines of files, plain or compressed, and the layout of a line."""
 
 from __future__ import annotations
 
@@ -17,16 +17,21 @@ from vbterrier.errors import FileError, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from os import PathLike
+
+    from vbterrier.annotations import StrPath
 
 
 BOM = b"\xef\xbb\xbf"
+IDS = frozenset({"qid", "docno", "entity_id"})
+WHOLE = frozenset({"rank", "label"})
 _GZIP, _PARQUET = b"\x1f\x8b", b"PAR1"
 _PIECE = 1 << 20
+_NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?)", re.ASCII | re.IGNORECASE)
+_MAX_QUOTED = 80
 
 
 class UntidyError(Exception):
-    """A byte that the reader at hand cannot take; a slower one may."""
+    """A byte that the fast parser cannot read; the slower one may."""
 
 
 @dataclass(frozen=True)
@@ -38,9 +43,9 @@ class Source:
     path
         The file.
     max_bytes
-        How much may come out of it; ``None`` for no limit.
+        Limit of the unpacked size; ``None`` for no limit.
     content
-        What came through a pipe, which can be read only once; ``None`` for a file.
+        The bytes of a pipe, which can be read only once; ``None`` for a file.
     """
 
     path: Path
@@ -48,13 +53,13 @@ class Source:
     content: bytes | None = None
 
     @classmethod
-    def at(cls, path: str | PathLike[str], max_bytes: int | None) -> Source:
-        """Find a file, or say what is there instead.
+    def at(cls, path: StrPath, max_bytes: int | None) -> Source:
+        """Open a path once to check it; a pipe is read to its end, or to the limit.
 
         Raises
         ------
         FileError
-            Nothing is there, a folder, or nothing that may be read.
+            The path does not exist, is a folder or cannot be opened.
         """
         path = Path(path)
         try:
@@ -69,17 +74,17 @@ class Source:
         return source
 
     def raw(self) -> Any:
-        """Open the bytes as they lie on the disk."""
+        """Open the bytes as stored."""
         return pa.OSFile(str(self.path)) if self.content is None else pa.BufferReader(self.content)
 
     @property
     def is_parquet(self) -> bool:
-        """Whether this is a table in Parquet, by content."""
+        """True if the content is a Parquet table."""
         with self.raw() as raw:
             return self._begins(raw, _PARQUET)
 
     def stream(self, refused: bytes = b"", start: int = 0) -> _Stream:
-        """Open the inflated bytes from ``start``; reading ends in an ``UntidyError`` at any of those refused."""
+        """Open the unpacked bytes from ``start``; reading any of the ``refused`` bytes raises ``UntidyError``."""
         raw = self.raw()
         is_gzip = self._begins(raw, _GZIP)
         raw.seek(0 if is_gzip else start)
@@ -89,19 +94,19 @@ class Source:
         return stream
 
     def _begins(self, raw: Any, mark: bytes) -> bool:
-        """Whether some bytes come first; disks that fail do so here."""
+        """Return True if the next bytes are ``mark``; read errors of the disk surface here."""
         try:
             return bool(raw.read(len(mark)) == mark)
         except OSError as error:
             raise FileError(self.path, f"cannot be read ({error}): fetch or pack the file again") from error
 
     def text(self) -> bytes:
-        """Read all inflated bytes."""
+        """Read all unpacked bytes."""
         with self.stream() as stream:
             return b"".join(iter(lambda: stream.read(_PIECE), b""))
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
-        """Yield the lines, numbered from 1, without their ends, cut where Arrow cuts: after LF, CRLF or CR."""
+        """Yield the lines with their numbers from 1, without line ends: LF, CRLF or CR, as in Arrow."""
         number = 0
         with io.BufferedReader(self.stream(), _PIECE) as stream:
             for lines in stream:
@@ -110,12 +115,12 @@ class Source:
                     yield number, line if number > 1 else line.removeprefix(BOM)
 
     def first(self) -> tuple[int, bytes]:
-        """Find the first line that is not blank.
+        """Return the number and bytes of the first line that is not blank.
 
         Raises
         ------
         FileError
-            There is none.
+            All lines are blank.
         """
         for number, line in self.lines():
             if line.strip():
@@ -124,12 +129,12 @@ class Source:
 
 
 class _Stream(io.RawIOBase):
-    """Bytes on their way to a parser: counted, so that no small file inflates without end, and looked through."""
+    """Unpacked bytes for a parser, counted against the limit and searched for refused bytes."""
 
     def __init__(self, source: Source, inner: Any, refused: bytes) -> None:
         self._source, self._inner, self._refused = source, inner, refused
         self._n_bytes = 0
-        # Arrow reads ahead in a thread of its own, which may be at it when the reader gives up and closes.
+        # Arrow reads ahead in another thread, possibly while the reader closes the stream after an error.
         self._lock = Lock()
 
     def readable(self) -> bool:
@@ -150,8 +155,8 @@ class _Stream(io.RawIOBase):
         self._n_bytes += len(data)
         if limit is not None and self._n_bytes > limit:
             raise FileError(path, f"holds more than {limit:,} bytes when unpacked; pass max_bytes=None to read it all")
-        # Each test is one memchr over bytes that the parser is about to need in the cache anyway.
-        if any(octet in data for octet in self._refused):
+        # Each test is one memchr over bytes that the parser needs in the cache next anyway.
+        if any(byte in data for byte in self._refused):
             raise UntidyError
         return data
 
@@ -162,7 +167,7 @@ class _Stream(io.RawIOBase):
 
 
 def _piped(path: Path, max_bytes: int | None) -> bytes:
-    """What comes through a pipe, and no more than it takes to see that it is too much."""
+    """Read a pipe to its end, or until it exceeds the limit."""
     content = bytearray()
     with path.open("rb") as pipe:
         while (max_bytes is None or len(content) <= max_bytes) and (piece := pipe.read(_PIECE)):
@@ -179,21 +184,15 @@ def _missing(path: Path) -> str:
     return f"no such file in the folder {path.parent}: correct the path.{known}"
 
 
-IDS = frozenset({"qid", "docno", "entity_id"})
-WHOLE = frozenset({"rank", "label"})
-_NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?)", re.ASCII | re.IGNORECASE)
-_SHOWN = 80
-
-
 class MisfitError(ValueError):
     """A line that does not fit its layout.
 
     Parameters
     ----------
     found
-        What was wanted and found.
+        What was wanted, and what was found.
     remedy
-        What to do about it; empty where ``found`` says it.
+        The remedy; empty if ``found`` contains it.
     """
 
     def __init__(self, found: str, remedy: str = "") -> None:
@@ -212,17 +211,17 @@ class Layout:
     numeric
         Columns of numbers; all others are text.
     separator
-        What stands between fields: a blank, a tab or a comma. Values between commas may stand in double quotes.
+        A blank, a tab or a comma. Values between commas may be enclosed in double quotes.
     blanks
-        Whether any white space separates fields, however much of it, as trec_eval has it.
+        True if any amount of white space separates fields, as in trec_eval.
     header
-        How many lines come before the data.
+        Number of lines before the data.
     remedies
-        What another number of fields usually means; the highest key speaks for all higher numbers too.
+        The remedy by the number of fields found; the highest key covers all higher numbers.
     form
-        How messages write a line; the names when empty.
+        The form of a line in messages; the names if empty.
     for_header
-        What to do about a first line that looks like a header.
+        The remedy if the first line looks like a header.
     """
 
     names: tuple[str, ...]
@@ -236,16 +235,16 @@ class Layout:
 
     @property
     def never_empty(self) -> tuple[str, ...]:
-        """Text columns in which every field holds something."""
+        """Text columns in which no field may be empty."""
         return tuple(n for n in self.names if n not in self.numeric and (self.blanks or n in IDS))
 
     def check(self, line: bytes) -> None:
-        """Refuse a line that does not fit.
+        """Check that a line fits.
 
         Raises
         ------
         MisfitError
-            Says why.
+            It does not.
         """
         fields = split(line, self.separator, blanks=self.blanks)
         if len(fields) != len(self.names):
@@ -258,32 +257,40 @@ class Layout:
             elif not value and name in self.never_empty:
                 raise MisfitError(f"{name} is empty; give it an id, or remove the line")
 
+    def fits(self, line: bytes) -> bool:
+        """Return True if a line fits."""
+        try:
+            self.check(line)
+        except MisfitError:
+            return False
+        return True
+
     def seems_header(self, line: bytes) -> bool:
-        """Whether no field of a line is a number although some should be."""
+        """Return True if no field of a line is a number although the layout has numbers."""
         fields = split(line, self.separator, blanks=self.blanks)
         return bool(self.numeric) and not any(_NUMBER.fullmatch(value) for value in fields)
 
 
 def split(line: bytes, separator: str, *, blanks: bool) -> list[str]:
-    """Cut a line into fields.
+    """Split a line into fields.
 
     Raises
     ------
     MisfitError
-        It is no text in UTF-8, or its quotes are broken.
+        The line is not UTF-8, or its quotes are broken.
     """
     if b"\0" in line:
         raise MisfitError("holds a NUL byte; wanted text: the file is binary, damaged or UTF-16")
     try:
         if blanks:
-            # Bytes are split at ASCII white space alone: a no-break space belongs to an id.
+            # Only ASCII white space separates fields: a no-break space belongs to an id.
             return [value.decode() for value in line.split()]
         text = line.decode()
         return next(csv.reader([text])) if separator == "," else text.split(separator)
     except UnicodeDecodeError as error:
-        octet = error.object[error.start]
+        byte = error.object[error.start]
         remedy = "convert the file, for example with `iconv -f latin1 -t utf-8`"
-        raise MisfitError(f"is not UTF-8 (found byte {octet:#04x}); {remedy}") from error
+        raise MisfitError(f"is not UTF-8 (found byte {byte:#04x}); {remedy}") from error
     except csv.Error as error:
         raise MisfitError(f"cannot be split at its commas ({error}); repair the line") from error
 
@@ -301,12 +308,12 @@ def _check_number(name: str, value: str) -> None:
 
 
 def whole_number(value: str) -> int:
-    """Read an integer.
+    """Parse an integer.
 
     Raises
     ------
     ValueError
-        The text spells none, or one beyond 64 bits.
+        The text is not an integer, or one beyond 64 bits.
 
     >>> whole_number("+1")
     1
@@ -318,6 +325,6 @@ def whole_number(value: str) -> int:
 
 
 def shown(found: bytes | str) -> str:
-    """Quote what was found, cut to a length that a message can bear."""
+    """Quote a text for a message, shortened to 80 characters."""
     text = found.decode(errors="replace") if isinstance(found, bytes) else found
-    return repr(text if len(text) <= _SHOWN else text[:_SHOWN] + "...")
+    return repr(text if len(text) <= _MAX_QUOTED else text[:_MAX_QUOTED] + "...")

@@ -1,4 +1,4 @@
-"""Writing TREC runs and qrels: whole files or none, in the words that they read back from."""
+"""Writers of runs, qrels, intents, tags and queries; a file appears only once it is complete."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ import pyarrow.compute as pc
 
 from vbterrier.errors import FileError, InputError, ParameterError
 from vbterrier.frames.contracts import frame_of, require
+from vbterrier.frames.files.source import IDS
+from vbterrier.frames.files.tables import TEXT
 from vbterrier.frames.ids import ids_of, integers_of, numbers_of
 
 if TYPE_CHECKING:
@@ -24,32 +26,31 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+    from vbterrier.annotations import StrPath
     from vbterrier.frames.ids import Ids
 
 
-TEXT = pa.large_string()
-_SLAB = 1 << 20
-# Nothing, what any reader takes for white space, NUL, and the mark that readers drop at the top of a file.
+_MAX_ROWS = 1 << 20
+# The empty id, white space of any reader, NUL, and the byte-order mark, which readers drop at the start of a file.
 _UNWRITABLE = r"^$|[\s\x00\x0b\x1c-\x1f\x85\p{Z}\x{FEFF}]"
-# What would end a field between tabs.
 _UNWRITABLE_FIELD = r"[\t\r\n\x00]"
-_IDS = frozenset({"qid", "docno", "entity_id"})
+_QUERIES = ("qid", "docno", "mention")
 
 
-def write_run(frame: Any, path: str | os.PathLike[str], name: str = "vbterrier") -> None:
-    """Write a TREC run, packed when the name ends in ``.gz``.
+def write_run(frame: Any, path: StrPath, name: str = "vbterrier") -> None:
+    """Write a TREC run, compressed if the name ends in ``.gz``.
 
-    Topics come in order of appearance, their rows by ``rank``, or as they stand where there is none; ranks are counted
-    anew from 1. Scores are written so that they read back as the same float64.
+    Topics are written in order of appearance, their rows by ``rank``, or in the order of the frame without that column;
+    the ranks of the file count from 1. Scores are written so that they read back as the same float64.
 
     Parameters
     ----------
     frame
         Columns qid, docno, score and optionally rank.
     path
-        The file; one that exists is replaced once the new one is complete.
+        The file; an existing one is replaced once the new one is complete.
     name
-        The run tag; a column ``name`` of the frame counts for nothing.
+        The run tag; a column ``name`` of the frame is ignored.
 
     Raises
     ------
@@ -63,7 +64,7 @@ def write_run(frame: Any, path: str | os.PathLike[str], name: str = "vbterrier")
     Examples
     --------
     >>> import tempfile, pathlib
-    >>> path = pathlib.Path(tempfile.mkdtemp(), "ours.run")
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "mine.run")
     >>> import pandas as pd
     >>> write_run(pd.DataFrame({"qid": "q1", "docno": ["d2", "d1"], "score": [0.5, 1.0], "rank": [1, 0]}), path)
     >>> print(path.read_text(), end="")
@@ -84,20 +85,20 @@ def write_run(frame: Any, path: str | os.PathLike[str], name: str = "vbterrier")
     _write_lines(path, [qid.take(rows).text, "Q0", docno.take(rows).text, pa.array(rank), pa.array(score[rows]), name])
 
 
-def write_qrels(frame: Any, path: str | os.PathLike[str]) -> None:
-    """Write TREC judgments, packed when the name ends in ``.gz``, rows as they stand.
+def write_qrels(frame: Any, path: StrPath) -> None:
+    """Write TREC qrels, compressed if the name ends in ``.gz``, rows in the order of the frame.
 
     Parameters
     ----------
     frame
-        Columns qid, docno, label and optionally iteration ("0" where there is none).
+        Columns qid, docno, label and optionally iteration ("0" by default).
     path
-        The file; one that exists is replaced once the new one is complete.
+        The file; an existing one is replaced once the new one is complete.
 
     Raises
     ------
     InputError
-        A missing column or value, a label that is no whole number, an id that is empty or holds white space.
+        A missing column or value, a label that is not a whole number, an id that is empty or holds white space.
     FileError
         The file cannot be written.
 
@@ -115,28 +116,26 @@ def write_qrels(frame: Any, path: str | os.PathLike[str]) -> None:
     qid, docno = (_ids(frame, column, "qrels") for column in ("qid", "docno"))
     iteration = _ids(frame, "iteration", "qrels").text if "iteration" in frame else "0"
     label = frame["label"]
-    # Integers keep their last digits, which a way through floats would cost those beyond 2^53.
+    # Integers beyond 2^53 would lose digits as floats.
     is_whole = label.dtype.kind in "iu"
     numbers = label.to_numpy() if is_whole and not label.isna().any() else integers_of(label, "qrels column 'label'")
     _write_lines(path, [qid.text, iteration, docno.text, pa.array(numbers)])
 
 
-def write_intents(frame: Any, path: str | os.PathLike[str]) -> None:
-    """Write candidate intents as tab-separated text with a header line, packed when the name ends in ``.gz``.
+def write_intents(frame: Any, path: StrPath) -> None:
+    """Write candidate intents as tab-separated text with a header line, compressed if the name ends in ``.gz``.
 
     Parameters
     ----------
     frame
-        Columns qid, entity_id, prob; of the others, score, name, mention, query and source are written where they are
-        there and every row has a value.
+        Columns qid, entity_id, prob; score, name, mention, query and source are written if every row has a value.
     path
-        The file; one that exists is replaced once the new one is complete.
+        The file; an existing one is replaced once the new one is complete.
 
     Raises
     ------
     InputError
-        A missing column or value, a tab or a line end in a text, an id that :func:`vbterrier.read_intents` would not
-        read back.
+        A missing column or value, a tab or a line end in a text, an empty id.
     FileError
         The file cannot be written.
 
@@ -152,15 +151,15 @@ def write_intents(frame: Any, path: str | os.PathLike[str]) -> None:
     write_table(frame, path, "intents", ("qid", "entity_id", "prob"), ("score", "name", "mention", "query", "source"))
 
 
-def write_tags(frame: Any, path: str | os.PathLike[str]) -> None:
-    """Write the entities of documents as tab-separated text with a header line, packed when the name ends in ``.gz``.
+def write_tags(frame: Any, path: StrPath) -> None:
+    """Write the entities of documents as tab-separated text with a header line, compressed if the name ends in ``.gz``.
 
     Parameters
     ----------
     frame
-        Columns docno, entity_id; weight, qid and tagger are written where they are there and every row has a value.
+        Columns docno, entity_id; weight, qid and tagger are written if every row has a value.
     path
-        The file; one that exists is replaced once the new one is complete.
+        The file; an existing one is replaced once the new one is complete.
 
     Raises
     ------
@@ -181,10 +180,42 @@ def write_tags(frame: Any, path: str | os.PathLike[str]) -> None:
     write_table(frame, path, "tags", ("docno", "entity_id"), ("weight", "qid", "tagger"))
 
 
-def write_table(
-    frame: Any, path: str | os.PathLike[str], what: str, wanted: Sequence[str], others: Sequence[str]
-) -> None:
-    """Write columns of a frame as tab-separated text with a header line: those wanted, and others that are full."""
+def write_queries(queries: Any, path: StrPath) -> None:
+    r"""Write queries as tab-separated text with a header line, compressed if the name ends in ``.gz``.
+
+    Parameters
+    ----------
+    queries
+        A frame with qid, docno and mention, or a :class:`vbterrier.design.QuerySample`; all other columns follow, a
+        missing value as an empty field.
+    path
+        The file; an existing one is replaced once the new one is complete.
+
+    Raises
+    ------
+    InputError
+        A missing column or id, a tab or a line end in a text.
+    FileError
+        The file cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "queries.tsv")
+    >>> import pandas as pd
+    >>> write_queries(pd.DataFrame({"qid": ["q1"], "docno": ["d1"], "mention": ["Paris"], "prob": [0.25]}), path)
+    >>> path.read_text().splitlines()
+    ['qid\tdocno\tmention\tprob', 'q1\td1\tParis\t0.25']
+    """
+    frame = frame_of(getattr(queries, "frame", queries), "queries")
+    others = [name for name in frame.columns if name not in _QUERIES]
+    gaps = [name for name in others if name != "entity_id" and frame[name].isna().any()]
+    full = frame.assign(**{name: frame[name].astype(object).where(frame[name].notna(), "") for name in gaps})
+    write_table(full, path, "queries", _QUERIES, others)
+
+
+def write_table(frame: Any, path: StrPath, what: str, wanted: Sequence[str], others: Sequence[str]) -> None:
+    """Write tab-separated text with a header line: the wanted columns, and the other columns that have all values."""
     frame = frame_of(frame, what)
     require(frame, wanted, what)
     names = [*wanted, *(name for name in others if name in frame.columns and frame[name].notna().all())]
@@ -194,10 +225,9 @@ def write_table(
         if name in ("prob", "score", "weight"):
             fields.append(pa.array(numbers_of(frame[name], where)))
             continue
-        is_id = name in _IDS
+        is_id = name in IDS
         text = ids_of(frame[name], where).text if is_id else pa.array(frame[name].astype(str), TEXT)
-        unwritable = pc.match_substring_regex(text, f"^$|{_UNWRITABLE_FIELD}" if is_id else _UNWRITABLE_FIELD)
-        row = pc.index(unwritable, pa.scalar(value=True)).as_py()
+        row = _first_match(text, f"^$|{_UNWRITABLE_FIELD}" if is_id else _UNWRITABLE_FIELD)
         if row >= 0:
             raise InputError(
                 f"{where}: row {row} holds {text[row].as_py()!r}; wanted text without tab, line end or NUL"
@@ -207,48 +237,39 @@ def write_table(
     _write_lines(path, fields, separator="\t", header="\t".join(names))
 
 
-def _require_writable(ids: Ids, where: str) -> None:
-    """Refuse ids that a file of fields between blanks cannot hold.
-
-    Raises
-    ------
-    InputError
-        Names the first such row and its id.
-    """
-    unwritable = pc.match_substring_regex(ids.text, _UNWRITABLE)
-    row = pc.index(unwritable, pa.scalar(value=True)).as_py()
+def _ids(frame: pd.DataFrame, column: str, what: str) -> Ids:
+    """Ids that a field between blanks can hold."""
+    ids = ids_of(frame[column], f"{what} column {column!r}")
+    row = _first_match(ids.text, _UNWRITABLE)
     if row >= 0:
         raise InputError(
-            f"{where}: row {row} holds {ids.text[row].as_py()!r}; TREC files hold ids that are not empty and without "
-            "white space: replace it, for example by '_'",
+            f"{what} column {column!r}: row {row} holds {ids.text[row].as_py()!r}; TREC files hold ids that are not "
+            "empty and without white space: replace it, for example by '_'",
         )
+    return ids
 
 
-def _write_lines(
-    path: str | os.PathLike[str], fields: Sequence[Any], *, separator: str = " ", header: str = ""
-) -> None:
-    """Write fields with a separator between them, one line a row, packed when the name ends in .gz.
+def _first_match(text: Any, pattern: str) -> int:
+    row: int = pc.index(pc.match_substring_regex(text, pattern), pa.scalar(value=True)).as_py()
+    return row
 
-    Parameters
-    ----------
-    path
-        The file; one that exists is replaced once the new one is complete.
-    fields
-        Arrow arrays, or texts that stand in every row.
+
+def _write_lines(path: StrPath, fields: Sequence[Any], *, separator: str = " ", header: str = "") -> None:
+    """Write one line a row; a field is an Arrow array, or a text that all rows share.
 
     Raises
     ------
     FileError
-        It cannot be written.
+        The file cannot be written.
     """
     columns = [pa.scalar(field, TEXT) if isinstance(field, str) else field.cast(TEXT) for field in fields]
     n_rows = max(len(column) for column in columns if isinstance(column, pa.Array))
     with replacing(Path(path)) as file:
         if header:
             file.write(f"{header}\n".encode())
-        for start in range(0, n_rows, _SLAB):
-            slab = [c.slice(start, _SLAB) if isinstance(c, pa.Array) else c for c in columns]
-            lines = pc.binary_join_element_wise(*slab, pa.scalar(separator, TEXT))
+        for start in range(0, n_rows, _MAX_ROWS):
+            part = [c.slice(start, _MAX_ROWS) if isinstance(c, pa.Array) else c for c in columns]
+            lines = pc.binary_join_element_wise(*part, pa.scalar(separator, TEXT))
             text = pc.binary_join(pa.LargeListArray.from_arrays([0, len(lines)], lines), pa.scalar("\n", TEXT))
             file.write(text[0].as_buffer())
             file.write(b"\n")
@@ -256,24 +277,24 @@ def _write_lines(
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """A file that takes its name once it is complete, packed when that ends in .gz."""
+    """Open a file that replaces ``path`` once it is complete, compressed if the name ends in .gz."""
     target = Path(os.path.realpath(path))
     try:
-        # A device or a pipe is written to; replacing it would put a plain file in its place. The real path of one that
-        # a process inherited, as /dev/stdout, names nothing.
+        # Devices and pipes are written directly: renaming would replace them by a plain file. The real path of an
+        # inherited one, such as /dev/stdout, does not exist.
         is_special = path.exists() and not path.is_file() and not path.is_dir()
         part = path if is_special else target.with_name(f".{secrets.token_hex(8)}.part")
         try:
             with part.open("wb" if is_special else "xb") as file:
                 if path.suffix == ".gz":
-                    # Neither name nor time goes in: equal runs are equal files.
+                    # Without name and time, equal runs give equal files.
                     with gzip.GzipFile(filename="", fileobj=file, mode="wb", compresslevel=6, mtime=0) as packed:
                         yield packed  # type: ignore[misc]
                 else:
                     yield file
             if not is_special:
                 if target.exists():
-                    # Who may read it is for its owner to say.
+                    # Keep the permissions of the replaced file.
                     part.chmod(stat.S_IMODE(target.stat().st_mode))
                 part.replace(target)
         finally:
@@ -285,23 +306,17 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def kept_in(path: Path) -> Iterator[None]:
-    """Say where something that is kept on the way cannot be written or read: disks are full, files go.
+    """Raise errors of temporary files as errors that name their folder.
 
     Raises
     ------
     FileError
+        A temporary file cannot be written or read.
     """
     try:
         yield
     except (OSError, pa.ArrowException) as error:
         reason = getattr(error, "strerror", None) or " ".join(str(error).split())
         raise FileError(
-            path, f"cannot be written or read ({reason}): make room, or have what is kept go to another folder"
+            path, f"cannot be written or read ({reason}): free some space, or choose another folder for these files"
         ) from error
-
-
-def _ids(frame: pd.DataFrame, column: str, what: str) -> Ids:
-    where = f"{what} column {column!r}"
-    ids = ids_of(frame[column], where)
-    _require_writable(ids, where)
-    return ids
