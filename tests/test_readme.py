@@ -1,4 +1,4 @@
-"""The README as its reader runs it: every example, on the demo's files."""
+"""The README as its reader runs it: every example prints what is shown below it."""
 
 import re
 import shlex
@@ -11,8 +11,7 @@ import pytest
 from vbterrier.demo import copy_demo
 
 README = (Path(__file__).resolve().parents[1] / "README.md").read_text(encoding="utf-8")
-PYTHON = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-COMMANDS = [line for block in re.findall(r"```sh\n(.*?)```", README, re.DOTALL) for line in block.splitlines()]
+EXAMPLES = re.findall(r"```(python|sh)\n(.*?)```\n\n```text\n(.*?)```", README, re.DOTALL)
 
 
 @pytest.fixture
@@ -21,43 +20,34 @@ def demo(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-def test_the_readme_has_the_examples_that_are_run_here():
-    assert len(PYTHON) == README.count("```python") == 10
-    assert len(COMMANDS) == 15
+def words(text):
+    return [line.split() for line in text.splitlines()]
 
 
-@pytest.mark.parametrize("code", PYTHON)
-def test_python_example_runs_and_prints(demo, code, capsys):
-    exec(compile(code, "README.md", "exec"), {})
-    assert re.search(r"\d\.\d", capsys.readouterr().out)
+def test_every_example_shows_its_output_and_the_readme_is_short():
+    assert len(EXAMPLES) == README.count("```python") + README.count("```sh") == 5
+    assert len(README.splitlines()) <= 200
 
 
-def test_what_the_text_says_of_an_example_is_what_that_prints(demo, capsys):
-    (code,) = (code for code in PYTHON if "thin_pool" in code)
-    exec(compile(code, "README.md", "exec"), {})
-    printed = capsys.readouterr().out
-    (rmse, held) = re.search(r"an RMSE of (.*), and nominal .* hold (\d+) %", README).groups()
-    assert [f"{float(number):.3f}" for number in re.findall(r"\.\d+", rmse)] == [
-        f"{float(line.split()[-1]):.3f}" for line in printed.splitlines()[1:4]
-    ]
-    assert round(100 * float(printed.splitlines()[-1].split()[-1])) == int(held)
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_command_runs_and_prints(demo, command):
-    words = shlex.split(command)
-    assert words[0] == "vbterrier"
-    for code in PYTHON:
-        # Some commands read what an example above them wrote.
-        made = [word for word in words if Path(word).suffix in {".run", ".parquet", ".csv"} and "/" not in word]
-        if any(f'"{word}"' in code for word in made):
-            exec(compile(code, "README.md", "exec"), {})
-    done = subprocess.run([sys.executable, "-m", "vbterrier", *words[1:]], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert re.search(r"\d\.\d", done.stdout)
+@pytest.mark.parametrize("language, code, shown", EXAMPLES, ids=[code.split()[-1] for _, code, _ in EXAMPLES])
+def test_an_example_prints_what_is_shown(demo, capfd, language, code, shown):
+    if language == "python":
+        exec(compile(code, "README.md", "exec"), {})
+    else:
+        for line in code.splitlines():
+            subprocess.run([sys.executable, "-m", *shlex.split(line)], check=True)
+    printed = capfd.readouterr()
+    assert [line for line in words(shown) if line not in words(printed.out)] == []
+    assert printed.err == ""
 
 
 def test_the_two_commands_stand_on_the_first_screen():
     first_screen = "\n".join(README.splitlines()[:24])
     assert "pip install '.[demo]' && vbterrier demo" in first_screen
     assert "pip install '.[test]' && pytest" in first_screen
+
+
+def test_links_lead_to_files():
+    links = re.findall(r"\]\((?!http)([^)#]+)\)", README)
+    root = Path(__file__).resolve().parents[1]
+    assert [link for link in links if not (root / link).exists()] == []

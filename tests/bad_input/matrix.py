@@ -18,7 +18,7 @@ import vbterrier
 from vbterrier import cli
 from vbterrier.errors import DegenerateWarning, VBTerrierError
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "bad-input.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "developers" / "input-validation.md"
 HEAD = """# What bad input gets
 
 Each row was run three ways: `vbterrier.score` (or the reader, knowledge base or set that the row is about), the same
