@@ -96,20 +96,15 @@ class Service:
         self.over.wait(5)
         handler.close_connection = True
 
-    def drip(self, where, every=0.03):
-        """Sends a byte now and then, of its headers or of its body: never silent, and not done before tests give up."""
-
-        def reply(handler):
-            handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n")
-            handler.wfile.write(b"X-Slow: " if where == "headers" else b"Content-Length: 100000\r\n\r\n")
-            ends = time.monotonic() + 8
-            while not self.over.is_set() and time.monotonic() < ends:
-                handler.wfile.write(b" ")
-                handler.wfile.flush()
-                time.sleep(every)
-            handler.close_connection = True
-
-        return reply
+    def drip(self, handler):
+        """Sends a byte of its body now and then: never silent, and not done before tests give up."""
+        handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n\r\n")
+        ends = time.monotonic() + 8
+        while not self.over.is_set() and time.monotonic() < ends:
+            handler.wfile.write(b" ")
+            handler.wfile.flush()
+            time.sleep(0.03)
+        handler.close_connection = True
 
     @staticmethod
     def hang_up(sent):

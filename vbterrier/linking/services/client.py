@@ -28,24 +28,26 @@ if TYPE_CHECKING:
     from vbterrier.linking.services.json_answers import Format
 
 
+_LOG = logging.getLogger(__name__)
+_MANY = 20
 _START = b'{"key": "'
 
 
 class AnswerCache:
-    """Answers by key; a file has a line an answer, ``{"key": ..., "answer": ...}``.
+    """Answers by key, in memory or in a file with lines ``{"key": ..., "answer": ...}``.
 
-    Lines are written when answers come, so that a run that was broken off resumes. Half a line at the end of the file,
-    which a process leaves that was killed as it wrote, is cut off. One process at a time may write to a file.
+    Each answer is written when it arrives, so that an interrupted run can resume. An incomplete last line, which a
+    killed process may leave, is removed. Only one process at a time may write to a file.
 
     Parameters
     ----------
     path
-        The file, made with the first answer; ``None`` keeps answers in memory alone.
+        The file, created with the first answer; ``None`` keeps answers in memory.
 
     Raises
     ------
     FileError
-        The file cannot be read or written, or is no such file; names the line.
+        The file cannot be read or written, or is not a cache of answers; the error names the line.
     """
 
     def __init__(self, path: str | PathLike[str] | None = None) -> None:
@@ -65,7 +67,7 @@ class AnswerCache:
         return len(self._answers)
 
     def add(self, key: str, answer: str) -> None:
-        """Keep an answer, a JSON text on one line."""
+        """Store an answer, which is JSON on one line."""
         self._answers[key] = answer
         if self.path is None:
             return
@@ -80,7 +82,7 @@ class AnswerCache:
         self._whole += len(line)
 
     def _load(self, path: Path) -> None:
-        # As it lies on the disk: lines cannot be added to a packed file, nor does one unpack without end.
+        # Compressed files are not decompressed: lines cannot be appended to them.
         with Source.at(path, None).raw() as file:
             text = bytes(file.read())
         self._whole = text.rfind(b"\n") + 1
@@ -92,53 +94,49 @@ class AnswerCache:
             except (ValueError, KeyError, TypeError, RecursionError):
                 key = None
             if not isinstance(key, str):
-                raise _no_cache(path, number)
+                raise _not_a_cache(path, number)
             self._answers[key] = json.dumps(answer)
-        # What no process of ours left half done is not cut off.
+        # Remove an incomplete line only if this class can have written it.
         if not rest.startswith(_START[: len(rest)]):
-            raise _no_cache(path, len(lines) + 1)
+            raise _not_a_cache(path, len(lines) + 1)
 
 
-def _no_cache(path: Path, line: int) -> FileError:
-    return FileError(path, 'wanted {"key": ..., "answer": ...}: no cache of answers? name another file', line=line)
-
-
-_LOG = logging.getLogger(__name__)
-_MANY = 20
+def _not_a_cache(path: Path, line: int) -> FileError:
+    return FileError(path, 'wanted {"key": ..., "answer": ...}; name a cache of answers or a new file', line=line)
 
 
 @dataclass(frozen=True, repr=False)
 class Client(ABC):
     """A linker behind an HTTP endpoint.
 
-    Texts are sent one at a time, in order, each different one once; blank texts are not sent. Nothing is sent, resolved
-    or opened before ``link`` is called, and no host but the endpoint's (or the proxy's) is ever asked: redirects are
-    errors, and proxies and passwords of the environment are left alone. Answers are kept, so that after an error the
-    same call goes on where it stopped.
+    Each distinct text is sent once, in order, one at a time; blank texts are not sent. Only ``link`` opens connections,
+    and only to the host of the endpoint or to the proxy: redirects are errors, and proxies and passwords in the
+    environment are ignored. Answers are cached, so that the same call resumes after an error.
 
     Parameters
     ----------
     endpoint
         The full address that takes requests, ``https://...`` or ``http://...``; there is no default.
     token
-        The service's token; never shown, logged or pickled, and sent over https or to this machine alone.
+        The service's token; never shown, logged or pickled, and sent only over https or to this machine.
     timeout
-        Seconds to wait for a connection, and for each piece of an answer.
+        Seconds to wait for the connection, and for each read of an answer.
     deadline
-        Seconds that one text may take, tries and waits included.
+        Seconds for one text, retries and waits included. The limit is checked after each read of a body and before each
+        retry; it does not stop a service that sends the headers of its answer byte by byte.
     max_bytes
-        How large an answer may be, packed and unpacked.
+        The maximum size of an answer, compressed and decompressed.
     retries
-        How often to try again after a status of 500 or more, 429, a time-out or a broken connection.
+        The number of retries after a status of 500 or more, 429, a time-out or a broken connection.
     backoff
-        Seconds before the first retry, doubled for each further one. A ``Retry-After`` that is longer counts instead,
-        and ends the tries when it goes beyond the deadline.
+        Seconds before the first retry, doubled for each further one. A longer ``Retry-After`` replaces it; there is no
+        retry beyond the deadline.
     proxy
-        A proxy to go through, as ``http://proxy:3128``.
+        The address of a proxy, such as ``http://proxy:3128``.
     cache
-        A file of answers (JSON lines), read and added to; ``None`` keeps them in memory.
+        A file of answers (JSON lines) to read and extend; ``None`` keeps them in memory.
     misplaced
-        What to do with mentions that do not stand where the answer says: ``"error"`` or ``"unplaced"``.
+        The treatment of mentions that are not at their offsets in the text: ``"error"`` or ``"unplaced"``.
 
     Raises
     ------
@@ -157,7 +155,7 @@ class Client(ABC):
     cache: str | PathLike[str] | None = field(default=None, kw_only=True)
     misplaced: str = field(default="error", kw_only=True)
 
-    # The header that carries the token, and what stands before it.
+    # The header of the token, and the text before the token.
     token_header: ClassVar[tuple[str, str]] = ("Authorization", "Bearer ")
 
     def __post_init__(self) -> None:
@@ -170,9 +168,9 @@ class Client(ABC):
             object.__setattr__(self, "token", Secret(self.token))
         if self.token is not None and not is_private(self.endpoint):
             raise ParameterError(
-                f"endpoint={self.endpoint!r}: a token would be readable on its way; use https, or no token"
+                f"endpoint={self.endpoint!r}: a token would be sent unencrypted; use https, or no token"
             )
-        # Wrong parameters of the format are told now, not after the first answer.
+        # Check the parameters of the format now, not after the first answer.
         _ = self.format
 
     def _require_number(self, name: str, *, zero: bool, whole: bool) -> None:
@@ -185,52 +183,52 @@ class Client(ABC):
     @property
     @abstractmethod
     def format(self) -> Format:
-        """How the service answers."""
+        """The format of the answers."""
 
     @abstractmethod
     def _request(self, text: str) -> Request:
-        """What to send for a text."""
+        """Return the request for a text."""
 
     @property
     def id_space(self) -> str:
-        """What the entity ids count in."""
+        """The name of the id space of the entities."""
         return self.format.id_space
 
     def link(self, texts: Sequence[str]) -> Links:
-        """Candidates of the mentions in each text.
+        """Link the mentions in each text to candidate entities.
 
         Raises
         ------
         InputError
-            Something that is not a sequence of texts.
+            ``texts`` is not a sequence of texts.
         ServiceError
-            The service did not answer, or not with what can be read: names the endpoint, the text and the status. What
-            was answered before is kept.
+            The service gave no answer, or an invalid one; the error names the endpoint, the text and the status.
+            Earlier answers are kept.
         FileError
             The cache cannot be read or written.
 
         Warns
         -----
         DegenerateWarning
-            Mentions are linked to nothing, or answers count in other units than the service is known to; each once for
-            a client.
+            Mentions are linked to nothing, or offsets are not in the usual unit of the service; once per client.
         """
         texts = _checked(texts)
         with self._lock:
             asked = list(dict.fromkeys(text for text in texts if text.strip()))
             missing = [text for text in asked if self._key(text) not in self._answers]
             _LOG.info(
-                "%s: %d texts, %d answers are kept, %d to ask for",
+                "%s: %d texts, %d cached answers, %d to request",
                 self.format.service,
                 len(asked),
                 len(asked) - len(missing),
                 len(missing),
             )
             self._ask(missing, texts)
-        return self.format.links((self._answer(text) for text in texts), texts, told=self._told)
+        answers = (json.loads(self._answers[self._key(text)]) if text.strip() else None for text in texts)
+        return self.format.links(answers, texts, warned=self._warned)
 
     def close(self) -> None:
-        """Close the connection that was kept; another is opened when needed."""
+        """Close the connection; the next request opens another."""
         self._transport.close()
 
     def __repr__(self) -> str:
@@ -242,7 +240,7 @@ class Client(ABC):
         return f"{type(self).__name__}({', '.join(shown)})"
 
     def __getstate__(self) -> dict[str, Any]:
-        # Connections and answers stay here; a token refuses to go.
+        # Connections and answers are not pickled; a token raises an error.
         return {parameter.name: getattr(self, parameter.name) for parameter in fields(self)}
 
     @cached_property
@@ -250,8 +248,8 @@ class Client(ABC):
         return RLock()
 
     @cached_property
-    def _told(self) -> set[str]:
-        """The warnings that were given: what a service does always is no news in the next batch."""
+    def _warned(self) -> set[str]:
+        """The warnings already given, which later batches do not repeat."""
         return set()
 
     @cached_property
@@ -264,72 +262,64 @@ class Client(ABC):
         return Transport(self.endpoint, headers, self.timeout, self.max_bytes, self.proxy)
 
     def _key(self, text: str) -> str:
-        """Names a text and all else that the answer depends on, and nothing that is secret."""
-        what = [type(self).__name__, self.endpoint, asdict(self._request(text))]
-        return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
-
-    def _answer(self, text: str) -> Any:
-        return json.loads(self._answers[self._key(text)]) if text.strip() else None
+        """Return a digest of a text and everything else that its answer depends on, without secrets."""
+        parts = [type(self).__name__, self.endpoint, asdict(self._request(text))]
+        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
     def _ask(self, missing: list[str], texts: list[str]) -> None:
-        shown = bar(missing, self.format.service, shown=len(missing) > _MANY, unit="text")
-        for n_done, text in enumerate(shown):
+        progress = bar(missing, self.format.service, shown=len(missing) > _MANY, unit="text")
+        for n_done, text in enumerate(progress):
             found = self._fetch(text)
             if isinstance(found, Failure):
-                shown.close()
-                which = f"text {texts.index(text)} ({printable(text[:40])!r})"
+                progress.close()
+                place = f"text {texts.index(text)} ({printable(text[:40])!r})"
                 raise ServiceError(
                     self.endpoint,
-                    f"{self.format.service} at {self.endpoint}: {which}: {found.message}; {n_done} of {len(missing)} "
-                    "answers came and are kept: the same call asks for the others alone",
+                    f"{self.format.service} at {self.endpoint}: {place}: {found.message}; {n_done} of {len(missing)} "
+                    "answers arrived and are kept: the same call requests the rest",
                     status=found.status,
                 )
             self._answers.add(self._key(text), found)
 
     def _fetch(self, text: str) -> str | Failure:
-        """The answer to a text as checked JSON, after as many tries as it may take."""
+        """Request the answer to a text, with retries, and return it as checked JSON."""
         started, request, n_tries = time.monotonic(), self._request(text), 0
         while True:
             n_tries += 1
             found = self._transport.attempt(request, max(self.deadline - (time.monotonic() - started), 0.001))
             if isinstance(found, bytes):
                 return self._decoded(found, text)
-            if not found.passing:
+            if not found.temporary:
                 return found
-            if n_tries > self.retries:
-                return _told(found, n_tries)
-            wait = max(self.backoff * 2 ** (n_tries - 1), found.wait)
-            if time.monotonic() - started + wait >= self.deadline:
-                late = f"; the next would be in {wait:g} s, beyond the deadline of {self.deadline:g} s"
-                return _told(found, n_tries, late)
+            wait = max(self.backoff * 2 ** (n_tries - 1), found.retry_after)
+            late = time.monotonic() - started + wait >= self.deadline
+            if n_tries > self.retries or late:
+                tries = f"{n_tries} tries" if n_tries > 1 else "1 try"
+                if n_tries <= self.retries:
+                    tries += f"; the next would be in {wait:g} s, beyond the deadline of {self.deadline:g} s"
+                return replace(found, message=f"{found.message} ({tries})")
             time.sleep(wait)
 
     def _decoded(self, body: bytes, text: str) -> str | Failure:
         try:
-            answer = json.loads(body.decode("utf-8-sig"), parse_constant=_refuse)
-            written = json.dumps(answer)
+            answer = json.loads(body.decode("utf-8-sig"), parse_constant=_refuse_constant)
+            text_of_answer = json.dumps(answer)
             self.format.read(answer, text)
         except UnicodeDecodeError as error:
-            return Failure(f"answered in no UTF-8 (byte {error.start}); JSON is UTF-8")
+            return Failure(f"answered with invalid UTF-8 (byte {error.start}); JSON is UTF-8")
         except InputError as error:
-            # The message may end in the middle of a token.
-            repeats = isinstance(self.token, Secret) and self.token.hide(written) != written
-            said = "not shown, for the answer repeats the token" if repeats else error
-            return Failure(f"answered what its format does not have: {said}")
+            # The message may end in the middle of a token, which hide does not find there.
+            repeats_token = isinstance(self.token, Secret) and self.token.hide(text_of_answer) != text_of_answer
+            reason = "not shown because the answer repeats the token" if repeats_token else error
+            return Failure(f"answered in another format: {reason}")
         except (ValueError, RecursionError) as error:
-            kind = "HTML" if body.lstrip()[:1] == b"<" else "no JSON"
-            said = "" if kind == "HTML" else f" ({printable(str(error))[:80]})"
-            return Failure(f"answered {kind}{said}; is the path of the endpoint right, and does it want a token?")
-        return written
+            reason = "HTML" if body.lstrip()[:1] == b"<" else f"invalid JSON ({printable(str(error))[:80]})"
+            return Failure(f"answered with {reason}; check the path of the endpoint, and whether it needs a token")
+        return text_of_answer
 
 
-def _told(failure: Failure, n_tries: int, more: str = "") -> Failure:
-    tries = f"{n_tries} tries" if n_tries > 1 else "1 try"
-    return replace(failure, message=f"{failure.message} ({tries}{more})")
-
-
-def _refuse(constant: str) -> Any:
-    raise ValueError(f"{constant} is no JSON")
+def _refuse_constant(constant: str) -> Any:
+    raise ValueError(f"{constant} is not JSON")
 
 
 def _checked(texts: Sequence[str]) -> list[str]:
@@ -340,5 +330,5 @@ def _checked(texts: Sequence[str]) -> list[str]:
         if not isinstance(text, str):
             raise InputError(f"texts: wanted text, found {type(text).__name__} at {place}; cast or drop it")
         if not is_text(text):
-            raise InputError(f"texts: text {place} holds half of a surrogate pair, which cannot be sent; repair it")
+            raise InputError(f"texts: text {place} contains half of a surrogate pair, which cannot be sent; repair it")
     return texts

@@ -321,7 +321,7 @@ class Format(ABC):
         """The candidates in the answer to one text, places in the units of the service."""
 
     def links(
-        self, answers: Iterable[Any], texts: Sequence[str] | None = None, *, told: set[str] | None = None
+        self, answers: Iterable[Any], texts: Sequence[str] | None = None, *, warned: set[str] | None = None
     ) -> Links:
         """Links from the answers to some texts.
 
@@ -333,7 +333,7 @@ class Format(ABC):
             What was sent. With them places are checked and become code points, and mentions are those of the text;
             without them both stay as the service gave them. Services on the Java machine, all but REL, count UTF-16
             units, where signs beyond U+FFFF are two; an answer that fits its text in the other way alone is read so.
-        told
+        warned
             Which warnings (``"unlinked"``, ``"strange"``) were given before and are not given again; those given now
             are added.
 
@@ -362,7 +362,7 @@ class Format(ABC):
             strange += [place] * reading.is_strange
         if texts is not None and place + 1 != len(texts):
             raise InputError(f"{self.service}: {place + 1} answers to {len(texts)} texts; wanted one a text, in order")
-        self._warn(unlinked, strange, set() if told is None else told)
+        self._warn(unlinked, strange, set() if warned is None else warned)
         return Links(links_frame(rows), self.id_space, self.scale)
 
     def read(self, answer: Any, text: str | None = None, name: str = "answer") -> Reading:
@@ -414,15 +414,15 @@ class Format(ABC):
             return -1, -1
         return places.find(candidate.start, candidate.end, candidate.mention, utf16=utf16)
 
-    def _warn(self, unlinked: list[Node], strange: list[int], told: set[str]) -> None:
-        if unlinked and "unlinked" not in told:
-            told.add("unlinked")
+    def _warn(self, unlinked: list[Node], strange: list[int], warned: set[str]) -> None:
+        if unlinked and "unlinked" not in warned:
+            warned.add("unlinked")
             warn(
                 f"{self.service}: {len(unlinked)} mentions are linked to nothing and left out, "
                 f"the first at {unlinked[0].where}"
             )
-        if strange and "strange" not in told:
-            told.add("strange")
+        if strange and "strange" not in warned:
+            warned.add("strange")
             own, other = ("UTF-16 units", "code points")[:: 1 if self.utf16 else -1]
             warn(
                 f"{self.service}: {len(strange)} answers count in {other}, not in {own} as the service is known to, "

@@ -4,43 +4,48 @@ from __future__ import annotations
 
 import ipaddress
 import re
-import socket
-import threading
 import time
 import zlib
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from email.utils import parsedate_to_datetime
 from functools import cached_property
 from http import HTTPStatus
+from http.cookiejar import DefaultCookiePolicy
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
-from weakref import WeakSet
 
 from vbterrier.errors import ParameterError, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
-
-_SIGNS = re.compile(r"[\x21-\x7e]+")
+_PRINTABLE_ASCII = re.compile(r"[\x21-\x7e]+")
+_CHUNK = 1 << 16
+_EXCERPT = 300
+_REMEDIES = {
+    HTTPStatus.UNAUTHORIZED: "pass the service's token",
+    HTTPStatus.FORBIDDEN: "pass a token that may use the service",
+    HTTPStatus.NOT_FOUND: "correct the path of the endpoint",
+    HTTPStatus.METHOD_NOT_ALLOWED: "correct the path of the endpoint",
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "cut the text",
+    HTTPStatus.REQUEST_URI_TOO_LONG: "cut the text, or pass method='POST' where the client has it",
+}
 
 
 def require_address(address: str, what: str) -> None:
-    """Check an address of http or https.
+    """Check an http or https address.
 
     Raises
     ------
     ParameterError
-        Another scheme, no host, a port that is none, or a password, a query or a fragment, which are not repeated.
+        Another scheme, no host, an invalid port, or a password, a query or a fragment, which the message does not show.
 
     >>> require_address("example.org", "endpoint")
     Traceback (most recent call last):
     ...
     vbterrier.errors.ParameterError: endpoint: wanted https://host/path or http://host/path, with a host
     """
-    if not isinstance(address, str) or not _SIGNS.fullmatch(address):
-        raise ParameterError(f"{what}: wanted an address in ASCII without blanks, as https://host/path")
+    if not isinstance(address, str) or not _PRINTABLE_ASCII.fullmatch(address):
+        raise ParameterError(f"{what}: wanted an address in ASCII without blanks, such as https://host/path")
     try:
         parts = urlsplit(address)
         host, _ = parts.hostname, parts.port
@@ -51,12 +56,12 @@ def require_address(address: str, what: str) -> None:
     if "@" in parts.netloc or "?" in address or "#" in address:
         raise ParameterError(
             f"{what}: wanted https://host/path without user, password, query or fragment; "
-            "a token goes in token=..., parameters in those of the client"
+            "pass a token as token=..., and parameters as those of the client"
         )
 
 
 def is_private(address: str) -> bool:
-    """Whether nobody on the way can read what is sent there: https, or this machine itself.
+    """Return True if requests to an address cannot be read in transit: https, or this machine.
 
     >>> is_private("http://127.0.0.1:8080/tag"), is_private("http://example.org/tag")
     (True, False)
@@ -71,11 +76,8 @@ def is_private(address: str) -> bool:
         return False
 
 
-_TOKEN = re.compile(r"[\x21-\x7e]+")
-
-
 class Secret:
-    """A word that prints as ``***``, compares with its like, and does not pickle.
+    """A token that prints as ``***``, compares by value, and cannot be pickled.
 
     >>> Secret("s3cr3t")
     ***
@@ -84,22 +86,22 @@ class Secret:
     """
 
     def __init__(self, word: str) -> None:
-        if not isinstance(word, str) or not _TOKEN.fullmatch(word):
-            # The word itself stays out of the message.
+        if not isinstance(word, str) or not _PRINTABLE_ASCII.fullmatch(word):
+            # The message does not show the token.
             raise ParameterError("token: wanted printable ASCII text without blanks")
         self._word = word
 
     def reveal(self) -> str:
-        """The word."""
+        """Return the token."""
         return self._word
 
     def hide(self, text: str) -> str:
-        r"""Text with stars for the word, each sign of it plain or as addresses, JSON or HTML spell it.
+        r"""Replace the token with ``***``, each character as is or escaped as in URLs, JSON or HTML.
 
         >>> Secret("a+b/c").hide(r"a%2Bb%2fc, a+b\/c, a\u002bb/c, a&#43;b/c")
         '***, ***, ***, ***'
         """
-        return re.sub("".join(map(_spelt, self._word)), "***", text)
+        return re.sub("".join(map(_escapes, self._word)), "***", text)
 
     def __repr__(self) -> str:
         return "***"
@@ -114,119 +116,19 @@ class Secret:
         return self
 
     def __reduce__(self) -> str:
-        raise TypeError("a token is not pickled, so that it ends in no file: make the client anew where it is needed")
+        raise TypeError("a token is not pickled, so that no file contains it: construct the client where it is needed")
 
 
-def _spelt(sign: str) -> str:
-    """A pattern of all that a sign of ASCII may be written as."""
-    code = ord(sign)
-    named = {"&": "|&amp;", "<": "|&lt;", ">": "|&gt;", '"': "|&quot;"}.get(sign, "")
-    return rf"(?:\\?{re.escape(sign)}|(?i:%{code:02x}|\\u00{code:02x}|&\#0*{code};|&\#x0*{code:x};{named}))"
-
-
-class Watch:
-    """Shuts sockets at a deadline, whatever the reader waits for.
-
-    The time-outs of requests are of single reads: a server that sends a byte now and then, in its headers or its body,
-    is never late for any of them.
-    """
-
-    def __init__(self) -> None:
-        self._sockets: WeakSet[socket.socket] = WeakSet()
-        self._lock = threading.Lock()
-        self.is_over = False
-
-    def add(self, opened: socket.socket) -> None:
-        """Watch a socket for as long as it lives; one that comes after the deadline is shut at once."""
-        with self._lock:
-            self._sockets.add(opened)
-            if self.is_over:
-                _shut(opened)
-
-    @contextmanager
-    def limit(self, seconds: float) -> Iterator[None]:
-        """Shut all sockets if the block takes longer; ``is_over`` tells."""
-        self.is_over = False
-        timer = threading.Timer(seconds, self._end)
-        timer.daemon = True
-        timer.start()
-        try:
-            yield
-        finally:
-            timer.cancel()
-            # One that is at it must not meet the connections of the next request.
-            timer.join()
-
-    def _end(self) -> None:
-        with self._lock:
-            self.is_over = True
-            for opened in self._sockets:
-                _shut(opened)
-
-
-def _shut(opened: socket.socket) -> None:
-    with suppress(OSError):
-        opened.shutdown(socket.SHUT_RDWR)
-
-
-def watched_adapter(watch: Watch) -> Any:
-    """An adapter of requests, one connection at a time, that shows each socket it opens to a watch."""
-    from requests.adapters import HTTPAdapter
-    from urllib3 import HTTPConnectionPool, HTTPSConnectionPool
-
-    pools = {"http": _watched(HTTPConnectionPool, watch), "https": _watched(HTTPSConnectionPool, watch)}
-
-    class Adapter(HTTPAdapter):  # type: ignore[misc]
-        def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
-            super().init_poolmanager(*args, **kwargs)
-            self.poolmanager.pool_classes_by_scheme = pools
-
-        def proxy_manager_for(self, *args: Any, **kwargs: Any) -> Any:
-            manager = super().proxy_manager_for(*args, **kwargs)
-            manager.pool_classes_by_scheme = pools
-            return manager
-
-    return Adapter(pool_connections=1, pool_maxsize=1)
-
-
-def _watched(pool: Any, watch: Watch) -> Any:
-    class Connection(pool.ConnectionCls):  # type: ignore[misc]
-        # Watched as soon as it is there: a proxy is spoken to before the connection counts as made.
-        @property
-        def sock(self) -> Any:
-            return self._sock
-
-        @sock.setter
-        def sock(self, opened: Any) -> None:
-            self._sock = opened
-            if opened is not None:
-                watch.add(opened)
-
-        def _tunnel(self) -> None:
-            super()._tunnel()
-            # A proxy that was cut off looks like one that has said all, and TLS would begin.
-            if watch.is_over:
-                raise TimeoutError
-
-    return type(pool.__name__, (pool,), {"ConnectionCls": Connection})
-
-
-_PIECE = 1 << 16
-_EXCERPT = 300
-_BUSY = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.INTERNAL_SERVER_ERROR)
-_REMEDIES = {
-    HTTPStatus.UNAUTHORIZED: "pass the service's token",
-    HTTPStatus.FORBIDDEN: "pass a token that may use the service",
-    HTTPStatus.NOT_FOUND: "correct the path of the endpoint",
-    HTTPStatus.METHOD_NOT_ALLOWED: "correct the path of the endpoint",
-    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "cut the text",
-    HTTPStatus.REQUEST_URI_TOO_LONG: "cut the text, or pass method='POST' where the client has it",
-}
+def _escapes(character: str) -> str:
+    """Return a pattern of the ways to write an ASCII character."""
+    code = ord(character)
+    named = {"&": "|&amp;", "<": "|&lt;", ">": "|&gt;", '"': "|&quot;"}.get(character, "")
+    return rf"(?:\\?{re.escape(character)}|(?i:%{code:02x}|\\u00{code:02x}|&\#0*{code};|&\#x0*{code:x};{named}))"
 
 
 @dataclass(frozen=True)
 class Request:
-    """What to ask: a method, the query of the address, a form or JSON as the body."""
+    """An HTTP request: the method, the query of the address, and a form or JSON as the body."""
 
     method: str = "POST"
     params: Mapping[str, str] = field(default_factory=dict)
@@ -236,45 +138,45 @@ class Request:
 
 @dataclass(frozen=True)
 class Failure:
-    """Why there is no answer.
+    """The reason why a request has no answer.
 
     Parameters
     ----------
     message
-        What happened and the remedy, without secrets.
-    passing
-        Whether it may be otherwise in a moment.
+        The problem and the remedy, without secrets.
+    temporary
+        True if a retry may succeed.
     status
-        The HTTP status, when there was one.
-    wait
-        The seconds after which the service wants to be asked again.
+        The HTTP status, if there is one.
+    retry_after
+        The seconds that the service asks to wait before a retry.
     """
 
     message: str
-    passing: bool = False
+    temporary: bool = False
     status: int | None = None
-    wait: float = 0.0
+    retry_after: float = 0.0
 
 
 @dataclass(frozen=True)
 class Transport:
-    """The way to one endpoint; nothing is opened before the first request.
+    """The connection to one endpoint, opened by the first request.
 
-    Neither redirects are followed, nor proxies, passwords or certificates taken from the environment: what is sent goes
-    where the caller said, and nowhere else.
+    Requests go to the endpoint, or to the proxy, and to no other host: redirects are not followed, and proxies,
+    passwords and certificates in the environment are ignored. Cookies are not kept.
 
     Parameters
     ----------
     endpoint
         The address.
     headers
-        Headers that hold secrets, as (name, text before the secret, secret).
+        Headers that contain secrets, as (name, text before the secret, secret).
     timeout
-        Seconds to connect, and seconds of silence.
+        Seconds to wait for the connection, and for each read of an answer.
     max_bytes
-        How large an answer may be, packed and unpacked.
+        The maximum size of an answer, compressed and decompressed.
     proxy
-        The proxy to go through.
+        The address of a proxy.
     """
 
     endpoint: str
@@ -284,91 +186,103 @@ class Transport:
     proxy: str | None = None
 
     @cached_property
-    def _watch(self) -> Watch:
-        return Watch()
+    def _session(self) -> Any:
+        import requests
 
-    @cached_property
-    def _adapter(self) -> Any:
-        return watched_adapter(self._watch)
+        session = requests.Session()
+        session.trust_env = False
+        session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
+        # Even with allow_redirects=False, requests reads the whole body of an answer that redirects.
+        session.get_redirect_target = lambda _: None
+        session.headers = {"Accept": "application/json", "Accept-Encoding": "gzip", "User-Agent": "vbterrier"}
+        if self.proxy:
+            session.proxies = {urlsplit(self.endpoint).scheme: self.proxy}
+        return session
 
     def close(self) -> None:
-        """Close the connection that was kept."""
-        if "_adapter" in vars(self):
-            self._adapter.close()
+        """Close the connection."""
+        if "_session" in vars(self):
+            self._session.close()
 
     def attempt(self, request: Request, seconds: float) -> bytes | Failure:
-        """Ask once, in so many seconds at most; failures are values, so that no traceback holds the request."""
+        """Send a request once and return the body of the answer.
+
+        The time limit is checked after each read of the body, and no read takes longer than ``timeout`` or the limit.
+        A service that sends its status and headers byte by byte is therefore not stopped by the limit.
+
+        Parameters
+        ----------
+        request
+            The request.
+        seconds
+            The time limit.
+        """
         import requests
         import urllib3
 
-        response = None
+        ends, wait = time.monotonic() + seconds, min(self.timeout, seconds)
+        headers = {name: before + secret.reveal() for name, before, secret in self.headers}
+        # Failures are values: the traceback of an exception would refer to the request and its secrets.
         try:
-            with self._watch.limit(seconds):
-                response = self._send(request, seconds)
-                found = self._read(response)
+            with self._session.request(
+                request.method,
+                self.endpoint,
+                params=request.params,
+                data=request.form,
+                json=request.json,
+                headers=headers,
+                timeout=(wait, wait),
+                allow_redirects=False,
+                stream=True,
+            ) as response:
+                found = self._read(response, ends)
         except (requests.RequestException, urllib3.exceptions.HTTPError, OSError, ValueError) as error:
             found = self._explain(error)
-        finally:
-            if response is not None:
-                # A body that was not read to its end closes its connection.
-                response.close()
-        if self._watch.is_over:
+        if time.monotonic() >= ends and not isinstance(found, bytes):
             return Failure(f"did not end its answer in time ({seconds:g} s left); raise deadline, or send less text")
         return found
 
-    def _send(self, request: Request, seconds: float) -> Any:
-        import requests
-
-        headers = {"Accept": "application/json", "Accept-Encoding": "gzip", "User-Agent": "vbterrier"}
-        headers |= {name: before + secret.reveal() for name, before, secret in self.headers}
-        prepared = requests.Request(
-            request.method, self.endpoint, headers, params=request.params, data=request.form, json=request.json
-        ).prepare()
-        proxies = {urlsplit(self.endpoint).scheme: self.proxy} if self.proxy else {}
-        wait = min(self.timeout, seconds)
-        return self._adapter.send(prepared, stream=True, timeout=(wait, wait), verify=True, proxies=proxies)
-
-    def _read(self, response: Any) -> bytes | Failure:
+    def _read(self, response: Any, ends: float) -> bytes | Failure:
         status = response.status_code
         if HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
-            return self._body(response, self.max_bytes)
-        reason = f"answered {status} {_phrase(status)}"
+            return self._body(response, self.max_bytes, ends)
+        phrase = HTTPStatus(status).phrase if status in {known.value for known in HTTPStatus} else "(no known status)"
+        reason = f"answered {status} {phrase}"
         if HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST:
-            where = _shown(self._hidden(response.headers.get("Location", "")))
-            return Failure(f"{reason} to {where}; not followed: name that endpoint if you trust it", status=status)
-        body = self._body(response, _PIECE)
-        said = "" if isinstance(body, Failure) else self._hidden(body.decode("utf-8", "replace"))
-        shown = f": {printable(' '.join(said.split())[:_EXCERPT])}" if said and "<" not in said else ""
-        passing = status == _BUSY[0] or status >= _BUSY[1]
-        remedy = "try later, or ask those who run the service" if passing else "correct what was sent"
-        wait = _seconds(response.headers.get("Retry-After")) if passing else 0.0
-        return Failure(f"{reason}{shown}; {_REMEDIES.get(status, remedy)}", passing, status, wait)
+            target = _without_secrets(self._hide(response.headers.get("Location", "")))
+            return Failure(f"{reason} to {target}; not followed: name that endpoint if you trust it", status=status)
+        body = self._body(response, _CHUNK, ends)
+        text = "" if isinstance(body, Failure) else self._hide(body.decode("utf-8", "replace"))
+        shown = f": {printable(' '.join(text.split())[:_EXCERPT])}" if text and "<" not in text else ""
+        temporary = status == HTTPStatus.TOO_MANY_REQUESTS or status >= HTTPStatus.INTERNAL_SERVER_ERROR
+        remedy = "try later, or ask the operator of the service" if temporary else "correct the request"
+        retry_after = _seconds(response.headers.get("Retry-After")) if temporary else 0.0
+        return Failure(f"{reason}{shown}; {_REMEDIES.get(status, remedy)}", temporary, status, retry_after)
 
-    def _body(self, response: Any, limit: int) -> bytes | Failure:
-        """The body, unpacked: never more of it in memory than the limit and a piece."""
-        packed = response.headers.get("Content-Encoding", "identity").strip().lower()
-        if packed not in {"identity", "", "gzip", "x-gzip"}:
-            return Failure(
-                f"packed its answer as {printable(packed[:40])!r}, wanted plain or gzip", status=response.status_code
-            )
-        inflate = zlib.decompressobj(16 + zlib.MAX_WBITS) if packed.endswith("gzip") else None
-        too_much = Failure(
-            f"sent more than {limit:,} bytes; raise max_bytes if such answers are expected", status=response.status_code
-        )
-        n_read, pieces, n_bytes = 0, [], 0
-        for piece in response.raw.stream(_PIECE, decode_content=False):
-            n_read += len(piece)
+    def _body(self, response: Any, limit: int, ends: float) -> bytes | Failure:
+        """Return the decompressed body, with at most the limit and one chunk of it in memory."""
+        status = response.status_code
+        encoding = response.headers.get("Content-Encoding", "identity").strip().lower()
+        if encoding not in {"identity", "", "gzip", "x-gzip"}:
+            return Failure(f"encoded its answer as {printable(encoding[:40])!r}, wanted plain or gzip", status=status)
+        inflate = zlib.decompressobj(16 + zlib.MAX_WBITS) if encoding.endswith("gzip") else None
+        n_read, n_bytes, chunks = 0, 0, []
+        # Unlike read and stream, read1 returns what has arrived and does not wait for a full chunk.
+        while chunk := response.raw.read1(_CHUNK, decode_content=False):
+            if time.monotonic() >= ends:
+                return Failure("sent too slowly")
+            n_read += len(chunk)
             try:
-                plain = inflate.decompress(piece, limit + 1 - n_bytes) if inflate else piece
+                plain = inflate.decompress(chunk, limit + 1 - n_bytes) if inflate else chunk
             except zlib.error:
-                return Failure("sent a damaged gzip stream", passing=True, status=response.status_code)
+                return Failure("sent a damaged gzip stream", temporary=True, status=status)
             n_bytes += len(plain)
             if n_bytes > limit or n_read > limit:
-                return too_much
-            pieces.append(plain)
+                return Failure(f"sent more than {limit:,} bytes; raise max_bytes for such answers", status=status)
+            chunks.append(plain)
         if inflate and n_read and not inflate.eof:
-            return Failure("sent half a gzip stream", passing=True, status=response.status_code)
-        return b"".join(pieces)
+            return Failure("sent a truncated gzip stream", temporary=True, status=status)
+        return b"".join(chunks)
 
     def _explain(self, error: Exception) -> Failure:
         import requests
@@ -377,46 +291,41 @@ class Transport:
         cause: BaseException = error
         while inner := cause.__cause__ or cause.__context__:
             cause = inner
-        said = printable(self._hidden(getattr(cause, "strerror", None) or type(cause).__name__)[:_EXCERPT])
+        shown = printable(self._hide(getattr(cause, "strerror", None) or type(cause).__name__)[:_EXCERPT])
         if isinstance(error, requests.exceptions.SSLError):
-            return Failure(f"has no certificate to trust ({said}): is it the right host?")
+            return Failure(f"has no trusted certificate ({shown}); check the host")
         if isinstance(error, (requests.ConnectTimeout, urllib3.exceptions.ConnectTimeoutError)):
-            return Failure(f"took no connection in {self.timeout:g} s: is it up, and the host right?", passing=True)
+            return Failure(f"accepted no connection in {self.timeout:g} s; check that it is up, and the host", True)
         if isinstance(error, (requests.Timeout, urllib3.exceptions.TimeoutError)):
-            return Failure(f"was silent for {self.timeout:g} s; raise timeout if it is slow", passing=True)
+            return Failure(f"sent nothing for {self.timeout:g} s; raise timeout if it is slow", temporary=True)
         if isinstance(error, requests.ConnectionError):
-            return Failure(f"could not be reached ({said}): is it up, and the host right?", passing=True)
+            return Failure(f"could not be reached ({shown}); check that it is up, and the host", temporary=True)
         if isinstance(error, (urllib3.exceptions.ProtocolError, OSError)) and not isinstance(error, ValueError):
-            return Failure(f"closed the connection before its answer ended ({said})", passing=True)
-        return Failure(f"cannot be asked ({said}): correct the endpoint")
+            return Failure(f"closed the connection before its answer ended ({shown})", temporary=True)
+        return Failure(f"cannot be asked ({shown}); correct the endpoint")
 
-    def _hidden(self, text: str) -> str:
+    def _hide(self, text: str) -> str:
         for _, _, secret in self.headers:
             text = secret.hide(text)
         return text
 
 
-def _shown(address: str) -> str:
-    """An address without user, password, query and fragment."""
+def _without_secrets(address: str) -> str:
+    """Return an address without user, password, query and fragment."""
     try:
         target = urlsplit(address)
     except ValueError:
-        return "what is no address"
+        return "an invalid address"
     host = target.netloc.rpartition("@")[2]
     return printable(f"{target.scheme}://{host}{target.path}"[:_EXCERPT])
 
 
-def _phrase(status: int) -> str:
-    return HTTPStatus(status).phrase if status in {known.value for known in HTTPStatus} else "(no known status)"
-
-
 def _seconds(header: str | None) -> float:
-    """What Retry-After says, as seconds from now; 0 for what cannot be read."""
-    if header is None:
-        return 0.0
-    if header.strip().isascii() and header.strip().isdigit():
-        return float(header.strip()[:9])
+    """Return the seconds of a Retry-After header, a number or a date; 0 if it is absent or invalid."""
+    from urllib3 import Retry
+    from urllib3.exceptions import InvalidHeader
+
     try:
-        return max(parsedate_to_datetime(header).timestamp() - time.time(), 0.0)
-    except (TypeError, ValueError, OverflowError):
+        return float(Retry().parse_retry_after(header)) if header else 0.0
+    except (InvalidHeader, ValueError, OverflowError):
         return 0.0
