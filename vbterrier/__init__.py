@@ -8,5 +8,16 @@ import lazy_loader
 
 from vbterrier import measures as measures
 from vbterrier._version import __version__ as __version__
+from vbterrier.frames.notebook import LOADERS as _LOADERS
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+
+
+def _plots() -> object:
+    from vbterrier.report import plots
+
+    return plots
+
+
+# Results of lower layers draw themselves with the figures of the report.
+_LOADERS["plots"] = _plots

@@ -1,6 +1,8 @@
 """Frames as HTML, by what a parser reads of it."""
 
 import re
+import subprocess
+import sys
 from xml.etree import ElementTree as ET
 
 import numpy as np
@@ -148,3 +150,17 @@ def test_an_empty_frame_has_a_head_alone():
 def test_a_column_that_is_not_there_is_named(given):
     with pytest.raises(ParameterError, match="no column 'mean': the frame has run, measure, value, low, high"):
         notebook.table(FRAME, **given)
+
+
+def test_plots_are_imported_on_first_use():
+    pytest.importorskip("matplotlib")
+    code = (
+        "import sys, matplotlib; matplotlib.use('agg'); import vbterrier\n"
+        "from vbterrier.demo import demo_folder\n"
+        "runs = [str(demo_folder() / name) for name in ('lexical.run', 'dense.run')]\n"
+        "found = vbterrier.score(runs, str(demo_folder() / 'qrels.txt'), ['nDCG@10'], n_resamples=10)\n"
+        "assert 'vbterrier.report.plots' not in sys.modules\n"
+        "print(found.plot().get_xlabel())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.stdout.strip(), done.stderr) == ("nDCG@10", "")

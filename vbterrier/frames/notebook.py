@@ -1,9 +1,8 @@
-"""HTML representation of frames and results in notebooks."""
+"""Text, HTML tables and figures of results, as notebooks show them."""
 
 from __future__ import annotations
 
 import html
-import importlib
 import math
 from dataclasses import dataclass
 from functools import partial
@@ -20,9 +19,13 @@ if TYPE_CHECKING:
     Figures = Mapping[str, Callable[[], dict[str, Any]]]
 
 
-# Pixels of a bar, and the room at its ends in which points stay whole.
+# Modules of higher layers, which this module cannot import. The package's ``__init__.py`` registers a function that
+# imports and returns each; "plots" is the module with the figures of results.
+LOADERS: dict[str, Callable[[], Any]] = {}
+# Pixels of an interval bar, and the margin that keeps its points whole.
 WIDTH, HEIGHT, _EDGE = 120, 14, 4
-# What a page or a notebook says once of all tables. Notebooks set every cell right by rules that weigh two classes.
+_MAX_MEASURES = 6
+# Styles of all tables. Notebooks align every cell to the right by rules with the specificity of two classes.
 STYLE = (
     "table.vbterrier{border-collapse:collapse;font-variant-numeric:tabular-nums;margin:.3em 0 1em}"
     "table.vbterrier caption{text-align:left;caption-side:top;padding:.3em .5em;color:inherit}"
@@ -35,7 +38,7 @@ STYLE = (
 
 
 def cell(value: object, digits: int = 4) -> str:
-    """Text that HTML shows as it is: numbers rounded, nothing for what is missing, control characters spelt out.
+    """Return a value as escaped HTML text: numbers rounded, missing values empty, control characters spelled out.
 
     >>> cell("<b>&"), cell(0.25), cell(float("nan")), cell(True)
     ('&lt;b&gt;&amp;', '0.2500', '', 'yes')
@@ -54,18 +57,19 @@ def cell(value: object, digits: int = 4) -> str:
 def interval_bar(
     value: float, low: float, high: float, least: float, most: float, *, rule: float | None = None, digits: int = 4
 ) -> str:
-    """One interval as a small drawing, on the scale from ``least`` to ``most``, in the colour of the text around it.
+    """Draw an interval as inline SVG on the scale from ``least`` to ``most``, in the colour of the surrounding text.
 
     Parameters
     ----------
     value, low, high
-        The point and the ends of its interval; NaN for an end draws the point alone, NaN for the value nothing.
+        The point estimate and the bounds of its interval; with a bound of NaN only the point is drawn, with a value of
+        NaN nothing.
     least, most
-        Where the scale begins and ends, the same for all rows that are compared.
+        The ends of the scale, the same for all rows that are compared.
     rule
-        A place marked by a dotted line, such as 0 for differences; it is not drawn where the scale leaves it out.
+        Position of a dotted line, such as 0 for differences; not drawn outside the scale.
     digits
-        Of the numbers that a screen reader says.
+        Decimals of the numbers in the label for screen readers.
 
     >>> bar = interval_bar(0.5, 0.4, 0.6, 0.0, 1.0)
     >>> 'aria-label="0.5000, 0.4000 to 0.6000"' in bar and 'stroke="currentColor"' in bar
@@ -75,7 +79,7 @@ def interval_bar(
     if math.isnan(value):
         return ""
     known = not (math.isnan(low) or math.isnan(high))
-    said = cell(value, digits) + (f", {cell(low, digits)} to {cell(high, digits)}" if known else "")
+    label = cell(value, digits) + (f", {cell(low, digits)} to {cell(high, digits)}" if known else "")
     middle = HEIGHT / 2
     drawn = []
     if rule is not None and least <= rule <= most:
@@ -86,7 +90,7 @@ def interval_bar(
         drawn.append(f'<path d="M{a} {middle:g}H{b}M{a} 3V{HEIGHT - 3}M{b} 3V{HEIGHT - 3}"/>')
     drawn.append(f'<circle cx="{_at(value, least, most)}" cy="{middle:g}" r="2.5" fill="currentColor"/>')
     return (
-        f'<svg role="img" aria-label="{said}" width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}" '
+        f'<svg role="img" aria-label="{label}" width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}" '
         f'fill="none" stroke="currentColor">{"".join(drawn)}</svg>'
     )
 
@@ -103,33 +107,33 @@ def table(
     rule: float | None = None,
     names: Mapping[str, str] | None = None,
 ) -> str:
-    """A frame as an HTML table; everything in it is escaped, numbers are set right.
+    """Return a frame as an HTML table; all text is escaped, and numbers are aligned to the right.
 
     Parameters
     ----------
     frame
-        What to show; its index is not.
+        The rows; the index is not shown.
     caption
-        What the numbers are, as text.
+        The caption, as plain text.
     rows
-        How many rows are shown; a last line says how many are left out. ``None`` for all.
+        Maximum number of rows; a last line counts the rows left out. ``None`` for all rows.
     heads
-        How many of the first columns name their row.
+        Number of leading columns that are row headers.
     digits
-        Of numbers that are not whole.
+        Decimals of numbers that are not integers.
     bar
-        Columns with a point, a lower and an upper end: a column ``interval`` draws them after the upper end.
+        Columns with a point estimate, a lower and an upper bound: a column ``interval`` after the last one draws them.
     by
-        A column whose values have scales of their own, such as ``measure``.
+        A column whose values have separate scales, such as ``measure``.
     rule
-        Where all bars have a dotted line, such as 0 for differences; it is part of the scale.
+        Position of a dotted line in all bars, such as 0 for differences; it is part of the scale.
     names
-        What columns are called in the table's head.
+        Titles of columns, by their names.
 
     Raises
     ------
     ParameterError
-        A column of ``bar`` or ``by`` that the frame does not have.
+        A column of ``bar`` or ``by`` is not in the frame.
 
     >>> print(table(pd.DataFrame({"run": ["a<b"], "mean": [0.5]}), caption="n = 2"))
     <table class="vbterrier"><caption>n = 2</caption>
@@ -143,7 +147,11 @@ def table(
             raise ParameterError(f"no column {column!r}: the frame has {', '.join(map(str, frame.columns))}")
     shown = frame if rows is None else frame.head(rows)
     columns = [
-        (cell((names or {}).get(name, name)), _numeric(frame[name]), [cell(value, digits) for value in shown[name]])
+        (
+            cell((names or {}).get(name, name)),
+            pd.api.types.is_numeric_dtype(frame[name]) and not pd.api.types.is_bool_dtype(frame[name]),
+            [cell(value, digits) for value in shown[name]],
+        )
         for name in frame.columns
     ]
     if bar is not None:
@@ -164,19 +172,15 @@ def table(
     return f'<table class="vbterrier">{above}\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody></table>'
 
 
-def _cell(tag: str, text: str, number: bool, scope: str) -> str:  # noqa: FBT001 - of a cell, in the order of HTML
+def _cell(tag: str, text: str, number: bool, scope: str) -> str:  # noqa: FBT001 - private
     attributes = (f' scope="{scope}"' if scope else "") + (' class="number"' if number else "")
     return f"<{tag}{attributes}>{text}</{tag}>"
-
-
-def _numeric(column: pd.Series[Any]) -> bool:
-    return pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column)
 
 
 def _bars(
     frame: pd.DataFrame, n: int, bar: tuple[str, str, str], by: str | None, rule: float | None, digits: int
 ) -> list[str]:
-    """The first ``n`` bars, on scales of all rows: what is left out does not change what is shown."""
+    """Return the first ``n`` bars, on the scales of all rows: rows that are left out do not change the rows shown."""
     numbers = frame[list(bar)].apply(pd.to_numeric).astype(float)
     numbers = numbers.where(np.isfinite(numbers))
     least, most = numbers.min(axis=1), numbers.max(axis=1)
@@ -191,15 +195,9 @@ def _bars(
 
 
 def _at(number: float, least: float, most: float) -> str:
-    """Where a number stands, in pixels; in the middle where the scale has no width."""
+    """Return the horizontal position of a number in pixels; the middle of a scale without width."""
     share = min(max((number - least) / (most - least), 0.0), 1.0) if most > least else 0.5
     return f"{_EDGE + share * (WIDTH - 2 * _EDGE):.1f}".rstrip("0").rstrip(".")
-
-
-# Where figures are drawn: a floor above everything that has results, so it is known by its name alone.
-PLOTS = "vbterrier.report.plots"
-# Measures that a line names.
-_LISTED = 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,19 +207,19 @@ class Panel:
     Parameters
     ----------
     title
-        What the table is.
+        The title of the table.
     frame
-        Its rows. Columns that say how all of them came about, such as level, method and seed, become its caption.
+        Its rows. Columns that describe the method and have one value, such as level and seed, become the caption.
     value
-        The column that lies between ``low`` and ``high``, which are drawn; empty for none.
+        The point estimate of the interval from ``low`` to ``high``, which is drawn; empty for none.
     by
-        A column whose values have scales of their own.
+        A column whose values have separate scales.
     rule
-        Where a dotted line stands, such as 0 for differences.
+        Position of a dotted line, such as 0 for differences.
     rows
-        The most that are shown.
+        Maximum number of rows shown.
     heads
-        How many of the first columns name their row.
+        Number of leading columns that are row headers.
     """
 
     title: str
@@ -233,15 +231,15 @@ class Panel:
     heads: int = 1
 
     def html(self) -> str:
-        """The table, its title and what its rows share in the caption."""
-        said, rest = shared_caption(self.frame)
-        # What no row has is not shown.
+        """Return the HTML table; the caption has the title and the values that all rows share."""
+        shared, rest = shared_caption(self.frame)
+        # Columns without any value are not shown.
         if len(rest):
             rest = rest[[name for name in rest.columns if not (rest[name].isna() | (rest[name] == "")).all()]]
         barred = self.value in rest.columns and {"low", "high"} <= set(rest.columns)
         return table(
             rest,
-            caption=f"{self.title}: {said}" if said else self.title,
+            caption=f"{self.title}: {shared}" if shared else self.title,
             rows=self.rows,
             heads=self.heads,
             bar=(self.value, "low", "high") if barred else None,
@@ -251,10 +249,10 @@ class Panel:
 
 
 class Shown:
-    """A result that shows itself: a line of text, tables in notebooks, figures on request.
+    """A result with a one-line ``repr``, tables in notebooks, and figures.
 
-    Subclasses give the line (``_line``), the tables (``_panels``), and which figures of ``vbterrier.report.plots`` are
-    of them, the first being the usual one, with what each is given (``_figures``).
+    Subclasses implement ``_line`` (the text), ``_panels`` (the tables) and ``_figures``: the functions of
+    ``vbterrier.plots`` that draw the result, the default first, with the arguments of each.
     """
 
     def _line(self) -> str:
@@ -275,16 +273,16 @@ class Shown:
         return f'<div style="overflow-x:auto"><style>{STYLE}</style>\n<p>{title}</p>\n{tables}\n</div>'
 
     def plot(self, kind: str | None = None, *, ax: Any = None, **options: Any) -> Any:
-        """Draw it, by a function of :mod:`vbterrier.report.plots`.
+        """Draw the result with a function of ``vbterrier.plots``.
 
         Parameters
         ----------
         kind
-            The name of the function; the first of those that the error names by default.
+            The name of the function; by default the first one that the error message lists.
         ax
-            Where to draw; a new figure by default.
+            The Axes to draw on; a new figure by default.
         **options
-            What else the function takes, such as ``measure=`` and ``width=``.
+            Further parameters of the function, such as ``measure=`` and ``width=``.
 
         Returns
         -------
@@ -293,7 +291,7 @@ class Shown:
         Raises
         ------
         ParameterError
-            A function that does not draw such results, or a result that none draws.
+            The function does not draw such results, or no function does.
         ImportError
             matplotlib is missing: ``pip install 'vbterrier[plot]'``.
         """
@@ -302,36 +300,36 @@ class Shown:
         if wanted not in figures:
             known = ", ".join(map(repr, figures)) or "none"
             raise ParameterError(f"kind={kind!r}: plots of a {type(self).__name__}: {known}.{nearest(wanted, figures)}")
-        function = getattr(importlib.import_module(PLOTS), wanted)
+        function = getattr(LOADERS["plots"](), wanted)
         return function(**{**figures[wanted](), "ax": ax, **options})
 
 
 def shared_caption(frame: pd.DataFrame) -> tuple[str, pd.DataFrame]:
-    """What all rows of a frame share of how they came about, in words, and the frame less these columns.
+    """Describe the method columns that have one value in all rows; return the text and the frame without them.
 
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"name": ["a", "b"], "measure": "AP", "value": [0.1, 0.2], "level": 0.95, "n_qids": 50,
     ...                       "method": "topics (percentile)", "n_resamples": 2000, "seed": [1, 2]})
-    >>> said, rest = shared_caption(frame)
-    >>> said, list(rest)
+    >>> text, rest = shared_caption(frame)
+    >>> text, list(rest)
     ('AP; 50 topics; 95% intervals: topics (percentile); 2,000 resamples', ['name', 'value', 'seed'])
     """
     shared = [name for name in _WORDS if name in frame.columns and len(frame[name].drop_duplicates()) == 1]
-    said: list[str] = []
+    parts: list[str] = []
     for column in shared:
         value = frame[column].iloc[0]
         if isinstance(value, float) and math.isnan(value):
             continue
         words = _WORDS[column](value)
-        if column == "method" and "level" in shared and said:
-            said[-1] += f": {words}" if words else ""
+        if column == "method" and "level" in shared and parts:
+            parts[-1] += f": {words}" if words else ""
         elif words:
-            said.append(words)
-    return "; ".join(said), frame.drop(columns=shared)
+            parts.append(words)
+    return "; ".join(parts), frame.drop(columns=shared)
 
 
 def facts(given: Mapping[str, Any]) -> pd.DataFrame:
-    """Single numbers and words, a row each.
+    """Return a frame with one row for each entry of a mapping.
 
     >>> facts({"topics": 2, "mean": 0.5}).to_numpy().tolist()
     [['topics', 2], ['mean', 0.5]]
@@ -340,21 +338,21 @@ def facts(given: Mapping[str, Any]) -> pd.DataFrame:
 
 
 def systems_line(intervals: pd.DataFrame) -> str:
-    """How many systems, which measures, how many topics: of a C frame."""
+    """Summarise the systems, measures and topics of a C frame in one line."""
     measures = intervals["measure"].unique()
-    more = f" and {len(measures) - _LISTED} more" if len(measures) > _LISTED else ""
+    more = f" and {len(measures) - _MAX_MEASURES} more" if len(measures) > _MAX_MEASURES else ""
     n_qids = intervals["n_qids"]
     topics = counted(int(n_qids.max()), "topic") if len(n_qids) else "no topics"
     if len(n_qids) and n_qids.min() < n_qids.max():
         topics = f"{n_qids.min():,} to {topics}"
-    return ", ".join([counted(intervals["name"].nunique(), "system"), *measures[:_LISTED]]) + f"{more}, {topics}"
+    return ", ".join([counted(intervals["name"].nunique(), "system"), *measures[:_MAX_MEASURES]]) + f"{more}, {topics}"
 
 
 def of_means(intervals: pd.DataFrame, *, title: str = "Means", heads: int = 1) -> Iterator[Panel]:
-    """The tables of a C frame: means over topics, and means over replicas where intervals lie around these."""
+    """Yield the tables of a C frame: means over topics, and means over replicas if the frame has them."""
     replicated = intervals["mean"].notna() if "mean" in intervals.columns else pd.Series(False, intervals.index)
     plain = intervals[~replicated].drop(columns="mean", errors="ignore")
-    # Measures differ in scale; those of one system are not compared with others.
+    # Measures differ in scale; measures of a single system are not compared.
     by = "measure" if len(intervals) > intervals["measure"].nunique() else None
     if len(plain) or not replicated.any():
         yield Panel(title, plain, value="value", by=by, heads=heads)
@@ -363,7 +361,7 @@ def of_means(intervals: pd.DataFrame, *, title: str = "Means", heads: int = 1) -
 
 
 def joined_names(frame: pd.DataFrame, *columns: str) -> pd.DataFrame:
-    """A C frame whose systems have several parts to their name, as one name.
+    """Join several columns of a C frame into the names of its systems.
 
     >>> joined_names(pd.DataFrame({"name": ["a"], "setting": ["open"]}), "name", "setting")["name"].tolist()
     ['a, open']
@@ -373,7 +371,7 @@ def joined_names(frame: pd.DataFrame, *columns: str) -> pd.DataFrame:
 
 
 def counted(n: int, noun: str) -> str:
-    """A number of things.
+    """Return a number with its noun in the singular or plural.
 
     >>> counted(1, "topic"), counted(2000, "query")
     ('1 topic', '2,000 queries')
