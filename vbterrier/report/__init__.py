@@ -1,1 +1,5 @@
-"""What people look at: tables and figures."""
+"""Tables, figures and the HTML report."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach(__name__, ["page", "plots"])
