@@ -17,7 +17,7 @@ from vbterrier.linking.quality import linking_report
 from vbterrier.measures import LINKING
 from vbterrier.measures.linking import LinkingF1, LinkingR, LinkP, LinkR
 
-ANY = [measure(several="any") for measure in LINKING]
+ANY = [measure(multiple_answers="any") for measure in LINKING]
 
 
 @pytest.fixture(scope="module")
@@ -54,12 +54,12 @@ def system(y_erd):
 
 
 def test_y_erd_has_the_links_that_its_readme_counts(y_erd):
-    gold = Gold(y_erd[["qid", "entity_id"]], several="any")
+    gold = Gold(y_erd[["qid", "entity_id"]], multiple_answers="any")
     assert (len(gold.topics), int((~gold.is_nil).sum())) == (2398, 1256)
 
 
 def test_names_of_other_sessions_on_y_erd(second_half, system):
-    report = linking_report({"names": system}, second_half, several="any")
+    report = linking_report({"names": system}, second_half, multiple_answers="any")
     right = set(second_half.itertuples(index=False, name=None))
     answered = set(system.itertuples(index=False, name=None))
     links = {pair for pair in answered if pair[1] != "NIL"}
@@ -72,7 +72,7 @@ def test_names_of_other_sessions_on_y_erd(second_half, system):
 
 
 def test_all_hosts_agree_on_y_erd(second_half, system, tmp_path, command):
-    wanted = linking_report({"names": system}, second_half, several="any").figures().loc["names"].to_dict()
+    wanted = linking_report({"names": system}, second_half, multiple_answers="any").figures().loc["names"].to_dict()
     run = system.rename(columns={"entity_id": "docno"}).assign(score=1.0, rank=0)
     theirs = [frame.rename(columns={"qid": "query_id", "docno": "doc_id"}) for frame in (second_half, run)]
     found = {measure.NAME: value for measure, value in ir_measures.calc_aggregate(ANY, *theirs).items()}

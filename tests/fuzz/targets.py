@@ -21,9 +21,12 @@ import vbterrier
 from vbterrier.errors import DegenerateWarning, FileError, InputError, VBTerrierError
 from vbterrier.execution.checkpoint import Journal
 from vbterrier.frames.files.reading import read_answers, read_mentions, read_values
-from vbterrier.linking.services import formats
 from vbterrier.linking.services.client import AnswerCache
-from vbterrier.linking.services.json_answers import Format
+from vbterrier.linking.services.entity_fishing import EntityFishing
+from vbterrier.linking.services.rel import REL
+from vbterrier.linking.services.spotlight import SpotlightAnnotate, SpotlightCandidates
+from vbterrier.linking.services.tagme import TagMe
+from vbterrier.linking.services.wat import WAT
 
 MAX_BYTES = 1 << 20
 MODES = ("exact", "normalised", "fuzzy")
@@ -87,12 +90,10 @@ def services(_folder, data):
     """Answers of linking services, decoded or not."""
     with suppress(ValueError, RecursionError):
         answer = json.loads(data)
-        kinds = [kind for kind in vars(formats).values() if isinstance(kind, type) and issubclass(kind, Format)]
-        for kind in kinds:
+        for kind in (EntityFishing, REL, SpotlightAnnotate, SpotlightCandidates, TagMe, WAT):
             for texts in (None, ["Michael Jordan 🐂 plays"]):
-                if kind is not Format:
-                    with suppress(InputError):
-                        kind().links([answer], texts)
+                with suppress(InputError):
+                    kind().links([answer], texts)
 
 
 def calibration(folder, data):

@@ -92,15 +92,17 @@ def test_nil_is_a_word(nil):
 
 def test_several_right_entities_are_refused_or_any_is_right():
     gold = pd.concat([GOLD, frame(a="Q5")])
-    with pytest.raises(InputError, match=r"gold: query 'a' has several right answers; keep one, or .* several='any'"):
+    with pytest.raises(
+        InputError, match=r"gold: query 'a' .* several correct answers; keep one, or .* multiple_answers='any'"
+    ):
         Gold(gold)
     for right in ("Q1", "Q5"):
-        assert counts(frame(a=right, b="Q5"), gold, several="any") == [[1, 1, 0, 0], [0, 0, 0, 2]]
-    with pytest.raises(ParameterError, match="several='all'"):
-        Gold(gold, several="all")
-    for several in ("raise", "any"):
+        assert counts(frame(a=right, b="Q5"), gold, multiple_answers="any") == [[1, 1, 0, 0], [0, 0, 0, 2]]
+    with pytest.raises(ParameterError, match="multiple_answers='all'"):
+        Gold(gold, multiple_answers="all")
+    for multiple_answers in ("raise", "any"):
         with pytest.raises(InputError, match="query 'a' has both 'NIL' and an entity"):
-            Gold(pd.concat([GOLD, frame(a="NIL")]), several=several)
+            Gold(pd.concat([GOLD, frame(a="NIL")]), multiple_answers=multiple_answers)
 
 
 def test_judgments_are_a_gold_standard_of_those_that_are_right():

@@ -132,7 +132,7 @@ def test_a_kind_that_is_never_answered_is_told_and_its_precision_left_open():
         ({"n_resamples": 0}, "n_resamples=0"),
         ({"seed": -1}, "seed=-1"),
         ({"nil": ""}, "nil=''"),
-        ({"several": "first"}, "several='first'"),
+        ({"multiple_answers": "first"}, "multiple_answers='first'"),
         ({"unanswered": "wrong"}, "unanswered='wrong'"),
     ],
 )

@@ -88,7 +88,7 @@ SETTINGS = {
     **{measure: [{}, {"rel": 2, "undefined": "skip"}] for measure in ENTITY},
     OER: [{}, {"alpha": 1, "tau": 2.5}],
     OracleCov: [{}, {"exact": True}],
-    **{measure: [{}, {"nil": "--NME--", "unanswered": "nil"}, {"several": "any"}] for measure in LINKING},
+    **{measure: [{}, {"nil": "--NME--", "unanswered": "nil"}, {"multiple_answers": "any"}] for measure in LINKING},
 }
 CASES = [
     pytest.param(measure(**params, **({"cutoff": k} if k else {})), id=f"{measure.NAME}-{number}-{k}")

@@ -175,17 +175,17 @@ def test_a_kind_that_is_never_answered_is_told_once_for_all_totals():
 def test_parameters_reach_the_answers():
     gold = pd.DataFrame({"query_id": ["a", "a", "b", "c"], "entity_id": ["A", "B", "none", "none"]})
     run = pd.DataFrame({"query_id": ["a", "b"], "doc_id": ["B", "none"], "score": 1.0})
-    options = {"nil": "none", "several": "any"}
+    options = {"nil": "none", "multiple_answers": "any"}
     asked = [LinkR(**options), NilR(**options), NilR(unanswered="nil", **options)]
     found = ir_measures.calc_aggregate(asked, gold, run)
     assert [found[measure] for measure in asked] == pytest.approx([1, 0.5, 1])
     one_entity = gold[gold["entity_id"] != "A"]
-    both = [NilR(**options), NilR(nil="B", several="any")]
+    both = [NilR(**options), NilR(nil="B", multiple_answers="any")]
     found = ir_measures.calc_aggregate(both, one_entity, run)
     assert [found[measure] for measure in both] == pytest.approx([0.5, 1])
-    with pytest.raises(InputError, match="qrels: query 'a' has several right answers"):
+    with pytest.raises(InputError, match="qrels: query 'a' has several correct answers"):
         LinkR(nil="none").calc_aggregate(gold, run)
-    (text,) = measures_from("LinkingF1(nil='none',several='any',unanswered='nil')")
+    (text,) = measures_from("LinkingF1(nil='none',multiple_answers='any',unanswered='nil')")
     assert text == LinkingF1(unanswered="nil", **options)
     for bad in ({"nil": ""}, {"unanswered": "zero"}, {"cutoff": 5}):
         with pytest.raises(ParameterError):

@@ -118,7 +118,9 @@ class DecisionCounts(Shown):
         return cls(right, wrong, n_links - right - wrong, recognised, taken)
 
 
-def decided(gold: Any, system: Any, *, nil: str = NIL, several: str = "raise", unanswered: str = "nothing") -> Ints:
+def decided(
+    gold: Any, system: Any, *, nil: str = NIL, multiple_answers: str = "raise", unanswered: str = "nothing"
+) -> Ints:
     """The cell of each query of the gold standard, from 0, shape (n,).
 
     Raises
@@ -126,7 +128,9 @@ def decided(gold: Any, system: Any, *, nil: str = NIL, several: str = "raise", u
     InputError
         Queries without an answer, of which two stages know nothing.
     """
-    found = decide(answers(system, name="system"), Gold(gold, nil=nil, several=several), unanswered=unanswered)
+    found = decide(
+        answers(system, name="system"), Gold(gold, nil=nil, multiple_answers=multiple_answers), unanswered=unanswered
+    )
     return cells_of(found)
 
 
@@ -226,7 +230,7 @@ def simulate_query_removal(
     n_removed: int | None = None,
     fraction: float | None = None,
     nil: str = NIL,
-    several: str = "raise",
+    multiple_answers: str = "raise",
     unanswered: str = "nothing",
     n_draws: int = N_DRAWS,
     seed: int = 0,
@@ -246,7 +250,7 @@ def simulate_query_removal(
         What the system answers: the same columns, or a run whose documents are entities, or a path.
     n_removed, fraction
         How many queries are removed, 1 to N - 1; or which share of them, rounded to such a number. One of the two.
-    nil, several, unanswered
+    nil, multiple_answers, unanswered
         As of :data:`vbterrier.LinkP`; queries without an answer are refused unless they are ``"nil"``.
     n_draws
         Removals to draw from each source.
@@ -289,7 +293,7 @@ def simulate_query_removal(
     >>> found.loc["F1", ["mean", "std", "worst", "best"]].astype(float).round(4).tolist()
     [0.8755, 0.0012, 0.8707, 0.9113]
     """
-    kind, counts = _known(gold, system, nil=nil, several=several, unanswered=unanswered)
+    kind, counts = _known(gold, system, nil=nil, multiple_answers=multiple_answers, unanswered=unanswered)
     m = _number(n_removed, fraction, len(counts))
     n_draws = whole("n_draws", n_draws)
     gone = [nested_draws(counts.cells, m, n_draws, stream(seed, "removal", "model"))]

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 NIL = "NIL"
-SEVERAL = ("raise", "any")
+MULTIPLE_ANSWERS = ("raise", "any")
 UNANSWERED = ("nothing", "nil")
 
 
@@ -43,7 +43,7 @@ class Gold:
         a label of at least 1 are right; or a path.
     nil
         The word for no entity; with ``"NIL"``, TAC's numbered clusters such as NIL0012 too.
-    several
+    multiple_answers
         ``"raise"`` refuses queries with several right entities; ``"any"`` takes any of them.
     name
         What messages call the frame.
@@ -61,8 +61,8 @@ class Gold:
         Which have no entity, shape (n_topics,).
     """
 
-    def __init__(self, frame: Any, *, nil: str = NIL, several: str = "raise", name: str = "gold") -> None:
-        choice("several", several, SEVERAL)
+    def __init__(self, frame: Any, *, nil: str = NIL, multiple_answers: str = "raise", name: str = "gold") -> None:
+        choice("multiple_answers", multiple_answers, MULTIPLE_ANSWERS)
         self.nil, self.name = checked_nil(nil), name
         frame = answers_frame(frame, name)
         column = _entity_column(frame, name)
@@ -79,8 +79,8 @@ class Gold:
         n_nil = np.bincount(topic[nils], minlength=len(self.topics))
         self._refuse(n_right == 0, f"has no right answer; write {nil!r} where there is no entity")
         self._refuse((n_nil > 0) & (n_nil < n_right), f"has both {nil!r} and an entity; keep what is right")
-        if several == "raise":
-            self._refuse(n_right > 1, "has several right answers; keep one, or take any of them with several='any'")
+        if multiple_answers == "raise":
+            self._refuse(n_right > 1, "has several correct answers; keep one, or pass multiple_answers='any'")
         self.is_nil: Bools = n_nil > 0
         self.entity = entity.take(np.flatnonzero(~nils))
         self._lookup = Lookup(topic[~nils], self.entity)

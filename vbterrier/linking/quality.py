@@ -67,7 +67,7 @@ def linking_report(
     *,
     nil: str = NIL,
     unanswered: str = "nothing",
-    several: str = "raise",
+    multiple_answers: str = "raise",
     level: float = 0.95,
     n_resamples: int = 2000,
     seed: int = 0,
@@ -89,7 +89,7 @@ def linking_report(
         The word for no entity; with ``"NIL"``, TAC's numbered clusters such as NIL0012 too.
     unanswered
         What a query without an answer is: ``"nothing"``, or ``"nil"``.
-    several
+    multiple_answers
         Queries with several right entities are refused (``"raise"``), or any of these is right (``"any"``).
     level
         Nominal coverage of the intervals, 0 to 1.
@@ -140,7 +140,7 @@ def linking_report(
     whole("seed", seed, low=0)
     if not hasattr(systems, "items") or hasattr(systems, "columns"):
         raise InputError(f"systems: wanted a mapping of name to answers, found {type(systems).__name__}")
-    right = Gold(gold, nil=nil, several=several)
+    right = Gold(gold, nil=nil, multiple_answers=multiple_answers)
     counts, rows = [], []
     for name, system in systems_of(systems):
         found = decide(answers(system, name=f"system {name!r}"), right, unanswered=unanswered)

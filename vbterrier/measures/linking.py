@@ -12,7 +12,16 @@ import numpy as np
 from vbterrier.errors import InputError
 from vbterrier.hosts.ir_measures import TO_IR_MEASURES
 from vbterrier.kernels.linking import FIGURES
-from vbterrier.linking.answers import NIL, SEVERAL, UNANSWERED, Decisions, Gold, checked_nil, decide, warn_of_silence
+from vbterrier.linking.answers import (
+    MULTIPLE_ANSWERS,
+    NIL,
+    UNANSWERED,
+    Decisions,
+    Gold,
+    checked_nil,
+    decide,
+    warn_of_silence,
+)
 from vbterrier.measures.base import UNDEFINED, Measure, Param
 
 if TYPE_CHECKING:
@@ -23,7 +32,9 @@ if TYPE_CHECKING:
 _TOTAL = {
     "nil": Param(str, NIL, desc="the word for no entity; with NIL, numbered clusters such as NIL0012 too"),
     "unanswered": Param(str, "nothing", choices=UNANSWERED, desc="what a query without an answer is"),
-    "several": Param(str, "raise", choices=SEVERAL, desc="several right entities: an error, or any of them"),
+    "multiple_answers": Param(
+        str, "raise", choices=MULTIPLE_ANSWERS, desc="several right entities: an error, or any of them"
+    ),
 }
 _PART = {**_TOTAL, "undefined": UNDEFINED}
 
@@ -49,9 +60,10 @@ class _OfLinking(Measure):
 
     def decisions(self, scoring: Scoring) -> Decisions:
         """What the run answers, beside what is right."""
-        nil, unanswered, several = self._key
+        nil, unanswered, multiple_answers = self._key
         gold = scoring.slot.once(
-            ("gold", nil, several), lambda: Gold(scoring.slot.frame, nil=nil, several=several, name="qrels")
+            ("gold", nil, multiple_answers),
+            lambda: Gold(scoring.slot.frame, nil=nil, multiple_answers=multiple_answers, name="qrels"),
         )
         return scoring.once(("decisions", self._key), lambda: decide(scoring.run, gold, unanswered=unanswered))
 
@@ -109,7 +121,7 @@ class _LinkP(_Part):
     unanswered
         A query that the run has nothing for is ``"nothing"``, neither link nor NIL: it lowers recall, not precision. Or
         it is ``"nil"``.
-    several
+    multiple_answers
         Queries with several right entities are refused (``"raise"``), or any of these is right (``"any"``).
     undefined
         ``"raise"``, ``"zero"`` or ``"skip"``.
@@ -145,8 +157,8 @@ class _LinkR(_Part):
     Examples
     --------
     >>> import vbterrier
-    >>> vbterrier.LinkR(several="any")
-    LinkR(several='any')
+    >>> vbterrier.LinkR(multiple_answers="any")
+    LinkR(multiple_answers='any')
     """
 
     __name__ = "LinkR"
