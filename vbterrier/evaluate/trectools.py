@@ -1,15 +1,14 @@
-"""Measures of this package in the style of TrecTools' ``TrecEval``."""
+"""Measures of this package as methods of TrecTools' ``TrecEval``."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
-from trectools import TrecEval
 
-from vbterrier.errors import InputError, ParameterError, nearest
-from vbterrier.frames.contracts import frame_of, require
+from vbterrier.errors import ParameterError, nearest
 from vbterrier.frames.ranking import Run
+from vbterrier.hosts.trectools import TrecEval, frames_of, objects_of
 from vbterrier.measures import MEASURES
 from vbterrier.measures.base import evaluate
 from vbterrier.measures.intents import ES, VB
@@ -24,18 +23,13 @@ if TYPE_CHECKING:
     from vbterrier.measures.base import Measure
 
 
-_COLUMNS = {"query": "qid", "docid": "docno", "rel": "label", "q0": "iteration"}
-# What measures read in a run beyond its scores.
-_EXTRA = ("entity_id", "grade_prob")
-
-
 class VBTrecEval(TrecEval):  # type: ignore[misc]
     """``trectools.TrecEval`` with measures for unjudged documents and ambiguous queries.
 
-    The added methods take ``depth`` and ``per_query`` as the others do. They compute with our kernels, in trec_eval's
-    order, over all topics of the qrels; a topic that the run has nothing for counts as an empty ranking. Ids that
-    TrecTools made numbers when it read a file (007 became 7) stay so: read files with :func:`vbterrier.read_run` and
-    :func:`vbterrier.read_qrels`, and use :meth:`from_frames`.
+    The added methods have the parameters ``depth`` and ``per_query`` of TrecTools. They rank documents in the order of
+    trec_eval and average over all topics of the qrels; a topic that is missing from the run counts as an empty ranking.
+    TrecTools reads ids that look like numbers as numbers (007 becomes 7). To keep ids as text, read files with
+    :func:`vbterrier.read_run` and :func:`vbterrier.read_qrels`, and use :meth:`from_frames`.
 
     Parameters
     ----------
@@ -55,41 +49,28 @@ class VBTrecEval(TrecEval):  # type: ignore[misc]
 
     def __init__(self, run: TrecRun, qrels: TrecQrel) -> None:
         super().__init__(run, qrels)
-        self._frames = run.run_data, qrels.qrels_data
-        if any(frame is None for frame in self._frames):
-            raise InputError("run and qrels must hold data: read a file, or load a data frame, first")
+        # Refuse objects without data now, not at the first measure.
+        frames_of(run, qrels)
 
     @classmethod
     def from_frames(cls, run: pd.DataFrame, qrels: pd.DataFrame, *, name: str = "vbterrier") -> VBTrecEval:
-        """From frames with qid, docno, score and qid, docno, label [, iteration]; ids stay as they are.
+        """Build from frames with columns qid, docno, score and qid, docno, label [, iteration]; ids stay text.
 
-        Columns entity_id and grade_prob of the run are kept for the measures that read them.
+        The columns entity_id and grade_prob of the run are kept for the measures that read them.
         """
-        from trectools import TrecQrel, TrecRun
-
-        checked, qrels = Run(run), frame_of(qrels, "qrels")
-        require(qrels, ("qid", "docno", "label"), "qrels")
-        ranked = checked.frame.assign(rank=checked.ranks() + 1, q0="Q0", system=name)
-        trec_run, trec_qrels = TrecRun(), TrecQrel()
-        back = {ours: theirs for theirs, ours in _COLUMNS.items()}
-        columns = ["query", "q0", "docid", "rank", "score", "system", *(name for name in _EXTRA if name in ranked)]
-        trec_run.run_data = ranked.rename(columns=back)[columns]
-        iteration = qrels["iteration"] if "iteration" in qrels.columns else "0"
-        trec_qrels.qrels_data = qrels.assign(iteration=iteration).rename(columns=back)[["query", "q0", "docid", "rel"]]
-        trec_run.filename = trec_qrels.filename = name
-        return cls(trec_run, trec_qrels)
+        return cls(*objects_of(run, qrels, name))
 
     def get_bootstrapped_ndcg(
         self, depth: int = 10, per_query: bool = False, **parameters: Any
     ) -> pd.DataFrame | float:
-        """Bootstrapped nDCG: its mean over what the unjudged documents could be, or another ``stat``.
+        """Bootstrapped nDCG: the mean of its distribution over the grades of unjudged documents, or another ``stat``.
 
         Parameters
         ----------
         depth
-            k.
+            Rank cutoff.
         per_query
-            A frame indexed by query instead of the mean over queries.
+            Return a frame indexed by query instead of the mean over queries.
         parameters
             Those of :data:`vbterrier.BNDCG`: prior, stat, dcg, compat, method, all_unjudged, prior_strength, level,
             n_draws, seed.
@@ -104,28 +85,28 @@ class VBTrecEval(TrecEval):  # type: ignore[misc]
     def get_bootstrapped(
         self, measure: str, depth: int = 10, per_query: bool = False, **parameters: Any
     ) -> pd.DataFrame | float:
-        """A measure over what the unjudged documents could be: its mean, or another ``stat``.
+        """A bootstrapped measure: the mean of its distribution, or another ``stat``.
 
         Parameters
         ----------
         measure
             ``"BNDCG"``, ``"BRBP"``, ``"BP"``, ``"BAP"``, ``"BERR"`` or ``"BQ"``.
         depth
-            k.
+            Rank cutoff.
         per_query
-            A frame indexed by query instead of the mean over queries.
+            Return a frame indexed by query instead of the mean over queries.
         parameters
-            Those of the measure, as ``rel=2`` of :data:`vbterrier.BAP`.
+            Parameters of the measure, such as ``rel=2`` for :data:`vbterrier.BAP`.
 
         Returns
         -------
         float or pandas.DataFrame
-            Column ``BAP@depth``, after the measure.
+            The column is named after the measure, as ``BAP@10``.
 
         Raises
         ------
         ParameterError
-            Another measure, or a parameter that it does not have.
+            An unknown measure, or an unknown parameter of the measure.
         """
         known = {found.NAME: found for found in MEASURES if isinstance(found, Bootstrapped)}
         if measure not in known:
@@ -136,7 +117,7 @@ class VBTrecEval(TrecEval):  # type: ignore[misc]
     def get_ndcg_bounds(
         self, depth: int = 10, per_query: bool = False, kind: str = "naive", **parameters: Any
     ) -> pd.DataFrame | pd.Series[float]:
-        """Lower and upper bound of nDCG: columns ``lower@depth`` and ``upper@depth``, or their means."""
+        """Lower and upper bound of nDCG: columns ``lower@depth`` and ``upper@depth``, or the means of both."""
         bounds = {
             f"{side}@{depth}": NDCGBound(side=side, kind=kind, **parameters) @ depth for side in ("lower", "upper")
         }
@@ -146,7 +127,7 @@ class VBTrecEval(TrecEval):  # type: ignore[misc]
     def get_unjudged(self, depth: int = 10, per_query: bool = False, trec_eval: bool = True) -> pd.DataFrame | float:
         """Share of unjudged documents among the first ``depth`` retrieved: column ``UNJ@depth``.
 
-        TrecTools divides by depth even where less was retrieved; the order is always trec_eval's.
+        TrecTools divides by depth even if fewer documents were retrieved. The order is always that of trec_eval.
         """
         return self._get({f"UNJ@{depth}": Unjudged @ depth}, per_query=per_query)
 
@@ -163,7 +144,7 @@ class VBTrecEval(TrecEval):  # type: ignore[misc]
         return frame if per_query else float(frame.iloc[:, 0].mean())
 
     def _frame(self, measures: Mapping[str, Measure]) -> pd.DataFrame:
-        run, qrels = (frame.rename(columns=_COLUMNS) for frame in self._frames)
+        run, qrels = frames_of(self.run, self.qrels)
         labels = {measure: label for label, measure in measures.items()}
         rows = [
             (qid, labels[measure], value)

@@ -15,13 +15,13 @@ def require_api(host: Any, distribution: str, tested: str, names: Iterable[str])
     Parameters
     ----------
     host
-        The imported module.
+        The imported module, or an instance of one of its classes.
     distribution
         The name under which it is installed.
     tested
         The version that this package was tested with.
     names
-        Names below the module: attributes, and keys of dictionaries, joined by dots.
+        Names below the host: attributes, and keys of dictionaries, joined by dots.
 
     Raises
     ------
@@ -43,9 +43,10 @@ pip install 'mathematics==1.0', or update vbterrier
             installed = version(distribution)
         except PackageNotFoundError:
             installed = "unknown"
+        where = getattr(host, "__name__", type(host).__name__)
         raise ImportError(
             f"vbterrier was tested with {distribution} {tested}; the installed version ({installed}) has no "
-            f"{', '.join(f'{host.__name__}.{name}' for name in missing)}: pip install '{distribution}=={tested}', or "
+            f"{', '.join(f'{where}.{name}' for name in missing)}: pip install '{distribution}=={tested}', or "
             "update vbterrier"
         )
 

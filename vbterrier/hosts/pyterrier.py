@@ -1,4 +1,8 @@
-"""Base class of the package's PyTerrier transformers."""
+"""Assumptions about PyTerrier, and the base class of this package's transformers.
+
+``pt.Experiment`` passes text to ``ir_measures.parse_trec_measure`` (see :mod:`vbterrier.hosts.ir_measures`), needs a
+value of every measure for every topic, and averages the values over topics.
+"""
 
 from __future__ import annotations
 
@@ -7,35 +11,58 @@ from typing import Any
 
 import pyterrier as pt
 
+from vbterrier.hosts import require_api
+
+require_api(
+    pt,
+    "pyterrier",
+    "1.1.2",
+    (
+        "Artifact",
+        "Experiment",
+        "Transformer",
+        "inspect.subtransformers",
+        "inspect.transformer_inputs",
+        "model.push_queries",
+        "model.query_columns",
+        "validate.InputValidationError",
+        "validate.any",
+        "validate.columns",
+        "validate.query_frame",
+        "validate.result_frame",
+    ),
+)
+
 
 def schematic_of(settings: dict[str, str]) -> dict[str, Any]:
-    """How PyTerrier draws a stage, which looks nothing up on the network for it.
+    """Description of a transformer for PyTerrier's schematics, without a help page that needs the network.
 
-    >>> schematic_of({"top": "3"})
-    {'settings': {'top': '3'}, 'help_url': None}
+    >>> schematic_of({"cutoff": "3"})
+    {'settings': {'cutoff': '3'}, 'help_url': None}
     """
     return {"settings": settings, "help_url": None}
 
 
 class Stage(pt.Transformer):  # type: ignore[misc]
-    """A transformer that is what its parameters are; each is an attribute of its own name.
+    """A transformer that stores each constructor parameter as an attribute of the same name.
 
-    Subclasses may say when two values of a parameter are the same, and what stands for one in the text.
+    Two stages are equal if they have the same class and equal parameters. Subclasses may override the comparison and
+    the representation of parameters.
     """
 
     @staticmethod
     def same(one: Any, other: Any) -> bool:
-        """Whether two values of a parameter are equal."""
+        """Return True if two values of a parameter are equal."""
         return one is other or (type(one) is type(other) and bool(one == other))
 
     @staticmethod
     def short(value: Any) -> str:
-        """What stands for a value in the text of the stage."""
+        """Representation of a parameter value in the representation of the stage."""
         return repr(value)
 
     @staticmethod
     def hashed(value: Any) -> int:
-        """A hash that equal values share."""
+        """Hash that equal values share."""
         try:
             return hash(value)
         except TypeError:
@@ -45,14 +72,14 @@ class Stage(pt.Transformer):  # type: ignore[misc]
         declared = list(inspect.signature(type(self).__init__).parameters.values())[1:]
         return [(parameter, getattr(self, parameter.name)) for parameter in declared]
 
-    def schematic(self, *, input_columns: Any) -> dict[str, Any]:  # noqa: ARG002 - what PyTerrier hands over
-        """How PyTerrier draws it: with the parameters that were set, in short, less inner pipelines, drawn beside."""
-        drawn = pt.inspect.subtransformers(self)
+    def schematic(self, *, input_columns: Any) -> dict[str, Any]:  # noqa: ARG002 - PyTerrier's signature
+        """Description for PyTerrier's schematics: parameters other than defaults and inner pipelines."""
+        inner = pt.inspect.subtransformers(self)
         return schematic_of(
             {
                 parameter.name: self.short(value)
                 for parameter, value in self._given()
-                if parameter.name not in drawn and not self.same(value, parameter.default)
+                if parameter.name not in inner and not self.same(value, parameter.default)
             }
         )
 
@@ -69,8 +96,8 @@ class Stage(pt.Transformer):  # type: ignore[misc]
         if type(self) is not type(other) or not isinstance(other, Stage):
             return NotImplemented
         pairs = zip(self._given(), other._given(), strict=True)
-        return all(self.same(mine, theirs) for (_, mine), (_, theirs) in pairs)
+        return all(self.same(one, another) for (_, one), (_, another) in pairs)
 
     def __hash__(self) -> int:
-        # Not of the text: what is equal may have come from files of two names.
+        # The representation differs between equal stages whose parameters come from files of different names.
         return hash((type(self).__name__, *(self.hashed(value) for _, value in self._given())))
