@@ -218,7 +218,7 @@ def test_damaged_tables_are_refused(build, tmp_path):
     made = build()
     content = (made.path / "intents.parquet").read_bytes()
     (made.path / "intents.parquet").write_bytes(content[: len(content) // 2])
-    with pytest.raises(FileError, match=r"intents\.parquet: is no Parquet file that can be read"):
+    with pytest.raises(FileError, match=r"intents\.parquet: is not a readable Parquet file"):
         IntentSet(made.path).intents()
     TAGS.drop(columns="docno").to_parquet(made.path / "tags.parquet")
     with pytest.raises(FileError, match="docno"):
