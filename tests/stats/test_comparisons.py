@@ -189,9 +189,7 @@ def test_max_t_is_of_all_pairs_or_of_those_with_the_baseline(test):
 
 def test_too_few_resamples_for_holm_are_said_with_how_many_it_takes():
     # 10 pairs: the least p is 10/200 = .05 with 199 resamples, and more with fewer.
-    with pytest.warns(
-        DegenerateWarning, match="over 10 pairs leaves no p below 0.051 .* at 0.05; take 200 or more, or"
-    ):
+    with pytest.warns(DegenerateWarning, match="over 10 pairs leaves no p below 0.051 .* at 0.05; use 200 or more, or"):
         comparisons(values(**SCORES), correction="holm", n_resamples=197)
     for options in (
         dict(n_resamples=199, correction="holm"),
@@ -224,7 +222,7 @@ def test_pairs_that_are_too_many_for_holm_are_corrected_by_max_t():
 
 @pytest.mark.parametrize("test", ["t", "wilcoxon"])
 def test_max_t_needs_a_test_that_resamples(test):
-    with pytest.raises(ParameterError, match=f"needs a test that resamples, found test='{test}'; take test='random"):
+    with pytest.raises(ParameterError, match=f"needs a test that resamples, found test='{test}'; use test='random"):
         comparisons(values(**SCORES), test=test, correction="max-t")
 
 
@@ -296,7 +294,7 @@ def test_a_constant_difference_has_no_spread():
     table = values(a=[0.5] * 12, b=[0.3] * 12, c=[0.5] * 12)
     found = comparisons(table).set_index(["name_a", "name_b"])
     assert found["effect_size"].tolist() == [np.inf, 0.0, -np.inf]
-    with pytest.warns(DegenerateWarning, match="in 2 of 3 pairs all topics differ by the same: t is infinite"):
+    with pytest.warns(DegenerateWarning, match="in 2 of 3 pairs all topics differ by the same amount: t is infinite"):
         found = comparisons(table, test="t", margin=0.1)
     assert found["p_value"].tolist() == [0.0, 1.0, 0.0]
     with pytest.warns(DegenerateWarning, match="in 2 of 3 pairs all topics differ by the same"):

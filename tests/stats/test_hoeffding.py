@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from vbterrier.errors import ParameterError
 from vbterrier.kernels.vb import bernoulli_variance, vb
-from vbterrier.stats.replica_intervals import hoeffding_error, hoeffding_replicas
+from vbterrier.stats.replica_limits import hoeffding_error, hoeffding_replicas
 
 errors, shares, alphas = st.floats(0.001, 0.9), st.floats(1e-9, 0.999), st.floats(0, 10)
 

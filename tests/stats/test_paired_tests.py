@@ -11,7 +11,7 @@ from scipy import stats
 from vbterrier.kernels import resample
 from vbterrier.kernels.resample import random_signs, resamples, stream
 from vbterrier.stats import paired_tests
-from vbterrier.stats.paired_tests import RESAMPLED, TESTS, max_t, paired_p, spread_of, t_of
+from vbterrier.stats.paired_tests import RESAMPLED, TESTS, max_t, paired_p, std_of, t_of
 
 RNG = np.random.default_rng(12)
 # Twelve pairs on 30 topics, with zeros and ties, some of them around 0 and some not.
@@ -67,7 +67,7 @@ def test_few_topics_get_every_sign_flip_as_scipy_makes_them():
 
 def test_every_sign_flip_comes_once_whatever_the_blocks(monkeypatch):
     monkeypatch.setattr(paired_tests, "_BATCH", 20)
-    blocks = list(paired_tests._every_sign(5))
+    blocks = list(paired_tests._all_signs(5))
     assert len(blocks) == 8
     assert sorted(map(tuple, np.vstack(blocks))) == sorted(product([-1.0, 1.0], repeat=5))
 
@@ -148,7 +148,7 @@ def test_pairs_that_differ_by_a_constant():
     assert p_of(constant, "bootstrap").item() == 1 / 1000
     assert 0 < p_of(constant, "wilcoxon").item() < 1e-3
     # .3 - .1 and .7 - .5 differ by rounding alone.
-    assert spread_of(np.array([[0.3 - 0.1], [0.7 - 0.5]])).item() == 0.0
+    assert std_of(np.array([[0.3 - 0.1], [0.7 - 0.5]])).item() == 0.0
     assert t_of(constant, 0.2).tolist() == [0.0]
 
 

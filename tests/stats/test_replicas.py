@@ -644,7 +644,9 @@ def test_ids_of_variants_of_another_kind_are_refused():
     matches = {"a": Matches(np.array([0]), np.array([0]))}
     with pytest.raises(InputError, match="intents column 'qid' holds text, variants column 'qid' holds integers"):
         replicate(frame, matches, [Variants([frame.assign(qid=[1])])])
-    with pytest.raises(InputError, match="variants: no query in common with the intents: '2' against '1'"):
+    with pytest.raises(
+        InputError, match="variants: no query in common with the intents: found '2', wanted some of '1'"
+    ):
         replicate(frame, matches, [Variants([frame.assign(qid=["2"])])])
 
 
@@ -657,10 +659,10 @@ def test_blocks_of_variants_are_those_of_the_whole(monkeypatch):
     assert (replicate(frame, {"a": matches}, noise, ALL, n_replicas=30).values == whole).all()
 
 
-def test_candidates_remember_what_was_made_of_them_once():
+def test_candidates_cache_results_for_all_blocks():
     frame, _ = collection(12)
     whole = CandidateArrays.of(frame)
     made = []
     for first in range(3):
-        assert whole.block(first, first + 1).once("key", lambda root: made.append(root) or len(made)) == 1
+        assert whole.block(first, first + 1).cached("key", lambda root: made.append(root) or len(made)) == 1
     assert made == [whole]

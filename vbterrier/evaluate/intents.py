@@ -24,7 +24,7 @@ from vbterrier.measures.target import require_one_tagger
 from vbterrier.measures.text import measures_from
 from vbterrier.stats.comparisons import comparisons, pairs_of
 from vbterrier.stats.perturbations import Dirichlet
-from vbterrier.stats.replica_intervals import REPLICA_METHODS
+from vbterrier.stats.replica_limits import REPLICA_METHODS
 from vbterrier.stats.topic_intervals import N_RESAMPLES, TOPIC_METHODS, check_level
 
 if TYPE_CHECKING:
@@ -71,8 +71,8 @@ def tagging(
     Returns
     -------
     pandas.DataFrame
-        name, cutoff, tagged (mean share of documents up to the cutoff with any tag), ES, oracle_ES (mean over queries of
-        the best ranking under the same tags: an upper bound for every system).
+        name, cutoff, tagged (mean share of documents up to the cutoff with any tag), ES, oracle_ES (mean over queries
+        of the best ranking under the same tags: an upper bound for every system).
     """
     candidates, known = Intents(intents), Tags(tags)
     rows = []

@@ -33,32 +33,32 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, eq=False)
 class CandidateArrays:
-    """The candidates of some queries, those of a query side by side, by their ids.
+    """The candidates of some queries, grouped by query and sorted by id.
 
-    Random numbers meet candidates in this order, so that the order of rows in a file changes nothing.
+    Random numbers are assigned in this order, so that the result does not depend on the order of rows in a file.
 
     Parameters
     ----------
     qid
         The id of each query, in order of appearance.
     topic
-        The place of each candidate's query, rising, shape (n,).
+        The index of each candidate's query, increasing, shape (n,).
     entity
         The id of each candidate.
     rows
-        The row of each candidate in the frame that it came from, shape (n,).
+        The row of each candidate in the original frame, shape (n,).
     log_base
-        ``log π + Δ``: the linker's part of each probability, shape (n,); ``-inf`` where π is 0.
+        ``log π + Δ``: the linker's part of each log probability, shape (n,); ``-inf`` where π is 0.
     delta
         ``Δ``: the sum of the weighted violations, shape (n,), or ``None`` without constraints.
     violations
-        Each weighted violation, shape (n, most constraints), 0 for those that a query has not; or ``None``.
+        Each weighted violation, shape (n, most constraints), padded with 0; or ``None``.
     n_constraints
-        Constraints of each query, shape (n_topics,).
+        Number of constraints of each query, shape (n_topics,).
     root, start, first
-        Of a block: the candidates that it was taken from, and the places of its first candidate and query among them.
-    memory
-        What was made from the candidates once and is kept.
+        Of a block: the candidates that it is part of, and the indices of its first candidate and query among them.
+    cache
+        Results of :meth:`cached`.
     """
 
     qid: Ids
@@ -72,7 +72,7 @@ class CandidateArrays:
     root: CandidateArrays | None = None
     start: int = 0
     first: int = 0
-    memory: dict[Any, Any] = field(default_factory=dict, repr=False)
+    cache: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, frame: Any, name: str = "intents") -> CandidateArrays:
@@ -81,8 +81,8 @@ class CandidateArrays:
         Raises
         ------
         InputError
-            A missing column, id or number, a candidate that stands twice, probabilities that do not sum to 1,
-            violations that are no lists of numbers of at least 0 or that are not one a constraint.
+            A missing column, id or number, a duplicate candidate, probabilities that do not sum to 1, violations that
+            are not lists of numbers of at least 0, one for each constraint.
         """
         frame = frame_of(frame, name)
         require(frame, ("qid", "entity_id", "prob"), name)
@@ -112,27 +112,27 @@ class CandidateArrays:
 
     @cached_property
     def starts(self) -> Ints:
-        """The first place of each query, and behind the last one the number of candidates, shape (n_topics + 1,)."""
+        """Index of the first candidate of each query, then the number of candidates, shape (n_topics + 1,)."""
         return np.searchsorted(self.topic, np.arange(len(self.topics) + 1))
 
     @property
     def span(self) -> slice:
-        """Where a block stands among the candidates that it was taken from."""
+        """The slice of a block among the candidates that it is part of."""
         return slice(self.start, self.start + len(self))
 
     @property
     def sizes(self) -> Ints:
-        """The number of candidates of each query, shape (n_topics,)."""
+        """Number of candidates of each query, shape (n_topics,)."""
         return np.diff(self.starts)
 
     @cached_property
     def topics(self) -> list[str]:
-        """The queries."""
+        """The ids of the queries."""
         ids: list[str] = self.qid.text.to_pylist()
         return ids
 
     def block(self, first: int, last: int) -> CandidateArrays:
-        """The candidates of consecutive queries."""
+        """Return the candidates of consecutive queries."""
         here = slice(int(self.starts[first]), int(self.starts[last]))
         return CandidateArrays(
             Ids(self.qid.text.slice(first, last - first), self.qid.integers),
@@ -148,20 +148,20 @@ class CandidateArrays:
             first=first,
         )
 
-    def once(self, key: Any, make: Callable[[CandidateArrays], T]) -> T:
-        """What is made from the whole of the candidates the first time that any block of them asks for it."""
+    def cached(self, key: Any, make: Callable[[CandidateArrays], T]) -> T:
+        """Return ``make(root)``, computed once for all blocks."""
         root = self.root or self
-        if key not in root.memory:
-            root.memory[key] = make(root)
-        made: T = root.memory[key]
-        return made
+        if key not in root.cache:
+            root.cache[key] = make(root)
+        found: T = root.cache[key]
+        return found
 
     @cached_property
     def _index(self) -> tuple[dict[str, int], Lookup]:
         return {topic: place for place, topic in enumerate(self.topics)}, Lookup(self.topic, self.entity)
 
     def find(self, other: CandidateArrays) -> Ints:
-        """The place here of each candidate of others, -1 where there is none."""
+        """Return the index, among these candidates, of each candidate of ``other``; -1 if there is none."""
         places, lookup = self._index
         here = np.array([places.get(topic, -1) for topic in other.topics], dtype=np.int64)[other.topic]
         known = np.flatnonzero(here >= 0)
@@ -171,7 +171,7 @@ class CandidateArrays:
 
 
 def _violations(frame: pd.DataFrame, topics: list[str], topic: Ints, name: str) -> tuple[Floats | None, Ints]:
-    """The lists of the column ``violations`` as one array, and how long those of each query are."""
+    """Return the lists of the column ``violations`` as one array, and their length for each query."""
     if "violations" not in frame.columns:
         return None, np.zeros(len(topics), dtype=np.int64)
     try:
@@ -182,7 +182,7 @@ def _violations(frame: pd.DataFrame, topics: list[str], topic: Ints, name: str) 
     if lists.null_count or not np.isfinite(values).all() or (values < 0).any():
         raise InputError(
             f"{name} column 'violations': wanted a list of numbers of at least 0 in each row; "
-            "make the column with RelaxConstraints"
+            "RelaxConstraints writes this column"
         )
     length = np.diff(lists.offsets.to_numpy())
     most = np.zeros(len(topics), dtype=np.int64)
@@ -191,7 +191,7 @@ def _violations(frame: pd.DataFrame, topics: list[str], topic: Ints, name: str) 
     if ragged.any():
         row = int(np.argmax(ragged))
         raise InputError(
-            f"{name}: row {row} has {length[row]} violations, others of query {topics[topic[row]]!r} have "
+            f"{name}: row {row} has {length[row]} violations, other rows of query {topics[topic[row]]!r} have "
             f"{most[topic[row]]}; wanted one for each constraint, 0 where it holds"
         )
     filled = np.arange(int(most.max(initial=0))) < length[:, None]
@@ -217,7 +217,7 @@ def _delta(frame: pd.DataFrame, violations: Floats | None, name: str) -> Floats 
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """What perturbations have made of the candidates: one row a replica, or one row for all replicas.
+    """Perturbed candidates: one row for each replica, or one row for all replicas.
 
     ``π = softmax(log_base - delta)`` over each query.
 
@@ -226,13 +226,13 @@ class State:
     candidates
         The unperturbed candidates.
     log_base
-        The linker's part of log π up to a constant of each query, shape (b or 1, n); ``-inf`` for what is not there.
+        The linker's part of log π up to a constant for each query, shape (b or 1, n); ``-inf`` for removed candidates.
     delta
         The violations' part, shape (b or 1, n), or ``None``.
     violations
         Weighted violations of each constraint, shape (b or 1, n, most constraints), or ``None``.
     n_constraints
-        Constraints of each query, shape (n_topics,).
+        Number of constraints of each query, shape (n_topics,).
     """
 
     candidates: CandidateArrays
@@ -243,7 +243,7 @@ class State:
 
     @classmethod
     def unperturbed(cls, candidates: CandidateArrays) -> State:
-        """The state before any perturbation."""
+        """Return the state before any perturbation."""
         delta, violations = candidates.delta, candidates.violations
         return cls(
             candidates,
@@ -254,16 +254,16 @@ class State:
         )
 
     def with_base(self, log_base: Floats) -> State:
-        """The same with another linker's part."""
+        """Return a copy with another linker's part."""
         return replace(self, log_base=log_base)
 
     def with_violations(self, violations: Floats) -> State:
-        """The same with other violations."""
+        """Return a copy with other violations."""
         return replace(self, violations=violations, delta=violations.sum(axis=-1))
 
     @property
     def weights(self) -> Floats:
-        """π up to a factor of each query: 1 for its most probable candidate, shape (b or 1, n)."""
+        """π divided by the largest π of the query, shape (b or 1, n)."""
         logits = self.log_base if self.delta is None else self.log_base - self.delta
         return raised(logits, self.candidates.topic, len(self.candidates.topics))
 
@@ -274,16 +274,16 @@ class State:
 
     @property
     def alive(self) -> NDArray[np.bool_]:
-        """Which candidates there are, shape (b or 1, n)."""
+        """Mask of the candidates that are not removed, shape (b or 1, n)."""
         return self.log_base > -np.inf
 
 
 @dataclass
 class Draws:
-    """Random numbers of some queries, for one batch of consecutive replicas after another.
+    """Random numbers of some queries, for successive batches of consecutive replicas.
 
-    What replica b of a query draws depends on the seed, the query's id, the name of what is drawn and b alone: not on
-    how many replicas or queries there are, nor on batches.
+    The numbers of replica b of a query depend only on the seed, the query id, the name of the quantity and b: not on
+    the number of replicas or queries, nor on the batches.
 
     Parameters
     ----------
@@ -292,9 +292,9 @@ class Draws:
     candidates
         The queries and their candidates.
     name
-        Of the perturbation that draws.
+        Name of the perturbation.
     first, n
-        The first replica of the batch, from 0, and how many there are.
+        The first replica of the batch, from 0, and the number of replicas.
     """
 
     seed: int
@@ -305,56 +305,53 @@ class Draws:
     _streams: dict[tuple[str, str, str], np.random.Generator] = field(default_factory=dict, repr=False)
 
     def named(self, name: str) -> Draws:
-        """The numbers of another perturbation, of the same batch."""
+        """Return the random numbers of another perturbation for the same batch."""
         return replace(self, name=name)
 
     @property
     def replicas(self) -> Ints:
-        """The numbers of the batch's replicas, shape (n,)."""
+        """Indices of the batch's replicas, shape (n,)."""
         return np.arange(self.first, self.first + self.n)
 
     def each(self, what: str, sample: Sample, widths: Ints | None = None) -> Floats:
-        """Draw for each query a block of one row a replica, side by side, shape (n, sum of widths).
+        """Draw a block of columns for each query, with a row for each replica, shape (n, sum of widths).
 
         Parameters
         ----------
         what
-            The name of what is drawn; each name is drawn once a batch.
+            Name of the quantity; draw each name once for each batch.
         sample
             Called as ``sample(generator, shape, columns)``; must draw row by row.
         widths
-            Columns of each query, shape (n_topics,); those of its candidates where none are given.
+            Number of columns of each query, shape (n_topics,); by default its number of candidates.
         """
         widths = self.candidates.sizes if widths is None else widths
         ends = np.cumsum(widths)
         drawn = np.empty((self.n, int(widths.sum())))
         for qid, start, end in zip(self.candidates.topics, (ends - widths).tolist(), ends.tolist(), strict=True):
             if end > start:
+                key = (qid, self.name, what)
+                if key not in self._streams:
+                    self._streams[key] = stream(self.seed, *key)
                 columns = slice(start, end)
-                drawn[:, columns] = sample(self._stream(qid, what), (self.n, end - start), columns)
+                drawn[:, columns] = sample(self._streams[key], (self.n, end - start), columns)
         return drawn
 
     def uniform(self, what: str, widths: Ints | None = None) -> Floats:
-        """Numbers in [0, 1), see :meth:`each`."""
+        """Draw uniform numbers in [0, 1), see :meth:`each`."""
         return self.each(what, lambda stream, shape, _: stream.random(shape), widths)
 
     def normal(self, what: str, widths: Ints | None = None) -> Floats:
-        """Standard normal numbers, see :meth:`each`."""
+        """Draw standard normal numbers, see :meth:`each`."""
         return self.each(what, lambda stream, shape, _: stream.standard_normal(shape), widths)
 
     def keyed(self, what: str, keys: Words) -> Floats:
-        """Numbers in [0, 1) of things that have a key each, as documents, whatever others there are; (n, n_keys)."""
+        """Draw uniform numbers in [0, 1) that depend only on a key, such as that of a document; shape (n, n_keys)."""
         seed = np.random.SeedSequence(self.seed).generate_state(1, np.uint64)
         name = fingerprint_of(f"{self.name}\0{what}")
         return keyed_uniforms(mix(keys ^ mix(seed ^ name)), self.first, self.n)
 
-    def _stream(self, qid: str, what: str) -> np.random.Generator:
-        key = (qid, self.name, what)
-        if key not in self._streams:
-            self._streams[key] = stream(self.seed, *key)
-        return self._streams[key]
-
 
 def fingerprint_of(text: str) -> Words:
-    """The fingerprint of one text, shape (1,)."""
-    return Ids(pa.array([text], pa.large_string())).prints
+    """Return the fingerprint of one text, shape (1,)."""
+    return Ids(pa.array([text], pa.large_string())).fingerprints

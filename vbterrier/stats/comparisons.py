@@ -12,7 +12,7 @@ import pandas as pd
 from vbterrier.errors import ParameterError, examples, nearest, warn
 from vbterrier.frames.parameters import choice, number, whole
 from vbterrier.frames.values import measure_tables
-from vbterrier.stats.paired_tests import RESAMPLED, TESTS, max_t, paired_p, spread_of, t_of
+from vbterrier.stats.paired_tests import RESAMPLED, TESTS, max_t, paired_p, std_of, t_of
 from vbterrier.stats.topic_intervals import N_RESAMPLES, TOPIC_METHODS, check_level, topics_intervals
 from vbterrier.stats.topic_intervals import RESAMPLED as RESAMPLED_METHODS
 
@@ -26,15 +26,15 @@ CORRECTIONS = ("holm", "bh", "max-t", "none")
 
 
 def adjusted(p_values: Floats, correction: str) -> Floats:
-    """The p-values of one family, shape (k,), adjusted each by itself.
+    """Adjust the p-values of a family of tests, shape (k,).
 
     Parameters
     ----------
     p_values
-        Of the tests.
+        Unadjusted p-values.
     correction
-        ``"holm"``, see :func:`holm`; ``"bh"``: Benjamini and Hochberg's, by SciPy, which bounds the expected share of
-        false alarms among alarms; ``"none"``: as they are.
+        ``"holm"``, see :func:`holm`; ``"bh"``: Benjamini and Hochberg's, by SciPy, which controls the false discovery
+        rate; ``"none"``: unadjusted.
 
     >>> adjusted(np.array([0.01, 0.04, 0.03]), "bh").round(4).tolist()
     [0.03, 0.04, 0.04]
@@ -50,9 +50,9 @@ def adjusted(p_values: Floats, correction: str) -> Floats:
 
 
 def holm(p_values: Floats) -> Floats:
-    """Holm's step-down adjustment of p-values, shape (k,): no more false alarms whatever the tests have in common.
+    """Holm's step-down adjustment of p-values, shape (k,), valid under any dependence between the tests.
 
-    statsmodels' ``multipletests`` gives the same after a collection of garbage, which takes 0.1 s a call.
+    The result equals that of statsmodels' ``multipletests``, which takes 0.1 s a call because it collects garbage.
 
     >>> holm(np.array([0.01, 0.04, 0.03])).round(4).tolist()
     [0.03, 0.06, 0.06]
@@ -86,7 +86,7 @@ COLUMNS = (
     "n_resamples",
     "seed",
 )
-# Differences this small, beside the values that they are of, are roundings.
+# Relative differences below this are rounding errors.
 _EQUAL = 1e-12
 
 
@@ -102,58 +102,59 @@ def comparisons(
     n_resamples: int = N_RESAMPLES,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Compare every two systems, or all with a baseline, topic by topic.
+    """Compare all pairs of systems, or all systems with a baseline, by paired tests over topics.
 
     Parameters
     ----------
     values
-        The V frame: name, qid, measure, value, as :func:`vbterrier.score` and ``pt.Experiment(perquery=True)`` give it.
+        The V frame: name, qid, measure, value, as returned by :func:`vbterrier.score` and
+        ``pt.Experiment(perquery=True)``.
     baseline
-        The system that all others are compared with; ``None`` for all pairs.
+        The system to compare all other systems with; ``None`` for all pairs.
     test
-        ``"randomisation"``: sign flips, all of them where ``n_resamples`` are enough. ``"bootstrap"``: resampled
-        topics, studentised, under a mean difference of 0. ``"t"``: Student's paired t. ``"wilcoxon"``: signed ranks.
+        ``"randomisation"``: sign flips, all of them if there are at most ``n_resamples``. ``"bootstrap"``: studentised
+        bootstrap over topics, under a mean difference of 0. ``"t"``: Student's paired t. ``"wilcoxon"``: signed ranks.
         See the notes.
     correction
-        Over the pairs of one measure. ``"auto"`` is ``"holm"``, or ``"max-t"`` for all measures where one has so many
-        pairs that resamples or topics are too few for Holm's to find anything (33 systems and 10,000 flips).
-        ``"holm"`` bounds the chance of any false alarm; so does ``"max-t"`` (Westfall and Young 1993, step-down), which
-        gains from what pairs have in common and needs a test that resamples. ``"bh"`` (Benjamini and Hochberg) bounds
-        the expected share of false alarms among alarms; ``"none"``.
+        Multiple testing correction over the pairs of one measure. ``"holm"`` controls the family-wise error rate; so
+        does ``"max-t"`` (Westfall and Young 1993, step-down), which is more powerful for correlated pairs and needs a
+        test that resamples. ``"bh"`` (Benjamini and Hochberg) controls the false discovery rate. ``"auto"`` is
+        ``"holm"``, or ``"max-t"`` for all measures if some measure has too many pairs for Holm's correction to reach
+        significance with the given resamples or topics (such as 33 systems and 10,000 flips). ``"none"``.
     level, method
-        Of the interval of the difference, see :func:`topics_intervals`. It is of each difference alone, whatever the
-        correction.
+        Of the interval of the difference, see :func:`topics_intervals`. Intervals are not adjusted for multiple
+        comparisons.
     margin
         A difference too small to matter, in units of the measure, above 0: adds p_equivalence.
     n_resamples
-        Resamples of the topics for intervals, and of the test.
+        Number of resamples, of the topics for intervals and of the test.
     seed
-        Decides both.
+        Determines the resamples.
 
     Returns
     -------
     pandas.DataFrame
-        The P frame: name_a, name_b, measure, diff (mean of a less that of b), low, high, p_value (two-sided),
-        p_adjusted, n_qids, test, correction, effect_size (diff over the standard deviation of the topics' differences,
-        Cohen's d_z), wins, losses, ties (topics in which a is above, below, equal), p_equivalence (two one-sided paired
-        t-tests that the difference is beyond the margin, the larger p; NaN without margin; not corrected), level,
-        method, n_resamples (0 where neither test nor interval resamples), seed. Two systems without a single topic that
-        differs have p 1 and effect size 0. Where all topics differ by the same, the effect size is infinite, and so
-        is t: p is 0, of the bootstrap as small as it can be, with a warning. A single topic has p 1 by any test, and
-        neither interval nor effect size, with a warning.
+        The P frame: name_a, name_b, measure, diff (mean of a - mean of b), low, high, p_value (two-sided), p_adjusted,
+        n_qids, test, correction, effect_size (diff divided by the standard deviation of the topics' differences,
+        Cohen's d_z), wins, losses, ties (topics in which a is above, below, equal), p_equivalence (the larger p of two
+        one-sided paired t-tests against the margin; NaN without margin; not adjusted), level, method, n_resamples (0 if
+        neither test nor interval resamples), seed. If no topic differs, p is 1 and the effect size 0. If all topics
+        differ by the same amount, t and the effect size are infinite: p is 0, or for the bootstrap its smallest
+        possible value, with a warning. With a single topic, p is 1 for every test, and the interval and the effect size
+        are undefined, with a warning.
 
     Raises
     ------
     InputError
-        Systems with different topics; a value that is missing, infinite, text or there twice.
+        Systems with different topics; a value that is missing, infinite, text or duplicated.
     ParameterError
-        A baseline that is not there, an unknown test, correction or method, ``"max-t"`` for a test without resamples.
+        An unknown baseline, test, correction or method; ``"max-t"`` for a test that does not resample.
 
     Notes
     -----
-    Randomisation is exact where the scores of both systems could be swapped on any topic, however few the topics; t and
-    bootstrap ask about the mean, and signed ranks about the middle of differences that are as likely above it as below.
-    Simulated shares of false alarms at 5 % (10,000 pairs each, 4,999 resamples)::
+    Randomisation is exact for any number of topics if the scores of both systems are exchangeable on every topic; t and
+    bootstrap test the mean, and signed ranks the median of symmetric differences. Simulated type I error rates at 5 %
+    (10,000 pairs each, 4,999 resamples)::
 
         differences of topics               n   randomisation   t    wilcoxon  bootstrap
         of scores of which half are 0      25       .052      .051     .048      .048
@@ -163,20 +164,20 @@ def comparisons(
         skewed around mean 0               25       .079      .075     .143      .059
         (exponential)                      50       .068      .070     .217      .052
 
-    The last are no differences of systems whose scores could be swapped: where a few topics lose what many gain, only
-    the bootstrap comes near its level for the mean. Max-T raised any false alarm among 20 systems in .02 to .06 of
-    1,000 families of each of 12 kinds (normal, skewed and often zero scores; 25 and 50 topics; all systems alike or
-    half of them better), with sign flips over all pairs or against a baseline; with the bootstrap in .00 to .06.
-    Holm's correction multiplies the least p that resamples can give, ``1/(n_resamples + 1)``, by the number of pairs;
-    where it was asked for by name, a warning says that nothing could be significant.
+    The skewed differences violate exchangeability: if a few topics lose what many topics gain, only the bootstrap is
+    close to its nominal level for the mean. The family-wise error rate of max-T among 20 systems was .02 to .06 with
+    sign flips, over all pairs or against a baseline, and .00 to .06 with the bootstrap, in 1,000 families of each of 12
+    kinds (normal, skewed and often zero scores; 25 and 50 topics; all systems equal or half of them better). Holm's
+    correction multiplies the smallest possible p of a resampling test, ``1/(n_resamples + 1)``, by the number of pairs;
+    for ``correction="holm"`` a warning is given if no adjusted p can be significant.
 
-    Differences of less than 1e-12 of the values that they are of are roundings, and taken as ties.
+    Differences below 1e-12 of the values are rounding errors and count as ties.
 
     References
     ----------
-    Smucker, Allan and Carterette, CIKM 2007 (randomisation); Phipson and Smyth, SAGMB 2010 (what was seen counts);
-    Sakai, SIGIR 2006 (bootstrap); Westfall and Young, Resampling-Based Multiple Testing, 1993, algorithm 2.8;
-    Schuirmann, J. Pharmacokinet. Biopharm. 15, 1987 (equivalence).
+    Smucker, Allan and Carterette, CIKM 2007 (randomisation); Phipson and Smyth, SAGMB 2010 (counting the observed
+    statistic); Sakai, SIGIR 2006 (bootstrap); Westfall and Young, Resampling-Based Multiple Testing, 1993, algorithm
+    2.8; Schuirmann, J. Pharmacokinet. Biopharm. 15, 1987 (equivalence).
 
     Examples
     --------
@@ -215,7 +216,7 @@ def _check(test: str, correction: str, margin: float | None) -> None:
     choice("correction", correction, ("auto", *CORRECTIONS))
     if correction == "max-t" and test not in RESAMPLED:
         raise ParameterError(
-            f"correction='max-t' needs a test that resamples, found test={test!r}; take test='randomisation' or "
+            f"correction='max-t' needs a test that resamples, found test={test!r}; use test='randomisation' or "
             "'bootstrap', or correction='holm'"
         )
     if margin is not None:
@@ -223,12 +224,12 @@ def _check(test: str, correction: str, margin: float | None) -> None:
 
 
 def pairs_of(names: Sequence[str], baseline: str | None) -> list[tuple[str, str]]:
-    """Every two systems, or all with the baseline.
+    """Return all pairs of systems, or of every system with the baseline.
 
     Raises
     ------
     ParameterError
-        A baseline that is not there.
+        An unknown baseline.
 
     >>> pairs_of(["a", "b", "c"], "b")
     [('a', 'b'), ('c', 'b')]
@@ -243,21 +244,21 @@ def pairs_of(names: Sequence[str], baseline: str | None) -> list[tuple[str, str]
 
 
 def _differences(table: Floats, pairs: Sequence[tuple[int, int]]) -> Floats:
-    """A row a topic, a column a pair; what is rounding alone is 0."""
+    """Return the differences of all pairs, a row for each topic; rounding errors become 0."""
     first, second = np.array(pairs).T
     a, b = table[:, first], table[:, second]
-    made = a - b
-    made[np.abs(made) <= _EQUAL * np.maximum(np.abs(a), np.abs(b))] = 0.0
-    return made
+    found = a - b
+    found[np.abs(found) <= _EQUAL * np.maximum(np.abs(a), np.abs(b))] = 0.0
+    return found
 
 
 def _tested(differences: Floats, test: str, correction: str, *, n_resamples: int, seed: int) -> tuple[Floats, Floats]:
-    """The p-value of each pair, and adjusted."""
-    n_constant = int(((spread_of(differences) == 0) & (differences[0] != 0)).sum())
+    """Return the p-value and the adjusted p-value of each pair."""
+    n_constant = int(((std_of(differences) == 0) & (differences[0] != 0)).sum())
     if test in {"t", "bootstrap"} and n_constant and len(differences) > 1:
         warn(
-            f"in {n_constant} of {differences.shape[1]} pairs all topics differ by the same: t is infinite and p as "
-            "small as it can be, however few the topics; sign flips (test='randomisation') stay valid"
+            f"in {n_constant} of {differences.shape[1]} pairs all topics differ by the same amount: t is infinite and "
+            "p is as small as possible for any number of topics; sign flips (test='randomisation') remain valid"
         )
     if correction == "max-t":
         return max_t(differences, test, n_resamples=n_resamples, seed=seed)
@@ -265,24 +266,24 @@ def _tested(differences: Floats, test: str, correction: str, *, n_resamples: int
     return p_values, adjusted(p_values, correction)
 
 
-def _correction(asked: str, test: str, shapes: Sequence[tuple[int, ...]], *, level: float, n_resamples: int) -> str:
-    """The correction of families of differences; says it where that of Holm, asked for by name, can find nothing."""
-    if asked not in {"auto", "holm"}:
-        return asked
+def _correction(requested: str, test: str, shapes: Sequence[tuple[int, ...]], *, level: float, n_resamples: int) -> str:
+    """Return the correction for families of differences; warn if Holm's, if requested, cannot reach significance."""
+    if requested not in {"auto", "holm"}:
+        return requested
     for n_qids, n_pairs in shapes if test in RESAMPLED else ():
         has_all_flips = test == "randomisation" and 2**n_qids <= n_resamples
-        # Two of all flips are as far out as any can be.
-        least = n_pairs * (2.0 ** (1 - n_qids) if has_all_flips else 1 / (n_resamples + 1))
-        if n_pairs == 1 or least <= 1 - level + _EQUAL:
+        # Among all flips, at least two give the most extreme statistic.
+        smallest = n_pairs * (2.0 ** (1 - n_qids) if has_all_flips else 1 / (n_resamples + 1))
+        if n_pairs == 1 or smallest <= 1 - level + _EQUAL:
             continue
-        if asked == "auto":
+        if requested == "auto":
             return "max-t"
-        # Too few topics are told of by who compares: no resamples would help.
+        # With all flips, more resamples do not help. evaluate.comparison warns of too few topics.
         if not has_all_flips:
             warn(
-                f"Holm's correction over {n_pairs} pairs leaves no p below {least:.2g} with n_resamples={n_resamples}: "
-                f"nothing can be significant at {1 - level:.2g}; take {ceil(n_pairs / (1 - level))} or more, or "
-                "correction='max-t'"
+                f"Holm's correction over {n_pairs} pairs leaves no p below {smallest:.2g} with "
+                f"n_resamples={n_resamples}: nothing can be significant at {1 - level:.2g}; use "
+                f"{ceil(n_pairs / (1 - level))} or more, or correction='max-t'"
             )
     return "holm"
 
@@ -298,7 +299,7 @@ def _effects(differences: Floats, margin: float | None) -> dict[str, Any]:
 
 
 def _equivalence(differences: Floats, margin: float) -> Floats:
-    """The larger p of two one-sided t-tests, that the mean is at most ``-margin`` and at least ``margin``."""
+    """Return the larger p of two one-sided t-tests of means at most ``-margin`` and at least ``margin``."""
     from scipy import special
 
     above, below = t_of(differences, -margin), -t_of(differences, margin)

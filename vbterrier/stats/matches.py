@@ -150,9 +150,9 @@ class AlignedMatches:
             raise InputError(f"{self.name}: noise of tags is drawn by document; give docno with the matches")
         given = self._docno
         docno = given if isinstance(given, Ids) else ids_of(pd.Series(given, dtype=object), f"{self.name} 'docno'")
-        topic = self.candidates.qid.prints[self.candidates.topic[self.intent]]
-        entity = self.candidates.entity.take(self.intent).prints
-        return mix(entity ^ mix(docno.take(self._order).prints ^ mix(topic)))
+        topic = self.candidates.qid.fingerprints[self.candidates.topic[self.intent]]
+        entity = self.candidates.entity.take(self.intent).fingerprints
+        return mix(entity ^ mix(docno.take(self._order).fingerprints ^ mix(topic)))
 
     def _gain(
         self, intent: Ints, weight: Floats, here: slice, span: slice, cutoff: int | None, kind: str, *, noisy: bool

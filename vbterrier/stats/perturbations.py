@@ -23,28 +23,28 @@ MOST_JITTER = 10.0
 
 @runtime_checkable
 class Perturbation(Protocol):
-    """Anything that changes the candidates of replicas; a class of one's own needs this method alone."""
+    """Protocol of perturbations of candidates: any class with this method."""
 
     def apply(self, state: State, draws: Draws) -> State:
-        """The state after it: arrays of one row a replica, or of one row for all."""
+        """Return the perturbed state: arrays with one row for each replica, or one row for all."""
 
 
 @dataclass(frozen=True)
 class Dirichlet:
-    """``π' ~ Dirichlet(c π)``: π as uncertain as shares counted on c observations (``E π' = π``).
+    """Draw ``π' ~ Dirichlet(c π)``: π is as uncertain as proportions among c observations (``E π' = π``).
 
-    ``Var π'_i = π_i (1 - π_i) / (c + 1)``. Candidates of probability 0 stay there. Variates are drawn in logarithms, so
-    that small ``c π_i`` neither underflow nor give NaN.
+    ``Var π'_i = π_i (1 - π_i) / (c + 1)``. Candidates of probability 0 remain at 0. Variates are drawn as logarithms,
+    so that small ``c π_i`` neither underflow nor give NaN.
 
     Parameters
     ----------
     concentration
-        ``c``, above 0: the larger, the closer to π.
+        ``c``, above 0: the larger, the closer π' is to π.
 
     Raises
     ------
     ParameterError
-        A concentration that is no finite number of at least 1e-9.
+        A concentration that is not a finite number of at least 1e-9.
 
     Examples
     --------
@@ -58,7 +58,7 @@ class Dirichlet:
         check_number(self, "concentration", 1e-9, np.finfo(np.float64).max)
 
     def apply(self, state: State, draws: Draws) -> State:
-        """Draw π anew."""
+        """Draw new probabilities."""
         shape = self.concentration * state.prob
         columns_of = np.broadcast_to(shape, (draws.n, shape.shape[1]))
         larger = draws.each("gamma", lambda rng, _, columns: rng.standard_gamma(columns_of[:, columns] + 1.0))
@@ -69,15 +69,15 @@ class Dirichlet:
 
 @dataclass(frozen=True)
 class TemperatureJitter:
-    """``π' ∝ exp(s / (τ T) - Δ)`` with ``log τ ~ N(0, scale²)``, one τ a query and replica.
+    """Draw ``π' ∝ exp(s / (τ T) - Δ)`` with ``log τ ~ N(0, scale²)``, one τ for each query and replica.
 
-    The linker's part of π becomes flatter or steeper; it never changes its order. Violations of constraints keep
-    their weight.
+    The linker's part of π becomes flatter or steeper; its order does not change. Violations of constraints keep their
+    weight.
 
     Parameters
     ----------
     scale
-        Standard deviation of log τ, 0 to 10; 0.5 is a factor between 0.4 and 2.7 in 95 % of replicas.
+        Standard deviation of log τ, 0 to 10; at 0.5, τ is between 0.4 and 2.7 in 95 % of replicas.
 
     Examples
     --------
@@ -91,12 +91,12 @@ class TemperatureJitter:
         check_number(self, "scale", 0.0, MOST_JITTER)
 
     def apply(self, state: State, draws: Draws) -> State:
-        """Divide by a temperature."""
+        """Divide the scores by a random temperature."""
         if self.scale == 0:
             return state
         topic, n_topics = state.candidates.topic, len(state.candidates.topics)
         coolness = np.exp(-self.scale * draws.normal("log temperature", np.ones(n_topics, dtype=np.int64)))
-        # From the best candidate down, so that no factor takes all of a query beyond the range of floats.
+        # Relative to the best candidate, so that no factor makes all candidates of a query overflow.
         below = state.log_base - peaks(state.log_base, topic, n_topics)[:, topic]
         with np.errstate(over="ignore"):
             return state.with_base(below * coolness[:, topic])
@@ -104,12 +104,13 @@ class TemperatureJitter:
 
 @dataclass(frozen=True)
 class ScoreNoise:
-    """``π' ∝ exp(s/T + ε - Δ)`` with ``ε ~ N(0, scale²)`` for each candidate: noise on the linker's scores.
+    """Draw ``π' ∝ exp(s/T + ε - Δ)`` with ``ε ~ N(0, scale²)`` for each candidate: noise on the linker's scores.
 
     Parameters
     ----------
     scale
-        Standard deviation in units of s/T, at least 0: 1 moves the odds of two candidates by a factor e^1.4.
+        Standard deviation in units of s/T, at least 0: at 1, the log odds of two candidates have standard deviation
+        1.4.
 
     Examples
     --------
@@ -131,21 +132,21 @@ class ScoreNoise:
 
 @dataclass(frozen=True)
 class DropConstraints:
-    """Forget some constraints of each query, and with them the violations that lowered π.
+    """Drop some constraints of each query, and the violations by which they lowered π.
 
-    Reads the column ``violations`` that RelaxConstraints writes: a list of one weighted violation for each constraint
-    of the query. Where a violation was so large that π is 0 in floats, the candidate cannot come back.
+    The column ``violations``, written by RelaxConstraints, holds a list of one weighted violation for each constraint
+    of the query. A candidate whose π underflowed to 0 because of a large violation keeps π = 0.
 
     Parameters
     ----------
     which
-        A probability: each constraint is dropped with it, on its own. ``"one"``: exactly one, any with the same
-        probability. ``"turn"``: one after the other, replica b drops constraint ``b mod n``.
+        A probability: each constraint is dropped independently with this probability. ``"one"``: exactly one, chosen
+        uniformly. ``"turn"``: replica b drops constraint ``b mod n``.
 
     Raises
     ------
     ParameterError
-        Anything else.
+        Any other value.
     InputError
         When applied: intents without the column.
 
@@ -173,7 +174,7 @@ class DropConstraints:
         return state.with_violations(state.violations * kept[:, state.candidates.topic])
 
     def _kept(self, n_constraints: NDArray[np.int64], most: int, draws: Draws) -> NDArray[np.bool_]:
-        """Which constraints hold, shape (b, n_topics, most)."""
+        """Draw a mask of the constraints that are kept, shape (b, n_topics, most)."""
         numbers = np.arange(most)
         filled = numbers < n_constraints[:, None]
         if isinstance(self.which, str):
@@ -190,9 +191,10 @@ class DropConstraints:
 
 @dataclass(frozen=True)
 class DropCandidates:
-    """Lose each candidate with a probability, never all of a query: a linker that did not find them.
+    """Remove each candidate with a probability, as if the linker had not found it, but never all of a query.
 
-    Where all would go, one of them stays, each with the same probability. π of the others is renormalised.
+    If all candidates of a query would be removed, one of them, chosen uniformly, is kept. The remaining π are
+    renormalised.
 
     Parameters
     ----------
@@ -211,7 +213,7 @@ class DropCandidates:
         check_number(self, "share", 0.0, 1.0)
 
     def apply(self, state: State, draws: Draws) -> State:
-        """Take some candidates away."""
+        """Remove some candidates."""
         if self.share == 0:
             return state
         topic, n_topics = state.candidates.topic, len(state.candidates.topics)
@@ -221,11 +223,11 @@ class DropCandidates:
 
 @dataclass(frozen=True)
 class IntentBootstrap:
-    """``π'_i ∝ c_i π_i``: the nonparametric bootstrap over the candidates of a query.
+    """Nonparametric bootstrap over the candidates of a query: ``π'_i ∝ c_i π_i``.
 
-    As many candidates as the query has (those with π > 0) are drawn with replacement; ``c_i`` is how often i was. It
-    asks how far a score would move with other candidate intents of the kind; :func:`left_out` gives the acceleration
-    of the BCa interval over it.
+    Candidates with π > 0 are drawn with replacement, as many as there are; ``c_i`` is the number of draws of candidate
+    i. It measures how much a score varies between samples of candidate intents from the same population;
+    :func:`left_out` gives the acceleration of its BCa interval.
 
     Examples
     --------
@@ -234,7 +236,7 @@ class IntentBootstrap:
     """
 
     def apply(self, state: State, draws: Draws) -> State:
-        """Weigh candidates by how often they were drawn."""
+        """Weight candidates by their number of draws."""
         topic, n_topics = state.candidates.topic, len(state.candidates.topics)
         counts = resampled(draws.uniform("intent"), state.alive, topic, n_topics)
         with np.errstate(divide="ignore"):
@@ -242,7 +244,7 @@ class IntentBootstrap:
 
 
 def check_number(perturbation: Any, name: str, low: float, high: float, also: str = "") -> None:
-    """Refuse a parameter that is no number from ``low`` to ``high``.
+    """Raise an error unless a parameter is a number from ``low`` to ``high``.
 
     Raises
     ------
@@ -257,18 +259,18 @@ def check_number(perturbation: Any, name: str, low: float, high: float, also: st
 
 @dataclass(frozen=True, eq=False)
 class Tagged:
-    """The matches of a system's documents with candidates, one row a replica, or one row for all.
+    """Matches of a system's documents with candidates: one row for each replica, or one row for all replicas.
 
     Parameters
     ----------
     candidates
         The candidates.
     intent, weight
-        The place of the candidate and the weight of each match, shape (b or 1, m); weight 0 for a lost tag.
+        The index of the candidate and the weight of each match, shape (b or 1, m); weight 0 for a lost tag.
     topic
-        The place of each match's query, shape (m,).
+        The index of each match's query, shape (m,).
     keys
-        A number for each query, document and entity, shape (m,).
+        A hash of query, document and entity, shape (m,).
     """
 
     candidates: CandidateArrays
@@ -280,17 +282,17 @@ class Tagged:
 
 @dataclass(frozen=True)
 class TagConfusion:
-    """Each tag is wrong with a probability: it names another candidate of the query, or is lost.
+    """Replace each tag, with a probability, by another candidate of the query, or lose it.
 
-    Only tags that name a candidate are confused: what the tagger said of other entities stays outside. A wrong tag of a
-    query with a single candidate is lost. Weights stay with the tag.
+    Only tags that name a candidate are replaced; tags of other entities are ignored. A wrong tag of a query with a
+    single candidate is lost. Tags keep their weights.
 
     Parameters
     ----------
     share
         The probability, 0 to 1.
     lost
-        The share of wrong tags that are lost, 0 to 1.
+        The proportion of wrong tags that are lost, 0 to 1.
 
     Examples
     --------
@@ -307,7 +309,7 @@ class TagConfusion:
         check_number(self, "lost", 0.0, 1.0)
 
     def apply(self, tagged: Tagged, draws: Draws) -> Tagged:
-        """Confuse tags."""
+        """Replace or lose some tags."""
         if self.share == 0:
             return tagged
         wrong = draws.keyed("wrong", tagged.keys) < self.share
@@ -324,9 +326,9 @@ class TagConfusion:
 
 @dataclass(frozen=True)
 class TagDropout:
-    """Each tag holds, with weight 1, with the probability that its weight states; else it is lost.
+    """Keep each tag, with weight 1, with a probability equal to its weight; otherwise lose it.
 
-    It reads the tagger's own confidence as what it claims to be. Tags of weight 1 always hold.
+    The tagger's confidence is interpreted as a calibrated probability. Tags of weight 1 are always kept.
 
     Examples
     --------
@@ -337,6 +339,6 @@ class TagDropout:
     target: ClassVar[str] = "tags"
 
     def apply(self, tagged: Tagged, draws: Draws) -> Tagged:
-        """Let tags hold or not."""
-        holds = draws.keyed("holds", tagged.keys) < tagged.weight
-        return replace(tagged, weight=holds.astype(np.float64))
+        """Keep or lose each tag."""
+        kept = draws.keyed("holds", tagged.keys) < tagged.weight
+        return replace(tagged, weight=kept.astype(np.float64))

@@ -18,7 +18,7 @@ from vbterrier.log import bar
 from vbterrier.stats.candidates import CandidateArrays, Draws, State
 from vbterrier.stats.matches import AlignedMatches, Matches, Statistic, WeightedSuccess
 from vbterrier.stats.perturbations import IntentBootstrap
-from vbterrier.stats.replica_intervals import replica_intervals
+from vbterrier.stats.replica_limits import replica_intervals
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -29,52 +29,55 @@ if TYPE_CHECKING:
 
 
 METHOD = "topics (poisson)"
-# Columns whose resamples are made into means together.
+# Columns processed at a time.
 _BLOCK = 500
+_UNBOUNDED = "no document that is not relevant is reached: the ratio is infinite"
+# Resampled topics held in memory at a time.
+_BATCH = 4_000_000
 
 
 @dataclass(frozen=True, eq=False)
 class _Column:
-    """A system and measure: sums of weights, shape (1 + B,), of weighted digits, (4, 1 + B), and extreme values."""
+    """A system and measure: sums of weights, shape (1 + B,), and of weighted digits, (4, 1 + B), and extreme values."""
 
     weights: Ints
     sums: Ints
-    least: float
-    most: float
+    minimum: float
+    maximum: float
 
     def __add__(self, other: _Column) -> _Column:
         return _Column(
             self.weights + other.weights,
             self.sums + other.sums,
-            min(self.least, other.least),
-            max(self.most, other.most),
+            min(self.minimum, other.minimum),
+            max(self.maximum, other.maximum),
         )
 
 
 class TopicStatistics(Shown):
-    """Means over topics and their Poisson bootstrap, from parts of the topics in any number and order.
+    """Mergeable means over topics with Poisson bootstrap intervals, computed from batches of topics in any order.
 
-    Each topic has its own Poisson number of mean 1 in each resample, which the seed and its id decide, so that parts
-    need not know of each other (Chamandy et al. 2012, section 3). What is kept are whole numbers: weights, and weighted
-    values in units of 2^-58. Their sums, and all that is made of them, are the same to the last bit however the topics
-    are parted, and the ends are those of ``intervals(values, method="poisson")``.
+    The weight of a topic in a resample is a Poisson number of mean 1, determined by the seed and the topic id, so that
+    batches are independent (Chamandy et al. 2012, section 3). The sums are kept as integers: weights, and weighted
+    values in units of 2^-58. The results are therefore bitwise the same for any split into batches, and the limits
+    equal those of ``intervals(values, method="poisson")``.
 
     Parameters
     ----------
     n_resamples
-        Resamples of the topics.
+        Number of resamples of the topics.
     seed
-        Decides them.
+        Determines the resamples.
 
     Raises
     ------
     ParameterError
-        No resample, a seed below 0.
+        A number of resamples below 1, a seed below 0.
 
     Notes
     -----
-    It takes ``40 (1 + n_resamples)`` bytes a system and measure, 80 kB for 2,000 resamples, however many the topics,
-    and pickles. A topic counts as often as it is added: parts may share none.
+    Memory is ``40 (1 + n_resamples)`` bytes for each system and measure, 80 kB for 2,000 resamples, for any number of
+    topics. Objects can be pickled. A topic that is added twice counts twice: batches must be disjoint.
 
     References
     ----------
@@ -106,7 +109,7 @@ class TopicStatistics(Shown):
         return {"forest": lambda: {"intervals": self.intervals()}}
 
     def add(self, values: Any) -> TopicStatistics:
-        """Count topics that were not counted before.
+        """Add the values of further topics.
 
         Parameters
         ----------
@@ -116,27 +119,27 @@ class TopicStatistics(Shown):
         Returns
         -------
         TopicStatistics
-            This one.
+            The same object.
 
         Raises
         ------
         InputError
-            A value that is missing or not finite, or of 2^46 or more; a topic that stands twice.
+            A missing or non-finite value, a value of 2^46 or more; a duplicate topic.
         """
         for table in topic_values(values):
             weights, sums = weighted_sums(table.qids, table.values, self.n_resamples, self.seed)
-            least, most = table.values.min(axis=0).tolist(), table.values.max(axis=0).tolist()
+            lowest, highest = table.values.min(axis=0).tolist(), table.values.max(axis=0).tolist()
             for place, key in enumerate(zip(table.names, table.measures, strict=True)):
-                self._count(key, _Column(weights, sums[:, :, place], least[place], most[place]))
+                self._count(key, _Column(weights, sums[:, :, place], lowest[place], highest[place]))
         return self
 
     def merge(self, other: TopicStatistics) -> TopicStatistics:
-        """The statistics of the topics of both; neither is changed.
+        """Return the statistics of the topics of both objects; neither is changed.
 
         Raises
         ------
         ParameterError
-            Other resamples.
+            Different ``n_resamples`` or ``seed``.
         """
         if (self.n_resamples, self.seed) != (other.n_resamples, other.seed):
             raise ParameterError(f"{self} and {other}: wanted the same n_resamples and seed; add topics to both alike")
@@ -157,8 +160,8 @@ class TopicStatistics(Shown):
         Returns
         -------
         pandas.DataFrame
-            The C frame, by name and measure. Equal ends where all topics score the same; NaN, with a warning, for a
-            single topic.
+            The C frame, by name and measure. Both limits are equal if all topics have the same score, and NaN, with a
+            warning, for a single topic.
 
         Raises
         ------
@@ -176,8 +179,8 @@ class TopicStatistics(Shown):
             ):
                 n_qids = int(column.weights[0])
                 rows.append((*key, mean, low, high, level, METHOD, n_qids, self.n_resamples, self.seed))
-        if any(column.weights[0] < 2 for column in self._columns.values()):  # noqa: PLR2004 - the least that can differ
-            warn("an interval over topics needs at least two of them")
+        if any(column.weights[0] < 2 for column in self._columns.values()):  # noqa: PLR2004 - a bootstrap needs two
+            warn("an interval over topics needs at least two topics")
         return pd.DataFrame(rows, columns=list(COLUMNS))
 
     @staticmethod
@@ -186,10 +189,10 @@ class TopicStatistics(Shown):
         means = means_of(weights, np.stack([column.sums for column in columns], axis=2))
         ends = poisson_limits(means, tails)
         for place, column in enumerate(columns):
-            if column.weights[0] < 2:  # noqa: PLR2004 - the least that can differ
+            if column.weights[0] < 2:  # noqa: PLR2004 - a bootstrap needs two
                 ends[:, place] = np.nan
-            elif column.least == column.most:
-                ends[:, place] = means[0, place] = column.least
+            elif column.minimum == column.maximum:
+                ends[:, place] = means[0, place] = column.minimum
         return means[0], ends
 
     def _count(self, key: tuple[str, str], column: _Column) -> None:
@@ -197,14 +200,9 @@ class TopicStatistics(Shown):
         self._columns[key] = column if known is None else known + column
 
 
-_UNBOUND = "no document that is not relevant is reached: the ratio has no bound"
-# Resampled topics held in memory at a time.
-_BATCH = 4_000_000
-
-
 @dataclass(frozen=True)
 class Ratio(Shown):
-    """A ratio of means, the ends of its interval, and how many topics it is of."""
+    """A ratio of means, the limits of its interval, and the number of topics."""
 
     value: float
     low: float
@@ -218,38 +216,38 @@ class Ratio(Shown):
 def disc_ratio(
     rel_cov: Any, nonrel_cov: Any, *, level: float = 0.95, n_resamples: int = N_RESAMPLES, seed: int = 0
 ) -> Ratio:
-    """The discrimination ratio of a collection: mean RelCov over mean NonRelCov, with an interval over topics.
+    """Discrimination ratio of a collection, mean RelCov / mean NonRelCov, with an interval over topics.
 
-    ``DiscRatio = mean_q RelCov / mean_q NonRelCov``. The ends are percentiles of the ratio over resampled topics, both
-    values of a topic together.
+    ``DiscRatio = mean_q RelCov / mean_q NonRelCov``. The limits are percentiles of the ratio over resamples of the
+    topics, which keep the two values of a topic together.
 
     Parameters
     ----------
     rel_cov, nonrel_cov
-        Both values of each topic, in one order, shape (n,); topics in which either is undefined are left out before.
+        The values of each topic, in the same order, shape (n,), without topics in which either is undefined.
     level
         Nominal coverage, 0 to 1.
     n_resamples
-        Resamples of the topics.
+        Number of resamples of the topics.
     seed
-        Decides the resamples.
+        Determines the resamples.
 
     Returns
     -------
     Ratio
-        Infinite, with a warning, where no topic reaches any other document; NaN where none reaches any document at all.
+        Infinite, with a warning, if no topic reaches a non-relevant document; NaN if no topic reaches any document.
 
     Raises
     ------
     InputError
-        Other numbers of topics on both sides, none at all, or a value outside [0, 1].
+        Different numbers of topics, no topics, or a value outside [0, 1].
     ParameterError
-        A level outside (0, 1), no resample.
+        A level outside (0, 1), a number of resamples below 1.
 
     Notes
     -----
-    Table 5 of the source holds these ratios of means, not means of ratios (.971/.888 = 1.09), of which the latter
-    explode where NonRelCov is 0.
+    Table 5 of the source reports ratios of means (.971/.888 = 1.09). Means of ratios are not used, as they diverge if
+    NonRelCov is 0.
 
     References
     ----------
@@ -266,12 +264,11 @@ def disc_ratio(
         raise ParameterError(f"n_resamples={n_resamples!r}: wanted a whole number of at least 1")
     above, below = _shares(rel_cov, "rel_cov"), _shares(nonrel_cov, "nonrel_cov")
     if len(above) != len(below):
-        raise InputError(f"rel_cov has {len(above)} topics, nonrel_cov {len(below)}; give both of the same topics")
+        raise InputError(f"rel_cov has {len(above)} topics, nonrel_cov {len(below)}; give the same topics in both")
     n, draw = len(above), stream(seed, "disc_ratio")
     value = float(_ratio(above.sum(), below.sum()))
     if not np.isfinite(value):
-        what = "no document is reached: there is no ratio" if np.isnan(value) else _UNBOUND
-        warn(what)
+        warn("no document is reached: the ratio is undefined" if np.isnan(value) else _UNBOUNDED)
     replicas = np.empty(n_resamples)
     step = max(1, _BATCH // n)
     for start in range(0, n_resamples, step):
@@ -280,8 +277,8 @@ def disc_ratio(
     known = replicas[~np.isnan(replicas)]
     if not len(known):
         return Ratio(value, np.nan, np.nan, n)
-    # Order statistics, which are defined where some ratios are infinite.
-    low, high = np.quantile(known, [(1 - level) / 2, (1 + level) / 2], method="nearest")
+    # Order statistics are defined even if some ratios are infinite.
+    low, high = np.quantile(known, tail_probabilities(level), method="nearest")
     return Ratio(value, float(low), float(high), n)
 
 
@@ -293,9 +290,11 @@ def _ratio(above: Any, below: Any) -> Any:
 def _shares(values: Any, name: str) -> Floats:
     shares = np.asarray(values, dtype=np.float64)
     if shares.ndim != 1 or not len(shares):
-        raise InputError(f"{name}: wanted a share of each of some topics, found an array of shape {shares.shape}")
+        raise InputError(f"{name}: wanted one proportion for each topic, found an array of shape {shares.shape}")
     bad = ~((shares >= 0) & (shares <= 1))
     if bad.any():
         row = int(np.argmax(bad))
-        raise InputError(f"{name}: topic {row} has {shares[row]:g}, wanted 0 to 1; leave undefined topics out of both")
+        raise InputError(
+            f"{name}: topic {row} has {shares[row]:g}, wanted 0 to 1; drop topics with an undefined value from both"
+        )
     return shares

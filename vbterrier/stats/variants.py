@@ -1,4 +1,4 @@
-"""Replicas from candidates generated anew: paraphrased queries, other relaxations, a linker run again."""
+"""Replicas from regenerated candidates: paraphrased queries, other relaxations, repeated runs of a linker."""
 
 from __future__ import annotations
 
@@ -32,25 +32,24 @@ ORDERS = ("random", "turn")
 class Variants:
     """Take the candidates of each query and replica from one of several I frames.
 
-    For paraphrases of the queries, other weights of constraints, other linkers, or B runs of a stage that is
-    random itself. It replaces the candidates, so it stands before other perturbations. A query that none of the frames
-    has keeps its candidates; one that some have is taken from these.
+    The frames may come from paraphrases of the queries, other weights of constraints, other linkers, or B runs of a
+    random stage. This perturbation replaces the candidates, so apply it before all others. A query that no frame
+    contains keeps its candidates; otherwise it uses the frames that contain it.
 
     Parameters
     ----------
     frames
-        I frames: qid, entity_id, prob [, delta, violations]. To let the intents themselves take part, give them too.
+        I frames: qid, entity_id, prob [, delta, violations]. Include the intents themselves to let them take part.
     order
-        ``"random"``: each with the same probability; ``"turn"``: replica b of a query takes its frame ``b mod n``, so
-        that B frames give each replica its own.
+        ``"random"``: each frame with the same probability; ``"turn"``: replica b of a query uses its frame ``b mod n``,
+        so that B frames give one frame for each replica.
 
     Raises
     ------
     ParameterError
-        No frames, another order.
+        No frames, an unknown order.
     InputError
-        A frame that holds no intents; when applied: a candidate that is not among the intents, see
-        :func:`with_variants`.
+        A frame without intents; when applied: a candidate that is not among the intents, see :func:`with_variants`.
 
     Examples
     --------
@@ -70,7 +69,7 @@ class Variants:
 
     @classmethod
     def of(cls, frame: Any, column: str, *, order: str = "random") -> Variants:
-        """Split one frame by a column that names the variant of each row, as the paraphrase it was linked for.
+        """Split one frame by a column that names the variant of each row, such as the paraphrase.
 
         >>> both = pd.DataFrame({"qid": "q1", "entity_id": ["A", "A"], "prob": 1.0, "paraphrase": ["one", "two"]})
         >>> Variants.of(both, "paraphrase")
@@ -80,23 +79,23 @@ class Variants:
         require(frame, (column,), "variants")
         if frame[column].isna().any():
             row = int(np.argmax(frame[column].isna().to_numpy()))
-            raise InputError(f"variants: row {row} has no {column!r}; it belongs to no variant")
+            raise InputError(f"variants: row {row} has no {column!r}, wanted the name of its variant")
         return cls([group for _, group in frame.groupby(column, sort=True)], order=order)
 
     def apply(self, state: State, draws: Draws) -> State:
-        """Take the candidates of a variant."""
+        """Replace the candidates by those of a variant."""
         here = state.candidates
-        has, n_constraints, base, delta, violations = here.once(self, self._laid_out)
+        has, n_constraints, base, delta, violations = here.cached(self, self._aligned)
         topics = slice(here.first, here.first + len(here.topics))
         has = has[:, topics]
-        # The variants that have a query come first in its column.
+        # The variants that contain a query come first in its column.
         order = np.argsort(~has, axis=0, kind="stable")
         n = np.maximum(has.sum(axis=0), 1)
         if self.order == "turn":
             turn = draws.replicas[:, None] % n
         else:
             turn = (draws.uniform("variant", np.ones_like(n)) * n).astype(np.int64)
-        # Behind all variants stand the intents as they are.
+        # The last row holds the unchanged intents.
         picked = np.where(has.any(axis=0), order[turn, np.arange(len(n))], len(has))[:, here.topic]
         column = np.arange(here.start, here.start + len(here))
         return replace(
@@ -107,39 +106,39 @@ class Variants:
             n_constraints=n_constraints[topics],
         )
 
-    def _laid_out(self, whole: CandidateArrays) -> tuple[NDArray[np.bool_], Ints, Floats, Floats | None, Floats | None]:
-        """Which variant has which query, the most constraints that a query has, and the parts of log π.
+    def _aligned(self, whole: CandidateArrays) -> tuple[NDArray[np.bool_], Ints, Floats, Floats | None, Floats | None]:
+        """Align the variants with the intents.
 
-        The parts have a row for each variant and a last one for the intents themselves.
+        Returns the queries of each variant (a mask), the largest number of constraints of each query, and the parts of
+        log π, with a row for each variant and a last row for the intents.
         """
-        all_of_them = [*self._read, whole]
+        sources = [*self._read, whole]
         places = [*(_places(whole, variant) for variant in self._read), np.arange(len(whole))]
-        n = len(whole)
-        base = np.full((len(places), n), -np.inf)
-        has_delta = any(variant.delta is not None for variant in all_of_them)
+        base = np.full((len(places), len(whole)), -np.inf)
+        has_delta = any(source.delta is not None for source in sources)
         delta = np.zeros(base.shape) if has_delta else None
-        # Constraints can be dropped where every violation is known by its constraint.
-        known = has_delta and all((v.delta is None) or (v.violations is not None) for v in all_of_them)
-        most = max(0 if v.violations is None else v.violations.shape[1] for v in all_of_them)
-        violations = np.zeros((*base.shape, most)) if known else None
-        for number, (variant, place) in enumerate(zip(all_of_them, places, strict=True)):
-            met = place >= 0
-            base[number, place[met]] = variant.log_base[met]
-            if delta is not None and variant.delta is not None:
-                delta[number, place[met]] = variant.delta[met]
-            if violations is not None and variant.violations is not None:
-                violations[number, place[met], : variant.violations.shape[1]] = variant.violations[met]
+        # Constraints can be dropped only if every source lists its violations by constraint.
+        by_constraint = has_delta and all((v.delta is None) or (v.violations is not None) for v in sources)
+        most = max(0 if v.violations is None else v.violations.shape[1] for v in sources)
+        violations = np.zeros((*base.shape, most)) if by_constraint else None
+        for row, (source, place) in enumerate(zip(sources, places, strict=True)):
+            known = place >= 0
+            base[row, place[known]] = source.log_base[known]
+            if delta is not None and source.delta is not None:
+                delta[row, place[known]] = source.delta[known]
+            if violations is not None and source.violations is not None:
+                violations[row, place[known], : source.violations.shape[1]] = source.violations[known]
         has = np.array([np.isin(whole.topics, variant.topics) for variant in self._read])
         if not has.any() and len(whole):
             raise InputError(
-                f"variants: no query in common with the intents: {examples(self._read[0].topics)} against "
-                f"{examples(whole.topics)}"
+                f"variants: no query in common with the intents: found {examples(self._read[0].topics)}, wanted "
+                f"some of {examples(whole.topics)}"
             )
         n_constraints = np.zeros(len(whole.topics), dtype=np.int64)
-        for variant in all_of_them:
-            there = places_of(variant.topics, whole.topics)
-            known_here = there[there >= 0]
-            n_constraints[known_here] = np.maximum(n_constraints[known_here], variant.n_constraints[there >= 0])
+        for source in sources:
+            topics = places_of(source.topics, whole.topics)
+            known = topics >= 0
+            n_constraints[topics[known]] = np.maximum(n_constraints[topics[known]], source.n_constraints[known])
         return has, n_constraints, base, delta, violations
 
     @cached_property
@@ -164,16 +163,16 @@ class Variants:
 
 
 def with_variants(intents: Any, perturbations: Iterable[Any]) -> pd.DataFrame:
-    """The intents, and below them with probability 0 the candidates that only variants have.
+    """Append the candidates that only variants contain to the intents, with probability 0.
 
-    Systems are matched with the rows of this frame, so that what a variant brings in can be covered.
+    Match the systems with the rows of this frame, so that they can cover the candidates of variants.
 
     Parameters
     ----------
     intents
         An I frame.
     perturbations
-        Perturbations; those that are no :class:`Variants` add nothing.
+        Perturbations; only :class:`Variants` add candidates.
 
     Examples
     --------
@@ -202,7 +201,7 @@ def with_variants(intents: Any, perturbations: Iterable[Any]) -> pd.DataFrame:
 
 
 def _padded(frame: pd.DataFrame) -> pd.Series[Any]:
-    """Lists of violations as long as the longest of their query."""
+    """Return lists of violations, padded with 0 to the longest list of their query."""
     lists = frame["violations"].map(lambda value: list(value) if isinstance(value, (list, tuple, np.ndarray)) else [])
     most = lists.str.len().groupby(frame["qid"]).transform("max")
     filled = [values + [0.0] * (n - len(values)) for values, n in zip(lists, most, strict=True)]
@@ -210,16 +209,16 @@ def _padded(frame: pd.DataFrame) -> pd.Series[Any]:
 
 
 def _places(whole: CandidateArrays, variant: CandidateArrays) -> Ints:
-    """The place of each candidate of a variant among the intents; queries that are not evaluated have none."""
+    """Return the row of each candidate of a variant among the intents, -1 for queries that are not evaluated."""
     require_same_kind(whole.qid, variant.qid, "intents column 'qid'", "variants column 'qid'")
     require_same_kind(whole.entity, variant.entity, "intents column 'entity_id'", "variants column 'entity_id'")
     found = whole.find(variant)
-    strange = (found < 0) & np.isin(variant.topics, whole.topics)[variant.topic]
-    if strange.any():
-        at = int(np.argmax(strange))
+    unknown = (found < 0) & np.isin(variant.topics, whole.topics)[variant.topic]
+    if unknown.any():
+        at = int(np.argmax(unknown))
         raise InputError(
             f"variants: candidate {variant.entity.text[at].as_py()!r} of query {variant.topics[variant.topic[at]]!r} "
             "is not among the intents; match the systems with the frame that "
-            "vbterrier.stats.with_variants(intents, perturbations) gives, and replicate with it"
+            "vbterrier.stats.with_variants(intents, perturbations) returns, and replicate with it"
         )
     return found
