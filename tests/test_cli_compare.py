@@ -119,7 +119,7 @@ def test_values_of_score_are_compared(command, files):
     assert out == expected
     code, _, err = command("compare", "--values", "values.csv")
     assert code == 2
-    assert "NumRet: its figure for a collection is no mean over topics" in err
+    assert "NumRet: its value for a collection is not a mean over topics" in err
 
 
 @pytest.mark.parametrize("style", ["table", "latex", "markdown"])
@@ -178,7 +178,7 @@ def test_repeated_documents_are_refused_or_keep_their_best_rank(command, files):
         ([*COMPARE, "-m", "AP", "-f", "xml"], 2, "--format xml"),
         ([*COMPARE, "cut.run", "-m", "AP"], 1, "run 'good' has 8 of the 8 topics, run 'cut' has 3"),
         ([*COMPARE, "./good.run", "-m", "AP"], 1, "two systems are called 'good'"),
-        (["compare", "good.run", "-q", "qrels.txt", "-m", "AP"], 1, "wanted two systems at least"),
+        (["compare", "good.run", "-q", "qrels.txt", "-m", "AP"], 1, "wanted at least two systems"),
     ],
 )
 def test_errors_are_one_line(command, files, arguments, code, said):

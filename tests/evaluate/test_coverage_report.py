@@ -162,11 +162,11 @@ def test_undefined_topics_unjudged_documents_and_missing_lists_are_counted():
     text = found.text()
     for said in (
         "6 documents of 3 topics, 6 links to 2 entities",
-        "not relevant: 1 (16.7%)",
+        "non-relevant: 1 (16.7%)",
         "without entities: 1 (16.7%)",
         "Topics without relevant documents: 1; without others: 1",
         "mine has no entities for 1 of 3 topics",
-        "1 topics have no coverage",
+        "1 topics without coverage",
         "alpha 0.5, shrinkage 5",
         "RelCov@20 of mine",
     ):
@@ -225,7 +225,7 @@ def test_parameters_of_evidence_reach_the_measures(planted, linked):
     measure = OER(alpha=1.0, tau=2.0) @ 5
     value = each(planted.runs["odds"], linked.frame(), measure).mean()
     assert found.entities.set_index("measure").loc[str(measure), "value"] == pytest.approx(value)
-    assert "alpha 1, tau 2" in found.text()
+    assert "alpha 1, shrinkage 2" in found.text()
     interval = found.values.query("measure == 'RelCov@5'")["value"].to_numpy()
     ends = topics_interval(interval, n_resamples=10)
     assert found.entities.loc[0, ["low", "high"]].tolist() == [ends.low, ends.high]
@@ -239,13 +239,13 @@ def test_what_cannot_be_reported_is_refused(planted, systems, linked, report):
     run = planted.runs["odds"]
     with pytest.raises(InputError, match="give qrels"):
         coverage_report(run, linked, None, systems)
-    with pytest.raises(InputError, match="found tags, which want pool="):
+    with pytest.raises(InputError, match="found tags, which need pool="):
         coverage_report(run, planted.tags, planted.qrels)
     with pytest.raises(InputError, match="no document of the pool is judged"):
         coverage_report(run, link_pool(planted.pool, planted.tags))
     with pytest.raises(InputError, match="found none"):
         coverage_report({}, linked)
-    with pytest.raises(ParameterError, match=r"reference 'ods' is not there; .* Did you mean odds"):
+    with pytest.raises(ParameterError, match=r"reference 'ods' is unknown; .* Did you mean odds"):
         coverage_report(planted.runs, linked, reference="ods")
     with pytest.raises(ParameterError, match="baseline 'none' is not there"):
         coverage_report(run, linked, planted.qrels, systems, baseline="none", n_resamples=10)

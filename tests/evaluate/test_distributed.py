@@ -21,7 +21,7 @@ import vbterrier
 from vbterrier.errors import DegenerateWarning, FileError, InputError, ParameterError, ServiceError, VBTerrierError
 from vbterrier.evaluate.scores import score
 from vbterrier.execution import dask, distribute, parallel, streaming
-from vbterrier.execution.checkpoint import Pieces
+from vbterrier.execution.checkpoint import Checkpoint
 from vbterrier.execution.chunks import Work
 from vbterrier.execution.parallel import mapped
 from vbterrier.execution.pending import Shared
@@ -180,7 +180,7 @@ def test_killing_a_worker_among_parts_loses_and_repeats_none(two, tmp_path, monk
     two.wait_for_workers(2, timeout=60)
     engine = {"client": two} if name == "dask" else {"n_jobs": 2}
     call, wanted = one_large_run(tmp_path, monkeypatch, kind)
-    added, add = [], Pieces._add
+    added, add = [], Checkpoint._add
 
     def killing(pieces, *part):
         add(pieces, *part)
@@ -188,7 +188,7 @@ def test_killing_a_worker_among_parts_loses_and_repeats_none(two, tmp_path, monk
         if len(added) == 3:
             os.kill(pids(engine)[0], signal.SIGKILL)
 
-    monkeypatch.setattr(Pieces, "_add", killing)
+    monkeypatch.setattr(Checkpoint, "_add", killing)
     found, _ = call(resume=tmp_path / "done", **engine)
     assert_same(found, wanted)
     topics = topics_of_parts(tmp_path / "done")
@@ -200,7 +200,7 @@ def test_killing_a_worker_among_parts_loses_and_repeats_none(two, tmp_path, monk
 def test_who_is_interrupted_goes_on_with_any_workers(two, tmp_path, monkeypatch):
     two.wait_for_workers(2, timeout=60)
     call, wanted = one_large_run(tmp_path, monkeypatch)
-    done, add = [], Pieces._add
+    done, add = [], Checkpoint._add
 
     def interrupted(pieces, *part):
         add(pieces, *part)
@@ -209,7 +209,7 @@ def test_who_is_interrupted_goes_on_with_any_workers(two, tmp_path, monkeypatch)
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(Pieces, "_add", interrupted)
+        patch.setattr(Checkpoint, "_add", interrupted)
         for engine in ({"client": two}, {"n_jobs": 2}, {}):
             with pytest.raises(KeyboardInterrupt):
                 call(resume=tmp_path / "done", **engine)

@@ -132,7 +132,7 @@ def test_results_tagged_in_different_ways_are_refused():
     tagged = {name: run.merge(TAGS, on="docno") for name, run in SYSTEMS.items()}
     tagged["both"] = tagged["both"].assign(entity_id="C")
     with pytest.raises(
-        InputError, match=r"document 'a1' of query 'q1' carries entity 'A' with weight 1 in 1 of the 2 systems"
+        InputError, match=r"document 'a1' of query 'q1' has entity 'A' with weight 1 in 1 of the 2 systems"
     ):
         evaluated(tagged, tagger=None)
     named = {name: run.merge(TAGS, on="docno").assign(tagger=name) for name, run in SYSTEMS.items()}
@@ -148,7 +148,7 @@ def test_tags_of_results_agree_in_their_weights_and_may_repeat():
     half = LITERAL.assign(entity_id=list("AAS"), weight=0.5)
     assert evaluated({"half": half}, tagger=None).means().loc["half", "ES@10"] == 0.25
     whole = BOTH.assign(entity_id=list("ACSP"))
-    with pytest.raises(InputError, match=r"'a1' of query 'q1' carries entity 'A' with weight 0.5 in 1 of the 2"):
+    with pytest.raises(InputError, match=r"'a1' of query 'q1' has entity 'A' with weight 0.5 in 1 of the 2"):
         evaluated({"half": half, "whole": whole}, tagger=None)
     # A column of weights that only some systems have says 1 for the others.
     ones = evaluated({"literal": LITERAL.assign(entity_id=list("AAS"), weight=1.0), "both": whole}, tagger=None)
@@ -160,7 +160,7 @@ def test_tags_behind_the_deepest_cutoff_are_not_looked_at():
     tagged["both"] = tagged["both"].assign(entity_id=["A", "C", "S", "P"])
     tagged["both"].loc[len(tagged["both"])] = ["q1", "a2", 0.5, "C"]
     assert evaluated(tagged, tagger=None, cutoff=[1]).tags["docno"].tolist() == ["a1", "s1"]
-    with pytest.raises(InputError, match="'a2' of query 'q1' carries entity 'A'"):
+    with pytest.raises(InputError, match="'a2' of query 'q1' has entity 'A'"):
         evaluated(tagged, tagger=None, cutoff=[3])
 
 

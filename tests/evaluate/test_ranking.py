@@ -402,7 +402,7 @@ def test_one_topic():
         ({"measure": "Unjudged@10"}, "Unjudged@10: wanted a bootstrapped measure"),
         ({"measure": "BNDCG(stat='q95')@10"}, "leave out stat='q95'"),
         ({"uncertainty": "documents"}, "uncertainty='documents': wanted one of 'unjudged', 'topics', 'both'"),
-        ({"topics": "some"}, "topics='some': wanted"),
+        ({"on_topics": "some"}, "on_topics='some': wanted"),
         ({"baseline": "r33"}, "baseline='r33': wanted a system's name. Did you mean r3?"),
         ({"level": 90}, "level=90"),
         ({"n_draws": 0}, "n_draws=0: wanted a whole number of at least 1"),

@@ -278,7 +278,7 @@ def test_measures_that_cannot_be_had_of_a_pool_are_told_before_anything_runs(wor
 def test_repeated_configurations_count_once(world):
     found = world.found({"overlap": [{"cutoff": [5, 5]}, {"cutoff": 5, "weight": 0.5}]}, measures=["AP"])
     assert found["configuration"].tolist() == ["pool", *(
-        f"overlap(k=5, weight=0.5, evidence='overlap', confidence=False, norm='minmax') on {name}"
+        f"overlap(cutoff=5, weight=0.5, evidence='overlap', confidence=False, norm='minmax') on {name}"
         for name in ("one", "other")
     )]  # fmt: skip
 

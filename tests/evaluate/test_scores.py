@@ -232,10 +232,10 @@ def test_a_progress_bar_changes_nothing_and_keeps_off_standard_output(capsys):
 
 def test_ours_are_those_of_the_distribution():
     qrels, run = collection()
-    law = vbterrier.unjudged.bootstrap_distribution(run, qrels, 10, prior="pool")
+    distribution = vbterrier.unjudged.bootstrap_distribution(run, qrels, 10, prior="pool")
     scores = score(run, qrels, [f"BNDCG(prior='pool',stat='{stat}')@10" for stat in ("mean", "median", "std", "q95")])
     means = scores.means().loc["run"].tolist()
-    assert means == pytest.approx([a.mean() for a in (law.mean, law.median, law.std, law.quantile(0.95))], abs=1e-12)
+    assert means == pytest.approx([a.mean() for a in (distribution.mean, distribution.median, distribution.std, distribution.quantile(0.95))], abs=1e-12)
 
 
 def test_those_of_ir_measures_are_trec_evals():
@@ -313,12 +313,12 @@ def test_intervals_over_topics_are_those_of_the_values_in_order_of_topics_by_the
 @pytest.mark.parametrize(("level", "z"), [(0.95, 1.959963984540054), (0.9, 1.6448536269514722)])
 def test_the_unjudged_interval_of_the_mean_is_z_times_the_root_of_the_summed_variances_over_n(level, z):
     qrels, run = collection()
-    law = vbterrier.unjudged.bootstrap_distribution(run, qrels, 10)
+    distribution = vbterrier.unjudged.bootstrap_distribution(run, qrels, 10)
     intervals = score(run, qrels, ["BNDCG@10"], level=level).intervals.set_index("method")
     row = intervals.loc["unjudged (normal)"]
-    reach = z * math.sqrt((law.std**2).sum()) / len(law)
+    reach = z * math.sqrt((distribution.std**2).sum()) / len(distribution)
     assert reach > 0.01
-    assert [row["low"], row["high"]] == pytest.approx([law.mean.mean() - reach, law.mean.mean() + reach], abs=1e-12)
+    assert [row["low"], row["high"]] == pytest.approx([distribution.mean.mean() - reach, distribution.mean.mean() + reach], abs=1e-12)
 
 
 def test_only_the_mean_gets_an_interval_over_unjudged_documents():

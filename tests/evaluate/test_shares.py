@@ -207,9 +207,9 @@ def test_a_topic_alone():
 @pytest.mark.parametrize(
     ("call", "error", "said"),
     [
-        (lambda: variance_shares(RUNS, QRELS, "nDCG@10"), ParameterError, "nothing but the topics is uncertain"),
+        (lambda: variance_shares(RUNS, QRELS, "nDCG@10"), ParameterError, "only its topics are uncertain"),
         (lambda: variance_shares(RUNS, QRELS, "BNDCG(stat='q5')@4"), ParameterError, "leave out stat"),
-        (lambda: variance_shares(RUNS, QRELS, "ES@3"), ParameterError, "give the intents"),
+        (lambda: variance_shares(RUNS, QRELS, "ES@3"), ParameterError, "wanted intents"),
         (lambda: variance_shares(RUNS, QRELS, MEASURE, baseline="three"), ParameterError, "no such system"),
         (lambda: variance_shares(RUNS, QRELS, MEASURE, n_draws=1), ParameterError, "n_draws=1"),
         (lambda: variance_shares(RUNS, QRELS, MEASURE, scores="true"), ParameterError, "scores='true'"),

@@ -16,7 +16,7 @@ from vbterrier.entities.stage import PoolLinks
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError, examples, warn
 from vbterrier.evaluate.coverage_result import CoverageReport, require_known
 from vbterrier.evaluate.inputs import named_runs
-from vbterrier.evaluate.scores import Scores, score
+from vbterrier.evaluate.scores import Scores, missing_topics, score
 from vbterrier.frames.contracts import systems_of
 from vbterrier.frames.files.reading import read_qrels
 from vbterrier.frames.parameters import whole
@@ -26,46 +26,47 @@ from vbterrier.measures.entity import OER, BaitRate, NonRelCov, ObsCov, OERCorr,
 from vbterrier.measures.target import EvaluationTarget, Scoring
 from vbterrier.stats.regression import STRATA_COLUMNS as STRATA
 from vbterrier.stats.regression import coverage_strata
-from vbterrier.stats.topic_intervals import N_RESAMPLES, RESAMPLED, Interval, check_level, topics_interval
+from vbterrier.stats.topic_intervals import COLUMNS, N_RESAMPLES, RESAMPLED, Interval, check_level, topics_interval
 from vbterrier.stats.topic_statistics import Ratio, disc_ratio
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     import ir_measures
-    from numpy.typing import NDArray
 
-    from vbterrier.annotations import Bools
     from vbterrier.frames.ranking import Run
     from vbterrier.measures.base import Measure
 
 
-INTERVALS = ("name", "measure", "value", "low", "high", "level", "method", "n_qids", "n_resamples", "seed")
+VALUES = ("name", "qid", "measure", "value")
+MEASURES = ("AP", "nDCG@20")
 RATIO = "topics (percentile), ratio of means"
-# What resamples topics, by the name of the method.
+# Methods that resample topics.
 _RESAMPLED = (*(f"topics ({method})" for method in RESAMPLED), RATIO)
-# Topics are the units of all intervals, and one topic says nothing of others.
+# Topics are the units of all intervals, which need at least two.
 _TWO = 2
+# A column beside those of the document measures.
+_COVERAGE = "coverage of the reference run"
 
 
 class EntityLevel:
-    """A linked pool, and the measures of entity runs on it.
+    """The measures of entity runs on a linked pool.
 
     Parameters
     ----------
     pool
-        The pool.
+        The linked pool.
     cutoff
-        How many entities of each topic count.
+        Number of entities per topic.
     rel
         The lowest relevant label.
     alpha, shrinkage
-        Of OER.
+        Parameters of OER.
     """
 
     def __init__(self, pool: LinkedPool, cutoff: int, rel: int, alpha: float, shrinkage: float) -> None:
         self.pool, self.cutoff, self.rel = pool, cutoff, rel
-        self.slot = EvaluationTarget.of_links(pool)
+        self.target = EvaluationTarget.of_links(pool)
         self.relevant = pool.relevant(rel)
         evidence = {"alpha": alpha, "tau": shrinkage, "rel": rel}
         self.rel_cov: Measure = RelCov(rel=rel) @ cutoff
@@ -73,17 +74,17 @@ class EntityLevel:
         correlated = (OERCorr,) if cutoff >= LEAST_CORRELATED else ()
         per_rank = [measure(**evidence) @ cutoff for measure in (OER, SignalRate, BaitRate, *correlated)]
         self.measures: list[Measure] = [self.rel_cov, self.nonrel_cov, *per_rank, TopBait(**evidence)]
-        # What the pool offers, whatever a run selects of it.
+        # Measures of the pool, which do not depend on the run.
         self.offers: list[Measure] = [ObsCov(**evidence), OracleCov(rel=rel) @ cutoff]
 
     @property
     def names(self) -> list[str]:
-        """What is said of each run: its measures, and the mean overlap with the relevant documents that it reaches."""
+        """Names of the measures of a run, and of its mean overlap with the relevant documents that it reaches."""
         return [*map(str, self.measures), f"Overlap@{self.cutoff}"]
 
     def values(self, name: str, run: Run) -> pd.DataFrame:
-        """The V frame of a run, without what is undefined."""
-        scoring = Scoring(self.slot, run, deepest(self.measures))
+        """The V frame of a run; undefined values are left out."""
+        scoring = Scoring(self.target, run, deepest(self.measures))
         overlap = mean_overlap(scoring.selection(), self.relevant, self.cutoff)
         found = np.stack([*(measure.values(scoring) for measure in self.measures), overlap])
         measure, topic = np.nonzero(~np.isnan(found))
@@ -93,29 +94,28 @@ class EntityLevel:
         return pd.DataFrame(rows)
 
     def topics(self, run: Run) -> pd.DataFrame:
-        """A row a topic: its documents, and what the pool offers; the run does not matter."""
-        scoring = Scoring(self.slot, run, self.cutoff)
-        counts = {
-            "n_documents": self._count(np.ones(len(self.pool), dtype=bool)),
-            "n_relevant": self._count(self.relevant),
-            "n_unjudged": self._count(self.pool.label < 0),
-            "n_without_entities": self._count(np.diff(self.pool.starts) == 0),
+        """One row per topic: counts of documents, and the measures of the pool (any run gives the same)."""
+        scoring = Scoring(self.target, run, self.cutoff)
+        documents = {
+            "n_documents": np.ones(len(self.pool), dtype=bool),
+            "n_relevant": self.relevant,
+            "n_unjudged": self.pool.label < 0,
+            "n_without_entities": np.diff(self.pool.starts) == 0,
         }
+        n_topics = len(self.pool.topics)
+        counts = {name: np.bincount(self.pool.topic[some], minlength=n_topics) for name, some in documents.items()}
         offers = {str(measure): measure.values(scoring) for measure in self.offers}
         return pd.DataFrame({"qid": self.pool.topics, **counts, **offers})
 
-    def _count(self, chosen: Bools) -> NDArray[np.int64]:
-        return np.bincount(self.pool.topic[chosen], minlength=len(self.pool.topics))
-
     def sizes(self, topics: pd.DataFrame) -> pd.DataFrame:
-        """What the pool is, in one row."""
+        """Summary of the pool in one row."""
         n = topics[["n_documents", "n_relevant", "n_unjudged", "n_without_entities"]].sum()
-        every = max(int(n["n_documents"]), 1)
+        n_documents = max(int(n["n_documents"]), 1)
         row: dict[str, float] = {
             "n_qids": len(topics),
             **{str(name): int(count) for name, count in n.items()},
-            "share_unjudged": n["n_unjudged"] / every,
-            "share_without_entities": n["n_without_entities"] / every,
+            "share_unjudged": n["n_unjudged"] / n_documents,
+            "share_without_entities": n["n_without_entities"] / n_documents,
             "n_without_relevant": int((topics["n_relevant"] == 0).sum()),
             "n_without_other": int((topics["n_relevant"] == topics["n_documents"]).sum()),
             "n_entities": len(self.pool.entities),
@@ -127,57 +127,39 @@ class EntityLevel:
     def intervals(
         self, values: pd.DataFrame, names: list[str], *, interval: str, level: float, n_resamples: int, seed: int
     ) -> pd.DataFrame:
-        """The C frame of runs, the ratio of mean RelCov to mean NonRelCov among the measures."""
+        """The C frame of runs, including DiscRatio: the ratio of mean RelCov to mean NonRelCov."""
         rows = []
+        shared: dict[str, Any] = {"level": level, "n_resamples": n_resamples, "seed": seed}
         for name in names:
             wide = values[values["name"] == name].pivot(index="qid", columns="measure", values="value")
             for measure in self.names:
                 known = wide[measure].dropna() if measure in wide else pd.Series(dtype=float)
-                ends = interval_of(known, interval, level, n_resamples, seed)
+                ends = Interval(float("nan"), float("nan"), f"topics ({interval})")
+                if len(known) >= _TWO:
+                    scores, qids = np.asarray(known, dtype=np.float64), list(known.index)
+                    ends = topics_interval(scores, method=interval, qids=qids, **shared)
                 mean = float(known.mean()) if len(known) else float("nan")
                 rows.append((name, measure, mean, ends.low, ends.high, ends.method, len(known)))
                 if measure == str(self.nonrel_cov):
-                    ratio = self._ratio(wide, level, n_resamples, seed)
+                    ratio = self._ratio(wide, **shared)
                     label = measure.replace("NonRelCov", "DiscRatio")
                     rows.append((name, label, ratio.value, ratio.low, ratio.high, RATIO, ratio.n_qids))
         found = pd.DataFrame(rows, columns=["name", "measure", "value", "low", "high", "method", "n_qids"])
-        # Topics of which nothing is reached have no overlap, as RelCov says.
-        said = found["measure"] != self.names[-1]
-        few = found.loc[said & (found["n_qids"] < _TWO), "measure"].unique()
+        # Overlap is undefined for topics without a reached document, which RelCov shows already.
+        is_overlap = found["measure"] == self.names[-1]
+        few = found.loc[~is_overlap & (found["n_qids"] < _TWO), "measure"].unique()
         if len(few):
-            message = f"{examples(few)}: fewer than two topics have a value, so there is no interval"
-            warn(message)
+            warn(f"{examples(few)}: fewer than two topics have a value, so there is no interval")
         resamples = np.where(found["method"].isin(_RESAMPLED), n_resamples, 0)
-        return found.assign(level=level, n_resamples=resamples, seed=seed)[list(INTERVALS)]
+        return found.assign(level=level, n_resamples=resamples, seed=seed)[list(COLUMNS)]
 
-    def _ratio(self, wide: pd.DataFrame, level: float, n_resamples: int, seed: int) -> Ratio:
+    def _ratio(self, wide: pd.DataFrame, **options: Any) -> Ratio:
         columns = [str(self.rel_cov), str(self.nonrel_cov)]
         both = wide.reindex(columns=columns).dropna()
         if not len(both):
             return Ratio(np.nan, np.nan, np.nan, 0)
-        found = disc_ratio(*(both[name] for name in columns), level=level, n_resamples=n_resamples, seed=seed)
+        found = disc_ratio(*(both[name] for name in columns), **options)
         return found if len(both) >= _TWO else Ratio(found.value, np.nan, np.nan, len(both))
-
-
-def interval_of(values: pd.Series[float], interval: str, level: float, n_resamples: int, seed: int) -> Interval:
-    """The interval of a mean over topics, which are the index, NaN for fewer than two."""
-    if len(values) < _TWO:
-        return Interval(float("nan"), float("nan"), f"topics ({interval})")
-    qids = list(values.index)
-    return topics_interval(
-        np.asarray(values, dtype=np.float64),
-        level=level,
-        method=interval,
-        n_resamples=n_resamples,
-        seed=seed,
-        qids=qids,
-    )
-
-
-VALUES = ("name", "qid", "measure", "value")
-MEASURES = ("AP", "nDCG@20")
-# Beside measures of documents, of any name.
-_REACH = "coverage of the reference run"
 
 
 def coverage_report(
@@ -212,28 +194,28 @@ def coverage_report(
         A :class:`~vbterrier.entities.pool.LinkedPool` with labels, or its K frame; or tags of documents (docno,
         entity_id [, weight, qid]) together with ``pool`` and ``qrels``.
     qrels
-        A frame (qid, docno, label) or the path of TREC qrels: what document systems are evaluated against. The entity
-        level has the labels of ``links``.
+        A frame (qid, docno, label) or the path of TREC qrels, to evaluate document systems. The entity level uses the
+        labels of ``links``.
     doc_runs
-        Document systems, as entity runs are given; ``None`` for the entity level alone.
+        Document systems, in the same form as entity runs; ``None`` for the entity level alone.
     pool
         With tags: the candidate pool, a run.
     cutoff
-        How many entities of each topic count.
+        Number of entities per topic.
     measures
-        Of the document systems.
+        Measures of the document systems.
     baseline
-        The document system that gains are over.
+        The document system that gains refer to.
     reference
-        The entity run whose RelCov@cutoff makes the strata; the first by default.
+        The entity run whose RelCov@cutoff defines the strata; the first by default.
     rel
-        The lowest relevant label, of the entity level. Unjudged documents are not relevant.
+        The lowest relevant label on the entity level. Unjudged documents count as non-relevant.
     alpha, shrinkage
-        Of OER, see :meth:`vbterrier.entities.oer.EntityTable.oer`. The paper prints neither.
+        Parameters of OER, see :meth:`vbterrier.entities.oer.EntityTable.oer`. The paper gives no values.
     n_strata
-        How many strata, 3 for tertiles.
+        Number of strata, 3 for tertiles.
     on_topics, interval, level, n_resamples, seed
-        As in :func:`vbterrier.score`. Intervals of strata are Student's t, that of DiscRatio is a percentile.
+        See :func:`vbterrier.score`. Intervals of strata are Student's t; DiscRatio has a percentile interval.
 
     Returns
     -------
@@ -244,12 +226,12 @@ def coverage_report(
     InputError
         Frames or files that cannot be evaluated; links without a judged document; document systems without qrels.
     ParameterError
-        Names or options that do not exist.
+        Unknown names or invalid options.
 
     Notes
     -----
-    Strata of a reference run hold easy topics together: read gains beside the baseline's own rise, or regress them with
-    controls (:func:`vbterrier.stats.gain_regressions` on :meth:`CoverageReport.gains`).
+    Strata of a reference run confound coverage with topic difficulty: compare gains with the scores of the baseline, or
+    regress them on coverage with controls (:func:`vbterrier.stats.gain_regressions` on :meth:`CoverageReport.gains`).
 
     References
     ----------
@@ -272,7 +254,7 @@ def coverage_report(
     linked = _linked(links, pool, qrels)
     runs = {name: loaded_run(name, run, "error") for name, run in systems_of(named_runs(entity_runs))}
     if not runs:
-        raise InputError("entity_runs: found none, wanted at least one run of entities")
+        raise InputError("entity_runs: found none; wanted at least one entity run")
     chosen = next(iter(runs)) if reference is None else reference
     require_known("reference", chosen, runs)
     options: dict[str, Any] = {"interval": interval, "level": level, "n_resamples": n_resamples, "seed": seed}
@@ -286,7 +268,7 @@ def coverage_report(
         entity_level.intervals(values, list(runs), **options),
         _strata(found.values, own.set_index("qid")["value"], baseline, n_strata, level),
         entity_level.sizes(by_topic),
-        _missing(linked, runs),
+        missing_topics(linked.topics, runs),
         by_topic,
         values,
         found.values,
@@ -298,35 +280,32 @@ def coverage_report(
 
 
 def _linked(links: Any, pool: Any, qrels: Any) -> LinkedPool:
-    """The linked pool, as given or made of tags, a run and judgments.
+    """The linked pool, as given or built from tags, a run and judgments.
 
     Raises
     ------
     InputError
-        No document of it is judged: nothing could be relevant.
+        No judged document in the pool.
     """
     given = PoolLinks(links).given
     if not isinstance(given, LinkedPool):
         if pool is None or qrels is None:
-            raise InputError("links: found tags, which want pool= (the candidate pool, a run) and qrels beside them")
-        given = link_pool(loaded_run("pool", pool, "error"), given, _judgments(qrels))
+            raise InputError("links: found tags, which need pool= (the candidate pool, a run) and qrels")
+        judged = read_qrels(qrels) if isinstance(qrels, (str, os.PathLike)) else qrels
+        given = link_pool(loaded_run("pool", pool, "error"), given, judged)
     if not (given.label >= 0).any():
-        raise InputError("links: no document of the pool is judged; make them with link_pool(pool, tags, qrels)")
+        raise InputError("links: no document of the pool is judged; create them with link_pool(pool, tags, qrels)")
     return given
-
-
-def _judgments(qrels: Any) -> Any:
-    return read_qrels(qrels) if isinstance(qrels, (str, os.PathLike)) else qrels
 
 
 def _documents(
     doc_runs: Any, qrels: Any, measures: Sequence[str | ir_measures.Measure], baseline: str | None, **options: Any
 ) -> Scores:
-    """Level 1: empty frames without document systems."""
+    """Level 1: scores of the document systems; empty without any."""
     if doc_runs is None:
         if baseline is not None:
             raise ParameterError(f"baseline={baseline!r}: there are no document systems; give doc_runs")
-        return Scores(pd.DataFrame(columns=list(VALUES)), pd.DataFrame(columns=list(INTERVALS)), pd.DataFrame())
+        return Scores(pd.DataFrame(columns=list(VALUES)), pd.DataFrame(columns=list(COLUMNS)), pd.DataFrame())
     if qrels is None:
         raise InputError("document systems are evaluated against qrels; give qrels")
     found = score(doc_runs, qrels, measures, **options)
@@ -335,28 +314,23 @@ def _documents(
     return found
 
 
-def _missing(pool: LinkedPool, runs: Mapping[str, Run]) -> pd.DataFrame:
-    rows = [(name, len(pool.topics), len(set(pool.topics).difference(run.topics))) for name, run in runs.items()]
-    return pd.DataFrame(rows, columns=["name", "n_qids", "n_missing"])
-
-
 def _strata(
     values: pd.DataFrame, coverage: pd.Series[float], baseline: str | None, n_strata: int, level: float
 ) -> pd.DataFrame:
-    """Level 3: scores of document systems, and gains over the baseline, by coverage."""
+    """Level 3: scores of document systems and gains over the baseline by coverage."""
     wide = values.pivot(index="qid", columns=["name", "measure"], values="value")
-    # Of topics outside the pool, or without relevant documents in it, no coverage is known.
-    reach = coverage.reindex(wide.index).to_numpy(dtype=np.float64)
+    # Coverage is undefined for topics outside the pool, or without relevant documents in it.
+    reached = coverage.reindex(wide.index).to_numpy(dtype=np.float64)
     parts: list[pd.DataFrame] = []
     for name in values["name"].unique():
         table = wide[name][values["measure"].unique()]
         if baseline not in {None, name}:
             table = table.join((table - wide[baseline]).add_suffix(f" - {baseline}"))
         with warnings.catch_warnings():
-            # An empty stratum shows in n_qids; it is the same for all systems, and the first says so.
+            # Strata are the same for all systems: warn of an empty one only once.
             warnings.simplefilter("ignore" if parts else "default", DegenerateWarning)
-            columns = table.assign(**{_REACH: reach})
-            part = coverage_strata(columns, _REACH, list(table.columns), n_strata=n_strata, level=level)
+            columns = table.assign(**{_COVERAGE: reached})
+            part = coverage_strata(columns, _COVERAGE, list(table.columns), n_strata=n_strata, level=level)
         parts.append(part.assign(name=name))
     every = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
     return every.reindex(columns=["name", *STRATA])

@@ -1,4 +1,4 @@
-"""What the three-level report holds, and how it reads."""
+"""The three-level coverage report."""
 
 from __future__ import annotations
 
@@ -17,41 +17,42 @@ if TYPE_CHECKING:
 
 
 _DEFINED = (
-    "Means are over the topics in which a measure is defined (n_qids), DiscRatio is over those in which both its "
-    "coverages are."
+    "Means are over the topics for which a measure is defined (n_qids); DiscRatio is over the topics for which both "
+    "of its coverages are defined."
 )
 _NOTHING = "No document systems were given."
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CoverageReport(Shown):
-    """What :func:`coverage_report` found.
+    """Result of :func:`coverage_report`.
 
     Parameters
     ----------
     documents
-        Level 1, the C frame: open-world effectiveness of the document systems; empty without any.
+        Level 1, a C frame: open-world effectiveness of the document systems; empty without any.
     entities
-        Level 2, the C frame of the entity runs: coverage, evidence and bait. Topics in which a measure is undefined are
-        left out of its row; ``n_qids`` says how many are left. DiscRatio is the ratio of means.
+        Level 2, a C frame of the entity runs: coverage, evidence and bait. A mean leaves out topics for which its
+        measure is undefined; ``n_qids`` counts the remaining topics. DiscRatio is a ratio of means.
     strata
-        Level 3: the document systems, and their gains over the baseline, by the coverage of the reference run; name and
+        Level 3: the document systems, and their gains over the baseline, by the coverage of the reference run: name and
         the columns of :func:`vbterrier.stats.coverage_strata`. The measure of a gain is ``"<measure> - <baseline>"``.
     pool
-        In one row: n_qids, n_documents, n_relevant, n_unjudged, n_without_entities, share_unjudged and
+        One row: n_qids, n_documents, n_relevant, n_unjudged, n_without_entities, share_unjudged and
         share_without_entities (of the documents), n_without_relevant and n_without_other (topics), n_entities, n_links,
-        and the means of the offers.
+        and the means of the measures in ``offers``.
     missing
-        name, n_qids, n_missing: for how many topics of the pool an entity run lists nothing; they count as empty lists.
+        name, n_qids, n_missing: the number of topics of the pool without any entity of a run; they count as empty
+        lists.
     topics
-        A row a topic of the pool: qid, n_documents, n_relevant, n_unjudged, n_without_entities, and what any run could
-        reach: ObsCov and OracleCov@cutoff.
+        One row per topic of the pool: qid, n_documents, n_relevant, n_unjudged, n_without_entities, ObsCov and
+        OracleCov@cutoff.
     values, document_values
         V frames of the entity runs (defined values only) and of the document systems.
     offers
-        Names of what any run could reach.
+        Names of the measures that do not depend on the run: ObsCov and OracleCov@cutoff.
     reference, baseline
-        Names: the entity run that makes strata, the document system that gains are over (``None`` without).
+        The entity run that defines the strata; the document system that gains refer to, or ``None``.
     settings
         cutoff, rel, alpha, shrinkage, level.
     """
@@ -83,7 +84,7 @@ class CoverageReport(Shown):
         yield Panel("The pool", facts({str(name): self.pool[name].iloc[0] for name in self.pool.columns}))
         missing = self.missing[self.missing["n_missing"] > 0]
         if len(missing):
-            yield Panel("Topics for which a run lists no entity", missing)
+            yield Panel("Topics without any entity of a run", missing)
 
     def _figures(self) -> Figures:
         cutoff = self.settings["cutoff"]
@@ -97,13 +98,13 @@ class CoverageReport(Shown):
         }
 
     def text(self) -> str:
-        """The report for people: what it is of, and the three levels."""
+        """The report as plain text: the pool and the three levels."""
         return _text(self)
 
     def gains(
         self, name: str, measure: str, *, baseline: str | None = None, entities: str | None = None
     ) -> pd.DataFrame:
-        """What a document system gains over the baseline in each topic, beside coverage: for regressions and breaks.
+        """Gains of a document system over the baseline by topic, with coverage, for regressions.
 
         Parameters
         ----------
@@ -114,22 +115,22 @@ class CoverageReport(Shown):
         baseline
             Another document system; that of the report by default.
         entities
-            The entity run whose coverage counts; the reference run by default.
+            The entity run with the coverage; the reference run by default.
 
         Returns
         -------
         pandas.DataFrame
-            A row for each topic of the document systems: qid, gain, baseline (its score), n_relevant, ObsCov,
-            OracleCov@cutoff and all measures of the entity run; NaN where one is undefined.
+            One row per topic of the document systems: qid, gain, baseline (its score), n_relevant, ObsCov,
+            OracleCov@cutoff and all measures of the entity run; NaN if undefined.
 
         Raises
         ------
         ParameterError
-            A system, measure or entity run that is not there; no baseline.
+            An unknown system, measure or entity run; no baseline.
         """
         base = baseline or self.baseline
         if base is None:
-            raise ParameterError("gains are over a baseline: name one of the document systems")
+            raise ParameterError("gains need a baseline: name one of the document systems")
         rows = self.document_values[self.document_values["measure"] == measure]
         scores = rows.pivot(index="qid", columns="name", values="value")
         require_known("measure", measure, self.document_values["measure"].unique())
@@ -145,9 +146,8 @@ class CoverageReport(Shown):
 
 
 def _text(report: CoverageReport) -> str:
-    """What the report is of, and its three levels."""
     cutoff, alpha, shrinkage, level = (report.settings[name] for name in ("cutoff", "alpha", "shrinkage", "level"))
-    late = report.missing[report.missing["n_missing"] > 0]
+    missing = report.missing[report.missing["n_missing"] > 0]
     over = f"; gains over {report.baseline}" if report.baseline else ""
     parts = [
         _pool(report),
@@ -156,33 +156,31 @@ def _text(report: CoverageReport) -> str:
         f"Level 2: entities, the first {cutoff:g} of each run; OER with alpha {alpha:g}, shrinkage {shrinkage:g}",
         _means(report.entities) + "\n" + _DEFINED,
         *(
-            f"{row[0]} has no entities for {row[1]} of {row[2]} topics: they count as empty lists"
-            for row in zip(late["name"], late["n_missing"], late["n_qids"], strict=True)
+            f"{row[0]} has no entities for {row[1]} of {row[2]} topics, which count as empty lists"
+            for row in zip(missing["name"], missing["n_missing"], missing["n_qids"], strict=True)
         ),
         f"Level 3: documents by RelCov@{cutoff:g} of {report.reference}{over}",
         _strata(report.strata) if len(report.strata) else _NOTHING,
     ]
-    return "\n\n".join(map(_clean, parts)) + "\n"
+    # Names from files must not contain terminal control sequences.
+    return "\n".join(map(printable, "\n\n".join(parts).split("\n"))) + "\n"
 
 
 def _pool(report: CoverageReport) -> str:
     pool = report.pool.to_dict("records")[0]
     linked = f"{pool['n_links']} links to {pool['n_entities']} entities"
-    undefined = "they are left out where a measure is undefined"
     lines = [
         f"Pool: {pool['n_documents']} documents of {pool['n_qids']} topics, {linked}",
         f"Relevant documents (label at least {report.settings['rel']:g}): {pool['n_relevant']}",
-        f"Unjudged documents, which count as not relevant: {pool['n_unjudged']} ({pool['share_unjudged']:.1%})",
+        f"Unjudged documents, which count as non-relevant: {pool['n_unjudged']} ({pool['share_unjudged']:.1%})",
         f"Documents without entities: {pool['n_without_entities']} ({pool['share_without_entities']:.1%})",
-        f"Topics without relevant documents: {pool['n_without_relevant']}; without others: {pool['n_without_other']}; "
-        + undefined,
-        *(f"{name}, which no run decides: {pool[name]:.4f}" for name in report.offers),
+        f"Topics without relevant documents: {pool['n_without_relevant']}; without others: {pool['n_without_other']}",
+        *(f"{name}, which does not depend on the run: {pool[name]:.4f}" for name in report.offers),
     ]
     return "\n".join(lines)
 
 
 def _means(intervals: pd.DataFrame) -> str:
-    """A line for each system and measure: value, interval, topics."""
     shown = intervals[["name", "measure", "value", "low", "high", "n_qids", "method"]]
     return _plain(shown)
 
@@ -190,7 +188,7 @@ def _means(intervals: pd.DataFrame) -> str:
 def _strata(strata: pd.DataFrame) -> str:
     shown = strata[["name", "measure", "stratum", "coverage_low", "coverage_high", "value", "low", "high", "n_qids"]]
     left_out = int(strata["n_undefined"].iloc[0])
-    note = f"\n{left_out} topics have no coverage and are in no stratum" if left_out else ""
+    note = f"\n{left_out} topics without coverage are in no stratum" if left_out else ""
     return _plain(shown) + note
 
 
@@ -198,18 +196,8 @@ def _plain(frame: pd.DataFrame) -> str:
     return frame.to_string(index=False, float_format=lambda value: f"{value:.4f}", na_rep="-")
 
 
-def _clean(text: str) -> str:
-    """Names from files must not steer a terminal."""
-    return "\n".join(map(printable, text.split("\n")))
-
-
 def require_known(what: str, name: str, known: Iterable[Any]) -> None:
-    """Refuse a name that is not among those that there are.
-
-    Raises
-    ------
-    ParameterError
-    """
+    """Raise ParameterError if a name is unknown."""
     known = list(known)
     if name not in known:
-        raise ParameterError(f"{what} {name!r} is not there; found {examples(known)}.{nearest(name, map(str, known))}")
+        raise ParameterError(f"{what} {name!r} is unknown; found {examples(known)}.{nearest(name, map(str, known))}")

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def named_runs(runs: Any) -> Any:
-    """Names for runs that came without."""
+    """Pairs or a mapping of name to run; unnamed files are named after their paths."""
     if hasattr(runs, "items") and not hasattr(runs, "columns"):
         return runs
     if isinstance(runs, (list, tuple)):
@@ -48,16 +48,16 @@ def _stem(path: str | os.PathLike[str]) -> str:
 
 
 def is_pipeline(given: Any) -> bool:
-    """Whether something is a stage or pipeline: frames have a ``transform`` of their own."""
+    """Return True for a stage or pipeline; data frames have a ``transform``, too."""
     return hasattr(given, "transform") and not hasattr(given, "columns")
 
 
 def target_of(
     qrels: Any, intents: Any, tags: Any, read: Callable[[Any], pd.DataFrame] = read_qrels
 ) -> EvaluationTarget:
-    """What runs are evaluated against: judgments, with intents and tags beside them, or intents alone.
+    """The evaluation target: judgments with optional intents and tags, or intents alone.
 
-    ``read`` opens what is given as the path of judgments.
+    ``read`` opens a path of judgments.
     """
     if intents is not None:
         intents = named("intents", intents)
@@ -72,28 +72,28 @@ def target_of(
 
 
 def bootstrapped(measure: str | ir_measures.Measure) -> Bootstrapped:
-    """The one measure, refusing those whose scores have no distribution.
+    """Parse a measure that must be bootstrapped.
 
     Raises
     ------
     ParameterError
-        A measure that is not bootstrapped.
+        Another measure.
     """
     (wanted,) = measures_from(measure)
     if not isinstance(wanted, Bootstrapped):
         raise ParameterError(
-            f"{wanted}: wanted a bootstrapped measure, as 'BNDCG@10', whose scores have a distribution over what "
-            "unjudged documents could be"
+            f"{wanted}: wanted a bootstrapped measure, as 'BNDCG@10', which has a distribution over the labels of "
+            "unjudged documents"
         )
     return wanted
 
 
-# The columns of a run that TagEntities writes; a list, because pandas takes a tuple for one column.
+# The columns of a run that TagEntities writes; a list, because pandas treats a tuple as one column.
 TAGGED = ["entity_id", "weight", "tagger"]
 
 
 def topics_of(topics: Any) -> pd.DataFrame:
-    """Queries as a frame with columns qid and query, from a frame or a path."""
+    """Queries (qid, query) from a frame or a path."""
     frame = read_topics(topics) if isinstance(topics, (str, os.PathLike)) else frame_of(topics, "topics")
     require(frame, ("qid", "query"), "topics")
     if not len(frame):
@@ -101,7 +101,7 @@ def topics_of(topics: Any) -> pd.DataFrame:
     _qids(frame, "topics")
     twice = frame["qid"].duplicated()
     if twice.any():
-        raise InputError(f"topics: query {frame['qid'][twice].iloc[0]!r} stands twice; keep one row a query")
+        raise InputError(f"topics: query {frame['qid'][twice].iloc[0]!r} is duplicated; keep one row per query")
     return frame
 
 
@@ -116,7 +116,7 @@ def intents_of(intents: Any, topics: pd.DataFrame, undefined: str) -> tuple[pd.D
     frame = intents.transform(topics) if is_pipeline(intents) else named("intents", intents)
     if "docno" in frame.columns and "entity_id" not in frame.columns:
         raise InputError(
-            "intents: found results of a retriever; where its documents are entities, make them candidates: "
+            "intents: found results of a retriever; if its documents are entities, convert them to candidates: "
             "CandidateIntents(retriever), or retriever >> Calibrate()"
         )
     require(frame, ("qid", "entity_id", "prob"), "intents")
@@ -138,9 +138,9 @@ def intents_of(intents: Any, topics: pd.DataFrame, undefined: str) -> tuple[pd.D
 
 
 def run_of_system(name: str, system: Any, topics: pd.DataFrame, asked: pd.DataFrame) -> Run:
-    """What a system retrieves for the queries: a pipeline is run, other queries of a run are left out.
+    """The run of a system on the queries: run a pipeline, or restrict a run to the queries.
 
-    Those that were not even asked for are warned of, and refused where the run has no others.
+    Warn of queries of the run that are not in ``asked``; raise if the run has no other queries.
     """
     if is_pipeline(system):
         system = system.transform(topics)
@@ -151,63 +151,61 @@ def run_of_system(name: str, system: Any, topics: pd.DataFrame, asked: pd.DataFr
     return run.only(set(topics["qid"].astype(str)))
 
 
-def tags_of(tagger: Any, runs: Mapping[str, Run], depth: int | None) -> pd.DataFrame:
-    """What the first documents of all systems are about: one T frame for all, so that all are judged alike.
+def tags_of(tagger: Any, runs: Mapping[str, Run], cutoff: int | None) -> pd.DataFrame:
+    """Tags of the documents up to the cutoff in all systems: one T frame, so that all systems share one tagger.
 
     Raises
     ------
     InputError
-        No tags, documents that two systems tag in different ways, results without the columns that the tagger reads.
+        No tags; documents that two systems tag differently; results without the columns that the tagger reads.
     """
     if tagger is None:
-        return _tags_of_runs(runs, depth)
+        return _tags_of_runs(runs, cutoff)
     if isinstance(tagger, os.PathLike) or is_frame(tagger):
         return named("tags", tagger)
     if isinstance(tagger, str) and tagger != DOCNO:
         return named("tags", tagger)
     stage = tagger if isinstance(tagger, TagEntities) else TagEntities(tagger)
-    return stage.tags(_shown(runs, depth, stage))
+    return stage.tags(_documents(runs, cutoff, stage))
 
 
-def _shown(runs: Mapping[str, Run], depth: int | None, stage: TagEntities) -> pd.DataFrame:
-    """The first documents of all systems, each once a query and text."""
+def _documents(runs: Mapping[str, Run], cutoff: int | None, stage: TagEntities) -> pd.DataFrame:
+    """Distinct documents up to the cutoff in all systems, with the columns that the stage reads."""
     read = pt.inspect.transformer_inputs(stage)[0]
     for name, run in runs.items():
         missing = [column for column in read if column not in run.frame.columns]
         if missing and len(run):
             raise InputError(
-                f"run {name!r}: no column {missing[0]!r}, which {stage!r} reads; put pt.text.get_text(...) behind the "
+                f"run {name!r}: no column {missing[0]!r}, which {stage!r} reads; add pt.text.get_text(...) after the "
                 "retriever, name other fields=, or give tags as a frame (docno, entity_id)"
             )
-    shown = pd.concat([_first(run, depth) for run in runs.values() if len(run)] or [pd.DataFrame(columns=read)])
-    return shown.drop_duplicates(read, ignore_index=True)
+    documents = pd.concat([_first(run, cutoff) for run in runs.values() if len(run)] or [pd.DataFrame(columns=read)])
+    return documents.drop_duplicates(read, ignore_index=True)
 
 
-def _first(run: Run, depth: int | None) -> pd.DataFrame:
-    rows = run.top(depth).rows
+def _first(run: Run, cutoff: int | None) -> pd.DataFrame:
+    rows = run.top(cutoff).rows
     return run.frame.iloc[rows[rows >= 0]]
 
 
-def _tags_of_runs(runs: Mapping[str, Run], depth: int | None) -> pd.DataFrame:
+def _tags_of_runs(runs: Mapping[str, Run], cutoff: int | None) -> pd.DataFrame:
     without = [name for name, run in runs.items() if len(run) and "entity_id" not in run.frame.columns]
     if without:
         raise InputError(
             f"no tags: run {without[0]!r} has no column entity_id; give a tagger, or tags as a frame (docno, entity_id)"
         )
-    first = [_first(run, depth) for run in runs.values() if len(run)]
+    first = [_first(run, cutoff) for run in runs.values() if len(run)]
     if not first:
         return pd.DataFrame({"docno": [], "entity_id": []}, dtype=str)
-    tags = pd.concat([_weighted(from_run(Run(frame))).drop_duplicates() for frame in first], ignore_index=True)
+    found = [from_run(Run(frame)) for frame in first]
+    weighted = [tags if "weight" in tags.columns else tags.assign(weight=1.0) for tags in found]
+    tags = pd.concat([tags.drop_duplicates() for tags in weighted], ignore_index=True)
     _require_agreement(tags, pd.concat([frame[["qid", "docno"]] for frame in first]), list(runs))
     return tags.drop_duplicates(ignore_index=True)
 
 
-def _weighted(tags: pd.DataFrame) -> pd.DataFrame:
-    return tags if "weight" in tags.columns else tags.assign(weight=1.0)
-
-
 def _require_agreement(tags: pd.DataFrame, shown: pd.DataFrame, names: list[str]) -> None:
-    """Refuse a document that some systems show with an entity and others without it, or with another weight."""
+    """Raise if systems tag the same document with different entities or weights."""
     document, tag = ["qid", "docno"], ["qid", "docno", "entity_id", "weight"]
     n_systems = shown.groupby(document, sort=False).size().rename("shown")
     n_tagging = tags.groupby(tag, sort=False).size().rename("tagged").reset_index()
@@ -215,7 +213,7 @@ def _require_agreement(tags: pd.DataFrame, shown: pd.DataFrame, names: list[str]
     if len(odd):
         first = odd.iloc[0]
         raise InputError(
-            f"document {first['docno']!r} of query {first['qid']!r} carries entity {first['entity_id']!r} with weight "
-            f"{first['weight']:g} in {first['tagged']} of the {first['shown']} systems that show it (systems: "
-            f"{', '.join(names)}): they are compared under one tagger only; tag all with the same one"
+            f"document {first['docno']!r} of query {first['qid']!r} has entity {first['entity_id']!r} with weight "
+            f"{first['weight']:g} in {first['tagged']} of the {first['shown']} systems that retrieve it (systems: "
+            f"{', '.join(names)}): wanted one tagger for all systems; tag all runs with the same tagger"
         )

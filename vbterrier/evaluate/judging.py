@@ -1,4 +1,4 @@
-"""What to judge next, for runs and qrels as they come."""
+"""Selection of the unjudged documents to judge next."""
 
 from __future__ import annotations
 
@@ -21,13 +21,7 @@ if TYPE_CHECKING:
 
     import ir_measures
 
-    from vbterrier.frames.ranking import Run
-    from vbterrier.measures.target import EvaluationTarget
-    from vbterrier.measures.unjudged import Bootstrapped
     from vbterrier.unjudged.judge_next import JudgingPlan
-
-__all__ = ["judge_next"]
-
 
 _LOG = logging.getLogger(__name__)
 
@@ -44,30 +38,30 @@ def judge_next(
     duplicates: str = "error",
     progress: bool = False,
 ) -> JudgingPlan:
-    """The n unjudged documents whose judgment is expected to narrow the interval of a run's mean most.
+    """Select the n unjudged documents whose judgments are expected to narrow the interval of a mean most.
 
-    The variance of a topic's score over what its unjudged documents could be is
-    ``Σ_i w_i² σ_i² + Σ_{i≠j} w_i w_j C_ij/(s + 1)``, w being the score of one unit of gain at a document's rank, σ² the
-    variance of its gain, C_ij the covariance of two gains that read their grades off one number, and s the strength of
-    the prior. Judging d removes ``Var(E[score | g_d])`` in expectation (law of total variance): its own part and, where
-    s is finite, what it teaches about the others of its topic. Documents are chosen one after the other, each the one
-    that removes most; the widths are those of ``2 z √(Σ_t variance left) / n_topics``.
+    The variance of a topic's score over the gains of its unjudged documents is
+    ``Σ_i w_i² σ_i² + Σ_{i≠j} w_i w_j C_ij/(s + 1)``, where w is the score of one unit of gain at a document's rank, σ²
+    the variance of its gain, C_ij the covariance of two gains whose grades are quantiles of the same number, and s the
+    strength of the prior. Judging d removes ``Var(E[score | g_d])`` in expectation (total variance): the variance of
+    the document itself and, for finite s, a part of the variance of the other documents of its topic. Documents are
+    selected greedily; widths are ``2 z √(Σ_t remaining variance) / n_topics``.
 
     Parameters
     ----------
     runs
         A mapping of name to run; or one run, or several paths, which are named after their files. A run is a frame
-        (qid, docno, score) or the path of a TREC run. Of several runs the mean of the variances counts, so that
-        documents in many of them are worth more.
+        (qid, docno, score) or the path of a TREC run. For several runs, the criterion is the mean of their variances,
+        which favours documents that many runs retrieve.
     qrels
         A frame (qid, docno, label) or the path of TREC qrels.
     n
-        The budget: how many documents can be judged, at least 1.
+        The budget: the number of documents to judge, at least 1.
     measure
-        A bootstrapped measure with its prior; its ``stat`` counts for nothing.
+        A bootstrapped measure with its prior; its ``stat`` is ignored.
     difference
-        Two of the runs: narrow the interval of the difference of their means. A document that both retrieve counts with
-        the difference of its weights; others of the runs count for nothing.
+        Names of two runs: narrow the interval of the difference between their means. A document that both retrieve has
+        the difference between its two weights; other runs are ignored.
     level
         Nominal coverage of the interval, between 0 and 1.
     on_topics, duplicates
@@ -78,40 +72,38 @@ def judge_next(
     Returns
     -------
     JudgingPlan
-        At most n documents, the most valuable first; equals in the order of the qrels' topics, then by docno. What is
-        worth nothing is left out.
+        At most n documents, the most valuable first; ties in the order of the topics in the qrels, then by docno.
+        Documents whose judgment removes no variance are left out.
 
     Raises
     ------
     InputError
         Frames or files that cannot be evaluated; runs with different topics.
     ParameterError
-        A measure without a distribution, a run that is not there, a budget below 1, a level outside (0, 1).
+        A measure without a distribution, an unknown run, a budget below 1, a level outside (0, 1).
 
     Notes
     -----
-    For one run and one prior for all its documents of a topic what is stated is exact, and no other choice of n
-    documents does better: within a topic weights fall with rank, and what is left,
-    ``σ² s/(s+1) · (Σ w² + (Σ w)²/(s + m))`` after m judgments, is convex in m. With independent documents (s = ∞) the
-    same holds for several runs and differences. Elsewhere the choice is greedy, and where a document has different
-    priors in several runs (their mean is taken) or one of its own, what is removed is what the best linear prediction
-    explains: at least that much goes.
-    Scores that are no sums (AP, ERR, Q), and topics in which grades may run out, count with the weights of the line
-    that fits them best, stretched to the variance that they have. The model takes ideal rankings and the prior as known
-    today; new judgments move both. Cost: n · u² for u unjudged documents in a topic.
+    For one run with one prior per topic, the formula is exact and greedy selection is optimal: within a topic weights
+    decrease with rank, and the remaining variance ``σ² s/(s+1) · (Σ w² + (Σ w)²/(s + m))`` after m judgments is convex
+    in m. With independent documents (s = ∞) this extends to several runs and differences. Otherwise selection is a
+    heuristic. If documents have different priors in several runs (their mean is used) or individual priors, the removed
+    variance is that explained by the best linear prediction, a lower bound.
+    For scores that are not sums (AP, ERR, Q), and for topics whose pool has too few documents of a grade, weights are
+    those of the best linear fit, scaled to the variance of the score. The model treats ideal rankings and the prior as
+    fixed; new judgments change both. Cost: n · u² for u unjudged documents in a topic.
 
-    Measured against judging all first ranks, then all second ones..., at 10, 25 and 50 % of the unjudged documents, one
-    plan for the whole budget. Width, with priors taken for certain (pool+run): TREC Web 2012 without one run .96, .91,
-    .80 of that order's, with half of the judgments gone .97, .94, .88; TREC-COVID, ANCE, 1.00, .99, .96, with half gone
-    .99, .98, .98. With the learned prior: Web .95, .91, .82 and .96, .94, .92; ANCE .96, .91, .93, but 1.01, 1.01, 1.06
-    with half gone, where the prior that is learned anew is far weaker than the one that was planned with (strength 3
-    instead of 13) and intervals are half again as wide as expected. The error of the mean is no smaller than that
-    order's throughout: it is now smaller, now larger (root mean squares .02 to 1.5 times that order's).
+    Baseline: judge all first ranks, then all second ranks, and so on; at 10, 25 and 50 % of the unjudged documents,
+    with one plan for the whole budget. Widths relative to the baseline with fixed priors (pool+run): TREC Web 2012
+    without one run .96, .91, .80, with half of the judgments removed .97, .94, .88; TREC-COVID, ANCE, 1.00, .99, .96,
+    with half removed .99, .98, .98. With the learned prior: Web .95, .91, .82 and .96, .94, .92; ANCE .96, .91, .93,
+    but 1.01, 1.01, 1.06 with half removed, where the prior learned from the new judgments is much weaker than the
+    planned one (strength 3 instead of 13) and intervals are 1.5 times as wide as expected. The error of the mean is not
+    consistently smaller than the baseline's (root mean squares .02 to 1.5 times the baseline's).
 
     References
     ----------
-    The process is that of Fröbe et al., ECIR 2023, section 3.2, drawn from an urn; the choice is A-optimal design, done
-    greedily.
+    Fröbe et al., ECIR 2023, section 3.2 (urn model); greedy A-optimal design.
 
     Examples
     --------
@@ -126,7 +118,7 @@ def judge_next(
     >>> plan.frame["reason"].item()
     'rank 1 of mine; 50% likely relevant; narrows the interval by 55.28%'
     """
-    asked = bootstrapped(measure)
+    wanted = bootstrapped(measure)
     whole("n", n, meaning=": the documents that can be judged")
     check_level(level)
     choice("on_topics", on_topics, TOPICS)
@@ -135,22 +127,16 @@ def judge_next(
         named = _pair(named, difference)
     judged = target_of(qrels, None, None)
     loaded = {name: loaded_run(name, run, duplicates) for name, run in named.items()}
-    slot, loaded = aligned(judged, loaded, on_topics)
-    cuts = [
-        _cut(name, run, slot, asked)
-        for name, run in tracked(loaded.items(), "runs", shown=progress, total=len(loaded), unit="run")
-    ]
-    _LOG.info("planning the judgment of %d documents of %d runs, for %s", n, len(cuts), asked)
-    return plan_judging(cuts, int(n), level=level, measure=str(asked), difference=difference)
-
-
-def _cut(name: str, run: Run, slot: EvaluationTarget, measure: Bootstrapped) -> Cut:
-    scoring = Scoring(slot, run, measure.cutoff)
-    return Cut(name, measure.judged(scoring), measure.distribution(scoring))
+    target, loaded = aligned(judged, loaded, on_topics)
+    cuts = []
+    for name, run in tracked(loaded.items(), "runs", shown=progress, total=len(loaded), unit="run"):
+        scoring = Scoring(target, run, wanted.cutoff)
+        cuts.append(Cut(name, wanted.judged(scoring), wanted.distribution(scoring)))
+    _LOG.info("planning the judgment of %d documents of %d runs, for %s", n, len(cuts), wanted)
+    return plan_judging(cuts, int(n), level=level, measure=str(wanted), difference=difference)
 
 
 def _pair(named: Mapping[str, Any], difference: tuple[str, str]) -> dict[str, Any]:
-    """The two runs, in the order of the difference."""
     if isinstance(difference, str) or len(difference) != 2 or difference[0] == difference[1]:  # noqa: PLR2004 - a pair
         raise ParameterError(f"difference={difference!r}: wanted the names of two runs, as ('mine', 'baseline')")
     for name in difference:

@@ -1,4 +1,4 @@
-"""Which system is better, and where each of many ranks, when not all that they retrieved is judged."""
+"""Rankings of systems with uncertainty from unjudged documents and topics."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from vbterrier.measures.unjudged import Bootstrapped
 
 
-# What is uncertain, and how tables call it.
 _LOG = logging.getLogger(__name__)
+# Sources of uncertainty, and the method in tables.
 UNCERTAINTY = {"unjudged": "unjudged (draws)", "topics": "topics (percentile)", "both": "unjudged and topics (draws)"}
 N_DRAWS = 2000
 _PAIR = ["name_a", "name_b"]
@@ -44,20 +44,21 @@ _PAIR = ["name_a", "name_b"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SystemRanking(Shown):
-    """What :func:`rank_systems` found.
+    """Result of :func:`rank_systems`.
 
     Parameters
     ----------
     systems
-        A row a system, by expected rank: name, measure, mean, low, high (of the mean), expected_rank, rank_low,
-        rank_high, p_best, n_unjudged_share (mean share of the cut that is unjudged), level, method, n_qids, n_draws,
-        seed. Rank 1 is best, ties share the mean of their ranks, and the best place in even parts.
+        One row per system, ordered by expected rank: name, measure, mean, low, high (of the mean), expected_rank,
+        rank_low, rank_high, p_best, n_unjudged_share (mean share of unjudged documents up to the cutoff), level,
+        method, n_qids, n_draws, seed. Rank 1 is best; tied systems get their mean rank and equal shares of the best
+        rank.
     pairs
-        A row for each two systems, or for each and the baseline: name_a, name_b, measure, diff (of the means, a - b),
-        low, high, level, p_a_beats_b (ties half), method, n_qids, n_draws, seed.
+        One row per pair of systems, or per system and the baseline: name_a, name_b, measure, diff (of the means, a -
+        b), low, high, level, p_a_beats_b (a tie counts half), method, n_qids, n_draws, seed.
     rank_probabilities
-        name, rank (1 to the number of systems), prob: ties divide their ranks evenly, so that every system and every
-        rank sums to 1.
+        name, rank (1 to the number of systems), prob: tied systems share their ranks equally, so that the probabilities
+        of every system and of every rank sum to 1.
     """
 
     systems: pd.DataFrame
@@ -78,7 +79,7 @@ class SystemRanking(Shown):
         }
 
     def ranks(self) -> pd.DataFrame:
-        """Expected ranks and their intervals: low and high are ranks."""
+        """Expected ranks with intervals (low and high are ranks)."""
         columns = ["name", "mean", "expected_rank", "rank_low", "rank_high", "level"]
         columns += ["measure", "method", "n_qids", "n_draws", "seed"]
         return self.systems[columns].rename(columns={"rank_low": "low", "rank_high": "high"})
@@ -98,29 +99,29 @@ def rank_systems(
     duplicates: str = "error",
     progress: bool = False,
 ) -> SystemRanking:
-    """Rank systems whose scores are uncertain: how likely each beats each, and the ranks that each may have.
+    """Rank systems with uncertain scores: intervals of ranks, and the probability that one system beats another.
 
-    Unjudged documents are drawn for all systems together: one that several retrieved has one grade in all of them, as
-    far as their priors agree, and does not tell them apart. In every draw, systems are ranked by their mean over
+    Labels of unjudged documents are drawn jointly for all systems: a document that several systems retrieve has the
+    same grade in all of them, as far as their priors agree. In every draw, systems are ranked by their mean over
     topics.
 
     Parameters
     ----------
     runs, qrels, on_topics, duplicates
-        As :func:`vbterrier.score` takes them.
+        See :func:`vbterrier.score`.
     measure
-        A bootstrapped measure, or its text; its prior and its strength decide the draws.
+        A bootstrapped measure or its name; draws depend on its prior and prior strength.
     uncertainty
-        ``"unjudged"``: these topics, if their unjudged documents were judged. ``"topics"``: other topics of the kind,
-        each with its expected score. ``"both"``: topics are resampled in every draw of the unjudged documents.
+        ``"unjudged"``: draw the labels of unjudged documents, topics are fixed. ``"topics"``: resample the topics with
+        their expected scores. ``"both"``: resample the topics in every draw of the labels.
     n_draws
-        Draws.
+        Number of draws.
     level
-        Of all intervals, which lie between the quantiles ``(1 - level)/2`` and ``(1 + level)/2`` of the draws.
+        Nominal coverage of the intervals, between the quantiles ``(1 - level)/2`` and ``(1 + level)/2`` of the draws.
     seed
-        Decides the draws.
+        Seed of the draws.
     baseline
-        The system that all others are paired with; ``None`` for all pairs.
+        The system that all other systems are paired with; ``None`` for all pairs.
     progress
         Show a progress bar over topics.
 
@@ -133,13 +134,13 @@ def rank_systems(
     InputError
         See :func:`vbterrier.score`; a single topic with ``uncertainty="topics"`` or ``"both"``.
     ParameterError
-        A measure that is not bootstrapped, or one of its statistics but the mean; other options without legal value.
+        A measure that is not bootstrapped, or with a ``stat`` other than the mean; invalid options.
 
     Notes
     -----
-    ``expected_rank`` of a system is 1 plus the sum over the others of the probability to be beaten by them. ``"both"``
-    adds up the variance within and between imputed judgments, as multiple imputation does (Rubin 1987); where the prior
-    is right its intervals are rather too wide. What is wrong with a prior in all topics alike is in none of them. See
+    ``expected_rank`` of a system is 1 plus the sum of the probabilities that each other system beats it. ``"both"``
+    adds the variance within and between imputed judgments, as multiple imputation does (Rubin 1987); with a correct
+    prior, its intervals are slightly conservative. No interval covers a bias of the prior that all topics share. See
     :class:`vbterrier.unjudged.joint.JointDistribution` for priors of different strength. Cost: draws times unjudged
     documents; one topic is in memory at a time.
 
@@ -157,9 +158,7 @@ def rank_systems(
     """
     wanted = bootstrapped(measure)
     if wanted["stat"] != "mean":
-        raise ParameterError(
-            f"{wanted}: systems are ranked by the scores themselves; leave out stat={wanted['stat']!r}"
-        )
+        raise ParameterError(f"{wanted}: rank_systems needs the scores themselves; leave out stat={wanted['stat']!r}")
     for name, value, legal in (("uncertainty", uncertainty, UNCERTAINTY), ("on_topics", on_topics, TOPICS)):
         choice(name, value, legal)
     check_level(level)
@@ -169,19 +168,19 @@ def rank_systems(
     loaded = {name: loaded_run(name, run, duplicates) for name, run in systems_of(named_runs(runs))}
     if baseline is not None and baseline not in loaded:
         raise ParameterError(f"baseline={baseline!r}: wanted a system's name.{nearest(baseline, loaded)}")
-    slot, loaded = aligned(judged, loaded, on_topics)
-    if uncertainty != "unjudged" and len(slot.topics) == 1:
+    target, loaded = aligned(judged, loaded, on_topics)
+    if uncertainty != "unjudged" and len(target.topics) == 1:
         raise InputError(
-            f"uncertainty={uncertainty!r} resamples topics, and there is only {slot.topics[0]!r}; ask for 'unjudged'"
+            f"uncertainty={uncertainty!r} resamples topics, but there is only {target.topics[0]!r}; ask for 'unjudged'"
         )
-    joint, unjudged = _joint(loaded, slot, wanted)
-    with timed(_LOG, "ranked %s systems over %s topics: %s draws", len(loaded), len(slot.topics), n_draws):
+    joint, unjudged = _joint(loaded, target, wanted)
+    with timed(_LOG, "ranked %s systems over %s topics: %s draws", len(loaded), len(target.topics), n_draws):
         found = _drawn(joint, uncertainty, n_draws, seed, progress=progress)
     systems = _systems(found, level).merge(unjudged, on="name", sort=False)
     systems.insert(1, "measure", str(wanted))
     pairs = _pairs(found, level, baseline)
     pairs.insert(2, "measure", str(wanted))
-    about: dict[str, Any] = {"level": level, "method": UNCERTAINTY[uncertainty], "n_qids": len(slot.topics)}
+    about: dict[str, Any] = {"level": level, "method": UNCERTAINTY[uncertainty], "n_qids": len(target.topics)}
     about |= {"n_draws": n_draws, "seed": seed}
     columns = [*_PAIR, "measure", "diff", "low", "high", "level", "p_a_beats_b"]
     return SystemRanking(
@@ -192,21 +191,21 @@ def rank_systems(
 
 
 def _joint(
-    runs: Mapping[str, Run], slot: EvaluationTarget, measure: Bootstrapped
+    runs: Mapping[str, Run], target: EvaluationTarget, measure: Bootstrapped
 ) -> tuple[JointDistribution, pd.DataFrame]:
-    """All systems' scores, and the mean share of each cut that is unjudged."""
-    laws, cuts = {}, {}
+    """The joint distribution of scores, and the mean share of unjudged documents of each system."""
+    distributions, cuts = {}, {}
     for name, run in runs.items():
-        scoring = Scoring(slot, run, measure.cutoff)
-        laws[name] = measure.distribution(scoring)
+        scoring = Scoring(target, run, measure.cutoff)
+        distributions[name] = measure.distribution(scoring)
         cuts[name] = measure.judged(scoring)
     shares = [float(cut.unjudged_share().mean()) for cut in cuts.values()]
-    return JointDistribution(laws, cuts), pd.DataFrame({"name": list(cuts), "n_unjudged_share": shares})
+    return JointDistribution(distributions, cuts), pd.DataFrame({"name": list(cuts), "n_unjudged_share": shares})
 
 
 @dataclass(frozen=True, eq=False)
 class _Drawn:
-    """Systems by expected rank: mean scores, shape (S,), and those of each draw with their ranks, (S, n_draws)."""
+    """Systems by expected rank: mean scores, shape (S,), and the scores of each draw, (S, n_draws)."""
 
     names: list[str]
     means: Floats
@@ -234,32 +233,32 @@ def _drawn(joint: JointDistribution, uncertainty: str, n_draws: int, seed: int, 
 def _means(
     joint: JointDistribution, uncertainty: str, n_draws: int, seed: int, *, progress: bool
 ) -> tuple[Floats, Floats]:
-    """The mean over topics of expected scores, shape (S,), and of each draw's, (S, n_draws); one topic at a time."""
+    """Means over topics of expected scores, shape (S,), and of drawn scores, (S, n_draws); one topic at a time."""
     n = len(joint.topics)
-    expected = np.array([law.mean for law in joint.laws])
+    expected = np.array([distribution.mean for distribution in joint.distributions])
     means, draws = np.zeros(len(joint)), np.zeros((len(joint), n_draws))
-    # In an order that is not that of the qrels, so that it changes nothing.
+    # Sort the topics, so that results do not depend on their order in the qrels.
     order = sorted(range(n), key=joint.topics.__getitem__)
-    times: Iterable[Any] = [1] * n if uncertainty == "unjudged" else _resampled(n, n_draws, seed)
-    for topic, often in zip(tracked(order, "drawing", shown=progress and n > 1, unit="topic"), times, strict=True):
+    counts: Iterable[Any] = [1] * n if uncertainty == "unjudged" else _resampled(n, n_draws, seed)
+    for topic, count in zip(tracked(order, "drawing", shown=progress and n > 1, unit="topic"), counts, strict=True):
         scores = expected[:, topic, None] if uncertainty == "topics" else joint.scores(topic, n_draws, seed)
-        draws += scores * often
+        draws += scores * count
         means += expected[:, topic]
     return means / n, draws / n
 
 
 def _resampled(n: int, n_draws: int, seed: int) -> Iterator[Ints]:
-    """How often each of n topics in turn stands in each resample of n, shape (n_draws,): multinomial, as binomials."""
+    """Counts of each topic in turn in resamples of n topics, shape (n_draws,): a multinomial by binomials."""
     rng = stream(seed, "topics", "resampled")
     left = np.full(n_draws, n)
-    for others in range(n, 0, -1):
-        often = rng.binomial(left, 1 / others)
-        left -= often
-        yield often
+    for n_left in range(n, 0, -1):
+        count = rng.binomial(left, 1 / n_left)
+        left -= count
+        yield count
 
 
 def _ends(draws: Floats, level: float) -> Floats:
-    """The quantiles that hold the middle of draws along the last axis, shape (2, ...): values that were drawn."""
+    """Equal-tailed interval of draws along the last axis, shape (2, ...); its ends are drawn values."""
     return np.asarray(np.quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=-1, method="inverted_cdf"))
 
 
@@ -274,7 +273,7 @@ def _systems(found: _Drawn, level: float) -> pd.DataFrame:
 
 
 def _pairs(found: _Drawn, level: float, baseline: str | None) -> pd.DataFrame:
-    """Each system against those that rank below it, or against the baseline."""
+    """Each system with every system that ranks below it, or with the baseline."""
     systems = np.arange(len(found.names))
     if baseline is None:
         left, right = np.triu_indices(len(systems), 1)
@@ -291,7 +290,7 @@ def _pairs(found: _Drawn, level: float, baseline: str | None) -> pd.DataFrame:
 
 
 def _rank_probabilities(found: _Drawn) -> pd.DataFrame:
-    """How often each system has each rank; a tie of m systems gives each 1/m of each of its m ranks."""
+    """Rank probabilities; of m tied systems, each gets 1/m of each of their m ranks."""
     n, n_draws = found.draws.shape
     step = np.zeros((n, n + 1))
     system = np.arange(n)[:, None]

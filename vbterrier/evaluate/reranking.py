@@ -21,7 +21,7 @@ from vbterrier.entities.stage import PoolLinks, TopEntities
 from vbterrier.errors import DegenerateWarning, FileError, ParameterError, examples, nearest, warn
 from vbterrier.evaluate.inputs import named_runs
 from vbterrier.execution.checkpoint import Journal
-from vbterrier.execution.input_fingerprint import rows_print
+from vbterrier.execution.input_fingerprint import rows_fingerprint
 from vbterrier.execution.parallel import mapped
 from vbterrier.execution.pending import Shared
 from vbterrier.frames.contracts import frame_of, systems_of
@@ -172,7 +172,9 @@ class RerankContext:
 
     def _observed(self, stage: Reranker, entities: str) -> Any:
         run, kind = self.runs[entities], type(stage).__name__
-        listed = self._once("listed", (entities, stage.cutoff), lambda: TopEntities.of(self.documents.pool, run, stage.cutoff))
+        listed = self._once(
+            "listed", (entities, stage.cutoff), lambda: TopEntities.of(self.documents.pool, run, stage.cutoff)
+        )
         # Of documents alone: the same for all configurations of a family that read the same column.
         prepared = self._once(kind, getattr(stage, "field", None), lambda: stage.prepared(self.documents))
         return stage.observed(listed, prepared)
@@ -192,19 +194,19 @@ def inputs_print(ground: RerankContext) -> str:
     """What tells the inputs of a grid from others: all that configurations may read, and the measures."""
     documents, pool, resources = ground.documents, ground.documents.pool, ground.resources
     topic = _texts(pool.topics)[pool.topic]
-    entity = pool.entities.prints[pool.entity] if len(pool.entity) else np.empty(0, dtype=np.uint64)
+    entity = pool.entities.fingerprints[pool.entity] if len(pool.entity) else np.empty(0, dtype=np.uint64)
     ids = sorted({*pool.entities.text.to_pylist(), *(each for run in ground.runs.values() for each in _docnos(run))})
     texts = resources["texts"] or {}
     own = [each for each in ids if each in texts]
     parts = [
         *map(str, ground.measures),
-        rows_print([topic, pool.docno.prints, documents.score]),
-        rows_print([topic[pool.document], pool.docno.prints[pool.document], entity, pool.weight]),
+        rows_fingerprint([topic, pool.docno.fingerprints, documents.score]),
+        rows_fingerprint([topic[pool.document], pool.docno.fingerprints[pool.document], entity, pool.weight]),
         _judgments(ground.qrels),
         *(f"{name}: {_run(run)}" for name, run in sorted(ground.runs.items())),
         _vectors(resources["embeddings"] or {}, ids),
         _vectors(resources["document_embeddings"] or {}, sorted(set(pool.docno.text.to_pylist()))),
-        rows_print([_texts(own), _texts([str(texts[each]) for each in own])]),
+        rows_fingerprint([_texts(own), _texts([str(texts[each]) for each in own])]),
         *_fields(documents.run),
     ]
     return hashlib.blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
@@ -220,20 +222,20 @@ def _fields(run: Run) -> list[str]:
     frame = run.frame
     columns = [name for name in sorted(map(str, frame.columns)) if name not in _KEYS]
     texts = [name for name in columns if all(isinstance(value, str) for value in frame[name])]
-    return [f"{name}: " + rows_print([run.docno.prints, _texts(frame[name].tolist())]) for name in texts]
+    return [f"{name}: " + rows_fingerprint([run.docno.fingerprints, _texts(frame[name].tolist())]) for name in texts]
 
 
 def _texts(texts: list[str]) -> NDArray[np.uint64]:
-    return Ids(pa.array(texts, pa.large_string())).prints
+    return Ids(pa.array(texts, pa.large_string())).fingerprints
 
 
 def _judgments(qrels: pd.DataFrame) -> str:
-    qid, docno = (ids_of(qrels[name], f"qrels column {name!r}").prints for name in ("qid", "docno"))
-    return rows_print([qid, docno, integers_of(qrels["label"], "qrels column 'label'")])
+    qid, docno = (ids_of(qrels[name], f"qrels column {name!r}").fingerprints for name in ("qid", "docno"))
+    return rows_fingerprint([qid, docno, integers_of(qrels["label"], "qrels column 'label'")])
 
 
 def _run(run: Run) -> str:
-    return rows_print([run.topic_ids.prints[run.topic], run.docno.prints, run.score])
+    return rows_fingerprint([run.topic_ids.fingerprints[run.topic], run.docno.fingerprints, run.score])
 
 
 def _vectors(given: Mapping[str, Any], ids: list[str]) -> str:

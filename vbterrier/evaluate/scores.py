@@ -12,7 +12,7 @@ import pandas as pd
 
 from vbterrier.errors import ParameterError
 from vbterrier.evaluate.inputs import named_runs, target_of
-from vbterrier.execution.distribute import Scorer, spread
+from vbterrier.execution.distribute import Scorer, distribute
 from vbterrier.execution.parallel import workers
 from vbterrier.frames.contracts import systems_of
 from vbterrier.frames.files.reading import read_answers, read_qrels
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from vbterrier.frames.notebook import Figures
-    from vbterrier.measures.target import EvaluationTarget
 
 
 TOPICS = ("same", "all", "common")
@@ -52,7 +51,7 @@ TOPICS = ("same", "all", "common")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Scores(Shown):
-    """What :func:`score` found.
+    """Result of :func:`score`.
 
     Parameters
     ----------
@@ -60,10 +59,10 @@ class Scores(Shown):
         The V frame: name, qid, measure, value; a row for each system, topic and measure.
     intervals
         The C frame: name, measure, value (the mean), low, high, level, method, n_qids, n_resamples, seed; one row for
-        each system, measure and method. ``method`` names the source of uncertainty: ``topics (...)`` for other topics
-        of the kind, ``unjudged (normal)`` for judging what is unjudged on these.
+        each system, measure and method. ``method`` names the source of uncertainty: ``topics (...)`` for topics drawn
+        from the same population, ``unjudged (normal)`` for the unjudged documents of these topics.
     missing
-        name, n_qids, n_missing: how many of the topics a system retrieved nothing for; they score as an empty ranking.
+        name, n_qids, n_missing: the number of topics without any retrieved document; they score as an empty ranking.
     """
 
     values: pd.DataFrame
@@ -83,7 +82,7 @@ class Scores(Shown):
         return {"forest": lambda: {"intervals": self.intervals}, "curve": lambda: {"scores": self.intervals}}
 
     def means(self) -> pd.DataFrame:
-        """A row a system, a column a measure."""
+        """Mean scores: one row per system, one column per measure."""
         table = self.intervals.drop_duplicates(["name", "measure"])
         names, measures = table["name"].unique(), table["measure"].unique()
         return table.pivot(index="name", columns="measure", values="value").loc[names, measures]
@@ -114,46 +113,46 @@ def score(
     ----------
     runs
         A mapping of name to run; or one run, or several paths, which are named after their files. A run is a frame
-        (qid, docno, score) or the path of a TREC run; for measures of linking alone, also the answers (qid, entity_id).
+        (qid, docno, score) or the path of a TREC run; for linking measures alone, also the answers (qid, entity_id).
     qrels
-        A frame or the path of TREC qrels. They may be left out where ``intents`` are given. For measures of linking
-        alone, the gold standard: a frame (qid, entity_id) or a path, see :func:`vbterrier.frames.read_answers`.
+        A frame or the path of TREC qrels; optional if ``intents`` are given. For linking measures alone, the gold
+        standard: a frame (qid, entity_id) or a path, see :func:`vbterrier.frames.read_answers`.
     measures
-        Measure objects or their text.
+        Measure objects or their names.
     intents
-        For measures of ambiguous queries, and for diversity measures such as alpha_nDCG where ``tags`` are given too:
-        a frame (qid, entity_id, prob), a registered name or a path.
+        For measures of ambiguous queries, and for diversity measures such as alpha_nDCG together with ``tags``: a frame
+        (qid, entity_id, prob), a registered name or a path.
     tags
-        What documents are about: a frame (docno, entity_id[, weight, qid]), a registered name or a path; otherwise the
+        Entities of documents: a frame (docno, entity_id[, weight, qid]), a registered name or a path; otherwise the
         column ``entity_id`` of the runs, or diversity qrels.
     on_topics
-        ``"same"``: all topics of the qrels, a topic for which a run has nothing scoring as an empty ranking; refused
-        when runs differ in their topics. ``"all"``: the same without refusing. ``"common"``: only topics for which
-        every run has something.
+        ``"same"``: all topics of the qrels; raise if runs differ in their topics. ``"all"``: all topics of the qrels; a
+        topic missing from a run scores as an empty ranking. ``"common"``: only topics that every run has.
     duplicates
-        ``"error"``, or ``"first"`` to keep the best rank of a document that stands twice.
+        ``"error"``, or ``"first"`` to keep the best rank of a duplicated document.
     interval
-        ``"percentile"``, ``"bca"`` or ``"studentised"``: the bootstrap over topics; ``"poisson"``: its percentiles
-        where every topic is drawn by itself; ``"normal"``: Student's t.
+        ``"percentile"``, ``"bca"`` or ``"studentised"``: the bootstrap over topics; ``"poisson"``: percentiles of the
+        Poisson bootstrap, which draws every topic independently; ``"normal"``: Student's t.
     level
         Nominal coverage of all intervals.
     n_resamples
-        Resamples of the topics.
+        Number of resamples of the topics.
     seed
-        Decides the resamples of the topics, which all systems and measures share. Draws of measures follow their own.
+        Seed of the resamples of the topics, which all systems and measures share. Measures that draw have their own
+        seed.
     memory
-        Read runs from files in chunks of whole topics that take no more than this, as ``"1 GiB"`` or a number of bytes,
-        whatever the size of the files; ``None`` reads each run whole. A run may then be several files: a list of paths,
-        a folder, or a pattern such as ``"bm25/*.gz"``. See the notes.
+        Read run files in chunks of whole topics of at most this size, as ``"1 GiB"`` or a number of bytes; ``None``
+        reads each run whole. With ``memory``, a run may be several files: a list of paths, a folder, or a pattern such
+        as ``"bm25/*.gz"``. See the notes.
     resume
-        A folder for what is finished, from which the same call goes on after an interruption; it implies ``memory``
-        (1 GiB unless given).
+        A folder of finished results, from which the same call resumes after an interruption; implies ``memory`` (1 GiB
+        unless given).
     n_jobs
-        Processes of this machine; -1 for as many as there are processors. Each works on a run; where there are fewer
-        runs than processes, and ``memory`` is given, all work on the chunks of each run.
+        Number of processes on this machine; -1 for one per processor. Each process evaluates a run; with ``memory`` and
+        fewer runs than processes, all processes share the chunks of each run.
     client
-        A ``distributed.Client``, or the address of a Dask scheduler as ``"tcp://host:8786"``, whose workers do so
-        instead. Files of runs are read by the workers, from the same paths; chunks by the calling process.
+        A ``distributed.Client``, or the address of a Dask scheduler as ``"tcp://host:8786"``: its workers replace the
+        processes. Workers read run files from the same paths; the calling process reads chunks.
     progress
         Show a progress bar over runs, or over the blocks of their files.
 
@@ -164,27 +163,27 @@ def score(
     Raises
     ------
     InputError
-        Frames or files that cannot be evaluated; runs with different topics; two systems of one name.
+        Frames or files that cannot be evaluated; runs with different topics; duplicated system names.
     ParameterError
         Measures or options that do not exist.
     ServiceError
-        A cluster that does not answer or goes away.
+        A cluster that does not respond or disconnects.
 
     Notes
     -----
-    The numbers are the same for any number of processes and workers. What ``memory`` bounds is each of them: in the
-    calling process, chunks that are on their way to workers take an eighth of it at most.
+    Results do not depend on the number of processes and workers. ``memory`` bounds each process; in the calling
+    process, chunks queued for workers take at most an eighth of it.
 
-    With ``memory``, every value is what it is without. Of each topic the rows that measures look at are kept: the
-    first k, the first 3k for the learned prior, which looks at all topics at once. Measures of others without a
-    cutoff, or with one above 100, are evaluated topic by topic as these come, and only values are kept; so are our own
-    without a cutoff, where their value of a topic depends on that topic alone, and others are refused. ``memory``
-    bounds what reading and evaluating take beside judgments, intents, tags and kept rows. Where the rows of a topic do
-    not stand together, they are parted by topic first, into temporary files as large as the run unpacked (in ``resume``
-    where it is given, else where temporary files go). One topic must fit into a sixteenth of ``memory``.
+    ``memory`` does not change any value. Of each topic, only the rows that measures read are kept: the first k rows for
+    a cutoff k, the first 3k for the learned prior, which needs all topics at once. External measures without a cutoff,
+    or with one above 100, are evaluated topic by topic, and only their values are kept. Measures of this package
+    without a cutoff are evaluated likewise if the value of a topic depends on that topic alone, and are otherwise
+    refused. ``memory`` covers reading and evaluation, not judgments, intents, tags and kept rows. Runs whose topics are
+    not contiguous are first split by topic into temporary files as large as the uncompressed run (in ``resume`` if
+    given, else in the default temporary folder). One topic must fit into a sixteenth of ``memory``.
 
-    ``resume`` tells inputs by size, time of change and samples of the run files, judgments, measures and version, and
-    refuses others.
+    ``resume`` identifies inputs by size, modification time and samples of the run files, judgments, measures and
+    version, and refuses a folder with other inputs.
 
     Examples
     --------
@@ -202,42 +201,39 @@ def score(
     choice("interval", interval, TOPIC_METHODS)
     whole("n_resamples", n_resamples, low=2)
     whole("seed", seed, low=0)
-    # Answers have files of their own; beside other measures they stand in runs and qrels.
+    # Answers have their own file format, unless other measures need runs and qrels.
     linking = all(is_linking(measure) for measure in asked)
     judged = target_of(qrels, intents, tags, read_answers if linking else read_qrels)
     named = list(systems_of(named_runs(runs)))
-    wanted = _with_spreads(asked)
+    # Intervals over unjudged documents need the standard deviation of each topic.
+    deviations = [std for measure in asked if (std := _std_of(measure)) is not None]
+    wanted = list(dict.fromkeys([*asked, *deviations]))
     scorer = Scorer(judged, wanted, duplicates, is_linking=linking, memory=memory, resume=resume)
     loaded: Mapping[str, Any]
     with workers(n_jobs, client) as hands:
-        if hands.are_elsewhere and not scorer.is_shared_out(named, hands.n):
-            slot, loaded, rows = spread(scorer, named, on_topics, hands, progress=progress)
+        if hands.are_processes and not scorer.is_shared_out(named, hands.n):
+            target, loaded, rows = distribute(scorer, named, on_topics, hands, progress=progress)
         else:
             loaded, in_parts = scorer.loaded(named, workers=hands, progress=progress)
             require_one_tagger(loaded.values())
-            slot, loaded = aligned(judged, loaded, on_topics)
+            target, loaded = aligned(judged, loaded, on_topics)
             bar = tracked(loaded.items(), "scoring", shown=progress and len(loaded) > 1, total=len(loaded), unit="run")
-            rows = [row for name, run in bar for row in scorer.rows(name, run, slot, in_parts.get(name))]
+            rows = [row for name, run in bar for row in scorer.rows(name, run, target, in_parts.get(name))]
     every = pd.DataFrame(rows, columns=["name", "qid", "measure", "value"])
     found = _intervals(every, asked, list(loaded), interval, level=level, n_resamples=n_resamples, seed=seed)
-    return Scores(
-        every[every["measure"].isin(list(map(str, asked)))].reset_index(drop=True), found, _missing(slot, loaded)
-    )
+    values = every[every["measure"].isin(list(map(str, asked)))].reset_index(drop=True)
+    return Scores(values, found, missing_topics(target.topics, loaded))
 
 
-def _missing(slot: EvaluationTarget, runs: Mapping[str, Any]) -> pd.DataFrame:
-    rows = [(name, len(slot.topics), len(set(slot.topics).difference(run.topics))) for name, run in runs.items()]
+def missing_topics(topics: Sequence[str], runs: Mapping[str, Any]) -> pd.DataFrame:
+    """Number of topics for which each run retrieved nothing: name, n_qids, n_missing."""
+    rows = [(name, len(topics), len(set(topics).difference(run.topics))) for name, run in runs.items()]
     return pd.DataFrame(rows, columns=["name", "n_qids", "n_missing"])
 
 
-def _spread(measure: ir_measures.Measure) -> ir_measures.Measure | None:
-    """The measure that gives the standard deviation of each topic of a mean over unjudged documents."""
+def _std_of(measure: ir_measures.Measure) -> ir_measures.Measure | None:
+    """The standard deviation over unjudged documents that belongs to a bootstrapped mean."""
     return measure(stat="std") if isinstance(measure, Bootstrapped) and measure["stat"] == "mean" else None
-
-
-def _with_spreads(measures: Sequence[ir_measures.Measure]) -> list[ir_measures.Measure]:
-    spreads = [spread for measure in measures if (spread := _spread(measure)) is not None]
-    return list(dict.fromkeys([*measures, *spreads]))
 
 
 def _intervals(
@@ -255,9 +251,9 @@ def _intervals(
     if np.isfinite(numbers[averaged]).all():
         tables = tables_of([key[averaged] for key in keys], numbers[averaged])
     else:
-        # Says which value it is that no mean can take.
+        # Raises with the first value that is not finite.
         tables = topic_values(values[averaged])
-    # One stream for all, so that equal values have equal intervals.
+    # One random stream for all systems and measures: equal values get equal intervals.
     made = [dict(zip(COLUMNS, row, strict=True)) for row in interval_rows(tables, interval, level=level, **options)]
     ends_of = {(row["name"], row["measure"]): row for row in made}
     by_system = _by_system(keys[0], keys[2], numbers)
@@ -270,9 +266,9 @@ def _intervals(
         ends = [(nan, nan, "none", 0)]
         if found is not None:
             ends = [(found["low"], found["high"], found["method"], found["n_resamples"])]
-        spread = _spread(measure)
-        if spread is not None:
-            end = unjudged_interval(scores, by_system[name, str(spread)], level=level)
+        std = _std_of(measure)
+        if std is not None:
+            end = unjudged_interval(scores, by_system[name, str(std)], level=level)
             ends.append((end.low, end.high, end.method, 0))
         head = (name, str(measure), mean_of(measure, scores))
         rows += [
@@ -284,7 +280,7 @@ def _intervals(
 def _by_system(
     names: NDArray[np.object_], measures: NDArray[np.object_], values: NDArray[np.float64]
 ) -> dict[tuple[str, str], NDArray[np.float64]]:
-    """The values of each system and measure, topics in the order of rows."""
+    """The values of each system and measure, in row order."""
     if not len(values):
         return {}
     (name, known), (measure, kinds) = pd.factorize(names), pd.factorize(measures)

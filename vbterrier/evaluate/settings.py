@@ -115,7 +115,7 @@ class Judged:
 
     def _n(self, rows: Bools) -> Ints:
         """How many documents of each topic some rows judge, shape (n_topics,)."""
-        pairs = pd.DataFrame({"topic": self.topic[rows], "docno": self._docno.prints[rows]}).drop_duplicates()
+        pairs = pd.DataFrame({"topic": self.topic[rows], "docno": self._docno.fingerprints[rows]}).drop_duplicates()
         n: Ints = np.bincount(pairs["topic"].to_numpy(), minlength=len(self.topics))
         return n
 

@@ -30,14 +30,14 @@ _NOTHING: _Column = ([], np.empty(0))
 
 @dataclass(frozen=True, eq=False)
 class ValueTable:
-    """What systems score by one measure, the system with the highest mean first.
+    """Scores of systems by one measure, the system with the highest mean first.
 
     Parameters
     ----------
     measure
-        Its name.
+        Name of the measure.
     names, qids
-        Of the columns and rows.
+        Names of the columns (systems) and rows (topics).
     values
         Shape (n_qids, n_systems).
     """
@@ -55,23 +55,23 @@ class ValueTable:
 
 
 def value_tables(values: Any, asked: Sequence[Any], *, common: bool = False) -> list[ValueTable]:
-    """The tables of some measures, all by default.
+    """Tables of values by measure.
 
     Parameters
     ----------
     values
         The V frame.
     asked
-        Measures, or their text.
+        Measures or their names; empty for all.
     common
-        Leave out topics that not all systems have, in place of refusing them.
+        Drop topics that some system lacks, instead of raising.
 
     Raises
     ------
     InputError
-        Fewer than two systems, systems with different topics or none in common; what ``topic_values`` refuses.
+        Fewer than two systems; systems with different topics or no common topic; invalid values.
     ParameterError
-        A measure that is not there, or whose figure for a collection is no mean over topics.
+        A measure without values, or whose value for a collection is not a mean over topics.
 
     >>> values = pd.DataFrame({"name": ["a", "b"], "qid": "q1", "measure": "AP", "value": [0.2, 0.4]})
     >>> [(table.measure, table.names, table.values.tolist()) for table in value_tables(values, [])]
@@ -80,8 +80,8 @@ def value_tables(values: Any, asked: Sequence[Any], *, common: bool = False) -> 
     columns = _columns(topic_values(values))
     found = list(dict.fromkeys(measure for measure, _ in columns))
     names = list(dict.fromkeys(name for _, name in columns))
-    if len(names) < 2:  # noqa: PLR2004 - a comparison is of two
-        raise InputError(f"wanted two systems at least, found {examples(names) or 'none'}; give another")
+    if len(names) < 2:  # noqa: PLR2004 - a comparison needs two
+        raise InputError(f"wanted at least two systems, found {examples(names) or 'none'}; give another")
     wanted = list(dict.fromkeys(_named_as(measure, found) for measure in asked)) or found
     require_means(wanted)
     return [
@@ -91,7 +91,7 @@ def value_tables(values: Any, asked: Sequence[Any], *, common: bool = False) -> 
 
 
 def _columns(tables: Iterable[TopicValues]) -> dict[tuple[str, str], _Column]:
-    """The column of each measure and system, in order of appearance."""
+    """The values of each measure and system, in order of appearance."""
     made = [
         (place, (measure, name), (table.qids, values))
         for table in tables
@@ -109,7 +109,7 @@ def _table(measure: str, columns: dict[str, _Column], *, common: bool) -> ValueT
             raise InputError(_difference(measure, columns, first, odd))
         qids = sorted(set(qids).intersection(*(found for found, _ in columns.values())))
         if not qids:
-            raise InputError(f"values: of {measure}, no topic that all systems have in common")
+            raise InputError(f"values: of {measure}, no topic is common to all systems")
         columns = {name: (qids, values[np.isin(found, qids)]) for name, (found, values) in columns.items()}
     values = np.stack([values for _, values in columns.values()], axis=1)
     means = values.mean(axis=0).round(_PLACES)
@@ -122,14 +122,14 @@ def _difference(measure: str, columns: dict[str, _Column], first: str, other: st
     (some, _), (others, _) = columns[first], columns[other]
     return (
         f"values: of {measure}, {first!r} has {len(some)} topics, {other!r} has {len(others)}, and they differ in "
-        f"{examples(sorted(set(some) ^ set(others)))}: means over different topics compare nothing; ask for "
+        f"{examples(sorted(set(some) ^ set(others)))}: means over different topics are not comparable; ask for "
         "on_topics='common' (only those that all systems have), or give each missing topic a value (0 where a run "
         "retrieved nothing)"
     )
 
 
 def _named_as(measure: Any, found: Sequence[str]) -> str:
-    """How values call a measure."""
+    """The name of a measure in the values."""
     if str(measure) in found:
         return str(measure)
     same = str(measures_from(measure)[0])
@@ -139,33 +139,33 @@ def _named_as(measure: Any, found: Sequence[str]) -> str:
 
 
 def require_means(names: Iterable[str]) -> None:
-    """Refuse measures whose figure for a collection is no mean over topics: sums of counts, ratios of means.
+    """Refuse measures whose value for a collection is not a mean over topics: sums of counts, ratios of means.
 
     Raises
     ------
     ParameterError
-        Names the first.
+        Such a measure.
 
     >>> require_means(["nDCG@10", "my own measure"])
     >>> require_means(["num_ret"])
     Traceback (most recent call last):
     ...
-    vbterrier.errors.ParameterError: num_ret: its figure for a collection is no mean over topics, so that means would \
-tell apart something else; leave it out, or name the others in measures
+    vbterrier.errors.ParameterError: num_ret: its value for a collection is not a mean over topics, so a comparison of \
+means is misleading; leave it out of measures
     """
     for name in names:
         for measure in _parsed(name):
             is_ratio = isinstance(measure, type(DiscRatio))
             if is_ratio or not is_mean(measure):
                 raise ParameterError(
-                    f"{name}: its figure for a collection is no mean over topics"
-                    f"{' (see coverage_report)' if is_ratio else ''}, so that means would tell apart something else; "
-                    "leave it out, or name the others in measures"
+                    f"{name}: its value for a collection is not a mean over topics"
+                    f"{' (see coverage_report)' if is_ratio else ''}, so a comparison of means is misleading; leave it "
+                    "out of measures"
                 )
 
 
 def _parsed(name: str) -> list[ir_measures.Measure]:
-    """A measure by our name or trec_eval's, which pt.Experiment writes; nothing for names of others."""
+    """Parse a name of ir_measures or trec_eval (pt.Experiment writes both); empty for an unknown name."""
     try:
         return measures_from(name)
     except ParameterError:
@@ -178,35 +178,34 @@ def _parsed(name: str) -> list[ir_measures.Measure]:
 COLUMNS = ("name", "measure", "n_qids", "n_missing", "n_zero", "flag")
 
 
-def flags_of(tables: Sequence[ValueTable], missing: pd.DataFrame | None = None) -> pd.DataFrame:
-    """How much of each system is there, and a sentence about those of which most is not.
+def suspect_runs(tables: Sequence[ValueTable], missing: pd.DataFrame | None = None) -> pd.DataFrame:
+    """Missing and zero topics of each system, with a warning text for systems with too many of them.
 
     Parameters
     ----------
     tables
         The values of each measure.
     missing
-        name, n_qids, n_missing, of :class:`vbterrier.Scores`; ``None`` where nobody knows.
+        name, n_qids, n_missing, of :class:`vbterrier.Scores`; ``None`` if the runs are unknown.
 
     Returns
     -------
     pandas.DataFrame
-        name, measure, n_qids, n_missing (missing where nobody knows), n_zero, flag. ``n_zero`` counts topics on which
-        a system scores exactly 0 and others do not: at least half of the others that score on any topic at all.
-        ``flag`` is empty, or says that a system retrieved nothing for more than half of its topics; where nobody knows,
-        that it scores 0 on more than half of the topics on which others do not, and on more than half of all.
+        name, measure, n_qids, n_missing (NA if unknown), n_zero, flag. ``n_zero`` counts topics on which a system
+        scores exactly 0, and at least half of the other systems (of those that score above 0 on any topic) do not.
+        ``flag`` is empty, or says that a system retrieved nothing for more than half of its topics; if the runs are
+        unknown, that it scores 0 on more than half of all topics and of the topics on which other systems do not.
 
-    >>> from vbterrier.evaluate.value_tables import value_tables
     >>> values = pd.DataFrame({"name": ["a", "a", "b", "b"], "qid": ["1", "2"] * 2, "measure": "AP",
     ...                        "value": [0.5, 0.2, 0.0, 0.0]})
-    >>> flags_of(value_tables(values, []))["flag"].tolist()
-    ['', 'scores exactly 0 on 2 of the 2 topics on which others do not: it may have retrieved nothing there']
+    >>> suspect_runs(value_tables(values, []))["flag"].tolist()
+    ['', 'scores exactly 0 on 2 of the 2 topics on which other systems do not: it may have retrieved nothing']
     """
     rows: list[tuple[Any, ...]] = []
     known: Mapping[Any, Any] = {} if missing is None else missing.set_index("name").to_dict("index")
     for table in tables:
         n_zero, n_contested = _zeros(table.values)
-        # Who scores on most topics has retrieved something there, though others have not.
+        # A system with a score above 0 on most topics is not suspect.
         is_mostly_zero = 2 * np.count_nonzero(table.values, axis=0) < len(table.qids)
         counts = zip(table.names, n_zero.tolist(), n_contested.tolist(), is_mostly_zero, strict=True)
         for name, zero, contested, suspect in counts:
@@ -220,10 +219,10 @@ def flags_of(tables: Sequence[ValueTable], missing: pd.DataFrame | None = None) 
 
 
 def _zeros(table: Floats) -> tuple[Ints, Ints]:
-    """Of each column, the topics on which it is 0 and others are not, and those on which others are not."""
+    """For each column, the number of topics on which it is 0 and others are not, and on which others are not."""
     scored = table != 0
     others = scored.sum(axis=1)[:, None] - scored
-    # A system that scores nowhere is no witness: several empty runs would vouch for each other.
+    # Systems that are 0 on all topics do not count as others, so that several empty runs are all found.
     n_others = scored.any(axis=0).sum() - scored.any(axis=0)
     contested = (others > 0) & (2 * others >= n_others)
     return (contested & ~scored).sum(axis=0), contested.sum(axis=0)
@@ -233,20 +232,20 @@ def _suspicion(n_zero: int, n_contested: int) -> str:
     if 2 * n_zero <= n_contested:
         return ""
     return (
-        f"scores exactly 0 on {n_zero} of the {n_contested} topics on which others do not: it may have retrieved "
-        "nothing there"
+        f"scores exactly 0 on {n_zero} of the {n_contested} topics on which other systems do not: it may have "
+        "retrieved nothing"
     )
 
 
 def flagged(pairs: pd.DataFrame, flags: pd.DataFrame) -> pd.DataFrame:
-    """Pairs with a column ``flag``, a sentence where one of the two is flagged; says it once."""
-    said = flags[flags["flag"] != ""]
-    sentence = {(row.name, row.measure): f"{row.name} {row.flag}" for row in said.itertuples(index=False)}
+    """Add a column ``flag`` to the pairs, and warn once of all suspect runs."""
+    suspect = flags[flags["flag"] != ""]
+    sentence = {(row.name, row.measure): f"{row.name} {row.flag}" for row in suspect.itertuples(index=False)}
     keys = (zip(pairs[side], pairs["measure"], strict=True) for side in ("name_a", "name_b"))
     texts = ["; ".join(filter(None, map(sentence.get, both))) for both in zip(*keys, strict=True)]
     if sentence:
         warn(
-            f"{'; '.join(dict.fromkeys(sentence.values()))}; differences may say that a file is incomplete, and "
-            "nothing about the quality of a system: such pairs are flagged"
+            f"{'; '.join(dict.fromkeys(sentence.values()))}; the file may be incomplete, so that differences "
+            "say nothing about the quality of the system: such pairs are flagged"
         )
     return pairs.assign(flag=texts)

@@ -28,7 +28,7 @@ from vbterrier.measures.unjudged import Bootstrapped
 from vbterrier.stats.comparisons import pairs_of
 from vbterrier.stats.crossed import crossed_replicas, first_order, sources_of
 from vbterrier.stats.perturbations import Dirichlet
-from vbterrier.stats.topic_intervals import check_level
+from vbterrier.stats.topic_intervals import COLUMNS, check_level
 from vbterrier.stats.variance_components import INTERACTIONS, METHODS, SCORES, TOPICS, combine_sources
 from vbterrier.stats.variants import with_variants
 from vbterrier.unjudged.joint import JointDistribution
@@ -45,18 +45,19 @@ if TYPE_CHECKING:
     from vbterrier.stats.variance_components import Combined
 
 
+N_DRAWS = 1000
 UNJUDGED = "unjudged"
 
 
 class Contrast:
-    """Systems, or their differences: what rows of an array of systems become.
+    """Rows of an array of systems, or differences between two rows.
 
     Parameters
     ----------
     systems
-        All names.
+        Names of all systems.
     pairs
-        Names of two systems each; ``None`` for the systems themselves.
+        Pairs of names; ``None`` for the systems themselves.
     """
 
     def __init__(self, systems: Sequence[str], pairs: Sequence[tuple[str, str]] | None) -> None:
@@ -66,26 +67,26 @@ class Contrast:
         self.is_difference = pairs is not None
 
     def __call__(self, scores: Floats) -> Floats:
-        """The same along the first axis."""
+        """Select or subtract along the first axis."""
         return scores[self._left] - scores[self._right] if self.is_difference else scores
 
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """Scores of m systems or differences on n topics, and draws of what is uncertain within each.
+    """Scores of m systems or differences on n topics, and draws of their uncertainty within topics.
 
     Parameters
     ----------
     names
-        Of the m.
+        Names of the m systems or differences.
     values
-        The scores themselves, shape (m, n).
+        Scores, shape (m, n).
     expected, variances
-        Over what is uncertain, where they are known exactly, shape (m, n).
+        Exact means and variances of the draws if known, shape (m, n).
     draws
-        Topic after topic, shape (m, B).
+        Draws by topic, shape (m, B).
     source
-        As :func:`vbterrier.stats.variance_components.combine_sources` takes it.
+        See :func:`vbterrier.stats.variance_components.combine_sources`.
     """
 
     names: list[str]
@@ -98,7 +99,7 @@ class Drawn:
 
 def unjudged(
     measure: Bootstrapped,
-    slot: EvaluationTarget,
+    target: EvaluationTarget,
     runs: Mapping[str, Run],
     pairs: Sequence[tuple[str, str]] | None,
     *,
@@ -106,7 +107,7 @@ def unjudged(
     seed: int,
     progress: bool,
 ) -> Drawn:
-    """Draws of what unjudged documents could be, one document being the same in all systems.
+    """Draws of the labels of unjudged documents, jointly for all systems.
 
     Raises
     ------
@@ -114,24 +115,30 @@ def unjudged(
         A statistic other than the mean.
     """
     if measure["stat"] != "mean":
-        raise ParameterError(f"{measure}: the scores themselves are drawn; leave out stat={measure['stat']!r}")
-    laws, cuts = {}, {}
+        raise ParameterError(
+            f"{measure}: variance_shares draws the scores themselves; leave out stat={measure['stat']!r}"
+        )
+    distributions, cuts = {}, {}
     for name, run in runs.items():
-        scoring = Scoring(slot, run, measure.cutoff)
-        laws[name], cuts[name] = measure.distribution(scoring), measure.judged(scoring)
-    joint, contrast = JointDistribution(laws, cuts), Contrast(list(runs), pairs)
-    # In an order that is not that of the qrels, so that it changes nothing.
+        scoring = Scoring(target, run, measure.cutoff)
+        distributions[name], cuts[name] = measure.distribution(scoring), measure.judged(scoring)
+    joint, contrast = JointDistribution(distributions, cuts), Contrast(list(runs), pairs)
+    # Sort the topics, so that results do not depend on their order in the qrels.
     order = sorted(range(len(joint.topics)), key=joint.topics.__getitem__)
-    expected = contrast(np.array([law.mean for law in laws.values()]))[:, order]
-    variances = None if contrast.is_difference else np.array([law.std**2 for law in laws.values()])[:, order]
-    shown = tracked(order, "drawing", shown=progress and len(order) > 1, unit="topic")
-    draws = (contrast(joint.scores(topic, n_draws, seed)) for topic in shown)
+    expected = contrast(np.array([distribution.mean for distribution in distributions.values()]))[:, order]
+    variances = (
+        None
+        if contrast.is_difference
+        else np.array([distribution.std**2 for distribution in distributions.values()])[:, order]
+    )
+    places = tracked(order, "drawing", shown=progress and len(order) > 1, unit="topic")
+    draws = (contrast(joint.scores(topic, n_draws, seed)) for topic in places)
     return Drawn(contrast.names, expected, expected, variances, draws, UNJUDGED)
 
 
 def replicated(
     measure: ir_measures.Measure,
-    slot: EvaluationTarget,
+    target: EvaluationTarget,
     runs: Mapping[str, Run],
     pairs: Sequence[tuple[str, str]] | None,
     *,
@@ -142,24 +149,31 @@ def replicated(
     seed: int,
     progress: bool,
 ) -> Drawn:
-    """Replicas under perturbed intents and tags, all systems meeting the same.
+    """Replicas under perturbed intents and tags, the same for all systems.
 
     Raises
     ------
     InputError
-        Topics without intents; runs tagged in different ways.
+        Topics without intents; runs with different taggers.
     ParameterError
-        No intents; measures that bring their own.
+        No intents; measures with their own intents.
     """
     if intents is None:
-        raise ParameterError(f"{measure}: give the intents whose uncertainty counts, a frame (qid, entity_id, prob)")
-    nil, depth = nil_of([measure]), deepest([measure])
+        raise ParameterError(f"{measure}: wanted intents, a frame (qid, entity_id, prob)")
+    nil, cutoff = nil_of([measure]), deepest([measure])
     if tags is None:
         require_one_tagger(runs.values())
     perturbations = [one for some in sources.values() for one in some]
-    frame = with_variants(_of_topics(named("intents", intents), slot.topics), perturbations)
-    known, candidates = Tags(tags_of(tags, runs, depth)), Intents(frame)
-    matches = {name: matches_of(cover(run, candidates, known, depth, nil=nil), run) for name, run in runs.items()}
+    intents = named("intents", intents)
+    qid = intents["qid"].astype(str)
+    without = sorted(set(target.topics).difference(qid))
+    if without:
+        raise InputError(
+            f"intents: {len(without)} topics ({examples(without)}) have none; add some, or drop the topics"
+        )
+    frame = with_variants(intents[qid.isin(set(target.topics))].reset_index(drop=True), perturbations)
+    known, candidates = Tags(tags_of(tags, runs, cutoff)), Intents(frame)
+    matches = {name: matches_of(cover(run, candidates, known, cutoff, nil=nil), run) for name, run in runs.items()}
     made, again = crossed_replicas(
         frame, matches, sources, statistic_of(measure), n_replicas=n_draws, seed=seed, progress=progress
     )
@@ -173,35 +187,24 @@ def replicated(
     return Drawn(contrast.names, values, None, None, np.moveaxis(scores, 2, 0), parts or next(iter(sources)))
 
 
-def _of_topics(intents: pd.DataFrame, topics: Sequence[str]) -> pd.DataFrame:
-    qid = intents["qid"].astype(str)
-    without = sorted(set(topics).difference(qid))
-    if without:
-        raise InputError(f"intents: {len(without)} topics ({examples(without)}) have none; add some, or leave them out")
-    return intents[qid.isin(set(topics))].reset_index(drop=True)
-
-
-N_DRAWS = 1000
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class VarianceShares(Shown):
-    """What :func:`variance_shares` found.
+    """Result of :func:`variance_shares`.
 
     Parameters
     ----------
     intervals
-        The C frame: name, measure, value, low, high, level, method, n_qids, n_resamples, seed, and ``mean``, which
-        intervals lie around (the mean of the replicas; elsewhere it is the value). A row for all sources together, as
-        ``topics and unjudged (nested)``, one for the topics alone, one for each source alone.
+        The C frame: name, measure, value, low, high, level, method, n_qids, n_resamples, seed, and ``mean``, the
+        centre of the interval (the mean of the replicas, or the value without replicas). One row for all sources
+        together, as ``topics and unjudged (nested)``, one for the topics alone, one for each other source alone.
     shares
-        name, measure, source, variance (of the mean), share, low, high (of the share), level, n_qids, n_draws, seed:
-        the rows of a system sum to its total.
+        name, measure, source, variance (of the mean), share, low, high (of the share), level, n_qids, n_draws, seed.
+        The rows of a system sum to its total.
     advice
-        What would narrow the intervals: name, measure, change, these_topics, other_topics, at_best, n_qids, level. The
-        three are half-widths ``z √V``: of the mean over these topics once they are known, of the mean over others of
-        the kind, and of what the source does not contribute, below which no settling of it leads. ``n_qids`` is how
-        many topics, with all else as it is, have the half-width ``at_best``.
+        Effects of changes on the intervals: name, measure, change, these_topics, other_topics, at_best, n_qids, level.
+        Half-widths ``z √V`` after the change: ``these_topics`` for the mean over these topics, ``other_topics`` for the
+        mean over topics from the same population, ``at_best`` without the variance of the source (a lower bound).
+        ``n_qids`` is the number of topics that gives the half-width ``at_best`` without the change.
     """
 
     intervals: pd.DataFrame
@@ -214,10 +217,10 @@ class VarianceShares(Shown):
     def _panels(self) -> Iterator[Panel]:
         yield Panel("Shares of the variance", self.shares, value="share", rule=0)
         yield from of_means(self._around())
-        yield Panel("Half-widths that would be left", self.advice)
+        yield Panel("Half-widths after changes", self.advice)
 
     def _around(self) -> pd.DataFrame:
-        """Intervals with a mean of its own only where they lie around replicas."""
+        """Intervals, with a mean only if they are centred on replicas."""
         mean = self.intervals["mean"]
         return self.intervals.assign(mean=mean.where(mean != self.intervals["value"]))
 
@@ -243,41 +246,41 @@ def variance_shares(
     duplicates: str = "error",
     progress: bool = False,
 ) -> VarianceShares:
-    """One interval of a mean for all that is uncertain about it, and what to do about it: judge more, or add topics.
+    """Combine all sources of uncertainty of a mean into one interval, and attribute its variance to the sources.
 
-    Of a bootstrapped measure, topics and unjudged documents are uncertain; of a measure over intents, topics and what
-    the replicas perturb. The variance of the mean is ``Var_t(μ_t)/n + Σ_t σ_t²/n²``, of topics and of what is uncertain
-    within them; see :func:`vbterrier.stats.variance_components.combine_sources`.
+    Sources are topics and unjudged documents for a bootstrapped measure; topics and perturbations for a measure over
+    intents. The variance of the mean is ``Var_t(μ_t)/n + Σ_t σ_t²/n²``, between and within topics; see
+    :func:`vbterrier.stats.variance_components.combine_sources`.
 
     Parameters
     ----------
     runs, qrels, on_topics, duplicates
-        As :func:`vbterrier.score` takes them.
+        See :func:`vbterrier.score`.
     measure
-        A bootstrapped measure, or one over intents (``ES``, ``VB``...); or its text.
+        A bootstrapped measure, or one over intents (``ES``, ``VB``...), or its name.
     intents, tags
         For measures over intents: a frame (qid, entity_id, prob), a registered name, a path or an
         :class:`vbterrier.IntentSet`; a frame (docno, entity_id[, weight, qid]), a name, a path, or ``None`` for the
         column ``entity_id`` of the runs.
     perturb
-        What is uncertain about intents and tags: perturbations of :mod:`vbterrier.stats`, each a source of its
-        own, called ``intents`` or ``tags`` after what it perturbs; or a mapping of names to one or several.
+        Perturbations of intents and tags, see :mod:`vbterrier.stats`: each is a separate source, named ``intents`` or
+        ``tags``; or a mapping of names to one or several perturbations.
     baseline
-        A system: of the others' differences from it instead of systems, named ``"a - baseline"``. What two systems
-        share cancels: documents have one grade and one noise for both.
+        A system: evaluate the differences from it, named ``"a - baseline"``, instead of the systems. Uncertainty that
+        two systems share cancels, because a document has the same drawn grade in both.
     scores
-        ``"expected"``: what is true lies about the scores (or the means of the replicas) as draws do. ``"measured"``:
-        the scores lie about what is true; their spread over topics holds the noise, which is taken out of it.
+        ``"expected"``: true scores are distributed around the scores (or the means of the replicas) as the draws are.
+        ``"measured"``: the scores are noisy measurements; the noise is subtracted from their variance over topics.
     method
-        Of the combined interval, ``"nested"`` resampling or ``"normal"``.
+        Method of the combined interval: ``"nested"`` resampling or ``"normal"``.
     n_draws
-        Draws within each topic, and resamples of the topics; at least 2.
+        Number of draws within each topic, and of resamples of the topics; at least 2.
     level
         Nominal coverage of all intervals.
     seed
-        Decides draws and resamples.
+        Seed of draws and resamples.
     progress
-        Show progress.
+        Show a progress bar.
 
     Returns
     -------
@@ -288,17 +291,18 @@ def variance_shares(
     InputError
         See :func:`vbterrier.score`.
     ParameterError
-        A measure without any source within topics; intents for one that needs none, none for one that does.
+        A measure without uncertainty within topics; missing or superfluous intents.
 
     Notes
     -----
-    Judging narrows what is said of *these* topics (``these_topics``). For other topics of the kind, expected scores
-    under a prior that is right are as good as judged ones: true scores spread over topics by as much more as was
-    uncertain, so that the interval will be about as wide as the combined one is now. On TREC-COVID with judgments
-    hidden, their variance exceeded that of expected scores (learned prior) by 1.3 to 2.6 times the variance within
-    topics, never by less. What is wrong with a prior in all topics alike is in none of these numbers.
+    Judging narrows the interval of the mean over *these* topics (``these_topics``). For topics from the same
+    population, expected scores under a correct prior are as good as judged scores: true scores vary more over topics,
+    by the variance within topics, so that the interval stays about as wide as the combined one. On TREC-COVID with
+    judgments removed, the variance of true scores exceeded that of expected scores (learned prior) by 1.3 to 2.6 times
+    the variance within topics. None of these numbers include a bias of the prior that all topics share.
 
-    Variances within topics are exact for systems where the measure's law has closed moments, from draws elsewhere.
+    Variances within topics are exact for systems if the distribution of the measure has closed-form moments, and are
+    otherwise estimated from the draws.
 
     Examples
     --------
@@ -331,16 +335,16 @@ def variance_shares(
     if not loaded:
         raise InputError("no systems; name at least one")
     pairs = None if baseline is None else pairs_of(list(loaded), baseline)
-    slot, loaded = aligned(judged, loaded, on_topics)
+    target, loaded = aligned(judged, loaded, on_topics)
     options: dict[str, Any] = {"n_draws": n_draws, "seed": seed, "progress": progress}
     if isinstance(wanted, Bootstrapped):
-        drawn = unjudged(wanted, slot, loaded, pairs, **options)
+        drawn = unjudged(wanted, target, loaded, pairs, **options)
     elif is_ambiguous(wanted):
         given: dict[str, Any] = {"intents": intents, "tags": tags, "sources": sources_of(perturb)}
-        drawn = replicated(wanted, slot, loaded, pairs, **given, **options)
+        drawn = replicated(wanted, target, loaded, pairs, **given, **options)
     else:
         raise ParameterError(
-            f"{wanted}: nothing but the topics is uncertain of it, see vbterrier.score; wanted a bootstrapped measure, "
+            f"{wanted}: only its topics are uncertain, see vbterrier.score; wanted a bootstrapped measure, "
             "as 'BNDCG@10', or one over intents, as 'ES@10'"
         )
     found = combine_sources(
@@ -364,28 +368,16 @@ def variance_shares(
 
 
 def _intervals(found: Combined, drawn: Drawn, measure: str, n_draws: int, seed: int) -> pd.DataFrame:
-    """A row for all sources, the topics, and each other source; systems in order."""
+    """One row for all sources, the topics, and each other source; systems in order."""
     alone = [found.alone(source) for source in found.sources if source not in (TOPICS, INTERACTIONS)]
     values = drawn.values.mean(axis=1)
-    rows = [
-        (
-            name,
-            measure,
-            values[at],
-            ends.low[at],
-            ends.high[at],
-            found.level,
-            ends.method,
-            found.n_qids,
-            resamples,
-            seed,
-        )
-        for at, name in enumerate(drawn.names)
-        for ends in (found.interval, found.topics, *alone)
-        for resamples in [0 if ends.method.endswith("(normal)") else n_draws]
-    ]
-    columns = ["name", "measure", "value", "low", "high", "level", "method", "n_qids", "n_resamples", "seed"]
-    return pd.DataFrame(rows, columns=columns).assign(mean=np.repeat(found.means, 2 + len(alone)))
+    rows = []
+    for at, name in enumerate(drawn.names):
+        for ends in (found.interval, found.topics, *alone):
+            n_resamples = 0 if ends.method.endswith("(normal)") else n_draws
+            about = (found.level, ends.method, found.n_qids, n_resamples, seed)
+            rows.append((name, measure, values[at], ends.low[at], ends.high[at], *about))
+    return pd.DataFrame(rows, columns=list(COLUMNS)).assign(mean=np.repeat(found.means, 2 + len(alone)))
 
 
 def _shares(found: Combined, names: Sequence[str], measure: str) -> pd.DataFrame:
@@ -401,7 +393,7 @@ def _shares(found: Combined, names: Sequence[str], measure: str) -> pd.DataFrame
 
 
 def _advice(found: Combined, names: Sequence[str], measure: str) -> pd.DataFrame:
-    """What is left as it is, with twice the topics, and with each source settled; systems in order."""
+    """Half-widths without a change, with twice the topics, and without each source; systems in order."""
     within = found.variances[:, 1:].sum(axis=1)
     changes = {"none": (within, found.total, found.total)}
     changes["twice the topics"] = (within / 2, found.total / 2, found.total / 2)
