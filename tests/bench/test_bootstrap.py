@@ -29,23 +29,29 @@ def ance(shared_data):
 
 
 def all_statistics(judgments, run, metric=None, **process):
-    law = BootstrapDistribution(judgments.judge(Run(run), 10), Process("pool+run", **process), metric)
-    return [law.mean, law.std, law.median, law.mode, *(law.quantile(level) for level in LEVELS)]
+    distribution = BootstrapDistribution(judgments.judge(Run(run), 10), Process("pool+run", **process), metric)
+    return [
+        distribution.mean,
+        distribution.std,
+        distribution.median,
+        distribution.mode,
+        *(distribution.quantile(level) for level in LEVELS),
+    ]
 
 
-def monte_carlo(law):
+def monte_carlo(distribution):
     """Algorithm 1 as the paper states it, for each topic: tabulated gains, 1,000 sequences of draws."""
-    problem = law.problem
+    model = distribution.model
     rng = random.Random(0)
-    grades = range(len(problem.gain))
-    for topic in range(len(problem)):
-        n = int(problem.n_unjudged[topic])
-        table = [[problem.weights[topic, i] * gain for gain in problem.gain] for i in range(n)]
+    grades = range(len(model.gain))
+    for topic in range(len(model)):
+        n = int(model.n_unjudged[topic])
+        table = [[model.weights[topic, i] * gain for gain in model.gain] for i in range(n)]
         scores = []
         for _ in range(N_DRAWS):
-            left = problem.left[topic].tolist()
-            score = float(problem.base[topic])
-            for i, grade in enumerate(rng.choices(grades, problem.prob[topic, 0], k=n)):
+            left = model.left[topic].tolist()
+            score = float(model.base[topic])
+            for i, grade in enumerate(rng.choices(grades, model.prob[topic, 0], k=n)):
                 landed = grade
                 while landed > 0 and left[landed] == 0:
                     landed -= 1

@@ -235,7 +235,10 @@ def test_ours_are_those_of_the_distribution():
     distribution = vbterrier.unjudged.bootstrap_distribution(run, qrels, 10, prior="pool")
     scores = score(run, qrels, [f"BNDCG(prior='pool',stat='{stat}')@10" for stat in ("mean", "median", "std", "q95")])
     means = scores.means().loc["run"].tolist()
-    assert means == pytest.approx([a.mean() for a in (distribution.mean, distribution.median, distribution.std, distribution.quantile(0.95))], abs=1e-12)
+    assert means == pytest.approx(
+        [a.mean() for a in (distribution.mean, distribution.median, distribution.std, distribution.quantile(0.95))],
+        abs=1e-12,
+    )
 
 
 def test_those_of_ir_measures_are_trec_evals():
@@ -318,7 +321,9 @@ def test_the_unjudged_interval_of_the_mean_is_z_times_the_root_of_the_summed_var
     row = intervals.loc["unjudged (normal)"]
     reach = z * math.sqrt((distribution.std**2).sum()) / len(distribution)
     assert reach > 0.01
-    assert [row["low"], row["high"]] == pytest.approx([distribution.mean.mean() - reach, distribution.mean.mean() + reach], abs=1e-12)
+    assert [row["low"], row["high"]] == pytest.approx(
+        [distribution.mean.mean() - reach, distribution.mean.mean() + reach], abs=1e-12
+    )
 
 
 def test_only_the_mean_gets_an_interval_over_unjudged_documents():

@@ -46,12 +46,12 @@ def distribution_of(cuts, metric=None, **process):
     return {name: BootstrapDistribution(cut, Process(**process), metric) for name, cut in cuts.items()}
 
 
-def with_strength(law, strength):
+def with_strength(distribution, strength):
     """The same law, its prior being worth something else."""
     changed = BootstrapDistribution.__new__(BootstrapDistribution)
-    changed.__dict__.update({key: value for key, value in law.__dict__.items() if key != "laws"})
-    changed.strength = np.full(len(law), float(strength))
-    changed.problem = dataclasses.replace(law.problem, strength=changed.strength)
+    changed.__dict__.update({key: value for key, value in distribution.__dict__.items() if key != "laws"})
+    changed.strength = np.full(len(distribution), float(strength))
+    changed.model = dataclasses.replace(distribution.model, strength=changed.strength)
     return changed
 
 
@@ -134,9 +134,9 @@ def topic_of(labels, lists=LISTS, *, prior=PRIOR, strength=math.inf, **own):
 def test_draws_follow_the_common_urn(labels, strength):
     outcome = joint_by_hand(LISTS, labels, same_prior(LISTS), strength)
     assert sum(outcome.values()) == pytest.approx(1)
-    laws, cuts = topic_of(labels, strength=strength)
+    distributions, cuts = topic_of(labels, strength=strength)
     n_draws = 40_000
-    draws = joint_draws(laws, cuts, n_draws, seed=3)
+    draws = joint_draws(distributions, cuts, n_draws, seed=3)
     assert draws.shape == (3, 1, n_draws)
     found, counts = np.unique(draws[:, 0].T.round(11), axis=0, return_counts=True)
     seen = dict(zip(map(tuple, found.tolist()), (counts / n_draws).tolist(), strict=True))
@@ -149,20 +149,22 @@ def test_draws_follow_the_common_urn(labels, strength):
 @pytest.mark.parametrize("strength", [0.3, 4.0, math.inf])
 def test_covariance_is_that_of_all_assignments(strength):
     _, covariance = moments_by_hand(joint_by_hand(LISTS, PLENTY, same_prior(LISTS), strength))
-    laws, cuts = topic_of(PLENTY, strength=strength)
-    joint = JointDistribution(laws, cuts)
+    distributions, cuts = topic_of(PLENTY, strength=strength)
+    joint = JointDistribution(distributions, cuts)
     for a, b in itertools.product(range(3), repeat=2):
         names = list(LISTS)
         assert joint.covariance(names[a], names[b])[0] == pytest.approx(covariance[a, b], abs=1e-11)
-    assert [law.std[0] ** 2 for law in laws.values()] == pytest.approx(np.diag(covariance), abs=1e-11)
+    assert [distribution.std[0] ** 2 for distribution in distributions.values()] == pytest.approx(
+        np.diag(covariance), abs=1e-11
+    )
 
 
 def test_covariance_of_one_shared_document_by_hand():
     labels = {"a": 1, "b": 1, "c": 0}
-    laws, cuts = topic_of(labels, {"one": ["n", "a"], "two": ["c", "n"]}, prior={0: 0.75, 1: 0.25})
+    distributions, cuts = topic_of(labels, {"one": ["n", "a"], "two": ["c", "n"]}, prior={0: 0.75, 1: 0.25})
     ideal, variance = 1 + 1 / math.log2(3), 0.25 * 0.75
     expected = variance * 1.0 * (1 / math.log2(3)) / ideal**2
-    assert JointDistribution(laws, cuts).covariance("one", "two").tolist() == pytest.approx([expected])
+    assert JointDistribution(distributions, cuts).covariance("one", "two").tolist() == pytest.approx([expected])
 
 
 def test_what_two_systems_do_not_share_is_correlated_through_the_prior_alone():
@@ -170,8 +172,8 @@ def test_what_two_systems_do_not_share_is_correlated_through_the_prior_alone():
     lists = {"one": ["n1", "a"], "two": ["n2", "c"]}
     ideal, variance = 1 + 1 / math.log2(3) + 0.5, 0.25
     for strength, share in ((math.inf, 0.0), (4.0, 0.2), (1e-9, 1.0)):
-        laws, cuts = topic_of(labels, lists, prior={0: 0.5, 1: 0.5}, strength=strength)
-        joint = JointDistribution(laws, cuts)
+        distributions, cuts = topic_of(labels, lists, prior={0: 0.5, 1: 0.5}, strength=strength)
+        joint = JointDistribution(distributions, cuts)
         assert joint.covariance("one", "two")[0] == pytest.approx(share * variance / ideal**2)
         draws = joint.scores(0, 40_000, seed=1)
         assert np.cov(draws)[0, 1] == pytest.approx(share * variance / ideal**2, abs=0.0025)
@@ -182,10 +184,10 @@ def test_documents_with_their_own_priors(strength):
     rng = np.random.default_rng(5)
     prob = {name: rng.multinomial(5, [0.4, 0.3, 0.3], K) / 5 for name in LISTS}
     own = {name: {"grade_prob": of.tolist()} for name, of in prob.items()}
-    laws, cuts = topic_of(PLENTY, prior="column", strength=strength, **own)
+    distributions, cuts = topic_of(PLENTY, prior="column", strength=strength, **own)
     priors = {name: dict(zip(LISTS[name], prob[name].tolist(), strict=True)) for name in LISTS}
     mean, covariance = moments_by_hand(joint_by_hand(LISTS, PLENTY, priors, strength))
-    joint = JointDistribution(laws, cuts)
+    joint = JointDistribution(distributions, cuts)
     assert joint.covariance("one", "two")[0] == pytest.approx(covariance[0, 1], abs=1e-11)
     draws = joint.scores(0, 60_000, seed=2)
     assert draws.mean(axis=1) == pytest.approx(mean, abs=0.004)
@@ -208,9 +210,9 @@ def many():
     return frames, pool_of(labels)
 
 
-def distance(draws, law):
+def distance(draws, distribution):
     """Kolmogorov's distance of draws to a law."""
-    values, probs = law.atoms()
+    values, probs = distribution.atoms()
     at = np.searchsorted(np.sort(draws), values + 1e-9, side="right") / len(draws)
     return np.abs(at - np.cumsum(probs)).max()
 
@@ -218,45 +220,45 @@ def distance(draws, law):
 @pytest.mark.parametrize("strength", [1.5, 20.0, math.inf])
 def test_each_system_follows_its_own_law(many, strength):
     cuts = cuts_of(*many, k=6)
-    laws = distribution_of(cuts, prior="pool+run", all_unjudged="pool", prior_strength=strength)
+    distributions = distribution_of(cuts, prior="pool+run", all_unjudged="pool", prior_strength=strength)
     n_draws = 8000
-    draws = joint_draws(laws, cuts, n_draws, seed=7)
-    for at, law in enumerate(laws.values()):
-        assert law.n_unjudged.max() > 2
-        for topic in range(len(law)):
-            assert distance(draws[at, topic], law.laws[topic]) < SURE / math.sqrt(n_draws)
+    draws = joint_draws(distributions, cuts, n_draws, seed=7)
+    for at, distribution in enumerate(distributions.values()):
+        assert distribution.n_unjudged.max() > 2
+        for topic in range(len(distribution)):
+            assert distance(draws[at, topic], distribution.distributions[topic]) < SURE / math.sqrt(n_draws)
 
 
 def test_each_system_follows_its_own_law_where_numbers_come_in_blocks(many, monkeypatch):
     monkeypatch.setattr(module, "MOST_NUMBERS", 1000)
     cuts = cuts_of(*many, k=6)
-    laws = distribution_of(cuts, prior_strength=1.5)
-    joint, n_draws = JointDistribution(laws, cuts), 5000
+    distributions = distribution_of(cuts, prior_strength=1.5)
+    joint, n_draws = JointDistribution(distributions, cuts), 5000
     for topic in range(3):
         draws = joint.scores(topic, n_draws, 7)
         assert draws.shape == (5, n_draws)
         assert len(np.unique(draws.sum(axis=0).round(9))) > 3
-        for at, law in enumerate(laws.values()):
-            assert distance(draws[at], law.laws[topic]) < SURE / math.sqrt(n_draws)
+        for at, distribution in enumerate(distributions.values()):
+            assert distance(draws[at], distribution.distributions[topic]) < SURE / math.sqrt(n_draws)
 
 
 def test_scores_that_are_no_sums_follow_their_law_and_have_no_closed_form(many):
     cuts = cuts_of(*many, k=5)
-    laws = distribution_of(cuts, AP(), prior_strength=3.0)
-    joint, n_draws = JointDistribution(laws, cuts), 5000
-    for at, law in enumerate(laws.values()):
-        assert distance(joint.scores(2, n_draws, 1)[at], law.laws[2]) < SURE / math.sqrt(n_draws)
+    distributions = distribution_of(cuts, AP(), prior_strength=3.0)
+    joint, n_draws = JointDistribution(distributions, cuts), 5000
+    for at, distribution in enumerate(distributions.values()):
+        assert distance(joint.scores(2, n_draws, 1)[at], distribution.distributions[2]) < SURE / math.sqrt(n_draws)
     assert np.isnan(joint.covariance("r0", "r1")).all()
 
 
 def test_no_closed_form_where_grades_run_out():
-    laws, cuts = topic_of(SCARCE)
-    joint = JointDistribution(laws, cuts)
+    distributions, cuts = topic_of(SCARCE)
+    joint = JointDistribution(distributions, cuts)
     for other in ("two", "three"):
         assert np.isnan(joint.covariance("one", other)).all()
         assert np.isnan(joint.covariance(other, "one")).all()
     # A single unjudged document finds both of its grades.
-    assert joint.covariance("three", "three")[0] == pytest.approx(laws["three"].std[0] ** 2)
+    assert joint.covariance("three", "three")[0] == pytest.approx(distributions["three"].std[0] ** 2)
 
 
 # What is shared.
@@ -279,8 +281,8 @@ def test_a_document_has_one_grade_whoever_retrieved_it_and_wherever(strength):
     documents = [*(f"n{i}" for i in range(6)), "a", "c"]
     frames = {f"r{i}": run({"q": rng.permutation(documents).tolist()}) for i in range(6)}
     cuts = cuts_of(frames, pool_of({"q": PLENTY}), k=8)
-    laws = distribution_of(cuts, Precision(), prior={0: 0.5, 1: 0.5}, prior_strength=strength)
-    draws = joint_draws(laws, cuts, 300)[:, 0]
+    distributions = distribution_of(cuts, Precision(), prior={0: 0.5, 1: 0.5}, prior_strength=strength)
+    draws = joint_draws(distributions, cuts, 300)[:, 0]
     assert np.ptp(draws, axis=0).max() < 1e-12
     assert len(np.unique(draws[0].round(9))) > 4
 
@@ -307,11 +309,14 @@ def test_ids_that_are_numbers():
 
 
 def test_common_strength_has_the_mean_correlation_of_documents():
-    laws, cuts = topic_of(PLENTY)
-    laws = {name: with_strength(law, s) for (name, law), s in zip(laws.items(), (1.0, 4.0, 9.0), strict=True)}
-    assert [law.n_unjudged[0] for law in laws.values()] == [3, 3, 1]
+    distributions, cuts = topic_of(PLENTY)
+    distributions = {
+        name: with_strength(distribution, s)
+        for (name, distribution), s in zip(distributions.items(), (1.0, 4.0, 9.0), strict=True)
+    }
+    assert [distribution.n_unjudged[0] for distribution in distributions.values()] == [3, 3, 1]
     alike = (3 / 2 + 3 / 5 + 1 / 10) / 7
-    joint = JointDistribution(laws, cuts)
+    joint = JointDistribution(distributions, cuts)
     assert joint.strength.tolist() == pytest.approx([1 / alike - 1])
     _, covariance = moments_by_hand(joint_by_hand(LISTS, PLENTY, same_prior(LISTS), 1 / alike - 1))
     assert joint.covariance("one", "two")[0] == pytest.approx(covariance[0, 1], abs=1e-11)
@@ -319,15 +324,15 @@ def test_common_strength_has_the_mean_correlation_of_documents():
 
 
 def test_a_system_with_nothing_unjudged_has_no_say_in_the_strength():
-    laws, cuts = topic_of(PLENTY, {**LISTS, "known": ["a", "b", "c"]}, strength=3.0)
-    laws["known"] = with_strength(laws["known"], math.inf)
-    assert JointDistribution(laws, cuts).strength.tolist() == pytest.approx([3.0])
+    distributions, cuts = topic_of(PLENTY, {**LISTS, "known": ["a", "b", "c"]}, strength=3.0)
+    distributions["known"] = with_strength(distributions["known"], math.inf)
+    assert JointDistribution(distributions, cuts).strength.tolist() == pytest.approx([3.0])
 
 
 @pytest.mark.parametrize("strength", [0.1, 3.0, 1e12, math.inf])
 def test_equal_strengths_stay_as_they_are(strength):
-    laws, cuts = topic_of(PLENTY, strength=strength)
-    assert JointDistribution(laws, cuts).strength.tolist() == [strength]
+    distributions, cuts = topic_of(PLENTY, strength=strength)
+    assert JointDistribution(distributions, cuts).strength.tolist() == [strength]
 
 
 # What draws do not depend on.
@@ -348,8 +353,8 @@ def test_order_of_systems_rows_and_topics_changes_nothing(many):
 
 def test_seeds_and_topics_are_told_apart(many):
     cuts = cuts_of(*many)
-    laws = distribution_of(cuts)
-    one, same, other = (joint_draws(laws, cuts, 40, seed) for seed in (1, 1, 2))
+    distributions = distribution_of(cuts)
+    one, same, other = (joint_draws(distributions, cuts, 40, seed) for seed in (1, 1, 2))
     np.testing.assert_array_equal(one, same)
     assert (one != other).any()
     lists = {qid: ["n1", "n2", "n3"] for qid in ("q1", "q2")}
@@ -368,7 +373,7 @@ def test_nothing_unjudged_and_nothing_retrieved():
     joint = JointDistribution(distribution_of(cuts), cuts)
     assert joint.n_union.tolist() == [0]
     draws = joint.scores(0, 3)
-    assert draws[0].tolist() == [joint.law("full").mean[0]] * 3
+    assert draws[0].tolist() == [joint.distribution("full").mean[0]] * 3
     assert draws[1].tolist() == [0.0] * 3
     assert joint.covariance("full", "none").tolist() == [0.0]
     assert joint_draws(distribution_of(cuts), cuts, 0).shape == (2, 1, 0)
@@ -378,18 +383,18 @@ def test_nothing_unjudged_and_nothing_retrieved():
 def test_what_does_not_belong_together_is_refused(many):
     frames, qrels = many
     cuts = cuts_of(frames, qrels)
-    laws = distribution_of(cuts)
+    distributions = distribution_of(cuts)
     with pytest.raises(InputError, match="no systems"):
         JointDistribution({}, {})
     with pytest.raises(ParameterError, match="no system 'r9'"):
-        JointDistribution(laws, cuts).covariance("r0", "r9")
+        JointDistribution(distributions, cuts).covariance("r0", "r9")
     fewer = cuts_of(frames, qrels[qrels["qid"] != "q3"])
     with pytest.raises(InputError, match="'r1' have different topics, they differ in 'q3'"):
-        JointDistribution({**laws, "r1": distribution_of(fewer)["r1"]}, cuts)
+        JointDistribution({**distributions, "r1": distribution_of(fewer)["r1"]}, cuts)
     with pytest.raises(InputError, match="'r1' are scored by other grades or gains"):
-        JointDistribution({**laws, "r1": distribution_of(cuts, dcg="exp-log2")["r1"]}, cuts)
+        JointDistribution({**distributions, "r1": distribution_of(cuts, dcg="exp-log2")["r1"]}, cuts)
     with pytest.raises(InputError, match="system 'r1': its distribution is not that"):
-        JointDistribution(laws, {**cuts, "r1": cuts_of(frames, qrels, k=2)["r1"]})
+        JointDistribution(distributions, {**cuts, "r1": cuts_of(frames, qrels, k=2)["r1"]})
 
 
 # Real data.
@@ -402,13 +407,13 @@ def test_shared_documents_narrow_differences_on_trec_covid(shared_data):
     qrels = read_qrels(folder / "qrels.complete.txt.gz")
     topics = set(frames["ance"]["qid"]) & set(frames["BBGhelani2"]["qid"])
     cuts = cuts_of(frames, subsample_qrels(qrels[qrels["qid"].isin(topics)], 0.5, 1), k=10)
-    laws = distribution_of(cuts, prior_strength=5.0)
-    joint, n_draws = JointDistribution(laws, cuts), 1500
+    distributions = distribution_of(cuts, prior_strength=5.0)
+    joint, n_draws = JointDistribution(distributions, cuts), 1500
     covariance = joint.covariance("ance", "BBGhelani2")
     closed = np.flatnonzero(~np.isnan(covariance))
     assert len(closed) > 20
     draws = np.array([joint.scores(topic, n_draws, 1) for topic in closed])
-    spread = np.array([law.std[closed] for law in laws.values()])
+    spread = np.array([distribution.std[closed] for distribution in distributions.values()])
     sampled = ((draws[:, 0] - draws[:, 0].mean(1)[:, None]) * (draws[:, 1] - draws[:, 1].mean(1)[:, None])).mean(axis=1)
     assert sampled == pytest.approx(covariance[closed], abs=0.004)
     assert (covariance[closed] >= -1e-12).all()

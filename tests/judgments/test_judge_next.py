@@ -13,7 +13,7 @@ from scipy import special
 
 from vbterrier.errors import FileError, InputError, ParameterError
 from vbterrier.frames.ranking import Run
-from vbterrier.kernels.grades.value_of_judging import Outlook, gain_covariance, greedy
+from vbterrier.kernels.grades.value_of_judging import ResidualVariance, gain_covariance, greedy
 from vbterrier.unjudged import judge_next
 from vbterrier.unjudged.distribution import BootstrapDistribution
 from vbterrier.unjudged.judge_next import Cut, plan_judging, write_judging
@@ -62,8 +62,10 @@ def variance_left(prob, gain, weights, strength, judged):
     return sum(second - first**2 / mass for mass, first, second in seen.values() if mass > 0)
 
 
-def outlook(prob, gain, weights, strength):
-    return Outlook(np.atleast_2d(np.asarray(weights, dtype=float)), gain_covariance(prob, gain, 1 / (strength + 1)))
+def residual(prob, gain, weights, strength):
+    return ResidualVariance(
+        np.atleast_2d(np.asarray(weights, dtype=float)), gain_covariance(prob, gain, 1 / (strength + 1))
+    )
 
 
 @st.composite
@@ -83,7 +85,7 @@ def topics(draw, *, shared, signed=False):
 def test_with_one_prior_the_variance_left_is_exact(topic, random):
     prob, gain, weights, strength = topic
     judged = random.sample(range(len(weights)), random.randint(0, len(weights)))
-    made = outlook(*topic)
+    made = residual(*topic)
     if np.count_nonzero(prob[0]) > 1:
         for document in judged:
             made.judge(document)
@@ -96,7 +98,7 @@ def test_with_one_prior_the_variance_left_is_exact(topic, random):
 def test_with_one_prior_there_is_a_closed_form(topic, n):
     prob, gain, weights, s = topic
     spread = prob[0] @ gain**2 - (prob[0] @ gain) ** 2
-    steps = list(greedy([outlook(*topic)], n))
+    steps = list(greedy([residual(*topic)], n))
     left = np.delete(weights, [step.document for step in steps])
     if steps:
         if s == inf:
@@ -110,9 +112,9 @@ def test_with_one_prior_there_is_a_closed_form(topic, n):
 @given(topics(shared=False, signed=True))
 def test_with_priors_of_their_own_the_first_step_is_a_lower_limit_of_what_goes(topic):
     prob, gain, weights, strength = topic
-    made = outlook(*topic)
+    made = residual(*topic)
     assert made.variance[0] == pytest.approx(variance_left(prob, gain, weights, strength, []), abs=1e-10)
-    for document, worth in enumerate(made.worth()):
+    for document, worth in enumerate(made.value_of_judging()):
         goes = made.variance[0] - variance_left(prob, gain, weights, strength, [document])
         assert worth <= goes + 1e-10
         if strength == inf or len(gain) == 2:
@@ -123,7 +125,7 @@ def test_with_priors_of_their_own_the_first_step_is_a_lower_limit_of_what_goes(t
 @settings(max_examples=25, deadline=None)
 @given(topics(shared=False), st.integers(1, 4))
 def test_with_priors_of_their_own_no_more_is_left_than_stated(topic, n):
-    steps = list(greedy([outlook(*topic)], n))
+    steps = list(greedy([residual(*topic)], n))
     judged = [step.document for step in steps]
     if steps:
         assert variance_left(*topic, judged) <= steps[-1].variance[0] + 1e-10
@@ -133,8 +135,8 @@ def test_with_priors_of_their_own_no_more_is_left_than_stated(topic, n):
 @given(topics(shared=True), topics(shared=True), st.integers(1, 6))
 def test_no_other_choice_beats_the_greedy_one_for_one_run(one, other, n):
     pair = [one, other]
-    start = sum(float(outlook(*topic).variance[0]) for topic in pair)
-    steps = list(greedy([outlook(*topic) for topic in pair], n))
+    start = sum(float(residual(*topic).variance[0]) for topic in pair)
+    steps = list(greedy([residual(*topic) for topic in pair], n))
     found = float(steps[-1].variance[0]) if steps else start
     assert found == pytest.approx(best_left(pair, n), abs=1e-9 * max(start, 1))
 
@@ -143,8 +145,8 @@ def test_no_other_choice_beats_the_greedy_one_for_one_run(one, other, n):
 @given(topics(shared=False, signed=True), topics(shared=False, signed=True), st.integers(1, 6))
 def test_nor_for_differences_of_independent_documents(one, other, n):
     pair = [(*topic[:3], inf) for topic in (one, other)]
-    start = sum(float(outlook(*topic).variance[0]) for topic in pair)
-    steps = list(greedy([outlook(*topic) for topic in pair], n))
+    start = sum(float(residual(*topic).variance[0]) for topic in pair)
+    steps = list(greedy([residual(*topic) for topic in pair], n))
     found = float(steps[-1].variance[0]) if steps else start
     assert found == pytest.approx(best_left(pair, n), abs=1e-9 * max(start, 1))
 
@@ -167,7 +169,7 @@ def left_by_solving(prob, gain, weights, strength, judged):
 
 def test_a_neighbour_teaches_the_more_the_weaker_the_prior():
     prob, gain = np.full((2, 2), 0.5), np.array([0.0, 1.0])
-    worth = [outlook(prob, gain, [0.0, 1.0], s).worth()[0] for s in (inf, 10.0, 1.0, 0.1)]
+    worth = [residual(prob, gain, [0.0, 1.0], s).value_of_judging()[0] for s in (inf, 10.0, 1.0, 0.1)]
     assert worth[0] == 0
     assert worth == sorted(worth)
     # Var(E[g_2 | g_1]) = (1/(s+1))² · 1/4.
@@ -176,10 +178,10 @@ def test_a_neighbour_teaches_the_more_the_weaker_the_prior():
 
 def test_sums_in_another_order_break_no_tie():
     one, other = np.array([[0.1], [0.2], [0.5]]), np.array([[0.5], [0.2], [0.1]])
-    pair = [Outlook(weights, np.array([[0.25]])) for weights in (one, other)]
-    worth = [float(made.worth()[0]) for made in pair]
+    pair = [ResidualVariance(weights, np.array([[0.25]])) for weights in (one, other)]
+    worth = [float(made.value_of_judging()[0]) for made in pair]
     assert worth[0] != worth[1]
-    for order in (pair, [Outlook(weights, np.array([[0.25]])) for weights in (other, one)]):
+    for order in (pair, [ResidualVariance(weights, np.array([[0.25]])) for weights in (other, one)]):
         assert [step.topic for step in greedy(order, 2)] == [0, 1]
 
 
@@ -273,7 +275,7 @@ def test_one_run_is_judged_by_falling_variance():
 def test_the_width_before_is_that_of_the_distribution(strength):
     run, qrels = frames()
     mine = cut("mine", run, qrels, prior="pool+run", prior_strength=strength)
-    assert plan([mine], 1, level=0.5).width_before == pytest.approx(width(mine.law.std**2, 3, 0.5))
+    assert plan([mine], 1, level=0.5).width_before == pytest.approx(width(mine.distribution.std**2, 3, 0.5))
 
 
 @pytest.mark.parametrize("metric", [AP(), ERR(), Q()])
@@ -281,7 +283,7 @@ def test_scores_that_are_no_sums_have_their_own_width_before_and_none_after(metr
     run, qrels = frames(2, 6)
     mine = cut("mine", run, qrels, 6, metric, prior="pool")
     found = plan([mine], 100)
-    assert found.width_before == pytest.approx(width(mine.law.std**2, 2))
+    assert found.width_before == pytest.approx(width(mine.distribution.std**2, 2))
     assert found.width_after == 0
     assert len(found) == found.n_unjudged
     assert found.frame.equals(plan([mine], 100).frame)

@@ -76,37 +76,39 @@ def by_hand(judged, metric, probs, strength, topic, order):
 @pytest.mark.parametrize("strength", [math.inf, 0.5, 6.0])
 @pytest.mark.parametrize("cutoff", [5, 7])
 def test_every_metric_equals_the_process_followed_by_hand(metric, strength, cutoff):
-    law = bootstrap_distribution(RUN, QRELS, cutoff, prior="pool", prior_strength=strength, metric=metric)
+    distribution = bootstrap_distribution(RUN, QRELS, cutoff, prior="pool", prior_strength=strength, metric=metric)
     judged = Judgments(QRELS).judge(Run(RUN), cutoff)
-    for topic, qid in enumerate(law.topics):
+    for topic, qid in enumerate(distribution.topics):
         order = np.flatnonzero(judged.levels[topic] == -1)
-        outcome = by_hand(judged, metric, law.prob[topic], strength, topic, order)
-        values, probs = law.atoms(qid)
+        outcome = by_hand(judged, metric, distribution.prob[topic], strength, topic, order)
+        values, probs = distribution.atoms(qid)
         assert values == pytest.approx(list(outcome), abs=2e-11)
         assert probs == pytest.approx(list(outcome.values()), abs=1e-12)
-        assert law.mean[topic] == pytest.approx(values @ probs, abs=1e-12)
-        assert law.std[topic] ** 2 == pytest.approx((values - law.mean[topic]) ** 2 @ probs, abs=1e-12)
-    assert law.metric is metric
-    assert f"{metric.name}@{cutoff}" in repr(law)
+        assert distribution.mean[topic] == pytest.approx(values @ probs, abs=1e-12)
+        assert distribution.std[topic] ** 2 == pytest.approx(
+            (values - distribution.mean[topic]) ** 2 @ probs, abs=1e-12
+        )
+    assert distribution.metric is metric
+    assert f"{metric.name}@{cutoff}" in repr(distribution)
 
 
 @pytest.mark.parametrize("metric", [NDCG(), AP()], ids=repr)
 def test_the_order_of_the_papers_code_is_that_of_docnos(metric):
-    law = bootstrap_distribution(RUN, QRELS, 7, prior="pool", metric=metric, compat="ecir23", method="exact")
+    distribution = bootstrap_distribution(RUN, QRELS, 7, prior="pool", metric=metric, compat="ecir23", method="exact")
     judged = Judgments(QRELS).judge(Run(RUN), 7).regraded(np.arange(4))
     # u1, u2, u5, u9 stand at ranks 3, 7, 5, 1.
-    outcome = by_hand(judged, metric, law.prob[0], math.inf, 0, [2, 6, 4, 0])
-    values, probs = law.atoms("q1")
+    outcome = by_hand(judged, metric, distribution.prob[0], math.inf, 0, [2, 6, 4, 0])
+    values, probs = distribution.atoms("q1")
     assert values == pytest.approx(list(outcome), abs=2e-11)
     assert probs == pytest.approx(list(outcome.values()), abs=1e-12)
-    assert law.visits[0].tolist() == [2, 6, 4, 0]
+    assert distribution.visits[0].tolist() == [2, 6, 4, 0]
 
 
 def test_atoms_of_rbp_lie_within_its_residual():
-    law = bootstrap_distribution(RUN, QRELS, 7, metric=RBP(0.8, rel=1), prior_strength=2.0)
+    distribution = bootstrap_distribution(RUN, QRELS, 7, metric=RBP(0.8, rel=1), prior_strength=2.0)
     weights = 0.2 * 0.8 ** np.arange(7)
     base = weights[[1, 5]].sum()
-    values, _ = law.atoms("q1")
+    values, _ = distribution.atoms("q1")
     assert values.min() >= base - 1e-12
     assert values.max() <= base + weights[[0, 2, 4, 6]].sum() + 1e-12
 
@@ -116,7 +118,7 @@ def test_the_pools_grades_run_out_in_none_of_the_sums_of_a_large_pool():
     sure = bootstrap_distribution(RUN, qrels, 7, prior="pool")
     unsure = bootstrap_distribution(RUN, qrels, 7, prior="pool", prior_strength=4.0)
     assert unsure.mean[0] == pytest.approx(sure.mean[0], abs=1e-15)
-    weights = sure.problem.weights[0]
+    weights = sure.model.weights[0]
     # Var = Σw²σ²·s/(s+1) + (Σw)²σ²/(s+1).
     wider = (4 * (weights**2).sum() + weights.sum() ** 2) / 5 / (weights**2).sum()
     assert unsure.std[0] ** 2 == pytest.approx(sure.std[0] ** 2 * wider)
@@ -129,7 +131,7 @@ def test_the_pools_grades_run_out_in_none_of_the_sums_of_a_large_pool():
 def test_draws_depend_on_seed_and_topic_alone(metric):
     def scores(run, **change):
         given = {"method": "mc", "metric": metric, "prior": "pool", "prior_strength": 3.0, "n_draws": 50}
-        return bootstrap_distribution(run, QRELS, 7, **given, **change).laws[0].values
+        return bootstrap_distribution(run, QRELS, 7, **given, **change).distributions[0].values
 
     alone = scores(RUN[RUN["qid"] == "q1"])
     assert (alone == scores(RUN)).all()
@@ -141,7 +143,7 @@ def test_draws_of_an_uncertain_prior_bracket_the_exact_quantiles():
     exact = bootstrap_distribution(RUN, QRELS, 7, prior_strength=1.5)
     drawn = bootstrap_distribution(RUN, QRELS, 7, prior_strength=1.5, method="mc", n_draws=20_000)
     for level in (0.1, 0.5, 0.9):
-        low, high = drawn.laws[0].brackets(np.array([level]))[:, 0]
+        low, high = drawn.distributions[0].brackets(np.array([level]))[:, 0]
         assert low - 1e-9 <= exact.quantile(level)[0] <= high + 1e-9
     assert drawn.methods == ["mc"] * 3
 
@@ -184,42 +186,42 @@ def test_a_score_that_is_no_sum_has_no_grid():
 def test_one_cell_for_all_is_the_mapping_of_the_same_numbers(metric, strength):
     given = {"metric": metric, "prior_strength": strength}
     mapped = bootstrap_distribution(RUN, QRELS, 7, prior={0: 0.5, 1: 0.3, 2: 0.2}, **given)
-    law = bootstrap_distribution(own([0.5, 0.3, 0.2]), QRELS, 7, prior="column", **given)
-    assert law.mean == pytest.approx(mapped.mean, abs=1e-12)
-    assert law.std == pytest.approx(mapped.std, abs=1e-12)
-    assert law.prob.shape == (3, 4, 3)
-    for qid in law.topics:
-        assert law.atoms(qid)[0] == pytest.approx(mapped.atoms(qid)[0], abs=1e-12)
-        assert law.atoms(qid)[1] == pytest.approx(mapped.atoms(qid)[1], abs=1e-12)
+    distribution = bootstrap_distribution(own([0.5, 0.3, 0.2]), QRELS, 7, prior="column", **given)
+    assert distribution.mean == pytest.approx(mapped.mean, abs=1e-12)
+    assert distribution.std == pytest.approx(mapped.std, abs=1e-12)
+    assert distribution.prob.shape == (3, 4, 3)
+    for qid in distribution.topics:
+        assert distribution.atoms(qid)[0] == pytest.approx(mapped.atoms(qid)[0], abs=1e-12)
+        assert distribution.atoms(qid)[1] == pytest.approx(mapped.atoms(qid)[1], abs=1e-12)
 
 
 def test_each_document_has_its_own_numbers():
     cells = (
         [[0.1, 0.9], None, [0.2, 0.8, 0.0], "junk", [1], 5.0, [0, 0, 1]] + [[1.0], [0.6, 0.4], [0.5, 0.5]] + [[1.0]] * 2
     )
-    law = bootstrap_distribution(own(cells), QRELS, 7, prior="column")
-    assert law.prob[0].tolist() == [[0.1, 0.9, 0], [0.2, 0.8, 0], [1, 0, 0], [0, 0, 1]]
-    assert law.prob[1, :2].tolist() == [[0.6, 0.4, 0], [0.5, 0.5, 0]]
+    distribution = bootstrap_distribution(own(cells), QRELS, 7, prior="column")
+    assert distribution.prob[0].tolist() == [[0.1, 0.9, 0], [0.2, 0.8, 0], [1, 0, 0], [0, 0, 1]]
+    assert distribution.prob[1, :2].tolist() == [[0.6, 0.4, 0], [0.5, 0.5, 0]]
     # Expected by hand: the pool has grades 2, 1, 1, 2 in all; one each of grade 1 and 2 is outside the run.
     ideal = 2 + 2 / np.log2(3) + 1 / 2 + 1 / np.log2(5)
     base = 2 / np.log2(3) + 1 / np.log2(7)
     # One document of grade 1 is left: rank 1 has it with .9, rank 3 where that has not; rank 7 has grade 2.
     expected = base + 0.9 * 1 + 0.1 * 0.8 / 2 + 2 / np.log2(8)
-    assert law.mean[0] == pytest.approx(expected / ideal)
+    assert distribution.mean[0] == pytest.approx(expected / ideal)
 
 
 def test_cells_of_judged_documents_and_beyond_the_cut_are_not_read():
     cells = [[0.5, 0.5], "junk", [0.5, 0.5], {}, None, None, [9], None, 0.5, [1], [1.0], object()]
-    law = bootstrap_distribution(own(cells), QRELS, 3, prior="column")
-    assert law.n_unjudged.tolist() == [2, 2, 1]
+    distribution = bootstrap_distribution(own(cells), QRELS, 3, prior="column")
+    assert distribution.n_unjudged.tolist() == [2, 2, 1]
 
 
 def test_a_number_is_shared_as_the_pool_shares_its_relevant_documents():
-    law = bootstrap_distribution(own(0.4), QRELS, 7, prior="column")
-    assert law.prob[0, 0] == pytest.approx([0.6, 0.2, 0.2])
-    assert law.prob[1, 0] == pytest.approx([0.6, 0.4, 0.0])
+    distribution = bootstrap_distribution(own(0.4), QRELS, 7, prior="column")
+    assert distribution.prob[0, 0] == pytest.approx([0.6, 0.2, 0.2])
+    assert distribution.prob[1, 0] == pytest.approx([0.6, 0.4, 0.0])
     # q3 has no relevant document: as in all pools together, three of grade 1 and two of grade 2.
-    assert law.prob[2, 0] == pytest.approx([0.6, 0.24, 0.16])
+    assert distribution.prob[2, 0] == pytest.approx([0.6, 0.24, 0.16])
     barren = QRELS.assign(label=0)
     assert bootstrap_distribution(own(0.4), barren, 7, prior="column").prob[0, 0].tolist() == [1.0]
 
@@ -236,15 +238,15 @@ FORMS = {
 
 @pytest.mark.parametrize("form", FORMS)
 def test_lists_of_any_make(form):
-    law = bootstrap_distribution(FORMS[form], QRELS, 7, prior="column")
-    assert law.prob[0] == pytest.approx(np.array([[0.5, 0.3, 0.2]] * 4), abs=1e-7)
-    assert law.prob.sum(axis=2) == pytest.approx(1, abs=1e-15)
+    distribution = bootstrap_distribution(FORMS[form], QRELS, 7, prior="column")
+    assert distribution.prob[0] == pytest.approx(np.array([[0.5, 0.3, 0.2]] * 4), abs=1e-7)
+    assert distribution.prob.sum(axis=2) == pytest.approx(1, abs=1e-15)
 
 
 @pytest.mark.parametrize("dtype", [object, "float32", "Float64", pd.ArrowDtype(pa.float64())])
 def test_numbers_of_any_make(dtype):
-    law = bootstrap_distribution(own([0.25] * len(RUN), dtype=dtype), QRELS, 7, prior="column")
-    assert law.prob[0, 0] == pytest.approx([0.75, 0.125, 0.125])
+    distribution = bootstrap_distribution(own([0.25] * len(RUN), dtype=dtype), QRELS, 7, prior="column")
+    assert distribution.prob[0, 0] == pytest.approx([0.75, 0.125, 0.125])
 
 
 @pytest.mark.parametrize(
@@ -283,8 +285,8 @@ def test_a_grade_between_those_of_the_qrels_cannot_be_landed_on():
     gap = QRELS.assign(label=QRELS["label"] * 2)
     with pytest.raises(InputError, match="a grade that qrels do not hold; they hold 0, 2, 4"):
         bootstrap_distribution(own([0.5, 0.5]), gap, 7, prior="column")
-    law = bootstrap_distribution(own([0.5, 0.0, 0.5]), gap, 7, prior="column")
-    assert law.prob[0, 0].tolist() == [0.5, 0.5, 0.0]
+    distribution = bootstrap_distribution(own([0.5, 0.0, 0.5]), gap, 7, prior="column")
+    assert distribution.prob[0, 0].tolist() == [0.5, 0.5, 0.0]
 
 
 def test_without_the_column_there_is_no_such_prior():
@@ -293,15 +295,15 @@ def test_without_the_column_there_is_no_such_prior():
     ):
         bootstrap_distribution(RUN, QRELS, 7, prior="column")
     twice = pd.concat([own(0.5), own(0.5)[["grade_prob"]]], axis=1)
-    with pytest.raises(InputError, match="'grade_prob' stands 2 times"):
+    with pytest.raises(InputError, match="'grade_prob' occurs 2 times"):
         bootstrap_distribution(twice, QRELS, 7, prior="column")
 
 
 def test_a_run_without_unjudged_documents_reads_no_cell():
     judged = RUN[RUN["docno"].str.startswith("j")]
-    law = bootstrap_distribution(own("junk", judged), QRELS, 7, prior="column", prior_strength=2.0)
-    assert law.std.tolist() == [0.0] * 3
-    assert isinstance(law, BootstrapDistribution)
+    distribution = bootstrap_distribution(own("junk", judged), QRELS, 7, prior="column", prior_strength=2.0)
+    assert distribution.std.tolist() == [0.0] * 3
+    assert isinstance(distribution, BootstrapDistribution)
 
 
 @pytest.mark.parametrize("metric", [NDCG(), RBP(), ERR(), Q()], ids=str)

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from vbterrier.kernels.grades import moments
-from vbterrier.unjudged import bootstrap_distribution
+from vbterrier.unjudged.bootstrap import bootstrap_distribution
 from vbterrier.unjudged.metrics import AP, ERR, Q
 
 pytestmark = pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
@@ -28,7 +28,7 @@ def frames(seed, n_topics=12):
 
 def listed_moments(found):
     assert set(found.methods) == {"exact"}
-    atoms = [law.atoms() for law in found.laws]
+    atoms = [distribution.atoms() for distribution in found.distributions]
     mean = np.array([values @ probs for values, probs in atoms])
     second = [(values - centre) ** 2 @ probs for (values, probs), centre in zip(atoms, mean, strict=True)]
     return mean, np.sqrt(second)
@@ -39,7 +39,7 @@ def listed_moments(found):
 def test_moments_are_those_of_all_sequences(metric, prior):
     found = bootstrap_distribution(*frames(7), 8, metric=metric, **prior)
     assert (found.n_unjudged > 4).any()
-    assert found.problem.binds.any()
+    assert found.model.binds.any()
     mean, std = listed_moments(found)
     # The square root of what rounding leaves of a variance of 0.
     assert found.std == pytest.approx(std, abs=1e-8)
@@ -68,7 +68,7 @@ def test_topics_in_small_batches_have_the_same_moments(monkeypatch, metric):
 def test_without_ranks_that_follow_or_shared_priors_moments_are_read_off_the_sequences():
     data = frames(5)
     by_docno = bootstrap_distribution(*data, 6, metric=AP(), compat="ecir23")
-    assert by_docno.problem.steps is None
+    assert by_docno.model.increments is None
     assert np.isfinite(by_docno.mean).all()
     own = bootstrap_distribution(
         data[0].assign(grade_prob=[[0.5, 0.2, 0.2, 0.1]] * len(data[0])), data[1], 6, prior="column", metric=AP()

@@ -45,11 +45,11 @@ def test_between_the_ends_lies_the_level_on_average():
     rng = np.random.default_rng(0)
     held, quantiles = [], []
     for chance in rng.random(4000):
-        law = atoms_of(np.array([0.0, 1.0]), np.array([1 - chance, chance]))
+        distribution = atoms_of(np.array([0.0, 1.0]), np.array([1 - chance, chance]))
         truth = float(rng.random() < chance)
-        low, high = central_interval(law, 0.9)
+        low, high = central_interval(distribution, 0.9)
         held.append(low <= truth <= high)
-        low, high = law.quantiles(np.array([0.05, 0.95]))
+        low, high = distribution.quantiles(np.array([0.05, 0.95]))
         quantiles.append(low <= truth <= high)
     # Expected: a certain end is missed with the chance c of the other, for c below .1: 2 ∫ c dc = .01.
     assert np.mean(held) == pytest.approx(1 - 0.01, abs=0.006)
@@ -58,6 +58,6 @@ def test_between_the_ends_lies_the_level_on_average():
 
 def test_many_atoms_leave_the_quantiles_as_they_are():
     rng = np.random.default_rng(1)
-    law = atoms_of(rng.normal(size=20_000), np.full(20_000, 1 / 20_000))
-    low, high = law.quantiles(np.array([0.05, 0.95]))
-    assert central_interval(law, 0.9) == pytest.approx((low, high), abs=1e-3)
+    distribution = atoms_of(rng.normal(size=20_000), np.full(20_000, 1 / 20_000))
+    low, high = distribution.quantiles(np.array([0.05, 0.95]))
+    assert central_interval(distribution, 0.9) == pytest.approx((low, high), abs=1e-3)

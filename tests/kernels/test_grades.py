@@ -2,7 +2,6 @@
 
 import dataclasses
 import itertools
-import sys
 
 import numpy as np
 import pytest
@@ -10,12 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vbterrier.kernels.gain import discounts
-from vbterrier.kernels.grades import choice, exact, moments
+from vbterrier.kernels.grades import choice, exact
 from vbterrier.kernels.grades import choice as grid
 from vbterrier.kernels.grades.choice import TooLargeError, distribution_of
-from vbterrier.kernels.grades.distributions import Grid, Halves, Pairs, Sample, atoms_of, histogram_mode, merged
-from vbterrier.kernels.grades.exact import sampled_law, sequence_probs
+from vbterrier.kernels.grades.distributions import Convolution, Grid, Pairs, Sample, atoms_of, histogram_mode, merged
+from vbterrier.kernels.grades.exact import sampled_distribution, sequence_probs
 from vbterrier.kernels.grades.model import UnjudgedModel
+from vbterrier.kernels.grades.moments import moments
 
 LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
 
@@ -85,16 +85,16 @@ def free_problem(n_unjudged):
     )
 
 
-def whole_list(problem):
-    gain, prob = exact._active(problem)
-    n_unjudged = int(problem.n_unjudged[0])
-    return exact._values(problem.base, problem.weights, gain), sequence_probs(prob, n_unjudged, None)
+def whole_list(model):
+    gain, prob = exact._active(model)
+    n_unjudged = int(model.n_unjudged[0])
+    return exact._values(model.base, model.weights, gain), sequence_probs(prob, n_unjudged, None)
 
 
-def oracle(problem):
-    n = int(problem.n_unjudged[0])
-    prob = np.broadcast_to(problem.prob[0], (n, len(problem.gain)))
-    return followed(float(problem.base[0]), problem.weights[0, :n], prob, problem.left[0], problem.gain)
+def oracle(model):
+    n = int(model.n_unjudged[0])
+    prob = np.broadcast_to(model.prob[0], (n, len(model.gain)))
+    return followed(float(model.base[0]), model.weights[0, :n], prob, model.left[0], model.gain)
 
 
 def stacked(problems):
@@ -121,16 +121,18 @@ def stacked(problems):
 def test_five_hundred_random_problems_equal_brute_force(seed):
     rng = np.random.default_rng(seed)
     for _ in range(25):
-        problem = random_problem(rng)
-        outcome = oracle(problem)
-        mean, variance = moments(problem)
+        model = random_problem(rng)
+        outcome = oracle(model)
+        mean, variance = moments(model)
         assert (mean[0], variance[0]) == pytest.approx(expected_moments(outcome), abs=1e-12)
-        law = distribution_of(problem, "exact", no_draws)[0]
-        values, probs = law.atoms()
+        distribution = distribution_of(model, "exact", no_draws)[0]
+        values, probs = distribution.atoms()
         assert values == pytest.approx(list(outcome), abs=2e-12)
         assert probs == pytest.approx(list(outcome.values()), abs=1e-12)
-        assert law.quantiles(LEVELS) == pytest.approx([expected_quantile(outcome, q) for q in LEVELS], abs=2e-12)
-        assert (law.brackets(LEVELS) == law.quantiles(LEVELS)).all()
+        assert distribution.quantiles(LEVELS) == pytest.approx(
+            [expected_quantile(outcome, q) for q in LEVELS], abs=2e-12
+        )
+        assert (distribution.brackets(LEVELS) == distribution.quantiles(LEVELS)).all()
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -141,18 +143,18 @@ def test_a_batch_equals_its_topics_one_by_one(seed):
     singles = [UnjudgedModel(p.base, p.weights, p.n_unjudged, p.prob, p.left, gain) for p in singles]
     batch = stacked(singles)
     mean, variance = moments(batch)
-    laws = distribution_of(batch, "auto", no_draws)
+    distributions = distribution_of(batch, "auto", no_draws)
     for row, single in enumerate(singles):
         assert (mean[row], variance[row]) == pytest.approx([m[0] for m in moments(single)], abs=1e-13)
         alone = distribution_of(single, "auto", no_draws)[0]
-        assert laws[row].quantiles(LEVELS) == pytest.approx(alone.quantiles(LEVELS), abs=1e-13)
-        assert laws[row].mode() == pytest.approx(alone.mode(), abs=1e-12)
-        assert laws[row].cdf(0.6) == pytest.approx(alone.cdf(0.6), abs=1e-12)
+        assert distributions[row].quantiles(LEVELS) == pytest.approx(alone.quantiles(LEVELS), abs=1e-13)
+        assert distributions[row].mode() == pytest.approx(alone.mode(), abs=1e-12)
+        assert distributions[row].cdf(0.6) == pytest.approx(alone.cdf(0.6), abs=1e-12)
 
 
 def test_worked_case_where_every_grade_can_run_out():
     ideal = 2 + discounts(2)[1]
-    problem = UnjudgedModel(
+    model = UnjudgedModel(
         np.zeros(1),
         discounts(3)[None] / ideal,
         np.array([3]),
@@ -160,7 +162,7 @@ def test_worked_case_where_every_grade_can_run_out():
         np.array([[1, 1, 1]]),
         np.array([0.0, 1.0, 2.0]),
     )
-    mean, variance = moments(problem)
+    mean, variance = moments(model)
     assert ideal == pytest.approx(2.6309297536)
     assert mean[0] == pytest.approx(0.5586325264, abs=1e-10)
     assert variance[0] == pytest.approx(0.1108513044, abs=1e-10)
@@ -168,34 +170,34 @@ def test_worked_case_where_every_grade_can_run_out():
 
 @pytest.mark.parametrize("n_unjudged", [7, 9, 11])
 def test_two_halves_equal_the_sorted_whole(n_unjudged):
-    problem = free_problem(n_unjudged)
-    law = distribution_of(problem, "auto", no_draws)[0]
-    assert isinstance(law, Halves)
-    values, probs = whole_list(problem)
+    model = free_problem(n_unjudged)
+    distribution = distribution_of(model, "auto", no_draws)[0]
+    assert isinstance(distribution, Convolution)
+    values, probs = whole_list(model)
     whole = atoms_of(values[0], probs[0])
-    assert law.quantiles(LEVELS) == pytest.approx(whole.quantiles(LEVELS), abs=1e-12)
-    assert [law._by_bisection(q) for q in LEVELS] == pytest.approx(whole.quantiles(LEVELS), abs=3e-12)
-    assert law._by_bisection(0.0) == pytest.approx(whole.values[0], abs=1e-12)
-    assert law.mode() == pytest.approx(whole.mode(), abs=1e-12)
-    assert law.cdf(float(whole.values[500])) == pytest.approx(whole.cdf(float(whole.values[500])), abs=1e-12)
-    assert law.atoms()[0] == pytest.approx(whole.atoms()[0], abs=2e-12)
-    assert law.atoms()[1] == pytest.approx(whole.atoms()[1], abs=1e-12)
-    assert (law.brackets(LEVELS) == law.quantiles(LEVELS)).all()
+    assert distribution.quantiles(LEVELS) == pytest.approx(whole.quantiles(LEVELS), abs=1e-12)
+    assert [distribution._by_bisection(q) for q in LEVELS] == pytest.approx(whole.quantiles(LEVELS), abs=3e-12)
+    assert distribution._by_bisection(0.0) == pytest.approx(whole.values[0], abs=1e-12)
+    assert distribution.mode() == pytest.approx(whole.mode(), abs=1e-12)
+    assert distribution.cdf(float(whole.values[500])) == pytest.approx(whole.cdf(float(whole.values[500])), abs=1e-12)
+    assert distribution.atoms()[0] == pytest.approx(whole.atoms()[0], abs=2e-12)
+    assert distribution.atoms()[1] == pytest.approx(whole.atoms()[1], abs=1e-12)
+    assert (distribution.brackets(LEVELS) == distribution.quantiles(LEVELS)).all()
 
 
 def test_halves_too_large_to_multiply_out_are_bisected():
     longer = free_problem(18)
-    law = distribution_of(longer, "auto", no_draws)[0]
-    assert law.n_atoms > 1 << 20
-    assert not law.is_sorted
-    at = law.quantiles(LEVELS)
+    distribution = distribution_of(longer, "auto", no_draws)[0]
+    assert distribution.n_atoms > 1 << 20
+    assert not distribution.is_sorted
+    at = distribution.quantiles(LEVELS)
     for level, value in zip(LEVELS, at, strict=True):
-        assert law.cdf(value) >= level - 1e-9 > law.cdf(value - 1e-9) - 1e-9
+        assert distribution.cdf(value) >= level - 1e-9 > distribution.cdf(value - 1e-9) - 1e-9
     mean, variance = moments(longer)
-    approximation = grid.grid_law(longer, 0)
+    approximation = grid.grid_distribution(longer, 0)
     assert approximation.quantiles(LEVELS) == pytest.approx(at, abs=1e-3)
-    assert (np.diff(law.quantiles(np.linspace(0.01, 0.99, 25))) >= 0).all()
-    assert law.cdf(mean[0] + 8 * np.sqrt(variance[0])) == pytest.approx(1)
+    assert (np.diff(distribution.quantiles(np.linspace(0.01, 0.99, 25))) >= 0).all()
+    assert distribution.cdf(mean[0] + 8 * np.sqrt(variance[0])) == pytest.approx(1)
 
 
 def test_split_keeps_commensurable_discounts_together():
@@ -211,21 +213,21 @@ def test_split_keeps_commensurable_discounts_together():
 def test_the_grid_brackets_the_exact_quantiles(binding):
     rng = np.random.default_rng(3)
     for _ in range(20):
-        problem = random_problem(rng, n_levels=3, n_unjudged=6, binding=binding)
-        truth = distribution_of(problem, "exact", no_draws)[0].quantiles(LEVELS)
-        law = distribution_of(problem, "grid", no_draws)[0]
-        low, high = law.brackets(LEVELS)
+        model = random_problem(rng, n_levels=3, n_unjudged=6, binding=binding)
+        truth = distribution_of(model, "exact", no_draws)[0].quantiles(LEVELS)
+        distribution = distribution_of(model, "grid", no_draws)[0]
+        low, high = distribution.brackets(LEVELS)
         assert (low <= truth + 1e-12).all()
         assert (truth <= high + 1e-12).all()
-        assert (high - low <= 2 * 6 * law.cell + 1e-15).all()
-        assert law.values @ law.probs == pytest.approx(moments(problem)[0][0], abs=1e-10)
-        assert law.method == "grid"
+        assert (high - low <= 2 * 6 * distribution.cell + 1e-15).all()
+        assert distribution.values @ distribution.probs == pytest.approx(moments(model)[0][0], abs=1e-10)
+        assert distribution.method == "grid"
 
 
 def test_a_deep_ranking_gets_the_narrower_bracket():
     n = 400
     prob = np.array([[[0.7, 0.2, 0.1]]])
-    problem = UnjudgedModel(
+    model = UnjudgedModel(
         np.zeros(1),
         discounts(n)[None] / 60,
         np.array([n]),
@@ -233,11 +235,11 @@ def test_a_deep_ranking_gets_the_narrower_bracket():
         np.array([[999, 999, 999]]),
         np.array([0.0, 1.0, 2.0]),
     )
-    law = distribution_of(problem, "auto", no_draws)[0]
-    assert law.method == "grid"
-    low, high = law.brackets(LEVELS)
-    assert (high - low < 2 * n * law.cell).all()
-    sample = distribution_of(problem, "mc", draws(20_000, n))[0]
+    distribution = distribution_of(model, "auto", no_draws)[0]
+    assert distribution.method == "grid"
+    low, high = distribution.brackets(LEVELS)
+    assert (high - low < 2 * n * distribution.cell).all()
+    sample = distribution_of(model, "mc", draws(20_000, n))[0]
     below, above = sample.brackets(LEVELS)
     assert (np.maximum(low, below) <= np.minimum(high, above)).all()
 
@@ -246,35 +248,35 @@ def test_a_deep_ranking_gets_the_narrower_bracket():
 def test_draws_follow_the_process(binding):
     rng = np.random.default_rng(8)
     for _ in range(8):
-        problem = random_problem(rng, n_levels=4, n_unjudged=4, binding=binding)
-        law = distribution_of(problem, "mc", draws(40_000, 4, seed=5))[0]
-        outcome = oracle(problem)
+        model = random_problem(rng, n_levels=4, n_unjudged=4, binding=binding)
+        distribution = distribution_of(model, "mc", draws(40_000, 4, seed=5))[0]
+        outcome = oracle(model)
         mean, variance = expected_moments(outcome)
-        assert law.values.mean() == pytest.approx(mean, abs=5 * np.sqrt(variance / 40_000) + 1e-12)
-        low, high = law.brackets(LEVELS)
+        assert distribution.values.mean() == pytest.approx(mean, abs=5 * np.sqrt(variance / 40_000) + 1e-12)
+        low, high = distribution.brackets(LEVELS)
         truth = np.array([expected_quantile(outcome, q) for q in LEVELS])
         assert ((low - 1e-9 <= truth) & (truth <= high + 1e-9)).all()
-        assert law.mode() in law.values
+        assert distribution.mode() in distribution.values
 
 
 def test_too_large_for_the_asked_method_is_an_error_and_auto_falls_back(monkeypatch):
-    problem = random_problem(np.random.default_rng(2), n_levels=3, n_unjudged=5, binding=False)
+    model = random_problem(np.random.default_rng(2), n_levels=3, n_unjudged=5, binding=False)
     monkeypatch.setitem(choice.MAX_HALF, "exact", 1)
     monkeypatch.setitem(choice.MAX_HALF, "auto", 1)
     with pytest.raises(TooLargeError, match="topic 0"):
-        distribution_of(problem, "exact", no_draws)
+        distribution_of(model, "exact", no_draws)
     monkeypatch.setitem(choice.MAX_CELLS, "grid", 1)
     monkeypatch.setitem(choice.MAX_CELLS, "auto", 1)
     with pytest.raises(TooLargeError, match="topic 0"):
-        distribution_of(problem, "grid", no_draws)
-    law = distribution_of(problem, "auto", draws(10, 5))[0]
-    assert law.method == "mc"
-    assert not law.legacy
+        distribution_of(model, "grid", no_draws)
+    distribution = distribution_of(model, "auto", draws(10, 5))[0]
+    assert distribution.method == "mc"
+    assert not distribution.legacy
 
 
 def test_moments_beyond_the_work_limit_are_left_to_the_caller(monkeypatch):
-    monkeypatch.setattr(sys.modules["vbterrier.kernels.grades.moments"], "MAX_WORK", 0)
-    problem = UnjudgedModel(
+    monkeypatch.setattr("vbterrier.kernels.grades.moments.MAX_WORK", 0)
+    model = UnjudgedModel(
         np.zeros(1),
         discounts(3)[None],
         np.array([3]),
@@ -282,13 +284,13 @@ def test_moments_beyond_the_work_limit_are_left_to_the_caller(monkeypatch):
         np.array([[9, 1]]),
         np.array([0.0, 1.0]),
     )
-    mean, variance = moments(problem)
+    mean, variance = moments(model)
     assert np.isnan(mean).all()
     assert np.isnan(variance).all()
 
 
 def test_no_topics_is_an_empty_answer():
-    problem = UnjudgedModel(
+    model = UnjudgedModel(
         np.zeros(0),
         np.zeros((0, 3)),
         np.zeros(0, int),
@@ -296,8 +298,8 @@ def test_no_topics_is_an_empty_answer():
         np.zeros((0, 2), int),
         np.array([0.0, 1.0]),
     )
-    assert moments(problem)[0].shape == (0,)
-    assert distribution_of(problem, "auto", no_draws) == []
+    assert moments(model)[0].shape == (0,)
+    assert distribution_of(model, "auto", no_draws) == []
 
 
 def test_impossible_values_are_left_out_and_neighbours_merged():
@@ -317,9 +319,9 @@ def test_cdf_below_the_first_atom_is_zero():
 
 def test_legacy_draws_interpolate_and_read_the_mode_from_histograms():
     values = np.array([0.0, 0.1, 0.1, 0.3])
-    law = Sample(values, np.full(4, 0.25), np.arange(1, 5) / 4, method="mc", legacy=True)
-    assert law.quantiles(np.array([0.5, 0.75])).tolist() == pytest.approx([0.1, 0.15])
-    assert law.mode() == 0.1
+    distribution = Sample(values, np.full(4, 0.25), np.arange(1, 5) / 4, method="mc", legacy=True)
+    assert distribution.quantiles(np.array([0.5, 0.75])).tolist() == pytest.approx([0.1, 0.15])
+    assert distribution.mode() == 0.1
     assert histogram_mode(np.full(5, 0.7)) == 0.7
 
 
@@ -332,7 +334,7 @@ def test_legacy_draws_interpolate_and_read_the_mode_from_histograms():
 def test_properties_of_every_law(weights, prob, left):
     prob = np.array(prob) / sum(prob)
     n = len(weights)
-    problem = UnjudgedModel(
+    model = UnjudgedModel(
         np.array([0.25]),
         np.array([weights]),
         np.array([n]),
@@ -340,15 +342,15 @@ def test_properties_of_every_law(weights, prob, left):
         np.array([left]),
         np.array([0.0, 1.0, 3.0]),
     )
-    mean, variance = moments(problem)
-    law = distribution_of(problem, "auto", no_draws)[0]
-    values, probs = law.atoms()
+    mean, variance = moments(model)
+    distribution = distribution_of(model, "auto", no_draws)[0]
+    values, probs = distribution.atoms()
     assert probs.sum() == pytest.approx(1, abs=1e-12)
     assert values @ probs == pytest.approx(mean[0], abs=1e-11)
     assert (values - mean[0]) ** 2 @ probs == pytest.approx(variance[0], abs=1e-10)
     assert values.min() >= 0.25 - 1e-12
     assert values.max() <= 0.25 + 3 * sum(weights) + 1e-9
-    quantiles = law.quantiles(np.linspace(0, 1, 21))
+    quantiles = distribution.quantiles(np.linspace(0, 1, 21))
     assert (np.diff(quantiles) >= 0).all()
     assert quantiles[0] == pytest.approx(values[0], abs=1e-12)
 
@@ -366,21 +368,23 @@ def test_the_mode_of_histograms_is_that_of_counting_by_hand():
 
 
 def test_a_sample_is_its_draws_each_as_likely():
-    law = sampled_law(free_problem(1), 0, np.array([[0.1], [0.6], [0.9], [0.2]]))
+    distribution = sampled_distribution(free_problem(1), 0, np.array([[0.1], [0.6], [0.9], [0.2]]))
     one, two = 0.1 + 1 / 9, 0.1 + 2 / 9
-    assert [law.cdf(value) for value in (0.0, 0.1, one, two)] == [0.0, 0.5, 0.75, 1.0]
-    assert law.quantiles(np.array([0.0, 0.5, 0.51, 0.75, 0.76, 1.0])) == pytest.approx([0.1, 0.1, one, one, two, two])
-    assert law.atoms()[1].tolist() == [0.5, 0.25, 0.25]
+    assert [distribution.cdf(value) for value in (0.0, 0.1, one, two)] == [0.0, 0.5, 0.75, 1.0]
+    assert distribution.quantiles(np.array([0.0, 0.5, 0.51, 0.75, 0.76, 1.0])) == pytest.approx(
+        [0.1, 0.1, one, one, two, two]
+    )
+    assert distribution.atoms()[1].tolist() == [0.5, 0.25, 0.25]
 
 
 def test_brackets_of_a_sample_are_the_band_of_massart():
-    law = Sample(np.arange(1.0, 1001.0), np.full(1000, 1e-3), np.arange(1, 1001) / 1000, method="mc")
+    distribution = Sample(np.arange(1.0, 1001.0), np.full(1000, 1e-3), np.arange(1, 1001) / 1000, method="mc")
     # sqrt(log(2/0.05) / 2000) = 0.04295.
-    assert law.brackets(np.array([0.5, 0.99])).tolist() == [[458.0, 948.0], [543.0, 1000.0]]
+    assert distribution.brackets(np.array([0.5, 0.99])).tolist() == [[458.0, 948.0], [543.0, 1000.0]]
 
 
 def test_the_work_of_a_lattice_is_that_of_its_own_topic():
-    problem = UnjudgedModel(
+    model = UnjudgedModel(
         np.zeros(2),
         np.array([[1.0, np.sqrt(2)], [1.0, 2.0]]),
         np.array([2, 2]),
@@ -388,15 +392,15 @@ def test_the_work_of_a_lattice_is_that_of_its_own_topic():
         np.full((2, 2), 9),
         np.array([0.0, 1.0]),
     )
-    assert grid.lattice_work(problem, 0) == np.inf
-    assert grid.lattice_work(problem, 1) == grid.lattice_work(problem.select(slice(1, 2)), 0) < np.inf
+    assert grid.lattice_work(model, 0) == np.inf
+    assert grid.lattice_work(model, 1) == grid.lattice_work(model.select(slice(1, 2)), 0) < np.inf
 
 
 def test_a_grid_covers_what_can_be_scored_and_no_more():
-    problem = dataclasses.replace(free_problem(4), left=np.array([[99, 99, 0]]))
-    law = grid.grid_law(problem, 0)
-    assert law.cell * grid.CELLS == pytest.approx(problem.weights.sum())
-    assert law.mode() <= problem.base[0] + problem.weights.sum() + law.cell
+    model = dataclasses.replace(free_problem(4), left=np.array([[99, 99, 0]]))
+    distribution = grid.grid_distribution(model, 0)
+    assert distribution.cell * grid.CELLS == pytest.approx(model.weights.sum())
+    assert distribution.mode() <= model.base[0] + model.weights.sum() + distribution.cell
 
 
 def test_one_document_is_a_half_and_nothing():
@@ -406,11 +410,11 @@ def test_one_document_is_a_half_and_nothing():
 
 
 def test_the_limit_of_work_is_states_by_documents_by_levels(monkeypatch):
-    problem = dataclasses.replace(free_problem(4), left=np.array([[99, 2, 1]]))
+    model = dataclasses.replace(free_problem(4), left=np.array([[99, 2, 1]]))
     limit = 3 * 2 * 4 * 3
     for most, known in ((limit, True), (limit - 1, False)):
-        monkeypatch.setattr(sys.modules["vbterrier.kernels.grades.moments"], "MAX_WORK", most)
-        assert np.isfinite(moments(problem)).all() == known
+        monkeypatch.setattr("vbterrier.kernels.grades.moments.MAX_WORK", most)
+        assert np.isfinite(moments(model)).all() == known
 
 
 def test_the_highest_sum_is_reached_though_rounding_leaves_less_than_all_probability():
@@ -421,14 +425,14 @@ def test_the_highest_sum_is_reached_though_rounding_leaves_less_than_all_probabi
 def test_brackets_of_a_grid_are_hoeffdings_where_they_are_narrower():
     probs = np.full(10_001, 1 / 10_001)
     grids = [Grid(np.arange(10_001.0), probs, np.cumsum(probs), cell=1.0, n_documents=n) for n in (4, 200)]
-    few, many = (np.diff(law.brackets(np.array([0.5])), axis=0).item() for law in grids)
+    few, many = (np.diff(distribution.brackets(np.array([0.5])), axis=0).item() for distribution in grids)
     assert few == 8
     # 1e-9 of probability is less than a cell.
     assert many == pytest.approx(2 * np.sqrt(200 * np.log(2e9) / 2), abs=1.01)
 
 
 @pytest.mark.parametrize(
-    ("limit", "most", "problem"),
+    ("limit", "most", "model"),
     [
         # Half of five documents on three levels; draws that depend, of one prior; and of one each.
         ("MAX_HALF", 3**3, free_problem(5)),
@@ -444,7 +448,7 @@ def test_brackets_of_a_grid_are_hoeffdings_where_they_are_narrower():
         ),
     ],
 )
-def test_limits_of_what_is_done_exactly_are_met_to_the_last(limit, most, problem, monkeypatch):
+def test_limits_of_what_is_done_exactly_are_met_to_the_last(limit, most, model, monkeypatch):
     for allowed, expected in ((most, True), (most - 1, False)):
         monkeypatch.setitem(getattr(choice, limit), "exact", allowed)
-        assert choice.feasible(problem, "exact").tolist() == [expected]
+        assert choice.feasible(model, "exact").tolist() == [expected]

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from vbterrier.kernels.gain import discounts
-from vbterrier.kernels.grades import choice, moments
+from vbterrier.kernels.grades import choice
 from vbterrier.kernels.grades.choice import TooLargeError, distribution_of
-from vbterrier.kernels.grades.exact import land, listed_law, scores_of, sequence_probs, sequences
+from vbterrier.kernels.grades.exact import enumerated_distribution, land, scores_of, sequence_probs, sequences
 from vbterrier.kernels.grades.model import UnjudgedModel, comonotone_variance, joint_probs, urn
+from vbterrier.kernels.grades.moments import moments
 from vbterrier.kernels.grades.states import n_walk_states, walk
 
 LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
@@ -51,19 +52,19 @@ def sequences_by_hand(prob, strength):
     return outcome
 
 
-def followed(problem, topic=0):
+def followed(model, topic=0):
     """{score: probability}, by the textbook."""
-    n = int(problem.n_unjudged[topic])
-    prob = np.broadcast_to(problem.prob[topic, : max(n, 1)], (n, len(problem.gain))).tolist()
-    strength = np.inf if problem.strength is None else problem.strength[topic]
+    n = int(model.n_unjudged[topic])
+    prob = np.broadcast_to(model.prob[topic, : max(n, 1)], (n, len(model.gain))).tolist()
+    strength = np.inf if model.strength is None else model.strength[topic]
     outcome = {}
     for sequence, chance in sequences_by_hand(prob, strength).items():
-        landed = landing(sequence, problem.left[topic])
-        if problem.value is None:
-            gains = zip(problem.weights[topic], landed, strict=False)
-            score = problem.base[topic] + sum(w * problem.gain[level] for w, level in gains)
+        landed = landing(sequence, model.left[topic])
+        if model.value is None:
+            gains = zip(model.weights[topic], landed, strict=False)
+            score = model.base[topic] + sum(w * model.gain[level] for w, level in gains)
         else:
-            score = problem.value(topic, np.array([landed], dtype=int).reshape(1, n))[0]
+            score = model.value(topic, np.array([landed], dtype=int).reshape(1, n))[0]
         if chance > 0:
             outcome[round(score, 11)] = outcome.get(round(score, 11), 0.0) + chance
     return dict(sorted(outcome.items()))
@@ -93,12 +94,12 @@ def random_problem(rng, *, n_unjudged=None, shared=None, binding=None, n_levels=
     )
 
 
-def with_strength(problem, strength):
-    return dataclasses.replace(problem, strength=np.full(len(problem), float(strength)))
+def with_strength(model, strength):
+    return dataclasses.replace(model, strength=np.full(len(model), float(strength)))
 
 
-def same_law(law, outcome, tolerance=1e-12):
-    values, probs = law.atoms()
+def same_law(distribution, outcome, tolerance=1e-12):
+    values, probs = distribution.atoms()
     # Rounding to 11 places joins what belongs together.
     assert values == pytest.approx(list(outcome), abs=2e-11)
     assert probs == pytest.approx(list(outcome.values()), abs=tolerance)
@@ -108,15 +109,15 @@ def same_law(law, outcome, tolerance=1e-12):
 def test_random_problems_equal_brute_force(seed):
     rng = np.random.default_rng(seed)
     for _ in range(12):
-        problem = random_problem(rng)
-        outcome = followed(problem)
-        same_law(distribution_of(problem, "exact", no_draws)[0], outcome)
-        mean, variance = moments(problem)
+        model = random_problem(rng)
+        outcome = followed(model)
+        same_law(distribution_of(model, "exact", no_draws)[0], outcome)
+        mean, variance = moments(model)
         if not np.isnan(mean[0]):
             assert (mean[0], variance[0]) == pytest.approx(moments_of(outcome), abs=1e-11)
         else:
-            assert problem.binds[0]
-            assert not problem.is_shared
+            assert model.binds[0]
+            assert not model.is_shared
 
 
 @pytest.mark.parametrize("binding", [False, True])
@@ -125,9 +126,9 @@ def test_moments_equal_those_of_the_distribution(binding, shared):
     rng = np.random.default_rng(5)
     known = 0
     for _ in range(25):
-        problem = random_problem(rng, n_levels=3, n_unjudged=6 if shared else 4, shared=shared, binding=binding)
-        values, probs = distribution_of(problem, "auto", no_draws)[0].atoms()
-        mean, variance = moments(problem)
+        model = random_problem(rng, n_levels=3, n_unjudged=6 if shared else 4, shared=shared, binding=binding)
+        values, probs = distribution_of(model, "auto", no_draws)[0].atoms()
+        mean, variance = moments(model)
         if np.isnan(mean[0]):
             continue
         known += 1
@@ -139,7 +140,7 @@ def test_moments_equal_those_of_the_distribution(binding, shared):
 def test_two_documents_by_hand():
     # Two documents, grade 1 with probability p, s = 2: P(1,1) = p·(2p + 1)/3 and so on.
     p, s = 0.3, 2.0
-    problem = UnjudgedModel(
+    model = UnjudgedModel(
         np.zeros(1),
         np.array([[1.0, 10.0]]),
         np.array([2]),
@@ -149,15 +150,15 @@ def test_two_documents_by_hand():
         np.array([s]),
     )
     both, one = p * (s * p + 1) / (s + 1), p * s * (1 - p) / (s + 1)
-    values, probs = distribution_of(problem, "exact", no_draws)[0].atoms()
+    values, probs = distribution_of(model, "exact", no_draws)[0].atoms()
     assert values.tolist() == [0.0, 1.0, 10.0, 11.0]
     assert probs == pytest.approx([1 - both - 2 * one, one, one, both], abs=1e-15)
-    mean, variance = moments(problem)
+    mean, variance = moments(model)
     assert mean[0] == pytest.approx(11 * p)
     # Cov = p(1-p)/(s+1).
     assert variance[0] == pytest.approx(p * (1 - p) * (1 + 100 + 2 * 10 / (s + 1)))
     # With one document of grade 1 left, the second falls to grade 0.
-    last = dataclasses.replace(problem, left=np.array([[9, 1]]))
+    last = dataclasses.replace(model, left=np.array([[9, 1]]))
     values, probs = distribution_of(last, "exact", no_draws)[0].atoms()
     assert values.tolist() == [0.0, 1.0, 10.0]
     assert probs == pytest.approx([1 - both - 2 * one, one + both, one], abs=1e-15)
@@ -168,24 +169,24 @@ def test_two_documents_by_hand():
 def test_a_strong_prior_is_a_known_one(shared, binding):
     rng = np.random.default_rng(3)
     for _ in range(6):
-        problem = random_problem(rng, n_unjudged=4, shared=shared, binding=binding)
-        known = dataclasses.replace(problem, strength=None)
+        model = random_problem(rng, n_unjudged=4, shared=shared, binding=binding)
+        known = dataclasses.replace(model, strength=None)
         truth = distribution_of(known, "exact", no_draws)[0]
-        exactly, strong = (distribution_of(with_strength(problem, s), "exact", no_draws)[0] for s in (np.inf, 1e12))
+        exactly, strong = (distribution_of(with_strength(model, s), "exact", no_draws)[0] for s in (np.inf, 1e12))
         assert exactly.atoms()[1] == pytest.approx(truth.atoms()[1], abs=1e-15)
         assert strong.atoms()[1] == pytest.approx(truth.atoms()[1], abs=1e-10)
-        assert moments(with_strength(problem, np.inf))[1] == pytest.approx(moments(known)[1], abs=1e-15)
+        assert moments(with_strength(model, np.inf))[1] == pytest.approx(moments(known)[1], abs=1e-15)
 
 
 def test_a_weak_prior_makes_all_documents_alike():
     rng = np.random.default_rng(4)
     for _ in range(6):
-        problem = with_strength(random_problem(rng, n_unjudged=4, shared=True, binding=False, n_levels=3), 1e-14)
-        values, probs = distribution_of(problem, "exact", no_draws)[0].atoms()
+        model = with_strength(random_problem(rng, n_unjudged=4, shared=True, binding=False, n_levels=3), 1e-14)
+        values, probs = distribution_of(model, "exact", no_draws)[0].atoms()
         likely = probs > 1e-9
-        alike = problem.base[0] + problem.weights[0].sum() * problem.gain
-        assert values[likely] == pytest.approx(alike[problem.prob[0, 0] > 0])
-        assert probs[likely] == pytest.approx(problem.prob[0, 0][problem.prob[0, 0] > 0])
+        alike = model.base[0] + model.weights[0].sum() * model.gain
+        assert values[likely] == pytest.approx(alike[model.prob[0, 0] > 0])
+        assert probs[likely] == pytest.approx(model.prob[0, 0][model.prob[0, 0] > 0])
 
 
 def batch_of(singles):
@@ -201,10 +202,10 @@ def test_means_without_variances_are_the_same_and_batches_change_nothing(monkeyp
     batch = batch_of([random_problem(rng, n_unjudged=5, shared=True, binding=True, n_levels=3) for _ in range(40)])
     mean, variance = moments(batch)
     assert not np.isnan(variance).any()
-    alone, left_out = moments(batch, spread=False)
+    alone, left_out = moments(batch, with_variance=False)
     assert alone.tolist() == mean.tolist()
     assert np.isnan(left_out).any()
-    monkeypatch.setattr("vbterrier.kernels.grades.states._BATCH", 50)
+    monkeypatch.setattr("vbterrier.kernels.grades.moments._BATCH", 50)
     assert [part.tolist() for part in moments(batch)] == [mean.tolist(), variance.tolist()]
 
 
@@ -217,14 +218,14 @@ def test_a_batch_of_mixed_strengths_equals_its_topics_one_by_one():
     batch.n_unjudged[::5] = 3
     batch.weights[::5, 3:] = 0.0
     mean, variance = moments(batch)
-    laws = distribution_of(batch, "auto", no_draws)
+    distributions = distribution_of(batch, "auto", no_draws)
     for row in range(len(batch)):
         alone = batch.select(np.array([row]))
         assert (mean[row], variance[row]) == pytest.approx([m[0] for m in moments(alone)], abs=1e-13)
-        assert laws[row].quantiles(LEVELS) == pytest.approx(
+        assert distributions[row].quantiles(LEVELS) == pytest.approx(
             distribution_of(alone, "auto", no_draws)[0].quantiles(LEVELS), abs=1e-12
         )
-        same_law(laws[row], followed(alone))
+        same_law(distributions[row], followed(alone))
 
 
 @pytest.mark.parametrize("shared", [False, True])
@@ -232,11 +233,9 @@ def test_numbers_of_the_urn_give_the_exact_distribution(shared):
     rng = np.random.default_rng(6)
     n = 40_000
     for _ in range(6):
-        problem = random_problem(rng, n_unjudged=4, shared=shared, n_levels=3)
-        truth = distribution_of(problem, "exact", no_draws)[0]
-        sample = distribution_of(
-            problem, "mc", lambda _, s=problem.strength[0]: urn(np.random.default_rng(1), n, 4, s)
-        )[0]
+        model = random_problem(rng, n_unjudged=4, shared=shared, n_levels=3)
+        truth = distribution_of(model, "exact", no_draws)[0]
+        sample = distribution_of(model, "mc", lambda _, s=model.strength[0]: urn(np.random.default_rng(1), n, 4, s))[0]
         low, high = sample.brackets(LEVELS)
         at = truth.quantiles(LEVELS)
         assert ((low - 1e-9 <= at) & (at <= high + 1e-9)).all()
@@ -269,18 +268,18 @@ def test_the_grid_brackets_the_exact_quantiles(method, monkeypatch):
         monkeypatch.setitem(limits, "auto", 0)
     rng = np.random.default_rng(7)
     for _ in range(12):
-        problem = random_problem(rng, n_levels=3, n_unjudged=6, shared=True)
-        truth = distribution_of(problem, "exact", no_draws)[0].quantiles(LEVELS)
-        law = distribution_of(problem, method, no_draws)[0]
-        low, high = law.brackets(LEVELS)
-        assert law.method == "grid"
+        model = random_problem(rng, n_levels=3, n_unjudged=6, shared=True)
+        truth = distribution_of(model, "exact", no_draws)[0].quantiles(LEVELS)
+        distribution = distribution_of(model, method, no_draws)[0]
+        low, high = distribution.brackets(LEVELS)
+        assert distribution.method == "grid"
         assert ((low <= truth + 1e-12) & (truth <= high + 1e-12)).all()
-        assert law.values @ law.probs == pytest.approx(moments(problem)[0][0], abs=1e-10)
+        assert distribution.values @ distribution.probs == pytest.approx(moments(model)[0][0], abs=1e-10)
 
 
 def test_deep_rankings_of_a_known_number_of_levels_have_exact_moments():
     n = 60
-    problem = UnjudgedModel(
+    model = UnjudgedModel(
         np.zeros(1),
         discounts(n)[None] / 20,
         np.array([n]),
@@ -289,8 +288,8 @@ def test_deep_rankings_of_a_known_number_of_levels_have_exact_moments():
         np.array([0.0, 1.0, 2.0]),
         np.array([5.0]),
     )
-    mean, variance = moments(problem)
-    scores = scores_of(problem, 0, urn(np.random.default_rng(0), 100_000, n, 5.0))
+    mean, variance = moments(model)
+    scores = scores_of(model, 0, urn(np.random.default_rng(0), 100_000, n, 5.0))
     assert mean[0] == pytest.approx(scores.mean(), abs=5 * scores.std() / 300)
     assert variance[0] == pytest.approx(scores.var(), rel=0.03)
 
@@ -305,21 +304,21 @@ def product(levels):
 def test_scores_that_are_no_sums(loose):
     rng = np.random.default_rng(10)
     for _ in range(20):
-        problem = dataclasses.replace(random_problem(rng), value=lambda topic, levels: product(levels) + topic)
-        problem = problem if loose else dataclasses.replace(problem, strength=None)
-        outcome = followed(problem)
-        law = distribution_of(problem, "auto", no_draws)[0]
-        same_law(law, outcome)
-        assert np.isnan(moments(problem)).all()
-        n, s = int(problem.n_unjudged[0]), problem.strength[0] if loose else np.inf
-        sample = distribution_of(problem, "mc", lambda _, n=n, s=s: urn(np.random.default_rng(1), 20_000, n, s))[0]
+        model = dataclasses.replace(random_problem(rng), value=lambda topic, levels: product(levels) + topic)
+        model = model if loose else dataclasses.replace(model, strength=None)
+        outcome = followed(model)
+        distribution = distribution_of(model, "auto", no_draws)[0]
+        same_law(distribution, outcome)
+        assert np.isnan(moments(model)).all()
+        n, s = int(model.n_unjudged[0]), model.strength[0] if loose else np.inf
+        sample = distribution_of(model, "mc", lambda _, n=n, s=s: urn(np.random.default_rng(1), 20_000, n, s))[0]
         low, high = sample.brackets(LEVELS)
-        at = law.quantiles(LEVELS)
+        at = distribution.quantiles(LEVELS)
         assert ((low - 1e-9 <= at) & (at <= high + 1e-9)).all()
 
 
 def test_some_topics_keep_their_place_in_the_score():
-    problem = UnjudgedModel(
+    model = UnjudgedModel(
         np.zeros(3),
         np.zeros((3, 1)),
         np.ones(3, dtype=int),
@@ -328,9 +327,9 @@ def test_some_topics_keep_their_place_in_the_score():
         np.array([0.0, 1.0]),
         value=lambda topic, levels: topic + levels[:, 0] / 2,
     )
-    some = problem.select(np.array([2, 0])).select(slice(0, 1))
+    some = model.select(np.array([2, 0])).select(slice(0, 1))
     assert distribution_of(some, "auto", no_draws)[0].atoms()[0].tolist() == [2.0, 2.5]
-    assert scores_of(problem, 1, np.array([[0.2], [0.7]])).tolist() == [1.0, 1.5]
+    assert scores_of(model, 1, np.array([[0.2], [0.7]])).tolist() == [1.0, 1.5]
 
 
 @pytest.mark.parametrize("kind", ["value", "binding", "priors"])
@@ -339,23 +338,23 @@ def test_too_large_is_an_error_or_sampled(kind, monkeypatch):
         for method in limits:
             monkeypatch.setitem(limits, method, 1)
     rng = np.random.default_rng(11)
-    problem = random_problem(rng, n_levels=3, n_unjudged=4, shared=kind != "priors", binding=kind == "binding")
+    model = random_problem(rng, n_levels=3, n_unjudged=4, shared=kind != "priors", binding=kind == "binding")
     if kind == "value":
-        problem = dataclasses.replace(problem, value=lambda _, levels: product(levels))
+        model = dataclasses.replace(model, value=lambda _, levels: product(levels))
     for method in ("exact", "grid"):
         with pytest.raises(TooLargeError, match="topic 0"):
-            distribution_of(problem, method, no_draws)
-    law = distribution_of(problem, "auto", lambda _: urn(rng, 50, 4, 1.0))[0]
-    assert law.method == "mc"
+            distribution_of(model, method, no_draws)
+    distribution = distribution_of(model, "auto", lambda _: urn(rng, 50, 4, 1.0))[0]
+    assert distribution.method == "mc"
 
 
 @pytest.mark.parametrize("kind", ["value", "priors"])
 def test_no_grid_of_scores_or_draws_that_do_not_come_apart(kind):
-    problem = random_problem(np.random.default_rng(12), n_unjudged=3, shared=kind == "value", n_levels=2)
+    model = random_problem(np.random.default_rng(12), n_unjudged=3, shared=kind == "value", n_levels=2)
     if kind == "value":
-        problem = dataclasses.replace(problem, value=lambda _, levels: product(levels))
+        model = dataclasses.replace(model, value=lambda _, levels: product(levels))
     with pytest.raises(TooLargeError, match="topic 0"):
-        distribution_of(problem, "grid", no_draws)
+        distribution_of(model, "grid", no_draws)
 
 
 def test_landing_of_many_equals_landing_of_one():
@@ -367,11 +366,11 @@ def test_landing_of_many_equals_landing_of_one():
 
 
 def test_blocks_of_draws_do_not_change_scores(monkeypatch):
-    problem = random_problem(np.random.default_rng(14), n_unjudged=4)
+    model = random_problem(np.random.default_rng(14), n_unjudged=4)
     numbers = np.random.default_rng(0).random((100, 4))
-    whole = scores_of(problem, 0, numbers)
+    whole = scores_of(model, 0, numbers)
     monkeypatch.setattr("vbterrier.kernels.grades.exact.BLOCK", 7)
-    assert (scores_of(problem, 0, numbers) == whole).all()
+    assert (scores_of(model, 0, numbers) == whole).all()
 
 
 def free_problem(n_unjudged, weights, strength=np.inf, prob=(0.5, 0.3, 0.2), gain=(0.0, 0.5, 1.0)):
@@ -400,18 +399,18 @@ WEIGHTS = {
 def test_halves_that_depend_on_each_other_or_are_of_one_kin_equal_the_list(kind, strength):
     n = 8
     for prob in ((0.5, 0.3, 0.2), (0.0, 0.6, 0.4)):
-        problem = free_problem(n, WEIGHTS[kind](n), strength, prob)
-        law = distribution_of(problem, "auto", no_draws)[0]
-        truth = listed_law(problem, 0)
-        assert law.method == "exact"
-        assert law.atoms()[0] == pytest.approx(truth.atoms()[0], abs=2e-12)
-        assert law.atoms()[1] == pytest.approx(truth.atoms()[1], abs=1e-12)
+        model = free_problem(n, WEIGHTS[kind](n), strength, prob)
+        distribution = distribution_of(model, "auto", no_draws)[0]
+        truth = enumerated_distribution(model, 0)
+        assert distribution.method == "exact"
+        assert distribution.atoms()[0] == pytest.approx(truth.atoms()[0], abs=2e-12)
+        assert distribution.atoms()[1] == pytest.approx(truth.atoms()[1], abs=1e-12)
         levels = np.linspace(0, 1, 23)
-        assert law.quantiles(levels) == pytest.approx(truth.quantiles(levels), abs=2e-12)
-        assert (law.brackets(levels) == law.quantiles(levels)).all()
-        assert law.mode() == pytest.approx(truth.mode(), abs=2e-12)
+        assert distribution.quantiles(levels) == pytest.approx(truth.quantiles(levels), abs=2e-12)
+        assert (distribution.brackets(levels) == distribution.quantiles(levels)).all()
+        assert distribution.mode() == pytest.approx(truth.mode(), abs=2e-12)
         for value in truth.atoms()[0][::50]:
-            assert law.cdf(float(value)) == pytest.approx(truth.cdf(float(value)), abs=1e-12)
+            assert distribution.cdf(float(value)) == pytest.approx(truth.cdf(float(value)), abs=1e-12)
 
 
 @pytest.mark.parametrize("method", ["auto", "exact"])
@@ -419,13 +418,13 @@ def test_halves_that_depend_on_each_other_or_are_of_one_kin_equal_the_list(kind,
 @pytest.mark.parametrize("left", [99, 6])
 def test_precision_is_exact_however_deep(method, strength, left):
     n = 40
-    problem = free_problem(n, np.full(n, 1 / 50), strength, gain=(0.0, 1.0, 1.0))
-    problem = dataclasses.replace(problem, left=np.array([[99, left, 2 * left]]))
-    law = distribution_of(problem, method, no_draws)[0]
-    values, probs = law.atoms()
-    assert law.method == "exact"
+    model = free_problem(n, np.full(n, 1 / 50), strength, gain=(0.0, 1.0, 1.0))
+    model = dataclasses.replace(model, left=np.array([[99, left, 2 * left]]))
+    distribution = distribution_of(model, method, no_draws)[0]
+    values, probs = distribution.atoms()
+    assert distribution.method == "exact"
     assert (values - 0.1) * 50 == pytest.approx(np.round((values - 0.1) * 50), abs=1e-9)
-    mean, variance = moments(problem)
+    mean, variance = moments(model)
     assert (mean[0], variance[0]) == pytest.approx((values @ probs, (values - mean[0]) ** 2 @ probs), abs=1e-12)
     if left == 99 and np.isinf(strength):
         # Binomial(40, 0.5).
@@ -433,10 +432,10 @@ def test_precision_is_exact_however_deep(method, strength, left):
 
 
 def test_kin_too_many_to_multiply_out_goes_to_the_grid():
-    problem = free_problem(18, 0.2 * 0.8 ** np.arange(18))
-    assert distribution_of(problem, "auto", no_draws)[0].method == "grid"
+    model = free_problem(18, 0.2 * 0.8 ** np.arange(18))
+    assert distribution_of(model, "auto", no_draws)[0].method == "grid"
     with pytest.raises(TooLargeError, match="topic 0"):
-        distribution_of(problem, "exact", no_draws)
+        distribution_of(model, "exact", no_draws)
     deep = free_problem(1200, 0.5 * 0.5 ** np.arange(1200))
     assert distribution_of(deep, "mc", lambda _: np.random.default_rng(0).random((10, 1200)))[0].n_atoms == 10
     # Among more sequences than a float can count, none is listed.
@@ -455,8 +454,8 @@ def test_pairs_of_sequences_have_the_probability_of_the_whole(strength):
 
 
 def test_certain_and_uncertain_priors_do_not_mix_where_the_same_grades_run_out():
-    problem = random_problem(np.random.default_rng(15), n_unjudged=4, shared=True, n_levels=3)
-    both = dataclasses.replace(problem, left=np.array([[1, 1, 1]])).select(np.zeros(2, dtype=int))
+    model = random_problem(np.random.default_rng(15), n_unjudged=4, shared=True, n_levels=3)
+    both = dataclasses.replace(model, left=np.array([[1, 1, 1]])).select(np.zeros(2, dtype=int))
     for strength in ([np.inf, 0.7], [0.7, np.inf]):
         mixed = dataclasses.replace(both, strength=np.array(strength))
         assert mixed.binds.all()
@@ -465,7 +464,7 @@ def test_certain_and_uncertain_priors_do_not_mix_where_the_same_grades_run_out()
 
 
 def test_states_count_the_levels_that_are_drawn_alone():
-    problem = UnjudgedModel(
+    model = UnjudgedModel(
         np.zeros(1),
         np.ones((1, 4)),
         np.array([4]),
@@ -475,7 +474,7 @@ def test_states_count_the_levels_that_are_drawn_alone():
         np.array([2.0]),
     )
     # So many of the four documents are on the second of two levels: none to all of them.
-    assert n_walk_states(problem) == len(walk(problem)) == 5
+    assert n_walk_states(model) == len(walk(model)) == 5
 
 
 def test_the_variance_of_one_number_for_all_is_that_of_its_steps():

@@ -11,7 +11,7 @@ from vbterrier.kernels.grades.value_of_judging import linear_weights
 def test_the_line_through_scores_that_are_one_has_its_weights(n_priors):
     gain, weights = np.array([0.0, 1.0, 3.0]), np.array([0.5, 0.3, 0.2])
     rng = np.random.default_rng(1)
-    problem = UnjudgedModel(
+    model = UnjudgedModel(
         np.zeros(1),
         np.zeros((1, 3)),
         np.array([3]),
@@ -20,4 +20,4 @@ def test_the_line_through_scores_that_are_one_has_its_weights(n_priors):
         gain,
         value=lambda _, landed: 0.1 + gain[landed] @ weights,
     )
-    assert linear_weights(problem, 0, rng.random((50, 3))) == pytest.approx(weights)
+    assert linear_weights(model, 0, rng.random((50, 3))) == pytest.approx(weights)

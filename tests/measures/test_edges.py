@@ -86,12 +86,12 @@ def test_distributions_with_more_atoms_than_can_be_listed_still_answer_quantiles
         run_of(q1=["a", "x", "y", "z"]),
         qrels_of(("q1", "a", 1), ("q1", "b", 0), ("q1", "c", 1), ("q1", "e", 1)),
     )
-    distribution = vbterrier.unjudged.bootstrap_distribution(run, qrels)
-    assert len(distribution.atoms("q1")[0]) > 1
+    found = vbterrier.unjudged.bootstrap_distribution(run, qrels)
+    assert len(found.atoms("q1")[0]) > 1
     monkeypatch.setattr(distribution, "MOST_ATOMS", 1)
     with pytest.raises(ParameterError, match="too many to list; ask for quantiles"):
-        distribution.atoms("q1")
-    assert np.isfinite(distribution.median).all()
+        found.atoms("q1")
+    assert np.isfinite(found.median).all()
 
 
 @pytest.mark.parametrize(("parameter", "value"), [("seed", "a"), ("n_draws", 2.5), ("n_draws", 10**11), ("seed", -1)])
@@ -109,9 +109,9 @@ def test_text_that_no_measure_survives_is_refused(text):
 
 
 def test_an_interval_of_no_level_is_refused():
-    distribution = vbterrier.unjudged.bootstrap_distribution(run_of(q1=["a"]), qrels_of(("q1", "a", 1)))
+    found = vbterrier.unjudged.bootstrap_distribution(run_of(q1=["a"]), qrels_of(("q1", "a", 1)))
     with pytest.raises(ParameterError, match=r"level=1\.5"):
-        distribution.interval(1.5)
+        found.interval(1.5)
 
 
 def test_control_characters_of_ids_do_not_reach_the_terminal():

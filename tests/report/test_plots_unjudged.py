@@ -32,7 +32,7 @@ from vbterrier.report.plots import (
     score_distributions,
     style,
 )
-from vbterrier.unjudged import bootstrap_distribution
+from vbterrier.unjudged.bootstrap import bootstrap_distribution
 
 
 @pytest.fixture(autouse=True)
@@ -112,12 +112,12 @@ def bars(ax):
 
 
 def test_distributions_have_a_row_a_topic_highest_mean_first():
-    law = small()
-    ax = score_distributions(law, level=0.8)
-    order = [law.topics[place] for place in np.argsort(-law.mean)]
+    distribution = small()
+    ax = score_distributions(distribution, level=0.8)
+    order = [distribution.topics[place] for place in np.argsort(-distribution.mean)]
     assert rows_named(ax) == order
-    assert order != law.topics, "the order of the figure is not that of the law"
-    frame = law.frame(0.8).set_index("qid").loc[order]
+    assert order != distribution.topics, "the order of the figure is not that of the law"
+    frame = distribution.frame(0.8).set_index("qid").loc[order]
     assert beside(ax) == (frame["n_unjudged"].astype(str).tolist(), "unjudged")
     assert points(ax, hollow=True) == [(frame["mean"]["c"], order.index("c"))]
     assert points(ax, hollow=False) == sorted((frame["mean"][topic], order.index(topic)) for topic in "ab")
@@ -128,13 +128,13 @@ def test_distributions_have_a_row_a_topic_highest_mean_first():
 
 
 def test_bars_are_the_probabilities_of_the_atoms():
-    law = small()
-    ax = score_distributions(law)
+    distribution = small()
+    ax = score_distributions(distribution)
     order = rows_named(ax)
     drawn = dict(zip([topic for topic in order if topic != "c"], bars(ax), strict=True))
     step = float(said(ax).split("in steps of ")[1].split(",")[0])
     for topic, (middle, height, base) in drawn.items():
-        values, probs = law.atoms(topic)
+        values, probs = distribution.atoms(topic)
         assert order.index(topic) - 0.5 < base < order.index(topic), "above the line of its row"
         expected = pd.Series(probs).groupby(np.argmin(np.abs(values[:, None] - middle), axis=1)).sum()
         assert len(expected) == len(middle)
@@ -149,23 +149,23 @@ def test_no_probability_is_lost_whatever_the_law(seed, n_unjudged, method):
     pool = pd.DataFrame({"qid": "q", "docno": [f"d{i}" for i in range(30)], "label": rng.integers(0, 4, 30)})
     docs = [*(f"d{i}" for i in range(10 - n_unjudged)), *(f"n{i}" for i in range(n_unjudged))]
     run = pd.DataFrame({"qid": "q", "docno": docs, "score": rng.permutation(10.0 + np.arange(10))})
-    law = bootstrap_distribution(run, pool, 10, method=method, n_draws=50)
-    ax = score_distributions(law, ax=Figure().subplots())
+    distribution = bootstrap_distribution(run, pool, 10, method=method, n_draws=50)
+    ax = score_distributions(distribution, ax=Figure().subplots())
     ((middle, height, _),) = bars(ax)
-    values, probs = law.atoms("q")
+    values, probs = distribution.atoms("q")
     step = float(said(ax).split("in steps of ")[1].split(",")[0])
     share = height / height.sum()
     for edge in np.unique(np.concatenate([middle - step / 2, middle + step / 2])):
         assert share[middle < edge].sum() == pytest.approx(probs[values <= edge + 1e-9].sum(), abs=1e-6)
-    assert f"{probs.sum() * share.max():.2g} at most" in said(ax)
+    assert f"highest bar {probs.sum() * share.max():.2g}" in said(ax)
 
 
 def test_marks_and_bounds_stand_at_their_values_below_and_on_the_line():
-    law = small()
-    order = [law.topics[place] for place in np.argsort(-law.mean)]
+    distribution = small()
+    order = [distribution.topics[place] for place in np.argsort(-distribution.mean)]
     truth, condensed = pd.Series({"c": 1.0, "a": 0.7, "b": 0.4}), {"a": 0.9, "other": 0.1}
     limits = pd.DataFrame({"qid": ["b", "a", "c"], "low": [0.1, 0.6, 1], "high": [0.8, 0.95, 1], "kind": "naive"})
-    ax = score_distributions(law, marks={"truth": truth, "condensed": condensed}, bounds=limits)
+    ax = score_distributions(distribution, marks={"truth": truth, "condensed": condensed}, bounds=limits)
     assert legend_of(ax) == ["mean", "90% interval", "naive bounds", "truth", "condensed"]
     places = {(x, round(y)) for x, y in points(ax, "s")}
     assert places == {(truth[topic], order.index(topic)) for topic in "abc"}
@@ -180,16 +180,16 @@ def test_marks_and_bounds_stand_at_their_values_below_and_on_the_line():
 
 def test_distributions_say_topics_prior_draws_and_what_is_certain():
     assert said(score_distributions(small(prior="pool"))).startswith(
-        "3 topics; prior pool; hollow: nothing unjudged (1 of 3); bars: probability in steps of 0.0"
+        "3 topics; prior pool; hollow: no unjudged documents (1 of 3); bars: probability in steps of 0.0"
     )
-    assert said(score_distributions(small(prior="pool"))).endswith(", the highest of each topic alike")
+    assert said(score_distributions(small(prior="pool"))).endswith(", scaled to the highest bar of each topic")
     drawn = score_distributions(small(method="mc", dcg="exp-log2", n_draws=1234, seed=7), topics=["b", "a"])
     assert said(drawn).startswith(
         "2 topics of 3; prior {0: 0.5, 1: 0.3, 2: 0.2}, dcg exp-log2; 1,234 draws, seed 7; bars"
     )
     certain = score_distributions(small(), topics="c")
     assert (rows_named(certain), certain.patches[:]) == (["c"], [])
-    assert said(certain) == "1 topic of 3; prior {0: 0.5, 1: 0.3, 2: 0.2}; hollow: nothing unjudged (1 of 1)"
+    assert said(certain) == "1 topic of 3; prior {0: 0.5, 1: 0.3, 2: 0.2}; hollow: no unjudged documents (1 of 1)"
     whole = bootstrap_distribution(RUN, QRELS, None)
     assert score_distributions(whole).get_xlabel() == "nDCG"
 
@@ -208,8 +208,8 @@ def test_a_law_with_one_atom_though_documents_are_unjudged_has_one_bar():
         ({"topics": ["a", "z"]}, "topics: 'z' not evaluated; there are 'a', 'b', 'c'"),
         ({"marks": {"truth": {"z": 1.0}}}, r"marks\['truth'\]: none of its queries \('z'\) was evaluated \('a', 'b'"),
         ({"marks": {"truth": {"a": "high"}}}, r"marks\['truth'\]: wanted numbers or NaN"),
-        ({"marks": {"truth": pd.Series([1, 2], index=["a", "a"])}}, "query 'a' stands twice"),
-        ({"marks": {str(place): {"a": 1.0} for place in range(7)}}, "7 are more than can be told apart; choose 6"),
+        ({"marks": {"truth": pd.Series([1, 2], index=["a", "a"])}}, "query 'a' is duplicated"),
+        ({"marks": {str(place): {"a": 1.0} for place in range(7)}}, "7 are too many for one figure; choose at most 6"),
         ({"bounds": pd.DataFrame({"qid": ["a"], "low": [0.9], "high": [0.1]})}, "query 'a' has 0.9 to 0.1; wanted two"),
         ({"bounds": pd.DataFrame({"qid": ["a"], "low": [0.9]})}, "bounds: wanted columns qid, low, high; missing high"),
         ({"level": 2}, "level=2: wanted a number from 0 to 1"),
@@ -221,7 +221,7 @@ def test_distributions_refuse_what_they_cannot_show(options, message):
 
 
 def test_distributions_refuse_frames_and_bounds_of_two_kinds():
-    with pytest.raises(InputError, match="law: wanted what bootstrap_distribution gives, found DataFrame"):
+    with pytest.raises(InputError, match="distribution: wanted the result of bootstrap_distribution, found DataFrame"):
         score_distributions(small().frame())
     two = pd.DataFrame({"qid": ["a", "a"], "low": 0.1, "high": 0.2, "kind": ["naive", "rbp"]})
     with pytest.raises(InputError, match="bounds: wanted one kind, found 'naive', 'rbp'"):
@@ -268,8 +268,8 @@ def test_estimates_stand_over_their_truth_with_their_intervals():
 def test_estimates_say_their_errors_and_coverage_where_a_truth_can_be_missed():
     # RMSE² = (.01 + .01 + 0 + .09) / 4, bias = (.1 - .1 + .3) / 4; of three intervals that could miss, one does.
     assert said(estimate_against_truth(estimates())) == (
-        "RMSE 0.166, bias +0.075, truth in 2 of 3 intervals (67%); hollow: truth outside; "
-        "n = 4 run-topics, nothing unjudged in 1"
+        "RMSE 0.166, bias +0.075, truth in 2 of 3 intervals (67%); hollow: truth not covered; "
+        "n = 4 run-topics, 1 without unjudged documents"
     )
     assert "in 2 of 3 intervals (67%, nominal 90%)" in said(estimate_against_truth(estimates(level=0.9)))
     bare = estimate_against_truth(estimates().drop(columns=["low", "high", "n_unjudged"]))
@@ -288,7 +288,7 @@ def test_estimators_differ_in_colour_and_are_told_one_by_one():
     ax = estimate_against_truth(both)
     assert legend_of(ax) == ["mean", "condensed"]
     assert said(ax).startswith("mean: RMSE 0.166, bias +0.075, truth in 2 of 3 intervals (67%); condensed: RMSE 0.224")
-    assert said(ax).endswith("n = 4 run-topics each, nothing unjudged in 1")
+    assert said(ax).endswith("n = 4 run-topics each, 1 without unjudged documents")
     drawn = [line for line in ax.lines if len(line.get_xdata()) and line.get_marker() != "None"]
     assert len({line.get_color() for line in drawn}) == 2
     assert points(estimate_against_truth(both, estimator="mean")) == points(estimate_against_truth(estimates()))
@@ -298,7 +298,7 @@ def test_estimators_differ_in_colour_and_are_told_one_by_one():
         estimate_against_truth(both, estimator="means")
     many = pd.concat([estimates(estimator=str(place)) for place in range(8)])
     with pytest.raises(
-        ParameterError, match=r"8 estimators \('0', .*\) are more than .* choose 7 at most with estimator="
+        ParameterError, match=r"8 estimators \('0', .*\) are too many .* choose at most 7 with estimator="
     ):
         estimate_against_truth(many)
 
@@ -317,7 +317,7 @@ def test_intervals_of_a_level_are_found_in_a_frame_of_their_own():
     assert "truth in 1 of 3 intervals (33%, nominal 50%)" in said(narrow)
     with pytest.raises(ParameterError, match=r"level=0.8: intervals has .*0\.9.*0\.5"):
         estimate_against_truth(bare, ends, level=0.8)
-    with pytest.raises(InputError, match=r"intervals: 's', 'dense', 'a', \.\.\. stands twice; keep one"):
+    with pytest.raises(InputError, match=r"intervals: 's', 'dense', 'a', \.\.\. is duplicated; keep one"):
         estimate_against_truth(bare, pd.concat([ends, ends]))
     with pytest.raises(InputError, match=r"intervals: wanted columns simulation, name, .*; missing simulation"):
         estimate_against_truth(bare, ends.drop(columns="simulation"))
@@ -326,7 +326,7 @@ def test_intervals_of_a_level_are_found_in_a_frame_of_their_own():
 def test_estimates_without_a_number_are_counted_and_not_drawn():
     ax = estimate_against_truth(estimates(truth=[0.4, np.nan, 0.8, 0.2]))
     assert len(points(ax)) == 3
-    assert said(ax).endswith("n = 3 run-topics, nothing unjudged in 1; without truth or estimate: 1")
+    assert said(ax).endswith("n = 3 run-topics, 1 without unjudged documents; without truth or estimate: 1")
     none = estimate_against_truth(estimates(truth=np.nan))
     assert [text.get_text() for text in none.texts] == ["no estimates"]
 
@@ -362,9 +362,9 @@ def test_coverage_is_drawn_over_its_level_in_rising_order():
     assert segments(ax, upright=True) == [pytest.approx(one) for one in [(50, 30, 50), (80, 70, 90), (90, 80, 90)]]
     assert [label.get_text() for label in ax.get_xticklabels()] == ["50", "80", "90"]
     # (5 + 10 + 0) / 3
-    assert said(ax) == "off by 5.0 points on average; bars: intervals of the observed share; n = 150"
+    assert said(ax) == "mean deviation 5.0 points; bars: intervals of the observed share; n = 150"
     bare = interval_coverage(coverage(covered_low=np.nan, covered_high=np.nan))
-    assert said(bare) == "off by 5.0 points on average; n = 150"
+    assert said(bare) == "mean deviation 5.0 points; n = 150"
 
 
 def test_estimators_of_one_level_stand_side_by_side_and_apart_from_the_next():
@@ -376,7 +376,7 @@ def test_estimators_of_one_level_stand_side_by_side_and_apart_from_the_next():
     assert (np.diff(places.T.reshape(-1)) > 0).all(), "in one order, and none among those of the next level"
     assert np.ptp(np.diff(places, axis=0)) == pytest.approx(0)
     assert [place for place, *_ in segments(ax, upright=True)] == pytest.approx(sorted(places.reshape(-1)))
-    assert said(ax).startswith("off by 10.0 (estimator 0), 10.0 (estimator 1)")
+    assert said(ax).startswith("mean deviation 10.0 (estimator 0), 10.0 (estimator 1)")
     two = interval_coverage(pd.concat([coverage(), coverage(estimator="b", n=30)]))
     assert said(two).endswith("n = 30 to 150")
     assert legend_of(interval_coverage(pd.concat([coverage()[:1], coverage(estimator="b")]))) == ["mean", "b"]
@@ -452,7 +452,7 @@ def test_shades_are_the_probabilities_of_the_ranks():
     assert cells.get_array().tolist() == [[0.8, 0.2, 0], [0.2, 0.4, 0.4], [0, 0.4, 0.6]]
     assert cells.get_coordinates()[0, :, 0].tolist() == [0.5, 1.5, 2.5, 3.5], "a rank is in the middle of its cell"
     assert cells.get_coordinates()[:, 0, 1].tolist() == [-0.5, 0.5, 1.5, 2.5]
-    assert said(ax).endswith("shade: square root of the rank's probability, 0.8 at most")
+    assert said(ax).endswith("shade: square root of the probability of a rank, at most 0.8")
     assert cells.norm(0.8) == 1
     assert cells.norm(0.2) == pytest.approx(0.5)
     assert (points(ax), segments(ax)) == (points(rank_uncertainty(RANKING)), segments(rank_uncertainty(RANKING)))
@@ -574,7 +574,7 @@ LONG = [f"pisa:BM25(k1=1.{place},b=0.75)>>monoT5(castorini/monot5-base)>>rerank(
 def drawings(names=("a", "b")):
     """Each kind of figure with some names, as a function of options."""
     n = len(names)
-    law = bootstrap_distribution(
+    distribution = bootstrap_distribution(
         pd.concat([RUN[RUN["qid"] == "b"].assign(qid=name) for name in names]),
         pd.concat([QRELS[QRELS["qid"] == "b"].assign(qid=name) for name in names]),
         3,
@@ -590,7 +590,7 @@ def drawings(names=("a", "b")):
     other = [*names, "another"]
     matrix = pairs(*((a, b, 0.6) for a, b in itertools.combinations(other, 2)))
     return {
-        "distributions": lambda **options: score_distributions(law, marks=marks, bounds=limits, **options),
+        "distributions": lambda **options: score_distributions(distribution, marks=marks, bounds=limits, **options),
         "estimates": lambda **options: estimate_against_truth(both, **options),
         "coverage": lambda **options: interval_coverage(levels, **options),
         "ranks": lambda **options: rank_uncertainty(ranking, shares, **options),
@@ -737,20 +737,20 @@ def test_rankings_and_simulations_are_drawn_as_they_are_found():
 def test_distributions_of_trec_covid_show_its_numbers(shared_data):
     folder = shared_data / "trec-covid"
     run, qrels = read_run(folder / "run.ance.top100.txt.gz"), read_qrels(folder / "qrels.incomplete.txt.gz")
-    law = bootstrap_distribution(run, qrels, 10, prior="pool+run", prior_strength=math.inf)
-    ax = score_distributions(law)
+    distribution = bootstrap_distribution(run, qrels, 10, prior="pool+run", prior_strength=math.inf)
+    ax = score_distributions(distribution)
     assert len(rows_named(ax)) == 50
     assert points(ax, hollow=True) == sorted(
         (mean, rows_named(ax).index(topic))
-        for topic, mean, u in zip(law.topics, law.mean, law.n_unjudged, strict=True)
+        for topic, mean, u in zip(distribution.topics, distribution.mean, distribution.n_unjudged, strict=True)
         if u == 0
     )
     assert len(ax.patches) == 32
-    assert "hollow: nothing unjudged (18 of 50)" in said(ax)
+    assert "hollow: no unjudged documents (18 of 50)" in said(ax)
     assert inside(ax.figure)
     # Figure 1 of the paper: topic 22 has few scores that are likely, topic 3 an unlikely upper bound.
-    ((few, _, _),) = bars(score_distributions(law, topics=["22"]))
-    ((many, height, _),) = bars(score_distributions(law, topics=["3"]))
+    ((few, _, _),) = bars(score_distributions(distribution, topics=["22"]))
+    ((many, height, _),) = bars(score_distributions(distribution, topics=["3"]))
     assert len(few) < len(many)
     assert height[-1] < 0.04
 

@@ -298,7 +298,7 @@ def test_names_are_never_markup():
 
 def test_the_usual_figure_is_the_first_and_options_reach_it(made):
     ax = made["compare"].plot(width=plots.FULL)
-    assert ax.get_xlabel() == "difference of nDCG@10"
+    assert ax.get_xlabel() == "difference in nDCG@10"
     assert ax.figure.get_figwidth() == plots.FULL
     assert made["compare"].plot("forest").get_xlabel() == "nDCG@10"
     assert [label.get_text() for label in made["bootstrap_distribution"].plot(topics=["q03"]).get_yticklabels()] == [
@@ -327,7 +327,7 @@ def test_distributions_of_many_topics_are_not_computed_to_be_shown(monkeypatch):
     found = vbterrier.unjudged.bootstrap_distribution(*read, cutoff=10)
     monkeypatch.setattr("vbterrier.unjudged.distribution._SHOWN", 11)
     assert "<svg" not in found._repr_html_()
-    assert "laws" not in vars(found)
+    assert "distributions" not in vars(found)
     found.interval(0.9)
     assert "<svg" in found._repr_html_()
 

@@ -137,7 +137,7 @@ class Bootstrapped(Measure):
         def make() -> BootstrapDistribution:
             return BootstrapDistribution(self.judged(scoring), self.process(), self.metric())
 
-        return scoring.once(self.shared("stat", "level"), make)
+        return scoring.memo(self.shared("stat", "level"), make)
 
     def judged(self, scoring: Scoring) -> JudgedTop:
         """The ranking that is scored, with its judgments."""

@@ -11,10 +11,10 @@ import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError
 from vbterrier.frames.notebook import Panel, Shown
-from vbterrier.kernels.grades import moments
 from vbterrier.kernels.grades.choice import TooLargeError, distribution_of
 from vbterrier.kernels.grades.distributions import central_interval
 from vbterrier.kernels.grades.model import UnjudgedModel, urn
+from vbterrier.kernels.grades.moments import moments
 from vbterrier.kernels.resample import stream
 from vbterrier.unjudged.metrics import DCG, NDCG
 from vbterrier.unjudged.priors import ECIR23_GRADES, OWN, prior_of
@@ -34,7 +34,9 @@ if TYPE_CHECKING:
 MOST_PLACES = 1 << 22
 
 
-def problem_of(judged: JudgedTop, metric: Metric, visits: Ints, prob: Floats, strength: Floats | None) -> UnjudgedModel:
+def unjudged_model(
+    judged: JudgedTop, metric: Metric, visits: Ints, prob: Floats, strength: Floats | None
+) -> UnjudgedModel:
     """Lay out the unjudged documents of the cut in visiting order.
 
     Parameters
@@ -55,8 +57,10 @@ def problem_of(judged: JudgedTop, metric: Metric, visits: Ints, prob: Floats, st
     weights = np.take_along_axis(np.where(judged.unjudged, parts.unit, 0.0), visits, axis=1)
     left = judged.judgments.counts - judged.counts
     value = None if parts.score is None else _value(judged, visits, parts.score)
-    steps = parts.steps(visits) if parts.steps is not None and _follow(visits, judged.n_unjudged) else None
-    return UnjudgedModel(base, weights, judged.n_unjudged, prob, left, parts.gain, strength, value, steps)
+    increments = (
+        parts.increments(visits) if parts.increments is not None and _follow(visits, judged.n_unjudged) else None
+    )
+    return UnjudgedModel(base, weights, judged.n_unjudged, prob, left, parts.gain, strength, value, increments)
 
 
 def _value(judged: JudgedTop, visits: Ints, score: Callable[[Ints, int], Floats]) -> Callable[[int, Ints], Floats]:
@@ -148,8 +152,8 @@ class BootstrapDistribution(Shown):
         self.prob = prior.prob if process.prior == OWN else prior.prob[:, 0]
         self.strength = np.full(len(self), math.inf) if prior.strength is None else prior.strength
         self.visits = visits_of(judged, by_docno=process.compat == "ecir23")
-        self.problem = problem_of(judged, self.metric, self.visits, prior.prob, prior.strength)
-        if process.method == "grid" and self.problem.value is not None:
+        self.model = unjudged_model(judged, self.metric, self.visits, prior.prob, prior.strength)
+        if process.method == "grid" and self.model.value is not None:
             raise ParameterError(
                 f"method='grid' adds up what ranks score, and {self.metric.name} is no such sum; use method='auto'"
             )
@@ -164,7 +168,7 @@ class BootstrapDistribution(Shown):
 
     def _panels(self) -> Iterator[Panel]:
         # Intervals take every topic's whole distribution: of many topics, only where those are known already.
-        if "laws" in vars(self) or len(self) <= _SHOWN:
+        if "distributions" in vars(self) or len(self) <= _SHOWN:
             frame = self.frame(LEVEL).assign(level=LEVEL)
             exact = frame["certificate"] == 0
             frame = frame.drop(columns="certificate") if exact.all() else frame
@@ -174,13 +178,13 @@ class BootstrapDistribution(Shown):
             yield Panel("Topics", pd.DataFrame(columns))
 
     def _figures(self) -> Figures:
-        return {"score_distributions": lambda: {"law": self}}
+        return {"score_distributions": lambda: {"distribution": self}}
 
     @cached_property
-    def laws(self) -> list[ScoreDistribution]:
+    def distributions(self) -> list[ScoreDistribution]:
         """The distribution of each topic."""
         try:
-            return distribution_of(self.problem, self.process.method, self._uniforms, legacy=bool(self.process.compat))
+            return distribution_of(self.model, self.process.method, self._uniforms, legacy=bool(self.process.compat))
         except TooLargeError as error:
             raise ParameterError(
                 f"method={self.process.method!r} cannot do query {self.topics[error.topic]!r} with its "
@@ -193,21 +197,23 @@ class BootstrapDistribution(Shown):
 
     @cached_property
     def _moments(self) -> tuple[Floats, Floats]:
-        return self._found_moments(spread=True)
+        return self._found_moments(with_variance=True)
 
     @cached_property
     def _means(self) -> Floats:
         """Without the variances, which cost more, where these were not asked for before."""
-        return self._moments[0] if "_moments" in vars(self) else self._found_moments(spread=False)[0]
+        return self._moments[0] if "_moments" in vars(self) else self._found_moments(with_variance=False)[0]
 
-    def _found_moments(self, *, spread: bool) -> tuple[Floats, Floats]:
+    def _found_moments(self, *, with_variance: bool) -> tuple[Floats, Floats]:
         sampled = self.process.method == "mc"
-        mean, variance = (np.full(len(self), np.nan),) * 2 if sampled else moments(self.problem, spread=spread)
+        mean, variance = (
+            (np.full(len(self), np.nan),) * 2 if sampled else moments(self.model, with_variance=with_variance)
+        )
         unknown = np.flatnonzero(np.isnan(mean))
         if len(unknown):
             mean, variance = mean.copy(), variance.copy()
         for topic in unknown:
-            values, probs = self.laws[topic].atoms()
+            values, probs = self.distributions[topic].atoms()
             mean[topic] = values @ probs
             variance[topic] = (values - mean[topic]) ** 2 @ probs
         return mean, variance
@@ -230,7 +236,7 @@ class BootstrapDistribution(Shown):
     @cached_property
     def mode(self) -> Floats:
         """The most probable score of each topic, the largest of several, shape (n,)."""
-        return np.array([law.mode() for law in self.laws])
+        return np.array([distribution.mode() for distribution in self.distributions])
 
     def quantile(self, level: float) -> Floats:
         """The smallest score whose probability of not being exceeded reaches ``level``, shape (n,).
@@ -244,9 +250,11 @@ class BootstrapDistribution(Shown):
             raise ParameterError(f"level={level}: wanted a number from 0 to 1")
         if level not in self._quantiles:
             # Levels that are often asked for next cost next to nothing, but where one is a search of its own.
-            cheap = all(law.is_sorted for law in self.laws)
+            cheap = all(distribution.is_sorted for distribution in self.distributions)
             levels = np.array([level, *(other for other in COMMON_LEVELS if cheap and other not in self._quantiles)])
-            found = np.array([law.quantiles(levels) for law in self.laws]).reshape(len(self), len(levels))
+            found = np.array([distribution.quantiles(levels) for distribution in self.distributions]).reshape(
+                len(self), len(levels)
+            )
             self._quantiles.update(zip(levels.tolist(), found.T, strict=True))
         return self._quantiles[level]
 
@@ -269,7 +277,9 @@ class BootstrapDistribution(Shown):
         if not 0 <= level <= 1:
             raise ParameterError(f"level={level}: wanted a number from 0 to 1")
         if level not in self._intervals:
-            ends = np.array([central_interval(law, level) for law in self.laws]).reshape(len(self), 2)
+            ends = np.array([central_interval(distribution, level) for distribution in self.distributions]).reshape(
+                len(self), 2
+            )
             self._intervals[level] = ends[:, 0], ends[:, 1]
         return self._intervals[level]
 
@@ -278,12 +288,17 @@ class BootstrapDistribution(Shown):
 
         For draws it is the width of the Dvoretzky-Kiefer-Wolfowitz band at 95 %.
         """
-        return np.array([float(np.diff(law.brackets(np.array([level])), axis=0)[0, 0]) for law in self.laws])
+        return np.array(
+            [
+                float(np.diff(distribution.brackets(np.array([level])), axis=0)[0, 0])
+                for distribution in self.distributions
+            ]
+        )
 
     @property
     def methods(self) -> list[str]:
         """``"exact"``, ``"grid"`` or ``"mc"`` for each topic."""
-        return [law.method for law in self.laws]
+        return [distribution.method for distribution in self.distributions]
 
     def atoms(self, topic: str) -> tuple[Floats, Floats]:
         """Rising scores of one topic and their probabilities, each of shape (m,).
@@ -295,12 +310,12 @@ class BootstrapDistribution(Shown):
         """
         if topic not in self.topics:
             raise InputError(f"query {topic!r} was not evaluated; there are {len(self)}, the first {self.topics[:3]}")
-        law = self.laws[self.topics.index(topic)]
-        if law.n_atoms > MOST_ATOMS:
+        distribution = self.distributions[self.topics.index(topic)]
+        if distribution.n_atoms > MOST_ATOMS:
             raise ParameterError(
-                f"query {topic!r} has {law.n_atoms:,} atoms, too many to list; ask for quantiles, or use method='grid'"
+                f"query {topic!r} has {distribution.n_atoms:,} atoms, too many to list; ask for quantiles, or use method='grid'"
             )
-        return law.atoms()
+        return distribution.atoms()
 
     def frame(self, level: float = 0.9) -> pd.DataFrame:
         """A row a topic: qid, n_unjudged, mean, std, median, mode, low, high, method, certificate (of the interval)."""

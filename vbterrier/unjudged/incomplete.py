@@ -239,7 +239,7 @@ def shallow_pool(runs: Any, qrels: Any, depth: int) -> pd.DataFrame:
 def _chances(qid: Ids, docno: Ids, seed: int) -> NDArray[np.float64]:
     """A uniform number in [0, 1) for each pair of ids, which nothing but the pair and the seed decides."""
     salt = stream(seed, "thin pool").integers(2**64, dtype=np.uint64)
-    words = fingerprints.mix(docno.prints + fingerprints.mix(qid.prints + salt))
+    words = fingerprints.mix(docno.fingerprints + fingerprints.mix(qid.fingerprints + salt))
     return (words >> _SHIFT).astype(np.float64) * _UNIT
 
 

@@ -63,16 +63,16 @@ class JointDistribution:
     moved by at most 8 % in nine topics of ten; those of a run's mean by 1 to 2 % in the median, 16 % at the most.
     """
 
-    def __init__(self, laws: Mapping[str, BootstrapDistribution], cuts: Mapping[str, JudgedTop]) -> None:
-        if not laws:
+    def __init__(self, distributions: Mapping[str, BootstrapDistribution], cuts: Mapping[str, JudgedTop]) -> None:
+        if not distributions:
             raise InputError("no systems; give the distribution of one at least")
-        self.names = list(laws)
-        self.laws = list(laws.values())
-        self.topics = self.laws[0].topics
+        self.names = list(distributions)
+        self.distributions = list(distributions.values())
+        self.topics = self.distributions[0].topics
         for name in self.names:
             self._require_alike(name, cuts[name])
-        self.places, self.n_union = _union(self.laws, [cuts[name] for name in self.names])
-        self.strength = _common_strength(self.laws)
+        self.places, self.n_union = _union(self.distributions, [cuts[name] for name in self.names])
+        self.strength = _common_strength(self.distributions)
 
     def __len__(self) -> int:
         return len(self.names)
@@ -81,21 +81,21 @@ class JointDistribution:
         return f"JointDistribution({len(self)} systems, {len(self.topics)} topics)"
 
     def _require_alike(self, name: str, cut: JudgedTop) -> None:
-        law, first = self.law(name), self.laws[0]
-        if law.topics != self.topics:
-            odd = sorted(set(law.topics) ^ set(self.topics)) or ["their order"]
+        distribution, first = self.distribution(name), self.distributions[0]
+        if distribution.topics != self.topics:
+            odd = sorted(set(distribution.topics) ^ set(self.topics)) or ["their order"]
             raise InputError(
                 f"systems {self.names[0]!r} and {name!r} have different topics, they differ in {examples(odd)}"
             )
-        if not np.array_equal(law.problem.gain, first.problem.gain):
+        if not np.array_equal(distribution.model.gain, first.model.gain):
             raise InputError(
                 f"systems {self.names[0]!r} and {name!r} are scored by other grades or gains; take one metric and the "
                 "same qrels for all"
             )
-        if cut.judgments.topics != law.topics or not np.array_equal(cut.n_unjudged, law.n_unjudged):
+        if cut.judgments.topics != distribution.topics or not np.array_equal(cut.n_unjudged, distribution.n_unjudged):
             raise InputError(f"system {name!r}: its distribution is not that of the ranking given with it")
 
-    def law(self, name: str) -> BootstrapDistribution:
+    def distribution(self, name: str) -> BootstrapDistribution:
         """The distribution of one system.
 
         Raises
@@ -103,7 +103,7 @@ class JointDistribution:
         ParameterError
             No such system.
         """
-        return self.laws[self._at(name)]
+        return self.distributions[self._at(name)]
 
     def _at(self, name: str) -> int:
         if name not in self.names:
@@ -125,8 +125,10 @@ class JointDistribution:
         rng = stream(seed, self.topics[topic], str(first))
         numbers = urn(rng, n_draws, int(self.n_union[topic]), float(self.strength[topic]))
         scores = np.empty((len(self), n_draws))
-        for system, (law, places) in enumerate(zip(self.laws, self.places, strict=True)):
-            scores[system] = scores_of(law.problem, topic, numbers[:, places[topic, : law.n_unjudged[topic]]])
+        for system, (distribution, places) in enumerate(zip(self.distributions, self.places, strict=True)):
+            scores[system] = scores_of(
+                distribution.model, topic, numbers[:, places[topic, : distribution.n_unjudged[topic]]]
+            )
         return scores
 
     def covariance(self, name_a: str, name_b: str) -> Floats:
@@ -148,7 +150,7 @@ class JointDistribution:
             No such system.
         """
         at_a, at_b = self._at(name_a), self._at(name_b)
-        a, b = self.laws[at_a].problem, self.laws[at_b].problem
+        a, b = self.distributions[at_a].model, self.distributions[at_b].model
         if a.value is not None or b.value is not None:
             return np.full(len(self.topics), np.nan)
         alike = 1.0 / (self.strength + 1.0)
@@ -158,12 +160,12 @@ class JointDistribution:
 
     def _shared_part(self, at_a: int, at_b: int) -> Floats:
         """``Σ_d w_d v_d c_d`` over the documents that both systems retrieved, shape (n_topics,)."""
-        (topic_a, visit_a), (topic_b, visit_b) = (_visited(self.laws[at]) for at in (at_a, at_b))
+        (topic_a, visit_a), (topic_b, visit_b) = (_visited(self.distributions[at]) for at in (at_a, at_b))
         most = int(self.n_union.max(initial=0))
         keys_a = topic_a * most + self.places[at_a][topic_a, visit_a]
         keys_b = topic_b * most + self.places[at_b][topic_b, visit_b]
         _, in_a, in_b = np.intersect1d(keys_a, keys_b, assume_unique=True, return_indices=True)
-        a, b, topic = self.laws[at_a].problem, self.laws[at_b].problem, topic_a[in_a]
+        a, b, topic = self.distributions[at_a].model, self.distributions[at_b].model, topic_a[in_a]
         prob_a, prob_b = _full(a)[topic, visit_a[in_a]], _full(b)[topic, visit_b[in_b]]
         one = np.ones((len(topic), 1))
         gains = _together(prob_a[:, None], prob_b[:, None], (one, one), a.gain)
@@ -173,7 +175,10 @@ class JointDistribution:
 
 
 def joint_draws(
-    laws: Mapping[str, BootstrapDistribution], cuts: Mapping[str, JudgedTop], n_draws: int = 1000, seed: int = 0
+    distributions: Mapping[str, BootstrapDistribution],
+    cuts: Mapping[str, JudgedTop],
+    n_draws: int = 1000,
+    seed: int = 0,
 ) -> Floats:
     """Scores of several systems, drawn together: what both retrieved has one grade in both.
 
@@ -208,58 +213,61 @@ def joint_draws(
     >>> lists = {"one": ["a", "new"], "two": ["new", "a"]}
     >>> cuts = {name: pool.judge(Run(pd.DataFrame({"qid": "q1", "docno": found, "score": [2.0, 1.0]})), 2)
     ...         for name, found in lists.items()}
-    >>> laws = {name: BootstrapDistribution(cut, Process('pool')) for name, cut in cuts.items()}
-    >>> draws = joint_draws(laws, cuts, 100)
+    >>> distributions = {name: BootstrapDistribution(cut, Process('pool')) for name, cut in cuts.items()}
+    >>> draws = joint_draws(distributions, cuts, 100)
     >>> sorted(set(map(tuple, draws[:, 0].T.round(2).tolist())))
     [(0.61, 0.39), (1.0, 1.0)]
     """
-    joint = JointDistribution(laws, cuts)
+    joint = JointDistribution(distributions, cuts)
     draws = np.empty((len(joint), len(joint.topics), n_draws))
     for topic in range(len(joint.topics)):
         draws[:, topic] = joint.scores(topic, n_draws, seed)
     return draws
 
 
-def _common_strength(laws: Sequence[BootstrapDistribution]) -> Floats:
+def _common_strength(distributions: Sequence[BootstrapDistribution]) -> Floats:
     """The strength at which two documents are as correlated as they are on average, shape (n_topics,)."""
-    strength, count = np.array([law.strength for law in laws]), np.array([law.n_unjudged for law in laws])
+    strength, count = (
+        np.array([distribution.strength for distribution in distributions]),
+        np.array([distribution.n_unjudged for distribution in distributions]),
+    )
     alike = (count / (strength + 1)).sum(axis=0) / np.maximum(count.sum(axis=0), 1)
     # Rounding must not part strengths that are the same.
     common = np.divide(1 - alike, alike, out=np.full(len(alike), np.inf), where=alike > 0)
     return np.asarray(np.where((strength == strength[0]).all(axis=0), strength[0], common))
 
 
-def _union(laws: Sequence[BootstrapDistribution], cuts: Sequence[JudgedTop]) -> tuple[list[Ints], Ints]:
+def _union(distributions: Sequence[BootstrapDistribution], cuts: Sequence[JudgedTop]) -> tuple[list[Ints], Ints]:
     """Where each visited document stands among all systems' of its topic, (n, u) a system, and how many those are."""
-    visited = [_visited(law) for law in laws]
+    visited = [_visited(distribution) for distribution in distributions]
     docnos = [
-        cut.run.docno.take(cut.rows[topic, law.visits[topic, visit]]).text
-        for law, cut, (topic, visit) in zip(laws, cuts, visited, strict=True)
+        cut.run.docno.take(cut.rows[topic, distribution.visits[topic, visit]]).text
+        for distribution, cut, (topic, visit) in zip(distributions, cuts, visited, strict=True)
     ]
     encoded = pa.concat_arrays(docnos).dictionary_encode()
     rank = Ids(encoded.dictionary).ranks()[encoded.indices.to_numpy()]
     n_docnos, owner = max(len(encoded.dictionary), 1), np.concatenate([topic for topic, _ in visited])
     distinct, member = np.unique(owner * n_docnos + rank, return_inverse=True)
-    n_union = np.bincount(distinct // n_docnos, minlength=len(laws[0]))
+    n_union = np.bincount(distinct // n_docnos, minlength=len(distributions[0]))
     place = member.reshape(-1) - (np.cumsum(n_union) - n_union)[owner]
     tables = []
-    for law, (topic, visit) in zip(laws, visited, strict=True):
-        table = np.zeros(law.visits.shape, dtype=np.int64)
+    for distribution, (topic, visit) in zip(distributions, visited, strict=True):
+        table = np.zeros(distribution.visits.shape, dtype=np.int64)
         table[topic, visit], place = place[: len(topic)], place[len(topic) :]
         tables.append(table)
     return tables, n_union
 
 
-def _visited(law: BootstrapDistribution) -> tuple[Ints, Ints]:
+def _visited(distribution: BootstrapDistribution) -> tuple[Ints, Ints]:
     """Topic and turn of every unjudged document."""
-    topic, turn = np.nonzero(np.arange(law.visits.shape[1]) < law.n_unjudged[:, None])
+    topic, turn = np.nonzero(np.arange(distribution.visits.shape[1]) < distribution.n_unjudged[:, None])
     return topic, turn
 
 
-def _full(problem: UnjudgedModel) -> Floats:
+def _full(model: UnjudgedModel) -> Floats:
     """The prior of each document, shape (n, u, L)."""
-    n, width = problem.weights.shape
-    return np.broadcast_to(problem.landed, (n, width, problem.landed.shape[2]))
+    n, width = model.weights.shape
+    return np.broadcast_to(model.landed, (n, width, model.landed.shape[2]))
 
 
 def _together(prob_a: Floats, prob_b: Floats, weights: tuple[Floats, Floats], gain: Floats) -> Floats:

@@ -11,7 +11,7 @@ import pandas as pd
 from vbterrier.errors import ParameterError
 from vbterrier.frames.files.writing import write_table
 from vbterrier.frames.notebook import Panel, Shown
-from vbterrier.kernels.grades.value_of_judging import Outlook, Step, gain_covariance, greedy, linear_weights
+from vbterrier.kernels.grades.value_of_judging import ResidualVariance, Step, gain_covariance, greedy, linear_weights
 from vbterrier.kernels.resample import stream
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Cut:
 
     name: str
     judged: JudgedTop
-    law: BootstrapDistribution
+    distribution: BootstrapDistribution
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -135,9 +135,9 @@ def plan_judging(
         Too many unjudged documents.
     """
     pool = _Documents(cuts, signed=difference is not None)
-    start = np.array([outlook.variance for outlook in pool.outlooks]).reshape(-1, pool.n_scores).sum(axis=0)
-    steps = list(greedy(pool.outlooks, n))
-    widths = _widths(np.array([start, *(step.variance for step in steps)]), len(cuts[0].law), level)
+    start = np.array([residual.variance for residual in pool.residuals]).reshape(-1, pool.n_scores).sum(axis=0)
+    steps = list(greedy(pool.residuals, n))
+    widths = _widths(np.array([start, *(step.variance for step in steps)]), len(cuts[0].distribution), level)
     return JudgingPlan(
         pool.frame(steps, widths),
         float(widths[0]),
@@ -175,22 +175,22 @@ class _Documents:
         firsts = self.found.drop_duplicates("document").sort_values("document")
         self.docno, topic = firsts["docno"].tolist(), firsts["topic"].to_numpy()
         document = self.found["document"].to_numpy(dtype=np.int64)
-        prob = np.zeros((len(self.docno), len(cuts[0].law.grades)))
+        prob = np.zeros((len(self.docno), len(cuts[0].distribution.grades)))
         np.add.at(prob, document, np.concatenate([probs for _, probs in parts]))
         self.n_runs = np.bincount(document, minlength=len(self.docno))
         self.prob = prob / self.n_runs[:, None]
         self.topics = np.unique(topic)
-        self.ends = np.searchsorted(topic, [*self.topics, len(cuts[0].law)])
-        self.outlooks = self._outlooks(document)
+        self.ends = np.searchsorted(topic, [*self.topics, len(cuts[0].distribution)])
+        self.residuals = self._residuals(document)
 
-    def _outlooks(self, document: Ints) -> list[Outlook]:
+    def _residuals(self, document: Ints) -> list[ResidualVariance]:
         sizes = np.diff(self.ends).astype(np.float64)
         if (sizes**2).sum() > MOST_CELLS:
             raise ParameterError(
                 f"{len(self.docno):,} unjudged documents in {len(self.topics)} topics are too many to weigh against "
                 "each other; use a smaller cutoff, or fewer runs"
             )
-        laws = [cut.law for cut in self.cuts]
+        distributions = [cut.distribution for cut in self.cuts]
         # Two documents of a topic are as correlated as they are on average over its runs.
         owner, alike = self.found["topic"].to_numpy(), self.found["alike"].to_numpy()
         correlation = np.bincount(owner, weights=alike) / np.maximum(np.bincount(owner), 1)
@@ -198,15 +198,17 @@ class _Documents:
         score = np.zeros_like(run) if self._signed else run
         weight = np.where(run == 1, -weight, weight) if self._signed else weight
         order = np.argsort(document, kind="stable")
-        outlooks = []
+        residuals = []
         for place, topic in enumerate(self.topics.tolist()):
             start, stop = self.ends[place], self.ends[place + 1]
             rows = order[slice(*np.searchsorted(document[order], [start, stop]))]
             weights = np.zeros((self.n_scores, stop - start))
             np.add.at(weights, (score[rows], document[rows] - start), weight[rows])
-            gain = laws[0].problem.gain
-            outlooks.append(Outlook(weights, gain_covariance(self.prob[start:stop], gain, correlation[topic])))
-        return outlooks
+            gain = distributions[0].model.gain
+            residuals.append(
+                ResidualVariance(weights, gain_covariance(self.prob[start:stop], gain, correlation[topic]))
+            )
+        return residuals
 
     def frame(self, steps: Sequence[Step], widths: Floats) -> pd.DataFrame:
         """The plan, a row a step."""
@@ -215,7 +217,7 @@ class _Documents:
         places: dict[int, list[tuple[int, int]]] = {}
         for which, run, rank in found[["document", "run", "rank"]].itertuples(index=False):
             places.setdefault(which, []).append((run, rank))
-        names = self.cuts[0].law.topics
+        names = self.cuts[0].distribution.topics
         narrowing = -np.diff(widths) / max(float(widths[0]), np.finfo(np.float64).tiny)
         rows = [
             (
@@ -223,7 +225,7 @@ class _Documents:
                 self.docno[which],
                 places[which][0][1],
                 int(self.n_runs[which]),
-                step.worth,
+                step.value,
                 *(float(width) for width in widths[turn : turn + 2]),
                 self._reason(places[which], 1 - float(self.prob[which, 0]), float(narrowing[turn])),
             )
@@ -246,30 +248,30 @@ class _Documents:
 
 def _found(place: int, cut: Cut) -> tuple[pd.DataFrame, Floats]:
     """The unjudged documents of a run: topic, docno, run, rank, weight; and the prior of each, shape (n_rows, L)."""
-    law, problem = cut.law, cut.law.problem
-    n_unjudged = law.n_unjudged
-    topic = np.repeat(np.arange(len(law)), n_unjudged)
+    distribution, model = cut.distribution, cut.distribution.model
+    n_unjudged = distribution.n_unjudged
+    topic = np.repeat(np.arange(len(distribution)), n_unjudged)
     turn = np.arange(len(topic)) - np.repeat(np.cumsum(n_unjudged) - n_unjudged, n_unjudged)
-    rank = law.visits[topic, turn]
-    weight = problem.weights[topic, turn]
-    for bent in np.flatnonzero(problem.binds | (problem.value is not None)).tolist():
-        weight[topic == bent] = _straightened(law, bent)
+    rank = distribution.visits[topic, turn]
+    weight = model.weights[topic, turn]
+    for bent in np.flatnonzero(model.binds | (model.value is not None)).tolist():
+        weight[topic == bent] = _straightened(distribution, bent)
     docno = cut.judged.run.docno.take(cut.judged.rows[topic, rank]).text.to_pylist()
     frame = pd.DataFrame({"topic": topic, "docno": docno, "run": place, "rank": rank + 1, "weight": weight})
-    frame["alike"] = 1 / (law.strength[topic] + 1)
-    return frame, problem.landed[topic, np.zeros_like(turn) if problem.is_shared else turn]
+    frame["alike"] = 1 / (distribution.strength[topic] + 1)
+    return frame, model.landed[topic, np.zeros_like(turn) if model.is_shared else turn]
 
 
-def _straightened(law: BootstrapDistribution, topic: int) -> Floats:
+def _straightened(distribution: BootstrapDistribution, topic: int) -> Floats:
     """Weights of a score that is no plain sum of gains, such that their sum has its variance, shape (u,)."""
-    problem, n_unjudged = law.problem, int(law.n_unjudged[topic])
+    model, n_unjudged = distribution.model, int(distribution.n_unjudged[topic])
     n_draws = max(_LEAST_DRAWS, _DRAWS_EACH * n_unjudged)
-    uniforms = stream(law.process.seed, law.topics[topic], "judge next").random((n_draws, n_unjudged))
-    weights = linear_weights(problem, topic, uniforms)
-    prob = np.broadcast_to(problem.landed[topic], (n_unjudged, len(problem.gain)))
-    covariance = gain_covariance(prob, problem.gain, float(1 / (law.strength[topic] + 1)))
+    uniforms = stream(distribution.process.seed, distribution.topics[topic], "judge next").random((n_draws, n_unjudged))
+    weights = linear_weights(model, topic, uniforms)
+    prob = np.broadcast_to(model.landed[topic], (n_unjudged, len(model.gain)))
+    covariance = gain_covariance(prob, model.gain, float(1 / (distribution.strength[topic] + 1)))
     straight = float(weights @ covariance @ weights)
-    return weights * float(law.std[topic]) / np.sqrt(straight) if straight > 0 else weights
+    return weights * float(distribution.std[topic]) / np.sqrt(straight) if straight > 0 else weights
 
 
 def write_judging(plan: Any, path: str | os.PathLike[str]) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from vbterrier.errors import ParameterError
 from vbterrier.frames.parameters import choice, whole
 from vbterrier.kernels.gain import average_precision, discounts, err, ideal_dcg, q_measure, ranks, rbp_weights
-from vbterrier.kernels.grades.model import Steps
+from vbterrier.kernels.grades.model import Increments
 from vbterrier.unjudged.pool import grade_gains
 
 if TYPE_CHECKING:
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from vbterrier.unjudged.pool import JudgedTop
 
 
-def counted(judged: JudgedTop, visits: Ints, relevant: Floats, worth: Floats, weight: Floats) -> Steps:
+def cumulative_increments(
+    judged: JudgedTop, visits: Ints, relevant: Floats, worth: Floats, weight: Floats
+) -> Increments:
     """``Σ_r I(r) w_r Σ_{i<=r} h_i``: average precision and the Q-measure.
 
     Parameters
@@ -37,10 +39,10 @@ def counted(judged: JudgedTop, visits: Ints, relevant: Floats, worth: Floats, we
     lasting = _behind(judged, is_relevant * weight)
     own = np.take_along_axis(weight, visits, axis=1)
     alone = own * np.take_along_axis(so_far, visits, axis=1)
-    return Steps(behind[:, 0], alone, own, behind[:, 1:], lasting[:, 1:], lambda n: (n @ relevant, n @ worth))
+    return Increments(behind[:, 0], alone, own, behind[:, 1:], lasting[:, 1:], lambda n: (n @ relevant, n @ worth))
 
 
-def stopping(judged: JudgedTop, visits: Ints, stops: Floats) -> Steps:
+def cascade_increments(judged: JudgedTop, visits: Ints, stops: Floats) -> Increments:
     """``Σ_r (1/r) s_r Π_{i<r} (1 - s_i)``: expected reciprocal rank.
 
     What an unjudged document adds is ``1/r`` of the share of users who stop there: the fall of those who go on.
@@ -48,7 +50,7 @@ def stopping(judged: JudgedTop, visits: Ints, stops: Floats) -> Steps:
     Parameters
     ----------
     judged, visits
-        As in :func:`counted`.
+        As in :func:`cumulative_increments`.
     stops
         s of each level, shape (L,), below 1.
     """
@@ -63,7 +65,7 @@ def stopping(judged: JudgedTop, visits: Ints, stops: Floats) -> Steps:
         goes_on: Floats = ((1.0 - stops) ** landed).prod(axis=-1)
         return goes_on, goes_on
 
-    return Steps(lasting[:, 0], alone, nothing, nothing, lasting[:, 1:], seen)
+    return Increments(lasting[:, 0], alone, nothing, nothing, lasting[:, 1:], seen)
 
 
 def at(gain: Floats, levels: Ints) -> Floats:
@@ -109,7 +111,7 @@ class Parts:
     gain: Floats
     unit: Floats
     score: Callable[[Ints, int], Floats] | None = None
-    steps: Callable[[Ints], Steps] | None = None
+    increments: Callable[[Ints], Increments] | None = None
 
 
 class Metric(Protocol):
@@ -251,7 +253,9 @@ class AP:
             return average_precision(at(gain, levels), n_relevant[topic])
 
         weight = 1.0 / (ranks(judged.levels.shape[1]) * np.maximum(n_relevant, 1)[:, None])
-        return Parts(gain, _nothing(judged), score, lambda visits: counted(judged, visits, gain, gain, weight))
+        return Parts(
+            gain, _nothing(judged), score, lambda visits: cumulative_increments(judged, visits, gain, gain, weight)
+        )
 
 
 @dataclass(frozen=True)
@@ -283,7 +287,7 @@ class ERR:
         def score(levels: Ints, _: int) -> Floats:
             return err(at(gain, levels))
 
-        return Parts(gain, _nothing(judged), score, lambda visits: stopping(judged, visits, gain))
+        return Parts(gain, _nothing(judged), score, lambda visits: cascade_increments(judged, visits, gain))
 
 
 @dataclass(frozen=True)
@@ -331,7 +335,9 @@ class Q:
         relevant = (gain > 0).astype(np.float64)
         worth = relevant + self.beta * gain
         weight = 1.0 / ((rank + self.beta * ideal) * np.maximum(n_relevant, 1)[:, None])
-        return Parts(gain, _nothing(judged), score, lambda visits: counted(judged, visits, relevant, worth, weight))
+        return Parts(
+            gain, _nothing(judged), score, lambda visits: cumulative_increments(judged, visits, relevant, worth, weight)
+        )
 
 
 def _binary(judged: JudgedTop, rel: int) -> Floats:

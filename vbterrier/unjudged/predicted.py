@@ -160,7 +160,7 @@ def by_votes(entries: Retrieved) -> RetrievalEvidence:
     Mean of ``1/log2(1 + rank)`` over the runs (0 where a run lacks it), the share of runs that have it, and
     ``-log2(1 + best rank)``.
     """
-    first = np.unique(fingerprints.keys(entries.topic, entries.docno.prints), return_index=True)[1]
+    first = np.unique(fingerprints.keys(entries.topic, entries.docno.fingerprints), return_index=True)[1]
     # Compares the ids of all entries with that of the document that they are taken for.
     thing = Lookup(entries.topic[first], entries.docno.take(first)).find_one(entries.topic, entries.docno)
     best = np.full(len(first), np.iinfo(np.int64).max)

@@ -492,8 +492,12 @@ def test_estimates_from_thinned_judgments_are_closer_than_those_of_the_pool(shar
     mine = vbterrier.unjudged.bootstrap_distribution(predicted, left, prior="column")
     assert pool.topics == mine.topics
 
-    def rmse(law):
+    def rmse(distribution):
         score = dict(zip(truth.topics, truth.mean, strict=True))
-        return math.sqrt(np.mean([(value - score[qid]) ** 2 for qid, value in zip(law.topics, law.mean, strict=True)]))
+        return math.sqrt(
+            np.mean(
+                [(value - score[qid]) ** 2 for qid, value in zip(distribution.topics, distribution.mean, strict=True)]
+            )
+        )
 
     assert rmse(mine) < 0.6 * rmse(pool)

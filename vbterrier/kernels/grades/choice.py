@@ -1,4 +1,4 @@
-"""Choice of the method for the distribution of a topic's score."""
+"""Choice of the method for the distribution of a topic's score, and distributions on grids."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from vbterrier.kernels.grades.distributions import Atoms, Grid
-from vbterrier.kernels.grades.exact import exact_laws, is_listed, sampled_law, split
+from vbterrier.kernels.grades.exact import exact_distributions, is_enumerated, sampled_distribution, split
 from vbterrier.kernels.grades.states import n_walk_states, walk
 
 if TYPE_CHECKING:
@@ -20,36 +20,120 @@ if TYPE_CHECKING:
     from vbterrier.kernels.grades.model import UnjudgedModel
 
 
+METHODS = ("auto", "exact", "grid", "mc")
+
+# The largest number of sequences if a grade may have too few documents, and of atoms of the larger half otherwise.
+MAX_PATHS = 1e6
+MAX_HALF = {"auto": 20_000.0, "exact": 2.6e6}
+# The largest number of enumerated sequences, of sequences that are sums of two dependent halves, and of sequences times
+# pairs of sets of documents for dependent documents with different priors.
+MAX_LISTED = {"auto": 3e5, "exact": 2e6}
+MAX_JOINED = {"auto": 2e6, "exact": 1e7}
+MAX_SETS = {"auto": 5e7, "exact": 1e9}
+# The largest number of cell updates: about a second per topic under "auto".
+MAX_CELLS = {"auto": 1.5e8, "grid": 4e9, "exact": 0.0}
+MAX_LATTICE = {"auto": 1.5e8, "exact": 4e9, "grid": 0.0}
 CELLS = 1 << 15
-# How far a multiple may be from a whole number by rounding.
+# Tolerance of multiples of a unit for rounding.
 WHOLE = 1e-9
 
 
-def grid_work(problem: UnjudgedModel, topic: int, cells: int = CELLS) -> float:
-    """How many cells :func:`grid_law` would touch for a topic."""
-    if problem.value is not None:
-        return float("inf")
-    one = problem.select(slice(topic, topic + 1))
-    return n_walk_states(one) * cells * int(one.n_unjudged[0]) * int(one.n_active[0])
-
-
-def grid_law(problem: UnjudgedModel, topic: int, cells: int = CELLS) -> Grid:
-    """The distribution of one topic on a grid over the range of its score.
-
-    Each document's value falls between two cells and is split between them in proportion, which keeps the mean and
-    makes the errors of the documents independent and centred whatever was drawn, so that Hoeffding's inequality holds
-    even where grades run out or draws depend on each other.
+class TooLargeError(Exception):
+    """Error for a topic that is too large for the requested method.
 
     Parameters
     ----------
-    problem
-        The process.
     topic
-        Which of its topics.
-    cells
-        Cells over the range of the score.
+        The position of the topic.
     """
-    one = problem.select(slice(topic, topic + 1))
+
+    def __init__(self, topic: int) -> None:
+        self.topic = topic
+        super().__init__(f"topic {topic}")
+
+
+def distribution_of(
+    model: UnjudgedModel, method: str, uniforms: Callable[[int], NDArray[np.float64]], *, legacy: bool = False
+) -> list[ScoreDistribution]:
+    """The distribution of each topic.
+
+    Parameters
+    ----------
+    model
+        The model of unjudged documents.
+    method
+        ``"exact"``, ``"grid"``, ``"mc"``, or ``"auto"``: exact if that is cheap, else the grid, else draws.
+    uniforms
+        Function that returns the uniform numbers of a topic, shape (n_draws, n_unjudged); called only for draws.
+    legacy
+        See :class:`vbterrier.kernels.grades.distributions.Sample`.
+
+    Raises
+    ------
+    TooLargeError
+        A topic is too large for ``method="exact"`` or ``"grid"``.
+    """
+    n = len(model)
+    if method == "mc":
+        return [sampled_distribution(model, topic, uniforms(topic), legacy=legacy) for topic in range(n)]
+    exactly = np.zeros(n, dtype=bool) if method == "grid" else feasible(model, method)
+    chosen = np.flatnonzero(exactly)
+    distributions: dict[int, ScoreDistribution] = dict(
+        zip(chosen.tolist(), exact_distributions(model.select(chosen)), strict=True)
+    )
+    for topic in np.flatnonzero(~exactly).tolist():
+        if lattice_work(model, topic) <= MAX_LATTICE[method]:
+            distributions[topic] = lattice_distribution(model, topic)
+        elif grid_work(model, topic) <= MAX_CELLS[method]:
+            distributions[topic] = grid_distribution(model, topic)
+        elif method != "auto":
+            raise TooLargeError(topic)
+        else:
+            distributions[topic] = sampled_distribution(model, topic, uniforms(topic), legacy=legacy)
+    return [distributions[topic] for topic in range(n)]
+
+
+def feasible(model: UnjudgedModel, method: str) -> Bools:
+    """Topics that are small enough for an exact distribution under ``"auto"`` or ``"exact"``, shape (n,)."""
+    paths, listed = model.n_paths(), is_enumerated(model)
+    with np.errstate(over="ignore"):
+        half = model.n_active.astype(np.float64) ** np.ceil(model.n_unjudged / 2)
+        sets = paths * 3.0**model.n_unjudged
+    bearable = np.where(model.binds, paths <= MAX_PATHS, half <= MAX_HALF[method])
+    bearable = np.where(model.depends, paths <= MAX_JOINED[method], bearable)
+    bearable = np.where(listed, paths <= MAX_LISTED[method], bearable)
+    bearable &= model.is_shared | ~model.depends | (sets <= MAX_SETS[method])
+    # Pairs of halves with equal sums are enumerated, so these topics need two halves without equal sums.
+    for topic in np.flatnonzero(bearable & ~listed & ~model.binds & ~model.depends & (paths > MAX_PATHS)):
+        bearable[topic] = split(model.weights[topic, : model.n_unjudged[topic]])[2]
+    return bearable
+
+
+def grid_work(model: UnjudgedModel, topic: int, cells: int = CELLS) -> float:
+    """The number of cell updates of :func:`grid_distribution` for a topic."""
+    if model.value is not None:
+        return float("inf")
+    one = model.select(slice(topic, topic + 1))
+    return n_walk_states(one) * cells * int(one.n_unjudged[0]) * int(one.n_active[0])
+
+
+def grid_distribution(model: UnjudgedModel, topic: int, cells: int = CELLS) -> Grid:
+    """The distribution of one topic on a grid over the range of its score.
+
+    The value of each document is split in proportion between the two cells around it. This keeps the mean, and the
+    errors of the documents are independent and centred given the draws, so that Hoeffding's inequality holds even if
+    grades have too few documents or draws are dependent.
+
+    Parameters
+    ----------
+    model
+        The model of unjudged documents.
+    topic
+        The position of the topic.
+    cells
+        Number of cells over the range of the score.
+    """
+    one = model.select(slice(topic, topic + 1))
     n_unjudged = int(one.n_unjudged[0])
     values = _values(one)
     cell = max(float(values.max(axis=1).sum()), 1e-300) / cells
@@ -58,34 +142,34 @@ def grid_law(problem: UnjudgedModel, topic: int, cells: int = CELLS) -> Grid:
     return Grid(scores, mass, np.cumsum(mass), method="grid", cell=cell, n_documents=n_unjudged)
 
 
-def lattice_law(problem: UnjudgedModel, topic: int) -> Atoms:
-    """The exact distribution of one topic of which :func:`lattice_work` is finite: every value has its cell."""
-    one = problem.select(slice(topic, topic + 1))
+def lattice_distribution(model: UnjudgedModel, topic: int) -> Atoms:
+    """The exact distribution of a topic whose values are all multiples of one unit (finite :func:`lattice_work`)."""
+    one = model.select(slice(topic, topic + 1))
     unit, places = _whole(_values(one))
     mass = _filled(one, places, int(places.max(axis=1).sum()) + len(places) + 1)
     scores: Floats = one.base[0] + unit * np.arange(len(mass))
     return Atoms(scores, mass, np.cumsum(mass))
 
 
-def lattice_work(problem: UnjudgedModel, topic: int) -> float:
-    """How many cells :func:`lattice_law` would touch; infinite where values are no whole multiples of the least."""
-    if problem.value is not None:
+def lattice_work(model: UnjudgedModel, topic: int) -> float:
+    """The number of cell updates of :func:`lattice_distribution`; infinite without a common unit of the values."""
+    if model.value is not None:
         return float("inf")
-    one = problem.select(slice(topic, topic + 1))
+    one = model.select(slice(topic, topic + 1))
     _, places = _whole(_values(one))
     if not np.isfinite(places).all():
         return float("inf")
-    return grid_work(problem, topic, int(places.max(axis=1, initial=0).sum()) + len(places) + 1)
+    return grid_work(model, topic, int(places.max(axis=1, initial=0).sum()) + len(places) + 1)
 
 
 def _values(one: UnjudgedModel) -> Floats:
-    """What each document scores at each level that it can land on, shape (u, L)."""
+    """The value of each document at each level that it can land on, shape (u, L)."""
     values: Floats = one.weights[0, : int(one.n_unjudged[0]), None] * one.gain * (one.caps[0] > 0)
     return values
 
 
 def _whole(values: Floats) -> tuple[float, Floats]:
-    """The least positive value, and all as multiples of it: NaN where they are not whole."""
+    """The smallest positive value, and all values as multiples of it; NaN for fractions."""
     positive = values[values > 0]
     unit = float(positive.min()) if len(positive) else 1.0
     with np.errstate(over="ignore", invalid="ignore"):
@@ -95,7 +179,7 @@ def _whole(values: Floats) -> tuple[float, Floats]:
 
 
 def _filled(one: UnjudgedModel, places: Floats, n_cells: int) -> Floats:
-    """The probability of each cell when each document's value, in cells, is split between the two around it."""
+    """The probability of each cell, the value of each document in units of cells split between the two around it."""
     path = walk(one)
     mass = np.zeros((len(path), n_cells))
     mass[0, 0] = 1.0
@@ -112,87 +196,3 @@ def _filled(one: UnjudgedModel, places: Floats, n_cells: int) -> Floats:
         mass = after
     total: Floats = mass.sum(axis=0)
     return total
-
-
-METHODS = ("auto", "exact", "grid", "mc")
-
-# Sequences that are followed one by one where grades run out, and the atoms of the larger half where none does.
-MAX_PATHS = 1e6
-MAX_HALF = {"auto": 20_000.0, "exact": 2.6e6}
-# Sequences that are listed with all their grades, those that are summed from two halves that depend on each other, and
-# sequences times pairs of sets of documents, where documents of different priors depend on each other.
-MAX_LISTED = {"auto": 3e5, "exact": 2e6}
-MAX_JOINED = {"auto": 2e6, "exact": 1e7}
-MAX_SETS = {"auto": 5e7, "exact": 1e9}
-# Cells that a grid may touch: a second of work for a topic, or as many as the user asked for.
-MAX_CELLS = {"auto": 1.5e8, "grid": 4e9, "exact": 0.0}
-MAX_LATTICE = {"auto": 1.5e8, "exact": 4e9, "grid": 0.0}
-
-
-class TooLargeError(Exception):
-    """A topic is too large for the method that was asked for.
-
-    Parameters
-    ----------
-    topic
-        Its place among the topics.
-    """
-
-    def __init__(self, topic: int) -> None:
-        self.topic = topic
-        super().__init__(f"topic {topic}")
-
-
-def feasible(problem: UnjudgedModel, method: str) -> Bools:
-    """Which topics can be done exactly under ``"auto"`` or ``"exact"``, shape (n,)."""
-    paths, listed = problem.n_paths(), is_listed(problem)
-    with np.errstate(over="ignore"):
-        half = problem.n_active.astype(np.float64) ** np.ceil(problem.n_unjudged / 2)
-        sets = paths * 3.0**problem.n_unjudged
-    bearable = np.where(problem.binds, paths <= MAX_PATHS, half <= MAX_HALF[method])
-    bearable = np.where(problem.depends, paths <= MAX_JOINED[method], bearable)
-    bearable = np.where(listed, paths <= MAX_LISTED[method], bearable)
-    bearable &= problem.is_shared | ~problem.depends | (sets <= MAX_SETS[method])
-    # Halves of one kin are multiplied out.
-    for topic in np.flatnonzero(bearable & ~listed & ~problem.binds & ~problem.depends & (paths > MAX_PATHS)):
-        bearable[topic] = split(problem.weights[topic, : problem.n_unjudged[topic]])[2]
-    return bearable
-
-
-def distribution_of(
-    problem: UnjudgedModel, method: str, uniforms: Callable[[int], NDArray[np.float64]], *, legacy: bool = False
-) -> list[ScoreDistribution]:
-    """The distribution of each topic.
-
-    Parameters
-    ----------
-    problem
-        The process.
-    method
-        ``"exact"``, ``"grid"``, ``"mc"``, or ``"auto"``: exact while that is cheap, else the grid, else draws.
-    uniforms
-        Gives the numbers behind the draws of a topic, shape (n_draws, n_unjudged); called only where they are needed.
-    legacy
-        Read draws as the code behind the paper does.
-
-    Raises
-    ------
-    TooLargeError
-        ``method="exact"`` or ``"grid"`` where a topic is too large for it.
-    """
-    n = len(problem)
-    if method == "mc":
-        return [sampled_law(problem, topic, uniforms(topic), legacy=legacy) for topic in range(n)]
-    exactly = np.zeros(n, dtype=bool) if method == "grid" else feasible(problem, method)
-    chosen = np.flatnonzero(exactly)
-    laws: dict[int, ScoreDistribution] = dict(zip(chosen.tolist(), exact_laws(problem.select(chosen)), strict=True))
-    for topic in np.flatnonzero(~exactly).tolist():
-        if lattice_work(problem, topic) <= MAX_LATTICE[method]:
-            laws[topic] = lattice_law(problem, topic)
-        elif grid_work(problem, topic) <= MAX_CELLS[method]:
-            laws[topic] = grid_law(problem, topic)
-        elif method != "auto":
-            raise TooLargeError(topic)
-        else:
-            laws[topic] = sampled_law(problem, topic, uniforms(topic), legacy=legacy)
-    return [laws[topic] for topic in range(n)]

@@ -16,15 +16,20 @@ if TYPE_CHECKING:
     from vbterrier.annotations import Floats
 
 
-# Sums of the same terms in another order differ by this much at the most.
+# Values closer than this are equal but for the order of summation.
 SAME = 1e-12
-# A level of probability is reached when it is missed by no more than the rounding of the sums that lead to it.
+# Tolerance of cumulative probabilities for rounding.
 SLACK = 1e-12
 SMALLEST = 1e-300
+# Bins of the histogram in which quantiles are searched for.
+_BINS = 4096
+# The largest number of pairs that are held in memory, and that end a bisection.
+_EXPLICIT = 1 << 20
+_FEW = 1 << 16
 
 
 class ScoreDistribution(Protocol):
-    """What every distribution answers."""
+    """The interface of all distributions."""
 
     @property
     def method(self) -> str:
@@ -36,13 +41,13 @@ class ScoreDistribution(Protocol):
 
     @property
     def is_sorted(self) -> bool:
-        """Whether quantiles are looked up rather than searched for."""
+        """True if quantiles are looked up rather than searched for by bisection."""
 
     def quantiles(self, levels: Floats) -> Floats:
         """The smallest value whose CDF reaches each level, shape like levels."""
 
     def brackets(self, levels: Floats) -> Floats:
-        """Certified limits of each quantile, shape (2, n_levels); equal where the law is exact."""
+        """Certified limits of each quantile, shape (2, n_levels); equal if the distribution is exact."""
 
     def mode(self) -> float:
         """The most probable value, the largest of several."""
@@ -51,11 +56,11 @@ class ScoreDistribution(Protocol):
         """Probability of at most ``value``."""
 
     def atoms(self) -> tuple[Floats, Floats]:
-        """Rising values and their probabilities."""
+        """Increasing values and their probabilities."""
 
 
 def merged(values: Floats, probs: Floats) -> tuple[Floats, Floats]:
-    """Rising values with those within 1e-12 of their neighbour made one, and what cannot happen left out."""
+    """Merge increasing values that lie within 1e-12 of their neighbour, and drop values of probability 0."""
     happens = probs > 0
     values, probs = values[happens], probs[happens]
     first = np.flatnonzero(np.concatenate([[True], np.diff(values) > SAME]))
@@ -63,7 +68,7 @@ def merged(values: Floats, probs: Floats) -> tuple[Floats, Floats]:
 
 
 def peak(values: Floats, probs: Floats) -> float:
-    """The most probable of rising values, those within 1e-12 of their neighbour taken together; the largest of several.
+    """The most probable of increasing values, the largest of several; values within 1e-12 of each other are merged.
 
     >>> peak(np.array([0.1, 0.5, 0.5]), np.array([0.4, 0.3, 0.3]))
     0.5
@@ -108,7 +113,7 @@ class Atoms:
         return float(self.cumulative[place - 1]) if place else 0.0
 
     def atoms(self) -> tuple[Floats, Floats]:
-        """Rising values and their probabilities, equal values merged."""
+        """Increasing values and their probabilities, equal values merged."""
         return merged(self.values, self.probs)
 
 
@@ -120,10 +125,10 @@ def atoms_of(values: Floats, probs: Floats) -> Atoms:
 
 @dataclass(frozen=True, eq=False)
 class Grid(Atoms):
-    """Values on a grid, with how far the true value may lie from its cell.
+    """Values on a grid with certified brackets.
 
-    Each document's value was split between the two cells around it so that the mean is kept; the errors of the u
-    documents are then independent, centred and each within one cell.
+    The value of each document is split between the two cells around it so that its mean is kept. The errors of the u
+    documents are then independent, centred and smaller than one cell.
 
     Parameters
     ----------
@@ -137,7 +142,7 @@ class Grid(Atoms):
     n_documents: int = 0
 
     def brackets(self, levels: Floats) -> Floats:
-        """The narrower of the certain bracket (u cells) and Hoeffding's at 1e-9 of probability."""
+        """The narrower of the deterministic bracket (u cells) and Hoeffding's with probability 1 - 1e-9."""
         certain = self.n_documents * self.cell
         here = self.quantiles(levels)
         sure = np.stack([here - certain, here + certain])
@@ -155,31 +160,31 @@ class Sample(Atoms):
     Parameters
     ----------
     legacy
-        Read quantiles by linear interpolation and the mode from histograms, as the code behind the paper does.
+        Interpolate quantiles linearly and estimate the mode from histograms, as the published code of the paper does.
     """
 
     legacy: bool = False
 
     def quantiles(self, levels: Floats) -> Floats:
-        """The smallest draw whose share of draws at or below reaches each level."""
+        """The smallest draw whose empirical CDF reaches each level; interpolated if legacy."""
         return np.quantile(self.values, levels) if self.legacy else super().quantiles(levels)
 
     def brackets(self, levels: Floats) -> Floats:
-        """The Dvoretzky-Kiefer-Wolfowitz band at 95 % (with Massart's constant), for all levels at once."""
+        """The simultaneous Dvoretzky-Kiefer-Wolfowitz band at 95 %, with Massart's constant."""
         reach = np.sqrt(np.log(2 / 0.05) / (2 * len(self.values)))
         low, high = (super(Sample, self).quantiles(np.clip(levels + side, 0, 1)) for side in (-reach, reach))
         return np.stack([low, high])
 
     def mode(self) -> float:
-        """The most frequent draw, the largest of several; by histograms when legacy."""
+        """The most frequent draw, the largest of several; from histograms if legacy."""
         return histogram_mode(self.values) if self.legacy else super().mode()
 
 
 def histogram_mode(draws: Floats) -> float:
-    """The mode as the code behind the paper reads it from draws.
+    """The mode of draws as estimated by the published code of the paper.
 
-    Twenty right-closed equal bins over the range of the draws; the fullest bins are kept, the same is done once more
-    to what was kept, and the largest draw left is the mode.
+    The draws are counted in twenty equal, right-closed bins over their range, and the draws in the fullest bins are
+    kept. This is repeated once; the mode is the largest draw left.
 
     >>> histogram_mode(np.array([0.0, 0.5, 0.5, 1.0]))
     0.5
@@ -192,23 +197,18 @@ def histogram_mode(draws: Floats) -> float:
     return float(draws.max())
 
 
-_BINS = 4096
-_EXPLICIT = 1 << 20
-_FEW = 1 << 16
-
-
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """The sum of two scores, with the probability of every pair of their values.
+    """The sum of two scores, given their joint distribution.
 
     Parameters
     ----------
     left, right
-        Rising values, shapes (a,) and (b,).
+        Increasing values, shapes (a,) and (b,).
     probs
         Probability of each pair, shape (a, b).
     apart
-        Whether no value of the sum can be reached from two pairs.
+        True if different pairs have different sums.
     """
 
     left: Floats
@@ -229,7 +229,7 @@ class Pairs:
 
     @cached_property
     def _coarse(self) -> tuple[NDArray[np.int32], Floats]:
-        """The bin of each sum in a histogram over their range, and the probability up to the end of each bin."""
+        """The bin of each sum in a histogram over their range, and the cumulative probability of the bins."""
         sums, probs = self._sums, self.probs.reshape(-1)
         lowest, highest = float(sums.min()), float(sums.max())
         width = max(highest - lowest, SAME) / _BINS
@@ -237,12 +237,12 @@ class Pairs:
         return bins, np.cumsum(np.bincount(bins, weights=probs, minlength=_BINS))
 
     def quantiles(self, levels: Floats) -> Floats:
-        """The smallest value whose CDF reaches each level: find its bin, and sort only what is in it."""
+        """The smallest value whose CDF reaches each level; only the sums of its bin are sorted."""
         sums, probs = self._sums, self.probs.reshape(-1)
         bins, reached = self._coarse
         result = np.empty(len(levels))
         for place, level in enumerate(np.maximum(levels - SLACK, SMALLEST)):
-            # At a level of 1 the sum of all probabilities may fall short by its rounding.
+            # At a level of 1 the sum of all probabilities may be smaller by rounding.
             chosen = min(int(np.searchsorted(reached, level)), _BINS - 1)
             inside = np.flatnonzero(bins == chosen)
             inside = inside[np.argsort(sums[inside], kind="stable")]
@@ -268,7 +268,7 @@ class Pairs:
         return float(self.probs.reshape(-1)[self._sums <= value + SAME].sum())
 
     def atoms(self) -> tuple[Floats, Floats]:
-        """Rising values and their probabilities, equal values merged."""
+        """Increasing values and their probabilities, equal values merged."""
         return merged(*self._sorted())
 
     def _sorted(self) -> tuple[Floats, Floats]:
@@ -277,8 +277,8 @@ class Pairs:
 
 
 @dataclass(frozen=True, eq=False)
-class Halves:
-    """The sum of two independent scores, each given as merged atoms; nothing the size of their product is sorted."""
+class Convolution:
+    """The sum of two independent scores, each given as merged atoms, without sorting all pairs."""
 
     left: tuple[Floats, Floats]
     right: tuple[Floats, Floats]
@@ -291,7 +291,7 @@ class Halves:
 
     @property
     def is_sorted(self) -> bool:
-        """Whether the pairs are few enough to be looked at one by one."""
+        """True if the pairs are few enough to be held in memory."""
         return self.n_atoms <= _EXPLICIT
 
     @cached_property
@@ -316,8 +316,8 @@ class Halves:
     def mode(self) -> float:
         """The most probable value, the largest of several.
 
-        The halves are cut so that no value of the sum can be reached from two different pairs (see
-        :func:`vbterrier.kernels.grades.exact.split`), so the modes of the halves add up.
+        Different pairs have different sums (see :func:`vbterrier.kernels.grades.exact.split`), so the mode of the sum
+        is the sum of the modes.
         """
         return peak(*self.left) + peak(*self.right)
 
@@ -327,15 +327,15 @@ class Halves:
         return float(self.left[1] @ self._right_cumulative[places])
 
     def atoms(self) -> tuple[Floats, Floats]:
-        """Rising values and their probabilities; as many as the product of the halves."""
+        """Increasing values and their probabilities, equal values merged."""
         return self._pairs.atoms()
 
     def _by_bisection(self, level: float) -> float:
-        """Halve an interval until the pairs that fall into it are few enough to be sorted."""
+        """Bisect the range until few enough pairs are left to be sorted."""
         level = max(level - SLACK, SMALLEST)
         low = float(self.left[0][0] + self.right[0][0]) - SAME
         high = float(self.left[0][-1] + self.right[0][-1])
-        # How many of the right half each of the left takes to stay at or below either end.
+        # For each value of the left score, the number of right values whose sum is at most either end.
         below, above = self._places(low), self._places(high)
         while int((above - below).sum()) > _FEW and high - low > SAME:
             middle = (low + high) / 2
@@ -354,16 +354,16 @@ class Halves:
         return np.searchsorted(self.right[0], value - self.left[0], side="right")
 
 
-def central_interval(law: ScoreDistribution, level: float) -> tuple[float, float]:
-    """The smallest and the largest value whose mid-probability is from ``(1 - level)/2`` to ``(1 + level)/2``.
+def central_interval(distribution: ScoreDistribution, level: float) -> tuple[float, float]:
+    """The smallest and the largest value with a mid-probability from ``(1 - level)/2`` to ``(1 + level)/2``.
 
-    The mid-probability of x is ``P(X < x) + P(X = x)/2`` (Lancaster 1961). Between the quantiles themselves lies at
-    least ``level`` of the probability, and far more where a few atoms are all there is; between these ends it is
-    ``level`` on average. Where probability is spread out the two agree.
+    The mid-probability of x is ``P(X < x) + P(X = x)/2`` (Lancaster 1961). The interval between the quantiles covers at
+    least ``level`` and, for distributions with few atoms, far more; this interval covers ``level`` on average. For
+    distributions with many small atoms the two agree.
 
     Parameters
     ----------
-    law
+    distribution
         The distribution.
     level
         From 0 to 1.
@@ -371,23 +371,23 @@ def central_interval(law: ScoreDistribution, level: float) -> tuple[float, float
     Returns
     -------
     (low, high)
-        The median twice where no value qualifies.
+        The median twice if no value qualifies.
     """
     tail = (1 - level) / 2
-    low, high = law.quantiles(np.array([tail, 1 - tail])).tolist()
-    below, reached = _around(law, low)
+    low, high = distribution.quantiles(np.array([tail, 1 - tail])).tolist()
+    below, reached = _around(distribution, low)
     if (below + reached) / 2 < tail - SLACK:
-        low = _quantile(law, reached + 2 * SLACK)
-    below, reached = _around(law, high)
+        low = _quantile(distribution, reached + 2 * SLACK)
+    below, reached = _around(distribution, high)
     if (below + reached) / 2 > 1 - tail + SLACK and below > 0:
-        high = _quantile(law, below)
-    return (low, high) if low <= high else (_quantile(law, 0.5),) * 2
+        high = _quantile(distribution, below)
+    return (low, high) if low <= high else (_quantile(distribution, 0.5),) * 2
 
 
-def _around(law: ScoreDistribution, value: float) -> tuple[float, float]:
-    """Probability of less than an atom, and of at most it."""
-    return law.cdf(value - 3 * SAME), law.cdf(value)
+def _around(distribution: ScoreDistribution, value: float) -> tuple[float, float]:
+    """Probability of values below an atom, and of values up to it."""
+    return distribution.cdf(value - 3 * SAME), distribution.cdf(value)
 
 
-def _quantile(law: ScoreDistribution, level: float) -> float:
-    return float(law.quantiles(np.array([min(level, 1.0)]))[0])
+def _quantile(distribution: ScoreDistribution, level: float) -> float:
+    return float(distribution.quantiles(np.array([min(level, 1.0)]))[0])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vbterrier.kernels.grades.distributions import SAME, Atoms, Halves, Pairs, Sample, atoms_of, merged
+from vbterrier.kernels.grades.distributions import SAME, Atoms, Convolution, Pairs, Sample, atoms_of, merged
 from vbterrier.kernels.grades.model import joint_probs, next_draw
 from vbterrier.kernels.grades.states import states
 
@@ -19,43 +19,78 @@ if TYPE_CHECKING:
     from vbterrier.kernels.grades.model import UnjudgedModel
 
 
-# Sequences that are scored together: a score that is no sum may lay out whole rankings for each.
+# Sequences that are scored together: a score that is not a sum may build a ranking for each.
 BLOCK = 1 << 14
+# The largest number of sequences of a topic in a table with other topics; beyond, two halves are faster.
+MAX_TOGETHER = 1000
+# The largest number of cells of a table: topics times sequences.
+MOST_CELLS = 1 << 18
+# The number of documents of a topic's table: a padding document of weight 0 changes no value.
+_TABLES = np.array([0, 2, 2, 4, 4, 6, 6])
+# Ratios of weights with a larger denominator count as irrational.
+_MAX_DENOMINATOR = 10
+_WHOLE = 1e-9
 
 
-def sampled_law(problem: UnjudgedModel, topic: int, uniforms: Floats, *, legacy: bool = False) -> Sample:
-    """Draw the scores of one topic.
+def exact_distributions(model: UnjudgedModel) -> list[ScoreDistribution]:
+    """The exact distribution of each topic; callers limit the number of sequences."""
+    distributions: dict[int, ScoreDistribution] = {}
+    listed = is_enumerated(model)
+    bound = model.binds & ~listed
+    many = ~listed & ~bound & (model.n_paths() > MAX_TOGETHER)
+    for topic in np.flatnonzero(listed).tolist():
+        distributions[topic] = enumerated_distribution(model, topic)
+    for topic in np.flatnonzero(bound).tolist():
+        distributions[topic] = _constrained(model.select(slice(topic, topic + 1)))
+    for topic in np.flatnonzero(many).tolist():
+        distributions[topic] = _convolution(model.select(slice(topic, topic + 1)))
+    for topics in _tables(model, np.flatnonzero(~listed & ~bound & ~many)):
+        values, probs, cumulative = _together(model.select(topics))
+        for row, topic in enumerate(topics.tolist()):
+            distributions[topic] = Atoms(values[row], probs[row], cumulative[row])
+    return [distributions[topic] for topic in range(len(model))]
+
+
+def is_enumerated(model: UnjudgedModel) -> Bools:
+    """Topics whose sequences must all be enumerated, shape (n,): scores or draws that do not factorise."""
+    if model.value is not None:
+        return np.ones(len(model), dtype=bool)
+    return model.depends & (model.binds | (not model.is_shared))
+
+
+def sampled_distribution(model: UnjudgedModel, topic: int, uniforms: Floats, *, legacy: bool = False) -> Sample:
+    """The empirical distribution of draws of the score of one topic.
 
     Parameters
     ----------
-    problem
-        The process.
+    model
+        The model of unjudged documents.
     topic
-        Which of its topics.
+        The position of the topic.
     uniforms
-        Numbers in [0, 1), shape (n_draws, n_unjudged): they decide every draw.
+        Numbers in [0, 1), shape (n_draws, n_unjudged).
     legacy
         See :class:`vbterrier.kernels.grades.distributions.Sample`.
     """
-    scores = np.sort(scores_of(problem, topic, uniforms))
+    scores = np.sort(scores_of(model, topic, uniforms))
     n_draws = len(scores)
     share = np.full(n_draws, 1.0 / n_draws)
     return Sample(scores, share, np.arange(1, n_draws + 1) / n_draws, method="mc", legacy=legacy)
 
 
-def scores_of(problem: UnjudgedModel, topic: int, uniforms: Floats) -> Floats:
-    """The scores of one topic whose documents have given numbers, in the order of the numbers.
+def scores_of(model: UnjudgedModel, topic: int, uniforms: Floats) -> Floats:
+    """The scores of one topic for given uniform numbers of its documents.
 
-    A document's grade is where its number falls in the CDF of its prior.
+    A document draws the level that is the quantile of its prior at its number.
 
     Parameters
     ----------
-    problem
-        The process.
+    model
+        The model of unjudged documents.
     topic
-        Which of its topics.
+        The position of the topic.
     uniforms
-        Numbers in [0, 1), documents in visiting order, shape (n_draws, n_unjudged).
+        Numbers in [0, 1), documents in drawing order, shape (n_draws, n_unjudged).
 
     Returns
     -------
@@ -63,44 +98,44 @@ def scores_of(problem: UnjudgedModel, topic: int, uniforms: Floats) -> Floats:
         Shape (n_draws,).
     """
     n_draws, n_unjudged = uniforms.shape
-    ends = np.cumsum(problem.landed[topic, : max(n_unjudged, 1)], axis=1)
+    ends = np.cumsum(model.landed[topic, : max(n_unjudged, 1)], axis=1)
     scores = np.empty(n_draws)
     for first in range(0, n_draws, BLOCK):
         block = slice(first, first + BLOCK)
         drawn = np.zeros(uniforms[block].shape, dtype=np.int64)
         for level in range(ends.shape[1] - 1):
             drawn += uniforms[block] >= ends[:, level]
-        scores[block] = _score(problem, topic, drawn)
+        scores[block] = _score(model, topic, drawn)
     return scores
 
 
-def scored(problem: UnjudgedModel, topic: int, drawn: Ints) -> Floats:
-    """The scores of one topic whose documents drew some levels, shape (m,) for levels of shape (m, n_unjudged)."""
+def scored(model: UnjudgedModel, topic: int, drawn: Ints) -> Floats:
+    """The scores of one topic, shape (m,), for drawn levels of shape (m, n_unjudged)."""
     blocks = range(0, len(drawn), BLOCK)
-    return np.concatenate([_score(problem, topic, drawn[first : first + BLOCK]) for first in blocks])
+    return np.concatenate([_score(model, topic, drawn[first : first + BLOCK]) for first in blocks])
 
 
-def _score(problem: UnjudgedModel, topic: int, drawn: Ints) -> Floats:
-    landed = land(drawn, problem.caps[topic])
-    if problem.value is not None:
-        return problem.value(topic, landed)
-    scores = np.full(len(drawn), problem.base[topic])
+def _score(model: UnjudgedModel, topic: int, drawn: Ints) -> Floats:
+    landed = land(drawn, model.caps[topic])
+    if model.value is not None:
+        return model.value(topic, landed)
+    scores = np.full(len(drawn), model.base[topic])
     for document in range(drawn.shape[1]):
-        scores += problem.weights[topic, document] * problem.gain[landed[:, document]]
+        scores += model.weights[topic, document] * model.gain[landed[:, document]]
     return scores
 
 
 def land(drawn: Ints, caps: Ints) -> Ints:
-    """Pass draws down from levels that have run out.
+    """Move draws down from levels with too few documents.
 
-    Of the documents that arrive at a level, drawn there or passed down, the first as many as it has places stay.
+    Of the documents that draw a level or are moved to it, the first ``caps[level]`` keep it.
 
     Parameters
     ----------
     drawn
-        The level of each document in visiting order, shape (m, u).
+        The level of each document in drawing order, shape (m, u).
     caps
-        How many documents each level takes, shape (L,); level 0 takes all.
+        The largest number of documents on each level, shape (L,); level 0 is unlimited.
 
     Returns
     -------
@@ -118,19 +153,19 @@ def land(drawn: Ints, caps: Ints) -> Ints:
     return landed
 
 
-def listed_law(problem: UnjudgedModel, topic: int) -> Atoms:
-    """The exact distribution of one topic, from a list of all sequences of drawn levels."""
-    n_unjudged = int(problem.n_unjudged[topic])
-    prob = problem.landed[topic, : max(n_unjudged, 1)]
+def enumerated_distribution(model: UnjudgedModel, topic: int) -> Atoms:
+    """The exact distribution of one topic by enumeration of all sequences of drawn levels."""
+    n_unjudged = int(model.n_unjudged[topic])
+    prob = model.landed[topic, : max(n_unjudged, 1)]
     levels = np.flatnonzero((prob > 0).any(axis=0))
     places = sequences(len(levels), n_unjudged)
-    probs = _probs(problem, topic, prob[:, levels], places)
+    probs = _probs(model, topic, prob[:, levels], places)
     happens = np.flatnonzero(probs)
-    return atoms_of(scored(problem, topic, levels[places[happens]]), probs[happens])
+    return atoms_of(scored(model, topic, levels[places[happens]]), probs[happens])
 
 
 def sequences(n_levels: int, n_documents: int) -> Ints:
-    """All sequences of levels, the last document's changing fastest, shape (n_levels^n_documents, n_documents).
+    """All sequences of levels in lexicographic order, shape (n_levels^n_documents, n_documents).
 
     >>> sequences(2, 2).tolist()
     [[0, 0], [0, 1], [1, 0], [1, 1]]
@@ -139,13 +174,13 @@ def sequences(n_levels: int, n_documents: int) -> Ints:
     return np.arange(n_levels**n_documents)[:, None] // stride % n_levels
 
 
-def _probs(problem: UnjudgedModel, topic: int, prob: Floats, places: Ints) -> Floats:
+def _probs(model: UnjudgedModel, topic: int, prob: Floats, places: Ints) -> Floats:
     """The probability of each sequence of one topic, for a prior of shape (1 or u, s)."""
     n_unjudged = places.shape[1]
-    strength = problem.strength_of(topic)
-    if strength is None or problem.is_shared:
+    strength = model.strength_of(topic)
+    if strength is None or model.is_shared:
         return sequence_probs(prob[None], n_unjudged, None if strength is None else np.array([strength])).reshape(-1)
-    # One array of ends for both sides, summed from above: documents of equal priors meet in no sliver of rounding.
+    # Intervals share their ends, so that rounding makes no intervals of documents with equal priors overlap.
     ends = 1.0 - np.cumsum(np.pad(prob, ((0, 0), (0, 1)))[:, ::-1], axis=1)[:, ::-1]
     documents = np.arange(n_unjudged)
     low, high = ends[documents, places], ends[documents, places + 1]
@@ -153,12 +188,12 @@ def _probs(problem: UnjudgedModel, topic: int, prob: Floats, places: Ints) -> Fl
 
 
 def sequence_probs(prob: Floats, n_documents: int, strength: Floats | None) -> Floats:
-    """Probability of every sequence of levels, the last document's level changing fastest.
+    """Probability of every sequence of levels, in lexicographic order.
 
     Parameters
     ----------
     prob
-        The prior, shape (n, 1, L), or (n, n_documents, L) where draws are independent.
+        The prior, shape (n, 1, L), or (n, n_documents, L) for independent draws.
     n_documents
         u, the length of a sequence.
     strength
@@ -180,15 +215,15 @@ def sequence_probs(prob: Floats, n_documents: int, strength: Floats | None) -> F
 
 
 def mixed_probs(low: Floats, high: Floats, strength: float) -> Floats:
-    """Probability that every document's number falls into its interval, numbers drawn from the urn.
+    """Probability that the numbers of all documents, drawn from an urn, lie in given intervals.
 
-    Documents that share their number form a block: ``P = Σ_partitions Π_blocks P(block)·|common interval|``. The sum
-    runs over sets instead of partitions: the block of the first document is split off, and the rest is such a sum.
+    Documents with the same number form a block: ``P = Σ_partitions Π_blocks P(block)·|common interval|``. The sum over
+    partitions is computed recursively over sets, by the block of the first document.
 
     Parameters
     ----------
     low, high
-        The ends of the interval of each document, documents in visiting order, shape (m, u).
+        The ends of the interval of each document, documents in drawing order, shape (m, u).
     strength
         s.
 
@@ -198,7 +233,7 @@ def mixed_probs(low: Floats, high: Floats, strength: float) -> Floats:
         Shape (m,).
     """
     m, n_documents = low.shape
-    # By sets of documents, as bits: the common interval, and the chance that the urn makes the set a block.
+    # By sets of documents, as bits: the common interval, and the probability that the set is a block.
     start, stop, chance = [np.zeros(m)], [np.ones(m)], [1.0]
     for block in range(1, 1 << n_documents):
         last = block.bit_length() - 1
@@ -209,7 +244,7 @@ def mixed_probs(low: Floats, high: Floats, strength: float) -> Floats:
     within = [np.maximum(high - low, 0.0) * share for low, high, share in zip(start, stop, chance, strict=True)]
     total = {0: np.ones(m)}
     everyone = (1 << n_documents) - 1
-    # The first document is in nobody's rest.
+    # No remaining set contains the first document.
     for members in (*range(2, everyone, 2), everyone):
         first = members & -members
         others = members ^ first
@@ -220,50 +255,14 @@ def mixed_probs(low: Floats, high: Floats, strength: float) -> Floats:
     return total[everyone]
 
 
-# Sequences of one topic that are enumerated together with other topics'; beyond, two halves are faster.
-MAX_TOGETHER = 1000
-# Topics times sequences of one table.
-MOST_CELLS = 1 << 18
-# Topics with 1 and 2 documents (3 and 4, 5 and 6) share a table: a document of weight 0 changes no value.
-_TABLES = np.array([0, 2, 2, 4, 4, 6, 6])
-_MAX_DENOMINATOR = 10
-_WHOLE = 1e-9
-
-
-def exact_laws(problem: UnjudgedModel) -> list[ScoreDistribution]:
-    """The exact distribution of each topic; the caller has seen to it that the numbers of sequences are bearable."""
-    laws: dict[int, ScoreDistribution] = {}
-    listed = is_listed(problem)
-    bound = problem.binds & ~listed
-    many = ~listed & ~bound & (problem.n_paths() > MAX_TOGETHER)
-    for topic in np.flatnonzero(listed).tolist():
-        laws[topic] = listed_law(problem, topic)
-    for topic in np.flatnonzero(bound).tolist():
-        laws[topic] = _constrained(problem.select(slice(topic, topic + 1)))
-    for topic in np.flatnonzero(many).tolist():
-        laws[topic] = _in_halves(problem.select(slice(topic, topic + 1)))
-    for topics in _tables(problem, np.flatnonzero(~listed & ~bound & ~many)):
-        values, probs, cumulative = _together(problem.select(topics))
-        for row, topic in enumerate(topics.tolist()):
-            laws[topic] = Atoms(values[row], probs[row], cumulative[row])
-    return [laws[topic] for topic in range(len(problem))]
-
-
-def is_listed(problem: UnjudgedModel) -> Bools:
-    """Which topics need a list of all their sequences, shape (n,): scores or draws that do not come apart."""
-    if problem.value is not None:
-        return np.ones(len(problem), dtype=bool)
-    return problem.depends & (problem.binds | (not problem.is_shared))
-
-
-def _tables(problem: UnjudgedModel, topics: Ints) -> Iterator[Ints]:
-    """Group topics whose sequences are enumerated in one table."""
-    counts = problem.n_unjudged[topics]
+def _tables(model: UnjudgedModel, topics: Ints) -> Iterator[Ints]:
+    """Group topics whose sequences share a table."""
+    counts = model.n_unjudged[topics]
     width = np.where(counts < len(_TABLES), _TABLES[np.minimum(counts, len(_TABLES) - 1)], counts)
-    paths = problem.n_active[topics] ** width.astype(np.float64)
+    paths = model.n_active[topics] ** width.astype(np.float64)
     crowded = paths > MAX_TOGETHER
     width = np.where(crowded, counts, width)
-    kinds = np.column_stack([width, np.where(crowded, problem.n_active[topics], 0)])
+    kinds = np.column_stack([width, np.where(crowded, model.n_active[topics], 0)])
     _, member = np.unique(kinds, axis=0, return_inverse=True)
     for kind in range(int(member.max(initial=-1)) + 1):
         alike = np.flatnonzero(member.reshape(-1) == kind)
@@ -272,42 +271,43 @@ def _tables(problem: UnjudgedModel, topics: Ints) -> Iterator[Ints]:
             yield topics[alike[first : first + n_together]]
 
 
-def _active(problem: UnjudgedModel) -> tuple[Floats, Floats]:
-    """Gains (n, s) and probabilities (n, 1 or u, s) of the levels that can be landed on, those first."""
-    n_active = int(problem.n_active.max())
-    chosen = np.argsort(problem.caps == 0, axis=1, kind="stable")[:, :n_active]
-    return problem.gain[chosen], np.take_along_axis(problem.landed, chosen[:, None, :], axis=2)
+def _active(model: UnjudgedModel) -> tuple[Floats, Floats]:
+    """Gains (n, s) and probabilities (n, 1 or u, s), first of the levels that documents can land on."""
+    n_active = int(model.n_active.max())
+    chosen = np.argsort(model.caps == 0, axis=1, kind="stable")[:, :n_active]
+    return model.gain[chosen], np.take_along_axis(model.landed, chosen[:, None, :], axis=2)
 
 
 def _values(base: Floats, weights: Floats, gain: Floats) -> Floats:
-    """The score of every sequence, the last document's level changing fastest, shape (n, s^u)."""
+    """The score of every sequence, in lexicographic order, shape (n, s^u)."""
     values = base[:, None]
     for document in range(weights.shape[1]):
         values = (values[:, :, None] + (weights[:, document, None] * gain)[:, None, :]).reshape(len(base), -1)
     return values
 
 
-def _together(problem: UnjudgedModel) -> tuple[Floats, Floats, Floats]:
-    """Sorted values, probabilities and their running sums for topics of one table, shape (n, m)."""
-    gain, prob = _active(problem)
-    width = int(problem.n_unjudged.max(initial=0))
-    values = _values(problem.base, problem.weights[:, :width], gain)
-    probs = sequence_probs(prob, width, problem.strength if problem.depends.any() else None)
+def _together(model: UnjudgedModel) -> tuple[Floats, Floats, Floats]:
+    """Sorted values, probabilities and cumulative probabilities of the topics of a table, shape (n, m)."""
+    gain, prob = _active(model)
+    width = int(model.n_unjudged.max(initial=0))
+    values = _values(model.base, model.weights[:, :width], gain)
+    probs = sequence_probs(prob, width, model.strength if model.depends.any() else None)
     order = np.argsort(values, axis=1, kind="stable")
     values, probs = np.take_along_axis(values, order, axis=1), np.take_along_axis(probs, order, axis=1)
     return values, probs, np.cumsum(probs, axis=1)
 
 
 def split(weights: Floats) -> tuple[Ints, Ints, bool]:
-    """Cut documents into two halves of like size so that values of one half cannot make up for those of the other.
+    """Divide documents into two halves of similar size such that different pairs of values have different sums.
 
-    Discounts such as 1/log2(2) and 1/log2(4) are whole multiples of each other, and stay in one half; those whose
-    ratio is irrational may part. Where most are of one kin, as those of RBP and precision, kin parts too.
+    Documents whose weights have a rational ratio, as the discounts 1/log2(2) and 1/log2(4), stay in one half; weights
+    with an irrational ratio may be separated. If most ratios are rational, as for RBP and precision, documents are
+    divided regardless, and pairs may have equal sums.
 
     Returns
     -------
     (first, second, apart)
-        The places of either half, and whether they are of different kin.
+        The positions of either half, and False if pairs may have equal sums.
 
     >>> [half.tolist() for half in split(np.array([1.0, 0.6309, 0.5]))[:2]]
     [[0, 2], [1]]
@@ -317,7 +317,7 @@ def split(weights: Floats) -> tuple[Ints, Ints, bool]:
     kin = np.arange(len(weights))
     for place in range(len(weights)):
         with np.errstate(invalid="ignore", divide="ignore"):
-            # What weighs nothing is kin to all, by a ratio of 0, and harms nothing among its like, by one of NaN.
+            # A weight of 0 belongs to every family: its ratio is 0, or NaN to another 0.
             ratio = weights[place + 1 :, None] / weights[place] * np.arange(1, _MAX_DENOMINATOR + 1)
         close = (np.abs(ratio - np.round(ratio)) < _WHOLE).any(axis=1)
         kin[place + 1 :][close] = kin[place]
@@ -330,12 +330,12 @@ def split(weights: Floats) -> tuple[Ints, Ints, bool]:
     return np.array(sorted(halves[0]), dtype=np.int64), np.array(sorted(halves[1]), dtype=np.int64), True
 
 
-def _in_halves(problem: UnjudgedModel) -> Halves | Pairs:
-    gain, prob = _active(problem)
-    weights = problem.weights[:, : int(problem.n_unjudged[0])]
+def _convolution(model: UnjudgedModel) -> Convolution | Pairs:
+    gain, prob = _active(model)
+    weights = model.weights[:, : int(model.n_unjudged[0])]
     first, second, apart = split(weights[0])
-    values = [_values(base, weights[:, half], gain)[0] for half, base in ((first, problem.base), (second, np.zeros(1)))]
-    strength = problem.strength_of(0)
+    values = [_values(base, weights[:, half], gain)[0] for half, base in ((first, model.base), (second, np.zeros(1)))]
+    strength = model.strength_of(0)
     if strength is not None:
         (left, at_left), (right, at_right) = (_counts(gain.shape[1], len(half)) for half in (first, second))
         joint = joint_probs(prob[0, 0], strength, left, right)[at_left][:, at_right]
@@ -344,7 +344,7 @@ def _in_halves(problem: UnjudgedModel) -> Halves | Pairs:
     probs = [sequence_probs(chance, len(half), None)[0] for chance, half in zip(drawn, (first, second), strict=True)]
     if not apart:
         return _joined(values[0], values[1], np.multiply.outer(probs[0], probs[1]), apart=False)
-    return Halves(_rising(values[0], probs[0]), _rising(values[1], probs[1]))
+    return Convolution(_rising(values[0], probs[0]), _rising(values[1], probs[1]))
 
 
 def _rising(values: Floats, probs: Floats) -> tuple[Floats, Floats]:
@@ -354,14 +354,14 @@ def _rising(values: Floats, probs: Floats) -> tuple[Floats, Floats]:
 
 @lru_cache(maxsize=64)
 def _counts(n_levels: int, n_documents: int) -> tuple[Ints, Ints]:
-    """How often each level is in a sequence: all that there are, (c, n_levels), and which each sequence has."""
+    """The distinct counts of levels in sequences, (c, n_levels), and the position of each sequence's counts in them."""
     counts = (sequences(n_levels, n_documents)[:, :, None] == np.arange(n_levels)).sum(axis=1)
     distinct, place = np.unique(counts, axis=0, return_inverse=True)
     return distinct, place.reshape(-1)
 
 
 def _joined(left: Floats, right: Floats, probs: Floats, *, apart: bool) -> Pairs:
-    """Pairs of sequences as pairs of rising values, equal values made one."""
+    """Pairs of increasing values from pairs of sequences, equal values merged."""
     for axis, values in enumerate((left, right)):
         order = np.argsort(values, kind="stable")
         first = np.flatnonzero(np.diff(values[order], prepend=-np.inf) > SAME)
@@ -373,16 +373,16 @@ def _joined(left: Floats, right: Floats, probs: Floats, *, apart: bool) -> Pairs
     return Pairs(left, right, probs, apart)
 
 
-def _constrained(problem: UnjudgedModel) -> Atoms:
-    """Follow every sequence of landings of one topic, document by document, with the state of what has run out."""
-    n_unjudged, caps = int(problem.n_unjudged[0]), problem.caps[0]
+def _constrained(model: UnjudgedModel) -> Atoms:
+    """Enumerate the sequences of levels that documents of one topic land on, with their states."""
+    n_unjudged, caps = int(model.n_unjudged[0]), model.caps[0]
     space = states(caps, n_unjudged)
     at = np.zeros(1, dtype=np.int64)
-    values, probs = problem.base.copy(), np.ones(1)
+    values, probs = model.base.copy(), np.ones(1)
     for document in range(n_unjudged):
-        drawn = problem.landed[0, document if problem.landed.shape[1] > 1 else 0]
+        drawn = model.landed[0, document if model.landed.shape[1] > 1 else 0]
         land = space.landing(drawn)[at] * probs[:, None]
         path, level = np.nonzero(land)
-        values = values[path] + problem.weights[0, document] * problem.gain[level]
+        values = values[path] + model.weights[0, document] * model.gain[level]
         at, probs = at[path] + space.step[level], land[path, level]
     return atoms_of(values, probs)

@@ -1,4 +1,4 @@
-"""The model of unjudged documents as arrays, and Pólya urns."""
+"""The model of unjudged documents as arrays, and draws from Pólya urns."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Steps:
-    """A score whose terms look back, as what its unjudged documents add to it, first to last.
+class Increments:
+    """A score as the sum of the increments of its unjudged documents, in the order of the ranking.
 
-    With X and Y two things to be seen of the levels that documents have landed on so far, X and Y before a document and
-    X' and Y' behind it, the i-th adds ``(X' - X)(alone_i + together_i Y') + fixed_i + lasting_i Y'``: its own term, and
-    those of the judged documents from it to the next.
+    X and Y are two functions of the levels assigned so far, with values X and Y before a document and X' and Y' after
+    it. The i-th document adds ``(X' - X)(alone_i + together_i Y') + fixed_i + lasting_i Y'``: its own term, and the
+    terms of the judged documents between it and the next unjudged one.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ class Steps:
     alone, together, fixed, lasting
         Shape (n, u).
     seen
-        X and Y, each of shape (...), of how many documents have landed on each level, shape (..., L).
+        Function of the number of documents on each level, shape (..., L), that returns X and Y, each of shape (...).
     """
 
     base: Floats
@@ -39,9 +39,9 @@ class Steps:
     lasting: Floats
     seen: Callable[[Ints], tuple[Floats, Floats]]
 
-    def select(self, topics: Ints | slice) -> Steps:
-        """Some of the topics."""
-        return Steps(
+    def select(self, topics: Ints | slice) -> Increments:
+        """Return the increments of some topics."""
+        return Increments(
             self.base[topics],
             self.alone[topics],
             self.together[topics],
@@ -53,32 +53,33 @@ class Steps:
 
 @dataclass(frozen=True, eq=False)
 class UnjudgedModel:
-    """n topics, up to u unjudged documents each, L levels of gain.
+    """The scores of n topics with up to u unjudged documents each and L levels of gain.
+
+    Each document draws a level from its prior. If all judged documents of that level outside the ranking are used up,
+    the document is assigned the next lower level that has one left; it *lands* on that level. Level 0 is unlimited.
 
     Parameters
     ----------
     base
         Score of the judged part, shape (n,).
     weights
-        Score of one unit of gain at each unjudged document in visiting order, 0 behind the last, shape (n, u).
+        Score of one unit of gain at each unjudged document in drawing order, padded with 0, shape (n, u).
     n_unjudged
-        Unjudged documents of each topic, shape (n,), 0..u.
+        Number of unjudged documents of each topic, shape (n,), 0..u.
     prob
-        Probability of each level, shape (n, 1, L) when all documents share it, (n, u, L) otherwise.
+        Probability of each level, shape (n, 1, L) if all documents share it, (n, u, L) otherwise.
     left
         Judged documents of each level outside the ranking, shape (n, L).
     gain
-        Gain of each level, shape (L,), rising from 0.
+        Gain of each level, shape (L,), increasing from 0.
     strength
-        Pseudo-count of the prior, shape (n,): how many documents it is worth; ``inf`` (or ``None``, for all topics)
-        where it is known exactly and documents are drawn independently, else they are drawn from an urn, see
-        :func:`vbterrier.kernels.grades.model.urn`.
+        Pseudo-count of the prior in documents, shape (n,). ``inf`` (or ``None`` for all topics) means that the prior is
+        known exactly and draws are independent; otherwise documents are drawn from an urn, see :func:`urn`.
     value
-        For scores that are no sums: ``value(topic, levels)`` takes the levels that the unjudged documents of a topic
-        landed on, in visiting order, shape (m, n_unjudged), to scores, shape (m,); ``base`` and ``weights`` then count
-        for nothing.
-    steps
-        The same scores as sums of what each document adds, where they come so; ``None`` otherwise.
+        For scores that are not sums over documents: ``value(topic, levels)`` maps the levels of the unjudged documents
+        of a topic in drawing order, shape (m, n_unjudged), to scores, shape (m,); ``base`` and ``weights`` are ignored.
+    increments
+        The scores of ``value`` as sums of increments, if they have that form; ``None`` otherwise.
     """
 
     base: Floats
@@ -89,13 +90,14 @@ class UnjudgedModel:
     gain: Floats
     strength: Floats | None = None
     value: Callable[[int, Ints], Floats] | None = None
-    steps: Steps | None = None
+    increments: Increments | None = None
 
     def __len__(self) -> int:
         return len(self.base)
 
     def select(self, topics: Ints | slice) -> UnjudgedModel:
-        """Some of the topics."""
+        """Return the model of some topics."""
+        value, places = self.value, np.arange(len(self))[topics]
         return UnjudgedModel(
             self.base[topics],
             self.weights[topics],
@@ -104,33 +106,29 @@ class UnjudgedModel:
             self.left[topics],
             self.gain,
             None if self.strength is None else self.strength[topics],
-            self._value_of(topics),
-            None if self.steps is None else self.steps.select(topics),
+            None if value is None else lambda topic, levels: value(int(places[topic]), levels),
+            None if self.increments is None else self.increments.select(topics),
         )
-
-    def _value_of(self, topics: Ints | slice) -> Callable[[int, Ints], Floats] | None:
-        value, places = self.value, np.arange(len(self))[topics]
-        return None if value is None else lambda topic, levels: value(int(places[topic]), levels)
 
     @property
     def is_shared(self) -> bool:
-        """Whether all documents of a topic have the same prior."""
+        """True if all documents of a topic have the same prior."""
         return bool(self.prob.shape[1] == 1)
 
     @cached_property
     def depends(self) -> Bools:
-        """Whether the documents of a topic depend on each other through what is not known of the prior, shape (n,)."""
+        """Topics whose documents are dependent because their prior is uncertain, shape (n,)."""
         if self.strength is None:
             return np.zeros(len(self), dtype=bool)
         return np.isfinite(self.strength) & (self.n_unjudged > 1)
 
     def strength_of(self, topic: int) -> float | None:
-        """The strength of a topic's prior; ``None`` where its documents are independent."""
+        """The strength of a topic's prior; ``None`` if its documents are independent."""
         return None if self.strength is None or not self.depends[topic] else float(self.strength[topic])
 
     @cached_property
     def landed(self) -> Floats:
-        """The probabilities after levels that are empty from the start have passed theirs down, shape like prob."""
+        """The prior with the probability of levels without any document moved to the next lower level, like prob."""
         prob = self.prob.copy()
         for level in range(prob.shape[2] - 1, 0, -1):
             empty = self.left[:, level] == 0
@@ -140,7 +138,7 @@ class UnjudgedModel:
 
     @cached_property
     def caps(self) -> Ints:
-        """How many documents can land on each level, shape (n, L): 0 never, n_unjudged as many as there are."""
+        """The largest number of documents that can land on each level, shape (n, L), 0..n_unjudged."""
         caps = np.minimum(self.left, self.n_unjudged[:, None])
         drawn: Bools = np.any(self.landed > 0, axis=1)
         falling = np.zeros(len(self), dtype=bool)
@@ -154,30 +152,32 @@ class UnjudgedModel:
 
     @cached_property
     def binds(self) -> Bools:
-        """Whether any level can run out while documents are drawn, shape (n,)."""
+        """Topics that may have too few documents of some level, shape (n,)."""
         return np.asarray(((self.caps > 0) & (self.caps < self.n_unjudged[:, None])).any(axis=1))
 
     @cached_property
     def n_active(self) -> Ints:
-        """Levels that a document can land on, shape (n,)."""
+        """Number of levels that a document can land on, shape (n,)."""
         active: Ints = np.count_nonzero(self.caps > 0, axis=1)
         return np.maximum(active, 1)
 
     def n_paths(self) -> Floats:
-        """An upper limit of the number of sequences of grades, shape (n,)."""
+        """An upper bound on the number of sequences of levels, shape (n,)."""
         with np.errstate(over="ignore"):
             return self.n_active.astype(np.float64) ** self.n_unjudged
 
 
 def urn(rng: np.random.Generator, n_draws: int, n_documents: int, strength: float) -> Floats:
-    """Uniform numbers behind the grades of documents in visiting order.
+    """Uniform numbers from Pólya's urn that determine the levels of documents in drawing order.
+
+    The number of document i + 1 equals that of each earlier document with probability 1/(s + i), and is new otherwise.
 
     Parameters
     ----------
     rng
-        Where chance comes from.
+        The generator of random numbers.
     n_draws, n_documents
-        How many sequences, and their length.
+        Number of sequences, and their length.
     strength
         s, above 0; ``inf`` for independent numbers.
 
@@ -194,7 +194,7 @@ def urn(rng: np.random.Generator, n_draws: int, n_documents: int, strength: floa
         return uniforms
     draws = np.arange(n_draws)
     for document in range(1, n_documents):
-        # Of s + i units the first i belong to the earlier documents, one each.
+        # Of s + i units the first i represent the earlier documents.
         ball = rng.random(n_draws) * (strength + document)
         again = np.flatnonzero(ball < document)
         uniforms[again, document] = uniforms[draws[again], ball[again].astype(np.int64)]
@@ -202,7 +202,7 @@ def urn(rng: np.random.Generator, n_draws: int, n_documents: int, strength: floa
 
 
 def next_draw(prob: Floats, strength: Floats | None, seen: Floats, n_seen: int) -> Floats:
-    """Probability of each level at the next draw: ``(s·p + seen)/(s + n_seen)``, written so that s may be infinite.
+    """Probability of each level at the next draw: ``(s·p + seen)/(s + n_seen)``; s may be infinite.
 
     Parameters
     ----------
@@ -211,14 +211,14 @@ def next_draw(prob: Floats, strength: Floats | None, seen: Floats, n_seen: int) 
     strength
         s of each topic, shape (n,); ``None`` if infinite.
     seen
-        How often each level was drawn so far, shape (m, L).
+        Previous draws of each level, shape (m, L).
     n_seen
-        How many draws there were.
+        Number of previous draws.
 
     Returns
     -------
     numpy.ndarray
-        Shape (n, m, L); (n, 1, L) where strength is ``None``.
+        Shape (n, m, L); (n, 1, L) if strength is ``None``.
 
     >>> next_draw(np.array([[[0.5, 0.5]]]), np.array([2.0]), np.array([[1.0, 0.0]]), 1).round(3).tolist()
     [[[0.667, 0.333]]]
@@ -230,9 +230,9 @@ def next_draw(prob: Floats, strength: Floats | None, seen: Floats, n_seen: int) 
 
 
 def joint_probs(prob: Floats, strength: float, left: Ints, right: Ints) -> Floats:
-    """Probability of every pair of a sequence of draws and one that follows it, each given by its counts of levels.
+    """Joint probability of pairs of consecutive sequences of draws, each given by its counts of levels.
 
-    A sequence with c_l draws of level l has probability ``Π_l (s·p_l)^(c_l) / s^(u)``, with rising powers.
+    A sequence of u draws, c_l of level l, has probability ``Π_l (s·p_l)^(c_l) / s^(u)``, with rising factorials.
 
     Parameters
     ----------
@@ -241,7 +241,7 @@ def joint_probs(prob: Floats, strength: float, left: Ints, right: Ints) -> Float
     strength
         s, finite.
     left, right
-        How often each level is in the sequences, shapes (a, L) and (b, L).
+        Counts of the levels in the first and the second sequence, shapes (a, L) and (b, L).
 
     Returns
     -------
@@ -253,7 +253,7 @@ def joint_probs(prob: Floats, strength: float, left: Ints, right: Ints) -> Float
     """
     counts = left[:, None, :] + right
     before = np.arange(int(counts[0, 0].sum()))
-    # Both products of u factors are scaled alike, so that neither a weak nor a strong prior leaves their range.
+    # Both products of u factors are divided by (s + 1)^u, so that they neither overflow nor underflow.
     rising = np.cumprod((strength * prob[:, None] + before) / (strength + 1), axis=1)
     rising = np.concatenate([np.ones((len(prob), 1)), rising], axis=1)
     joint = rising[np.arange(len(prob)), counts].prod(axis=2)
@@ -261,9 +261,9 @@ def joint_probs(prob: Floats, strength: float, left: Ints, right: Ints) -> Float
 
 
 def comonotone_variance(prob: Floats, weights: Floats, gain: Floats) -> Floats:
-    """The variance of ``H(U) = Σ_i w_i·h_i(U)``, all documents' gains read off one number U.
+    """The variance of ``H(U) = Σ_i w_i·h_i(U)``: the gains of all documents are quantiles at the same uniform number U.
 
-    H is a step function of U: where U passes a document's CDF at a level, its gain rises to that of the next.
+    H is a step function with a step wherever U exceeds a document's CDF at a level.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Mean and variance of bootstrapped scores, without their distribution."""
+"""Mean and variance of scores over the grades of unjudged documents, without the distribution."""
 
 from __future__ import annotations
 
@@ -8,69 +8,212 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from vbterrier.kernels.grades.model import comonotone_variance, next_draw
-from vbterrier.kernels.grades.states import drawn_moments, layer, n_walk_states, successors, walk
+from vbterrier.kernels.grades.states import layer, n_walk_states, successors, walk
 
 if TYPE_CHECKING:
     from vbterrier.annotations import Floats, Ints
-    from vbterrier.kernels.grades.model import Steps, UnjudgedModel
+    from vbterrier.kernels.grades.model import Increments, UnjudgedModel
 
 
-# Topics times states held in memory at a time, and states times documents times levels of one topic.
-_BATCH = 200_000
+# Topics times states held in memory at a time.
+_BATCH = 100_000
+# The largest product of states, documents and levels of one topic.
 MAX_WORK = 1e7
 
 
-def step_moments(problem: UnjudgedModel, steps: Steps, *, spread: bool = True) -> tuple[Floats, Floats]:
-    """Mean and variance of every topic; NaN where there are too many states or priors are not shared.
+def moments(model: UnjudgedModel, *, with_variance: bool = True) -> tuple[Floats, Floats]:
+    """Mean and variance of every topic; without ``with_variance`` some variances may be NaN, which is faster.
 
-    Without ``spread`` variances are NaN. From the last document back, ``M_i(c) = E[added by documents i+1...u | c drawn
-    by the first i]`` follows from ``M_(i+1)`` by one draw of the urn, and the variance by the law of total variance.
+    If every level has enough documents, ``mean = base + Σ_i w_i μ_i``. Independent draws have the variance
+    ``Σ_i w_i² σ_i²``. Draws from an urn of strength s have ``var = s/(s+1)·Σ_i w_i² σ_i² + 1/(s+1)·C``, where C is the
+    variance if all documents had the same uniform number (``(Σ_i w_i)² σ²`` with a shared prior). Otherwise a dynamic
+    program over documents computes the probability and the first two moments of the score in every state.
+
+    Returns
+    -------
+    (mean, variance)
+        Each of shape (n,); NaN if there are too many states (``MAX_WORK``) and for scores that are neither sums nor
+        :class:`~vbterrier.kernels.grades.model.Increments`; callers compute these from the distribution.
     """
-    mean, variance = np.full((2, len(problem)), np.nan)
-    if not problem.is_shared:
+    if model.increments is not None:
+        return _increment_moments(model, model.increments, with_variance=with_variance)
+    if model.value is not None:
+        unknown = np.full(len(model), np.nan)
+        return unknown, unknown.copy()
+    mean, variance = _unlimited_moments(model)
+    binding = np.flatnonzero(model.binds)
+    if len(binding):
+        # Topics with the same states. For dependent draws from a shared prior, states do not depend on the caps.
+        caps = np.where((model.depends & model.is_shared)[:, None], 0, model.caps)
+        signatures = np.column_stack([model.n_unjudged, model.depends, caps])[binding]
+        kinds, member = np.unique(signatures, axis=0, return_inverse=True)
+        for kind in range(len(kinds)):
+            topics = binding[member.reshape(-1) == kind]
+            mean[topics], variance[topics] = _limited_moments(model.select(topics), with_variance=with_variance)
+    return mean, variance
+
+
+def _unlimited_moments(model: UnjudgedModel) -> tuple[Floats, Floats]:
+    """The closed form for topics with enough documents of every level."""
+    expected = model.landed @ model.gain
+    gain_variance = np.maximum(model.landed @ model.gain**2 - expected**2, 0.0)
+    mean = model.base + (model.weights * expected).sum(axis=1)
+    variance = (model.weights**2 * gain_variance).sum(axis=1)
+    if model.strength is None or not model.depends.any():
         return mean, variance
-    for n_unjudged in np.unique(problem.n_unjudged).tolist():
-        alike = np.flatnonzero(problem.n_unjudged == n_unjudged)
-        levels = np.flatnonzero((problem.landed[alike] > 0).any(axis=(0, 1)))
+    if model.is_shared:
+        together = model.weights.sum(axis=1) ** 2 * gain_variance[:, 0]
+    else:
+        together = comonotone_variance(model.landed, model.weights, model.gain)
+    return mean, variance + (together - variance) / (model.strength + 1)
+
+
+def _limited_moments(model: UnjudgedModel, *, with_variance: bool) -> tuple[Floats, Floats]:
+    """The dynamic program for topics with the same :func:`vbterrier.kernels.grades.states.walk`."""
+    n_unjudged = int(model.n_unjudged[0])
+    if n_walk_states(model) * n_unjudged * len(model.gain) > MAX_WORK:
+        unknown = np.full(len(model), np.nan)
+        return unknown, unknown
+    if model.depends[0]:
+        return _urn_moments(model, with_variance=with_variance)
+    path = walk(model)
+    # Rows of `carried`: probability of the state, and the first two moments of the score within it.
+    carried = np.zeros((3, len(model), len(path)))
+    carried[0, :, 0] = 1.0
+    for document in range(n_unjudged):
+        after = np.zeros_like(carried)
+        for source, target, level, chance in path.moves(document):
+            value = (model.weights[:, document] * model.gain[level])[:, None]
+            mass, first, second = carried[:, :, source] * chance
+            after[0][:, target] += mass
+            after[1][:, target] += first + value * mass
+            after[2][:, target] += second + 2 * value * first + value**2 * mass
+        carried = after
+    _, first, second = carried.sum(axis=2)
+    return model.base + first, np.maximum(second - first**2, 0.0)
+
+
+def _urn_moments(model: UnjudgedModel, *, with_variance: bool) -> tuple[Floats, Floats]:
+    """Mean and variance of topics with the same number of unjudged documents and a shared prior, each of shape (n,).
+
+    Without variances, which are then NaN, the computation takes less than two thirds of the time.
+
+    ``F_i(c) = E[v_i T_i + ... + v_u T_u | c drawn by the first i]``, with T_i the gain of the first i documents and v_i
+    the difference of consecutive weights, and its second moment follow from those of i + 1 by one draw from the urn.
+    The cost is topics times counts of drawn levels times levels.
+    """
+    n_unjudged = int(model.n_unjudged[0])
+    levels = np.flatnonzero((model.landed > 0).any(axis=(0, 1)))
+    step = max(1, _BATCH // len(layer(n_unjudged, len(levels))))
+    mean, square = np.empty(len(model)), np.empty(len(model))
+    for start in range(0, len(model), step):
+        part = slice(start, start + step)
+        mean[part], square[part] = _urn_backwards(model.select(part), n_unjudged, levels, with_variance=with_variance)
+    if not with_variance:
+        return model.base + mean, square
+    return model.base + mean, np.maximum(square - mean**2, 0.0)
+
+
+def _urn_backwards(
+    model: UnjudgedModel, n_unjudged: int, levels: Ints, *, with_variance: bool
+) -> tuple[Floats, Floats]:
+    """The first two moments of the part of the score that the unjudged documents of some topics add."""
+    caps, kind = np.unique(model.caps, axis=0, return_inverse=True)
+    prob = model.landed[:, :, levels]
+    falls = model.weights[:, :n_unjudged] - np.pad(model.weights[:, 1:n_unjudged], ((0, 0), (0, 1)))
+    mean, square = np.zeros((2, len(model), 1))
+    for n_drawn in range(n_unjudged, 0, -1):
+        counts = layer(n_drawn, len(levels))
+        gained = _total_gain(counts, caps, levels, model.gain)[kind.reshape(-1)] * falls[:, n_drawn - 1 : n_drawn]
+        before = layer(n_drawn - 1, len(levels)).astype(np.float64)
+        # One contiguous array per level is faster to read.
+        chance = [
+            next_draw(prob[:, :, [place]], model.strength, before[:, [place]], n_drawn - 1)[:, :, 0]
+            for place in range(len(levels))
+        ]
+        after = successors(n_drawn - 1, len(levels))
+        if with_variance:
+            square = _expected(square + gained * (gained + 2 * mean), chance, after)
+        mean = _expected(gained + mean, chance, after)
+    return mean[:, 0], square[:, 0] if with_variance else np.full(len(model), np.nan)
+
+
+def _expected(values: Floats, chance: list[Floats], after: tuple[Ints, ...]) -> Floats:
+    """The expectation over the next draw of values that depend on the counts after it, shape (n, S)."""
+    found = chance[0] * values.take(after[0], axis=1)
+    for share, place in zip(chance[1:], after[1:], strict=True):
+        found += share * values.take(place, axis=1)
+    return found
+
+
+def _total_gain(counts: Ints, caps: Ints, levels: Ints, gain: Floats) -> Floats:
+    """The total gain of documents by the counts of their drawn levels, for several caps, shape (n_caps, S)."""
+    total = np.zeros((len(caps), len(counts)))
+    falling = np.zeros((len(caps), len(counts)), dtype=np.int64)
+    drawn = dict(zip(levels.tolist(), counts.T, strict=True))
+    for level in range(len(gain) - 1, -1, -1):
+        arriving = falling + drawn.get(level, 0)
+        landed = np.minimum(arriving, caps[:, level : level + 1])
+        total += gain[level] * landed
+        falling = arriving - landed
+    return total
+
+
+def _increment_moments(model: UnjudgedModel, increments: Increments, *, with_variance: bool) -> tuple[Floats, Floats]:
+    """Mean and variance of scores that are sums of increments; NaN for too many states or priors that are not shared.
+
+    ``M_i(c) = E[added by documents i+1...u | c drawn by the first i]`` follows from ``M_(i+1)`` by one draw from the
+    urn, and so does the variance, by conditioning on that draw.
+    """
+    mean, variance = np.full((2, len(model)), np.nan)
+    if not model.is_shared:
+        return mean, variance
+    for n_unjudged in np.unique(model.n_unjudged).tolist():
+        alike = np.flatnonzero(model.n_unjudged == n_unjudged)
+        levels = np.flatnonzero((model.landed[alike] > 0).any(axis=(0, 1)))
         n_states = comb(n_unjudged + len(levels) - 1, len(levels) - 1)
-        if n_states * n_unjudged * len(problem.gain) > MAX_WORK:
+        if n_states * n_unjudged * len(model.gain) > MAX_WORK:
             continue
         n_together = max(1, _BATCH // n_states)
         for start in range(0, len(alike), n_together):
             topics = alike[start : start + n_together]
-            part = _backwards(problem.select(topics), steps.select(topics), levels, spread=spread)
+            part = _increment_backwards(
+                model.select(topics), increments.select(topics), levels, with_variance=with_variance
+            )
             mean[topics], variance[topics] = part
     return mean, variance
 
 
-def _backwards(problem: UnjudgedModel, steps: Steps, levels: Ints, *, spread: bool) -> tuple[Floats, Floats]:
-    n_unjudged = int(problem.n_unjudged[0])
-    caps, kind = np.unique(problem.caps, axis=0, return_inverse=True)
-    kind, prob = kind.reshape(-1), problem.landed[:, :, levels]
-    mean, variance = np.zeros((2, len(problem), len(layer(n_unjudged, len(levels)))))
-    seen = _seen(n_unjudged, caps, levels, steps)
+def _increment_backwards(
+    model: UnjudgedModel, increments: Increments, levels: Ints, *, with_variance: bool
+) -> tuple[Floats, Floats]:
+    n_unjudged = int(model.n_unjudged[0])
+    caps, kind = np.unique(model.caps, axis=0, return_inverse=True)
+    kind, prob = kind.reshape(-1), model.landed[:, :, levels]
+    mean, variance = np.zeros((2, len(model), len(layer(n_unjudged, len(levels)))))
+    seen = _seen(n_unjudged, caps, levels, increments)
     for document in range(n_unjudged - 1, -1, -1):
-        (changed, behind), before = seen, _seen(document, caps, levels, steps)
-        terms = (steps.alone, steps.together, steps.fixed, steps.lasting)
+        (changed, behind), before = seen, _seen(document, caps, levels, increments)
+        terms = (increments.alone, increments.together, increments.fixed, increments.lasting)
         alone, together, fixed, lasting = (each[:, [document]] for each in terms)
         unit = alone + together * behind[kind]
         total = changed[kind] * unit + fixed + lasting * behind[kind] + mean
         drawn = layer(document, len(levels)).astype(np.float64)
-        chance = np.moveaxis(next_draw(prob, problem.strength, drawn, document), 2, 0)
+        chance = np.moveaxis(next_draw(prob, model.strength, drawn, document), 2, 0)
         after = successors(document, len(levels))
         added = [total[:, to] - before[0][kind] * unit[:, to] for to in after]
         mean = sum(share * value for share, value in zip(chance, added, strict=True))
-        if spread:
+        if with_variance:
             variance = sum(
                 share * ((value - mean) ** 2 + variance[:, to])
                 for share, value, to in zip(chance, added, after, strict=True)
             )
         seen = before
-    return steps.base + mean[:, 0], variance[:, 0] if spread else np.full(len(problem), np.nan)
+    return increments.base + mean[:, 0], variance[:, 0] if with_variance else np.full(len(model), np.nan)
 
 
-def _seen(n_drawn: int, caps: Ints, levels: Ints, steps: Steps) -> tuple[Floats, Floats]:
-    """What terms see of documents after some draws, for each of some caps, each of shape (n_caps, S)."""
+def _seen(n_drawn: int, caps: Ints, levels: Ints, increments: Increments) -> tuple[Floats, Floats]:
+    """X and Y of the increments after some draws, for several caps, each of shape (n_caps, S)."""
     counts = layer(n_drawn, len(levels))
     drawn = np.zeros((caps.shape[1], 1, len(counts)), dtype=np.int64)
     drawn[levels, 0] = counts.T
@@ -80,76 +223,4 @@ def _seen(n_drawn: int, caps: Ints, levels: Ints, steps: Steps) -> tuple[Floats,
         arriving = falling + drawn[level]
         landed[:, :, level] = np.minimum(arriving, caps[:, level : level + 1])
         falling = arriving - landed[:, :, level]
-    return steps.seen(landed)
-
-
-def moments(problem: UnjudgedModel, *, spread: bool = True) -> tuple[Floats, Floats]:
-    """Mean and variance of every topic; without ``spread`` the variance of some may be left out, NaN.
-
-    Where nothing can run out, ``mean = base + Σ_i w_i μ_i``. Independent draws have the variance
-    ``Σ_i w_i² σ_i²``; draws from an urn of strength s mix it with the variance C of draws that all read their grade off
-    one and the same number (``(Σ_i w_i)² σ²`` where the prior is shared):
-    ``var = s/(s+1)·Σ_i w_i² σ_i² + 1/(s+1)·C``. Elsewhere a dynamic program over documents carries (P, E, E²) for every
-    state of the counts that matter.
-
-    Returns
-    -------
-    (mean, variance)
-        Each of shape (n,); NaN where the states are too many (``MAX_WORK``) and for scores that are neither sums nor
-        :class:`~vbterrier.kernels.grades.model.Steps`: those are the caller's to read off the distribution.
-    """
-    if problem.steps is not None:
-        return step_moments(problem, problem.steps, spread=spread)
-    if problem.value is not None:
-        unknown = np.full(len(problem), np.nan)
-        return unknown, unknown.copy()
-    mean, variance = _unbound(problem)
-    binding = np.flatnonzero(problem.binds)
-    if len(binding):
-        # Topics of one walk: where documents share what is not known of their prior, caps do not change it.
-        caps = np.where((problem.depends & problem.is_shared)[:, None], 0, problem.caps)
-        signatures = np.column_stack([problem.n_unjudged, problem.depends, caps])[binding]
-        kinds, member = np.unique(signatures, axis=0, return_inverse=True)
-        for kind in range(len(kinds)):
-            topics = binding[member.reshape(-1) == kind]
-            mean[topics], variance[topics] = _by_state(problem.select(topics), spread=spread)
-    return mean, variance
-
-
-def _unbound(problem: UnjudgedModel) -> tuple[Floats, Floats]:
-    expected = problem.landed @ problem.gain
-    spread = np.maximum(problem.landed @ problem.gain**2 - expected**2, 0.0)
-    mean = problem.base + (problem.weights * expected).sum(axis=1)
-    variance = (problem.weights**2 * spread).sum(axis=1)
-    if problem.strength is None or not problem.depends.any():
-        return mean, variance
-    if problem.is_shared:
-        together = problem.weights.sum(axis=1) ** 2 * spread[:, 0]
-    else:
-        together = comonotone_variance(problem.landed, problem.weights, problem.gain)
-    return mean, variance + (together - variance) / (problem.strength + 1)
-
-
-def _by_state(problem: UnjudgedModel, *, spread: bool) -> tuple[Floats, Floats]:
-    """The dynamic program, for topics of one :func:`vbterrier.kernels.grades.states.walk`."""
-    n_unjudged = int(problem.n_unjudged[0])
-    if n_walk_states(problem) * n_unjudged * len(problem.gain) > MAX_WORK:
-        unknown = np.full(len(problem), np.nan)
-        return unknown, unknown
-    if problem.depends[0]:
-        return drawn_moments(problem, spread=spread)
-    path = walk(problem)
-    # Rows of `carried`: probability of the state, and the first two moments of the score within it.
-    carried = np.zeros((3, len(problem), len(path)))
-    carried[0, :, 0] = 1.0
-    for document in range(n_unjudged):
-        after = np.zeros_like(carried)
-        for source, target, level, chance in path.moves(document):
-            value = (problem.weights[:, document] * problem.gain[level])[:, None]
-            mass, first, second = carried[:, :, source] * chance
-            after[0][:, target] += mass
-            after[1][:, target] += first + value * mass
-            after[2][:, target] += second + 2 * value * first + value**2 * mass
-        carried = after
-    _, first, second = carried.sum(axis=2)
-    return problem.base + first, np.maximum(second - first**2, 0.0)
+    return increments.seen(landed)

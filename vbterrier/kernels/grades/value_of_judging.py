@@ -16,17 +16,17 @@ if TYPE_CHECKING:
     from vbterrier.kernels.grades.model import UnjudgedModel
 
 
-# Worth is compared after rounding to these decimals of all variance: sums in another order must not break ties.
+# Values of judging are rounded to these decimals of the total variance, so that ties survive the order of summation.
 DECIMALS = 12
-# A variance that judgments of others have brought down to this share of itself is none.
-_SPENT = 1e-12
+# Conditional variances below this share of the prior variance are 0.
+_NEGLIGIBLE = 1e-12
 
 
 def gain_covariance(prob: Floats, gain: Floats, correlation: float) -> Floats:
     """Covariance of the gains of one topic's unjudged documents.
 
-    ``K_ij = correlation · Cov(h_i(U), h_j(U))`` for i ≠ j, where both gains are read off one number U: with F the CDF
-    of a prior, ``Cov = Σ_l Σ_m rise_l rise_m (min(F_i(l), F_j(m)) - F_i(l) F_j(m))``.
+    ``K_ij = correlation · Cov(h_i(U), h_j(U))`` for i ≠ j, where both gains are quantiles at the same uniform number U:
+    with F the CDF of a prior, ``Cov = Σ_l Σ_m rise_l rise_m (min(F_i(l), F_j(m)) - F_i(l) F_j(m))``.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ def gain_covariance(prob: Floats, gain: Floats, correlation: float) -> Floats:
     gain
         Gain of each level, shape (L,).
     correlation
-        Probability that two documents share their number: ``1/(s + 1)`` in an urn of strength s.
+        Probability that two documents have the same number: ``1/(s + 1)`` in an urn of strength s.
 
     Returns
     -------
@@ -57,116 +57,115 @@ def gain_covariance(prob: Floats, gain: Floats, correlation: float) -> Floats:
     return covariance
 
 
-def linear_weights(problem: UnjudgedModel, topic: int, uniforms: Floats) -> Floats:
-    """What one unit of gain adds to the score of a topic, all else being as it may be, shape (u,).
+def linear_weights(model: UnjudgedModel, topic: int, uniforms: Floats) -> Floats:
+    """The expected change of the score of a topic per unit of gain of each document, shape (u,).
 
-    The weights of the problem where the score is their sum; else those of the line that fits its scores best, over
-    independent draws.
+    These are the weights of the model if the score is a weighted sum, and otherwise the coefficients of a least-squares
+    fit to the scores of independent draws.
 
     Parameters
     ----------
-    problem
-        The process.
+    model
+        The model of unjudged documents.
     topic
-        Which of its topics.
+        The position of the topic.
     uniforms
         Independent numbers in [0, 1), shape (n_draws, u); more draws than documents.
     """
-    n_unjudged = int(problem.n_unjudged[topic])
-    if problem.value is None:
-        plain: Floats = problem.weights[topic, :n_unjudged]
+    n_unjudged = int(model.n_unjudged[topic])
+    if model.value is None:
+        plain: Floats = model.weights[topic, :n_unjudged]
         return plain
-    ends = np.cumsum(problem.landed[topic, : max(n_unjudged, 1), :-1], axis=1)
+    ends = np.cumsum(model.landed[topic, : max(n_unjudged, 1), :-1], axis=1)
     drawn = (uniforms[:, :, None] >= ends).sum(axis=2)
-    gains, scores = problem.gain[drawn], scored(problem, topic, drawn)
+    gains, scores = model.gain[drawn], scored(model, topic, drawn)
     gains -= gains.mean(axis=0)
-    # By the normal equations: independent gains condition them well, and the draws themselves are many times as large.
+    # The normal equations are well conditioned for independent gains, and much smaller than the draws.
     weights: Floats = np.linalg.lstsq(gains.T @ gains, gains.T @ (scores - scores.mean()), rcond=None)[0]
     return weights
 
 
-class Outlook:
-    """What is expected to be left of the variance of scores of one topic while its documents are judged.
+class ResidualVariance:
+    """The expected variance of the scores of one topic after some of its documents are judged.
 
     Parameters
     ----------
     weights
-        What one unit of a document's gain adds to each of r scores, shape (r, u).
+        The change of each of r scores per unit of a document's gain, shape (r, u).
     covariance
-        Of the gains, shape (u, u).
+        Covariance of the gains, shape (u, u).
     """
 
     def __init__(self, weights: Floats, covariance: Floats) -> None:
         self._weights, self._covariance = weights, covariance.copy()
-        self._least = _SPENT * np.diagonal(covariance)
-        # Covariance of each score with each gain, given what is judged: 0 for judged documents.
-        self._toward = weights @ covariance
+        self._least = _NEGLIGIBLE * np.diagonal(covariance)
+        # Covariance of each score with each gain given the judged documents: 0 for judged documents.
+        self._score_covariance = weights @ covariance
 
     @property
     def variance(self) -> Floats:
-        """Of each score, shape (r,)."""
-        variance: Floats = np.maximum((self._weights * self._toward).sum(axis=1), 0.0)
+        """The variance of each score, shape (r,)."""
+        variance: Floats = np.maximum((self._weights * self._score_covariance).sum(axis=1), 0.0)
         return variance
 
-    def worth(self) -> Floats:
-        """The variance that judging each document would remove, mean over the scores, shape (u,)."""
+    def value_of_judging(self) -> Floats:
+        """The variance that the judgment of each document removes, mean over the scores, shape (u,)."""
         own = np.diagonal(self._covariance)
         known = own <= self._least
-        removed = (self._toward**2).mean(axis=0) / np.where(known, 1.0, own)
-        worth: Floats = np.where(known, 0.0, removed)
-        return worth
+        removed: Floats = (self._score_covariance**2).mean(axis=0) / np.where(known, 1.0, own)
+        return np.where(known, 0.0, removed)
 
     def judge(self, document: int) -> None:
-        """Take a document for judged."""
+        """Condition on the judgment of a document."""
         column = self._covariance[document].copy()
         shared = column / column[document]
-        self._toward -= self._toward[:, document, None] * shared
+        self._score_covariance -= self._score_covariance[:, document, None] * shared
         self._covariance -= np.outer(column, shared)
-        self._toward[:, document] = 0.0
+        self._score_covariance[:, document] = 0.0
         self._covariance[document] = self._covariance[:, document] = 0.0
 
 
 class Step(NamedTuple):
-    """One judgment: of which topic, of which of its documents, and what is left of the sums over topics.
+    """One judgment and the variance that it leaves.
 
     Attributes
     ----------
     topic, document : int
-        Places.
-    worth : float
-        Variance that it removes, as a share of all there was: mean over the scores.
+        Positions of the topic and of its document.
+    value : float
+        The removed variance as a share of the initial variance, mean over the scores.
     variance : numpy.ndarray
-        What is left of each score, summed over topics, shape (r,).
+        The remaining variance of each score, summed over topics, shape (r,).
     """
 
     topic: int
     document: int
-    worth: float
+    value: float
     variance: Floats
 
 
-def greedy(outlooks: Sequence[Outlook], n: int) -> Iterator[Step]:
-    """Judge n times the document that is worth most, or until none is worth anything.
+def greedy(residuals: Sequence[ResidualVariance], n: int) -> Iterator[Step]:
+    """Judge the document with the largest value of judging, n times or until all values are 0.
 
-    Of documents worth the same the first topic's first comes first. Topics are independent, so their variances add up.
+    Ties are broken by topic, then by document. Topics are independent, so their variances add up.
     """
-    if not outlooks:
+    if not residuals:
         return
-    variances = np.array([outlook.variance for outlook in outlooks])
+    variances = np.array([residual.variance for residual in residuals])
     total = float(variances.sum(axis=0).mean())
 
     def best(topic: int) -> tuple[float, int, int]:
-        shares = np.round(outlooks[topic].worth() / total, DECIMALS)
+        shares = np.round(residuals[topic].value_of_judging() / total, DECIMALS)
         document = int(np.argmax(shares))
         return -float(shares[document]), topic, document
 
-    queue = [best(topic) for topic in range(len(outlooks)) if total > 0 and len(outlooks[topic].worth())]
+    queue = [best(topic) for topic in range(len(residuals)) if total > 0 and len(residuals[topic].value_of_judging())]
     heapq.heapify(queue)
     for _ in range(n):
         if not queue or queue[0][0] == 0:
             return
-        minus_worth, topic, document = queue[0]
-        outlooks[topic].judge(document)
-        variances[topic] = outlooks[topic].variance
+        minus_value, topic, document = queue[0]
+        residuals[topic].judge(document)
+        variances[topic] = residuals[topic].variance
         heapq.heapreplace(queue, best(topic))
-        yield Step(topic, document, -minus_worth, variances.sum(axis=0))
+        yield Step(topic, document, -minus_value, variances.sum(axis=0))
