@@ -71,24 +71,24 @@ def test_linking_a_pool(benchmark, frames, seconds, name, link):
 
 def test_two_measures(benchmark, frames, seconds):
     pool, run = link_pool(*frames[:3]), Run(frames[3])
-    slot = EvaluationTarget.of_links(pool)
+    target = EvaluationTarget.of_links(pool)
     _ = pool.pairs
     measures = [RelCov @ K, NonRelCov @ K]
-    found = compared(benchmark, seconds, "coverage", "coverage", lambda: list(evaluate(measures, slot, run)))
+    found = compared(benchmark, seconds, "coverage", "coverage", lambda: list(evaluate(measures, target, run)))
     assert len(found) == len(measures) * N_TOPICS
 
 
 def test_two_measures_with_pandas(benchmark, frames, seconds):
     links = with_pandas(*frames[:3])
     found = compared(benchmark, seconds, "pandas", "coverage", lambda: covered_with_pandas(links, frames[3]))
-    slot = EvaluationTarget.of_links(link_pool(*frames[:3]))
-    ours = {(qid, m.NAME == "RelCov"): v for qid, m, v in evaluate([RelCov @ K, NonRelCov @ K], slot, Run(frames[3]))}
+    target = EvaluationTarget.of_links(link_pool(*frames[:3]))
+    ours = {(qid, m.NAME == "RelCov"): v for qid, m, v in evaluate([RelCov @ K, NonRelCov @ K], target, Run(frames[3]))}
     assert found.to_dict() == pytest.approx(ours)
 
 
 def test_all_measures_at_five_cutoffs(benchmark, frames, seconds):
-    slot, run = EvaluationTarget.of_links(link_pool(*frames[:3])), Run(frames[3])
+    target, run = EvaluationTarget.of_links(link_pool(*frames[:3])), Run(frames[3])
     measures = [m(undefined="zero") for m in ENTITY]
     measures += [m(cutoff=k) for m in measures if "cutoff" in m.SUPPORTED_PARAMS for k in (5, 10, 20, 50, 100)]
-    found = compared(benchmark, seconds, "all", "coverage", lambda: list(evaluate(measures, slot, run)))
+    found = compared(benchmark, seconds, "all", "coverage", lambda: list(evaluate(measures, target, run)))
     assert len(found) == len(measures) * N_TOPICS

@@ -60,9 +60,9 @@ def test_coverage_of_consensus_entities(aida, judged, linker):
     pool = link_pool(aida.runs["bm25"], aida.tags[linker], judged, cutoff=100)
     run = ConsensusEntities(pool, cutoff=K)(aida.runs["bm25"].merge(aida.topics))
     # In a call of its own each: topics that one leaves out the other may have.
-    slot = EvaluationTarget.of_links(pool)
+    target = EvaluationTarget.of_links(pool)
     found = [
-        pd.Series({qid: value for qid, _, value in evaluate([measure(undefined="skip") @ K], slot, Run(run))})
+        pd.Series({qid: value for qid, _, value in evaluate([measure(undefined="skip") @ K], target, Run(run))})
         for measure in (RelCov, NonRelCov)
     ]
     wanted = loops(aida.runs["bm25"], aida.tags[linker], judged)

@@ -120,7 +120,7 @@ def test_an_empty_column_has_no_ids(dtype):
     made = ids_of(pd.Series([], dtype=dtype), "x")
     assert len(made) == 0
     assert made.codes()[0] == []
-    assert made.codes()[1].tolist() == made.prints.tolist() == made.blocks().tolist() == made.ranks().tolist() == []
+    assert made.codes()[1].tolist() == made.fingerprints.tolist() == made.blocks().tolist() == made.ranks().tolist() == []
 
 
 @given(WORD_LISTS)
@@ -148,13 +148,13 @@ def test_ranks_are_places_in_the_order_of_bytes(words):
 def test_fingerprints_are_equal_exactly_where_ids_are_whatever_part_of_an_array_they_stand_in(words, start, size):
     whole = ids(*words)
     part = Ids(whole.text.slice(start, size))
-    assert part.prints.tolist() == whole.prints[start : start + size].tolist()
-    assert [[a == b for a in whole.prints] for b in whole.prints] == [[a == b for a in words] for b in words]
+    assert part.fingerprints.tolist() == whole.fingerprints[start : start + size].tolist()
+    assert [[a == b for a in whole.fingerprints] for b in whole.fingerprints] == [[a == b for a in words] for b in words]
 
 
 def test_fingerprints_of_a_hundred_thousand_ids_that_differ_little_differ():
     words = [f"{stem}{number}" for number in range(20_000) for stem in ("d", "D", "doc-00000000", "\0", "a\0")]
-    assert len(np.unique(ids(*words).prints)) == len(words)
+    assert len(np.unique(ids(*words).fingerprints)) == len(words)
 
 
 def test_take_keeps_what_the_ids_were():

@@ -34,8 +34,8 @@ COLUMNS = {"qid": "query_id", "docno": "doc_id", "label": "relevance"}
 unambiguous = pytest.mark.filterwarnings("ignore:.*no query is ambiguous:vbterrier.errors.DegenerateWarning")
 
 
-def values(measure, slot, run):
-    metrics = list(measure.iter_calc(slot.rename(columns=COLUMNS), run.rename(columns=COLUMNS)))
+def values(measure, target, run):
+    metrics = list(measure.iter_calc(target.rename(columns=COLUMNS), run.rename(columns=COLUMNS)))
     found = {metric.query_id: metric.value for metric in metrics}
     assert len(found) == len(metrics)
     return found
@@ -135,7 +135,7 @@ def qrels_of(case, *, prob):
     return frame if prob else frame.drop(columns="prob")
 
 
-def agree(case, slot, run, k, kind, *, pooled, **bound):
+def agree(case, target, run, k, kind, *, pooled, **bound):
     by_hand = expected(case, k, kind, pooled=pooled)
     options = {"gain": kind, "cutoff": k, **bound}
     wanted = {ES(**options): by_hand["ES"], TopIntent(**options): by_hand["TopIntent"]}
@@ -144,7 +144,7 @@ def agree(case, slot, run, k, kind, *, pooled, **bound):
         for alpha in (0.5, 1):
             score = {qid: by_hand["ES"][qid] - alpha * by_hand[penalty][qid] for qid in case}
             wanted[VB(alpha=alpha, variance=variance, **options)] = score
-    metrics = ir_measures.iter_calc(list(wanted), slot.rename(columns=COLUMNS), run.rename(columns=COLUMNS))
+    metrics = ir_measures.iter_calc(list(wanted), target.rename(columns=COLUMNS), run.rename(columns=COLUMNS))
     found = {(metric.measure, metric.query_id): metric.value for metric in metrics}
     assert len(found) == len(wanted) * len(case)
     for (measure, qid), value in found.items():
@@ -363,17 +363,17 @@ def places():
 
 
 def test_bound_intents_go_before_those_in_the_place_of_qrels(places):
-    slot = pd.DataFrame({"qid": ["a"], "entity_id": ["B"], "prob": [1.0]})
+    target = pd.DataFrame({"qid": ["a"], "entity_id": ["B"], "prob": [1.0]})
     run = places.assign(entity_id="A")
-    assert values(ES @ 1, slot, run) == {"a": 0.0}
-    assert values(ES(intents="A only") @ 1, slot, run) == {"a": 1.0}
+    assert values(ES @ 1, target, run) == {"a": 0.0}
+    assert values(ES(intents="A only") @ 1, target, run) == {"a": 1.0}
 
 
 def test_bound_tags_go_before_those_of_the_run(places):
-    slot = pd.DataFrame({"qid": ["a"], "entity_id": ["A"], "prob": [1.0]})
+    target = pd.DataFrame({"qid": ["a"], "entity_id": ["A"], "prob": [1.0]})
     run = places.assign(entity_id="B")
-    assert values(ES @ 1, slot, run) == {"a": 0.0}
-    assert values(ES(tags="x is A") @ 1, slot, run) == {"a": 1.0}
+    assert values(ES @ 1, target, run) == {"a": 0.0}
+    assert values(ES(tags="x is A") @ 1, target, run) == {"a": 1.0}
 
 
 @unambiguous
@@ -387,10 +387,10 @@ def test_subtopics_come_with_their_own_documents_and_other_intents_ask_the_run_f
 
 
 def test_an_intents_frame_may_look_like_qrels_too():
-    slot = pd.DataFrame(
+    target = pd.DataFrame(
         {"qid": ["a"], "entity_id": ["A"], "prob": [1.0], "iteration": ["0"], "docno": ["x"], "label": [0]}
     )
-    assert values(ES @ 1, slot, ranked(a=["x"]).assign(entity_id="A")) == {"a": 1.0}
+    assert values(ES @ 1, target, ranked(a=["x"]).assign(entity_id="A")) == {"a": 1.0}
 
 
 def test_registered_frames_are_copies():

@@ -370,8 +370,8 @@ def test_ir_measures_and_text_and_pickle_and_a_pool_itself():
     )
     found = {(str(m.measure), m.query_id): m.value for m in ir_measures.iter_calc(measures, *theirs)}
     assert found == values_of(measures, links, run)
-    slot = EvaluationTarget.of_links(LinkedPool.from_frame(links))
-    assert {(str(m), qid): value for qid, m, value in evaluate(measures, slot, Run(run))} == found
+    target = EvaluationTarget.of_links(LinkedPool.from_frame(links))
+    assert {(str(m), qid): value for qid, m, value in evaluate(measures, target, Run(run))} == found
 
 
 # Collections

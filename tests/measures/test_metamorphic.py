@@ -173,10 +173,10 @@ def worlds(request):
     return world
 
 
-def found(measures, frame, run, **slot):
+def found(measures, frame, run, **target):
     """A row a topic, a column a measure."""
     table = pd.DataFrame(
-        evaluate(measures, EvaluationTarget(frame, **slot), Run(run)), columns=["qid", "measure", "value"]
+        evaluate(measures, EvaluationTarget(frame, **target), Run(run)), columns=["qid", "measure", "value"]
     )
     return table.assign(measure=table["measure"].map(str)).pivot(index="qid", columns="measure", values="value")
 

@@ -15,8 +15,8 @@ COLUMNS = {"qid": "query_id", "docno": "doc_id", "label": "relevance"}
 INTENTS = pd.DataFrame({"qid": "a", "entity_id": ["A", "NIL"], "prob": [0.25, 0.75]})
 
 
-def values(measure, slot, run):
-    metrics = measure.iter_calc(slot.rename(columns=COLUMNS), run.rename(columns=COLUMNS))
+def values(measure, target, run):
+    metrics = measure.iter_calc(target.rename(columns=COLUMNS), run.rename(columns=COLUMNS))
     return {metric.query_id: metric.value for metric in metrics}
 
 
@@ -90,9 +90,9 @@ def test_tags_that_meet_no_intent_are_warned_of_in_other_words():
 
 
 def test_measures_with_and_without_nil_share_one_call():
-    slot, frame = INTENTS.rename(columns=COLUMNS), run([], ["NIL"]).rename(columns=COLUMNS)
+    target, frame = INTENTS.rename(columns=COLUMNS), run([], ["NIL"]).rename(columns=COLUMNS)
     measures = [ES @ 1, ES(nil="NIL") @ 1, ES @ 2, ES(nil="NIL") @ 2, ES(nil="A") @ 1]
-    found = ir_measures.calc_aggregate(measures, slot, frame)
+    found = ir_measures.calc_aggregate(measures, target, frame)
     assert [found[measure] for measure in measures] == [0.0, 0.75, 0.75, 0.75, 0.25]
 
 

@@ -31,8 +31,8 @@ RUN = pd.DataFrame(
 )
 
 
-def values(measure, slot=INTENTS, run=RUN):
-    return {metric.query_id: metric.value for metric in measure.iter_calc(slot, run)}
+def values(measure, target=INTENTS, run=RUN):
+    return {metric.query_id: metric.value for metric in measure.iter_calc(target, run)}
 
 
 def test_p2_without_a_cutoff_a_topic_does_not_depend_on_the_lists_of_others():

@@ -252,7 +252,7 @@ def _ids(corpus: MentionCorpus, query: Ints) -> dict[str, Ids]:
         # The length keeps ("a", "bc") and ("ab", "c") apart.
         length = pc.cast(pc.binary_length(docno.text), pa.large_string())
         text = pc.binary_join_element_wise(length, docno.text, mention.text, pa.scalar(" ", pa.large_string()))
-        prints = [f"q{number:016x}" for number in Ids(text).prints.tolist()]
+        prints = [f"q{number:016x}" for number in Ids(text).fingerprints.tolist()]
         return {"qid": Ids(pa.array(prints, pa.large_string())), "docno": docno, "mention": mention}
     qid = ids_of(rows["qid"], "mentions column 'qid'")
     if len(pc.unique(qid.text)) < len(qid):

@@ -339,21 +339,21 @@ class Streamed:
     work: Work
     values: dict[str, dict[str, float]]
 
-    def rows(self, name: str, slot: EvaluationTarget) -> list[tuple[str, str, str, float]]:
-        """Rows of V of the measures that were evaluated at once, for all topics of a slot."""
-        at_once, wanted = self.work.plan.at_once, set(slot.topics)
+    def rows(self, name: str, target: EvaluationTarget) -> list[tuple[str, str, str, float]]:
+        """Rows of V of the measures that were evaluated at once, for all topics of a target."""
+        at_once, wanted = self.work.plan.at_once, set(target.topics)
         if not at_once:
             return []
         if not self.work.plan.last:
-            run_places(self.run, slot.topics, slot.qid, "qrels")
+            run_places(self.run, target.topics, target.qid, "qrels")
         missing = wanted.difference(self.run.topics)
         with warnings.catch_warnings():
             # That nothing is retrieved is counted, and no news.
             warnings.simplefilter("ignore", DegenerateWarning)
-            empty = values_of(at_once, slot, _empty(self.run.name), missing) if missing else {}
+            empty = values_of(at_once, target, _empty(self.run.name), missing) if missing else {}
         # In the order in which they come from runs in memory, so that sums over topics are the same to the last digit.
-        turn = {topic: place for place, topic in enumerate(slot.topics)}
-        once = judges_once(slot)
+        turn = {topic: place for place, topic in enumerate(target.topics)}
+        once = judges_once(target)
 
         def is_ours(measure: ir_measures.Measure) -> bool:
             return isinstance(measure, Measure) or (once and is_plain(measure))
@@ -372,7 +372,7 @@ def _in_order(
     turn: dict[str, int],
     is_ours: bool,  # noqa: FBT001 - what is said of the measure
 ) -> Iterator[list[tuple[str, float]]]:
-    """Topics and values: of what we compute in the order of the slot, of others by name, topics without a list last."""
+    """Topics and values: of what we compute in the order of the target, of others by name, topics without a list last."""
     if is_ours:
         every = {**found, **empty}
         yield [(topic, every[topic]) for topic in turn if topic in every]
@@ -381,7 +381,7 @@ def _in_order(
 
 
 @dataclass(frozen=True, eq=False)
-class Piece:
+class PendingChunk:
     """Whole topics of a run, to work on.
 
     Parameters
@@ -402,7 +402,7 @@ class Piece:
     file: Path | None = None
 
 
-class Pieces:
+class Checkpoint:
     """Finished parts in a folder: rows in a file each, all else in a journal, which a part counts from."""
 
     def __init__(self, folder: Path, work: Work, inputs: str, workers: Workers, room: int) -> None:
@@ -427,16 +427,16 @@ class Pieces:
         """The parts that count."""
         return self._finished("place " if "apart" not in self.journal.done else "topics ")
 
-    def add_all(self, pieces: Iterable[Piece]) -> None:
-        """Let workers work on pieces, and write down what each comes to, in their order."""
-        sent: deque[Piece] = deque()
+    def add_all(self, checkpoint: Iterable[PendingChunk]) -> None:
+        """Let workers work on checkpoint, and write down what each comes to, in their order."""
+        sent: deque[PendingChunk] = deque()
 
         def tables() -> Iterator[Any]:
-            for piece in pieces:
+            for piece in checkpoint:
                 sent.append(replace(piece, table=None))
                 yield piece.table
 
-        if not self.workers.are_elsewhere:
+        if not self.workers.are_processes:
             for part in map(_worked(self.work), tables()):
                 self._add(sent.popleft(), part)
             return
@@ -445,7 +445,7 @@ class Pieces:
             for part in self.workers.mapped(partial(_worked_elsewhere, shared), packed, room=self.room):
                 self._add(sent.popleft(), part)
 
-    def _add(self, piece: Piece, part: Part) -> None:
+    def _add(self, piece: PendingChunk, part: Part) -> None:
         file = f"{piece.key.translate(_TO_NAME)}.arrow"
         with replacing(self.folder / "kept" / file) as stream, pa.ipc.new_file(stream, part.kept.schema) as writer:
             writer.write_table(part.kept)

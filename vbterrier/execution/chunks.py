@@ -163,7 +163,7 @@ class Work:
         What messages call the run.
     plan
         What is asked for.
-    slot
+    target
         What runs are evaluated against.
     duplicates
         As in :func:`vbterrier.score`.
@@ -174,7 +174,7 @@ class Work:
 
     name: str
     plan: MeasurePlan
-    slot: EvaluationTarget
+    target: EvaluationTarget
     duplicates: str = "error"
     longest: int = 0
 
@@ -195,7 +195,7 @@ class Work:
         """Values of measures of whole rankings, ties among what they look at, and what was warned of."""
         top = run.top(deepest(self.plan.at_once))
         _, of_ties = heard(lambda: top.warn_of_ties(run.name))
-        values, told = heard(lambda: values_of(self.plan.at_once, self.slot, run, set(run.topics), self.longest))
+        values, told = heard(lambda: values_of(self.plan.at_once, self.target, run, set(run.topics), self.longest))
         tied = top.n_tied, int(np.count_nonzero(top.rows >= 0)), top.depth
         # Ties are told of once for all chunks.
         return values, tied, [message for message in told if message not in of_ties]
@@ -210,20 +210,20 @@ def heard(call: Callable[[], T]) -> tuple[T, list[str]]:
 
 
 def values_of(
-    measures: Sequence[ir_measures.Measure], slot: EvaluationTarget, run: Run, topics: set[str], longest: int = 0
+    measures: Sequence[ir_measures.Measure], target: EvaluationTarget, run: Run, topics: set[str], longest: int = 0
 ) -> dict[str, dict[str, float]]:
-    """Values of some topics of the slot, for measures whose value of a topic depends on that topic alone."""
-    asked = topics.intersection(slot.topics)
+    """Values of some topics of the target, for measures whose value of a topic depends on that topic alone."""
+    asked = topics.intersection(target.topics)
     found: dict[str, dict[str, float]] = {str(measure): {} for measure in measures}
     if not asked:
         return found
     ours = [measure for measure in measures if isinstance(measure, Measure)]
     theirs = [measure for measure in measures if not isinstance(measure, Measure)]
-    run, own = run.only(asked), _of_topics(slot, asked)
+    run, own = run.only(asked), _of_topics(target, asked)
     rows = _evaluated(ours, own, run, longest) if ours else []
     # What is not known to look at one topic alone gets the judgments of all, and so does what is made of intents.
-    alone = slot.intents is None and all(map(is_topicwise, theirs))
-    rows += external_values(theirs, own if alone else slot, run, warned=True)
+    alone = target.intents is None and all(map(is_topicwise, theirs))
+    rows += external_values(theirs, own if alone else target, run, warned=True)
     for topic, measure, value in rows:
         if topic in asked:
             found[str(measure)][topic] = value
@@ -231,11 +231,11 @@ def values_of(
 
 
 def _evaluated(
-    measures: Sequence[Measure], slot: EvaluationTarget, run: Run, longest: int
+    measures: Sequence[Measure], target: EvaluationTarget, run: Run, longest: int
 ) -> list[tuple[str, ir_measures.Measure, float]]:
     """Values of our measures, with a list beside those of the topics that is as long as the longest of all chunks."""
     if not len(run) or len(run) >= longest * len(run.topics):
-        return list(evaluate(measures, slot, run))
+        return list(evaluate(measures, target, run))
     # It has the other columns of a row that is in order.
     beside = run.frame.iloc[np.zeros(longest, dtype=np.int64)].assign(
         qid=_NOBODYS, docno=np.arange(longest).astype(str), score=-np.arange(longest, dtype=np.float64)
@@ -243,11 +243,11 @@ def _evaluated(
     wide = Run(pd.concat([run.frame, beside.astype(run.frame.dtypes)], ignore_index=True), name=run.name)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".* topics are not in ", DegenerateWarning)
-        return list(evaluate(measures, slot, wide))
+        return list(evaluate(measures, target, wide))
 
 
-def _of_topics(slot: EvaluationTarget, topics: set[str]) -> EvaluationTarget:
-    """The slot without its other topics."""
-    names, topic = slot.qid.codes()
+def _of_topics(target: EvaluationTarget, topics: set[str]) -> EvaluationTarget:
+    """The target without its other topics."""
+    names, topic = target.qid.codes()
     kept = np.array([name in topics for name in names], dtype=bool)[topic]
-    return EvaluationTarget(slot.frame[kept].reset_index(drop=True), intents=slot.intents, tags=slot.tags)
+    return EvaluationTarget(target.frame[kept].reset_index(drop=True), intents=target.intents, tags=target.tags)

@@ -85,19 +85,19 @@ class Scorer:
             read = {name: loaded_run(name, run, self.duplicates) for name, run in named}
         return read, {}
 
-    def rows(self, name: str, run: Run, slot: EvaluationTarget, parts: Streamed | None) -> list[Row]:
-        """Rows of V: each measure's values of the topics of a slot."""
+    def rows(self, name: str, run: Run, target: EvaluationTarget, parts: Streamed | None) -> list[Row]:
+        """Rows of V: each measure's values of the topics of a target."""
         with timed(_LOG, "scored run %s", name) as found:
-            found.append(f"{len(slot.topics):,} topics, {', '.join(map(str, self.measures))}")
+            found.append(f"{len(target.topics):,} topics, {', '.join(map(str, self.measures))}")
             if parts is None:
-                return _rows(name, run, slot, self.measures)
-            return [*_rows(name, run, slot, parts.work.plan.last), *parts.rows(name, slot)]
+                return _rows(name, run, target, self.measures)
+            return [*_rows(name, run, target, parts.work.plan.last), *parts.rows(name, target)]
 
 
-def _rows(name: str, run: Run, slot: EvaluationTarget, measures: Sequence[ir_measures.Measure]) -> list[Row]:
+def _rows(name: str, run: Run, target: EvaluationTarget, measures: Sequence[ir_measures.Measure]) -> list[Row]:
     ours = [measure for measure in measures if isinstance(measure, Measure)]
     theirs = [measure for measure in measures if not isinstance(measure, Measure)]
-    found = chain(evaluate(ours, slot, run) if ours else (), external_values(theirs, slot, run, warned=bool(ours)))
+    found = chain(evaluate(ours, target, run) if ours else (), external_values(theirs, target, run, warned=bool(ours)))
     texts = {id(measure): str(measure) for measure in measures}
     return [(name, qid, texts.get(id(measure)) or str(measure), value) for qid, measure, value in found]
 
@@ -133,7 +133,7 @@ class Seen:
         return len(self.topics)
 
 
-def spread(
+def distribute(
     scorer: Scorer,
     named: Sequence[tuple[str, Any]],
     topics: str,
@@ -141,7 +141,7 @@ def spread(
     *,
     progress: bool = False,
 ) -> tuple[EvaluationTarget, dict[str, Seen], list[Row]]:
-    """The slot with the topics to average over, what is known of the runs, and rows of V.
+    """The target with the topics to average over, what is known of the runs, and rows of V.
 
     Raises
     ------
@@ -153,21 +153,21 @@ def spread(
     items = [(name, _absolute(run)) for name, run in named]
     sets = registered_sets(scorer.measures)
     work = partial(workers.mapped, progress=progress)
-    slot = scorer.judged
+    target = scorer.judged
     if topics == "same" and not scorer.is_linking:
-        _require_same(workers, items, slot)
+        _require_same(workers, items, target)
     with Shared((scorer, sets)) as shared:
         if topics == "common":
             # Which topics are common is known when all runs are read.
             read = work(partial(_seen, shared, None), items, description="reading")
-            slot = restricted(slot, _checked(read, items, slot, topics), topics)
-        with Shared(slot) as common:
+            target = restricted(target, _checked(read, items, target, topics), topics)
+        with Shared(target) as common:
             scored = work(partial(_seen, shared, common), items, description="scoring")
-            loaded = _checked(scored, items, slot, "same" if topics == "same" else "all")
+            loaded = _checked(scored, items, target, "same" if topics == "same" else "all")
     for run in loaded.values():
         for message in run.told:
             warn(message)
-    return slot, loaded, [row for run in loaded.values() for row in run.rows]
+    return target, loaded, [row for run in loaded.values() for row in run.rows]
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,7 +175,7 @@ class _Topics:
     topics: list[str]
 
 
-def _require_same(workers: Workers, items: Sequence[tuple[str, Any]], slot: EvaluationTarget) -> None:
+def _require_same(workers: Workers, items: Sequence[tuple[str, Any]], target: EvaluationTarget) -> None:
     """Refuse runs of different topics before they are evaluated: to look at topics takes a small part of that."""
     known = {name: _Topics(_topics_of_frame(run)) for name, run in items if isinstance(run, pd.DataFrame)}
     files = [(name, run) for name, run in items if name not in known]
@@ -184,7 +184,7 @@ def _require_same(workers: Workers, items: Sequence[tuple[str, Any]], slot: Eval
     found = workers.mapped(_topics_of_files, [run for _, run in files])
     known |= {name: _Topics(topics) for (name, _), topics in zip(files, found, strict=True)}
     seen: dict[str, Any] = {name: known[name] for name, _ in items}
-    restricted(slot, seen, "same")
+    restricted(target, seen, "same")
 
 
 def _is_read_again(run: Any) -> bool:
@@ -203,7 +203,7 @@ def _topics_of_files(run: Any) -> list[str]:
 
 
 def _checked(
-    results: Iterable[Seen], items: Sequence[tuple[str, Any]], slot: EvaluationTarget, topics: str
+    results: Iterable[Seen], items: Sequence[tuple[str, Any]], target: EvaluationTarget, topics: str
 ) -> dict[str, Any]:
     """Results by name, refused as soon as two do not go together."""
     loaded: dict[str, Any] = {}
@@ -212,27 +212,27 @@ def _checked(
         first = next(iter(loaded))
         require_one_tagger(loaded.values())
         if topics == "same":
-            restricted(slot, {first: loaded[first], name: loaded[name]}, topics)
+            restricted(target, {first: loaded[first], name: loaded[name]}, topics)
     return loaded
 
 
 def _seen(shared: Shared, common: Shared | None, item: tuple[str, Any]) -> Seen:
-    """By a worker: a run read, and evaluated on the topics of a slot, if there is one."""
+    """By a worker: a run read, and evaluated on the topics of a target, if there is one."""
     scorer, sets = shared.value
     register(sets)
     return _evaluated(scorer, None if common is None else common.value, *item)
 
 
-def _evaluated(scorer: Scorer, slot: EvaluationTarget | None, name: str, given: Any) -> Seen:
+def _evaluated(scorer: Scorer, target: EvaluationTarget | None, name: str, given: Any) -> Seen:
     def read_and_scored() -> tuple[Any, list[Row]]:
         loaded, in_parts = scorer.loaded([(name, given)])
         run = loaded[name]
-        if slot is None:
+        if target is None:
             return run, []
         aligned(scorer.judged, loaded, "all")
-        known = set(slot.topics)
+        known = set(target.topics)
         evaluated = run.only(known) if len(known) < len(scorer.judged.topics) else run
-        return evaluated, scorer.rows(name, evaluated, slot, in_parts.get(name))
+        return evaluated, scorer.rows(name, evaluated, target, in_parts.get(name))
 
     (run, rows), told = heard(read_and_scored)
     columns = [column for column in ("tagger",) if column in run.frame.columns]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _SAMPLE = 1 << 16
 
 
-def rows_print(columns: Iterable[NDArray[Any]]) -> str:
+def rows_fingerprint(columns: Iterable[NDArray[Any]]) -> str:
     """A short text that tells tables apart.
 
     Parameters
@@ -33,9 +33,9 @@ def rows_print(columns: Iterable[NDArray[Any]]) -> str:
         64-bit numbers, each of shape (n,).
 
     >>> one, other = np.array([1.0, 2.0]), np.array([3, 4])
-    >>> rows_print([one, other]) == rows_print([one[::-1], other[::-1]])
+    >>> rows_fingerprint([one, other]) == rows_fingerprint([one[::-1], other[::-1]])
     True
-    >>> rows_print([one, other]) == rows_print([one[::-1], other])
+    >>> rows_fingerprint([one, other]) == rows_fingerprint([one[::-1], other])
     False
     """
     key = np.zeros(1, dtype=np.uint64)
@@ -47,21 +47,21 @@ def rows_print(columns: Iterable[NDArray[Any]]) -> str:
 
 def inputs_of(paths: Sequence[Path], work: Work) -> str:
     """What tells inputs from others: files by size, time and samples, judgments, measures and version."""
-    plan, slot = work.plan, work.slot
-    frames = [slot.frame, slot.intents, slot.tags] if plan.at_once else []
+    plan, target = work.plan, work.target
+    frames = [target.frame, target.intents, target.tags] if plan.at_once else []
     for measure in plan.at_once:
         frames += [named(kind, given) for kind in ("intents", "tags") if (given := measure.params.get(kind))]
     parts = [
         # The package itself stands above all floors, and is there when this is called.
         __version__,
         *(repr((work.name, work.duplicates, plan.depth)), *map(repr, plan.at_once)),
-        *map(_file_print, paths),
-        *(_frame_print(frame) for frame in frames if frame is not None),
+        *map(_file_fingerprint, paths),
+        *(_frame_fingerprint(frame) for frame in frames if frame is not None),
     ]
     return hashlib.blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
 
 
-def _file_print(path: Path) -> str:
+def _file_fingerprint(path: Path) -> str:
     try:
         about = path.stat()
         with path.open("rb") as file:
@@ -75,6 +75,6 @@ def _file_print(path: Path) -> str:
     return f"{about.st_size} {about.st_mtime_ns} {made.hexdigest()}"
 
 
-def _frame_print(frame: pd.DataFrame) -> str:
+def _frame_fingerprint(frame: pd.DataFrame) -> str:
     columns = sorted(map(str, frame.columns))
-    return " ".join(columns) + rows_print([pd.util.hash_pandas_object(frame[columns], index=False).to_numpy()])
+    return " ".join(columns) + rows_fingerprint([pd.util.hash_pandas_object(frame[columns], index=False).to_numpy()])

@@ -188,7 +188,7 @@ class Workers:
         return max(n_threads(self.client), 1)
 
     @property
-    def are_elsewhere(self) -> bool:
+    def are_processes(self) -> bool:
         """Whether they are other processes than this one."""
         return self.client is not None or self.n > 1
 

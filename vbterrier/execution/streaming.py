@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from vbterrier.execution.checkpoint import Piece, Pieces, Streamed, length_of, memory_returned, opened, split_of
+from vbterrier.execution.checkpoint import PendingChunk, Checkpoint, Streamed, length_of, memory_returned, opened, split_of
 from vbterrier.execution.input_fingerprint import inputs_of
 from vbterrier.execution.parallel import Workers
 from vbterrier.frames.files.blocks import (
@@ -114,17 +114,17 @@ def streamed(
     """
     workers = workers or Workers()
     with opened(folder) as place, memory_returned():
-        pieces = Pieces(place, work, inputs_of(paths, work), workers, memory // _ON_THEIR_WAY)
+        checkpoint = Checkpoint(place, work, inputs_of(paths, work), workers, memory // _ON_THEIR_WAY)
         n_bytes = max(memory // max(_PER_BLOCK, _PER_WORKER * workers.n), LEAST_BLOCK)
         limit = max(memory // _PER_TOPIC, n_bytes)
         n_bytes = min(n_bytes, _MOST_BLOCK)
         if any(isinstance(measure, Measure) for measure in work.plan.at_once):
-            pieces.work = replace(work, longest=_longest(paths, pieces, n_bytes, progress=progress))
+            checkpoint.work = replace(work, longest=_longest(paths, checkpoint, n_bytes, progress=progress))
         try:
-            _by_place(paths, pieces, n_bytes, limit, progress=progress)
+            _by_place(paths, checkpoint, n_bytes, limit, progress=progress)
         except _ApartError:
-            pieces.journal.add("apart", result=True)
-        if "apart" in pieces.journal.done:
+            checkpoint.journal.add("apart", result=True)
+        if "apart" in checkpoint.journal.done:
             size = sum(path.stat().st_size * (10 if path.suffix == ".gz" else 2) for path in paths)
             said = f"parting {work.name} by topic"
 
@@ -133,19 +133,19 @@ def streamed(
                     blocks(paths, n_bytes), said, shown=progress, total=_n_blocks(paths, n_bytes), unit="block"
                 )
 
-            pieces.add_all(_by_topic(every, "", pieces, _n_parts(size, limit), limit))
-        return pieces.streamed()
+            checkpoint.add_all(_by_topic(every, "", checkpoint, _n_parts(size, limit), limit))
+        return checkpoint.streamed()
 
 
-def _longest(paths: Sequence[Path], pieces: Pieces, n_bytes: int, *, progress: bool) -> int:
+def _longest(paths: Sequence[Path], checkpoint: Checkpoint, n_bytes: int, *, progress: bool) -> int:
     """The length of the longest list, known when all files are read, which tells too whether topics stand apart.
 
     Measures of whole rankings would look at some rows of such a topic alone, and may refuse them.
     """
-    if "longest" not in pieces.journal.done:
+    if "longest" not in checkpoint.journal.done:
         sizes: Counter[str] = Counter()
         before, is_apart = "", False
-        what = f"counting {pieces.work.name}"
+        what = f"counting {checkpoint.work.name}"
         for block in tracked(
             blocks(paths, n_bytes), what, shown=progress, total=_n_blocks(paths, n_bytes), unit="block"
         ):
@@ -157,55 +157,55 @@ def _longest(paths: Sequence[Path], pieces: Pieces, n_bytes: int, *, progress: b
             before = names[-1]
             sizes.update(dict(zip(names, np.bincount(topic).tolist(), strict=True)))
         if is_apart:
-            pieces.journal.add("apart", result=True)
-        pieces.journal.add("longest", max(sizes.values(), default=0))
-    return length_of(pieces.journal.done["longest"], pieces.folder)
+            checkpoint.journal.add("apart", result=True)
+        checkpoint.journal.add("longest", max(sizes.values(), default=0))
+    return length_of(checkpoint.journal.done["longest"], checkpoint.folder)
 
 
-def _by_place(paths: Sequence[Path], pieces: Pieces, n_bytes: int, limit: int, *, progress: bool) -> None:
+def _by_place(paths: Sequence[Path], checkpoint: Checkpoint, n_bytes: int, limit: int, *, progress: bool) -> None:
     """Work on the files as they stand, from where the last part ended."""
-    done = pieces.by_place
-    if "apart" in pieces.journal.done or (done and done[-1]["behind"] is None):
+    done = checkpoint.by_place
+    if "apart" in checkpoint.journal.done or (done and done[-1]["behind"] is None):
         return
     start = Place(**done[-1]["behind"]) if done else Place()
-    seen = {topic for part in done for topic in pieces.kept(part)["qid"].unique().to_pylist()}
-    name, total = pieces.work.name, _n_blocks(paths, n_bytes)
+    seen = {topic for part in done for topic in checkpoint.kept(part)["qid"].unique().to_pylist()}
+    name, total = checkpoint.work.name, _n_blocks(paths, n_bytes)
     read = tracked(blocks(paths, n_bytes, start), f"scoring {name}", shown=progress, total=total, unit="block")
 
-    def every() -> Iterator[Piece]:
+    def every() -> Iterator[PendingChunk]:
         for number, chunk in enumerate(chunks(read, limit, name), len(done)):
             if not seen.isdisjoint(chunk.topics):
                 raise _ApartError
             seen.update(chunk.topics)
-            yield Piece(f"place {number}", chunk.table, chunk.behind)
+            yield PendingChunk(f"place {number}", chunk.table, chunk.behind)
 
-    pieces.add_all(every())
+    checkpoint.add_all(every())
 
 
 def _by_topic(
-    read: Callable[[], Iterable[RunBlock]], key: str, pieces: Pieces, n_parts: int, limit: int
-) -> Iterator[Piece]:
+    read: Callable[[], Iterable[RunBlock]], key: str, checkpoint: Checkpoint, n_parts: int, limit: int
+) -> Iterator[PendingChunk]:
     """Part rows by topic until each part is small enough, and give the parts that are not done."""
-    folder = pieces.folder / "topics" / key.replace(".arrow", "")
+    folder = checkpoint.folder / "topics" / key.replace(".arrow", "")
     level = key.count("/") + bool(key)
-    if f"split {key}" not in pieces.journal.done:
+    if f"split {key}" not in checkpoint.journal.done:
         with kept_in(folder):
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True)
-        pieces.journal.add(f"split {key}", split(read(), folder, n_parts, level))
-    for file, n_topics in split_of(pieces.journal.done[f"split {key}"], pieces.folder).items():
+        checkpoint.journal.add(f"split {key}", split(read(), folder, n_parts, level))
+    for file, n_topics in split_of(checkpoint.journal.done[f"split {key}"], checkpoint.folder).items():
         part, path = f"{key}/{file}".lstrip("/"), folder / file
-        if f"topics {part}" in pieces.journal.done:
+        if f"topics {part}" in checkpoint.journal.done:
             path.unlink(missing_ok=True)
             continue
         size = path.stat().st_size if path.exists() else 0
-        if f"split {part}" in pieces.journal.done or (size > limit and n_topics > 1):
-            yield from _by_topic(partial(parted, path), part, pieces, _n_parts(size, limit), limit)
+        if f"split {part}" in checkpoint.journal.done or (size > limit and n_topics > 1):
+            yield from _by_topic(partial(parted, path), part, checkpoint, _n_parts(size, limit), limit)
             path.unlink(missing_ok=True)
         else:
             table = pa.concat_tables([block.table for block in parted(path)]) if size <= limit else None
-            require_size(next(parted(path)).table, size, limit, pieces.work.name)
-            yield Piece(f"topics {part}", table, file=path)
+            require_size(next(parted(path)).table, size, limit, checkpoint.work.name)
+            yield PendingChunk(f"topics {part}", table, file=path)
 
 
 def _n_parts(size: int, limit: int) -> int:

@@ -45,7 +45,7 @@ class Ids:
         return Ids(self.text.take(pa.array(rows)), self.integers)
 
     @cached_property
-    def prints(self) -> NDArray[np.uint64]:
+    def fingerprints(self) -> NDArray[np.uint64]:
         """A 64-bit fingerprint of each id, shape (n,)."""
         return fingerprints.fingerprints(*self.utf8_bytes())
 
@@ -225,7 +225,7 @@ class Lookup:
 
     @staticmethod
     def _keys(topics: Ints | None, ids: Ids) -> NDArray[np.uint64]:
-        return ids.prints if topics is None else fingerprints.keys(topics, ids.prints)
+        return ids.fingerprints if topics is None else fingerprints.keys(topics, ids.fingerprints)
 
     def find(self, topics: Ints | None, ids: Ids) -> tuple[Ints, Ints]:
         """Match pairs with rows.
@@ -276,7 +276,7 @@ class Lookup:
 def repeated_pairs(topics: Ints, ids: Ids) -> Ints:
     """The rows whose (topic, id) stands more than once, equal pairs side by side."""
     rows = fingerprints.roughly_repeated(topics, *ids.utf8_bytes())
-    rows = rows[fingerprints.repeated(fingerprints.keys(topics[rows], ids.take(rows).prints))]
+    rows = rows[fingerprints.repeated(fingerprints.keys(topics[rows], ids.take(rows).fingerprints))]
     if not len(rows):
         return rows
     # Few rows are left: compare them as they are, so that an accident of fingerprints accuses nobody.

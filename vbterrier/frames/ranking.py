@@ -222,7 +222,7 @@ class Run:
     def _worse(self, rows: Ints) -> Ints:
         """Of rows that repeat, those that are not the best of their document."""
         rows = rows[np.argsort(self.ranks()[rows], kind="stable")]
-        prints = fingerprints.keys(self.topic[rows], self.docno.take(rows).prints)
+        prints = fingerprints.keys(self.topic[rows], self.docno.take(rows).fingerprints)
         _, best = np.unique(prints, return_index=True)
         return np.delete(rows, best)
 

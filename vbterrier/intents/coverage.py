@@ -293,7 +293,7 @@ def _warn_of_strangers(intents: Intents, tags: Tags, retrieved: Ids, *, met: boo
         warn(f"{tags.name}: no rows, so {outcome}")
     if not (len(retrieved) and len(tags.docno)):
         return
-    if not np.isin(tags.entity.prints, intents.entity.prints).any():
+    if not np.isin(tags.entity.fingerprints, intents.entity.fingerprints).any():
         left, right, what = tags.entity, intents.entity, f"entity of {tags.name} is among the {intents.name}"
     elif not met and tags.pooled and tags.name != intents.name:
         left, right, what = tags.docno, retrieved, f"retrieved document has {tags.name}"

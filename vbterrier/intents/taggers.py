@@ -49,8 +49,8 @@ class TagTable(TagFrame):
     @cached_property
     def digest(self) -> str:
         """What tells this table from others, the same in every process."""
-        columns = [self.docno.prints, self.entity.prints, self.weight]
-        columns += [] if self.topics is None else [self.qid.prints]
+        columns = [self.docno.fingerprints, self.entity.fingerprints, self.weight]
+        columns += [] if self.topics is None else [self.qid.fingerprints]
         kinds = bytes([self.docno.integers, self.entity.integers])
         return hashlib.blake2b(b"".join(column.tobytes() for column in columns) + kinds, digest_size=16).hexdigest()
 

@@ -74,7 +74,7 @@ class ClosedCandidates:
     @cached_property
     def digest(self) -> str:
         """What tells these intents from others, the same in every process."""
-        content = self.qid.prints.tobytes() + self.entity.prints.tobytes()
+        content = self.qid.fingerprints.tobytes() + self.entity.fingerprints.tobytes()
         return hashlib.blake2b(content, digest_size=16).hexdigest()
 
 

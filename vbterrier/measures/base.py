@@ -177,7 +177,7 @@ class Measure(ir_measures.Measure):  # type: ignore[misc]
         return 0.0
 
     def values(self, scoring: Scoring) -> NDArray[np.float64]:
-        """The value of each topic of the slot, NaN where there is none; shape (n_topics,)."""
+        """The value of each topic of the target, NaN where there is none; shape (n_topics,)."""
         raise NotImplementedError
 
     def defined(self, scoring: Scoring) -> dict[str, float]:
@@ -193,7 +193,7 @@ class Measure(ir_measures.Measure):  # type: ignore[misc]
         if missing.any():
             policy = self["undefined"]
             if policy == "raise":
-                without = [scoring.slot.topics[place] for place in np.flatnonzero(missing)]
+                without = [scoring.target.topics[place] for place in np.flatnonzero(missing)]
                 raise InputError(
                     f"{self} is undefined for {len(without)} topics ({examples(without)}); ask for undefined='zero' or "
                     "'skip'"
@@ -202,7 +202,7 @@ class Measure(ir_measures.Measure):  # type: ignore[misc]
                 values = np.where(missing, 0.0, values)
         return {
             topic: value
-            for topic, value in zip(scoring.slot.topics, values.tolist(), strict=True)
+            for topic, value in zip(scoring.target.topics, values.tolist(), strict=True)
             if not np.isnan(value)
         }
 
@@ -245,14 +245,14 @@ def _text(value: Any) -> str:
     return repr(value)
 
 
-def evaluate(measures: Iterable[Measure], slot: EvaluationTarget, run: Run) -> Iterator[tuple[str, Measure, float]]:
-    """Topic, measure and value: every measure for every topic of the slot, in the order of the measures' text."""
+def evaluate(measures: Iterable[Measure], target: EvaluationTarget, run: Run) -> Iterator[tuple[str, Measure, float]]:
+    """Topic, measure and value: every measure for every topic of the target, in the order of the measures' text."""
     ordered = sorted(measures, key=repr)
-    scoring = Scoring(slot, run, deepest(ordered))
+    scoring = Scoring(target, run, deepest(ordered))
     for measure in ordered:
         with timed(_LOG, "evaluated %s on %s", measure, run.name, level=logging.DEBUG):
             values = measure.defined(scoring)
-        if len(ordered) > 1 and len(values) < len(slot.topics):
+        if len(ordered) > 1 and len(values) < len(target.topics):
             # pt.Experiment wants every measure for every topic, and breaks without a word on those left out.
             _ = measure.DEFAULT
         for topic, value in values.items():

@@ -52,16 +52,16 @@ class _OfEntities(Measure):
 
     def table(self, scoring: Scoring) -> EntityTable:
         """The entities of the pool beside relevance."""
-        return scoring.slot.entity_table(self["rel"])
+        return scoring.target.entity_table(self["rel"])
 
     def reached(self, scoring: Scoring, *, relevant: bool) -> Floats:
         """The share of relevant, or of other, documents that the first k entities reach, shape (n_topics,)."""
 
         def shares() -> Floats:
-            chosen = scoring.slot.linked().relevant(self["rel"])
+            chosen = scoring.target.linked().relevant(self["rel"])
             return reached_shares(scoring.selection(), chosen if relevant else ~chosen)
 
-        return at_cutoff(scoring.once(("reached", self["rel"], relevant), shares), self.cutoff)
+        return at_cutoff(scoring.memo(("reached", self["rel"], relevant), shares), self.cutoff)
 
 
 class _OfEvidence(_OfEntities):
@@ -70,22 +70,22 @@ class _OfEvidence(_OfEntities):
     def oer(self, scoring: Scoring) -> Floats:
         """OER of each pair."""
         key = ("OER", self["rel"], self["alpha"], self["tau"])
-        return scoring.slot.once(key, lambda: self.table(scoring).oer(self["alpha"], self["tau"]))
+        return scoring.target.memo(key, lambda: self.table(scoring).oer(self["alpha"], self["tau"]))
 
     def classes(self, scoring: Scoring) -> Ints:
         """The signal class of each pair."""
         key = ("classes", self["rel"], self["alpha"], self["tau"])
-        return scoring.slot.once(key, lambda: self.table(scoring).classes(self["alpha"], self["tau"]))
+        return scoring.target.memo(key, lambda: self.table(scoring).classes(self["alpha"], self["tau"]))
 
     def selected_oer(self, scoring: Scoring) -> Floats:
         """OER of each selected entity, 0 for those that no document of the topic mentions."""
         key = ("selected OER", self["rel"], self["alpha"], self["tau"])
-        return scoring.once(key, lambda: of_selected(scoring.selection(), self.oer(scoring), outside=0.0))
+        return scoring.memo(key, lambda: of_selected(scoring.selection(), self.oer(scoring), outside=0.0))
 
     def share_of(self, names: tuple[str, ...], scoring: Scoring, k: int | None) -> Floats:
         """The share of the first k entities that are of the named classes, shape (n_topics,)."""
         key = ("is", names, self["rel"], self["alpha"], self["tau"])
-        found = scoring.once(
+        found = scoring.memo(
             key, lambda: of_selected(scoring.selection(), is_one_of(self.classes(scoring), names), outside=0.0)
         )
         return self.where_contrasted(mean_of_first(found, k), scoring)
@@ -331,7 +331,7 @@ class _ObsCov(_OfEvidence):
     def values(self, scoring: Scoring) -> Floats:
         """The share of each topic."""
         key = ("core coverage", self["rel"], self["alpha"], self["tau"])
-        return scoring.slot.once(key, lambda: core_coverage(self.table(scoring), self.classes(scoring)))
+        return scoring.target.memo(key, lambda: core_coverage(self.table(scoring), self.classes(scoring)))
 
 
 class _OracleCov(_OfEntities):
@@ -367,12 +367,12 @@ class _OracleCov(_OfEntities):
 
     def values(self, scoring: Scoring) -> Floats:
         """The share of each topic."""
-        slot, k = scoring.slot, self.cutoff
+        target, k = scoring.target, self.cutoff
         key = ("oracle", self["rel"], scoring.depth)
-        oracle = slot.once(key, lambda: Oracle(slot.linked(), self["rel"], scoring.depth))
+        oracle = target.memo(key, lambda: Oracle(target.linked(), self["rel"], scoring.depth))
         n = oracle.greedy(k)
         if self["exact"]:
-            n = slot.once(("exact", self["rel"], k), lambda: oracle.exact(k))
+            n = target.memo(("exact", self["rel"], k), lambda: oracle.exact(k))
         return share(n, self.table(scoring).n_relevant)
 
 

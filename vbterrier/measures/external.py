@@ -39,11 +39,11 @@ _JUDGMENT = ["qid", "docno", "iteration"]
 _HIGHEST = 2**15 - 1
 
 
-def require_ids_of(slot: EvaluationTarget) -> None:
+def require_ids_of(target: EvaluationTarget) -> None:
     """Refuse judgments whose ids engines of others would misread."""
-    require(slot.frame, ("qid", "docno", "label"), "qrels")
-    require_ids(ids_of(slot.frame["docno"], "qrels column 'docno'"), "qrels column 'docno'")
-    require_no_nul(slot.qid, "qrels column 'qid'")
+    require(target.frame, ("qid", "docno", "label"), "qrels")
+    require_ids(ids_of(target.frame["docno"], "qrels column 'docno'"), "qrels column 'docno'")
+    require_no_nul(target.qid, "qrels column 'qid'")
 
 
 def require_ids(docno: Ids, where: str) -> None:
@@ -71,11 +71,11 @@ def require_no_nul(ids: Ids, where: str, numbers: NDArray[np.int64] | None = Non
         raise InputError(f"{where}: row {row} holds {value!r}; measures of others end ids at a NUL: remove it")
 
 
-def judges_once(slot: EvaluationTarget) -> bool:
+def judges_once(target: EvaluationTarget) -> bool:
     """Whether all rows of the qrels are of one iteration, so that a document that stands twice is an error."""
-    if "iteration" not in slot.frame.columns:
+    if "iteration" not in target.frame.columns:
         return True
-    return bool((slot.frame["iteration"] == slot.frame["iteration"].iloc[0]).all())
+    return bool((target.frame["iteration"] == target.frame["iteration"].iloc[0]).all())
 
 
 def has_subtopics(qrels: pd.DataFrame) -> bool:
@@ -85,18 +85,18 @@ def has_subtopics(qrels: pd.DataFrame) -> bool:
     return bool(qrels.drop_duplicates(_JUDGMENT).duplicated(["qid", "docno"]).any())
 
 
-def qrels_of(slot: EvaluationTarget) -> pd.DataFrame:
+def qrels_of(target: EvaluationTarget) -> pd.DataFrame:
     """Judgments as engines take them, made once."""
-    made: pd.DataFrame = slot.once("foreign", partial(_checked_qrels, slot))
+    made: pd.DataFrame = target.memo("external qrels", partial(_checked_qrels, target))
     return made
 
 
-def _checked_qrels(slot: EvaluationTarget) -> pd.DataFrame:
+def _checked_qrels(target: EvaluationTarget) -> pd.DataFrame:
     """Judgments as their engines take them, or an error where they would read something else."""
-    frame = slot.frame
+    frame = target.frame
     checked = pd.DataFrame(
         {
-            "qid": _objects(slot.qid),
+            "qid": _objects(target.qid),
             "docno": _objects(ids_of(frame["docno"], "qrels column 'docno'")),
             "label": integers_of(frame["label"], "qrels column 'label'"),
             "iteration": frame["iteration"].astype(str).to_numpy() if "iteration" in frame.columns else "0",
@@ -108,7 +108,7 @@ def _checked_qrels(slot: EvaluationTarget) -> pd.DataFrame:
     worthless = (checked.groupby("qid", sort=False)["label"].transform("max") < 0).to_numpy()
     checked.loc[worthless, "label"] = 0
     # Judgments refuse conflicts and warn of repetitions, once for all measures.
-    if not has_subtopics(checked) and len(slot.judgments().label) == len(checked):
+    if not has_subtopics(checked) and len(target.judgments().label) == len(checked):
         return checked
     conflict = checked[~checked.duplicated([*_JUDGMENT, "label"])].duplicated(_JUDGMENT)
     if conflict.any():
@@ -215,7 +215,7 @@ def is_diversity(measure: ir_measures.Measure) -> bool:
 
 
 def external_values(
-    measures: Sequence[ir_measures.Measure], slot: EvaluationTarget, run: Run, *, warned: bool = False
+    measures: Sequence[ir_measures.Measure], target: EvaluationTarget, run: Run, *, warned: bool = False
 ) -> Iterator[tuple[str, ir_measures.Measure, float]]:
     """Query, measure and value of measures that are not ours.
 
@@ -227,7 +227,7 @@ def external_values(
 
     Parameters
     ----------
-    measures, slot, run
+    measures, target, run
         What to evaluate.
     warned
         Whether topics and ties of this run were looked at before.
@@ -236,12 +236,12 @@ def external_values(
         return
     require_ids(run.docno, f"{run.name} column 'docno'")
     require_no_nul(run.topic_ids, f"{run.name} column 'qid'", run.topic)
-    known = run.only(set(slot.topics))
-    for diverse, judged in ((False, slot), (True, _of_subtopics(slot))):
+    known = run.only(set(target.topics))
+    for diverse, judged in ((False, target), (True, _of_subtopics(target))):
         asked = [measure for measure in measures if is_diversity(measure) == diverse]
         if not asked:
             continue
-        judged.once("ids of qrels", partial(require_ids_of, judged))
+        judged.memo("ids of qrels", partial(require_ids_of, judged))
         if not warned:
             _look_at(asked, judged, run)
         if diverse:
@@ -251,50 +251,50 @@ def external_values(
 
 
 def _adhoc_values(
-    measures: Sequence[ir_measures.Measure], slot: EvaluationTarget, run: Run
+    measures: Sequence[ir_measures.Measure], target: EvaluationTarget, run: Run
 ) -> Iterator[tuple[str, ir_measures.Measure, float]]:
     others = list(measures)
-    if judges_once(slot):
+    if judges_once(target):
         # What takes no engine: going through dictionaries costs more than all else.
         for measure in filter(is_plain, measures):
             others.remove(measure)
-            yield from zip(slot.topics, repeat(measure), ndcg(slot.judgments(), run, measure["cutoff"]).tolist())
+            yield from zip(target.topics, repeat(measure), ndcg(target.judgments(), run, measure["cutoff"]).tolist())
     if others:
-        _warn_of_subtopics(others, qrels_of(slot))
+        _warn_of_subtopics(others, qrels_of(target))
     for depth, alike in _by_depth(others):
         if depth is None:
-            yield from _calculated(alike, slot, qrels_of(slot), ranking_of(run))
+            yield from _calculated(alike, target, qrels_of(target), ranking_of(run))
         else:
-            labels = slot.once("labels by topic", partial(by_topic, qrels_of(slot), "label"))
-            yield from _calculated(alike, slot, labels, by_topic(ranking_of(run, depth), "score"))
+            labels = target.memo("labels by topic", partial(by_topic, qrels_of(target), "label"))
+            yield from _calculated(alike, target, labels, by_topic(ranking_of(run, depth), "score"))
 
 
 def _diversity_values(
-    measures: Sequence[ir_measures.Measure], slot: EvaluationTarget, qrels: pd.DataFrame, ranking: pd.DataFrame
+    measures: Sequence[ir_measures.Measure], target: EvaluationTarget, qrels: pd.DataFrame, ranking: pd.DataFrame
 ) -> Iterator[tuple[str, ir_measures.Measure, float]]:
     for measure in measures:
         if measure.params.get("judged_only"):
             asked = type(measure)(**{key: value for key, value in measure.params.items() if key != "judged_only"})
-            for qid, _, value in _calculated([asked], slot, qrels, _condensed(ranking, qrels)):
+            for qid, _, value in _calculated([asked], target, qrels, _condensed(ranking, qrels)):
                 yield qid, measure, value
         else:
-            yield from _calculated([measure], slot, qrels, _first(ranking, measure.params.get("cutoff")))
+            yield from _calculated([measure], target, qrels, _first(ranking, measure.params.get("cutoff")))
 
 
-def _of_subtopics(slot: EvaluationTarget) -> EvaluationTarget:
+def _of_subtopics(target: EvaluationTarget) -> EvaluationTarget:
     """What diversity measures judge by: intents and tags, where both were given, as judgments of subtopics."""
-    intents = slot.frame if {"entity_id", "prob"} <= set(slot.frame.columns) else slot.intents
-    if intents is None or slot.tags is None:
-        return slot
-    tags = slot.tags
-    made: EvaluationTarget = slot.once("subtopics as judgments", lambda: EvaluationTarget(to_diversity(intents, tags)))
+    intents = target.frame if {"entity_id", "prob"} <= set(target.frame.columns) else target.intents
+    if intents is None or target.tags is None:
+        return target
+    tags = target.tags
+    made: EvaluationTarget = target.memo("subtopics as judgments", lambda: EvaluationTarget(to_diversity(intents, tags)))
     return made
 
 
-def _look_at(measures: Sequence[ir_measures.Measure], slot: EvaluationTarget, run: Run) -> None:
+def _look_at(measures: Sequence[ir_measures.Measure], target: EvaluationTarget, run: Run) -> None:
     """What our own measures refuse or warn of when they meet a run."""
-    qid, docno = (ids_of(slot.frame[name], f"qrels column {name!r}") for name in ("qid", "docno"))
-    run_places(run, slot.topics, qid, "qrels")
+    qid, docno = (ids_of(target.frame[name], f"qrels column {name!r}") for name in ("qid", "docno"))
+    run_places(run, target.topics, qid, "qrels")
     require_same_kind(docno, run.docno, "qrels column 'docno'", f"{run.name} column 'docno'")
     cutoffs = [measure.params.get("cutoff") for measure in measures]
     run.top(None if None in cutoffs else max(cutoffs)).warn_of_ties(run.name)
@@ -333,12 +333,12 @@ def is_topicwise(measure: ir_measures.Measure) -> bool:
 
 
 def _calculated(
-    measures: Sequence[ir_measures.Measure], slot: EvaluationTarget, qrels: Any, ranking: Any
+    measures: Sequence[ir_measures.Measure], target: EvaluationTarget, qrels: Any, ranking: Any
 ) -> list[tuple[str, ir_measures.Measure, float]]:
     """Values from frames, or from dictionaries of dictionaries."""
     try:
         # Engines go through judgments row by row, too: once for all runs.
-        evaluator = slot.once(
+        evaluator = target.memo(
             ("evaluator", *map(str, measures)),
             lambda: ir_measures.evaluator(measures, _as_theirs(qrels)),
         )

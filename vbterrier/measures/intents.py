@@ -55,7 +55,7 @@ class _Ambiguous(Measure):
 
     def coverage(self, scoring: Scoring) -> Coverage:
         """What all measures over the same intents and tags share."""
-        return scoring.once(("coverage", self._sources, self["nil"]), lambda: self._cover(scoring))
+        return scoring.memo(("coverage", self._sources, self["nil"]), lambda: self._cover(scoring))
 
     def gains(self, scoring: Scoring) -> tuple[Coverage, Floats]:
         """The coverage and the gain of every intent."""
@@ -66,8 +66,8 @@ class _Ambiguous(Measure):
         """The value of each topic, NaN for topics without intents."""
         if self["intents"] and self["undefined"] != "raise" and not len(self._named(scoring)):
             # A batch of topics that all have none.
-            return np.full(len(scoring.slot.topics), np.nan)
-        here = places(scoring.slot.topics, self.coverage(scoring).intents.topics)
+            return np.full(len(scoring.target.topics), np.nan)
+        here = places(scoring.target.topics, self.coverage(scoring).intents.topics)
         return np.where(here >= 0, self.per_topic(scoring)[here], np.nan)
 
     def per_topic(self, scoring: Scoring) -> Floats:
@@ -75,69 +75,69 @@ class _Ambiguous(Measure):
         raise NotImplementedError
 
     def _cover(self, scoring: Scoring) -> Coverage:
-        own_intents, own_tags = scoring.slot.once(
+        own_intents, own_tags = scoring.target.memo(
             ("subtopics", self["rel"], bool(self["intents"])), lambda: self._of_slot(scoring)
         )
-        intents = scoring.slot.once(
+        intents = scoring.target.memo(
             ("intents", self._sources),
             lambda: Intents(
                 self._intents(scoring, own_intents),
                 normalise=self["normalise"],
-                name="intents" if self["intents"] or not scoring.slot.is_diversity else "qrels",
+                name="intents" if self["intents"] or not scoring.target.is_diversity else "qrels",
             ),
         )
         if self._tags_of_run(scoring, own_tags):
             tags = Tags(from_run(scoring.run), pooled=False, name="run")
         else:
-            tags = scoring.slot.once(("tags", self._sources), lambda: self._tags(scoring, own_tags))
+            tags = scoring.target.memo(("tags", self._sources), lambda: self._tags(scoring, own_tags))
         return cover(scoring.run, intents, tags, scoring.depth, nil=self["nil"])
 
     def _of_slot(self, scoring: Scoring) -> tuple[pd.DataFrame | None, pd.DataFrame | None]:
         """Intents and tags given beside qrels, or of the frame that was given as qrels."""
-        slot, frame = scoring.slot, scoring.slot.frame
-        if slot.intents is not None:
-            return slot.intents, slot.tags
+        target, frame = scoring.target, scoring.target.frame
+        if target.intents is not None:
+            return target.intents, target.tags
         if {"entity_id", "prob"} <= set(frame.columns):
-            return frame, slot.tags
+            return frame, target.tags
         # Judgments for no subtopics say nothing of what documents of named intents are about.
-        adhoc = self["intents"] and slot.is_diversity and frame["iteration"].astype(str).eq("0").all()
-        if slot.is_diversity and not adhoc:
+        adhoc = self["intents"] and target.is_diversity and frame["iteration"].astype(str).eq("0").all()
+        if target.is_diversity and not adhoc:
             intents, tags = from_diversity(frame, rel=self["rel"])
-            return intents, tags if slot.tags is None else slot.tags
-        return None, slot.tags
+            return intents, tags if target.tags is None else target.tags
+        return None, target.tags
 
     def _intents(self, scoring: Scoring, own: pd.DataFrame | None) -> pd.DataFrame:
         if self["intents"]:
             own = self._named(scoring)
             if not len(own):
                 raise InputError(
-                    f"{self}: intents={self['intents']!r} have none of the topics {scoring.slot.topics[:3]}"
+                    f"{self}: intents={self['intents']!r} have none of the topics {scoring.target.topics[:3]}"
                 )
         if own is None:
             raise InputError(
                 f"{self}: found no intents; give intents= (a name registered with vbterrier.register_intents, or a "
                 "file), or in place of qrels a frame with qid, entity_id, prob, or diversity qrels with an iteration "
                 "column; "
-                f"found {', '.join(map(str, scoring.slot.frame.columns))}"
+                f"found {', '.join(map(str, scoring.target.frame.columns))}"
             )
         return own
 
     def _named(self, scoring: Scoring) -> pd.DataFrame:
         given = named("intents", self["intents"])
-        return given[given["qid"].astype(str).isin(scoring.slot.topics)]
+        return given[given["qid"].astype(str).isin(scoring.target.topics)]
 
     def _tags_of_run(self, scoring: Scoring, own: pd.DataFrame | None) -> bool:
         """Whether tags come with the run: subtopics of diversity qrels have their own, other intents ask the run."""
         there = "entity_id" in scoring.run.frame.columns or not len(scoring.run)
-        if self["tags"] or scoring.slot.tags is not None:
+        if self["tags"] or scoring.target.tags is not None:
             return False
         return there and (own is None or bool(self["intents"]))
 
     def _tags(self, scoring: Scoring, own: pd.DataFrame | None) -> Tags:
         if self["tags"]:
             return Tags(named("tags", self["tags"]))
-        if scoring.slot.tags is not None:
-            return Tags(scoring.slot.tags)
+        if scoring.target.tags is not None:
+            return Tags(scoring.target.tags)
         if own is None:
             raise InputError(
                 f"{self}: found no tags; give tags= (a name registered with vbterrier.register_tags, or a file), a "

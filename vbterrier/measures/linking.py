@@ -61,15 +61,15 @@ class _OfLinking(Measure):
     def decisions(self, scoring: Scoring) -> Decisions:
         """What the run answers, beside what is right."""
         nil, unanswered, multiple_answers = self._key
-        gold = scoring.slot.once(
+        gold = scoring.target.memo(
             ("gold", nil, multiple_answers),
-            lambda: Gold(scoring.slot.frame, nil=nil, multiple_answers=multiple_answers, name="qrels"),
+            lambda: Gold(scoring.target.frame, nil=nil, multiple_answers=multiple_answers, name="qrels"),
         )
-        return scoring.once(("decisions", self._key), lambda: decide(scoring.run, gold, unanswered=unanswered))
+        return scoring.memo(("decisions", self._key), lambda: decide(scoring.run, gold, unanswered=unanswered))
 
     def values(self, scoring: Scoring) -> Floats:
         """What each query stands for."""
-        every = scoring.once(("influence", self._key), self.decisions(scoring).influence)
+        every = scoring.memo(("influence", self._key), self.decisions(scoring).influence)
         return every[:, FIGURES.index(self.NAME)]
 
 
@@ -98,7 +98,7 @@ class _Total(_OfLinking):
     def values(self, scoring: Scoring) -> Floats:
         """What each query stands for; warns where such a kind is right for some."""
         decisions = self.decisions(scoring)
-        scoring.once(("silence", self._key), lambda: warn_of_silence(decisions, self["nil"], scoring.run.name))
+        scoring.memo(("silence", self._key), lambda: warn_of_silence(decisions, self["nil"], scoring.run.name))
         return super().values(scoring)
 
 

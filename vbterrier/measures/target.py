@@ -27,21 +27,21 @@ if TYPE_CHECKING:
 _FIRST_ROWS, _FEW = 10_000, 100
 
 
-def warn_of_id_mismatch(slot: EvaluationTarget, run: Run, *, only_misspelt: bool = False) -> None:
+def warn_of_id_mismatch(target: EvaluationTarget, run: Run, *, only_misspelt: bool = False) -> None:
     """Say it when a run and the judgments share topics, but not a single document.
 
     Parameters
     ----------
-    slot, run
+    target, run
         The judgments and the run.
     only_misspelt
         Whether only where ids differ in how they are written: integers, which hosts make text before anybody can refuse
         them, against text; blanks at the ends; Unicode forms. Parts of runs may well hold nothing that is judged.
     """
     # The documents of entity runs are entities: nobody judges them.
-    if slot.is_links or not {"docno", "label"} <= set(slot.frame.columns) or not len(run):
+    if target.is_links or not {"docno", "label"} <= set(target.frame.columns) or not len(run):
         return
-    known = slot.once("judged documents", lambda: ids_of(slot.frame["docno"], "qrels column 'docno'").text)
+    known = target.memo("judged documents", lambda: ids_of(target.frame["docno"], "qrels column 'docno'").text)
     if not _any_in(run.docno.text, known) and not (only_misspelt and not _are_misspelt(run.docno.text, known)):
         retrieved, judged_ones = (examples(ids[:4].to_pylist()) for ids in (run.docno.text, known))
         warn(
@@ -72,7 +72,7 @@ class Memo:
     def __init__(self) -> None:
         self._kept: dict[Hashable, Any] = {}
 
-    def once(self, key: Hashable, make: Callable[[], T]) -> T:
+    def memo(self, key: Hashable, make: Callable[[], T]) -> T:
         """The value of a key, made at the first time."""
         if key not in self._kept:
             self._kept[key] = make()
@@ -110,10 +110,10 @@ class EvaluationTarget(Memo):
 
     @classmethod
     def of_links(cls, pool: LinkedPool) -> EvaluationTarget:
-        """A slot that holds a linked pool, which no frame of all its links need be made of."""
-        slot = cls(pd.DataFrame({"qid": pool.topics}))
-        slot.once("links", lambda: pool)
-        return slot
+        """A target that holds a linked pool, which no frame of all its links need be made of."""
+        target = cls(pd.DataFrame({"qid": pool.topics}))
+        target.memo("links", lambda: pool)
+        return target
 
     @property
     def is_links(self) -> bool:
@@ -127,7 +127,7 @@ class EvaluationTarget(Memo):
 
     def judgments(self, *, drop_negative: bool = False) -> Judgments:
         """The frame as judgments."""
-        return self.once(("judgments", drop_negative), lambda: Judgments(self.frame, drop_negative=drop_negative))
+        return self.memo(("judgments", drop_negative), lambda: Judgments(self.frame, drop_negative=drop_negative))
 
     def linked(self) -> LinkedPool:
         """The frame as a linked pool.
@@ -137,7 +137,7 @@ class EvaluationTarget(Memo):
         InputError
             It is no K frame, or holds what a pool cannot.
         """
-        return self.once("links", self._linked)
+        return self.memo("links", self._linked)
 
     def _linked(self) -> LinkedPool:
         if not self.is_links:
@@ -150,41 +150,41 @@ class EvaluationTarget(Memo):
 
     def entity_table(self, rel: int) -> EntityTable:
         """The entities of the linked pool beside relevance."""
-        return self.once(("entities", rel), lambda: EntityTable(self.linked(), rel))
+        return self.memo(("entities", rel), lambda: EntityTable(self.linked(), rel))
 
 
 class Scoring(Memo):
-    """A run against a slot.
+    """A run against a target.
 
     Parameters
     ----------
-    slot
-        What stands in the qrels slot.
+    target
+        What stands in the qrels target.
     run
         The run.
     depth
         The largest cutoff of the measures to come, ``None`` if one has none.
     """
 
-    def __init__(self, slot: EvaluationTarget, run: Run, depth: int | None) -> None:
+    def __init__(self, target: EvaluationTarget, run: Run, depth: int | None) -> None:
         super().__init__()
-        self.slot, self.run, self.depth = slot, run, depth
+        self.target, self.run, self.depth = target, run, depth
 
     def judged(self, cutoff: int | None, *, drop_negative: bool = False) -> JudgedTop:
         """The first ``cutoff`` documents with their judgments."""
-        judgments = self.slot.judgments(drop_negative=drop_negative)
-        deepest = self.once(("judged", drop_negative), lambda: judgments.judge(self.run, self.depth))
-        return self.once(("cut", drop_negative, cutoff), lambda: deepest.cut(cutoff))
+        judgments = self.target.judgments(drop_negative=drop_negative)
+        deepest = self.memo(("judged", drop_negative), lambda: judgments.judge(self.run, self.depth))
+        return self.memo(("cut", drop_negative, cutoff), lambda: deepest.cut(cutoff))
 
     def selection(self) -> Selection:
         """The run as one of entities on the linked pool."""
 
         def make() -> Selection:
-            pool = self.slot.linked()
-            require_same_kind(self.slot.qid, self.run.topic_ids, "qrels column 'qid'", f"{self.run.name} column 'qid'")
+            pool = self.target.linked()
+            require_same_kind(self.target.qid, self.run.topic_ids, "qrels column 'qid'", f"{self.run.name} column 'qid'")
             return Selection(pool, self.run, self.depth)
 
-        return self.once("selection", make)
+        return self.memo("selection", make)
 
 
 def require_one_tagger(runs: Iterable[Run]) -> None:
@@ -208,9 +208,9 @@ def require_one_tagger(runs: Iterable[Run]) -> None:
         )
 
 
-def restricted(slot: EvaluationTarget, runs: Mapping[str, Run], on_topics: str) -> EvaluationTarget:
-    """The slot with the topics to average over."""
-    known = set(slot.topics)
+def restricted(target: EvaluationTarget, runs: Mapping[str, Run], on_topics: str) -> EvaluationTarget:
+    """The target with the topics to average over."""
+    known = set(target.topics)
     found = {name: known.intersection(run.topics) for name, run in runs.items()}
     if on_topics == "same":
         names = list(found)
@@ -224,19 +224,19 @@ def restricted(slot: EvaluationTarget, runs: Mapping[str, Run], on_topics: str) 
                     "topics score 0)"
                 )
     if on_topics != "common":
-        return slot
+        return target
     common = set.intersection(known, *found.values())
     if not common:
         raise InputError("no topic that all runs and the qrels have in common")
-    kept = slot.frame[slot.frame["qid"].astype(str).isin(common)].reset_index(drop=True)
-    return EvaluationTarget(kept, intents=slot.intents, tags=slot.tags)
+    kept = target.frame[target.frame["qid"].astype(str).isin(common)].reset_index(drop=True)
+    return EvaluationTarget(kept, intents=target.intents, tags=target.tags)
 
 
 def aligned(
     judged: EvaluationTarget, runs: Mapping[str, Run], on_topics: str
 ) -> tuple[EvaluationTarget, dict[str, Run]]:
-    """The slot with the topics to average over, and the runs on them; says it when a run is not judged at all."""
-    slot = restricted(judged, runs, on_topics)
+    """The target with the topics to average over, and the runs on them; says it when a run is not judged at all."""
+    target = restricted(judged, runs, on_topics)
     for run in runs.values():
         warn_of_id_mismatch(judged, run)
-    return slot, {name: run.only(slot.topics) if on_topics == "common" else run for name, run in runs.items()}
+    return target, {name: run.only(target.topics) if on_topics == "common" else run for name, run in runs.items()}

@@ -324,11 +324,11 @@ def _of_runs(
     compared = [str(measure) for measure in asked if is_mean(measure) and measure.NAME not in DIAGNOSTIC]
     found: dict[str, Any] = {"scores": scores, "compared": tuple(compared), "depth": deepest(asked) or DEPTH}
     found["comparison"] = _compared(scores, compared, len(given.runs), tests, intervals)
-    slot, runs = aligned(target_of(given.qrels, given.intents, given.tags), given.runs, on_topics)
+    target, runs = aligned(target_of(given.qrels, given.intents, given.tags), given.runs, on_topics)
     found["ties"] = {name: run.top(found["depth"]).tied_share for name, run in runs.items()}
-    scorings = {name: Scoring(slot, run, deepest(asked)) for name, run in runs.items()}
+    scorings = {name: Scoring(target, run, deepest(asked)) for name, run in runs.items()}
     if given.qrels is not None:
-        found["tops"] = _tops(given, slot.frame, runs, found["depth"])
+        found["tops"] = _tops(given, target.frame, runs, found["depth"])
     distribution = next((one for one in asked if isinstance(one, Bootstrapped)), None)
     if distribution is not None:
         found["distributions"] = {name: distribution.distribution(scoring) for name, scoring in scorings.items()}
