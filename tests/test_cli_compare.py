@@ -174,7 +174,7 @@ def test_repeated_documents_are_refused_or_keep_their_best_rank(command, files):
         ([*COMPARE, "-m", "AP", "--correction", "u"], 2, "correction='u'"),
         ([*COMPARE, "-m", "AP", "--baseline", "mixd"], 2, "Did you mean mixed"),
         ([*COMPARE, "-m", "AP", "--margin", "0"], 2, "margin=0"),
-        ([*COMPARE, "-m", "AP", "--systems"], 2, "--systems chooses what csv holds"),
+        ([*COMPARE, "-m", "AP", "--systems"], 2, "--systems selects the rows of csv"),
         ([*COMPARE, "-m", "AP", "-f", "xml"], 2, "--format xml"),
         ([*COMPARE, "cut.run", "-m", "AP"], 1, "run 'good' has 8 of the 8 topics, run 'cut' has 3"),
         ([*COMPARE, "./good.run", "-m", "AP"], 1, "two systems are called 'good'"),

@@ -46,7 +46,7 @@ def rows_of(out):
 
 
 def test_a_table_for_people(command, report):
-    code, out, err = command("coverage", *RUNS, *FILES, "-k", "20", "-k", "3", "-k", "20")
+    code, out, err = command("coverage", *RUNS, *FILES, "--cutoff", "20", "--cutoff", "3", "--cutoff", "20")
     assert (code, err) == (0, "")
     lines = rows_of(out)
     assert lines[0].split() == [
@@ -80,7 +80,9 @@ def test_a_table_for_people(command, report):
 
 
 def test_what_is_left_out_and_assumed_is_said(command, made):
-    _, out, _ = command("coverage", *RUNS, *FILES, "--alpha", "1", "--shrinkage", "2", "--resamples", "50", "--seed", "7")
+    _, out, _ = command(
+        "coverage", *RUNS, *FILES, "--alpha", "1", "--shrinkage", "2", "--resamples", "50", "--seed", "7"
+    )
     said = out.partition("pool: ")[2].splitlines()
     linked = made.pool["docno"].isin(made.tags["docno"])
     judged = made.qrels.iloc[::2]
@@ -113,7 +115,7 @@ def test_a_file_of_links_says_the_same(command, made):
 
 
 def test_csv_and_json_hold_the_frame_itself(command, report):
-    options = ["-k", "5", "--rel", "1", "--level", "0.8", "--resamples", "100"]
+    options = ["--cutoff", "5", "--rel", "1", "--level", "0.8", "--resamples", "100"]
     found = report(cutoff=5, level=0.8, n_resamples=100)
     _, out, _ = command("coverage", *RUNS, *FILES, *options, "--format", "json")
     frame = pd.DataFrame(json.loads(out))
@@ -134,7 +136,7 @@ def test_csv_and_json_hold_the_frame_itself(command, report):
 
 def test_a_row_for_each_topic(command, report):
     found = report(cutoff=5)
-    code, out, _ = command("coverage", *RUNS, *FILES, "-k", "5", "--per-query", "--format", "csv")
+    code, out, _ = command("coverage", *RUNS, *FILES, "--cutoff", "5", "--per-query", "--format", "csv")
     assert code == 0
     rows = {(row["name"], row["qid"], row["measure"]): float(row["value"]) for row in csv.DictReader(io.StringIO(out))}
     wanted = found.values.set_index(["name", "qid", "measure"])["value"].to_dict()
@@ -142,7 +144,7 @@ def test_a_row_for_each_topic(command, report):
         known = found.topics.set_index("qid")[measure].dropna()
         wanted |= {(name, qid, measure): value for name in ("odds", "b[x]") for qid, value in known.items()}
     assert rows == pytest.approx(wanted)
-    _, out, _ = command("coverage", *RUNS, *FILES, "-k", "5", "--per-query")
+    _, out, _ = command("coverage", *RUNS, *FILES, "--cutoff", "5", "--per-query")
     lines = rows_of(out)
     assert lines[0].split()[:3] == ["run", "qid", "RelCov@5"]
     assert [line.split()[:2] for line in lines[2:]] == [
@@ -165,7 +167,7 @@ def test_papers_get_a_table_with_a_caption(command, made, style):
         ([], 2, "wanted --pool, --tags and --qrels, or --links"),
         (FILES[:4], 2, "wanted --pool, --tags and --qrels"),
         ([*FILES, "--links", "links.parquet"], 2, "--links holds a pool and its entities"),
-        ([*FILES, "-k", "0"], 2, "k=0: wanted a whole number of at least 1"),
+        ([*FILES, "--cutoff", "0"], 2, "cutoff=0: wanted a whole number of at least 1"),
         ([*FILES, "--shrinkage", "0"], 2, "shrinkage=0.0"),
         ([*FILES, "--level", "2"], 2, "level=2"),
         ([*FILES, "--format", "xml"], 2, "--format xml"),

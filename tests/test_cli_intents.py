@@ -40,7 +40,7 @@ def test_a_knowledge_base_built_once_gives_the_same(command):
 
 
 def test_candidates_are_cut_and_flattened(command):
-    command("intents", "demo/topics.tsv", *KB, "-o", "one.tsv", "--top", 1)
+    command("intents", "demo/topics.tsv", *KB, "-o", "one.tsv", "--cutoff", 1)
     one = vbterrier.read_intents("one.tsv")
     assert len(one) == 12
     assert (one["prob"] == 1).all()
@@ -79,7 +79,7 @@ def test_fields_and_the_heaviest_tags(command, tmp_path):
     (tmp_path / "texts.tsv").write_text("docno\ttitle\tbody\nd1\tMercury\tPython\n")
     command("tag", "texts.tsv", *KB, "-o", "body.tsv", "--field", "body")
     command("tag", "texts.tsv", *KB, "-o", "both.tsv", "--field", "title", "--field", "body")
-    command("tag", "texts.tsv", *KB, "-o", "one.tsv", "--field", "title", "--field", "body", "--top", 1)
+    command("tag", "texts.tsv", *KB, "-o", "one.tsv", "--field", "title", "--field", "body", "--cutoff", 1)
     body, both, one = (vbterrier.read_tags(name)["entity_id"].tolist() for name in ("body.tsv", "both.tsv", "one.tsv"))
     assert set(body) < set(both)
     assert len(both) == 2
@@ -93,16 +93,16 @@ def test_the_fewest_candidates_with_so_much_probability(command):
     assert mercury["entity_id"].tolist() == ["mercury-planet", "mercury-element"]
 
 
-def test_retrieved_documents_without_text_are_told(command, tmp_path):
+def test_retrieved_documents_without_text_give_a_warning(command, tmp_path):
     (tmp_path / "more.run").write_text("q01 Q0 nowhere 1 1 x\n" + (tmp_path / "demo" / "dense.run").read_text())
     code, _, err = command("tag", "demo/documents.tsv", *KB, "-o", "tags.tsv", "--run", "more.run")
     assert code == 0
-    assert "retrieved documents are not here and get no tags ('nowhere')" in err
+    assert "retrieved documents are missing and get no tags ('nowhere')" in err
 
 
 def test_tags_are_kept_to_candidates_and_weighted(command):
     command("tag", "demo/documents.tsv", *KB, "-o", "all.tsv", "--weights", "score")
-    command("intents", "demo/topics.tsv", *KB, "-o", "one.tsv", "--top", 1)
+    command("intents", "demo/topics.tsv", *KB, "-o", "one.tsv", "--cutoff", 1)
     command("tag", "demo/documents.tsv", *KB, "-o", "closed.tsv", "--intents", "one.tsv", "--weights", "score")
     everything, closed = vbterrier.read_tags("all.tsv"), vbterrier.read_tags("closed.tsv")
     wanted = set(vbterrier.read_intents("one.tsv")["entity_id"])
@@ -227,7 +227,7 @@ def test_scores_against_judgments_and_intents(command):
                 ("dirichlet=-3", "concentration"),
                 ("dirichlet=many", "concentration"),
                 ("intents=3", "takes no value"),
-                ("dirichlet=", "wanted a value behind ="),
+                ("dirichlet=", "wanted a value after ="),
             ]
         ),
     ],

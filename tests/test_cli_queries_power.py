@@ -122,4 +122,4 @@ def test_one_run_needs_no_plan(command, tmp_path):
     path.write_text("name,qid,measure,value\na,1,AP,0.5\n")
     code, _, err = command("queries", "power", path, "--delta", "0.1")
     assert code == 1
-    assert "no two systems" in err
+    assert "no pair of systems allows a plan" in err

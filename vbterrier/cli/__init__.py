@@ -1,6 +1,7 @@
 """The command line ``vbterrier``.
 
-Exit codes: 0 done, 1 bad input, 2 bad usage. Errors are one line on stderr; ``--verbose`` says there what is done.
+Exit codes: 0 success, 1 invalid input, 2 invalid usage. Errors are one line on stderr, where ``--verbose`` reports
+progress.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import typer
 
 import vbterrier
 from vbterrier.cli import comparison, evaluation, preparation, queries
-from vbterrier.cli.options import SAID, in_options, listen, quiet_again, verbose
+from vbterrier.cli.options import VERBOSE, in_options, listen, quiet_again, verbose
 from vbterrier.errors import DegenerateWarning, ParameterError, VBTerrierError, printable
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ app = typer.Typer(
     name="vbterrier",
     help="Evaluate retrieval systems where ground truth is missing, incomplete or ambiguous.",
     no_args_is_help=True,
-    # Of groups and their commands, too.
+    # Inherited by groups and their commands.
     context_settings={"help_option_names": ["-h", "--help"]},
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -45,22 +46,20 @@ def _root(
         bool,
         typer.Option("--version", callback=_version, is_eager=True, help="Show the version."),
     ] = False,
-    verbose: Annotated[int, typer.Option("--verbose", "-v", count=True, callback=listen, help=SAID)] = 0,
+    verbose: Annotated[
+        int, typer.Option("--verbose", "-v", count=True, callback=listen, help=VERBOSE, show_default=False)
+    ] = 0,
 ) -> None:
     pass
 
 
-for command in (
-    *evaluation.COMMANDS,
-    *comparison.COMMANDS,
-    *preparation.COMMANDS,
-):
+for command in (*evaluation.COMMANDS, *comparison.COMMANDS, *preparation.COMMANDS):
     app.command()(verbose(command))
 app.add_typer(queries.app)
 
 
 def _show_once() -> Callable[..., None]:
-    """Warnings as one line each, once for each text: Python's own "once" forgets whenever filters change."""
+    """Show each warning once, as one line; Python's own "once" forgets whenever filters change."""
     seen: set[str] = set()
 
     def shown(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
@@ -84,7 +83,7 @@ def main(run: Callable[..., Any] = app) -> None:
         except VBTerrierError as error:
             _leave(error, BAD_INPUT)
         except Exception as error:
-            # Typer's own, wherever its release keeps them: a command line that cannot be parsed.
+            # Typer's usage errors, whose module depends on its release.
             if not hasattr(error, "format_message"):
                 raise
             if type(error).__name__ == "NoArgsIsHelpError":
@@ -99,5 +98,5 @@ def _leave(error: Exception | str, code: int) -> None:
 
 
 def _line(message: Exception | Warning | str) -> str:
-    """A message as one line that no id can break up, in the words of the command line."""
+    """Return a message as one printable line that names options instead of parameters."""
     return in_options(printable(" ".join(str(message).split())), typer.main.get_command(app), sys.argv[1:])

@@ -1,4 +1,4 @@
-"""The commands ``doctor``, ``demo``, ``score``, ``rank``, ``intents`` and ``judge``."""
+"""The commands ``demo``, ``doctor``, ``score``, ``rank`` and ``judge``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from vbterrier.cli import options as option
 from vbterrier.cli.options import Format, Output, deliver, echo, require_format
 from vbterrier.errors import ParameterError, nearest
 
-# What replicas may change, and the class behind each name.
+# The perturbations of replicas by their names on the command line.
 PERTURBATIONS = {
     "dirichlet": "Dirichlet",
     "temperature": "TemperatureJitter",
@@ -27,17 +27,17 @@ PERTURBATIONS = {
 
 
 def demo(
-    save: Annotated[Path | None, typer.Option(help="Also write the demo's files to this folder.")] = None,
+    save: Annotated[Path | None, typer.Option(help="Also write the files of the demo to this folder.")] = None,
     seed: option.Seed = 0,
 ) -> None:
-    """Show what unjudged documents do to a comparison, on a small collection that comes with the package."""
+    """Show how unjudged documents affect a comparison, on a small collection in the package."""
     from vbterrier.report.doctor import demo_report
 
     echo(demo_report(save, seed=seed))
 
 
 def doctor(runs: option.Runs, qrels: option.Qrels, style: Format = "table") -> None:
-    """Say what the files hold, what is unjudged, and which measures they support."""
+    """Describe runs and qrels: contents, unjudged documents, and the measures they support."""
     from vbterrier.evaluate.doctor import diagnose
     from vbterrier.evaluate.inputs import named_runs
     from vbterrier.frames.contracts import systems_of
@@ -50,15 +50,19 @@ def doctor(runs: option.Runs, qrels: option.Qrels, style: Format = "table") -> N
 
 def score(
     runs: option.Runs,
-    measures: Annotated[list[str], typer.Option("--measure", "-m", help="As 'BNDCG@10'; may be given again.")],
+    measures: Annotated[list[str], typer.Option("--measure", "-m", help="A measure, such as 'BNDCG@10'; repeatable.")],
     qrels: Annotated[
         Path | None,
-        typer.Option("--qrels", "-q", help="TREC qrels; for LinkingF1 and its parts: qid, entity_id or NIL."),
+        typer.Option("--qrels", "-q", help="TREC qrels; for linking measures: qid, entity_id or NIL."),
     ] = None,
     intents: option.Intents = None,
     tags: option.Tags = None,
-    replicas: Annotated[int, typer.Option(help="With --intents: replicas under --perturb.", min=0)] = 0,
-    perturb: Annotated[list[str] | None, typer.Option(help=f"{', '.join(PERTURBATIONS)}; may be given again.")] = None,
+    replicas: Annotated[
+        int, typer.Option(help="With --intents: number of replicas under --perturb.", min=0, metavar="N")
+    ] = 0,
+    perturb: Annotated[
+        list[str] | None, typer.Option(help=f"Perturbation of replicas: {', '.join(PERTURBATIONS)}; repeatable.")
+    ] = None,
     per_query: option.PerQuery = False,
     style: Format = "table",
     topics: option.OnTopics = "same",
@@ -68,18 +72,18 @@ def score(
     resamples: option.Resamples = 2000,
     seed: option.Seed = 0,
     memory: Annotated[
-        str | None, typer.Option(help="Read runs in chunks of at most this, as '1 GiB'; a folder is then one run.")
+        str | None, typer.Option(help="Read runs in chunks of at most this size, such as '1 GiB'; a folder is one run.")
     ] = None,
     resume: Annotated[
-        Path | None, typer.Option(help="Folder to go on from after an interruption; reads in chunks, too.")
+        Path | None, typer.Option(help="Folder of checkpoints, to resume after an interruption; also reads in chunks.")
     ] = None,
-    jobs: Annotated[int, typer.Option(help="Processes, a run each; -1: as many as processors.")] = 1,
-    dask: Annotated[str | None, typer.Option(help="Scheduler whose workers score, as tcp://host:8786.")] = None,
+    jobs: Annotated[int, typer.Option(help="Number of processes, one per run; -1: one per processor.")] = 1,
+    dask: Annotated[str | None, typer.Option(help="Address of a Dask scheduler, such as tcp://host:8786.")] = None,
     output: Output = None,
 ) -> None:
-    """Score runs, with intervals: against judgments, against candidate intents and tags, or both.
+    """Score runs with intervals, against qrels, against candidate intents and tags, or both.
 
-    Entity linkers too: -m LinkingF1 takes files of answers (qid, entity_id or NIL) as runs and as --qrels.
+    Linking measures, such as LinkingF1, take files with qid and entity_id (or NIL) as runs and as --qrels.
     """
     from vbterrier.evaluate.scores import score as score_runs
 
@@ -87,7 +91,7 @@ def score(
     if qrels is None and intents is None:
         raise ParameterError("nothing to score against: wanted --qrels, --intents, or both")
     if perturb and not replicas:
-        raise ParameterError("--perturb says what replicas change: wanted --replicas too, as --replicas 1000")
+        raise ParameterError("--perturb changes replicas: wanted --replicas too, as --replicas 1000")
     shared: dict[str, Any] = {"interval": interval, "level": level, "n_resamples": resamples, "seed": seed}
     shared["progress"] = sys.stderr.isatty()
     scores: Any
@@ -102,7 +106,7 @@ def score(
     else:
         if replicas:
             raise ParameterError(
-                "--replicas: wanted --intents without --qrels; score against judgments in its own call"
+                "--replicas: wanted --intents without --qrels; score against judgments in a separate call"
             )
         shared |= {"memory": memory, "resume": resume, "n_jobs": jobs, "client": dask}
         scores = score_runs(
@@ -115,23 +119,25 @@ def rank(
     runs: option.Runs,
     qrels: option.Qrels,
     measure: option.Bootstrapped = "BNDCG@10",
-    over: Annotated[str, typer.Option(help="What is uncertain: unjudged (documents), topics, or both.")] = "unjudged",
-    draws: Annotated[int, typer.Option(help="Draws of all scores.", min=1)] = 2000,
+    over: Annotated[
+        str, typer.Option(help="Source of uncertainty: unjudged (documents), topics or both.")
+    ] = "unjudged",
+    draws: Annotated[int, typer.Option(help="Number of draws of all scores.", min=1, metavar="N")] = 2000,
     level: option.Level = 0.9,
-    pairs: Annotated[bool, typer.Option("--pairs", help="A row for each two systems.")] = False,
-    baseline: Annotated[str | None, typer.Option(help="With --pairs: the run that all others are paired with.")] = None,
+    pairs: Annotated[bool, typer.Option("--pairs", help="Show one row per pair of runs.")] = False,
+    baseline: Annotated[str | None, typer.Option(help="With --pairs: show the pairs of this run only.")] = None,
     style: Format = "table",
     topics: option.OnTopics = "same",
     duplicates: option.Duplicates = "error",
     seed: option.SeedOfDraws = 0,
     output: Output = None,
 ) -> None:
-    """Rank runs whose scores are uncertain: expected ranks with intervals, and who is likely to beat whom."""
+    """Rank runs with uncertain scores: expected ranks, and the probability that a run beats another."""
     from vbterrier.evaluate.ranking import rank_systems
 
     style = require_format(style, output)
     if baseline is not None and not pairs:
-        raise ParameterError("--baseline says what runs are paired with: wanted --pairs too")
+        raise ParameterError("--baseline selects pairs: wanted --pairs too")
     found = rank_systems(
         runs,
         qrels,
@@ -159,7 +165,7 @@ def _over_intents(
     perturb: list[str],
     **options: Any,
 ) -> Any:
-    """Evaluate against intents alone."""
+    """Evaluate without qrels."""
     from vbterrier.evaluate.inputs import named_runs
     from vbterrier.evaluate.intents import evaluate_intents
     from vbterrier.frames.contracts import systems_of
@@ -177,12 +183,12 @@ def _over_intents(
 
 
 def perturbation_of(text: str) -> Any:
-    """A perturbation from ``name`` or ``name=value``.
+    """Return a perturbation from ``name`` or ``name=value``.
 
     Raises
     ------
     ParameterError
-        No such perturbation, or a value that it does not take.
+        An unknown perturbation, or an invalid value.
     """
     name, given, value = text.partition("=")
     if name not in PERTURBATIONS:
@@ -194,7 +200,7 @@ def perturbation_of(text: str) -> Any:
     if not given:
         return made()
     if not value:
-        raise ParameterError(f"--perturb {text}: wanted a value behind =, or {name} alone")
+        raise ParameterError(f"--perturb {text}: wanted a value after =, or {name} alone")
     try:
         return made(float(value))
     except ValueError as error:
@@ -205,35 +211,40 @@ def perturbation_of(text: str) -> Any:
         raise ParameterError(f"--perturb {text}: {name} takes no value") from error
 
 
-Out = Annotated[Path | None, typer.Option("--output", "-o", help="A TSV to write; .gz packs it.", show_default=False)]
+Out = Annotated[
+    Path | None, typer.Option("--output", "-o", help="The TSV file to write; .gz compresses it.", show_default=False)
+]
 
 
 def judge(
     runs: option.Runs,
     qrels: option.Qrels,
-    budget: Annotated[int, typer.Option("--budget", "-n", help="How many documents can be judged.", min=1)],
+    budget: Annotated[int, typer.Option("--budget", "-n", help="Number of documents to judge.", min=1, metavar="N")],
     measure: option.Bootstrapped = "BNDCG@10",
     difference: Annotated[
-        str | None, typer.Option(help="Two runs, as A,B: narrow the interval of their difference.")
+        str | None, typer.Option(help="Two runs, as A,B: reduce the interval of their difference.")
     ] = None,
     output: Out = None,
-    level: Annotated[float, typer.Option(help="Level of the interval.")] = 0.9,
+    level: Annotated[float, typer.Option(help="Confidence level of the interval.")] = 0.9,
     topics: option.OnTopics = "same",
     duplicates: option.Duplicates = "error",
     style: Format = "table",
 ) -> None:
-    """Say which unjudged documents to judge so that the interval of the mean shrinks most."""
+    """List the unjudged documents whose judgments reduce the interval of the mean most."""
     from vbterrier.evaluate.judging import judge_next
     from vbterrier.report import tables
     from vbterrier.unjudged.judge_next import write_judging
 
     require_format(style)
+    pair = [] if difference is None else difference.split(",")
+    if difference is not None and (len(pair) != 2 or not all(pair)):  # noqa: PLR2004 - a pair
+        raise ParameterError(f"--difference {difference}: wanted the names of two runs, as A,B")
     plan = judge_next(
         runs,
         qrels,
         budget,
         measure,
-        difference=None if difference is None else _pair(difference),
+        difference=(pair[0], pair[1]) if pair else None,
         level=level,
         on_topics=topics,
         duplicates=duplicates,
@@ -247,13 +258,6 @@ def judge(
         echo(tables.rendered(plan.frame, style, caption=[plan.summary()], label="tab:judge"))
     if output is not None or style == "table":
         echo(plan.summary() if output is None else f"{output}: {plan.summary()}")
-
-
-def _pair(text: str) -> tuple[str, str]:
-    names = text.split(",")
-    if len(names) != 2 or not all(names):  # noqa: PLR2004 - a pair
-        raise ParameterError(f"--difference {text}: wanted the names of two runs, as A,B")
-    return names[0], names[1]
 
 
 COMMANDS = (demo, doctor, score, rank, judge)

@@ -19,49 +19,58 @@ from vbterrier.errors import FileError, ParameterError
 from vbterrier.log import NAME
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
+
+    StreamHandler = logging.StreamHandler[Any]
+else:
+    # Not generic at run time in Python 3.10.
+    StreamHandler = logging.StreamHandler
 
 
-Runs = Annotated[list[Path], typer.Argument(help="TREC runs; .gz and Parquet too.", show_default=False)]
+Runs = Annotated[list[Path], typer.Argument(help="TREC runs, also .gz or Parquet.", show_default=False)]
 Qrels = Annotated[Path, typer.Option("--qrels", "-q", help="TREC qrels, adhoc or diversity.", show_default=False)]
 QrelsIfAny = Annotated[Path | None, typer.Option("--qrels", "-q", help="TREC qrels, adhoc or diversity.")]
 Intents = Annotated[Path | None, typer.Option(help="Candidate intents: qid, entity_id, prob.")]
 Tags = Annotated[Path | None, typer.Option(help="Tags of documents: docno, entity_id[, weight, qid].")]
-MeasuresIfAny = Annotated[list[str] | None, typer.Option("--measure", "-m", help="As 'nDCG@10'; may be given again.")]
-Bootstrapped = Annotated[str, typer.Option("--measure", "-m", help="A bootstrapped one.")]
-OnTopics = Annotated[str, typer.Option(help="same (refuse runs whose topics differ), all, or common.")]
-Duplicates = Annotated[str, typer.Option(help="error, or first: keep a repeated document's best rank.")]
-Baseline = Annotated[str | None, typer.Option(help="The run that all others are compared with.")]
-Test = Annotated[str, typer.Option(help="randomisation, t, wilcoxon or bootstrap.")]
-Correction = Annotated[
-    str, typer.Option(help="Over pairs: holm, bh, max-t or none; auto: holm, or max-t where pairs are many.")
+MeasuresIfAny = Annotated[
+    list[str] | None, typer.Option("--measure", "-m", help="A measure, such as 'nDCG@10'; repeatable.")
 ]
-Interval = Annotated[str, typer.Option(help="Over topics: percentile, bca, studentised, poisson or normal.")]
-Level = Annotated[float, typer.Option(help="Level of the intervals.")]
-LevelOfTests = Annotated[float, typer.Option(help="Of intervals and tests: significant is p up to 1 - level.")]
-Resamples = Annotated[int, typer.Option(help="Resamples of the topics.", min=2)]
-ResamplesOfTests = Annotated[int, typer.Option(help="Resamples of the topics and of the test.", min=2)]
-Seed = Annotated[int, typer.Option(help="Decides the resamples of topics.", min=0)]
-SeedOfTests = Annotated[int, typer.Option(help="Decides the resamples.", min=0)]
-SeedOfDraws = Annotated[int, typer.Option(help="Decides the draws.", min=0)]
-PerQuery = Annotated[bool, typer.Option("--per-query", help="A row for each topic.")]
-
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    ToStream = logging.StreamHandler[Any]
-else:
-    # Python 3.10 knows no types of streams.
-    ToStream = logging.StreamHandler
-
-SAID = "Say what is being done; twice: in detail."
-Verbose = Annotated[int, typer.Option("--verbose", "-v", count=True, help=SAID)]
+Bootstrapped = Annotated[str, typer.Option("--measure", "-m", help="A bootstrapped measure.")]
+OnTopics = Annotated[
+    str, typer.Option(help="Topics to evaluate: same (refuse runs with different topics), all or common.")
+]
+Duplicates = Annotated[str, typer.Option(help="Duplicate documents: error, or first to keep the best rank.")]
+Baseline = Annotated[str | None, typer.Option(help="The run to compare all other runs with.")]
+Test = Annotated[str, typer.Option(help="Significance test: randomisation, t, wilcoxon or bootstrap.")]
+Correction = Annotated[
+    str,
+    typer.Option(help="Correction for multiple tests: holm, bh, max-t, none, or auto (holm; max-t for many pairs)."),
+]
+Interval = Annotated[str, typer.Option(help="Interval over topics: percentile, bca, studentised, poisson or normal.")]
+Level = Annotated[float, typer.Option(help="Confidence level of the intervals.")]
+LevelOfTests = Annotated[float, typer.Option(help="Level of intervals and tests: p <= 1 - level is significant.")]
+Resamples = Annotated[int, typer.Option(help="Number of resamples of the topics.", min=2, metavar="N")]
+ResamplesOfTests = Annotated[int, typer.Option(help="Number of resamples for intervals and tests.", min=2, metavar="N")]
+Seed = Annotated[int, typer.Option(help="Seed of the resamples.", min=0, metavar="N")]
+SeedOfDraws = Annotated[int, typer.Option(help="Seed of the draws.", min=0, metavar="N")]
+PerQuery = Annotated[bool, typer.Option("--per-query", help="Show one row per topic.")]
+Format = Annotated[str, typer.Option("--format", "-f", help="table, csv, json, latex or markdown.")]
+Output = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        help="Write to this file: .tex, .md, .csv (its caption in a second file), .json or .txt.",
+        show_default=False,
+    ),
+]
+VERBOSE = "Report progress; -vv reports details."
+Verbose = Annotated[int, typer.Option("--verbose", "-v", count=True, help=VERBOSE, show_default=False)]
 LEVELS = (logging.INFO, logging.DEBUG)
 
 
-class _Lines(ToStream):
-    """Lines on standard error that leave bars of progress whole."""
+class _Lines(StreamHandler):
+    """Write lines to standard error without breaking progress bars."""
 
     def emit(self, record: logging.LogRecord) -> None:
         if "tqdm" in sys.modules:
@@ -74,14 +83,14 @@ class _Lines(ToStream):
 
 
 def verbose(function: Callable[..., None]) -> Callable[..., None]:
-    """A command with ``--verbose``."""
+    """Add the option ``--verbose`` to a command."""
 
     @wraps(function)
     def command(*arguments: Any, verbose: int = 0, **options: Any) -> None:
         listen(verbose)
         function(*arguments, **options)
 
-    # Typer reads the parameters off the signature, and types off the annotations.
+    # Typer reads parameters from the signature, and types from the annotations.
     own = inspect.signature(function, eval_str=True)
     option = inspect.Parameter("verbose", inspect.Parameter.KEYWORD_ONLY, default=0, annotation=Verbose)
     parameters = [*own.parameters.values(), option]
@@ -91,7 +100,7 @@ def verbose(function: Callable[..., None]) -> Callable[..., None]:
 
 
 def listen(times: int) -> None:
-    """Show messages from INFO on, asked for twice from DEBUG; what stands before and behind a command counts alike."""
+    """Show log messages of level INFO, or DEBUG if asked for twice, before or after the name of the command."""
     log = logging.getLogger(NAME)
     if not times:
         return
@@ -106,7 +115,7 @@ def listen(times: int) -> None:
 
 @contextmanager
 def quiet_again() -> Iterator[None]:
-    """What a command listens with goes with it: whoever calls it from Python has handlers of his own."""
+    """Restore logging after a command: callers from Python have handlers of their own."""
     log = logging.getLogger(NAME)
     before = log.level
     try:
@@ -118,23 +127,23 @@ def quiet_again() -> Iterator[None]:
 
 
 # Parameters whose options have other names.
-_OPTIONS = {"client": ("dask",), "on_topics": ("topics",), "uncertainty": ("over",), "cutoff": ("k", "top")}
-# Not those of a measure, as in BNDCG(seed=1,prior='pool')@10.
+_OPTIONS = {"client": "dask", "on_topics": "topics", "uncertainty": "over", "tau": "shrinkage"}
+# Except those of a measure, as in BNDCG(seed=1,prior='pool')@10.
 _PARAMETER = re.compile(r"(?<![\w(,'\"=-])([a-z][a-z_]*)=(?=(\S?))")
 _ENDS = frozenset(".,;:)")
 
 
 def in_options(message: str, command: Any, arguments: Sequence[str]) -> str:
-    """A message whose parameters are named as the options of the command that was called.
+    """Replace the parameters in a message of the library by the options of the called command.
 
     Parameters
     ----------
     message
-        What the library says.
+        The message.
     command
-        Click's command, or the group of those that may have been called.
+        The command of Click, or the group that has it.
     arguments
-        What stood behind its name.
+        The arguments of the command line.
     """
     words = iter(arguments)
     while hasattr(command, "commands"):
@@ -147,7 +156,7 @@ def in_options(message: str, command: Any, arguments: Sequence[str]) -> str:
 
     def worded(found: re.Match[str]) -> str:
         name, after = found[1], found[2]
-        names = (name, *_OPTIONS.get(name, ()), name.removeprefix("n_"))
+        names = (name, _OPTIONS.get(name), name.removeprefix("n_"))
         option = next((options[each] for each in names if each in options), None)
         if option is None:
             return found[0]
@@ -156,25 +165,13 @@ def in_options(message: str, command: Any, arguments: Sequence[str]) -> str:
     return _PARAMETER.sub(worded, message)
 
 
-Format = Annotated[str, typer.Option("--format", "-f", help="table, csv, json, latex or markdown.")]
-Output = Annotated[
-    Path | None,
-    typer.Option(
-        "--output",
-        "-o",
-        help="A file in place of the screen: .tex, .md, .csv (its caption in a file beside it), .json or .txt.",
-        show_default=False,
-    ),
-]
-
-
 def require_format(style: str, output: Path | None = None) -> str:
-    """The format to write, before any work: that of a file is what its name says.
+    """Return the output format, which the name of an output file decides.
 
     Raises
     ------
     ParameterError
-        No such format, or two of them.
+        An unknown format, or one that differs from the file's.
     """
     from vbterrier.report.paper import style_of
     from vbterrier.report.tables import FORMATS
@@ -189,7 +186,7 @@ def require_format(style: str, output: Path | None = None) -> str:
 
 
 def deliver(found: Any, style: str, output: Path | None = None, **options: Any) -> None:
-    """Print a table, or write it to a file in the format that its name says."""
+    """Print a table, or write it to a file."""
     from vbterrier.report.paper import paper_table, save_table
 
     if output is None:
@@ -199,20 +196,20 @@ def deliver(found: Any, style: str, output: Path | None = None, **options: Any) 
 
 
 def echo(text: str) -> None:
-    """Print what a command found."""
+    """Print the result of a command."""
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # Rules and ids that the terminal's encoding does not have are no reason to fail.
+        # Characters that the encoding of the terminal lacks are replaced.
         sys.stdout.reconfigure(errors="replace")
     try:
         typer.echo(text)
     except BrokenPipeError:
-        # The reader went away, as `head` does; nothing is left to flush to.
-        _leave_stdout()
+        # The reader closed the pipe, as `head` does.
+        _discard_stdout()
     except OSError as error:
-        _leave_stdout()
+        _discard_stdout()
         raise FileError("standard output", f"cannot be written: {error.strerror or error}") from error
 
 
-def _leave_stdout() -> None:
-    """Let what is left in its buffer go nowhere when Python ends."""
+def _discard_stdout() -> None:
+    """Discard the rest of the buffer, which Python would flush at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

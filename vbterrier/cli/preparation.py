@@ -28,22 +28,22 @@ _SQLITE = b"SQLite format 3\0"
 
 KB = Annotated[
     Path,
-    typer.Option("--kb", help="A knowledge base, or a TSV or JSON-lines file of entities.", show_default=False),
+    typer.Option("--kb", help="A knowledge base, or entities as TSV or JSON lines.", show_default=False),
 ]
-IdSpace = Annotated[str, typer.Option(help="What the ids of a file of entities count in, as wikidata.")]
-Out = Annotated[Path, typer.Option("--output", "-o", help="The file to write; .gz packs it.", show_default=False)]
+IdSpace = Annotated[str, typer.Option(help="Id space of a file of entities, such as wikidata.")]
+Out = Annotated[Path, typer.Option("--output", "-o", help="The file to write; .gz compresses it.", show_default=False)]
 Linker = Annotated[
-    str, typer.Option(help="dictionary: names inside the text; whole: the text is the name; fuzzy: names alike.")
+    str, typer.Option(help="dictionary (names in the text), whole (the text is a name) or fuzzy (similar names).")
 ]
 
 
 def kb(
-    source: Annotated[Path, typer.Argument(help="TSV, JSON lines, SQLite or a dump; .gz too.", show_default=False)],
+    source: Annotated[Path, typer.Argument(help="TSV, JSON lines, SQLite or a dump, also .gz.", show_default=False)],
     output: Annotated[Path, typer.Option("--output", "-o", help="The knowledge base to write.", show_default=False)],
-    kind: Annotated[str, typer.Option(help=f"What the source is: {', '.join(KINDS)}.")] = "file",
+    kind: Annotated[str, typer.Option(help=f"Kind of the source: {', '.join(KINDS)}.")] = "file",
     id_space: IdSpace = "own",
 ) -> None:
-    """Build a knowledge base of entities, their names, priors and attributes."""
+    """Build a knowledge base of entities with names, priors and attributes."""
     from vbterrier.linking import kb as builders
 
     if kind not in KINDS:
@@ -63,29 +63,31 @@ def intents(
     output: Out,
     id_space: IdSpace = "own",
     linker: Linker = "dictionary",
-    prob: Annotated[str, typer.Option(help="auto, prior, softmax or uniform.")] = "auto",
-    temperature: Annotated[float | None, typer.Option(help="Of a softmax of the scores.")] = None,
+    prob: Annotated[str, typer.Option(help="Source of probabilities: auto, prior, softmax or uniform.")] = "auto",
+    temperature: Annotated[float | None, typer.Option(help="Temperature of a softmax of the scores.")] = None,
     constraints: Annotated[
-        str | None, typer.Option(help="The column of constraints, as 'state:OH; born:1850'.")
+        str | None, typer.Option(help="Column of constraints, such as 'state:OH; born:1850'.")
     ] = None,
-    parse: Annotated[bool, typer.Option("--parse", help="Take key:value constraints out of the queries.")] = False,
-    unknown: Annotated[str, typer.Option(help="A missing attribute: satisfied, violated, or 0 to 1.")] = "satisfied",
-    dedup: Annotated[bool, typer.Option(help="Merge candidates of one name or behind redirects.")] = True,
+    parse: Annotated[bool, typer.Option("--parse", help="Move key:value constraints out of the queries.")] = False,
+    unknown: Annotated[str, typer.Option(help="Missing attributes: satisfied, violated, or 0 to 1.")] = "satisfied",
+    dedup: Annotated[bool, typer.Option(help="Merge candidates with equal names or redirects.")] = True,
     threshold: Annotated[float | None, typer.Option(help="Keep candidates of at least this probability.")] = None,
-    top: Annotated[int | None, typer.Option(help="Keep so many candidates.")] = None,
+    cutoff: Annotated[int | None, typer.Option(help="Keep this many candidates.")] = None,
     mass: Annotated[float | None, typer.Option(help="Keep the fewest candidates with this much probability.")] = None,
 ) -> None:
-    """Write what each query may mean, with probabilities."""
+    """Write the candidate intents of queries, with probabilities."""
     from vbterrier.evaluate.inputs import topics_of
 
     if parse and constraints:
-        raise ParameterError("--parse takes constraints out of the queries, --constraints from a column: give one")
+        raise ParameterError(
+            "--parse takes constraints from the queries, --constraints from a column: give one of them"
+        )
     queries = topics_of(topics)
     if constraints and constraints not in queries.columns:
-        there = ", ".join(queries.columns)
-        raise InputError(f"{topics}: no column {constraints!r} of constraints, found {there}; correct --constraints")
+        found_columns = ", ".join(queries.columns)
+        raise InputError(f"{topics}: no column {constraints!r}, found {found_columns}; correct --constraints")
     if unknown != "satisfied" and not (constraints or parse):
-        raise ParameterError("--unknown is about constraints: wanted --constraints or --parse too")
+        raise ParameterError("--unknown applies to constraints: wanted --constraints or --parse too")
     with _opened(knowledge, id_space) as base:
         stages: list[Any] = [vbterrier.intents.ParseConstraints()] if parse else []
         stages.append(vbterrier.CandidateIntents(_linker(linker, base), prob=prob))
@@ -93,18 +95,20 @@ def intents(
             stages.append(vbterrier.Calibrate(temperature=temperature))
         if constraints or parse:
             stages.append(
-                vbterrier.RelaxConstraints(base, constraints=constraints or "constraints", unknown=_share(unknown))
+                vbterrier.RelaxConstraints(
+                    base, constraints=constraints or "constraints", unknown=_number_or_word(unknown)
+                )
             )
         if dedup:
             stages.append(vbterrier.Dedup(kb=base))
-        if (threshold, top, mass) != (None, None, None):
-            stages.append(vbterrier.Truncate(threshold=threshold, cutoff=top, mass=mass))
+        if (threshold, cutoff, mass) != (None, None, None):
+            stages.append(vbterrier.Truncate(threshold=threshold, cutoff=cutoff, mass=mass))
         found: pd.DataFrame = queries
         for stage in stages:
             found = stage.transform(found)
     if not len(found):
         raise InputError(f"none of the {len(queries)} queries has a candidate in {knowledge}; nothing is written")
-    # A knowledge base made on the way is gone after it: its path would make equal calls differ.
+    # The path of a temporary knowledge base would make equal calls differ.
     vbterrier.write_intents(found.assign(source=f"{linker}, {knowledge}"), output)
     per_query = found.groupby("qid", sort=False).size()
     echo(
@@ -119,20 +123,23 @@ def tag(
     output: Out,
     id_space: IdSpace = "own",
     linker: Linker = "dictionary",
-    field: Annotated[list[str] | None, typer.Option(help="A column of text; may be given again.")] = None,
-    run: Annotated[list[Path] | None, typer.Option(help="Tag only what is in these runs; may be given again.")] = None,
+    field: Annotated[list[str] | None, typer.Option(help="Column with text, 'text' by default; repeatable.")] = None,
+    run: Annotated[list[Path] | None, typer.Option(help="Tag only the documents of this run; repeatable.")] = None,
     depth: Annotated[
-        int | None, typer.Option(help="With --run: how many documents of each query; all where not given.", min=1)
+        int | None,
+        typer.Option(help="With --run: tag this many documents per query; all by default.", min=1, metavar="N"),
     ] = None,
     candidates: Annotated[
-        Path | None, typer.Option("--intents", help="Keep tags with candidate intents alone, those of any query.")
+        Path | None, typer.Option("--intents", help="Keep only tags that are candidate intents of some query.")
     ] = None,
-    weights: Annotated[str, typer.Option(help="binary, or score: that of the linker.")] = "binary",
-    top: Annotated[int | None, typer.Option(help="Keep so many tags of a document.", min=1)] = None,
+    weights: Annotated[
+        str, typer.Option(help="Weights of tags: binary, or score for the score of the linker.")
+    ] = "binary",
+    cutoff: Annotated[int | None, typer.Option(help="Keep this many tags per document.", min=1, metavar="N")] = None,
 ) -> None:
-    """Write which entities each document is about."""
+    """Write the entities of documents."""
     if depth is not None and not run:
-        raise ParameterError("--depth is about runs: wanted --run too")
+        raise ParameterError("--depth applies to runs: wanted --run too")
     texts, fields = vbterrier.read_documents(documents), tuple(field or ["text"])
     for name in fields:
         if name not in texts.columns:
@@ -142,7 +149,7 @@ def tag(
     if run:
         texts = _retrieved(texts, run, depth, documents)
     with _opened(knowledge, id_space) as base:
-        stage = vbterrier.TagEntities(_linker(linker, base), fields=fields, weights=weights, cutoff=top)
+        stage = vbterrier.TagEntities(_linker(linker, base), fields=fields, weights=weights, cutoff=cutoff)
         found = stage.tags(texts)
     if candidates is not None:
         found = found[found["entity_id"].isin(vbterrier.read_intents(candidates)["entity_id"])]
@@ -156,26 +163,23 @@ COMMANDS = (kb, intents, tag)
 
 @contextmanager
 def _opened(path: Path, id_space: str) -> Iterator[KnowledgeBase]:
-    """A knowledge base, built on the way where a file of entities was given."""
+    """Open a knowledge base, or build a temporary one from a file of entities."""
     from vbterrier.linking.kb.files import kb_from_file
     from vbterrier.linking.kb.knowledge_base import KnowledgeBase
 
     with tempfile.TemporaryDirectory() as folder:
-        if _is_sqlite(path):
+        try:
+            with path.open("rb") as file:
+                is_sqlite = file.read(len(_SQLITE)) == _SQLITE
+        except OSError:
+            # kb_from_file raises the error.
+            is_sqlite = False
+        if is_sqlite:
             base = KnowledgeBase(path)
         else:
             base = kb_from_file(Path(folder) / "entities.kb", path, id_space=id_space, progress=sys.stderr.isatty())
         with base:
             yield base
-
-
-def _is_sqlite(path: Path) -> bool:
-    try:
-        with path.open("rb") as file:
-            return file.read(len(_SQLITE)) == _SQLITE
-    except OSError:
-        # Whoever reads it next says what is wrong with it.
-        return False
 
 
 def _linker(name: str, base: KnowledgeBase) -> Any:
@@ -192,7 +196,7 @@ def _linker(name: str, base: KnowledgeBase) -> Any:
     raise ParameterError(f"--linker {name}: wanted one of {', '.join(LINKERS)}")
 
 
-def _share(text: str) -> str | float:
+def _number_or_word(text: str) -> str | float:
     try:
         return float(text)
     except ValueError:
@@ -200,23 +204,23 @@ def _share(text: str) -> str | float:
 
 
 def _retrieved(texts: pd.DataFrame, runs: list[Path], depth: int | None, where: Path) -> pd.DataFrame:
-    """The documents that runs show."""
+    """Keep the documents that runs retrieve."""
     import pandas as pd
 
     from vbterrier.frames.ranking import Run
 
-    shown = []
+    retrieved = []
     for path in runs:
         frame = Run(vbterrier.read_run(path), name=f"run {path}")
         rows = frame.top(depth).rows
-        shown.append(frame.frame["docno"].iloc[rows[rows >= 0]])
-    wanted = pd.concat(shown).drop_duplicates()
+        retrieved.append(frame.frame["docno"].iloc[rows[rows >= 0]])
+    wanted = pd.concat(retrieved).drop_duplicates()
     missing = ~wanted.isin(texts["docno"])
     if missing.all():
-        raise InputError(f"{where}: none of the {len(wanted)} retrieved documents is here; look for other ids")
+        raise InputError(f"{where}: has none of the {len(wanted)} retrieved documents; check their ids")
     if missing.any():
         warn(
-            f"{where}: {int(missing.sum())} of {len(wanted)} retrieved documents are not here and get no tags "
+            f"{where}: {int(missing.sum())} of {len(wanted)} retrieved documents are missing and get no tags "
             f"({examples(wanted[missing])})"
         )
     return texts[texts["docno"].isin(wanted)].reset_index(drop=True)

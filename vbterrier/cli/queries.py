@@ -1,4 +1,4 @@
-"""The command group ``queries``: sampling, profiles and power."""
+"""The command group ``queries``: samples, profiles and power analysis."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 Values = Annotated[
-    Path, typer.Argument(help="The pilot: name, qid, measure, value; CSV, TSV, Parquet.", show_default=False)
+    Path, typer.Argument(help="Scores of a pilot: name, qid, measure, value; CSV, TSV or Parquet.", show_default=False)
 ]
 
 
@@ -24,30 +24,41 @@ def power(
     values: Values,
     delta: Annotated[
         float | None,
-        typer.Option(help="The difference to detect; above 0 the first run of a pair is better.", show_default=False),
+        typer.Option(
+            help="The difference to detect; positive if the first run of a pair is better.", show_default=False
+        ),
     ] = None,
     queries: Annotated[
         list[int] | None,
-        typer.Option("--queries", "-n", help="Instead: which difference so many detect; may be given again.", min=2),
+        typer.Option(
+            "--queries",
+            "-n",
+            help="Instead: number of queries whose detectable difference is wanted; repeatable.",
+            min=2,
+        ),
     ] = None,
-    power: Annotated[float, typer.Option(help="How likely it should be detected.")] = 0.8,
+    power: Annotated[float, typer.Option(help="Probability of detecting the difference.")] = 0.8,
     baseline: option.Baseline = None,
-    measure: Annotated[str | None, typer.Option("--measure", "-m", help="One of several.")] = None,
-    level: Annotated[float, typer.Option(help="Of the test, and of the intervals.")] = 0.95,
-    curve: Annotated[bool, typer.Option("--curve", help="With --delta: power at each number of queries.")] = False,
-    simulations: Annotated[int, typer.Option(help="Simulated query sets of each size.", min=1)] = 10_000,
+    measure: Annotated[
+        str | None, typer.Option("--measure", "-m", help="The measure, if the pilot has several.")
+    ] = None,
+    level: Annotated[float, typer.Option(help="Level of the test and of the intervals.")] = 0.95,
+    curve: Annotated[bool, typer.Option("--curve", help="With --delta: show power by number of queries.")] = False,
+    simulations: Annotated[
+        int, typer.Option(help="Number of simulated query sets of each size.", min=1, metavar="N")
+    ] = 10_000,
     style: Format = "table",
-    seed: Annotated[int, typer.Option(help="Decides the simulations.", min=0)] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the simulations.", min=0, metavar="N")] = 0,
     output: Output = None,
 ) -> None:
-    """Say how many queries it takes to detect a difference, from what each query of a pilot scores."""
+    """Estimate how many queries are needed to detect a difference, from the scores of a pilot."""
     from vbterrier.frames.files.reading import read_values
 
     style = require_format(style, output)
     if (delta is None) == (not queries):
-        raise ParameterError("wanted either --delta, the difference to detect, or --queries, how many there will be")
+        raise ParameterError("wanted either --delta, the difference to detect, or --queries, their number")
     if curve and delta is None:
-        raise ParameterError("--curve is that of a difference: wanted --delta")
+        raise ParameterError("--curve applies to a difference: wanted --delta")
     options: dict[str, Any] = {"power": power, "level": level, "n_simulations": simulations, "seed": seed}
     frame = _plans(read_values(values), delta, queries or [], baseline, measure, curve=curve, **options)
     if style not in ("csv", "json"):
@@ -55,9 +66,9 @@ def power(
         frame = frame.drop(columns=shared)
     how = (
         f"power {power:g}, paired t test at {1 - level:.2g}, {simulations} simulations, seed {seed}; low, high: "
-        f"{100 * level:g}% intervals, as the pilot leaves the spread uncertain."
+        f"{100 * level:g}% intervals, from the uncertain standard deviation of the pilot."
     )
-    caption = ["Queries needed." if delta is not None else "Differences that are detected.", how]
+    caption = ["Queries needed." if delta is not None else "Detectable differences.", how]
     deliver(frame, style, output, caption=caption, label="tab:power")
 
 
@@ -71,7 +82,7 @@ def _plans(
     curve: bool,
     **options: Any,
 ) -> pd.DataFrame:
-    """A row a pair and plan; pairs that nothing can be planned from are told of."""
+    """Return one row for each pair and plan; a warning names pairs without a plan."""
     import pandas as pd
 
     from vbterrier.design.pilot import paired_pilots
@@ -93,63 +104,73 @@ def _plans(
         found.insert(0, "name_a", one)
         parts.append(found)
     if not parts:
-        raise InputError("values: no two systems that anything can be planned from")
+        raise InputError("values: no pair of systems allows a plan")
     return pd.concat(parts, ignore_index=True)
 
 
 app = typer.Typer(
     name="queries",
-    help="Draw queries from a corpus of mentions, describe them, say how many are needed.",
+    help="Sample queries from a corpus of mentions, describe them, and plan their number.",
     no_args_is_help=True,
     add_completion=False,
 )
 
 Mentions = Annotated[
-    Path, typer.Argument(help="docno, mention[, entity_id, ...]; TSV, CSV, Parquet; .gz too.", show_default=False)
+    Path,
+    typer.Argument(
+        help="Mentions: docno, mention[, entity_id, ...]; TSV, CSV or Parquet, also .gz.", show_default=False
+    ),
 ]
 
 
 def sample(
     mentions: Mentions,
-    n: Annotated[int, typer.Option("-n", help="How many draws.", min=1)],
+    n: Annotated[int, typer.Option("-n", help="Number of draws.", min=1, metavar="N")],
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="A TSV to write; .gz packs it.", show_default=False)
+        Path | None,
+        typer.Option("--output", "-o", help="The TSV file to write; .gz compresses it.", show_default=False),
     ] = None,
     method: Annotated[
         str,
         typer.Option(
-            help="random-document: a document, then one of its mentions; random-mention: a mention, then one of its "
-            "documents; uniform; weighted."
+            help="random-document (a document, then one of its mentions), random-mention (a mention, then one of its "
+            "documents), uniform or weighted."
         ),
     ] = "random-document",
-    replace: Annotated[bool, typer.Option("--replace", help="With replacement.")] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="Draw with replacement.")] = False,
     strata: Annotated[
-        str | None, typer.Option(help="A column, or a number of bins of mention frequency.", show_default=False)
+        str | None, typer.Option(help="Strata: a column, or a number of bins of mention frequency.", show_default=False)
     ] = None,
     allocation: Annotated[
-        str, typer.Option(help="proportional, equal, neyman, or sizes as 'rare=50,frequent=20'.")
+        str, typer.Option(help="Allocation to strata: proportional, equal, neyman, or 'rare=50,frequent=20'.")
     ] = "proportional",
     variances: Annotated[
-        str | None, typer.Option(help="For neyman: of each stratum, as 'rare=0.2,frequent=0.1'.", show_default=False)
+        str | None,
+        typer.Option(help="With neyman: variance of each stratum, as 'rare=0.2,frequent=0.1'.", show_default=False),
     ] = None,
     weights: Annotated[
-        str | None, typer.Option(help="For weighted: the column of weights.", show_default=False)
+        str | None, typer.Option(help="With weighted: the column of weights.", show_default=False)
     ] = None,
     style: Format = "table",
     seed: option.SeedOfDraws = 0,
 ) -> None:
-    """Draw queries, each with its probability of being drawn."""
+    """Draw queries, with their sampling probabilities."""
     from vbterrier.design.sampling import sample_queries
     from vbterrier.frames.files.writing import write_queries
 
     require_format(style)
+    sizes: Any = allocation
+    if "=" in allocation:
+        # The sampler refuses sizes that are not integers.
+        numbers = _numbers("--allocation", allocation)
+        sizes = {name: int(size) if size.is_integer() else size for name, size in numbers.items()}
     found = sample_queries(
         mentions,
         n,
         method=method,
         replace=replace,
         strata=int(strata) if strata is not None and strata.isdecimal() else strata,
-        allocation=_sizes(allocation) if "=" in allocation else allocation,
+        allocation=sizes,
         variances=None if variances is None else _numbers("--variances", variances),
         weights=weights,
         seed=seed,
@@ -165,18 +186,18 @@ def profile(
     queries: Annotated[
         Path,
         typer.Argument(
-            help="A sample or a corpus: docno, mention[, entity_id]; TSV, CSV, Parquet.", show_default=False
+            help="A sample or a corpus: docno, mention[, entity_id]; TSV, CSV or Parquet.", show_default=False
         ),
     ],
     mentions: Annotated[
-        Path | None, typer.Option(help="The corpus, to have its profile beside the sample's.", show_default=False)
+        Path | None, typer.Option(help="The corpus of the sample, for its profile.", show_default=False)
     ] = None,
-    nil: Annotated[list[str] | None, typer.Option(help="How NIL is spelt [NIL]; may be given again.")] = None,
+    nil: Annotated[list[str] | None, typer.Option(help="A spelling of NIL [NIL]; repeatable.")] = None,
     level: option.Level = 0.95,
     style: Format = "table",
     output: Output = None,
 ) -> None:
-    """Describe queries: links and NIL, frequent and rare mentions, ambiguous ones."""
+    """Describe queries: shares of links, NIL, rare, frequent and ambiguous mentions."""
     from vbterrier.design.profile import query_profile
 
     style = require_format(style, output)
@@ -186,20 +207,14 @@ def profile(
     caption = [f"Profile of queries; low, high: {100 * level:g}% Wilson intervals of shares of draws."]
     if mentions is not None:
         caption.append(
-            "uniform, random_document, random_mention: expected of draws from the corpus by each method "
-            "(counts: those of the corpus)."
+            "uniform, random_document, random_mention: expected values of draws from the corpus by each method "
+            "(counts of the corpus)."
         )
     deliver(found, style, output, digits=3, caption=caption, label="tab:profile")
 
 
-def _sizes(text: str) -> dict[str, Any]:
-    """Whole numbers by name; what is none is refused with the strata."""
-    found = _numbers("--allocation", text)
-    return {name: int(size) if size.is_integer() else size for name, size in found.items()}
-
-
 def _numbers(option: str, text: str) -> dict[str, float]:
-    """Numbers by name, from ``name=number,name=number``; a name may hold what a number does not."""
+    """Return numbers by name from ``name=number,name=number``; a name may contain ``=``."""
     pairs = [part.rpartition("=") for part in text.split(",")]
     try:
         return {name: float(value) for name, _, value in pairs}
