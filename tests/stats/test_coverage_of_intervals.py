@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from vbterrier.stats import replica_intervals
 from vbterrier.stats.matches import Matches, Statistic
 from vbterrier.stats.perturbations import (
     Dirichlet,
@@ -19,6 +18,7 @@ from vbterrier.stats.perturbations import (
     TagDropout,
     TemperatureJitter,
 )
+from vbterrier.stats.replica_limits import replica_intervals
 from vbterrier.stats.replicas import left_out, replicate
 from vbterrier.stats.topic_intervals import TOPIC_METHODS, topics_intervals
 

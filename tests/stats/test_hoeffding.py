@@ -1,4 +1,4 @@
-"""How many replicas Hoeffding's inequality asks for."""
+"""The number of replicas by Hoeffding's inequality."""
 
 import math
 
@@ -62,8 +62,8 @@ def test_means_of_replicas_stay_within_the_error_as_often_as_promised():
         (lambda: hoeffding_replicas(0.1, 0), "delta=0: wanted a number between 0 and 1"),
         (lambda: hoeffding_replicas(0.1, 1), "delta=1"),
         (lambda: hoeffding_replicas(0.1, 0.05, alpha=-1), "alpha=-1: wanted a number of at least 0"),
-        (lambda: hoeffding_error(0, 0.05), "n=0: wanted a whole number of at least 1"),
-        (lambda: hoeffding_error(2.5, 0.05), "n=2.5"),
+        (lambda: hoeffding_error(0, 0.05), "n_replicas=0: wanted a whole number of at least 1"),
+        (lambda: hoeffding_error(2.5, 0.05), "n_replicas=2.5"),
         (lambda: hoeffding_error(10, 5), "delta=5"),
     ],
 )

@@ -73,7 +73,7 @@ def test_replicas_that_agree_give_equal_ends(method):
 
 def test_a_point_outside_its_replicas_is_said_once():
     draws = np.tile(np.linspace(0.2, 0.4, 50)[:, None], 3)
-    with pytest.warns(DegenerateWarning, match="2 of 3 scores without perturbation lie outside all of their") as said:
+    with pytest.warns(DegenerateWarning, match="2 of 3 scores without perturbation lie outside the range of") as said:
         found = replica_intervals(draws, point=np.array([0.1, 0.3, 0.5]), method="bca")
     assert len(said) == 1
     assert (found.low[0], found.high[2]) == pytest.approx((0.2, 0.4))
@@ -81,7 +81,7 @@ def test_a_point_outside_its_replicas_is_said_once():
 
 
 def test_one_replica_has_no_error():
-    with pytest.warns(DegenerateWarning, match="two replicas at least"):
+    with pytest.warns(DegenerateWarning, match="at least two replicas"):
         found = replica_intervals(np.array([[0.3, 0.4]]), method="normal")
     assert np.isnan([found.low, found.high]).all()
     assert replica_intervals(np.array([0.3])).low == 0.3

@@ -644,9 +644,7 @@ def test_ids_of_variants_of_another_kind_are_refused():
     matches = {"a": Matches(np.array([0]), np.array([0]))}
     with pytest.raises(InputError, match="intents column 'qid' holds text, variants column 'qid' holds integers"):
         replicate(frame, matches, [Variants([frame.assign(qid=[1])])])
-    with pytest.raises(
-        InputError, match="variants: no query in common with the intents: found '2', wanted some of '1'"
-    ):
+    with pytest.raises(InputError, match="variants: no query in common with the intents: found '2', wanted some"):
         replicate(frame, matches, [Variants([frame.assign(qid=["2"])])])
 
 

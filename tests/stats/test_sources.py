@@ -52,9 +52,9 @@ def test_sources_that_are_crossed_leave_interactions():
 def test_what_is_left_when_a_source_is_settled():
     parts = {"intents": np.array([[1.0, 0.0, 2.0]]), "tags": np.array([[0.0, 0.0, 4.0]])}
     expected = combine_sources(DRAWS, parts, values=MEANS)
-    np.testing.assert_allclose(np.array(expected.left("tags")) * 9, [[6], [37], [33]])
+    np.testing.assert_allclose(np.array(expected.remaining("tags")) * 9, [[6], [37], [33]])
     measured = combine_sources(DRAWS, parts, values=MEANS, scores="measured")
-    np.testing.assert_allclose(np.array(measured.left("tags")) * 9, [[6], [23], [23]])
+    np.testing.assert_allclose(np.array(measured.remaining("tags")) * 9, [[6], [23], [23]])
 
 
 def test_the_normal_interval_of_measured_scores_is_students():
@@ -65,7 +65,7 @@ def test_the_normal_interval_of_measured_scores_is_students():
     total = 3 + 10 / 9
     reach = stats.t.ppf(0.95, 2 * (total / 3) ** 2) * np.sqrt(total)
     np.testing.assert_allclose((expected.interval.low[0], expected.interval.high[0]), (4 - reach, 4 + reach))
-    alone = expected.alone("u")
+    alone = expected.interval_of("u")
     np.testing.assert_allclose(alone.high - 4, [stats.norm.ppf(0.95) * np.sqrt(10 / 9)])
     assert alone.method == "u (normal)"
 
@@ -112,7 +112,7 @@ def test_coverage_of_the_population_mean():
     half = (known.interval.high - known.interval.low) / 2
     judged = int((np.abs(measured.mean(axis=1)) <= half).sum())
     assert stats.binomtest(judged, n_sims, 0.949).pvalue > 1e-3
-    assert stats.binomtest(inside(known.alone("u"), measured.mean(axis=1)), n_sims, 0.95).pvalue > 1e-3
+    assert stats.binomtest(inside(known.interval_of("u"), measured.mean(axis=1)), n_sims, 0.95).pvalue > 1e-3
 
 
 def test_the_nested_interval_is_as_wide_as_the_total_says():
@@ -120,9 +120,9 @@ def test_the_nested_interval_is_as_wide_as_the_total_says():
     for values, scores in ((truth, "expected"), (measured, "measured")):
         found = combine_sources(noise + values.T[..., None], "u", values=values, variances=sd**2, scores=scores)
         width = found.interval.high - found.interval.low
-        np.testing.assert_allclose(width, 2 * found.reach(found.total), rtol=0.03)
+        np.testing.assert_allclose(width, 2 * found.half_width(found.total), rtol=0.03)
         alone = found.topics.high - found.topics.low
-        np.testing.assert_allclose(alone, 2 * found.reach(found.variances[:, 0]), rtol=0.03)
+        np.testing.assert_allclose(alone, 2 * found.half_width(found.variances[:, 0]), rtol=0.03)
 
 
 def test_without_noise_the_interval_is_that_of_the_topics():
@@ -145,17 +145,17 @@ def test_where_nothing_varies_there_are_no_shares():
 
 @pytest.mark.parametrize("method", ["nested", "normal"])
 def test_one_topic_says_nothing_of_others(method):
-    with pytest.warns(DegenerateWarning, match="one topic"):
+    with pytest.warns(DegenerateWarning, match="at least two topics"):
         found = combine_sources(DRAWS[:1], "u", method=method)
     assert np.isnan(
         [found.total[0], found.interval.low[0], found.topics.high[0], *found.low[0], *found.shares[0]]
     ).all()
     assert found.variances[0, 1] == 2.0
-    np.testing.assert_allclose(found.alone("u").high - 1, [stats.norm.ppf(0.975) * np.sqrt(2)])
+    np.testing.assert_allclose(found.interval_of("u").high - 1, [stats.norm.ppf(0.975) * np.sqrt(2)])
 
 
 def test_noise_that_explains_more_than_there_is_leaves_nothing_to_topics():
-    with pytest.warns(DegenerateWarning, match="1 of 1 means"):
+    with pytest.warns(DegenerateWarning, match="for 1 of 1 means"):
         found = combine_sources(DRAWS, "u", values=MEANS / 10, scores="measured")
     np.testing.assert_allclose(found.variances, [[0, WITHIN / 3]])
 
@@ -181,7 +181,7 @@ def test_what_changes_no_number():
         ({"method": "percentile"}, ParameterError, "'nested', 'normal'"),
         ({"level": 1}, ParameterError, "level=1"),
         ({"values": MEANS[:, :2]}, InputError, r"values: wanted shape .* \(1, 3\), found \(1, 2\)"),
-        ({"variances": MEANS * np.nan}, InputError, "variances: found a number that is missing"),
+        ({"variances": MEANS * np.nan}, InputError, "variances: found a missing or infinite number"),
         ({"source": {"tags": MEANS[0]}}, InputError, r"tags: wanted shape"),
         ({"draws": DRAWS[0]}, InputError, "draws: wanted shape"),
         ({"draws": DRAWS[:, :, :1]}, InputError, "3 topics with 1 draws"),
@@ -195,4 +195,4 @@ def test_bad_input(options, error, said):
 
 def test_a_source_that_is_not_there():
     with pytest.raises(ParameterError, match="'unjudged'"):
-        combine_sources(DRAWS, "unjudged").alone("topics")
+        combine_sources(DRAWS, "unjudged").interval_of("topics")

@@ -369,7 +369,7 @@ def variance_shares(
 
 def _intervals(found: Combined, drawn: Drawn, measure: str, n_draws: int, seed: int) -> pd.DataFrame:
     """One row for all sources, the topics, and each other source; systems in order."""
-    alone = [found.alone(source) for source in found.sources if source not in (TOPICS, INTERACTIONS)]
+    alone = [found.interval_of(source) for source in found.sources if source not in (TOPICS, INTERACTIONS)]
     values = drawn.values.mean(axis=1)
     rows = []
     for at, name in enumerate(drawn.names):
@@ -398,11 +398,11 @@ def _advice(found: Combined, names: Sequence[str], measure: str) -> pd.DataFrame
     changes = {"none": (within, found.total, found.total)}
     changes["twice the topics"] = (within / 2, found.total / 2, found.total / 2)
     settled = [source for source in found.sources if source not in (TOPICS, INTERACTIONS)]
-    changes |= {f"{source} settled": found.left(source) for source in settled}
+    changes |= {f"{source} settled": found.remaining(source) for source in settled}
     rows = []
     for at, name in enumerate(names):
         for change, variances in changes.items():
-            these, others, best = (float(found.reach(variance)[at]) for variance in variances)
+            these, others, best = (float(found.half_width(variance)[at]) for variance in variances)
             left, total = float(variances[2][at]), float(found.total[at])
             n_qids = found.n_qids * total / left if left > 0 else np.inf if total > 0 else float(found.n_qids)
             rows.append((name, measure, change, these, others, best, n_qids, found.level))
