@@ -94,8 +94,8 @@ def test_narrowed_look_ups_find_what_full_ones_find(benchmark, base, mentions, t
     records = [{"id": name, "aliases": [name]} for name in base.alias_table()["alias"].unique()]
     asked = [typos(name, n_typos, np.random.default_rng(place)) for place, name in enumerate(mentions[:200])]
     with build_kb(path, records, id_space="names") as narrowed:
-        found = benchmark.pedantic(narrowed.lookup, (asked,), {"how": "fuzzy", "cutoff": 0.75}, rounds=1)
-    full = base.lookup(asked, how="fuzzy", cutoff=0.75)
+        found = benchmark.pedantic(narrowed.lookup, (asked,), {"how": "fuzzy", "min_similarity": 0.75}, rounds=1)
+    full = base.lookup(asked, how="fuzzy", min_similarity=0.75)
     best, all_best = (frame.groupby("text")["score"].max() for frame in (found, full))
     benchmark.extra_info["best name found"] = float(np.isclose(best.reindex(all_best.index), all_best).mean())
     pairs, all_pairs = (set(zip(frame["text"], frame["alias"], strict=True)) for frame in (found, full))

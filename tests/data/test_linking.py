@@ -42,7 +42,7 @@ def system(y_erd):
     seen = named.groupby(["mention", "entity"]).size().rename("score").reset_index()
     seen["score"] /= seen.groupby("mention")["score"].transform("sum")
     aliases = seen.rename(columns={"mention": "alias", "entity": "entity_id"})
-    with pytest.warns(DegenerateWarning, match="aliases are not looked for"):
+    with pytest.warns(DegenerateWarning, match="aliases are left out or truncated"):
         linker = DictionaryLinker(aliases, id_space="dbpedia", numeric=True)
     queries = y_erd[~y_erd["train"]].drop_duplicates("qid").reset_index(drop=True)
     links = linker.link(queries["query"].tolist()).frame

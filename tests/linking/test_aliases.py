@@ -50,9 +50,7 @@ def test_a_frame_speaks_like_a_knowledge_base():
 def test_a_knowledge_base_stays_what_it_is():
     base = Base()
     assert aliases_of(base, None) is aliases_of(base, "people") is base
-    with pytest.raises(
-        ParameterError, match="id_space='wikidata': the knowledge base counts in 'people'; leave it out"
-    ):
+    with pytest.raises(ParameterError, match="id_space='wikidata': the knowledge base has 'people'; leave it out"):
         aliases_of(base, "wikidata")
     vocabulary = Vocabulary(base)
     assert vocabulary.entities == ["007", "Q41421", "Q810"]
@@ -68,16 +66,16 @@ def test_what_holds_no_aliases_is_told_by_its_kind(made, id_space):
     for path in ("congress.kb", Path("congress.kb")):
         with pytest.raises(ParameterError, match=f"congress.kb'.*{wanted}a path: open it with KnowledgeBase\\(path\\)"):
             made(path, id_space=id_space)
-    with pytest.raises(ParameterError, match=f"{wanted}a transformer: RetrieverLinker makes"):
+    with pytest.raises(ParameterError, match=f"{wanted}a transformer: use RetrieverLinker"):
         made(retriever, id_space=id_space)
-    with pytest.raises(ParameterError, match=f"{wanted}a linker, which needs no other"):
+    with pytest.raises(ParameterError, match=f"{wanted}a linker, which can be used as it is"):
         made(linker, id_space=id_space)
     with pytest.raises(InputError, match="aliases: wanted a data frame, found list"):
         made([("a", "b")], id_space=id_space)
 
 
 def test_a_frame_needs_an_id_space():
-    with pytest.raises(ParameterError, match="id_space: wanted with a frame of aliases"):
+    with pytest.raises(ParameterError, match="id_space: wanted the name of the id space of a frame of aliases"):
         aliases_of(ROWS, None)
 
 
@@ -89,12 +87,12 @@ def test_a_frame_needs_an_id_space():
         ({"score": [0.25, None, 1, 1]}, "aliases column 'score': row 1 holds nan, wanted a number"),
         (
             {"weight": [2, 3, 1, 1]},
-            r"row 1 \(alias 'Jordan'\) has weight 3, wanted a finite number above 0, the same in",
+            r"row 1 \(alias 'Jordan'\) has weight 3, wanted a finite number above 0, the frequency of the alias",
         ),
         ({"weight": [2, 2, 0, 1]}, r"row 2 \(alias 'His Airness'\) has weight 0, wanted a finite number above 0"),
         ({"weight": [2, 2, 1, None]}, "aliases column 'weight': row 3 holds nan, wanted a number"),
         ({"alias": ["Jordan", None, "b", "c"]}, "aliases column 'alias': row 1 has no id"),
-        ({"entity_id": ["Q1", "Q1", "Q1", "c"]}, "alias 'Jordan' of entity 'Q1' stands in rows 0 and 1; keep one"),
+        ({"entity_id": ["Q1", "Q1", "Q1", "c"]}, "alias 'Jordan' of entity 'Q1' is in rows 0 and 1; keep one"),
         ({"entity_id": [1.0, 2.0, 3.0, 4.0]}, "aliases column 'entity_id': wanted ids as text, found float64"),
     ],
 )

@@ -42,14 +42,14 @@ def test_the_best_ranked_entity_is_the_answer_whatever_the_order_of_rows():
 
 def test_several_answers_without_a_score_are_refused():
     several = pd.DataFrame({"qid": ["b", "a", "a"], "entity_id": ["Q2", "Q1", "Q9"]})
-    with pytest.raises(InputError, match="run: query 'a' has several answers and no column score says"):
+    with pytest.raises(InputError, match="run: query 'a' has several answers and there is no column"):
         counts(several)
 
 
 @pytest.mark.parametrize("column", ["entity_id", "docno"])
 def test_an_answer_that_stands_twice_is_refused_or_keeps_its_best_rank(column):
     twice = pd.DataFrame({"qid": "a", column: ["Q1", "Q9", "Q1"], "score": [1.0, 2.0, 3.0]})
-    with pytest.raises(InputError, match="'Q1' stands twice for query 'a'"):
+    with pytest.raises(InputError, match="'Q1' is duplicated for query 'a'"):
         answers(twice)
     with pytest.warns(DegenerateWarning, match="1 repeated documents dropped"):
         run = answers(twice, duplicates="first")
@@ -77,16 +77,16 @@ def test_another_word_for_nil_is_taken_as_it_stands():
 
 @pytest.mark.parametrize("word", ["<NIL>", "nil", "Nil0012", "-NIL-"])
 def test_what_looks_like_nil_and_is_not_is_told(word):
-    with pytest.warns(DegenerateWarning, match=r"gold: .* \(2 rows\) is taken for an entity, as nil='NIL'"):
+    with pytest.warns(DegenerateWarning, match=r"gold: .* \(2 rows\) is treated as an entity, because nil='NIL'"):
         gold = Gold(GOLD.replace({"entity_id": {"NIL": word}}))
     assert not gold.is_nil.any()
-    with pytest.warns(DegenerateWarning, match="run: .* is taken for an entity"):
+    with pytest.warns(DegenerateWarning, match="run: .* is treated as an entity"):
         decide(answers(frame(a="Q1", b=word)), Gold(GOLD))
 
 
 @pytest.mark.parametrize("nil", ["", None, 0])
 def test_nil_is_a_word(nil):
-    with pytest.raises(ParameterError, match="wanted the word that stands for no entity, as 'NIL'"):
+    with pytest.raises(ParameterError, match="wanted the string that means no entity, such as 'NIL'"):
         Gold(GOLD, nil=nil)
 
 
@@ -112,7 +112,7 @@ def test_judgments_are_a_gold_standard_of_those_that_are_right():
     assert counts(frame(a="Q9", b="NIL", c="Q3"), qrels) == [[1, 1, 0, 0], [0, 0, 1, 0]]
     assert Gold(qrels.drop(columns="iteration")).topics == ["a", "b", "c"]
     assert counts(frame(a="Q9", c="Q1"), qrels.rename(columns={"docno": "entity_id"}))[0] == [0, 2, 0, 0]
-    with pytest.raises(InputError, match=r"query 'b' has no right answer; write 'NIL' .* \(2 queries are so\)"):
+    with pytest.raises(InputError, match=r"query 'b' has no correct answer; write 'NIL' .* \(2 such queries\)"):
         Gold(qrels.assign(label=[1, 0, 0, -1]))
 
 
@@ -123,7 +123,7 @@ def test_a_column_of_names_is_no_column_of_judgments():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (GOLD.assign(entity_id=["Q1", None, "NIL", "NIL"]), r"row 1 \(query 'b'\) has no entity_id; write 'NIL' where"),
+        (GOLD.assign(entity_id=["Q1", None, "NIL", "NIL"]), r"row 1 \(query 'b'\) has no entity_id; write 'NIL' if"),
         (GOLD.assign(entity_id=["Q1", np.nan, "NIL", "NIL"]), r"row 1 \(query 'b'\) has no entity_id"),
         (GOLD.assign(docno="d"), "found both entity_id and docno"),
         (GOLD.rename(columns={"entity_id": "entity"}), "wanted columns qid, entity_id; missing entity_id"),
@@ -142,7 +142,7 @@ def test_frames_that_are_none_are_refused_on_either_side(given, message):
 def test_no_gold_is_refused_and_no_answer_is_none():
     with pytest.raises(InputError, match="gold: no rows"):
         Gold(GOLD.iloc[:0])
-    with pytest.warns(DegenerateWarning, match="run: empty; none of the 4 queries is answered"):
+    with pytest.warns(DegenerateWarning, match="run: empty; none of the 4 queries has an answer"):
         assert counts(GOLD.iloc[:0]) == [[0, 0, 0, 2], [0, 0, 0, 2]]
     with pytest.warns(DegenerateWarning, match="run: empty"):
         assert counts(GOLD.iloc[:0], unanswered="nil") == [[0, 0, 2, 0], [0, 0, 2, 0]]

@@ -186,7 +186,7 @@ def test_guards_say_once_what_they_leave_out():
         dictionary = linker("it", "A", "x", "1984", "50-50", "!!!", "Paris", "the who", stop_aliases=["PARIS"])
     assert len(said) == 1
     assert said[0].filename == __file__
-    assert "some of the 8 aliases are not looked for" in str(said[0].message)
+    assert "some of the 8 aliases are left out or truncated" in str(said[0].message)
     assert "1 empty ('!!!'), 2 numeric ('1984', '50-50'), 1 short ('x'), 3 stop ('it', 'A', 'Paris')" in str(
         said[0].message
     )
@@ -234,7 +234,7 @@ def test_names_that_may_mean_too_much_are_skipped():
 
 
 def test_names_that_may_mean_too_much_are_cut_to_the_most_probable():
-    with pytest.warns(DegenerateWarning, match=r"not in full: 1 ambiguous \('Smith'\)"):
+    with pytest.warns(DegenerateWarning, match=r"left out or truncated: 1 ambiguous \('Smith'\)"):
         dictionary = DictionaryLinker(AMBIGUOUS, id_space="k", max_candidates=2, ambiguous="truncate")
     links = dictionary.link(["Smith"]).frame
     assert links[["entity_id", "score"]].values.tolist() == [["S2", 0.6], ["S1", 0.2]], (
@@ -327,9 +327,9 @@ def test_parameters_without_a_legal_value_are_refused(options, message):
 
 
 def test_aliases_and_texts_are_checked():
-    with pytest.raises(ParameterError, match="id_space: wanted with a frame"):
+    with pytest.raises(ParameterError, match="id_space: wanted the name"):
         DictionaryLinker(frame(("a", "b")))
-    with pytest.raises(InputError, match="aliases: no rows; nothing would ever be linked"):
+    with pytest.raises(InputError, match="aliases: no rows; a linker needs at least one alias"):
         DictionaryLinker(frame(), id_space="k")
     with pytest.raises(InputError, match="found one text"):
         linker("Paris").link("Paris")
@@ -485,7 +485,7 @@ def test_queries_are_linked_with_names_seen_in_other_sessions(shared_data):
     train = session.isin(number[number.index % 2 == 0])
     seen = rows[train & (rows["mention"] != "")].groupby(["mention", "entity"]).size().rename("score").reset_index()
     seen["score"] /= seen.groupby("mention")["score"].transform("sum")
-    with pytest.warns(DegenerateWarning, match="aliases are not looked for"):
+    with pytest.warns(DegenerateWarning, match="aliases are left out or truncated"):
         dictionary = DictionaryLinker(
             seen.rename(columns={"mention": "alias", "entity": "entity_id"}), id_space="dbpedia", numeric=True
         )

@@ -59,7 +59,7 @@ def pairs(frame):
 
 
 def test_a_text_is_linked_to_the_names_most_like_it():
-    links = linker(cutoff=0.8).link(["john smith!"])
+    links = linker(min_similarity=0.8).link(["john smith!"])
     assert isinstance(linker(), Linker)
     assert (links.id_space, links.scale) == ("k", "score")
     # An entity scores by the best of its names: S1 is "John Smith", not "J. Smith".
@@ -80,7 +80,7 @@ def test_scores_are_those_of_a_textbook_loop(similarity, oracle):
         ((entity, round(score, 6)) for entity, score in best.items() if score >= 0.5), key=lambda p: (-p[1], p[0])
     )
     assert len(expected) == 4
-    assert pairs(linker(similarity=similarity, cutoff=0.5).link([text]).frame) == expected
+    assert pairs(linker(similarity=similarity, min_similarity=0.5).link([text]).frame) == expected
 
 
 def test_jaro_winkler_is_the_textbook_example():
@@ -92,29 +92,29 @@ def test_jaro_winkler_is_the_textbook_example():
 def test_a_similarity_at_the_cutoff_passes():
     names = pd.DataFrame({"alias": ["abcd"], "entity_id": ["x"]})
     assert indel("abce", "abcd") == 0.75
-    assert len(linker(names, cutoff=0.75).link(["abce"]).frame) == 1
-    assert len(linker(names, cutoff=0.7501).link(["abce"]).frame) == 0
-    assert len(linker(names, cutoff=0.75 + 5e-7).link(["abce"]).frame) == 0
+    assert len(linker(names, min_similarity=0.75).link(["abce"]).frame) == 1
+    assert len(linker(names, min_similarity=0.7501).link(["abce"]).frame) == 0
+    assert len(linker(names, min_similarity=0.75 + 5e-7).link(["abce"]).frame) == 0
     # 0.8 is no binary fraction: 1 - 0.2 must not fail by its last digit.
     names = pd.DataFrame({"alias": ["joan smyth"], "entity_id": ["x"]})
-    assert pairs(linker(names, cutoff=0.8).link(["john smith"]).frame) == [("x", 0.8)]
+    assert pairs(linker(names, min_similarity=0.8).link(["john smith"]).frame) == [("x", 0.8)]
     names = pd.DataFrame({"alias": ["abcd"], "entity_id": ["x"]})
-    assert pairs(linker(names, cutoff=1).link(["abcd", "abce"]).frame) == [("x", 1.0)]
+    assert pairs(linker(names, min_similarity=1).link(["abcd", "abce"]).frame) == [("x", 1.0)]
 
 
 def test_the_order_of_words_need_not_count():
-    assert pairs(linker(cutoff=1, word_order=False).link(["Smith, John"]).frame) == [("S1", 1.0), ("S2", 1.0)]
-    assert len(linker(cutoff=1).link(["Smith, John"]).frame) == 0
+    assert pairs(linker(min_similarity=1, word_order=False).link(["Smith, John"]).frame) == [("S1", 1.0), ("S2", 1.0)]
+    assert len(linker(min_similarity=1).link(["Smith, John"]).frame) == 0
 
 
 def test_priors_weigh_the_similarity():
     names = pd.DataFrame({"alias": ["abcd", "abcd", "abce"], "entity_id": ["x", "y", "y"], "score": [0.75, 0.25, 0.5]})
-    assert pairs(linker(names, cutoff=0.5).link(["abcd"]).frame) == [("x", 0.75), ("y", 0.75 * 0.5)]
+    assert pairs(linker(names, min_similarity=0.5).link(["abcd"]).frame) == [("x", 0.75), ("y", 0.75 * 0.5)]
 
 
 def test_no_more_candidates_than_asked_ties_by_id():
     names = pd.DataFrame({"alias": "same", "entity_id": [f"e{i}" for i in (3, 1, 4, 0, 2)]})
-    links = linker(names, limit=3, cutoff=0.5).link(["same", "sane"])
+    links = linker(names, limit=3, min_similarity=0.5).link(["same", "sane"])
     assert links.frame["entity_id"].tolist() == ["e0", "e1", "e2"] * 2
 
 
@@ -123,7 +123,7 @@ def test_no_more_candidates_than_asked_ties_by_id():
 
 def test_the_most_similar_parts_that_do_not_overlap_are_linked():
     text = "senator Jon  Smyth of ohoi, Ohio"
-    links = linker(max_words=3, cutoff=0.7).link([text]).frame
+    links = linker(max_words=3, min_similarity=0.7).link([text]).frame
     mentions = links.drop_duplicates("start")
     assert mentions["mention"].tolist() == ["Jon  Smyth", "ohoi", "Ohio"]
     assert [text[s:e] for s, e in zip(mentions["start"], mentions["end"], strict=True)] == mentions["mention"].tolist()
@@ -147,7 +147,7 @@ def test_of_parts_equally_similar_the_longest_then_the_leftmost_is_taken():
 )
 def test_of_exact_parts_the_longest_is_taken_within_the_number_of_words(aliases, text, expected):
     names = pd.DataFrame({"alias": aliases, "entity_id": aliases})
-    assert linker(names, max_words=3, cutoff=1).link([text]).frame["mention"].tolist() == expected
+    assert linker(names, max_words=3, min_similarity=1).link([text]).frame["mention"].tolist() == expected
 
 
 def test_short_parts_and_function_words_are_not_tried():
@@ -169,7 +169,7 @@ def test_exact_parts_are_those_of_a_dictionary_where_nothing_overlaps(words):
         {"alias": ["new york", "city hall", "strasse", "ss", "東京"], "entity_id": list("abcde")}
     ).iloc[[0, 1, 3, 4]]
     text = " ".join(words)
-    one = linker(names, cutoff=1, max_words=3, min_length=2).link([text]).frame
+    one = linker(names, min_similarity=1, max_words=3, min_length=2).link([text]).frame
     other = DictionaryLinker(names, id_space="k").link([text]).frame
     pd.testing.assert_frame_equal(one, other)
 
@@ -189,7 +189,7 @@ def test_nothing_similar_is_an_empty_frame_of_the_same_kind():
 
 def test_batches_and_chunks_change_nothing(monkeypatch):
     texts = ["jon smith", "ohio", "", "John Smyth", "jon smith", "oho"] * 3
-    for options in ({"cutoff": 0.7}, {"cutoff": 0.7, "max_words": 2}):
+    for options in ({"min_similarity": 0.7}, {"min_similarity": 0.7, "max_words": 2}):
         expected = linker(**options).link(texts).frame
         single = pd.concat(linker(**options).link([text]).frame.assign(text=i) for i, text in enumerate(texts))
         pd.testing.assert_frame_equal(single.reset_index(drop=True), expected)
@@ -205,9 +205,9 @@ def test_batches_and_chunks_change_nothing(monkeypatch):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"cutoff": 0}, "cutoff=0: wanted above 0 and at most 1"),
-        ({"cutoff": 85}, "cutoff=85: wanted above 0 and at most 1"),
-        ({"cutoff": float("nan")}, "cutoff=nan: wanted above 0"),
+        ({"min_similarity": 0}, "min_similarity=0: wanted a number above 0 and at most 1"),
+        ({"min_similarity": 85}, "min_similarity=85: wanted a number above 0 and at most 1"),
+        ({"min_similarity": float("nan")}, "min_similarity=nan: wanted a number above 0"),
         ({"max_words": 0}, "max_words=0: wanted a whole number, 1 or more"),
         ({"limit": 0}, "limit=0: wanted"),
         ({"min_length": 0}, "min_length=0: wanted"),
@@ -220,7 +220,7 @@ def test_parameters_without_a_legal_value_are_refused(options, message):
 
 
 def test_aliases_and_texts_are_checked():
-    with pytest.raises(ParameterError, match="id_space: wanted with a frame"):
+    with pytest.raises(ParameterError, match="id_space: wanted the name"):
         FuzzyLinker(NAMES)
     with pytest.raises(InputError, match="aliases: no rows"):
         linker(NAMES.iloc[:0])
@@ -236,8 +236,14 @@ def test_linkers_are_what_their_parameters_are():
     first = linker()
     assert first == linker() == pickle.loads(pickle.dumps(first))
     assert hash(first) == hash(linker())
-    assert len({first, linker(cutoff=0.5), linker(max_words=2), linker(NAMES.iloc[:2]), linker(word_order=False)}) == 5
-    assert repr(linker(cutoff=0.5, max_words=2)) == "FuzzyLinker(6 aliases of 'k', cutoff=0.5, max_words=2)"
+    assert (
+        len({first, linker(min_similarity=0.5), linker(max_words=2), linker(NAMES.iloc[:2]), linker(word_order=False)})
+        == 5
+    )
+    assert (
+        repr(linker(min_similarity=0.5, max_words=2))
+        == "FuzzyLinker(6 aliases of 'k', min_similarity=0.5, max_words=2)"
+    )
     again = pickle.loads(pickle.dumps(first))
     pd.testing.assert_frame_equal(again.link(["ohio"]).frame, first.link(["ohio"]).frame)
 
@@ -263,7 +269,10 @@ def test_scores_are_those_of_a_fuzzy_look_up(tmp_path):
     ]
     base = build_kb(tmp_path / "k.kb", people, id_space="people")
     texts = ["jon smith", "smyths", "Joan  Smith", "nobody like that"]
-    links, found = FuzzyLinker(base, cutoff=0.6).link(texts), base.lookup(texts, how="fuzzy", cutoff=0.6)
+    links, found = (
+        FuzzyLinker(base, min_similarity=0.6).link(texts),
+        base.lookup(texts, how="fuzzy", min_similarity=0.6),
+    )
     assert links.id_space == "people"
     assert links.frame["text"].nunique() == 3
     columns = ["text", "mention", "entity_id", "score", "name"]
@@ -286,7 +295,7 @@ def test_misspelt_mentions_find_their_entities(shared_data):
     titles = fixed["entity"][fixed["entity"] != ""].drop_duplicates()
     plain = titles.str.slice(len("<dbpedia:"), -1).str.replace(r"_\(.*\)", "", regex=True).str.replace("_", " ")
     names = pd.DataFrame({"alias": plain, "entity_id": titles})
-    links = linker(names, cutoff=0.6).link(odd["mention"].tolist()).frame
+    links = linker(names, min_similarity=0.6).link(odd["mention"].tolist()).frame
     first = links.drop_duplicates("text").set_index("text")["entity_id"]
     right = sum(first.get(place) == entity for place, entity in enumerate(odd["entity"]))
     print(f"\nmisspelt mentions of Y-ERD: {right} of {len(odd)} first")

@@ -201,12 +201,12 @@ def test_scores_are_those_of_the_definition(tmp_path_factory, entities):
 def test_fuzzy_scores_are_ratios_of_normal_forms(smiths):
     from rapidfuzz.fuzz import ratio
 
-    found = smiths.lookup(["JON SMITH"], how="fuzzy", cutoff=0.7)
+    found = smiths.lookup(["JON SMITH"], how="fuzzy", min_similarity=0.7)
     assert rows(found, "entity_id", "alias") == [
         ("S10", "JOHN SMITH"), ("S2", "John Smith"), ("S1", "J Smith")
     ]  # fmt: skip
     assert found["score"].tolist() == [ratio("jon smith", name) / 100 for name in ["john smith"] * 2 + ["j smith"]]
-    assert len(smiths.lookup(["JON SMITH"], how="fuzzy", cutoff=0.95)) == 0
+    assert len(smiths.lookup(["JON SMITH"], how="fuzzy", min_similarity=0.95)) == 0
 
 
 def test_fuzzy_scores_weigh_priors_and_meet_normalised_ones_where_the_name_is_known(foxes):
@@ -220,7 +220,7 @@ def test_like_names_that_are_equally_like_come_in_the_order_of_ids(build):
     base = build(
         [{"id": "E2", "aliases": ["abz"]}, {"id": "E1", "aliases": ["zab", "aab"]}, {"id": "E3", "aliases": ["aba"]}]
     )
-    found = base.lookup(["ab"], how="fuzzy", cutoff=0.8)
+    found = base.lookup(["ab"], how="fuzzy", min_similarity=0.8)
     assert rows(found, "entity_id", "alias", "score") == [("E1", "aab", 0.8), ("E2", "abz", 0.8), ("E3", "aba", 0.8)]
 
 
@@ -242,7 +242,7 @@ def test_small_knowledge_bases_are_compared_name_by_name(tmp_path_factory, names
     path = tmp_path_factory.getbasetemp() / "fuzzy.kb"
     records = [{"id": f"E{place}", "aliases": [name]} for place, name in enumerate(names)]
     with build_kb(path, records, id_space="test") as base:
-        found = base.lookup(mentions, how="fuzzy", cutoff=cutoff)
+        found = base.lookup(mentions, how="fuzzy", min_similarity=cutoff)
         for place, mention in enumerate(mentions):
             assert dict(rows(found[found["text"] == place])) == pytest.approx(brute_force(names, mention, cutoff))
 
@@ -265,7 +265,7 @@ def test_large_knowledge_bases_narrow_by_trigrams_and_find_the_best_name(indexed
     for name in draw.choice(names, 60):
         place = int(draw.integers(len(name)))
         mentions.append(str(name)[:place] + str(name)[place + 1 :])
-    found = base.lookup(mentions, how="fuzzy", cutoff=0.8)
+    found = base.lookup(mentions, how="fuzzy", min_similarity=0.8)
     for place, mention in enumerate(mentions):
         wanted, mine = brute_force(names, mention, 0.8), dict(rows(found[found["text"] == place]))
         assert max(mine.values()) == pytest.approx(max(wanted.values()))
@@ -297,7 +297,7 @@ def test_of_names_that_share_as_much_the_nearest_in_length_are_compared(build, m
     monkeypatch.setattr(knowledge_base, "_N_CANDIDATES", 2)
     names = ["abc", "abc d", "abc de", "abc def", "abc d f", "abc def gh"]
     base = build([{"id": name, "aliases": [name]} for name in names])
-    found = base.lookup(["abc xxx"], how="fuzzy", cutoff=0.3)
+    found = base.lookup(["abc xxx"], how="fuzzy", min_similarity=0.3)
     assert set(found["alias"]) == {"abc def", "abc d f"}
 
 
@@ -305,7 +305,7 @@ def test_names_shorter_than_a_trigram_and_odd_signs_are_indexed_too(build, monke
     monkeypatch.setattr(building, "COMPARED_AT_MOST", 1)
     names = ["x", "é", '"', "a\"b'c*", "東京", "a OR b", "!!!"]
     base = build([{"id": name, "aliases": [name]} for name in names])
-    found = base.lookup(names, how="fuzzy", cutoff=1.0)
+    found = base.lookup(names, how="fuzzy", min_similarity=1.0)
     assert rows(found, "text", "entity_id") == list(enumerate(names))
 
 
@@ -517,8 +517,8 @@ def test_mentions_that_are_none_are_refused_with_their_place(smiths, mentions, m
     [
         ({"how": "exactly"}, "how='exactly': wanted one of 'exact', 'normalised', 'fuzzy'. Did you mean exact?"),
         ({"limit": 0}, "limit=0: wanted a whole number, 1 or more"),
-        ({"cutoff": 0}, "cutoff=0: wanted above 0 and at most 1"),
-        ({"cutoff": 80}, "cutoff=80: wanted above 0"),
+        ({"min_similarity": 0}, "min_similarity=0: wanted a number above 0 and at most 1"),
+        ({"min_similarity": 80}, "min_similarity=80: wanted a number above 0"),
     ],
 )
 def test_parameters_that_are_none_are_refused(smiths, options, message):

@@ -132,7 +132,7 @@ def test_linkers_of_names_agree_with_the_knowledge_base_itself(shared_data, rel_
         assert set(base.link(names).frame["text"]) == set(range(len(names))), "all are known"
         dictionary = DictionaryLinker(base, case="ignore", min_length=1, numeric=True, stop_aliases=None)
         assert linked(dictionary, names) == wanted
-        assert linked(FuzzyLinker(base, cutoff=1, limit=10**6), names) == wanted
+        assert linked(FuzzyLinker(base, min_similarity=1, limit=10**6), names) == wanted
         with pytest.warns(DegenerateWarning, match="4 stop"):
             plain = DictionaryLinker(base)
         best = plain.link(["dog"]).frame.iloc[0]
@@ -189,7 +189,7 @@ def test_they_agree_where_some_spellings_have_no_priors(tmp_path, prior):
         assert linked(DictionaryLinker(base), texts) == wanted
         # Without priors the score of a fuzzy link is its similarity alone.
         if prior is not None:
-            assert linked(FuzzyLinker(base, cutoff=1), texts) == wanted
+            assert linked(FuzzyLinker(base, min_similarity=1), texts) == wanted
 
 
 def linked(linker, texts):

@@ -7,7 +7,7 @@ from sklearn.metrics import accuracy_score, precision_score, recall_score
 
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.kernels.linking import FIGURES, figures
-from vbterrier.linking.quality import _ends, linking_report
+from vbterrier.linking.quality import _limits, linking_report
 
 LINKING_R, LINKING_F1 = (FIGURES.index(name) for name in ("LinkingR", "LinkingF1"))
 
@@ -86,7 +86,7 @@ def test_intervals_hold_the_figure_of_the_population_as_often_as_they_say():
     wanted, rng, hits = figures(share.reshape(2, 4)), np.random.default_rng(4), []
     for _ in range(500):
         counts = rng.multinomial(250, share).reshape(2, 4)
-        low, high = _ends(counts, 0.95, 500, 0)
+        low, high = _limits(counts, 0.95, 500, 0)
         hits.append((low <= wanted) & (wanted <= high))
     held = np.mean(hits, axis=0)[[LINKING_R, LINKING_F1]]
     # Nominal .95, less what 500 resamples and 500 samples of queries blur: four standard errors are .04.
@@ -107,7 +107,7 @@ def test_the_same_seed_says_the_same_whatever_the_order_and_the_company():
 
 def test_a_kind_that_is_never_answered_is_told_and_its_precision_left_open():
     links = SYSTEM[SYSTEM["entity_id"] != "NIL"]
-    message = "system 'mine': no query is answered with 'NIL', which is right for .* unanswered='nil' makes NIL"
+    message = "system 'mine': no query is answered with 'NIL', correct for .* unanswered='nil' makes NIL"
     with pytest.warns(DegenerateWarning, match=message):
         rows = linking_report({"mine": links}, GOLD).intervals.set_index("measure")
     assert rows.loc["NilP", ["value", "low", "high"]].isna().all()
@@ -117,7 +117,7 @@ def test_a_kind_that_is_never_answered_is_told_and_its_precision_left_open():
     pd.testing.assert_frame_equal(again, linking_report({"mine": SYSTEM}, GOLD).figures())
     # All is answered: nothing is there to take for NIL.
     for answer, kind in (("NIL", "an entity"), ("A", "'NIL'")):
-        message = f"no query is answered with {kind}, which is right for [0-9]+: its precision counts 0$"
+        message = f"no query is answered with {kind}, correct for [0-9]+ queries: its precision is 0$"
         with pytest.warns(DegenerateWarning, match=message):
             linking_report({"mine": GOLD.assign(entity_id=answer)}, GOLD)
     # What the gold standard does not have, nobody misses.

@@ -52,7 +52,7 @@ def test_texts_are_sent_as_they_are_and_blank_ones_not_at_all():
 
 def test_no_more_than_the_depth_is_kept_ties_as_trec_eval_does():
     rows = [("0", "a", 1.0), ("0", "c", 1.0), ("0", "b", 2.0), ("0", "d", 1.0)]
-    assert linker(*rows, depth=3).link(["x"]).frame["entity_id"].tolist() == ["b", "d", "c"]
+    assert linker(*rows, cutoff=3).link(["x"]).frame["entity_id"].tolist() == ["b", "d", "c"]
     assert linker(*rows).link(["x"]).frame["entity_id"].tolist() == ["b", "d", "c", "a"]
 
 
@@ -85,7 +85,7 @@ def test_ids_are_text():
     [
         ([("0", "a", float("nan"))], "results of the retriever column 'score': row 0 holds nan"),
         ([("0", None, 1.0)], "results of the retriever column 'docno': row 0 has no id"),
-        ([("0", "a", 1.0), ("0", "a", 2.0)], "document 'a' stands twice for query '0'"),
+        ([("0", "a", 1.0), ("0", "a", 2.0)], "document 'a' is duplicated for query '0'"),
     ],
 )
 def test_results_that_are_none_are_refused(rows, message):
@@ -104,8 +104,8 @@ def test_results_of_other_queries_and_shapes_are_refused():
 def test_parameters_are_checked():
     with pytest.raises(ParameterError, match="retriever: wanted a PyTerrier transformer, found function"):
         RetrieverLinker(lambda frame: frame, id_space="k")
-    with pytest.raises(ParameterError, match="depth=0: wanted a whole number, 1 or more"):
-        linker(depth=0)
+    with pytest.raises(ParameterError, match="cutoff=0: wanted a whole number, 1 or more"):
+        linker(cutoff=0)
     with pytest.raises(InputError, match="found one text"):
         linker().link("x")
 
@@ -114,13 +114,13 @@ def test_linkers_are_what_their_parameters_are():
     retriever = Fixed()
     first = RetrieverLinker(retriever, id_space="k")
     assert first == RetrieverLinker(retriever, id_space="k")
-    others = [RetrieverLinker(retriever, id_space="l"), RetrieverLinker(retriever, id_space="k", depth=5), linker()]
+    others = [RetrieverLinker(retriever, id_space="l"), RetrieverLinker(retriever, id_space="k", cutoff=5), linker()]
     assert len({first, *others}) == 4
-    shown = repr(RetrieverLinker(retriever, id_space="k", depth=5))
+    shown = repr(RetrieverLinker(retriever, id_space="k", cutoff=5))
     assert shown.startswith("RetrieverLinker(")
-    assert shown.endswith("id_space='k', depth=5)")
+    assert shown.endswith("id_space='k', cutoff=5)")
     assert " at 0x" not in shown
-    assert pickle.loads(pickle.dumps(first)).depth == 10
+    assert pickle.loads(pickle.dumps(first)).cutoff == 10
 
 
 def test_a_lexical_index_of_entities_links_sentences(shared_data, tmp_path):
@@ -129,7 +129,7 @@ def test_a_lexical_index_of_entities_links_sentences(shared_data, tmp_path):
     index = pisa.PisaIndex(str(tmp_path / "entities"), text_field="text", stemmer="none")
     index.index(entities.assign(text=entities["name"] + " " + entities["text"]).to_dict("records"))
     names = pt.apply.name(lambda row: entities.set_index("docno")["name"][row["docno"]])
-    linked = RetrieverLinker(index.bm25() >> names, id_space="wikidata", name_column="name", depth=2)
+    linked = RetrieverLinker(index.bm25() >> names, id_space="wikidata", name_column="name", cutoff=2)
     links = linked.link(["emerson the tennis player", "", "nothing known", "ralph waldo"]).frame
     best = links.drop_duplicates("text")
     assert best[["text", "entity_id", "name"]].values.tolist() == [

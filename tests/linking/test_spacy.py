@@ -176,7 +176,7 @@ def test_texts_and_parameters_are_checked():
     with pytest.raises(InputError, match="found one text"):
         SpacyLinker(nlp, id_space="k").link("Emerson")
     nlp.max_length = 10
-    with pytest.raises(InputError, match="texts: 11 characters in place 1, and the pipeline takes 10; cut the text"):
+    with pytest.raises(InputError, match="11 characters in place 1, and the limit of the pipeline is 10; cut the text"):
         SpacyLinker(nlp, id_space="k").link(["a" * 10, "a" * 11])
 
 

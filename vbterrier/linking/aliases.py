@@ -1,4 +1,4 @@
-"""Aliases of entities and the distribution of their meanings."""
+"""Aliases of entities and the distribution over the entities of an alias."""
 
 from __future__ import annotations
 
@@ -24,34 +24,34 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class Aliases(Protocol):
-    """What linkers ask of a knowledge base."""
+    """The part of the interface of a knowledge base that linkers use."""
 
     id_space: str
     has_priors: bool
 
     def alias_table(self) -> pd.DataFrame:
-        """Columns alias, entity_id, score [, weight of the alias among its spellings]: every pair once."""
+        """Return columns alias, entity_id, score [, weight of the alias among its spellings], each pair once."""
 
     def names(self, ids: list[str]) -> list[str]:
-        """The name of each entity, empty where unknown."""
+        """Return the name of each entity, empty if unknown."""
 
 
 class AliasFrame:
-    """Aliases in a frame, with what linkers ask of a knowledge base.
+    """Aliases in a frame, with the interface of a knowledge base that linkers use.
 
     Parameters
     ----------
     frame
-        Columns alias, entity_id, and optionally score (probability of the entity given the alias), weight (of the
-        alias among others of the same form: how often it is used) and name.
+        Columns alias, entity_id, and optionally score (probability of the entity given the alias), weight (frequency of
+        the alias, relative to aliases of the same form) and name.
     id_space
-        What the ids count in.
+        The name of the id space.
 
     Raises
     ------
     InputError
-        A missing column, id or number; a score outside [0, 1]; a weight that is not above 0, or an alias with two; an
-        alias of an entity that stands twice.
+        A missing column, id or number; a score outside [0, 1]; a weight that is not above 0, or an alias with two; a
+        duplicated alias of an entity.
 
     >>> frame = pd.DataFrame({"alias": ["Jordan"], "entity_id": ["Q41421"], "name": ["Michael Jordan"]})
     >>> AliasFrame(frame, "wikidata").names(["Q41421", "Q0"])
@@ -67,7 +67,7 @@ class AliasFrame:
         if len(twice):
             raise InputError(
                 f"aliases: alias {alias.text[int(twice[0])].as_py()!r} of entity "
-                f"{entity.text[int(twice[0])].as_py()!r} stands in rows {twice[0]} and {twice[1]}; keep one"
+                f"{entity.text[int(twice[0])].as_py()!r} is in rows {twice[0]} and {twice[1]}; keep one"
             )
         self.id_space = id_space
         self.has_priors = "score" in frame.columns
@@ -77,15 +77,15 @@ class AliasFrame:
         self._table["score"] = score
         self._table["weight"] = _weights(frame["weight"], alias) if "weight" in frame.columns else 1.0
         named = frame["name"].fillna("").astype(str).tolist() if "name" in frame.columns else [""] * len(frame)
-        # The first name of an entity is its name.
+        # The first name of an entity counts.
         self._names = dict(reversed(list(zip(columns["entity_id"], named, strict=True))))
 
     def alias_table(self) -> pd.DataFrame:
-        """Columns alias, entity_id, score (1 without priors) and weight (1 without any), a copy."""
+        """Return a copy of columns alias, entity_id, score (1 without priors) and weight (1 by default)."""
         return self._table.copy()
 
     def names(self, ids: Sequence[str]) -> list[str]:
-        """The name of each entity, empty where unknown."""
+        """Return the name of each entity, empty if unknown."""
         return [self._names.get(entity, "") for entity in ids]
 
     def __repr__(self) -> str:
@@ -115,7 +115,7 @@ def _probabilities(column: Any, columns: dict[str, list[str]]) -> Floats:
 
 
 def _weights(column: Any, alias: Ids) -> Floats:
-    """How often each alias is used: one number above 0 in all its rows."""
+    """Check the frequency of each alias: one number above 0, the same in all its rows."""
     weight = numbers_of(column, "aliases column 'weight'")
     distinct, code = alias.codes()
     first = np.empty(len(distinct))
@@ -125,18 +125,18 @@ def _weights(column: Any, alias: Ids) -> Floats:
         row = int(np.argmax(bad))
         raise InputError(
             f"aliases: row {row} (alias {distinct[code[row]]!r}) has weight {weight[row]:g}, wanted a finite number "
-            "above 0, the same in all rows of the alias: how often it is used"
+            "above 0, the frequency of the alias, the same in all its rows"
         )
     return weight
 
 
 def aliases_of(source: Any, id_space: str | None) -> Aliases:
-    """A knowledge base as it is, or a frame of aliases checked.
+    """Return a knowledge base unchanged, or a frame of aliases checked.
 
     Raises
     ------
     ParameterError
-        A path, or something else that is neither; a frame without an id space; a knowledge base of another one.
+        Neither a knowledge base nor a frame; a frame without an id space; a knowledge base of another id space.
     InputError
         See :class:`AliasFrame`.
 
@@ -149,28 +149,28 @@ found a path: open it with KnowledgeBase(path), or read it into a frame
     if hasattr(source, "alias_table") and hasattr(source, "names"):
         base: Aliases = source
         if id_space not in {None, base.id_space}:
-            raise ParameterError(f"id_space={id_space!r}: the knowledge base counts in {base.id_space!r}; leave it out")
+            raise ParameterError(f"id_space={id_space!r}: the knowledge base has {base.id_space!r}; leave it out")
         return base
-    fault = _no_aliases(source)
+    fault = _not_aliases(source)
     if fault:
         raise ParameterError(
             f"aliases={source!r}: wanted a knowledge base or a frame (alias, entity_id), found {fault}"
         )
     if id_space is None:
         raise ParameterError(
-            "id_space: wanted with a frame of aliases, to say what its ids count in, as 'wikidata' or a name of yours"
+            "id_space: wanted the name of the id space of a frame of aliases, such as 'wikidata' or any other name"
         )
     return AliasFrame(source, id_space)
 
 
-def _no_aliases(source: Any) -> str:
-    """What something is that holds no aliases, and the remedy; empty for frames, and for what they say more of."""
+def _not_aliases(source: Any) -> str:
+    """Return a description of an object that has no aliases, and the remedy; empty for frames."""
     if isinstance(source, (str, os.PathLike)):
         return "a path: open it with KnowledgeBase(path), or read it into a frame"
     if callable(getattr(source, "link", None)):
-        return "a linker, which needs no other"
+        return "a linker, which can be used as it is"
     if callable(getattr(source, "transform", None)) and not isinstance(source, pd.DataFrame):
-        return "a transformer: RetrieverLinker makes a linker of a retriever over entities"
+        return "a transformer: use RetrieverLinker with a retriever over entities"
     frame_of(source, "aliases")
     return ""
 
@@ -179,34 +179,34 @@ TOLERANCE = 1e-6
 
 
 class Mentions(NamedTuple):
-    """Places of mentions: of the text, and start and end in it; each of shape (n,)."""
+    """Offsets of mentions: index of the text, and start and end in it; each of shape (n,)."""
 
     text: Ints
     start: Ints
     end: Ints
 
     def take(self, places: Ints) -> Mentions:
-        """Some of them."""
+        """Return a selection of the mentions."""
         return Mentions(*(column[places] for column in self))
 
     def words(self, texts: Sequence[str]) -> list[str]:
-        """The mentions themselves."""
-        places = zip(*(column.tolist() for column in self), strict=True)
-        return [texts[text][start:end] for text, start, end in places]
+        """Return the text of each mention."""
+        offsets = zip(*(column.tolist() for column in self), strict=True)
+        return [texts[text][start:end] for text, start, end in offsets]
 
 
 @dataclass(frozen=True, eq=False)
 class Meanings:
-    """The entities that each of some keys may mean, the most probable first, ties by id.
+    """The candidate entities of keys, the most probable first, ties by id.
 
     Parameters
     ----------
     bounds
-        Where the entities of each key begin, shape (n_keys + 1,).
+        The first row of each key, and the number of rows, shape (n_keys + 1,).
     entity
-        Number of each entity, shape (n_rows,).
+        The number of each entity, shape (n_rows,).
     score
-        Its probability given the key, shape (n_rows,).
+        The probability of the entity given the key, shape (n_rows,).
     """
 
     bounds: Ints
@@ -215,34 +215,34 @@ class Meanings:
 
     @property
     def sizes(self) -> Ints:
-        """How many entities each key may mean, shape (n_keys,)."""
+        """Number of entities of each key, shape (n_keys,)."""
         return np.diff(self.bounds)
 
     def find(self, keys: Ints) -> tuple[Ints, Ints]:
-        """Places among ``keys``, and rows here, of everything that they may mean."""
+        """Return the rows of ``keys``: the place among ``keys`` and the row of each candidate."""
         return ranking.spans(self.bounds[keys], self.bounds[keys + 1])
 
     def keep(self, rows: NDArray[np.bool_]) -> Meanings:
-        """Some of the rows alone."""
+        """Return a selection of the rows."""
         before = np.concatenate([[0], np.cumsum(rows)])
         return Meanings(before[self.bounds], self.entity[rows], self.score[rows])
 
 
 def meanings_of(table: pd.DataFrame, n_keys: int, *, priors: bool) -> Meanings:
-    """Gather what each key may mean: several aliases can share a key ("US" and "us", or two spellings).
+    """Return the candidate entities of each key, which several aliases may share ("US" and "us", or two spellings).
 
-    With priors the probability is ``Σ w_a p(e|a) / Σ w_a`` over the aliases a of a key, one that lacks the entity
-    counting 0, as in a normalised look-up of :class:`~vbterrier.linking.kb.KnowledgeBase`; without, 1/n over the n
-    entities of the key.
+    With priors the probability is ``Σ w_a p(e|a) / Σ w_a`` over the aliases a of a key, with 0 for an alias that lacks
+    the entity, as in a normalised look-up of :class:`~vbterrier.linking.kb.KnowledgeBase`. Without priors it is 1/n
+    over the n entities of the key.
 
     Parameters
     ----------
     table
         Columns key, alias, entity (numbers), score and weight (of the alias).
     n_keys
-        How many keys there are.
+        Number of keys.
     priors
-        Whether ``score`` says anything.
+        True to use ``score``.
     """
     weighted = table.assign(mass=table["weight"] * table["score"])
     merged = weighted.groupby(["key", "entity"], sort=True, as_index=False)["mass"].sum()
@@ -259,25 +259,25 @@ def meanings_of(table: pd.DataFrame, n_keys: int, *, priors: bool) -> Meanings:
 
 
 class Vocabulary:
-    """The rows of an alias table as numbers, its distinct aliases and entities as text.
+    """The rows of an alias table as numbers, with its distinct aliases and entities as text.
 
     Parameters
     ----------
     source
-        The aliases. Where the priors of an alias sum to more than 1 they are divided by their sum, with a warning.
+        The aliases. Priors of an alias that sum to more than 1 are divided by their sum, with a warning.
 
     Attributes
     ----------
     rows : pandas.DataFrame
-        Columns alias, entity (numbers; those of entities in the order of their ids), score and weight.
+        Columns alias, entity (numbers; entities are numbered in the order of their ids), score and weight.
     aliases, entities, names : list of str
-        What the numbers stand for.
+        The text of each number.
     """
 
     def __init__(self, source: Aliases) -> None:
         table = source.alias_table()
         if not len(table):
-            raise InputError("aliases: no rows; nothing would ever be linked")
+            raise InputError("aliases: no rows; a linker needs at least one alias")
         alias = ids_of(table["alias"], "aliases column 'alias'")
         self.aliases, code = alias.codes()
         entities, number = ids_of(table["entity_id"], "aliases column 'entity_id'").codes()
@@ -298,7 +298,7 @@ class Vocabulary:
         self.rows["score"] /= share[code]
 
     def warn_of_overfull(self) -> None:
-        """Say that the scores of some aliases summed to more than 1."""
+        """Warn if the scores of some aliases sum to more than 1."""
         if len(self.over):
             warn(
                 f"aliases: the scores of {len(self.over)} aliases sum to more than 1 "
@@ -306,14 +306,14 @@ class Vocabulary:
             )
 
     def keyed(self, keys: Sequence[str]) -> tuple[list[str], pd.DataFrame]:
-        """The distinct keys, sorted, and the rows with their number in column ``key``; aliases with key '' left out."""
+        """Return the sorted distinct keys, and the rows with column ``key``; aliases with key '' are left out."""
         distinct, number = np.unique(np.asarray(keys, dtype=object), return_inverse=True)
         first = int(len(distinct) > 0 and not distinct[0])
         key = number[self.rows["alias"].to_numpy()] - first
         return distinct[first:].tolist(), self.rows.assign(key=key)[key >= 0]
 
     def links(self, texts: Sequence[str], mentions: Mentions, meanings: Meanings, keys: Ints) -> pd.DataFrame:
-        """A frame of links: what the key of each mention may mean."""
+        """Return a frame of links: the candidates of the key of each mention."""
         owner, rows = meanings.find(keys)
         text, start, end = mentions.take(owner)
         entity = meanings.entity[rows]

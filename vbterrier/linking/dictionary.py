@@ -34,15 +34,15 @@ these they this those through to too two under until up upon us very was we were
 whose why will with within without would yes yet you your
 """
 STOP_ALIASES = frozenset(_STOP_ALIASES.split())
-# How the case of a text decides what a name in it may mean. A mention of lower case in a text of both cases is of no
-# acronym; in a text of one case it may be, but not of one spelt like a function word; a mention in capitals may be any.
+# The case of a text determines the names that a mention matches. A lower-case mention in a text of both cases matches
+# no acronym; in a text of one case it matches acronyms other than function words; a mention in capitals matches any.
 MIXED, CASELESS, CAPITALS = range(3)
 _ACRONYM = range(2, 6)
 
 
 @dataclass(frozen=True)
 class Guards:
-    """Which names are looked for; see :class:`~vbterrier.linking.dictionary.DictionaryLinker`."""
+    """Rules that leave out names; see :class:`~vbterrier.linking.dictionary.DictionaryLinker`."""
 
     max_candidates: int | None
     ambiguous: str
@@ -52,56 +52,56 @@ class Guards:
     case: str
 
     @cached_property
-    def _users(self) -> frozenset[str]:
+    def _stop_forms(self) -> frozenset[str]:
         return frozenset(Words.of(list(self.stop_aliases or ())).forms())
 
     def level(self, name: str, form: str) -> int:
-        """The first of ``MIXED``, ``CASELESS``, ``CAPITALS`` at which a mention may be of this name."""
+        """Return the first of ``MIXED``, ``CASELESS``, ``CAPITALS`` at which a mention matches this name."""
         if self.case == "ignore" or not name.isupper() or " " in form or sum(map(str.isalpha, form)) not in _ACRONYM:
             return MIXED
         return CAPITALS if form.casefold() in STOP_ALIASES else CASELESS
 
     def reason(self, form: str, level: int) -> str:
-        """Why a name is not looked for; empty when it is."""
-        signs, plain = form.replace(" ", ""), form.casefold()
+        """Return the reason to leave out a name; empty to keep it."""
+        characters, plain = form.replace(" ", ""), form.casefold()
         function_word = self.stop_aliases is not None and plain in STOP_ALIASES and level != CAPITALS
-        if not signs:
+        if not characters:
             return "empty"
-        if function_word or plain in self._users:
+        if function_word or plain in self._stop_forms:
             return "stop"
-        if len(signs) < self.min_length:
+        if len(characters) < self.min_length:
             return "short"
-        return "numeric" if signs.isdigit() and not self.numeric else ""
+        return "numeric" if characters.isdigit() and not self.numeric else ""
 
-    def over(self, sizes: Ints) -> NDArray[np.bool_]:
-        """Which groups of so many candidates are too ambiguous."""
+    def too_ambiguous(self, sizes: Ints) -> NDArray[np.bool_]:
+        """Return True for groups with more than ``max_candidates`` candidates."""
         return np.zeros(len(sizes), bool) if self.max_candidates is None else sizes > self.max_candidates
 
     def trim(self, meanings: Meanings) -> Meanings:
         """Skip or truncate groups that are too ambiguous."""
-        over = self.over(meanings.sizes)
-        group, rows = meanings.find(np.arange(len(over)))
+        too_ambiguous = self.too_ambiguous(meanings.sizes)
+        group, rows = meanings.find(np.arange(len(too_ambiguous)))
         if self.ambiguous == "truncate" and self.max_candidates is not None:
             return meanings.keep(rows - meanings.bounds[group] < self.max_candidates)
-        return meanings.keep(~over[group])
+        return meanings.keep(~too_ambiguous[group])
 
 
 class AliasIndex:
-    """Names by their words, and what each may mean.
+    """An index of names by their words, with their candidate entities.
 
     Parameters
     ----------
     source
         The aliases.
     guards
-        What to leave out.
+        The rules that leave out names.
 
     Attributes
     ----------
     n_levels : int
-        3 where the case of a text matters, else 1.
+        3 if the case of a text matters, else 1.
     meanings : Meanings
-        Of the groups ``key * n_levels + level``.
+        The candidates of the groups ``key * n_levels + level``.
     skipped : pandas.DataFrame
         Columns alias, reason.
     """
@@ -115,102 +115,91 @@ class AliasIndex:
         kept = ["" if why else form for form, why in zip(forms, reasons, strict=True)]
         keys, rows = self.vocabulary.keyed(kept)
         self.n_levels = 3 if guards.case == "auto" and any(levels) else 1
-        meanings = self._levelled(rows, np.array(levels, np.int64), len(keys))
-        over = np.unique(np.flatnonzero(guards.over(meanings.sizes)) // self.n_levels)
-        reasons[np.isin(np.asarray(kept, dtype=object), [keys[key] for key in over])] = "ambiguous"
+        first, n = np.array(levels, np.int64)[rows["alias"].to_numpy()], self.n_levels
+        tables = [rows.assign(key=rows["key"] * n + level)[first <= level] for level in range(n)] if n > 1 else [rows]
+        meanings = meanings_of(pd.concat(tables), len(keys) * n, priors=self.vocabulary.priors)
+        ambiguous = np.unique(np.flatnonzero(guards.too_ambiguous(meanings.sizes)) // n)
+        reasons[np.isin(np.asarray(kept, dtype=object), [keys[key] for key in ambiguous])] = "ambiguous"
         self.meanings = guards.trim(meanings)
         self.skipped = pd.DataFrame({"alias": names, "reason": reasons})[reasons != ""].reset_index(drop=True)
         self.n_words = np.array([key.count(" ") + 1 for key in keys], np.int64)
-        self.automaton = _automaton(keys)
-
-    def _levelled(self, rows: pd.DataFrame, first: Ints, n_keys: int) -> Meanings:
-        least, n = first[rows["alias"].to_numpy()], self.n_levels
-        tables = [rows.assign(key=rows["key"] * n + level)[least <= level] for level in range(n)] if n > 1 else [rows]
-        return meanings_of(pd.concat(tables), n_keys * n, priors=self.vocabulary.priors)
+        ahocorasick = module_of_extra("ahocorasick", "linkers")
+        self.automaton = ahocorasick.Automaton(ahocorasick.STORE_INTS)
+        for number, key in enumerate(keys):
+            # The blanks restrict matches to whole words.
+            self.automaton.add_word(f" {key} ", number)
+        self.automaton.make_automaton()
 
     def find(self, folded: str) -> tuple[Ints, Ints, Ints]:
-        """Number of the first and of the last word, and key, of every name in folded words."""
+        """Return the numbers of the first and the last word, and the key, of every name in folded words."""
         if not len(self.n_words):
             return (np.empty(0, np.int64),) * 3
         hits = np.array(list(self.automaton.iter(folded)), np.int64).reshape(-1, 2)
         stop, key = hits[:, 0], hits[:, 1]
-        last = np.searchsorted(_ends(folded), stop)
+        codes = np.frombuffer(folded.encode("utf-32-le"), np.uint32)
+        blank = codes == ord(" ")
+        word_ends = np.flatnonzero(blank[1:] & ~blank[:-1] & (codes[:-1] != ord("\n"))) + 1
+        last = np.searchsorted(word_ends, stop)
         return last - self.n_words[key] + 1, last, key
 
 
-def _ends(folded: str) -> Ints:
-    """Where each word ends."""
-    codes = np.frombuffer(folded.encode("utf-32-le"), np.uint32)
-    blank = codes == ord(" ")
-    return np.flatnonzero(blank[1:] & ~blank[:-1] & (codes[:-1] != ord("\n"))) + 1
-
-
-def _automaton(keys: list[str]) -> Any:
-    """Keys between blanks, so that whatever is met is made of whole words."""
-    ahocorasick = module_of_extra("ahocorasick", "linkers")
-    automaton = ahocorasick.Automaton(ahocorasick.STORE_INTS)
-    for number, key in enumerate(keys):
-        automaton.add_word(f" {key} ", number)
-    automaton.make_automaton()
-    return automaton
-
-
-_NOTHING = Mentions(*(np.empty(0, np.int64),) * 3)
+_NO_MENTIONS = Mentions(*(np.empty(0, np.int64),) * 3)
 
 
 class DictionaryLinker(Identified):
-    """Link the names of a dictionary wherever they stand in a text.
+    """Link exact matches of dictionary names in texts.
 
-    Names and texts are compared by their words: NFC, casefolded, without punctuation ("St. Louis" is found in
-    "st louis"), never within a longer word ("Paris" is not in "Parisian"). Of names that overlap the leftmost
-    counts, of those that begin alike the longest (``longest=False`` gives them all). A name can run on over
-    punctuation: "Paris. Texas" mentions "Paris, Texas". In scripts without spaces (Han, kana, Thai, Lao, Khmer,
-    Myanmar) a name is found wherever its letters stand side by side, so also within a longer word.
+    Names and texts are compared by their words: NFC, casefolded, without punctuation ("St. Louis" matches "st louis").
+    A name never matches part of a word ("Paris" does not match "Parisian"). Of overlapping names the leftmost is
+    linked, and of names with the same start the longest (``longest=False`` links all). A match may span punctuation:
+    "Paris. Texas" matches "Paris, Texas". In scripts without spaces (Han, kana, Thai, Lao, Khmer, Myanmar) a name
+    matches any sequence of its letters, also within a longer word.
 
     Parameters
     ----------
     aliases
-        A knowledge base, or a frame alias, entity_id [, score, weight, name], ``score`` being the probability of the
-        entity given the alias. Names with the same words share what they may mean, each by its weight (how often it is
-        used). Without scores the n entities of a name have 1/n each.
+        A knowledge base, or a frame alias, entity_id [, score, weight, name], where ``score`` is the probability of the
+        entity given the alias. Names with the same words share their candidates, weighted by ``weight`` (frequency).
+        Without scores each of the n entities of a name has probability 1/n.
     id_space
-        What the ids of a frame count in.
+        The name of the id space of a frame.
     longest
         Leave out names that overlap a name further left or longer.
     max_candidates
-        Names that may mean more entities than this are too ambiguous to help; ``None`` for no limit.
+        The maximum number of entities of a name; names with more are too ambiguous. ``None`` for no limit.
     ambiguous
-        What happens to them: ``"skip"``, or ``"truncate"`` to the most probable (ties by id) with their probabilities
-        as they were.
+        The treatment of names that are too ambiguous: ``"skip"``, or ``"truncate"`` to the most probable entities (ties
+        by id) with unchanged probabilities.
     min_length
-        Fewest letters, digits and symbols of a name that is looked for.
+        The minimum number of letters, digits and symbols of a name.
     numeric
-        Whether to look for names without any letter, as "1984".
+        Include names without letters, such as "1984".
     stop_aliases
-        Names never to look for, beside some 150 English function words ("it", "who"); ``None`` for not even those.
+        Names to leave out, in addition to some 150 English function words ("it", "who"); ``None`` to leave out none.
     case
-        ``"ignore"``; ``"exact"``; or ``"auto"``: a name of one word of 2 to 5 capitals ("US", "WHO") is found in
-        capitals only, unless the whole text is in one case. Function words in capitals are then no function words.
+        ``"ignore"``; ``"exact"``; or ``"auto"``: a name of one word of 2 to 5 capitals ("US", "WHO") matches capitals
+        only, unless the whole text is in one case. Function words in capitals are then not left out.
 
     Attributes
     ----------
     skipped : pandas.DataFrame
-        Columns alias, reason (``"empty"``, ``"short"``, ``"numeric"``, ``"stop"``, ``"ambiguous"``): what is not
-        looked for, or truncated. A ``DegenerateWarning`` gives the counts once, when the linker is made.
+        Columns alias, reason (``"empty"``, ``"short"``, ``"numeric"``, ``"stop"``, ``"ambiguous"``): names that are
+        left out or truncated. A ``DegenerateWarning`` gives the counts once, when the linker is constructed.
 
     Raises
     ------
     InputError
         See :class:`~vbterrier.linking.aliases.AliasFrame`.
     ParameterError
-        A parameter without a legal value; a frame without an id space.
+        An invalid parameter; a frame without an id space.
     ModuleNotFoundError
         The extra ``linkers`` is not installed.
 
     Notes
     -----
-    An Aho-Corasick automaton over the words: time linear in the text, whatever the number of names. Equal linkers have
-    equal aliases and parameters; a linker is pickled as those, and built anew where it is first used.
+    The Aho-Corasick automaton over words takes time linear in the length of the text, independent of the number of
+    names. Linkers are equal if their aliases and parameters are; these are pickled, and the index is rebuilt on first
+    use.
 
     Aho, Corasick, *Efficient string matching: an aid to bibliographic search*, CACM 18(6), 1975.
 
@@ -262,12 +251,12 @@ class DictionaryLinker(Identified):
         self._warn_of_skipped()
 
     def link(self, texts: Sequence[str]) -> Links:
-        """The names in each text, from left to right, each with what it may mean, the most probable first.
+        """Link the names in each text, from left to right, with the most probable candidate first.
 
         Parameters
         ----------
         texts
-            Any texts. Places count code points of the text as given.
+            The texts. Offsets are in code points.
 
         Returns
         -------
@@ -275,7 +264,7 @@ class DictionaryLinker(Identified):
             Scale ``"probability"``.
         """
         texts = texts_of(texts)
-        found = [(_NOTHING, np.empty(0, np.int64))]
+        found = [(_NO_MENTIONS, np.empty(0, np.int64))]
         found += [self._found(place, batch) for place, batch in batches(texts)]
         mentions = Mentions(*map(np.concatenate, zip(*(mentions for mentions, _ in found), strict=True)))
         groups = np.concatenate([groups for _, groups in found])
@@ -284,7 +273,7 @@ class DictionaryLinker(Identified):
 
     @property
     def skipped(self) -> pd.DataFrame:
-        """What is not looked for, or not in full, and why."""
+        """The names that are left out or truncated, with the reason."""
         skipped: pd.DataFrame = self._index.skipped.copy()
         return skipped
 
@@ -296,7 +285,7 @@ class DictionaryLinker(Identified):
         return AliasIndex(self.aliases, guards)
 
     def _found(self, place: int, texts: list[str]) -> tuple[Mentions, Ints]:
-        """The names in some texts, the first of which stands in a place, and the group of meanings of each."""
+        """Return the names in consecutive texts, the first of which has index ``place``, and the group of each."""
         index, words = self._index, Words.of(texts)
         first, last, key = index.find(words.folded(case=self.case == "exact"))
         mentions = Mentions(words.text[first], words.start[first], words.end[last])
@@ -305,7 +294,7 @@ class DictionaryLinker(Identified):
         known = np.flatnonzero(index.meanings.sizes[group])
         order = known[np.lexsort((-mentions.end[known], mentions.start[known], mentions.text[known]))]
         if self.longest:
-            order = order[_apart(mentions.take(order))]
+            order = order[_non_overlapping(mentions.take(order))]
         text, start, end = mentions.take(order)
         return Mentions(text + place, start, end), group[order]
 
@@ -313,15 +302,15 @@ class DictionaryLinker(Identified):
         reasons = self._index.skipped.groupby("reason", sort=True)["alias"]
         if not len(self._index.skipped):
             return
-        told = ", ".join(f"{len(names)} {reason} ({examples(names)})" for reason, names in reasons)
+        counts = ", ".join(f"{len(names)} {reason} ({examples(names)})" for reason, names in reasons)
         warn(
-            f"dictionary: some of the {len(self._index.vocabulary.aliases)} aliases are not looked for, or not in "
-            f"full: {told}; see stop_aliases, min_length, numeric and max_candidates, and the linker's .skipped"
+            f"dictionary: some of the {len(self._index.vocabulary.aliases)} aliases are left out or truncated: "
+            f"{counts}; see stop_aliases, min_length, numeric and max_candidates, and the linker's .skipped"
         )
 
 
 def _levels(texts: list[str], mentions: Mentions) -> Ints:
-    """What the case of each text, and of the mention where the text has both, lets it mean."""
+    """Return the level of each mention, from the case of its text and, if the text has both cases, its own."""
     both = {
         place: texts[place] not in {texts[place].lower(), texts[place].upper()} for place in set(mentions.text.tolist())
     }
@@ -332,11 +321,11 @@ def _levels(texts: list[str], mentions: Mentions) -> Ints:
     return np.array(level, np.int64)
 
 
-def _apart(mentions: Mentions) -> Ints:
-    """Of mentions in order those that overlap none before them."""
-    kept, free, at = [], 0, -1
+def _non_overlapping(mentions: Mentions) -> Ints:
+    """Return the places of mentions that overlap no kept mention before them."""
+    kept, last_end, last_text = [], 0, -1
     for place, (text, start, end) in enumerate(zip(*(column.tolist() for column in mentions), strict=True)):
-        if text != at or start >= free:
+        if text != last_text or start >= last_end:
             kept.append(place)
-            at, free = text, end
+            last_text, last_end = text, end
     return np.array(kept, np.int64)

@@ -1,4 +1,4 @@
-"""Contract of linkers, their identity, and the normal form of names."""
+"""The interface of linkers, their identity, and the normal form of names."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 def normal_form(text: str) -> str:
-    r"""Text with case folded, composed (NFC), punctuation and control characters as blanks, blanks squeezed.
+    r"""Return text case-folded and composed (NFC), with punctuation and control characters replaced by single blanks.
 
-    ``NFC(casefold(NFD(text)))``, canonical caseless matching of the Unicode standard (D145), then every character of
-    the categories P and Cc a blank. Letters with marks keep them; symbols (category S) stay, so that "C++" is not "C".
-    Text that holds nothing but punctuation keeps it, so that "!!!" and "?" are two names.
+    ``NFC(casefold(NFD(text)))``, canonical caseless matching of the Unicode standard (D145), then a blank for every
+    character of the categories P and Cc. Letters keep their marks, and symbols (category S) stay, so that "C++" differs
+    from "C". Text that consists of punctuation keeps it, so that "!!!" and "?" are two names.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ def normal_form(text: str) -> str:
     Returns
     -------
     str
-        Its normal form; empty only for blank text. The normal form of a normal form is itself.
+        The normal form; empty only for blank text. The normal form of a normal form is itself.
 
     Examples
     --------
@@ -47,7 +47,7 @@ def normal_form(text: str) -> str:
 
 
 def normal_forms(texts: Iterable[str]) -> list[str]:
-    """The normal form of each text.
+    """Return the normal form of each text.
 
     >>> normal_forms(["C++", "J. Smith", "!!!"])
     ['c++', 'j smith', '!!!']
@@ -56,11 +56,11 @@ def normal_forms(texts: Iterable[str]) -> list[str]:
 
 
 class _Blanks(dict[int, "int | str"]):
-    """What each code point becomes; each of the few that texts hold is looked up once."""
+    """The replacement of each code point, computed at its first use."""
 
     def __missing__(self, code: int) -> int | str:
-        kind = unicodedata.category(chr(code))
-        self[code] = " " if kind[0] == "P" or kind == "Cc" else code
+        category = unicodedata.category(chr(code))
+        self[code] = " " if category[0] == "P" or category == "Cc" else code
         return self[code]
 
 
@@ -68,12 +68,12 @@ _BLANKS = _Blanks()
 
 
 def positive(name: str, value: int) -> int:
-    """Check a parameter that counts something.
+    """Check a parameter that is a positive count.
 
-    >>> positive("depth", 0)
+    >>> positive("cutoff", 0)
     Traceback (most recent call last):
     ...
-    vbterrier.errors.ParameterError: depth=0: wanted a whole number, 1 or more
+    vbterrier.errors.ParameterError: cutoff=0: wanted a whole number, 1 or more
     """
     if isinstance(value, bool) or int(value) != value or value < 1:
         raise ParameterError(f"{name}={value!r}: wanted a whole number, 1 or more")
@@ -85,10 +85,10 @@ _SHORT.maxother = _SHORT.maxstring = 80
 
 
 class Identified:
-    """Short repr, equality and hash of an object that is its parameters.
+    """A short repr, equality and a hash for objects that are defined by their parameters.
 
-    Subclasses name the attribute of what they are made of in ``_SUBJECT`` and their other parameters with the defaults
-    in ``_DEFAULTS``; what else they hold is derived, and is named in ``_DERIVED`` to stay out of pickles.
+    Subclasses name the attribute of their main parameter in ``_SUBJECT``, and the other parameters with their defaults
+    in ``_DEFAULTS``. ``_DERIVED`` names cached attributes, which are not pickled.
 
     >>> class Ruler(Identified):
     ...     _SUBJECT, _DEFAULTS = "of", {"unit": "cm", "length": 30}
@@ -106,13 +106,13 @@ class Identified:
         return tuple(getattr(self, name) for name in (self._SUBJECT, *self._DEFAULTS))
 
     def _subject(self) -> str:
-        # Addresses would make the same linker another in every process.
+        # With addresses, the repr of the same linker would differ between processes.
         return re.sub(r" at 0x[0-9a-f]+", "", _SHORT.repr(getattr(self, self._SUBJECT)))
 
     def __repr__(self) -> str:
         values = {name: getattr(self, name) for name in self._DEFAULTS}
-        told = [f"{name}={_SHORT.repr(value)}" for name, value in values.items() if value != self._DEFAULTS[name]]
-        return f"{type(self).__name__}({', '.join([self._subject(), *told])})"
+        shown = [f"{name}={_SHORT.repr(value)}" for name, value in values.items() if value != self._DEFAULTS[name]]
+        return f"{type(self).__name__}({', '.join([self._subject(), *shown])})"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Identified) and type(self) is type(other) and self._parameters() == other._parameters()
@@ -128,7 +128,7 @@ COLUMNS = ("text", "start", "end", "mention", "entity_id", "score", "name")
 SCALES = ("probability", "score")
 _TYPES = {"text": "int64", "start": "int64", "end": "int64", "score": "float64"}
 
-# The id spaces of public linkers; a knowledge base of one's own names its own.
+# The id spaces of public linkers; other knowledge bases define their own.
 WIKIPEDIA_TITLE = "wikipedia_title"
 WIKIPEDIA_ID = "wikipedia_id"
 WIKIDATA = "wikidata"
@@ -142,22 +142,22 @@ class Links:
     Parameters
     ----------
     frame
-        A row a candidate: ``text`` (place of the text among those given, from 0), ``start`` and ``end`` (of the mention
-        in code points of the text, half-open; -1 where unknown), ``mention``, ``entity_id``, ``score``, ``name`` (empty
-        where unknown). Competing candidates of a mention share text, start and end.
+        One row per candidate: ``text`` (index of the text, from 0), ``start`` and ``end`` (of the mention in code
+        points of the text, half-open; -1 if unknown), ``mention``, ``entity_id``, ``score``, ``name`` (empty if
+        unknown). Competing candidates of a mention share text, start and end.
     id_space
-        What ``entity_id`` counts in: ``"wikidata"``, ``"wikipedia_title"``, ``"wikipedia_id"``, ``"dbpedia"``, or the
-        name of a knowledge base. Ids of two spaces never meet unless a mapping says so.
+        The space of ``entity_id``: ``"wikidata"``, ``"wikipedia_title"``, ``"wikipedia_id"``, ``"dbpedia"``, or that
+        of a knowledge base. Ids of different spaces are different entities unless a mapping relates them.
     scale
-        What ``score`` is: ``"probability"``, of the entity given the mention, in [0, 1]; or any other ``"score"``, more
-        being better.
+        ``"probability"`` if ``score`` is the probability of the entity given the mention, in [0, 1]; else ``"score"``
+        (higher is better).
 
     Raises
     ------
     ParameterError
-        Another scale.
+        An unknown scale.
     InputError
-        Missing columns; a probability outside [0, 1].
+        A column is missing, or a probability is outside [0, 1].
     """
 
     frame: pd.DataFrame
@@ -180,7 +180,7 @@ class Links:
 
 
 def links_frame(rows: Sequence[tuple[int, int, int, str, str, float, str]]) -> pd.DataFrame:
-    """A frame of links from rows in the order of ``COLUMNS``; the right columns and types even when empty.
+    """Return a frame of links from rows in the order of ``COLUMNS``; columns and types are set even if it is empty.
 
     >>> links_frame([]).columns.tolist() == list(COLUMNS)
     True
@@ -192,11 +192,11 @@ def links_frame(rows: Sequence[tuple[int, int, int, str, str, float, str]]) -> p
 
 @runtime_checkable
 class Linker(Protocol):
-    """Anything that finds candidate entities in texts: a knowledge base, a dictionary, a model, a client."""
+    """An object that finds candidate entities in texts: a knowledge base, a dictionary, a model, a client."""
 
     @property
     def id_space(self) -> str:
-        """What the entities' ids count in."""
+        """The name of the id space of the entities."""
 
     def link(self, texts: Sequence[str]) -> Links:
-        """Candidates of the mentions in each text."""
+        """Link the mentions in each text to candidate entities."""

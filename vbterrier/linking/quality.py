@@ -1,4 +1,4 @@
-"""How well systems link entities: counts of their answers, and precision and recall with intervals."""
+"""Linking quality of systems: counts of answers, and precision and recall with intervals."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ ANSWERS = ("right_link", "wrong_link", "nil", "unanswered")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LinkingReport(Shown):
-    """Answers and figures of systems, made by :func:`linking_report`.
+    """Answers and figures of systems, returned by :func:`linking_report`.
 
     Parameters
     ----------
     counts
-        Two rows a system, what is right being a ``"link"`` or ``"nil"``: name, gold, n_qids, right_link, wrong_link,
-        nil, unanswered. A link where NIL is right is a wrong one.
+        Two rows per system, for queries whose correct answer is a ``"link"`` and a ``"nil"``: name, gold, n_qids,
+        right_link, wrong_link, nil, unanswered. A link is wrong if NIL is correct.
     intervals
-        A row a system and figure: name, measure, value, low, high, level, method, n_qids, n_resamples, seed; NaN where
-        a figure is undefined.
+        One row per system and figure: name, measure, value, low, high, level, method, n_qids, n_resamples, seed; NaN
+        if a figure is undefined.
     """
 
     counts: pd.DataFrame
@@ -56,7 +56,7 @@ class LinkingReport(Shown):
         return {"forest": lambda: {"intervals": self.intervals}}
 
     def figures(self) -> pd.DataFrame:
-        """A row a system, a column a figure."""
+        """Return the figures with one row per system and one column per figure."""
         table = self.intervals.pivot(index="name", columns="measure", values="value")
         return table.loc[self.intervals["name"].unique(), list(linking.FIGURES)]
 
@@ -72,11 +72,11 @@ def linking_report(
     n_resamples: int = 2000,
     seed: int = 0,
 ) -> LinkingReport:
-    """Counts of answers, precision and recall of links and NILs, their totals and F1, with intervals.
+    """Report counts of answers, precision and recall of links and NILs, their totals and F1, with intervals.
 
-    ``R_L``, ``P_L`` (right links over gold links and over predicted links), ``R_N``, ``P_N`` (likewise NILs), R and P
-    (their means with the numbers of gold links and NILs as weights) and ``F1 = 2PR/(P + R)`` (Mertens et al. 2014,
-    section 2.2).
+    ``R_L`` and ``P_L`` are the right links over gold links and over predicted links, ``R_N`` and ``P_N`` the same for
+    NILs, R and P their means weighted by the numbers of gold links and NILs, and ``F1 = 2PR/(P + R)`` (Mertens et al.
+    2014, section 2.2).
 
     Parameters
     ----------
@@ -84,19 +84,19 @@ def linking_report(
         A mapping of name to answers: a frame (qid, entity_id), a run (qid, docno, score) whose best-ranked entity is
         the answer, or the path of either.
     gold
-        A frame (qid, entity_id), one row a query, or a path.
+        A frame (qid, entity_id) with one row per query, or a path.
     nil
-        The word for no entity; with ``"NIL"``, TAC's numbered clusters such as NIL0012 too.
+        The string that means no entity; ``"NIL"`` includes TAC's numbered clusters such as NIL0012.
     unanswered
-        What a query without an answer is: ``"nothing"``, or ``"nil"``.
+        The treatment of a query without an answer: ``"nothing"``, neither link nor NIL; or ``"nil"``.
     multiple_answers
-        Queries with several right entities are refused (``"raise"``), or any of these is right (``"any"``).
+        ``"raise"`` refuses queries with several correct entities; ``"any"`` accepts any of them.
     level
         Nominal coverage of the intervals, 0 to 1.
     n_resamples
-        Resamples of the queries.
+        Number of resamples of the queries.
     seed
-        Decides the resamples, the same for equal counts.
+        Seed of the resamples, which are the same for equal counts.
 
     Returns
     -------
@@ -105,20 +105,20 @@ def linking_report(
     Raises
     ------
     InputError
-        Frames or files that are none; two systems of one name; queries that never meet.
+        Invalid frames or files; two systems with the same name; no shared queries.
     ParameterError
-        Options that do not exist.
+        An unknown option.
 
     Notes
     -----
-    The intervals are percentiles of the figures themselves over resampled queries, so they stay in [0, 1]; those of
-    :func:`vbterrier.score` over the measures are of their linear parts. A resample is a draw of eight counts, whatever
-    the number of queries; those that leave a figure undefined do not count for it.
+    The intervals are percentiles of the figures over resampled queries, so they stay in [0, 1]; those of
+    :func:`vbterrier.score` over the measures are based on a linearisation. A resample is a draw of eight counts,
+    independent of the number of queries; resamples in which a figure is undefined are left out for that figure.
 
-    Shares of nominal 95 % intervals that hold the figure of the population, simulated with the counts of the paper's
-    Random Document set (percentile, and Student's t over the measures' values): F1 with 25 queries .87 and .87, 50
-    queries .90 and .92, 250 queries .94 and .94; link precision .72 and .73, .91 and .90, .93 and .94. Few errors of a
-    kind are the reason: of 25 queries some 12 have no entity, and often none of them is wrong.
+    Coverage of nominal 95 % intervals for the population value, simulated with the counts of the paper's Random
+    Document set (percentile, and Student's t over the measures' values): F1 with 25 queries .87 and .87, 50 queries .90
+    and .92, 250 queries .94 and .94; link precision .72 and .73, .91 and .90, .93 and .94. Coverage is low because
+    errors of one kind are few: of 25 queries some 12 have no entity, and often none of these is wrong.
 
     References
     ----------
@@ -140,31 +140,31 @@ def linking_report(
     whole("seed", seed, low=0)
     if not hasattr(systems, "items") or hasattr(systems, "columns"):
         raise InputError(f"systems: wanted a mapping of name to answers, found {type(systems).__name__}")
-    right = Gold(gold, nil=nil, multiple_answers=multiple_answers)
+    correct = Gold(gold, nil=nil, multiple_answers=multiple_answers)
     counts, rows = [], []
     for name, system in systems_of(systems):
-        found = decide(answers(system, name=f"system {name!r}"), right, unanswered=unanswered)
+        found = decide(answers(system, name=f"system {name!r}"), correct, unanswered=unanswered)
         warn_of_silence(found, nil, f"system {name!r}")
         table = found.counts
         counts += [
             (name, kind, int(row.sum()), *row.tolist()) for kind, row in zip(("link", "nil"), table, strict=True)
         ]
-        low, high = _ends(table, level, n_resamples, seed)
+        low, high = _limits(table, level, n_resamples, seed)
         for place, value in enumerate(linking.figures(table).tolist()):
-            ends = low[place], high[place], level, "queries (percentile)", len(right.topics), n_resamples, seed
-            rows.append((name, linking.FIGURES[place], value, *ends))
+            limits = low[place], high[place], level, "queries (percentile)", len(correct.topics), n_resamples, seed
+            rows.append((name, linking.FIGURES[place], value, *limits))
     columns = ["name", "measure", "value", "low", "high", "level", "method", "n_qids", "n_resamples", "seed"]
     return LinkingReport(
         pd.DataFrame(counts, columns=["name", "gold", "n_qids", *ANSWERS]), pd.DataFrame(rows, columns=columns)
     )
 
 
-def _ends(table: NDArray[np.int64], level: float, n_resamples: int, seed: int) -> tuple[Floats, Floats]:
-    """The ends of the interval of each figure, shape (7,) each; NaN where it is never defined."""
+def _limits(table: NDArray[np.int64], level: float, n_resamples: int, seed: int) -> tuple[Floats, Floats]:
+    """Return the limits of the interval of each figure, shape (7,) each; NaN if it is never defined."""
     n = int(table.sum())
     drawn = stream(seed, "linking report").multinomial(n, table.ravel() / n, size=n_resamples)
     values = linking.figures(drawn.reshape(-1, 2, 4))
-    ends = np.full((2, values.shape[1]), np.nan)
+    limits = np.full((2, values.shape[1]), np.nan)
     known = ~np.isnan(values).all(axis=0) & ~np.isnan(linking.figures(table))
-    ends[:, known] = np.nanquantile(values[:, known], [(1 - level) / 2, (1 + level) / 2], axis=0)
-    return ends[0], ends[1]
+    limits[:, known] = np.nanquantile(values[:, known], [(1 - level) / 2, (1 + level) / 2], axis=0)
+    return limits[0], limits[1]

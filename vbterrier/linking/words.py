@@ -1,9 +1,9 @@
-"""Texts as words: where each stands in the text as it was given, and the form in which two words are the same.
+"""Tokenization of texts into words with offsets and folded forms.
 
-A word is a run of letters and digits of any script with its marks, or a run of symbols (``+``, ``$``, emoji), so that
-"C++" is not "C"; punctuation, blanks and control characters part words. Scripts written without spaces
-(Han, kana, Thai, Lao, Khmer, Myanmar) have no words to look up without a dictionary: there every letter with its
-marks is a word, and a name is found wherever its letters stand side by side.
+A word is a run of letters and digits of any script with their marks, or a run of symbols (``+``, ``$``, emoji), so that
+"C++" differs from "C"; punctuation, blanks and control characters separate words. Scripts written without spaces (Han,
+kana, Thai, Lao, Khmer, Myanmar) cannot be split into words without a dictionary: there every letter with its marks is a
+word, and a name matches any sequence of its letters.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from vbterrier.annotations import Ints
 
-    Octets = NDArray[np.uint8]
+    Kinds = NDArray[np.uint8]
     Codes = NDArray[np.uint32]
 
 
@@ -46,7 +46,7 @@ _ZERO_WIDTH_SPACE = 0x200B
 
 _BLANK, _IN_WORD, _UNSPACED_LETTER, _SYMBOL, _MARK, _INVISIBLE = range(1, 7)
 _BY_CATEGORY = {"L": _IN_WORD, "N": _IN_WORD, "M": _MARK, "S": _SYMBOL}
-# What each code point is, 0 while nobody asked; memory is taken only for those that texts hold.
+# The kind of each code point, computed at its first use; 0 if not computed.
 _KINDS = np.zeros(sys.maxunicode + 1, np.uint8)
 
 
@@ -59,7 +59,7 @@ def _kind(code: int) -> int:
     return _BY_CATEGORY.get(category[0], _BLANK)
 
 
-def _kinds(codes: Codes) -> Octets:
+def _kinds(codes: Codes) -> Kinds:
     kinds = _KINDS[codes]
     if not kinds.all():
         for code in np.unique(codes[kinds == 0]).tolist():
@@ -68,7 +68,7 @@ def _kinds(codes: Codes) -> Octets:
     return kinds
 
 
-# Texts taken at a time, in code points: each costs some 60 bytes on the way.
+# Code points of the texts that are processed together; each takes some 60 bytes.
 _BATCH = 2**20
 
 
@@ -78,7 +78,7 @@ def texts_of(texts: Iterable[str]) -> list[str]:
     Raises
     ------
     InputError
-        One text instead of several, or something that is no text, with its place.
+        One text instead of a list, or an item that is not text; names its place.
 
     >>> texts_of("one text")
     Traceback (most recent call last):
@@ -96,16 +96,16 @@ def texts_of(texts: Iterable[str]) -> list[str]:
 
 @dataclass(frozen=True, eq=False)
 class Words:
-    """The words of several texts, in order.
+    """The words of texts, in order.
 
     Parameters
     ----------
     texts
         The texts.
     text
-        Place of the text of each word, shape (n_words,).
+        The index of the text of each word, shape (n_words,).
     start, end
-        Where each word stands in its text, in code points, half-open; shape (n_words,).
+        The offsets of each word in its text, in code points, half-open; shape (n_words,).
     """
 
     texts: list[str]
@@ -121,42 +121,44 @@ class Words:
         >>> [words.texts[t][s:e] for t, s, e in zip(words.text, words.start, words.end)]
         ['C', '++', 'at', 'Zoë', 's', '東', '京']
         """
-        # Line ends part words, so that no word runs from one text into the next.
+        # Line ends separate words, so that no word spans two texts.
         starts, ends = _runs(_kinds(_codes(texts)))
-        begin = _begins(texts)
+        begin = _text_starts(texts)
         text = np.searchsorted(begin, starts, side="right") - 1
         return cls(texts, text, starts - begin[text], ends - begin[text])
 
     def folded(self, *, case: bool = False) -> str:
-        r"""All words between single blanks: NFC, casefolded unless ``case`` counts, without invisible signs.
+        r"""Return all words between single blanks: NFC, casefolded unless ``case``, without invisible characters.
 
-        Texts that have words are parted by line ends. Letters may become more or fewer, words do not, so that places
-        go back to the texts by counting words.
+        Line ends separate texts that have words. Folding may change the number of letters but not that of words, so
+        that counting words maps a place in the result to the texts.
 
         >>> Words.of(["STRASSE, Straße!", "", "x"]).folded()
         ' \n strasse strasse \n x '
         """
         codes = _codes(self.texts)
-        begin = _begins(self.texts)[self.text]
+        begin = _text_starts(self.texts)[self.text]
         starts, ends = self.start + begin, self.end + begin
         inside = np.zeros(len(codes) + 1, np.int8)
-        # A word begins where another ends in scripts without spaces.
+        # In scripts without spaces one word starts at the end of another.
         inside[ends] -= 1
         inside[starts] += 1
         copies = np.cumsum(inside[:-1], dtype=np.int8)
         copies[_KINDS[codes] == _INVISIBLE] = 0
         first = np.diff(self.text, prepend=-1) > 0
-        # In front of a word goes a blank, of the first of a text a blank, a line end and a blank.
+        # Insert a blank before each word, and a blank, a line end and a blank before the first word of a text.
         copies[starts] += np.where(first, 3, 1)
         after = np.cumsum(copies, dtype=np.int64)[starts]
-        spread = np.repeat(codes, copies)
-        spread[after - 2] = ord(" ")
-        spread[after[first] - 3] = ord("\n")
-        spread[after[first] - 4] = ord(" ")
-        return _fold(spread.tobytes().decode("utf-32-le"), case=case) + " "
+        expanded = np.repeat(codes, copies)
+        expanded[after - 2] = ord(" ")
+        expanded[after[first] - 3] = ord("\n")
+        expanded[after[first] - 4] = ord(" ")
+        composed = unicodedata.normalize("NFC", expanded.tobytes().decode("utf-32-le"))
+        # Casefolding can split composed letters ('\u01f0' becomes 'j' and a caron).
+        return (composed if case else unicodedata.normalize("NFC", composed.casefold())) + " "
 
     def forms(self, *, case: bool = False) -> list[str]:
-        """The folded words of each text; empty where it holds none.
+        """Return the folded words of each text; empty if it has none.
 
         >>> Words.of(["  Obama, Barack ", "!"]).forms()
         ['obama barack', '']
@@ -168,7 +170,7 @@ class Words:
 
 
 def word_form(text: str, *, case: bool = False) -> str:
-    """The folded words of one text.
+    """Return the folded words of one text.
 
     >>> word_form("St.  LOUIS")
     'st louis'
@@ -177,47 +179,41 @@ def word_form(text: str, *, case: bool = False) -> str:
 
 
 def batches(texts: list[str]) -> Iterator[tuple[int, list[str]]]:
-    """Consecutive texts that together are not too long, with the place of the first."""
-    begin, low = _begins(texts), 0
+    """Yield batches of consecutive texts with a limited total length, and the index of the first text of each."""
+    begin, low = _text_starts(texts), 0
     while low < len(texts):
         high = max(low + 1, int(np.searchsorted(begin, begin[low] + _BATCH, side="right")) - 1)
         yield low, texts[low:high]
         low = high
 
 
-def _begins(texts: list[str]) -> Ints:
-    """Where each text begins among all, a line end between; and where the next would. Shape (n_texts + 1,)."""
+def _text_starts(texts: list[str]) -> Ints:
+    """Return the offset of each text in the texts joined by line ends, and the end; shape (n_texts + 1,)."""
     return np.cumsum([0, *map(len, texts)]) + np.arange(len(texts) + 1)
 
 
-def _runs(kinds: Octets) -> tuple[Ints, Ints]:
-    """Start and end of every word: a sign that is no mark, and what follows of its kind, with marks."""
+def _runs(kinds: Kinds) -> tuple[Ints, Ints]:
+    """Return the start and end of every word: a run of characters of one kind, with their marks."""
     loose = (kinds == _MARK) | (kinds == _INVISIBLE)
     base = kinds
     if loose.any():
-        # Marks and invisible signs are of the kind of what stands before them; of none at the very beginning.
+        # Marks and invisible characters take the kind of the character before them; at the start they are blank.
         places = np.maximum.accumulate(np.where(loose, -1, np.arange(len(kinds))))
         base = np.where(places >= 0, kinds[places], _BLANK)
-    apart = np.ones(len(kinds), bool)
-    apart[1:] = base[1:] != base[:-1]
-    apart |= ~loose & (base == _UNSPACED_LETTER)
-    edges = np.flatnonzero(apart)
+    boundary = np.ones(len(kinds), bool)
+    boundary[1:] = base[1:] != base[:-1]
+    boundary |= ~loose & (base == _UNSPACED_LETTER)
+    edges = np.flatnonzero(boundary)
     words = base[edges] != _BLANK
     ends = np.append(edges[1:], len(kinds))
     starts, ends = edges[words], ends[words]
     if (kinds == _INVISIBLE).any():
-        # An invisible sign behind the last letter is not of the word.
+        # Invisible characters after the last letter are not part of the word.
         visible = np.maximum.accumulate(np.where(kinds == _INVISIBLE, 0, np.arange(len(kinds))))
         ends = visible[ends - 1] + 1
     return starts, ends
 
 
 def _codes(texts: list[str]) -> Codes:
-    """The code points of all texts, a line end between two."""
+    """Return the code points of the texts joined by line ends."""
     return np.frombuffer("\n".join(texts).encode("utf-32-le", "surrogatepass"), np.uint32)
-
-
-def _fold(text: str, *, case: bool) -> str:
-    # Case folding can part what NFC had joined ('\u01f0' becomes 'j' and a caron).
-    composed = unicodedata.normalize("NFC", text)
-    return composed if case else unicodedata.normalize("NFC", composed.casefold())

@@ -34,7 +34,7 @@ _CELLS = 2**23
 _N_CANDIDATES, _N_POSTINGS = 1000, 60_000
 # Mentions whose trigrams are looked up together.
 _AT_ONCE = 1000
-# Of numbers computed from a cutoff, which are not exact in binary.
+# Of numbers computed from a min_similarity, which are not exact in binary.
 _ROUNDING, _SLACK = 1e-9, 1e-6
 
 
@@ -54,13 +54,13 @@ class Names:
     def __init__(self, connection: KBConnection, n_forms: int, *, has_trigrams: bool) -> None:
         self.connection, self.n_forms, self.has_trigrams = connection, n_forms, has_trigrams
 
-    def like(self, forms: Sequence[str], cutoff: float) -> pd.DataFrame:
-        """The pairs of a form (``key``) and a name's place (``form``) whose ``similarity`` is at least the cutoff."""
+    def like(self, forms: Sequence[str], min_similarity: float) -> pd.DataFrame:
+        """Return pairs of a form (``key``) and the place of a name (``form``) with at least a ``similarity``."""
         forms = sorted((form for form in forms if form), key=len)
         if self.has_trigrams:
-            parts = list(self._narrowed(forms, cutoff))
+            parts = list(self._narrowed(forms, min_similarity))
         elif self.n_forms <= COMPARED_AT_MOST:
-            parts = list(self._all(forms, cutoff))
+            parts = list(self._all(forms, min_similarity))
         else:
             raise FileError(
                 self.connection.path,
@@ -77,14 +77,14 @@ class Names:
         lengths, first = zip(*rows, strict=True) if rows else ((), ())
         return np.array(lengths, dtype=np.int64), np.array(first, dtype=np.int64)
 
-    def _range(self, n_letters: int, cutoff: float) -> tuple[int, int]:
+    def _range(self, n_letters: int, min_similarity: float) -> tuple[int, int]:
         """The first place, and the one behind the last, of names whose length allows the similarity.
 
         ``s = 2 LCS / (m + n) ≤ 2 min(m, n) / (m + n)``, so ``m c / (2 - c) ≤ n ≤ m (2 - c) / c``.
         """
         lengths, first = self._lengths
-        shortest = math.ceil(n_letters * cutoff / (2 - cutoff) - _ROUNDING)
-        longest = math.floor(n_letters * (2 - cutoff) / cutoff + _ROUNDING)
+        shortest = math.ceil(n_letters * min_similarity / (2 - min_similarity) - _ROUNDING)
+        longest = math.floor(n_letters * (2 - min_similarity) / min_similarity + _ROUNDING)
         ends = np.append(first, self.n_forms + 1)
         low, high = np.searchsorted(lengths, [shortest, longest + 1])
         return int(ends[low]), int(ends[high])
@@ -93,30 +93,30 @@ class Names:
     def _texts(self) -> list[str]:
         return [text for (text,) in self.connection.rows("SELECT text FROM form ORDER BY place")]
 
-    def _all(self, forms: list[str], cutoff: float) -> Iterator[pd.DataFrame]:
+    def _all(self, forms: list[str], min_similarity: float) -> Iterator[pd.DataFrame]:
         for n_letters, group in groupby(forms, key=len):
             same = list(group)
-            low, high = self._range(n_letters, cutoff)
+            low, high = self._range(n_letters, min_similarity)
             names = self._texts[low - 1 : high - 1]
             step = max(1, _CELLS // max(1, len(names)))
             for begin in range(0, len(same), step):
-                yield _similar(same[begin : begin + step], names, np.arange(low, high), cutoff)
+                yield _similar(same[begin : begin + step], names, np.arange(low, high), min_similarity)
 
-    def _narrowed(self, forms: list[str], cutoff: float) -> Iterator[pd.DataFrame]:
+    def _narrowed(self, forms: list[str], min_similarity: float) -> Iterator[pd.DataFrame]:
         for begin in range(0, len(forms), _AT_ONCE):
             some = forms[begin : begin + _AT_ONCE]
             trigrams = [_trigrams(form) for form in some]
             every = sorted(set().union(*trigrams))
             known = dict(self.connection.rows_of("SELECT text, n FROM trigram WHERE text IN ({})", every))
             for form, own in zip(some, trigrams, strict=True):
-                near = self._sharing(form, {trigram: known[trigram] for trigram in own & known.keys()}, cutoff)
+                near = self._sharing(form, {trigram: known[trigram] for trigram in own & known.keys()}, min_similarity)
                 rows = self.connection.rows_of("SELECT place, text FROM form WHERE place IN ({})", near.tolist())
                 texts = dict(rows)
-                yield _similar([form], [texts[place] for place in near.tolist()], near, cutoff)
+                yield _similar([form], [texts[place] for place in near.tolist()], near, min_similarity)
 
-    def _sharing(self, form: str, trigrams: dict[str, int], cutoff: float) -> Ints:
+    def _sharing(self, form: str, trigrams: dict[str, int], min_similarity: float) -> Ints:
         """The names that share the most of the rarest trigrams of a form, of equals those nearest in length."""
-        low, high = self._range(len(form), cutoff)
+        low, high = self._range(len(form), min_similarity)
         postings = [np.empty(0, dtype=np.int64)]
         left = _N_POSTINGS * self.n_forms
         for trigram in sorted(trigrams, key=lambda text: (trigrams[text], text)):
@@ -147,14 +147,14 @@ def _trigrams(form: str) -> set[str]:
     return {padded[start : start + 3] for start in range(len(padded) - 2)}
 
 
-def _similar(forms: list[str], names: list[str], places: Ints, cutoff: float) -> pd.DataFrame:
-    """Pairs of a form and a name with ``s = 1 - insertions and deletions / letters of both``, at least the cutoff."""
+def _similar(forms: list[str], names: list[str], places: Ints, min_similarity: float) -> pd.DataFrame:
+    """Return pairs of a form and a name with ``s = 1 - insertions and deletions / letters of both`` above a minimum."""
     process = module_of_extra("rapidfuzz.process", "linkers")
     indel = module_of_extra("rapidfuzz.distance", "linkers").Indel
-    # Asked for a little less: RapidFuzz can lose pairs whose similarity is the very cutoff.
-    least = max(cutoff - _SLACK, 0.0)
+    # Asked for a little less: RapidFuzz can lose pairs whose similarity is the very min_similarity.
+    least = max(min_similarity - _SLACK, 0.0)
     cells: Any = process.cdist(forms, names, scorer=indel.normalized_similarity, score_cutoff=least, dtype=np.float64)
-    form, name = np.nonzero(cells >= cutoff)
+    form, name = np.nonzero(cells >= min_similarity)
     return pd.DataFrame(
         {"key": np.array(forms, dtype=object)[form], "form": places[name], "similarity": cells[form, name]}
     )
@@ -264,7 +264,12 @@ class KnowledgeBase:
         return Links(found[list(COLUMNS)], self.id_space, "score" if self.how == "fuzzy" else "probability")
 
     def lookup(
-        self, mentions: Sequence[str], *, how: str = "normalised", limit: int | None = None, cutoff: float = 0.85
+        self,
+        mentions: Sequence[str],
+        *,
+        how: str = "normalised",
+        limit: int | None = None,
+        min_similarity: float = 0.85,
     ) -> pd.DataFrame:
         """The entities that mentions may mean.
 
@@ -277,7 +282,7 @@ class KnowledgeBase:
             :func:`~vbterrier.linking.links.normal_form`. ``"fuzzy"``: the aliases of a like normal form.
         limit
             Most entities of a mention; all by default.
-        cutoff
+        min_similarity
             Least similarity of a fuzzy look-up, above 0, at most 1.
 
         Returns
@@ -307,12 +312,12 @@ class KnowledgeBase:
         texts = _texts(mentions)
         choice("how", how, _MODES)
         limit = None if limit is None else positive("limit", limit)
-        if not 0 < cutoff <= 1:
-            raise ParameterError(f"cutoff={cutoff!r}: wanted above 0 and at most 1")
+        if not 0 < min_similarity <= 1:
+            raise ParameterError(f"min_similarity={min_similarity!r}: wanted a number above 0 and at most 1")
         keys = texts if how == "exact" else normal_forms(texts)
         wanted = pd.DataFrame({"text": np.arange(len(texts)), "mention": texts, "key": keys}, dtype=object)
         distinct = list(dict.fromkeys(keys))
-        found = self._fuzzy(distinct, cutoff, limit) if how == "fuzzy" else self._senses(distinct, how, limit)
+        found = self._fuzzy(distinct, min_similarity, limit) if how == "fuzzy" else self._senses(distinct, how, limit)
         rows = wanted.merge(found, on="key").sort_values(["text", "rank"], ignore_index=True)
         kinds = dict.fromkeys(_COLUMNS, "str") | {"text": "int64", "score": "float64"}
         return rows[list(_COLUMNS)].astype(kinds)
@@ -391,9 +396,9 @@ class KnowledgeBase:
         if not ((prob >= 0) & (prob <= 1 + _ROUNDING)).all():
             raise self._connection.damaged("a probability outside 0 to 1")
 
-    def _fuzzy(self, forms: Sequence[str], cutoff: float, limit: int | None) -> pd.DataFrame:
+    def _fuzzy(self, forms: Sequence[str], min_similarity: float, limit: int | None) -> pd.DataFrame:
         """The entities of the names like each form."""
-        pairs = self._names.like(forms, cutoff)
+        pairs = self._names.like(forms, min_similarity)
         sql = _SENSES.format(keys="form", senses="form_sense", key="place", limit=_ALL if limit is None else limit)
         senses = self._frame(self._connection.rows_of(sql, pairs["form"].drop_duplicates().tolist()))
         found = pairs.merge(senses.rename(columns={"key": "form"}), on="form")
