@@ -46,8 +46,8 @@ def test_a_table_for_people(command, files):
     assert (code, err) == (0, "")
     text = [line for line in out.splitlines() if line.strip()]
     assert text[0] == (
-        "nDCG@10: 1 of 3 pairs of systems are distinguishable at the level 0.05; good has the highest mean, not "
-        "distinguishable from it: mixed"
+        "nDCG@10: 1 of 3 pairs of systems differ significantly at the level 0.05; good has the highest mean, not "
+        "significantly different: mixed"
     )
     one = found()
     for title in ("run", "mean", "95% of means", "letters", "topics", "missing"):
@@ -197,7 +197,7 @@ def test_real_runs(command, shared_data):
     assert "topics='common'" in err
     code, out, err = command(*real, "--topics", "common", "--resamples", "1000")
     assert (code, err) == (0, "")
-    assert "nDCG@10: run.BBGhelani2.top100 and run.ance.top100 are not distinguishable at the level 0.05" in out
+    assert "nDCG@10: run.BBGhelani2.top100 and run.ance.top100 do not differ significantly at the level 0.05" in out
     code, out, _ = command(*real, "--topics", "all", "--resamples", "1000")
     assert code == 0
     assert "run.BBGhelani2.top100 retrieved nothing for 20 topics, which score as empty rankings" in out

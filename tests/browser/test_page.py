@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from vbterrier.report import ComparisonOptions, ReportData
 from vbterrier.report.page.build import write_report
 from vbterrier.report.page.data import script
 
@@ -48,10 +49,8 @@ def address(tmp_path_factory):
         runs,
         path,
         pd.DataFrame(judged, columns=["qid", "docno", "label"]),
-        intents=intents,
-        tags=tags,
-        topics=topics,
-        n_resamples=300,
+        data=ReportData(intents=intents, tags=tags, topics=topics),
+        comparison=ComparisonOptions(n_resamples=300),
         command=["vbterrier", "report", *names, "--a-long-command-line" * 9],
     )
     return path.as_uri()
@@ -190,12 +189,12 @@ def test_a_topic_opens_by_click_and_shows_what_is_known_of_it(page, data):
     tables = page.find_elements("css selector", "#topic table")
     scores = [cell.text for cell in tables[0].find_elements("css selector", "tbody tr:first-child td")]
     assert scores == [shown(of[0][topic], 4) for of in data["values"]]
-    laws = [cell.text for cell in tables[1].find_elements("css selector", "tbody tr:nth-child(2) td")]
-    low, high = (data["laws"][end][1][topic] for end in ("low", "high"))
+    drawn = [cell.text for cell in tables[1].find_elements("css selector", "tbody tr:nth-child(2) td")]
+    low, high = (data["distributions"][end][1][topic] for end in ("low", "high"))
     n_unjudged = data["unjudged"]["counts"][1][topic]
-    assert laws[:3] == [str(n_unjudged), shown(data["values"][0][1][topic]), f"{shown(low)} to {shown(high)}"]
+    assert drawn[:3] == [str(n_unjudged), shown(data["values"][0][1][topic]), f"{shown(low)} to {shown(high)}"]
     bars = len(tables[1].find_elements("css selector", "tbody tr:nth-child(2) rect"))
-    assert bars == sum(sign != "0" for sign in data["laws"]["shapes"][1][topic]) > 0
+    assert bars == sum(sign != "0" for sign in data["distributions"]["shapes"][1][topic]) > 0
     intents = data["intents"]["topics"][topic]
     assert [cell.text for cell in tables[2].find_elements("css selector", "tbody th")] == intents["names"]
     ranks = [cell.text for cell in tables[2].find_elements("css selector", "tbody td:nth-child(3)")]

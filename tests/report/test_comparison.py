@@ -26,34 +26,34 @@ def less(by, every=1):
 @pytest.mark.parametrize(
     ("systems", "options", "said"),
     [
-        ({"a": A, "b": less(0.1)}, {}, "a and b are distinguishable at the level 0.05: a scores higher by 0.1000"),
-        ({"a": A, "b": less(0.1, 2)}, {}, "a and b are not distinguishable at the level 0.05"),
+        ({"a": A, "b": less(0.1)}, {}, "a and b differ significantly at the level 0.05: a scores higher by 0.1000"),
+        ({"a": A, "b": less(0.1, 2)}, {}, "a and b do not differ significantly at the level 0.05"),
         (
             {"a": A, "b": less(0.1, 2), "c": less(0.1)},
             {},
-            "1 of 3 pairs of systems are distinguishable at the level 0.05; a has the highest mean, {not_told}: b",
+            "1 of 3 pairs of systems differ significantly at the level 0.05; a has the highest mean, {not_told}: b",
         ),
         (
             {"a": A, "b": less(0.1), "c": less(0.2)},
             {},
-            "3 of 3 pairs of systems are distinguishable at the level 0.05; a has the highest mean, {told}",
+            "3 of 3 pairs of systems differ significantly at the level 0.05; a has the highest mean, {told}",
         ),
     ],
 )
 def test_verdicts(systems, options, said):
-    said = said.format(told="distinguishable from all others", not_told="not distinguishable from it")
+    said = said.format(told="significantly different from all", not_told="not significantly different")
     assert verdicts(compare(frame(**systems), **options, **FEW)) == [f"nDCG@10: {said}"]
 
 
 def test_the_verdict_of_what_is_better_low_names_the_lowest():
     (said,) = verdicts(compare(frame("NonRelCov@5", a=A, b=less(0.1, 2), c=less(0.1)), **FEW))
-    assert said.endswith("c has the lowest mean, not distinguishable from it: b")
+    assert said.endswith("c has the lowest mean, not significantly different: b")
 
 
 def test_verdicts_against_a_baseline_name_each_system_once():
     values = frame(a=A, b=less(0.1), c=less(0.2), d=[one - 0.1 * (at % 2) for at, one in enumerate(less(0.05))])
     both = pd.concat([values, values.assign(measure="AP")])
-    said = "against b at the level 0.05: higher: a; lower: c; not distinguishable: d"
+    said = "against b at the level 0.05: higher: a; lower: c; not significantly different: d"
     assert verdicts(compare(both, baseline="b", **FEW)) == [f"nDCG@10, {said}", f"AP, {said}"]
 
 

@@ -9,7 +9,7 @@ import pytest
 from vbterrier import compare, score
 from vbterrier.errors import ParameterError
 from vbterrier.linking.quality import linking_report
-from vbterrier.report.captions import best_rows, better, of_measures
+from vbterrier.report.captions import best_rows, better, measures_sentence
 from vbterrier.report.comparison import comparison_caption, pairs_caption
 from vbterrier.report.paper import caption_of, paper_table, save_table, scores_caption, scores_report
 
@@ -43,13 +43,13 @@ def test_a_caption_says_measures_cutoffs_topics_method_resamples_and_seed(scores
 
 
 def test_captions_say_hidden_settings_and_leave_out_those_that_names_say():
-    assert of_measures("M", ["VB(alpha=2)@5", "VB@10"]) == [
+    assert measures_sentence("M", ["VB(alpha=2)@5", "VB@10"]) == [
         "M: VB(alpha=2)@5, VB@10.",
         "k = 5 and 10; VB@10: alpha = 1.",
     ]
-    assert of_measures("M", ["RelCov@3"]) == ["M: RelCov@3.", "k = 3."]
+    assert measures_sentence("M", ["RelCov@3"]) == ["M: RelCov@3.", "k = 3."]
     # Values computed elsewhere have names of any kind.
-    assert of_measures("M", ["recip_rank?"]) == ["M: recip_rank?."]
+    assert measures_sentence("M", ["recip_rank?"]) == ["M: recip_rank?."]
 
 
 def test_the_highest_mean_is_bold_where_a_measure_has_a_best(scores):
@@ -98,7 +98,7 @@ def test_significance_is_marked_in_means_and_explained():
     letters = paper_table(compared())
     assert r"\textbf{1.0000}\textsuperscript{a}" in letters
     assert r"0.0000\textsuperscript{b}" in letters
-    assert "letters: systems that share one are not significantly different." in letters
+    assert "letters: systems that share a letter do not differ significantly." in letters
     assert "differs significantly" not in " ".join(comparison_caption(compared()))
     # Nothing may be significant: the level is said anyway.
     assert (

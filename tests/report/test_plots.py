@@ -129,7 +129,7 @@ def test_forest_tells_methods_of_one_measure_apart():
 
 def test_forest_refuses_more_marks_than_can_be_told_apart():
     many = pd.concat([c_frame(measures=[f"VB@{k}" for k in range(1, 5)], method=method) for method in ("one", "two")])
-    message = r"8 pairs of measures \('VB@1', .*\) and methods \('one', 'two'\) are more than .*; choose 7 at most"
+    message = r"8 pairs of measures \('VB@1', .*\) and methods \('one', 'two'\) are too many .*; choose at most 7"
     with pytest.raises(ParameterError, match=message):
         forest(many)
     assert len(legend_of(forest(many, method="two"))) == 4
@@ -206,7 +206,7 @@ def test_forest_names_data_that_all_measures_share_in_the_caption():
         ({"value": [0.1, np.inf]}, "intervals column 'value': row 1 is infinite"),
         ({"value": "high"}, "intervals column 'value': wanted numbers or NaN"),
         ({"name": ["a", None]}, "intervals column 'name': row 1 has no id"),
-        ({"name": "a"}, r"row 1 \('a', 'VB@10'\) stands twice"),
+        ({"name": "a"}, r"row 1 \('a', 'VB@10'\) is duplicated"),
         ({"level": 95}, "has the level 95; wanted a number between 0 and 1"),
         ({"n_qids": 1.5}, "intervals column 'n_qids': row 0 holds 1.5"),
     ],
@@ -301,7 +301,7 @@ def test_curve_draws_means_of_values_without_bands():
     values.loc[0, "value"] = np.nan
     ax = curve(values)
     assert np.isnan(ax.lines[0].get_ydata()).tolist() == [True, False], "a mean over some topics is another mean"
-    with pytest.raises(InputError, match="'ES@1' of system 'a' and query 'q1' stands twice"):
+    with pytest.raises(InputError, match="'ES@1' of system 'a' and query 'q1' is duplicated"):
         curve(pd.concat([values, values]))
 
 
@@ -332,7 +332,7 @@ def test_curve_over_a_wide_range_of_cutoffs_is_logarithmic_with_ticks_that_can_b
 
 def test_curve_refuses_more_measures_than_there_are_dashes():
     measures = [f"VB(alpha={alpha})@5" for alpha in range(7)]
-    with pytest.raises(ParameterError, match="7 measures are more than can be told apart"):
+    with pytest.raises(ParameterError, match="7 measures are too many for one figure"):
         curve(c_frame(["a"], measures))
 
 
@@ -366,40 +366,42 @@ def ranks(ax):
 
 
 def test_map_by_hand():
-    ax = coverage_map(INTENTS, RUN, TAGS, k=1, order="given")
+    ax = coverage_map(INTENTS, RUN, TAGS, cutoff=1, order="given")
     np.testing.assert_array_equal(mesh(ax), [[0.75, 0.25, np.nan], [0.5, 0.3, 0.2]])
     # Query a: B, the likelier one, comes third; A first. Query b: A first, C second, D never.
     assert rings(ax) == [(0, 2), (1, 1)]
     assert ranks(ax) == {(0, 1): "3", (0, 2): "1", (1, 1): "1", (1, 2): "2"}
     assert rows_named(ax) == ["a", "b"]
     assert ax.get_title(loc="left") == "2 topics, in the order given"
-    assert "covered in the first k = 1;" in said(ax)
+    assert "covered by the first 1 documents;" in said(ax)
     assert said(ax).endswith("ES@1 0.375 over all n = 2")
 
 
 def test_map_counts_the_first_k_ranks():
-    assert rings(coverage_map(INTENTS, RUN, TAGS, k=2, order="given")) == [(0, 2), (1, 1), (1, 2)]
-    assert rings(coverage_map(INTENTS, RUN, TAGS, k=3, order="given")) == [(0, 1), (0, 2), (1, 1), (1, 2)]
+    assert rings(coverage_map(INTENTS, RUN, TAGS, cutoff=2, order="given")) == [(0, 2), (1, 1), (1, 2)]
+    assert rings(coverage_map(INTENTS, RUN, TAGS, cutoff=3, order="given")) == [(0, 1), (0, 2), (1, 1), (1, 2)]
 
 
 def test_map_orders_topics_by_expected_success():
-    assert rows_named(coverage_map(INTENTS, RUN, TAGS, k=1)) == ["a", "b"]
-    assert rows_named(coverage_map(INTENTS, RUN, TAGS, k=1, order="most")) == ["b", "a"]
-    one = coverage_map(INTENTS, RUN, TAGS, k=1, order="most", n_topics=1)
+    assert rows_named(coverage_map(INTENTS, RUN, TAGS, cutoff=1)) == ["a", "b"]
+    assert rows_named(coverage_map(INTENTS, RUN, TAGS, cutoff=1, order="most")) == ["b", "a"]
+    one = coverage_map(INTENTS, RUN, TAGS, cutoff=1, order="most", n_topics=1)
     assert (rows_named(one), one.get_title(loc="left")) == (["b"], "1 of 2 topics")
     assert said(one).endswith("ES@1 0.500 here, 0.375 over all n = 2")
-    assert rows_named(coverage_map(INTENTS, RUN, TAGS, k=1, qids=["b", "a"])) == ["b", "a"]
+    assert rows_named(coverage_map(INTENTS, RUN, TAGS, cutoff=1, qids=["b", "a"])) == ["b", "a"]
 
 
 def test_map_says_how_much_probability_is_not_shown():
-    ax = coverage_map(INTENTS, RUN, TAGS, k=1, n_intents=2)
+    ax = coverage_map(INTENTS, RUN, TAGS, cutoff=1, n_intents=2)
     assert mesh(ax).shape == (2, 2)
-    assert said(ax).endswith("intents beyond 2 not shown: up to 20% of the probability")
+    assert said(ax).endswith("hidden intents: up to 20% of the probability")
 
 
 def test_map_takes_tags_of_the_run_and_names_topics_by_their_text():
     run = RUN.assign(entity_id=[["A"], [], ["B"], ["A"], ["C", "A"]])
-    ax = coverage_map(INTENTS.assign(query=INTENTS["qid"].map({"a": "jordan", "b": "$x$"})), run, k=1, order="given")
+    ax = coverage_map(
+        INTENTS.assign(query=INTENTS["qid"].map({"a": "jordan", "b": "$x$"})), run, cutoff=1, order="given"
+    )
     assert rings(ax) == [(0, 2), (1, 1)]
     assert rows_named(ax) == ["a jordan", r"b \$x\$"]
 
@@ -407,18 +409,18 @@ def test_map_takes_tags_of_the_run_and_names_topics_by_their_text():
 def test_map_leaves_numbers_out_where_cells_have_no_room():
     intents = pd.DataFrame({"qid": [f"q{place}" for place in range(90)], "entity_id": "A", "prob": 1.0})
     run = intents[["qid"]].assign(docno="x", score=1.0)
-    ax = coverage_map(intents, run, TAGS, k=1, n_topics=90)
+    ax = coverage_map(intents, run, TAGS, cutoff=1, n_topics=90)
     assert (len(rings(ax)), len(ranks(ax))) == (90, 0)
-    assert len(ranks(coverage_map(intents, run, TAGS, k=1, n_topics=30))) == 30
+    assert len(ranks(coverage_map(intents, run, TAGS, cutoff=1, n_topics=30))) == 30
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"k": 0}, "k=0: wanted a whole number of at least 1"),
-        ({"k": 1, "n_topics": 0}, "n_topics=0"),
-        ({"k": 1, "order": "worst"}, "order='worst': wanted one of 'least', 'most', 'given'"),
-        ({"k": 1, "qids": ["a", "z"]}, r"qids: no intents of 'z'; the intents have 'a', 'b'"),
+        ({"cutoff": 0}, "cutoff=0: wanted a whole number of at least 1"),
+        ({"cutoff": 1, "n_topics": 0}, "n_topics=0"),
+        ({"cutoff": 1, "order": "worst"}, "order='worst': wanted one of 'least', 'most', 'given'"),
+        ({"cutoff": 1, "qids": ["a", "z"]}, r"qids: no intents of 'z'; the intents have 'a', 'b'"),
     ],
 )
 def test_map_refuses_options_that_do_not_exist(options, message):
@@ -431,14 +433,14 @@ def test_map_warns_of_ties_among_the_first_k_alone():
     run = pd.DataFrame({"qid": "a", "docno": docs, "score": [5.0, 4.0, 3.0] + [1.0] * 37})
     tags = pd.DataFrame({"docno": docs, "entity_id": ["A"] * 39 + ["B"]})
     intents = INTENTS[:2]
-    ax = coverage_map(intents, run, tags, k=3)
+    ax = coverage_map(intents, run, tags, cutoff=3)
     # Of equal scores the last docno comes first: d9, d8, ..., d39.
     assert ranks(ax) == {(0, 1): str(3 + sorted(docs[3:], reverse=True).index("d39") + 1), (0, 2): "1"}
     with pytest.warns(DegenerateWarning, match="run: 25% of the first 4 places are tied") as caught:
-        coverage_map(intents, run, tags, k=4)
+        coverage_map(intents, run, tags, cutoff=4)
     assert [one.filename for one in caught] == [__file__]
     with pytest.warns(DegenerateWarning, match="no retrieved document has tags"):
-        coverage_map(intents, run, tags.assign(docno="elsewhere"), k=3)
+        coverage_map(intents, run, tags.assign(docno="elsewhere"), cutoff=3)
 
 
 @settings(max_examples=12, deadline=None)
@@ -461,7 +463,7 @@ def test_map_agrees_with_a_walk_down_the_ranking(data):
                 if rank <= k:
                     expected_rings.append((0, column))
                 break
-    ax = coverage_map(intents, run, tags, k=k, ax=Figure().subplots())
+    ax = coverage_map(intents, run, tags, cutoff=k, ax=Figure().subplots())
     assert rings(ax) == expected_rings
     assert ranks(ax) == expected_ranks
     assert mesh(ax)[0].tolist() == pytest.approx(intents["prob"][falling].tolist())
@@ -485,7 +487,7 @@ def test_reliability_draws_bins_by_prediction_with_areas_by_size():
     assert marks.get_offsets().tolist() == line.get_xydata().tolist()
     assert (marks.get_sizes() / marks.get_sizes()[1]).tolist() == pytest.approx([0.8, 1.0, 0.2])
     # (.2 * 10 + .1 * 40 + 0 * 50) / 100
-    assert said(ax) == "ECE 0.060; 3 bins, area of a mark: its size (10 to 50); n = 100"
+    assert said(ax) == "ECE 0.060; 3 bins, area: bin size (10 to 50); n = 100"
     assert (ax.get_aspect(), ax.get_legend()) == (1.0, None)
 
 
@@ -494,7 +496,7 @@ def test_reliability_gives_each_method_its_line_and_error():
     ax = reliability(both)
     assert legend_of(ax) == ["prior", "T, 2"]
     assert said(ax).startswith("ECE 0.060 (prior), 0.000 (T, 2); ")
-    assert said(ax).endswith("n = 100 a method")
+    assert said(ax).endswith("n = 100 for each method")
     assert len({to_hex(marks.get_facecolor()[0]) for marks in sizes(ax)}) == 2
     assert len(reliability(both, method="prior").lines) == 2
 
@@ -516,7 +518,7 @@ def test_reliability_takes_what_calibration_error_gives():
     found = calibration_error(intents, labels, n_bins=2)
     ax = reliability(found)
     assert ax.lines[1].get_xydata() == pytest.approx(np.array([[0.3, 0.5], [0.7, 0.5]]))
-    assert said(ax) == f"ECE {found.ece:.3f}; 2 bins, area of a mark: its size (2 to 2); n = 4"
+    assert said(ax) == f"ECE {found.ece:.3f}; 2 bins, area: bin size (2 to 2); n = 4"
     assert said(reliability(found.bins)) == said(ax)
     human = calibration_error(intents, intents, n_bins=2)
     ax = reliability({"softmax": found, "human": human.bins, "mine": BINS[:0]})
@@ -532,7 +534,7 @@ def test_reliability_names_the_method_whose_bins_are_wrong():
         reliability({"one": BINS, "two": BINS[["predicted", "observed"]]})
     with pytest.raises(InputError, match=r"bins\['two'\]: row 1 has n = 40 and observed = 2"):
         reliability({"one": BINS, "two": BINS.assign(observed=[0.7, 2.0, 0.5])})
-    with pytest.raises(InputError, match=r"bins\['one'\]: the bins have a column method themselves"):
+    with pytest.raises(InputError, match=r"bins\['one'\]: the bins already have a column method"):
         reliability({"one": BINS.assign(method="prior")})
 
 
@@ -550,7 +552,7 @@ def drawings(names=("a", "b")):
         "one measure": lambda **options: forest(frame, measure="VB@10", **options),
         "curve": lambda **options: curve(frame, measure="VB", **options),
         "alpha": lambda **options: curve(frame, "alpha", measure="VB@10", **options),
-        "map": lambda **options: coverage_map(intents, run, TAGS, k=1, n_topics=100, **options),
+        "map": lambda **options: coverage_map(intents, run, TAGS, cutoff=1, n_topics=100, **options),
         "reliability": lambda **options: reliability(bins, **options),
     }
 
@@ -655,7 +657,7 @@ def test_inputs_stay_as_they_were():
     forest(frame, sort=True), curve(frame)
     pd.testing.assert_frame_equal(frame, copy)
     intents, run, tags, bins = (one.copy(deep=True) for one in (INTENTS, RUN, TAGS, BINS))
-    coverage_map(intents, run, tags, k=1), reliability(bins)
+    coverage_map(intents, run, tags, cutoff=1), reliability(bins)
     for one, other in ((intents, INTENTS), (run, RUN), (tags, TAGS), (bins, BINS)):
         pd.testing.assert_frame_equal(one, other)
 
@@ -666,7 +668,7 @@ def test_empty_frames_give_figures_that_say_so():
         (forest(empty), "intervals"),
         (curve(empty), "scores"),
         (curve(pd.DataFrame({"name": [], "qid": [], "measure": [], "value": []})), "scores"),
-        (coverage_map(INTENTS.iloc[:0], RUN, TAGS, k=1), "topics"),
+        (coverage_map(INTENTS.iloc[:0], RUN, TAGS, cutoff=1), "topics"),
         (reliability(BINS.iloc[:0]), "bins"),
     ]:
         assert [text.get_text() for text in ax.texts] == [f"no {what}"]
@@ -751,7 +753,7 @@ def test_figures_of_trec_web_2012_show_its_numbers(web):
     assert low < value < high
     assert curve(scores.intervals, measure="ES").lines[-1].get_ydata()[-1] == pytest.approx(0.5893, abs=5e-5)
     intents, tags = from_diversity(qrels)
-    ax = coverage_map(intents, runs["indri-rm-cata-filtered"], tags, k=10, n_topics=50, order="given")
+    ax = coverage_map(intents, runs["indri-rm-cata-filtered"], tags, cutoff=10, n_topics=50, order="given")
     # The uniform intents of a topic weigh the same: what is ringed is what ES counts.
     per_topic = scores.values[scores.values["measure"] == "ES@10"].set_index("qid")["value"]
     n_intents = (~np.isnan(mesh(ax))).sum(axis=1)

@@ -108,7 +108,7 @@ def test_the_ratio_is_of_means_whatever_the_frame_holds_of_it():
     assert wide.get_yscale() == "log"
     unbound = v_frame({"f": (0.0, 0.6)})
     unbound["value"] = np.where(unbound["measure"] == "NonRelCov@20", 0.0, unbound["value"])
-    with pytest.raises(InputError, match="run 'f' reaches no other document; its DiscRatio@20 has no bound"):
+    with pytest.raises(InputError, match="run 'f' reaches no non-relevant document, so its DiscRatio@20 is infinite"):
         coverage_discrimination(unbound, y="DiscRatio@20")
 
 
@@ -143,7 +143,7 @@ def test_means_are_over_topics_that_have_all_values():
     lost = pd.DataFrame([("a", "q3", "RelCov@20", 0.0)], columns=values.columns)
     ax = coverage_discrimination(pd.concat([values, lost]))
     assert set(marks(ax)) == set(POINTS.values())
-    assert said(ax).startswith("points: means over 2 topics (1 left out: undefined)")
+    assert said(ax).startswith("points: means over 2 topics (1 undefined)")
     with pytest.raises(InputError, match=r"no topic has NonRelCov@20 and RelCov@20 of all 2 runs"):
         coverage_discrimination(
             pd.concat(
@@ -164,7 +164,7 @@ def test_of_many_runs_the_frontier_has_colours_or_families_have():
     ax = coverage_discrimination(v_frame(many), families=dict.fromkeys(list(many)[::2], "even"))
     assert legend_of(ax) == ["even", "other"]
     assert [colour for colour, _ in marks(ax).values()].count(COLOURS[0].lower()) == 10
-    with pytest.raises(ParameterError, match="families: 20 are more than can be told apart"):
+    with pytest.raises(ParameterError, match="families: 20 are too many for one figure"):
         coverage_discrimination(v_frame(many), families={name: name for name in many})
     with pytest.raises(ParameterError, match=r"highlight=\['x'\]: wanted 1 to 7 runs"):
         coverage_discrimination(v_frame(many), highlight=["x"])
@@ -173,7 +173,7 @@ def test_of_many_runs_the_frontier_has_colours_or_families_have():
 def test_what_cannot_be_drawn_is_named():
     with pytest.raises(ParameterError, match=r"values: no RelCov@2; found .*Did you mean RelCov@20"):
         coverage_discrimination(v_frame(POINTS), y="RelCov@2")
-    with pytest.raises(InputError, match="'NonRelCov@20' of run 'a' and query 'q1' stands twice"):
+    with pytest.raises(InputError, match="'NonRelCov@20' of run 'a' and query 'q1' is duplicated"):
         coverage_discrimination(pd.concat([v_frame(POINTS)] * 2))
     with pytest.raises(InputError, match="values: wanted columns"):
         coverage_discrimination(v_frame(POINTS).drop(columns="qid"))
@@ -217,7 +217,10 @@ def test_bars_hold_shares_of_each_run_stacked_by_class():
     beside = [text.get_text() for text in ax.texts]
     assert beside[:3] == ["75% / 25%", "0% / 0%", "signal / bait"]
     assert legend_of(ax) == ["core", "conditional", "sparse", "absent", "anti-signal", "mean"]
-    assert said(ax) == "2 to 4 entities a run; 1 topic; bars: shares in steps of 0.5, the highest of each run alike"
+    assert (
+        said(ax)
+        == "2 to 4 entities for each run; 1 topic; bars: shares in steps of 0.5, scaled to the highest bar of each run"
+    )
 
 
 def test_no_bar_holds_both_signs_and_all_are_in_some_bar():
@@ -240,9 +243,9 @@ def test_entities_of_topics_without_oer_are_counted_and_settings_said(planted):
     ax = oer_distributions(slots, runs=["topical", "odds"])
     assert [label.get_text() for label in ax.get_yticklabels()] == ["topical", "odds"]
     assert said(ax).startswith(
-        "35 entities a run; 7 topics; first 5 entities, α 0.5, τ 3, relevant: label 1 and above;"
+        "35 entities for each run; 7 topics; first 5 entities, α 0.5, τ 3, relevant: label 1 and above;"
     )
-    assert said(ax).endswith("not drawn, their topics have no OER: 10")
+    assert said(ax).endswith("not drawn, no OER for their topics: 10")
     rates = slots.dropna(subset="oer").query("name == 'odds'")["signal"].isin(["core", "conditional"]).mean()
     assert ax.texts[1].get_text().startswith(f"{100 * rates:.0f}% / ")
 
@@ -389,7 +392,7 @@ def test_strata_and_breaks_can_be_left_out(table):
 def test_gains_that_cannot_be_drawn(table):
     with pytest.raises(InputError, match="table: wanted columns"):
         gain_by_coverage(table, coverage="RelCov@5")
-    with pytest.raises(InputError, match="at: wanted what breakpoint_sweep gives, found float"):
+    with pytest.raises(InputError, match="at: wanted the result of breakpoint_sweep, found float"):
         gain_by_coverage(table, at=0.5)
     none = gain_by_coverage(table.iloc[60:])
     assert none.texts[0].get_text() == "no topics with coverage"

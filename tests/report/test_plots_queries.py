@@ -249,8 +249,8 @@ def test_power_crosses_its_target_between_sizes():
     assert lines_of(ax, MUTED) == [[[0, 0.8], [1, 0.8]]]
     assert legend_of(ax) == ["δ = 0.05: 157 queries"]
     assert said(ax) == (
-        "dashed: power 0.8; t test at 0.05; pilot of 50 queries; 1,000 simulations a size, seed 7; "
-        "bands: 95% intervals, as the pilot leaves its spread uncertain"
+        "dashed: power 0.8; t test at 0.05; pilot of 50 queries; 1,000 simulations for each size, seed 7; "
+        "bands: 95% intervals for the uncertainty of the pilot's variance"
     )
     drops = [one for one in ax.collections if isinstance(one, mpl.collections.LineCollection)]
     assert [157, 0.8] in [list(point) for one in drops for segment in one.get_segments() for point in segment]
@@ -355,13 +355,13 @@ def test_several_measures_are_drawn_about_their_means():
     ax = removal_distributions(frame)
     model = frame[frame["source"] == "model"].groupby("measure", sort=False)["value"].mean()
     assert rows_named(ax) == [f"{measure} ({mean:.3f})" for measure, mean in model.items()]
-    assert ax.get_xlabel() == "score less its mean"
+    assert ax.get_xlabel() == "score minus its mean"
     for _, _, edges, heights in steps(ax):
         middle = (edges[:-1] + edges[1:]) / 2
         assert np.average(middle, weights=np.abs(heights)) == pytest.approx(0, abs=0.003)
     assert removal_distributions(frame, centred=False).get_xlim()[0] > 0.7
     one = removal_distributions(frame, measure="R", centred=True)
-    assert one.get_xlabel() == "R less its mean"
+    assert one.get_xlabel() == "R minus its mean"
     assert rows_named(one) == [f"R ({model['R']:.3f})"]
 
 
@@ -382,7 +382,7 @@ def test_removals_by_name_mark_worst_and_best():
         assert span.get_xdata().tolist() == pytest.approx(limits)
     assert ax.texts[2].get_text() == "std model"
     assert said(ax).startswith("5, 20 of 102 queries removed; 300 draws, seed 0; bars: shares in steps of")
-    assert said(ax).endswith("the highest of each row alike")
+    assert said(ax).endswith("scaled to the highest bar of each row")
     bare = removal_distributions(made, measure="F1", extremes=False)
     assert legend_of(bare) == ["model"]
     assert bare.get_xlim()[1] - bare.get_xlim()[0] < ax.get_xlim()[1] - ax.get_xlim()[0]
@@ -444,7 +444,7 @@ def test_shares_below_zero_stand_left_of_it():
     ax = variance_shares(shares_frame(["a"], (0.75, 0.35, -0.1)))
     assert [bar[2:] for bar in bars(ax)] == [pytest.approx(pair) for pair in [(0, 75), (75, 35), (0, -10)]]
     assert ax.get_xlim() == pytest.approx((-10, 110))
-    assert said(ax).endswith("shares below 0 are estimates of small ones")
+    assert said(ax).endswith("negative shares: estimates of small shares")
 
 
 def test_measures_have_rows_of_their_own_and_nothing_is_no_bar():
@@ -473,7 +473,7 @@ def test_shares_that_cannot_be_drawn(change, message):
 
 def test_more_sources_than_colours_are_refused():
     many = [f"source {place}" for place in range(8)]
-    with pytest.raises(ParameterError, match=r"8 sources .* are more than can be told apart; add up small ones, 7"):
+    with pytest.raises(ParameterError, match=r"8 sources .* are too many for one figure; add up small ones, at most 7"):
         variance_shares(shares_frame(shares=[1 / 8] * 8, sources=many))
     variance_shares(shares_frame(shares=[1 / 8] * 8, sources=[*many[:7], "interactions"]))
 
@@ -504,7 +504,7 @@ def test_pairs_have_rows_filled_where_significant_with_p_beside():
     assert marks(ax) == {(row, x): full for row, (x, full) in enumerate(zip(frame["diff"], filled, strict=True))}
     assert ends(ax) == list(zip(frame["low"], frame["high"], strict=True))
     assert [text.get_text() for text in ax.texts[:4]] == ["< .001", "0.050", "0.051", "adj. p"]
-    assert (ax.get_xlabel(), ax.get_legend()) == ("difference of nDCG@10", None)
+    assert (ax.get_xlabel(), ax.get_legend()) == ("difference in nDCG@10", None)
     assert said(ax) == (
         "50 topics; filled: significant (2 of 3; randomisation, holm); intervals 95%: percentile, not corrected; "
         "1,000 resamples, seed 7"
@@ -522,11 +522,11 @@ def test_a_baseline_is_what_others_are_less():
     assert [x for _, x in sorted(marks(ax))] == [frame["diff"]["a", "b"], -frame["diff"]["b", "c"]]
     turned = frame.loc[("b", "c")]
     assert ends(ax)[1] == (-turned["high"], -turned["low"])
-    assert ax.get_xlabel() == "nDCG@10 less that of b"
-    assert differences(pairs_frame(baseline="c")).get_xlabel() == "nDCG@10 less that of c"
+    assert ax.get_xlabel() == "difference in nDCG@10 from b"
+    assert differences(pairs_frame(baseline="c")).get_xlabel() == "difference in nDCG@10 from c"
     with pytest.raises(ParameterError, match="baseline='d': pairs has 'a', 'b', 'c'"):
         differences(pairs_frame(), baseline="d")
-    with pytest.raises(ParameterError, match=r"351 pairs are more than a figure has rows for .120.; .* baseline="):
+    with pytest.raises(ParameterError, match=r"351 pairs are too many for one figure .at most 120.; .* baseline="):
         differences(pairs_frame([f"s{place}" for place in range(27)]))
 
 
@@ -537,7 +537,7 @@ def test_measures_share_a_row_in_one_direction():
     assert sorted(x for _, x in marks(ax)) == [-0.2, 0.1]
     assert sorted(ends(ax)) == [(-0.5, -0.1), (0.0, 0.3)]
     assert legend_of(ax) == ["nDCG@10", "AP"]
-    assert (ax.get_xlabel(), len(ax.texts)) == ("score less that of b", 1), "no p where there are several"
+    assert (ax.get_xlabel(), len(ax.texts)) == ("difference in score from b", 1), "no p where there are several"
     assert said(ax).endswith("† a system that retrieved nothing for most topics (1)")
 
 

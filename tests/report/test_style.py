@@ -68,7 +68,7 @@ def test_series_differ_in_more_than_colour():
 
 
 def test_numbers_do_not_begin_a_line_of_a_caption():
-    text = "2,000 resamples, seed 20261122; off by 9.2 points on average, r = 0.754; n = 12"
+    text = "2,000 resamples, seed 20261122; mean deviation 9.2 points on average, r = 0.754; n = 12"
     for width in np.linspace(0.9, 3, 40):
         lines = style.wrapped(text, width, style.SMALL).split("\n")
         assert " ".join(lines) == text

@@ -1,4 +1,4 @@
-"""Captions and legends of tables and figures."""
+"""Parts of captions and legends, and the checks of the frames that tables and figures show."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from vbterrier.errors import InputError, ParameterError, examples, nearest, prin
 from vbterrier.frames import notebook
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.ids import ids_of, integers_of
-from vbterrier.measures.text import measures_from
 from vbterrier.measures.base import Measure
+from vbterrier.measures.text import measures_from
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -21,19 +21,24 @@ if TYPE_CHECKING:
 
 
 INTERVALS = ("name", "measure", "value", "low", "high", "level", "method", "n_qids", "n_resamples", "seed")
-# Parameters that name data: the same for all measures of a figure, they stand in its caption.
+# Parameters that name data: if all measures of a figure share them, they are in its caption.
 _DATA = ("intents", "tags")
+# Parameters that affect a value and that the text of a measure omits at their defaults.
+_HIDDEN = ("alpha", "tau", "prior")
+# Measures of ir_measures that are counts: neither more nor less is better.
+_COUNTS = {"NumQ", "NumRel", "NumRet"}
+_ONE = {"topics": "topic", "queries": "query"}
 
 
 def intervals_of(data: Any) -> pd.DataFrame:
-    """A C frame, its numbers checked; NaN stays, for values and intervals that do not exist.
+    """Validate a C frame; NaN is valid for values and intervals that do not exist.
 
-    Where it has a column ``mean``, over replicas, the value is that, and ``replicated`` says so.
+    If the frame has a column ``mean``, over replicas, the value is that mean and ``replicated`` is True.
 
     Raises
     ------
     InputError
-        A missing column, an infinite or half-given interval, ends in the wrong order, no level, a row given twice.
+        A missing column, an infinite or half-given interval, ends in the wrong order, no level, a duplicated row.
     """
     frame = frame_of(data, "intervals")
     require(frame, INTERVALS, "intervals")
@@ -50,7 +55,7 @@ def intervals_of(data: Any) -> pd.DataFrame:
     _refuse(checked, bad, "has the interval {low:g} to {high:g}; wanted two ends in order, or NaN for both")
     odd = checked["low"].notna() & ~checked["level"].between(0, 1, inclusive="neither")
     _refuse(checked, odd, "has the level {level:g}; wanted a number between 0 and 1, as 0.95")
-    _refuse(checked, checked.duplicated(["name", "measure", "method"]), "stands twice with one method; keep one row")
+    _refuse(checked, checked.duplicated(["name", "measure", "method"]), "is duplicated for one method; keep one row")
     return checked
 
 
@@ -63,24 +68,24 @@ def _refuse(frame: pd.DataFrame, bad: pd.Series[Any], why: str) -> None:
 
 
 def texts(column: pd.Series[Any], where: str) -> list[str]:
-    """A column of names as text.
+    """Return a column of names as text.
 
     Raises
     ------
     InputError
-        A missing name, numbers that are not whole.
+        A missing name, a number that is not an integer.
     """
     names: list[str] = ids_of(column, where).text.to_pylist()
     return names
 
 
 def reals(column: pd.Series[Any], where: str) -> Any:
-    """A column as float64, NaN where there is no number.
+    """Return a column as float64, NaN for missing numbers.
 
     Raises
     ------
     InputError
-        Text that is no number, infinity.
+        Text that is not a number, infinity.
     """
     try:
         numbers = column.to_numpy(dtype=np.float64, na_value=np.nan)
@@ -92,7 +97,7 @@ def reals(column: pd.Series[Any], where: str) -> Any:
 
 
 def only(frame: pd.DataFrame, column: str, wanted: str | Iterable[str] | None, what: str) -> pd.DataFrame:
-    """The rows whose column has one of the wanted values; all rows for ``None``.
+    """Return the rows whose column has one of the wanted values; all rows for ``None``.
 
     Raises
     ------
@@ -111,15 +116,16 @@ def only(frame: pd.DataFrame, column: str, wanted: str | Iterable[str] | None, w
 
 
 def parsed(text: str) -> ir_measures.Measure | None:
-    """The measure of a text, ``None`` for text of other origin."""
+    """Parse the name of a measure; ``None`` if it is not one, since values computed elsewhere may have any name."""
     try:
-        return measures_from(text)[0]
-    except ParameterError:
+        (found,) = measures_from(text)
+    except (ParameterError, ValueError):
         return None
+    return found
 
 
 def parameter(measure: ir_measures.Measure | None, name: str) -> Any:
-    """A parameter of a measure, its default where it was not given; ``None`` where there is none."""
+    """Value of a measure's parameter, or its default; ``None`` if the measure has no such parameter."""
     if measure is None or name not in measure.SUPPORTED_PARAMS:
         return None
     value = measure[name]
@@ -127,12 +133,12 @@ def parameter(measure: ir_measures.Measure | None, name: str) -> Any:
 
 
 def without(measure: ir_measures.Measure, *names: str) -> ir_measures.Measure:
-    """The measure less some parameters."""
+    """Return the measure without some parameters."""
     return type(measure)(**{key: value for key, value in measure.params.items() if key not in names})
 
 
 def short(measures: Sequence[str]) -> tuple[list[str], str]:
-    """Names of measures without the data that all of them share, and a sentence that names the data.
+    """Return names of measures without the data that all of them share, and a phrase that names these data.
 
     >>> short(["ES(intents='demo')@5", "VB(intents='demo')@5"])
     (['ES@5', 'VB@5'], "intents 'demo'")
@@ -151,18 +157,22 @@ def short(measures: Sequence[str]) -> tuple[list[str], str]:
 
 
 def provenance(intervals: pd.DataFrame) -> str:
-    """How points and intervals came about: topics, replicas, level, method, resamples, seed."""
+    """Part of a caption: topics, replicas, level, method, resamples, seed of points and intervals."""
     kinds = intervals.loc[intervals["method"] != "none", ["level", "method", "n_resamples", "seed"]]
     ways: dict[Any, list[str]] = {}
     for level, method, n_resamples, seed in kinds.dropna(subset="level").drop_duplicates().to_numpy().tolist():
         drawn = f", {n_resamples:,} resamples, seed {seed}" if n_resamples else ""
         ways.setdefault(level, []).append(f"{method}{drawn}")
-    said = [f"{100 * level:g}% intervals: {' and '.join(those)}" for level, those in ways.items()]
-    return "; ".join([counted(intervals["n_qids"], "topic"), *_of_replicas(intervals), *said])
+    said = [f"{100 * level:g}% intervals: {' and '.join(methods)}" for level, methods in ways.items()]
+    replicated, points = intervals["replicated"], []
+    if replicated.any():
+        of = "" if replicated.all() else " of " + " and ".join(intervals.loc[replicated, "method"].unique())
+        points = [f"points{of}: mean over replicas"]
+    return "; ".join([counted(intervals["n_qids"], "topic"), *points, *said])
 
 
 def origin(frame: pd.DataFrame) -> str:
-    """What was drawn of what, as far as columns measure, n_qids, method, n_draws and seed say so."""
+    """Part of a caption: measures, topics, methods, draws and seed, as far as the frame has these columns."""
     said = [str(value) for column in ("measure", "method") if column in frame for value in frame[column].unique()]
     if "n_qids" in frame:
         said.insert(min(1, len(said)), counted(frame["n_qids"], "topic"))
@@ -172,67 +182,55 @@ def origin(frame: pd.DataFrame) -> str:
     return ", ".join(said)
 
 
-def _of_replicas(intervals: pd.DataFrame) -> list[str]:
-    """Which points are means over replicas, where any are."""
-    replicated = intervals["replicated"]
-    if not replicated.any():
-        return []
-    methods = "" if replicated.all() else " of " + " and ".join(intervals.loc[replicated, "method"].unique())
-    return [f"points{methods}: mean over replicas"]
-
-
 def counted(column: pd.Series[Any], noun: str) -> str:
-    """A count that rows share, or its range."""
+    """Return a count, or its range if rows differ, with its noun."""
     low, high = column.min(), column.max()
     return ("" if low == high else f"{low:,} to ") + notebook.counted(high, noun)
 
 
 def absent(values: pd.Series[float], low: pd.Series[float], look: str) -> str:
-    """How many marks lack an interval, which gives them another look, and how many rows lack a value."""
+    """Part of a caption: the number of marks without an interval, which have another look, and of missing values."""
     lost, bare = int(values.isna().sum()), int((values.notna() & low.isna()).sum())
     said = [f"{look}: no interval ({bare} of {len(values)})" if bare else "", f"no value: {lost}" if lost else ""]
     return "; ".join(filter(None, said))
 
 
-# Settings that decide a number and that the text of a measure leaves out where they are the default.
-_HIDDEN = ("alpha", "tau", "prior")
-# Of measures of others: counts, of which more is neither better nor worse.
-_COUNTS = {"NumQ", "NumRel", "NumRet"}
-_ONE = {"topics": "topic", "queries": "query"}
+def measures_sentence(what: str, measures: Iterable[str]) -> list[str]:
+    """Return a sentence that names measures, and one with their cutoffs and the defaults that their names omit.
 
-
-def of_measures(what: str, measures: Iterable[str]) -> list[str]:
-    """A sentence that names measures, and one with their cutoffs and the defaults that their names leave out.
-
-    >>> of_measures("Means over 50 topics", ["VB@10", "nDCG@10", "AP"])
+    >>> measures_sentence("Means over 50 topics", ["VB@10", "nDCG@10", "AP"])
     ['Means over 50 topics: VB@10, nDCG@10, AP.', 'k = 10; VB@10: alpha = 1.']
     """
     names = list(dict.fromkeys(map(printable, measures)))
-    parsed = {name: measure for name in names if (measure := _parsed(name)) is not None}
-    cuts = sorted({cutoff for measure in parsed.values() if (cutoff := measure.params.get("cutoff")) is not None})
+    known = {name: measure for name in names if (measure := parsed(name)) is not None}
+    cuts = sorted({cutoff for measure in known.values() if (cutoff := measure.params.get("cutoff")) is not None})
     said = [f"k = {' and '.join(map(str, cuts))}"] if cuts else []
     by_setting: dict[str, list[str]] = {}
-    for name, measure in parsed.items():
-        for setting in _defaults(measure):
-            by_setting.setdefault(setting, []).append(name)
+    for name, measure in known.items():
+        for setting in _HIDDEN:
+            if setting in type(measure).SUPPORTED_PARAMS and f"{setting}=" not in str(measure):
+                value = measure[setting]
+                text = f"{value:g}" if isinstance(value, float) else str(value)
+                if value is not None:
+                    by_setting.setdefault(f"{setting} = {text}", []).append(name)
     said += [setting if len(names) == 1 else f"{', '.join(of)}: {setting}" for setting, of in by_setting.items()]
     return [f"{what}: {', '.join(names)}.", *([f"{'; '.join(said)}."] if said else [])]
 
 
 def better(measure: str) -> str | None:
-    """Which values of a measure are better, ``"higher"`` or ``"lower"``; ``None`` where neither is.
+    """Return ``"higher"`` or ``"lower"``, the better values of a measure; ``None`` if neither is better.
 
     >>> better("nDCG@10"), better("NonRelCov@20"), better("Unjudged@10"), better("BNDCG(stat='std')@10")
     ('higher', 'lower', None, None)
     """
-    found = _parsed(measure)
+    found = parsed(measure)
     if isinstance(found, Measure):
         return found.better
     return None if found is not None and found.NAME in _COUNTS else "higher"
 
 
 def best_rows(frame: pd.DataFrame, value: str = "value") -> pd.Series[bool]:
-    """Which rows of a C frame have the best mean of a measure that has a best; ties are all best."""
+    """Return True for rows of a C frame with the best mean of their measure; ties are all best."""
     sign = {"higher": 1.0, "lower": -1.0, None: float("nan")}
     signs = {measure: sign[better(str(measure))] for measure in frame["measure"].unique()}
     good = frame[value] * frame["measure"].map(signs).astype(float)
@@ -240,23 +238,23 @@ def best_rows(frame: pd.DataFrame, value: str = "value") -> pd.Series[bool]:
     return (good == of_measure.transform("max")) & (frame.groupby("measure")["name"].transform("nunique") > 1)
 
 
-def best_and_beside(pairs: pd.DataFrame, systems: pd.DataFrame) -> tuple[str, list[str]]:
-    """The system with the best mean of a measure, and those that are not distinguishable from it.
+def best_system(pairs: pd.DataFrame, systems: pd.DataFrame) -> tuple[str, list[str]]:
+    """Return the system with the best mean of a measure, and the systems that do not differ significantly from it.
 
     Parameters
     ----------
     pairs, systems
-        Those of the measure: name_a, name_b and significant; name, the one with the highest mean first.
+        Rows of the measure: name_a, name_b and significant; name, the highest mean first.
     """
     names = systems["name"].tolist()
     best = names[-1 if better(str(systems["measure"].iloc[0])) == "lower" else 0]
     rest = pairs[~pairs["significant"]]
-    others = zip(rest["name_a"], rest["name_b"], strict=True)
-    return best, [b if a == best else a for a, b in others if best in (a, b)]
+    compared = zip(rest["name_a"], rest["name_b"], strict=True)
+    return best, [b if a == best else a for a, b in compared if best in (a, b)]
 
 
 def topics_of(counts: Iterable[int], what: str = "topics") -> str:
-    """Numbers of topics, in words.
+    """Return a number of topics, or its range, with its noun.
 
     >>> topics_of([50, 50]), topics_of([48, 50]), topics_of([1])
     ('50 topics', '48 to 50 topics', '1 topic')
@@ -266,22 +264,3 @@ def topics_of(counts: Iterable[int], what: str = "topics") -> str:
     if low == high == 1:
         return f"1 {_ONE.get(what, what)}"
     return f"{low} {what}" if low == high else f"{low} to {high} {what}"
-
-
-def _parsed(text: str) -> ir_measures.Measure | None:
-    """The measure, or ``None``: values computed elsewhere may have any name."""
-    try:
-        (found,) = measures_from(text)
-    except (ParameterError, ValueError):
-        return None
-    return found
-
-
-def _defaults(measure: ir_measures.Measure) -> list[str]:
-    declared = type(measure).SUPPORTED_PARAMS
-    asked = [name for name in _HIDDEN if name in declared and f"{name}=" not in str(measure)]
-    return [f"{name} = {_short(measure[name])}" for name in asked if measure[name] is not None]
-
-
-def _short(value: object) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)

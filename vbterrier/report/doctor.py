@@ -1,4 +1,4 @@
-"""Text of the commands ``doctor`` and ``demo``."""
+"""Reports of the commands ``doctor`` and ``demo`` as text."""
 
 from __future__ import annotations
 
@@ -22,8 +22,12 @@ if TYPE_CHECKING:
     from vbterrier.evaluate.scores import Scores
 
 
+NAIVE, CONDENSED, BOOTSTRAPPED, UNJUDGED = "nDCG@10", "nDCG(judged_only=True)@10", "BNDCG@10", "Unjudged@10"
+SYSTEMS = ("lexical", "dense")
+
+
 def doctor_report(diagnosis: Diagnosis, style: str) -> str:
-    """All findings in one of the formats; csv has the table of runs alone, json an object of all parts."""
+    """Report all findings; csv has the table of runs only, json an object of all parts."""
     support = pd.DataFrame(
         [(item.measures, "yes" if item.possible else "no", item.reason) for item in diagnosis.support],
         columns=["measures", "possible", "why"],
@@ -40,12 +44,8 @@ def doctor_report(diagnosis: Diagnosis, style: str) -> str:
     return "\n\n".join([*pages, "\n".join(["Notes", *notes])] if notes else pages)
 
 
-NAIVE, CONDENSED, BOOTSTRAPPED, UNJUDGED = "nDCG@10", "nDCG(judged_only=True)@10", "BNDCG@10", "Unjudged@10"
-SYSTEMS = ("lexical", "dense")
-
-
 def demo_report(save: Path | None = None, *, seed: int = 0) -> str:
-    """The demo's comparison as text; its files are written to ``save`` too when that is given."""
+    """Report the comparison of the demo as text, and write its files to ``save`` if given."""
     folder = demo_folder()
     runs = {name: read_run(folder / f"{name}.run") for name in SYSTEMS}
     with warnings.catch_warnings():
@@ -68,22 +68,22 @@ def demo_report(save: Path | None = None, *, seed: int = 0) -> str:
 
 
 def _verdicts(scores: Scores, truth: Scores) -> list[str]:
-    """What each way of scoring says of the order of the systems, and what all judgments say."""
+    """Order of the systems by each measure, and with complete judgments."""
     means, complete = scores.means(), truth.means()[NAIVE]
     lines = [
-        (NAIVE, "unjudged means bad", means[NAIVE]),
+        (NAIVE, "unjudged is non-relevant", means[NAIVE]),
         (CONDENSED, "unjudged is dropped", means[CONDENSED]),
         (BOOTSTRAPPED, "unjudged is uncertain", means[BOOTSTRAPPED]),
-        (NAIVE, "with all documents judged", complete),
+        (NAIVE, "complete judgments", complete),
     ]
-    said = ["Means over topics, and how far they are from those with all documents judged:"]
+    said = ["Means over topics, and in brackets their differences from the means with complete judgments:"]
     for measure, meaning, values in lines:
         order = " > ".join(f"{name} {value:.3f}" for name, value in values.sort_values(ascending=False).items())
         errors = ", ".join(f"{name} {value:+.3f}" for name, value in (values - complete).items())
         said.append(f"  {meaning:<26} {measure:<26} {order}" + ("" if values is complete else f"   ({errors})"))
     said.append(
-        "What no judge has seen is missing from the ideal ranking too, which lifts every system: compare systems, and "
-        "trust no single number further than its pool."
+        "Unjudged documents are also missing from the ideal ranking, which raises the score of every system: compare "
+        "systems, and do not interpret single scores."
     )
     return said
 

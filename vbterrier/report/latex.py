@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from vbterrier.errors import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     import pandas as pd
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 _SIGNS = (
     {sign: f"\\{sign}" for sign in "&%$#_{}"}
     | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "†": r"\textdagger{}"}
-    # A row that begins with [ or * would be an argument of the line break above it.
+    # At the start of a row, [ or * would be an argument of the line break above.
     | {"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", "[": "{[}", "*": "{*}"}
-    # Babel makes quotation marks commands in German and other languages.
+    # Babel makes quotation marks commands in some languages, as in German.
     | {'"': r"\symbol{34}", "–": "--", "—": "---", "’": "'", "‘": "`", "“": "``", "”": "''", "…": r"\dots{}"}
     | {"ß": r"\ss{}", "æ": r"\ae{}", "Æ": r"\AE{}", "œ": r"\oe{}", "Œ": r"\OE{}", "ø": r"\o{}", "Ø": r"\O{}"}
     | {"å": r"\aa{}", "Å": r"\AA{}", "ł": r"\l{}", "Ł": r"\L{}", "ı": r"\i{}"}
@@ -30,15 +30,15 @@ _SIGNS = (
     | dict.fromkeys("\u00a0\u2002\u2003\u2009\u202f", "~")
 )
 _ENDS = re.compile(r"-?\d+\.\d+ to -?\d+\.\d+")
-# Tables with more columns are set smaller.
+# Tables with more columns have smaller type.
 _MANY = 6
-# Points: a column of a two-column paper, and about how wide a sign is in the sizes that tables are set in.
+# In points: the column of a two-column paper, padding, and the mean width of a character in each type size.
 _COLUMN, _PADDING = 225.0, 8.0
 _SIGN = {r"\small": 4.4, r"\footnotesize": 3.8, r"\scriptsize": 3.3}
 _MARKUP = re.compile(r"\\[a-zA-Z]+|[{}\\]")
-# What TeX joins: two hyphens would be a dash, two quotes a quotation mark.
+# TeX's ligatures: two hyphens would be a dash, two quotes a quotation mark.
 _JOINED = re.compile(r"(?<=[-`'?!])(?=[-`'])")
-# Those of TeX's first encoding, which has no ogonek.
+# Accents of TeX's first encoding, which has no ogonek.
 _ACCENTS = {
     "\u0300": "`",
     "\u0301": "'",
@@ -56,32 +56,17 @@ _ACCENTS = {
 }
 _GREEK = "αβγδεζηθικλμνξπρστυφχψω"
 _NAMES = (
-    *(
-        "alpha",
-        "beta",
-        "gamma",
-        "delta",
-        "epsilon",
-        "zeta",
-        "eta",
-        "theta",
-        "iota",
-        "kappa",
-        "lambda",
-        "mu",
-        "nu",
-        "xi",
-    ),
-    *("pi", "rho", "sigma", "tau", "upsilon", "phi", "chi", "psi", "omega"),
+    "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi "
+    "pi rho sigma tau upsilon phi chi psi omega"
 )
-_LETTERS = {letter: rf"\ensuremath{{\{name}}}" for letter, name in zip(_GREEK, _NAMES, strict=True)}
+_LETTERS = {letter: rf"\ensuremath{{\{name}}}" for letter, name in zip(_GREEK, _NAMES.split(), strict=True)}
 
 
 def escaped(text: object) -> str:
-    r"""Text as LaTeX in ASCII: signs that mean something, accents, Greek; other letters as their code points.
+    r"""Escape text as LaTeX in ASCII: special characters, accents, Greek; other letters become code points.
 
-    Other scripts need fonts and an engine that only the author knows; a code point compiles everywhere and says which
-    letter to put there.
+    Other scripts need fonts and an engine that only the author knows; a code point compiles with any engine and names
+    the letter.
 
     >>> print(escaped("50% of_x"), escaped("Müller"), escaped("α=1"), escaped("漢"), escaped("--k"))
     50\% of\_x M\"{u}ller \ensuremath{\alpha}=1 U+6F22 -{}-k
@@ -103,7 +88,7 @@ def _sign(sign: str) -> str:
 
 
 def number(text: str) -> str:
-    r"""A number with a minus sign, where it has one, in place of a hyphen.
+    r"""Replace the hyphen of a negative number by a minus sign.
 
     >>> print(number("-0.25"), number("0.25"))
     \ensuremath{-}0.25 0.25
@@ -112,7 +97,7 @@ def number(text: str) -> str:
 
 
 def ends(text: str) -> str:
-    r"""The ends of an interval with minus signs; other text as it is, for an id may begin with a hyphen.
+    r"""Replace hyphens by minus signs in the ends of an interval; other text, as an id, is unchanged.
 
     >>> print(ends("-0.25 to 0.50"), ends("-5"))
     \ensuremath{-}0.25 to 0.50 -5
@@ -121,7 +106,7 @@ def ends(text: str) -> str:
 
 
 def tabular(heads: Sequence[str], rows: Sequence[Sequence[str]], columns: str) -> str:
-    r"""A tabular with the rules of booktabs; an empty row is a small space.
+    r"""Format a tabular with the rules of booktabs; an empty row is a small space.
 
     >>> print(tabular(["run", "mean"], [["a", "0.5"]], "lr"))
     \begin{tabular}{lr}
@@ -140,18 +125,18 @@ def tabular(heads: Sequence[str], rows: Sequence[Sequence[str]], columns: str) -
 
 
 def floated(body: str, caption: Sequence[str], label: str = "") -> str:
-    r"""A table of the paper around a tabular: the caption above it, and a label behind the caption.
+    r"""Put a tabular into a floating table, with the caption above and a label.
 
-    What is wider than a column of a two-column paper spans both (``table*``, the same as ``table`` where there is one).
+    If it is wider than a column of a two-column paper, it spans both (``table*``, in one column the same as ``table``).
 
     Parameters
     ----------
     body
         A tabular.
     caption
-        Sentences, escaped; the first alone stands in the list of tables.
+        Sentences, escaped; the list of tables has the first only.
     label
-        What ``\ref`` calls it.
+        The argument of ``\ref``.
 
     >>> print(floated(r"\begin{tabular}{l}x\end{tabular}", ["Means."], "tab:means"))
     \begin{table}
@@ -165,55 +150,46 @@ def floated(body: str, caption: Sequence[str], label: str = "") -> str:
     \begin{tabular}{l}x\end{tabular}
     \end{table}
     """
-    size = r"\footnotesize" if _n_columns(body) > _MANY else r"\small"
-    # Names of measures do not break: lines of captions may be stretched.
+    columns = re.search(r"\\begin{tabular}{(\w*)}", body)
+    size = r"\footnotesize" if columns and len(columns[1]) > _MANY else r"\small"
+    # Names of measures do not break, so lines of captions may be stretched.
     kind = "table*" if _width(body, _SIGN[size]) > _COLUMN else "table"
-    above = [rf"\begin{{{kind}}}", r"\centering", r"\emergencystretch=3em", *_caption(caption, label)]
-    return "\n".join([*above, r"\smallskip", size, r"\setlength{\tabcolsep}{4pt}", body, rf"\end{{{kind}}}"])
+    first, *rest = caption
+    # Braces, because a bracket would end the short caption.
+    short = f"[{{{first}}}]" if rest else ""
+    lines = [rf"\begin{{{kind}}}", r"\centering", r"\emergencystretch=3em"]
+    lines.append(rf"\caption{short}{{" + "\n".join([first, *rest]) + "}")
+    if label:
+        lines.append(rf"\label{{{label}}}")
+    return "\n".join([*lines, r"\smallskip", size, r"\setlength{\tabcolsep}{4pt}", body, rf"\end{{{kind}}}"])
 
 
 def _width(body: str, sign: float) -> float:
-    """About how many points a tabular is wide whose signs are so wide."""
+    """Approximate width of a tabular in points, for characters of this width."""
     rows = [line.removesuffix(r"\\").split(" & ") for line in body.splitlines() if line.endswith(r"\\")]
     small = r"\scriptsize"
-    widths = [[(_SIGN[small] if small in cell else sign) * _n_signs(cell) for cell in row] for row in rows]
+    widths = [
+        [(_SIGN[small] if small in cell else sign) * len(_MARKUP.sub("", cell).strip()) for cell in row] for row in rows
+    ]
     return sum(max(column) + _PADDING for column in zip_longest(*widths, fillvalue=0.0))
 
 
-def _n_signs(cell: str) -> int:
-    return len(_MARKUP.sub("", cell).strip())
-
-
-def _n_columns(body: str) -> int:
-    found = re.search(r"\\begin{tabular}{(\w*)}", body)
-    return len(found[1]) if found else 0
-
-
-def _caption(caption: Sequence[str], label: str) -> Iterator[str]:
-    first, *rest = caption
-    # A bracket inside would end the short caption.
-    short = f"[{{{first}}}]" if rest else ""
-    yield rf"\caption{short}{{" + "\n".join([first, *rest]) + "}"
-    if label:
-        yield rf"\label{{{label}}}"
-
-
-# More columns of means than these do not fit beside names.
+# Maximal number of columns of means beside the names.
 MOST = 4
 
 
 def by_measure(means: pd.DataFrame, ends: Sequence[tuple[str, pd.Series[str]]], shown: Mapping[str, str]) -> str:
-    r"""A tabular of means.
+    r"""Format a tabular of means.
 
     Parameters
     ----------
     means
-        name, measure, cell: a row a system and measure, cells as LaTeX.
+        name, measure, cell: one row for each system and measure, cells as LaTeX.
     ends
-        What stands below: a word for each kind of interval, and its cells by name and measure, empty where there is
-        none.
+        Rows below the means: a word for each kind of interval, and its cells by name and measure, empty for no
+        interval.
     shown
-        What each system is called, as LaTeX.
+        Names of systems as LaTeX.
 
     >>> import pandas as pd
     >>> means = pd.DataFrame({"name": ["a"], "measure": ["AP"], "cell": ["0.5"]})
@@ -238,12 +214,12 @@ def by_measure(means: pd.DataFrame, ends: Sequence[tuple[str, pd.Series[str]]], 
         for word, kind in ends:
             below = [kind.get((name, measure), "") for measure in measures]
             if any(below):
-                rows.append([_small(text) for text in (word, *below)])
+                rows.append([rf"{{\scriptsize {text}}}" if text else "" for text in (word, *below)])
     return tabular(["run", *map(escaped, measures)], rows, "l" + "c" * len(measures))
 
 
 def brackets(low: float, high: float, digits: int = 4) -> str:
-    r"""An interval as LaTeX; nothing where there is none.
+    r"""Format an interval as LaTeX; empty if there is none.
 
     >>> print(brackets(-0.25, 0.5), repr(brackets(float("nan"), 0.5)))
     [\ensuremath{-}0.2500, 0.5000] ''
@@ -251,7 +227,3 @@ def brackets(low: float, high: float, digits: int = 4) -> str:
     if math.isnan(low) or math.isnan(high):
         return ""
     return f"[{number(f'{low:.{digits}f}')}, {number(f'{high:.{digits}f}')}]"
-
-
-def _small(text: str) -> str:
-    return rf"{{\scriptsize {text}}}" if text else ""

@@ -1,4 +1,4 @@
-"""Tables of results for papers."""
+"""Tables of results for papers, with captions."""
 
 from __future__ import annotations
 
@@ -17,25 +17,37 @@ from vbterrier.evaluate.scores import Scores
 from vbterrier.frames.files.writing import replacing
 from vbterrier.linking.quality import LinkingReport
 from vbterrier.report import latex
-from vbterrier.report.captions import best_rows, of_measures, topics_of
+from vbterrier.report.captions import best_rows, measures_sentence, topics_of
+from vbterrier.report.comparison import comparison_caption, comparison_report, pairs_caption
 from vbterrier.report.latex import MOST, brackets, by_measure
+from vbterrier.report.system_tables import (
+    coverage_caption,
+    coverage_table,
+    linking_caption,
+    linking_table,
+    ranking_caption,
+    ranking_report,
+)
 from vbterrier.report.tables import TAGGING, captioned, footing, per_query, rendered, summary
 
 if TYPE_CHECKING:
     import os
 
 
+SUFFIXES = {".tex": "latex", ".md": "markdown", ".csv": "csv", ".json": "json", ".txt": "table"}
+
+
 def scores_report(scores: Scores, style: str, *, topics: bool = False) -> str:
-    """Means with intervals, how these came about, and what the tags of an evaluation by intents allow.
+    """Table of means with intervals, their methods, and the tagging of an evaluation by intents.
 
     Parameters
     ----------
     scores
-        What :func:`vbterrier.score` or :func:`vbterrier.evaluate_intents` found.
+        The result of :func:`vbterrier.score` or :func:`vbterrier.evaluate_intents`.
     style
-        One of :data:`vbterrier.report.tables.FORMATS`; csv and json hold the frame alone.
+        One of :data:`vbterrier.report.tables.FORMATS`; csv and json hold the frame only.
     topics
-        A row for each system and topic in place of means.
+        One row for each system and topic instead of means.
 
     >>> from vbterrier.evaluate.scores import score
     >>> qrels = pd.DataFrame({"qid": ["q1", "q2"], "docno": ["a", "b"], "label": [1, 1]})
@@ -57,28 +69,10 @@ def scores_report(scores: Scores, style: str, *, topics: bool = False) -> str:
     if style == "table":
         parts.append(footing(scores))
     if isinstance(scores, IntentEvaluation):
-        parts.append(_tagging(scores, style))
+        caption = [f"Tagging: {TAGGING}."]
+        table = rendered(scores.tagging, style, caption=caption, label="tab:tagging")
+        parts.append(f"\n{table}\n{TAGGING}" if style == "table" else table)
     return ("\n" if style == "table" else "\n\n").join(parts)
-
-
-def scores_caption(scores: Scores, *, topics: bool = False) -> list[str]:
-    """What the means are of, how intervals came about, and what is missing."""
-    found = scores.intervals
-    if topics:
-        n = scores.values["qid"].nunique()
-        return of_measures(f"Scores of each of {topics_of([n])}", scores.values["measure"].unique())
-    said = of_measures(f"Means over {topics_of(found['n_qids'])}", found["measure"].unique())
-    if footing(scores):
-        levels = " and ".join(f"{100 * level:g}%" for level in found.loc[found["method"] != "none", "level"].unique())
-        said.append(f"Intervals, {levels}: {footing(scores)}.")
-    if best_rows(_ones(scores)).any():
-        said.append("The best mean of a measure is bold.")
-    late = scores.missing[scores.missing["n_missing"] > 0]
-    said += [
-        f"{row['name']} retrieved nothing for {topics_of([row['n_missing']])}, scored as empty rankings."
-        for row in late.to_dict("records")
-    ]
-    return said
 
 
 def _means(scores: Scores, style: str) -> str:
@@ -89,19 +83,9 @@ def _means(scores: Scores, style: str) -> str:
     keys = zip(table["run"], table["measure"], strict=True)
     bold = [(row, "mean") for row, key in enumerate(keys) if key in best]
     if style == "latex":
-        # The caption has the rest.
+        # The caption has topics, missing topics, and methods.
         table = table.drop(columns=["topics", "missing"]).rename(columns=lambda name: str(name).partition(" (")[0])
     return rendered(table, style, caption=scores_caption(scores), label="tab:scores", bold=bold)
-
-
-def _ones(scores: Scores) -> pd.DataFrame:
-    """A row a system and measure."""
-    return scores.intervals.drop_duplicates(["name", "measure"])
-
-
-def _best(scores: Scores) -> set[tuple[str, str]]:
-    ones = _ones(scores)
-    return set(ones.loc[best_rows(ones), ["name", "measure"]].itertuples(index=False, name=None))
 
 
 def _wide(scores: Scores) -> str:
@@ -116,48 +100,69 @@ def _wide(scores: Scores) -> str:
             index = pd.MultiIndex.from_frame(frame[["name", "measure"]])
             means = frame["mean"] if "mean" in frame.columns else [math.nan] * len(frame)
             texts = pd.Series(map(_ends, frame["low"], frame["high"], means), index=index)
-            # The caption has the rest of the method.
+            # The caption has the parameters of the method.
             source, _, _ = str(method).partition(" (")
             kinds.append((latex.escaped(f"{100 * frame['level'].iloc[0]:g}% {source}"), texts))
     shown = {name: latex.escaped(name) for name in ones["name"].unique()}
     return by_measure(ones.assign(cell=cells), kinds, shown)
 
 
+def _best(scores: Scores) -> set[tuple[str, str]]:
+    ones = _ones(scores)
+    return set(ones.loc[best_rows(ones), ["name", "measure"]].itertuples(index=False, name=None))
+
+
+def _ones(scores: Scores) -> pd.DataFrame:
+    """One row for each system and measure."""
+    return scores.intervals.drop_duplicates(["name", "measure"])
+
+
 def _ends(low: float, high: float, mean: float) -> str:
-    # Replicas lie around their own mean, which noise may have moved away from the score.
+    # Replicas have their own mean, which may differ from the score.
     said = brackets(low, high)
     return said if math.isnan(mean) or not said else f"{said}, mean {latex.number(f'{mean:.4f}')}"
 
 
-def _tagging(scores: IntentEvaluation, style: str) -> str:
-    caption = [f"How far tags reach: {TAGGING}."]
-    table = rendered(scores.tagging, style, caption=caption, label="tab:tagging")
-    return f"\n{table}\n{TAGGING}" if style == "table" else table
-
-
-SUFFIXES = {".tex": "latex", ".md": "markdown", ".csv": "csv", ".json": "json", ".txt": "table"}
+def scores_caption(scores: Scores, *, topics: bool = False) -> list[str]:
+    """Caption: measures, topics, methods of intervals, and missing topics."""
+    found = scores.intervals
+    if topics:
+        n = scores.values["qid"].nunique()
+        return measures_sentence(f"Scores of each of {topics_of([n])}", scores.values["measure"].unique())
+    said = measures_sentence(f"Means over {topics_of(found['n_qids'])}", found["measure"].unique())
+    if footing(scores):
+        levels = " and ".join(f"{100 * level:g}%" for level in found.loc[found["method"] != "none", "level"].unique())
+        said.append(f"Intervals, {levels}: {footing(scores)}.")
+    if best_rows(_ones(scores)).any():
+        said.append("The best mean of a measure is bold.")
+    late = scores.missing[scores.missing["n_missing"] > 0]
+    said += [
+        f"{row['name']} retrieved nothing for {topics_of([row['n_missing']])}, scored as empty rankings."
+        for row in late.to_dict("records")
+    ]
+    return said
 
 
 def paper_table(found: Any, style: str = "latex", **options: Any) -> str:
-    r"""What was found as a table with a caption that says measures, k, n, method and seed.
+    r"""Format results as a table with a caption that gives measures, k, n, method and seed.
 
     Parameters
     ----------
     found
-        What :func:`vbterrier.score`, :func:`vbterrier.evaluate_intents`, :func:`vbterrier.compare`,
-        :func:`vbterrier.rank_systems`, :func:`vbterrier.coverage_report` or :func:`vbterrier.linking.linking_report` gave; or a
-        frame, whose caption (sentences) and label are then options.
+        The result of :func:`vbterrier.score`, :func:`vbterrier.evaluate_intents`, :func:`vbterrier.compare`,
+        :func:`vbterrier.rank_systems`, :func:`vbterrier.coverage_report` or
+        :func:`vbterrier.linking.linking_report`; or a frame, whose caption (sentences) and label are then options.
     style
-        ``"latex"`` (needs the package booktabs alone), ``"markdown"`` (the caption below, as Pandoc reads it),
-        ``"csv"`` or ``"json"`` (frames with all digits, which hold methods and seeds in columns), or ``"table"``.
+        ``"latex"`` (needs only the package booktabs), ``"markdown"`` (with the caption below, in Pandoc's syntax),
+        ``"csv"`` or ``"json"`` (frames with all digits, and with methods and seeds in columns), or ``"table"``.
     **options
-        ``topics=True`` for scores by topic, ``pairs=True`` for who beats whom, ``per_query=True`` of coverage,
-        ``systems=True`` for the systems of a comparison in csv.
+        ``topics=True`` for scores by topic, ``pairs=True`` for the pairs of a ranking, ``per_query=True`` for coverage
+        by topic, ``systems=True`` for the systems of a comparison in csv.
 
     Raises
     ------
     ParameterError
-        Something else, or another style.
+        Another type of result, or an unknown style.
 
     >>> print(paper_table(pd.DataFrame({"run": ["a_b"], "AP": [-0.5]}), caption=["Mine."], label="tab:mine"))
     \begin{table}
@@ -177,10 +182,6 @@ def paper_table(found: Any, style: str = "latex", **options: Any) -> str:
     \end{tabular}
     \end{table}
     """
-    from vbterrier.report.comparison import comparison_report
-    from vbterrier.report.coverage import coverage_table, linking_table, ranking_report
-    from vbterrier.report.tables import rendered
-
     if isinstance(found, Scores):
         return scores_report(found, style, **options)
     if isinstance(found, Comparison):
@@ -195,11 +196,18 @@ def paper_table(found: Any, style: str = "latex", **options: Any) -> str:
     return coverage_table(_reports(found), style, **options)
 
 
-def caption_of(found: Any, **options: Any) -> list[str]:
-    """The caption of a table, for where it cannot stand beside it; with the options of :func:`paper_table`."""
-    from vbterrier.report.comparison import comparison_caption, pairs_caption
-    from vbterrier.report.coverage import coverage_caption, linking_caption, ranking_caption
+def _reports(found: Any) -> list[CoverageReport]:
+    reports = [found] if isinstance(found, CoverageReport) else found
+    if isinstance(reports, list) and reports and all(isinstance(one, CoverageReport) for one in reports):
+        return reports
+    raise ParameterError(
+        "found: wanted the result of score, evaluate_intents, compare, rank_systems, coverage_report (or a list) or "
+        f"linking_report, or a frame; found {type(found).__name__}"
+    )
 
+
+def caption_of(found: Any, **options: Any) -> list[str]:
+    """Return the caption of a table, for formats without one; options as for :func:`paper_table`."""
     if isinstance(found, Scores):
         return scores_caption(found, **options)
     if isinstance(found, Comparison):
@@ -214,20 +222,20 @@ def caption_of(found: Any, **options: Any) -> list[str]:
 
 
 def save_table(found: Any, path: str | os.PathLike[str], **options: Any) -> None:
-    """Write a table in the format that the file's name says; beside CSV, its caption in a file of its own.
+    """Write a table in the format of the file's extension; the caption of a CSV file is written to a separate file.
 
     Parameters
     ----------
     found, **options
-        As :func:`paper_table` takes them.
+        As for :func:`paper_table`.
     path
-        Ends in .tex, .md, .csv, .json or .txt. The caption of ``means.csv`` goes to ``means.caption.txt``: inside, its
-        lines would be rows.
+        Ends in .tex, .md, .csv, .json or .txt. The caption of ``means.csv`` is written to ``means.caption.txt``, since
+        its lines would be rows of the CSV file.
 
     Raises
     ------
     ParameterError
-        Another ending, or something that is no table.
+        Another extension, or an object that is not a result.
     FileError
         The file cannot be written.
 
@@ -253,23 +261,13 @@ def save_table(found: Any, path: str | os.PathLike[str], **options: Any) -> None
 
 
 def style_of(path: Path) -> str:
-    """The format that the name of a file asks for.
+    """Return the format of a file's extension.
 
     Raises
     ------
     ParameterError
-        It asks for none.
+        An unknown extension.
     """
     if path.suffix not in SUFFIXES:
         raise ParameterError(f"{path}: wanted a name that ends in {', '.join(SUFFIXES)}")
     return SUFFIXES[path.suffix]
-
-
-def _reports(found: Any) -> list[CoverageReport]:
-    reports = [found] if isinstance(found, CoverageReport) else found
-    if isinstance(reports, list) and reports and all(isinstance(one, CoverageReport) for one in reports):
-        return reports
-    raise ParameterError(
-        "found: wanted what score, evaluate_intents, compare, rank_systems, coverage_report (or a list of these) or "
-        f"linking_report gives, or a frame; found {type(found).__name__}"
-    )

@@ -19,15 +19,12 @@ if TYPE_CHECKING:
 
 
 FORMATS = ("table", "csv", "json", "latex", "markdown")
-
-
-# What Markdown would take for more than a sign.
+# Characters with a meaning in Markdown.
 _OF_MARKDOWN = str.maketrans({"<": "&lt;", "&": "&amp;"} | {sign: f"\\{sign}" for sign in "\\|*[]`"})
-
-# What the columns of an evaluation's tagging say.
+# Explanation of the columns of tagging.
 TAGGING = (
-    "tagged: share of the documents up to the cutoff that carry a tag; oracle_ES: the best ranking under the same tags, which "
-    "no system can exceed"
+    "tagged: share of the documents up to the cutoff that have a tag; oracle_ES: the best possible ranking under the "
+    "same tags"
 )
 
 
@@ -41,24 +38,24 @@ def rendered(
     digits: int = 4,
     bold: Collection[tuple[int, str]] = (),
 ) -> str:
-    r"""A frame in one of ``FORMATS``; csv and json keep all digits, json has null for what is missing or infinite.
+    r"""Format a frame in one of ``FORMATS``; csv and json keep all digits, json has null for missing and infinite.
 
     Parameters
     ----------
     frame, style, title, digits
-        What to write, and how; only LaTeX and the terminal's table have a title.
+        The frame and its format; only LaTeX and the table for terminals have a title.
     caption
-        Sentences that LaTeX has above the table (without any, its title) and Markdown under it; a terminal, CSV and
-        JSON have none.
+        Sentences, above the table in LaTeX (the title if there are none) and below it in Markdown; other formats have
+        none.
     label
-        What LaTeX calls a table with a caption, as ``tab:scores``.
+        Label of a LaTeX table with a caption, as ``tab:scores``.
     bold
-        Cells, by row number and column, that LaTeX and Markdown set in bold.
+        Cells, by row number and column, that are bold in LaTeX and Markdown.
 
     Raises
     ------
     ParameterError
-        Another format.
+        An unknown format.
 
     >>> print(rendered(pd.DataFrame({"run": ["a|b"], "nDCG@10": [0.5]}), "markdown"))
     | run | nDCG@10 |
@@ -82,90 +79,10 @@ def rendered(
     raise ParameterError(f"format={style!r}: wanted one of {', '.join(map(repr, FORMATS))}")
 
 
-def summary(scores: Scores, style: str) -> pd.DataFrame:
-    """A row for each system and measure: the mean and its intervals, each under the name of what it measures.
-
-    For csv and json, the C frame itself.
-    """
-    intervals = scores.intervals.merge(scores.missing[["name", "n_missing"]], on="name", sort=False)
-    if style in ("csv", "json"):
-        return intervals
-    ends = intervals["low"].map(lambda end: _cell(end, 4)) + " to " + intervals["high"].map(lambda end: _cell(end, 4))
-    if "mean" in intervals.columns:
-        # Replicas lie around their own mean, which noise may have moved away from the score.
-        around = ", mean " + intervals["mean"].map(lambda mean: _cell(mean, 4))
-        ends += around.where(intervals["mean"].notna(), "")
-    intervals["ends"] = ends.where(intervals["low"].notna(), "")
-    rows: dict[tuple[str, str], dict[str, Any]] = {}
-    for row in intervals.itertuples():
-        cells = rows.setdefault(
-            (str(row.name), str(row.measure)), {"run": row.name, "measure": row.measure, "mean": row.value}
-        )
-        if row.method != "none":
-            cells[f"{row.level:.0%} {row.method}"] = row.ends
-        cells |= {"topics": row.n_qids, "missing": row.n_missing}
-    table = pd.DataFrame(list(rows.values()))
-    return table[[name for name in table if name not in ("topics", "missing")] + ["topics", "missing"]].fillna("")
-
-
-def per_query(scores: Scores, style: str) -> pd.DataFrame:
-    """The V frame; wide, a column a measure, for people."""
-    if style in ("csv", "json"):
-        return scores.values
-    wide = scores.values.pivot(index=["name", "qid"], columns="measure", values="value").reset_index()
-    ordered = scores.values[["name", "qid"]].drop_duplicates().merge(wide, on=["name", "qid"], how="left")
-    return ordered[["name", "qid", *scores.values["measure"].unique()]].rename(columns={"name": "run"})
-
-
-def footing(scores: Scores) -> str:
-    """How the intervals came about, in one line."""
-    parts = []
-    for first in scores.intervals.drop_duplicates("method").to_dict("records"):
-        method, n, seed = first["method"], first["n_resamples"], first["seed"]
-        if method.startswith("topics"):
-            drawn = f"{n} resamples, seed {seed}" if n else "Student's t"
-            parts.append(f"{method}: {drawn}: other topics of the kind")
-        elif method.startswith(("replicas", "intents")):
-            parts.append(f"{method}: {n} replicas, seed {seed}: other candidates and tags of these")
-        elif method == "unjudged (normal)":
-            parts.append(f"{method}: these topics, whatever their unjudged documents are under the prior")
-    return "; ".join(parts)
-
-
 def _cell(value: Any, digits: int) -> str:
     if isinstance(value, float):
         return "" if pd.isna(value) else f"{value:.{digits}f}"
     return printable(value)
-
-
-def escaped(text: object, style: str) -> str:
-    r"""Text that stands beside tables, as the format writes it.
-
-    >>> print(escaped("a_b*", "latex"), escaped("a_b*", "markdown"))
-    a\_b{*} a_b\*
-    """
-    if style == "latex":
-        return latex.escaped(text)
-    return printable(text).translate(_OF_MARKDOWN) if style == "markdown" else printable(text)
-
-
-def captioned(table: str, style: str, caption: Sequence[str], label: str = "") -> str:
-    """A table in LaTeX or Markdown with its caption; the table alone where there is none."""
-    if not caption:
-        return table
-    said = [escaped(sentence, style) for sentence in caption]
-    if style == "latex":
-        return latex.floated(table, said, label)
-    # As Pandoc reads captions, which others show as a line.
-    return "\n".join([table, "", f"Table: {said[0]}", *said[1:]])
-
-
-def _emphasised(text: pd.DataFrame, bold: Collection[tuple[int, str]], form: str) -> pd.DataFrame:
-    text = text.copy()
-    for row, name in bold:
-        at = row, list(text.columns).index(name)
-        text.iloc[at] = form.format(text.iloc[at])
-    return text
 
 
 def _markdown(text: pd.DataFrame, right: list[bool], bold: Collection[tuple[int, str]]) -> str:
@@ -174,6 +91,14 @@ def _markdown(text: pd.DataFrame, right: list[bool], bold: Collection[tuple[int,
     lines = ["| " + " | ".join(row) + " |" for row in rows]
     rule = "|" + "|".join("---:" if numeric else ":---" for numeric in right) + "|"
     return "\n".join([lines[0], rule, *lines[1:]])
+
+
+def _emphasised(text: pd.DataFrame, bold: Collection[tuple[int, str]], form: str) -> pd.DataFrame:
+    text = text.copy()
+    for row, name in bold:
+        at = row, list(text.columns).index(name)
+        text.iloc[at] = form.format(text.iloc[at])
+    return text
 
 
 def _latex(text: pd.DataFrame, right: list[bool], bold: Collection[tuple[int, str]]) -> str:
@@ -198,6 +123,78 @@ def _table(text: pd.DataFrame, right: list[bool], title: str) -> str:
         # Text, not markup: an id such as [bold] is an id.
         table.add_row(*(Text(cell) for cell in row))
     page = io.StringIO()
-    # As wide as it needs: a name that is cut short may be another's.
+    # As wide as necessary, since shortened names may be ambiguous.
     Console(file=page, width=10_000).print(table)
     return "\n".join(line.rstrip() for line in page.getvalue().strip("\n").splitlines())
+
+
+def summary(scores: Scores, style: str) -> pd.DataFrame:
+    """One row for each system and measure: the mean and its intervals, named by their methods.
+
+    For csv and json, the C frame itself.
+    """
+    intervals = scores.intervals.merge(scores.missing[["name", "n_missing"]], on="name", sort=False)
+    if style in ("csv", "json"):
+        return intervals
+    ends = intervals["low"].map(lambda end: _cell(end, 4)) + " to " + intervals["high"].map(lambda end: _cell(end, 4))
+    if "mean" in intervals.columns:
+        # Replicas have their own mean, which may differ from the score.
+        around = ", mean " + intervals["mean"].map(lambda mean: _cell(mean, 4))
+        ends += around.where(intervals["mean"].notna(), "")
+    intervals["ends"] = ends.where(intervals["low"].notna(), "")
+    rows: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in intervals.itertuples():
+        cells = rows.setdefault(
+            (str(row.name), str(row.measure)), {"run": row.name, "measure": row.measure, "mean": row.value}
+        )
+        if row.method != "none":
+            cells[f"{row.level:.0%} {row.method}"] = row.ends
+        cells |= {"topics": row.n_qids, "missing": row.n_missing}
+    table = pd.DataFrame(list(rows.values()))
+    return table[[name for name in table if name not in ("topics", "missing")] + ["topics", "missing"]].fillna("")
+
+
+def per_query(scores: Scores, style: str) -> pd.DataFrame:
+    """The V frame; for other formats than csv and json, one column for each measure."""
+    if style in ("csv", "json"):
+        return scores.values
+    wide = scores.values.pivot(index=["name", "qid"], columns="measure", values="value").reset_index()
+    ordered = scores.values[["name", "qid"]].drop_duplicates().merge(wide, on=["name", "qid"], how="left")
+    return ordered[["name", "qid", *scores.values["measure"].unique()]].rename(columns={"name": "run"})
+
+
+def footing(scores: Scores) -> str:
+    """Methods of the intervals in one line."""
+    parts = []
+    for first in scores.intervals.drop_duplicates("method").to_dict("records"):
+        method, n, seed = first["method"], first["n_resamples"], first["seed"]
+        if method.startswith("topics"):
+            drawn = f"{n} resamples, seed {seed}" if n else "Student's t"
+            parts.append(f"{method}: {drawn}: other topics from the same population")
+        elif method.startswith(("replicas", "intents")):
+            parts.append(f"{method}: {n} replicas, seed {seed}: other candidates and tags of these topics")
+        elif method == "unjudged (normal)":
+            parts.append(f"{method}: unjudged documents of these topics under the prior")
+    return "; ".join(parts)
+
+
+def escaped(text: object, style: str) -> str:
+    r"""Escape text outside of tables for a format.
+
+    >>> print(escaped("a_b*", "latex"), escaped("a_b*", "markdown"))
+    a\_b{*} a_b\*
+    """
+    if style == "latex":
+        return latex.escaped(text)
+    return printable(text).translate(_OF_MARKDOWN) if style == "markdown" else printable(text)
+
+
+def captioned(table: str, style: str, caption: Sequence[str], label: str = "") -> str:
+    """Add a caption to a table in LaTeX or Markdown."""
+    if not caption:
+        return table
+    said = [escaped(sentence, style) for sentence in caption]
+    if style == "latex":
+        return latex.floated(table, said, label)
+    # A caption in Pandoc's syntax; other programs show it as a line.
+    return "\n".join([table, "", f"Table: {said[0]}", *said[1:]])

@@ -1,9 +1,11 @@
 import json
 import re
+from dataclasses import fields
 
 import pandas as pd
 import pytest
 
+from vbterrier.report import ComparisonOptions, ReportData
 from vbterrier.report.page.build import write_report
 
 NASTY = "</script><b>&\"'\u202e\u2028x"
@@ -11,11 +13,16 @@ NASTY = "</script><b>&\"'\u202e\u2028x"
 
 @pytest.fixture(scope="session")
 def written(tmp_path_factory):
-    """Write a page and read it: what ``write_report`` returns, the text, and the explorer's data."""
+    """Write a page and read it: the result of ``write_report``, the text, and the data of the explorer."""
 
     def write(*arguments, **options):
         path = tmp_path_factory.mktemp("page") / "report.html"
-        page = write_report(arguments[0], path, *arguments[1:], **{"plots": False, "n_resamples": 200, **options})
+        options = {"plots": False, "n_resamples": 200, **options}
+        data, comparison = (
+            kind(**{one.name: options.pop(one.name) for one in fields(kind) if one.name in options})
+            for kind in (ReportData, ComparisonOptions)
+        )
+        page = write_report(arguments[0], path, *arguments[1:], data=data, comparison=comparison, **options)
         text = path.read_text(encoding="utf-8")
         found = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
         return page, text, json.loads(found.group(1))

@@ -11,6 +11,7 @@ import pytest
 import vbterrier
 from vbterrier import FileError, InputError, ParameterError
 from vbterrier.demo import copy_demo
+from vbterrier.report import ComparisonOptions, ReportData
 from vbterrier.report.page.build import write_report
 
 NASTY = "</script><img src=x onerror=alert(1)>&\"'\u202e\u2028`${x}"
@@ -161,21 +162,21 @@ def test_what_made_it_is_said(written, small):
     [
         ({}, ParameterError, "nothing to evaluate against"),
         ({"tags": "x.tsv"}, ParameterError, "nothing to evaluate against"),
-        ({"links": "x.parquet", "tags": "x.tsv"}, ParameterError, "leave out intents and tags"),
+        ({"links": "x.parquet", "tags": "x.tsv"}, ParameterError, "links exclude intents and tags"),
     ],
 )
 def test_inputs_that_do_not_go_together_are_refused(tmp_path, small, options, error, said):
     with pytest.raises(error, match=said):
-        write_report(small[0], tmp_path / "r.html", **options)
+        write_report(small[0], tmp_path / "r.html", data=ReportData(**options))
 
 
 def test_bad_parameters_are_refused_and_nothing_is_written(tmp_path, small):
     runs, qrels = small
     path = tmp_path / "r.html"
     for options, error, said in (
-        ({"baseline": "frist"}, ParameterError, "Did you mean first"),
+        ({"comparison": ComparisonOptions(baseline="frist")}, ParameterError, "Did you mean first"),
         ({"measures": "RelCov"}, InputError, "measures of entity runs want a pool"),
-        ({"correction": "holms"}, ParameterError, "holm"),
+        ({"comparison": ComparisonOptions(correction="holms")}, ParameterError, "holm"),
     ):
         with pytest.raises(error, match=said):
             write_report(runs, path, qrels, **options)
@@ -193,7 +194,7 @@ def test_a_page_takes_its_name_once_it_is_complete(tmp_path, small, monkeypatch)
     path.write_text("what was there")
     monkeypatch.setattr("vbterrier.report.page.build._filled", lambda *_, **__: "\ud800")
     with pytest.raises(UnicodeEncodeError):
-        write_report(*small[:1], path, small[1], plots=False, n_resamples=50)
+        write_report(*small[:1], path, small[1], plots=False, comparison=ComparisonOptions(n_resamples=50))
     assert path.read_text() == "what was there"
     assert list(tmp_path.iterdir()) == [path]
 
@@ -209,7 +210,7 @@ def test_command(command, tmp_path):
     assert (code, err) == (0, "")
     assert "BNDCG@5" in out
     # What may turn the verdict around stands beside it.
-    assert "Unjudged documents, weighs heavily: Of the first 5 documents" in out
+    assert "Unjudged documents, serious: Of the first 5 documents" in out
     assert "0.0" in out.splitlines()[-1]
     text = output.read_text(encoding="utf-8")
     assert "baseline lexical" in text

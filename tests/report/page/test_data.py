@@ -76,24 +76,24 @@ def test_unjudged_documents_with_their_ranks(page_of_demo, demo):
 
 def test_distributions_have_the_shape_of_their_atoms(page_of_demo, demo):
     _, _, data = page_of_demo
-    laws = data["laws"]
-    law = vbterrier.unjudged.bootstrap_distribution(
+    distributions = data["distributions"]
+    expected = vbterrier.unjudged.bootstrap_distribution(
         vbterrier.read_run(demo / "dense.run"), vbterrier.read_qrels(demo / "qrels.txt")
     )
-    low, high = law.interval(laws["level"])
+    low, high = expected.interval(distributions["level"])
     system, some = data["systems"].index("dense"), 0
     for place, topic in enumerate(data["topics"]):
-        at = law.topics.index(topic)
-        shape = laws["shapes"][system][place]
-        if not law.n_unjudged[at]:
-            assert (shape, laws["low"][system][place]) == ("", None)
+        at = expected.topics.index(topic)
+        shape = distributions["shapes"][system][place]
+        if not expected.n_unjudged[at]:
+            assert (shape, distributions["low"][system][place]) == ("", None)
             continue
         some += 1
-        values, probs = law.atoms(topic)
-        share = np.histogram(values, bins=laws["bars"], range=(0, 1), weights=probs)[0]
+        values, probs = expected.atoms(topic)
+        share = np.histogram(values, bins=distributions["bars"], range=(0, 1), weights=probs)[0]
         heights = np.array([STEPS.index(sign) for sign in shape]) / (len(STEPS) - 1)
         assert heights == pytest.approx(share / share.max(), abs=1 / (len(STEPS) - 1) + 1e-9)
-        ends = laws["low"][system][place], laws["high"][system][place]
+        ends = distributions["low"][system][place], distributions["high"][system][place]
         assert ends == pytest.approx((low[at], high[at]), abs=5e-6)
     assert some > 5
 
@@ -126,7 +126,7 @@ def test_diversity_judgments_have_intents_and_no_bootstrapped_scores(written):
     assert data["measures"] == ["ES@10", "VB@10"]
     assert data["intents"]["topics"][0] == {"names": ["1", "2"], "prob": [0.5, 0.5], "ranks": [";1", ";2"]}
     assert data["unjudged"]["counts"] == [[1, 1], [1, 1]]
-    assert "laws" not in data
+    assert "distributions" not in data
 
 
 def test_entity_runs_on_links(written):
@@ -142,7 +142,7 @@ def test_entity_runs_on_links(written):
     )
     good = pd.DataFrame({"qid": np.repeat([*"123456"], 2), "docno": ["Paris", "Rome"] * 6, "score": [2.0, 1.0] * 6})
     runs = {"good": good, "half": good[good["docno"] == "Paris"]}
-    with pytest.warns(vbterrier.DegenerateWarning, match="the ratio has no bound"):
+    with pytest.warns(vbterrier.DegenerateWarning, match="the ratio is infinite"):
         page, text, data = written(runs, links=links)
     assert data["measures"] == ["RelCov@20", "NonRelCov@20"]
     assert data["values"] == [[[1] * 6, [0.5] * 6], [[0] * 6] * 2]
@@ -151,7 +151,7 @@ def test_entity_runs_on_links(written):
     assert "Mean RelCov@20" in text
     assert next(one for one in page.caveats if one.about == "The linked pool").text.startswith("Of 24 documents")
     qrels = pd.DataFrame({"qid": [*"123456"], "docno": "d1", "label": 1})
-    with pytest.warns(vbterrier.DegenerateWarning, match="the ratio has no bound"):
+    with pytest.warns(vbterrier.DegenerateWarning, match="the ratio is infinite"):
         _, _, data = written(runs, qrels, "RelCov@20", links=links)
     assert data["values"] == [[[1] * 6] * 2]
 

@@ -22,7 +22,7 @@ def test_two_systems_by_hand(written, small):
     )
     assert "0.369 (95% interval 0.369 to 0.369, p = 0.0020, 10 topics)." in page.verdict[0]
     assert page.verdict[0] in text
-    assert "test, topic by topic: sign-flip randomisation" in text
+    assert "paired test over topics: sign-flip randomisation" in text
 
 
 def test_what_only_unjudged_documents_decide_is_said(written):
@@ -43,16 +43,16 @@ def test_what_only_unjudged_documents_decide_is_said(written):
     )
     assert page.verdict[1].startswith("By nDCG@5, known scores higher than new")
     page, _, _ = written(runs, qrels, ["BNDCG@5", "nDCG@5"])
-    # The learned prior leaves a difference of .002 on each topic: both tell them apart, and disagree on nothing.
+    # The learned prior leaves a difference of .002 on each topic: it is significant by both measures.
     assert [sentence.partition(":")[0] for sentence in page.verdict] == [
         f"By {measure}, known scores higher than new" for measure in ("BNDCG@5", "nDCG@5")
     ]
     assert about(page, "Unjudged documents")[0].text == (
-        "Of the first 5 documents, 0.0% (known) to 40.0% (new) were never judged. What takes them for not relevant "
-        "favours known; look at a bootstrapped measure first. Tests are over topics and take the expected BNDCG@5 for "
-        "known; the command vbterrier rank --over both counts, too, that nobody knows what these documents are."
+        "Of the first 5 documents, 0.0% (known) to 40.0% (new) are unjudged. Measures that treat unjudged documents as "
+        "non-relevant favour known; prefer a bootstrapped measure. The tests are over topics and treat the expected "
+        "BNDCG@5 as exact; `vbterrier rank --over both` includes the uncertainty of unjudged documents."
     )
-    assert about(page, "Unjudged documents")[0].grave
+    assert about(page, "Unjudged documents")[0].serious
 
 
 def test_measures_of_one_metric_that_disagree_are_named(written, monkeypatch):
@@ -68,12 +68,12 @@ def test_measures_of_one_metric_that_disagree_are_named(written, monkeypatch):
     )
     (said,) = _disagreements(compare(values, n_resamples=500), ["BNDCG@10", "nDCG@10"])
     assert said == (
-        "nDCG@10 tells a from b, and BNDCG@10 does not: what decides there are documents that nobody judged, "
-        "which nDCG@10 takes for not relevant."
+        "By nDCG@10, but not by BNDCG@10, these systems differ significantly: a vs. b. The difference depends on "
+        "unjudged documents, which nDCG@10 treats as non-relevant."
     )
     values["measure"] = values["measure"].map({"BNDCG@10": "nDCG@10", "nDCG@10": "BNDCG@10"})
     assert _disagreements(compare(values, n_resamples=500), ["BNDCG@10", "nDCG@10"]) == [
-        "BNDCG@10 tells a from b, and nDCG@10 does not."
+        "By BNDCG@10, but not by nDCG@10, these systems differ significantly: a vs. b."
     ]
 
 
@@ -81,13 +81,14 @@ def test_a_baseline_and_three_systems(written, small):
     runs, qrels = small
     page, text, _ = written({**runs, "twin": runs["first"]}, qrels, "nDCG@10", baseline="first")
     assert page.verdict[0] == (
-        "By nDCG@10, against first (1.000, 10 topics): second scores lower; twin is not distinguishable from it."
+        "By nDCG@10, against first (1.000, 10 topics): second scores lower; "
+        "twin is not significantly different from it."
     )
     assert "corrected for all 2 pairs of a measure (Holm)" in text
     page, text, _ = written({**runs, "twin": runs["first"]}, qrels, "nDCG@10")
     assert page.verdict[0] == (
-        "By nDCG@10, 2 of 3 pairs of systems are distinguishable over 10 topics: first has the highest mean, 1.000, "
-        "and is not distinguishable from twin."
+        "By nDCG@10, 2 of 3 pairs of systems differ significantly over 10 topics: first has the highest mean, 1.000, "
+        "and does not differ significantly from twin."
     )
 
 
@@ -95,7 +96,7 @@ def test_nothing_distinguishable_among_three(written, small):
     runs, qrels = small
     page, _, _ = written({"a": runs["first"], "b": runs["first"], "c": runs["first"]}, qrels, "nDCG@10")
     assert page.verdict[0] == (
-        "By nDCG@10, no two of the 3 systems are distinguishable over 10 topics; all means are 1.000."
+        "By nDCG@10, no two of the 3 systems differ significantly over 10 topics; all means are 1.000."
     )
     page, _, _ = written({"a": runs["first"], "b": runs["first"]}, qrels, "nDCG@10")
     assert page.verdict[0] == "By nDCG@10, a and b score the same on each of 10 topics: 1.000 against 1.000."
@@ -106,7 +107,7 @@ def test_one_system_has_means_and_no_pairs(written, small):
     page, text, data = written({"second": runs["second"]}, qrels)
     assert page.verdict[1] == "second scores 0.631 by nDCG@10 (95% interval 0.631 to 0.631) over 10 topics."
     assert 'id="pairs"' not in text
-    assert about(page, "Unjudged documents")[0].text == "50.0% of the first 10 documents were never judged."
+    assert about(page, "Unjudged documents")[0].text == "50.0% of the first 10 documents are unjudged."
     assert data["systems"] == ["second"]
 
 
@@ -137,11 +138,11 @@ def test_runs_that_returned_nothing_are_said(written, small):
     with pytest.warns(DegenerateWarning, match="retrieved nothing for 8 of 10"):
         page, text, _ = written({"first": runs["first"], "part": part}, qrels, "nDCG@10", on_topics="all")
     (caveat,) = about(page, "Empty topics")
-    assert caveat.grave
-    assert caveat.text.startswith("part† returned nothing for 8 of 10 topics, which score as empty rankings. Its diff")
-    assert "† part retrieved nothing for 8 of 10 topics: its numbers may say nothing about its quality." in text
+    assert caveat.serious
+    assert caveat.text.startswith("part† returned nothing for 8 of 10 topics; they score as empty rankings. The file")
+    assert "† part retrieved nothing for 8 of 10 topics: its numbers may not reflect its quality." in text
     assert "part†" in page.verdict[0]
-    assert "Warnings on the way" in text
+    assert "<h3>Warnings</h3>" in text
 
 
 def test_topics_without_any_judgment_and_ties_are_said(written, small):
@@ -150,7 +151,7 @@ def test_topics_without_any_judgment_and_ties_are_said(written, small):
     with pytest.warns(DegenerateWarning):
         page, _, _ = written({"first": runs["first"], "strange": strange}, qrels)
     assert about(page, "Topics without judgments")[0].text == (
-        "None of the first 10 documents is judged for 10 topics of strange: scores there are a guess from the prior."
+        "None of the first 10 documents is judged for 10 topics of strange: these scores depend on the prior alone."
     )
     assert "strange (100%)" in about(page, "Tied scores")[0].text
 
@@ -160,9 +161,9 @@ def test_without_a_bootstrapped_measure_nobody_is_sent_to_one(written, small):
     once = runs["second"].assign(docno=["new"] * 10 + ["newer"] + ["good"] * 9)
     page, _, _ = written({"first": runs["first"], "once": once}, qrels, "nDCG@10")
     assert about(page, "Topics without judgments")[0].text == (
-        "None of the first 10 documents is judged for 1 topic of once: scores there say nothing of the documents."
+        "None of the first 10 documents is judged for 1 topic of once: these scores are not evidence of quality."
     )
-    assert about(page, "Unjudged documents")[0].text.endswith("favours first.")
+    assert about(page, "Unjudged documents")[0].text.endswith("favour first.")
 
 
 def test_nothing_against_it(written, small):
@@ -196,7 +197,7 @@ def test_what_no_test_could_tell_is_not_called_alike(written):
     runs, qrels = values_of(a=[9, 8], b=[1, 2])
     with pytest.warns(DegenerateWarning, match="sign flips of 2 topics"):
         page, _, _ = written(runs, qrels, ["nDCG@10", "P@10"])
-    assert page.verdict[0].startswith("nDCG@10 cannot tell a and b apart: ")
+    assert page.verdict[0].startswith("By nDCG@10, a and b cannot differ significantly in this test: ")
     # The name of a measure keeps its case.
     assert [caveat.text.partition(":")[0] for caveat in about(page, "Few topics")] == ["nDCG@10", "P@10"]
     assert not about(page, "Intervals and tests")
@@ -205,17 +206,17 @@ def test_what_no_test_could_tell_is_not_called_alike(written):
     with pytest.warns(DegenerateWarning, match="28 pairs leaves no p below"):
         page, _, _ = written(many, qrels, "P@10", correction="holm")
     assert page.verdict[0] == (
-        "By P@10, the test could tell no two of the 8 systems apart, whatever they score over 12 topics; the means go "
-        "from 0.050 (s0) to 0.750 (s7)."
+        "By P@10, no two of the 8 systems can differ significantly in this test over 12 topics; the means range from "
+        "0.050 (s0) to 0.750 (s7)."
     )
     (caveat,) = about(page, "Few resamples")
-    assert caveat.grave
+    assert caveat.serious
     assert "correction='max-t'" in caveat.text
 
 
 def test_too_few_topics_of_one_measure_say_nothing_of_another():
     said = ("P@10: sign flips of 2 topics leave no p below 0.5: nothing can be significant at the level 0.05",)
-    found = SimpleNamespace(compared=("AP", "P@10"), said=said)
+    found = SimpleNamespace(compared=("AP", "P@10"), messages=said)
     assert [is_hopeless(found, measure) for measure in found.compared] == [False, True]
 
 
@@ -224,7 +225,7 @@ def test_infinite_t_weighs_heavily(written):
     with pytest.warns(DegenerateWarning, match="t is infinite"):
         page, _, _ = written(runs, qrels, "P@10", test="t")
     assert page.verdict[0].startswith("By P@10, a scores higher than b")
-    assert about(page, "Differences without spread")[0].grave
+    assert about(page, "Differences without variance")[0].serious
 
 
 def test_a_single_topic_has_no_interval(written):
@@ -232,9 +233,10 @@ def test_a_single_topic_has_no_interval(written):
     with pytest.warns(DegenerateWarning):
         page, text, _ = written(runs, qrels, "P@10")
     assert page.verdict[0] == (
-        "P@10 cannot tell a and b apart: 0.900 against 0.100, a difference of 0.800 (p = 1.0000, 1 topic)."
+        "By P@10, a and b cannot differ significantly in this test: 0.900 against 0.100, a difference of 0.800 "
+        "(p = 1.0000, 1 topic)."
     )
-    assert not about(page, "Topics that decide")
+    assert not about(page, "Influential topics")
     assert "nan" not in text.partition("<main")[2].partition("<script")[0]
     assert "1 topics ·" not in text
 
@@ -243,12 +245,12 @@ def test_intervals_that_disagree_with_tests_are_named(written):
     # Of six topics that differ, all are won: 2/2^6 times three pairs is beyond .05, and the interval is without 0.
     runs, qrels = values_of(a=[9, 9, 9, 9, 9, 9, 5, 5], b=[3, 4, 5, 6, 7, 8, 5, 5], c=[3, 4, 5, 6, 7, 8, 5, 5])
     page, _, _ = written(runs, qrels, "P@10", n_resamples=1000)
-    assert "no two of the 3 systems are distinguishable" in page.verdict[0]
+    assert "no two of the 3 systems differ significantly" in page.verdict[0]
     assert about(page, "Intervals and tests")[0].text == (
-        "They disagree on 2 of 3 differences: a less b by P@10 and a less c by P@10. The verdict is the test's; "
+        "They disagree on 2 of 3 differences: a − b by P@10 and a − c by P@10. The verdict follows the test; "
         "intervals are not corrected for the number of pairs and bootstrap intervals of 8 topics tend to be too short."
     )
-    assert not about(page, "Intervals and tests")[0].grave
+    assert not about(page, "Intervals and tests")[0].serious
 
 
 def test_systems_that_share_a_share_or_win_everywhere(written):
@@ -256,17 +258,17 @@ def test_systems_that_share_a_share_or_win_everywhere(written):
     strange = {name: run.assign(docno="new" + run["docno"]) for name, run in runs.items()}
     with pytest.warns(DegenerateWarning, match="none of its documents is judged"):
         page, _, _ = written(strange, qrels, "P@10")
-    assert about(page, "Unjudged documents")[0].text.startswith("100.0% of the first 10 documents of all systems were")
+    assert about(page, "Unjudged documents")[0].text.startswith("100.0% of the first 10 documents of all systems are")
     assert about(page, "Topics without judgments")[0].text == (
-        "None of the first 10 documents is judged for 8 topics of a and 8 topics of b: scores there say nothing of the "
-        "documents."
+        "None of the first 10 documents is judged for 8 topics of a and 8 topics of b: these scores are not evidence "
+        "of quality."
     )
     page, _, _ = written(runs, qrels, "P@10")
-    assert about(page, "Topics that decide")[0].text == "None in particular: by P@10, a is above b on every topic."
+    assert about(page, "Influential topics")[0].text == "None in particular: by P@10, a is above b on every topic."
 
 
 def test_of_what_is_better_low_the_lowest_mean_is_the_best(written):
-    from vbterrier.entities import LinkedPool
+    from vbterrier.entities.pool import LinkedPool
 
     qids = [f"q{number}" for number in range(10)]
     docs = [(qid, f"{qid}-{n}", n, e, int(n == 0)) for qid in qids for n, e in enumerate(["x", "y", "y", "y"])]
@@ -280,11 +282,11 @@ def test_of_what_is_better_low_the_lowest_mean_is_the_best(written):
     with pytest.warns(DegenerateWarning):
         page, text, _ = written(runs, None, "NonRelCov@1", links=pool)
     assert page.verdict[0] == (
-        "By NonRelCov@1 (lower is better), 2 of 3 pairs of systems are distinguishable over 10 topics: good has the "
-        "lowest mean, 0.000, and is distinguishable from all others."
+        "By NonRelCov@1 (lower is better), 2 of 3 pairs of systems differ significantly over 10 topics: good has the "
+        "lowest mean, 0.000, and differs significantly from all others."
     )
     assert "Mean NonRelCov@1, lower is better" in text
-    assert about(page, "Topics that decide")[0].text == (
+    assert about(page, "Influential topics")[0].text == (
         "None in particular: by NonRelCov@1, good is below bad on every topic."
     )
     # A zero is what a good system scores, no sign that it retrieved nothing.

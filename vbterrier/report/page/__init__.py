@@ -1,4 +1,4 @@
-"""The report: everything that an evaluation found, on one page that needs nothing else."""
+"""The HTML report: all results of an evaluation on one self-contained page."""
 
 from vbterrier.report.page.build import Page, write_report
 

@@ -11,7 +11,6 @@ from vbterrier.errors import printable
 from vbterrier.report.page.evaluated import wide_of
 
 if TYPE_CHECKING:
-
     from vbterrier.annotations import Floats
     from vbterrier.report.page.evaluated import ReportNumbers
     from vbterrier.unjudged.distribution import BootstrapDistribution

@@ -1,4 +1,4 @@
-"""Inputs and numbers of a report."""
+"""Inputs, options and numbers of a report."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pandas as pd
 from vbterrier.entities.files import read_links
 from vbterrier.entities.pool import LinkedPool, link_pool
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError, examples, nearest, warn
-from vbterrier.evaluate.comparison import Comparison, compare
+from vbterrier.evaluate.comparison import N_RESAMPLES, Comparison, compare
 from vbterrier.evaluate.coverage import coverage_report
 from vbterrier.evaluate.inputs import named_runs, target_of, topics_of
 from vbterrier.evaluate.scores import Scores, score
@@ -42,43 +42,87 @@ if TYPE_CHECKING:
     from vbterrier.unjudged.pool import JudgedTop
 
 
-def rows_of(frame: pd.DataFrame, *columns: str) -> list[tuple[Any, ...]]:
-    """Some columns of all rows, as Python's own numbers and texts.
-
-    >>> import pandas as pd
-    >>> rows_of(pd.DataFrame({"a": [1], "b": ["x"], "c": [2.5]}), "c", "a")
-    [(2.5, 1)]
-    """
-    return list(zip(*(frame[column].tolist() for column in columns), strict=True))
-
-
-def wide_of(found: ReportNumbers, measure: str) -> pd.DataFrame:
-    """What systems score by one measure: a row a topic, a column a system, NaN where nothing is defined."""
-    values = found.scores.values
-    of_measure = values[values["measure"] == measure].astype({"qid": str, "name": str})
-    wide = of_measure.pivot(index="qid", columns="name", values="value")
-    return wide.reindex(index=found.topics, columns=found.names)
-
-
 OF_QRELS = ("BNDCG@10", "nDCG@10", "Unjudged@10")
 OF_INTENTS = ("ES@10", "VB@10")
 OF_LINKS = ("RelCov@20", "NonRelCov@20", "DiscRatio@20")
+CUTOFF = 10
+# Measures that describe runs: no system is better for a higher or lower value.
+DIAGNOSTIC = ("Unjudged",)
+_FEW = "fewer than two topics have a value, so there is no interval"
+
+
+@dataclass(frozen=True, eq=False)
+class ReportData:
+    """Data of :func:`vbterrier.write_report` besides runs and qrels: frames, registered names or paths.
+
+    Parameters
+    ----------
+    intents, tags
+        Candidate intents (qid, entity_id, prob) and tags of documents (docno, entity_id[, weight, qid]).
+    links
+        The linked pool of entity runs: a :class:`~vbterrier.entities.LinkedPool`, its K frame, or the path of one. With
+        ``qrels``, its documents get the labels of these.
+    topics
+        The text of queries: qid, query.
+    duplicates
+        As for :func:`vbterrier.score`.
+    """
+
+    intents: Any = None
+    tags: Any = None
+    links: Any = None
+    topics: Any = None
+    duplicates: str = "error"
+
+
+@dataclass(frozen=True)
+class ComparisonOptions:
+    """Options of the tests and intervals of :func:`vbterrier.write_report`.
+
+    Parameters
+    ----------
+    baseline
+        The run that all other runs are compared with; ``None`` for all pairs.
+    test, correction, interval, level, n_resamples, seed
+        As for :func:`vbterrier.compare`; means have intervals of the same kind.
+    on_topics
+        As for :func:`vbterrier.score`.
+    """
+
+    baseline: str | None = None
+    test: str = "randomisation"
+    correction: str = "auto"
+    interval: str = "percentile"
+    level: float = 0.95
+    on_topics: str = "same"
+    n_resamples: int = N_RESAMPLES
+    seed: int = 0
+
+    @property
+    def tests(self) -> dict[str, Any]:
+        """Arguments of tests."""
+        return {"baseline": self.baseline, "test": self.test, "correction": self.correction}
+
+    @property
+    def intervals(self) -> dict[str, Any]:
+        """Arguments of intervals."""
+        return {name: getattr(self, name) for name in ("interval", "level", "n_resamples", "seed")}
 
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """Runs, and what they are evaluated against.
+    """Runs and the data that they are evaluated with.
 
     Parameters
     ----------
     runs
-        By name.
+        Runs by name.
     qrels, intents, tags
-        Frames; ``None`` where there are none.
+        Frames, or ``None``.
     links
-        The linked pool that entity runs are measured on, in place of the other three.
+        The linked pool of entity runs, used instead of qrels, intents and tags.
     queries
-        The text of each topic, as far as it is known.
+        The text of topics, if known.
     """
 
     runs: dict[str, Run]
@@ -90,14 +134,14 @@ class Inputs:
 
     @property
     def is_diversity(self) -> bool:
-        """Whether documents are judged for several subtopics."""
+        """True if documents are judged for several subtopics."""
         frame = self.qrels
         if frame is None or "iteration" not in frame.columns or frame["iteration"].nunique() < 2:  # noqa: PLR2004
             return False
         return bool(frame.duplicated(["qid", "docno"]).any())
 
     def measures(self, asked: Any) -> list[ir_measures.Measure]:
-        """What is measured: what was asked for, or what the inputs support."""
+        """Measures that were asked for, or those that the inputs support."""
         if asked is not None and (isinstance(asked, str) or not hasattr(asked, "__len__") or len(asked)):
             return measures_from(*([asked] if isinstance(asked, str) or not hasattr(asked, "__len__") else asked))
         if self.links is not None:
@@ -106,32 +150,144 @@ class Inputs:
         return measures_from(*adhoc, *(OF_INTENTS if self.intents is not None or self.is_diversity else ()))
 
 
-def inputs_of(
-    runs: Any, qrels: Any, *, intents: Any, tags: Any, links: Any, topics: Any, duplicates: str = "error"
-) -> Inputs:
-    """Read what is given as paths.
+@dataclass(frozen=True, eq=False)
+class CoveredIntents:
+    """Intents of all topics, and the ranks at which one run covers them.
+
+    Parameters
+    ----------
+    intents
+        qid, entity_id, prob; the same for all runs of a page.
+    ranks
+        Ranks, from 1, of the documents about each row of ``intents``.
+    tagged
+        Mean share of documents up to the cutoff that have a tag.
+    oracle
+        Mean expected success of the best ranking under the same tags; NaN if not all tags are known.
+    """
+
+    intents: pd.DataFrame
+    ranks: list[list[int]]
+    tagged: float
+    oracle: float
+
+    @classmethod
+    def of_runs(
+        cls, measure: Any, scorings: Mapping[str, Scoring], cutoff: int, given: Inputs
+    ) -> dict[str, CoveredIntents]:
+        """The intents of a measure, covered by each run."""
+        found = {name: measure.coverage(scoring) for name, scoring in scorings.items()}
+        first: Coverage = next(iter(found.values()))
+        frame = pd.DataFrame(
+            {
+                "qid": [first.intents.topics[place] for place in first.intents.topic],
+                "entity_id": first.intents.entity.text.to_pylist(),
+                "prob": first.intents.prob,
+            }
+        )
+        oracle = _oracle(frame, given, cutoff)
+        return {
+            name: cls(frame, _ranks(coverage, cutoff), float(coverage.tagged.mean()), oracle)
+            for name, coverage in found.items()
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class ReportNumbers:
+    """All results that a page shows.
+
+    Parameters
+    ----------
+    scores
+        Values, means with intervals, and missing topics.
+    measures, compared
+        All measures, and those by which systems are compared.
+    comparison
+        Results of the tests; ``None`` for a single system.
+    cutoff
+        Number of documents that are examined for judgments, tags and ties.
+    tops
+        Documents up to the cutoff with their judgments, by system; empty without judgments.
+    distributions, bootstrapped
+        Distributions of the first bootstrapped measure by system, and its name.
+    covered
+        Intents that the documents up to the cutoff cover, by system; empty without intents.
+    ties
+        Share of documents up to the cutoff with tied scores, by system.
+    reach
+        Coverage of the linked pool, for entity runs.
+    messages
+        Warnings of the evaluation.
+    """
+
+    scores: Scores
+    measures: tuple[str, ...]
+    compared: tuple[str, ...]
+    comparison: Comparison | None
+    cutoff: int
+    tops: dict[str, JudgedTop] = field(default_factory=dict)
+    distributions: dict[str, BootstrapDistribution] = field(default_factory=dict)
+    bootstrapped: str = ""
+    covered: dict[str, CoveredIntents] = field(default_factory=dict)
+    ties: dict[str, float] = field(default_factory=dict)
+    reach: CoverageReport | None = None
+    messages: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> list[str]:
+        """Systems in the given order."""
+        return [str(name) for name in self.scores.missing["name"]]
+
+    @property
+    def topics(self) -> list[str]:
+        """Topics in the order of the judgments."""
+        return [str(qid) for qid in self.scores.values["qid"].unique()]
+
+
+def rows_of(frame: pd.DataFrame, *columns: str) -> list[tuple[Any, ...]]:
+    """Return columns of all rows, as Python numbers and strings.
+
+    >>> import pandas as pd
+    >>> rows_of(pd.DataFrame({"a": [1], "b": ["x"], "c": [2.5]}), "c", "a")
+    [(2.5, 1)]
+    """
+    return list(zip(*(frame[column].tolist() for column in columns), strict=True))
+
+
+def wide_of(found: ReportNumbers, measure: str) -> pd.DataFrame:
+    """Values of one measure: one row for each topic, one column for each system, NaN if undefined."""
+    values = found.scores.values
+    of_measure = values[values["measure"] == measure].astype({"qid": str, "name": str})
+    wide = of_measure.pivot(index="qid", columns="name", values="value")
+    return wide.reindex(index=found.topics, columns=found.names)
+
+
+def inputs_of(runs: Any, qrels: Any, data: ReportData) -> Inputs:
+    """Read data given as paths.
 
     Raises
     ------
+    ------
     InputError
-        Files or frames that cannot be evaluated; no run.
+        Files or frames that cannot be evaluated; no runs.
     ParameterError
-        Nothing to evaluate against, or too much.
+        Nothing to evaluate against, or data that exclude each other.
     """
-    if links is not None and (intents is not None or tags is not None):
-        raise ParameterError("links are what entity runs are measured on: leave out intents and tags, or links")
-    if qrels is None and intents is None and links is None:
+    if data.links is not None and (data.intents is not None or data.tags is not None):
+        raise ParameterError("links exclude intents and tags: entity runs are evaluated on the linked pool alone")
+    if qrels is None and data.intents is None and data.links is None:
         raise ParameterError("nothing to evaluate against: wanted qrels, intents (with tags), or links")
-    loaded = {name: loaded_run(name, run, duplicates) for name, run in systems_of(named_runs(runs))}
+    loaded = {name: loaded_run(name, run, data.duplicates) for name, run in systems_of(named_runs(runs))}
     if not loaded:
         raise InputError("no runs; name at least one")
+    topics = None if data.topics is None else topics_of(data.topics)
     return Inputs(
         loaded,
         None if qrels is None else _judgments(qrels),
-        None if intents is None else named("intents", intents),
-        None if tags is None else named("tags", tags),
-        None if links is None else _linked(links, qrels),
-        {} if topics is None else _queries(topics_of(topics)),
+        None if data.intents is None else named("intents", data.intents),
+        None if data.tags is None else named("tags", data.tags),
+        None if data.links is None else _linked(data.links, qrels),
+        {} if topics is None else dict(zip(topics["qid"].astype(str), topics["query"].astype(str), strict=True)),
     )
 
 
@@ -140,7 +296,7 @@ def _judgments(qrels: Any) -> pd.DataFrame:
 
 
 def _linked(links: Any, qrels: Any) -> LinkedPool:
-    """The linked pool, with the labels of the judgments where there are any."""
+    """The linked pool, with the labels of the judgments if there are any."""
     if isinstance(links, (str, os.PathLike)):
         found = read_links(links)
     else:
@@ -153,218 +309,34 @@ def _linked(links: Any, qrels: Any) -> LinkedPool:
     return link_pool(documents.assign(score=-documents["rank"]), tags, _judgments(qrels))
 
 
-def _queries(topics: pd.DataFrame) -> dict[str, str]:
-    return dict(zip(topics["qid"].astype(str), topics["query"].astype(str), strict=True))
-
-
-@dataclass(frozen=True, eq=False)
-class Covered:
-    """The intents of all topics, and where one run covers them.
-
-    Parameters
-    ----------
-    intents
-        qid, entity_id, prob; the same for all runs of a page.
-    ranks
-        The ranks, from 1, of the documents about each intent, a row of ``intents`` each.
-    tagged
-        Mean share of the first documents that carry a tag.
-    oracle
-        Mean expected success of the best ranking under the same tags; NaN where the tags are not all known.
-    """
-
-    intents: pd.DataFrame
-    ranks: list[list[int]]
-    tagged: float
-    oracle: float
-
-
-def covered_of(measure: Any, scorings: Mapping[str, Scoring], depth: int, given: Inputs) -> dict[str, Covered]:
-    """The intents that a measure sees, in its own place and order."""
-    found = {name: measure.coverage(scoring) for name, scoring in scorings.items()}
-    first: Coverage = next(iter(found.values()))
-    frame = pd.DataFrame(
-        {
-            "qid": [first.intents.topics[place] for place in first.intents.topic],
-            "entity_id": first.intents.entity.text.to_pylist(),
-            "prob": first.intents.prob,
-        }
-    )
-    oracle = _oracle(frame, given, depth)
-    return {
-        name: Covered(frame, _ranks(coverage, depth), float(coverage.tagged.mean()), oracle)
-        for name, coverage in found.items()
-    }
-
-
-def _ranks(coverage: Coverage, depth: int) -> list[list[int]]:
-    """Rising ranks of each intent."""
-    seen = coverage.rank < depth
-    order = np.lexsort((coverage.rank[seen], coverage.intent[seen]))
-    counts = np.bincount(coverage.intent[seen], minlength=len(coverage.intents.prob))
-    ranks = 1 + coverage.rank[seen][order]
-    return [part.tolist() for part in np.split(ranks, np.cumsum(counts)[:-1])]
-
-
-def _oracle(intents: pd.DataFrame, given: Inputs, depth: int) -> float:
-    tags = given.tags
-    if tags is None and given.intents is None and given.is_diversity:
-        _, tags = from_diversity(given.qrels)
-        tags = tags[tags["qid"].astype(str).isin(intents["qid"])]
-    if tags is None:
-        return float("nan")
-    return float(oracle_success(intents, tags, depth)["success"].mean())
-
-
-DEPTH = 10
-# What is said of runs beside their scores: no system is better for it.
-DIAGNOSTIC = ("Unjudged",)
-_FEW = "fewer than two topics have a value, so there is no interval"
-
-
-@dataclass(frozen=True, eq=False)
-class ReportNumbers:
-    """What a page shows.
-
-    Parameters
-    ----------
-    scores
-        Values, means with intervals, and what is missing.
-    measures, compared
-        What was measured, and of it what systems are compared by.
-    comparison
-        What tests say; ``None`` of a single system.
-    depth
-        How many first documents are looked at.
-    tops
-        By system, the first documents with their judgments; empty without judgments.
-    laws, distribution
-        By system, the distributions of the first bootstrapped measure, and its name.
-    covered
-        By system, which intents the first documents cover; empty without intents.
-    ties
-        By system, the share of the first documents that share their score.
-    reach
-        Of entity runs, what the linked pool is.
-    said
-        What was warned of on the way.
-    """
-
-    scores: Scores
-    measures: tuple[str, ...]
-    compared: tuple[str, ...]
-    comparison: Comparison | None
-    depth: int
-    tops: dict[str, JudgedTop] = field(default_factory=dict)
-    distributions: dict[str, BootstrapDistribution] = field(default_factory=dict)
-    bootstrapped: str = ""
-    covered: dict[str, Covered] = field(default_factory=dict)
-    ties: dict[str, float] = field(default_factory=dict)
-    reach: CoverageReport | None = None
-    said: tuple[str, ...] = ()
-
-    @property
-    def names(self) -> list[str]:
-        """The systems, in the order in which they were given."""
-        return [str(name) for name in self.scores.missing["name"]]
-
-    @property
-    def topics(self) -> list[str]:
-        """The topics, in the order of the judgments."""
-        return [str(qid) for qid in self.scores.values["qid"].unique()]
-
-
 def evaluated(
-    given: Inputs,
-    asked: Sequence[ir_measures.Measure],
-    *,
-    baseline: str | None,
-    test: str,
-    correction: str,
-    on_topics: str,
-    progress: bool,
-    **intervals: Any,
+    given: Inputs, asked: Sequence[ir_measures.Measure], options: ComparisonOptions, *, progress: bool = False
 ) -> ReportNumbers:
-    """Evaluate, compare, and look at what stands behind the scores; warnings are kept, and warned of once."""
+    """Evaluate and compare the runs; each warning is kept for the page and issued once."""
+    baseline = options.baseline
     if baseline is not None and baseline not in given.runs:
         known = list(given.runs)
         raise ParameterError(f"baseline {baseline!r} is no run; found {examples(known)}.{nearest(baseline, known)}")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", DegenerateWarning)
-        tests = {"baseline": baseline, "test": test, "correction": correction}
         if given.links is not None:
-            parts = _of_links(given, asked, on_topics, tests, intervals)
+            parts = _of_links(given, asked, options)
         else:
-            parts = _of_runs(given, asked, on_topics, tests, intervals, progress=progress)
-    said = dict.fromkeys(
-        text for one in caught if _concerns(text := " ".join(str(one.message).split()), list(map(str, asked)))
-    )
-    for text in said:
+            parts = _of_runs(given, asked, options, progress=progress)
+    texts = dict.fromkeys(" ".join(str(one.message).split()) for one in caught)
+    # Entity runs are evaluated by all measures: warnings about measures that the page does not show are dropped.
+    messages = [text for text in texts if not text.endswith(_FEW) or any(f"'{measure}'" in text for measure in asked)]
+    for text in messages:
         warn(text)
-    return ReportNumbers(**parts, measures=tuple(map(str, asked)), said=tuple(said))
+    return ReportNumbers(**parts, measures=tuple(map(str, asked)), messages=tuple(messages))
 
 
-def _concerns(text: str, names: Sequence[str]) -> bool:
-    """Whether a warning is about what is shown: entity runs are measured in all ways, and some of them are."""
-    return not text.endswith(_FEW) or any(f"'{name}'" in text for name in names)
-
-
-def _of_runs(
-    given: Inputs,
-    asked: Sequence[ir_measures.Measure],
-    on_topics: str,
-    tests: dict[str, Any],
-    intervals: dict[str, Any],
-    *,
-    progress: bool,
-) -> dict[str, Any]:
-    frames = {name: run.frame for name, run in given.runs.items()}
-    beside: dict[str, Any] = {"intents": given.intents, "tags": given.tags}
-    scores = score(frames, given.qrels, asked, **beside, on_topics=on_topics, **intervals, progress=progress)
-    compared = [str(measure) for measure in asked if is_mean(measure) and measure.NAME not in DIAGNOSTIC]
-    found: dict[str, Any] = {"scores": scores, "compared": tuple(compared), "depth": deepest(asked) or DEPTH}
-    found["comparison"] = _compared(scores, compared, len(given.runs), tests, intervals)
-    target, runs = aligned(target_of(given.qrels, given.intents, given.tags), given.runs, on_topics)
-    found["ties"] = {name: run.top(found["depth"]).tied_share for name, run in runs.items()}
-    scorings = {name: Scoring(target, run, deepest(asked)) for name, run in runs.items()}
-    if given.qrels is not None:
-        found["tops"] = _tops(given, target.frame, runs, found["depth"])
-    distribution = next((one for one in asked if isinstance(one, Bootstrapped)), None)
-    if distribution is not None:
-        found["distributions"] = {name: distribution.distribution(scoring) for name, scoring in scorings.items()}
-        found["bootstrapped"] = str(distribution)
-    intents = next((one for one in asked if hasattr(one, "coverage")), None)
-    if intents is not None:
-        found["covered"] = covered_of(intents, scorings, found["depth"], given)
-    return found
-
-
-def _tops(given: Inputs, frame: pd.DataFrame, runs: dict[str, Run], depth: int) -> dict[str, JudgedTop]:
-    """The first documents with their judgments, for any subtopic."""
-    judged = Judgments(flatten_qrels(frame) if given.is_diversity else frame)
-    return {name: judged.judge(run, depth) for name, run in runs.items()}
-
-
-def _compared(
-    scores: Scores, measures: Sequence[str], n: int, tests: dict[str, Any], intervals: dict[str, Any]
-) -> Comparison | None:
-    if n < 2 or not measures:  # noqa: PLR2004
-        return None
-    return compare(scores, measures=list(measures), **tests, **intervals)
-
-
-def _of_links(
-    given: Inputs,
-    asked: Sequence[ir_measures.Measure],
-    on_topics: str,
-    tests: dict[str, Any],
-    intervals: dict[str, Any],
-) -> dict[str, Any]:
-    """Entity runs: a collection's DiscRatio is a ratio of means, and topics in which a measure is undefined are out."""
+def _of_links(given: Inputs, asked: Sequence[ir_measures.Measure], options: ComparisonOptions) -> dict[str, Any]:
+    """Evaluate entity runs: DiscRatio is a ratio of means, and topics with an undefined measure are left out."""
     frames = {name: run.frame for name, run in given.runs.items()}
     reports = [
-        coverage_report(frames, given.links, cutoff=k, on_topics=on_topics, **intervals)
-        for k in sorted({measure.params.get("cutoff", 0) for measure in asked} - {0}) or [20]
+        coverage_report(frames, given.links, cutoff=cutoff, on_topics=options.on_topics, **options.intervals)
+        for cutoff in sorted({measure.params.get("cutoff", 0) for measure in asked} - {0}) or [20]
     ]
     names = list(map(str, asked))
     tables = (pd.concat([getattr(one, part) for one in reports]) for part in ("entities", "values"))
@@ -374,19 +346,65 @@ def _of_links(
         if name not in known:
             raise ParameterError(f"{name}: entity runs are measured by {', '.join(known)}.{nearest(name, known)}")
     kept = means[means["measure"].isin(names)].reset_index(drop=True)
-    # A collection's DiscRatio has no values of topics, and is compared by none.
+    # DiscRatio, a ratio of means, has no values by topic, so systems cannot be compared by it.
     values = values[values["measure"].isin(names)].reset_index(drop=True)
     scores = Scores(values, kept, reports[0].missing)
     counts = values.groupby("measure")["name"].nunique()
     compared = [name for name in names if counts.get(name, 0) == len(given.runs)]
     comparison = None
     if len(given.runs) > 1 and compared:
-        comparison = compare(scores, measures=compared, on_topics="common", **tests, **intervals)
+        comparison = compare(scores, measures=compared, on_topics="common", **options.tests, **options.intervals)
+    last = int(reports[-1].settings["cutoff"])
     return {
         "scores": scores,
         "compared": tuple(compared),
         "comparison": comparison,
-        "depth": max(int(report.settings["cutoff"]) for report in reports),
-        "ties": {name: run.top(int(reports[-1].settings["cutoff"])).tied_share for name, run in given.runs.items()},
+        "cutoff": max(int(report.settings["cutoff"]) for report in reports),
+        "ties": {name: run.top(last).tied_share for name, run in given.runs.items()},
         "reach": reports[-1],
     }
+
+
+def _of_runs(
+    given: Inputs, asked: Sequence[ir_measures.Measure], options: ComparisonOptions, *, progress: bool
+) -> dict[str, Any]:
+    frames, cutoff = {name: run.frame for name, run in given.runs.items()}, deepest(asked) or CUTOFF
+    data: dict[str, Any] = {"intents": given.intents, "tags": given.tags, "on_topics": options.on_topics}
+    scores = score(frames, given.qrels, asked, **data, **options.intervals, progress=progress)
+    compared = [str(measure) for measure in asked if is_mean(measure) and measure.NAME not in DIAGNOSTIC]
+    found: dict[str, Any] = {"scores": scores, "compared": tuple(compared), "cutoff": cutoff, "comparison": None}
+    if len(given.runs) > 1 and compared:
+        found["comparison"] = compare(scores, measures=compared, **options.tests, **options.intervals)
+    target, runs = aligned(target_of(given.qrels, given.intents, given.tags), given.runs, options.on_topics)
+    found["ties"] = {name: run.top(cutoff).tied_share for name, run in runs.items()}
+    scorings = {name: Scoring(target, run, deepest(asked)) for name, run in runs.items()}
+    if given.qrels is not None:
+        judged = Judgments(flatten_qrels(target.frame) if given.is_diversity else target.frame)
+        found["tops"] = {name: judged.judge(run, cutoff) for name, run in runs.items()}
+    bootstrapped = next((one for one in asked if isinstance(one, Bootstrapped)), None)
+    if bootstrapped is not None:
+        found["distributions"] = {name: bootstrapped.distribution(scoring) for name, scoring in scorings.items()}
+        found["bootstrapped"] = str(bootstrapped)
+    intents = next((one for one in asked if hasattr(one, "coverage")), None)
+    if intents is not None:
+        found["covered"] = CoveredIntents.of_runs(intents, scorings, cutoff, given)
+    return found
+
+
+def _ranks(coverage: Coverage, cutoff: int) -> list[list[int]]:
+    """Ranks of each intent in rising order."""
+    seen = coverage.rank < cutoff
+    order = np.lexsort((coverage.rank[seen], coverage.intent[seen]))
+    counts = np.bincount(coverage.intent[seen], minlength=len(coverage.intents.prob))
+    ranks = 1 + coverage.rank[seen][order]
+    return [part.tolist() for part in np.split(ranks, np.cumsum(counts)[:-1])]
+
+
+def _oracle(intents: pd.DataFrame, given: Inputs, cutoff: int) -> float:
+    tags = given.tags
+    if tags is None and given.intents is None and given.is_diversity:
+        _, tags = from_diversity(given.qrels)
+        tags = tags[tags["qid"].astype(str).isin(intents["qid"])]
+    if tags is None:
+        return float("nan")
+    return float(oracle_success(intents, tags, cutoff)["success"].mean())

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 _SVG, _LINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
-# What colours are called in the page's style sheet.
+# Classes of colours in the style sheet of the page.
 _CLASSES = {
     INK: "ink",
     "#000000": "ink",
@@ -35,12 +35,22 @@ _CLASSES = {
     **{colour.lower(): f"c{place}" for place, colour in enumerate(COLOURS) if colour != "#000000"},
 }
 _DROPPED = {"metadata", "style", "title"}
+_WIDTH = 5.0
+_MOST_TOPICS, _MOST_PAIRS, _MOST_MEASURES = 30, 45, 4
+
+
+class Figure(NamedTuple):
+    """A title, a description for screen readers, and the drawing."""
+
+    title: str
+    alt: str
+    svg: Markup
 
 
 def inline(figure: Any, prefix: str) -> str:
-    """A figure as an SVG element whose ids begin with a prefix and whose colours are classes of the page.
+    """Convert a figure to an SVG element with prefixed ids, and with colours as classes of the page.
 
-    Nothing is left in ``style``: a page that forbids styles which are not its own shows it as it is.
+    No ``style`` attributes remain, because the content security policy of the page forbids them.
     """
     import matplotlib as mpl
 
@@ -80,8 +90,12 @@ def _clean(parent: ET.Element, prefix: str) -> None:
             parent.set(key, re.sub(r"(\d+\.\d\d)\d+", r"\1", " ".join(value.split())))
 
 
+def _local(tag: str) -> str:
+    return tag.rpartition("}")[2]
+
+
 def _restyle(element: ET.Element) -> None:
-    """Declarations of ``style`` as attributes, colours of the palette as classes."""
+    """Convert declarations of ``style`` to attributes, and colours of the palette to classes."""
     classes = []
     for declaration in element.attrib.pop("style", "").split(";"):
         name, _, value = (part.strip() for part in declaration.partition(":"))
@@ -100,32 +114,37 @@ def _restyle(element: ET.Element) -> None:
         element.set("class", " ".join(classes))
 
 
-def _local(tag: str) -> str:
-    return tag.rpartition("}")[2]
-
-
-_WIDTH = 5.0
-_MOST_TOPICS, _MOST_PAIRS, _MOST_MEASURES = 30, 45, 4
-
-
-class Figure(NamedTuple):
-    """A title, what a screen reader says of it, and the drawing."""
-
-    title: str
-    alt: str
-    svg: Markup
-
-
 def can_draw() -> bool:
-    """Whether matplotlib is installed."""
+    """Return True if matplotlib is installed."""
     return importlib.util.find_spec("matplotlib") is not None
 
 
 def figures(found: ReportNumbers) -> list[Figure]:
-    """All figures that there is something for."""
+    """All figures for which there are data."""
     with _unshown():
         drawn = (_forest(found), _differences(found), _distributions(found))
         return [one for one in drawn if one is not None]
+
+
+@contextmanager
+def _unshown() -> Iterator[None]:
+    """Draw for a file: no window with any backend, no warnings about fonts."""
+    import logging
+    import warnings
+
+    import matplotlib as mpl
+
+    log = logging.getLogger("matplotlib.font_manager")
+    level = log.level
+    with mpl.rc_context({"interactive": False}), warnings.catch_warnings():
+        # Browsers have glyphs that matplotlib's font lacks.
+
+        warnings.filterwarnings("ignore", message="Glyph", category=UserWarning)
+        log.setLevel(logging.ERROR)
+        try:
+            yield
+        finally:
+            log.setLevel(level)
 
 
 def _forest(found: ReportNumbers) -> Figure | None:
@@ -143,6 +162,15 @@ def _forest(found: ReportNumbers) -> Figure | None:
     return _figure(forest(shown, sort=True, width=_WIDTH), "Means and their intervals", alt, "forest")
 
 
+def _figure(ax: Any, title: str, alt: str, prefix: str) -> Figure:
+    try:
+        return Figure(title, alt, Markup(inline(ax.figure, prefix)))  # noqa: S704 - matplotlib escapes texts
+    finally:
+        from matplotlib import pyplot as plt
+
+        plt.close(ax.figure)
+
+
 def _differences(found: ReportNumbers) -> Figure | None:
     from vbterrier.report.plots import differences
 
@@ -152,10 +180,10 @@ def _differences(found: ReportNumbers) -> Figure | None:
     pairs = found.comparison.pairs[found.comparison.pairs["measure"] == measure]
     baseline = found.comparison.baseline
     if baseline is None and len(pairs) > _MOST_PAIRS:
-        # Too many to be told apart by eye: those of the best.
+        # Too many for one figure: draw those of the best system.
         baseline = str(pairs["name_a"].iloc[0])
-    told = int(found.comparison.significant()[pairs.index].sum())
-    alt = f"Differences of {measure} with their intervals; {told} of all {len(pairs)} are significant, drawn filled."
+    significant = int(found.comparison.significant()[pairs.index].sum())
+    alt = f"Differences of {measure} with their intervals; {significant} of {len(pairs)} are significant, drawn filled."
     drawn = differences(pairs, baseline=baseline, sort=True, width=_WIDTH)
     return _figure(drawn, "Differences", alt, "differences")
 
@@ -163,46 +191,17 @@ def _differences(found: ReportNumbers) -> Figure | None:
 def _distributions(found: ReportNumbers) -> Figure | None:
     from vbterrier.report.plots import score_distributions
 
-    n_unjudged = {name: int(law.n_unjudged.sum()) for name, law in found.laws.items()}
+    n_unjudged = {name: int(distribution.n_unjudged.sum()) for name, distribution in found.distributions.items()}
     if not any(n_unjudged.values()):
         return None
     name = max(n_unjudged, key=n_unjudged.__getitem__)
-    law = found.laws[name]
-    most = np.argsort(-law.n_unjudged, kind="stable")[:_MOST_TOPICS]
-    topics = [law.topics[place] for place in sorted(most[law.n_unjudged[most] > 0].tolist())]
-    title = f"What {printable(name)} could score"
+    distribution = found.distributions[name]
+    most = np.argsort(-distribution.n_unjudged, kind="stable")[:_MOST_TOPICS]
+    topics = [distribution.topics[place] for place in sorted(most[distribution.n_unjudged[most] > 0].tolist())]
+    title = f"Possible scores of {printable(name)}"
     alt = (
-        f"Distributions of the scores of {printable(name)}, the system with the most unjudged documents, over what "
-        f"these could be, of the {len(topics)} topics that have the most."
+        f"Distributions of the scores of {printable(name)}, the system with the most unjudged documents, over the "
+        f"labels of these, for the {len(topics)} topics with the most."
     )
-    return _figure(score_distributions(law, topics=topics, width=_WIDTH), title, alt, "laws")
-
-
-def _figure(ax: Any, title: str, alt: str, prefix: str) -> Figure:
-
-    try:
-        return Figure(title, alt, Markup(inline(ax.figure, prefix)))  # noqa: S704 - matplotlib escapes texts
-    finally:
-        from matplotlib import pyplot as plt
-
-        plt.close(ax.figure)
-
-
-@contextmanager
-def _unshown() -> Iterator[None]:
-    """Drawing for a file: no window, whatever backend there is, and no typeface is complained of."""
-    import logging
-    import warnings
-
-    import matplotlib as mpl
-
-    log = logging.getLogger("matplotlib.font_manager")
-    level = log.level
-    with mpl.rc_context({"interactive": False}), warnings.catch_warnings():
-        # Browsers have the signs that matplotlib's typeface lacks.
-        warnings.filterwarnings("ignore", message="Glyph", category=UserWarning)
-        log.setLevel(logging.ERROR)
-        try:
-            yield
-        finally:
-            log.setLevel(level)
+    drawn = score_distributions(distribution, topics=topics, width=_WIDTH)
+    return _figure(drawn, title, alt, "distributions")

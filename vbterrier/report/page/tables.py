@@ -1,4 +1,4 @@
-"""Tables of means and of pairs, as the page shows them: text, numbers set right, small bars of intervals."""
+"""Tables of means and of pairs for the page: text, right-aligned numbers, small bars of intervals."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _RATIO = "ratio of means"
 
 
 class IntervalCell(NamedTuple):
-    """Its ends as text, and drawn."""
+    """The ends of an interval as text, and its drawing."""
 
     text: str
     bar: Markup
 
 
 class Table(NamedTuple):
-    """Rows under a caption, and what is to be said of how they came about, a sentence each."""
+    """Rows with a caption, and notes on methods, a sentence each."""
 
     measure: str
     caption: str
@@ -43,7 +43,7 @@ class Table(NamedTuple):
 
 
 def means(found: ReportNumbers) -> list[Table]:
-    """A table for each measure: the highest mean first, its intervals, and letters where all pairs were compared."""
+    """A table for each measure: highest mean first, intervals, and letters if all pairs were compared."""
     return [_means(found, measure) for measure in dict.fromkeys(found.scores.intervals["measure"])]
 
 
@@ -54,7 +54,16 @@ def _means(found: ReportNumbers, measure: str) -> Table:
     first = frame.drop_duplicates("name").sort_values("value", ascending=False, kind="stable")
     scale = frame[["value", "low", "high"]].min().min(), frame[["value", "low", "high"]].max().max()
     ends = {(row["name"], row["method"]): row for row in frame.to_dict("records")}
-    letters, flags = _letters(found, measure), _flags(found, measure)
+    letters: dict[str, str] = {}
+    flags: dict[str, str] = {}
+    if found.comparison is not None:
+        marked = found.comparison.flags
+        marked = marked[(marked["measure"] == measure) & (marked["flag"] != "")]
+        flags = dict(zip(marked["name"].astype(str), marked["flag"], strict=True))
+    if found.comparison is not None and found.comparison.baseline is None:
+        systems = found.comparison.systems
+        systems = systems[systems["measure"] == measure]
+        letters = dict(zip(systems["name"].astype(str), systems["letters"], strict=True))
     missing = dict(zip(found.scores.missing["name"].astype(str), found.scores.missing["n_missing"], strict=True))
     rows = [
         {
@@ -70,35 +79,29 @@ def _means(found: ReportNumbers, measure: str) -> Table:
     ]
     level = f"{100 * float(frame['level'].iloc[0]):g}%"
     columns = tuple(f"{level} over {_source(method)}" for method in methods)
-    return Table(measure, _caption(measure, methods), columns, rows, tuple(_notes(frame, methods, letters, flags)))
-
-
-def _caption(measure: str, methods: list[str]) -> str:
-    """What the figure of a collection is: not all are means over topics."""
-    if any(method.endswith(_RATIO) for method in methods):
-        return f"{measure}, {_RATIO}"
     lower = ", lower is better" * (better(measure) == "lower")
-    return f"Mean {measure}{lower}" if methods else f"{measure}{lower}"
+    caption = f"Mean {measure}{lower}" if methods else f"{measure}{lower}"
+    if any(method.endswith(_RATIO) for method in methods):
+        caption = f"{measure}, {_RATIO}"
+    return Table(measure, caption, columns, rows, tuple(_notes(frame, methods, letters, flags)))
 
 
-def _letters(found: ReportNumbers, measure: str) -> dict[str, str]:
-    if found.comparison is None or found.comparison.baseline is not None:
-        return {}
-    systems = found.comparison.systems
-    of_measure = systems[systems["measure"] == measure]
-    return dict(zip(of_measure["name"].astype(str), of_measure["letters"], strict=True))
+def _number(value: float) -> str:
+    return "" if pd.isna(value) else f"{value:.{_DIGITS}f}".replace("-", "−")
 
 
-def _flags(found: ReportNumbers, measure: str) -> dict[str, str]:
-    if found.comparison is None:
-        return {}
-    flags = found.comparison.flags
-    said = flags[(flags["measure"] == measure) & (flags["flag"] != "")]
-    return dict(zip(said["name"].astype(str), said["flag"], strict=True))
+def _interval(
+    row: Any, least: float, most: float, *, rule: float | None = None, of: str = "value"
+) -> IntervalCell | None:
+    if row is None or pd.isna(row["low"]):
+        return None
+    # Safe: the markup contains only numbers.
+    bar = Markup(interval_bar(row[of], row["low"], row["high"], least, most, rule=rule))  # noqa: S704
+    return IntervalCell(f"{_number(row['low'])} to {_number(row['high'])}", bar)
 
 
 def _source(method: str) -> str:
-    """What an interval is over: topics, or what is unjudged."""
+    """Source of the uncertainty of an interval: topics or unjudged documents."""
     return method.partition(" (")[0]
 
 
@@ -106,22 +109,25 @@ def _notes(frame: pd.DataFrame, methods: list[str], letters: dict[str, str], fla
     for method in methods:
         one = frame[frame["method"] == method].iloc[0]
         drawn = f" ({one['n_resamples']:,} resamples, seed {one['seed']})" if one["n_resamples"] else ""
-        about = {"topics": "other topics of the kind", "unjudged": "what the unjudged documents of these topics may be"}
+        about = {
+            "topics": "other topics from the same population",
+            "unjudged": "the unjudged documents of these topics",
+        }
         yield f"Intervals over {method} are about {about.get(_source(method), 'these topics')}{drawn}."
     if letters:
-        yield "Systems that share a letter are not distinguishable."
-    # Neither paper nor a phone shows what a sign says when it is pointed at.
+        yield "Systems that share a letter do not differ significantly."
+    # Tooltips are not visible in print and on phones.
     for name, flag in flags.items():
-        yield f"{FLAGGED} {printable(name)} {flag}: its numbers may say nothing about its quality."
+        yield f"{FLAGGED} {printable(name)} {flag}: its numbers may not reflect its quality."
 
 
 def notes(tables: list[Table]) -> str:
-    """What is to be said of some tables, each thing once."""
+    """Notes of some tables without repetitions."""
     return " ".join(dict.fromkeys(note for table in tables for note in table.notes))
 
 
 def pairs(found: ReportNumbers) -> list[Table]:
-    """A table for each measure that systems are compared by."""
+    """A table for each measure by which systems are compared."""
     if found.comparison is None:
         return []
     return [_pairs(found.comparison, measure) for measure in found.compared]
@@ -129,7 +135,7 @@ def pairs(found: ReportNumbers) -> list[Table]:
 
 def _pairs(comparison: Comparison, measure: str) -> Table:
     of_measure = comparison.pairs["measure"] == measure
-    frame = comparison.pairs[of_measure].assign(told=comparison.significant()[of_measure])
+    frame = comparison.pairs[of_measure].assign(significant=comparison.significant()[of_measure])
     numbers = frame[["diff", "low", "high"]]
     scale = min(numbers.min().min(), 0.0), max(numbers.max().max(), 0.0)
     rows = [
@@ -138,8 +144,8 @@ def _pairs(comparison: Comparison, measure: str) -> Table:
             "b": printable(row["name_b"]),
             "diff": _number(row["diff"]),
             "interval": _interval(row, *scale, rule=0.0, of="diff"),
-            "p": _p(row["p_adjusted"]),
-            "told": bool(row["told"]),
+            "p": "" if pd.isna(p := row["p_adjusted"]) else f"{p:.4f}" if p >= _LEAST else f"< {_LEAST:g}",
+            "significant": bool(row["significant"]),
             "effect": "" if pd.isna(row["effect_size"]) else f"{row['effect_size']:.2f}".replace("-", "−"),
             "won": f"{row['wins']}/{row['losses']}/{row['ties']}",
             "flag": row["flag"],
@@ -147,32 +153,13 @@ def _pairs(comparison: Comparison, measure: str) -> Table:
         for row in frame.to_dict("records")
     ]
     one = frame.iloc[0]
-    told = int(frame["told"].sum())
-    caption = f"Differences of {measure}: {told} of {len(frame)} distinguishable"
-    return Table(measure, caption, (f"{100 * one['level']:g}% interval",), rows, tuple(_of_pairs(one)))
-
-
-def _of_pairs(one: pd.Series[Any]) -> Iterator[str]:
+    significant = int(frame["significant"].sum())
+    caption = f"Differences of {measure}: {significant} of {len(frame)} significant"
     drawn = f", {one['n_resamples']:,} resamples, seed {one['seed']}" if one["n_resamples"] else ""
     tested = f"{one['n_qids']} topics; {one['test']}, {one['correction']}"
-    yield f"{tested}; intervals, not corrected: {one['method']}{drawn}."
-    yield "Effect: the mean difference over its standard deviation between topics."
-    yield "Won/lost/tied: topics, as a has them."
-
-
-def _interval(
-    row: Any, least: float, most: float, *, rule: float | None = None, of: str = "value"
-) -> IntervalCell | None:
-    if row is None or pd.isna(row["low"]):
-        return None
-    # Only numbers are in it.
-    bar = Markup(interval_bar(row[of], row["low"], row["high"], least, most, rule=rule))  # noqa: S704
-    return IntervalCell(f"{_number(row['low'])} to {_number(row['high'])}", bar)
-
-
-def _number(value: float) -> str:
-    return "" if pd.isna(value) else f"{value:.{_DIGITS}f}".replace("-", "−")
-
-
-def _p(p: float) -> str:
-    return "" if pd.isna(p) else f"{p:.4f}" if p >= _LEAST else f"< {_LEAST:g}"
+    notes = (
+        f"{tested}; intervals, not corrected: {one['method']}{drawn}.",
+        "Effect: the mean difference divided by its standard deviation over topics.",
+        "Won/lost/tied: numbers of topics from the point of view of a.",
+    )
+    return Table(measure, caption, (f"{100 * one['level']:g}% interval",), rows, notes)

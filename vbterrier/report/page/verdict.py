@@ -1,4 +1,4 @@
-"""What can be told, in plain sentences: who is distinguishable from whom, by which measure, and with what test."""
+"""The verdict of a report: sentences about significant differences between systems."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pandas as pd
 
 from vbterrier.errors import printable
 from vbterrier.measures.unjudged import Bootstrapped
-from vbterrier.report.captions import best_and_beside, better, parsed, topics_of
+from vbterrier.report.captions import best_system, better, parsed, topics_of
 from vbterrier.report.comparison import FLAGGED
 from vbterrier.report.page.evaluated import rows_of
 
@@ -31,49 +31,15 @@ _CORRECTIONS = {
 
 
 def sentences(found: ReportNumbers) -> list[str]:
-    """The verdict: a sentence for each measure that systems are compared by, and how much to make of them together."""
+    """A sentence for each measure by which systems are compared, and sentences on measures that disagree."""
     if found.comparison is None:
         return _alone(found)
-    shared_caption = [
-        _verdict(found.comparison, measure, can=not is_hopeless(found, measure)) for measure in found.compared
-    ]
-    return shared_caption + _disagreements(found.comparison, found.compared)
-
-
-def test_sentence(found: Comparison) -> str:
-    """What makes a difference significant."""
-    one = found.pairs.iloc[0]
-    n = len(found.pairs) // found.pairs["measure"].nunique()
-    corrected = "" if n == 1 else ", " + _CORRECTIONS.get(str(one["correction"]), str(one["correction"])).format(n=n)
-    return (
-        f"Two systems are distinguishable where p is at most {found.alpha:g}; test, topic by topic: {one['test']}"
-        f"{corrected}."
-    )
-
-
-def listed(names: Iterable[object], most: int = _LISTED) -> str:
-    """Names in a sentence, the rest counted.
-
-    >>> listed(["a", "b", "c"]), listed("abcd", most=2)
-    ('a, b and c', 'a, b and 2 more')
-    """
-    every = [printable(name) for name in names]
-    if len(every) > most:
-        return f"{', '.join(every[:most])} and {len(every) - most} more"
-    return f"{', '.join(every[:-1])} and {every[-1]}" if len(every) > 1 else "".join(every)
-
-
-def of_p(p: float) -> str:
-    """A p-value in a sentence.
-
-    >>> of_p(0.0123), of_p(0.00002)
-    ('p = 0.0123', 'p < 0.0001')
-    """
-    return f"p < {_LEAST:g}" if p < _LEAST else f"p = {p:.4f}"
+    said = [_verdict(found.comparison, measure, can=not is_hopeless(found, measure)) for measure in found.compared]
+    return said + _disagreements(found.comparison, found.compared)
 
 
 def _alone(found: ReportNumbers) -> list[str]:
-    """The means of a single system, or of measures that are compared by nothing."""
+    """Means of a single system, or of measures by which systems are not compared."""
     table = found.scores.intervals.drop_duplicates(["name", "measure"])
     said = []
     for row in table.to_dict("records"):
@@ -85,17 +51,6 @@ def _alone(found: ReportNumbers) -> list[str]:
     return said
 
 
-def hopeless(text: str) -> bool:
-    """Whether a warning says that no pair can be significant, whatever the systems score."""
-    return "nothing can be significant" in text
-
-
-def is_hopeless(found: ReportNumbers, measure: str) -> bool:
-    """Whether no pair could be significant by a measure: too few topics, or too few resamples for so many pairs."""
-    others = tuple(f"{other}: " for other in found.compared if other != measure)
-    return any(hopeless(text) and not text.startswith(others) for text in found.said)
-
-
 def _verdict(found: Comparison, measure: str, *, can: bool) -> str:
     of_measure = found.pairs["measure"] == measure
     pairs = found.pairs[of_measure].assign(significant=found.significant()[of_measure])
@@ -104,29 +59,28 @@ def _verdict(found: Comparison, measure: str, *, can: bool) -> str:
         return _of_two(found, measure, pairs.iloc[0], means, can=can)
     if found.baseline is not None:
         return _of_baseline(found, measure, pairs, means)
-    n_told = int(pairs["significant"].sum())
-    if not n_told:
+    n_significant = int(pairs["significant"].sum())
+    if not n_significant:
         high, low = means.index[0], means.index[-1]
         span = (
-            f"the means go from {means[low]:.3f} ({_named(found, measure, low)}) to {means[high]:.3f} "
+            f"the means range from {means[low]:.3f} ({_named(found, measure, low)}) to {means[high]:.3f} "
             f"({_named(found, measure, high)})"
         )
-        none = (
-            f"no two of the {len(means)} systems are distinguishable"
-            if can
-            else f"the test could tell no two of the {len(means)} systems apart, whatever they score"
-        )
+        systems = f"two of the {len(means)} systems"
+        none = f"no {systems} differ significantly" if can else f"no {systems} can differ significantly in this test"
         return (
             f"{_by(measure)}, {none} over {_topics(pairs)}; "
             f"{span if means[high] > means[low] else f'all means are {means[high]:.3f}'}."
         )
-    best, beside = best_and_beside(pairs, found.systems[found.systems["measure"] == measure])
-    rivals = f"and is not distinguishable from {listed(beside)}" if beside else "and is distinguishable from all others"
+    best, beside = best_system(pairs, found.systems[found.systems["measure"] == measure])
+    rivals = (
+        f"does not differ significantly from {listed(beside)}" if beside else "differs significantly from all others"
+    )
     end = "lowest" if better(measure) == "lower" else "highest"
-    are = "is" if n_told == 1 else "are"
+    differ = "differs" if n_significant == 1 else "differ"
     return (
-        f"{_by(measure)}, {n_told} of {len(pairs)} pairs of systems {are} distinguishable over {_topics(pairs)}: "
-        f"{_named(found, measure, best)} has the {end} mean, {means[best]:.3f}, {rivals}."
+        f"{_by(measure)}, {n_significant} of {len(pairs)} pairs of systems {differ} significantly over "
+        f"{_topics(pairs)}: {_named(found, measure, best)} has the {end} mean, {means[best]:.3f}, and {rivals}."
     )
 
 
@@ -140,77 +94,8 @@ def _of_two(found: Comparison, measure: str, pair: pd.Series[Any], means: pd.Ser
     if pair["significant"]:
         more = "higher" if pair["diff"] > 0 else "lower"
         return f"{_by(measure)}, {a} scores {more} than {b}: {both}, a difference of {_signed(pair['diff'])} ({how})."
-    not_told = "does not" if can else "cannot"
-    return f"{measure} {not_told} tell {a} and {b} apart: {both}, a difference of {_signed(pair['diff'])} ({how})."
-
-
-def _of_baseline(found: Comparison, measure: str, pairs: pd.DataFrame, means: pd.Series[Any]) -> str:
-    shared_caption, rest = pairs[pairs["significant"]], pairs[~pairs["significant"]]
-    groups = {
-        "higher": shared_caption[shared_caption["diff"] > 0],
-        "lower": shared_caption[shared_caption["diff"] < 0],
-    }
-    said = [
-        f"{listed(_named(found, measure, name) for name in group['name_a'])} score{'s' * (len(group) == 1)} {what}"
-        for what, group in groups.items()
-        if len(group)
-    ]
-    if len(rest):
-        names = listed(_named(found, measure, name) for name in rest["name_a"])
-        said.append(f"{names} {'is' if len(rest) == 1 else 'are'} not distinguishable from it")
-    base = _named(found, measure, found.baseline)
-    return f"{_by(measure)}, against {base} ({means[str(found.baseline)]:.3f}, {_topics(pairs)}): {'; '.join(said)}."
-
-
-def _disagreements(found: Comparison, measures: Iterable[str]) -> list[str]:
-    """Pairs that a measure tells apart which takes what is unjudged for not relevant, and a bootstrapped one does not.
-
-    Of the same metric only: nDCG beside BNDCG.
-    """
-    said = []
-    for measure in measures:
-        own = parsed(measure)
-        if not isinstance(own, Bootstrapped):
-            continue
-        # BNDCG@10 is of nDCG@10, BRBP(p=0.8) of RBP(p=0.8).
-        bare = measure.removeprefix("B").casefold()
-        plain = next((other for other in measures if other.casefold() == bare), None)
-        if plain is not None:
-            said += _disagreement(found, measure, plain)
-    return said
-
-
-def _disagreement(found: Comparison, bootstrapped: str, plain: str) -> list[str]:
-    wide = found.pairs.assign(shared_caption=found.significant())
-    # Which of a pair is called a depends on the means of a measure.
-    signs = {
-        measure: {
-            frozenset((a, b)): (a if diff > 0 else b) if shared_caption else None
-            for a, b, diff, shared_caption in rows_of(
-                wide[wide["measure"] == measure], "name_a", "name_b", "diff", "told"
-            )
-        }
-        for measure in (bootstrapped, plain)
-    }
-    both = [(signs[plain][pair], signs[bootstrapped].get(pair), pair) for pair in signs[plain]]
-    gone = [_pair(pair) for one, other, pair in both if one is not None and other is None]
-    new = [_pair(pair) for one, other, pair in both if one is None and other is not None]
-    turned = [_pair(pair) for one, other, pair in both if None not in (one, other) and one != other]
-    said = []
-    if gone:
-        said.append(
-            f"{plain} tells {listed(gone, 4)}, and {bootstrapped} does not: what decides there are documents that "
-            f"nobody judged, which {plain} takes for not relevant."
-        )
-    if new:
-        said.append(f"{bootstrapped} tells {listed(new, 4)}, and {plain} does not.")
-    if turned:
-        said.append(f"{plain} and {bootstrapped} contradict each other: each tells {listed(turned, 4)}, the other way.")
-    return said
-
-
-def _pair(pair: frozenset[str]) -> str:
-    return " from ".join(sorted(pair))
+    differ = "are not significantly different with these topics" if can else "cannot differ significantly in this test"
+    return f"{_by(measure)}, {a} and {b} {differ}: {both}, a difference of {_signed(pair['diff'])} ({how})."
 
 
 def _named(found: Comparison, measure: str, name: object) -> str:
@@ -229,3 +114,113 @@ def _topics(pairs: pd.DataFrame | pd.Series[Any]) -> str:
 
 def _signed(number: float) -> str:
     return f"{number:.3f}".replace("-", "−")
+
+
+def _of_baseline(found: Comparison, measure: str, pairs: pd.DataFrame, means: pd.Series[Any]) -> str:
+    differ, rest = pairs[pairs["significant"]], pairs[~pairs["significant"]]
+    groups = {"higher": differ[differ["diff"] > 0], "lower": differ[differ["diff"] < 0]}
+    said = [
+        f"{listed(_named(found, measure, name) for name in group['name_a'])} score{'s' * (len(group) == 1)} {what}"
+        for what, group in groups.items()
+        if len(group)
+    ]
+    if len(rest):
+        names = listed(_named(found, measure, name) for name in rest["name_a"])
+        said.append(f"{names} {'is' if len(rest) == 1 else 'are'} not significantly different from it")
+    base = _named(found, measure, found.baseline)
+    return f"{_by(measure)}, against {base} ({means[str(found.baseline)]:.3f}, {_topics(pairs)}): {'; '.join(said)}."
+
+
+def _disagreements(found: Comparison, measures: Iterable[str]) -> list[str]:
+    """Pairs that differ significantly by a bootstrapped measure or by its plain version, but not by both.
+
+    The plain version, as nDCG of BNDCG, treats unjudged documents as non-relevant.
+    """
+    said = []
+    for measure in measures:
+        own = parsed(measure)
+        if not isinstance(own, Bootstrapped):
+            continue
+        # The plain version of BNDCG@10 is nDCG@10, that of BRBP(p=0.8) is RBP(p=0.8).
+        bare = measure.removeprefix("B").casefold()
+        plain = next((other for other in measures if other.casefold() == bare), None)
+        if plain is not None:
+            said += _disagreement(found, measure, plain)
+    return said
+
+
+def _disagreement(found: Comparison, bootstrapped: str, plain: str) -> list[str]:
+    wide = found.pairs.assign(significant=found.significant())
+    # The order within a pair depends on the measure, so the sign of a difference is the better system's name.
+    signs = {
+        measure: {
+            frozenset((a, b)): (a if diff > 0 else b) if significant else None
+            for a, b, diff, significant in rows_of(
+                wide[wide["measure"] == measure], "name_a", "name_b", "diff", "significant"
+            )
+        }
+        for measure in (bootstrapped, plain)
+    }
+    both = [(signs[plain][pair], signs[bootstrapped].get(pair), pair) for pair in signs[plain]]
+    gone = [_pair(pair) for one, other, pair in both if one is not None and other is None]
+    new = [_pair(pair) for one, other, pair in both if one is None and other is not None]
+    turned = [_pair(pair) for one, other, pair in both if None not in (one, other) and one != other]
+    said = []
+    if gone:
+        said.append(
+            f"By {plain}, but not by {bootstrapped}, these systems differ significantly: {listed(gone, 4)}. The "
+            f"difference depends on unjudged documents, which {plain} treats as non-relevant."
+        )
+    if new:
+        said.append(f"By {bootstrapped}, but not by {plain}, these systems differ significantly: {listed(new, 4)}.")
+    if turned:
+        both_ways = f"significant differences in opposite directions: {listed(turned, 4)}"
+        said.append(f"{plain} and {bootstrapped} contradict each other, with {both_ways}.")
+    return said
+
+
+def _pair(pair: frozenset[str]) -> str:
+    return " vs. ".join(sorted(pair))
+
+
+def test_sentence(found: Comparison) -> str:
+    """The test, its level and its correction in a sentence."""
+    one = found.pairs.iloc[0]
+    n = len(found.pairs) // found.pairs["measure"].nunique()
+    corrected = "" if n == 1 else ", " + _CORRECTIONS.get(str(one["correction"]), str(one["correction"])).format(n=n)
+    return (
+        f"A difference is significant if p is at most {found.alpha:g}; paired test over topics: {one['test']}"
+        f"{corrected}."
+    )
+
+
+def listed(names: Iterable[object], most: int = _LISTED) -> str:
+    """Join names in a sentence; names beyond the first few are counted.
+
+    >>> listed(["a", "b", "c"]), listed("abcd", most=2)
+    ('a, b and c', 'a, b and 2 more')
+    """
+    every = [printable(name) for name in names]
+    if len(every) > most:
+        return f"{', '.join(every[:most])} and {len(every) - most} more"
+    return f"{', '.join(every[:-1])} and {every[-1]}" if len(every) > 1 else "".join(every)
+
+
+def of_p(p: float) -> str:
+    """Format a p-value.
+
+    >>> of_p(0.0123), of_p(0.00002)
+    ('p = 0.0123', 'p < 0.0001')
+    """
+    return f"p < {_LEAST:g}" if p < _LEAST else f"p = {p:.4f}"
+
+
+def hopeless(text: str) -> bool:
+    """Return True if a warning says that no difference can be significant."""
+    return "can be significant" in text
+
+
+def is_hopeless(found: ReportNumbers, measure: str) -> bool:
+    """Return True if no difference of a measure can be significant: too few topics, or too few resamples."""
+    external = tuple(f"{other}: " for other in found.compared if other != measure)
+    return any(hopeless(text) and not text.startswith(external) for text in found.messages)

@@ -1,19 +1,18 @@
-"""Figures for papers and notebooks (extra ``plot``). Each function takes frames and returns the Axes it drew on.
+"""Figures for papers and notebooks (extra ``plot``). Each function takes frames and returns matplotlib Axes.
 
-Nothing is shown or written, and no global setting of matplotlib changes. Figures keep text as text in vector files when
-they are saved under ``SAVING``::
+Figures are not shown or written, and global settings of matplotlib do not change. Vector files keep text as text if
+figures are saved under ``SAVING``::
 
     with matplotlib.rc_context(SAVING):
         ax.figure.savefig("forest.pdf")
 
-Axes of your own belong in a figure with ``layout="constrained"``, which makes room for names and captions; several in
-one figure are panels::
+Pass ``ax`` to draw panels; the figure needs ``layout="constrained"``, which makes space for names and captions::
 
     figure, axes = plt.subplots(1, 2, figsize=(FULL, 2.5), layout="constrained")
     forest(intervals, measure="VB@10", ax=axes[0])
     forest(intervals, measure="ES@10", ax=axes[1])
 
-The typeface is that of ``matplotlib.rcParams``, so that figures can match the paper around them.
+The font is that of ``matplotlib.rcParams``, so that figures can match a paper.
 """
 
 from vbterrier.report.plots.calibration import interval_coverage, reliability

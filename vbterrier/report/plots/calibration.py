@@ -20,29 +20,33 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-# Printer's points of the mark of the largest bin, and the least that is seen.
+# Diameters in points of the mark of the largest bin, and of the smallest visible mark.
 _LARGEST, _LEAST = 9.0, 2.4
+_TICKS = (0, 0.2, 0.4, 0.6, 0.8, 1)
+# Inches between the bars of estimators at one level, if levels are far enough apart.
+_APART = 0.05
+_SHARES = ("level", "covered", "covered_low", "covered_high")
 
 
 def reliability(
     bins: Any, *, method: str | Sequence[str] | None = None, ax: Any = None, width: float = style.COLUMN
 ) -> Any:
-    """Reliability diagram: observed shares against predicted probabilities, the area of a mark being the bin's size.
+    """Reliability diagram: observed shares against predicted probabilities; the area of a mark is the size of the bin.
 
     The caption has the expected calibration error ``ECE = Σ_b n_b/N |predicted_b - observed_b|`` of each method.
 
     Parameters
     ----------
     bins
-        What :func:`vbterrier.intents.calibration.calibration_error` gives, or a frame: columns predicted and observed
-        (means over the bin, 0 to 1), n (its size), and optionally method, which gives each method its line. Empty bins
-        (n = 0) may have NaN; they are not drawn. A mapping of methods to either draws them all.
+        The result of :func:`vbterrier.intents.calibration.calibration_error`, or a frame: columns predicted and
+        observed (means over the bin, 0 to 1), n (its size), and optionally method, one line for each. Empty bins (n =
+        0) may have NaN; they are not drawn. A mapping of methods to either draws them all.
     method
         Methods to draw; all by default.
     ax
-        Where to draw; a new figure by default.
+        Axes to draw on; a new figure by default.
     width
-        Inches of a new figure, about a square: ``COLUMN`` (3.3), ``FULL`` (7).
+        Width of a new figure in inches, about a square: ``COLUMN`` (3.3), ``FULL`` (7).
 
     Returns
     -------
@@ -51,8 +55,8 @@ def reliability(
     Raises
     ------
     InputError
-        A missing column; a filled bin without numbers or with numbers outside [0, 1]; a mapping to bins that name
-        methods themselves.
+        A missing column; a filled bin without numbers or with numbers outside [0, 1]; a mapping to bins that have a
+        column method.
     ParameterError
         A method that the frame does not have.
     ImportError
@@ -63,7 +67,7 @@ def reliability(
     >>> import pandas as pd
     >>> ax = reliability(pd.DataFrame({"predicted": [0.2, 0.8], "observed": [0.1, 0.9], "n": [30, 10]}))
     >>> ax.texts[-1].get_text()
-    'ECE 0.100; 2 bins, area of a mark: its size (10 to 30); n = 40'
+    'ECE 0.100; 2 bins, area: bin size (10 to 30); n = 40'
     """
     frame = captions.only(_bins_of(bins), "method", method, "bins")
     parts = [(str(name), part) for name, part in frame.groupby("method", sort=False)]
@@ -86,17 +90,14 @@ def reliability(
     return drawn
 
 
-_TICKS = (0, 0.2, 0.4, 0.6, 0.8, 1)
-
-
 def _bins_of(given: Any) -> pd.DataFrame:
-    """The filled bins of one method or of several."""
+    """Filled bins of one or more methods."""
     if not isinstance(given, Mapping):
         return _checked_calibration(given, "bins")
     parts = {str(method): _checked_calibration(bins, f"bins[{method!r}]") for method, bins in given.items()}
     named = [method for method, part in parts.items() if (part["method"] != "").any()]
     if named:
-        raise InputError(f"bins[{named[0]!r}]: the bins have a column method themselves; drop it, or pass them alone")
+        raise InputError(f"bins[{named[0]!r}]: the bins already have a column method; drop it, or pass them alone")
     empty = _checked_calibration(
         pd.DataFrame({"predicted": [], "observed": [], "n": np.empty(0, dtype=np.int64)}), "bins"
     )
@@ -104,7 +105,7 @@ def _bins_of(given: Any) -> pd.DataFrame:
 
 
 def _checked_calibration(bins: Any, what: str) -> pd.DataFrame:
-    """The filled bins, columns method, n, predicted, observed."""
+    """Validate bins and return the filled ones, columns method, n, predicted, observed."""
     frame = frame_of(bins.bins if isinstance(bins, CalibrationError) else bins, what)
     require(frame, ("predicted", "observed", "n"), what)
     n = integers_of(frame["n"], f"{what} column 'n'")
@@ -122,36 +123,31 @@ def _checked_calibration(bins: Any, what: str) -> pd.DataFrame:
 
 
 def _draw_calibration(ax: Any, part: pd.DataFrame, place: int, largest: int) -> Any:
-    """One method: its line and its bins; returns what stands for it in a legend."""
+    """Draw the line and the bins of one method; returns the handle of the legend."""
+    from matplotlib.lines import Line2D
+
     colour, marker = style.look(place)
     ordered = part.sort_values("predicted", kind="stable")
     x, y = ordered["predicted"].to_numpy(), ordered["observed"].to_numpy()
     ax.plot(x, y, color=colour, linewidth=1.0, zorder=2)
     area = np.maximum(_LARGEST**2 * ordered["n"].to_numpy() / largest, _LEAST**2)
     ax.scatter(x, y, s=area, color=colour, marker=marker, linewidths=0, zorder=3)
-    from matplotlib.lines import Line2D
-
     return Line2D([], [], color=colour, marker=marker, markersize=4)
 
 
 def _error(part: pd.DataFrame) -> float:
-    """Expected calibration error over the bins that there are."""
+    """Expected calibration error over filled bins."""
     return float(np.average((part["predicted"] - part["observed"]).abs(), weights=part["n"]))
 
 
 def _sizes(frame: pd.DataFrame, n_methods: int) -> list[str]:
-    """The number of bins and the size of bins and sample."""
-    n_bins = frame.groupby("method", sort=False).size()
-    said = (
-        captions.counted(n_bins, "bin") + f", area of a mark: its size ({frame['n'].min():,} to {frame['n'].max():,})"
-    )
-    total = frame.groupby("method", sort=False)["n"].sum()
-    return [said, "n = " + captions.counted(total, "").rstrip(" s") + (" a method" if n_methods > 1 else "")]
-
-
-# Inches between the bars of estimators at one level, if levels leave as much.
-_APART = 0.05
-_SHARES = ("level", "covered", "covered_low", "covered_high")
+    """Parts of the caption: the number of bins, their sizes, and the size of the sample."""
+    groups = frame.groupby("method", sort=False)
+    n = "n = " + captions.counted(groups["n"].sum(), "").rstrip(" s") + (" for each method" if n_methods > 1 else "")
+    return [
+        f"{captions.counted(groups.size(), 'bin')}, area: bin size ({frame['n'].min():,} to {frame['n'].max():,})",
+        n,
+    ]
 
 
 def interval_coverage(
@@ -162,27 +158,27 @@ def interval_coverage(
     ax: Any = None,
     width: float = style.COLUMN,
 ) -> Any:
-    """Observed against nominal coverage of intervals; below the diagonal they promise too much.
+    """Observed against nominal coverage of intervals; intervals below the diagonal cover less than their level.
 
-    The caption has the mean distance ``Σ_levels |covered - level|/n_levels`` of each estimator, in percent points.
-    Estimators of one level stand side by side around it.
+    The caption has the mean deviation ``Σ_levels |covered - level|/n_levels`` of each estimator, in percentage points.
+    Estimators at one level are drawn side by side.
 
     Parameters
     ----------
     coverage
-        Columns estimator, level (nominal, between 0 and 1), n (how many intervals were looked at), covered (the share
-        that held the truth), covered_low and covered_high (an interval of that share, as a binomial's; NaN where there
-        is none), and optionally topics, as :meth:`vbterrier.evaluate.simulation.Simulation.coverage` finds. Rows with
-        n = 0 are not drawn.
+        Columns estimator, level (nominal, between 0 and 1), n (number of intervals), covered (the share that covers the
+        truth), covered_low and covered_high (an interval of that share, as a binomial interval; NaN for none), and
+        optionally topics, as :meth:`vbterrier.evaluate.simulation.Simulation.coverage` returns them. Rows with n = 0
+        are not drawn.
     estimator
-        Estimators to draw, each with its colour, seven at most; all by default.
+        Estimators to draw, each with its colour, at most seven; all by default.
     topics
-        Which rows to draw where there is a column topics: ``"unjudged"`` (run-topics with something unjudged: the
-        others cannot miss) or ``"all"``.
+        Rows to draw if there is a column topics: ``"unjudged"`` (run-topics with unjudged documents: the score of
+        others is known) or ``"all"``.
     ax
-        Where to draw; a new figure by default.
+        Axes to draw on; a new figure by default.
     width
-        Inches of a new figure: ``COLUMN`` (3.3), ``FULL`` (7).
+        Width of a new figure in inches: ``COLUMN`` (3.3), ``FULL`` (7).
 
     Returns
     -------
@@ -191,9 +187,9 @@ def interval_coverage(
     Raises
     ------
     InputError
-        A missing column; a level outside (0, 1), or twice; a share that is none, or outside its interval.
+        A missing column; a level outside (0, 1) or duplicated; a value that is not a share, or outside its interval.
     ParameterError
-        An estimator or topics that the frame does not have; more estimators than can be told apart.
+        An estimator or topics that the frame does not have; more than seven estimators.
     ImportError
         matplotlib is missing: ``pip install 'vbterrier[plot]'``.
 
@@ -204,7 +200,7 @@ def interval_coverage(
     >>> ends = {"covered_low": [0.3, 0.8], "covered_high": [0.5, 0.9]}
     >>> ax = interval_coverage(pd.DataFrame({"estimator": "mean", **found, **ends}))
     >>> " ".join(ax.texts[-1].get_text().split())
-    'off by 7.5 points on average; bars: intervals of the observed share; n = 150'
+    'mean deviation 7.5 points; bars: intervals of the observed share; n = 150'
     """
     given = frame_of(coverage, "coverage")
     if "topics" in given.columns:
@@ -215,11 +211,14 @@ def interval_coverage(
     with style.canvas(ax, width, min(0.7 * width, 3.5) if parts else 0.5) as drawn:
         if not parts:
             return style.nothing(drawn, "coverage")
-        limits, room = limits_of(frame[["level"]], 0.1), style.cell(drawn)[0] - 0.5
+        limits, space = limits_of(frame[["level"]], 0.1), style.cell(drawn)[0] - 0.5
         drawn.plot(limits, limits, color=style.MUTED, linewidth=0.6, linestyle=(0, (4, 3)), zorder=1)
         drawn.set(xlim=limits, ylim=limits_of(frame[list(_SHARES)]))
-        inch = (limits[1] - limits[0]) / room
-        places = (np.arange(len(parts)) - (len(parts) - 1) / 2) * _step(frame["level"], len(parts), inch)
+        inch = (limits[1] - limits[0]) / space
+        gaps = np.diff(np.unique(frame["level"]))
+        # Bars of one level are closer to each other than to those of the next.
+        step = float(min(_APART * inch, 0.7 * gaps.min(initial=100.0) / len(parts)))
+        places = (np.arange(len(parts)) - (len(parts) - 1) / 2) * step
         handles = [_draw_coverage(drawn, part, place, places[place]) for place, (_, part) in enumerate(parts)]
         _place_ticks(drawn, np.unique(frame["level"]), inch)
         drawn.set_xlabel("nominal level (%)")
@@ -228,16 +227,15 @@ def interval_coverage(
         said = off[0]
         if len(parts) > 1:
             said = ", ".join(f"{one} ({name})" for one, (name, _) in zip(off, parts, strict=True))
-            style.legend(drawn, handles, [name for name, _ in parts], room)
+            style.legend(drawn, handles, [name for name, _ in parts], space)
         bars = "bars: intervals of the observed share" if frame["covered_low"].notna().any() else ""
-        style.caption(
-            drawn, f"off by {said} points on average", bars, "n = " + captions.counted(frame["n"], "").rstrip(" s")
-        )
+        n = "n = " + captions.counted(frame["n"], "").rstrip(" s")
+        style.caption(drawn, f"mean deviation {said} points", bars, n)
     return drawn
 
 
 def _checked_coverage(given: pd.DataFrame) -> pd.DataFrame:
-    """The rows that tell of some interval, columns estimator, n and shares."""
+    """Validate coverage and return the rows with intervals, columns estimator, n and shares."""
     require(given, ("estimator", "n", *_SHARES), "coverage")
     frame = pd.DataFrame({"estimator": captions.texts(given["estimator"], "coverage column 'estimator'")})
     frame["n"] = integers_of(given["n"], "coverage column 'n'")
@@ -259,14 +257,8 @@ def _checked_coverage(given: pd.DataFrame) -> pd.DataFrame:
     return frame
 
 
-def _step(levels: pd.Series[float], n_parts: int, inch: float) -> float:
-    """How far apart the bars of one level stand, so that those of the next are apart too."""
-    gaps = np.diff(np.unique(levels))
-    return float(min(_APART * inch, 0.7 * gaps.min(initial=100.0) / n_parts))
-
-
 def _draw_coverage(ax: Any, part: pd.DataFrame, place: int, aside: float) -> Any:
-    """One estimator: its bars and points; returns what stands for it in a legend."""
+    """Draw the bars and points of one estimator; returns the handle of the legend."""
     colour, marker = style.look(place)
     x, y, low, high = part.sort_values("level", kind="stable")[list(_SHARES)].to_numpy().T
     known = ~np.isnan(low)
@@ -276,7 +268,7 @@ def _draw_coverage(ax: Any, part: pd.DataFrame, place: int, aside: float) -> Any
 
 
 def _place_ticks(ax: Any, levels: Any, inch: float) -> None:
-    """Ticks at the levels, of which the highest are named first where there is no room for all."""
+    """Set ticks at the levels; names that overlap are omitted, those of the highest levels last."""
     named: list[float] = []
     for level in levels[::-1]:
         if not named or (named[-1] - level) / inch > style.text_width(f"{level:g}", style.SIZE) + 0.03:

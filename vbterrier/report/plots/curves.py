@@ -1,4 +1,4 @@
-"""Scores against the cutoff and against the weight of the penalty."""
+"""Figures of scores against the cutoff and against the weight α of the penalty."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-# What each axis is called, and the parameter of measures that it shows.
+# Axes: the parameter of measures that they show, and their label.
 AXES = {"k": ("cutoff", "cutoff k"), "alpha": ("alpha", "α, weight of the variance penalty")}
 
 
@@ -34,28 +34,28 @@ def curve(
 ) -> Any:
     """Mean scores against the cutoff k or against α, a line for each system and measure (Ding 2025, figure 2).
 
-    Colours are systems, dashes are measures. Of more than seven systems those with the highest scores at the end have
-    a colour and a place in the legend, and the others are grey.
+    Colours are systems, dashes are measures. With more than seven systems, those with the highest scores at the end
+    are coloured and named in the legend; the other systems are grey.
 
     Parameters
     ----------
     scores
-        The C frame (name, measure, value, low, high, level, method, n_qids, n_resamples, seed), whose intervals become
-        bands, and whose column ``mean`` (over replicas) is drawn where it has one; or the V frame (name, qid, measure,
-        value), whose means are drawn without bands.
+        The C frame (name, measure, value, low, high, level, method, n_qids, n_resamples, seed), whose intervals are
+        drawn as bands, and whose column ``mean`` (over replicas) is drawn instead of the value if it has one; or the V
+        frame (name, qid, measure, value), whose means are drawn without bands.
     x
-        ``"k"`` reads it from the cutoff of measures, as in ``"VB(alpha=0.5)@10"``; ``"alpha"`` from their parameter
-        alpha, where ES counts as VB with α = 0. Measures without it are left out with a warning.
+        ``"k"``: the cutoff of measures, as in ``"VB(alpha=0.5)@10"``; ``"alpha"``: their parameter alpha, where ES is
+        VB with α = 0. Measures without it are omitted with a warning.
     measure
-        Measures to draw, their k or α being of no account, as ``"VB(alpha=0.5)"``; all by default.
+        Measures to draw, without their k or α, as ``"VB(alpha=0.5)"``; all by default.
     method
-        The method of intervals to draw; by default the first of each measure.
+        Method of intervals to draw; by default the first of each measure.
     highlight
-        Systems to colour, seven at most.
+        Systems to colour, at most seven.
     ax
-        Where to draw; a new figure by default.
+        Axes to draw on; a new figure by default.
     width
-        Inches of a new figure: ``COLUMN`` (3.3), ``FULL`` (7).
+        Width of a new figure in inches: ``COLUMN`` (3.3), ``FULL`` (7).
 
     Returns
     -------
@@ -64,7 +64,7 @@ def curve(
     Raises
     ------
     InputError
-        A frame that is neither; a score that stands twice.
+        Neither a C nor a V frame; a duplicated score.
     ParameterError
         No measure has the parameter; a measure, method or system that the frame does not have.
     ImportError
@@ -85,12 +85,16 @@ def curve(
         points = _points(frame, x, measure)
         measures = list(points["line"].unique())
         if len(measures) > len(style.DASHES):
-            raise ParameterError(f"{len(measures)} measures are more than can be told apart; choose some with measure=")
+            raise ParameterError(f"{len(measures)} measures are too many for one figure; choose some with measure=")
         coloured, rest = elements.chosen(points, highlight)
         if (points[["value", "low"]] < 0).any(axis=None):
             drawn.axhline(0, color=style.INK, linewidth=0.6, zorder=1)
         elements.draw(drawn, points, measures, coloured)
-        _place_ticks(drawn, points["at"], x)
+        places = np.unique(points["at"])
+        if x == "k" and places[-1] > elements.WIDE * places[0]:
+            drawn.set_xscale("log")
+            drawn.minorticks_off()
+        elements.tick_places(drawn, places)
         drawn.set_xlabel(AXES[x][1])
         texts, data = captions.short(measures)
         texts = [_lettered(text, x) for text in texts]
@@ -101,7 +105,7 @@ def curve(
 
 
 def _rows(scores: Any, method: str | None) -> pd.DataFrame:
-    """A row a system and measure: C frames with one method each, means of V frames with NaN for the rest."""
+    """One row for each system and measure: a C frame with one method, or means of a V frame without intervals."""
     frame = frame_of(scores, "scores")
     if "qid" not in frame.columns:
         kept = captions.only(captions.intervals_of(frame), "method", method, "intervals")
@@ -110,7 +114,7 @@ def _rows(scores: Any, method: str | None) -> pd.DataFrame:
     twice = frame.duplicated(["name", "qid", "measure"])
     if twice.any():
         name, qid, measure = frame.loc[twice, ["name", "qid", "measure"]].iloc[0]
-        raise InputError(f"values: {measure!r} of system {name!r} and query {qid!r} stands twice; keep one row")
+        raise InputError(f"values: {measure!r} of system {name!r} and query {qid!r} is duplicated; keep one row")
     columns = {name: captions.texts(frame[name], f"values column {name!r}") for name in ("name", "measure")}
     values = frame.assign(value=captions.reals(frame["value"], "values column 'value'"), **columns)
     means = values.groupby(["name", "measure"], sort=False)["value"].agg(
@@ -122,12 +126,12 @@ def _rows(scores: Any, method: str | None) -> pd.DataFrame:
 
 
 def _points(frame: pd.DataFrame, x: str, wanted: str | Sequence[str] | None) -> pd.DataFrame:
-    """The rows that have a place on the axis: ``at``, and ``line``, the measure less the parameter of the axis."""
+    """Rows with a position on the axis: ``at``, and ``line``, the measure without the parameter of the axis."""
     texts = frame["measure"]
     read = pd.DataFrame(
         [_read(text, x) for text in texts.unique()], columns=["at", "line", "own"], index=texts.unique()
     )
-    # ES is a point of a line of VB, and no line of its own.
+    # ES is a point on a line of VB, not a separate line.
     there = read["at"].notna() & read["line"].isin(read.loc[read["own"], "line"])
     if not there.any():
         raise ParameterError(f"x={x!r}: no measure has it; found {examples(read.index)}")
@@ -143,7 +147,7 @@ def _points(frame: pd.DataFrame, x: str, wanted: str | Sequence[str] | None) -> 
 
 
 def _read(text: str, x: str) -> tuple[float, str, bool]:
-    """Place of a measure on the axis (NaN: none), its line, and whether it is a measure of that line itself."""
+    """Position of a measure on the axis (NaN: none), its line, and True unless it is ES on a line of VB."""
     measure, param = captions.parsed(text), AXES[x][0]
     name = getattr(measure, "NAME", "")
     if measure is None or (x == "alpha" and name not in ("VB", "ES")):
@@ -154,23 +158,15 @@ def _read(text: str, x: str) -> tuple[float, str, bool]:
     return (float("nan"), text, False) if at is None else (float(at), str(captions.without(measure, param)), True)
 
 
-def _place_ticks(ax: Any, values: pd.Series[float], x: str) -> None:
-    """Ticks where there are points, as many as can be read."""
-    places = np.unique(values)
-    if x == "k" and places[-1] > elements.WIDE * places[0]:
-        elements.logarithmic(ax)
-    elements.tick_places(ax, places)
-
-
 def _lettered(line: str, x: str) -> str:
-    """The name of a line with the letter of the axis in the place of its parameter."""
+    """Name of a line, with the letter of the axis instead of its parameter."""
     return (
         f"{line}@k" if x == "k" else line.replace("VB", "VB(α)", 1) if "(" not in line else line.replace("(", "(α,", 1)
     )
 
 
 def _described(points: pd.DataFrame, n_others: int, *, picked: bool) -> list[str]:
-    """What the caption says of intervals and of systems in grey."""
+    """Parts of the caption: intervals, and the choice of coloured systems."""
     bare = bool(points["low"].isna().all())
     return [
         captions.provenance(points),

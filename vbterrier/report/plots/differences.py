@@ -29,11 +29,15 @@ if TYPE_CHECKING:
     from vbterrier.annotations import Floats
 
 
-# More rows than this are no figure.
+# The largest number of rows of a figure.
 _MOST = 120
 _FLAGGED = "†"
-# P-values below are said to be.
+# Smaller p-values are written as "< .001".
 _LEAST = 0.0005
+# Orange, white and blue of the palette, which colour-blind readers can distinguish.
+_SHADES = (style.COLOURS[1], "#f3b48a", "#ffffff", "#8abadb", style.COLOURS[0])
+# Tolerance for rounding in sums of probabilities.
+_SLACK = 1e-6
 
 
 def differences(
@@ -45,27 +49,27 @@ def differences(
     ax: Any = None,
     width: float = style.COLUMN,
 ) -> Any:
-    """Forest plot of differences: a row for each pair of systems, filled where the difference is significant.
+    """Forest plot of differences: a row for each pair of systems, filled if the difference is significant.
 
-    Beside the row stands the adjusted p-value, if there is one measure. A dagger marks pairs with a system that
-    retrieved nothing for most topics: their differences say little of ranking.
+    With one measure, adjusted p-values are printed right of the rows. A dagger marks pairs with a system that
+    retrieved nothing for most topics: such a difference is not evidence about ranking quality.
 
     Parameters
     ----------
     pairs
-        What :func:`vbterrier.compare` gives, or its ``pairs``: the P frame (name_a, name_b, measure, diff, low, high,
-        p_adjusted, n_qids, test, correction, level, method, n_resamples, seed, and optionally ``flag``, empty or a
-        sentence). A difference is significant where its adjusted p is at most ``1 - level``.
+        The result of :func:`vbterrier.compare`, or its ``pairs``: the P frame (name_a, name_b, measure, diff, low,
+        high, p_adjusted, n_qids, test, correction, level, method, n_resamples, seed, and optionally ``flag``, empty or
+        a sentence). A difference is significant if its adjusted p-value is at most ``1 - level``.
     measure
-        Measures to draw, seven at most, each with its own mark; all by default.
+        Measures to draw, at most seven, each with its own mark; all by default.
     baseline
-        Draw the pairs of this system alone, as differences of the others from it.
+        Draw the pairs with this system only, as differences from it.
     sort
-        Largest difference of the first measure first, instead of the order of the frame.
+        Sort by the difference of the first measure, largest first, instead of keeping the order of the frame.
     ax
-        Where to draw; a new figure by default.
+        Axes to draw on; a new figure by default.
     width
-        Inches of a new figure: ``COLUMN`` (3.3), ``FULL`` (7). Its height follows from the number of pairs.
+        Width of a new figure in inches: ``COLUMN`` (3.3), ``FULL`` (7). The height follows from the number of pairs.
 
     Returns
     -------
@@ -74,8 +78,8 @@ def differences(
     Raises
     ------
     InputError
-        A missing column; a pair twice, or of one system; an interval with one end, or in the wrong order; no
-        probability, no level.
+        A missing column; a pair that is duplicated or has one system; an interval with one end, or in the wrong
+        order; a value that is not a probability or a level.
     ParameterError
         A measure or system that the frame does not have; more than 120 pairs, more than seven measures.
     ImportError
@@ -89,36 +93,62 @@ def differences(
     >>> found = {"high": [0.15, 0.07], "p_adjusted": [0.001, 0.4], "method": "percentile", "n_resamples": 10000}
     >>> ax = differences(pd.DataFrame({**about, **rows, **found, "seed": 0}))
     >>> [label.get_text() for label in ax.get_yticklabels()], ax.get_xlabel()
-    (['dense', 'splade'], 'nDCG@10 less that of bm25')
+    (['dense', 'splade'], 'difference in nDCG@10 from bm25')
     """
     frame = _turned(captions.only(_checked(pairs), "measure", measure, "pairs"), baseline)
     rows = _ordered(frame, sort=sort)
     parts = few(frame, "measure")
-    n, roomy = len(rows), 0.09 + 0.08 * len(parts)
-    row = max(float(np.clip(style.PAGE / max(n, 1), min(0.075, roomy), roomy)), 0.25 / max(n, 1))
+    n, preferred = len(rows), 0.09 + 0.08 * len(parts)
+    row = max(float(np.clip(style.PAGE / max(n, 1), min(0.075, preferred), preferred)), 0.25 / max(n, 1))
     with style.canvas(ax, width, n * row if n else 0.5) as drawn:
         if not n:
             return style.nothing(drawn, "pairs")
         across, down = style.cell(drawn)
         row = row if ax is None else max(down - 0.9, 0.3) / n
         taken = style.row_labels(drawn, _labels(rows, 0.42 * across), row, 0.42 * across)
-        room = across - taken - 0.15 - (_beside(drawn, frame, rows) if len(parts) == 1 else 0)
+        space = across - taken - 0.15
+        if len(parts) == 1:
+            p = frame.set_index("pair")["p_adjusted"].loc[rows["pair"]]
+            texts = ["" if np.isnan(one) else "< .001" if one < _LEAST else f"{one:.3f}" for one in p]
+            space -= beside_rows(drawn, texts, "adj. p")
         drawn.axvline(0, color=style.INK, linewidth=0.6, zorder=1)
         drawn.hlines(range(n), 0, 1, transform=drawn.get_yaxis_transform(), color=style.RULE, lw=0.5, zorder=0)
         places = pd.Series(range(n), index=rows["pair"])
         marks = [_draw(drawn, part, places, at, len(parts), row) for at, (_, part) in enumerate(parts)]
         drawn.spines["left"].set_visible(False)
-        drawn.locator_params(axis="x", nbins=int(np.clip(room / 0.45, 2, 8)))
+        drawn.locator_params(axis="x", nbins=int(np.clip(space / 0.45, 2, 8)))
         shown, data = captions.short([name for name, _ in parts])
-        drawn.set_xlabel(_about(rows, shown, room))
+        drawn.set_xlabel(_axis_label(rows, shown, space))
         if len(parts) > 1:
-            legend_from_left(drawn, marks, shown, room, taken)
+            legend_from_left(drawn, marks, shown, space, taken)
         style.caption(drawn, *_described(frame), data)
     return drawn
 
 
+def _turned(frame: pd.DataFrame, baseline: str | None) -> pd.DataFrame:
+    """Give all measures of a pair the direction of the first; with a baseline, keep its pairs and make it name_b."""
+    first = frame.groupby("pair", sort=False)["name_a"].transform("first")
+    turned = (frame["name_a"] != first).to_numpy()
+    if baseline is not None:
+        there = (frame[["name_a", "name_b"]] == baseline).any(axis=1)
+        if not there.any():
+            known = pd.unique(frame[["name_a", "name_b"]].to_numpy().ravel())
+            raise ParameterError(
+                f"baseline={baseline!r}: pairs has {examples(known, 6)}.{nearest(baseline, map(str, known))}"
+            )
+        frame, turned = frame[there], (frame["name_a"] == baseline).to_numpy()[there]
+    one, other, low, high = (frame[column].to_numpy() for column in ("name_a", "name_b", "low", "high"))
+    return frame.assign(
+        name_a=np.where(turned, other, one),
+        name_b=np.where(turned, one, other),
+        diff=np.where(turned, -1, 1) * frame["diff"],
+        low=np.where(turned, -high, low),
+        high=np.where(turned, -low, high),
+    )
+
+
 def _checked(pairs: Any) -> pd.DataFrame:
-    """The P frame, its numbers checked, with columns flagged and significant."""
+    """Validate a P frame and add the columns flagged and significant."""
     given = frame_of(pairs.pairs if isinstance(pairs, Comparison) else pairs, "pairs")
     frame = columns_of(
         given,
@@ -146,34 +176,12 @@ def _checked(pairs: Any) -> pd.DataFrame:
     return frame.assign(flagged=frame.groupby("pair")["flagged"].transform("any"))
 
 
-def _turned(frame: pd.DataFrame, baseline: str | None) -> pd.DataFrame:
-    """All measures of a pair in the direction of the first; the pairs of a baseline alone, it being b."""
-    first = frame.groupby("pair", sort=False)["name_a"].transform("first")
-    turned = (frame["name_a"] != first).to_numpy()
-    if baseline is not None:
-        there = (frame[["name_a", "name_b"]] == baseline).any(axis=1)
-        if not there.any():
-            known = pd.unique(frame[["name_a", "name_b"]].to_numpy().ravel())
-            raise ParameterError(
-                f"baseline={baseline!r}: pairs has {examples(known, 6)}.{nearest(baseline, map(str, known))}"
-            )
-        frame, turned = frame[there], (frame["name_a"] == baseline).to_numpy()[there]
-    one, other, low, high = (frame[column].to_numpy() for column in ("name_a", "name_b", "low", "high"))
-    return frame.assign(
-        name_a=np.where(turned, other, one),
-        name_b=np.where(turned, one, other),
-        diff=np.where(turned, -1, 1) * frame["diff"],
-        low=np.where(turned, -high, low),
-        high=np.where(turned, -low, high),
-    )
-
-
 def _ordered(frame: pd.DataFrame, *, sort: bool) -> pd.DataFrame:
-    """The pairs, a row each, those that the first measure lacks last when sorted."""
+    """One row for each pair; if sorted, pairs without the first measure are last."""
     rows = frame.drop_duplicates("pair")
     if len(rows) > _MOST:
         raise ParameterError(
-            f"{len(rows)} pairs are more than a figure has rows for ({_MOST}); choose one system's with baseline="
+            f"{len(rows)} pairs are too many for one figure (at most {_MOST}); choose one system with baseline="
         )
     if sort and len(rows):
         first = rows["diff"].where(rows["measure"] == rows["measure"].iloc[0], -np.inf)
@@ -181,34 +189,20 @@ def _ordered(frame: pd.DataFrame, *, sort: bool) -> pd.DataFrame:
     return rows
 
 
-def _labels(rows: pd.DataFrame, room: float) -> list[str]:
-    """Names of pairs of at most this many inches, of the other systems alone where one is b in all of them."""
+def _labels(rows: pd.DataFrame, space: float) -> list[str]:
+    """Names of pairs within this many inches; the first system alone if the second is the same in all pairs."""
     daggers = [_FLAGGED if flagged else "" for flagged in rows["flagged"]]
     if not varies(rows["name_b"]):
-        shown = style.distinct(rows["name_a"].tolist(), room - 0.08)
+        shown = style.distinct(rows["name_a"].tolist(), space - 0.08)
     else:
-        half = (room - style.text_width(" − ", style.SIZE) - 0.08) / 2
+        half = (space - style.text_width(" − ", style.SIZE) - 0.08) / 2
         names = style.distinct([*rows["name_a"], *rows["name_b"]], half)
         shown = [" − ".join(pair) for pair in zip(names[: len(rows)], names[len(rows) :], strict=True)]
     return [name + dagger for name, dagger in zip(shown, daggers, strict=True)]
 
 
-def _about(rows: pd.DataFrame, measures: list[str], room: float) -> str:
-    """What the axis has, in so many inches."""
-    what = measures[0] if len(measures) == 1 else "score"
-    said = f"difference of {what}" if varies(rows["name_b"]) else f"{what} less that of "
-    other = "" if varies(rows["name_b"]) else rows["name_b"].iloc[0]
-    return style.fitted(said, room) + style.fitted(other, room - style.text_width(said, style.SIZE))
-
-
-def _beside(ax: Any, frame: pd.DataFrame, rows: pd.DataFrame) -> float:
-    """Adjusted p-values beside the rows; returns the width that this takes."""
-    p = frame.set_index("pair")["p_adjusted"].loc[rows["pair"]]
-    return beside_rows(ax, ["" if np.isnan(one) else "< .001" if one < _LEAST else f"{one:.3f}" for one in p], "adj. p")
-
-
 def _draw(ax: Any, part: pd.DataFrame, places: pd.Series[int], at: int, n_series: int, row: float) -> Any:
-    """One measure of all pairs: its bars and points, beside those of other measures; returns its mark."""
+    """Draw one measure of all pairs, offset from other measures; returns the handle of the legend."""
     from matplotlib.lines import Line2D
 
     colour, marker = style.look(at)
@@ -223,8 +217,17 @@ def _draw(ax: Any, part: pd.DataFrame, places: pd.Series[int], at: int, n_series
     return Line2D([], [], **look)
 
 
+def _axis_label(rows: pd.DataFrame, measures: list[str], space: float) -> str:
+    said = f"difference in {measures[0] if len(measures) == 1 else 'score'}"
+    if varies(rows["name_b"]):
+        return style.fitted(said, space)
+    said += " from "
+    other = style.fitted(rows["name_b"].iloc[0], space - style.text_width(said, style.SIZE))
+    return style.fitted(said, space) + other
+
+
 def _described(frame: pd.DataFrame) -> list[str]:
-    """What the caption says of tests, intervals and flags."""
+    """Parts of the caption: topics, tests, intervals and flags."""
     tests = [f"{test}, {correction}" for test, correction in kinds(frame, "test", "correction")]
     sure, flagged = int(frame["significant"].sum()), frame.loc[frame["flagged"], "pair"].nunique()
     ways = [f"{100 * level:g}%: {method}" for level, method in kinds(frame.dropna(subset="low"), "level", "method")]
@@ -238,27 +241,21 @@ def _described(frame: pd.DataFrame) -> list[str]:
     ]
 
 
-# Orange, white, blue: the palette's, which the colour-blind tell apart.
-_SHADES = (style.COLOURS[1], "#f3b48a", "#ffffff", "#8abadb", style.COLOURS[0])
-# Rounding of sums of probabilities.
-_SLACK = 1e-6
-
-
 def beats_matrix(pairs: Any, *, ax: Any = None, width: float = style.COLUMN) -> Any:
-    """The probability that the system of a row beats that of a column, in percent; the likeliest winner on top.
+    """Probability in percent that the system of a row beats that of a column.
 
-    Systems are in order of their mean probability to beat the others.
+    Systems are sorted by their mean probability of beating the other systems, highest first.
 
     Parameters
     ----------
     pairs
         Columns name_a, name_b, p_a_beats_b (0 to 1); the ``pairs`` of :func:`vbterrier.evaluate.ranking.rank_systems`.
-        Where a pair stands in one order alone, the other is ``1 - p_a_beats_b``, ties counting half; where it stands in
-        both, what is missing to 1 are ties. Pairs that are not there, or NaN, are grey.
+        If a pair is given in one order only, the other is ``1 - p_a_beats_b`` and ties count half; if it is given in
+        both, the remainder to 1 is the probability of a tie. Missing pairs and NaN are grey.
     ax
-        Where to draw; a new figure by default.
+        Axes to draw on; a new figure by default.
     width
-        Inches of a new figure: ``COLUMN`` (3.3), ``FULL`` (7). Its height follows from the number of systems.
+        Width of a new figure in inches: ``COLUMN`` (3.3), ``FULL`` (7). The height follows from the number of systems.
 
     Returns
     -------
@@ -267,7 +264,8 @@ def beats_matrix(pairs: Any, *, ax: Any = None, width: float = style.COLUMN) -> 
     Raises
     ------
     InputError
-        A missing column; a system against itself; a pair twice; no probability, or two that are more than 1 together.
+        A missing column; a system paired with itself; a duplicated pair; a value that is not a probability, or two
+        of a pair with a sum above 1.
     ImportError
         matplotlib is missing: ``pip install 'vbterrier[plot]'``.
 
@@ -282,20 +280,22 @@ def beats_matrix(pairs: Any, *, ax: Any = None, width: float = style.COLUMN) -> 
     n = len(names)
     row = float(np.clip(0.62 * width / max(n, 1), 0.065, 0.2))
     with style.canvas(ax, width, n * row if n else 0.5) as drawn:
+        from matplotlib.patches import Patch
+
         if not n:
             return style.nothing(drawn, "pairs")
         across, down = style.cell(drawn)
         row = row if ax is None else max(down - 0.9, 0.3) / n
         taken = style.row_labels(drawn, [f"{place} {name}" for place, name in enumerate(names, 1)], row, 0.38 * across)
-        room = across - taken - 0.15
+        space = across - taken - 0.15
         cells = _shade(drawn, prob)
-        _numbers(drawn, prob, (room / n, row))
-        number_columns(drawn, n, room)
+        _percents(drawn, prob, (space / n, row))
+        number_columns(drawn, n, space)
         drawn.tick_params(axis="x", length=0)
         drawn.set_xlabel("against")
         shown = (0.0, 0.5, 1.0)
-        handles = [_patch(cells.cmap(cells.norm(share))) for share in shown]
-        style.legend(drawn, handles, [f"{100 * share:g}%" for share in shown], room)
+        handles = [Patch(facecolor=cells.cmap(cells.norm(p)), edgecolor=style.MUTED, linewidth=0.3) for p in shown]
+        style.legend(drawn, handles, [f"{100 * share:g}%" for share in shown], space)
         lost = int(np.isnan(prob).sum() - n) // 2
         style.caption(
             drawn,
@@ -307,8 +307,16 @@ def beats_matrix(pairs: Any, *, ax: Any = None, width: float = style.COLUMN) -> 
     return drawn
 
 
+def _ordered_pairs(names: list[str], prob: Floats) -> tuple[list[str], Floats]:
+    """Systems and matrix, highest mean probability of a win first, systems without known pairs last."""
+    known = ~np.isnan(prob)
+    wins = np.where(known, prob, 0).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
+    order = np.argsort(np.where(known.any(axis=1), -wins, np.inf), kind="stable")
+    return [names[place] for place in order], prob[np.ix_(order, order)]
+
+
 def _matrix(pairs: Any) -> tuple[list[str], Floats]:
-    """The systems, in order of appearance, and the probability that each beats each, NaN where nothing is known."""
+    """Systems in order of appearance, and the matrix of the probability that row beats column; NaN if unknown."""
     frame = frame_of(pairs, "pairs")
     require(frame, ("name_a", "name_b", "p_a_beats_b"), "pairs")
     one, other = (captions.texts(frame[column], f"pairs column {column!r}") for column in ("name_a", "name_b"))
@@ -332,14 +340,6 @@ def _matrix(pairs: Any) -> tuple[list[str], Floats]:
     return names, np.where(np.isnan(matrix), 1 - matrix.T, matrix)
 
 
-def _ordered_pairs(names: list[str], prob: Floats) -> tuple[list[str], Floats]:
-    """Systems and matrix, the likeliest winner first, those of whom nothing is known last."""
-    known = ~np.isnan(prob)
-    wins = np.where(known, prob, 0).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
-    order = np.argsort(np.where(known.any(axis=1), -wins, np.inf), kind="stable")
-    return [names[place] for place in order], prob[np.ix_(order, order)]
-
-
 def _shade(ax: Any, prob: Floats) -> Any:
     from matplotlib.colors import LinearSegmentedColormap
 
@@ -359,8 +359,8 @@ def _shade(ax: Any, prob: Floats) -> Any:
     )
 
 
-def _numbers(ax: Any, prob: Floats, size: tuple[float, float]) -> None:
-    """Percents in the cells, of this width and height in inches, where they have room."""
+def _percents(ax: Any, prob: Floats, size: tuple[float, float]) -> None:
+    """Print percents in cells of this width and height in inches, if they fit."""
     fits = min(style.SMALL, 0.8 * 72 * size[1], style.SMALL * 0.85 * size[0] / style.text_width("100", style.SMALL))
     if fits < style.TINY:
         return
@@ -369,9 +369,3 @@ def _numbers(ax: Any, prob: Floats, size: tuple[float, float]) -> None:
         colour = "white" if abs(share - 0.5) > 0.4 else style.INK  # noqa: PLR2004 - on the darkest shades
         look = {"ha": "center", "va": "center_baseline", "fontsize": fits, "color": colour}
         ax.text(int(column) + 1, int(row), f"{100 * share:.0f}", **look)
-
-
-def _patch(colour: Any) -> Any:
-    from matplotlib.patches import Patch
-
-    return Patch(facecolor=colour, edgecolor=style.MUTED, linewidth=0.3)

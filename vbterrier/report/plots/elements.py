@@ -1,4 +1,4 @@
-"""Elements shared by figures: panels, lines with bands, margins."""
+"""Elements shared by figures: input checks, lines with bands, axes, margins and legends."""
 
 from __future__ import annotations
 
@@ -19,43 +19,57 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 
+# From this ratio of the largest to the smallest value on, an axis may be logarithmic.
+WIDE = 30
+# The largest number of markers on a line.
+_MARKS = 12
+# Inches that an axis loses to its tick labels.
+BESIDE = 0.55
+# Sizes grow by factors if the last gap is this many times the first.
+_GROWS = 5
+# Up to this many sizes, ticks are at sizes, not at round numbers.
+_FEW = 12
+# Inches for a tick of the axis of sizes.
+_TICK = 0.45
+
+
 def few(frame: pd.DataFrame, column: str) -> list[tuple[str, pd.DataFrame]]:
-    """The parts of a frame by a column, in order of appearance.
+    """Split a frame by a column, in order of appearance.
 
     Raises
     ------
     ParameterError
-        More than can be told apart by colour.
+        More parts than colours.
     """
     parts = [(str(name), part) for name, part in frame.groupby(column, sort=False)]
     if len(parts) > len(style.COLOURS):
         raise ParameterError(
-            f"{len(parts)} {column}s ({examples([name for name, _ in parts])}) are more than can be told apart; "
-            f"choose {len(style.COLOURS)} at most with {column}="
+            f"{len(parts)} {column}s ({examples([name for name, _ in parts])}) are too many for one figure; choose at "
+            f"most {len(style.COLOURS)} with {column}="
         )
     return parts
 
 
 def limits_of(numbers: pd.DataFrame, beyond: float = 0.04) -> tuple[float, float]:
-    """Where an axis begins and ends: a little beyond what there is."""
+    """Limits of an axis: the range of the numbers and a margin."""
     least, most = float(np.nanmin(numbers.to_numpy())), float(np.nanmax(numbers.to_numpy()))
     margin = beyond * (most - least) or 0.05
     return least - margin, most + margin
 
 
 def round_up(number: float) -> float:
-    """The next larger 1, 2 or 5 times a power of ten."""
+    """Return the next larger 1, 2 or 5 times a power of ten."""
     power = float(10.0 ** np.floor(np.log10(number)))
     return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= number)
 
 
 def varies(column: pd.Series[Any]) -> bool:
-    """Whether a column has more than one value."""
+    """Return True if a column has more than one value."""
     return bool((column != column.iloc[0]).any()) if len(column) else False
 
 
 def kinds(frame: pd.DataFrame, *columns: str) -> list[Any]:
-    """The rows of some columns that differ, in order of appearance."""
+    """Distinct rows of some columns, in order of appearance."""
     found: list[Any] = frame[list(columns)].drop_duplicates().to_numpy(dtype=object).tolist()
     return found
 
@@ -63,45 +77,48 @@ def kinds(frame: pd.DataFrame, *columns: str) -> list[Any]:
 def columns_of(
     given: Any, what: str, *, texts: Sequence[str] = (), reals: Sequence[str] = (), wholes: Sequence[str] = ()
 ) -> pd.DataFrame:
-    """The columns that a figure draws, each of its kind, rows numbered from 0.
+    """Return the columns that a figure draws, with validated types and rows numbered from 0.
 
     Raises
     ------
     InputError
-        A missing column; text that is no number, infinity, a count that is none.
+        A missing column; text that is not a number, infinity, a count that is not an integer.
     """
     frame = frame_of(given, what)
     require(frame, (*texts, *reals, *wholes), what)
     read = [(texts, captions.texts), (reals, captions.reals), (wholes, integers_of)]
-    return pd.DataFrame({name: kind(frame[name], f"{what} column {name!r}") for names, kind in read for name in names})
+    return pd.DataFrame({name: of(frame[name], f"{what} column {name!r}") for names, of in read for name in names})
 
 
 def refuse(frame: pd.DataFrame, what: str, shown: Sequence[str], checks: Iterable[tuple[Any, str]]) -> None:
-    """Raise for the first row that one of the checks finds bad.
+    """Raise for the first row that violates one of the checks.
 
     Parameters
     ----------
     frame, what
         The frame, rows numbered from 0, and its name.
     shown
-        Columns that a message quotes.
+        Columns that the message quotes.
     checks
-        Pairs of bad rows and of what was wanted.
+        Pairs of a mask of bad rows and the text of the requirement.
 
     Raises
     ------
     InputError
-        With the row and what it has.
+        A row that violates a check.
     """
     for bad, wanted in checks:
         if np.any(bad):
             row = int(np.argmax(bad))
-            found = ", ".join(f"{name} {_quoted(frame[name].iloc[row])}" for name in shown)
-            raise InputError(f"{what}: row {row} has {found}; wanted {wanted}")
+            found = {name: frame[name].iloc[row] for name in shown}
+            texts = [
+                f"{name} {value!r}" if isinstance(value, str) else f"{name} {value:g}" for name, value in found.items()
+            ]
+            raise InputError(f"{what}: row {row} has {', '.join(texts)}; wanted {wanted}")
 
 
 def band_checks(frame: pd.DataFrame, value: str, keys: Sequence[str]) -> list[tuple[Any, str]]:
-    """What is wanted of a value with a band around it, by size."""
+    """Checks of a value with a band around it for each number of queries."""
     low, high = frame["low"], frame["high"]
     slack = 1e-9
     return [
@@ -112,12 +129,8 @@ def band_checks(frame: pd.DataFrame, value: str, keys: Sequence[str]) -> list[tu
     ]
 
 
-def _quoted(value: Any) -> str:
-    return repr(value) if isinstance(value, str) else f"{value:g}"
-
-
 def beside_rows(ax: Any, texts: Sequence[str], head: str) -> float:
-    """Small print right of the rows that are named, under a heading; returns the width that this takes."""
+    """Print texts right of the named rows, under a heading, in small type; returns their width."""
     named = [int(place) for place in ax.get_yticks()]
     size = min(style.SMALL, ax.get_yticklabels()[0].get_fontsize())
     shown = [texts[place] for place in named]
@@ -131,57 +144,43 @@ def beside_rows(ax: Any, texts: Sequence[str], head: str) -> float:
 
 
 def aligned(numbers: Any) -> list[str]:
-    """Numbers with as many decimals as give the least two digits, four at most, nothing for NaN."""
+    """Format numbers with two significant digits of the smallest, at most four decimals; empty for NaN."""
     known = [abs(float(one)) for one in numbers if abs(one) > 0]
     least = min(known, default=1.0)
     decimals = min(max(1 - math.floor(math.log10(least)), 0), 4)
     return ["" if math.isnan(one) else f"{one:.{decimals}f}" for one in numbers]
 
 
-def number_columns(ax: Any, n: int, room: float) -> None:
-    """Number the columns 1 to n, which share ``room`` inches: as many as can be read, the first among them."""
+def number_columns(ax: Any, n: int, space: float) -> None:
+    """Number the columns 1 to n within ``space`` inches: column 1 and as many others as are legible."""
     widest = style.text_width(f"{n}", style.SIZE) + 0.05
-    step = next((step for step in (1, 5, 10, 20, 50) if max(step - 1, 1) * room / n >= widest), 100)
+    step = next((step for step in (1, 5, 10, 20, 50) if max(step - 1, 1) * space / n >= widest), 100)
     ax.set_xlim(0.5, n + 0.5)
     ax.set_xticks(range(1, n + 1) if step == 1 else [1, *range(step, n + 1, step)])
 
 
-def legend_from_left(ax: Any, handles: Sequence[Any], names: Sequence[object], room: float, beside: float) -> None:
-    """A legend that begins above the names of the rows, which take ``beside`` inches left of the axes' ``room``."""
+def legend_from_left(ax: Any, handles: Sequence[Any], names: Sequence[object], space: float, beside: float) -> None:
+    """Legend aligned with the names of the rows, which take ``beside`` inches left of the ``space`` of the axes."""
     from matplotlib.transforms import ScaledTranslation
 
-    made = style.legend(ax, handles, names, room + beside)
-    # Inches, whatever width the axes end up with.
+    made = style.legend(ax, handles, names, space + beside)
+    # In inches, so that the width of the axes may still change.
     left = ScaledTranslation(-beside - 0.06, 0, ax.figure.dpi_scale_trans)
     made.set_bbox_to_anchor((0, 1), transform=ax.transAxes + left)
 
 
-# From this ratio of the largest to the smallest place on, equal steps may be equal factors.
-WIDE = 30
-# Marks on a line: more would hide it.
-_MARKS = 12
-# Inches that an axis loses to labels beside it.
-BESIDE = 0.55
-# How much wider the last gap between sizes is than the first where sizes grow by factors.
-_GROWS = 5
-# Up to this many sizes ticks stand at some of them, whatever their numbers.
-_FEW = 12
-# Inches that a tick of the axis of sizes should have.
-_TICK = 0.45
-
-
 def chosen(points: pd.DataFrame, highlight: Sequence[str] | None) -> tuple[list[Any], list[Any]]:
-    """The systems to colour, by default the seven highest at the end of the first line, and the others.
+    """Return the systems to colour, by default the seven highest at the end of the first line, and the other systems.
 
     Raises
     ------
     ParameterError
-        A system to highlight that is not there; more than seven.
+        An unknown system to highlight; more than seven.
     """
     names, most = list(points["name"].unique()), len(style.COLOURS)
     if highlight is not None:
-        strangers = [name for name in highlight if name not in names]
-        if strangers or not 0 < len(highlight) <= most:
+        unknown = [name for name in highlight if name not in names]
+        if unknown or not 0 < len(highlight) <= most:
             raise ParameterError(
                 f"highlight={list(highlight)!r}: wanted 1 to {most} systems of the scores, as {examples(names)}"
             )
@@ -196,8 +195,8 @@ def chosen(points: pd.DataFrame, highlight: Sequence[str] | None) -> tuple[list[
 
 
 def draw(ax: Any, points: pd.DataFrame, lines: list[str], coloured: list[Any]) -> None:
-    """Lines with bands; where there is one place only, marks with bars, side by side around it."""
-    # Many bands over one another must still let the lines through.
+    """Draw lines with bands; with a single position on the axis, draw marks with bars side by side."""
+    # Fainter where many bands overlap.
     faint = 0.14 if len(coloured) * len(lines) <= 3 else 0.07  # noqa: PLR2004 - a look, not a rule
     parts = [part.sort_values("at", kind="stable") for _, part in points.groupby(["name", "line"], sort=False)]
     alone = not varies(points["at"])
@@ -222,7 +221,7 @@ def draw(ax: Any, points: pd.DataFrame, lines: list[str], coloured: list[Any]) -
 
 
 def explain(ax: Any, coloured: Sequence[Any], n_others: int, lines: Sequence[str]) -> None:
-    """A legend of colours, of what is grey, and of dashes where they differ."""
+    """Legend of the coloured systems, the grey ones, and the dashes if there are several."""
     from matplotlib.lines import Line2D
 
     handles, names = [], []
@@ -240,7 +239,7 @@ def explain(ax: Any, coloured: Sequence[Any], n_others: int, lines: Sequence[str
 
 
 def tick_places(ax: Any, places: Any) -> None:
-    """Ticks at places, in rising order: as many as can be read."""
+    """Set ticks at positions given in rising order, as many as are legible."""
     inner = ax.transData + ax.transAxes.inverted()
     inches = inner.transform(np.column_stack([places, np.zeros(len(places))]))[:, 0] * (style.cell(ax)[0] - BESIDE)
     kept: list[int] = []
@@ -250,36 +249,31 @@ def tick_places(ax: Any, places: Any) -> None:
     ax.set_xticks(places[kept], [f"{at:g}" for at in places[kept]])
 
 
-def logarithmic(ax: Any) -> None:
-    """Equal steps of the axis from left to right are equal factors."""
-    ax.set_xscale("log")
-    ax.minorticks_off()
-
-
 def size_axis(ax: Any, sizes: pd.Series[int], *, grows: bool) -> None:
-    """Ticks and label of the axis of sizes, which stand at equal steps where they grow by factors."""
+    """Ticks and label of the axis of sizes."""
     places = np.unique(sizes)
     if grows:
-        logarithmic(ax)
+        ax.set_xscale("log")
+        ax.minorticks_off()
         tick_places(ax, places if len(places) <= _FEW else _round(places))
     elif len(places) == 1:
         tick_places(ax, places)
     else:
-        room = style.cell(ax)[0] - BESIDE
-        ax.xaxis.get_major_locator().set_params(integer=True, nbins=int(np.clip(room / _TICK, 2, 9)))
+        space = style.cell(ax)[0] - BESIDE
+        ax.xaxis.get_major_locator().set_params(integer=True, nbins=int(np.clip(space / _TICK, 2, 9)))
     ax.set_xlabel("number of queries")
 
 
-def grow(sizes: pd.Series[int]) -> bool:
-    """Whether sizes are spaced by factors."""
-    places = np.unique(sizes)
-    gaps = np.diff(places)
-    return len(gaps) > 1 and bool(places[-1] > WIDE * places[0] and gaps[-1] >= _GROWS * gaps[0])
-
-
 def _round(places: Any) -> Any:
-    """1, 2 and 5 times powers of ten within the range of places."""
+    """Return 1, 2 and 5 times powers of ten within the range of the values."""
     powers = 10 ** np.arange(np.floor(np.log10(places[0])), np.ceil(np.log10(places[-1])) + 1)
     numbers = np.outer(powers, [1, 2, 5]).ravel()
     inside = numbers[(numbers >= places[0]) & (numbers <= places[-1])].astype(np.int64)
     return inside if len(inside) > 1 else places
+
+
+def grow(sizes: pd.Series[int]) -> bool:
+    """Return True if sizes grow by factors."""
+    places = np.unique(sizes)
+    gaps = np.diff(places)
+    return len(gaps) > 1 and bool(places[-1] > WIDE * places[0] and gaps[-1] >= _GROWS * gaps[0])

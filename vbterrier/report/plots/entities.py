@@ -1,4 +1,4 @@
-"""Figures of entity runs by two measures."""
+"""Figures of entity runs by two measures, with the Pareto frontier."""
 
 from __future__ import annotations
 
@@ -19,19 +19,23 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 
-# Measures of which less is better; of all others more is.
+# Measures of which lower values are better.
 LOWER = ("NonRelCov", "BaitRate", "TopBait")
-# Means this close are one mean: sums in another order.
+# Means that agree to this many decimals are equal: sums in another order differ by rounding.
 DECIMALS = 9
+# With a larger ratio of maximum to minimum, the axis is logarithmic.
+_WIDE = 5
+# Minimal number of runs for a correlation.
+_FEW = 4
 
 
 def run_means(given: Any, x: str, y: str) -> tuple[pd.DataFrame, int, int]:
-    """A row a run: name, x, y, on_front; the number of topics, and of those left out.
+    """One row for each run: name, x, y, on_front; the number of topics, and of those left out.
 
     Raises
     ------
     InputError
-        A missing column; a value twice; no topic that has all values; a DiscRatio without bound.
+        A missing column; a duplicated value; no topic that has all values; an infinite DiscRatio.
     ParameterError
         A measure that the frame does not have.
     """
@@ -51,7 +55,7 @@ def run_means(given: Any, x: str, y: str) -> tuple[pd.DataFrame, int, int]:
     twice = frame.duplicated(["name", "qid", "measure"])
     if twice.any():
         name, qid, measure = frame.loc[twice, ["name", "qid", "measure"]].iloc[0]
-        raise InputError(f"values: {measure!r} of run {name!r} and query {qid!r} stands twice; keep one row")
+        raise InputError(f"values: {measure!r} of run {name!r} and query {qid!r} is duplicated; keep one row")
     names = list(frame["name"].unique())
     table = frame.pivot(index="qid", columns=["name", "measure"], values="value")
     table = table.reindex(columns=pd.MultiIndex.from_product([names, needed]))
@@ -60,21 +64,14 @@ def run_means(given: Any, x: str, y: str) -> tuple[pd.DataFrame, int, int]:
         raise InputError(f"values: no topic has {' and '.join(needed)} of all {len(names)} runs")
     mean = whole.mean().unstack().loc[names]
     runs = pd.DataFrame({"name": names, "x": _of(mean, x), "y": _of(mean, y)})
-    up, down = (runs[axis] * sign for axis, sign in (("y", -way(y)), ("x", way(x))))
-    return runs.assign(on_front=undominated(_rounded(up), _rounded(down))), len(whole), len(table) - len(whole)
-
-
-def _rounded(values: pd.Series[float]) -> Any:
-    return values.to_numpy().round(DECIMALS)
-
-
-def way(measure: str) -> int:
-    """1 where less of a measure is better, -1 where more is."""
-    return 1 if measure.startswith(LOWER) else -1
+    up, down = (
+        (runs[axis] * sign).to_numpy().round(DECIMALS) for axis, sign in (("y", -direction(y)), ("x", direction(x)))
+    )
+    return runs.assign(on_front=undominated(up, down)), len(whole), len(table) - len(whole)
 
 
 def _sources(measure: str) -> tuple[str, ...]:
-    """What a measure of runs is made of."""
+    """Measures that a measure of runs is computed from."""
     if not measure.startswith("DiscRatio"):
         return (measure,)
     return measure.replace("DiscRatio", "RelCov", 1), measure.replace("DiscRatio", "NonRelCov", 1)
@@ -87,14 +84,15 @@ def _of(mean: pd.DataFrame, measure: str) -> Any:
     above, below = (mean[source].to_numpy() for source in sources)
     if not (below > 0).all():
         name = mean.index[int(np.argmin(below > 0))]
-        raise InputError(f"values: run {name!r} reaches no other document; its {measure} has no bound: leave it out")
+        raise InputError(
+            f"values: run {name!r} reaches no non-relevant document, so its {measure} is infinite; remove this run"
+        )
     return above / below
 
 
-# From this ratio on, equal steps of a ratio are equal factors.
-_WIDE = 5
-# Fewer runs have no correlation worth naming.
-_FEW = 4
+def direction(measure: str) -> int:
+    """Return 1 if lower values of a measure are better, -1 if higher values are."""
+    return 1 if measure.startswith(LOWER) else -1
 
 
 def coverage_discrimination(
@@ -110,29 +108,29 @@ def coverage_discrimination(
 ) -> Any:
     """Entity runs by two measures, with the Pareto frontier (Chatterjee 2026, figures 1, 2, 5 and 6).
 
-    A run is on the frontier, and filled, if no other run is at least as good in both measures and better in one; less
-    is better of NonRelCov, BaitRate and TopBait. ``x="RelCov@20", y="DiscRatio@20"`` is the paper's figure 1,
+    A run is on the frontier, and filled, if no other run is at least as good in both measures and better in one; lower
+    values are better for NonRelCov, BaitRate and TopBait. ``x="RelCov@20", y="DiscRatio@20"`` is the paper's figure 1,
     ``x="RelCov@20", y="OER@20"`` its figure 5.
 
     Parameters
     ----------
     values
-        The V frame (name, qid, measure, value) of entity runs, as ``CoverageReport.values``. Means are over the topics
-        that have all values of both measures; the caption counts the others.
+        The V frame (name, qid, measure, value) of entity runs, as ``CoverageReport.values``. Means are over topics with
+        all values of both measures; the caption counts the other topics.
     x, y
-        Measures as the frame spells them. ``"DiscRatio@20"`` is the ratio of the means of RelCov@20 and NonRelCov@20,
-        whatever the frame holds of it.
+        Measures as the frame spells them. ``"DiscRatio@20"`` is the ratio of the means of RelCov@20 and NonRelCov@20;
+        values of DiscRatio in the frame are ignored.
     families
-        Colours by name of run: what families the runs are of, seven at most.
+        Families of runs by name of the run, each with its colour, at most seven.
     highlight
-        Without families: runs to colour, seven at most. By default all, or where they are more those on the frontier,
+        Without families: runs to colour, at most seven. By default all, or if there are more, runs on the frontier,
         evenly spaced.
     target
-        A limit of x and one of y; the region beyond both, in their better direction, is shaded and its runs counted.
+        A limit of x and one of y; the region that is better in both is shaded and its runs are counted.
     ax
-        Where to draw; a new figure by default.
+        Axes to draw on; a new figure by default.
     width
-        Inches of a new figure: ``COLUMN`` (3.3), ``FULL`` (7).
+        Width of a new figure in inches: ``COLUMN`` (3.3), ``FULL`` (7).
 
     Returns
     -------
@@ -141,16 +139,16 @@ def coverage_discrimination(
     Raises
     ------
     InputError
-        A missing column; a value twice; no topic that has all values.
+        A missing column; a duplicated value; no topic that has all values.
     ParameterError
-        A measure or run that the frame does not have; more families than can be told apart.
+        A measure or run that the frame does not have; more than seven families.
     ImportError
         matplotlib is missing: ``pip install 'vbterrier[plot]'``.
 
     Notes
     -----
-    Pearson's r, with Fisher's interval, takes the runs as a sample of runs. Configurations of one method are near
-    copies of each other: the interval is then too narrow.
+    Pearson's r, with Fisher's interval, treats runs as a random sample. Configurations of one method are nearly
+    identical: the interval is then too narrow.
 
     Examples
     --------
@@ -174,13 +172,11 @@ def coverage_discrimination(
         handles = [_draw(drawn, runs[runs["series"] == name], place, len(runs)) for place, name in enumerate(series)]
         if rest:
             handles.append(_draw(drawn, runs[~runs["series"].isin(series)], None, len(runs)))
-        room = style.cell(drawn)[0] - 0.5
-        drawn.set_xlabel(style.fitted(x, room))
+        space = style.cell(drawn)[0] - 0.5
+        drawn.set_xlabel(style.fitted(x, space))
         drawn.set_ylabel(style.fitted(y, 2.0))
-        style.legend(drawn, handles, [*series, *([counted(rest, "other")] if rest else [])], room)
-        topics = captions.counted(pd.Series([n_topics]), "topic") + (
-            f" ({n_lost} left out: undefined)" if n_lost else ""
-        )
+        style.legend(drawn, handles, [*series, *([counted(rest, "other")] if rest else [])], space)
+        topics = captions.counted(pd.Series([n_topics]), "topic") + (f" ({n_lost} undefined)" if n_lost else "")
         style.caption(drawn, f"points: means over {topics}", front, said, _correlated(runs, x, y), shaded)
     return drawn
 
@@ -188,18 +184,18 @@ def coverage_discrimination(
 def _series(
     runs: pd.DataFrame, families: Mapping[str, str] | None, highlight: Sequence[str] | None
 ) -> tuple[list[str], int]:
-    """What is coloured, written to the column ``series``, and how many runs are not."""
+    """Choose the series to colour, written to the column ``series``; returns them and the number of other runs."""
     names, most = runs["name"].tolist(), len(style.COLOURS)
     if families is not None:
         runs["series"] = [str(families.get(name, "other")) for name in names]
         found = list(dict.fromkeys(runs["series"]))
         if len(found) > most:
-            raise ParameterError(f"families: {len(found)} are more than can be told apart; choose {most} at most")
+            raise ParameterError(f"families: {len(found)} are too many for one figure; choose at most {most}")
         return found, 0
     runs["series"] = names
     if highlight is not None:
-        strangers = [name for name in highlight if name not in names]
-        if strangers or not 0 < len(highlight) <= most:
+        unknown = [name for name in highlight if name not in names]
+        if unknown or not 0 < len(highlight) <= most:
             raise ParameterError(
                 f"highlight={list(highlight)!r}: wanted 1 to {most} runs of the values, as {examples(names)}"
             )
@@ -208,15 +204,13 @@ def _series(
         chosen = names
     else:
         front = runs[runs["on_front"]].sort_values("x", kind="stable")["name"].tolist()
-        chosen = [
-            front[place]
-            for place in np.unique(np.linspace(0, len(front) - 1, min(most, len(front))).round()).astype(int)
-        ]
+        places = np.unique(np.linspace(0, len(front) - 1, min(most, len(front))).round()).astype(int)
+        chosen = [front[place] for place in places]
     return chosen, len(names) - len(chosen)
 
 
 def _place(ax: Any, runs: pd.DataFrame, x: str, y: str, target: tuple[float, float] | None) -> None:
-    """Limits and scales of both axes."""
+    """Set limits and scales of both axes."""
     corner = target or (np.nan, np.nan)
     for axis, measure, limit in (("x", x, corner[0]), ("y", y, corner[1])):
         numbers = runs[axis].to_numpy()
@@ -230,46 +224,36 @@ def _place(ax: Any, runs: pd.DataFrame, x: str, y: str, target: tuple[float, flo
         ax.locator_params(axis=axis, nbins=6)
 
 
-def in_factors(ax: Any, axis: str) -> None:
-    """Make equal steps of an axis equal factors, with numbers as people write them."""
-    from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
-
-    getattr(ax, f"set_{axis}scale")("log")
-    made = getattr(ax, f"{axis}axis")
-    made.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    made.set_major_formatter(StrMethodFormatter("{x:g}"))
-    made.set_minor_locator(NullLocator())
-
-
 def _shade(ax: Any, runs: pd.DataFrame, x: str, y: str, target: tuple[float, float]) -> str:
-    """The region beyond a target; returns what a caption says of it."""
+    """Shade the region beyond a target; returns a part of the caption."""
     from matplotlib.patches import Rectangle
 
     (left, right), (bottom, top) = ax.get_xlim(), ax.get_ylim()
     spans = [
-        (low, limit) if way(measure) > 0 else (limit, high)
+        (low, limit) if direction(measure) > 0 else (limit, high)
         for measure, limit, low, high in ((x, target[0], left, right), (y, target[1], bottom, top))
     ]
     corner, size = zip(*((low, high - low) for low, high in spans), strict=True)
     ax.add_patch(Rectangle(corner, *size, facecolor="#009E73", alpha=0.12, linewidth=0, zorder=0))
     inside = np.ones(len(runs), dtype=bool)
     for axis, measure, limit in (("x", x, target[0]), ("y", y, target[1])):
-        inside &= (way(measure) * (runs[axis] - limit) < 0).to_numpy()
+        inside &= (direction(measure) * (runs[axis] - limit) < 0).to_numpy()
     wanted = ", ".join(
-        f"{measure} {'<' if way(measure) > 0 else '>'} {limit:g}" for measure, limit in zip((x, y), target, strict=True)
+        f"{measure} {'<' if direction(measure) > 0 else '>'} {limit:g}"
+        for measure, limit in zip((x, y), target, strict=True)
     )
     return f"shaded: {wanted} ({int(inside.sum())} of {len(runs)} runs)"
 
 
 def _reference(ax: Any, x: str, y: str) -> str:
-    """The line on which nothing is told apart; returns what a caption says of it."""
+    """Draw the line of no discrimination; returns a part of the caption."""
     look = {"color": style.MUTED, "linewidth": 0.6, "linestyle": (0, (4, 3)), "zorder": 1}
     if (x.startswith("NonRelCov"), y.startswith("RelCov")) == (True, True):
         ends = max(ax.get_xlim()[0], ax.get_ylim()[0]), min(ax.get_xlim()[1], ax.get_ylim()[1])
         if ends[0] >= ends[1]:
             return ""
         ax.plot(ends, ends, **look)
-        return "dashed: equal shares of relevant and of other documents"
+        return "dashed: equal shares of relevant and of non-relevant documents"
     if y.startswith("DiscRatio"):
         ax.axhline(1, **look)
         return "dashed: no discrimination; DiscRatio: ratio of means"
@@ -280,16 +264,16 @@ def _reference(ax: Any, x: str, y: str) -> str:
 
 
 def _front(ax: Any, runs: pd.DataFrame, x: str) -> str:
-    """The frontier as steps; returns what a caption says of it."""
+    """Draw the frontier as steps; returns a part of the caption."""
     front = runs[runs["on_front"]].sort_values("x", kind="stable")
-    # Beyond a run on the frontier, towards worse x, nothing better is known than that run.
-    steps = "steps-post" if way(x) > 0 else "steps-pre"
+    # Towards worse x, the best known y is that of the nearest run on the frontier.
+    steps = "steps-post" if direction(x) > 0 else "steps-pre"
     ax.plot(front["x"], front["y"], color=style.INK, linewidth=0.7, drawstyle=steps, zorder=2)
     return f"filled, on the line: Pareto frontier ({len(front)} of {len(runs)} runs)"
 
 
 def _draw(ax: Any, part: pd.DataFrame, place: int | None, n_runs: int) -> Any:
-    """The runs of one series, filled where they are on the frontier; returns what stands for them in a legend."""
+    """Draw the runs of one series, filled on the frontier; returns the handle of the legend."""
     from matplotlib.lines import Line2D
 
     colour, marker = (style.MUTED, "o") if place is None else style.look(place)
@@ -311,3 +295,14 @@ def _correlated(runs: pd.DataFrame, x: str, y: str) -> str:
     r = float(runs["x"].corr(runs["y"]))
     low, high = pearson_interval(r, len(runs))
     return f"r = {r:.3f} over runs (95% Fisher z: {low:.2f} to {high:.2f})"
+
+
+def in_factors(ax: Any, axis: str) -> None:
+    """Make an axis logarithmic, with plain numbers at the ticks."""
+    from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
+
+    getattr(ax, f"set_{axis}scale")("log")
+    made = getattr(ax, f"{axis}axis")
+    made.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    made.set_major_formatter(StrMethodFormatter("{x:g}"))
+    made.set_minor_locator(NullLocator())

@@ -1,4 +1,4 @@
-"""Figures of coverage, gain and observable entity relevance."""
+"""Figures of coverage, gain and observable entity relevance (OER)."""
 
 from __future__ import annotations
 
@@ -18,17 +18,33 @@ from vbterrier.report.plots.curves import curve
 from vbterrier.report.plots.elements import beside_rows, legend_from_left, limits_of, round_up
 from vbterrier.report.plots.entities import in_factors
 from vbterrier.stats.breakpoints import Breakpoint
-from vbterrier.stats.regression import coverage_strata, numbers
+from vbterrier.stats.regression import coverage_strata, numeric_columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
 _POINTS, _MEANS, _BREAK = style.COLOURS[0], style.COLOURS[1], style.COLOURS[2]
-# From this ratio on, equal steps are equal factors.
+# With a larger ratio of maximum to minimum, the axis is logarithmic.
 _WIDE = 5
-# Up to this many points marks are large.
+# Up to this many points, marks are large.
 _SPARSE = 60
+# From bait to signal; grey for classes without a direction. Neighbours differ in lightness.
+_LOOK = {
+    "anti-signal": "#D55E00",
+    "generic bait": "#E69F00",
+    "neutral": "#757575",
+    ABSENT: "#ffffff",
+    "sparse": "#d4d4d4",
+    "conditional": "#56B4E9",
+    "core": "#0072B2",
+}
+# Columns with settings of the numbers, and their form in captions.
+_SETTINGS = {"k": "first {} entities", "alpha": "α {}", "tau": "τ {}", "rel": "relevant: label {} and above"}
+# Fraction of its row that the highest bar fills.
+_FILLED = 0.86
+# Minimal width of a bar in inches.
+_BAR = 0.07
 
 
 def coverage_by_k(
@@ -39,22 +55,21 @@ def coverage_by_k(
     ax: Any = None,
     width: float = style.COLUMN,
 ) -> Any:
-    """Coverage of relevant and of other documents, or the ratio of the two, against the number of entities k.
+    """Coverage of relevant and of non-relevant documents, or the ratio of the two, against the number of entities k.
 
     Parameters
     ----------
     intervals
-        The C frame of entity runs for several k: ``CoverageReport.entities`` of reports, one below the other. Its
-        DiscRatio is the ratio of means.
+        The C frame of entity runs for several k: concatenated ``CoverageReport.entities``. Its DiscRatio is the ratio
+        of means.
     ratio
-        DiscRatio, with a line at 1, where nothing is told apart; otherwise RelCov (drawn through) and NonRelCov
-        (dashed).
+        Draw DiscRatio, with a line at 1 (no discrimination), instead of RelCov (solid) and NonRelCov (dashed).
     highlight
-        Runs to colour, seven at most.
+        Runs to colour, at most seven.
     ax
-        Where to draw; a new figure by default.
+        Axes to draw on; a new figure by default.
     width
-        Inches of a new figure: ``COLUMN`` (3.3), ``FULL`` (7).
+        Width of a new figure in inches: ``COLUMN`` (3.3), ``FULL`` (7).
 
     Returns
     -------
@@ -86,9 +101,9 @@ def coverage_by_k(
     given = frame_of(intervals, "intervals")
     require(given, captions.INTERVALS, "intervals")
     wanted = ("DiscRatio",) if ratio else ("RelCov", "NonRelCov")
-    # Reports of several k share what has none, which is not drawn: it may stand there several times.
+    # Reports of several k repeat the measures without k, which are not drawn.
     kept = captions.intervals_of(given[[_named(text) in wanted for text in given["measure"]]])
-    # Through for what is reached, dashed for what should not be.
+    # The first wanted measure gets a solid line, the second a dashed one.
     order = kept["measure"].map(lambda text: wanted.index(_named(text)))
     kept = kept.iloc[np.argsort(order.to_numpy(), kind="stable")]
     drawn = curve(kept.drop(columns="replicated"), "k", highlight=highlight, ax=ax, width=width)
@@ -102,7 +117,7 @@ def coverage_by_k(
 
 
 def _named(measure: object) -> str:
-    """A measure less its parameters and cutoff."""
+    """Name of a measure without parameters and cutoff."""
     return str(measure).partition("@")[0].partition("(")[0]
 
 
@@ -117,26 +132,26 @@ def gain_by_coverage(
     ax: Any = None,
     width: float = style.COLUMN,
 ) -> Any:
-    """What each topic gains against how far entities reach in it, with means over topics of low to high coverage.
+    """Gain of each topic against its entity coverage, with means over topics of low to high coverage.
 
     Parameters
     ----------
     table
-        A row a topic, as :meth:`~vbterrier.evaluate.coverage_result.CoverageReport.gains` makes it. Topics whose
-        coverage is undefined (NaN) are not drawn; the caption counts them.
+        A row for each topic, as :meth:`~vbterrier.evaluate.coverage_result.CoverageReport.gains` returns it. Topics
+        with undefined coverage (NaN) are not drawn; the caption counts them.
     gain, coverage
-        Columns.
+        Columns of the table.
     n_strata
-        How many strata of about equal size, 3 for tertiles; ``None`` for none. A bar from the least to the most
-        coverage of a stratum is its mean gain, the band Student's t interval; see :func:`vbterrier.stats.coverage_strata`.
+        Number of strata of about equal size, 3 for tertiles; ``None`` for none. A bar spans the coverage of a stratum
+        at its mean gain, the band is Student's t interval; see :func:`vbterrier.stats.coverage_strata`.
     at
-        What :func:`vbterrier.stats.breakpoint_sweep` found: a line, and a band for its interval.
+        The result of :func:`vbterrier.stats.breakpoint_sweep`, drawn as a line with a band for its interval.
     level
-        Of the intervals of strata.
+        Level of the intervals of strata.
     ax
-        Where to draw; a new figure by default.
+        Axes to draw on; a new figure by default.
     width
-        Inches of a new figure: ``COLUMN`` (3.3), ``FULL`` (7).
+        Width of a new figure in inches: ``COLUMN`` (3.3), ``FULL`` (7).
 
     Returns
     -------
@@ -145,7 +160,7 @@ def gain_by_coverage(
     Raises
     ------
     InputError
-        A missing column, a gain that is none; something else than a breakpoint.
+        A missing column, a gain that is not a number; ``at`` is not a breakpoint.
     ParameterError
         Fewer than two strata, a level outside (0, 1).
     ImportError
@@ -164,8 +179,8 @@ def gain_by_coverage(
     ('RelCov@20', 'gain')
     """
     if at is not None and not isinstance(at, Breakpoint):
-        raise InputError(f"at: wanted what breakpoint_sweep gives, found {type(at).__name__}")
-    columns = numbers(table, [coverage, gain], gaps=[coverage])
+        raise InputError(f"at: wanted the result of breakpoint_sweep, found {type(at).__name__}")
+    columns = numeric_columns(table, [coverage, gain], gaps=[coverage])
     known = ~np.isnan(columns[coverage])
     x, y = columns[coverage][known], columns[gain][known]
     with style.canvas(ax, width, min(0.58 * width, 3.2) if len(x) else 0.5) as drawn:
@@ -186,10 +201,10 @@ def gain_by_coverage(
             names.append("breakpoint")
         drawn.set_xlim(*limits_of(pd.DataFrame({"x": x})))
         drawn.locator_params(nbins=6)
-        room = style.cell(drawn)[0] - 0.5
-        drawn.set_xlabel(style.fitted(coverage, room))
+        space = style.cell(drawn)[0] - 0.5
+        drawn.set_xlabel(style.fitted(coverage, space))
         drawn.set_ylabel(style.fitted(gain, 2.0))
-        style.legend(drawn, handles, names, room)
+        style.legend(drawn, handles, names, space)
         lost = int((~known).sum())
         topics = captions.counted(pd.Series([len(x)]), "topic") + (f" ({lost} without coverage)" if lost else "")
         style.caption(drawn, f"{topics}, mean gain {y.mean():+.3f}", *said, _broken(at))
@@ -197,9 +212,11 @@ def gain_by_coverage(
 
 
 def _strata(ax: Any, means: pd.DataFrame) -> Any:
-    """Bars and bands of strata; returns what stands for them in a legend."""
+    """Draw bars and bands of strata; returns the handle of the legend."""
+    from matplotlib.lines import Line2D
+
     there = means[means["value"].notna()]
-    # A stratum of one coverage still is to be seen.
+    # A minimal width keeps a stratum with a single coverage visible.
     least = 0.012 * float(there["coverage_high"].max() - there["coverage_low"].min() or 1.0)
     for left, right, value, low, high in there[["coverage_low", "coverage_high", "value", "low", "high"]].to_numpy():
         middle, half = (left + right) / 2, max((right - left) / 2, least)
@@ -207,8 +224,6 @@ def _strata(ax: Any, means: pd.DataFrame) -> Any:
         ax.hlines(value, *ends, color=_MEANS, linewidth=1.8, zorder=5)
         if not np.isnan(low):
             ax.fill_between(ends, low, high, color=_MEANS, alpha=0.18, linewidth=0, zorder=2)
-    from matplotlib.lines import Line2D
-
     return Line2D([], [], color=_MEANS, linewidth=1.8)
 
 
@@ -219,35 +234,17 @@ def _break(ax: Any, at: Breakpoint) -> Any:
 
 
 def _broken(at: Breakpoint | None) -> str:
-    """What a caption says of a breakpoint."""
+    """Part of the caption about the breakpoint."""
     if at is None:
         return ""
     if np.isnan(at.value):
-        return "no breakpoint could be tried"
+        return "no breakpoint: too few topics"
     drawn = f"{at.n_resamples:,} resamples"
     ends = "" if np.isnan(at.low) else f" ({100 * at.level:g}% {at.low:.2f} to {at.high:.2f}, {drawn})"
     return (
         f"breakpoint ({at.model}) {at.value:.2f}{ends}, p = {at.p_value:.3f} of {at.n_permutations:,} permutations, "
         f"all cuts searched, seed {at.seed}"
     )
-
-
-# From bait to signal; what has no direction is grey. Neighbours differ in lightness.
-_LOOK = {
-    "anti-signal": "#D55E00",
-    "generic bait": "#E69F00",
-    "neutral": "#757575",
-    ABSENT: "#ffffff",
-    "sparse": "#d4d4d4",
-    "conditional": "#56B4E9",
-    "core": "#0072B2",
-}
-# Columns of what the numbers were made with, and what captions call it.
-_SETTINGS = {"k": "first {} entities", "alpha": "α {}", "tau": "τ {}", "rel": "relevant: label {} and above"}
-# How much of its row the highest bar fills.
-_FILLED = 0.86
-# Inches that a bar should have at least.
-_BAR = 0.07
 
 
 def oer_distributions(
@@ -260,24 +257,24 @@ def oer_distributions(
 ) -> Any:
     """Observable entity relevance of the entities that runs select, by signal class (Chatterjee 2026, figures 3 and 4).
 
-    A row a run: stacked bars hold the share of the run's entities whose OER is in a step, over all topics; a diamond is
-    the mean of all. The numbers beside are the shares of signal (core,
-    conditional) and of bait (generic bait, anti-signal).
+    One row for each run: stacked bars show the share of the run's entities with an OER within a step, over all topics;
+    a diamond marks their mean. The shares of signal (core, conditional) and of bait (generic bait, anti-signal) are
+    printed right of the row.
 
     Parameters
     ----------
     selected
-        Columns name, qid, oer and signal, a row an entity that a run selects, as
-        :func:`vbterrier.entities.oer.selected_entities` gives it; or any other entities with their classes, as the
-        partitions of a supervision (figure 3). Rows whose OER is NaN are not drawn; the caption counts them.
+        Columns name, qid, oer and signal, a row for each selected entity, as
+        :func:`vbterrier.entities.oer.selected_entities` returns it; or other entities with their classes, as the
+        partitions of a supervision (figure 3). Rows with a missing OER are not drawn; the caption counts them.
     runs
         Runs to draw, in this order; all by default.
     step
-        Width of the bars; by default what can be seen.
+        Width of the bars; by default the narrowest that is visible.
     ax
-        Where to draw; a new figure by default.
+        Axes to draw on; a new figure by default.
     width
-        Inches of a new figure: ``COLUMN`` (3.3), ``FULL`` (7). Its height follows from the number of runs.
+        Width of a new figure in inches: ``COLUMN`` (3.3), ``FULL`` (7). The height follows from the number of runs.
 
     Returns
     -------
@@ -286,7 +283,7 @@ def oer_distributions(
     Raises
     ------
     InputError
-        A missing column; a class that there is not.
+        A missing column; an unknown signal class.
     ParameterError
         A run that the frame does not have; a step of 0 or less.
     ImportError
@@ -294,7 +291,7 @@ def oer_distributions(
 
     Notes
     -----
-    Bars are scaled so that the highest of each run fills its row: shares compare within a run, not between runs.
+    Bars are scaled so that the highest bar of each run fills its row: shares compare within a run, not between runs.
 
     Examples
     --------
@@ -320,15 +317,15 @@ def oer_distributions(
         row = row if ax is None else max(down - 0.95, 0.3) / n
         taken = style.row_labels(drawn, names, row, 0.36 * across)
         beside = [_rates(known[known["name"] == name]) for name in names]
-        room = across - taken - 0.15 - beside_rows(drawn, beside, "signal / bait")
-        edges = _edges(known["oer"], step, room)
+        space = across - taken - 0.15 - beside_rows(drawn, beside, "signal / bait")
+        edges = _edges(known["oer"], step, space)
         _draw(drawn, known, names, edges)
         drawn.set_ylim(n - 1 + 0.5, -0.5)
         drawn.axvline(0, color=style.INK, linewidth=0.6, linestyle=(0, (4, 3)), zorder=4)
         drawn.spines["left"].set_visible(False)
-        drawn.locator_params(axis="x", nbins=int(np.clip(room / 0.4, 2, 8)))
+        drawn.locator_params(axis="x", nbins=int(np.clip(space / 0.4, 2, 8)))
         drawn.set_xlabel("OER (log odds)")
-        _explain(drawn, known, room, taken)
+        _explain(drawn, known, space, taken)
         style.caption(drawn, *_described(frame, known, names, edges))
     return drawn
 
@@ -353,17 +350,17 @@ def _rates(part: pd.DataFrame) -> str:
     return " / ".join(f"{100 * part['signal'].isin(names).mean():.0f}%" for names in (SIGNAL, BAIT))
 
 
-def _edges(oer: pd.Series[float], step: float | None, room: float) -> Any:
-    """Edges of bars, 0 among them: no bar holds both signs."""
+def _edges(oer: pd.Series[float], step: float | None, space: float) -> Any:
+    """Edges of bars, with an edge at 0, so that no bar mixes signs."""
     least, most = float(oer.min()), float(oer.max())
     if step is None:
-        step = round_up(max(most - least, 0.1) * _BAR / max(room, _BAR))
+        step = round_up(max(most - least, 0.1) * _BAR / max(space, _BAR))
     first, last = int(np.floor(least / step)), int(np.floor(most / step)) + 1
     return step * np.arange(first, last + 1)
 
 
 def _draw(ax: Any, known: pd.DataFrame, names: list[str], edges: Any) -> None:
-    """The bars and means of all rows."""
+    """Draw the bars and means of all rows."""
     step = edges[1] - edges[0]
     place = np.clip(np.searchsorted(edges, known["oer"].to_numpy(), side="right") - 1, 0, len(edges) - 2)
     signal = known["signal"].map({name: at for at, name in enumerate(_LOOK)}).to_numpy()
@@ -383,47 +380,38 @@ def _draw(ax: Any, known: pd.DataFrame, names: list[str], edges: Any) -> None:
             base = base - tall
         ax.hlines(at + 0.45, edges[0], edges[-1], color=style.RULE, linewidth=0.5, zorder=1)
         own = known.loc[known["name"] == names[at], "oer"]
-        ax.plot(
-            [own.mean()],
-            [at + 0.45],
-            marker="D",
-            markersize=3.4,
-            color="black",
-            markeredgecolor="white",
-            markeredgewidth=0.5,
-            linestyle="none",
-            clip_on=False,
-            zorder=5,
-        )
+        look = {"marker": "D", "markersize": 3.4, "color": "black", "markeredgecolor": "white", "markeredgewidth": 0.5}
+        ax.plot([own.mean()], [at + 0.45], **look, linestyle="none", clip_on=False, zorder=5)
     ax.set_xlim(edges[0], edges[-1])
 
 
-def _explain(ax: Any, known: pd.DataFrame, room: float, beside: float) -> None:
-    """A legend that begins above the names of the rows."""
+def _explain(ax: Any, known: pd.DataFrame, space: float, beside: float) -> None:
+    """Draw the legend, aligned with the names of the rows."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
     there = [name for name in reversed(_LOOK) if (known["signal"] == name).any()]
     handles: list[Any] = [Patch(facecolor=_LOOK[name], edgecolor=style.MUTED, linewidth=0.3) for name in there]
     mean = Line2D([], [], color="black", marker="D", markersize=3.4, linestyle="none")
-    legend_from_left(ax, [*handles, mean], [*there, "mean"], room, beside)
+    legend_from_left(ax, [*handles, mean], [*there, "mean"], space, beside)
 
 
 def _described(frame: pd.DataFrame, known: pd.DataFrame, names: list[str], edges: Any) -> list[str]:
+    """Parts of the caption: entities, topics, settings, bars, missing OER."""
     n_entities = known.groupby("name").size().reindex(names, fill_value=0)
     lost = len(frame) - len(known)
     return [
-        captions.counted(n_entities, "entity") + (" a run" if len(names) > 1 else ""),
+        captions.counted(n_entities, "entity") + (" for each run" if len(names) > 1 else ""),
         captions.counted(pd.Series([known["qid"].nunique()]), "topic"),
         *_settings(frame),
         f"bars: shares in steps of {edges[1] - edges[0]:.3g}"
-        + (", the highest of each run alike" if len(names) > 1 else ""),
-        f"not drawn, their topics have no OER: {lost:,}" if lost else "",
+        + (", scaled to the highest bar of each run" if len(names) > 1 else ""),
+        f"not drawn, no OER for their topics: {lost:,}" if lost else "",
     ]
 
 
 def _settings(frame: pd.DataFrame) -> list[str]:
-    """What the numbers were made with, where the frame says so and all rows agree."""
+    """Settings of the numbers that are the same in all rows."""
     there = {name: form for name, form in _SETTINGS.items() if name in frame.columns and len(frame)}
     found = [(form, frame[name].iloc[0]) for name, form in there.items() if (frame[name] == frame[name].iloc[0]).all()]
     return [", ".join(form.format(f"{value:g}") for form, value in found)]

@@ -18,6 +18,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
+# Up to this many points, marks are large and bars dark.
+_SPARSE = 60
+# Tolerance for rounding: a true score at the end of an interval is covered.
+_SLACK = 1e-9
+
+
 def forest(
     intervals: Any,
     *,
@@ -32,31 +38,31 @@ def forest(
     Parameters
     ----------
     intervals
-        The C frame: name, measure, value, low, high, level, method, n_qids, n_resamples, seed. Where it has a column
-        ``mean`` (over replicas), the point is that and not the value. Rows with NaN for an interval are drawn as hollow
-        points, rows with NaN for a value keep their place; the caption counts both.
+        The C frame: name, measure, value, low, high, level, method, n_qids, n_resamples, seed. If it has a column
+        ``mean`` (over replicas), points are at that mean instead of the value. Rows with NaN for an interval are drawn
+        as hollow points, rows with NaN for a value are empty; the caption counts both.
     measure
         Measures to draw, as the frame spells them; all by default. Several share a row, each with its own mark.
     method
         Methods of intervals to draw; all by default, each with its own mark. There are seven marks in all.
     sort
-        Best first by the first measure, instead of the order of the frame.
+        Sort by the first measure, highest first, instead of keeping the order of the frame.
     ax
-        Where to draw; a new figure by default.
+        Axes to draw on; a new figure by default.
     width
-        Inches of a new figure: ``COLUMN`` (3.3), ``FULL`` (7). Its height follows from the number of systems.
+        Width of a new figure in inches: ``COLUMN`` (3.3), ``FULL`` (7). The height follows from the number of systems.
 
     Returns
     -------
     matplotlib.axes.Axes
-        With a caption that names topics, level, method, resamples and seed, and a line at 0 where VB is drawn.
+        With a caption that names topics, level, method, resamples and seed, and a line at 0 for VB.
 
     Raises
     ------
     InputError
-        A frame that is no C frame; a row that stands twice; an interval with one end.
+        Not a C frame; a duplicated row; an interval with one end.
     ParameterError
-        A measure or method that the frame does not have; more of both than there are marks.
+        A measure or method that the frame does not have; more than seven pairs of measure and method.
     ImportError
         matplotlib is missing: ``pip install 'vbterrier[plot]'``.
 
@@ -72,9 +78,19 @@ def forest(
     frame = captions.only(captions.intervals_of(intervals), "measure", measure, "intervals")
     frame = captions.only(frame, "method", method, "intervals")
     series = [part for _, part in frame.groupby(["measure", "method"], sort=False)]
-    _require_few(frame, len(series))
-    names = _names(frame, series, sort=sort)
-    row = _row_height(len(names), len(series))
+    if len(series) > len(style.COLOURS):
+        measures, methods = (list(frame[column].unique()) for column in ("measure", "method"))
+        raise ParameterError(
+            f"{len(series)} pairs of measures ({examples(measures, 8)}) and methods ({examples(methods)}) are too many "
+            f"for one figure; choose at most {len(style.COLOURS)} with measure= and method=, or draw panels with ax="
+        )
+    names = list(frame["name"].unique())
+    if sort and series:
+        first = series[0].set_index("name")["value"].reindex(names).to_numpy(dtype=np.float64)
+        names = [names[place] for place in np.argsort(-first, kind="stable")]
+    # Rows are as high as comfortable for few systems, and as low as legible for many.
+    comfortable = 0.09 + 0.08 * len(series)
+    row = float(np.clip(style.PAGE / max(len(names), 1), min(0.075, comfortable), comfortable))
     with style.canvas(ax, width, len(names) * row if names else 0.5) as drawn:
         if not len(frame):
             return style.nothing(drawn, "intervals")
@@ -86,54 +102,21 @@ def forest(
             drawn.axvline(0, color=style.INK, linewidth=0.6, zorder=1)
         drawn.hlines(range(len(names)), 0, 1, transform=drawn.get_yaxis_transform(), color=style.RULE, lw=0.5, zorder=0)
         marks = [
-            _draw_forest(drawn, part, {name: at for at, name in enumerate(names)}, place, len(series), row)
+            _draw_intervals(drawn, part, {name: at for at, name in enumerate(names)}, place, len(series), row)
             for place, part in enumerate(series)
         ]
         drawn.spines["left"].set_visible(False)
-        room = across - taken - 0.15
-        drawn.locator_params(axis="x", nbins=int(np.clip(room / 0.4, 2, 8)))
-        drawn.set_xlabel(style.fitted(texts[0] if len(set(texts)) == 1 else "score", room))
+        space = across - taken - 0.15
+        drawn.locator_params(axis="x", nbins=int(np.clip(space / 0.4, 2, 8)))
+        drawn.set_xlabel(style.fitted(texts[0] if len(set(texts)) == 1 else "score", space))
         if len(series) > 1:
-            style.legend(drawn, marks, _labels(texts, series), room)
+            style.legend(drawn, marks, _labels(texts, series), space)
         style.caption(drawn, captions.provenance(frame), data, captions.absent(frame["value"], frame["low"], "hollow"))
     return drawn
 
 
-def _require_few(frame: pd.DataFrame, n_series: int) -> None:
-    if n_series > len(style.COLOURS):
-        measures, methods = (list(frame[column].unique()) for column in ("measure", "method"))
-        raise ParameterError(
-            f"{n_series} pairs of measures ({examples(measures, 8)}) and methods ({examples(methods)}) are more than "
-            f"can be told apart; choose {len(style.COLOURS)} at most with measure= and method=, or draw panels with ax="
-        )
-
-
-def _names(frame: pd.DataFrame, series: list[pd.DataFrame], *, sort: bool) -> list[Any]:
-    names = list(frame["name"].unique())
-    if not (sort and series):
-        return names
-    first = series[0].set_index("name")["value"]
-    return sorted(names, key=lambda name: -first.get(name, np.nan) if first.get(name) == first.get(name) else np.inf)
-
-
-def _row_height(n_names: int, n_series: int) -> float:
-    """Inches a system: roomy for few, as little as can be read for many."""
-    roomy = 0.09 + 0.08 * n_series
-    return float(np.clip(style.PAGE / max(n_names, 1), min(0.075, roomy), roomy))
-
-
-def _labels(texts: list[str], series: list[pd.DataFrame]) -> list[str]:
-    """Measures, with the method where a measure has several; of a single measure the methods alone."""
-    methods = [str(part["method"].iloc[0]) for part in series]
-    if len(set(texts)) == len(texts):
-        return texts
-    if len(set(texts)) == 1:
-        return methods
-    return [f"{text}, {method}" for text, method in zip(texts, methods, strict=True)]
-
-
-def _draw_forest(ax: Any, part: pd.DataFrame, rows: dict[Any, int], place: int, n_series: int, row: float) -> Any:
-    """One measure of all systems: its bars and points, beside those of the other measures; returns its mark."""
+def _draw_intervals(ax: Any, part: pd.DataFrame, rows: dict[Any, int], place: int, n_series: int, row: float) -> Any:
+    """Draw one measure of all systems, offset from other measures; returns its mark."""
     colour, marker = style.look(place)
     size = float(np.clip(0.45 * 72 * row / n_series, 1.6, 4.0))
     step = 0.72 / n_series
@@ -147,10 +130,14 @@ def _draw_forest(ax: Any, part: pd.DataFrame, rows: dict[Any, int], place: int, 
     return mark
 
 
-# Up to this many points marks are large and bars dark.
-_SPARSE = 60
-# A truth at the end of an interval is in it, however either was rounded.
-_SLACK = 1e-9
+def _labels(texts: list[str], series: list[pd.DataFrame]) -> list[str]:
+    """Measures, with the method if a measure has several; for a single measure, the methods only."""
+    methods = [str(part["method"].iloc[0]) for part in series]
+    if len(set(texts)) == len(texts):
+        return texts
+    if len(set(texts)) == 1:
+        return methods
+    return [f"{text}, {method}" for text, method in zip(texts, methods, strict=True)]
 
 
 def estimate_against_truth(
@@ -162,28 +149,29 @@ def estimate_against_truth(
     ax: Any = None,
     width: float = style.COLUMN,
 ) -> Any:
-    """Estimated against true scores: a point with its interval for each run and topic, hollow where that misses.
+    """Estimated against true scores: a point with its interval for each run and topic, hollow if not covered.
 
-    The caption has ``RMSE = √(Σ (estimate - truth)²/n)``, the bias ``Σ (estimate - truth)/n``, and how many intervals
-    hold the truth, ends included, among the points with unjudged documents: the others cannot miss it.
+    The caption has ``RMSE = √(Σ (estimate - truth)²/n)``, the bias ``Σ (estimate - truth)/n``, and the share of
+    intervals that cover the truth, ends included, among points with unjudged documents: the score of other points is
+    known.
 
     Parameters
     ----------
     estimates
-        Columns name, qid, estimator, truth, estimate, and optionally low and high (NaN where there is no interval),
-        level (nominal, for the caption), and n_unjudged (documents; all points may have some where it is not there).
-        Rows without truth or estimate are not drawn; the caption counts them.
+        Columns name, qid, estimator, truth, estimate, and optionally low and high (NaN for no interval), level
+        (nominal, for the caption), and n_unjudged (documents; without this column, all points may have some). Rows
+        without truth or estimate are not drawn; the caption counts them.
     intervals
-        Columns name, qid, estimator, level, low, high, and simulation where estimates have it: the intervals, where
-        they stand in a frame of their own, as in :class:`vbterrier.evaluate.simulation.Simulation`.
+        Columns name, qid, estimator, level, low, high, and simulation if the estimates have it: the intervals in a
+        separate frame, as in :class:`vbterrier.evaluate.simulation.Simulation`.
     estimator
-        Estimators to draw, each with its colour, seven at most; all by default.
+        Estimators to draw, each with its colour, at most seven; all by default.
     level
-        Of ``intervals``, which may have several.
+        Level of the ``intervals`` to draw, if they have several.
     ax
-        Where to draw; a new figure by default.
+        Axes to draw on; a new figure by default.
     width
-        Inches of a new figure, about a square: ``COLUMN`` (3.3), ``FULL`` (7).
+        Width of a new figure in inches, about a square: ``COLUMN`` (3.3), ``FULL`` (7).
 
     Returns
     -------
@@ -192,9 +180,10 @@ def estimate_against_truth(
     Raises
     ------
     InputError
-        A missing column; a number that is none; an interval twice, with one end, or with ends in the wrong order.
+        A missing column; a value that is not a number; an interval that is duplicated, has one end, or has its ends in
+        the wrong order.
     ParameterError
-        An estimator or level that the frames do not have; more estimators than can be told apart.
+        An estimator or level that the frames do not have; more than seven estimators.
     ImportError
         matplotlib is missing: ``pip install 'vbterrier[plot]'``.
 
@@ -215,7 +204,7 @@ def estimate_against_truth(
         limits = limits_of(frame[["truth", "estimate", "low", "high"]])
         drawn.plot(limits, limits, color=style.MUTED, linewidth=0.6, linestyle=(0, (4, 3)), zorder=1)
         handles = [_draw_estimates(drawn, part, place, sum(map(len, points))) for place, part in enumerate(points)]
-        # A square in a wider place stands at its left, where the caption begins.
+        # In a wider cell, a square is at the left, where the caption begins.
         drawn.set(xlim=limits, ylim=limits, aspect="equal", anchor="W")
         drawn.locator_params(nbins=6)
         drawn.set_xlabel("truth")
@@ -229,28 +218,8 @@ def estimate_against_truth(
     return drawn
 
 
-def _joined(estimates: Any, intervals: Any, level: float) -> pd.DataFrame:
-    """Estimates, with the intervals of one level where these are in a frame of their own."""
-    frame = frame_of(estimates, "estimates")
-    if intervals is None:
-        return frame
-    ends = frame_of(intervals, "intervals")
-    keys = [key for key in ("simulation", "name", "qid", "estimator") if key in frame.columns or key != "simulation"]
-    require(frame, keys, "estimates")
-    require(ends, (*keys, "level", "low", "high"), "intervals")
-    there = ends[np.isclose(ends["level"], level)]
-    if not len(there):
-        raise ParameterError(f"level={level:g}: intervals has {examples(ends['level'].unique(), 9)}")
-    if there.duplicated(keys).any():
-        raise InputError(
-            f"intervals: {examples(there.loc[there.duplicated(keys), keys].iloc[0])} stands twice; keep one"
-        )
-    plain = frame.drop(columns=["low", "high", "level"], errors="ignore")
-    return plain.merge(there[[*keys, "level", "low", "high"]], on=keys, how="left")
-
-
 def _checked(given: pd.DataFrame) -> pd.DataFrame:
-    """Estimates with their numbers checked; low, high and level NaN and n_unjudged -1 where the frame has none."""
+    """Validate estimates; missing columns low, high and level become NaN, n_unjudged becomes -1."""
     require(given, ("name", "qid", "estimator", "truth", "estimate"), "estimates")
     frame = pd.DataFrame({"estimator": captions.texts(given["estimator"], "estimates column 'estimator'")})
     for column in ("truth", "estimate", "low", "high", "level"):
@@ -269,8 +238,28 @@ def _checked(given: pd.DataFrame) -> pd.DataFrame:
     return frame
 
 
+def _joined(estimates: Any, intervals: Any, level: float) -> pd.DataFrame:
+    """Estimates, with the intervals of one level if these are in a separate frame."""
+    frame = frame_of(estimates, "estimates")
+    if intervals is None:
+        return frame
+    ends = frame_of(intervals, "intervals")
+    keys = [key for key in ("simulation", "name", "qid", "estimator") if key in frame.columns or key != "simulation"]
+    require(frame, keys, "estimates")
+    require(ends, (*keys, "level", "low", "high"), "intervals")
+    there = ends[np.isclose(ends["level"], level)]
+    if not len(there):
+        raise ParameterError(f"level={level:g}: intervals has {examples(ends['level'].unique(), 9)}")
+    if there.duplicated(keys).any():
+        raise InputError(
+            f"intervals: {examples(there.loc[there.duplicated(keys), keys].iloc[0])} is duplicated; keep one"
+        )
+    plain = frame.drop(columns=["low", "high", "level"], errors="ignore")
+    return plain.merge(there[[*keys, "level", "low", "high"]], on=keys, how="left")
+
+
 def _draw_estimates(ax: Any, part: pd.DataFrame, place: int, n_points: int) -> Any:
-    """One estimator: its intervals and points; returns its mark."""
+    """Draw the intervals and points of one estimator; returns its mark."""
     colour, marker = style.look(place)
     size, dark = (3.5, 0.6) if n_points <= _SPARSE else (2.4, 0.35)
     x, y, low, high = (part[column].to_numpy() for column in ("truth", "estimate", "low", "high"))
@@ -283,12 +272,12 @@ def _draw_estimates(ax: Any, part: pd.DataFrame, place: int, n_points: int) -> A
 
 
 def _misses(part: pd.DataFrame) -> pd.Series[bool]:
-    """Which points have their truth outside their interval; points without an interval have not."""
+    """Return True for points with the truth outside their interval; False for points without an interval."""
     return (part["truth"] < part["low"] - _SLACK) | (part["truth"] > part["high"] + _SLACK)
 
 
 def _errors(part: pd.DataFrame) -> str:
-    """Errors of an estimator, and how often its intervals hold the truth."""
+    """Part of the caption: errors of an estimator, and the coverage of its intervals."""
     if not len(part):
         return "no estimates"
     error = part["estimate"] - part["truth"]
@@ -296,20 +285,21 @@ def _errors(part: pd.DataFrame) -> str:
     unsure = part[part["low"].notna() & (part["n_unjudged"] != 0)]
     if not len(unsure):
         return said
-    held, levels = int((~_misses(unsure)).sum()), unsure["level"].unique()
+    covered, levels = int((~_misses(unsure)).sum()), unsure["level"].unique()
     nominal = f", nominal {100 * levels[0]:g}%" if len(levels) == 1 and levels[0] == levels[0] else ""
-    return f"{said}, truth in {held:,} of {len(unsure):,} intervals ({100 * held / len(unsure):.0f}%{nominal})"
+    share = 100 * covered / len(unsure)
+    return f"{said}, truth in {covered:,} of {len(unsure):,} intervals ({share:.0f}%{nominal})"
 
 
 def _counts(frame: pd.DataFrame, points: list[pd.DataFrame]) -> list[str]:
-    """How many points there are, which are hollow, which are certain, and which are not there."""
+    """Parts of the caption: numbers of points, of hollow ones, of those with a known score, and of missing ones."""
     known = pd.Series([int((part["n_unjudged"] == 0).sum()) for part in points])
     sizes = pd.Series([len(part) for part in points])
     lost = len(frame) - int(sizes.sum())
     return [
-        "hollow: truth outside" if any(_misses(part).any() for part in points) else "",
+        "hollow: truth not covered" if any(_misses(part).any() for part in points) else "",
         f"n = {captions.counted(sizes, 'run-topic')}"
         + (" each" if len(points) > 1 else "")
-        + (f", nothing unjudged in {captions.counted(known, '').rstrip(' s')}" if known.any() else ""),
+        + (f", {captions.counted(known, '').rstrip(' s')} without unjudged documents" if known.any() else ""),
         f"without truth or estimate: {lost:,}" if lost else "",
     ]

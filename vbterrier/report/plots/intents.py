@@ -1,4 +1,4 @@
-"""Which intents of which queries a ranking covers."""
+"""Coverage map of the intents of queries."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 
 ORDERS = {"least": "lowest ES@{k} first", "most": "highest ES@{k} first", "given": "in the order given"}
-# White to the palette's blue: lightness alone tells the probability.
+# White to the palette's blue: lightness shows the probability.
 _PALE, _FULL = "#eef4f9", style.COLOURS[0]
-# Inches of a cell from which on a rank can be read in it.
-_ROOM = 0.115
-# Points across the largest ring.
+# Minimal size of a cell, in inches, for a legible rank.
+_LEGIBLE = 0.115
+# Diameter of the largest ring in points.
 _RING = 10.0
-# Probability that is not worth a word.
+# Smaller hidden probabilities are not mentioned.
 _TRIFLE = 5e-4
 
 
@@ -38,7 +38,7 @@ def coverage_map(
     run: Any,
     tags: Any = None,
     *,
-    k: int,
+    cutoff: int,
     qids: Sequence[str] | None = None,
     order: str = "least",
     n_topics: int = 30,
@@ -46,10 +46,10 @@ def coverage_map(
     ax: Any = None,
     width: float = style.COLUMN,
 ) -> Any:
-    """Coverage map: queries by intents from the most probable on; shade is probability, a ring marks what is covered.
+    """Coverage map: queries by intents in order of probability; shades show probability, rings mark covered intents.
 
-    An intent is covered when a document among the first k is tagged with it. The number in a cell is the rank of the
-    first such document, of the whole ranking, where cells have room for it.
+    An intent is covered if one of the first ``cutoff`` documents is tagged with it. The number in a cell is the rank of
+    the first such document in the whole ranking, if it fits.
 
     Parameters
     ----------
@@ -59,20 +59,19 @@ def coverage_map(
         Columns qid, docno, score.
     tags
         Columns docno, entity_id, and optionally weight and qid; the column entity_id of the run by default.
-    k
-        Ranks that count.
+    cutoff
+        Number of documents that count.
     qids
-        The queries to draw, from top to bottom; all by default.
+        Queries to draw, from top to bottom; all by default.
     order
-        Of queries that are not named: ``"least"`` (lowest ES@k first), ``"most"``, or ``"given"``, as the intents have
-        them.
+        Order of queries without ``qids``: ``"least"`` (lowest ES first), ``"most"``, or ``"given"``, as in the
+        intents.
     n_topics, n_intents
-        The most that is drawn of each. The title says how many topics there are, the caption what of the probability
-        is not shown.
+        Largest number of each to draw. The title has the number of topics, the caption the probability that is hidden.
     ax
-        Where to draw; a new figure by default.
+        Axes to draw on; a new figure by default.
     width
-        Inches of a new figure: ``COLUMN`` (3.3), ``FULL`` (7).
+        Width of a new figure in inches: ``COLUMN`` (3.3), ``FULL`` (7).
 
     Returns
     -------
@@ -92,11 +91,11 @@ def coverage_map(
     >>> import pandas as pd
     >>> intents = pd.DataFrame({"qid": "jordan", "entity_id": ["athlete", "country"], "prob": [0.8, 0.2]})
     >>> run = pd.DataFrame({"qid": "jordan", "docno": ["d1", "d2"], "score": [2.0, 1.0]})
-    >>> ax = coverage_map(intents, run, pd.DataFrame({"docno": ["d2"], "entity_id": ["athlete"]}), k=1)
+    >>> ax = coverage_map(intents, run, pd.DataFrame({"docno": ["d2"], "entity_id": ["athlete"]}), cutoff=1)
     >>> ax.get_title(loc="left"), [text.get_text() for text in ax.texts[:-1]]
     ('1 topic', ['2'])
     """
-    for name, number in (("k", k), ("n_topics", n_topics), ("n_intents", n_intents)):
+    for name, number in (("cutoff", cutoff), ("n_topics", n_topics), ("n_intents", n_intents)):
         if not isinstance(number, int) or number < 1:
             raise ParameterError(f"{name}={number!r}: wanted a whole number of at least 1")
     choice("order", order, ORDERS)
@@ -106,61 +105,57 @@ def coverage_map(
         with style.canvas(ax, width, 0.5) as drawn:
             return style.nothing(drawn, "topics")
     known = Tags(from_run(ranking), pooled=False, name="run") if tags is None else Tags(tags)
-    ranking.top(k).warn_of_ties(ranking.name)
+    ranking.top(cutoff).warn_of_ties(ranking.name)
     with warnings.catch_warnings():
-        # Numbers beyond k only say how far down: ties there change nothing that counts.
+        # Ties beyond the cutoff change the printed ranks only, not the coverage.
         warnings.filterwarnings("ignore", ".* places are tied", DegenerateWarning)
         found = cover(ranking, Intents(frame), known, None)
-    success = found.success(found.gain(k, "binary"))
+    success = found.success(found.gain(cutoff, "binary"))
     chosen = _chosen(found, success, qids, order)[:n_topics]
     prob, rank = (table[chosen, :n_intents] for table in _tables(found))
     shown = int((~np.isnan(prob)).any(axis=0).sum())
     prob, rank = prob[:, :shown], rank[:, :shown]
-    # The key beside a single row needs some height too.
+    # The colour bar beside a single row needs a minimal height.
     row = max(float(np.clip(style.PAGE / len(chosen), 0.075, 0.17)), 0.45 / len(chosen))
     with style.canvas(ax, width, len(chosen) * row) as drawn:
         across, down = style.cell(drawn)
         row = row if ax is None else max(down - 0.85, 0.3) / len(chosen)
         taken = style.row_labels(drawn, _names(frame, found, chosen), row, 0.36 * across)
-        _draw(drawn, prob, rank, k, ((across - taken - 0.5) / shown, row))
-        drawn.set_xlabel("intents from the most probable on")
-        title = _title(len(chosen), len(found.intents.topics), ORDERS[order if qids is None else "given"].format(k=k))
-        drawn.set_title(
-            style.wrapped(title, across - taken - 0.1, style.SIZE),
-            loc="left",
-            fontsize=style.SIZE,
-            color=style.INK,
-            pad=3,
-        )
+        _draw(drawn, prob, rank, cutoff, ((across - taken - 0.5) / shown, row))
+        drawn.set_xlabel("intents by falling probability")
+        n, n_all = len(chosen), len(found.intents.topics)
+        title = ("" if n == n_all else f"{n:,} of ") + f"{n_all:,} topic" + ("s" if n_all > 1 else "")
+        title += "" if n == 1 else ", " + ORDERS[order if qids is None else "given"].format(k=cutoff)
+        title = style.wrapped(title, across - taken - 0.1, style.SIZE)
+        drawn.set_title(title, loc="left", fontsize=style.SIZE, color=style.INK, pad=3)
+        mean = "" if n == len(success) else f"{success[chosen].mean():.3f} here, "
         hidden = 1 - float(np.nansum(prob, axis=1).min())
         style.caption(
             drawn,
-            f"ring: covered in the first k = {k}; number: rank of the first document of the intent",
-            _success(success, chosen, k),
-            f"intents beyond {shown} not shown: up to {100 * hidden:.0f}% of the probability"
-            if hidden > _TRIFLE
-            else "",
+            f"ring: covered by the first {cutoff} documents; number: rank of the first document of the intent",
+            f"ES@{cutoff} {mean}{success.mean():.3f} over all n = {len(success):,}",
+            f"hidden intents: up to {100 * hidden:.0f}% of the probability" if hidden > _TRIFLE else "",
         )
     return drawn
 
 
 def _chosen(found: Coverage, success: Floats, qids: Sequence[str] | None, order: str) -> Ints:
-    """The places of the queries to draw, from top to bottom."""
+    """Positions of the queries to draw, from top to bottom."""
     topics = found.intents.topics
     if qids is None:
         sign = {"least": 1.0, "most": -1.0, "given": 0.0}[order]
         return np.argsort(sign * success, kind="stable")
     places = {qid: place for place, qid in enumerate(topics)}
-    strangers = [qid for qid in qids if qid not in places]
-    if strangers:
-        raise ParameterError(f"qids: no intents of {examples(strangers)}; the intents have {examples(topics)}")
+    unknown = [qid for qid in qids if qid not in places]
+    if unknown:
+        raise ParameterError(f"qids: no intents of {examples(unknown)}; the intents have {examples(topics)}")
     return np.array([places[qid] for qid in qids], dtype=np.int64)
 
 
 def _tables(found: Coverage) -> tuple[Floats, Floats]:
     """Probability, and 1-based rank of the first document, of each query's intents by falling probability.
 
-    NaN where there is no intent, or no document. Shape (n_queries, most intents of a query).
+    NaN for missing intents and documents. Shape (n_queries, most intents of a query).
     """
     topic, prob = found.intents.topic, found.intents.prob
     first = np.full(len(prob), np.inf)
@@ -175,7 +170,7 @@ def _tables(found: Coverage) -> tuple[Floats, Floats]:
 
 
 def _names(frame: Any, found: Coverage, chosen: Ints) -> list[str]:
-    """Ids of queries, with their text where the intents have it."""
+    """Ids of queries, with their text if the intents have it."""
     topics = found.intents.topics
     texts = [""] * len(topics)
     if "query" in frame.columns:
@@ -184,20 +179,8 @@ def _names(frame: Any, found: Coverage, chosen: Ints) -> list[str]:
     return [f"{topics[place]} {texts[place]}".rstrip() for place in chosen]
 
 
-def _success(success: Floats, chosen: Ints, k: int) -> str:
-    every = f"{success.mean():.3f}"
-    here = "" if len(chosen) == len(success) else f"{success[chosen].mean():.3f} here, "
-    return f"ES@{k} {here}{every} over all n = {len(success):,}"
-
-
-def _title(n: int, n_all: int, order: str) -> str:
-    topics = f"{n_all:,} topic" + ("s" if n_all > 1 else "")
-    said = topics if n == n_all else f"{n:,} of {topics}"
-    return said if n == 1 else f"{said}, {order}"
-
-
-def _draw(ax: Any, prob: Floats, rank: Floats, k: int, size: tuple[float, float]) -> None:
-    """Cells, rings and ranks; ``size`` is the width and height of a cell in inches."""
+def _draw(ax: Any, prob: Floats, rank: Floats, cutoff: int, size: tuple[float, float]) -> None:
+    """Draw cells, rings and ranks; ``size`` is the width and height of a cell in inches."""
     from matplotlib.colors import LinearSegmentedColormap
 
     n_rows, n_columns = prob.shape
@@ -212,16 +195,19 @@ def _draw(ax: Any, prob: Floats, rank: Floats, k: int, size: tuple[float, float]
         linewidth=0.5,
         zorder=0,
     )
-    y, x = np.nonzero(rank <= k)
+    y, x = np.nonzero(rank <= cutoff)
     ring = min(0.8 * min(size) * 72, _RING)
     ax.scatter(x + 1, y, s=ring**2, facecolors="white", edgecolors=style.INK, linewidths=0.5, zorder=2)
-    if min(size) >= _ROOM:
+    if min(size) >= _LEGIBLE:
         dark = prob > 0.6 * np.nanmax(prob)
         for at in np.argwhere(~np.isnan(rank)):
             row, column = (int(place) for place in at)
-            inside = bool(rank[row, column] <= k)
+            inside = bool(rank[row, column] <= cutoff)
             colour = "white" if dark[row, column] and not inside else style.INK
-            _number(ax, (column + 1, row), f"{rank[row, column]:.0f}", 0.75 * ring / 72 if inside else size[0], colour)
+            text, space = f"{rank[row, column]:.0f}", 0.75 * ring / 72 if inside else size[0]
+            fontsize = min(style.SMALL, style.SMALL * space / style.text_width(text, style.SMALL))
+            look = {"ha": "center", "va": "center_baseline", "color": colour, "zorder": 3}
+            ax.text(column + 1, row, text, fontsize=fontsize, **look)
     ax.set_xlim(0.5, n_columns + 0.5)
     ax.set_xticks(np.arange(1, n_columns + 1))
     for side in ("left", "bottom"):
@@ -230,14 +216,8 @@ def _draw(ax: Any, prob: Floats, rank: Floats, k: int, size: tuple[float, float]
     _key(ax, cells, n_rows * size[1])
 
 
-def _number(ax: Any, at: tuple[int, int], text: str, room: float, colour: str) -> None:
-    """A rank, small enough for its ring or cell."""
-    fontsize = min(style.SMALL, style.SMALL * room / style.text_width(text, style.SMALL))
-    ax.text(*at, text, fontsize=fontsize, ha="center", va="center_baseline", color=colour, zorder=3)
-
-
 def _key(ax: Any, cells: Any, height: float) -> None:
-    """What the shades mean, right of the axes: as high as they are, up to an inch."""
+    """Colour bar of the probability, right of the axes: as high as they are, up to an inch."""
     from matplotlib.ticker import MaxNLocator
 
     beside = ax.inset_axes([1, 0, 0.05, 1])
@@ -250,7 +230,7 @@ def _key(ax: Any, cells: Any, height: float) -> None:
 
 
 def _beside(ax: Any, _inset: Any, _renderer: Any) -> Any:
-    """The place of the key in the figure."""
+    """Position of the colour bar in the figure."""
     from matplotlib.transforms import Bbox
 
     inch = ax.figure.dpi

@@ -1,4 +1,4 @@
-"""Figures of scores, comparisons and power by number of queries."""
+"""Figures of scores, comparisons and power against the number of queries."""
 
 from __future__ import annotations
 
@@ -21,6 +21,11 @@ if TYPE_CHECKING:
     Crossing = tuple[float, float, float]
 
 
+# With a larger ratio of the longest to the shortest curve, the axis is logarithmic.
+_APART = 5
+_KEYS = ("delta", "test", "n_qids")
+
+
 def score_by_size(
     scores: Any,
     *,
@@ -32,8 +37,8 @@ def score_by_size(
 ) -> Any:
     """Mean scores against the number of queries, with bands, a line for each system (Mertens et al. 2014, figure 1).
 
-    Colours are systems, dashes are measures. Of more than seven systems those with the highest scores at the end have
-    a colour and a place in the legend, and the others are grey. Sizes that grow by factors stand at equal steps.
+    Colours are systems, dashes are measures. With more than seven systems, those with the highest scores at the end
+    are coloured and named in the legend; the other systems are grey. The axis is logarithmic if sizes grow by factors.
 
     Parameters
     ----------
@@ -42,15 +47,15 @@ def score_by_size(
         first n queries; ``"random"``: subsets), n_subsets, seed, as
         :func:`vbterrier.design.score_by_size` gives them.
     measure
-        Measures to draw, six at most; all by default.
+        Measures to draw, at most six; all by default.
     order
-        ``"given"`` or ``"random"``; by default what the frame has, each with dashes of its own.
+        ``"given"`` or ``"random"``; by default all orders of the frame, each with its own dashes.
     highlight
-        Systems to colour, seven at most.
+        Systems to colour, at most seven.
     ax
-        Where to draw; a new figure by default.
+        Axes to draw on; a new figure by default.
     width
-        Inches of a new figure: ``COLUMN`` (3.3), ``FULL`` (7).
+        Width of a new figure in inches: ``COLUMN`` (3.3), ``FULL`` (7).
 
     Returns
     -------
@@ -59,9 +64,9 @@ def score_by_size(
     Raises
     ------
     InputError
-        A missing column; a size twice; a band with one end, or that its mean is outside of.
+        A missing column; a duplicated size; a band with one end, or one that does not include its mean.
     ParameterError
-        A measure, order or system that the frame does not have; more measures than can be told apart.
+        A measure, order or system that the frame does not have; more than six kinds of lines.
     ImportError
         matplotlib is missing: ``pip install 'vbterrier[plot]'``.
 
@@ -97,6 +102,34 @@ def score_by_size(
     return drawn
 
 
+def _lined(frame: pd.DataFrame, column: str) -> tuple[pd.DataFrame, list[str]]:
+    """Add the column ``line`` (the given column, the order, or both, as they vary); returns the lines, too."""
+    orders = varies(frame["order"])
+    several = varies(frame[column]) or not orders
+    said = {"given": "order given", "random": "random subsets"}
+    parts = [frame[column]] if several else []
+    parts += [frame["order"].replace(said)] if orders else []
+    line = parts[0] if len(parts) == 1 else parts[0] + ", " + parts[1]
+    found = list(line.unique())
+    if len(found) > len(style.DASHES):
+        raise ParameterError(
+            f"{len(found)} kinds of lines ({examples(found)}) are too many for one figure; choose some with measure= "
+            "and order="
+        )
+    return frame.assign(line=line), found
+
+
+def _subsets(frame: pd.DataFrame) -> list[str]:
+    """Parts of the caption: the queries of a size, and the bands."""
+    said = []
+    for order, part in frame.groupby("order", sort=False):
+        drawn = f"{captions.counted(part['n_subsets'], 'random subset')} of each size, seed {part['seed'].iloc[0]}"
+        said.append("the first queries in the order given" if order == "given" else drawn)
+    levels = frame.loc[frame["low"].notna(), "level"].unique()
+    bands = " and ".join(f"{100 * level:g}%" for level in levels)
+    return [*said, f"bands: the middle {bands} of the subsets" if bands else "no bands"]
+
+
 def not_worse_by_size(
     counts: Any,
     *,
@@ -105,9 +138,9 @@ def not_worse_by_size(
     ax: Any = None,
     width: float = style.COLUMN,
 ) -> Any:
-    """How many systems are not significantly worse than the best, against the number of queries.
+    """Number of systems that are not significantly worse than the best, against the number of queries.
 
-    The fewer, the better a query set of that size tells systems apart.
+    A smaller number means that a query set of that size discriminates better between systems.
 
     Parameters
     ----------
@@ -116,13 +149,13 @@ def not_worse_by_size(
         where there is no band), order, n_subsets, level (tests are at 1 - level), test, n_resamples, seed, as
         :func:`vbterrier.design.discriminative_power` gives them.
     measure
-        Measures to draw, each with its colour, seven at most; all by default.
+        Measures to draw, each with its colour, at most seven; all by default.
     order
-        ``"given"`` or ``"random"``; by default what the frame has, each with dashes of its own.
+        ``"given"`` or ``"random"``; by default all orders of the frame, each with its own dashes.
     ax
-        Where to draw; a new figure by default.
+        Axes to draw on; a new figure by default.
     width
-        Inches of a new figure: ``COLUMN`` (3.3), ``FULL`` (7).
+        Width of a new figure in inches: ``COLUMN`` (3.3), ``FULL`` (7).
 
     Returns
     -------
@@ -131,9 +164,10 @@ def not_worse_by_size(
     Raises
     ------
     InputError
-        A missing column; a size twice; a band with one end, or that its count is outside of; more than all others.
+        A missing column; a duplicated size; a band with one end, or one that does not include its count; a count
+        outside the range of 0 to n_systems - 1.
     ParameterError
-        A measure or order that the frame does not have; more measures than can be told apart.
+        A measure or order that the frame does not have; more than seven measures.
     ImportError
         matplotlib is missing: ``pip install 'vbterrier[plot]'``.
 
@@ -191,36 +225,8 @@ def not_worse_by_size(
     return drawn
 
 
-def _lined(frame: pd.DataFrame, column: str) -> tuple[pd.DataFrame, list[str]]:
-    """The frame with a column ``line``, the given one and the order where both differ, and its values."""
-    orders = varies(frame["order"])
-    several = varies(frame[column]) or not orders
-    said = {"given": "order given", "random": "random subsets"}
-    parts = [frame[column]] if several else []
-    parts += [frame["order"].replace(said)] if orders else []
-    line = parts[0] if len(parts) == 1 else parts[0] + ", " + parts[1]
-    found = list(line.unique())
-    if len(found) > len(style.DASHES):
-        raise ParameterError(
-            f"{len(found)} kinds of lines ({examples(found)}) are more than can be told apart; choose some with "
-            f"measure= and order="
-        )
-    return frame.assign(line=line), found
-
-
-def _subsets(frame: pd.DataFrame) -> list[str]:
-    """Which queries a size has, and what a band is."""
-    said = []
-    for order, part in frame.groupby("order", sort=False):
-        drawn = f"{captions.counted(part['n_subsets'], 'random subset')} of each size, seed {part['seed'].iloc[0]}"
-        said.append("the first queries in the order given" if order == "given" else drawn)
-    levels = frame.loc[frame["low"].notna(), "level"].unique()
-    bands = " and ".join(f"{100 * level:g}%" for level in levels)
-    return [*said, f"bands: the middle {bands} of the subsets" if bands else "no bands"]
-
-
 def _tests(frame: pd.DataFrame) -> list[str]:
-    """What "significantly" means."""
+    """Parts of the caption: the significance tests."""
     said = []
     for test, level, n_resamples, seed in kinds(frame, "test", "level", "n_resamples", "seed"):
         drawn = f", {n_resamples:,} resamples, seed {seed}" if n_resamples else ""
@@ -228,28 +234,22 @@ def _tests(frame: pd.DataFrame) -> list[str]:
     return said
 
 
-# From this ratio of the longest to the shortest curve on, equal steps are equal factors.
-_APART = 5
-_KEYS = ("delta", "test", "n_qids")
-
-
 def power_curve(plans: Any, *, target: float | None = None, ax: Any = None, width: float = style.COLUMN) -> Any:
-    """Power against the number of queries, with bands, and where it reaches a target; a line for each difference δ.
+    """Power against the number of queries, with bands and the size that reaches a target; a line for each difference δ.
 
     Parameters
     ----------
     plans
-        What :func:`vbterrier.design.queries_needed` gives, one, a list, or a mapping; or columns delta,
-        n_qids, power, low, high (NaN where there is no band), level (of the test and the band), test, n_pilot,
-        n_simulations, seed: the ``curve`` of such a plan, or several, one below the other.
+        Results of :func:`vbterrier.design.queries_needed`, one, a list, or a mapping; or columns delta, n_qids, power,
+        low, high (NaN where there is no band), level (of the test and the band), test, n_pilot, n_simulations, seed:
+        the ``curve`` of such a plan, or several concatenated.
     target
-        The power that is wanted, between 0 and 1; by default that of the first plan, or 0.8. A plan for it has the
-        number of queries and its interval, drawn at the target; else the number is read from the line, between sizes
-        over √n.
+        Target power, between 0 and 1; by default that of the first plan, or 0.8. A plan for this target gives the
+        number of queries and its interval; otherwise the number is interpolated on the line, linearly in √n.
     ax
-        Where to draw; a new figure by default.
+        Axes to draw on; a new figure by default.
     width
-        Inches of a new figure: ``COLUMN`` (3.3), ``FULL`` (7).
+        Width of a new figure in inches: ``COLUMN`` (3.3), ``FULL`` (7).
 
     Returns
     -------
@@ -258,9 +258,9 @@ def power_curve(plans: Any, *, target: float | None = None, ax: Any = None, widt
     Raises
     ------
     InputError
-        No plan; a missing column; a size twice; a power outside [0, 1] or outside its band.
+        No plan; a missing column; a duplicated size; a power outside [0, 1] or outside its band.
     ParameterError
-        A target outside (0, 1); more than seven differences, more than six tests.
+        A target outside (0, 1); more than seven differences or six tests.
     ImportError
         matplotlib is missing: ``pip install 'vbterrier[plot]'``.
 
@@ -288,17 +288,25 @@ def power_curve(plans: Any, *, target: float | None = None, ax: Any = None, widt
         drawn.set_ylim(-0.02, 1.04)
         crossings = _crossings(points, planned, target)
         for (delta, _), crossing in crossings.items():
-            _mark(drawn, crossing, target, style.look(deltas.index(delta))[0])
+            at, low, high = crossing
+            colour = style.look(deltas.index(delta))[0]
+            drawn.vlines([at], -0.02, target, color=colour, linewidth=0.6, linestyle=(0, (1, 1.2)), zorder=2)
+            drawn.hlines([target], low, high, color=colour, linewidth=1.8, zorder=4)
         ends = points.groupby(["name", "line"])["at"].max()
         elements.size_axis(drawn, points["at"], grows=ends.max() > _APART * ends.min())
         drawn.set_ylabel("power")
-        elements.explain(drawn, [f"δ = {delta}: {_said(crossings, delta)}" for delta in deltas], 0, tests)
+        names = []
+        for delta in deltas:
+            found = {test: crossing for (one, test), crossing in crossings.items() if one == delta}
+            sizes = [_number(crossing) + (f" ({test})" if len(found) > 1 else "") for test, crossing in found.items()]
+            names.append(f"δ = {delta}: {', '.join(sizes)}")
+        elements.explain(drawn, names, 0, tests)
         style.caption(drawn, *_described(frame, target, planned=bool(planned)))
     return drawn
 
 
 def _curves(plans: Any, target: float | None) -> tuple[pd.DataFrame, dict[tuple[str, str], Crossing], float]:
-    """All curves, one below the other; how many queries plans for the target found to be needed; the target."""
+    """All curves concatenated; the number of queries of plans for the target; the target."""
     given = (
         list(plans.values()) if isinstance(plans, Mapping) else plans if isinstance(plans, (list, tuple)) else [plans]
     )
@@ -328,7 +336,7 @@ def _checked(given: Any) -> pd.DataFrame:
 def _crossings(
     points: pd.DataFrame, planned: Mapping[tuple[str, str], Crossing], target: float
 ) -> dict[tuple[str, str], Crossing]:
-    """How many queries each line needs, of its plan or where it first crosses the target; NaN where it does not."""
+    """Number of queries for each line, from its plan or where the line first crosses the target; NaN if neither."""
     found = {}
     for (delta, test), part in points.groupby(["name", "line"], sort=False):
         key = str(delta), str(test)
@@ -344,20 +352,6 @@ def _crossings(
     return found
 
 
-def _mark(ax: Any, crossing: Crossing, target: float, colour: str) -> None:
-    """A line down from where the target is reached, and the interval of the place."""
-    at, low, high = crossing
-    ax.vlines([at], -0.02, target, color=colour, linewidth=0.6, linestyle=(0, (1, 1.2)), zorder=2)
-    ax.hlines([target], low, high, color=colour, linewidth=1.8, zorder=4)
-
-
-def _said(crossings: Mapping[tuple[str, str], Crossing], delta: str) -> str:
-    """How many queries a difference needs, for each test if there are several."""
-    own = {test: crossing for (one, test), crossing in crossings.items() if one == delta}
-    texts = [_number(crossing) + (f" ({test})" if len(own) > 1 else "") for test, crossing in own.items()]
-    return ", ".join(texts)
-
-
 def _number(crossing: Crossing) -> str:
     at, low, high = crossing
     if np.isnan(at):
@@ -366,13 +360,13 @@ def _number(crossing: Crossing) -> str:
 
 
 def _described(frame: pd.DataFrame, target: float, *, planned: bool) -> list[str]:
-    """What the caption says of target, simulations and bands."""
+    """Parts of the caption: target, tests, simulations and bands."""
     levels = frame.loc[frame["low"].notna(), "level"].unique()
     bands = " and ".join(f"{100 * level:g}%" for level in levels)
     return [
         f"dashed: power {target:g}" + (", with the interval of the number of queries" if planned else ""),
         " and ".join(f"{test} test at {1 - level:.3g}" for test, level in kinds(frame, "test", "level")),
         f"pilot of {captions.counted(frame['n_pilot'], 'query')}",
-        f"{captions.counted(frame['n_simulations'], 'simulation')} a size, seed {frame['seed'].iloc[0]}",
-        f"bands: {bands} intervals, as the pilot leaves its spread uncertain" if bands else "no bands",
+        f"{captions.counted(frame['n_simulations'], 'simulation')} for each size, seed {frame['seed'].iloc[0]}",
+        f"bands: {bands} intervals for the uncertainty of the pilot's variance" if bands else "no bands",
     ]

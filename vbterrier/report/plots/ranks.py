@@ -1,4 +1,4 @@
-"""Figures of ranks of systems and of variance shares."""
+"""Figures of the ranks of systems and of variance shares."""
 
 from __future__ import annotations
 
@@ -29,28 +29,31 @@ if TYPE_CHECKING:
     from vbterrier.annotations import Floats
 
 
-# White to a light blue: what lies on it must be seen.
+# White to light blue, so that marks on it are visible.
 _SHADES = ("#ffffff", "#6baed6")
-# Rounding of sums of probabilities.
+# Tolerance for rounding in sums of probabilities.
 _SLACK = 1e-6
+# This source is grey: it is not due to any single source.
+# What no source has by itself is grey.
+TOGETHER = "interactions"
 
 
 def rank_uncertainty(ranking: Any, probabilities: Any = None, *, ax: Any = None, width: float = style.COLUMN) -> Any:
-    """Expected rank of each system with its interval, best first; shades tell the probability of each rank.
+    """Expected rank of each system with its interval, best first; shades show the probability of each rank.
 
     Parameters
     ----------
     ranking
-        Columns name, mean (score, which stands beside the row), expected_rank (from 1), low and high (ranks; NaN where
-        there is no interval), level, and for the caption measure, method, n_qids, n_draws, seed; the ``ranks()`` of
+        Columns name, mean (score, printed right of the row), expected_rank (from 1), low and high (ranks; NaN for no
+        interval), level, and for the caption measure, method, n_qids, n_draws, seed; the ``ranks()`` of
         :func:`vbterrier.evaluate.ranking.rank_systems`.
     probabilities
-        Columns name, rank, prob: the probability that a system has a rank; ranks that are not there have none. Its
-        ``rank_probabilities``.
+        Columns name, rank, prob: the probability that a system has a rank, 0 for missing ranks; the
+        ``rank_probabilities`` of the same result.
     ax
-        Where to draw; a new figure by default.
+        Axes to draw on; a new figure by default.
     width
-        Inches of a new figure: ``COLUMN`` (3.3), ``FULL`` (7). Its height follows from the number of systems.
+        Width of a new figure in inches: ``COLUMN`` (3.3), ``FULL`` (7). The height follows from the number of systems.
 
     Returns
     -------
@@ -59,7 +62,8 @@ def rank_uncertainty(ranking: Any, probabilities: Any = None, *, ax: Any = None,
     Raises
     ------
     InputError
-        A missing column; a system twice or unknown; ranks outside 1 to n, ends in the wrong order; no probability.
+        A missing column; a duplicated or unknown system; ranks outside 1 to n, or in the wrong order; a value that is
+        not a probability.
     ImportError
         matplotlib is missing: ``pip install 'vbterrier[plot]'``.
 
@@ -81,15 +85,18 @@ def rank_uncertainty(ranking: Any, probabilities: Any = None, *, ax: Any = None,
         across, down = style.cell(drawn)
         row = max(row, 0.3 / n) if ax is None else max(down - 0.7, 0.3) / n
         taken = style.row_labels(drawn, frame["name"].tolist(), row, 0.42 * across)
-        room = across - taken - 0.15 - beside_rows(drawn, [f"{mean:.3f}" for mean in frame["mean"]], "mean")
+        space = across - taken - 0.15 - beside_rows(drawn, [f"{mean:.3f}" for mean in frame["mean"]], "mean")
         shades = "" if shares is None else _shade(drawn, shares)
         _draw_ranks(drawn, frame, row, "#000000" if shades else style.COLOURS[0])
-        number_columns(drawn, n, room)
+        number_columns(drawn, n, space)
         drawn.set_xlabel("rank")
+        levels = frame.loc[frame["low"].notna(), "level"].unique()
+        interval = f", line: {' and '.join(f'{100 * level:g}%' for level in levels)} interval" if len(levels) else ""
         style.caption(
             drawn,
             captions.counted(pd.Series([n]), "system"),
-            *_described_ranks(frame),
+            f"point: expected rank{interval}",
+            captions.absent(frame["expected_rank"], frame["low"], "hollow"),
             shades,
             captions.origin(frame_of(ranking, "ranking")),
         )
@@ -121,7 +128,7 @@ def _ranking_of(ranking: Any) -> pd.DataFrame:
 
 
 def _shares(probabilities: Any, ranking: pd.DataFrame) -> Floats:
-    """The probability of each rank in each row, shape (n, n)."""
+    """Probability of each rank in each row, shape (n, n)."""
     given, n = frame_of(probabilities, "probabilities"), len(ranking)
     require(given, ("name", "rank", "prob"), "probabilities")
     rows = {name: row for row, name in enumerate(ranking["name"])}
@@ -146,14 +153,14 @@ def _shares(probabilities: Any, ranking: pd.DataFrame) -> Floats:
 
 
 def _shade(ax: Any, shares: Floats) -> str:
-    """The probability of each rank as shades; returns what a caption says of them."""
+    """Draw the probability of each rank as a shade; returns a part of the caption."""
     from matplotlib.colors import LinearSegmentedColormap, PowerNorm
 
     n, highest = len(shares), float(shares.max())
     edges = np.arange(n + 1)
     shades = LinearSegmentedColormap.from_list("probability", list(_SHADES))
     ax.pcolormesh(edges + 0.5, edges - 0.5, shares, cmap=shades, norm=PowerNorm(0.5, 0, highest or 1), zorder=0)
-    return f"shade: square root of the rank's probability, {highest:.2g} at most"
+    return f"shade: square root of the probability of a rank, at most {highest:.2g}"
 
 
 def _draw_ranks(ax: Any, frame: pd.DataFrame, row: float, colour: str) -> None:
@@ -169,19 +176,6 @@ def _draw_ranks(ax: Any, frame: pd.DataFrame, row: float, colour: str) -> None:
     ax.spines["left"].set_visible(False)
 
 
-def _described_ranks(frame: pd.DataFrame) -> list[str]:
-    levels = frame.loc[frame["low"].notna(), "level"].unique()
-    said = " and ".join(f"{100 * level:g}%" for level in levels)
-    return [
-        f"point: expected rank, line: {said} interval" if len(levels) else "point: expected rank",
-        captions.absent(frame["expected_rank"], frame["low"], "hollow"),
-    ]
-
-
-# What no source has by itself is grey.
-TOGETHER = "interactions"
-
-
 def variance_shares(
     shares: Any,
     *,
@@ -190,25 +184,25 @@ def variance_shares(
     ax: Any = None,
     width: float = style.COLUMN,
 ) -> Any:
-    """Shares of the variance by source, a bar for each system, with the standard error of the total beside it.
+    """Shares of the variance by source, a bar for each system, with the standard error of the total.
 
-    The standard error is ``√(Σ_sources variance)``. Shares below zero, which estimates of small ones can be, stand left
-    of zero: all shares of a bar still sum to 100 %.
+    The standard error is ``√(Σ_sources variance)``. Estimates of small shares can be negative; they are drawn left of
+    zero, and all shares of a bar still sum to 100 %.
 
     Parameters
     ----------
     shares
-        What :func:`vbterrier.evaluate.variance.variance_shares` gives, or its ``shares``: columns name, measure, source,
-        variance, share (they sum to 1 over the sources of a name and measure), n_qids, n_draws, seed. Names whose
-        variance is 0, or NaN, have no bar; the caption counts them.
+        The result of :func:`vbterrier.evaluate.variance.variance_shares`, or its ``shares``: columns name, measure,
+        source, variance, share (they sum to 1 over the sources of a name and measure), n_qids, n_draws, seed. Names
+        with a variance of 0 or NaN have no bar; the caption counts them.
     measure
-        Measures to draw; all by default. Several have a row each.
+        Measures to draw, each in its own row; all by default.
     sort
-        Largest standard error first, instead of the order of the frame.
+        Sort by standard error, largest first, instead of keeping the order of the frame.
     ax
-        Where to draw; a new figure by default.
+        Axes to draw on; a new figure by default.
     width
-        Inches of a new figure: ``COLUMN`` (3.3), ``FULL`` (7). Its height follows from the number of rows.
+        Width of a new figure in inches: ``COLUMN`` (3.3), ``FULL`` (7). The height follows from the number of rows.
 
     Returns
     -------
@@ -217,9 +211,9 @@ def variance_shares(
     Raises
     ------
     InputError
-        A missing column; a source twice; shares that do not sum to 1; a total below zero.
+        A missing column; a duplicated source; shares that do not sum to 1; a negative total.
     ParameterError
-        A measure that the frame does not have; more sources than can be told apart.
+        A measure that the frame does not have; more than seven sources.
     ImportError
         matplotlib is missing: ``pip install 'vbterrier[plot]'``.
 
@@ -242,10 +236,10 @@ def variance_shares(
         across, down = style.cell(drawn)
         row = row if ax is None else max(down - 0.9, 0.3) / n
         taken = style.row_labels(drawn, names, row, 0.4 * across)
-        room = across - taken - 0.15 - beside_rows(drawn, aligned(error), "std. error")
-        handles = _draw_shares(drawn, table, sources, (room, row))
+        space = across - taken - 0.15 - beside_rows(drawn, aligned(error), "std. error")
+        handles = _draw_shares(drawn, table, sources, (space, row))
         drawn.set_xlabel("share of the variance (%)")
-        legend_from_left(drawn, handles, sources, room, taken)
+        legend_from_left(drawn, handles, sources, space, taken)
         style.caption(drawn, *_described_shares(frame, table))
     return drawn
 
@@ -271,13 +265,13 @@ def _checked(given: Any) -> pd.DataFrame:
 
 
 def _table(frame: pd.DataFrame, *, sort: bool) -> tuple[list[str], list[str], Floats, Floats]:
-    """Names of rows, sources, shares in percent of shape (rows, sources), and the standard error of each row."""
+    """Names of rows, sources, shares in percent with shape (rows, sources), and standard errors of rows."""
     rows = pd.MultiIndex.from_frame(frame[["name", "measure"]].drop_duplicates())
     sources = sorted(frame["source"].unique(), key=lambda source: source == TOGETHER)
     if len(sources) - (TOGETHER in sources) > len(style.FILLS):
         raise ParameterError(
-            f"{len(sources)} sources ({examples(sources, 8)}) are more than can be told apart; "
-            f"add up small ones, {len(style.FILLS)} at most"
+            f"{len(sources)} sources ({examples(sources, 8)}) are too many for one figure; "
+            f"add up small ones, at most {len(style.FILLS)}"
         )
     keyed = frame.set_index(["name", "measure", "source"])
     wide = keyed["share"].unstack().reindex(index=rows, columns=sources)
@@ -292,7 +286,7 @@ def _table(frame: pd.DataFrame, *, sort: bool) -> tuple[list[str], list[str], Fl
 
 
 def _draw_shares(ax: Any, table: Floats, sources: list[str], size: tuple[float, float]) -> list[Any]:
-    """Stacked bars in rows of this width and height in inches; returns what stands for the sources in a legend."""
+    """Draw stacked bars in rows of this width and height in inches; returns the handles of the legend."""
     from matplotlib.patches import Patch
 
     known = np.nan_to_num(table)
@@ -316,7 +310,7 @@ def _draw_shares(ax: Any, table: Floats, sources: list[str], size: tuple[float, 
 
 
 def _numbers(ax: Any, middle: Floats, shares: Floats, size: tuple[float, float], colour: str) -> None:
-    """Percents in the bars that have room for them: this many inches a percent, and a row."""
+    """Print percents in bars that are large enough; ``size``: inches for one percent and for a row."""
     fits = min(style.SMALL, 0.6 * 72 * size[1])
     if fits < style.TINY:
         return
@@ -328,7 +322,7 @@ def _numbers(ax: Any, middle: Floats, shares: Floats, size: tuple[float, float],
 
 
 def _on(colour: str) -> str:
-    """Black or white, whichever is read better on a colour."""
+    """Return black or white, whichever has more contrast to a colour."""
     from matplotlib.colors import to_rgb
 
     red, green, blue = to_rgb(colour)
@@ -346,6 +340,6 @@ def _described_shares(frame: pd.DataFrame, table: Floats) -> list[str]:
         captions.counted(frame["n_qids"], "topic"),
         said,
         "std. error: square root of the total variance",
-        "shares below 0 are estimates of small ones" if below else "",
+        "negative shares: estimates of small shares" if below else "",
         f"no variance: {bare} of {len(table)}" if bare else "",
     ]

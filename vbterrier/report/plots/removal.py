@@ -1,4 +1,4 @@
-"""What scores become when queries are removed."""
+"""Figures of scores after queries were removed."""
 
 from __future__ import annotations
 
@@ -20,10 +20,24 @@ if TYPE_CHECKING:
     from vbterrier.annotations import Floats
 
 
-# Which way the bars of a source stand, and their colour.
+# Side of the row, and colour of each source.
 _SIDES = {"model": (-1, style.COLOURS[0]), "queries": (1, style.COLOURS[1])}
-# How much of its half of the row the highest bar fills, and inches that a bar should have.
+# Fraction of its half of the row that the highest bar fills, and minimal width of a bar in inches.
 _FILLED, _BAR = 0.42, 0.025
+
+
+class Row(NamedTuple):
+    """Values of a row, minus its mean if centred."""
+
+    label: str
+    values: dict[str, Floats]
+    worst: float
+    best: float
+
+    def limits(self) -> tuple[float, float]:
+        """Smallest and largest value."""
+        ends = [self.worst, self.best, *(end for one in self.values.values() for end in (one.min(), one.max()))]
+        return float(np.nanmin(ends)), float(np.nanmax(ends))
 
 
 def removal_distributions(
@@ -38,30 +52,30 @@ def removal_distributions(
 ) -> Any:
     """Distributions of scores after queries were removed, model above queries (Mertens et al. 2014, figure 3).
 
-    A row a query set and measure: bars above its line are what the hypergeometric model predicts, bars below it what
-    removing real queries gave; the better both agree, the more they mirror each other. Beside the row stand their
-    standard deviations.
+    One row for each query set and measure: bars above its line show the prediction of the hypergeometric model, bars
+    below it show scores after real queries were removed; the better the model, the more symmetric the row. Standard
+    deviations are printed right of the row.
 
     Parameters
     ----------
     removal
-        What :func:`vbterrier.design.removal` gives, or its draws: columns source (``"model"`` or
-        ``"queries"``), measure, value. A mapping of names to either has a row for each, as three query sets, or one
-        with ever more queries removed. Rows with NaN are not drawn; the caption counts them.
+        The result of :func:`vbterrier.design.removal`, or its draws: columns source (``"model"`` or ``"queries"``),
+        measure, value. A mapping of names to either has a row for each, as three query sets, or one with more and more
+        queries removed. Rows with NaN are not drawn; the caption counts them.
     measure
         Measures to draw; all by default.
     extremes
-        Mark the worst and the best that the model allows, where they are known. They can lie so far out that the
-        distributions are narrow: ``False`` leaves them out.
+        Mark the worst and the best score that the model allows, if known. If they are far out, the distributions are
+        narrow: ``False`` omits them.
     centred
-        Draw differences from the mean of the row, which stands in brackets, so that rows with other means share an
-        axis; by default for several measures.
+        Draw differences from the mean of the row, which is given in brackets, so that rows with different means share
+        an axis; by default for several measures.
     step
-        Width of the bars; by default what can be seen.
+        Width of the bars; by default the narrowest that is visible.
     ax
-        Where to draw; a new figure by default.
+        Axes to draw on; a new figure by default.
     width
-        Inches of a new figure: ``COLUMN`` (3.3), ``FULL`` (7). Its height follows from the number of rows.
+        Width of a new figure in inches: ``COLUMN`` (3.3), ``FULL`` (7). The height follows from the number of rows.
 
     Returns
     -------
@@ -70,7 +84,7 @@ def removal_distributions(
     Raises
     ------
     InputError
-        A missing column; a source that is neither.
+        A missing column; an unknown source.
     ParameterError
         A measure that the frame does not have; a step of 0 or less.
     ImportError
@@ -78,7 +92,7 @@ def removal_distributions(
 
     Notes
     -----
-    Bars are scaled so that the highest of each row fills it: shares compare within a row, between both of its sides.
+    Bars are scaled so that the highest bar of each row fills it: shares compare within a row, on both of its sides.
 
     Examples
     --------
@@ -103,43 +117,32 @@ def removal_distributions(
         across, down = style.cell(drawn)
         row = row if ax is None else max(down - 0.95, 0.3) / n
         taken = style.row_labels(drawn, [one.label for one in rows], row, 0.36 * across)
-        room = across - taken - 0.15 - beside_rows(drawn, *_deviations(rows))
-        handles, step = _draw(drawn, rows, step, room)
+        sources = [source for source in _SIDES if any(source in one.values for one in rows)]
+        texts = iter(aligned([np.std(one.values.get(source, [np.nan])) for one in rows for source in sources]))
+        stds = [" / ".join(next(texts) or "–" for _ in sources) for _ in rows]
+        space = across - taken - 0.15 - beside_rows(drawn, stds, f"std {' / '.join(sources)}")
+        handles, step = _draw(drawn, rows, step, space)
         drawn.spines["left"].set_visible(False)
-        drawn.locator_params(axis="x", nbins=int(np.clip(room / 0.45, 2, 8)))
+        drawn.locator_params(axis="x", nbins=int(np.clip(space / 0.45, 2, 8)))
         shown, data = captions.short(list(frame["measure"].unique()))
         said = shown[0] if len(shown) == 1 else "score"
-        drawn.set_xlabel(style.fitted(f"{said} less its mean" if centred else said, room))
-        legend_from_left(drawn, list(handles.values()), list(handles), room, taken)
+        drawn.set_xlabel(style.fitted(f"{said} minus its mean" if centred else said, space))
+        legend_from_left(drawn, list(handles.values()), list(handles), space, taken)
         style.caption(drawn, *_described(removal, frame, rows, step), data)
     return drawn
 
 
-class Row(NamedTuple):
-    """What stands in a row, all numbers less ``centre``."""
-
-    label: str
-    values: dict[str, Floats]
-    worst: float
-    best: float
-
-    def spread(self) -> tuple[float, float]:
-        """Least and greatest of all."""
-        ends = [self.worst, self.best, *(end for one in self.values.values() for end in (one.min(), one.max()))]
-        return float(np.nanmin(ends)), float(np.nanmax(ends))
-
-
 def _draws(removal: Any) -> tuple[pd.DataFrame, dict[tuple[str, str], tuple[float, float]]]:
-    """Columns name, source, measure, value; worst and best by name and measure, where they are known."""
+    """Columns name, source, measure, value; worst and best score by name and measure, if known."""
     parts: list[pd.DataFrame] = []
     limits: dict[tuple[str, str], tuple[float, float]] = {}
     for name, one in removal.items() if isinstance(removal, Mapping) else [("", removal)]:
         what = f"draws[{name!r}]" if name else "draws"
-        held = isinstance(one, Removal)
-        part = columns_of(one.draws if held else one, what, texts=("source", "measure"), reals=("value",))
+        simulated = isinstance(one, Removal)
+        part = columns_of(one.draws if simulated else one, what, texts=("source", "measure"), reals=("value",))
         refuse(part, what, ["source", "measure"], [(~part["source"].isin(_SIDES), "source 'model' or 'queries'")])
         parts.append(part.assign(name=str(name)))
-        if held:
+        if simulated:
             ends = (
                 one.summary().dropna(subset=["worst", "best"]).drop_duplicates("measure")[["measure", "worst", "best"]]
             )
@@ -157,32 +160,18 @@ def _rows(frame: pd.DataFrame, limits: Mapping[Any, tuple[float, float]], *, cen
         centre = mean if centred else 0.0
         label = ", ".join([*([str(name)] if name else []), *([str(measure)] if several or not name else [])])
         worst, best = limits.get((name, measure), (np.nan, np.nan))
-        rows.append(
-            Row(
-                f"{label} ({mean:.3f})" if centred else label,
-                {source: own - centre for source, own in values.items()},
-                worst - centre,
-                best - centre,
-            )
-        )
+        shifted = {source: own - centre for source, own in values.items()}
+        rows.append(Row(f"{label} ({mean:.3f})" if centred else label, shifted, worst - centre, best - centre))
     return rows
 
 
-def _deviations(rows: list[Row]) -> tuple[list[str], str]:
-    """The standard deviations of the sources that there are, and their heading."""
-    sources = [source for source in _SIDES if any(source in one.values for one in rows)]
-    stds = [np.std(one.values.get(source, [np.nan])) for one in rows for source in sources]
-    texts = iter(aligned(stds))
-    return [" / ".join(next(texts) or "–" for _ in sources) for _ in rows], f"std {' / '.join(sources)}"
-
-
-def _draw(ax: Any, rows: list[Row], step: float | None, room: float) -> tuple[dict[str, Any], float]:
-    """All rows; returns what stands in a legend by name, and the width of bars."""
+def _draw(ax: Any, rows: list[Row], step: float | None, space: float) -> tuple[dict[str, Any], float]:
+    """Draw all rows; returns the handles of the legend by name, and the width of bars."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    least, most = min(one.spread()[0] for one in rows), max(one.spread()[1] for one in rows)
-    step = step or round_up((most - least or 0.01) * _BAR / max(room, _BAR))
+    least, most = min(one.limits()[0] for one in rows), max(one.limits()[1] for one in rows)
+    step = step or round_up((most - least or 0.01) * _BAR / max(space, _BAR))
     edges = least + step * np.arange(-0.5, (most - least) / step + 1)
     handles: dict[str, Any] = {}
     for at, one in enumerate(rows):
@@ -195,44 +184,31 @@ def _draw(ax: Any, rows: list[Row], step: float | None, room: float) -> tuple[di
             handles.setdefault(source, Patch(facecolor=colour, alpha=0.55))
         ax.hlines(at, 0, 1, transform=ax.get_yaxis_transform(), color=style.RULE, linewidth=0.5, zorder=1)
         if not np.isnan(one.worst):
-            thin: dict[str, Any] = {
-                "color": style.INK,
-                "linewidth": 0.5,
-                "marker": "|",
-                "markersize": 6,
-                "markeredgewidth": 0.7,
-            }
+            thin: dict[str, Any] = {"color": style.INK, "linewidth": 0.5, "marker": "|", "markersize": 6}
+            thin["markeredgewidth"] = 0.7
             ax.plot([one.worst, one.best], [at, at], **thin, zorder=3)
             handles["worst and best"] = Line2D([], [], **thin)
     return {name: handles[name] for name in (*_SIDES, "worst and best") if name in handles}, step
 
 
 def _described(removal: Any, frame: pd.DataFrame, rows: list[Row], step: float) -> list[str]:
-    """What the caption says of draws, sizes, distances and bars."""
-    held = [
-        one for one in (removal.values() if isinstance(removal, Mapping) else [removal]) if isinstance(one, Removal)
-    ]
-    summary = pd.concat([one.summary() for one in held], ignore_index=True) if held else pd.DataFrame()
-    summary = summary[summary["measure"].isin(frame["measure"])] if held else summary
+    """Parts of the caption: sizes, draws, distances, bars and missing values."""
+    given = removal.values() if isinstance(removal, Mapping) else [removal]
+    simulated = [one.summary() for one in given if isinstance(one, Removal)]
+    summary = pd.concat(simulated, ignore_index=True) if simulated else pd.DataFrame()
+    summary = summary[summary["measure"].isin(frame["measure"])] if simulated else summary
     counts = frame.groupby(["name", "measure", "source"], sort=False).size()
     said = []
-    if held:
+    if simulated:
         removed = ", ".join(f"{one:,}" for one in sorted(summary["n_removed"].unique().tolist()))
         said.append(f"{removed} of {captions.counted(summary['n_qids'], 'query')} removed")
+    distances = summary["ks"].dropna() if "ks" in summary else pd.Series(dtype=np.float64)
+    low, high = distances.min(), distances.max()
     lost = int(frame["value"].isna().sum())
     return [
         *said,
-        captions.counted(counts, "draw") + (f", seed {summary['seed'].iloc[0]}" if held else ""),
-        _distance(summary),
-        f"bars: shares in steps of {step:.2g}" + (", the highest of each row alike" if len(rows) > 1 else ""),
+        captions.counted(counts, "draw") + (f", seed {summary['seed'].iloc[0]}" if simulated else ""),
+        f"Kolmogorov distance {low:.3f}" + (f" to {high:.3f}" if high > low else "") if len(distances) else "",
+        f"bars: shares in steps of {step:.2g}" + (", scaled to the highest bar of each row" if len(rows) > 1 else ""),
         f"no value: {captions.counted(pd.Series([lost]), 'draw')}" if lost else "",
     ]
-
-
-def _distance(summary: pd.DataFrame) -> str:
-    """How far apart model and queries are at most."""
-    known = summary["ks"].dropna() if "ks" in summary else pd.Series(dtype=np.float64)
-    if not len(known):
-        return ""
-    low, high = known.min(), known.max()
-    return f"Kolmogorov distance {low:.3f}" + (f" to {high:.3f}" if high > low else "")

@@ -1,4 +1,4 @@
-"""The one look of all figures: sizes, colours, and text that is safe to show."""
+"""Common style of all figures: sizes, colours, and escaped text that fits."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 
-# Inches: a column of a two-column paper, and its whole page.
+# Width in inches of a column of a two-column paper, and of its page.
 COLUMN, FULL = 3.3, 7.0
-# The most that a page holds; figures of very many rows are taller.
+# Usable height of a page in inches; figures with very many rows are higher.
 PAGE = 8.6
-# Okabe and Ito's palette, safe for the colour-blind; its yellow (#F0E442) is left out: it fades on white.
+# Okabe and Ito's palette, safe for colour-blind readers; without its yellow (#F0E442), which is too light on white.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-# The same for areas that touch: neighbours differ in lightness too, which is all that is left on a grey printer.
+# The same for adjacent areas: neighbours differ in lightness, which remains in grey print.
 FILLS = ("#0072B2", "#E69F00", "#D55E00", "#56B4E9", "#009E73", "#000000", "#CC79A7")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 DASHES = ("-", (0, (4, 1.5)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)), (0, (8, 2)), (0, (3, 1, 1, 1, 1, 1)))
 INK, MUTED, RULE = "#222222", "#9a9a9a", "#e4e4e4"
 SIZE, SMALL, TINY = 7.0, 6.0, 4.5
-# What stays in one line: a number does not begin the next one.
+# Line breaks are not allowed within these parts: a number does not begin a line.
 _UNBROKEN = re.compile(r"\S+ = \S+|seed \S+|\S+")
-# Signs of a text that are looked at: none of the widths has room for more.
+# Longer texts are cut before they are measured: no width has space for more characters.
 _LONGEST = 400
 SAVING = {"svg.fonttype": "none", "pdf.fonttype": 42, "ps.fonttype": 42}
-# Inches around a figure.
+# Padding around a figure in inches.
 _PAD = 0.03
-# Lines of small print may be wider than they are measured: letters are moved to whole pixels, by resolution.
+# Caption lines may be wider than measured, because glyphs are aligned to pixels.
 _HINTED = 0.95
 
 _RC = {
@@ -50,7 +50,7 @@ _RC = {
     "lines.linewidth": 1.0,
     "figure.constrained_layout.h_pad": _PAD,
     "figure.constrained_layout.w_pad": _PAD,
-    # What stands in ids is not TeX.
+    # Ids are not TeX.
     "text.usetex": False,
     "text.parse_math": True,
 }
@@ -58,14 +58,20 @@ _RC = {
 
 @contextmanager
 def canvas(ax: Any, width: float, inner: float | None) -> Iterator[Any]:
-    """The axes to draw on, dressed: those given, or those of a new figure.
+    """Axes to draw on, with the common style: the given ones, or those of a new figure.
 
-    A new figure is ``width`` inches wide and as high as it must be for axes of ``inner`` inches (square for ``None``)
-    with all that was written around them.
+    A new figure is ``width`` inches wide and as high as axes of ``inner`` inches (square for ``None``) and the text
+    around them need.
     """
     matplotlib = _matplotlib()
     if ax is None:
-        _load_backend()
+        # The backend of notebooks changes settings when it is loaded, so it must be loaded outside rc_context. Of
+        # pyplot's public functions, this one loads it without creating a figure. Import errors surface in _figure.
+        from matplotlib import pyplot as plt
+
+        with suppress(ImportError):
+            plt.draw_if_interactive()
+    matplotlib = _matplotlib()
     with matplotlib.rc_context(_RC):
         drawn = _figure(width, 3.0).add_subplot() if ax is None else ax
         for side in ("top", "right"):
@@ -80,19 +86,10 @@ def canvas(ax: Any, width: float, inner: float | None) -> Iterator[Any]:
             _settle(drawn, inner)
 
 
-def _load_backend() -> None:
-    """Load the backend before any setting changes for a while: that of notebooks sets to show figures as it loads."""
-    from matplotlib import pyplot as plt
-
-    # One that cannot run is told where a figure is made. Of what is public, this alone loads it and makes no figure.
-    with suppress(ImportError):
-        plt.draw_if_interactive()
-
-
 def _settle(ax: Any, inner: float | None) -> None:
-    """Give the figure the height that its axes and the labels around them need."""
+    """Set the height of the figure to that of its axes and the labels around them."""
     with warnings.catch_warnings():
-        # A sign that the typeface lacks is warned of when it is drawn.
+        # matplotlib warns of missing glyphs when it draws them.
         warnings.simplefilter("ignore", UserWarning)
         around = ax.get_tightbbox().height - ax.bbox.height
         beside = _outline(ax).width - ax.bbox.width
@@ -110,7 +107,7 @@ def _matplotlib() -> Any:
 
 
 def _figure(width: float, height: float) -> Any:
-    """A figure that notebooks and ``pyplot.show`` know, or a bare one where the chosen backend cannot run."""
+    """A figure that notebooks and ``pyplot.show`` know, or a bare one if the chosen backend cannot run."""
     from matplotlib import pyplot as plt
 
     size: dict[str, Any] = {"figsize": (width, height), "layout": "constrained"}
@@ -123,7 +120,7 @@ def _figure(width: float, height: float) -> Any:
 
 
 def cell(ax: Any) -> tuple[float, float]:
-    """Width and height in inches of the place that axes have in their figure, labels included."""
+    """Width and height in inches of the grid cell of axes, labels included."""
     width, height = (float(inches) for inches in ax.figure.bbox.size / ax.figure.dpi)
     spec = ax.get_subplotspec()
     if spec is None:
@@ -133,24 +130,24 @@ def cell(ax: Any) -> tuple[float, float]:
 
 
 def look(place: int) -> tuple[str, str]:
-    """Colour and marker of the series at a place: 49 differ in one of them."""
+    """Colour and marker of the series with this number; 49 combinations."""
     return COLOURS[place % len(COLOURS)], MARKERS[(place + place // len(COLOURS)) % len(MARKERS)]
 
 
 def text_width(text: str, size: float) -> float:
-    """Width of a line in inches, in the typeface of the moment."""
+    """Width of a line in inches, in the current font."""
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import text_to_path
 
     with warnings.catch_warnings():
-        # A sign that the typeface lacks is warned of when it is drawn.
+        # matplotlib warns of missing glyphs when it draws them.
         warnings.simplefilter("ignore", UserWarning)
         points, _, _ = text_to_path.get_text_width_height_descent(text, FontProperties(size=size), ismath=False)
     return float(points) / 72
 
 
 def safe(text: object) -> str:
-    r"""Text as it is: control characters spelt out, dollars no mathematics.
+    r"""Escape text: control characters are spelt out, dollar signs do not start mathematics.
 
     >>> print(safe("run\x1b $1$"))
     run\x1b \$1\$
@@ -159,12 +156,12 @@ def safe(text: object) -> str:
 
 
 def fitted(text: object, width: float, size: float = SIZE) -> str:
-    """Safe text of at most ``width`` inches, its middle left out where it is longer: versions differ at the end."""
+    """Return escaped text of at most ``width`` inches, shortened in the middle, since versions differ at the end."""
     return safe(cut(text, width, size))
 
 
 def cut(text: object, width: float, size: float = SIZE) -> str:
-    """What :func:`fitted` makes safe: part of a text that still is to be made so."""
+    """Shorten text like :func:`fitted`, without escaping it."""
     shown = printable(text)
     if len(shown) > _LONGEST:
         shown = _shortened(shown, _LONGEST)
@@ -174,9 +171,9 @@ def cut(text: object, width: float, size: float = SIZE) -> str:
 
 
 def distinct(names: Sequence[object], width: float, size: float = SIZE) -> list[str]:
-    """Names as :func:`cut` has them; those that would look the same without what they begin with in common.
+    """Shorten names like :func:`cut`; names that would look the same are shown without their common prefix.
 
-    Names that differ both where they begin and far behind may still look the same.
+    Names that differ at the start and far from it may still look the same.
     """
     given = [printable(name) for name in names]
     texts = {name: cut(name, width, size) for name in given}
@@ -194,12 +191,12 @@ def distinct(names: Sequence[object], width: float, size: float = SIZE) -> list[
 
 
 def _n_shared(names: Sequence[str]) -> int:
-    """How many signs all names begin with."""
+    """Length of the common prefix."""
     return sum(1 for _ in takewhile(lambda signs: len(set(signs)) == 1, zip(*names, strict=False)))
 
 
 def _ending(text: str, start: int, width: float, size: float) -> str:
-    """What follows the first signs of a text, as much of it as there is room for."""
+    """Text from a position on, shortened at the end."""
     rest, before = text[start : start + _LONGEST], "…" * (start > 0)
     if start + len(rest) == len(text) and text_width(before + rest, size) <= width:
         return before + rest
@@ -207,7 +204,7 @@ def _ending(text: str, start: int, width: float, size: float) -> str:
 
 
 def _widest(made: Callable[[int], str], most: int, width: float, size: float) -> str:
-    """The text of most signs that there is room for."""
+    """Return the longest text that fits the width."""
     low, high = 0, most
     while low < high:
         kept = (low + high + 1) // 2
@@ -221,7 +218,7 @@ def _shortened(text: str, kept: int) -> str:
 
 
 def wrapped(text: str, width: float, size: float) -> str:
-    """Safe text in lines of at most ``width`` inches."""
+    """Escape text and break it into lines of at most ``width`` inches."""
     lines: list[str] = []
     for word in _UNBROKEN.findall(text):
         if lines and text_width(printable(f"{lines[-1]} {word}"), size) <= width:
@@ -232,7 +229,7 @@ def wrapped(text: str, width: float, size: float) -> str:
 
 
 def caption(ax: Any, *sentences: str) -> Any:
-    """What a figure's numbers are, in small print under its axes."""
+    """Print a caption in small type under the axes."""
     text = "; ".join(sentence for sentence in sentences if sentence)
     return ax.annotate(
         wrapped(text, _HINTED * (cell(ax)[0] - 0.12), SMALL),
@@ -249,21 +246,21 @@ def caption(ax: Any, *sentences: str) -> Any:
 
 
 def _outline(ax: Any, renderer: Any = None) -> Any:
-    """The box from the left of the row labels and the bottom of the labels under the axes."""
+    """Bounding box of the axes with tick labels and axis labels."""
     from matplotlib.transforms import Bbox
 
     boxes = [axis.get_tightbbox(renderer) for axis in (ax.xaxis, ax.yaxis)]
     return Bbox.union([ax.bbox, *(box for box in boxes if box is not None)])
 
 
-def legend(ax: Any, handles: Sequence[Any], names: Sequence[object], room: float) -> Any:
-    """A legend above the axes, in as many columns as ``room`` inches hold."""
-    texts = list(map(safe, distinct(names, room - 0.35)))
+def legend(ax: Any, handles: Sequence[Any], names: Sequence[object], space: float) -> Any:
+    """Legend above the axes, in as many columns as fit ``space`` inches."""
+    texts = list(map(safe, distinct(names, space - 0.35)))
     widest = max(text_width(text, SIZE) for text in texts) + 0.36
-    rows = math.ceil(len(texts) / max(1, int((room + 0.12) / widest)))
+    rows = math.ceil(len(texts) / max(1, int((space + 0.12) / widest)))
     made = ax.legend(
         handles,
-        # matplotlib leaves out names that begin with an underscore: real names come after.
+        # matplotlib omits names that begin with an underscore, so the names are set afterwards.
         [str(place) for place in range(len(handles))],
         loc="lower left",
         bbox_to_anchor=(0, 1),
@@ -282,15 +279,15 @@ def legend(ax: Any, handles: Sequence[Any], names: Sequence[object], room: float
     return made
 
 
-def row_labels(ax: Any, names: Sequence[object], height: float, room: float) -> float:
-    """Name the rows 0, 1, ... from top to bottom, each ``height`` inches high; returns the width that this takes.
+def row_labels(ax: Any, names: Sequence[object], height: float, space: float) -> float:
+    """Name the rows 0, 1, ... from top to bottom, each ``height`` inches high; returns the width of the names.
 
-    Where rows are lower than the smallest print, every second or third is named.
+    If rows are lower than the smallest type, every second or third is named.
     """
     size = min(SIZE, max(TINY, 0.92 * 72 * height))
     step = max(1, math.ceil(round(TINY / (72 * height), 6)))
     rows = range(0, len(names), step)
-    texts = [safe(text) for text in distinct([names[row] for row in rows], room, size)]
+    texts = [safe(text) for text in distinct([names[row] for row in rows], space, size)]
     ax.set_yticks(list(rows), texts, fontsize=size, color=INK)
     ax.tick_params(axis="y", length=0, labelsize=size)
     ax.set_ylim(len(names) - 0.5, -0.5)
@@ -298,7 +295,7 @@ def row_labels(ax: Any, names: Sequence[object], height: float, room: float) -> 
 
 
 def nothing(ax: Any, what: str) -> Any:
-    """Empty axes that say so."""
+    """Empty axes with a message."""
     ax.set_axis_off()
     ax.text(0.5, 0.5, f"no {what}", ha="center", va="center", color=INK, transform=ax.transAxes)
     return ax

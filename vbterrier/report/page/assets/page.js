@@ -8,7 +8,7 @@
   const places = (list) => list.map((_, place) => place);
   const natural = new Intl.Collator("en", { numeric: true, sensitivity: "base" });
 
-  // Everything on the page is made here: texts become text nodes, never markup.
+  // All elements are created here: texts become text nodes, never markup.
   const fill = (made, attributes, children) => {
     for (const [name, value] of Object.entries(attributes)) {
       if (value === true) made.setAttribute(name, "");
@@ -57,8 +57,8 @@
     { key: "topic", title: "Topic", of: (topic) => data.topics[topic] },
     ...(data.queries ? [{ key: "query", title: "Query", of: (topic) => data.queries[topic] }] : []),
     ...data.systems.map((name, system) => ({ key: system, title: name, of: (topic) => value(system, topic) })),
-    ...(data.systems.length > 1 ? [{ key: "spread", title: "Spread", of: spread }] : []),
-    ...(data.unjudged ? [{ key: "unjudged", title: `Unjudged of ${data.unjudged.depth}, most`, of: unjudged }] : []),
+    ...(data.systems.length > 1 ? [{ key: "spread", title: "Range", of: spread }] : []),
+    ...(data.unjudged ? [{ key: "unjudged", title: `Unjudged of ${data.unjudged.cutoff}, maximum`, of: unjudged }] : []),
   ];
 
   const listed = () => {
@@ -71,7 +71,7 @@
     const sign = state.falling ? -1 : 1;
     return kept.sort((a, b) => {
       const [left, right] = [of(a), of(b)];
-      // What is missing comes last in either order.
+      // Missing values come last in both orders.
       if (left === null || right === null) return (left === null) - (right === null) || a - b;
       return sign * (typeof left === "string" ? natural.compare(left, right) : left - right) || a - b;
     });
@@ -91,7 +91,7 @@
     const arrow = el("span", { class: "arrow", "aria-hidden": "true" }, sorted ? (state.falling ? "▾" : "▴") : "");
     const button = el("button", { type: "button", "data-key": column.key }, bdi(column.title), arrow);
     button.addEventListener("click", () => {
-      // Scores are wanted from the top, names from the front.
+      // Scores are sorted in descending order first, names in ascending order.
       state.falling = sorted ? !state.falling : !["topic", "query"].includes(column.key);
       state.sort = column.key;
       draw();
@@ -121,7 +121,7 @@
     const numbers = data.values[state.measure].flat().filter((one) => one !== null);
     const [least, most] = [Math.min, Math.max].map((end) => numbers.reduce((a, b) => end(a, b), 0));
     const what = data.measures[state.measure];
-    const caption = state.base < 0 ? `${what} of each topic` : `${what} less that of ${data.systems[state.base]}`;
+    const caption = state.base < 0 ? `${what} of each topic` : `difference in ${what} from ${data.systems[state.base]}`;
     const table = el("table", {},
       el("caption", { class: "hidden" }, caption),
       el("thead", {}, el("tr", {}, columns().map(head))),
@@ -151,14 +151,14 @@
           places(data.measures).map((measure) => el("td", { class: "number" }, shown(raw(system, topic, measure), 4)))))),
   ];
 
-  const law = (system, topic, mean) => {
-    const { shapes, low, high, bars } = data.laws;
+  const distribution = (system, topic, mean) => {
+    const { shapes, low, high, bars } = data.distributions;
     const [shape, from, to] = [shapes[system][topic], low[system][topic], high[system][topic]];
     const x = (number) => (4 + 232 * number).toFixed(1);
     const sure = !shape;
     const said = sure ? `known: ${shown(mean, 4)}` : `mean ${shown(mean, 4)}, interval ${shown(from, 4)} to ${shown(to, 4)}`;
     const heights = [...shape].map((sign) => (22 * STEPS.indexOf(sign)) / (STEPS.length - 1));
-    return svg("svg", { class: "law", viewBox: "0 0 240 34", role: "img", "aria-label": said },
+    return svg("svg", { class: "distribution", viewBox: "0 0 240 34", role: "img", "aria-label": said },
       svg("path", { class: "axis", d: "M4 24H236M4 22v4M120 22v4M236 22v4" }),
       heights.map((height, bar) => height > 0
         ? svg("rect", { class: "mass", x: x(bar / bars), width: (232 / bars).toFixed(2), y: (24 - height).toFixed(1), height: height.toFixed(1) })
@@ -167,23 +167,23 @@
       mean === null ? null : svg("circle", { class: sure ? "known" : null, cx: x(mean), cy: 30, r: 2.8 }));
   };
 
-  const laws = (topic) => {
-    if (!data.laws) return [];
-    const measure = data.measures.indexOf(data.laws.measure);
-    const percent = `${(100 * data.laws.level).toFixed(0)}% interval`;
+  const distributions = (topic) => {
+    if (!data.distributions) return [];
+    const measure = data.measures.indexOf(data.distributions.measure);
+    const percent = `${(100 * data.distributions.level).toFixed(0)}% interval`;
     const scale = el("span", { class: "scale" }, ["0", "0.5", "1"].map((text) => el("span", {}, text)));
     return [
-      el("h3", {}, "What it could score"),
-      el("p", { class: "note" }, `Distribution of ${data.laws.measure} over what the unjudged documents could be: bars are probability, the highest of each alike; the line below is the interval with the mean. A hollow point is known.`),
+      el("h3", {}, "Possible scores"),
+      el("p", { class: "note" }, `Distribution of ${data.distributions.measure} over the labels of unjudged documents: bars show probability, scaled to the highest bar of each system; the line below shows the interval and the mean. A hollow point is a known score.`),
       named("Distributions of the score of this topic", heads([["System", false], ["Unjudged", true], ["Mean", true], [percent, true], [scale, false]]),
         data.systems.map((name, system) => {
           const mean = raw(system, topic, measure);
-          const sure = !data.laws.shapes[system][topic];
-          const ends = sure ? "–" : `${shown(data.laws.low[system][topic])} to ${shown(data.laws.high[system][topic])}`;
+          const sure = !data.distributions.shapes[system][topic];
+          const ends = sure ? "–" : `${shown(data.distributions.low[system][topic])} to ${shown(data.distributions.high[system][topic])}`;
           return el("tr", {}, el("th", { scope: "row" }, bdi(name)),
             el("td", { class: "number" }, data.unjudged ? String(data.unjudged.counts[system][topic]) : "–"),
             el("td", { class: "number" }, shown(mean)), el("td", { class: "number ends" }, ends),
-            el("td", {}, law(system, topic, mean)));
+            el("td", {}, distribution(system, topic, mean)));
         })),
     ];
   };
@@ -200,8 +200,8 @@
     return [
       el("h3", {}, "Intents"),
       found.names.length
-        ? el("p", { class: "note" }, `What the query may mean, and the ranks among the first ${data.intents.depth} that cover it.`)
-        : el("p", { class: "note" }, "No intent of this topic is known."),
+        ? el("p", { class: "note" }, `Possible meanings of the query, and the ranks among the first ${data.intents.cutoff} that cover them.`)
+        : el("p", { class: "note" }, "This topic has no known intents."),
       found.names.length
         ? named("Intents of this topic", heads([["Intent", false], ["Probability", true]], systems()),
           found.names.map((name, intent) =>
@@ -217,13 +217,13 @@
 
   const documents = (topic) => {
     if (!data.unjudged) return [];
-    const { documents: ids, ranks, more, depth } = data.unjudged;
+    const { documents: ids, ranks, more, cutoff } = data.unjudged;
     const found = ids[topic];
     const title = el("h3", {}, "Unjudged documents");
-    if (!found.length) return [title, el("p", { class: "note" }, `All of the first ${depth} documents of all systems are judged.`)];
+    if (!found.length) return [title, el("p", { class: "note" }, `All of the first ${cutoff} documents of all systems are judged.`)];
     return [
       title,
-      el("p", { class: "note" }, `Documents among the first ${depth} that nobody judged, and the rank at which each system has them.`),
+      el("p", { class: "note" }, `Unjudged documents among the first ${cutoff}, and the rank at which each system retrieves them.`),
       named("Unjudged documents of this topic", heads([["Document", false]], systems()),
         found.map((docno, place) => {
           const of = new Map();
@@ -262,7 +262,7 @@
         el("h2", { id: "topic-title", tabindex: "-1" }, "Topic ", bdi(data.topics[topic])),
         el("div", { class: "ways" }, go(-1, "Previous"), go(1, "Next"), close)),
       ...(data.queries && data.queries[topic] ? [el("p", { class: "said" }, bdi(data.queries[topic]))] : []),
-      ...[...scores(topic), ...laws(topic), ...intents(topic), ...documents(topic)].filter((part) => part !== null));
+      ...[...scores(topic), ...distributions(topic), ...intents(topic), ...documents(topic)].filter((part) => part !== null));
     dialog.scrollTop = 0;
     if (!dialog.open) {
       dialog.showModal();
@@ -273,7 +273,7 @@
     const button = at("table").querySelector(`button[data-topic="${state.open}"]`);
     if (button) button.focus();
   });
-  // Outside of what it holds, a dialog is its backdrop.
+  // A click outside the content of a dialog hits its backdrop.
   dialog.addEventListener("click", (event) => {
     const box = dialog.getBoundingClientRect();
     if (event.target === dialog && (event.clientX < box.left || event.clientX > box.right)) dialog.close();

@@ -1,4 +1,4 @@
-"""Entity runs, entity linking and rankings of systems as text."""
+"""Tables of entity linking, rankings of systems and entity runs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from vbterrier.errors import printable
-from vbterrier.report.captions import best_rows, of_measures, topics_of
+from vbterrier.report.captions import best_rows, measures_sentence, topics_of
 from vbterrier.report.tables import rendered
 
 if TYPE_CHECKING:
@@ -18,8 +18,19 @@ if TYPE_CHECKING:
     from vbterrier.linking.quality import LinkingReport
 
 
+_UNCERTAIN = {
+    "unjudged": "unjudged documents of these topics under the prior",
+    "topics": "other topics from the same population, with expected scores",
+    "unjudged and topics": "other topics from the same population, and unjudged documents under the prior",
+}
+_EVIDENCE = ("OER", "SignalRate", "BaitRate", "TopBait", "OERCorr", "ObsCov", "OracleCov")
+_LABEL = "tab:coverage"
+# Columns of runs; those of the pool, which do not depend on a run, are last.
+_COLUMNS = ("RelCov", "NonRelCov", "DiscRatio", *_EVIDENCE)
+
+
 def linking_table(report: LinkingReport, style: str) -> str:
-    r"""A row a system and figure: its value and interval; csv and json hold the frame.
+    r"""Table of entity linking: one row for each system and measure; csv and json hold the frame.
 
     >>> import pandas as pd
     >>> from vbterrier.linking.quality import linking_report
@@ -44,7 +55,7 @@ def linking_table(report: LinkingReport, style: str) -> str:
 
 
 def linking_caption(report: LinkingReport) -> list[str]:
-    """Of how many queries the figures are, and how intervals came about."""
+    """Caption: number of queries, and the method of intervals."""
     one = report.intervals.iloc[0]
     said = [
         f"Entity linking over {topics_of([one['n_qids']], 'queries')}.",
@@ -53,15 +64,8 @@ def linking_caption(report: LinkingReport) -> list[str]:
     return said + ["The best value of a measure is bold."] * int(best_rows(report.intervals).any())
 
 
-_UNCERTAIN = {
-    "unjudged": "these topics, whatever their unjudged documents are under the prior",
-    "topics": "other topics of the kind, with expected scores",
-    "unjudged and topics": "other topics of the kind, whatever their unjudged documents are under the prior",
-}
-
-
 def ranking_report(found: SystemRanking, style: str, *, pairs: bool = False) -> str:
-    r"""Systems by expected rank, or each two of them; csv and json hold the frame itself.
+    r"""Table of systems by expected rank, or of pairs of systems; csv and json hold the frame.
 
     >>> from vbterrier.evaluate.ranking import rank_systems
     >>> qrels = pd.DataFrame({"qid": "q1", "docno": ["a", "b"], "label": [1, 0]})
@@ -81,34 +85,11 @@ def ranking_report(found: SystemRanking, style: str, *, pairs: bool = False) -> 
         return rendered(frame, style)
     table, label = (_pairs(frame), "tab:beats") if pairs else (_systems(frame), "tab:ranks")
     text = rendered(table, style, digits=3, caption=ranking_caption(found, pairs=pairs), label=label)
-    return f"{text}\n{_ranking_footing(found.systems)}" if style == "table" else text
-
-
-def ranking_caption(found: SystemRanking, *, pairs: bool = False) -> list[str]:
-    """What was ranked by what, and how the draws came about."""
+    if style != "table":
+        return text
     one = found.systems.iloc[0]
-    what = "Who beats whom" if pairs else "Expected ranks"
-    source, _, _ = one["method"].partition(" (")
-    return [
-        *of_measures(f"{what} over {topics_of([one['n_qids']])}", [one["measure"]]),
-        f"Intervals, {100 * one['level']:g}%: {one['method']}, {one['n_draws']} draws, seed {one['seed']}.",
-        f"Uncertain: {_UNCERTAIN[source]}.",
-        "unjudged: mean share of the documents to the cut." if not pairs else "a beats b: ties count half.",
-    ]
-
-
-def _systems(frame: pd.DataFrame) -> pd.DataFrame:
-    level = _level(frame)
-    columns = {
-        "run": frame["name"],
-        "mean": frame["mean"],
-        f"{level} of means": _range(frame["low"], frame["high"], "{:.3f}"),
-        "expected rank": frame["expected_rank"],
-        f"{level} of ranks": _range(frame["rank_low"], frame["rank_high"], "{:g}"),
-        "p(best)": frame["p_best"],
-        "unjudged": frame["n_unjudged_share"],
-    }
-    return pd.DataFrame(columns)
+    drawn = f"{one['method']}: {one['n_draws']} draws, seed {one['seed']}"
+    return f"{text}\n{one['measure']}, {one['n_qids']} topics; {drawn}: {_uncertain(found)}"
 
 
 def _pairs(frame: pd.DataFrame) -> pd.DataFrame:
@@ -130,44 +111,48 @@ def _range(low: pd.Series[float], high: pd.Series[float], form: str) -> pd.Serie
     return low.map(form.format) + " to " + high.map(form.format)
 
 
-def _ranking_footing(systems: pd.DataFrame) -> str:
-    """What was ranked by what, and how the draws came about, in one line."""
-    one = systems.iloc[0]
-    source, _, _ = one["method"].partition(" (")
-    return (
-        f"{one['measure']}, {one['n_qids']} topics; {one['method']}: {one['n_draws']} draws, seed {one['seed']}: "
-        f"{_UNCERTAIN[source]}"
-    )
+def _systems(frame: pd.DataFrame) -> pd.DataFrame:
+    level = _level(frame)
+    columns = {
+        "run": frame["name"],
+        "mean": frame["mean"],
+        f"{level} of means": _range(frame["low"], frame["high"], "{:.3f}"),
+        "expected rank": frame["expected_rank"],
+        f"{level} of ranks": _range(frame["rank_low"], frame["rank_high"], "{:g}"),
+        "p(best)": frame["p_best"],
+        "unjudged": frame["n_unjudged_share"],
+    }
+    return pd.DataFrame(columns)
 
 
-_EVIDENCE = ("OER", "SignalRate", "BaitRate", "TopBait", "OERCorr", "ObsCov", "OracleCov")
-_LABEL = "tab:coverage"
-# What the pool offers, whatever a run selects, stands behind what runs do.
-_COLUMNS = (
-    "RelCov",
-    "NonRelCov",
-    "DiscRatio",
-    "OER",
-    "SignalRate",
-    "BaitRate",
-    "TopBait",
-    "OERCorr",
-    "ObsCov",
-    "OracleCov",
-)
+def _uncertain(found: SystemRanking) -> str:
+    source, _, _ = found.systems["method"].iloc[0].partition(" (")
+    return _UNCERTAIN[source]
+
+
+def ranking_caption(found: SystemRanking, *, pairs: bool = False) -> list[str]:
+    """Caption: measure, topics, method, draws and seed."""
+    one = found.systems.iloc[0]
+    what = "Probabilities that a system beats another" if pairs else "Expected ranks"
+    return [
+        *measures_sentence(f"{what} over {topics_of([one['n_qids']])}", [one["measure"]]),
+        f"Intervals, {100 * one['level']:g}%: {one['method']}, {one['n_draws']} draws, seed {one['seed']}.",
+        f"Uncertain: {_uncertain(found)}.",
+        "unjudged: mean share of the documents to the cutoff." if not pairs else "a beats b: ties count half.",
+    ]
 
 
 def coverage_table(reports: Sequence[CoverageReport], style: str, *, per_query: bool = False) -> str:
-    """Entity runs, a row a run and number of entities, or a row a run and topic; csv and json hold frames.
+    """Table of entity runs, by number of entities or by topic; csv and json hold frames.
 
     Parameters
     ----------
     reports
-        Of the same runs and the same pool, for different k.
+        Reports of the same runs and the same pool for different k.
     style
         One of ``FORMATS``.
     per_query
-        A row for each topic; a value that is undefined for it is left out.
+        One row for each topic; undefined values are omitted.
 
     >>> from vbterrier.demo.planted import planted_collection
     >>> from vbterrier.entities.pool import link_pool
@@ -180,7 +165,10 @@ def coverage_table(reports: Sequence[CoverageReport], style: str, *, per_query: 
     """
     if per_query:
         values = _values(reports)
-        table = values if style in ("csv", "json") else _wide(values)
+        wide = values.pivot(index=["name", "qid"], columns="measure", values="value").reset_index()
+        ordered = values[["name", "qid"]].drop_duplicates().merge(wide, on=["name", "qid"], how="left")
+        ordered = ordered[["name", "qid", *values["measure"].unique()]].rename(columns={"name": "run"})
+        table = values if style in ("csv", "json") else ordered
         caption = coverage_caption(reports, per_query=True)
         return rendered(table, style, caption=caption, label=_LABEL)
     intervals = _intervals(reports)
@@ -188,10 +176,10 @@ def coverage_table(reports: Sequence[CoverageReport], style: str, *, per_query: 
         return rendered(intervals, style)
     table, caption = _summary(intervals), coverage_caption(reports)
     if style == "latex":
-        # Too many columns for a page: what is reached, and what entities are worth.
+        # Too many columns for a page: a table of coverage, and one of evidence.
         parts = [table.drop(columns=[*_EVIDENCE]), table[["run", "k", *_EVIDENCE]]]
         evidence = [
-            f"What entities say of documents, and the pool's offer: means over topics, k = {_cuts(reports)}.",
+            f"Evidence of entities about relevance, and of the pool: means over topics, k = {_cuts(reports)}.",
             "Pool and settings as for coverage.",
         ]
         said = [(caption, _LABEL), (evidence, "tab:evidence")]
@@ -203,23 +191,18 @@ def coverage_table(reports: Sequence[CoverageReport], style: str, *, per_query: 
     return f"{text}\n{_footing(reports[0], intervals)}" if style == "table" else text
 
 
-def coverage_caption(reports: Sequence[CoverageReport], *, per_query: bool = False) -> list[str]:
-    """What runs reach of which pool, what is left out, and how the interval came about."""
-    if per_query:
-        return of_measures("What entity runs reach in each topic", _values(reports)["measure"].unique())
-    footing = _footing(reports[0], _intervals(reports))
-    return [
-        f"What entity runs reach: means over topics, k = {_cuts(reports)}.",
-        *(f"{line}." for line in footing.splitlines()),
-    ]
-
-
-def _cuts(reports: Sequence[CoverageReport]) -> str:
-    return " and ".join(f"{report.settings['cutoff']:g}" for report in reports)
+def _values(reports: Sequence[CoverageReport]) -> pd.DataFrame:
+    """The V frame of all reports."""
+    frames = []
+    for report in reports:
+        offered = report.topics.melt("qid", list(report.offers), "measure").dropna()
+        frames.append(report.values)
+        frames += [offered.assign(name=name)[report.values.columns] for name in report.missing["name"]]
+    return pd.concat(frames, ignore_index=True).drop_duplicates(["name", "qid", "measure"], ignore_index=True)
 
 
 def _intervals(reports: Sequence[CoverageReport]) -> pd.DataFrame:
-    """The C frame of all reports, beside each row what it is to be read with."""
+    """The C frame of all reports, with counts and shares of the pool."""
     parts = []
     for report in reports:
         offers = [
@@ -232,7 +215,7 @@ def _intervals(reports: Sequence[CoverageReport]) -> pd.DataFrame:
         )
         parts.append(pd.concat([report.entities, offered[report.entities.columns]], ignore_index=True))
     frame = pd.concat(parts, ignore_index=True).drop_duplicates(["name", "measure"], ignore_index=True)
-    # Of any k, for it is of the pool.
+    # The pool is the same for all k.
     about = reports[0].pool.iloc[0]
     names = ("n_without_relevant", "n_without_other")
     counts = {name: int(about[name]) for name in names}
@@ -241,7 +224,7 @@ def _intervals(reports: Sequence[CoverageReport]) -> pd.DataFrame:
 
 
 def _summary(intervals: pd.DataFrame) -> pd.DataFrame:
-    """A row a run and number of entities; what has no cutoff stands in all rows of a run."""
+    """One row for each run and number of entities; measures without a cutoff are repeated."""
     read = intervals["measure"].str.extract(r"^(?P<column>\w+)[^@]*(?:@(?P<k>\d+))?$")
     frame = intervals.assign(column=read["column"], k=pd.to_numeric(read["k"]))
     level = f"{100 * frame['level'].max():g}% of DiscRatio"
@@ -260,45 +243,44 @@ def _summary(intervals: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def _cuts(reports: Sequence[CoverageReport]) -> str:
+    return " and ".join(f"{report.settings['cutoff']:g}" for report in reports)
+
+
 def _footing(report: CoverageReport, intervals: pd.DataFrame) -> str:
-    """What the pool is, what is left out, and how the interval came about."""
+    """Pool, topics left out, method of intervals, and runs with missing topics."""
     pool = report.pool.iloc[0]
     ratio = intervals[intervals["measure"].str.startswith("DiscRatio")].iloc[0]
     settings = report.settings
     of_pool = (
         f"pool: {pool['n_qids']:.0f} topics, {pool['n_documents']:.0f} documents, {pool['n_relevant']:.0f} relevant "
-        f"(label {settings['rel']:g} and above), {pool['share_unjudged']:.1%} unjudged (count as not relevant), "
+        f"(label {settings['rel']:g} and above), {pool['share_unjudged']:.1%} unjudged (treated as non-relevant), "
         f"{pool['share_without_entities']:.1%} without entities"
     )
     left_out = (
-        f"left out where measures are undefined: {pool['n_without_relevant']:.0f} topics without relevant documents in "
-        f"the pool, {pool['n_without_other']:.0f} without others"
+        f"left out if measures are undefined: {pool['n_without_relevant']:.0f} topics without relevant documents in "
+        f"the pool, {pool['n_without_other']:.0f} without non-relevant ones"
     )
     measured = (
         f"DiscRatio: ratio of mean RelCov to mean NonRelCov over the {ratio['n_qids']} topics that have both; "
         f"{ratio['method']}: "
         f"{ratio['n_resamples']} resamples, seed {ratio['seed']}; OER: alpha {settings['alpha']:g}, shrinkage "
-        f"{settings['shrinkage']:g}; ObsCov, OracleCov: of the pool, whatever a run selects"
+        f"{settings['shrinkage']:g}; ObsCov, OracleCov: of the pool, the same for all runs"
     )
     late = report.missing[report.missing["n_missing"] > 0]
     missing = [
-        f"{printable(name)}: no entities for {n_missing} topics, which count as empty lists"
+        f"{printable(name)}: no entities for {n_missing} topics, scored as empty lists"
         for name, n_missing in zip(late["name"], late["n_missing"], strict=True)
     ]
     return "\n".join([of_pool, left_out, measured, *missing])
 
 
-def _values(reports: Sequence[CoverageReport]) -> pd.DataFrame:
-    """The V frame of all reports."""
-    frames = []
-    for report in reports:
-        offered = report.topics.melt("qid", list(report.offers), "measure").dropna()
-        frames.append(report.values)
-        frames += [offered.assign(name=name)[report.values.columns] for name in report.missing["name"]]
-    return pd.concat(frames, ignore_index=True).drop_duplicates(["name", "qid", "measure"], ignore_index=True)
-
-
-def _wide(values: pd.DataFrame) -> pd.DataFrame:
-    wide = values.pivot(index=["name", "qid"], columns="measure", values="value").reset_index()
-    ordered = values[["name", "qid"]].drop_duplicates().merge(wide, on=["name", "qid"], how="left")
-    return ordered[["name", "qid", *values["measure"].unique()]].rename(columns={"name": "run"})
+def coverage_caption(reports: Sequence[CoverageReport], *, per_query: bool = False) -> list[str]:
+    """Caption: number of entities, the pool, topics left out, and the method of intervals."""
+    if per_query:
+        return measures_sentence("Coverage of entity runs in each topic", _values(reports)["measure"].unique())
+    footing = _footing(reports[0], _intervals(reports))
+    return [
+        f"Coverage of entity runs: means over topics, k = {_cuts(reports)}.",
+        *(f"{line}." for line in footing.splitlines()),
+    ]
