@@ -29,7 +29,7 @@ def stages(kb):
     consensus = vbterrier.ConsensusEntities(links, cutoff=5)
     entities = consensus(vbterrier.read_topics(DEMO / "topics.tsv"))
     vectors = {entity: [1.0, float(at)] for at, entity in enumerate(tags["entity_id"].unique())}
-    with pytest.warns(vbterrier.DegenerateWarning, match="a diagnostic, no system"):
+    with pytest.warns(vbterrier.DegenerateWarning, match="as a diagnostic, not as a system"):
         diagnostic = vbterrier.OERFilter(links)
     found = [
         diagnostic,

@@ -80,13 +80,11 @@ def test_greed_falls_short_where_it_must_and_the_exact_cover_does_not():
     assert oracle.pair.tolist() == [[0, 1], [-1, -1]], "A first, then L of the equals L and R"
 
 
-def test_a_cover_that_is_not_settled_is_refused(monkeypatch):
+def test_a_cover_without_solution_within_the_limit_is_refused(monkeypatch):
     monkeypatch.setattr(coverage, "MOST_NODES", 0)
     rng = np.random.default_rng(1)
     documents = [(1, {f"e{e}" for e in rng.choice(30, 3)}) for _ in range(60)]
-    with pytest.raises(
-        InputError, match="query 'q0': the best 6 of 30 entities for 60 relevant documents are not found"
-    ):
+    with pytest.raises(InputError, match="query 'q0': found no best 6 of 30 entities for 60 relevant documents"):
         Oracle(pool_of([documents])).exact(6)
 
 

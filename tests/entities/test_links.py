@@ -31,5 +31,5 @@ def test_a_document_without_entities_needs_no_confidence():
 
 def test_ranks_below_the_first_are_refused():
     """Ranks discount what documents support; before the first there is none."""
-    with pytest.raises(InputError, match=r"links: row 0 has rank -1, wanted at least 0, which is the first"):
+    with pytest.raises(InputError, match=r"links: row 0 has rank -1, wanted at least 0, the first rank"):
         LinkedPool.from_frame(LINKS.assign(rank=LINKS["rank"] - 1))

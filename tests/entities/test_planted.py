@@ -346,7 +346,7 @@ def test_filtering_by_oer_raises_the_ratio_and_lowers_coverage():
     made = planted_collection(n_topics=15, linker_recall=0.5)
     runs, links = {"all": made.runs["topical"].groupby("qid").head(9)}, linked(made)
     for threshold in (0.0, 0.5, 1.0):
-        with pytest.warns(match="a diagnostic, no system"):
+        with pytest.warns(match="as a diagnostic, not as a system"):
             stage = OERFilter(links, threshold=threshold)
         runs[str(threshold)] = stage(runs["all"])
     found = coverage_report(runs, links, cutoff=9).entities.pivot(index="name", columns="measure", values="value")

@@ -101,10 +101,10 @@ def test_pipeline_and_equality():
     assert repr(stage) == "EntityReachable(2 topics, 3 rows, cutoff=1)"
 
 
-@pytest.mark.parametrize("k", [0, -1, 1.5, True, "2"])
-def test_k_is_a_whole_number_of_at_least_one(k):
-    with pytest.raises(ParameterError, match="k="):
-        EntityReachable(TAGS, ENTITIES, cutoff=k)
+@pytest.mark.parametrize("cutoff", [0, -1, 1.5, True, "2"])
+def test_cutoff_is_a_whole_number_of_at_least_one(cutoff):
+    with pytest.raises(ParameterError, match="cutoff="):
+        EntityReachable(TAGS, ENTITIES, cutoff=cutoff)
 
 
 def test_ids_that_never_meet_are_refused():

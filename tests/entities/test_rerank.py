@@ -260,7 +260,7 @@ def test_without_evidence_the_order_stays(which, world):
 def test_equal_parameters_make_equal_stages(which, world):
     assert stages(world)[which] == stages(world)[which]
     assert hash(stages(world)[which]) == hash(stages(world)[which])
-    assert stages(world)[which] != stages(world, k=3)[which]
+    assert stages(world)[which] != stages(world, cutoff=3)[which]
 
 
 @pytest.mark.parametrize("which", range(3))
@@ -328,19 +328,19 @@ def test_bad_input_is_refused(world):
     with pytest.raises(InputError, match=r"document 'd\d' of query 'q0' has inf, wanted a finite number"):
         OverlapReranker(world.tags, world.entities).transform(run)
     negative = world.entities.assign(score=-world.entities["score"])
-    with pytest.raises(InputError, match="is no weight"):
+    with pytest.raises(InputError, match="wanted at least 0 as a weight"):
         EmbeddingReranker(world.tags, negative, world.vectors, entity_weight="score").transform(world.run)
-    with pytest.raises(InputError, match="have 2 numbers, those of entities 4"):
+    with pytest.raises(InputError, match="have 2 numbers, vectors of entities 4"):
         EmbeddingReranker(
             world.tags, world.entities, world.vectors, document_embeddings={f"d{d}": [1.0, 2.0] for d in range(8)}
         ).transform(world.run)
 
 
-def test_what_says_less_than_it_seems_is_told_of():
+def test_inputs_with_little_evidence_are_reported():
     run = pd.DataFrame({"qid": "q", "docno": ["a", "b"], "score": [2.0, 1.0]})
     tags = pd.DataFrame({"docno": ["a", "b"], "entity_id": ["X", "Y"]})
     entities = pd.DataFrame({"qid": ["q"], "docno": ["X"], "score": [-1.0]})
-    with pytest.warns(DegenerateWarning, match="some scores are below 0"):
+    with pytest.warns(DegenerateWarning, match="scores below 0 lower the scores"):
         OverlapReranker(tags, entities, evidence="score").transform(run)
     with pytest.warns(DegenerateWarning, match=r"1 of 2 entities of documents have no vector .*'Y'"):
         EmbeddingReranker(tags, entities, {"X": [1.0, 0.0]}).transform(run)

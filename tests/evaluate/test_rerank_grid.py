@@ -14,8 +14,8 @@ from vbterrier.entities.rerank.embedding import EmbeddingReranker
 from vbterrier.entities.rerank.expansion import ExpansionReranker
 from vbterrier.entities.rerank.overlap import OverlapReranker, PropagationReranker
 from vbterrier.errors import DegenerateWarning, FileError, InputError, ParameterError
+from vbterrier.evaluate import reranking
 from vbterrier.evaluate.reranking import rerank_grid
-from vbterrier.evaluate.reranking import rerank_grid as grounds
 
 MEASURES = ["AP", "nDCG@5", "BNDCG@5"]
 GRID = {
@@ -146,7 +146,7 @@ class KilledError(Exception):
 
 def dying(monkeypatch, after):
     """Let the evaluation die after some configurations; counts how many were evaluated."""
-    values, n = grounds.RerankContext.values, []
+    values, n = reranking.RerankContext.values, []
 
     def counted(self, configuration):
         if len(n) == after:
@@ -154,7 +154,7 @@ def dying(monkeypatch, after):
         n.append(str(configuration))
         return values(self, configuration)
 
-    monkeypatch.setattr(grounds.RerankContext, "values", counted)
+    monkeypatch.setattr(reranking.RerankContext, "values", counted)
     return n
 
 

@@ -71,7 +71,7 @@ def test_inputs_are_left_as_they_were():
 
 @pytest.mark.parametrize("k", [0, -1, 2.5, True, "2"])
 def test_cutoffs_that_are_none_are_refused(k):
-    with pytest.raises(ParameterError, match=r"k=.*: wanted a whole number of at least 1, or None"):
+    with pytest.raises(ParameterError, match=r"cutoff=.*: wanted a whole number of at least 1, or None"):
         oracle_success(INTENTS, TAGS, k)
 
 

@@ -102,7 +102,7 @@ def test_intents_that_are_none_are_refused(changes, message):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, "wanted threshold=, top= or mass="),
+        ({}, "wanted threshold=, cutoff= or mass="),
         ({"threshold": 1.5}, "threshold=1.5: wanted a number of at least 0 and at most 1"),
         ({"cutoff": 0}, "cutoff=0: wanted a whole number of at least 1"),
         ({"cutoff": 2.0}, "cutoff=2.0"),

@@ -369,7 +369,7 @@ def test_pyterrier_finds_out_what_goes_in_and_comes_out():
     found = {attribute.name: attribute.value for attribute in pt.inspect.transformer_attributes(stage)}
     assert found["tagger"] is stage.tagger
     assert (found["fields"], found["weights"], found["cache"]) == (("title", "text"), None, True)
-    assert pt.inspect.transformer_apply_attributes(stage, top=3).top == 3
+    assert pt.inspect.transformer_apply_attributes(stage, cutoff=3).cutoff == 3
 
 
 def test_equal_taggers_make_equal_stages():
@@ -499,7 +499,7 @@ def test_stages_that_could_not_tag_are_refused_when_made(tagger, options, messag
     [
         (TAGS.drop(columns="entity_id"), {}, "tags: wanted columns docno, entity_id; missing entity_id"),
         (TAGS.assign(weight=[0.5, 1.5, 0]), {}, r"tags: row 1 \(document 'd1'\) has weight 1.5"),
-        ("no such tags", {}, "tags='no such tags': no tags are registered under this name and no file"),
+        ("no such tags", {}, "tags='no such tags': no tags are registered under this name and no such file"),
         (cities, {"intents": "no such intents"}, "intents='no such intents'"),
         (cities, {"intents": INTENTS.drop(columns="qid")}, "intents: wanted columns qid, entity_id; missing qid"),
     ],

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from vbterrier.entities.pool import LinkedPool
 
 
-# In place of an entity's number: the list is shorter; no document of any topic mentions it.
+# Entity numbers for ranks beyond the end of a list, and for entities that no document of any topic mentions.
 NONE, UNKNOWN = -1, -2
 
 
@@ -32,21 +32,21 @@ class Selection:
         The pool.
     run
         The entity run, a frame or a ``Run``: qid, docno (an entity's id), score; in trec_eval's order.
-    depth
-        How many entities of each topic to keep; ``None`` for all.
+    cutoff
+        The number of entities of each topic to keep; ``None`` for all.
 
     Attributes
     ----------
     entity : numpy.ndarray
-        Numbers among ``pool.entities``, -1 where the list is shorter, -2 for an entity that no document of any topic
-        mentions, shape (n_topics, depth); ``depth`` is that of the longest list.
+        Index into ``pool.entities``, -1 beyond the end of the list, -2 for an entity that no document of any topic
+        mentions, shape (n_topics, depth); ``depth`` is the length of the longest list.
     score : numpy.ndarray
-        NaN where the list is shorter, shape (n_topics, depth).
+        Scores, NaN beyond the end of the list, shape (n_topics, depth).
 
     Raises
     ------
     InputError
-        See the contract of runs; ids that can never meet; no topic in common.
+        See the contract of runs; ids of different kinds; no topic in common.
 
     Warns
     -----
@@ -64,13 +64,13 @@ class Selection:
     array([[ 1, -2]])
     """
 
-    def __init__(self, pool: LinkedPool, run: Any, depth: int | None = None) -> None:
+    def __init__(self, pool: LinkedPool, run: Any, cutoff: int | None = None) -> None:
         run = run if isinstance(run, Run) else Run(run)
         self.pool = pool
         require_same_kind(pool.entities, run.docno, "links column 'entity_id'", f"{run.name} column 'docno'")
-        # Topics have met as text since the pool was linked; whoever holds its frame compares their kinds.
+        # Topics of a pool are text. Callers that have its frame compare the kinds of ids.
         place = run_places(run, pool.topics, Ids(None, run.topic_ids.integers), "links")
-        top = run.top(depth)
+        top = run.top(cutoff)
         found, shape = place >= 0, (len(pool.topics), top.depth)
         rows = np.full(shape, -1)
         rows[place[found]] = top.rows[found]
@@ -80,11 +80,11 @@ class Selection:
         docno = run.docno.take(rows[filled])
         number = pool.entities_of(docno)
         if len(number) and len(pool.entities) and (number < 0).all():
-            # Not one in any topic's documents: seldom a bad ranker, mostly titles against ids.
+            # Usually a mismatch of ids, such as titles against numbers, and rarely a bad ranker.
             warn(
                 f"{run.name}: no document of the links mentions any of its {len(number)} entities (run: "
-                f"{examples(docno.text[:4].to_pylist())}; links: {examples(pool.entities.text[:4].to_pylist())}); look "
-                "for other spaces of ids"
+                f"{examples(docno.text[:4].to_pylist())}; links: {examples(pool.entities.text[:4].to_pylist())}); "
+                "check that both use the same entity ids"
             )
         self.entity[filled] = np.where(number >= 0, number, UNKNOWN)
         self.score[filled] = run.score[rows[filled]]
@@ -96,18 +96,18 @@ class Selection:
 
     @property
     def n_entities(self) -> Ints:
-        """How many entities are listed for each topic, those outside the pool included, shape (n_topics,)."""
+        """The number of entities in the list of each topic, including entities outside the pool, shape (n_topics,)."""
         listed: Ints = (self.entity != NONE).sum(axis=1)
         return listed
 
     @cached_property
     def pair(self) -> Ints:
-        """The place among ``pool.pairs``, -1 where no document of the topic mentions it, shape (n_topics, depth)."""
+        """Index into ``pool.pairs``, -1 if no document of the topic mentions the entity, shape (n_topics, depth)."""
         return self.pool.find(np.arange(len(self.entity))[:, None], self.entity)
 
     @cached_property
     def link_ranks(self) -> Ints:
-        """The rank from 0 of each link's entity in its topic's list, ``NEVER`` without one, shape (n_links,)."""
+        """The rank, from 0, of each link's entity in the list of its topic, ``NEVER`` if absent, shape (n_links,)."""
         ranks = np.full(len(self.pool.entity), NEVER)
         link, rank = self._links
         ranks[link] = rank
@@ -115,7 +115,7 @@ class Selection:
 
     @cached_property
     def first(self) -> Ints:
-        """The best rank among the entities of each document, ``NEVER`` where none is listed, shape (n_documents,)."""
+        """The best rank among the entities of each document, ``NEVER`` if none is listed, shape (n_documents,)."""
         ranks = np.full(len(self.pool), NEVER)
         link, rank = self._links
         np.minimum.at(ranks, self.pool.document[link], rank)
@@ -123,7 +123,7 @@ class Selection:
 
     @property
     def _links(self) -> tuple[Ints, Ints]:
-        """The links of listed entities, and the rank of each."""
+        """The links of listed entities, and their ranks."""
         topic, rank = (np.asarray(axis) for axis in np.nonzero(self.pair >= 0))
         owner, link = self.pool.mentioned(self.pair[topic, rank])
         return link, rank[owner]
@@ -132,19 +132,19 @@ class Selection:
 SIGNAL = ("core", "conditional")
 BAIT = ("generic bait", "anti-signal")
 
-# Two numbers always agree or oppose.
+# The correlation of two entities is always 1 or -1.
 LEAST_CORRELATED = 3
 
 
 def reached_shares(selection: Selection, chosen: Bools) -> Floats:
-    """The share of some documents that the first 0, 1, 2, ... entities reach, shape (n_topics, depth + 1).
+    """Return the share of the chosen documents that the first 0, 1, ... entities reach, shape (n_topics, depth + 1).
 
     Parameters
     ----------
     selection
         The entity run.
     chosen
-        Which documents of the pool count, shape (n_documents,); a topic without any has NaN.
+        True for documents of the pool to count, shape (n_documents,); a topic without any has NaN.
     """
     pool = selection.pool
     cutoffs = np.arange(selection.depth + 1)
@@ -152,14 +152,14 @@ def reached_shares(selection: Selection, chosen: Bools) -> Floats:
 
 
 def at_cutoff(shares: Floats, k: int | None) -> Floats:
-    """The column of a cutoff, the last for those beyond the longest list, shape (n_topics,)."""
+    """Return the column of a cutoff, or the last column if the cutoff exceeds the longest list, shape (n_topics,)."""
     last = shares.shape[1] - 1
     column: Floats = shares[:, last if k is None else min(k, last)]
     return column
 
 
 def mean_overlap(selection: Selection, chosen: Bools, k: int) -> Floats:
-    """How many of the first k entities some documents mention, mean over those that mention any (Table 5).
+    """Return the mean number of the first k entities per chosen document that mentions any of them (Table 5).
 
     ``mean |Λ(d) ∩ Ê^k|`` over the chosen documents with at least one; NaN for topics without such a document.
 
@@ -168,9 +168,9 @@ def mean_overlap(selection: Selection, chosen: Bools, k: int) -> Floats:
     selection
         The entity run.
     chosen
-        Which documents of the pool count, shape (n_documents,).
+        True for documents of the pool to count, shape (n_documents,).
     k
-        How many entities count.
+        The number of entities to count.
 
     Returns
     -------
@@ -189,23 +189,23 @@ def mean_overlap(selection: Selection, chosen: Bools, k: int) -> Floats:
 
 
 def ratio(relevant: Floats, other: Floats, n_other: Ints) -> Floats:
-    """``RelCov / (NonRelCov + 1/(2 |N_q|))`` of each topic, NaN where either is undefined; shape (n_topics,)."""
-    # Half a document more than is reached: a topic that reaches no other document has a ratio, too.
+    """Return ``RelCov / (NonRelCov + 1/(2 |N_q|))`` of each topic, NaN if either is undefined; shape (n_topics,)."""
+    # Half a document is added so that topics that reach no non-relevant document have a ratio.
     found: Floats = relevant / (other + 0.5 / np.maximum(n_other, 1))
     return found
 
 
 def of_selected(selection: Selection, values: Floats, *, outside: float) -> Floats:
-    """A value of each selected entity from those of all pairs, shape (n_topics, depth).
+    """Return the values of the selected entities from the values of all pairs, shape (n_topics, depth).
 
     Parameters
     ----------
     selection
         The entity run.
     values
-        Of each pair, shape (n_pairs,).
+        The value of each pair, shape (n_pairs,).
     outside
-        The value of an entity that no document of the topic mentions. Where the list is shorter it is NaN.
+        The value of an entity that no document of the topic mentions. Beyond the end of a list the value is NaN.
     """
     found: Floats = np.full(selection.entity.shape, outside)
     inside = selection.pair >= 0
@@ -215,7 +215,7 @@ def of_selected(selection: Selection, values: Floats, *, outside: float) -> Floa
 
 
 def mean_of_first(values: Floats, k: int | None) -> Floats:
-    """The mean over the first k entities, or over the fewer that are listed; 0 without any; shape (n_topics,)."""
+    """Return the mean over the first k entities, or all if fewer are listed; 0 if none are; shape (n_topics,)."""
     head = values[:, :k]
     listed = ~np.isnan(head)
     mean: Floats = np.where(listed, head, 0.0).sum(axis=1) / np.maximum(listed.sum(axis=1), 1)
@@ -223,14 +223,14 @@ def mean_of_first(values: Floats, k: int | None) -> Floats:
 
 
 def is_one_of(classes: Ints, names: tuple[str, ...]) -> Floats:
-    """1 for pairs of the named classes, 0 for others, shape (n_pairs,)."""
+    """Return 1 for pairs of the named classes and 0 for other pairs, shape (n_pairs,)."""
     return np.isin(classes, [CLASSES.index(name) for name in names]).astype(np.float64)
 
 
 def rank_correlation(scores: Floats, values: Floats) -> Floats:
-    """Spearman's correlation of each topic over entities without NaN, equal numbers at their mean rank.
+    """Return Spearman's correlation of each topic over entities without NaN, with mean ranks for ties.
 
-    NaN where fewer than three entities are left, or all their scores or all their values are equal; shape (n_topics,).
+    NaN if fewer than three entities remain, or if all their scores or all their values are equal; shape (n_topics,).
 
     >>> rank_correlation(np.array([[3.0, 2.0, 1.0, np.nan]]), np.array([[0.5, 0.9, 0.1, np.nan]]))
     array([0.5])
@@ -251,7 +251,7 @@ def rank_correlation(scores: Floats, values: Floats) -> Floats:
 
 
 def core_coverage(table: EntityTable, classes: Ints) -> Floats:
-    """The share of each topic's relevant documents that mention a core entity, shape (n_topics,)."""
+    """Return the share of each topic's relevant documents that mention a core entity, shape (n_topics,)."""
     pool, core = table.pool, classes == CLASSES.index("core")
     _, link = pool.mentioned(np.flatnonzero(core))
     reached = np.zeros(len(pool), dtype=bool)
@@ -261,18 +261,18 @@ def core_coverage(table: EntityTable, classes: Ints) -> Floats:
 
 
 def share(part: Ints, whole: Ints) -> Floats:
-    """Part of a whole, NaN where there is nothing; shape (n_topics,)."""
+    """Return ``part / whole``, NaN if the whole is 0; shape (n_topics,)."""
     found: Floats = np.full(len(whole), np.nan)
     np.divide(part, whole, out=found, where=whole > 0)
     return found
 
 
-# Nodes of the search tree of one topic, after which an exact cover is given up.
+# The limit of nodes in the search for the exact cover of one topic.
 MOST_NODES = 10_000
 
 
 class Oracle:
-    """The relevant documents that the best entities reach, for every number of entities in one pass.
+    """The number of relevant documents that the best entities reach, for every number of entities in one pass.
 
     Parameters
     ----------
@@ -280,15 +280,15 @@ class Oracle:
         The pool.
     rel
         The lowest relevant label.
-    depth
+    cutoff
         The largest number of entities; ``None`` for as many as are needed.
 
     Attributes
     ----------
     pair : numpy.ndarray
-        Greedy choices among ``pool.pairs``, -1 behind the last, shape (n_topics, d).
+        Greedily chosen indices into ``pool.pairs``, -1 after the last, shape (n_topics, d).
     n_reached : numpy.ndarray
-        Relevant documents that the first 1, 2, ... of them reach, shape (n_topics, d).
+        The number of relevant documents that the first 1, 2, ... of them reach, shape (n_topics, d).
 
     Examples
     --------
@@ -301,52 +301,52 @@ class Oracle:
     array([1])
     """
 
-    def __init__(self, pool: LinkedPool, rel: int = 1, depth: int | None = None) -> None:
-        self._n_topics = len(pool.topics)
+    def __init__(self, pool: LinkedPool, rel: int = 1, cutoff: int | None = None) -> None:
+        self.topics = pool.topics
         relevant = pool.relevant(rel)[pool.document]
         self._document, self._pair = pool.document[relevant], pool.pair[relevant]
-        edges = np.arange(self._n_topics + 1) * max(len(pool.entities), 1)
+        edges = np.arange(len(pool.topics) + 1) * max(len(pool.entities), 1)
         self._starts = np.searchsorted(pool.pairs, edges)
-        self.pair, self.n_reached = greedy_cover(self._document, self._pair, self._starts, len(pool), depth)
-        self.topics = pool.topics
+        self.pair, self.n_reached = greedy_cover(self._document, self._pair, self._starts, len(pool), cutoff)
 
     def greedy(self, k: int | None) -> Ints:
-        """Relevant documents that k entities reach, chosen greedily, shape (n_topics,)."""
+        """Return the number of relevant documents that k greedily chosen entities reach, shape (n_topics,)."""
         depth = self.n_reached.shape[1]
         if not depth:
-            return np.zeros(self._n_topics, dtype=np.int64)
+            return np.zeros(len(self.topics), dtype=np.int64)
         column: Ints = self.n_reached[:, (depth if k is None else min(k, depth)) - 1]
         return column
 
     def exact(self, k: int | None) -> Ints:
-        """Relevant documents that the best k entities reach, shape (n_topics,).
+        """Return the number of relevant documents that the best k entities reach, shape (n_topics,).
 
-        Topics whose greedy choice reaches all that can be reached are settled; the others are integer programmes, one a
-        topic: maximise ``Σ_d y_d`` with ``y_d <= Σ_{e in Λ(d)} x_e``, ``Σ_e x_e <= k``, x binary, y in [0, 1].
+        The greedy choice is optimal in topics in which it reaches every reachable document. Every other topic is an
+        integer programme: maximise ``Σ_d y_d`` with ``y_d <= Σ_{e in Λ(d)} x_e``, ``Σ_e x_e <= k``, x binary, y in [0,
+        1].
 
         Raises
         ------
         InputError
-            A topic that is not settled within ``MOST_NODES`` nodes of the search.
+            A topic without a solution within ``MOST_NODES`` nodes of the search.
         """
         best = self.greedy(k).copy()
         if k is None:
             return best
         topic = np.searchsorted(self._starts, self._pair, side="right") - 1
-        # Links stand by document, documents by topic.
-        bounds = np.searchsorted(topic, np.arange(self._n_topics + 1))
-        for one in range(self._n_topics):
+        # Links are sorted by document, and documents by topic.
+        bounds = np.searchsorted(topic, np.arange(len(self.topics) + 1))
+        for one in range(len(self.topics)):
             here = slice(bounds[one], bounds[one + 1])
             documents, row = np.unique(self._document[here], return_inverse=True)
             entities, column = np.unique(self._pair[here], return_inverse=True)
-            # One entity is chosen best by greed, and all of them reach everything.
+            # The greedy choice of one entity is optimal, and so is the choice of all entities.
             if best[one] < len(documents) and 1 < k < len(entities):
                 best[one] = _most_reached(row, column, k, self.topics[one])
         return best
 
 
 def _most_reached(document: Ints, entity: Ints, k: int, name: str) -> int:
-    """The most documents that k entities reach, by SciPy's HiGHS; one link is (document, entity)."""
+    """Return the largest number of documents that k entities reach, by SciPy's HiGHS; a link is (document, entity)."""
     from scipy import optimize, sparse
 
     n_documents, n_entities = int(document.max()) + 1, int(entity.max()) + 1
@@ -364,7 +364,7 @@ def _most_reached(document: Ints, entity: Ints, k: int, name: str) -> int:
     )
     if found.status != 0:
         raise InputError(
-            f"query {name!r}: the best {k} of {n_entities} entities for {n_documents} relevant documents are not found "
-            f"within {MOST_NODES} steps; take the greedy cover, exact=False, which is at least 63 % of it"
+            f"query {name!r}: found no best {k} of {n_entities} entities for {n_documents} relevant documents "
+            f"within {MOST_NODES} steps; use the greedy cover, exact=False, which reaches at least 63 % of the optimum"
         )
     return round(-found.fun)

@@ -1,4 +1,4 @@
-"""Linked pools as Parquet files: linked once, read in seconds."""
+"""Linked pools as Parquet files."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ _SCHEMA = pa.schema(
         ("mentions", pa.int64()),
     ]
 )
-# Rows written at a time.
-_SLAB = 1 << 20
-# What a number takes when read; text stands once in a dictionary.
+# Rows per write.
+_CHUNK = 1 << 20
+# Bytes per number in memory; text is dictionary-encoded.
 _BYTES = 8
 
 
 def write_links(pool: LinkedPool, path: StrPath) -> None:
-    """Write a linked pool as a Parquet file: the rows of its K frame, each id's text once, packed with Zstandard.
+    """Write the K frame of a linked pool as a Parquet file with dictionary-encoded ids and Zstandard compression.
 
     Parameters
     ----------
     pool
         The pool.
     path
-        The file; one that exists is replaced once the new one is complete.
+        The file; an existing file is replaced after the new one is complete.
 
     Raises
     ------
@@ -65,23 +65,27 @@ def write_links(pool: LinkedPool, path: StrPath) -> None:
     document, link = pool.rows()
     text = pa.array(pool.topics, pa.large_string()), pool.docno.text, pool.entities.text
     with replacing(Path(path)) as file, pq.ParquetWriter(file, _SCHEMA, compression="zstd") as writer:
-        for start in range(0, len(link), _SLAB):
-            at, of = document[start : start + _SLAB], link[start : start + _SLAB]
-            numbers = pool.topic[at], at, np.where(of >= 0, of_rows(pool.entity, of), -1)
-            ids = [_spelt(number, words) for number, words in zip(numbers, text, strict=True)]
+        for start in range(0, len(link), _CHUNK):
+            at, of = document[start : start + _CHUNK], link[start : start + _CHUNK]
+            codes = pool.topic[at], at, np.where(of >= 0, of_rows(pool.entity, of), -1)
+            # The code -1 is a missing id.
+            ids = [
+                pa.DictionaryArray.from_arrays(pa.array(code.astype(np.int32), mask=code < 0), values)
+                for code, values in zip(codes, text, strict=True)
+            ]
             columns = [*ids, pool.label[at], pool.rank[at], of_rows(pool.weight, of), of_rows(pool.mentions, of)]
             writer.write_table(pa.table([pa.array(column) for column in columns], schema=_SCHEMA))
 
 
 def read_links(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> LinkedPool:
-    """Read a linked pool from a Parquet file: one of :func:`write_links`, or any whose columns are those of a K frame.
+    """Read a linked pool from a Parquet file of :func:`write_links`, or from any with the columns of a K frame.
 
     Parameters
     ----------
     path
         The file.
     max_bytes
-        How much the file may hold when unpacked; ``None`` for no limit.
+        The largest uncompressed size; ``None`` for no limit.
 
     Returns
     -------
@@ -90,7 +94,7 @@ def read_links(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> LinkedPoo
     Raises
     ------
     FileError
-        No Parquet file, a column missing, or rows that are no linked pool's.
+        Not a Parquet file, a missing column, or rows that do not form a linked pool.
 
     Examples
     --------
@@ -104,18 +108,22 @@ def read_links(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> LinkedPoo
     """
     source = Source.at(path, max_bytes)
     if not source.is_parquet:
-        raise FileError(source.path, "is no Parquet file; links are kept as write_links writes them")
+        raise FileError(source.path, "is not a Parquet file; write links with write_links")
     try:
         with source.raw() as raw:
             schema = pq.read_schema(raw)
             require_columns(source.path, schema.names, COLUMNS)
-            _require_flat(source.path, schema)
+            for field in _SCHEMA:
+                if field.name in schema.names and pa.types.is_nested(schema.field(field.name).type):
+                    wanted = "ids as text" if field.name in _IDS else "numbers"
+                    found = schema.field(field.name).type
+                    raise FileError(source.path, f"column {field.name!r} holds {found}, wanted {wanted}")
             raw.seek(0)
             file = pq.ParquetFile(raw, read_dictionary=list(_IDS))
             _require_size(source, file.metadata)
             table = file.read([field.name for field in _SCHEMA if field.name in file.schema_arrow.names])
     except (pa.ArrowException, OSError) as error:
-        raise FileError(source.path, f"is no Parquet file that can be read ({error}): write it again") from error
+        raise FileError(source.path, f"is not a readable Parquet file ({error}): write it again") from error
     try:
         return LinkedPool.from_frame(table.replace_schema_metadata(None).to_pandas(), name="links")
     except FileError:
@@ -124,22 +132,9 @@ def read_links(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> LinkedPoo
         raise FileError(source.path, str(error)) from error
 
 
-def _spelt(numbers: Any, words: Any) -> Any:
-    """Numbers among words as text, -1 as nothing."""
-    return pa.DictionaryArray.from_arrays(pa.array(numbers.astype(np.int32), mask=numbers < 0), words)
-
-
-def _require_flat(path: Path, schema: Any) -> None:
-    """Refuse lists and structs where a value is wanted."""
-    for field in _SCHEMA:
-        if field.name in schema.names and pa.types.is_nested(schema.field(field.name).type):
-            wanted = "ids as text" if field.name in _IDS else "numbers"
-            raise FileError(path, f"column {field.name!r} holds {schema.field(field.name).type}, wanted {wanted}")
-
-
 def _require_size(source: Source, metadata: Any) -> None:
-    """Refuse files that would fill the memory: a row takes its numbers, however well a file packs equal rows."""
+    """Refuse files that exceed the limit in memory: equal rows compress well, but each row holds its numbers."""
     n_bytes = sum(metadata.row_group(place).total_byte_size for place in range(metadata.num_row_groups))
     n_bytes = max(n_bytes, metadata.num_rows * _BYTES * len(_SCHEMA))
     if source.max_bytes is not None and n_bytes > source.max_bytes:
-        raise FileError(source.path, f"unpacks to {n_bytes:,} bytes; pass max_bytes=None to read it all")
+        raise FileError(source.path, f"has {n_bytes:,} bytes uncompressed; pass max_bytes=None to read it")

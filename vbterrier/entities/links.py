@@ -1,4 +1,4 @@
-"""Mentions made links, and K frames made the arrays of a pool."""
+"""Arrays of a linked pool from mentions and from K frames."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from vbterrier.annotations import Floats, Ints
 
 
-# The label of a document that nobody judged.
+# The label of an unjudged document.
 UNJUDGED = -1
 COLUMNS = ("qid", "docno", "entity_id", "label", "rank", "weight")
 
 
 class LinkArrays(NamedTuple):
-    """Each entity of each document once, by document and entity; see ``LinkedPool`` for the fields."""
+    """The distinct entities of each document, sorted by document and entity; see ``LinkedPool`` for the fields."""
 
     entities: Ids
     starts: Ints
@@ -33,27 +33,27 @@ class LinkArrays(NamedTuple):
 
 
 def coded(ids: Ids) -> tuple[Ids, Ints]:
-    """The distinct ids, and the number of each row's id among them."""
+    """Return the distinct ids, and the index of each row's id among them."""
     encoded = ids.text.dictionary_encode()
-    # From here on entities are text, as rankers give them back.
+    # Entities are text from here on, because rankers return text.
     return Ids(encoded.dictionary), encoded.indices.to_numpy().astype(np.int64)
 
 
 def links_of(
     n_documents: int, document: Ints, vocabulary: Ids, entity: Ints, weight: Floats, mentions: Ints | None = None
 ) -> LinkArrays:
-    """Make mentions links: of an entity's mentions in a document the highest weight, and their number.
+    """Merge the mentions of an entity in a document into one link with their highest weight and their number.
 
     Parameters
     ----------
     n_documents
-        How many documents there are.
+        The number of documents.
     document, entity, weight
-        Of each mention, the entity as a number among ``vocabulary``; shape (n_mentions,).
+        For each mention, shape (n_mentions,); ``entity`` is an index into ``vocabulary``.
     vocabulary
-        Distinct ids; those without a mention are left out of the result.
+        Distinct ids; ids without a mention are not part of the result.
     mentions
-        How many mentions a row stands for; 1 by default.
+        The number of mentions that each row represents; 1 by default.
     """
     used = np.flatnonzero(np.bincount(entity, minlength=len(vocabulary)))
     kept = vocabulary.take(used)
@@ -61,7 +61,7 @@ def links_of(
     number[used] = kept.ranks()
     size = max(len(kept), 1)
     key = document * size + number[entity]
-    # Of equal keys the highest weight and the sum count, which no order changes.
+    # Maximum and sum over equal keys do not depend on their order, so the sort need not be stable.
     rows = np.argsort(key)
     key = key[rows]
     first = np.flatnonzero(np.concatenate([[True], key[1:] != key[:-1]])) if len(key) else rows
@@ -78,7 +78,7 @@ def links_of(
 
 
 def fields_of(frame: Any, name: str) -> dict[str, Any]:
-    """The fields of a ``LinkedPool`` from a K frame.
+    """Return the fields of a ``LinkedPool`` from a K frame.
 
     Raises
     ------
@@ -89,7 +89,12 @@ def fields_of(frame: Any, name: str) -> dict[str, Any]:
     require(frame, COLUMNS, name)
     docno, (topics, topic) = _ids(frame, "docno", name), _ids(frame, "qid", name).codes()
     label, rank = (integers_of(frame[column], f"{name} column {column!r}") for column in ("label", "rank"))
-    _require_ranks(rank, name)
+    if len(rank) and rank.min() >= 1:
+        warn(f"{name}: no rank is 0, the first rank; ranks that start at 1 get too little weight, subtract 1")
+    bad = rank < 0
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise InputError(f"{name}: row {row} has rank {rank[row]}, wanted at least 0, the first rank")
     weight = _weights(frame, name)
     mentions = _counts(frame, name)
     linked = frame["entity_id"].notna().to_numpy()
@@ -116,43 +121,33 @@ def _ids(frame: pd.DataFrame, column: str, name: str) -> Ids:
 
 
 def _by_document(topic: Ints, rank: Ints, code: Ints) -> Ints:
-    """Rows by topic, rank and document; as they stand where they are so already, as written."""
-    falls = np.zeros(max(len(topic) - 1, 0), dtype=bool)
-    same = ~falls
+    """Return row numbers sorted by topic, rank and document, without sorting if the rows are sorted already."""
+    descends = np.zeros(max(len(topic) - 1, 0), dtype=bool)
+    same = ~descends
     for part in (topic, rank, code):
         step = np.diff(part)
-        falls |= same & (step < 0)
+        descends |= same & (step < 0)
         same &= step == 0
-    return np.lexsort((code, rank, topic)) if falls.any() else np.arange(len(topic))
+    return np.lexsort((code, rank, topic)) if descends.any() else np.arange(len(topic))
 
 
 def require_named(vocabulary: Ids, name: str) -> None:
-    """Refuse an entity whose id is empty: one that is missing, read as text, would link what has nothing in common.
+    """Refuse empty entity ids: they are often missing ids read as text, which would link unrelated documents.
 
     Raises
     ------
     InputError
     """
     if len(vocabulary) and pc.any(pc.equal(vocabulary.text, "")).as_py():
-        raise InputError(f"{name}: an entity_id is the empty text; leave it missing where a document has no entity")
-
-
-def _require_ranks(rank: Ints, name: str) -> None:
-    """Refuse ranks before the first, at which discounts have no value; warn where no list begins with it."""
-    if len(rank) and rank.min() >= 1:
-        warn(f"{name}: no rank is 0, which is the first; ranks from 1 weigh less than they should, take 1 off")
-    bad = rank < 0
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise InputError(f"{name}: row {row} has rank {rank[row]}, wanted at least 0, which is the first")
+        raise InputError(f"{name}: an entity_id is the empty text; leave it missing if a document has no entity")
 
 
 def _weights(frame: pd.DataFrame, name: str) -> Floats:
-    unsaid = (frame["weight"].isna() & frame["entity_id"].notna()).to_numpy()
-    if unsaid.any():
-        row = int(np.argmax(unsaid))
-        raise InputError(f"{name}: row {row} has no weight, wanted 0 to 1; where linkers say none, give 1 for all")
-    # Documents without entities have no weight, or any.
+    missing = (frame["weight"].isna() & frame["entity_id"].notna()).to_numpy()
+    if missing.any():
+        row = int(np.argmax(missing))
+        raise InputError(f"{name}: row {row} has no weight, wanted 0 to 1; for linkers without weights, use 1 for all")
+    # The weight of a document without entities is not used.
     weight = numbers_of(frame["weight"].fillna(0.0), f"{name} column 'weight'")
     bad = (weight < 0) | (weight > 1)
     if bad.any():
@@ -162,28 +157,28 @@ def _weights(frame: pd.DataFrame, name: str) -> Floats:
 
 
 def _counts(frame: pd.DataFrame, name: str) -> Ints:
-    """How often documents mention entities: once, where nothing is said."""
+    """Return the number of mentions of each row, 1 by default."""
     if "mentions" not in frame.columns:
         return np.ones(len(frame), dtype=np.int64)
     mentions = integers_of(frame["mentions"], f"{name} column 'mentions'")
     bad = (mentions < 1) & frame["entity_id"].notna().to_numpy()
     if bad.any():
         row = int(np.argmax(bad))
-        raise InputError(f"{name}: row {row} has {mentions[row]} mentions; a link has one at least")
+        raise InputError(f"{name}: row {row} has {mentions[row]} mentions; a link has at least one")
     return mentions
 
 
 def _require_one_document(fields: dict[str, Any], label: Ints, rows: Ints, document: Ints, name: str) -> None:
-    """Refuse a document that stands at two ranks, or with two labels."""
+    """Refuse a document with two ranks or two labels."""
     topics, topic, docno = fields["topics"], fields["topic"], fields["docno"]
 
     def owner(which: int) -> str:
         return f"document {docno.text[which].as_py()!r} of query {topics[topic[which]]!r}"
 
-    twice = repeated_pairs(topic, docno)
-    if len(twice):
+    repeated = repeated_pairs(topic, docno)
+    if len(repeated):
         raise InputError(
-            f"{name}: {owner(int(twice[0]))} has several ranks; give every row of a document its rank in the pool"
+            f"{name}: {owner(int(repeated[0]))} has several ranks; give all rows of a document its rank in the pool"
         )
     clash = np.flatnonzero((np.diff(document) == 0) & (np.diff(label[rows]) != 0))
     if len(clash):

@@ -15,27 +15,27 @@ if TYPE_CHECKING:
     from vbterrier.entities.pool import LinkedPool
 
 
-# The paper prints neither; see the specification of each report.
+# The paper states neither value; every report prints them.
 ALPHA = 0.5
 SHRINKAGE = 5.0
 
 
 class EntityTable:
-    """The pairs of topic and entity in a pool, with the documents that mention them.
+    """Counts of relevant and non-relevant documents for each pair of topic and entity in a pool.
 
     Parameters
     ----------
     pool
         The pool.
     rel
-        The lowest relevant label. Unjudged documents are not relevant.
+        The lowest relevant label. Unjudged documents are non-relevant.
 
     Attributes
     ----------
     df_relevant, df_other : numpy.ndarray
-        Relevant and other documents of the topic that mention the entity, shape (n_pairs,).
+        Relevant and non-relevant documents of the topic that mention the entity, shape (n_pairs,).
     n_relevant, n_other : numpy.ndarray
-        Relevant and other documents of each topic's pool, shape (n_topics,).
+        Relevant and non-relevant documents in the pool of each topic, shape (n_topics,).
 
     Raises
     ------
@@ -73,12 +73,12 @@ class EntityTable:
 
     @cached_property
     def topic(self) -> Ints:
-        """The topic of each pair, rising, shape (n_pairs,)."""
+        """The topic of each pair, in ascending order, shape (n_pairs,)."""
         return self.pool.pairs // max(len(self.pool.entities), 1)
 
     @cached_property
     def entity(self) -> Ints:
-        """The entity of each pair among ``pool.entities``, rising in each topic, shape (n_pairs,)."""
+        """Index of each pair's entity in ``pool.entities``, ascending in each topic, shape (n_pairs,)."""
         return self.pool.pairs % max(len(self.pool.entities), 1)
 
     @property
@@ -93,17 +93,18 @@ class EntityTable:
 
     @property
     def contrasts(self) -> Bools:
-        """Which topics have relevant and other documents, without which there is no OER, shape (n_topics,)."""
+        """True for topics with relevant and non-relevant documents; other topics have no OER, shape (n_topics,)."""
         return (self.n_relevant > 0) & (self.n_other > 0)
 
     def find(self, topic: Ints, entity: Ints) -> Ints:
-        """The pair of topics' and entities' numbers, -1 where no document mentions it; any shape."""
+        """Return the index of pairs of topic and entity, -1 if no document mentions the entity; any shape."""
         return self.pool.find(topic, entity)
 
     def oer(self, alpha: float = ALPHA, shrinkage: float = SHRINKAGE) -> Floats:
-        """Observable entity relevance of each pair, shape (n_pairs,); see ``kernels.coverage.observable_relevance``.
+        """Return the observable entity relevance of each pair, shape (n_pairs,).
 
-        NaN in topics without relevant or without other documents: nothing is contrasted there.
+        See :func:`vbterrier.kernels.coverage.observable_relevance`. NaN in topics without relevant or without
+        non-relevant documents.
 
         Raises
         ------
@@ -118,8 +119,8 @@ class EntityTable:
         return np.where(self.contrasts[self.topic], found, np.nan)
 
     def classes(self, alpha: float = ALPHA, shrinkage: float = SHRINKAGE) -> Ints:
-        """The signal class of each pair, a number among ``CLASSES``, shape (n_pairs,).
+        """Return the signal class of each pair as an index into ``CLASSES``, shape (n_pairs,).
 
-        In topics without an OER what is not sparse is neutral: nothing is known of it.
+        In topics without an OER, entities that are not sparse are neutral.
         """
         return signal_classes(self.oer(alpha, shrinkage), self.df_relevant, self.df_other)

@@ -1,4 +1,4 @@
-"""Candidate pools with the entities of their documents: the ground on which entity runs are judged."""
+"""Candidate pools linked with the entities of their documents, on which entity runs are evaluated."""
 
 from __future__ import annotations
 
@@ -35,26 +35,26 @@ __all__ = ["COLUMNS", "UNJUDGED", "LinkedPool", "link_pool"]
 class LinkedPool(Shown):
     """The documents of each topic's candidate pool, and the entities that each mentions.
 
-    Made by :func:`link_pool`, or from a frame by :meth:`from_frame`. Documents stand topic by topic, by rank; the
-    entities of document d are ``entity[starts[d]:starts[d + 1]]``, each once, rising.
+    Use :func:`link_pool`, or :meth:`from_frame` for a frame. Documents are sorted by topic and rank; the entities of
+    document d are ``entity[starts[d]:starts[d + 1]]``, distinct and in ascending order.
 
     Parameters
     ----------
     topics
-        In the order of the pool.
+        The topic ids, in the order of the pool.
     topic, docno, label, rank
-        Of each document, shape (n_documents,): the topic's number, rising; its id; its label, -1 unjudged, otherwise at
-        least 0; its rank from 0.
+        For each document, shape (n_documents,): index of its topic, ascending; its id; its label, -1 if unjudged and
+        otherwise at least 0; its rank, from 0.
     entities
-        The ids of all entities, in the order of their bytes.
+        The ids of all entities, in byte order.
     starts
-        Where the entities of each document begin, and where the last one's end, shape (n_documents + 1,).
+        Offsets of the links of each document, shape (n_documents + 1,).
     entity
-        Numbers among ``entities``, shape (n_links,).
+        Index into ``entities`` of each link, shape (n_links,).
     weight
         The highest confidence of the document's mentions of the entity, 0 to 1, shape (n_links,).
     mentions
-        How often the document mentions the entity, shape (n_links,).
+        The number of the document's mentions of the entity, shape (n_links,).
 
     Examples
     --------
@@ -105,12 +105,12 @@ class LinkedPool(Shown):
 
     @cached_property
     def topic_starts(self) -> Ints:
-        """Where the documents of each topic begin, and where the last one's end, shape (n_topics + 1,)."""
+        """Offsets of the documents of each topic, shape (n_topics + 1,)."""
         return np.searchsorted(self.topic, np.arange(len(self.topics) + 1))
 
     @cached_property
     def _by_pair(self) -> tuple[Ints, Ints]:
-        """Links by topic, entity and document, and where each pair of topic and entity begins among them."""
+        """Links sorted by topic, entity and document, and the offsets of each pair of topic and entity."""
         key = self.topic[self.document] * max(len(self.entities), 1) + self.entity
         links = np.argsort(key, kind="stable")
         key = key[links]
@@ -119,21 +119,21 @@ class LinkedPool(Shown):
 
     @cached_property
     def pairs(self) -> Ints:
-        """The pairs (topic, entity) that there are, as ``topic * n_entities + entity``, rising, shape (n_pairs,)."""
+        """The linked pairs of topic and entity as ``topic * n_entities + entity``, ascending, shape (n_pairs,)."""
         links, starts = self._by_pair
         first = links[starts[:-1]]
         return self.topic[self.document[first]] * max(len(self.entities), 1) + self.entity[first]
 
     @cached_property
     def pair(self) -> Ints:
-        """The place of each link's topic and entity among :attr:`pairs`, shape (n_links,)."""
+        """Index into :attr:`pairs` of each link, shape (n_links,)."""
         links, starts = self._by_pair
         place = np.empty(len(links), dtype=np.int64)
         place[links] = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
         return place
 
     def find(self, topic: Ints, entity: Ints) -> Ints:
-        """The place of topics' and entities' numbers among :attr:`pairs`, -1 for those without a link; any shape."""
+        """Return indices into :attr:`pairs` of pairs of topic and entity, -1 without a link; any shape."""
         if not len(self.pairs):
             return np.full(np.broadcast_shapes(topic.shape, entity.shape), -1)
         key = topic * len(self.entities) + entity
@@ -141,31 +141,30 @@ class LinkedPool(Shown):
         return np.where((entity >= 0) & (self.pairs[place] == key), place, -1)
 
     def mentioned(self, pair: Ints) -> tuple[Ints, Ints]:
-        """The links of some pairs: the place of each link's pair in the list, and the link; each of shape (n,)."""
+        """Return the links of pairs: the position of each link's pair in the input, and the link; shape (n,)."""
         links, starts = self._by_pair
         owner, place = spans(starts[pair], starts[pair + 1])
         return owner, links[place]
 
     def relevant(self, rel: int = 1) -> NDArray[np.bool_]:
-        """Which documents are relevant, shape (n_documents,); unjudged ones are not."""
+        """Return True for relevant documents, shape (n_documents,); unjudged documents are non-relevant."""
         return self.label >= max(rel, 0)
 
     def entities_of(self, ids: Ids) -> Ints:
-        """The number of each entity id, -1 for those that no document mentions, shape (n,)."""
+        """Return indices into :attr:`entities` of ids, -1 for ids that no document mentions, shape (n,)."""
         found = pc.index_in(ids.text, value_set=self.entities.text)
         return np.asarray(pc.fill_null(found, -1).to_numpy(zero_copy_only=False), dtype=np.int64)
 
     def rows(self) -> tuple[Ints, Ints]:
-        """The document and the link of each row of the K frame, -1 for a document without; each of shape (n_rows,)."""
-        lonely = np.flatnonzero(np.diff(self.starts) == 0)
-        # Each goes where the links of the documents before it end.
-        document = np.insert(self.document, self.starts[lonely], lonely)
-        return document, np.insert(np.arange(len(self.entity)), self.starts[lonely], -1)
+        """Return the document and link of each row of the K frame, link -1 if a document has none; shape (n_rows,)."""
+        unlinked = np.flatnonzero(np.diff(self.starts) == 0)
+        document = np.insert(self.document, self.starts[unlinked], unlinked)
+        return document, np.insert(np.arange(len(self.entity)), self.starts[unlinked], -1)
 
     def frame(self) -> pd.DataFrame:
-        """The K frame: qid, docno, entity_id, label, rank, weight, mentions; a row a link.
+        """Return the K frame, one row per link: qid, docno, entity_id, label, rank, weight, mentions.
 
-        A document without entities has one row without an entity id, so that it still counts as one of the pool.
+        A document without entities has one row without an entity id, so that it remains part of the pool.
         """
         document, link = self.rows()
         entity = self.entities.text.take(pa.array(of_rows(self.entity, link), mask=link < 0))
@@ -183,7 +182,7 @@ class LinkedPool(Shown):
 
     @classmethod
     def from_frame(cls, frame: Any, *, name: str = "links") -> LinkedPool:
-        """From a K frame: qid, docno, entity_id, label, rank, weight [, mentions].
+        """Create a pool from a K frame: qid, docno, entity_id, label, rank, weight [, mentions].
 
         Raises
         ------
@@ -201,9 +200,9 @@ def link_pool(pool: Any, tags: Any, qrels: Any = None, *, cutoff: int | None = N
     pool
         A first-stage run: qid, docno, score.
     tags
-        What documents mention: docno, entity_id [, weight, qid], a row a mention; as linkers' files hold it.
+        Entity mentions of documents, one per row: docno, entity_id [, weight, qid].
     qrels
-        qid, docno, label; a label below 0 counts as 0. Documents that nobody judged get the label -1.
+        qid, docno, label; a label below 0 counts as 0. Unjudged documents get the label -1.
     cutoff
         The number of documents in the pool of each topic; ``None`` for all.
 
@@ -215,14 +214,15 @@ def link_pool(pool: Any, tags: Any, qrels: Any = None, *, cutoff: int | None = N
     Raises
     ------
     InputError
-        See the frames' contracts; ids that can never meet; an empty entity id; no document of the pool with an entity.
+        See the contracts of the frames; ids of different kinds; an empty entity id; no document with an entity.
     ParameterError
         ``cutoff`` is not a whole number of at least 1.
 
     Notes
     -----
-    Linear in the rows of all three. Several mentions of an entity in a document become one link, with their number and
-    their highest weight. Entity ids are text from here on, numbers too; map them to one space of ids before.
+    The cost is linear in the rows of all three frames. All mentions of an entity in a document become one link with
+    their number and their highest weight. Entity ids become text, numbers included; map ids of different knowledge
+    bases to one of them before linking.
 
     References
     ----------
@@ -246,10 +246,10 @@ def link_pool(pool: Any, tags: Any, qrels: Any = None, *, cutoff: int | None = N
     document, row = _mentions(linked, run, topic, docno)
     if len(topic) and not len(row):
         raise InputError(
-            f"none of the {len(topic)} documents of the pool has an entity in tags; the ids do not meet (tags: "
+            f"none of the {len(topic)} documents of the pool has an entity in tags; check the document ids (tags: "
             f"{linked.docno.text[:3].to_pylist()}, pool: {docno.text[:3].to_pylist()})"
         )
-    # Ids are made numbers before documents that stand in several pools repeat them.
+    # Ids are encoded before they are repeated for documents of several pools.
     vocabulary, entity = coded(linked.entity)
     require_named(vocabulary, linked.name)
     links = links_of(len(topic), document, vocabulary, entity[row], linked.weight[row])
@@ -258,7 +258,7 @@ def link_pool(pool: Any, tags: Any, qrels: Any = None, *, cutoff: int | None = N
 
 
 def _mentions(tags: TagFrame, run: Run, topic: Ints, docno: Ids) -> tuple[Ints, Ints]:
-    """The document and the row of tags of every mention in the pool."""
+    """Return the document and the row of tags of every mention in the pool."""
     _, code = tags.docno.codes()
     group = code
     if tags.topics is not None and tags.topic is not None:
@@ -278,7 +278,6 @@ def _mentions(tags: TagFrame, run: Run, topic: Ints, docno: Ids) -> tuple[Ints, 
 
 
 def _labels(qrels: Any, run: Run, topic: Ints, docno: Ids) -> Ints:
-    """The label of each document of the pool."""
     unknown = np.full(len(topic), UNJUDGED)
     if qrels is None:
         return unknown
@@ -292,5 +291,5 @@ def _labels(qrels: Any, run: Run, topic: Ints, docno: Ids) -> Ints:
 
 
 def of_rows(values: Any, link: Ints) -> Any:
-    """A value of each row's link, 0 for a document without."""
+    """Return the value of each row's link, 0 for a document without links."""
     return np.append(values, values.dtype.type(0))[link]

@@ -1,4 +1,4 @@
-"""The documents that entity evidence can reach, as a pipeline stage."""
+"""Pipeline stage that keeps the documents reachable through entities."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class OnEntities(EntityStage):
-    """A stage that looks at an entity run, or at what a stage makes of its input."""
+    """Base class of stages that read an entity run, given as a frame or produced by a stage from the input."""
 
     entities: Any
 
@@ -31,7 +31,7 @@ class OnEntities(EntityStage):
             return
         frame = frame_of(entities, "entities")
         require(frame, ("qid", "docno", "score"), "entities")
-        # A copy: what the caller does to the frame later changes nothing.
+        # A copy, so that later changes of the caller's frame have no effect.
         self.entities = frame[["qid", "docno", "score"]].copy()
         self._run = Run(self.entities, name="entities")
 
@@ -40,7 +40,7 @@ class OnEntities(EntityStage):
 
 
 class OnDocuments(OnEntities):
-    """A stage over runs of documents that looks at their links and at an entity run."""
+    """Base class of stages over document runs that read links and an entity run."""
 
     links: Any
 
@@ -55,37 +55,37 @@ class OnDocuments(OnEntities):
         n = int((~documents.known).sum())
         if n:
             first = documents.pool.docno.take(np.flatnonzero(~documents.known)[:4]).text.to_pylist()
-            _warn(f"run: {n} documents are not in the pool of links and count as without entities ({examples(first)})")
+            warn(f"run: {n} documents are not in the pool of links and count as without entities ({examples(first)})")
         return TopEntities.of(documents.pool, run, cutoff)
 
 
 class EntityReachable(OnDocuments):
-    """Keep the documents that mention one of the first k entities of their topic: the conditional pool.
+    """Keep the documents that mention one of the first entities of their topic: the conditional pool.
 
     ``D_cond(q) = {d in D(q) : Λ(d) ∩ Ê^k ≠ ∅}``; in a pipeline, ``retriever >> EntityReachable(...) >> reranker``.
 
     Parameters
     ----------
     links
-        What documents mention: a :class:`~vbterrier.entities.pool.LinkedPool`, its K frame, or tags (docno, entity_id
-        [, weight, qid]). Documents outside a linked pool are not reachable.
+        The entities of documents: a :class:`~vbterrier.entities.pool.LinkedPool`, its K frame, or tags (docno,
+        entity_id [, weight, qid]). Documents outside a linked pool are not reachable.
     entities
-        An entity run (qid, docno: an entity's id, score), or a stage that makes one of the run that comes in.
+        An entity run (qid, docno: an entity id, score), or a stage that returns one for the input run.
     cutoff
         The number of entities of each topic that select documents.
 
     Raises
     ------
     InputError
-        See the contracts of runs, tags and K frames; ids that can never meet.
+        See the contracts of runs, tags and K frames; ids of different kinds.
     ParameterError
         ``cutoff`` below 1.
 
     Notes
     -----
-    Documents keep their order and scores, ``rank`` is counted anew from 0. Topics of which nothing is left are absent,
-    with one warning that names some. This restricts a ranking only: to restrict judgments too, which the conditional
-    setting asks for, evaluate with :func:`vbterrier.evaluate.settings.evaluate_settings`.
+    Documents keep their order and scores; ``rank`` is recomputed from 0. Topics without a reachable document are
+    absent, and a warning names some of them. This stage restricts a ranking only: to restrict judgments too, as the
+    conditional setting requires, evaluate with :func:`vbterrier.evaluate.settings.evaluate_settings`.
 
     References
     ----------
@@ -116,10 +116,6 @@ class EntityReachable(OnDocuments):
         n_kept = np.bincount(pool.topic[kept], minlength=len(pool.topics))
         empty = [pool.topics[place] for place in np.flatnonzero(n_kept == 0)]
         if empty:
-            _warn(f"run: {len(empty)} of {len(n_kept)} topics have no reachable document ({examples(empty)})")
+            warn(f"run: {len(empty)} of {len(n_kept)} topics have no reachable document ({examples(empty)})")
         frame = inp.iloc[documents.row[kept]].reset_index(drop=True)
         return frame.assign(rank=np.arange(len(frame)) - np.repeat(np.cumsum(n_kept) - n_kept, n_kept))
-
-
-def _warn(message: str) -> None:
-    warn(message)

@@ -31,7 +31,7 @@ ABSENT = "absent"
 def selected_entities(
     runs: Any, links: LinkedPool, *, cutoff: int = 20, rel: int = 1, alpha: float = ALPHA, shrinkage: float = SHRINKAGE
 ) -> pd.DataFrame:
-    """Each of the first k entities of runs: how many documents mention it, its OER and its signal class.
+    """Return the first entities of runs with their document frequencies, OER and signal class.
 
     Parameters
     ----------
@@ -42,27 +42,27 @@ def selected_entities(
     cutoff
         The number of entities of each topic that count.
     rel
-        The lowest relevant label; unjudged documents are not relevant.
+        The lowest relevant label; unjudged documents are non-relevant.
     alpha, shrinkage
         The pseudo-count and the shrinkage of OER, see :meth:`vbterrier.entities.oer.EntityTable.oer`.
 
     Returns
     -------
     pandas.DataFrame
-        A row a run, topic of the pool and rank: name, qid, rank (from 0), entity_id, score, df_relevant, df_other, oer,
-        signal (the class; ``"absent"`` with ``oer`` 0 where no document of the topic mentions the entity), k, rel,
-        alpha, tau. In topics without relevant or without other documents ``oer`` is NaN.
+        One row per run, topic and rank: name, qid, rank (from 0), entity_id, score, df_relevant, df_other, oer,
+        signal (the class; ``"absent"`` with ``oer`` 0 if no document of the topic mentions the entity), k, rel, alpha,
+        tau. In topics without relevant or without non-relevant documents ``oer`` is NaN.
 
     Raises
     ------
     InputError
-        See the contract of runs; ids that can never meet; no topic in common.
+        See the contract of runs; ids of different kinds; no topic in common.
     ParameterError
         An illegal value.
 
     Notes
     -----
-    The mean of ``oer`` over a topic's rows is its OER@k, the share of rows of two classes its SignalRate or BaitRate.
+    In each topic, the mean of ``oer`` is OER@k, and the share of rows of two classes is SignalRate or BaitRate.
 
     References
     ----------
@@ -89,13 +89,12 @@ def selected_entities(
 
 
 def _rows(name: str, given: Any, table: EntityTable, oer: Floats, classes: Ints, cutoff: int) -> pd.DataFrame:
-    """The entities of one run."""
     pool = table.pool
     run = given if isinstance(given, Run) else Run(given, name=f"run {name!r}")
-    # Says it when the two share no topic.
+    # Raises an error if the two share no topic.
     run_places(run, pool.topics, Ids(None, run.topic_ids.integers), "links")
     listed = TopEntities.of(pool, run, cutoff)
-    # -1, the last, is what no document of the topic mentions.
+    # -1 indexes the last value, which is appended for entities that no document of the topic mentions.
     pair, topic = listed.pair, listed.topic
     names = np.array([*CLASSES, ABSENT], dtype=object)
     return pd.DataFrame(

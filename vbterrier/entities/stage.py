@@ -1,4 +1,4 @@
-"""Base class of stages over linked pools, and document runs aligned with a pool."""
+"""Base classes of stages over linked pools, and document runs aligned with a pool."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _LONGEST = 60
 
 
 def links_of(links: Any) -> LinkedPool | pd.DataFrame:
-    """The parameter ``links``: a pool as it is, a K frame made one, or a copy of a T frame.
+    """Return the parameter ``links``: a pool, a pool made from a K frame, or a copy of a T frame.
 
     Raises
     ------
@@ -42,7 +42,7 @@ def links_of(links: Any) -> LinkedPool | pd.DataFrame:
     frame = frame_of(links, "links")
     if {"label", "rank"} <= set(frame.columns):
         return LinkedPool.from_frame(frame)
-    # Read for its errors, which belong here and not in the middle of an experiment.
+    # Validate now, so that errors are raised before an experiment starts.
     TagFrame(frame, name="links")
     return frame.copy()
 
@@ -52,26 +52,28 @@ class EntityStage(pyterrier.Stage):
 
     @staticmethod
     def same(one: Any, other: Any) -> bool:
-        """Whether two parameters are equal; pools, frames and arrays are when all that they hold is."""
+        """Return True if two parameters are equal; pools, frames and arrays are compared by content."""
         return same(one, other)
 
     @staticmethod
     def short(value: Any) -> str:
-        """How much a pool, a frame or a table holds."""
+        """Return a short text for a parameter: the size of a pool, a frame or a table."""
         return _short(value)
 
     @staticmethod
     def hashed(value: Any) -> int:
-        """Pools are equal by what they hold, so only their kind can count here."""
+        """Return a hash; pools are compared by content, so their hash depends on the type only."""
         return hash(LinkedPool) if isinstance(value, LinkedPool) else pyterrier.Stage.hashed(value)
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether two parameters are equal; pools, frames and arrays are when all that they hold is."""
+    """Return True if two parameters are equal; pools, frames and arrays are compared by content."""
     if one is other or type(one) is not type(other):
         return one is other
     if isinstance(one, LinkedPool):
-        return _same_pool(one, other)
+        texts = [(pool.docno.text, pool.entities.text) for pool in (one, other)]
+        ids = one.topics == other.topics and all(left.equals(right) for left, right in zip(*texts, strict=True))
+        return ids and all(np.array_equal(getattr(one, name), getattr(other, name)) for name in _ARRAYS)
     if isinstance(one, (list, tuple)):
         return len(one) == len(other) and all(map(same, one, other))
     if isinstance(one, dict):
@@ -81,12 +83,6 @@ def same(one: Any, other: Any) -> bool:
     return np.array_equal(one, other) if isinstance(one, np.ndarray) else bool(one == other)
 
 
-def _same_pool(one: LinkedPool, other: LinkedPool) -> bool:
-    ids = one.topics == other.topics and one.docno.text.equals(other.docno.text)
-    ids = ids and one.entities.text.equals(other.entities.text)
-    return ids and all(np.array_equal(getattr(one, name), getattr(other, name)) for name in _ARRAYS)
-
-
 def _short(value: Any) -> str:
     if isinstance(value, LinkedPool):
         return f"{len(value.topics)} topics"
@@ -94,7 +90,7 @@ def _short(value: Any) -> str:
         return f"{len(value)} rows"
     if hasattr(value, "__qualname__"):
         return str(value.__qualname__)
-    # Of tables of vectors not even the text is made: it would take longer than the ranking.
+    # The repr of a table of vectors could take longer than the ranking.
     if isinstance(value, (str, int, float, tuple, list, pt.Transformer)) or value is None:
         text = repr(value)
         return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
@@ -102,7 +98,7 @@ def _short(value: Any) -> str:
 
 
 class Finder:
-    """Finds documents in a linked pool; it is sorted once, when first asked."""
+    """Find documents in a linked pool, which is indexed once, at the first call."""
 
     def __init__(self, pool: LinkedPool) -> None:
         self.pool = pool
@@ -112,21 +108,21 @@ class Finder:
         return Lookup(self.pool.topic, self.pool.docno)
 
     def find(self, topics: list[str], topic: Ints, docno: Ids, where: str) -> Ints:
-        """The number of some topics' documents in the pool, -1 for those outside, shape (n,).
+        """Return indices of documents in the pool, -1 for documents outside it, shape (n,).
 
         Parameters
         ----------
         topics
-            Names of topics.
+            Topic ids.
         topic, docno
-            Of each document, the topic as a number among the names, shape (n,).
+            For each document, shape (n,): index of its topic in ``topics``, and its id.
         where
             The frame and column of docno, for messages.
 
         Raises
         ------
         InputError
-            Ids of documents that can never meet.
+            Document ids of different kinds.
         """
         require_same_kind(self.pool.docno, docno, "links column 'docno'", where)
         if not len(self.pool):
@@ -135,7 +131,7 @@ class Finder:
 
 
 class PoolLinks:
-    """What documents mention: a linked pool, or tags that any run is linked with.
+    """Links of documents: a linked pool, or tags with which any run is linked.
 
     Parameters
     ----------
@@ -148,9 +144,9 @@ class PoolLinks:
         self._finder = Finder(self.given) if isinstance(self.given, LinkedPool) else None
 
     def of(self, run: Run) -> Documents:
-        """The documents of a run, by topic and in trec_eval's order, with their entities.
+        """Return the documents of a run, by topic and in trec_eval's order, with their entities.
 
-        Documents outside the linked pool, and those without tags, have none.
+        Documents outside the linked pool, and documents without tags, have no entities.
         """
         rows, starts, sizes = run.ordered()
         rank = np.arange(len(rows)) - np.repeat(starts, sizes)
@@ -178,11 +174,11 @@ class Documents:
     run
         The run.
     pool
-        A pool whose documents are those of the run, by topic and in trec_eval's order.
+        The documents of the run as a pool, by topic and in trec_eval's order.
     row
         The row of the run of each document, shape (n_documents,).
     known
-        Which documents stand in the linked pool, shape (n_documents,).
+        True for documents in the linked pool, shape (n_documents,).
     """
 
     run: Run
@@ -197,7 +193,7 @@ class Documents:
 
 
 def unlinked(run: Run) -> Documents:
-    """The documents of a run without any entities."""
+    """Return the documents of a run without any entities."""
     rows, starts, sizes = run.ordered()
     rank = np.arange(len(rows)) - np.repeat(starts, sizes)
     pool = _without_links(run.topics, run.topic[rows], run.docno.take(rows), rank)
@@ -213,9 +209,9 @@ def _without_links(topics: list[str], topic: Ints, docno: Ids, rank: Ints) -> Li
 def _of_documents(
     pool: LinkedPool, document: Ints, topics: list[str], topic: Ints, docno: Ids, rank: Ints
 ) -> LinkedPool:
-    """A pool of some documents, -1 for those that get no entities."""
+    """Return a pool of the given documents; -1 is a document without entities."""
     if topics == pool.topics and np.array_equal(document, np.arange(len(pool))):
-        # The pool itself: what it remembers of its pairs serves every run.
+        # The same object, so that its cached properties are computed once.
         return pool
     inside = np.flatnonzero(document >= 0)
     owner, link = spans(pool.starts[document[inside]], pool.starts[document[inside] + 1])
@@ -244,10 +240,10 @@ class TopEntities:
     pool
         The pool.
     topic, rank, score, ids, pair
-        Of each listed entity, shape (n,): the number of its topic in the pool, its rank from 0, its score, its id, and
-        its place among ``pool.pairs``, -1 where no document of the topic mentions it.
+        For each listed entity, shape (n,): index of its topic in the pool, its rank from 0, its score, its id, and its
+        index into ``pool.pairs``, -1 if no document of the topic mentions it.
     link, owner
-        The links of the pool to listed entities, and which of them each is to, shape (m,).
+        The links of the pool to listed entities, and the index of the listed entity of each link, shape (m,).
     """
 
     pool: LinkedPool
@@ -261,7 +257,7 @@ class TopEntities:
 
     @classmethod
     def of(cls, pool: LinkedPool, run: Run, cutoff: int | None) -> TopEntities:
-        """Look up the first k entities of each topic; topics that only one of the two has are nobody's mistake."""
+        """Look up the first entities of each topic; topics that only the pool or only the run has are ignored."""
         require_same_kind(pool.entities, run.docno, "links column 'entity_id'", f"{run.name} column 'docno'")
         own = run.only(pool.topics)
         top = own.top(cutoff)
@@ -275,7 +271,7 @@ class TopEntities:
 
     @property
     def n(self) -> Ints:
-        """How many entities are listed for each topic, shape (n_topics,)."""
+        """The number of listed entities of each topic, shape (n_topics,)."""
         return np.bincount(self.topic, minlength=len(self.pool.topics))
 
     @cached_property
@@ -285,12 +281,12 @@ class TopEntities:
 
     @cached_property
     def reached(self) -> Bools:
-        """Which documents of the pool mention a listed entity, shape (n_documents,)."""
+        """True for documents of the pool that mention a listed entity, shape (n_documents,)."""
         reached = np.zeros(len(self.pool), dtype=bool)
         reached[self.document] = True
         return reached
 
     def summed(self, values: Floats) -> Floats:
-        """The sum over each document's links to listed entities, shape (n_documents,); values of shape (m,)."""
+        """Return the sum of values over each document's links to listed entities, (m,) -> (n_documents,)."""
         total: Floats = np.bincount(self.document, values, minlength=len(self.pool)).astype(np.float64, copy=False)
         return total

@@ -1,4 +1,4 @@
-"""Labels of entities derived from labels of documents, and what that derivation keeps, loses and muddles."""
+"""Entity labels derived from document labels, and a report on the derivation."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ from vbterrier.kernels.coverage import CLASSES
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import NDArray
-
     from vbterrier.annotations import Floats, Ints
     from vbterrier.entities.pool import LinkedPool
 
@@ -27,23 +25,23 @@ POSITIVE, NEGATIVE, COMMON = range(3)
 
 
 def entity_labels(pool: LinkedPool, rel: int = 1) -> pd.DataFrame:
-    """Binary labels of entities, by whether relevant or other documents of the topic's pool mention them.
+    """Derive binary entity labels from the document labels of a topic's pool.
 
-    1 (positive) for entities of relevant documents alone, 0 (negative) for those of others alone; entities of both
-    (common) get none.
+    An entity that only relevant documents mention is positive (1), an entity that only non-relevant documents mention
+    is negative (0), and an entity of both (common) has no label.
 
     Parameters
     ----------
     pool
         See :func:`vbterrier.entities.link_pool`.
     rel
-        The lowest relevant label of documents; unjudged ones are not relevant.
+        The lowest relevant label of documents; unjudged documents are non-relevant.
 
     Returns
     -------
     pandas.DataFrame
         qid, entity_id, df_rel, df_nonrel, df_cand, label (1, 0 or missing), partition ("positive", "negative" or
-        "common"); a row for each topic and entity of its pool.
+        "common"); one row per topic and entity of its pool.
 
     Raises
     ------
@@ -52,8 +50,8 @@ def entity_labels(pool: LinkedPool, rel: int = 1) -> pd.DataFrame:
 
     Notes
     -----
-    The labels read the qrels: a ranker trained on them must not be evaluated on the same topics. In a topic without
-    relevant documents in the pool all entities are negative.
+    The labels are derived from the qrels: do not evaluate a ranker on the topics whose labels it was trained on. In a
+    topic without relevant documents in the pool, all entities are negative.
 
     References
     ----------
@@ -87,36 +85,37 @@ def entity_labels(pool: LinkedPool, rel: int = 1) -> pd.DataFrame:
 
 
 def partitions_of(table: EntityTable) -> Ints:
-    """The partition of each pair, a number among ``PARTITIONS``, shape (n_pairs,)."""
+    """Return the partition of each pair as an index into ``PARTITIONS``, shape (n_pairs,)."""
     return np.select([table.df_other == 0, table.df_relevant == 0], [POSITIVE, NEGATIVE], COMMON).astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Supervision(Shown):
-    """What :func:`supervision_report` found.
+    """Result of :func:`supervision_report`.
 
     Parameters
     ----------
     topics
-        A row a topic: qid, n_relevant, n_other (documents), n_positive, n_negative, n_common (entities), n_contaminated
-        (negatives that are positives of another topic), contamination (their share of the negatives, NaN without any).
+        One row per topic: qid, n_relevant, n_other (documents), n_positive, n_negative, n_common (entities),
+        n_contaminated (negatives that are positive for another topic), contamination (their share of the negatives,
+        NaN without negatives).
     partitions
-        A row a partition: partition, n_pairs, share.
+        One row per partition: partition, n_pairs, share.
     frequencies
         partition, quantity, n_pairs, mean, q25, median, q75; of ``"df_cand"`` (documents of the topic's pool that
         mention the entity), ``"df"`` and ``"idf"`` (``ln(N/df)``, both of all distinct documents of the pools).
     evidence
-        A row a partition: partition, n_pairs (with an OER), the mean, q25, median and q75 of OER, share_positive (log
-        odds above 0), share_negative, and the share of each signal class.
+        One row per partition: partition, n_pairs (with an OER), the mean, q25, median and q75 of OER, share_positive
+        (log odds above 0), share_negative, and the share of each signal class.
     contamination
-        In one row: pooled (share of all negatives), mean, std and max (of the topics' shares), n_qids (with negatives).
+        One row: pooled (share of all negatives), mean, std and max (over topics), n_qids (topics with negatives).
     common_oer
-        OER of the common entities, for pictures; shape (n,).
+        OER of the common entities, for plots; shape (n,).
     n_documents, n_unjudged, n_without_relevant
-        Documents of all pools, unjudged ones, and topics without relevant documents in their pool, all of whose
-        entities are negative.
+        The number of documents of all pools, of unjudged documents, and of topics without relevant documents in their
+        pool, whose entities are all negative.
     alpha, shrinkage, rel
-        Of OER, and the lowest relevant label.
+        The parameters of OER, and the lowest relevant label.
     """
 
     topics: pd.DataFrame
@@ -145,16 +144,16 @@ class Supervision(Shown):
 def supervision_report(
     pool: LinkedPool, rel: int = 1, *, alpha: float = ALPHA, shrinkage: float = SHRINKAGE
 ) -> Supervision:
-    """What labels of entities that are derived from documents keep, what they exclude, and how clean they are.
+    """Report how many entities document labels supervise, how many they exclude, and how contaminated the labels are.
 
     Parameters
     ----------
     pool
         See :func:`vbterrier.entities.link_pool`.
     rel
-        The lowest relevant label of documents; unjudged ones are not relevant.
+        The lowest relevant label of documents; unjudged documents are non-relevant.
     alpha, shrinkage
-        Of OER, see :meth:`vbterrier.entities.oer.EntityTable.oer`.
+        The parameters of OER, see :meth:`vbterrier.entities.oer.EntityTable.oer`.
 
     Returns
     -------
@@ -167,11 +166,10 @@ def supervision_report(
 
     Notes
     -----
-    A negative is contaminated if another topic has it among its positives. It costs one pass over the pairs, since no
-    topic has an entity among both. Frequencies are those of the pools' documents: of the whole collection no pool
-    knows. OER is undefined, and left out, in topics without relevant or without other documents. Its pseudo-counts
-    weigh more in the smaller group: where relevant documents are few, even a negative entity of few documents has log
-    odds above 0.
+    A negative entity is contaminated if it is positive for another topic. Frequencies are counted over the documents of
+    the pools, not over the whole collection. OER is undefined, and left out, in topics without relevant or without
+    non-relevant documents. Its pseudo-counts have more influence in the smaller group: with few relevant documents, a
+    negative entity of few documents can have log odds above 0.
 
     References
     ----------
@@ -258,13 +256,13 @@ def _frequencies(table: EntityTable, partition: Ints) -> pd.DataFrame:
 
 
 def document_frequencies(pool: LinkedPool) -> tuple[Ints, int]:
-    """How many distinct documents of all pools mention each entity, shape (n_entities,), and how many there are."""
+    """Return the number of distinct documents that mention each entity, shape (n_entities,), and of all documents."""
     names, code = pool.docno.codes()
     if len(names) == len(pool):
         return np.bincount(pool.entity, minlength=len(pool.entities)), len(names)
-    # A document of several pools counts once, with all that is tagged in any of them.
+    # A document of several pools counts once, with the entities of all its tags.
     size = max(len(pool.entities), 1)
-    # Sorted: the hashing of numpy.unique takes some twenty times as long.
+    # Sorting is about twenty times as fast as numpy.unique.
     key = np.sort(code[pool.document] * size + pool.entity)
     once = key[np.diff(key, prepend=-1) > 0]
     return np.bincount(once % size, minlength=len(pool.entities)), len(names)
@@ -276,17 +274,15 @@ def _evidence(partition: Ints, oer: Floats, classes: Ints) -> pd.DataFrame:
         known = (partition == code) & ~np.isnan(oer)
         n = int(known.sum())
         shares = np.bincount(classes[known], minlength=len(CLASSES)) / (n or np.nan)
-        signs = {f"share_{word}": _share(mask[known]) for word, mask in (("positive", oer > 0), ("negative", oer < 0))}
+        signs = {
+            f"share_{sign}": float(mask[known].mean()) if n else float("nan")
+            for sign, mask in (("positive", oer > 0), ("negative", oer < 0))
+        }
         rows.append({"partition": name, **_summary(oer[known]), **signs, **dict(zip(CLASSES, shares, strict=True))})
     return pd.DataFrame(rows)
 
 
-def _share(mask: NDArray[np.bool_]) -> float:
-    return float(mask.mean()) if len(mask) else float("nan")
-
-
 def _summary(values: Any) -> dict[str, float]:
-    """Size, mean and quartiles."""
     q25, median, q75 = np.quantile(values, [0.25, 0.5, 0.75]) if len(values) else [np.nan] * 3
     mean = float(np.mean(values)) if len(values) else float("nan")
     return {"n_pairs": len(values), "mean": mean, "q25": float(q25), "median": float(median), "q75": float(q75)}

@@ -1,4 +1,4 @@
-"""Vectors of entities, looked up or made, of length 1."""
+"""Unit vectors of entities, looked up or computed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def name_of(entity_id: str) -> str:
-    """What an entity is called, as far as its id says.
+    """Return the name of an entity according to its id.
 
     >>> name_of("New_York_City")
     'New York City'
@@ -24,20 +24,20 @@ def name_of(entity_id: str) -> str:
 
 
 def unit(vectors: Floats) -> Floats:
-    """Vectors of length 1, NaN for those of length 0, shape (n, d)."""
+    """Scale vectors to length 1; vectors of length 0 become NaN, shape (n, d)."""
     length = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
     return vectors / np.where(length > 0, length, np.nan)[:, None]
 
 
 class Vectors:
-    """Vectors of entities by id, those that were made kept.
+    """Vectors of entities by id; computed vectors are cached.
 
     Parameters
     ----------
     make
-        From ids to vectors.
+        A function from ids to vectors.
     given
-        Vectors by id, asked instead of ``make``.
+        Vectors by id, used instead of ``make``.
     """
 
     def __init__(self, make: Callable[[list[str]], Any], given: Mapping[str, Any] | None) -> None:
@@ -45,7 +45,7 @@ class Vectors:
         self._made: dict[str, Floats] = {}
 
     def __call__(self, ids: list[str]) -> Floats:
-        """Vectors of length 1, NaN for ids without one, shape (n, d), (n, 0) where none has one.
+        """Return unit vectors, NaN for ids without a vector, shape (n, d), or (n, 0) if no id has a vector.
 
         Raises
         ------
@@ -68,12 +68,12 @@ class Vectors:
 
 
 def table(vectors: Any, of: list[str], what: str) -> Floats:
-    """Vectors as a table with a row for each of some ids or texts.
+    """Return vectors as an array with one row for each id or text.
 
     Raises
     ------
     InputError
-        Vectors of several lengths, too few or too many, numbers that are not finite.
+        Vectors of different lengths, too few or too many vectors, numbers that are not finite.
 
     >>> table([[1.0], [2.0]], ["Paris"], "entities")
     Traceback (most recent call last):
@@ -84,11 +84,11 @@ def table(vectors: Any, of: list[str], what: str) -> Floats:
         made = np.asarray(vectors, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InputError(
-            f"vectors of {len(of)} {what}: no table of numbers; are all of one length? ({error})"
+            f"vectors of {len(of)} {what}: not a table of numbers; check that all have the same length ({error})"
         ) from error
-    if made.ndim != 2 or len(made) != len(of) or not made.shape[1]:  # noqa: PLR2004 - a table has two axes
+    if made.ndim != 2 or len(made) != len(of) or not made.shape[1]:  # noqa: PLR2004 - a table has two dimensions
         raise InputError(f"vectors of {len(of)} {what}: wanted a table of shape ({len(of)}, d), found {made.shape}")
     bad = ~np.isfinite(made).all(axis=1)
     if bad.any():
-        raise InputError(f"vectors of {what}: that of {of[int(np.argmax(bad))]!r} is not finite; leave it out")
+        raise InputError(f"vectors of {what}: the vector of {of[int(np.argmax(bad))]!r} is not finite; leave it out")
     return made

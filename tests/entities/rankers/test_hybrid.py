@@ -103,7 +103,7 @@ def test_pipelines_and_experiments(data, rankers):
 
 def test_infinite_scores_cannot_be_added(data):
     run = pd.DataFrame({"qid": ["q0"], "docno": ["E1"], "score": [float("inf")]})
-    with pytest.raises(InputError, match="run of ranker 0: an infinite score"):
+    with pytest.raises(InputError, match="run of ranker 0: infinite scores cannot be added"):
         HybridEntities([pt.Transformer.from_df(run)], fusion="linear")(data["topics"])
 
 

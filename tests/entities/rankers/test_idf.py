@@ -69,7 +69,7 @@ def test_what_says_less_than_it_seems_to(collection, entity_run):
     stage = LocalIDF(link_pool(data["run"], data["tags"]))
     with pytest.warns(DegenerateWarning, match="scores below 0"):
         stage(entity_run.assign(score=-1.0))
-    with pytest.warns(DegenerateWarning, match=r"none of its 2 entities stands in the pool of its topic \('nobody'"):
+    with pytest.warns(DegenerateWarning, match=r"none of its 2 entities is in the pool of its topic \('nobody'"):
         assert (stage(entity_run[entity_run["docno"] == "nobody"])["score"] == 0).all()
     with pytest.warns(DegenerateWarning, match="none of its"):
         assert (stage(entity_run.assign(qid="other").drop_duplicates("docno"))["score"] == 0).all()
@@ -79,7 +79,7 @@ def test_bad_links_and_parameters(collection):
     data = collection(1)
     with pytest.raises(InputError, match="LocalIDF: links are tags without a pool"):
         LocalIDF(data["tags"])
-    with pytest.raises(ParameterError, match="depth=0"):
+    with pytest.raises(ParameterError, match="pool_cutoff=0"):
         LocalIDF(link_pool(data["run"], data["tags"]), pool_cutoff=0)
 
 

@@ -65,7 +65,7 @@ def test_what_is_kept(pool, entity_run, threshold, alpha, tau, rel):
 
 
 def test_it_says_that_it_is_a_diagnostic(pool, entity_run):
-    with pytest.warns(DegenerateWarning, match="a diagnostic, no system") as said:
+    with pytest.warns(DegenerateWarning, match="as a diagnostic, not as a system") as said:
         stage = OERFilter(pool, threshold=0.5)
     assert len(said) == 1
     stage(entity_run)
@@ -73,11 +73,11 @@ def test_it_says_that_it_is_a_diagnostic(pool, entity_run):
     assert "diagnostic only" in OERFilter.__doc__
 
 
-def test_topics_without_contrast_are_told_of(pool, entity_run):
+def test_topics_without_contrast_are_reported(pool, entity_run):
     frame = pool.frame()
     frame.loc[frame["qid"] == "q1", "label"] = 0
     stage = made(LinkedPool.from_frame(frame), threshold=-99)
-    with pytest.warns(DegenerateWarning, match=r"1 topics have no relevant or no other documents.*'q1'"):
+    with pytest.warns(DegenerateWarning, match=r"1 topics have no relevant or no non-relevant documents.*'q1'"):
         found = stage(entity_run)
     assert set(found["qid"]) == {"q0", "q2", "q3"}
     with pytest.warns(DegenerateWarning, match=r"none of its"), pytest.warns(DegenerateWarning, match=r"'other'"):

@@ -78,7 +78,7 @@ def test_restart_at_the_entities_of_the_query(collection):
         {"qid": ["q0", "q0", "q1", "q2"], "entity_id": ["E1", "E2", "E3", "gone"], "prob": [3, 1, 1, 1]}
     )
     stage = PersonalisedPageRank(pool, restart=queries, damping=0.01)
-    with pytest.warns(DegenerateWarning, match="nowhere to begin in 2 topics.*'q2', 'q3'"):
+    with pytest.warns(DegenerateWarning, match="2 topics have no restart entity.*'q2', 'q3'"):
         found = stage(data["topics"])
     assert set(found["qid"]) == {"q0", "q1"}
     first = found[found["qid"] == "q0"].set_index("docno")["score"]

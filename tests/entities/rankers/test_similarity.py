@@ -117,8 +117,8 @@ def test_entities_without_vectors_are_told_of(data, vectors):
 @pytest.mark.parametrize(
     ("replaced", "message"),
     [
-        ({"E1": [1.0, 2.0]}, "vectors of 9 entities: no table of numbers; are all of one length"),
-        ({"E1": [1.0, np.nan, 0, 0, 0]}, "that of 'E1' is not finite; leave it out"),
+        ({"E1": [1.0, 2.0]}, "vectors of 9 entities: not a table of numbers; check that all have the same length"),
+        ({"E1": [1.0, np.nan, 0, 0, 0]}, "the vector of 'E1' is not finite; leave it out"),
     ],
 )
 def test_vectors_that_are_none(data, vectors, replaced, message):
@@ -130,7 +130,7 @@ def test_queries_without_one_text(data):
     stage = EntitySimilarity(data["tags"], embed=embed)
     several = data["run"].copy()
     several.loc[3, "query"] = "another"
-    with pytest.raises(InputError, match="row 3 has another text than before for query 'q0'"):
+    with pytest.raises(InputError, match="row 3 has a different text for query 'q0'"):
         stage(several)
     several["query"] = None
     with pytest.raises(InputError, match="row 0 has no text for query 'q0'; give all rows of a query the same"):
@@ -138,7 +138,7 @@ def test_queries_without_one_text(data):
 
 
 def test_functions_that_do_not_fit(data, vectors):
-    with pytest.raises(InputError, match="entities have 5 numbers, those of queries 2; embed both alike"):
+    with pytest.raises(InputError, match="entities have 5 numbers, vectors of queries 2; use the same embedding model"):
         EntitySimilarity(data["tags"], embeddings=vectors, embed=lambda texts: np.ones((len(texts), 2)))(data["run"])
     with pytest.raises(InputError, match=r"vectors of 4 queries: wanted a table of shape \(4, d\), found \(1, 2\)"):
         EntitySimilarity(data["tags"], embeddings=vectors, embed=lambda texts: np.ones((len(texts[:1]), 2)))(

@@ -1,6 +1,6 @@
 """Transformers from a linked pool to an entity run.
 
-``base`` reads the pool of each topic; ``consensus``, ``idf``, ``pagerank``, ``similarity`` and ``hybrid`` need no
-judgments; ``selector`` learns from them (``features``, ``teaching``, ``boosting``; ``leaks`` keeps judgments out of
-the features); ``oer_filter`` reads them, as a diagnostic.
+``base`` reads the pool of each topic; ``consensus`` (with IDF and PageRank), ``similarity`` and ``hybrid`` fusion need
+no judgments; ``selector`` learns from judgments (with ``learning``); the OER filter in ``hybrid`` is a diagnostic that
+reads them.
 """

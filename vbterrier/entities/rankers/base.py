@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 
 class Topics:
-    """The topics of an input frame, in order of appearance, with what it says of their queries.
+    """The topics of an input frame in order of appearance, with the columns of their queries.
 
     Parameters
     ----------
     inp
-        Column qid, and columns of queries as PyTerrier names them.
+        Column qid, and query columns as PyTerrier names them.
     """
 
     def __init__(self, inp: pd.DataFrame) -> None:
@@ -42,43 +42,43 @@ class Topics:
 
     @cached_property
     def columns(self) -> list[str]:
-        """The columns that belong to the query, as they stand."""
+        """The columns that belong to the query, in input order."""
         of_queries = set(pt.model.query_columns(self.inp))
         return [name for name in self.inp.columns if name in of_queries]
 
     def queries(self, topics: list[str]) -> list[str]:
-        """The text of the queries of some of the topics.
+        """Return the query texts of the given topics.
 
         Raises
         ------
         InputError
-            A query without text, or with several.
+            A query without text, or with different texts.
         """
         text = pd.factorize(self.inp["query"])[0]
         bad = (text < 0) | (text != text[self.first][self._code])
         if bad.any():
             row = int(np.argmax(bad))
-            qid, found = self.names[self._code[row]], "no text" if text[row] < 0 else "another text than before"
-            raise InputError(f"input: row {row} has {found} for query {qid!r}; give all rows of a query the same")
+            qid, found = self.names[self._code[row]], "no text" if text[row] < 0 else "a different text"
+            raise InputError(f"input: row {row} has {found} for query {qid!r}; give all rows of a query the same text")
         return [str(each) for each in self.inp["query"].iloc[self.first[places(topics, self.names)]]]
 
     def run(self, topic: Ints, entity: Ints, ids: Ids, score: Floats, cutoff: int | None = None) -> pd.DataFrame:
-        """The entity run of some pairs: columns of queries, docno, score, rank.
+        """Return the entity run of pairs: query columns, docno, score, rank.
 
         Parameters
         ----------
         topic
-            Numbers among the names, shape (n,).
+            Indices into the topics, shape (n,).
         entity
-            Numbers among the ids, shape (n,).
+            Indices into ``ids``, shape (n,).
         ids
-            Ids of entities in the order of their bytes, so that ties fall as in trec_eval's order.
+            Entity ids in byte order, so that ties are broken as in trec_eval.
         score
-            Shape (n,).
+            Scores, shape (n,).
         cutoff
             The number of entities of each topic to keep; ``None`` for all.
         """
-        # In single precision, as every ranking is compared.
+        # Single precision, as in every comparison of scores.
         rows = np.lexsort((-entity, -score.astype(np.float32), topic))
         topic = topic[rows]
         starts = np.searchsorted(topic, np.arange(len(self.names)))
@@ -91,12 +91,12 @@ class Topics:
 
 
 def part(pool: LinkedPool, which: Ints, cutoff: int | None = None) -> LinkedPool:
-    """The pool of some of its topics, cut to their first documents; itself where nothing is cut.
+    """Return the pool of the given topics with their first documents; the same object if nothing is removed.
 
     Parameters
     ----------
     which
-        Numbers of topics, shape (n,).
+        Indices of topics, shape (n,).
     cutoff
         The number of documents of each topic to keep; ``None`` for all.
     """
@@ -122,7 +122,7 @@ def part(pool: LinkedPool, which: Ints, cutoff: int | None = None) -> LinkedPool
 
 
 class PoolRanker(EntityStage, abc.ABC):
-    """A stage from topics with their pools to entity runs; its children say how pairs of topic and entity score."""
+    """Base class of stages from topics with pools to entity runs; subclasses score pairs of topic and entity."""
 
     links: LinkedPool | pd.DataFrame
     needs_query = False
@@ -133,23 +133,23 @@ class PoolRanker(EntityStage, abc.ABC):
         self.links = links_of(links)
         self._pool: LinkedPool | None = None
         if isinstance(self.links, LinkedPool):
-            # Cut once, so that what a pool remembers of itself serves every batch.
+            # Cut once, so that the cached properties of the pool are computed once for all batches.
             self._pool = part(self.links, np.arange(len(self.links.topics)), self.pool_cutoff)
 
     @abc.abstractmethod
     def scores(self, pool: LinkedPool, queries: list[str]) -> Floats:
-        """The score of each of ``pool.pairs``, NaN for those that are not ranked.
+        """Return the score of each of ``pool.pairs``, NaN for pairs that are not ranked.
 
         Parameters
         ----------
         pool
-            A pool.
+            The pool.
         queries
-            The text of the query of each topic; empty where the ranker does not read it.
+            The query text of each topic; empty if the ranker does not read it.
         """
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """Rank the entities of every topic of a result frame; of a frame of queries too, where links hold the pool."""
+        """Rank the entities of every topic of a result frame, or of a query frame if ``links`` is a pool."""
         query = ["query"] if self.needs_query else []
         documents = [] if self._pool is not None else ["docno", "score"]
         pt.validate.columns(inp, includes=["qid", *query, *documents])
@@ -163,7 +163,6 @@ class PoolRanker(EntityStage, abc.ABC):
         return topics.run(topic, pool.pairs[pair] % size, pool.entities, score[pair], self.cutoff)
 
     def _linked(self, inp: pd.DataFrame, topics: Topics) -> LinkedPool:
-        """The pool of the topics of the input."""
         if isinstance(self.links, LinkedPool):
             return pool_of(self._pool or self.links, topics.names)
         run = Run(inp, name="input")
@@ -177,7 +176,7 @@ class PoolRanker(EntityStage, abc.ABC):
 
 
 def pool_of(pool: LinkedPool, topics: list[str]) -> LinkedPool:
-    """The pool of some topics, which it may not have; those it has in its own order."""
+    """Return the pool of the given topics, in the order of the pool; topics outside it are reported."""
     place = places(topics, pool.topics)
     if (place < 0).any():
         lost = [topic for topic, found in zip(topics, place.tolist(), strict=True) if found < 0]
@@ -186,14 +185,14 @@ def pool_of(pool: LinkedPool, topics: list[str]) -> LinkedPool:
 
 
 def nothing() -> LinkedPool:
-    """The pool of no topic."""
+    """Return a pool without topics."""
     none, ids = np.empty(0, dtype=np.int64), ids_of(pd.Series([], dtype=object), "")
     return LinkedPool([], none, ids, none, none, ids, np.zeros(1, dtype=np.int64), none, np.empty(0), none)
 
 
 @dataclass(frozen=True, eq=False)
 class RunOnPool:
-    """An entity run on a pool: which of the pool's topics, and which of its pairs, each row is of; -1 for none."""
+    """An entity run aligned with a pool: the index of each row's topic and of its pair in the pool, -1 if absent."""
 
     run: Run
     pool: LinkedPool
@@ -202,23 +201,23 @@ class RunOnPool:
 
     @classmethod
     def on(cls, pool: LinkedPool, inp: pd.DataFrame) -> RunOnPool:
-        """Look up a run; entities that the pool does not have may be an accident of ids, and are told of."""
+        """Look up a run; a warning reports a run none of whose entities is in the pool."""
         run = Run(inp, name="entity run")
         require_same_kind(pool.entities, run.docno, "links column 'entity_id'", "entity run column 'docno'")
         topic = places(run.topics, pool.topics)[run.topic]
         pair = pool.find(topic, pool.entities_of(run.docno))
         if len(pair) and (pair < 0).all():
             shown = examples(run.docno.text[:4].to_pylist())
-            warn(f"entity run: none of its {len(pair)} entities stands in the pool of its topic ({shown})")
+            warn(f"entity run: none of its {len(pair)} entities is in the pool of its topic ({shown})")
         return cls(run, pool, topic, pair)
 
     def of_pairs(self, values: Any) -> Any:
-        """What each row has of values of the pool's pairs, 0 for entities that the pool does not have."""
+        """Return the value of each row's pair, 0 for entities outside the pool."""
         return np.where(self.pair >= 0, values[self.pair], 0) if len(values) else np.zeros(len(self.pair))
 
 
 class RunReranker(EntityStage):
-    """A stage from entity runs to entity runs that looks at the pools."""
+    """Base class of stages from entity runs to entity runs that read the pools."""
 
     links: LinkedPool
 
@@ -227,30 +226,27 @@ class RunReranker(EntityStage):
         found = links_of(links)
         if not isinstance(found, LinkedPool):
             raise InputError(
-                f"{type(self).__name__}: links are tags without a pool, and an entity run does not name documents; "
+                f"{type(self).__name__}: links are tags without a pool, and an entity run has no documents; "
                 "pass link_pool(pool, tags) or its frame"
             )
         self.links = found
         self._pool = part(found, np.arange(len(found.topics)), self.pool_cutoff)
 
-    def _placed(self, inp: pd.DataFrame) -> RunOnPool:
-        return RunOnPool.on(self._pool, inp)
-
 
 class QueryEntities:
-    """Entities of queries with their probabilities, from an I frame.
+    """Entities of queries with probabilities, from an I frame.
 
     Parameters
     ----------
     frame
-        Columns qid, entity_id and optionally prob, at least 0, 1 where absent.
+        Columns qid, entity_id and optionally prob, at least 0, 1 if absent.
     name
-        What messages call it.
+        The name of the frame in messages.
 
     Raises
     ------
     InputError
-        A missing column or id; a probability that is none.
+        A missing column or id; an illegal probability.
     """
 
     def __init__(self, frame: Any, *, name: str) -> None:
@@ -265,7 +261,7 @@ class QueryEntities:
             raise InputError(f"{name}: row {row} has prob {self.prob[row]:g}, wanted a number of at least 0")
 
     def of(self, topics: list[str]) -> tuple[Ints, Ids, Floats]:
-        """The rows of some topics: the place of each row's topic among them, its entity, its probability."""
+        """Return the rows of the given topics: the index of each row's topic, its entity and its probability."""
         place = places(self.cutoffics, topics)[self.cutoffic]
         rows = np.flatnonzero(place >= 0)
         return place[rows], self.entity.take(rows), self.prob[rows]

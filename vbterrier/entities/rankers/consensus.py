@@ -1,4 +1,4 @@
-"""Entity rankers without supervision: consensus, IDF and PageRank over co-occurrence."""
+"""Unsupervised entity rankers: consensus, IDF and PageRank over co-occurrence."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyterrier as pt
 
-from vbterrier.entities.rankers.base import PoolRanker, QueryEntities, RunReranker
+from vbterrier.entities.rankers.base import PoolRanker, QueryEntities, RunOnPool, RunReranker
 from vbterrier.errors import examples, warn
 from vbterrier.frames.contracts import frame_of
 from vbterrier.frames.parameters import choice, number, whole
@@ -22,22 +22,22 @@ if TYPE_CHECKING:
 
 
 def pool_df(pool: LinkedPool) -> Ints:
-    """Documents of the topic's pool that mention each pair's entity, shape (n_pairs,)."""
+    """Return the number of documents of the topic's pool that mention each pair's entity, shape (n_pairs,)."""
     return np.bincount(pool.pair, minlength=len(pool.pairs))
 
 
 def pool_idf(pool: LinkedPool, df: Ints) -> Floats:
-    """``log((N_q + 1)/(df + 1)) + 1`` of each pair, with N_q documents in the topic's pool, shape (n_pairs,)."""
+    """Return ``log((N_q + 1)/(df + 1)) + 1`` of each pair for N_q documents in the pool, shape (n_pairs,)."""
     n_documents = np.diff(pool.topic_starts)[pool.pairs // max(len(pool.entities), 1)]
     idf: Floats = np.log((n_documents + 1) / (df + 1)) + 1
     return idf
 
 
 class LocalIDF(RunReranker):
-    """Reweigh an entity run by how rare its entities are in the pool: E -> E.
+    """Multiply the scores of an entity run by the inverse document frequency in the pool: E -> E.
 
-    ``score'(e, q) = score(e, q) (log((N_q + 1)/(df(e, q) + 1)) + 1)``, where ``N_q`` documents make the pool of the
-    topic and df of them mention e. Entities that none of them mentions get 0.
+    ``score'(e, q) = score(e, q) (log((N_q + 1)/(df(e, q) + 1)) + 1)``, where the pool of the topic has ``N_q``
+    documents, and df of them mention e. An entity that no document mentions gets 0.
 
     Parameters
     ----------
@@ -49,11 +49,11 @@ class LocalIDF(RunReranker):
     Raises
     ------
     InputError
-        Links that are tags without a pool. See the contracts of runs.
+        Tags instead of a pool. See the contract of runs.
 
     Notes
     -----
-    The factor is at least 1. Scores below 0 fall where they should rise, which a warning says.
+    The factor is at least 1, so negative scores of rare entities fall instead of rising; a warning reports them.
 
     References
     ----------
@@ -75,11 +75,11 @@ class LocalIDF(RunReranker):
         self._set_links(links, pool_cutoff)
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """Set scores and ranks of an entity run anew."""
+        """Replace the scores and ranks of an entity run."""
         pt.validate.result_frame(inp, extra_columns=["score"])
-        placed = self._placed(inp)
+        placed = RunOnPool.on(self._pool, inp)
         if (placed.run.score < 0).any():
-            warn("entity run: scores below 0, which LocalIDF lowers the more the rarer an entity is; shift them first")
+            warn("entity run: scores below 0, which LocalIDF lowers more for rarer entities; shift them first")
         idf = pool_idf(placed.pool, pool_df(placed.pool))
         score: Any = placed.run.score * placed.of_pairs(idf)
         return ranked(inp.assign(score=score.astype(np.float64)), name="entity run")
@@ -89,36 +89,36 @@ SUPPORT = ("rank", "rho", "rho+rank")
 
 
 def soft_support(pool: LinkedPool, support: str) -> Floats:
-    """What the documents that mention each pair's entity add up to, shape (n_pairs,).
+    """Return the support of each pair, summed over the documents that mention its entity, shape (n_pairs,).
 
-    A document adds ``1/log2(rank + 1)``, rank from 1, for ``"rank"``; the highest confidence of its mentions of the
-    entity for ``"rho"``; their product for ``"rho+rank"``.
+    A document contributes ``1/log2(rank + 1)``, rank from 1, for ``"rank"``; the highest confidence of its mentions of
+    the entity for ``"rho"``; their product for ``"rho+rank"``.
     """
     weight = np.ones(len(pool.entity)) if support == "rank" else pool.weight
     if support != "rho":
-        # Ranks of pools begin at 0.
+        # The first rank of a pool is 0.
         weight = weight / np.log2(pool.rank + 2.0)[pool.document]
     return np.bincount(pool.pair, weight, minlength=len(pool.pairs)).astype(np.float64, copy=False)
 
 
 class ConsensusEntities(PoolRanker):
-    """Rank entities by the documents of the pool that agree on them: R -> E.
+    """Rank entities by the number and rank of the documents that mention them: R -> E.
 
     ``score(e, q) = soft_support(e, q) (log((K + 1)/(df(e, q) + 1)) + 1)`` for entities of at least ``min_documents``
-    documents, where K documents make the pool and df of them mention e. Links of one document alone are dropped, since
-    errors of linkers are seldom made twice.
+    documents, where the pool has K documents and df of them mention e. By default, entities of a single document are
+    dropped, because linkers rarely repeat an error.
 
     Parameters
     ----------
     links
-        The pool with its entities: a :class:`~vbterrier.entities.pool.LinkedPool` or its K frame, in which case the
-        input says for which topics to rank, and its documents do not count. Or tags of documents (docno, entity_id
-        [, weight, qid]); then the documents of the input are the pool.
+        The pool with its entities, a :class:`~vbterrier.entities.pool.LinkedPool` or its K frame; the input then
+        determines the topics to rank, and its documents are ignored. Or tags of documents (docno, entity_id [, weight,
+        qid]); the documents of the input are then the pool.
     support
-        What a document adds: ``"rank"`` ``1/log2(rank + 1)`` with ranks from 1; ``"rho"`` the highest confidence of its
-        mentions; ``"rho+rank"`` the product.
+        The contribution of a document: ``"rank"``, ``1/log2(rank + 1)`` with ranks from 1; ``"rho"``, the highest
+        confidence of its mentions; ``"rho+rank"``, the product.
     min_documents
-        How many documents must mention an entity.
+        The smallest number of documents that mention a ranked entity.
     pool_cutoff
         The number of documents in the pool of each topic; ``None`` for all.
     cutoff
@@ -133,8 +133,8 @@ class ConsensusEntities(PoolRanker):
 
     Notes
     -----
-    Linear in the links. A confidence of 0 adds nothing: an entity of such links alone scores 0 and stays. Topics whose
-    documents have no entities are absent from the result.
+    The cost is linear in the number of links. A confidence of 0 contributes nothing: an entity with no other links is
+    ranked with score 0. Topics whose documents have no entities are absent from the result.
 
     References
     ----------
@@ -163,33 +163,33 @@ class ConsensusEntities(PoolRanker):
         self.support = choice("support", support, SUPPORT)
         self.min_documents = whole("min_documents", min_documents)
 
-    def scores(self, pool: LinkedPool, queries: list[str]) -> Floats:  # noqa: ARG002 - the same for every ranker
-        """The score of each of ``pool.pairs``, NaN below ``min_documents``, shape (n_pairs,)."""
+    def scores(self, pool: LinkedPool, queries: list[str]) -> Floats:  # noqa: ARG002 - common signature
+        """Return the score of each of ``pool.pairs``, NaN below ``min_documents``, shape (n_pairs,)."""
         df = pool_df(pool)
         return np.where(df >= self.min_documents, soft_support(pool, self.support) * pool_idf(pool, df), np.nan)
 
 
 def personalised_pagerank(document: Ints, entity: Ints, restart: Floats, *, damping: float, tolerance: float) -> Floats:
-    """Where a walk with restarts over entities that share documents is found, shape (n_entities,).
+    """Return the stationary distribution of a walk with restarts over co-occurring entities, shape (n_entities,).
 
     Parameters
     ----------
     document, entity
-        The links of one topic, each once: numbers of documents and of entities from 0, shape (n_links,).
+        The distinct links of one topic: indices of documents and of entities, shape (n_links,).
     restart
-        Where walks begin, sums to 1, shape (n_entities,).
+        The restart distribution, sums to 1, shape (n_entities,).
     damping
-        How probable it is to go on.
+        The probability of a step without restart.
     tolerance
         The largest L1 distance to the exact distribution.
 
     Notes
     -----
-    From e to f with probability ``A[e, f] / sum_g A[e, g]``, where A counts the documents that mention both, e other
-    than f; from an entity that shares no document, to the restart. ``A = B'B - diag(df)`` with B the documents by
-    entities is never made: a step is two products with B, linear in the links. A step brings any distribution nearer to
-    the limit by the factor ``damping``, and two are at most 2 apart: so the number of steps is known before, whatever
-    the graph.
+    The walk moves from e to f with probability ``A[e, f] / sum_g A[e, g]``, where A counts the documents that mention
+    both and f differs from e; from an entity without neighbours it restarts. ``A = B'B - diag(df)``, with B the
+    documents by entities, is not computed: a step is two products with B, linear in the number of links. Every step
+    reduces the L1 distance to the limit, initially at most 2, by the factor ``damping``, which determines the number of
+    steps for any graph.
 
     >>> one, two = np.array([0, 0, 1, 1]), np.array([0, 1, 1, 2])
     >>> walk = personalised_pagerank(one, two, np.array([1.0, 0.0, 0.0]), damping=0.5, tolerance=1e-9)
@@ -203,12 +203,12 @@ def personalised_pagerank(document: Ints, entity: Ints, restart: Floats, *, damp
     of_entities = of_documents.T.tocsr()
     df = np.bincount(entity, minlength=len(restart))
     shared = of_entities @ (of_documents @ np.ones(len(restart))) - df
-    alone = shared == 0
-    per_edge = np.divide(1.0, shared, out=np.zeros(len(restart)), where=~alone)
+    isolated = shared == 0
+    per_edge = np.divide(1.0, shared, out=np.zeros(len(restart)), where=~isolated)
     walk = restart.copy()
     for _ in range(math.ceil(math.log(tolerance / 2) / math.log(damping))):
         leaving = walk * per_edge
-        walk = damping * (of_entities @ (of_documents @ leaving) - df * leaving + walk[alone].sum() * restart)
+        walk = damping * (of_entities @ (of_documents @ leaving) - df * leaving + walk[isolated].sum() * restart)
         walk += (1 - damping) * restart
     return walk
 
@@ -216,20 +216,20 @@ def personalised_pagerank(document: Ints, entity: Ints, restart: Floats, *, damp
 class PersonalisedPageRank(PoolRanker):
     """Rank entities by a walk with restarts over the co-occurrence graph of the topic's pool: R -> E.
 
-    ``x = damping (P'x + x(alone) r) + (1 - damping) r``: entities are joined by the documents that mention both, P goes
-    from one to its neighbours in proportion to how many those are, r is where walks restart.
+    ``x = damping (P'x + x(isolated) r) + (1 - damping) r``, where P moves from an entity to its neighbours in
+    proportion to the number of documents that mention both, and r is the restart distribution.
 
     Parameters
     ----------
     links
-        As :class:`~vbterrier.entities.rankers.consensus.ConsensusEntities` takes them.
+        See :class:`~vbterrier.entities.rankers.consensus.ConsensusEntities`.
     damping
-        How probable it is to go on instead of restarting, above 0 and below 1.
+        The probability of a step without restart, above 0 and below 1.
     restart
-        ``"rank"``, ``"rho"``, ``"rho+rank"``: in proportion to the soft support of
-        :class:`~vbterrier.entities.rankers.consensus.ConsensusEntities`; ``"uniform"``: at any entity of the pool; or
-        the entities of the queries, an I frame (qid, entity_id [, prob]), in proportion to prob. Topics without an
-        entity in the pool that is one of the query's have no ranking, with a warning.
+        The restart distribution. ``"rank"``, ``"rho"``, ``"rho+rank"``: proportional to the support of
+        :class:`~vbterrier.entities.rankers.consensus.ConsensusEntities`; ``"uniform"``: uniform over the entities of
+        the pool; or the entities of the queries, an I frame (qid, entity_id [, prob]): proportional to prob. Topics
+        without a query entity in the pool are not ranked, with a warning.
     tolerance
         The largest L1 distance of the scores to the exact distribution.
     pool_cutoff
@@ -246,9 +246,10 @@ class PersonalisedPageRank(PoolRanker):
 
     Notes
     -----
-    Scores sum to 1 in every topic before ``cutoff``. Entities that the walk never reaches score 0 and are not ranked. The
-    number of steps follows from damping and tolerance alone, 118 by default, each linear in the links; the graph itself
-    is never made. The paper names the method and leaves the graph open: we count documents and no confidences.
+    Scores sum to 1 in every topic before ``cutoff`` applies. Entities that the walk never reaches score 0 and are not
+    ranked. The number of steps follows from damping and tolerance alone, 118 by default, each linear in the links; the
+    graph itself is never made. The paper names the method and leaves the graph open: we count documents and no
+    confidences.
 
     References
     ----------
@@ -286,8 +287,8 @@ class PersonalisedPageRank(PoolRanker):
             self.restart = frame_of(restart, "restart").copy()
             self._query = QueryEntities(self.restart, name="restart")
 
-    def scores(self, pool: LinkedPool, queries: list[str]) -> Floats:  # noqa: ARG002 - the same for every ranker
-        """The share of the walk at each of ``pool.pairs``, NaN where it never is, shape (n_pairs,)."""
+    def scores(self, pool: LinkedPool, queries: list[str]) -> Floats:  # noqa: ARG002 - common signature
+        """Return the probability of each of ``pool.pairs``, NaN for unreached entities, shape (n_pairs,)."""
         weight = self._weight(pool)
         n_topics, size = len(pool.topics), len(pool.entities)
         pairs = np.searchsorted(pool.pairs, np.arange(n_topics + 1) * size)
@@ -308,11 +309,11 @@ class PersonalisedPageRank(PoolRanker):
             elif own.stop > own.start:
                 unknown.append(pool.topics[topic])
         if unknown:
-            warn(f"restart: nowhere to begin in {len(unknown)} topics, which have no ranking ({examples(unknown)})")
+            warn(f"restart: {len(unknown)} topics have no restart entity and no ranking ({examples(unknown)})")
         return np.where(score > 0, score, np.nan)
 
     def _weight(self, pool: LinkedPool) -> Floats:
-        """What restarts at each of ``pool.pairs`` in proportion."""
+        """Return the unnormalised restart weight of each of ``pool.pairs``."""
         if self._query is None:
             support = str(self.restart)
             return np.ones(len(pool.pairs)) if support == "uniform" else soft_support(pool, support)

@@ -1,4 +1,4 @@
-"""Combinations and filters of entity runs."""
+"""Fusion of entity rankers, and a filter of entity runs by OER."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pandas as pd
 import pyterrier as pt
 
 from vbterrier.entities.oer import ALPHA, SHRINKAGE, EntityTable
-from vbterrier.entities.rankers.base import RunReranker, Topics
+from vbterrier.entities.rankers.base import RunOnPool, RunReranker, Topics
 from vbterrier.entities.stage import EntityStage
 from vbterrier.errors import InputError, ParameterError, examples, warn
 from vbterrier.frames.ids import Ids, ids_of
@@ -29,40 +29,40 @@ NORMS = ("minmax", "none")
 
 
 class HybridEntities(EntityStage):
-    """Fuse entity rankers: by ranks, or by scores brought to one range.
+    """Fuse entity rankers by reciprocal rank or by normalised score.
 
     ``"rrf"``: ``score(e) = sum_i w_i / (k + rank_i(e))``, ranks from 1 (Cormack et al. 2009).
     ``"linear"``: ``score(e) = sum_i w_i (s_i(e) - min s_i)/(max s_i - min s_i)`` with the extremes of each topic.
-    A ranker that does not rank an entity adds 0.
+    A ranker that does not rank an entity contributes 0.
 
     Parameters
     ----------
     rankers
         Transformers that rank entities, such as :class:`~vbterrier.entities.rankers.consensus.ConsensusEntities`, or
-        pipelines of them; each gets the input.
+        pipelines of them; each receives the input.
     weights
-        ``w`` of each, at least 0; 1 for all by default.
+        The weight ``w`` of each ranker, at least 0; 1 by default.
     fusion
         ``"rrf"`` or ``"linear"``.
     k
-        How little the first ranks stand out.
+        The constant of reciprocal rank fusion: larger values reduce the influence of the first ranks.
     norm
-        For ``"linear"``: ``"minmax"``; or ``"none"``, scores as they are, which is what PyTerrier's ``+`` and ``*`` do
-        too, except that they lose the query of entities that the first ranker does not rank.
+        For ``"linear"``: ``"minmax"``, or ``"none"`` for unchanged scores. The latter equals PyTerrier's ``+`` and
+        ``*``, except that those lose the query of entities that the first ranker does not rank.
     cutoff
         The number of entities of each topic to keep; ``None`` for all.
 
     Raises
     ------
     ParameterError
-        An illegal value; not one weight for each ranker; no weight above 0.
+        An illegal value; a number of weights other than that of rankers; no weight above 0.
     InputError
         An infinite score, for ``"linear"``.
 
     Notes
     -----
-    Where a ranker gives all entities of a topic one score, each is 1 under ``"minmax"``. Normalise over what will be
-    fused: a ranker cut to its first 20 entities has another least score than the whole.
+    If a ranker gives all entities of a topic the same score, ``"minmax"`` makes it 1. Cutoffs change the normalisation:
+    the lowest score of the first 20 entities differs from that of the whole ranking.
 
     References
     ----------
@@ -105,12 +105,12 @@ class HybridEntities(EntityStage):
         self.k, self.cutoff = number("k", k, low=0), whole_or_none("cutoff", cutoff)
 
     def transform_inputs(self) -> list[list[str]]:
-        """What all rankers need together."""
+        """Return the input columns that the rankers need."""
         needed = [(pt.inspect.transformer_inputs(ranker, strict=False) or [[]])[0] for ranker in self.rankers]
         return [list(dict.fromkeys(chain(["qid"], *needed)))]
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """Rank the entities that any of the rankers ranks."""
+        """Rank the union of the rankers' entities."""
         pt.validate.columns(inp, includes=["qid"])
         topics = Topics(inp)
         runs = [Run(ranker(inp), name=f"run of ranker {place}") for place, ranker in enumerate(self.rankers)]
@@ -119,7 +119,7 @@ class HybridEntities(EntityStage):
         topic = np.concatenate([places(run.topics, topics.names)[run.topic] for run in runs])
         docno = pd.concat([run.frame["docno"] for run in runs], ignore_index=True)
         coded = ids_of(docno, "runs column 'docno'").text.dictionary_encode()
-        # Numbers in the order of bytes, by which ties are broken.
+        # Indices in byte order, which breaks ties.
         number_of, in_order = Ids(coded.dictionary).ranks(), np.argsort(Ids(coded.dictionary).ranks())
         entity = number_of[coded.indices.to_numpy()] if len(docno) else np.empty(0, dtype=np.int64)
         size = max(len(coded.dictionary), 1)
@@ -128,18 +128,16 @@ class HybridEntities(EntityStage):
         return topics.run(pairs // size, pairs % size, Ids(coded.dictionary).take(in_order), fused, self.cutoff)
 
     def _shares(self, run: Run) -> Floats:
-        """What each row of a run adds at weight 1."""
+        """Return the contribution of each row of a run at weight 1."""
         if self.fusion == "rrf":
             return np.asarray(1.0 / (self.k + 1 + run.ranks()), dtype=np.float64)
         if not np.isfinite(run.score).all():
-            raise InputError(
-                f"{run.name}: an infinite score cannot be added to others; fuse by ranks, with fusion='rrf'"
-            )
+            raise InputError(f"{run.name}: infinite scores cannot be added; fuse by ranks, with fusion='rrf'")
         return run.score if self.norm == "none" else min_max(run.score, run.topic, len(run.topics))
 
 
 def min_max(score: Floats, topic: Ints, n_topics: int) -> Floats:
-    """Scores of each topic brought to 0 to 1, all 1 where they are equal, shape (n,).
+    """Normalise the scores of each topic to [0, 1], all 1 if they are equal, shape (n,).
 
     >>> min_max(np.array([1.0, 3.0, 2.0, 5.0]), np.array([0, 0, 0, 1]), 2)
     array([0. , 1. , 0.5, 1. ])
@@ -153,21 +151,21 @@ def min_max(score: Floats, topic: Ints, n_topics: int) -> Floats:
 
 
 class OERFilter(RunReranker):
-    """Keep the entities whose observable entity relevance is high enough, a diagnostic only: E -> E.
+    """Keep the entities whose observable entity relevance reaches a threshold, a diagnostic only: E -> E.
 
-    It reads the judgments that the result is then evaluated with. What follows it says how much better selection could
-    do, never how well a system does.
+    The filter reads the judgments with which its result is evaluated. It measures how much a better selection could
+    gain, not the effectiveness of a system.
 
     Parameters
     ----------
     links
-        A :class:`~vbterrier.entities.pool.LinkedPool` that was linked with judgments, or its K frame.
+        A :class:`~vbterrier.entities.pool.LinkedPool` with judgments, or its K frame.
     threshold
         Keep entities with ``OER >= threshold``.
     alpha, shrinkage
         The pseudo-count and the shrinkage of OER, above 0.
     rel
-        The lowest relevant label; unjudged documents are not relevant.
+        The lowest relevant label; unjudged documents are non-relevant.
     pool_cutoff
         The number of documents in the pool of each topic; ``None`` for all.
 
@@ -180,8 +178,8 @@ class OERFilter(RunReranker):
 
     Notes
     -----
-    An entity that the pool does not mention has ``OER = 0``, as the formula gives for ``df = 0``. Topics without
-    relevant or without other documents have no OER: nothing of them is kept, with a warning.
+    An entity that no document of the pool mentions has ``OER = 0``, the value of the formula for ``df = 0``. Topics
+    without relevant or without non-relevant documents have no OER: their entities are removed, with a warning.
 
     References
     ----------
@@ -225,17 +223,22 @@ class OERFilter(RunReranker):
             raise InputError("OERFilter: no document of the links is judged; give link_pool the qrels")
         self._table = EntityTable(self._pool, self.rel)
         self._oer = self._table.oer(self.alpha, self.shrinkage)
-        warn("OERFilter reads the judgments that its result is evaluated with: a diagnostic, no system")
+        warn(
+            "OERFilter reads the judgments with which its result is evaluated: use it as a diagnostic, not as a system"
+        )
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """Keep rows of an entity run, ranked anew."""
+        """Keep rows of an entity run, with new ranks."""
         pt.validate.result_frame(inp, extra_columns=["score"])
-        placed = self._placed(inp)
+        placed = RunOnPool.on(self._pool, inp)
         has = np.append(self._table.contrasts, False)[placed.topic]
         if not has.all():
             lost = np.unique(placed.run.topic[~has])
             shown = examples(placed.run.topics[place] for place in lost.tolist())
-            warn(f"entity run: {len(lost)} topics have no relevant or no other documents in links; none kept ({shown})")
+            warn(
+                f"entity run: {len(lost)} topics have no relevant or no non-relevant documents in links and "
+                f"are removed ({shown})"
+            )
         kept = has & (placed.of_pairs(self._oer) >= self.threshold)
         return ranked(inp[kept].reset_index(drop=True), name="entity run")
 

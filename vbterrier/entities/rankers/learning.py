@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vbterrier.entities.oer import ALPHA, SHRINKAGE
 from vbterrier.entities.rankers.base import Topics
 from vbterrier.entities.rankers.consensus import pool_df
 from vbterrier.entities.vectors import name_of
@@ -15,7 +14,6 @@ from vbterrier.errors import InputError, ParameterError, examples, module_of_ext
 from vbterrier.frames.contracts import LabelFrame, frame_of
 from vbterrier.frames.ids import require_same_kind
 from vbterrier.frames.runs import places
-from vbterrier.kernels.coverage import observable_relevance
 from vbterrier.kernels.fingerprints import mix
 from vbterrier.linking.words import Words
 
@@ -36,11 +34,11 @@ FEATURES = (*SUPPORT, *STAGE, *WORDS)
 
 
 def distinct_documents(pool: LinkedPool) -> NDArray[np.bool_]:
-    """Which documents are the first of their topic with just these entities, as often mentioned, shape (n_documents,).
+    """Return True for the first document of each topic with a given multiset of entities, shape (n_documents,).
 
-    Near-duplicates of news are linked alike: without their texts this is what shows them.
+    Near-duplicate documents have the same links, which identifies them without their texts.
     """
-    # A sum does not ask for order, and entities of a document are distinct.
+    # A sum of hashes does not depend on order, and entities of a document are distinct.
     mentioned = mix(mix(pool.entity.astype(np.uint64)) + pool.mentions.astype(np.uint64))
     total = np.concatenate([np.zeros(1, np.uint64), np.cumsum(mentioned, dtype=np.uint64)])
     marks = mix(total[pool.starts[1:]] - total[pool.starts[:-1]]) ^ mix(pool.topic.astype(np.uint64))
@@ -50,9 +48,10 @@ def distinct_documents(pool: LinkedPool) -> NDArray[np.bool_]:
 
 
 def candidate_support(pool: LinkedPool) -> Floats:
-    """How the pool supports each of its pairs, shape (n_pairs, 4).
+    """Return the support of each pair in the pool, shape (n_pairs, 4).
 
-    Documents that mention the entity; those that differ in their entities; mentions; ``sum 1/rank``, rank from 1.
+    The columns are: documents that mention the entity; the same, documents with equal entities counted once; mentions;
+    ``sum 1/rank``, rank from 1.
     """
     n = len(pool.pairs)
     distinct = distinct_documents(pool)[pool.document]
@@ -66,9 +65,9 @@ def candidate_support(pool: LinkedPool) -> Floats:
 
 
 def word_overlap(query: Sequence[str], name: Sequence[str]) -> Floats:
-    """Words that two texts share, shape (n, 3): how many, their Jaccard coefficient, their share of the query's.
+    """Return the word overlap of queries and names, shape (n, 3): its size, Jaccard coefficient, share of the query.
 
-    A word counts once; case does not count. Texts without words share nothing.
+    A word counts once and case is ignored. The overlap of a text without words is 0.
 
     >>> word_overlap(["gas tax in Texas"], ["Gas Tax"]).tolist()
     [[2.0, 0.5, 0.5]]
@@ -81,17 +80,17 @@ def word_overlap(query: Sequence[str], name: Sequence[str]) -> Floats:
     numbers: dict[str, int] = {}
     column = [numbers.setdefault(word, len(numbers)) for each in words for word in each]
     row = np.repeat(np.arange(len(words)), sizes)
-    holds = csr_array((np.ones(len(row)), (row, column)), shape=(len(words), max(len(numbers), 1)))
-    asked, called = (np.array([texts[text] for text in given], dtype=np.int64) for given in (query, name))
-    shared: Floats = np.asarray(holds[asked].multiply(holds[called]).sum(axis=1)).reshape(-1)
-    either = sizes[asked] + sizes[called] - shared
-    return np.stack([shared, shared / np.maximum(either, 1), shared / np.maximum(sizes[asked], 1)], axis=1)
+    contains = csr_array((np.ones(len(row)), (row, column)), shape=(len(words), max(len(numbers), 1)))
+    left, right = (np.array([texts[text] for text in given], dtype=np.int64) for given in (query, name))
+    shared: Floats = np.asarray(contains[left].multiply(contains[right]).sum(axis=1)).reshape(-1)
+    union = sizes[left] + sizes[right] - shared
+    return np.stack([shared, shared / np.maximum(union, 1), shared / np.maximum(sizes[left], 1)], axis=1)
 
 
 def feature_table(placed: RunOnPool, features: Sequence[str], names: Mapping[str, str] | None) -> Floats:
-    """The features of each row of an entity run, in the order asked, shape (n_rows, n_features).
+    """Return the requested features of each row of an entity run, shape (n_rows, n_features).
 
-    Those that are none of ``FEATURES`` are columns of the run.
+    Features that are not in ``FEATURES`` are columns of the run.
     """
     run = placed.run
     columns: dict[str, Any] = {"score": run.score, "rank": run.ranks() + 1.0}
@@ -109,10 +108,10 @@ def feature_table(placed: RunOnPool, features: Sequence[str], names: Mapping[str
 
 
 CUTOFF = 20
-# Small trees: entities of some hundred queries are few.
-_USUAL = {"learning_rate": 0.1, "num_leaves": 15, "min_data_in_leaf": 10, "lambdarank_truncation_level": CUTOFF}
+# Small trees, for a few hundred queries.
+_DEFAULTS = {"learning_rate": 0.1, "num_leaves": 15, "min_data_in_leaf": 10, "lambdarank_truncation_level": CUTOFF}
 _FIXED = {"objective": "lambdarank", "deterministic": True, "force_row_wise": True, "num_threads": 1, "verbosity": -1}
-# LightGBM drops the aliases of what is given under its own name, and says so where nobody listens.
+# LightGBM ignores an alias if the main name is given too, and only logs it.
 _ALIASES = {
     "objective_type", "app", "application", "loss", "num_thread", "nthread", "nthreads", "n_jobs", "verbose",
     "random_seed", "random_state", "metrics", "metric_types", "ndcg_eval_at", "ndcg_at", "map_eval_at",
@@ -124,7 +123,7 @@ _ALIASES = {
 
 @dataclass(frozen=True, eq=False)
 class Examples:
-    """What to learn from, topic by topic: features (n, n_features), labels (n,), how many rows each topic has."""
+    """Training rows by topic: features (n, n_features), labels (n,), number of rows of each topic (n_topics,)."""
 
     table: Floats
     label: Ints
@@ -132,7 +131,7 @@ class Examples:
 
     @property
     def n_contrasts(self) -> int:
-        """How many topics have more than one label, without which a ranking teaches nothing."""
+        """The number of topics with more than one label; other topics do not contribute to a ranking loss."""
         if not len(self.sizes):
             return 0
         starts = np.cumsum(self.sizes) - self.sizes
@@ -150,29 +149,31 @@ def learn(
     parameters: Mapping[str, Any],
     seed: int,
 ) -> str:
-    """Fit trees, and stop early by other topics where there are any with something to order; the model as text.
+    """Fit trees, stopping early on the validation topics if any of them has two labels, and return the model as text.
 
     Raises
     ------
     ParameterError
-        A parameter that is ours to set.
+        A parameter that the stage sets.
     InputError
-        No topic with positives and negatives.
+        No topic with positive and negative entities.
     """
     lightgbm = module_of_extra("lightgbm", "ltr")
-    ours = sorted(set(parameters) & {*_FIXED, *_ALIASES, "seed", "metric", "eval_at"})
-    if ours:
-        raise ParameterError(f"parameters: {ours[0]!r} is set by the stage, so that its results can be repeated")
+    reserved = sorted(set(parameters) & {*_FIXED, *_ALIASES, "seed", "metric", "eval_at"})
+    if reserved:
+        raise ParameterError(f"parameters: {reserved[0]!r} is set by the stage, so that its results are reproducible")
     if not examples.n_contrasts:
         raise InputError(
-            f"no topic has positive and negative entities among {len(examples.label)} labelled ones in "
-            f"{len(examples.sizes)} topics; nothing can be learned: give a longer entity run, or more judgments"
+            f"no topic has positive and negative entities among {len(examples.label)} labelled entities of "
+            f"{len(examples.sizes)} topics; use a longer entity run, or more judgments"
         )
-    given = {**_USUAL, **parameters, **_FIXED, "seed": seed, "metric": "ndcg", "eval_at": [CUTOFF]}
+    # The text format of LightGBM models allows few characters in names.
+    plain = [f"{place}_" + "".join(c if c.isalnum() else "_" for c in name) for place, name in enumerate(names)]
+    given = {**_DEFAULTS, **parameters, **_FIXED, "seed": seed, "metric": "ndcg", "eval_at": [CUTOFF]}
 
     def dataset(of: Examples, reference: Any = None) -> Any:
         return lightgbm.Dataset(
-            of.table, of.label, group=of.sizes, feature_name=_plain(names), reference=reference, params=given
+            of.table, of.label, group=of.sizes, feature_name=plain, reference=reference, params=given
         )
 
     teaching = dataset(examples)
@@ -182,7 +183,9 @@ def learn(
         stop = lightgbm.early_stopping(patience, verbose=False)
         model = lightgbm.train(given, teaching, rounds, valid_sets=[dataset(checked, teaching)], callbacks=[stop])
     if not model.feature_importance().any():
-        warn(f"nothing learned from {len(examples.label)} rows: all entities score alike; lower min_data_in_leaf")
+        warn(
+            f"nothing learned from {len(examples.label)} rows: all entities have the same score; lower min_data_in_leaf"
+        )
     text: str = model.model_to_string()
     return text
 
@@ -193,14 +196,7 @@ def predict(model: str, table: Floats) -> Floats:
     return np.asarray(booster.predict(table, num_threads=1), dtype=np.float64)
 
 
-def _plain(names: Sequence[str]) -> list[str]:
-    """Names without the signs that LightGBM's text of models does not take."""
-    return [f"{place}_" + "".join(sign if sign.isalnum() else "_" for sign in name) for place, name in enumerate(names)]
-
-
 UNKNOWN = -1
-# A support so small that every entity has it.
-_NO_DISCOUNT = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,24 +210,21 @@ class LabelledRun:
     table
         Its features, shape (n_rows, n_features).
     label
-        Of each row, -1 for those that teach nothing, shape (n_rows,).
-    judged
-        What judgments say of the rows that teach, by name: no feature may repeat any of it.
+        The label of each row, -1 if unknown, shape (n_rows,).
     """
 
     placed: RunOnPool
     table: Floats
     label: Ints
-    judged: dict[str, Floats]
 
     @property
     def rows(self) -> Bools:
-        """Which rows teach, shape (n_rows,)."""
-        taught: Bools = self.label != UNKNOWN
-        return taught
+        """True for rows with a label, shape (n_rows,)."""
+        known: Bools = self.label != UNKNOWN
+        return known
 
     def examples(self, among: Bools | None = None) -> Examples:
-        """The rows that teach, of some, by the ids of topic and entity, whatever order they came in."""
+        """Return the labelled rows, sorted by the ids of topic and entity so that input order has no effect."""
         run = self.placed.run
         rows = np.flatnonzero(self.rows if among is None else self.rows & among)
         by_name = np.argsort(np.argsort(np.array(run.topics)))
@@ -241,8 +234,8 @@ class LabelledRun:
         return Examples(self.table[rows], self.label[rows], sizes[sizes > 0])
 
 
-def from_entities(placed: RunOnPool, table: Floats, qrels: Any, rel: int) -> LabelledRun:  # noqa: ARG001 - as from_documents
-    """Labels as they are given for entities, as qrels or as ``entity_labels`` gives them; below 0 counts as none."""
+def from_entities(placed: RunOnPool, table: Floats, qrels: Any, rel: int) -> LabelledRun:  # noqa: ARG001 - common signature
+    """Return a run with given entity labels, as qrels or from ``entity_labels``; a label below 0 counts as missing."""
     frame = frame_of(qrels, "qrels")
     if "docno" not in frame and {"entity_id", "label"} <= set(frame.columns):
         frame = frame[frame["label"].notna()].rename(columns={"entity_id": "docno"})
@@ -253,14 +246,14 @@ def from_entities(placed: RunOnPool, table: Floats, qrels: Any, rel: int) -> Lab
     if len(labels.label):
         row = labels.lookup.find_one(places(placed.run.topics, labels.topics)[placed.run.topic], placed.run.docno)
         label = np.where(row >= 0, np.maximum(labels.label, UNKNOWN)[row], UNKNOWN)
-    return LabelledRun(placed, table, label, {"the label": label[label != UNKNOWN].astype(np.float64)})
+    return LabelledRun(placed, table, label)
 
 
 def from_documents(placed: RunOnPool, table: Floats, qrels: Any, rel: int) -> LabelledRun:
-    """Labels of entities from those of the pool's documents (Chatterjee, arXiv 2604.05204, equation 5).
+    """Return a run with entity labels derived from document labels (Chatterjee, arXiv 2604.05204, equation 5).
 
-    1 where relevant documents of the pool alone mention the entity, 0 where others alone do, none where both do, in
-    topics that were not judged, and for entities outside the pool.
+    The label is 1 if only relevant documents of the pool mention the entity, 0 if only non-relevant ones do, and
+    unknown if both do, in topics without judgments, and for entities outside the pool.
     """
     pool, run = placed.pool, placed.run
     labels = LabelFrame(qrels)
@@ -270,7 +263,7 @@ def from_documents(placed: RunOnPool, table: Floats, qrels: Any, rel: int) -> La
     unjudged = places(run.topics, labels.topics) < 0
     if unjudged.any():
         lost = [run.topics[each] for each in np.flatnonzero(unjudged).tolist()]
-        warn(f"entity run: {len(lost)} topics are not in qrels and teach nothing ({examples(lost)})")
+        warn(f"entity run: {len(lost)} topics are not in qrels and are not used ({examples(lost)})")
     relevant = np.zeros(len(pool), dtype=bool)
     if len(labels.label):
         row = labels.lookup.find_one(place[pool.topic], pool.docno)
@@ -279,30 +272,4 @@ def from_documents(placed: RunOnPool, table: Floats, qrels: Any, rel: int) -> La
     df_relevant = np.bincount(pool.pair[relevant[pool.document]], minlength=len(df))
     of_pair = np.where(df_relevant == df, 1, np.where(df_relevant == 0, 0, UNKNOWN))
     known = (placed.pair >= 0) & ~unjudged[run.topic]
-    label = np.where(known, placed.of_pairs(of_pair), UNKNOWN).astype(np.int64)
-    rows = label != UNKNOWN
-    return LabelledRun(placed, table, label, _judged(placed, rows, label, relevant, df_relevant))
-
-
-def _judged(placed: RunOnPool, rows: Bools, label: Ints, relevant: Bools, df_relevant: Ints) -> dict[str, Floats]:
-    """What judgments say of some rows."""
-    pool = placed.pool
-    topic, pair = placed.topic[rows], placed.pair[rows]
-    n_documents = np.diff(pool.topic_starts)[topic] if len(topic) else topic
-    n_relevant = np.bincount(pool.topic[relevant], minlength=len(pool.topics))[topic] if len(topic) else topic
-    ours = df_relevant[pair]
-    others = pool_df(pool)[pair] - ours
-    counts = ours, others, n_relevant, n_documents - n_relevant
-    odds = observable_relevance(*counts, alpha=ALPHA, tau=_NO_DISCOUNT)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        lift = np.nan_to_num(label[rows] / (n_relevant / n_documents))
-        reach = np.nan_to_num(ours / n_relevant)
-    return {
-        "the label": label[rows].astype(np.float64),
-        "the number of relevant documents": ours.astype(np.float64),
-        "the number of other documents": others.astype(np.float64),
-        "lift": lift,
-        "relevance coverage": reach,
-        "log odds of relevance": odds,
-        "OER": observable_relevance(*counts, alpha=ALPHA, tau=SHRINKAGE),
-    }
+    return LabelledRun(placed, table, np.where(known, placed.of_pairs(of_pair), UNKNOWN).astype(np.int64))

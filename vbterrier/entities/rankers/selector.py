@@ -1,11 +1,11 @@
-"""Learned selection of entities."""
+"""Entity rankers learned from judgments with LambdaRank."""
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 import pyterrier as pt
 
 from vbterrier.entities.rankers.base import RunOnPool, RunReranker
@@ -30,109 +30,79 @@ from vbterrier.kernels.resample import stream
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    import pandas as pd
-
-    from vbterrier.annotations import Bools, Floats
-
-
-# The words of column names that say that a column was made from judgments.
-_WORDS = re.compile(
-    r"labels?|(df)?(non|ir)?rel(evant|evance)?|qrels?|oer|judged|judge?ments?|grades?|gain|precision|recall|lift|(log)?odds|"
-    r"(non)?relcov|truth|gold"
-)
-# Of fewer rows an honest feature may by accident order all as judgments do.
-_FEWEST = 20
-
-
-def refuse_names(features: Sequence[str]) -> None:
-    """Refuse features that are called as what is made from judgments.
-
-    Raises
-    ------
-    ParameterError
-        Names the feature.
-
-    >>> refuse_names(["df", "df_rel"])
-    Traceback (most recent call last):
-    ...
-    vbterrier.errors.ParameterError: feature 'df_rel' is called as what judgments say; what is known from judgments \
-alone cannot rank entities for new queries: drop it, or rename a column that is innocent
-    """
-    for name in features:
-        words = re.split(r"[\W_\d]+", re.sub(r"([a-z])([A-Z])", r"\1_\2", name).lower())
-        if any(_WORDS.fullmatch(word) for word in words):
-            raise ParameterError(
-                f"feature {name!r} is called as what judgments say; what is known from judgments alone cannot rank "
-                "entities for new queries: drop it, or rename a column that is innocent"
-            )
-
-
-def refuse_copies(features: Mapping[str, Floats], judged: Mapping[str, Floats]) -> None:
-    """Refuse features from which something judged can be read off: equal, or each strictly monotone in the other.
-
-    Parameters
-    ----------
-    features, judged
-        Of the same rows, shape (n,) each. What is one value throughout tells nothing; of fewer than 20 rows only equal
-        values count.
-
-    Raises
-    ------
-    InputError
-        Names the feature and what it repeats.
-
-    >>> refuse_copies({"x": np.arange(20) % 2 * 0.3}, {"the label": 1.0 - np.arange(20) % 2})
-    Traceback (most recent call last):
-    ...
-    vbterrier.errors.InputError: feature 'x' repeats the label in all 20 rows; it was made from judgments: drop it
-    """
-    telling = {what: values for what, values in judged.items() if len(np.unique(values)) > 1}
-    for name, values in features.items():
-        for what, known in telling.items():
-            if np.array_equal(values, known) or (len(values) >= _FEWEST and _same_order(values, known)):
-                raise InputError(
-                    f"feature {name!r} repeats {what} in all {len(values)} rows; it was made from judgments: drop it"
-                )
-
-
-def _same_order(one: Floats, other: Floats) -> bool:
-    """Whether each is a strictly monotone function of the other."""
-    places = [np.unique(values, return_inverse=True)[1] for values in (one, other, -other)]
-    return np.array_equal(places[0], places[1]) or np.array_equal(places[0], places[2])
+    from vbterrier.annotations import Bools, Floats, Ints
 
 
 SUPERVISION = ("documents", "entities")
 
 
-class EntitySelector(RunReranker, pt.Estimator):  # type: ignore[misc]
-    """Rerank an entity run by a model learned from other queries (LambdaRank of LightGBM): E -> E.
+def refuse_copies(features: Mapping[str, Floats], label: Ints) -> None:
+    """Refuse a feature that is an exact copy of the labels: equal to them, or a one-to-one recoding of them.
 
-    Features of an entity and a query: ``df``, ``df_distinct`` (documents of the pool that mention it; those that differ
-    in their entities), ``mentions``, ``rank_support`` (``sum 1/rank``); ``score`` and ``rank`` in the run given;
-    ``overlap``, ``jaccard``, ``query_share`` (words that query and name share: how many, of all, of the query's).
+    Parameters
+    ----------
+    features
+        Columns by name, shape (n,) each.
+    label
+        The labels of the same rows, shape (n,). Constant labels are not compared; if all labels differ, only
+        equality counts, because then every column of distinct values is a recoding.
+
+    Raises
+    ------
+    InputError
+        Names the feature.
+
+    >>> refuse_copies({"x": np.arange(20) % 2 * 0.3}, 1 - np.arange(20) % 2)
+    Traceback (most recent call last):
+    ...
+    vbterrier.errors.InputError: feature 'x' is a copy of the label in all 20 rows; it was made from judgments: drop it
+    """
+    code, n = _coded(label)
+    for name, values in features.items():
+        equal = np.array_equal(values, label)
+        recoded = n < len(label) and np.array_equal(_coded(values)[0], code)
+        if n > 1 and (equal or recoded):
+            raise InputError(
+                f"feature {name!r} is a copy of the label in all {len(label)} rows; it was made from judgments: drop it"
+            )
+
+
+def _coded(values: Any) -> tuple[Ints, int]:
+    """Values as numbers in order of appearance, shape (n,), and the number of distinct values."""
+    code, distinct = pd.factorize(values)
+    return code, len(distinct)
+
+
+class EntitySelector(RunReranker, pt.Estimator):  # type: ignore[misc]
+    """Rerank an entity run by a model learned from other queries (LightGBM's LambdaRank): E -> E.
+
+    Features of an entity and a query: ``df`` (documents of the pool that mention the entity), ``df_distinct`` (the
+    same, documents with equal entities counted once), ``mentions``, ``rank_support`` (``sum 1/rank``); ``score`` and
+    ``rank`` in the input run; ``overlap``, ``jaccard``, ``query_share`` (the number of words shared by the query and
+    the name of the entity, as a share of all words, as a share of the query).
 
     Parameters
     ----------
     links
         A :class:`~vbterrier.entities.pool.LinkedPool`, or its K frame. Its labels are not read.
     features
-        Names among those above, and further columns of the run.
+        Names of the features above, and further columns of the run.
     names
-        Names of entities by id; otherwise the id with blanks for underscores.
+        Names of entities by id. An entity without a name is named by its id, with spaces for underscores.
     supervision
-        What the qrels given to :meth:`fit` judge. ``"documents"``: an entity is a positive if relevant documents of
-        the pool mention it and others do not, a negative the other way round, and left out where both do.
-        ``"entities"``: the docno of qrels is an entity's id, or they come from
+        The unit that the qrels passed to :meth:`fit` judge. ``"documents"``: an entity is positive if only relevant
+        documents of the pool mention it, negative if only non-relevant ones do, and left out if both do.
+        ``"entities"``: the docno of qrels is an entity id, or the qrels come from
         :func:`~vbterrier.entities.supervision.entity_labels`; entities without a label are left out.
     rel
-        The lowest relevant label of documents; unjudged ones of judged topics are not relevant.
+        The lowest relevant label of documents; unjudged documents of judged topics are non-relevant.
     rounds
-        How many trees at most.
+        The largest number of trees.
     patience
-        Stop after so many trees that do not raise nDCG@20 of the validation topics, where there are any; ``None`` never
+        Stop after this many trees without a gain in nDCG@20 on the validation topics, if there are any; ``None`` never
         stops.
     parameters
-        Further parameters of LightGBM, by its names.
+        Further parameters of LightGBM.
     pool_cutoff
         The number of documents in the pool of each topic; ``None`` for all.
     seed
@@ -141,17 +111,18 @@ class EntitySelector(RunReranker, pt.Estimator):  # type: ignore[misc]
     Raises
     ------
     ParameterError
-        An illegal value; a feature that is called as what judgments say.
+        An illegal value.
     InputError
-        A feature that repeats what judgments say, or is no number; nothing to learn from; a model asked before
-        :meth:`fit`. See the contracts of runs and qrels.
+        A feature that is an exact copy of the labels (see :func:`refuse_copies`) or not a number; no topic with
+        positive and negative entities; a call before :meth:`fit`. See the contracts of runs and qrels.
     ModuleNotFoundError
         LightGBM is not installed; ``pip install 'vbterrier[ltr]'``.
 
     Notes
     -----
-    One thread and LightGBM's deterministic mode: the order of rows and topics changes nothing. What the paper means by
-    raw and deduplicated document frequency it does not say; ours are above.
+    LightGBM runs in one thread and in its deterministic mode: the order of rows and topics does not change the result.
+    Only exact copies of the labels are refused: features must not be derived from the qrels in any other way, either.
+    The paper does not define raw and deduplicated document frequency; the definitions above are this package's.
 
     References
     ----------
@@ -193,7 +164,6 @@ class EntitySelector(RunReranker, pt.Estimator):  # type: ignore[misc]
         self.features = tuple(features)
         if not self.features or isinstance(features, str) or len(set(self.features)) < len(self.features):
             raise ParameterError(f"features={features!r}: wanted a list of different names")
-        refuse_names(self.features)
         self.names, self.parameters = names, None if parameters is None else dict(parameters)
         self.supervision = choice("supervision", supervision, SUPERVISION)
         self.rel, self.rounds = whole("rel", rel), whole("rounds", rounds)
@@ -203,34 +173,35 @@ class EntitySelector(RunReranker, pt.Estimator):  # type: ignore[misc]
     def fit(
         self, topics_or_res_tr: Any, qrels_tr: Any, topics_or_res_va: Any = None, qrels_va: Any = None
     ) -> EntitySelector:
-        """Learn from the entity run of judged topics; stop early by another, where one is given.
+        """Learn from the entity run of judged topics; validation topics, if given, determine early stopping.
 
         Returns
         -------
         EntitySelector
             Itself.
         """
-        taught = self._taught(topics_or_res_tr, qrels_tr)
+        labelled = self._labelled(topics_or_res_tr, qrels_tr)
         checked = None
         if topics_or_res_va is not None and len(topics_or_res_va):
-            checked = self._taught(topics_or_res_va, qrels_tr if qrels_va is None else qrels_va).examples()
-        self._model = self._learn(taught.examples(), checked)
+            checked = self._labelled(topics_or_res_va, qrels_tr if qrels_va is None else qrels_va).examples()
+        self._model = self._learn(labelled.examples(), checked)
         return self
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """Set scores and ranks of an entity run anew."""
+        """Replace the scores and ranks of an entity run."""
         placed, table = self._described(inp)
         if not len(inp):
             return ranked(inp, name="entity run")
         if self._model is None:
-            raise InputError(f"{self!r} has learned nothing yet; call fit, or take cross_validated")
+            raise InputError(f"{self!r} is not fitted; call fit, or use cross_validated")
         return ranked(placed.run.frame.assign(score=predict(self._model, table)), name="entity run")
 
     def cross_validated(self, topics_and_res: pd.DataFrame, qrels: Any, *, folds: int = 5) -> pd.DataFrame:
-        """The entity run of all topics, each scored by a model that was learned from other topics.
+        """Return the entity run of all topics, each scored by a model learned from other topics.
 
-        The fold of a topic follows from the seed and its id alone. One fold is predicted, the next one stops early
-        (with ``patience`` and three folds or more), the others teach.
+        The fold of a topic depends on the seed and the topic's id only. For each fold that is predicted, the next fold
+        determines early stopping (with ``patience`` and at least three folds), and the remaining folds are used for
+        training.
 
         Parameters
         ----------
@@ -239,23 +210,23 @@ class EntitySelector(RunReranker, pt.Estimator):  # type: ignore[misc]
         qrels
             As for :meth:`fit`.
         folds
-            At least 2.
+            The number of folds, at least 2.
         """
         folds = whole("folds", folds, low=2)
-        taught = self._taught(topics_and_res, qrels)
-        run = taught.placed.run
+        labelled = self._labelled(topics_and_res, qrels)
+        run = labelled.placed.run
         fold = np.array([fold_of(qid, folds, self.seed) for qid in run.topics], dtype=np.int64)[run.topic]
         score = np.full(len(run), np.nan)
-        stops = folds > 2 and self.patience is not None  # noqa: PLR2004 - one to learn from must be left
+        stops = folds > 2 and self.patience is not None  # noqa: PLR2004 - one fold must remain for training
         for held in np.unique(fold).tolist():
             checked: Bools = (fold == (held + 1) % folds) & stops
             try:
                 model = self._learn(
-                    taught.examples((fold != held) & ~checked), taught.examples(checked) if checked.any() else None
+                    labelled.examples((fold != held) & ~checked), labelled.examples(checked) if checked.any() else None
                 )
             except InputError as error:
                 raise InputError(f"fold {held} of {folds}: {error}") from error
-            score[fold == held] = predict(model, taught.table[fold == held])
+            score[fold == held] = predict(model, labelled.table[fold == held])
         return ranked(run.frame.assign(score=score), name="entity run")
 
     def _learn(self, examples: Examples, checked: Examples | None) -> str:
@@ -276,16 +247,19 @@ class EntitySelector(RunReranker, pt.Estimator):  # type: ignore[misc]
         pt.validate.result_frame(inp, extra_columns=["score", *query, *further])
         for name in further:
             numbers_of(inp[name], f"entity run column {name!r}")
-        placed = self._placed(inp)
+        placed = RunOnPool.on(self._pool, inp)
         return placed, feature_table(placed, self.features, self.names)
 
-    def _taught(self, inp: pd.DataFrame, qrels: Any) -> LabelledRun:
+    def _labelled(self, inp: pd.DataFrame, qrels: Any) -> LabelledRun:
         placed, table = self._described(inp)
-        teach = from_entities if self.supervision == "entities" else from_documents
-        taught = teach(placed, table, qrels, self.rel)
-        suspects = {name: table[taught.rows, place] for place, name in enumerate(self.features) if _is_given(name)}
-        refuse_copies(suspects, taught.judged)
-        return taught
+        labels_from = from_entities if self.supervision == "entities" else from_documents
+        labelled = labels_from(placed, table, qrels, self.rel)
+        # Features that are computed here read no judgments.
+        given = [place for place, name in enumerate(self.features) if name == "score" or name not in FEATURES]
+        refuse_copies(
+            {self.features[place]: table[labelled.rows, place] for place in given}, labelled.label[labelled.rows]
+        )
+        return labelled
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, EntitySelector) and bool(super().__eq__(other)) and same(self._model, other._model)
@@ -294,14 +268,9 @@ class EntitySelector(RunReranker, pt.Estimator):  # type: ignore[misc]
 
 
 def fold_of(qid: str, folds: int, seed: int) -> int:
-    """The fold of a query, from 0, whatever the others.
+    """Return the fold of a query, from 0; it does not depend on the other queries.
 
     >>> [fold_of(f"q{each}", 5, seed=0) for each in range(4)] == [fold_of(f"q{each}", 5, seed=0) for each in range(4)]
     True
     """
     return int(stream(seed, "fold", qid).integers(folds))
-
-
-def _is_given(feature: str) -> bool:
-    """Whether a feature comes with the run; the others are made here, from what is not judged."""
-    return feature == "score" or feature not in FEATURES

@@ -1,4 +1,4 @@
-"""Entities whose vectors point where the query's does."""
+"""Entity ranker by cosine similarity to the query."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ if TYPE_CHECKING:
     from vbterrier.entities.pool import LinkedPool
 
 
-# Entities, and pairs, whose vectors are held at a time.
+# Entities, and pairs, per batch.
 _BLOCK = 2**14
 
 
 class EntitySimilarity(PoolRanker):
-    """Rank the entities of the pool by the cosine of their vectors with the query's: R -> E.
+    """Rank the entities of the pool by the cosine of their vectors with the query vector: R -> E.
 
-    The query's vector is that of its text, or the centroid ``sum_e p(e) v(e)/|v(e)|`` of its entities.
+    The query vector is the vector of its text, or the centroid ``sum_e p(e) v(e)/|v(e)|`` of its entities.
 
     Parameters
     ----------
     links
-        As :class:`~vbterrier.entities.rankers.consensus.ConsensusEntities` takes them.
+        See :class:`~vbterrier.entities.rankers.consensus.ConsensusEntities`.
     embeddings
-        Vectors of entities by id: anything with ``in`` and ``[id]``, such as a dictionary or vectors of words.
+        Vectors of entities by id: anything with ``in`` and ``[id]``, such as a dictionary or word vectors.
     embed
-        From n texts to vectors, shape (n, d), such as :class:`vbterrier.intents.MiniLM`. Reads the queries, unless
-        ``query_entities`` are given, and the entities, unless ``embeddings`` are.
+        A function from n texts to vectors of shape (n, d), such as :class:`vbterrier.intents.MiniLM`. It embeds the
+        queries unless ``query_entities`` is given, and the entities unless ``embeddings`` is.
     texts
-        Texts of entities by id, for ``embed``; an entity without one is embedded by its name, the id with blanks for
+        Texts of entities by id, for ``embed``. The text of an entity without one is its id, with spaces for
         underscores.
     query_entities
-        The entities of the queries, an I frame (qid, entity_id [, prob]); prob 1 where absent.
+        The entities of the queries, an I frame (qid, entity_id [, prob]); prob is 1 if absent.
     pool_cutoff
         The number of documents in the pool of each topic; ``None`` for all.
     cutoff
@@ -49,16 +49,16 @@ class EntitySimilarity(PoolRanker):
     Raises
     ------
     ParameterError
-        Neither ``embeddings`` nor ``embed``; nothing that gives the queries vectors.
+        Neither ``embeddings`` nor ``embed``; neither ``embed`` nor ``query_entities``.
     InputError
-        Vectors of several lengths, or that are not finite. See the contracts of runs, tags, K and I frames.
+        Vectors of different lengths, or not finite. See the contracts of runs, tags, K and I frames.
 
     Notes
     -----
-    Entities without a vector, or with one of length 0, are not ranked; topics without one have no ranking. Both are
-    told of. Each entity's vector is looked up once for all topics of the input, so many at a time; those that ``embed``
-    makes are kept. Networks may give a text slightly other vectors beside other texts, which the single precision of
-    rankings mostly hides.
+    Entities without a vector, or with a vector of length 0, are not ranked, and topics without one have no ranking; a
+    warning reports both. Each entity's vector is looked up once for all topics of the input, in batches; the vectors
+    from ``embed`` are cached. A network may embed a text slightly differently in different batches; the single
+    precision of rankings hides most of these differences.
 
     References
     ----------
@@ -95,11 +95,12 @@ class EntitySimilarity(PoolRanker):
         if embed is not None and not callable(embed):
             raise ParameterError(f"embed={embed!r}: wanted a callable from texts to vectors")
         if embeddings is not None and texts is not None:
-            raise ParameterError("texts= are those of entities to embed, which have embeddings= already; pass one")
+            raise ParameterError("texts= and embeddings= both describe the entities; pass one of them")
         self.embeddings, self.embed, self.texts = embeddings, embed, texts
         self.query_entities = None if query_entities is None else frame_of(query_entities, "query_entities").copy()
         self._query = None if query_entities is None else QueryEntities(self.query_entities, name="query_entities")
         self.needs_query = self._query is None
+        # A method, not a local function, so that the stage can be pickled.
         self._vectors = Vectors(self._embedded, embeddings)
 
     def _embedded(self, ids: list[str]) -> Any:
@@ -107,11 +108,11 @@ class EntitySimilarity(PoolRanker):
         return self.embed([texts[each] if each in texts else name_of(each) for each in ids]) if self.embed else []
 
     def scores(self, pool: LinkedPool, queries: list[str]) -> Floats:
-        """The cosine of each of ``pool.pairs`` with its query, NaN where one has no vector, shape (n_pairs,)."""
+        """Return the cosine of each of ``pool.pairs`` with its query, NaN without a vector, shape (n_pairs,)."""
         query = unit(self._query_vectors(pool.topics, queries))
         score = np.full(len(pool.pairs), np.nan)
         lost = [pool.topics[place] for place in np.flatnonzero(np.isnan(query[:, 0])).tolist()]
-        _tell(lost, len(query), "topics have no vector and no ranking")
+        _warn_of(lost, len(query), "topics have no vector and no ranking")
         if len(lost) == len(query):
             return score
         topic, entity = np.divmod(pool.pairs, len(pool.entities))
@@ -128,7 +129,7 @@ class EntitySimilarity(PoolRanker):
             for start in range(0, len(rows), _BLOCK):
                 some = slice(start, start + _BLOCK)
                 score[rows[some]] = np.einsum("ij,ij->i", vectors[place[some]], query[topic[rows[some]]])
-        _tell(unknown, len(number), "entities have no vector and are not ranked")
+        _warn_of(unknown, len(number), "entities have no vector and are not ranked")
         return score
 
     def _of_entities(self, ids: list[str], dimension: int) -> Floats:
@@ -137,7 +138,8 @@ class EntitySimilarity(PoolRanker):
             return np.full((len(ids), dimension), np.nan)
         if vectors.shape[1] != dimension:
             raise InputError(
-                f"vectors of entities have {vectors.shape[1]} numbers, those of queries {dimension}; embed both alike"
+                f"vectors of entities have {vectors.shape[1]} numbers, vectors of queries {dimension}; "
+                "use the same embedding model"
             )
         return vectors
 
@@ -154,6 +156,6 @@ class EntitySimilarity(PoolRanker):
         return made
 
 
-def _tell(lost: list[str], n: int, what: str) -> None:
+def _warn_of(lost: list[str], n: int, what: str) -> None:
     if lost:
         warn(f"{len(lost)} of {n} {what} ({examples(lost)})")

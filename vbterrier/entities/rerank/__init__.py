@@ -1,4 +1,4 @@
-"""Documents of linked pools ranked anew by the entities of their queries: four families without learning."""
+"""Four families of unsupervised document rerankers that use the entities of queries."""
 
 from vbterrier.entities.rerank.base import Reranker
 from vbterrier.entities.rerank.embedding import EmbeddingReranker

@@ -1,4 +1,4 @@
-"""Base class of document rerankers, and normalisation of scores."""
+"""Base classes of document rerankers, and normalisation of scores."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ if TYPE_CHECKING:
 
 
 NORMS = ("minmax", "z", "none")
-# A spread this small beside the numbers themselves is rounding.
+# Standard deviations below this share of the largest value are rounding errors.
 _ROUNDING = 1e-12
 
 
 def normalised(values: Floats, starts: Ints, norm: str) -> Floats:
-    """Values of documents on one scale in every topic, shape (n_documents,).
+    """Normalise values of documents in every topic, shape (n_documents,).
 
-    ``minmax``: ``(x - min) / (max - min)``; ``z``: ``(x - mean) / sd``, the standard deviation with n below; both 0 in
-    topics whose documents are all equal, which tells nothing. ``none``: as they are.
+    ``minmax``: ``(x - min) / (max - min)``; ``z``: ``(x - mean) / sd`` with the population standard deviation; both are
+    0 in topics with equal values. ``none``: unchanged.
 
     Parameters
     ----------
     values
-        By topic, shape (n_documents,).
+        Values sorted by topic, shape (n_documents,).
     starts
-        Where the documents of each topic begin, and where the last one's end, shape (n_topics + 1,); no topic is empty.
+        Offsets of the documents of each topic, shape (n_topics + 1,); no topic is empty.
     norm
         One of ``NORMS``.
 
@@ -47,26 +47,26 @@ def normalised(values: Floats, starts: Ints, norm: str) -> Floats:
     first, sizes = starts[:-1], np.diff(starts)
     if norm == "minmax":
         centre = np.minimum.reduceat(values, first)
-        spread = np.maximum.reduceat(values, first) - centre
+        scale = np.maximum.reduceat(values, first) - centre
         rounding = np.zeros(len(first))
     else:
         centre = np.add.reduceat(values, first) / sizes
         deviations = values - np.repeat(centre, sizes)
-        spread = np.sqrt(np.add.reduceat(deviations**2, first) / sizes)
+        scale = np.sqrt(np.add.reduceat(deviations**2, first) / sizes)
         rounding = _ROUNDING * np.maximum.reduceat(np.abs(values), first)
-    scale = np.divide(1.0, spread, out=np.zeros(len(first)), where=spread > rounding)
-    made: Floats = (values - np.repeat(centre, sizes)) * np.repeat(scale, sizes)
+    factor = np.divide(1.0, scale, out=np.zeros(len(first)), where=scale > rounding)
+    made: Floats = (values - np.repeat(centre, sizes)) * np.repeat(factor, sizes)
     return made
 
 
 class Reranker(OnDocuments, abc.ABC):
-    """A stage from runs of documents to runs of the same documents, scored by entity evidence too: R -> R.
+    """Base class of stages that rescore the documents of a run with entity evidence: R -> R.
 
-    Its work falls into parts of falling cost: what is prepared of documents alone, the evidence of the first k
-    entities, and the scores that a few numbers make of both. A grid of configurations shares the former two.
+    The work has three parts of decreasing cost: preparation of the documents, evidence of the first entities, and
+    scores from both. The configurations of a grid share the first two.
     """
 
-    # Parameters that only the last part reads.
+    # Parameters that only affect the last part.
     CHEAP: tuple[str, ...] = ("weight", "norm")
     cutoff: int
     norm: str
@@ -76,23 +76,23 @@ class Reranker(OnDocuments, abc.ABC):
         self.norm = choice("norm", norm, NORMS)
 
     def documents(self, run: Run) -> Documents:
-        """The documents of a run with their entities."""
+        """Return the documents of a run with their entities."""
         return self._links.of(run)
 
-    def prepared(self, documents: Documents) -> Any:  # noqa: ARG002 - most need nothing
-        """What is made of documents whatever the entities."""
+    def prepared(self, documents: Documents) -> Any:  # noqa: ARG002 - common signature
+        """Return the part that depends on the documents only; ``None`` by default."""
         return None
 
     @abc.abstractmethod
     def observed(self, listed: TopEntities, prepared: Any) -> Any:
-        """What the listed entities say of the documents."""
+        """Return the evidence of the listed entities for the documents."""
 
     @abc.abstractmethod
     def scores(self, documents: Documents, observed: Any) -> Floats:
-        """The new score of each document, shape (n_documents,)."""
+        """Return the new score of each document, shape (n_documents,)."""
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """Score the rows of a result frame anew."""
+        """Rerank the rows of a result frame."""
         pt.validate.columns(inp, includes=["qid", "docno", "score"])
         if not len(inp):
             return inp.assign(rank=pd.Series(dtype="int64"))
@@ -104,7 +104,7 @@ class Reranker(OnDocuments, abc.ABC):
 
 
 class Interpolation(Reranker):
-    """A reranker whose evidence is one number a document, interpolated with its score."""
+    """Base class of rerankers that interpolate document scores with one number of evidence per document."""
 
     weight: float
 
@@ -113,29 +113,29 @@ class Interpolation(Reranker):
         self.weight = number("weight", weight, low=0, high=1)
 
     def scores(self, documents: Documents, observed: Any) -> Floats:
-        """``(1 - weight) norm(score) + weight norm(evidence)``."""
+        """Return ``(1 - weight) norm(score) + weight norm(evidence)``."""
         starts = documents.pool.topic_starts
-        score, told = (normalised(values, starts, self.norm) for values in (documents.score, observed))
-        mixed: Floats = (1 - self.weight) * score + self.weight * told
+        score, evidence = (normalised(values, starts, self.norm) for values in (documents.score, observed))
+        mixed: Floats = (1 - self.weight) * score + self.weight * evidence
         return mixed
 
 
 def by_id(name: str, value: Any) -> Any:
-    """A parameter that gives something by id, or ``None``.
+    """Return a parameter that maps ids to values, or ``None``.
 
     Raises
     ------
     ParameterError
-        Anything without ``in`` and ``[id]``; a text, such as a path.
+        An object without ``in`` and ``[id]``, or a text such as a path.
     """
     has = hasattr(value, "__getitem__") and hasattr(value, "__contains__") and not isinstance(value, (str, bytes))
     if value is None or has:
         return value
-    raise ParameterError(f"{name}: found {type(value).__name__}, wanted something to look up ids in, as a dictionary")
+    raise ParameterError(f"{name}: found {type(value).__name__}, wanted a mapping from ids, such as a dictionary")
 
 
 def require_finite(documents: Documents) -> None:
-    """Refuse scores of documents that cannot be weighed against anything.
+    """Refuse scores of documents that are not finite.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Document scores interpolated with the cosine of entities' and documents' vectors."""
+"""Reranking by the cosine of entity and document vectors."""
 
 from __future__ import annotations
 
@@ -23,45 +23,45 @@ if TYPE_CHECKING:
 
 
 ENTITY_WEIGHTS = ("uniform", "rank", "score")
-# Vectors that are held at a time.
+# Vectors per batch.
 _BLOCK = 2**14
-# Vectors of length 1 that cancel out leave a rest of this size.
+# The rounding error of unit vectors that cancel out.
 _ROUNDING = 1e-12
 
 
 class EmbeddingReranker(Interpolation):
-    """Rerank documents by their score and the cosine of their vector with that of the query's entities: R -> R.
+    """Rerank documents by their score and the cosine of their vector with the vector of the entities: R -> R.
 
-    ``score' = (1 - weight) norm(score) + weight norm(cos(c_q, c_d))``: ``c_q`` is the centroid of the first k entities'
-    vectors, ``c_d`` that of the entities that the document mentions, or the document's own vector. Vectors have length
-    1 before they are averaged.
+    ``score' = (1 - weight) norm(score) + weight norm(cos(c_q, c_d))``: ``c_q`` is the centroid of the vectors of the
+    first entities, ``c_d`` the centroid of the entities that the document mentions, or a given vector of the document.
+    Vectors are scaled to length 1 before they are averaged.
 
     Parameters
     ----------
     links, entities, cutoff, weight, norm
-        As :class:`~vbterrier.entities.rerank.overlap.OverlapReranker` takes them.
+        See :class:`~vbterrier.entities.rerank.overlap.OverlapReranker`.
     embeddings
-        Vectors of entities by id: anything with ``in`` and ``[id]``, such as a dictionary or vectors of words.
+        Vectors of entities by id: anything with ``in`` and ``[id]``, such as a dictionary or word vectors.
     document_embeddings
-        Vectors of documents by docno, of the same space; ``None`` for the centroid of their entities.
+        Vectors of documents by docno, from the same model; ``None`` for the centroids of their entities.
     entity_weight
-        How much an entity counts in ``c_q``: ``"uniform"``; ``"rank"``, ``1/log2(rank + 1)`` with its rank from 1;
+        The weight of an entity in ``c_q``: ``"uniform"``; ``"rank"``, ``1/log2(rank + 1)`` with ranks from 1;
         ``"score"``, its score in the run, at least 0.
     confidence
-        Whether an entity counts in ``c_d`` by the weight of its link instead of 1.
+        If True, weight the entities in ``c_d`` by their links.
 
     Raises
     ------
     ParameterError
         An illegal value.
     InputError
-        Vectors of several lengths or not finite; none for any entity; scores below 0 as weights. See the contracts of
+        Vectors of different lengths or not finite; scores below 0 as weights. See the contracts of
         runs, tags and K frames.
 
     Notes
     -----
-    Entities without a vector are left out of centroids, with a warning; a document or a topic without any has the
-    cosine 0. Linear in links times dimensions.
+    Entities without a vector are left out of centroids, with a warning; the cosine of a document or a topic without
+    vectors is 0. The cost is linear in links times dimensions.
 
     References
     ----------
@@ -103,11 +103,11 @@ class EmbeddingReranker(Interpolation):
         self.confidence = bool(confidence)
 
     def prepared(self, documents: Documents) -> DocumentVectors:
-        """The vectors of entities, and of documents where they have their own."""
+        """Return the vectors of entities, and of documents if given."""
         return DocumentVectors(documents.pool, self.embeddings, self.document_embeddings)
 
     def observed(self, listed: TopEntities, prepared: Any) -> Floats:
-        """The cosine of each document's vector with that of its topic's entities, 0 without either, (n_documents,)."""
+        """Return the cosine of each document's vector with its topic's, 0 without either, shape (n_documents,)."""
         vectors = _known(self.embeddings, listed.ids, "selected entities")
         queries = np.zeros((len(listed.pool.topics), vectors.shape[1]))
         np.add.at(queries, listed.topic, vectors * self._weights(listed)[:, None])
@@ -124,13 +124,13 @@ class EmbeddingReranker(Interpolation):
             at = int(np.argmax(bad))
             raise InputError(
                 f"entities: {listed.ids.text[at].as_py()!r} of query {listed.pool.topics[listed.topic[at]]!r} has the "
-                f"score {listed.score[at]:g}, which is no weight; use entity_weight='rank'"
+                f"score {listed.score[at]:g}, wanted at least 0 as a weight; use entity_weight='rank'"
             )
         return listed.score
 
 
 class DocumentVectors:
-    """What cosines of a pool's documents need, whatever the query.
+    """Vectors of the documents of a pool, for cosines with any query.
 
     Parameters
     ----------
@@ -154,14 +154,14 @@ class DocumentVectors:
         self._lengths: dict[bool, Floats] = {}
 
     def cosines(self, queries: Floats, *, confidence: bool) -> Floats:
-        """The cosine of each document with its topic's vector of length 1, shape (n_documents,)."""
+        """Return the cosine of each document with its topic's unit vector, shape (n_documents,)."""
         table = self._vectors if self._own is None else self._own
         if 0 in {table.shape[1], queries.shape[1]}:
             return np.zeros(len(self.pool))
         if table.shape[1] != queries.shape[1]:
             raise InputError(
-                f"vectors of documents have {table.shape[1]} numbers, those of entities {queries.shape[1]}; embed both "
-                "alike"
+                f"vectors of documents have {table.shape[1]} numbers, vectors of entities {queries.shape[1]}; "
+                "use the same embedding model"
             )
         products = self._products(queries, confidence=confidence)
         lengths = self._length(confidence=confidence)
@@ -171,14 +171,14 @@ class DocumentVectors:
         return self.pool.weight if confidence else np.ones(len(self.pool.entity))
 
     def _products(self, queries: Floats, *, confidence: bool) -> Floats:
-        """The inner product of each document's sum of vectors with its topic's."""
+        """Return the inner product of each document's sum of vectors with its topic's vector."""
         pool = self.pool
         if self._own is not None:
             found = np.empty(len(pool))
             for some in _blocks(len(pool)):
                 found[some] = np.einsum("ij,ij->i", self._own[self._number[some]], queries[pool.topic[some]])
             return found
-        # Of each pair of topic and entity once, however many documents mention it.
+        # Once per pair of topic and entity.
         topic, entity = np.divmod(pool.pairs, max(len(pool.entities), 1))
         place = np.searchsorted(self._used, entity)
         of_pair = np.empty(len(topic))
@@ -189,7 +189,7 @@ class DocumentVectors:
         ).astype(np.float64, copy=False)
 
     def _length(self, *, confidence: bool) -> Floats:
-        """The length of each document's sum of vectors."""
+        """Return the length of each document's sum of vectors."""
         if self._own is not None:
             return np.ones(len(self.pool))
         if confidence not in self._lengths:
@@ -211,7 +211,7 @@ def _blocks(n: int) -> Iterator[slice]:
 
 
 def _known(given: Mapping[str, Any], ids: Ids, what: str) -> Floats:
-    """Vectors of length 1, of zeros for ids without one, which are told of; shape (n, d)."""
+    """Return unit vectors, zeros for ids without a vector (with a warning), shape (n, d)."""
     names = ids.text.to_pylist()
     if not names:
         return np.zeros((0, 0))
@@ -219,5 +219,5 @@ def _known(given: Mapping[str, Any], ids: Ids, what: str) -> Floats:
     without = np.isnan(vectors).any(axis=1) if vectors.shape[1] else np.ones(len(names), dtype=bool)
     if without.any():
         lost = list(dict.fromkeys(names[place] for place in np.flatnonzero(without).tolist()))
-        warn(f"{len(lost)} of {len(set(names))} {what} have no vector and count for nothing ({examples(lost)})")
+        warn(f"{len(lost)} of {len(set(names))} {what} have no vector and are ignored ({examples(lost)})")
     return np.nan_to_num(vectors)

@@ -1,4 +1,4 @@
-"""Reranking by queries expanded with entity names or descriptions, scored by BM25."""
+"""Query expansion with entity names or descriptions, and reranking by BM25 over the added words."""
 
 from __future__ import annotations
 
@@ -28,29 +28,29 @@ if TYPE_CHECKING:
     from vbterrier.frames.ranking import Run
 
 
-# Texts taken apart at a time.
+# Texts per batch.
 _BATCH = 2**12
 
 
 def words_of(texts: list[str]) -> Iterator[tuple[Ints, list[str]]]:
-    """The place of the text of each word, and the words in the form in which two are the same; some texts at a time."""
+    """Yield the index of the text of each word, and the case-folded words, in batches of texts."""
     for start in range(0, len(texts), _BATCH):
         words = Words.of(texts[start : start + _BATCH])
         yield words.text + start, words.folded().split()
 
 
 class DocumentTerms:
-    """How often some texts hold each word, without their order.
+    """Term frequencies of texts.
 
     Parameters
     ----------
     texts
-        A text a document.
+        The texts of documents.
 
     Attributes
     ----------
     length : numpy.ndarray
-        Words of each text, shape (n_texts,).
+        The number of words of each text, shape (n_texts,).
     """
 
     def __init__(self, texts: list[str]) -> None:
@@ -66,15 +66,15 @@ class DocumentTerms:
         owner, word = (np.concatenate([*parts, np.empty(0, dtype=np.int64)]) for parts in (owners, codes))
         self.length: Floats = np.bincount(owner, minlength=len(texts)).astype(np.float64)
         counts: Any = sparse.coo_array((np.ones(len(word)), (word, owner)), shape=(len(self._index), len(texts)))
-        # Rows are words: a query needs few of them.
+        # Rows are words, because a query needs few of them.
         self._counts = counts.tocsr()
 
     def numbers(self, words: list[str]) -> Ints:
-        """The number of each word, -1 for those that no text holds, shape (n,)."""
+        """Return the index of each word, -1 for words that no text contains, shape (n,)."""
         return np.array([self._index.get(word, -1) for word in words], dtype=np.int64)
 
     def postings(self, word: Ints) -> tuple[Ints, Ints, Floats]:
-        """For words by number: which of them, in which text, and how often there; each of shape (n,)."""
+        """Return the postings of words by index: position in ``word``, text and frequency, shape (n,) each."""
         counts = self._counts
         owner, place = spans(counts.indptr[word].astype(np.int64), counts.indptr[word + 1].astype(np.int64))
         return owner, counts.indices[place].astype(np.int64), counts.data[place]
@@ -83,21 +83,21 @@ class DocumentTerms:
 def bm25(
     terms: DocumentTerms, text: Ints, starts: Ints, topic: Ints, word: Ints, weight: Floats, *, k1: float, b: float
 ) -> Floats:
-    """BM25 of each topic's documents for its weighted words, with the topic's pool as the collection.
+    """Score the documents of each topic with BM25 for weighted words, with the topic's pool as the collection.
 
     ``Σ_t w_t log(1 + (N - df + 0.5)/(df + 0.5)) tf (k1 + 1) / (tf + k1 (1 - b + b dl/avgdl))`` (Robertson and Zaragoza
-    2009, the logarithm kept above 0 as Lucene does).
+    2009, with a positive logarithm as in Lucene).
 
     Parameters
     ----------
     terms
-        The words of texts.
+        The words of the texts.
     text
-        The text of each document, by topic, shape (n_documents,).
+        The index of each document's text, documents sorted by topic, shape (n_documents,).
     starts
-        Where the documents of each topic begin, and where the last one's end, shape (n_topics + 1,).
+        Offsets of the documents of each topic, shape (n_topics + 1,).
     topic, word, weight
-        The words of topics, by number, each once a topic, with their weights, shape (n,).
+        The distinct words of topics with their weights, shape (n,).
     k1, b
         Saturation and length normalisation.
 
@@ -114,7 +114,7 @@ def bm25(
         length = terms.length[documents]
         norm = k1 * (1 - b + b * length / max(length.mean(), 1e-300))
         owner, found, count = terms.postings(word[own])
-        # A text is one document of a topic at most.
+        # A text belongs to at most one document of a topic.
         place[documents] = np.arange(len(documents))
         inside = place[found] >= 0
         owner, at, count = owner[inside], place[found[inside]], count[inside]
@@ -127,12 +127,12 @@ def bm25(
 
 
 def described(ids: Ids, texts: Mapping[str, str] | None) -> list[str]:
-    """The text of each entity, its name where it has none.
+    """Return the text of each entity, or its name if it has no text.
 
     Raises
     ------
     InputError
-        Something that is no text.
+        A value that is not text.
     """
     known = {} if texts is None else texts
     found = [known[each] if each in known else name_of(each) for each in ids.text.to_pylist()]
@@ -143,16 +143,17 @@ def described(ids: Ids, texts: Mapping[str, str] | None) -> list[str]:
 
 
 class ExpandByEntities(OnEntities):
-    """Add what the first k entities of a query are called or described as to its text: Q -> Q.
+    """Expand a query with the names or descriptions of its first entities: Q -> Q.
 
-    For a retriever that follows: ``ExpandByEntities(entities, texts=names, cutoff=5) >> bm25``.
+    Precedes a retriever: ``ExpandByEntities(entities, texts=names, cutoff=5) >> bm25``.
 
     Parameters
     ----------
     entities
-        An entity run (qid, docno: an entity's id, score), or a stage that makes one of the queries that come in.
+        An entity run (qid, docno: an entity id, score), or a stage that returns one for the input queries.
     texts
-        Names or descriptions of entities by id; an entity without one is called by its id, blanks for underscores.
+        Names or descriptions of entities by id. The text of an entity without one is its id, with spaces for
+        underscores.
     cutoff
         The number of entities of each query to add.
 
@@ -161,12 +162,13 @@ class ExpandByEntities(OnEntities):
     ParameterError
         An illegal value.
     InputError
-        See the contract of runs; texts that are none.
+        See the contract of runs; values of ``texts`` that are not text.
 
     Notes
     -----
-    What is added is in normal form (:func:`vbterrier.linking.links.normal_form`), without the signs on which parsers
-    of queries stumble. The query before is kept as ``query_0``, as PyTerrier does. Queries without an entity stay.
+    The added text is in normal form (:func:`vbterrier.linking.links.normal_form`), without characters that query
+    parsers reject. The original query is kept as ``query_0``, as PyTerrier does. Queries without entities are
+    unchanged.
 
     References
     ----------
@@ -211,23 +213,24 @@ class ExpandByEntities(OnEntities):
 
 
 class ExpansionReranker(Interpolation):
-    """Rerank documents by their score and BM25 for the words that describe the query's entities: R -> R.
+    """Rerank documents by their score and BM25 for words that describe the query's entities: R -> R.
 
-    ``score' = (1 - weight) norm(score) + weight norm(BM25)``: a word's weight in the query is the mean, over the first
-    k entities, of the share of the entity's text that it makes up.
+    ``score' = (1 - weight) norm(score) + weight norm(BM25)``: the query weight of a word is the mean, over
+    the first entities, of its relative frequency in the text of the entity.
 
     Parameters
     ----------
     entities
-        As :class:`~vbterrier.entities.rerank.overlap.OverlapReranker` takes them; no links are needed.
+        See :class:`~vbterrier.entities.rerank.overlap.OverlapReranker`; links are not needed.
     texts
-        Names or descriptions of entities by id; an entity without one is called by its id, blanks for underscores.
+        Names or descriptions of entities by id. The text of an entity without one is its id, with spaces for
+        underscores.
     cutoff, weight, norm
-        As :class:`~vbterrier.entities.rerank.overlap.OverlapReranker` takes them.
+        See :class:`~vbterrier.entities.rerank.overlap.OverlapReranker`.
     n_terms
-        How many words of each topic to keep, the heaviest; ``None`` for all.
+        The number of words of each topic to keep, by weight; ``None`` for all.
     k1, b
-        Of BM25.
+        The parameters of BM25.
     field
         The column with the documents' texts.
 
@@ -236,7 +239,7 @@ class ExpansionReranker(Interpolation):
     ParameterError
         An illegal value.
     InputError
-        See the contract of runs; texts that are none.
+        See the contract of runs; values of ``texts`` that are not text.
 
     Notes
     -----
@@ -278,11 +281,11 @@ class ExpansionReranker(Interpolation):
         self.field = field
 
     def documents(self, run: Run) -> Documents:
-        """The documents of a run; their entities are not looked at."""
+        """Return the documents of a run, without entities."""
         return unlinked(run)
 
     def prepared(self, documents: Documents) -> tuple[DocumentTerms, Ints]:
-        """The words of all texts, and the text of each document."""
+        """Return the words of all texts, and the index of each document's text."""
         frame = documents.run.frame
         pt.validate.columns(frame, includes=[self.field])
         texts = frame[[self.field]].assign(docno=documents.run.docno.text.to_pylist())
@@ -295,13 +298,13 @@ class ExpansionReranker(Interpolation):
         return DocumentTerms(distinct), place[documents.row]
 
     def observed(self, listed: TopEntities, prepared: Any) -> Floats:
-        """BM25 of each document for the words of its topic's entities, shape (n_documents,)."""
+        """Return BM25 of each document for the words of its topic's entities, shape (n_documents,)."""
         terms, text = prepared
         topic, word, weight = self._words(listed, terms)
         return bm25(terms, text, listed.pool.topic_starts, topic, word, weight, k1=self.k1, b=self.b)
 
     def _words(self, listed: TopEntities, terms: DocumentTerms) -> tuple[Ints, Ints, Floats]:
-        """The words of each topic that a text holds, with their weights."""
+        """Return the words of each topic that a text contains, with their weights."""
         found: list[tuple[Ints, list[str]]] = list(words_of(described(listed.ids, self.texts)))
         entity = np.concatenate([owner for owner, _ in found]) if found else np.empty(0, dtype=np.int64)
         words = [word for _, some in found for word in some]

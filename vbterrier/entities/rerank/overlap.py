@@ -1,4 +1,4 @@
-"""Reranking by shared entities: overlap with the query, propagation between documents."""
+"""Reranking by entity overlap with the query, and by score propagation between documents."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EVIDENCE = ("overlap", "share", "score", "rank")
 
 
 def overlap(listed: TopEntities, evidence: str, *, confidence: bool) -> Floats:
-    """How much of the listed entities each document mentions, shape (n_documents,).
+    """Return the overlap of each document with the listed entities, shape (n_documents,).
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ def overlap(listed: TopEntities, evidence: str, *, confidence: bool) -> Floats:
     evidence
         See :class:`OverlapReranker`.
     confidence
-        Whether each link counts by its weight instead of 1.
+        If True, weight the links.
     """
     pool = listed.pool
     per_entity = np.ones(len(listed.rank))
@@ -38,33 +38,33 @@ def overlap(listed: TopEntities, evidence: str, *, confidence: bool) -> Floats:
     elif evidence == "rank":
         per_entity = 1 / np.log2(listed.rank + 2)
     per_link = per_entity[listed.owner]
-    told = listed.summed(per_link * pool.weight[listed.link] if confidence else per_link)
-    return told / np.maximum(np.diff(pool.starts), 1) if evidence == "share" else told
+    total = listed.summed(per_link * pool.weight[listed.link] if confidence else per_link)
+    return total / np.maximum(np.diff(pool.starts), 1) if evidence == "share" else total
 
 
 class OverlapReranker(Interpolation):
-    """Rerank documents by their score and how many of the first k entities they mention: R -> R.
+    """Rerank documents by their score and the number of first entities that they mention: R -> R.
 
     ``score' = (1 - weight) norm(score) + weight norm(Σ v(e))``, the sum over ``Λ(d) ∩ Ê^k``.
 
     Parameters
     ----------
     links
-        What documents mention: a :class:`~vbterrier.entities.pool.LinkedPool`, its K frame, or tags (docno, entity_id
-        [, weight, qid]).
+        The entities of documents: a :class:`~vbterrier.entities.pool.LinkedPool`, its K frame, or tags (docno,
+        entity_id [, weight, qid]).
     entities
-        An entity run (qid, docno: an entity's id, score), or a stage that makes one of the run that comes in.
+        An entity run (qid, docno: an entity id, score), or a stage that returns one for the input run.
     cutoff
         The number of entities of each topic that count.
     weight
-        Of the evidence, 0 (the documents' own score) to 1 (evidence alone).
+        The weight of the evidence, 0 (document score only) to 1 (evidence only).
     evidence
-        ``"overlap"``: v = 1. ``"share"``: ``1/|Λ(d)|``, of a document's entities those that are listed. ``"score"``: v
-        is the entity's score. ``"rank"``: ``v = 1/log2(rank + 1)`` with its rank from 1.
+        ``"overlap"``: v = 1. ``"share"``: ``v = 1/|Λ(d)|``, the listed share of the document's entities. ``"score"``: v
+        is the entity's score. ``"rank"``: ``v = 1/log2(rank + 1)`` with ranks from 1.
     confidence
         Multiply v by the weight of the link.
     norm
-        How both parts are made comparable in each topic: ``"minmax"``, ``"z"`` or ``"none"``; see
+        The normalisation of both parts in each topic: ``"minmax"``, ``"z"`` or ``"none"``; see
         :func:`vbterrier.entities.rerank.base.normalised`.
 
     Raises
@@ -76,8 +76,8 @@ class OverlapReranker(Interpolation):
 
     Notes
     -----
-    Where scores of entities are below 0, such as logarithms of probabilities, mentioning one would cost: this is warned
-    of. Linear in the links.
+    With ``evidence="score"``, negative entity scores, such as log probabilities, lower the scores of documents that
+    mention the entities; a warning reports them. The cost is linear in the number of links.
 
     References
     ----------
@@ -110,10 +110,10 @@ class OverlapReranker(Interpolation):
         self.evidence = choice("evidence", evidence, EVIDENCE)
         self.confidence = bool(confidence)
 
-    def observed(self, listed: TopEntities, prepared: Any) -> Floats:  # noqa: ARG002 - the same for every reranker
-        """See :func:`overlap`."""
+    def observed(self, listed: TopEntities, prepared: Any) -> Floats:  # noqa: ARG002 - common signature
+        """Return the overlap, see :func:`overlap`."""
         if self.evidence == "score" and (listed.score < 0).any():
-            warn("entities: some scores are below 0, so that documents lose by mentioning them; scale them first")
+            warn("entities: scores below 0 lower the scores of documents that mention them; scale them first")
         return overlap(listed, self.evidence, confidence=self.confidence)
 
 
@@ -122,7 +122,7 @@ ENTITY_WEIGHTS = ("uniform", "rank", "idf")
 
 @dataclass(frozen=True, eq=False)
 class Sharing:
-    """Which documents share which entities: the place of both and the weight of each link, shape (m,)."""
+    """Weighted links between documents and listed entities: document, entity and weight of each, shape (m,)."""
 
     document: Ints
     entity: Ints
@@ -131,7 +131,7 @@ class Sharing:
     n_entities: int
 
     def smoothed(self, score: Floats) -> Floats:
-        """Each document's mean over its entities of each entity's mean score; its own score where it has none."""
+        """Return the mean, over a document's entities, of their mean scores; its own score without entities."""
         of_entity = self._mean(score[self.document], self.entity, self.n_entities)
         found = self._mean(of_entity[self.entity], self.document, self.n_documents)
         return np.where(np.isnan(found), score, found)
@@ -144,7 +144,7 @@ class Sharing:
 
 
 def sharing(listed: TopEntities, entity_weight: str, *, confidence: bool) -> Sharing:
-    """What documents share of the listed entities.
+    """Return the weighted links between documents and listed entities.
 
     Parameters
     ----------
@@ -166,26 +166,26 @@ def sharing(listed: TopEntities, entity_weight: str, *, confidence: bool) -> Sha
 
 
 class PropagationReranker(Reranker):
-    """Rerank documents by scores that spread, with restarts, over documents that share query entities: R -> R.
+    """Rerank documents by propagating scores, with restarts, between documents that share query entities: R -> R.
 
-    ``f_0 = norm(score)``, ``f_{t+1} = (1 - damping) f_0 + damping S f_t``: S takes each document to the mean, over the
-    entities of ``Λ(d) ∩ Ê^k``, of the mean score of the documents of its topic that mention the entity.
+    ``f_0 = norm(score)``, ``f_{t+1} = (1 - damping) f_0 + damping S f_t``: S maps the score of a document to the
+    mean, over the entities in ``Λ(d) ∩ Ê^k``, of the mean score of the topic's documents that mention the entity.
 
     Parameters
     ----------
     links, entities, cutoff
-        As :class:`~vbterrier.entities.rerank.overlap.OverlapReranker` takes them.
+        See :class:`~vbterrier.entities.rerank.overlap.OverlapReranker`.
     damping
-        The part that comes from others, 0 (the documents' own score) to 1.
+        The weight of propagated scores, 0 (document score only) to 1.
     steps
-        How often scores are spread.
+        The number of propagation steps.
     entity_weight
-        How much an entity counts in a document's mean: ``"uniform"``; ``"rank"``, ``1/log2(rank + 1)`` with its rank
-        from 1; ``"idf"``, ``log((N + 1)/(df + 1)) + 1`` over the topic's pool, which holds back what many share.
+        The weight of an entity in a document's mean: ``"uniform"``; ``"rank"``, ``1/log2(rank + 1)`` with ranks from 1;
+        ``"idf"``, ``log((N + 1)/(df + 1)) + 1`` over the topic's pool, which reduces the weight of frequent entities.
     confidence
-        Multiply by the weight of the link, in both means.
+        If True, multiply by the weight of the link, in both means.
     norm
-        As :class:`~vbterrier.entities.rerank.overlap.OverlapReranker` takes it.
+        See :class:`~vbterrier.entities.rerank.overlap.OverlapReranker`.
 
     Raises
     ------
@@ -196,9 +196,9 @@ class PropagationReranker(Reranker):
 
     Notes
     -----
-    S is a random walk from documents to entities and back (the first step may return at once), so scores stay within
-    the range of ``f_0``. Documents without a listed entity keep theirs. Each step is linear in the links to listed
-    entities; the graph of documents is never made. The paper names the family and leaves the walk open.
+    S is a random walk from documents to entities and back (possibly to the same document), so scores remain within the
+    range of ``f_0``. Documents without a listed entity keep their score. Each step is linear in the number of links to
+    listed entities. The paper names the family and does not define the walk.
 
     References
     ----------
@@ -238,12 +238,12 @@ class PropagationReranker(Reranker):
         self.entity_weight = choice("entity_weight", entity_weight, ENTITY_WEIGHTS)
         self.confidence = bool(confidence)
 
-    def observed(self, listed: TopEntities, prepared: Any) -> Sharing:  # noqa: ARG002 - the same for every reranker
-        """See :func:`sharing`."""
+    def observed(self, listed: TopEntities, prepared: Any) -> Sharing:  # noqa: ARG002 - common signature
+        """Return the links that propagate scores, see :func:`sharing`."""
         return sharing(listed, self.entity_weight, confidence=self.confidence)
 
     def scores(self, documents: Documents, observed: Any) -> Floats:
-        """The scores after the last step."""
+        """Return the scores after the last step."""
         start = normalised(documents.score, documents.pool.topic_starts, self.norm)
         score = start
         for _ in range(self.steps):
