@@ -41,7 +41,7 @@ class ClosedCandidates:
         require(frame, ("qid", "entity_id"), "intents")
         self.qid = ids_of(frame["qid"], "intents column 'qid'")
         self.entity = ids_of(frame["entity_id"], "intents column 'entity_id'")
-        self.cutoffics, topic = self.qid.codes()
+        self.topics, topic = self.qid.codes()
         self._lookup = Lookup(topic, self.entity)
 
     def among(self, qid: Ids, row: Ints, entity: Ids) -> Bools:
@@ -57,7 +57,7 @@ class ClosedCandidates:
         require_same_kind(self.qid, qid, "intents column 'qid'", "run column 'qid'")
         require_same_kind(self.entity, entity, "intents column 'entity_id'", "entities that the tagger found")
         topics, code = qid.codes()
-        here = places(topics, self.cutoffics)
+        here = places(topics, self.topics)
         if (here < 0).any():
             without = [topic for topic, place in zip(topics, here, strict=True) if place < 0]
             warn(

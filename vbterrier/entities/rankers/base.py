@@ -252,7 +252,7 @@ class QueryEntities:
     def __init__(self, frame: Any, *, name: str) -> None:
         frame = frame_of(frame, name)
         require(frame, ("qid", "entity_id"), name)
-        self.cutoffics, self.cutoffic = ids_of(frame["qid"], f"{name} column 'qid'").codes()
+        self.topics, self.cutoffic = ids_of(frame["qid"], f"{name} column 'qid'").codes()
         self.entity = ids_of(frame["entity_id"], f"{name} column 'entity_id'")
         self.prob = numbers_of(frame["prob"], f"{name} column 'prob'") if "prob" in frame else np.ones(len(frame))
         bad = ~((self.prob >= 0) & np.isfinite(self.prob))
@@ -262,6 +262,6 @@ class QueryEntities:
 
     def of(self, topics: list[str]) -> tuple[Ints, Ids, Floats]:
         """Return the rows of the given topics: the index of each row's topic, its entity and its probability."""
-        place = places(self.cutoffics, topics)[self.cutoffic]
+        place = places(self.topics, topics)[self.cutoffic]
         rows = np.flatnonzero(place >= 0)
         return place[rows], self.entity.take(rows), self.prob[rows]
