@@ -126,9 +126,9 @@ def test_the_data_of_the_specification_give_its_number_on_the_command_line(score
 # The same document twice in a run.
 
 TWICE = {
-    "below": (added(RUN, score=0.1), r"document 'd1' stands twice for query 'q1', at ranks 1 and 5"),
-    "tied": (added(RUN), r"document 'd1' stands twice for query 'q1', at ranks 1 and 2"),
-    "above": (added(RUN, score=9.0), r"document 'd1' stands twice for query 'q1', at ranks 1 and 2"),
+    "below": (added(RUN, score=0.1), r"document 'd1' is duplicated for query 'q1', at ranks 1 and 5"),
+    "tied": (added(RUN), r"document 'd1' is duplicated for query 'q1', at ranks 1 and 2"),
+    "above": (added(RUN, score=9.0), r"document 'd1' is duplicated for query 'q1', at ranks 1 and 2"),
 }
 twice = pytest.mark.parametrize(("run", "words"), TWICE.values(), ids=TWICE)
 
@@ -370,7 +370,7 @@ def test_a_topic_that_a_run_lacks_is_counted_in_the_output(command, tmp_path):
 
 @in_library
 def test_empty_qrels_are_an_error(evaluated):
-    with pytest.raises(InputError, match="qrels: no rows; a run is evaluated over the topics that stand here"):
+    with pytest.raises(InputError, match="qrels: no rows; a run is evaluated over the topics of this frame"):
         evaluated(RUN, QRELS.iloc[:0])
 
 
@@ -582,7 +582,7 @@ ONE = RUN.iloc[:4]
 
 @pytest.mark.filterwarnings("ignore:an interval over topics:vbterrier.errors.DegenerateWarning")
 def test_diversity_judgments_given_to_ours_for_adhoc_ones_are_an_error_with_the_remedy():
-    words = r"document 'd1' of query 'q1' has the labels 1 \(row 0\) and 0 \(row 1\); .*vbterrier\.flatten_qrels"
+    words = r"document 'd1' of query 'q1' has the labels 1 \(row 0\) and 0 \(row 1\); .*vbterrier\.frames\.flatten_qrels"
     for evaluated in ALL.values():
         with pytest.raises(InputError, match=words):
             evaluated(ONE, SUBTOPICS)
@@ -689,7 +689,7 @@ def test_a_cutoff_that_is_no_rank_is_refused_by_the_distribution(cutoff):
         ({"n_draws": 0}, "n_draws=0: wanted a whole number"),
         ({"seed": -1}, "seed=-1: wanted a whole number of at least 0"),
         ({"seed": True}, "seed=True: wanted a whole number of at least 0"),
-        ({"metric": "AP"}, "metric='AP': wanted one of those in vbterrier.unjudged.metrics"),
+        ({"metric": "AP"}, "metric='AP': wanted an instance of a class of vbterrier.unjudged.metrics"),
         ({"metric": AP}, r"metric=<class .*AP'>: wanted one of those in"),
         ({"prior": {0: 1.0}, "compat": "ecir23"}, "compat='ecir23' knows priors by name only"),
     ],

@@ -140,7 +140,7 @@ def test_repeated_documents_are_kept_once_where_asked_for(command, tmp_path):
     asked = ("score", "twice.run", "--intents", "demo/intents.tsv", "--tags", "demo/tags.tsv", "-m", "ES@5")
     code, _, err = command(*asked)
     assert code == 1
-    assert "stands twice" in err
+    assert "is duplicated" in err
     code, _, err = command(*asked, "--duplicates", "first")
     assert code == 0
     assert "1 repeated documents dropped" in err

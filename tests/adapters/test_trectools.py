@@ -294,7 +294,7 @@ def test_objects_without_data_are_refused_with_the_remedy(evaluation):
 
 def test_a_document_that_stands_twice_is_refused():
     run, qrels = frames()
-    with pytest.raises(InputError, match="document '7' stands twice for query '001'"):
+    with pytest.raises(InputError, match="document '7' is duplicated for query '001'"):
         VBTrecEval.from_frames(pd.concat([run, run.iloc[:1]]), qrels)
 
 

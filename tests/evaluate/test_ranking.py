@@ -336,7 +336,7 @@ def test_topics_follow_the_rule_of_score(many):
 def test_repeated_documents(many):
     runs, qrels = many
     twice = {**runs, "r0": pd.concat([runs["r0"], runs["r0"].head(1).assign(score=-50.0)])}
-    with pytest.raises(InputError, match="stands twice"):
+    with pytest.raises(InputError, match="is duplicated"):
         rank_systems(twice, qrels, n_draws=5)
     with pytest.warns(UserWarning, match="1 repeated documents dropped"):
         found = rank_systems(twice, qrels, n_draws=30, duplicates="first")

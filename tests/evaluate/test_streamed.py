@@ -179,7 +179,7 @@ def test_repeated_documents(tmp_path, kind):
     run, qrels = made()
     twice = pd.concat([run, run.iloc[[3, 700, 1500]].assign(score=-1.0)]).sort_values("qid", kind="stable")
     path = as_files(twice, tmp_path, kind)
-    with pytest.raises(InputError, match="stands twice for query"):
+    with pytest.raises(InputError, match="is duplicated for query"):
         shared_caption(lambda: score({"m": path}, qrels, ["BNDCG@10"], memory=2**26))
     wanted, _ = shared_caption(lambda: score({"m": twice}, qrels, MEASURES, duplicates="first"))
     found, also = shared_caption(lambda: score({"m": path}, qrels, MEASURES, duplicates="first", memory=2**26))

@@ -120,7 +120,9 @@ def test_an_empty_column_has_no_ids(dtype):
     made = ids_of(pd.Series([], dtype=dtype), "x")
     assert len(made) == 0
     assert made.codes()[0] == []
-    assert made.codes()[1].tolist() == made.fingerprints.tolist() == made.blocks().tolist() == made.ranks().tolist() == []
+    assert (
+        made.codes()[1].tolist() == made.fingerprints.tolist() == made.blocks().tolist() == made.ranks().tolist() == []
+    )
 
 
 @given(WORD_LISTS)
@@ -149,7 +151,9 @@ def test_fingerprints_are_equal_exactly_where_ids_are_whatever_part_of_an_array_
     whole = ids(*words)
     part = Ids(whole.text.slice(start, size))
     assert part.fingerprints.tolist() == whole.fingerprints[start : start + size].tolist()
-    assert [[a == b for a in whole.fingerprints] for b in whole.fingerprints] == [[a == b for a in words] for b in words]
+    assert [[a == b for a in whole.fingerprints] for b in whole.fingerprints] == [
+        [a == b for a in words] for b in words
+    ]
 
 
 def test_fingerprints_of_a_hundred_thousand_ids_that_differ_little_differ():

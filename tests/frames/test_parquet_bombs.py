@@ -53,7 +53,7 @@ except vbterrier.FileError:
 
 def test_runs_in_chunks_stay_in_their_memory(bomb):
     qrels = pd.DataFrame({"qid": ["q1"], "docno": ["d"], "label": [1]})
-    with pytest.raises(ValueError, match=r"topic 'q1' alone holds|stands twice"):
+    with pytest.raises(ValueError, match=r"topic 'q1' alone holds|is duplicated"):
         score(bomb, qrels, ["nDCG@10"], memory="64 MiB")
 
 

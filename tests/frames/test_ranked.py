@@ -163,12 +163,12 @@ def test_the_top_of_long_lists_is_where_their_order_begins(topics, depth, togeth
 
 @pytest.mark.parametrize(("depth", "kept"), [(None, [3, 1]), (1, [1, 1]), (2, [2, 1]), (3, [3, 1]), (99, [3, 1])])
 def test_depth_cuts_each_topic_by_itself(depth, kept):
-    result = order_of(frame(q1={"a": 3.0, "b": 2.0, "c": 1.0}, q2={"d": 1.0}), depth=depth)
+    result = order_of(frame(q1={"a": 3.0, "b": 2.0, "c": 1.0}, q2={"d": 1.0}), cutoff=depth)
     assert result == {"q1": ["a", "b", "c"][: kept[0]], "q2": ["d"][: kept[1]]}
 
 
 def test_a_tie_across_the_cut_is_settled_before_cutting():
-    assert order_of(frame(q={"a": 1.0, "b": 1.0, "c": 1.0}), depth=1) == {"q": ["c"]}
+    assert order_of(frame(q={"a": 1.0, "b": 1.0, "c": 1.0}), cutoff=1) == {"q": ["c"]}
 
 
 def test_given_ranks_count_for_nothing():
@@ -289,7 +289,7 @@ def repeated(far_down):
 
 @pytest.mark.parametrize("far_down", [4, 59])
 def test_a_document_that_stands_twice_is_named_with_both_its_ranks(far_down):
-    words = rf"mine: document 'd03' stands twice for query 'q2', at ranks 4 and {far_down + 1} \(2 rows repeat\)"
+    words = rf"mine: document 'd03' is duplicated for query 'q2', at ranks 4 and {far_down + 1} \(2 rows repeat\)"
     with pytest.raises(InputError, match=words + r".*duplicates='first'"):
         ranked(repeated(far_down), 5, name="mine")
 

@@ -222,7 +222,7 @@ def test_judgments_that_cannot_be_used_are_refused_when_the_stage_is_made(qrels,
 @pytest.mark.parametrize(
     ("run", "words"),
     [
-        (pd.concat([RUN, RUN.iloc[:1]]), "document 'x' stands twice for query 'q1', at ranks 1 and 2"),
+        (pd.concat([RUN, RUN.iloc[:1]]), "document 'x' is duplicated for query 'q1', at ranks 1 and 2"),
         (RUN.assign(score=[1.0, None, 2.0, 3.0, 1.0, 2.0]), "run column 'score': row 1 .*wanted a number"),
         (RUN.assign(qid=1, docno=list("abcdef")), "holds text, run column 'qid' holds integers"),
     ],

@@ -419,7 +419,7 @@ def test_a_name_that_nobody_registered_is_an_error_with_the_nearest():
     adhoc, run = pd.DataFrame({"qid": ["a"], "docno": ["x"], "label": [1]}), ranked(a=["x"])
     with pytest.raises(InputError, match=r"intents='wikipdia': no intents are registered.*Did you mean wikipedia\?"):
         values(VB(intents="wikipdia") @ 10, adhoc, run)
-    with pytest.raises(InputError, match=r"tags='nowhere\.tsv': no tags are registered under this name and no file"):
+    with pytest.raises(InputError, match=r"tags='nowhere\.tsv': no tags are registered under this name and no such file"):
         values(VB(intents="wikipedia", tags="nowhere.tsv") @ 10, adhoc, run)
 
 

@@ -1,4 +1,4 @@
-"""What runs and qrels hold, and what they can be evaluated for."""
+"""Diagnosis of runs and qrels before evaluation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pandas as pd
 from vbterrier.errors import DegenerateWarning, InputError, VBTerrierError
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.ids import ids_of, integers_of, repeated_pairs
-from vbterrier.frames.ranking import TIES_WORTH_A_WARNING, Run
+from vbterrier.frames.ranking import MAX_TIED_SHARE, Run
 from vbterrier.frames.runs import flatten_qrels
 from vbterrier.unjudged.pool import Judgments
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-DEPTHS = (5, 10, 20, 100)
-TIE_DEPTH = 10
+CUTOFFS = (5, 10, 20, 100)
+TIE_CUTOFF = 10
 
 
 @dataclass(frozen=True)
 class Support:
-    """Whether some measures can be computed from the files, and why not."""
+    """Support of some measures by the files, with the reason."""
 
     measures: str
     possible: bool
@@ -35,20 +35,20 @@ class Support:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What :func:`diagnose` found.
+    """Result of :func:`diagnose`.
 
     Parameters
     ----------
     qrels
-        A row a fact: what, value.
+        One row per fact: what, value.
     runs
-        A row a run: name, topics, rows, depth (shortest to longest list), unjudged@5/10/20/100 (mean over the topics of
-        the qrels), tied@10 (share of the first ten places that share their score), float32 (neighbours that only differ
-        beyond 32-bit floats), duplicates (rows), missing and extra topics.
+        One row per run: name, topics, rows, depth (shortest to longest list), unjudged@5/10/20/100 (mean over the
+        topics of the qrels), tied@10 (share of tied documents in the top ten), float32 (adjacent documents whose scores
+        differ only beyond 32-bit precision), duplicates (rows), missing and extra topics.
     support
-        Which measures the files support.
+        Measures that the files support.
     notes
-        What deserves attention, in words.
+        Warnings as text.
     """
 
     qrels: pd.DataFrame
@@ -58,7 +58,7 @@ class Diagnosis:
 
 
 def diagnose(runs: Mapping[str, Any], qrels: Any) -> Diagnosis:
-    """Look at files before evaluating them; what would be an error elsewhere is a finding here.
+    """Diagnose files before an evaluation; report problems instead of raising.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def diagnose(runs: Mapping[str, Any], qrels: Any) -> Diagnosis:
     Raises
     ------
     InputError
-        A frame that lacks columns or ids: nothing can be said of it.
+        A frame without the required columns or with invalid ids.
 
     Examples
     --------
@@ -109,7 +109,7 @@ def _qrels_facts(frame: pd.DataFrame, notes: list[str]) -> tuple[pd.DataFrame, J
     ]
     without = len(topics) - len(set(topic[label > 0].tolist()))
     if without:
-        notes.append(f"qrels: {without} topics have no relevant document and score 0 whatever is retrieved")
+        notes.append(f"qrels: {without} topics have no relevant document and always score 0")
     usable = flatten_qrels(frame) if diversity else frame
     conflict = False
     try:
@@ -119,12 +119,12 @@ def _qrels_facts(frame: pd.DataFrame, notes: list[str]) -> tuple[pd.DataFrame, J
         notes.append(str(error))
         judgments = _quietly(Judgments, flatten_qrels(frame))
     if len(repeats) and not diversity:
-        notes.append(f"qrels: {len(repeats)} rows judge a document that stands twice in its topic")
+        notes.append(f"qrels: {len(repeats)} rows judge a document that is duplicated in its topic")
     return pd.DataFrame(facts, columns=["what", "value"]), judgments, diversity, conflict
 
 
 def _quietly(make: Any, *arguments: Any, **options: Any) -> Any:
-    """Call without the warnings: what they say is in the table."""
+    """Call without warnings, which the table covers."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DegenerateWarning)
         return make(*arguments, **options)
@@ -142,19 +142,19 @@ def _run_facts(name: str, frame: Any, judgments: Judgments, notes: list[str]) ->
         "depth": f"{lengths.min()}-{lengths.max()}",
     }
     try:
-        judged = _quietly(judgments.judge, run, max(DEPTHS))
-        facts |= {f"unjudged@{depth}": float(judged.cut(depth).unjudged_share().mean()) for depth in DEPTHS}
+        judged = _quietly(judgments.judge, run, max(CUTOFFS))
+        facts |= {f"unjudged@{cutoff}": float(judged.cut(cutoff).unjudged_share().mean()) for cutoff in CUTOFFS}
     except VBTerrierError as error:
         notes.append(str(error))
-        facts |= {f"unjudged@{depth}": float("nan") for depth in DEPTHS}
-    top = run.top(TIE_DEPTH)
-    if top.tied_share > TIES_WORTH_A_WARNING:
+        facts |= {f"unjudged@{cutoff}": float("nan") for cutoff in CUTOFFS}
+    top = run.top(TIE_CUTOFF)
+    if top.tied_share > MAX_TIED_SHARE:
         notes.append(
-            f"run {name!r}: {top.tied_share:.0%} of the first {TIE_DEPTH} places are tied; their order is trec_eval's, "
-            "by docno"
+            f"run {name!r}: {top.tied_share:.0%} of the top {TIE_CUTOFF} documents are tied; docno breaks ties, as in "
+            "trec_eval"
         )
     facts |= {
-        f"tied@{TIE_DEPTH}": top.tied_share,
+        f"tied@{TIE_CUTOFF}": top.tied_share,
         "float32": _equal_as_float32(run),
         "duplicates": n_duplicates,
         "missing": len(known.difference(run.topics)),
@@ -162,18 +162,18 @@ def _run_facts(name: str, frame: Any, judgments: Judgments, notes: list[str]) ->
     }
     if n_duplicates:
         notes.append(
-            f"run {name!r}: {n_duplicates} rows repeat a document of their topic; scoring refuses them unless told "
-            "duplicates='first'"
+            f"run {name!r}: {n_duplicates} rows repeat a document of their topic; score them with duplicates='first'"
         )
     if facts["float32"]:
         notes.append(
-            f"run {name!r}: {facts['float32']} neighbours differ only beyond 32-bit floats: ties, as in trec_eval"
+            f"run {name!r}: {facts['float32']} adjacent scores differ only beyond 32-bit precision: ties, as in "
+            "trec_eval"
         )
     return facts
 
 
 def _equal_as_float32(run: Run) -> int:
-    """Neighbours in the full order whose scores differ as 64-bit numbers only."""
+    """Number of adjacent documents whose scores differ as 64-bit numbers only."""
     rows, _, _ = run.ordered()
     left, right = run.score[rows[:-1]], run.score[rows[1:]]
     with np.errstate(over="ignore"):
@@ -187,9 +187,7 @@ def _differences(runs: pd.DataFrame) -> list[str]:
         parts = ", ".join(
             f"{name} lacks {missing}" for name, missing in zip(runs["name"], runs["missing"], strict=True) if missing
         )
-        notes.append(
-            f"topics: {parts} of the judged topics; compare runs on the topics that all have (--topics common)"
-        )
+        notes.append(f"topics: {parts} of the judged topics; compare runs on their common topics (--topics common)")
     if (runs["extra"] > 0).any():
         parts = ", ".join(f"{name} {extra}" for name, extra in zip(runs["name"], runs["extra"], strict=True) if extra)
         notes.append(f"topics without judgments are left out: {parts}")
@@ -197,7 +195,7 @@ def _differences(runs: pd.DataFrame) -> list[str]:
 
 
 def _support(diversity: bool, conflict: bool, runs: pd.DataFrame) -> list[Support]:  # noqa: FBT001 - private
-    unjudged = runs[f"unjudged@{TIE_DEPTH}"]
+    unjudged = runs[f"unjudged@{TIE_CUTOFF}"]
     some, joined = bool((unjudged > 0).any()), bool(unjudged.notna().any())
     if not joined:
         return [Support("all measures", possible=False, reason="runs and qrels share no topic or id")]
@@ -213,9 +211,9 @@ def _support(diversity: bool, conflict: bool, runs: pd.DataFrame) -> list[Suppor
             reason=(
                 "judged documents have one label a subtopic"
                 if diversity
-                else "documents are unjudged: prefer these to nDCG"
+                else "documents are unjudged: use these instead of nDCG"
                 if some
-                else "nothing is unjudged: they equal nDCG"
+                else "no document is unjudged: they equal nDCG"
             )
             + flat,
         ),
@@ -223,9 +221,9 @@ def _support(diversity: bool, conflict: bool, runs: pd.DataFrame) -> list[Suppor
             "nDCG, AP, P",
             possible=not diversity,
             reason=(
-                "the last subtopic would win"
+                "only the last subtopic would count"
                 if diversity
-                else "unjudged documents count as not relevant"
+                else "unjudged documents count as non-relevant"
                 if some
                 else "complete to depth 10"
             )
@@ -236,7 +234,7 @@ def _support(diversity: bool, conflict: bool, runs: pd.DataFrame) -> list[Suppor
             possible=diversity,
             reason="intents are the iterations of the qrels, uniform"
             if diversity
-            else "no intents here; name files in the measure, VB(intents='...',tags='...')@10, or use diversity qrels",
+            else "no intents; name files in the measure, VB(intents='...',tags='...')@10, or use diversity qrels",
         ),
         Support(
             "alpha_nDCG, ERR_IA, StRecall",

@@ -1,4 +1,4 @@
-"""Frames known by a name, so that a measure that uses them stays plain text."""
+"""Registered frames, which measures refer to by name in their text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 _READERS = {"intents": read_intents, "tags": read_tags}
-# What the names of saved sets begin with.
+# Prefix of the names of saved intent sets.
 SET_PREFIX = "intent_set-"
 _NAMED: dict[str, dict[str, pd.DataFrame]] = {"intents": {}, "tags": {}}
 
@@ -30,21 +30,21 @@ def _register(kind: str, name: str, frame: Any, *, replace: bool) -> None:
 
 
 def register_intents(name: str, frame: Any, *, replace: bool = False) -> None:
-    """Make candidate intents known to measures by a name, as in ``VB(intents="wikipedia")@10``.
+    """Register candidate intents under a name for measures, as in ``VB(intents="wikipedia")@10``.
 
     Parameters
     ----------
     name
-        The name; a file of that name is then no longer looked for.
+        The name; it takes precedence over a file of this name.
     frame
-        Columns qid, entity_id, prob. A copy is kept.
+        Columns qid, entity_id, prob; copied.
     replace
-        Allow another frame under a name that is taken.
+        Replace a different frame of this name.
 
     Raises
     ------
     InputError
-        The name is taken by other data.
+        The name is registered with other data.
 
     Examples
     --------
@@ -55,21 +55,21 @@ def register_intents(name: str, frame: Any, *, replace: bool = False) -> None:
 
 
 def register_tags(name: str, frame: Any, *, replace: bool = False) -> None:
-    """Make tags of documents known to measures by a name, as in ``VB(tags="wat")@10``.
+    """Register tags of documents under a name for measures, as in ``VB(tags="wat")@10``.
 
     Parameters
     ----------
     name
-        The name; a file of that name is then no longer looked for.
+        The name; it takes precedence over a file of this name.
     frame
-        Columns docno, entity_id, and optionally weight in [0, 1] and qid. A copy is kept.
+        Columns docno, entity_id, and optionally weight in [0, 1] and qid; copied.
     replace
-        Allow another frame under a name that is taken.
+        Replace a different frame of this name.
 
     Raises
     ------
     InputError
-        The name is taken by other data.
+        The name is registered with other data.
 
     Examples
     --------
@@ -80,33 +80,33 @@ def register_tags(name: str, frame: Any, *, replace: bool = False) -> None:
 
 
 def registered(kind: str, name: Any) -> pd.DataFrame | None:
-    """The frame that is registered under a name in this process, ``None`` where there is none."""
+    """Return the frame that is registered under a name in this process, or ``None``."""
     return _NAMED[kind].get(name) if isinstance(name, str) else None
 
 
 def named(kind: str, given: Any) -> pd.DataFrame:
-    """A frame as it is, the frame of a registered name, or the file at a path.
+    """Return a given frame, the frame of a registered name, or the frame of a file.
 
     Raises
     ------
     InputError
-        Neither name nor file exists; names the nearest registered name.
+        Neither name nor file exists; suggests the nearest registered name.
     """
     if not isinstance(given, (str, os.PathLike)):
         return frame_of(given, kind)
     name = os.fspath(given)
     if name in _NAMED[kind]:
         return _NAMED[kind][name]
-    # A name that is too long for a file is none; Path.exists would raise.
+    # Path.exists would raise for a name that is too long for a file.
     if not os.path.exists(name):  # noqa: PTH110
         known = _NAMED[kind]
         if name.startswith(SET_PREFIX):
             raise InputError(
-                f"{kind}={name!r}: the set of this name is not open in this process; ask a measure of it first, as "
+                f"{kind}={name!r}: the set of this name is not open in this process; use one of its measures first, as "
                 "IntentSet(path).VB, with the path of its folder"
             )
         raise InputError(
-            f"{kind}={name!r}: no {kind} are registered under this name and no file is there; registered: "
+            f"{kind}={name!r}: no {kind} are registered under this name and no such file exists; registered: "
             f"{examples(known) or 'none'}; use vbterrier.register_{kind}(name, frame) or a path.{nearest(name, known)}"
         )
     return _READERS[kind](name)

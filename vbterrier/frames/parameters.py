@@ -1,4 +1,4 @@
-"""Parameters of stages and functions, checked one by one."""
+"""Validation of parameters."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 def choice(name: str, value: Any, legal: Iterable[str]) -> str:
-    """A parameter that is one of some words.
+    """Return a parameter that is one of some words.
 
     Raises
     ------
     ParameterError
-        Another value; names the nearest.
+        Another value; suggests the nearest legal one.
 
     >>> choice("method", "softmx", ["softmax", "prior"])
     Traceback (most recent call last):
@@ -43,12 +43,12 @@ def number(
     open_low: bool = False,
     open_high: bool = False,
 ) -> float:
-    """A parameter that is a finite number from ``low`` to ``high``, an open end left out.
+    """Return a parameter that is a finite number from ``low`` to ``high``, open ends excluded.
 
     Raises
     ------
     ParameterError
-        Anything else.
+        Any other value.
 
     >>> number("temperature", 2, low=0, open_low=True)
     2.0
@@ -70,12 +70,12 @@ def number(
 
 
 def numbers(name: str, given: Mapping[str, Any] | None, *, low: float) -> dict[str, float] | None:
-    """A parameter that maps words to numbers of at least ``low``.
+    """Return a parameter that maps words to numbers of at least ``low``.
 
     Raises
     ------
     ParameterError
-        Anything else.
+        Any other value.
 
     >>> numbers("weights", {"state": 2}, low=0)
     {'state': 2.0}
@@ -88,25 +88,25 @@ def numbers(name: str, given: Mapping[str, Any] | None, *, low: float) -> dict[s
 
 
 def whole(name: str, value: Any, *, low: int = 1, high: int | None = None, meaning: str = "") -> int:
-    """A parameter that is a whole number of at least ``low``, and of at most ``high``.
+    """Return a parameter that is an integer of at least ``low`` and at most ``high``.
 
     Parameters
     ----------
     name
         The parameter.
     value
-        What was given.
+        Its value.
     low, high
         Its range.
     meaning
-        What the message adds, as ", as in @10".
+        Addition to the message, as ", as in @10".
 
     Raises
     ------
     ParameterError
-        Fractions, text, True and False; numbers out of range.
+        A fraction, text, True or False; an integer out of range.
 
-    >>> whole("top", 5)
+    >>> whole("cutoff", 5)
     5
     >>> whole("n", 0)
     Traceback (most recent call last):
@@ -122,8 +122,8 @@ def whole(name: str, value: Any, *, low: int = 1, high: int | None = None, meani
 
 
 def whole_or_none(name: str, value: Any, *, low: int = 1) -> int | None:
-    """A parameter that is a whole number of at least ``low``, or ``None``.
+    """Return a parameter that is an integer of at least ``low``, or ``None``.
 
-    >>> whole_or_none("top", None)
+    >>> whole_or_none("cutoff", None)
     """
     return None if value is None else whole(name, value, low=low)

@@ -1,4 +1,4 @@
-"""Runs by name, topics that frames share, and flattened diversity qrels."""
+"""Named runs, common topics, and flattened diversity qrels."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def places(wanted: Sequence[str], among: Sequence[str]) -> Ints:
-    """The place of each wanted topic among others, -1 where it is missing, shape (n_wanted,).
+    """Return the position of each wanted topic in another list, -1 if it is missing, shape (n_wanted,).
 
     >>> places(["q2", "q9"], ["q1", "q2"])
     array([ 1, -1])
@@ -33,24 +33,24 @@ def places(wanted: Sequence[str], among: Sequence[str]) -> Ints:
 
 
 def run_places(run: Run, topics: Sequence[str], qid: Ids, name: str) -> Ints:
-    """The place of each topic of a run among the topics to evaluate, -1 for topics that are not evaluated.
+    """Return the position of each topic of a run in the topics to evaluate, -1 for topics that are not evaluated.
 
     Parameters
     ----------
     run
         The run.
     topics, qid
-        The topics to evaluate, and the column that they came from.
+        The topics to evaluate, and their column.
     name
-        What messages call the frame of that column.
+        The name of their frame in messages.
 
     Raises
     ------
     InputError
-        No topic to evaluate, integers against text, or no topic in common.
+        No topic to evaluate, no topic in common, or integers in one frame and text in the other.
     """
     if not topics:
-        raise InputError(f"{name}: no rows; a run is evaluated over the topics that stand here")
+        raise InputError(f"{name}: no rows; a run is evaluated over the topics of this frame")
     require_same_kind(qid, run.topic_ids, f"{name} column 'qid'", f"{run.name} column 'qid'")
     found = places(run.topics, topics)
     if not run.topics:
@@ -67,18 +67,18 @@ def run_places(run: Run, topics: Sequence[str], qid: Ids, name: str) -> Ints:
 
 
 def loaded_run(name: str, run: Any, duplicates: str = "error") -> Run:
-    """A run, given as a frame or a path."""
+    """Return a run from a frame or a path."""
     frame = read_run(run) if isinstance(run, (str, os.PathLike)) else run
     return Run(frame, name=f"run {name!r}", duplicates=duplicates)
 
 
 def runs_of(runs: Any) -> dict[str, Run]:
-    """Each run by its name, from a mapping of name to a frame (qid, docno, score) or the path of a TREC run.
+    """Return runs by name from a mapping of names to frames (qid, docno, score) or paths of TREC runs.
 
     Raises
     ------
     InputError
-        No mapping, or an empty one; see the contract of runs.
+        No mapping, an empty one, or an invalid run.
     """
     if not hasattr(runs, "items") or hasattr(runs, "columns"):
         raise InputError(f"runs: wanted a mapping of name to run, found {type(runs).__name__}; pass {{'mine': run}}")
@@ -89,24 +89,24 @@ def runs_of(runs: Any) -> dict[str, Run]:
 
 
 def flatten_qrels(qrels: Any, *, name: str = "qrels") -> pd.DataFrame:
-    """Adhoc judgments from diversity judgments: the highest label of each document over all iterations.
+    """Convert diversity qrels to adhoc qrels: the highest label of each document over all iterations.
 
     Parameters
     ----------
     qrels
-        Columns qid, docno, label; an iteration column is ignored.
+        Columns qid, docno, label; a column ``iteration`` is ignored.
     name
-        What messages call it.
+        The name in messages.
 
     Returns
     -------
     pandas.DataFrame
-        qid, docno, label; one row a document, in order of appearance.
+        Columns qid, docno, label; one row per document, in order of appearance.
 
     Raises
     ------
     InputError
-        A missing column or id, a label that is no whole number.
+        A missing column or id, a label that is not an integer.
 
     Examples
     --------

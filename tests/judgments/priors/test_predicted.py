@@ -462,7 +462,7 @@ def test_bad_input():
         predict_grades(runs, qrels.assign(docno="x" + qrels["docno"]))
     with pytest.raises(InputError, match="grade 5000"):
         predict_grades(runs, pd.concat([qrels, pd.DataFrame({"qid": ["q1"], "docno": ["x"], "label": [5000]})]))
-    with pytest.raises(InputError, match=r"'r1'.*stands twice"):
+    with pytest.raises(InputError, match=r"'r1'.*is duplicated"):
         predict_grades({"r1": pd.concat([runs["r1"], runs["r1"]])}, qrels)
     endless = runs["r1"].assign(score=runs["r1"]["score"].mask(runs["r1"].index == 5, math.inf))
     with pytest.raises(InputError, match=r"'r1' column 'score': row 5 .*infinite.*by='rank'"):

@@ -330,9 +330,9 @@ def split(blocks: Iterable[RunBlock], folder: Path, n_parts: int, level: int = 0
         writers: dict[int, Any] = {}
         for block in blocks:
             names, topic = qids(block.table).codes()
-            part = (mix(Ids(pa.array(names, pa.large_string())).fingerprints + np.uint64(level)) % np.uint64(n_parts)).astype(
-                int
-            )
+            part = (
+                mix(Ids(pa.array(names, pa.large_string())).fingerprints + np.uint64(level)) % np.uint64(n_parts)
+            ).astype(int)
             of_row = part[topic]
             rows = np.argsort(of_row, kind="stable")
             ordered = block.table.combine_chunks().take(pa.array(rows))
