@@ -28,14 +28,14 @@ def rss(y, *columns):
     return float(((y - design @ coef) ** 2).sum())
 
 
-def swept(table, model, controls, least):
+def swept(table, model, controls, min_segment):
     """Every cut by two regressions: coverage -> F."""
     x, y = table["coverage"].to_numpy(), table["gain"].to_numpy()
     beside = [np.ones(len(x)), *(table[name].to_numpy() for name in controls), *([x] if model == "lines" else [])]
     found = {}
     for cut in np.unique(x)[1:]:
         above = (x >= cut).astype(float)
-        if min(above.sum(), len(x) - above.sum()) < least * len(x):
+        if min(above.sum(), len(x) - above.sum()) < min_segment * len(x):
             continue
         own = [above, above * x] if model == "lines" else [above]
         whole, cut_rss = rss(y, *beside), rss(y, *beside, *own)
@@ -50,7 +50,7 @@ def swept(table, model, controls, least):
 def test_every_cut_equals_two_regressions(model, controls, ties):
     table = topics(ties=ties, step=0.05, seed=3)
     found = breakpoint_sweep(
-        table, "gain", "coverage", controls=controls, model=model, least=0.15, n_permutations=1, n_resamples=0
+        table, "gain", "coverage", controls=controls, model=model, min_segment=0.15, n_permutations=1, n_resamples=0
     )
     expected = swept(table, model, controls, 0.15)
     assert found.sweep["coverage"].tolist() == sorted(expected)
@@ -189,7 +189,7 @@ def test_resamples_without_a_cut_have_no_place():
     # Below .5 there is one topic, below 1 there are six of twelve, in many a resample fewer than four.
     gain = np.array([0.1, 0.0, 0.2, 0.1, 0.0, 0.1, 0.9, 1.0, 1.1, 1.0, 0.9, 1.0])
     table = pd.DataFrame({"coverage": [0.0] + [0.5] * 5 + [1.0] * 6, "gain": gain})
-    found = breakpoint_sweep(table, "gain", "coverage", model="step", least=0.3, n_permutations=1)
+    found = breakpoint_sweep(table, "gain", "coverage", model="step", min_segment=0.3, n_permutations=1)
     assert found.sweep["coverage"].tolist() == [1.0]
     assert (found.low, found.value, found.high) == (1.0, 1.0, 1.0)
 
@@ -215,7 +215,7 @@ def test_illegal_values_are_refused():
     table = topics(20)
     for options, said in (
         ({"model": "curve"}, "model='curve'"),
-        ({"least": 0.5}, "least=0.5"),
+        ({"min_segment": 0.5}, "min_segment=0.5"),
         ({"level": 1.0}, "level=1.0"),
         ({"n_permutations": 0}, "n_permutations=0"),
         ({"n_resamples": -1}, "n_resamples=-1"),

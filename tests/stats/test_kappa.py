@@ -132,7 +132,7 @@ def test_text_has_no_order_of_its_own():
     found = cohen_kappa(*words, weights="linear", categories=order)
     assert found.value == pytest.approx(cohen_kappa_score(*words, weights="linear", labels=order))
     assert cohen_kappa(*words).value == pytest.approx(cohen_kappa_score(*words))
-    with pytest.raises(ParameterError, match="want an order of labels"):
+    with pytest.raises(ParameterError, match="need an order of labels"):
         cohen_kappa(*words, weights="linear")
 
 
@@ -153,7 +153,7 @@ def test_judges_who_always_say_the_same_show_nothing():
 
 @pytest.mark.parametrize("second", [[0, 1, 1, 0], [1, 1, 1, 1]])
 def test_an_error_of_nothing_is_no_interval(second):
-    with pytest.warns(DegenerateWarning, match="knows no error"):
+    with pytest.warns(DegenerateWarning, match="the standard error is 0"):
         found = cohen_kappa([0, 1, 1, 0], second)
     assert found.value == (1 if second[0] == 0 else 0)
     assert np.isnan([found.low, found.high]).all()

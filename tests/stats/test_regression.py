@@ -78,7 +78,7 @@ def test_a_control_that_others_explain_changes_nothing():
 
 def test_what_cannot_be_told_is_nan_and_no_test():
     table = topics().assign(flat=1.0, copy=lambda frame: frame["ap"] * 3)
-    with pytest.warns(DegenerateWarning, match="does not vary beside the controls") as told:
+    with pytest.warns(DegenerateWarning, match="does not vary given the controls") as told:
         found = gain_regressions(table, "gain", ["flat", "one", "copy"], controls=["ap"])
     assert len(told) == 2
     assert found["p_adjusted"].isna().tolist() == [True, False, True]
@@ -93,7 +93,7 @@ def test_what_cannot_be_told_is_nan_and_no_test():
 def test_a_coefficient_that_one_topic_decides_has_no_error():
     # All but one topic are covered in full, as by an oracle.
     table = topics().assign(oracle=np.where(np.arange(60) == 5, 0.9, 1.0))
-    with pytest.warns(DegenerateWarning, match="single topic decides"):
+    with pytest.warns(DegenerateWarning, match="single topic determines"):
         found = gain_regressions(table, "gain", ["oracle"]).iloc[0]
     others = table["gain"].drop(5).mean()
     assert found["coef"] == pytest.approx((others - table["gain"][5]) / 0.1)

@@ -1,4 +1,4 @@
-"""How well estimates agree with the truth: errors, coverage, orders of systems, preferences between systems."""
+"""Agreement of estimates with the truth: errors, coverage, system rankings, preferences between systems."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from vbterrier.annotations import Floats
 
 
-# Scores this close are one score: sums in another order.
+# Differences below this are rounding errors of sums in a different order.
 EQUAL = 1e-9
 _DECIMALS = 9
 
@@ -25,17 +25,17 @@ class Errors:
     Attributes
     ----------
     n : int
-        Estimates.
+        Number of estimates.
     bias : float
-        ``mean(e)``: above 0 where truth is over-estimated.
+        ``mean(e)``: above 0 if the truth is overestimated.
     mae : float
         ``mean(|e|)``.
     rmse : float
         ``sqrt(mean(e²))``.
     rmse_over : float
-        ``sqrt(mean(max(e, 0)²))``: under-estimates count as right, as is fair to a lower bound.
+        ``sqrt(mean(max(e, 0)²))``: underestimates count as correct, which suits a lower bound.
     rmse_under : float
-        ``sqrt(mean(min(e, 0)²))``: over-estimates count as right, as is fair to an upper bound.
+        ``sqrt(mean(min(e, 0)²))``: overestimates count as correct, which suits an upper bound.
     """
 
     n: int
@@ -47,10 +47,10 @@ class Errors:
 
 
 def error_statistics(truth: Floats, estimate: Floats) -> Errors:
-    """Sum up the errors of some estimates (Fröbe et al., ECIR 2023, section 4.2).
+    """Summarise the errors of estimates (Fröbe et al., ECIR 2023, section 4.2).
 
-    The paper's lower-bound RMSE "ignores under-estimations", its upper-bound RMSE over-estimations. They are taken here
-    as errors of 0, not left out, so that ``rmse² = rmse_over² + rmse_under²``.
+    The paper's lower-bound RMSE "ignores under-estimations", its upper-bound RMSE over-estimations. Here, ignored
+    errors count as 0 instead of being left out, so that ``rmse² = rmse_over² + rmse_under²``.
 
     Parameters
     ----------
@@ -71,10 +71,10 @@ def error_statistics(truth: Floats, estimate: Floats) -> Errors:
 
 
 def share_interval(n_hits: int, n: int, level: float = 0.95) -> tuple[float, float]:
-    """The exact interval of a binomial share (Clopper and Pearson 1934); NaN where nothing was counted.
+    """Exact confidence interval of a binomial proportion (Clopper and Pearson 1934); NaN if n is 0.
 
-    It takes the n trials for independent. Topics are; runs on one topic, and simulations of one run, are not: then it
-    is too narrow.
+    It assumes independent trials. Topics are independent; runs on the same topic, and simulations of the same run, are
+    not, so that the interval is too narrow for them.
 
     Examples
     --------
@@ -86,13 +86,13 @@ def share_interval(n_hits: int, n: int, level: float = 0.95) -> tuple[float, flo
         return float("nan"), float("nan")
     from scipy import stats
 
-    ends = stats.binomtest(n_hits, n).proportion_ci(level)
-    return float(ends.low), float(ends.high)
+    interval = stats.binomtest(n_hits, n).proportion_ci(level)
+    return float(interval.low), float(interval.high)
 
 
 @dataclass(frozen=True)
 class Correlations:
-    """Agreement of two orders: Kendall's τ_b, Spearman's ρ and τ_AP, each from -1 to 1."""
+    """Correlations of two rankings: Kendall's τ_b, Spearman's ρ and τ_AP, each from -1 to 1."""
 
     tau: float
     rho: float
@@ -100,17 +100,17 @@ class Correlations:
 
 
 def rank_correlations(truth: Floats, estimate: Floats) -> Correlations:
-    """Agreement of the order of systems by estimates with their true order.
+    """Rank correlations between the estimated and the true ranking of systems.
 
     Parameters
     ----------
     truth, estimate
-        A score of each system, shape (n,). What differs by less than 1e-9 is a tie.
+        The score of each system, shape (n,). Differences below 1e-9 are ties.
 
     Returns
     -------
     Correlations
-        NaN where all systems are equal in one of them, or there are fewer than two: there is no order.
+        NaN if all systems are tied in ``truth`` or in ``estimate``, or there are fewer than two systems.
 
     Examples
     --------
@@ -119,7 +119,7 @@ def rank_correlations(truth: Floats, estimate: Floats) -> Correlations:
     (0.333, 0.5, 0.5)
     """
     truth, estimate = np.round(truth, _DECIMALS), np.round(estimate, _DECIMALS)
-    if len(truth) < 2 or np.ptp(truth) == 0 or np.ptp(estimate) == 0:  # noqa: PLR2004 - an order takes two
+    if len(truth) < 2 or np.ptp(truth) == 0 or np.ptp(estimate) == 0:  # noqa: PLR2004 - a ranking needs two
         return Correlations(*[float("nan")] * 3)
     from scipy import stats
 
@@ -128,22 +128,21 @@ def rank_correlations(truth: Floats, estimate: Floats) -> Correlations:
 
 
 def tau_ap(truth: Floats, estimate: Floats) -> float:
-    """AP correlation, which weighs errors at the top of the order more (Yilmaz, Aslam and Robertson, SIGIR 2008).
+    """AP correlation, which weights errors at the top of the ranking more (Yilmaz, Aslam and Robertson, SIGIR 2008).
 
-    ``τ_AP = 2/(n - 1) Σ_{i=2..n} C(i)/(i - 1) - 1``, where C(i) counts the systems that the estimate ranks above its
-    i-th one and that are above it in truth, too.
+    ``τ_AP = 2/(n - 1) Σ_{i=2..n} C(i)/(i - 1) - 1``, where C(i) is the number of systems that the estimate correctly
+    ranks above its i-th system.
 
     Parameters
     ----------
     truth, estimate
-        A score of each system, shape (n,), n at least 2; more is better.
+        The score of each system, shape (n,), n at least 2; more is better.
 
     Returns
     -------
     float
-        -1 to 1. Where estimates tie, the expectation over all orders of the tied systems (τ_AP,a of Urbano and
-        Marrero, ICTIR 2017); of two systems that tie in truth either order is half right. An estimate that knows no
-        order has 0.
+        -1 to 1. For tied estimates, the expectation over all orders of the tied systems (τ_AP,a of Urbano and Marrero,
+        ICTIR 2017); either order of two systems that are tied in truth counts half. 0 if all estimates are tied.
 
     Notes
     -----
@@ -159,7 +158,7 @@ def tau_ap(truth: Floats, estimate: Floats) -> float:
     above = estimate[:, None] > estimate
     tied = (estimate[:, None] == estimate) & ~np.eye(len(truth), dtype=bool)
     n_above, n_tied = above.sum(axis=0), tied.sum(axis=0)
-    # A tied system has each place of its tie with the same probability, and random others of the tie before it.
+    # A tied system takes each rank of its tie with the same probability, after a random part of the tied systems.
     fixed = (right * above).sum(axis=0)
     among = (right * tied).sum(axis=0) / np.maximum(n_tied, 1)
     n_places = n_tied + (n_above > 0)
@@ -171,7 +170,7 @@ def tau_ap(truth: Floats, estimate: Floats) -> float:
 
 @dataclass(frozen=True)
 class Preferences:
-    """Preferences between two systems on a topic: how many there are in truth, were stated, and are right."""
+    """Numbers of true, stated and correct preferences between two systems on a topic."""
 
     n_true: int
     n_stated: int
@@ -179,17 +178,17 @@ class Preferences:
 
     @property
     def precision(self) -> float:
-        """``n_right / n_stated``, NaN where none was stated."""
+        """``n_right / n_stated``, NaN if none is stated."""
         return self.n_right / self.n_stated if self.n_stated else float("nan")
 
     @property
     def recall(self) -> float:
-        """``n_right / n_true``, NaN where there is none."""
+        """``n_right / n_true``, NaN if there is none."""
         return self.n_right / self.n_true if self.n_true else float("nan")
 
     @property
     def f1(self) -> float:
-        """``2 n_right / (n_true + n_stated)``, the harmonic mean of both; NaN where there is nothing."""
+        """``2 n_right / (n_true + n_stated)``, the harmonic mean of precision and recall; NaN if there is none."""
         n = self.n_true + self.n_stated
         return 2 * self.n_right / n if n else float("nan")
 
@@ -198,24 +197,24 @@ class Preferences:
 
 
 def preferences(truth: Floats, low: Floats, high: Floats, estimated: ArrayLike) -> Preferences:
-    """Compare the preferences that ranges of scores state with the true ones (Fröbe et al., ECIR 2023, Table 6).
+    """Compare the preferences stated by ranges of scores with the true ones (Fröbe et al., ECIR 2023, Table 6).
 
-    A range strictly above another states that its system is better, on that topic. Ends of both kinds may be equal: a
-    range of one point is an estimate, or a score that is known.
+    A range strictly above another states a preference for its system on that topic. A range may be a single point: a
+    point estimate, or a known score.
 
     Parameters
     ----------
     truth
-        The score of each system and topic, shape (n, n_topics); NaN where there is none.
+        The score of each system and topic, shape (n, n_topics); NaN if unknown.
     low, high
-        The ends of the range of each, shape (n, n_topics).
+        The limits of each range, shape (n, n_topics).
     estimated
-        Which scores are estimates, broadcast to (n, n_topics): pairs of two scores that are known do not count.
+        Mask of estimated scores, broadcast to (n, n_topics): pairs of two known scores do not count.
 
     Returns
     -------
     Preferences
-        Over all pairs of systems and all topics. Equal truths are no preference, and one stated there is wrong.
+        Over all pairs of systems and all topics. Equal true scores are not a preference; one stated there is wrong.
 
     Examples
     --------
@@ -228,22 +227,22 @@ def preferences(truth: Floats, low: Floats, high: Floats, estimated: ArrayLike) 
     estimated = np.broadcast_to(np.asarray(estimated, dtype=bool), truth.shape)
     total = Preferences(0, 0, 0)
     for one in range(len(truth) - 1):
-        others = slice(one + 1, None)
-        true = _sign(truth[one] - truth[others], truth[one] - truth[others])
-        stated = _sign(low[one] - high[others], high[one] - low[others])
-        asked = (estimated[one] | estimated[others]) & ~np.isnan(truth[one]) & ~np.isnan(truth[others])
-        counted = (asked & (true != 0), asked & (stated != 0), asked & (stated != 0) & (true == stated))
+        rest = slice(one + 1, None)
+        true = _sign(truth[one] - truth[rest], truth[one] - truth[rest])
+        stated = _sign(low[one] - high[rest], high[one] - low[rest])
+        valid = (estimated[one] | estimated[rest]) & ~np.isnan(truth[one]) & ~np.isnan(truth[rest])
+        counted = (valid & (true != 0), valid & (stated != 0), valid & (stated != 0) & (true == stated))
         total += Preferences(*(int(np.count_nonzero(mask)) for mask in counted))
     return total
 
 
-def _sign(least: Floats, most: Floats) -> NDArray[np.int64]:
-    """1 where a difference is above 0 at the least, -1 where it is below at the most, else 0."""
-    return (least > EQUAL).astype(np.int64) - (most < -EQUAL)
+def _sign(low: Floats, high: Floats) -> NDArray[np.int64]:
+    """Return 1 if all of a range of differences is above 0, -1 if all is below 0, and 0 otherwise."""
+    return (low > EQUAL).astype(np.int64) - (high < -EQUAL)
 
 
 def paired_t(differences: Floats) -> tuple[float, float]:
-    """Student's t of paired differences, and its two-sided p.
+    """Student's t of paired differences and its two-sided p-value.
 
     Parameters
     ----------
@@ -253,7 +252,7 @@ def paired_t(differences: Floats) -> tuple[float, float]:
     Returns
     -------
     (t, p)
-        (0, 1) where nothing differs; NaN where there are fewer than two.
+        (0, 1) if all differences are 0; NaN for fewer than two.
 
     Examples
     --------
@@ -261,12 +260,12 @@ def paired_t(differences: Floats) -> tuple[float, float]:
     >>> round(t, 3), round(p, 3)
     (3.873, 0.03)
     """
-    if len(differences) < 2:  # noqa: PLR2004 - a variance takes two
+    if len(differences) < 2:  # noqa: PLR2004 - a variance needs two
         return float("nan"), float("nan")
     if np.abs(differences).max() <= EQUAL:
         return 0.0, 1.0
-    spread = float(differences.std(ddof=1))
-    if spread <= EQUAL * np.abs(differences).max():
+    std = float(differences.std(ddof=1))
+    if std <= EQUAL * np.abs(differences).max():
         return float(np.copysign(np.inf, differences[0])), 0.0
     from scipy import stats
 
@@ -275,7 +274,7 @@ def paired_t(differences: Floats) -> tuple[float, float]:
 
 
 def bonferroni(p_values: Floats) -> Floats:
-    """``min(1, n p)`` for n tests of one family, shape (n,); NaN, of tests that could not be made, count as none.
+    """Bonferroni's ``min(1, n p)`` for a family of n tests, shape (n,); NaN p-values are not counted.
 
     >>> bonferroni(np.array([0.01, 0.5, np.nan])).tolist()
     [0.02, 1.0, nan]

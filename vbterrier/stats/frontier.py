@@ -1,4 +1,4 @@
-"""Pareto frontiers of runs between two measures."""
+"""Pareto frontiers of runs in two measures."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from vbterrier.frames.notebook import Panel, Shown
 from vbterrier.frames.parameters import whole
 from vbterrier.kernels.resample import stream
 from vbterrier.stats.agreement import share_interval
-from vbterrier.stats.topic_intervals import N_RESAMPLES, check_level
+from vbterrier.stats.topic_intervals import N_RESAMPLES, check_level, tail_probabilities
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 # Chatterjee, section 6.2: RelCov above, NonRelCov below.
 TARGETS = ((0.80, 0.50), (0.90, 0.70), (0.95, 0.75))
-# Fewer runs than this are said to be few.
+# Below this number of runs, warn.
 _FEW = 10
-# Means this close are one mean: sums in another order.
+# Decimals by which means are compared: further digits depend on the order of summation.
 _DECIMALS = 9
 # Resampled runs held in memory at a time.
 _BATCH = 4_000_000
@@ -35,18 +35,19 @@ _BATCH = 4_000_000
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Frontier(Shown):
-    """What :func:`frontier` found.
+    """Result of :func:`pareto_frontier`.
 
     Parameters
     ----------
     runs
-        A row a run, in the order of the input: name, both measures' means, n_qids (topics of the first), on_frontier.
+        A row for each run, in the order of the input: name, the means of both measures, n_qids (topics of the first),
+        on_frontier.
     correlation
         statistic ("Pearson r"), value, low, high, level, method, n_runs; a row for each method, ``"Fisher z"`` and
         ``"runs (percentile)"``.
     targets
-        above, below, n_runs, n_inside, share, low, high, level: a row for each target region; the ends are those of
-        Clopper and Pearson.
+        above, below, n_runs, n_inside, share, low, high, level: a row for each target region, with Clopper-Pearson
+        limits.
     maximised, minimised
         The measures.
     """
@@ -70,7 +71,7 @@ class Frontier(Shown):
         return {"coverage_discrimination": lambda: {"x": self.minimised, "y": self.maximised}}
 
     def front(self) -> pd.DataFrame:
-        """The runs that no other dominates, by the minimised measure."""
+        """Return the non-dominated runs, sorted by the minimised measure."""
         return self.runs[self.runs["on_frontier"]].sort_values(self.minimised, kind="stable").reset_index(drop=True)
 
 
@@ -84,25 +85,25 @@ def pareto_frontier(
     n_resamples: int = N_RESAMPLES,
     seed: int = 0,
 ) -> Frontier:
-    """Which of many runs no other beats in two measures at once, and how the two go together over runs.
+    """Pareto frontier of runs in two measures, and the correlation of the measures over runs.
 
-    A run is on the frontier if no other run has at least its mean of ``maximised`` and at most its mean of
-    ``minimised``, one of them strictly. Runs with equal means are on it together.
+    A run is on the frontier if no other run dominates it, with a mean of ``maximised`` at least as high and a mean of
+    ``minimised`` at least as low, one of them strictly. Runs with equal means do not dominate each other.
 
     Parameters
     ----------
     values
         The V frame: name, qid, measure, value.
     maximised, minimised
-        The measures, as they stand in ``values``.
+        The names of the measures in ``values``.
     targets
-        Regions: (what the maximised measure must exceed, what the minimised one must stay below).
+        Target regions: (lower bound of the maximised measure, upper bound of the minimised one), both exclusive.
     level
         Nominal coverage of the intervals.
     n_resamples
-        Resamples of the runs.
+        Number of resamples of the runs.
     seed
-        Decides the resamples.
+        Determines the resamples.
 
     Returns
     -------
@@ -111,15 +112,15 @@ def pareto_frontier(
     Raises
     ------
     InputError
-        A measure that is not there; runs with different topics, whose means compare nothing; no run.
+        An unknown measure; runs with different topics, whose means are not comparable; no run.
     ParameterError
         A level outside (0, 1); ``n_resamples`` below 1.
 
     Notes
     -----
-    Intervals treat runs as a sample of runs. They seldom are one: configurations of one method are near copies of each
-    other, and all intervals are then too narrow. Resamples in which a measure does not vary have no correlation and are
-    left out. The cost is that of sorting the runs.
+    The intervals assume that runs are a random sample. In practice they rarely are: configurations of the same method
+    are similar, so that all intervals are too narrow. Resamples in which a measure does not vary have no correlation
+    and are ignored. The cost is that of sorting the runs.
 
     References
     ----------
@@ -133,8 +134,8 @@ def pareto_frontier(
     ...                        "measure": ["RelCov@20"] * 4 + ["NonRelCov@20"] * 4,
     ...                        "value": [0.9, 0.8, 0.95, 0.8, 0.6, 0.7, 0.9, 0.4]})
     >>> with warnings.catch_warnings():
-    ...     warnings.simplefilter("ignore")  # four runs say little, which it warns of
-    ...     found = frontier(values)
+    ...     warnings.simplefilter("ignore")  # a warning of the small number of runs
+    ...     found = pareto_frontier(values)
     >>> found.front()["name"].tolist(), found.targets["share"].tolist()
     (['d', 'a', 'c'], [0.0, 0.0, 0.0])
     """
@@ -171,7 +172,7 @@ def pareto_frontier(
 
 
 def _means(values: pd.DataFrame, measure: str) -> tuple[pd.Series[float], int]:
-    """The mean of each run, by name, and the number of topics."""
+    """Return the mean of each run, by name, and the number of topics."""
     rows = values[values["measure"] == measure]
     if not len(rows):
         known = [str(name) for name in values["measure"].unique()]
@@ -181,13 +182,13 @@ def _means(values: pd.DataFrame, measure: str) -> tuple[pd.Series[float], int]:
         odd = table.index[table.isna().any(axis=1)]
         raise InputError(
             f"values: of {measure}, {len(odd)} topics ({examples(odd)}) lack a value for some run; means over "
-            "different topics compare nothing: keep the topics that all runs have"
+            "different topics are not comparable: keep the topics that all runs have"
         )
     return table.mean(), len(table)
 
 
 def undominated(up: Floats, down: Floats) -> Bools:
-    """Which points no other has at least the same ``up`` and at most the same ``down`` of, one strictly, shape (n,).
+    """Return a mask of the points that are not dominated, maximising ``up`` and minimising ``down``, shape (n,).
 
     >>> undominated(np.array([0.9, 0.8, 0.9]), np.array([0.5, 0.5, 0.6])).tolist()
     [True, False, False]
@@ -196,7 +197,7 @@ def undominated(up: Floats, down: Floats) -> Bools:
         return np.zeros(0, dtype=bool)
     order = np.lexsort((-up, down))
     best = np.maximum.accumulate(up[order])
-    # The first of each value of ``down`` has the best ``up`` of them.
+    # The first point of each value of ``down`` has the largest ``up`` among them.
     new = np.concatenate([[True], np.diff(down[order]) > 0])
     head = np.flatnonzero(new)[np.cumsum(new) - 1]
     before = np.concatenate([[-np.inf], best])[head]
@@ -208,25 +209,25 @@ def undominated(up: Floats, down: Floats) -> Bools:
 def pearson_interval(r: float, n: int, level: float = 0.95) -> tuple[float, float]:
     """Fisher's interval of a correlation of n pairs, ``tanh(artanh r ± z/sqrt(n - 3))``; NaN for fewer than four.
 
-    >>> tuple(round(end, 3) for end in pearson_interval(0.956, 193))
+    >>> tuple(round(limit, 3) for limit in pearson_interval(0.956, 193))
     (0.942, 0.967)
     """
     if n < 4 or np.isnan(r):  # noqa: PLR2004 - the formula's 3
         return float("nan"), float("nan")
     from scipy import special
 
-    reach = special.ndtri((1 + level) / 2) / np.sqrt(n - 3)
+    half_width = special.ndtri((1 + level) / 2) / np.sqrt(n - 3)
     with np.errstate(divide="ignore"):
         z = np.arctanh(r)
-    return float(np.tanh(z - reach)), float(np.tanh(z + reach))
+    return float(np.tanh(z - half_width)), float(np.tanh(z + half_width))
 
 
 def _correlation(up: Floats, down: Floats, level: float, n_resamples: int, seed: int) -> pd.DataFrame:
     n = len(up)
     r = float(_pearson(up[None], down[None])[0])
     if n < _FEW or np.isnan(r):
-        why = "runs that are all equal in a measure have no correlation" if np.isnan(r) else "intervals say little"
-        warn(f"{n} runs: {why}")
+        constant = "the correlation is undefined, as a measure does not vary"
+        warn(f"{n} runs: {constant if np.isnan(r) else 'too few for reliable intervals'}")
     draw = stream(seed, "frontier")
     step = max(1, _BATCH // n)
     parts = [
@@ -236,15 +237,15 @@ def _correlation(up: Floats, down: Floats, level: float, n_resamples: int, seed:
     ]
     replicas = np.concatenate(parts)
     replicas = replicas[~np.isnan(replicas)]
-    tails = [(1 - level) / 2, (1 + level) / 2]
-    resampled = np.quantile(replicas, tails) if len(replicas) and not np.isnan(r) else [np.nan, np.nan]
-    ends = {"Fisher z": pearson_interval(r, n, level), "runs (percentile)": tuple(map(float, resampled))}
-    rows = [("Pearson r", r, low, high, level, method, n) for method, (low, high) in ends.items()]
+    defined = len(replicas) and not np.isnan(r)
+    resampled = np.quantile(replicas, tail_probabilities(level)) if defined else [np.nan, np.nan]
+    limits = {"Fisher z": pearson_interval(r, n, level), "runs (percentile)": tuple(map(float, resampled))}
+    rows = [("Pearson r", r, low, high, level, method, n) for method, (low, high) in limits.items()]
     return pd.DataFrame(rows, columns=["statistic", "value", "low", "high", "level", "method", "n_runs"])
 
 
 def _pearson(up: Floats, down: Floats) -> Floats:
-    """The correlation of each row, NaN where a side does not vary, shape (b,)."""
+    """Return the correlation of each row, NaN if a measure does not vary, shape (b,)."""
     left, right = (side - side.mean(axis=1, keepdims=True) for side in (up, down))
     scale = np.sqrt((left**2).sum(axis=1) * (right**2).sum(axis=1))
     varies = (np.ptp(up, axis=1) > 10.0**-_DECIMALS) & (np.ptp(down, axis=1) > 10.0**-_DECIMALS)

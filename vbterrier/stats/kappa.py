@@ -1,4 +1,4 @@
-"""How far judges agree on labels beyond chance."""
+"""Inter-annotator agreement: Cohen's and Fleiss' kappa."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from vbterrier.frames.notebook import Panel, Shown
 from vbterrier.frames.parameters import whole
 from vbterrier.kernels.resample import stream
 from vbterrier.stats.agreement import share_interval
-from vbterrier.stats.topic_intervals import N_RESAMPLES, check_level
+from vbterrier.stats.topic_intervals import N_RESAMPLES, check_level, tail_probabilities
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -23,78 +23,17 @@ if TYPE_CHECKING:
     from vbterrier.annotations import Ints
 
 
-def labels_of(labels: Any) -> pd.DataFrame:
-    """Labels as a frame, a column a judge.
-
-    Raises
-    ------
-    InputError
-        Another shape, fewer than two judges.
-    """
-    if isinstance(labels, (list, tuple, np.ndarray)):
-        array = np.asarray(labels)
-        if array.ndim != 2:  # noqa: PLR2004 - items and judges
-            raise InputError(f"labels: wanted a row an item and a column a judge, found the shape {array.shape}")
-        frame = pd.DataFrame(array)
-    else:
-        frame = frame_of(labels, "labels")
-    if frame.shape[1] < 2:  # noqa: PLR2004 - one judge agrees with nobody
-        raise InputError(f"labels: found {frame.shape[1]} columns; agreement wants at least two judges, a column each")
-    return frame
-
-
-def codes_of(labels: pd.DataFrame, categories: Sequence[Any] | None, weights: str | None) -> tuple[Ints, int]:
-    """Labels as places among the categories, shape (n_items, n_judges), and how many categories there are.
-
-    Raises
-    ------
-    InputError
-        No item; a label that is missing or not among the categories.
-    ParameterError
-        Weights for text without categories; a category twice.
-    """
-    if not len(labels):
-        raise InputError("labels: no items; agreement is of labels that several judges gave to the same items")
-    missing = labels.isna().to_numpy()
-    if missing.any():
-        row, column = (int(place[0]) for place in np.nonzero(missing))
-        raise InputError(
-            f"labels: item {row} has no label of judge {labels.columns[column]!r}; keep the items that all judged"
-        )
-    flat = labels.to_numpy().ravel()
-    if categories is None:
-        numeric = all(pd.api.types.is_numeric_dtype(kind) for kind in labels.dtypes)
-        if weights is not None and not numeric:
-            raise ParameterError(f"weights={weights!r} want an order of labels; give categories, from low to high")
-        known = pd.Index(pd.unique(pd.Series(flat))).sort_values()
-    else:
-        known = pd.Index(list(categories))
-        if not known.is_unique:
-            raise ParameterError(f"categories={list(categories)}: wanted each label once")
-    codes = np.asarray(known.get_indexer(pd.Index(flat)), dtype=np.int64)
-    if (codes < 0).any():
-        odd = int(np.argmax(codes < 0))
-        legal = ", ".join(map(_shown, known))
-        raise InputError(f"labels: item {odd // labels.shape[1]} has {_shown(flat[odd])}, wanted one of {legal}")
-    return codes.reshape(labels.shape), len(known)
-
-
-def _shown(label: Any) -> str:
-    """A label as Python writes it."""
-    return repr(label.item() if isinstance(label, np.generic) else label)
-
-
 WEIGHTS = ("linear", "quadratic")
 COLUMNS = ("judges", "statistic", "value", "low", "high", "level", "method", "n_items")
 # Resampled items held in memory at a time.
 _BATCH = 4_000_000
-# What chance leaves to beat, of labels that are all the same: roundings.
-_NOTHING = 1e-12
+# Values below this are rounding errors.
+_ZERO = 1e-12
 
 
 @dataclass(frozen=True)
 class Kappa(Shown):
-    """Agreement beyond chance, at most 1; the ends of its interval; agreement as it is; how many items it is of."""
+    """Agreement beyond chance, at most 1; the limits of its interval; the observed agreement; the number of items."""
 
     value: float
     low: float
@@ -114,38 +53,38 @@ def cohen_kappa(
     categories: Sequence[Any] | None = None,
     level: float = 0.95,
 ) -> Kappa:
-    """Cohen's kappa of two judges, ``(p_o - p_e)/(1 - p_e)``, with the normal interval of its large-sample error.
+    """Cohen's kappa between two judges, ``(p_o - p_e)/(1 - p_e)``, with a normal interval.
 
     Parameters
     ----------
     first, second
-        The label that each gives to each item, shape (n,).
+        The labels of each judge, shape (n_items,).
     weights
-        ``None``: labels agree or not. ``"linear"``, ``"quadratic"``: how far apart they are counts, by their places
-        among the categories or its square.
+        ``None``: labels are equal or not. ``"linear"``, ``"quadratic"``: disagreement is weighted by the distance of
+        the labels among the categories, or by its square.
     categories
-        All labels, from low to high. The labels that there are, rising, by default; text has no order of its own, so
-        weights want them.
+        All labels, from low to high. By default the sorted labels that occur; required for weights of text labels,
+        which have no inherent order.
     level
         Nominal coverage of the interval.
 
     Returns
     -------
     Kappa
-        NaN, with a warning, where chance agrees throughout: both give one and the same label to all; NaN ends, with a
-        warning, where the error's formula gives 0. Its agreement is the share of equal labels, whatever the weights.
+        NaN, with a warning, if both judges give the same label to all items; NaN limits, with a warning, if the
+        standard error is 0. The observed agreement is the proportion of equal labels for any weights.
 
     Raises
     ------
     InputError
-        Other numbers of items, none, a label that is missing or not among the categories.
+        Different numbers of items, no items, a label that is missing or not among the categories.
     ParameterError
-        Unknown weights, or weights for text without categories; a level outside (0, 1).
+        Unknown weights, or weights of text labels without categories; a level outside (0, 1).
 
     References
     ----------
     Cohen, Educational and Psychological Measurement 20, 1960, and Psychological Bulletin 70, 1968 (weights). Fleiss,
-    Cohen and Everitt, Psychological Bulletin 72, 1969 (error); by statsmodels.
+    Cohen and Everitt, Psychological Bulletin 72, 1969 (large-sample standard error). Computed by statsmodels.
 
     Examples
     --------
@@ -157,7 +96,7 @@ def cohen_kappa(
     if weights is not None and weights not in WEIGHTS:
         raise ParameterError(f"weights={weights!r}: wanted None, 'linear' or 'quadratic'")
     if len(first) != len(second):
-        raise InputError(f"first has {len(first)} labels, second {len(second)}; give both judges the same items")
+        raise InputError(f"first has {len(first)} labels, second {len(second)}; give the labels of the same items")
     codes, n = codes_of(pd.DataFrame({"first": np.asarray(first), "second": np.asarray(second)}), categories, weights)
     counts = np.bincount(codes[:, 0] * n + codes[:, 1], minlength=n * n).reshape(n, n)
     agreement = float(np.trace(counts) / len(codes))
@@ -167,50 +106,51 @@ def cohen_kappa(
     from statsmodels.stats.inter_rater import cohens_kappa
 
     with np.errstate(invalid="ignore", divide="ignore"):
-        # It also divides by the error of no agreement, which may be 0.
+        # statsmodels also divides by the standard error under independence, which may be 0.
         found = cohens_kappa(counts, wt=weights)
     value, variance = float(found.kappa), float(found.var_kappa)
-    if variance <= _NOTHING:
-        message = "all labels agree, or a judge gives one label to all: the interval's formula knows no error there"
-        warn(message)
+    if variance <= _ZERO:
+        warn(
+            "all labels agree, or a judge gives the same label to all items: the standard error is 0, without interval"
+        )
         return Kappa(value, np.nan, np.nan, agreement, len(codes))
-    reach = float(special.ndtri((1 + level) / 2)) * float(np.sqrt(variance))
-    return Kappa(value, value - reach, min(value + reach, 1.0), agreement, len(codes))
+    half_width = float(special.ndtri((1 + level) / 2)) * float(np.sqrt(variance))
+    return Kappa(value, value - half_width, min(value + half_width, 1.0), agreement, len(codes))
 
 
 def fleiss_kappa(labels: Any, *, level: float = 0.95, n_resamples: int = N_RESAMPLES, seed: int = 0) -> Kappa:
-    """Fleiss' kappa of two or more judges, with percentiles over resampled items.
+    """Fleiss' kappa among two or more judges, with a percentile bootstrap interval over items.
 
-    ``κ = (P - P_e)/(1 - P_e)``: P is the mean over items of the share of pairs of judges who agree, ``P_e = Σ_j p_j²``
-    with the share p_j of label j among all labels.
+    ``κ = (P - P_e)/(1 - P_e)``: P is the mean over items of the proportion of agreeing pairs of judges, ``P_e =
+    Σ_j p_j²`` with the proportion p_j of label j among all labels.
 
     Parameters
     ----------
     labels
-        A row an item, a column a judge: a frame, or an array of shape (n_items, n_judges).
+        A row for each item, a column for each judge: a frame, or an array of shape (n_items, n_judges).
     level
         Nominal coverage of the interval.
     n_resamples
-        Resamples of the items.
+        Number of resamples of the items.
     seed
-        Decides the resamples.
+        Determines the resamples.
 
     Returns
     -------
     Kappa
-        NaN, with a warning, where all labels are one and the same. Its agreement is the share of items on which all
+        NaN, with a warning, if all labels are the same. The observed agreement is the proportion of items on which all
         judges agree.
 
     Raises
     ------
     InputError
-        Fewer than two judges, no item, a label that is missing.
+        Fewer than two judges, no items, a missing label.
     ParameterError
-        A level outside (0, 1), no resample.
+        A level outside (0, 1), a number of resamples below 1.
 
     References
     ----------
-    Fleiss, Psychological Bulletin 76, 1971; the value by statsmodels.
+    Fleiss, Psychological Bulletin 76, 1971. Computed by statsmodels.
 
     Examples
     --------
@@ -242,25 +182,25 @@ def judge_agreement(
     n_resamples: int = N_RESAMPLES,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """All that is usually said of judges' agreement: Cohen's kappa of every two, Fleiss' kappa and full agreement.
+    """Inter-annotator agreement: Cohen's kappa of each pair of judges, Fleiss' kappa and full agreement.
 
     Parameters
     ----------
     labels
-        A row an item, a column a judge, named.
+        A row for each item, a named column for each judge.
     weights, categories, level, n_resamples, seed
         As in :func:`cohen_kappa` and :func:`fleiss_kappa`.
 
     Returns
     -------
     pandas.DataFrame
-        judges, statistic, value, low, high, level, method, n_items; a row for every two judges, one for Fleiss' kappa
-        and one for the share of items on which all agree (interval of Clopper and Pearson).
+        judges, statistic, value, low, high, level, method, n_items; a row for each pair of judges, one for Fleiss'
+        kappa and one for the proportion of items on which all agree (Clopper-Pearson interval).
 
     Raises
     ------
     InputError, ParameterError
-        As there.
+        As in :func:`cohen_kappa` and :func:`fleiss_kappa`.
 
     References
     ----------
@@ -289,18 +229,80 @@ def judge_agreement(
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
+def labels_of(labels: Any) -> pd.DataFrame:
+    """Return labels as a frame with a column for each judge.
+
+    Raises
+    ------
+    InputError
+        An array that is not two-dimensional, fewer than two judges.
+    """
+    if isinstance(labels, (list, tuple, np.ndarray)):
+        array = np.asarray(labels)
+        if array.ndim != 2:  # noqa: PLR2004 - items and judges
+            raise InputError(
+                f"labels: wanted a row for each item and a column for each judge, found the shape {array.shape}"
+            )
+        frame = pd.DataFrame(array)
+    else:
+        frame = frame_of(labels, "labels")
+    if frame.shape[1] < 2:  # noqa: PLR2004 - two judges
+        raise InputError(f"labels: found {frame.shape[1]} columns; agreement needs at least two judges, a column each")
+    return frame
+
+
+def codes_of(labels: pd.DataFrame, categories: Sequence[Any] | None, weights: str | None) -> tuple[Ints, int]:
+    """Encode labels as indices of categories, shape (n_items, n_judges), and return the number of categories.
+
+    Raises
+    ------
+    InputError
+        No items; a label that is missing or not among the categories.
+    ParameterError
+        Weights of text labels without categories; a duplicate category.
+    """
+    if not len(labels):
+        raise InputError("labels: no items; give the labels of several judges for the same items")
+    missing = labels.isna().to_numpy()
+    if missing.any():
+        row, column = (int(place[0]) for place in np.nonzero(missing))
+        raise InputError(
+            f"labels: item {row} has no label of judge {labels.columns[column]!r}; keep items labelled by all judges"
+        )
+    flat = labels.to_numpy().ravel()
+    if categories is None:
+        numeric = all(pd.api.types.is_numeric_dtype(kind) for kind in labels.dtypes)
+        if weights is not None and not numeric:
+            raise ParameterError(f"weights={weights!r} need an order of labels; give categories, from low to high")
+        known = pd.Index(pd.unique(pd.Series(flat))).sort_values()
+    else:
+        known = pd.Index(list(categories))
+        if not known.is_unique:
+            raise ParameterError(f"categories={list(categories)}: wanted each label once")
+    codes = np.asarray(known.get_indexer(pd.Index(flat)), dtype=np.int64)
+    if (codes < 0).any():
+        odd = int(np.argmax(codes < 0))
+        legal = ", ".join(map(_text, known))
+        raise InputError(f"labels: item {odd // labels.shape[1]} has {_text(flat[odd])}, wanted one of {legal}")
+    return codes.reshape(labels.shape), len(known)
+
+
+def _text(label: Any) -> str:
+    return repr(label.item() if isinstance(label, np.generic) else label)
+
+
 def _is_certain(codes: Ints) -> bool:
-    """Whether all labels are one, of which it warns: chance cannot but agree."""
+    """Return True, with a warning, if all labels are the same."""
     certain = bool((codes == codes[0, 0]).all())
     if certain:
-        warn("all labels are the same: no agreement beyond chance can be seen")
+        warn("all labels are the same: agreement beyond chance is undefined")
     return certain
 
 
 def _resampled(counts: Ints, level: float, n_resamples: int, seed: int) -> tuple[float, float]:
-    """Percentiles of Fleiss' kappa over resampled items, given the judges for each label, shape (n_items, n)."""
+    """Return percentiles of Fleiss' kappa over resampled items, from the counts of labels, shape (n_items, n)."""
     n, m = len(counts), int(counts[0].sum())
-    # Each kappa is a function of means over items: of agreeing pairs and of labels.
+    # Kappa is a function of means over items: the proportions of agreeing pairs and of labels.
     terms = np.column_stack([(counts * (counts - 1)).sum(axis=1) / (m * (m - 1)), counts / m])
     draw, step = stream(seed, "kappa"), max(1, _BATCH // n)
     found = np.empty(n_resamples)
@@ -310,8 +312,8 @@ def _resampled(counts: Ints, level: float, n_resamples: int, seed: int) -> tuple
         times = np.bincount(rows.ravel(), minlength=size * n).reshape(size, n)
         means = times @ terms / n
         chance = (means[:, 1:] ** 2).sum(axis=1)
-        beyond = np.where(1 - chance > _NOTHING, 1 - chance, np.nan)
+        beyond = np.where(1 - chance > _ZERO, 1 - chance, np.nan)
         found[done : done + size] = (means[:, 0] - chance) / beyond
     found = found[~np.isnan(found)]
-    low, high = np.quantile(found, [(1 - level) / 2, (1 + level) / 2]) if len(found) else (np.nan, np.nan)
+    low, high = np.quantile(found, tail_probabilities(level)) if len(found) else (np.nan, np.nan)
     return float(low), float(high)

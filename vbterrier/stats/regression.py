@@ -1,4 +1,4 @@
-"""Regressions and strata of topic gains by coverage."""
+"""Regressions of topic gains on coverage, and means over strata of coverage."""
 
 from __future__ import annotations
 
@@ -20,46 +20,6 @@ if TYPE_CHECKING:
     from vbterrier.annotations import Floats, Ints
 
 
-def numbers(table: Any, names: Sequence[str], *, gaps: Sequence[str] = ()) -> dict[str, Floats]:
-    """Columns of a table as numbers, each of shape (n_topics,).
-
-    Parameters
-    ----------
-    table
-        A frame, a row a topic.
-    names
-        The columns.
-    gaps
-        Those of them in which a value may be missing (NaN): coverage is undefined for topics without relevant
-        documents.
-
-    Raises
-    ------
-    InputError
-        A missing column; a value that is missing, infinite or no number.
-
-    >>> import pandas as pd
-    >>> numbers(pd.DataFrame({"gain": [1, 2]}), ["gain"])
-    {'gain': array([1., 2.])}
-    """
-    frame = frame_of(table, "table")
-    require(frame, list(names), "table")
-    found: dict[str, Floats] = {}
-    for name in names:
-        column, where = frame[name], f"table column {name!r}"
-        known = column.notna().to_numpy()
-        if name not in gaps and not known.all():
-            row = int(np.argmin(known))
-            raise InputError(f"{where}: row {row} has no value, wanted a number for every topic; leave the topic out")
-        # A 0 in place of what is missing, so that errors name the rows of the table.
-        values = numbers_of(column if known.all() else column.astype(object).where(column.notna(), 0.0), where)
-        values = np.where(known, values, np.nan)
-        if np.isinf(values).any():
-            raise InputError(f"{where}: row {int(np.argmax(np.isinf(values)))} is infinite, wanted a finite number")
-        found[name] = values
-    return found
-
-
 STRATA_COLUMNS = (
     "stratum",
     "coverage_low",
@@ -73,45 +33,101 @@ STRATA_COLUMNS = (
     "n_qids",
     "n_undefined",
 )
+REGRESSION_COLUMNS = (
+    "measure",
+    "coef",
+    "std_error",
+    "low",
+    "high",
+    "p_value",
+    "p_adjusted",
+    "r_squared",
+    "n_qids",
+    "n_undefined",
+    "covariance",
+)
+# At this leverage a topic determines its own fit, so that its error cannot be estimated.
+_FULL_LEVERAGE = 1 - 1e-9
+# Relative residuals below this are rounding errors.
+_COLLINEAR = 1e-9
+
+
+def numeric_columns(table: Any, names: Sequence[str], *, gaps: Sequence[str] = ()) -> dict[str, Floats]:
+    """Return columns of a table as numbers, each of shape (n_topics,).
+
+    Parameters
+    ----------
+    table
+        A frame with a row for each topic.
+    names
+        The columns.
+    gaps
+        The columns in which a value may be missing (NaN): coverage is undefined for topics without relevant documents.
+
+    Raises
+    ------
+    InputError
+        A missing column; a value that is missing, infinite or not a number.
+
+    >>> import pandas as pd
+    >>> numeric_columns(pd.DataFrame({"gain": [1, 2]}), ["gain"])
+    {'gain': array([1., 2.])}
+    """
+    frame = frame_of(table, "table")
+    require(frame, list(names), "table")
+    found: dict[str, Floats] = {}
+    for name in names:
+        column, where = frame[name], f"table column {name!r}"
+        known = column.notna().to_numpy()
+        if name not in gaps and not known.all():
+            row = int(np.argmin(known))
+            raise InputError(f"{where}: row {row} has no value, wanted a number for every topic; leave the topic out")
+        # Fill missing values with 0, so that errors name the rows of the table.
+        values = numbers_of(column if known.all() else column.astype(object).where(column.notna(), 0.0), where)
+        values = np.where(known, values, np.nan)
+        if np.isinf(values).any():
+            raise InputError(f"{where}: row {int(np.argmax(np.isinf(values)))} is infinite, wanted a finite number")
+        found[name] = values
+    return found
 
 
 def coverage_strata(
     table: Any, coverage: str, measures: Sequence[str], *, n_strata: int = 3, level: float = 0.95
 ) -> pd.DataFrame:
-    """Means of measures over topics of low, middle and high coverage, with intervals.
+    """Means of measures over topics of low, middle and high coverage, with confidence intervals.
 
     Parameters
     ----------
     table
-        A row a topic.
+        A frame with a row for each topic.
     coverage
-        The column to order topics by; topics in which it is undefined (NaN) are in no stratum, and counted.
+        The column to stratify by. Topics with undefined coverage (NaN) belong to no stratum and are counted.
     measures
         The columns to average: gains, or scores of systems.
     n_strata
-        How many strata of about equal size: 3 for tertiles.
+        Number of strata of about equal size: 3 for tertiles.
     level
         Nominal coverage of the intervals, which are Student's t.
 
     Returns
     -------
     pandas.DataFrame
-        A row for each stratum, from 1 (low coverage), and measure: stratum, coverage_low and coverage_high (the least
-        and the most of its topics), measure, value (the mean), low, high, level, method, n_qids, n_undefined (topics in
-        no stratum).
+        A row for each stratum, from 1 (low coverage), and measure: stratum, coverage_low and coverage_high (the minimum
+        and the maximum of its topics), measure, value (the mean), low, high, level, method, n_qids, n_undefined (topics
+        without a stratum).
 
     Raises
     ------
     InputError
-        A column that is not there, a value that is missing.
+        A missing column or value.
     ParameterError
-        No measure, less than two strata, a level outside (0, 1).
+        No measure, fewer than two strata, a level outside (0, 1).
 
     Notes
     -----
-    Topics of equal coverage stay together, in the stratum of their mean rank: many topics of coverage 1 make strata
-    unequal, or leave one without topics, of which it warns. Strata differ in more than coverage: topics that are easy
-    to cover are easy.
+    Topics of equal coverage are in the same stratum, that of their mean rank: many topics of coverage 1 give strata of
+    unequal size, or a stratum without topics, with a warning. Strata differ in more than coverage: topics that are easy
+    to cover are easy in general.
 
     References
     ----------
@@ -128,25 +144,34 @@ def coverage_strata(
     whole("n_strata", n_strata, low=2)
     measures = [measures] if isinstance(measures, str) else list(measures)
     if not measures:
-        raise ParameterError("no measures; name at least one column, as 'gain'")
-    columns = numbers(table, list(dict.fromkeys([coverage, *measures])), gaps=[coverage])
+        raise ParameterError("no measures; name at least one column, such as 'gain'")
+    columns = numeric_columns(table, list(dict.fromkeys([coverage, *measures])), gaps=[coverage])
     stratum = strata_of(columns[coverage], n_strata)
     sizes = np.bincount(stratum[stratum >= 0], minlength=n_strata)
     if not sizes.all():
         which = ", ".join(str(place + 1) for place in np.flatnonzero(sizes == 0))
-        warn(f"{coverage}: no topic is in stratum {which} of {n_strata}; too many topics are equal, or too few there")
-    rows = [
-        (place + 1, *_range(columns[coverage][inside]), name, *_mean(columns[name][inside], level), *counts)
-        for place in range(n_strata)
-        for inside in [stratum == place]
-        for counts in [(int(sizes[place]), int((stratum < 0).sum()))]
-        for name in measures
-    ]
+        warn(
+            f"{coverage}: no topic is in stratum {which} of {n_strata}; too many topics have equal coverage, or too few"
+        )
+    nan, n_undefined = float("nan"), int((stratum < 0).sum())
+    rows: list[tuple[Any, ...]] = []
+    for place in range(n_strata):
+        inside = stratum == place
+        covered = columns[coverage][inside]
+        low, high = (float(covered.min()), float(covered.max())) if len(covered) else (nan, nan)
+        for name in measures:
+            values = columns[name][inside]
+            mean = float(values.mean()) if len(values) else nan
+            limits = Interval(nan, nan, "topics (normal)")
+            if len(values) > 1:
+                limits = topics_interval(values, level=level, method="normal")
+            interval = (mean, limits.low, limits.high, level, limits.method)
+            rows.append((place + 1, low, high, name, *interval, int(sizes[place]), n_undefined))
     return pd.DataFrame(rows, columns=list(STRATA_COLUMNS))
 
 
 def strata_of(coverage: Floats, n_strata: int) -> Ints:
-    """The stratum of each topic from 0, -1 where coverage is NaN, by mean ranks, shape (n,).
+    """Return the stratum of each topic by mean ranks, from 0, and -1 if its coverage is NaN; shape (n,).
 
     >>> strata_of(np.array([0.1, 1.0, 0.2, 1.0, np.nan]), 2).tolist()
     [0, 1, 0, 1, -1]
@@ -155,84 +180,53 @@ def strata_of(coverage: Floats, n_strata: int) -> Ints:
 
     known = ~np.isnan(coverage)
     found = np.full(len(coverage), -1)
-    # Half ranks, doubled, so that no rounding moves a topic over an edge.
+    # Mean ranks may be halves: doubling keeps them integers, so that rounding never changes a stratum.
     doubled = (2 * stats.rankdata(coverage[known])).astype(np.int64) - 1
     found[known] = n_strata * doubled // (2 * max(int(known.sum()), 1))
     return found
 
 
-def _range(coverage: Floats) -> tuple[float, float]:
-    return (float(coverage.min()), float(coverage.max())) if len(coverage) else (float("nan"), float("nan"))
-
-
-def _mean(values: Floats, level: float) -> tuple[float, float, float, float, str]:
-    ends = Interval(float("nan"), float("nan"), "topics (normal)")
-    if len(values) > 1:
-        ends = topics_interval(values, level=level, method="normal")
-    return (float(values.mean()) if len(values) else float("nan"), ends.low, ends.high, level, ends.method)
-
-
-REGRESSION_COLUMNS = (
-    "measure",
-    "coef",
-    "std_error",
-    "low",
-    "high",
-    "p_value",
-    "p_adjusted",
-    "r_squared",
-    "n_qids",
-    "n_undefined",
-    "covariance",
-)
-# A topic with so much of the leverage decides its own fit: nothing is left to estimate an error from.
-_ALONE = 1 - 1e-9
-# What is left of a column beside others, as a share of its size, if it is no more than roundings.
-_SAME = 1e-9
-
-
 def gain_regressions(
     table: Any, gain: str, measures: Sequence[str], *, controls: Sequence[str] = (), level: float = 0.95
 ) -> pd.DataFrame:
-    """Regress the gain of topics on each of several measures of coverage, one at a time, beside controls.
+    """Regress the gain of topics on each of several coverage measures, one at a time, with controls.
 
-    ``gain_q = b_0 + b measure_q + Σ_c b_c control_{q,c} + error_q`` by ordinary least squares; errors of the
-    coefficients are robust against unequal variances (HC3), their quantiles Student's t of ``n - 2 - #controls``
-    degrees of freedom.
+    ``gain_q = b_0 + b measure_q + Σ_c b_c control_{q,c} + error_q`` by ordinary least squares, with standard errors
+    robust to heteroskedasticity (HC3) and Student's t of ``n - 2 - #controls`` degrees of freedom.
 
     Parameters
     ----------
     table
-        A row a topic.
+        A frame with a row for each topic.
     gain
-        The column of the gain, as the AP of a re-ranker less that of its baseline.
+        The column of the gain, such as the AP of a re-ranker - the AP of its baseline.
     measures
-        The columns of the measures of coverage. A topic in which one is undefined (NaN) is left out of its regression.
+        The columns of the coverage measures. A topic with an undefined measure (NaN) is left out of its regression.
     controls
-        The columns of controls, as the baseline's AP and the number of relevant documents. One that does not vary
-        beside those before changes nothing.
+        The columns of controls, such as the baseline's AP and the number of relevant documents. A control that is
+        collinear with earlier ones is dropped.
     level
         Nominal coverage of the intervals.
 
     Returns
     -------
     pandas.DataFrame
-        A row a measure: measure, coef (b), std_error, low, high, p_value (two-sided), p_adjusted (Holm over the
+        A row for each measure: measure, coef (b), std_error, low, high, p_value (two-sided), p_adjusted (Holm over the
         measures that could be tested), r_squared (of the whole model), n_qids, n_undefined, covariance. NaN, with a
-        warning, where the measure does not vary beside the controls or topics are too few; where a single topic
-        decides a coefficient, that one stays and its errors are NaN.
+        warning, if the measure does not vary given the controls or there are too few topics. If a single topic
+        determines the coefficient, only the coefficient and r_squared are given.
 
     Raises
     ------
     InputError
-        A column that is not there, a gain or control that is missing.
+        A missing column, a missing gain or control.
     ParameterError
-        No measure, a column named twice, a level outside (0, 1).
+        No measure, a duplicate column, a level outside (0, 1).
 
     Notes
     -----
-    Coefficients are in units of gain for each unit of the measure. A coefficient is no effect: what makes topics easy
-    makes them easy to cover, and the controls catch only part of that.
+    Coefficients are in units of gain per unit of the measure. A coefficient is not a causal effect: easy topics are
+    also easy to cover, and the controls account for only part of this.
 
     References
     ----------
@@ -252,9 +246,9 @@ def gain_regressions(
     names = [gain, *measures, *controls]
     if not measures or len(set(names)) < len(names):
         raise ParameterError(f"gain, measures and controls are {names}: wanted at least one measure, each column once")
-    columns = numbers(table, names, gaps=measures)
-    beside = np.stack([np.ones(len(columns[gain])), *(columns[name] for name in controls)], axis=1)
-    rows = [_fitted(name, columns[name], beside, columns[gain], level) for name in measures]
+    columns = numeric_columns(table, names, gaps=measures)
+    base = np.stack([np.ones(len(columns[gain])), *(columns[name] for name in controls)], axis=1)
+    rows = [_fitted(name, columns[name], base, columns[gain], level) for name in measures]
     found = pd.DataFrame(rows, columns=list(REGRESSION_COLUMNS))
     tested = found["p_value"].notna().to_numpy()
     adjusted = np.full(len(found), np.nan)
@@ -262,59 +256,43 @@ def gain_regressions(
     return found.assign(p_adjusted=adjusted)
 
 
-def _fitted(name: str, measure: Floats, beside: Floats, gain: Floats, level: float) -> tuple[Any, ...]:
+def _fitted(name: str, measure: Floats, base: Floats, gain: Floats, level: float) -> tuple[Any, ...]:
     known = ~np.isnan(measure)
     n, nan = int(known.sum()), float("nan")
     counts = (n, len(known) - n, "HC3")
-    design = np.column_stack([_independent(beside[known]), measure[known]])
-    trouble = _trouble(design)
-    if trouble:
-        _warn(f"{name}: {trouble}")
+    base = base[known]
+    # A column that depends on earlier ones does not change the other coefficients.
+    kept = [place for place in range(base.shape[1]) if _rank(base[:, : place + 1]) > _rank(base[:, :place])]
+    design = np.column_stack([base[:, kept], measure[known]])
+    m = design.shape[1]
+    if n <= m or _rank(design) < m:
+        reason = f"{n} topics for {m} coefficients; a regression needs more topics"
+        warn(f"{name}: {reason if n <= m else 'it does not vary given the controls: its coefficient is undefined'}")
         return (name, *[nan] * 7, *counts)
     from statsmodels.api import OLS
 
     plain = OLS(gain[known], design).fit()
-    # A gain that never moves has nothing to explain.
+    # R² is undefined for a constant gain.
     r_squared = float(plain.rsquared) if np.ptp(gain[known]) > 0 else nan
-    if _leverage(design).max() > _ALONE:
-        _warn(f"{name}: a single topic decides a coefficient, so that its error cannot be told")
+    if _leverage(design).max() > _FULL_LEVERAGE:
+        warn(f"{name}: a single topic determines a coefficient, so that its standard error is undefined")
         return (name, float(plain.params[-1]), *[nan] * 5, r_squared, *counts)
     fit = plain.get_robustcov_results("HC3", use_t=True)
     low, high = fit.conf_int(alpha=1 - level)[-1]
-    numbers_found = (fit.params[-1], fit.bse[-1], low, high, fit.pvalues[-1])
-    return (name, *map(float, numbers_found), nan, r_squared, *counts)
-
-
-def _trouble(design: Floats) -> str:
-    """Why a model cannot be fitted, empty if it can."""
-    n, m = design.shape
-    if n <= m:
-        return f"{n} topics for {m} coefficients; a regression wants more topics"
-    if _rank(design) < m:
-        return "it does not vary beside the controls, so that its coefficient cannot be told"
-    return ""
-
-
-def _independent(beside: Floats) -> Floats:
-    """The columns that those before do not explain: the others change no other coefficient."""
-    kept = [place for place in range(beside.shape[1]) if _rank(beside[:, : place + 1]) > _rank(beside[:, :place])]
-    return beside[:, kept]
+    estimates = (fit.params[-1], fit.bse[-1], low, high, fit.pvalues[-1])
+    return (name, *map(float, estimates), nan, r_squared, *counts)
 
 
 def _rank(design: Floats) -> int:
-    """How many columns are independent, whatever their units."""
+    """Return the number of linearly independent columns, regardless of their units."""
     if not design.size:
         return 0
     scaled = design / np.maximum(np.abs(design).max(axis=0), np.finfo(np.float64).tiny)
-    return int(np.linalg.matrix_rank(scaled, tol=_SAME * np.sqrt(len(design))))
+    return int(np.linalg.matrix_rank(scaled, tol=_COLLINEAR * np.sqrt(len(design))))
 
 
 def _leverage(design: Floats) -> Floats:
-    """How much of its own fit each topic decides, shape (n,)."""
+    """Return the diagonal of the hat matrix, shape (n,)."""
     basis, _ = np.linalg.qr(design)
     leverage: Floats = (basis**2).sum(axis=1)
     return leverage
-
-
-def _warn(message: str) -> None:
-    warn(message)

@@ -59,8 +59,8 @@ class _Components:
         between = variance - self.noise.mean(axis=1)
         if (between < -_EQUAL).any():
             warn(
-                f"noise within topics exceeds the variance over topics for {int((between < 0).sum())} of {len(between)} "
-                "means: topics contribute 0"
+                f"noise within topics exceeds the variance over topics of {int((between < 0).sum())} of "
+                f"{len(between)} means: topics contribute 0"
             )
         return np.asarray(_by_source(between, self.within.mean(axis=1), self.parts.mean(axis=2)) / n)
 
