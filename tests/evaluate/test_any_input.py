@@ -47,7 +47,7 @@ def require_range(values):
 def test_good_frames_give_every_topic_a_value_in_range(strategies, data):
     case = data.draw(strategies.cases())
     if any("\0" in value for frame in case[:2] for name in ("qid", "docno") for value in frame[name]):
-        with pytest.raises(InputError, match="measures of others end ids at a NUL"):
+        with pytest.raises(InputError, match="external measures end ids at a NUL"):
             values_of(case)
         return
     found = values_of(case)

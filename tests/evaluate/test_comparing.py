@@ -220,7 +220,9 @@ def test_runs_that_retrieved_nothing_for_most_topics_are_flagged():
 
 def test_values_that_are_0_where_others_are_not_are_suspected():
     cut = [0.9, 0.8, 0.0, 0.0, 0.0, 0.0, 0.0, 0.8]
-    with pytest.warns(DegenerateWarning, match="cut scores exactly 0 on 5 of the 8 topics on which other systems do not"):
+    with pytest.warns(
+        DegenerateWarning, match="cut scores exactly 0 on 5 of the 8 topics on which other systems do not"
+    ):
         found = compare(frame(a=A, b=B, cut=cut), **FEW)
     assert found.flags.set_index("name")["n_zero"].to_dict() == {"a": 0, "b": 0, "cut": 5}
     assert found.pairs["flag"].ne("").tolist() == [False, True, True]

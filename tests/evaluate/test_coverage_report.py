@@ -247,7 +247,7 @@ def test_what_cannot_be_reported_is_refused(planted, systems, linked, report):
         coverage_report({}, linked)
     with pytest.raises(ParameterError, match=r"reference 'ods' is unknown; .* Did you mean odds"):
         coverage_report(planted.runs, linked, reference="ods")
-    with pytest.raises(ParameterError, match="baseline 'none' is not there"):
+    with pytest.raises(ParameterError, match="baseline 'none' is unknown"):
         coverage_report(run, linked, planted.qrels, systems, baseline="none", n_resamples=10)
     with pytest.raises(ParameterError, match="there are no document systems"):
         coverage_report(run, linked, baseline="first")
@@ -258,7 +258,7 @@ def test_what_cannot_be_reported_is_refused(planted, systems, linked, report):
             report.gains(*arguments)
     with pytest.raises(ParameterError, match="entity run 'none'"):
         report.gains("better", "AP", entities="none")
-    with pytest.raises(ParameterError, match="over a baseline"):
+    with pytest.raises(ParameterError, match="gains need a baseline"):
         coverage_report(run, linked, planted.qrels, systems, n_resamples=10).gains("better", "AP")
 
 

@@ -335,7 +335,7 @@ def test_shared_values_travel_once_and_by_no_file(two):
 
 
 def test_workers_of_another_version_are_refused(two, monkeypatch):
-    monkeypatch.setattr(vbterrier, "__version__", "9.9")
+    monkeypatch.setattr(dask, "__version__", "9.9")
     with pytest.raises(
         VBTerrierError, match=r"a worker has vbterrier .*, the process that asks 9\.9; install the same"
     ):

@@ -49,7 +49,7 @@ def test_what_the_judgments_hold():
         "below 0": "1 (count as 0)",
         "kind": "adhoc",
     }
-    assert "qrels: 1 topics have no relevant document and score 0 whatever is retrieved" in found.notes
+    assert "qrels: 1 topics have no relevant document and always score 0" in found.notes
 
 
 def test_what_a_run_holds():
@@ -91,7 +91,7 @@ def test_ties_are_the_share_of_the_first_ten_places_whose_score_another_document
     # Two, three, and the tenth place, which is tied with the eleventh.
     assert row(found)["tied@10"] == 6 / 10
     assert row(found)["float32"] == 0
-    assert "run 'mine': 60% of the first 10 places are tied; their order is trec_eval's, by docno" in found.notes
+    assert "run 'mine': 60% of the top 10 documents are tied; docno breaks ties, as in trec_eval" in found.notes
 
 
 def test_few_ties_are_counted_without_a_note():
@@ -109,7 +109,7 @@ def test_neighbours_that_differ_only_beyond_float32_are_counted():
     found = diagnose({"mine": run}, QRELS)
     assert row(found)["float32"] == 2
     assert row(found)["tied@10"] == 5 / 6
-    assert "run 'mine': 2 neighbours differ only beyond 32-bit floats: ties, as in trec_eval" in found.notes
+    assert "run 'mine': 2 adjacent scores differ only beyond 32-bit precision: ties, as in trec_eval" in found.notes
 
 
 def test_repeated_documents_are_counted_and_the_rest_is_looked_at():
@@ -127,7 +127,7 @@ def test_topics_that_are_missing_or_extra_are_counted_for_each_run():
     found = diagnose({"one": RUN, "two": other}, QRELS)
     assert found.runs[["name", "missing", "extra"]].to_numpy().tolist() == [["one", 1, 0], ["two", 2, 2]]
     assert (
-        "topics: one lacks 1, two lacks 2 of the judged topics; compare runs on the topics that all have "
+        "topics: one lacks 1, two lacks 2 of the judged topics; compare runs on their common topics "
         "(--topics common)" in found.notes
     )
     assert "topics without judgments are left out: two 2" in found.notes
@@ -138,7 +138,7 @@ def test_files_without_fault_give_no_notes():
     qrels = pd.DataFrame({"qid": ["q1", "q2"], "docno": ["a", "b"], "label": [1, 1]})
     found = diagnose({"mine": run}, qrels)
     assert found.notes == ()
-    assert reason(found, "BNDCG") == "nothing is unjudged: they equal nDCG"
+    assert reason(found, "BNDCG") == "no document is unjudged: they equal nDCG"
     assert reason(found, "nDCG, AP") == "complete to depth 10"
 
 
@@ -150,8 +150,8 @@ def test_adhoc_judgments_support_the_measures_of_unjudged_documents_and_say_why_
         "VB, ES, VarPenalty, TopIntent": False,
         "alpha_nDCG, ERR_IA, StRecall": False,
     }
-    assert reason(found, "BNDCG") == "documents are unjudged: prefer these to nDCG"
-    assert reason(found, "nDCG, AP") == "unjudged documents count as not relevant"
+    assert reason(found, "BNDCG") == "documents are unjudged: use these instead of nDCG"
+    assert reason(found, "nDCG, AP") == "unjudged documents count as non-relevant"
     assert "VB(intents='...',tags='...')@10" in reason(found, "VB")
     assert reason(found, "alpha_nDCG") == "they need diversity qrels"
 
@@ -169,7 +169,7 @@ def test_diversity_judgments_support_the_measures_of_intents_and_say_what_to_do_
         "alpha_nDCG, ERR_IA, StRecall": True,
     }
     assert all("vbterrier.frames.flatten_qrels" in reason(found, measure) for measure in ("BNDCG", "nDCG, AP"))
-    assert "the last subtopic would win" in reason(found, "nDCG, AP")
+    assert "only the last subtopic would count" in reason(found, "nDCG, AP")
     # Of a, x1, b, x2, x3, c the judged ones are a, b, c.
     assert row(found)["unjudged@10"] == 0.5
     assert found.notes == ()
@@ -183,7 +183,7 @@ def test_iterations_of_adhoc_judgments_are_no_diversity():
 
 def test_repeated_judgments_are_a_note():
     found = diagnose({"mine": RUN}, pd.concat([QRELS, QRELS.iloc[:1]]))
-    assert "qrels: 2 rows judge a document that stands twice in its topic" in found.notes
+    assert "qrels: 2 rows judge a document that is duplicated in its topic" in found.notes
     assert row(found) == row(diagnose({"mine": RUN}, QRELS))
 
 

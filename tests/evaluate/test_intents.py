@@ -171,7 +171,7 @@ def test_a_tagger_reads_the_text_of_every_system():
     texts = {name: run.assign(text=run["docno"]) for name, run in SYSTEMS.items()}
     for name in texts:
         with pytest.raises(
-            InputError, match=rf"run '{name}': no column 'text', which TagEntities.* reads; put pt.text"
+            InputError, match=rf"run '{name}': no column 'text', which TagEntities.* reads; add pt.text"
         ):
             evaluated(texts | {name: SYSTEMS[name]}, tagger=tagger)
     with pytest.raises(InputError, match="several texts that are tagged otherwise"):
@@ -381,9 +381,9 @@ def test_a_stage_run_again_gets_a_seed_of_its_own_for_each_query_and_replica():
 
 def test_candidates_made_anew_need_the_pipeline_that_makes_them():
     for perturbation in (Paraphrases(), RerunPipeline()):
-        with pytest.raises(ParameterError, match="came ready made"):
+        with pytest.raises(ParameterError, match="is not a pipeline"):
             evaluated(n_replicas=3, perturb=[perturbation])
-    with pytest.raises(InputError, match="column 'paraphrases' holds 3; wanted a list of texts"):
+    with pytest.raises(InputError, match="column 'paraphrases' contains 3; wanted a list of texts"):
         evaluated(
             ITS_SYSTEMS, topics=ONE.assign(paraphrases=3), intents=Linked(JORDAN), n_replicas=3, perturb=Paraphrases()
         )
@@ -408,7 +408,7 @@ def test_paraphrases_of_unknown_queries_are_refused():
 
 def test_wordings_without_candidates_are_told():
     topics = ONE.assign(paraphrases="Jordan history | Jordan river")
-    told = r"Paraphrases\(.*: 1 of 2 times a query got no candidates \('q1'\)"
+    told = r"Paraphrases\(.*: no candidates for 1 of 2 runs of a query \('q1'\)"
     with pytest.warns(DegenerateWarning, match="at least two"), pytest.warns(DegenerateWarning, match=told):
         found = evaluated(
             ITS_SYSTEMS, topics, Linked(JORDAN), n_replicas=10, perturb=Paraphrases(order="turn"), measures=["ES"]
@@ -576,7 +576,7 @@ def test_topics_and_systems_from_files(tmp_path):
         ({"undefined": "zero"}, ParameterError, "wanted 'raise' or 'skip'"),
         ({"n_replicas": -1}, ParameterError, "n_replicas"),
         ({"baseline": "litteral"}, ParameterError, "Did you mean literal"),
-        ({"topics": TOPICS.assign(qid="q1")}, InputError, "query 'q1' stands twice"),
+        ({"topics": TOPICS.assign(qid="q1")}, InputError, "query 'q1' is duplicated"),
         ({"topics": TOPICS[["qid"]]}, InputError, "missing query"),
         ({"topics": TOPICS[:0]}, InputError, "no rows"),
         ({"topics": TOPICS.assign(qid=["x", "y"])}, InputError, "none of the 2 queries"),

@@ -252,7 +252,7 @@ def test_results_that_are_none_are_refused(world, tmp_path, result):
     world.found({"overlap": {}}, measures=["AP"], path=path)
     head = path.read_text().splitlines()[0]
     path.write_text(head + "\n" + json.dumps({"name": "pool", "result": result}) + "\n")
-    with pytest.raises(FileError, match=r"grid\.jsonl: holds no values of 'pool'.* remove its line"):
+    with pytest.raises(FileError, match=r"grid\.jsonl: has no valid values of 'pool'; remove its line"):
         world.found({"overlap": {}}, measures=["AP"], path=path)
 
 
@@ -298,5 +298,5 @@ def test_what_configurations_warn_of_is_said_once(world, tmp_path):
     options |= {"links": world.tags, "pool": world.pool, "qrels": world.qrels, "progress": False}
     for _ in range(2):
         # What was said is kept with the results.
-        with pytest.warns(DegenerateWarning, match=r"2 of 3 configurations say less than they seem to; run .*tied"):
+        with pytest.warns(DegenerateWarning, match=r"2 of 3 configurations warn; the first warning: run .*tied"):
             rerank_grid(**options, path=tmp_path / "grid.jsonl")

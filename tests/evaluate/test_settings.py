@@ -98,9 +98,9 @@ def test_hand_case_with_a_topic_that_cannot_be_reached():
     run, qrels, tags, entities = hand()
     with pytest.warns(DegenerateWarning) as said:
         found = evaluate_settings({"s": run}, qrels, ["AP", "SetR"], links=tags, pool=run, entities=entities)
-    told = [str(one.message) for one in said if "entities reach" in str(one.message)]
+    told = [str(one.message) for one in said if "relevant documents" in str(one.message)]
     assert len(told) == 1
-    assert "1 of 2 topics have relevant documents, but none that entities reach ('q2'); they are left out" in told[0]
+    assert "1 of 2 topics have relevant documents, but no reachable one ('q2'); they are left out" in told[0]
     # q1: the ranking is b, c and the only relevant document that counts is b.
     assert table(found.values, "conditional").to_dict() == {("s", "q1", "AP"): 1.0, ("s", "q1", "SetR"): 1.0}
     assert table(found.values, "open-world").to_dict() == {
@@ -119,7 +119,7 @@ def test_hand_case_with_a_topic_that_cannot_be_reached():
 
 def test_unreached_topics_may_count_as_zero():
     run, qrels, tags, entities = hand()
-    with pytest.warns(DegenerateWarning, match="they stay as topics without relevant documents"):
+    with pytest.warns(DegenerateWarning, match="they count as topics without relevant documents"):
         found = evaluate_settings({"s": run}, qrels, ["AP"], links=tags, pool=run, entities=entities, unreached="zero")
     assert table(found.values, "conditional").to_dict() == {("s", "q1", "AP"): 1.0, ("s", "q2", "AP"): 0.0}
     assert found.gaps["gap"].tolist() == [-0.25]
@@ -127,7 +127,7 @@ def test_unreached_topics_may_count_as_zero():
 
 def test_zero_holds_where_no_judged_document_is_left_either():
     run, qrels, tags, entities = hand()
-    with pytest.warns(DegenerateWarning, match="they stay as topics"):
+    with pytest.warns(DegenerateWarning, match="they count as topics"):
         found = evaluate_settings(
             {"s": run},
             qrels[qrels["label"] > 0],
@@ -144,7 +144,7 @@ def test_zero_holds_where_no_judged_document_is_left_either():
 
 def test_nothing_relevant_within_reach_is_an_error():
     run, qrels, tags, entities = hand()
-    with pytest.raises(InputError, match="nothing is left to evaluate conditionally"):
+    with pytest.raises(InputError, match="no topic is left for the conditional setting"):
         evaluate_settings(
             {"s": run[run["qid"] == "q2"]}, qrels[qrels["qid"] == "q2"], ["AP"], links=tags, pool=run, entities=entities
         )
@@ -202,7 +202,7 @@ def test_topics_left_out_are_told_of_once_and_not_as_missing_judgments():
     qrels = run[["qid", "docno"]].assign(label=[1, 1, 1, 0, 1])
     tags = pd.DataFrame({"docno": docnos, "entity_id": list("EFFEE")})
     entities = pd.DataFrame({"qid": ["q1", "q2", "q3"], "docno": "E", "score": 1.0})
-    with pytest.warns(DegenerateWarning, match="1 of 3 topics have relevant documents, but none that") as said:
+    with pytest.warns(DegenerateWarning, match="1 of 3 topics have relevant documents, but no reachable one") as said:
         found = evaluate_settings({"s": run}, qrels, ["AP", "R@2"], links=tags, pool=run, entities=entities)
     assert len(said) == 1, [str(one.message) for one in said]
     assert found.gaps["n_qids"].tolist() == [2, 2]
@@ -273,7 +273,7 @@ def test_bad_input_is_refused():
         evaluate_settings(systems, qrels, ["AP"], links=tags, entities=entities)
     with pytest.raises(InputError, match="no document of the pool mentions any of the first 20 entities"):
         evaluate_settings(systems, qrels, ["AP"], **given | {"entities": entities.assign(docno="nowhere")})
-    with pytest.raises(InputError, match="none of its documents is in the pool of links"):
+    with pytest.raises(InputError, match="no document is in the linked pool"):
         evaluate_settings({"s": pool.assign(docno=pool["docno"] + "x")}, qrels, ["AP"], **given)
     with pytest.raises(InputError, match="can never meet"):
         evaluate_settings({"s": pool.assign(docno=range(len(pool)))}, qrels, ["AP"], **given)

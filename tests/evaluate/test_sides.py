@@ -114,7 +114,7 @@ def test_effects_pair_topics_that_all_cells_have(world):
 def test_bad_input_is_refused(world):
     with pytest.raises(InputError, match="wanted two entity runs"):
         found(world, entities={"one": world["entities"]["open"]})
-    with pytest.raises(InputError, match="nothing for side 'open'"):
+    with pytest.raises(InputError, match="no run for entities 'open'"):
         found(world, {"closed": world["pool"]})
     for wrong in ({"judgments": "some"}, {"unreached": "x"}, {"cutoff": 0}):
         with pytest.raises(ParameterError):

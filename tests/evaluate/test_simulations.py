@@ -129,7 +129,7 @@ def test_labels_of_simulations_are_columns_to_group_by(found):
     parts = found.errors(["simulation"]).groupby("estimator")["bias"].mean()
     assert table.groupby("estimator")["bias"].mean().to_numpy() == pytest.approx(parts.to_numpy())
     for taken in ("qid", "covered", "rmse"):
-        with pytest.raises(ParameterError, match=f"{taken!r} is a column already"):
+        with pytest.raises(ParameterError, match=f"{taken!r} is already a column"):
             found.labelled(**{taken: str})
 
 
@@ -191,7 +191,7 @@ def test_preferences_are_those_of_a_loop(found):
 
 
 def test_runs_that_are_not_evaluated_have_their_true_score(runs, complete):
-    (group, left, names), *_ = leave_group_out(runs, complete, depth=10)
+    (group, left, names), *_ = leave_group_out(runs, complete, cutoff=10)
     found = simulate(runs, complete, [(group, left, names)], estimators={"lower": "nDCG@10"})
     assert found.estimates["name"].unique().tolist() == ["r0"]
     truth, estimate = values(runs, complete, "nDCG@10"), values({"r0": runs["r0"]}, left, "nDCG@10")
@@ -206,7 +206,7 @@ def test_runs_that_are_not_evaluated_have_their_true_score(runs, complete):
 
 
 def test_runs_of_several_simulations_are_ordered_together(runs, complete):
-    found = simulate(runs, complete, leave_group_out(runs, complete, depth=10), estimators={"lower": "nDCG@10"})
+    found = simulate(runs, complete, leave_group_out(runs, complete, cutoff=10), estimators={"lower": "nDCG@10"})
     assert found.correlations()[["tau"]].isna().all(axis=None)
     (row,) = found.correlations(by=()).itertuples()
     assert row.n_systems == 4
@@ -314,7 +314,7 @@ def test_ranges_of_the_papers_table_6(runs, complete):
 def test_other_measures_can_be_the_truth(runs, complete):
     left = subsample_qrels(complete, 0.4, 1)
     with pytest.warns(
-        DegenerateWarning, match=r"1 estimators look at other ranks than the truth, P@5, as 'more', P@10"
+        DegenerateWarning, match=r"1 estimators have another cutoff than the true score, P@5, as 'more', P@10"
     ):
         found = simulate(runs, complete, [("thin", left)], measure="P@5", estimators={"lower": "P@5", "more": "P@10"})
     assert (
@@ -348,7 +348,7 @@ def test_judgments_are_prepared_once_and_taken_one_by_one(runs, complete, monkey
     made, taken = [], []
     module = importlib.import_module("vbterrier.evaluate.simulation")
     original = module.target_of
-    monkeypatch.setattr(module, "slot_of", lambda *given: made.append(given) or original(*given))
+    monkeypatch.setattr(module, "target_of", lambda *given: made.append(given) or original(*given))
 
     def generated():
         for name, left in thinned(complete)[:2]:

@@ -11,7 +11,7 @@ import pandas as pd
 from vbterrier.errors import InputError
 from vbterrier.evaluate.inputs import is_pipeline
 from vbterrier.evaluate.scores import score
-from vbterrier.evaluate.settings import UNREACHED, Judged, Reach, interval_of, judged_topics, linked
+from vbterrier.evaluate.settings import UNREACHED, Reachability, ReachableQrels, interval_of, judged_topics, linked
 from vbterrier.frames.contracts import frame_of
 from vbterrier.frames.files.reading import read_qrels
 from vbterrier.frames.notebook import Panel, Shown, joined_names, of_means
@@ -36,22 +36,22 @@ _CELL = ["entity_side", "document_side"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ClosedOpen(Shown):
-    """What :func:`evaluate_closed_open` found.
+    """Result of :func:`evaluate_closed_open`.
 
     Parameters
     ----------
     values
         entity_side, document_side, qid, measure, value.
     intervals
-        A row a cell and measure: entity_side, document_side, measure, value (the mean), low, high, level, method,
+        One row per cell and measure: entity_side, document_side, measure, value (the mean), low, high, level, method,
         n_qids...
     effects
-        measure, effect, value, low, high, level, method, n_qids, topic by topic over the topics that all four cells
-        have. ``entity side``: the mean of the two cells of the first less that of the second; ``document side``: the
-        same, closed less open; ``interaction``: how much more closing the documents changes with the first entities
-        than with the second.
+        measure, effect, value, low, high, level, method, n_qids, over the topics that all four cells share. ``entity
+        side``: mean of the two cells with the first entity run minus the mean with the second; ``document side``:
+        closed minus open; ``interaction``: closed minus open with the first entity run, minus the same difference with
+        the second.
     coverage
-        entity_side, and what :attr:`vbterrier.evaluate.settings.Settings.coverage` has.
+        entity_side, and the columns of :attr:`vbterrier.evaluate.settings.Settings.coverage`.
     """
 
     values: pd.DataFrame
@@ -71,7 +71,7 @@ class ClosedOpen(Shown):
         return {"forest": lambda: {"intervals": joined_names(self.intervals, "entity_side", "document_side")}}
 
     def means(self) -> pd.DataFrame:
-        """A row a cell, a column a measure."""
+        """Mean scores: one row per cell, one column per measure."""
         table = self.intervals.drop_duplicates([*_CELL, "measure"])
         index = pd.MultiIndex.from_product([table[name].unique() for name in _CELL], names=_CELL)
         wide = table.pivot(index=_CELL, columns="measure", values="value")
@@ -97,44 +97,44 @@ def evaluate_closed_open(
 ) -> ClosedOpen:
     """Evaluate a system with two entity runs, on the documents that each reaches and on the whole pool.
 
-    What changes when the entities do, and what when the documents do: four cells, and the effect of each side.
+    The four cells give the effect of the entity run and the effect of the document pool.
 
     Parameters
     ----------
     system
-        From an entity run to a pipeline that reranks documents (or to a run, which is cut to the documents of the
-        cell); or the runs themselves by the name of the side.
+        A function from an entity run to a pipeline that reranks documents (or to a run, which is restricted to the
+        documents of the cell); or a mapping of entity run name to run.
     qrels, measures, rel, interval, level, n_resamples, seed
-        As in :func:`vbterrier.evaluate.settings.evaluate_settings`.
+        See :func:`vbterrier.evaluate.settings.evaluate_settings`.
     links
-        What documents mention: a :class:`~vbterrier.entities.pool.LinkedPool`, its K frame, or tags.
+        Entity links of documents: a :class:`~vbterrier.entities.pool.LinkedPool`, its K frame, or tags.
     pool
         The documents to rerank, a run.
     entities
-        Two entity runs by the name of the side, as ``{"closed": trained_on_labels, "open": of_the_whole_pool}``.
+        Two entity runs by name, as ``{"closed": trained_on_labels, "open": of_the_whole_pool}``.
     cutoff
-        How many entities of each topic select the closed documents: of each side its own.
+        Number of entities per topic that select the closed documents of each entity run.
     judgments
-        ``"all"``, so that all cells look for the same relevant documents; or ``"reachable"``: where documents are
-        closed only those within reach (Eq. 1 of the paper).
+        ``"all"``: the same judgments for all cells; ``"reachable"``: for closed documents, only judgments of reachable
+        documents (Eq. 1 of the paper).
     unreached
-        With reachable judgments, as in :func:`vbterrier.evaluate.settings.evaluate_settings`.
+        With reachable judgments, see :func:`vbterrier.evaluate.settings.evaluate_settings`.
 
     Returns
     -------
-    Sides
+    ClosedOpen
 
     Raises
     ------
     InputError
-        Frames that cannot be evaluated; not two entity runs; a side without a run.
+        Frames that cannot be evaluated; not two entity runs; an entity run without a ranking.
     ParameterError
-        Measures or options that do not exist.
+        Unknown measures or invalid options.
 
     Notes
     -----
-    The paper reports equal Recall@1000 in all cells of its Table 4 and does not say which documents its closed side
-    drops; ours are those that mention none of the side's first k entities.
+    The paper reports equal Recall@1000 in all cells of its Table 4 and does not state which documents its closed
+    side drops. Here, closed documents mention at least one of the first ``cutoff`` entities of the entity run.
 
     References
     ----------
@@ -166,15 +166,15 @@ def evaluate_closed_open(
     found, coverage = {}, []
     for side, given in entities.items():
         run = loaded_run(f"entities {side!r}", given, "error")
-        reach = Reach(known, run, whole("cutoff", cutoff))
-        relevant = Judged(judged, reach, whole("rel", rel))
-        closed = judged if judgments == "all" else relevant.conditional(unreached)
-        rankings = _rankings(system, side, run, documents, reach)
+        reachability = Reachability(known, run, whole("cutoff", cutoff))
+        labelled = ReachableQrels(judged, reachability, whole("rel", rel))
+        closed = judged if judgments == "all" else labelled.conditional(unreached)
+        rankings = _rankings(system, side, run, documents, reachability)
         rankings[0] = judged_topics(rankings[0], closed)
         for where, ranking, labels in zip(DOCUMENT_SIDES, rankings, (closed, judged), strict=True):
             name = f"{side} entities, {where} documents"
             found[side, where] = score({name: ranking}, labels, measures, on_topics="all", **options)
-        coverage.append(relevant.coverage().assign(entity_side=side))
+        coverage.append(labelled.coverage().assign(entity_side=side))
     values = _joined({cell: scores.values for cell, scores in found.items()})
     return ClosedOpen(
         values,
@@ -184,21 +184,21 @@ def evaluate_closed_open(
     )
 
 
-def _rankings(system: Any, side: str, entities: Run, documents: Run, reach: Reach) -> list[pd.DataFrame]:
-    """The documents of the closed and of the open side as the system ranks them."""
+def _rankings(system: Any, side: str, entities: Run, documents: Run, reachability: Reachability) -> list[pd.DataFrame]:
+    """Rankings of the closed and of the open documents."""
     if callable(system) and not is_pipeline(system):
         made = system(entities.frame)
     elif hasattr(system, "items") and side in system:
         made = system[side]
     else:
         raise InputError(
-            f"system: nothing for side {side!r}; wanted a function from an entity run to a pipeline or run, or runs by "
-            "the names of the sides"
+            f"system: no run for entities {side!r}; wanted a function from an entity run to a pipeline or run, or a "
+            "mapping of entity run name to run"
         )
     if is_pipeline(made):
-        return [made.transform(reach.reachable(documents)), made.transform(documents.frame)]
+        return [made.transform(reachability.reachable(documents)), made.transform(documents.frame)]
     run = loaded_run(f"system {side!r}", made, "error")
-    return [reach.reachable(run), run.frame]
+    return [reachability.reachable(run), run.frame]
 
 
 def _joined(frames: Mapping[tuple[str, str], pd.DataFrame]) -> pd.DataFrame:

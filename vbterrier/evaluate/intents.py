@@ -1,4 +1,4 @@
-"""VB-Scores with intervals from queries and systems."""
+"""VB-Scores of systems with intervals over queries and replicas."""
 
 from __future__ import annotations
 
@@ -37,14 +37,20 @@ if TYPE_CHECKING:
     from vbterrier.stats.replicas import Replicas
 
 
-def covered(runs: Mapping[str, Run], intents: pd.DataFrame, tags: pd.DataFrame, depth: int | None) -> pd.DataFrame:
-    """Every intent of every query by system: its probability, its place by it, and the rank that covers it first.
+MEASURES = ("ES", "VB(alpha=0.5)", "VB", "TopIntent")
+CUTOFFS = (1, 3, 5, 10)
+# Number of distinct marks in figures.
+_MARKS = 7
+
+
+def covered(runs: Mapping[str, Run], intents: pd.DataFrame, tags: pd.DataFrame, cutoff: int | None) -> pd.DataFrame:
+    """Probability and first covered rank of every intent, by system and query.
 
     Returns
     -------
     pandas.DataFrame
-        name, qid, entity_id, prob, place (from 1, equal ones share the best), first_rank (from 1; missing where none of
-        the first ``depth`` documents is about it).
+        name, qid, entity_id, prob, place (by probability, from 1; ties share the best), first_rank (rank of the first
+        document that covers the intent, from 1; missing if no document up to the cutoff covers it).
     """
     candidates, known = Intents(intents), Tags(tags)
     of_intents = pd.DataFrame(
@@ -54,7 +60,7 @@ def covered(runs: Mapping[str, Run], intents: pd.DataFrame, tags: pd.DataFrame, 
     of_intents["place"] = by_topic.rank(ascending=False, method="min").astype("int64")
     tables = []
     for name, run in runs.items():
-        found = cover(run, candidates, known, depth)
+        found = cover(run, candidates, known, cutoff)
         first = np.full(len(of_intents), np.inf)
         np.minimum.at(first, found.intent, found.rank + 1.0)
         ranks = pd.array(np.where(np.isfinite(first), first, 0).astype("int64"), dtype="Int64")
@@ -66,7 +72,7 @@ def covered(runs: Mapping[str, Run], intents: pd.DataFrame, tags: pd.DataFrame, 
 def tagging(
     runs: Mapping[str, Run], intents: pd.DataFrame, tags: pd.DataFrame, cutoffs: Sequence[int], nil: str
 ) -> pd.DataFrame:
-    """How much of a score the tags leave to each system.
+    """Share of tagged documents, and the best possible ES under the same tags.
 
     Returns
     -------
@@ -76,51 +82,45 @@ def tagging(
     """
     candidates, known = Intents(intents), Tags(tags)
     rows = []
-    for k in cutoffs:
-        oracle = float(oracle_success(intents, tags, k, nil=nil)["success"].mean())
+    for cutoff in cutoffs:
+        oracle = float(oracle_success(intents, tags, cutoff, nil=nil)["success"].mean())
         for name, run in runs.items():
-            found = cover(run, candidates, known, k, nil=nil)
-            success = found.success(found.gain(k, "binary"))
-            rows.append((name, k, float(found.tagged.mean()), float(success.mean()), oracle))
+            found = cover(run, candidates, known, cutoff, nil=nil)
+            success = found.success(found.gain(cutoff, "binary"))
+            rows.append((name, cutoff, float(found.tagged.mean()), float(success.mean()), oracle))
     return pd.DataFrame(rows, columns=["name", "cutoff", "tagged", "ES", "oracle_ES"])
-
-
-MEASURES = ("ES", "VB(alpha=0.5)", "VB", "TopIntent")
-CUTOFFS = (1, 3, 5, 10)
-# Marks that figures tell apart.
-_MARKS = 7
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class IntentEvaluation(Scores):
-    """What :func:`evaluate_intents` found.
+    """Result of :func:`evaluate_intents`.
 
     Parameters
     ----------
     values
         The V frame: name, qid, measure, value.
     intervals
-        The C frame: name, measure, value, low, high, level, method, n_qids, n_resamples, seed. ``topics (...)`` is
-        about other queries of the kind, ``replicas (...)`` about other candidates and tags of these queries; such rows
-        have a column ``mean`` too, that of the replicas, around which the interval lies.
+        The C frame: name, measure, value, low, high, level, method, n_qids, n_resamples, seed. ``topics (...)``
+        intervals refer to queries from the same population, ``replicas (...)`` intervals to perturbed candidates and
+        tags of these queries. The column ``mean`` is the mean of the replicas, the centre of their interval.
     comparisons
-        The P frame: every two systems (or all with the baseline), topic by topic.
+        The P frame: all pairs of systems (or all systems with the baseline), topic by topic.
     per_query
         With replicas: name, qid, measure, value, mean, std, low, high, level, method; otherwise empty.
     covered
-        name, qid, entity_id, prob, place (by probability, from 1; ties share the best), first_rank (of the first
-        document about the intent, from 1; missing where none of the deepest k is).
+        name, qid, entity_id, prob, place (by probability, from 1; ties share the best), first_rank (rank of the
+        first document that covers the intent, from 1; missing if no document up to the largest cutoff does).
     tagging
         name, cutoff, tagged (mean share of documents up to the cutoff with any tag), ES, oracle_ES (of the best ranking
         under the same tags, an upper bound for every system).
     missing
-        name, n_qids, n_missing: queries that a system retrieved nothing for.
+        name, n_qids, n_missing: the number of queries for which a system retrieved nothing.
     intents, tags
-        The frames that systems were scored with.
+        The frames used for scoring.
     replicas
         The scores of every replica, or ``None``.
     quality
-        With a labelled sample: precision and recall of the tags, or ``None``.
+        Precision and recall of the tags on a labelled sample, or ``None``.
     """
 
     comparisons: pd.DataFrame
@@ -136,19 +136,16 @@ class IntentEvaluation(Scores):
         yield from super()._panels()
         if len(self.comparisons):
             yield Panel("Differences", self.comparisons, value="diff", by="measure", rule=0, heads=2)
-        yield Panel("What the tags leave to a system", self.tagging)
+        yield Panel("Tag coverage and upper bounds", self.tagging)
 
     def _figures(self) -> Figures:
         pairs = {"differences": lambda: {"pairs": self.comparisons}} if len(self.comparisons) else {}
-        seen = {"coverage_map": lambda: {"intents": self.intents, "tags": self.tags}}
-        # One kind of interval, where both would be more marks than can be told apart.
-        marks = self.intervals.drop_duplicates(["measure", "method"])
-        few = (
-            self.intervals[self.intervals["method"] == marks["method"].iloc[0]]
-            if len(marks) > _MARKS
-            else self.intervals
-        )
-        return {**super()._figures(), "forest": lambda: {"intervals": few}, **pairs, **seen}
+        coverage = {"coverage_map": lambda: {"intents": self.intents, "tags": self.tags}}
+        # Draw one kind of interval if there are too many marks for both.
+        marks, drawn = self.intervals.drop_duplicates(["measure", "method"]), self.intervals
+        if len(marks) > _MARKS:
+            drawn = drawn[drawn["method"] == marks["method"].iloc[0]]
+        return {**super()._figures(), "forest": lambda: {"intervals": drawn}, **pairs, **coverage}
 
 
 def evaluate_intents(
@@ -171,11 +168,11 @@ def evaluate_intents(
     seed: int = 0,
     progress: bool = False,
 ) -> IntentEvaluation:
-    """Score systems by how well they serve all that ambiguous queries may mean, without relevance labels.
+    """Score systems by how well they cover the intents of ambiguous queries, without relevance labels.
 
-    Candidate intents are made (or taken) for every query, the first documents of all systems are tagged once, by one
-    tagger, and each measure is computed at each cutoff, with intervals over queries and, from replicas under perturbed
-    candidates and tags (Ding 2025, Algorithm 1), over what is uncertain about these very queries.
+    Generate (or take) candidate intents of every query, tag the documents of all systems with one tagger, and compute
+    each measure at each cutoff, with intervals over queries and, from replicas with perturbed candidates and tags (Ding
+    2025, Algorithm 1), over the uncertainty of candidates and tags.
 
     Parameters
     ----------
@@ -184,37 +181,37 @@ def evaluate_intents(
     topics
         Columns qid and query; a frame or a path.
     intents
-        A pipeline of topics to intents, as ``CandidateIntents(kb) >> Dedup() >> Truncate(mass=0.95)``; or a frame (qid,
-        entity_id, prob), a registered name, a path or an :class:`vbterrier.IntentSet`.
+        A pipeline from topics to intents, as ``CandidateIntents(kb) >> Dedup() >> Truncate(mass=0.95)``; or a frame
+        (qid, entity_id, prob), a registered name, a path or an :class:`vbterrier.IntentSet`.
     tagger
-        What tells the entities of documents: :class:`vbterrier.TagEntities`, or anything it takes (a linker, a
-        function, ``"docno"`` where documents are entities); a T frame (docno, entity_id[, weight, qid]), a registered
+        Source of the entities of documents: :class:`vbterrier.TagEntities`, or any argument of it (a linker, a
+        function, ``"docno"`` if documents are entities); a T frame (docno, entity_id[, weight, qid]), a registered
         name or a path; ``None`` for the column ``entity_id`` of the systems' results, or the tags of the IntentSet.
     measures
-        Names or objects, of this package or diversity measures such as ``"alpha_nDCG"`` on the same tags. Those without
-        a cutoff are computed at every ``cutoff``.
+        Measures of this package, or diversity measures such as ``"alpha_nDCG"`` on the same tags. A measure without a
+        cutoff is computed at every ``cutoff``.
     cutoff
-        Cutoffs.
+        One or several rank cutoffs.
     n_replicas
-        B, how many replicas; 0 for none.
+        Number of replicas; 0 for none.
     perturb
-        What changes between replicas: perturbations of :mod:`vbterrier.stats` in the order they apply,
+        Perturbations of the replicas, applied in this order: those of :mod:`vbterrier.stats`,
         :class:`vbterrier.evaluate.Paraphrases`, :class:`vbterrier.evaluate.RerunPipeline`.
     baseline
-        The system that others are compared with; all pairs otherwise.
+        The system that all other systems are compared with; ``None`` for all pairs.
     gold
-        A labelled sample (docno, entity_id): precision and recall of the tags are told beside the scores.
+        A labelled sample (docno, entity_id), to report precision and recall of the tags.
     on_topics
-        ``"same"`` refuses systems that retrieve something for different queries, ``"all"`` scores what is missing as an
-        empty ranking, ``"common"`` takes the queries for which every system has something.
+        ``"same"`` raises if systems differ in their queries, ``"all"`` scores a missing query as an empty ranking,
+        ``"common"`` keeps the queries that all systems have.
     undefined
         Queries without candidates: ``"raise"``, or ``"skip"`` to leave them out with a warning.
     interval, level, n_resamples
-        Of the intervals over queries: ``"percentile"``, ``"bca"`` or ``"normal"``; that of replicas has the same kind.
+        Intervals over queries: ``"percentile"``, ``"bca"`` or ``"normal"``; the same method applies to replicas.
     seed
-        Decides replicas and resamples.
+        Seed of replicas and resamples.
     progress
-        Show progress.
+        Show a progress bar.
 
     Returns
     -------
@@ -223,9 +220,9 @@ def evaluate_intents(
     Raises
     ------
     InputError
-        Frames that cannot be evaluated; systems tagged in different ways; queries without candidates.
+        Frames that cannot be evaluated; systems with different taggers; queries without candidates.
     ParameterError
-        Options that do not exist.
+        Invalid options.
 
     Examples
     --------
@@ -235,7 +232,7 @@ def evaluate_intents(
     >>> run = pd.DataFrame({"qid": "q1", "docno": ["d1", "d2"], "score": [2.0, 1.0], "entity_id": "athlete"})
     >>> import warnings
     >>> with warnings.catch_warnings():
-    ...     warnings.simplefilter("ignore")  # one query says nothing of others
+    ...     warnings.simplefilter("ignore")  # no interval for a single query
     ...     found = evaluate_intents({"literal": run}, topics, intents=intents, measures=["ES", "VB"], cutoff=[10])
     >>> found.means().round(3).loc["literal"].to_dict()
     {'ES@10': 0.8, 'VB@10': 0.4}
@@ -248,23 +245,23 @@ def evaluate_intents(
     if whole("n_replicas", n_replicas, low=0):
         choice("interval", interval, REPLICA_METHODS)
     check_level(level)
-    nil, depth = nil_of(asked), deepest(asked)
+    nil, largest = nil_of(asked), deepest(asked)
     named_systems = dict(systems_of(named_runs(systems)))
     if not named_systems:
         raise InputError("no systems; name at least one")
     pairs_of(list(named_systems), baseline)
-    everything = topics_of(topics)
+    asked_queries = topics_of(topics)
     if isinstance(intents, IntentSet):
         tagger = intents.tags() if tagger is None else tagger
         intents = intents.intents()
     pipeline = intents
-    frame, queries = intents_of(pipeline, everything, undefined)
-    runs = {name: run_of_system(name, system, queries, everything) for name, system in named_systems.items()}
+    frame, queries = intents_of(pipeline, asked_queries, undefined)
+    runs = {name: run_of_system(name, system, queries, asked_queries) for name, system in named_systems.items()}
     frame, queries, runs = _on_common(frame, queries, runs) if on_topics == "common" else (frame, queries, runs)
     if tagger is None:
         require_one_tagger(runs.values())
     perturbations = resolved(perturb, pipeline, queries, n_replicas, seed, progress=progress) if n_replicas else []
-    tags = tags_of(tagger, runs, depth)
+    tags = tags_of(tagger, runs, largest)
     scores = score(
         {name: run.frame.drop(columns=TAGGED, errors="ignore") for name, run in runs.items()},
         measures=asked,
@@ -279,7 +276,7 @@ def evaluate_intents(
     )
     made, per_query, intervals = None, pd.DataFrame(), [scores.intervals]
     with warnings.catch_warnings():
-        # What there is to warn of, the scores have warned of.
+        # score() has given the same warnings already.
         warnings.simplefilter("ignore", DegenerateWarning)
         if n_replicas:
             made, without = replicas_of(
@@ -297,19 +294,22 @@ def evaluate_intents(
             frames = (made.intervals(**asked_for), made.frame(**asked_for))
             of_replicas, per_query = (table.assign(measure=table["measure"].map(names)) for table in frames)
             intervals.append(of_replicas)
-        shown = covered(runs, frame, tags, depth)
-        shown_at = sorted({k for measure in asked if (k := measure.params.get("cutoff"))})
-        told = tagging(runs, frame, tags, shown_at, nil)
+        first_ranks = covered(runs, frame, tags, largest)
+        cutoffs = sorted({found for measure in asked if (found := measure.params.get("cutoff"))})
+        tagged = tagging(runs, frame, tags, cutoffs, nil)
         pairs = comparisons(
             scores.values, baseline=baseline, level=level, method=interval, n_resamples=n_resamples, seed=seed
         )
+    # Intervals of the same system and measure are adjacent.
+    both = pd.concat(intervals, ignore_index=True)
+    order = both.groupby(["name", "measure"], sort=False).ngroup().argsort(kind="stable")
     return IntentEvaluation(
         values=scores.values,
-        intervals=_side_by_side(intervals),
+        intervals=both.iloc[order].reset_index(drop=True),
         comparisons=pairs,
         per_query=per_query,
-        covered=shown,
-        tagging=told,
+        covered=first_ranks,
+        tagging=tagged,
         missing=scores.missing,
         intents=frame,
         tags=tags,
@@ -321,25 +321,18 @@ def evaluate_intents(
 def _on_common(
     intents: pd.DataFrame, queries: pd.DataFrame, runs: dict[str, Run]
 ) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, Run]]:
-    """Everything cut to the queries for which every system has something."""
+    """Restrict intents, queries and runs to the queries that all systems have."""
     common = set.intersection(*(set(run.topics) for run in runs.values()))
     if not common:
-        raise InputError("no query for which every system has something")
+        raise InputError("no query is common to all systems")
     intents, queries = (
         frame[frame["qid"].astype(str).isin(common)].reset_index(drop=True) for frame in (intents, queries)
     )
     return intents, queries, {name: run.only(common) for name, run in runs.items()}
 
 
-def _side_by_side(intervals: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """The intervals of each system and measure next to each other, in the order of the first frame."""
-    both = pd.concat(intervals, ignore_index=True)
-    place = both.groupby(["name", "measure"], sort=False).ngroup()
-    return both.iloc[place.argsort(kind="stable")].reset_index(drop=True)
-
-
 def cutoffs_of(cutoff: Sequence[int] | int) -> list[int]:
-    """Cutoffs, each once, in the order given."""
+    """Distinct cutoffs in the given order."""
     listed = [cutoff] if isinstance(cutoff, (int, np.integer)) else list(cutoff)
     for one in listed:
         if isinstance(one, bool) or not isinstance(one, (int, np.integer)) or one < 1:
@@ -352,12 +345,12 @@ def cutoffs_of(cutoff: Sequence[int] | int) -> list[int]:
 def at_cutoffs(
     measures: str | ir_measures.Measure | Sequence[str | ir_measures.Measure], cutoffs: Sequence[int]
 ) -> list[ir_measures.Measure]:
-    """Measures at every cutoff, those that have one of their own as they are."""
+    """Measures at every cutoff; measures with a cutoff stay unchanged."""
     listed = measures_from(*(measures if isinstance(measures, (list, tuple)) else [measures]))
     if not listed:
         raise ParameterError("no measures; name at least one, as 'VB'")
     asked = []
     for measure in listed:
         takes = "cutoff" in measure.SUPPORTED_PARAMS and measure.params.get("cutoff") is None
-        asked += [measure @ k for k in cutoffs] if takes else [measure]
+        asked += [measure @ cutoff for cutoff in cutoffs] if takes else [measure]
     return list(dict.fromkeys(asked))

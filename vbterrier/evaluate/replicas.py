@@ -17,7 +17,7 @@ from vbterrier.intents.coverage import Intents, Tags, cover
 from vbterrier.kernels.resample import stream
 from vbterrier.log import tracked
 from vbterrier.measures.base import deepest
-from vbterrier.measures.intents import is_ambiguous
+from vbterrier.measures.intents import IntentMeasure
 from vbterrier.stats.matches import Matches, Statistic
 from vbterrier.stats.replicas import Replicas, left_out, replicate
 from vbterrier.stats.variants import ORDERS, Variants, with_variants
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 _OF_STATISTICS = ("cutoff", "alpha", "gain", "variance", "clip", "monotone")
-# What is settled once for a whole call.
+# Parameters that all measures of a call share.
 _OF_CALL = ("intents", "tags", "rel", "normalise", "undefined")
 
 
@@ -49,24 +49,24 @@ def replicas_of(
     method: str,
     progress: bool,
 ) -> tuple[Replicas, NDArray[np.float64] | None]:
-    """Replicas of the measures over intents; diversity measures, which know no probabilities, have none.
+    """Replicas of the measures over intents; diversity measures, which ignore probabilities, have none.
 
     Returns
     -------
     (replicas, left_out)
-        The jackknife over intents is there where BCa intervals of resampled intents take their acceleration from it.
+        ``left_out`` is the jackknife over intents for BCa intervals of resampled intents, otherwise ``None``.
 
     Raises
     ------
     ParameterError
-        No measure that has replicas; measures with other intents, tags or NIL than the call's.
+        No measure with replicas; measures whose intents, tags or NIL differ from those of the call.
     """
-    asked = [measure for measure in measures if is_ambiguous(measure)]
+    asked = [measure for measure in measures if isinstance(measure, IntentMeasure)]
     if not asked:
         raise ParameterError("replicas: no measure over intents among the measures; add ES or VB, or drop replicas")
     frame = with_variants(intents, perturbations)
-    known, candidates, depth, nil = Tags(tags), Intents(frame), deepest(asked), nil_of(asked)
-    matches = {name: matches_of(cover(run, candidates, known, depth, nil=nil), run) for name, run in runs.items()}
+    known, candidates, cutoff, nil = Tags(tags), Intents(frame), deepest(asked), nil_of(asked)
+    matches = {name: matches_of(cover(run, candidates, known, cutoff, nil=nil), run) for name, run in runs.items()}
     statistics = [statistic_of(measure) for measure in asked]
     made = replicate(frame, matches, perturbations, statistics, n_replicas=n_replicas, seed=seed, progress=progress)
     resampled = method == "bca" and made.source == "intents"
@@ -79,29 +79,28 @@ def nil_of(measures: Sequence[ir_measures.Measure]) -> str:
     Raises
     ------
     ParameterError
-        Measures that bring their own intents or tags, or ask to read them otherwise, or that differ in NIL.
+        Measures with their own intents or tags, with other parameters that all measures share, or with different NIL.
     """
-    asked = [measure for measure in measures if is_ambiguous(measure)]
+    asked = [measure for measure in measures if isinstance(measure, IntentMeasure)]
     nil = {measure["nil"] for measure in asked}
     if len(nil) > 1:
-        raise ParameterError("measures must share one nil=; evaluate others in a call of their own")
+        raise ParameterError("measures must share one nil=; evaluate measures with another nil= in a separate call")
     for measure in asked:
         own = [name for name in _OF_CALL if measure[name] != measure.SUPPORTED_PARAMS[name].default]
         if own:
             raise ParameterError(
-                f"{measure}: measures share the intents and tags of the call, as they are; drop {own[0]}=, or use "
-                "vbterrier.score"
+                f"{measure}: measures share the intents and tags of the call; drop {own[0]}=, or use vbterrier.score"
             )
     return str(nil.pop()) if nil else ""
 
 
 def names_of(measures: Sequence[ir_measures.Measure]) -> dict[str, str]:
-    """The text of each measure by that of its replicated twin, which knows no NIL."""
-    return {str(statistic_of(measure)): str(measure) for measure in measures if is_ambiguous(measure)}
+    """Name of each measure by the name of its statistic, which has no NIL."""
+    return {str(statistic_of(measure)): str(measure) for measure in measures if isinstance(measure, IntentMeasure)}
 
 
 def statistic_of(measure: ir_measures.Measure) -> Statistic:
-    """The replicated twin of a measure."""
+    """The statistic that replicates a measure."""
     given = {name: value for name, value in measure.params.items() if name in _OF_STATISTICS}
     return Statistic(measure.NAME, **{"cutoff": None, **given})
 
@@ -128,15 +127,15 @@ SEPARATOR = "|"
 
 @dataclass(frozen=True)
 class Paraphrases:
-    """Link each query in other words: every replica takes the candidates of one of the wordings, the query's included.
+    """Perturbation by paraphrases: each replica uses the candidates of the query or of one of its paraphrases.
 
     Parameters
     ----------
     source
-        The column of the topics that holds them, a list of texts or one text with ``|`` between them; or a transformer
-        that gives topics with one row a paraphrase (qid, query).
+        The column of the topics with the paraphrases: a list of texts, or one text with ``|`` between them; or a
+        transformer that returns one row per paraphrase (qid, query).
     order
-        ``"random"``, or ``"turn"``: replica b takes wording ``b mod n``.
+        ``"random"``, or ``"turn"``: replica b uses wording ``b mod n``.
 
     Examples
     --------
@@ -153,7 +152,7 @@ class Paraphrases:
         choice("order", self.order, ORDERS)
 
     def variants(self, pipeline: Any, topics: pd.DataFrame, n_replicas: int, seed: int, *, progress: bool) -> Variants:
-        """The candidates of each wording."""
+        """Candidates of each wording."""
         del n_replicas, seed
         worded = self._worded(topics)
         number = worded.groupby("qid", sort=False).cumcount()
@@ -161,18 +160,18 @@ class Paraphrases:
         asked = [topics, *(topics.drop(columns="query").merge(some[["qid", "query"]], on="qid") for some in rounds)]
         frames = [pipeline.transform(some) for some in tracked(asked, "linking paraphrases", shown=progress)]
         made = Variants([frame for frame in frames if len(frame)], order=self.order)
-        _warn_of_nothing(self, asked[1:], frames[1:])
+        _warn_without_candidates(self, asked[1:], frames[1:])
         return made
 
     def _worded(self, topics: pd.DataFrame) -> pd.DataFrame:
-        """A row a paraphrase: qid, query; none that is empty, repeated or the query itself."""
+        """One row per paraphrase (qid, query), without empty and duplicated texts and the query itself."""
         if is_pipeline(self.source):
             worded = self.source.transform(topics)
             require(worded, ("qid", "query"), "paraphrases")
-            strange = worded["qid"][~worded["qid"].isin(topics["qid"])]
-            if len(strange):
+            unknown = worded["qid"][~worded["qid"].isin(topics["qid"])]
+            if len(unknown):
                 raise InputError(
-                    f"paraphrases: no topic has qid {examples(strange)}; give each paraphrase the qid of its query"
+                    f"paraphrases: no topic has qid {examples(unknown)}; give each paraphrase the qid of its query"
                 )
         else:
             require(topics, ("qid", "query", self.source), "topics")
@@ -181,64 +180,65 @@ class Paraphrases:
         worded = worded[["qid", "query"]]
         worded = worded[worded["query"].notna() & worded["query"].astype(str).str.strip().ne("")]
         own = pd.concat([topics[["qid", "query"]], worded]).duplicated().iloc[len(topics) :].to_numpy()
-        others: pd.DataFrame = worded[~own]
-        if not len(others):
-            raise InputError(f"{self}: no query has a paraphrase; give some, or leave the perturbation out")
-        return others
+        distinct: pd.DataFrame = worded[~own]
+        if not len(distinct):
+            raise InputError(f"{self}: no query has a paraphrase; add some, or leave the perturbation out")
+        return distinct
 
 
 @dataclass(frozen=True)
 class RerunPipeline:
-    """Run a stage again for every replica: one that is random itself, such as a sampled language model.
+    """Perturbation that reruns a random stage, such as a sampled language model, for every replica.
 
     Parameters
     ----------
     transformer
-        Topics to intents; ``None`` for the very pipeline that makes the intents. It sees the topics with two columns
-        more, ``replica`` and ``seed`` (a number of its own for each query and replica), and should draw from these
-        alone.
+        From topics to intents; ``None`` for the pipeline of the intents. Topics have two more columns, ``replica`` and
+        ``seed`` (a separate number for each query and replica), which should be the only source of randomness.
 
     Examples
     --------
     >>> RerunPipeline()
-    Rerun(transformer=None)
+    RerunPipeline(transformer=None)
     """
 
     transformer: Any = None
 
     def __post_init__(self) -> None:
         if self.transformer is not None and not is_pipeline(self.transformer):
-            raise ParameterError(f"Rerun({self.transformer!r}): wanted a transformer of topics to intents, or None")
+            raise ParameterError(
+                f"RerunPipeline({self.transformer!r}): wanted a transformer from topics to intents, or None"
+            )
 
     def variants(self, pipeline: Any, topics: pd.DataFrame, n_replicas: int, seed: int, *, progress: bool) -> Variants:
-        """The candidates of each replica."""
+        """Candidates of each replica."""
         pipeline = self.transformer if self.transformer is not None else pipeline
         qids = topics["qid"].astype(str)
         seeds = np.stack([stream(seed, qid, "rerun").integers(2**31, size=n_replicas) for qid in qids])
         asked = [topics.assign(replica=b, seed=seeds[:, b]) for b in range(n_replicas)]
         frames = [pipeline.transform(some) for some in tracked(asked, "running again", shown=progress)]
         made = Variants(frames, order="turn")
-        _warn_of_nothing(self, asked, frames)
+        _warn_without_candidates(self, asked, frames)
         return made
 
 
 def resolved(
     perturbations: Any, pipeline: Any, topics: pd.DataFrame, n_replicas: int, seed: int, *, progress: bool
 ) -> list[Any]:
-    """Perturbations, one or several, those that generate candidates anew having done so.
+    """A list of perturbations, with the candidates of paraphrases and reruns generated.
 
     Raises
     ------
     ParameterError
-        One of these where the intents came ready made.
+        A perturbation that needs the pipeline of the intents, for intents given as a frame.
     """
     made = []
     for perturbation in perturbations if isinstance(perturbations, (list, tuple)) else [perturbations]:
         if isinstance(perturbation, (Paraphrases, RerunPipeline)):
             if not is_pipeline(pipeline) and getattr(perturbation, "transformer", None) is None:
                 raise ParameterError(
-                    f"{perturbation} generates candidates anew, but intents= came ready made; give the pipeline that "
-                    "makes them, or Variants of your own frames"
+                    f"{perturbation} generates new candidates, but intents= is not a pipeline; give the pipeline that "
+                    "generates intents, or Variants of frames"
                 )
             made.append(perturbation.variants(pipeline, topics, n_replicas, seed, progress=progress))
         else:
@@ -254,16 +254,16 @@ def _listed(value: Any, column: str) -> list[str]:
     if pd.isna(value):
         return []
     raise InputError(
-        f"topics column {column!r} holds {value!r}; wanted a list of texts, or one text with {SEPARATOR!r} between them"
+        f"topics column {column!r} contains {value!r}; wanted a list of texts, or a text with {SEPARATOR!r}"
     )
 
 
-def _warn_of_nothing(perturbation: Any, asked: Sequence[pd.DataFrame], frames: Sequence[pd.DataFrame]) -> None:
-    """Say how often a query got no candidates: its replicas take what it got at other times."""
+def _warn_without_candidates(perturbation: Any, asked: Sequence[pd.DataFrame], frames: Sequence[pd.DataFrame]) -> None:
+    """Warn of wordings and reruns without candidates, whose replicas use the candidates of other rounds."""
     without = [some["qid"][~some["qid"].isin(found["qid"])] for some, found in zip(asked, frames, strict=True)]
     n = sum(map(len, without))
     if n:
         warn(
-            f"{perturbation}: {n} of {sum(map(len, asked))} times a query got no candidates "
-            f"({examples(pd.concat(without).unique())}); its replicas take those that it got at other times"
+            f"{perturbation}: no candidates for {n} of {sum(map(len, asked))} runs of a query "
+            f"({examples(pd.concat(without).unique())}); these replicas use the candidates of its other runs"
         )

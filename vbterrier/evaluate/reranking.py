@@ -46,17 +46,17 @@ if TYPE_CHECKING:
     Values = dict[str, dict[str, float]]
 
 
-# The configuration that leaves documents as they are.
+# The configuration without reranking.
 POOL = "pool"
 RESOURCES = ("embeddings", "document_embeddings", "texts")
-# A grid links once: its stages hold parameters, and look at no links and no entities of their own.
+# A grid links the pool once: its stages hold parameters only, with empty links and entities.
 _NO_LINKS = pd.DataFrame({"docno": [], "entity_id": []}, dtype=str)
 _NO_ENTITIES = pd.DataFrame({"qid": [], "docno": [], "score": []}, dtype=str)
 
 
 @dataclass(frozen=True)
 class Configuration:
-    """A family of rerankers with all its parameters, by name, on one of the entity runs."""
+    """A family of rerankers with its parameters and the name of its entity run."""
 
     family: str
     entities: str
@@ -69,19 +69,19 @@ class Configuration:
 
     @property
     def shared(self) -> tuple[Any, ...]:
-        """What configurations have in common that differ only in how they combine the same evidence."""
+        """Key of configurations that combine the same evidence."""
         cheap = FAMILIES[self.family].CHEAP if self.family != POOL else ()
         kept = tuple((name, value) for name, value in self.parameters if name not in cheap)
         return self.entities, self.family, kept
 
 
 def reranker(family: str, parameters: Mapping[str, Any], resources: Mapping[str, Any]) -> Reranker:
-    """A stage that holds parameters; its links and entities are empty.
+    """A stage with the parameters of a configuration, and empty links and entities.
 
     Raises
     ------
     ParameterError
-        A parameter that the family does not have, or an illegal value.
+        An unknown parameter or an invalid value.
     """
     made: Any = FAMILIES[family]
     known = inspect.signature(made).parameters
@@ -92,24 +92,24 @@ def reranker(family: str, parameters: Mapping[str, Any], resources: Mapping[str,
     if "links" in known:
         given["links"] = _NO_LINKS
     if "embeddings" in known and given.get("embeddings") is None:
-        raise ParameterError("grid: family 'embedding' needs embeddings=, vectors of entities by id")
+        raise ParameterError("grid: family 'embedding' needs embeddings=, entity vectors by id")
     stage: Reranker = made(entities=_NO_ENTITIES, **given)
     return stage
 
 
 def all_parameters(stage: Reranker) -> tuple[tuple[str, Any], ...]:
-    """Every parameter of a stage that a grid may vary, as it is after checks."""
+    """All checked parameters of a stage that a grid can vary."""
     names = [name for name in inspect.signature(type(stage)).parameters if name not in {"links", "entities"}]
     return tuple((name, getattr(stage, name)) for name in names if name not in RESOURCES)
 
 
 class RerankContext:
-    """A pool with its links, entity runs and judgments: gives the values of any configuration.
+    """Evaluation of configurations on a pool with its links, entity runs and judgments.
 
     Parameters
     ----------
     links
-        What documents mention, as stages take it.
+        Entity links of documents, as stages take them.
     pool
         The documents to rerank.
     runs
@@ -137,7 +137,7 @@ class RerankContext:
         if len(unknown):
             first = self.documents.pool.docno.take(unknown[:4]).text.to_pylist()
             warn(
-                f"pool: {len(unknown)} documents are not in the pool of links and count as without entities "
+                f"pool: {len(unknown)} documents are not in the linked pool and count as without entities "
                 f"({examples(first)})"
             )
         for run in runs.values():
@@ -147,18 +147,18 @@ class RerankContext:
             )
         self.runs, self.qrels, self.measures, self.resources = dict(runs), qrels, list(measures), dict(resources)
         self._frame = pool.frame[["qid", "docno"]].iloc[self.documents.row].reset_index(drop=True)
-        self._kept: dict[str, tuple[Hashable, Any]] = {}
+        self._memo: dict[str, tuple[Hashable, Any]] = {}
 
     def values(self, configuration: Configuration) -> Values:
         """The value of each measure and topic."""
         run = Run(self._frame.assign(score=self.scores(configuration)), name=f"run {str(configuration)!r}")
-        slot = self._once("slot", None, lambda: EvaluationTarget(self.qrels))
-        ours = [measure for measure in self.measures if isinstance(measure, Measure)]
-        theirs = [measure for measure in self.measures if not isinstance(measure, Measure)]
+        target = self._once("target", None, lambda: EvaluationTarget(self.qrels))
+        internal = [measure for measure in self.measures if isinstance(measure, Measure)]
+        external = [measure for measure in self.measures if not isinstance(measure, Measure)]
         found: Values = {str(measure): {} for measure in self.measures}
-        for topic, measure, value in evaluate(ours, slot, run) if ours else ():
+        for topic, measure, value in evaluate(internal, target, run) if internal else ():
             found[str(measure)][topic] = value
-        for topic, measure, value in external_values(theirs, slot, run, warned=True):
+        for topic, measure, value in external_values(external, target, run, warned=True):
             found[str(measure)][topic] = value
         return found
 
@@ -172,53 +172,53 @@ class RerankContext:
 
     def _observed(self, stage: Reranker, entities: str) -> Any:
         run, kind = self.runs[entities], type(stage).__name__
-        listed = self._once(
-            "listed", (entities, stage.cutoff), lambda: TopEntities.of(self.documents.pool, run, stage.cutoff)
-        )
-        # Of documents alone: the same for all configurations of a family that read the same column.
+        pool, cutoff = self.documents.pool, stage.cutoff
+        top = self._once("listed", (entities, cutoff), lambda: TopEntities.of(pool, run, cutoff))
+        # Depends on the documents alone: shared by all configurations of a family that read the same column.
         prepared = self._once(kind, getattr(stage, "field", None), lambda: stage.prepared(self.documents))
-        return stage.observed(listed, prepared)
+        return stage.observed(top, prepared)
 
-    def _once(self, what: str, key: Hashable, make: Callable[[], Any]) -> Any:
-        """The last value of its sort, if it has this key; otherwise a new one in its place."""
-        if what not in self._kept or self._kept[what][0] != key:
-            self._kept[what] = key, make()
-        return self._kept[what][1]
+    def _once(self, name: str, key: Hashable, make: Callable[[], Any]) -> Any:
+        """The stored value of this name if its key is the same, otherwise a new value."""
+        if name not in self._memo or self._memo[name][0] != key:
+            self._memo[name] = key, make()
+        return self._memo[name][1]
 
 
-# Columns of a run that are no text of its documents.
+# Columns of a run without document text.
 _KEYS = ("qid", "docno", "score", "rank", "query")
 
 
-def inputs_print(ground: RerankContext) -> str:
-    """What tells the inputs of a grid from others: all that configurations may read, and the measures."""
-    documents, pool, resources = ground.documents, ground.documents.pool, ground.resources
+def inputs_fingerprint(context: RerankContext) -> str:
+    """Fingerprint of the inputs of a grid: the measures, and all data that configurations read."""
+    documents, pool, resources = context.documents, context.documents.pool, context.resources
     topic = _texts(pool.topics)[pool.topic]
     entity = pool.entities.fingerprints[pool.entity] if len(pool.entity) else np.empty(0, dtype=np.uint64)
-    ids = sorted({*pool.entities.text.to_pylist(), *(each for run in ground.runs.values() for each in _docnos(run))})
+    listed = [docno for run in context.runs.values() for docno in run.docno.text.to_pylist()]
+    ids = sorted({*pool.entities.text.to_pylist(), *listed})
     texts = resources["texts"] or {}
-    own = [each for each in ids if each in texts]
+    own = [entity_id for entity_id in ids if entity_id in texts]
+    qrels = context.qrels
+    qid, docno = (ids_of(qrels[name], f"qrels column {name!r}").fingerprints for name in ("qid", "docno"))
     parts = [
-        *map(str, ground.measures),
+        *map(str, context.measures),
         rows_fingerprint([topic, pool.docno.fingerprints, documents.score]),
         rows_fingerprint([topic[pool.document], pool.docno.fingerprints[pool.document], entity, pool.weight]),
-        _judgments(ground.qrels),
-        *(f"{name}: {_run(run)}" for name, run in sorted(ground.runs.items())),
+        rows_fingerprint([qid, docno, integers_of(qrels["label"], "qrels column 'label'")]),
+        *(
+            f"{name}: {rows_fingerprint([run.topic_ids.fingerprints[run.topic], run.docno.fingerprints, run.score])}"
+            for name, run in sorted(context.runs.items())
+        ),
         _vectors(resources["embeddings"] or {}, ids),
         _vectors(resources["document_embeddings"] or {}, sorted(set(pool.docno.text.to_pylist()))),
-        rows_fingerprint([_texts(own), _texts([str(texts[each]) for each in own])]),
+        rows_fingerprint([_texts(own), _texts([str(texts[entity_id]) for entity_id in own])]),
         *_fields(documents.run),
     ]
     return hashlib.blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
 
 
-def _docnos(run: Run) -> list[str]:
-    docnos: list[str] = run.docno.text.to_pylist()
-    return docnos
-
-
 def _fields(run: Run) -> list[str]:
-    """What the columns of text say of each document."""
+    """Fingerprints of the text columns of a run."""
     frame = run.frame
     columns = [name for name in sorted(map(str, frame.columns)) if name not in _KEYS]
     texts = [name for name in columns if all(isinstance(value, str) for value in frame[name])]
@@ -239,7 +239,7 @@ def _run(run: Run) -> str:
 
 
 def _vectors(given: Mapping[str, Any], ids: list[str]) -> str:
-    """A hash of the vectors of some ids, in their order."""
+    """Fingerprint of the vectors of some ids, in this order."""
     made = hashlib.blake2b(digest_size=16)
     for each in ids:
         if each in given:
@@ -274,50 +274,50 @@ def rerank_grid(
     Parameters
     ----------
     links
-        What documents mention: a :class:`~vbterrier.entities.pool.LinkedPool`, its K frame, or tags (docno, entity_id
-        [, weight, qid]).
+        Entity links of documents: a :class:`~vbterrier.entities.pool.LinkedPool`, its K frame, or tags (docno,
+        entity_id [, weight, qid]).
     pool
-        The documents to rerank: a run, or its path; with the column ``text`` where a family reads it.
+        The documents to rerank: a run, or its path; with the column ``text`` if a family reads it.
     entity_runs
         Entity runs by name, or paths.
     grid
-        By family (``overlap``, ``expansion``, ``embedding``, ``propagation``) the values of its parameters, each one or
-        a list, of which all combinations are made; or a list of such mappings. What is not named has its default.
+        By family (``overlap``, ``expansion``, ``embedding``, ``propagation``), a mapping of parameter to value or list
+        of values, which are combined; or a list of such mappings. Other parameters have their defaults.
     measures
-        Measures of this package or of ir_measures, as objects or text.
+        Measures of this package or of ir_measures, or their names.
     qrels
         A frame (qid, docno, label) or the path of TREC qrels.
     embeddings, document_embeddings, texts
-        What :class:`~vbterrier.entities.rerank.EmbeddingReranker` and
-        :class:`~vbterrier.entities.rerank.ExpansionReranker` read.
+        See :class:`~vbterrier.entities.rerank.EmbeddingReranker` and
+        :class:`~vbterrier.entities.rerank.ExpansionReranker`.
     n_jobs
-        Processes; -1 for as many as there are processors. The results are the same.
+        Number of processes; -1 for one per processor. Results do not depend on it.
     path
-        A file that results are added to as they come. A call with the same inputs goes on from there, whatever the
-        grid; a file of other inputs is refused. Texts and vectors are part of the inputs where the grid reads them.
+        A file to which results are appended. A later call with the same inputs and any grid resumes from it; a file of
+        other inputs is refused. Inputs include texts and vectors.
     interval, level, n_resamples, seed
-        Of the gain, topic by topic, as in :func:`vbterrier.score`; Student's t by default.
+        Interval of the gain over topics, see :func:`vbterrier.score`; Student's t by default.
     progress
         Show a progress bar.
 
     Returns
     -------
     pandas.DataFrame
-        A row for each configuration and measure, in the order of the grid, the pool as it is first: configuration,
-        family, entities, its parameters (missing where a family has none of the name), measure, value (the mean over
-        topics), gain (over the pool), low, high, level, n_qids.
+        One row per configuration and measure, in the order of the grid, after the pool without reranking:
+        configuration, family, entities, its parameters (missing if the family does not have them), measure, value (the
+        mean over topics), gain (over the pool), low, high, level, n_qids.
 
     Raises
     ------
     InputError
         Frames or files that cannot be evaluated; a file with results of other inputs.
     ParameterError
-        Families, parameters or measures that do not exist.
+        Unknown families, parameters or measures.
 
     Notes
     -----
-    The pool is linked once. Configurations that differ in weights alone share all that comes before. Among hundreds of
-    configurations some gain by chance: the intervals are of each by itself.
+    The pool is linked once. Configurations that differ in weights alone share all earlier computations. Intervals are
+    not corrected for the number of configurations: among hundreds, some gain by chance.
 
     References
     ----------
@@ -340,69 +340,65 @@ def rerank_grid(
     judged = read_qrels(qrels) if isinstance(qrels, (str, os.PathLike)) else frame_of(qrels, "qrels")
     documents = loaded_run(POOL, pool, "error")
     runs = {name: loaded_run(name, run, "error") for name, run in systems_of(named_runs(entity_runs))}
-    slot = EvaluationTarget(judged)
-    run_places(documents, slot.topics, slot.qid, "qrels")
+    target = EvaluationTarget(judged)
+    run_places(documents, target.topics, target.qid, "qrels")
     resources = {"embeddings": embeddings, "document_embeddings": document_embeddings, "texts": texts}
     every = configurations(grid, list(runs), resources)
-    ground = RerankContext(links, documents.only(slot.topics), runs, judged, asked, resources)
-    journal = Journal(path, inputs_print(ground))
+    context = RerankContext(links, documents.only(target.topics), runs, judged, asked, resources)
+    journal = Journal(path, inputs_fingerprint(context))
     for name, result in journal.done.items():
         if not _is_result(result, list(map(str, asked))):
-            raise FileError(str(path), f"holds no values of {name!r} that this version writes; remove its line")
+            raise FileError(str(path), f"has no valid values of {name!r}; remove its line")
     missing = [configuration for configuration in every if str(configuration) not in journal.done]
-    # Neighbours share what they can.
+    # Adjacent configurations share computations.
     missing.sort(key=lambda configuration: repr(configuration.shared))
-    with Shared(ground) as shared:
+    with Shared(context) as shared:
         found = mapped(
             partial(_values, shared), missing, n_jobs=n_jobs, progress=progress, description="configurations"
         )
         for configuration, values in zip(missing, found, strict=True):
             journal.add(str(configuration), values)
     options = {"method": interval, "level": level, "n_resamples": n_resamples, "seed": seed}
-    _warn(every, journal.done)
+    warnings_of = [journal.done[str(configuration)]["warnings"] for configuration in every]
+    n = sum(map(bool, warnings_of))
+    if n:
+        first = next(messages[0] for messages in warnings_of if messages)
+        warn(f"{n} of {len(every)} configurations warn; the first warning: {first}")
     return _table(every, journal.done, [str(measure) for measure in asked], **options)
 
 
 def _values(shared: Shared, configuration: Configuration) -> dict[str, Any]:
-    """The values of a configuration, and what was warned of: that is said once for all of them."""
-    ground: RerankContext = shared.value
-    with warnings.catch_warnings(record=True) as said:
+    """The values of a configuration, and its warnings, which are summarised for the whole grid."""
+    context: RerankContext = shared.value
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        values = ground.values(configuration)
-    told = [str(one.message) for one in said if issubclass(one.category, DegenerateWarning)]
-    return {"values": values, "warnings": told}
+        values = context.values(configuration)
+    messages = [str(one.message) for one in caught if issubclass(one.category, DegenerateWarning)]
+    return {"values": values, "warnings": messages}
 
 
 def _is_result(result: Any, measures: Sequence[str]) -> bool:
-    """Whether something read from a file has the shape of what :func:`_values` gives."""
+    """Return True if a result read from a file has the form that :func:`_values` returns."""
     if not isinstance(result, dict) or not isinstance(result.get("values"), dict):
         return False
-    values, told = result["values"], result.get("warnings")
+    values, messages = result["values"], result.get("warnings")
     return (
         all(isinstance(values.get(measure), dict) for measure in measures)
         and all(isinstance(value, (int, float)) for measure in measures for value in values[measure].values())
-        and isinstance(told, list)
-        and all(isinstance(message, str) for message in told)
+        and isinstance(messages, list)
+        and all(isinstance(message, str) for message in messages)
     )
-
-
-def _warn(every: Sequence[Configuration], done: Mapping[str, Any]) -> None:
-    told = [done[str(configuration)]["warnings"] for configuration in every]
-    n = sum(map(bool, told))
-    if n:
-        first = next(messages[0] for messages in told if messages)
-        warn(f"{n} of {len(told)} configurations say less than they seem to; {first}")
 
 
 def configurations(
     grid: Mapping[str, Any], entity_runs: Sequence[str], resources: Mapping[str, Any]
 ) -> list[Configuration]:
-    """All configurations of a grid, each once, checked, the pool as it is first.
+    """The distinct configurations of a grid, after the pool without reranking.
 
     Raises
     ------
     ParameterError
-        A family or parameter that does not exist, an illegal value, nothing at all.
+        An unknown family or parameter, an invalid value, an empty grid.
     """
     made = [Configuration(POOL, "", ())]
     for family, given in grid.items():
@@ -411,23 +407,20 @@ def configurations(
             raise ParameterError(f"grid: no family {family!r}; there are {known}.{nearest(str(family), FAMILIES)}")
         for values in [given] if hasattr(given, "items") else given:
             names = list(values)
-            for some in product(*map(_listed, values.values())):
+            lists = [one if isinstance(one, (list, tuple, range, np.ndarray)) else [one] for one in values.values()]
+            for some in product(*lists):
                 stage = reranker(family, dict(zip(names, some, strict=True)), resources)
                 parameters = all_parameters(stage)
                 made += [Configuration(family, name, parameters) for name in entity_runs]
     if len(made) == 1:
-        raise ParameterError("grid: no configuration; name a family and an entity run at least")
+        raise ParameterError("grid: no configuration; name at least a family and an entity run")
     return list(dict.fromkeys(made))
-
-
-def _listed(values: Any) -> list[Any]:
-    return list(values) if isinstance(values, (list, tuple, range, np.ndarray)) else [values]
 
 
 def _table(
     every: Sequence[Configuration], done: Mapping[str, Any], measures: list[str], **options: Any
 ) -> pd.DataFrame:
-    """A row for each configuration and measure."""
+    """One row per configuration and measure."""
     rows: dict[tuple[int, int], dict[str, Any]] = {}
     for of_measure, measure in enumerate(measures):
         pool = done[POOL]["values"][measure]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import product
 from math import nan
@@ -21,7 +22,7 @@ from vbterrier.frames.parameters import choice, whole
 from vbterrier.frames.values import KEY
 from vbterrier.log import tracked
 from vbterrier.measures.external import is_mean, mean_of
-from vbterrier.measures.linking import is_linking
+from vbterrier.measures.linking import LinkingMeasure
 from vbterrier.measures.target import aligned, require_one_tagger
 from vbterrier.measures.text import measures_from
 from vbterrier.measures.unjudged import Bootstrapped
@@ -38,7 +39,7 @@ from vbterrier.stats.topic_intervals import (
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     import ir_measures
     from numpy.typing import NDArray
@@ -202,7 +203,7 @@ def score(
     whole("n_resamples", n_resamples, low=2)
     whole("seed", seed, low=0)
     # Answers have their own file format, unless other measures need runs and qrels.
-    linking = all(is_linking(measure) for measure in asked)
+    linking = all(isinstance(measure, LinkingMeasure) for measure in asked)
     judged = target_of(qrels, intents, tags, read_answers if linking else read_qrels)
     named = list(systems_of(named_runs(runs)))
     # Intervals over unjudged documents need the standard deviation of each topic.
@@ -210,15 +211,21 @@ def score(
     wanted = list(dict.fromkeys([*asked, *deviations]))
     scorer = Scorer(judged, wanted, duplicates, is_linking=linking, memory=memory, resume=resume)
     loaded: Mapping[str, Any]
-    with workers(n_jobs, client) as hands:
-        if hands.are_processes and not scorer.is_shared_out(named, hands.n):
-            target, loaded, rows = distribute(scorer, named, on_topics, hands, progress=progress)
+    rows: list[tuple[Any, ...]] = []
+    in_this_process = client is None and type(n_jobs) is int and n_jobs == 1
+    with nullcontext() if in_this_process else workers(n_jobs, client) as team:
+        if team is not None and team.are_processes and not scorer.is_shared_out(named, team.n):
+            target, loaded, rows = distribute(scorer, named, on_topics, team, progress=progress)
         else:
-            loaded, in_parts = scorer.loaded(named, workers=hands, progress=progress)
+            loaded, in_parts = scorer.loaded(named, workers=team, progress=progress)
             require_one_tagger(loaded.values())
             target, loaded = aligned(judged, loaded, on_topics)
-            bar = tracked(loaded.items(), "scoring", shown=progress and len(loaded) > 1, total=len(loaded), unit="run")
-            rows = [row for name, run in bar for row in scorer.rows(name, run, target, in_parts.get(name))]
+            scorer.prepare(target)
+            every_run: Iterable[tuple[str, Any]] = loaded.items()
+            if progress and len(loaded) > 1:
+                every_run = tracked(every_run, "scoring", shown=True, total=len(loaded), unit="run")
+            for name, run in every_run:
+                rows += scorer.rows(name, run, target, in_parts.get(name))
     every = pd.DataFrame(rows, columns=["name", "qid", "measure", "value"])
     found = _intervals(every, asked, list(loaded), interval, level=level, n_resamples=n_resamples, seed=seed)
     values = every[every["measure"].isin(list(map(str, asked)))].reset_index(drop=True)

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 def linked(links: Any, pool: Any) -> LinkedPool:
-    """The linked pool of a call: as given, or made of tags and a run.
+    """The linked pool, as given or built from tags and a run.
 
     Raises
     ------
@@ -48,14 +48,13 @@ def linked(links: Any, pool: Any) -> LinkedPool:
         return given
     if pool is None:
         raise InputError(
-            "links: found tags without a pool, wanted what documents of which pool mention; give pool=, the run that "
-            "is the candidate pool, or link_pool(pool, tags)"
+            "links: found tags without a pool; give pool= (the candidate pool, a run), or link_pool(pool, tags)"
         )
     return link_pool(loaded_run("pool", pool, "error"), given)
 
 
-class Reach:
-    """Which documents of a pool the first k entities of a run reach, for runs and judgments."""
+class Reachability:
+    """Documents of a pool that mention at least one of the first entities of a run."""
 
     def __init__(self, pool: LinkedPool, entities: Run, cutoff: int) -> None:
         self.pool, self._finder = pool, Finder(pool)
@@ -79,49 +78,49 @@ class Reach:
         return run.frame.iloc[np.flatnonzero(self._of(run) >= 0)]
 
     def reachable(self, run: Run) -> pd.DataFrame:
-        """The rows of a run whose documents can be reached."""
+        """The rows of a run whose documents are reachable."""
         document = self._of(run)
         if len(document) and (document < 0).all():
             raise InputError(
-                f"{run.name}: none of its documents is in the pool of links (run: "
+                f"{run.name}: no document is in the linked pool (run: "
                 f"{examples(run.docno.text[:4].to_pylist())}; links: "
                 f"{examples(self.pool.docno.text[:4].to_pylist())}); link the pool that systems rank"
             )
         return run.frame.iloc[np.flatnonzero((document >= 0) & self.reached[document])]
 
 
-class Judged:
-    """Judgments beside what can be reached.
+class ReachableQrels:
+    """Judgments, and which of the judged documents are reachable.
 
     Parameters
     ----------
     frame
         qid, docno, label.
-    reach
-        What can be reached.
+    reachability
+        The reachable documents.
     rel
         The lowest relevant label.
     """
 
-    def __init__(self, frame: pd.DataFrame, reach: Reach, rel: int) -> None:
-        self.frame, self.reach = frame, reach
+    def __init__(self, frame: pd.DataFrame, reachability: Reachability, rel: int) -> None:
+        self.frame, self.reachability = frame, reachability
         qid, self._docno = (ids_of(frame[name], f"qrels column {name!r}") for name in ("qid", "docno"))
         self.topics, self.topic = qid.codes()
         self._label = integers_of(frame["label"], "qrels column 'label'")
         self._relevant: Bools = self._label >= rel
-        self._document = reach.document(self.topics, self.topic, self._docno, "qrels column 'docno'")
+        self._document = reachability.document(self.topics, self.topic, self._docno, "qrels column 'docno'")
         self._pooled: Bools = self._document >= 0
-        self._reachable: Bools = self._pooled & reach.reached[self._document]
+        self._reachable: Bools = self._pooled & reachability.reached[self._document]
 
     def _n(self, rows: Bools) -> Ints:
-        """How many documents of each topic some rows judge, shape (n_topics,)."""
+        """Number of distinct documents per topic in some rows, shape (n_topics,)."""
         pairs = pd.DataFrame({"topic": self.topic[rows], "docno": self._docno.fingerprints[rows]}).drop_duplicates()
         n: Ints = np.bincount(pairs["topic"].to_numpy(), minlength=len(self.topics))
         return n
 
     @property
     def unreached(self) -> Bools:
-        """Which topics have relevant documents, but none that can be reached, shape (n_topics,)."""
+        """Topics with relevant documents, none of which is reachable, shape (n_topics,)."""
         without: Bools = (self._n(self._relevant) > 0) & (self._n(self._relevant & self._reachable) == 0)
         return without
 
@@ -130,39 +129,39 @@ class Judged:
         return self._restricted(self._pooled, np.ones(len(self.frame), dtype=bool))
 
     def conditional(self, unreached: str) -> pd.DataFrame:
-        """The judgments of documents that can be reached.
+        """The judgments of reachable documents.
 
         Raises
         ------
         InputError
-            No topic has a relevant document among them.
+            No topic has a reachable relevant document.
         """
         without = self.unreached
         every = np.ones(len(self.frame), dtype=bool)
         if not without.any():
             return self._restricted(self._reachable, every)
         found = (
-            f"{int(without.sum())} of {len(without)} topics have relevant documents, but none that entities reach "
+            f"{int(without.sum())} of {len(without)} topics have relevant documents, but no reachable one "
             f"({examples([self.topics[place] for place in np.flatnonzero(without)])})"
         )
         if unreached == "zero":
-            _warn(f"{found}; they stay as topics without relevant documents")
+            warn(f"{found}; they count as topics without relevant documents")
             return self._restricted(self._reachable, every)
         if without.all():
-            raise InputError(f"{found}: nothing is left to evaluate conditionally; select more entities")
-        _warn(f"{found}; they are left out of the conditional setting")
+            raise InputError(f"{found}: no topic is left for the conditional setting; select more entities")
+        warn(f"{found}; they are left out of the conditional setting")
         return self._restricted(self._reachable, ~without[self.topic])
 
     def _restricted(self, kept: Bools, among: Bools) -> pd.DataFrame:
-        """Some of the rows; a topic that would have none keeps its rows as not relevant, so that it still counts."""
+        """Select rows; a topic without a selected row keeps its rows as non-relevant, so that it still counts."""
         bare = (np.bincount(self.topic[kept], minlength=len(self.topics)) == 0)[self.topic]
         label = np.where(bare, np.minimum(self._label, 0), self._label)
         rows = np.flatnonzero((kept | bare) & among)
         return self.frame.assign(label=label).iloc[rows].reset_index(drop=True)
 
     def coverage(self) -> pd.DataFrame:
-        """A row a topic: what is in the pool, relevant, and reached."""
-        pool, reached = self.reach.pool, self.reach.reached
+        """One row per topic: numbers of documents in the pool, relevant and reachable."""
+        pool, reached = self.reachability.pool, self.reachability.reached
         place = places(self.topics, pool.topics)
         n_pool, n_reachable = (
             np.where(place >= 0, np.bincount(pool.topic[rows], minlength=len(pool.topics) + 1)[place], 0)
@@ -188,12 +187,8 @@ class Judged:
 
 
 def judged_topics(run: pd.DataFrame, judgments: pd.DataFrame) -> pd.DataFrame:
-    """The rows of a run whose topics are judged: of those that a setting leaves out, it has told already."""
+    """The rows of a run whose topics are judged; avoids a second warning about topics left out."""
     return run[run["qid"].isin(judgments["qid"])]
-
-
-def _warn(message: str) -> None:
-    warn(message)
 
 
 SETTINGS = ("conditional", "open-world")
@@ -203,24 +198,24 @@ UNREACHED = ("skip", "zero")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Settings(Shown):
-    """What :func:`evaluate_settings` found.
+    """Result of :func:`evaluate_settings`.
 
     Parameters
     ----------
     values
-        The V frame with a setting: name, setting, qid, measure, value.
+        A V frame with a setting: name, setting, qid, measure, value.
     intervals
-        The C frame with a setting: name, setting, measure, value (the mean), low, high, level, method, n_qids...
+        A C frame with a setting: name, setting, measure, value (the mean), low, high, level, method, n_qids...
     gaps
-        name, measure, conditional, open_world (means over the topics that both settings have), gap (the first less the
-        second), low, high (of the gap, topic by topic), level, method, n_qids, RelCov, NonRelCov (means, beside which
-        the gap is to be read).
+        name, measure, conditional, open_world (means over the topics that both settings have), gap (conditional minus
+        open world), low, high (of the gap, topic by topic), level, method, n_qids, RelCov, NonRelCov (mean coverage, to
+        interpret the gap).
     comparisons
-        The P frame of all systems with the baseline, with a setting; empty without a baseline.
+        A P frame of all systems with the baseline, with a setting; empty without a baseline.
     coverage
-        A row a topic: qid, RelCov, NonRelCov (NaN where the pool has no such document), n_pool, n_reachable,
-        n_relevant (of the judgments), n_relevant_pool, n_relevant_reachable, unreached (whether relevant documents
-        there are, but none that can be reached).
+        One row per topic: qid, RelCov, NonRelCov (NaN if the pool has no such document), n_pool, n_reachable,
+        n_relevant (of the judgments), n_relevant_pool, n_relevant_reachable, unreached (True if there are relevant
+        documents, none of which is reachable).
     """
 
     values: pd.DataFrame
@@ -233,7 +228,7 @@ class Settings(Shown):
         return systems_line(self.intervals)
 
     def _panels(self) -> Iterator[Panel]:
-        yield Panel("Conditional less open world", self.gaps, value="gap", by="measure", rule=0)
+        yield Panel("Conditional minus open world", self.gaps, value="gap", by="measure", rule=0)
         yield from of_means(self.intervals, heads=2)
         if len(self.comparisons):
             yield Panel("Differences a - b", self.comparisons, value="diff", by="measure", rule=0, heads=2)
@@ -242,7 +237,7 @@ class Settings(Shown):
         return {"forest": lambda: {"intervals": joined_names(self.intervals, "name", "setting")}}
 
     def means(self) -> pd.DataFrame:
-        """A row a system, columns by setting and measure."""
+        """Mean scores: one row per system, one column per setting and measure."""
         table = self.intervals.drop_duplicates(["name", "setting", "measure"])
         columns = pd.MultiIndex.from_product([SETTINGS, table["measure"].unique()], names=["setting", "measure"])
         wide = table.pivot(index="name", columns=["setting", "measure"], values="value")
@@ -272,9 +267,9 @@ def evaluate_settings(
 ) -> Settings:
     """Evaluate systems on the documents that entities reach and on all of them, in one call.
 
-    Conditional: rankings and judgments without the documents that mention none of the first k entities,
-    ``D_cond(q) = {d in D(q) : Λ(d) ∩ Ê^k ≠ ∅}``, so that recall counts reachable documents alone. Open-world: what
-    :func:`vbterrier.score` says of the rankings as they are.
+    Conditional: rankings and judgments of the documents that mention one of the first k entities only,
+    ``D_cond(q) = {d in D(q) : Λ(d) ∩ Ê^k ≠ ∅}``, so that recall counts reachable documents alone. Open-world: the
+    scores of :func:`vbterrier.score` on unchanged rankings.
 
     Parameters
     ----------
@@ -283,33 +278,32 @@ def evaluate_settings(
     qrels
         A frame (qid, docno, label) or the path of TREC qrels.
     measures
-        Measures of this package or of ir_measures, as objects or text.
+        Measures of this package or of ir_measures, or their names.
     links
-        What documents mention: a :class:`~vbterrier.entities.pool.LinkedPool`, its K frame (labels in them are not
-        read), or tags (docno, entity_id [, weight, qid]) together with ``pool``.
+        Entity links of documents: a :class:`~vbterrier.entities.pool.LinkedPool`, its K frame (its labels are ignored),
+        or tags (docno, entity_id [, weight, qid]) together with ``pool``.
     entities
-        The entity run that selects: qid, docno (an entity's id), score.
+        The entity run that selects documents: qid, docno (an entity's id), score.
     pool
         With tags: the candidate pool, a run.
     topics
         With pipelines: the queries, a frame (qid, query) or a path.
     cutoff
-        How many entities of each topic select documents.
+        Number k of entities per topic that select documents.
     rel
-        The lowest relevant label, for coverage and for which topics are unreached.
+        The lowest relevant label, for coverage and unreached topics.
     beyond
-        Documents outside the pool in the open world: ``"keep"``, as any evaluation does; ``"drop"`` them from rankings
-        and judgments, ``D_ow = D``, so that the gap is of reachability alone. The conditional setting has none.
+        Documents outside the pool in the open world: ``"keep"`` them, or ``"drop"`` them from rankings and judgments,
+        ``D_ow = D``, so that the gap measures reachability alone. The conditional setting never includes them.
     unreached
-        Topics that have relevant documents, of which none can be reached: ``"skip"`` leaves them out of the
-        conditional setting, ``"zero"`` keeps them as topics without relevant documents. Both are counted in
-        ``coverage`` and warned of.
+        Topics with relevant documents, none of which is reachable: ``"skip"`` leaves them out of the conditional
+        setting, ``"zero"`` keeps them as topics without relevant documents. Both warn; ``coverage`` marks the topics.
     on_topics
-        As in :func:`vbterrier.score`, of the rankings as they are.
+        See :func:`vbterrier.score`; applies to the unchanged rankings.
     baseline
-        The system that others are compared with in each setting.
+        The system that all other systems are compared with in each setting.
     interval, level, n_resamples, seed, progress
-        As in :func:`vbterrier.score`.
+        See :func:`vbterrier.score`.
 
     Returns
     -------
@@ -318,15 +312,15 @@ def evaluate_settings(
     Raises
     ------
     InputError
-        Frames or files that cannot be evaluated; tags without a pool; ids that can never meet; nothing reachable.
+        Frames or files that cannot be evaluated; tags without a pool; ids that do not match; no reachable document.
     ParameterError
-        Measures or options that do not exist.
+        Unknown measures or invalid options.
 
     Notes
     -----
-    Rankings are restricted after the fact. For systems that score documents one by one this is what they say of the
-    restricted pool; where others matter, as in rerankers that normalise scores by topic, put
-    :class:`~vbterrier.entities.reachable.EntityReachable` into their pipelines, and see :func:`evaluate_closed_open`.
+    Rankings are restricted after retrieval. This equals a ranking of the restricted pool if a system scores documents
+    independently. For other systems, such as rerankers that normalise scores by topic, add
+    :class:`~vbterrier.entities.reachable.EntityReachable` to the pipelines, or use :func:`evaluate_closed_open`.
 
     References
     ----------
@@ -340,7 +334,7 @@ def evaluate_settings(
     >>> tags = pd.DataFrame({"docno": ["d1", "d2"], "entity_id": ["Texas", "Paris"]})
     >>> entities = pd.DataFrame({"qid": ["q1"], "docno": ["Paris"], "score": [1.0]})
     >>> import warnings
-    >>> with warnings.catch_warnings():  # of an interval over one topic
+    >>> with warnings.catch_warnings():  # no interval for a single topic
     ...     warnings.simplefilter("ignore")
     ...     found = evaluate_settings({"mine": run}, qrels, ["AP"], links=tags, entities=entities, pool=run)
     >>> found.gaps[["conditional", "open_world", "RelCov", "NonRelCov"]].round(3).values.tolist()
@@ -352,17 +346,17 @@ def evaluate_settings(
         ("on_topics", on_topics, TOPICS),
     ):
         choice(name, value, legal)
-    reach = Reach(linked(links, pool), loaded_run("entities", entities, "error"), whole("cutoff", cutoff))
+    reachability = Reachability(linked(links, pool), loaded_run("entities", entities, "error"), whole("cutoff", cutoff))
     judged = read_qrels(qrels) if isinstance(qrels, (str, os.PathLike)) else frame_of(qrels, "qrels")
     runs = runs_of(systems, topics)
-    slot = restricted(EvaluationTarget(judged), runs, on_topics)
-    runs = {name: run.only(slot.topics) for name, run in runs.items()} if on_topics == "common" else runs
-    judgments = Judged(slot.frame, reach, whole("rel", rel))
+    target = restricted(EvaluationTarget(judged), runs, on_topics)
+    runs = {name: run.only(target.topics) for name, run in runs.items()} if on_topics == "common" else runs
+    judgments = ReachableQrels(target.frame, reachability, whole("rel", rel))
     options: dict[str, Any] = {"interval": interval, "level": level, "n_resamples": n_resamples, "seed": seed}
-    frames = {name: reach.pooled(run) if beyond == "drop" else run.frame for name, run in runs.items()}
-    every = judgments.pooled_only() if beyond == "drop" else slot.frame
-    # Before anything is scored: what cannot be evaluated says so.
-    reachable = {name: reach.reachable(run) for name, run in runs.items()}
+    frames = {name: reachability.pooled(run) if beyond == "drop" else run.frame for name, run in runs.items()}
+    every = judgments.pooled_only() if beyond == "drop" else target.frame
+    # Check reachability before scoring, which may be slow.
+    reachable = {name: reachability.reachable(run) for name, run in runs.items()}
     within = judgments.conditional(unreached)
     reachable = {name: judged_topics(frame, within) for name, frame in reachable.items()}
     open_world = score(frames, every, measures, on_topics="all", progress=progress, **options)
@@ -379,7 +373,7 @@ def evaluate_settings(
 
 
 def runs_of(systems: Any, topics: Any) -> dict[str, Run]:
-    """What systems retrieve, by name; pipelines are run on the topics."""
+    """Runs of systems by name; pipelines are run on the topics."""
     queries = None if topics is None else topics_of(topics)
     runs = {}
     for name, system in systems_of(named_runs(systems)):
@@ -392,7 +386,7 @@ def runs_of(systems: Any, topics: Any) -> dict[str, Run]:
 
 
 def _joined(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Frames of the settings below each other, the setting behind the name."""
+    """Concatenate the frames of the settings, with the setting after the name."""
     found = [frame.assign(setting=setting) for setting, frame in frames.items()]
     joined = pd.concat(found, ignore_index=True)
     names = [name for name in joined.columns if name.startswith("name")]
@@ -400,7 +394,7 @@ def _joined(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 
 
 def paired(values: pd.DataFrame, other: pd.DataFrame) -> Iterator[tuple[str, str, pd.DataFrame]]:
-    """Name, measure, and the values of two V frames beside each other, of the topics that both have."""
+    """Name, measure, and the paired values of two V frames on their common topics."""
     both = values.merge(other, on=["name", "qid", "measure"], suffixes=("_a", "_b"), validate="one_to_one")
     for (name, measure), group in both.groupby(["name", "measure"], sort=False):
         yield str(name), str(measure), group
@@ -421,7 +415,7 @@ def _gaps(both: Mapping[str, Scores], coverage: pd.DataFrame, **options: Any) ->
 
 
 def interval_of(differences: pd.Series[float], *, interval: str, level: float, n_resamples: int, seed: int) -> Interval:
-    """The interval of the mean of paired differences, by topic."""
+    """The interval of the mean of paired differences over topics."""
     qids = list(differences.index)
     values = np.asarray(differences, dtype=np.float64)
     return topics_interval(values, level=level, method=interval, n_resamples=n_resamples, seed=seed, qids=qids)

@@ -35,7 +35,7 @@ LEVELS = (0.5, 0.8, 0.9, 0.95)
 _LOWER, _UPPER = "nDCG@10", "NDCGBound(side='upper')@10"
 _TRIPLE = "a measure, or (measure, low, high) with the measures of an interval's ends, or (measure, low, high, level)"
 
-# The estimators that the paper compares, and ours. Condensed lists of trec_eval lack labels below 0, too.
+# The estimators of the paper, and priors of this package. Condensed lists drop labels below 0, as in trec_eval.
 STANDARD: dict[str, Any] = {
     "lower": _LOWER,
     "condensed": "nDCG(judged_only=True)@10",
@@ -47,7 +47,7 @@ STANDARD: dict[str, Any] = {
     "mean, hierarchical": "BNDCG(prior='hierarchical')@10",
     "mean, learned": "BNDCG(prior='learned')@10",
 }
-# The ranges of the paper's Table 6, all from the naive lower bound up, each beside its estimate.
+# The ranges of Table 6 of the paper with their estimates; all start at the naive lower bound.
 RANGES: dict[str, Any] = {
     "to naive upper": (_LOWER, _LOWER, _UPPER),
     "to condensed": ("nDCG(judged_only=True)@10", _LOWER, "nDCG(judged_only=True)@10"),
@@ -70,7 +70,7 @@ class Estimator:
     Parameters
     ----------
     name
-        What tables call it.
+        Name in tables.
     point
         The estimate.
     ends
@@ -83,17 +83,17 @@ class Estimator:
 
     @property
     def measures(self) -> list[ir_measures.Measure]:
-        """All that it takes."""
+        """The measures of the estimate and of its intervals."""
         return [self.point, *(measure for _, low, high in self.ends for measure in (low, high))]
 
 
 def estimators_of(given: Any, levels: Sequence[float]) -> list[Estimator]:
-    """Estimators from what a user gives.
+    """Parse estimators.
 
     Raises
     ------
     ParameterError
-        No mapping; no estimator; one that reads otherwise than as a measure or its interval.
+        Not a mapping; no estimator; an invalid estimator.
     """
     if not isinstance(given, Mapping) or not given:
         raise ParameterError(f"estimators: wanted a mapping of name to {_TRIPLE}; found {given!r}")
@@ -115,7 +115,7 @@ def _estimator(name: str, given: Any, levels: Sequence[float]) -> Estimator:
 def _own_ends(
     point: ir_measures.Measure, levels: Sequence[float]
 ) -> tuple[tuple[float, ir_measures.Measure, ir_measures.Measure], ...]:
-    """The intervals of a measure that is a statistic of a distribution."""
+    """The intervals of a statistic of a distribution."""
     if not _is_statistic(point):
         return ()
     return tuple((level, point(stat="lo", level=level), point(stat="hi", level=level)) for level in levels)
@@ -126,15 +126,17 @@ def _is_statistic(measure: ir_measures.Measure) -> bool:
 
 
 def _level(name: str, low: ir_measures.Measure, high: ir_measures.Measure, given: Sequence[Any]) -> float:
-    """The nominal level of an interval: as given, as its ends say, else 1, as of bounds."""
+    """The nominal level of an interval: as given, else that of its ends, else 1 for bounds."""
     if given:
         if given[0] != 1:
             check_level(given[0])
         return float(given[0])
-    said = {float(end["level"]) for end in (low, high) if _is_statistic(end) and end["stat"] in {"lo", "hi"}}
-    if len(said) > 1:
-        raise ParameterError(f"estimator {name!r}: its ends have the levels {sorted(said)}; give both the same")
-    return said.pop() if said else 1.0
+    levels = {float(end["level"]) for end in (low, high) if _is_statistic(end) and end["stat"] in {"lo", "hi"}}
+    if len(levels) > 1:
+        raise ParameterError(
+            f"estimator {name!r}: its ends have the levels {sorted(levels)}; give both ends the same level"
+        )
+    return levels.pop() if levels else 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,15 +146,15 @@ class Truth:
     Parameters
     ----------
     name
-        The run's name.
+        Name of the run.
     run
-        The run, on these topics alone.
+        The run, restricted to the topics.
     topics
-        The topics that it has and that have a relevant document.
+        Topics of the run with a relevant document.
     values
-        The score of each, shape (n,).
+        Scores, shape (n,).
     n_unknown
-        Documents within the cutoff that even complete judgments lack, shape (n,).
+        Documents up to the cutoff without a complete judgment, shape (n,).
     """
 
     name: str
@@ -169,13 +171,13 @@ class SimulatedRun:
     Parameters
     ----------
     simulation
-        The name of the judgments.
+        Name of the simulation.
     truth
-        The truth, on the topics of the block.
+        The true scores on the evaluated topics.
     n_unjudged
-        Documents within the cutoff that the incomplete judgments lack, shape (n,).
+        Documents up to the cutoff without an incomplete judgment, shape (n,).
     values
-        By the text of each measure, its value for each topic, shape (n,).
+        Values of each measure by topic, shape (n,).
     """
 
     simulation: str
@@ -184,32 +186,36 @@ class SimulatedRun:
     values: dict[str, Floats]
 
 
-def truth_of(name: str, run: Run, slot: EvaluationTarget, measure: ir_measures.Measure) -> Truth:
+def truth_of(name: str, run: Run, target: EvaluationTarget, measure: ir_measures.Measure) -> Truth:
     """Score a run by complete judgments."""
-    run = run.only(_evaluable(slot))
-    topics = _shared(_evaluable(slot), run.topics)
-    exact = _in_full(measure, slot)
-    values = _values(run, slot, [exact], topics)[str(exact)] if topics else np.empty(0)
-    return Truth(name, run, topics, values, _n_unjudged(run, slot, measure, topics))
+    run = run.only(_evaluable(target))
+    topics = _shared(_evaluable(target), run.topics)
+    exact = _in_full(measure, target)
+    values = _values(run, target, [exact], topics)[str(exact)] if topics else np.empty(0)
+    return Truth(name, run, topics, values, _n_unjudged(run, target, measure, topics))
 
 
-def _in_full(measure: ir_measures.Measure, slot: EvaluationTarget) -> ir_measures.Measure:
-    """A measure with all digits: of ERR, gdeval prints five, too few to stand where an interval ends."""
-    if type(measure) is not type(ir_measures.ERR) or slot.judgments().label.max(initial=0) > WEB_GRADE:
+def _in_full(measure: ir_measures.Measure, target: EvaluationTarget) -> ir_measures.Measure:
+    """A measure with all digits: gdeval rounds ERR to five, so that equal interval ends would differ."""
+    if type(measure) is not type(ir_measures.ERR) or target.judgments().label.max(initial=0) > WEB_GRADE:
         return measure
     return BERR(cutoff=measure.params["cutoff"], prior={0: 1.0})
 
 
-def block_of(
-    simulation: str, slot: EvaluationTarget, truth: Truth, estimators: Sequence[Estimator], measure: ir_measures.Measure
+def simulated_run(
+    simulation: str,
+    target: EvaluationTarget,
+    truth: Truth,
+    estimators: Sequence[Estimator],
+    measure: ir_measures.Measure,
 ) -> SimulatedRun:
     """Estimate the scores of a run from incomplete judgments."""
-    topics = _shared(truth.topics, _evaluable(slot))
+    topics = _shared(truth.topics, _evaluable(target))
     place = {topic: at for at, topic in enumerate(truth.topics)}
     at = np.array([place[topic] for topic in topics], dtype=np.int64)
     known = Truth(truth.name, truth.run.only(topics), topics, truth.values[at], truth.n_unknown[at])
     asked = list(dict.fromkeys(part for estimator in estimators for part in estimator.measures))
-    values = _values(known.run, slot, asked, topics) if topics else {str(part): np.empty(0) for part in asked}
+    values = _values(known.run, target, asked, topics) if topics else {str(part): np.empty(0) for part in asked}
     for estimator in estimators:
         for level, low, high in estimator.ends:
             if (values[str(low)] > values[str(high)] + EQUAL).any():
@@ -217,28 +223,28 @@ def block_of(
                     f"estimator {estimator.name!r}: {low} is above {high} on some topics of {simulation!r}, level "
                     f"{level:g}; give the lower end first"
                 )
-    return SimulatedRun(simulation, known, _n_unjudged(known.run, slot, measure, topics), values)
+    return SimulatedRun(simulation, known, _n_unjudged(known.run, target, measure, topics), values)
 
 
-def estimates_frame(blocks: Sequence[SimulatedRun], estimators: Sequence[Estimator]) -> pd.DataFrame:
-    """A row for each block, estimator and topic."""
+def estimates_frame(simulated: Sequence[SimulatedRun], estimators: Sequence[Estimator]) -> pd.DataFrame:
+    """One row per run, estimator and topic."""
     return _long(
         [
-            (block, {"estimator": estimator.name, "estimate": block.values[str(estimator.point)]})
-            for block in blocks
+            (run, {"estimator": estimator.name, "estimate": run.values[str(estimator.point)]})
+            for run in simulated
             for estimator in estimators
         ],
         ("estimator", "estimate"),
     )
 
 
-def intervals_frame(blocks: Sequence[SimulatedRun], estimators: Sequence[Estimator]) -> pd.DataFrame:
-    """A row for each block, estimator, level and topic."""
+def intervals_frame(simulated: Sequence[SimulatedRun], estimators: Sequence[Estimator]) -> pd.DataFrame:
+    """One row per run, estimator, level and topic."""
     ends = [(estimator.name, *end) for estimator in estimators for end in estimator.ends]
     return _long(
         [
-            (block, {"estimator": name, "level": level, "low": block.values[str(low)], "high": block.values[str(high)]})
-            for block in blocks
+            (run, {"estimator": name, "level": level, "low": run.values[str(low)], "high": run.values[str(high)]})
+            for run in simulated
             for name, level, low, high in ends
         ],
         ("estimator", "level", "low", "high"),
@@ -246,7 +252,7 @@ def intervals_frame(blocks: Sequence[SimulatedRun], estimators: Sequence[Estimat
 
 
 def truths_frame(truths: Iterable[Truth]) -> pd.DataFrame:
-    """A row for each run and topic."""
+    """One row per run and topic."""
     return pd.concat(
         [
             pd.DataFrame({"name": truth.name, "qid": truth.topics, "n_unknown": truth.n_unknown, "truth": truth.values})
@@ -257,52 +263,53 @@ def truths_frame(truths: Iterable[Truth]) -> pd.DataFrame:
 
 
 def _long(entries: Sequence[tuple[SimulatedRun, Mapping[str, Any]]], columns: Sequence[str]) -> pd.DataFrame:
-    """What several estimates have in common, and their own columns: arrays of topics, or one value for all."""
+    """A long frame of shared and own columns, which are arrays over topics or scalars."""
     made = {
-        "simulation": _column([(block, block.simulation) for block, _ in entries]),
-        "name": _column([(block, block.truth.name) for block, _ in entries]),
-        "qid": _column([(block, np.array(block.truth.topics, dtype=object)) for block, _ in entries]),
-        "n_unjudged": _column([(block, block.n_unjudged) for block, _ in entries]),
-        "n_unknown": _column([(block, block.truth.n_unknown) for block, _ in entries]),
-        "truth": _column([(block, block.truth.values) for block, _ in entries]),
+        "simulation": _column([(run, run.simulation) for run, _ in entries]),
+        "name": _column([(run, run.truth.name) for run, _ in entries]),
+        "qid": _column([(run, np.array(run.truth.topics, dtype=object)) for run, _ in entries]),
+        "n_unjudged": _column([(run, run.n_unjudged) for run, _ in entries]),
+        "n_unknown": _column([(run, run.truth.n_unknown) for run, _ in entries]),
+        "truth": _column([(run, run.truth.values) for run, _ in entries]),
     }
-    made |= {column: _column([(block, own[column]) for block, own in entries]) for column in columns}
+    made |= {column: _column([(run, own[column]) for run, own in entries]) for column in columns}
     return pd.DataFrame(made)
 
 
 def _column(parts: Sequence[tuple[SimulatedRun, Any]]) -> NDArray[Any]:
-    return np.concatenate([np.broadcast_to(part, len(block.truth.topics)) for block, part in parts] or [np.empty(0)])
+    return np.concatenate([np.broadcast_to(part, len(run.truth.topics)) for run, part in parts] or [np.empty(0)])
 
 
-def _evaluable(slot: EvaluationTarget) -> list[str]:
-    """The topics with a relevant document, without which a measure says nothing."""
-    judgments = slot.judgments()
+def _evaluable(target: EvaluationTarget) -> list[str]:
+    """The topics with a relevant document."""
+    judgments = target.judgments()
     relevant = judgments.counts[:, judgments.grades > 0].sum(axis=1) > 0
     return [topic for topic, some in zip(judgments.topics, relevant, strict=True) if some]
 
 
-def _shared(topics: Sequence[str], others: Iterable[str]) -> list[str]:
-    known = set(others)
+def _shared(topics: Sequence[str], other: Iterable[str]) -> list[str]:
+    known = set(other)
     return [topic for topic in topics if topic in known]
 
 
-def _n_unjudged(run: Run, slot: EvaluationTarget, measure: ir_measures.Measure, topics: Sequence[str]) -> Ints:
-    """Documents without judgment within the cutoff, for each topic, shape (n,)."""
+def _n_unjudged(run: Run, target: EvaluationTarget, measure: ir_measures.Measure, topics: Sequence[str]) -> Ints:
+    """Number of unjudged documents up to the cutoff by topic, shape (n,)."""
     if not topics:
         return np.empty(0, dtype=np.int64)
-    counted = slot.judgments().judge(run, measure.params.get("cutoff")).n_unjudged
-    return np.asarray(counted[places(topics, slot.topics)])
+    counted = target.judgments().judge(run, measure.params.get("cutoff")).n_unjudged
+    return np.asarray(counted[places(topics, target.topics)])
 
 
 def _values(
-    run: Run, slot: EvaluationTarget, measures: Sequence[ir_measures.Measure], topics: Sequence[str]
+    run: Run, target: EvaluationTarget, measures: Sequence[ir_measures.Measure], topics: Sequence[str]
 ) -> dict[str, Floats]:
-    """By the text of each measure, its value for each topic, shape (n,)."""
-    ours = [measure for measure in measures if isinstance(measure, Measure)]
-    theirs = [measure for measure in measures if not isinstance(measure, Measure)]
+    """Values of each measure by topic, shape (n,)."""
+    internal = [measure for measure in measures if isinstance(measure, Measure)]
+    external = [measure for measure in measures if not isinstance(measure, Measure)]
     found: dict[str, dict[str, float]] = {str(measure): {} for measure in measures}
     for qid, measure, value in chain(
-        evaluate(ours, slot, run) if ours else (), external_values(theirs, slot, run, warned=bool(ours))
+        evaluate(internal, target, run) if internal else (),
+        external_values(external, target, run, warned=bool(internal)),
     ):
         found[str(measure)][qid] = value
     for name, of in found.items():
@@ -310,6 +317,6 @@ def _values(
         if without:
             raise InputError(
                 f"{name} gives no value for {len(without)} topics of {run.name} ({examples(without)}); an estimator "
-                "has to estimate every topic"
+                "needs a value for every topic"
             )
     return {name: np.array([of[topic] for topic in topics]) for name, of in found.items()}

@@ -15,10 +15,10 @@ from vbterrier.evaluate.simulated_runs import (
     STANDARD,
     SimulatedRun,
     Truth,
-    block_of,
     estimates_frame,
     estimators_of,
     intervals_frame,
+    simulated_run,
     truth_of,
     truths_frame,
 )
@@ -48,49 +48,50 @@ def simulate(
     duplicates: str = "error",
     progress: bool = False,
 ) -> Simulation:
-    """Estimate scores from incomplete judgments and keep them beside the truth.
+    """Estimate scores from incomplete judgments, for comparison with scores from complete judgments.
 
     Parameters
     ----------
     runs
-        What :func:`vbterrier.score` takes: a mapping of name to frame or path, or paths.
+        See :func:`vbterrier.score`: a mapping of name to frame or path, or paths.
     qrels
         The complete judgments, a frame (qid, docno, label) or the path of TREC qrels.
     incomplete
         ``(name, qrels)``, or ``(name, qrels, names of the runs to evaluate)``, for each simulation: frames or paths, as
-        :func:`vbterrier.unjudged.incomplete.leave_group_out` yields. They are taken one by one, and only once.
+        :func:`vbterrier.unjudged.incomplete.leave_group_out` yields. The iterable is consumed lazily and only once.
     estimators
-        A mapping of name to a measure, or to ``(measure, low, high)`` with the measures of an interval's ends, or with
-        its nominal level as a fourth. The level is otherwise that of ``stat='lo'`` and ``'hi'``, and 1 for bounds. A
-        single measure with ``stat`` and ``level``, as ``BNDCG``, gets its intervals at all ``levels``.
+        A mapping of name to a measure, to ``(measure, low, high)`` with the measures of the ends of an interval, or to
+        ``(measure, low, high, level)`` with its nominal level. The default level is that of ``stat='lo'`` and
+        ``'hi'``, or 1 for bounds. A single measure with ``stat`` and ``level``, as ``BNDCG``, gets intervals at all
+        ``levels``.
     measure
-        The truth: this measure on the complete judgments; ERR with all digits, of which gdeval gives five. Estimators
-        with another cutoff, as ``STANDARD`` with all but @10, are told by a warning.
+        The true score is this measure on the complete judgments (ERR is not rounded to five digits as by gdeval). A
+        warning lists estimators with another cutoff (``STANDARD`` has 10).
     levels
         Nominal levels, each between 0 and 1.
     duplicates
-        ``"error"``, or ``"first"`` to keep the best rank of a document that stands twice.
+        ``"error"``, or ``"first"`` to keep the best rank of a duplicated document.
     progress
         Show a progress bar over simulations and runs.
 
     Returns
     -------
     Simulation
-        A row for each simulation, run, topic and estimator. The topics are those that the run and both judgments have
-        and in which both know a relevant document; how many others there are is told in ``topics``.
+        One row per simulation, run, topic and estimator. Topics need a relevant document in both sets of judgments and
+        a retrieved document; ``topics`` has the number of topics before and after.
 
     Raises
     ------
     InputError
-        Frames or files that cannot be evaluated; two simulations of one name; nothing to evaluate.
+        Frames or files that cannot be evaluated; duplicated names of simulations; nothing to evaluate.
     ParameterError
-        Measures, levels or runs that do not exist.
+        Unknown measures or runs, invalid levels.
 
     Notes
     -----
-    The truth counts documents that the complete judgments lack as worth nothing; ``n_unknown`` says how many there are
-    and a warning tells of them. Where it matters, drop them from the runs first, with :class:`vbterrier.Condense`.
-    Each run and each of the qrels is prepared once.
+    True scores treat documents without a complete judgment as non-relevant; ``n_unknown`` counts them, and a warning
+    reports them. To avoid this, drop them from the runs first with :class:`vbterrier.Condense`. Each run and each set
+    of judgments is prepared once.
 
     References
     ----------
@@ -106,35 +107,35 @@ def simulate(
     >>> found.estimates[["truth", "estimate"]].round(3).values.tolist()
     [[1.0, 0.631]]
     """
-    (target,) = measures_from(measure)
+    (wanted,) = measures_from(measure)
     asked = estimators_of(estimators, levels)
-    _warn_of_cutoffs(asked, target)
+    _warn_of_cutoffs(asked, wanted)
     complete = target_of(qrels, None, None)
     truths = {
-        name: truth_of(name, loaded_run(name, run, duplicates), complete, target)
+        name: truth_of(name, loaded_run(name, run, duplicates), complete, wanted)
         for name, run in systems_of(named_runs(runs))
     }
-    blocks = [
-        block_of(name, slot, truths[run], asked, target)
-        for name, slot, run in tracked(
+    simulated = [
+        simulated_run(name, target, truths[run], asked, wanted)
+        for name, target, run in tracked(
             _taken(incomplete, list(truths)),
             "simulations",
             shown=progress,
-            total=_total(incomplete, truths),
+            total=len(incomplete) * len(truths) if isinstance(incomplete, Sized) else None,
             unit="run",
         )
     ]
-    if not any(block.truth.topics for block in blocks):
+    if not any(run.truth.topics for run in simulated):
         raise InputError(
-            f"nothing to evaluate: in {len(blocks)} runs under incomplete judgments there is no topic for which both "
-            "these and the complete judgments know a relevant document"
+            f"nothing to evaluate: no topic of {len(simulated)} runs has a relevant document in both "
+            "the incomplete and the complete judgments"
         )
     _warn_of_unknown(truths.values())
     return Simulation(
-        estimates_frame(blocks, asked),
-        intervals_frame(blocks, asked),
+        estimates_frame(simulated, asked),
+        intervals_frame(simulated, asked),
         truths_frame(truths.values()),
-        _topics(blocks, truths),
+        _topics(simulated, truths),
     )
 
 
@@ -150,7 +151,7 @@ def _taken(incomplete: Iterable[Any], runs: Sequence[str]) -> Iterator[tuple[str
         name, qrels, *names = given
         name = str(name)
         if name in seen:
-            raise InputError(f"two simulations are called {name!r}; give each its own name")
+            raise InputError(f"two simulations are called {name!r}; give them different names")
         seen.add(name)
         wanted = runs if not names or names[0] is None else list(names[0])
         unknown = [run for run in wanted if run not in runs]
@@ -159,30 +160,25 @@ def _taken(incomplete: Iterable[Any], runs: Sequence[str]) -> Iterator[tuple[str
                 f"simulation {name!r}: no run is called {unknown[0]!r}; found {examples(runs)}."
                 f"{nearest(str(unknown[0]), runs)}"
             )
-        slot = target_of(qrels, None, None)
+        target = target_of(qrels, None, None)
         for run in wanted:
-            yield name, slot, run
+            yield name, target, run
 
 
-def _total(incomplete: Iterable[Any], runs: Sized) -> int | None:
-    """How many evaluations there will be, as far as one can know."""
-    return len(incomplete) * len(runs) if isinstance(incomplete, Sized) else None
-
-
-def _topics(blocks: Sequence[SimulatedRun], truths: Mapping[str, Truth]) -> pd.DataFrame:
+def _topics(simulated: Sequence[SimulatedRun], truths: Mapping[str, Truth]) -> pd.DataFrame:
     rows = [
-        (block.simulation, name, len(truths[name].topics), len(block.truth.topics))
-        for block in blocks
-        for name in [block.truth.name]
+        (run.simulation, name, len(truths[name].topics), len(run.truth.topics))
+        for run in simulated
+        for name in [run.truth.name]
     ]
     return pd.DataFrame(rows, columns=["simulation", "name", "n_qids", "n_evaluated"])
 
 
-def _warn_of_cutoffs(asked: Sequence[Estimator], target: ir_measures.Measure) -> None:
-    other = [one for one in asked if one.point.params.get("cutoff") != target.params.get("cutoff")]
+def _warn_of_cutoffs(asked: Sequence[Estimator], wanted: ir_measures.Measure) -> None:
+    other = [one for one in asked if one.point.params.get("cutoff") != wanted.params.get("cutoff")]
     if other:
         warn(
-            f"{len(other)} estimators look at other ranks than the truth, {target}, as {other[0].name!r}, "
+            f"{len(other)} estimators have another cutoff than the true score, {wanted}, as {other[0].name!r}, "
             f"{other[0].point}: give them its cutoff"
         )
 
@@ -193,6 +189,6 @@ def _warn_of_unknown(truths: Iterable[Truth]) -> None:
     if unknown:
         shown = ", ".join(f"{count} of {name!r}" for name, count in islice(unknown.items(), 3))
         warn(
-            f"the complete judgments lack documents that {len(unknown)} runs retrieved ({shown}): the truth counts "
-            "them as worth nothing; drop them from the runs first with vbterrier.Condense, or look at n_unknown"
+            f"the complete judgments lack documents that {len(unknown)} runs retrieved ({shown}): true scores treat "
+            "them as non-relevant; drop them from the runs first with vbterrier.Condense, or see n_unknown"
         )

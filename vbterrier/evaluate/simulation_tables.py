@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from vbterrier.frames.notebook import Figures
 
 
-# The level of the range that is an estimate alone.
+# The level of a range that consists of the estimate alone.
 POINT = 0.0
 LOSSES: dict[str, Callable[[Any], Any]] = {"squared": np.square, "absolute": np.abs}
 _LABELLED = ("estimates", "intervals", "topics")
@@ -46,10 +46,10 @@ _TESTS = ("estimator_a", "estimator_b", "loss", "diff", "t", "p_value", "p_adjus
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Simulation(Shown):
-    """What :func:`simulate` found: estimates beside the truth. Methods sum them up, a row for each group and estimator.
+    """Result of :func:`simulate`: estimates and true scores. Methods summarise them by group and estimator.
 
-    Groups are given by names of columns of ``estimates``: ``simulation``, ``name`` (the run), ``qid``, ``n_unjudged``,
-    ``n_unknown``, and those that :meth:`labelled` added; ``()`` takes everything together.
+    Groups are columns of ``estimates``: ``simulation``, ``name`` (the run), ``qid``, ``n_unjudged``, ``n_unknown``, and
+    those that :meth:`labelled` added; ``()`` for a single group.
 
     Parameters
     ----------
@@ -58,9 +58,9 @@ class Simulation(Shown):
     intervals
         simulation, name, qid, n_unjudged, n_unknown, truth, estimator, level, low, high.
     truth
-        name, qid, n_unknown, truth: of all runs and topics.
+        name, qid, n_unknown, truth: true scores of all runs and topics.
     topics
-        simulation, name, n_qids (with a truth), n_evaluated (with a relevant document left).
+        simulation, name, n_qids (with a true score), n_evaluated (with a remaining relevant document).
 
     Examples
     --------
@@ -100,14 +100,15 @@ class Simulation(Shown):
         }
 
     def labelled(self, **labels: Callable[[str], Any]) -> Simulation:
-        """The same with further columns made from the names of simulations, to group by.
+        """Add columns to group by, computed from the names of simulations.
 
-        As ``labelled(share=lambda name: name.split(" #")[0]).errors(by=["share"])`` where one is called ``"30 % #7"``.
+        Example: ``labelled(share=lambda name: name.split(" #")[0]).errors(by=["share"])`` for simulations such as
+        ``"30 % #7"``.
         """
         frames = {name: getattr(self, name) for name in _LABELLED}
         taken = {*_ERRORS, *_CORRELATIONS, *_COVERAGE, *_PREFERENCES, *_TESTS}.union(*frames.values())
         for new in taken.intersection(labels):
-            raise ParameterError(f"{new!r} is a column already; choose another name for the label")
+            raise ParameterError(f"{new!r} is already a column; choose another name for the label")
         return replace(
             self,
             **{
@@ -117,11 +118,11 @@ class Simulation(Shown):
         )
 
     def unjudged(self) -> Simulation:
-        """The same without the topics of which a run has nothing unjudged: all estimators are right there."""
+        """Keep the topics with an unjudged document; all estimators are exact on other topics."""
         return self._where(lambda frame: frame["n_unjudged"] > 0)
 
     def known(self) -> Simulation:
-        """The same without the topics of which the truth itself lacks a document."""
+        """Keep the topics whose documents are all judged in the complete judgments."""
         return self._where(lambda frame: frame["n_unknown"] == 0)
 
     def _where(self, kept: Callable[[pd.DataFrame], Any]) -> Simulation:
@@ -131,7 +132,7 @@ class Simulation(Shown):
     def errors(self, by: str | Sequence[str] = ()) -> pd.DataFrame:
         """Errors of each estimator over run-topics: n, bias, mae, rmse, rmse_over, rmse_under.
 
-        See :func:`vbterrier.stats.agreement.error_statistics`. Run-topics with nothing unjudged are among them.
+        See :func:`vbterrier.stats.agreement.error_statistics`. Includes run-topics without unjudged documents.
         """
         columns = [*_listed(by), "estimator"]
         rows = [
@@ -141,14 +142,14 @@ class Simulation(Shown):
         return pd.DataFrame(rows, columns=[*columns, *_ERRORS])
 
     def coverage(self, by: str | Sequence[str] = ()) -> pd.DataFrame:
-        """How often intervals hold the truth, for each estimator and nominal level.
+        """Coverage of the true score by intervals, for each estimator and nominal level.
 
         Returns
         -------
         pandas.DataFrame
-            Groups, estimator, level, topics (``"unjudged"``: run-topics with something unjudged; ``"all"``), n, covered
+            Groups, estimator, level, topics (``"unjudged"``: run-topics with unjudged documents; ``"all"``), n, covered
             (the share), covered_low and covered_high (the exact 95 % interval of the share, as if run-topics were
-            independent), width (the mean of the intervals'). The truth is held within 1e-9.
+            independent), width (mean width of the intervals). Coverage has a tolerance of 1e-9.
         """
         rows, columns = [], [*_listed(by), "estimator", "level"]
         for key, group in _groups(self.intervals, columns):
@@ -157,16 +158,16 @@ class Simulation(Shown):
         return pd.DataFrame(rows, columns=[*columns, *_COVERAGE])
 
     def correlations(self, by: str | Sequence[str] = ("simulation",)) -> pd.DataFrame:
-        """Agreement of the order of systems by estimates with the true one.
+        """Rank correlation of systems by estimated and by true scores.
 
-        A system's score is the mean of its estimates in the group, over the topics that all systems of the group have.
-        Where each simulation evaluates other runs, as leaving a group out does, ``by=()`` brings them together.
+        The score of a system is the mean of its estimates in the group, over the topics that all systems of the group
+        have. Use ``by=()`` if each simulation evaluates different runs, as with ``leave_group_out``.
 
         Returns
         -------
         pandas.DataFrame
             Groups, estimator, n_systems, n_qids, tau (Kendall's τ_b), rho (Spearman's ρ), tau_ap (see
-            :func:`vbterrier.stats.agreement.tau_ap`); NaN where there is no order.
+            :func:`vbterrier.stats.agreement.tau_ap`); NaN if undefined.
 
         Raises
         ------
@@ -181,10 +182,10 @@ class Simulation(Shown):
         return pd.DataFrame(rows, columns=[*columns, "n_systems", "n_qids", *_CORRELATIONS])
 
     def preferences(self, by: str | Sequence[str] = ()) -> pd.DataFrame:
-        """Preferences between systems on single topics, as far as estimates and intervals state them (Table 6).
+        """Preferences between systems on single topics, as stated by estimates and intervals (Table 6).
 
-        A range strictly above another states a preference. In each simulation the evaluated runs have their range, the
-        level 0 being the estimate alone; other runs have their true score, as if fully judged.
+        A range strictly above another states a preference. In each simulation, the evaluated runs have their range
+        (level 0: the estimate alone), and other runs have their true score, as if fully judged.
 
         Returns
         -------
@@ -195,7 +196,7 @@ class Simulation(Shown):
         points = self.estimates.assign(level=POINT, low=self.estimates["estimate"], high=self.estimates["estimate"])
         totals: dict[tuple[Any, ...], Preferences] = {}
         columns = [*_listed(by), "estimator", "level"]
-        # Without intervals there is a frame without rows, whose types would spoil those of the others.
+        # Concatenating an empty frame would change the column types.
         ranges = pd.concat([points, self.intervals]) if len(self.intervals) else points
         for key, group in _groups(ranges, [*columns, "simulation"]):
             place = tuple(key[column] for column in columns)
@@ -211,26 +212,25 @@ class Simulation(Shown):
         baseline: str | None = None,
         unit: str | Sequence[str] = ("qid",),
     ) -> pd.DataFrame:
-        """Student's paired t-tests of the losses of every two estimators, or all with a baseline.
+        """Student's paired t-tests between the losses of estimators.
 
         Parameters
         ----------
         by
-            Columns of groups; the tests of a group are a family for Bonferroni's correction.
+            Columns of groups; Bonferroni's correction applies to the tests of a group.
         loss
             ``"squared"`` or ``"absolute"`` error.
         baseline
-            The estimator that all others are compared with; ``None`` for all pairs.
+            The estimator that all other estimators are compared with; ``None`` for all pairs.
         unit
-            Columns that name what is independent of each other. Losses of a unit are averaged first: topics by default,
-            as several runs or simulations of one topic say the same thing again; ``("name", "qid")`` for run-topics,
-            which the paper tests.
+            Columns that identify independent units. Losses of a unit are averaged first: by default topics, because
+            runs and simulations of one topic are dependent; ``("name", "qid")`` for run-topics, as in the paper.
 
         Returns
         -------
         pandas.DataFrame
-            Groups, estimator_a, estimator_b, loss, diff (mean loss of a less that of b: below 0 where a is better), t,
-            p_value (two-sided), p_adjusted, n_units.
+            Groups, estimator_a, estimator_b, loss, diff (mean loss of a minus mean loss of b: below 0 if a is better),
+            t, p_value (two-sided), p_adjusted, n_units.
         """
         choice("loss", loss, LOSSES)
         frame = self.estimates.assign(loss=LOSSES[loss](self.estimates["estimate"] - self.estimates["truth"]))
@@ -263,7 +263,7 @@ def _require_columns(frame: pd.DataFrame, columns: Sequence[str]) -> None:
     unknown = [name for name in columns if name not in frame.columns]
     if unknown:
         raise ParameterError(
-            f"no column {unknown[0]!r} to group by; there are {', '.join(frame.columns)}."
+            f"no column {unknown[0]!r} to group by; found {', '.join(frame.columns)}."
             f"{nearest(str(unknown[0]), frame.columns)}"
         )
 
@@ -280,25 +280,26 @@ def _groups(frame: pd.DataFrame, by: list[str]) -> Iterator[tuple[dict[str, Any]
 
 def _coverage(group: pd.DataFrame) -> Mapping[str, Any]:
     truth, low, high = (_floats(group, column) for column in ("truth", "low", "high"))
-    held = (low - EQUAL <= truth) & (truth <= high + EQUAL)
-    n, n_held = len(held), int(np.count_nonzero(held))
+    covered = (low - EQUAL <= truth) & (truth <= high + EQUAL)
+    n, n_held = len(covered), int(np.count_nonzero(covered))
     share, width = (n_held / n, float((high - low).mean())) if n else (float("nan"),) * 2
     ends = dict(zip(("covered_low", "covered_high"), share_interval(n_held, n), strict=True))
     return {"n": n, "covered": share, **ends, "width": width}
 
 
 def _common(group: pd.DataFrame, column: str) -> pd.DataFrame:
-    """A row a system, a column a topic that all systems of the group have."""
+    """One row per system, one column per topic that all systems of the group have."""
     table = group.groupby(["name", "qid"], sort=False)[column].mean().unstack("qid").dropna(axis=1)
     if not table.shape[1]:
         raise InputError(
-            f"the systems {examples(table.index)} have no topic in common: their means cannot be ordered; group by less"
+            f"the systems {examples(table.index)} have no topic in common: their means are not comparable; "
+            "group by fewer columns"
         )
     return table
 
 
 def _preferences(truth: pd.DataFrame, group: pd.DataFrame) -> Preferences:
-    """The preferences of one simulation by one kind of range."""
+    """Preferences in one simulation by one kind of range."""
     topics = group["qid"].unique()
     known = truth[topics].to_numpy()
     low, high = known.copy(), known.copy()

@@ -72,8 +72,8 @@ class VBTrecEval(TrecEval):  # type: ignore[misc]
         per_query
             Return a frame indexed by query instead of the mean over queries.
         parameters
-            Those of :data:`vbterrier.BNDCG`: prior, stat, dcg, compat, method, all_unjudged, prior_strength, level,
-            n_draws, seed.
+            Parameters of :data:`vbterrier.BNDCG`: prior, stat, dcg, compat, method, all_unjudged, prior_strength,
+            level, n_draws, seed.
 
         Returns
         -------
@@ -132,11 +132,11 @@ class VBTrecEval(TrecEval):  # type: ignore[misc]
         return self._get({f"UNJ@{depth}": Unjudged @ depth}, per_query=per_query)
 
     def get_vb_score(self, depth: int = 10, per_query: bool = False, **parameters: Any) -> pd.DataFrame | float:
-        """VB-Score: column ``VB@depth``; parameters are those of :data:`vbterrier.VB`."""
+        """VB-Score: column ``VB@depth``; for parameters see :data:`vbterrier.VB`."""
         return self._get({f"VB@{depth}": VB(**parameters) @ depth}, per_query=per_query)
 
     def get_expected_success(self, depth: int = 10, per_query: bool = False, **parameters: Any) -> pd.DataFrame | float:
-        """Expected success: column ``ES@depth``; parameters are those of :data:`vbterrier.ES`."""
+        """Expected success: column ``ES@depth``; for parameters see :data:`vbterrier.ES`."""
         return self._get({f"ES@{depth}": ES(**parameters) @ depth}, per_query=per_query)
 
     def _get(self, measures: Mapping[str, Measure], *, per_query: bool) -> pd.DataFrame | float:

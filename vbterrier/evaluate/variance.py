@@ -21,7 +21,7 @@ from vbterrier.intents.coverage import Intents, Tags, cover
 from vbterrier.log import tracked
 from vbterrier.measures.artifact import IntentSet
 from vbterrier.measures.base import deepest
-from vbterrier.measures.intents import is_ambiguous
+from vbterrier.measures.intents import IntentMeasure
 from vbterrier.measures.target import Scoring, aligned, require_one_tagger
 from vbterrier.measures.text import measures_from
 from vbterrier.measures.unjudged import Bootstrapped
@@ -339,7 +339,7 @@ def variance_shares(
     options: dict[str, Any] = {"n_draws": n_draws, "seed": seed, "progress": progress}
     if isinstance(wanted, Bootstrapped):
         drawn = unjudged(wanted, target, loaded, pairs, **options)
-    elif is_ambiguous(wanted):
+    elif isinstance(wanted, IntentMeasure):
         given: dict[str, Any] = {"intents": intents, "tags": tags, "sources": sources_of(perturb)}
         drawn = replicated(wanted, target, loaded, pairs, **given, **options)
     else:
