@@ -193,7 +193,7 @@ def test_scores_as_latex_escape_special_signs_between_booktabs_rules(command, sc
     assert lines[lines.index(r"\toprule") + 1].startswith("run & BNDCG@10 & ")
     assert any(line.startswith(r"{[}b]\textbar{}\_\% & ") for line in lines)
     assert r"95\% topics" in out
-    assert re.search(r"topics \(percentile\): \d+ resamples, seed \d+: other topics of the kind", out)
+    assert re.search(r"topics \(percentile\): \d+ resamples, seed \d+: other topics from the same population", out)
 
 
 @pytest.mark.parametrize("style", ["csv", "json", "table", "markdown", "latex"])

@@ -41,13 +41,13 @@ def test_a_table_for_people(command, found):
         assert cell in lines[2]
     assert f"{first['rank_low']:g} to {first['rank_high']:g}" in lines[2]
     assert lines[5] == (
-        "BNDCG@10, 2 topics; unjudged (draws): 300 draws, seed 0: these topics, whatever their unjudged documents are "
-        "under the prior"
+        "BNDCG@10, 2 topics; unjudged (draws): 300 draws, seed 0: unjudged documents of these topics under the "
+        "prior"
     )
 
 
 @pytest.mark.parametrize(
-    ("over", "said"), [("topics", "with expected scores"), ("both", "other topics of the kind, wh")]
+    ("over", "said"), [("topics", "with expected scores"), ("both", "other topics from the same population, and")]
 )
 def test_what_is_uncertain_is_said(command, found, over, said):
     code, out, _ = command(*RANK, "--over", over)

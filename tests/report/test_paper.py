@@ -105,7 +105,7 @@ def test_significance_is_marked_in_means_and_explained():
         "Differences: sign-flip randomisation, correction over the pairs of a measure: holm, at the level 0.05." in text
     )
     assert "holm; level 0.05." in " ".join(pairs_caption(compared()))
-    assert "p equivalence: of two one-sided tests" in " ".join(pairs_caption(compared(margin=0.1)))
+    assert "p equivalence: two one-sided tests" in " ".join(pairs_caption(compared(margin=0.1)))
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".json", ".md", ".tex", ".txt"])

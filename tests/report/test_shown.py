@@ -154,8 +154,8 @@ MAKERS = {
 
 # What some figures need beside the result.
 BESIDE = {
-    ("evaluate_intents", "coverage_map"): lambda: {"run": vbterrier.read_run(RUNS["dense"]), "k": 5},
-    ("IntentSet", "coverage_map"): lambda: {"run": vbterrier.read_run(RUNS["dense"]), "k": 5},
+    ("evaluate_intents", "coverage_map"): lambda: {"run": vbterrier.read_run(RUNS["dense"]), "cutoff": 5},
+    ("IntentSet", "coverage_map"): lambda: {"run": vbterrier.read_run(RUNS["dense"]), "cutoff": 5},
     ("breakpoint_sweep", "gain_by_coverage"): lambda: {"table": table()},
     ("frontier", "coverage_discrimination"): lambda: {"values": coverage_values()},
 }

@@ -213,8 +213,8 @@ def test_per_query_is_a_row_a_topic_and_a_column_a_measure_in_the_order_asked(sc
 
 def test_the_footing_says_how_each_kind_of_interval_came_about(scores):
     assert footing(scores) == (
-        "topics (percentile): 50 resamples, seed 4: other topics of the kind; "
-        "unjudged (normal): these topics, whatever their unjudged documents are under the prior"
+        "topics (percentile): 50 resamples, seed 4: other topics from the same population; "
+        "unjudged (normal): unjudged documents of these topics under the prior"
     )
 
 

@@ -174,7 +174,7 @@ def _width(body: str, sign: float) -> float:
     return sum(max(column) + _PADDING for column in zip_longest(*widths, fillvalue=0.0))
 
 
-# Maximal number of columns of means beside the names.
+# Maximal number of columns of means that fit a page.
 MOST = 4
 
 

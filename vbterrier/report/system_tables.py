@@ -154,14 +154,17 @@ def coverage_table(reports: Sequence[CoverageReport], style: str, *, per_query: 
     per_query
         One row for each topic; undefined values are omitted.
 
-    >>> from vbterrier.demo.planted import planted_collection
     >>> from vbterrier.entities.pool import link_pool
     >>> from vbterrier.evaluate.coverage import coverage_report
-    >>> made = planted_collection(n_topics=3, n_documents=60, n_relevant=12)
-    >>> links = link_pool(made.pool, made.tags, made.qrels)
-    >>> reports = [coverage_report({"mine": made.runs["odds"]}, links, cutoff=k) for k in (3, 5)]
-    >>> [line.split(" | ")[1:3] for line in coverage_table(reports, "markdown").splitlines()[2:4]]
-    [['3', '0.556'], ['5', '0.694']]
+    >>> pool = pd.DataFrame({"qid": ["q1"] * 4 + ["q2"] * 4, "docno": [*"abcd"] * 2, "score": [4, 3, 2, 1] * 2})
+    >>> tags = pd.DataFrame({"docno": [*"abcd"], "entity_id": ["Paris", "Texas", "Paris", "Texas"]})
+    >>> qrels = pd.DataFrame({"qid": ["q1", "q1", "q2"], "docno": ["a", "b", "a"], "label": 1})
+    >>> run = pd.DataFrame({"qid": ["q1", "q2"], "docno": "Texas", "score": 1.0})
+    >>> report = coverage_report({"mine": run}, link_pool(pool, tags, qrels), cutoff=1, n_resamples=20)
+    >>> for line in coverage_table([report], "markdown", per_query=True).splitlines()[2:4]:
+    ...     print(line[:34])
+    | mine | q1 | 0.5000 | 0.5000 | 0.
+    | mine | q2 | 0.0000 | 0.6667 | -0
     """
     if per_query:
         values = _values(reports)

@@ -118,12 +118,11 @@ def _distributions(found: ReportNumbers) -> dict[str, Any]:
 
 def _shape(distribution: BootstrapDistribution, topic: int) -> str:
     """Heights of the bars of a distribution, one character each; empty without unjudged documents."""
-    # Every possible score is visible.
     if not distribution.n_unjudged[topic]:
         return ""
     below = [distribution.distributions[topic].cdf(edge) for edge in np.arange(1, BARS) / BARS]
     share = np.diff(np.array([0.0, *below, 1.0]))
-    # What is possible is seen.
+    # Every possible score is visible.
     steps = np.where(share > 1e-9, np.ceil((len(STEPS) - 1) * share / share.max() - 1e-9), 0)  # noqa: PLR2004
     return "".join(STEPS[int(step)] for step in steps)
 

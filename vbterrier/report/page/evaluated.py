@@ -20,7 +20,8 @@ from vbterrier.evaluate.scores import Scores, score
 from vbterrier.frames.contracts import frame_of, systems_of
 from vbterrier.frames.files.reading import read_qrels
 from vbterrier.frames.named import named
-from vbterrier.frames.runs import flatten_qrels, loaded_run
+from vbterrier.frames.ranking import loaded_run
+from vbterrier.frames.runs import flatten_qrels
 from vbterrier.intents.coverage import oracle_success
 from vbterrier.intents.sources import from_diversity
 from vbterrier.measures.base import deepest

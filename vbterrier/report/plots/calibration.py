@@ -268,7 +268,7 @@ def _draw_coverage(ax: Any, part: pd.DataFrame, place: int, aside: float) -> Any
 
 
 def _place_ticks(ax: Any, levels: Any, inch: float) -> None:
-    """Set ticks at the levels; names that overlap are omitted, those of the highest levels last."""
+    """Set ticks at the levels, named from the highest level down unless names overlap."""
     named: list[float] = []
     for level in levels[::-1]:
         if not named or (named[-1] - level) / inch > style.text_width(f"{level:g}", style.SIZE) + 0.03:

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, examples, warn
+from vbterrier.errors import InputError, ParameterError, choice, examples, warn
 from vbterrier.frames.contracts import frame_of, require
-from vbterrier.frames.parameters import choice
 from vbterrier.measures.intents import VB
 from vbterrier.report import captions
 from vbterrier.report.plots import elements, style

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vbterrier.errors import DegenerateWarning, ParameterError, examples
+from vbterrier.errors import DegenerateWarning, ParameterError, choice, examples
 from vbterrier.frames.contracts import frame_of, require
-from vbterrier.frames.parameters import choice
 from vbterrier.frames.ranking import Run
 from vbterrier.intents.coverage import Coverage, Intents, Tags, cover
 from vbterrier.intents.sources import from_run

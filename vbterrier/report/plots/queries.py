@@ -9,8 +9,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.design.planning import QueryPlan
-from vbterrier.errors import InputError, ParameterError, examples
-from vbterrier.frames.parameters import number
+from vbterrier.errors import InputError, ParameterError, examples, number
 from vbterrier.report import captions
 from vbterrier.report.plots import elements, style
 from vbterrier.report.plots.elements import band_checks, columns_of, few, kinds, refuse, varies

@@ -34,7 +34,6 @@ _SHADES = ("#ffffff", "#6baed6")
 # Tolerance for rounding in sums of probabilities.
 _SLACK = 1e-6
 # This source is grey: it is not due to any single source.
-# What no source has by itself is grey.
 TOGETHER = "interactions"
 
 

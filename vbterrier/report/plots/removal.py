@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.design.removal import Removal
-from vbterrier.frames.parameters import number
+from vbterrier.errors import number
 from vbterrier.report import captions
 from vbterrier.report.plots import style
 from vbterrier.report.plots.elements import aligned, beside_rows, columns_of, legend_from_left, refuse, round_up, varies
