@@ -302,7 +302,7 @@ def test_numbers_against_text_are_an_error_with_both_types_and_the_cast(evaluate
     kinds = ("integers", "text") if odd == "qrels" else ("text", "integers")
     words = (
         rf"qrels column '{column}' holds {kinds[0]}, run( 'mine')? column '{column}' holds {kinds[1]}: they can never "
-        rf"meet; cast {odd}( 'mine')? column '{column}' with .astype\(str\)"
+        rf"match; cast {odd}( 'mine')? column '{column}' with .astype\(str\)"
     )
     with pytest.raises(InputError, match=words):
         evaluated(run, qrels)
@@ -811,7 +811,7 @@ def test_probabilities_off_by_rounding_are_made_right_silently_and_others_when_a
 
 
 def test_an_intent_that_stands_twice_is_an_error():
-    with pytest.raises(InputError, match="candidate 'A' of query 'q1' stands in rows 0 and 1; keep one, or add up"):
+    with pytest.raises(InputError, match="candidate 'A' of query 'q1' is in rows 0 and 1; keep one, or add up"):
         success(INTENTS.assign(entity_id="A"))
 
 

@@ -108,11 +108,11 @@ def test_cutoff_is_a_whole_number_of_at_least_one(cutoff):
 
 
 def test_ids_that_never_meet_are_refused():
-    with pytest.raises(InputError, match="can never meet"):
+    with pytest.raises(InputError, match="can never match"):
         EntityReachable(TAGS, ENTITIES.assign(qid=[1, 1, 2])).transform(RUN)
-    with pytest.raises(InputError, match="can never meet"):
+    with pytest.raises(InputError, match="can never match"):
         EntityReachable(TAGS, ENTITIES.assign(docno=[1, 2, 3])).transform(RUN)
-    with pytest.raises(InputError, match="can never meet"):
+    with pytest.raises(InputError, match="can never match"):
         EntityReachable(TAGS.assign(docno=range(5)), ENTITIES).transform(RUN)
 
 

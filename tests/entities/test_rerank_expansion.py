@@ -38,7 +38,7 @@ def test_expanded_queries_go_through_pipelines_and_empty_frames():
 
 
 def test_kinds_of_ids_must_meet():
-    with pytest.raises(InputError, match="can never meet"):
+    with pytest.raises(InputError, match="can never match"):
         ExpandByEntities(ENTITIES.assign(qid=[1, 1, 3])).transform(TOPICS)
     with pytest.raises(InputError, match="entity 'Paris' has 3, wanted text"):
         ExpandByEntities(ENTITIES, texts={"Paris": 3}).transform(TOPICS)

@@ -271,7 +271,7 @@ def test_measures_that_cannot_be_had_of_a_pool_are_told_before_anything_runs(wor
         world.found(embeddings=None)
     with pytest.raises(ParameterError, match="n_jobs=0"):
         world.found({"overlap": {}}, n_jobs=0)
-    with pytest.raises(InputError, match="can never meet"):
+    with pytest.raises(InputError, match="can never match"):
         world.found({"overlap": {}}, entity_runs={"one": world.runs["one"].assign(docno=range(24))})
 
 

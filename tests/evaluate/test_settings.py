@@ -275,7 +275,7 @@ def test_bad_input_is_refused():
         evaluate_settings(systems, qrels, ["AP"], **given | {"entities": entities.assign(docno="nowhere")})
     with pytest.raises(InputError, match="no document is in the linked pool"):
         evaluate_settings({"s": pool.assign(docno=pool["docno"] + "x")}, qrels, ["AP"], **given)
-    with pytest.raises(InputError, match="can never meet"):
+    with pytest.raises(InputError, match="can never match"):
         evaluate_settings({"s": pool.assign(docno=range(len(pool)))}, qrels, ["AP"], **given)
     for wrong in ({"beyond": "x"}, {"unreached": "x"}, {"cutoff": 0}, {"rel": 0}, {"on_topics": "x"}):
         with pytest.raises(ParameterError):

@@ -103,7 +103,7 @@ def test_nil_keeps_its_mass():
     [
         ({"score": [1.0, np.nan, 2.0]}, r"row 1 holds nan \(candidate 'A' of query 'a'\)"),
         ({"score": [1.0, np.inf, 2.0]}, r"row 1 \(candidate 'A' of query 'a'\) has score inf, wanted finite"),
-        ({"entity_id": ["B", "B", "B"]}, "candidate 'B' of query 'a' stands in rows 1 and 2"),
+        ({"entity_id": ["B", "B", "B"]}, "candidate 'B' of query 'a' is in rows 1 and 2"),
         ({"entity_id": ["B", None, "B"]}, "column 'entity_id': row 1 has no id"),
         ({"entity_id": [["B"], ["A"], ["B"]]}, "wanted ids as text, found list"),
     ],
@@ -222,7 +222,7 @@ def test_what_cannot_be_used_for_a_fit_is_said(sample):
         Calibrate("temperature").fit(frame, labels.assign(label=0))
     with pytest.raises(InputError, match="nothing to fit T to"):
         Calibrate("temperature").fit(frame.assign(score=1.0), labels)
-    with pytest.raises(InputError, match=r"labels: candidate 'e. ?' of query 'q000' stands|stands in rows"):
+    with pytest.raises(InputError, match=r"labels: candidate 'e. ?' of query 'q000' is|is in rows"):
         Calibrate("platt").fit(frame, pd.concat([labels, labels]))
     with pytest.raises(ParameterError, match="method 'softmax' has nothing to fit; it takes one of temperature, platt"):
         Calibrate().fit(frame, labels)

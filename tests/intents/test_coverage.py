@@ -57,7 +57,7 @@ def test_intents_are_made_to_sum_to_one_exactly():
         ({"prob": [0.75, 0.5, 0.2, 0.4]}, r"query 'a' sum to 0.95 \(2 queries are off\); wanted 1"),
         ({"prob": [0.75, -0.5, 0.25, 1.5]}, r"row 1 \(candidate 'A' of query 'b'\) has probability -0.5, wanted 0"),
         ({"prob": [0.75, None, 0.25, 0.5]}, "mine column 'prob': row 1 holds"),
-        ({"entity_id": ["A", "A", "A", "C"]}, "candidate 'A' of query 'a' stands in rows 0 and 2; .*add up"),
+        ({"entity_id": ["A", "A", "A", "C"]}, "candidate 'A' of query 'a' is in rows 0 and 2; .*add up"),
         ({"entity_id": ["A", None, "B", "C"]}, "mine column 'entity_id': row 1 has no id"),
         ({"qid": ["a", "b", None, "b"]}, "mine column 'qid': row 2 has no id"),
         ({"qid": [1.0, 2.0, 1.0, 2.0]}, "mine column 'qid': wanted ids as text, found float64"),

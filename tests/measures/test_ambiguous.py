@@ -499,7 +499,7 @@ def test_normalise_does_not_repair_everything(prob, message):
 
 def test_an_intent_that_stands_twice_is_refused():
     intents = pd.DataFrame({"qid": "a", "entity_id": ["A", "B", "A"], "prob": [0.25, 0.5, 0.25]})
-    with pytest.raises(InputError, match="candidate 'A' of query 'a' stands in rows 0 and 2"):
+    with pytest.raises(InputError, match="candidate 'A' of query 'a' is in rows 0 and 2"):
         values(ES @ 1, intents, ranked(a=["x"]).assign(entity_id="A"))
 
 

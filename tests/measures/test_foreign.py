@@ -12,7 +12,7 @@ from vbterrier.evaluate.scores import score
 from vbterrier.frames.ranking import ranked
 from vbterrier.hosts.ir_measures import TO_IR_MEASURES
 from vbterrier.measures.external import OF_FIRST, is_topicwise, n_decisive, qrels_of
-from vbterrier.measures.intents import is_ambiguous
+from vbterrier.measures.intents import IntentMeasure
 from vbterrier.measures.target import EvaluationTarget
 
 QRELS = pd.DataFrame(
@@ -70,7 +70,7 @@ def test_labels_that_engines_cannot_hold_are_refused_by_theirs_alone(label):
     # To trec_eval 2^31 is below 0, so that a run of relevant documents alone would score 0.
     qrels = QRELS.assign(label=[label, 1, 0, 1, 0])
     for measure in ("AP", "nDCG", "P@1"):
-        with pytest.raises(InputError, match=rf"row 0 holds {label} \(query 'q1', document 'd1'\); measures of others"):
+        with pytest.raises(InputError, match=rf"row 0 holds {label} \(query 'q1', document 'd1'\); external measures"):
             score({"mine": RUN}, qrels, [measure], n_resamples=2)
     assert ndcg(RUN, qrels) > 0
 
@@ -107,9 +107,9 @@ def test_missing_columns_and_ids_of_qrels_are_refused():
 @pytest.mark.parametrize("column", ["qid", "docno"])
 def test_numbers_on_both_sides_meet_and_against_text_are_refused(column):
     assert ndcg(numbered(RUN, column), numbered(QRELS, column)) == pytest.approx(RIGHT)
-    with pytest.raises(InputError, match="can never meet"):
+    with pytest.raises(InputError, match="can never match"):
         ndcg(numbered(RUN, column), stripped(QRELS, column))
-    with pytest.raises(InputError, match="can never meet"):
+    with pytest.raises(InputError, match="can never match"):
         ndcg(stripped(RUN, column), numbered(QRELS, column))
 
 
@@ -252,7 +252,7 @@ def test_judgments_of_other_topics_change_what_trec_eval_calculates_in_nothing(n
 
 @pytest.mark.parametrize(("name", "ambiguous"), [("ES@5", True), ("nDCG@5", False), ("BNDCG@5", False)])
 def test_ambiguous_are_measures_over_intents(name, ambiguous):
-    assert is_ambiguous(ir_measures.parse_measure(name)) is ambiguous
+    assert isinstance(ir_measures.parse_measure(name), IntentMeasure) is ambiguous
 
 
 def test_judgments_of_subtopics_are_warned_of_where_no_diversity_measure_asks():

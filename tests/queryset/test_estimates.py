@@ -225,7 +225,7 @@ BAD = {
     "twice": (lambda v: pd.concat([v, v[:1]]), {}, "has 2 values of query"),
     "NaN": (lambda v: v.assign(value=np.nan), {}, "row 0 holds nan"),
     "infinite": (lambda v: v.assign(value=np.inf), {}, "infinite"),
-    "integers": (lambda v: v.assign(qid=range(3)), {}, "can never meet"),
+    "integers": (lambda v: v.assign(qid=range(3)), {}, "can never match"),
     "no column": (lambda v: v.drop(columns="measure"), {}, "missing measure"),
     "estimator": (None, {"estimator": "hayek"}, "Did you mean hajek"),
     "target": (None, {"of": "sum"}, "of='sum'"),

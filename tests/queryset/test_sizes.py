@@ -138,7 +138,7 @@ def test_words_are_checked(scores):
 
 
 def test_systems_with_other_topics_are_refused(scores):
-    with pytest.raises(InputError, match=r"of AP, 1 topics \('q24'\) lack a value"):
+    with pytest.raises(InputError, match=r"for AP, 1 topics \('q24'\) lack a value"):
         score_by_size(frame(scores).iloc[1:])
 
 

@@ -119,7 +119,7 @@ def test_one_system_alone_has_no_comparison():
 
 def test_systems_with_other_topics_are_refused():
     table = values(a=[0.5, 0.25, 0.1], b=[0.5, 0.25])
-    with pytest.raises(InputError, match=r"of ES@5, 1 topics \('2'\) lack a value .*topics='common'"):
+    with pytest.raises(InputError, match=r"for ES@5, 1 topics \('2'\) lack a value .*topics='common'"):
         comparisons(table)
 
 

@@ -370,7 +370,7 @@ def test_frames_of_variants_are_checked_and_left_alone(variants):
         ),
         ({"prob": [0.5, 0.3, 0.6, 1.0, 0.5, -0.1, 0.1]}, r"row 5 \(candidate 'X' of query 'q2'\) has probability -0.1"),
         ({"prob": [0.5, 0.3, None, 1.0, 0.5, 0.0, 0.1]}, "intents column 'prob': row 2 holds nan"),
-        ({"entity_id": list("ZBBAYXC")}, "candidate 'B' of query 'q1' stands in rows 1 and 2"),
+        ({"entity_id": list("ZBBAYXC")}, "candidate 'B' of query 'q1' is in rows 1 and 2"),
         ({"violations": [[0.0]] * 6 + [[0.0, 1.0]]}, "row 1 has 1 violations, other rows of query 'q1' have 2"),
         ({"violations": [[0.0]] * 6 + [None]}, "column 'violations': wanted a list of numbers of at least 0"),
         ({"violations": [[0.0]] * 6 + [[-1.0]]}, "column 'violations': wanted a list of numbers of at least 0"),

@@ -1,4 +1,4 @@
-"""Contracts of the frames: labels, candidates and tags as checked arrays."""
+"""Validation of frames: columns, labels, candidates and tags as checked arrays."""
 
 from __future__ import annotations
 
@@ -22,13 +22,19 @@ if TYPE_CHECKING:
     from vbterrier.frames.ids import Ids
 
 
-_OF_IDS = ("qid", "docno", "entity_id", "iteration", "name", "query", "mention", "source", "tagger", "measure")
-_OF_NUMBERS = ("score", "rank", "label", "prob", "weight", "grade_prob", "value")
-_OURS = frozenset((*_OF_IDS, *_OF_NUMBERS))
+# All columns that the package reads.
+_COLUMNS = frozenset(
+    (
+        *("qid", "docno", "entity_id", "iteration", "name", "query", "mention", "source", "tagger", "measure"),
+        *("score", "rank", "label", "prob", "weight", "grade_prob", "value"),
+    )
+)
+# Twice the error of a probability that was rounded to six decimals.
+ROUNDING = 1e-6
 
 
 def is_frame(data: Any) -> bool:
-    """Whether it is a table: columns speak Arrow too, those of pandas 3 and polars.
+    """Return True for a table; columns of pandas 3 and polars support Arrow's interface, too, and are none.
 
     >>> is_frame(pd.DataFrame()), is_frame(pd.Series(["d1"])), is_frame(["d1"])
     (True, False, False)
@@ -40,15 +46,18 @@ def is_frame(data: Any) -> bool:
 
 
 def frame_of(data: Any, what: str) -> pd.DataFrame:
-    """A pandas frame from a pandas frame (as it is) or from any table that speaks Arrow (polars, pyarrow).
+    """Return a pandas frame unchanged, or convert a table that supports Arrow's interface (polars, pyarrow).
 
     Raises
     ------
     InputError
-        Anything else: a generator above all, which could be read only once. A column that we may read stands twice.
+        Other data, such as a generator, which can be read only once; a duplicate column that the package reads.
     """
     if isinstance(data, pd.DataFrame):
-        _require_single(data, what)
+        if not data.columns.is_unique:
+            for name in data.columns[data.columns.duplicated()]:
+                if name in _COLUMNS:
+                    raise InputError(f"{what}: column {name!r} occurs {list(data.columns).count(name)} times; keep one")
         return data
     if is_frame(data):
         table = pa.table(data)
@@ -60,20 +69,12 @@ def frame_of(data: Any, what: str) -> pd.DataFrame:
     raise InputError(f"{what}: wanted a data frame, found {type(data).__name__}; pass a pandas or polars frame")
 
 
-def _require_single(frame: pd.DataFrame, what: str) -> None:
-    """Refuse two columns of one name where we could read one of them, wanted or not."""
-    if not frame.columns.is_unique:
-        for name in frame.columns[frame.columns.duplicated()]:
-            if name in _OURS:
-                raise InputError(f"{what}: column {name!r} occurs {list(frame.columns).count(name)} times; keep one")
-
-
 def _plain(kind: Any) -> Any:
-    """The type of a column as pandas knows it: what polars calls text it does not, by itself or in lists."""
+    """Return the pandas-compatible type of a column: pandas does not read string_view, also inside lists."""
     if str(kind) == "string_view":
         return pa.large_string()
     if pa.types.is_dictionary(kind):
-        # Categories of polars are numbered without a sign, which older versions of pyarrow do not hand to pandas.
+        # Older versions of pyarrow cannot convert the unsigned codes of polars to pandas.
         return pa.dictionary(pa.int64(), _plain(kind.value_type), kind.ordered)
     return pa.large_list(_plain(kind.value_type)) if pa.types.is_large_list(kind) else kind
 
@@ -84,7 +85,7 @@ def require(frame: pd.DataFrame, columns: Sequence[str], what: str) -> None:
     Raises
     ------
     InputError
-        Lists what was wanted and found, with the nearest name for the first missing column.
+        Lists wanted and found columns; suggests the nearest name for the first missing one.
 
     >>> import pandas as pd
     >>> require(pd.DataFrame({"qid": [], "doc_no": []}), ("qid", "docno"), "run")
@@ -105,12 +106,12 @@ def require(frame: pd.DataFrame, columns: Sequence[str], what: str) -> None:
 
 
 def systems_of(runs: Any) -> Iterator[tuple[str, Any]]:
-    """Names and runs from a mapping, refusing repeated names in a sequence of pairs.
+    """Yield names and runs from a mapping or from pairs, refusing repeated names.
 
     Raises
     ------
     InputError
-        The same name twice.
+        A name is repeated.
     """
     seen: set[str] = set()
     for name, run in runs.items() if hasattr(runs, "items") else runs:
@@ -121,30 +122,30 @@ def systems_of(runs: Any) -> Iterator[tuple[str, Any]]:
 
 
 class LabelFrame:
-    """Judged documents, each once.
+    """Judged documents without duplicates.
 
     Parameters
     ----------
     qrels
         Columns qid, docno, label.
     name
-        What messages call it.
+        The name in messages.
     drop_negative
-        Take labels below 0 for missing judgments.
+        Treat labels below 0 as missing judgments.
 
     Raises
     ------
     InputError
-        A missing column or id, a label that is no whole number, one document with two labels.
+        A missing column or id, a label that is not an integer, a document with two labels.
 
     Attributes
     ----------
     qid : Ids
-        The column as it came.
+        The column ``qid`` of the frame.
     topics : list of str
-        In order of appearance.
+        The distinct topics, in order of appearance.
     topic, docno, label
-        The topic's number, the document and the label of each judgment.
+        The topic number, document and label of each judgment.
     """
 
     def __init__(self, qrels: Any, *, name: str = "qrels", drop_negative: bool = False) -> None:
@@ -165,11 +166,11 @@ class LabelFrame:
 
     @cached_property
     def lookup(self) -> Lookup:
-        """Finds the row of a topic's number and a document."""
+        """The index of rows by topic number and document."""
         return Lookup(self.topic, self.docno)
 
     def _once(self, *, diversity: bool) -> NDArray[np.bool_]:
-        """Which rows to keep so that each document is judged once."""
+        """Return a mask that keeps one row per judged document."""
         topic, docno, label = self.topic, self.docno, self.label
         keep = np.ones(len(label), dtype=bool)
         rows = repeated_pairs(topic, docno)
@@ -192,23 +193,19 @@ class LabelFrame:
         return keep
 
 
-# What rounding to six decimals may take from each probability, doubled.
-ROUNDING = 1e-6
-
-
 def require_once(topics: Sequence[str], topic: Ints, entity: Ids, name: str) -> None:
-    """Refuse a candidate that stands twice in its query.
+    """Refuse duplicate candidates of a query.
 
     Raises
     ------
     InputError
-        Names the first such candidate and its rows.
+        Names the first duplicate and its rows.
     """
     twice = repeated_pairs(topic, entity)
     if len(twice):
         first, second = (int(row) for row in twice[:2])
         raise InputError(
-            f"{name}: {owner(topics, topic, entity, first)} stands in rows {first} and {second}; keep one, or add up "
+            f"{name}: {owner(topics, topic, entity, first)} is in rows {first} and {second}; keep one, or add up "
             "their probabilities, as Dedup() does"
         )
 
@@ -216,27 +213,27 @@ def require_once(topics: Sequence[str], topic: Ints, entity: Ids, name: str) -> 
 def probabilities_of(
     column: Any, topics: Sequence[str], topic: Ints, entity: Ids, name: str, *, normalise: bool = False
 ) -> tuple[Floats, Floats]:
-    """Probabilities of candidates as they stand, shape (n,), and their sum over each query, shape (n_topics,).
+    """Return the probabilities of candidates, shape (n,), and their sum for each query, shape (n_topics,).
 
-    A sum may be off by 1e-6 for each candidate: what is left of probabilities that were rounded to six decimals.
+    The tolerance of a sum is 1e-6 for each candidate, for probabilities that were rounded to six decimals.
 
     Parameters
     ----------
     column
         The probability of each candidate.
     topics, topic
-        The queries, and the place of each candidate's query.
+        The queries, and the query number of each candidate.
     entity
         The candidates.
     name
-        What messages call the frame.
+        The name of the frame in messages.
     normalise
-        Take any weights of at least 0.
+        Accept any non-negative weights.
 
     Raises
     ------
     InputError
-        A missing value, a value that is no probability, a sum that is not 1.
+        A missing value, a value outside [0, 1], a sum that is not 1.
     """
     prob = numbers_of(column, f"{name} column 'prob'", lambda row: f" ({owner(topics, topic, entity, row)})")
     sizes = np.bincount(topic, minlength=len(topics))
@@ -245,7 +242,7 @@ def probabilities_of(
         row = int(np.argmax(bad))
         raise InputError(
             f"{name}: row {row} ({owner(topics, topic, entity, row)}) has probability {prob[row]:g}, wanted 0 to 1; "
-            "make scores probabilities first, with a softmax as Calibrate() does"
+            "convert scores to probabilities first, with a softmax as Calibrate() does"
         )
     total = per_topic(prob, topic, len(topics))
     off = ((total <= 0) & (sizes > 0)) if normalise else np.abs(total - 1) > ROUNDING * sizes
@@ -261,19 +258,19 @@ def probabilities_of(
 
 
 def owner(topics: Sequence[str], topic: Ints, entity: Ids, row: int) -> str:
-    """The candidate of a row and its query, for messages."""
+    """Name the candidate of a row and its query in messages."""
     return f"candidate {entity.text[row].as_py()!r} of query {topics[topic[row]]!r}"
 
 
 class TagFrame:
-    """Tags of documents, of all queries or of one each.
+    """Tags of documents, for all queries or for single ones.
 
     Parameters
     ----------
     frame
         Columns docno, entity_id, and optionally weight in [0, 1] (1 where absent) and qid.
     name
-        What messages call it.
+        The name in messages.
 
     Raises
     ------
@@ -289,7 +286,7 @@ class TagFrame:
         self.entity = ids_of(frame["entity_id"], f"{name} column 'entity_id'")
         self.weight = np.ones(len(frame))
         if "weight" in frame.columns:
-            # A copy: what the caller does to the frame later changes nothing.
+            # A copy, so that later changes of the frame have no effect.
             self.weight = numbers_of(frame["weight"], f"{name} column 'weight'").copy()
         bad = (self.weight < 0) | (self.weight > 1)
         if bad.any():

@@ -1,4 +1,4 @@
-"""Columns of frames as checked arrays: ids as text, numbers as numbers, and joins on pairs of ids."""
+"""Columns of frames as checked arrays of ids and numbers, and joins on (topic, id)."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Ids:
-    """A column of ids: contiguous text, and whether it came as integers.
+    """A column of ids as contiguous text.
 
     Parameters
     ----------
     text
         A ``pyarrow.LargeStringArray`` without nulls.
     integers
-        Whether the ids were numbers, so that a join with text can say so instead of finding nothing.
+        True if the ids were integers, so that a join with text raises an error instead of finding nothing.
     """
 
     text: Any
@@ -41,7 +41,7 @@ class Ids:
         return len(self.text)
 
     def take(self, rows: Ints) -> Ids:
-        """The ids at some positions."""
+        """Return the ids at some positions."""
         return Ids(self.text.take(pa.array(rows)), self.integers)
 
     @cached_property
@@ -50,7 +50,7 @@ class Ids:
         return fingerprints.fingerprints(*self.utf8_bytes())
 
     def utf8_bytes(self) -> tuple[NDArray[np.uint8], Ints]:
-        """The bytes of all ids end to end, and where each begins and the last ends."""
+        """Return the concatenated bytes of all ids, and their n + 1 offsets."""
         if not len(self.text):
             return np.empty(0, dtype=np.uint8), np.zeros(1, dtype=np.int64)
         _, offsets, data = self.text.buffers()
@@ -60,16 +60,16 @@ class Ids:
         return utf8_bytes, bounds
 
     def blocks(self) -> Ints:
-        """Where each run of equal neighbours begins."""
+        """Return the starts of the runs of equal neighbours."""
         if not len(self.text):
             return np.empty(0, dtype=np.int64)
         changes = pc.not_equal(self.text.slice(1), self.text.slice(0, len(self.text) - 1))
         return np.concatenate([[0], np.flatnonzero(changes.to_numpy(zero_copy_only=False)) + 1])
 
     def distinct(self) -> tuple[Ids, Ints]:
-        """The distinct ids in order of appearance, and the number of each row's id among them.
+        """Return the distinct ids in order of appearance, and the number of each row's id.
 
-        Neighbours are compared before anything is hashed: a file grouped by topic costs one hash a topic.
+        Neighbours are compared before hashing, so that a file grouped by topic costs one hash per topic.
         """
         starts = self.blocks()
         encoded = self.take(starts).text.dictionary_encode()
@@ -77,34 +77,34 @@ class Ids:
         return Ids(encoded.dictionary, self.integers), np.repeat(encoded.indices.to_numpy().astype(np.int64), sizes)
 
     def codes(self) -> tuple[list[str], Ints]:
-        """The distinct ids as :meth:`distinct` gives them, as texts of Python."""
+        """Return :meth:`distinct` with the ids as a list of ``str``."""
         ids, numbers = self.distinct()
         return ids.text.to_pylist(), numbers
 
     def ranks(self) -> Ints:
-        """The place of each id in the order of their bytes, shape (n,): 0 is the smallest."""
+        """Return the 0-based rank of each id in byte order, shape (n,)."""
         places = np.empty(len(self.text), dtype=np.int64)
         places[pc.array_sort_indices(self.text).to_numpy()] = np.arange(len(self.text))
         return places
 
 
 def ids_of(column: pd.Series[Any], where: str) -> Ids:
-    """Check a column of ids and make it text.
+    """Check a column of ids and convert it to text.
 
     Parameters
     ----------
     column
         Text of any storage (object, ``str``, Arrow, categorical), or integers.
     where
-        The frame and column for messages, as ``run column 'qid'``.
+        The frame and column in messages, as ``run column 'qid'``.
 
     Raises
     ------
     InputError
-        A missing id, or a column that holds anything but text or integers.
+        A missing id, or a column of other types than text and integers.
     """
     if not len(column):
-        # A column without rows has whatever type pandas gave it.
+        # The type of an empty column is arbitrary in pandas.
         return Ids(pa.array([], pa.large_string()))
     if pd.api.types.is_bool_dtype(column) or pd.api.types.is_float_dtype(column):
         raise InputError(f"{where}: wanted ids as text, found {column.dtype}; cast with .astype(str) at the source")
@@ -112,7 +112,7 @@ def ids_of(column: pd.Series[Any], where: str) -> Ids:
         _refuse_missing(column, where)
         return Ids(pc.cast(pa.array(column), pa.large_string()), integers=True)
     try:
-        # A pandas Series gives its missing values as nulls only when asked.
+        # Without from_pandas, NaN would not become null.
         text = pa.array(column, from_pandas=True)
         if pa.types.is_integer(text.type):
             _refuse_missing(column, where)
@@ -131,22 +131,18 @@ def ids_of(column: pd.Series[Any], where: str) -> Ids:
     return Ids(text)
 
 
-def _nobodys(_row: int) -> str:
-    return ""
-
-
 def owner_of(topics: Sequence[str], topic: Ints, docno: Ids) -> Callable[[int], str]:
-    """Name the query and document of a row, for messages."""
+    """Return a function that names the query and document of a row in messages."""
     return lambda row: f" (query {topics[topic[row]]!r}, document {docno.text[row].as_py()!r})"
 
 
-def numbers_of(column: pd.Series[Any], where: str, whose: Callable[[int], str] = _nobodys) -> NDArray[np.float64]:
-    """A column as float64: numbers, or text that reads as numbers; NaN is refused, infinity is not.
+def numbers_of(column: pd.Series[Any], where: str, whose: Callable[[int], str] | None = None) -> NDArray[np.float64]:
+    """Convert a column of numbers, or of text that spells numbers, to float64; NaN is refused, infinity is not.
 
     Raises
     ------
     InputError
-        Names the first row that is missing or no number.
+        Names the first row that is missing or not a number.
     """
     try:
         numbers = column.to_numpy(dtype=np.float64, na_value=np.nan)
@@ -156,76 +152,71 @@ def numbers_of(column: pd.Series[Any], where: str, whose: Callable[[int], str] =
     if bad.any():
         row = int(np.argmax(bad))
         raise InputError(
-            f"{where}: row {row} holds {_shown(column, row)}{whose(row)}, wanted a number; "
+            f"{where}: row {row} holds {_quoted(column, row, whose)}, wanted a number; "
             "repair or drop the row before evaluating"
         )
     return numbers
 
 
-def integers_of(column: pd.Series[Any], where: str, whose: Callable[[int], str] = _nobodys) -> Ints:
-    """A column as int64, refusing fractions.
+def integers_of(column: pd.Series[Any], where: str, whose: Callable[[int], str] | None = None) -> Ints:
+    """Convert a column to int64, refusing fractions.
 
     Raises
     ------
     InputError
-        Names the first row that is not a whole number.
+        Names the first row that is not an integer.
     """
     numbers = numbers_of(column, where, whose)
-    # Beyond 64 bits a cast would give any number; infinities are there, too.
+    # A cast beyond 64 bits, or of infinity, is undefined.
     bad = (numbers != np.floor(numbers)) | (np.abs(numbers) >= 2.0**63)
     if bad.any():
         row = int(np.argmax(bad))
         raise InputError(
-            f"{where}: row {row} holds {_shown(column, row)}{whose(row)}, wanted a whole number; "
+            f"{where}: row {row} holds {_quoted(column, row, whose)}, wanted a whole number; "
             "map graded or fractional judgments to integer grades first"
         )
     return numbers.astype(np.int64)
 
 
 def require_same_kind(left: Ids, right: Ids, left_name: str, right_name: str) -> None:
-    """Refuse a join of integers with text, which would find nothing.
+    """Refuse a join of integers with text, which would be empty.
 
     Raises
     ------
     InputError
-        Names both types and the cast.
+        Names both types and the remedy.
     """
     if left.integers != right.integers and len(left) and len(right):
         kinds = {True: "integers", False: "text"}
         odd = left_name if left.integers else right_name
         raise InputError(
             f"{left_name} holds {kinds[left.integers]}, {right_name} holds {kinds[right.integers]}: they can never "
-            f"meet; cast {odd} with .astype(str), or read both from files with vbterrier.read_run and read_qrels"
+            f"match; cast {odd} with .astype(str), or read both from files with vbterrier.read_run and read_qrels"
         )
 
 
 class Lookup:
-    """An index over rows (topic, id), or over ids alone, that finds all rows of many pairs at once.
+    """An index over rows (topic, id), or over ids alone.
 
-    It is built by sorting 64-bit keys and searched by bisection: nothing is hashed twice, and each pair found is
-    compared letter by letter with the row it met.
+    It sorts 64-bit keys once and searches them by bisection; the ids of each match are compared in full.
 
     Parameters
     ----------
     topics
-        The number of each row's topic; ``None`` indexes the ids alone.
+        The topic number of each row; ``None`` indexes the ids alone.
     ids
-        The rows' ids.
+        The id of each row.
     """
 
     def __init__(self, topics: Ints | None, ids: Ids) -> None:
         self.topics, self.ids = topics, ids
-        unsorted = self._keys(topics, ids)
+        unsorted = ids.fingerprints if topics is None else fingerprints.keys(topics, ids.fingerprints)
         self._order = np.argsort(unsorted)
         self._sorted = unsorted[self._order]
         self._repeats = bool((self._sorted[1:] == self._sorted[:-1]).any())
         if self._repeats:
-            # Rows of one pair keep their own order; without repeats the faster sort says the same.
+            # Rows of equal keys keep their order; without repeats the faster sort has the same result.
             self._order = np.argsort(unsorted, kind="stable")
-
-    @staticmethod
-    def _keys(topics: Ints | None, ids: Ids) -> NDArray[np.uint64]:
-        return ids.fingerprints if topics is None else fingerprints.keys(topics, ids.fingerprints)
 
     def find(self, topics: Ints | None, ids: Ids) -> tuple[Ints, Ints]:
         """Match pairs with rows.
@@ -233,40 +224,38 @@ class Lookup:
         Parameters
         ----------
         topics, ids
-            What to look for, each of shape (n,).
+            The wanted pairs, each of shape (n,).
 
         Returns
         -------
         (pairs, rows)
-            For every match the position of the pair and of the row, pairs rising, rows in their own order.
+            The positions of the pair and of the row for each match, in ascending order of pairs, then of rows.
 
         Raises
         ------
         InputError
-            Two different ids share a fingerprint: no accident with honest data.
+            Two different ids have equal fingerprints, which does not happen by chance.
         """
-        pairs, places = self._met(self._keys(topics, ids))
+        wanted = ids.fingerprints if topics is None else fingerprints.keys(topics, ids.fingerprints)
+        low = np.searchsorted(self._sorted, wanted, side="left")
+        if self._repeats:
+            pairs, places = ranking.spans(low, np.searchsorted(self._sorted, wanted, side="right"))
+        else:
+            within = np.flatnonzero(low < len(self._sorted))
+            pairs = within[self._sorted[low[within]] == wanted[within]]
+            places = low[pairs]
         rows = self._order[places]
-        met = pc.equal(self.ids.take(rows).text, ids.take(pairs).text).to_numpy(zero_copy_only=False).astype(bool)
+        equal = pc.equal(self.ids.take(rows).text, ids.take(pairs).text).to_numpy(zero_copy_only=False).astype(bool)
         if topics is not None and self.topics is not None:
-            met &= self.topics[rows] == topics[pairs]
-        if not met.all():
-            at = int(np.argmin(met))
+            equal &= self.topics[rows] == topics[pairs]
+        if not equal.all():
+            at = int(np.argmin(equal))
             clash = self.ids.text[int(rows[at])].as_py(), ids.text[int(pairs[at])].as_py()
             raise InputError(f"ids {clash[0]!r} and {clash[1]!r} share a fingerprint: rename one of them")
         return pairs, rows
 
-    def _met(self, wanted: NDArray[np.uint64]) -> tuple[Ints, Ints]:
-        """The position of each wanted key that is there, and its places in the sorted ones."""
-        low = np.searchsorted(self._sorted, wanted, side="left")
-        if self._repeats:
-            return ranking.spans(low, np.searchsorted(self._sorted, wanted, side="right"))
-        within = np.flatnonzero(low < len(self._sorted))
-        pairs = within[self._sorted[low[within]] == wanted[within]]
-        return pairs, low[pairs]
-
     def find_one(self, topics: Ints | None, ids: Ids) -> Ints:
-        """The row of each pair, -1 where there is none; for an index without repeated pairs. Shape (n,)."""
+        """Return the row of each pair, -1 if it is missing, shape (n,); for an index without repeated pairs."""
         pairs, rows = self.find(topics, ids)
         found = np.full(len(ids), -1, dtype=np.int64)
         found[pairs] = rows
@@ -274,12 +263,12 @@ class Lookup:
 
 
 def repeated_pairs(topics: Ints, ids: Ids) -> Ints:
-    """The rows whose (topic, id) stands more than once, equal pairs side by side."""
+    """Return the rows whose pair (topic, id) is repeated, equal pairs next to each other."""
     rows = fingerprints.roughly_repeated(topics, *ids.utf8_bytes())
     rows = rows[fingerprints.repeated(fingerprints.keys(topics[rows], ids.take(rows).fingerprints))]
     if not len(rows):
         return rows
-    # Few rows are left: compare them as they are, so that an accident of fingerprints accuses nobody.
+    # Compare the few rows left in full, so that equal fingerprints of different ids do no harm.
     pairs = pd.DataFrame({"topic": topics[rows], "id": ids.take(rows).text.to_pylist()})
     repeats: Ints = rows[pairs.duplicated(keep=False).to_numpy()]
     return repeats
@@ -288,20 +277,20 @@ def repeated_pairs(topics: Ints, ids: Ids) -> Ints:
 def _contiguous(text: Any) -> Any:
     if not isinstance(text, pa.ChunkedArray):
         return text
-    # One chunk is taken as it is; combining would copy it.
+    # Combining would copy a single chunk.
     return text.chunk(0) if text.num_chunks == 1 else text.combine_chunks()
 
 
 def _is_text(kind: pa.DataType) -> bool:
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
-    # Categories of nothing are those of an empty column.
+    # The categories of an empty column have the type null.
     return str(kind) in {"string", "large_string", "string_view", "null"}
 
 
-def _shown(column: pd.Series[Any], row: int) -> str:
+def _quoted(column: pd.Series[Any], row: int, whose: Callable[[int], str] | None) -> str:
     value = column.iloc[row]
-    return repr(value.item() if isinstance(value, np.generic) else value)
+    return repr(value.item() if isinstance(value, np.generic) else value) + ("" if whose is None else whose(row))
 
 
 def _refuse_missing(column: pd.Series[Any], where: str) -> None:

@@ -1,4 +1,4 @@
-"""The V frame: a value for each system, topic and measure."""
+"""The V frame: one value for each system, topic and measure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from vbterrier.annotations import Floats
-    from vbterrier.frames.ids import Ids
 
 
 KEY = ("name", "qid", "measure")
@@ -25,22 +24,22 @@ COLUMNS = (*KEY, "value")
 
 
 def values_of(given: Any, where: str = "values") -> pd.DataFrame:
-    """A checked V frame: name, qid, measure as text, value as float64; rows as they were.
+    """Return a checked V frame: name, qid and measure as text, value as float64; the order of rows is kept.
 
-    Takes ours and that of ``pt.Experiment(perquery=True)``, whose measures may be Measure objects.
+    The result of ``pt.Experiment(perquery=True)`` is accepted, also with Measure objects as measures.
 
     Parameters
     ----------
     given
-        A frame with these columns; others are left out.
+        A frame with these columns; other columns are dropped.
     where
         Its name in messages.
 
     Raises
     ------
     InputError
-        Names the row and what it is about: an id that is missing, a value that is missing, infinite or text, a system
-        that has two values for one topic and measure.
+        Names the row of a missing id, of a value that is missing, infinite or text, or of a second value of a system
+        for one topic and measure.
 
     >>> found = values_of(pd.DataFrame({"name": ["a"], "qid": [7], "measure": ["AP"], "value": [1]}))
     >>> found.values.tolist()
@@ -49,13 +48,21 @@ def values_of(given: Any, where: str = "values") -> pd.DataFrame:
     frame = frame_of(given, where)
     if "name" in frame and not {"qid", "measure", "value"}.intersection(frame):
         raise InputError(
-            f"{where}: a row a system, with columns {', '.join(map(str, frame.columns))}; wanted one for each system, "
+            f"{where}: one row per system, with columns {', '.join(map(str, frame.columns))}; wanted one per system, "
             f"topic and measure, with columns {', '.join(COLUMNS)}: ask pt.Experiment for perquery=True"
         )
     require(frame, COLUMNS, where)
     frame = frame[list(COLUMNS)].reset_index(drop=True)
-    keys = {name: ids_of(_as_text(frame[name]), f"{where} column {name!r}") for name in KEY}
-    whose = _owner(keys)
+    if frame["measure"].dtype == object:
+        frame["measure"] = frame["measure"].map(
+            lambda value: value if isinstance(value, str) or pd.isna(value) else str(value)
+        )
+    keys = {name: ids_of(frame[name], f"{where} column {name!r}") for name in KEY}
+
+    def whose(row: int) -> str:
+        name, qid, measure = (ids.text[row].as_py() for ids in keys.values())
+        return f" (system {name!r}, topic {qid!r}, {measure})"
+
     numbers = _numbers(frame["value"], f"{where} column 'value'", whose)
     codes = pd.DataFrame({name: ids.codes()[1] for name, ids in keys.items()})
     again = codes.duplicated().to_numpy()
@@ -64,13 +71,6 @@ def values_of(given: Any, where: str = "values") -> pd.DataFrame:
         first = int(np.argmax((codes == codes.loc[row]).all(axis=1).to_numpy()))
         raise InputError(f"{where}: row {row} repeats row {first}{whose(row)}; keep one value")
     return pd.DataFrame({**{name: ids.text.to_pandas() for name, ids in keys.items()}, "value": numbers})
-
-
-def _as_text(column: pd.Series[Any]) -> pd.Series[Any]:
-    """Measure objects by their names."""
-    if column.name != "measure" or column.dtype != object:
-        return column
-    return column.map(lambda value: value if isinstance(value, str) or pd.isna(value) else str(value))
 
 
 def _numbers(column: pd.Series[Any], where: str, whose: Callable[[int], str]) -> NDArray[np.float64]:
@@ -87,16 +87,8 @@ def _numbers(column: pd.Series[Any], where: str, whose: Callable[[int], str]) ->
     return numbers
 
 
-def _owner(keys: dict[str, Ids]) -> Callable[[int], str]:
-    def whose(row: int) -> str:
-        name, qid, measure = (ids.text[row].as_py() for ids in keys.values())
-        return f" (system {name!r}, topic {qid!r}, {measure})"
-
-    return whose
-
-
 class MeasureTable(NamedTuple):
-    """The values of all systems under one measure, shape (n_topics, n_systems), and the topics of its rows."""
+    """The values of all systems under one measure, shape (n_topics, n_systems), with names and topics."""
 
     measure: str
     names: list[str]
@@ -105,15 +97,15 @@ class MeasureTable(NamedTuple):
 
 
 def measure_tables(values: Any, *, by_id: bool = False) -> list[MeasureTable]:
-    """A table for each measure of a V frame, each with systems in their order of appearance.
+    """Return one table for each measure of a V frame, with systems in order of appearance.
 
     Parameters
     ----------
     values
         The V frame.
     by_id
-        Sort topics by their ids, so that what is drawn of them does not depend on the order of the rows; else they
-        stand in order of appearance, too.
+        Sort topics by id, so that resamples do not depend on the order of rows; by default topics are in order of
+        appearance.
 
     Raises
     ------
@@ -138,7 +130,7 @@ def _table(measure: str, group: Any, *, by_id: bool) -> MeasureTable:
     if odd.any():
         row, column = np.argwhere(lacking)[0]
         raise InputError(
-            f"values: of {measure}, {int(odd.sum())} topics ({examples(qids[odd])}) lack a value for some system: "
+            f"values: for {measure}, {int(odd.sum())} topics ({examples(qids[odd])}) lack a value for some system: "
             f"{names[column]!r} has none for {qids[row]!r}; keep the topics that all systems have (compare does with "
             "on_topics='common'), or score missing ones as 0"
         )
