@@ -18,27 +18,27 @@ if TYPE_CHECKING:
 
 
 NAME = "vbterrier"
-# Without it, Python would print warnings by itself; where messages go is for the application to say.
+# Applications choose where messages go; without this handler Python would print warnings by default.
 logging.getLogger(NAME).addHandler(logging.NullHandler())
 
 
 @contextmanager
 def timed(log: logging.Logger, what: str, *arguments: object, level: int = logging.INFO) -> Iterator[list[str]]:
-    """Say what was done and how long it took, when it is done; nothing of what fails, which is said by its error.
+    """Log a message with the elapsed time when the block ends; nothing is logged if it raises.
 
     Parameters
     ----------
     log
-        That of the module.
+        The logger of the module.
     what, arguments
-        The message, with a place for each argument, which may hold anything.
+        The message and its arguments, whose control characters are escaped.
     level
-        How much it matters.
+        The level of the message.
 
     Yields
     ------
     list of str
-        What is found on the way, to be said behind it.
+        Further parts of the message, appended by the block.
 
     >>> with timed(logging.getLogger("vbterrier.example"), "read %s", "run") as found:
     ...     found.append("3 rows")
@@ -47,18 +47,18 @@ def timed(log: logging.Logger, what: str, *arguments: object, level: int = loggi
     started = time.perf_counter()
     yield found
     if log.isEnabledFor(level):
-        told = "".join(f", {part}" for part in found)
-        said = [printable(argument) for argument in arguments]
-        log.log(level, f"{what}%s (%.2f s)", *said, told, time.perf_counter() - started)  # noqa: G004 - a constant
+        more = "".join(f", {part}" for part in found)
+        shown = [printable(argument) for argument in arguments]
+        log.log(level, f"{what}%s (%.2f s)", *shown, more, time.perf_counter() - started)  # noqa: G004 - a constant
 
 
 def is_seen() -> bool:
-    """Whether anybody sees a bar: standard error is a terminal, or this is a notebook."""
+    """Return True in a notebook, or if standard error is a terminal."""
     return is_notebook() or bool(sys.stderr is not None and sys.stderr.isatty())
 
 
 def is_notebook() -> bool:
-    """Whether this runs in a kernel of Jupyter's."""
+    """Return True in a Jupyter kernel."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     return "IPKernelApp" in getattr(shell, "config", {})
 
@@ -72,20 +72,20 @@ def bar(
     unit: str = "it",
     **options: Any,
 ) -> Any:
-    """A bar over items, or one that its owner moves with ``update`` where there are none; it goes when it ends.
+    """Return a progress bar over items, or one without items that callers advance with ``update``.
 
     Parameters
     ----------
     items
-        What is worked on, one after the other.
+        The items to iterate over; ``None`` for a bar without items.
     what, unit
-        What the bar says of the work, and of an item.
+        The description of the work, and the unit of an item.
     shown
-        Whether to show it, where anybody would see it.
+        Show the bar in notebooks and terminals.
     total
-        How many items there are, where they do not know it.
+        The number of items, if they have no length.
     **options
-        Others of tqdm's.
+        Further parameters of ``tqdm``.
 
     Examples
     --------
@@ -97,7 +97,7 @@ def bar(
 
         return silent(items, total=total, disable=True)
     with warnings.catch_warnings():
-        # A notebook without widgets gets a bar of text, which is as good.
+        # Without ipywidgets, tqdm warns and shows a text bar.
         warnings.simplefilter("ignore")
         from tqdm.auto import tqdm
 
@@ -105,7 +105,7 @@ def bar(
 
 
 def tracked(items: Iterable[T], what: str, *, shown: bool, total: int | None = None, unit: str = "it") -> Iterable[T]:
-    """The same items behind a :func:`bar`, or as they are where nobody would see one.
+    """Return the items with a progress :func:`bar`, or unchanged if it would not be visible.
 
     >>> tracked([1, 2], "counting", shown=False)
     [1, 2]

@@ -1,31 +1,31 @@
-"""A small test collection in which a new system retrieves what nobody judged.
+"""A small test collection in which a new system retrieves unjudged documents.
 
-182 documents of one or two sentences, 12 topics, three systems.
+It has 182 documents of one or two sentences, 12 topics and three systems.
 
 ============== ======================================================================================================
-documents.tsv  docno, text: well-known facts, in the project's own words
-topics.tsv     qid, query, need: what the user wants to know; the query alone is often ambiguous
-complete.txt   labels of all documents that any system has among its first ten, and of the other relevant ones
-qrels.txt      those labels that exist in practice: of the first ten of the two older systems
+documents.tsv  docno, text: well-known facts, written for this project
+topics.tsv     qid, query, need: the information need; the query alone is often ambiguous
+complete.txt   labels of the first ten documents of every system, and of all other relevant documents
+qrels.txt      labels that would exist in practice: the first ten documents of the two older systems
 lexical.run    an older system: BM25 over stems
-words.run      an older system: BM25 over words as they are written
-dense.run      the new one: latent vectors of words and of their meanings in a small thesaurus, with feedback
-intents.tsv    qid, entity_id, prob: what the query may mean
-tags.tsv       docno, entity_id: which meaning a document is about
-entities.tsv   id, label, alias, prior, kind: a knowledge base of these meanings, to link queries and documents with
+words.run      an older system: BM25 over words without stemming
+dense.run      the new system: latent vectors of words and of their senses in a small thesaurus, with feedback
+intents.tsv    qid, entity_id, prob: candidate intents of the queries
+tags.tsv       docno, entity_id: entities of the documents
+entities.tsv   id, label, alias, prior, kind: a knowledge base of these entities, for linking
 ============== ======================================================================================================
 
-Labels are read from text and need alone: 2 answers the need, 1 helps a little or is about the right thing, 0 does
-neither. Probabilities of intents are rough estimates of how often people who type the query mean it: its second word
-may settle the meaning (0.75 to 0.9 for the first intent) or hardly help ("mercury temperature": 0.5 and 0.45). Those of
-names in ``entities.tsv`` are estimates too, of the name alone, whatever stands beside it.
+Labels depend on the text and the need only: 2 for a document that answers the need, 1 for one that helps a little or is
+about the right entity, 0 for the rest. Probabilities of intents are rough estimates of how often users who type the
+query mean the entity: the second word of a query may settle its meaning (0.75 to 0.9 for the first intent) or hardly
+help ("mercury temperature": 0.5 and 0.45). Priors in ``entities.tsv`` are estimates for the name alone.
 
-A third of what ``dense`` has in its first ten is unjudged, from nothing in two topics to seven in ten in another. To
-nDCG@10 ``lexical`` is the better system; with all labels it is ``dense``. Documents and queries were chosen so that
-this happens: the collection illustrates, it proves nothing. No system saw a label.
+A third of the first ten documents of ``dense`` is unjudged, from none in two topics to seven in another. By nDCG@10
+``lexical`` is the better system; with complete labels it is ``dense``. Documents and queries were chosen to show this
+effect: the collection is an illustration, not evidence. No system used the labels.
 
-Texts, labels and probabilities were written for this project and come under its license, Apache-2.0. The runs and
-``qrels.txt`` are made by ``tests/golden/make_demo.py``.
+Texts, labels and probabilities were written for this project under its license, Apache-2.0.
+``tests/golden/make_demo.py`` makes the runs and ``qrels.txt``.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ FILES = (
 
 
 def demo_folder() -> Path:
-    """The folder of the collection's files, to read from.
+    """Return the folder of the collection's files.
 
     Examples
     --------
@@ -68,7 +68,7 @@ def demo_folder() -> Path:
 
 
 def copy_demo(target: str | PathLike[str]) -> list[Path]:
-    """Write the collection's files to a folder, which is made where it is missing.
+    """Copy the collection's files to a folder, which is created if necessary.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def copy_demo(target: str | PathLike[str]) -> list[Path]:
     Raises
     ------
     InputError
-        A file of the name of the folder, or of one of the collection's, is there already. Nothing is written then.
+        The folder is a file, or one of the files exists already; nothing is written then.
 
     Examples
     --------
