@@ -1,32 +1,35 @@
-"""Exceptions and warnings of the package."""
+"""Exceptions, warnings, and validation of parameters."""
 
 from __future__ import annotations
 
 import copyreg
 import importlib
+import math
 import sys
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 
 class VBTerrierError(Exception):
-    """The root of all errors that this package raises on purpose."""
+    """Base class of all errors of this package."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # By what was made, not by how: other processes hand errors on, whatever parameters they were made of.
+        # Pickled without calling __init__, whose parameters differ from args: errors cross processes.
         return copyreg.__newobj__, (type(self), *self.args), vars(self)  # type: ignore[attr-defined]
 
 
 class InputError(VBTerrierError, ValueError):
-    """Data that cannot be evaluated: a frame, a row, an id, a probability."""
+    """Invalid data: a frame, a row, an id, a probability."""
 
 
 class FileError(InputError):
-    """A file that cannot be read, with its path and, where one is to blame, its line.
+    """A file that cannot be read, with its path and the number of the invalid line, if any.
 
     Parameters
     ----------
@@ -35,7 +38,7 @@ class FileError(InputError):
     message
         What was wanted, what was found, and the remedy.
     line
-        1-based number of the offending line; ``None`` when the whole file is to blame.
+        1-based number of the invalid line; ``None`` if the error concerns the whole file.
     """
 
     def __init__(self, path: str | Path, message: str, *, line: int | None = None) -> None:
@@ -46,20 +49,20 @@ class FileError(InputError):
 
 
 class ParameterError(VBTerrierError, ValueError):
-    """A measure, stage or call with a parameter that does not exist or has no legal value."""
+    """A parameter that does not exist or has an invalid value."""
 
 
 class ServiceError(VBTerrierError):
-    """A service on the network that did not answer, or not with what its clients can read.
+    """A network service that did not answer, or whose answer cannot be read.
 
     Parameters
     ----------
     endpoint
-        The address that was asked, without secrets.
+        The address of the request, without secrets.
     message
         What was wanted, what was found, and the remedy.
     status
-        The HTTP status of the last answer; ``None`` when there was none.
+        The HTTP status of the last answer; ``None`` without an answer.
     """
 
     def __init__(self, endpoint: str, message: str, *, status: int | None = None) -> None:
@@ -69,7 +72,7 @@ class ServiceError(VBTerrierError):
 
 
 class DegenerateWarning(UserWarning):
-    """A number is right but says less than it seems to: an empty run, repeated judgments, many ties."""
+    """A result that is correct but less informative than it seems: an empty run, repeated judgments, many ties."""
 
 
 _PACKAGE = str(Path(__file__).parent)
@@ -84,7 +87,7 @@ def warn(message: str) -> None:
 
 
 def printable(text: object) -> str:
-    r"""Text with control characters spelt out: an id from a file must not steer a terminal.
+    r"""Return text with control characters escaped, since ids from files must not control a terminal.
 
     >>> print(printable("q\x1b[31m1"))
     q\x1b[31m1
@@ -93,14 +96,14 @@ def printable(text: object) -> str:
 
 
 def nearest(name: object, known: Iterable[str]) -> str:
-    """Name the closest legal word to a wrong one, which need not be text, as the tail of a message.
+    """Suggest the closest legal word to a wrong one, as the end of a message.
 
     >>> nearest("ndcg", ["nDCG", "AP"])
     ' Did you mean nDCG?'
     >>> nearest("qwertz", ["nDCG", "AP"])
     ''
     """
-    # difflib costs 5 ms to import and is needed only on the way to an error.
+    # Importing difflib takes 5 ms and is needed only for errors.
     import difflib
 
     folded = {k.casefold(): k for k in known}
@@ -109,12 +112,12 @@ def nearest(name: object, known: Iterable[str]) -> str:
 
 
 def examples(ids: Iterable[object], n: int = 3) -> str:
-    """The first few of some ids, quoted, for a message.
+    """Return the first few of some ids, quoted for a message.
 
     >>> examples(["q1", "q2", "q3", "q4"])
     "'q1', 'q2', 'q3', ..."
     """
-    # No more is taken than is shown: the ids may come from millions of rows.
+    # The ids may be an iterator over millions of rows.
     from itertools import islice
 
     first = list(islice(iter(ids), n + 1))
@@ -122,7 +125,7 @@ def examples(ids: Iterable[object], n: int = 3) -> str:
 
 
 def module_of_extra(name: str, extra: str) -> Any:
-    """Import an optional package, or say how to install it.
+    """Import an optional package; the error names the extra that installs it.
 
     >>> module_of_extra("no_such_package", "linkers")
     Traceback (most recent call last):
@@ -135,3 +138,119 @@ def module_of_extra(name: str, extra: str) -> Any:
         if error.name != name:
             raise
         raise ModuleNotFoundError(f"{name} is not installed; pip install 'vbterrier[{extra}]'", name=name) from error
+
+
+def choice(name: str, value: Any, legal: Iterable[str]) -> str:
+    """Return a parameter that is one of some words.
+
+    Raises
+    ------
+    ParameterError
+        Another value; suggests the nearest legal one.
+
+    >>> choice("method", "softmx", ["softmax", "prior"])
+    Traceback (most recent call last):
+    ...
+    vbterrier.errors.ParameterError: method='softmx': wanted one of 'softmax', 'prior'. Did you mean softmax?
+    """
+    legal = list(legal)
+    if not isinstance(value, str) or value not in legal:
+        raise ParameterError(
+            f"{name}={value!r}: wanted one of {', '.join(map(repr, legal))}.{nearest(str(value), legal)}"
+        )
+    return value
+
+
+def number(
+    name: str,
+    value: Any,
+    *,
+    low: float = -math.inf,
+    high: float = math.inf,
+    open_low: bool = False,
+    open_high: bool = False,
+) -> float:
+    """Return a parameter that is a finite number from ``low`` to ``high``, open ends excluded.
+
+    Raises
+    ------
+    ParameterError
+        Any other value.
+
+    >>> number("temperature", 2, low=0, open_low=True)
+    2.0
+    >>> number("damping", 1, low=0, high=1, open_low=True, open_high=True)
+    Traceback (most recent call last):
+    ...
+    vbterrier.errors.ParameterError: damping=1: wanted a number above 0 and below 1
+    """
+    try:
+        made = math.nan if isinstance(value, (bool, str)) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        made = math.nan
+    outside = made < low or made > high or (open_low and made == low) or (open_high and made == high)
+    if math.isfinite(made) and not outside:
+        return made
+    bounds = [f"{'above' if open_low else 'of at least'} {low:g}"] if math.isfinite(low) else []
+    bounds += [f"{'below' if open_high else 'at most'} {high:g}"] if math.isfinite(high) else []
+    raise ParameterError(f"{name}={value!r}: wanted a number {' and '.join(bounds) or 'that is finite'}")
+
+
+def numbers(name: str, given: Mapping[str, Any] | None, *, low: float) -> dict[str, float] | None:
+    """Return a parameter that maps words to numbers of at least ``low``.
+
+    Raises
+    ------
+    ParameterError
+        Any other value.
+
+    >>> numbers("weights", {"state": 2}, low=0)
+    {'state': 2.0}
+    """
+    if given is None:
+        return None
+    if not hasattr(given, "items"):
+        raise ParameterError(f"{name}={given!r}: wanted a mapping of names to numbers")
+    return {str(key): number(f"{name}[{key!r}]", value, low=low) for key, value in given.items()}
+
+
+def whole(name: str, value: Any, *, low: int = 1, high: int | None = None, meaning: str = "") -> int:
+    """Return a parameter that is an integer of at least ``low`` and at most ``high``.
+
+    Parameters
+    ----------
+    name
+        The parameter.
+    value
+        Its value.
+    low, high
+        Its range.
+    meaning
+        Addition to the message, as ", as in @10".
+
+    Raises
+    ------
+    ParameterError
+        A fraction, text, True or False; an integer out of range.
+
+    >>> whole("cutoff", 5)
+    5
+    >>> whole("n", 0)
+    Traceback (most recent call last):
+    ...
+    vbterrier.errors.ParameterError: n=0: wanted a whole number of at least 1
+    """
+    is_whole = hasattr(value, "__index__") and not isinstance(value, (bool, np.bool_))
+    if not is_whole or value.__index__() < low or (high is not None and value.__index__() > high):
+        wanted = f"of at least {low}" if high is None else f"from {low} to {high}"
+        raise ParameterError(f"{name}={value!r}: wanted a whole number {wanted}{meaning}")
+    made: int = value.__index__()
+    return made
+
+
+def whole_or_none(name: str, value: Any, *, low: int = 1) -> int | None:
+    """Return a parameter that is an integer of at least ``low``, or ``None``.
+
+    >>> whole_or_none("cutoff", None)
+    """
+    return None if value is None else whole(name, value, low=low)

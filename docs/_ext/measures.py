@@ -13,8 +13,8 @@ from sphinx.ext.napoleon import NumpyDocstring
 from sphinx.util.docutils import SphinxDirective
 
 import vbterrier.measures as ours
-from vbterrier.measures.intents import is_ambiguous
-from vbterrier.measures.linking import is_linking
+from vbterrier.measures.intents import IntentMeasure
+from vbterrier.measures.linking import LinkingMeasure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,9 +28,9 @@ FAMILIES = {
     "unjudged": tuple(
         measure
         for measure in ours.MEASURES
-        if not (is_ambiguous(measure) or is_linking(measure) or measure in ours.ENTITY)
+        if not (isinstance(measure, IntentMeasure) or is_linking(measure) or measure in ours.ENTITY)
     ),
-    "intents": tuple(measure for measure in ours.MEASURES if is_ambiguous(measure)),
+    "intents": tuple(measure for measure in ours.MEASURES if isinstance(measure, IntentMeasure)),
     "entities": ours.ENTITY,
     "linking": ours.LINKING,
 }

@@ -317,7 +317,7 @@ def test_parameters_that_have_no_meaning(make, message):
 
 def test_qrels_that_are_no_links_are_named(values_of):
     qrels = pd.DataFrame({"qid": ["q0"], "docno": ["d0"], "label": [1]})
-    with pytest.raises(InputError, match=r"want a pool's links.*found qid, docno, label.*vbterrier.entities.link_pool"):
+    with pytest.raises(InputError, match=r"need the links of a pool.*found qid, docno, label.*vbterrier.entities.link_pool"):
         values_of(RelCov @ 20, qrels, run_of([(PLAIN, RUN)]))
 
 

@@ -169,7 +169,7 @@ def _over_intents(
     from vbterrier.evaluate.inputs import named_runs
     from vbterrier.evaluate.intents import evaluate_intents
     from vbterrier.frames.contracts import systems_of
-    from vbterrier.frames.runs import loaded_run
+    from vbterrier.frames.ranking import loaded_run
 
     changes = [perturbation_of(text) for text in perturb]
     if changes:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import DegenerateWarning, ParameterError
-from vbterrier.frames.parameters import choice, number, whole
+from vbterrier.errors import DegenerateWarning, ParameterError, choice, number, whole
 from vbterrier.frames.values import measure_tables
 from vbterrier.kernels.resample import resampled_means, stream
 

@@ -8,10 +8,9 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.design.sampling import QuerySample
-from vbterrier.errors import InputError, examples, warn
+from vbterrier.errors import InputError, choice, examples, number, warn
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.ids import ids_of, numbers_of, require_same_kind
-from vbterrier.frames.parameters import choice, number
 from vbterrier.kernels.sampling import total_variance
 
 if TYPE_CHECKING:

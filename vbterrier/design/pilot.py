@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, examples, nearest, warn
-from vbterrier.frames.parameters import number, whole
+from vbterrier.errors import InputError, ParameterError, examples, nearest, number, warn, whole
 from vbterrier.frames.values import measure_tables, values_of
 from vbterrier.kernels.resample import stream
 

@@ -9,9 +9,8 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.design.pilot import Pilot, pilot_of
-from vbterrier.errors import InputError
+from vbterrier.errors import InputError, number, whole
 from vbterrier.frames.notebook import Panel, Shown
-from vbterrier.frames.parameters import number, whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -10,9 +10,8 @@ import pandas as pd
 
 from vbterrier.design.sampling import QuerySample
 from vbterrier.design.strata import MentionCorpus
-from vbterrier.errors import InputError, warn
+from vbterrier.errors import InputError, number, warn
 from vbterrier.frames.ids import ids_of, integers_of
-from vbterrier.frames.parameters import number
 from vbterrier.linking.answers import called_nil, checked_nil
 
 if TYPE_CHECKING:

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError
+from vbterrier.errors import InputError, ParameterError, number, whole
 from vbterrier.frames.notebook import Panel, Shown, facts
-from vbterrier.frames.parameters import number, whole
 from vbterrier.kernels import linking
 from vbterrier.kernels.linking import N_CELLS, PLACES, SCORES, extremes, nested_draws, removed_queries, scores
 from vbterrier.kernels.resample import stream

@@ -11,10 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from vbterrier.design.strata import STAGES, MentionCorpus, Units, allocate, strata_of
-from vbterrier.errors import InputError, ParameterError
+from vbterrier.errors import InputError, ParameterError, choice, whole
 from vbterrier.frames.ids import Ids, ids_of
 from vbterrier.frames.notebook import Panel, Shown
-from vbterrier.frames.parameters import choice, whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -12,11 +12,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from vbterrier.errors import InputError, ParameterError, examples, warn
+from vbterrier.errors import InputError, ParameterError, choice, examples, number, warn, whole
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.files.reading import read_mentions
 from vbterrier.frames.ids import ids_of, numbers_of
-from vbterrier.frames.parameters import choice, number, whole
 from vbterrier.kernels.resample import stream
 from vbterrier.kernels.sampling import allocation as allocated
 from vbterrier.kernels.sampling import drawn_units, inclusion_probabilities, systematic

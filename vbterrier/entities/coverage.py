@@ -9,8 +9,7 @@ import numpy as np
 
 from vbterrier.errors import InputError, examples, warn
 from vbterrier.frames.ids import Ids, require_same_kind
-from vbterrier.frames.ranking import Run
-from vbterrier.frames.runs import run_places
+from vbterrier.frames.ranking import Run, run_places
 from vbterrier.kernels.coverage import CLASSES, NEVER, coverage, greedy_cover
 
 if TYPE_CHECKING:

@@ -12,13 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from vbterrier.entities.links import COLUMNS, UNJUDGED, coded, fields_of, links_of, require_named
-from vbterrier.errors import InputError
+from vbterrier.errors import InputError, whole_or_none
 from vbterrier.frames.contracts import LabelFrame, TagFrame
 from vbterrier.frames.ids import Ids, Lookup, require_same_kind
 from vbterrier.frames.notebook import Panel, Shown, facts
-from vbterrier.frames.parameters import whole_or_none
-from vbterrier.frames.ranking import Run
-from vbterrier.frames.runs import places
+from vbterrier.frames.ranking import Run, places
 from vbterrier.kernels.ranking import spans
 
 if TYPE_CHECKING:

@@ -9,10 +9,9 @@ import pandas as pd
 import pyterrier as pt
 
 from vbterrier.entities.stage import EntityStage, PoolLinks, TopEntities
-from vbterrier.errors import examples, warn
+from vbterrier.errors import examples, warn, whole
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.ids import require_same_kind
-from vbterrier.frames.parameters import whole
 from vbterrier.frames.ranking import Run
 
 if TYPE_CHECKING:

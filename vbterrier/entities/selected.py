@@ -10,10 +10,9 @@ import pandas as pd
 
 from vbterrier.entities.oer import ALPHA, SHRINKAGE, EntityTable
 from vbterrier.entities.stage import TopEntities
+from vbterrier.errors import whole
 from vbterrier.frames.ids import Ids
-from vbterrier.frames.parameters import whole
-from vbterrier.frames.ranking import Run
-from vbterrier.frames.runs import run_places
+from vbterrier.frames.ranking import Run, run_places
 from vbterrier.kernels.coverage import CLASSES
 
 if TYPE_CHECKING:

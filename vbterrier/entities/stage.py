@@ -15,7 +15,7 @@ from vbterrier.entities.links import UNJUDGED
 from vbterrier.entities.pool import LinkedPool, link_pool
 from vbterrier.frames.contracts import TagFrame, frame_of
 from vbterrier.frames.ids import Lookup, ids_of, require_same_kind
-from vbterrier.frames.runs import places
+from vbterrier.frames.ranking import places
 from vbterrier.hosts import pyterrier
 from vbterrier.kernels.ranking import spans
 

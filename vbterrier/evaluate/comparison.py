@@ -11,14 +11,13 @@ import ir_measures
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import ParameterError, examples, warn
+from vbterrier.errors import ParameterError, choice, examples, warn
 from vbterrier.evaluate.inputs import named_runs
 from vbterrier.evaluate.scores import TOPICS, Scores, score
 from vbterrier.evaluate.value_tables import flagged, require_means, suspect_runs, value_tables
 from vbterrier.frames.contracts import systems_of
 from vbterrier.frames.files.reading import read_values
 from vbterrier.frames.notebook import Panel, Shown
-from vbterrier.frames.parameters import choice
 from vbterrier.kernels.compact_letter_display import letters
 from vbterrier.measures.text import measures_from
 from vbterrier.stats.comparisons import comparisons, pairs_of

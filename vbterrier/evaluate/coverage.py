@@ -13,14 +13,13 @@ from vbterrier.entities.coverage import LEAST_CORRELATED, mean_overlap
 from vbterrier.entities.oer import ALPHA, SHRINKAGE
 from vbterrier.entities.pool import LinkedPool, link_pool
 from vbterrier.entities.stage import PoolLinks
-from vbterrier.errors import DegenerateWarning, InputError, ParameterError, examples, warn
+from vbterrier.errors import DegenerateWarning, InputError, ParameterError, examples, warn, whole
 from vbterrier.evaluate.coverage_result import CoverageReport, require_known
 from vbterrier.evaluate.inputs import named_runs
 from vbterrier.evaluate.scores import Scores, missing_topics, score
 from vbterrier.frames.contracts import systems_of
 from vbterrier.frames.files.reading import read_qrels
-from vbterrier.frames.parameters import whole
-from vbterrier.frames.runs import loaded_run
+from vbterrier.frames.ranking import loaded_run
 from vbterrier.measures.base import deepest
 from vbterrier.measures.entity import OER, BaitRate, NonRelCov, ObsCov, OERCorr, OracleCov, RelCov, SignalRate, TopBait
 from vbterrier.measures.target import EvaluationTarget, Scoring

@@ -14,8 +14,7 @@ from vbterrier.frames.contracts import frame_of, is_frame, require
 from vbterrier.frames.files.reading import read_qrels, read_topics
 from vbterrier.frames.ids import ids_of, require_same_kind
 from vbterrier.frames.named import named
-from vbterrier.frames.ranking import Run
-from vbterrier.frames.runs import loaded_run, run_places
+from vbterrier.frames.ranking import Run, loaded_run, run_places
 from vbterrier.intents.sources import from_run
 from vbterrier.intents.taggers import DOCNO
 from vbterrier.intents.tagging import TagEntities

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+from vbterrier.errors import DegenerateWarning, InputError, ParameterError, choice, whole
 from vbterrier.evaluate.inputs import TAGGED, intents_of, named_runs, run_of_system, tags_of, topics_of
 from vbterrier.evaluate.replicas import names_of, nil_of, replicas_of, resolved
 from vbterrier.evaluate.scores import TOPICS, Scores, score
 from vbterrier.frames.contracts import systems_of
 from vbterrier.frames.notebook import Panel
-from vbterrier.frames.parameters import choice, whole
 from vbterrier.intents.coverage import Intents, Tags, cover, oracle_success
 from vbterrier.intents.tagging_quality import TagQuality, tag_quality
 from vbterrier.measures.artifact import IntentSet

@@ -5,12 +5,11 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any
 
-from vbterrier.errors import ParameterError, examples, nearest
+from vbterrier.errors import ParameterError, choice, examples, nearest, whole
 from vbterrier.evaluate.inputs import bootstrapped, named_runs, target_of
 from vbterrier.evaluate.scores import TOPICS
 from vbterrier.frames.contracts import systems_of
-from vbterrier.frames.parameters import choice, whole
-from vbterrier.frames.runs import loaded_run
+from vbterrier.frames.ranking import loaded_run
 from vbterrier.log import tracked
 from vbterrier.measures.target import Scoring, aligned
 from vbterrier.stats.topic_intervals import check_level

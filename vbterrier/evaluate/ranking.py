@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, nearest
+from vbterrier.errors import InputError, ParameterError, choice, nearest, whole
 from vbterrier.evaluate.inputs import bootstrapped, named_runs, target_of
 from vbterrier.evaluate.scores import TOPICS
 from vbterrier.frames.contracts import systems_of
 from vbterrier.frames.notebook import Panel, Shown, systems_line
-from vbterrier.frames.parameters import choice, whole
-from vbterrier.frames.runs import loaded_run
+from vbterrier.frames.ranking import loaded_run
 from vbterrier.kernels.resample import stream
 from vbterrier.log import timed, tracked
 from vbterrier.measures.target import Scoring, aligned

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, examples, warn
+from vbterrier.errors import InputError, ParameterError, choice, examples, warn
 from vbterrier.evaluate.inputs import is_pipeline
 from vbterrier.frames.contracts import require
-from vbterrier.frames.parameters import choice
-from vbterrier.frames.runs import places
+from vbterrier.frames.ranking import places
 from vbterrier.intents.coverage import Intents, Tags, cover
 from vbterrier.kernels.resample import stream
 from vbterrier.log import tracked

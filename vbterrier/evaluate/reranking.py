@@ -27,8 +27,7 @@ from vbterrier.execution.pending import Shared
 from vbterrier.frames.contracts import frame_of, systems_of
 from vbterrier.frames.files.reading import read_qrels
 from vbterrier.frames.ids import Ids, ids_of, integers_of, require_same_kind
-from vbterrier.frames.ranking import Run
-from vbterrier.frames.runs import loaded_run, run_places
+from vbterrier.frames.ranking import Run, loaded_run, run_places
 from vbterrier.measures.base import Measure, evaluate
 from vbterrier.measures.external import external_values
 from vbterrier.measures.target import EvaluationTarget

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import ParameterError
+from vbterrier.errors import ParameterError, choice, whole
 from vbterrier.evaluate.inputs import named_runs, target_of
 from vbterrier.execution.distribute import Scorer, distribute
 from vbterrier.execution.parallel import workers
 from vbterrier.frames.contracts import systems_of
 from vbterrier.frames.files.reading import read_answers, read_qrels
 from vbterrier.frames.notebook import Panel, Shown, of_means, systems_line
-from vbterrier.frames.parameters import choice, whole
 from vbterrier.frames.values import KEY
 from vbterrier.log import tracked
 from vbterrier.measures.external import is_mean, mean_of

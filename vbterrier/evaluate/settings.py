@@ -11,15 +11,14 @@ import pandas as pd
 
 from vbterrier.entities.pool import LinkedPool, link_pool
 from vbterrier.entities.stage import Finder, PoolLinks, TopEntities
-from vbterrier.errors import InputError, examples, warn
+from vbterrier.errors import InputError, choice, examples, warn, whole
 from vbterrier.evaluate.inputs import is_pipeline, named_runs, run_of_system, topics_of
 from vbterrier.evaluate.scores import TOPICS, Scores, score
 from vbterrier.frames.contracts import frame_of, systems_of
 from vbterrier.frames.files.reading import read_qrels
 from vbterrier.frames.ids import ids_of, integers_of
 from vbterrier.frames.notebook import Panel, Shown, joined_names, of_means, systems_line
-from vbterrier.frames.parameters import choice, whole
-from vbterrier.frames.runs import loaded_run, places
+from vbterrier.frames.ranking import loaded_run, places
 from vbterrier.measures.target import EvaluationTarget, restricted
 from vbterrier.stats.comparisons import COLUMNS, comparisons
 from vbterrier.stats.topic_intervals import N_RESAMPLES, topics_interval

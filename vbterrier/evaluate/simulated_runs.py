@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, examples
-from vbterrier.frames.runs import places
+from vbterrier.frames.ranking import places
 from vbterrier.measures.base import Measure, evaluate
 from vbterrier.measures.external import external_values
 from vbterrier.measures.text import measures_from

@@ -24,7 +24,7 @@ from vbterrier.evaluate.simulated_runs import (
 )
 from vbterrier.evaluate.simulation_tables import Simulation
 from vbterrier.frames.contracts import systems_of
-from vbterrier.frames.runs import loaded_run
+from vbterrier.frames.ranking import loaded_run
 from vbterrier.log import tracked
 from vbterrier.measures.text import measures_from
 

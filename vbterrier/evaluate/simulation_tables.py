@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, examples, nearest
+from vbterrier.errors import InputError, ParameterError, choice, examples, nearest
 from vbterrier.frames.notebook import Panel, Shown, counted
-from vbterrier.frames.parameters import choice
 from vbterrier.stats.agreement import (
     EQUAL,
     Correlations,

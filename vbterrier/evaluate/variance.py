@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, examples
+from vbterrier.errors import InputError, ParameterError, choice, examples, whole
 from vbterrier.evaluate.inputs import named_runs, tags_of, target_of
 from vbterrier.evaluate.replicas import matches_of, nil_of, statistic_of
 from vbterrier.evaluate.scores import TOPICS as ON_TOPICS
 from vbterrier.frames.contracts import systems_of
 from vbterrier.frames.named import named
 from vbterrier.frames.notebook import Panel, Shown, of_means, systems_line
-from vbterrier.frames.parameters import choice, whole
-from vbterrier.frames.runs import loaded_run
+from vbterrier.frames.ranking import loaded_run
 from vbterrier.intents.coverage import Intents, Tags, cover
 from vbterrier.log import tracked
 from vbterrier.measures.artifact import IntentSet

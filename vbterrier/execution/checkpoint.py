@@ -21,8 +21,7 @@ from vbterrier.errors import DegenerateWarning, FileError, InputError, printable
 from vbterrier.execution.chunks import Part, Work, register, registered_sets, values_of
 from vbterrier.execution.pending import Shared
 from vbterrier.frames.files.writing import kept_in, replacing
-from vbterrier.frames.ranking import Run, warn_of_ties
-from vbterrier.frames.runs import run_places
+from vbterrier.frames.ranking import Run, run_places, warn_of_ties
 from vbterrier.measures.base import Measure
 from vbterrier.measures.external import is_plain, judges_once
 

@@ -15,8 +15,8 @@ from vbterrier.frames.named import register_intents, register_tags, registered
 from vbterrier.frames.ranking import Run
 from vbterrier.measures.base import Measure, deepest, evaluate
 from vbterrier.measures.external import external_values, is_topicwise, n_decisive
-from vbterrier.measures.intents import is_ambiguous
-from vbterrier.measures.linking import is_linking
+from vbterrier.measures.intents import IntentMeasure
+from vbterrier.measures.linking import LinkingMeasure
 from vbterrier.measures.target import EvaluationTarget
 from vbterrier.measures.unjudged import Bootstrapped, Unjudged
 from vbterrier.unjudged.learned_prior import REACH
@@ -82,7 +82,7 @@ def planned(measures: Sequence[ir_measures.Measure]) -> MeasurePlan:
     """
     depths = {measure: _depth(measure) for measure in measures}
     for measure, depth in depths.items():
-        if is_linking(measure):
+        if isinstance(measure, LinkingMeasure):
             raise ParameterError(f"{measure}: an answer a query fits into memory; leave out memory= and resume=")
         if depth is None and isinstance(measure, Measure):
             _require_topicwise(measure)
@@ -117,7 +117,7 @@ def _require_topicwise(measure: Measure) -> None:
             remedy = "give a cutoff, as @100, or max_grade="
         else:
             return
-    elif is_ambiguous(measure) or isinstance(measure, type(Unjudged)):
+    elif isinstance(measure, (IntentMeasure, type(Unjudged))):
         return
     else:
         remedy = "give a cutoff, as @100"

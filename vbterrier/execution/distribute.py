@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import logging
+import time
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from vbterrier.errors import warn
+from vbterrier.errors import printable, warn
 from vbterrier.execution.chunks import Work, heard, planned, register, registered_sets
 from vbterrier.execution.parallel import Workers
 from vbterrier.execution.pending import Shared
 from vbterrier.execution.streaming import streamed_runs
 from vbterrier.frames.files.blocks import blocks, is_parts, parts_of, qids
-from vbterrier.frames.runs import loaded_run
+from vbterrier.frames.ranking import loaded_run
 from vbterrier.linking.answers import answers
-from vbterrier.log import timed
 from vbterrier.measures.base import Measure, evaluate
-from vbterrier.measures.external import external_values
+from vbterrier.measures.external import external_values, prepare
 from vbterrier.measures.target import aligned, require_one_tagger, restricted
 
 if TYPE_CHECKING:
@@ -42,18 +41,18 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, eq=False)
 class Scorer:
-    """What every run is evaluated against, and how it is read.
+    """Evaluation of runs against one target.
 
     Parameters
     ----------
     judged
         All judgments, with intents and tags.
     measures
-        What is asked for.
+        The measures.
     duplicates, memory, resume
-        As in :func:`vbterrier.score`.
+        See :func:`vbterrier.score`.
     is_linking
-        Whether runs are answers of linkers.
+        Runs are answers of linkers.
     """
 
     judged: EvaluationTarget
@@ -63,19 +62,19 @@ class Scorer:
     memory: int | str | None = field(default=None, kw_only=True)
     resume: str | os.PathLike[str] | None = field(default=None, kw_only=True)
 
-    def is_shared_out(self, named: Sequence[tuple[str, Any]], n_workers: int) -> bool:
-        """Whether the parts of each run are for all workers: there are fewer runs than workers, and some in parts."""
-        return self.is_in_parts and len(named) < n_workers and any(is_parts(run) for _, run in named)
-
     @property
     def is_in_parts(self) -> bool:
-        """Whether runs in files are read in chunks."""
+        """True if runs in files are read in chunks."""
         return self.memory is not None or self.resume is not None
+
+    def is_shared_out(self, named: Sequence[tuple[str, Any]], n_workers: int) -> bool:
+        """Return True if all workers work on the chunks of each run: there are fewer runs than workers."""
+        return self.is_in_parts and len(named) < n_workers and any(is_parts(run) for _, run in named)
 
     def loaded(
         self, named: Iterable[tuple[str, Any]], *, workers: Workers | None = None, progress: bool = False
     ) -> tuple[dict[str, Run], dict[str, Streamed]]:
-        """Runs by name, and of those that are read in chunks what was evaluated meanwhile, by workers if there are."""
+        """Return runs by name, and the results of those that are read in chunks, evaluated by workers if given."""
         if self.is_in_parts:
             work = Work("", planned(self.measures), self.judged, self.duplicates)
             return streamed_runs(named, work, self.memory, self.resume, workers or Workers(), progress=progress)
@@ -85,21 +84,32 @@ class Scorer:
             read = {name: loaded_run(name, run, self.duplicates) for name, run in named}
         return read, {}
 
+    def prepare(self, target: EvaluationTarget) -> None:
+        """Compute what the measures need of a target, once for all runs."""
+        for measure in self.measures:
+            if isinstance(measure, Measure):
+                measure.prepare(target)
+            else:
+                prepare(measure, target)
+
     def rows(self, name: str, run: Run, target: EvaluationTarget, parts: Streamed | None) -> list[Row]:
-        """Rows of V: each measure's values of the topics of a target."""
-        with timed(_LOG, "scored run %s", name) as found:
-            found.append(f"{len(target.topics):,} topics, {', '.join(map(str, self.measures))}")
-            if parts is None:
-                return _rows(name, run, target, self.measures)
-            return [*_rows(name, run, target, parts.work.plan.last), *parts.rows(name, target)]
-
-
-def _rows(name: str, run: Run, target: EvaluationTarget, measures: Sequence[ir_measures.Measure]) -> list[Row]:
-    ours = [measure for measure in measures if isinstance(measure, Measure)]
-    theirs = [measure for measure in measures if not isinstance(measure, Measure)]
-    found = chain(evaluate(ours, target, run) if ours else (), external_values(theirs, target, run, warned=bool(ours)))
-    texts = {id(measure): str(measure) for measure in measures}
-    return [(name, qid, texts.get(id(measure)) or str(measure), value) for qid, measure, value in found]
+        """Rows of V: the value of each measure for each topic of a target."""
+        started = time.perf_counter()
+        measures = self.measures if parts is None else parts.work.plan.last
+        internal = [measure for measure in measures if isinstance(measure, Measure)]
+        external = [measure for measure in measures if not isinstance(measure, Measure)]
+        # Values refer to the measures given here, whose text is computed once.
+        texts = {id(measure): str(measure) for measure in measures}
+        rows: list[Row] = []
+        for qid, measure, value in evaluate(internal, target, run) if internal else ():
+            rows.append((name, qid, texts.get(id(measure)) or str(measure), value))
+        for qid, measure, value in external_values(external, target, run, warned=bool(internal)):
+            rows.append((name, qid, texts.get(id(measure)) or str(measure), value))
+        if parts is not None:
+            rows += parts.rows(name, target)
+        scope = f"{len(target.topics):,} topics, {', '.join(map(str, self.measures))}"
+        _LOG.info("scored run %s, %s (%.2f s)", printable(name), scope, time.perf_counter() - started)
+        return rows
 
 
 _BLOCK = 1 << 24

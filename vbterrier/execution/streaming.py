@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from vbterrier.execution.checkpoint import PendingChunk, Checkpoint, Streamed, length_of, memory_returned, opened, split_of
+from vbterrier.execution.checkpoint import (
+    Checkpoint,
+    PendingChunk,
+    Streamed,
+    length_of,
+    memory_returned,
+    opened,
+    split_of,
+)
 from vbterrier.execution.input_fingerprint import inputs_of
 from vbterrier.execution.parallel import Workers
 from vbterrier.frames.files.blocks import (
@@ -29,7 +37,7 @@ from vbterrier.frames.files.blocks import (
     split,
 )
 from vbterrier.frames.files.writing import kept_in
-from vbterrier.frames.runs import loaded_run
+from vbterrier.frames.ranking import loaded_run
 from vbterrier.log import tracked
 from vbterrier.measures.base import Measure
 

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyterrier as pt
 
-from vbterrier.errors import FileError, InputError, ParameterError, warn
-from vbterrier.frames.parameters import choice, number
+from vbterrier.errors import FileError, InputError, ParameterError, choice, number, warn
 from vbterrier.intents.calibration import targets_of
 from vbterrier.intents.candidates import warn_of_no_weight
 from vbterrier.intents.stage import Candidates, IntentStage, warn_of

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, warn
+from vbterrier.errors import InputError, number, warn, whole
 from vbterrier.frames.contracts import frame_of
 from vbterrier.frames.ids import Lookup, numbers_of, require_same_kind
 from vbterrier.frames.notebook import Panel, Shown, counted, facts
-from vbterrier.frames.parameters import number, whole
-from vbterrier.frames.runs import places
+from vbterrier.frames.ranking import places
 from vbterrier.intents.stage import Candidates, warn_of
 from vbterrier.kernels.candidates import normalised
 

@@ -8,11 +8,10 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
-from vbterrier.errors import InputError, ParameterError
+from vbterrier.errors import InputError, ParameterError, choice, number, whole
 from vbterrier.frames.contracts import require
 from vbterrier.frames.ids import ids_of, repeated_pairs, require_same_kind
-from vbterrier.frames.parameters import choice, number, whole
-from vbterrier.frames.runs import places
+from vbterrier.frames.ranking import places
 from vbterrier.intents.stage import NIL, Candidates, IntentStage, label_of, warn_of
 from vbterrier.kernels import candidates as kernels
 from vbterrier.kernels import candidates as probability

@@ -14,7 +14,7 @@ from vbterrier.errors import InputError, ParameterError, examples, warn
 from vbterrier.frames.contracts import TagFrame, frame_of, is_frame, probabilities_of, require, require_once
 from vbterrier.frames.ids import Ids, Lookup, ids_of, require_same_kind
 from vbterrier.frames.named import named
-from vbterrier.frames.runs import places, run_places
+from vbterrier.frames.ranking import places, run_places
 from vbterrier.kernels import vb
 from vbterrier.kernels.vb import best_success, per_topic
 

@@ -11,9 +11,8 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
-from vbterrier.errors import InputError, ParameterError, module_of_extra
+from vbterrier.errors import InputError, ParameterError, module_of_extra, number, whole
 from vbterrier.frames.contracts import frame_of, require
-from vbterrier.frames.parameters import number, whole
 from vbterrier.intents.stage import NIL, Candidates, IntentStage, knowledge_base, warn_of
 from vbterrier.kernels import candidates as kernels
 from vbterrier.kernels.candidates import complete_linkage, cosines

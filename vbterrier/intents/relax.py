@@ -8,8 +8,7 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
-from vbterrier.errors import InputError, ParameterError, examples, nearest, warn
-from vbterrier.frames.parameters import number, numbers
+from vbterrier.errors import InputError, ParameterError, examples, nearest, number, numbers, warn
 from vbterrier.intents.constraints import Constraint, Range, parse_constraints
 from vbterrier.intents.stage import Candidates, IntentStage, knowledge_base, warn_of
 from vbterrier.kernels import candidates as kernels

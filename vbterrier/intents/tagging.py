@@ -16,7 +16,7 @@ from vbterrier.errors import InputError, ParameterError, examples, warn
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.ids import Lookup, ids_of, require_same_kind
 from vbterrier.frames.named import named
-from vbterrier.frames.runs import places
+from vbterrier.frames.ranking import places
 from vbterrier.hosts.pyterrier import schematic_of
 from vbterrier.intents.taggers import ByTable, label_of, tagger_of
 

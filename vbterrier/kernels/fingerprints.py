@@ -110,7 +110,8 @@ def tails(data: NDArray[np.uint8], offsets: Ints) -> Words:
         # Ids of equal length end at regular distances, so a strided view finds them without indexing.
         return np.ndarray(length.shape, "<u8", data, int(stop[0]) - _BYTES, (longest,)).astype(np.uint64)
     n_bytes = np.minimum(length, _BYTES)
-    found = _words(data)[np.maximum(stop - _BYTES, 0)]
+    words = np.ndarray((len(data) - _BYTES + 1,), dtype="<u8", buffer=data, strides=(1,))
+    found = words[np.maximum(stop - _BYTES, 0)]
     if shortest < _BYTES:
         # The shift drops the bytes before a short id.
         found >>= _PUSH[n_bytes]
@@ -162,14 +163,10 @@ def _padded(data: NDArray[np.uint8]) -> NDArray[np.uint8]:
     return np.concatenate([data, np.zeros(_BYTES, dtype=np.uint8)]) if len(data) < _BYTES else data
 
 
-def _words(data: NDArray[np.uint8]) -> Words:
-    """The word that begins at each byte."""
-    return np.ndarray((len(data) - _BYTES + 1,), dtype="<u8", buffer=data, strides=(1,))
-
-
 def _load(data: NDArray[np.uint8], start: Ints, n_bytes: Ints) -> Words:
     """Up to 8 bytes from each start as one little-endian, zero-padded word."""
-    words = _words(data)
+    # The word that begins at each byte.
+    words = np.ndarray((len(data) - _BYTES + 1,), dtype="<u8", buffer=data, strides=(1,))
     inside = np.minimum(start, len(words) - 1)
     shift = ((start - inside) * _BYTES).astype(np.uint64)
     missing = ((_BYTES - n_bytes) * _BYTES).astype(np.uint64)

@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow.compute as pc
 
-from vbterrier.errors import InputError, ParameterError, examples, warn
+from vbterrier.errors import InputError, ParameterError, choice, examples, warn
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.files.reading import read_answers
 from vbterrier.frames.ids import Lookup, ids_of, integers_of, require_same_kind
-from vbterrier.frames.parameters import choice
-from vbterrier.frames.ranking import Run
-from vbterrier.frames.runs import run_places
+from vbterrier.frames.ranking import Run, run_places
 from vbterrier.kernels import linking
 
 if TYPE_CHECKING:

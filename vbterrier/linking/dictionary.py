@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import ParameterError, examples, module_of_extra, warn
-from vbterrier.frames.parameters import choice
+from vbterrier.errors import ParameterError, choice, examples, module_of_extra, warn
 from vbterrier.linking.aliases import Meanings, Mentions, Vocabulary, aliases_of, meanings_of
 from vbterrier.linking.links import Identified, Links, positive
 from vbterrier.linking.words import Words, batches, texts_of

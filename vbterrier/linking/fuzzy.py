@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, module_of_extra
-from vbterrier.frames.parameters import choice
+from vbterrier.errors import InputError, ParameterError, choice, module_of_extra
 from vbterrier.linking.aliases import Meanings, Mentions, Vocabulary, aliases_of, meanings_of
 from vbterrier.linking.dictionary import STOP_ALIASES
 from vbterrier.linking.links import Identified, Links, positive

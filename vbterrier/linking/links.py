@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError
-from vbterrier.frames.parameters import choice
+from vbterrier.errors import InputError, ParameterError, choice
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError
+from vbterrier.errors import InputError, number, whole
 from vbterrier.frames.contracts import systems_of
 from vbterrier.frames.notebook import Panel, Shown, of_means, systems_line
-from vbterrier.frames.parameters import number, whole
 from vbterrier.kernels import linking
 from vbterrier.kernels.resample import stream
 from vbterrier.linking.answers import NIL, Gold, answers, decide, warn_of_silence

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, warn
+from vbterrier.errors import InputError, ParameterError, choice, warn
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.ids import ids_of
-from vbterrier.frames.parameters import choice
 from vbterrier.frames.ranking import ranked
 from vbterrier.linking.links import Identified, Links, links_frame, positive
 from vbterrier.linking.words import texts_of

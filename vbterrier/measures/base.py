@@ -5,15 +5,15 @@ from __future__ import annotations
 import logging
 import math
 import operator
+import time
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import ir_measures
 import numpy as np
 
-from vbterrier.errors import InputError, ParameterError, VBTerrierError, examples, nearest
+from vbterrier.errors import InputError, ParameterError, VBTerrierError, examples, nearest, printable
 from vbterrier.hosts.ir_measures import Provider, registered
-from vbterrier.log import timed
 from vbterrier.measures.target import EvaluationTarget, Scoring, warn_of_id_mismatch
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 _NOTHING = object()
-# Limits from here on are there to refuse what no memory holds, and are no news to anyone.
+# Limits from here on only guard against running out of memory; messages do not mention them.
 _ENDLESS = 1e6
 MOST_RANKS = 1_000_000
 
@@ -39,13 +39,13 @@ class Param(ir_measures.ParamInfo):  # type: ignore[misc]
     dtype
         ``str``, ``int``, ``float`` or ``bool``.
     default
-        The value when it is not given; parameters without one are left out of the measure altogether.
+        Default value; a parameter without a default is absent from the measure unless given.
     choices
         Legal values.
     low, high
-        Legal range of numbers, both included.
+        Legal range of numbers, both ends included.
     desc
-        A line for the documentation.
+        One line for the documentation.
     """
 
     def __init__(
@@ -63,12 +63,12 @@ class Param(ir_measures.ParamInfo):  # type: ignore[misc]
         self.legal, self.low, self.high = choices, low, high
 
     def coerce(self, name: str, value: Any) -> Any:
-        """The canonical form of a value: 1 and 1.0 are the same alpha.
+        """Return the canonical form of a value: 1 and 1.0 are the same alpha.
 
         Raises
         ------
         ParameterError
-            Another type, a value outside the range or the choices.
+            A value of another type, outside the range or not among the choices.
         """
         try:
             made = self._made(value)
@@ -78,7 +78,8 @@ class Param(ir_measures.ParamInfo):  # type: ignore[misc]
             raise ParameterError(
                 f"{name}={value!r}: wanted {self._wanted()}.{nearest(str(value), map(str, self.legal))}"
             )
-        if isinstance(made, (int, float)) and not (math.isfinite(made) and self._in_range(made)):
+        low, high = (-math.inf if self.low is None else self.low), (math.inf if self.high is None else self.high)
+        if isinstance(made, (int, float)) and not (math.isfinite(made) and low <= made <= high):
             raise ParameterError(f"{name}={value!r}: wanted {self._wanted()}")
         return made
 
@@ -93,9 +94,6 @@ class Param(ir_measures.ParamInfo):  # type: ignore[misc]
             raise TypeError
         # -0.0 is 0.0.
         return self.dtype(value) + 0.0 if self.dtype is float else self.dtype(value)
-
-    def _in_range(self, value: float) -> bool:
-        return (self.low is None or value >= self.low) and (self.high is None or value <= self.high)
 
     def _wanted(self) -> str:
         if self.legal:
@@ -117,16 +115,16 @@ UNDEFINED = Param(
 
 
 class Measure(ir_measures.Measure):  # type: ignore[misc]
-    """A measure of this package: a declaration of parameters over a computation of the floor below.
+    """Base class of the measures of this package.
 
-    Subclasses declare ``SUPPORTED_PARAMS`` and ``values``. Parameters are coerced and put in the order of the
-    declaration, so that equal measures have equal text.
+    Subclasses declare ``SUPPORTED_PARAMS`` and implement ``values``. Parameters are coerced and put in the order of
+    their declaration, so that equal measures have equal text.
     """
 
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = {}
     RUN_INPUTS: ClassVar[list[str]] = ["query_id", "doc_id", "score"]
     QREL_INPUTS: ClassVar[list[str]] = ["query_id", "doc_id", "relevance"]
-    # Which values are better: "higher", "lower", or neither.
+    # Better values: "higher", "lower", or None for neither.
     BETTER: ClassVar[str | None] = "higher"
 
     def __init__(self, **params: Any) -> None:
@@ -142,51 +140,54 @@ class Measure(ir_measures.Measure):  # type: ignore[misc]
         self.check()
 
     def check(self) -> None:
-        """Refuse parameters that do not go together; measures override it."""
+        """Refuse incompatible parameters; subclasses may override it."""
 
     @property
     def cutoff(self) -> int | None:
-        """The cutoff k, ``None`` for whole rankings."""
+        """Rank cutoff, ``None`` for whole rankings."""
         k: int | None = self.params.get("cutoff")
         return k
 
     @property
     def better(self) -> str | None:
-        """Which values are better, ``"higher"`` or ``"lower"``; ``None`` where a value alone is neither."""
+        """Direction of better values: ``"higher"``, ``"lower"``, or ``None`` if a value alone is neither."""
         return self.BETTER
 
     @property
     def depth(self) -> int | None:
-        """How many ranks the measure looks at, ``None`` for all."""
+        """Number of ranks that the measure depends on, ``None`` for all."""
         return self.cutoff
 
     @property
-    def DEFAULT(self) -> float:  # noqa: N802 - the host's name
-        """What hosts fill in for topics that a measure did not yield: the score of an empty ranking.
+    def DEFAULT(self) -> float:  # noqa: N802 - name in ir_measures
+        """Value that hosts use for topics without a value: the score of an empty ranking.
 
         Raises
         ------
         VBTerrierError
-            The topics were left out on purpose: a 0 in their place would be a wrong number.
+            ``undefined="skip"`` leaves topics out on purpose, where 0 would be a wrong value.
         """
         if self.params.get("undefined") == "skip":
             raise VBTerrierError(
-                f"{self}: undefined='skip' leaves topics out, which ir_measures would fill with 0 when measures of "
-                "others are in the same call; evaluate it in a call of its own, or use undefined='zero'"
+                f"{self}: undefined='skip' leaves topics out, for which ir_measures would use 0 if other measures are "
+                "in the same call; evaluate it in a separate call, or use undefined='zero'"
             )
         return 0.0
 
+    def prepare(self, target: EvaluationTarget) -> None:
+        """Compute what the measure needs of a target, once for all runs; subclasses may override it."""
+
     def values(self, scoring: Scoring) -> NDArray[np.float64]:
-        """The value of each topic of the target, NaN where there is none; shape (n_topics,)."""
+        """Value of each topic of the target, NaN for undefined values; shape (n_topics,)."""
         raise NotImplementedError
 
     def defined(self, scoring: Scoring) -> dict[str, float]:
-        """The value of each topic, after what ``undefined`` asks for topics that have none.
+        """Value of each topic, with the parameter ``undefined`` applied to topics without a value.
 
         Raises
         ------
         InputError
-            Topics without a value, unless asked to score them 0 or leave them out.
+            Topics without a value, with ``undefined="raise"``.
         """
         values = self.values(scoring)
         missing = np.isnan(values)
@@ -207,11 +208,11 @@ class Measure(ir_measures.Measure):  # type: ignore[misc]
         }
 
     def shared(self, *own: str) -> Hashable:
-        """A key for what this measure shares with those that differ in some parameters only."""
+        """Key of the results that this measure shares with measures that differ only in the parameters ``own``."""
         return (type(self), repr(type(self)(**{name: value for name, value in self.params.items() if name not in own})))
 
     def runtime_impl(self, qrels: Any, run: Any) -> Iterator[ir_measures.Metric]:
-        """Evaluate through the runtime provider of ir_measures, for pipelines without our own."""
+        """Evaluate through the runtime provider of ir_measures, in pipelines without the provider of this package."""
         yield from PROVIDER.iter_calc([self], qrels, run)
 
     @cached_property
@@ -225,13 +226,13 @@ class Measure(ir_measures.Measure):  # type: ignore[misc]
         return f"{text}@{self.cutoff}" if self.cutoff is not None else text
 
     def __repr__(self) -> str:
-        # Hosts hash and compare measures by it, once for every value.
+        # Cached, because hosts hash and compare measures by it for every value.
         return self._written
 
     def __reduce__(self) -> tuple[Any, tuple[str, dict[str, Any]]]:
         return registered, (self.NAME, self.params)
 
-    # Measure compares and hashes by repr; __eq__ here keeps __hash__ with it.
+    # ir_measures compares and hashes measures by repr; a class that defines __eq__ must define __hash__.
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ir_measures.Measure) and repr(self) == repr(other)
 
@@ -246,21 +247,22 @@ def _text(value: Any) -> str:
 
 
 def evaluate(measures: Iterable[Measure], target: EvaluationTarget, run: Run) -> Iterator[tuple[str, Measure, float]]:
-    """Topic, measure and value: every measure for every topic of the target, in the order of the measures' text."""
+    """Yield topic, measure and value for every measure and topic of the target, measures sorted by their text."""
     ordered = sorted(measures, key=repr)
     scoring = Scoring(target, run, deepest(ordered))
     for measure in ordered:
-        with timed(_LOG, "evaluated %s on %s", measure, run.name, level=logging.DEBUG):
-            values = measure.defined(scoring)
+        started = time.perf_counter()
+        values = measure.defined(scoring)
+        _LOG.debug("evaluated %s on %s (%.2f s)", measure, printable(run.name), time.perf_counter() - started)
         if len(ordered) > 1 and len(values) < len(target.topics):
-            # pt.Experiment wants every measure for every topic, and breaks without a word on those left out.
+            # pt.Experiment needs every measure for every topic, and fails without a message on missing topics.
             _ = measure.DEFAULT
         for topic, value in values.items():
             yield topic, measure, value
 
 
 def deepest(measures: Iterable[ir_measures.Measure]) -> int | None:
-    """The most ranks that a measure looks at, ``None`` if one looks at all."""
+    """Largest number of ranks that a measure depends on, ``None`` if one depends on all."""
     depths = [getattr(measure, "depth", measure.params.get("cutoff")) for measure in measures]
     return None if None in depths else max(depths)
 

@@ -1,4 +1,4 @@
-"""Measures of ir_measures beside those of this package."""
+"""Evaluation of measures of ir_measures that are not part of this package."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from vbterrier.errors import InputError, ParameterError, warn
 from vbterrier.frames.contracts import require
 from vbterrier.frames.ids import ids_of, integers_of, require_same_kind
-from vbterrier.frames.runs import run_places
+from vbterrier.frames.ranking import run_places
 from vbterrier.hosts.ir_measures import ENGINES, JUDGED, NDEVAL, TO_IR_MEASURES, TREC_EVAL
 from vbterrier.intents.sources import to_diversity
 from vbterrier.measures.target import EvaluationTarget
@@ -40,14 +40,14 @@ _HIGHEST = 2**15 - 1
 
 
 def require_ids_of(target: EvaluationTarget) -> None:
-    """Refuse judgments whose ids engines of others would misread."""
+    """Refuse judgments whose ids external engines would misread."""
     require(target.frame, ("qid", "docno", "label"), "qrels")
     require_ids(ids_of(target.frame["docno"], "qrels column 'docno'"), "qrels column 'docno'")
     require_no_nul(target.qid, "qrels column 'qid'")
 
 
 def require_ids(docno: Ids, where: str) -> None:
-    """Refuse empty ids, on which engines of others crash."""
+    """Refuse empty ids, on which external engines crash."""
     _, bounds = docno.utf8_bytes()
     empty = bounds[1:] == bounds[:-1]
     if empty.any():
@@ -57,9 +57,9 @@ def require_ids(docno: Ids, where: str) -> None:
 
 
 def require_no_nul(ids: Ids, where: str, numbers: NDArray[np.int64] | None = None) -> None:
-    """Refuse ids that engines of others, for which a NUL ends a text, would take for shorter ones.
+    """Refuse ids with a NUL, where external engines end a text.
 
-    ``numbers`` say which of the ids stands in each row; without them each row has its own.
+    ``numbers`` are the positions of the ids of all rows; without them, each row has its own id.
     """
     utf8_bytes, _ = ids.utf8_bytes()
     if utf8_bytes.all():
@@ -68,31 +68,36 @@ def require_no_nul(ids: Ids, where: str, numbers: NDArray[np.int64] | None = Non
     if row >= 0:
         value = ids.text[row].as_py()
         row = row if numbers is None else int(np.argmax(numbers == row))
-        raise InputError(f"{where}: row {row} holds {value!r}; measures of others end ids at a NUL: remove it")
+        raise InputError(f"{where}: row {row} holds {value!r}; external measures end ids at a NUL: remove it")
 
 
 def judges_once(target: EvaluationTarget) -> bool:
-    """Whether all rows of the qrels are of one iteration, so that a document that stands twice is an error."""
+    """Return True if all rows of the qrels have the same iteration, so that a duplicated document is an error."""
     if "iteration" not in target.frame.columns:
         return True
     return bool((target.frame["iteration"] == target.frame["iteration"].iloc[0]).all())
 
 
 def has_subtopics(qrels: pd.DataFrame) -> bool:
-    """Whether a document is judged for more than one iteration."""
+    """Return True if a document is judged for more than one iteration."""
     if not len(qrels) or (qrels["iteration"] == qrels["iteration"].iloc[0]).all():
         return False
     return bool(qrels.drop_duplicates(_JUDGMENT).duplicated(["qid", "docno"]).any())
 
 
 def qrels_of(target: EvaluationTarget) -> pd.DataFrame:
-    """Judgments as engines take them, made once."""
-    made: pd.DataFrame = target.memo("external qrels", partial(_checked_qrels, target))
-    return made
+    """Judgments for external engines, computed at first use."""
+    return target.memo("external qrels", partial(_checked_qrels, target))
 
 
 def _checked_qrels(target: EvaluationTarget) -> pd.DataFrame:
-    """Judgments as their engines take them, or an error where they would read something else."""
+    """Judgments for external engines.
+
+    Raises
+    ------
+    InputError
+        Judgments that the engines would misread.
+    """
     frame = target.frame
     checked = pd.DataFrame(
         {
@@ -103,11 +108,11 @@ def _checked_qrels(target: EvaluationTarget) -> pd.DataFrame:
         }
     )
     _require_small(checked)
-    # trec_eval's nDCG reads before its memory, and may never end, where no label of a topic is 0 or more. All measures
-    # are 0 there, as they are where labels are 0.
+    # Without a label of at least 0, nDCG of trec_eval reads outside its memory and may not end. All measures of such a
+    # topic are 0, as with labels of 0.
     worthless = (checked.groupby("qid", sort=False)["label"].transform("max") < 0).to_numpy()
     checked.loc[worthless, "label"] = 0
-    # Judgments refuse conflicts and warn of repetitions, once for all measures.
+    # Judgments refuse conflicts and warn of duplicates, once for all measures.
     if not has_subtopics(checked) and len(target.judgments().label) == len(checked):
         return checked
     conflict = checked[~checked.duplicated([*_JUDGMENT, "label"])].duplicated(_JUDGMENT)
@@ -120,19 +125,19 @@ def _checked_qrels(target: EvaluationTarget) -> pd.DataFrame:
 
 
 def _require_small(checked: pd.DataFrame) -> None:
-    """Refuse labels that engines of others cannot hold."""
+    """Refuse labels that are too large for external engines."""
     large = (checked["label"].abs() > _HIGHEST).to_numpy()
     if large.any():
         row = int(np.argmax(large))
         qid, docno, label = checked.loc[row, ["qid", "docno", "label"]]
         raise InputError(
-            f"qrels column 'label': row {row} holds {label} (query {qid!r}, document {docno!r}); measures of others "
-            f"take labels of at most {_HIGHEST:,} above or below 0: map them to grades"
+            f"qrels column 'label': row {row} holds {label} (query {qid!r}, document {docno!r}); external "
+            f"measures need labels from {-_HIGHEST:,} to {_HIGHEST:,}: map them to grades"
         )
 
 
 def ranking_of(run: Run, depth: int | None = None) -> pd.DataFrame:
-    """The first documents of each topic, by rank."""
+    """The documents of each topic up to a cutoff, in rank order."""
     if depth is None:
         rows, starts, sizes = run.ordered()
         rank = np.arange(len(rows)) - np.repeat(starts, sizes)
@@ -150,7 +155,7 @@ def ranking_of(run: Run, depth: int | None = None) -> pd.DataFrame:
 
 
 def by_topic(frame: pd.DataFrame, column: str) -> dict[str, dict[str, Any]]:
-    """A column by query and document, as the engines' own dictionaries: ir_measures makes them row by row."""
+    """A column by query and document, as the dictionaries of the engines; ir_measures makes them row by row."""
     qids, docnos, values = (frame[name].tolist() for name in ("qid", "docno", column))
     starts = ids_of(frame["qid"], column).blocks().tolist()
     found: dict[str, dict[str, Any]] = {}
@@ -160,12 +165,12 @@ def by_topic(frame: pd.DataFrame, column: str) -> dict[str, dict[str, Any]]:
 
 
 def _objects(ids: Ids) -> pd.Series[Any]:
-    """Ids for engines that go through them one by one, which text in Arrow's memory is slow at."""
+    """Ids as Python objects, because engines iterate over them, which is slow for Arrow."""
     return pd.Series(ids.text.to_pylist(), dtype=object)
 
 
 def is_plain(measure: ir_measures.Measure) -> bool:
-    """Whether a measure is nDCG@k as trec_eval has it: grades are gains, and all documents count."""
+    """Return True for nDCG@k of trec_eval: grades are gains, and all documents count."""
     given = {name for name, value in measure.params.items() if value is not False}
     if measure.NAME != "nDCG" or not {"cutoff", "dcg"}.issuperset(given):
         return False
@@ -174,18 +179,19 @@ def is_plain(measure: ir_measures.Measure) -> bool:
 
 
 def ndcg(judgments: Judgments, run: Run, cutoff: int) -> Floats:
-    """nDCG@k of each topic of the judgments, 0 where none of its documents is relevant, shape (n_topics,).
+    """nDCG@k of each topic of the judgments, 0 for topics without a relevant document, shape (n_topics,).
 
-    Terms are added in trec_eval's order, from the first rank down, so that the numbers are the same to the last bit.
+    Terms are added in the order of trec_eval, from the first rank down, so that values agree to the last bit.
     """
     levels = judgments.judged(run, run.top(cutoff), cutoff).levels
     gain = judgments.grades.astype(np.float64)
-    # The last two places are what levels of unjudged and missing documents index.
-    return _over(_dcg(np.append(gain, [0.0, 0.0])[levels]), _dcg(gain[_best(judgments, cutoff)]))
+    # Levels of unjudged and missing documents, -1 and -2, index the last two positions.
+    found, ideal = _dcg(np.append(gain, [0.0, 0.0])[levels]), _dcg(gain[_ideal_levels(judgments, cutoff)])
+    return np.divide(found, ideal, out=np.zeros(len(found)), where=ideal > 0)
 
 
-def _best(judgments: Judgments, cutoff: int) -> NDArray[np.int64]:
-    """The place of the grade at each rank of each topic's best ranking, shape (n_topics, at most cutoff)."""
+def _ideal_levels(judgments: Judgments, cutoff: int) -> NDArray[np.int64]:
+    """The level of the grade at each rank of the ideal ranking of each topic, shape (n_topics, at most cutoff)."""
     at_least = np.cumsum(judgments.counts[:, :0:-1], axis=1)
     width = min(cutoff, int(at_least.max(initial=0)))
     best: NDArray[np.int64] = (np.arange(width)[:, None] < at_least[:, None, :]).sum(axis=2)
@@ -199,38 +205,39 @@ def _dcg(gain: Floats) -> Floats:
     return total
 
 
-def _over(found: Floats, ideal: Floats) -> Floats:
-    return np.divide(found, ideal, out=np.zeros(len(found)), where=ideal > 0)
-
-
-# Measures whose value at k the first k documents decide.
+# Measures whose value at k depends on the first k documents only.
 OF_FIRST = ("AP", "P", "R", "RR", "Success", "nDCG")
-# Engines that evaluate each topic by itself.
+# Engines that evaluate each topic separately.
 TOPICWISE = (TREC_EVAL, NDEVAL, JUDGED)
 
 
 def is_diversity(measure: ir_measures.Measure) -> bool:
-    """Whether a measure reads the iterations of diversity qrels."""
+    """Return True if a measure reads the iterations of diversity qrels."""
     return bool(ENGINES[NDEVAL].supports(measure))
+
+
+def prepare(measure: ir_measures.Measure, target: EvaluationTarget) -> None:
+    """Look up the judgments of a target if a measure is computed from them directly."""
+    if is_plain(measure) and {"docno", "label"} <= set(target.frame.columns) and judges_once(target):
+        _ = target.judgments().lookup
 
 
 def external_values(
     measures: Sequence[ir_measures.Measure], target: EvaluationTarget, run: Run, *, warned: bool = False
 ) -> Iterator[tuple[str, ir_measures.Measure, float]]:
-    """Query, measure and value of measures that are not ours.
+    """Yield topic, measure and value of external measures.
 
-    They get checked frames: ids as text, whole labels, each judgment once, and in place of scores the places in
-    trec_eval's order, which their engines settle in three different ways. Diversity measures are evaluated one at a
-    time: two settings of one measure in one call come back as 0 from pyndeval. ``judged_only``, which it does not know,
-    is done by condensing the run first. It gets the first k documents alone, which decide all that it computes at k,
-    because it goes through a run row by row.
+    Their engines receive checked frames: ids as text, integer labels, each judgment once. Scores are replaced by ranks
+    in the order of trec_eval, because engines break ties in three different ways. Diversity measures are evaluated one
+    at a time: pyndeval returns 0 for two settings of one measure in one call. It does not know ``judged_only``, so the
+    run is condensed first. It iterates over the rows of a run, so it receives the first k documents only.
 
     Parameters
     ----------
     measures, target, run
         What to evaluate.
     warned
-        Whether topics and ties of this run were looked at before.
+        Topics and ties of this run were checked before.
     """
     if not measures:
         return
@@ -241,7 +248,7 @@ def external_values(
         asked = [measure for measure in measures if is_diversity(measure) == diverse]
         if not asked:
             continue
-        judged.memo("ids of qrels", partial(require_ids_of, judged))
+        judged.memo("checked ids", partial(require_ids_of, judged))
         if not warned:
             _look_at(asked, judged, run)
         if diverse:
@@ -255,12 +262,17 @@ def _adhoc_values(
 ) -> Iterator[tuple[str, ir_measures.Measure, float]]:
     others = list(measures)
     if judges_once(target):
-        # What takes no engine: going through dictionaries costs more than all else.
+        # Computed here, because converting to the dictionaries of an engine takes most of the time.
         for measure in filter(is_plain, measures):
             others.remove(measure)
             yield from zip(target.topics, repeat(measure), ndcg(target.judgments(), run, measure["cutoff"]).tolist())
     if others:
-        _warn_of_subtopics(others, qrels_of(target))
+        qrels = qrels_of(target)
+        if has_subtopics(qrels):
+            warn(
+                f"{', '.join(map(str, others))}: the qrels judge documents once a subtopic, and the last one would "
+                "win; flatten them with vbterrier.frames.flatten_qrels, or use diversity measures"
+            )
     for depth, alike in _by_depth(others):
         if depth is None:
             yield from _calculated(alike, target, qrels_of(target), ranking_of(run))
@@ -275,24 +287,30 @@ def _diversity_values(
     for measure in measures:
         if measure.params.get("judged_only"):
             asked = type(measure)(**{key: value for key, value in measure.params.items() if key != "judged_only"})
-            for qid, _, value in _calculated([asked], target, qrels, _condensed(ranking, qrels)):
+            condensed = ranking.merge(qrels[["qid", "docno"]].drop_duplicates(), on=["qid", "docno"], how="inner")
+            for qid, _, value in _calculated([asked], target, qrels, condensed):
                 yield qid, measure, value
         else:
-            yield from _calculated([measure], target, qrels, _first(ranking, measure.params.get("cutoff")))
+            cutoff = measure.params.get("cutoff")
+            # Scores are negative ranks.
+            first = ranking if cutoff is None else ranking[ranking["score"] > -cutoff]
+            yield from _calculated([measure], target, qrels, first)
 
 
 def _of_subtopics(target: EvaluationTarget) -> EvaluationTarget:
-    """What diversity measures judge by: intents and tags, where both were given, as judgments of subtopics."""
+    """The target of diversity measures: intents and tags, if both were given, as judgments of subtopics."""
     intents = target.frame if {"entity_id", "prob"} <= set(target.frame.columns) else target.intents
     if intents is None or target.tags is None:
         return target
     tags = target.tags
-    made: EvaluationTarget = target.memo("subtopics as judgments", lambda: EvaluationTarget(to_diversity(intents, tags)))
+    made: EvaluationTarget = target.memo(
+        "subtopics as judgments", lambda: EvaluationTarget(to_diversity(intents, tags))
+    )
     return made
 
 
 def _look_at(measures: Sequence[ir_measures.Measure], target: EvaluationTarget, run: Run) -> None:
-    """What our own measures refuse or warn of when they meet a run."""
+    """Check a run as measures of this package do."""
     qid, docno = (ids_of(target.frame[name], f"qrels column {name!r}") for name in ("qid", "docno"))
     run_places(run, target.topics, qid, "qrels")
     require_same_kind(docno, run.docno, "qrels column 'docno'", f"{run.name} column 'docno'")
@@ -303,7 +321,7 @@ def _look_at(measures: Sequence[ir_measures.Measure], target: EvaluationTarget, 
 def _by_depth(
     measures: Sequence[ir_measures.Measure],
 ) -> Iterator[tuple[int | None, list[ir_measures.Measure]]]:
-    """Measures that the first documents decide, with how many; and those that want whole rankings, ``None``."""
+    """Group measures by the cutoff that they need; ``None`` for measures of whole rankings."""
     of_first = [measure for measure in measures if is_of_first(measure)]
     if of_first:
         yield max(measure["cutoff"] for measure in of_first), of_first
@@ -313,72 +331,55 @@ def _by_depth(
 
 
 def is_of_first(measure: ir_measures.Measure) -> bool:
-    """Whether the first k documents and the judgments are all that a measure looks at."""
+    """Return True if a measure depends on the judgments and the first k documents only."""
     at_k = measure.NAME in OF_FIRST and measure.params.get("cutoff") is not None
-    # Some of their settings are done by other engines, with rules of their own.
+    # Other engines evaluate some settings, with different rules.
     done_by_trec_eval = bool(ENGINES[TREC_EVAL].supports(measure))
     return at_k and done_by_trec_eval and not measure.params.get("judged_only")
 
 
 def n_decisive(measure: ir_measures.Measure) -> int | None:
-    """How many of the first documents decide what a measure is, ``None`` for those that see the whole ranking."""
+    """Number of documents at the top of a ranking that decide a measure, ``None`` for the whole ranking."""
     cut = is_of_first(measure) or (is_diversity(measure) and not measure.params.get("judged_only"))
     n: int | None = measure.params.get("cutoff") if cut else None
     return n
 
 
 def is_topicwise(measure: ir_measures.Measure) -> bool:
-    """Whether judgments of other topics are known to change nothing."""
+    """Return True if a measure is known not to depend on judgments of other topics."""
     return any(ENGINES[name].supports(measure) for name in TOPICWISE)
 
 
 def _calculated(
     measures: Sequence[ir_measures.Measure], target: EvaluationTarget, qrels: Any, ranking: Any
 ) -> list[tuple[str, ir_measures.Measure, float]]:
-    """Values from frames, or from dictionaries of dictionaries."""
+    """Values from frames or from nested dictionaries."""
     try:
-        # Engines go through judgments row by row, too: once for all runs.
+        # Engines iterate over the rows of judgments, too, so this is done once for all runs.
         evaluator = target.memo(
             ("evaluator", *map(str, measures)),
-            lambda: ir_measures.evaluator(measures, _as_theirs(qrels)),
+            lambda: ir_measures.evaluator(measures, _renamed(qrels)),
         )
-        found = list(evaluator.iter_calc(_as_theirs(ranking)))
+        found = list(evaluator.iter_calc(_renamed(ranking)))
     except (ValueError, TypeError, KeyError, AssertionError, RuntimeError, SubprocessError) as error:
         names = ", ".join(map(str, measures))
         raise ParameterError(
             f"{names}: ir_measures cannot evaluate this ({' '.join(str(error).split())}); change the parameters, or "
-            "ask for the measures one by one to find the one to blame"
+            "evaluate the measures one by one to find the cause"
         ) from error
     if len(measures) > 1:
-        # Engines take measures out of sets, in an order that changes with Python's hash seed.
+        # Engines iterate over sets of measures, in an order that depends on the hash seed of Python.
         place = {measure: number for number, measure in enumerate(measures)}
         found.sort(key=lambda metric: place[metric.measure])
     return [(str(metric.query_id), metric.measure, float(metric.value)) for metric in found]
 
 
-def _as_theirs(data: Any) -> Any:
+def _renamed(data: Any) -> Any:
     return data.rename(columns=TO_IR_MEASURES) if isinstance(data, pd.DataFrame) else data
 
 
-def _first(ranking: pd.DataFrame, cutoff: int | None) -> pd.DataFrame:
-    """The first documents of each query: what stands for scores is the rank, negative."""
-    return ranking if cutoff is None else ranking[ranking["score"] > -cutoff]
-
-
-def _condensed(ranking: pd.DataFrame, qrels: pd.DataFrame) -> pd.DataFrame:
-    return ranking.merge(qrels[["qid", "docno"]].drop_duplicates(), on=["qid", "docno"], how="inner")
-
-
-def _warn_of_subtopics(measures: Sequence[ir_measures.Measure], qrels: pd.DataFrame) -> None:
-    if has_subtopics(qrels):
-        warn(
-            f"{', '.join(map(str, measures))}: the qrels judge documents once a subtopic, and the last one would win; "
-            "flatten them with vbterrier.frames.flatten_qrels, or use diversity measures"
-        )
-
-
 def mean_of(measure: ir_measures.Measure, values: Any) -> float:
-    """The aggregate that a measure asks for: a mean, or the sum of counts."""
+    """Aggregate values as a measure defines it: a mean, or a sum of counts."""
     aggregator = measure.aggregator()
     for value in values:
         aggregator.add(value)
@@ -386,5 +387,5 @@ def mean_of(measure: ir_measures.Measure, values: Any) -> float:
 
 
 def is_mean(measure: ir_measures.Measure) -> bool:
-    """Whether a measure is averaged over topics, so that an interval of its mean makes sense."""
+    """Return True if a measure is averaged over topics, so that its mean has an interval."""
     return isinstance(measure.aggregator(), ir_measures.MeanAgg)

@@ -8,7 +8,7 @@ import numpy as np
 
 from vbterrier.errors import InputError, ParameterError
 from vbterrier.frames.named import named
-from vbterrier.frames.runs import places
+from vbterrier.frames.ranking import places
 from vbterrier.hosts.ir_measures import TO_IR_MEASURES
 from vbterrier.intents.coverage import Coverage, Intents, Tags, cover
 from vbterrier.intents.sources import from_diversity, from_run
@@ -38,7 +38,7 @@ _COMMON = {
 _VARIANCE = Param(str, "bernoulli", choices=VARIANCES, desc="ES(1-ES), or the variance across intents")
 
 
-class _Ambiguous(Measure):
+class IntentMeasure(Measure):
     """A measure of which intents the first k documents cover.
 
     Intents and tags are taken from the first place that has them: the parameters ``intents`` and ``tags`` (a name
@@ -146,7 +146,7 @@ class _Ambiguous(Measure):
         return Tags(own, name="qrels")
 
 
-class _ES(_Ambiguous):
+class _ES(IntentMeasure):
     """Expected success ``ES@k = Σ_i π_i g_i`` over the candidate intents, in [0, 1] (Ding 2025, section 3.4).
 
     ``π_i`` is the probability of intent i, ``g_i`` its gain: whether one of the first k documents is tagged with it
@@ -178,7 +178,7 @@ class _ES(_Ambiguous):
         return coverage.success(gain)
 
 
-class _VarPenalty(_Ambiguous):
+class _VarPenalty(IntentMeasure):
     """``sqrt(Var)`` of success over the candidate intents, in [0, 0.5] (Ding 2025, section 3.4).
 
     ``Var = ES(1 - ES)`` (``variance="bernoulli"``), or ``Σ π_i g_i² - ES²`` (``"intent"``); equal for binary gains
@@ -204,7 +204,7 @@ class _VarPenalty(_Ambiguous):
         return np.sqrt(coverage.variance(gain, self["variance"]))
 
 
-class _VB(_Ambiguous):
+class _VB(IntentMeasure):
     """VB-Score ``VB_α@k = ES - α sqrt(Var)`` (Ding 2025, section 3.4), in ``[(1 - sqrt(1 + α²))/2, 1]``.
 
     The paper says [0, 1]; its own Table 1 has negative scores, and so has this measure. With α > 0 it is not monotone
@@ -246,7 +246,7 @@ class _VB(_Ambiguous):
         return vb.vb(coverage.success(gain), variance, self["alpha"], monotone=self["monotone"], clip=self["clip"])
 
 
-class _TopIntent(_Ambiguous):
+class _TopIntent(IntentMeasure):
     """Whether the most probable intent is covered in the first k: its gain, in [0, 1]; the mean of several equal ones.
 
     Examples
@@ -272,8 +272,3 @@ ES = _ES()
 VB = _VB()
 VarPenalty = _VarPenalty()
 TopIntent = _TopIntent()
-
-
-def is_ambiguous(measure: object) -> bool:
-    """Whether a measure is over candidate intents and their tags."""
-    return isinstance(measure, _Ambiguous)

@@ -39,7 +39,7 @@ _TOTAL = {
 _PART = {**_TOTAL, "undefined": UNDEFINED}
 
 
-class _OfLinking(Measure):
+class LinkingMeasure(Measure):
     """A figure of a whole set of queries, and what each of them stands for in it."""
 
     QREL_INPUTS: ClassVar[list[str]] = [TO_IR_MEASURES["qid"]]
@@ -73,7 +73,7 @@ class _OfLinking(Measure):
         return every[:, FIGURES.index(self.NAME)]
 
 
-class _Part(_OfLinking):
+class _Part(LinkingMeasure):
     """Precision or recall of one kind, which is undefined where there is none of it."""
 
     def values(self, scoring: Scoring) -> Floats:
@@ -92,7 +92,7 @@ class _Part(_OfLinking):
         return values
 
 
-class _Total(_OfLinking):
+class _Total(LinkingMeasure):
     """A figure with the precision of both kinds, which counts 0 for one that the system never answers."""
 
     def values(self, scoring: Scoring) -> Floats:
@@ -228,7 +228,7 @@ class _LinkingP(_Total):
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = _TOTAL
 
 
-class _LinkingR(_OfLinking):
+class _LinkingR(LinkingMeasure):
     """Total recall ``R = (n_L R_L + n_N R_N)/(n_L + n_N)``: the share of queries that are answered rightly, in [0, 1].
 
     Mertens et al. 2014, section 2.2; parameters as of :data:`LinkP`. Its values are 0 or 1, unlike those of the other
@@ -274,8 +274,3 @@ NilR = _NilR()
 LinkingP = _LinkingP()
 LinkingR = _LinkingR()
 LinkingF1 = _LinkingF1()
-
-
-def is_linking(measure: object) -> bool:
-    """Whether a measure is over one answer a query, an entity or NIL."""
-    return isinstance(measure, _OfLinking)

@@ -24,71 +24,35 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 
-_FIRST_ROWS, _FEW = 10_000, 100
-
-
-def warn_of_id_mismatch(target: EvaluationTarget, run: Run, *, only_misspelt: bool = False) -> None:
-    """Say it when a run and the judgments share topics, but not a single document.
-
-    Parameters
-    ----------
-    target, run
-        The judgments and the run.
-    only_misspelt
-        Whether only where ids differ in how they are written: integers, which hosts make text before anybody can refuse
-        them, against text; blanks at the ends; Unicode forms. Parts of runs may well hold nothing that is judged.
-    """
-    # The documents of entity runs are entities: nobody judges them.
-    if target.is_links or not {"docno", "label"} <= set(target.frame.columns) or not len(run):
-        return
-    known = target.memo("judged documents", lambda: ids_of(target.frame["docno"], "qrels column 'docno'").text)
-    if not _any_in(run.docno.text, known) and not (only_misspelt and not _are_misspelt(run.docno.text, known)):
-        retrieved, judged_ones = (examples(ids[:4].to_pylist()) for ids in (run.docno.text, known))
-        warn(
-            f"{run.name}: none of its documents is judged: it has {retrieved}; qrels has {judged_ones}; look for "
-            "other prefixes, trailing blanks or another Unicode form"
-        )
-
-
-def _are_misspelt(ids: Any, known: Any) -> bool:
-    """Whether ids are those that are known, written otherwise, as far as the first of them tell."""
-    are_numbers = [bool(pc.all(pc.utf8_is_decimal(some.slice(0, _FEW))).as_py()) for some in (ids, known)]
-    return are_numbers[0] != are_numbers[1] or _any_in(_tidied(ids.slice(0, _FIRST_ROWS)), _tidied(known))
-
-
-def _tidied(ids: Any) -> Any:
-    return pc.utf8_normalize(pc.utf8_trim_whitespace(ids), form="NFKC")
-
-
-def _any_in(ids: Any, known: Any) -> bool:
-    """Whether one of the ids is known; most runs tell with their first rows."""
-    first, rest = ids.slice(0, _FIRST_ROWS), ids.slice(_FIRST_ROWS)
-    return any(pc.any(pc.is_in(part, value_set=known)).as_py() for part in (first, rest) if len(part))
-
-
 class Memo:
-    """Values computed when they are first asked for, and kept."""
+    """Values that are computed at first use and kept.
+
+    Attributes
+    ----------
+    kept : dict
+        The values by key.
+    """
 
     def __init__(self) -> None:
-        self._kept: dict[Hashable, Any] = {}
+        self.kept: dict[Hashable, Any] = {}
 
     def memo(self, key: Hashable, make: Callable[[], T]) -> T:
-        """The value of a key, made at the first time."""
-        if key not in self._kept:
-            self._kept[key] = make()
-        value: T = self._kept[key]
+        """Return the value of a key; compute it at first use."""
+        if key not in self.kept:
+            self.kept[key] = make()
+        value: T = self.kept[key]
         return value
 
 
 class EvaluationTarget(Memo):
-    """The frame given as qrels: judgments, intents or a pool's links, prepared once for many runs.
+    """The frame given as qrels: judgments, intents or the links of a pool, prepared once for many runs.
 
     Parameters
     ----------
     frame
         Any frame with a column qid.
     intents, tags
-        Candidate intents and tags that stand beside judgments; ``None`` to look for them in the frame and the run.
+        Candidate intents and tags that accompany judgments; ``None`` to look for them in the frame and the run.
 
     Raises
     ------
@@ -103,31 +67,35 @@ class EvaluationTarget(Memo):
         self.intents, self.tags = intents, tags
         require(frame, ("qid",), "qrels")
         if not len(frame):
-            raise InputError("qrels: no rows; a run is evaluated over the topics that stand here")
+            raise InputError("qrels: no rows; a run is evaluated over the topics of this frame")
         self.frame = frame
         self.qid = ids_of(frame["qid"], "qrels column 'qid'")
         self.topics, _ = self.qid.codes()
 
     @classmethod
     def of_links(cls, pool: LinkedPool) -> EvaluationTarget:
-        """A target that holds a linked pool, which no frame of all its links need be made of."""
+        """Return a target for a linked pool, without a frame of all its links."""
         target = cls(pd.DataFrame({"qid": pool.topics}))
-        target.memo("links", lambda: pool)
+        target.kept["links"] = pool
         return target
 
     @property
     def is_links(self) -> bool:
-        """Whether the frame is that of a linked pool, a K frame."""
+        """True if the frame is that of a linked pool, a K frame."""
         return {"docno", "entity_id", "label", "rank"} <= set(self.frame.columns)
 
     @property
     def is_diversity(self) -> bool:
-        """Whether intents would be read off the iterations of judgments."""
+        """True if intents are taken from the iterations of judgments."""
         return self.intents is None and {"iteration", "docno", "label"} <= set(self.frame.columns)
 
     def judgments(self, *, drop_negative: bool = False) -> Judgments:
         """The frame as judgments."""
-        return self.memo(("judgments", drop_negative), lambda: Judgments(self.frame, drop_negative=drop_negative))
+        key = "judgments", drop_negative
+        if key not in self.kept:
+            self.kept[key] = Judgments(self.frame, drop_negative=drop_negative)
+        found: Judgments = self.kept[key]
+        return found
 
     def linked(self) -> LinkedPool:
         """The frame as a linked pool.
@@ -135,35 +103,35 @@ class EvaluationTarget(Memo):
         Raises
         ------
         InputError
-            It is no K frame, or holds what a pool cannot.
+            A frame that is no K frame, or has values that a pool cannot have.
         """
-        return self.memo("links", self._linked)
-
-    def _linked(self) -> LinkedPool:
-        if not self.is_links:
-            found = ", ".join(map(str, self.frame.columns))
-            raise InputError(
-                f"qrels: measures of entity runs want a pool's links there, a frame with {', '.join(COLUMNS)}; found "
-                f"{found}; make it with vbterrier.entities.link_pool(pool, tags, qrels).frame()"
-            )
-        return LinkedPool.from_frame(self.frame, name="qrels")
+        if "links" not in self.kept:
+            if not self.is_links:
+                found = ", ".join(map(str, self.frame.columns))
+                raise InputError(
+                    f"qrels: measures of entity runs need the links of a pool, a frame with {', '.join(COLUMNS)}; "
+                    f"found {found}; make it with vbterrier.entities.link_pool(pool, tags, qrels).frame()"
+                )
+            self.kept["links"] = LinkedPool.from_frame(self.frame, name="qrels")
+        pool: LinkedPool = self.kept["links"]
+        return pool
 
     def entity_table(self, rel: int) -> EntityTable:
-        """The entities of the linked pool beside relevance."""
+        """The entities of the linked pool with their relevance statistics."""
         return self.memo(("entities", rel), lambda: EntityTable(self.linked(), rel))
 
 
 class Scoring(Memo):
-    """A run against a target.
+    """A run and the target that it is evaluated against.
 
     Parameters
     ----------
     target
-        What stands in the qrels target.
+        Judgments, intents or links.
     run
         The run.
     depth
-        The largest cutoff of the measures to come, ``None`` if one has none.
+        The largest cutoff of the measures to evaluate, ``None`` if a measure has none.
     """
 
     def __init__(self, target: EvaluationTarget, run: Run, depth: int | None) -> None:
@@ -171,24 +139,28 @@ class Scoring(Memo):
         self.target, self.run, self.depth = target, run, depth
 
     def judged(self, cutoff: int | None, *, drop_negative: bool = False) -> JudgedTop:
-        """The first ``cutoff`` documents with their judgments."""
-        judgments = self.target.judgments(drop_negative=drop_negative)
-        deepest = self.memo(("judged", drop_negative), lambda: judgments.judge(self.run, self.depth))
-        return self.memo(("cut", drop_negative, cutoff), lambda: deepest.cut(cutoff))
+        """The documents up to a cutoff with their judgments."""
+        key, deepest = ("cut", drop_negative, cutoff), ("judged", drop_negative)
+        if key not in self.kept:
+            if deepest not in self.kept:
+                judgments = self.target.judgments(drop_negative=drop_negative)
+                self.kept[deepest] = judgments.judge(self.run, self.depth)
+            self.kept[key] = self.kept[deepest].cut(cutoff)
+        found: JudgedTop = self.kept[key]
+        return found
 
     def selection(self) -> Selection:
-        """The run as one of entities on the linked pool."""
-
-        def make() -> Selection:
-            pool = self.target.linked()
-            require_same_kind(self.target.qid, self.run.topic_ids, "qrels column 'qid'", f"{self.run.name} column 'qid'")
-            return Selection(pool, self.run, self.depth)
-
-        return self.memo("selection", make)
+        """The run as a run of entities over the linked pool."""
+        if "selection" not in self.kept:
+            pool, run = self.target.linked(), self.run
+            require_same_kind(self.target.qid, run.topic_ids, "qrels column 'qid'", f"{run.name} column 'qid'")
+            self.kept["selection"] = Selection(pool, run, self.depth)
+        found: Selection = self.kept["selection"]
+        return found
 
 
 def require_one_tagger(runs: Iterable[Run]) -> None:
-    """Refuse runs that are known to be tagged in different ways: the tagger decides more than the system does.
+    """Refuse runs with tags of different taggers, because the tagger has a larger effect than the system.
 
     Raises
     ------
@@ -209,7 +181,7 @@ def require_one_tagger(runs: Iterable[Run]) -> None:
 
 
 def restricted(target: EvaluationTarget, runs: Mapping[str, Run], on_topics: str) -> EvaluationTarget:
-    """The target with the topics to average over."""
+    """Return the target with the topics to average over."""
     known = set(target.topics)
     found = {name: known.intersection(run.topics) for name, run in runs.items()}
     if on_topics == "same":
@@ -235,8 +207,50 @@ def restricted(target: EvaluationTarget, runs: Mapping[str, Run], on_topics: str
 def aligned(
     judged: EvaluationTarget, runs: Mapping[str, Run], on_topics: str
 ) -> tuple[EvaluationTarget, dict[str, Run]]:
-    """The target with the topics to average over, and the runs on them; says it when a run is not judged at all."""
+    """Return the target with the topics to average over, and the runs on them; warn of unjudged runs."""
     target = restricted(judged, runs, on_topics)
     for run in runs.values():
         warn_of_id_mismatch(judged, run)
     return target, {name: run.only(target.topics) if on_topics == "common" else run for name, run in runs.items()}
+
+
+_FIRST_ROWS, _FEW = 10_000, 100
+
+
+def warn_of_id_mismatch(target: EvaluationTarget, run: Run, *, only_misspelt: bool = False) -> None:
+    """Warn if a run and the judgments share topics but no document.
+
+    Parameters
+    ----------
+    target, run
+        The judgments and the run.
+    only_misspelt
+        Warn only if ids differ in their spelling: integers, which hosts convert to text, against text; blanks at the
+        ends; Unicode forms. A part of a run may well hold no judged document.
+    """
+    # The documents of entity runs are entities, which are not judged.
+    if target.is_links or not {"docno", "label"} <= set(target.frame.columns) or not len(run):
+        return
+    known = target.memo("judged documents", lambda: ids_of(target.frame["docno"], "qrels column 'docno'").text)
+    if not _any_in(run.docno.text, known) and not (only_misspelt and not _are_misspelt(run.docno.text, known)):
+        retrieved, judged_ones = (examples(ids[:4].to_pylist()) for ids in (run.docno.text, known))
+        warn(
+            f"{run.name}: none of its documents is judged: it has {retrieved}; qrels has {judged_ones}; look for "
+            "other prefixes, trailing blanks or another Unicode form"
+        )
+
+
+def _are_misspelt(ids: Any, known: Any) -> bool:
+    """Return True if ids are known ids in another spelling, judged by the first of them."""
+    are_numbers = [bool(pc.all(pc.utf8_is_decimal(some.slice(0, _FEW))).as_py()) for some in (ids, known)]
+    return are_numbers[0] != are_numbers[1] or _any_in(_tidied(ids.slice(0, _FIRST_ROWS)), _tidied(known))
+
+
+def _tidied(ids: Any) -> Any:
+    return pc.utf8_normalize(pc.utf8_trim_whitespace(ids), form="NFKC")
+
+
+def _any_in(ids: Any, known: Any) -> bool:
+    """Return True if any id is known; in most runs the first rows decide."""
+    first, rest = ids.slice(0, _FIRST_ROWS), ids.slice(_FIRST_ROWS)
+    return any(pc.any(pc.is_in(part, value_set=known)).as_py() for part in (first, rest) if len(part))

@@ -1,4 +1,4 @@
-"""Measures over the distribution of unjudged documents, bounds of nDCG, and the unjudged share."""
+"""Bootstrapped measures, bounds of nDCG, and the share of unjudged documents."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from vbterrier.unjudged.priors import ALL_UNJUDGED, COMPAT, MOST_DRAWS, N_DRAWS,
 
 if TYPE_CHECKING:
     from vbterrier.annotations import Floats
-    from vbterrier.measures.target import Scoring
+    from vbterrier.measures.target import EvaluationTarget, Scoring
     from vbterrier.unjudged.metrics import Metric
     from vbterrier.unjudged.pool import JudgedTop
 
 
 STATS = ("mean", "median", "mode", "std", "lo", "hi")
 _PERCENTILE = re.compile(r"q(\d{1,2}(\.\d+)?|100)")
-# Strengths that are no numbers in the text of a measure, and what the process takes for them.
+# Strengths that are words in the text of a measure, and their values in the process.
 STRENGTHS: dict[str, Any] = {"auto": "auto", "inf": math.inf}
 
 
@@ -31,7 +31,7 @@ class _Prior(Param):
     """The name of a prior, or a mapping of grade to probability."""
 
     def __init__(self) -> None:
-        super().__init__(str, "auto", choices=PRIORS, desc="where grades of unjudged documents come from, or a dict")
+        super().__init__(str, "auto", choices=PRIORS, desc="prior of the grades of unjudged documents, or a dict")
         self.dtype = (str, dict)
 
     def coerce(self, name: str, value: Any) -> Any:
@@ -61,10 +61,10 @@ class _Stat(Param):
 
 
 class _Strength(Param):
-    """A pseudo-count above 0, or a word for it."""
+    """A pseudo-count above 0, or its name."""
 
     def __init__(self) -> None:
-        super().__init__(str, "auto", desc="how many documents the prior is worth; 'inf': it is known exactly")
+        super().__init__(str, "auto", desc="pseudo-count of the prior, in documents; 'inf': it is known exactly")
         self.dtype = (str, float)
 
     def coerce(self, name: str, value: Any) -> Any:
@@ -87,57 +87,63 @@ class _Strength(Param):
 
 
 def process_params(**own: Param) -> dict[str, Param]:
-    """The parameters of the process around those of a metric."""
+    """Return the parameters of the process with those of a metric."""
     return {
         "cutoff": CUTOFF,
         "prior": _Prior(),
         "stat": _Stat(),
         **own,
-        "method": Param(str, "auto", choices=METHODS, desc="how the distribution is computed"),
-        "all_unjudged": Param(str, "auto", choices=ALL_UNJUDGED, desc="the run prior where nothing is judged"),
+        "method": Param(str, "auto", choices=METHODS, desc="computation of the distribution"),
+        "all_unjudged": Param(str, "auto", choices=ALL_UNJUDGED, desc="the run prior if no document is judged"),
         "prior_strength": _Strength(),
         "level": Param(float, 0.9, low=0, high=1, desc="level of the interval of lo and hi"),
-        "n_draws": Param(int, N_DRAWS, low=1, high=MOST_DRAWS, desc="draws of a topic, where draws are needed"),
-        "seed": Param(int, 0, low=0, desc="decides the draws, together with the topic"),
+        "n_draws": Param(int, N_DRAWS, low=1, high=MOST_DRAWS, desc="number of draws of a topic, if draws are needed"),
+        "seed": Param(int, 0, low=0, desc="seed of the draws, together with the topic"),
     }
 
 
 class Bootstrapped(Measure):
-    """A statistic of a score's distribution over what unjudged documents could be.
+    """A statistic of the distribution of a score over the grades of unjudged documents.
 
-    Subclasses declare the parameters of their metric, and make it. All statistics of one evaluation come from one
+    Subclasses declare the parameters of their metric and make it. All statistics of one evaluation share one
     computation.
     """
 
     @property
     def better(self) -> str | None:
-        """Scores and their ends are better the higher, their spread is neither."""
+        """Direction of better values; a standard deviation has none."""
         return None if self["stat"] == "std" else self.BETTER
 
     def metric(self) -> Metric:
-        """What is scored."""
+        """The metric whose distribution is computed."""
         raise NotImplementedError
 
     def check(self) -> None:
-        """Refuse what the metric or the process refuse."""
+        """Refuse parameters that the metric or the process refuses."""
         self.metric()
         self.process()
 
     def process(self) -> Process:
-        """How unjudged documents are graded."""
-        # The gain of nDCG is its metric's.
+        """The process that draws grades of unjudged documents."""
         given = {name: self[name] for name in Process.__dataclass_fields__ if name in self.SUPPORTED_PARAMS}
+        # The gain of nDCG is a parameter of its metric.
         given.pop("dcg", None)
         strength = given.pop("prior_strength")
         return Process(**given, prior_strength=STRENGTHS.get(strength, strength))
 
+    def prepare(self, target: EvaluationTarget) -> None:
+        """Look up the judgments of a target."""
+        _ = target.judgments(drop_negative=self.process().drops_negative).lookup
+
     def distribution(self, scoring: Scoring) -> BootstrapDistribution:
         """The distribution that all statistics with the same process and cutoff share."""
-
-        def make() -> BootstrapDistribution:
-            return BootstrapDistribution(self.judged(scoring), self.process(), self.metric())
-
-        return scoring.memo(self.shared("stat", "level"), make)
+        key = self.shared("stat", "level")
+        if key not in scoring.kept:
+            process = self.process()
+            judged = scoring.judged(self.cutoff, drop_negative=process.drops_negative)
+            scoring.kept[key] = BootstrapDistribution(judged, process, self.metric())
+        found: BootstrapDistribution = scoring.kept[key]
+        return found
 
     def judged(self, scoring: Scoring) -> JudgedTop:
         """The ranking that is scored, with its judgments."""
@@ -155,11 +161,11 @@ class Bootstrapped(Measure):
 
 
 class _BNDCG(Bootstrapped):
-    """Bootstrapped nDCG@k: a statistic of the score's distribution over what unjudged documents could be.
+    """Bootstrapped nDCG@k: a statistic of the distribution of nDCG over the grades of unjudged documents.
 
     ``nDCG = (DCG of the judged part + gains drawn from a prior) / IDCG@k(pool)``, in [0, 1]; see
-    :func:`vbterrier.unjudged.bootstrap_distribution` for the process, its parameters and its source. With nothing
-    unjudged it is ``nDCG@k``. All statistics of one evaluation come from one computation.
+    :func:`vbterrier.unjudged.bootstrap_distribution` for the process, its parameters and its source. Without
+    unjudged documents it equals ``nDCG@k``. All statistics of one evaluation share one computation.
 
     Parameters
     ----------
@@ -167,12 +173,13 @@ class _BNDCG(Bootstrapped):
         ``mean`` (default), ``median``, ``mode``, ``std``, a percentile ``q0`` to ``q100``, or ``lo`` and ``hi``, the
         ends of the central interval at ``level``.
     prior_strength
-        As there; a number, or a text: ``'inf'`` for a prior known exactly, ``'auto'``.
+        A number; ``'inf'`` for a prior known exactly; or ``'auto'``.
 
     Notes
     -----
-    The default prior is learned over all topics of a call, and so is that of ``compat="ecir23"``: in batches
-    (``pt.Experiment(batch_size=...)``) they see the topics of a batch only. ``prior="pool"`` does not depend on others.
+    The default prior and that of ``compat="ecir23"`` are learned from all topics of a call; in batches
+    (``pt.Experiment(batch_size=...)``) they are learned from the topics of a batch only. ``prior="pool"`` depends on no
+    other topic.
 
     Examples
     --------
@@ -184,7 +191,7 @@ class _BNDCG(Bootstrapped):
     __name__ = "BNDCG"
     NAME = __name__
     PRETTY_NAME = "Bootstrapped nDCG"
-    SHORT_DESC = "nDCG over what the unjudged documents could be"
+    SHORT_DESC = "nDCG over the grades of unjudged documents"
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = process_params(
         dcg=Param(str, "log2", choices=DCG, desc="gain is the grade, or 2^grade - 1"),
         compat=Param(str, "", choices=COMPAT, desc="follow the code of the paper where it departs from it"),
@@ -196,22 +203,22 @@ class _BNDCG(Bootstrapped):
 
 
 class _BRBP(Bootstrapped):
-    """Bootstrapped rank-biased precision, RBP@k over what unjudged documents could be.
+    """Bootstrapped rank-biased precision, RBP@k over the grades of unjudged documents.
 
     ``RBP = (1 - p) Σ_r p^(r-1) gain_r``, in [0, 1]; the process and its statistics are those of
     :data:`vbterrier.BNDCG`. Every value lies in [base, base + residual] with base the RBP of the judged part and
-    residual what it would gain if every unjudged document gained 1 (Moffat and Zobel, TOIS 2008, section 5).
+    residual its increase if every unjudged document had gain 1 (Moffat and Zobel, TOIS 2008, section 5).
 
     Parameters
     ----------
     p
         Persistence, in [0, 1).
     rel
-        The lowest grade that gains 1, all below gaining nothing, as in ``RBP(rel=1)`` of ir_measures; 0 (default) for
+        The lowest grade with gain 1, lower grades having gain 0, as in ``RBP(rel=1)`` of ir_measures; 0 (default) for
         graded gains, ``grade / max_grade``.
     max_grade
-        The grade that gains 1 where gains are graded; the highest of the given qrels by default. Give it when topics
-        come in batches.
+        The grade with gain 1 if gains are graded; the highest grade of the given qrels by default. Set it for topics in
+        batches.
 
     Examples
     --------
@@ -223,11 +230,11 @@ class _BRBP(Bootstrapped):
     __name__ = "BRBP"
     NAME = __name__
     PRETTY_NAME = "Bootstrapped RBP"
-    SHORT_DESC = "rank-biased precision over what the unjudged documents could be"
+    SHORT_DESC = "rank-biased precision over the grades of unjudged documents"
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = process_params(
         p=Param(float, 0.8, low=0, desc="persistence, below 1"),
         rel=Param(int, 0, low=0, desc="lowest relevant grade; 0: gains are graded"),
-        max_grade=Param(int, low=1, desc="the highest grade there is"),
+        max_grade=Param(int, low=1, desc="the highest grade"),
     )
 
     def metric(self) -> Metric:
@@ -236,10 +243,10 @@ class _BRBP(Bootstrapped):
 
 
 class _BP(Bootstrapped):
-    """Bootstrapped precision, P@k over what unjudged documents could be.
+    """Bootstrapped precision, P@k over the grades of unjudged documents.
 
     ``P@k = relevant documents in the first k / k``, in [0, 1]; the process and its statistics are those of
-    :data:`vbterrier.BNDCG`. With nothing unjudged it is ``P(rel=...)@k`` of trec_eval. The cutoff must be given.
+    :data:`vbterrier.BNDCG`. Without unjudged documents it equals ``P(rel=...)@k`` of trec_eval. The cutoff is required.
 
     Parameters
     ----------
@@ -256,7 +263,7 @@ class _BP(Bootstrapped):
     __name__ = "BP"
     NAME = __name__
     PRETTY_NAME = "Bootstrapped precision"
-    SHORT_DESC = "precision over what the unjudged documents could be"
+    SHORT_DESC = "precision over the grades of unjudged documents"
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = process_params(
         rel=Param(int, 1, low=1, desc="lowest relevant grade")
     )
@@ -267,12 +274,12 @@ class _BP(Bootstrapped):
 
 
 class _BAP(Bootstrapped):
-    """Bootstrapped average precision, AP[@k] over what unjudged documents could be.
+    """Bootstrapped average precision, AP[@k] over the grades of unjudged documents.
 
     ``AP@k = (1/R) Σ_{r<=k} I(r) P@r`` with R relevant documents in the pool, in [0, 1]; the process and its statistics
-    are those of :data:`vbterrier.BNDCG`. R never changes: a document that is drawn relevant stands for one of the
-    judged ones outside the ranking. Where judgments are missing all over the pool, R is too small and scores are far
-    too high: condensed lists are nearer to the truth there. With nothing unjudged it is ``AP(rel=...)[@k]`` of
+    are those of :data:`vbterrier.BNDCG`. R is constant: a document drawn as relevant replaces one of the judged
+    documents outside the ranking. If judgments are missing in the whole pool, R is too small and scores are far too
+    high; condensed lists are more accurate then. Without unjudged documents it equals ``AP(rel=...)[@k]`` of
     trec_eval.
 
     Parameters
@@ -290,7 +297,7 @@ class _BAP(Bootstrapped):
     __name__ = "BAP"
     NAME = __name__
     PRETTY_NAME = "Bootstrapped average precision"
-    SHORT_DESC = "average precision over what the unjudged documents could be"
+    SHORT_DESC = "average precision over the grades of unjudged documents"
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = process_params(
         rel=Param(int, 1, low=1, desc="lowest relevant grade")
     )
@@ -301,16 +308,16 @@ class _BAP(Bootstrapped):
 
 
 class _BERR(Bootstrapped):
-    """Bootstrapped expected reciprocal rank, ERR@k over what unjudged documents could be.
+    """Bootstrapped expected reciprocal rank, ERR@k over the grades of unjudged documents.
 
     ``ERR = Σ_r (1/r) s_r Π_{i<r} (1 - s_i)`` with ``s = (2^grade - 1) / 2^max_grade``, in [0, 1]; the process and its
-    statistics are those of :data:`vbterrier.BNDCG`. With nothing unjudged it is ``ERR@k`` of gdeval (Chapelle et
-    al., CIKM 2009).
+    statistics are those of :data:`vbterrier.BNDCG`. Without unjudged documents it equals ``ERR@k`` of gdeval
+    (Chapelle et al., CIKM 2009).
 
     Parameters
     ----------
     max_grade
-        The highest grade there can be; 4 as in gdeval unless given.
+        The highest possible grade; by default 4, as in gdeval.
 
     Examples
     --------
@@ -322,9 +329,9 @@ class _BERR(Bootstrapped):
     __name__ = "BERR"
     NAME = __name__
     PRETTY_NAME = "Bootstrapped expected reciprocal rank"
-    SHORT_DESC = "expected reciprocal rank over what the unjudged documents could be"
+    SHORT_DESC = "expected reciprocal rank over the grades of unjudged documents"
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = process_params(
-        max_grade=Param(int, WEB_GRADE, low=1, high=MOST_GRADE, desc="the highest grade there is")
+        max_grade=Param(int, WEB_GRADE, low=1, high=MOST_GRADE, desc="the highest grade")
     )
 
     def metric(self) -> Metric:
@@ -333,7 +340,7 @@ class _BERR(Bootstrapped):
 
 
 class _BQ(Bootstrapped):
-    """Bootstrapped Q-measure, Q[@k] over what unjudged documents could be.
+    """Bootstrapped Q-measure, Q[@k] over the grades of unjudged documents.
 
     ``Q@k = 1/min(k, R) Σ_{r<=k} I(r) (C(r) + β cg(r)) / (r + β cg*(r))``, in [0, 1], with R relevant documents in the
     pool (Sakai, AIRS 2004); see :class:`vbterrier.unjudged.metrics.Q`. The process and its statistics are those of
@@ -342,7 +349,7 @@ class _BQ(Bootstrapped):
     Parameters
     ----------
     beta
-        How much gains count beside ranks; at 0 it is AP (divided by ``min(k, R)``).
+        Weight of gains relative to ranks; 0 gives AP (divided by ``min(k, R)``).
 
     Examples
     --------
@@ -354,9 +361,9 @@ class _BQ(Bootstrapped):
     __name__ = "BQ"
     NAME = __name__
     PRETTY_NAME = "Bootstrapped Q-measure"
-    SHORT_DESC = "Q-measure over what the unjudged documents could be"
+    SHORT_DESC = "Q-measure over the grades of unjudged documents"
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = process_params(
-        beta=Param(float, 1.0, low=0, desc="how much gains count beside ranks")
+        beta=Param(float, 1.0, low=0, desc="weight of gains relative to ranks")
     )
 
     def metric(self) -> Metric:
@@ -375,14 +382,14 @@ BQ = _BQ()
 class _NDCGBound(Measure):
     """A bound of nDCG@k with unjudged documents: ``side`` lower or upper, ``kind`` naive, rbp, guaranteed or posthoc.
 
-    See :func:`vbterrier.unjudged.bootstrap.ndcg_bound`; in [0, 1]. Neither the naive nor the rbp pair always holds the
-    truth, ``guaranteed`` does (Fröbe et al., ECIR 2023, section 3.3); ``posthoc``, which is ours, does if only the
-    retrieved documents are judged.
+    See :func:`vbterrier.unjudged.bootstrap.ndcg_bound`; in [0, 1]. The naive and rbp pairs do not always enclose
+    the true value; ``guaranteed`` does (Fröbe et al., ECIR 2023, section 3.3). ``posthoc``, an addition of this
+    package, does if only the retrieved documents are judged.
 
     Parameters
     ----------
     max_grade
-        The highest grade there is; the highest of the given qrels by default. Give it when topics come in batches.
+        The highest grade; by default the highest of the given qrels. Set it for topics in batches.
 
     Examples
     --------
@@ -395,14 +402,18 @@ class _NDCGBound(Measure):
     NAME = __name__
     BETTER = None
     PRETTY_NAME = "Bound of nDCG"
-    SHORT_DESC = "how low or high nDCG can be, whatever the unjudged documents are"
+    SHORT_DESC = "lowest or highest nDCG for any grades of unjudged documents"
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = {
         "cutoff": CUTOFF,
         "side": Param(str, "lower", choices=SIDES, desc="which bound"),
-        "kind": Param(str, "naive", choices=KINDS, desc="what it assumes"),
+        "kind": Param(str, "naive", choices=KINDS, desc="assumption of the bound"),
         "dcg": Param(str, "log2", choices=DCG, desc="gain is the grade, or 2^grade - 1"),
-        "max_grade": Param(int, low=0, desc="the highest grade there is"),
+        "max_grade": Param(int, low=0, desc="the highest grade"),
     }
+
+    def prepare(self, target: EvaluationTarget) -> None:
+        """Look up the judgments of a target."""
+        _ = target.judgments().lookup
 
     def values(self, scoring: Scoring) -> Floats:
         """The bound of each topic."""
@@ -411,9 +422,9 @@ class _NDCGBound(Measure):
 
 
 class _Unjudged(Measure):
-    """The share of unjudged documents among the first k retrieved, in [0, 1]; 0 where nothing was retrieved.
+    """Share of unjudged documents among the first k retrieved, in [0, 1]; 0 if nothing was retrieved.
 
-    ``1 - Judged@k`` of ir_measures on topics that retrieved something.
+    ``1 - Judged@k`` of ir_measures on topics with retrieved documents.
 
     Examples
     --------
@@ -426,7 +437,7 @@ class _Unjudged(Measure):
     NAME = __name__
     BETTER = None
     PRETTY_NAME = "Share of unjudged documents"
-    SHORT_DESC = "how much of the ranking a score knows nothing about"
+    SHORT_DESC = "share of the ranking without judgments"
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = {"cutoff": CUTOFF}
 
     def values(self, scoring: Scoring) -> Floats:

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import ParameterError, warn
+from vbterrier.errors import ParameterError, choice, warn, whole
 from vbterrier.frames.notebook import Panel, Shown
-from vbterrier.frames.parameters import choice, whole
 from vbterrier.kernels.resample import stream
 from vbterrier.kernels.segments import explained_by_cuts
 from vbterrier.stats.regression import numeric_columns

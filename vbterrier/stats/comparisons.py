@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import ParameterError, examples, nearest, warn
-from vbterrier.frames.parameters import choice, number, whole
+from vbterrier.errors import ParameterError, choice, examples, nearest, number, warn, whole
 from vbterrier.frames.values import measure_tables
 from vbterrier.stats.paired_tests import RESAMPLED, TESTS, max_t, paired_p, std_of, t_of
 from vbterrier.stats.topic_intervals import N_RESAMPLES, TOPIC_METHODS, check_level, topics_intervals

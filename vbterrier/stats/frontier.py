@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, examples, nearest, warn
+from vbterrier.errors import InputError, ParameterError, examples, nearest, warn, whole
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.notebook import Panel, Shown
-from vbterrier.frames.parameters import whole
 from vbterrier.kernels.resample import stream
 from vbterrier.stats.agreement import share_interval
 from vbterrier.stats.topic_intervals import N_RESAMPLES, check_level, tail_probabilities

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError
+from vbterrier.errors import InputError, ParameterError, choice
 from vbterrier.frames.ids import Ids, ids_of
-from vbterrier.frames.parameters import choice
 from vbterrier.kernels import vb
 from vbterrier.kernels.fingerprints import mix
 from vbterrier.stats.perturbations import Tagged

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, warn
+from vbterrier.errors import InputError, ParameterError, warn, whole
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.ids import numbers_of
-from vbterrier.frames.parameters import whole
 from vbterrier.stats.comparisons import holm
 from vbterrier.stats.topic_intervals import Interval, check_level, topics_interval
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vbterrier.errors import ParameterError, warn
-from vbterrier.frames.parameters import choice, whole
+from vbterrier.errors import ParameterError, choice, warn, whole
 from vbterrier.stats.topic_intervals import Intervals, bca_limits, check_level, proportion_below, tail_probabilities
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, examples
-from vbterrier.frames.parameters import whole
+from vbterrier.errors import InputError, ParameterError, examples, whole
 from vbterrier.kernels.resample import acceleration_of
 from vbterrier.kernels.vb import per_topic
 from vbterrier.log import bar

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import ParameterError, warn
-from vbterrier.frames.parameters import choice, whole
+from vbterrier.errors import ParameterError, choice, warn, whole
 from vbterrier.frames.values import KEY, values_of
 from vbterrier.kernels.resample import (
     ENDLESS,

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, warn
+from vbterrier.errors import InputError, ParameterError, warn, whole
 from vbterrier.frames.notebook import Panel, Shown, of_means
-from vbterrier.frames.parameters import whole
 from vbterrier.kernels.resample import means_of, stream, weighted_sums
 from vbterrier.stats.topic_intervals import (
     COLUMNS,

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vbterrier.errors import InputError, ParameterError, warn
-from vbterrier.frames.parameters import choice
+from vbterrier.errors import InputError, ParameterError, choice, warn
 from vbterrier.kernels.resample import nested_noise, resampled_counts, resampled_variances, stream
 from vbterrier.stats.topic_intervals import Intervals, check_level, tail_probabilities
 

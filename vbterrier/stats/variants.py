@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, examples
+from vbterrier.errors import InputError, ParameterError, choice, examples
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.ids import require_same_kind
-from vbterrier.frames.parameters import choice
-from vbterrier.frames.runs import places as places_of
+from vbterrier.frames.ranking import places as places_of
 from vbterrier.stats.candidates import CandidateArrays
 
 if TYPE_CHECKING:

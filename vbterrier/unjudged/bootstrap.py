@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vbterrier.errors import ParameterError
-from vbterrier.frames.parameters import whole
+from vbterrier.errors import ParameterError, whole
 from vbterrier.frames.ranking import Run
 from vbterrier.kernels import bounds
 from vbterrier.kernels.bounds import PartlyJudged

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from vbterrier.errors import ParameterError, examples, nearest, warn
+from vbterrier.errors import ParameterError, examples, nearest, warn, whole
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.files.reading import read_qrels
 from vbterrier.frames.ids import Ids, Lookup, ids_of, integers_of, require_same_kind
-from vbterrier.frames.parameters import whole
-from vbterrier.frames.runs import run_places, runs_of
+from vbterrier.frames.ranking import run_places
+from vbterrier.frames.runs import runs_of
 from vbterrier.kernels import fingerprints
 from vbterrier.kernels.resample import stream
 

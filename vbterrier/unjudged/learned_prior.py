@@ -14,17 +14,28 @@ if TYPE_CHECKING:
     from vbterrier.unjudged.pool import JudgedTop
 
 
-# Strengths of a Dirichlet that are tried.
+# Candidate strengths of a Dirichlet distribution.
 STRENGTHS = 2.0 ** np.arange(9)
-# Expected shares keep this far from 0 and 1, which no beta distribution reaches.
+# Distance of expected shares from 0 and 1, at which a beta distribution is undefined.
 EDGE = 1e-9
+# Ranks up to this multiple of the cutoff k are evidence, with weight (k/rank)^2 below the cutoff.
+REACH = 3
+# The pool has the weight of this many judged documents per rank of the first k.
+POOL_WEIGHT = 1.5
+# Intraclass correlations of judging documents of one topic, or at one rank, if judgments are clustered.
+CLUSTERING = np.linspace(0.05, 0.5, 30)
+# The prior of the shares of grades among relevant documents has the weight of this many documents.
+SPLIT_STRENGTH = 3.0
+LEAST_STRENGTH = 0.1
+# Explanations with a smaller probability are ignored.
+NEGLIGIBLE = 1e-3
 
 
 def hierarchical(counts: Ints) -> Floats:
-    """Each topic's pool, shrunk to that of all topics.
+    """The share of each grade in the pool of a topic, shrunk to the shares in the pool of all topics.
 
     ``P_r = (|J_r| + s C_r) / (|J| + s)`` with C the shares of the grades among the judged documents of all topics and s
-    what the numbers of relevant documents tell of how topics differ, see :func:`expected_strength`.
+    estimated from the numbers of relevant documents, see :func:`expected_strength`.
 
     Parameters
     ----------
@@ -44,16 +55,16 @@ def hierarchical(counts: Ints) -> Floats:
 
 
 def expected_strength(hits: Floats, trials: Floats, expected: Floats) -> float:
-    """The strength of the beta distribution that shares of hits are drawn from, as far as counts tell.
+    """Estimate the strength of the beta distribution of shares of hits from beta-binomial counts.
 
-    Of the strengths ``STRENGTHS``, equally likely beforehand, each has a posterior probability given beta-binomial
-    counts; the strength is the one with their mean intraclass correlation, ``1/(s + 1)``. Where counts are few and fit
-    any, it is in the middle of them: the likeliest one would as often as not be the largest.
+    The strengths ``STRENGTHS`` have equal prior probabilities. The estimate has the posterior mean of the intraclass
+    correlation, ``1/(s + 1)``. With few counts it is in the middle of the range, whereas the maximum-likelihood
+    estimate is often the largest strength.
 
     Parameters
     ----------
     hits, trials, expected
-        Counts, which may be weighted, and the expected share of hits, each of shape (n,).
+        Counts, possibly weighted, and the expected share of hits, each of shape (n,).
     """
     from scipy.special import softmax
 
@@ -62,7 +73,7 @@ def expected_strength(hits: Floats, trials: Floats, expected: Floats) -> float:
 
 
 def beta_binomial(hits: Floats, trials: Floats, expected: Floats, strength: Floats | float) -> Floats:
-    """Logarithm of the probability of counts, but for a factor that the strength has no part in."""
+    """The beta-binomial log-likelihood of a strength, up to a constant."""
     from scipy.special import betaln
 
     share = np.clip(expected, EDGE, 1 - EDGE)
@@ -71,29 +82,17 @@ def beta_binomial(hits: Floats, trials: Floats, expected: Floats, strength: Floa
     return log
 
 
-# Ranks behind the cut that are looked at too, as a multiple of it: what is judged there is worth (k/rank)^2.
-REACH = 3
-# The pool counts as much as this many judged documents for each of the first k.
-POOL_WORTH = 1.5
-# How much documents of one topic, or at one rank, share being judged, where they cluster (intraclass correlation).
-CLUSTERING = np.linspace(0.05, 0.5, 30)
-# The share among the relevant of each grade moves from the run's to the topic's own with its judged documents.
-SPLIT_WORTH = 3.0
-LEAST_STRENGTH = 0.1
-# An explanation less probable than this is not worked out.
-NEGLIGIBLE = 1e-3
-
 
 @dataclass(frozen=True)
 class Learned:
-    """Probabilities of the grades of unjudged documents, with how sure they are.
+    """A Dirichlet prior over the grades of unjudged documents.
 
     Parameters
     ----------
     prob
-        Probability of each grade, shape (n, L).
+        Expected probability of each grade, shape (n, L).
     strength
-        Pseudo-count of the Dirichlet around it, shape (n,).
+        Pseudo-count of the Dirichlet distribution, shape (n,).
     random
         Probability that documents are unjudged at random, 0 to 1.
     """
@@ -104,27 +103,28 @@ class Learned:
 
 
 def learned(judged: JudgedTop) -> Learned:
-    """What a run's unjudged documents may be, from two explanations of why nobody judged them.
+    """Estimate the prior of a run's unjudged documents as a mixture of two models of missing judgments.
 
-    *At random*: which of the first k documents were judged has nothing to do with what they are. Then the unjudged are
-    like the judged ones of the same run: a logistic regression of relevance on the logarithm of the rank and on the
-    logit of the pool's share of relevant documents, over all topics, gives each topic's expectation, and its own judged
-    documents correct it (a Dirichlet as strong as topics are alike).
+    *Missing at random*: the judgment of a document is independent of its relevance, so unjudged documents are similar
+    to judged documents of the same run. A logistic regression of relevance on the logarithm of the rank and on the
+    logit of the pool's share of relevant documents, over all topics, gives the expectation of each topic, which is
+    updated with the judged documents of the topic (a Dirichlet prior with a strength estimated from all topics).
 
-    *Not at random*: other systems chose what was judged, more in some topics than in others. Then the unjudged are
-    between the pool, which counts as ``1.5 k`` documents, and the judged ones of the topic's ranking.
+    *Missing not at random*: documents were judged because other systems retrieved them, in some topics more than in
+    others. The estimate is then a mean of the pool, with the weight of ``1.5 k`` documents, and the judged documents of
+    the ranking.
 
-    The explanations are weighed by how well they predict which documents were judged, see :func:`random_missing`. The
-    strength is that of the Dirichlet with the variance of the mixture of all of these. Judged documents count to rank
-    3k, those behind the cut ``(k/rank)^2``.
+    The weights of the models are the posterior probabilities given which documents were judged, see
+    :func:`random_missing`. The strength gives the Dirichlet distribution the variance of the mixture. Judged documents
+    are used up to rank 3k, with weight ``(k/rank)^2`` below rank k.
 
-    The constants were chosen on simulated data: leaving out one run of TREC Web 2012 and of TREC-COVID at k from 5 to
-    50, shallow pools, thinned pools. Errors hardly depend on them: the pool's worth may be halved or doubled.
+    The constants were chosen on simulated data: one run of TREC Web 2012 or TREC-COVID left out at k from 5 to 50,
+    shallow pools and subsampled pools. Errors are insensitive to them: the weight of the pool can be halved or doubled.
 
     Parameters
     ----------
     judged
-        The cut run.
+        The judged run.
 
     Returns
     -------
@@ -133,15 +133,15 @@ def learned(judged: JudgedTop) -> Learned:
     n, n_grades = judged.judgments.counts.shape
     if n_grades == 1:
         return Learned(np.ones((n, 1)), np.full(n, np.inf), 0.5)
-    evidence = JudgedEvidence(judged)
+    evidence = JudgedEvidence(judged, judged.deeper(REACH).levels)
     pool = hierarchical(judged.judgments.counts)
     random = random_missing(judged.levels >= 0, judged.unjudged)
-    prob, variance = _between(evidence, pool)
+    prob, variance = _missing_not_at_random(evidence, pool)
     if random > NEGLIGIBLE:
-        alike, spread = _alike(evidence, pool)
-        apart = alike[:, 0] - prob[:, 0]
-        variance = random * spread + (1 - random) * variance + random * (1 - random) * apart**2
-        prob = random * alike + (1 - random) * prob
+        at_random, variance_at_random = _missing_at_random(evidence, pool)
+        apart = at_random[:, 0] - prob[:, 0]
+        variance = random * variance_at_random + (1 - random) * variance + random * (1 - random) * apart**2
+        prob = random * at_random + (1 - random) * prob
     relevant = 1 - prob[:, 0]
     with np.errstate(divide="ignore", invalid="ignore"):
         strength = np.where(variance > 0, relevant * (1 - relevant) / variance - 1, np.inf)
@@ -149,18 +149,19 @@ def learned(judged: JudgedTop) -> Learned:
 
 
 class JudgedEvidence:
-    """What is judged among the first 3k documents of each topic of a run.
+    """The judged documents among the first 3k of each topic of a run.
 
     Parameters
     ----------
     judged
         The run, cut at k.
+    levels
+        The levels of its first 3k documents, shape (n, 3k).
     """
 
-    def __init__(self, judged: JudgedTop) -> None:
-        self.cut = judged
+    def __init__(self, judged: JudgedTop, levels: Ints) -> None:
+        self.cut, self.levels = judged, levels
         self.width = judged.levels.shape[1]
-        self.levels = judged.deeper(REACH).levels
         n, depth = self.levels.shape
         self.n_grades = len(judged.judgments.grades)
         weight = np.minimum(1.0, (self.width / ranks(depth)) ** 2)
@@ -174,18 +175,18 @@ class JudgedEvidence:
 
 
 def random_missing(judged: Bools, unjudged: Bools) -> float:
-    """The probability that the unjudged documents of a run are like its judged ones.
+    """The probability that judgments of a run are missing at random.
 
-    Four explanations of which documents are judged are compared: evenly at random, or clustered by rank, by topic, or
-    by both. Evenly their numbers are binomial, in clusters beta-binomial with an intraclass correlation of .05 to .5.
-    Even and clustered judging are equally likely beforehand, the three kinds of clusters too. Documents judged evenly
-    speak for their neighbours; those clustered by topic do not, as other systems chose them; where only ranks differ,
-    pools may have been shallow or others', and it is even odds.
+    Four models of judging are compared: uniformly at random, or clustered by rank, by topic, or by both. Counts of
+    judged documents are binomial if uniform, and beta-binomial with an intraclass correlation of .05 to .5 if
+    clustered. Uniform and clustered judging have equal prior probabilities, and so have the three kinds of clusters.
+    Judgments are missing at random under uniform judging, not at random under clusters by topic, and with probability
+    1/2 under clusters by rank only, which occur in shallow pools of any systems.
 
     Parameters
     ----------
     judged, unjudged
-        Where judged and unjudged documents stand, shape (n, k).
+        Masks of judged and unjudged documents, shape (n, k).
 
     Returns
     -------
@@ -202,7 +203,7 @@ def random_missing(judged: Bools, unjudged: Bools) -> float:
 
 
 def _clustered(judged: Floats, unjudged: Floats) -> float:
-    """The logarithm of how much better clusters explain numbers of judged and unjudged documents, shape (n,)."""
+    """The log Bayes factor of clustered versus uniform judging, for counts of shape (n,)."""
     from scipy.special import logsumexp
 
     share = (judged.sum() + 0.5) / (judged.sum() + unjudged.sum() + 1)
@@ -212,25 +213,25 @@ def _clustered(judged: Floats, unjudged: Floats) -> float:
     return float(logsumexp(clustered) - np.log(len(CLUSTERING))) - random
 
 
-def _between(evidence: JudgedEvidence, pool: Floats) -> tuple[Floats, Floats]:
-    """Probabilities between the pool's and the ranking's, and the variance of relevance, shapes (n, L) and (n,)."""
-    worth = POOL_WORTH * evidence.width
-    total = worth + evidence.total
-    prob = (worth * pool + evidence.counts) / np.maximum(total, 1e-300)[:, None]
-    relevant, share = 1 - prob[:, 0], worth / np.maximum(total, 1e-300)
+def _missing_not_at_random(evidence: JudgedEvidence, pool: Floats) -> tuple[Floats, Floats]:
+    """Weighted means of pool and ranking, and the variance of relevance, shapes (n, L) and (n,)."""
+    weight = POOL_WEIGHT * evidence.width
+    total = weight + evidence.total
+    prob = (weight * pool + evidence.counts) / np.maximum(total, 1e-300)[:, None]
+    relevant, share = 1 - prob[:, 0], weight / np.maximum(total, 1e-300)
     ranking = np.where(evidence.total > 0, evidence.counts[:, 0] / np.maximum(evidence.total, 1e-300), pool[:, 0])
-    # Like the pool with the probability `share`, else like the ranking; and neither share is known for certain.
+    # A mixture of the pool with weight `share` and of the ranking, plus the uncertainty of both.
     variance = share * (1 - share) * (ranking - pool[:, 0]) ** 2 + relevant * (1 - relevant) / (total + 1)
     return prob, variance
 
 
-def _alike(evidence: JudgedEvidence, pool: Floats) -> tuple[Floats, Floats]:
-    """Probabilities as of the judged documents of the ranking, and the variance of relevance."""
+def _missing_at_random(evidence: JudgedEvidence, pool: Floats) -> tuple[Floats, Floats]:
+    """Probabilities from the judged documents of the ranking, and the variance of relevance."""
     expected = _expected(evidence, pool)
     unjudged = evidence.cut.unjudged
     asked = np.where(unjudged.any(axis=1, keepdims=True), unjudged, True)
     share = np.average(expected[:, : evidence.width], axis=1, weights=asked) if evidence.width else 1 - pool[:, 0]
-    # What is judged elsewhere in the ranking, at the rate that it would have at the ranks of the unjudged.
+    # Hits at judged ranks, adjusted to the expected share at the ranks of unjudged documents.
     moved = (evidence.levels > 0) + share[:, None] - expected
     hits = np.clip((evidence.weight * moved).sum(axis=1), 0, evidence.total)
     strength = expected_strength(hits, evidence.total, share)
@@ -241,7 +242,7 @@ def _alike(evidence: JudgedEvidence, pool: Floats) -> tuple[Floats, Floats]:
 
 
 def _expected(evidence: JudgedEvidence, pool: Floats) -> Floats:
-    """Probability of relevance at each rank of each topic, were it judged at random, shape (n, depth)."""
+    """Probability of relevance at each rank of each topic if judgments are missing at random, shape (n, width)."""
     from scipy.special import logit
 
     judged, relevant = evidence.judged, evidence.levels[evidence.judged] > 0
@@ -262,12 +263,12 @@ def _expected(evidence: JudgedEvidence, pool: Floats) -> Floats:
 def _split(evidence: JudgedEvidence, pool: Floats) -> Floats:
     """The share of each grade above 0 among the relevant documents of a topic, shape (n, L - 1).
 
-    The pool's, tilted as the run's judged documents are over all topics, then the topic's own.
+    The shares of the pool, reweighted by the run's judged documents of all topics, then updated with the topic's own.
     """
     share = pool[:, 1:] / np.maximum(pool[:, 1:].sum(axis=1, keepdims=True), 1e-300)
     counts = evidence.counts[:, 1:]
     relevant = counts.sum(axis=1, keepdims=True)
     share = share * (counts.sum(axis=0) + 1) / ((share * relevant).sum(axis=0) + 1)
     share = share / np.maximum(share.sum(axis=1, keepdims=True), 1e-300)
-    split: Floats = (counts + SPLIT_WORTH * share) / (relevant + SPLIT_WORTH)
+    split: Floats = (counts + SPLIT_STRENGTH * share) / (relevant + SPLIT_STRENGTH)
     return split

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import numpy as np
 
-from vbterrier.errors import ParameterError
-from vbterrier.frames.parameters import choice, whole
+from vbterrier.errors import ParameterError, choice, whole
 from vbterrier.kernels.gain import average_precision, discounts, err, ideal_dcg, q_measure, ranks, rbp_weights
 from vbterrier.kernels.grades.model import Increments
 from vbterrier.unjudged.pool import grade_gains

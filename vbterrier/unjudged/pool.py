@@ -13,7 +13,7 @@ from vbterrier.errors import InputError
 from vbterrier.frames import ranking
 from vbterrier.frames.contracts import LabelFrame
 from vbterrier.frames.ids import require_same_kind
-from vbterrier.frames.runs import places, run_places
+from vbterrier.frames.ranking import places, run_places
 from vbterrier.kernels.gain import gains
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class Judgments(LabelFrame):
         Raises
         ------
         InputError
-            Topics or documents that can never meet, see :func:`vbterrier.frames.runs.run_places`.
+            Topics or documents that can never meet, see :func:`vbterrier.frames.ranking.run_places`.
         """
         run_places(run, self.topics, self.qid, self.name)
         require_same_kind(self.docno, run.docno, f"{self.name} column 'docno'", f"{run.name} column 'docno'")

@@ -9,9 +9,8 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from vbterrier.errors import InputError, warn
+from vbterrier.errors import InputError, choice, warn, whole
 from vbterrier.frames.ids import Ids, Lookup
-from vbterrier.frames.parameters import choice, whole
 from vbterrier.frames.runs import runs_of
 from vbterrier.kernels import fingerprints
 from vbterrier.kernels.resample import stream

@@ -13,9 +13,8 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from vbterrier.errors import InputError, ParameterError, examples, nearest
+from vbterrier.errors import InputError, ParameterError, choice, examples, nearest, whole
 from vbterrier.frames.contracts import require
-from vbterrier.frames.parameters import choice, whole
 from vbterrier.kernels.grades.choice import METHODS
 from vbterrier.unjudged.learned_prior import hierarchical, learned
 from vbterrier.unjudged.metrics import DCG

@@ -19,8 +19,7 @@ from suite.synthetic import KINDS, Collection, Shape
 from suite.targets import met
 from suite.timing import PATIENCE, alternating
 from suite.ways import MEASURES, PEERS, SOURCES, bare, ways
-from vbterrier.errors import ParameterError, nearest
-from vbterrier.frames.parameters import choice, number, whole
+from vbterrier.errors import ParameterError, choice, nearest, number, whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

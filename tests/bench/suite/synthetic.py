@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
-from vbterrier.frames.parameters import choice, whole
+from vbterrier.errors import choice, whole
 from vbterrier.kernels.resample import stream
 
 if TYPE_CHECKING:

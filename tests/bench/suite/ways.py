@@ -8,8 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from suite.engines import FROM_FILES, FROM_FRAMES, IR_MEASURES, OURS, SCORE
-from vbterrier.errors import ParameterError, nearest
-from vbterrier.frames.parameters import choice
+from vbterrier.errors import ParameterError, choice, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,12 +14,10 @@ import pyterrier as pt
 
 from vbterrier.entities.pool import LinkedPool, link_pool
 from vbterrier.entities.stage import EntityStage, links_of
-from vbterrier.errors import InputError, examples, warn
+from vbterrier.errors import InputError, examples, warn, whole_or_none
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.ids import Ids, ids_of, numbers_of, require_same_kind
-from vbterrier.frames.parameters import whole_or_none
-from vbterrier.frames.ranking import Run
-from vbterrier.frames.runs import places
+from vbterrier.frames.ranking import Run, places
 from vbterrier.kernels.ranking import spans
 
 if TYPE_CHECKING:

@@ -9,9 +9,8 @@ import numpy as np
 import pyterrier as pt
 
 from vbterrier.entities.rankers.base import PoolRanker, QueryEntities, RunOnPool, RunReranker
-from vbterrier.errors import examples, warn
+from vbterrier.errors import choice, examples, number, warn, whole
 from vbterrier.frames.contracts import frame_of
-from vbterrier.frames.parameters import choice, number, whole
 from vbterrier.frames.ranking import ranked
 
 if TYPE_CHECKING:

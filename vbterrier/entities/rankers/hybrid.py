@@ -12,11 +12,9 @@ import pyterrier as pt
 from vbterrier.entities.oer import ALPHA, SHRINKAGE, EntityTable
 from vbterrier.entities.rankers.base import RunOnPool, RunReranker, Topics
 from vbterrier.entities.stage import EntityStage
-from vbterrier.errors import InputError, ParameterError, examples, warn
+from vbterrier.errors import InputError, ParameterError, choice, examples, number, warn, whole, whole_or_none
 from vbterrier.frames.ids import Ids, ids_of
-from vbterrier.frames.parameters import choice, number, whole, whole_or_none
-from vbterrier.frames.ranking import Run, ranked
-from vbterrier.frames.runs import places
+from vbterrier.frames.ranking import Run, places, ranked
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,7 +13,7 @@ from vbterrier.entities.vectors import name_of
 from vbterrier.errors import InputError, ParameterError, examples, module_of_extra, warn
 from vbterrier.frames.contracts import LabelFrame, frame_of
 from vbterrier.frames.ids import require_same_kind
-from vbterrier.frames.runs import places
+from vbterrier.frames.ranking import places
 from vbterrier.kernels.fingerprints import mix
 from vbterrier.linking.words import Words
 

@@ -21,9 +21,8 @@ from vbterrier.entities.rankers.learning import (
     predict,
 )
 from vbterrier.entities.stage import same
-from vbterrier.errors import InputError, ParameterError
+from vbterrier.errors import InputError, ParameterError, choice, whole, whole_or_none
 from vbterrier.frames.ids import numbers_of
-from vbterrier.frames.parameters import choice, whole, whole_or_none
 from vbterrier.frames.ranking import ranked
 from vbterrier.kernels.resample import stream
 

@@ -10,8 +10,7 @@ import pandas as pd
 import pyterrier as pt
 
 from vbterrier.entities.reachable import OnDocuments
-from vbterrier.errors import InputError, ParameterError
-from vbterrier.frames.parameters import choice, number, whole
+from vbterrier.errors import InputError, ParameterError, choice, number, whole
 from vbterrier.frames.ranking import Run, ranked
 
 if TYPE_CHECKING:

@@ -9,9 +9,8 @@ import pandas as pd
 
 from vbterrier.entities.rerank.base import Interpolation, by_id
 from vbterrier.entities.vectors import Vectors, unit
-from vbterrier.errors import InputError, ParameterError, examples, warn
+from vbterrier.errors import InputError, ParameterError, choice, examples, warn
 from vbterrier.frames.ids import ids_of
-from vbterrier.frames.parameters import choice
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -12,9 +12,8 @@ from vbterrier.entities.reachable import OnEntities
 from vbterrier.entities.rerank.base import Interpolation, by_id
 from vbterrier.entities.stage import Documents, unlinked
 from vbterrier.entities.vectors import name_of
-from vbterrier.errors import InputError
+from vbterrier.errors import InputError, number, whole, whole_or_none
 from vbterrier.frames.ids import ids_of, require_same_kind
-from vbterrier.frames.parameters import number, whole, whole_or_none
 from vbterrier.kernels.ranking import spans
 from vbterrier.linking.links import normal_form
 from vbterrier.linking.words import Words

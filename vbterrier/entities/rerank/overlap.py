@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vbterrier.entities.rerank.base import Interpolation, Reranker, normalised
-from vbterrier.errors import warn
-from vbterrier.frames.parameters import choice, number, whole
+from vbterrier.errors import choice, number, warn, whole
 
 if TYPE_CHECKING:
     from vbterrier.annotations import Floats, Ints

@@ -8,16 +8,16 @@ from __future__ import annotations
 import json
 import logging
 import re
+import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 import pyarrow as pa
 
-from vbterrier.errors import FileError
+from vbterrier.errors import FileError, printable
 from vbterrier.frames.files.source import IDS, Layout, MisfitError, Source, shown, split
 from vbterrier.frames.files.tables import parquet_table, require_columns, text_table
-from vbterrier.log import timed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -519,9 +519,10 @@ VALUES = FileKind(("name", "qid", "measure", "value"), ("value",), keeps_others=
 
 
 def _read(path: StrPath, max_bytes: int | None, kind: FileKind) -> pd.DataFrame:
-    with timed(_LOG, "read %s", path) as found:
-        frame = _frame(Source.at(path, max_bytes), kind)
-        found.append(f"{len(frame):,} rows")
+    started = time.perf_counter()
+    frame = _frame(Source.at(path, max_bytes), kind)
+    rows, seconds = f"{len(frame):,}", time.perf_counter() - started
+    _LOG.info("read %s, %s rows (%.2f s)", printable(path), rows, seconds)
     return frame
 
 

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import FileError, InputError, ParameterError, module_of_extra
-from vbterrier.frames.parameters import choice
+from vbterrier.errors import FileError, InputError, ParameterError, choice, module_of_extra
 from vbterrier.linking.kb.sqlite import COMPARED_AT_MOST, FACTS, KBConnection
 from vbterrier.linking.kb.staging import fault_of
 from vbterrier.linking.links import COLUMNS, Links, normal_forms, positive

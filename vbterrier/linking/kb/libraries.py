@@ -10,8 +10,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vbterrier.errors import FileError, InputError, module_of_extra
-from vbterrier.frames.parameters import choice
+from vbterrier.errors import FileError, InputError, choice, module_of_extra
 from vbterrier.linking.kb.building import bar, building
 from vbterrier.linking.kb.staging import fault_of, shown
 from vbterrier.linking.kb.untrusted import External
