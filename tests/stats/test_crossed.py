@@ -81,7 +81,7 @@ def test_a_perturbation_that_takes_turns_stands_alone():
     [
         ([], "no perturbation"),
         ({"intents": []}, "no perturbation"),
-        ([Dirichlet], "with apply, as Dirichlet"),
+        ([Dirichlet], "with apply, such as Dirichlet"),
         ({"topics": Dirichlet()}, "cannot be called 'topics'"),
     ],
 )

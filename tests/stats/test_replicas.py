@@ -191,8 +191,8 @@ def test_neither_the_number_of_replicas_nor_batches_change_a_replica(monkeypatch
     assert (
         replicate(frame, {"a": matches}, perturbations, ALL, n_replicas=17, seed=3).values == whole[:, :, :17]
     ).all()
-    for room in (1, 40, 700):
-        monkeypatch.setattr(replicas, "_ROOM", room)
+    for size in (1, 40, 700):
+        monkeypatch.setattr(replicas, "_ARRAY_SIZE", size)
         again = replicate(frame, {"a": matches}, perturbations, ALL, n_replicas=100, seed=3)
         assert (again.values == whole).all()
 
@@ -572,7 +572,7 @@ class Emptied:
         ({"n_replicas": 0}, ParameterError, "n_replicas=0: wanted a whole number of at least 1"),
         ({"n_replicas": 2.0}, ParameterError, "n_replicas=2.0"),
         ({"seed": -1}, ParameterError, "seed=-1: wanted a whole number of at least 0"),
-        ({"perturbations": [Dirichlet]}, ParameterError, r"wanted an object with apply, as Dirichlet\(10\)"),
+        ({"perturbations": [Dirichlet]}, ParameterError, r"wanted an object with apply, such as Dirichlet\(10\)"),
         ({"perturbations": ["noise"]}, ParameterError, "perturbation 'noise': wanted an object with apply"),
         ({"perturbations": [Emptied()]}, InputError, "has no candidate left after .*Emptied"),
         ({"perturbations": [DropConstraints()]}, InputError, "needs the column 'violations'"),
@@ -608,9 +608,9 @@ def test_matches_of_another_frame_are_refused():
 
 def test_noise_of_tags_needs_documents_and_dcg_without_a_cutoff_known_ones():
     bare = {"bm25": Matches(np.array([0]), np.array([0]))}
-    with pytest.raises(InputError, match="bm25: noise of tags is drawn by document; give docno"):
+    with pytest.raises(InputError, match="bm25: perturbing tags needs the documents; give docno"):
         replicate(one_query(2), bare, [TagConfusion()])
-    with pytest.raises(ParameterError, match="gain='dcg' without a cutoff needs the documents known"):
+    with pytest.raises(ParameterError, match="gain='dcg' without a cutoff needs the number of known documents"):
         replicate(one_query(2), bare, [], [Statistic("ES", None, gain="dcg")])
 
 
@@ -622,7 +622,7 @@ def test_noise_of_tags_needs_documents_and_dcg_without_a_cutoff_known_ones():
         ({"variance": "none"}, "variance='none'"),
         ({"alpha": -1}, "alpha=-1: wanted a number of at least 0"),
         ({"cutoff": 0}, "cutoff 0: wanted a whole number of at least 1"),
-        ({"monotone": True, "variance": "intent"}, "monotone=True is defined for variance='bernoulli' only"),
+        ({"monotone": True, "variance": "intent"}, "monotone=True is defined only for variance='bernoulli'"),
     ],
 )
 def test_statistics_that_are_none_are_refused(options, message):
@@ -633,9 +633,9 @@ def test_statistics_that_are_none_are_refused(options, message):
 def test_what_was_not_replicated_is_said():
     frame, matches = collection(0)
     found = replicate(frame, {"a": matches}, [], n_replicas=1)
-    with pytest.raises(ParameterError, match="system 'b' was not replicated; there are 'a'"):
+    with pytest.raises(ParameterError, match="system 'b' was not replicated; found 'a'"):
         found.of("b", Statistic("ES"))
-    with pytest.raises(ParameterError, match="statistic 'ES@3' was not replicated; there are 'ES@10', 'VB@10'"):
+    with pytest.raises(ParameterError, match="statistic 'ES@3' was not replicated; found 'ES@10', 'VB@10'"):
         found.of("a", Statistic("ES", 3))
 
 
@@ -653,7 +653,7 @@ def test_blocks_of_variants_are_those_of_the_whole(monkeypatch):
     second = frame.assign(prob=frame.groupby("qid")["prob"].transform(lambda p: p.to_numpy()[::-1]))
     noise = [Variants([frame, second]), ScoreNoise(0.1)]
     whole = replicate(frame, {"a": matches}, noise, ALL, n_replicas=30).values
-    monkeypatch.setattr(replicas, "_ROOM", 20)
+    monkeypatch.setattr(replicas, "_ARRAY_SIZE", 20)
     assert (replicate(frame, {"a": matches}, noise, ALL, n_replicas=30).values == whole).all()
 
 

@@ -155,7 +155,7 @@ def test_one_topic_says_nothing_of_others(method):
 
 
 def test_noise_that_explains_more_than_there_is_leaves_nothing_to_topics():
-    with pytest.warns(DegenerateWarning, match="for 1 of 1 means"):
+    with pytest.warns(DegenerateWarning, match="of 1 of 1 means"):
         found = combine_sources(DRAWS, "u", values=MEANS / 10, scores="measured")
     np.testing.assert_allclose(found.variances, [[0, WITHIN / 3]])
 

@@ -58,9 +58,9 @@ def holm(p_values: Floats) -> Floats:
     """
     order = np.argsort(p_values, kind="stable")
     stepped = np.maximum.accumulate(p_values[order] * np.arange(len(p_values), 0, -1))
-    made = np.empty_like(stepped)
-    made[order] = np.minimum(stepped, 1.0)
-    return made
+    found = np.empty_like(stepped)
+    found[order] = np.minimum(stepped, 1.0)
+    return found
 
 
 COLUMNS = (
@@ -201,12 +201,14 @@ def comparisons(
     parts = []
     for measure, pairs, qids, differences in families:
         found = pd.DataFrame(pairs, columns=["name_a", "name_b"]).assign(measure=measure)
-        ends = topics_intervals(differences, level=level, method=method, n_resamples=n_resamples, seed=seed, qids=qids)
-        found = found.assign(diff=differences.mean(axis=0), low=ends.low, high=ends.high)
-        p_values, corrected = _tested(differences, test, by, n_resamples=n_resamples, seed=seed)
+        limits = topics_intervals(
+            differences, level=level, method=method, n_resamples=n_resamples, seed=seed, qids=qids
+        )
+        found = found.assign(diff=differences.mean(axis=0), low=limits.low, high=limits.high)
+        p_values, corrected = _tested(differences, test, by, **options)
         found = found.assign(p_value=p_values, p_adjusted=corrected, n_qids=len(differences), test=TESTS[test])
         found = found.assign(correction=by, **_effects(differences, margin))
-        parts.append(found.assign(level=level, method=ends.method, n_resamples=used, seed=seed))
+        parts.append(found.assign(level=level, method=limits.method, n_resamples=used, seed=seed))
     return pd.concat(parts, ignore_index=True)[list(COLUMNS)] if parts else pd.DataFrame(columns=list(COLUMNS))
 
 

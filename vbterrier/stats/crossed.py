@@ -1,4 +1,4 @@
-"""Replicas in which several sources vary at once, and what each contributes by itself (first-order Sobol indices)."""
+"""Replicas under several sources of uncertainty at once, and their first-order Sobol indices."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["crossed_replicas", "first_order", "sources_of"]
 
 @dataclass(frozen=True)
 class _Named:
-    """A perturbation whose random numbers go by a name of their own."""
+    """A perturbation with a separate name for its random numbers."""
 
     perturbation: Any
     name: str
@@ -37,17 +37,18 @@ class _Named:
 
 
 def sources_of(perturbations: Sequence[Any] | Mapping[str, Any]) -> dict[str, list[Any]]:
-    """Perturbations by the source of uncertainty that each is: ``"intents"``, ``"tags"``; with its class where several.
+    """Group perturbations by source of uncertainty, ``"intents"`` or ``"tags"``, with the class name if several.
 
     Parameters
     ----------
     perturbations
-        A sequence, of which each is a source of its own; or a mapping of names to one or several that go together.
+        A sequence, in which each perturbation is a separate source; or a mapping of names to one or several
+        perturbations of the same source.
 
     Raises
     ------
     ParameterError
-        None at all, something that is no perturbation, a name that is taken.
+        No perturbation, an object that is not a perturbation, a reserved name.
 
     Examples
     --------
@@ -63,17 +64,17 @@ def sources_of(perturbations: Sequence[Any] | Mapping[str, Any]) -> dict[str, li
         listed = list(perturbations) if isinstance(perturbations, (list, tuple)) else [perturbations]
         named = dict(zip(_names(listed), ([one] for one in listed), strict=True))
     if not named or not all(named.values()):
-        raise ParameterError("replicas: no perturbation; give one at least, as [Dirichlet(10)]")
+        raise ParameterError("replicas: no perturbation; give at least one, such as [Dirichlet(10)]")
     for name, some in named.items():
         if name in {"topics", "interactions"}:
-            raise ParameterError(f"replicas: a source cannot be called {name!r}, which is a row of its own")
+            raise ParameterError(f"replicas: a source cannot be called {name!r}, the name of another row of the result")
         for one in some:
             if isinstance(one, type) or not hasattr(one, "apply"):
-                raise ParameterError(f"perturbation {one!r}: wanted an object with apply, as Dirichlet(10)")
+                raise ParameterError(f"perturbation {one!r}: wanted an object with apply, such as Dirichlet(10)")
             if len(named) > 1 and "turn" in {getattr(one, "order", None), getattr(one, "which", None)}:
                 raise ParameterError(
-                    f"{type(one).__name__} takes turns, which are the same in every draw, so that several sources "
-                    "cannot be told apart; let it draw at random, or ask for it alone"
+                    f"{type(one).__name__} takes turns, which are the same in every draw, so that its variance cannot "
+                    "be separated from other sources; use random draws, or this perturbation alone"
                 )
     return named
 
@@ -100,14 +101,14 @@ def crossed_replicas(
     seed: int = 0,
     progress: bool = False,
 ) -> tuple[Replicas, dict[str, Floats]]:
-    """Replicas under all sources at once, and for each source replicas that share its draws and nothing else.
+    """Replicas under all sources at once, and for each source replicas that share only the draws of this source.
 
     Returns
     -------
     (replicas, again)
-        The replicas, which are those of :func:`replicate`; and, with two sources or more, by source the scores of shape
-        (n_systems, B, n_topics) in which all other sources are drawn anew, for :func:`first_order`. Cost: one more
-        evaluation a source.
+        The replicas, equal to those of :func:`replicate`; and, with two sources or more, for each source the scores of
+        shape (n_systems, B, n_topics) with new draws of all other sources, for :func:`first_order`. The cost is one
+        additional evaluation for each source.
 
     Raises
     ------
@@ -115,26 +116,26 @@ def crossed_replicas(
         See :func:`replicate`.
     """
     seen: Counter[str] = Counter()
-    laid: list[tuple[str, Any, str]] = []
+    named: list[tuple[str, Any, str]] = []
     for source, some in sources.items():
         for one in some:
             kind = type(one).__name__
             seen[kind] += 1
-            laid.append((source, one, kind if seen[kind] == 1 else f"{kind} {seen[kind]}"))
+            named.append((source, one, kind if seen[kind] == 1 else f"{kind} {seen[kind]}"))
 
     def drawn(kept: str | None) -> Replicas:
-        noise = [_Named(one, name if kept in {None, source} else f"{name} anew") for source, one, name in laid]
+        noise = [_Named(one, name if kept in {None, source} else f"{name} anew") for source, one, name in named]
         return replicate(intents, systems, noise, [statistic], n_replicas=n_replicas, seed=seed, progress=progress)
 
-    made = drawn(None)
+    replicas = drawn(None)
     again = {source: drawn(source).values[:, 0] for source in sources} if len(sources) > 1 else {}
-    return made, again
+    return replicas, again
 
 
 def first_order(scores: Floats, again: Floats) -> Floats:
-    """``Var(E[score | source])`` from pairs of scores that share the draws of that source alone, over the first axis.
+    """``Var(E[score | source])`` from pairs of scores that share only the draws of that source, over the first axis.
 
-    It is their covariance (Sobol 1993), taken about their common mean as in Janon et al. 2014.
+    It is their covariance (Sobol 1993) around their common mean (Janon et al. 2014).
 
     >>> shared, own, other = np.random.default_rng(1).normal(size=(3, 100_000))
     >>> float(first_order(shared + 2 * own, shared + 2 * other).round(1))

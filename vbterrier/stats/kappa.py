@@ -109,9 +109,7 @@ def cohen_kappa(
         found = cohens_kappa(counts, wt=weights)
     value, variance = float(found.kappa), float(found.var_kappa)
     if variance <= _ZERO:
-        warn(
-            "all labels agree, or a judge gives the same label to all items: the standard error is 0, without interval"
-        )
+        warn("all labels agree, or a judge gives the same label to all items: the standard error is 0")
         return Kappa(value, np.nan, np.nan, agreement, len(codes))
     half_width = float(special.ndtri((1 + level) / 2)) * float(np.sqrt(variance))
     return Kappa(value, value - half_width, min(value + half_width, 1.0), agreement, len(codes))
@@ -223,8 +221,8 @@ def judge_agreement(
     rows.append(
         (everyone, "Fleiss' kappa", every.value, every.low, every.high, level, "items (percentile)", len(frame))
     )
-    ends = share_interval(round(every.agreement * len(frame)), len(frame), level)
-    rows.append((everyone, "full agreement", every.agreement, *ends, level, "Clopper-Pearson", len(frame)))
+    limits = share_interval(round(every.agreement * len(frame)), len(frame), level)
+    rows.append((everyone, "full agreement", every.agreement, *limits, level, "Clopper-Pearson", len(frame)))
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 

@@ -1,4 +1,4 @@
-"""Matches of ranked documents with candidate intents, and scores over them in every replica."""
+"""Matches of ranked documents with candidate intents, and their scores in every replica."""
 
 from __future__ import annotations
 
@@ -24,29 +24,35 @@ if TYPE_CHECKING:
     from vbterrier.stats.candidates import CandidateArrays
 
 
-# The rank of the first tagged document where there is none.
+# The rank of the first tagged document if there is none.
 NEVER = np.iinfo(np.int64).max
+MEASURES = ("ES", "VB", "VarPenalty", "TopIntent")
+GAINS = ("binary", "dcg")
+VARIANCES = ("bernoulli", "intent")
+# Probabilities within this distance of the largest count as equal to it.
+TIE = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
 class Matches:
-    """The matches of one system's documents with candidate intents.
+    """Matches of a system's documents with candidate intents.
 
     Parameters
     ----------
     intent
-        The row, in the frame of intents, of the candidate that each match is about, shape (m,).
+        The row of the matched candidate in the frame of intents, shape (m,).
     rank
         0-based rank of the document, shape (m,).
     weight
-        Weight of the tag in [0, 1], shape (m,); 1 where none are given.
+        Weight of the tag in [0, 1], shape (m,); 1 by default.
     docno
-        The document of each match, m ids; needed where tags are perturbed.
+        The document of each match, m ids; needed if tags are perturbed.
     known
-        Documents known to be about each candidate, by row, for the ideal of ``gain="dcg"``; ``None`` without a pool.
+        Number of documents known to be about each candidate, by row, for the ideal ranking of ``gain="dcg"``; ``None``
+        without a pool.
     nil, until
-        The rows of NIL intents and the rank up to which each is served: that of the first tagged document, or the
-        largest 64-bit integer where there is none. Noise of tags does not reach them.
+        The rows of NIL intents and the rank up to which each is covered: that of the first tagged document, or the
+        largest 64-bit integer if there is none. Perturbations of tags do not affect them.
 
     Raises
     ------
@@ -77,7 +83,7 @@ class Matches:
         if (np.asarray(self.rank) < 0).any() or not ((weight >= 0) & (weight <= 1)).all():
             raise InputError("matches: wanted ranks of at least 0 and weights from 0 to 1")
         if (self.nil is None) != (self.until is None):
-            raise InputError("matches: nil and until go together; give both or neither")
+            raise InputError("matches: found only one of nil and until; give both or neither")
 
 
 class AlignedMatches:
@@ -86,16 +92,16 @@ class AlignedMatches:
     Parameters
     ----------
     matches
-        As given.
+        Matches by row of the frame of intents.
     candidates
         All candidates.
     name
-        Of the system, for messages.
+        Name of the system, for messages.
 
     Raises
     ------
     InputError
-        A match with a row that the intents have not.
+        A match with a row that does not exist.
     """
 
     def __init__(self, matches: Matches, candidates: CandidateArrays, name: str) -> None:
@@ -105,7 +111,7 @@ class AlignedMatches:
         if len(rows) and not 0 <= rows.min() <= rows.max() < n:
             raise InputError(
                 f"{name}: matches name row {int(rows.max())} of the intents, which have {n} rows; match systems with "
-                "the very frame that replicas are made of"
+                "the same frame of intents that is replicated"
             )
         place = np.empty(n, dtype=np.int64)
         place[candidates.rows] = np.arange(n)
@@ -120,12 +126,12 @@ class AlignedMatches:
             self._until[place[matches.nil]] = matches.until
 
     def gain(self, cutoff: int | None, kind: str) -> Floats:
-        """Gain of each candidate without noise of tags, shape (1, n)."""
+        """Return the gain of each candidate without perturbed tags, shape (1, n)."""
         tags = self.intent[None], self.weight[None]
         return self._gain(*tags, slice(None), slice(None), cutoff, kind, noisy=False)
 
     def tagged(self, first: int, last: int) -> tuple[Tagged, slice]:
-        """The matches with some consecutive queries, and where they stand here."""
+        """Return the matches of consecutive queries and their slice among all matches."""
         starts = self.candidates.starts
         here = slice(*np.searchsorted(self.intent, [starts[first], starts[last]]).tolist())
         block = self.candidates.block(first, last)
@@ -134,19 +140,19 @@ class AlignedMatches:
         return Tagged(block, intent[None], self.weight[here][None], topic, self._keys[here]), here
 
     def noisy_gain(self, tagged: Tagged, here: slice, cutoff: int | None, kind: str) -> Floats:
-        """Gain of each candidate of some queries in each replica, shape (b, n)."""
+        """Return the gain of each candidate of some queries in each replica, shape (b, n)."""
         return self._gain(tagged.intent, tagged.weight, here, tagged.candidates.span, cutoff, kind, noisy=True)
 
     @cached_property
-    def several(self) -> bool:
-        """Whether some document carries more than one tag."""
+    def _multiple_tags(self) -> bool:
+        """True if some document has more than one tag."""
         pairs = pd.DataFrame({"topic": self.candidates.topic[self.intent], "rank": self.rank})
         return bool(pairs.duplicated().any())
 
     @cached_property
     def _keys(self) -> NDArray[np.uint64]:
         if self._docno is None:
-            raise InputError(f"{self.name}: noise of tags is drawn by document; give docno with the matches")
+            raise InputError(f"{self.name}: perturbing tags needs the documents; give docno with the matches")
         given = self._docno
         docno = given if isinstance(given, Ids) else ids_of(pd.Series(given, dtype=object), f"{self.name} 'docno'")
         topic = self.candidates.qid.fingerprints[self.candidates.topic[self.intent]]
@@ -156,27 +162,28 @@ class AlignedMatches:
     def _gain(
         self, intent: Ints, weight: Floats, here: slice, span: slice, cutoff: int | None, kind: str, *, noisy: bool
     ) -> Floats:
-        """Gains from matches of shape (b, m) with n candidates, as one long list of b n candidates."""
+        """Return the gains from matches of shape (b, m), computed for the n candidates of b replicas as one list."""
         until = self._until[span]
         n, b = len(until), max(len(intent), len(weight))
         rank = self.rank[here]
-        seen = rank < (np.inf if cutoff is None else cutoff)
+        retrieved = rank < (np.inf if cutoff is None else cutoff)
         row = np.arange(b)[:, None] * n
-        places = (row + intent[:, seen]).ravel()
-        weights = np.broadcast_to(weight[:, seen], (b, int(seen.sum()))).ravel()
+        places = (row + intent[:, retrieved]).ravel()
+        weights = np.broadcast_to(weight[:, retrieved], (b, int(retrieved.sum()))).ravel()
         if kind == "binary":
             gain = vb.binary_gain(places, weights, b * n)
         else:
             known = None if self.known is None else np.tile(self.known[span], b)
             if known is None and cutoff is None:
                 raise ParameterError(
-                    "gain='dcg' without a cutoff needs the documents known of each intent: give known with the matches"
+                    "gain='dcg' without a cutoff needs the number of known documents of each intent: give known with "
+                    "the matches"
                 )
-            ranks = np.tile(rank[seen], b)
-            if noisy and self.several:
+            ranks = np.tile(rank[retrieved], b)
+            if noisy and self._multiple_tags:
                 places, ranks, weights = _best_of_each(places, ranks, weights)
             found = vb.dcg_gain(places, weights, ranks, known=known, depth=cutoff, n_intents=b * n)
-            # Confused tags can outnumber the documents that are known.
+            # There can be more confused tags than known documents.
             gain = np.minimum(found, 1.0) if noisy else found
         gain = gain.reshape(b, n)
         nil = until >= 0
@@ -185,7 +192,7 @@ class AlignedMatches:
 
 
 def _best_of_each(places: Ints, ranks: Ints, weights: Floats) -> tuple[Ints, Ints, Floats]:
-    """A document that two confused tags gave to one candidate counts once, with the larger weight."""
+    """Keep the largest weight of each document and candidate, as several confused tags may name the same candidate."""
     depth = int(ranks.max(initial=0)) + 1
     pairs, which = np.unique(places * depth + ranks, return_inverse=True)
     best = np.zeros(len(pairs))
@@ -193,23 +200,16 @@ def _best_of_each(places: Ints, ranks: Ints, weights: Floats) -> tuple[Ints, Int
     return pairs // depth, pairs % depth, best
 
 
-MEASURES = ("ES", "VB", "VarPenalty", "TopIntent")
-GAINS = ("binary", "dcg")
-VARIANCES = ("bernoulli", "intent")
-# Probabilities this close to the largest count as equal to it.
-TIE = 1e-12
-
-
 @dataclass(frozen=True)
 class Statistic:
-    """A score of a ranking over candidate intents; the parameters are those of the measures of the same names.
+    """A score of a ranking over candidate intents, with the parameters of the measure of the same name.
 
     Parameters
     ----------
     measure
         ``"ES"``, ``"VB"``, ``"VarPenalty"`` or ``"TopIntent"``.
     cutoff
-        k; ``None`` for whole rankings.
+        Rank cutoff; ``None`` for whole rankings.
     alpha
         Weight of the penalty of VB, at least 0.
     gain
@@ -217,12 +217,12 @@ class Statistic:
     variance
         ``"bernoulli"`` or ``"intent"``.
     clip, monotone
-        Of VB.
+        Parameters of VB.
 
     Raises
     ------
     ParameterError
-        A value that is none of these.
+        An unknown choice or a number out of range.
 
     Examples
     --------
@@ -246,67 +246,67 @@ class Statistic:
         if self.cutoff is not None and (not isinstance(self.cutoff, (int, np.integer)) or self.cutoff < 1):
             raise ParameterError(f"cutoff {self.cutoff!r}: wanted a whole number of at least 1, as in @10")
         if self.monotone and self.variance == "intent":
-            raise ParameterError("monotone=True is defined for variance='bernoulli' only; drop one of the two")
+            raise ParameterError("monotone=True is defined only for variance='bernoulli'; change one of the two")
 
     def __str__(self) -> str:
-        own = ",".join(
+        parameters = ",".join(
             f"{field.name}={getattr(self, field.name)!r}"
             for field in fields(self)
             if field.name not in {"measure", "cutoff"} and getattr(self, field.name) != field.default
         )
-        text = f"{self.measure}({own})" if own else self.measure
+        text = f"{self.measure}({parameters})" if parameters else self.measure
         return text if self.cutoff is None else f"{text}@{self.cutoff}"
 
-    def of(self, served: WeightedSuccess) -> Floats:
-        """The score of each query and replica, shape (b, n_topics)."""
+    def of(self, success: WeightedSuccess) -> Floats:
+        """Return the score of each query and replica, shape (b, n_topics)."""
         if self.measure == "TopIntent":
-            return served.top
+            return success.top
         if self.measure == "ES":
-            return served.success
-        variance = served.across if self.variance == "intent" else vb.bernoulli_variance(served.success)
+            return success.mean
+        variance = success.variance if self.variance == "intent" else vb.bernoulli_variance(success.mean)
         if self.measure == "VarPenalty":
             return np.sqrt(variance)
-        return vb.vb(served.success, variance, self.alpha, monotone=self.monotone, clip=self.clip)
+        return vb.vb(success.mean, variance, self.alpha, monotone=self.monotone, clip=self.clip)
 
 
 class WeightedSuccess:
-    """How well candidates of some weights are served by gains.
+    """Statistics of the gains of candidates, weighted by their probabilities.
 
-    Sums of weights are divided by sums of the same weights in the same order, so that ES is exactly 1 where every
+    Sums of weights are divided by sums of the same weights in the same order, so that ES is exactly 1 if every
     candidate is covered.
 
     Parameters
     ----------
     weights
-        π up to a factor of each query, 1 for the most probable, shape (b or 1, n).
+        π divided by the largest π of the query, shape (b or 1, n).
     total
-        Their sum over each query, shape (b or 1, n_topics).
+        The sum of the weights of each query, shape (b or 1, n_topics).
     gain
         Gain of each candidate, shape (b or 1, n).
     topic
-        The place of each candidate's query, rising, shape (n,).
+        The index of each candidate's query, increasing, shape (n,).
     """
 
     def __init__(self, weights: Floats, total: Floats, gain: Floats, topic: Ints) -> None:
         self._weights, self._total, self._gain, self._topic = weights, total, gain, topic
 
     @cached_property
-    def success(self) -> Floats:
+    def mean(self) -> Floats:
         """``ES = Σ π_i g_i``."""
         return self._sum(self._weights * self._gain) / self._total
 
     @cached_property
-    def across(self) -> Floats:
+    def variance(self) -> Floats:
         """The variance of gains across intents, ``Σ π_i g_i² - ES²``."""
-        second = self._sum(self._weights * self._gain**2) / self._total
-        return np.maximum(second - self.success**2, 0.0)
+        second_moment = self._sum(self._weights * self._gain**2) / self._total
+        return np.maximum(second_moment - self.mean**2, 0.0)
 
     @cached_property
     def top(self) -> Floats:
         """Mean gain of the most probable candidates."""
         best = (self._weights >= 1.0 - TIE).astype(np.float64)
         with np.errstate(invalid="ignore"):
-            # A query that the jackknife left without candidates has no most probable one.
+            # In the jackknife, a query may have no candidates.
             return self._sum(best * self._gain) / self._sum(best)
 
     def _sum(self, values: Floats) -> Floats:

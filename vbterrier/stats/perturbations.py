@@ -243,20 +243,6 @@ class IntentBootstrap:
             return state.with_base(state.log_base + np.log(counts))
 
 
-def check_number(perturbation: Any, name: str, low: float, high: float, also: str = "") -> None:
-    """Raise an error unless a parameter is a number from ``low`` to ``high``.
-
-    Raises
-    ------
-    ParameterError
-    """
-    value = getattr(perturbation, name)
-    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-    if not number or not low <= value <= high:
-        wanted = f"a number from {low:g}" + (f" to {high:g}" if high <= 1e6 else "")  # noqa: PLR2004 - readable limits
-        raise ParameterError(f"{type(perturbation).__name__}({name}={value!r}): wanted {also}{wanted}")
-
-
 @dataclass(frozen=True, eq=False)
 class Tagged:
     """Matches of a system's documents with candidates: one row for each replica, or one row for all replicas.
@@ -342,3 +328,17 @@ class TagDropout:
         """Keep or lose each tag."""
         kept = draws.keyed("holds", tagged.keys) < tagged.weight
         return replace(tagged, weight=kept.astype(np.float64))
+
+
+def check_number(perturbation: Any, name: str, low: float, high: float, also: str = "") -> None:
+    """Raise an error unless a parameter is a number from ``low`` to ``high``.
+
+    Raises
+    ------
+    ParameterError
+    """
+    value = getattr(perturbation, name)
+    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    if not number or not low <= value <= high:
+        wanted = f"a number from {low:g}" + (f" to {high:g}" if high <= 1e6 else "")  # noqa: PLR2004 - readable limits
+        raise ParameterError(f"{type(perturbation).__name__}({name}={value!r}): wanted {also}{wanted}")

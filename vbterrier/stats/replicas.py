@@ -25,113 +25,9 @@ if TYPE_CHECKING:
     from vbterrier.annotations import Floats
 
 
-# Numbers of one array held at a time: replicas times the candidates, violations or matches of some queries.
-_ROOM = 100_000
-
-
-class ReplicaPlan:
-    """Systems and statistics over the same candidates, scored block by block."""
-
-    def __init__(self, whole: CandidateArrays, systems: list[AlignedMatches], statistics: list[Statistic]) -> None:
-        self.whole, self.systems, self.statistics = whole, systems, statistics
-        self.kinds = list(dict.fromkeys((statistic.cutoff, statistic.gain) for statistic in statistics))
-
-    def scores(
-        self,
-        n_replicas: int,
-        seed: int,
-        of_intents: list[tuple[str, Any]],
-        of_tags: list[tuple[str, Any]],
-        *,
-        undefined: bool = False,
-        progress: bool = False,
-    ) -> Floats:
-        """Scores, shape (n_systems, n_statistics, B, n_topics)."""
-        gains = None if of_tags else [[system.gain(*kind) for kind in self.kinds] for system in self.systems]
-        shape = (len(self.systems), len(self.statistics), n_replicas, len(self.whole.topics))
-        values = np.empty(shape)
-        batches = self._batches(n_replicas, seed, with_tags=bool(of_tags))
-        for first, last, draws in _shown(batches, shape[-1], progress=progress):
-            state = State.unperturbed(draws.candidates)
-            for name, perturbation in of_intents:
-                state = perturbation.apply(state, draws.named(name))
-            weights = state.weights
-            total = per_topic(weights, draws.candidates.topic, last - first)
-            if undefined:
-                total[total == 0] = np.nan
-            elif not (total > 0).all():
-                self._refuse(total, first, of_intents)
-            rows = slice(draws.first, draws.first + draws.n)
-            for number, system in enumerate(self.systems):
-                if gains is None:
-                    found = self._noisy(system, first, last, of_tags, draws)
-                else:
-                    found = [gain[:, draws.candidates.span] for gain in gains[number]]
-                served = [WeightedSuccess(weights, total, gain, draws.candidates.topic) for gain in found]
-                for column, statistic in enumerate(self.statistics):
-                    kind = self.kinds.index((statistic.cutoff, statistic.gain))
-                    values[number, column, rows, first:last] = statistic.of(served[kind])
-        return values
-
-    def _noisy(
-        self, system: AlignedMatches, first: int, last: int, of_tags: list[tuple[str, Any]], draws: Draws
-    ) -> list[Floats]:
-        tagged, here = system.tagged(first, last)
-        for name, perturbation in of_tags:
-            tagged = perturbation.apply(tagged, draws.named(name))
-        return [system.noisy_gain(tagged, here, *kind) for kind in self.kinds]
-
-    def _batches(self, n_replicas: int, seed: int, *, with_tags: bool) -> Iterator[tuple[int, int, Draws]]:
-        """Consecutive queries and consecutive replicas, as many as there is room for."""
-        cost = self.whole.sizes * (1 if self.whole.violations is None else 1 + self.whole.violations.shape[1])
-        if with_tags:
-            n = len(self.whole.topics)
-            counts = [np.bincount(self.whole.topic[system.intent], minlength=n) for system in self.systems]
-            cost = np.max([cost, *counts], axis=0)
-        ends = np.cumsum(cost)
-        block = (ends - cost) // max(1, _ROOM // n_replicas)
-        bounds = [0, *(np.flatnonzero(np.diff(block)) + 1).tolist(), len(cost)] if len(cost) else []
-        for first, last in pairwise(bounds):
-            draws = Draws(seed, self.whole.block(first, last))
-            step = max(1, 2 * _ROOM // max(1, int(cost[first:last].sum())))
-            for start in range(0, n_replicas, step):
-                yield first, last, replace(draws, first=start, n=min(step, n_replicas - start))
-
-    def _refuse(self, total: Floats, first: int, of_intents: list[tuple[str, Any]]) -> None:
-        _, topic = np.argwhere(~(total > 0))[0]
-        raise InputError(
-            f"query {self.whole.topics[first + int(topic)]!r} has no candidate left after "
-            f"{' >> '.join(repr(perturbation) for _, perturbation in of_intents)}; keep one at least"
-        )
-
-
-def _shown(
-    batches: Iterator[tuple[int, int, Draws]], n_topics: int, *, progress: bool
-) -> Iterator[tuple[int, int, Draws]]:
-    """The same, with a bar that counts queries."""
-    if not progress:
-        yield from batches
-        return
-    with bar(None, "replicas", total=n_topics, unit="query") as shown:
-        for first, last, draws in batches:
-            yield first, last, draws
-            shown.update(last - shown.n)
-
-
-class LeftOut:
-    """Replica b is without the b-th candidate of each query."""
-
-    def apply(self, state: State, draws: Draws) -> State:
-        """Take one candidate away; all of them where there is no b-th, which leaves the score undefined."""
-        here = state.candidates
-        number = np.arange(len(here)) - here.starts[here.topic]
-        turn = draws.replicas[:, None]
-        gone = number == turn
-        whose = per_topic((gone & state.alive).astype(np.float64), here.topic, len(here.topics)) > 0
-        return state.with_base(np.where(gone | ~whose[:, here.topic], -np.inf, state.log_base))
-
-
 N_REPLICAS = 1000
+# Size of an array held in memory: replicas times the candidates, violations or matches of some queries.
+_ARRAY_SIZE = 100_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,13 +37,13 @@ class Replicas:
     Parameters
     ----------
     topics, systems, statistics
-        What the axes of the arrays stand for.
+        The labels of the axes of the arrays.
     values
         Scores, shape (n_systems, n_statistics, B, n_topics).
     point
         Scores without any perturbation, shape (n_systems, n_statistics, n_topics).
     perturbations, seed
-        What made them.
+        As given.
     """
 
     topics: list[str]
@@ -165,44 +61,43 @@ class Replicas:
 
     @property
     def mean(self) -> Floats:
-        """``mean_b score^(b)``, the paper's estimate, shape (n_systems, n_statistics, n_topics)."""
+        """The paper's estimate ``mean_b score^(b)``, shape (n_systems, n_statistics, n_topics)."""
         return np.asarray(self.values.mean(axis=2))
 
     def of(self, system: str, statistic: Statistic) -> Floats:
-        """Scores of one system, shape (B, n_topics).
+        """Return the scores of one system and statistic, shape (B, n_topics).
 
         Raises
         ------
         ParameterError
-            A system or statistic that was not asked for.
+            An unknown system or statistic.
         """
-        for what, one, all_of_them in (("system", system, self.systems), ("statistic", statistic, self.statistics)):
-            if one not in all_of_them:
-                raise ParameterError(
-                    f"{what} {str(one)!r} was not replicated; there are {examples(map(str, all_of_them))}"
-                )
+        for what, one, known in (("system", system, self.systems), ("statistic", statistic, self.statistics)):
+            if one not in known:
+                raise ParameterError(f"{what} {str(one)!r} was not replicated; found {examples(map(str, known))}")
         scores: Floats = self.values[self.systems.index(system), self.statistics.index(statistic)]
         return scores
 
     @property
     def source(self) -> str:
-        """What the spread of replicas measures: ``"intents"`` where these alone were resampled, else ``"replicas"``."""
+        """The source of uncertainty: ``"intents"`` if only intents were resampled, else ``"replicas"``."""
         return "intents" if self.perturbations == (IntentBootstrap(),) else "replicas"
 
     def frame(self, *, level: float = 0.95, method: str = "percentile", left_out: Floats | None = None) -> pd.DataFrame:
-        """A row for each system, query and statistic: name, qid, measure, value, mean, std, low, high, level, method.
+        """Return a row for each system, query and statistic, with an interval of the score of the query.
 
-        ``value`` is the unperturbed score, ``mean`` and ``std`` are those of its replicas. ``left_out``, of
-        :func:`left_out`, gives the acceleration of the BCa intervals of resampled intents.
+        The columns are name, qid, measure, value (the unperturbed score), mean, std (of the replicas), low, high,
+        level, method. ``left_out``, the result of :func:`left_out`, gives the acceleration of the BCa intervals of
+        resampled intents.
         """
         replicas = np.moveaxis(self.values, 2, 0)
         acceleration = None if left_out is None else acceleration_of(left_out)
-        ends = replica_intervals(
+        limits = replica_intervals(
             replicas, point=self.point, acceleration=acceleration, level=level, method=method, source=self.source
         )
         names, measures, topics = np.meshgrid(self.systems, list(map(str, self.statistics)), self.topics, indexing="ij")
         std = replicas.std(axis=0, ddof=1) if len(replicas) > 1 else np.full(self.point.shape, np.nan)
-        numbers = {"value": self.point, "mean": self.mean, "std": std, "low": ends.low, "high": ends.high}
+        numbers = {"value": self.point, "mean": self.mean, "std": std, "low": limits.low, "high": limits.high}
         return pd.DataFrame(
             {
                 "name": names.ravel(),
@@ -210,21 +105,21 @@ class Replicas:
                 "measure": measures.ravel(),
                 **{name: array.ravel() for name, array in numbers.items()},
                 "level": level,
-                "method": ends.method,
+                "method": limits.method,
             }
         )
 
     def intervals(
         self, *, level: float = 0.95, method: str = "percentile", left_out: Floats | None = None
     ) -> pd.DataFrame:
-        """The C frame of means over these very queries: how far they move between replicas; see :meth:`frame`.
+        """Return the C frame of means over these queries, with intervals of their variation between replicas.
 
-        ``value`` is the unperturbed score, ``mean`` that of the replicas, the paper's ``VB^ = mean_b VB^(b)``: the
-        interval lies around the mean, and noise that shifts scores may leave the unperturbed one outside.
+        ``value`` is the mean unperturbed score, ``mean`` the mean over replicas, the paper's ``VB^ = mean_b VB^(b)``.
+        The interval is centred at the latter: if noise shifts scores, it may not contain ``value``. See :meth:`frame`.
         """
         means, point = self.values.mean(axis=3), self.point.mean(axis=2)
         acceleration = None if left_out is None else acceleration_of(left_out, of_mean=True)
-        ends = replica_intervals(
+        limits = replica_intervals(
             np.moveaxis(means, 2, 0),
             point=point,
             acceleration=acceleration,
@@ -238,10 +133,10 @@ class Replicas:
                 "name": names.ravel(),
                 "measure": measures.ravel(),
                 "value": point.ravel(),
-                "low": ends.low.ravel(),
-                "high": ends.high.ravel(),
+                "low": limits.low.ravel(),
+                "high": limits.high.ravel(),
                 "level": level,
-                "method": ends.method,
+                "method": limits.method,
                 "n_qids": len(self.topics),
                 "n_resamples": self.n_replicas,
                 "seed": self.seed,
@@ -260,10 +155,10 @@ def replicate(
     seed: int = 0,
     progress: bool = False,
 ) -> Replicas:
-    """Score systems again and again, each time under perturbed candidates and tags.
+    """Score systems repeatedly under perturbed candidates and tags.
 
-    All systems meet the same perturbed candidates, and a document the same noise of its tags, in the same replica:
-    their differences are paired.
+    In a replica, all systems share the perturbed candidates and the perturbed tags of documents, so that differences
+    between systems are paired.
 
     Parameters
     ----------
@@ -272,16 +167,16 @@ def replicate(
     systems
         The matches of each system with the rows of that frame.
     perturbations
-        Applied in this order, those of tags after those of candidates. None gives equal replicas.
+        Applied in this order, perturbations of tags after those of candidates. An empty sequence gives equal replicas.
     statistics
-        What to score.
+        The scores to compute.
     n_replicas
         B, at least 1.
     seed
-        Decides the replicas together with the ids of queries, candidates and documents: replica b of a query is the
-        same whatever B, the other queries, the other systems and the order of rows.
+        Together with the ids of queries, candidates and documents, determines the replicas: replica b of a query does
+        not depend on B, the other queries, the other systems or the order of rows.
     progress
-        Show a bar.
+        Show a progress bar.
 
     Returns
     -------
@@ -290,14 +185,15 @@ def replicate(
     Raises
     ------
     InputError
-        See the contract of intents and matches; a perturbation that leaves a query without candidates.
+        Invalid intents or matches; a perturbation that leaves a query without candidates.
     ParameterError
-        A number of replicas or a seed that is none.
+        An invalid number of replicas or seed.
 
     Notes
     -----
-    Queries are worked on in blocks: memory beyond the result, which has 8 bytes a system, statistic, replica and query,
-    stays below some twenty arrays of 200,000 numbers, or of as many as there are candidates in the largest query.
+    The result takes 8 bytes for each system, statistic, replica and query. Queries are processed in blocks, so that
+    additional memory is bounded by about twenty arrays of 200,000 numbers, or of the number of candidates of the
+    largest query.
 
     Examples
     --------
@@ -312,10 +208,10 @@ def replicate(
     """
     whole("n_replicas", n_replicas)
     whole("seed", seed, low=0)
-    noise = _split(perturbations)
+    noise = _by_target(perturbations)
     candidates = CandidateArrays.of(intents)
-    laid = [AlignedMatches(matches, candidates, name) for name, matches in systems.items()]
-    plan = ReplicaPlan(candidates, laid, list(statistics))
+    aligned = [AlignedMatches(matches, candidates, name) for name, matches in systems.items()]
+    plan = _ReplicaPlan(candidates, aligned, list(statistics))
     values = plan.scores(n_replicas, seed, *noise, progress=progress)
     point = plan.scores(1, seed, [], [])[:, :, 0]
     return Replicas(candidates.topics, list(systems), plan.statistics, values, point, tuple(perturbations), seed)
@@ -324,13 +220,13 @@ def replicate(
 def left_out(
     intents: Any, systems: Mapping[str, Matches], statistics: Sequence[Statistic] = (Statistic("ES"), Statistic("VB"))
 ) -> Floats:
-    """The jackknife over intents: scores of each query without one of its candidates after the other.
+    """Jackknife over intents: scores of each query with each of its candidates left out in turn.
 
     Returns
     -------
     numpy.ndarray
-        Shape (n_systems, n_statistics, most candidates, n_topics); NaN behind a query's last candidate, for candidates
-        of probability 0 (which change nothing), and where none would be left.
+        Shape (n_systems, n_statistics, most candidates, n_topics); NaN after a query's last candidate, for candidates
+        of probability 0 (which do not affect scores), and if no candidate would be left.
 
     Examples
     --------
@@ -340,23 +236,117 @@ def left_out(
     [0.0, 0.667, 0.667]
     """
     candidates = CandidateArrays.of(intents)
-    laid = [AlignedMatches(matches, candidates, name) for name, matches in systems.items()]
-    plan = ReplicaPlan(candidates, laid, list(statistics))
-    return plan.scores(int(candidates.sizes.max(initial=0)), 0, [("", LeftOut())], [], undefined=True)
+    aligned = [AlignedMatches(matches, candidates, name) for name, matches in systems.items()]
+    plan = _ReplicaPlan(candidates, aligned, list(statistics))
+    return plan.scores(int(candidates.sizes.max(initial=0)), 0, [("", _LeaveOneOut())], [], undefined=True)
 
 
-def _split(perturbations: Sequence[Any]) -> tuple[list[tuple[str, Any]], list[tuple[str, Any]]]:
-    """Those of candidates and those of tags, each with the name that its random numbers go by.
+def _by_target(perturbations: Sequence[Any]) -> tuple[list[tuple[str, Any]], list[tuple[str, Any]]]:
+    """Split perturbations into those of candidates and those of tags, each with the name of its random stream.
 
-    Two of one class draw apart; what stands before or behind, and the parameters, change no numbers.
+    Perturbations of the same class have separate streams. A stream does not depend on parameters or on perturbations of
+    other classes.
     """
     noise: dict[str, list[tuple[str, Any]]] = {"intents": [], "tags": []}
     seen: Counter[str] = Counter()
     for perturbation in perturbations:
         if isinstance(perturbation, type) or not hasattr(perturbation, "apply"):
-            raise ParameterError(f"perturbation {perturbation!r}: wanted an object with apply, as Dirichlet(10)")
+            raise ParameterError(f"perturbation {perturbation!r}: wanted an object with apply, such as Dirichlet(10)")
         kind = type(perturbation).__name__
         seen[kind] += 1
         name = kind if seen[kind] == 1 else f"{kind} {seen[kind]}"
         noise[getattr(perturbation, "target", "intents")].append((name, perturbation))
     return noise["intents"], noise["tags"]
+
+
+class _ReplicaPlan:
+    """Systems and statistics over the same candidates, scored block by block."""
+
+    def __init__(self, whole: CandidateArrays, systems: list[AlignedMatches], statistics: list[Statistic]) -> None:
+        self.whole, self.systems, self.statistics = whole, systems, statistics
+        self.kinds = list(dict.fromkeys((statistic.cutoff, statistic.gain) for statistic in statistics))
+
+    def scores(
+        self,
+        n_replicas: int,
+        seed: int,
+        of_intents: list[tuple[str, Any]],
+        of_tags: list[tuple[str, Any]],
+        *,
+        undefined: bool = False,
+        progress: bool = False,
+    ) -> Floats:
+        """Compute scores, shape (n_systems, n_statistics, B, n_topics)."""
+        gains = None if of_tags else [[system.gain(*kind) for kind in self.kinds] for system in self.systems]
+        shape = (len(self.systems), len(self.statistics), n_replicas, len(self.whole.topics))
+        values = np.empty(shape)
+        batches = self._batches(n_replicas, seed, with_tags=bool(of_tags))
+        for first, last, draws in _shown(batches, shape[-1], progress=progress):
+            state = State.unperturbed(draws.candidates)
+            for name, perturbation in of_intents:
+                state = perturbation.apply(state, draws.named(name))
+            weights = state.weights
+            total = per_topic(weights, draws.candidates.topic, last - first)
+            if undefined:
+                total[total == 0] = np.nan
+            elif not (total > 0).all():
+                _, topic = np.argwhere(~(total > 0))[0]
+                raise InputError(
+                    f"query {self.whole.topics[first + int(topic)]!r} has no candidate left after "
+                    f"{' >> '.join(repr(perturbation) for _, perturbation in of_intents)}; keep at least one"
+                )
+            rows = slice(draws.first, draws.first + draws.n)
+            for number, system in enumerate(self.systems):
+                if gains is None:
+                    tagged, matched = system.tagged(first, last)
+                    for name, perturbation in of_tags:
+                        tagged = perturbation.apply(tagged, draws.named(name))
+                    found = [system.noisy_gain(tagged, matched, *kind) for kind in self.kinds]
+                else:
+                    found = [gain[:, draws.candidates.span] for gain in gains[number]]
+                served = [WeightedSuccess(weights, total, gain, draws.candidates.topic) for gain in found]
+                for column, statistic in enumerate(self.statistics):
+                    kind = self.kinds.index((statistic.cutoff, statistic.gain))
+                    values[number, column, rows, first:last] = statistic.of(served[kind])
+        return values
+
+    def _batches(self, n_replicas: int, seed: int, *, with_tags: bool) -> Iterator[tuple[int, int, Draws]]:
+        """Yield batches of consecutive queries and consecutive replicas that fit in memory."""
+        cost = self.whole.sizes * (1 if self.whole.violations is None else 1 + self.whole.violations.shape[1])
+        if with_tags:
+            n = len(self.whole.topics)
+            counts = [np.bincount(self.whole.topic[system.intent], minlength=n) for system in self.systems]
+            cost = np.max([cost, *counts], axis=0)
+        ends = np.cumsum(cost)
+        block = (ends - cost) // max(1, _ARRAY_SIZE // n_replicas)
+        bounds = [0, *(np.flatnonzero(np.diff(block)) + 1).tolist(), len(cost)] if len(cost) else []
+        for first, last in pairwise(bounds):
+            draws = Draws(seed, self.whole.block(first, last))
+            step = max(1, 2 * _ARRAY_SIZE // max(1, int(cost[first:last].sum())))
+            for start in range(0, n_replicas, step):
+                yield first, last, replace(draws, first=start, n=min(step, n_replicas - start))
+
+
+def _shown(
+    batches: Iterator[tuple[int, int, Draws]], n_topics: int, *, progress: bool
+) -> Iterator[tuple[int, int, Draws]]:
+    """Yield the batches, optionally with a progress bar that counts queries."""
+    if not progress:
+        yield from batches
+        return
+    with bar(None, "replicas", total=n_topics, unit="query") as shown:
+        for first, last, draws in batches:
+            yield first, last, draws
+            shown.update(last - shown.n)
+
+
+class _LeaveOneOut:
+    """Perturbation that removes the b-th candidate of each query in replica b."""
+
+    def apply(self, state: State, draws: Draws) -> State:
+        """Remove one candidate; remove all if there is no b-th candidate, which makes the score undefined."""
+        here = state.candidates
+        number = np.arange(len(here)) - here.starts[here.topic]
+        removed = number == draws.replicas[:, None]
+        exists = per_topic((removed & state.alive).astype(np.float64), here.topic, len(here.topics)) > 0
+        return state.with_base(np.where(removed | ~exists[:, here.topic], -np.inf, state.log_base))

@@ -86,8 +86,8 @@ def intervals(
     [['a', 'AP', 0.5, -0.396, 1.396]]
     """
     _check(method, level, n_resamples, seed)
-    made = interval_rows(topic_values(values), method, level=level, n_resamples=n_resamples, seed=seed)
-    return pd.DataFrame(made, columns=list(COLUMNS))
+    rows = interval_rows(topic_values(values), method, level=level, n_resamples=n_resamples, seed=seed)
+    return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
 def interval_rows(
@@ -269,23 +269,23 @@ def _check(method: str, level: float, n_resamples: int, seed: int) -> None:
 def _topics_intervals(
     values: Floats, level: float, method: str, draws: Callable[[], Any], n_resamples: int
 ) -> Intervals:
-    ends = np.full((2, values.shape[1]), np.nan)
+    limits = np.full((2, values.shape[1]), np.nan)
     if len(values) < 2:  # noqa: PLR2004 - a standard deviation needs two topics
         warn("an interval over topics needs at least two topics")
-        return Intervals(ends[0], ends[1], f"topics ({method})")
-    ends[:] = values[0]
+        return Intervals(limits[0], limits[1], f"topics ({method})")
+    limits[:] = values[0]
     varies = np.flatnonzero(np.ptp(values, axis=0) > 0)
     step = max(1, _BATCH // n_resamples)
     for start in range(0, len(varies), step):
         these = varies[start : start + step]
-        ends[:, these] = METHODS[method](values[:, these], tail_probabilities(level), draws(), n_resamples)
-    unbounded = int(np.isinf(ends).any(axis=0).sum())
+        limits[:, these] = METHODS[method](values[:, these], tail_probabilities(level), draws(), n_resamples)
+    unbounded = int(np.isinf(limits).any(axis=0).sum())
     if unbounded:
         warn(
-            f"{unbounded} of {ends.shape[1]} studentised intervals are unbounded: in too many resamples all topics "
+            f"{unbounded} of {limits.shape[1]} studentised intervals are unbounded: in too many resamples all topics "
             "have the same score; use method='percentile', or more topics"
         )
-    return Intervals(ends[0], ends[1], f"topics ({method})")
+    return Intervals(limits[0], limits[1], f"topics ({method})")
 
 
 def check_level(level: float) -> None:
@@ -446,10 +446,10 @@ def poisson_limits(means: Floats, tails: Floats) -> Floats:
     empty = np.isnan(resampled)
     if not empty.any():
         return np.quantile(resampled, tails, axis=0)
-    ends = np.full((2, means.shape[1]), np.nan)
+    limits = np.full((2, means.shape[1]), np.nan)
     some = ~empty.all(axis=0)
-    ends[:, some] = np.nanquantile(resampled[:, some], tails, axis=0)
-    return ends
+    limits[:, some] = np.nanquantile(resampled[:, some], tails, axis=0)
+    return limits
 
 
 def _student(values: Floats, tails: Floats, _draws: np.random.Generator, _n_resamples: int) -> Floats:

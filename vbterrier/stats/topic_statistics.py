@@ -142,11 +142,11 @@ class TopicStatistics(Shown):
         """
         if (self.n_resamples, self.seed) != (other.n_resamples, other.seed):
             raise ParameterError(f"{self} and {other}: wanted the same n_resamples and seed; add topics to both alike")
-        made = TopicStatistics(n_resamples=self.n_resamples, seed=self.seed)
-        made._columns = dict(self._columns)
+        merged = TopicStatistics(n_resamples=self.n_resamples, seed=self.seed)
+        merged._columns = dict(self._columns)
         for key, column in other._columns.items():
-            made._count(key, column)
-        return made
+            merged._count(key, column)
+        return merged
 
     def intervals(self, level: float = 0.95) -> pd.DataFrame:
         """Means with percentile intervals.
@@ -172,9 +172,9 @@ class TopicStatistics(Shown):
         keys = sorted(self._columns)
         for start in range(0, len(keys), _BLOCK):
             columns = [self._columns[key] for key in keys[start : start + _BLOCK]]
-            means, ends = self._ends(columns, tail_probabilities(level))
+            means, limits = self._limits(columns, tail_probabilities(level))
             for key, column, mean, (low, high) in zip(
-                keys[start : start + _BLOCK], columns, means.tolist(), ends.T.tolist(), strict=True
+                keys[start : start + _BLOCK], columns, means.tolist(), limits.T.tolist(), strict=True
             ):
                 n_qids = int(column.weights[0])
                 rows.append((*key, mean, low, high, level, METHOD, n_qids, self.n_resamples, self.seed))
@@ -183,16 +183,16 @@ class TopicStatistics(Shown):
         return pd.DataFrame(rows, columns=list(COLUMNS))
 
     @staticmethod
-    def _ends(columns: list[_Column], tails: Floats) -> tuple[Floats, Floats]:
+    def _limits(columns: list[_Column], tails: Floats) -> tuple[Floats, Floats]:
         weights = np.stack([column.weights for column in columns], axis=1)
         means = means_of(weights, np.stack([column.sums for column in columns], axis=2))
-        ends = poisson_limits(means, tails)
+        limits = poisson_limits(means, tails)
         for place, column in enumerate(columns):
             if column.weights[0] < 2:  # noqa: PLR2004 - a bootstrap needs two
-                ends[:, place] = np.nan
+                limits[:, place] = np.nan
             elif column.minimum == column.maximum:
-                ends[:, place] = means[0, place] = column.minimum
-        return means[0], ends
+                limits[:, place] = means[0, place] = column.minimum
+        return means[0], limits
 
     def _count(self, key: tuple[str, str], column: _Column) -> None:
         known = self._columns.get(key)
@@ -259,8 +259,7 @@ def disc_ratio(
     (1.35, True)
     """
     check_level(level)
-    if isinstance(n_resamples, bool) or not isinstance(n_resamples, int) or n_resamples < 1:
-        raise ParameterError(f"n_resamples={n_resamples!r}: wanted a whole number of at least 1")
+    whole("n_resamples", n_resamples)
     above, below = _shares(rel_cov, "rel_cov"), _shares(nonrel_cov, "nonrel_cov")
     if len(above) != len(below):
         raise InputError(f"rel_cov has {len(above)} topics, nonrel_cov {len(below)}; give the same topics in both")
