@@ -19,7 +19,7 @@ QRELS = "q1 0 d1 2\nq1 0 d2 1\nq1 0 d3 0\nq1 0 d6 2\nq2 0 d4 1\nq2 0 d5 0\n"
 
 @pytest.fixture
 def files(tmp_path, monkeypatch):
-    """A folder to stand in, with a run, another one and judgments."""
+    """The working folder, with two runs and qrels."""
     monkeypatch.chdir(tmp_path)
     for name, text in {"a.run": RUN, "[b]|_%.run": RUN.replace("d9", "d6"), "qrels.txt": QRELS}.items():
         (tmp_path / name).write_text(text)
@@ -27,7 +27,7 @@ def files(tmp_path, monkeypatch):
 
 
 def process(*arguments, **options):
-    """Run the command line in a process of its own."""
+    """Run the command line in a separate process."""
     return subprocess.run(
         [sys.executable, "-m", "vbterrier", *map(str, arguments)],
         text=True,
@@ -263,7 +263,7 @@ def test_the_doctor_in_other_formats(command, files):
         assert sign in command("doctor", "a.run", "--qrels", "qrels.txt", "-f", style)[1]
 
 
-# Mistakes.
+# Errors.
 
 USAGE = {
     "unknown measure": ([*SCORE, "-m", "BNCG@10"], "no measure is called 'BNCG'. Did you mean BNDCG?"),
@@ -343,7 +343,7 @@ def test_warnings_elsewhere_are_shown_as_before_once_the_command_is_done(command
     assert warnings.showwarning is before
 
 
-# In a process of its own.
+# In a separate process.
 
 
 def test_a_process_prints_scores_and_leaves_with_0(files):

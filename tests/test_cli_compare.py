@@ -23,7 +23,7 @@ def lines(order, qids):
 
 @pytest.fixture
 def files(tmp_path, monkeypatch):
-    """A folder to stand in."""
+    """The working folder."""
     monkeypatch.chdir(tmp_path)
     texts = {
         "good.run": lines(GOOD, QIDS),
@@ -95,7 +95,7 @@ def test_csv_and_json_hold_everything(command, files):
     held, one = json.loads(out), found()
     assert list(held) == ["verdict", "systems", "pairs", "flags"]
     assert len(held["verdict"]) == 1
-    # The effect of a constant difference is infinite, which JSON has no sign for.
+    # The effect of a constant difference is infinite, which JSON cannot express.
     pairs = one.pairs.astype(object).where(one.pairs.notna() & ~one.pairs.isin([np.inf]), None)
     assert held["pairs"] == pairs.to_dict("records")
     assert [row["letters"] for row in held["systems"]] == ["a", "ab", "b"]

@@ -20,7 +20,7 @@ TITLES = ["RelCov", "NonRelCov", "DiscRatio", "OER", "SignalRate", "BaitRate", "
 
 @pytest.fixture
 def made(tmp_path, monkeypatch):
-    """A folder to stand in, with the files of a planted collection of which some documents are unjudged."""
+    """The working folder, with the files of a planted collection with unjudged documents."""
     monkeypatch.chdir(tmp_path)
     planted = planted_collection(n_topics=4, n_documents=60, n_relevant=12, linker_recall=0.6)
     write_run(planted.pool, "pool.run")
@@ -36,7 +36,7 @@ def made(tmp_path, monkeypatch):
 
 @pytest.fixture
 def report(made):
-    """What the library finds in the files."""
+    """Results of the library on the same files."""
     pool = link_pool(read_run("pool.run"), read_tags("tags.tsv"), read_qrels("qrels.txt"))
     return lambda **options: coverage_report([*RUNS], pool, **options)
 
@@ -104,7 +104,7 @@ def test_a_file_of_links_says_the_same(command, made):
     write_links(pool, "links.parquet")
     wanted = command("coverage", *RUNS, *FILES)
     assert command("coverage", *RUNS, "--links", "links.parquet") == wanted
-    # Judgments beside the file take the place of its own; so do documents beyond the depth.
+    # Given qrels replace the judgments of the file; so do documents beyond the depth.
     write_links(link_pool(read_run("pool.run"), read_tags("tags.tsv")), "bare.parquet")
     assert command("coverage", *RUNS, "--links", "bare.parquet", "--qrels", "qrels.txt") == wanted
     code, _, err = command("coverage", *RUNS, "--links", "bare.parquet")

@@ -1,4 +1,4 @@
-"""The command line at its edges: usage, encodings, readers that go away, folders with blanks."""
+"""Edge cases of the command line: usage, encodings, closed pipes, folders with blanks."""
 
 import os
 import shlex

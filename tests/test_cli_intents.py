@@ -157,7 +157,7 @@ def test_entities_of_one_name_stay_two(command, tmp_path):
     (tmp_path / "twins.tsv").write_text("id\tlabel\ne1\tParis\ne2\tparis\n")
     (tmp_path / "paris.tsv").write_text("q1\tParis\n")
     command("intents", "paris.tsv", "--kb", "twins.tsv", "-o", "found.tsv", "--no-dedup")
-    # Two entities of one knowledge base are two, whatever they are called.
+    # Two entities of one knowledge base are different, even with equal names.
     assert len(vbterrier.read_intents("found.tsv")) == 2
 
 

@@ -1,4 +1,4 @@
-"""The command that says what to judge next."""
+"""``vbterrier judge``: tables, formats, errors."""
 
 import json
 

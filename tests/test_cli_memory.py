@@ -1,4 +1,4 @@
-"""Runs larger than the memory on the command line: --memory and --resume."""
+"""Runs larger than memory on the command line: --memory and --resume."""
 
 import pytest
 from typer.testing import CliRunner

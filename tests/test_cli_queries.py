@@ -60,7 +60,7 @@ def test_strata_weights_and_replacement(command, corpus):
     code, out, _ = command("queries", "sample", "sizes.parquet", "-n", 5, "--method", "weighted", "--weights", "size")
     assert code == 0
     assert "weighted" in out
-    # A number is that of bins, no column.
+    # A number is the number of bins, not a column.
     code, _, err = command(*SAMPLE, 4, "--strata", 2)
     assert (code, "the number of bins is 1" in err) == (0, True)
 

@@ -50,7 +50,7 @@ def test_a_table_for_people(command, pilot):
     assert "power 0.8, paired t test at 0.05, 300 simulations, seed 0" in out
 
 
-def test_pairs_without_any_difference_are_told_of(command, pilot):
+def test_pairs_without_any_difference_give_a_warning(command, pilot):
     code, out, err = command("queries", "power", pilot[0], "--delta", "0.05", "--format", "csv", *OPTIONS)
     assert code == 0
     assert [(row["name_a"], row["name_b"]) for row in csv.DictReader(io.StringIO(out))] == [("a", "b"), ("b", "c")]

@@ -1,4 +1,4 @@
-"""What the library says of its parameters, on the command line: in the words of that."""
+"""Messages of the library on the command line: parameters are named as options."""
 
 import subprocess
 import sys

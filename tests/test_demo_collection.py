@@ -1,4 +1,4 @@
-"""The demo collection is whole, is what its script makes, and shows what it is there to show."""
+"""The demo collection is complete, equals the output of its script, and shows its effect."""
 
 import runpy
 from decimal import Decimal

@@ -1,4 +1,4 @@
-"""Errors on their way from one process to another."""
+"""Errors cross processes."""
 
 import copy
 import pickle

@@ -1,4 +1,4 @@
-"""Bars where somebody sees them, messages for whoever listens."""
+"""Progress bars in terminals and notebooks, and log messages."""
 
 import io
 import logging
@@ -26,7 +26,7 @@ class Terminal(io.StringIO):
 
 @pytest.fixture
 def terminal(monkeypatch):
-    """A terminal once it is asked for: between fixtures and tests, pytest puts its own standard error back."""
+    """A terminal on request: pytest replaces standard error between fixtures and tests."""
 
     def opened():
         monkeypatch.setattr(sys, "stderr", Terminal())
@@ -47,7 +47,7 @@ def test_bars_are_shown_on_terminals(terminal):
     assert "0/3" in screen.getvalue()
 
 
-def test_bars_are_not_shown_where_nobody_asked(terminal):
+def test_bars_are_not_shown_by_default(terminal):
     screen = terminal()
     assert list(tracked([1, 2, 3], "counting", shown=False)) == [1, 2, 3]
     with log.bar(None, "moving", shown=False, total=3) as shown:
@@ -69,7 +69,7 @@ def test_a_process_without_standard_error_has_no_bars(monkeypatch):
     assert list(tracked(range(3), "counting", shown=True)) == [0, 1, 2]
 
 
-def test_notebooks_are_told_by_their_kernel(monkeypatch):
+def test_notebooks_are_recognised_by_their_kernel(monkeypatch):
     def shell(**config):
         return types.SimpleNamespace(get_ipython=lambda: types.SimpleNamespace(config=config))
 
@@ -107,7 +107,7 @@ def test_importing_installs_nothing_but_silence():
     assert done.stdout == "0 ['NullHandler'] 0 True\n"
 
 
-def test_whoever_listens_hears_files_runs_priors_and_measures(demo_files, caplog):
+def test_files_runs_priors_and_measures_are_logged(demo_files, caplog):
     with caplog.at_level(logging.DEBUG, NAME):
         runs = [demo_files / "lexical.run", demo_files / "dense.run"]
         vbterrier.compare(runs, demo_files / "qrels.txt", ["BNDCG@10"], n_resamples=200)
@@ -122,7 +122,7 @@ def test_whoever_listens_hears_files_runs_priors_and_measures(demo_files, caplog
     assert said["vbterrier.measures.base", "DEBUG"].startswith("evaluated BNDCG")
 
 
-def test_chunks_and_what_was_kept_are_told(demo_files, tmp_path, caplog):
+def test_chunks_and_checkpoints_are_logged(demo_files, tmp_path, caplog):
     with caplog.at_level(logging.DEBUG, NAME):
         vbterrier.score(demo_files / "dense.run", demo_files / "qrels.txt", ["nDCG@10"], resume=tmp_path, n_resamples=5)
         assert "a block of 240 rows" in caplog.text
@@ -133,7 +133,7 @@ def test_chunks_and_what_was_kept_are_told(demo_files, tmp_path, caplog):
     assert "a block of" not in caplog.text
 
 
-def test_messages_hold_no_texts(caplog):
+def test_messages_contain_no_texts(caplog):
     secret = "a text that is nobody else's business"
     frame = pd.DataFrame({"qid": ["q1"], "docno": ["d1"], "score": [1.0], "text": [secret]})
     with caplog.at_level(logging.DEBUG, NAME):
@@ -148,7 +148,7 @@ def test_messages_do_not_steer_terminals(caplog):
     assert r"read a\x1b[31m\nb, 3 rows (" in caplog.text
 
 
-def test_work_that_fails_is_not_told_as_done(caplog):
+def test_failed_work_is_not_logged(caplog):
     def fails():
         with timed(logging.getLogger(NAME), "read %s", "x"):
             raise KeyError("no")
@@ -168,7 +168,7 @@ def test_commands_are_quiet(in_demo):
 
 
 @pytest.mark.parametrize("arguments", [(*SCORE, "--verbose"), (*SCORE, "-v"), ("-v", *SCORE)])
-def test_verbose_says_on_standard_error_what_is_done(in_demo, arguments):
+def test_verbose_reports_progress_on_standard_error(in_demo, arguments):
     quiet = in_demo(*SCORE)[1]
     code, out, err = in_demo(*arguments)
     assert (code, out) == (0, quiet)
@@ -179,7 +179,7 @@ def test_verbose_says_on_standard_error_what_is_done(in_demo, arguments):
     assert not any("evaluated" in line for line in lines)
 
 
-def test_twice_says_it_in_detail_and_the_next_command_is_quiet_again(in_demo):
+def test_verbose_twice_reports_details_and_the_next_command_is_quiet(in_demo):
     options = ("score", "dense.run", "--qrels", "qrels.txt", "-m", "Unjudged@10", "--resamples", "20")
     assert "evaluated Unjudged@10" in in_demo(*options, "-vv")[2]
     assert in_demo(*options)[2] == ""

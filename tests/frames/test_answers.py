@@ -1,4 +1,4 @@
-"""Files of answers, in all their forms."""
+"""Files of answers in all formats."""
 
 import gzip
 
@@ -32,7 +32,7 @@ def test_ids_stay_text_with_a_header_and_without(tmp_path, text):
     assert found.values.tolist() == GOLD
 
 
-def test_zipped_and_parquet_files_are_told_by_content(tmp_path):
+def test_gzip_and_parquet_are_recognised_by_content(tmp_path):
     with gzip.open(tmp_path / "a", "wt") as file:
         file.write("q1 Q90\nq2 NIL\n")
     assert read_answers(tmp_path / "a").values.tolist() == [["q1", "Q90"], ["q2", "NIL"]]
@@ -68,6 +68,6 @@ def test_a_run_and_judgments_hold_entities_for_documents(tmp_path):
         ("", "is empty"),
     ],
 )
-def test_what_cannot_be_read_is_told_with_its_line(tmp_path, text, message):
+def test_errors_name_the_invalid_line(tmp_path, text, message):
     with pytest.raises(FileError, match=message):
         read_answers(written(tmp_path, text))

@@ -1,4 +1,4 @@
-"""Runs read block by block are what read_run reads, and faults are told as it tells them."""
+"""Runs read in blocks equal the result of read_run, with the same errors."""
 
 import gzip
 from itertools import pairwise
@@ -50,7 +50,7 @@ def test_blocks_are_the_run(tmp_path, kind, n_bytes):
 
 
 @pytest.mark.parametrize("kind", ["run", "gz", "parquet"])
-def test_reading_goes_on_at_any_row(tmp_path, kind):
+def test_reading_resumes_at_any_row(tmp_path, kind):
     path = written(tmp_path, kind, "".join(lines_of(5, 6)))
     whole = as_read(path)
     for block in list(blocks([path], 200)):
@@ -60,7 +60,7 @@ def test_reading_goes_on_at_any_row(tmp_path, kind):
             before = len(whole["qid"]) - len(got["qid"])
             assert got == {name: values[before:] for name, values in whole.items()}
             assert whole["docno"][before] == block.table["docno"][row].as_py()
-            # A place within what was read from a place.
+            # A position inside a block that was read from a position.
             again = next(blocks([path], 200, place)).slice(1)
             if len(again.table):
                 assert rows(blocks([path], 333, again.place)) == {name: values[1:] for name, values in got.items()}
@@ -125,7 +125,7 @@ def test_what_measures_read_of_parquet_is_kept(tmp_path):
         list(blocks([tmp_path / "a.parquet", tmp_path / "b.run"], 1000))
 
 
-def test_a_cut_archive_and_an_endless_line_are_told_of(tmp_path):
+def test_a_truncated_archive_and_an_endless_line_are_errors(tmp_path):
     path = written(tmp_path, "gz", "".join(lines_of(50, 20)))
     path.write_bytes(path.read_bytes()[:-40])
     with pytest.raises(FileError, match="cannot be read to its end"):
@@ -178,7 +178,7 @@ def test_chunks_and_parts_hold_every_row_once(tmp_path, order, n_bytes, n_parts)
     whole = as_read(path)
     found = list(chunks(blocks([path], n_bytes), 10**6, "run"))
     assert rows(found) == whole
-    # Neighbours of one topic are never apart.
+    # Adjacent rows of one topic are never separated.
     for one, other in pairwise(found):
         assert one.table["qid"][-1] != other.table["qid"][0]
         assert rows(blocks([path], n_bytes, one.behind))["docno"][0] == other.table["docno"][0].as_py()

@@ -1,4 +1,4 @@
-"""What counts as a frame, which columns it must have, and what systems are called."""
+"""Contracts of frames: tables that are accepted, required columns, names of systems."""
 
 import pandas as pd
 import pyarrow as pa
@@ -15,7 +15,7 @@ def test_a_pandas_frame_is_taken_as_it_is():
 
 
 @pytest.mark.parametrize("made", ["polars", "pyarrow table", "pyarrow batch"])
-def test_tables_that_speak_arrow_become_pandas_frames_with_their_ids_as_text(made):
+def test_arrow_tables_become_pandas_frames_with_ids_as_text(made):
     if made == "polars":
         table = pytest.importorskip("polars").from_pandas(PLAIN)
     else:
@@ -59,12 +59,12 @@ def test_a_frame_without_columns_says_so():
         require(pd.DataFrame(), ("qid",), "run")
 
 
-def test_columns_with_names_that_are_no_text_are_shown():
+def test_columns_with_names_other_than_text_are_shown():
     with pytest.raises(InputError, match=r"found 0, 1\."):
         require(pd.DataFrame({0: [], 1: []}), ("qid",), "run")
 
 
-def test_a_wanted_column_that_stands_twice_is_refused_another_is_not():
+def test_only_duplicates_of_columns_that_are_read_are_refused():
     twice = pd.concat([PLAIN, PLAIN[["score"]]], axis=1)
     with pytest.raises(InputError, match="run: column 'score' occurs 2 times; keep one"):
         require(twice, ("qid", "score"), "run")

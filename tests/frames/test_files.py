@@ -1,4 +1,4 @@
-"""Reading and writing files: every way in which a file can be odd, and every way in which it can be wrong."""
+"""Reading and writing files: unusual and invalid files of every kind."""
 
 import gzip
 import os
@@ -32,7 +32,7 @@ def rows(frame):
     return frame.to_numpy(dtype=object).tolist()
 
 
-# What reads right.
+# Valid files.
 
 RUNS = {
     "plain": (ONE_RUN, ONE_RUN_ROWS),
@@ -187,7 +187,7 @@ def test_tags_that_read_right(tmp_path, content, expected):
     assert frame["weight"].dtype == np.float64
 
 
-# What cannot be read: the reader, the bytes, the line to blame, and words of the message.
+# Invalid files: the reader, the bytes, the invalid line, and words of the message.
 
 NAN = b"q1 Q0 d1 1 %s t\n"
 FAULTS = {
@@ -396,7 +396,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize(("read", "content", "line", "words"), FAULTS.values(), ids=FAULTS)
-def test_faults_are_named_with_their_line(tmp_path, read, content, line, words):
+def test_errors_name_the_line(tmp_path, read, content, line, words):
     path = stored(tmp_path, content)
     with pytest.raises(FileError) as caught:
         read(path)
@@ -568,7 +568,7 @@ PARQUET_FAULTS = {
 
 
 @pytest.mark.parametrize(("read", "columns", "words"), PARQUET_FAULTS.values(), ids=PARQUET_FAULTS)
-def test_faults_of_parquet_are_named(tmp_path, read, columns, words):
+def test_errors_of_parquet_name_the_column(tmp_path, read, columns, words):
     path = tmp_path / "table.parquet"
     pd.DataFrame(columns).to_parquet(path)
     with pytest.raises(FileError) as caught:
@@ -704,7 +704,7 @@ AGAIN = settings(max_examples=200, deadline=None, suppress_health_check=[HealthC
 @given(
     table=st.lists(st.tuples(IDS, IDS, SCORES), min_size=1, max_size=20), name=IDS, suffix=st.sampled_from(["", ".gz"])
 )
-def test_runs_come_back_as_they_were(tmp_path, table, name, suffix):
+def test_runs_round_trip(tmp_path, table, name, suffix):
     frame = pd.DataFrame(sorted(table, key=lambda row: row[0]), columns=["qid", "docno", "score"])
     write_run(frame, tmp_path / f"run{suffix}", name=name)
     back = read_run(tmp_path / f"run{suffix}")
@@ -719,7 +719,7 @@ def test_runs_come_back_as_they_were(tmp_path, table, name, suffix):
     table=st.lists(st.tuples(IDS, IDS, IDS, st.integers(-(2**63), 2**63 - 1)), min_size=1, max_size=20),
     suffix=st.sampled_from(["", ".gz"]),
 )
-def test_qrels_come_back_as_they_were(tmp_path, table, suffix):
+def test_qrels_round_trip(tmp_path, table, suffix):
     frame = pd.DataFrame(table, columns=["qid", "iteration", "docno", "label"])
     write_qrels(frame, tmp_path / f"qrels{suffix}")
     assert_frame_equal(read_qrels(tmp_path / f"qrels{suffix}"), frame, check_dtype=False)

@@ -1,4 +1,4 @@
-"""Frames as HTML, by what a parser reads of it."""
+"""Frames as HTML, checked with a parser."""
 
 import re
 import subprocess
@@ -29,7 +29,7 @@ def texts(table, path):
 
 
 def ends(table):
-    """From where to where each bar goes, and where its point is."""
+    """The ends of each bar, and the position of its point."""
     found = []
     for svg in table.iter("svg"):
         lines = [path.get("d") for path in svg.iter("path") if "H" in path.get("d")]

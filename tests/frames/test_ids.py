@@ -147,7 +147,7 @@ def test_ranks_are_places_in_the_order_of_bytes(words):
 
 @settings(max_examples=200)
 @given(WORD_LISTS, st.integers(0, 12), st.integers(0, 12))
-def test_fingerprints_are_equal_exactly_where_ids_are_whatever_part_of_an_array_they_stand_in(words, start, size):
+def test_fingerprints_are_equal_exactly_for_equal_ids_also_in_slices(words, start, size):
     whole = ids(*words)
     part = Ids(whole.text.slice(start, size))
     assert part.fingerprints.tolist() == whole.fingerprints[start : start + size].tolist()
@@ -274,7 +274,7 @@ def test_find_one_gives_the_row_or_minus_one(rows, wanted):
 
 
 @given(PAIRS)
-def test_repeated_pairs_are_the_rows_that_stand_more_than_once_side_by_side(pairs):
+def test_repeated_pairs_are_adjacent(pairs):
     found = repeated_pairs(*parts(pairs)).tolist()
     assert sorted(found) == [i for i, pair in enumerate(pairs) if pairs.count(pair) > 1]
     groups = [pairs[row] for row in found]
@@ -307,7 +307,7 @@ def test_one_id_with_the_fingerprint_of_another_topic_is_refused(monkeypatch):
         Lookup(np.array([0]), ids("a")).find(np.array([1]), ids("a"))
 
 
-def test_equal_fingerprints_accuse_no_different_ids_of_standing_twice(monkeypatch):
+def test_different_ids_with_equal_fingerprints_are_no_repeated_pairs(monkeypatch):
     monkeypatch.setattr(fingerprints, "fingerprints", same_prints)
     monkeypatch.setattr(fingerprints, "rough_keys", lambda codes, *_: np.zeros(len(codes), dtype=np.uint64))
     assert repeated_pairs(np.array([0, 0, 0]), ids("a", "b", "a")).tolist() == [0, 2]

@@ -1,4 +1,4 @@
-"""Mentions read, queries written."""
+"""Readers of mentions and writers of queries."""
 
 import gzip
 

@@ -1,4 +1,4 @@
-"""Frames known by a name."""
+"""Registered frames."""
 
 import pandas as pd
 import pytest
@@ -37,7 +37,7 @@ def test_the_same_data_may_be_registered_again():
 
 
 @pytest.mark.parametrize(("register", "frame"), [(register_intents, INTENTS), (register_tags, TAGS)])
-def test_other_data_under_a_name_that_is_taken_are_refused_unless_told(register, frame):
+def test_other_data_under_a_registered_name_need_replace(register, frame):
     register("mine", frame)
     other = frame.assign(entity_id=["E2"])
     with pytest.raises(InputError, match=r"'mine' are registered with other data; .*replace=True"):

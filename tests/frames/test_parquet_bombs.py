@@ -1,4 +1,4 @@
-"""Parquet files whose few bytes stand for many: read no further than their limit."""
+"""Small Parquet files that unpack to much data are read no further than their limit."""
 
 import subprocess
 import sys
@@ -67,7 +67,7 @@ def test_lists_of_one_long_text_are_refused(tmp_path):
 
 
 def test_long_texts_that_are_few_are_read(tmp_path):
-    # Wide values make batches small; numbers, lists and categories come out as they went in.
+    # Wide values make batches small; numbers, lists and categories are unchanged.
     frame = pd.DataFrame({"docno": [f"d{n}" for n in range(3000)], "text": ["y" * 30_000, *["short"] * 2999]})
     frame["kind"] = pd.Categorical(["a", "b", "c"] * 1000)
     frame["links"] = [["e1", "e2"], []] * 1500

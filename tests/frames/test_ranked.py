@@ -1,4 +1,4 @@
-"""The one tie rule: against trec_eval itself, and against a plain sort."""
+"""The tie rule, compared with trec_eval and with a plain sort."""
 
 import math
 import struct
@@ -29,7 +29,7 @@ def order_of(run, **options):
 
 
 def order_of_trec_eval(scores):
-    """The documents of one topic in the order that trec_eval sees: each is the only relevant one of a query once."""
+    """The documents of a topic in trec_eval's order: each is once the only relevant one of a query."""
     qrels = {f"q{i}": {docno: 1} for i, docno in enumerate(scores)}
     evaluator = pytrec_eval.RelevanceEvaluator(qrels, {"recip_rank"})
     found = evaluator.evaluate(dict.fromkeys(qrels, scores))
@@ -39,7 +39,7 @@ def order_of_trec_eval(scores):
 
 
 def as_float32(score):
-    """What is left of a number in four bytes, by another way than NumPy's."""
+    """Round a number to single precision without NumPy."""
     try:
         return struct.unpack("f", struct.pack("f", score))[0]
     except OverflowError:
@@ -99,8 +99,8 @@ def test_textbook_average_precision_on_our_order_is_trec_evals_although_rows_are
     run = frame(**topics).sample(frac=1, random_state=seed)
     evaluator = pytrec_eval.RelevanceEvaluator({q: dict.fromkeys(docs, 1) for q, docs in relevant.items()}, {"map"})
     expected = {qid: values["map"] for qid, values in evaluator.evaluate(topics).items()}
-    ours = {qid: average_precision(docnos, relevant[qid]) for qid, docnos in order_of(run).items()}
-    assert ours == pytest.approx(expected, abs=1e-9)
+    found = {qid: average_precision(docnos, relevant[qid]) for qid, docnos in order_of(run).items()}
+    assert found == pytest.approx(expected, abs=1e-9)
 
 
 # Against a plain sort.
@@ -190,7 +190,7 @@ def test_only_keeps_the_named_topics_and_their_order():
     assert run.only(["q1", "q2", "q3"]) is run
 
 
-# What comes in and what goes out.
+# Input and output.
 
 
 def test_other_columns_pass_through_with_their_rows():
@@ -288,7 +288,7 @@ def repeated(far_down):
 
 
 @pytest.mark.parametrize("far_down", [4, 59])
-def test_a_document_that_stands_twice_is_named_with_both_its_ranks(far_down):
+def test_a_duplicate_document_is_named_with_both_ranks(far_down):
     words = rf"mine: document 'd03' is duplicated for query 'q2', at ranks 4 and {far_down + 1} \(2 rows repeat\)"
     with pytest.raises(InputError, match=words + r".*duplicates='first'"):
         ranked(repeated(far_down), 5, name="mine")
@@ -304,7 +304,7 @@ def test_first_keeps_the_best_rank_and_warns_with_the_count(far_down):
     assert len(result) == len(run) - 1
 
 
-def test_first_keeps_the_best_rank_whichever_row_stands_first():
+def test_first_keeps_the_best_rank_in_any_order_of_rows():
     run = pd.DataFrame({"qid": "q", "docno": ["a", "b", "a", "a"], "score": [1.0, 2.0, 9.0, 1.0]})
     with pytest.warns(DegenerateWarning, match="2 repeated"):
         result = ranked(run, duplicates="first")
@@ -320,7 +320,7 @@ def test_another_word_for_duplicates_is_refused_with_the_legal_ones():
         ranked(PLAIN, duplicates="last")
 
 
-# What is refused.
+# Errors.
 
 
 def test_a_score_that_is_no_number_is_refused_with_its_row():
@@ -351,7 +351,7 @@ def test_a_missing_column_is_refused_with_the_nearest_name(wrong, right):
         ranked(PLAIN.rename(columns={right: wrong}), name="mine")
 
 
-def test_a_column_that_stands_twice_is_refused():
+def test_a_duplicate_column_is_refused():
     run = pd.concat([PLAIN, PLAIN[["score"]]], axis=1)
     with pytest.raises(InputError, match=r"column 'score' occurs 2 times"):
         ranked(run)
@@ -370,6 +370,6 @@ def test_a_checked_run_keeps_no_copy_of_the_column_of_topics():
     frame = pd.concat(pieces, ignore_index=True)
     before = pa.total_allocated_bytes()
     run = Run(frame)
-    # Ids of documents in several pieces are copied into one: four letters and a place of eight bytes each.
+    # A chunked column of ids is copied: four letters and an offset of eight bytes each.
     assert pa.total_allocated_bytes() - before < 200_000
     assert run.topics == columns["qid"][:1]

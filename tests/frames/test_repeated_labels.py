@@ -1,4 +1,4 @@
-"""Frames put together of others have row labels that repeat; rows are dropped by place."""
+"""Concatenated frames with repeated index labels: rows are dropped by position."""
 
 import pandas as pd
 import pytest

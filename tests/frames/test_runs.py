@@ -1,4 +1,4 @@
-"""Several named runs, as simulations and predicted grades take them."""
+"""Mappings of named runs."""
 
 import pandas as pd
 import pytest
@@ -27,6 +27,6 @@ def test_frames_and_paths_are_the_same_run(tmp_path):
         ({"mine": RUN.drop(columns="score")}, "run 'mine'.*score"),
     ],
 )
-def test_what_is_no_mapping_of_runs_is_refused(runs, words):
+def test_other_data_than_a_mapping_of_runs_are_refused(runs, words):
     with pytest.raises(InputError, match=words):
         runs_of(runs)

@@ -1,4 +1,4 @@
-"""Files that are made to cost much, or that are no files: an error, or what they hold, in the time that others take."""
+"""Malicious and special files: an error or the right frame, in the time of ordinary files."""
 
 import json
 import os
@@ -67,7 +67,7 @@ def test_half_a_surrogate_pair_is_no_text(written, content):
     assert read_topics(written(b'{"qid": "q1", "query": "\\ud83d\\udc02"}'))["query"].tolist() == ["🐂"]
 
 
-def test_a_path_that_is_too_long_is_an_error_of_ours(tmp_path):
+def test_a_path_that_is_too_long_is_a_file_error(tmp_path):
     with pytest.raises(FileError, match="cannot be opened: File name too long"):
         read_run(tmp_path / ("x" * 5_000))
 

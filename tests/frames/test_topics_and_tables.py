@@ -1,4 +1,4 @@
-"""Queries read, intents and tags written."""
+"""Readers of topics, documents, intents and tags, and their writers."""
 
 import gzip
 import subprocess
@@ -20,7 +20,7 @@ def stored(folder, text, name="topics.tsv"):
     return path
 
 
-def test_topics_without_a_header_stand_behind_their_qid(tmp_path):
+def test_topics_without_a_header_follow_their_qid(tmp_path):
     topics = read_topics(stored(tmp_path, "007\tJordan achievements\nNA\tnull\n"))
     assert topics.to_numpy().tolist() == [["007", "Jordan achievements"], ["NA", "null"]]
 
@@ -52,7 +52,7 @@ def test_a_text_that_is_a_heading_beside_an_id_is_data(tmp_path, read, word):
     ],
 )
 @pytest.mark.parametrize(("read", "wanted"), [(read_topics, "qid"), (read_documents, "docno")])
-def test_headers_of_others_are_no_data(tmp_path, header, read, wanted):
+def test_headers_of_other_collections_are_not_data(tmp_path, header, read, wanted):
     with pytest.raises(FileError, match=f"topics.tsv:1: wanted columns {wanted}.*; missing {wanted}; found"):
         read(stored(tmp_path, f"{header}\n1\tParis\n"))
 

@@ -1,4 +1,4 @@
-"""Values: the contract of their frame, and their files."""
+"""The V frame and its files."""
 
 import gzip
 
@@ -59,7 +59,7 @@ def test_no_rows_are_none():
         ("name", "a", "row 2 repeats row 0 (system 'a', topic '1', AP)"),
     ],
 )
-def test_what_is_wrong_is_named_with_its_row(column, value, said):
+def test_errors_name_the_row(column, value, said):
     frame = BASE.astype(object)
     frame.loc[2, column] = value
     with pytest.raises(InputError) as error:
