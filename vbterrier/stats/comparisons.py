@@ -201,9 +201,8 @@ def comparisons(
     parts = []
     for measure, pairs, qids, differences in families:
         found = pd.DataFrame(pairs, columns=["name_a", "name_b"]).assign(measure=measure)
-        limits = topics_intervals(
-            differences, level=level, method=method, n_resamples=n_resamples, seed=seed, qids=qids
-        )
+        options: dict[str, Any] = {"n_resamples": n_resamples, "seed": seed}
+        limits = topics_intervals(differences, level=level, method=method, qids=qids, **options)
         found = found.assign(diff=differences.mean(axis=0), low=limits.low, high=limits.high)
         p_values, corrected = _tested(differences, test, by, **options)
         found = found.assign(p_value=p_values, p_adjusted=corrected, n_qids=len(differences), test=TESTS[test])
