@@ -213,7 +213,7 @@ def test_weights_that_leave_few_queries_are_told_of():
     sample = sample_queries(corpus, 100, method="random-mention")
     values = sample.frame.assign(name="mine", measure="P")
     # One of weight 900 and 99 of weight 1.
-    with pytest.warns(DegenerateWarning, match=r"its 100 queries are worth 1\.2;"):
+    with pytest.warns(DegenerateWarning, match=r"its 100 queries have an effective size of 1\.2;"):
         horvitz_thompson(sample, values)
     even = sample_queries(corpus, 100, method="uniform")
     assert horvitz_thompson(even, even.frame.assign(name="mine", measure="P"))["value"].item() == pytest.approx(0.5)

@@ -190,7 +190,7 @@ def test_two_systems_of_a_frame_are_their_differences():
 @pytest.mark.parametrize(
     ("pilot", "options", "error", "said"),
     [
-        ([0.1] * 4, {}, InputError, "5 differences at least"),
+        ([0.1] * 4, {}, InputError, "at least 5 differences"),
         ([[0.1, 0.2]] * 5, {}, InputError, r"shape \(5, 2\)"),
         ([0.1] * 9, {}, InputError, "differ by 0.1 on all 9"),
         ([0.1, 0.2, np.nan, 0, 0], {}, InputError, "difference 2"),

@@ -4,8 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from vbterrier.design import simulate_query_removal
-from vbterrier.design.removal import DecisionCounts
+from vbterrier.design.removal import DecisionCounts, simulate_query_removal
 from vbterrier.errors import InputError, ParameterError
 from vbterrier.measures import linking
 
@@ -168,7 +167,7 @@ def test_what_is_no_table_of_decisions():
         simulate_query_removal(counts, frames(counts)[1], n_removed=1)
     with pytest.raises(ParameterError, match="answers of a system"):
         simulate_query_removal(frames(counts)[0], n_removed=1)
-    with pytest.raises(ParameterError, match="two at least"):
+    with pytest.raises(ParameterError, match="at least two"):
         simulate_query_removal(DecisionCounts(1, 0, 0, 0, 0), n_removed=1)
     with pytest.raises(ParameterError, match="wrong=-1"):
         DecisionCounts(1, -1, 0, 0, 0)

@@ -19,19 +19,19 @@ if TYPE_CHECKING:
 
 
 ORDERS = ("given", "random")
-# Sizes looked at unless they are given.
+# Default number of sizes.
 _N_SIZES = 20
-# Numbers held in memory at a time: 32 MB.
+# Numbers in memory at a time: 32 MB.
 _BLOCK = 1 << 22
 
 
 def checked_sizes(sizes: Iterable[int] | None, n: int, least: int) -> list[int]:
-    """Numbers of queries, rising; twenty of them by default.
+    """Increasing numbers of queries; twenty by default.
 
     Raises
     ------
     ParameterError
-        One that is below ``least`` or above n, the number of all queries; none.
+        A size below ``least`` or above n, the number of all queries; no size.
 
     >>> checked_sizes(None, 7, 2)
     [2, 3, 4, 5, 6, 7]
@@ -40,19 +40,19 @@ def checked_sizes(sizes: Iterable[int] | None, n: int, least: int) -> list[int]:
         return sorted({max(round(n * part / _N_SIZES), min(least, n)) for part in range(1, _N_SIZES + 1)})
     found = sorted({whole("sizes", size, low=least, high=n, meaning=", the number of queries") for size in sizes})
     if not found:
-        raise ParameterError("sizes: none; wanted numbers of queries, or None for twenty of them")
+        raise ParameterError("sizes: none; wanted numbers of queries, or None for twenty sizes")
     return found
 
 
 def orders_of(n: int, order: str, n_subsets: int, seed: int, held: int) -> Iterator[Ints]:
-    """Orders of all queries, whose beginnings are the subsets, in blocks of shape (rows, n).
+    """Permutations of all queries, whose prefixes are the subsets, in blocks of shape (rows, n).
 
     Parameters
     ----------
     n, order, n_subsets, seed
-        How many queries; ``"given"`` for the one order they have, ``"random"`` for as many random ones.
+        Number of queries; ``"given"`` for their order of appearance, ``"random"`` for ``n_subsets`` random orders.
     held
-        Numbers that the caller holds for each subset at a time.
+        Numbers that the caller keeps in memory for each subset.
 
     >>> [block.tolist() for block in orders_of(3, "given", 1, 0, 3)]
     [[[0, 1, 2]]]
@@ -66,9 +66,9 @@ def orders_of(n: int, order: str, n_subsets: int, seed: int, held: int) -> Itera
 
 
 def band(found: Floats, level: float, order: str) -> Floats:
-    """What the share ``level`` of all subsets has, shape (2, ...) of (n_subsets, ...); NaN for the one order given.
+    """Quantile band of a share ``level`` of the subsets, shape (2, ...) of (n_subsets, ...); NaN for the given order.
 
-    The mean is inside, also where nearly all subsets are alike.
+    The band always includes the mean.
 
     >>> band(np.array([0.0, 1.0, 2.0]), 0.5, "random").tolist()
     [0.5, 1.5]
@@ -93,7 +93,7 @@ def score_by_size(
     level: float = 0.95,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """The mean score of each system over ever more of the queries.
+    """Mean scores of systems as a function of the number of queries.
 
     Parameters
     ----------
@@ -105,30 +105,30 @@ def score_by_size(
         ``"given"``: the first queries in their order of appearance, as in Figure 1 of the source; ``"random"``: random
         subsets.
     n_subsets
-        Random subsets of each size. Those of one number are nested: each grows by the same queries for all systems.
+        Number of random subsets of each size. Subsets are nested over sizes, and the same for all systems.
     level
-        Share of the subsets whose means the band holds.
+        Share of the subsets in the band.
     seed
-        Decides the subsets.
+        Seed of the subsets.
 
     Returns
     -------
     pandas.DataFrame
-        A row a measure, system and size: name, measure, n_qids, mean, low, high, level, order, n_subsets, seed. The
-        first n queries are one subset, without a band (NaN).
+        One row per measure, system and size: name, measure, n_qids, mean, low, high, level, order, n_subsets, seed.
+        With ``order="given"``, low and high are NaN.
 
     Raises
     ------
     InputError
         Systems with different topics, missing values.
     ParameterError
-        A size that there is not, an unknown order.
+        A size out of range, an unknown order.
 
     Notes
     -----
-    The band says how far a subset strays from these very queries: it closes as all of them are taken, which says
-    nothing about other queries. For that see :func:`interval_width` and ``vbterrier.stats.intervals``. The mean is over
-    queries: for ratios of sums, as F1 of linking, give values whose mean is the figure, as ours are.
+    The band refers to subsets of these queries and closes at the full set; it is not a confidence interval for other
+    queries, see :func:`interval_width` and ``vbterrier.stats.intervals``. Means are over queries: for ratios of sums,
+    such as F1 of linking, use values whose mean is the ratio, as the measures of this package yield.
 
     References
     ----------
@@ -148,7 +148,7 @@ def score_by_size(
         wanted = checked_sizes(sizes, len(table), 1)
         means = np.concatenate(
             [
-                np.stack([_memberships(block[:, :n], len(table)) @ table / n for n in wanted], axis=1)
+                np.stack([_membership(block[:, :n], len(table)) @ table / n for n in wanted], axis=1)
                 for block in orders_of(len(table), order, n_subsets, seed, len(table))
             ]
         )
@@ -161,8 +161,8 @@ def score_by_size(
     return made.assign(level=level, order=order, n_subsets=n_subsets, seed=seed)[list(SIZE_COLUMNS)]
 
 
-def _memberships(subsets: Ints, n: int) -> Floats:
-    """Which of all n queries are in each subset, 1 or 0, shape (rows, n)."""
+def _membership(subsets: Ints, n: int) -> Floats:
+    """Indicator matrix of the queries in each subset, shape (rows, n)."""
     members = np.zeros((len(subsets), n))
     np.put_along_axis(members, subsets, 1.0, axis=1)
     return members
@@ -175,7 +175,7 @@ COLUMNS = (
     *("measure", "n_qids", "n_systems", "n_not_worse", "low", "high", "order", "n_subsets", "level", "test"),
     *("n_resamples", "seed", "told_apart", "best"),
 )
-# Differences this close to 0 are sums of the same values in another order.
+# Differences this close to 0 are rounding errors of sums in another order.
 _EQUAL = 1e-12
 
 
@@ -191,53 +191,52 @@ def discriminative_power(
     best: str = "whole",
     seed: int = 0,
 ) -> pd.DataFrame:
-    """How many systems are not significantly worse than the best one, over ever more of the queries.
+    """Discriminative power as a function of the number of queries: systems not significantly worse than the best.
 
     Parameters
     ----------
     values
-        The V frame: name, qid, measure, value; of two systems at least.
+        The V frame: name, qid, measure, value; of at least two systems.
     sizes
         Numbers of queries, 2 to n; by default 20 from ``n/20`` to n.
     order
         ``"given"``: the first queries in their order of appearance, as in Figure 4 of the source; ``"random"``: random
         subsets, and the mean over them.
     n_subsets
-        Random subsets of each size.
+        Number of random subsets of each size.
     level
-        Tests are at ``1 - level``; and the share of the subsets whose counts the band holds.
+        Tests are at the significance level ``1 - level``; also the share of the subsets in the band.
     n_resamples
-        Resamples of the queries of a subset, the same places for all subsets of a size.
+        Number of resamples of the queries of a subset, the same positions for all subsets of a size.
     test
-        One-tailed, of the paired differences to the best. ``"bootstrap"``: p is the share of resamples, with what was
-        seen among them, in which the mean difference is 0 or below. ``"t"``: Student's, without resamples.
+        One-tailed test of the paired differences from the best system. ``"bootstrap"``: p is the share of resamples
+        (including the observed sample) with a mean difference of at most 0. ``"t"``: Student's paired t.
     best
-        Whom the others are compared with: the best system over all queries (``"whole"``, as in the source), or that of
-        the subset at hand (``"subset"``), which favours the luckiest of small subsets.
+        The reference system: the best over all queries (``"whole"``, as in the source), or the best of the subset
+        (``"subset"``), which is biased in small subsets.
     seed
-        Decides subsets and resamples.
+        Seed of subsets and resamples.
 
     Returns
     -------
     pandas.DataFrame
-        A row a measure and size: measure, n_qids, n_systems, n_not_worse (mean over subsets, of all systems but the
-        best), low, high (NaN in the order given), order, n_subsets, level, test, n_resamples, seed, told_apart (share
-        of all pairs of systems that the two-tailed test of the same kind tells apart, mean over subsets), best.
+        One row per measure and size: measure, n_qids, n_systems, n_not_worse (mean over subsets, without the best
+        system), low, high (NaN in the given order), order, n_subsets, level, test, n_resamples, seed, told_apart (share
+        of pairs of systems that differ significantly by the two-tailed test, mean over subsets), best.
 
     Raises
     ------
     InputError
         Systems with different topics, missing values.
     ParameterError
-        A size that there is not; an unknown order, test or best.
+        A size out of range; an unknown order, test or best.
 
     Notes
     -----
-    No correction for many systems is made, as in the source: a system as good as the best is found worse in 5 % of
-    cases at level .95. In small sets the bootstrap does so more often, as its intervals are too narrow there: .105 of
-    10,000 pairs at 5 queries, .081 at 10, .058 at 25, .055 at 50 (normal differences); ``"t"`` keeps .05. Resampled
-    means are a product of matrices for all subsets and systems of a size; that all pairs are told apart or not costs
-    the square of the number of systems.
+    As in the source, p-values are not corrected for the number of systems: at level .95, the false positive rate of
+    each test is 5 %. The bootstrap exceeds it for few queries: .105 of 10,000 pairs at 5 queries, .081 at 10, .058 at
+    25, .055 at 50 (normal differences); ``"t"`` has .05. Cost: a matrix product for all subsets and systems of a size,
+    and tests of all pairs, quadratic in the number of systems.
 
     References
     ----------
@@ -260,14 +259,16 @@ def discriminative_power(
     rows: list[tuple[Any, ...]] = []
     for measure, names, table, _ in measure_tables(values, by_id=order == "random"):
         if len(names) < 2:  # noqa: PLR2004 - a pair
-            warnings.warn(f"values: {measure} has one system, which nothing is told apart from", DegenerateWarning, 2)
+            warnings.warn(f"values: {measure} has one system; wanted at least two", DegenerateWarning, 2)
             continue
         top = int(table.mean(axis=0).argmax()) if best == "whole" else None
         held = len(names) * max(n_resamples, len(table), len(names))
         wanted = checked_sizes(sizes, len(table), 2)
         found = np.concatenate(
             [
-                np.stack([_told(table[np.sort(block[:, :n])], top, level, n_resamples, seed) for n in wanted], axis=1)
+                np.stack(
+                    [_significant(table[np.sort(block[:, :n])], top, level, n_resamples, seed) for n in wanted], axis=1
+                )
                 for block in orders_of(len(table), order, n_subsets, seed, held)
             ]
         )
@@ -275,34 +276,34 @@ def discriminative_power(
         not_worse, told_apart = found.mean(axis=0).T
         about = (order, n_subsets, level, test, n_resamples, seed)
         rows += [
-            (measure, n, len(names), *counted, *about, told, best)
-            for n, *counted, told in zip(wanted, not_worse, low, high, told_apart, strict=True)
+            (measure, n, len(names), *counted, *about, share, best)
+            for n, *counted, share in zip(wanted, not_worse, low, high, told_apart, strict=True)
         ]
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
-def _told(values: Floats, top: int | None, level: float, n_resamples: int, seed: int) -> Floats:
-    """Systems not worse than the best, and the share of pairs told apart, shape (rows, 2), of values (rows, n, m)."""
+def _significant(values: Floats, top: int | None, level: float, n_resamples: int, seed: int) -> Floats:
+    """Systems not worse than the best, and share of significant pairs, shape (rows, 2), of values (rows, n, m)."""
     p_values = _by_bootstrap(values, n_resamples, seed) if n_resamples else _by_t(values)
-    # 1 - 0.9 is below 0.1 by rounding.
+    # In floating point, 1 - 0.9 is below 0.1.
     error = round(1 - level, 12)
-    m, seen = values.shape[2], values.mean(axis=1)
-    leader = seen.argmax(axis=1) if top is None else np.full(len(values), top)
+    m = values.shape[2]
+    leader = values.mean(axis=1).argmax(axis=1) if top is None else np.full(len(values), top)
     others = np.arange(m) != leader[:, None]
     against = np.take_along_axis(p_values, leader[:, None, None], axis=1)[:, 0]
     not_worse = ((against > error) & others).sum(axis=1).astype(np.float64)
-    # Either direction at half the error makes the test two-tailed; of a pair one direction at most is significant.
+    # Two-tailed: either direction at half the error, of which at most one is significant.
     told_apart = (p_values <= error / 2).sum(axis=(1, 2)) / (m * (m - 1) / 2)
     return np.stack([not_worse, told_apart], axis=1)
 
 
 def _by_bootstrap(values: Floats, n_resamples: int, seed: int) -> Floats:
-    """The p of "the first is not better than the second" of each two systems, shape (rows, m, m)."""
+    """One-tailed p-values that the first system is better than the second, shape (rows, m, m)."""
     rows, n, m = values.shape
     columns = values.transpose(1, 0, 2).reshape(n, rows * m)
     means = resampled_means(columns, n_resamples, stream(seed, "resamples", str(n)))
     not_better = np.full((rows, m, m), n_resamples)
-    # A subset at a time: its resamples stay in the cache while all pairs are looked at.
+    # One subset at a time, so that its resamples stay in the CPU cache for all pairs.
     for counts, drawn in zip(not_better, np.ascontiguousarray(means.T).reshape(rows, m, -1), strict=True):
         for first in range(m - 1):
             differences = drawn[first] - drawn[first + 1 :]
@@ -312,7 +313,7 @@ def _by_bootstrap(values: Floats, n_resamples: int, seed: int) -> Floats:
 
 
 def _by_t(values: Floats) -> Floats:
-    """As by the bootstrap, with Student's t of the paired differences."""
+    """One-tailed p-values of Student's paired t, shape (rows, m, m)."""
     from scipy import special
 
     rows, n, m = values.shape
@@ -320,8 +321,10 @@ def _by_t(values: Floats) -> Floats:
     for first in range(m):
         differences = values[:, :, first, None] - values
         mean, std = differences.mean(axis=1), differences.std(axis=1, ddof=1)
-        alike = std <= _EQUAL
+        constant = std <= _EQUAL
         with np.errstate(divide="ignore", invalid="ignore"):
-            t = np.where(alike, np.where(np.abs(mean) <= _EQUAL, -np.inf, np.sign(mean) * np.inf), mean / std * n**0.5)
+            t = np.where(
+                constant, np.where(np.abs(mean) <= _EQUAL, -np.inf, np.sign(mean) * np.inf), mean / std * n**0.5
+            )
         p_values[:, first] = special.stdtr(n - 1, -t)
     return p_values

@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from vbterrier.annotations import Floats, Ints
 
 
-# Fewer say nothing about kurtosis.
+# The smallest sample for an estimate of kurtosis.
 LEAST = 5
-# Differences that spread less, relative to their size, differ in how they were rounded.
+# Relative range below which differences are equal up to rounding.
 _EQUAL = 1e-12
 # Numbers drawn at a time: 16 MB.
 _BLOCK = 1 << 21
 
 
 def kurtosis_of(values: Floats) -> float:
-    """The kurtosis about a trimmed mean (Bonett 2006); below 5 values that of normal ones, 3.
+    """Kurtosis about a trimmed mean (Bonett 2006); 3, the normal kurtosis, below 5 values.
 
     >>> round(kurtosis_of(np.array([0.0, 1.0, 2.0, 3.0, 4.0])), 2)
     1.7
@@ -42,17 +42,17 @@ def kurtosis_of(values: Floats) -> float:
 
 
 class Pilot:
-    """Differences of two systems on the queries of a pilot.
+    """Differences between two systems on the queries of a pilot.
 
     Parameters
     ----------
     differences
-        Shape (k,), k of at least 5, in any order: they are kept sorted.
+        Shape (k,), k of at least 5, in any order; stored sorted.
 
     Raises
     ------
     InputError
-        Too few differences; a missing one, or text; differences that are all alike, from which no spread can be learnt.
+        Too few differences; a missing value, or text; constant differences, which have no variance.
     """
 
     def __init__(self, differences: Any) -> None:
@@ -61,13 +61,13 @@ class Pilot:
         except (TypeError, ValueError) as error:
             raise InputError(f"pilot: wanted a data frame of values, or an array of differences; {error}") from error
         if values.ndim != 1 or len(values) < LEAST:
-            raise InputError(f"pilot: wanted {LEAST} differences at least, found an array of shape {values.shape}")
+            raise InputError(f"pilot: wanted at least {LEAST} differences, found an array of shape {values.shape}")
         if not np.isfinite(values).all():
-            raise InputError(f"pilot: difference {int(np.argmin(np.isfinite(values)))} is no finite number")
+            raise InputError(f"pilot: difference {int(np.argmin(np.isfinite(values)))} is not a finite number")
         if np.ptp(values) <= _EQUAL * np.abs(values).max():
             raise InputError(
-                f"pilot: both systems differ by {values[0]:g} on all {len(values)} queries: no spread, nothing to plan "
-                "from; take other queries, or other systems"
+                f"pilot: both systems differ by {values[0]:g} on all {len(values)} queries: no variance to plan with; "
+                "use other queries or other systems"
             )
         self.values: Floats = np.sort(values)
 
@@ -81,7 +81,7 @@ class Pilot:
 
     @property
     def std(self) -> float:
-        """The standard deviation, with n - 1."""
+        """The sample standard deviation, with n - 1."""
         return float(self.values.std(ddof=1))
 
     @cached_property
@@ -90,10 +90,10 @@ class Pilot:
         return kurtosis_of(self.values)
 
     def std_interval(self, level: float) -> tuple[float, float]:
-        """Where the standard deviation of such differences lies (Bonett 2006).
+        """Confidence interval of the standard deviation (Bonett 2006).
 
         ``log σ² = log(c s²) ± z c sqrt((γ - (k - 3)/k)/(k - 1))``, ``c = k/(k - z)``, with the kurtosis γ: unlike the
-        interval by chi-square it holds where differences are not normal.
+        chi-square interval it does not assume normal differences.
 
         Raises
         ------
@@ -106,41 +106,43 @@ class Pilot:
         if z >= k:
             raise ParameterError(f"level={level}: too high for a pilot of {k} queries")
         correction = k / (k - z)
-        reach = z * correction * ((self.kurtosis - (k - 3) / k) / (k - 1)) ** 0.5
+        half_width = z * correction * ((self.kurtosis - (k - 3) / k) / (k - 1)) ** 0.5
         middle = self.std * correction**0.5
-        return middle * float(np.exp(-reach / 2)), middle * float(np.exp(reach / 2))
+        return middle * float(np.exp(-half_width / 2)), middle * float(np.exp(half_width / 2))
 
     def resampled(self, sizes: Sequence[int], n_simulations: int, seed: int) -> Iterator[tuple[Floats, Floats]]:
-        """Mean and standard deviation of resamples of each size, less the observed difference; each (n_simulations,).
+        """Mean and standard deviation of centred resamples of each size; each (n_simulations,).
 
-        Resamples grow: those of one size are the beginnings of those of the next. Differences are stretched by
-        ``sqrt(k/(k - 1))``, so that their variance is the one that the pilot estimates.
+        Resamples are nested: each size extends the previous one. Differences are scaled by ``sqrt(k/(k - 1))``, so
+        that their variance is the unbiased estimate of the pilot.
         """
         draws = stream(seed, "pilot")
         centred = (self.values - self.mean) * (len(self) / (len(self) - 1)) ** 0.5
         both = np.stack([centred, centred**2], axis=1)
         sums, n = np.zeros((n_simulations, 2)), 0
         for size in sizes:
-            for start, stop in _blocks(n_simulations, min(size - n, len(self))):
+            step = max(1, _BLOCK // max(min(size - n, len(self)), 1))
+            for start in range(0, n_simulations, step):
+                stop = min(start + step, n_simulations)
                 sums[start:stop] += _drawn(both, size - n, stop - start, draws)
             n = size
             mean = sums[:, 0] / n
-            # Differences are centred: their squares lose no digits to their mean.
+            # Numerically stable because the differences are centred.
             variance = np.maximum(sums[:, 1] / n - mean**2, 0.0) * n / (n - 1)
             yield mean, np.sqrt(variance)
 
 
 def pilot_of(given: Any, pair: Sequence[str] | None, measure: str | None) -> Pilot:
-    """The differences of two systems of a V frame under one measure, or of an array as they are.
+    """The pilot of two systems of a V frame by one measure, or of an array of differences.
 
     Raises
     ------
     ParameterError
-        Systems or a measure that there are not, or several to choose from.
+        Unknown or ambiguous systems or measure.
     """
     if not hasattr(given, "columns"):
         if pair is not None or measure is not None:
-            raise ParameterError("pair and measure choose from a V frame: leave them out for differences")
+            raise ParameterError("pair and measure select from a V frame: leave them out for differences")
         return Pilot(given)
     tables = {table.measure: table for table in measure_tables(given)}
     if measure is None and len(tables) != 1:
@@ -148,19 +150,19 @@ def pilot_of(given: Any, pair: Sequence[str] | None, measure: str | None) -> Pil
     chosen = next(iter(tables)) if measure is None else _known("measure", measure, tables)
     names = tables[chosen].names
     if pair is None and len(names) != 2:  # noqa: PLR2004 - a pair
-        raise ParameterError(f"values hold {len(names)} systems ({examples(names)}); choose two with pair=")
+        raise ParameterError(f"values contain {len(names)} systems ({examples(names)}); select two with pair=")
     one, other = _two(names if pair is None else pair, names)
     values = tables[chosen].values
     return Pilot(values[:, one] - values[:, other])
 
 
 def paired_pilots(values: Any, baseline: str | None, measure: str | None) -> Iterator[tuple[str, str, str, Floats]]:
-    """Measure, both names and the differences of every two systems of a V frame, or of all with the baseline.
+    """Measure, names and differences of all pairs of systems of a V frame, or of all systems with the baseline.
 
     Raises
     ------
     ParameterError
-        A baseline or a measure that is not there.
+        An unknown baseline or measure.
 
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"name": ["a", "b"], "qid": "1", "measure": "AP", "value": [0.5, 0.25]})
@@ -181,7 +183,7 @@ def paired_pilots(values: Any, baseline: str | None, measure: str | None) -> Ite
 def _known(parameter: str, word: str, found: Iterable[str]) -> str:
     found = list(found)
     if word not in found:
-        raise ParameterError(f"{parameter}={word!r}: not there; found {examples(found)}.{nearest(word, found)}")
+        raise ParameterError(f"{parameter}={word!r} is unknown; found {examples(found)}.{nearest(word, found)}")
     return word
 
 
@@ -192,14 +194,8 @@ def _two(pair: Sequence[str], names: list[str]) -> tuple[int, int]:
     return one, other
 
 
-def _blocks(n_rows: int, width: int) -> Iterator[tuple[int, int]]:
-    step = max(1, _BLOCK // max(width, 1))
-    for start in range(0, n_rows, step):
-        yield start, min(start + step, n_rows)
-
-
 def _drawn(both: Floats, n: int, n_rows: int, draws: np.random.Generator) -> Floats:
-    """Sums over n rows of ``both`` drawn with replacement, shape (n_rows, 2): one by one, or how often each."""
+    """Sums over n rows of ``both`` drawn with replacement, shape (n_rows, 2): by indices, or by multinomial counts."""
     k = len(both)
     if n < k:
         sums: Floats = both[draws.integers(k, size=(n_rows, n))].sum(axis=1)
@@ -209,7 +205,7 @@ def _drawn(both: Floats, n: int, n_rows: int, draws: np.random.Generator) -> Flo
 
 
 METHOD = "topics (t)"
-# The kurtosis of normal scores.
+# Kurtosis of the normal distribution.
 _NORMAL = 3.0
 COLUMNS = (
     *("name", "measure", "n_qids", "n_more", "width", "width_then", "ratio", "level", "method"),
@@ -220,40 +216,40 @@ COLUMNS = (
 def interval_width(
     values: Any, n_more: int | Iterable[int] = (10, 25, 50, 100), *, level: float = 0.95
 ) -> pd.DataFrame:
-    """How wide the t interval of each mean is, and how wide it will be with so many more queries of the kind.
+    """Width of the t interval of each mean, now and with more queries from the same population.
 
-    ``width = 2 t(n - 1) s/√n`` and, were s to stay, ``width_then = 2 t(N - 1) s/√N`` with ``N = n + m`` queries. But s
-    will move: ``s'²/s² = (n - 1 + m F)/(N - 1)`` with F of (m, n - 1) degrees of freedom for normal scores, which gives
-    the ends of the ratio.
+    ``width = 2 t(n - 1) s/√n`` and, for a constant s, ``width_then = 2 t(N - 1) s/√N`` with ``N = n + m`` queries. The
+    change of s, ``s'²/s² = (n - 1 + m F)/(N - 1)`` with F of (m, n - 1) degrees of freedom for normal scores, gives the
+    prediction interval of the ratio.
 
     Parameters
     ----------
     values
-        The V frame: name, qid, measure, value; for differences of two systems, one whose values are these.
+        The V frame: name, qid, measure, value; for differences between two systems, use them as values.
     n_more
         Numbers of further queries, at least 1.
     level
-        Nominal coverage of the interval of the mean, and of the ends of the ratio.
+        Nominal coverage of the interval of the mean, and of the prediction interval of the ratio.
 
     Returns
     -------
     pandas.DataFrame
-        A row a system, measure and number: name, measure, n_qids, n_more, width, width_then, ratio (of the latter to
-        the former), level, method, ratio_low, ratio_high (where the ratio will be). NaN for a single query; the ratio
-        also where all scores are equal.
+        One row per system, measure and number: name, measure, n_qids, n_more, width, width_then, ratio (of width_then
+        to width), level, method, ratio_low, ratio_high (prediction interval of the ratio). NaN for a single query; the
+        ratio is also NaN if all scores are equal.
 
     Raises
     ------
     InputError
-        A missing or repeated value, see the V frame.
+        A missing or duplicated value.
     ParameterError
         A number below 1, a level outside (0, 1).
 
     Notes
     -----
-    Scores are not normal: where tails are heavier, degrees of freedom are lowered by the kurtosis (Shoemaker 2003),
-    estimated as by Bonett (2006) from five queries on. Simulated shares of nominal 95 % ends that hold the ratio, over
-    10 to 250 queries and 1 to 200 more: normal scores .95 to .96; Beta(.5, 1) .97 to .99; half of them 0 .97 to .99;
+    For heavier tails than normal, degrees of freedom are reduced by the kurtosis (Shoemaker 2003), estimated as by
+    Bonett (2006) from at least five queries. Simulated coverage of nominal 95 % prediction intervals, over 10 to 250
+    queries and 1 to 200 more: normal scores .95 to .96; Beta(.5, 1) .97 to .99; half of them 0 .97 to .99;
     exponential .85 to .98; four of five 0 .84 to .97.
 
     References
@@ -273,34 +269,34 @@ def interval_width(
         raise ParameterError("n_more: none; wanted numbers of further queries")
     groups = values_of(values).groupby(["measure", "name"], sort=False)["value"]
     keys = [(name, measure, len(scores)) for (measure, name), scores in groups]
-    spreads = np.array([_spread(scores.to_numpy()) for _, scores in groups]).reshape(-1, 3)
-    if (spreads[:, 0] == 1).any():
+    moments = np.array([_moments(scores.to_numpy()) for _, scores in groups]).reshape(-1, 3)
+    if (moments[:, 0] == 1).any():
         warn("an interval over topics needs at least two of them")
-    n, std, kurtosis = spreads.T[:, :, None]
+    n, std, kurtosis = moments.T[:, :, None]
     found = {name: column.ravel() for name, column in _widths(n, std, kurtosis, more, level).items()}
     frame = pd.DataFrame([key for key in keys for _ in more], columns=["name", "measure", "n_qids"])
     frame = frame.assign(n_more=np.tile(more, len(keys)), level=level, method=METHOD, **found)
     return frame[list(COLUMNS)]
 
 
-def _spread(scores: Floats) -> tuple[float, float, float]:
-    """Number, standard deviation (NaN of one, 0 of equal ones), and kurtosis, not below that of normal scores."""
+def _moments(scores: Floats) -> tuple[float, float, float]:
+    """Number, standard deviation (NaN for one score, 0 for equal scores), and kurtosis (at least the normal one)."""
     if len(scores) == 1 or np.ptp(scores) == 0:
         return len(scores), np.nan if len(scores) == 1 else 0.0, _NORMAL
     return len(scores), float(scores.std(ddof=1)), max(kurtosis_of(scores), _NORMAL)
 
 
 def _widths(n: Floats, std: Floats, kurtosis: Floats, more: Ints, level: float) -> dict[str, Floats]:
-    """Columns of the frame, shape (n_groups, n_sizes) of (n_groups, 1) and (n_sizes,)."""
+    """Columns of the frame, shape (n_groups, n_sizes), from (n_groups, 1) and (n_sizes,)."""
     from scipy import special
 
     total, tails = n + more, np.array([(1 - level) / 2, (1 + level) / 2])
     with np.errstate(divide="ignore", invalid="ignore"):
         now, then = (2 * special.stdtrit(size - 1, tails[1]) / np.sqrt(size) for size in (n, total))
         ratio = np.where(std > 0, then / now, np.nan)
-        # Those of a variance: n - 1 and m where the kurtosis is that of normal scores.
+        # Degrees of freedom of a variance, n - 1 and m for the normal kurtosis.
         freedom_then, freedom = 2 * more / (kurtosis - 1), 2 * n / (kurtosis - (n - 3) / (n - 1))
-        spread = special.fdtri(freedom_then, freedom, tails[:, None, None])
-        low, high = ratio * np.sqrt((n - 1 + more * spread) / (total - 1))
+        f = special.fdtri(freedom_then, freedom, tails[:, None, None])
+        low, high = ratio * np.sqrt((n - 1 + more * f) / (total - 1))
     widths = {"width": np.broadcast_to(now * std, ratio.shape), "width_then": then * std}
     return {**widths, "ratio": ratio, "ratio_low": low, "ratio_high": high}

@@ -19,25 +19,25 @@ if TYPE_CHECKING:
     from vbterrier.frames.notebook import Figures
 
 
-# More queries than anyone has: a difference that needs them is none.
+# The largest number of queries of a plan.
 MOST = 10**9
 
 
 def power_by_formula(n: Any, delta: float, std: float, level: float) -> Any:
-    """Power of the paired t test of normal differences, right sign only: the noncentral t.
+    """Power of the paired t test for normal differences, with the correct sign: the noncentral t.
 
     >>> round(float(power_by_formula(34, 0.5, 1.0, 0.95)), 2)
     0.81
     """
     from scipy import special, stats
 
-    # SciPy before 1.13 divides by zero on its way to the right value.
+    # SciPy before 1.13 divides by zero internally; its result is correct.
     with np.errstate(divide="ignore"):
         return stats.nct.sf(special.stdtrit(n - 1, (1 + level) / 2), n - 1, delta * np.sqrt(n) / std)
 
 
 def needed_by_formula(delta: float, std: float, power: float, level: float) -> int:
-    """The least n of normal differences, by bisection: power rises with n.
+    """The smallest n for normal differences, by bisection: power increases with n.
 
     >>> needed_by_formula(0.5, 1.0, 0.8, 0.95)
     34
@@ -56,20 +56,13 @@ def needed_by_formula(delta: float, std: float, power: float, level: float) -> i
 
 
 def require_possible(n: int, delta: float) -> None:
-    """Refuse more queries than anyone has.
-
-    Raises
-    ------
-    InputError
-    """
+    """Raise InputError for more than ``MOST`` queries."""
     if n > MOST:
-        raise InputError(
-            f"delta={delta:g}: not even {MOST:,} queries detect so small a difference; wanted a larger one"
-        )
+        raise InputError(f"delta={delta:g}: {MOST:,} queries do not detect this difference; wanted a larger one")
 
 
 def detectable_by_formula(n: int, std: float, power: float, level: float) -> float:
-    """The least difference that n queries detect with this power.
+    """The smallest difference that n queries detect with this power.
 
     >>> round(detectable_by_formula(34, 1.0, 0.8, 0.95), 2)
     0.5
@@ -85,28 +78,28 @@ def detectable_by_formula(n: int, std: float, power: float, level: float) -> flo
 TEST = "t"
 N_SIMULATIONS = 10_000
 COLUMNS = ("delta", "n_qids", "power", "low", "high", "level", "test", "n_pilot", "n_simulations", "seed")
-# Sizes of the curve, and how far beyond what the normal theory asks for it goes.
+# Number of sizes of the curve, and its largest size relative to the number by normal theory.
 _N_SIZES, _BEYOND = 40, 1.3
-# The first size is this part of the last, or of the least number needed that a small pilot allows, if that is less.
+# The first size is the smaller of 1/_FIRST of the last size and _BEFORE times the smallest number by normal theory.
 _FIRST, _BEFORE = 100, 0.5
-# A resample that spreads less, relative to the pilot, is of one value and roundings.
-_NO_SPREAD = 1e-6
+# Relative standard deviation below which a resample is constant up to rounding.
+_CONSTANT = 1e-6
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class QueryPlan(Shown):
-    """How many queries are needed, and the curve behind it.
+    """Number of queries needed, with its power curve.
 
     Parameters
     ----------
     n_qids
-        Queries needed.
+        Number of queries needed.
     low, high
-        Its interval, as the pilot leaves the spread of the differences uncertain.
+        Interval of the number, from the interval of the standard deviation of the pilot.
     delta, power, level
-        The difference to detect, how likely, and the level of test and interval.
+        The difference to detect, its power, and the level of test and interval.
     n_by_formula
-        What the noncentral t has, as if differences were normal with the pilot's standard deviation.
+        The number by the noncentral t, for normal differences with the standard deviation of the pilot.
     curve
         Columns delta, n_qids, power, low, high, level, test, n_pilot, n_simulations, seed.
 
@@ -127,7 +120,7 @@ class QueryPlan(Shown):
     curve: pd.DataFrame = field(repr=False)
 
     def frame(self) -> pd.DataFrame:
-        """The plan in a row: delta, n_qids, low, high, by_formula, power, level, test, n_pilot, n_simulations, seed."""
+        """One row: delta, n_qids, low, high, by_formula, power, level, test, n_pilot, n_simulations, seed."""
         needed = {"n_qids": self.n_qids, "low": self.low, "high": self.high, "by_formula": self.n_by_formula}
         about = self.curve[["level", "test", "n_pilot", "n_simulations", "seed"]].head(1)
         return pd.DataFrame({"delta": self.delta, **needed, "power": self.power}, index=[0]).join(about)
@@ -143,7 +136,7 @@ class QueryPlan(Shown):
         return {"power_curve": lambda: {"plans": self}}
 
     def summary(self) -> str:
-        """The plan in a line."""
+        """The plan in one line of text."""
         return (
             f"{self.n_qids} queries ({self.low} to {self.high}) to detect a difference of {self.delta:g} with power "
             f"{self.power:g} at {1 - self.level:.2g}; pilot of {self.curve['n_pilot'].iloc[0]}"
@@ -161,29 +154,29 @@ def queries_needed(
     n_simulations: int = N_SIMULATIONS,
     seed: int = 0,
 ) -> QueryPlan:
-    """How many queries it takes until a difference is detected with some power, from the scores of a pilot.
+    """Number of queries needed to detect a difference with some power, from the scores of a pilot.
 
-    The pilot's differences, moved so that their mean is δ, are resampled to n queries and tested (paired t, two-sided
-    at ``1 - level``); power is the share of the simulations in which the better system is found significantly better.
+    The differences of the pilot, shifted to mean δ, are resampled to n queries and tested (paired t, two-sided at
+    ``1 - level``); power is the share of simulations in which the better system is significantly better.
 
     Parameters
     ----------
     pilot
         A V frame (name, qid, measure, value) with two systems, or the differences themselves, shape (k,), k >= 5.
     delta
-        The difference to detect, in the unit of the scores: above 0 the first system is better, below it the second.
-        Choose what would matter, not what the pilot shows: a plan for the observed difference repeats its luck.
+        The difference to detect, in the unit of the scores: positive if the first system is better, negative if the
+        second is. Choose a difference of practical relevance, not the observed difference, which is biased by chance.
     pair, measure
-        Which two systems and which measure, where the frame holds more.
+        Two systems and a measure, if the frame contains more.
     power
-        How likely the difference should be detected, between ``(1 - level)/2`` and 1.
+        Probability of detection, between ``(1 - level)/2`` and 1.
     level
-        Of the test, and of the interval of the number of queries.
+        Level of the test and of the interval of the number of queries.
     n_simulations
-        Resamples of each size. With 10,000 the number of queries has a Monte Carlo error of about 1 %. They cost
+        Number of resamples of each size. With 10,000 the number of queries has a Monte Carlo error of about 1 %. Cost:
         ``n_simulations * min(n, 40 k)`` random numbers.
     seed
-        Decides them.
+        Seed of the resamples.
 
     Returns
     -------
@@ -192,22 +185,21 @@ def queries_needed(
     Raises
     ------
     InputError
-        A pilot of fewer than 5 queries, or without any spread; a difference too small for a billion queries.
+        A pilot of fewer than 5 queries, or with constant differences; a difference too small for a billion queries.
     ParameterError
-        A difference of 0; systems or measures that are not there or not chosen.
+        A difference of 0; unknown or ambiguous systems or measures.
 
     Notes
     -----
     ``power(n, δ) = P(|t| significant, right sign) = P(τ_n s_n/√n - m_n <= δ)`` with mean m_n and standard deviation s_n
-    of a resample of n centred differences and the quantile τ_n of Student's t: one set of resamples serves all δ. A
-    resample without spread, as many are where most queries tie, counts as not detected. The interval comes from that of
-    the pilot's standard deviation (Bonett 2006, which allows for differences that are not normal): with σ as large as
-    its high end the power is that of a smaller δ. Sizes are a grid; between them the isotonic curve is interpolated
-    over √n.
+    of a resample of n centred differences and the quantile τ_n of Student's t, so that one set of resamples serves all
+    δ. A constant resample, frequent if most queries tie, counts as not detected. The interval follows from that of the
+    standard deviation of the pilot (Bonett 2006, for non-normal differences): a larger σ is equivalent to a smaller δ.
+    Sizes form a grid; between them, the isotonic curve is interpolated over √n.
 
-    Shares of nominal 95 % intervals that hold the number truly needed (about 90, at δ = .3 σ; 300 pilots each), with
-    pilots of 15, 25, 50, 250 queries: normal differences .95, .94, .95, .95; of beta scores .95, .95, .95, .92; half of
-    them ties .91, .92, .92, .94; exponential .90, .89, .87, .96.
+    Coverage of the true number (about 90, at δ = .3 σ; 300 pilots each) by nominal 95 % intervals, with pilots of 15,
+    25, 50, 250 queries: normal differences .95, .94, .95, .95; differences of beta scores .95, .95, .95, .92; half of
+    the queries tied .91, .92, .92, .94; exponential .90, .89, .87, .96.
 
     References
     ----------
@@ -226,23 +218,26 @@ def queries_needed(
     wanted = number("delta", abs(delta), low=0, open_low=True)
     found = pilot_of(pilot, pair, measure)
     if delta < 0:
-        # Skewed differences are not found as easily on either side.
+        # Power of skewed differences depends on the sign.
         found = Pilot(-found.values)
     level = number("level", level, low=0, high=1, open_low=True, open_high=True)
     power = number("power", power, low=(1 - level) / 2, high=1, open_low=True, open_high=True)
     n_simulations = whole("n_simulations", n_simulations)
-    # A spread that is larger by a factor is a difference that is smaller by it.
+    # A standard deviation larger by a factor is equivalent to a difference smaller by that factor.
     narrow, wide = found.std_interval(level)
     deltas = wanted * found.std / np.array([found.std, wide, narrow])
-    least, top = (needed_by_formula(deltas[place], found.std, power, level) for place in (2, 1))
+    smallest, largest = (needed_by_formula(deltas[place], found.std, power, level) for place in (2, 1))
     while True:
-        sizes = _grid(least, max(int(top * _BEYOND), 20))
-        powers = _power(found, sizes, deltas, level, n_simulations, seed)
+        last = max(int(largest * _BEYOND), 20)
+        first = max(2, min(last / _FIRST, smallest * _BEFORE))
+        sizes = sorted({round(size) for size in np.geomspace(first, last, _N_SIZES)})
+        thresholds = _thresholds(found, sizes, level, n_simulations, seed)
+        powers = np.stack([(some[:, None] <= deltas).mean(axis=0) for some in thresholds], axis=1)
         needed = [_crossing(sizes, curve, power) for curve in powers]
         if all(n is not None for n in needed):
             break
-        top *= 2
-        require_possible(top, wanted)
+        largest *= 2
+        require_possible(largest, wanted)
     about = (level, TEST, len(found), n_simulations, seed)
     rows = [(delta, *row, *about) for row in zip(sizes, *powers.tolist(), strict=True)]
     n_qids, high, low = (int(n or 0) for n in needed)
@@ -262,25 +257,25 @@ def detectable_difference(
     n_simulations: int = N_SIMULATIONS,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """The smallest difference, the first system being better, that so many queries detect with some power.
+    """Smallest difference in favour of the first system that a number of queries detects with some power.
 
     Parameters
     ----------
     pilot, pair, measure, power, level, n_simulations, seed
-        As there.
+        See :func:`queries_needed`.
     n_qids
         Numbers of queries, at least 2.
 
     Returns
     -------
     pandas.DataFrame
-        A row a number of queries: n_qids, delta, low, high (as the pilot leaves the spread uncertain), by_formula (of
-        normal differences), power, level, test, n_pilot, n_simulations, seed.
+        One row per number of queries: n_qids, delta, low, high (from the interval of the standard deviation),
+        by_formula (for normal differences), power, level, test, n_pilot, n_simulations, seed.
 
     Raises
     ------
     InputError, ParameterError
-        As there.
+        See :func:`queries_needed`.
 
     Examples
     --------
@@ -306,31 +301,17 @@ def detectable_difference(
 
 
 def _thresholds(pilot: Pilot, sizes: Sequence[int], level: float, n_simulations: int, seed: int) -> Any:
-    """For each size the least difference that each simulation would have detected, shape (n_simulations,)."""
+    """For each size, the smallest difference that each simulation detects, shape (n_simulations,)."""
     from scipy import special
 
     for n, (mean, std) in zip(sizes, pilot.resampled(sizes, n_simulations, seed), strict=True):
-        least = float(special.stdtrit(n - 1, (1 + level) / 2)) * std / n**0.5 - mean
-        # Queries that all differ by the same allow no test.
-        yield np.where(std > _NO_SPREAD * pilot.std, least, np.inf)
-
-
-def _power(pilot: Pilot, sizes: Sequence[int], deltas: Floats, level: float, n_simulations: int, seed: int) -> Floats:
-    """Power of each difference at each size, shape (n_deltas, n_sizes)."""
-    shares = [
-        (thresholds[:, None] <= deltas).mean(axis=0)
-        for thresholds in _thresholds(pilot, sizes, level, n_simulations, seed)
-    ]
-    return np.stack(shares, axis=1)
-
-
-def _grid(least: int, top: int) -> list[int]:
-    first = max(2, min(top / _FIRST, least * _BEFORE))
-    return sorted({round(size) for size in np.geomspace(first, top, _N_SIZES)})
+        smallest = float(special.stdtrit(n - 1, (1 + level) / 2)) * std / n**0.5 - mean
+        # Constant resamples do not allow a test.
+        yield np.where(std > _CONSTANT * pilot.std, smallest, np.inf)
 
 
 def _crossing(sizes: Sequence[int], powers: Floats, wanted: float) -> int | None:
-    """The least number of queries with so much power; ``None`` where no size has it."""
+    """The smallest number of queries with the wanted power, or ``None``."""
     from sklearn.isotonic import isotonic_regression
 
     rising, roots = isotonic_regression(powers), np.sqrt(sizes)
@@ -341,5 +322,5 @@ def _crossing(sizes: Sequence[int], powers: Floats, wanted: float) -> int | None
         return sizes[0]
     low, high = rising[above - 1], rising[above]
     root = roots[above - 1] + (wanted - low) / (high - low) * (roots[above] - roots[above - 1])
-    # Sizes next to each other have no number between them that rounding could find.
+    # Rounding must not exceed the next size.
     return min(int(np.ceil(root**2 - 1e-9)), sizes[above])

@@ -1,4 +1,4 @@
-"""What a set of queries holds: links and NIL, frequent and rare mentions, ambiguous ones; beside its corpus."""
+"""Profiles of query sets: links and NIL, frequency and ambiguity of mentions, compared with a corpus."""
 
 from __future__ import annotations
 
@@ -33,55 +33,55 @@ _ROUNDING = 1e-12
 def query_profile(
     queries: Any, mentions: Any = None, *, nil: str | Sequence[str] = "NIL", level: float = 0.95
 ) -> pd.DataFrame:
-    """The profile of a sample of queries, or of a whole corpus of mentions.
+    """Profile of a sample of queries, or of a corpus of mentions.
 
     Parameters
     ----------
     queries
-        A :class:`QuerySample`, or a frame with docno, mention and, where known, entity_id, or its path. A query that
-        was drawn several times (column n_draws) counts as often.
+        A :class:`QuerySample`, or a frame (or its path) with docno, mention and optionally entity_id. The column
+        n_draws weights queries that were drawn several times.
     mentions
-        The corpus, a frame or a path, to have beside the sample what to expect of each way to draw from it.
+        The corpus, a frame or a path, for the expected values under each sampling method.
     nil
-        The entity_id of mentions whose entity is not in the knowledge base, or several; with ``"NIL"``, TAC's numbered
-        clusters such as NIL0042 too.
+        One or several entity_id of mentions without an entity in the knowledge base; ``"NIL"`` includes numbered
+        clusters of TAC such as NIL0042.
     level
-        Nominal coverage of the intervals, 0 to 1.
+        Nominal coverage of the intervals, between 0 and 1.
 
     Returns
     -------
     pandas.DataFrame
-        Columns part, item, n, value, low, high, level, and uniform, random_document, random_mention: the value that is
-        expected of draws from ``mentions`` by each method of :func:`sample_queries` (NaN without it, and for counts but
-        those of the corpus under ``uniform``). Parts:
+        Columns part, item, n, value, low, high, level, and uniform, random_document, random_mention: the expected
+        value of draws from ``mentions`` by each method of :func:`sample_queries` (NaN without ``mentions``; counts of
+        the corpus are in ``uniform``). Parts:
 
-        - ``count``: draws, distinct queries, documents, mentions and (with entity_id) entities, NIL left out;
-        - ``entity`` (with entity_id): the shares of link and NIL;
-        - ``frequency``: the shares of draws whose mention is in 1, 2, 3-5, 6-10, 11-100, 101-1000, more documents;
-        - ``frequency quantile``: quartiles, ninth decile and max of these numbers of documents, and their mean;
-        - ``ambiguity`` (with entity_id): the shares of draws whose mention has 0, 1, more entities, NIL left out.
+        - ``count``: draws, distinct queries, documents, mentions and (with entity_id) entities without NIL;
+        - ``entity`` (with entity_id): shares of links and NIL;
+        - ``frequency``: shares of draws whose mention is in 1, 2, 3-5, 6-10, 11-100, 101-1000, more documents;
+        - ``frequency quantile``: quartiles, ninth decile, maximum and mean of the numbers of documents;
+        - ``ambiguity`` (with entity_id): shares of draws whose mention has 0, 1, more entities without NIL.
 
-        n counts draws; low and high are Wilson's interval of a share of them.
+        n counts draws; low and high are the Wilson interval of a share.
 
     Raises
     ------
     InputError
-        A missing column or value, no rows, a mention that the corpus does not have.
+        A missing column or value, no rows, a mention outside the corpus.
     ParameterError
-        A level outside (0, 1), a word for NIL that is none.
+        A level outside (0, 1), an invalid ``nil``.
 
     Warns
     -----
     DegenerateWarning
-        No entity_id is NIL, in the corpus neither: all queries count as links. One that only looks like NIL.
+        No entity_id is NIL, neither in the corpus: all queries count as links. An entity_id that only resembles NIL.
 
     Notes
     -----
-    Frequencies are those in the corpus where it is given, else those in the column n_documents, which samples have,
-    else those among the queries themselves. So is ambiguity, from the corpus if it has entity_id.
+    Frequencies come from the corpus if given, else from the column n_documents of samples, else from the queries.
+    Ambiguity comes from the corpus if it has entity_id, else from the queries.
 
-    Shares are of what the design draws: those of a stratified or weighted sample are not the corpus's, which
-    :func:`horvitz_thompson` estimates. Intervals take draws as independent.
+    Shares describe the draws of the design: for a stratified or weighted sample they do not estimate those of the
+    corpus, see :func:`horvitz_thompson`. Intervals treat draws as independent.
 
     References
     ----------
@@ -103,24 +103,24 @@ def query_profile(
     place = np.arange(len(own)) if corpus is None else _places(own, corpus)
     frequency = _whole(own, "n_documents") if corpus is None else corpus.frequency[place]
     entity = _Entities.of(own, nil)
-    about = entity if corpus is None else _Entities.of(corpus, nil)
-    if entity is not None and not any(known.is_nil.any() for known in (entity, about) if known is not None):
+    reference = entity if corpus is None else _Entities.of(corpus, nil)
+    if entity is not None and not any(known.is_nil.any() for known in (entity, reference) if known is not None):
         warn(
-            f"queries: no entity_id is {' or '.join(map(repr, nil))}, so that all count as links; say with nil= how "
-            "NIL is spelt"
+            f"queries: no entity_id is {' or '.join(map(repr, nil))}, so that all count as links; set nil= to the "
+            "spelling of NIL"
         )
     n_draws = _whole(own, "n_draws")
     weights = np.ones(len(own)) if n_draws is None else n_draws.astype(np.float64)
     rows = _counts(own, entity, weights)
-    per_mention = None if entity is None else entity.per_mention if about is None else about.per_mention[place]
+    per_mention = None if entity is None else entity.per_mention if reference is None else reference.per_mention[place]
     rows += _shares(own.frequency if frequency is None else frequency, entity, per_mention, weights)
-    beside = [] if corpus is None else _expected(corpus, about)
-    return _table(rows, beside, level, float(weights.sum()))
+    expected = [] if corpus is None else _expected(corpus, reference)
+    return _table(rows, expected, level, float(weights.sum()))
 
 
 @dataclass(frozen=True, eq=False)
 class _Entities:
-    """Which queries are NIL, how many entities the mention of each has, and how many there are."""
+    """NIL queries, number of entities of the mention of each query, and number of entities."""
 
     is_nil: NDArray[np.bool_]
     per_mention: Ints
@@ -145,28 +145,28 @@ def _whole(mentions: MentionCorpus, column: str) -> Ints | None:
     found = integers_of(mentions.column(column), f"{mentions.name} column {column!r}")
     if (found < 1).any():
         row = int(mentions.rows[found < 1].min())
-        raise InputError(f"{mentions.name} column {column!r}: row {row} is below 1; repair it, or drop the column")
+        raise InputError(f"{mentions.name} column {column!r}: row {row} is below 1; correct it, or drop the column")
     return found
 
 
 def _places(own: MentionCorpus, corpus: MentionCorpus) -> Ints:
-    """A query of the corpus with the mention of each query."""
+    """A query of the corpus with the same mention, for each query."""
     _, first = np.unique(corpus.mention, return_index=True)
     known = ids_of(corpus.column("mention").iloc[first], "mentions column 'mention'").text.to_pylist()
     asked = ids_of(own.column("mention"), "queries column 'mention'").text.to_pylist()
     place = pd.Index(known).get_indexer(asked)
     if (place < 0).any():
-        stranger = asked[int(np.argmax(place < 0))]
+        unknown = asked[int(np.argmax(place < 0))]
         raise InputError(
-            f"queries: mention {stranger!r} is not in mentions ({int((place < 0).sum())} of {len(asked)} are not); "
-            "give the corpus that they were drawn from"
+            f"queries: mention {unknown!r} is not in mentions ({int((place < 0).sum())} of {len(asked)} are missing); "
+            "use the corpus that queries were drawn from"
         )
     found: Ints = first[place]
     return found
 
 
 def _expected(corpus: MentionCorpus, entity: _Entities | None) -> list[dict[tuple[str, str], float]]:
-    """Values under a draw by each method; counts of the corpus under the first."""
+    """Expected values by sampling method; the first includes counts of the corpus."""
     drawn = [np.ones(len(corpus))]
     drawn += [1 / np.bincount(unit)[unit] for unit in (corpus.document, corpus.mention)]
     per_mention = None if entity is None else entity.per_mention
@@ -190,7 +190,7 @@ def _counts(mentions: MentionCorpus, entity: _Entities | None, weights: Floats) 
 def _shares(
     frequency: Ints, entity: _Entities | None, per_mention: Ints | None, weights: Floats
 ) -> list[tuple[str, str, float]]:
-    """Part, item and value of what draws of some weights have."""
+    """Part, item and value of weighted draws."""
 
     def shares(part: str, items: Sequence[str], code: Ints) -> list[tuple[str, str, float]]:
         found = np.bincount(code, weights, minlength=len(items)) / weights.sum()
@@ -200,7 +200,7 @@ def _shares(
     rows += shares("frequency", _BINS, np.searchsorted(EDGES, frequency))
     order = np.argsort(frequency, kind="stable")
     reached = np.cumsum(weights[order])
-    # Less than a rounding short of a quantile is there.
+    # Tolerance for rounding errors of cumulative weights.
     last = np.searchsorted(reached, np.array([*QUANTILES, 1.0]) * reached[-1] * (1 - _ROUNDING))
     items = [*(f"{level:g}" for level in QUANTILES), "max"]
     rows += [
@@ -213,7 +213,7 @@ def _shares(
 
 
 def _table(
-    rows: list[tuple[str, str, float]], beside: list[dict[tuple[str, str], float]], level: float, n_draws: float
+    rows: list[tuple[str, str, float]], expected: list[dict[tuple[str, str], float]], level: float, n_draws: float
 ) -> pd.DataFrame:
     from statsmodels.stats.proportion import proportion_confint
 
@@ -222,11 +222,11 @@ def _table(
     value = frame["value"].to_numpy()
     n = np.where(is_share, np.rint(value * n_draws), np.where(frame["part"] == "count", value, n_draws))
     low, high = proportion_confint(np.where(is_share, n, 0), n_draws, alpha=1 - level, method="wilson")
-    # Wilson's ends of none and of all are 0 and 1, but for rounding.
+    # Exact ends for n = 0 and n = n_draws, which rounding may miss.
     low, high = np.where(n == 0, 0.0, low), np.where(n == n_draws, 1.0, high)
     ends = {"low": np.where(is_share, low, np.nan), "high": np.where(is_share, high, np.nan)}
     frame = frame.assign(n=n.astype(np.int64), level=level, **ends)
     for place, name in enumerate(COLUMNS[-3:]):
-        known = beside[place] if beside else {}
+        known = expected[place] if expected else {}
         frame[name] = [known.get(row[:2], np.nan) for row in rows]
     return frame[list(COLUMNS)]

@@ -24,22 +24,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DecisionCounts(Shown):
-    """Queries by what is right for them and what a system decides in two stages: detect, then classify.
+    """Confusion counts of decisions in two stages: detect, then classify.
 
-    For entity linking, whether a query has an entity (else NIL), then which; the same for any other classes of which
-    one is "none of these".
+    In entity linking, a query is a link or NIL, and a link has an entity; the same applies to any classes with a
+    rejection class.
 
     Parameters
     ----------
     right, wrong, missed
-        Gold links that are resolved to the right entity, to a wrong one, and as NIL; at least 0.
+        Gold links resolved to the right entity, to a wrong entity, and to NIL; at least 0.
     recognised, taken
-        Gold NILs that are resolved as NIL, and those that are taken for a link; at least 0.
+        Gold NILs resolved to NIL and to an entity; at least 0.
 
     Raises
     ------
     ParameterError
-        A number that is not whole or below 0.
+        A count that is not a whole number of at least 0.
 
     Examples
     --------
@@ -70,32 +70,31 @@ class DecisionCounts(Shown):
         return np.array(astuple(self), dtype=np.int64)
 
     def scores(self) -> dict[str, float]:
-        """P, R and F1 of all queries, as :data:`vbterrier.LinkingP`, ``LinkingR`` and ``LinkingF1`` have them."""
+        """P, R and F1 of all queries: :data:`vbterrier.LinkingP`, ``LinkingR`` and ``LinkingF1``."""
         return dict(zip(SCORES, scores(self.cells).tolist(), strict=True))
 
     @classmethod
     def from_rates(
         cls, n_links: int, n_nils: int, *, link_recall: float, link_precision: float, nil_recall: float
     ) -> DecisionCounts:
-        """Counts from what papers print, each rounded to a whole number.
+        """Counts from published rates, rounded to whole numbers.
 
-        ``right = R_L N_L``, ``recognised = R_N N_N``; the links that the system predicts are ``right/P_L``, of which
-        those that are neither right nor gold NILs are wrong. NIL precision then follows: compare it with what is
-        printed.
+        ``right = R_L N_L``, ``recognised = R_N N_N``; the system predicts ``right/P_L`` links, of which those that are
+        neither right nor gold NILs are wrong. NIL precision follows: compare it with the published value.
 
         Parameters
         ----------
         n_links, n_nils
-            Gold links and gold NILs.
+            Numbers of gold links and gold NILs.
         link_recall, link_precision, nil_recall
-            0 to 1, the precision above 0.
+            Rates between 0 and 1, the precision above 0.
 
         Raises
         ------
         InputError
-            Rates that no counts have.
+            Rates without corresponding counts.
         ParameterError
-            A rate that is no share.
+            A rate outside [0, 1].
 
         Examples
         --------
@@ -110,9 +109,9 @@ class DecisionCounts(Shown):
         wrong = predicted - right - taken
         if not 0 <= wrong <= n_links - right:
             raise InputError(
-                f"no counts have these rates: they make {right} links right and {taken} NILs taken for links, which "
-                f"leaves {wrong} of {predicted} predicted links for the {n_links - right} other gold links; look for a "
-                "rate of another set"
+                f"no counts have these rates: {right} right links and {taken} NILs resolved to entities leave "
+                f"{wrong} of {predicted} predicted links for the {n_links - right} other gold links; check that all "
+                "rates are of the same set"
             )
         return cls(right, wrong, n_links - right - wrong, recognised, taken)
 
@@ -125,7 +124,7 @@ def decided(
     Raises
     ------
     InputError
-        Queries without an answer, of which two stages know nothing.
+        Queries without an answer.
     """
     found = decide(
         answers(system, name="system"), Gold(gold, nil=nil, multiple_answers=multiple_answers), unanswered=unanswered
@@ -144,8 +143,8 @@ def cells_of(decisions: Decisions) -> Ints:
     silent = int((decisions.answer == linking.UNANSWERED).sum())
     if silent:
         raise InputError(
-            f"system: {silent} of {len(decisions.answer)} queries have no answer, and decisions in two stages know "
-            "links and NIL only; add the answers, or count these queries as NIL with unanswered='nil'"
+            f"system: {silent} of {len(decisions.answer)} queries have no answer, but decisions in two stages are "
+            "links or NIL; add the answers, or count these queries as NIL with unanswered='nil'"
         )
     cell_at = np.full(8, -1, dtype=np.int64)
     cell_at[PLACES] = np.arange(N_CELLS)
@@ -155,31 +154,32 @@ def cells_of(decisions: Decisions) -> Ints:
 
 N_DRAWS = 10_000
 SOURCES = ("model", "queries")
-# Two samples of one law are further apart in one of twenty cases.
+# Level of the limit of the Kolmogorov distance.
 _LIMIT = 0.95
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Removal(Shown):
-    """Scores of what is left of a query set when queries are removed at random.
+    """Scores of a query set after random removal of queries.
 
     Parameters
     ----------
     draws
-        Columns source (``"model"``, and ``"queries"`` where single queries are known), measure (P, R, F1), value: a row
-        a draw.
+        Columns source (``"model"``, and ``"queries"`` if single queries are known), measure (P, R, F1), value: one row
+        per draw.
     counts
-        The queries before any is removed.
+        Counts before removal.
     n_removed
-        How many are.
+        Number of removed queries.
     worst, best
-        The lowest and the highest value of each measure that any removal of so many queries leaves.
+        The lowest and the highest value of each measure over all removals of this size.
     seed
-        Decides the draws.
+        Seed of the draws.
 
     Examples
     --------
-    >>> found = removal(DecisionCounts(right=6, wrong=1, missed=1, recognised=7, taken=1), n_removed=2, n_draws=100)
+    >>> counts = DecisionCounts(right=6, wrong=1, missed=1, recognised=7, taken=1)
+    >>> found = simulate_query_removal(counts, n_removed=2, n_draws=100)
     >>> found.summary()["measure"].tolist(), found.draws["source"].unique().tolist()
     (['P', 'R', 'F1'], ['model'])
     """
@@ -196,28 +196,28 @@ class Removal(Shown):
         return f"{self.n_removed} of {len(self.counts)} queries, F1 {f1.mean():.3f} ± {f1.std():.4f}"
 
     def _panels(self) -> Iterator[Panel]:
-        yield Panel("Scores of what is left", self.summary().rename(columns={"n_qids": "of"}), heads=2)
+        yield Panel("Scores after removal", self.summary().rename(columns={"n_qids": "of"}), heads=2)
 
     def _figures(self) -> Figures:
         return {"removal_distributions": lambda: {"removal": self}}
 
     def summary(self) -> pd.DataFrame:
-        """A row a measure and source.
+        """One row per measure and source.
 
-        Columns measure, source, n_removed, n_qids (before), mean, std, min, max (of the draws), worst, best (of all
-        removals there are), ks (two-sample Kolmogorov distance between model and queries; NaN without queries),
-        n_draws, seed, ks_limit (what two samples of this size from one law stay below in 95 % of cases; in more, where
-        they take few values).
+        Columns measure, source, n_removed, n_qids (before removal), mean, std, min, max (of the draws), worst, best (of
+        all removals), ks (two-sample Kolmogorov distance between model and queries; NaN without queries), n_draws,
+        seed, ks_limit (95 % quantile of this distance for samples of these sizes from the same distribution;
+        conservative for discrete values).
         """
         rows = []
         for measure, drawn in self.draws.groupby("measure", sort=False):
             values = {str(source): part.to_numpy() for source, part in drawn.groupby("source", sort=False)["value"]}
             ks, limit = _distance(*values.values()) if len(values) > 1 else (np.nan, np.nan)
             for source, found in values.items():
-                spread = (found.mean(), found.std(ddof=1) if len(found) > 1 else np.nan, found.min(), found.max())
+                moments = (found.mean(), found.std(ddof=1) if len(found) > 1 else np.nan, found.min(), found.max())
                 about = (measure, source, self.n_removed, len(self.counts))
                 ends = (self.worst[str(measure)], self.best[str(measure)])
-                rows.append((*about, *spread, *ends, ks, len(found), self.seed, limit))
+                rows.append((*about, *moments, *ends, ks, len(found), self.seed, limit))
         columns = ["measure", "source", "n_removed", "n_qids", "mean", "std", "min", "max", "worst", "best", "ks"]
         return pd.DataFrame(rows, columns=[*columns, "n_draws", "seed", "ks_limit"])
 
@@ -234,52 +234,51 @@ def simulate_query_removal(
     n_draws: int = N_DRAWS,
     seed: int = 0,
 ) -> Removal:
-    """How P, R and F1 of a system spread when some of its queries are removed at random.
+    """Simulate the distribution of P, R and F1 when queries are removed at random.
 
-    Of m queries removed, ``m_L ~ Hypergeometric(N, N_L, m)`` are gold links; of these b were resolved as links, of
-    these again some were resolved right, and of the ``m - m_L`` gold NILs c were recognised: hypergeometric each, given
-    the one before. If the set is a fair sample of its kind and m small, adding m queries moves the scores as far.
+    Of m removed queries, ``m_L ~ Hypergeometric(N, N_L, m)`` are gold links. The removed links that were resolved to an
+    entity, the right ones among them, and the recognised NILs among the ``m - m_L`` removed NILs are conditionally
+    hypergeometric. For a representative sample and small m, adding m queries changes the scores as much.
 
     Parameters
     ----------
     gold
-        The right answers: columns qid, entity_id (NIL where there is none), or a path. Or :class:`DecisionCounts`,
-        which give the model alone.
+        The right answers: columns qid, entity_id (NIL without an entity), or a path. Or :class:`DecisionCounts`,
+        for the model alone.
     system
-        What the system answers: the same columns, or a run whose documents are entities, or a path.
+        The answers of the system: the same columns, or a run whose documents are entities, or a path.
     n_removed, fraction
-        How many queries are removed, 1 to N - 1; or which share of them, rounded to such a number. One of the two.
+        Number of queries to remove, 1 to N - 1; or their share, rounded to such a number. Give one of the two.
     nil, multiple_answers, unanswered
-        As of :data:`vbterrier.LinkP`; queries without an answer are refused unless they are ``"nil"``.
+        See :data:`vbterrier.LinkP`; queries without an answer raise unless ``unanswered="nil"``.
     n_draws
-        Removals to draw from each source.
+        Number of removals to draw from each source.
     seed
-        Decides them.
+        Seed of the draws.
 
     Returns
     -------
     Removal
-        Draws of the model, and those of removing real queries beside them where these are known.
+        Draws of the model and, if single queries are known, of removing these queries.
 
     Raises
     ------
     InputError
-        Frames that are none, queries without an answer.
+        Invalid frames, queries without an answer.
     ParameterError
         Both or none of ``n_removed`` and ``fraction``, or one out of range; fewer than two queries.
 
     Notes
     -----
-    Decisions in two stages of any kind (detect, then classify) have this law. It is that of removing real queries too,
-    which are drawn as a check: both are two samples of one law. Worst and best are exact over all removals of m
-    queries, found in time that grows with the missed links that can be among them, times the NILs taken for links; the
-    paper has them for given shares a, b, c instead. Drawing real queries takes ``n_draws * N`` random numbers, in
-    blocks.
+    The model applies to any decisions in two stages (detect, then classify). It has the same distribution as removing
+    real queries, which are drawn as a check. Worst and best are exact over all removals of m queries; their cost is
+    proportional to the possible numbers of missed links times those of NILs resolved to entities. The paper reports
+    them for given shares a, b, c instead. Drawing real queries takes ``n_draws * N`` random numbers, in blocks.
 
-    With the counts that Tables 1 and 2 of the paper imply, its Table 3 is met: standard deviations of F1 are .0004,
-    .0008, .0012 for 10, 50, 100 of 2,853 queries (printed .000, .001, .001), and .0010, .0024, .0035 of 1,000 (printed
-    .001, .002, .003). Least and greatest of 10,000 draws depend on the draws: all that are printed lie where 95 % of
-    such runs have them. Ranges that its text calls ".02" and ".08" are .002 and .008.
+    The counts that Tables 1 and 2 of the paper imply reproduce its Table 3: standard deviations of F1 are .0004,
+    .0008, .0012 for 10, 50, 100 of 2,853 queries (published .000, .001, .001), and .0010, .0024, .0035 of 1,000
+    (published .001, .002, .003). Minimum and maximum of 10,000 draws are random: all published ones lie in their 95 %
+    intervals. The ranges ".02" and ".08" in its text are .002 and .008.
 
     References
     ----------
@@ -288,7 +287,7 @@ def simulate_query_removal(
     Examples
     --------
     >>> counts = DecisionCounts(right=1019, wrong=39, missed=231, recognised=1477, taken=87)
-    >>> found = removal(counts, n_removed=100, seed=1).summary().set_index("measure")
+    >>> found = simulate_query_removal(counts, n_removed=100, seed=1).summary().set_index("measure")
     >>> found.loc["F1", ["mean", "std", "worst", "best"]].astype(float).round(4).tolist()
     [0.8755, 0.0012, 0.8707, 0.9113]
     """
@@ -307,13 +306,13 @@ def simulate_query_removal(
 
 
 def _known(gold: Any, system: Any, **words: str) -> tuple[Any, DecisionCounts]:
-    """The cell of each query, ``None`` where counts are all that is known; and the counts."""
+    """The cell of each query (``None`` if only counts are known), and the counts."""
     if isinstance(gold, DecisionCounts):
         if system is not None:
-            raise ParameterError("gold holds counts of decisions: leave out system, whose answers they count")
+            raise ParameterError("gold contains counts of decisions: leave out system")
         return None, gold
     if system is None:
-        raise ParameterError("wanted the answers of a system beside gold, or DecisionCounts in place of both")
+        raise ParameterError("wanted the answers of a system with gold, or DecisionCounts instead of both")
     # Sorted, so that draws do not depend on the order of the queries.
     kind = np.sort(decided(gold, system, **words))
     return kind, DecisionCounts(*np.bincount(kind, minlength=N_CELLS).tolist())
@@ -323,7 +322,7 @@ def _number(n_removed: int | None, fraction: float | None, n: int) -> int:
     if (n_removed is None) == (fraction is None):
         raise ParameterError("wanted either n_removed or fraction")
     if n < 2:  # noqa: PLR2004 - one is removed, one is left
-        raise ParameterError(f"{n} queries: wanted two at least, of which one can be removed")
+        raise ParameterError(f"{n} queries: wanted at least two, to remove one")
     if fraction is None:
         return whole("n_removed", n_removed, high=n - 1, meaning=f", of {n} queries")
     share = number("fraction", fraction, low=0, high=1, open_low=True, open_high=True)
@@ -331,10 +330,10 @@ def _number(n_removed: int | None, fraction: float | None, n: int) -> int:
 
 
 def _distance(model: Floats, queries: Floats) -> tuple[float, float]:
-    """The Kolmogorov distance of two samples, and what that of two samples from one law stays below."""
+    """The Kolmogorov distance of two samples, and its 95 % quantile for samples from the same distribution."""
     from scipy import stats
 
-    # Sums in one order give equal floats, but not all of what counts make equal: no digit beyond these is one.
+    # Rounded, because equal scores may differ by rounding errors.
     distance = stats.ks_2samp(model.round(12), queries.round(12), method="asymp").statistic
     limit = stats.kstwobign.ppf(_LIMIT) * np.sqrt(1 / len(model) + 1 / len(queries))
     return float(distance), float(limit)

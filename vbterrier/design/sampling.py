@@ -1,4 +1,4 @@
-"""Test queries drawn from a corpus of mentions, each with the probability of being drawn."""
+"""Sampling of test queries from a corpus of mentions, with their inclusion probabilities."""
 
 from __future__ import annotations
 
@@ -23,29 +23,28 @@ if TYPE_CHECKING:
 
 
 METHODS = (*STAGES, "uniform", "weighted")
-OURS = ("n_documents", "stratum", "prob", "n_draws")
+RESERVED = ("n_documents", "stratum", "prob", "n_draws")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class QuerySample(Shown):
-    """Queries drawn from a corpus of mentions, and the design by which they were.
+    """Queries sampled from a corpus of mentions, with the sampling design.
 
     Parameters
     ----------
     frame
-        A row a query, in the order of the draws within each stratum: qid, docno, mention, the other columns of the
-        mentions, n_documents (that hold the mention, in the corpus), stratum ("all" where there are none), prob (the
-        probability that the query is in the sample; with replacement that of one draw in its stratum), n_draws (how
-        often it was drawn, 1 without replacement).
+        One row per query, in the order of the draws within each stratum: qid, docno, mention, the other columns of the
+        mentions, n_documents (with the mention, in the corpus), stratum ("all" without strata), prob (the inclusion
+        probability; with replacement the probability of one draw in its stratum), n_draws (1 without replacement).
     strata
-        A row a stratum: stratum, n_queries (its distinct queries in the corpus), n_drawable (what can be drawn without
-        replacement), n_draws.
+        One row per stratum: stratum, n_queries (distinct queries in the corpus), n_drawable (the largest number of
+        draws without replacement), n_draws.
     method
-        How queries were drawn.
+        The sampling method.
     replace
-        Whether with replacement.
+        True for sampling with replacement.
     seed
-        What decided the draws.
+        Seed of the draws.
     """
 
     frame: pd.DataFrame
@@ -69,12 +68,12 @@ class QuerySample(Shown):
 
     @property
     def n_queries(self) -> int:
-        """How many distinct queries the corpus has."""
+        """Number of distinct queries in the corpus."""
         return int(self.strata["n_queries"].sum())
 
     @property
     def weights(self) -> Floats:
-        """How many queries of the corpus each drawn one speaks for, shape (n,): ``1/π``, or ``n_draws/(n_h p)``."""
+        """Sampling weights of the queries, shape (n,): ``1/π``, or ``n_draws/(n_h p)``."""
         prob = self.frame["prob"].to_numpy(dtype=np.float64)
         if not self.replace:
             return 1 / prob
@@ -96,12 +95,11 @@ def sample_queries(
     weights: str | None = None,
     seed: int = 0,
 ) -> QuerySample:
-    r"""Draw queries (docno, mention) from a corpus of mentions, with the probability of each.
+    r"""Sample queries (docno, mention) from a corpus of mentions, with their probabilities.
 
-    ``random-document`` (RD): a document, uniformly, then one of its mentions. ``random-mention`` (RM): a mention,
-    uniformly, then one of the documents that hold it. ``uniform``: a query, uniformly. ``weighted``: a query, with a
-    probability proportional to its weight. Of N queries, D documents with ``M_d`` mentions and M mentions in
-    ``D_m`` documents:
+    ``random-document`` (RD): a uniform document, then one of its mentions. ``random-mention`` (RM): a uniform mention,
+    then one of its documents. ``uniform``: a uniform query. ``weighted``: a query with probability proportional to its
+    weight. For N queries, D documents with ``M_d`` mentions and M mentions in ``D_m`` documents:
 
     =================  =========================  ===================================  ==============
     method             one draw, with             in the sample, without replacement   largest n
@@ -116,32 +114,31 @@ def sample_queries(
     Parameters
     ----------
     mentions
-        Columns docno, mention; others, such as entity_id, pass through. Or the path of a file of them. Rows that repeat
-        a docno and mention are one query (a mention has one meaning in a document), the first of which is taken.
-        Mentions are compared as they are spelt, and documents without a mention are not there.
+        Columns docno, mention and optional columns such as entity_id; or the path of such a file. Rows with the same
+        docno and mention are one query (a mention has one meaning in a document), of which the first row is used.
+        Mentions are case-sensitive.
     n
-        How many draws.
+        Number of draws.
     method
-        How.
+        The sampling method.
     replace
-        With replacement. Without it queries differ, and RD takes one query at most from a document, RM one at most of
-        a mention: it is the units of the first stage that are not put back. This keeps the probabilities above exact,
-        which those of drawing on until n queries differ are not.
+        Sample with replacement. Without replacement, RD draws at most one query per document and RM at most one per
+        mention: the units of the first stage are drawn without replacement. This keeps the probabilities above exact,
+        unlike drawing until n distinct queries are found.
     strata
-        To draw from each part of the corpus by itself, by the method applied to that part alone: a column; a number of
-        bins of mention frequency of about as many queries each; or a function from the frame of distinct queries (with
-        n_documents, the mention's frequency) to a label each.
+        Strata that are sampled separately: a column; a number of bins of mention frequency with similar numbers of
+        queries; or a function from the frame of distinct queries (with n_documents, the mention frequency) to labels.
     allocation
-        Draws of each stratum: ``"proportional"`` to the share that it would have of the draws without strata,
-        ``"equal"``, ``"neyman"`` (``N_h sqrt(variance_h)``, best for the mean under ``uniform``), or a mapping of
-        strata to numbers. Every stratum gets two draws at least, or one where n or the stratum is too small for that.
+        Draws of each stratum: ``"proportional"`` to the expected draws without strata, ``"equal"``, ``"neyman"``
+        (``N_h sqrt(variance_h)``, optimal for the mean under ``uniform``), or a mapping of strata to numbers. Every
+        stratum gets at least two draws, or one if n or the stratum is too small.
     variances
         For ``"neyman"``: the variance of a value within each stratum, from a pilot.
     weights
-        For ``"weighted"``: the column of sizes, above 0. Of repeated rows the first counts.
+        For ``"weighted"``: the column of weights, above 0. Of duplicated rows the first counts.
     seed
-        Decides the draws, with the method and the names of the strata alone: neither the order of the rows nor other
-        columns do.
+        Seed of the draws, which depend on the seed, the method and the names of the strata, but not on the order of
+        rows or on other columns.
 
     Returns
     -------
@@ -150,21 +147,20 @@ def sample_queries(
     Raises
     ------
     InputError
-        A missing column or value, no rows, weights that are not above 0, a column named as one of ours.
+        A missing column or value, no rows, weights that are not above 0, a reserved column name.
     ParameterError
-        More than can be drawn without replacement, an unknown method, a sample too small for its strata.
+        More draws than possible without replacement, an unknown method, a sample too small for its strata.
 
     Notes
     -----
-    Where queries have no column qid, a query's qid is a fingerprint of its docno and mention: the same in all samples.
-    A larger n draws the same queries and more, stratum by stratum, but for ``weighted`` without replacement: judgments
-    made for the smaller sample stay of use.
+    Without a column qid, the qid is a fingerprint of docno and mention, the same in all samples. Within a stratum, a
+    larger n extends a smaller sample (except ``weighted`` without replacement), so that its judgments remain usable.
 
-    ``weighted`` without replacement is systematic sampling along a random order, with exactly these probabilities; a
-    query whose weight asks for more than 1 is taken for certain. The probabilities of pairs are not known in closed
-    form: variances are estimated as for sampling of the largest entropy (Hájek 1964). See :func:`horvitz_thompson`.
+    ``weighted`` without replacement is systematic sampling in a random order, with exactly these probabilities; a query
+    with a probability of 1 is always drawn. Joint inclusion probabilities have no closed form: variances are
+    estimated as for maximum entropy sampling (Hájek 1964), see :func:`horvitz_thompson`.
 
-    The cost is that of sorting the ids once: about a second for two million rows.
+    Cost: sorting the ids once, about a second for two million rows.
 
     References
     ----------
@@ -188,9 +184,12 @@ def sample_queries(
     if (weights is not None) != (method == "weighted"):
         raise ParameterError("weights and method='weighted' go together; give both or neither")
     if strata is None and (allocation != "proportional" or variances is not None):
-        raise ParameterError("allocation and variances are about strata; give strata, too")
+        raise ParameterError("allocation and variances need strata; give strata")
     corpus = MentionCorpus(mentions)
-    extras = _extras(corpus)
+    for name in RESERVED:
+        if name in corpus.frame.columns:
+            raise InputError(f"mentions: the sample has a column {name!r}; rename that of the mentions")
+    extras = [name for name in corpus.frame.columns if name not in ("qid", "docno", "mention")]
     names, stratum = strata_of(corpus, strata, extras)
     taken = [name for name in dict.fromkeys(["entity_id", strata, weights]) if name in (*extras, "docno", "mention")]
     corpus.warn_of_conflicts([str(name) for name in taken])
@@ -219,14 +218,6 @@ def sample_queries(
     return QuerySample(frame, pd.DataFrame(about), method, replace, seed)
 
 
-def _extras(corpus: MentionCorpus) -> list[str]:
-    """The columns that pass through."""
-    for name in OURS:
-        if name in corpus.frame.columns:
-            raise InputError(f"mentions: column {name!r} would be replaced by that of the sample; rename it")
-    return [name for name in corpus.frame.columns if name not in ("qid", "docno", "mention")]
-
-
 def _frame(
     corpus: MentionCorpus, extras: list[str], names: list[str], stratum: Ints, drawn: list[tuple[Ints, Floats]]
 ) -> pd.DataFrame:
@@ -244,16 +235,16 @@ def _frame(
 
 
 def _ids(corpus: MentionCorpus, query: Ints) -> dict[str, Ids]:
-    """The qid, docno and mention of some queries; a qid is their own, or a fingerprint of docno and mention."""
+    """The qid, docno and mention of some queries; without a column qid, fingerprints of docno and mention."""
     rows = corpus.frame.iloc[corpus.rows[query]]
     docno, mention = (ids_of(rows[name], f"mentions column {name!r}") for name in ("docno", "mention"))
     if "qid" not in rows.columns:
-        # The length keeps ("a", "bc") and ("ab", "c") apart.
+        # The length distinguishes ("a", "bc") from ("ab", "c").
         length = pc.cast(pc.binary_length(docno.text), pa.large_string())
         text = pc.binary_join_element_wise(length, docno.text, mention.text, pa.scalar(" ", pa.large_string()))
         prints = [f"q{number:016x}" for number in Ids(text).fingerprints.tolist()]
         return {"qid": Ids(pa.array(prints, pa.large_string())), "docno": docno, "mention": mention}
     qid = ids_of(rows["qid"], "mentions column 'qid'")
     if len(pc.unique(qid.text)) < len(qid):
-        raise InputError("mentions column 'qid': two queries have one qid; give each its own, or drop the column")
+        raise InputError("mentions column 'qid': two queries have the same qid; make it unique, or drop the column")
     return {"qid": qid, "docno": docno, "mention": mention}

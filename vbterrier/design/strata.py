@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from vbterrier.annotations import Floats, Ints
-    from vbterrier.frames.ids import Ids
 
     Strata = str | int | Callable[[pd.DataFrame], Any] | None
     Allocation = str | Mapping[Any, int]
@@ -33,23 +32,23 @@ if TYPE_CHECKING:
 class MentionCorpus:
     """The distinct queries (docno, mention) of a mention frame, in the order of their documents and mentions.
 
-    Rows that repeat a query are one: a mention has one meaning in a document. The first row speaks for all.
+    Rows with the same docno and mention are one query, of which the first row is used.
 
     Parameters
     ----------
     frame
-        Columns docno, mention; others pass through. Or the path of a file of them.
+        Columns docno, mention and optional further columns, or the path of such a file.
     name
-        What messages call it.
+        Name in messages.
 
     Attributes
     ----------
     rows
         The row of each query in the frame, shape (n,).
     document, mention
-        The number of its document and of its mention, in the order of their bytes, shape (n,).
+        Codes of its document and mention, in byte order, shape (n,).
     n_documents, n_mentions
-        How many there are.
+        Numbers of documents and mentions.
 
     Raises
     ------
@@ -66,7 +65,7 @@ class MentionCorpus:
         self.name = name
         require(self.frame, ("docno", "mention"), name)
         if not len(self.frame):
-            raise InputError(f"{name}: no rows; wanted a row for each mention of a document, docno and mention")
+            raise InputError(f"{name}: no rows; wanted a row (docno, mention) for each mention of a document")
         document, self.n_documents = self._codes("docno")
         mention, self.n_mentions = self._codes("mention")
         key = document * self.n_mentions + mention
@@ -75,59 +74,56 @@ class MentionCorpus:
         first = np.concatenate([[True], inside[1:] != inside[:-1]])
         self.rows = order[first]
         self.document, self.mention = document[self.rows], mention[self.rows]
-        self._repeats, self._spoken_for = order[~first], self.rows[np.cumsum(first)[~first] - 1]
+        self._repeats, self._firsts = order[~first], self.rows[np.cumsum(first)[~first] - 1]
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def _codes(self, column: str) -> tuple[Ints, int]:
         ids = ids_of(self.frame[column], f"{self.name} column {column!r}")
-        self._refuse_empty(ids, column)
+        row = pc.index(pc.equal(ids.text, ""), pa.scalar(value=True)).as_py()
+        if row >= 0:
+            raise InputError(f"{self.name} column {column!r}: row {row} is empty; add a text, or remove the row")
         encoded = ids.text.dictionary_encode()
         place = np.empty(len(encoded.dictionary), dtype=np.int64)
         place[pc.array_sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(place))
         return place[encoded.indices.to_numpy()], len(place)
 
-    def _refuse_empty(self, ids: Ids, column: str) -> None:
-        row = pc.index(pc.equal(ids.text, ""), pa.scalar(value=True)).as_py()
-        if row >= 0:
-            raise InputError(f"{self.name} column {column!r}: row {row} is empty; give it a text, or remove the row")
-
     @cached_property
     def frequency(self) -> Ints:
-        """How many documents hold the mention of each query, shape (n,)."""
+        """Number of documents with the mention of each query, shape (n,)."""
         frequency: Ints = np.bincount(self.mention)[self.mention]
         return frequency
 
     def column(self, name: str) -> pd.Series[Any]:
-        """A column of the frame, a row a query."""
+        """A column of the frame, one row per query."""
         require(self.frame, (name,), self.name)
         column: pd.Series[Any] = self.frame[name].iloc[self.rows].reset_index(drop=True)
         return column
 
     def warn_of_conflicts(self, columns: Sequence[str]) -> None:
-        """Warn of repeated queries whose rows do not agree in some columns: the first row was taken."""
+        """Warn of duplicated queries whose rows differ in some columns."""
         for name in columns:
-            values = self.frame[name].iloc[np.concatenate([self._repeats, self._spoken_for])]
-            told, taken = np.split(pd.factorize(values)[0], 2)
-            n_other = int((told != taken).sum())
+            values = self.frame[name].iloc[np.concatenate([self._repeats, self._firsts])]
+            repeated, used = np.split(pd.factorize(values)[0], 2)
+            n_other = int((repeated != used).sum())
             if n_other:
-                row, first = (int(rows[np.argmax(told != taken)]) for rows in (self._repeats, self._spoken_for))
+                row, first = (int(rows[np.argmax(repeated != used)]) for rows in (self._repeats, self._firsts))
                 warn(
                     f"{self.name}: {n_other} rows repeat a docno and mention with another {name!r}, as rows {first} "
-                    f"and {row}; the first row of each is taken, for a mention has one meaning in a document"
+                    f"and {row}; the first row is used, because a mention has one meaning in a document"
                 )
 
 
 ALLOCATIONS = ("proportional", "equal", "neyman")
-# The name of the stratum where there are none.
+# Name of the single stratum without strata.
 ALL = "all"
-# Draws from which a variance can be estimated.
+# Draws needed to estimate a variance.
 _LEAST = 2
 
 
 def strata_of(mentions: MentionCorpus, strata: Strata, extras: Sequence[str]) -> tuple[list[str], Ints]:
-    """The names of the strata, and the number of each query's stratum.
+    """Names of the strata, and the index of the stratum of each query.
 
     Parameters
     ----------
@@ -136,14 +132,13 @@ def strata_of(mentions: MentionCorpus, strata: Strata, extras: Sequence[str]) ->
     strata
         A column; a number of bins of mention frequency; a function of the distinct queries; or ``None``.
     extras
-        The columns that a function is given besides docno and mention.
+        Columns of the frame for a function, in addition to docno and mention.
 
     Raises
     ------
     InputError
         A missing column or value.
 
-    >>> from vbterrier.design.strata import MentionCorpus
     >>> pairs = [("d1", "a"), ("d2", "a"), ("d3", "a"), ("d1", "b"), ("d2", "c"), ("d3", "d")]
     >>> strata_of(MentionCorpus(pd.DataFrame(pairs, columns=["docno", "mention"])), 2, [])
     (['1', '3'], array([1, 0, 1, 0, 1, 0]))
@@ -157,7 +152,7 @@ def strata_of(mentions: MentionCorpus, strata: Strata, extras: Sequence[str]) ->
         labels = pd.Series(strata(queries.assign(n_documents=mentions.frequency)))
         if len(labels) != len(mentions):
             raise InputError(
-                f"strata: the function gave {len(labels)} labels for {len(mentions)} distinct queries; wanted one each"
+                f"strata: the function returned {len(labels)} labels for {len(mentions)} queries; wanted one per query"
             )
         return _named(labels, "labels of the function strata")
     return frequency_bins(mentions.frequency, whole("strata", strata, low=2, meaning=", a column or a function"))
@@ -169,9 +164,9 @@ def _named(labels: pd.Series[Any], where: str) -> tuple[list[str], Ints]:
 
 
 def frequency_bins(frequency: Ints, n_bins: int) -> tuple[list[str], Ints]:
-    """Bins of mention frequency that hold about as many queries each, named as "1", "2-5", "6-90".
+    """Bins of mention frequency with similar numbers of queries, named as "1", "2-5", "6-90".
 
-    Queries of one frequency stay together, so that there may be fewer bins, of which it warns.
+    Queries of the same frequency share a bin; warn if this gives fewer bins.
 
     >>> frequency_bins(np.array([1, 1, 1, 1, 2, 5, 9, 9]), 2)
     (['1', '2-9'], array([0, 0, 0, 0, 1, 1, 1, 1]))
@@ -179,11 +174,11 @@ def frequency_bins(frequency: Ints, n_bins: int) -> tuple[list[str], Ints]:
     levels = np.arange(1, n_bins) / n_bins
     cuts = np.unique([*np.quantile(frequency, levels, method="inverted_cdf").astype(np.int64), frequency.max()])
     if len(cuts) < n_bins:
-        warn(f"strata={n_bins}: mentions are so alike in frequency that the number of bins is {len(cuts)}")
+        warn(f"strata={n_bins}: too few distinct mention frequencies; the number of bins is {len(cuts)}")
     code = np.searchsorted(cuts, frequency)
     least = np.full(len(cuts), np.iinfo(np.int64).max)
     np.minimum.at(least, code, frequency)
-    # Names tell what is there, not what could be.
+    # Names contain observed frequencies.
     ends = [(int(low), int(frequency[code == place].max())) for place, low in enumerate(least)]
     return [f"{low}" if low == high else f"{low}-{high}" for low, high in ends], code
 
@@ -198,29 +193,29 @@ def allocate(
     n_queries: Ints,
     variances: Mapping[Any, float] | None,
 ) -> Ints:
-    """How many queries are drawn from each stratum, shape (n_strata,); see :func:`sample_queries`.
+    """Number of draws from each stratum, shape (n_strata,); see :func:`sample_queries`.
 
     Parameters
     ----------
     names
-        The strata.
+        Names of the strata.
     n
-        The size of the sample.
+        Size of the sample.
     how
-        ``"proportional"``, ``"equal"``, ``"neyman"``, or the sizes themselves.
+        ``"proportional"``, ``"equal"``, ``"neyman"``, or a mapping of strata to sizes.
     capacity
-        What can be drawn from each.
+        Largest number of draws from each stratum.
     shares
-        The share of the draws that each would get if there were no strata.
+        Expected share of the draws of each stratum without stratification.
     n_queries
-        The distinct queries of each.
+        Number of distinct queries of each stratum.
     variances
-        Of a value within each, for ``"neyman"``.
+        Variances of a value within the strata, for ``"neyman"``.
 
     Raises
     ------
     ParameterError
-        A sample too small for all strata, sizes or variances that do not fit them.
+        A sample too small for all strata, sizes or variances that do not match the strata.
 
     >>> sizes = {"capacity": np.array([90, 10]), "shares": np.array([0.9, 0.1]), "n_queries": np.array([90, 10])}
     >>> allocate(["rare", "frequent"], 20, "neyman", **sizes, variances={"rare": 1, "frequent": 81}).tolist()
@@ -237,8 +232,8 @@ def allocate(
     if how == "neyman":
         weights = n_queries.astype(np.float64) * np.sqrt(_by_stratum("variances", names, variances, low=0))
         if not weights.any():
-            raise ParameterError("variances: all are 0; wanted one above it")
-    # Two from each where n allows, so that the variance within each can be estimated.
+            raise ParameterError("variances: all are 0; wanted at least one above 0")
+    # Two draws from each stratum if possible, to estimate the variance within strata.
     low = np.minimum(_LEAST, capacity)
     return allocated(weights, n, low if low.sum() <= n else np.ones_like(low), capacity)
 
@@ -257,7 +252,7 @@ def _given(names: Sequence[str], n: int, how: Any, capacity: Ints) -> Ints:
 
 
 def _by_stratum(what: str, names: Sequence[str], given: Any, *, low: int) -> Floats:
-    """A number for each stratum from a mapping that knows them all and no others."""
+    """A number for each stratum from a mapping with exactly these strata."""
     if not hasattr(given, "items"):
         raise ParameterError(f"{what}={given!r}: wanted a mapping of strata to numbers")
     known = {str(name): value for name, value in given.items()}
@@ -267,24 +262,24 @@ def _by_stratum(what: str, names: Sequence[str], given: Any, *, low: int) -> Flo
     return np.array([check(f"{what}[{name!r}]", known[name], low=low) for name in names], dtype=np.float64)
 
 
-# What is drawn first, by method; other methods have one stage.
+# Units of the first stage by method; other methods have one stage.
 STAGES = {"random-document": "document", "random-mention": "mention"}
 
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """What is drawn first: documents, mentions or queries of each stratum; and the queries of each.
+    """Sampling units of the first stage (documents, mentions or queries of each stratum), with their queries.
 
     Parameters
     ----------
     order
-        The queries, those of a unit side by side, units by stratum, shape (n_queries,).
+        Queries sorted by stratum and unit, shape (n_queries,).
     starts, sizes
-        Where each unit's queries begin in ``order``, and how many they are, shape (n_units,).
+        Start in ``order`` and number of queries of each unit, shape (n_units,).
     first
-        The first unit of each stratum, and behind the last where it ends, shape (n_strata + 1,).
+        First unit of each stratum, and the end of the last stratum, shape (n_strata + 1,).
     weight
-        Of each unit; ``None`` where all are alike.
+        Weight of each unit; ``None`` for equal weights.
     """
 
     order: Ints
@@ -295,7 +290,7 @@ class Units:
 
     @classmethod
     def of(cls, corpus: MentionCorpus, method: str, stratum: Ints, n_strata: int, weights: str | None) -> Units:
-        """The units of a corpus, by the method and the stratum of each query."""
+        """The units of a corpus for a method and the strata of the queries."""
         unit = getattr(corpus, STAGES[method]) if method in STAGES else np.arange(len(corpus))
         key = stratum * (int(unit.max()) + 1) + unit
         order = np.argsort(key, kind="stable")
@@ -307,7 +302,7 @@ class Units:
 
     @property
     def n_units(self) -> Ints:
-        """How many units each stratum has, shape (n_strata,)."""
+        """Number of units of each stratum, shape (n_strata,)."""
         return np.diff(self.first)
 
     def share(self, corpus: MentionCorpus, method: str) -> Floats:
@@ -324,7 +319,7 @@ class Units:
         return shares
 
     def draw(self, place: int, n: int, *, replace: bool, seed: int, name: str) -> tuple[Ints, Floats]:
-        """Queries of a stratum, in the order drawn, and the probability of each."""
+        """Draw queries of a stratum; return them in the order of the draws, with their probabilities."""
         first, last = (int(end) for end in self.first[place : place + 2])
         if self.weight is not None:
             unit, prob = _weighted(self.weight[first:last], n, stream(seed, name, "units"), replace=replace)
@@ -332,7 +327,7 @@ class Units:
             unit = drawn_units(last - first, n, stream(seed, name, "units"), replace=replace)
             prob = np.full(n, (1 if replace else n) / (last - first))
         unit = unit + first
-        # A stream of its own, so that what is drawn within a unit does not depend on n.
+        # A separate stream, so that draws within a unit do not depend on n.
         within = np.floor(stream(seed, name, "within").random(n) * self.sizes[unit]).astype(np.int64)
         return self.order[self.starts[unit] + within], prob / self.sizes[unit]
 
@@ -346,7 +341,7 @@ def _sizes_of(corpus: MentionCorpus, column: str) -> Floats:
         row = corpus.frame.iloc[int(corpus.rows[place])]
         raise InputError(
             f"{where}: row {corpus.rows[place]} (document {row['docno']!r}, mention {row['mention']!r}) has weight "
-            f"{found[place]:g}, wanted a finite number above 0; leave the row out, or give it a small weight"
+            f"{found[place]:g}, wanted a finite number above 0; remove the row, or use a small weight"
         )
     return found
 

@@ -10,10 +10,9 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import DegenerateWarning, InputError, VBTerrierError
-from vbterrier.frames.contracts import frame_of, require
+from vbterrier.frames.contracts import flatten_qrels, frame_of, require
 from vbterrier.frames.ids import ids_of, integers_of, repeated_pairs
 from vbterrier.frames.ranking import MAX_TIED_SHARE, Run
-from vbterrier.frames.runs import flatten_qrels
 from vbterrier.unjudged.pool import Judgments
 
 if TYPE_CHECKING:

@@ -109,7 +109,7 @@ def matches_of(coverage: Coverage, run: Run) -> Matches:
     intents = coverage.intents
     topic = places(intents.topics, run.topics)[intents.topic[coverage.intent]]
     rows = run.top(coverage.depth).rows[topic, coverage.rank]
-    nil = intents.called(coverage.nil) if coverage.nil else None
+    nil = intents.of_entity(coverage.nil) if coverage.nil else None
     return Matches(
         coverage.intent,
         coverage.rank,
