@@ -5,9 +5,9 @@ import pandas as pd
 import pytest
 
 from vbterrier.errors import InputError
+from vbterrier.frames.contracts import flatten_qrels
 from vbterrier.frames.ids import ids_of
 from vbterrier.frames.ranking import ranked
-from vbterrier.frames.runs import flatten_qrels
 from vbterrier.unjudged.pool import Judgments
 
 

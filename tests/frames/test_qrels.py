@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from pandas.testing import assert_frame_equal
 
 from vbterrier.errors import InputError
-from vbterrier.frames.runs import flatten_qrels
+from vbterrier.frames.contracts import flatten_qrels
 
 ROWS = st.lists(
     st.tuples(

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from vbterrier.errors import InputError
-from vbterrier.frames.runs import runs_of
+from vbterrier.frames.ranking import runs_of
 
 RUN = pd.DataFrame({"qid": "q1", "docno": ["a", "007"], "score": [2.0, 1.0]})
 

@@ -193,6 +193,41 @@ class LabelFrame:
         return keep
 
 
+def flatten_qrels(qrels: Any, *, name: str = "qrels") -> pd.DataFrame:
+    """Convert diversity qrels to adhoc qrels: the highest label of each document over all iterations.
+
+    Parameters
+    ----------
+    qrels
+        Columns qid, docno, label; a column ``iteration`` is ignored.
+    name
+        The name in messages.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns qid, docno, label; one row per document, in order of appearance.
+
+    Raises
+    ------
+    InputError
+        A missing column or id, a label that is not an integer.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> qrels = pd.DataFrame({"qid": "1", "iteration": ["1", "2"], "docno": "d", "label": [0, 2]})
+    >>> flatten_qrels(qrels).values.tolist()
+    [['1', 'd', 2]]
+    """
+    frame = frame_of(qrels, name)
+    require(frame, ("qid", "docno", "label"), name)
+    for column in ("qid", "docno"):
+        ids_of(frame[column], f"{name} column {column!r}")
+    frame = frame.assign(label=integers_of(frame["label"], f"{name} column 'label'"))
+    return frame.groupby(["qid", "docno"], sort=False, observed=True)["label"].max().reset_index()
+
+
 def require_once(topics: Sequence[str], topic: Ints, entity: Ids, name: str) -> None:
     """Refuse duplicate candidates of a query.
 

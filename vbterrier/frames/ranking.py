@@ -1,4 +1,4 @@
-"""Ranked lists in trec_eval's order: scores as float32, ties by docno, and rank cutoffs."""
+"""Runs and ranked lists in trec_eval's order: scores as float32, ties by docno."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vbterrier.errors import InputError, choice, examples, warn
-from vbterrier.frames.contracts import frame_of, require
+from vbterrier.frames.contracts import frame_of, require, systems_of
 from vbterrier.frames.files.reading import read_run
 from vbterrier.frames.ids import ids_of, numbers_of, owner_of, repeated_pairs, require_same_kind
 from vbterrier.kernels import fingerprints, ranking
@@ -314,3 +314,19 @@ def loaded_run(name: str, run: Any, duplicates: str = "error") -> Run:
     """Return a run from a frame or a path."""
     frame = read_run(run) if isinstance(run, (str, os.PathLike)) else run
     return Run(frame, name=f"run {name!r}", duplicates=duplicates)
+
+
+def runs_of(runs: Any) -> dict[str, Run]:
+    """Return runs by name from a mapping of names to frames (qid, docno, score) or paths of TREC runs.
+
+    Raises
+    ------
+    InputError
+        No mapping, an empty one, or an invalid run.
+    """
+    if not hasattr(runs, "items") or hasattr(runs, "columns"):
+        raise InputError(f"runs: wanted a mapping of name to run, found {type(runs).__name__}; pass {{'mine': run}}")
+    loaded = {name: loaded_run(name, run) for name, run in systems_of(runs)}
+    if not loaded:
+        raise InputError("runs: none; name at least one run")
+    return loaded

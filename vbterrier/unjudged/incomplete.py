@@ -1,4 +1,4 @@
-"""Complete judgments made incomplete in ways that are known, so that estimators can be held against the truth."""
+"""Simulation of incomplete judgments, to compare estimates from them with complete judgments."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from vbterrier.errors import ParameterError, examples, nearest, warn, whole
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.files.reading import read_qrels
 from vbterrier.frames.ids import Ids, Lookup, ids_of, integers_of, require_same_kind
-from vbterrier.frames.ranking import run_places
-from vbterrier.frames.runs import runs_of
+from vbterrier.frames.ranking import run_places, runs_of
 from vbterrier.kernels import fingerprints
 from vbterrier.kernels.resample import stream
 
@@ -27,23 +26,23 @@ if TYPE_CHECKING:
     Mask = NDArray[np.bool_]
 
 
-# Of a row that several groups retrieved, and of one that none did.
+# The owner of a row that several groups retrieved, and of a row that no group retrieved.
 _SEVERAL, _NONE = -2, -1
-# What a float64 holds of 64 bits.
+# The mantissa of a float64 has 53 of 64 bits.
 _SHIFT, _UNIT = np.uint64(11), 2.0**-53
 
 
 class ReducedQrels(NamedTuple):
-    """Incomplete judgments, and what they are incomplete for.
+    """Incomplete judgments and the runs to evaluate with them.
 
     Attributes
     ----------
     name : str
-        What tables call it.
+        The name in tables.
     qrels : pandas.DataFrame
-        The judgments that are left.
+        The remaining judgments.
     runs : tuple of str or None
-        The runs whose evaluation suffers, which are those to evaluate; ``None`` for all.
+        The runs that lose judgments; ``None`` for all runs.
     """
 
     name: str
@@ -52,7 +51,7 @@ class ReducedQrels(NamedTuple):
 
 
 class _Pool:
-    """The rows of qrels, and which of them runs retrieved."""
+    """The rows of qrels, with a lookup of retrieved documents."""
 
     def __init__(self, qrels: Any) -> None:
         self.frame = read_qrels(qrels) if isinstance(qrels, (str, os.PathLike)) else frame_of(qrels, "qrels")
@@ -62,11 +61,11 @@ class _Pool:
         self.topics, self.topic = self.qid.codes()
         self._lookup = Lookup(self.topic, self.docno)
 
-    def retrieved(self, run: Run, depth: int) -> Mask:
-        """Which rows judge a document that a run has in the first ``depth`` of the topic, shape (n_rows,)."""
+    def retrieved(self, run: Run, cutoff: int) -> Mask:
+        """Rows whose document a run retrieves at or above a rank cutoff, shape (n_rows,)."""
         place = run_places(run, self.topics, self.qid, "qrels")
         require_same_kind(self.docno, run.docno, "qrels column 'docno'", f"{run.name} column 'docno'")
-        top = run.top(depth).rows
+        top = run.top(cutoff).rows
         owner, rank = np.nonzero((top >= 0) & (place[:, None] >= 0))
         _, rows = self._lookup.find(place[owner], run.docno.take(top[owner, rank]))
         met = np.zeros(len(self.frame), dtype=bool)
@@ -74,7 +73,7 @@ class _Pool:
         return met
 
     def keep(self, kept: Mask, what: str) -> pd.DataFrame:
-        """The kept rows in their order; says which topics can no longer be evaluated."""
+        """Return the kept rows in their order, with a warning about topics that can no longer be evaluated."""
         n = len(self.topics)
         judged = np.bincount(self.topic[kept], minlength=n) > 0
         could, can = (np.bincount(self.topic[self.relevant & rows], minlength=n) > 0 for rows in (True, kept))
@@ -90,12 +89,12 @@ class _Pool:
 
 
 def leave_group_out(
-    runs: Any, qrels: Any, groups: Mapping[str, str] | None = None, depth: int = 10
+    runs: Any, qrels: Any, groups: Mapping[str, str] | None = None, cutoff: int = 10
 ) -> Iterator[ReducedQrels]:
-    """For each group that submitted runs, the judgments as they would be without that group.
+    """Remove the judgments that only one group of runs contributed, for each group in turn.
 
-    What goes are the judgments of documents that runs of this group alone have in their first ``depth``. Documents that
-    no run has there stay: they came into the pool by another way.
+    The judgments of documents that only runs of this group retrieve up to rank ``cutoff`` are removed. Documents that
+    no run retrieves there are kept.
 
     Parameters
     ----------
@@ -104,26 +103,26 @@ def leave_group_out(
     qrels
         A frame (qid, docno, label) or the path of TREC qrels. With an iteration, all rows of a document go together.
     groups
-        The group of each run, by name; each run is a group of its own by default.
-    depth
-        How far down runs were judged.
+        The group of each run, by name; by default each run is a separate group.
+    cutoff
+        The pool depth: the rank up to which runs were judged.
 
     Yields
     ------
-    Incomplete
+    ReducedQrels
         ``(group, qrels, names of its runs)``, groups in order of appearance, rows in the order of the qrels.
 
     Raises
     ------
     InputError
-        Runs and qrels that cannot meet; see the contracts.
+        Runs and qrels with ids that cannot match; see the contracts.
     ParameterError
-        A group for a run that is not there, a run without a group, a depth below 1.
+        A group of an unknown run, a run without a group, a cutoff below 1.
 
     Notes
     -----
-    Linear in rows; the rows of one group are made when they are asked for. A topic that loses all judgments, or all
-    relevant documents, is told by a warning and left as it is.
+    The cost is linear in rows; qrels are created one group at a time. A topic that loses all judgments or all relevant
+    documents is kept as it is, with a warning.
 
     References
     ----------
@@ -140,12 +139,12 @@ def leave_group_out(
     one ['b', 'c', 'd'] ('one',)
     two ['a', 'b', 'd'] ('two',)
     """
-    whole("depth", depth)
+    whole("cutoff", cutoff)
     pool, loaded = _Pool(qrels), runs_of(runs)
     members = _members(list(loaded), groups)
     owner = np.full(len(pool.frame), _NONE, dtype=np.int64)
     for place, names in enumerate(members.values()):
-        met = np.logical_or.reduce([pool.retrieved(loaded[name], depth) for name in names])
+        met = np.logical_or.reduce([pool.retrieved(loaded[name], cutoff) for name in names])
         owner[met] = np.where(owner[met] == _NONE, place, _SEVERAL)
     return (
         ReducedQrels(group, pool.keep(owner != place, f"without {group!r}"), tuple(names))
@@ -154,26 +153,26 @@ def leave_group_out(
 
 
 def subsample_qrels(qrels: Any, share: float, seed: int = 0) -> pd.DataFrame:
-    """Judgments of which a random share is missing.
+    """Remove a random share of the judgments.
 
-    Each document of a topic goes with probability ``share``, independently of all others, so that the number that goes
-    is binomial. Whether it goes depends on (seed, qid, docno) alone: other rows, their order and other topics change
-    nothing, and what is missing at one share is missing at every larger one of the same seed.
+    Each document of a topic is removed independently with probability ``share``, so the number of removed documents is
+    binomial. The choice depends only on (seed, qid, docno), not on other rows, their order or other topics. Documents
+    that are removed at one share are removed at every larger share of the same seed.
 
     Parameters
     ----------
     qrels
         A frame (qid, docno, label) or the path of TREC qrels. With an iteration, all rows of a document go together.
     share
-        Probability of a judgment to go, 0 to 1.
+        Probability that a judgment is removed, 0 to 1.
     seed
-        Decides which go.
+        The random seed.
 
     Returns
     -------
     pandas.DataFrame
-        The rows that are left, in their order, with all columns. A topic that loses all judgments, or all relevant
-        documents, is told by a warning and left as it is: to save one would make judgments depend on others.
+        The remaining rows in their order, with all columns. A topic that loses all judgments or all relevant documents
+        is kept as it is, with a warning; retaining one document would make judgments depend on each other.
 
     Raises
     ------
@@ -194,11 +193,11 @@ def subsample_qrels(qrels: Any, share: float, seed: int = 0) -> pd.DataFrame:
         raise ParameterError(f"share={share!r}: wanted a number from 0 to 1, as 0.3")
     whole("seed", seed, low=0)
     pool = _Pool(qrels)
-    return pool.keep(_chances(pool.qid, pool.docno, int(seed)) >= share, f"thinned by {share:g}")
+    return pool.keep(_uniforms(pool.qid, pool.docno, int(seed)) >= share, f"subsampled by {share:g}")
 
 
-def shallow_pool(runs: Any, qrels: Any, depth: int) -> pd.DataFrame:
-    """Judgments of the documents alone that some run has in its first ``depth``.
+def shallow_pool(runs: Any, qrels: Any, cutoff: int) -> pd.DataFrame:
+    """Keep only the judgments of documents that some run retrieves up to rank ``cutoff``.
 
     Parameters
     ----------
@@ -206,21 +205,21 @@ def shallow_pool(runs: Any, qrels: Any, depth: int) -> pd.DataFrame:
         A mapping of name to run: a frame (qid, docno, score) or the path of a TREC run.
     qrels
         A frame (qid, docno, label) or the path of TREC qrels.
-    depth
-        How far down runs are judged.
+    cutoff
+        The pool depth: the rank up to which runs are judged.
 
     Returns
     -------
     pandas.DataFrame
-        The rows that are left, in their order, with all columns. A topic that loses all judgments, or all relevant
-        documents, is told by a warning and left as it is.
+        The remaining rows in their order, with all columns. A topic that loses all judgments or all relevant documents
+        is kept as it is, with a warning.
 
     Raises
     ------
     InputError
-        Runs and qrels that cannot meet; see the contracts.
+        Runs and qrels with ids that cannot match; see the contracts.
     ParameterError
-        A depth below 1.
+        A cutoff below 1.
 
     Examples
     --------
@@ -230,14 +229,14 @@ def shallow_pool(runs: Any, qrels: Any, depth: int) -> pd.DataFrame:
     >>> shallow_pool({"mine": run}, qrels, 1)["docno"].tolist()
     ['c']
     """
-    whole("depth", depth)
+    whole("cutoff", cutoff)
     pool, loaded = _Pool(qrels), runs_of(runs)
-    met = np.logical_or.reduce([pool.retrieved(run, depth) for run in loaded.values()])
-    return pool.keep(met, f"pool of depth {depth}")
+    met = np.logical_or.reduce([pool.retrieved(run, cutoff) for run in loaded.values()])
+    return pool.keep(met, f"pool of depth {cutoff}")
 
 
-def _chances(qid: Ids, docno: Ids, seed: int) -> NDArray[np.float64]:
-    """A uniform number in [0, 1) for each pair of ids, which nothing but the pair and the seed decides."""
+def _uniforms(qid: Ids, docno: Ids, seed: int) -> NDArray[np.float64]:
+    """Uniform numbers in [0, 1) that depend only on the seed and the pair of ids."""
     salt = stream(seed, "thin pool").integers(2**64, dtype=np.uint64)
     words = fingerprints.mix(docno.fingerprints + fingerprints.mix(qid.fingerprints + salt))
     return (words >> _SHIFT).astype(np.float64) * _UNIT
@@ -254,7 +253,7 @@ def _members(names: list[str], groups: Mapping[str, str] | None) -> dict[str, li
         )
     without = [name for name in names if name not in groups]
     if without:
-        raise ParameterError(f"groups: {len(without)} runs have none ({examples(without)}); give each its group")
+        raise ParameterError(f"groups: {len(without)} runs have no group ({examples(without)}); give each run a group")
     members: dict[str, list[str]] = {}
     for name in names:
         members.setdefault(groups[name], []).append(name)

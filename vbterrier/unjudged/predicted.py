@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from vbterrier.errors import InputError, choice, warn, whole
 from vbterrier.frames.ids import Ids, Lookup
-from vbterrier.frames.runs import runs_of
+from vbterrier.frames.ranking import runs_of
 from vbterrier.kernels import fingerprints
 from vbterrier.kernels.resample import stream
 from vbterrier.log import tracked
@@ -30,36 +30,40 @@ if TYPE_CHECKING:
     Model = Callable[[Floats], Floats]
 
 
-# Judged documents tell of their ranking in full to this rank, and are told of as much as this many by all rankings.
-FULLY = 10
-WORTH = 2.0
+# Judged documents up to this rank have weight 1, and the prior of a ranking has the weight of this many documents.
+FULL_WEIGHT = 10
+PRIOR_COUNT = 2.0
+# The last features describe the ranking and the pool of a document.
+N_CONTEXT = 2
+# Larger labels are unlikely to be grades, and cells are lists of this length.
+MOST_GRADES = 1000
 
 
 @dataclass(frozen=True, eq=False)
 class Retrieved:
-    """The first documents of several runs: an entry for each run, topic and rank, all arrays of shape (m,).
+    """The documents that several runs retrieve up to a cutoff; all arrays have an entry per document, shape (m,).
 
-    Their order is that of the names of the runs, of the topics as text, and of ranks: the order of the given frames has
-    no part in it, so that not even rounding depends on it.
+    Entries are sorted by name of the run, by topic as text and by rank, so that results do not depend on the order of
+    the frames, not even by rounding.
 
     Parameters
     ----------
     runs
         The runs, by name.
     topics
-        The judged topics, as text sorted.
+        The judged topics, sorted as text.
     counts
-        Judged documents of each of them and grade, shape (n, L).
+        Judged documents of each topic and grade, shape (n, L).
     run
-        Which run.
+        The position of the run.
     row
         The row of its frame.
     topic
-        The topic's place among ``topics``.
+        The position of the topic in ``topics``.
     rank
-        From 1.
+        The rank, from 1.
     level
-        The place of its grade among the judgments' grades, below 0 unjudged.
+        The position of the grade in the judgments' grades, below 0 for unjudged documents.
     docno
         The document.
     """
@@ -75,39 +79,39 @@ class Retrieved:
     docno: Ids
 
     def rows_of(self, name: str) -> tuple[NDArray[np.bool_], Ints]:
-        """Which entries are those of a run, and their rows in its frame."""
+        """A mask of the entries of a run, and their rows in its frame."""
         own = self.run == list(self.runs).index(name)
         return own, self.row[own]
 
 
 @dataclass(frozen=True, eq=False)
 class RetrievalEvidence:
-    """What is known of some things that may be relevant: entries, or documents.
+    """Features of items that may be relevant; an item is an entry of :class:`Retrieved`, or a document.
 
     Parameters
     ----------
     features
-        Numbers that rise with relevance, shape (m, p).
+        Features that increase with relevance, shape (m, p).
     topic, level
-        As of :class:`Retrieved`, shape (m,).
+        As in :class:`Retrieved`, shape (m,).
     thing
-        Which of the m each entry is, shape (n_entries,).
+        The item of each entry, shape (n_entries,).
     """
 
     features: Floats
     topic: Ints
     level: Ints
-    thing: Ints
+    item: Ints
 
 
-def retrieved(runs: Mapping[str, Run], judgments: Judgments, depth: int) -> Retrieved:
-    """The first ``depth`` documents of each judged topic of some runs."""
+def retrieved(runs: Mapping[str, Run], judgments: Judgments, cutoff: int) -> Retrieved:
+    """Return the first ``cutoff`` documents of each judged topic of several runs."""
     runs = {name: runs[name] for name in sorted(runs, key=str)}
     turn = np.array(sorted(range(len(judgments.topics)), key=judgments.topics.__getitem__), dtype=np.int64)
     parts: list[tuple[Ints, ...]] = []
     docnos: list[Ids] = []
     for number, run in enumerate(runs.values()):
-        top = judgments.judge(run, depth)
+        top = judgments.judge(run, cutoff)
         rows, levels = top.rows[turn], top.levels[turn]
         topic, rank = np.nonzero(rows >= 0)
         row = rows[topic, rank]
@@ -121,12 +125,12 @@ def retrieved(runs: Mapping[str, Run], judgments: Judgments, depth: int) -> Retr
 
 
 def by_rank(entries: Retrieved) -> RetrievalEvidence:
-    """Entries with ``-log2(1 + rank)``."""
+    """Evidence with the feature ``-log2(1 + rank)`` of each entry."""
     return _entries(entries, -np.log2(1 + entries.rank))
 
 
 def by_score(entries: Retrieved) -> RetrievalEvidence:
-    """Entries with their score, standardised over the entries of their run and topic; 0 where scores are all equal.
+    """Evidence with the score of each entry, standardised per run and topic; 0 if scores are all equal.
 
     Raises
     ------
@@ -139,44 +143,44 @@ def by_score(entries: Retrieved) -> RetrievalEvidence:
         run = list(entries.runs.values())[entries.run[at]]
         raise InputError(
             f"{run.name} column 'score': row {entries.row[at]} (document {entries.docno.text[at].as_py()!r}) is "
-            "infinite; by='score' wants finite scores: repair it, or use by='rank'"
+            "infinite; by='score' needs finite scores: correct it, or use by='rank'"
         )
-    # Entries of one run and topic stand together.
+    # Entries of one run and topic are consecutive.
     group = np.cumsum(np.append(0, (np.diff(entries.run) != 0) | (np.diff(entries.topic) != 0)))[: len(score)]
     starts = np.flatnonzero(np.append(True, np.diff(group) > 0)[: len(score)])
     size = np.bincount(group)
     largest = np.maximum.reduceat(np.abs(score), starts) if len(score) else score
-    # Divided first, so that squares of large scores stay finite.
+    # Scaled first, so that squares of large scores stay finite.
     score = score / np.where(largest > 0, largest, 1.0)[group]
     score = score - (np.bincount(group, score) / size)[group]
-    spread = np.sqrt(np.bincount(group, score**2) / size)
-    return _entries(entries, score / np.where(spread > 0, spread, 1.0)[group])
+    std = np.sqrt(np.bincount(group, score**2) / size)
+    return _entries(entries, score / np.where(std > 0, std, 1.0)[group])
 
 
 def by_votes(entries: Retrieved) -> RetrievalEvidence:
-    """Documents with what all runs together say of them: the same in whatever run they stand.
+    """Evidence with features of each document from all runs.
 
-    Mean of ``1/log2(1 + rank)`` over the runs (0 where a run lacks it), the share of runs that have it, and
+    Mean of ``1/log2(1 + rank)`` over the runs (0 for runs without it), the share of runs that retrieve it, and
     ``-log2(1 + best rank)``.
     """
     first = np.unique(fingerprints.keys(entries.topic, entries.docno.fingerprints), return_index=True)[1]
-    # Compares the ids of all entries with that of the document that they are taken for.
-    thing = Lookup(entries.topic[first], entries.docno.take(first)).find_one(entries.topic, entries.docno)
+    # The lookup compares ids, not only fingerprints.
+    item = Lookup(entries.topic[first], entries.docno.take(first)).find_one(entries.topic, entries.docno)
     best = np.full(len(first), np.iinfo(np.int64).max)
-    np.minimum.at(best, thing, entries.rank)
+    np.minimum.at(best, item, entries.rank)
     n_runs = max(len(entries.runs), 1)
-    discounted = np.bincount(thing, 1 / np.log2(1 + entries.rank), minlength=len(first)) / n_runs
-    share = np.bincount(thing, minlength=len(first)) / n_runs
+    discounted = np.bincount(item, 1 / np.log2(1 + entries.rank), minlength=len(first)) / n_runs
+    share = np.bincount(item, minlength=len(first)) / n_runs
     features = np.column_stack([discounted, share, -np.log2(1 + best)])
-    return RetrievalEvidence(features, entries.topic[first], entries.level[first], thing)
+    return RetrievalEvidence(features, entries.topic[first], entries.level[first], item)
 
 
 def _entries(entries: Retrieved, feature: Floats) -> RetrievalEvidence:
     return RetrievalEvidence(feature[:, None], entries.topic, entries.level, np.arange(len(feature)))
 
 
-def pool_of_others(counts: Ints, evidence: RetrievalEvidence) -> Ints:
-    """Judged documents of each grade in the topic of each thing, itself left out, shape (m, L)."""
+def remaining_pool(counts: Ints, evidence: RetrievalEvidence) -> Ints:
+    """Judged documents of each grade in the topic of each item, without the item itself, shape (m, L)."""
     own = evidence.level[:, None] == np.arange(counts.shape[1])
     return np.asarray(counts[evidence.topic] - own)
 
@@ -184,29 +188,25 @@ def pool_of_others(counts: Ints, evidence: RetrievalEvidence) -> Ints:
 def neighbours(entries: Retrieved, evidence: RetrievalEvidence) -> Floats:
     """The logit of the share of relevant documents among the judged ones of the same ranking, shape (m,).
 
-    The thing itself is left out; a judged document counts ``min(1, (10/rank)^2)``, and two more are as all rankings
-    are. Of documents in several rankings, the mean.
+    The item itself is excluded. Judged documents have weight ``min(1, (10/rank)^2)``, and two pseudo-documents have the
+    share of all rankings. For documents in several rankings it is the mean.
     """
     from scipy.special import logit
 
-    weight = np.where(entries.level >= 0, np.minimum(1.0, (FULLY / entries.rank) ** 2), 0.0)
+    weight = np.where(entries.level >= 0, np.minimum(1.0, (FULL_WEIGHT / entries.rank) ** 2), 0.0)
     hit = np.where(entries.level > 0, weight, 0.0)
     overall = (hit.sum() + 0.5) / (weight.sum() + 1)
     ranking = entries.run * len(entries.topics) + entries.topic
     relevant, total = (np.bincount(ranking, part)[ranking] - part for part in (hit, weight))
-    share = logit((np.maximum(relevant, 0) + WORTH * overall) / (np.maximum(total, 0) + WORTH))
-    return np.asarray(np.bincount(evidence.thing, share) / np.bincount(evidence.thing))
-
-
-# The last features are of what is around a document, not of itself.
-N_AROUND = 2
+    share = logit((np.maximum(relevant, 0) + PRIOR_COUNT * overall) / (np.maximum(total, 0) + PRIOR_COUNT))
+    return np.asarray(np.bincount(evidence.item, share) / np.bincount(evidence.item))
 
 
 def folds(topics: Sequence[str], judged: Ints, n_folds: int, seed: int) -> Ints:
-    """The part of each topic; -1 where nothing can be learned from it, and of a topic that is the only one."""
+    """The cross-validation fold of each topic; -1 for topics without judged documents, or if only one has them."""
     fold = np.full(len(topics), -1, dtype=np.int64)
     if len(judged) == 1:
-        warn(f"documents of topic {topics[judged[0]]!r} alone are judged: it predicts itself")
+        warn(f"only documents of topic {topics[judged[0]]!r} are judged: the topic predicts itself")
         return fold
     turn = sorted(judged.tolist(), key=lambda place: (stream(seed, "fold", topics[place]).random(), topics[place]))
     fold[turn] = np.arange(len(turn)) % n_folds
@@ -214,7 +214,7 @@ def folds(topics: Sequence[str], judged: Ints, n_folds: int, seed: int) -> Ints:
 
 
 def cross_fitted(method: str, features: Floats, level: Ints, fold: Ints, *, progress: bool = False) -> Floats:
-    """The probability of relevance by models that saw no document of the same part, shape (m,)."""
+    """Cross-fitted probabilities of relevance: models are fitted without the fold that they predict, shape (m,)."""
     known = level >= 0
     chance = np.empty(len(features))
     alike = False
@@ -228,12 +228,12 @@ def cross_fitted(method: str, features: Floats, level: Ints, fold: Ints, *, prog
         else:
             chance[asked] = METHODS[method](features[learned], relevant)(features[asked])
     if alike:
-        warn("judged documents to learn from are all relevant, or none is: unjudged ones get the same probability each")
+        warn("all or none of the judged documents are relevant: all unjudged documents get the same probability")
     return chance
 
 
 def _logistic(features: Floats, relevant: Bools) -> Model:
-    """Logistic regression on the features that relevance rises with: the one that it falls with most goes, in turn."""
+    """Logistic regression with backward elimination of features with negative slopes."""
     from sklearn.linear_model import LogisticRegression
 
     kept = np.arange(features.shape[1])
@@ -247,18 +247,18 @@ def _logistic(features: Floats, relevant: Bools) -> Model:
 
 
 def _isotonic(features: Floats, relevant: Bools) -> Model:
-    """Logistic regression on the logit of an isotonic regression on the first feature, and on what is around."""
+    """Logistic regression on the logit of an isotonic regression on the first feature, and on the context features."""
     from scipy.special import logit
     from sklearn.isotonic import IsotonicRegression
 
     least = 0.5 / (len(relevant) + 1)
     rising = IsotonicRegression(y_min=least, y_max=1 - least, out_of_bounds="clip").fit(features[:, 0], relevant)
 
-    def bent(given: Floats) -> Floats:
-        return np.column_stack([logit(rising.predict(given[:, 0])), given[:, -N_AROUND:]])
+    def calibrated(given: Floats) -> Floats:
+        return np.column_stack([logit(rising.predict(given[:, 0])), given[:, -N_CONTEXT:]])
 
-    model = _logistic(bent(features), relevant)
-    return lambda asked: model(bent(asked))
+    model = _logistic(calibrated(features), relevant)
+    return lambda asked: model(calibrated(asked))
 
 
 def _share(relevant: Bools) -> float:
@@ -269,8 +269,6 @@ METHODS: dict[str, Callable[[Floats, Bools], Model]] = {"logistic": _logistic, "
 
 
 FEATURES = {"rank": by_rank, "score": by_score, "votes": by_votes}
-# Cells are lists from grade 0 to the highest: more are labels that mean something else.
-MOST_GRADES = 1000
 
 
 def predict_grades(
@@ -279,66 +277,66 @@ def predict_grades(
     *,
     by: str = "rank",
     method: str = "logistic",
-    depth: int = 100,
+    cutoff: int = 100,
     n_folds: int = 5,
     seed: int = 0,
     progress: bool = False,
 ) -> dict[str, pd.DataFrame]:
     """Probabilities of the grades of retrieved documents, learned from the judged documents of other topics.
 
-    ``P(relevant) = 1/(1 + exp(-(a + b x + c logit(ranking) + d logit(pool))))`` with x what ``by`` says of a document;
-    ``ranking`` the share of relevant documents among the judged ones of its ranking, which count
-    ``min(1, (10/rank)^2)``; and ``pool`` that of its topic's pool; both shrunk to those of all topics. Slopes are at
-    least 0: what relevance falls with is left out. Grades above 0 share ``P(relevant)`` as they share the relevant
-    documents of the topic's pool, shrunk likewise. A document's own judgment counts for no share that predicts it, and
-    a topic's predictions come from models that saw no document of it.
+    ``P(relevant) = 1/(1 + exp(-(a + b x + c logit(ranking) + d logit(pool))))``, where x is the feature ``by``,
+    ``ranking`` is the share of relevant documents among the judged documents of the ranking with weights
+    ``min(1, (10/rank)^2)``, and ``pool`` is the share in the topic's pool, both shrunk to the shares of all topics.
+    Slopes are at least 0: features with negative slopes are removed. ``P(relevant)`` is divided among the grades above
+    0 in proportion to the topic's pool, also shrunk. The judgment of a document is excluded from the shares that
+    predict it, and models are fitted without the topics that they predict.
 
     Parameters
     ----------
     runs
-        A mapping of name to run: a frame (qid, docno, score) or the path of a TREC run. All together are learned from.
+        A mapping of name to run: a frame (qid, docno, score) or the path of a TREC run. Models use all runs.
     qrels
         Frame with qid, docno, label (whole numbers; below 0 counts as 0).
     by
-        ``"rank"``: x is ``-log2(1 + rank)``; ``"score"``: the score, standardised over the first ``depth`` documents of
-        its run and topic; ``"votes"``: what all runs say of the document: the mean of ``1/log2(1 + rank)`` (0 where a
-        run lacks it), the share of runs that have it, and ``-log2(1 + best rank)``. By votes, a document has the same
-        probabilities in all runs, ``ranking`` being the mean over those that have it.
+        ``"rank"``: x is ``-log2(1 + rank)``; ``"score"``: the score, standardised over the first ``cutoff`` documents
+        of its run and topic; ``"votes"``: three features from all runs: the mean of ``1/log2(1 + rank)`` (0 for runs
+        without the document), the share of runs that retrieve it, and ``-log2(1 + best rank)``. By votes, a document
+        has the same probabilities in all runs, and ``ranking`` is the mean over the runs that retrieve it.
     method
-        ``"logistic"``; or ``"isotonic"``: for x (by votes the first of the three) stands the logit of the share of
-        relevant documents, as the closest function that rises with x.
-    depth
-        How many documents of each topic and run are learned from and predicted.
+        ``"logistic"``, or ``"isotonic"``: x (by votes the first of the three features) is replaced by the logit of an
+        isotonic regression of relevance on x.
+    cutoff
+        The rank up to which documents of each topic and run are used for fitting and predicted.
     n_folds
-        Into how many parts topics are dealt; with fewer topics, one topic a part.
+        Number of cross-validation folds of topics; with fewer topics, each topic is a fold.
     seed
-        Decides the parts together with the topics' ids.
+        The seed of the assignment of topics to folds.
     progress
-        Show a progress bar over the parts.
+        Show a progress bar over the folds.
 
     Returns
     -------
     dict of str to pandas.DataFrame
-        Each run as given, with column ``grade_prob`` for ``prior="column"``: a list of the probabilities of grade 0, 1,
-        ... to the highest of the qrels; ``None`` beyond ``depth`` and in topics that the qrels lack. A column of that
-        name is replaced.
+        Each run with a column ``grade_prob`` for ``prior="column"``: a list of the probabilities of grade 0, 1, ... to
+        the highest grade of the qrels; ``None`` below rank ``cutoff`` and in topics without qrels. An existing column
+        of that name is replaced.
 
     Raises
     ------
     InputError
-        No run; none of the first documents is judged; infinite scores by score; see the contracts.
+        No runs; no judged document up to the cutoff; infinite scores with ``by="score"``; see the contracts.
     ParameterError
-        A value that is not legal.
+        An invalid value of a parameter.
 
     Notes
     -----
-    A single judged topic predicts itself, and where documents to learn from are all relevant, or none is, each gets
-    the same probability ``(n_relevant + 1/2)/(n + 1)``; warnings tell. Nothing depends on the order of rows, runs or
-    topics. Cost is linear in rows but for sorting.
+    A single judged topic predicts itself, and if all or none of the judged documents are relevant, all documents get
+    the probability ``(n_relevant + 1/2)/(n + 1)``, both with a warning. Results do not depend on the order of rows,
+    runs or topics. Apart from sorting, the cost is linear in rows.
 
-    What is learned holds for unjudged documents that are like judged ones at the same place, as where judgments are
-    missing at random. Where a pool took what other systems had found, it is too high (for ANCE on TREC-COVID, .77 on
-    average where 38 % were relevant): votes of those systems' runs correct some of that, if they are among the runs.
+    Predictions assume that unjudged documents are similar to judged documents at the same rank, as for judgments
+    missing at random. For pools of other systems' documents they are too high (ANCE on TREC-COVID: .77 on average, with
+    38 % relevant). Votes correct part of this bias if the runs of those systems are included.
 
     Examples
     --------
@@ -352,18 +350,21 @@ def predict_grades(
     >>> [round(relevant, 2) for _, relevant in predicted["grade_prob"][:8]]
     [0.99, 0.91, 0.65, 0.33, 0.15, 0.06, 0.03, 0.02]
     """
-    _check(by, method, depth, n_folds, seed)
+    choice("by", by, FEATURES)
+    choice("method", method, METHODS)
+    for name, number, low in (("cutoff", cutoff, 1), ("n_folds", n_folds, 2), ("seed", seed, 0)):
+        whole(name, number, low=low)
     loaded = runs_of(runs)
     judgments = Judgments(qrels)
     if judgments.grades[-1] > MOST_GRADES:
         raise InputError(
             f"{judgments.name}: grade {judgments.grades[-1]}; wanted at most {MOST_GRADES}; map labels to grades"
         )
-    entries = retrieved(loaded, judgments, depth)
+    entries = retrieved(loaded, judgments, cutoff)
     if not (entries.level >= 0).any():
         raise InputError(
-            f"none of the first {depth} documents of {len(loaded)} runs is judged: nothing can be learned; give a "
-            "larger depth, or use prior='pool'"
+            f"none of the first {cutoff} documents of {len(loaded)} runs is judged; use a larger cutoff, or "
+            "prior='pool'"
         )
     evidence = FEATURES[by](entries)
     share, split = _pool_shares(entries.counts, evidence)
@@ -373,37 +374,30 @@ def predict_grades(
     above = chance[:, None] * split
     prob = np.zeros((len(chance), int(judgments.grades[-1]) + 1))
     prob[:, judgments.grades] = np.column_stack([1 - above.sum(axis=1), above])
-    return {name: _with_column(run, *entries.rows_of(name), prob, evidence.thing) for name, run in loaded.items()}
-
-
-def _with_column(run: Run, own: Bools, rows: Ints, prob: Floats, thing: Ints) -> pd.DataFrame:
-    cells = np.full(len(run), None, dtype=object)
-    # Lists as such: assigning them at once, NumPy would take them for a matrix.
-    cells[rows] = np.fromiter(prob[thing[own]].tolist(), dtype=object, count=len(rows))
-    return run.frame.assign(**{COLUMN: pd.Series(cells, index=run.frame.index, dtype=object)})
+    predicted = {}
+    for name, run in loaded.items():
+        own, rows = entries.rows_of(name)
+        cells = np.full(len(run), None, dtype=object)
+        # fromiter keeps lists as cells; an assignment would build a matrix.
+        cells[rows] = np.fromiter(prob[evidence.item[own]].tolist(), dtype=object, count=len(rows))
+        predicted[name] = run.frame.assign(**{COLUMN: pd.Series(cells, index=run.frame.index, dtype=object)})
+    return predicted
 
 
 def _pool_shares(counts: Ints, evidence: RetrievalEvidence) -> tuple[Floats, Floats]:
-    """The logit of the pool's share of relevant documents, shape (m,), and each grade's share of these, (m, L - 1)."""
+    """The logit of the pool's share of relevant documents, shape (m,), and the share of each grade, (m, L - 1)."""
     from scipy.special import logit
 
     pools = counts.astype(np.float64)
     relevant, total = pools[:, 1:].sum(axis=1), pools.sum(axis=1)
     overall = (relevant.sum() + 0.5) / (total.sum() + 1)
     grades = pools[:, 1:].sum(axis=0) / max(relevant.sum(), 1)
-    worth = expected_strength(relevant, total, np.full(len(total), overall))
-    split_worth = expected_strength(
+    strength = expected_strength(relevant, total, np.full(len(total), overall))
+    split_strength = expected_strength(
         pools[:, 1:].ravel(), np.repeat(relevant, len(grades)), np.tile(grades, len(relevant))
     )
-    others = pool_of_others(counts, evidence)
-    known = others[:, 1:].sum(axis=1)
-    share: Floats = logit((known + worth * overall) / (others.sum(axis=1) + worth))
-    split: Floats = (others[:, 1:] + split_worth * grades) / (known + split_worth)[:, None]
+    remaining = remaining_pool(counts, evidence)
+    known = remaining[:, 1:].sum(axis=1)
+    share: Floats = logit((known + strength * overall) / (remaining.sum(axis=1) + strength))
+    split: Floats = (remaining[:, 1:] + split_strength * grades) / (known + split_strength)[:, None]
     return share, split
-
-
-def _check(by: str, method: str, depth: int, n_folds: int, seed: int) -> None:
-    for name, value, legal in (("by", by, FEATURES), ("method", method, METHODS)):
-        choice(name, value, legal)
-    for name, number, low in (("depth", depth, 1), ("n_folds", n_folds, 2), ("seed", seed, 0)):
-        whole(name, number, low=low)

@@ -17,11 +17,10 @@ from vbterrier.evaluate.comparison import N_RESAMPLES, Comparison, compare
 from vbterrier.evaluate.coverage import coverage_report
 from vbterrier.evaluate.inputs import named_runs, target_of, topics_of
 from vbterrier.evaluate.scores import Scores, score
-from vbterrier.frames.contracts import frame_of, systems_of
+from vbterrier.frames.contracts import flatten_qrels, frame_of, systems_of
 from vbterrier.frames.files.reading import read_qrels
 from vbterrier.frames.named import named
 from vbterrier.frames.ranking import loaded_run
-from vbterrier.frames.runs import flatten_qrels
 from vbterrier.intents.coverage import oracle_success
 from vbterrier.intents.sources import from_diversity
 from vbterrier.measures.base import deepest
