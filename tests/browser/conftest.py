@@ -1,4 +1,4 @@
-"""A real browser for the tests here: Chromium without a window, on files alone."""
+"""Headless Chromium for the tests of the page."""
 
 import os
 import shutil
@@ -8,7 +8,7 @@ import pytest
 
 @pytest.fixture(scope="session")
 def chromium():
-    """A driver of headless Chromium: may be missing on a laptop, never in CI."""
+    """Driver of headless Chromium; without it, tests are skipped, but fail in CI."""
     webdriver = pytest.importorskip("selenium.webdriver", reason="pip install selenium: a browser looks at the page")
     service = pytest.importorskip("selenium.webdriver.chrome.service")
     binary, driver = (shutil.which(name) for name in ("chromium", "chromedriver"))

@@ -1,4 +1,4 @@
-"""The report as its reader uses it: with a mouse, with a keyboard, in the dark, on a telephone, on paper."""
+"""The report in a browser: mouse, keyboard, dark mode, phone, print."""
 
 import base64
 import json
@@ -19,7 +19,7 @@ WIDE, PHONE = (1200, 900), (360, 740)
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory):
-    """A page with everything on it: unjudged documents, intents, figures, names that are markup."""
+    """A page with all parts: unjudged documents, intents, figures, names that are markup."""
     rng = np.random.default_rng(5)
     same = rng.permutation(60)
     qids = [f"q{number}" for number in range(1, 31)] + [f"z{NASTY}"]
@@ -28,7 +28,7 @@ def address(tmp_path_factory):
     names = ["bm25", "dense", f"odd{NASTY}", "a-name-that-is-longer-than-columns-like-to-be"]
     runs = {
         name: pd.DataFrame(
-            # Of ten topics all systems think the same.
+            # In ten topics all systems agree.
             [
                 (qid, docnos[place], 10.0 - rank)
                 for number, qid in enumerate(qids)
@@ -69,7 +69,7 @@ def emulated(browser, size, scheme="light"):
 
 @pytest.fixture
 def page(chromium, address):
-    """The page, freshly loaded; at the end nothing was complained of, and nothing was asked for but the file."""
+    """The page, newly loaded; fails if the browser logs a message or requests anything but the file."""
     emulated(chromium, WIDE)
     chromium.get("about:blank")
     for kind in ("browser", "performance"):
@@ -113,7 +113,7 @@ def press(page, *keys):
     ActionChains(page).send_keys(*keys).perform()
 
 
-def test_every_number_is_that_of_the_data(page, data):
+def test_numbers_are_those_of_the_data(page, data):
     for measure, name in enumerate(data["measures"]):
         choose(page, "#measure", name)
         order = [data["topics"].index(text) for text in column(page, 1)]
@@ -135,7 +135,7 @@ def test_sorting(page, data):
     values = [float(text) for text in column(page, 4)]
     assert values == sorted(values, reverse=True)
     assert values[0] > values[-1]
-    # The button keeps the focus, so that Enter turns the order round.
+    # The button keeps the focus, so that Enter reverses the order.
     assert page.switch_to.active_element.text.startswith("dense")
     press(page, "\ue007")
     assert one(page, header).get_attribute("aria-sort") == "ascending"
@@ -152,7 +152,7 @@ def test_filter_and_search(page, data):
     search.send_keys("WHAT is meant by 2")
     assert column(page, 2) == [f"what is meant by {number}" for number in (2, *range(20, 30))]
     search.clear()
-    search.send_keys("nothing of the kind")
+    search.send_keys("no such topic")
     assert column(page, 1) == []
     search.clear()
     search.send_keys(" ")
@@ -179,7 +179,7 @@ def opened(page):
     return page.execute_script("return document.getElementById('topic').open")
 
 
-def test_a_topic_opens_by_click_and_shows_what_is_known_of_it(page, data):
+def test_a_topic_opens_by_click_and_shows_its_data(page, data):
     row = page.find_elements("css selector", "#table tbody tr")[4]
     assert not opened(page)
     row.find_element("css selector", "td.query").click()
@@ -224,7 +224,7 @@ def test_everything_by_keyboard(page):
     assert opened(page)
     assert page.switch_to.active_element.text == "Topic q1"
     outline = "return getComputedStyle(document.activeElement).outlineStyle"
-    # Nothing comes before the first topic.
+    # The first topic has no previous one.
     assert not one(page, "#topic button").is_enabled()
     press(page, "\ue004")
     assert page.switch_to.active_element.text == "Next"
@@ -233,7 +233,7 @@ def test_everything_by_keyboard(page):
     assert one(page, "#topic h2").text == "Topic q2"
     press(page, "\ue00c")
     assert not opened(page)
-    # Where one was: at the topic that was open last.
+    # The focus returns to the topic that was open.
     assert page.switch_to.active_element.text == "q2"
 
 
@@ -261,11 +261,11 @@ def test_axe_finds_nothing_serious(page, scheme, size):
         violations, passes = page.execute_async_script(run)
         told = [(one["id"], one["impact"], [node["html"][:90] for node in one["nodes"]][:3]) for one in violations]
         assert told == []
-        # A rule that broke would be silent.
+        # A rule that fails to run reports nothing.
         assert next(len(one["nodes"]) for one in passes if one["id"] == "color-contrast") > 30
 
 
-def test_regions_have_names_of_their_own(page):
+def test_regions_have_unique_names(page):
     page.execute_script("document.querySelector('#table tbody button').click()")
     regions = "return [...document.querySelectorAll('[role=region], section, nav, [role=search], dialog, [role=img]')]"
     names = page.execute_script(f"{regions}.map(e => [e.tagName, e.ariaLabel || e.ariaLabelledByElements?.length])")
@@ -273,7 +273,7 @@ def test_regions_have_names_of_their_own(page):
     assert all(name for _, name in names), names
 
 
-def test_a_telephone_scrolls_tables_and_not_the_page(page):
+def test_a_phone_scrolls_tables_and_not_the_page(page):
     emulated(page, PHONE)
     for topic in (False, True):
         if topic:
@@ -328,7 +328,7 @@ def test_print(page, tmp_path):
     printed = page.execute_cdp_cmd("Page.printToPDF", {"printBackground": True})
     pdf = base64.b64decode(printed["data"])
     assert pdf.startswith(b"%PDF")
-    # The verdict has the first page for itself, the topics begin one.
+    # The verdict is alone on the first page, the topics begin a new one.
     assert pdf.count(b"/Type /Page\n") >= 3
     page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
     hidden = "return ['nav', '#controls', '.skip'].map(css => getComputedStyle(document.querySelector(css)).display)"

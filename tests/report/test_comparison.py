@@ -1,4 +1,4 @@
-"""Reports of comparisons: verdicts in words, LaTeX that is well formed, Markdown that is escaped."""
+"""Reports of comparisons: verdicts, well-formed LaTeX, escaped Markdown."""
 
 import re
 
@@ -45,7 +45,7 @@ def test_verdicts(systems, options, said):
     assert verdicts(compare(frame(**systems), **options, **FEW)) == [f"nDCG@10: {said}"]
 
 
-def test_the_verdict_of_what_is_better_low_names_the_lowest():
+def test_the_verdict_names_the_lowest_mean_if_lower_is_better():
     (said,) = verdicts(compare(frame("NonRelCov@5", a=A, b=less(0.1, 2), c=less(0.1)), **FEW))
     assert said.endswith("c has the lowest mean, not significantly different: b")
 
@@ -58,7 +58,7 @@ def test_verdicts_against_a_baseline_name_each_system_once():
 
 
 def test_long_lists_end_with_their_number():
-    # All 2^8 flips give p of at least 2/256, times 120 pairs: nothing is significant, and that is said.
+    # All 2^8 flips give p of at least 2/256, times 120 pairs: nothing is significant, and the verdict says so.
     values = frame(**{f"s{at:02d}": less(at / 100, 2) for at in range(16)})
     with pytest.warns(DegenerateWarning, match="no difference can be significant"):
         (said,) = verdicts(compare(values, correction="holm", **FEW))
@@ -74,7 +74,7 @@ def test_latex_is_well_formed(baseline, margin):
         found = compare(both, baseline=baseline, margin=margin, **FEW)
     text = comparison_report(found, "latex")
     plain = re.sub(r"(?m)^%.*$", "", text)
-    # Means, and the differences of either measure.
+    # Means, and the differences of each measure.
     assert plain.count("\\begin{tabular}") == plain.count("\\end{tabular}") == 3
     for rule in ("toprule", "midrule", "bottomrule"):
         assert plain.count(rf"\{rule}") == 3
@@ -83,13 +83,13 @@ def test_latex_is_well_formed(baseline, margin):
         depth += (sign == "{") - (sign == "}")
         assert depth >= 0
     assert depth == 0
-    # No sign that TeX takes for more than itself, nor one that fonts lack.
+    # No special characters of TeX, and no characters that fonts lack.
     assert not re.search(r"(?<!\\)[#$%_^~<>|†]", plain), plain
     assert plain.isascii()
     for columns, body in re.findall(r"\\begin{tabular}{(\w+)}\n(.*?)\\end{tabular}", plain, re.DOTALL):
         rows = [line for line in body.splitlines() if line.endswith(r"\\")]
         assert {len(re.findall(r"(?<!\\)&", row)) + 1 for row in rows} == {len(columns)}
-        # A row that begins so is an argument of what stands above it.
+        # At the start of a row, these are arguments of the line break above.
         assert not any(row.lstrip().startswith(("[", "*")) for row in rows)
     best = re.findall(r"\\textbf{([\d.]*)", plain)
     assert best == ["0.7750", "0.7750"]
@@ -122,19 +122,19 @@ def test_ties_for_the_best_are_all_bold_and_small_p_are_not_0():
 
 
 @pytest.mark.parametrize("style", ["table", "latex", "markdown"])
-def test_no_star_of_a_flagged_system_stands_without_its_dagger(style):
+def test_stars_of_flagged_systems_have_a_dagger(style):
     with pytest.warns(DegenerateWarning, match="cut scores exactly 0"):
         found = compare(frame(a=A, cut=[0.9] + [0.0] * 7, b=less(0.1)), baseline="a", **FEW)
     assert found.significant().all()
     star, dagger = {"table": "*†", "markdown": r"\*†", "latex": r"{*}\textdagger{}"}[style], "†"
     rows = [line for line in comparison_report(found, style).splitlines() if "cut" in line]
-    # The verdict, the mean, the difference, the note; in LaTeX and Markdown the note stands with the means.
+    # The verdict, the mean, the difference, the note; in LaTeX and Markdown the note is below the means.
     stars = {"table": [False, True, True, False], "latex": [False, False, True, True]}
     assert [star in row for row in rows] == stars.get(style, [False, True, False, True])
     assert all(dagger in row or r"\textdagger{}" in row for row in rows)
 
 
-def test_notes_say_what_decided():
+def test_notes_give_test_correction_and_intervals():
     values = frame(a=A, b=less(0.1, 3))
     text = comparison_report(compare(values, test="t", interval="normal", margin=0.2, seed=4), "table")
     assert "nDCG@10: 8 topics" in text

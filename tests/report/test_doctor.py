@@ -1,4 +1,4 @@
-"""The doctor's findings as text."""
+"""Findings of the doctor as text."""
 
 import io
 import json

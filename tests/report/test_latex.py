@@ -1,4 +1,4 @@
-"""Tables for papers compile: all of them in one document, with names that mean to break it."""
+"""Tables for papers compile: all of them in one document, with malicious names."""
 
 import os
 import re
@@ -17,9 +17,9 @@ from vbterrier.report import latex
 from vbterrier.report.doctor import doctor_report
 from vbterrier.report.paper import paper_table
 
-# Of few topics and resamples.
+# Results of few topics and resamples.
 pytestmark = pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
-# Commands, comments, arguments, ends of tables, accents, other scripts, marks without a letter, what TeX joins.
+# Commands, comments, arguments, ends of tables, accents, other scripts, marks without a letter, TeX's ligatures.
 HOSTILE = (
     r"\input{/etc/passwd} & % $x$ # _ { } \\ ~ ^",
     r"}\end{tabular}\end{table}\newpage",
@@ -48,9 +48,9 @@ def pdflatex():
 
 
 def compiled(pdflatex, folder, *tables):
-    """The log and the text of the second run, in which references are known."""
+    """The log and the text of the second run, in which references are resolved."""
     (folder / "tables.tex").write_text(DOCUMENT % "\n\n".join(tables), encoding="utf-8")
-    # What a hostile name could make TeX read or run is refused, too.
+    # TeX may not read or run files that a hostile name contains.
     options = ["-interaction=nonstopmode", "-no-shell-escape", "tables.tex"]
     for _ in range(2):
         done = subprocess.run([pdflatex, *options], cwd=folder, capture_output=True, check=False)
@@ -78,7 +78,7 @@ FEW = {"n_resamples": 30}
 
 
 def tables(*names):
-    """A table of each kind."""
+    """Tables of each kind."""
     systems = runs(*names)
     scores = score(systems, QRELS, ["nDCG@10", "BNDCG@10"], **FEW)
     yield paper_table(scores)
@@ -116,11 +116,11 @@ def meant(systems):
 
 
 def unlabelled(found):
-    """Two tables of a kind have the same label, which an author changes."""
+    """Give tables of the same kind different labels, as an author does."""
     return [re.sub(r"\\label{.*}", "", table) for table in found]
 
 
-def test_all_tables_compile_with_names_that_mean_to_break_them(pdflatex, tmp_path):
+def test_all_tables_compile_with_malicious_names(pdflatex, tmp_path):
     log = compiled(pdflatex, tmp_path, *unlabelled(tables(*HOSTILE)))
     assert not re.search(r"(?m)^!|Undefined control|Missing character|undefined references", log)
 
@@ -142,14 +142,14 @@ def test_escaped_text_is_ascii_without_commands_of_its_own(name):
     text = latex.escaped(name)
     assert text.isascii()
     assert "\n" not in text
-    # At the head of a row these would be arguments of the line break above.
+    # At the start of a row these would be arguments of the line break above.
     assert not text.startswith(("[", "*"))
     plain = re.sub(r"\\(?:[&%$#_{}]|[a-z]+(?:\{\}|(?=[{}]))|[`'^~\"=.uvHcdr](?=\{))", "", text, flags=re.IGNORECASE)
     assert "\\" not in plain
     assert not re.search(r"[&%$#_~^]", plain)
 
 
-def test_what_is_wider_than_a_column_spans_both(pdflatex, tmp_path):
+def test_tables_wider_than_a_column_span_both(pdflatex, tmp_path):
     found = compare(score(runs("a-run-with-a-long-name", "b-run-with-a-long-name"), QRELS, "nDCG@10"), n_resamples=100)
     text = paper_table(found)
     means, pairs = (part for part in text.split("\n\n") if "tabular" in part)

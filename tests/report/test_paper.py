@@ -1,4 +1,4 @@
-"""Tables of every result: captions say what decided the numbers, files take the format of their name."""
+"""Tables of all results: captions give all settings, the extension of a file determines its format."""
 
 import io
 import re
@@ -13,7 +13,7 @@ from vbterrier.report.captions import best_rows, better, measures_sentence
 from vbterrier.report.comparison import comparison_caption, pairs_caption
 from vbterrier.report.paper import caption_of, paper_table, save_table, scores_caption, scores_report
 
-# One run misses a topic, on purpose.
+# One run deliberately lacks a topic.
 pytestmark = pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
 TOPICS = [f"q{at}" for at in range(8)]
 QRELS = pd.DataFrame([(qid, doc, 1) for qid in TOPICS for doc in "ab"], columns=["qid", "docno", "label"])
@@ -33,7 +33,7 @@ def compared(baseline=None, margin=None):
     return compare(values, baseline=baseline, margin=margin, n_resamples=400, seed=5)
 
 
-def test_a_caption_says_measures_cutoffs_topics_method_resamples_and_seed(scores):
+def test_a_caption_gives_measures_cutoffs_topics_method_resamples_and_seed(scores):
     said = " ".join(scores_caption(scores))
     assert "Means over 8 topics: nDCG@2, BNDCG@2, Unjudged@2." in said
     assert "k = 2; BNDCG@2: prior = auto." in said
@@ -42,13 +42,13 @@ def test_a_caption_says_measures_cutoffs_topics_method_resamples_and_seed(scores
     assert "bad retrieved nothing for 1 topic, scored as empty rankings." in said
 
 
-def test_captions_say_hidden_settings_and_leave_out_those_that_names_say():
+def test_captions_give_default_settings_that_names_omit():
     assert measures_sentence("M", ["VB(alpha=2)@5", "VB@10"]) == [
         "M: VB(alpha=2)@5, VB@10.",
         "k = 5 and 10; VB@10: alpha = 1.",
     ]
     assert measures_sentence("M", ["RelCov@3"]) == ["M: RelCov@3.", "k = 3."]
-    # Values computed elsewhere have names of any kind.
+    # Values computed by other programs may have any name.
     assert measures_sentence("M", ["recip_rank?"]) == ["M: recip_rank?."]
 
 
@@ -84,7 +84,7 @@ def test_latex_has_a_column_a_measure_and_a_line_for_each_interval(scores):
     ]
 
 
-def test_more_measures_than_columns_fit_stand_in_rows():
+def test_too_many_measures_for_columns_are_rows():
     found = score(RUNS, QRELS, ["nDCG@1", "nDCG@2", "RR", "AP", "P@1"], on_topics="all", n_resamples=20)
     text = paper_table(found)
     assert r"run & measure & mean & 95\% topics \\" in text
@@ -100,7 +100,7 @@ def test_significance_is_marked_in_means_and_explained():
     assert r"0.0000\textsuperscript{b}" in letters
     assert "letters: systems that share a letter do not differ significantly." in letters
     assert "differs significantly" not in " ".join(comparison_caption(compared()))
-    # Nothing may be significant: the level is said anyway.
+    # The caption gives the level even if nothing is significant.
     assert (
         "Differences: sign-flip randomisation, correction over the pairs of a measure: holm, at the level 0.05." in text
     )
@@ -132,7 +132,7 @@ def test_options_choose_the_table_and_its_caption(scores, tmp_path):
     assert caption_of(compared())[0].startswith("Differences of systems over 8 topics")
 
 
-def test_what_is_no_result_is_refused(tmp_path):
+def test_objects_that_are_not_results_are_refused(tmp_path):
     with pytest.raises(ParameterError, match="or a frame; found int"):
         paper_table(3)
     with pytest.raises(ParameterError, match="found list"):

@@ -1,4 +1,4 @@
-"""Figures by what their artists hold: places, lengths, shades and words, never pixels."""
+"""Figures: positions, lengths, shades and texts of their artists; pixels are not compared."""
 
 import itertools
 import pickle
@@ -33,7 +33,7 @@ def closed():
 
 
 def c_frame(names=("a", "b"), measures=("VB@10",), **columns):
-    """A C frame with ends that all differ."""
+    """A C frame with different ends in all rows."""
     rows = [(name, measure) for measure in measures for name in names]
     value = np.linspace(-0.2, 0.6, len(rows)) if len(rows) > 1 else np.array([0.25])
     about = {"level": 0.95, "method": "topics (percentile)", "n_qids": 50, "n_resamples": 2000, "seed": 7}
@@ -43,7 +43,7 @@ def c_frame(names=("a", "b"), measures=("VB@10",), **columns):
 
 
 def bars(ax):
-    """Rows and ends of the intervals that are drawn: the collections of lines, less that of the rules."""
+    """Rows and ends of the intervals that are drawn: the collections of lines, without the rules."""
     rules, *others = [one for one in ax.collections if isinstance(one, mpl.collections.LineCollection)]
     assert rules.get_transform() != ax.transData
     found = [segment for one in others for segment in one.get_segments() if len(segment)]
@@ -93,7 +93,7 @@ def test_forest_sorts_best_first_and_unknown_last():
     assert rows_named(forest(frame, sort=True)) == ["c", "d", "a", "b"]
 
 
-def test_forest_puts_measures_of_a_system_beside_one_another_each_with_its_own_mark():
+def test_forest_draws_measures_of_a_system_side_by_side_with_different_marks():
     frame = c_frame(["a", "b"], ["VB@10", "ES@10", "VB(alpha=0.5)@10"])
     ax = forest(frame)
     marks = [line for line in ax.lines if len(line.get_xdata()) == 2 and line.get_linestyle() == "None"]
@@ -117,7 +117,7 @@ def test_forest_draws_one_measure_when_asked_and_knows_the_nearest_name():
         forest(frame, measure="ES@1")
 
 
-def test_forest_tells_methods_of_one_measure_apart():
+def test_forest_draws_each_method_of_a_measure_with_its_mark():
     frame = pd.concat([c_frame(measures=["BNDCG@10"]), c_frame(measures=["BNDCG@10"], method="unjudged (normal)")])
     ax = forest(frame)
     assert (ax.get_xlabel(), legend_of(ax)) == ("BNDCG@10", ["topics (percentile)", "unjudged (normal)"])
@@ -127,7 +127,7 @@ def test_forest_tells_methods_of_one_measure_apart():
     assert forest(frame, method="unjudged (normal)").get_xlabel() == "BNDCG@10"
 
 
-def test_forest_refuses_more_marks_than_can_be_told_apart():
+def test_forest_refuses_too_many_marks():
     many = pd.concat([c_frame(measures=[f"VB@{k}" for k in range(1, 5)], method=method) for method in ("one", "two")])
     message = r"8 pairs of measures \('VB@1', .*\) and methods \('one', 'two'\) are too many .*; choose at most 7"
     with pytest.raises(ParameterError, match=message):
@@ -137,7 +137,7 @@ def test_forest_refuses_more_marks_than_can_be_told_apart():
 
 
 def replicated():
-    """Intervals of replicas, about their mean, beside those of topics."""
+    """Intervals of replicas, around their mean, and intervals of topics."""
     about = {"method": "intents (percentile)", "mean": [0.3, 0.5], "low": [0.2, 0.4], "high": [0.4, 0.6]}
     return pd.concat([c_frame(value=[0.7, 0.9], **about), c_frame(value=[0.7, 0.9], low=[0.6, 0.8], high=1.0)])
 
@@ -164,7 +164,7 @@ def test_forest_has_a_line_at_zero_for_vb(measure, zero):
     assert ([0, 0] in [list(line.get_xdata()) for line in forest(frame).lines]) == zero
 
 
-def test_forest_shows_what_has_no_interval_as_hollow_points_and_counts_it():
+def test_forest_draws_points_without_interval_hollow_and_counts_them():
     frame = c_frame(["a", "b", "c"])
     frame.loc[1, ["low", "high"]] = np.nan
     frame.loc[2, ["value", "low", "high"]] = np.nan
@@ -211,7 +211,7 @@ def test_forest_names_data_that_all_measures_share_in_the_caption():
         ({"n_qids": 1.5}, "intervals column 'n_qids': row 0 holds 1.5"),
     ],
 )
-def test_forest_refuses_frames_that_say_two_things(change, message):
+def test_forest_refuses_inconsistent_frames(change, message):
     with pytest.raises(InputError, match=message):
         forest(c_frame().assign(**change))
 
@@ -230,7 +230,7 @@ def lines_of(ax):
     return {(line.get_color(), line.get_linestyle()): line.get_xydata().tolist() for line in ax.lines}
 
 
-def test_curve_puts_scores_over_their_cutoffs_in_rising_order():
+def test_curve_draws_scores_against_cutoffs_in_rising_order():
     frame = c_frame(["a"], ["ES@10", "ES@1", "ES@5"])
     ax = curve(frame)
     (line,) = ax.lines[-1:]
@@ -255,7 +255,7 @@ def test_curve_of_a_single_cutoff_has_bars():
     assert bar.get_segments()[0].tolist() == [[5, frame["low"][0]], [5, frame["high"][0]]]
 
 
-def test_curve_tells_systems_by_colour_and_measures_by_dashes():
+def test_curve_draws_systems_by_colour_and_measures_by_dashes():
     ax = curve(c_frame(["a", "b"], ["ES@1", "ES@5", "VB@1", "VB@5"]))
     drawn = [line for line in ax.lines if line.get_marker() != "None"]
     assert len({line.get_color() for line in drawn}) == 2
@@ -265,7 +265,7 @@ def test_curve_tells_systems_by_colour_and_measures_by_dashes():
     assert legend_of(curve(c_frame(["a", "b"], ["ES@1", "VB@1", "VB@5"]), measure="VB")) == ["a", "b"]
 
 
-def test_curve_over_alpha_takes_es_for_alpha_0_beside_vb():
+def test_curve_over_alpha_draws_es_at_alpha_0_of_vb():
     frame = c_frame(["a"], ["VB@10", "ES@10", "VB(alpha=0.5)@10"])
     ax = curve(frame, "alpha")
     value = dict(zip(frame["measure"], frame["value"], strict=True))
@@ -279,7 +279,7 @@ def test_curve_prefers_vb_with_alpha_0_itself():
     assert curve(frame, "alpha").lines[-1].get_ydata().tolist() == frame["value"][1:].tolist()
 
 
-def test_curve_says_which_measures_have_no_place_on_the_axis():
+def test_curve_warns_of_measures_without_a_position_on_the_axis():
     frame = c_frame(["a"], ["VB@10", "ES@5", "alpha_nDCG@10", "AP", "what is this"])
     with pytest.warns(DegenerateWarning, match="x='alpha': measures without it are left out: 'ES@5', 'alpha_nDCG@10'"):
         ax = curve(frame, "alpha")
@@ -368,7 +368,7 @@ def ranks(ax):
 def test_map_by_hand():
     ax = coverage_map(INTENTS, RUN, TAGS, cutoff=1, order="given")
     np.testing.assert_array_equal(mesh(ax), [[0.75, 0.25, np.nan], [0.5, 0.3, 0.2]])
-    # Query a: B, the likelier one, comes third; A first. Query b: A first, C second, D never.
+    # Query a: B, the more probable one, is third; A is first. Query b: A first, C second, D never.
     assert rings(ax) == [(0, 2), (1, 1)]
     assert ranks(ax) == {(0, 1): "3", (0, 2): "1", (1, 1): "1", (1, 2): "2"}
     assert rows_named(ax) == ["a", "b"]
@@ -391,13 +391,13 @@ def test_map_orders_topics_by_expected_success():
     assert rows_named(coverage_map(INTENTS, RUN, TAGS, cutoff=1, qids=["b", "a"])) == ["b", "a"]
 
 
-def test_map_says_how_much_probability_is_not_shown():
+def test_map_names_the_hidden_probability():
     ax = coverage_map(INTENTS, RUN, TAGS, cutoff=1, n_intents=2)
     assert mesh(ax).shape == (2, 2)
     assert said(ax).endswith("hidden intents: up to 20% of the probability")
 
 
-def test_map_takes_tags_of_the_run_and_names_topics_by_their_text():
+def test_map_reads_tags_of_the_run_and_names_topics_by_their_text():
     run = RUN.assign(entity_id=[["A"], [], ["B"], ["A"], ["C", "A"]])
     ax = coverage_map(
         INTENTS.assign(query=INTENTS["qid"].map({"a": "jordan", "b": "$x$"})), run, cutoff=1, order="given"
@@ -406,7 +406,7 @@ def test_map_takes_tags_of_the_run_and_names_topics_by_their_text():
     assert rows_named(ax) == ["a jordan", r"b \$x\$"]
 
 
-def test_map_leaves_numbers_out_where_cells_have_no_room():
+def test_map_omits_numbers_in_small_cells():
     intents = pd.DataFrame({"qid": [f"q{place}" for place in range(90)], "entity_id": "A", "prob": 1.0})
     run = intents[["qid"]].assign(docno="x", score=1.0)
     ax = coverage_map(intents, run, TAGS, cutoff=1, n_topics=90)
@@ -423,18 +423,18 @@ def test_map_leaves_numbers_out_where_cells_have_no_room():
         ({"cutoff": 1, "qids": ["a", "z"]}, r"qids: no intents of 'z'; the intents have 'a', 'b'"),
     ],
 )
-def test_map_refuses_options_that_do_not_exist(options, message):
+def test_map_refuses_illegal_options(options, message):
     with pytest.raises(ParameterError, match=message):
         coverage_map(INTENTS, RUN, TAGS, **options)
 
 
-def test_map_warns_of_ties_among_the_first_k_alone():
+def test_map_warns_only_of_ties_up_to_the_cutoff():
     docs = [f"d{place}" for place in range(40)]
     run = pd.DataFrame({"qid": "a", "docno": docs, "score": [5.0, 4.0, 3.0] + [1.0] * 37})
     tags = pd.DataFrame({"docno": docs, "entity_id": ["A"] * 39 + ["B"]})
     intents = INTENTS[:2]
     ax = coverage_map(intents, run, tags, cutoff=3)
-    # Of equal scores the last docno comes first: d9, d8, ..., d39.
+    # Among equal scores the last docno is first: d9, d8, ..., d39.
     assert ranks(ax) == {(0, 1): str(3 + sorted(docs[3:], reverse=True).index("d39") + 1), (0, 2): "1"}
     with pytest.warns(DegenerateWarning, match="run: 25% of the first 4 places are tied") as caught:
         coverage_map(intents, run, tags, cutoff=4)
@@ -512,7 +512,7 @@ def test_reliability_draws_no_empty_bins_and_refuses_filled_ones_without_numbers
         reliability(BINS[["predicted", "observed"]])
 
 
-def test_reliability_takes_what_calibration_error_gives():
+def test_reliability_reads_results_of_calibration_error():
     intents = pd.DataFrame({"qid": ["a", "a", "b", "b"], "entity_id": list("ABAB"), "prob": [0.8, 0.2, 0.6, 0.4]})
     labels = pd.DataFrame({"qid": ["a", "b"], "entity_id": ["A", "B"]})
     found = calibration_error(intents, labels, n_bins=2)
@@ -538,7 +538,7 @@ def test_reliability_names_the_method_whose_bins_are_wrong():
         reliability({"one": BINS.assign(method="prior")})
 
 
-# What all of them keep to
+# Properties of all figures
 
 
 def drawings(names=("a", "b")):
@@ -562,9 +562,9 @@ LONG = [f"pisa:BM25(k1=1.{place},b=0.75)>>monoT5(castorini/monot5-base)>>rerank(
 
 
 def inside(figure):
-    """Whether all that is drawn is within the figure, to a pixel and a half."""
+    """Return True if everything is drawn within the figure, to 1.5 pixels."""
     figure.draw_without_rendering()
-    # The second pass of the layout is the one that counts.
+    # The layout is final after the second pass.
     box, page = figure.get_tightbbox(), figure.get_size_inches()
     return min(box.x0, box.y0) > -0.015 and box.x1 < page[0] + 0.015 and box.y1 < page[1] + 0.015
 
@@ -576,11 +576,11 @@ def test_nothing_is_cut_off_at_either_width(kind, names, width):
     ax = drawings(names)[kind](width=width)
     assert ax.figure.get_figwidth() == width
     assert inside(ax.figure)
-    assert ax.bbox.width > 0.35 * ax.figure.bbox.width, "names leave room for what they name"
+    assert ax.bbox.width > 0.35 * ax.figure.bbox.width, "names leave space for the axes"
 
 
 @pytest.mark.parametrize("kind", ["forest", "one measure", "map"])
-def test_a_hundred_rows_fit_a_page_and_can_be_told_apart(kind):
+def test_a_hundred_rows_fit_a_page_without_overlap(kind):
     ax = drawings([f"system {place}" for place in range(100)])[kind]()
     assert inside(ax.figure)
     assert ax.figure.get_figheight() < 9.5
@@ -620,7 +620,7 @@ def test_names_are_shown_as_they_are(kind):
         [r"costs \$5 and \$6", "_under", r"\alpha\$x\$", r"esc\x1b[31m", r"two\nlines", r"\$", "NA"]
     )
     with mpl.rc_context({"text.usetex": True}):
-        # Another's setting: what stands in ids is still no TeX.
+        # Ids are not TeX, even with this global setting.
         for text in drawings(ODD_NAMES[:7])[kind]().figure.findobj(mpl.text.Text):
             assert not text.get_usetex() or not text.get_text() or text.get_text() in "0.20.40.60.81.0"
     ax.figure.draw_without_rendering()
@@ -662,7 +662,7 @@ def test_inputs_stay_as_they_were():
         pd.testing.assert_frame_equal(one, other)
 
 
-def test_empty_frames_give_figures_that_say_so():
+def test_empty_frames_give_figures_with_a_message():
     empty = c_frame().iloc[:0]
     for ax, what in [
         (forest(empty), "intervals"),
@@ -675,7 +675,7 @@ def test_empty_frames_give_figures_that_say_so():
         assert inside(ax.figure)
 
 
-def test_extra_columns_and_other_tables_change_nothing():
+def test_extra_columns_and_other_libraries_change_nothing():
     polars = pytest.importorskip("polars")
     frame = c_frame(["a", "b"], ["VB@1", "VB@10"])
     more = frame.assign(at=1, line="x", own="y", note="z").sample(frac=1, random_state=0).sort_index()
@@ -754,7 +754,7 @@ def test_figures_of_trec_web_2012_show_its_numbers(web):
     assert curve(scores.intervals, measure="ES").lines[-1].get_ydata()[-1] == pytest.approx(0.5893, abs=5e-5)
     intents, tags = from_diversity(qrels)
     ax = coverage_map(intents, runs["indri-rm-cata-filtered"], tags, cutoff=10, n_topics=50, order="given")
-    # The uniform intents of a topic weigh the same: what is ringed is what ES counts.
+    # With uniform intents, the share of rings is ES.
     per_topic = scores.values[scores.values["measure"] == "ES@10"].set_index("qid")["value"]
     n_intents = (~np.isnan(mesh(ax))).sum(axis=1)
     ringed = np.bincount([row for row, _ in rings(ax)], minlength=50)

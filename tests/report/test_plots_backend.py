@@ -1,4 +1,4 @@
-"""Figures in notebooks: what a backend sets as it loads stays set."""
+"""Figures in notebooks: settings that a backend makes when it is loaded persist."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Figures of entity runs by what their artists hold."""
+"""Figures of entity runs: positions, colours and texts of their artists."""
 
 import numpy as np
 import pandas as pd
@@ -40,7 +40,7 @@ def legend_of(ax):
 
 
 def v_frame(points, x="NonRelCov@20", y="RelCov@20"):
-    """Runs at points (x, y), the mean of two topics that lie as far above as below."""
+    """Runs at points (x, y), each the mean of two topics at equal distances."""
     rows = [
         (name, qid, measure, value + shift)
         for name, pair in points.items()
@@ -51,7 +51,7 @@ def v_frame(points, x="NonRelCov@20", y="RelCov@20"):
 
 
 def marks(ax):
-    """(x, y) -> colour and whether it is filled, of all points."""
+    """(x, y) -> colour and True if filled, for all points."""
     found = {}
     for line in ax.lines:
         if line.get_linestyle() == "None":
@@ -68,7 +68,7 @@ POINTS = {"a": (0.2, 0.5), "b": (0.6, 0.9), "c": (0.7, 0.8), "d": (0.2, 0.4), "e
 # Coverage against discrimination
 
 
-def test_runs_stand_at_their_means_and_the_frontier_is_filled():
+def test_runs_are_drawn_at_their_means_and_the_frontier_is_filled():
     ax = coverage_discrimination(v_frame(POINTS))
     found = marks(ax)
     assert set(found) == set(POINTS.values())
@@ -88,7 +88,7 @@ def test_runs_stand_at_their_means_and_the_frontier_is_filled():
         ("RelCov@20", "BaitRate@20", "cde", "steps-pre"),
     ],
 )
-def test_what_is_better_depends_on_the_measure(x, y, front, steps):
+def test_the_better_direction_depends_on_the_measure(x, y, front, steps):
     """By hand, of POINTS: the larger of both, the smaller of both, the larger x and the smaller y."""
     points = {"a": (0.2, 0.5), "b": (0.6, 0.95), "c": (0.7, 0.8), "d": (0.2, 0.4), "e": (0.9, 0.9)}
     ax = coverage_discrimination(v_frame(points, x, y), x=x, y=y)
@@ -97,7 +97,7 @@ def test_what_is_better_depends_on_the_measure(x, y, front, steps):
     assert len(line.get_xdata()) == len(front)
 
 
-def test_the_ratio_is_of_means_whatever_the_frame_holds_of_it():
+def test_the_ratio_is_of_means_and_ignores_ratios_of_the_frame():
     values = pd.concat([v_frame(POINTS), v_frame({"a": (9, 9)}, "DiscRatio@20", "OER@20")])
     ax = coverage_discrimination(values, x="RelCov@20", y="DiscRatio@20")
     assert sorted(marks(ax)) == sorted((y, round(y / x, 9)) for x, y in POINTS.values())
@@ -152,7 +152,7 @@ def test_means_are_over_topics_that_have_all_values():
         )
 
 
-def test_of_many_runs_the_frontier_has_colours_or_families_have():
+def test_of_many_runs_those_on_the_frontier_or_families_are_coloured():
     many = {f"r{place}": (place / 40, (place / 40) ** 2) for place in range(20)}
     ax = coverage_discrimination(v_frame(many))
     names = legend_of(ax)
@@ -170,7 +170,7 @@ def test_of_many_runs_the_frontier_has_colours_or_families_have():
         coverage_discrimination(v_frame(many), highlight=["x"])
 
 
-def test_what_cannot_be_drawn_is_named():
+def test_invalid_values_are_refused():
     with pytest.raises(ParameterError, match=r"values: no RelCov@2; found .*Did you mean RelCov@20"):
         coverage_discrimination(v_frame(POINTS), y="RelCov@2")
     with pytest.raises(InputError, match="'NonRelCov@20' of run 'a' and query 'q1' is duplicated"):
@@ -207,7 +207,7 @@ def test_bars_hold_shares_of_each_run_stacked_by_class():
     assert [label.get_text() for label in ax.get_yticklabels()] == ["a", "b"]
     found = bars(ax)
     first = {(left, colour): tall for left, base, tall, colour in found if base <= 0.45}
-    # Two of four entities are the most of run a: they fill its row, one half of that is one entity.
+    # The highest bar of run a has two of four entities and fills its row; one entity is half of that.
     assert first[1.0, "#0072b2"] == pytest.approx(0.86)
     assert first[0.0, "#56b4e9"] == first[-1.0, "#d55e00"] == pytest.approx(0.43)
     second = sorted((left, round(base, 6), colour) for left, base, tall, colour in found if base > 0.45)
@@ -223,7 +223,7 @@ def test_bars_hold_shares_of_each_run_stacked_by_class():
     )
 
 
-def test_no_bar_holds_both_signs_and_all_are_in_some_bar():
+def test_no_bar_mixes_signs_and_all_entities_are_drawn():
     rng = np.random.default_rng(0)
     slots = pd.DataFrame({"name": "r", "qid": "q", "oer": rng.normal(size=500), "signal": "neutral"})
     ax = oer_distributions(slots)
@@ -236,7 +236,7 @@ def test_no_bar_holds_both_signs_and_all_are_in_some_bar():
     assert count.sum() == 500
 
 
-def test_entities_of_topics_without_oer_are_counted_and_settings_said(planted):
+def test_captions_count_entities_without_oer_and_give_settings(planted):
     made, links = planted
     slots = selected_entities(made.runs, links, cutoff=5, shrinkage=3.0)
     slots.loc[slots["qid"] == "q001", "oer"] = np.nan
@@ -306,7 +306,7 @@ def by_k(planted):
     return pd.concat(frames).drop_duplicates(["name", "measure"])
 
 
-def test_coverage_over_k_is_through_for_relevant_and_dashed_for_other_documents(by_k):
+def test_coverage_over_k_is_solid_for_relevant_and_dashed_for_other_documents(by_k):
     ax = coverage_by_k(by_k)
     assert legend_of(ax) == ["odds", "topical", "RelCov@k", "NonRelCov@k"]
     value = by_k.set_index(["name", "measure"])["value"]
@@ -318,7 +318,7 @@ def test_coverage_over_k_is_through_for_relevant_and_dashed_for_other_documents(
     assert ax.get_ylabel() == "share of documents reached"
 
 
-def test_reports_of_several_k_are_drawn_as_they_stand_below_each_other(by_k):
+def test_concatenated_reports_of_several_k_are_drawn(by_k):
     bare = by_k[by_k["measure"] == "TopBait"]
     assert len(bare) == 2, "a measure without k is in every report"
     axes = coverage_by_k(by_k), coverage_by_k(pd.concat([by_k, bare]))
@@ -399,7 +399,7 @@ def test_gains_that_cannot_be_drawn(table):
 
 
 @pytest.mark.parametrize("draw", [coverage_discrimination, oer_distributions, coverage_by_k, gain_by_coverage])
-def test_axes_of_ones_own(draw, by_k, table):
+def test_given_axes_are_used(draw, by_k, table):
     given = dict(
         zip((coverage_discrimination, oer_distributions, coverage_by_k, gain_by_coverage),
             (v_frame(POINTS), SLOTS, by_k, table), strict=True)

@@ -1,4 +1,4 @@
-"""Figures of query sets, of shares of variance and of differences, by what their artists hold."""
+"""Figures of query sets, variance shares and differences: positions and texts of their artists."""
 
 import itertools
 import pickle
@@ -60,7 +60,7 @@ def lines_of(ax, colour):
 
 
 def sizes_frame(names=("a", "b"), sizes=SIZES, measures=("F1",), order="random"):
-    """Means and bands that all differ."""
+    """Means and bands, all different."""
     rows = list(itertools.product(names, measures, sizes))
     mean = np.linspace(0.3, 0.8, len(rows)) if len(rows) > 1 else np.array([0.5])
     ends = {"low": np.nan, "high": np.nan} if order == "given" else {"low": mean - 0.1, "high": mean + 0.05}
@@ -116,7 +116,7 @@ def pairs_frame(names=("a", "b", "c"), baseline=None, measures=("nDCG@10",), **c
 # Scores by size
 
 
-def test_scores_stand_over_their_sizes_with_bands():
+def test_scores_are_drawn_against_sizes_with_bands():
     frame = sizes_frame(["a"]).sample(frac=1, random_state=0)
     ax = score_by_size(frame)
     ordered = frame.sort_values("n_qids")
@@ -163,7 +163,7 @@ def test_of_many_systems_the_highest_at_the_end_have_colours():
     assert "highest" not in said(ax)
 
 
-def test_systems_of_one_size_stand_side_by_side():
+def test_systems_of_one_size_are_drawn_side_by_side():
     names = [f"s{place}" for place in range(4)]
     frame = sizes_frame(names, [250])
     ax = score_by_size(frame)
@@ -179,7 +179,7 @@ def test_systems_of_one_size_stand_side_by_side():
     assert alone.lines[0].get_xdata().tolist() == [250]
 
 
-def test_sizes_that_grow_by_factors_stand_at_equal_steps():
+def test_sizes_that_grow_by_factors_have_a_logarithmic_axis():
     assert score_by_size(sizes_frame(sizes=range(20, 2000, 20))).get_xscale() == "linear"
     assert score_by_size(sizes_frame(sizes=[10, 20, 50, 100, 250])).get_xscale() == "linear", "near enough"
     ax = score_by_size(sizes_frame(sizes=[5, 10, 20, 50, 100, 200, 500, 1000, 2853]))
@@ -242,7 +242,7 @@ def test_measures_have_colours_tests_and_orders_dashes():
 
 
 def test_power_crosses_its_target_between_sizes():
-    """By hand: over √n from 10 (.7) to 15 (.9) the power .8 is at 12.5: 156.25 queries, and 157 have it."""
+    """By hand: over √n from 10 (.7) to 15 (.9) the power .8 is at 12.5: 156.25 queries, so 157 are needed."""
     frame = curve_frame()
     ax = power_curve(frame)
     assert lines_of(ax, COLOURS[0]) == [frame[["n_qids", "power"]].to_numpy().tolist()]
@@ -292,7 +292,7 @@ def test_plans_have_their_own_numbers():
     for plan in plans.values():
         assert [[plan.low, 0.7], [plan.high, 0.7]] in segments
         assert [plan.n_qids, 0.7] in [end for segment in segments for end in segment]
-    # Of another power a plan says nothing: it is read from the line.
+    # For another power the number is read from the line.
     other = power_curve(plans[0.05], target=0.5)
     assert "to" not in legend_of(other)[0]
     assert "interval of the number" not in said(other)
@@ -323,7 +323,7 @@ def test_targets_are_between_0_and_1(target):
 
 
 def steps(ax):
-    """Row, colour, edges and heights of each distribution, heights being above the line where they are positive."""
+    """Row, colour, edges and heights of each distribution, positive heights above the line."""
     found = []
     for patch in ax.patches:
         if isinstance(patch, StepPatch):
@@ -332,7 +332,7 @@ def steps(ax):
     return found
 
 
-def test_model_stands_above_and_queries_below_the_line_of_a_row():
+def test_the_model_is_above_and_queries_are_below_the_line_of_a_row():
     frame = draws_frame(n=300)
     ax = removal_distributions(frame, step=0.005)
     (_, model, edges, above), (_, queries, _, below) = steps(ax)
@@ -440,14 +440,14 @@ def test_shares_are_stacked_with_the_standard_error_beside():
     assert (rows_named(largest), largest.texts[0].get_text()) == (["b", "a"], "0.028")
 
 
-def test_shares_below_zero_stand_left_of_it():
+def test_negative_shares_are_left_of_zero():
     ax = variance_shares(shares_frame(["a"], (0.75, 0.35, -0.1)))
     assert [bar[2:] for bar in bars(ax)] == [pytest.approx(pair) for pair in [(0, 75), (75, 35), (0, -10)]]
     assert ax.get_xlim() == pytest.approx((-10, 110))
     assert said(ax).endswith("negative shares: estimates of small shares")
 
 
-def test_measures_have_rows_of_their_own_and_nothing_is_no_bar():
+def test_measures_have_separate_rows_and_zero_has_no_bar():
     frame = pd.concat([shares_frame(), shares_frame().assign(measure="AP", share=np.nan, variance=0.0)])
     ax = variance_shares(frame)
     assert rows_named(ax) == ["a, nDCG@10", "b, nDCG@10", "a, AP", "b, AP"]
@@ -482,7 +482,7 @@ def test_more_sources_than_colours_are_refused():
 
 
 def marks(ax):
-    """(y, x) -> filled, of all points."""
+    """(y, x) -> True if filled, for all points."""
     return {
         (round(y, 6), x): line.get_markerfacecolor() != "white"
         for line in ax.lines
@@ -515,7 +515,7 @@ def test_pairs_have_rows_filled_where_significant_with_p_beside():
     assert sum(marks(differences(pairs_frame(level=0.9, p_adjusted=[0.1, 0.1001, 1.0]))).values()) == 1
 
 
-def test_a_baseline_is_what_others_are_less():
+def test_pairs_of_a_baseline_are_differences_from_it():
     ax = differences(pairs_frame(), baseline="b")
     frame = pairs_frame().set_index(["name_a", "name_b"])
     assert rows_named(ax) == ["a", "c"]
@@ -559,7 +559,7 @@ def test_pairs_that_cannot_be_drawn(change, message):
         differences(change(pairs_frame()))
 
 
-# All of them
+# Properties of all figures
 
 
 def drawings(names):
@@ -581,7 +581,7 @@ KINDS = list(drawings(["a", "b"]))
 
 
 def inside(figure):
-    """Whether all that is drawn is within the figure, to a pixel and a half."""
+    """Return True if everything is drawn within the figure, to 1.5 pixels."""
     figure.draw_without_rendering()
     box, page = figure.get_tightbbox(), figure.get_size_inches()
     return min(box.x0, box.y0) > -0.015 and box.x1 < page[0] + 0.015 and box.y1 < page[1] + 0.015
@@ -594,7 +594,7 @@ def test_nothing_is_cut_off_or_lies_over_another_at_either_width(kind, names, wi
     ax = drawings(names)[kind](width=width)
     assert ax.figure.get_figwidth() == width
     assert inside(ax.figure)
-    assert ax.bbox.width > 0.35 * ax.figure.bbox.width, "names leave room for what they name"
+    assert ax.bbox.width > 0.35 * ax.figure.bbox.width, "names leave space for the axes"
     assert ax.texts[-1].get_window_extent().y1 < ax.xaxis.get_tightbbox().y0
     if ax.get_legend() is not None:
         assert ax.get_legend().get_window_extent().y0 >= ax.bbox.y1 - 1
@@ -653,7 +653,7 @@ def test_settings_and_inputs_stay_as_they_were(kind):
     pd.testing.assert_frame_equal(frame, copy)
 
 
-def test_empty_frames_give_figures_that_say_so():
+def test_empty_frames_give_figures_with_a_message():
     for ax, what in [
         (score_by_size(sizes_frame().iloc[:0]), "scores"),
         (not_worse_by_size(counts_frame().iloc[:0]), "counts"),
@@ -667,7 +667,7 @@ def test_empty_frames_give_figures_that_say_so():
         assert inside(ax.figure)
 
 
-def test_frames_of_polars_are_drawn_alike():
+def test_polars_frames_give_the_same_figures():
     polars = pytest.importorskip("polars")
     for draw, frame in [
         (score_by_size, sizes_frame()),
@@ -688,7 +688,7 @@ def test_all_figures_are_exported():
     assert {"removal_distributions", "variance_shares"} <= set(plots.__all__)
 
 
-def test_results_of_the_package_are_drawn_as_they_come():
+def test_results_of_the_package_are_drawn():
     rng = np.random.default_rng(0)
     rows = list(itertools.product("abcd", [f"q{place}" for place in range(40)]))
     values = pd.DataFrame(rows, columns=["name", "qid"]).assign(measure="AP", value=rng.random(160).round(3))

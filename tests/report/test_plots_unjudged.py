@@ -1,4 +1,4 @@
-"""Figures of what is not judged, by what their artists hold: places, lengths, shades and words, never pixels."""
+"""Figures of unjudged documents: positions, lengths, shades and texts of their artists."""
 
 import itertools
 import math
@@ -43,7 +43,7 @@ def closed():
 
 
 def segments(ax, upright=False):
-    """The ends of the lines in data: (place, low, high), rules across the figure left out."""
+    """The ends of the lines in data: (position, low, high), without rules."""
     found = [
         segment
         for one in ax.collections
@@ -55,7 +55,7 @@ def segments(ax, upright=False):
 
 
 def points(ax, marker=None, hollow=None):
-    """Places of the marks, (x, y), of one marker or of hollow or full ones alone."""
+    """Positions (x, y) of marks, of one marker, or of only hollow or filled ones."""
     return sorted(
         (float(x), float(y))
         for line in ax.lines
@@ -100,7 +100,7 @@ def small(**options):
 
 
 def bars(ax):
-    """Middle and height of the bars of each distribution that are not empty, the highest being 1."""
+    """Middle and height of the non-empty bars of each distribution, scaled to 1."""
     found = []
     for patch in ax.patches:
         assert isinstance(patch, StepPatch)
@@ -116,7 +116,7 @@ def test_distributions_have_a_row_a_topic_highest_mean_first():
     ax = score_distributions(distribution, level=0.8)
     order = [distribution.topics[place] for place in np.argsort(-distribution.mean)]
     assert rows_named(ax) == order
-    assert order != distribution.topics, "the order of the figure is not that of the law"
+    assert order != distribution.topics, "the order of the figure is not that of the distribution"
     frame = distribution.frame(0.8).set_index("qid").loc[order]
     assert beside(ax) == (frame["n_unjudged"].astype(str).tolist(), "unjudged")
     assert points(ax, hollow=True) == [(frame["mean"]["c"], order.index("c"))]
@@ -144,7 +144,7 @@ def test_bars_are_the_probabilities_of_the_atoms():
 
 @settings(max_examples=15, deadline=None)
 @given(st.integers(0, 2**32), st.integers(1, 8), st.sampled_from(["exact", "grid", "mc"]))
-def test_no_probability_is_lost_whatever_the_law(seed, n_unjudged, method):
+def test_bars_sum_to_the_probability_of_any_distribution(seed, n_unjudged, method):
     rng = np.random.default_rng(seed)
     pool = pd.DataFrame({"qid": "q", "docno": [f"d{i}" for i in range(30)], "label": rng.integers(0, 4, 30)})
     docs = [*(f"d{i}" for i in range(10 - n_unjudged)), *(f"n{i}" for i in range(n_unjudged))]
@@ -160,7 +160,7 @@ def test_no_probability_is_lost_whatever_the_law(seed, n_unjudged, method):
     assert f"highest bar {probs.sum() * share.max():.2g}" in said(ax)
 
 
-def test_marks_and_bounds_stand_at_their_values_below_and_on_the_line():
+def test_marks_and_bounds_are_at_their_values_below_and_on_the_line():
     distribution = small()
     order = [distribution.topics[place] for place in np.argsort(-distribution.mean)]
     truth, condensed = pd.Series({"c": 1.0, "a": 0.7, "b": 0.4}), {"a": 0.9, "other": 0.1}
@@ -178,7 +178,7 @@ def test_marks_and_bounds_stand_at_their_values_below_and_on_the_line():
     assert said(ax).endswith("; no condensed: 2 of 3")
 
 
-def test_distributions_say_topics_prior_draws_and_what_is_certain():
+def test_captions_give_topics_prior_draws_and_known_scores():
     assert said(score_distributions(small(prior="pool"))).startswith(
         "3 topics; prior pool; hollow: no unjudged documents (1 of 3); bars: probability in steps of 0.0"
     )
@@ -194,7 +194,7 @@ def test_distributions_say_topics_prior_draws_and_what_is_certain():
     assert score_distributions(whole).get_xlabel() == "nDCG"
 
 
-def test_a_law_with_one_atom_though_documents_are_unjudged_has_one_bar():
+def test_a_distribution_with_one_atom_has_one_bar():
     ax = score_distributions(small(prior={0: 1.0}), topics=["b"])
     ((middle, height, _),) = bars(ax)
     assert (len(middle), height.tolist()) == (1, [1.0])
@@ -215,7 +215,7 @@ def test_a_law_with_one_atom_though_documents_are_unjudged_has_one_bar():
         ({"level": 2}, "level=2: wanted a number from 0 to 1"),
     ],
 )
-def test_distributions_refuse_what_they_cannot_show(options, message):
+def test_distributions_refuse_illegal_options(options, message):
     with pytest.raises((InputError, ParameterError), match=message):
         score_distributions(small(), **options)
 
@@ -228,7 +228,7 @@ def test_distributions_refuse_frames_and_bounds_of_two_kinds():
         score_distributions(small(), bounds=two)
 
 
-# Run-level intervals: what the forest already does
+# Run-level intervals in the forest plot
 
 
 def test_forest_shows_both_uncertainties_of_each_system_side_by_side():
@@ -246,13 +246,13 @@ def test_forest_shows_both_uncertainties_of_each_system_side_by_side():
 
 
 def estimates(**columns):
-    """Errors .1, -.1, 0, 0.3; the last interval misses, the third has nothing unjudged."""
+    """Errors .1, -.1, 0, 0.3; the last interval misses the truth, the third point has no unjudged documents."""
     rows = {"name": "dense", "qid": list("abcd"), "estimator": "mean", "truth": [0.4, 0.6, 0.8, 0.2]}
     ends = {"estimate": [0.5, 0.5, 0.8, 0.5], "low": [0.4, 0.3, 0.8, 0.3], "high": [0.6, 0.7, 0.8, 0.7]}
     return pd.DataFrame({**rows, **ends, "n_unjudged": [3, 2, 0, 4], **columns})
 
 
-def test_estimates_stand_over_their_truth_with_their_intervals():
+def test_estimates_are_drawn_against_the_truth_with_their_intervals():
     frame = estimates()
     ax = estimate_against_truth(frame)
     assert points(ax) == sorted(zip(frame["truth"], frame["estimate"], strict=True))
@@ -265,8 +265,8 @@ def test_estimates_stand_over_their_truth_with_their_intervals():
     assert diagonal[:, 0].tolist() == list(ax.get_xlim())
 
 
-def test_estimates_say_their_errors_and_coverage_where_a_truth_can_be_missed():
-    # RMSE² = (.01 + .01 + 0 + .09) / 4, bias = (.1 - .1 + .3) / 4; of three intervals that could miss, one does.
+def test_captions_give_errors_and_coverage_of_uncertain_points():
+    # RMSE² = (.01 + .01 + 0 + .09) / 4, bias = (.1 - .1 + .3) / 4; one of three intervals misses the truth.
     assert said(estimate_against_truth(estimates())) == (
         "RMSE 0.166, bias +0.075, truth in 2 of 3 intervals (67%); hollow: truth not covered; "
         "n = 4 run-topics, 1 without unjudged documents"
@@ -277,13 +277,13 @@ def test_estimates_say_their_errors_and_coverage_where_a_truth_can_be_missed():
     assert (segments(bare, upright=True), points(bare, hollow=True)) == ([], [])
 
 
-def test_ends_that_were_rounded_hold_the_truth():
+def test_rounded_ends_cover_the_truth():
     frame = estimates(truth=[0.4 - 1e-13, 0.7 + 1e-13, 0.8 + 1e-15, 0.3 - 1e-6])
     assert points(estimate_against_truth(frame), hollow=True) == [(0.3 - 1e-6, 0.5)]
     assert "truth in 2 of 3" in said(estimate_against_truth(frame))
 
 
-def test_estimators_differ_in_colour_and_are_told_one_by_one():
+def test_estimators_differ_in_colour_and_have_their_own_errors():
     both = pd.concat([estimates(), estimates(estimator="condensed", estimate=0.5, low=np.nan, high=np.nan)])
     ax = estimate_against_truth(both)
     assert legend_of(ax) == ["mean", "condensed"]
@@ -303,7 +303,7 @@ def test_estimators_differ_in_colour_and_are_told_one_by_one():
         estimate_against_truth(many)
 
 
-def test_intervals_of_a_level_are_found_in_a_frame_of_their_own():
+def test_intervals_of_a_level_are_read_from_a_separate_frame():
     frame, keys = estimates(simulation="s"), ["simulation", "name", "qid", "estimator"]
     ends = pd.concat(
         [frame[[*keys, "low", "high"]].assign(level=0.9), frame[keys].assign(level=0.5, low=0.4, high=0.45)]
@@ -340,7 +340,7 @@ def test_estimates_without_a_number_are_counted_and_not_drawn():
         ({"n_unjudged": 0.5}, "estimates column 'n_unjudged': row 0 holds 0.5"),
     ],
 )
-def test_estimates_refuse_frames_that_say_two_things(change, message):
+def test_estimates_refuse_inconsistent_frames(change, message):
     with pytest.raises(InputError, match=message):
         estimate_against_truth(estimates(**change))
 
@@ -367,7 +367,7 @@ def test_coverage_is_drawn_over_its_level_in_rising_order():
     assert said(bare) == "mean deviation 5.0 points; n = 150"
 
 
-def test_estimators_of_one_level_stand_side_by_side_and_apart_from_the_next():
+def test_estimators_of_one_level_are_side_by_side():
     names = [f"estimator {place}" for place in range(7)]
     ax = interval_coverage(pd.concat([coverage(estimator=name, level=[0.95, 0.5, 0.9]) for name in names]))
     assert legend_of(ax) == names
@@ -382,7 +382,7 @@ def test_estimators_of_one_level_stand_side_by_side_and_apart_from_the_next():
     assert legend_of(interval_coverage(pd.concat([coverage()[:1], coverage(estimator="b")]))) == ["mean", "b"]
 
 
-def test_levels_without_room_for_their_name_still_have_a_tick():
+def test_levels_without_space_for_their_name_have_a_tick():
     levels = [0.5, *np.arange(0.9, 0.99, 0.01)]
     frame = pd.DataFrame({"estimator": "mean", "level": levels, "covered": 0.7, "n": 9})
     frame = frame.assign(covered_low=0.6, covered_high=0.8)
@@ -405,12 +405,12 @@ def test_levels_without_room_for_their_name_still_have_a_tick():
         ({"level": 0.9}, "row 1 .* wanted each level of an estimator once"),
     ],
 )
-def test_coverage_refuses_frames_that_say_two_things(change, wanted):
+def test_coverage_refuses_inconsistent_frames(change, wanted):
     with pytest.raises(InputError, match=wanted):
         interval_coverage(coverage(**change))
 
 
-def test_coverage_is_that_of_topics_with_something_unjudged_unless_asked_otherwise():
+def test_coverage_is_of_topics_with_unjudged_documents_by_default():
     both = pd.concat([coverage(topics="unjudged"), coverage(topics="all", covered_high=1.0, covered=0.9, n=200)])
     assert said(interval_coverage(both)) == said(interval_coverage(coverage()))
     assert said(interval_coverage(both, topics="all")).endswith("n = 200")
@@ -420,7 +420,7 @@ def test_coverage_is_that_of_topics_with_something_unjudged_unless_asked_otherwi
         interval_coverage(both, topics="judged")
 
 
-def test_what_nobody_looked_at_is_not_drawn():
+def test_levels_without_intervals_are_not_drawn():
     frame = coverage(n=[150, 0, 150], covered=[0.85, np.nan, 0.8])
     assert interval_coverage(frame).lines[1].get_xdata() == pytest.approx([80, 90])
 
@@ -436,7 +436,7 @@ CHANCES = pd.DataFrame(
 )
 
 
-def test_ranks_stand_best_first_with_their_intervals():
+def test_ranks_are_drawn_best_first_with_their_intervals():
     ax = rank_uncertainty(RANKING)
     assert rows_named(ax) == ["b", "c", "a"]
     assert points(ax) == [(1.2, 0), (2.2, 1), (2.6, 2)]
@@ -480,7 +480,7 @@ def test_systems_that_tie_keep_their_order_and_those_without_an_interval_are_hol
         ({"name": ["a", "b", "a"]}, "row 2 .* wanted each system once"),
     ],
 )
-def test_ranks_refuse_frames_that_say_two_things(change, wanted):
+def test_ranks_refuse_inconsistent_frames(change, wanted):
     with pytest.raises(InputError, match=wanted):
         rank_uncertainty(RANKING.assign(**change))
 
@@ -513,7 +513,7 @@ def cells_of(ax):
     return np.ma.filled(cells.get_array(), np.nan)
 
 
-def test_pairs_fill_both_halves_the_likeliest_winner_on_top():
+def test_pairs_fill_both_halves_with_the_most_probable_winner_on_top():
     ax = beats_matrix(pairs(("a", "b", 0.25), ("c", "a", 0.75), ("b", "c", 0.5)))
     # Means: a .25, b .625, c .625.
     assert rows_named(ax) == ["1 b", "2 c", "3 a"]
@@ -526,7 +526,7 @@ def test_pairs_fill_both_halves_the_likeliest_winner_on_top():
     assert legend_of(ax) == ["0%", "50%", "100%"]
 
 
-def test_pairs_in_both_orders_leave_room_for_ties_and_the_unknown_is_counted():
+def test_pairs_in_both_orders_may_have_ties_and_unknown_pairs_are_counted():
     ax = beats_matrix(pairs(("a", "b", 0.3), ("b", "a", 0.2), ("a", "c", np.nan), ("d", "a", 0.0)))
     assert rows_named(ax) == ["1 a", "2 b", "3 d", "4 c"]
     np.testing.assert_allclose(cells_of(ax)[0], [np.nan, 0.3, 1.0, np.nan])
@@ -542,7 +542,7 @@ def test_shades_of_pairs_are_white_at_a_half_and_mirror_one_another_in_lightness
     assert (loses[0] > loses[2], wins[0] < wins[2]) == (True, True)
 
 
-def test_cells_without_room_have_no_numbers():
+def test_small_cells_have_no_numbers():
     names = [f"run {place:02}" for place in range(30)]
     frame = pairs(*((a, b, 0.7) for a, b in itertools.combinations(names, 2)))
     ax = beats_matrix(frame)
@@ -560,12 +560,12 @@ def test_cells_without_room_have_no_numbers():
         ([("a", "b", 0.7), ("b", "a", 0.5)], "wanted at most 1 together with the same pair the other way round"),
     ],
 )
-def test_pairs_refuse_what_is_no_probability(rows, wanted):
+def test_pairs_refuse_values_that_are_not_probabilities(rows, wanted):
     with pytest.raises(InputError, match=wanted):
         beats_matrix(pairs(*rows))
 
 
-# What all of them keep to
+# Properties of all figures
 
 ODD_NAMES = ["costs $5 and $6", "_under", r"\alpha$x$", "esc\x1b[31m", "two\nlines", "$", "NA"]
 LONG = [f"pisa:BM25(k1=1.{place},b=0.75)>>monoT5(castorini/monot5-base)>>rerank({place})" for place in range(7)]
@@ -603,7 +603,7 @@ ROWS = ["distributions", "ranks", "pairs"]
 
 
 def inside(figure):
-    """Whether all that is drawn is within the figure, to a pixel and a half."""
+    """Return True if everything is drawn within the figure, to 1.5 pixels."""
     figure.draw_without_rendering()
     box, page = figure.get_tightbbox(), figure.get_size_inches()
     return min(box.x0, box.y0) > -0.015 and box.x1 < page[0] + 0.015 and box.y1 < page[1] + 0.015
@@ -615,7 +615,7 @@ def test_nothing_is_cut_off_and_nothing_touches(kind, names, width):
     ax = drawings(names)[kind](width=width)
     assert ax.figure.get_figwidth() == width
     assert inside(ax.figure)
-    assert ax.bbox.width > 0.3 * ax.figure.bbox.width, "names leave room for what they name"
+    assert ax.bbox.width > 0.3 * ax.figure.bbox.width, "names leave space for the axes"
     *inner, caption = [text.get_window_extent() for text in ax.texts]
     assert caption.y1 < ax.xaxis.get_tightbbox().y0
     if ax.get_legend() is not None:
@@ -627,7 +627,7 @@ def test_nothing_is_cut_off_and_nothing_touches(kind, names, width):
 
 
 @pytest.mark.parametrize("kind", ROWS)
-def test_fifty_rows_fit_a_page_and_can_be_told_apart(kind):
+def test_fifty_rows_fit_a_page_without_overlap(kind):
     ax = drawings([f"system {place}" for place in range(50)])[kind]()
     assert inside(ax.figure)
     assert ax.figure.get_figheight() < 9.8
@@ -687,7 +687,7 @@ def test_inputs_stay_as_they_were_and_other_tables_are_read():
         pd.testing.assert_frame_equal(frame, copy)
 
 
-def test_empty_frames_give_figures_that_say_so():
+def test_empty_frames_give_figures_with_a_message():
     for ax, what in [
         (score_distributions(small(), topics=[]), "topics"),
         (estimate_against_truth(estimates().iloc[:0]), "estimates"),
@@ -699,7 +699,7 @@ def test_empty_frames_give_figures_that_say_so():
         assert inside(ax.figure)
 
 
-def test_numbers_beside_rows_that_are_too_low_for_all_names_stay_with_theirs():
+def test_numbers_beside_rows_stay_with_the_named_rows():
     figure = Figure(figsize=(COLUMN, 2.0), layout="constrained")
     names = [f"s{place:02}" for place in range(60)]
     frame = pd.DataFrame({"name": names, "mean": np.arange(60) / 100, "expected_rank": np.arange(1, 61.0)})
@@ -710,10 +710,10 @@ def test_numbers_beside_rows_that_are_too_low_for_all_names_stay_with_theirs():
     assert style.SMALL >= ax.texts[0].get_fontsize() == pytest.approx(style.TINY)
 
 
-# What the library itself finds
+# Results of the package
 
 
-def test_rankings_and_simulations_are_drawn_as_they_are_found():
+def test_results_of_rankings_and_simulations_are_drawn():
     runs = {"one": RUN, "two": RUN.assign(score=-RUN["score"])}
     found = rank_systems(runs, QRELS, "BNDCG(prior={0: 0.6, 1: 0.4})@2", n_draws=200)
     ax = rank_uncertainty(found.ranks(), found.rank_probabilities)
@@ -748,14 +748,14 @@ def test_distributions_of_trec_covid_show_its_numbers(shared_data):
     assert len(ax.patches) == 32
     assert "hollow: no unjudged documents (18 of 50)" in said(ax)
     assert inside(ax.figure)
-    # Figure 1 of the paper: topic 22 has few scores that are likely, topic 3 an unlikely upper bound.
+    # Figure 1 of the paper: topic 22 has few probable scores, topic 3 an improbable upper bound.
     ((few, _, _),) = bars(score_distributions(distribution, topics=["22"]))
     ((many, height, _),) = bars(score_distributions(distribution, topics=["3"]))
     assert len(few) < len(many)
     assert height[-1] < 0.04
 
 
-def test_captions_of_rankings_say_where_they_come_from():
+def test_captions_of_rankings_give_measure_method_and_draws():
     about = {"measure": "BNDCG@10", "method": "unjudged (draws)", "n_qids": 50, "n_draws": 2000, "seed": 7}
     ranks = pd.DataFrame({"name": ["a", "b"], "mean": [0.5, 0.4], "expected_rank": [1.2, 1.8]})
     ax = rank_uncertainty(ranks.assign(low=1, high=2, level=0.9, **about))

@@ -1,4 +1,4 @@
-"""Every result shows itself: a line, tables in notebooks, figures on request."""
+"""All results display themselves: as a line, as tables in notebooks, as figures on request."""
 
 import inspect
 import re
@@ -82,7 +82,7 @@ def coverage_values():
 def simulation():
     made = planted_collection(n_topics=6, seed=1)
     thinned = [(f"seed {seed}", vbterrier.unjudged.subsample_qrels(made.qrels, 0.5, seed)) for seed in range(2)]
-    return vbterrier.simulate({"first": made.pool}, made.qrels, thinned, estimators={"ours": "BNDCG@10"})
+    return vbterrier.simulate({"first": made.pool}, made.qrels, thinned, estimators={"bootstrapped": "BNDCG@10"})
 
 
 def evaluation():
@@ -152,7 +152,7 @@ MAKERS = {
     "TopicStatistics": lambda _: statistics(),
 }
 
-# What some figures need beside the result.
+# Arguments that some figures need besides the result.
 BESIDE = {
     ("evaluate_intents", "coverage_map"): lambda: {"run": vbterrier.read_run(RUNS["dense"]), "cutoff": 5},
     ("IntentSet", "coverage_map"): lambda: {"run": vbterrier.read_run(RUNS["dense"]), "cutoff": 5},
@@ -170,7 +170,7 @@ def made(tmp_path_factory):
 
 
 class Page(HTMLParser):
-    """What a page says, by element, and whether its elements are closed in order."""
+    """Parser that collects the text of a page by element and checks that elements are closed in order."""
 
     def __init__(self, text):
         super().__init__()
@@ -195,7 +195,7 @@ class Page(HTMLParser):
 
 
 def results_of_public_functions():
-    """Classes of this package that public functions return."""
+    """Classes that public functions of this package return."""
     found = set()
     public = [getattr(vbterrier, name) for name in vbterrier.__all__]
     public += [getattr(space, name) for space in public if inspect.ismodule(space) for name in space.__all__]
@@ -267,14 +267,14 @@ def test_captions_say_n_k_method_level_resamples_and_seed(made):
     )
 
 
-def test_means_over_replicas_stand_by_themselves(made):
+def test_means_over_replicas_have_their_own_rows(made):
     captions = Page(made["evaluate_intents"]._repr_html_()).captions
     assert captions[0].startswith("Means: 12 topics; 95% intervals: topics (percentile)")
     assert captions[1].startswith("Means over replicas: 12 topics; 95% intervals: replicas (percentile); 50 resamples")
     assert not any("replicas" in caption for caption in Page(made["variance_shares"]._repr_html_()).captions)
 
 
-def test_more_marks_than_can_be_told_apart_are_of_one_kind_of_interval(made):
+def test_with_too_many_marks_only_one_kind_of_interval_is_drawn(made):
     found = made["evaluate_intents"]
     assert len(found.intervals.drop_duplicates(["measure", "method"])) == 8
     text = found.plot("forest").texts[-1].get_text()
@@ -351,7 +351,7 @@ except ImportError as error:
     assert (done.returncode, done.stdout.strip()) == (0, "plots need matplotlib: pip install 'vbterrier[plot]'"), done
 
 
-def test_what_rows_share_is_told_once_and_what_differs_stays():
+def test_values_shared_by_all_rows_move_to_the_caption():
     frame = pd.DataFrame({"name": ["a", "b"], "level": [0.9, 0.95], "method": "t", "seed": 0, "n_qids": [1, 1]})
     said, rest = shared_caption(frame)
     assert said == "1 topic; t; seed 0"
@@ -362,7 +362,7 @@ def test_what_rows_share_is_told_once_and_what_differs_stays():
     assert shared_caption(none)[0] == "seed 3"
 
 
-def test_columns_that_no_row_fills_are_left_out():
+def test_empty_columns_are_omitted():
     frame = pd.DataFrame({"name": ["a"], "value": [0.5], "low": [np.nan], "high": [np.nan], "letters": [""]})
     text = Panel("Means", frame, value="value").html()
     assert re.findall(r'<th scope="col"[^>]*>(\w+)', text) == ["name", "value"]

@@ -1,4 +1,4 @@
-"""Colours of figures as the colour-blind and grey printers have them."""
+"""Colours of figures for colour-blind readers and in grey print."""
 
 import inspect
 import itertools
@@ -10,19 +10,19 @@ from vbterrier.report import plots
 from vbterrier.report.plots import style
 from vbterrier.report.plots.entities_gain import _LOOK
 
-# Machado, Oliveira and Fernandes 2009, severity 1: what is seen of linear RGB.
+# Machado, Oliveira and Fernandes 2009, severity 1: linear RGB as it is perceived.
 SEEN = {
     "normal": np.eye(3),
     "protanopia": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
     "deuteranopia": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
     "tritanopia": [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]],
 }
-# CIE Lab: 2.3 is just noticed; small marks on paper need several times that.
+# CIE Lab: 2.3 is just noticeable; small marks on paper need several times that.
 APART, IN_GREY = 15, 12
 
 
 def lab(colour, seen="normal"):
-    """CIE Lab (D65) of a colour as it is seen."""
+    """CIE Lab (D65) of a colour as it is perceived."""
     code = np.array([int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)])
     linear = np.where(code <= 0.04045, code / 12.92, ((code + 0.055) / 1.055) ** 2.4)
     to_xyz = [[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.0721750], [0.0193339, 0.1191920, 0.9503041]]
@@ -42,7 +42,7 @@ def test_lab_is_that_of_the_textbook():
 
 
 @pytest.mark.parametrize("seen", SEEN)
-def test_colours_of_series_are_told_apart_and_stand_out_from_paper(seen):
+def test_colours_of_series_differ_from_each_other_and_from_paper(seen):
     for one, other in itertools.combinations(style.COLOURS, 2):
         assert distance(one, other, seen) > APART, (one, other)
     assert min(distance(one, "#ffffff", seen) for one in style.COLOURS) > 2 * APART
@@ -50,7 +50,7 @@ def test_colours_of_series_are_told_apart_and_stand_out_from_paper(seen):
 
 @pytest.mark.parametrize("seen", SEEN)
 @pytest.mark.parametrize("fills", [style.FILLS, tuple(_LOOK.values())])
-def test_areas_that_touch_are_told_apart_in_colour_and_in_grey(seen, fills):
+def test_adjacent_areas_differ_in_colour_and_in_grey(seen, fills):
     for one, other in itertools.pairwise(fills):
         assert distance(one, other, seen) > APART, (one, other)
         assert abs(lab(one)[0] - lab(other)[0]) > IN_GREY, (one, other)
@@ -87,20 +87,20 @@ def test_every_figure_takes_axes_and_is_a_column_wide_otherwise(name):
 
 def test_names_that_would_look_the_same_are_cut_where_they_differ():
     names = ["indri-ql-cata.2012", "indri-ql-catb-filtered.2012", "indri-rm-cata-filtered.2012", "bm25", "bm25"]
-    room = 0.55
-    plain = [style.cut(name, room) for name in names]
+    space = 0.55
+    plain = [style.cut(name, space) for name in names]
     assert len(set(plain)) == 2
-    shown = style.distinct(names, room)
+    shown = style.distinct(names, space)
     assert shown[3:] == ["bm25", "bm25"]
     assert len(set(shown)) == 4
-    assert all(style.text_width(text, style.SIZE) <= room for text in shown)
+    assert all(style.text_width(text, style.SIZE) <= space for text in shown)
     assert shown[0].startswith("…ql-cat")
-    # With room for all nothing changes; with room for nothing there is an end.
+    # With enough space nothing changes; without any space the search ends.
     assert style.distinct(names, 3.0) == names
     assert len(style.distinct(names, 0.05)) == 5
-    # Those that still look alike are cut once more, where they differ; what is not to be told apart has an end, too.
+    # Names that still look the same are cut again where they differ; the search ends for identical names, too.
     deep = [f"{'run-' * 9}{at}-{'of-a-series' * 3}{rest}" for at, rest in (("1", ""), ("2", "x" * 40), ("2", "y" * 40))]
-    assert len(set(style.distinct(deep, room))) == 3
-    assert len(style.distinct([f"{a}{'-' * 40}{b}{'-' * 40}" for a in "ab" for b in "ab"], room)) == 4
+    assert len(set(style.distinct(deep, space))) == 3
+    assert len(style.distinct([f"{a}{'-' * 40}{b}{'-' * 40}" for a in "ab" for b in "ab"], space)) == 4
     long = ["a" * 500 + sign + "b" * 500 for sign in "xy"]
-    assert [text[1] for text in style.distinct(long, room)] == ["x", "y"]
+    assert [text[1] for text in style.distinct(long, space)] == ["x", "y"]

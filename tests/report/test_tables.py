@@ -1,4 +1,4 @@
-"""Tables as text: what can be read back is the same, what is shown is what there is."""
+"""Tables as text: they read back unchanged and show all data."""
 
 import csv
 import io
@@ -97,7 +97,7 @@ def test_an_unknown_format_is_refused_with_the_legal_ones():
         rendered(pd.DataFrame({"a": [1]}), "html")
 
 
-# For papers and for eyes.
+# Formats for papers and readers.
 
 
 def test_latex_has_booktabs_rules_and_escapes_every_special_sign():
@@ -131,7 +131,7 @@ def test_markdown_is_a_table_whose_bars_are_escaped_and_numbers_stand_right():
     ]
 
 
-def test_the_table_shows_markup_as_what_it_is():
+def test_the_table_shows_markup_as_text():
     text = rendered(pd.DataFrame({"[red]run": [ODD], "value": [0.5]}), "table", title="Scores")
     assert ODD in text
     assert "[red]run" in text
@@ -211,14 +211,14 @@ def test_per_query_is_a_row_a_topic_and_a_column_a_measure_in_the_order_asked(sc
             assert row[measure] == expected[row["run"], row["qid"], measure]
 
 
-def test_the_footing_says_how_each_kind_of_interval_came_about(scores):
+def test_the_footing_gives_the_method_of_each_kind_of_interval(scores):
     assert footing(scores) == (
         "topics (percentile): 50 resamples, seed 4: other topics from the same population; "
         "unjudged (normal): unjudged documents of these topics under the prior"
     )
 
 
-def test_the_footing_says_only_what_is_there():
+def test_the_footing_omits_missing_kinds():
     assert "unjudged" not in footing(score(RUN, QRELS, ["Unjudged@5"], n_resamples=5, interval="bca"))
     assert footing(score(RUN, QRELS, ["Unjudged@5"], n_resamples=5, interval="bca")).startswith("topics (bca): 5 ")
 

@@ -1,4 +1,4 @@
-"""Tables that nothing is lost from: all digits in JSON, no cell cut short, no empty interval."""
+"""Tables are complete: all digits in JSON, no shortened cells, no empty intervals."""
 
 import json
 import math

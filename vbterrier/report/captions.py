@@ -182,9 +182,9 @@ def origin(frame: pd.DataFrame) -> str:
     return ", ".join(said)
 
 
-def counted(column: pd.Series[Any], noun: str) -> str:
-    """Return a count, or its range if rows differ, with its noun."""
-    low, high = column.min(), column.max()
+def counted(counts: pd.Series[Any] | int, noun: str) -> str:
+    """Return a count, or the range of several, with its noun."""
+    low, high = (counts, counts) if isinstance(counts, int) else (counts.min(), counts.max())
     return ("" if low == high else f"{low:,} to ") + notebook.counted(high, noun)
 
 

@@ -32,7 +32,7 @@ def written(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def small():
-    """Two runs of ten topics: one has each topic's relevant document first, the other an unjudged one before it."""
+    """Two runs of ten topics: one ranks the relevant document first, the other an unjudged one before it."""
     qids = [f"q{number}" for number in range(10)]
     qrels = pd.DataFrame({"qid": qids * 2, "docno": ["good"] * 10 + ["bad"] * 10, "label": [1] * 10 + [0] * 10})
     first = pd.DataFrame({"qid": qids * 2, "docno": ["good"] * 10 + ["bad"] * 10, "score": [2.0] * 10 + [1.0] * 10})

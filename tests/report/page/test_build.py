@@ -18,7 +18,7 @@ NASTY = "</script><img src=x onerror=alert(1)>&\"'\u202e\u2028`${x}"
 
 
 class Elements(HTMLParser):
-    """The elements of a page, as a parser sees them."""
+    """Parser that collects the elements of a page."""
 
     def __init__(self, text):
         super().__init__()
@@ -71,7 +71,7 @@ def test_intents_and_figures_are_escaped_too(written, small):
     assert text.count("<svg ") > 3
 
 
-def test_policy_allows_the_own_style_and_script_alone(written, small):
+def test_policy_allows_only_the_style_and_script_of_the_page(written, small):
     _, text, _ = written(*small)
     policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', text).group(1).replace("&#39;", "'")
     assert policy.startswith("default-src 'none'; ")
@@ -84,7 +84,7 @@ def test_policy_allows_the_own_style_and_script_alone(written, small):
     assert not re.findall(r"innerHTML|outerHTML|insertAdjacent|document\.write|eval\(|https?://(?!www\.w3\.org)", code)
 
 
-def test_nothing_is_fetched_and_nothing_has_a_style_of_its_own(written, small):
+def test_no_requests_and_no_inline_styles(written, small):
     pytest.importorskip("matplotlib")
     _, text, _ = written(*small, plots=True)
     assert not {"link", "img", "iframe", "object", "image"} & set(elements(text).tags)
@@ -144,7 +144,7 @@ def test_the_same_input_gives_the_same_bytes(written, small, monkeypatch):
     assert "2023-11-14 22:13 UTC" in first
 
 
-def test_what_made_it_is_said(written, small):
+def test_the_page_names_command_versions_and_settings(written, small):
     _, text, _ = written(*small, seed=7, command=["vbterrier", "report", "a b.run"])
     for said in (
         "vbterrier report &#39;a b.run&#39;",
@@ -165,7 +165,7 @@ def test_what_made_it_is_said(written, small):
         ({"links": "x.parquet", "tags": "x.tsv"}, ParameterError, "links exclude intents and tags"),
     ],
 )
-def test_inputs_that_do_not_go_together_are_refused(tmp_path, small, options, error, said):
+def test_inputs_that_exclude_each_other_are_refused(tmp_path, small, options, error, said):
     with pytest.raises(error, match=said):
         write_report(small[0], tmp_path / "r.html", data=ReportData(**options))
 
@@ -189,7 +189,7 @@ def test_bad_parameters_are_refused_and_nothing_is_written(tmp_path, small):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_page_takes_its_name_once_it_is_complete(tmp_path, small, monkeypatch):
+def test_an_incomplete_page_does_not_replace_a_file(tmp_path, small, monkeypatch):
     path = tmp_path / "r.html"
     path.write_text("what was there")
     monkeypatch.setattr("vbterrier.report.page.build._filled", lambda *_, **__: "\ud800")
@@ -209,7 +209,7 @@ def test_command(command, tmp_path):
     )  # fmt: skip
     assert (code, err) == (0, "")
     assert "BNDCG@5" in out
-    # What may turn the verdict around stands beside it.
+    # Serious caveats follow the verdict.
     assert "Unjudged documents, serious: Of the first 5 documents" in out
     assert "0.0" in out.splitlines()[-1]
     text = output.read_text(encoding="utf-8")

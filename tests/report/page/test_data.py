@@ -156,7 +156,7 @@ def test_entity_runs_on_links(written):
     assert data["values"] == [[[1] * 6] * 2]
 
 
-def test_what_is_long_is_cut_and_said(written, small):
+def test_long_ids_and_lists_are_shortened(written, small):
     runs, qrels = small
     longer = {name: run.replace({"docno": {"new": "n" * 500}}) for name, run in runs.items()}
     many = pd.DataFrame({"qid": "q0", "entity_id": [f"e{number}" for number in range(40)], "prob": 1 / 40})

@@ -16,7 +16,7 @@ def about(page, what):
 def test_two_systems_by_hand(written, small):
     runs, qrels = small
     page, text, _ = written(runs, qrels, ["nDCG@10", "BNDCG@10"], n_resamples=2000)
-    # 1/log2(3) on every topic; of 2^10 flips, two are as far out.
+    # 1/log2(3) on every topic; two of 2^10 flips are as extreme.
     assert page.verdict[0].startswith(
         "By nDCG@10, first scores higher than second: 1.000 against 0.631, a difference of "
     )
@@ -25,8 +25,8 @@ def test_two_systems_by_hand(written, small):
     assert "paired test over topics: sign-flip randomisation" in text
 
 
-def test_what_only_unjudged_documents_decide_is_said(written):
-    # Learned from nothing else, an unjudged document is as good as its judged neighbours.
+def test_caveats_name_the_share_of_unjudged_documents(written):
+    # With nothing else to learn from, an unjudged document is as relevant as its judged neighbours.
     qids = [f"q{number}" for number in range(12)]
     judged = [(qid, f"d{rank}", 1) for qid in qids for rank in range(8)]
     qrels = pd.DataFrame(judged, columns=["qid", "docno", "label"])
@@ -92,7 +92,7 @@ def test_a_baseline_and_three_systems(written, small):
     )
 
 
-def test_nothing_distinguishable_among_three(written, small):
+def test_no_significant_difference_among_three(written, small):
     runs, qrels = small
     page, _, _ = written({"a": runs["first"], "b": runs["first"], "c": runs["first"]}, qrels, "nDCG@10")
     assert page.verdict[0] == (
@@ -111,7 +111,7 @@ def test_one_system_has_means_and_no_pairs(written, small):
     assert data["systems"] == ["second"]
 
 
-def test_fewest_topics_that_decide():
+def test_fewest_deciding_topics():
     a, b = np.array([0.9, 0.5, 0.8, 0.1]), np.array([0.1, 0.5, 0.5, 0.5])
     # Gains .8, 0, .3, -.4: without the first, -.1 are left.
     assert deciding(a, b).tolist() == [0]
@@ -121,7 +121,7 @@ def test_fewest_topics_that_decide():
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_without_the_deciding_topics_it_is_over_and_without_one_less_it_is_not(seed):
+def test_deciding_topics_are_the_fewest(seed):
     a, b = np.random.default_rng(seed).normal([[0.2], [0.0]], 1.0, (2, 40))
     topics = deciding(a, b)
     if (a - b).sum() <= 0:
@@ -132,7 +132,7 @@ def test_without_the_deciding_topics_it_is_over_and_without_one_less_it_is_not(s
     assert np.delete(a - b, topics[:-1]).sum() > 0
 
 
-def test_runs_that_returned_nothing_are_said(written, small):
+def test_caveats_name_runs_with_empty_topics(written, small):
     runs, qrels = small
     part = runs["second"][runs["second"]["qid"].isin(["q0", "q1"])]
     with pytest.warns(DegenerateWarning, match="retrieved nothing for 8 of 10"):
@@ -145,7 +145,7 @@ def test_runs_that_returned_nothing_are_said(written, small):
     assert "<h3>Warnings</h3>" in text
 
 
-def test_topics_without_any_judgment_and_ties_are_said(written, small):
+def test_caveats_name_topics_without_judgments_and_ties(written, small):
     runs, qrels = small
     strange = runs["second"].assign(docno=["new"] * 10 + ["newer"] * 10, score=1.0)
     with pytest.warns(DegenerateWarning):
@@ -156,7 +156,7 @@ def test_topics_without_any_judgment_and_ties_are_said(written, small):
     assert "strange (100%)" in about(page, "Tied scores")[0].text
 
 
-def test_without_a_bootstrapped_measure_nobody_is_sent_to_one(written, small):
+def test_caveats_recommend_bootstrapped_measures_only_if_computed(written, small):
     runs, qrels = small
     once = runs["second"].assign(docno=["new"] * 10 + ["newer"] + ["good"] * 9)
     page, _, _ = written({"first": runs["first"], "once": once}, qrels, "nDCG@10")
@@ -166,7 +166,7 @@ def test_without_a_bootstrapped_measure_nobody_is_sent_to_one(written, small):
     assert about(page, "Unjudged documents")[0].text.endswith("favour first.")
 
 
-def test_nothing_against_it(written, small):
+def test_no_caveats_without_unjudged_documents(written, small):
     runs, qrels = small
     page, _, _ = written({"first": runs["first"]}, qrels)
     assert [caveat.text for caveat in page.caveats] == [
@@ -175,7 +175,7 @@ def test_nothing_against_it(written, small):
 
 
 def values_of(**systems):
-    """Runs and judgments under which systems score what is wanted of P@10, in tenths, topic by topic."""
+    """Runs and judgments with which systems have given values of P@10, in tenths, by topic."""
     qids = [f"q{number}" for number in range(max(map(len, systems.values())))]
     judged = [(qid, f"{kind}{n}", int(kind == "good")) for qid in qids for kind in ("good", "bad") for n in range(10)]
     qrels = pd.DataFrame(judged, columns=["qid", "docno", "label"])
@@ -193,7 +193,7 @@ def values_of(**systems):
     return runs, qrels
 
 
-def test_what_no_test_could_tell_is_not_called_alike(written):
+def test_tests_without_power_are_named(written):
     runs, qrels = values_of(a=[9, 8], b=[1, 2])
     with pytest.warns(DegenerateWarning, match="sign flips of 2 topics"):
         page, _, _ = written(runs, qrels, ["nDCG@10", "P@10"])
@@ -214,13 +214,13 @@ def test_what_no_test_could_tell_is_not_called_alike(written):
     assert "correction='max-t'" in caveat.text
 
 
-def test_too_few_topics_of_one_measure_say_nothing_of_another():
+def test_too_few_topics_of_one_measure_do_not_affect_another():
     said = ("P@10: sign flips of 2 topics leave no p below 0.5: nothing can be significant at the level 0.05",)
     found = SimpleNamespace(compared=("AP", "P@10"), messages=said)
     assert [is_hopeless(found, measure) for measure in found.compared] == [False, True]
 
 
-def test_infinite_t_weighs_heavily(written):
+def test_infinite_t_is_a_serious_caveat(written):
     runs, qrels = values_of(a=[9, 8], b=[8, 7])
     with pytest.warns(DegenerateWarning, match="t is infinite"):
         page, _, _ = written(runs, qrels, "P@10", test="t")
@@ -241,8 +241,8 @@ def test_a_single_topic_has_no_interval(written):
     assert "1 topics ·" not in text
 
 
-def test_intervals_that_disagree_with_tests_are_named(written):
-    # Of six topics that differ, all are won: 2/2^6 times three pairs is beyond .05, and the interval is without 0.
+def test_caveats_name_intervals_that_disagree_with_tests(written):
+    # All six topics that differ are won: p = 3 * 2/2^6 is above .05, but the interval excludes 0.
     runs, qrels = values_of(a=[9, 9, 9, 9, 9, 9, 5, 5], b=[3, 4, 5, 6, 7, 8, 5, 5], c=[3, 4, 5, 6, 7, 8, 5, 5])
     page, _, _ = written(runs, qrels, "P@10", n_resamples=1000)
     assert "no two of the 3 systems differ significantly" in page.verdict[0]
@@ -253,7 +253,7 @@ def test_intervals_that_disagree_with_tests_are_named(written):
     assert not about(page, "Intervals and tests")[0].serious
 
 
-def test_systems_that_share_a_share_or_win_everywhere(written):
+def test_systems_with_equal_shares_of_unjudged_documents(written):
     runs, qrels = values_of(a=[9] * 8, b=[3, 4, 5, 6, 7, 8, 5, 5])
     strange = {name: run.assign(docno="new" + run["docno"]) for name, run in runs.items()}
     with pytest.warns(DegenerateWarning, match="none of its documents is judged"):
@@ -267,7 +267,7 @@ def test_systems_that_share_a_share_or_win_everywhere(written):
     assert about(page, "Influential topics")[0].text == "None in particular: by P@10, a is above b on every topic."
 
 
-def test_of_what_is_better_low_the_lowest_mean_is_the_best(written):
+def test_the_lowest_mean_is_the_best_if_lower_is_better(written):
     from vbterrier.entities.pool import LinkedPool
 
     qids = [f"q{number}" for number in range(10)]
@@ -289,5 +289,5 @@ def test_of_what_is_better_low_the_lowest_mean_is_the_best(written):
     assert about(page, "Influential topics")[0].text == (
         "None in particular: by NonRelCov@1, good is below bad on every topic."
     )
-    # A zero is what a good system scores, no sign that it retrieved nothing.
+    # Zero is the best score, not a sign of an empty run.
     assert "†" not in text.partition("<script")[0]

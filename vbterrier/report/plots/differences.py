@@ -300,7 +300,7 @@ def beats_matrix(pairs: Any, *, ax: Any = None, width: float = style.COLUMN) -> 
         style.caption(
             drawn,
             "probability that the row's system beats the column's",
-            captions.counted(pd.Series([n]), "system"),
+            captions.counted(n, "system"),
             f"grey: no probability ({lost} of {n * (n - 1) // 2} pairs)" if lost else "",
             captions.origin(frame_of(pairs, "pairs")),
         )

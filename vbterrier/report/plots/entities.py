@@ -176,7 +176,7 @@ def coverage_discrimination(
         drawn.set_xlabel(style.fitted(x, space))
         drawn.set_ylabel(style.fitted(y, 2.0))
         style.legend(drawn, handles, [*series, *([counted(rest, "other")] if rest else [])], space)
-        topics = captions.counted(pd.Series([n_topics]), "topic") + (f" ({n_lost} undefined)" if n_lost else "")
+        topics = captions.counted(n_topics, "topic") + (f" ({n_lost} undefined)" if n_lost else "")
         style.caption(drawn, f"points: means over {topics}", front, said, _correlated(runs, x, y), shaded)
     return drawn
 

@@ -15,7 +15,7 @@ from vbterrier.kernels.coverage import CLASSES
 from vbterrier.report import captions
 from vbterrier.report.plots import style
 from vbterrier.report.plots.curves import curve
-from vbterrier.report.plots.elements import beside_rows, legend_from_left, limits_of, round_up
+from vbterrier.report.plots.elements import beside_rows, legend_from_left, limits_of, round_up, varies
 from vbterrier.report.plots.entities import in_factors
 from vbterrier.stats.breakpoints import Breakpoint
 from vbterrier.stats.regression import coverage_strata, numeric_columns
@@ -206,7 +206,7 @@ def gain_by_coverage(
         drawn.set_ylabel(style.fitted(gain, 2.0))
         style.legend(drawn, handles, names, space)
         lost = int((~known).sum())
-        topics = captions.counted(pd.Series([len(x)]), "topic") + (f" ({lost} without coverage)" if lost else "")
+        topics = captions.counted(len(x), "topic") + (f" ({lost} without coverage)" if lost else "")
         style.caption(drawn, f"{topics}, mean gain {y.mean():+.3f}", *said, _broken(at))
     return drawn
 
@@ -400,18 +400,13 @@ def _described(frame: pd.DataFrame, known: pd.DataFrame, names: list[str], edges
     """Parts of the caption: entities, topics, settings, bars, missing OER."""
     n_entities = known.groupby("name").size().reindex(names, fill_value=0)
     lost = len(frame) - len(known)
+    # Settings that are the same in all rows.
+    shared = {name: frame[name].iloc[0] for name in _SETTINGS if name in frame.columns and not varies(frame[name])}
     return [
         captions.counted(n_entities, "entity") + (" for each run" if len(names) > 1 else ""),
-        captions.counted(pd.Series([known["qid"].nunique()]), "topic"),
-        *_settings(frame),
+        captions.counted(known["qid"].nunique(), "topic"),
+        ", ".join(_SETTINGS[name].format(f"{value:g}") for name, value in shared.items()),
         f"bars: shares in steps of {edges[1] - edges[0]:.3g}"
         + (", scaled to the highest bar of each run" if len(names) > 1 else ""),
         f"not drawn, no OER for their topics: {lost:,}" if lost else "",
     ]
-
-
-def _settings(frame: pd.DataFrame) -> list[str]:
-    """Settings of the numbers that are the same in all rows."""
-    there = {name: form for name, form in _SETTINGS.items() if name in frame.columns and len(frame)}
-    found = [(form, frame[name].iloc[0]) for name, form in there.items() if (frame[name] == frame[name].iloc[0]).all()]
-    return [", ".join(form.format(f"{value:g}") for form, value in found)]

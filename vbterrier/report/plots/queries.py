@@ -96,7 +96,7 @@ def score_by_size(
         drawn.set_ylabel(style.fitted(shown[0] if len(shown) == 1 else "score", 1.6))
         elements.explain(drawn, coloured, len(rest), dashed)
         picked = f"in colour: the {len(style.COLOURS)} highest at the end" if rest and highlight is None else ""
-        n_systems = captions.counted(pd.Series([frame["name"].nunique()]), "system")
+        n_systems = captions.counted(frame["name"].nunique(), "system")
         style.caption(drawn, n_systems, *_subsets(frame), picked, data)
     return drawn
 
@@ -213,24 +213,19 @@ def not_worse_by_size(
         drawn.set_ylabel("systems not worse")
         shown, data = captions.short(measures)
         elements.explain(drawn, shown, 0, dashed)
+        tests = [
+            f"{test} test at {1 - level:.3g}" + (f", {n_resamples:,} resamples, seed {seed}" if n_resamples else "")
+            for test, level, n_resamples, seed in kinds(frame, "test", "level", "n_resamples", "seed")
+        ]
         rivals = captions.counted(frame["n_systems"] - 1, "other")
         style.caption(
             drawn,
             f"not significantly worse than the best, of {rivals} (dashed)",
-            *_tests(frame),
+            *tests,
             *_subsets(frame),
             data,
         )
     return drawn
-
-
-def _tests(frame: pd.DataFrame) -> list[str]:
-    """Parts of the caption: the significance tests."""
-    said = []
-    for test, level, n_resamples, seed in kinds(frame, "test", "level", "n_resamples", "seed"):
-        drawn = f", {n_resamples:,} resamples, seed {seed}" if n_resamples else ""
-        said.append(f"{test} test at {1 - level:.3g}{drawn}")
-    return said
 
 
 def power_curve(plans: Any, *, target: float | None = None, ax: Any = None, width: float = style.COLUMN) -> Any:

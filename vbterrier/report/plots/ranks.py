@@ -93,7 +93,7 @@ def rank_uncertainty(ranking: Any, probabilities: Any = None, *, ax: Any = None,
         interval = f", line: {' and '.join(f'{100 * level:g}%' for level in levels)} interval" if len(levels) else ""
         style.caption(
             drawn,
-            captions.counted(pd.Series([n]), "system"),
+            captions.counted(n, "system"),
             f"point: expected rank{interval}",
             captions.absent(frame["expected_rank"], frame["low"], "hollow"),
             shades,

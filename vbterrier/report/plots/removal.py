@@ -210,5 +210,5 @@ def _described(removal: Any, frame: pd.DataFrame, rows: list[Row], step: float) 
         captions.counted(counts, "draw") + (f", seed {summary['seed'].iloc[0]}" if simulated else ""),
         f"Kolmogorov distance {low:.3f}" + (f" to {high:.3f}" if high > low else "") if len(distances) else "",
         f"bars: shares in steps of {step:.2g}" + (", scaled to the highest bar of each row" if len(rows) > 1 else ""),
-        f"no value: {captions.counted(pd.Series([lost]), 'draw')}" if lost else "",
+        f"no value: {captions.counted(lost, 'draw')}" if lost else "",
     ]

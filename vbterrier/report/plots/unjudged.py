@@ -117,11 +117,14 @@ def score_distributions(
         handles = _marks(drawn, rows, marked, limits, row)
         drawn.spines["left"].set_visible(False)
         drawn.locator_params(axis="x", nbins=int(np.clip(space / 0.4, 2, 8)))
-        drawn.set_xlabel(style.fitted(_measure(distribution), space))
+        at = "" if distribution.cutoff is None else f"@{distribution.cutoff}"
+        drawn.set_xlabel(style.fitted(f"{distribution.metric.name}{at}", space))
         names = ["mean", f"{100 * level:g}% interval", *([bound] if bound else []), *marked]
         style.legend(drawn, handles, names, space - 0.3)
         partly = marked | ({bound: limits[0]} if limits else {})
-        style.caption(drawn, *_described(distribution, rows), bars, *_missing(partly))
+        counts = {name: int(np.isnan(values).sum()) for name, values in partly.items()}
+        missing = [f"no {name}: {count} of {n}" for name, count in counts.items() if count]
+        style.caption(drawn, *_described(distribution, rows), bars, *missing)
     return drawn
 
 
@@ -243,11 +246,6 @@ def _marks(
     return handles
 
 
-def _measure(distribution: BootstrapDistribution) -> str:
-    cutoff = distribution.cutoff
-    return distribution.metric.name if cutoff is None else f"{distribution.metric.name}@{cutoff}"
-
-
 def _described(distribution: BootstrapDistribution, rows: pd.DataFrame) -> list[str]:
     """Parts of the caption: topics, bootstrap process, draws, topics without unjudged documents."""
     known = int((rows["n_unjudged"] == 0).sum())
@@ -255,7 +253,7 @@ def _described(distribution: BootstrapDistribution, rows: pd.DataFrame) -> list[
     n_draws, seed = distribution.process.n_draws, distribution.process.seed
     total = "" if len(rows) == len(distribution) else f" of {len(distribution):,}"
     return [
-        captions.counted(pd.Series([len(rows)]), "topic") + total,
+        captions.counted(len(rows), "topic") + total,
         _process(distribution.process),
         f"{n_draws:,} draws, seed {seed}" + ("" if drawn == len(rows) else f" ({drawn} topics)") if drawn else "",
         f"hollow: no unjudged documents ({known} of {len(rows)})" if known else "",
@@ -272,9 +270,3 @@ def _process(process: Process) -> str:
         if one.name not in ("prior", "method", "n_draws", "seed") and value != one.default:
             said.append(f"{one.name} {value}")
     return ", ".join(said)
-
-
-def _missing(marked: Mapping[str, Floats]) -> list[str]:
-    """Number of topics without a mark, for each mark that at least one topic lacks."""
-    counts = {name: int(np.isnan(values).sum()) for name, values in marked.items()}
-    return [f"no {name}: {count} of {len(marked[name])}" for name, count in counts.items() if count]
