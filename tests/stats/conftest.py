@@ -1,4 +1,4 @@
-"""Small intents for tests of replicas, and the loop over candidates that they share."""
+"""Small intents for tests of replicas, and a shared loop over perturbations of candidates."""
 
 import numpy as np
 import pandas as pd
@@ -9,7 +9,7 @@ from vbterrier.stats.candidates import CandidateArrays, Draws, State
 
 @pytest.fixture
 def intents():
-    """Three queries, one with a single candidate, one with an impossible one; rows in no order."""
+    """Three queries, one with a single candidate, one with a candidate of probability 0; unsorted rows."""
     rows = [
         ("q2", "Z", 0.5),
         ("q1", "B", 0.3),
@@ -24,7 +24,7 @@ def intents():
 
 @pytest.fixture
 def relaxed():
-    """Two queries with two and no constraints, as RelaxConstraints writes them."""
+    """Two queries, one with two constraints and one with none, as RelaxConstraints writes them."""
     base = np.array([0.5, 0.3, 0.2])
     violations = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 0.5]])
     prob = base * np.exp(-violations.sum(axis=1))
@@ -39,7 +39,7 @@ def relaxed():
 
 @pytest.fixture
 def perturbed():
-    """The function (frame, perturbations, n, seed) -> probabilities, a row a replica, a column a row of the frame."""
+    """Function (frame, perturbations, n, seed) -> probabilities, shape (n_replicas, n_rows)."""
 
     def of(frame, perturbations, n=50, seed=0):
         candidates = CandidateArrays.of(frame)

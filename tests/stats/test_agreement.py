@@ -1,4 +1,4 @@
-"""Estimates against the truth, in numbers."""
+"""Agreement of estimates with the truth."""
 
 from itertools import combinations, pairwise, permutations, product
 
@@ -32,7 +32,7 @@ def test_errors_are_those_of_a_loop(pairs):
     assert found.bias == pytest.approx(sum(errors) / n)
     assert found.mae == pytest.approx(sum(abs(e) for e in errors) / n)
     assert found.rmse == pytest.approx((sum(e * e for e in errors) / n) ** 0.5)
-    # "Ignoring under-estimations" leaves their places in the mean.
+    # Ignored underestimations count as errors of 0 in the mean.
     assert found.rmse_over == pytest.approx((sum(e * e for e in errors if e > 0) / n) ** 0.5)
     assert found.rmse_under == pytest.approx((sum(e * e for e in errors if e < 0) / n) ** 0.5)
     assert found.rmse**2 == pytest.approx(found.rmse_over**2 + found.rmse_under**2)
@@ -59,7 +59,7 @@ def test_the_interval_of_a_share_at_its_ends():
 
 
 def textbook_tau_ap(truth, order):
-    """Yilmaz et al., with half a point for two systems that are equal in truth."""
+    """Yilmaz et al., with half a point for two systems with equal true scores."""
     n, total = len(order), 0.0
     for i in range(1, n):
         right = [(np.sign(truth[order[above]] - truth[order[i]]) + 1) / 2 for above in range(i)]

@@ -1,4 +1,4 @@
-"""Breaks of gain along coverage: found where they were put, and p-values that know of the search."""
+"""Breakpoints of gain along coverage: known positions are found, and p-values account for the search."""
 
 import numpy as np
 import pandas as pd
@@ -12,7 +12,7 @@ from vbterrier.stats.breakpoints import breakpoint_sweep
 
 
 def topics(n=60, step=0.0, bend=0.0, at=0.6, seed=0, *, ties=False):
-    """Topics whose gain jumps, or starts to rise, at some coverage."""
+    """Topics whose gain jumps, or starts to increase, at some coverage."""
     rng = np.random.default_rng(seed)
     coverage = rng.random(n)
     coverage = np.round(coverage, 1) if ties else coverage
@@ -29,7 +29,7 @@ def rss(y, *columns):
 
 
 def swept(table, model, controls, min_segment):
-    """Every cut by two regressions: coverage -> F."""
+    """F of every cut from two regressions, by coverage."""
     x, y = table["coverage"].to_numpy(), table["gain"].to_numpy()
     beside = [np.ones(len(x)), *(table[name].to_numpy() for name in controls), *([x] if model == "lines" else [])]
     found = {}
@@ -126,7 +126,7 @@ def test_without_a_break_p_values_are_uniform_where_unsearched_ones_are_not(mode
     ]
     searched, naive = (np.array([getattr(one, name) for one in found]) for name in ("p_value", "p_unsearched"))
     for level in (0.05, 0.1, 0.3, 0.5):
-        # 99 permutations make p-values at most these levels with exactly their probability.
+        # With 99 permutations, p-values are at most these levels with exactly their probability.
         assert stats.binomtest(int((searched <= level).sum()), 250, level).pvalue > 0.001
     assert stats.binomtest(int((naive <= 0.1).sum()), 250, 0.1, "greater").pvalue < 0.001
 
@@ -186,7 +186,7 @@ def test_where_no_cut_can_be_tried_there_is_no_break(table):
 
 
 def test_resamples_without_a_cut_have_no_place():
-    # Below .5 there is one topic, below 1 there are six of twelve, in many a resample fewer than four.
+    # One topic is below .5, six of twelve are below 1: fewer than four in many resamples.
     gain = np.array([0.1, 0.0, 0.2, 0.1, 0.0, 0.1, 0.9, 1.0, 1.1, 1.0, 0.9, 1.0])
     table = pd.DataFrame({"coverage": [0.0] + [0.5] * 5 + [1.0] * 6, "gain": gain})
     found = breakpoint_sweep(table, "gain", "coverage", model="step", min_segment=0.3, n_permutations=1)

@@ -51,14 +51,14 @@ def test_every_pair_of_every_measure_with_holm_over_the_pairs_of_one():
     assert found[["name_a", "name_b"]].to_numpy().tolist() == [["a", "b"], ["a", "c"], ["b", "c"]] * 2
     first = found[found["measure"] == "ES@5"]
     assert first["p_adjusted"].to_numpy() == pytest.approx(adjusted(first["p_value"].to_numpy(), "holm"))
-    # None of 2,000 flips is as far out as what was seen, which counts among them.
+    # None of 2,000 flips is as extreme as the observed statistic, which counts too.
     assert first["p_value"].iloc[1] == pytest.approx(1 / 2001)
     assert (found["low"] < found["diff"]).all()
     assert (found["diff"] < found["high"]).all()
     assert (found["n_qids"] == 30).all()
 
 
-def test_a_baseline_is_what_others_are_compared_with():
+def test_all_systems_are_compared_with_the_baseline():
     found = comparisons(values(base=[0.1, 0.4], a=[0.5, 0.5], b=[0.0, 0.2]), baseline="base")
     assert found[["name_a", "name_b"]].to_numpy().tolist() == [["a", "base"], ["b", "base"]]
     assert found["diff"].tolist() == pytest.approx([0.25, -0.15])
@@ -75,7 +75,7 @@ def test_random_flips_agree_with_all_of_them_and_with_scipy_in_blocks_too(monkey
     peer = stats.permutation_test((differences,), np.mean, permutation_type="samples", n_resamples=2**14)
     assert every == pytest.approx(peer.pvalue)
     drawn = comparisons(table, n_resamples=10_000, seed=2)["p_value"].item()
-    # Five standard errors of a share of 10,000.
+    # Five standard errors of a proportion among 10,000.
     assert drawn == pytest.approx(every, abs=5 * np.sqrt(every * (1 - every) / 10_000))
     monkeypatch.setattr("vbterrier.kernels.resample._BLOCK", 14 * 999)
     assert comparisons(table, n_resamples=10_000, seed=2)["p_value"].item() == drawn
@@ -86,7 +86,7 @@ def test_other_systems_do_not_change_a_test():
     a, b, c = rng.random((3, 25))
     columns = ["diff", "low", "high", "p_value"]
     alone, beside = comparisons(values(a=a, b=b)), comparisons(values(a=a, b=b, c=c))
-    # Products of matrices with other columns beside round otherwise.
+    # Matrix products with other columns have other rounding errors.
     assert alone[columns].iloc[0].tolist() == pytest.approx(beside[columns].iloc[0].tolist(), abs=1e-12)
 
 
@@ -176,19 +176,19 @@ def test_max_t_is_of_all_pairs_or_of_those_with_the_baseline(test):
     differences = np.stack(
         [SCORES[a] - SCORES[b] for a, b in zip(every["name_a"], every["name_b"], strict=True)], axis=1
     )
-    # Topics are in order of their text.
+    # Topics are sorted as text.
     differences = differences[np.argsort([str(i) for i in range(40)])]
     p_values, corrected = max_t(differences, test, n_resamples=199, seed=2)
     assert every["p_value"].to_numpy() == pytest.approx(p_values, abs=1e-12)
     assert every["p_adjusted"].to_numpy() == pytest.approx(corrected, abs=1e-12)
-    # A smaller family pays less.
+    # A smaller family has a smaller adjustment.
     assert few["p_adjusted"].iloc[0] <= every["p_adjusted"].iloc[0]
     assert few["p_adjusted"].sum() < every["p_adjusted"].iloc[:4].sum()
     assert every["p_value"].to_numpy() == pytest.approx(paired_p(differences, test, n_resamples=199, seed=2))
 
 
 def test_too_few_resamples_for_holm_are_said_with_how_many_it_takes():
-    # 10 pairs: the least p is 10/200 = .05 with 199 resamples, and more with fewer.
+    # 10 pairs: the smallest p is 10/200 = .05 with 199 resamples, and larger with fewer.
     with pytest.warns(DegenerateWarning, match="over 10 pairs leaves no p below 0.051 .* at 0.05; use 200 or more, or"):
         comparisons(values(**SCORES), correction="holm", n_resamples=197)
     for options in (
@@ -200,7 +200,7 @@ def test_too_few_resamples_for_holm_are_said_with_how_many_it_takes():
 
 
 def test_pairs_that_are_too_many_for_holm_are_corrected_by_max_t():
-    # 10 pairs of 8 topics: their 256 flips, of which 2 are as far out as any, or resamples of which one is.
+    # 10 pairs of 8 topics: 256 flips, of which 2 are the most extreme, or resamples, of which one is.
     table = values(**{name: own[:8] for name, own in SCORES.items()})
     for options, used in (
         ({"n_resamples": 256}, "max-t"),
@@ -214,7 +214,7 @@ def test_pairs_that_are_too_many_for_holm_are_corrected_by_max_t():
         found = comparisons(table, **options)
         assert set(found["correction"]) == {used}, options
         pd.testing.assert_frame_equal(found, comparisons(table, correction=used, **options))
-    # One correction for all measures of a call, though 20 topics would do for Holm's.
+    # One correction for all measures of a call, although 20 topics would suffice for Holm's.
     more = values(**{name: own[:20] for name, own in SCORES.items()}).assign(measure="P@5")
     found = comparisons(pd.concat([more, table]), n_resamples=256)
     assert found.groupby("measure")["correction"].unique().map(list).to_dict() == {"ES@5": ["max-t"], "P@5": ["max-t"]}
@@ -285,7 +285,7 @@ def test_effect_size_and_topics_won_by_hand():
 
 
 def test_roundings_are_ties():
-    # .3 - .1 - .2 is no 0 as computers add.
+    # .3 - .1 - .2 is not exactly 0 in floating point.
     found = comparisons(values(a=[0.3 - 0.1, 0.5, 0.7], b=[0.2, 0.5, 0.7]), test="t").iloc[0]
     assert found[["diff", "effect_size", "wins", "losses", "ties", "p_value"]].tolist() == [0, 0, 0, 0, 3, 1]
 
@@ -349,10 +349,10 @@ def test_values_of_an_experiment_are_compared():
         for scores in ([2.0, 2, 2, 1, 1, 1], [2.0, 1, 1, 1, 2, 2])
     ]
     table = pt.Experiment(runs, topics, qrels, [AP, P @ 1], perquery=True, names=["one", "two"])
-    # AP of a relevant document in place 2 is .5.
+    # AP of a relevant document at rank 2 is .5.
     expected = [["one", "two", "AP", pytest.approx(1 / 3), 2], ["one", "two", "P@1", pytest.approx(2 / 3), 2]]
     found = comparisons(table).sort_values("measure")
     assert found[["name_a", "name_b", "measure", "diff", "wins"]].to_numpy().tolist() == expected
-    # Measure objects print as their names.
+    # The text of a measure object is its name.
     objects = table.assign(measure=table["measure"].map({"AP": AP, "P@1": P @ 1}))
     pd.testing.assert_frame_equal(comparisons(objects), comparisons(table))

@@ -1,4 +1,4 @@
-"""Adjusted p-values: by hand and as statsmodels has them."""
+"""Adjusted p-values: by hand and against statsmodels."""
 
 import numpy as np
 import pytest
@@ -10,27 +10,27 @@ from vbterrier.stats.comparisons import adjusted, holm
 
 
 def test_holm_by_hand():
-    # .01 * 4, then .02 * 3 = .06, .03 * 2 = .06, and the largest as it is.
+    # .01 * 4, then .02 * 3 = .06, .03 * 2 = .06, and the largest unchanged.
     assert holm(np.array([0.03, 0.01, 0.5, 0.02])).tolist() == pytest.approx([0.06, 0.04, 0.5, 0.06])
     assert holm(np.array([0.6, 0.7])).tolist() == [1.0, 1.0]
 
 
 def test_benjamini_and_hochberg_by_hand():
-    # .01 * 4/1, .02 * 4/2, .03 * 4/3 = .04, and the largest as it is.
+    # .01 * 4/1, .02 * 4/2, .03 * 4/3 = .04, and the largest unchanged.
     found = adjusted(np.array([0.03, 0.01, 0.5, 0.02]), "bh")
     assert found.tolist() == pytest.approx([0.04, 0.04, 0.5, 0.04])
 
 
-@pytest.mark.parametrize(("ours", "theirs"), [("holm", "holm"), ("bh", "fdr_bh")])
+@pytest.mark.parametrize(("name", "statsmodels_name"), [("holm", "holm"), ("bh", "fdr_bh")])
 @given(p_values=st.lists(st.floats(0, 1), min_size=1, max_size=12))
-def test_adjusted_p_values_are_those_of_statsmodels(monkeypatch_gc, ours, theirs, p_values):
-    expected = multipletests(p_values, method=theirs)[1]
-    assert adjusted(np.array(p_values), ours) == pytest.approx(expected, abs=1e-12)
+def test_adjusted_p_values_are_those_of_statsmodels(monkeypatch_gc, name, statsmodels_name, p_values):
+    expected = multipletests(p_values, method=statsmodels_name)[1]
+    assert adjusted(np.array(p_values), name) == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.fixture(scope="module")
 def monkeypatch_gc():
-    """It collects garbage in every call, 0.1 s each."""
+    """Disable garbage collection, which statsmodels runs in every call (0.1 s)."""
     import gc
 
     with pytest.MonkeyPatch.context() as patch:

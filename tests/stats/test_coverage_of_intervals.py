@@ -1,7 +1,7 @@
-"""How often intervals of nominal 95 % hold the truth, in designs where the truth is known.
+"""Coverage of nominal 95 % intervals in simulations with known truth.
 
-A method is tested where it is valid: the number of intervals that hold the truth must not differ from a binomial of
-0.95 at the 0.1 % level (1,000 intervals of 92 % would). Where it is known to fall short, that it does is tested too.
+A method is tested where it is valid: the number of intervals that cover the truth must not differ from a binomial of
+0.95 at the 0.1 % level (1,000 intervals of 92 % would). Known undercoverage is tested, too.
 """
 
 import numpy as np
@@ -32,7 +32,7 @@ def assert_nominal(held):
 
 
 def assert_below_nominal(held, highest):
-    """At most ``highest`` of such intervals hold the truth, beyond doubt."""
+    """Assert that coverage is significantly below ``highest``."""
     held = np.asarray(held)
     assert stats.binomtest(int(held.sum()), held.size, highest, alternative="less").pvalue < 0.001, held.mean()
 
@@ -50,11 +50,11 @@ def covering(covered):
     return {"a": Matches(rows, np.zeros(len(rows), dtype=int))}
 
 
-# Over topics: the truth is the mean of the law that topics are drawn from.
+# Over topics: the truth is the mean of the distribution that topics are drawn from.
 
 
 def topics_held(draw, truth, n, method, n_simulations=2000):
-    """Whether each interval holds the truth, in 100 lots with resamples of their own."""
+    """Return a mask of the intervals that cover the truth, in 100 batches with separate resamples."""
     rng = np.random.default_rng(2025)
     held = []
     for number in range(100):
@@ -68,12 +68,12 @@ def normal(rng, shape):
 
 
 def often_zero(rng, shape):
-    """Scores as ES has them: every other topic fails, others are anywhere; mean 0.2."""
+    """Scores similar to ES: every other topic is 0, the rest beta distributed; mean 0.2."""
     return rng.beta(2, 3, shape) * (rng.random(shape) < 0.5)
 
 
 def skewed(rng, shape):
-    """A few topics have most of the sum: skewness 6, mean 1.649."""
+    """A few topics contribute most of the sum: skewness 6, mean 1.649."""
     return rng.lognormal(size=shape)
 
 
@@ -99,14 +99,14 @@ def test_intervals_over_scores_of_which_half_are_0(method, n):
 
 @pytest.mark.parametrize("n", [25, 50])
 def test_studentised_intervals_hold_more_than_they_say_where_half_of_the_scores_are_0(n):
-    # Some 97 % and 96 %: the docstring says so.
+    # Some 97 % and 96 %, as stated in the docstring.
     held = topics_held(often_zero, 0.2, n, "studentised", 4000)
     assert stats.binomtest(int(held.sum()), held.size, LEVEL, alternative="greater").pvalue < 0.01, held.mean()
 
 
 @pytest.mark.parametrize("method", ["percentile", "bca"])
 def test_five_topics_are_too_few_for_the_bootstrap(method):
-    # Some 84 %: the docstring says so.
+    # Some 84 %, as stated in the docstring.
     assert_below_nominal(topics_held(normal, 0.4, 5, method, 400), 0.9)
 
 
@@ -118,15 +118,15 @@ def test_five_topics_are_too_few_for_the_bootstrap(method):
     ],
 )
 def test_strongly_skewed_scores_want_more_topics_than_any_method_gives_for(method, n, highest):
-    # Some 87, 88, 93, 88 % and 90, 91, 93, 90 %: the docstring says so.
+    # Some 87, 88, 93, 88 % and 90, 91, 93, 90 %, as stated in the docstring.
     assert_below_nominal(topics_held(skewed, np.exp(0.5), n, method, 4000), highest)
 
 
-# Over intents: candidates are drawn from a population of intents, the truth is its share that is covered.
+# Over intents: candidates are drawn from a population of intents; the truth is the covered proportion of it.
 
 
 def resampled(n, shape, n_queries=800):
-    """Queries of n candidates whose weights follow a gamma law: percentile and BCa frames."""
+    """Queries of n candidates whose weights have a gamma distribution: percentile and BCa frames."""
     rng = np.random.default_rng(7)
     weight, covered = rng.gamma(shape, size=(n_queries, n)), rng.random((n_queries, n)) < 0.5
     frame, systems = intents_of(weight / weight.sum(axis=1, keepdims=True)), covering(covered)
@@ -141,7 +141,7 @@ def test_intervals_over_50_intents():
 
 
 def test_six_intents_of_very_different_weights_are_too_few():
-    # Some 85 % and 88 %: the docstring says so.
+    # Some 85 % and 88 %, as stated in the docstring.
     for table in resampled(6, 1.0):
         assert_below_nominal((table["low"] <= 0.5) & (table["high"] >= 0.5), 0.925)
 
@@ -157,12 +157,12 @@ def test_intervals_of_means_over_queries_from_resampled_intents():
     assert_nominal((ends.low <= 0.5) & (ends.high >= 0.5))
 
 
-# Over replicas: the truth is drawn from the law that the perturbation states.
+# Over replicas: the truth is drawn from the distribution of the perturbation.
 
 
 @pytest.fixture(scope="module")
 def counted():
-    """Queries of 6 candidates, every other covered, and π as if counted on 12 observations."""
+    """Queries of 6 candidates, every other one covered, and π as proportions of 12 observations."""
     rng = np.random.default_rng(9)
     prob = rng.dirichlet(np.ones(6), 1500)
     covered = np.tile([True, False], (1500, 3))
@@ -188,15 +188,15 @@ def test_the_papers_normal_interval_holds_the_expectation_and_not_the_truth(coun
     found, truth, expectation = counted
     table = found.frame(method="normal")
     assert_nominal((table["low"] <= expectation) & (expectation <= table["high"]))
-    # It holds the true ES in about 1 of 15 queries.
+    # It covers the true ES of about 1 of 15 queries.
     assert_below_nominal((table["low"] <= truth) & (truth <= table["high"]), 0.15)
 
 
 @pytest.mark.parametrize("method", ["percentile", "bca"])
 @pytest.mark.parametrize("noise", [ScoreNoise(0.8), TemperatureJitter(0.6)], ids=repr)
 def test_noise_of_scores_around_what_was_observed_holds_what_was_true(noise, method):
-    # Two candidates: ES is a function of one number that the noise is added to, so that percentiles, which follow
-    # such functions, are exact. The observed frame is itself a noisy replica of the true one.
+    # Two candidates: ES is a monotone function of one number with additive noise, so that percentiles, which are
+    # equivariant, are exact. The observed frame is itself a noisy replica of the true one.
     rng = np.random.default_rng(11)
     true = rng.beta(2, 2, 1500)
     log_odds = np.log(true / (1 - true))
@@ -211,7 +211,7 @@ def test_noise_of_scores_around_what_was_observed_holds_what_was_true(noise, met
 
 
 def test_dropped_tags_hold_the_truth_where_weights_are_right():
-    # Each of 14 intents has one document, with a tag that is right with the probability that it states.
+    # Each of 14 intents has one document, with a tag that is correct with the probability of its weight.
     rng = np.random.default_rng(12)
     prob, weight = rng.dirichlet(np.ones(14), 800), rng.uniform(0.2, 0.9, (800, 14))
     right = rng.random(weight.shape) < weight
@@ -223,7 +223,7 @@ def test_dropped_tags_hold_the_truth_where_weights_are_right():
 
 
 def test_confusing_tags_once_more_does_not_undo_their_confusion():
-    # Replicas are shifted against the truth, as the observed tags already are: no interval of the truth.
+    # Replicas are biased against the truth, as the observed tags already are: the interval does not cover it.
     rng = np.random.default_rng(13)
     covered = np.tile(np.arange(10) < 8, (600, 1))
     frame, (rows,) = intents_of(np.full((600, 10), 0.1)), np.nonzero(covered.ravel())

@@ -1,4 +1,4 @@
-"""Sources that vary together, against the variances of a case that has them in closed form."""
+"""Sources that vary together, against a case with variances in closed form."""
 
 import numpy as np
 import pandas as pd
@@ -35,7 +35,7 @@ def test_first_order_variances_of_success():
     assert scores.var() == pytest.approx(total, rel=0.03)
     for source, variance in wanted.items():
         assert first_order(scores, again[source][0][:, 0]) == pytest.approx(variance, abs=4 * total / np.sqrt(B))
-    # A certain tag leaves everything to the intents.
+    # With certain tags, all variance is due to the intents.
     scores = made.of("first", ES)[:, 0]
     assert first_order(scores, again["intents"][1][:, 0]) == pytest.approx(scores.var(), rel=1e-3)
     assert first_order(scores, again["tags"][1][:, 0]) == pytest.approx(0, abs=4 * spread / np.sqrt(B))

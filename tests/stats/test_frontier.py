@@ -1,4 +1,4 @@
-"""Runs that no other beats in two measures, and how two measures go together over runs."""
+"""Pareto frontiers of runs in two measures, and their correlation over runs."""
 
 import numpy as np
 import pandas as pd
@@ -15,7 +15,7 @@ QUARTERS = st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0])
 
 
 def values(up, down, n_topics=1):
-    """V of runs r0, r1..., whose means over the topics are given."""
+    """V frame of runs r0, r1... with the given means over topics."""
     shift = np.linspace(-0.1, 0.1, n_topics) if n_topics > 1 else [0.0]
     rows = [
         (f"r{i}", f"q{t}", measure, mean + shift[t])

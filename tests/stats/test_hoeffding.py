@@ -47,7 +47,7 @@ def test_the_range_is_that_of_the_scores(alpha):
 
 
 def test_means_of_replicas_stay_within_the_error_as_often_as_promised():
-    # The worst case in [0, 1]: fair coins. Hoeffding promises 90 %; coins keep it with room.
+    # The worst case in [0, 1]: fair coins. Hoeffding guarantees 90 %; coins exceed it.
     n = 200
     error = hoeffding_error(n, 0.1)
     means = np.random.default_rng(0).binomial(n, 0.5, 5000) / n

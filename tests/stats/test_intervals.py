@@ -50,7 +50,7 @@ def test_the_interval_is_scipys_on_the_same_stream(method, level, seed, name):
         n_resamples=300,
         random_state=stream(seed, name),
     ).confidence_interval
-    # A product of matrices adds up in another order than a mean.
+    # A matrix product sums in a different order than a mean.
     assert ends(found) == pytest.approx((expected.low, expected.high), abs=1e-14)
     assert found.method == f"topics ({method})"
 
@@ -89,7 +89,7 @@ def test_the_studentised_interval_is_a_plain_loop_over_resampled_topics():
         error = values.std(ddof=1) / math.sqrt(60)
         expected = values.mean() - np.quantile(t, [0.95, 0.05]) * error
         assert (found.low[column], found.high[column]) == pytest.approx(tuple(expected), abs=1e-12)
-    # The long tail of scores is on the right: so is the longer arm.
+    # The scores are skewed to the right: so is the interval.
     assert found.high[2] - TABLE[:, 2].mean() > TABLE[:, 2].mean() - found.low[2]
 
 
@@ -98,7 +98,7 @@ def test_a_column_has_the_interval_that_it_has_alone_whatever_the_blocks(method,
     table = np.hstack([TABLE, np.full((60, 1), 0.25)])
     whole = topics_intervals(table, method=method, n_resamples=200, seed=4)
     alone = [ends(topics_interval(table[:, column], method=method, n_resamples=200, seed=4)) for column in range(5)]
-    # Products of matrices of another width round otherwise.
+    # Matrix products of another width have other rounding errors.
     low, high = zip(*alone, strict=True)
     assert (whole.low, whole.high) == (pytest.approx(low, abs=1e-12), pytest.approx(high, abs=1e-12))
     assert (whole.low[4], whole.high[4]) == (0.25, 0.25)
@@ -126,7 +126,7 @@ def test_topics_that_nearly_all_score_the_same_have_no_studentised_end_and_one_w
     with pytest.warns(DegenerateWarning, match="1 of 3 studentised intervals are unbounded") as said:
         found = topics_intervals(table, method="studentised")
     assert len(said) == 1
-    # In .36 of the resamples the one topic is missing, and their t is minus infinity.
+    # .36 of the resamples lack the one topic, and their t is minus infinity.
     assert found.high[2] == np.inf
     assert found.low[2] > -0.1
     assert np.isfinite([found.low[:2], found.high[:2]]).all()
@@ -316,8 +316,8 @@ def test_nominal_95_percent_intervals_of_50_topics_hold_the_truth_about_as_often
     for number in range(100):
         found = topics_intervals(rng.normal(0.4, 0.2, (50, 20)), method=method, n_resamples=399, seed=number)
         held += int(((found.low <= 0.4) & (found.high >= 0.4)).sum())
-    # The bootstrap divides by n and takes normal quantiles where Student's t has n - 1: its 95 % of 50 topics are 94 %
-    # at best. True coverages from 93 % to 95 % are taken as right; refused is a count that would happen in fewer than 1
-    # of 1,000 runs under any of them. Intervals of 90 % (some 89 %) or of 98 % would be.
+    # The bootstrap divides by n and uses normal quantiles instead of Student's with n - 1: its coverage for 50
+    # topics is at most 94 %. True coverages from 93 % to 95 % are accepted; the test fails for a count of probability below
+    # 1/1,000 under all of them. Intervals of 90 % (about 89 %) or of 98 % would fail.
     lowest, highest = stats.binom.ppf(0.0005, n_simulations, 0.93), stats.binom.ppf(0.9995, n_simulations, 0.95)
     assert lowest <= held <= highest

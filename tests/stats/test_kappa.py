@@ -1,4 +1,4 @@
-"""Agreement of judges beyond chance, against scikit-learn, the textbooks' tables and plain loops."""
+"""Inter-annotator agreement, against scikit-learn, textbook tables and plain loops."""
 
 from itertools import combinations
 
@@ -14,7 +14,7 @@ from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.kernels.resample import stream
 from vbterrier.stats.kappa import COLUMNS, cohen_kappa, fleiss_kappa, judge_agreement
 
-# Fleiss 1971 as often reprinted: 10 items, 14 judges, 5 categories; kappa .210.
+# The example of Fleiss 1971: 10 items, 14 judges, 5 categories; kappa .210.
 REPRINTED = [
     [0, 0, 0, 0, 14],
     [0, 2, 6, 4, 2],
@@ -30,12 +30,12 @@ REPRINTED = [
 
 
 def spread(counts):
-    """Counts of labels as labels, a row an item."""
+    """Expand counts of labels to labels, a row for each item."""
     return np.array([np.repeat(np.arange(len(row)), row) for row in counts])
 
 
 def fleiss(labels):
-    """The formula, pair of judges by pair of judges."""
+    """The formula by a loop over pairs of judges."""
     labels = np.asarray(labels)
     agreed = np.mean([np.mean([row[a] == row[b] for a, b in combinations(range(len(row)), 2)]) for row in labels])
     chance = sum(np.mean(labels == label) ** 2 for label in np.unique(labels))
@@ -75,7 +75,7 @@ def test_the_error_of_cohens_kappa_by_the_formula_of_fleiss_cohen_and_everitt():
 
 
 def test_intervals_of_cohens_kappa_hold_the_truth_as_often_as_they_say():
-    # Both judges see the label with probability .8, else guess: of two even labels kappa is .64.
+    # Both judges know the label with probability .8, else guess: with two equally likely labels, kappa is .64.
     rng, held = np.random.default_rng(7), 0
     for _ in range(300):
         truth = rng.integers(2, size=150)
@@ -118,8 +118,8 @@ def test_the_table_of_judges_holds_each_number():
     assert (found["n_items"] == 40).all()
 
 
-def test_categories_that_one_pair_never_used_still_stand_between_the_others():
-    # Labels 0 and 2 of 0, 1, 2: two steps apart, beside labels one step apart.
+def test_unused_categories_count_for_distances():
+    # Labels 0 and 2 of 0, 1, 2: two steps apart, against labels one step apart.
     first, second = [0, 0, 2, 2, 0, 1], [0, 2, 2, 0, 0, 0]
     labels = pd.DataFrame({"a": first, "b": second})
     found = judge_agreement(labels, weights="linear", categories=[0, 1, 2])

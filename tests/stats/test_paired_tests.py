@@ -1,4 +1,4 @@
-"""Tests of paired differences: textbook loops, SciPy, identities, and how often they raise a false alarm."""
+"""Paired tests: textbook loops, SciPy, identities, and type I error rates."""
 
 from itertools import combinations, product
 
@@ -14,7 +14,7 @@ from vbterrier.stats import paired_tests
 from vbterrier.stats.paired_tests import RESAMPLED, TESTS, max_t, paired_p, std_of, t_of
 
 RNG = np.random.default_rng(12)
-# Twelve pairs on 30 topics, with zeros and ties, some of them around 0 and some not.
+# Twelve pairs on 30 topics, with zeros and ties, some of them centred at 0.
 DIFFERENCES = np.round(RNG.normal(np.linspace(0, 0.15, 12), 0.3, (30, 12)), 1)
 SMALL = DIFFERENCES[:7, :5]
 STEPS = st.sampled_from([-1.0, -0.5, -0.25, 0.0, 0.1, 0.3, 0.7])
@@ -61,7 +61,7 @@ def test_few_topics_get_every_sign_flip_as_scipy_makes_them():
     for pair, p in enumerate(found):
         peer = stats.permutation_test((SMALL[:, pair],), np.mean, permutation_type="samples", n_resamples=2**7)
         assert p == pytest.approx(peer.pvalue)
-    # One fewer, and flips are drawn.
+    # With one resample fewer, flips are drawn at random.
     assert p_of(SMALL, n_resamples=2**7 - 1).tolist() != found.tolist()
 
 
@@ -73,9 +73,9 @@ def test_every_sign_flip_comes_once_whatever_the_blocks(monkeypatch):
 
 
 def test_students_t_is_scipys():
-    theirs = stats.ttest_1samp(DIFFERENCES, 0)
-    assert p_of(DIFFERENCES, "t") == pytest.approx(theirs.pvalue, rel=1e-12)
-    assert t_of(DIFFERENCES) == pytest.approx(theirs.statistic, rel=1e-12)
+    expected = stats.ttest_1samp(DIFFERENCES, 0)
+    assert p_of(DIFFERENCES, "t") == pytest.approx(expected.pvalue, rel=1e-12)
+    assert t_of(DIFFERENCES) == pytest.approx(expected.statistic, rel=1e-12)
     assert t_of(DIFFERENCES, 0.1) == pytest.approx(stats.ttest_1samp(DIFFERENCES, 0.1).statistic, rel=1e-12)
 
 
@@ -93,7 +93,7 @@ def test_signed_ranks_are_scipys_of_each_pair_alone_though_pairs_with_ties_stand
 
 
 def test_signed_ranks_that_differ_by_rounding_are_tied():
-    # .3 - .2 and .8 - .7 are one difference.
+    # .3 - .2 and .8 - .7 are the same difference.
     a, b = np.array([0.3, 0.8, 0.5, 0.9, 0.4, 0.6]), np.array([0.2, 0.7, 0.7, 0.5, 0.1, 0.9])
     exact = np.array([0.1, 0.1, -0.2, 0.4, 0.3, -0.3])
     assert p_of((a - b)[:, None], "wilcoxon").item() == pytest.approx(p_of(exact[:, None], "wilcoxon").item())
@@ -171,7 +171,7 @@ def test_one_topic_that_differs_says_nothing():
     lonely = np.zeros((20, 1))
     lonely[3] = 0.7
     assert p_of(lonely, "randomisation").item() == 1.0
-    # Where the resample lacks it, nothing varies and nothing is near 0: as far out as can be.
+    # Resamples without it do not vary and are not 0: t is infinite.
     assert 0.3 < p_of(lonely, "bootstrap").item() <= 1.0
 
 
@@ -193,7 +193,7 @@ def test_the_seed_decides():
 
 
 def stepped(seen, drawn, extra):
-    """Westfall and Young's adjustment by its definition, from the ``|t|`` that were seen and (B, k) that were drawn."""
+    """Westfall and Young's adjustment by definition, from observed ``|t|`` and drawn ones (B, k)."""
     k, adjusted = len(seen), np.zeros(len(seen))
     for pair in range(k):
         steps = []
@@ -217,7 +217,7 @@ def test_max_t_is_the_definition_step_by_step(test):
 
 
 def test_max_t_over_every_sign_flip_by_hand():
-    # Of the 8 flips, t of (1, 2, 3) is as far out in 2; of (1, 1, -1), in 6, as |sum| is 1 or 3.
+    # Of the 8 flips, 2 are as extreme for (1, 2, 3), and 6 for (1, 1, -1), as |sum| is 1 or 3.
     table = np.array([[1.0, 1.0], [2.0, 1.0], [3.0, -1.0]])
     p_values, adjusted = max_t(table, "randomisation", n_resamples=8, seed=0)
     assert p_values.tolist() == [0.25, 1.0]
@@ -244,7 +244,7 @@ def test_one_pair_alone_and_pairs_that_are_one_need_no_adjustment(test):
     assert np.array(max_t(twice, test, n_resamples=99, seed=0)).ravel() == pytest.approx([p_values.item()] * 6)
 
 
-# False alarms.
+# Type I errors.
 
 
 def assert_level(alarms, level=0.05):
@@ -257,14 +257,14 @@ def assert_at_most(alarms, level=0.05):
 
 
 def often_zero(rng, shape):
-    """Scores as ES has them: every other topic fails."""
+    """Scores similar to ES: every other topic is 0."""
     return rng.beta(2, 3, shape) * (rng.random(shape) < 0.5)
 
 
 @pytest.mark.parametrize("n", [25, 50])
 @pytest.mark.parametrize("test", TESTS)
-def test_5_percent_of_systems_that_do_not_differ_are_told_apart(test, n):
-    # Skewed scores with many zeros, alike in law: in 10 lots of 400 pairs, each with resamples of its own.
+def test_the_type_i_error_rate_is_5_percent(test, n):
+    # Skewed scores with many zeros and equal distributions: 10 batches of 400 pairs with separate resamples.
     rng = np.random.default_rng(21)
     lots = [often_zero(rng, (n, 400)) - often_zero(rng, (n, 400)) for _ in range(10)]
     assert_level(np.concatenate([p_of(lot, test, 999, seed) for seed, lot in enumerate(lots)]) <= 0.05)
@@ -293,5 +293,5 @@ def test_max_t_bounds_the_chance_of_any_false_alarm_among_20_systems(better):
             found.append((adjusted[~null] <= 0.05).mean() if better else 0.0)
     for test in RESAMPLED:
         assert_at_most(alarms[test])
-    # The bound is no idle one.
+    # The bound is not trivial.
     assert not better or np.mean(found) > 0.1

@@ -1,4 +1,4 @@
-"""Perturbations: their formulas on the same random numbers, their distributions, and what they leave alone."""
+"""Perturbations: formulas on the same random numbers, distributions, and invariants."""
 
 import math
 import pickle
@@ -84,7 +84,7 @@ def test_parameters_out_of_range_are_refused(make, message):
         make()
 
 
-# What all of them keep
+# Invariants
 
 
 @pytest.mark.parametrize("value", OF_INTENTS, ids=repr)
@@ -248,7 +248,7 @@ def test_each_constraint_is_dropped_with_its_probability_on_its_own(relaxed, per
     assert stats.chisquare(counts, np.array([0.49, 0.21, 0.21, 0.09]) * 3000).pvalue > RARE
 
 
-def test_queries_of_fewer_constraints_than_others_are_dropped_from_their_own(perturbed):
+def test_constraints_are_dropped_from_the_number_of_each_query(perturbed):
     frame = pd.DataFrame({"qid": ["a", "a", "b", "b"], "entity_id": ["A", "B"] * 2, "prob": 0.5})
     frame["violations"] = [[1.0], [1.0], [0.0, 0.5, 1.0], [0.5, 0.5, 0.5]]
     prob = perturbed(frame.iloc[:2], [DropConstraints("one")])
@@ -267,7 +267,7 @@ def test_constraints_that_nobody_named_cannot_be_dropped(intents, relaxed, pertu
 def test_candidates_are_dropped_with_their_probability_and_never_all(intents, perturbed):
     prob = perturbed(intents, [DropCandidates(0.4)], n=4000)
     lost = prob == 0
-    # The expected share: lost, unless all would be and this one stays.
+    # The expected proportion: removed, unless all would be and this one is kept.
     for rows, size in (([2, 1, 6], 3), ([0, 4], 2)):
         here = lost[:, rows]
         assert not here.all(axis=1).any()
@@ -285,7 +285,7 @@ def test_resampled_intents_weigh_what_they_are_drawn(intents, perturbed):
         counts = np.bincount((uniform[b] * 3).astype(int), minlength=3)
         weights = counts * np.array([0.6, 0.3, 0.1])
         assert prob[b, [2, 1, 6]] == pytest.approx(weights / weights.sum(), abs=1e-12)
-    # Of q2 two are possible: the third is never drawn, nor does it take a draw.
+    # Two candidates of q2 are possible: the third is never drawn and does not count as a draw.
     assert set(prob[:, 0].round(9)) <= {0.0, 0.5, 1.0}
     assert set(prob[:, 3]) == {1.0}
 
@@ -358,7 +358,7 @@ def test_frames_of_variants_are_checked_and_left_alone(variants):
     assert held.frames[0]["prob"].tolist() == [0.9, 0.1, 1.0]
 
 
-# Intents that are none
+# Invalid intents
 
 
 @pytest.mark.parametrize(

@@ -148,7 +148,7 @@ def test_leading_axes_are_means_of_their_own():
 
 @pytest.mark.parametrize("n", [2, 3, 4, 6])
 def test_over_all_samples_of_labels_the_mean_estimate_is_the_mean_of_all(n):
-    # Exactly unbiased for any collection: every way to choose the labelled queries of seven.
+    # Exactly unbiased for any collection: all subsets of labelled queries of seven.
     rng = np.random.default_rng(n)
     truth = rng.random(7)
     scores = np.round(0.8 * truth + 0.3 * rng.random(7), 1)
@@ -192,7 +192,7 @@ def test_what_gives_no_mean_is_refused(change, message):
 
 
 def frames(names=("a",), measures=("ES@5",), n=30, m=70):
-    """Scores of all queries and labels of every third or so, rows in no order."""
+    """Scores of all queries and labels of some, unsorted."""
     scores, labels = [], []
     for place, name in enumerate(names):
         for number, measure in enumerate(measures):
@@ -327,22 +327,22 @@ def test_intervals_that_are_too_sure_of_themselves_say_so():
     right = scores.merge(labels[["qid"]], on="qid").assign(measure="success")
     with pytest.warns(DegenerateWarning, match="no label contradicts"):
         prediction_powered(scores, right, target="these")
-    # Of queries that are all labelled, nothing is left to estimate.
+    # With labels of all queries, nothing remains to estimate.
     every = prediction_powered(right.assign(measure="ES@5"), right, target="these")
     assert (every["high"] - every["low"]).tolist() == [0]
 
 
-# A collection whose tagger is right as often as it is told to be.
+# A collection with a tagger of given precision.
 
 CANDIDATES = 6
 
 
 def scored(precision, n_queries, seed=0, k=5):
-    """ES@5 of queries under the true tags of documents and under a tagger's, shape (n_queries,) each.
+    """ES@5 of queries under the true tags of documents and under predicted tags, shape (n_queries,) each.
 
-    Queries have six candidate intents. A system lists five documents; likely intents come more often, and to a degree
-    that differs from query to query documents are about something else. The tagger is right with some precision, and
-    otherwise names another candidate.
+    Queries have six candidate intents. A system retrieves five documents; likely intents are more frequent, and a
+    proportion of documents that varies between queries is about another entity. The tagger has the given precision;
+    wrong tags name another candidate.
     """
     rng = np.random.default_rng(seed)
     prob = rng.dirichlet(np.full(CANDIDATES, 0.8), n_queries)
@@ -392,7 +392,7 @@ def tagged(request):
     return request.param, *scored(request.param, 5000)
 
 
-# Precision and labels: the ratios of widths that the docstring prints, of the population and of these queries.
+# By precision and labels: the ratios of widths of the docstring, for the population and for these queries.
 WIDTHS = {
     (0.7, 25): (0.80, 0.77),
     (0.7, 50): (0.82, 0.76),
@@ -410,7 +410,7 @@ def test_intervals_are_narrower_and_hold(tagged, n, target):
     found = simulated(truth, scores, n, target)
     assert found["width"] == pytest.approx(WIDTHS[precision, n][target == "these"], abs=0.04)
     assert found["error"] < found["width"] + 0.04
-    # Errors of a good tagger are rare, and few labels meet few of them: the docstring says so.
+    # Errors of a good tagger are rare, and a few labels sample few of them, as stated in the docstring.
     floor = 0.925 if target == "these" and precision > 0.9 else 0.945
     assert stats.binomtest(found["covered"], 2000, floor, alternative="less").pvalue > 0.001, found
 

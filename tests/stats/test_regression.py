@@ -1,4 +1,4 @@
-"""Gain against coverage by least squares, with errors that unequal variances do not mislead."""
+"""Regression of gain on coverage, with heteroskedasticity-robust errors."""
 
 import numpy as np
 import pandas as pd
@@ -13,7 +13,7 @@ from vbterrier.stats.regression import gain_regressions
 
 
 def topics(n=60, slope=0.0, seed=0):
-    """Coverage of two kinds, of which the second goes with the gain; noise that grows with coverage."""
+    """Two coverage measures, of which the second correlates with the gain; noise increases with coverage."""
     rng = np.random.default_rng(seed)
     one, two, ap = rng.random((3, n))
     gain = 0.02 + slope * two + 0.1 * ap + rng.normal(0, 0.02 + 0.1 * two)
@@ -69,21 +69,21 @@ def test_undefined_topics_are_left_out_of_their_own_regression_alone():
     assert found.loc["two", ["n_qids", "n_undefined"]].tolist() == [60, 0]
 
 
-def test_a_control_that_others_explain_changes_nothing():
+def test_a_collinear_control_changes_nothing():
     table = topics(slope=0.2).assign(twice=lambda frame: 2 * frame["ap"] + 1, constant=40)
     plain = gain_regressions(table, "gain", ["two"], controls=["ap"])
     more = gain_regressions(table, "gain", ["two"], controls=["ap", "twice", "constant"])
     pd.testing.assert_frame_equal(plain, more)
 
 
-def test_what_cannot_be_told_is_nan_and_no_test():
+def test_undefined_coefficients_are_nan_and_not_tested():
     table = topics().assign(flat=1.0, copy=lambda frame: frame["ap"] * 3)
     with pytest.warns(DegenerateWarning, match="does not vary given the controls") as told:
         found = gain_regressions(table, "gain", ["flat", "one", "copy"], controls=["ap"])
     assert len(told) == 2
     assert found["p_adjusted"].isna().tolist() == [True, False, True]
     assert found["coef"].isna().tolist() == [True, False, True]
-    # One test was made, which needs no adjustment.
+    # A single test needs no adjustment.
     assert found["p_adjusted"][1] == found["p_value"][1]
     with pytest.warns(DegenerateWarning, match="3 topics for 3 coefficients"):
         few = gain_regressions(table.iloc[:3], "gain", ["one"], controls=["ap"])
@@ -91,7 +91,7 @@ def test_what_cannot_be_told_is_nan_and_no_test():
 
 
 def test_a_coefficient_that_one_topic_decides_has_no_error():
-    # All but one topic are covered in full, as by an oracle.
+    # All topics but one have coverage 1, as with an oracle.
     table = topics().assign(oracle=np.where(np.arange(60) == 5, 0.9, 1.0))
     with pytest.warns(DegenerateWarning, match="single topic determines"):
         found = gain_regressions(table, "gain", ["oracle"]).iloc[0]

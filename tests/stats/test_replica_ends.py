@@ -1,4 +1,4 @@
-"""Intervals from replicas: by hand, against SciPy, and where they say little."""
+"""Intervals from replicas: by hand, against SciPy, and degenerate cases."""
 
 import math
 
@@ -49,16 +49,16 @@ def test_bca_levels_are_the_textbook_formula(acceleration):
 def test_bca_of_a_bootstrap_is_scipys():
     means = resampled_means(SCORES[:, None], 500, stream(1, ""))[:, 0]
     without = (SCORES.sum() - SCORES) / 39
-    ours = replica_intervals(
+    found = replica_intervals(
         means, point=SCORES.mean(), acceleration=acceleration_of(without[:, None])[0], method="bca", source="intents"
     )
-    theirs = topics_interval(SCORES, method="bca", n_resamples=500, seed=1)
-    assert (float(ours.low), float(ours.high)) == pytest.approx((theirs.low, theirs.high), abs=1e-12)
+    expected = topics_interval(SCORES, method="bca", n_resamples=500, seed=1)
+    assert (float(found.low), float(found.high)) == pytest.approx((expected.low, expected.high), abs=1e-12)
 
 
 def test_ties_with_the_point_count_half():
     draws = np.repeat([0.0, 0.5, 1.0], [40, 40, 20])
-    # 40 below, 40 tied: a share of 0.6, which moves the levels up.
+    # 40 below, 40 tied: a proportion of 0.6, which raises the levels.
     bias = stats.norm.ppf(0.6)
     expected = np.quantile(draws, stats.norm.cdf(2 * bias + stats.norm.ppf([0.025, 0.975])))
     found = replica_intervals(draws, point=np.array(0.5), method="bca")

@@ -1,4 +1,4 @@
-"""Replicas: Algorithm 1 as a plain loop on the same random numbers, and what may change nothing."""
+"""Replicas: Algorithm 1 as a plain loop on the same random numbers, and invariants."""
 
 import math
 import os
@@ -59,7 +59,7 @@ PERTURBATIONS = [
 
 
 def collection(seed, n_topics=6, most=5, depth=6):
-    """Intents in some order, and the matches of a system that tags some documents twice."""
+    """Unsorted intents, and the matches of a system that tags some documents twice."""
     rng = np.random.default_rng(seed)
     rows = []
     for topic in range(n_topics):
@@ -78,7 +78,7 @@ def matches_of(frame, rng, depth=6):
     return Matches(intent, rank, weight, docno, known=pairs.sum(axis=1) + rng.integers(0, 2, len(frame)))
 
 
-# A score from probabilities and matches, as the paper states it
+# A score from probabilities and matches, by the formulas of the paper
 
 
 def gain_of(matches, statistic, depth):
@@ -116,7 +116,7 @@ def score_of(prob, gains, statistic):
 
 
 def by_query(frame, matches):
-    """For each query its candidates by id with probability, matches and known documents."""
+    """Candidates of each query by id, with probability, matches and known documents."""
     queries = {}
     for row, (qid, entity, prob) in enumerate(frame[["qid", "entity_id", "prob"]].itertuples(index=False)):
         found = [
@@ -181,7 +181,7 @@ def test_replicas_are_those_of_algorithm_1_as_a_plain_loop(seed):
                 assert found.values[0, column, b, place] == pytest.approx(expected, abs=1e-7)
 
 
-# What may change nothing
+# Invariants
 
 
 @pytest.mark.parametrize("perturbations", PERTURBATIONS, ids=repr)
@@ -242,7 +242,7 @@ def test_another_seed_and_another_query_draw_otherwise():
         assert (first[:, 0] != first[:, 1]).all()
 
 
-def test_two_perturbations_of_one_class_draw_apart_and_others_leave_their_numbers():
+def test_perturbations_of_the_same_class_have_separate_streams():
     frame = pd.DataFrame({"qid": "q", "entity_id": ["A", "B"], "prob": [0.5, 0.5]})
     half = {"a": Matches(np.array([0]), np.array([0]))}
 
@@ -291,7 +291,7 @@ def test_inputs_are_left_as_they_were():
     assert (matches.weight == weight).all()
 
 
-# Noise of tags
+# Perturbed tags
 
 
 def one_query(n):
@@ -301,7 +301,7 @@ def one_query(n):
 def test_confused_tags_name_another_candidate_or_are_lost():
     frame = one_query(4)
     matches = {"a": Matches(np.array([1]), np.array([0]), docno=["d"])}
-    # ES of one document is 1/4 whatever it names; the most probable candidate of another frame says what it names.
+    # ES of one document is always 1/4; TopIntent under another frame identifies the named candidate.
     found = replicate(frame, matches, [TagConfusion(0.4, lost=0.25)], [Statistic("ES", 1)], n_replicas=5000)
     lost = int((found.values == 0).sum())
     assert int((found.values == 0.25).sum()) == 5000 - lost
@@ -371,7 +371,7 @@ def test_no_noise_of_tags_is_the_point_exactly():
 
 @pytest.mark.parametrize("gain", ["binary", "dcg"])
 def test_gains_of_confused_tags_are_the_textbook_loop(gain):
-    # All tags confused and only two candidates: each names the other one for certain.
+    # All tags are confused and there are two candidates: each tag names the other one.
     frame = one_query(2).assign(prob=[0.9, 0.1])
     rank, intent = np.array([0, 2, 2, 3]), np.array([0, 0, 1, 1])
     weight, known = np.array([0.5, 1.0, 0.25, 1.0]), np.array([3, 4])
@@ -416,7 +416,7 @@ def test_a_nil_intent_is_served_up_to_the_first_tagged_document():
     assert found.point.ravel() == pytest.approx([0.25, 0.25], abs=1e-12)
 
 
-# Beside the measures
+# Against the measures
 
 
 @settings(max_examples=20, deadline=None)
@@ -460,7 +460,7 @@ def test_statistics_are_called_as_the_measures_are(statistic):
     assert str(statistic) == str(measure if statistic.cutoff is None else measure @ statistic.cutoff)
 
 
-# Without one candidate
+# Leaving out candidates
 
 
 def test_the_jackknife_is_the_textbook_loop():
@@ -557,7 +557,7 @@ def test_a_bar_is_shown_when_asked_for(capsys, monkeypatch):
     assert "replicas:   0%|          | 0/6" in capsys.readouterr().err
 
 
-# What is refused
+# Invalid input
 
 
 class Emptied:

@@ -1,4 +1,4 @@
-"""Several sources of uncertainty in one interval: by hand, by simulation, identities, bad input."""
+"""Variance components: by hand, by simulation, identities, invalid input."""
 
 import numpy as np
 import pytest
@@ -43,7 +43,7 @@ def test_sources_that_are_crossed_leave_interactions():
     assert found.sources == ["topics", "intents", "tags", "interactions"]
     np.testing.assert_allclose(found.variances * 9, [[27, 3, 4, 3]])
     assert found.interval.method == "topics, intents and tags (nested)"
-    # Estimates may add up to more than there is; negative ones are noise about 0.
+    # The sum of estimates may exceed the total; negative estimates are noise around 0.
     parts = {"intents": np.array([[15.0, 0.0, 0.0]]), "tags": np.array([[0.0, 0.0, 5.0]]), "third": -MEANS}
     found = combine_sources(DRAWS, parts, values=MEANS)
     np.testing.assert_allclose(found.variances * 9, [[27, 7.5, 2.5, 0, 0]])
@@ -71,7 +71,7 @@ def test_the_normal_interval_of_measured_scores_is_students():
 
 
 def collection(seed, n, share, systems=1, n_draws=400):
-    """True scores of variance 1 about 0, skewed; variances within that differ, of mean share/(1 - share); draws."""
+    """Skewed true scores of mean 0 and variance 1; heterogeneous variances within of mean share/(1 - share); draws."""
     rng = np.random.default_rng(seed)
     truth = rng.gamma(2, 1 / np.sqrt(2), (systems, n)) - np.sqrt(2)
     sd = np.sqrt(share / (1 - share) * rng.gamma(4, 0.25, (systems, n)))
@@ -98,17 +98,17 @@ def inside(interval, truth):
     return int(((interval.low <= truth) & (truth <= interval.high)).sum())
 
 
-# One collection in some hundred has less spread over topics than noise.
+# In about one of a hundred collections, the noise exceeds the variance over topics.
 @pytest.mark.filterwarnings("ignore:noise within topics")
 def test_coverage_of_the_population_mean():
     n_sims, n, share = 400, 50, 0.5
     truth, sd, measured, noise = collection(6, n, share, systems=n_sims)
     noisy = combine_sources(noise + measured.T[..., None], "u", values=measured, scores="measured")
-    # As by hand at full size: .939 of 2,000; and .995 of expected scores, which vary less than true ones.
+    # In the full simulation: .939 of 2,000; and .995 for expected scores, which vary less than true ones.
     assert stats.binomtest(inside(noisy.interval, 0), n_sims, 0.939).pvalue > 1e-3
     known = combine_sources(noise + truth.T[..., None], "u", values=truth, variances=sd**2)
     assert stats.binomtest(inside(known.interval, 0), n_sims, 0.995).pvalue > 1e-3
-    # It is as wide as that of a judged collection, and the source alone holds what judging would show.
+    # It is as wide as for a judged collection, and the interval of the source covers the result of judging.
     half = (known.interval.high - known.interval.low) / 2
     judged = int((np.abs(measured.mean(axis=1)) <= half).sum())
     assert stats.binomtest(judged, n_sims, 0.949).pvalue > 1e-3
@@ -144,7 +144,7 @@ def test_where_nothing_varies_there_are_no_shares():
 
 
 @pytest.mark.parametrize("method", ["nested", "normal"])
-def test_one_topic_says_nothing_of_others(method):
+def test_one_topic_gives_no_variance_between_topics(method):
     with pytest.warns(DegenerateWarning, match="at least two topics"):
         found = combine_sources(DRAWS[:1], "u", method=method)
     assert np.isnan(

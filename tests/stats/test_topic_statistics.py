@@ -1,4 +1,4 @@
-"""Statistics of topics in parts: the intervals of the whole, to the last bit."""
+"""Mergeable statistics: bitwise the same intervals for any split of the topics."""
 
 import functools
 import pickle
@@ -117,7 +117,7 @@ def test_coverage_is_that_of_percentiles_or_better(n):
         for method in hits:
             ends = topics_intervals(values, method=method, n_resamples=499, seed=seed)
             hits[method] += int(((ends.low <= 0.2) & (ends.high >= 0.2)).sum())
-    # Four standard errors about what 10,000 samples gave.
+    # Four standard errors around the result of 10,000 samples.
     assert hits["poisson"] / 1000 == pytest.approx(0.937 if n == 25 else 0.945, abs=0.03)
     assert abs(hits["poisson"] - hits["percentile"]) < 25
 

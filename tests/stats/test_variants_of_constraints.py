@@ -1,4 +1,4 @@
-"""Candidates that only variants have, where intents were weighed by constraints."""
+"""Candidates that only variants contain, with intents weighted by constraints."""
 
 import numpy as np
 import pandas as pd
