@@ -23,6 +23,16 @@ ORDERS = ("given", "random")
 _N_SIZES = 20
 # Numbers in memory at a time: 32 MB.
 _BLOCK = 1 << 22
+SIZE_COLUMNS = ("name", "measure", "n_qids", "mean", "low", "high", "level", "order", "n_subsets", "seed")
+TESTS = ("bootstrap", "t")
+BESTS = ("whole", "subset")
+N_RESAMPLES = 1000
+COLUMNS = (
+    *("measure", "n_qids", "n_systems", "n_not_worse", "low", "high", "order", "n_subsets", "level", "test"),
+    *("n_resamples", "seed", "told_apart", "best"),
+)
+# Differences this close to 0 are rounding errors of sums in another order.
+_EQUAL = 1e-12
 
 
 def checked_sizes(sizes: Iterable[int] | None, n: int, least: int) -> list[int]:
@@ -79,9 +89,6 @@ def band(found: Floats, level: float, order: str) -> Floats:
     level = number("level", level, low=0, high=1, open_low=True, open_high=True)
     low, high = np.quantile(found, [(1 - level) / 2, (1 + level) / 2], axis=0)
     return np.stack([np.minimum(low, mean), np.maximum(high, mean)])
-
-
-SIZE_COLUMNS = ("name", "measure", "n_qids", "mean", "low", "high", "level", "order", "n_subsets", "seed")
 
 
 def score_by_size(
@@ -166,17 +173,6 @@ def _membership(subsets: Ints, n: int) -> Floats:
     members = np.zeros((len(subsets), n))
     np.put_along_axis(members, subsets, 1.0, axis=1)
     return members
-
-
-TESTS = ("bootstrap", "t")
-BESTS = ("whole", "subset")
-N_RESAMPLES = 1000
-COLUMNS = (
-    *("measure", "n_qids", "n_systems", "n_not_worse", "low", "high", "order", "n_subsets", "level", "test"),
-    *("n_resamples", "seed", "told_apart", "best"),
-)
-# Differences this close to 0 are rounding errors of sums in another order.
-_EQUAL = 1e-12
 
 
 def discriminative_power(

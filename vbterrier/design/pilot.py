@@ -25,6 +25,13 @@ LEAST = 5
 _EQUAL = 1e-12
 # Numbers drawn at a time: 16 MB.
 _BLOCK = 1 << 21
+METHOD = "topics (t)"
+# Kurtosis of the normal distribution.
+_NORMAL = 3.0
+COLUMNS = (
+    *("name", "measure", "n_qids", "n_more", "width", "width_then", "ratio", "level", "method"),
+    *("ratio_low", "ratio_high"),
+)
 
 
 def kurtosis_of(values: Floats) -> float:
@@ -202,15 +209,6 @@ def _drawn(both: Floats, n: int, n_rows: int, draws: np.random.Generator) -> Flo
         return sums
     counts: Floats = draws.multinomial(n, np.full(k, 1 / k), size=n_rows) @ both
     return counts
-
-
-METHOD = "topics (t)"
-# Kurtosis of the normal distribution.
-_NORMAL = 3.0
-COLUMNS = (
-    *("name", "measure", "n_qids", "n_more", "width", "width_then", "ratio", "level", "method"),
-    *("ratio_low", "ratio_high"),
-)
 
 
 def interval_width(

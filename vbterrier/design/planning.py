@@ -21,6 +21,15 @@ if TYPE_CHECKING:
 
 # The largest number of queries of a plan.
 MOST = 10**9
+TEST = "t"
+N_SIMULATIONS = 10_000
+COLUMNS = ("delta", "n_qids", "power", "low", "high", "level", "test", "n_pilot", "n_simulations", "seed")
+# Number of sizes of the curve, and its largest size relative to the number by normal theory.
+_N_SIZES, _BEYOND = 40, 1.3
+# The first size is the smaller of 1/_FIRST of the last size and _BEFORE times the smallest number by normal theory.
+_FIRST, _BEFORE = 100, 0.5
+# Relative standard deviation below which a resample is constant up to rounding.
+_CONSTANT = 1e-6
 
 
 def power_by_formula(n: Any, delta: float, std: float, level: float) -> Any:
@@ -73,17 +82,6 @@ def detectable_by_formula(n: int, std: float, power: float, level: float) -> flo
     while power_by_formula(float(n), far, std, level) < power:
         far *= 2
     return float(optimize.brentq(lambda delta: power_by_formula(float(n), delta, std, level) - power, 0.0, far))
-
-
-TEST = "t"
-N_SIMULATIONS = 10_000
-COLUMNS = ("delta", "n_qids", "power", "low", "high", "level", "test", "n_pilot", "n_simulations", "seed")
-# Number of sizes of the curve, and its largest size relative to the number by normal theory.
-_N_SIZES, _BEYOND = 40, 1.3
-# The first size is the smaller of 1/_FIRST of the last size and _BEFORE times the smallest number by normal theory.
-_FIRST, _BEFORE = 100, 0.5
-# Relative standard deviation below which a resample is constant up to rounding.
-_CONSTANT = 1e-6
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -21,6 +21,11 @@ if TYPE_CHECKING:
     from vbterrier.annotations import Floats, Ints
     from vbterrier.frames.notebook import Figures
 
+N_DRAWS = 10_000
+SOURCES = ("model", "queries")
+# Level of the limit of the Kolmogorov distance.
+_LIMIT = 0.95
+
 
 @dataclass(frozen=True)
 class DecisionCounts(Shown):
@@ -150,12 +155,6 @@ def cells_of(decisions: Decisions) -> Ints:
     cell_at[PLACES] = np.arange(N_CELLS)
     cells: Ints = cell_at[4 * decisions.gold_nil + decisions.answer]
     return cells
-
-
-N_DRAWS = 10_000
-SOURCES = ("model", "queries")
-# Level of the limit of the Kolmogorov distance.
-_LIMIT = 0.95
 
 
 @dataclass(frozen=True, eq=False, repr=False)

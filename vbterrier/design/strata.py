@@ -28,6 +28,14 @@ if TYPE_CHECKING:
     Strata = str | int | Callable[[pd.DataFrame], Any] | None
     Allocation = str | Mapping[Any, int]
 
+ALLOCATIONS = ("proportional", "equal", "neyman")
+# Name of the single stratum without strata.
+ALL = "all"
+# Draws needed to estimate a variance.
+_LEAST = 2
+# Units of the first stage by method; other methods have one stage.
+STAGES = {"random-document": "document", "random-mention": "mention"}
+
 
 class MentionCorpus:
     """The distinct queries (docno, mention) of a mention frame, in the order of their documents and mentions.
@@ -113,13 +121,6 @@ class MentionCorpus:
                     f"{self.name}: {n_other} rows repeat a docno and mention with another {name!r}, as rows {first} "
                     f"and {row}; the first row is used, because a mention has one meaning in a document"
                 )
-
-
-ALLOCATIONS = ("proportional", "equal", "neyman")
-# Name of the single stratum without strata.
-ALL = "all"
-# Draws needed to estimate a variance.
-_LEAST = 2
 
 
 def strata_of(mentions: MentionCorpus, strata: Strata, extras: Sequence[str]) -> tuple[list[str], Ints]:
@@ -260,10 +261,6 @@ def _by_stratum(what: str, names: Sequence[str], given: Any, *, low: int) -> Flo
         raise ParameterError(f"{what}: wanted the strata {examples(names, 9)}; found {examples(known, 9)}")
     check = whole if what == "allocation" else number
     return np.array([check(f"{what}[{name!r}]", known[name], low=low) for name in names], dtype=np.float64)
-
-
-# Units of the first stage by method; other methods have one stage.
-STAGES = {"random-document": "document", "random-mention": "mention"}
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
     from vbterrier.frames.ids import Ids
 
+# The columns of a run that TagEntities writes; a list, because pandas treats a tuple as one column.
+TAGGED = ["entity_id", "weight", "tagger"]
+
 
 def named_runs(runs: Any) -> Any:
     """Pairs or a mapping of name to run; unnamed files are named after their paths."""
@@ -85,10 +88,6 @@ def bootstrapped(measure: str | ir_measures.Measure) -> Bootstrapped:
             "unjudged documents"
         )
     return wanted
-
-
-# The columns of a run that TagEntities writes; a list, because pandas treats a tuple as one column.
-TAGGED = ["entity_id", "weight", "tagger"]
 
 
 def topics_of(topics: Any) -> pd.DataFrame:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 _OF_STATISTICS = ("cutoff", "alpha", "gain", "variance", "clip", "monotone")
 # Parameters that all measures of a call share.
 _OF_CALL = ("intents", "tags", "rel", "normalise", "undefined")
+SEPARATOR = "|"
 
 
 def replicas_of(
@@ -119,9 +120,6 @@ def matches_of(coverage: Coverage, run: Run) -> Matches:
         nil=nil,
         until=None if nil is None else coverage.first_tagged[intents.topic[nil]],
     )
-
-
-SEPARATOR = "|"
 
 
 @dataclass(frozen=True)

@@ -51,6 +51,9 @@ RESOURCES = ("embeddings", "document_embeddings", "texts")
 # A grid links the pool once: its stages hold parameters only, with empty links and entities.
 _NO_LINKS = pd.DataFrame({"docno": [], "entity_id": []}, dtype=str)
 _NO_ENTITIES = pd.DataFrame({"qid": [], "docno": [], "score": []}, dtype=str)
+# Columns of a run without document text.
+_KEYS = ("qid", "docno", "score", "rank", "query")
+_COLUMNS = ("configuration", "family", "entities")
 
 
 @dataclass(frozen=True)
@@ -184,10 +187,6 @@ class RerankContext:
         return self._memo[name][1]
 
 
-# Columns of a run without document text.
-_KEYS = ("qid", "docno", "score", "rank", "query")
-
-
 def inputs_fingerprint(context: RerankContext) -> str:
     """Fingerprint of the inputs of a grid: the measures, and all data that configurations read."""
     documents, pool, resources = context.documents, context.documents.pool, context.resources
@@ -244,9 +243,6 @@ def _vectors(given: Mapping[str, Any], ids: list[str]) -> str:
         if each in given:
             made.update(each.encode() + b"\0" + np.asarray(given[each], dtype=np.float64).tobytes())
     return made.hexdigest()
-
-
-_COLUMNS = ("configuration", "family", "entities")
 
 
 def rerank_grid(

@@ -33,6 +33,10 @@ if TYPE_CHECKING:
     from vbterrier.frames.ranking import Run
     from vbterrier.stats.topic_intervals import Interval
 
+SETTINGS = ("conditional", "open-world")
+BEYOND = ("keep", "drop")
+UNREACHED = ("skip", "zero")
+
 
 def linked(links: Any, pool: Any) -> LinkedPool:
     """The linked pool, as given or built from tags and a run.
@@ -188,11 +192,6 @@ class ReachableQrels:
 def judged_topics(run: pd.DataFrame, judgments: pd.DataFrame) -> pd.DataFrame:
     """The rows of a run whose topics are judged; avoids a second warning about topics left out."""
     return run[run["qid"].isin(judgments["qid"])]
-
-
-SETTINGS = ("conditional", "open-world")
-BEYOND = ("keep", "drop")
-UNREACHED = ("skip", "zero")
 
 
 @dataclass(frozen=True, eq=False, repr=False)

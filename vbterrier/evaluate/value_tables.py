@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 # Means are summed in an order that may differ between systems.
 _PLACES = 12
 _NOTHING: _Column = ([], np.empty(0))
+COLUMNS = ("name", "measure", "n_qids", "n_missing", "n_zero", "flag")
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,9 +174,6 @@ def _parsed(name: str) -> list[ir_measures.Measure]:
             return list(ir_measures.parse_trec_measure(name))
         except ValueError:
             return []
-
-
-COLUMNS = ("name", "measure", "n_qids", "n_missing", "n_zero", "flag")
 
 
 def suspect_runs(tables: Sequence[ValueTable], missing: pd.DataFrame | None = None) -> pd.DataFrame:
