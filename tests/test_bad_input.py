@@ -691,7 +691,7 @@ def test_a_cutoff_that_is_no_rank_is_refused_by_the_distribution(cutoff):
         ({"seed": True}, "seed=True: wanted a whole number of at least 0"),
         ({"metric": "AP"}, "metric='AP': wanted an instance of a class of vbterrier.unjudged.metrics"),
         ({"metric": AP}, r"metric=<class .*AP'>: wanted one of those in"),
-        ({"prior": {0: 1.0}, "compat": "ecir23"}, "compat='ecir23' knows priors by name only"),
+        ({"prior": {0: 1.0}, "compat": "ecir23"}, "compat='ecir23' needs one of the priors"),
     ],
     ids=str,
 )
@@ -748,7 +748,7 @@ def test_a_prior_that_sums_to_one_but_for_rounding_is_silently_made_to():
 
 def test_a_run_prior_with_nothing_to_go_by_is_an_error_that_names_the_topics_and_the_ways_out():
     run = RUN.assign(docno=["n1", "n2", "n3", "n4", "d5", "d4"])
-    words = r"prior='run' has nothing to go by on 1 topics .*\('q1'\); choose all_unjudged='pool' or 'zero', or prior="
+    words = r"prior='run' is undefined on 1 topics .*\('q1'\); choose all_unjudged='pool' or 'zero', or prior="
     with pytest.raises(InputError, match=words):
         bootstrap_distribution(run, QRELS, prior="run")
 

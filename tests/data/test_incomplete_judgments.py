@@ -59,7 +59,7 @@ def web(shared_data):
 
 def test_leaving_out_the_documents_of_one_run(web):
     qrels, runs = web
-    found = simulate(runs, qrels, leave_group_out(runs, qrels, depth=10), estimators=ESTIMATORS)
+    found = simulate(runs, qrels, leave_group_out(runs, qrels, cutoff=10), estimators=ESTIMATORS)
     error = rmse(found)
     assert error["ours"] < 0.75 * error["paper"]
     assert error["ours"] < error["condensed"]
@@ -139,7 +139,7 @@ def test_other_metrics(web, covid, truth):
     condensed, ours, wanted = OTHER_METRICS[truth]
     estimators = {"bad": truth, "ours": ours} | ({"condensed": condensed} if condensed else {})
     thinned = [(f"seed {seed}", subsample_qrels(full, 0.3, seed)) for seed in range(SEEDS)]
-    left_out = list(leave_group_out(web[1], web[0], depth=10))
+    left_out = list(leave_group_out(web[1], web[0], cutoff=10))
     of_web = simulate(web[1], web[0], left_out, measure=truth, estimators=estimators)
     of_covid = simulate(runs, full, thinned, measure=truth, estimators=estimators)
     for found, (bad, by_condensed, by_ours, share) in zip((of_web, of_covid), wanted, strict=True):

@@ -118,7 +118,7 @@ def test_a_class_at_its_edges(oer, df_rel, df_other, name):
 
 def test_the_log_odds_by_hand():
     """4 of 5 relevant, none of 5 others: odds (4.5/1.5) / (0.5/5.5) = 33; 4 documents of support at tau = 5."""
-    found = observable_relevance(*(np.array([n]) for n in (4, 0, 5, 5)), alpha=0.5, tau=5.0)
+    found = observable_relevance(*(np.array([n]) for n in (4, 0, 5, 5)), alpha=0.5, shrinkage=5.0)
     odds = Fraction(9, 3) / Fraction(1, 11)
     assert odds == 33
     assert found[0] == pytest.approx((1 - math.exp(-0.8)) * math.log(33), rel=1e-14)

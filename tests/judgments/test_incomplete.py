@@ -13,7 +13,7 @@ import vbterrier
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.frames.ids import ids_of
 from vbterrier.frames.ranking import Run
-from vbterrier.unjudged.incomplete import _chances, leave_group_out, shallow_pool, subsample_qrels
+from vbterrier.unjudged.incomplete import _uniforms, leave_group_out, shallow_pool, subsample_qrels
 from vbterrier.unjudged.pool import Judgments
 
 QIDS = ("q1", "q2", "q3")
@@ -55,7 +55,7 @@ def first(frame, depth):
 def test_what_a_group_alone_contributed_goes(seed):
     runs, qrels = random_setting(seed)
     groups = {"r0": "A", "r1": "B", "r2": "A", "r3": "C"}
-    found = list(leave_group_out(runs, qrels, groups, depth=3))
+    found = list(leave_group_out(runs, qrels, groups, cutoff=3))
     assert [(group, names) for group, _, names in found] == [("A", ("r0", "r2")), ("B", ("r1",)), ("C", ("r3",))]
     for group, left, names in found:
         own = set().union(*(first(runs[name], 3) for name in names))
@@ -69,14 +69,14 @@ def test_what_a_group_alone_contributed_goes(seed):
 @pytest.mark.filterwarnings("ignore::vbterrier.DegenerateWarning")
 def test_other_groups_stay_fully_judged(seed):
     runs, qrels = random_setting(seed)
-    for _, left, names in leave_group_out(runs, qrels, depth=3):
+    for _, left, names in leave_group_out(runs, qrels, cutoff=3):
         unjudged = {name: Judgments(left).judge(Run(frame), 3).n_unjudged.sum() for name, frame in runs.items()}
         assert all((count == 0) or name in names for name, count in unjudged.items())
 
 
 def test_documents_that_no_run_has_stay():
     runs = {"one": run(q1=["a", "b"]), "two": run(q1=["b", "c"])}
-    left = {group: list(qrels["docno"]) for group, qrels, _ in leave_group_out(runs, judged("abcdx"), depth=2)}
+    left = {group: list(qrels["docno"]) for group, qrels, _ in leave_group_out(runs, judged("abcdx"), cutoff=2)}
     assert left == {"one": list("bcdx"), "two": list("abdx")}
 
 
@@ -84,9 +84,11 @@ def test_only_the_first_ranks_count_in_the_order_of_trec_eval():
     # Equal scores: the later docno stands first.
     tied = run(q1=["a", "b"]).assign(score=1.0)
     with pytest.warns(DegenerateWarning, match="lose all judgments"):
-        left = {group: list(qrels["docno"]) for group, qrels, _ in leave_group_out({"one": tied}, judged("b"), depth=1)}
+        left = {
+            group: list(qrels["docno"]) for group, qrels, _ in leave_group_out({"one": tied}, judged("b"), cutoff=1)
+        }
     assert left == {"one": []}
-    (found,) = leave_group_out({"one": tied}, judged("ab"), depth=1)
+    (found,) = leave_group_out({"one": tied}, judged("ab"), cutoff=1)
     assert list(found.qrels["docno"]) == ["a"]
 
 
@@ -142,7 +144,7 @@ def test_chances_are_uniform_and_independent_of_each_other():
     docno = ids_of(pd.Series([f"document-{i}" for i in range(n)]), "docno")
     qid = ids_of(pd.Series(["q1"] * n), "qid")
     other = ids_of(pd.Series(["q2"] * n), "qid")
-    drawn = [_chances(qid, docno, 1), _chances(qid, docno, 2), _chances(other, docno, 1)]
+    drawn = [_uniforms(qid, docno, 1), _uniforms(qid, docno, 2), _uniforms(other, docno, 1)]
     for chances in drawn:
         assert 0 <= chances.min() < chances.max() < 1
         assert stats.kstest(chances, "uniform").pvalue > 0.001
@@ -182,12 +184,12 @@ def test_what_cannot_be_is_refused():
     for seed in (-1, 0.5, True):
         with pytest.raises(ParameterError, match="seed"):
             subsample_qrels(qrels, 0.5, seed)
-    for depth in (0, 2.0, True):
-        with pytest.raises(ParameterError, match="depth"):
-            shallow_pool(runs, qrels, depth)
-        with pytest.raises(ParameterError, match="depth"):
-            leave_group_out(runs, qrels, depth=depth)
-    with pytest.raises(ParameterError, match=r"1 runs have none \('two'\)"):
+    for cutoff in (0, 2.0, True):
+        with pytest.raises(ParameterError, match="cutoff"):
+            shallow_pool(runs, qrels, cutoff)
+        with pytest.raises(ParameterError, match="cutoff"):
+            leave_group_out(runs, qrels, cutoff=cutoff)
+    with pytest.raises(ParameterError, match=r"1 runs have no group \('two'\)"):
         leave_group_out(runs, qrels, {"one": "A"})
     with pytest.raises(ParameterError, match=r"no run is called 'tow'.*Did you mean two"):
         leave_group_out(runs, qrels, {"one": "A", "tow": "B"})

@@ -389,11 +389,11 @@ def test_what_does_not_belong_together_is_refused(many):
     with pytest.raises(ParameterError, match="no system 'r9'"):
         JointDistribution(distributions, cuts).covariance("r0", "r9")
     fewer = cuts_of(frames, qrels[qrels["qid"] != "q3"])
-    with pytest.raises(InputError, match="'r1' have different topics, they differ in 'q3'"):
+    with pytest.raises(InputError, match="'r1' have different topics: 'q3'"):
         JointDistribution({**distributions, "r1": distribution_of(fewer)["r1"]}, cuts)
-    with pytest.raises(InputError, match="'r1' are scored by other grades or gains"):
+    with pytest.raises(InputError, match="'r1' have different grades or gains"):
         JointDistribution({**distributions, "r1": distribution_of(cuts, dcg="exp-log2")["r1"]}, cuts)
-    with pytest.raises(InputError, match="system 'r1': its distribution is not that"):
+    with pytest.raises(InputError, match="system 'r1': its distribution and its ranking do not"):
         JointDistribution(distributions, {**cuts, "r1": cuts_of(frames, qrels, k=2)["r1"]})
 
 

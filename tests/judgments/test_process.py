@@ -157,7 +157,7 @@ def test_a_strength_that_is_none_is_refused(strength):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"prior_strength": 3.0}, "takes its prior for certain; leave out prior_strength=3.0"),
+        ({"prior_strength": 3.0}, "treats its prior as known exactly; remove prior_strength=3.0"),
         ({"prior": "column"}, "only: 'pool', 'run', 'pool\\+run'"),
     ],
 )
@@ -167,7 +167,7 @@ def test_the_papers_code_knows_neither_strength_nor_column(change, words):
 
 
 def test_the_gain_of_ndcg_says_nothing_of_another_metric():
-    with pytest.raises(ParameterError, match="dcg='exp-log2' is nDCG's own"):
+    with pytest.raises(ParameterError, match="dcg='exp-log2' applies to nDCG only"):
         bootstrap_distribution(RUN, QRELS, 7, dcg="exp-log2", metric=AP())
     both = [bootstrap_distribution(RUN, QRELS, 7, **how) for how in ({"dcg": "exp-log2"}, {"metric": NDCG("exp-log2")})]
     assert (both[0].mean == both[1].mean).all()
@@ -177,7 +177,7 @@ def test_the_gain_of_ndcg_says_nothing_of_another_metric():
 def test_a_score_that_is_no_sum_has_no_grid():
     # Even where nothing is unjudged, so that the data do not decide it.
     for cutoff in (1, 7):
-        with pytest.raises(ParameterError, match="method='grid' adds up what ranks score, and AP is no such sum"):
+        with pytest.raises(ParameterError, match="method='grid' needs a score that is a sum over ranks, and AP is not"):
             bootstrap_distribution(RUN, QRELS, cutoff, method="grid", metric=AP())
 
 
@@ -261,9 +261,9 @@ def test_numbers_of_any_make(dtype):
         ([0.5, 0.4], "do not sum to 1"),
         ([], "do not sum to 1"),
         ([0.5, math.inf], "do not sum to 1"),
-        ([1.2, -0.2], "below 0 or none at all"),
-        ([0.5, None], "below 0 or none at all"),
-        ([0.5, math.nan], "below 0 or none at all"),
+        ([1.2, -0.2], "a negative or missing number"),
+        ([0.5, None], "a negative or missing number"),
+        ([0.5, math.nan], "a negative or missing number"),
         ([0.5, 0.3, 0.1, 0.1], "a grade that qrels do not hold; they hold 0, 1, 2"),
         ("0.5", "neither list nor number"),
         (["a", "b"], "neither list nor number"),
@@ -291,7 +291,7 @@ def test_a_grade_between_those_of_the_qrels_cannot_be_landed_on():
 
 def test_without_the_column_there_is_no_such_prior():
     with pytest.raises(
-        InputError, match="run: prior='column' reads column 'grade_prob', found qid, docno, score; add it"
+        InputError, match="run: prior='column' needs column 'grade_prob', found qid, docno, score; add it"
     ):
         bootstrap_distribution(RUN, QRELS, 7, prior="column")
     twice = pd.concat([own(0.5), own(0.5)[["grade_prob"]]], axis=1)

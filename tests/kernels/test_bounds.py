@@ -35,10 +35,10 @@ EXACT = {"rtol": 0.0, "atol": 1e-12}
 CASES = [f"T{i}" for i in range(1, 11)]
 
 
-def one(levels, pool, gain=(0.0, 1.0, 2.0, 3.0), *, top=3, depth=2):
+def one(levels, pool, gain=(0.0, 1.0, 2.0, 3.0), *, top=3, cutoff=2):
     """A single topic, from lists."""
     return PartlyJudged(
-        np.array([levels], dtype=np.int64), np.array([pool], dtype=np.int64), np.array(gain), top=top, depth=depth
+        np.array([levels], dtype=np.int64), np.array([pool], dtype=np.int64), np.array(gain), top=top, cutoff=cutoff
     )
 
 
@@ -46,13 +46,13 @@ def counts(levels, n_levels):
     return np.bincount(np.array([level for level in levels if level >= 0], dtype=np.int64), minlength=n_levels)
 
 
-def ndcg(levels, pool, gain, depth):
+def ndcg(levels, pool, gain, cutoff):
     """nDCG of complete judgments, the textbook way: levels of the list's documents (-2: no document), one row per case.
 
     ``pool`` holds the levels of all judged documents, one row per case.
     """
     gain_or_nothing = np.append(gain, [0.0, 0.0])  # -2 is the last but one
-    ranked, best = gain_or_nothing[levels][:, :depth], -np.sort(-gain[pool], axis=1)[:, :depth]
+    ranked, best = gain_or_nothing[levels][:, :cutoff], -np.sort(-gain[pool], axis=1)[:, :cutoff]
     dcg, ideal = ((g / np.log2(np.arange(2, g.shape[1] + 2))).sum(axis=1) for g in (ranked, best))
     return np.array([d / i if i > 0 else 0.0 for d, i in zip(dcg, ideal, strict=True)])
 
@@ -67,26 +67,26 @@ def sequences(n_levels, length):
 
 def outcomes(topics):
     """The nDCG of a single topic under each assignment of levels to its unjudged documents."""
-    levels, depth = topics.levels[0], topics.depth
-    ranks = np.flatnonzero(levels[:depth] == -1)
+    levels, cutoff = topics.levels[0], topics.cutoff
+    ranks = np.flatnonzero(levels[:cutoff] == -1)
     assigned = sequences(topics.top + 1, len(ranks))
-    lists = np.repeat(levels[np.newaxis, :depth], len(assigned), axis=0)
+    lists = np.repeat(levels[np.newaxis, :cutoff], len(assigned), axis=0)
     lists[:, ranks] = assigned
     judged = np.repeat(np.arange(len(topics.gain)), topics.pool[0])
     pool = np.hstack([np.tile(judged, (len(assigned), 1)), assigned])
-    return ndcg(lists, pool, topics.gain, depth)
+    return ndcg(lists, pool, topics.gain, cutoff)
 
 
 def greedy(topics):
     """The naive upper bound of a single topic, document by document."""
-    levels, left = topics.levels[0][: topics.depth].copy(), topics.pool[0].copy()
+    levels, left = topics.levels[0][: topics.cutoff].copy(), topics.pool[0].copy()
     for level in levels[levels >= 0]:
         left[level] -= 1
     for rank in np.flatnonzero(levels == -1):
         levels[rank] = next((level for level in range(len(left) - 1, 0, -1) if left[level] > 0), 0)
         left[levels[rank]] -= 1
     judged = np.repeat(np.arange(len(left)), topics.pool[0])
-    return ndcg(levels[np.newaxis], judged[np.newaxis], topics.gain, topics.depth)[0]
+    return ndcg(levels[np.newaxis], judged[np.newaxis], topics.gain, topics.cutoff)[0]
 
 
 def random_topic(rng):
@@ -101,8 +101,8 @@ def random_topic(rng):
     rises = [np.ones(n_levels - 1), np.exp2(np.arange(n_levels - 1)), rng.uniform(0.1, 5.0, n_levels - 1)]
     gain = np.append(0.0, np.cumsum(rises[rng.integers(3)]))
     top = n_levels - 1 if rng.random() < 0.7 else rng.integers(0, n_levels)
-    depth = None if rng.random() < 0.2 else int(rng.integers(1, width + 4))
-    return one(levels, pool, gain, top=int(top), depth=depth)
+    cutoff = None if rng.random() < 0.2 else int(rng.integers(1, width + 4))
+    return one(levels, pool, gain, top=int(top), cutoff=cutoff)
 
 
 @functools.cache
@@ -111,12 +111,12 @@ def random_topics():
     return [random_topic(rng) for _ in range(3000)]
 
 
-def random_batch(rng, n, *, width=8, n_levels=4, depth=10, top=3):
+def random_batch(rng, n, *, width=8, n_levels=4, cutoff=10, top=3):
     levels = rng.choice([-2, -1, -1, *range(n_levels)], size=(n, width))
     pool = np.array([counts(row, n_levels) for row in levels], dtype=np.int64).reshape(n, n_levels) + rng.integers(
         0, 4, (n, n_levels)
     )
-    return PartlyJudged(levels, pool, gains(np.arange(n_levels)), top=top, depth=depth)
+    return PartlyJudged(levels, pool, gains(np.arange(n_levels)), top=top, cutoff=cutoff)
 
 
 @pytest.fixture(scope="session")
@@ -128,7 +128,7 @@ def published(shared_data):
 def topics_of(case, dcg):
     levels = [-1 if grade is None else grade for grade in case["ranking"]]
     gain = gains(np.arange(case["G"] + 1), exponential=dcg == "exp")
-    return one(levels, counts(case["pool"], len(gain)), gain, top=case["G"], depth=case["k"])
+    return one(levels, counts(case["pool"], len(gain)), gain, top=case["G"], cutoff=case["k"])
 
 
 def test_the_published_cases_are_these(published):
@@ -150,7 +150,7 @@ class TestPublished:
         for grades in (assigned, case[dcg]["guaranteed_upper_grades"]):  # several judgments may be best
             levels = topics.levels.copy()
             levels[topics.unjudged] = grades
-            truth = ndcg(levels, np.array([[*case["pool"], *grades]]), topics.gain, topics.depth)
+            truth = ndcg(levels, np.array([[*case["pool"], *grades]]), topics.gain, topics.cutoff)
             assert truth == pytest.approx(case[dcg]["guaranteed_upper"], abs=1e-9)
 
     def test_truth_lies_within_the_exact_bounds(self, published, name, dcg):
@@ -182,7 +182,7 @@ def trec_covid(shared_data):
         expected = json.load(file)["ance"]
     pool = [counts(qrels[qid].values(), 3) for qid in expected]
     ranked = np.array([levels[qid] for qid in expected])
-    return PartlyJudged(ranked, np.array(pool), np.arange(3.0), top=2, depth=10), list(expected.values())
+    return PartlyJudged(ranked, np.array(pool), np.arange(3.0), top=2, cutoff=10), list(expected.values())
 
 
 def test_trec_covid(trec_covid):
@@ -216,13 +216,13 @@ class TestAllJudgmentsTried:
 
     def test_guaranteed_lower_bound(self):
         for topics in random_topics():
-            if topics.depth is None:
+            if topics.cutoff is None:
                 assert guaranteed_lower(topics) == 0.0
                 continue
             levels = np.maximum(topics.counted, 0)
             judged = np.repeat(np.arange(len(topics.gain)), topics.pool[0])
-            pool = np.append(judged, np.repeat(topics.top, topics.depth))  # as many as fit into the ideal ranking
-            expected = ndcg(levels, pool[np.newaxis], topics.gain, topics.depth)
+            pool = np.append(judged, np.repeat(topics.top, topics.cutoff))  # as many as fit into the ideal ranking
+            expected = ndcg(levels, pool[np.newaxis], topics.gain, topics.cutoff)
             np.testing.assert_allclose(guaranteed_lower(topics), expected, **EXACT)
 
     def test_judgments_of_the_guaranteed_upper_bound_attain_it(self):
@@ -234,7 +234,7 @@ class TestAllJudgmentsTried:
             assert ((assigned >= 0) & (assigned <= topics.top)).all()
             assert (np.diff(assigned) <= 0).all()
             pool = np.append(np.repeat(np.arange(len(topics.gain)), topics.pool[0]), assigned)
-            truth = ndcg(levels, pool[np.newaxis], topics.gain, topics.depth)
+            truth = ndcg(levels, pool[np.newaxis], topics.gain, topics.cutoff)
             np.testing.assert_allclose(truth, guaranteed_upper(topics), **EXACT)
 
     def test_layers_shrink_as_levels_rise(self):
@@ -275,19 +275,19 @@ class TestAllJudgmentsTried:
 
 @pytest.mark.parametrize("bound", [*dict.fromkeys(BOUNDS.values()), guaranteed_upper_levels])
 class TestShapes:
-    @pytest.mark.parametrize("depth", [1, 3, 8, 20, None])
+    @pytest.mark.parametrize("cutoff", [1, 3, 8, 20, None])
     @pytest.mark.parametrize("top", [0, 2, 3])
-    def test_a_batch_equals_its_topics(self, bound, depth, top):
-        batch = random_batch(np.random.default_rng(3), 200, depth=depth, top=top)
+    def test_a_batch_equals_its_topics(self, bound, cutoff, top):
+        batch = random_batch(np.random.default_rng(3), 200, cutoff=cutoff, top=top)
         single = [
-            bound(PartlyJudged(levels[np.newaxis], pool[np.newaxis], batch.gain, top=top, depth=depth))[0]
+            bound(PartlyJudged(levels[np.newaxis], pool[np.newaxis], batch.gain, top=top, cutoff=cutoff))[0]
             for levels, pool in zip(batch.levels, batch.pool, strict=True)
         ]
         np.testing.assert_allclose(bound(batch), single, **EXACT)
 
-    @pytest.mark.parametrize("depth", [0, 5, None])
-    def test_no_topics(self, bound, depth):
-        result = bound(random_batch(np.random.default_rng(3), 0, depth=depth))
+    @pytest.mark.parametrize("cutoff", [0, 5, None])
+    def test_no_topics(self, bound, cutoff):
+        result = bound(random_batch(np.random.default_rng(3), 0, cutoff=cutoff))
         assert len(result) == 0
         assert result.ndim == (2 if bound is guaranteed_upper_levels else 1)
 
@@ -309,11 +309,11 @@ EDGES = {
     "empty pool, empty list": (one([-2, -2], [0, 0, 0, 0]), [0.0] * 6),
     "pool of level 0 only": (one([0, -1], [5, 0, 0, 0]), [0.0, 0.0, 0.630930, 0.0, 0.0, 0.630930]),
     "list longer than k": (one([3, 0, -1, -1, 3], [1, 0, 0, 2]), [0.613147] * 3 + [0.613147] * 3),
-    "list shorter than k": (one([3, -1, -2], [0, 0, 0, 1], depth=4), [1.0, 1.0, 1.0, 0.390380, 1.0, 1.0]),
-    "list shorter than k, narrow": (one([3, -1], [0, 0, 0, 1], depth=4), [1.0, 1.0, 1.0, 0.390380, 1.0, 1.0]),
-    "relevant beyond k": (one([-1, 3], [0, 0, 0, 1], depth=1), [0.0, 1.0, 1.0, 0.0, 0.0, 1.0]),
-    "no cutoff": (one([-1, 3], [0, 0, 0, 2], depth=None), [0.386853, 1.0, 0.765361, 0.0, 0.386853, 0.765361]),
-    "depth 0": (one([-1, 3], [0, 0, 0, 1], depth=0), [0.0] * 6),
+    "list shorter than k": (one([3, -1, -2], [0, 0, 0, 1], cutoff=4), [1.0, 1.0, 1.0, 0.390380, 1.0, 1.0]),
+    "list shorter than k, narrow": (one([3, -1], [0, 0, 0, 1], cutoff=4), [1.0, 1.0, 1.0, 0.390380, 1.0, 1.0]),
+    "relevant beyond k": (one([-1, 3], [0, 0, 0, 1], cutoff=1), [0.0, 1.0, 1.0, 0.0, 0.0, 1.0]),
+    "no cutoff": (one([-1, 3], [0, 0, 0, 2], cutoff=None), [0.386853, 1.0, 0.765361, 0.0, 0.386853, 0.765361]),
+    "depth 0": (one([-1, 3], [0, 0, 0, 1], cutoff=0), [0.0] * 6),
     "nothing above level 0 allowed": (one([1, -1], [0, 2, 0, 0], top=0), [0.613147, 1.0] + [0.613147] * 4),
     "one level only": (one([0, -1], [1], gain=[0.0], top=0), [0.0] * 6),
     "pool above the top": (
@@ -334,7 +334,7 @@ def test_edges(edge):
 
 def test_an_empty_pool_still_has_judgments_that_attain_the_upper_bound():
     # at ratio 1 raising nobody (0/0) ties with raising somebody (1/1)
-    assert guaranteed_upper_levels(one([-1, 0, -1], [1, 0, 0, 0], depth=3))[0, 0] > 0
+    assert guaranteed_upper_levels(one([-1, 0, -1], [1, 0, 0, 0], cutoff=3))[0, 0] > 0
 
 
 def test_ranks_below_the_cutoff_play_no_part():

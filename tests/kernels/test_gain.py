@@ -26,27 +26,27 @@ def pools_with_gains(draw):
     return np.array(pool), draw(rising_gains(len(pool)))
 
 
-def dcg_by_loop(document_gains, depth):
+def dcg_by_loop(document_gains, cutoff):
     total = 0.0
     for rank, document_gain in enumerate(document_gains, start=1):
-        if depth is not None and rank > depth:
+        if cutoff is not None and rank > cutoff:
             break
         total += document_gain / math.log2(rank + 1)
     return total
 
 
 @given(st.integers(0, 50))
-def test_discounts_are_those_of_the_textbook(depth):
-    assert discounts(depth).tolist() == pytest.approx([1 / math.log2(rank + 1) for rank in range(1, depth + 1)])
+def test_discounts_are_those_of_the_textbook(cutoff):
+    assert discounts(cutoff).tolist() == pytest.approx([1 / math.log2(rank + 1) for rank in range(1, cutoff + 1)])
 
 
 @given(st.integers(0, 50))
-def test_cumulative_discounts_are_sums_of_discounts(depth):
-    cumulative = cumulative_discounts(depth)
-    assert cumulative.shape == (depth + 1,)
+def test_cumulative_discounts_are_sums_of_discounts(cutoff):
+    cumulative = cumulative_discounts(cutoff)
+    assert cumulative.shape == (cutoff + 1,)
     assert cumulative[0] == 0.0
-    np.testing.assert_allclose(np.diff(cumulative), discounts(depth), rtol=1e-12)
-    assert cumulative[-1] == pytest.approx(dcg_by_loop([1.0] * depth, None))
+    np.testing.assert_allclose(np.diff(cumulative), discounts(cutoff), rtol=1e-12)
+    assert cumulative[-1] == pytest.approx(dcg_by_loop([1.0] * cutoff, None))
 
 
 def test_depth_zero_has_no_discounts():
@@ -69,17 +69,17 @@ def test_gains_are_floats_of_the_shape_of_the_grades():
 
 
 @given(pools_with_gains(), depths)
-def test_ideal_dcg_is_the_dcg_of_the_pool_sorted_by_gain(problem, depth):
+def test_ideal_dcg_is_the_dcg_of_the_pool_sorted_by_gain(problem, cutoff):
     pool, gain = problem
     by_gain = sorted(np.repeat(gain, pool), reverse=True)
-    assert ideal_dcg(pool, gain, depth) == pytest.approx(dcg_by_loop(by_gain, depth), abs=1e-12)
+    assert ideal_dcg(pool, gain, cutoff) == pytest.approx(dcg_by_loop(by_gain, cutoff), abs=1e-12)
 
 
 @given(pools_with_gains(), depths)
-def test_documents_of_level_zero_change_nothing(problem, depth):
+def test_documents_of_level_zero_change_nothing(problem, cutoff):
     pool, gain = problem
     more = pool + 5 * (np.arange(len(pool)) == 0)
-    assert ideal_dcg(more, gain, depth) == ideal_dcg(pool, gain, depth)
+    assert ideal_dcg(more, gain, cutoff) == ideal_dcg(pool, gain, cutoff)
 
 
 @given(pools_with_gains())
@@ -89,30 +89,30 @@ def test_a_cutoff_beyond_the_pool_is_no_cutoff(problem):
 
 
 @given(pools_with_gains(), st.integers(0, 30))
-def test_ideal_dcg_grows_with_the_cutoff_and_with_the_pool(problem, depth):
+def test_ideal_dcg_grows_with_the_cutoff_and_with_the_pool(problem, cutoff):
     pool, gain = problem
-    assert ideal_dcg(pool, gain, depth) <= ideal_dcg(pool, gain, depth + 1)
-    assert ideal_dcg(pool, gain, depth) <= ideal_dcg(pool + 1, gain, depth)
+    assert ideal_dcg(pool, gain, cutoff) <= ideal_dcg(pool, gain, cutoff + 1)
+    assert ideal_dcg(pool, gain, cutoff) <= ideal_dcg(pool + 1, gain, cutoff)
 
 
 @given(pools_with_gains(), depths)
-def test_ideal_dcg_is_linear_in_the_gain(problem, depth):
+def test_ideal_dcg_is_linear_in_the_gain(problem, cutoff):
     pool, gain = problem
-    assert ideal_dcg(pool, 3 * gain, depth) == pytest.approx(3 * ideal_dcg(pool, gain, depth))
+    assert ideal_dcg(pool, 3 * gain, cutoff) == pytest.approx(3 * ideal_dcg(pool, gain, cutoff))
 
 
 def test_leading_axes_are_independent():
     rng = np.random.default_rng(1)
     many, gain = rng.integers(0, 9, (4, 3, 5)), np.array([0.0, 1.0, 2.0, 4.0, 7.0])
-    for depth in (0, 3, 10, None):
-        batch = ideal_dcg(many, gain, depth)
+    for cutoff in (0, 3, 10, None):
+        batch = ideal_dcg(many, gain, cutoff)
         assert batch.shape == (4, 3)
-        single = [[float(ideal_dcg(pool, gain, depth)) for pool in row] for row in many]
+        single = [[float(ideal_dcg(pool, gain, cutoff)) for pool in row] for row in many]
         np.testing.assert_allclose(batch, single, rtol=1e-14)
 
 
 @pytest.mark.parametrize(
-    ("counts", "gain", "depth"),
+    ("counts", "gain", "cutoff"),
     [
         pytest.param([[0, 0, 0]], [0.0, 1.0, 2.0], 10, id="empty pool"),
         pytest.param([[0, 0, 0]], [0.0, 1.0, 2.0], None, id="empty pool without cutoff"),
@@ -122,13 +122,13 @@ def test_leading_axes_are_independent():
         pytest.param([[7]], [0.0], None, id="one level only without cutoff"),
     ],
 )
-def test_edges_that_are_zero(counts, gain, depth):
-    assert ideal_dcg(np.array(counts), np.array(gain), depth).tolist() == [0.0]
+def test_edges_that_are_zero(counts, gain, cutoff):
+    assert ideal_dcg(np.array(counts), np.array(gain), cutoff).tolist() == [0.0]
 
 
-@pytest.mark.parametrize("depth", [0, 10, None])
-def test_no_topics(depth):
-    assert ideal_dcg(np.zeros((0, 3), dtype=np.int64), np.array([0.0, 1.0, 2.0]), depth).shape == (0,)
+@pytest.mark.parametrize("cutoff", [0, 10, None])
+def test_no_topics(cutoff):
+    assert ideal_dcg(np.zeros((0, 3), dtype=np.int64), np.array([0.0, 1.0, 2.0]), cutoff).shape == (0,)
 
 
 def test_by_hand():

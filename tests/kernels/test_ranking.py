@@ -31,39 +31,39 @@ def test_spans_are_ranges_laid_end_to_end(ranges):
 
 
 @given(groups(), st.integers(0, 10))
-def test_top_rows_are_the_first_of_each_group(case, depth):
+def test_top_rows_are_the_first_of_each_group(case, cutoff):
     _, starts, stops = case
     expected = [
-        [row if row < stop else -1 for row in range(start, start + depth)]
+        [row if row < stop else -1 for row in range(start, start + cutoff)]
         for start, stop in zip(starts, stops, strict=True)
     ]
-    rows = ranking.top_rows(starts, stops, depth)
+    rows = ranking.top_rows(starts, stops, cutoff)
     assert rows.tolist() == expected
-    assert rows.shape == (len(starts), depth)
+    assert rows.shape == (len(starts), cutoff)
 
 
 @given(groups(), st.integers(0, 10))
-def test_a_group_is_tied_where_equal_scores_touch_its_first_ranks(case, depth):
+def test_a_group_is_tied_where_equal_scores_touch_its_first_ranks(case, cutoff):
     score, starts, stops = case
     expected = [
-        any(score[row] == score[row + 1] for row in range(start, min(start + depth, stop - 1)))
+        any(score[row] == score[row + 1] for row in range(start, min(start + cutoff, stop - 1)))
         for start, stop in zip(starts, stops, strict=True)
     ]
-    assert ranking.tied_groups(score, starts, stops, depth).tolist() == expected
+    assert ranking.tied_groups(score, starts, stops, cutoff).tolist() == expected
 
 
 @given(groups(n_scores=2), st.integers(1, 10), st.randoms(use_true_random=False))
-def test_tied_places_are_those_whose_score_a_neighbour_has(case, depth, random):
+def test_tied_places_are_those_whose_score_a_neighbour_has(case, cutoff, random):
     score, starts, stops = case
     if not len(score):
         return
     expected = sum(
         any(score[row] == score[other] for other in (row - 1, row + 1) if start <= other < stop)
         for start, stop in zip(starts, stops, strict=True)
-        for row in range(start, min(start + depth, stop))
+        for row in range(start, min(start + cutoff, stop))
     )
     # A row of -1 reads before the first score; with one score alone there would be nothing to read.
-    rows = ranking.top_rows(starts, stops, min(depth, int((stops - starts).max())))
+    rows = ranking.top_rows(starts, stops, min(cutoff, int((stops - starts).max())))
     assert ranking.n_tied(score, rows, starts, stops) == expected
 
 

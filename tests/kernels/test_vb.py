@@ -208,12 +208,12 @@ def test_the_bernoulli_variance_is_never_negative(success):
 
 @st.composite
 def matches(draw):
-    depth = draw(st.integers(1, 12))
+    cutoff = draw(st.integers(1, 12))
     n_intents = draw(st.integers(1, 6))
-    pairs = st.tuples(st.integers(0, n_intents - 1), st.integers(0, depth - 1))
+    pairs = st.tuples(st.integers(0, n_intents - 1), st.integers(0, cutoff - 1))
     found = draw(st.lists(pairs, unique=True, max_size=30))
     weights = draw(st.lists(unit, min_size=len(found), max_size=len(found)))
-    return depth, n_intents, found, weights
+    return cutoff, n_intents, found, weights
 
 
 def arrays(found, weights):
@@ -233,38 +233,38 @@ def test_the_binary_gain_is_the_best_match_of_each_intent(case):
 
 @given(matches(), st.data())
 def test_the_dcg_gain_is_the_textbook_loop(case, data):
-    depth, n_intents, found, weights = case
+    cutoff, n_intents, found, weights = case
     intent, weight, rank = arrays(found, weights)
     known = data.draw(st.none() | st.lists(st.integers(0, 15), min_size=n_intents, max_size=n_intents))
     gain = dcg_gain(
-        intent, weight, rank, known=None if known is None else np.array(known), depth=depth, n_intents=n_intents
+        intent, weight, rank, known=None if known is None else np.array(known), cutoff=cutoff, n_intents=n_intents
     )
     for place in range(n_intents):
         dcg = sum(w / math.log2(r + 2) for (i, r), w in zip(found, weights, strict=True) if i == place)
-        best = depth if known is None else min(known[place], depth)
+        best = cutoff if known is None else min(known[place], cutoff)
         ideal = sum(1 / math.log2(r + 2) for r in range(best))
         assert gain[place] == pytest.approx(dcg / ideal if ideal else 0.0, abs=1e-12)
 
 
 @given(matches())
 def test_the_dcg_gain_is_in_the_unit_interval_when_no_more_is_found_than_known(case):
-    depth, n_intents, found, weights = case
+    cutoff, n_intents, found, weights = case
     intent, weight, rank = arrays(found, weights)
     counts = np.bincount(intent, minlength=n_intents)
     for known in (None, counts, counts + 3):
-        gain = dcg_gain(intent, weight, rank, known=known, depth=depth, n_intents=n_intents)
+        gain = dcg_gain(intent, weight, rank, known=known, cutoff=cutoff, n_intents=n_intents)
         assert (gain >= 0).all()
         assert (gain <= 1 + 1e-12).all()
 
 
 @given(matches())
 def test_e1_success_with_binary_gain_does_not_fall_with_depth(case):
-    depth, n_intents, found, weights = case
+    cutoff, n_intents, found, weights = case
     intent, weight, rank = arrays(found, weights)
     prob = np.full(n_intents, 1 / n_intents)
     success = [
         per_topic(prob * binary_gain(intent[rank < k], weight[rank < k], n_intents), np.zeros(n_intents, int), 1)[0]
-        for k in range(depth + 1)
+        for k in range(cutoff + 1)
     ]
     assert success[0] == 0
     assert (np.diff(success) >= -1e-15).all()
@@ -272,7 +272,7 @@ def test_e1_success_with_binary_gain_does_not_fall_with_depth(case):
 
 def test_e1_fails_where_the_ideal_depends_on_the_depth():
     intent, weight, rank = np.array([0]), np.ones(1), np.array([0])
-    at_1, at_2 = (dcg_gain(intent, weight, rank, known=np.array([2]), depth=k, n_intents=1)[0] for k in (1, 2))
+    at_1, at_2 = (dcg_gain(intent, weight, rank, known=np.array([2]), cutoff=k, n_intents=1)[0] for k in (1, 2))
     assert at_1 == 1.0
     assert at_2 < at_1
 
@@ -310,8 +310,8 @@ def test_sums_over_topics_are_the_textbook_loop_on_the_last_axis(rows, layers, n
 def test_no_matches_and_no_intents_are_zeros_of_the_right_shape():
     nothing = np.empty(0, dtype=np.int64)
     assert binary_gain(nothing, np.empty(0), 3).tolist() == [0.0, 0.0, 0.0]
-    assert dcg_gain(nothing, np.empty(0), nothing, known=None, depth=5, n_intents=2).tolist() == [0.0, 0.0]
-    assert dcg_gain(nothing, np.empty(0), nothing, known=nothing, depth=5, n_intents=0).shape == (0,)
+    assert dcg_gain(nothing, np.empty(0), nothing, known=None, cutoff=5, n_intents=2).tolist() == [0.0, 0.0]
+    assert dcg_gain(nothing, np.empty(0), nothing, known=nothing, cutoff=5, n_intents=0).shape == (0,)
     assert score(np.empty(0), 1.0).shape == (0,)
 
 

@@ -273,7 +273,7 @@ def test_a_prior_off_by_rounding_is_made_a_distribution():
 
 def test_compat_knows_priors_by_name_only():
     qrels, run = qrels_of({"a": 1, "b": 0}), run_of(["a", "new"])
-    with pytest.raises(ParameterError, match="compat='ecir23' knows priors by name only: 'pool', 'run'"):
+    with pytest.raises(ParameterError, match="compat='ecir23' needs one of the priors 'pool', 'run'"):
         one(BNDCG(prior={0: 1}, compat="ecir23") @ 2, qrels, run)
 
 
@@ -286,7 +286,7 @@ def blind():
 
 
 def test_the_run_prior_needs_a_judged_document(blind, values_of):
-    with pytest.raises(InputError, match=r"prior='run' has nothing to go by on 1 topics.*\('blind'\); choose all_unju"):
+    with pytest.raises(InputError, match=r"prior='run' is undefined on 1 topics.*\('blind'\); choose all_unju"):
         values_of(BNDCG(prior="run") @ 3, *blind)
 
 

@@ -26,7 +26,7 @@ class PartlyJudged:
     ----------
     levels
         Level of the document at each rank, shape (n, width), -1 for an unjudged document, -2 where there is no document
-        (a list shorter than others). Ranks below ``depth`` are ignored.
+        (a list shorter than others). Ranks below ``cutoff`` are ignored.
     pool
         Judged documents of each level, shape (n, n_levels), those in the ranking included. A grade that no judged
         document has, but an unjudged one may get, is a column of zeros.
@@ -34,7 +34,7 @@ class PartlyJudged:
         The gain of each level, shape (n_levels,), strictly rising from ``gain[0] == 0``.
     top
         The highest level that an unjudged document may get, 0 to n_levels - 1.
-    depth
+    cutoff
         The cutoff k of the ranking and of the ideal one, ``None`` for no cutoff; it may exceed the width of ``levels``.
 
     Examples
@@ -42,7 +42,7 @@ class PartlyJudged:
     The ranking (grade 1, unjudged) over a pool of one document, where grades go up to 3:
 
     >>> levels, pool = np.array([[1, -1]]), np.array([[0, 1, 0, 0]])
-    >>> topics = PartlyJudged(levels, pool, gain=np.array([0.0, 1.0, 2.0, 3.0]), top=3, depth=2)
+    >>> topics = PartlyJudged(levels, pool, gain=np.array([0.0, 1.0, 2.0, 3.0]), top=3, cutoff=2)
     >>> topics.n_unjudged, topics.judged_dcg
     (array([1]), array([1.]))
     """
@@ -51,12 +51,12 @@ class PartlyJudged:
     pool: Ints
     gain: Floats
     top: int
-    depth: int | None
+    cutoff: int | None
 
     @cached_property
     def counted(self) -> Ints:
         """The levels down to the cutoff, shape (n, min(k, width))."""
-        return self.levels[:, : self.depth]
+        return self.levels[:, : self.cutoff]
 
     @cached_property
     def unjudged(self) -> NDArray[np.bool_]:
@@ -97,7 +97,7 @@ class PartlyJudged:
     def ideal(self, n_top: Ints | int = 0) -> Floats:
         """Ideal DCG when ``n_top`` documents of level ``top`` join the pool, shape (..., n) as that of ``n_top``."""
         joining = np.multiply.outer(n_top, np.arange(len(self.gain)) == self.top)
-        return ideal_dcg(self.pool + joining, self.gain, self.depth)
+        return ideal_dcg(self.pool + joining, self.gain, self.cutoff)
 
 
 def naive_lower(topics: PartlyJudged) -> Floats:
@@ -124,7 +124,7 @@ def naive_lower(topics: PartlyJudged) -> Floats:
     --------
     >>> from vbterrier.kernels.bounds import PartlyJudged
     >>> levels, pool = np.array([[2, -1]]), np.array([[0, 0, 1, 1]])
-    >>> naive_lower(PartlyJudged(levels, pool, np.array([0.0, 1.0, 2.0, 3.0]), top=3, depth=2)).round(4)
+    >>> naive_lower(PartlyJudged(levels, pool, np.array([0.0, 1.0, 2.0, 3.0]), top=3, cutoff=2)).round(4)
     array([0.4693])
     """
     return _ratio(topics.judged_dcg, topics.ideal())
@@ -155,7 +155,7 @@ def naive_upper(topics: PartlyJudged) -> Floats:
     --------
     >>> from vbterrier.kernels.bounds import PartlyJudged
     >>> levels, pool = np.array([[2, -1]]), np.array([[0, 0, 1, 1]])
-    >>> naive_upper(PartlyJudged(levels, pool, np.array([0.0, 1.0, 2.0, 3.0]), top=3, depth=2)).round(4)
+    >>> naive_upper(PartlyJudged(levels, pool, np.array([0.0, 1.0, 2.0, 3.0]), top=3, cutoff=2)).round(4)
     array([0.9134])
     """
     layers = np.arange(1, len(topics.gain))
@@ -189,7 +189,7 @@ def rbp_upper(topics: PartlyJudged) -> Floats:
     --------
     >>> from vbterrier.kernels.bounds import PartlyJudged
     >>> levels, pool = np.array([[1, -1]]), np.array([[0, 1, 0, 0]])
-    >>> rbp_upper(PartlyJudged(levels, pool, np.array([0.0, 1.0, 2.0, 3.0]), top=3, depth=2)).round(4)
+    >>> rbp_upper(PartlyJudged(levels, pool, np.array([0.0, 1.0, 2.0, 3.0]), top=3, cutoff=2)).round(4)
     array([0.7967])
     """
     dcg = topics.judged_dcg + topics.gain[topics.top] * topics.unjudged_discounts[:, -1]
@@ -221,12 +221,12 @@ def guaranteed_lower(topics: PartlyJudged) -> Floats:
     --------
     >>> from vbterrier.kernels.bounds import PartlyJudged
     >>> levels, pool = np.array([[1, -1]]), np.array([[0, 1, 0, 0]])
-    >>> guaranteed_lower(PartlyJudged(levels, pool, np.array([0.0, 1.0, 2.0, 3.0]), top=3, depth=2)).round(4)
+    >>> guaranteed_lower(PartlyJudged(levels, pool, np.array([0.0, 1.0, 2.0, 3.0]), top=3, cutoff=2)).round(4)
     array([0.2044])
     """
-    if topics.depth is None:
+    if topics.cutoff is None:
         return np.zeros(len(topics.levels))
-    return _ratio(topics.judged_dcg, topics.ideal(topics.depth))
+    return _ratio(topics.judged_dcg, topics.ideal(topics.cutoff))
 
 
 def posthoc_lower(topics: PartlyJudged) -> Floats:
@@ -257,7 +257,7 @@ def posthoc_lower(topics: PartlyJudged) -> Floats:
     --------
     >>> from vbterrier.kernels.bounds import PartlyJudged
     >>> levels, pool = np.array([[1, -1]]), np.array([[0, 1, 0, 0]])
-    >>> posthoc_lower(PartlyJudged(levels, pool, np.array([0.0, 1.0, 2.0, 3.0]), top=3, depth=2)).round(4)
+    >>> posthoc_lower(PartlyJudged(levels, pool, np.array([0.0, 1.0, 2.0, 3.0]), top=3, cutoff=2)).round(4)
     array([0.7967])
     """
     highest = topics.unjudged_discounts.T  # by number of non-relevant documents u - m; past u it repeats m = 0
@@ -295,7 +295,7 @@ def guaranteed_upper(topics: PartlyJudged) -> Floats:
     --------
     >>> from vbterrier.kernels.bounds import PartlyJudged
     >>> levels, pool = np.array([[2, -1]]), np.array([[0, 0, 1, 1]])
-    >>> guaranteed_upper(PartlyJudged(levels, pool, np.array([0.0, 1.0, 2.0, 3.0]), top=3, depth=2)).round(4)
+    >>> guaranteed_upper(PartlyJudged(levels, pool, np.array([0.0, 1.0, 2.0, 3.0]), top=3, cutoff=2)).round(4)
     array([0.7956])
     """
     return _highest(topics)[0]
@@ -324,7 +324,7 @@ def guaranteed_upper_levels(topics: PartlyJudged) -> Ints:
     --------
     >>> from vbterrier.kernels.bounds import PartlyJudged
     >>> levels, pool = np.array([[-1, 3]]), np.array([[0, 0, 1, 1]])
-    >>> guaranteed_upper_levels(PartlyJudged(levels, pool, np.array([0.0, 1.0, 2.0, 3.0]), top=3, depth=2))
+    >>> guaranteed_upper_levels(PartlyJudged(levels, pool, np.array([0.0, 1.0, 2.0, 3.0]), top=3, cutoff=2))
     array([[3, 3]])
     """
     n_raised = _highest(topics)[1]
@@ -356,8 +356,8 @@ def _highest(topics: PartlyJudged) -> tuple[Floats, Ints]:
 def _ideal_layers(topics: PartlyJudged) -> Floats:
     """``C(min(k, n_l + x))`` for x = 0 to the most unjudged documents, shape (n, n_levels - 1, most unjudged + 1)."""
     n_ideal = topics.n_at_least[:, :, np.newaxis] + np.arange(topics.unjudged_discounts.shape[1])
-    if topics.depth is not None:
-        n_ideal = np.minimum(n_ideal, topics.depth)
+    if topics.cutoff is not None:
+        n_ideal = np.minimum(n_ideal, topics.cutoff)
     layers: Floats = cumulative_discounts(int(n_ideal.max(initial=0)))[n_ideal]
     return layers
 

@@ -70,11 +70,11 @@ def coverage(first: Ints, chosen: Bools, topic: Ints, n_topics: int, cutoffs: In
 
 
 def observable_relevance(
-    df_relevant: Ints, df_other: Ints, n_relevant: Ints, n_other: Ints, *, alpha: float, tau: float
+    df_relevant: Ints, df_other: Ints, n_relevant: Ints, n_other: Ints, *, alpha: float, shrinkage: float
 ) -> Floats:
     """Observable entity relevance: a smoothed log odds ratio, shrunk where an entity is rare.
 
-    ``OER = (1 - exp(-df/tau)) (logit p(e|rel) - logit p(e|nonrel))`` with
+    ``OER = (1 - exp(-df/shrinkage)) (logit p(e|rel) - logit p(e|nonrel))`` with
     ``p(e|rel) = (df_rel + alpha)/(n_rel + 2 alpha)`` (Chatterjee, arXiv 2604.05204, section 2.5).
 
     Parameters
@@ -85,16 +85,16 @@ def observable_relevance(
         Relevant and other documents of its topic, shape (m,).
     alpha
         Pseudo-count, above 0.
-    tau
-        How many documents make support: at ``tau`` documents it is 63 %; above 0.
+    shrinkage
+        How many documents make support: at ``shrinkage`` documents it is 63 %; above 0.
 
-    >>> observable_relevance(*map(np.array, ([4], [0], [5], [5])), alpha=0.5, tau=5.0).round(4).tolist()
+    >>> observable_relevance(*map(np.array, ([4], [0], [5], [5])), alpha=0.5, shrinkage=5.0).round(4).tolist()
     [1.9254]
     """
     # One logarithm of a quotient of products: equal odds are 0 to the last bit, on which signal classes depend.
     above = (df_relevant + alpha) * (n_other - df_other + alpha)
     below = (n_relevant - df_relevant + alpha) * (df_other + alpha)
-    support: Floats = -np.expm1(-(df_relevant + df_other) / tau)
+    support: Floats = -np.expm1(-(df_relevant + df_other) / shrinkage)
     return support * np.log(above / below)
 
 
@@ -127,7 +127,7 @@ def signal_classes(oer: Floats, df_relevant: Ints, df_other: Ints) -> Ints:
 
 
 def greedy_cover(
-    document: Ints, pair: Ints, pair_starts: Ints, n_documents: int, depth: int | None = None
+    document: Ints, pair: Ints, pair_starts: Ints, n_documents: int, cutoff: int | None = None
 ) -> tuple[Ints, Ints]:
     """Take the entity that reaches most documents not yet reached, the first of equals, again and again.
 
@@ -142,7 +142,7 @@ def greedy_cover(
         Where the pairs of each topic begin, and where the last one's end, shape (n_topics + 1,).
     n_documents
         How many documents there are.
-    depth
+    cutoff
         How many entities to take at most; ``None`` to go on until everything that can be reached is.
 
     Returns
@@ -164,7 +164,7 @@ def greedy_cover(
     topic = np.searchsorted(pair_starts, kept, side="right") - 1
     pairs: list[Ints] = []
     gains: list[Ints] = []
-    while len(pair) and (depth is None or len(pairs) < depth):
+    while len(pair) and (cutoff is None or len(pairs) < cutoff):
         gain = np.bincount(pair, minlength=len(kept))
         best = np.zeros(n_topics, dtype=np.int64)
         np.maximum.at(best, topic, gain)

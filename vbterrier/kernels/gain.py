@@ -10,22 +10,22 @@ if TYPE_CHECKING:
     from vbterrier.annotations import Floats, Ints
 
 
-def discounts(depth: int) -> Floats:
-    """``1 / log2(rank + 1)`` for ranks 1 to ``depth`` (Järvelin and Kekäläinen 2002, base 2).
+def discounts(cutoff: int) -> Floats:
+    """``1 / log2(rank + 1)`` for ranks 1 to ``cutoff`` (Järvelin and Kekäläinen 2002, base 2).
 
     >>> discounts(3).round(4).tolist()
     [1.0, 0.6309, 0.5]
     """
-    return 1.0 / np.log2(np.arange(2, depth + 2))
+    return 1.0 / np.log2(np.arange(2, cutoff + 2))
 
 
-def cumulative_discounts(depth: int) -> Floats:
-    """The sum of the first 0, 1, ..., ``depth`` discounts, shape (depth + 1,).
+def cumulative_discounts(cutoff: int) -> Floats:
+    """The sum of the first 0, 1, ..., ``cutoff`` discounts, shape (cutoff + 1,).
 
     >>> cumulative_discounts(2).round(4).tolist()
     [0.0, 1.0, 1.6309]
     """
-    return np.concatenate([[0.0], np.cumsum(discounts(depth))])
+    return np.concatenate([[0.0], np.cumsum(discounts(cutoff))])
 
 
 def gains(grades: Ints, *, exponential: bool = False) -> Floats:
@@ -40,7 +40,7 @@ def gains(grades: Ints, *, exponential: bool = False) -> Floats:
     return np.exp2(clipped) - 1.0 if exponential else clipped
 
 
-def ideal_dcg(counts: Ints, gain: Floats, depth: int | None) -> Floats:
+def ideal_dcg(counts: Ints, gain: Floats, cutoff: int | None) -> Floats:
     """The DCG of the best ranking of each pool.
 
     With ``n_l`` documents of level ``l`` or higher and ``C(n)`` the sum of the first n discounts,
@@ -52,7 +52,7 @@ def ideal_dcg(counts: Ints, gain: Floats, depth: int | None) -> Floats:
         Documents of each level, shape (..., n_levels), levels by rising gain; level 0 gains nothing.
     gain
         The gain of each level, shape (n_levels,), ``gain[0] == 0``, rising.
-    depth
+    cutoff
         The cutoff k; ``None`` counts the whole pool.
 
     Returns
@@ -64,8 +64,8 @@ def ideal_dcg(counts: Ints, gain: Floats, depth: int | None) -> Floats:
     [2.6309]
     """
     at_least = np.cumsum(counts[..., :0:-1], axis=-1)[..., ::-1]
-    if depth is not None:
-        at_least = np.minimum(at_least, depth)
+    if cutoff is not None:
+        at_least = np.minimum(at_least, cutoff)
     cumulative = cumulative_discounts(int(at_least.max(initial=0)))
     ideal: Floats = cumulative[at_least] @ np.diff(gain)
     return ideal

@@ -63,7 +63,7 @@ def binary_gain(intent: Ints, weight: Floats, n_intents: int) -> Floats:
 
 
 def dcg_gain(
-    intent: Ints, weight: Floats, rank: Ints, *, known: Ints | None, depth: int | None, n_intents: int
+    intent: Ints, weight: Floats, rank: Ints, *, known: Ints | None, cutoff: int | None, n_intents: int
 ) -> Floats:
     """``g_i = Σ_j w_ij / log2(j + 1)`` over the DCG of ``min(k, n_i)`` matches in the first ranks, shape (n_intents,).
 
@@ -73,18 +73,18 @@ def dcg_gain(
         The intent, the weight in [0, 1] and the 0-based rank of every match, each of shape (n_matches,).
     known
         Documents known to be about each intent ``n_i``, shape (n_intents,); ``None`` takes k.
-    depth
+    cutoff
         The cutoff k; ``None``, where ``known`` is given, for whole rankings.
     n_intents
         The number of intents.
 
-    >>> dcg_gain(np.array([0]), np.ones(1), np.array([1]), known=np.array([1]), depth=10, n_intents=1).round(4).tolist()
+    >>> dcg_gain(np.array([0]), np.ones(1), np.array([1]), known=np.array([1]), cutoff=10, n_intents=1).round(4).tolist()
     [0.6309]
     """
     found = np.bincount(intent, weights=weight * discounts(int(rank.max(initial=-1)) + 1)[rank], minlength=n_intents)
-    best = np.full(n_intents, depth) if known is None else known
-    if depth is not None:
-        best = np.minimum(best, depth)
+    best = np.full(n_intents, cutoff) if known is None else known
+    if cutoff is not None:
+        best = np.minimum(best, cutoff)
     ideal = cumulative_discounts(int(best.max(initial=0)))[best]
     return np.divide(found, ideal, out=np.zeros(n_intents), where=ideal > 0)
 

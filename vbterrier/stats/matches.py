@@ -182,7 +182,7 @@ class AlignedMatches:
             ranks = np.tile(rank[retrieved], b)
             if noisy and self._multiple_tags:
                 places, ranks, weights = _best_of_each(places, ranks, weights)
-            found = vb.dcg_gain(places, weights, ranks, known=known, depth=cutoff, n_intents=b * n)
+            found = vb.dcg_gain(places, weights, ranks, known=known, cutoff=cutoff, n_intents=b * n)
             # There can be more confused tags than known documents.
             gain = np.minimum(found, 1.0) if noisy else found
         gain = gain.reshape(b, n)

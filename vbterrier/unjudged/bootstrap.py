@@ -1,4 +1,4 @@
-"""Bootstrap distributions and bounds of scores, from frames."""
+"""Bounds and bootstrap distributions of scores, from frames."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 SIDES = ("lower", "upper")
 KINDS = ("naive", "rbp", "guaranteed", "posthoc")
-# Grades that no judgment uses count as possible up to here; above, labels are weights rather than grades.
+# Unused grades up to this one are possible grades of unjudged documents; larger labels are weights rather than grades.
 MOST_GRADES = 64
 
 _BOUNDS: dict[tuple[str, str], Callable[[PartlyJudged], Floats]] = {
@@ -35,25 +35,27 @@ _BOUNDS: dict[tuple[str, str], Callable[[PartlyJudged], Floats]] = {
     ("lower", "guaranteed"): bounds.guaranteed_lower,
     ("upper", "guaranteed"): bounds.guaranteed_upper,
     ("lower", "posthoc"): bounds.posthoc_lower,
-    # Only retrieved documents enter the guaranteed upper bound, so judging just them changes nothing.
+    # The guaranteed upper bound depends on judgments of retrieved documents only.
     ("upper", "posthoc"): bounds.guaranteed_upper,
 }
 
 
 def ndcg_bound(judged: JudgedTop, side: str, kind: str, *, dcg: str = "log2", max_grade: int | None = None) -> Floats:
-    """A bound of nDCG@k for every topic, shape (n,) (Fröbe et al., ECIR 2023, section 3.3; ``posthoc`` is ours).
+    """A bound of nDCG@k for every topic, shape (n,).
+
+    Fröbe et al. (ECIR 2023, section 3.3) define all kinds but ``posthoc``.
 
     Parameters
     ----------
     judged
-        The cut run.
+        The judged run.
     side
         ``"lower"`` or ``"upper"``.
     kind
-        ``"naive"``: unjudged documents are worth nothing, or the best grades that the pool still has outside the
-        judged part, by rank, the ideal ranking fixed. ``"rbp"``: they are worth nothing, or all the top grade, the
-        ideal ranking recomputed. ``"guaranteed"``: no judging of whatever documents can lead beyond it.
-        ``"posthoc"``: no judging of the retrieved documents can.
+        ``"naive"``: unjudged documents have grade 0 (lower), or the best grades left in the pool, in the order of ranks
+        (upper), with a fixed ideal ranking. ``"rbp"``: they have grade 0, or all the top grade with a recomputed ideal
+        ranking. ``"guaranteed"``: no judgments of any documents can exceed the bound. ``"posthoc"``: no judgments of
+        the retrieved documents can exceed the bound.
     dcg
         ``"log2"`` (the gain is the grade) or ``"exp-log2"``.
     max_grade
@@ -72,7 +74,7 @@ def ndcg_bound(judged: JudgedTop, side: str, kind: str, *, dcg: str = "log2", ma
     grades = judged.judgments.grades
     gain = grade_gains(judged, dcg)
     return _BOUNDS[side, kind](
-        PartlyJudged(judged.levels, judged.judgments.counts, gain, len(grades) - 1, judged.depth)
+        PartlyJudged(judged.levels, judged.judgments.counts, gain, len(grades) - 1, judged.cutoff)
     )
 
 
@@ -91,13 +93,12 @@ def bootstrap_distribution(
     prior_strength: float | str = "auto",
     metric: Metric | None = None,
 ) -> BootstrapDistribution:
-    """The distribution of a score over what the unjudged documents of a run could be.
+    """The distribution of a score over the possible grades of the unjudged documents of a run.
 
-    Each unjudged document of the first k draws a grade from a prior; a grade that no judged document outside the
-    first k has left is replaced by the next lower one that has (grade 0 never runs out). The score is
-    ``nDCG@k = (DCG of the judged part + gains of the draws) / IDCG@k(pool)``, or another metric's; the pool's ideal
-    never changes, and a topic without a relevant document scores 0. The distribution is computed, not sampled, wherever
-    that is possible.
+    Each unjudged document of the first k draws a grade from a prior. If the judged documents of that grade outside the
+    first k are used up, it gets the next lower grade that has one left (grade 0 is unlimited). The score is
+    ``nDCG@k = (DCG of the judged part + gains of the draws) / IDCG@k(pool)`` or another metric, with the ideal ranking
+    of the pool; topics without a relevant document score 0. Distributions are computed exactly if possible.
 
     Parameters
     ----------
@@ -106,40 +107,41 @@ def bootstrap_distribution(
     qrels
         Frame with qid, docno, label (whole numbers; below 0 counts as 0).
     cutoff
-        k; ``None`` evaluates whole rankings.
+        The rank cutoff k; ``None`` evaluates whole rankings.
     prior
-        What an unjudged document may be. ``"learned"``: from the judged documents of the run and of the pools, over
-        all topics, see :func:`vbterrier.unjudged.learned_prior.learned`. ``"hierarchical"``: this query's pool,
-        shrunk to that of all queries. The paper's: ``"pool"`` (shares of the grades among this query's judged
-        documents), ``"run"`` (among those in the first k), ``"pool+run"`` (their mean). ``"column"``: each unjudged
-        document's own, from the run's column ``grade_prob``, a list of the probabilities of grade 0, 1, 2, ... or one
-        number, the probability of being relevant (the grades above 0 then share it as they share the pool's relevant
-        documents). A mapping of grade to probability. ``"auto"`` is ``"learned"``, and ``"pool+run"`` with ``compat``.
+        The prior over grades of unjudged documents. ``"learned"``: from the judged documents of the run and the pools
+        of all topics, see :func:`vbterrier.unjudged.learned_prior.learned`. ``"hierarchical"``: the pool of the query,
+        shrunk to the pool of all queries. The priors of the paper: ``"pool"`` (shares of the grades among the judged
+        documents of the query), ``"run"`` (among those in the first k), ``"pool+run"`` (the mean of both).
+        ``"column"``: individual priors from the run's column ``grade_prob``, each a list of the probabilities of grade
+        0, 1, 2, ... or one number, the probability of relevance (divided among the grades above 0 in proportion to the
+        pool). A mapping of grade to probability. ``"auto"``: ``"learned"``, or ``"pool+run"`` with ``compat``.
     dcg
         nDCG's gain: ``"log2"`` is the grade (trec_eval); ``"exp-log2"`` is ``2^grade - 1``.
     method
-        ``"auto"``; ``"exact"``; ``"grid"`` (values on 32,768 cells, with a certified bracket around quantiles; for
-        scores that are sums over ranks); ``"mc"`` (draws, with a 95 % band). Auto is exact while that is cheap, then
-        the grid, then draws.
+        ``"exact"``, ``"grid"`` (values on 32,768 cells, with a certified bracket around quantiles; only for scores that
+        are sums over ranks) or ``"mc"`` (draws, with a 95 % band). ``"auto"`` is exact if that is cheap, then uses the
+        grid, then draws.
     compat
         ``"ecir23"`` follows the authors' code where it departs from the paper: pool prior over all topics, grades 0 to
-        3, probabilities of at least 1e-6, documents visited by docno, labels below 0 are no judgments, grade 0 when all
-        of the first k is unjudged; with ``method="mc"`` also its histogram mode and interpolated quantiles.
+        3, probabilities of at least 1e-6, documents drawn in the order of docnos, labels below 0 treated as unjudged,
+        grade 0 if all of the first k are unjudged; with ``method="mc"`` also its histogram mode and interpolated
+        quantiles.
     all_unjudged
-        The run prior where none of the first k is judged: ``"auto"`` (the pool's for ``pool+run``, an error for
-        ``run``), ``"pool"``, or ``"zero"`` (grade 0).
+        The run prior if none of the first k is judged: ``"auto"`` (the pool's for ``pool+run``, an error for ``run``),
+        ``"pool"``, or ``"zero"`` (grade 0).
     n_draws
-        Draws of a topic, where draws are needed.
+        Number of draws per topic for ``"mc"``.
     seed
-        Decides the draws together with the query's id, whatever the other queries are.
+        The seed; draws depend on it and on the query's id only.
     prior_strength
-        How many documents the prior is worth: its probabilities are themselves uncertain, Dirichlet with this
-        pseudo-count, and shared by the documents of a topic, whose draws follow Pólya's urn. Any two documents' gains
-        then correlate by ``1/(prior_strength + 1)``: intervals are wider the smaller it is; the mean stays, except
-        where a grade may run out. ``inf`` takes the prior for certain. ``"auto"``: what was learned with
-        ``prior="learned"``, ``inf`` with all others.
+        The pseudo-count of the prior in documents. The probabilities are uncertain, with a Dirichlet distribution of
+        this pseudo-count, and shared by the documents of a topic, so draws follow Pólya's urn. The gains of two
+        documents have the correlation ``1/(prior_strength + 1)``. A smaller value gives wider intervals and the same
+        mean, unless the pool may have too few documents of a grade. ``inf`` treats the prior as known exactly.
+        ``"auto"``: estimated with ``prior="learned"``, otherwise ``inf``.
     metric
-        What is scored, see :mod:`vbterrier.unjudged.metrics`; ``None`` for nDCG with ``dcg``.
+        The metric, see :mod:`vbterrier.unjudged.metrics`; ``None`` for nDCG with ``dcg``.
 
     Returns
     -------
@@ -148,21 +150,20 @@ def bootstrap_distribution(
     Raises
     ------
     InputError, ParameterError
-        See the frames' contracts; a prior that is none; a method too large for a topic.
+        Invalid frames, an invalid prior, or a method that is too expensive for a topic.
 
     Notes
     -----
-    With ``prior_strength=inf`` the distribution knows nothing of the prior's own uncertainty: its intervals are about
-    the draws alone. The learned and the hierarchical prior of a topic depend on the other topics of the call, so
-    evaluate all of them together. Cost is linear in rows; a topic with u unjudged documents and s likely grades has
-    s^u atoms, of which no more than s^(u/2) are ever sorted where draws are independent and the score is a sum;
-    elsewhere all are, up to some 300,000, then a grid or draws take over.
+    With ``prior_strength=inf`` intervals ignore the uncertainty of the prior. The learned and the hierarchical prior of
+    a topic depend on the other topics of the call, so evaluate all topics together. The cost is linear in rows. A topic
+    with u unjudged documents and s possible grades has s^u atoms. If draws are independent and the score is a sum, at
+    most s^(u/2) are sorted; otherwise all are, up to some 300,000, beyond which a grid or draws are used.
 
     References
     ----------
     Fröbe, Gienapp, Potthast, Hagen: Bootstrapped nDCG Estimation in the Presence of Unjudged Documents. ECIR 2023,
-    section 3.2 and Algorithm 1. The mean is our default statistic where the paper takes the mode: it is closer to the
-    truth on TREC-COVID.
+    section 3.2 and Algorithm 1. The default statistic of the measures is the mean instead of the paper's mode, because
+    it is closer to the score under complete judgments on TREC-COVID.
 
     Examples
     --------

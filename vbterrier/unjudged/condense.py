@@ -1,4 +1,4 @@
-"""Condensed lists as a pipeline stage."""
+"""Condensed lists: rankings without their unjudged documents."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from vbterrier.unjudged.pool import Judgments
 
 
 def condensed(run: Run, judgments: Judgments) -> pd.DataFrame:
-    """The judged documents of a run in their relative order, ``rank`` from 0 without gaps."""
+    """Return the judged documents of a run in their relative order, ``rank`` from 0 without gaps."""
     top = judgments.judge(run, None)
     kept = top.levels >= 0
     frame = run.frame.iloc[top.rows[kept]].reset_index(drop=True)
@@ -27,10 +27,9 @@ def condensed(run: Run, judgments: Judgments) -> pd.DataFrame:
 
 
 class Condense(pt.Transformer):  # type: ignore[misc]
-    """Drop the documents that nobody judged (condensed lists, Sakai 2007).
+    """Remove unjudged documents from rankings (condensed lists, Sakai 2007).
 
-    Measures without a ``judged_only`` of their own can follow it in a pipeline.
-    Topics without judgments come out empty.
+    Use it in a pipeline before measures without a ``judged_only`` parameter. Topics without judgments are removed.
 
     Parameters
     ----------
@@ -44,10 +43,9 @@ class Condense(pt.Transformer):  # type: ignore[misc]
 
     Notes
     -----
-    A document with a negative label was judged: it stays, worth 0 as everywhere here, and the documents behind it keep
-    their places. trec_eval's ``judged_only`` (``-J``) counts it as unjudged and drops it, so that documents behind it
-    move up, and scores differ where such a document stands above a relevant one. Leave those rows out of ``qrels`` for
-    trec_eval's lists.
+    Documents with negative labels are judged and kept, with gain 0. trec_eval's ``judged_only`` (``-J``) treats them as
+    unjudged and removes them, so scores differ if such a document is ranked above a relevant one. Remove those rows
+    from ``qrels`` to get the lists of trec_eval.
 
     Examples
     --------
@@ -61,21 +59,21 @@ class Condense(pt.Transformer):  # type: ignore[misc]
     def __init__(self, qrels: Any) -> None:
         super().__init__()
         self._judgments = Judgments(qrels)
-        # A copy: what the caller does to the frame later changes neither results nor equality.
+        # A copy, so that later changes of the frame affect neither results nor equality.
         self.qrels = frame_of(qrels, "qrels")[["qid", "docno", "label"]].copy()
         if not self._judgments.topics:
             raise InputError("qrels: no rows; condensing would drop every document")
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """Keep the judged rows of a result frame."""
+        """Return the judged rows of a result frame."""
         pt.validate.result_frame(inp, extra_columns=["score"])
         if not len(inp):
             return inp.assign(rank=pd.Series(dtype="int64"))
         run, judgments = Run(inp), self._judgments
         require_same_kind(judgments.qid, run.topic_ids, "qrels column 'qid'", "run column 'qid'")
         if set(run.topics).isdisjoint(judgments.topics):
-            # A batch of pt.Experiment may hold such topics alone.
-            warn(f"run: none of its topics is judged ({examples(run.topics)}); nothing is left of it")
+            # A batch of pt.Experiment may contain only such topics.
+            warn(f"run: none of its topics is judged ({examples(run.topics)}); the result is empty")
             return inp.iloc[:0].assign(rank=pd.Series(dtype="int64"))
         return condensed(run, judgments)
 
@@ -84,8 +82,8 @@ class Condense(pt.Transformer):  # type: ignore[misc]
         qid, docno, label = (self.qrels[name].tolist() for name in ("qid", "docno", "label"))
         return tuple(zip(qid, docno, label, strict=True))
 
-    def schematic(self, *, input_columns: Any) -> dict[str, Any]:  # noqa: ARG002 - what PyTerrier hands over
-        """How PyTerrier draws it: with the number of judgments."""
+    def schematic(self, *, input_columns: Any) -> dict[str, Any]:  # noqa: ARG002 - the signature of PyTerrier
+        """The settings of the stage in PyTerrier's schematics."""
         return schematic_of({"qrels": f"{len(self.qrels)} judgments"})
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""Distributions of bootstrapped scores."""
+"""Distributions of scores over the grades of unjudged documents."""
 
 from __future__ import annotations
 
@@ -30,120 +30,63 @@ if TYPE_CHECKING:
     from vbterrier.unjudged.priors import Process
 
 
-# Ranks of rankings that are laid out at a time.
+# Ranks of rankings that are held in memory at a time.
 MOST_PLACES = 1 << 22
-
-
-def unjudged_model(
-    judged: JudgedTop, metric: Metric, visits: Ints, prob: Floats, strength: Floats | None
-) -> UnjudgedModel:
-    """Lay out the unjudged documents of the cut in visiting order.
-
-    Parameters
-    ----------
-    judged
-        The cut run.
-    metric
-        What the score is.
-    visits
-        See :func:`visits_of`.
-    prob
-        The prior, shape (n, 1, L), or (n, u, L) in visiting order.
-    strength
-        How many documents the prior of each topic is worth, shape (n,); ``None`` where all are known exactly.
-    """
-    parts = metric.parts(judged)
-    base = (parts.unit * parts.gain[np.maximum(judged.levels, 0)]).sum(axis=1)
-    weights = np.take_along_axis(np.where(judged.unjudged, parts.unit, 0.0), visits, axis=1)
-    left = judged.judgments.counts - judged.counts
-    value = None if parts.score is None else _value(judged, visits, parts.score)
-    increments = (
-        parts.increments(visits) if parts.increments is not None and _follow(visits, judged.n_unjudged) else None
-    )
-    return UnjudgedModel(base, weights, judged.n_unjudged, prob, left, parts.gain, strength, value, increments)
-
-
-def _value(judged: JudgedTop, visits: Ints, score: Callable[[Ints, int], Floats]) -> Callable[[int, Ints], Floats]:
-    """The score of rankings whose unjudged documents landed on some levels."""
-
-    def value(topic: int, levels: Ints) -> Floats:
-        places = visits[topic, : levels.shape[1]]
-        step = max(1, MOST_PLACES // max(judged.levels.shape[1], 1))
-        return np.concatenate(
-            [part(topic, places, levels[at : at + step]) for at in range(0, max(len(levels), 1), step)]
-        )
-
-    def part(topic: int, places: Ints, levels: Ints) -> Floats:
-        rankings = np.tile(judged.levels[topic], (len(levels), 1))
-        rankings[:, places] = levels
-        return score(rankings, topic)
-
-    return value
-
-
-def _follow(visits: Ints, n_unjudged: Ints) -> bool:
-    """Whether documents are drawn in the order of the ranking."""
-    counts = np.arange(1, visits.shape[1]) < n_unjudged[:, None]
-    return not bool((counts & (np.diff(visits, axis=1) < 0)).any())
-
-
-def visits_of(judged: JudgedTop, *, by_docno: bool) -> Ints:
-    """The places of the unjudged documents in visiting order, then any others, shape (n, most unjudged)."""
-    most = int(judged.n_unjudged.max(initial=0))
-    turn = np.broadcast_to(np.arange(judged.levels.shape[1]), judged.levels.shape)
-    if by_docno:
-        topic, rank = np.nonzero(judged.unjudged)
-        turn = turn.copy()
-        turn[topic, rank] = judged.run.docno.take(judged.rows[topic, rank]).ranks()
-    behind = np.where(judged.unjudged, turn, np.iinfo(np.int64).max)
-    return np.argsort(behind, axis=1, kind="stable")[:, :most]
-
-
+# The largest number of atoms that are listed.
 MOST_ATOMS = 50_000_000
+# Quantiles that are computed together with a requested one.
 COMMON_LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
-# Of the intervals that notebooks show unasked, and of how many topics at most.
+# The level of the intervals that notebooks display, and the largest number of topics for which they are computed.
 LEVEL = 0.9
 _SHOWN = 250
 
 
 class BootstrapDistribution(Shown):
-    """The distribution of a score for every topic, over what its unjudged documents could be.
+    """The distribution of a score over the possible grades of unjudged documents, for every topic.
 
-    Made by :func:`vbterrier.unjudged.bootstrap_distribution`. Arrays are parallel to ``topics``; what needs the whole
-    distribution is computed when it is first asked for.
+    The result of :func:`vbterrier.unjudged.bootstrap_distribution`. Arrays are parallel to ``topics``. Statistics that
+    need the whole distribution are computed on first access.
 
     Attributes
     ----------
     topics : list of str
         The topics of the qrels, in order of appearance.
     cutoff : int or None
-        k.
+        The cutoff k.
     process : Process
-        The parameters that made it.
+        The parameters of the model.
     metric : Metric
-        What the score is.
+        The metric.
     n_unjudged : numpy.ndarray
         Unjudged documents in the first k, shape (n,).
     visits : numpy.ndarray
-        The places (ranks from 0) of the unjudged documents in the order in which they are drawn, shape (n, u); the
-        first ``n_unjudged`` of each topic count.
+        The ranks (from 0) of the unjudged documents in drawing order, shape (n, u), of which the first ``n_unjudged``
+        of each topic are valid.
     prob : numpy.ndarray
-        The prior over ``grades``, shape (n, L), or (n, u, L) where documents have their own, in the order of visits.
+        The prior over ``grades``, shape (n, L), or (n, u, L) in drawing order if documents have individual priors.
     strength : numpy.ndarray
-        How many documents the prior of each topic is worth, shape (n,); infinite where it is taken for certain.
+        The pseudo-count of the prior in documents, shape (n,); infinite if the prior is treated as known exactly.
     grades : numpy.ndarray
-        Grades, rising from 0, shape (L,).
-    problem : Problem
-        All this for the kernels.
+        Grades, increasing from 0, shape (L,).
+    model : UnjudgedModel
+        The input of the kernels.
     """
 
     def __init__(self, judged: JudgedTop, process: Process, metric: Metric | None = None) -> None:
         if metric is not None:
-            _require_metric(metric, process)
+            if not hasattr(metric, "parts") or isinstance(metric, type):
+                raise ParameterError(
+                    f"metric={metric!r}: wanted an instance of a class of vbterrier.unjudged.metrics, as AP(rel=1), or "
+                    "None for nDCG"
+                )
+            if process.dcg != DCG[0]:
+                raise ParameterError(
+                    f"dcg={process.dcg!r} applies to nDCG only; use metric=NDCG({process.dcg!r}), or no metric"
+                )
         if process.compat:
             judged = judged.regraded(np.array(ECIR23_GRADES))
         self.topics = judged.judgments.topics
-        self.cutoff = judged.depth
+        self.cutoff = judged.cutoff
         self.process = process
         self.metric: Metric = NDCG(process.dcg) if metric is None else metric
         self.n_unjudged = judged.n_unjudged
@@ -151,11 +94,12 @@ class BootstrapDistribution(Shown):
         prior = prior_of(judged, process)
         self.prob = prior.prob if process.prior == OWN else prior.prob[:, 0]
         self.strength = np.full(len(self), math.inf) if prior.strength is None else prior.strength
-        self.visits = visits_of(judged, by_docno=process.compat == "ecir23")
+        self.visits = drawing_order(judged, by_docno=process.compat == "ecir23")
         self.model = unjudged_model(judged, self.metric, self.visits, prior.prob, prior.strength)
         if process.method == "grid" and self.model.value is not None:
             raise ParameterError(
-                f"method='grid' adds up what ranks score, and {self.metric.name} is no such sum; use method='auto'"
+                f"method='grid' needs a score that is a sum over ranks, and {self.metric.name} is not; "
+                "use method='auto'"
             )
         self._quantiles: dict[float, Floats] = {}
         self._intervals: dict[float, tuple[Floats, Floats]] = {}
@@ -167,7 +111,7 @@ class BootstrapDistribution(Shown):
         return f"{self.metric.name}@{self.cutoff}, {len(self)} topics, {self.process}"
 
     def _panels(self) -> Iterator[Panel]:
-        # Intervals take every topic's whole distribution: of many topics, only where those are known already.
+        # Intervals need the whole distributions, which take long for many topics.
         if "distributions" in vars(self) or len(self) <= _SHOWN:
             frame = self.frame(LEVEL).assign(level=LEVEL)
             exact = frame["certificate"] == 0
@@ -187,7 +131,7 @@ class BootstrapDistribution(Shown):
             return distribution_of(self.model, self.process.method, self._uniforms, legacy=bool(self.process.compat))
         except TooLargeError as error:
             raise ParameterError(
-                f"method={self.process.method!r} cannot do query {self.topics[error.topic]!r} with its "
+                f"method={self.process.method!r} is too expensive for query {self.topics[error.topic]!r} with "
                 f"{self.n_unjudged[error.topic]} unjudged documents; use method='auto', or a smaller cutoff"
             ) from error
 
@@ -197,18 +141,17 @@ class BootstrapDistribution(Shown):
 
     @cached_property
     def _moments(self) -> tuple[Floats, Floats]:
-        return self._found_moments(with_variance=True)
+        return self._compute_moments(with_variance=True)
 
     @cached_property
     def _means(self) -> Floats:
-        """Without the variances, which cost more, where these were not asked for before."""
-        return self._moments[0] if "_moments" in vars(self) else self._found_moments(with_variance=False)[0]
+        # Variances cost more and are computed on request only.
+        return self._moments[0] if "_moments" in vars(self) else self._compute_moments(with_variance=False)[0]
 
-    def _found_moments(self, *, with_variance: bool) -> tuple[Floats, Floats]:
+    def _compute_moments(self, *, with_variance: bool) -> tuple[Floats, Floats]:
         sampled = self.process.method == "mc"
-        mean, variance = (
-            (np.full(len(self), np.nan),) * 2 if sampled else moments(self.model, with_variance=with_variance)
-        )
+        nan = np.full(len(self), np.nan)
+        mean, variance = (nan, nan) if sampled else moments(self.model, with_variance=with_variance)
         unknown = np.flatnonzero(np.isnan(mean))
         if len(unknown):
             mean, variance = mean.copy(), variance.copy()
@@ -225,7 +168,7 @@ class BootstrapDistribution(Shown):
 
     @property
     def std(self) -> Floats:
-        """Standard deviation of each topic's score over what its unjudged documents could be, shape (n,)."""
+        """Standard deviation of each topic's score over the grades of its unjudged documents, shape (n,)."""
         return np.sqrt(self._moments[1])
 
     @property
@@ -239,7 +182,7 @@ class BootstrapDistribution(Shown):
         return np.array([distribution.mode() for distribution in self.distributions])
 
     def quantile(self, level: float) -> Floats:
-        """The smallest score whose probability of not being exceeded reaches ``level``, shape (n,).
+        """The quantile of each topic: the smallest score whose CDF reaches ``level``, shape (n,).
 
         Raises
         ------
@@ -249,20 +192,18 @@ class BootstrapDistribution(Shown):
         if not 0 <= level <= 1:
             raise ParameterError(f"level={level}: wanted a number from 0 to 1")
         if level not in self._quantiles:
-            # Levels that are often asked for next cost next to nothing, but where one is a search of its own.
+            # Common levels are computed along with the first one unless each needs a search.
             cheap = all(distribution.is_sorted for distribution in self.distributions)
             levels = np.array([level, *(other for other in COMMON_LEVELS if cheap and other not in self._quantiles)])
-            found = np.array([distribution.quantiles(levels) for distribution in self.distributions]).reshape(
-                len(self), len(levels)
-            )
+            found = np.array([each.quantiles(levels) for each in self.distributions]).reshape(len(self), len(levels))
             self._quantiles.update(zip(levels.tolist(), found.T, strict=True))
         return self._quantiles[level]
 
     def interval(self, level: float = 0.9) -> tuple[Floats, Floats]:
-        """The central interval: values whose mid-probability is from ``(1 - level)/2`` to ``(1 + level)/2``.
+        """The central interval: values with a mid-probability from ``(1 - level)/2`` to ``(1 + level)/2``.
 
         The mid-probability of x is ``P(X < x) + P(X = x)/2``. With few unjudged documents the quantiles at the same
-        levels lie further apart and hold more than they promise; with many the two agree.
+        levels are further apart and cover more than ``level``; with many documents the two agree.
 
         Returns
         -------
@@ -277,23 +218,17 @@ class BootstrapDistribution(Shown):
         if not 0 <= level <= 1:
             raise ParameterError(f"level={level}: wanted a number from 0 to 1")
         if level not in self._intervals:
-            ends = np.array([central_interval(distribution, level) for distribution in self.distributions]).reshape(
-                len(self), 2
-            )
+            ends = np.array([central_interval(each, level) for each in self.distributions]).reshape(len(self), 2)
             self._intervals[level] = ends[:, 0], ends[:, 1]
         return self._intervals[level]
 
     def certificate(self, level: float) -> Floats:
-        """How wide the bracket is that certainly holds the quantile at ``level``, shape (n,); 0 where exact.
+        """The width of a bracket that certainly contains the quantile at ``level``, shape (n,); 0 for exact quantiles.
 
         For draws it is the width of the Dvoretzky-Kiefer-Wolfowitz band at 95 %.
         """
-        return np.array(
-            [
-                float(np.diff(distribution.brackets(np.array([level])), axis=0)[0, 0])
-                for distribution in self.distributions
-            ]
-        )
+        levels = np.array([level])
+        return np.array([float(np.diff(each.brackets(levels), axis=0)[0, 0]) for each in self.distributions])
 
     @property
     def methods(self) -> list[str]:
@@ -301,24 +236,27 @@ class BootstrapDistribution(Shown):
         return [distribution.method for distribution in self.distributions]
 
     def atoms(self, topic: str) -> tuple[Floats, Floats]:
-        """Rising scores of one topic and their probabilities, each of shape (m,).
+        """Increasing scores of one topic and their probabilities, each of shape (m,).
 
         Raises
         ------
         InputError
             A topic that was not evaluated.
+        ParameterError
+            A distribution with too many atoms.
         """
         if topic not in self.topics:
-            raise InputError(f"query {topic!r} was not evaluated; there are {len(self)}, the first {self.topics[:3]}")
+            raise InputError(f"query {topic!r} was not evaluated; found {len(self)} queries, first {self.topics[:3]}")
         distribution = self.distributions[self.topics.index(topic)]
         if distribution.n_atoms > MOST_ATOMS:
             raise ParameterError(
-                f"query {topic!r} has {distribution.n_atoms:,} atoms, too many to list; ask for quantiles, or use method='grid'"
+                f"query {topic!r} has {distribution.n_atoms:,} atoms, too many to list; ask for quantiles, or use "
+                "method='grid'"
             )
         return distribution.atoms()
 
     def frame(self, level: float = 0.9) -> pd.DataFrame:
-        """A row a topic: qid, n_unjudged, mean, std, median, mode, low, high, method, certificate (of the interval)."""
+        """Return a row per topic: qid, n_unjudged, mean, std, median, mode, low, high, method, certificate."""
         low, high = self.interval(level)
         widths = np.maximum(self.certificate((1 - level) / 2), self.certificate((1 + level) / 2))
         return pd.DataFrame(
@@ -337,10 +275,61 @@ class BootstrapDistribution(Shown):
         )
 
 
-def _require_metric(metric: object, process: Process) -> None:
-    if not hasattr(metric, "parts") or isinstance(metric, type):
-        raise ParameterError(
-            f"metric={metric!r}: wanted one of those in vbterrier.unjudged.metrics, as AP(rel=1), or None for nDCG"
+def unjudged_model(
+    judged: JudgedTop, metric: Metric, visits: Ints, prob: Floats, strength: Floats | None
+) -> UnjudgedModel:
+    """The model of the unjudged documents of a judged run.
+
+    Parameters
+    ----------
+    judged
+        The judged run.
+    metric
+        The metric.
+    visits
+        See :func:`drawing_order`.
+    prob
+        The prior, shape (n, 1, L), or (n, u, L) in drawing order.
+    strength
+        The pseudo-count of the prior of each topic, shape (n,); ``None`` if all priors are known exactly.
+    """
+    parts = metric.parts(judged)
+    base = (parts.unit * parts.gain[np.maximum(judged.levels, 0)]).sum(axis=1)
+    weights = np.take_along_axis(np.where(judged.unjudged, parts.unit, 0.0), visits, axis=1)
+    left = judged.judgments.counts - judged.counts
+    value = None if parts.score is None else _value(judged, visits, parts.score)
+    # Increments need documents that are drawn in the order of the ranking.
+    valid = np.arange(1, visits.shape[1]) < judged.n_unjudged[:, None]
+    in_order = not (valid & (np.diff(visits, axis=1) < 0)).any()
+    increments = parts.increments(visits) if parts.increments is not None and in_order else None
+    return UnjudgedModel(base, weights, judged.n_unjudged, prob, left, parts.gain, strength, value, increments)
+
+
+def _value(judged: JudgedTop, visits: Ints, score: Callable[[Ints, int], Floats]) -> Callable[[int, Ints], Floats]:
+    """A function of the levels of unjudged documents that returns the scores of the rankings."""
+
+    def value(topic: int, levels: Ints) -> Floats:
+        places = visits[topic, : levels.shape[1]]
+        step = max(1, MOST_PLACES // max(judged.levels.shape[1], 1))
+        return np.concatenate(
+            [part(topic, places, levels[at : at + step]) for at in range(0, max(len(levels), 1), step)]
         )
-    if process.dcg != DCG[0]:
-        raise ParameterError(f"dcg={process.dcg!r} is nDCG's own; use metric=NDCG({process.dcg!r}), or no metric")
+
+    def part(topic: int, places: Ints, levels: Ints) -> Floats:
+        rankings = np.tile(judged.levels[topic], (len(levels), 1))
+        rankings[:, places] = levels
+        return score(rankings, topic)
+
+    return value
+
+
+def drawing_order(judged: JudgedTop, *, by_docno: bool) -> Ints:
+    """The ranks (from 0) of the unjudged documents in drawing order, then any ranks, shape (n, most unjudged)."""
+    most = int(judged.n_unjudged.max(initial=0))
+    turn = np.broadcast_to(np.arange(judged.levels.shape[1]), judged.levels.shape)
+    if by_docno:
+        topic, rank = np.nonzero(judged.unjudged)
+        turn = turn.copy()
+        turn[topic, rank] = judged.run.docno.take(judged.rows[topic, rank]).ranks()
+    behind = np.where(judged.unjudged, turn, np.iinfo(np.int64).max)
+    return np.argsort(behind, axis=1, kind="stable")[:, :most]

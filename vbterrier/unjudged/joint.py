@@ -1,4 +1,4 @@
-"""Scores of several systems at once: an unjudged document that two of them retrieved is the same document in both."""
+"""Joint distributions of the scores of several systems that share unjudged documents."""
 
 from __future__ import annotations
 
@@ -27,52 +27,57 @@ MOST_NUMBERS = 1 << 22
 
 
 class JointDistribution:
-    """The scores of several systems on the same topics, over what their unjudged documents could be.
+    """The joint distribution of several systems' scores on the same topics over the grades of unjudged documents.
 
-    In each topic, the unjudged documents of all systems' cuts share one urn (:func:`vbterrier.kernels.grades.model.urn`)
-    in the order of their docnos: a document has one number, whoever retrieved it. Each system reads the grades of its
-    own documents off their numbers, by its own prior and in its own visiting order, and what runs out runs out for it
-    alone. Any part of an urn, in any order, is an urn, so that each system's scores follow its own law.
+    In each topic, the unjudged documents of all systems share one urn (:func:`vbterrier.kernels.grades.model.urn`) in
+    the order of their docnos, so that a document has one uniform number. Each system derives the grades of its
+    documents from these numbers, by its own prior and drawing order and with its own limits of documents per grade. Any
+    subset of an urn in any order is an urn, so the marginal distributions are those of the systems.
 
     Parameters
     ----------
-    laws
+    distributions
         The distribution of each system's scores, by name.
     cuts
-        The judged rankings that these are of.
+        The judged rankings of these distributions, by name.
 
     Attributes
     ----------
     names, topics : list of str
-        What the axes stand for.
+        The systems and the topics.
     n_union : numpy.ndarray
-        Different unjudged documents of all systems together, shape (n_topics,).
+        Distinct unjudged documents of all systems, shape (n_topics,).
     strength : numpy.ndarray
-        How many documents the prior of the common urn is worth, shape (n_topics,).
+        The strength of the common urn, shape (n_topics,).
 
     Raises
     ------
     InputError
-        No system; systems with different topics, grades or gains; laws that are not of these rankings.
+        No system; systems with different topics, grades or gains; distributions of other rankings.
 
     Notes
     -----
-    Where the strengths of the systems' priors differ, the urn has the one whose correlation of documents, ``1/(s+1)``,
-    is the mean of theirs, each unjudged document of each system counting once. Laws are nearly followed then: with
-    30 to 70 % of the judgments of TREC Web 2012 and TREC-COVID taken away, standard deviations under learned priors
-    moved by at most 8 % in nine topics of ten; those of a run's mean by 1 to 2 % in the median, 16 % at the most.
+    If the strengths of the systems' priors differ, the correlation of documents in the urn, ``1/(s+1)``, is the mean
+    over the unjudged documents of all systems. Marginal distributions are then approximate: with 30 to 70 % of the
+    judgments of TREC Web 2012 and TREC-COVID removed, standard deviations under learned priors changed by at most 8 %
+    in 90 % of topics, and those of a run's mean by 1 to 2 % in the median and at most 16 %.
     """
 
     def __init__(self, distributions: Mapping[str, BootstrapDistribution], cuts: Mapping[str, JudgedTop]) -> None:
         if not distributions:
-            raise InputError("no systems; give the distribution of one at least")
+            raise InputError("no systems; give the distribution of at least one")
         self.names = list(distributions)
         self.distributions = list(distributions.values())
         self.topics = self.distributions[0].topics
         for name in self.names:
             self._require_alike(name, cuts[name])
         self.places, self.n_union = _union(self.distributions, [cuts[name] for name in self.names])
-        self.strength = _common_strength(self.distributions)
+        strength = np.array([each.strength for each in self.distributions])
+        count = np.array([each.n_unjudged for each in self.distributions])
+        alike = (count / (strength + 1)).sum(axis=0) / np.maximum(count.sum(axis=0), 1)
+        common = np.divide(1 - alike, alike, out=np.full(len(alike), np.inf), where=alike > 0)
+        # Equal strengths are kept without rounding errors.
+        self.strength: Floats = np.where((strength == strength[0]).all(axis=0), strength[0], common)
 
     def __len__(self) -> int:
         return len(self.names)
@@ -84,16 +89,14 @@ class JointDistribution:
         distribution, first = self.distribution(name), self.distributions[0]
         if distribution.topics != self.topics:
             odd = sorted(set(distribution.topics) ^ set(self.topics)) or ["their order"]
-            raise InputError(
-                f"systems {self.names[0]!r} and {name!r} have different topics, they differ in {examples(odd)}"
-            )
+            raise InputError(f"systems {self.names[0]!r} and {name!r} have different topics: {examples(odd)}")
         if not np.array_equal(distribution.model.gain, first.model.gain):
             raise InputError(
-                f"systems {self.names[0]!r} and {name!r} are scored by other grades or gains; take one metric and the "
-                "same qrels for all"
+                f"systems {self.names[0]!r} and {name!r} have different grades or gains; use one metric and the same "
+                "qrels for all"
             )
         if cut.judgments.topics != distribution.topics or not np.array_equal(cut.n_unjudged, distribution.n_unjudged):
-            raise InputError(f"system {name!r}: its distribution is not that of the ranking given with it")
+            raise InputError(f"system {name!r}: its distribution and its ranking do not belong together")
 
     def distribution(self, name: str) -> BootstrapDistribution:
         """The distribution of one system.
@@ -101,53 +104,48 @@ class JointDistribution:
         Raises
         ------
         ParameterError
-            No such system.
+            An unknown system.
         """
         return self.distributions[self._at(name)]
 
     def _at(self, name: str) -> int:
         if name not in self.names:
-            raise ParameterError(f"no system {name!r}; there are {examples(self.names, 9)}")
+            raise ParameterError(f"no system {name!r}; found {examples(self.names, 9)}")
         return self.names.index(name)
 
     def scores(self, topic: int, n_draws: int, seed: int = 0) -> Floats:
-        """Scores of all systems in one topic, a column a draw, shape (n_systems, n_draws).
+        """Draw scores of all systems in one topic, shape (n_systems, n_draws).
 
         Draws depend on the seed, the topic's id and the unjudged documents, not on the order of systems or topics.
         """
         scores = np.empty((len(self), n_draws))
         step = max(MOST_NUMBERS // max(int(self.n_union[topic]), 1), 1)
         for first in range(0, n_draws, step):
-            scores[:, first : first + step] = self._block(topic, first, min(step, n_draws - first), seed)
-        return scores
-
-    def _block(self, topic: int, first: int, n_draws: int, seed: int) -> Floats:
-        rng = stream(seed, self.topics[topic], str(first))
-        numbers = urn(rng, n_draws, int(self.n_union[topic]), float(self.strength[topic]))
-        scores = np.empty((len(self), n_draws))
-        for system, (distribution, places) in enumerate(zip(self.distributions, self.places, strict=True)):
-            scores[system] = scores_of(
-                distribution.model, topic, numbers[:, places[topic, : distribution.n_unjudged[topic]]]
-            )
+            rng = stream(seed, self.topics[topic], str(first))
+            n = min(step, n_draws - first)
+            numbers = urn(rng, n, int(self.n_union[topic]), float(self.strength[topic]))
+            for system, (distribution, places) in enumerate(zip(self.distributions, self.places, strict=True)):
+                drawn = numbers[:, places[topic, : distribution.n_unjudged[topic]]]
+                scores[system, first : first + n] = scores_of(distribution.model, topic, drawn)
         return scores
 
     def covariance(self, name_a: str, name_b: str) -> Floats:
         """The covariance of two systems' scores in each topic, in closed form, shape (n_topics,).
 
-        ``Cov = s/(s+1) · Σ_d w_d v_d c_d + C/(s+1)``: the sum is over the unjudged documents that both retrieved, with
-        their weights in either and the covariance of their gains, ``c_d = σ²`` where both systems have the same prior;
-        C is the covariance of the scores if all documents had the same number, ``Σw · Σv · σ²`` with one prior.
+        ``Cov = s/(s+1) · Σ_d w_d v_d c_d + C/(s+1)``. The sum is over the unjudged documents that both systems
+        retrieved, with w and v their weights and c the covariance of their gains, ``c_d = σ²`` for a common prior. C is
+        the covariance of the scores if all documents had the same uniform number, ``Σw · Σv · σ²`` for a common prior.
 
         Returns
         -------
         numpy.ndarray
-            NaN where there is no closed form: scores that are no sums, grades that can run out in either system. Draws
-            tell there, see :meth:`scores`.
+            NaN without a closed form: scores that are not sums over documents, and topics that may have too few
+            documents of a grade. Use draws then, see :meth:`scores`.
 
         Raises
         ------
         ParameterError
-            No such system.
+            An unknown system.
         """
         at_a, at_b = self._at(name_a), self._at(name_b)
         a, b = self.distributions[at_a].model, self.distributions[at_b].model
@@ -180,17 +178,16 @@ def joint_draws(
     n_draws: int = 1000,
     seed: int = 0,
 ) -> Floats:
-    """Scores of several systems, drawn together: what both retrieved has one grade in both.
+    """Draw the scores of several systems jointly: a document has the same grade in all systems.
 
     Parameters
     ----------
-    laws, cuts
-        The distribution of each system's scores and the judged ranking that it is of, by name; see
-        :class:`JointDistribution`.
+    distributions, cuts
+        The distribution of each system's scores and its judged ranking, by name; see :class:`JointDistribution`.
     n_draws
-        Draws of each topic.
+        Number of draws per topic.
     seed
-        Decides the draws together with each topic's id.
+        The seed; draws depend on it and on the topic's id.
 
     Returns
     -------
@@ -225,20 +222,8 @@ def joint_draws(
     return draws
 
 
-def _common_strength(distributions: Sequence[BootstrapDistribution]) -> Floats:
-    """The strength at which two documents are as correlated as they are on average, shape (n_topics,)."""
-    strength, count = (
-        np.array([distribution.strength for distribution in distributions]),
-        np.array([distribution.n_unjudged for distribution in distributions]),
-    )
-    alike = (count / (strength + 1)).sum(axis=0) / np.maximum(count.sum(axis=0), 1)
-    # Rounding must not part strengths that are the same.
-    common = np.divide(1 - alike, alike, out=np.full(len(alike), np.inf), where=alike > 0)
-    return np.asarray(np.where((strength == strength[0]).all(axis=0), strength[0], common))
-
-
 def _union(distributions: Sequence[BootstrapDistribution], cuts: Sequence[JudgedTop]) -> tuple[list[Ints], Ints]:
-    """Where each visited document stands among all systems' of its topic, (n, u) a system, and how many those are."""
+    """Positions of unjudged documents in the union of their topic, (n, u) per system, and the size of the unions."""
     visited = [_visited(distribution) for distribution in distributions]
     docnos = [
         cut.run.docno.take(cut.rows[topic, distribution.visits[topic, visit]]).text
@@ -259,7 +244,7 @@ def _union(distributions: Sequence[BootstrapDistribution], cuts: Sequence[Judged
 
 
 def _visited(distribution: BootstrapDistribution) -> tuple[Ints, Ints]:
-    """Topic and turn of every unjudged document."""
+    """Topic and position in drawing order of every unjudged document."""
     topic, turn = np.nonzero(np.arange(distribution.visits.shape[1]) < distribution.n_unjudged[:, None])
     return topic, turn
 
@@ -271,7 +256,7 @@ def _full(model: UnjudgedModel) -> Floats:
 
 
 def _together(prob_a: Floats, prob_b: Floats, weights: tuple[Floats, Floats], gain: Floats) -> Floats:
-    """The covariance of two weighted sums of gains that are all read off one number, shape (n,)."""
+    """The covariance of two weighted sums of gains with the same uniform number, shape (n,)."""
     if not len(prob_a):
         return np.empty(0)
     both = comonotone_variance(np.concatenate([prob_a, prob_b], axis=1), np.concatenate(weights, axis=1), gain)

@@ -1,4 +1,4 @@
-"""What to judge next: the unjudged documents whose judgment narrows the interval of a mean most."""
+"""Choice of the unjudged documents whose judgment narrows the interval of a mean most."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ __all__ = ["Cut", "JudgingPlan", "plan_judging", "write_judging"]
 
 
 COLUMNS = ("qid", "docno", "rank", "n_runs", "worth", "width_before", "width_after", "reason")
-# Cells of all covariances together: 1.6 GB.
+# The largest number of cells of all covariance matrices: 1.6 GB.
 MOST_CELLS = 200_000_000
-# Draws behind the weights of a score that is no sum, a document; and the fewest of a topic.
+# Draws per document for the weights of a score that is not a sum, and the smallest number of draws per topic.
 _DRAWS_EACH, _LEAST_DRAWS = 8, 1000
 
 
 @dataclass(frozen=True, eq=False)
 class Cut:
-    """The first ranks of a run and what its unjudged documents could be.
+    """A run up to its cutoff, with the distribution of its scores.
 
     Parameters
     ----------
     name
-        What reasons call the run.
+        The name of the run in reasons.
     judged
-        Its first ranks with their judgments.
-    law
+        The judged run.
+    distribution
         The distribution of its scores.
     """
 
@@ -53,29 +53,28 @@ class Cut:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class JudgingPlan(Shown):
-    """What to judge, in this order, and what it is expected to do to the interval.
+    """Documents to judge, in this order, with the expected width of the interval.
 
     Parameters
     ----------
     frame
-        A row a document: qid, docno, rank (its best, from 1), n_runs (that have it in their cut), worth (share of
-        today's variance that its judgment is expected to remove once those above it are judged), width_before and
-        width_after (of the interval, before and after this judgment), reason (for a person who judges).
+        A row per document: qid, docno, rank (the best, from 1), n_runs (that retrieve it up to the cutoff), worth (the
+        share of the current variance that its judgment is expected to remove, given the judgments above it),
+        width_before and width_after (of the interval, before and after this judgment), reason (a text for assessors).
     width_before, width_after
-        Width of the normal interval of the mean (of the mean difference) today, and after all these judgments: the
-        root of the variance that is expected to be left, which is not below the expected width. Of several runs the
-        mean of their widths.
+        Width of the normal interval of the mean (or mean difference) now and after all these judgments, from the
+        expected remaining variance, an upper bound of the expected width. For several runs, the mean of their widths.
     level
-        Of the interval.
+        The level of the interval.
     measure
-        What is measured.
+        The measure.
     n_unjudged
-        Unjudged documents of all cuts together. Those that are not in ``frame`` were beyond the budget, or worth
-        nothing.
+        Number of distinct unjudged documents of all runs up to the cutoff. Documents that are not in ``frame`` exceed
+        the budget or do not change the variance.
     difference
-        The two runs whose difference it is about; ``None`` for the runs themselves.
+        The two runs of a difference; ``None`` for the runs themselves.
     n_runs
-        How many runs it is about.
+        Number of runs.
     """
 
     frame: pd.DataFrame
@@ -97,7 +96,7 @@ class JudgingPlan(Shown):
         yield Panel("Judge next, in this order", self.frame, heads=2)
 
     def summary(self) -> str:
-        """What the plan does, in a line."""
+        """A summary of the plan in one line."""
         return (
             f"{len(self)} of {self.n_unjudged} unjudged documents; {self.level:.0%} interval of {self.target}: width "
             f"{self.width_before:.4f} before, {self.width_after:.4f} expected after"
@@ -105,7 +104,7 @@ class JudgingPlan(Shown):
 
     @property
     def target(self) -> str:
-        """What the interval is of."""
+        """The quantity that the interval estimates."""
         if self.difference is not None:
             return f"{self.measure}, {' minus '.join(self.difference)}"
         return self.measure if self.n_runs == 1 else f"{self.measure}, mean over {self.n_runs} runs"
@@ -119,25 +118,30 @@ def plan_judging(
     Parameters
     ----------
     cuts
-        The runs, over the same judgments; the two of ``difference`` in its order.
+        The runs, with the same judgments; for a difference the two runs in its order.
     n
-        How many documents can be judged.
+        Number of documents that can be judged.
     level
         Nominal coverage of the interval.
     measure
-        What plans call the measure.
+        The name of the measure in the plan.
     difference
-        Names of the two runs, where it is about their difference.
+        Names of the two runs of a difference.
 
     Raises
     ------
     ParameterError
         Too many unjudged documents.
     """
+    from scipy import special
+
     pool = _Documents(cuts, signed=difference is not None)
     start = np.array([residual.variance for residual in pool.residuals]).reshape(-1, pool.n_scores).sum(axis=0)
     steps = list(greedy(pool.residuals, n))
-    widths = _widths(np.array([start, *(step.variance for step in steps)]), len(cuts[0].distribution), level)
+    # Variances are sums over topics; the width is that of a mean over topics, averaged over the scores.
+    variances = np.array([start, *(step.variance for step in steps)])
+    reach = special.ndtri((1 + level) / 2) / len(cuts[0].distribution)
+    widths: Floats = 2 * reach * np.sqrt(np.maximum(variances, 0.0)).mean(axis=1)
     return JudgingPlan(
         pool.frame(steps, widths),
         float(widths[0]),
@@ -150,19 +154,10 @@ def plan_judging(
     )
 
 
-def _widths(variances: Floats, n_topics: int, level: float) -> Floats:
-    """Width of the interval of a mean over topics, mean over the scores; of variances summed over topics."""
-    from scipy import special
-
-    reach = special.ndtri((1 + level) / 2) / n_topics
-    widths: Floats = 2 * reach * np.sqrt(np.maximum(variances, 0.0)).mean(axis=1)
-    return widths
-
-
 class _Documents:
-    """The unjudged documents of all cuts, by topic in the order of the qrels, then by docno; each once.
+    """The distinct unjudged documents of all runs, by topic in the order of the qrels, then by docno.
 
-    A document has one grade, whoever retrieved it: its prior is the mean of those that its runs give it.
+    The prior of a document is the mean of its priors in the runs that retrieve it.
     """
 
     def __init__(self, cuts: Sequence[Cut], *, signed: bool) -> None:
@@ -187,11 +182,11 @@ class _Documents:
         sizes = np.diff(self.ends).astype(np.float64)
         if (sizes**2).sum() > MOST_CELLS:
             raise ParameterError(
-                f"{len(self.docno):,} unjudged documents in {len(self.topics)} topics are too many to weigh against "
-                "each other; use a smaller cutoff, or fewer runs"
+                f"{len(self.docno):,} unjudged documents in {len(self.topics)} topics are too many for their "
+                "covariances; use a smaller cutoff, or fewer runs"
             )
         distributions = [cut.distribution for cut in self.cuts]
-        # Two documents of a topic are as correlated as they are on average over its runs.
+        # The correlation of two documents of a topic is the mean over its runs.
         owner, alike = self.found["topic"].to_numpy(), self.found["alike"].to_numpy()
         correlation = np.bincount(owner, weights=alike) / np.maximum(np.bincount(owner), 1)
         run, weight = self.found["run"].to_numpy(), self.found["weight"].to_numpy()
@@ -211,7 +206,7 @@ class _Documents:
         return residuals
 
     def frame(self, steps: Sequence[Step], widths: Floats) -> pd.DataFrame:
-        """The plan, a row a step."""
+        """The plan, with a row per judgment."""
         document = np.array([self.ends[step.topic] + step.document for step in steps], dtype=np.int64)
         found = self.found[self.found["document"].isin(document)].sort_values(["document", "rank", "run"])
         places: dict[int, list[tuple[int, int]]] = {}
@@ -247,53 +242,54 @@ class _Documents:
 
 
 def _found(place: int, cut: Cut) -> tuple[pd.DataFrame, Floats]:
-    """The unjudged documents of a run: topic, docno, run, rank, weight; and the prior of each, shape (n_rows, L)."""
+    """The unjudged documents of a run (topic, docno, run, rank, weight) and their priors, shape (n_rows, L)."""
     distribution, model = cut.distribution, cut.distribution.model
     n_unjudged = distribution.n_unjudged
     topic = np.repeat(np.arange(len(distribution)), n_unjudged)
     turn = np.arange(len(topic)) - np.repeat(np.cumsum(n_unjudged) - n_unjudged, n_unjudged)
     rank = distribution.visits[topic, turn]
     weight = model.weights[topic, turn]
-    for bent in np.flatnonzero(model.binds | (model.value is not None)).tolist():
-        weight[topic == bent] = _straightened(distribution, bent)
+    for nonlinear in np.flatnonzero(model.binds | (model.value is not None)).tolist():
+        weight[topic == nonlinear] = _linearised(distribution, nonlinear)
     docno = cut.judged.run.docno.take(cut.judged.rows[topic, rank]).text.to_pylist()
     frame = pd.DataFrame({"topic": topic, "docno": docno, "run": place, "rank": rank + 1, "weight": weight})
     frame["alike"] = 1 / (distribution.strength[topic] + 1)
     return frame, model.landed[topic, np.zeros_like(turn) if model.is_shared else turn]
 
 
-def _straightened(distribution: BootstrapDistribution, topic: int) -> Floats:
-    """Weights of a score that is no plain sum of gains, such that their sum has its variance, shape (u,)."""
+def _linearised(distribution: BootstrapDistribution, topic: int) -> Floats:
+    """Weights that approximate a score by a weighted sum of gains with the same variance, shape (u,)."""
     model, n_unjudged = distribution.model, int(distribution.n_unjudged[topic])
     n_draws = max(_LEAST_DRAWS, _DRAWS_EACH * n_unjudged)
     uniforms = stream(distribution.process.seed, distribution.topics[topic], "judge next").random((n_draws, n_unjudged))
     weights = linear_weights(model, topic, uniforms)
     prob = np.broadcast_to(model.landed[topic], (n_unjudged, len(model.gain)))
     covariance = gain_covariance(prob, model.gain, float(1 / (distribution.strength[topic] + 1)))
-    straight = float(weights @ covariance @ weights)
-    return weights * float(distribution.std[topic]) / np.sqrt(straight) if straight > 0 else weights
+    variance = float(weights @ covariance @ weights)
+    return weights * float(distribution.std[topic]) / np.sqrt(variance) if variance > 0 else weights
 
 
 def write_judging(plan: Any, path: str | os.PathLike[str]) -> None:
-    r"""Write what to judge as tab-separated text with a header line: qid, docno, reason, in the order to judge.
+    r"""Write a plan as tab-separated text with a header line: qid, docno, reason, in the order of judging.
 
     Parameters
     ----------
     plan
         A :class:`JudgingPlan`, or a frame with these columns.
     path
-        The file; one that exists is replaced once the new one is complete. Packed when the name ends in ``.gz``.
+        The file. An existing file is replaced once the new one is complete. Compressed if the name ends in ``.gz``.
 
     Raises
     ------
     InputError
-        A tab or a line end in an id or a reason.
+        A tab or a line break in an id or a reason.
     FileError
         The file cannot be written.
 
     Notes
     -----
-    Nothing is quoted. To read it with pandas: ``read_csv(path, sep="\t", dtype=str, quoting=3, na_filter=False)``.
+    Values are not quoted. To read the file, use
+    ``pandas.read_csv(path, sep="\t", dtype=str, quoting=3, na_filter=False)``.
 
     Examples
     --------

@@ -82,7 +82,6 @@ def beta_binomial(hits: Floats, trials: Floats, expected: Floats, strength: Floa
     return log
 
 
-
 @dataclass(frozen=True)
 class Learned:
     """A Dirichlet prior over the grades of unjudged documents.

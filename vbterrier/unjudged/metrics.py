@@ -19,92 +19,30 @@ if TYPE_CHECKING:
     from vbterrier.unjudged.pool import JudgedTop
 
 
-def cumulative_increments(
-    judged: JudgedTop, visits: Ints, relevant: Floats, worth: Floats, weight: Floats
-) -> Increments:
-    """``Σ_r I(r) w_r Σ_{i<=r} h_i``: average precision and the Q-measure.
-
-    Parameters
-    ----------
-    judged, visits
-        The cut run, and the places of its unjudged documents in the order of the ranking.
-    relevant, worth
-        I and h of each level, shape (L,).
-    weight
-        w of each rank, shape (n, width).
-    """
-    is_relevant, so_far = at(relevant, judged.levels), np.cumsum(at(worth, judged.levels), axis=1)
-    behind = _behind(judged, is_relevant * weight * so_far)
-    lasting = _behind(judged, is_relevant * weight)
-    own = np.take_along_axis(weight, visits, axis=1)
-    alone = own * np.take_along_axis(so_far, visits, axis=1)
-    return Increments(behind[:, 0], alone, own, behind[:, 1:], lasting[:, 1:], lambda n: (n @ relevant, n @ worth))
-
-
-def cascade_increments(judged: JudgedTop, visits: Ints, stops: Floats) -> Increments:
-    """``Σ_r (1/r) s_r Π_{i<r} (1 - s_i)``: expected reciprocal rank.
-
-    What an unjudged document adds is ``1/r`` of the share of users who stop there: the fall of those who go on.
-
-    Parameters
-    ----------
-    judged, visits
-        As in :func:`cumulative_increments`.
-    stops
-        s of each level, shape (L,), below 1.
-    """
-    stop = at(stops, judged.levels)
-    reaches = np.cumprod(1.0 - stop, axis=1) / (1.0 - stop)
-    share = reaches / ranks(stop.shape[1])
-    lasting = _behind(judged, stop * share)
-    alone = -np.take_along_axis(share, visits, axis=1)
-    nothing = np.zeros_like(alone)
-
-    def seen(landed: Ints) -> tuple[Floats, Floats]:
-        goes_on: Floats = ((1.0 - stops) ** landed).prod(axis=-1)
-        return goes_on, goes_on
-
-    return Increments(lasting[:, 0], alone, nothing, nothing, lasting[:, 1:], seen)
-
-
-def at(gain: Floats, levels: Ints) -> Floats:
-    """The gain at each rank; levels -1 and -2 gain nothing."""
-    found: Floats = np.append(gain, [0.0, 0.0])[levels]
-    return found
-
-
-def _behind(judged: JudgedTop, terms: Floats) -> Floats:
-    """Sums of terms before the first unjudged document and from each to the next, shape (n, most unjudged + 1)."""
-    n, width = len(terms), int(judged.n_unjudged.max(initial=0)) + 1
-    cell = np.arange(n)[:, None] * width + np.cumsum(judged.unjudged, axis=1)
-    sums: Floats = np.bincount(cell.ravel(), terms.ravel(), minlength=n * width).astype(np.float64)
-    return sums.reshape(n, width)
-
-
 DCG = ("log2", "exp-log2")
-# The highest grade of TREC's web tracks, which gdeval takes for granted.
+# The highest grade of TREC's web tracks, assumed by gdeval.
 WEB_GRADE = 4
-# Beyond, 2^-grade is lost beside 1.
+# For larger grades, 2^-grade is below the precision of 1.
 MOST_GRADE = 50
 
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """A score, taken apart.
+    """The components of a score.
 
     Parameters
     ----------
     gain
-        Gain of each grade, shape (L,), not falling, from 0.
+        Gain of each grade, shape (L,), non-decreasing from 0.
     unit
-        Score of one unit of gain at each rank, shape (n, width); 0 where the score is no sum over ranks.
+        Score of one unit of gain at each rank, shape (n, width); 0 if the score is not a sum over ranks.
     score
-        For scores that are no sum over ranks: of levels (places among the grades; below 0 no document) of shape
-        (m, width) and the place of their topic, scores of shape (m,). ``None`` for
+        For scores that are not sums over ranks: a function of levels (positions of grades; below 0 for no document),
+        shape (m, width), and of the position of their topic, that returns scores, shape (m,). ``None`` for
         ``score = Σ_rank unit · gain[level]``.
-    steps
-        Of the places of unjudged documents, shape (n, u), in the order of the ranking, the same score as what each of
-        them adds; ``None`` for a sum over ranks, and where nobody worked it out.
+    increments
+        A function of the ranks of unjudged documents, shape (n, u), in increasing order, that returns the score as a
+        sum of increments; ``None`` for sums over ranks and for scores without that form.
     """
 
     gain: Floats
@@ -114,17 +52,17 @@ class Parts:
 
 
 class Metric(Protocol):
-    """What every metric has."""
+    """The interface of a metric."""
 
     name: ClassVar[str]
 
     def parts(self, judged: JudgedTop) -> Parts:
-        """The score of rankings over this pool."""
+        """Return the components of the score of judged rankings."""
 
 
 @dataclass(frozen=True)
 class NDCG:
-    """``nDCG@k = Σ_r gain_r / log2(r + 1) / IDCG@k(pool)``, 0 where no document is relevant (trec_eval).
+    """``nDCG@k = Σ_r gain_r / log2(r + 1) / IDCG@k(pool)``, 0 without a relevant document (trec_eval).
 
     Parameters
     ----------
@@ -144,9 +82,9 @@ class NDCG:
         choice("dcg", self.dcg, DCG)
 
     def parts(self, judged: JudgedTop) -> Parts:
-        """Discounts over the pool's ideal."""
+        """Discounts divided by the ideal DCG of the pool."""
         gain = grade_gains(judged, self.dcg)
-        ideal = ideal_dcg(judged.judgments.counts, gain, judged.depth)
+        ideal = ideal_dcg(judged.judgments.counts, gain, judged.cutoff)
         return Parts(gain, discounts(judged.levels.shape[1]) / np.where(ideal > 0, ideal, np.inf)[:, None])
 
 
@@ -159,9 +97,9 @@ class RBP:
     p
         Persistence, in [0, 1).
     rel
-        The lowest grade that gains 1, all below gaining nothing; 0 for graded gains, ``grade / max_grade``.
+        The lowest grade with gain 1, lower grades having gain 0; 0 for graded gains, ``grade / max_grade``.
     max_grade
-        The grade that gains 1 where gains are graded; ``None`` for the highest of the qrels.
+        The grade with gain 1 if gains are graded; ``None`` for the highest grade of the qrels.
 
     Raises
     ------
@@ -183,20 +121,17 @@ class RBP:
 
     def parts(self, judged: JudgedTop) -> Parts:
         """Geometric weights."""
-        weights = rbp_weights(judged.levels.shape[1], self.p)
-        return Parts(self._gain(judged), np.broadcast_to(weights, judged.levels.shape))
-
-    def _gain(self, judged: JudgedTop) -> Floats:
+        weights = np.broadcast_to(rbp_weights(judged.levels.shape[1], self.p), judged.levels.shape)
         if self.rel:
-            return _binary(judged, self.rel)
+            return Parts(_binary(judged, self.rel), weights)
         top = _highest(judged) if self.max_grade is None else self.max_grade
         _check_top(judged, top)
-        return judged.judgments.grades / max(top, 1)
+        return Parts(judged.judgments.grades / max(top, 1), weights)
 
 
 @dataclass(frozen=True)
 class Precision:
-    """``P@k = relevant documents in the first k / k`` (trec_eval: shorter lists are divided by k too).
+    """``P@k = relevant documents in the first k / k``, also for shorter lists (trec_eval).
 
     Parameters
     ----------
@@ -217,14 +152,14 @@ class Precision:
 
     def parts(self, judged: JudgedTop) -> Parts:
         """Equal weights."""
-        if judged.depth is None:
-            raise ParameterError("precision needs a cutoff, as in BP@10")
-        return Parts(_binary(judged, self.rel), np.full(judged.levels.shape, 1.0 / judged.depth))
+        if judged.cutoff is None:
+            raise ParameterError("precision needs a cutoff; add one, as in BP@10")
+        return Parts(_binary(judged, self.rel), np.full(judged.levels.shape, 1.0 / judged.cutoff))
 
 
 @dataclass(frozen=True)
 class AP:
-    """``AP@k = (1/R) Σ_{r<=k} I(r) P@r`` with R relevant documents in the pool, 0 where there is none (trec_eval).
+    """``AP@k = (1/R) Σ_{r<=k} I(r) P@r`` with R relevant documents in the pool, 0 if R = 0 (trec_eval).
 
     Parameters
     ----------
@@ -264,12 +199,12 @@ class ERR:
     Parameters
     ----------
     max_grade
-        The highest grade there can be; 4, that of TREC's web tracks and of gdeval, unless given.
+        The highest possible grade, by default 4 as for TREC's web tracks and gdeval.
 
     Raises
     ------
     ParameterError
-        ``max_grade`` that is none, or below a grade of the qrels.
+        An invalid ``max_grade``, or one below a grade of the qrels.
     """
 
     name: ClassVar[str] = "ERR"
@@ -294,12 +229,12 @@ class Q:
     """``Q@k = 1/min(k, R) Σ_{r<=k} I(r) (C(r) + β cg(r)) / (r + β cg*(r))`` (Sakai, AIRS 2004; cutoff as NTCIREVAL).
 
     Gains are grades; C(r) counts relevant documents in the first r, cg(r) and cg*(r) are the cumulative gains of the
-    ranking and of the pool's ideal; 0 where the pool has no relevant document (R = 0).
+    ranking and of the ideal ranking of the pool. Q is 0 if the pool has no relevant document (R = 0).
 
     Parameters
     ----------
     beta
-        How much gains count beside ranks, at least 0.
+        The weight of cumulative gains relative to ranks, at least 0.
 
     Raises
     ------
@@ -317,11 +252,11 @@ class Q:
     def parts(self, judged: JudgedTop) -> Parts:
         """No sum over ranks."""
         gain = grade_gains(judged, "log2")
-        # Documents of each relevant grade or a higher one.
+        # Number of documents with each relevant grade or a higher one.
         at_least = np.cumsum(judged.judgments.counts[:, :0:-1], axis=1)[:, ::-1]
         n_relevant = at_least.max(axis=1, initial=0)
-        if judged.depth is not None:
-            n_relevant = np.minimum(n_relevant, judged.depth)
+        if judged.cutoff is not None:
+            n_relevant = np.minimum(n_relevant, judged.cutoff)
 
         rank = ranks(judged.levels.shape[1])
         ideal = np.zeros(judged.levels.shape)
@@ -332,11 +267,73 @@ class Q:
             return q_measure(at(gain, levels), ideal[topic], n_relevant[topic], self.beta)
 
         relevant = (gain > 0).astype(np.float64)
-        worth = relevant + self.beta * gain
+        value = relevant + self.beta * gain
         weight = 1.0 / ((rank + self.beta * ideal) * np.maximum(n_relevant, 1)[:, None])
         return Parts(
-            gain, _nothing(judged), score, lambda visits: cumulative_increments(judged, visits, relevant, worth, weight)
+            gain, _nothing(judged), score, lambda visits: cumulative_increments(judged, visits, relevant, value, weight)
         )
+
+
+def cumulative_increments(
+    judged: JudgedTop, visits: Ints, relevant: Floats, value: Floats, weight: Floats
+) -> Increments:
+    """The increments of ``Σ_r I(r) w_r Σ_{i<=r} h_i``: average precision and the Q-measure.
+
+    Parameters
+    ----------
+    judged, visits
+        The judged run, and the ranks of its unjudged documents in increasing order.
+    relevant, value
+        I and h of each level, shape (L,).
+    weight
+        w of each rank, shape (n, width).
+    """
+    is_relevant, so_far = at(relevant, judged.levels), np.cumsum(at(value, judged.levels), axis=1)
+    behind = _behind(judged, is_relevant * weight * so_far)
+    lasting = _behind(judged, is_relevant * weight)
+    own = np.take_along_axis(weight, visits, axis=1)
+    alone = own * np.take_along_axis(so_far, visits, axis=1)
+    return Increments(behind[:, 0], alone, own, behind[:, 1:], lasting[:, 1:], lambda n: (n @ relevant, n @ value))
+
+
+def cascade_increments(judged: JudgedTop, visits: Ints, stops: Floats) -> Increments:
+    """The increments of ``Σ_r (1/r) s_r Π_{i<r} (1 - s_i)``: expected reciprocal rank.
+
+    An unjudged document at rank r adds ``1/r`` of the proportion of users who stop there.
+
+    Parameters
+    ----------
+    judged, visits
+        See :func:`cumulative_increments`.
+    stops
+        s of each level, shape (L,), below 1.
+    """
+    stop = at(stops, judged.levels)
+    reaches = np.cumprod(1.0 - stop, axis=1) / (1.0 - stop)
+    share = reaches / ranks(stop.shape[1])
+    lasting = _behind(judged, stop * share)
+    alone = -np.take_along_axis(share, visits, axis=1)
+    nothing = np.zeros_like(alone)
+
+    def seen(landed: Ints) -> tuple[Floats, Floats]:
+        goes_on: Floats = ((1.0 - stops) ** landed).prod(axis=-1)
+        return goes_on, goes_on
+
+    return Increments(lasting[:, 0], alone, nothing, nothing, lasting[:, 1:], seen)
+
+
+def at(gain: Floats, levels: Ints) -> Floats:
+    """The gain at each rank, 0 for levels -1 and -2."""
+    found: Floats = np.append(gain, [0.0, 0.0])[levels]
+    return found
+
+
+def _behind(judged: JudgedTop, terms: Floats) -> Floats:
+    """Sums of terms before the first unjudged document and from each to the next, shape (n, most unjudged + 1)."""
+    n, width = len(terms), int(judged.n_unjudged.max(initial=0)) + 1
+    cell = np.arange(n)[:, None] * width + np.cumsum(judged.unjudged, axis=1)
+    sums: Floats = np.bincount(cell.ravel(), terms.ravel(), minlength=n * width).astype(np.float64)
+    return sums.reshape(n, width)
 
 
 def _binary(judged: JudgedTop, rel: int) -> Floats:
@@ -348,7 +345,7 @@ def _nothing(judged: JudgedTop) -> Floats:
 
 
 def _highest(judged: JudgedTop) -> int:
-    """The highest grade that a document has: with ``compat`` there are places for grades that none has."""
+    """The highest grade of any document; with ``compat``, ``grades`` also contains unused grades."""
     given = judged.judgments.counts.any(axis=0)
     return int(judged.judgments.grades[given].max(initial=0))
 

@@ -1,4 +1,4 @@
-"""Judgments as arrays: what the pool holds of each grade, and what the first ranks of a run hold of it."""
+"""Judgments as arrays: counts of grades in the pool, and the judged documents of a run."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ class Judgments(LabelFrame):
     qrels
         Columns qid, docno, label.
     name
-        What messages call it.
+        The name of the qrels in messages.
     drop_negative
-        Take labels below 0 for missing judgments instead (what the code behind the ECIR 2023 paper does).
+        Treat labels below 0 as missing judgments instead, as the published code of the ECIR 2023 paper does.
 
     Raises
     ------
     InputError
-        A missing column or id, a label that is no whole number, one document with two labels.
+        A missing column or id, a label that is not a whole number, a document with two labels.
 
     Attributes
     ----------
     grades : numpy.ndarray
-        The grades that occur, rising from 0, shape (L,).
+        The grades that occur, increasing from 0, shape (L,).
     counts : numpy.ndarray
         Judged documents of each topic and grade, shape (n, L).
     """
@@ -62,7 +62,7 @@ class Judgments(LabelFrame):
         self.counts = self.count(self.topic, self.level)
 
     def regraded(self, grades: Ints) -> Judgments:
-        """The same judgments with a place for each of some grades too, whether or not a document has them."""
+        """Return the same judgments with additional, possibly unused grades."""
         wider = copy.copy(self)
         wider.grades = np.union1d(self.grades, grades)
         place = np.searchsorted(wider.grades, self.grades)
@@ -72,12 +72,12 @@ class Judgments(LabelFrame):
         return wider
 
     def count(self, topic: Ints, level: Ints) -> Ints:
-        """How often each grade occurs in each topic, shape (n, L)."""
+        """Count each grade in each topic, shape (n, L)."""
         cells = np.bincount(topic * len(self.grades) + level, minlength=len(self.topics) * len(self.grades))
         return cells.reshape(len(self.topics), len(self.grades))
 
-    def judge(self, run: Run, depth: int | None) -> JudgedTop:
-        """Look up the first ``depth`` documents of each topic of a run.
+    def judge(self, run: Run, cutoff: int | None) -> JudgedTop:
+        """Look up the first ``cutoff`` documents of each topic of a run.
 
         Raises
         ------
@@ -86,12 +86,12 @@ class Judgments(LabelFrame):
         """
         run_places(run, self.topics, self.qid, self.name)
         require_same_kind(self.docno, run.docno, f"{self.name} column 'docno'", f"{run.name} column 'docno'")
-        top = run.top(depth)
+        top = run.top(cutoff)
         top.warn_of_ties(run.name)
-        return self.judged(run, top, depth)
+        return self.judged(run, top, cutoff)
 
-    def judged(self, run: Run, top: Top, depth: int | None) -> JudgedTop:
-        """Look up the first documents of a run that was found to be in order."""
+    def judged(self, run: Run, top: Top, cutoff: int | None) -> JudgedTop:
+        """Look up the given top documents of a run without further checks."""
         found = places(run.topics, self.topics)
         rows = np.full((len(self.topics), top.depth), -1, dtype=np.int64)
         rows[found[found >= 0]] = top.rows[found >= 0]
@@ -99,12 +99,12 @@ class Judgments(LabelFrame):
         topic, rank = np.nonzero(rows >= 0)
         row = self.lookup.find_one(topic, run.docno.take(rows[topic, rank]))
         levels[topic, rank] = np.where(row >= 0, self.level[row], UNJUDGED) if len(self.level) else UNJUDGED
-        return JudgedTop(self, run, rows, levels, depth)
+        return JudgedTop(self, run, rows, levels, cutoff)
 
 
 @dataclass(frozen=True, eq=False)
 class JudgedTop:
-    """The first ranks of every judged topic in a run.
+    """A run with its judgments up to a rank cutoff, for every judged topic.
 
     Parameters
     ----------
@@ -113,35 +113,35 @@ class JudgedTop:
     run
         The run.
     rows
-        The row of the run at each rank, -1 where there is none, shape (n, width).
+        The row of the run at each rank, -1 for no document, shape (n, width).
     levels
-        The place of its grade among ``judgments.grades``, -1 unjudged, -2 no document, shape (n, width).
-    depth
-        The cutoff k that was asked for; ``None`` for the whole ranking. The width is less where lists are shorter.
+        The position of the grade in ``judgments.grades``, -1 for unjudged, -2 for no document, shape (n, width).
+    cutoff
+        The requested cutoff k; ``None`` for the whole ranking. The width is smaller if all lists are shorter.
     """
 
     judgments: Judgments
     run: Run
     rows: Ints
     levels: Ints
-    depth: int | None
+    cutoff: int | None
 
-    def cut(self, depth: int | None) -> JudgedTop:
-        """The same with a smaller cutoff."""
-        if depth == self.depth:
+    def cut(self, cutoff: int | None) -> JudgedTop:
+        """Return the judged run with a smaller cutoff."""
+        if cutoff == self.cutoff:
             return self
-        return JudgedTop(self.judgments, self.run, self.rows[:, :depth], self.levels[:, :depth], depth)
+        return JudgedTop(self.judgments, self.run, self.rows[:, :cutoff], self.levels[:, :cutoff], cutoff)
 
     def deeper(self, times: int) -> JudgedTop:
-        """The same with a cutoff that many times as large, or as large as can be laid out."""
-        if self.depth is None:
+        """Return the judged run with a cutoff ``times`` as large, limited by memory."""
+        if self.cutoff is None:
             return self
-        depth = max(self.depth, min(self.depth * times, ranking.MOST_PLACES // max(len(self.run.topics), 1)))
-        return self.judgments.judged(self.run, self.run.top(depth), depth)
+        cutoff = max(self.cutoff, min(self.cutoff * times, ranking.MOST_PLACES // max(len(self.run.topics), 1)))
+        return self.judgments.judged(self.run, self.run.top(cutoff), cutoff)
 
     @cached_property
     def unjudged(self) -> NDArray[np.bool_]:
-        """Where documents without judgment stand, shape (n, width)."""
+        """A mask of unjudged documents, shape (n, width)."""
         return np.equal(self.levels, UNJUDGED)
 
     @cached_property
@@ -151,19 +151,19 @@ class JudgedTop:
 
     @cached_property
     def counts(self) -> Ints:
-        """Judged documents of each topic and grade within the cut, shape (n, L)."""
+        """Judged documents of each topic and grade up to the cutoff, shape (n, L)."""
         topic, rank = np.nonzero(self.levels >= 0)
         return self.judgments.count(topic, self.levels[topic, rank])
 
     def regraded(self, grades: Ints) -> JudgedTop:
-        """The same with a place for each of some grades too, see :meth:`Judgments.regraded`."""
+        """Return the same run with additional grades, see :meth:`Judgments.regraded`."""
         wider = self.judgments.regraded(grades)
-        # The last two places are what -2 and -1 index: no document, unjudged.
+        # Levels -2 and -1 index the last two elements: no document, unjudged.
         place = np.append(np.searchsorted(wider.grades, self.judgments.grades), [NOTHING, UNJUDGED])
-        return JudgedTop(wider, self.run, self.rows, place[self.levels], self.depth)
+        return JudgedTop(wider, self.run, self.rows, place[self.levels], self.cutoff)
 
     def unjudged_share(self) -> NDArray[np.float64]:
-        """``unjudged / retrieved`` within the cut, 0 where nothing was retrieved, shape (n,)."""
+        """``unjudged / retrieved`` up to the cutoff, 0 if nothing is retrieved, shape (n,)."""
         retrieved = np.count_nonzero(self.levels != NOTHING, axis=1)
         return np.asarray(self.n_unjudged / np.maximum(retrieved, 1))
 

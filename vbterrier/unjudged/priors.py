@@ -1,4 +1,4 @@
-"""Named priors of unjudged documents, and priors given as a column of a run."""
+"""Parameters of the model of unjudged documents, and its priors."""
 
 from __future__ import annotations
 
@@ -26,8 +26,21 @@ if TYPE_CHECKING:
     from vbterrier.unjudged.pool import JudgedTop
 
 
+_LOG = logging.getLogger(__name__)
+
+# Priors of the paper, individual priors from a column of the run, and all named priors.
+PAPER = ("pool", "run", "pool+run")
+OWN = "column"
+PRIORS = (*PAPER, "learned", "hierarchical", OWN, "auto")
+ALL_UNJUDGED = ("auto", "pool", "zero")
 COLUMN = "grade_prob"
+# Tolerance of sums of given probabilities.
 TOLERANCE = 1e-6
+COMPAT = ("", "ecir23")
+ECIR23_GRADES = (0, 1, 2, 3)
+ECIR23_FLOOR = 1e-6
+N_DRAWS = 1000
+MOST_DRAWS = 10_000_000
 
 
 def shares(counts: Ints) -> Floats:
@@ -38,25 +51,25 @@ def shares(counts: Ints) -> Floats:
 def column_probabilities(judged: JudgedTop) -> Floats:
     """The prior of each unjudged document of the cut, from column ``grade_prob`` of the run.
 
-    A cell is a list of the probabilities of grade 0, 1, 2, ... (those left out at its end are 0), or one number: the
-    probability of being relevant, shared among the grades above 0 as they share the relevant documents of the topic's
-    pool, or of all pools where that has none. Cells of judged documents and beyond the cut are not read.
+    A cell is a list of the probabilities of grade 0, 1, 2, ... (missing ones at the end are 0), or one number: the
+    probability of relevance, divided among the grades above 0 in proportion to the topic's pool, or to all pools if it
+    has no relevant document. Cells of judged documents and below the cutoff are ignored.
 
     Returns
     -------
     numpy.ndarray
-        Documents in the order of their ranks, grade 0 behind the last, shape (n, most unjudged, L).
+        Documents in the order of their ranks, padded with grade 0, shape (n, most unjudged, L).
 
     Raises
     ------
     InputError
-        No such column; a cell that is missing or neither list nor number; numbers that are no probabilities or do not
-        sum to 1; a grade that the qrels do not hold with a probability above 0. Names query and document.
+        No such column; a cell that is missing or neither list nor number; numbers that are not probabilities or do not
+        sum to 1; a probability above 0 for a grade that is not in the qrels. The message names query and document.
     """
     run, grades = judged.run, judged.judgments.grades
     if COLUMN not in run.frame.columns:
         raise InputError(
-            f"{run.name}: prior='column' reads column {COLUMN!r}, found {', '.join(map(str, run.frame.columns))}; add "
+            f"{run.name}: prior='column' needs column {COLUMN!r}, found {', '.join(map(str, run.frame.columns))}; add "
             "it, or choose another prior"
         )
     require(run.frame, (COLUMN,), run.name)
@@ -71,19 +84,23 @@ def column_probabilities(judged: JudgedTop) -> Floats:
 
 def _read(judged: JudgedTop, topic: Ints, rows: Ints) -> Floats:
     """The probabilities of the grades in some rows of the run, shape (m, L)."""
-    is_number, number, others = _told_apart(judged.run.frame[COLUMN].iloc[rows])
+    is_number, number, lists = _split_cells(judged.run.frame[COLUMN].iloc[rows])
     listed = np.flatnonzero(~is_number)
     _refuse(judged, rows, is_number & np.isnan(number), "no value")
     outside = is_number & ~((number >= 0) & (number <= 1))
-    _refuse(judged, rows, outside, "a number outside [0, 1], wanted the probability of being relevant")
-    prob = _of_relevance(judged, topic, number)
+    _refuse(judged, rows, outside, "a number outside [0, 1], wanted the probability of relevance")
+    counts = judged.judgments.counts[:, 1:]
+    relevant = np.where(counts.any(axis=1, keepdims=True), shares(counts), shares(counts.sum(axis=0)))
+    above = number[:, None] * relevant[topic]
+    # Without any relevant document, grade 0 gets all probability.
+    prob = np.column_stack([1.0 - above.sum(axis=1), above])
     if len(listed):
-        prob[listed] = _of_grades(judged, rows[listed], others)
+        prob[listed] = _of_grades(judged, rows[listed], lists)
     return prob
 
 
-def _told_apart(column: pd.Series[Any]) -> tuple[Bools, Floats, list[Any]]:
-    """Which cells are numbers, the numbers (0 elsewhere), both of shape (m,), and the other cells."""
+def _split_cells(column: pd.Series[Any]) -> tuple[Bools, Floats, list[Any]]:
+    """A mask of the cells that are numbers, the numbers (0 for other cells), both of shape (m,), and other cells."""
     kind = column.dtype
     if pd.api.types.is_numeric_dtype(kind) and not pd.api.types.is_bool_dtype(kind):
         return np.ones(len(column), dtype=bool), column.to_numpy(dtype=np.float64, na_value=np.nan), []
@@ -94,17 +111,8 @@ def _told_apart(column: pd.Series[Any]) -> tuple[Bools, Floats, list[Any]]:
     return is_number, number, [cell for cell, yes in zip(cells, is_number, strict=True) if not yes]
 
 
-def _of_relevance(judged: JudgedTop, topic: Ints, chance: Floats) -> Floats:
-    """Share a probability of being relevant among the grades above 0, shape (m, L)."""
-    counts = judged.judgments.counts[:, 1:]
-    relevant = np.where(counts.any(axis=1, keepdims=True), shares(counts), shares(counts.sum(axis=0)))
-    above = chance[:, None] * relevant[topic]
-    # Without any relevant document all falls to grade 0, as where grades have run out.
-    return np.column_stack([1.0 - above.sum(axis=1), above])
-
-
 def _of_grades(judged: JudgedTop, rows: Ints, cells: list[Any]) -> Floats:
-    """Lists of the probabilities of grade 0, 1, 2, ... as shape (m, L)."""
+    """Convert lists of the probabilities of grade 0, 1, 2, ... to an array, shape (m, L)."""
     grades = judged.judgments.grades
     lists = _lists(judged, rows, cells)
     _refuse(judged, rows, lists.is_null().to_numpy(zero_copy_only=False), "no value")
@@ -116,14 +124,14 @@ def _of_grades(judged: JudgedTop, rows: Ints, cells: list[Any]) -> Floats:
     def any_of(bad: Bools) -> Bools:
         return np.bincount(owner[bad], minlength=len(rows)) > 0
 
-    _refuse(judged, rows, any_of(~(chance >= 0)), "a number below 0 or none at all, wanted probabilities")
+    _refuse(judged, rows, any_of(~(chance >= 0)), "a negative or missing number, wanted probabilities")
     total = np.bincount(owner, weights=chance, minlength=len(rows))
     _refuse(judged, rows, ~(np.abs(total - 1) <= TOLERANCE), "probabilities that do not sum to 1")
     level = np.minimum(np.searchsorted(grades, grade), len(grades) - 1)
     known = grades[level] == grade
-    strange = any_of(~known & (chance > 0))
+    unknown = any_of(~known & (chance > 0))
     held = ", ".join(map(str, grades.tolist()))
-    _refuse(judged, rows, strange, f"a grade that {judged.judgments.name} do not hold; they hold {held}")
+    _refuse(judged, rows, unknown, f"a grade that {judged.judgments.name} do not hold; they hold {held}")
     prob = np.zeros((len(rows), len(grades)))
     prob[owner[known], level[known]] = chance[known] / total[owner[known]]
     return prob
@@ -148,40 +156,28 @@ def _is_list(cell: Any, kind: Any) -> bool:
 
 
 def _refuse(judged: JudgedTop, rows: Ints, bad: Bools, found: str) -> None:
-    """Complain of the first bad cell, where there is one."""
+    """Raise an error for the first bad cell, if any."""
     if not bad.any():
         return
     row, run = int(rows[int(np.argmax(bad))]), judged.run
     raise InputError(
         f"{run.name} column {COLUMN!r}: document {run.docno.text[row].as_py()!r} of query "
         f"{run.topics[run.topic[row]]!r} (row {row}) holds {found}; each unjudged document of the cut needs a list of "
-        "the probabilities of grade 0, 1, 2, ..., or one number, its probability of being relevant"
+        "the probabilities of grade 0, 1, 2, ..., or one number, its probability of relevance"
         f" ({int(bad.sum())} of {len(bad)} documents)"
     )
 
 
-_LOG = logging.getLogger(__name__)
-
-# Priors of the paper, and all that have a name: "column" is what a run brings for its documents.
-PAPER = ("pool", "run", "pool+run")
-OWN = "column"
-PRIORS = (*PAPER, "learned", "hierarchical", OWN, "auto")
-ALL_UNJUDGED = ("auto", "pool", "zero")
-ECIR23_GRADES = (0, 1, 2, 3)
-ECIR23_FLOOR = 1e-6
-
-
 @dataclass(frozen=True)
 class Prior:
-    """What the unjudged documents of a run may be.
+    """The prior over grades of the unjudged documents of a run.
 
     Parameters
     ----------
     prob
-        Probability of each grade, shape (n, 1, L); where documents have their own, (n, most unjudged, L) in the order
-        of their ranks.
+        Probability of each grade, shape (n, 1, L); for individual priors (n, most unjudged, L) in the order of ranks.
     strength
-        How many documents the prior of each topic is worth, shape (n,); ``None`` where all are known exactly.
+        Pseudo-count of the prior of each topic, shape (n,); ``None`` if all priors are known exactly.
     """
 
     prob: Floats
@@ -189,34 +185,35 @@ class Prior:
 
 
 def prior_of(judged: JudgedTop, process: Process) -> Prior:
-    """The prior over grades for every topic, with how sure it is.
+    """The prior over grades for every topic, with its strength.
 
-    ``learned``: see :func:`vbterrier.unjudged.learned_prior.learned`; ``hierarchical``: the pool of this query shrunk
-    to that of all; ``pool``: ``P_r = |J_r| / |J|`` of this query's judged documents; ``run``: the same share among the
-    judged documents of the ranking's first k; ``pool+run``: their mean (Fröbe et al., ECIR 2023, section 3.2);
-    ``column``: each document's own; or a mapping of grade to probability, the same for all topics. ``auto`` is
-    ``learned``, or ``pool+run`` with the paper's code.
+    ``learned``: see :func:`vbterrier.unjudged.learned_prior.learned`; ``hierarchical``: the pool of the query shrunk to
+    the pool of all queries; ``pool``: ``P_r = |J_r| / |J|`` of the query's judged documents; ``run``: the same share
+    among the judged documents of the first k; ``pool+run``: the mean of both (Fröbe et al., ECIR 2023, section 3.2);
+    ``column``: individual priors; or a mapping of grade to probability for all topics. ``auto`` is ``learned``, or
+    ``pool+run`` with ``compat``.
 
     Parameters
     ----------
     judged
-        The cut run.
+        The judged run.
     process
-        ``prior`` names it; ``prior_strength`` is the pseudo-count of each topic: ``"auto"`` takes what was learned, and
-        all other priors for certain; ``all_unjudged`` says what the run prior is where none of the first k is judged:
-        ``"auto"`` takes the pool's for ``pool+run`` and raises for ``run``, ``"pool"`` takes the pool's for both,
-        ``"zero"`` makes every document grade 0 (the authors' choice) under any of the named priors.
+        The parameters of the model. ``prior_strength="auto"`` uses the learned strength, and treats all other priors as
+        known exactly. If none of the first k is judged, ``all_unjudged="auto"`` uses the pool for ``pool+run`` and
+        raises an error for ``run``; ``"pool"`` uses the pool for both; ``"zero"`` gives every document grade 0 (as the
+        authors do) with any named prior.
 
     Raises
     ------
     InputError
-        ``run`` on topics without a judged document in the cut; a mapping that is no distribution over the grades; see
-        :func:`vbterrier.unjudged.priors.column_probabilities`.
+        ``run`` on topics without a judged document up to the cutoff; a mapping that is not a distribution over the
+        grades; see :func:`vbterrier.unjudged.priors.column_probabilities`.
     """
     prior = process.chosen_prior
     if process.compat:
         return Prior(ecir23_probabilities(judged, str(prior)), None)
-    given = _given_strength(judged, process)
+    exact = process.prior_strength in ("auto", math.inf)
+    given = None if exact else np.full(len(judged.judgments.topics), float(process.prior_strength))
     if prior == OWN:
         return Prior(column_probabilities(judged), given)
     if isinstance(prior, Mapping):
@@ -239,14 +236,8 @@ def prior_of(judged: JudgedTop, process: Process) -> Prior:
     return Prior(prob[:, None], strength)
 
 
-def _given_strength(judged: JudgedTop, process: Process) -> Floats | None:
-    if process.prior_strength in ("auto", math.inf):
-        return None
-    return np.full(len(judged.judgments.topics), float(process.prior_strength))
-
-
 def _blind(judged: JudgedTop) -> NDArray[np.bool_]:
-    """Topics with unjudged documents in the cut, and no others."""
+    """Topics whose documents up to the cutoff are all unjudged, shape (n,)."""
     return np.asarray((judged.counts.sum(axis=1) == 0) & (judged.n_unjudged > 0))
 
 
@@ -257,20 +248,20 @@ def _paper(judged: JudgedTop, prior: str, all_unjudged: str) -> Floats:
     if prior == "run" and all_unjudged == "auto" and blind.any():
         topics = [judged.judgments.topics[place] for place in np.flatnonzero(blind)]
         raise InputError(
-            f"{judged.run.name}: prior='run' has nothing to go by on {len(topics)} topics whose first documents are "
-            f"all unjudged ({examples(topics)}); choose all_unjudged='pool' or 'zero', or prior='pool+run'"
+            f"{judged.run.name}: prior='run' is undefined on {len(topics)} topics whose first documents are all "
+            f"unjudged ({examples(topics)}); choose all_unjudged='pool' or 'zero', or prior='pool+run'"
         )
-    # Without a judged document in the cut the pool speaks alone.
+    # Without a judged document up to the cutoff, the prior is that of the pool.
     nothing = judged.counts.sum(axis=1) == 0
     run = np.where(nothing[:, None], pool, run)
     return {"pool": pool, "run": run, "pool+run": (pool + run) / 2}[prior]
 
 
 def ecir23_probabilities(judged: JudgedTop, prior: str) -> Floats:
-    """The priors as the code behind the paper computes them, shape (n, 1, L).
+    """The priors as computed by the published code of the paper, shape (n, 1, L).
 
-    Grades 0 to 3 only; the pool is that of all topics together; every share is raised to 1e-6 at the least before
-    the priors are averaged and normalised; where none of the cut is judged, every document has grade 0.
+    Only grades 0 to 3 are used; the pool is the union over all topics; shares are at least 1e-6 before the priors are
+    averaged and normalised; if all documents up to the cutoff are unjudged, they have grade 0.
     """
     known = np.isin(judged.judgments.grades, ECIR23_GRADES)
     pool = shares((judged.judgments.counts * known).sum(axis=0, keepdims=True))
@@ -299,12 +290,12 @@ def _given(judged: JudgedTop, prior: Mapping[int, float]) -> Floats:
 
 
 def check_prior(prior: str | Mapping[int, float]) -> None:
-    """Refuse the name of a prior that does not exist.
+    """Raise an error unless a prior is a legal name or a mapping.
 
     Raises
     ------
     ParameterError
-        Names the legal values.
+        An unknown name.
     """
     if not isinstance(prior, Mapping) and prior not in PRIORS:
         raise ParameterError(
@@ -314,32 +305,24 @@ def check_prior(prior: str | Mapping[int, float]) -> None:
 
 
 def check_strength(strength: float | str) -> None:
-    """Refuse a pseudo-count that is none.
+    """Raise an error unless a prior strength is ``"auto"`` or a number above 0, possibly infinite.
 
     Raises
     ------
     ParameterError
-        Anything but ``"auto"`` or a number above 0; infinity is one.
+        An invalid strength.
     """
     number = isinstance(strength, (int, float, np.number)) and not isinstance(strength, bool)
     if strength != "auto" and not (number and float(strength) > 0):
         raise ParameterError(
-            f"prior_strength={strength!r}: wanted 'auto', or a number above 0, the documents that the prior is worth, "
-            "or inf for a prior known exactly"
+            f"prior_strength={strength!r}: wanted 'auto', or a number above 0, the pseudo-count of the prior, or inf "
+            "for a prior known exactly"
         )
-
-
-COMPAT = ("", "ecir23")
-N_DRAWS = 1000
-MOST_DRAWS = 10_000_000
 
 
 @dataclass(frozen=True)
 class Process:
-    """How unjudged documents are graded and scored: everything a distribution depends on but data and cutoff.
-
-    See :func:`bootstrap_distribution` for the meaning of each parameter.
-    """
+    """The parameters of the model of unjudged documents, see :func:`vbterrier.unjudged.bootstrap_distribution`."""
 
     prior: str | Mapping[int, float] = "auto"
     dcg: str = "log2"
@@ -356,23 +339,23 @@ class Process:
             choice(name, getattr(self, name), legal)
         check_strength(self.prior_strength)
         if self.compat and self.prior not in ("auto", *PAPER):
-            raise ParameterError(f"compat={self.compat!r} knows priors by name only: {', '.join(map(repr, PAPER))}")
+            raise ParameterError(f"compat={self.compat!r} needs one of the priors {', '.join(map(repr, PAPER))}")
         if self.compat and self.prior_strength not in ("auto", math.inf):
             raise ParameterError(
-                f"compat={self.compat!r} takes its prior for certain; leave out prior_strength={self.prior_strength}, "
-                "or compat"
+                f"compat={self.compat!r} treats its prior as known exactly; remove "
+                f"prior_strength={self.prior_strength}, or compat"
             )
         whole("n_draws", self.n_draws, high=MOST_DRAWS)
         whole("seed", self.seed, low=0)
 
     @property
     def chosen_prior(self) -> str | Mapping[int, float]:
-        """The prior that ``"auto"`` stands for, or the one that was named."""
+        """The given prior, or the default for ``"auto"``."""
         if self.prior != "auto":
             return self.prior
         return "pool+run" if self.compat else "learned"
 
     @property
     def drops_negative(self) -> bool:
-        """Whether labels below 0 are no judgments at all."""
+        """True if labels below 0 count as unjudged."""
         return self.compat == "ecir23"

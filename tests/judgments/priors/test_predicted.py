@@ -24,8 +24,8 @@ from vbterrier.unjudged.predicted import (
     cross_fitted,
     folds,
     neighbours,
-    pool_of_others,
     predict_grades,
+    remaining_pool,
     retrieved,
 )
 
@@ -134,7 +134,7 @@ class Loop:
 @pytest.mark.parametrize("seed", range(2))
 def test_a_loop_finds_the_same(by, seed):
     runs, qrels, _ = collection(seed, n_topics=8, n_documents=20)
-    predicted = predict_grades(runs, qrels, by=by, depth=12, n_folds=3, seed=seed)
+    predicted = predict_grades(runs, qrels, by=by, cutoff=12, n_folds=3, seed=seed)
     expected = Loop(runs, qrels, by, 12).predicted(3, seed)
     for name, frame in predicted.items():
         for qid, docno, chance in zip(frame["qid"], frame["docno"], chances(frame), strict=True):
@@ -149,7 +149,7 @@ def test_runs_come_back_with_a_column_more(by, method):
     runs, qrels, _ = collection(1)
     runs["r1"] = runs["r1"].assign(more=1.5).set_index(np.arange(len(runs["r1"])) * 3 + 7)
     before = {name: frame.copy() for name, frame in runs.items()}
-    predicted = predict_grades(runs, qrels, by=by, method=method, depth=5)
+    predicted = predict_grades(runs, qrels, by=by, method=method, cutoff=5)
     assert list(predicted) == list(runs)
     for name, frame in predicted.items():
         pd.testing.assert_frame_equal(runs[name], before[name])
@@ -169,8 +169,8 @@ def test_runs_come_back_with_a_column_more(by, method):
 def test_order_changes_no_bit(by, method):
     runs, qrels, _ = collection(2)
     shuffled = {name: runs[name].sample(frac=1, random_state=3) for name in reversed(runs)}
-    predicted = predict_grades(runs, qrels, by=by, method=method, depth=15)
-    others = predict_grades(shuffled, qrels.sample(frac=1, random_state=4), by=by, method=method, depth=15)
+    predicted = predict_grades(runs, qrels, by=by, method=method, cutoff=15)
+    others = predict_grades(shuffled, qrels.sample(frac=1, random_state=4), by=by, method=method, cutoff=15)
     for name, frame in predicted.items():
         pd.testing.assert_frame_equal(others[name].sort_index(), frame, check_exact=True)
 
@@ -300,7 +300,7 @@ def test_own_judgment_does_not_count():
     qrels = pd.DataFrame({"qid": "q", "docno": list("abdx"), "label": [2, 0, 1, 1]})
     entries = retrieved({"mine": Run(run)}, Judgments(qrels), 100)
     evidence = FEATURES["rank"](entries)
-    assert pool_of_others(entries.counts, evidence).tolist() == [[1, 2, 0], [0, 2, 1], [1, 2, 1], [1, 1, 1]]
+    assert remaining_pool(entries.counts, evidence).tolist() == [[1, 2, 0], [0, 2, 1], [1, 2, 1], [1, 1, 1]]
     # Two of three relevant, and as much as two more from all rankings: (2 + 1/2)/(3 + 1).
     usual = 2 * 2.5 / 4
     expected = [(hits + usual) / (n + 2) for hits, n in ((1, 2), (2, 2), (2, 3), (1, 2))]
@@ -324,11 +324,11 @@ def test_votes_by_hand():
     evidence = by_votes(entries)
     assert list(entries.runs) == ["one", "two"]
     assert len(evidence.level) == 4
-    assert evidence.thing[0] == evidence.thing[4]
+    assert evidence.item[0] == evidence.item[4]
     third = 1 / math.log2(3)
     expected = [[0.75, 1, -1], [third / 2, 0.5, -math.log2(3)], [0.5, 0.5, -1], [third / 2, 0.5, -math.log2(3)]]
-    assert evidence.features[evidence.thing[:4]] == pytest.approx(np.array(expected))
-    assert evidence.level[evidence.thing].tolist() == [1, -1, -1, -1, 1]
+    assert evidence.features[evidence.item[:4]] == pytest.approx(np.array(expected))
+    assert evidence.level[evidence.item].tolist() == [1, -1, -1, -1, 1]
 
 
 @pytest.mark.filterwarnings("ignore:.*places are tied")
@@ -440,8 +440,8 @@ def test_one_of_several_runs_may_be_empty():
     [
         ({"by": "votos"}, "by='votos'"),
         ({"method": "forest"}, "method='forest'"),
-        ({"depth": 0}, "depth=0"),
-        ({"depth": True}, "depth=True"),
+        ({"cutoff": 0}, "cutoff=0"),
+        ({"cutoff": True}, "cutoff=True"),
         ({"n_folds": 1}, "n_folds=1"),
         ({"seed": -1}, "seed=-1"),
     ],
