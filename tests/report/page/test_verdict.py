@@ -22,7 +22,7 @@ def test_two_systems_by_hand(written, small):
     )
     assert "0.369 (95% interval 0.369 to 0.369, p = 0.0020, 10 topics)." in page.verdict[0]
     assert page.verdict[0] in text
-    assert "paired test over topics: sign-flip randomisation" in text
+    assert "test over topics: sign-flip randomisation" in text
 
 
 def test_caveats_name_the_share_of_unjudged_documents(written):

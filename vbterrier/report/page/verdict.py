@@ -189,7 +189,7 @@ def test_sentence(found: Comparison) -> str:
     n = len(found.pairs) // found.pairs["measure"].nunique()
     corrected = "" if n == 1 else ", " + _CORRECTIONS.get(str(one["correction"]), str(one["correction"])).format(n=n)
     return (
-        f"A difference is significant if p is at most {found.alpha:g}; paired test over topics: {one['test']}"
+        f"A difference is significant if p is at most {found.alpha:g}; test over topics: {one['test']}"
         f"{corrected}."
     )
 
