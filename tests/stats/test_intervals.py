@@ -317,7 +317,7 @@ def test_nominal_95_percent_intervals_of_50_topics_hold_the_truth_about_as_often
         found = topics_intervals(rng.normal(0.4, 0.2, (50, 20)), method=method, n_resamples=399, seed=number)
         held += int(((found.low <= 0.4) & (found.high >= 0.4)).sum())
     # The bootstrap divides by n and uses normal quantiles instead of Student's with n - 1: its coverage for 50
-    # topics is at most 94 %. True coverages from 93 % to 95 % are accepted; the test fails for a count of probability below
-    # 1/1,000 under all of them. Intervals of 90 % (about 89 %) or of 98 % would fail.
+    # topics is at most 94 %. True coverages from 93 % to 95 % are accepted; the test fails for a count of probability
+    # below 1/1,000 under all of them. Intervals of 90 % (about 89 %) or of 98 % would fail.
     lowest, highest = stats.binom.ppf(0.0005, n_simulations, 0.93), stats.binom.ppf(0.9995, n_simulations, 0.95)
     assert lowest <= held <= highest
