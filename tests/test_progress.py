@@ -12,7 +12,7 @@ import pytest
 
 import vbterrier
 from vbterrier import log
-from vbterrier.cli.options import listen, quiet_again
+from vbterrier.cli.options import restored_logging, show_log
 from vbterrier.log import NAME, timed, tracked
 
 QRELS = pd.DataFrame({"qid": ["q1", "q2"], "docno": ["a", "b"], "label": [1, 1]})
@@ -84,8 +84,8 @@ def test_notebooks_are_recognised_by_their_kernel(monkeypatch):
 
 def test_messages_leave_bars_whole_and_bars_go_with_their_work(terminal):
     screen = terminal()
-    with quiet_again():
-        listen(1)
+    with restored_logging():
+        show_log(1)
         for _ in tracked(range(2), "counting", shown=True):
             logging.getLogger("vbterrier.example").info("half way")
     lines = screen.getvalue().replace("\r", "\n").splitlines()

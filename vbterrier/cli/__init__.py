@@ -14,7 +14,7 @@ import typer
 
 import vbterrier
 from vbterrier.cli import comparison, evaluation, preparation, queries
-from vbterrier.cli.options import VERBOSE, in_options, listen, quiet_again, verbose
+from vbterrier.cli.options import VERBOSE, in_options, restored_logging, show_log, verbose
 from vbterrier.errors import DegenerateWarning, ParameterError, VBTerrierError, printable
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def _root(
         typer.Option("--version", callback=_version, is_eager=True, help="Show the version."),
     ] = False,
     verbose: Annotated[
-        int, typer.Option("--verbose", "-v", count=True, callback=listen, help=VERBOSE, show_default=False)
+        int, typer.Option("--verbose", "-v", count=True, callback=show_log, help=VERBOSE, show_default=False)
     ] = 0,
 ) -> None:
     pass
@@ -73,15 +73,15 @@ def _show_once() -> Callable[..., None]:
 
 def main(run: Callable[..., Any] = app) -> None:
     """Run the command line; the console script."""
-    with warnings.catch_warnings(), quiet_again():
+    with warnings.catch_warnings(), restored_logging():
         warnings.simplefilter("always", DegenerateWarning)
         warnings.showwarning = _show_once()
         try:
             sys.exit(run(standalone_mode=False))
         except ParameterError as error:
-            _leave(error, BAD_USAGE)
+            _exit(error, BAD_USAGE)
         except VBTerrierError as error:
-            _leave(error, BAD_INPUT)
+            _exit(error, BAD_INPUT)
         except Exception as error:
             # Typer's usage errors, whose module depends on its release.
             if not hasattr(error, "format_message"):
@@ -89,10 +89,10 @@ def main(run: Callable[..., Any] = app) -> None:
             if type(error).__name__ == "NoArgsIsHelpError":
                 typer.echo(error.format_message(), err=True)
                 sys.exit(BAD_USAGE)
-            _leave(error.format_message(), BAD_USAGE)
+            _exit(error.format_message(), BAD_USAGE)
 
 
-def _leave(error: Exception | str, code: int) -> None:
+def _exit(error: Exception | str, code: int) -> None:
     sys.stderr.write(f"vbterrier: error: {_line(error)}\n")
     sys.exit(code)
 

@@ -87,7 +87,7 @@ def verbose(function: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(function)
     def command(*arguments: Any, verbose: int = 0, **options: Any) -> None:
-        listen(verbose)
+        show_log(verbose)
         function(*arguments, **options)
 
     # Typer reads parameters from the signature, and types from the annotations.
@@ -99,7 +99,7 @@ def verbose(function: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-def listen(times: int) -> None:
+def show_log(times: int) -> None:
     """Show log messages of level INFO, or DEBUG if asked for twice, before or after the name of the command."""
     log = logging.getLogger(NAME)
     if not times:
@@ -114,7 +114,7 @@ def listen(times: int) -> None:
 
 
 @contextmanager
-def quiet_again() -> Iterator[None]:
+def restored_logging() -> Iterator[None]:
     """Restore logging after a command: callers from Python have handlers of their own."""
     log = logging.getLogger(NAME)
     before = log.level

@@ -15,111 +15,14 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-Values = Annotated[
-    Path, typer.Argument(help="Scores of a pilot: name, qid, measure, value; CSV, TSV or Parquet.", show_default=False)
-]
-
-
-def power(
-    values: Values,
-    delta: Annotated[
-        float | None,
-        typer.Option(
-            help="The difference to detect; positive if the first run of a pair is better.", show_default=False
-        ),
-    ] = None,
-    queries: Annotated[
-        list[int] | None,
-        typer.Option(
-            "--queries",
-            "-n",
-            help="Instead: number of queries whose detectable difference is wanted; repeatable.",
-            min=2,
-        ),
-    ] = None,
-    power: Annotated[float, typer.Option(help="Probability of detecting the difference.")] = 0.8,
-    baseline: option.Baseline = None,
-    measure: Annotated[
-        str | None, typer.Option("--measure", "-m", help="The measure, if the pilot has several.")
-    ] = None,
-    level: Annotated[float, typer.Option(help="Level of the test and of the intervals.")] = 0.95,
-    curve: Annotated[bool, typer.Option("--curve", help="With --delta: show power by number of queries.")] = False,
-    simulations: Annotated[
-        int, typer.Option(help="Number of simulated query sets of each size.", min=1, metavar="N")
-    ] = 10_000,
-    style: Format = "table",
-    seed: Annotated[int, typer.Option(help="Seed of the simulations.", min=0, metavar="N")] = 0,
-    output: Output = None,
-) -> None:
-    """Estimate how many queries are needed to detect a difference, from the scores of a pilot."""
-    from vbterrier.frames.files.reading import read_values
-
-    style = require_format(style, output)
-    if (delta is None) == (not queries):
-        raise ParameterError("wanted either --delta, the difference to detect, or --queries, their number")
-    if curve and delta is None:
-        raise ParameterError("--curve applies to a difference: wanted --delta")
-    options: dict[str, Any] = {"power": power, "level": level, "n_simulations": simulations, "seed": seed}
-    frame = _plans(read_values(values), delta, queries or [], baseline, measure, curve=curve, **options)
-    if style not in ("csv", "json"):
-        shared = ["level", "test", "n_simulations", "seed"] + ([] if curve else ["power"])
-        frame = frame.drop(columns=shared)
-    how = (
-        f"power {power:g}, paired t test at {1 - level:.2g}, {simulations} simulations, seed {seed}; low, high: "
-        f"{100 * level:g}% intervals, from the uncertain standard deviation of the pilot."
-    )
-    caption = ["Queries needed." if delta is not None else "Detectable differences.", how]
-    deliver(frame, style, output, caption=caption, label="tab:power")
-
-
-def _plans(
-    values: pd.DataFrame,
-    delta: float | None,
-    queries: list[int],
-    baseline: str | None,
-    measure: str | None,
-    *,
-    curve: bool,
-    **options: Any,
-) -> pd.DataFrame:
-    """Return one row for each pair and plan; a warning names pairs without a plan."""
-    import pandas as pd
-
-    from vbterrier.design.pilot import paired_pilots
-    from vbterrier.design.planning import detectable_difference, queries_needed
-
-    parts = []
-    for name, one, other, differences in paired_pilots(values, baseline, measure):
-        try:
-            if delta is None:
-                found = detectable_difference(differences, queries, **options)
-            else:
-                plan = queries_needed(differences, delta, **options)
-                found = plan.curve if curve else plan.frame()
-        except InputError as error:
-            warn(f"{one} and {other}, {name}: left out: {error}")
-            continue
-        found.insert(0, "measure", name)
-        found.insert(0, "name_b", other)
-        found.insert(0, "name_a", one)
-        parts.append(found)
-    if not parts:
-        raise InputError("values: no pair of systems allows a plan")
-    return pd.concat(parts, ignore_index=True)
-
-
-app = typer.Typer(
-    name="queries",
-    help="Sample queries from a corpus of mentions, describe them, and plan their number.",
-    no_args_is_help=True,
-    add_completion=False,
-)
-
 Mentions = Annotated[
     Path,
     typer.Argument(
         help="Mentions: docno, mention[, entity_id, ...]; TSV, CSV or Parquet, also .gz.", show_default=False
     ),
+]
+Values = Annotated[
+    Path, typer.Argument(help="Scores of a pilot: name, qid, measure, value; CSV, TSV or Parquet.", show_default=False)
 ]
 
 
@@ -213,6 +116,94 @@ def profile(
     deliver(found, style, output, digits=3, caption=caption, label="tab:profile")
 
 
+def power(
+    values: Values,
+    delta: Annotated[
+        float | None,
+        typer.Option(
+            help="The difference to detect; positive if the first run of a pair is better.", show_default=False
+        ),
+    ] = None,
+    queries: Annotated[
+        list[int] | None,
+        typer.Option(
+            "--queries",
+            "-n",
+            help="Instead: number of queries whose detectable difference is wanted; repeatable.",
+            min=2,
+        ),
+    ] = None,
+    power: Annotated[float, typer.Option(help="Probability of detecting the difference.")] = 0.8,
+    baseline: option.Baseline = None,
+    measure: Annotated[
+        str | None, typer.Option("--measure", "-m", help="The measure, if the pilot has several.")
+    ] = None,
+    level: Annotated[float, typer.Option(help="Level of the test and of the intervals.")] = 0.95,
+    curve: Annotated[bool, typer.Option("--curve", help="With --delta: show power by number of queries.")] = False,
+    simulations: Annotated[
+        int, typer.Option(help="Number of simulated query sets of each size.", min=1, metavar="N")
+    ] = 10_000,
+    style: Format = "table",
+    seed: Annotated[int, typer.Option(help="Seed of the simulations.", min=0, metavar="N")] = 0,
+    output: Output = None,
+) -> None:
+    """Estimate how many queries are needed to detect a difference, from the scores of a pilot."""
+    from vbterrier.frames.files.reading import read_values
+
+    style = require_format(style, output)
+    if (delta is None) == (not queries):
+        raise ParameterError("wanted either --delta, the difference to detect, or --queries, their number")
+    if curve and delta is None:
+        raise ParameterError("--curve applies to a difference: wanted --delta")
+    options: dict[str, Any] = {"power": power, "level": level, "n_simulations": simulations, "seed": seed}
+    frame = _plans(read_values(values), delta, queries or [], baseline, measure, curve=curve, **options)
+    if style not in ("csv", "json"):
+        shared = ["level", "test", "n_simulations", "seed"] + ([] if curve else ["power"])
+        frame = frame.drop(columns=shared)
+    how = (
+        f"power {power:g}, paired t test at {1 - level:.2g}, {simulations} simulations, seed {seed}; low, high: "
+        f"{100 * level:g}% intervals, from the uncertain standard deviation of the pilot."
+    )
+    caption = ["Queries needed." if delta is not None else "Detectable differences.", how]
+    deliver(frame, style, output, caption=caption, label="tab:power")
+
+
+def _plans(
+    values: pd.DataFrame,
+    delta: float | None,
+    queries: list[int],
+    baseline: str | None,
+    measure: str | None,
+    *,
+    curve: bool,
+    **options: Any,
+) -> pd.DataFrame:
+    """Return one row for each pair and plan; a warning names pairs without a plan."""
+    import pandas as pd
+
+    from vbterrier.design.pilot import paired_pilots
+    from vbterrier.design.planning import detectable_difference, queries_needed
+
+    parts = []
+    for name, one, other, differences in paired_pilots(values, baseline, measure):
+        try:
+            if delta is None:
+                found = detectable_difference(differences, queries, **options)
+            else:
+                plan = queries_needed(differences, delta, **options)
+                found = plan.curve if curve else plan.frame()
+        except InputError as error:
+            warn(f"{one} and {other}, {name}: left out: {error}")
+            continue
+        found.insert(0, "measure", name)
+        found.insert(0, "name_b", other)
+        found.insert(0, "name_a", one)
+        parts.append(found)
+    if not parts:
+        raise InputError("values: no pair of systems allows a plan")
+    return pd.concat(parts, ignore_index=True)
+
+
 def _numbers(option: str, text: str) -> dict[str, float]:
     """Return numbers by name from ``name=number,name=number``; a name may contain ``=``."""
     pairs = [part.rpartition("=") for part in text.split(",")]
@@ -222,5 +213,11 @@ def _numbers(option: str, text: str) -> dict[str, float]:
         raise ParameterError(f"{option} {text}: wanted strata and numbers, as rare=50,frequent=20") from error
 
 
+app = typer.Typer(
+    name="queries",
+    help="Sample queries from a corpus of mentions, describe them, and plan their number.",
+    no_args_is_help=True,
+    add_completion=False,
+)
 for command in (sample, profile, power):
     app.command()(verbose(command))
