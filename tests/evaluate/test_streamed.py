@@ -305,7 +305,7 @@ def test_a_folder_that_another_call_writes_to_is_refused(tmp_path):
     (own,) = folder.iterdir()
     with (own / "lock").open("ab") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
-        with pytest.raises(FileError, match="is in use by another call: wait until it ends, or name another folder"):
+        with pytest.raises(FileError, match="is in use by another call: wait until it ends, or use another folder"):
             shared_caption(lambda: score(path, qrels, ["AP"], resume=folder))
     found, _ = shared_caption(lambda: score(path, qrels, ["AP"], resume=folder))
     assert_same(found, wanted)
@@ -336,7 +336,7 @@ def test_a_full_disk_is_told_of_wherever_it_is_noticed(tmp_path, request, monkey
     with monkeypatch.context() as patch:
         patch.setenv("TMPDIR", str(tmp_path / "nowhere"))
         patch.setattr("tempfile.tempdir", str(tmp_path / "nowhere"))
-        with pytest.raises(InputError, match=r"temporary files cannot be made .*: let TMPDIR name"):
+        with pytest.raises(InputError, match=r"temporary files cannot be made .*: set TMPDIR to"):
             shared_caption(lambda: score(paths[0], qrels, ["P@5"], memory=2**26))
 
 

@@ -153,12 +153,15 @@ def pilot_of(given: Any, pair: Sequence[str] | None, measure: str | None) -> Pil
         return Pilot(given)
     tables = {table.measure: table for table in measure_tables(given)}
     if measure is None and len(tables) != 1:
-        raise ParameterError(f"values hold {len(tables)} measures ({examples(tables)}); choose with measure=")
+        raise ParameterError(f"values contain {len(tables)} measures ({examples(tables)}); select one with measure=")
     chosen = next(iter(tables)) if measure is None else _known("measure", measure, tables)
     names = tables[chosen].names
     if pair is None and len(names) != 2:  # noqa: PLR2004 - a pair
         raise ParameterError(f"values contain {len(names)} systems ({examples(names)}); select two with pair=")
-    one, other = _two(names if pair is None else pair, names)
+    pair = names if pair is None else pair
+    if isinstance(pair, str) or len(pair) != 2 or pair[0] == pair[1]:  # noqa: PLR2004 - a pair
+        raise ParameterError(f"pair={pair!r}: wanted the names of two systems, as ('a', 'b')")
+    one, other = (names.index(_known("pair", name, names)) for name in pair)
     values = tables[chosen].values
     return Pilot(values[:, one] - values[:, other])
 
@@ -192,13 +195,6 @@ def _known(parameter: str, word: str, found: Iterable[str]) -> str:
     if word not in found:
         raise ParameterError(f"{parameter}={word!r} is unknown; found {examples(found)}.{nearest(word, found)}")
     return word
-
-
-def _two(pair: Sequence[str], names: list[str]) -> tuple[int, int]:
-    if isinstance(pair, str) or len(pair) != 2 or pair[0] == pair[1]:  # noqa: PLR2004 - a pair
-        raise ParameterError(f"pair={pair!r}: wanted the names of two systems, as ('a', 'b')")
-    one, other = (names.index(_known("pair", name, names)) for name in pair)
-    return one, other
 
 
 def _drawn(both: Floats, n: int, n_rows: int, draws: np.random.Generator) -> Floats:

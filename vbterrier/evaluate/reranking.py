@@ -195,32 +195,27 @@ def inputs_fingerprint(context: RerankContext) -> str:
     listed = [docno for run in context.runs.values() for docno in run.docno.text.to_pylist()]
     ids = sorted({*pool.entities.text.to_pylist(), *listed})
     texts = resources["texts"] or {}
-    own = [entity_id for entity_id in ids if entity_id in texts]
+    known = [entity_id for entity_id in ids if entity_id in texts]
     qrels = context.qrels
     qid, docno = (ids_of(qrels[name], f"qrels column {name!r}").fingerprints for name in ("qid", "docno"))
+    run, frame = documents.run, documents.run.frame
+    columns = [name for name in sorted(map(str, frame.columns)) if name not in _KEYS]
+    fields = [name for name in columns if all(isinstance(value, str) for value in frame[name])]
     parts = [
         *map(str, context.measures),
         rows_fingerprint([topic, pool.docno.fingerprints, documents.score]),
         rows_fingerprint([topic[pool.document], pool.docno.fingerprints[pool.document], entity, pool.weight]),
         rows_fingerprint([qid, docno, integers_of(qrels["label"], "qrels column 'label'")]),
         *(
-            f"{name}: {rows_fingerprint([run.topic_ids.fingerprints[run.topic], run.docno.fingerprints, run.score])}"
-            for name, run in sorted(context.runs.items())
+            f"{name}: {rows_fingerprint([own.topic_ids.fingerprints[own.topic], own.docno.fingerprints, own.score])}"
+            for name, own in sorted(context.runs.items())
         ),
         _vectors(resources["embeddings"] or {}, ids),
         _vectors(resources["document_embeddings"] or {}, sorted(set(pool.docno.text.to_pylist()))),
-        rows_fingerprint([_texts(own), _texts([str(texts[entity_id]) for entity_id in own])]),
-        *_fields(documents.run),
+        rows_fingerprint([_texts(known), _texts([str(texts[entity_id]) for entity_id in known])]),
+        *(f"{name}: " + rows_fingerprint([run.docno.fingerprints, _texts(frame[name].tolist())]) for name in fields),
     ]
     return hashlib.blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
-
-
-def _fields(run: Run) -> list[str]:
-    """Fingerprints of the text columns of a run."""
-    frame = run.frame
-    columns = [name for name in sorted(map(str, frame.columns)) if name not in _KEYS]
-    texts = [name for name in columns if all(isinstance(value, str) for value in frame[name])]
-    return [f"{name}: " + rows_fingerprint([run.docno.fingerprints, _texts(frame[name].tolist())]) for name in texts]
 
 
 def _texts(texts: list[str]) -> NDArray[np.uint64]:

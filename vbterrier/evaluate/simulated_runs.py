@@ -105,20 +105,13 @@ def estimators_of(given: Any, levels: Sequence[float]) -> list[Estimator]:
 def _estimator(name: str, given: Any, levels: Sequence[float]) -> Estimator:
     if not isinstance(given, (tuple, list)):
         (point,) = measures_from(given)
-        return Estimator(name, point, _own_ends(point, levels))
+        levels = levels if _is_statistic(point) else ()
+        ends = ((level, point(stat="lo", level=level), point(stat="hi", level=level)) for level in levels)
+        return Estimator(name, point, tuple(ends))
     if len(given) not in {3, 4}:
         raise ParameterError(f"estimator {name!r}: wanted {_TRIPLE}; found {len(given)} values")
     point, low, high = measures_from(*given[:3])
     return Estimator(name, point, ((_level(name, low, high, given[3:]), low, high),))
-
-
-def _own_ends(
-    point: ir_measures.Measure, levels: Sequence[float]
-) -> tuple[tuple[float, ir_measures.Measure, ir_measures.Measure], ...]:
-    """The intervals of a statistic of a distribution."""
-    if not _is_statistic(point):
-        return ()
-    return tuple((level, point(stat="lo", level=level), point(stat="hi", level=level)) for level in levels)
 
 
 def _is_statistic(measure: ir_measures.Measure) -> bool:
@@ -190,16 +183,12 @@ def truth_of(name: str, run: Run, target: EvaluationTarget, measure: ir_measures
     """Score a run by complete judgments."""
     run = run.only(_evaluable(target))
     topics = _shared(_evaluable(target), run.topics)
-    exact = _in_full(measure, target)
+    exact = measure
+    if type(measure) is type(ir_measures.ERR) and target.judgments().label.max(initial=0) <= WEB_GRADE:
+        # gdeval rounds ERR to five digits, which may move it out of an interval that ends at the true score.
+        exact = BERR(cutoff=measure.params["cutoff"], prior={0: 1.0})
     values = _values(run, target, [exact], topics)[str(exact)] if topics else np.empty(0)
     return Truth(name, run, topics, values, _n_unjudged(run, target, measure, topics))
-
-
-def _in_full(measure: ir_measures.Measure, target: EvaluationTarget) -> ir_measures.Measure:
-    """A measure with all digits: gdeval rounds ERR to five, so that equal interval ends would differ."""
-    if type(measure) is not type(ir_measures.ERR) or target.judgments().label.max(initial=0) > WEB_GRADE:
-        return measure
-    return BERR(cutoff=measure.params["cutoff"], prior={0: 1.0})
 
 
 def simulated_run(

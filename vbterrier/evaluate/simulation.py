@@ -13,7 +13,6 @@ from vbterrier.evaluate.inputs import named_runs, target_of
 from vbterrier.evaluate.simulated_runs import (
     LEVELS,
     STANDARD,
-    SimulatedRun,
     Truth,
     estimates_frame,
     estimators_of,
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
 
     import ir_measures
 
-    from vbterrier.evaluate.simulated_runs import Estimator
     from vbterrier.measures.target import EvaluationTarget
 
 
@@ -109,7 +107,12 @@ def simulate(
     """
     (wanted,) = measures_from(measure)
     asked = estimators_of(estimators, levels)
-    _warn_of_cutoffs(asked, wanted)
+    other = [one for one in asked if one.point.params.get("cutoff") != wanted.params.get("cutoff")]
+    if other:
+        warn(
+            f"{len(other)} estimators have another cutoff than the true score, {wanted}, as {other[0].name!r}, "
+            f"{other[0].point}: give them its cutoff"
+        )
     complete = target_of(qrels, None, None)
     truths = {
         name: truth_of(name, loaded_run(name, run, duplicates), complete, wanted)
@@ -131,11 +134,14 @@ def simulate(
             "the incomplete and the complete judgments"
         )
     _warn_of_unknown(truths.values())
+    counts = [
+        (run.simulation, run.truth.name, len(truths[run.truth.name].topics), len(run.truth.topics)) for run in simulated
+    ]
     return Simulation(
         estimates_frame(simulated, asked),
         intervals_frame(simulated, asked),
         truths_frame(truths.values()),
-        _topics(simulated, truths),
+        pd.DataFrame(counts, columns=["simulation", "name", "n_qids", "n_evaluated"]),
     )
 
 
@@ -163,24 +169,6 @@ def _taken(incomplete: Iterable[Any], runs: Sequence[str]) -> Iterator[tuple[str
         target = target_of(qrels, None, None)
         for run in wanted:
             yield name, target, run
-
-
-def _topics(simulated: Sequence[SimulatedRun], truths: Mapping[str, Truth]) -> pd.DataFrame:
-    rows = [
-        (run.simulation, name, len(truths[name].topics), len(run.truth.topics))
-        for run in simulated
-        for name in [run.truth.name]
-    ]
-    return pd.DataFrame(rows, columns=["simulation", "name", "n_qids", "n_evaluated"])
-
-
-def _warn_of_cutoffs(asked: Sequence[Estimator], wanted: ir_measures.Measure) -> None:
-    other = [one for one in asked if one.point.params.get("cutoff") != wanted.params.get("cutoff")]
-    if other:
-        warn(
-            f"{len(other)} estimators have another cutoff than the true score, {wanted}, as {other[0].name!r}, "
-            f"{other[0].point}: give them its cutoff"
-        )
 
 
 def _warn_of_unknown(truths: Iterable[Truth]) -> None:

@@ -13,7 +13,7 @@ from vbterrier.errors import InputError, ParameterError, examples, nearest, warn
 from vbterrier.measures.entity import DiscRatio
 from vbterrier.measures.external import is_mean
 from vbterrier.measures.text import measures_from
-from vbterrier.stats.topic_intervals import TopicValues, topic_values
+from vbterrier.stats.topic_intervals import topic_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -78,7 +78,13 @@ def value_tables(values: Any, asked: Sequence[Any], *, common: bool = False) -> 
     >>> [(table.measure, table.names, table.values.tolist()) for table in value_tables(values, [])]
     [('AP', ['b', 'a'], [[0.4, 0.2]])]
     """
-    columns = _columns(topic_values(values))
+    found_values = [
+        (place, (measure, name), (table.qids, column))
+        for table in topic_values(values)
+        for place, measure, name, column in zip(table.places, table.measures, table.names, table.values.T, strict=True)
+    ]
+    # In order of appearance.
+    columns = {key: column for _, key, column in sorted(found_values, key=lambda entry: entry[0])}
     found = list(dict.fromkeys(measure for measure, _ in columns))
     names = list(dict.fromkeys(name for _, name in columns))
     if len(names) < 2:  # noqa: PLR2004 - a comparison needs two
@@ -89,16 +95,6 @@ def value_tables(values: Any, asked: Sequence[Any], *, common: bool = False) -> 
         _table(measure, {name: columns.get((measure, name), _NOTHING) for name in names}, common=common)
         for measure in wanted
     ]
-
-
-def _columns(tables: Iterable[TopicValues]) -> dict[tuple[str, str], _Column]:
-    """The values of each measure and system, in order of appearance."""
-    made = [
-        (place, (measure, name), (table.qids, values))
-        for table in tables
-        for place, measure, name, values in zip(table.places, table.measures, table.names, table.values.T, strict=True)
-    ]
-    return {key: column for _, key, column in sorted(made, key=lambda one: one[0])}
 
 
 def _table(measure: str, columns: dict[str, _Column], *, common: bool) -> ValueTable:
@@ -207,11 +203,15 @@ def suspect_runs(tables: Sequence[ValueTable], missing: pd.DataFrame | None = No
         is_mostly_zero = 2 * np.count_nonzero(table.values, axis=0) < len(table.qids)
         counts = zip(table.names, n_zero.tolist(), n_contested.tolist(), is_mostly_zero, strict=True)
         for name, zero, contested, suspect in counts:
+            n_missing, flag = None, ""
             if name in known:
                 n_missing, n_qids = known[name]["n_missing"], known[name]["n_qids"]
                 flag = f"retrieved nothing for {n_missing} of {n_qids} topics" if 2 * n_missing > n_qids else ""
-            else:
-                n_missing, flag = None, _suspicion(zero, contested) if suspect else ""
+            elif suspect and 2 * zero > contested:
+                flag = (
+                    f"scores exactly 0 on {zero} of the {contested} topics on which other systems do not: it may have "
+                    "retrieved nothing"
+                )
             rows.append((name, table.measure, len(table.qids), n_missing, zero, flag))
     return pd.DataFrame(rows, columns=list(COLUMNS)).astype({"n_missing": "Int64"})
 
@@ -224,15 +224,6 @@ def _zeros(table: Floats) -> tuple[Ints, Ints]:
     n_others = scored.any(axis=0).sum() - scored.any(axis=0)
     contested = (others > 0) & (2 * others >= n_others)
     return (contested & ~scored).sum(axis=0), contested.sum(axis=0)
-
-
-def _suspicion(n_zero: int, n_contested: int) -> str:
-    if 2 * n_zero <= n_contested:
-        return ""
-    return (
-        f"scores exactly 0 on {n_zero} of the {n_contested} topics on which other systems do not: it may have "
-        "retrieved nothing"
-    )
 
 
 def flagged(pairs: pd.DataFrame, flags: pd.DataFrame) -> pd.DataFrame:
