@@ -81,7 +81,7 @@ def test_the_demo_says_what_each_way_of_scoring_makes_of_two_systems(command):
         assert words in out
     assert "unjudged (normal)" in out
     order = {line.split("  ")[1]: line for line in out.splitlines() if " > " in line}
-    naive, complete = order["unjudged means bad"], order["with all documents judged"]
+    naive, complete = order["unjudged is non-relevant"], order["complete judgments"]
     assert naive.index("lexical") < naive.index("dense")
     assert complete.index("dense") < complete.index("lexical")
     assert order["unjudged is uncertain"].index("dense") < order["unjudged is uncertain"].index("lexical")

@@ -200,4 +200,4 @@ def test_real_runs(command, shared_data):
     assert "nDCG@10: run.BBGhelani2.top100 and run.ance.top100 do not differ significantly at the level 0.05" in out
     code, out, _ = command(*real, "--topics", "all", "--resamples", "1000")
     assert code == 0
-    assert "run.BBGhelani2.top100 retrieved nothing for 20 topics, which score as empty rankings" in out
+    assert "run.BBGhelani2.top100 retrieved nothing for 20 topics, scored as empty rankings" in out

@@ -89,7 +89,7 @@ def test_what_is_left_out_and_assumed_is_said(command, made):
     assert said[0] == (
         f"4 topics, 240 documents, {judged.loc[judged['qid'] != 'q004', 'label'].sum()} relevant "
         "(label 1 and above), 50.0% unjudged "
-        f"(count as not relevant), {1 - linked.mean():.1%} without entities"
+        f"(treated as non-relevant), {1 - linked.mean():.1%} without entities"
     )
     assert said[1] == (
         "left out where measures are undefined: 1 topics without relevant documents in the pool, 0 without others"
