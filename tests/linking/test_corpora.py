@@ -98,7 +98,7 @@ def test_mmead_fields_and_ids(write):
 def test_spans_of_real_linkers(shared_data):
     folder = shared_data / "aida_ambiguous_labels"
     with pytest.warns(
-        DegenerateWarning, match=r"gold\.jsonl\.gz: \d+ mentions of no known entity are left out"
+        DegenerateWarning, match=r"gold\.jsonl\.gz: \d+ mentions without an entity are left out"
     ) as caught:
         gold = read_spans(folder / "links.gold.jsonl.gz")
     assert len(caught) == 1
@@ -163,7 +163,7 @@ def test_rel_results(write, shared_data):
     assert weighed == {"conf_ed": [0.9], "conf_md": [0.99]}
     nil = [[0, 3, "Fox", "NIL", 0.5, 0.5, "ORG"]]
     assert len(read_rel(write({"d": nil}))) == 0
-    with pytest.raises(FileError, match=r"links\.jsonl:1: .*wanted conf_ed from 0 to 1 \(or take weight=None\)"):
+    with pytest.raises(FileError, match=r"links\.jsonl:1: .*wanted conf_ed from 0 to 1 \(or pass weight=None\)"):
         read_rel(write(results), weight="conf_ed")
 
 

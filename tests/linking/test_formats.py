@@ -105,7 +105,10 @@ def test_rel_answers_of_several_documents_are_not_one():
         ([0, 3, "Fox", "Fox", 0.5, 0.5], r"text 0: \[0\]: wanted 7 fields: .*found a list of 6"),
         ([0, 3, "Fox", "Fox", 0.5, "ORG", "ORG"], r"text 0: \[0\]\[5\]: wanted a number, found 'ORG'"),
         ([0, 3, "Fox", "Fox", 0.5, 0.5, 0.5], r"text 0: \[0\]\[5\]: wanted text, found 0.5"),
-        ([0, -3, "Fox", "Fox", 0.5, 0.5, "ORG"], r"text 0: \[0\]: wanted a mention that starts at 0 .* at 0 to -3"),
+        (
+            [0, -3, "Fox", "Fox", 0.5, 0.5, "ORG"],
+            r"text 0: \[0\]: wanted a mention with 0 <= start .* at 0 to -3",
+        ),
         ([0.5, 3, "Fox", "Fox", 0.5, 0.5, "ORG"], r"\[0\]\[0\]: wanted a whole number, found 0.5"),
     ],
 )
@@ -282,8 +285,8 @@ def test_answers_of_others_are_refused_and_named(kind, answer):
         ({"start": 1.5}, r"\.start: wanted a whole number, found 1.5"),
         ({"start": True}, r"\.start: wanted a whole number, found True"),
         ({"start": ...}, r"annotations\[0\]: wanted an object with 'start', found an object with end, spot, id"),
-        ({"start": 7}, r"annotations\[0\]: wanted a mention that starts at 0 or later .* at 7 to 6"),
-        ({"start": -2}, r"annotations\[0\]: wanted a mention that starts at 0"),
+        ({"start": 7}, r"annotations\[0\]: wanted a mention with 0 <= start <= end .* at 7 to 6"),
+        ({"start": -2}, r"annotations\[0\]: wanted a mention with 0 <= start <= end"),
         ({"end": 10**4000}, r"\.end: wanted a whole number, found an integer of more than 18 digits"),
         ({"spot": 7}, r"\.spot: wanted text, found 7"),
         ({"title": ["x"]}, r"\.title: wanted text, found a list of 1"),
@@ -326,7 +329,7 @@ def test_answers_are_left_as_they_were(sample):
 
 @pytest.mark.parametrize("n_answers", [1, 3])
 def test_there_is_one_answer_a_text(n_answers):
-    with pytest.raises(InputError, match=f"WAT: {n_answers} answers to 2 texts; wanted one a text, in order"):
+    with pytest.raises(InputError, match=f"WAT: {n_answers} answers to 2 texts; wanted one each, in order"):
         WAT().links([{"annotations": []}] * n_answers, ["a", "b"])
 
 
@@ -369,11 +372,11 @@ def test_java_counts_utf16_and_python_code_points():
 
 def test_a_service_that_counts_otherwise_is_believed_with_a_warning():
     text = "😀 Jordan"
-    with pytest.warns(DegenerateWarning, match="WAT: 1 answers count in code points, not in UTF-16 units .* to text 1"):
+    with pytest.warns(DegenerateWarning, match="WAT: 1 answers count code points instead of .* to text 1"):
         links = WAT().links([at(0, 6), at(2, 8)], ["Jordan", text])
     assert links.frame["start"].tolist() == [0, 2]
     of_rel = [[3, 6, "Jordan", "X", 0.5, 0.5, "PER"]]
-    with pytest.warns(DegenerateWarning, match="REL: 1 answers count in UTF-16 units, not in code points"):
+    with pytest.warns(DegenerateWarning, match="REL: 1 answers count UTF-16 units instead of code points"):
         assert REL().links([of_rel], [text]).frame["start"].tolist() == [2]
     with pytest.raises(InputError, match="wanted the mention"):
         WAT().links([{"annotations": [annotation(start=2, end=8), annotation(start=3, end=9)]}], [text])

@@ -148,7 +148,7 @@ def test_priors_that_do_not_sum_to_one_are_divided_by_their_sum_with_one_warning
 
 
 def test_entities_without_a_prior_share_what_is_left(path):
-    with pytest.warns(DegenerateWarning, match="of 1 aliases some entities have a prior and some have none") as said:
+    with pytest.warns(DegenerateWarning, match="1 aliases have entities with and without a prior") as said:
         base = built(
             path, {"id": "a", "aliases": [["x", 0.5]]}, {"id": "b", "aliases": ["x"]}, {"id": "c", "label": "x"}
         )
@@ -158,7 +158,7 @@ def test_entities_without_a_prior_share_what_is_left(path):
 
 
 def test_nothing_is_left_where_priors_sum_to_one_or_more(path):
-    with pytest.warns(DegenerateWarning, match="the priors of 1 aliases sum to 1.5 to 1.5.*; of 1 aliases some"):
+    with pytest.warns(DegenerateWarning, match="the priors of 1 aliases sum to 1.5 to 1.5.*; 1 aliases have entities"):
         base = built(
             path, {"id": "a", "aliases": [["x", 1]]}, {"id": "b", "aliases": [["x", 0.5]]}, {"id": "c", "label": "x"}
         )
@@ -235,7 +235,7 @@ def test_circles_of_redirects_are_left_out_with_a_warning(path):
         {"id": "fine", "redirects": ["old"]},
     ]
     with pytest.warns(
-        DegenerateWarning, match=r"4 redirects run in a circle or into one \('a', 'b', 'd', \.\.\.\)"
+        DegenerateWarning, match=r"4 redirects are part of a cycle or lead into one \('a', 'b', 'd', \.\.\.\)"
     ) as said:
         base = build_kb(path, records, id_space="test")
     assert said[0].filename == __file__
@@ -252,16 +252,16 @@ def test_circles_of_redirects_are_left_out_with_a_warning(path):
     [
         ("a", "is str, wanted a mapping with the keys id, label, aliases, attributes, redirects"),
         ({"Id": "a", "name": "A"}, "has no id; wanted the keys id, label, aliases, .*, found Id, name"),
-        ({"id": 7}, r"the id is int, wanted text: '7'; make it text with str\(\)"),
+        ({"id": 7}, r"the id is int, wanted text: '7'; convert it with str\(\)"),
         ({"id": ""}, "the id is blank"),
-        ({"id": "a\x00"}, r"the id holds a NUL: 'a\\x00'"),
+        ({"id": "a\x00"}, r"the id contains a NUL: 'a\\x00'"),
         ({"id": "x" * (MAX_LETTERS + 1)}, r"the id is longer than 4,096 letters: 'xxx.*\.\.\.'"),
         ({"id": "a", "label": 5}, "the label of 'a' is int, wanted text"),
-        ({"id": "a", "label": "\udc80"}, r"the label of 'a' holds half a surrogate pair: '\\udc80'"),
+        ({"id": "a", "label": "\udc80"}, r"the label of 'a' contains half a surrogate pair: '\\udc80'"),
         ({"id": "a", "aliases": "A"}, "aliases of 'a': wanted a list, found str"),
         ({"id": "a", "aliases": [""]}, "alias '' of 'a' is blank; leave it out"),
         ({"id": "a", "aliases": ["\u00a0"]}, "alias .* of 'a' is blank; leave it out"),
-        ({"id": "a", "aliases": ["a\x00b"]}, "alias .* of 'a' holds a NUL"),
+        ({"id": "a", "aliases": ["a\x00b"]}, "alias .* of 'a' contains a NUL"),
         ({"id": "a", "aliases": ["x" * (MAX_LETTERS + 1)]}, "alias 'x.*' of 'a' is longer than 4,096 letters"),
         ({"id": "a", "aliases": [5]}, r"alias '5' of 'a': wanted text, \[text, prior\] or"),
         ({"id": "a", "aliases": [["x", 0.5, 1]]}, "of 'a': wanted text"),
@@ -292,7 +292,7 @@ def test_entities_that_are_none_are_refused_with_their_number(path, entity, mess
     [
         (
             [{"id": "a", "label": "A"}, {"id": "a", "label": "B"}],
-            "number 1: id 'a' has the labels 'A' and 'B'; one is an",
+            "number 1: id 'a' has the labels 'A' and 'B'; make one an",
         ),
         (
             [{"id": "a", "aliases": [["x", 0.5]]}, {"id": "a", "aliases": [["x", 0.25]]}],
@@ -312,7 +312,7 @@ def test_entities_that_contradict_each_other_are_refused(path, entities, message
 @pytest.mark.parametrize(
     ("entities", "message"),
     [
-        ([], "entities: none; a knowledge base holds at least one"),
+        ([], "entities: none; a knowledge base needs at least one"),
         ("file.jsonl", "entities: wanted an iterable of mappings or a frame, found str"),
         ({"id": "a"}, "entities: wanted an iterable of mappings or a frame, found dict"),
         (5, "found int"),
@@ -327,7 +327,7 @@ def test_parameters_that_are_none_are_refused(path):
     with pytest.raises(ParameterError, match=r"types: 'born' is 'yaer', wanted one of 'text', .*Did you mean year\?"):
         built(path, {"id": "a"}, types={"born": "yaer"})
     for space in ("", None, 5):
-        with pytest.raises(ParameterError, match=r"id_space=.*; say what the ids count in"):
+        with pytest.raises(ParameterError, match=r"id_space=.*; name the id space"):
             built(path, {"id": "a"}, id_space=space)
 
 
@@ -360,7 +360,7 @@ def test_a_full_disk_is_said_to_be_one(path, monkeypatch):
         yield lambda: (_ for _ in ()).throw(sqlite3.OperationalError("database or disk is full"))
 
     monkeypatch.setattr(building, "steps", full)
-    with pytest.raises(FileError, match=r"made.kb: cannot be written \(database or disk is full\): is there room"):
+    with pytest.raises(FileError, match=r"made.kb: cannot be written \(database or disk is full\); check the free"):
         built(path, {"id": "a"})
     assert list(path.parent.iterdir()) == []
 
@@ -368,7 +368,7 @@ def test_a_full_disk_is_said_to_be_one(path, monkeypatch):
 def test_files_of_others_are_never_replaced(path):
     for content in (b"id\tlabel\n", b"SQLite format 3\x00" + bytes(200)):
         path.write_bytes(content)
-        with pytest.raises(FileError, match="exists and is no knowledge base, so it is not replaced"):
+        with pytest.raises(FileError, match="exists and is not a knowledge base, so it is not replaced"):
             built(path, {"id": "a"})
         assert path.read_bytes() == content
     path.write_bytes(b"")

@@ -76,29 +76,32 @@ def test_columns_without_a_header_line_are_named(files):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ('{"id": "a"}\n\n{"id": "b"', "source:3: is no JSON in UTF-8 .*; wanted an entity a line"),
-        (b'{"id": "a"}\n{"id": "\xff"}', "source:2: is no JSON in UTF-8"),
+        ('{"id": "a"}\n\n{"id": "b"', "source:3: is not JSON in UTF-8 .*; wanted one entity per line"),
+        (b'{"id": "a"}\n{"id": "\xff"}', "source:2: is not JSON in UTF-8"),
         ('{"id": "a"}\n[1]', "source:2: is list, wanted a mapping"),
         ('{"id": "a"}\n{"id": 5}', "source:2: the id is int, wanted text: '5'"),
         ('{"id": "a", "aliases": [["x", NaN]]}', "source:1: alias 'x' of 'a' has prior 'nan'"),
-        ('{"id": "a", "n": ' + "9" * 5000 + "}", "source:1: is no JSON"),
-        ('{"id": "a", "n": ' + "[" * 100_000, "source:1: (nests too deeply|is no JSON)"),
-        ('{"id": "a", "label": "\\ud800"}', "source:1: the label of 'a' holds half a surrogate pair"),
+        ('{"id": "a", "n": ' + "9" * 5000 + "}", "source:1: is not JSON"),
+        ('{"id": "a", "n": ' + "[" * 100_000, "source:1: (nests too deeply|is not JSON)"),
+        ('{"id": "a", "label": "\\ud800"}', "source:1: the label of 'a' contains half a surrogate pair"),
         ('{"id": "a", "label": "A"}\n{"id": "a", "label": "B"}', "source:2: id 'a' has the labels 'A' and 'B'"),
-        ("id\tlabel\na\tA\tx\n", "source:2: has 3 cells between tabs, wanted 2: id, label"),
-        ("id\tprior\na\t0.5\n", "source:2: has a prior without one alias that it is of"),
+        ("id\tlabel\na\tA\tx\n", "source:2: has 3 tab-separated cells, wanted 2: id, label"),
+        ("id\tprior\na\t0.5\n", "source:2: has a prior, wanted exactly one alias"),
         ("id\talias\tprior\na\tx\toften\n", "source:2: alias 'x' of 'a' has prior 'often', wanted a number in 0 to 1"),
         ("id\talias\n\tx\n", "source:2: the id is blank"),
-        (b"id\talias\na\t\xff\n", "source:2: is no UTF-8"),
-        ("name\tIDs\na\tb\n", r"source: no column 'id' among 'name', 'IDs'; wanted a header line .*Did you mean IDs\?"),
-        ("id\tlabel\tlabel\n", "source: column 'label' stands twice"),
+        (b"id\talias\na\t\xff\n", "source:2: is not UTF-8"),
+        (
+            "name\tIDs\na\tb\n",
+            r"source: no column 'id' among 'name', 'IDs'; wanted a .* header line .*Did you mean IDs\?",
+        ),
+        ("id\tlabel\tlabel\n", "source: duplicate column 'label'"),
         ("id\tlabel\n", "entities: none"),
-        ("\n\n", "source: is empty; wanted an entity a line"),
+        ("\n\n", "source: is empty; wanted one entity per line"),
         (
             gzip.compress(b'{"id": "a"}\n' * 9000, mtime=0)[:-20],
-            "source:.*: cannot be read to its end .*: fetch or pack",
+            "source:.*: cannot be read to its end .*: download or compress",
         ),
-        (bz2.compress(b'{"id": "a"}\n' * 9000)[:-20], "source:.*: cannot be read to its end .*: fetch or pack"),
+        (bz2.compress(b'{"id": "a"}\n' * 9000)[:-20], "source:.*: cannot be read to its end .*: download or compress"),
         (b"\x1f\x8bnonsense", "source:1: cannot be read to its end"),
     ],
 )
@@ -114,16 +117,16 @@ def test_files_that_are_none_are_refused(tmp_path):
     (tmp_path / "entities.tsv").write_text("id\na\n")
     with pytest.raises(FileError, match=r"no such file in the folder .*Did you mean entities.tsv\?"):
         kb_from_file(tmp_path / "made.kb", tmp_path / "entity.tsv", id_space="test")
-    with pytest.raises(FileError, match="exists and is no knowledge base, so it is not replaced"):
+    with pytest.raises(FileError, match="exists and is not a knowledge base, so it is not replaced"):
         kb_from_file(tmp_path / "entities.tsv", tmp_path / "entities.tsv", id_space="test")
     (tmp_path / "lines.jsonl").write_text('{"id": "a"}')
-    with pytest.raises(ParameterError, match="columns: given for a file of JSON lines"):
+    with pytest.raises(ParameterError, match="columns: not used for JSON lines"):
         kb_from_file(tmp_path / "made.kb", tmp_path / "lines.jsonl", id_space="test", columns=["id"])
 
 
 def test_small_files_that_grow_without_end_are_refused(files, monkeypatch):
     bomb = gzip.compress(b'{"id": "a"}\n' * 100_000)
-    with pytest.raises(FileError, match="source: holds more than 100,000 bytes when unpacked; pass max_bytes=None"):
+    with pytest.raises(FileError, match="source: has more than 100,000 bytes when decompressed; pass max_bytes=None"):
         files(bomb, max_bytes=100_000)
     monkeypatch.setattr(untrusted, "MAX_LINE", 1000)
     with pytest.raises(FileError, match="source:2: has a line of more than 1,000 bytes"):
@@ -276,8 +279,9 @@ def test_redirects_and_a_choice_of_items_are_given_from_outside(files):
 def test_items_without_a_name_and_names_that_are_none_are_counted(files):
     odd = item("Q4", {"en": "four"}, {"en": [" ", "x" * 5000, "fo\x00ur"]}, P1=[statement("string", " ")])
     said = (
-        r"^source: left out 1 aliases whose text holds a NUL; 1 aliases whose text is blank; 1 aliases whose text is "
-        r"longer than 4,096 letters; 1 items without a label or alias in these languages; 1 values whose text is blank$"
+        r"^source: left out 1 aliases whose text contains a NUL; 1 aliases whose text is blank; 1 aliases whose text "
+        r"is longer than 4,096 letters; 1 items without a label or alias in these languages; 1 values whose text is "
+        r"blank$"
     )
     with pytest.warns(DegenerateWarning, match=said.replace("source", "made.kb")) as warned:
         base = files(dump(ODD, odd), kb_from_wikidata, properties=["P1"])
@@ -294,16 +298,22 @@ def test_an_item_that_stands_twice_keeps_its_first_name(files):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (dump(LINCOLN)[:-3], "source:2: breaks off: the list that it begins has no end"),
-        (dump(LINCOLN) + json.dumps(ODD), "source:4: goes on behind the end of its list"),
-        (dump(LINCOLN, ODD)[:-40], "source:3: is no JSON"),
-        (dump(LINCOLN, [1]), "source:3: is no entity of Wikidata: wanted an object with an id"),
-        (dump(LINCOLN, {"labels": {}}), "source:3: is no entity of Wikidata: wanted an object with an id"),
-        (dump(LINCOLN, ODD | {"labels": {"en": "Earth"}}), "source:3: is no entity as Wikidata writes it"),
+        (dump(LINCOLN)[:-3], "source:2: is truncated: its list has no end"),
+        (dump(LINCOLN) + json.dumps(ODD), "source:4: continues after the end of its list"),
+        (dump(LINCOLN, ODD)[:-40], "source:3: is not JSON"),
+        (dump(LINCOLN, [1]), "source:3: is not a Wikidata entity: wanted an object with an id"),
+        (dump(LINCOLN, {"labels": {}}), "source:3: is not a Wikidata entity: wanted an object with an id"),
+        (dump(LINCOLN, ODD | {"labels": {"en": "Earth"}}), "source:3: is not a Wikidata entity: labels"),
         (dump(LINCOLN, ODD | {"labels": {"en": {"value": 5}}}), "source:3: the label of 'Q2' is int, wanted text"),
-        (json.dumps([LINCOLN]), "source:1: is no entity of Wikidata"),
-        ('{"id": "a", "aliases": ["A"]}', r"source:1: is no entity as Wikidata writes it \([^()]*\); .*kb_from_file"),
-        ('{"id": "a", "labels": ["en"]}', r"source:1: is no entity as Wikidata writes it \([^()]*\); .*--kind file"),
+        (json.dumps([LINCOLN]), "source:1: is not a Wikidata entity"),
+        (
+            '{"id": "a", "aliases": ["A"]}',
+            r"source:1: is not a Wikidata entity: labels, aliases or .* format; .*kb_from_file",
+        ),
+        (
+            '{"id": "a", "labels": ["en"]}',
+            r"source:1: is not a Wikidata entity: labels, aliases or .* format; .*--kind file",
+        ),
         ("[\n]\n", "entities: none"),
     ],
 )
@@ -320,7 +330,7 @@ def test_blank_lines_and_lines_without_a_list_are_taken(files):
 def test_one_language_or_property_is_still_a_list(files):
     with pytest.raises(ParameterError, match=r"languages='en': wanted a list of codes"):
         files(dump(LINCOLN), kb_from_wikidata, languages="en")
-    with pytest.raises(ParameterError, match=r"properties='P31': wanted a list or a mapping"):
+    with pytest.raises(ParameterError, match=r"properties='P31': wanted a list, or a mapping"):
         files(dump(LINCOLN), kb_from_wikidata, properties="P31")
 
 

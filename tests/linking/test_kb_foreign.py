@@ -149,7 +149,7 @@ READERS = [lambda path, source: kb_from_file(path, source, id_space="test"), kb_
 def test_packed_databases_are_to_be_unpacked(tmp_path, build, pack, tool):
     source = tmp_path / "source.db"
     source.write_bytes(pack.compress(database(tmp_path / "plain.db", "rel", ROWS["rel"]).read_bytes()))
-    with pytest.raises(FileError, match=rf"source.db: is packed; wanted .*: unpack it first \({tool}\)$"):
+    with pytest.raises(FileError, match=rf"source.db: is compressed; wanted .*: decompress it first \({tool}\)$"):
         build(tmp_path / "made.kb", source)
 
 
@@ -163,17 +163,17 @@ def test_builders_that_read_lines_say_who_reads_a_database(tmp_path, build):
     with build_kb(tmp_path / "own.kb", [{"id": "a", "label": "A"}], id_space="test") as base:
         own = base.path
     for source, remedy in [
-        (rel, r"it looks like REL's .* kb_from_rel \(--kind rel\)"),
-        (mapper, r"it looks like wikimapper's.* kb_from_wikimapper \(--kind wikimapper\)"),
+        (rel, r"it looks like a file of REL: .*kb_from_rel \(--kind rel\)"),
+        (mapper, r"it looks like a file of wikimapper.* kb_from_wikimapper \(--kind wikimapper\)"),
         (own, r"it is a knowledge base that is built: open it with KnowledgeBase\(path\), or give it to --kb"),
         (other, "build one with build_kb, kb_from_file"),
         (packed, r"it is packed, too: unpack it first \(gunzip\)"),
     ]:
-        with pytest.raises(FileError, match=rf"{source.name}: is a SQLite file, not one of lines; {remedy}"):
+        with pytest.raises(FileError, match=rf"{source.name}: is a SQLite file, wanted lines of text; {remedy}"):
             build(tmp_path / "made.kb", source)
 
 
-@pytest.mark.filterwarnings("ignore:of 1 aliases some:vbterrier.DegenerateWarning")
+@pytest.mark.filterwarnings("ignore:1 aliases have entities:vbterrier.DegenerateWarning")
 @pytest.mark.parametrize("prior", [None, 0.5])
 def test_they_agree_where_some_spellings_have_no_priors(tmp_path, prior):
     entities = [
@@ -202,7 +202,7 @@ def linked(linker, texts):
 def test_titles_and_mentions_that_are_none_are_counted(tmp_path):
     rows = [("a", coded([["A", 1.0], ["", 0.5], ["B\x00", 0.5]]), "a", 1), (" ", coded([["A", 1.0]]), " ", 1)]
     source = database(tmp_path / "rel.db", "rel", rows)
-    said = "left out 1 aliases whose text is blank; 1 titles whose text holds a NUL; 1 titles whose text is blank"
+    said = "left out 1 aliases whose text is blank; 1 titles whose text contains a NUL; 1 titles whose text is blank"
     with pytest.warns(DegenerateWarning, match=said):
         base = kb_from_rel(tmp_path / "rel.kb", source)
     with base:
@@ -212,20 +212,20 @@ def test_titles_and_mentions_that_are_none_are_counted(tmp_path):
 @pytest.mark.parametrize(
     ("cell", "message"),
     [
-        ("1011011 2", r"mention 'x': p_e_m holds no binary code points \(.*'2'.*\); fetch the file again"),
-        ("1" * 40, "mention 'x': p_e_m holds no binary code points .*is no code point"),
-        ("1" * 21, "mention 'x': p_e_m holds no binary code points"),
-        ("-1", "no binary code points"),
-        (b"\xff\xff", "no binary code points"),
-        (7, "mention 'x': p_e_m holds no text of binary code points"),
-        (None, "mention 'x': p_e_m holds no text of binary code points"),
-        (coded("[["), "mention 'x': p_e_m holds no list of titles"),
-        (" ".join(format(ord(letter), "b") for letter in "[["), "mention 'x': p_e_m holds no JSON"),
-        (coded(["A"]), "mention 'x': p_e_m holds 'A' where a title and its probability"),
-        (coded([["A", 0.5, 1]]), "where a title and its probability were wanted"),
+        ("1011011 2", r"mention 'x': p_e_m has invalid code points \(.*'2'.*\); download the file again"),
+        ("1" * 40, "mention 'x': p_e_m has invalid code points .*is not a code point"),
+        ("1" * 21, "mention 'x': p_e_m has invalid code points"),
+        ("-1", "invalid code points"),
+        (b"\xff\xff", "invalid code points"),
+        (7, "mention 'x': p_e_m is not text of binary code points"),
+        (None, "mention 'x': p_e_m is not text of binary code points"),
+        (coded("[["), "mention 'x': p_e_m is not a list of titles"),
+        (" ".join(format(ord(letter), "b") for letter in "[["), "mention 'x': p_e_m is not JSON"),
+        (coded(["A"]), "mention 'x': p_e_m has 'A', wanted a title and its probability"),
+        (coded([["A", 0.5, 1]]), "wanted a title and its probability"),
         (coded([["A", 2]]), "row 1: alias 'x' of 'A' has prior '2', wanted a number in 0 to 1"),
         (coded([["A", "much"]]), "row 1: alias 'x' of 'A' has prior 'much'"),
-        ("", "no JSON"),
+        ("", "p_e_m is not JSON"),
     ],
 )
 def test_cells_that_are_none_are_refused_with_their_mention(tmp_path, cell, message):
@@ -301,7 +301,7 @@ def test_files_that_are_none_are_refused(tmp_path, build):
     with pytest.raises(FileError, match=r"source.db: cannot be read as .* \(file is not a database\)"):
         build(tmp_path / "made.kb", source)
     other = "wikimapper" if build is kb_from_rel else "rel"
-    with pytest.raises(FileError, match=r"is no file of .*: wanted a table \w+\(w.*\), there is none"):
+    with pytest.raises(FileError, match=r"is not a file of .*: wanted a table \w+\(w.*\), there is none"):
         build(tmp_path / "made.kb", database(source, other, [(1, "a", "b", 2)[: 3 if other == "wikimapper" else 4]]))
     assert sorted(one.name for one in tmp_path.iterdir()) == ["source.db"]
 
@@ -323,7 +323,7 @@ def test_views_are_not_asked_for_they_may_have_no_end(build, tmp_path):
     table = TABLES[kind].split()[2].split("(")[0]
     with closing(sqlite3.connect(source)) as db:
         db.executescript(f"ALTER TABLE {table} RENAME TO kept; CREATE VIEW {table} AS SELECT * FROM kept")
-    with pytest.raises(FileError, match=f"is no file of .*: {table} is no table"):
+    with pytest.raises(FileError, match=f"is not a file of .*: {table} is not a table"):
         build(tmp_path / "made.kb", source)
 
 
@@ -341,7 +341,7 @@ def test_a_locked_file_is_said_to_be_one(tmp_path, monkeypatch):
     other = connect(source, isolation_level=None)
     try:
         other.execute("BEGIN EXCLUSIVE")
-        with pytest.raises(FileError, match=r"\(database is locked\); close what writes to it"):
+        with pytest.raises(FileError, match=r"\(database is locked\); close the program that writes to it"):
             kb_from_rel(tmp_path / "made.kb", source)
     finally:
         other.close()
@@ -378,7 +378,7 @@ def test_spacys_knowledge_base_is_read_from_memory_and_from_disk(theirs, tmp_pat
 def test_what_is_none_of_spacys_is_refused(theirs, tmp_path, monkeypatch):
     theirs.to_disk(tmp_path / "folder")
     (tmp_path / "folder" / "contents").write_bytes(b"\x00" * 7)
-    with pytest.raises(FileError, match="folder: cannot be read as a knowledge base of spaCy"):
+    with pytest.raises(FileError, match="folder: cannot be read as a spaCy knowledge base"):
         kb_from_spacy(tmp_path / "made.kb", tmp_path / "folder", id_space="x")
     with pytest.raises(FileError, match="nowhere: no such folder; wanted the folder"):
         kb_from_spacy(tmp_path / "made.kb", tmp_path / "nowhere", id_space="x")
@@ -418,14 +418,14 @@ def test_a_foreign_file_is_told_on_opening(tmp_path):
     with pytest.raises(FileError, match="is empty; wanted a knowledge base: build one with build_kb"):
         KnowledgeBase(path)
     path.write_text("id\tlabel\n")
-    with pytest.raises(FileError, match="is no SQLite file; wanted a knowledge base"):
+    with pytest.raises(FileError, match="is not a SQLite file; wanted a knowledge base"):
         KnowledgeBase(path)
-    with pytest.raises(FileError, match=r"no knowledge base of this package; it looks like REL's .* kb_from_rel"):
+    with pytest.raises(FileError, match=r"not a knowledge base of .*; it looks like a file of REL: .*kb_from_rel"):
         KnowledgeBase(database(path, "rel", [("x", "", "x", 1)]))
-    with pytest.raises(FileError, match="it looks like wikimapper's: build with kb_from_wikimapper"):
+    with pytest.raises(FileError, match="it looks like a file of wikimapper: build with kb_from_wikimapper"):
         KnowledgeBase(database(path, "wikimapper", PAGES))
     path.write_bytes(b"SQLite format 3\x00" + bytes(84))
-    with pytest.raises(FileError, match="no knowledge base of this package; build one with build_kb"):
+    with pytest.raises(FileError, match="not a knowledge base of this package; build one with build_kb"):
         KnowledgeBase(path)
 
 
@@ -438,7 +438,7 @@ def test_another_format_and_a_cut_off_file_are_told_on_opening(made):
         KnowledgeBase(made)
     for n_bytes in (len(content) - 1, 4096, 100):
         made.write_bytes(content[:n_bytes])
-        with pytest.raises(FileError, match=f"is cut off: {n_bytes:,} bytes of {len(content):,}; copy or build"):
+        with pytest.raises(FileError, match=f"is truncated: {n_bytes:,} bytes of {len(content):,}; copy or build"):
             KnowledgeBase(made)
     made.write_bytes(content)
     with KnowledgeBase(made) as base:
@@ -450,7 +450,7 @@ def test_a_file_that_does_not_say_what_it_is_is_damaged(made):
     with db:
         db.execute("DELETE FROM meta WHERE key = 'id_space'")
     db.close()
-    with pytest.raises(FileError, match=r"is damaged \(it does not say id_space\); build it again"):
+    with pytest.raises(FileError, match=r"is damaged \(id_space is missing\); build it again"):
         KnowledgeBase(made)
 
 

@@ -1,4 +1,4 @@
-"""Readers of linked corpora and of linkers' result files."""
+"""Readers of linked corpora and of result files of linkers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from vbterrier.annotations import StrPath
-    from vbterrier.linking.services.json_answers import Candidate
 
 
 SCHEMA = pa.schema(
@@ -35,13 +34,13 @@ SCHEMA = pa.schema(
         ("field", pa.large_string()),
     ]
 )
-# Rows that are Python objects at any time.
+# Rows that are converted to columns at a time.
 SLAB = 1 << 16
 
 
 @dataclass
 class _Rows:
-    """Rows on their way into columns: as Python objects they take ten times the memory, so few are at any time."""
+    """A buffer of rows that are converted to columns in batches, because Python objects take ten times the memory."""
 
     rows: list[tuple[Any, ...]] = field(default_factory=list)
     batches: list[Any] = field(default_factory=list)
@@ -62,25 +61,25 @@ def read_records(
     docnos: Collection[str] | None,
     max_bytes: int | None,
 ) -> pd.DataFrame:
-    """Read a file of one JSON object a line, plain or gzip, into columns.
+    """Read a file with one JSON object per line, plain or gzip, into columns.
 
     Parameters
     ----------
     path
         The file.
     documents
-        The documents of an object: the id and what holds the links of each.
+        A function that returns the documents of an object: the id and the node with the links.
     rows
-        The links of a document: the columns behind the id.
+        A function that returns the links of a document: the columns after the id.
     docnos
         The documents to read; ``None`` for all.
     max_bytes
-        How much the file may hold when unpacked; ``None`` for no limit.
+        The maximum size when decompressed; ``None`` for no limit.
 
     Raises
     ------
     FileError
-        Names the line and the member to blame.
+        The file is invalid; names the line and the path of the value.
     """
     source, kept = Source.at(path, max_bytes), _Rows()
     wanted = None if docnos is None else frozenset(docnos)
@@ -95,7 +94,7 @@ def read_records(
             raise FileError(source.path, str(error), line=number) from error
         except (ValueError, RecursionError) as error:
             raise FileError(
-                source.path, f"wanted a JSON object a line, found other text ({error})", line=number
+                source.path, f"wanted one JSON object per line, found other text ({error})", line=number
             ) from error
         kept.flush(SLAB)
     kept.flush()
@@ -104,12 +103,12 @@ def read_records(
 
 
 def under(*keys: str) -> Callable[[Node], Iterable[tuple[str, Node]]]:
-    """Objects that are a document each, whose id stands under the first of some keys."""
+    """Return a function for objects with one document each, whose id is the value of the first present key."""
     return lambda record: [(_docno(record, keys), record)]
 
 
 def _docno(record: Node, keys: tuple[str, ...]) -> str:
-    """The document's id as text; integers, of early versions of MMEAD, become it."""
+    """Return the id of a document as text; early versions of MMEAD have integers."""
     found = next((node for key in keys if (node := record.get(key))), None)
     if found is None:
         raise record.wanted(f"an object with {' or '.join(map(repr, keys))}")
@@ -120,7 +119,7 @@ def _docno(record: Node, keys: tuple[str, ...]) -> str:
 
 
 def weight_of(node: Node | None) -> float:
-    """A weight in [0, 1]; 1 where none is read."""
+    """Return a weight in [0, 1]; 1 if there is no node."""
     weight = 1.0 if node is None else node.number()
     if node is not None and not 0 <= weight <= 1:
         raise node.wanted("a weight, 0 to 1")
@@ -128,7 +127,7 @@ def weight_of(node: Node | None) -> float:
 
 
 def require_one(name: str, value: str | None, legal: tuple[str | None, ...]) -> None:
-    """Refuse an option that does not exist."""
+    """Check an option."""
     if value not in legal:
         raise ParameterError(f"{name}={value!r}: wanted one of {', '.join(map(repr, legal))}")
 
@@ -147,7 +146,7 @@ def read_wat_corpus(
 ) -> pd.DataFrame:
     r"""Read a corpus linked by WAT (``corpus.entities.jsonl``), plain or gzip.
 
-    A line is ``{"doc_id", "entities": [{wikipedia_title, wikipedia_id, start, end, rho, prior_prob}]}``, as for the
+    A line is ``{"doc_id", "entities": [{wikipedia_title, wikipedia_id, start, end, rho, prior_prob}]}``, as in the
     Robust04 and CODEC corpora of DREQ (Chatterjee and Dietz 2024).
 
     Parameters
@@ -155,23 +154,23 @@ def read_wat_corpus(
     path
         The file.
     ids
-        ``"wikipedia_title"`` (blanks made underscores) or ``"wikipedia_id"``.
+        ``"wikipedia_title"`` (with underscores) or ``"wikipedia_id"``.
     weight
         ``"rho"`` or ``"prior_prob"`` as the weight of a tag, in [0, 1]; ``None`` for 1.
     docnos
         The documents to read, such as those of a run; ``None`` for all.
     max_bytes
-        How much the file may hold when unpacked; ``None`` for no limit.
+        The maximum size when decompressed; ``None`` for no limit.
 
     Returns
     -------
     pandas.DataFrame
-        A row a link: ``docno``, ``entity_id``, ``weight``, ``start``, ``end`` (as in the file) and ``name``.
+        One row per link: ``docno``, ``entity_id``, ``weight``, ``start``, ``end`` (as in the file) and ``name``.
 
     Raises
     ------
     FileError
-        Names the line and the member to blame.
+        The file is invalid; names the line and the path of the value.
 
     Examples
     --------
@@ -204,31 +203,31 @@ def read_mmead(
 ) -> pd.DataFrame:
     r"""Read MMEAD, the entity links of MS MARCO (Kamphuis et al. 2023), plain or gzip.
 
-    A line is ``{"passage": [...], "pid"}`` or ``{"title": [...], "headings": [...], "body": [...], "docid"}``, a link
-    ``{entity_id, start_pos, end_pos, entity}`` with numbers or text and, in the files, ``details.md_score``.
+    A line is ``{"passage": [...], "pid"}`` or ``{"title": [...], "headings": [...], "body": [...], "docid"}``; a link
+    is ``{entity_id, start_pos, end_pos, entity}`` with numbers or text, and in published files ``details.md_score``.
 
     Parameters
     ----------
     path
         The file.
     ids
-        ``"wikipedia_id"`` or ``"wikipedia_title"`` (blanks made underscores).
+        ``"wikipedia_id"`` or ``"wikipedia_title"`` (with underscores).
     weight
         ``"md_score"``, the confidence in the mention, as the weight of a tag; ``None`` for 1.
     docnos
         The documents to read, such as those of a run; ``None`` for all.
     max_bytes
-        How much the file may hold when unpacked; ``None`` for no limit.
+        The maximum size when decompressed; ``None`` for no limit.
 
     Returns
     -------
     pandas.DataFrame
-        A row a link: ``docno``, ``entity_id``, ``weight``, ``start``, ``end`` (in the field), ``name`` and ``field``.
+        One row per link: ``docno``, ``entity_id``, ``weight``, ``start``, ``end`` (in the field), ``name``, ``field``.
 
     Raises
     ------
     FileError
-        Names the line and the member to blame.
+        The file is invalid; names the line and the path of the value.
 
     Examples
     --------
@@ -269,31 +268,31 @@ def read_spans(
     docnos: Collection[str] | None = None,
     max_bytes: int | None = MAX_BYTES,
 ) -> pd.DataFrame:
-    r"""Read links as spans, ``{"doc", "links": [[start, end, entity, surface]]}`` a line, plain or gzip.
+    r"""Read lines of links as spans, ``{"doc", "links": [[start, end, entity, surface]]}``, plain or gzip.
 
-    The short form of ELEVANT's linked articles (Bast et al. 2022); the surface may be missing.
+    This is the short format of ELEVANT's linked articles (Bast et al. 2022); the surface may be missing.
 
     Parameters
     ----------
     path
         The file.
     nil
-        What to do with mentions of no entity of the knowledge base, those whose id stands in ``<...>`` or begins with
-        "Unknown": ``"warn"`` (left out, and counted in a warning), ``"drop"`` (left out) or ``"keep"``.
+        The treatment of mentions without an entity, whose id is in ``<...>`` or begins with "Unknown": ``"warn"`` (left
+        out, and counted in a warning), ``"drop"`` (left out) or ``"keep"``.
     docnos
         The documents to read, such as those of a run; ``None`` for all.
     max_bytes
-        How much the file may hold when unpacked; ``None`` for no limit.
+        The maximum size when decompressed; ``None`` for no limit.
 
     Returns
     -------
     pandas.DataFrame
-        A row a link: ``docno``, ``entity_id``, ``weight`` (1), ``start``, ``end`` and ``name`` (the surface).
+        One row per link: ``docno``, ``entity_id``, ``weight`` (1), ``start``, ``end`` and ``name`` (the surface).
 
     Raises
     ------
     FileError
-        Names the line and the member to blame.
+        The file is invalid; names the line and the path of the value.
 
     Examples
     --------
@@ -320,7 +319,7 @@ def read_spans(
 
     frame = read_records(path, under("doc"), rows, docnos, max_bytes).drop(columns="field")
     if n_nil and nil == "warn":
-        warn(f"{path}: {n_nil} mentions of no known entity are left out; nil='drop' agrees, nil='keep' keeps them")
+        warn(f"{path}: {n_nil} mentions without an entity are left out; pass nil='drop' to accept, nil='keep' to keep")
     return frame
 
 
@@ -334,30 +333,30 @@ def read_elevant(
     r"""Read ELEVANT's linked articles (Bast et al. 2022), plain or gzip.
 
     A line is ``{"id", "text", "entity_mentions": [{"span": [start, end], "id"}], "labels": [{"span", "entity_id"}]}``
-    with more members that count for nothing here.
+    with further members, which are ignored.
 
     Parameters
     ----------
     path
         The file.
     what
-        ``"entity_mentions"``, what a linker found, or ``"labels"``, the ground truth. Mentions without an entity (null,
-        or an id that begins with "Unknown" or stands in ``<...>``) are no links.
+        ``"entity_mentions"`` for the links of a linker, or ``"labels"`` for the ground truth. Mentions without entity
+        (null, or an id that begins with "Unknown" or is in ``<...>``) are left out.
     docnos
         The documents to read, such as those of a run; ``None`` for all.
     max_bytes
-        How much the file may hold when unpacked; ``None`` for no limit.
+        The maximum size when decompressed; ``None`` for no limit.
 
     Returns
     -------
     pandas.DataFrame
-        A row a link: ``docno`` (whole numbers as text), ``entity_id``, ``weight`` (1), ``start``, ``end`` and ``name``
-        (the text of the span, empty where the article has no text).
+        One row per link: ``docno`` (integers as text), ``entity_id``, ``weight`` (1), ``start``, ``end`` and ``name``
+        (the text of the span, empty if the article has no text).
 
     Raises
     ------
     FileError
-        Names the line and the member to blame.
+        The file is invalid; names the line and the path of the value.
 
     Examples
     --------
@@ -375,7 +374,7 @@ def read_elevant(
         text = "" if (node := article.get("text")) is None else node.text()
         for mention in article[what].items():
             entity, span = mention.get(key), mention["span"].items()
-            if len(span) != 2:  # noqa: PLR2004 - it begins and ends
+            if len(span) != 2:  # noqa: PLR2004 - start and end
                 raise mention["span"].wanted("[start, end]")
             start, end = (bound.whole() for bound in span)
             if entity is not None and not entity.text().startswith(("<", "Unknown")):
@@ -391,9 +390,9 @@ def read_rel(
     docnos: Collection[str] | None = None,
     max_bytes: int | None = MAX_BYTES,
 ) -> pd.DataFrame:
-    r"""Read what REL's Python interface returns for documents (van Hulst et al. 2020), written as JSON, plain or gzip.
+    r"""Read the JSON results of REL's Python interface (van Hulst et al. 2020), plain or gzip.
 
-    A line is an object of any number of documents, as ``json.dumps`` writes the result of ``process_results``:
+    A line is an object with any number of documents, the result of ``process_results`` written by ``json.dumps``:
     ``{docno: [[start, length, mention, title, conf_ed, conf_md, tag]]}``.
 
     Parameters
@@ -401,23 +400,23 @@ def read_rel(
     path
         The file.
     weight
-        ``"conf_ed"``, the confidence in the entity, or ``"conf_md"``, that in the mention, as the weight of a tag in
-        [0, 1]; ``None`` for 1. REL writes -1 where it computes no confidence in the entity, which is no weight.
+        ``"conf_ed"``, the confidence in the entity, or ``"conf_md"``, the confidence in the mention, as the weight of a
+        tag in [0, 1]; ``None`` for 1. REL writes -1 if it computes no confidence in the entity, which is an error.
     docnos
         The documents to read, such as those of a run; ``None`` for all.
     max_bytes
-        How much the file may hold when unpacked; ``None`` for no limit.
+        The maximum size when decompressed; ``None`` for no limit.
 
     Returns
     -------
     pandas.DataFrame
-        A row a link: ``docno``, ``entity_id`` (the title, blanks made underscores), ``weight``, ``start``, ``end`` and
+        One row per link: ``docno``, ``entity_id`` (the title with underscores), ``weight``, ``start``, ``end`` and
         ``name``. The title "NIL" links to nothing.
 
     Raises
     ------
     FileError
-        Names the line and the member to blame.
+        The file is invalid; names the line and the path of the value.
 
     Examples
     --------
@@ -433,24 +432,19 @@ def read_rel(
     def rows(links: Node) -> Iterator[tuple[Any, ...]]:
         for found in form.candidates(links):
             if found.entity_id:
-                yield found.entity_id, _confidence(found, weight), found.start, found.end, found.name, ""
+                if weight is not None and not 0 <= found.score <= 1:
+                    raise found.node.wanted(f"{weight} from 0 to 1 (or pass weight=None)")
+                score = 1.0 if weight is None else found.score
+                yield found.entity_id, score, found.start, found.end, found.name, ""
 
     return read_records(path, _members, rows, docnos, max_bytes).drop(columns="field")
 
 
 def _members(record: Node) -> Iterator[tuple[str, Node]]:
-    """The documents of an object, under their ids."""
+    """Yield the documents of an object with their ids."""
     if not isinstance(record.value, dict):
         raise record.wanted("an object of documents")
     for docno in record.value:
         if not docno:
             raise record.wanted("ids of documents")
         yield docno, record[docno]
-
-
-def _confidence(found: Candidate, weight: str | None) -> float:
-    if weight is None:
-        return 1.0
-    if not 0 <= found.score <= 1:
-        raise found.node.wanted(f"{weight} from 0 to 1 (or take weight=None)")
-    return found.score

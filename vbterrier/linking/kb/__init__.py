@@ -1,4 +1,4 @@
-"""An embedded knowledge base: entities, their aliases with priors, attributes and redirects, in one SQLite file."""
+"""Embedded knowledge base: entities, aliases with priors, attributes and redirects in one SQLite file."""
 
 from vbterrier.linking.kb.files import build_kb, kb_from_file
 from vbterrier.linking.kb.knowledge_base import KnowledgeBase

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 _ROWS = 10_000
 
-# All that look-ups follow from, in the order in which it lies in the file, which is that of the contents: ids and texts
-# are numbered in their order. Probabilities count to nine places: SQLite's versions differ in the last digits of sums.
+# The contents that determine look-ups, in the order of the file. Probabilities are rounded to nine places, because sums
+# differ in the last digits between versions of SQLite.
 _CONTENTS = (
     "SELECT id, name FROM entity ORDER BY place",
     "SELECT source, target FROM redirect ORDER BY source",
@@ -40,21 +40,21 @@ _CONTENTS = (
 
 
 def digest_of(db: sqlite3.Connection, facts: Mapping[str, Any]) -> str:
-    """Digest what a knowledge base holds and the facts about it, in constant memory; 32 hex digits."""
+    """Return the digest of the contents and metadata of a knowledge base, in constant memory; 32 hex digits."""
     digest = hashlib.blake2b(repr(sorted(facts.items())).encode(), digest_size=16)
     for sql in _CONTENTS:
         cursor = db.execute(sql)
         while rows := cursor.fetchmany(_ROWS):
-            # repr quotes texts, so that no two contents are written alike.
+            # repr quotes texts, so that different contents have different representations.
             digest.update(repr(rows).encode())
         digest.update(b"\n")
     return digest.hexdigest()
 
 
-# Sums of priors that are off by no more are rounding.
+# The rounding error allowed in sums of priors.
 _TOLERANCE = 1e-6
 
-# The same alias of the same id twice says it once; of two ids that redirect to one it adds up.
+# Duplicates of an alias and an id count once; the priors of ids that redirect to one entity are added.
 _PAIRS = """
 CREATE TABLE staged.pair AS
 SELECT m.place AS mention, e.place AS entity, a.prior AS prior
@@ -65,14 +65,14 @@ FROM (
 ) AS a JOIN mention AS m ON m.text = a.text JOIN entity AS e ON e.id = a.id
 """
 
-# Of each mention: its entities, how many of them have a prior, the sum of the priors.
+# For each mention the number of entities, the number of entities with a prior, and the sum of the priors.
 _TOTALS = """
 CREATE TABLE staged.total(mention INTEGER PRIMARY KEY, n INTEGER, n_given INTEGER, given REAL);
 INSERT INTO staged.total
 SELECT mention, count(*), count(prior), total(prior) FROM staged.pair GROUP BY mention ORDER BY mention;
 """
 
-# p(e|m): the prior by the sum of the priors; those without one share evenly what the others leave of 1.
+# p(e|m): the prior divided by the sum of the priors; entities without a prior share the rest of 1 equally.
 _MENTION_SENSES = """
 INSERT INTO mention_sense
 SELECT mention, row_number() OVER (PARTITION BY mention ORDER BY prob DESC, entity) - 1, entity, prob, mention
@@ -87,8 +87,8 @@ FROM (
 ) ORDER BY 1, 2
 """
 
-# p(e|form) = Σ_m w_m p(e|m) / Σ_m w_m over the mentions m of the form; 1/n where there are no priors at all, as
-# linkers that are given the aliases have it. The mention that gives an entity most of it stands for it.
+# p(e|form) = Σ_m w_m p(e|m) / Σ_m w_m over the mentions m of the form; 1/n if no alias has a prior. The alias shown for
+# an entity is the mention that contributes most.
 _FORM_SENSES = """
 INSERT INTO form_sense
 SELECT form, row_number() OVER (PARTITION BY form ORDER BY prob DESC, entity) - 1, entity, prob, mention
@@ -119,23 +119,34 @@ DROP TABLE temp.vocabulary;
 
 
 def steps(db: sqlite3.Connection, staging: Staging) -> Iterator[Callable[[], object]]:
-    """What is to be done, one after another."""
+    """Yield the steps of a build, in order."""
     yield lambda: _require_consistent(db, staging)
     yield lambda: run(db, "ALTER TABLE staged.alias ADD COLUMN origin TEXT; UPDATE staged.alias SET origin = id")
     yield lambda: settle_redirects(db, staging)
-    yield lambda: _entities(db)
+    # Number the entities by id; the first name of an id is its name.
+    yield lambda: db.execute(
+        "INSERT INTO entity(id, name) SELECT id, name FROM ("
+        "  SELECT id, name, min(CASE WHEN name = '' THEN 9e18 ELSE row END) FROM staged.entity GROUP BY id"
+        ") ORDER BY id"
+    )
+    yield lambda: db.execute("CREATE UNIQUE INDEX entity_id ON entity(id)")
     yield lambda: _mentions(db)
     yield lambda: db.execute(_PAIRS)
     yield lambda: run(db, _TOTALS)
     yield lambda: db.execute(_MENTION_SENSES)
     yield lambda: _warn_of_priors(db)
     yield lambda: db.execute(_FORM_SENSES)
-    yield lambda: _attributes(db)
+    # Keep each value of an attribute once, in the order of the source.
+    yield lambda: db.execute(
+        "INSERT INTO attribute SELECT e.place, a.nth, a.name, a.value, a.type FROM ("
+        "  SELECT id, name, value, type, min(rowid) AS nth FROM staged.attribute GROUP BY id, name, value, type"
+        ") AS a JOIN entity AS e ON e.id = a.id ORDER BY 1, 2"
+    )
     yield lambda: _trigrams(db)
 
 
 def _require_consistent(db: sqlite3.Connection, staging: Staging) -> None:
-    """Refuse an id with two labels, an alias with two priors for one entity."""
+    """Raise an error for an id with two labels, or an alias with two priors for one entity."""
     if not staging.is_strict:
         return
     twice = db.execute(
@@ -145,7 +156,8 @@ def _require_consistent(db: sqlite3.Connection, staging: Staging) -> None:
     if twice:
         entity, one, other, row = twice
         raise staging.blame(
-            row, f"id {shown(entity)} has the labels {shown(one)} and {shown(other)}; one is an alias, or another id"
+            row,
+            f"id {shown(entity)} has the labels {shown(one)} and {shown(other)}; make one an alias",
         )
     twice = db.execute(
         "SELECT text, id, min(prior), max(prior), max(row) FROM staged.alias "
@@ -156,16 +168,6 @@ def _require_consistent(db: sqlite3.Connection, staging: Staging) -> None:
         raise staging.blame(
             row, f"alias {shown(text)} of {shown(entity)} has the priors {low:g} and {high:g}; keep one"
         )
-
-
-def _entities(db: sqlite3.Connection) -> None:
-    """Number the entities by id; the first name that an id has is its name."""
-    db.execute(
-        "INSERT INTO entity(id, name) SELECT id, name FROM ("
-        "  SELECT id, name, min(CASE WHEN name = '' THEN 9e18 ELSE row END) FROM staged.entity GROUP BY id"
-        ") ORDER BY id"
-    )
-    db.execute("CREATE UNIQUE INDEX entity_id ON entity(id)")
 
 
 def _mentions(db: sqlite3.Connection) -> None:
@@ -180,15 +182,6 @@ def _mentions(db: sqlite3.Connection) -> None:
     db.execute("CREATE UNIQUE INDEX mention_text ON mention(text)")
 
 
-def _attributes(db: sqlite3.Connection) -> None:
-    """Take each value of an attribute once, in the order they came."""
-    db.execute(
-        "INSERT INTO attribute SELECT e.place, a.nth, a.name, a.value, a.type FROM ("
-        "  SELECT id, name, value, type, min(rowid) AS nth FROM staged.attribute GROUP BY id, name, value, type"
-        ") AS a JOIN entity AS e ON e.id = a.id ORDER BY 1, 2"
-    )
-
-
 def _warn_of_priors(db: sqlite3.Connection) -> None:
     n_off, low, high = db.execute(
         "SELECT count(*), min(given), max(given) FROM staged.total "
@@ -197,36 +190,34 @@ def _warn_of_priors(db: sqlite3.Connection) -> None:
     ).fetchone()
     n_mixed = db.execute("SELECT count(*) FROM staged.total WHERE n_given BETWEEN 1 AND n - 1").fetchone()[0]
     n_zero = db.execute("SELECT count(*) FROM staged.total WHERE n_given = n AND given = 0").fetchone()[0]
-    said = []
+    messages = []
     if n_off:
-        said.append(f"the priors of {n_off} aliases sum to {low:.4g} to {high:.4g}, not 1: divided by their sum")
+        messages.append(f"the priors of {n_off} aliases sum to {low:.4g} to {high:.4g}, not 1: divided by their sum")
     if n_mixed:
-        said.append(
-            f"of {n_mixed} aliases some entities have a prior and some have none: those share what is left of 1, if any"
-        )
+        messages.append(f"{n_mixed} aliases have entities with and without a prior: the latter share the rest of 1")
     if n_zero:
-        said.append(f"the priors of {n_zero} aliases are all 0: their entities are taken as equally probable")
-    if said:
-        warn("; ".join(said))
+        messages.append(f"the priors of {n_zero} aliases are all 0: their entities are treated as equally probable")
+    if messages:
+        warn("; ".join(messages))
 
 
 def _trigrams(db: sqlite3.Connection) -> None:
-    """Index the forms where there are too many to compare a mention with each."""
+    """Build the index of trigrams if there are too many forms to compare a mention with each."""
     n_forms = db.execute("SELECT count(*) FROM form").fetchone()[0]
     if n_forms <= COMPARED_AT_MOST:
         return
-    fault = _no_trigrams()
+    fault = _trigram_fault()
     if fault:
         warn(
             f"{n_forms:,} names need an index of trigrams for fuzzy look-ups, which SQLite {sqlite3.sqlite_version} "
-            f"cannot make ({fault}): the knowledge base is built without; build it with SQLite 3.34 or later"
+            f"cannot create ({fault}): the knowledge base has no index; build it with SQLite 3.34 or later"
         )
     else:
         run(db, _TRIGRAMS)
 
 
-def _no_trigrams() -> str:
-    """What SQLite says against an index of trigrams, tried where nothing can break; empty when it can."""
+def _trigram_fault() -> str:
+    """Return SQLite's error when it creates an index of trigrams in memory; empty if it succeeds."""
     try:
         with closing(sqlite3.connect(":memory:")) as db:
             run(db, _TRIGRAMS.split(";", maxsplit=1)[0])
@@ -235,9 +226,9 @@ def _no_trigrams() -> str:
     return ""
 
 
-# Nobody sees the file before it is complete and on the disk: no journal, no waiting in between.
 _LOG = logging.getLogger(__name__)
-_HASTE = """
+# The file is renamed when it is complete and synced, so that no journal is needed before.
+_FAST_WRITES = """
 PRAGMA main.journal_mode = OFF;
 PRAGMA main.synchronous = OFF;
 PRAGMA main.cache_size = -32768;
@@ -250,40 +241,38 @@ PRAGMA staged.synchronous = OFF;
 def building(
     path: StrPath, id_space: str, blame: Blame, *, is_strict: bool = True, progress: bool = True
 ) -> Iterator[Staging]:
-    """Stage entities within, then finish the knowledge base and put it in place.
+    """Return a context that stages entities, then completes the knowledge base and renames it to its path.
 
     Parameters
     ----------
     path
-        The file; one that exists stays as it is until the new one is complete, and for those who have it open.
+        The file; an existing one is replaced when the new one is complete.
     id_space
-        What its ids count in.
+        The name of the id space.
     blame
-        Makes the error of a record.
+        Returns the error of a record from its place and a message.
     is_strict
         See :class:`~vbterrier.linking.kb.staging.Staging`.
     progress
-        Whether steps that take long show a bar, on a terminal.
+        Show a progress bar for long steps on a terminal.
 
     Raises
     ------
     FileError
         The file cannot be written.
     InputError
-        Nothing was staged, or entities that contradict each other.
+        There are no entities, or they contradict each other.
     """
     path = Path(path)
     fault = fault_of(id_space)
     if fault:
-        raise ParameterError(
-            f"id_space={id_space!r}: {fault}; say what the ids count in, as 'wikidata' or a name of yours"
-        )
+        raise ParameterError(f"id_space={id_space!r}: {fault}; name the id space, such as 'wikidata' or any other name")
     started = time.perf_counter()
     with _folder_beside(path) as folder:
         try:
             with closing(sqlite3.connect(folder / "kb.sqlite", isolation_level=None)) as db:
                 db.execute("ATTACH ? AS staged", (str(folder / "staged.sqlite"),))
-                run(db, _HASTE + "BEGIN;" + TABLES)
+                run(db, _FAST_WRITES + "BEGIN;" + TABLES)
                 staging = Staging(db, blame, is_strict=is_strict)
                 yield staging
                 staging.flush()
@@ -292,25 +281,27 @@ def building(
                 _mark(db, id_space)
                 db.execute("COMMIT")
         except sqlite3.Error as error:
-            raise FileError(path, f"cannot be written ({error}): is there room on the disk?") from error
-        _say_what_was_left_out(path, staging)
-        _put(folder / "kb.sqlite", path)
+            raise FileError(path, f"cannot be written ({error}); check the free space on the disk") from error
+        if staging.left_out:
+            counts = "; ".join(f"{n:,} {what}" for what, n in sorted(staging.left_out.items()))
+            warn(f"{path.name}: left out {counts}")
+        _sync_and_rename(folder / "kb.sqlite", path)
     _LOG.info("built the knowledge base %s (%.2f s)", printable(path), time.perf_counter() - started)
 
 
 def bar(records: Iterable[Any], what: str, unit: str, *, shown: bool) -> Any:
-    """The records, with a bar of progress on a terminal once they take a while."""
+    """Return the records with a progress bar, which is shown on a terminal after two seconds."""
     return log.bar(records, what, shown=shown, unit=unit, delay=2)
 
 
 @contextmanager
 def _folder_beside(path: Path) -> Iterator[Path]:
-    """A folder of its own on the disk of the file to be."""
+    """Return a temporary folder on the disk of a new file."""
     if path.is_dir():
         raise FileError(path, "is a folder; wanted the name of a file to write")
     if is_external(path):
-        # A mix-up of source and target would cost the source.
-        raise FileError(path, "exists and is no knowledge base, so it is not replaced; name another file, or delete it")
+        # This protects the source if source and target are confused.
+        raise FileError(path, "exists and is not a knowledge base, so it is not replaced; delete it or name another")
     try:
         folder = Path(tempfile.mkdtemp(prefix=f".{path.name[:40]}.", dir=path.parent))
     except OSError as error:
@@ -322,15 +313,15 @@ def _folder_beside(path: Path) -> Iterator[Path]:
 
 
 def _mark(db: sqlite3.Connection, id_space: str) -> None:
-    """Say what the file is; counts are kept because counting would read all of it."""
+    """Write the metadata of the file, with counts, which would otherwise need a scan of all rows."""
     n_entities, n_mentions, n_forms = (
-        db.execute(f"SELECT count(*) FROM {table}").fetchone()[0]  # noqa: S608 - own words
+        db.execute(f"SELECT count(*) FROM {table}").fetchone()[0]  # noqa: S608 - constant names
         for table in ("entity", "mention", "form")
     )
     if not n_entities:
-        raise InputError("entities: none; a knowledge base holds at least one")
+        raise InputError("entities: none; a knowledge base needs at least one")
     given, indexed = (
-        db.execute(f"SELECT EXISTS (SELECT 1 FROM {what})").fetchone()[0]  # noqa: S608 - own words
+        db.execute(f"SELECT EXISTS (SELECT 1 FROM {what})").fetchone()[0]  # noqa: S608 - constant names
         for what in ("staged.alias WHERE prior IS NOT NULL", "trigram")
     )
     facts: dict[str, Any] = {
@@ -347,19 +338,12 @@ def _mark(db: sqlite3.Connection, id_space: str) -> None:
     db.execute(f"PRAGMA user_version = {FORMAT}")
 
 
-def _say_what_was_left_out(path: Path, staging: Staging) -> None:
-    if staging.left_out:
-        told = "; ".join(f"{n:,} {what}" for what, n in sorted(staging.left_out.items()))
-        warn(f"{path.name}: left out {told}")
-
-
-def _put(new: Path, path: Path) -> None:
-    """Bring a file to the disk for good, then under its name."""
+def _sync_and_rename(new: Path, path: Path) -> None:
     try:
         with new.open("rb+") as file:
             os.fsync(file.fileno())
         if path.exists():
-            # Who may read it is for its owner to say.
+            # Keep the permissions that the owner has set.
             new.chmod(stat.S_IMODE(path.stat().st_mode))
         new.replace(path)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Building a knowledge base from records: JSON lines or tab-separated columns."""
+"""Builders of knowledge bases from records, JSON lines or tab-separated columns."""
 
 from __future__ import annotations
 
@@ -36,6 +36,7 @@ _ALIAS_KEYS = {"alias", "prior"}
 _PAIR = 2
 _YEAR = re.compile(r"[+-]?\d{1,6}")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,4})?")
+_PATTERNS = {"number": _NUMBER, "year": _YEAR}
 _SLICE = 10_000
 
 
@@ -53,27 +54,27 @@ def build_kb(
     Parameters
     ----------
     path
-        The file; one that exists is replaced once the new one is complete.
+        The file; an existing one is replaced when the new one is complete.
     entities
-        Mappings, from any iterable (a generator is never held in memory), or a frame with these columns:
+        An iterable of mappings (a generator is read one item at a time), or a frame, with these keys or columns:
 
         - ``id``: text;
-        - ``label``: its name, optional;
+        - ``label``: the name, optional;
         - ``aliases``: a list of texts, pairs ``[text, prior]``, or mappings ``{"alias": text, "prior": prior}``. A
           prior is the probability of the entity given the alias, in [0, 1];
-        - ``attributes``: a mapping of names to values: text, number, boolean, or a list of them; ``None`` is no value;
-        - ``redirects``: a list of other ids that stand for this one.
+        - ``attributes``: a mapping of names to values: text, number, boolean, or a list of these; ``None`` is no value;
+        - ``redirects``: a list of ids that redirect to this one.
 
-        Every other key is an attribute. An entity that comes twice has everything said of it.
+        Every other key is an attribute. The records of a repeated entity are merged.
     id_space
-        What the ids count in, as ``"wikidata"``, or a name of one's own.
+        The name of the id space, such as ``"wikidata"``, or any other name.
     types
-        What text of some attributes is: ``{"born": "year"}``; text, number, year or boolean. Values are kept as text;
-        those that JSON or Python say to be numbers or booleans are such unasked.
+        The types of text attributes, such as ``{"born": "year"}``: text, number, year or boolean. Values are stored as
+        text; numbers and booleans in JSON or Python have these types by default.
     labels_are_aliases
-        Whether labels are looked up too.
+        Use labels as aliases.
     progress
-        Whether a build that takes long shows a bar, on a terminal.
+        Show a progress bar for long builds on a terminal.
 
     Returns
     -------
@@ -82,16 +83,16 @@ def build_kb(
     Raises
     ------
     InputError
-        Names the entity by its number, from 0: an id or alias that is no text, blank, too long, or holds a NUL; a prior
-        outside [0, 1]; two labels of one id; a value that is not of its type.
+        An id or alias that is not text, blank, too long, or contains a NUL; a prior outside [0, 1]; two labels of one
+        id; a value that is not of its type. The error names the number of the entity, from 0.
     FileError
         The file cannot be written.
 
     Warns
     -----
     DegenerateWarning
-        Once, with counts: priors of an alias that do not sum to 1, or that some of its entities lack; redirects in
-        circles.
+        Priors of an alias do not sum to 1, or some of its entities have none; redirects form cycles. Given once, with
+        counts.
 
     Examples
     --------
@@ -107,21 +108,23 @@ def build_kb(
     from vbterrier.linking.kb.knowledge_base import KnowledgeBase
 
     reader = Records(types, labels_are_aliases=labels_are_aliases)
-    with building(path, id_space, _numbered, progress=progress) as staging:
+    with building(
+        path, id_space, lambda row, message: InputError(f"entities: number {row}: {message}"), progress=progress
+    ) as staging:
         for row, record in enumerate(bar(_entity_records(entities), "entities", "entity", shown=progress)):
             reader.stage(staging, row, record)
     return KnowledgeBase(path)
 
 
 class Records:
-    """How entities are read from mappings.
+    """A reader of entities from mappings.
 
     Parameters
     ----------
     types
-        The types of some attributes.
+        The types of text attributes.
     labels_are_aliases
-        Whether labels are looked up too.
+        Use labels as aliases.
     """
 
     def __init__(self, types: Mapping[str, str] | None, *, labels_are_aliases: bool) -> None:
@@ -132,7 +135,7 @@ class Records:
                 raise ParameterError(f"types: {name!r} is {kind!r}, wanted one of {known}.{nearest(str(kind), TYPES)}")
 
     def stage(self, staging: Staging, row: int, record: Any) -> None:
-        """Stage one entity with all that is said of it."""
+        """Stage one entity with its aliases, attributes and redirects."""
         if not isinstance(record, Mapping):
             raise staging.blame(row, f"is {type(record).__name__}, wanted a mapping with the keys {', '.join(_KEYS)}")
         entity = record.get("id")
@@ -145,7 +148,7 @@ class Records:
         for text, prior in self._aliases(staging, row, entity, record.get("aliases")):
             staging.alias(row, entity, text, prior)
         if self.labels_are_aliases and label:
-            # Where it is among the aliases with a prior, that one counts.
+            # If it is also an alias with a prior, the prior counts.
             staging.alias(row, entity, label)
         self._attributes(staging, row, entity, record)
         for source in _listed(staging, row, entity, "redirects", record.get("redirects")):
@@ -169,22 +172,26 @@ class Records:
             yield pair
 
     def _attributes(self, staging: Staging, row: int, entity: str, record: Mapping[str, Any]) -> None:
-        own = record.get("attributes")
-        if not _is_missing(own) and not isinstance(own, Mapping):
+        given = record.get("attributes")
+        if not _is_missing(given) and not isinstance(given, Mapping):
             raise staging.blame(
-                row, f"attributes of {shown(entity)}: wanted a mapping of names to values, found {type(own).__name__}"
+                row, f"attributes of {shown(entity)}: wanted a mapping of names to values, found {type(given).__name__}"
             )
-        others = ((name, value) for name, value in record.items() if name not in _KEYS)
-        for name, value in [*(own.items() if isinstance(own, Mapping) else ()), *others]:
+        further = ((name, value) for name, value in record.items() if name not in _KEYS)
+        for name, value in [*(given.items() if isinstance(given, Mapping) else ()), *further]:
             for one in value if isinstance(value, (list, tuple)) else [value]:
                 if not _is_missing(one):
                     staging.attribute(row, entity, name, *self._typed(staging, row, entity, name, one))
 
     def _typed(self, staging: Staging, row: int, entity: str, name: str, value: Any) -> tuple[str, str]:
-        """A value as text, and its type."""
+        """Return a value as text, and its type."""
         text, kind = typed(value)
         wanted = self.types.get(name, kind)
-        if not kind or not _is_of(text, wanted):
+        if wanted == "boolean":
+            valid = text.lower() in {"true", "false"}
+        else:
+            valid = wanted == "text" or bool(_PATTERNS.get(wanted, _YEAR).fullmatch(text.strip()))
+        if not kind or not valid:
             raise staging.blame(
                 row,
                 f"{shown(name)} of {shown(entity)} is {shown(value)}, wanted "
@@ -194,7 +201,7 @@ class Records:
 
 
 def typed(value: Any) -> tuple[str, str]:
-    """A value as text, and what kind it is by itself; no kind where it is neither text, number nor boolean.
+    """Return a value as text, and its type; an empty type if it is neither text, number nor boolean.
 
     >>> typed("1850"), typed(1850), typed(0.5), typed(True), typed({})
     (('1850', 'text'), ('1850', 'number'), ('0.5', 'number'), ('true', 'boolean'), ('', ''))
@@ -210,14 +217,8 @@ def typed(value: Any) -> tuple[str, str]:
     return "", ""
 
 
-def _is_of(text: str, kind: str) -> bool:
-    if kind == "boolean":
-        return text.lower() in {"true", "false"}
-    return kind == "text" or bool({"number": _NUMBER, "year": _YEAR}[kind].fullmatch(text.strip()))
-
-
 def _is_missing(value: Any) -> bool:
-    """Whether a cell is empty: frames say so in several ways."""
+    """Return True for an empty cell: None, NaN, NaT or NA."""
     if value is None or isinstance(value, (str, list, Mapping)):
         return value is None
     return bool(pd.api.types.is_scalar(value) and pd.isna(value))
@@ -237,10 +238,10 @@ def _entity_records(entities: Any) -> Iterable[Any]:
     if isinstance(entities, (str, bytes, Mapping)):
         raise InputError(f"entities: wanted an iterable of mappings or a frame, found {type(entities).__name__}")
     if isinstance(entities, pd.DataFrame):
-        # Slices of other indexes would go by label.
+        # Other indexes would be sliced by label.
         return _rows(entities.reset_index(drop=True), lambda part: part.to_dict("records"))
     if hasattr(entities, "__arrow_c_stream__"):
-        # Not by way of pandas, which takes no lists of polars' text.
+        # Not through pandas, which does not support lists of polars strings.
         return _rows(pa.table(entities), lambda part: part.to_pylist())
     if not hasattr(entities, "__iter__"):
         raise InputError(f"entities: wanted an iterable of mappings or a frame, found {type(entities).__name__}")
@@ -251,10 +252,6 @@ def _entity_records(entities: Any) -> Iterable[Any]:
 def _rows(frame: Any, records: Callable[[Any], list[Any]]) -> Iterator[Any]:
     for begin in range(0, len(frame), _SLICE):
         yield from records(frame[begin : begin + _SLICE])
-
-
-def _numbered(row: int, message: str) -> InputError:
-    return InputError(f"entities: number {row}: {message}")
 
 
 _COLUMNS = ("id", "label", "alias", "aliases", "prior", "redirect")
@@ -271,27 +268,27 @@ def kb_from_file(
     max_bytes: int | None = MAX_BYTES,
     progress: bool = True,
 ) -> KnowledgeBase:
-    r"""Build a knowledge base from a file: JSON lines or tab-separated columns, plain, gzip or bzip2.
+    r"""Build a knowledge base from a file with JSON lines or tab-separated columns, plain, gzip or bzip2.
 
-    Which of the two it is shows in the first line: JSON begins with ``{``.
+    A file whose first line begins with ``{`` is read as JSON.
 
     Parameters
     ----------
     path
-        The knowledge base; one that exists is replaced once the new one is complete.
+        The knowledge base; an existing one is replaced when the new one is complete.
     source
-        JSON lines: an entity a line, with the keys of :func:`build_kb`. Columns: a header line, then rows with ``id``
-        and any of ``label``, ``alias`` (one), ``aliases`` (several, between ``|``), ``prior`` (of the alias) and
-        ``redirect`` (an id that stands for this one); every other column is an attribute. Empty cells say nothing, and
-        an id may have many rows. Nothing is quoted or escaped.
+        JSON lines with one entity per line and the keys of :func:`build_kb`. Or a header line and rows with ``id`` and
+        any of ``label``, ``alias`` (one), ``aliases`` (several, separated by ``|``), ``prior`` (of the alias) and
+        ``redirect`` (an id that redirects to this one); every other column is an attribute. Cells may be empty, an id
+        may have many rows, and quotes and escapes have no meaning.
     id_space
-        What the ids count in.
+        The name of the id space.
     columns
         The columns of a file without a header line.
     types, labels_are_aliases, progress
         See :func:`build_kb`.
     max_bytes
-        How much the file may hold when unpacked; ``None`` for no limit.
+        The maximum size when decompressed; ``None`` for no limit.
 
     Returns
     -------
@@ -300,7 +297,7 @@ def kb_from_file(
     Raises
     ------
     FileError
-        Names the line: no JSON, another number of columns, and what :func:`build_kb` refuses.
+        Invalid JSON, a wrong number of columns, or input that :func:`build_kb` refuses; names the line.
 
     Warns
     -----
@@ -324,29 +321,26 @@ def kb_from_file(
     reader = Records(types, labels_are_aliases=labels_are_aliases)
     lines = numbered_lines(source, max_bytes=max_bytes, progress=progress)
     with building(path, id_space, partial(blamed, source), progress=progress) as staging:
-        for line, record in _records(source, _filled(lines), columns):
+        filled = ((number, line) for number, line in lines if line.strip())
+        for line, record in _records(source, filled, columns):
             reader.stage(staging, line, record)
     return KnowledgeBase(path)
 
 
 def blamed(path: Path, line: int, message: str) -> FileError:
-    """The error of a line."""
+    """Return the error of a line."""
     return FileError(path, message, line=line)
 
 
 def parsed(path: Path, line: int, text: bytes) -> Any:
-    """The JSON of a line."""
+    """Parse the JSON of a line."""
     try:
         return json.loads(text)
     except RecursionError as error:
         raise FileError(path, "nests too deeply; wanted an entity", line=line) from error
     except ValueError as error:
-        # Wrong JSON, wrong UTF-8, and numbers of thousands of digits.
-        raise FileError(path, f"is no JSON in UTF-8 ({error}); wanted an entity a line", line=line) from error
-
-
-def _filled(lines: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
-    return ((number, line) for number, line in lines if line.strip())
+        # Invalid JSON, invalid UTF-8, and numbers with thousands of digits.
+        raise FileError(path, f"is not JSON in UTF-8 ({error}); wanted one entity per line", line=line) from error
 
 
 def _records(
@@ -354,10 +348,10 @@ def _records(
 ) -> Iterator[tuple[int, Any]]:
     first = next(lines, None)
     if first is None:
-        raise FileError(path, "is empty; wanted an entity a line")
+        raise FileError(path, "is empty; wanted one entity per line")
     if first[1].lstrip().startswith(b"{"):
         if columns is not None:
-            raise ParameterError("columns: given for a file of JSON lines, which name their own; leave it out")
+            raise ParameterError("columns: not used for JSON lines, whose keys name the columns; leave it out")
         return ((number, parsed(path, number, line)) for number, line in chain([first], lines))
     if columns is None:
         columns = _cells(path, *first)
@@ -371,32 +365,35 @@ def _cells(path: Path, number: int, line: bytes) -> list[str]:
     try:
         return line.decode().split("\t")
     except UnicodeDecodeError as error:
-        raise FileError(path, f"is no UTF-8 ({error.reason}); save the file as UTF-8", line=number) from error
+        raise FileError(path, f"is not UTF-8 ({error.reason}); save the file as UTF-8", line=number) from error
 
 
 def _require_columns(path: Path, columns: Sequence[str]) -> None:
     twice = [name for name, n in Counter(columns).items() if n > 1]
     if "id" not in columns or twice:
-        what = f"column {twice[0]!r} stands twice" if twice else f"no column 'id' among {', '.join(map(repr, columns))}"
+        fault = f"duplicate column {twice[0]!r}" if twice else f"no column 'id' among {', '.join(map(repr, columns))}"
         raise FileError(
             path,
-            f"{what}; wanted a header line with id and any of {', '.join(_COLUMNS[1:])}, between tabs, or columns= "
-            f"that names them.{nearest('id', columns)}",
+            f"{fault}; wanted a tab-separated header line with id and any of {', '.join(_COLUMNS[1:])}, or columns= "
+            f"with their names.{nearest('id', columns)}",
         )
 
 
 def _row(path: Path, number: int, columns: Sequence[str], cells: list[str]) -> dict[str, Any]:
-    """One line of columns as a record."""
+    """Return one line of columns as a record."""
     if len(cells) != len(columns):
         raise FileError(
-            path, f"has {len(cells)} cells between tabs, wanted {len(columns)}: {', '.join(columns)}", line=number
+            path, f"has {len(cells)} tab-separated cells, wanted {len(columns)}: {', '.join(columns)}", line=number
         )
     row = {name: cell for name, cell in zip(columns, cells, strict=True) if cell}
-    alias, prior, several = row.pop("alias", None), row.pop("prior", None), row.pop("aliases", "")
-    if prior is not None and (alias is None or several):
-        raise FileError(path, "has a prior without one alias that it is of", line=number)
+    alias, prior, aliases = row.pop("alias", None), row.pop("prior", None), row.pop("aliases", "")
+    if prior is not None and (alias is None or aliases):
+        raise FileError(path, "has a prior, wanted exactly one alias with it", line=number)
     record: dict[str, Any] = {"id": row.pop("id", ""), "label": row.pop("label", None)}
     record["redirects"] = [row.pop("redirect")] if "redirect" in row else []
-    record["aliases"] = [*([[alias, prior]] if alias is not None else []), *(one for one in several.split("|") if one)]
+    record["aliases"] = [
+        *([[alias, prior]] if alias is not None else []),
+        *(text for text in aliases.split("|") if text),
+    ]
     record["attributes"] = row
     return record

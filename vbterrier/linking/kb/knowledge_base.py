@@ -1,4 +1,4 @@
-"""The knowledge base: look-up by alias, by id and by similar name."""
+"""Knowledge base with look-up by alias, by id and by similar name."""
 
 from __future__ import annotations
 
@@ -26,28 +26,28 @@ if TYPE_CHECKING:
     from vbterrier.annotations import Ints
 
 
-# Similarities held at a time: 64 MB.
+# Similarities in memory at a time: 64 MB.
 _CELLS = 2**23
-# How many names of a large knowledge base a mention is compared with, and how many entries of the index may be read to
-# find them.
+# The number of names of a large knowledge base that are compared with a mention, and the number of index entries that
+# may be read to find them.
 _N_CANDIDATES, _N_POSTINGS = 1000, 60_000
 # Mentions whose trigrams are looked up together.
 _AT_ONCE = 1000
-# Of numbers computed from a min_similarity, which are not exact in binary.
+# Tolerances for rounding errors.
 _ROUNDING, _SLACK = 1e-9, 1e-6
 
 
 class Names:
-    """The normal forms of a knowledge base, to be compared with others.
+    """The normal forms of a knowledge base, for approximate matching.
 
     Parameters
     ----------
     connection
-        Of the knowledge base.
+        The connection to the knowledge base.
     n_forms
-        How many it holds.
+        The number of normal forms.
     has_trigrams
-        Whether it holds an index of them.
+        True if there is an index of trigrams.
     """
 
     def __init__(self, connection: KBConnection, n_forms: int, *, has_trigrams: bool) -> None:
@@ -63,7 +63,7 @@ class Names:
         else:
             raise FileError(
                 self.connection.path,
-                f"has {self.n_forms:,} names and no index of trigrams, which fuzzy look-ups need; build it again with "
+                f"has {self.n_forms:,} names but no index of trigrams, which fuzzy look-ups need; build it again with "
                 "SQLite 3.34 or later",
             )
         columns = {"key": object, "form": np.int64, "similarity": np.float64}
@@ -71,13 +71,13 @@ class Names:
 
     @cached_property
     def _lengths(self) -> tuple[Ints, Ints]:
-        """The lengths that names have, rising, and the first place of each."""
+        """The lengths of names in ascending order, and the first place of each."""
         rows = self.connection.rows("SELECT n_letters, first FROM form_length ORDER BY n_letters")
         lengths, first = zip(*rows, strict=True) if rows else ((), ())
         return np.array(lengths, dtype=np.int64), np.array(first, dtype=np.int64)
 
     def _range(self, n_letters: int, min_similarity: float) -> tuple[int, int]:
-        """The first place, and the one behind the last, of names whose length allows the similarity.
+        """Return the range of places of names whose length allows the similarity, half-open.
 
         ``s = 2 LCS / (m + n) ≤ 2 min(m, n) / (m + n)``, so ``m c / (2 - c) ≤ n ≤ m (2 - c) / c``.
         """
@@ -114,7 +114,7 @@ class Names:
                 yield _similar([form], [texts[place] for place in near.tolist()], near, min_similarity)
 
     def _sharing(self, form: str, trigrams: dict[str, int], min_similarity: float) -> Ints:
-        """The names that share the most of the rarest trigrams of a form, of equals those nearest in length."""
+        """Return the names that share the most of the rarest trigrams of a form; ties: the nearest in length."""
         low, high = self._range(len(form), min_similarity)
         postings = [np.empty(0, dtype=np.int64)]
         left = _N_POSTINGS * self.n_forms
@@ -129,9 +129,9 @@ class Names:
         return np.sort(places[np.lexsort((places, off, -n_shared))[:_N_CANDIDATES]])
 
     def _having(self, trigram: str, low: int, high: int) -> Ints:
-        """The places, within a range, of the names that hold a trigram."""
+        """Return the places of the names with a trigram, within a range."""
         quoted = '"' + trigram.replace('"', '""') + '"'
-        # One text of numbers reaches Python five times as fast as a row for each.
+        # One string of numbers is five times as fast as one row per number.
         ((places,),) = self.connection.rows(
             "SELECT coalesce(group_concat(rowid), '') FROM form_trigram "
             "WHERE form_trigram MATCH ? AND rowid >= ? AND rowid < ?",
@@ -141,7 +141,7 @@ class Names:
 
 
 def _trigrams(form: str) -> set[str]:
-    """What the index holds of a form: blanks around let its first and last letters count, and names of one letter."""
+    """Return the trigrams of a form with a blank before and after it, as in the index."""
     padded = f" {form} "
     return {padded[start : start + 3] for start in range(len(padded) - 2)}
 
@@ -150,7 +150,7 @@ def _similar(forms: list[str], names: list[str], places: Ints, min_similarity: f
     """Return pairs of a form and a name with ``s = 1 - insertions and deletions / letters of both`` above a minimum."""
     process = module_of_extra("rapidfuzz.process", "linkers")
     indel = module_of_extra("rapidfuzz.distance", "linkers").Indel
-    # Asked for a little less: RapidFuzz can lose pairs whose similarity is the very min_similarity.
+    # With a lower threshold, because RapidFuzz can miss pairs whose similarity equals it.
     least = max(min_similarity - _SLACK, 0.0)
     cells: Any = process.cdist(forms, names, scorer=indel.normalized_similarity, score_cutoff=least, dtype=np.float64)
     form, name = np.nonzero(cells >= min_similarity)
@@ -173,11 +173,11 @@ _ALL = 2**62
 
 
 class KnowledgeBase:
-    """Entities with their names, aliases, attributes and redirects, read from one file.
+    """Entities with names, aliases, attributes and redirects, read from one file.
 
-    It is never changed once it is built, takes no locks, and may be used from any number of threads and processes: it
-    pickles as its path, and opens when first asked. As a linker it takes each whole text as one mention. Equal ones
-    hold the same (a digest kept in the file says so), wherever their files lie, and link alike.
+    A built knowledge base never changes, takes no locks, and may be used by any number of threads and processes. It is
+    pickled as its path. As a linker it treats each text as one mention. Knowledge bases are equal if their contents (by
+    a digest in the file) and their look-ups are, independent of the paths.
 
     Parameters
     ----------
@@ -185,23 +185,23 @@ class KnowledgeBase:
         A file from :func:`build_kb`, :func:`kb_from_file`, :func:`kb_from_rel`, :func:`kb_from_wikimapper`,
         :func:`kb_from_spacy` or :func:`kb_from_wikidata`.
     how
-        The look-up by which it links: ``"exact"``, ``"normalised"`` or ``"fuzzy"``, see :meth:`lookup`.
+        The look-up for linking: ``"exact"``, ``"normalised"`` or ``"fuzzy"``, see :meth:`lookup`.
 
     Raises
     ------
     FileError
-        No such file, or none that is a whole knowledge base of this format. Nothing but the header is read to tell.
+        The file is missing, or not a complete knowledge base of this format. Only the header is checked.
     ParameterError
-        Another look-up.
+        An unknown look-up.
 
     Notes
     -----
     ``score`` of an exact or normalised look-up is ``p(e|m)``, the probability of the entity given the mention: the
-    prior that the source has, by the sum of the priors of the mention; ``1/n`` over its n entities where it has none.
-    Where only some have one, the others share evenly what is left of 1. The aliases m of one normal form f are merged:
-    ``p(e|f) = Σ w_m p(e|m) / Σ w_m`` with the number of times that each alias is used (1 where the source does not
-    say), so that a normalised look-up gives the same for all spellings of a mention; look up exactly where
-    spelling counts. In a knowledge base without any prior it is ``1/n`` over the entities of all of them.
+    prior in the source divided by the sum of the priors of the mention, or ``1/n`` over its n entities without priors.
+    If only some entities have a prior, the other entities share the rest of 1 equally. The aliases m of one normal form
+    f are merged: ``p(e|f) = Σ w_m p(e|m) / Σ w_m`` with the frequency of each alias (default 1), so that a normalised
+    look-up gives the same result for all spellings of a mention; use an exact look-up if the spelling matters. In a
+    knowledge base without priors it is ``1/n`` over the entities of all aliases.
 
     Examples
     --------
@@ -221,7 +221,7 @@ class KnowledgeBase:
     def __init__(self, path: str | os.PathLike[str], *, how: str = "normalised") -> None:
         self.path, self.how = Path(path), choice("how", how, _MODES)
         self._connection = KBConnection(self.path)
-        # A wrong file is told where it is named, not where it is first used.
+        # Read the metadata to check the file now and not at the first look-up.
         self._meta  # noqa: B018
 
     @cached_property
@@ -234,30 +234,30 @@ class KnowledgeBase:
 
     @property
     def id_space(self) -> str:
-        """What its ids count in."""
+        """The name of the id space."""
         return self._meta["id_space"]
 
     @property
     def has_priors(self) -> bool:
-        """Whether any alias came with a prior."""
+        """True if any alias has a prior."""
         return self._meta["has_priors"] == "1"
 
     @property
     def n_aliases(self) -> int:
-        """How many distinct aliases it holds."""
+        """Number of distinct aliases."""
         return int(self._meta["n_aliases"])
 
     @property
     def digest(self) -> str:
-        """What names its contents: the same whenever, and from whatever form, the same is built; 32 hex digits."""
+        """Digest of the contents, independent of the time and the source of the build; 32 hex digits."""
         return self._meta["digest"]
 
     def __len__(self) -> int:
-        """How many entities it holds."""
+        """Return the number of entities."""
         return int(self._meta["n_entities"])
 
     def link(self, texts: Sequence[str]) -> Links:
-        """What each text as a whole may mean; scale ``"probability"``, of a fuzzy look-up ``"score"``."""
+        """Link each text, treated as one mention; scale ``"probability"``, or ``"score"`` of a fuzzy look-up."""
         found = self.lookup(texts, how=self.how)
         found["start"], found["end"] = np.int64(0), found["mention"].str.len().astype(np.int64)
         return Links(found[list(COLUMNS)], self.id_space, "score" if self.how == "fuzzy" else "probability")
@@ -270,43 +270,43 @@ class KnowledgeBase:
         limit: int | None = None,
         min_similarity: float = 0.85,
     ) -> pd.DataFrame:
-        """The entities that mentions may mean.
+        """Look up the candidate entities of mentions.
 
         Parameters
         ----------
         mentions
-            Any texts; one that nothing is known of has no rows.
+            The mentions; an unknown one has no rows.
         how
-            ``"exact"``: the very alias. ``"normalised"``: the aliases of the same
-            :func:`~vbterrier.linking.links.normal_form`. ``"fuzzy"``: the aliases of a like normal form.
+            ``"exact"`` for the same alias; ``"normalised"`` for aliases with the same
+            :func:`~vbterrier.linking.links.normal_form`; ``"fuzzy"`` for aliases with a similar normal form.
         limit
-            Most entities of a mention; all by default.
+            The maximum number of entities of a mention; all by default.
         min_similarity
-            Least similarity of a fuzzy look-up, above 0, at most 1.
+            The minimum similarity of a fuzzy look-up, above 0, at most 1.
 
         Returns
         -------
         pandas.DataFrame
-            Columns ``text`` (place of the mention among those given, from 0), ``mention``, ``alias`` (that was met),
-            ``entity_id``, ``score`` and ``name``; by text, then score descending, then entity_id. The score is
-            ``p(e|mention)``; of a fuzzy look-up ``s(mention, alias)``, RapidFuzz's ``ratio`` of the normal forms in
-            [0, 1] (1 - insertions and deletions / letters of both), times ``p(e|alias)`` where the knowledge
-            base has priors; the largest over the aliases of an entity.
+            Columns ``text`` (index of the mention, from 0), ``mention``, ``alias`` (that matches), ``entity_id``,
+            ``score`` and ``name``; by text, then score descending, then entity_id. The score is ``p(e|mention)``, or in
+            a fuzzy look-up ``s(mention, alias)``, RapidFuzz's ``ratio`` of the normal forms in [0, 1] (1 - insertions
+            and deletions / letters of both), times ``p(e|alias)`` if the knowledge base has priors; the largest over
+            the aliases of an entity.
 
         Raises
         ------
         InputError
-            One text instead of several, something that is no text, or half a surrogate pair, with its place.
+            One text instead of a list, an item that is not text, or half a surrogate pair; names its place.
         ParameterError
-            A parameter without a legal value.
+            An invalid parameter.
         ModuleNotFoundError
             A fuzzy look-up without the extra ``linkers``.
 
         Notes
         -----
-        A fuzzy look-up compares a mention with all normal forms where there are up to 250,000; where there are more,
-        with the 1,000 of a possible length that share the most of its rarest trigrams, which can miss names with
-        several letters wrong (``tests/bench/test_kb.py`` says how many).
+        A fuzzy look-up compares a mention with all normal forms if there are at most 250,000. Otherwise it compares the
+        1,000 forms of suitable length that share the most of the mention's rarest trigrams, which can miss names with
+        several wrong letters (``tests/bench/test_kb.py`` measures how many).
         """
         texts = _texts(mentions)
         choice("how", how, _MODES)
@@ -322,18 +322,18 @@ class KnowledgeBase:
         return rows[list(_COLUMNS)].astype(kinds)
 
     def names(self, ids: Sequence[str]) -> list[str]:
-        """The name of each entity, redirects followed; empty where unknown or without one."""
+        """Return the name of each entity, after redirects; empty if unknown."""
         ends = self.resolve(ids)
         found = self._connection.rows_of("SELECT id, name FROM entity WHERE id IN ({})", list(dict.fromkeys(ends)))
         known = dict(found)
         return [known.get(entity, "") for entity in ends]
 
     def attributes(self, ids: Sequence[str]) -> pd.DataFrame:
-        """What is known of entities: columns ``entity_id``, ``attribute``, ``value``, ``type``, all text.
+        """Return the attributes of entities: columns ``entity_id``, ``attribute``, ``value``, ``type``, all text.
 
-        A row for each value; entities in the order given (once each), values in the order of the source. The id is the
-        one given, the values are those of the entity that it redirects to. ``type`` is text, number, year or boolean
-        ("true" or "false").
+        There is one row per value; distinct entities in the order given, values in the order of the source. The id is
+        the given one, and the values are those of the entity that it redirects to. ``type`` is text, number, year or
+        boolean ("true" or "false").
         """
         asked = list(dict.fromkeys(_texts(ids, "ids")))
         sql = (
@@ -348,20 +348,20 @@ class KnowledgeBase:
         return found[["entity_id", "attribute", "value", "type"]].astype("str")
 
     def attribute_names(self) -> list[str]:
-        """The names of all attributes that any entity has, sorted. Reads all of them once."""
+        """Return the sorted names of all attributes; this reads every attribute."""
         return [name for (name,) in self._connection.rows("SELECT DISTINCT name FROM attribute ORDER BY name")]
 
     def resolve(self, ids: Sequence[str]) -> list[str]:
-        """Each id with redirects followed to their end; unknown ids as they are."""
+        """Return the target of each id after redirects; unknown ids are unchanged."""
         asked = _texts(ids, "ids")
         sql = "SELECT source, target FROM redirect WHERE source IN ({})"
         ends = dict(self._connection.rows_of(sql, list(dict.fromkeys(asked))))
         return [ends.get(entity, entity) for entity in asked]
 
     def alias_table(self) -> pd.DataFrame:
-        """All aliases: columns ``alias``, ``entity_id``, ``score``, ``weight``; by alias, then as look-ups.
+        """Return all aliases: columns ``alias``, ``entity_id``, ``score``, ``weight``; by alias, then as look-ups.
 
-        The score is ``p(e|alias)``, the weight how often the alias is used, 1 where the source does not say.
+        The score is ``p(e|alias)``; the weight is the frequency of the alias, by default 1.
         """
         rows = self._connection.rows(
             "SELECT m.text, e.id, s.prob, m.weight FROM mention_sense AS s JOIN mention AS m ON m.place = s.key "
@@ -373,11 +373,11 @@ class KnowledgeBase:
         return table.astype(kinds)
 
     def close(self) -> None:
-        """Let go of the file; the next question opens it again."""
+        """Close the file; the next query opens it again."""
         self._connection.close()
 
     def _senses(self, keys: Sequence[str], how: str, limit: int | None) -> pd.DataFrame:
-        """The entities of each key with their rank."""
+        """Return the entities of each key with their rank."""
         keyed = ("mention", "mention_sense") if how == "exact" else ("form", "form_sense")
         sql = _SENSES.format(keys=keyed[0], senses=keyed[1], key="text", limit=_ALL if limit is None else limit)
         return self._frame(self._connection.rows_of(sql, keys))
@@ -396,7 +396,7 @@ class KnowledgeBase:
             raise self._connection.damaged("a probability outside 0 to 1")
 
     def _fuzzy(self, forms: Sequence[str], min_similarity: float, limit: int | None) -> pd.DataFrame:
-        """The entities of the names like each form."""
+        """Return the entities of the names similar to each form."""
         pairs = self._names.like(forms, min_similarity)
         sql = _SENSES.format(keys="form", senses="form_sense", key="place", limit=_ALL if limit is None else limit)
         senses = self._frame(self._connection.rows_of(sql, pairs["form"].drop_duplicates().tolist()))
@@ -423,7 +423,7 @@ class KnowledgeBase:
         return partial(KnowledgeBase, how=self.how), (str(self.path.absolute()),)
 
     def __repr__(self) -> str:
-        # Not the folder: results name their linker, and are the same wherever the file lies.
+        # Without the folder, so that results that name their linker do not depend on it.
         how = "" if self.how == "normalised" else f", how={self.how!r}"
         return f"KnowledgeBase({self.path.name!r}, {self.digest[:8]}{how})"
 
@@ -435,13 +435,13 @@ class KnowledgeBase:
 
 
 def _texts(texts: Sequence[str], what: str = "mentions") -> list[str]:
-    """Check texts: no single text, nothing but text, nothing that UTF-8 cannot say."""
+    """Check that texts are a list of texts that can be encoded as UTF-8."""
     if isinstance(texts, str):
         raise InputError(f"{what}: wanted a list of texts, found one text; pass [text]")
     checked = list(texts)
     for place, text in enumerate(checked):
         if not isinstance(text, str) or not text.isascii():
             fault = "" if isinstance(text, str) and text.isspace() else fault_of(text, len(str(text)))
-            if fault and fault != "holds a NUL":
+            if fault and fault != "contains a NUL":
                 raise InputError(f"{what}: place {place} {fault}: {str(text)!a}; repair it, or pass '' for none")
     return checked

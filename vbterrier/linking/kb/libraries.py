@@ -1,4 +1,4 @@
-"""Building a knowledge base from the files of REL, spaCy and wikimapper."""
+"""Builders of knowledge bases from files of REL, spaCy and wikimapper."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from vbterrier.errors import FileError, InputError, choice, module_of_extra
 from vbterrier.linking.kb.building import bar, building
 from vbterrier.linking.kb.staging import fault_of, shown
-from vbterrier.linking.kb.untrusted import External
+from vbterrier.linking.kb.untrusted import UntrustedSQLite
 from vbterrier.linking.links import WIKIDATA, WIKIPEDIA_ID, WIKIPEDIA_TITLE
 
 if TYPE_CHECKING:
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     Page = tuple[int, str, str | None]
 
 
-# REL keeps a few thousand candidates a mention, of some 200 bits each letter.
+# REL stores a few thousand candidates per mention.
 _MAX_TEXT = 256 * 2**20
-# No code point has more binary digits.
+# The maximum number of binary digits of a code point.
 _MAX_BITS = 21
 _PAIR = 2
 
@@ -36,35 +36,35 @@ _PAIR = 2
 def kb_from_rel(path: StrPath, source: StrPath, *, keep_zeros: bool = False, progress: bool = True) -> KnowledgeBase:
     """Build a knowledge base from REL's SQLite file of p(e|m).
 
-    Entities are Wikipedia titles as REL writes them, with underscores; names have blanks. Mentions are aliases; how
-    often each occurs (``freq``) weighs it in normalised look-ups.
+    Entities are Wikipedia titles with underscores, as in REL; names have blanks. Mentions are aliases, and their
+    frequency (``freq``) is their weight in normalised look-ups.
 
     Parameters
     ----------
     path
-        The knowledge base; one that exists is replaced once the new one is complete.
+        The knowledge base; an existing one is replaced when the new one is complete.
     source
         REL's ``entity_word_embedding.db``, with a table ``wiki(word, p_e_m, lower, freq)``.
     keep_zeros
-        Whether titles of probability zero are kept, which REL lists for some mentions by the thousand.
+        Keep titles of probability zero, of which some mentions have thousands.
     progress
-        Whether a build that takes long shows a bar, on a terminal.
+        Show a progress bar for long builds on a terminal.
 
     Returns
     -------
     KnowledgeBase
-        Of id space ``"wikipedia_title"``.
+        The id space is ``"wikipedia_title"``.
 
     Raises
     ------
     FileError
-        The file cannot be read, is no SQLite or another table; names the mention whose candidates cannot be read.
+        The file cannot be read, is not a SQLite file or lacks the table; or the candidates of a mention are invalid.
 
     Warns
     -----
     DegenerateWarning
-        How many titles are left out; how many mentions have priors that do not sum to 1 (REL adds a share from
-        Wikipedia to one from YAGO, up to 2 in sum), which are divided by their sum.
+        The number of titles that are left out, and of mentions whose priors do not sum to 1 (REL adds priors from
+        Wikipedia and YAGO, with a sum of up to 2); these are divided by their sum.
 
     References
     ----------
@@ -88,8 +88,10 @@ def kb_from_rel(path: StrPath, source: StrPath, *, keep_zeros: bool = False, pro
     source = Path(source)
     decoded = _Letters()
     with (
-        External(source, "REL's p(e|m)", {"wiki": ("word", "p_e_m", "freq")}) as rel,
-        building(path, WIKIPEDIA_TITLE, partial(_rel_error, source), is_strict=False, progress=progress) as staging,
+        UntrustedSQLite(source, "REL's p(e|m)", {"wiki": ("word", "p_e_m", "freq")}) as rel,
+        building(
+            path, WIKIPEDIA_TITLE, partial(_row_error, source, "row"), is_strict=False, progress=progress
+        ) as staging,
     ):
         rows = rel.rows("SELECT rowid, word, p_e_m, freq FROM wiki ORDER BY rowid")
         for row, word, coded, count in bar(rows, source.name, "mention", shown=progress):
@@ -108,45 +110,45 @@ def kb_from_rel(path: StrPath, source: StrPath, *, keep_zeros: bool = False, pro
 
 
 class _Letters(dict[str, str]):
-    """Letters by the binary digits of their code points, as REL writes text."""
+    """Letters by the binary digits of their code points, the encoding of text in REL."""
 
     def __missing__(self, bits: str) -> str:
         if len(bits) > _MAX_BITS:
-            raise ValueError(f"{bits[:30]!r} is no code point")
+            raise ValueError(f"{bits[:30]!r} is not a code point")
         self[bits] = chr(int(bits, 2))
         return self[bits]
 
     def text(self, path: Path, word: str, coded: Any) -> str:
-        """The text of a cell."""
+        """Decode the text of a cell."""
         if isinstance(coded, bytes):
             coded = coded.decode("ascii", "replace")
         if not isinstance(coded, str) or len(coded) > _MAX_TEXT:
-            raise _broken(path, word, "no text of binary code points between blanks, or too much of it")
+            raise _broken(path, word, "is not text of binary code points between blanks, or too long")
         try:
             return "".join(map(self.__getitem__, coded.split()))
         except (ValueError, OverflowError) as error:
-            raise _broken(path, word, f"no binary code points ({error})") from error
+            raise _broken(path, word, f"has invalid code points ({error})") from error
 
 
 def _candidates(path: Path, word: str, text: str) -> Iterator[tuple[str, Any]]:
     try:
         pairs = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise _broken(path, word, f"no JSON ({error})") from error
+        raise _broken(path, word, f"is not JSON ({error})") from error
     if not isinstance(pairs, list):
-        raise _broken(path, word, "no list of titles")
+        raise _broken(path, word, "is not a list of titles")
     for pair in pairs:
         if not (isinstance(pair, list) and len(pair) == _PAIR and isinstance(pair[0], str)):
-            raise _broken(path, word, f"{shown(pair)} where a title and its probability were wanted")
+            raise _broken(path, word, f"has {shown(pair)}, wanted a title and its probability")
         yield pair[0], pair[1]
 
 
-def _broken(path: Path, word: object, what: str) -> FileError:
-    return FileError(path, f"mention {shown(word)}: p_e_m holds {what}; fetch the file again")
+def _broken(path: Path, word: object, fault: str) -> FileError:
+    return FileError(path, f"mention {shown(word)}: p_e_m {fault}; download the file again")
 
 
-def _rel_error(path: Path, row: int, message: str) -> FileError:
-    return FileError(path, f"row {row}: {message}")
+def _row_error(path: Path, unit: str, row: int, message: str) -> FileError:
+    return FileError(path, f"{unit} {row}: {message}")
 
 
 def kb_from_spacy(
@@ -158,22 +160,22 @@ def kb_from_spacy(
     names: Mapping[str, str] | None = None,
     progress: bool = True,
 ) -> KnowledgeBase:
-    """Build a knowledge base from spaCy's: entities, aliases and their prior probabilities.
+    """Build a knowledge base from a spaCy knowledge base: entities, aliases and their prior probabilities.
 
     Parameters
     ----------
     path
-        The knowledge base; one that exists is replaced once the new one is complete.
+        The knowledge base; an existing one is replaced when the new one is complete.
     source
-        A ``spacy.kb.InMemoryLookupKB``, or the folder that its ``to_disk`` wrote.
+        A ``spacy.kb.InMemoryLookupKB``, or the folder written by its ``to_disk``.
     id_space
-        What its ids count in.
+        The name of the id space.
     vocab
-        The vocabulary for reading a folder; an empty one by default, which is enough.
+        The vocabulary for reading a folder; by default an empty one, which is sufficient.
     names
-        Names of entities by id, which spaCy does not keep.
+        Names of entities by id, which spaCy does not store.
     progress
-        Whether a build that takes long shows a bar, on a terminal.
+        Show a progress bar for long builds on a terminal.
 
     Returns
     -------
@@ -184,39 +186,39 @@ def kb_from_spacy(
     FileError
         The folder cannot be read.
     InputError
-        Neither a folder nor a knowledge base of spaCy.
+        Neither a folder nor a spaCy knowledge base.
     ModuleNotFoundError
-        A folder, and the extra ``spacy`` is not installed.
+        The source is a folder, and the extra ``spacy`` is not installed.
 
     Warns
     -----
     DegenerateWarning
-        Of how many aliases the priors sum to less than 1 (spaCy leaves the rest to "none of these"): they are divided
-        by their sum.
+        The number of aliases whose priors sum to less than 1, which are divided by their sum. In spaCy the rest is the
+        probability of no entity.
 
     Examples
     --------
     >>> import tempfile, spacy
     >>> from spacy.kb import InMemoryLookupKB
-    >>> theirs = InMemoryLookupKB(spacy.blank("en").vocab, entity_vector_length=1)
-    >>> theirs.set_entities(["Q1", "Q2"], [1, 1], [[0.0], [0.0]])
-    >>> _ = theirs.add_alias("Emerson", ["Q1", "Q2"], [0.75, 0.25])
-    >>> with kb_from_spacy(f"{tempfile.mkdtemp()}/emerson.kb", theirs, id_space="wikidata") as kb:
+    >>> source = InMemoryLookupKB(spacy.blank("en").vocab, entity_vector_length=1)
+    >>> source.set_entities(["Q1", "Q2"], [1, 1], [[0.0], [0.0]])
+    >>> _ = source.add_alias("Emerson", ["Q1", "Q2"], [0.75, 0.25])
+    >>> with kb_from_spacy(f"{tempfile.mkdtemp()}/emerson.kb", source, id_space="wikidata") as kb:
     ...     kb.lookup(["emerson"])[["entity_id", "score"]].values.tolist()
     [['Q1', 0.75], ['Q2', 0.25]]
     """
     from vbterrier.linking.kb.knowledge_base import KnowledgeBase
 
-    theirs = _opened(Path(source), vocab) if isinstance(source, (str, Path)) else source
+    base = _opened(Path(source), vocab) if isinstance(source, (str, Path)) else source
     wanted = ("get_entity_strings", "get_alias_strings")
-    # spaCy 4 makes it private.
-    candidates = getattr(theirs, "get_alias_candidates", None) or getattr(theirs, "_get_alias_candidates", None)
-    if candidates is None or not all(hasattr(theirs, name) for name in wanted):
-        raise InputError(f"source: wanted spaCy's InMemoryLookupKB or the folder of one, found {type(theirs).__name__}")
+    # The method is private in spaCy 4.
+    candidates = getattr(base, "get_alias_candidates", None) or getattr(base, "_get_alias_candidates", None)
+    if candidates is None or not all(hasattr(base, name) for name in wanted):
+        raise InputError(f"source: wanted spaCy's InMemoryLookupKB or the folder of one, found {type(base).__name__}")
     with building(path, id_space, _spacy_error, progress=progress) as staging:
-        for entity in sorted(theirs.get_entity_strings()):
+        for entity in sorted(base.get_entity_strings()):
             staging.entity(0, entity, (names or {}).get(entity, ""))
-        aliases = sorted(theirs.get_alias_strings())
+        aliases = sorted(base.get_alias_strings())
         for row, alias in enumerate(bar(aliases, "aliases", "alias", shown=progress)):
             for candidate in candidates(alias):
                 staging.alias(row, candidate.entity_, alias, candidate.prior_prob)
@@ -227,21 +229,21 @@ def _opened(path: Path, vocab: Any) -> Any:
     kind = module_of_extra("spacy.kb", "spacy").InMemoryLookupKB
     if not path.is_dir():
         what = "is a file" if path.exists() else "no such folder"
-        raise FileError(path, f"{what}; wanted the folder that a knowledge base of spaCy was saved to with to_disk")
-    theirs = kind(module_of_extra("spacy.vocab", "spacy").Vocab() if vocab is None else vocab, entity_vector_length=1)
+        raise FileError(path, f"{what}; wanted the folder of a spaCy knowledge base, written by to_disk")
+    base = kind(module_of_extra("spacy.vocab", "spacy").Vocab() if vocab is None else vocab, entity_vector_length=1)
     try:
-        theirs.from_disk(path)
+        base.from_disk(path)
     except Exception as error:
-        # spaCy says what is wrong with a file in as many ways as it has readers.
-        raise FileError(path, f"cannot be read as a knowledge base of spaCy ({error}); save it again") from error
-    return theirs
+        # spaCy's readers raise many types of exceptions.
+        raise FileError(path, f"cannot be read as a spaCy knowledge base ({error}); save it again") from error
+    return base
 
 
 def _spacy_error(row: int, message: str) -> InputError:
     return InputError(f"spaCy's knowledge base: alias number {row}: {message}")
 
 
-# Which column of a page is its id.
+# The place of each kind of id in a page.
 _PLACES = {WIKIPEDIA_ID: 0, WIKIPEDIA_TITLE: 1, WIKIDATA: 2}
 _QUALIFIER = re.compile(r"(.*\S) \([^()]+\)")
 
@@ -256,23 +258,23 @@ def kb_from_wikimapper(
 ) -> KnowledgeBase:
     """Build a knowledge base from wikimapper's SQLite file.
 
-    Pages with the same Wikidata item are an article and the pages that redirect to it; which is which the file does not
-    say. The page with the smallest number is taken for the article: the others mostly came into being when it was
-    moved or named otherwise. All their titles are aliases; none has a prior.
+    Pages with the same Wikidata item are an article and the pages that redirect to it, which the file does not
+    distinguish. The page with the smallest number is treated as the article, because most redirects are created later.
+    All titles are aliases without priors.
 
     Parameters
     ----------
     path
-        The knowledge base; one that exists is replaced once the new one is complete.
+        The knowledge base; an existing one is replaced when the new one is complete.
     source
         wikimapper's file, with a table ``mapping(wikipedia_id, wikipedia_title, wikidata_id)``.
     id_space
-        What its ids are to be: ``"wikidata"``; ``"wikipedia_title"`` (with underscores) or ``"wikipedia_id"`` (as
-        text), where the other pages redirect to the article.
+        The id space of the knowledge base: ``"wikidata"``; ``"wikipedia_title"`` (with underscores) or
+        ``"wikipedia_id"`` (as text), in which the other pages redirect to the article.
     unqualified
-        Whether a title such as "Mercury (planet)" is an alias without its qualifier, "Mercury", too.
+        Add the alias "Mercury" for a title with a qualifier such as "Mercury (planet)".
     progress
-        Whether a build that takes long shows a bar, on a terminal.
+        Show a progress bar for long builds on a terminal.
 
     Returns
     -------
@@ -281,12 +283,12 @@ def kb_from_wikimapper(
     Raises
     ------
     FileError
-        The file cannot be read, is no SQLite or another table.
+        The file cannot be read, is not a SQLite file or lacks the table.
 
     Warns
     -----
     DegenerateWarning
-        How many pages without a Wikidata item are left out, where ids are Wikidata's.
+        The number of pages without a Wikidata item, which are left out if the id space is Wikidata.
 
     Examples
     --------
@@ -305,10 +307,10 @@ def kb_from_wikimapper(
     source = Path(source)
     columns = ("wikipedia_id", "wikipedia_title", "wikidata_id")
     with (
-        External(source, "wikimapper", {"mapping": columns}) as mapping,
-        building(path, id_space, partial(_wikimapper_error, source), is_strict=False, progress=progress) as staging,
+        UntrustedSQLite(source, "wikimapper", {"mapping": columns}) as mapping,
+        building(path, id_space, partial(_row_error, source, "page"), is_strict=False, progress=progress) as staging,
     ):
-        pages = mapping.rows(f"SELECT {', '.join(columns)} FROM mapping ORDER BY wikidata_id, wikipedia_id")  # noqa: S608 - own words
+        pages = mapping.rows(f"SELECT {', '.join(columns)} FROM mapping ORDER BY wikidata_id, wikipedia_id")  # noqa: S608 - constant names
         for group in _articles(_titled(staging, bar(pages, source.name, "page", shown=progress))):
             if id_space == WIKIDATA and group[0][2] is None:
                 staging.leave_out("pages without a Wikidata item")
@@ -327,7 +329,7 @@ def _titled(staging: Staging, pages: Iterable[Page]) -> Iterator[Page]:
 
 
 def _articles(pages: Iterable[Page]) -> Iterator[list[Page]]:
-    """The pages of each item; a page without one is by itself."""
+    """Yield the pages of each item; a page without an item is a group."""
     for item, group in groupby(pages, key=itemgetter(2)):
         if item is None:
             yield from ([page] for page in group)
@@ -350,7 +352,3 @@ def _stage(staging: Staging, pages: list[Page], place: int, *, unqualified: bool
 
 def _id(value: Any) -> Any:
     return str(value) if isinstance(value, int) else value
-
-
-def _wikimapper_error(path: Path, row: int, message: str) -> FileError:
-    return FileError(path, f"page {row}: {message}")

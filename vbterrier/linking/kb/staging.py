@@ -20,7 +20,7 @@ _BATCH = 10_000
 
 
 def shown(text: object) -> str:
-    """A text in a message: quoted, short, with control characters spelt out.
+    """Return text for a message: quoted, short, with control characters escaped.
 
     >>> print(shown("Smith" * 20))
     'SmithSmithSmithSmithSmithSmithSmithSmith...'
@@ -30,12 +30,12 @@ def shown(text: object) -> str:
 
 
 def fault_of(text: object, most: int = MAX_LETTERS) -> str:
-    r"""What keeps a value from being an id, a name or an alias; empty when nothing does.
+    r"""Return the reason why a value cannot be an id, a name or an alias; empty if it can.
 
     >>> fault_of("Q42"), fault_of(" "), fault_of(42)
     ('', 'is blank', 'is int, wanted text')
     >>> fault_of("a\x00b"), fault_of("\ud800")
-    ('holds a NUL', 'holds half a surrogate pair')
+    ('contains a NUL', 'contains half a surrogate pair')
     """
     if not isinstance(text, str):
         return f"is {type(text).__name__}, wanted text"
@@ -44,26 +44,26 @@ def fault_of(text: object, most: int = MAX_LETTERS) -> str:
     if len(text) > most:
         return f"is longer than {most:,} letters"
     if "\x00" in text:
-        return "holds a NUL"
+        return "contains a NUL"
     try:
         text.isascii() or text.encode()
     except UnicodeEncodeError:
-        return "holds half a surrogate pair"
+        return "contains half a surrogate pair"
     return ""
 
 
 class Staging:
-    """A store for entities on their way into a knowledge base.
+    """Temporary storage for the entities of a knowledge base that is being built.
 
     Parameters
     ----------
     db
-        The connection that builds.
+        The connection to the new file.
     blame
-        Makes the error of a record from its place and what is wrong.
+        Returns the error of a record from its place and a message.
     is_strict
-        Whether an unusable alias or value is an error; otherwise it is left out and counted in ``left_out``: the dumps
-        of others hold some, and nobody can repair them.
+        Raise an error for an unusable alias or value; if False, leave it out and count it in ``left_out``, because
+        external dumps contain some.
     """
 
     def __init__(self, db: sqlite3.Connection, blame: Blame, *, is_strict: bool = True) -> None:
@@ -77,7 +77,7 @@ class Staging:
         run(db, STAGED)
 
     def entity(self, row: int, entity_id: str, name: str = "") -> None:
-        """Add an entity; one that comes again must have the same name, or none."""
+        """Add an entity; an entity that is repeated must have the same name, or none."""
         self._require(row, entity_id, "the id")
         if name:
             self._require(row, name, "the label of {}", entity_id)
@@ -85,7 +85,7 @@ class Staging:
         self._flush_full()
 
     def alias(self, row: int, entity_id: str, text: str, prior: float | None = None) -> None:
-        """Add an alias of an entity, with its probability given the alias where that is known."""
+        """Add an alias of an entity, with the probability of the entity given the alias if it is known."""
         fault = fault_of(text)
         if fault and not self.is_strict:
             self.leave_out(f"aliases whose text {fault}")
@@ -108,22 +108,22 @@ class Staging:
         self._attributes.append((entity_id, name, value, kind, row))
 
     def redirect(self, row: int, source: str, target: str) -> None:
-        """Add an id that stands for another."""
+        """Add an id that redirects to another."""
         self._require(row, source, "an id that redirects to {}", target)
         self._require(row, target, "the id that {} redirects to", source)
         self._redirects.append((source, target, row))
         self._flush_full()
 
     def weight(self, text: str, weight: float) -> None:
-        """Say how often an alias is used, which weighs it among others of its normal form."""
+        """Set the frequency of an alias, which is its weight among the aliases of its normal form."""
         self._weights.append((text, weight))
 
     def leave_out(self, what: str, n: int = 1) -> None:
-        """Count something that is not taken."""
+        """Count items that are left out."""
         self.left_out[what] = self.left_out.get(what, 0) + n
 
     def flush(self) -> None:
-        """Write what has gathered."""
+        """Write the collected rows."""
         forms = normal_forms(text for text, *_ in self._aliases)
         aliases = ((text, form, *rest) for (text, *rest), form in zip(self._aliases, forms, strict=True))
         self._write("entity", 3, self._entities)
@@ -136,7 +136,7 @@ class Staging:
 
     def _write(self, table: str, n_columns: int, rows: Iterable[tuple[Any, ...]]) -> None:
         places = ", ".join("?" * n_columns)
-        self.db.executemany(f"INSERT OR REPLACE INTO staged.{table} VALUES ({places})", rows)  # noqa: S608 - own words
+        self.db.executemany(f"INSERT OR REPLACE INTO staged.{table} VALUES ({places})", rows)  # noqa: S608 - constant names
 
     def _flush_full(self) -> None:
         if max(len(self._entities), len(self._aliases), len(self._attributes), len(self._redirects)) >= _BATCH:
@@ -145,11 +145,12 @@ class Staging:
     def _require(self, row: int, text: object, what: str, *of: object, most: int = MAX_LETTERS) -> None:
         fault = fault_of(text, most)
         if fault:
-            raise self.blame(row, f"{what.format(*map(shown, of))} {fault}{_remedy(text)}")
+            is_number = isinstance(text, int) and not isinstance(text, bool)
+            remedy = "convert it with str() when reading it" if is_number else "repair it"
+            raise self.blame(row, f"{what.format(*map(shown, of))} {fault}: {shown(text)}; {remedy}")
 
     def _probability(self, row: int, entity_id: str, text: str, prior: object) -> float:
         try:
-            # bool is an int to Python and no probability to anybody.
             number = math.nan if isinstance(prior, bool) else float(prior)  # type: ignore[arg-type]
         except (TypeError, ValueError, OverflowError):
             number = math.nan
@@ -162,25 +163,20 @@ class Staging:
         return number
 
 
-def _remedy(text: object) -> str:
-    is_number = isinstance(text, int) and not isinstance(text, bool)
-    return f": {shown(text)}; make it text with str() where it is read" if is_number else f": {shown(text)}; repair it"
-
-
 _OPEN = "target IN (SELECT source FROM redirect)"
 
 
 def settle_redirects(db: sqlite3.Connection, staging: Staging) -> None:
-    """Fill the table of redirects and let everything staged count for the entity at the end of its chain."""
+    """Fill the table of redirects, and assign staged rows to the entity at the end of their chain of redirects."""
     if not db.execute("SELECT 1 FROM staged.redirect LIMIT 1").fetchone():
         return
     _require_one_target(db, staging)
     db.execute("INSERT INTO redirect SELECT DISTINCT source, target FROM staged.redirect")
     _shorten(db)
     for table in ("entity", "alias", "attribute"):
-        # What an id had before it came to redirect ranks behind what its target has.
+        # The rows of an id that redirects come after those of its target.
         db.execute(
-            f"UPDATE staged.{table} SET id = (SELECT target FROM redirect WHERE source = id), "  # noqa: S608 - own words
+            f"UPDATE staged.{table} SET id = (SELECT target FROM redirect WHERE source = id), "  # noqa: S608 - constant names
             "row = row + (SELECT 1 + max(row) FROM staged.entity) WHERE id IN (SELECT source FROM redirect)"
         )
 
@@ -196,17 +192,17 @@ def _require_one_target(db: sqlite3.Connection, staging: Staging) -> None:
 
 
 def _shorten(db: sqlite3.Connection) -> None:
-    """Let each id skip to where its target leads, until none gets any further: chains halve with every round."""
+    """Replace each target by the target of its redirect until nothing changes; each round halves the chains."""
     before = None
-    while (left := db.execute(f"SELECT count(*) FROM redirect WHERE {_OPEN}").fetchone()[0]) != before:  # noqa: S608 - own words
+    while (left := db.execute(f"SELECT count(*) FROM redirect WHERE {_OPEN}").fetchone()[0]) != before:  # noqa: S608 - constant names
         before = left
         db.execute(
-            "UPDATE redirect SET target = (SELECT r.target FROM redirect AS r WHERE r.source = redirect.target) "  # noqa: S608 - own words
+            "UPDATE redirect SET target = (SELECT r.target FROM redirect AS r WHERE r.source = redirect.target) "  # noqa: S608 - constant names
             f"WHERE {_OPEN}"
         )
     if left:
-        # Listed first: each row that goes would free others from the condition.
-        db.execute(f"CREATE TABLE staged.circle AS SELECT source FROM redirect WHERE {_OPEN} ORDER BY source")  # noqa: S608 - own words
+        # List them first, because each deletion changes the condition for the remaining rows.
+        db.execute(f"CREATE TABLE staged.circle AS SELECT source FROM redirect WHERE {_OPEN} ORDER BY source")  # noqa: S608 - constant names
         db.execute("DELETE FROM redirect WHERE source IN (SELECT source FROM staged.circle)")
         some = [source for (source,) in db.execute("SELECT source FROM staged.circle LIMIT 4")]
-        warn(f"{left} redirects run in a circle or into one ({examples(some)}); such ids stand for themselves")
+        warn(f"{left} redirects are part of a cycle or lead into one ({examples(some)}); they are ignored")

@@ -1,4 +1,4 @@
-"""Building a knowledge base from a dump of Wikidata, an entity at a time."""
+"""Builder of knowledge bases from a dump of Wikidata, one entity at a time."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 
 _TIME = re.compile(r"([+-])0*(\d+)-\d\d-\d\dT.*")
-# Of a date: 9 is a year; less is a decade, a century...
+# The precision of a date: 9 is a year, 8 a decade, 7 a century.
 _YEAR_PRECISION = 9
-_OTHER = "; entities of your own are read by kb_from_file (--kind file)"
+_REMEDY = "; for other files use kb_from_file (--kind file)"
 
 
 def kb_from_wikidata(
@@ -44,43 +44,43 @@ def kb_from_wikidata(
     Parameters
     ----------
     path
-        The knowledge base; one that exists is replaced once the new one is complete.
+        The knowledge base; an existing one is replaced when the new one is complete.
     source
-        The dump, plain, gzip or bzip2: a list with an entity a line, or JSON lines.
+        The dump, plain, gzip or bzip2: a list with one entity per line, or JSON lines.
     languages
-        Whose labels and aliases are taken; the name of an entity is its label in the first of them that it has one in.
+        The languages of labels and aliases; the name of an entity is its label in the first language that has one.
     properties
-        Which properties are attributes, as ``["P569"]``, or with a name each, as ``{"P569": "born"}``. The statements
-        of the best rank count, those without a value not. Items are their ids, dates are years (of type ``"year"``),
-        quantities numbers without unit, coordinates "latitude,longitude"; dates less exact than a year, and all else,
-        are text.
+        The properties that become attributes, such as ``["P569"]``, or with names, such as ``{"P569": "born"}``. Only
+        statements of the best rank with a value count. Items become ids, dates years (of type ``"year"``), quantities
+        numbers without unit, and coordinates "latitude,longitude"; all other values, and dates less precise than a
+        year, become text.
     redirects
-        Which id redirects to which, as a mapping or pairs: the dump does not say.
+        A mapping or pairs of ids to the ids that they redirect to, which the dump does not contain.
     where
-        Says from the JSON of an item whether it is taken: ``lambda item: "P31" in item["claims"]``.
+        A function that selects items by their JSON, such as ``lambda item: "P31" in item["claims"]``.
     max_bytes
-        How much the dump may hold when unpacked; no limit by default (the whole of it is over a terabyte).
+        The maximum size when decompressed; no limit by default (the complete dump has over a terabyte).
     progress
-        Whether a build that takes long shows bars, on a terminal.
+        Show progress bars for long builds on a terminal.
 
     Returns
     -------
     KnowledgeBase
-        Of id space ``"wikidata"``. Properties and lexemes are not taken.
+        The id space is ``"wikidata"``. Properties and lexemes are left out.
 
     Raises
     ------
     FileError
-        Names the line: no JSON, no entity, a dump that breaks off.
+        Invalid JSON, an invalid entity, or a truncated dump; names the line.
 
     Warns
     -----
     DegenerateWarning
-        How many items have neither label nor alias in these languages, or aliases that are no names; they are left out.
+        The number of items without label and alias in these languages, and of invalid aliases, which are left out.
 
     Notes
     -----
-    Time is that of reading JSON; disk, for a while, is about three times that of the knowledge base.
+    Most of the time is spent on JSON. The build needs about three times the disk space of the knowledge base.
 
     Examples
     --------
@@ -95,9 +95,9 @@ def kb_from_wikidata(
     from vbterrier.linking.kb.knowledge_base import KnowledgeBase
 
     if isinstance(languages, str) or not languages:
-        raise ParameterError(f"languages={languages!r}: wanted a list of codes, as ['en', 'de']")
+        raise ParameterError(f"languages={languages!r}: wanted a list of codes, such as ['en', 'de']")
     if isinstance(properties, str):
-        raise ParameterError(f"properties={properties!r}: wanted a list or a mapping to names, as {{'P569': 'born'}}")
+        raise ParameterError(f"properties={properties!r}: wanted a list, or a mapping such as {{'P569': 'born'}}")
     source = Path(source)
     wanted = dict(properties) if hasattr(properties, "keys") else {name: name for name in properties}
     lines = numbered_lines(source, max_bytes=max_bytes, progress=progress)
@@ -107,10 +107,10 @@ def kb_from_wikidata(
                 try:
                     _stage(staging, line, item, languages, wanted)
                 except (AttributeError, TypeError, KeyError, IndexError) as error:
-                    what = "is no entity as Wikidata writes it (labels, aliases or claims are not of its form)"
-                    raise FileError(source, what + _OTHER, line=line) from error
-        for one, other in dict(redirects).items():
-            staging.redirect(0, one, other)
+                    fault = "is not a Wikidata entity: labels, aliases or claims have another format"
+                    raise FileError(source, fault + _REMEDY, line=line) from error
+        for redirected, target in dict(redirects).items():
+            staging.redirect(0, redirected, target)
     return KnowledgeBase(path)
 
 
@@ -124,31 +124,31 @@ def _items(path: Path, lines: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int
     for number, line in lines:
         text = line.strip()
         if is_closed and text:
-            raise FileError(path, "goes on behind the end of its list", line=number)
+            raise FileError(path, "continues after the end of its list", line=number)
         if text in {b"[", b"]", b""}:
             is_list, is_closed = is_list or text == b"[", is_closed or text == b"]"
             continue
         entity = parsed(path, number, text.removesuffix(b","))
         if not isinstance(entity, dict) or not isinstance(entity.get("id"), str):
-            raise FileError(path, f"is no entity of Wikidata: wanted an object with an id{_OTHER}", line=number)
+            raise FileError(path, f"is not a Wikidata entity: wanted an object with an id{_REMEDY}", line=number)
         if entity.get("type", "item") == "item":
             yield number, entity
     if is_list and not is_closed:
-        raise FileError(path, "breaks off: the list that it begins has no end; fetch it again", line=number)
+        raise FileError(path, "is truncated: its list has no end; download it again", line=number)
 
 
 def _stage(
     staging: Staging, line: int, item: dict[str, Any], languages: Sequence[str], properties: Mapping[str, str]
 ) -> None:
-    # An empty mapping is an empty list in some dumps.
+    # Some dumps have an empty list instead of an empty mapping.
     labels, aliases = item.get("labels") or {}, item.get("aliases") or {}
     names = [labels[code]["value"] for code in languages if code in labels]
-    others = [alias["value"] for code in languages for alias in aliases.get(code, ())]
-    if not names and not others:
+    further = [alias["value"] for code in languages for alias in aliases.get(code, ())]
+    if not names and not further:
         staging.leave_out("items without a label or alias in these languages")
         return
     staging.entity(line, item["id"], names[0] if names else "")
-    for text in dict.fromkeys([*names, *others]):
+    for text in dict.fromkeys([*names, *further]):
         staging.alias(line, item["id"], text)
     claims = item.get("claims") or {}
     for code, name in properties.items():
@@ -157,7 +157,7 @@ def _stage(
 
 
 def _values(statements: Sequence[Any]) -> Iterator[tuple[str, str]]:
-    """The values of the statements of the best rank, with their types."""
+    """Yield the values of the statements of the best rank, with their types."""
     ranks = {statement.get("rank", "normal") for statement in statements}
     best = "preferred" if "preferred" in ranks else "normal"
     for statement in statements:
@@ -167,13 +167,16 @@ def _values(statements: Sequence[Any]) -> Iterator[tuple[str, str]]:
 
 
 def _typed(kind: str, value: Any) -> tuple[str, str]:
-    """A value of Wikidata as text, and its type."""
+    """Return a value of Wikidata as text, and its type."""
     if kind == "time":
-        return _time(value)
+        time = _TIME.fullmatch(value["time"])
+        if time is None or value.get("precision", _YEAR_PRECISION) < _YEAR_PRECISION:
+            return value["time"], "text"
+        return ("-" if time[1] == "-" else "") + time[2], "year"
     if kind == "quantity":
         return str(value["amount"]).removeprefix("+"), "number"
     if kind == "wikibase-entityid":
-        # Old dumps have the number alone.
+        # Old dumps have only the number.
         text = value.get("id") or f"Q{value['numeric-id']}"
     elif kind == "globecoordinate":
         text = f"{value['latitude']},{value['longitude']}"
@@ -182,10 +185,3 @@ def _typed(kind: str, value: Any) -> tuple[str, str]:
     else:
         text = value if isinstance(value, str) else json.dumps(value, sort_keys=True)
     return text, "text"
-
-
-def _time(value: Any) -> tuple[str, str]:
-    time = _TIME.fullmatch(value["time"])
-    if time is None or value.get("precision", _YEAR_PRECISION) < _YEAR_PRECISION:
-        return value["time"], "text"
-    return ("-" if time[1] == "-" else "") + time[2], "year"

@@ -1,4 +1,4 @@
-"""Linkers behind HTTP endpoints that the user names. Without a call of ``link`` nothing leaves the machine."""
+"""Clients of linking services at HTTP endpoints that the user names; only ``link`` sends requests."""
 
 from vbterrier.linking.services.client import Client
 from vbterrier.linking.services.entity_fishing import EntityFishingClient

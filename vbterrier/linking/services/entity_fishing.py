@@ -24,15 +24,14 @@ _KEYS = {WIKIPEDIA_ID: "wikipediaExternalRef", WIKIDATA: "wikidataId"}
 class EntityFishing(Format):
     """Answers of entity-fishing: ``{"entities": [{rawName, offsetStart, offsetEnd, nerd_score, wikidataId, ...}]}``.
 
-    Scores and ids are numbers or text. With ``nbest`` competing candidates share their offsets. Named entities that
-    were recognised and not resolved have no id and are linked to nothing. The name is the preferred term where the
-    service gives one.
+    Scores and ids are numbers or text. With ``nbest`` competing candidates share their offsets. Named entities that are
+    recognised but not resolved have no id and are linked to nothing. The name is the preferred term, if there is one.
 
     Parameters
     ----------
     score
-        ``"nerd_score"``, the confidence in the entity among those of its mention; ``"nerd_selection_score"``, that the
-        mention should be linked to it at all; or ``"confidence_score"``, which later versions give in place of both.
+        ``"nerd_score"``, the confidence in the entity relative to other candidates; ``"nerd_selection_score"``, the
+        confidence that the mention should be linked; or ``"confidence_score"``, which replaces both in later versions.
     ids
         ``"wikipedia_id"`` (of the language of the text) or ``"wikidata"``.
     misplaced
@@ -56,16 +55,16 @@ class EntityFishing(Format):
     spaces: ClassVar[tuple[str, ...]] = (WIKIPEDIA_ID, WIKIDATA)
 
     def candidates(self, answer: Node) -> Iterator[Candidate]:
-        """The entities of an answer."""
+        """Yield the entities of an answer."""
         entities = answer.get("entities")
         if entities is None:
-            # Nothing found; but the service always says how long it took.
+            # Nothing was found, but every answer has the run time.
             answer["runtime"].number()
             return
         for node in entities.items():
             start, end = node["offsetStart"].whole(), node["offsetEnd"].whole()
             mention, term, entity = node["rawName"].text(), node.get("preferredTerm"), self._entity(node)
-            # What was only recognised need not have a score.
+            # Entities that are not resolved may have no score.
             score = node[self.score].number() if entity else 0.0
             yield Candidate(node, start, end, mention, entity, score, term.text() if term else "")
 
@@ -83,13 +82,13 @@ class EntityFishingClient(Client):
     Parameters
     ----------
     endpoint
-        The address of ``disambiguate``, as ``http://localhost:8090/service/disambiguate``.
+        The address of ``disambiguate``, such as ``http://localhost:8090/service/disambiguate``.
     lang
-        The language of the texts; empty to let the service tell it.
+        The language of the texts; empty to let the service detect it.
     short
-        Whether the texts are queries of a few words, which the service treats in another way.
+        Send the texts as queries of a few words, which the service disambiguates with another model.
     nbest
-        Whether to ask for competing candidates.
+        Request competing candidates.
     score, ids, misplaced
         See ``EntityFishing``.
     token, timeout, deadline, max_bytes, retries, backoff, proxy, cache
@@ -109,7 +108,7 @@ class EntityFishingClient(Client):
 
     @cached_property
     def format(self) -> EntityFishing:
-        """How entity-fishing answers."""
+        """The format of the answers of entity-fishing."""
         return EntityFishing(score=self.score, ids=self.ids, misplaced=self.misplaced)
 
     def _request(self, text: str) -> Request:

@@ -1,4 +1,4 @@
-"""Links from the decoded JSON of linkers, with checked values and offsets."""
+"""Conversion of the JSON answers of linkers to links, with checked values and offsets."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ _SHOWN = 60
 
 @dataclass(frozen=True, eq=False)
 class Node:
-    """A value in decoded JSON and the way to it.
+    """A value in decoded JSON and its path.
 
     Parameters
     ----------
     value
-        What ``json.loads`` gave.
+        The value returned by ``json.loads``.
     name
-        The key or place in ``parent``; of a root, what the whole is called.
+        The key or index in ``parent``; the name of the document for a root.
     parent
-        What holds it; ``None`` for a root.
+        The object or list that contains the value; ``None`` for a root.
 
     >>> Node({"annotations": [{"rho": "much"}]}, "answer")["annotations"].items()[0]["rho"].number()
     Traceback (most recent call last):
@@ -47,7 +47,7 @@ class Node:
 
     @property
     def where(self) -> str:
-        """The way from the root, for messages."""
+        """The path from the root, for messages."""
         if self.parent is None:
             return self.name
         if self.parent.parent is None:
@@ -55,11 +55,11 @@ class Node:
         return self.parent.where + self.name
 
     def wanted(self, what: str) -> InputError:
-        """The error of a value that is not what was wanted."""
+        """Return the error of an invalid value."""
         return InputError(f"{self.where}: wanted {what}, found {_shown(self.value)}")
 
     def get(self, key: str) -> Node | None:
-        """The member of an object, ``None`` when it is absent or null."""
+        """Return the member of an object, or ``None`` if it is absent or null."""
         if not isinstance(self.value, dict):
             raise self.wanted("an object")
         value = self.value.get(key)
@@ -72,23 +72,23 @@ class Node:
         return found
 
     def items(self) -> list[Node]:
-        """The members of a list."""
+        """Return the members of a list."""
         if not isinstance(self.value, list):
             raise self.wanted("a list")
         return [Node(value, f"[{place}]", self) for place, value in enumerate(self.value)]
 
     def each(self) -> list[Node]:
-        """The members of a list, or an object as the only one: what XML turned into JSON makes of one and of many."""
+        """Return the members of a list, or an object as the only member, as in JSON converted from XML."""
         return [self] if isinstance(self.value, dict) else self.items()
 
     def text(self) -> str:
-        """Text that can be written to a file."""
+        """Return text that can be encoded as UTF-8."""
         if not isinstance(self.value, str) or not is_text(self.value):
             raise self.wanted("text")
         return self.value
 
     def number(self) -> float:
-        """A finite number, or text that reads as one."""
+        """Return a finite number, which may be given as text."""
         value = self.value
         if isinstance(value, (int, float, str)) and not isinstance(value, bool):
             try:
@@ -100,7 +100,7 @@ class Node:
         raise self.wanted("a number")
 
     def whole(self) -> int:
-        """A whole number of at most 18 digits, or text that reads as one."""
+        """Return a whole number of at most 18 digits, which may be given as text."""
         if isinstance(self.value, (int, str)) and not isinstance(self.value, bool):
             text = self.value if isinstance(self.value, str) else format(self.value, "d") if _small(self.value) else ""
             if _WHOLE.fullmatch(text):
@@ -109,7 +109,7 @@ class Node:
 
 
 def is_text(value: str) -> bool:
-    r"""Whether text has no half of a surrogate pair, which no file and no service takes.
+    r"""Return True if text has no unpaired surrogates, so that it can be encoded as UTF-8.
 
     >>> is_text("Zürich"), is_text("\ud800")
     (True, False)
@@ -118,7 +118,7 @@ def is_text(value: str) -> bool:
 
 
 def _small(number: int) -> bool:
-    # Python refuses to spell integers of thousands of digits.
+    # Python raises an error when it formats integers of thousands of digits.
     return -(10**18) < number < 10**18
 
 
@@ -127,7 +127,7 @@ def _shown(value: Any) -> str:
         return "null"
     if isinstance(value, dict):
         keys = ", ".join(printable(key)[:_SHOWN] for key in list(value)[:8])
-        return f"an object with {keys}{', ...' if len(value) > 8 else ''}" if keys else "an empty object"  # noqa: PLR2004 - as many as a line holds
+        return f"an object with {keys}{', ...' if len(value) > 8 else ''}" if keys else "an empty object"  # noqa: PLR2004 - fits in a line
     if isinstance(value, list):
         return f"a list of {len(value)}"
     if isinstance(value, int) and not isinstance(value, bool) and not _small(value):
@@ -137,7 +137,7 @@ def _shown(value: Any) -> str:
 
 
 def utf16_length(text: str) -> int:
-    """The length as Java, JavaScript and Scala count it: signs beyond U+FFFF are two units.
+    """Return the length in UTF-16 units, as in Java and JavaScript: characters beyond U+FFFF are two units.
 
     >>> utf16_length("a😀")
     3
@@ -146,12 +146,12 @@ def utf16_length(text: str) -> int:
 
 
 class Places:
-    """The places in one text.
+    """Offsets of mentions in one text, in code points or UTF-16 units.
 
     Parameters
     ----------
     text
-        The text as it was sent.
+        The text of the request.
 
     >>> Places("😀 Rome").find(3, 7, "Rome", utf16=True)
     (2, 6)
@@ -159,22 +159,24 @@ class Places:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        # Where all signs are one unit, and they nearly always are, the two ways of counting agree.
+        # The units agree if no character is beyond U+FFFF, which is the usual case.
         self.agree = max(text, default="") <= "\uffff"
         self._units = [] if self.agree else [0, *accumulate(1 + (sign > "\uffff") for sign in text)]
 
     def find(self, start: int, end: int, mention: str, *, utf16: bool) -> tuple[int, int] | None:
-        """Start and end in code points, ``None`` unless the mention stands there.
+        """Return start and end in code points, or ``None`` if the mention is not there.
 
-        Letter case and the amount of white space may differ: services normalise them in what they repeat. An empty
-        mention stands anywhere inside the text.
+        Letter case and white space may differ, because services normalise mentions. An empty mention always matches.
         """
         if utf16 and not self.agree:
             places = self._point(start), self._point(end)
             if None in places:
                 return None
             start, end = places  # type: ignore[assignment]
-        if not 0 <= start <= end <= len(self.text) or (mention and not _alike(self.text[start:end], mention)):
+        if not 0 <= start <= end <= len(self.text):
+            return None
+        found = self.text[start:end]
+        if mention and found != mention and found.casefold().split() != mention.casefold().split():
             return None
         return start, end
 
@@ -183,15 +185,11 @@ class Places:
         return place if place < len(self._units) and self._units[place] == unit else None
 
 
-def _alike(left: str, right: str) -> bool:
-    return left == right or left.casefold().split() == right.casefold().split()
-
-
 _RESOURCE = "dbpedia.org/resource/"
 
 
 def title_id(title: str) -> str:
-    """A Wikipedia title as an id: underscores for blanks, as in the addresses of its pages.
+    """Return a Wikipedia title as an id, with underscores for blanks as in the addresses of pages.
 
     TagMe and MMEAD write blanks, WAT, REL and DBpedia underscores.
 
@@ -202,7 +200,7 @@ def title_id(title: str) -> str:
 
 
 def title_name(title: str) -> str:
-    """A Wikipedia title as people read it: blanks for underscores.
+    """Return a Wikipedia title as a name, with blanks for underscores.
 
     >>> title_name("Charles_Bukowski")
     'Charles Bukowski'
@@ -211,20 +209,20 @@ def title_name(title: str) -> str:
 
 
 def dbpedia_id(node: Node, edition: str = "") -> str:
-    """The name of a DBpedia resource, percent signs decoded, from its address or as it stands alone.
+    """Return the percent-decoded name of a DBpedia resource, given as an address or a name.
 
     Parameters
     ----------
     node
         ``http://dbpedia.org/resource/AC/DC``, ``<dbpedia:AC/DC>`` or ``AC/DC``.
     edition
-        The language of the chapter that must have it, as ``"nl"`` for ``nl.dbpedia.org``; empty for ``dbpedia.org``.
-        The same name in two editions is two resources.
+        The required language edition, such as ``"nl"`` for ``nl.dbpedia.org``; empty for ``dbpedia.org``. The same name
+        in two editions means two resources.
 
     Raises
     ------
     InputError
-        An address of another edition or of no DBpedia; percent signs that hide no UTF-8.
+        An address of another edition or outside DBpedia; an invalid percent encoding.
 
     >>> from vbterrier.linking.services.json_answers import Node
     >>> dbpedia_id(Node("http://dbpedia.org/resource/Caf%C3%A9_(band)", "answer"))
@@ -235,7 +233,7 @@ def dbpedia_id(node: Node, edition: str = "") -> str:
         host = f"{edition}.{_RESOURCE}" if edition else _RESOURCE
         address = name.partition("://")[2].removeprefix("www.")
         if not address.startswith(host):
-            raise node.wanted(f"an address under http://{host} (another language: pass edition, as 'nl')")
+            raise node.wanted(f"an address under http://{host} (for another language pass edition, such as 'nl')")
         name = address.removeprefix(host)
     try:
         name = unquote(name, errors="strict")
@@ -250,7 +248,7 @@ MISPLACED = ("error", "unplaced")
 
 
 class Candidate(NamedTuple):
-    """One entity of one mention, as the answer has it; an empty ``entity_id`` links the mention to nothing."""
+    """One entity of a mention in an answer; an empty ``entity_id`` means that the mention is linked to nothing."""
 
     node: Node
     start: int
@@ -262,31 +260,31 @@ class Candidate(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """What one answer says: candidates, mentions linked to nothing, and whether it counts in units of others."""
+    """Candidates in one answer, mentions linked to nothing, and True if offsets are not in the service's usual unit."""
 
     linked: list[Candidate]
     unlinked: list[Node]
-    is_strange: bool = False
+    other_unit: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class Format(ABC):
-    """How one linker answers.
+    """The format of the answers of one linker.
 
     Parameters
     ----------
     score
-        Which number of the answer is the score: one of ``scores``, which says of each whether it is a probability.
+        The field of the answer that is the score, a key of ``scores``, which gives its scale.
     ids
-        Which id of the answer is the entity's: one of ``spaces``.
+        The kind of entity id, one of ``spaces``.
     misplaced
-        What to do with a mention that does not stand in the text where the answer says: ``"error"``, or ``"unplaced"``
-        to keep it with start and end -1.
+        The treatment of a mention that is not at its offsets in the text: ``"error"``, or ``"unplaced"`` to keep it
+        with start and end -1.
 
     Raises
     ------
     ParameterError
-        A value that the linker does not have.
+        A value that the linker does not support.
     """
 
     score: str
@@ -296,7 +294,7 @@ class Format(ABC):
     service: ClassVar[str]
     scores: ClassVar[Mapping[str, str]]
     spaces: ClassVar[tuple[str, ...]]
-    # Services on the Java machine count in UTF-16 units, those in Python in code points.
+    # Java services count UTF-16 units, Python services code points.
     utf16: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -308,48 +306,47 @@ class Format(ABC):
 
     @property
     def id_space(self) -> str:
-        """What the entity ids count in."""
+        """The name of the id space of the entities."""
         return self.ids
 
     @property
     def scale(self) -> str:
-        """Whether the score is a probability, of the entity given the mention."""
+        """``"probability"`` if the score is the probability of the entity given the mention, else ``"score"``."""
         return self.scores[self.score]
 
     @abstractmethod
     def candidates(self, answer: Node) -> Iterator[Candidate]:
-        """The candidates in the answer to one text, places in the units of the service."""
+        """Yield the candidates in the answer to one text, with offsets in the units of the service."""
 
     def links(
         self, answers: Iterable[Any], texts: Sequence[str] | None = None, *, warned: set[str] | None = None
     ) -> Links:
-        """Links from the answers to some texts.
+        """Return links from the answers to texts.
 
         Parameters
         ----------
         answers
-            Decoded JSON, one answer a text; ``None`` for a text that nobody asked about.
+            Decoded JSON, one answer per text; ``None`` for a text that was not sent.
         texts
-            What was sent. With them places are checked and become code points, and mentions are those of the text;
-            without them both stay as the service gave them. Services on the Java machine, all but REL, count UTF-16
-            units, where signs beyond U+FFFF are two; an answer that fits its text in the other way alone is read so.
+            The texts. If given, offsets are checked and converted to code points, and mentions are copied from the
+            text; otherwise both are those of the service. All services but REL count UTF-16 units, in which characters
+            beyond U+FFFF are two; an answer that fits its text only in the other unit is read in that unit.
         warned
-            Which warnings (``"unlinked"``, ``"strange"``) were given before and are not given again; those given now
-            are added.
+            The warnings (``"unlinked"``, ``"unit"``) that were given before and are not repeated; new ones are added.
 
         Raises
         ------
         InputError
-            An answer that is none: says which, where in it, what was wanted and found. Not one answer a text.
+            An invalid answer, with the path of the value; a wrong number of answers.
 
         Warns
         -----
         DegenerateWarning
-            Mentions linked to nothing are left out; an answer counts in other units than its service is known to.
+            Mentions linked to nothing are left out; the offsets of an answer are not in the usual unit of the service.
         """
         rows: list[tuple[int, int, int, str, str, float, str]] = []
         unlinked: list[Node] = []
-        strange: list[int] = []
+        other_unit: list[int] = []
         place = -1
         for place, answer in enumerate(answers):
             if answer is None or (texts is not None and place >= len(texts)):
@@ -359,46 +356,46 @@ class Format(ABC):
             )
             rows += [(place, *candidate[1:]) for candidate in reading.linked]
             unlinked += reading.unlinked
-            strange += [place] * reading.is_strange
+            other_unit += [place] * reading.other_unit
         if texts is not None and place + 1 != len(texts):
-            raise InputError(f"{self.service}: {place + 1} answers to {len(texts)} texts; wanted one a text, in order")
-        self._warn(unlinked, strange, set() if warned is None else warned)
+            raise InputError(f"{self.service}: {place + 1} answers to {len(texts)} texts; wanted one each, in order")
+        self._warn(unlinked, other_unit, set() if warned is None else warned)
         return Links(links_frame(rows), self.id_space, self.scale)
 
     def read(self, answer: Any, text: str | None = None, name: str = "answer") -> Reading:
-        """Read the answer to one text, which messages call ``name``."""
+        """Read the answer to one text; ``name`` is its name in messages."""
         found = list(self.candidates(Node(answer, name)))
         unlinked = [candidate.node for candidate in found if not candidate.entity_id]
         linked = [self._checked(candidate) for candidate in found if candidate.entity_id]
         if text is None:
             return Reading(linked, unlinked)
-        placed, is_strange = self._placed(linked, Places(text))
-        return Reading(placed, unlinked, is_strange)
+        placed, other_unit = self._placed(linked, Places(text))
+        return Reading(placed, unlinked, other_unit)
 
     def _checked(self, candidate: Candidate) -> Candidate:
         if not -1 <= candidate.start <= candidate.end:
             raise candidate.node.wanted(
-                f"a mention that starts at 0 or later and ends behind (it is at {candidate.start} to {candidate.end})"
+                f"a mention with 0 <= start <= end (it is at {candidate.start} to {candidate.end})"
             )
         if self.scale == "probability" and not 0 <= candidate.score <= 1:
             raise candidate.node.wanted(f"a probability as {self.score}, 0 to 1 (it is {candidate.score:g})")
         return candidate
 
     def _placed(self, candidates: list[Candidate], places: Places) -> tuple[list[Candidate], bool]:
-        """Candidates with places in code points, and whether they were counted in units not the service's own."""
+        """Return candidates with offsets in code points, and True if they were not in the usual unit of the service."""
         found = [self._find(c, places, utf16=self.utf16) for c in candidates]
-        is_strange = False
+        other_unit = False
         if None in found and not places.agree:
-            others = [self._find(c, places, utf16=not self.utf16) for c in candidates]
-            if None not in others:
-                found, is_strange = others, True
+            in_other_unit = [self._find(c, places, utf16=not self.utf16) for c in candidates]
+            if None not in in_other_unit:
+                found, other_unit = in_other_unit, True
         moved = []
         for candidate, place in zip(candidates, found, strict=True):
             if place is None:
                 if self.misplaced == "error":
                     raise candidate.node.wanted(
                         f"the mention {candidate.mention!r} at {candidate.start} to {candidate.end} of the text "
-                        "(is it the text that was linked? misplaced='unplaced' keeps such mentions without a place)"
+                        "(check that it is the linked text; misplaced='unplaced' keeps such mentions without offsets)"
                     )
                 moved.append(candidate._replace(start=-1, end=-1))
             elif place == (-1, -1):
@@ -406,7 +403,7 @@ class Format(ABC):
             else:
                 start, end = place
                 moved.append(candidate._replace(start=start, end=end, mention=places.text[start:end]))
-        return moved, is_strange
+        return moved, other_unit
 
     @staticmethod
     def _find(candidate: Candidate, places: Places, *, utf16: bool) -> tuple[int, int] | None:
@@ -414,17 +411,17 @@ class Format(ABC):
             return -1, -1
         return places.find(candidate.start, candidate.end, candidate.mention, utf16=utf16)
 
-    def _warn(self, unlinked: list[Node], strange: list[int], warned: set[str]) -> None:
+    def _warn(self, unlinked: list[Node], other_unit: list[int], warned: set[str]) -> None:
         if unlinked and "unlinked" not in warned:
             warned.add("unlinked")
             warn(
                 f"{self.service}: {len(unlinked)} mentions are linked to nothing and left out, "
                 f"the first at {unlinked[0].where}"
             )
-        if strange and "strange" not in warned:
-            warned.add("strange")
-            own, other = ("UTF-16 units", "code points")[:: 1 if self.utf16 else -1]
+        if other_unit and "unit" not in warned:
+            warned.add("unit")
+            usual, found = ("UTF-16 units", "code points")[:: 1 if self.utf16 else -1]
             warn(
-                f"{self.service}: {len(strange)} answers count in {other}, not in {own} as the service is known to, "
-                f"the first to text {strange[0]}; taken as such, for the mentions stand there"
+                f"{self.service}: {len(other_unit)} answers count {found} instead of {usual}, the first to text "
+                f"{other_unit[0]}; they are read in {found}, in which the mentions match"
             )

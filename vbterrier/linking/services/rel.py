@@ -24,14 +24,14 @@ _N_FIELDS = 7
 class REL(Format):
     """Answers of REL: a list of ``[start, length, mention, title, conf_ed, conf_md, tag]``.
 
-    The last two fields stand in either order, told by which of them is the number. An object with one document, as
-    REL's Python interface gives, is read as that document. The title "NIL" links to nothing.
+    The last two fields may be in either order. An object with one document, as returned by REL's Python interface, is
+    read as that document. The title "NIL" links to nothing.
 
     Parameters
     ----------
     score
-        ``"conf_ed"``, the confidence in the entity (REL writes -1 or 0 where it computes none); or ``"conf_md"``, that
-        in the mention.
+        ``"conf_ed"``, the confidence in the entity (-1 or 0 if REL computes none); or ``"conf_md"``, the confidence in
+        the mention.
     ids
         ``"wikipedia_title"``.
     misplaced
@@ -52,8 +52,12 @@ class REL(Format):
     utf16: ClassVar[bool] = False
 
     def candidates(self, answer: Node) -> Iterator[Candidate]:
-        """The links of an answer."""
-        for node in _document(answer).items():
+        """Yield the links of an answer."""
+        if isinstance(answer.value, dict):
+            if len(answer.value) != 1:
+                raise answer.wanted("a list of links, or an object with one document (pass the list of each document)")
+            answer = answer[next(iter(answer.value))]
+        for node in answer.items():
             fields = node.items()
             if len(fields) != _N_FIELDS:
                 raise node.wanted("7 fields: start, length, mention, title, conf_ed, conf_md, tag")
@@ -66,14 +70,6 @@ class REL(Format):
             yield Candidate(node, start, end, fields[2].text(), entity, score.number(), title_name(title))
 
 
-def _document(answer: Node) -> Node:
-    if not isinstance(answer.value, dict):
-        return answer
-    if len(answer.value) != 1:
-        raise answer.wanted("a list of links, or an object with one document (give each document's list by itself)")
-    return answer[next(iter(answer.value))]
-
-
 @dataclass(frozen=True, kw_only=True, repr=False)
 class RELClient(Client):
     """A client of REL's server.
@@ -81,7 +77,7 @@ class RELClient(Client):
     Parameters
     ----------
     endpoint
-        The address of the server, as ``http://localhost:5555``.
+        The address of the server, such as ``http://localhost:5555``.
     score, misplaced
         See ``REL``.
     token, timeout, deadline, max_bytes, retries, backoff, proxy, cache
@@ -97,9 +93,9 @@ class RELClient(Client):
 
     @cached_property
     def format(self) -> REL:
-        """How REL answers."""
+        """The format of REL's answers."""
         return REL(score=self.score, misplaced=self.misplaced)
 
     def _request(self, text: str) -> Request:
-        # Without spans REL finds the mentions itself.
+        # Without spans REL detects the mentions.
         return Request(json={"text": text, "spans": []})

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class _Spotlight(Format):
-    """What both kinds of answers share.
+    """Base class of the two formats of answers.
 
     Parameters
     ----------
     edition
-        The language of the DBpedia that the service links to, as ``"nl"``; empty for ``dbpedia.org``. It is part of the
-        id space: "Apen" of the Dutch edition is not "Apen" of another.
+        The language of the DBpedia that the service links to, such as ``"nl"``; empty for ``dbpedia.org``. It is part
+        of the id space, because the same name means different entities in two editions.
     """
 
     ids: str = DBPEDIA
@@ -45,17 +45,17 @@ class _Spotlight(Format):
 class SpotlightAnnotate(_Spotlight):
     """Answers of Spotlight's ``/annotate``: ``{"@text", "Resources": [{@URI, @surfaceForm, @offset, ...}]}``.
 
-    Numbers are text; ``Resources`` is absent when nothing was found, and may be an object when one thing was. The
-    entity is the name of the resource: what follows ``/resource/``, percent signs decoded.
+    Numbers are text. ``Resources`` is absent if nothing was found, and may be an object if there is one resource. The
+    entity is the percent-decoded name of the resource, after ``/resource/``.
 
     Parameters
     ----------
     score
-        ``"similarityScore"``, in [0, 1], but a probability with the statistical back end alone.
+        ``"similarityScore"``, in [0, 1], which is a probability only with the statistical back end.
     ids
         ``"dbpedia"``.
     edition
-        The language of the DBpedia that the service links to, as ``"nl"``; empty for ``dbpedia.org``. It becomes part
+        The language of the DBpedia that the service links to, such as ``"nl"``; empty for ``dbpedia.org``. It is part
         of the id space, ``"dbpedia:nl"``.
     misplaced
         See ``Format``.
@@ -74,10 +74,10 @@ class SpotlightAnnotate(_Spotlight):
     scores: ClassVar[Mapping[str, str]] = {"similarityScore": "score"}
 
     def candidates(self, answer: Node) -> Iterator[Candidate]:
-        """The resources of an answer."""
+        """Yield the resources of an answer."""
         resources = answer.get("Resources")
         if resources is None:
-            # Nothing found; but the text is there, as in any answer of Spotlight.
+            # Nothing was found, but every answer of Spotlight has the text.
             answer["@text"].text()
             return
         for node in resources.each():
@@ -91,18 +91,18 @@ class SpotlightAnnotate(_Spotlight):
 class SpotlightCandidates(_Spotlight):
     """Answers of Spotlight's ``/candidates``: ``{"annotation": {"surfaceForm": [{@name, @offset, resource}]}}``.
 
-    ``surfaceForm`` and ``resource`` are lists, or an object when there is one, or absent when there is none: a mention
-    without a resource has no candidates.
+    ``surfaceForm`` and ``resource`` are lists, an object if there is one, or absent if there is none. A mention without
+    a resource has no candidates.
 
     Parameters
     ----------
     score
-        ``"finalScore"``, the probability of the entity given the mention and its context; ``"contextualScore"``; or
-        ``"priorScore"``, of the entity alone. The last two are scores.
+        ``"finalScore"``, the probability of the entity given the mention and its context; or ``"contextualScore"`` or
+        ``"priorScore"`` (of the entity), which are scores.
     ids
         ``"dbpedia"``.
     edition
-        The language of the DBpedia that the service links to; these answers do not tell it.
+        The language of the DBpedia edition that the service links to, which these answers do not contain.
     misplaced
         See ``Format``.
 
@@ -124,7 +124,7 @@ class SpotlightCandidates(_Spotlight):
     }
 
     def candidates(self, answer: Node) -> Iterator[Candidate]:
-        """The resources of all surface forms."""
+        """Yield the resources of all surface forms."""
         forms = answer["annotation"].get("surfaceForm")
         for form in forms.each() if forms else []:
             start, end, mention = _place(form, form["@name"])
@@ -145,20 +145,19 @@ _FORMATS = {"annotate": SpotlightAnnotate, "candidates": SpotlightCandidates}
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class SpotlightClient(Client):
-    """A client of DBpedia Spotlight, one entity a mention or competing candidates.
+    """A client of DBpedia Spotlight, with one entity per mention or competing candidates.
 
     Parameters
     ----------
     endpoint
-        The address of ``annotate`` or ``candidates``, as ``http://localhost:2222/rest/candidates``: its last part says
-        which.
+        The address of ``annotate`` or ``candidates``, such as ``http://localhost:2222/rest/candidates``.
     confidence
-        The confidence below which Spotlight leaves a mention out, in [0, 1]; 0 for all.
+        The minimum confidence of a mention, in [0, 1]; 0 for all.
     support
-        The number of links in Wikipedia that an entity must have.
+        The minimum number of links to an entity in Wikipedia.
     score
-        Which number is the score; ``None`` for ``similarityScore`` of annotate and ``finalScore`` of candidates, the
-        latter a probability. See ``SpotlightCandidates``.
+        The field that is the score; ``None`` for ``similarityScore`` of annotate and ``finalScore`` of candidates (a
+        probability). See ``SpotlightCandidates``.
     edition, misplaced
         See ``SpotlightAnnotate``.
     token, timeout, deadline, max_bytes, retries, backoff, proxy, cache
@@ -177,7 +176,7 @@ class SpotlightClient(Client):
 
     @cached_property
     def format(self) -> Format:
-        """How the part of Spotlight that the endpoint names answers."""
+        """The format of the answers of the endpoint."""
         part = urlsplit(self.endpoint).path.rstrip("/").rpartition("/")[2]
         if part not in _FORMATS:
             raise ParameterError(f"endpoint={self.endpoint!r}: wanted an address that ends in /annotate or /candidates")

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 class TagMe(Format):
     """Answers of TagMe: ``{"annotations": [{start, end, spot, id, title, rho}]}``.
 
-    Annotations without a title, which TagMe gives with id 0, are linked to nothing.
+    Annotations without a title, which have id 0, are linked to nothing.
 
     Parameters
     ----------
     score
-        ``"rho"``, the goodness of the annotation.
+        ``"rho"``, the confidence of the annotation.
     ids
         ``"wikipedia_title"`` or ``"wikipedia_id"``.
     misplaced
@@ -48,7 +48,7 @@ class TagMe(Format):
     spaces: ClassVar[tuple[str, ...]] = (WIKIPEDIA_TITLE, WIKIPEDIA_ID)
 
     def candidates(self, answer: Node) -> Iterator[Candidate]:
-        """The annotations of an answer."""
+        """Yield the annotations of an answer."""
         for node in answer["annotations"].items():
             yield annotated(node, self.ids, node["rho"].number())
 
@@ -60,7 +60,7 @@ class TagMeClient(Client):
     Parameters
     ----------
     endpoint
-        The address of ``tag``, as ``https://tagme.d4science.org/tagme/tag``.
+        The address of ``tag``, such as ``https://tagme.d4science.org/tagme/tag``.
     lang
         The language of the texts.
     score, ids, misplaced
@@ -82,7 +82,7 @@ class TagMeClient(Client):
 
     @cached_property
     def format(self) -> TagMe:
-        """How TagMe answers."""
+        """The format of TagMe's answers."""
         return TagMe(score=self.score, ids=self.ids, misplaced=self.misplaced)
 
     def _request(self, text: str) -> Request:

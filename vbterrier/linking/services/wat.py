@@ -47,18 +47,17 @@ class WAT(Format):
     spaces: ClassVar[tuple[str, ...]] = (WIKIPEDIA_TITLE, WIKIPEDIA_ID)
 
     def candidates(self, answer: Node) -> Iterator[Candidate]:
-        """The annotations of an answer."""
+        """Yield the annotations of an answer."""
         for node in answer["annotations"].items():
-            yield annotated(node, self.ids, self._score(node))
-
-    def _score(self, node: Node) -> float:
-        if self.score == "rho":
-            return node["rho"].number()
-        return node["explanation"]["prior_explanation"]["entity_mention_probability"].number()
+            if self.score == "rho":
+                score = node["rho"]
+            else:
+                score = node["explanation"]["prior_explanation"]["entity_mention_probability"]
+            yield annotated(node, self.ids, score.number())
 
 
 def annotated(node: Node, ids: str, score: float) -> Candidate:
-    """An annotation in the form that WAT shares with TagMe; linked to nothing without a title, or with id 0 or less."""
+    """Return an annotation of WAT or TagMe; without a title, or with id 0 or less, it is linked to nothing."""
     title = node.get("title")
     name = title.text() if title else ""
     page = node["id"].whole() if ids == WIKIPEDIA_ID else 1
@@ -75,11 +74,11 @@ class WATClient(Client):
     Parameters
     ----------
     endpoint
-        The address of ``tag``, as ``https://wat.d4science.org/wat/tag/tag``.
+        The address of ``tag``, such as ``https://wat.d4science.org/wat/tag/tag``.
     lang
         The language of the texts.
     method
-        ``"GET"`` (as WAT is documented) or ``"POST"``, for texts longer than an address may be.
+        ``"GET"`` (as documented by WAT), or ``"POST"`` for texts that are too long for an address.
     score, ids, misplaced
         See ``WAT``.
     token, timeout, deadline, max_bytes, retries, backoff, proxy, cache
@@ -105,7 +104,7 @@ class WATClient(Client):
 
     @cached_property
     def format(self) -> WAT:
-        """How WAT answers."""
+        """The format of WAT's answers."""
         return WAT(score=self.score, ids=self.ids, misplaced=self.misplaced)
 
     def _request(self, text: str) -> Request:
