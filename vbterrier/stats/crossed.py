@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from vbterrier.errors import ParameterError
-from vbterrier.stats.replicas import N_REPLICAS, Replicas, replicate
+from vbterrier.stats.replicas import N_REPLICAS, Replicas, check_perturbation, numbered, replicate
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -62,33 +61,23 @@ def sources_of(perturbations: Sequence[Any] | Mapping[str, Any]) -> dict[str, li
         }
     else:
         listed = list(perturbations) if isinstance(perturbations, (list, tuple)) else [perturbations]
-        named = dict(zip(_names(listed), ([one] for one in listed), strict=True))
+        targets = [getattr(one, "target", "intents") for one in listed]
+        kinds = numbered(f"{target} ({type(one).__name__})" for target, one in zip(targets, listed, strict=True))
+        names = [target if targets.count(target) == 1 else kind for target, kind in zip(targets, kinds, strict=True)]
+        named = dict(zip(names, ([one] for one in listed), strict=True))
     if not named or not all(named.values()):
         raise ParameterError("replicas: no perturbation; give at least one, such as [Dirichlet(10)]")
     for name, some in named.items():
         if name in {"topics", "interactions"}:
             raise ParameterError(f"replicas: a source cannot be called {name!r}, the name of another row of the result")
         for one in some:
-            if isinstance(one, type) or not hasattr(one, "apply"):
-                raise ParameterError(f"perturbation {one!r}: wanted an object with apply, such as Dirichlet(10)")
+            check_perturbation(one)
             if len(named) > 1 and "turn" in {getattr(one, "order", None), getattr(one, "which", None)}:
                 raise ParameterError(
                     f"{type(one).__name__} takes turns, which are the same in every draw, so that its variance cannot "
                     "be separated from other sources; use random draws, or this perturbation alone"
                 )
     return named
-
-
-def _names(perturbations: Sequence[Any]) -> list[str]:
-    targets = [getattr(one, "target", "intents") for one in perturbations]
-    kinds = [f"{target} ({type(one).__name__})" for target, one in zip(targets, perturbations, strict=True)]
-    seen: Counter[str] = Counter()
-    names = []
-    for target, kind in zip(targets, kinds, strict=True):
-        seen[kind] += 1
-        numbered = kind if seen[kind] == 1 else f"{kind} {seen[kind]}"
-        names.append(target if targets.count(target) == 1 else numbered)
-    return names
 
 
 def crossed_replicas(
@@ -115,16 +104,15 @@ def crossed_replicas(
     InputError, ParameterError
         See :func:`replicate`.
     """
-    seen: Counter[str] = Counter()
-    named: list[tuple[str, Any, str]] = []
-    for source, some in sources.items():
-        for one in some:
-            kind = type(one).__name__
-            seen[kind] += 1
-            named.append((source, one, kind if seen[kind] == 1 else f"{kind} {seen[kind]}"))
+    pairs = [(source, one) for source, some in sources.items() for one in some]
+    names = numbered(type(one).__name__ for _, one in pairs)
 
     def drawn(kept: str | None) -> Replicas:
-        noise = [_Named(one, name if kept in {None, source} else f"{name} anew") for source, one, name in named]
+        # "anew" is part of the name of the random stream.
+        noise = [
+            _Named(one, name if kept in {None, source} else f"{name} anew")
+            for (source, one), name in zip(pairs, names, strict=True)
+        ]
         return replicate(intents, systems, noise, [statistic], n_replicas=n_replicas, seed=seed, progress=progress)
 
     replicas = drawn(None)

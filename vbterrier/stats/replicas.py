@@ -20,7 +20,7 @@ from vbterrier.stats.perturbations import IntentBootstrap
 from vbterrier.stats.replica_limits import replica_intervals
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from vbterrier.annotations import Floats
 
@@ -115,7 +115,7 @@ class Replicas:
         """Return the C frame of means over these queries, with intervals of their variation between replicas.
 
         ``value`` is the mean unperturbed score, ``mean`` the mean over replicas, the paper's ``VB^ = mean_b VB^(b)``.
-        The interval is centred at the latter: if noise shifts scores, it may not contain ``value``. See :meth:`frame`.
+        The interval lies around the latter: if noise shifts scores, it may not contain ``value``. See :meth:`frame`.
         """
         means, point = self.values.mean(axis=3), self.point.mean(axis=2)
         acceleration = None if left_out is None else acceleration_of(left_out, of_mean=True)
@@ -242,21 +242,37 @@ def left_out(
 
 
 def _by_target(perturbations: Sequence[Any]) -> tuple[list[tuple[str, Any]], list[tuple[str, Any]]]:
-    """Split perturbations into those of candidates and those of tags, each with the name of its random stream.
-
-    Perturbations of the same class have separate streams. A stream does not depend on parameters or on perturbations of
-    other classes.
-    """
+    """Split perturbations into those of candidates and those of tags, each with the name of its random stream."""
     noise: dict[str, list[tuple[str, Any]]] = {"intents": [], "tags": []}
-    seen: Counter[str] = Counter()
-    for perturbation in perturbations:
-        if isinstance(perturbation, type) or not hasattr(perturbation, "apply"):
-            raise ParameterError(f"perturbation {perturbation!r}: wanted an object with apply, such as Dirichlet(10)")
-        kind = type(perturbation).__name__
-        seen[kind] += 1
-        name = kind if seen[kind] == 1 else f"{kind} {seen[kind]}"
+    for perturbation, name in zip(perturbations, numbered(type(one).__name__ for one in perturbations), strict=True):
+        check_perturbation(perturbation)
         noise[getattr(perturbation, "target", "intents")].append((name, perturbation))
     return noise["intents"], noise["tags"]
+
+
+def check_perturbation(perturbation: Any) -> None:
+    """Raise an error unless an object is a perturbation.
+
+    Raises
+    ------
+    ParameterError
+    """
+    if isinstance(perturbation, type) or not hasattr(perturbation, "apply"):
+        raise ParameterError(f"perturbation {perturbation!r}: wanted an object with apply, such as Dirichlet(10)")
+
+
+def numbered(names: Iterable[str]) -> list[str]:
+    """Append numbers to repeated names, so that perturbations of the same class have separate random streams.
+
+    >>> numbered(["Dirichlet", "TagDropout", "Dirichlet"])
+    ['Dirichlet', 'TagDropout', 'Dirichlet 2']
+    """
+    seen: Counter[str] = Counter()
+    found = []
+    for name in names:
+        seen[name] += 1
+        found.append(name if seen[name] == 1 else f"{name} {seen[name]}")
+    return found
 
 
 class _ReplicaPlan:
