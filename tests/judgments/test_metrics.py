@@ -250,7 +250,7 @@ def test_grades_above_those_of_gdeval_want_the_highest_there_is():
 
 
 def test_precision_without_a_cutoff_is_refused():
-    with pytest.raises(ParameterError, match="precision needs a cutoff, as in BP@10"):
+    with pytest.raises(ParameterError, match="precision needs a cutoff; add one, as in BP@10"):
         Precision().parts(judge({"a": 1}, ["a"], None))
 
 

@@ -158,7 +158,7 @@ def test_a_strength_that_is_none_is_refused(strength):
     ("change", "words"),
     [
         ({"prior_strength": 3.0}, "treats its prior as known exactly; remove prior_strength=3.0"),
-        ({"prior": "column"}, "only: 'pool', 'run', 'pool\\+run'"),
+        ({"prior": "column"}, "priors 'pool', 'run', 'pool\\+run'"),
     ],
 )
 def test_the_papers_code_knows_neither_strength_nor_column(change, words):

@@ -340,7 +340,7 @@ def test_graded_gains_are_asked_for_in_text_too():
 
 
 def test_precision_wants_a_cutoff():
-    with pytest.raises(ParameterError, match="precision needs a cutoff, as in BP@10"):
+    with pytest.raises(ParameterError, match="precision needs a cutoff; add one, as in BP@10"):
         values([BP], qrels_of({"a": 1}), run_of(["a"]))
 
 

@@ -18,28 +18,29 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class PartlyJudged:
-    """Rankings with unjudged documents and their pools: what every bound starts from, computed once for all bounds.
+    """Rankings with unjudged documents and their pools, with intermediate results that all bounds share.
 
-    A level is the index of a grade, by rising gain. Topics are the first axis; no topic touches another.
+    A level is the index of a grade, by increasing gain. Topics are the first axis and are independent.
 
     Parameters
     ----------
     levels
-        Level of the document at each rank, shape (n, width), -1 for an unjudged document, -2 where there is no document
-        (a list shorter than others). Ranks below ``cutoff`` are ignored.
+        Level of the document at each rank, shape (n, width), -1 for an unjudged document, -2 for no document (in
+        shorter lists). Ranks below ``cutoff`` are ignored.
     pool
-        Judged documents of each level, shape (n, n_levels), those in the ranking included. A grade that no judged
-        document has, but an unjudged one may get, is a column of zeros.
+        Judged documents of each level, including those in the ranking, shape (n, n_levels). Unused grades that an
+        unjudged document may have are columns of zeros.
     gain
-        The gain of each level, shape (n_levels,), strictly rising from ``gain[0] == 0``.
+        The gain of each level, shape (n_levels,), strictly increasing from ``gain[0] == 0``.
     top
-        The highest level that an unjudged document may get, 0 to n_levels - 1.
+        The highest possible level of an unjudged document, 0 to n_levels - 1.
     cutoff
-        The cutoff k of the ranking and of the ideal one, ``None`` for no cutoff; it may exceed the width of ``levels``.
+        The cutoff k of the ranking and of the ideal ranking, ``None`` for no cutoff; it may exceed the width of
+        ``levels``.
 
     Examples
     --------
-    The ranking (grade 1, unjudged) over a pool of one document, where grades go up to 3:
+    The ranking (grade 1, unjudged) with a pool of one document and grades up to 3:
 
     >>> levels, pool = np.array([[1, -1]]), np.array([[0, 1, 0, 0]])
     >>> topics = PartlyJudged(levels, pool, gain=np.array([0.0, 1.0, 2.0, 3.0]), top=3, cutoff=2)
@@ -55,22 +56,22 @@ class PartlyJudged:
 
     @cached_property
     def counted(self) -> Ints:
-        """The levels down to the cutoff, shape (n, min(k, width))."""
+        """The levels up to the cutoff, shape (n, min(k, width))."""
         return self.levels[:, : self.cutoff]
 
     @cached_property
     def unjudged(self) -> NDArray[np.bool_]:
-        """Where an unjudged document stands, the shape of ``counted``."""
+        """A mask of unjudged documents, the shape of ``counted``."""
         return np.equal(self.counted, -1)
 
     @cached_property
     def n_unjudged(self) -> Ints:
-        """Unjudged documents down to the cutoff, shape (n,)."""
+        """Number of unjudged documents up to the cutoff, shape (n,)."""
         return np.asarray(np.count_nonzero(self.unjudged, axis=1))
 
     @cached_property
     def judged_dcg(self) -> Floats:
-        """The DCG when every unjudged document gains nothing, shape (n,)."""
+        """The DCG if all unjudged documents have gain 0, shape (n,)."""
         dcg: Floats = self.gain[np.maximum(self.counted, 0)] @ discounts(self.counted.shape[1])
         return dcg
 
@@ -86,38 +87,39 @@ class PartlyJudged:
 
     @cached_property
     def n_at_least(self) -> Ints:
-        """``n_l``, the pool documents of level l or higher for l = 1, 2, ..., shape (n, n_levels - 1)."""
+        """``n_l``, the number of pool documents of level l or higher for l = 1, 2, ..., shape (n, n_levels - 1)."""
         return self.pool[:, :0:-1].cumsum(axis=1)[:, ::-1]
 
     def dcg(self, n_raised: Ints) -> Floats:
-        """DCG when the first ``n_raised[:, l - 1]`` unjudged documents reach level l, shape (n,)."""
+        """DCG if the first ``n_raised[:, l - 1]`` unjudged documents have level l or higher, shape (n,)."""
         raised: Floats = np.take_along_axis(self.unjudged_discounts, n_raised, axis=1) @ np.diff(self.gain)
         return self.judged_dcg + raised
 
     def ideal(self, n_top: Ints | int = 0) -> Floats:
-        """Ideal DCG when ``n_top`` documents of level ``top`` join the pool, shape (..., n) as that of ``n_top``."""
+        """Ideal DCG with ``n_top`` additional documents of level ``top``, shape (..., n) like ``n_top``."""
         joining = np.multiply.outer(n_top, np.arange(len(self.gain)) == self.top)
         return ideal_dcg(self.pool + joining, self.gain, self.cutoff)
 
 
 def naive_lower(topics: PartlyJudged) -> Floats:
-    """Naive lower bound: every unjudged document is non-relevant, as trec_eval has it; no guarantee.
+    """Naive lower bound: all unjudged documents are non-relevant, as in trec_eval; not guaranteed.
 
-    ``DCG(unjudged = 0) / IDCG(pool)``. The lower bound of the pair inspired by RBP is the same.
+    ``DCG(unjudged = 0) / IDCG(pool)``. It is also the lower bound of the pair inspired by RBP.
 
     Parameters
     ----------
     topics
-        n rankings and their pools; ``top`` plays no part.
+        n rankings and their pools; ``top`` is ignored.
 
     Returns
     -------
     numpy.ndarray
-        Shape (n,), in [0, 1]; 0 where the ideal DCG is 0.
+        Shape (n,), in [0, 1]; 0 if the ideal DCG is 0.
 
     Notes
     -----
-    The truth may be lower: a relevant unjudged document can add more to the ideal DCG than to the DCG.
+    The score under complete judgments may be lower: a relevant unjudged document can increase the ideal DCG more than
+    the DCG.
     Source: Fröbe et al. (ECIR 2023), Section 3.3.
 
     Examples
@@ -131,7 +133,7 @@ def naive_lower(topics: PartlyJudged) -> Floats:
 
 
 def naive_upper(topics: PartlyJudged) -> Floats:
-    """Naive upper bound: by rank, unjudged documents get the best judgments left in the pool; no guarantee.
+    """Naive upper bound: unjudged documents get the best judgments left in the pool, by rank; not guaranteed.
 
     ``[DCG(unjudged = 0) + Σ_l Δ_l · W(min(u, a_l))] / IDCG(pool)``, where ``a_l`` counts the pool documents of level l
     or higher outside the top k, and ``W(x)`` sums the discounts of the first x of the u unjudged documents.
@@ -139,16 +141,17 @@ def naive_upper(topics: PartlyJudged) -> Floats:
     Parameters
     ----------
     topics
-        n rankings and their pools; ``top`` plays no part.
+        n rankings and their pools; ``top`` is ignored.
 
     Returns
     -------
     numpy.ndarray
-        Shape (n,), in [0, 1]; 0 where the ideal DCG is 0.
+        Shape (n,), in [0, 1]; 0 if the ideal DCG is 0.
 
     Notes
     -----
-    The truth may be higher. The ideal DCG stays that of the pool, so scores of different runs remain comparable.
+    The score under complete judgments may be higher. The ideal DCG is that of the pool, so scores of different runs
+    are comparable.
     Source: Fröbe et al. (ECIR 2023), Section 3.3.
 
     Examples
@@ -165,7 +168,7 @@ def naive_upper(topics: PartlyJudged) -> Floats:
 
 
 def rbp_upper(topics: PartlyJudged) -> Floats:
-    """Upper bound inspired by RBP: unjudged documents are of the top level and join the pool; no guarantee.
+    """Upper bound inspired by RBP: unjudged documents have the top level and are added to the pool; not guaranteed.
 
     ``[DCG(unjudged = 0) + gain_top · W(u)] / IDCG(pool + u documents of level top)``, where ``W(u)`` sums the discounts
     of the u unjudged documents. The lower bound of this pair is ``naive_lower``.
@@ -178,11 +181,12 @@ def rbp_upper(topics: PartlyJudged) -> Floats:
     Returns
     -------
     numpy.ndarray
-        Shape (n,), in [0, 1]; 0 where the ideal DCG is 0.
+        Shape (n,), in [0, 1]; 0 if the ideal DCG is 0.
 
     Notes
     -----
-    The truth may be higher. The ideal DCG becomes the run's own, so scores of different runs are not comparable.
+    The score under complete judgments may be higher. The ideal DCG depends on the run, so scores of different runs are
+    not comparable.
     Source: Fröbe et al. (ECIR 2023), Section 3.3, after the residual of RBP (Moffat and Zobel 2008).
 
     Examples
@@ -197,10 +201,10 @@ def rbp_upper(topics: PartlyJudged) -> Floats:
 
 
 def guaranteed_lower(topics: PartlyJudged) -> Floats:
-    """Guaranteed lower bound: any document of the collection, retrieved or not, may turn out to be of the top level.
+    """Guaranteed lower bound: any document of the collection, retrieved or not, may have the top level.
 
-    ``DCG(unjudged = 0) / (gain_top · C(k))`` with ``C(k)`` the sum of the first k discounts, however short the list is:
-    documents that were not retrieved fill the ideal ranking. Without a cutoff nothing limits it, and the bound is 0.
+    ``DCG(unjudged = 0) / (gain_top · C(k))`` with ``C(k)`` the sum of the first k discounts, also for shorter lists,
+    because documents that were not retrieved fill the ideal ranking. Without a cutoff the bound is 0.
 
     Parameters
     ----------
@@ -214,7 +218,7 @@ def guaranteed_lower(topics: PartlyJudged) -> Floats:
 
     Notes
     -----
-    Pool documents above level ``top``, if any, keep their places in the ideal ranking, ahead of those of the top level.
+    Pool documents above level ``top``, if any, precede those of the top level in the ideal ranking.
     Source: Fröbe et al. (ECIR 2023), Section 3.3.
 
     Examples
@@ -230,10 +234,10 @@ def guaranteed_lower(topics: PartlyJudged) -> Floats:
 
 
 def posthoc_lower(topics: PartlyJudged) -> Floats:
-    """Lowest nDCG that any judgments of the retrieved unjudged documents can lead to, exactly.
+    """The minimum of nDCG over all judgments of the retrieved unjudged documents.
 
     ``min_m [DCG(unjudged = 0) + gain_top · (W(u) - W(u - m))] / IDCG(pool + m documents of level top)``, m = 0 to u:
-    the m unjudged documents that stand lowest are of the top level, the others non-relevant.
+    the m lowest-ranked unjudged documents have the top level, the other ones are non-relevant.
 
     Parameters
     ----------
@@ -243,15 +247,15 @@ def posthoc_lower(topics: PartlyJudged) -> Floats:
     Returns
     -------
     numpy.ndarray
-        Shape (n,), in [0, 1]; 0 where the ideal DCG is 0.
+        Shape (n,), in [0, 1]; 0 if the ideal DCG is 0.
 
     Notes
     -----
-    Levels between 0 and ``top`` cannot lower it further. A document raised into layer l adds the same discount to the
-    DCG of every layer, but more to the ideal DCG of higher layers, where ``n_l`` is smaller; so where neighbours differ
-    in m, giving both the m of one of them is at least as low. Documents that were not retrieved stay unjudged.
-    Memory: n · u · n_levels numbers. Source: the question of Fröbe et al. (ECIR 2023), Section 3.3, without relevant
-    documents beyond the ranking; the paper has no such bound.
+    Levels between 0 and ``top`` cannot lower the minimum. A document raised into layer l adds the same discount to the
+    DCG of every layer, but more to the ideal DCG of higher layers, where ``n_l`` is smaller; if adjacent layers differ
+    in m, using the m of one of them for both gives a value that is at least as low. Documents that were not retrieved
+    stay unjudged. Memory: n · u · n_levels numbers. Source: the problem of Fröbe et al. (ECIR 2023), Section 3.3,
+    without relevant documents beyond the ranking; the paper has no such bound.
 
     Examples
     --------
@@ -260,7 +264,7 @@ def posthoc_lower(topics: PartlyJudged) -> Floats:
     >>> posthoc_lower(PartlyJudged(levels, pool, np.array([0.0, 1.0, 2.0, 3.0]), top=3, cutoff=2)).round(4)
     array([0.7967])
     """
-    highest = topics.unjudged_discounts.T  # by number of non-relevant documents u - m; past u it repeats m = 0
+    highest = topics.unjudged_discounts.T  # by number of non-relevant documents u - m; beyond u it repeats m = 0
     n_top = np.maximum(topics.n_unjudged - np.arange(len(highest))[:, np.newaxis], 0)
     dcg = topics.judged_dcg + topics.gain[topics.top] * (highest[-1] - highest)
     lowest: Floats = _ratio(dcg, topics.ideal(n_top)).min(axis=0)
@@ -268,7 +272,7 @@ def posthoc_lower(topics: PartlyJudged) -> Floats:
 
 
 def guaranteed_upper(topics: PartlyJudged) -> Floats:
-    """Highest nDCG that any judgments of the unjudged documents can lead to, exactly.
+    """The maximum of nDCG over all judgments of the unjudged documents.
 
     ``max [DCG(unjudged = 0) + Σ_l Δ_l · W(x_l)] / Σ_l Δ_l · C(min(k, n_l + x_l))`` over ``u >= x_1 >= ... >= x_top``,
     the numbers of unjudged documents of level l or higher (0 above ``top``). ``n_l`` counts those of the pool; ``W(x)``
@@ -282,14 +286,14 @@ def guaranteed_upper(topics: PartlyJudged) -> Floats:
     Returns
     -------
     numpy.ndarray
-        Shape (n,), in [0, 1]; 0 where no judgments give an ideal DCG above 0.
+        Shape (n,), in [0, 1]; 0 if no judgments give an ideal DCG above 0.
 
     Notes
     -----
-    Relevant documents that were not retrieved only raise the ideal DCG, so the bound holds with them, too. The ideal
-    DCG is the run's own, so scores of different runs are not comparable. Cost and memory: n · u · n_levels a step.
-    Source: Fröbe et al. (ECIR 2023), Section 3.3, says only that this bound is "more complicated". Here: the fractional
-    programming of Dinkelbach (Management Science 13, 1967), each step of it solved layer by layer.
+    Relevant documents that were not retrieved only increase the ideal DCG, so the bound includes them. The ideal DCG
+    depends on the run, so scores of different runs are not comparable. Cost and memory: n · u · n_levels per iteration.
+    Fröbe et al. (ECIR 2023), Section 3.3, state only that this bound is "more complicated". It is computed by the
+    fractional programming of Dinkelbach (Management Science 13, 1967); each iteration is solved layer by layer.
 
     Examples
     --------
@@ -302,9 +306,9 @@ def guaranteed_upper(topics: PartlyJudged) -> Floats:
 
 
 def guaranteed_upper_levels(topics: PartlyJudged) -> Ints:
-    """Judgments that lead to ``guaranteed_upper``: the levels down to the cutoff, no document left unjudged.
+    """Judgments that attain ``guaranteed_upper``: the levels up to the cutoff, with all documents judged.
 
-    With ``x_l`` from the formula there, the i-th unjudged document gets level ``|{l : i <= x_l}|``.
+    With ``x_l`` from the formula there, the i-th unjudged document has level ``|{l : i <= x_l}|``.
 
     Parameters
     ----------
@@ -314,11 +318,7 @@ def guaranteed_upper_levels(topics: PartlyJudged) -> Ints:
     Returns
     -------
     numpy.ndarray
-        Shape (n, min(k, width)), -2 where there is no document. Of several best judgments it is one.
-
-    Notes
-    -----
-    Source: as ``guaranteed_upper``.
+        Shape (n, min(k, width)), -2 for no document; one of possibly several solutions.
 
     Examples
     --------
@@ -334,12 +334,16 @@ def guaranteed_upper_levels(topics: PartlyJudged) -> Ints:
 
 
 def _highest(topics: PartlyJudged) -> tuple[Floats, Ints]:
-    """Highest nDCG, shape (n,), and the ``x_l`` that attain it, shape (n, n_levels - 1).
+    """Maximum nDCG, shape (n,), and the ``x_l`` that attain it, shape (n, n_levels - 1).
 
-    Given a ratio λ, the best ``x_l`` maximises ``W(x) - λ · C(min(k, n_l + x))`` in each layer alone. They fall with l
-    by themselves, as ``n_l`` does: C flattens, so the layer with more pool documents pays less for one more.
+    Given a ratio λ, the best ``x_l`` maximises ``W(x) - λ · C(min(k, n_l + x))`` separately in each layer. The solution
+    decreases with l as required, because C is concave and ``n_l`` decreases with l.
     """
-    ideal = _ideal_layers(topics)
+    # C(min(k, n_l + x)) for x = 0 to the most unjudged documents, shape (n, n_levels - 1, most unjudged + 1).
+    n_ideal = topics.n_at_least[:, :, np.newaxis] + np.arange(topics.unjudged_discounts.shape[1])
+    if topics.cutoff is not None:
+        n_ideal = np.minimum(n_ideal, topics.cutoff)
+    ideal: Floats = cumulative_discounts(int(n_ideal.max(initial=0)))[n_ideal]
     ratio, n_raised = np.zeros(len(ideal)), np.zeros(ideal.shape[:2], dtype=np.int64)
     while True:
         surplus = topics.unjudged_discounts[:, np.newaxis, :] - ratio[:, np.newaxis, np.newaxis] * ideal
@@ -347,22 +351,13 @@ def _highest(topics: PartlyJudged) -> tuple[Floats, Ints]:
         best[:, topics.top :] = 0
         at_best = np.take_along_axis(ideal, best[:, :, np.newaxis], axis=2)[:, :, 0]
         candidate = _ratio(topics.dcg(best), at_best @ np.diff(topics.gain))
-        better = candidate > ratio + 1e-13  # more than rounding; and a tie may be 0/0, over an empty pool at λ = 1
+        better = candidate > ratio + 1e-13  # more than rounding; with an empty pool at λ = 1 a tie may be 0/0
         if not better.any():
             return ratio, n_raised
         ratio, n_raised = np.where(better, candidate, ratio), np.where(better[:, np.newaxis], best, n_raised)
 
 
-def _ideal_layers(topics: PartlyJudged) -> Floats:
-    """``C(min(k, n_l + x))`` for x = 0 to the most unjudged documents, shape (n, n_levels - 1, most unjudged + 1)."""
-    n_ideal = topics.n_at_least[:, :, np.newaxis] + np.arange(topics.unjudged_discounts.shape[1])
-    if topics.cutoff is not None:
-        n_ideal = np.minimum(n_ideal, topics.cutoff)
-    layers: Floats = cumulative_discounts(int(n_ideal.max(initial=0)))[n_ideal]
-    return layers
-
-
 def _ratio(dcg: Floats, ideal: Floats) -> Floats:
-    """``dcg / ideal``, and 0 where the ideal is 0: a pool in which nothing gains."""
+    """``dcg / ideal``, or 0 if the ideal is 0."""
     ratio: Floats = np.divide(dcg, ideal, out=np.zeros_like(dcg), where=ideal > 0)
     return ratio

@@ -1,4 +1,4 @@
-"""Probabilities, truncation and clusters of candidates."""
+"""Probabilities, truncation and clusters of candidate intents."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def normalised(weights: Floats, topic: Ints, n_topics: int) -> Floats:
-    """Weights divided by their sum over each topic, shape (..., n_intents); zeros where all are zero.
+    """Weights divided by their sum over each topic, shape (..., n_intents); 0 if all are 0.
 
     >>> normalised(np.array([1.0, 3.0, 5.0]), np.array([0, 0, 1]), 2).tolist()
     [0.25, 0.75, 1.0]
@@ -23,16 +23,16 @@ def normalised(weights: Floats, topic: Ints, n_topics: int) -> Floats:
 
 
 def softmax(logits: Floats, topic: Ints, n_topics: int) -> Floats:
-    """``π_i = exp(l_i) / Σ_j exp(l_j)`` over each topic, the maximum subtracted first, shape (..., n_intents).
+    """``π_i = exp(l_i) / Σ_j exp(l_j)`` over each topic, numerically stable, shape (..., n_intents).
 
-    ``-inf`` gives 0; a topic of ``-inf`` alone gives zeros.
+    ``-inf`` gives 0, also for all intents of a topic.
 
     Parameters
     ----------
     logits
-        Scores over temperature, less violations; shape (..., n_intents).
+        Shape (..., n_intents).
     topic
-        The place of each intent's topic, shape (n_intents,), in any order.
+        The number of each intent's topic, shape (n_intents,), in any order.
     n_topics
         The number of topics.
 
@@ -43,7 +43,7 @@ def softmax(logits: Floats, topic: Ints, n_topics: int) -> Floats:
 
 
 def raised(logits: Floats, topic: Ints, n_topics: int) -> Floats:
-    """``exp(l_i - max_j l_j)`` over each topic: the softmax before its division, 1 for the most probable intent.
+    """``exp(l_i - max_j l_j)`` over each topic: the softmax before normalisation, 1 for the most probable intent.
 
     >>> raised(np.array([0.0, 0.0, -np.inf]), np.array([0, 0, 1]), 2).tolist()
     [1.0, 1.0, 0.0]
@@ -54,7 +54,7 @@ def raised(logits: Floats, topic: Ints, n_topics: int) -> Floats:
 
 
 def peaks(values: Floats, topic: Ints, n_topics: int) -> Floats:
-    """The largest value of each topic, shape (..., n_topics); ``-inf`` for a topic without any.
+    """The largest value of each topic, shape (..., n_topics); ``-inf`` for topics without values.
 
     >>> peaks(np.array([1.0, 3.0, 2.0]), np.array([0, 0, 2]), 3).tolist()
     [3.0, -inf, 2.0]
@@ -67,25 +67,25 @@ def peaks(values: Floats, topic: Ints, n_topics: int) -> Floats:
     return best
 
 
-# Probabilities closer than this are the same: the order of a sum must not decide what is kept.
+# Probabilities are rounded to these digits, so that the order of summation does not affect truncation.
 DIGITS = 12
 _SLACK = 1e-9
 
 
 def proportional(weights: Floats, topic: Ints, n_topics: int) -> Floats:
-    """Weights over their sum, alike where all weights of a topic are zero; shape (..., n).
+    """Weights divided by their sum over each topic, uniform if all are 0; shape (..., n).
 
     >>> proportional(np.array([3.0, 1.0, 0.0, 0.0]), np.array([0, 0, 1, 1]), 2).tolist()
     [0.75, 0.25, 0.5, 0.5]
     """
-    # Scaled first: a sum must not overflow, nor small weights vanish.
+    # Scaling avoids overflow of the sum and underflow of small weights.
     peak = peaks(weights, topic, n_topics)[..., topic]
     scaled = np.divide(weights, peak, out=np.ones_like(weights), where=peak > 0)
     return normalised(scaled, topic, n_topics)
 
 
 def tempered(weights: Floats, temperature: float, topic: Ints, n_topics: int) -> Floats:
-    """``π_i ∝ w_i^(1/T)``, alike where all weights of a topic are zero; shape (..., n).
+    """``π_i ∝ w_i^(1/T)``, uniform if all weights of a topic are 0; shape (..., n).
 
     >>> tempered(np.array([0.9, 0.1]), 0.5, np.array([0, 0]), 1).round(4).tolist()
     [0.9878, 0.0122]
@@ -102,7 +102,7 @@ def softened(score: Floats, temperature: float, topic: Ints, n_topics: int) -> F
     >>> softened(np.array([2.0, 1.0, 1e308]), 0.5, np.array([0, 0, 1]), 2).round(3).tolist()
     [0.881, 0.119, 1.0]
     """
-    # What lies infinitely far below the best has no probability.
+    # An overflow to -inf gives probability 0.
     with np.errstate(over="ignore"):
         below = (score - peaks(score, topic, n_topics)[..., topic]) / temperature
     return softmax(below, topic, n_topics)
@@ -111,7 +111,7 @@ def softened(score: Floats, temperature: float, topic: Ints, n_topics: int) -> F
 def relaxed(prob: Floats, delta: Floats, topic: Ints, n_topics: int) -> Floats:
     """``π_i ∝ p_i exp(-Δ_i)`` (Ding 2025, section 3.2), in log space; shape (..., n).
 
-    With ``p ∝ exp(s/T)`` it is ``exp(s/T - Δ)``; with p uniform it is the paper's ``exp(-Δ)``.
+    ``p ∝ exp(s/T)`` gives ``exp(s/T - Δ)``; a uniform p gives the paper's ``exp(-Δ)``.
 
     >>> relaxed(np.array([0.5, 0.5]), np.array([1000.0, 1000.0]), np.array([0, 0]), 1).tolist()
     [0.5, 0.5]
@@ -129,9 +129,9 @@ def logarithm(prob: Floats) -> Floats:
 
 
 def beside(prob: Floats, fixed: Floats, topic: Ints, n_topics: int) -> Floats:
-    """Probabilities of some candidates beside masses that stay: ``(1 - Σ m) π_i + m_i``, shape (..., n).
+    """Probabilities of candidates combined with fixed masses: ``(1 - Σ m) π_i + m_i``, shape (..., n).
 
-    A topic with no π but a mass goes to that mass.
+    If all π of a topic are 0, the fixed masses are normalised.
 
     >>> beside(np.array([0.5, 0.5, 0.0]), np.array([0.0, 0.0, 0.2]), np.array([0, 0, 0]), 1).tolist()
     [0.4, 0.4, 0.2]
@@ -141,7 +141,7 @@ def beside(prob: Floats, fixed: Floats, topic: Ints, n_topics: int) -> Floats:
 
 
 def ranks(values: Floats, topic: Ints, tie: Ints) -> Ints:
-    """The place of each candidate in its topic, 0 for the largest value, shape (..., n).
+    """The rank of each candidate in its topic, 0 for the largest value, shape (..., n).
 
     Parameters
     ----------
@@ -162,15 +162,15 @@ def ranks(values: Floats, topic: Ints, tie: Ints) -> Ints:
 def kept(
     prob: Floats, topic: Ints, tie: Ints, *, threshold: float = 0.0, top: int | None = None, mass: float | None = None
 ) -> Bools:
-    """Which candidates stay: the shortest prefix of each topic that any of three rules leaves, shape (..., n).
+    """A mask of the candidates that remain after truncation by up to three rules, shape (..., n).
 
-    Every rule keeps a prefix of the candidates in the order of their probability, so together they keep the shortest,
-    whatever their order. The most probable candidate always stays.
+    Every rule keeps a prefix of the candidates by decreasing probability, so all rules together keep the shortest
+    prefix. The most probable candidate is always kept.
 
     Parameters
     ----------
     prob
-        Shape (..., n), 1 in sum over a topic. Differences below 1e-12 are none.
+        Shape (..., n), with sum 1 over a topic. Differences below 1e-12 are ignored.
     tie
         Among equal probabilities the smallest comes first, shape (n,).
     threshold
@@ -178,7 +178,7 @@ def kept(
     top
         Keep the first K.
     mass
-        Keep the smallest prefix whose probabilities reach ρ in sum.
+        Keep the shortest prefix with a total probability of at least ρ.
 
     >>> kept(np.array([0.6, 0.3, 0.1]), np.array([0, 0, 0]), np.arange(3), mass=0.9).tolist()
     [True, True, False]
@@ -200,7 +200,7 @@ def kept(
 
 
 def _order(values: Floats, topic: Ints, tie: Ints) -> tuple[Ints, Ints]:
-    """Candidates by topic and falling value, and where the topic of each place begins."""
+    """The order of candidates by topic and decreasing value, and the start of the topic of each position."""
     order = np.lexsort(np.broadcast_arrays(tie, -values, topic), axis=-1)
     by_topic = np.sort(topic)
     return order, np.searchsorted(by_topic, by_topic)
@@ -214,24 +214,24 @@ def cross_entropy(logits: Floats, target: Floats, topic: Ints, n_topics: int) ->
     logits
         Finite, shape (n,).
     target
-        The distribution that the softmax should have, shape (n,), 1 in sum over a topic or 0 throughout.
+        The target distribution, shape (n,), with sum 1 over a topic, or 0 for the whole topic.
 
     >>> round(cross_entropy(np.zeros(2), np.array([1.0, 0.0]), np.array([0, 0]), 1), 4)
     0.6931
     """
     below = logits - peaks(logits, topic, n_topics)[topic]
-    # By row: of topics without any there is nothing to take the logarithm of.
+    # Indexed by row, because topics without candidates have no logarithm.
     total = per_topic(np.exp(below), topic, n_topics)[topic]
     return float(np.sum(target * (np.log(total) - below)))
 
 
 def cosines(vectors: Floats) -> Floats:
-    """Cosine of each pair of rows, shape (n, n); 0 with a row of zeros.
+    """Cosine similarity of each pair of rows, shape (n, n); 0 for rows of zeros.
 
     >>> cosines(np.array([[3.0, 4.0], [4.0, 3.0], [0.0, 0.0]])).round(2).tolist()
     [[1.0, 0.96, 0.0], [0.96, 1.0, 0.0], [0.0, 0.0, 0.0]]
     """
-    # Scaled by the largest entry first: squares must not overflow.
+    # Scaling by the largest entry avoids overflow of squares.
     largest = np.abs(vectors).max(axis=1, keepdims=True, initial=0.0)
     scaled = np.divide(vectors, largest, out=np.zeros_like(vectors), where=largest > 0)
     length = np.linalg.norm(scaled, axis=1, keepdims=True)
@@ -240,10 +240,10 @@ def cosines(vectors: Floats) -> Floats:
 
 
 def complete_linkage(similarity: Floats, threshold: float) -> Ints:
-    """The cluster of each thing, named by its first member, shape (n,).
+    """Complete-linkage clustering: the cluster of each item, named by its first member, shape (n,).
 
-    The two most similar clusters become one while every pair of their members is at least as similar as the threshold;
-    of equally similar pairs the first in the order of the rows goes first. So a chain A~B, B~C does not join A with C.
+    The two most similar clusters are merged while all pairs of their members have at least the threshold similarity;
+    ties are broken by the order of rows. A chain A~B, B~C does not merge A with C.
 
     Parameters
     ----------
@@ -254,7 +254,7 @@ def complete_linkage(similarity: Floats, threshold: float) -> Ints:
 
     Notes
     -----
-    Costs O(n²) for each merger.
+    The cost is O(n²) per merge.
 
     >>> chain = np.array([[1.0, 0.97, 0.90], [0.97, 1.0, 0.96], [0.90, 0.96, 1.0]])
     >>> complete_linkage(chain, 0.95).tolist()
@@ -270,7 +270,7 @@ def complete_linkage(similarity: Floats, threshold: float) -> Ints:
         one, other = sorted(divmod(int(np.argmax(between)), n))
         if not between[one, other] >= threshold - _SLACK:
             return label
-        # Complete linkage: clusters are as similar as their least similar members.
+        # The similarity of clusters is that of their least similar members.
         least = np.minimum(between[one], between[other])
         between[one], between[:, one] = least, least
         between[other], between[:, other] = -np.inf, -np.inf

@@ -1,4 +1,4 @@
-"""Compact letter display of systems that do not differ significantly."""
+"""Compact letter display of pairwise significance tests."""
 
 from __future__ import annotations
 
@@ -14,18 +14,17 @@ _ALPHABET = "abcdefghijklmnopqrstuvwxyz"
 
 
 def letters(different: Bools) -> list[str]:
-    """The compact letter display: two systems share a letter exactly when they are not different (Piepho 2004).
+    """The compact letter display: two systems share a letter exactly if they do not differ (Piepho 2004).
 
-    A letter is a maximal set of systems that are not different from each other. Sets are grown from pairs that share
-    no letter yet, in the order of the systems, and those that others make redundant are dropped: the display is exact,
-    at a cost of at most (pairs x systems), and as short as can be where systems that differ lie on either side of
-    those that do not.
+    A letter is a maximal set of systems that do not differ from each other. Sets are extended from pairs without a
+    common letter, in the order of the systems, and redundant sets are removed. The display is exact, costs at most
+    (pairs x systems), and has the smallest number of letters if differences are monotone in the order of systems.
 
     Parameters
     ----------
     different
-        Whether two systems are different, symmetric with ``False`` on the diagonal, shape (n, n); systems in the order
-        in which they should get their letters.
+        True if two systems differ, symmetric with ``False`` on the diagonal, shape (n, n); letters are assigned in
+        the order of the systems.
 
     Returns
     -------
@@ -40,19 +39,20 @@ def letters(different: Bools) -> list[str]:
     counts = np.zeros(alike.shape, dtype=np.int64)
     for group in groups:
         counts += np.outer(group, group)
-    # From the last: the letters of the best are kept.
+    # Redundant letters are removed from the last, so that the first systems keep their letters.
     for at in range(len(groups) - 1, -1, -1):
         own = np.outer(groups[at], groups[at])
         if (counts[own] > 1).all():
             counts -= own
             del groups[at]
     groups.sort(key=lambda group: np.flatnonzero(group).tolist())
-    signs = [_sign(at) for at in range(len(groups))]
+    rounds = (divmod(at, len(_ALPHABET)) for at in range(len(groups)))
+    signs = [_ALPHABET[letter] + (str(n) if n else "") for n, letter in rounds]
     return ["".join(sign for sign, group in zip(signs, groups, strict=True) if group[at]) for at in range(len(alike))]
 
 
 def _cover(alike: Bools) -> list[Bools]:
-    """Maximal sets of systems that are alike, such that every two that are alike are together in one of them."""
+    """Maximal sets of systems that do not differ, such that each pair that does not differ is in one set."""
     groups = []
     together = np.zeros_like(alike)
     for first, second in zip(*np.nonzero(np.triu(alike)), strict=True):
@@ -68,8 +68,3 @@ def _cover(alike: Bools) -> list[Bools]:
         together |= np.outer(group, group)
         groups.append(group)
     return groups
-
-
-def _sign(at: int) -> str:
-    again, letter = divmod(at, len(_ALPHABET))
-    return _ALPHABET[letter] + (str(again) if again else "")

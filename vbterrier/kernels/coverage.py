@@ -1,4 +1,4 @@
-"""Documents reached by lists of entities, and maximum coverage."""
+"""Coverage of documents by ranked entities, observable entity relevance, and greedy maximum coverage."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ if TYPE_CHECKING:
     from vbterrier.annotations import Bools, Floats, Ints
 
 
-# The rank of what is in no list.
+# The rank of entities that are not in the list.
 NEVER = np.iinfo(np.int64).max
 CLASSES = ("core", "conditional", "generic bait", "anti-signal", "sparse", "neutral")
-# An entity of so few documents is sparse, of so many generic; of so high an OER it can be core.
+# The largest document frequency of sparse entities, the smallest of generic ones, the smallest OER of core entities.
 SPARSE, GENERIC, STRONG = 2, 50, 0.5
 
 
 def first_ranks(link_ranks: Ints, starts: Ints) -> Ints:
-    """The best rank among the entities of each document, ``NEVER`` where none is listed, shape (n_documents,).
+    """The best rank among the entities of each document, ``NEVER`` if none is listed, shape (n_documents,).
 
     Parameters
     ----------
     link_ranks
-        The rank from 0 of each link's entity in its topic's list, ``NEVER`` where it is not listed, shape (n_links,).
+        The rank (from 0) of each link's entity in its topic's list, ``NEVER`` if it is not listed, shape (n_links,).
     starts
-        Where the links of each document begin, and where the last one's end, shape (n_documents + 1,).
+        The start of the links of each document, and the end of the last ones, shape (n_documents + 1,).
 
     >>> first_ranks(np.array([4, 1, 3]), np.array([0, 2, 2, 3])).tolist() == [1, NEVER, 3]
     True
@@ -38,7 +38,7 @@ def first_ranks(link_ranks: Ints, starts: Ints) -> Ints:
 
 
 def coverage(first: Ints, chosen: Bools, topic: Ints, n_topics: int, cutoffs: Ints) -> Floats:
-    """The share of some documents that the first k entities reach, for many k in one pass.
+    """The share of selected documents that mention one of the first k entities, for several cutoffs k.
 
     ``|{d in chosen : rank of d's best entity < k}| / |chosen|``
 
@@ -47,20 +47,20 @@ def coverage(first: Ints, chosen: Bools, topic: Ints, n_topics: int, cutoffs: In
     first
         See :func:`first_ranks`, shape (n_documents,).
     chosen
-        The documents that count, shape (n_documents,).
+        A mask of the selected documents, shape (n_documents,).
     topic
-        The topic's number of each document, shape (n_documents,).
+        The number of each document's topic, shape (n_documents,).
     n_topics
-        How many topics there are.
+        The number of topics.
     cutoffs
-        k, rising, shape (c,).
+        The rank cutoffs k, increasing, shape (c,).
 
     Returns
     -------
     numpy.ndarray
-        NaN for topics without such documents, shape (n_topics, c).
+        NaN for topics without selected documents, shape (n_topics, c).
     """
-    # The place of the smallest cutoff that reaches each document.
+    # The position of the smallest cutoff that covers each document.
     place = np.searchsorted(cutoffs, first[chosen], side="right")
     cells = topic[chosen] * (len(cutoffs) + 1) + place
     counts = np.bincount(cells, minlength=n_topics * (len(cutoffs) + 1)).reshape(n_topics, len(cutoffs) + 1)
@@ -72,7 +72,7 @@ def coverage(first: Ints, chosen: Bools, topic: Ints, n_topics: int, cutoffs: In
 def observable_relevance(
     df_relevant: Ints, df_other: Ints, n_relevant: Ints, n_other: Ints, *, alpha: float, shrinkage: float
 ) -> Floats:
-    """Observable entity relevance: a smoothed log odds ratio, shrunk where an entity is rare.
+    """Observable entity relevance (OER): a smoothed log odds ratio, shrunk for rare entities.
 
     ``OER = (1 - exp(-df/shrinkage)) (logit p(e|rel) - logit p(e|nonrel))`` with
     ``p(e|rel) = (df_rel + alpha)/(n_rel + 2 alpha)`` (Chatterjee, arXiv 2604.05204, section 2.5).
@@ -86,12 +86,12 @@ def observable_relevance(
     alpha
         Pseudo-count, above 0.
     shrinkage
-        How many documents make support: at ``shrinkage`` documents it is 63 %; above 0.
+        The document frequency at which the factor of support is 63 %, above 0.
 
     >>> observable_relevance(*map(np.array, ([4], [0], [5], [5])), alpha=0.5, shrinkage=5.0).round(4).tolist()
     [1.9254]
     """
-    # One logarithm of a quotient of products: equal odds are 0 to the last bit, on which signal classes depend.
+    # A single logarithm gives exactly 0 for equal odds, on which signal classes depend.
     above = (df_relevant + alpha) * (n_other - df_other + alpha)
     below = (n_relevant - df_relevant + alpha) * (df_other + alpha)
     support: Floats = -np.expm1(-(df_relevant + df_other) / shrinkage)
@@ -99,11 +99,11 @@ def observable_relevance(
 
 
 def signal_classes(oer: Floats, df_relevant: Ints, df_other: Ints) -> Ints:
-    """The class of each entity by its OER and its documents, a number among ``CLASSES``, shape (m,).
+    """The class of each entity by its OER and document frequencies, as a position in ``CLASSES``, shape (m,).
 
-    The first that holds: sparse, ``df <= 2``; core, ``df_rel >= 2``, ``df_rel > df_nonrel`` and ``OER >= 0.5``;
+    The first matching class: sparse, ``df <= 2``; core, ``df_rel >= 2``, ``df_rel > df_nonrel`` and ``OER >= 0.5``;
     conditional, ``OER > 0``; anti-signal, ``OER < 0`` and ``df_nonrel > df_rel``; generic bait, ``OER <= 0`` and
-    ``df >= 50``. What is left the paper does not name: neutral (Chatterjee, arXiv 2604.05204, section 2.5).
+    ``df >= 50``; otherwise neutral, a class that the paper does not name (Chatterjee, arXiv 2604.05204, section 2.5).
 
     Parameters
     ----------
@@ -129,9 +129,9 @@ def signal_classes(oer: Floats, df_relevant: Ints, df_other: Ints) -> Ints:
 def greedy_cover(
     document: Ints, pair: Ints, pair_starts: Ints, n_documents: int, cutoff: int | None = None
 ) -> tuple[Ints, Ints]:
-    """Take the entity that reaches most documents not yet reached, the first of equals, again and again.
+    """Greedy maximum coverage: repeatedly select the entity that covers most uncovered documents, the first of equals.
 
-    What the first k of them reach is at least ``1 - (1 - 1/k)^k``, more than ``1 - 1/e``, of what any k entities reach
+    The first k entities cover at least ``1 - (1 - 1/k)^k``, more than ``1 - 1/e``, of the maximum for k entities
     (Nemhauser, Wolsey and Fisher 1978).
 
     Parameters
@@ -139,21 +139,21 @@ def greedy_cover(
     document, pair
         The document and the pair of topic and entity of each link, shape (n_links,).
     pair_starts
-        Where the pairs of each topic begin, and where the last one's end, shape (n_topics + 1,).
+        The start of the pairs of each topic, and the end of the last ones, shape (n_topics + 1,).
     n_documents
-        How many documents there are.
+        The number of documents.
     cutoff
-        How many entities to take at most; ``None`` to go on until everything that can be reached is.
+        The largest number of entities; ``None`` for as many as cover new documents.
 
     Returns
     -------
     (pairs, n_reached)
-        The pairs taken, -1 where nothing is left to reach, and how many documents those so far reach; each of shape
-        (n_topics, d), where d is the longest list.
+        The selected pairs, padded with -1, and the number of documents that they cover so far; each of shape
+        (n_topics, d), where d is the length of the longest list.
 
     Notes
     -----
-    A pass over the links and pairs that are left for each rank, for all topics together.
+    Each rank costs one pass over the remaining links and pairs of all topics.
 
     >>> pairs, n_reached = greedy_cover(np.array([0, 1, 1, 2]), np.array([0, 0, 1, 1]), np.array([0, 2]), 3)
     >>> pairs.tolist(), n_reached.tolist()

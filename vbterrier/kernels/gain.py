@@ -29,7 +29,7 @@ def cumulative_discounts(cutoff: int) -> Floats:
 
 
 def gains(grades: Ints, *, exponential: bool = False) -> Floats:
-    """The gain of each grade: the grade itself (trec_eval), or ``2^grade - 1``; grades below 0 gain nothing.
+    """The gain of each grade: the grade itself (trec_eval), or ``2^grade - 1``; 0 for grades below 0.
 
     >>> gains(np.array([-1, 0, 1, 3]))
     array([0., 0., 1., 3.])
@@ -41,7 +41,7 @@ def gains(grades: Ints, *, exponential: bool = False) -> Floats:
 
 
 def ideal_dcg(counts: Ints, gain: Floats, cutoff: int | None) -> Floats:
-    """The DCG of the best ranking of each pool.
+    """The DCG of the ideal ranking of each pool.
 
     With ``n_l`` documents of level ``l`` or higher and ``C(n)`` the sum of the first n discounts,
     ``IDCG@k = Σ_l (gain_l - gain_{l-1}) · C(min(k, n_l))``: a sum over levels, not over documents.
@@ -49,11 +49,11 @@ def ideal_dcg(counts: Ints, gain: Floats, cutoff: int | None) -> Floats:
     Parameters
     ----------
     counts
-        Documents of each level, shape (..., n_levels), levels by rising gain; level 0 gains nothing.
+        Documents of each level, shape (..., n_levels), levels by increasing gain.
     gain
-        The gain of each level, shape (n_levels,), ``gain[0] == 0``, rising.
+        The gain of each level, shape (n_levels,), increasing from ``gain[0] == 0``.
     cutoff
-        The cutoff k; ``None`` counts the whole pool.
+        The cutoff k; ``None`` for the whole pool.
 
     Returns
     -------
@@ -95,9 +95,9 @@ def average_precision(relevant: Floats, n_relevant: Ints | int) -> Floats:
     Parameters
     ----------
     relevant
-        I: 1 where a relevant document stands, 0 elsewhere, shape (..., width).
+        I: 1 at ranks of relevant documents, otherwise 0, shape (..., width).
     n_relevant
-        R, relevant documents there are, shape (...) or one for all; where none is, AP is 0.
+        R, the number of relevant documents, shape (...) or a scalar; AP is 0 if R = 0.
 
     Returns
     -------
@@ -118,7 +118,7 @@ def err(stops: Floats) -> Floats:
     Parameters
     ----------
     stops
-        Probability that a user who looks at a rank is satisfied and stops there, shape (..., width).
+        Probability that a user who reaches a rank is satisfied and stops there, shape (..., width).
 
     Returns
     -------
@@ -136,18 +136,18 @@ def err(stops: Floats) -> Floats:
 
 
 def q_measure(gain: Floats, ideal: Floats, n_relevant: Ints | int, beta: float = 1.0) -> Floats:
-    """``Q = (1/R) Σ_r I(r) (C(r) + β cg(r)) / (r + β cg*(r))`` (Sakai 2005), 0 where nothing is relevant.
+    """``Q = (1/R) Σ_r I(r) (C(r) + β cg(r)) / (r + β cg*(r))`` (Sakai 2005), 0 if no document is relevant.
 
     Parameters
     ----------
     gain
-        Gain at each rank, shape (..., width); what gains anything is relevant: I(r) = 1.
+        Gain at each rank, shape (..., width); I(r) = 1 for gains above 0.
     ideal
         cg*: cumulative gain of the ideal ranking at each rank, shape (..., width).
     n_relevant
-        R, shape (...) or one for all.
+        R, shape (...) or a scalar.
     beta
-        How much gains count beside ranks; 0 is average precision.
+        The weight of cumulative gains relative to ranks; 0 gives average precision.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Precision and recall of entity linking with NIL, also after removal of queries."""
+"""Precision and recall of entity linking with NIL, and their distribution when queries are removed."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from vbterrier.annotations import Floats, Ints
 
 
-# What a query is answered with, in the order of a table's columns; its rows are gold links and gold NILs.
+# The answers to a query, in the order of a table's columns; the rows are gold links and gold NILs.
 RIGHT_LINK, WRONG_LINK, NIL, UNANSWERED = range(4)
 FIGURES = ("LinkP", "LinkR", "NilP", "NilR", "LinkingP", "LinkingR", "LinkingF1")
 
-# The sums that the figures are made of, as the cells of a table that each adds up: gold links and NILs, links and NILs
-# of the system, right links and NILs; shape (6, 2, 4).
+# The sums that determine the figures, as masks of the cells of a table: gold links and NILs, links and NILs of the
+# system, right links and NILs; shape (6, 2, 4).
 _SUMS = np.array(
     [
         [[1, 1, 1, 1], [0, 0, 0, 0]],
@@ -32,16 +32,16 @@ _SUMS = np.array(
 
 
 def weighted_scores(gold: Any, predicted: Any, right: Any) -> tuple[Floats, Floats, Floats]:
-    """P, R and F1 from numbers of links and NILs, each of the shape of what comes before the last axis.
+    """P, R and F1 from numbers of links and NILs, each of the shape of the leading axes.
 
     ``P = (n_L P_L + n_N P_N)/(n_L + n_N)`` and R likewise, both with the numbers in the gold standard (Mertens et al.
-    2014, section 2.2). Precision of a kind that is never predicted counts 0, and so does F1 where nothing is right; of
-    no queries all are NaN.
+    2014, section 2.2). The precision of a kind that is never predicted is 0, and so is F1 without right answers;
+    without queries all are NaN.
 
     Parameters
     ----------
     gold, predicted, right
-        How many there are in the gold standard, of the system, and of the system and right; the last axis is link, NIL.
+        Numbers in the gold standard, of the system, and of right answers of the system; the last axis is link, NIL.
 
     >>> [round(float(score), 3) for score in weighted_scores([10, 5], [9, 5], [6, 3])]
     [0.644, 0.6, 0.621]
@@ -55,12 +55,12 @@ def weighted_scores(gold: Any, predicted: Any, right: Any) -> tuple[Floats, Floa
 
 
 def figures(counts: Any) -> Floats:
-    """The figures of tables of counts, in the order of ``FIGURES``, shape (..., 7); NaN where one is undefined.
+    """The figures of tables of counts, in the order of ``FIGURES``, shape (..., 7); NaN if undefined.
 
     Parameters
     ----------
     counts
-        How many queries there are of each kind (gold link, gold NIL) with each answer (right link, wrong link, NIL,
+        Numbers of queries of each kind (gold link, gold NIL) with each answer (right link, wrong link, NIL,
         unanswered), shape (..., 2, 4).
 
     >>> figures([[6, 1, 2, 1], [0, 2, 3, 0]]).round(3).tolist()
@@ -73,11 +73,11 @@ def figures(counts: Any) -> Floats:
 
 
 def influence(counts: Any) -> Floats:
-    """What a query of each cell of a table stands for in each figure, shape (2, 4, 7).
+    """The pseudo-value of a query of each cell of a table for each figure, shape (2, 4, 7).
 
-    ``v_q = θ + n ∇θ · x_q`` with the gradient of the figure θ by the sums that it is made of and the query's part x_q
-    in them. No figure changes when all counts double, so ``∇θ · Σ x_q = 0`` (Euler) and the mean of v_q is θ; to first
-    order, other queries of the kind move θ as they move this mean. Gold weights are sums like others.
+    ``v_q = θ + n ∇θ · x_q`` with the gradient of the figure θ with respect to the sums, and the query's contribution
+    x_q to the sums. Figures are homogeneous of degree 0 in the counts, so ``∇θ · Σ x_q = 0`` (Euler) and the mean of
+    v_q is θ. To first order, the sampling variation of θ is that of this mean, including that of the gold weights.
 
     Parameters
     ----------
@@ -94,22 +94,22 @@ def influence(counts: Any) -> Floats:
 
 
 def _sums(counts: Any) -> tuple[Floats, Floats, Floats]:
-    """What is in the gold standard, what is predicted, and what is right, each of shape (..., 2): links, NILs."""
+    """Numbers in the gold standard, of predictions, and of right predictions, each of shape (..., 2): links, NILs."""
     sums = np.einsum("...ij,sij->...s", np.asarray(counts, dtype=np.float64), _SUMS)
     return sums[..., :2], sums[..., 2:4], sums[..., 4:]
 
 
 def _gradients(counts: Any) -> Floats:
-    """The derivative of each figure by each sum, shape (7, 6); NaN where a figure is undefined."""
+    """The derivative of each figure by each sum, shape (7, 6); NaN for undefined figures."""
     gold, predicted, right = _sums(counts)
     precision, recall, _ = weighted_scores(gold, predicted, right)
     n, made = gold.sum(), np.zeros((7, 6))
     for kind in range(2):
-        # Of a ratio a/b: 1/b by a, -a/b² by b.
+        # The derivatives of a ratio a/b: 1/b by a, -a/b² by b.
         for figure, (below, by) in enumerate(((2, predicted[kind]), (0, gold[kind]))):
             made[2 * kind + figure, 4 + kind] = _ratio(1.0, by)
             made[2 * kind + figure, below + kind] = -_ratio(right[kind], by**2)
-        # A kind that is never predicted has no precision that could move.
+        # The precision of a kind that is never predicted is constant.
         made[4] += gold[kind] / n * np.nan_to_num(made[2 * kind])
         made[4, kind] += (np.nan_to_num(_ratio(right[kind], predicted[kind])) - precision) / n
     made[5] = np.array([-recall, -recall, 0, 0, 1, 1]) / n
@@ -120,14 +120,15 @@ def _gradients(counts: Any) -> Floats:
 
 
 def _ratio(above: Any, below: Any) -> Floats:
-    """NaN where nothing is divided by."""
+    """The ratio, or NaN for a denominator of 0."""
     above, below = np.broadcast_arrays(np.asarray(above, dtype=np.float64), np.asarray(below, dtype=np.float64))
     ratio: Floats = np.divide(above, below, out=np.full(above.shape, np.nan), where=below > 0)
     return ratio
 
 
 N_CELLS = 5
-# Where they stand in a table of gold link and gold NIL by right link, wrong link, NIL, unanswered, row by row.
+# The positions of the five cells in a flattened table of gold link and gold NIL by answer: right links, wrong links,
+# missed links, right NILs, and linked NILs.
 PLACES = np.array([0, 1, 2, 6, 5])
 SCORES = ("P", "R", "F1")
 _TOTALS = [FIGURES.index(name) for name in ("LinkingP", "LinkingR", "LinkingF1")]
@@ -147,10 +148,10 @@ def scores(cells: Ints) -> Floats:
 
 
 def nested_draws(cells: Ints, n_removed: int, n_draws: int, draws: np.random.Generator) -> Ints:
-    """How many of each kind go when queries are removed at random, shape (n_draws, 5).
+    """Draw the numbers of removed queries of each cell when queries are removed at random, shape (n_draws, 5).
 
-    Links among the removed, those of them that were found, and those of these that were resolved right are
-    hypergeometric, each given the one before; so are the NILs recognised among the NILs removed.
+    The removed links, the found ones among these, and the right ones among these are hypergeometric, each given the
+    previous number; so are the recognised NILs among the removed NILs.
     """
     right, wrong, missed, nil, taken = (int(n) for n in cells)
     links = draws.hypergeometric(right + wrong + missed, nil + taken, n_removed, n_draws)
@@ -162,7 +163,7 @@ def nested_draws(cells: Ints, n_removed: int, n_draws: int, draws: np.random.Gen
 
 
 def removed_queries(kind: Ints, n_removed: int, n_draws: int, draws: np.random.Generator) -> Ints:
-    """How many of each kind go when queries are picked one by one, shape (n_draws, 5).
+    """Draw the numbers of removed queries of each cell by sampling individual queries, shape (n_draws, 5).
 
     Parameters
     ----------
@@ -177,7 +178,7 @@ def removed_queries(kind: Ints, n_removed: int, n_draws: int, draws: np.random.G
 
 
 def _picked(n: int, n_picked: int, n_draws: int, draws: np.random.Generator) -> Iterator[Ints]:
-    """Blocks of rows of different queries, shape (rows, n_picked)."""
+    """Yield blocks of samples of distinct queries, shape (rows, n_picked)."""
     step = max(1, _BLOCK // n)
     for done in range(0, n_draws, step):
         numbers = draws.random((min(step, n_draws - done), n))
@@ -185,17 +186,17 @@ def _picked(n: int, n_picked: int, n_draws: int, draws: np.random.Generator) -> 
 
 
 def extremes(cells: Ints, n_removed: int) -> tuple[Floats, Floats]:
-    """The lowest and the highest P, R and F1 that removing so many queries can leave, each shape (3,).
+    """The minimum and the maximum of P, R and F1 over all removals of ``n_removed`` queries, each of shape (3,).
 
     Notes
     -----
-    Let the missed links and the taken NILs that go be fixed, d what is left of the first less what is left of the
-    second, A the links and B the NILs that the system still predicts, n = A + B. Then
-    ``n P = n R + d (right/A - nil/B)``, and of the other removed queries s are links. Best, wrong links go before right
-    ones: P and R rise with s up to the number of wrong links; from there on R stays and P is monotone, in the
-    direction of -d. Worst, right links go first: up to their number R stays and P is monotone, beyond it both rise. So
-    the extremes of all three scores lie where s is at an end of its range or at that number: all removals of missed
-    links and taken NILs are tried with these, which costs their product.
+    Fix the numbers of removed missed links and of removed linked NILs. Let d be the difference of the remaining numbers
+    of these, A the links and B the NILs that the system still predicts, and n = A + B. Then
+    ``n P = n R + d (right/A - nil/B)``. Let s of the other removed queries be links. For the maximum, wrong links are
+    removed before right ones: P and R increase with s up to the number of wrong links; beyond, R is constant and P is
+    monotone in the direction of -d. For the minimum, right links are removed first: up to their number R is constant
+    and P is monotone; beyond, both increase. So the extremes of all three scores are at an end of the range of s or at
+    that number. These are evaluated for all removals of missed links and linked NILs, at the cost of their product.
     """
     right, wrong, missed, nil, taken = (int(n) for n in cells)
     lowest, highest = np.full(3, np.inf), np.full(3, -np.inf)

@@ -1,4 +1,4 @@
-"""Numbers behind perturbed candidates and tags: one row a replica, one column a candidate or a match."""
+"""Random numbers for perturbed candidates and tags: a row per replica, a column per candidate or match."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ _STEP = np.uint64(0x9E3779B97F4A7C15)
 
 
 def log_gammas(shape: Floats, larger: Floats, exponential: Floats) -> Floats:
-    """The logarithm of gamma variates of any shape, from variates of a shape larger by 1.
+    """The logarithm of gamma variates of shape a, from variates of shape a + 1.
 
-    ``log G(a) = log G(a + 1) - E/a`` with ``E`` exponential (Marsaglia and Tsang 2000, section 6, in logarithms): where
-    ``G(a)`` itself would underflow to 0, as it does for shapes below some .01, its logarithm is exact.
+    ``log G(a) = log G(a + 1) - E/a`` with ``E`` exponential (Marsaglia and Tsang 2000, section 6, in logarithms). The
+    logarithm is exact even if ``G(a)`` underflows, as for shapes below .01.
 
     Parameters
     ----------
     shape
         ``a``, at least 0, shape (..., n); 0 gives ``-inf``.
     larger, exponential
-        Draws from Gamma(a + 1) and from Exp(1), of one shape that ``shape`` broadcasts to.
+        Draws from Gamma(a + 1) and from Exp(1), of a common shape to which ``shape`` broadcasts.
 
     >>> log_gammas(np.array([0.0, 0.5]), np.ones(2), np.ones(2)).tolist()
     [-inf, -2.0]
     """
     with np.errstate(divide="ignore", over="ignore"):
         inverse = np.where(shape > 0, 1.0 / shape, np.inf)
-    # An exponential of exactly 0 must not make a shape of 0 possible.
+    # An exponential of exactly 0 with a shape of 0 must also give -inf.
     lost = np.maximum(exponential, np.finfo(np.float64).tiny)
     lost = np.multiply(lost, inverse, out=lost)
     logs = np.log(larger)
@@ -43,16 +43,16 @@ def log_gammas(shape: Floats, larger: Floats, exponential: Floats) -> Floats:
 
 
 def survivors(uniform: Floats, alive: Bools, share: float, topic: Ints, n_topics: int) -> Bools:
-    """Which candidates stay when each is dropped with probability ``share``, never all of a topic.
+    """A mask of the candidates that remain when each is dropped with probability ``share``, at least one per topic.
 
-    Where all would go, the one with the largest number stays: any with the same probability.
+    If all candidates of a topic are dropped, the one with the largest number remains, a uniform choice.
 
     Parameters
     ----------
     uniform
         Numbers in [0, 1), shape (..., n).
     alive
-        Which candidates there are, shape broadcasting to (..., n).
+        A mask of valid candidates, broadcasting to (..., n).
     share
         In [0, 1].
     topic, n_topics
@@ -67,16 +67,16 @@ def survivors(uniform: Floats, alive: Bools, share: float, topic: Ints, n_topics
 
 
 def resampled(uniform: Floats, alive: Bools, topic: Ints, n_topics: int) -> Ints:
-    """How often each candidate is drawn when as many as a topic has are drawn with replacement, shape (..., n).
+    """Bootstrap counts of candidates, resampled with replacement within their topic, shape (..., n).
 
     Parameters
     ----------
     uniform
         Numbers in [0, 1), shape (b, n).
     alive
-        Which candidates there are, shape (1, n) or (b, n); only they are drawn.
+        A mask of valid candidates, shape (1, n) or (b, n); only these are drawn.
     topic, n_topics
-        The topic of each candidate, rising, shape (n,), and the number of topics.
+        The topic of each candidate, sorted, shape (n,), and the number of topics.
 
     >>> resampled(np.array([[0.1, 0.4, 0.9]]), np.array([[True, False, True]]), np.zeros(3, int), 1).tolist()
     [[2, 0, 0]]
@@ -90,7 +90,7 @@ def resampled(uniform: Floats, alive: Bools, topic: Ints, n_topics: int) -> Ints
     alive = np.broadcast_to(alive, (b, n))
     n_alive = per_topic(alive.astype(np.float64), topic, n_topics).astype(np.int64)[:, topic]
     drawn = np.arange(n) - start < n_alive
-    # The draws count the living by their number among those of the topic.
+    # Draws are positions among the valid candidates of the topic.
     number = start + (uniform * n_alive).astype(np.int64)
     counts = np.bincount((row + number)[drawn], minlength=b * n).reshape(b, n)
     before: Ints = np.cumsum(alive, axis=1) - alive
@@ -99,15 +99,15 @@ def resampled(uniform: Floats, alive: Bools, topic: Ints, n_topics: int) -> Ints
 
 
 def keyed_uniforms(keys: Words, first: int, n: int) -> Floats:
-    """Numbers in [0, 1) that depend on a key and on the number of the replica alone, shape (n, n_keys).
+    """Numbers in [0, 1) that depend only on a key and the number of the replica, shape (n, n_keys).
 
-    Each key starts a splitmix64 sequence of its own (Steele et al. 2014), so that what a key draws is the same
-    whatever other keys there are, in whatever order.
+    Each key seeds a separate splitmix64 sequence (Steele et al. 2014), so its draws do not depend on other keys or
+    their order.
 
     Parameters
     ----------
     keys
-        64-bit words with well spread bits, shape (n_keys,).
+        64-bit words with well-mixed bits, shape (n_keys,).
     first, n
         The first replica, from 0, and the number of replicas.
 
@@ -120,16 +120,16 @@ def keyed_uniforms(keys: Words, first: int, n: int) -> Floats:
 
 
 def another(uniform: Floats, intent: Ints, start: Ints, size: Ints) -> Ints:
-    """Another candidate of the same topic, each with the same probability; itself where there is none.
+    """A uniform draw of another candidate of the same topic, or the candidate itself if it is the only one.
 
     Parameters
     ----------
     uniform
         Numbers in [0, 1), shape (..., m).
     intent
-        The place of a candidate, shape broadcasting to (..., m).
+        The position of a candidate, broadcasting to (..., m).
     start, size
-        The first place and the number of the candidates of its topic, shape (m,).
+        The first position and the number of the candidates of its topic, shape (m,).
 
     >>> another(np.array([0.1, 0.9]), np.array([5, 5]), np.array([4, 4]), np.array([3, 3])).tolist()
     [4, 6]

@@ -1,4 +1,4 @@
-"""Random streams, resampling and bootstrap intervals."""
+"""Random streams, resampling, and statistics of resamples."""
 
 from __future__ import annotations
 
@@ -18,22 +18,39 @@ if TYPE_CHECKING:
     Counts = NDArray[np.uint16]
 
 
-# Numbers of a block: 16 MB, below which starting a product costs more than it gains.
+# Numbers of a block, 16 MB, and of the draws that stay in the processor's cache.
 _BLOCK = 1 << 21
 _DRAWN = 1 << 15
-# Words of a seed, zeros among them, in front of the key in NumPy's SeedSequence.
+# The number of words to which NumPy's SeedSequence pads a seed.
 _POOL = 4
+# Influences this small are rounding errors.
+_NO_INFLUENCE = 1e-9
+# A finite substitute for infinity, so that interpolated quantiles are not NaN.
+ENDLESS = 1e100
+# Variances this small relative to the mean square, and standardised means this small, are rounding errors.
+_NO_VARIANCE = 1e-12
+# The units of the digits of a value; digits are whole numbers of at most 2^26, and the rest is rounded.
+_UNITS = np.ldexp(1.0, [20, -6, -32, -58])
+_TOO_LARGE = 2.0**46
+# Weights of a block: sums of its weighted digits stay below 2^53, the limit of exact integers in float64.
+_WEIGHTS_BLOCK = 1 << 21
+# The largest count of a topic in a resample.
+_MOST = np.iinfo(np.uint16).max
+# Deviations this small relative to the scores are rounding errors.
+_ROUNDING = 1e-12
+# The smallest sum of squares without one query, relative to the sum with all queries.
+_LEFT = 1e-9
 
 
 def stream(seed: int, *what: str) -> np.random.Generator:
-    """A generator of its own for each seed and name, whatever else is drawn before, beside or after.
+    """An independent generator of random numbers for each seed and name.
 
     Parameters
     ----------
     seed
         The user's seed, at least 0.
     what
-        What the numbers are for: a query's id, the number of a replica.
+        The words of the name, such as a query's id or the number of a replica.
 
     >>> float(stream(1, "q1").random()) == float(stream(1, "q1").random())
     True
@@ -46,15 +63,14 @@ def stream(seed: int, *what: str) -> np.random.Generator:
     if seed < 0:
         raise ValueError(f"seed={seed}: expected non-negative integer")
     words = np.frombuffer(seed.to_bytes(4 * max(_POOL, -(-seed.bit_length() // 32)), "little"), dtype="<u4")
-    # What SeedSequence(seed, spawn_key=key) makes of both, in half the time: it takes numbers one by one.
+    # The same entropy as SeedSequence(seed, spawn_key=key), in half the time.
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(np.append(words, np.array(key, np.uint32)))))
 
 
 def resamples(n: int, n_resamples: int, draws: np.random.Generator) -> Iterator[Floats]:
-    """How often each of n units is in each bootstrap resample, in blocks of shape (rows, n) that sum to n along a row.
+    """Yield the counts of n units in bootstrap resamples, in blocks of shape (rows, n) whose rows have sum n.
 
-    Sums over all resamples are then one product of matrices for each block, whatever is summed; how the resamples are
-    cut into blocks does not change them.
+    Sums over resamples are matrix products with these blocks. The size of blocks does not change the counts.
 
     >>> sum(len(block) for block in resamples(3, 100, stream(1, "topics")))
     100
@@ -63,7 +79,7 @@ def resamples(n: int, n_resamples: int, draws: np.random.Generator) -> Iterator[
     """
     for rows in _blocks(n, n_resamples):
         counts = np.empty((rows, n))
-        # What is drawn together stays in the processor's cache.
+        # Small batches stay in the processor's cache.
         for few in np.array_split(counts, max(1, min(rows, rows * n // _DRAWN))):
             drawn = draws.integers(n, size=few.shape, dtype=np.int32) + n * np.arange(len(few))[:, None]
             few[:] = np.bincount(drawn.ravel(), minlength=few.size).reshape(few.shape)
@@ -71,7 +87,7 @@ def resamples(n: int, n_resamples: int, draws: np.random.Generator) -> Iterator[
 
 
 def resampled_means(values: Floats, n_resamples: int, draws: np.random.Generator) -> Floats:
-    """Means of columns over resampled rows, the same rows for all columns, shape (n_resamples, m) from (n, m).
+    """Column means over resampled rows, shape (n_resamples, m), for values of shape (n, m).
 
     >>> resampled_means(np.array([[1.0, 5.0], [1.0, 5.0]]), 2, stream(1, "topics")).tolist()
     [[1.0, 5.0], [1.0, 5.0]]
@@ -81,7 +97,7 @@ def resampled_means(values: Floats, n_resamples: int, draws: np.random.Generator
 
 
 def random_signs(n: int, n_resamples: int, draws: np.random.Generator) -> Iterator[Floats]:
-    """Signs of n units, 1 or -1 with even chances, in blocks of shape (rows, n).
+    """Yield random signs of n units, 1 or -1 with equal probability, in blocks of shape (rows, n).
 
     >>> [np.unique(block).tolist() for block in random_signs(2, 50, stream(1, "signs"))]
     [[-1.0, 1.0]]
@@ -96,12 +112,8 @@ def _blocks(n: int, n_resamples: int) -> Iterator[int]:
         yield min(step, n_resamples - start)
 
 
-# Influences this small are roundings.
-_NO_INFLUENCE = 1e-9
-
-
 def quantiles_at(replicas: Floats, levels: Floats) -> Floats:
-    """Quantiles along the first axis, at levels of their own for each score, as (low, high) of shape (2, ...).
+    """Quantiles along the first axis at individual pairs of levels for each score, shape (2, ...).
 
     >>> quantiles_at(np.array([[0.0, 0.0], [1.0, 3.0]]), np.array([[0.5, 0.0], [1.0, 0.5]])).tolist()
     [[0.5, 0.0], [1.0, 1.5]]
@@ -118,21 +130,21 @@ def quantiles_at(replicas: Floats, levels: Floats) -> Floats:
 def acceleration_of(left_out: Floats, *, of_mean: bool = False) -> Floats:
     """The acceleration of BCa intervals by the jackknife over the resampled units.
 
-    ``a = Σ_q Σ_i l_qi³/n_q³ / (6 (Σ_q Σ_i l_qi²/n_q²)^(3/2))`` with ``l_qi = (n_q - 1)(mean_i θ_(-i) - θ_(-i))``; for a
-    query of its own the sum over q is dropped (Efron 1987; Davison and Hinkley 1997, section 5.3.2, for
-    several samples).
+    ``a = Σ_q Σ_i l_qi³/n_q³ / (6 (Σ_q Σ_i l_qi²/n_q²)^(3/2))`` with ``l_qi = (n_q - 1)(mean_i θ_(-i) - θ_(-i))``,
+    without the sum over q for single queries (Efron 1987; Davison and Hinkley 1997, section 5.3.2, for several
+    samples).
 
     Parameters
     ----------
     left_out
-        Scores without one unit after the other, shape (..., n, n_topics), NaN where a query has no such unit.
+        Scores without each unit in turn, shape (..., n, n_topics), NaN for units that a query lacks.
     of_mean
-        Whether the interval is that of the mean over queries.
+        True for the interval of the mean over queries.
 
     Returns
     -------
     numpy.ndarray
-        Shape (..., n_topics), or (...) for the mean; 0 where no unit matters.
+        Shape (..., n_topics), or (...) for the mean; 0 if no unit has an influence.
 
     Examples
     --------
@@ -145,24 +157,17 @@ def acceleration_of(left_out: Floats, *, of_mean: bool = False) -> Floats:
     influence = np.where(known, filled.sum(axis=-2, keepdims=True) / n - filled, 0.0) * (n - 1) / n
     axes = (-2, -1) if of_mean else (-2,)
     square, cube = ((influence**power).sum(axis=axes) for power in (2, 3))
-    # Where no unit matters, rounding alone is left.
     matters = square > _NO_INFLUENCE**2
     acceleration: Floats = np.divide(cube, 6 * square**1.5, out=np.zeros_like(cube), where=matters)
     return acceleration
 
 
-# What stands for infinity, so that quantiles between two of them are no NaN.
-ENDLESS = 1e100
-# Variances this small beside the square of the mean, and means this small beside a spread of 1, are roundings.
-_NO_VARIANCE = 1e-12
-
-
 def studentised(means: Floats, squares: Floats) -> Floats:
     """``m / sqrt(q - m²)`` from the means m and the mean squares q of resampled values, of any shape.
 
-    It is Student's t without its factor ``sqrt(n - 1)``. The values are to have a spread of about 1 around about 0
-    before they are resampled, so that no digits are lost. Where a resample does not vary, it is 0 for a mean of 0, and
-    otherwise ±1e100 in place of infinity.
+    It is Student's t without its factor ``sqrt(n - 1)``. For precision, standardise values to a mean of about 0 and a
+    standard deviation of about 1 before resampling. For resamples without variance it is 0 for a mean of 0, and ±1e100
+    as a substitute for infinity otherwise.
 
     >>> studentised(np.array([0.6, 1.0, 0.0]), np.array([1.0, 1.0, 0.0])).round(3).tolist()
     [0.75, 1e+100, 0.0]
@@ -173,20 +178,13 @@ def studentised(means: Floats, squares: Floats) -> Floats:
     return np.divide(means, np.sqrt(variance, where=varies, out=np.ones_like(variance)), where=varies, out=flat)
 
 
-# A value is a sum of whole multiples of these, none above 2^26: what is below the last is rounded.
-_UNITS = np.ldexp(1.0, [20, -6, -32, -58])
-_TOO_LARGE = 2.0**46
-# Weights held at a time: sums of a block's digits stay below 2^53, where floats count every whole number.
-_WEIGHTS_BLOCK = 1 << 21
-
-
 def poisson_weights(units: Sequence[str], n_resamples: int, seed: int, name: str = "") -> Floats:
-    """How often each unit is in each resample: Poisson numbers of mean 1, decided by seed, name and the unit alone.
+    """Poisson bootstrap weights of mean 1, which depend only on the seed, the name and the unit.
 
     Returns
     -------
     ndarray
-        Shape (n, 1 + n_resamples); the first column is the sample itself, 1 throughout.
+        Shape (n, 1 + n_resamples); the first column, the sample itself, is 1.
 
     >>> weights = poisson_weights(["q1", "q2"], 1000, seed=0)
     >>> bool((weights[1] == poisson_weights(["q2"], 1000, seed=0)).all()), round(float(weights.mean()), 1)
@@ -199,7 +197,7 @@ def poisson_weights(units: Sequence[str], n_resamples: int, seed: int, name: str
 
 
 def digits(values: Floats) -> Floats:
-    """Each value in whole numbers of 2^20, 2^-6, 2^-32 and 2^-58, shape (4, ...), rounded by 2^-59 at most.
+    """Decompose values into whole multiples of 2^20, 2^-6, 2^-32 and 2^-58, shape (4, ...), with error at most 2^-59.
 
     >>> digits(np.array([1.5, -0.125])).astype(int).tolist()
     [[0, 0], [96, -8], [0, 0], [0, 0]]
@@ -207,7 +205,7 @@ def digits(values: Floats) -> Floats:
     found, rest = [], np.asarray(values, dtype=np.float64)
     for unit in _UNITS[:-1]:
         found.append(np.trunc(rest / unit))
-        # Exact: digits are cut off at the top.
+        # Exact, because the leading digits are subtracted.
         rest = rest - found[-1] * unit
     return np.stack([*found, np.rint(rest / _UNITS[-1])])
 
@@ -217,19 +215,19 @@ def weighted_sums(
 ) -> tuple[Ints, Ints]:
     """Sums of weights, shape (1 + n_resamples,), and of weighted digits, shape (4, 1 + n_resamples, m), from (n, m).
 
-    They are whole numbers, so that sums over parts are those of the whole to the last bit, however it is parted.
+    Sums of integers do not depend on the order of summation, so merged sums of any partition equal those of all units.
 
     Raises
     ------
     InputError
-        A value of 2^46 or more, below or above 0.
+        A value with magnitude 2^46 or more.
 
     >>> weights, sums = weighted_sums(["1", "2"], np.array([[0.5], [0.25]]), 10, seed=0)
     >>> int(weights[0]), means_of(weights, sums)[0].tolist()
     (2, [0.375])
     """
     if (np.abs(values) >= _TOO_LARGE).any():
-        raise InputError(f"a value of {np.abs(values).max():g}: Poisson weights are summed for values below 2^46 only")
+        raise InputError(f"a value of {np.abs(values).max():g}: the Poisson bootstrap needs values below 2^46")
     weights = np.zeros(1 + n_resamples, dtype=np.int64)
     sums = np.zeros((len(_UNITS), 1 + n_resamples, values.shape[1]), dtype=np.int64)
     step = max(1, _WEIGHTS_BLOCK // (1 + n_resamples))
@@ -243,21 +241,17 @@ def weighted_sums(
 
 
 def means_of(weights: Ints, sums: Ints) -> Floats:
-    """Weighted means, shape (1 + n_resamples, m); NaN in a resample that holds no unit."""
+    """Weighted means, shape (1 + n_resamples, m); NaN for empty resamples."""
     total = np.zeros(sums.shape[1:])
-    # The least first: what is small is not lost.
+    # From the smallest unit up, for precision.
     for unit, of_unit in zip(_UNITS[::-1], sums[::-1], strict=True):
         total += of_unit * unit
     with np.errstate(invalid="ignore"):
         return np.asarray(total / weights.reshape(len(weights), -1))
 
 
-# More copies of one topic than any resample of topics has.
-_MOST = np.iinfo(np.uint16).max
-
-
 def resampled_counts(n: int, n_resamples: int, draws: np.random.Generator) -> Counts:
-    """How often each of n topics is in each resample, shape (n, n_resamples), in two bytes each.
+    """The counts of n topics in bootstrap resamples, as uint16, shape (n, n_resamples).
 
     >>> resampled_counts(3, 4, np.random.default_rng(1)).sum(axis=0).tolist()
     [3, 3, 3, 3]
@@ -267,17 +261,17 @@ def resampled_counts(n: int, n_resamples: int, draws: np.random.Generator) -> Co
 
 
 def nested_noise(draws: Iterable[Floats], often: Counts) -> tuple[Floats, Floats, Floats]:
-    """What draws within topics add to the mean of each resample of topics, and their moments.
+    """The noise that draws within topics add to the mean of each resample of topics, and the moments of draws.
 
-    Every copy of a topic takes a draw of its own, so that the noise of a resample has the variance ``Σ_t c_t σ_t²/n²``,
+    Each copy of a topic has a separate draw, so the noise of a resample has the variance ``Σ_t c_t σ_t²/n²``, and
     ``Σ_t σ_t²/n²`` on average over resamples.
 
     Parameters
     ----------
     draws
-        For each of n topics the draws of m quantities, shape (m, B); one topic is held at a time.
+        The draws of m quantities for each of n topics, shape (m, B); one topic is held in memory at a time.
     often
-        How often each topic is in each of B resamples, shape (n, B).
+        The counts of topics in B resamples, shape (n, B).
 
     Returns
     -------
@@ -292,7 +286,7 @@ def nested_noise(draws: Iterable[Floats], often: Counts) -> tuple[Floats, Floats
     """
     noise, moments = np.zeros((1, 1)), []
     for times, scores in zip(often, draws, strict=True):
-        # Numbers that are all the same have no spread, whatever the rounding of their mean.
+        # The deviations of constant draws are exactly 0.
         same = np.ptp(scores, axis=1, keepdims=True) == 0
         mean = np.where(same, scores[:, :1], scores.mean(axis=1, keepdims=True))
         away = scores - mean
@@ -306,16 +300,16 @@ def nested_noise(draws: Iterable[Floats], often: Counts) -> tuple[Floats, Floats
 
 
 def resampled_variances(values: Floats, often: Counts) -> tuple[Floats, Floats]:
-    """Means of rows of values over resampled topics, and their variances, each (m, n_resamples) from (m, n).
+    """Row means and variances over resampled topics, each of shape (m, n_resamples), for values of shape (m, n).
 
-    Variances have the divisor n - 1 and a factor n/(n - 1) more: resamples are that much narrower than samples.
+    Variances have the divisor n - 1 and an additional factor n/(n - 1), which corrects the bias of resamples.
 
     >>> means, variances = resampled_variances(np.array([[1.0, 3.0]]), np.array([[1, 2], [1, 0]], dtype=np.uint16))
     >>> means.tolist(), variances.tolist()
     ([[2.0, 1.0]], [[4.0, 0.0]])
     """
     n = len(often)
-    # About their mean, so that squares lose no digits.
+    # Values are centred for precision.
     center = values.mean(axis=1, keepdims=True)
     weights = often.astype(np.float64) / n
     means = (values - center) @ weights
@@ -323,27 +317,21 @@ def resampled_variances(values: Floats, often: Counts) -> tuple[Floats, Floats]:
     return means + center, np.maximum(squares - means**2, 0.0) * (n / (n - 1)) ** 2
 
 
-# Deviations this small, relative to the scores, are roundings.
-_ROUNDING = 1e-12
-# What is left of the spread of scores without one query, relative to all of it, if it is no more than roundings.
-_LEFT = 1e-9
-
-
 def left_out_slopes(labels: Floats, scores: Floats) -> Floats:
-    """Slopes of labels on scores by least squares, each without one query, the last axis reduced and kept.
+    """Leave-one-out slopes of the least-squares regression of labels on scores, along the last axis.
 
-    ``Σ_j (s_j - s̄)(y_j - ȳ) / Σ_j (s_j - s̄)²`` over the ``j != i``, from the sums over all: without query i they lose
-    ``n / (n - 1)`` times its own product of deviations.
+    ``Σ_j (s_j - s̄)(y_j - ȳ) / Σ_j (s_j - s̄)²`` over ``j != i``, from the sums over all queries: without query i they
+    decrease by ``n / (n - 1)`` times its product of deviations.
 
     Parameters
     ----------
     labels, scores
-        Of the same queries, shape (..., n).
+        Values of the same queries, shape (..., n).
 
     Returns
     -------
     numpy.ndarray
-        Shape (..., n); 0 where the scores of the others do not differ.
+        Shape (..., n); 0 if the scores of the remaining queries are equal.
 
     >>> left_out_slopes(np.array([1.0, 2.0, 3.0, 0.0]), np.array([1.0, 2.0, 3.0, 9.0])).round(3).tolist()
     [-0.36, -0.212, -0.184, 1.0]
@@ -352,10 +340,10 @@ def left_out_slopes(labels: Floats, scores: Floats) -> Floats:
     y, s = (values - values.mean(axis=-1, keepdims=True) for values in (labels, scores))
     own = n / max(n - 1, 1)
     whole = (s**2).sum(axis=-1, keepdims=True)
-    spread = whole - own * s**2
+    squares = whole - own * s**2
     shared = (s * y).sum(axis=-1, keepdims=True) - own * s * y
     rounding = _ROUNDING**2 * (scores**2).sum(axis=-1, keepdims=True)
     slopes: Floats = np.divide(
-        shared, spread, out=np.zeros_like(shared), where=spread > np.maximum(_LEFT * whole, rounding)
+        shared, squares, out=np.zeros_like(shared), where=squares > np.maximum(_LEFT * whole, rounding)
     )
     return slopes

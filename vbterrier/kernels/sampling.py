@@ -1,7 +1,4 @@
-"""Samples of units: which are drawn, with which probability, how many of each stratum, and the variance of totals.
-
-Every unit has a random number of its own, so that a larger sample of the same stream begins with the smaller one.
-"""
+"""Survey sampling: samples of units, inclusion probabilities, allocation to strata, and variances of totals."""
 
 from __future__ import annotations
 
@@ -13,14 +10,16 @@ if TYPE_CHECKING:
     from vbterrier.annotations import Floats, Ints
 
 
-# Probabilities this close to 1 are 1.
+# Tolerance of probabilities of 1 for rounding.
 _CERTAIN = 1e-12
-# Halvings that find a factor to the last digit, from a bracket of any width.
+# Bisections that determine a factor to the last digit.
 _HALVINGS = 100
 
 
 def drawn_units(n_units: int, n: int, draws: np.random.Generator, *, replace: bool) -> Ints:
-    """A simple random sample of n of so many units, in the order in which they are drawn, shape (n,).
+    """A simple random sample of n of ``n_units`` units, in drawing order, shape (n,).
+
+    Each unit has a random number, so larger samples from the same stream begin with the smaller ones.
 
     >>> few, more = (drawn_units(9, n, np.random.default_rng(1), replace=False) for n in (2, 5))
     >>> few.tolist() == more[:2].tolist()
@@ -36,7 +35,7 @@ def drawn_units(n_units: int, n: int, draws: np.random.Generator, *, replace: bo
 def inclusion_probabilities(sizes: Floats, n: int) -> Floats:
     """Probabilities proportional to size that sum to n, shape (n_units,): ``min(1, λ size)``.
 
-    A unit whose share would be above 1 is drawn for certain, and the rest of the sample is spread over the others.
+    Units with a share above 1 are drawn with certainty, and the rest of the sample is allocated to the other units.
 
     Parameters
     ----------
@@ -51,9 +50,9 @@ def inclusion_probabilities(sizes: Floats, n: int) -> Floats:
     if n == len(sizes):
         return np.ones(n)
     largest = np.sort(sizes)[::-1]
-    # What is left of all sizes when the first k are drawn for certain, from the smallest up for the sake of digits.
+    # The total size without the k largest units, summed from the smallest for precision.
     rest = np.cumsum(largest[::-1])[::-1]
-    # Once a unit is not certain no smaller one is. The last draw is never certain: others have a size, too.
+    # No unit smaller than an uncertain one is certain, and the last draw is never certain.
     k = np.arange(n)
     n_certain = int(np.count_nonzero((n - k[:-1]) * largest[: n - 1] >= rest[: n - 1]))
     share: Floats = sizes * ((n - n_certain) / rest[n_certain])
@@ -61,17 +60,17 @@ def inclusion_probabilities(sizes: Floats, n: int) -> Floats:
 
 
 def systematic(prob: Floats, draws: np.random.Generator) -> Ints:
-    """Units drawn with exactly these probabilities: equal steps, from a random start, through units in random order.
+    """Systematic sampling with given inclusion probabilities, from a random start through units in random order.
 
     Parameters
     ----------
     prob
-        Above 0 and at most 1, their sum a whole number n, shape (n_units,).
+        Probabilities above 0 and at most 1 whose sum is a whole number n, shape (n_units,).
 
     Returns
     -------
     numpy.ndarray
-        n different units.
+        n distinct units.
 
     >>> systematic(np.array([0.5, 1.0, 0.5]), np.random.default_rng(1)).size
     2
@@ -80,31 +79,31 @@ def systematic(prob: Floats, draws: np.random.Generator) -> Ints:
     order = unsure[draws.permutation(len(unsure))]
     ends = np.cumsum(prob[order])
     n = int(np.rint(ends[-1])) if len(order) else 0
-    # The last end is n but for roundings, which no step may fall behind.
+    # The last end may be below n by rounding.
     places = np.searchsorted(ends, draws.random() + np.arange(n), side="right")
     return np.concatenate([sure, order[np.minimum(places, len(order) - 1)]])
 
 
 def allocation(shares: Floats, n: int, low: Ints, high: Ints) -> Ints:
-    """Sizes of samples in strata that sum to n: proportional to shares, within bounds, shape (n_strata,).
+    """Sample sizes of strata with sum n, proportional to shares within bounds, shape (n_strata,).
 
     Parameters
     ----------
     shares
-        At least 0, one above it, shape (n_strata,).
+        Non-negative, at least one positive, shape (n_strata,).
     n
         From ``low.sum()`` to ``high.sum()``.
     low, high
-        The least and the most of each stratum, shape (n_strata,).
+        The smallest and the largest size of each stratum, shape (n_strata,).
 
     Notes
     -----
-    ``clip(λ share, low, high)`` with the λ that makes the sum n, then rounded by largest remainders.
+    ``clip(λ share, low, high)`` with λ such that the sum is n, rounded by the largest remainder method.
 
     >>> allocation(np.array([0.9, 0.09, 0.01]), 20, np.array([2, 2, 2]), np.array([99, 99, 99])).tolist()
     [16, 2, 2]
     """
-    # A stratum without a share takes what the others cannot hold.
+    # A stratum with share 0 gets units only beyond the bounds of the other strata.
     weight = np.maximum(shares / shares.max(), _CERTAIN)
     below, above = 0.0, float(high.max()) / float(weight.min())
     for _ in range(_HALVINGS):
@@ -121,7 +120,7 @@ def allocation(shares: Floats, n: int, low: Ints, high: Ints) -> Ints:
 
 
 def total_variance(expanded: Floats, n_draws: Ints, left: Floats, stratum: Ints) -> tuple[Floats, Ints]:
-    """The estimated variance of totals over a sample, and the draws of each stratum that vary.
+    """The estimated variance of totals from a sample, and the number of draws per stratum that contribute to it.
 
     ``v = Σ_h m_h/(m_h - 1) Σ_i c_i (e_i - B_h)²`` over the draws i of each stratum h, ``B_h = Σ c_i e_i / Σ c_i``, m_h
     the number of its draws with ``c_i > 0``.
@@ -129,18 +128,19 @@ def total_variance(expanded: Floats, n_draws: Ints, left: Floats, stratum: Ints)
     Parameters
     ----------
     expanded
-        What each draw of a query adds to the totals: ``y/π``, or ``y/(n p)`` with replacement, shape (n, n_columns).
+        The contribution of each draw of a query to the totals: ``y/π``, or ``y/(n p)`` with replacement, shape
+        (n, n_columns).
     n_draws
-        How often each query was drawn, shape (n,).
+        Number of draws of each query, shape (n,).
     left
-        ``c_i``: 1 where draws count as independent, ``1 - π_i`` where not, shape (n,).
+        ``c_i``: 1 for independent draws, otherwise ``1 - π_i``, shape (n,).
     stratum
-        Of each query, from 0, shape (n,).
+        The stratum of each query, from 0, shape (n,).
 
     Returns
     -------
     (variance, n_varying)
-        Shapes (n_columns,), NaN where a stratum has one draw that varies; and (n_strata,).
+        Shapes (n_columns,), NaN if only one draw of a stratum contributes; and (n_strata,).
 
     >>> y = np.array([[1.0], [3.0]])
     >>> total_variance(y, np.array([1, 1]), np.array([0.5, 0.5]), np.array([0, 0]))

@@ -1,4 +1,4 @@
-"""Regressions in two segments: what a cut of the topics explains, for all cuts in one pass."""
+"""Segmented regressions: the variance explained by a breakpoint, for all breakpoints in one pass."""
 
 from __future__ import annotations
 
@@ -10,43 +10,44 @@ if TYPE_CHECKING:
     from vbterrier.annotations import Bools, Floats, Ints
 
 
-# A segment's terms that others explain up to this share are none of their own.
+# Terms of a segment with a smaller share of unexplained variance are collinear.
 _COLLINEAR = 1e-9
 
 
 def explained_by_cuts(
     x: Floats, beside: Floats, y: Floats, weights: Floats, cuts: Ints, *, n_terms: int, least: float
 ) -> Floats:
-    """The share of what a regression leaves of y that terms of its own for x from each cut on explain.
+    """The share of the residual variance of y that separate terms of x above each breakpoint explain.
 
     ``1 - RSS_cut/RSS`` with RSS of ``y ~ beside`` and RSS_cut of ``y ~ beside + 1[x >= c] (+ x 1[x >= c])``.
 
     Parameters
     ----------
     x
-        Rising, shape (n,); around 0 and of unit size for the sake of digits.
+        Increasing, shape (n,); standardised, for precision.
     beside
-        The regressors of both segments, the constant among them, shape (n, q).
+        The common regressors of both segments, including the constant, shape (n, q).
     y
         Shape (b, n), or (1, n).
     weights
-        How often each row counts, shape (b, n), or (1, n).
+        The weight of each row, shape (b, n), or (1, n).
     cuts
-        The first row of each upper segment, where x is larger than in the row before; rising, at least 1, shape (c,).
+        The first row of each upper segment, where x is larger than in the previous row; increasing, at least 1, shape
+        (c,).
     n_terms
-        1 for a level of its own, 2 for a level and a slope.
+        1 for a separate level, 2 for a separate level and slope.
     least
-        How much weight each segment must have.
+        The smallest weight of a segment.
 
     Returns
     -------
     numpy.ndarray
-        In [0, 1], shape (b, c). NaN for cuts that leave a segment too light or without terms of its own, those at
-        whose x nothing has weight (they cut as the next does), and where the regression leaves nothing.
+        In [0, 1], shape (b, c). NaN for breakpoints with too little weight in a segment, with collinear terms, or
+        without weight at their x (they equal the next breakpoint), and if the regression has no residuals.
 
     Notes
     -----
-    Sums over upper segments are cumulative ones, so the cost is that of ``b n q`` numbers, whatever the cuts.
+    Sums over upper segments are cumulative, so the cost is that of ``b n q`` numbers for any number of breakpoints.
 
     >>> x = np.array([0.0, 1.0, 2.0, 3.0])
     >>> y, ones = np.array([[0.0, 0.0, 1.0, 1.0]]), np.ones((1, 4))
@@ -66,7 +67,7 @@ def explained_by_cuts(
     valid = _valid(weights, cuts, least) & _independent(gram, own)
     gram = np.where(valid[:, :, None, None], gram, np.eye(n_terms))
     reduction = (cross * np.linalg.solve(gram, cross[:, :, :, None])[:, :, :, 0]).sum(axis=2)
-    # A regression that leaves nothing but roundings leaves nothing.
+    # Residuals at the level of rounding errors are 0.
     something = total > 1e-20 * (weights * y**2).sum(axis=1, keepdims=True)
     found: Floats = np.full(reduction.shape, np.nan)
     np.divide(reduction, total, out=found, where=valid & something)
@@ -74,12 +75,12 @@ def explained_by_cuts(
 
 
 def _above(rows: Floats, cuts: Ints) -> Floats:
-    """Sums over the rows from each cut on, shape (b, c, ...)."""
+    """Sums over the rows of each upper segment, shape (b, c, ...)."""
     return np.flip(np.cumsum(np.flip(rows, axis=1), axis=1), axis=1)[:, cuts]
 
 
 def _valid(weights: Floats, cuts: Ints, least: float) -> Bools:
-    """Cuts with enough weight on both sides, and some at the value that they cut at, shape (b, c)."""
+    """Breakpoints with enough weight in both segments and some weight at their x, shape (b, c)."""
     above = _above(weights, cuts)
     below = weights.sum(axis=1, keepdims=True) - above
     at = above - np.concatenate([above[:, 1:], np.zeros((len(above), 1))], axis=1)
@@ -88,7 +89,7 @@ def _valid(weights: Floats, cuts: Ints, least: float) -> Bools:
 
 
 def _independent(gram: Floats, own: Floats) -> Bools:
-    """Cuts whose terms neither the regressors of both segments nor each other explain, shape (b, c)."""
+    """Breakpoints whose terms are not collinear with the common regressors or each other, shape (b, c)."""
     size, before = (np.diagonal(matrix, axis1=2, axis2=3) for matrix in (gram, own))
     apart = np.all(size > _COLLINEAR * before, axis=2)
     scale = np.sqrt(np.where(apart[:, :, None], size, 1.0))

@@ -1,4 +1,4 @@
-"""Expected success over ambiguous intents, its variance penalty, and the maximum of k documents."""
+"""Expected success over ambiguous intents, its variance penalty, and the maximum for k documents."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def per_topic(values: Floats, topic: Ints, n_topics: int) -> Floats:
-    """The sum of values of each topic, shape (..., n_topics), for values of shape (..., n_intents).
+    """Sums of values over each topic, shape (..., n_topics), for values of shape (..., n_intents).
 
     >>> per_topic(np.array([0.2, 0.3, 1.0]), np.array([0, 0, 2]), 3).tolist()
     [0.5, 0.0, 1.0]
@@ -29,9 +29,9 @@ def per_topic(values: Floats, topic: Ints, n_topics: int) -> Floats:
 
 
 def segments(topic: Ints) -> tuple[Ints | None, Ints, Ints]:
-    """How ``ufunc.reduceat`` finds the intents of each topic: an order that brings them together, topics, starts.
+    """The order of intents by topic, the distinct topics and their starts, for ``ufunc.reduceat``.
 
-    The order is ``None`` where the intents of each topic stand together already, by rising topics.
+    The order is ``None`` if intents are already sorted by topic.
 
     >>> segments(np.array([0, 0, 2]))[1:]
     (array([0, 2]), array([0, 2]))
@@ -45,12 +45,12 @@ def segments(topic: Ints) -> tuple[Ints | None, Ints, Ints]:
 
 
 def binary_gain(intent: Ints, weight: Floats, n_intents: int) -> Floats:
-    """``g_i = max_j w_ij``: whether, or how surely, some retrieved document is about the intent, shape (n_intents,).
+    """``g_i = max_j w_ij``: the largest weight of an intent in retrieved documents, shape (n_intents,).
 
     Parameters
     ----------
     intent, weight
-        The intent and the weight in [0, 1] of every match of a retrieved document, each of shape (n_matches,).
+        The intent and the weight in [0, 1] of each match with a retrieved document, each of shape (n_matches,).
     n_intents
         The number of intents.
 
@@ -70,15 +70,16 @@ def dcg_gain(
     Parameters
     ----------
     intent, weight, rank
-        The intent, the weight in [0, 1] and the 0-based rank of every match, each of shape (n_matches,).
+        The intent, the weight in [0, 1] and the 0-based rank of each match, each of shape (n_matches,).
     known
-        Documents known to be about each intent ``n_i``, shape (n_intents,); ``None`` takes k.
+        Number of known documents of each intent ``n_i``, shape (n_intents,); ``None`` uses k.
     cutoff
-        The cutoff k; ``None``, where ``known`` is given, for whole rankings.
+        The cutoff k; ``None`` for whole rankings, which needs ``known``.
     n_intents
         The number of intents.
 
-    >>> dcg_gain(np.array([0]), np.ones(1), np.array([1]), known=np.array([1]), cutoff=10, n_intents=1).round(4).tolist()
+    >>> intent, rank = np.array([0]), np.array([1])
+    >>> dcg_gain(intent, np.ones(1), rank, known=np.array([1]), cutoff=10, n_intents=1).round(4).tolist()
     [0.6309]
     """
     found = np.bincount(intent, weights=weight * discounts(int(rank.max(initial=-1)) + 1)[rank], minlength=n_intents)
@@ -90,12 +91,12 @@ def dcg_gain(
 
 
 def bernoulli_variance(success: Floats) -> Floats:
-    """``ES (1 - ES)``: the most the variance across intents can be (Bhatia-Davis), and what it is for binary gains."""
+    """``ES (1 - ES)``: the variance across intents for binary gains, and its upper bound (Bhatia-Davis)."""
     return np.maximum(success * (1.0 - success), 0.0)
 
 
 def lowest_point(alpha: float) -> float:
-    """The expected success at which VB is lowest, ``(1 - 1/sqrt(1 + α²))/2``; VB is not monotone below it.
+    """The expected success that minimises VB, ``(1 - 1/sqrt(1 + α²))/2``; VB is not monotone below it.
 
     >>> round(lowest_point(1.0), 4)
     0.1464
@@ -113,8 +114,8 @@ def vb(success: Floats, variance: Floats, alpha: float, *, monotone: bool = Fals
     alpha
         Weight of the penalty, at least 0.
     monotone
-        Take the minimum over all p of at least ES of VB at p, with the Bernoulli variance: below the lowest point that
-        minimum itself, so that more success never scores less.
+        Use the minimum of VB over all p >= ES, with the Bernoulli variance. Below the lowest point this is the global
+        minimum, so that the score never decreases with success.
     clip
         Raise negative scores to 0.
 
@@ -128,9 +129,9 @@ def vb(success: Floats, variance: Floats, alpha: float, *, monotone: bool = Fals
     return np.maximum(score, 0.0) if clip else score
 
 
-# Numbers that the exact search holds at a time; beyond, the greedy ranking stands.
+# The largest number of cells of the exact search; beyond, the greedy solution is returned.
 MOST_CELLS = 2**20
-# Documents that are compared each with each, to leave out those that others replace.
+# The largest number of documents that are compared pairwise to remove dominated documents.
 MOST_COMPARED = 1000
 _ROUNDING = 1e-12
 
@@ -138,10 +139,10 @@ _ROUNDING = 1e-12
 def best_success(
     prob: Floats, topic: Ints, n_topics: int, *, intent: Ints, document: Ints, weight: Floats, k: int | None
 ) -> tuple[Floats, Bools]:
-    """``max Σ_i π_i max_{d in S} w_id`` over all sets S of k documents, of each topic.
+    """``max Σ_i π_i max_{d in S} w_id`` over all sets S of k documents, for each topic.
 
-    Exact, for all topics at once, where no document of a topic is about two of its intents and where k documents are
-    enough for one each: the k largest ``π_i max_d w_id``. Elsewhere by :func:`best_cover`.
+    If no document of a topic covers two intents, or if k is at least the number of intents, it is the sum of the k
+    largest ``π_i max_d w_id``. Other topics use :func:`best_cover`.
 
     Parameters
     ----------
@@ -150,15 +151,15 @@ def best_success(
     n_topics
         The number of topics.
     intent, document, weight
-        The intent, the document (any number of its own) and the weight in [0, 1] of every tag, each of shape (n_tags,).
+        The intent, the document (any integer code) and the weight in [0, 1] of each tag, each of shape (n_tags,).
     k
-        How many documents are shown, at least 1; ``None`` for any number.
+        Number of documents, at least 1; ``None`` for any number.
 
     Returns
     -------
     (success, exact)
-        Each of shape (n_topics,). Where it is not exact, the greedy ranking's success, which is at least ``1 - 1/e`` of
-        the best (Nemhauser, Wolsey and Fisher 1978).
+        Each of shape (n_topics,). If not exact, the success is that of the greedy solution, at least ``1 - 1/e`` of the
+        maximum (Nemhauser, Wolsey and Fisher 1978).
 
     >>> tags = {"intent": np.array([0, 1, 2]), "document": np.array([7, 7, 8]), "weight": np.ones(3)}
     >>> success, exact = best_success(np.array([0.25, 0.25, 0.5]), np.zeros(3, dtype=int), 1, **tags, k=1)
@@ -193,7 +194,7 @@ def best_success(
 
 
 def _shares_documents(topic: Ints, document: Ints, intent: Ints, n_topics: int) -> Bools:
-    """Which topics have a document that is about two of their intents, of tags in that order, shape (n_topics,)."""
+    """Topics with a document that covers two intents, shape (n_topics,); tags sorted by topic, document and intent."""
     two = (topic[1:] == topic[:-1]) & (document[1:] == document[:-1]) & (intent[1:] != intent[:-1])
     shares = np.zeros(n_topics, dtype=bool)
     shares[topic[1:][two]] = True
@@ -201,19 +202,19 @@ def _shares_documents(topic: Ints, document: Ints, intent: Ints, n_topics: int) 
 
 
 def best_cover(prob: Floats, weights: Floats, k: int) -> tuple[float, bool]:
-    """The best k documents of one topic, and whether that is certain.
+    """The success of the best k documents of one topic, and True if it is certainly the maximum.
 
-    Gains that can be reached with 1, 2, ... documents are kept as a set, less those which even the largest single
-    additions to come could not raise above the greedy ranking.
+    Branch and bound over the gains of sets of 1, 2, ... documents: sets are pruned if the largest single additions
+    cannot raise them above the greedy solution.
 
     Parameters
     ----------
     prob
-        Shape (n_intents,).
+        Probabilities of the intents, shape (n_intents,).
     weights
-        What each document is about, shape (n_documents, n_intents).
+        The weight of each intent in each document, shape (n_documents, n_intents).
     k
-        How many documents are shown, at least 1.
+        Number of documents, at least 1.
 
     >>> weights = np.array([[1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.0], [0.0, 1.0, 1.0, 0.0]])
     >>> best_cover(np.array([0.2, 0.3, 0.3, 0.2]), weights, 2)
@@ -229,7 +230,7 @@ def best_cover(prob: Floats, weights: Floats, k: int) -> tuple[float, bool]:
         value = wider @ prob
         best = max(best, float(value.max()))
         added = value - (reached @ prob)[:, None]
-        # Success is submodular: what single documents add now is the most that they can add later.
+        # Success is submodular, so a document never adds more later than now.
         most = np.partition(added, -left, axis=1)[:, -left:].sum(axis=1) + reached @ prob
         reached = np.unique(wider[most > best + _ROUNDING].reshape(-1, len(prob)), axis=0)
         if not len(reached):
@@ -238,7 +239,7 @@ def best_cover(prob: Floats, weights: Floats, k: int) -> tuple[float, bool]:
 
 
 def greedy_cover(prob: Floats, weights: Floats, k: int) -> float:
-    """Success of taking k times the document that adds most, the first of equals.
+    """The success of the greedy solution: k times the document that adds most, the first of equals.
 
     >>> greedy_cover(np.array([0.2, 0.3, 0.3, 0.2]), np.array([[1, 1, 0, 0], [0, 0, 1, 1], [0, 1, 1.0, 0]]), 2)
     0.8
@@ -251,14 +252,14 @@ def greedy_cover(prob: Floats, weights: Floats, k: int) -> float:
 
 
 def _undominated(weights: Floats) -> Floats:
-    """The distinct documents, if they are few only those that no other document replaces."""
-    # Most documents are about one intent, and of those the best of each intent is enough.
+    """The distinct documents, without dominated documents if they are few enough to compare."""
+    # Most documents cover one intent; of these the best of each intent suffices.
     worse = (np.count_nonzero(weights, axis=1) == 1) & (weights < weights.max(axis=0)).all(axis=1, where=weights > 0)
     distinct = np.unique(weights[~worse], axis=0)
     if len(distinct) > MOST_COMPARED:
         return distinct
     kept = np.ones(len(distinct), dtype=bool)
     for row, one in enumerate(distinct):
-        # Of two distinct rows at most one covers the other, so none is left out with its better.
+        # Of two distinct rows at most one dominates the other.
         kept[row] = np.count_nonzero((distinct >= one).all(axis=1)) == 1
     return distinct[kept]

@@ -401,10 +401,10 @@ def test_topics_that_qrels_lack_have_none():
 def test_judged_documents_that_are_all_alike(by, method):
     runs, qrels, _ = collection(14)
     relevant = qrels.assign(label=1)
-    with pytest.warns(DegenerateWarning, match="all relevant, or none"):
+    with pytest.warns(DegenerateWarning, match="all or none of the judged documents are relevant"):
         high = chances(predict_grades(runs, relevant, by=by, method=method)["r0"])
     assert (high > 0.99).all()
-    with pytest.warns(DegenerateWarning, match="all relevant, or none"):
+    with pytest.warns(DegenerateWarning, match="all or none of the judged documents are relevant"):
         none = predict_grades(runs, qrels.assign(label=-1), by=by, method=method)["r0"]
     assert none["grade_prob"].tolist() == [[1.0]] * len(none)
 
