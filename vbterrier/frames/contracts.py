@@ -34,7 +34,7 @@ ROUNDING = 1e-6
 
 
 def is_frame(data: Any) -> bool:
-    """Return True for a table; columns of pandas 3 and polars support Arrow's interface, too, and are none.
+    """Return True for a table, and False for a single column, even if it supports Arrow's interface.
 
     >>> is_frame(pd.DataFrame()), is_frame(pd.Series(["d1"])), is_frame(["d1"])
     (True, False, False)
