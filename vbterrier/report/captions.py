@@ -116,7 +116,7 @@ def only(frame: pd.DataFrame, column: str, wanted: str | Iterable[str] | None, w
 
 
 def parsed(text: str) -> ir_measures.Measure | None:
-    """Parse the name of a measure; ``None`` if it is not one, since values computed elsewhere may have any name."""
+    """Parse the name of a measure; ``None`` if it is not one, since values of other programs may have any name."""
     try:
         (found,) = measures_from(text)
     except (ParameterError, ValueError):

@@ -284,8 +284,12 @@ def _verdict(found: Comparison, measure: str) -> str:
         if not one["significant"]:
             return f"{measure}: {a} and {b} do not differ significantly {at}"
         return f"{measure}: {a} and {b} differ significantly {at}: {a} scores higher by {one['diff']:.4f}"
-    best, beside = best_system(pairs, found.systems[found.systems["measure"] == measure])
-    rivals = f"not significantly different: {_listed(beside, marks)}" if beside else "significantly different from all"
+    best, not_different = best_system(pairs, found.systems[found.systems["measure"] == measure])
+    rivals = (
+        f"not significantly different: {_listed(not_different, marks)}"
+        if not_different
+        else "significantly different from all"
+    )
     return (
         f"{measure}: {int(pairs['significant'].sum())} of {len(pairs)} pairs of systems differ significantly {at}; "
         f"{_listed([best], marks)} has the {'lowest' if better(measure) == 'lower' else 'highest'} mean, {rivals}"

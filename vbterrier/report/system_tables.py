@@ -8,7 +8,7 @@ import pandas as pd
 
 from vbterrier.errors import printable
 from vbterrier.report.captions import best_rows, measures_sentence, topics_of
-from vbterrier.report.tables import rendered
+from vbterrier.report.tables import one_column_each, rendered
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -168,10 +168,7 @@ def coverage_table(reports: Sequence[CoverageReport], style: str, *, per_query: 
     """
     if per_query:
         values = _values(reports)
-        wide = values.pivot(index=["name", "qid"], columns="measure", values="value").reset_index()
-        ordered = values[["name", "qid"]].drop_duplicates().merge(wide, on=["name", "qid"], how="left")
-        ordered = ordered[["name", "qid", *values["measure"].unique()]].rename(columns={"name": "run"})
-        table = values if style in ("csv", "json") else ordered
+        table = values if style in ("csv", "json") else one_column_each(values)
         caption = coverage_caption(reports, per_query=True)
         return rendered(table, style, caption=caption, label=_LABEL)
     intervals = _intervals(reports)

@@ -158,9 +158,14 @@ def per_query(scores: Scores, style: str) -> pd.DataFrame:
     """The V frame; for other formats than csv and json, one column for each measure."""
     if style in ("csv", "json"):
         return scores.values
-    wide = scores.values.pivot(index=["name", "qid"], columns="measure", values="value").reset_index()
-    ordered = scores.values[["name", "qid"]].drop_duplicates().merge(wide, on=["name", "qid"], how="left")
-    return ordered[["name", "qid", *scores.values["measure"].unique()]].rename(columns={"name": "run"})
+    return one_column_each(scores.values)
+
+
+def one_column_each(values: pd.DataFrame) -> pd.DataFrame:
+    """Pivot a V frame to one column for each measure, in the order of the frame."""
+    wide = values.pivot(index=["name", "qid"], columns="measure", values="value").reset_index()
+    ordered = values[["name", "qid"]].drop_duplicates().merge(wide, on=["name", "qid"], how="left")
+    return ordered[["name", "qid", *values["measure"].unique()]].rename(columns={"name": "run"})
 
 
 def footing(scores: Scores) -> str:

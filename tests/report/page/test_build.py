@@ -175,6 +175,7 @@ def test_bad_parameters_are_refused_and_nothing_is_written(tmp_path, small):
     path = tmp_path / "r.html"
     for options, error, said in (
         ({"comparison": ComparisonOptions(baseline="frist")}, ParameterError, "Did you mean first"),
+        ({"data": {"topics": "topics.tsv"}}, ParameterError, "data: wanted a vbterrier.report.ReportData, found dict"),
         ({"measures": "RelCov"}, InputError, "measures of entity runs need the links of a pool"),
         ({"comparison": ComparisonOptions(correction="holms")}, ParameterError, "holm"),
     ):

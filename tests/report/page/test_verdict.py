@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 
 from vbterrier import DegenerateWarning
-from vbterrier.report.page.caveats import deciding
-from vbterrier.report.page.verdict import is_hopeless
+from vbterrier.report.page.caveats import influential_topics
+from vbterrier.report.page.verdict import has_no_power
 
 
 def about(page, what):
@@ -111,19 +111,19 @@ def test_one_system_has_means_and_no_pairs(written, small):
     assert data["systems"] == ["second"]
 
 
-def test_fewest_deciding_topics():
+def test_fewest_influential_topics():
     a, b = np.array([0.9, 0.5, 0.8, 0.1]), np.array([0.1, 0.5, 0.5, 0.5])
     # Gains .8, 0, .3, -.4: without the first, -.1 are left.
-    assert deciding(a, b).tolist() == [0]
-    assert deciding(b, a).tolist() == []
-    assert deciding(np.array([0.3, 0.3, 0.2]), np.zeros(3)).tolist() == [0, 1, 2]
-    assert deciding(np.zeros(3), np.zeros(3)).tolist() == []
+    assert influential_topics(a, b).tolist() == [0]
+    assert influential_topics(b, a).tolist() == []
+    assert influential_topics(np.array([0.3, 0.3, 0.2]), np.zeros(3)).tolist() == [0, 1, 2]
+    assert influential_topics(np.zeros(3), np.zeros(3)).tolist() == []
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_deciding_topics_are_the_fewest(seed):
+def test_influential_topics_are_the_fewest(seed):
     a, b = np.random.default_rng(seed).normal([[0.2], [0.0]], 1.0, (2, 40))
-    topics = deciding(a, b)
+    topics = influential_topics(a, b)
     if (a - b).sum() <= 0:
         assert not len(topics)
         return
@@ -217,7 +217,7 @@ def test_tests_without_power_are_named(written):
 def test_too_few_topics_of_one_measure_do_not_affect_another():
     said = ("P@10: sign flips of 2 topics leave no p below 0.5: nothing can be significant at the level 0.05",)
     found = SimpleNamespace(compared=("AP", "P@10"), messages=said)
-    assert [is_hopeless(found, measure) for measure in found.compared] == [False, True]
+    assert [has_no_power(found, measure) for measure in found.compared] == [False, True]
 
 
 def test_infinite_t_is_a_serious_caveat(written):

@@ -188,6 +188,9 @@ def write_report(
     """
     if plots and not figures.can_draw():
         raise ImportError("plots need matplotlib: pip install 'vbterrier[plot]'")
+    for name, value, kind in (("data", data, ReportData), ("comparison", comparison, ComparisonOptions)):
+        if value is not None and not isinstance(value, kind):
+            raise ParameterError(f"{name}: wanted a vbterrier.report.{kind.__name__}, found {type(value).__name__}")
     where = Path(path)
     if not where.parent.is_dir():
         raise FileError(where, f"cannot be written: there is no folder {printable(where.parent)}")

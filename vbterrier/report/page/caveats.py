@@ -11,7 +11,7 @@ from vbterrier.frames.ranking import MAX_TIED_SHARE
 from vbterrier.report.captions import better, topics_of
 from vbterrier.report.comparison import FLAGGED
 from vbterrier.report.page.evaluated import rows_of, wide_of
-from vbterrier.report.page.verdict import hopeless, is_hopeless, listed
+from vbterrier.report.page.verdict import has_no_power, listed, says_no_power
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,7 +39,7 @@ class Caveat(NamedTuple):
 
 def caveats(found: ReportNumbers) -> list[Caveat]:
     """All caveats of a verdict, serious ones first."""
-    parts = (_missing, _unjudged, _tagging, _reach, _deciding, _ties, _powerless, _intervals)
+    parts = (_missing, _unjudged, _tagging, _reach, _influential, _ties, _powerless, _intervals)
     return sorted((caveat for part in parts for caveat in part(found)), key=lambda caveat: not caveat.serious)
 
 
@@ -118,7 +118,7 @@ def _reach(found: ReportNumbers) -> Iterator[Caveat]:
     yield Caveat("The linked pool", said, serious)
 
 
-def _deciding(found: ReportNumbers) -> Iterator[Caveat]:
+def _influential(found: ReportNumbers) -> Iterator[Caveat]:
     if found.comparison is None:
         return
     measure = found.compared[0]
@@ -129,7 +129,7 @@ def _deciding(found: ReportNumbers) -> Iterator[Caveat]:
     # The best system against the baseline, or against the second best.
     a, b = names[:2] if baseline in (None, names[0]) else (names[0], str(baseline))
     first, second = (wide[name].to_numpy() for name in ((b, a) if lower else (a, b)))
-    topics = deciding(first, second)
+    topics = influential_topics(first, second)
     where = "below" if lower else "above"
     if not len(topics):
         return
@@ -164,7 +164,7 @@ def _ties(found: ReportNumbers) -> Iterator[Caveat]:
 def _powerless(found: ReportNumbers) -> Iterator[Caveat]:
     """Tests that cannot find a difference, and tests with an infinite statistic."""
     for text in found.messages:
-        if hopeless(text):
+        if says_no_power(text):
             yield Caveat("Few resamples" if "n_resamples=" in text else "Few topics", f"{text}.", serious=True)
         elif "t is infinite" in text:
             yield Caveat("Differences without variance", f"{text[0].upper()}{text[1:]}.", serious=True)
@@ -177,7 +177,7 @@ def _intervals(found: ReportNumbers) -> Iterator[Caveat]:
     pairs = found.comparison.pairs
     without_zero = (pairs["low"] > 0) | (pairs["high"] < 0)
     # Measures without possible significance already have a caveat.
-    powerless = pairs["measure"].map(lambda measure: is_hopeless(found, str(measure))).astype(bool)
+    powerless = pairs["measure"].map(lambda measure: has_no_power(found, str(measure))).astype(bool)
     apart = pairs[pairs["low"].notna() & ~powerless & (without_zero != found.comparison.significant())]
     if not len(apart):
         return
@@ -194,10 +194,10 @@ def _intervals(found: ReportNumbers) -> Iterator[Caveat]:
     yield Caveat("Intervals and tests", text, serious=False)
 
 
-def deciding(a: Floats, b: Floats) -> NDArray[np.int64]:
+def influential_topics(a: Floats, b: Floats) -> NDArray[np.int64]:
     """The fewest topics without which the mean of ``a`` is not above that of ``b``; empty if it is not above it.
 
-    >>> deciding(np.array([0.9, 0.5, 0.5]), np.array([0.1, 0.6, 0.5])).tolist()
+    >>> influential_topics(np.array([0.9, 0.5, 0.5]), np.array([0.1, 0.6, 0.5])).tolist()
     [0]
     """
     gain = a - b

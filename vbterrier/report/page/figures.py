@@ -138,7 +138,6 @@ def _unshown() -> Iterator[None]:
     level = log.level
     with mpl.rc_context({"interactive": False}), warnings.catch_warnings():
         # Browsers have glyphs that matplotlib's font lacks.
-
         warnings.filterwarnings("ignore", message="Glyph", category=UserWarning)
         log.setLevel(logging.ERROR)
         try:

@@ -33,12 +33,12 @@ _CORRECTIONS = {
 def sentences(found: ReportNumbers) -> list[str]:
     """A sentence for each measure by which systems are compared, and sentences on measures that disagree."""
     if found.comparison is None:
-        return _alone(found)
-    said = [_verdict(found.comparison, measure, can=not is_hopeless(found, measure)) for measure in found.compared]
+        return _means_only(found)
+    said = [_verdict(found.comparison, measure, can=not has_no_power(found, measure)) for measure in found.compared]
     return said + _disagreements(found.comparison, found.compared)
 
 
-def _alone(found: ReportNumbers) -> list[str]:
+def _means_only(found: ReportNumbers) -> list[str]:
     """Means of a single system, or of measures by which systems are not compared."""
     table = found.scores.intervals.drop_duplicates(["name", "measure"])
     said = []
@@ -72,9 +72,11 @@ def _verdict(found: Comparison, measure: str, *, can: bool) -> str:
             f"{_by(measure)}, {none} over {_topics(pairs)}; "
             f"{span if means[high] > means[low] else f'all means are {means[high]:.3f}'}."
         )
-    best, beside = best_system(pairs, found.systems[found.systems["measure"] == measure])
+    best, not_different = best_system(pairs, found.systems[found.systems["measure"] == measure])
     rivals = (
-        f"does not differ significantly from {listed(beside)}" if beside else "differs significantly from all others"
+        f"does not differ significantly from {listed(not_different)}"
+        if not_different
+        else "differs significantly from all others"
     )
     end = "lowest" if better(measure) == "lower" else "highest"
     differ = "differs" if n_significant == 1 else "differ"
@@ -188,10 +190,7 @@ def test_sentence(found: Comparison) -> str:
     one = found.pairs.iloc[0]
     n = len(found.pairs) // found.pairs["measure"].nunique()
     corrected = "" if n == 1 else ", " + _CORRECTIONS.get(str(one["correction"]), str(one["correction"])).format(n=n)
-    return (
-        f"A difference is significant if p is at most {found.alpha:g}; test over topics: {one['test']}"
-        f"{corrected}."
-    )
+    return f"A difference is significant if p is at most {found.alpha:g}; test over topics: {one['test']}{corrected}."
 
 
 def listed(names: Iterable[object], most: int = _LISTED) -> str:
@@ -215,12 +214,12 @@ def of_p(p: float) -> str:
     return f"p < {_LEAST:g}" if p < _LEAST else f"p = {p:.4f}"
 
 
-def hopeless(text: str) -> bool:
+def says_no_power(text: str) -> bool:
     """Return True if a warning says that no difference can be significant."""
     return "can be significant" in text
 
 
-def is_hopeless(found: ReportNumbers, measure: str) -> bool:
+def has_no_power(found: ReportNumbers, measure: str) -> bool:
     """Return True if no difference of a measure can be significant: too few topics, or too few resamples."""
     external = tuple(f"{other}: " for other in found.compared if other != measure)
-    return any(hopeless(text) and not text.startswith(external) for text in found.messages)
+    return any(says_no_power(text) and not text.startswith(external) for text in found.messages)

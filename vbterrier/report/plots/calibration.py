@@ -174,7 +174,7 @@ def interval_coverage(
         Estimators to draw, each with its colour, at most seven; all by default.
     topics
         Rows to draw if there is a column topics: ``"unjudged"`` (run-topics with unjudged documents: the score of
-        others is known) or ``"all"``.
+        other run-topics is known) or ``"all"``.
     ax
         Axes to draw on; a new figure by default.
     width

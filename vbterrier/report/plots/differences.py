@@ -19,6 +19,7 @@ from vbterrier.report.plots.elements import (
     kinds,
     legend_from_left,
     number_columns,
+    points_in_rows,
     refuse,
     varies,
 )
@@ -114,7 +115,17 @@ def differences(
         drawn.axvline(0, color=style.INK, linewidth=0.6, zorder=1)
         drawn.hlines(range(n), 0, 1, transform=drawn.get_yaxis_transform(), color=style.RULE, lw=0.5, zorder=0)
         places = pd.Series(range(n), index=rows["pair"])
-        marks = [_draw(drawn, part, places, at, len(parts), row) for at, (_, part) in enumerate(parts)]
+        marks = [
+            points_in_rows(
+                drawn,
+                part.rename(columns={"diff": "value"}),
+                part["pair"].map(places),
+                part["significant"],
+                (at, len(parts)),
+                row,
+            )
+            for at, (_, part) in enumerate(parts)
+        ]
         drawn.spines["left"].set_visible(False)
         drawn.locator_params(axis="x", nbins=int(np.clip(space / 0.45, 2, 8)))
         shown, data = captions.short([name for name, _ in parts])
@@ -199,22 +210,6 @@ def _labels(rows: pd.DataFrame, space: float) -> list[str]:
         names = style.distinct([*rows["name_a"], *rows["name_b"]], half)
         shown = [" − ".join(pair) for pair in zip(names[: len(rows)], names[len(rows) :], strict=True)]
     return [name + dagger for name, dagger in zip(shown, daggers, strict=True)]
-
-
-def _draw(ax: Any, part: pd.DataFrame, places: pd.Series[int], at: int, n_series: int, row: float) -> Any:
-    """Draw one measure of all pairs, offset from other measures; returns the handle of the legend."""
-    from matplotlib.lines import Line2D
-
-    colour, marker = style.look(at)
-    size = float(np.clip(0.45 * 72 * row / n_series, 1.6, 4.0))
-    y = part["pair"].map(places).to_numpy() + (at - (n_series - 1) / 2) * 0.72 / n_series
-    diff, low, high = (part[column].to_numpy() for column in ("diff", "low", "high"))
-    ax.hlines(y, low, high, color=colour, linewidth=min(1.1, size / 2.4), zorder=2)
-    look: dict[str, Any] = {"linestyle": "none", "marker": marker, "markersize": size, "color": colour}
-    sure = part["significant"].to_numpy()
-    ax.plot(diff[sure], y[sure], **look, markeredgewidth=0.8, zorder=3)
-    ax.plot(diff[~sure], y[~sure], **look, markerfacecolor="white", markeredgewidth=0.8, zorder=3)
-    return Line2D([], [], **look)
 
 
 def _axis_label(rows: pd.DataFrame, measures: list[str], space: float) -> str:

@@ -143,6 +143,33 @@ def beside_rows(ax: Any, texts: Sequence[str], head: str) -> float:
     return taken
 
 
+def points_in_rows(
+    ax: Any, part: pd.DataFrame, rows: pd.Series[int], filled: pd.Series[bool], series: tuple[int, int], height: float
+) -> Any:
+    """Draw the points and intervals of one of several series in their rows; returns the mark of the series.
+
+    Parameters
+    ----------
+    part, rows, filled
+        Columns value, low and high; the row of each point; True for filled points.
+    series
+        The number of the series and the number of series: they are drawn side by side.
+    height
+        Height of a row in inches.
+    """
+    place, n_series = series
+    colour, marker = style.look(place)
+    size = float(np.clip(0.45 * 72 * height / n_series, 1.6, 4.0))
+    y = rows.to_numpy() + (place - (n_series - 1) / 2) * (0.72 / n_series)
+    value, low, high = (part[column].to_numpy() for column in ("value", "low", "high"))
+    known, full = ~np.isnan(low), filled.to_numpy()
+    ax.hlines(y[known], low[known], high[known], color=colour, linewidth=min(1.1, size / 2.4), zorder=2)
+    look = {"linestyle": "none", "marker": marker, "markersize": size, "color": colour, "markeredgewidth": 0.8}
+    (mark,) = ax.plot(value[full], y[full], **look, zorder=3)
+    ax.plot(value[~full], y[~full], **look, markerfacecolor="white", zorder=3)
+    return mark
+
+
 def aligned(numbers: Any) -> list[str]:
     """Format numbers with two significant digits of the smallest, at most four decimals; empty for NaN."""
     known = [abs(float(one)) for one in numbers if abs(one) > 0]

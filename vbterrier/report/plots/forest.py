@@ -12,7 +12,7 @@ from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.ids import integers_of
 from vbterrier.report import captions
 from vbterrier.report.plots import style
-from vbterrier.report.plots.elements import few, limits_of
+from vbterrier.report.plots.elements import few, limits_of, points_in_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -101,9 +101,10 @@ def forest(
         if any(getattr(captions.parsed(text), "NAME", "") == "VB" for text in texts):
             drawn.axvline(0, color=style.INK, linewidth=0.6, zorder=1)
         drawn.hlines(range(len(names)), 0, 1, transform=drawn.get_yaxis_transform(), color=style.RULE, lw=0.5, zorder=0)
+        places = {name: at for at, name in enumerate(names)}
         marks = [
-            _draw_intervals(drawn, part, {name: at for at, name in enumerate(names)}, place, len(series), row)
-            for place, part in enumerate(series)
+            points_in_rows(drawn, part, part["name"].map(places), part["low"].notna(), (at, len(series)), row)
+            for at, part in enumerate(series)
         ]
         drawn.spines["left"].set_visible(False)
         space = across - taken - 0.15
@@ -113,21 +114,6 @@ def forest(
             style.legend(drawn, marks, _labels(texts, series), space)
         style.caption(drawn, captions.provenance(frame), data, captions.absent(frame["value"], frame["low"], "hollow"))
     return drawn
-
-
-def _draw_intervals(ax: Any, part: pd.DataFrame, rows: dict[Any, int], place: int, n_series: int, row: float) -> Any:
-    """Draw one measure of all systems, offset from other measures; returns its mark."""
-    colour, marker = style.look(place)
-    size = float(np.clip(0.45 * 72 * row / n_series, 1.6, 4.0))
-    step = 0.72 / n_series
-    y = part["name"].map(rows).to_numpy() + (place - (n_series - 1) / 2) * step
-    value, low, high = (part[column].to_numpy() for column in ("value", "low", "high"))
-    known = ~np.isnan(low)
-    ax.hlines(y[known], low[known], high[known], color=colour, linewidth=min(1.1, size / 2.4), zorder=2)
-    look = {"linestyle": "none", "marker": marker, "markersize": size, "color": colour, "markeredgewidth": 0.8}
-    (mark,) = ax.plot(value[known], y[known], **look, zorder=3)
-    ax.plot(value[~known], y[~known], **look, markerfacecolor="white", zorder=3)
-    return mark
 
 
 def _labels(texts: list[str], series: list[pd.DataFrame]) -> list[str]:
