@@ -313,12 +313,12 @@ class Draws:
         """Indices of the batch's replicas, shape (n,)."""
         return np.arange(self.first, self.first + self.n)
 
-    def each(self, what: str, sample: Sample, widths: Ints | None = None) -> Floats:
+    def each(self, quantity: str, sample: Sample, widths: Ints | None = None) -> Floats:
         """Draw a block of columns for each query, with a row for each replica, shape (n, sum of widths).
 
         Parameters
         ----------
-        what
+        quantity
             Name of the quantity; draw each name once for each batch.
         sample
             Called as ``sample(generator, shape, columns)``; must draw row by row.
@@ -330,25 +330,25 @@ class Draws:
         drawn = np.empty((self.n, int(widths.sum())))
         for qid, start, end in zip(self.candidates.topics, (ends - widths).tolist(), ends.tolist(), strict=True):
             if end > start:
-                key = (qid, self.name, what)
+                key = (qid, self.name, quantity)
                 if key not in self._streams:
                     self._streams[key] = stream(self.seed, *key)
                 columns = slice(start, end)
                 drawn[:, columns] = sample(self._streams[key], (self.n, end - start), columns)
         return drawn
 
-    def uniform(self, what: str, widths: Ints | None = None) -> Floats:
+    def uniform(self, quantity: str, widths: Ints | None = None) -> Floats:
         """Draw uniform numbers in [0, 1), see :meth:`each`."""
-        return self.each(what, lambda stream, shape, _: stream.random(shape), widths)
+        return self.each(quantity, lambda stream, shape, _: stream.random(shape), widths)
 
-    def normal(self, what: str, widths: Ints | None = None) -> Floats:
+    def normal(self, quantity: str, widths: Ints | None = None) -> Floats:
         """Draw standard normal numbers, see :meth:`each`."""
-        return self.each(what, lambda stream, shape, _: stream.standard_normal(shape), widths)
+        return self.each(quantity, lambda stream, shape, _: stream.standard_normal(shape), widths)
 
-    def keyed(self, what: str, keys: Words) -> Floats:
+    def keyed(self, quantity: str, keys: Words) -> Floats:
         """Draw uniform numbers in [0, 1) that depend only on a key, such as that of a document; shape (n, n_keys)."""
         seed = np.random.SeedSequence(self.seed).generate_state(1, np.uint64)
-        name = fingerprint_of(f"{self.name}\0{what}")
+        name = fingerprint_of(f"{self.name}\0{quantity}")
         return keyed_uniforms(mix(keys ^ mix(seed ^ name)), self.first, self.n)
 
 

@@ -233,7 +233,7 @@ def _wilcoxon(differences: Floats) -> Floats:
         found[differs[tied]] = paired_p(ranks, "randomisation", n_resamples=2**n, seed=0)
         differs, scaled, tied = differs[~tied], scaled[:, ~tied], tied[~tied]
     # SciPy uses one null distribution for all columns of a call, exact if no column has ties: separate these columns.
-    for alike in (tied, ~tied):
-        if alike.any():
-            found[differs[alike]] = stats.wilcoxon(scaled[:, alike], axis=0).pvalue
+    for columns in (tied, ~tied):
+        if columns.any():
+            found[differs[columns]] = stats.wilcoxon(scaled[:, columns], axis=0).pvalue
     return found

@@ -141,7 +141,7 @@ class TopicStatistics(Shown):
             Different ``n_resamples`` or ``seed``.
         """
         if (self.n_resamples, self.seed) != (other.n_resamples, other.seed):
-            raise ParameterError(f"{self} and {other}: wanted the same n_resamples and seed; add topics to both alike")
+            raise ParameterError(f"{self} and {other}: wanted the same n_resamples and seed for both")
         merged = TopicStatistics(n_resamples=self.n_resamples, seed=self.seed)
         merged._columns = dict(self._columns)
         for key, column in other._columns.items():

@@ -310,10 +310,10 @@ def combine_sources(
     # The same resamples as those of intervals over topics.
     counts = resampled_counts(n_qids, n_draws, stream(seed, ""))
     noise, means, drawn = nested_noise(draws, counts)
-    within = _like(means, drawn if variances is None else variances, "variances")
-    scored = _like(means, means if values is None else values, "values")
+    within = _checked(means, drawn if variances is None else variances, "variances")
+    scored = _checked(means, means if values is None else values, "values")
     named = {source: within} if isinstance(source, str) else source
-    parts = np.stack([_like(means, part, name) for name, part in named.items()])
+    parts = np.stack([_checked(means, part, name) for name, part in named.items()])
     noise_share = 1.0 if scores == "measured" else 0.0 if values is not None else 1 / n_draws
     found = _Components(scored, within, noise_share * within, parts, counts)
     contributions = found.contributions()
@@ -350,7 +350,7 @@ def _satterthwaite_limits(values: Floats, contributions: Floats, scores: str, le
     return values.mean(axis=1) - half_width, values.mean(axis=1) + half_width
 
 
-def _like(means: Floats, given: Floats, what: str) -> Floats:
+def _checked(means: Floats, given: Floats, what: str) -> Floats:
     array = np.asarray(given, dtype=np.float64)
     if array.shape != means.shape:
         raise InputError(f"{what}: wanted shape (quantities, topics) = {means.shape}, found {array.shape}")
