@@ -1,4 +1,4 @@
-"""From queries and systems to VB-Scores with intervals, in one call."""
+"""VB-Scores with intervals from queries and systems."""
 
 import json
 
@@ -26,7 +26,7 @@ SYSTEMS = {"literal": LITERAL, "both": BOTH}
 
 
 class Linked(pt.Transformer):
-    """A pipeline of topics to intents that reads them off a mapping of query to candidates."""
+    """A pipeline from topics to intents, from a mapping of query to candidates."""
 
     def __init__(self, known):
         super().__init__()
@@ -70,7 +70,7 @@ def test_what_stands_beside_the_scores():
     assert pd.isna(first.loc[("literal", "q1", "C"), "first_rank"])
     assert first.loc[("both", "q2"), "place"].to_dict() == {"S": 2, "P": 1}
     beside = found.tagging.set_index(["name", "cutoff"])
-    # The best first document covers the likelier meaning of each query; two cover all.
+    # The best first document covers the more probable intent of each query; two documents cover all.
     assert beside["oracle_ES"].to_dict() == pytest.approx(
         {("literal", 1): 0.8, ("both", 1): 0.8, ("literal", 2): 1.0, ("both", 2): 1.0}
     )
@@ -150,7 +150,7 @@ def test_tags_of_results_agree_in_their_weights_and_may_repeat():
     whole = BOTH.assign(entity_id=list("ACSP"))
     with pytest.raises(InputError, match=r"'a1' of query 'q1' has entity 'A' with weight 0.5 in 1 of the 2"):
         evaluated({"half": half, "whole": whole}, tagger=None)
-    # A column of weights that only some systems have says 1 for the others.
+    # Systems without a column of weights have weight 1.
     ones = evaluated({"literal": LITERAL.assign(entity_id=list("AAS"), weight=1.0), "both": whole}, tagger=None)
     assert ones.means()["ES@10"].tolist() == [0.5, 1.0]
 
@@ -174,7 +174,7 @@ def test_a_tagger_reads_the_text_of_every_system():
             InputError, match=rf"run '{name}': no column 'text', which TagEntities.* reads; add pt.text"
         ):
             evaluated(texts | {name: SYSTEMS[name]}, tagger=tagger)
-    with pytest.raises(InputError, match="several texts that are tagged otherwise"):
+    with pytest.raises(InputError, match="several texts with different tags"):
         evaluated(texts | {"both": BOTH.assign(text="c")}, tagger=tagger)
     silent = texts | {"none": BOTH[:0]}
     with pytest.warns(DegenerateWarning, match="run 'none': empty"):
@@ -191,7 +191,7 @@ def test_results_that_carry_tags_are_tagged_anew_by_a_tagger():
 
 
 def test_runs_and_topics_that_hardly_meet():
-    # The topics decide: intents of other queries are not evaluated.
+    # Only the queries of the topics are evaluated.
     one = quiet(topics=ONE, cutoff=[1], measures=["ES"])
     assert one.values["qid"].tolist() == one.covered["qid"].unique().tolist() * 2 == ["q1", "q1"]
     with pytest.raises(InputError, match="no topic in common: run 'literal' has 'xq1', 'xq2'; topics has 'q1', 'q2'"):
@@ -276,7 +276,7 @@ def test_replicas_around_the_scores():
     assert literal["low"] < 0.8 < literal["high"]
     # Beta(24, 6) has standard deviation .0718; its estimate from 400 draws is within 15 %.
     assert literal["std"] == pytest.approx(np.sqrt(0.8 * 0.2 / 31), rel=0.15)
-    # Whatever an intent weighs, a system that covers all of them has it all.
+    # A system that covers all intents scores 1 for any probabilities.
     both = found.replicas.of("both", found.replicas.statistics[0])
     assert both.min() == 1.0
 
@@ -302,7 +302,7 @@ def test_perturbations_of_tags_need_no_other_systems():
     alone = evaluated({"both": BOTH}, **options).replicas
     statistic = together.statistics[0]
     assert np.array_equal(together.of("both", statistic), alone.of("both", statistic))
-    # Both systems show the same first documents: under the same noise they score the same.
+    # Both systems have the same first documents, so that they score the same under the same noise.
     assert np.array_equal(together.of("both", statistic), together.of("literal", statistic))
 
 
@@ -324,7 +324,7 @@ ITS_SYSTEMS = {name: run[run["qid"] == "q1"] for name, run in SYSTEMS.items()}
 
 
 def quiet(**kwargs):
-    """One query says nothing of others, and says so."""
+    """A single query has no interval, of which the call warns."""
     with pytest.warns(DegenerateWarning, match="at least two"):
         return evaluated(ITS_SYSTEMS, **kwargs)
 
@@ -426,11 +426,11 @@ def test_perturbations_follow_one_another():
 def test_intervals_of_other_kinds():
     for interval in ("percentile", "bca", "normal"):
         found = evaluated(n_replicas=60, interval=interval, measures=["ES"])
-        ours = found.intervals.query("name == 'literal'")
-        assert len(ours) == 2
-        assert (ours["low"] <= ours["high"]).all()
-        assert ours["method"].iloc[0] == f"topics ({interval})"
-        assert interval in ours["method"].iloc[1]
+        own = found.intervals.query("name == 'literal'")
+        assert len(own) == 2
+        assert (own["low"] <= own["high"]).all()
+        assert own["method"].iloc[0] == f"topics ({interval})"
+        assert interval in own["method"].iloc[1]
 
 
 def test_resampled_intents_have_accelerated_intervals():
@@ -498,7 +498,7 @@ def test_unperturbed_replicas_are_the_scores_whatever_the_measure():
     assert beside["tagged"].to_dict() == {
         ("a", 1): 0, ("b", 1): 0.5, ("a", 2): 0.5, ("b", 2): 0.5, ("a", 4): 0.75, ("b", 4): 0.5
     }  # fmt: skip
-    # At k = 1: one entity or NIL for q1, one of two for q2.
+    # At cutoff 1: one entity or NIL for q1, one of two for q2.
     assert beside.loc[("a", 1), "oracle_ES"] == pytest.approx((0.25 + 0.5) / 2)
     assert found.covered["place"].unique().tolist() == [1]
     first = found.covered.set_index(["name", "qid", "entity_id"])["first_rank"]

@@ -57,9 +57,9 @@ def test_scores_of_a_thousand_do_not_overflow():
 def test_priors_are_shares_and_tempered_priors_shares_of_powers():
     assert Calibrate("prior")(PAIR)["prob"].tolist() == pytest.approx([1.0, 2 / 3, 1 / 3])
     assert Calibrate("prior", temperature=0.5)(PAIR)["prob"].tolist() == pytest.approx([1.0, 0.8, 0.2])
-    with pytest.raises(InputError, match="candidate 'A' of query 'a' has score -2: no prior"):
+    with pytest.raises(InputError, match="candidate 'A' of query 'a' has score -2, wanted at least 0 for a prior"):
         Calibrate("prior")(PAIR.assign(score=[1.0, -2.0, 1.0]))
-    with pytest.warns(DegenerateWarning, match=r"1 query \('a'\) whose candidates all weigh 0") as seen:
+    with pytest.warns(DegenerateWarning, match=r"1 query \('a'\) with candidates of weight 0 only") as seen:
         assert Calibrate("prior")(PAIR.assign(score=[1.0, 0.0, 0.0]))["prob"].tolist() == [1.0, 0.5, 0.5]
     assert len(seen) == 1
 
@@ -187,7 +187,7 @@ def test_isotonic_is_that_of_scikit_learn(sample):
 
 def test_isotonic_probabilities_of_nothing_are_alike_with_a_warning():
     stage = Calibrate("isotonic", parameters={"scores": [0.0, 5.0, 6.0], "probs": [0.0, 0.0, 1.0]})
-    with pytest.warns(DegenerateWarning, match=r"2 queries \('b', 'a'\) whose candidates all weigh 0"):
+    with pytest.warns(DegenerateWarning, match=r"2 queries \('b', 'a'\) with candidates of weight 0 only"):
         assert stage(PAIR)["prob"].tolist() == [1.0, 0.5, 0.5]
 
 
@@ -205,22 +205,22 @@ def test_labels_come_in_three_forms_and_under_two_names(method, sample):
 def test_what_cannot_be_used_for_a_fit_is_said(sample):
     frame, _, labels = sample
     with (
-        pytest.warns(DegenerateWarning, match=r"299 queries .* without labels: they are left out"),
-        pytest.warns(DegenerateWarning, match=r"1 query \('q000'\) is all there is to fit to"),
+        pytest.warns(DegenerateWarning, match=r"299 queries .* without labels, left out of the fit"),
+        pytest.warns(DegenerateWarning, match=r"1 query \('q000'\) alone with labels"),
     ):
         Calibrate("isotonic").fit(frame, labels[:1])
     with pytest.raises(InputError, match="labels: none of their 1 queries is among those of the intents"):
         Calibrate("platt").fit(frame, labels[:1].assign(qid="elsewhere"))
     for method in FITTED:
-        message = "labels: none of the labelled entities is a candidate: '/m/.*' against '.*'; look for other id spaces"
+        message = "labels: no labelled entity is a candidate: '/m/.*' against '.*'; check the entity ids"
         with pytest.raises(InputError, match=message):
             Calibrate(method).fit(frame, labels.assign(entity_id="/m/" + labels["entity_id"]))
     for method in ("platt", "isotonic"):
         with pytest.raises(InputError, match="all 1500 labelled candidates are incorrect: wanted both kinds"):
             Calibrate(method).fit(frame, labels.assign(label=0))
-    with pytest.raises(InputError, match="nothing to fit T to"):
+    with pytest.raises(InputError, match="which the fit of T needs"):
         Calibrate("temperature").fit(frame, labels.assign(label=0))
-    with pytest.raises(InputError, match="nothing to fit T to"):
+    with pytest.raises(InputError, match="which the fit of T needs"):
         Calibrate("temperature").fit(frame.assign(score=1.0), labels)
     with pytest.raises(InputError, match=r"labels: candidate 'e. ?' of query 'q000' is|is in rows"):
         Calibrate("platt").fit(frame, pd.concat([labels, labels]))
@@ -231,9 +231,9 @@ def test_what_cannot_be_used_for_a_fit_is_said(sample):
 @pytest.mark.parametrize(
     ("method", "sign", "message"),
     [
-        ("temperature", 1, "at the edge of the range: the best score is always the labelled one"),
-        ("temperature", -1, "at the edge of the range: scores say nothing of the labels"),
-        ("platt", -1, "candidates with higher scores are correct no more often"),
+        ("temperature", 1, "at the edge of the range, and the loss is flat: the highest score is always labelled"),
+        ("temperature", -1, "at the edge of the range, and the loss is flat: scores do not predict the labels"),
+        ("platt", -1, "candidates with higher scores are not correct more often"),
         ("isotonic", -1, "the function is flat"),
     ],
 )
@@ -309,7 +309,7 @@ def test_fits_are_saved_to_the_last_digit(method, sample, tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("{", "wanted JSON, as Calibrate.save writes it"),
+        ("{", "wanted JSON of Calibrate.save"),
         ("[" * 100_000, "wanted JSON"),
         ("\udcff".encode("utf-8", "surrogateescape"), "wanted JSON"),
         ("[]", "wanted a saved calibration"),
@@ -318,7 +318,7 @@ def test_fits_are_saved_to_the_last_digit(method, sample, tmp_path):
         ({"method": "platt", "parameters": {"slope": 1}}, "method 'platt' has slope, intercept"),
         ({"method": "platt", "parameters": {"slope": float("nan"), "intercept": 0}}, "slope=nan"),
         ({"method": "temperature", "parameters": {"temperature": 0}}, "temperature=0: wanted a number above 0"),
-        ({"method": "isotonic", "parameters": {"scores": [1, 0], "probs": [0, 1]}}, "both rising"),
+        ({"method": "isotonic", "parameters": {"scores": [1, 0], "probs": [0, 1]}}, "both ascending"),
         ({"method": "isotonic", "parameters": {"scores": [0, 1], "probs": [0]}}, "as many scores as probs"),
         ({"method": "isotonic", "parameters": {"scores": [0, 1], "probs": [0, 2]}}, "probs from 0 to 1"),
         ({"method": "isotonic", "parameters": {"scores": [], "probs": []}}, "as many scores as probs"),

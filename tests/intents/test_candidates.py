@@ -74,7 +74,9 @@ def test_scores_that_are_no_probabilities_go_through_a_softmax():
     linker = TopEntities({"x": [(0, 1, "x", "A", 2.0, ""), (0, 1, "x", "B", 1.0, "")]}, scale="score")
     found = CandidateIntents(linker)(topics("x"))
     assert found["prob"].tolist() == pytest.approx([1 / (1 + math.exp(-1)), 1 / (1 + math.e)])
-    with pytest.raises(InputError, match="candidate 'B' of query 'q0' has score -1: no prior; use prob='softmax'"):
+    with pytest.raises(
+        InputError, match="candidate 'B' of query 'q0' has score -1, wanted at least 0 for a prior; use prob='softmax'"
+    ):
         CandidateIntents(retriever(("q0", "A", 2.0), ("q0", "B", -1.0)), prob="prior")(topics("x"))
 
 
@@ -143,14 +145,16 @@ def test_equal_queries_are_linked_once():
 
 def test_queries_without_candidates_are_absent_with_one_warning():
     queries = topics("jordan", "who", "what", "", "why")
-    with pytest.warns(DegenerateWarning, match=r"4 queries \('q1', 'q2', 'q3', ...\) without candidates: they") as seen:
+    with pytest.warns(
+        DegenerateWarning, match=r"4 queries \('q1', 'q2', 'q3', ...\) without candidates: left out"
+    ) as seen:
         found = CandidateIntents(TopEntities(JORDAN))(queries)
     assert len(seen) == 1
     assert set(found["qid"]) == {"q0"}
 
 
 def test_nil_has_its_mass_and_all_of_it_where_nothing_is_found():
-    with pytest.warns(DegenerateWarning, match="NIL has all of their mass"):
+    with pytest.warns(DegenerateWarning, match="NIL has probability 1"):
         found = CandidateIntents(TopEntities(JORDAN), nil=0.1)(topics("jordan", "who"))
     assert found[["qid", "entity_id", "prob"]].values.tolist() == [
         ["q0", "athlete", pytest.approx(0.6)],
@@ -160,13 +164,13 @@ def test_nil_has_its_mass_and_all_of_it_where_nothing_is_found():
     ]
     assert found["score"].isna().tolist() == [False, False, True, True]
     linker = TopEntities({"x": [(0, 1, "x", "NIL", 1.0, "")]})
-    with pytest.raises(InputError, match=r"Listed\(\) names 'NIL' as a candidate itself; leave nil=0"):
+    with pytest.raises(InputError, match=r"Listed\(\) returns 'NIL' as a candidate; use nil=0"):
         CandidateIntents(linker, nil=0.1)(topics("x"))
 
 
 def test_priors_of_nothing_are_alike_with_a_warning():
     linker = TopEntities({"x": [(0, 1, "x", "A", 0.0, ""), (0, 1, "x", "B", 0.0, "")]})
-    with pytest.warns(DegenerateWarning, match=r"1 query \('q0'\) whose candidates all weigh 0"):
+    with pytest.warns(DegenerateWarning, match=r"1 query \('q0'\) with candidates of weight 0 only"):
         assert CandidateIntents(linker)(topics("x"))["prob"].tolist() == [0.5, 0.5]
 
 
@@ -195,7 +199,7 @@ def test_names_that_a_retriever_gives_are_kept():
     [
         (
             [("q0", "A", 1.0), ("q0", "A", 2.0)],
-            "retrieved entities: candidate 'A' of query 'q0' stands in rows 0 and 1",
+            "retrieved entities: candidate 'A' of query 'q0' is in rows 0 and 1",
         ),
         ([("q0", "A", np.inf)], "candidate 'A' of query 'q0'. has score inf, wanted finite"),
         ([("q0", "A", np.nan)], "retrieved entities column 'score': row 0 holds nan"),
@@ -219,11 +223,11 @@ def test_a_retriever_that_finds_nothing_leaves_no_candidates():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"query": ["jordan", None]}, r"topics: row 1 \(query 'q1'\) has (None|nan) for its text, wanted text"),
-        ({"query": ["jordan", 1984]}, r"topics: row 1 \(query 'q1'\) has 1984 for its text"),
-        ({"qid": ["q0", "q0"]}, "topics: query 'q0' stands in rows 0 and 1; keep one"),
+        ({"query": ["jordan", None]}, r"topics: row 1 \(query 'q1'\) has (None|nan) as its text, wanted text"),
+        ({"query": ["jordan", 1984]}, r"topics: row 1 \(query 'q1'\) has 1984 as its text"),
+        ({"qid": ["q0", "q0"]}, "topics: query 'q0' is in rows 0 and 1; keep one"),
         ({"qid": ["q0", None]}, "topics column 'qid': row 1 has no id"),
-        ({"score": [1, 2]}, "topics: column 'score' is one of the result; rename or drop it"),
+        ({"score": [1, 2]}, "topics: column 'score' is an output column; rename or drop it"),
     ],
 )
 def test_topics_that_are_none_are_refused(changes, message):

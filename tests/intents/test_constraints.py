@@ -76,7 +76,7 @@ def test_mappings_need_no_quotes(given, expected):
         ("a:b^", "weight '' in"),
         ("a:b^-1", "weight '-1' in"),
         ("a:b^inf", "weight 'inf' in"),
-        ("a:9..1", r"the range '9..1' is empty; its smaller end goes first"),
+        ("a:9..1", r"the range '9..1' is empty; put the smaller end first"),
         (5, "constraints 5: wanted text or a mapping, found int"),
         ({"a": {"b": 1}}, "attribute 'a' is {'b': 1}; wanted a text, a number or a list"),
         ({"a;b": 1}, "attribute 'a;b': wanted a name without"),
@@ -161,10 +161,10 @@ def test_the_stage_keeps_the_query_as_it_was_and_other_columns():
     [
         (
             {"query": "Smith state:OH^x"},
-            "query '1': constraints: weight 'x'.*give names= to leave",
+            "query '1': constraints: weight 'x'.*pass names= to keep",
         ),
-        ({"query": None}, "query '1' has (None|nan) for its text"),
-        ({"constraints": "a:b"}, "column 'constraints' is there already"),
+        ({"query": None}, "query '1' has (None|nan) as its text"),
+        ({"constraints": "a:b"}, "column 'constraints' exists already"),
     ],
 )
 def test_topics_that_are_none_are_refused(changes, message):

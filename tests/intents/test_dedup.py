@@ -63,9 +63,12 @@ def test_aliases_come_as_a_frame_too():
 @pytest.mark.parametrize(
     ("aliases", "message"),
     [
-        ({"x": "y", "y": "x"}, "aliases: '[xy]' stands for itself in a circle; break it"),
-        (pd.DataFrame({"entity_id": ["x", "x"], "canonical": ["A", "B"]}), "'x' stands for 'A' and for 'B'; keep one"),
-        ({"x": 5}, "'x' stands for 5; wanted ids as text"),
+        ({"x": "y", "y": "x"}, "aliases: '[xy]' is part of a cycle; remove one"),
+        (
+            pd.DataFrame({"entity_id": ["x", "x"], "canonical": ["A", "B"]}),
+            "'x' has the canonical ids 'A' and 'B'; keep one",
+        ),
+        ({"x": 5}, "'x' has the canonical id 5; wanted ids as text"),
         (pd.DataFrame({"entity_id": ["x"]}), "aliases: wanted columns entity_id, canonical; missing canonical"),
         ("x", "aliases: wanted a data frame, found str"),
     ],
@@ -114,7 +117,9 @@ def test_names_that_are_an_alias_of_one_candidate_join_it(people):
 
 
 def test_a_query_that_loses_its_ambiguity_to_names_is_told():
-    with pytest.warns(DegenerateWarning, match=r"1 query \('q'\) whose candidates all have one name and became one"):
+    with pytest.warns(
+        DegenerateWarning, match=r"1 query \('q'\) with a single name of all candidates, which were merged"
+    ):
         assert len(merged(Dedup(), ("A", 0.5, "John Smith"), ("B", 0.5, "john smith"))) == 1
 
 
@@ -223,7 +228,7 @@ def test_other_columns_are_those_of_the_row_that_stands():
     ),
     st.randoms(use_true_random=False),
 )
-@pytest.mark.filterwarnings("ignore:.*became one:vbterrier.errors.DegenerateWarning")
+@pytest.mark.filterwarnings("ignore:.*which were merged.*:vbterrier.errors.DegenerateWarning")
 def test_mass_is_kept_and_order_decides_nothing(probs, rows, random):
     frame = pd.DataFrame(rows, columns=["qid", "entity_id", "name", "weight"])
     # One name for each entity: which of several counts depends on which is more probable.
@@ -245,7 +250,10 @@ def test_mass_is_kept_and_order_decides_nothing(probs, rows, random):
     [
         ({"similarity": 0}, "similarity=0: wanted a number above 0 and at most 1"),
         ({"similarity": 1.1}, "similarity=1.1"),
-        ({"kb": "congress.kb"}, r"kb='congress.kb': wanted a knowledge base, as KnowledgeBase\(path\); .* 'resolve'"),
+        (
+            {"kb": "congress.kb"},
+            r"kb='congress.kb': wanted a knowledge base, such as KnowledgeBase\(path\); .* 'resolve'",
+        ),
         ({"embedder": "minilm"}, "embedder='minilm': wanted a callable"),
         ({"embedder": len, "judge": len}, "wanted an embedder or a judge, found both"),
     ],

@@ -78,7 +78,7 @@ def test_cutoffs_that_are_none_are_refused(k):
 @pytest.mark.parametrize(
     ("intents", "tags", "documents", "message"),
     [
-        ({}, {}, "x", "documents='x': wanted several ids or a frame"),
+        ({}, {}, "x", "documents='x': wanted ids or a frame"),
         ({}, {}, [7], "tags column 'docno' holds text, documents column 'docno' holds integers"),
         ({}, {}, pd.DataFrame({"doc": ["x"]}), "documents: wanted columns docno; missing docno"),
         ({}, {}, pd.DataFrame({"docno": ["x"], "qid": [1]}), "documents column 'qid' holds integers"),

@@ -202,8 +202,11 @@ def test_candidates_of_another_id_space_are_said_to_be(people):
     ("frame", "message"),
     [
         (intents("state"), "query 'q': constraints 'state': wanted attribute:value"),
-        (intents("").assign(constraints=["state:OH", "state:OH", "state:PA"]), r"row 2 .*other constraints than row 0"),
-        (intents("").assign(delta=0.0), "column 'delta' is one of the result"),
+        (
+            intents("").assign(constraints=["state:OH", "state:OH", "state:PA"]),
+            r"row 2 .*and row 0 of the query differ in constraints",
+        ),
+        (intents("").assign(delta=0.0), "column 'delta' is an output column"),
         (intents("").assign(prob=0.3), "sum to 0.9"),
     ],
 )

@@ -64,7 +64,7 @@ def test_probabilities_come_from_their_column():
 
 
 def test_one_iteration_only_warns_that_nothing_is_ambiguous():
-    with pytest.warns(DegenerateWarning, match="judgments: one iteration only: no query is ambiguous"):
+    with pytest.warns(DegenerateWarning, match="judgments: only one iteration, so no query is ambiguous"):
         from_diversity(judgments(("a", "0", "x", 1), ("b", "0", "y", 0)), name="judgments")
     from_diversity(judgments(("a", "1", "x", 1), ("b", "2", "y", 0)))
 
@@ -161,5 +161,5 @@ def test_rows_blanked_by_an_operator_are_refused_and_honest_emptiness_is_not():
 
 
 def test_rows_of_several_taggers_are_refused():
-    with pytest.raises(InputError, match="run: its rows are tagged by wat and by genre; one tagger only"):
+    with pytest.raises(InputError, match="run: its rows are tagged by wat and by genre; use one tagger only"):
         from_run(run([["A"], ["B"]], tagger=["wat", "genre"]))

@@ -281,7 +281,7 @@ def test_rel_is_the_lowest_label_that_covers():
 
 def test_judgments_for_one_iteration_only_are_scored_with_a_warning():
     qrels = diversity(("a", "0", "x", 1), ("b", "0", "y", 1))
-    with pytest.warns(DegenerateWarning, match="qrels: one iteration only: no query is ambiguous"):
+    with pytest.warns(DegenerateWarning, match="qrels: only one iteration, so no query is ambiguous"):
         assert values(ES @ 5, qrels, ranked(a=["x"], b=["x"])) == {"a": 1.0, "b": 0.0}
 
 

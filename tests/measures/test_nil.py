@@ -80,7 +80,7 @@ def test_topics_without_the_nil_intent_are_as_ever():
 
 
 def test_a_nil_that_is_no_intent_is_warned_of():
-    with pytest.warns(DegenerateWarning, match="nil='nil': no intent of intents is called so"):
+    with pytest.warns(DegenerateWarning, match="nil='nil': intents have no intent with this entity"):
         assert values(ES(nil="nil") @ 1, INTENTS, run(["A"])) == {"a": 0.25}
 
 

@@ -115,7 +115,9 @@ class EntityTable:
             if not (np.isfinite(value) and value > 0):
                 raise ParameterError(f"{name}={value!r}: wanted a number above 0")
         n_relevant, n_other = self.n_relevant[self.topic], self.n_other[self.topic]
-        found = observable_relevance(self.df_relevant, self.df_other, n_relevant, n_other, alpha=alpha, shrinkage=shrinkage)
+        found = observable_relevance(
+            self.df_relevant, self.df_other, n_relevant, n_other, alpha=alpha, shrinkage=shrinkage
+        )
         return np.where(self.contrasts[self.topic], found, np.nan)
 
     def classes(self, alpha: float = ALPHA, shrinkage: float = SHRINKAGE) -> Ints:

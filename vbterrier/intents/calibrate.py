@@ -14,9 +14,15 @@ from vbterrier.errors import FileError, InputError, ParameterError, choice, numb
 from vbterrier.intents.calibration import targets_of
 from vbterrier.intents.candidates import warn_of_no_weight
 from vbterrier.intents.stage import Candidates, IntentStage, warn_of
-from vbterrier.kernels import candidates as kernels
-from vbterrier.kernels import candidates as probability
-from vbterrier.kernels.candidates import cross_entropy, normalised, peaks
+from vbterrier.kernels.candidates import (
+    cross_entropy,
+    normalised,
+    peaks,
+    proportional,
+    softened,
+    softmax,
+    tempered,
+)
 from vbterrier.kernels.vb import per_topic
 
 if TYPE_CHECKING:
@@ -30,59 +36,59 @@ if TYPE_CHECKING:
     Parameters = Mapping[str, float | list[float]]
 
 
-# Temperatures are looked for between these multiples of the distance of the scores of a query.
+# Temperatures are searched between these multiples of the score ranges of queries.
 _REACH = 1e3
 # Losses that differ by less are equal.
 _FLAT = 1e-9
 
 
 def fitted_temperature(score: Floats, target: Floats, topic: Ints, n_topics: int) -> Parameters:
-    """The T that makes labels most probable under ``softmax(s/T)``: the least mean cross-entropy over topics.
+    """Fit the T of ``softmax(s/T)`` that minimises the mean cross-entropy over topics.
 
-    The loss is convex in 1/T, so there is one minimum.
+    The loss is convex in 1/T, so the minimum is unique.
 
     Parameters
     ----------
     score, target
-        Score and labelled probability of each candidate, shape (n,). Labels count by their share among the candidates;
-        topics without any say nothing.
+        Score and labelled probability of each candidate, shape (n,). Labels are normalised over the candidates; topics
+        without labels are ignored.
 
     Raises
     ------
     InputError
-        No topic with a label whose scores differ.
+        No topic with a label and different scores.
     """
     span = peaks(score, topic, n_topics) + peaks(-score, topic, n_topics)
-    telling = (per_topic(target, topic, n_topics) > 0) & (span > 0)
-    if not telling.any():
-        raise InputError("no query has a labelled candidate and scores that differ: there is nothing to fit T to")
-    rows = telling[topic]
+    informative = (per_topic(target, topic, n_topics) > 0) & (span > 0)
+    if not informative.any():
+        raise InputError("no query has a labelled candidate and different scores, which the fit of T needs")
+    rows = informative[topic]
     score, topic = score[rows], topic[rows]
     target = normalised(target[rows], topic, n_topics)
     from scipy.optimize import minimize_scalar
 
     def loss(log_t: float) -> float:
-        return cross_entropy(score * math.exp(-log_t), target, topic, n_topics) / int(telling.sum())
+        return cross_entropy(score * math.exp(-log_t), target, topic, n_topics) / int(informative.sum())
 
-    low, high = math.log(span[telling].min() / _REACH), math.log(span[telling].max() * _REACH)
+    low, high = math.log(span[informative].min() / _REACH), math.log(span[informative].max() * _REACH)
     found = minimize_scalar(loss, bounds=(low, high), method="bounded", options={"xatol": 1e-10, "maxiter": 500})
     temperature = math.exp(found.x)
-    for edge, why in ((low, "the best score is always the labelled one"), (high, "scores say nothing of the labels")):
+    for edge, why in ((low, "the highest score is always labelled"), (high, "scores do not predict the labels")):
         if loss(edge) <= found.fun + _FLAT:
-            _warn(f"T = {temperature:g} is one of many at the edge of the range: {why}")
+            warn(f"T = {temperature:g} is at the edge of the range, and the loss is flat: {why}")
     return {"temperature": temperature}
 
 
 def fitted_platt(score: Floats, correct: Floats) -> Parameters:
-    """Slope and intercept of ``1/(1 + exp(-(a s + b)))`` (Platt 1999), by scikit-learn's logistic regression.
+    """Fit slope and intercept of ``1/(1 + exp(-(a s + b)))`` (Platt 1999) by scikit-learn's logistic regression.
 
-    Labels of 0 and 1 are softened as Platt did, ``(n_1 + 1)/(n_1 + 2)`` and ``1/(n_0 + 2)``, so that scores that part
-    them fully have a finite slope.
+    Labels of 0 and 1 are smoothed as by Platt, ``1/(n_0 + 2)`` and ``(n_1 + 1)/(n_1 + 2)``, so that the slope is finite
+    for scores that separate them.
 
     Raises
     ------
     InputError
-        All labels are alike.
+        All labels are equal.
     """
     _require_two_classes(correct)
     from sklearn.linear_model import LogisticRegression
@@ -91,31 +97,31 @@ def fitted_platt(score: Floats, correct: Floats) -> Parameters:
         n_correct = correct.sum()
         correct = np.where(correct > 0, (n_correct + 1) / (n_correct + 2), 1 / (len(correct) - n_correct + 2))
     centre, scale = float(score.mean()), float(score.std()) or 1.0
-    # A label of .3 is .3 of a correct and .7 of an incorrect one.
+    # A label of 0.3 is a correct candidate of weight 0.3 and an incorrect one of weight 0.7.
     x = np.tile((score - centre) / scale, 2)[:, None]
     y = np.repeat([1, 0], len(score))
     weight = np.concatenate([correct, 1 - correct])
     model = LogisticRegression(C=np.inf, tol=1e-10, max_iter=1000).fit(x, y, sample_weight=weight)
     slope = float(model.coef_[0, 0]) / scale
     if slope <= 0:
-        _warn(f"slope {slope:g}: candidates with higher scores are correct no more often")
+        warn(f"slope {slope:g}: candidates with higher scores are not correct more often")
     return {"slope": slope, "intercept": float(model.intercept_[0]) - slope * centre}
 
 
 def fitted_isotonic(score: Floats, correct: Floats) -> Parameters:
-    """Scores and probabilities at the corners of the rising function that is closest, by scikit-learn.
+    """Fit a non-decreasing step function by scikit-learn's isotonic regression: scores and probabilities of its steps.
 
     Raises
     ------
     InputError
-        All labels are alike.
+        All labels are equal.
     """
     _require_two_classes(correct)
     from sklearn.isotonic import IsotonicRegression
 
     model = IsotonicRegression(y_min=0.0, y_max=1.0, increasing=True).fit(score, correct)
     if model.y_thresholds_[0] == model.y_thresholds_[-1]:
-        _warn("the function is flat: candidates with higher scores are correct no more often")
+        warn("the function is flat: candidates with higher scores are not correct more often")
     return {"scores": model.X_thresholds_.tolist(), "probs": model.y_thresholds_.tolist()}
 
 
@@ -126,11 +132,7 @@ def _require_two_classes(correct: Floats) -> None:
         )
 
 
-def _warn(message: str) -> None:
-    warn(message)
-
-
-# The parameters that each method finds in labelled data.
+# The parameters that each method fits to labelled data.
 _FITTED = {
     "temperature": ("temperature",),
     "platt": ("slope", "intercept"),
@@ -143,34 +145,34 @@ _MAX_BYTES = 1 << 26
 
 
 class Calibrate(IntentStage, pt.Estimator):  # type: ignore[misc]
-    """Make scores of candidates probabilities: I -> I, or the results R of a retriever over entities -> I.
+    """Calibrate candidate scores to probabilities: I -> I, or R -> I for the results of a retriever over entities.
 
     Parameters
     ----------
     method
-        ``"softmax"``: ``π ∝ exp(s/T)``, the paper's label-free choice; ``"prior"``: ``π ∝ s^(1/T)``, for scores that
-        are probabilities or counts; ``"uniform"``. With labels, after :meth:`fit`: ``"temperature"``, softmax with the
-        T that makes them most probable; ``"platt"`` and ``"isotonic"``, the probability that a candidate of this score
-        is correct, divided by its sum over the candidates of a query.
+        ``"softmax"``: ``π ∝ exp(s/T)``, the label-free choice of the paper; ``"prior"``: ``π ∝ s^(1/T)``, for scores
+        that are probabilities or counts; ``"uniform"``. With labels, after :meth:`fit`: ``"temperature"``, softmax with
+        the T of the highest likelihood; ``"platt"`` and ``"isotonic"``, the probability that a candidate with this
+        score is correct, normalised over the candidates of a query.
     temperature
-        T of softmax and prior, above 0: the higher, the more alike.
+        T of softmax and prior, above 0; higher values make probabilities more uniform.
     parameters
-        What :meth:`fit` found before, to do without it: ``{"temperature": T}``, ``{"slope": a, "intercept": b}`` or
-        ``{"scores": [...], "probs": [...]}``.
+        Parameters from an earlier :meth:`fit`, instead of fitting: ``{"temperature": T}``, ``{"slope": a, "intercept":
+        b}`` or ``{"scores": [...], "probs": [...]}``.
 
     Raises
     ------
     ParameterError
-        An illegal value; a method that needs a fit and has none.
+        An illegal value; a method that needs :meth:`fit` and is not fitted.
     InputError
-        A score that is missing, infinite, or negative for a prior; an entity that stands twice; candidates that
-        :class:`vbterrier.intents.relax.RelaxConstraints` has weighed, whose weights would be lost.
+        A score that is missing, infinite, or negative for a prior; a duplicated entity; output of
+        :class:`vbterrier.intents.relax.RelaxConstraints`, whose weights would be lost.
 
     Notes
     -----
-    ``prob`` is set anew from ``score``; other columns stay, docno becomes entity_id. The NIL intent keeps its mass.
-    Where prior or isotonic give all candidates of a query 0, they are alike, with a warning. Fit and apply on different
-    queries: on its own training data a calibration looks better than it is.
+    ``prob`` is computed from ``score``; docno becomes entity_id, and other columns are kept. The NIL intent keeps its
+    mass. If prior or isotonic give all candidates of a query 0, they become uniform, with a warning. Fit and apply on
+    different queries: a calibration error on the training data is too low.
 
     Examples
     --------
@@ -199,18 +201,18 @@ class Calibrate(IntentStage, pt.Estimator):  # type: ignore[misc]
         candidates = self._candidates(inp)
         if "delta" in inp.columns:
             raise InputError(
-                f"{candidates.name}: column 'delta' says that constraints weighed the candidates, and probabilities "
-                "set anew would not tell; put Calibrate before RelaxConstraints"
+                f"{candidates.name}: column 'delta' shows that RelaxConstraints has weighted the candidates, and "
+                "calibration would discard the weights; put Calibrate before RelaxConstraints"
             )
         needs_fit = self.method in _FITTED and self.parameters is None
         if needs_fit and len(inp):
             raise ParameterError(f"{self!r} is not fitted; call fit(candidates, labels), or Calibrate.load(path)")
         topic = candidates.topic[candidates.entities]
         if self.method == "uniform" or needs_fit:
-            prob = kernels.proportional(np.ones(len(topic)), topic, candidates.n)
+            prob = proportional(np.ones(len(topic)), topic, candidates.n)
         else:
             prob = self._prob(candidates.scores(), topic, candidates)
-        return candidates.with_prob(candidates.beside_nil(prob)).rename(columns=_to_entities(inp))
+        return candidates.with_prob(candidates.beside_nil(prob)).rename(columns={_entity_column(inp): "entity_id"})
 
     def _candidates(self, inp: pd.DataFrame) -> Candidates:
         score = [] if self.method == "uniform" else ["score"]
@@ -222,45 +224,46 @@ class Calibrate(IntentStage, pt.Estimator):  # type: ignore[misc]
     def _prob(self, score: Floats, topic: Ints, candidates: Candidates) -> Floats:
         n = candidates.n
         if self.method == "softmax":
-            return kernels.softened(score, self.temperature, topic, n)
+            return softened(score, self.temperature, topic, n)
         if self.method == "prior":
             if (score < 0).any():
                 row = int(candidates.entities[int(np.argmin(score))])
                 raise InputError(
-                    f"{candidates.name}: {candidates.owner(row)} has score {score.min():g}: no prior; use 'softmax'"
+                    f"{candidates.name}: {candidates.owner(row)} has score {score.min():g}, wanted at least 0 for a "
+                    "prior; use 'softmax'"
                 )
             warn_of_no_weight(score, topic, candidates.topics)
-            return kernels.tempered(score, self.temperature, topic, n)
+            return tempered(score, self.temperature, topic, n)
         fitted = {name: np.asarray(value) for name, value in (self.parameters or {}).items()}
         if self.method == "temperature":
-            return kernels.softened(score, float(fitted["temperature"]), topic, n)
+            return softened(score, float(fitted["temperature"]), topic, n)
         if self.method == "platt":
-            # The logarithm of the sigmoid: two candidates at 1e-300 and 1e-310 still differ.
+            # The logarithm of the sigmoid keeps the difference of candidates at 1e-300 and 1e-310.
             log_prob = -np.logaddexp(0.0, -(fitted["slope"] * score + fitted["intercept"]))
-            return probability.softmax(log_prob, topic, n)
+            return softmax(log_prob, topic, n)
         weight = np.interp(score, fitted["scores"], fitted["probs"])
         warn_of_no_weight(weight, topic, candidates.topics)
-        return kernels.proportional(weight, topic, n)
+        return proportional(weight, topic, n)
 
     def fit(
         self,
         topics_or_res_tr: pd.DataFrame,
         qrels_tr: pd.DataFrame,
-        topics_or_res_va: Any = None,  # noqa: ARG002 - the host's signature
+        topics_or_res_va: Any = None,  # noqa: ARG002 - PyTerrier's signature
         qrels_va: Any = None,  # noqa: ARG002
     ) -> Calibrate:
-        """Find the parameters in labelled candidates.
+        """Fit the parameters to labelled candidates.
 
         Parameters
         ----------
         topics_or_res_tr
             Candidates with scores, as for :meth:`transform`.
         qrels_tr
-            Columns qid and entity_id (or docno), and one of ``prob`` (a distribution of people over the entities of a
-            query), ``label`` (above 0 is correct), or neither (every row is correct). Other candidates of a labelled
-            query are incorrect; queries without labels are left out with a warning.
+            Columns qid and entity_id (or docno), and one of ``prob`` (a distribution over the entities of a query),
+            ``label`` (above 0 is correct), or neither (every row is correct). Other candidates of a labelled query are
+            incorrect; queries without labels are left out with a warning.
         topics_or_res_va, qrels_va
-            Not used.
+            Ignored.
 
         Returns
         -------
@@ -270,21 +273,21 @@ class Calibrate(IntentStage, pt.Estimator):  # type: ignore[misc]
         Raises
         ------
         ParameterError
-            A method without anything to fit.
+            A method without parameters to fit.
         InputError
-            No query or entity in common, labels of one kind, scores that never differ.
+            No query or entity in common, labels of one class, equal scores.
         """
         if self.method not in _FITTED:
-            raise ParameterError(f"method {self.method!r} has nothing to fit; it takes one of {', '.join(_FITTED)}")
+            raise ParameterError(f"method {self.method!r} has no parameters to fit; use one of {', '.join(_FITTED)}")
         candidates = self._candidates(topics_or_res_tr)
         targets = targets_of(candidates, qrels_tr)
-        if targets.strangers:
-            raise InputError(f"labels: {targets.strangers}")
+        if targets.mismatch:
+            raise InputError(f"labels: {targets.mismatch}")
         n_labelled = int(targets.labelled.sum())
         without = [qid for qid, is_in in zip(candidates.topics, targets.labelled.tolist(), strict=True) if not is_in]
-        warn_of(without, "without labels: they are left out of the fit")
+        warn_of(without, "without labels, left out of the fit")
         if n_labelled == 1:
-            warn_of([candidates.topics[int(np.argmax(targets.labelled))]], "is all there is to fit to")
+            warn_of([candidates.topics[int(np.argmax(targets.labelled))]], "alone with labels")
         used = targets.labelled[candidates.topic[candidates.entities]]
         rows, score = candidates.entities[used], candidates.scores()[used]
         if self.method == "temperature":
@@ -299,7 +302,7 @@ class Calibrate(IntentStage, pt.Estimator):  # type: ignore[misc]
         return super().__eq__(other)
 
     def __hash__(self) -> int:
-        # Not of what a fit changes.
+        # Without the parameters, which a fit changes.
         return hash((type(self), self.method, self.temperature))
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -323,7 +326,7 @@ class Calibrate(IntentStage, pt.Estimator):  # type: ignore[misc]
         Raises
         ------
         FileError
-            No such file, or another.
+            A file that is missing or not a saved calibration.
         """
         try:
             with Path(path).open("rb") as file:
@@ -331,11 +334,11 @@ class Calibrate(IntentStage, pt.Estimator):  # type: ignore[misc]
         except OSError as error:
             raise FileError(Path(path), f"cannot be read: {error.strerror or error}") from error
         if len(text) > _MAX_BYTES:
-            raise FileError(Path(path), f"larger than {_MAX_BYTES} bytes: no saved calibration")
+            raise FileError(Path(path), f"larger than {_MAX_BYTES} bytes: not a saved calibration")
         try:
             content = json.loads(text)
         except (ValueError, RecursionError) as error:
-            raise FileError(Path(path), f"wanted JSON, as Calibrate.save writes it: {error}") from error
+            raise FileError(Path(path), f"wanted JSON of Calibrate.save: {error}") from error
         if not isinstance(content, dict) or content.pop("kind", None) != _KIND:
             raise FileError(Path(path), f"wanted a saved calibration ({_KIND!r}), found another file")
         try:
@@ -348,17 +351,13 @@ def _entity_column(inp: pd.DataFrame) -> str:
     return "entity_id" if "entity_id" in inp.columns else "docno"
 
 
-def _to_entities(inp: pd.DataFrame) -> dict[str, str]:
-    return {_entity_column(inp): "entity_id"}
-
-
 def _checked(method: str, given: Any) -> dict[str, float | list[float]]:
-    """Fitted parameters as plain numbers.
+    """Return fitted parameters as plain numbers.
 
     Raises
     ------
     ParameterError
-        Other parameters than the method has, or illegal ones.
+        Missing, unknown or illegal parameters.
     """
     wanted = _FITTED.get(method, ())
     if not hasattr(given, "keys") or set(given) != set(wanted):
@@ -368,7 +367,7 @@ def _checked(method: str, given: Any) -> dict[str, float | list[float]]:
     if method == "platt":
         return {name: number(name, given[name], low=-math.inf) for name in wanted}
     scores, probs = ([number(name, value, low=-math.inf) for value in given[name]] for name in wanted)
-    rising = all(np.all(np.diff(values) >= 0) for values in (scores, probs))
-    if not (len(scores) == len(probs) > 0 and rising and probs[0] >= 0 and probs[-1] <= 1):
-        raise ParameterError("parameters: wanted as many scores as probs, both rising, probs from 0 to 1")
+    ascending = all(np.all(np.diff(values) >= 0) for values in (scores, probs))
+    if not (len(scores) == len(probs) > 0 and ascending and probs[0] >= 0 and probs[-1] <= 1):
+        raise ParameterError("parameters: wanted as many scores as probs, both ascending, probs from 0 to 1")
     return {"scores": scores, "probs": probs}

@@ -1,4 +1,4 @@
-"""How far probabilities of intents are from what people meant."""
+"""Calibration error of intent probabilities against labels."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Targets:
-    """What labels say of some candidates.
+    """Labels aligned with candidates.
 
     Parameters
     ----------
     target
-        The distribution that the candidates should have, shape (n,): 0 where no label names them.
+        The labelled distribution over the candidates, shape (n,): 0 for candidates without a label.
     correct
         The labelled probability, or 1 for every candidate that is labelled correct; shape (n,).
     labelled
-        Which topics have any label, shape (n_topics,).
-    missed
-        Labelled mass of entities that are no candidates, shape (n_missed,), and the place of its topic.
-    strangers
-        That no labelled entity is a candidate of its query; empty where any is.
+        True for topics with labels, shape (n_topics,).
+    missed, missed_topic
+        Labelled mass of entities that are not candidates, and the index of their topic, shape (n_missed,).
+    mismatch
+        A message if no labelled entity is a candidate of its query, otherwise empty.
     """
 
     target: Floats
@@ -47,11 +47,11 @@ class Targets:
     labelled: Bools
     missed: Floats
     missed_topic: Ints
-    strangers: str
+    mismatch: str
 
 
 def targets_of(candidates: Candidates, labels: Any) -> Targets:
-    """Match labels with candidates.
+    """Align labels with candidates.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def targets_of(candidates: Candidates, labels: Any) -> Targets:
     Raises
     ------
     InputError
-        A missing column, an entity labelled twice, another sum than 1, no query in common.
+        A missing column, a duplicated entity, a sum other than 1, no query in common.
     """
     frame = frame_of(labels, "labels")
     if "entity_id" not in frame.columns and "docno" in frame.columns:
@@ -86,47 +86,46 @@ def targets_of(candidates: Candidates, labels: Any) -> Targets:
     found[rows] = lookup.find_one(topic[given.topic[rows]], given.entity.take(rows))
     labelled = np.zeros(candidates.n, dtype=bool)
     labelled[topic[topic >= 0]] = True
+
+    def of_candidates(values: Floats) -> Floats:
+        aligned = np.zeros(len(candidates.topic))
+        aligned[found[found >= 0]] = values[found >= 0]
+        return aligned
+
+    mismatch = ""
+    if not (found >= 0).any():
+        label = given.entity.text[int(rows[0])].as_py()
+        candidate = candidates.entity.text[int(np.argmax(candidates.topic == topic[given.topic[rows[0]]]))].as_py()
+        mismatch = f"no labelled entity is a candidate: {label!r} against {candidate!r}; check the entity ids"
     missed = here & (found < 0) & (target > 0)
     return Targets(
-        _spread(target, found, len(candidates.topic)),
-        _spread(correct, found, len(candidates.topic)),
+        of_candidates(target),
+        of_candidates(correct),
         labelled,
         target[missed],
         topic[given.topic[missed]],
-        "" if (found >= 0).any() else _strangers(given, candidates, int(rows[0]), int(topic[given.topic[rows[0]]])),
+        mismatch,
     )
-
-
-def _strangers(given: Candidates, candidates: Candidates, row: int, topic: int) -> str:
-    label = given.entity.text[row].as_py()
-    candidate = candidates.entity.text[int(np.argmax(candidates.topic == topic))].as_py()
-    return f"none of the labelled entities is a candidate: {label!r} against {candidate!r}; look for other id spaces"
-
-
-def _spread(values: Floats, found: Ints, n: int) -> Floats:
-    spread = np.zeros(n)
-    spread[found[found >= 0]] = values[found >= 0]
-    return spread
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CalibrationError(Shown):
-    """How far probabilities are from labels; made by :func:`calibration_error`.
+    """Result of :func:`calibration_error`.
 
     Parameters
     ----------
     ece
-        Expected calibration error ``Σ_b n_b/n |mean π - mean y|`` over bins of equally many candidates, in [0, 1].
+        Expected calibration error ``Σ_b n_b/n |mean π - mean y|`` over bins of equal size, in [0, 1].
     brier
         ``Σ_i (π_i - y_i)²``, the mean over queries, in [0, 2].
     log_loss
         ``-Σ_i y_i ln π_i``, the mean over queries, at least 0.
     n_queries
-        Queries that have labels.
+        Queries with labels.
     missed
-        Labelled mass of entities that are no candidates, the mean over queries, in [0, 1].
+        Labelled mass of entities that are not candidates, the mean over queries, in [0, 1].
     bins
-        What :func:`vbterrier.report.plots.reliability` draws: ``low`` and ``high`` (least and largest π in the bin),
+        Input of :func:`vbterrier.report.plots.reliability`: ``low`` and ``high`` (lowest and highest π in the bin),
         ``predicted`` and ``observed`` (the means of π and y), ``n`` (candidates).
     """
 
@@ -157,18 +156,18 @@ def calibration_error(intents: Any, labels: Any, *, n_bins: int = 10, floor: flo
     intents
         Columns qid, entity_id, prob.
     labels
-        Columns qid and entity_id, and one of ``prob`` (a distribution of people over the entities of each query),
-        ``label`` (above 0 is correct; several correct ones share alike), or neither (every row is correct). A labelled
-        entity that is no candidate counts as one of probability 0.
+        Columns qid and entity_id, and one of ``prob`` (a distribution over the entities of each query), ``label``
+        (above 0 is correct; uniform over the correct entities), or neither (every row is correct). A labelled entity
+        that is not a candidate counts as a candidate of probability 0.
     n_bins
-        Bins of the reliability curve; candidates of one probability fall into one bin, so fewer may come out.
+        The number of bins; candidates of equal probability share a bin, so there can be fewer.
     floor
-        The least probability in ``ln``: an entity that was missed must not make the mean infinite.
+        The lower bound of probabilities in ``ln``, which keeps the mean finite if an entity was missed.
 
     Raises
     ------
     InputError
-        No query in common, probabilities that do not sum to 1, an entity that stands twice.
+        No query in common, probabilities that do not sum to 1, a duplicated entity.
 
     Examples
     --------
@@ -182,10 +181,10 @@ def calibration_error(intents: Any, labels: Any, *, n_bins: int = 10, floor: flo
     floor = number("floor", floor, low=0, high=1, open_low=True)
     candidates = Candidates(intents)
     targets = targets_of(candidates, labels)
-    if targets.strangers:
-        warn(targets.strangers)
+    if targets.mismatch:
+        warn(targets.mismatch)
     left_out = [qid for qid, is_in in zip(candidates.topics, targets.labelled.tolist(), strict=True) if not is_in]
-    warn_of(left_out, "without labels: they are left out of the calibration error")
+    warn_of(left_out, "without labels, left out of the calibration error")
     rows = targets.labelled[candidates.topic]
     prob = np.concatenate([candidates.prob[rows], np.zeros(len(targets.missed))])
     label = np.concatenate([targets.target[rows], targets.missed])
@@ -203,7 +202,7 @@ def calibration_error(intents: Any, labels: Any, *, n_bins: int = 10, floor: flo
 
 
 def _bins(prob: Floats, label: Floats, n_bins: int) -> pd.DataFrame:
-    """Bins of about equally many candidates; those of one probability stay together, by their middle rank."""
+    """Group candidates into bins of about equal size by mean rank; equal probabilities share a bin."""
     pairs = pd.DataFrame({"prob": prob, "label": label})
     rank = pairs["prob"].round(12).rank(method="average").to_numpy() - 0.5
     number_of_bin = np.minimum((rank / len(pairs) * n_bins).astype(np.int64), n_bins - 1)

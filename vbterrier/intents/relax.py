@@ -1,4 +1,4 @@
-"""Relaxation of constraints: penalties of candidates that violate them."""
+"""Relaxation of constraints to penalties of candidates."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ import pyterrier as pt
 from vbterrier.errors import InputError, ParameterError, examples, nearest, number, numbers, warn
 from vbterrier.intents.constraints import Constraint, Range, parse_constraints
 from vbterrier.intents.stage import Candidates, IntentStage, knowledge_base, warn_of
-from vbterrier.kernels import candidates as kernels
-from vbterrier.kernels.candidates import normalised
+from vbterrier.kernels.candidates import normalised, relaxed
 from vbterrier.linking.links import normal_forms
 
 if TYPE_CHECKING:
@@ -26,41 +25,41 @@ _LEADING_NUMBER = r"^\s*([+-]?\d+(?:\.\d+)?)\s*(?:-\d\d-\d\d.*)?$"
 
 
 class Attributes(Protocol):
-    """What a knowledge base says of entities."""
+    """Protocol of a knowledge base with attributes of entities."""
 
     def attributes(self, ids: Sequence[str]) -> pd.DataFrame:
-        """Columns entity_id (as given, redirects followed), attribute, value (text), a row for each value."""
+        """Return one row per value: entity_id (as given, redirects followed), attribute, value (text)."""
 
     def attribute_names(self) -> list[str]:
-        """The names of all attributes that any entity has."""
+        """Return the names of all attributes."""
 
 
 class Violations(NamedTuple):
-    """What each candidate pays for the constraints of its query.
+    """Penalties of candidates for the constraints of their queries.
 
     Parameters
     ----------
     row
-        The candidate of every pair of a candidate and a constraint of its query, rising; shape (n_pairs,).
-    paid
-        Weight times violation of every pair, the constraints of a query in their order; shape (n_pairs,).
+        The candidate of each pair of a candidate and a constraint of its query, ascending; shape (n_pairs,).
+    penalty
+        Weight times violation of each pair, the constraints of a query in order; shape (n_pairs,).
     n
-        How many candidates there are.
+        The number of candidates.
     """
 
     row: Ints
-    paid: Floats
+    penalty: Floats
     n: int
 
     @property
     def delta(self) -> Floats:
-        """``Δ = Σ_j w_j v_j`` of each candidate, shape (n,)."""
-        return np.bincount(self.row, weights=self.paid, minlength=self.n).astype(np.float64)
+        """The sum ``Δ = Σ_j w_j v_j`` of each candidate, shape (n,)."""
+        return np.bincount(self.row, weights=self.penalty, minlength=self.n).astype(np.float64)
 
     def lists(self) -> list[list[float]]:
-        """What each candidate pays for each constraint."""
+        """Return the penalties of each candidate, one per constraint."""
         ends = np.cumsum(np.bincount(self.row, minlength=self.n))[:-1]
-        return [part.tolist() for part in np.split(self.paid, ends)] if self.n else []
+        return [part.tolist() for part in np.split(self.penalty, ends)] if self.n else []
 
 
 def violations(
@@ -76,13 +75,13 @@ def violations(
     Parameters
     ----------
     constraints
-        Those of each topic.
+        The constraints of each topic.
     kb
-        Where attributes come from.
+        The knowledge base.
     weights
-        Weight of the constraints on an attribute, where the constraint has none of its own; 1 for others.
+        Default weights of constraints by attribute; 1 for other attributes.
     unknown
-        What it counts as when the entity does not have the attribute, from 0 (satisfied) to 1 (violated).
+        The violation if the entity does not have the attribute, from 0 (satisfied) to 1 (violated).
 
     Raises
     ------
@@ -93,17 +92,17 @@ def violations(
     entities = candidates.entity.text.to_pylist()
     known = _known(kb, entities, wanted) if len(wanted) else _NO_FACTS
     _require_attributes(wanted, known, kb, candidates.topics)
-    # Columns without rows have a type of their own, which would not merge.
+    # The dtype of an empty column would prevent the merge.
     ids = pd.Series(entities, dtype=object)
     rows = pd.DataFrame({"row": np.arange(len(entities)), "topic": candidates.topic, "entity_id": ids})
     pairs = rows.merge(wanted[["topic", "place", "attribute", "weight"]], on="topic")
     pairs = pairs.sort_values(["row", "place"], ignore_index=True)
     pairs["pair"] = np.arange(len(pairs))
-    held = pairs[["pair", "entity_id", "attribute", "place"]].merge(known, on=["entity_id", "attribute"])
+    found = pairs[["pair", "entity_id", "attribute", "place"]].merge(known, on=["entity_id", "attribute"])
     violated = np.full(len(pairs), unknown)
-    violated[held["pair"]] = 1.0
-    violated[_met(held, wanted)] = 0.0
-    # NIL is nobody, and violates nothing.
+    violated[found["pair"]] = 1.0
+    violated[_met(found, wanted)] = 0.0
+    # NIL is not an entity and violates no constraint.
     violated[candidates.nil[pairs["row"]]] = 0.0
     return Violations(pairs["row"].to_numpy(), pairs["weight"].to_numpy() * violated, len(entities))
 
@@ -112,28 +111,27 @@ _NO_FACTS = pd.DataFrame({"entity_id": [], "attribute": [], "form": [], "number"
 
 
 def _wanted(constraints: Sequence[Sequence[Constraint]], weights: Mapping[str, float]) -> pd.DataFrame:
-    """A row a constraint: its topic, its number over all, attribute, values and weight."""
-    rows = [(topic, constraint) for topic, several in enumerate(constraints) for constraint in several]
+    """Return one row per constraint: its topic, its index, attribute, values and weight."""
+    rows = [(topic, constraint) for topic, of_topic in enumerate(constraints) for constraint in of_topic]
     return pd.DataFrame(
         {
             "topic": np.array([topic for topic, _ in rows], dtype=np.int64),
             "place": np.arange(len(rows)),
             "attribute": pd.Series([one.attribute for _, one in rows], dtype=object),
             "values": pd.Series([one.values for _, one in rows], dtype=object),
-            "weight": np.array([_weight(one, weights) for _, one in rows], dtype=np.float64),
+            "weight": np.array(
+                [weights.get(one.attribute, 1.0) if one.weight is None else one.weight for _, one in rows],
+                dtype=np.float64,
+            ),
         }
     )
 
 
-def _weight(constraint: Constraint, weights: Mapping[str, float]) -> float:
-    return weights.get(constraint.attribute, 1.0) if constraint.weight is None else constraint.weight
-
-
 def _known(kb: Attributes, entities: Sequence[str], wanted: pd.DataFrame) -> pd.DataFrame:
-    """The values of the attributes that are asked for: their normal form, and the number that they are."""
+    """Return the values of the wanted attributes, as normal forms and as numbers."""
     facts = kb.attributes(list(dict.fromkeys(entities)))
     if not len(facts):
-        warn(f"{kb!r} has no attribute of any candidate ({examples(entities)}): are these ids its own?")
+        warn(f"{kb!r} has no attribute of any candidate ({examples(entities)}); check that the ids belong to it")
     facts = facts[facts["attribute"].isin(wanted["attribute"].unique())].astype(object)
     number = pd.to_numeric(facts["value"].astype("str").str.extract(_LEADING_NUMBER, expand=False))
     return pd.DataFrame(
@@ -147,30 +145,30 @@ def _known(kb: Attributes, entities: Sequence[str], wanted: pd.DataFrame) -> pd.
 
 
 def _require_attributes(wanted: pd.DataFrame, known: pd.DataFrame, kb: Attributes, topics: Sequence[str]) -> None:
-    """Refuse a name that nobody in the knowledge base has: a misspelt one would be satisfied by all."""
-    strange = wanted[~wanted["attribute"].isin(known["attribute"].unique())]
-    if not len(strange):
+    """Refuse unknown attributes: every entity would satisfy a misspelt one."""
+    unknown = wanted[~wanted["attribute"].isin(known["attribute"].unique())]
+    if not len(unknown):
         return
     legal = kb.attribute_names()
-    strange = strange[~strange["attribute"].isin(legal)]
-    if len(strange):
-        first = strange.iloc[0]
+    unknown = unknown[~unknown["attribute"].isin(legal)]
+    if len(unknown):
+        first = unknown.iloc[0]
         raise InputError(
-            f"query {topics[first['topic']]!r}: no entity of {kb!r} has the attribute {first['attribute']!r}; it knows "
+            f"query {topics[first['topic']]!r}: no entity of {kb!r} has the attribute {first['attribute']!r}; it has "
             f"{examples(sorted(legal), 9) or 'none'}.{nearest(first['attribute'], legal)}"
         )
 
 
-def _met(held: pd.DataFrame, wanted: pd.DataFrame) -> Ints:
-    """The pairs that have one of the values wanted."""
+def _met(facts: pd.DataFrame, wanted: pd.DataFrame) -> Ints:
+    """Return the pairs with one of the wanted values."""
     each = wanted[["place", "values"]].explode("values")
     is_range = each["values"].map(lambda value: isinstance(value, Range)).to_numpy(dtype=bool)
     texts = each[~is_range]
     forms = texts.assign(form=pd.Series(_forms(texts["values"].tolist()), index=texts.index, dtype=object))
-    by_text = held.merge(forms[["place", "form"]], on=["place", "form"])["pair"]
+    by_text = facts.merge(forms[["place", "form"]], on=["place", "form"])["pair"]
     ranges = each[is_range]
     ends = ranges.assign(low=[value.low for value in ranges["values"]], high=[value.high for value in ranges["values"]])
-    inside = held.merge(ends[["place", "low", "high"]], on="place")
+    inside = facts.merge(ends[["place", "low", "high"]], on="place")
     inside = inside[(inside["number"] >= inside["low"]) & (inside["number"] <= inside["high"])]
     return np.concatenate([by_text.to_numpy(dtype=np.int64), inside["pair"].to_numpy(dtype=np.int64)])
 
@@ -184,31 +182,31 @@ _ADDED = ("delta", "violations")
 
 
 class RelaxConstraints(IntentStage):
-    """Weigh candidates by the constraints that they violate: I -> I (Ding 2025, section 3.2).
+    """Reduce the probabilities of candidates that violate constraints: I -> I (Ding 2025, section 3.2).
 
-    ``Δ(E) = Σ_j w_j v_j(E)`` and ``π(E) ∝ p(E) exp(-Δ(E))``, where v is 1 for a violated constraint, else 0, and p is
-    the probability so far. Where p is the softmax of scores, this is ``π ∝ exp(s/T - Δ)``: evidence of the linker and
-    violations add in log space, which the paper leaves open. With p uniform it is the paper's ``exp(-Δ)``.
+    ``Δ(E) = Σ_j w_j v_j(E)`` and ``π(E) ∝ p(E) exp(-Δ(E))``, where v is 1 for a violated constraint and 0 otherwise,
+    and p is the input probability. If p is the softmax of scores, this is ``π ∝ exp(s/T - Δ)``: linker scores and
+    penalties add in log space, which the paper does not specify. With uniform p it is the paper's ``exp(-Δ)``.
 
     Parameters
     ----------
     kb
-        A knowledge base (:mod:`vbterrier.linking.kb`), or anything with its methods ``attributes`` and
+        A knowledge base (:mod:`vbterrier.linking.kb`), or any object with its methods ``attributes`` and
         ``attribute_names``.
     constraints
-        The column with the constraints of the query, the same in all its rows: text or mappings, as
-        :func:`vbterrier.intents.constraints.parse_constraints` reads them.
+        The column with the constraints of the query, equal in all its rows: text or mappings, see
+        :func:`vbterrier.intents.constraints.parse_constraints`.
     parser
-        Instead of a column: from the text of the query to (text, constraints), such as
-        :func:`vbterrier.intents.constraints.parse_query`; the text is not used.
+        Instead of a column, a function from the query text to (text, constraints), such as
+        :func:`vbterrier.intents.constraints.parse_query`; the returned text is ignored.
     weights
-        Weight ``w >= 0`` of constraints by attribute, 1 for others; ``^2`` in a constraint's text comes first.
+        Weights ``w >= 0`` of constraints by attribute, by default 1; ``^2`` in the text of a constraint has precedence.
     unknown
-        When the entity does not have the attribute: ``"satisfied"`` (recall first), ``"violated"``, or what part of
-        a violation it is, in [0, 1].
+        The violation if the entity does not have the attribute: ``"satisfied"`` (favours recall), ``"violated"``, or a
+        number in [0, 1].
     strict
-        Drop the candidates with ``Δ > 0`` instead. A query that has none left is absent from the result, with a
-        warning: that is what filters do.
+        Drop the candidates with ``Δ > 0`` instead, as a filter. A query without a remaining candidate is absent from
+        the result, with a warning.
 
     Raises
     ------
@@ -220,9 +218,9 @@ class RelaxConstraints(IntentStage):
 
     Notes
     -----
-    Adds ``delta`` and ``violations``, what each constraint of the query costs the candidate, in their order. An
-    attribute with several values satisfies a constraint when any of them does. Texts are compared in their normal form,
-    ranges with numbers and with the year of dates. The NIL intent keeps its mass.
+    Adds ``delta`` and ``violations``, the penalties of the query's constraints in order. An attribute with several
+    values satisfies a constraint if any of them does. Texts are compared in normal form, ranges with numbers and with
+    the year of dates. The NIL intent keeps its mass.
 
     Examples
     --------
@@ -260,12 +258,12 @@ class RelaxConstraints(IntentStage):
         self.strict = bool(strict)
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """Set the probabilities anew, rows as they stand."""
+        """Replace the probabilities, rows in the same order."""
         column = "query" if self.parser else self.constraints
         pt.validate.columns(inp, includes=["qid", "entity_id", "prob", column])
         taken = [name for name in _ADDED if name in inp.columns]
         if taken:
-            raise InputError(f"intents: column {taken[0]!r} is one of the result; give all constraints at once")
+            raise InputError(f"intents: column {taken[0]!r} is an output column; pass all constraints at once")
         candidates = Candidates(inp)
         unknown = UNKNOWN[self.unknown] if isinstance(self.unknown, str) else self.unknown
         found = violations(
@@ -283,7 +281,7 @@ class RelaxConstraints(IntentStage):
         prob, topic, delta = candidates.among_entities, candidates.topic[rows], delta[rows]
         if self.strict:
             return candidates.beside_nil(normalised(np.where(delta > 0, 0.0, prob), topic, candidates.n))
-        return candidates.beside_nil(kernels.relaxed(prob, delta, topic, candidates.n))
+        return candidates.beside_nil(relaxed(prob, delta, topic, candidates.n))
 
     @staticmethod
     def _without_violators(made: pd.DataFrame, candidates: Candidates) -> pd.DataFrame:
@@ -291,21 +289,21 @@ class RelaxConstraints(IntentStage):
         gone = np.setdiff1d(np.arange(candidates.n), candidates.topic[left])
         warn_of(
             [candidates.topics[place] for place in gone.tolist()],
-            "without a candidate that satisfies all constraints: left out; strict=False makes violators less probable",
+            "without a candidate that satisfies all constraints, left out; use strict=False to keep violators",
         )
         return made[left].reset_index(drop=True)
 
     def _of_topics(self, candidates: Candidates, column: str) -> Sequence[tuple[Constraint, ...]]:
-        """The constraints of each topic, equal texts parsed once."""
+        """Return the constraints of each topic, equal texts parsed once."""
         given = candidates.frame[column]
-        code = pd.factorize(given.map(_key))[0]
+        code = pd.factorize(given.map(lambda one: one if isinstance(one, str) else repr(one)))[0]
         _, first = np.unique(candidates.topic, return_index=True)
         differs = code != code[first][candidates.topic]
         if differs.any():
             row = int(np.argmax(differs))
             raise InputError(
-                f"intents: row {row} ({candidates.owner(row)}) has other {column} than row "
-                f"{first[candidates.topic[row]]} of the same query; give all rows of a query the same"
+                f"intents: row {row} ({candidates.owner(row)}) and row {first[candidates.topic[row]]} of the query "
+                f"differ in {column}; give all rows of a query the same {column}"
             )
         parsed: dict[int, tuple[Constraint, ...]] = {}
         for topic, row in enumerate(first.tolist()):
@@ -318,7 +316,3 @@ class RelaxConstraints(IntentStage):
             return parse_constraints(self.parser(given)[1] if self.parser else given)
         except InputError as error:
             raise InputError(f"query {qid!r}: {error}") from error
-
-
-def _key(given: Any) -> str:
-    return given if isinstance(given, str) else repr(given)

@@ -1,4 +1,4 @@
-"""Where intents and tags come from when nobody gave them as such: diversity judgments, a column of the run."""
+"""Intents and tags from diversity qrels, and tags from a run."""
 
 from __future__ import annotations
 
@@ -12,32 +12,30 @@ from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.ids import ids_of, integers_of, repeated_pairs
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from vbterrier.annotations import Ints
     from vbterrier.frames.ranking import Run
 
 
-# The document of an intent that has none; judged 0, so one that is called so keeps its own judgments. Diversity engines
-# of others crash on empty ids.
+# The document of an intent without documents, with label 0, so that judgments of a document with this id are kept.
+# Other diversity tools crash on empty ids.
 NO_DOCUMENT = "-"
 
 
 def from_diversity(qrels: Any, *, rel: int = 1, name: str = "qrels") -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Intents and tags from diversity qrels.
+    """Return intents and tags from diversity qrels.
 
-    The intents of a query are the distinct iterations of its rows, uniform unless a column ``prob`` says otherwise;
-    a row below ``rel`` names an intent that its document does not cover. Iteration "0" is no intent when the query
-    has others: TREC 2009 marks judged non-relevant documents so.
+    The intents of a query are the distinct iterations of its rows, uniform unless there is a column ``prob``. A row
+    with a label below ``rel`` adds its intent, but no tag. Iteration "0" is not an intent if the query has other
+    iterations: TREC 2009 uses it for judged non-relevant documents.
 
     Parameters
     ----------
     qrels
-        Columns qid, iteration, docno, label, and optionally prob (of the intent, the same in all its rows).
+        Columns qid, iteration, docno, label, and optionally prob (of the intent, equal in all its rows).
     rel
         The lowest label that covers an intent.
     name
-        What messages call it.
+        The name of the frame in messages.
 
     Returns
     -------
@@ -58,33 +56,29 @@ def from_diversity(qrels: Any, *, rel: int = 1, name: str = "qrels") -> tuple[pd
     )
     topics, topic = qid.codes()
     entities, code = entity.codes()
-    rows = _of_intents(topic, code != (entities.index("0") if "0" in entities else -1))
+    is_named = code != (entities.index("0") if "0" in entities else -1)
+    has_named = np.zeros(len(topics), dtype=bool)
+    has_named[topic[is_named]] = True
+    rows = np.flatnonzero(is_named | ~has_named[topic])
     intent = topic * len(entities) + code
     named = frame.assign(entity_id=iteration)
-    again = _again(named, rows[repeated_pairs(intent[rows], docno.take(rows))], label, name)
+    repeated = _repeated(named, rows[repeated_pairs(intent[rows], docno.take(rows))], label, name)
     if not (code[rows] != code[rows[:1]]).any():
-        warn(f"{name}: one iteration only: no query is ambiguous")
-    told = pd.DataFrame(
+        warn(f"{name}: only one iteration, so no query is ambiguous")
+    stated = pd.DataFrame(
         {"intent": intent[rows]} | ({"prob": frame["prob"].to_numpy()[rows]} if "prob" in frame else {})
     )
-    first = rows[~told.duplicated().to_numpy()]
+    first = rows[~stated.duplicated().to_numpy()]
     columns = ["qid", "entity_id", *(["prob"] if "prob" in frame.columns else [])]
     intents = named[columns].take(first).reset_index(drop=True)
     if "prob" not in columns:
         intents["prob"] = 1.0 / np.bincount(topic[first], minlength=len(topics))[topic[first]]
-    covering = np.setdiff1d(rows[label[rows] >= rel], again, assume_unique=True)
+    covering = np.setdiff1d(rows[label[rows] >= rel], repeated, assume_unique=True)
     return intents, named[["qid", "docno", "entity_id"]].take(covering).reset_index(drop=True)
 
 
-def _of_intents(topic: Ints, is_named: NDArray[np.bool_]) -> Ints:
-    """The rows that tell of an intent: those of iteration "0" only where a query has no other."""
-    others = np.zeros(int(topic.max(initial=-1)) + 1, dtype=bool)
-    others[topic[is_named]] = True
-    return np.flatnonzero(is_named | ~others[topic])
-
-
-def _again(named: pd.DataFrame, rows: Ints, label: Ints, name: str) -> Ints:
-    """Of rows that judge a document for an intent more than once, all but the first, refusing another label."""
+def _repeated(named: pd.DataFrame, rows: Ints, label: Ints, name: str) -> Ints:
+    """Return all but the first of repeated judgments of a document for an intent, and refuse differing labels."""
     if not len(rows):
         return rows
     same = ["qid", "entity_id", "docno"]
@@ -101,10 +95,10 @@ def _again(named: pd.DataFrame, rows: Ints, label: Ints, name: str) -> Ints:
 
 
 def to_diversity(intents: pd.DataFrame, tags: pd.DataFrame) -> pd.DataFrame:
-    """Diversity qrels of intents and tags: every tag with one of a query's intents is a judgment 1 of that subtopic.
+    """Convert intents and tags to diversity qrels: a tag with an intent of a query is a label 1 for that subtopic.
 
-    Diversity measures know neither probabilities nor weights: intents count alike, and so do tags above 0. An intent
-    without documents leaves a judgment 0 of the document "-", so that its query counts.
+    Diversity measures use neither probabilities nor weights: all intents, and all tags of positive weight, count
+    equally. An intent without documents gets a label 0 for the document "-", so that its query is evaluated.
 
     Parameters
     ----------
@@ -126,11 +120,11 @@ def to_diversity(intents: pd.DataFrame, tags: pd.DataFrame) -> pd.DataFrame:
     """
     require(intents, ("qid", "entity_id"), "intents")
     require(tags, ("docno", "entity_id"), "tags")
-    held = tags[tags["weight"] > 0] if "weight" in tags.columns else tags
-    on = [name for name in ("qid", "entity_id") if name in held.columns]
-    # All as text: ids of one space may be integers on one side.
+    weighted = tags[tags["weight"] > 0] if "weight" in tags.columns else tags
+    on = [name for name in ("qid", "entity_id") if name in weighted.columns]
+    # Compared as text, because ids may be integers in one of the frames.
     left = intents[["qid", "entity_id"]].astype(str)
-    right = held[[*on, "docno"]].astype(str).drop_duplicates()
+    right = weighted[[*on, "docno"]].astype(str).drop_duplicates()
     found = left.merge(right, on=on, how="left", sort=False)
     known = found["docno"].notna()
     return pd.DataFrame(
@@ -144,27 +138,33 @@ def to_diversity(intents: pd.DataFrame, tags: pd.DataFrame) -> pd.DataFrame:
 
 
 def from_run(run: Run) -> pd.DataFrame:
-    """Tags from the column ``entity_id`` of a run, one id or a list of ids a row, with their query.
+    """Return tags from the column ``entity_id`` of a run, one id or a list of ids per row, with their query.
 
     Raises
     ------
     InputError
-        Rows tagged by several taggers, or rows without a tagger among rows that have one: what tags names itself in
-        every row, also where it finds nothing, so such rows were blanked by an operator.
+        Rows tagged by several taggers, or rows without a tagger among tagged rows: taggers write their name in every
+        row, also without tags, so an operator has blanked such rows.
     """
     if not len(run):
         return pd.DataFrame({"qid": [], "docno": [], "entity_id": []}, dtype=str)
     require(run.frame, ("entity_id",), run.name)
     if "tagger" in run.frame.columns:
-        _require_whole(run)
+        _require_one_tagger(run)
     frame = run.frame[["qid", "docno", "entity_id", *(["weight"] if "weight" in run.frame.columns else [])]]
-    listed = [name for name in ("entity_id", "weight") if name in frame.columns and _holds_lists(frame[name])]
+    listed = [
+        name
+        for name in ("entity_id", "weight")
+        if name in frame.columns
+        and frame[name].dtype == object
+        and frame[name].map(lambda one: isinstance(one, (list, tuple, set, np.ndarray))).any()
+    ]
     if listed:
         frame = frame.explode(listed)
     return frame[frame["entity_id"].notna()].reset_index(drop=True).infer_objects()
 
 
-def _require_whole(run: Run) -> None:
+def _require_one_tagger(run: Run) -> None:
     tagger = run.frame["tagger"]
     if tagger.isna().any():
         qid, docno = run.frame.loc[tagger.isna().to_numpy(), ["qid", "docno"]].iloc[0]
@@ -172,15 +172,9 @@ def _require_whole(run: Run) -> None:
             f"{run.name}: {int(tagger.isna().sum())} of {len(run)} rows were never tagged (query {qid!r}, document "
             f"{docno!r}): |, &, + and ^ blank or lose columns; tag last in a pipeline, as (a + b) >> TagEntities(...)"
         )
-    several = tagger.unique()
-    if len(several) > 1:
+    taggers = tagger.unique()
+    if len(taggers) > 1:
         raise InputError(
-            f"{run.name}: its rows are tagged by {several[0]} and by {several[1]}; one tagger only: tag last in a "
-            "pipeline, as (a + b) >> TagEntities(...)"
+            f"{run.name}: its rows are tagged by {taggers[0]} and by {taggers[1]}; use one tagger only, last in the "
+            "pipeline, as in (a + b) >> TagEntities(...)"
         )
-
-
-def _holds_lists(column: pd.Series[Any]) -> bool:
-    return column.dtype == object and bool(
-        column.map(lambda value: isinstance(value, (list, tuple, set, np.ndarray))).any()
-    )

@@ -1,4 +1,4 @@
-"""Base class of intent stages, and frames of candidates."""
+"""Base class of intent stages, and candidate frames."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from vbterrier.errors import InputError, ParameterError, examples, warn
 from vbterrier.frames.contracts import frame_of, owner, probabilities_of, require, require_once
 from vbterrier.frames.ids import ids_of, numbers_of
 from vbterrier.hosts import pyterrier
-from vbterrier.kernels import candidates
+from vbterrier.kernels.candidates import beside, proportional
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,11 +26,11 @@ _LONGEST = 60
 
 
 class IntentStage(pyterrier.Stage):
-    """A stage whose parameters may be linkers, pipelines and functions."""
+    """Base class of stages whose parameters may be linkers, pipelines and functions."""
 
     @staticmethod
     def short(value: Any) -> str:
-        """The label of a value, where it is long without the last of its parameters: ``Client('https://...', ...)``."""
+        """Return the label of a value; long labels lose their last parameters: ``Client('https://...', ...)``."""
         text = label_of(value)
         if len(text) <= _LONGEST:
             return text
@@ -45,7 +45,7 @@ class IntentStage(pyterrier.Stage):
 
 
 def label_of(source: object) -> str:
-    """A short text of a linker, a pipeline or a callable, the same in every process.
+    """Return a short text of a linker, a pipeline or a callable that is equal in every process.
 
     >>> label_of(len), label_of(object())
     ('len', 'object')
@@ -57,32 +57,32 @@ def label_of(source: object) -> str:
 
 
 def knowledge_base(given: Any, *methods: str) -> Any:
-    """A parameter that is a knowledge base, or anything with those of its methods that are needed.
+    """Return a knowledge base, or any object with the required methods.
 
     Raises
     ------
     ParameterError
-        Anything else, such as a path.
+        Any other object, such as a path.
 
     >>> knowledge_base("congress.kb", "names")
     Traceback (most recent call last):
     ...
-    vbterrier.errors.ParameterError: kb='congress.kb': wanted a knowledge base, as KnowledgeBase(path); it has no \
+    vbterrier.errors.ParameterError: kb='congress.kb': wanted a knowledge base, such as KnowledgeBase(path); it has no \
 method 'names'
     """
     missing = [name for name in methods if not callable(getattr(given, name, None))]
     if missing:
-        wanted = "wanted a knowledge base, as KnowledgeBase(path)"
+        wanted = "wanted a knowledge base, such as KnowledgeBase(path)"
         raise ParameterError(f"kb={given!r}: {wanted}; it has no method {missing[0]!r}")
     return given
 
 
-# The intent that none of the candidates is meant. Its probability is the user's: stages move mass among the others.
+# The intent that none of the candidates is meant. Stages do not change its probability.
 NIL = "NIL"
 
 
 class Candidates:
-    """The candidates of some queries: rows (qid, entity_id), topics by their place, and what is NIL.
+    """Candidates of queries with their topics, entities and NIL rows.
 
     Parameters
     ----------
@@ -91,23 +91,23 @@ class Candidates:
     entity
         The column of entities; ``docno`` in the results of a retriever over entities.
     repeats
-        Whether an entity may stand twice among the candidates of a query.
+        If True, an entity may be repeated among the candidates of a query.
     name
-        What messages call the frame.
+        The name of the frame in messages.
 
     Raises
     ------
     InputError
-        A missing column or id; an entity that stands twice.
+        A missing column or id; a duplicated entity.
 
     Attributes
     ----------
     topics : list of str
-        In order of appearance.
+        Topic ids in order of appearance.
     topic : numpy.ndarray
-        The place of each row's topic, shape (n,).
+        Index of each row's topic, shape (n,).
     nil : numpy.ndarray
-        Which rows are the NIL intent, shape (n,): none in results of a retriever.
+        True for rows of the NIL intent, shape (n,); never in results of a retriever.
     """
 
     def __init__(self, frame: Any, *, entity: str = "entity_id", repeats: bool = False, name: str = "intents") -> None:
@@ -118,76 +118,73 @@ class Candidates:
         self.topics, self.topic = self.qid.codes()
         self.n = len(self.topics)
         is_nil = pc.equal(self.entity.text, NIL).to_numpy(zero_copy_only=False).astype(bool)
-        # A retriever or a file of scores knows no NIL with a mass of its own.
+        # Results of a retriever and files of scores have no NIL with a probability.
         self.nil: Bools = is_nil if entity == "entity_id" and "prob" in self.frame.columns else np.zeros_like(is_nil)
         if not repeats:
             require_once(self.topics, self.topic, self.entity, name)
 
     def owner(self, row: int) -> str:
-        """The candidate of a row and its query, for messages."""
+        """Return the candidate of a row and its query, for messages."""
         return owner(self.topics, self.topic, self.entity, row)
 
     @cached_property
     def tie(self) -> Ints:
-        """The place of each row's id in the order of ids, which decides among equals, shape (n,)."""
+        """The position of each row's id in sorted order, which breaks ties, shape (n,)."""
         return self.entity.ranks()
 
     @cached_property
     def prob(self) -> Floats:
-        """The probability of each row, shape (n,), 1 in sum over a topic.
+        """The probability of each row, shape (n,), normalised over each topic.
 
         Raises
         ------
         InputError
-            Not in [0, 1], or another sum.
+            A probability outside [0, 1], or a sum other than 1.
         """
         prob, total = probabilities_of(self.frame["prob"], self.topics, self.topic, self.entity, self.name)
         return prob / total[self.topic]
 
     @cached_property
     def entities(self) -> Ints:
-        """The rows that are not NIL."""
+        """Row numbers of entities other than NIL."""
         return np.flatnonzero(~self.nil)
 
     @cached_property
     def among_entities(self) -> Floats:
-        """The probability of each entity given that one is meant, shape (n_entities,)."""
-        return candidates.proportional(self.prob[self.entities], self.topic[self.entities], self.n)
+        """The probability of each entity given that NIL is not meant, shape (n_entities,)."""
+        return proportional(self.prob[self.entities], self.topic[self.entities], self.n)
 
     def beside_nil(self, prob: Floats) -> Floats:
-        """The probability of each row from those among entities: NIL keeps its mass, the entities share the rest."""
+        """Return row probabilities from entity probabilities: NIL keeps its mass, the entities share the rest."""
         if not self.nil.any():
             return prob
-        spread = np.zeros(len(self.topic))
-        spread[self.entities] = prob
-        return candidates.beside(spread, np.where(self.nil, self.prob, 0.0), self.topic, self.n)
+        of_rows = np.zeros(len(self.topic))
+        of_rows[self.entities] = prob
+        return beside(of_rows, np.where(self.nil, self.prob, 0.0), self.topic, self.n)
 
     def scores(self) -> Floats:
-        """The score of each entity, finite, shape (n_entities,).
+        """Return the finite score of each entity, shape (n_entities,).
 
         Raises
         ------
         InputError
-            A score that is missing or infinite.
+            A missing or infinite score.
         """
-        # NIL has none.
+        # NIL has no score.
         column = self.frame["score"].mask(self.nil, 0.0) if self.nil.any() else self.frame["score"]
-        score = numbers_of(column, f"{self.name} column 'score'", self._whose)
+        score = numbers_of(column, f"{self.name} column 'score'", lambda row: f" ({self.owner(row)})")
         bad = ~np.isfinite(score)
         if bad.any():
             row = int(np.argmax(bad))
             raise InputError(f"{self.name}: row {row} ({self.owner(row)}) has score {score[row]:g}, wanted finite")
         return score[self.entities]
 
-    def _whose(self, row: int) -> str:
-        return f" ({self.owner(row)})"
-
     def with_prob(self, prob: Floats) -> pd.DataFrame:
-        """The frame with these probabilities, rows as they stand."""
+        """Return the frame with these probabilities, rows in the same order."""
         return self.frame.assign(prob=prob)
 
 
 def warn_of(topics: Sequence[str], what: str) -> None:
-    """Warn once of all queries that something is the matter with; silent for none."""
+    """Warn once of all affected queries, and not at all if there are none."""
     if topics:
         warn(f"{len(topics)} {'query' if len(topics) == 1 else 'queries'} ({examples(topics)}) {what}")

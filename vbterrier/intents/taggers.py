@@ -1,4 +1,4 @@
-"""Taggers: tables of tags, linkers and functions over texts."""
+"""Taggers: tag tables, linkers and functions."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 
 class TagTable(TagFrame):
-    """Tags of documents, looked up for results."""
+    """A table of document tags that can be joined with results."""
 
     def find(self, frame: pd.DataFrame) -> tuple[Ints, Ints]:
-        """The tags of the documents of a frame: rows there, and rows here."""
+        """Return the tags of the documents of a frame: rows of the frame, and rows of the table."""
         docno = ids_of(frame["docno"], "run column 'docno'")
         require_same_kind(self.docno, docno, f"{self.name} column 'docno'", "run column 'docno'")
         if self.topics is None:
@@ -48,16 +48,16 @@ class TagTable(TagFrame):
 
     @cached_property
     def digest(self) -> str:
-        """What tells this table from others, the same in every process."""
+        """A digest of the content, equal in every process."""
         columns = [self.docno.fingerprints, self.entity.fingerprints, self.weight]
         columns += [] if self.topics is None else [self.qid.fingerprints]
         kinds = bytes([self.docno.integers, self.entity.integers])
         return hashlib.blake2b(b"".join(column.tobytes() for column in columns) + kinds, digest_size=16).hexdigest()
 
 
-# Texts that a linker is given at a time.
 _LOG = logging.getLogger(__name__)
-_TEXTS = 4096
+# Texts per call of a linker.
+_BATCH = 4096
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,31 +67,31 @@ class FoundTags:
     Parameters
     ----------
     row, entity, score
-        Row, entity and weight or score of each tag, each of shape (n_tags,).
-    shares
-        Whether scores are weights in [0, 1], not scores of any other scale.
+        Row, entity and score of each tag, each of shape (n_tags,).
+    are_weights
+        True if scores are weights in [0, 1], False for scores of another scale.
     """
 
     row: Ints
     entity: Ids
     score: Floats
-    shares: bool = True
+    are_weights: bool = True
 
 
 @dataclass(eq=False)
 class ByText:
-    """Tags read off texts; each text is read once, whatever documents and batches it comes with.
+    """Tags of texts; each distinct text is read once.
 
     Parameters
     ----------
     fields
-        The columns of text. Each is a text of its own, so that no name is found across the border of two.
+        The text columns. Each is read separately, so that no mention spans two columns.
     read
-        Texts in; for every tag the place of its text, the entity and the score, and whether scores are weights, out.
+        A function from texts to the text index, entity and score of every tag, and True if scores are weights.
     weighted
-        Whether scores are more than whether.
+        True if tags are weighted by default.
     cache
-        Keep what was read from call to call.
+        If True, keep tags between calls.
     """
 
     fields: tuple[str, ...]
@@ -99,20 +99,20 @@ class ByText:
     weighted: bool
     cache: bool
     per_query: bool = field(default=False, init=False)
-    _kept: dict[bytes, tuple[tuple[str, float], ...]] = field(default_factory=dict, init=False)
-    _shares: bool = field(default=True, init=False)
+    _known: dict[bytes, tuple[tuple[str, float], ...]] = field(default_factory=dict, init=False)
+    _are_weights: bool = field(default=True, init=False)
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that it needs."""
+        """The input columns."""
         return ("docno", *self.fields)
 
     def __getstate__(self) -> dict[str, Any]:
-        # Another process reads for itself.
-        return {**self.__dict__, "_kept": {}}
+        # The cache is not sent to other processes.
+        return {**self.__dict__, "_known": {}}
 
     def find(self, frame: pd.DataFrame) -> FoundTags:
-        """The tags of all texts of each row."""
+        """Return the tags of all texts of each row."""
         rows, entities, scores = [np.empty(0, dtype=np.int64)], list[str](), list[float]()
         for name in self.fields:
             present = _present(frame, name)
@@ -126,28 +126,28 @@ class ByText:
             entities.extend(flat[place][0] for place in places)
             scores.extend(flat[place][1] for place in places)
         entity = ids_of(pd.Series(entities, dtype=object), "entities that the tagger found")
-        return FoundTags(np.concatenate(rows), entity, np.array(scores, dtype=np.float64), self._shares)
+        return FoundTags(np.concatenate(rows), entity, np.array(scores, dtype=np.float64), self._are_weights)
 
     def _tags(self, texts: Sequence[str]) -> list[tuple[tuple[str, float], ...]]:
-        """The tags of each text, reading only those that were never read."""
-        kept = self._kept if self.cache else {}
+        """Return the tags of each text, reading only new texts."""
+        known = self._known if self.cache else {}
         keys = [hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest() for text in texts]
-        new = [place for place, key in enumerate(keys) if key not in kept]
+        new = [place for place, key in enumerate(keys) if key not in known]
         if new:
-            _LOG.info("tagging %d texts; those of %d more are kept", len(new), len(keys) - len(new))
-        for first in bar(range(0, len(new), _TEXTS), "tagging", unit=f"{_TEXTS} texts", delay=2):
-            places = new[first : first + _TEXTS]
-            of, entities, scores, shares = self.read([texts[place] for place in places])
-            self._shares &= shares
+            _LOG.info("tagging %d texts; the tags of %d more are cached", len(new), len(keys) - len(new))
+        for first in bar(range(0, len(new), _BATCH), "tagging", unit=f"{_BATCH} texts", delay=2):
+            places = new[first : first + _BATCH]
+            of, entities, scores, are_weights = self.read([texts[place] for place in places])
+            self._are_weights &= are_weights
             found: list[list[tuple[str, float]]] = [[] for _ in places]
             for place, entity, score in zip(of, entities, scores, strict=True):
                 found[place].append((entity, score))
-            kept.update(zip((keys[place] for place in places), map(tuple, found), strict=True))
-        return [kept[key] for key in keys]
+            known.update(zip((keys[place] for place in places), map(tuple, found), strict=True))
+        return [known[key] for key in keys]
 
 
 def _present(frame: pd.DataFrame, name: str) -> Ints:
-    """The rows that have a text, warning of others."""
+    """Return the rows that have a text, with a warning if some have none."""
     column = frame[name]
     missing = column.isna().to_numpy()
     if missing.any():
@@ -158,28 +158,28 @@ def _present(frame: pd.DataFrame, name: str) -> Ints:
         row = next(row for row in present if not isinstance(column.iloc[row], str))
         raise InputError(
             f"column {name!r}: row {row} (document {frame['docno'].iloc[row]!r}) holds {column.iloc[row]!r}, wanted "
-            "text; name other fields="
+            "text; pass other fields="
         )
     return present
 
 
 @dataclass(eq=False)
 class Linked:
-    """The entities that a linker finds in texts: the best candidate of each mention, the first id of equals, or all.
+    """Entities that a linker finds in texts: all candidates of each mention, or the best, ties broken by id.
 
-    Where scores leave most mentions of several entities undecided, as without priors, that is told once.
+    A warning reports, once, that most ambiguous mentions have tied candidates, for example without priors.
     """
 
     linker: Linker
     best: bool
-    _told: bool = field(default=False, init=False)
+    _warned: bool = field(default=False, init=False)
 
     def __call__(self, texts: Sequence[str]) -> tuple[list[int], list[str], list[float], bool]:
-        """Place of the text, entity and score of every tag, and whether scores are weights."""
+        """Return the text index, entity and score of every tag, and True if scores are weights."""
         links = self.linker.link(texts)
         frame = links.frame
         if not frame["text"].between(0, len(texts) - 1).all():
-            raise InputError(f"{label_of(self.linker)}: its links name texts beyond the {len(texts)} that it was given")
+            raise InputError(f"{label_of(self.linker)}: its links refer to more than the {len(texts)} given texts")
         if self.best:
             frame = self._best(frame)
         tags = frame["text"].tolist(), frame["entity_id"].tolist(), frame["score"].tolist()
@@ -190,37 +190,37 @@ class Linked:
         ordered = frame.sort_values([*mention, "score", "entity_id"], ascending=[True] * 4 + [False, True])
         ordered = ordered.drop_duplicates([*mention, "entity_id"])
         first = ordered.drop_duplicates(mention)
-        # Right behind the best stands the second: a mention with two of its best score is there twice.
+        # The second candidate of each mention; it is tied with the best if its score is equal.
         second = ordered.duplicated(mention) & ~ordered.duplicated(mention).shift(fill_value=False)
         tied = second & ordered.duplicated([*mention, "score"])
-        # A tie now and then is a fact of the priors; scores that decide nothing are no grounds for tags.
-        if 2 * tied.sum() > second.sum() and not self._told:
-            self._told = True
+        # Occasional ties are normal.
+        if 2 * tied.sum() > second.sum() and not self._warned:
+            self._warned = True
             one = ordered[tied].iloc[0]
             warn(
-                f"{label_of(self.linker)}: {int(tied.sum())} of {int(second.sum())} ambiguous mentions have several "
-                f"best candidates of the same score, the first {one['mention']!r}, and are "
-                "tagged with the smallest id of them, whichever that is: a linker with priors tells them apart, "
-                "weights='score' takes all"
+                f"{label_of(self.linker)}: {int(tied.sum())} of {int(second.sum())} ambiguous mentions have tied best "
+                f"candidates, the first {one['mention']!r}, and are tagged with the smallest id; use a linker with "
+                "priors, or weights='score' for all candidates"
             )
         return first
 
 
-def called(function: Callable[[str], Any], texts: Iterable[str]) -> tuple[list[int], list[str], list[float], bool]:
-    """The entities that a function of one text gives: an id, several, weights by id, or ``None``."""
+def read_by_function(
+    function: Callable[[str], Any], texts: Iterable[str]
+) -> tuple[list[int], list[str], list[float], bool]:
+    """Return the entities from a function of one text, which returns an id, ids, weights by id, or ``None``."""
     places, entities, scores = list[int](), list[str](), list[float]()
     for place, text in enumerate(texts):
         given = function(text)
         if given is None:
             continue
-        # What is neither is told of below, as an id that is no text.
-        several = given if isinstance(given, Iterable) and not isinstance(given, str) else (given,)
-        pairs = several.items() if isinstance(several, Mapping) else ((entity, 1.0) for entity in several)
+        ids = given if isinstance(given, Iterable) and not isinstance(given, str) else (given,)
+        pairs = ids.items() if isinstance(ids, Mapping) else ((entity, 1.0) for entity in ids)
         for entity, weight in pairs:
             if not isinstance(entity, str) or not isinstance(weight, Real) or not 0 <= float(weight) <= 1:
                 raise InputError(
-                    f"{label_of(function)}: gave {entity!r} with weight {weight!r} for the text {text[:40]!r}; wanted "
-                    "an id as text, several, weights in [0, 1] by id, or None; for functions of frames give fields=None"
+                    f"{label_of(function)}: returned {entity!r} with weight {weight!r} for the text {text[:40]!r}; "
+                    "wanted an id as text, ids, weights in [0, 1] by id, or None; functions of frames need fields=None"
                 )
             places.append(place)
             entities.append(entity)
@@ -229,53 +229,53 @@ def called(function: Callable[[str], Any], texts: Iterable[str]) -> tuple[list[i
 
 
 def label_of(given: Any) -> str:
-    """A short name of a tagger: the same for the same one in another process."""
+    """Return a short name of a tagger that is equal in every process."""
     if isinstance(given, (str, os.PathLike)):
         return os.fspath(given)
     own = getattr(given, "__qualname__", "")
     if own:
         return str(own)
-    # The repr that every object has is its address.
+    # The default repr contains the address.
     return type(given).__name__ if " at 0x" in repr(given) else repr(given)
 
 
 DOCNO = "docno"
-# What belongs to a result, not to its document.
+# Columns of results, not of documents.
 _OF_RESULTS = ("qid", "query", "score", "rank")
 
 
 class Tagger(Protocol):
-    """What finds tags for the rows of a frame."""
+    """Protocol of taggers: find tags for the rows of a frame."""
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that it needs."""
+        """The input columns."""
 
     @property
     def weighted(self) -> bool:
-        """Whether its weights are more than whether, unless asked."""
+        """True if tags are weighted by default."""
 
     @property
     def per_query(self) -> bool:
-        """Whether tags may differ between queries."""
+        """True if tags may differ between queries."""
 
     def find(self, frame: pd.DataFrame) -> FoundTags:
-        """The tags of each row, in any order, a tag perhaps twice."""
+        """Return the tags of each row, in any order, possibly repeated."""
 
 
 class ByDocno:
-    """Documents are entities: each is tagged with its own id."""
+    """Tag every document with its id, for collections of entities."""
 
     columns, weighted, per_query = (DOCNO,), False, False
 
     def find(self, frame: pd.DataFrame) -> FoundTags:
-        """One tag for every row."""
+        """Return one tag for every row."""
         docno = ids_of(frame["docno"], "run column 'docno'")
         return FoundTags(np.arange(len(docno)), docno, np.ones(len(docno)))
 
 
 class ByTable:
-    """Tags that exist already."""
+    """Tag documents from a table."""
 
     weighted = True
 
@@ -285,18 +285,18 @@ class ByTable:
         self.columns = ("qid", DOCNO) if self.per_query else (DOCNO,)
 
     def find(self, frame: pd.DataFrame) -> FoundTags:
-        """The tags of each row's document, warning where no document has any."""
+        """Return the tags of each row's document, with a warning if no document has any."""
         row, place = self.table.find(frame)
         if len(frame) and not len(row) and len(self.table.docno):
             warn(
                 f"no document has {self.table.name}: {examples(self.table.docno.text[:4].to_pylist())} against "
-                f"{examples(frame['docno'].iloc[:4])}; look for other prefixes or ids"
+                f"{examples(frame['docno'].iloc[:4])}; check prefixes and ids"
             )
         return FoundTags(row, self.table.entity.take(place), self.table.weight[place])
 
 
 class ByFunction:
-    """A function from a frame of documents to a frame of tags."""
+    """Tag documents with a function from a frame of documents to a frame of tags."""
 
     weighted = True
 
@@ -305,36 +305,36 @@ class ByFunction:
         self.columns = ("qid", DOCNO) if per_query else (DOCNO,)
 
     def find(self, frame: pd.DataFrame) -> FoundTags:
-        """Ask for the tags of every document once, or once a query."""
-        documents = frame.drop_duplicates(["qid", DOCNO]) if self.per_query else self._once(frame)
-        tags = frame_of(self.function(documents.reset_index(drop=True)), "what the tagger gave")
-        table = TagTable(tags, name="tags that the tagger gave")
+        """Request the tags of every document once, or once per query."""
+        documents = frame.drop_duplicates(["qid", DOCNO]) if self.per_query else self._distinct(frame)
+        tags = frame_of(self.function(documents.reset_index(drop=True)), "the result of the tagger")
+        table = TagTable(tags, name="tags from the tagger")
         if table.topics is not None and not self.per_query:
-            raise InputError(f"{label_of(self.function)}: gave tags with qid; drop it, or give per_query=True")
+            raise InputError(f"{label_of(self.function)}: returned tags with qid; drop it, or pass per_query=True")
         return ByTable(table).find(frame)
 
     @staticmethod
-    def _once(frame: pd.DataFrame) -> pd.DataFrame:
+    def _distinct(frame: pd.DataFrame) -> pd.DataFrame:
         own = frame.drop(columns=[name for name in _OF_RESULTS if name in frame.columns])
         texts = [name for name in own.columns if pd.api.types.infer_dtype(own[name], skipna=True) == "string"]
         documents = own.drop_duplicates(DOCNO)
-        several = own[[DOCNO, *(name for name in texts if name != DOCNO)]].drop_duplicates()
-        if len(several) > len(documents):
-            docno = several.loc[several.duplicated(DOCNO), DOCNO].iloc[0]
+        with_texts = own[[DOCNO, *(name for name in texts if name != DOCNO)]].drop_duplicates()
+        if len(with_texts) > len(documents):
+            docno = with_texts.loc[with_texts.duplicated(DOCNO), DOCNO].iloc[0]
             raise InputError(
-                f"document {docno!r} comes with two texts, and tags of a function of frames hold for the document; "
-                "give per_query=True, or drop the column that differs"
+                f"document {docno!r} has two texts, but a function of frames tags documents; pass per_query=True, or "
+                "drop the column that differs"
             )
         return documents
 
 
 def tagger_of(given: Any, *, fields: tuple[str, ...] | None, per_query: bool, best: bool, cache: bool) -> Tagger:
-    """Whatever a user calls a tagger, as one.
+    """Return the tagger of a user's parameter.
 
     Raises
     ------
     ParameterError
-        Nothing that could tag.
+        An object that is not a tagger.
     """
     if isinstance(given, str) and given == DOCNO:
         return ByDocno()
@@ -348,6 +348,6 @@ def tagger_of(given: Any, *, fields: tuple[str, ...] | None, per_query: bool, be
     if not is_linker and fields is None:
         return ByFunction(given, per_query=per_query)
     if not fields:
-        raise ParameterError(f"fields={fields!r}: {label_of(given)} reads texts; name their columns")
-    read = Linked(given, best) if is_linker else partial(called, given)
+        raise ParameterError(f"fields={fields!r}: {label_of(given)} reads texts; pass their columns")
+    read = Linked(given, best) if is_linker else partial(read_by_function, given)
     return ByText(fields, read, weighted=not is_linker, cache=cache)

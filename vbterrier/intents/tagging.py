@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class ClosedCandidates:
-    """The candidate intents of queries.
+    """Candidate intents of queries, for closed tagging.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class ClosedCandidates:
         self._lookup = Lookup(topic, self.entity)
 
     def among(self, qid: Ids, row: Ints, entity: Ids) -> Bools:
-        """Whether tags of rows are with candidates of the rows' queries, shape (n_tags,).
+        """Return True for tags that are candidates of their row's query, shape (n_tags,).
 
         Parameters
         ----------
@@ -61,35 +61,35 @@ class ClosedCandidates:
         if (here < 0).any():
             without = [topic for topic, place in zip(topics, here, strict=True) if place < 0]
             warn(
-                f"{len(without)} of {len(topics)} queries have no intents, and their documents get no tags "
+                f"{len(without)} of {len(topics)} queries have no intents, so their documents get no tags "
                 f"({examples(without)})"
             )
-        asked = here[code[row]]
-        known = np.flatnonzero(asked >= 0)
-        found, _ = self._lookup.find(asked[known], entity.take(known))
+        topic = here[code[row]]
+        known = np.flatnonzero(topic >= 0)
+        found, _ = self._lookup.find(topic[known], entity.take(known))
         among = np.zeros(len(row), dtype=bool)
         among[known[found]] = True
         return among
 
     @cached_property
     def digest(self) -> str:
-        """What tells these intents from others, the same in every process."""
+        """A digest of the content, equal in every process."""
         content = self.qid.fingerprints.tobytes() + self.entity.fingerprints.tobytes()
         return hashlib.blake2b(content, digest_size=16).hexdigest()
 
 
 @dataclass(frozen=True, eq=False)
-class Settled:
-    """Tags by row.
+class RowTags:
+    """Distinct tags sorted by row.
 
     Parameters
     ----------
     row
-        The row of each tag, rising, shape (n_tags,).
+        The row of each tag, ascending, shape (n_tags,).
     entities
         The entity of each tag.
     weight
-        Its weight in [0, 1], shape (n_tags,).
+        The weight of each tag in [0, 1], shape (n_tags,).
     """
 
     row: Ints
@@ -97,45 +97,45 @@ class Settled:
     weight: Floats
 
     def lists(self, n_rows: int) -> tuple[list[list[Any]], list[list[float]]]:
-        """The entities and the weights of each row, for columns of a frame."""
+        """Return the entities and the weights of each row as lists."""
         stops = np.cumsum(np.bincount(self.row, minlength=n_rows)).tolist()
         bounds = list(zip([0, *stops[:-1]], stops, strict=True)) if stops else []
         weights = self.weight.tolist()
         return [self.entities[a:b] for a, b in bounds], [weights[a:b] for a, b in bounds]
 
 
-def settled(row: Ints, entity: Ids, score: Floats, *, cutoff: int | None, binary: bool) -> Settled:
-    """Keep each tag of a row once with its largest score, and of each row the first ``cutoff`` by score, then by id.
+def row_tags(row: Ints, entity: Ids, score: Floats, *, cutoff: int | None, binary: bool) -> RowTags:
+    """Merge repeated tags of a row to the largest score, and keep the first ``cutoff`` tags by score, then by id.
 
     Parameters
     ----------
     row, entity, score
         Tags in any order, each of shape (n_tags,).
     cutoff
-        How many to keep a row; ``None`` for all.
+        The number of tags to keep per row; ``None`` for all.
     binary
-        Whether tags then weigh 1.
+        If True, the tags kept get weight 1.
 
     >>> import pandas as pd
     >>> from vbterrier.frames.ids import ids_of
     >>> entity = ids_of(pd.Series(["B", "A", "B"]), "tags")
-    >>> settled(np.array([0, 0, 0]), entity, np.array([0.2, 0.5, 0.5]), cutoff=None, binary=False).entities
+    >>> row_tags(np.array([0, 0, 0]), entity, np.array([0.2, 0.5, 0.5]), cutoff=None, binary=False).entities
     ['A', 'B']
     """
     names, code = entity.codes()
-    alphabetical = np.empty(len(names), dtype=np.int64)
-    alphabetical[sorted(range(len(names)), key=names.__getitem__)] = np.arange(len(names))
-    place = alphabetical[code]
+    rank_of_name = np.empty(len(names), dtype=np.int64)
+    rank_of_name[sorted(range(len(names)), key=names.__getitem__)] = np.arange(len(names))
+    place = rank_of_name[code]
     order = np.lexsort((-score, place, row))
-    again = (row[order[1:]] == row[order[:-1]]) & (place[order[1:]] == place[order[:-1]])
-    order = order[np.concatenate([[True], ~again])[: len(order)]]
+    repeated = (row[order[1:]] == row[order[:-1]]) & (place[order[1:]] == place[order[:-1]])
+    order = order[np.concatenate([[True], ~repeated])[: len(order)]]
     order = order[np.lexsort((place[order], -score[order], row[order]))]
     if cutoff is not None:
         starts = np.searchsorted(row[order], row[order], side="left")
         order = order[np.arange(len(order)) - starts < cutoff]
     entities = [names[number] for number in code[order]]
     weight = np.ones(len(order)) if binary else score[order]
-    return Settled(row[order], [int(name) for name in entities] if entity.integers else entities, weight)
+    return RowTags(row[order], [int(name) for name in entities] if entity.integers else entities, weight)
 
 
 COLUMNS = ("entity_id", "weight", "tagger")
@@ -143,48 +143,48 @@ WEIGHTS = (None, "binary", "score")
 
 
 class TagEntities(pt.Transformer):  # type: ignore[misc]
-    """Tag retrieved documents with the entities that they are about: the ``φ(d)`` of Ding 2025, section 3.3.
+    """Tag retrieved documents with their entities: the ``φ(d)`` of Ding 2025, section 3.3.
 
-    A run comes out with three columns more: ``entity_id``, a list of ids, the heaviest first; ``weight``, a list of
-    their weights in [0, 1]; ``tagger``, what tagged, a function by its name. Documents without entities have empty
-    lists. Tag last in a pipeline, as in ``(bm25 + dph) >> TagEntities(...)``: the operators ``+``, ``|``, ``&`` and
-    ``^`` blank or lose columns, which the measures refuse where they see it.
+    Adds three columns to a run: ``entity_id``, a list of ids by descending weight; ``weight``, a list of their weights
+    in [0, 1]; ``tagger``, a short name of the tagger. Documents without entities have empty lists. Tag last in a
+    pipeline, as in ``(bm25 + dph) >> TagEntities(...)``: the operators ``+``, ``|``, ``&`` and ``^`` blank or lose
+    columns, and the measures raise an error if they detect it.
 
     Parameters
     ----------
     tagger
-        ``"docno"``: documents are entities, each its own. A linker (``.link(texts)``, see
+        ``"docno"``: every document is an entity. A linker (``.link(texts)``, see
         :class:`vbterrier.linking.links.Linker`). A frame of tags (docno, entity_id [, weight, qid]), the name of a
-        registered one, or its file. A function of one text, which gives an id, several, a mapping of ids to weights, or
-        ``None``; or, with ``fields=None``, a function of a frame of documents, which gives a frame of tags.
+        registered frame, or a path. A function from one text to an id, ids, a mapping of ids to weights, or ``None``;
+        or, with ``fields=None``, a function from a frame of documents to a frame of tags.
     fields
-        The columns of text that linkers and functions read, each as a text of its own, so that no name is found across
-        the border of two; a document's tags are those of all of its fields.
+        The text columns for linkers and functions. Each is read separately, so that no mention spans two columns; a
+        document gets the tags of all its fields.
     intents
-        Closed tagging: keep tags with candidate intents of the row's query alone. A frame (qid, entity_id), a
-        registered name or a path. A mention is linked before its entity is looked for among the candidates.
+        Closed tagging: keep only tags that are candidate intents of the row's query. A frame (qid, entity_id), a
+        registered name or a path. Candidates do not influence the linking of mentions.
     per_query
-        Keep tags apart by query: :meth:`tags` has a column qid, and a function of frames sees a document once for every
-        query, with the columns of the query.
+        If True, tags may differ between queries: :meth:`tags` returns a column qid, and a function of frames receives a
+        document once per query, with the columns of the query.
     cutoff
-        Keep at most so many tags of a document, the heaviest; equal ones by id.
+        The number of tags of a document to keep, by weight and then by id; ``None`` for all.
     min_weight
-        Drop tags of less weight, before ``weights`` makes them 1. Tags of weight 0 are always dropped.
+        Drop tags below this weight, before ``weights="binary"`` applies. Tags of weight 0 are always dropped.
     weights
-        ``"binary"``: every tag weighs 1, and of a mention's candidates the best is taken, of equals the first id.
-        ``"score"``: the weight that the tagger gave, for all candidates of a mention; an entity that is found several
-        times has its largest. ``None``: binary for linkers, the given weights for frames and functions.
+        ``"binary"``: the best candidate of each mention, ties broken by id, with weight 1. ``"score"``: all candidates
+        of each mention with the weights of the tagger; a repeated entity gets its largest weight. ``None``: binary for
+        linkers, the given weights for frames and functions.
     cache
-        Keep the tags of a text that was read, so that a linker or function of texts reads it once.
+        If True, cache tags by text, so that a linker or function reads each text once.
     replace
-        Replace tags that the run carries already.
+        If True, replace existing tags of the run.
 
     Raises
     ------
     ParameterError
-        No tagger; a ``cutoff`` or ``min_weight`` out of range; weights asked of a linker whose scores are none.
+        Not a tagger; a ``cutoff`` or ``min_weight`` out of range; weights from a linker whose scores are not weights.
     InputError
-        A run tagged by something else, unless ``replace``; tags or texts that are none.
+        A run that is tagged already, unless ``replace``; illegal tags or texts.
 
     Examples
     --------
@@ -229,13 +229,13 @@ class TagEntities(pt.Transformer):  # type: ignore[misc]
         self._candidates = None if intents is None else ClosedCandidates(intents)
         names = (fields,) if isinstance(fields, str) else None if fields is None else tuple(fields)
         self._finder = tagger_of(tagger, fields=names, per_query=per_query, best=weights != "score", cache=cache)
-        self._label = self._labelled()
+        self._label = self._name()
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Add the tags of every row of a result frame."""
         self._validate(inp, ("qid", "docno"))
         self._require_untagged(inp)
-        entities, weights = self._settled(inp).lists(len(inp))
+        entities, weights = self._row_tags(inp).lists(len(inp))
         return inp.assign(
             entity_id=pd.Series(entities, index=inp.index, dtype=object),
             weight=pd.Series(weights, index=inp.index, dtype=object),
@@ -243,60 +243,62 @@ class TagEntities(pt.Transformer):  # type: ignore[misc]
         )
 
     def tags(self, results: Any) -> pd.DataFrame:
-        """The tags of the documents of a result frame or of a collection, for a file or for the parameter ``tags``.
+        """Return the tags of the documents of results or of a collection, for a file or the parameter ``tags``.
 
         Parameters
         ----------
         results
-            Columns docno and those that the tagger reads; qid only where tags differ by query.
+            Columns docno and the input columns of the tagger; qid only if tags differ between queries.
 
         Returns
         -------
         pandas.DataFrame
-            Columns docno, entity_id, weight, each tag once; with qid where tags may differ by query: ``intents``,
-            ``per_query``, or tags that have it.
+            Distinct rows with columns docno, entity_id, weight, and qid if tags may differ between queries: with
+            ``intents``, ``per_query``, or given tags with qid.
 
         Raises
         ------
         InputError
-            A document with two texts that are tagged otherwise, without ``per_query``.
+            A document with two texts and different tags, without ``per_query``.
         """
         frame = frame_of(results, "results")
-        apart = self.per_query or self._finder.per_query or self._candidates is not None
-        self._validate(frame, ("qid", "docno") if apart else ("docno",))
-        found = self._settled(frame)
-        columns = (["qid"] if apart else []) + ["docno"]
+        by_query = self.per_query or self._finder.per_query or self._candidates is not None
+        self._validate(frame, ("qid", "docno") if by_query else ("docno",))
+        found = self._row_tags(frame)
+        columns = (["qid"] if by_query else []) + ["docno"]
         made = frame[columns].iloc[found.row].reset_index(drop=True)
         made["entity_id"] = found.entities
         made["weight"] = found.weight
         made = made.drop_duplicates(ignore_index=True)
-        # The rows of a document have the same tags exactly when each has as many as all of them together.
+        # The rows of a document have equal tags if and only if each has as many tags as their union.
         per_row = np.bincount(found.row, minlength=len(frame))
-        together = frame[columns].merge(made.groupby(columns, as_index=False).size(), how="left", on=columns)["size"]
-        differs = per_row != together.fillna(0).to_numpy()
+        in_union = frame[columns].merge(made.groupby(columns, as_index=False).size(), how="left", on=columns)["size"]
+        differs = per_row != in_union.fillna(0).to_numpy()
         if differs.any():
             raise InputError(
-                f"document {frame['docno'].iloc[int(np.argmax(differs))]!r} comes with several texts that are tagged "
-                "otherwise; keep tags apart by query with per_query=True, or keep one text"
+                f"document {frame['docno'].iloc[int(np.argmax(differs))]!r} has several texts with different tags; "
+                "pass per_query=True, or keep one text"
             )
         return made[["docno", "entity_id", "weight", *columns[:-1]]]
 
-    def _settled(self, frame: pd.DataFrame) -> Settled:
+    def _row_tags(self, frame: pd.DataFrame) -> RowTags:
         if not len(frame):
-            return Settled(np.empty(0, dtype=np.int64), [], np.empty(0))
+            return RowTags(np.empty(0, dtype=np.int64), [], np.empty(0))
         found = self._finder.find(frame)
         binary = self.weights == "binary" or (self.weights is None and not self._finder.weighted)
-        if not found.shares and not (binary and self.min_weight == 0):
-            asked = f"min_weight={self.min_weight:g}" if binary else "weights='score'"
+        if not found.are_weights and not (binary and self.min_weight == 0):
+            option = f"min_weight={self.min_weight:g}" if binary else "weights='score'"
             raise ParameterError(
-                f"{self!r}: {asked} needs weights in [0, 1], and the scores of this linker are of another scale; take "
+                f"{self!r}: {option} needs weights in [0, 1], but the scores of this linker have another scale; use "
                 "weights='binary' without min_weight, or a linker with scale 'probability'"
             )
-        kept = (found.score > 0) & (found.score >= self.min_weight) if found.shares else np.ones(len(found.row), bool)
+        kept = np.ones(len(found.row), dtype=bool)
+        if found.are_weights:
+            kept = (found.score > 0) & (found.score >= self.min_weight)
         if self._candidates is not None:
             kept &= self._candidates.among(ids_of(frame["qid"], "run column 'qid'"), found.row, found.entity)
         rows = np.flatnonzero(kept)
-        return settled(found.row[rows], found.entity.take(rows), found.score[rows], cutoff=self.cutoff, binary=binary)
+        return row_tags(found.row[rows], found.entity.take(rows), found.score[rows], cutoff=self.cutoff, binary=binary)
 
     def _validate(self, frame: pd.DataFrame, keys: Sequence[str]) -> None:
         try:
@@ -304,7 +306,7 @@ class TagEntities(pt.Transformer):  # type: ignore[misc]
         except pt.validate.InputValidationError as error:
             missing = [name for name in self._finder.columns if name not in (*keys, *frame.columns)]
             if missing and len(frame.columns):
-                remedy = "put pt.text.get_text(...) before it, or name other fields="
+                remedy = "put pt.text.get_text(...) before it, or pass other fields="
                 error.args = (f"{error.args[0]} {self!r} reads {', '.join(map(repr, missing))}: {remedy}.",)
             raise
 
@@ -314,12 +316,12 @@ class TagEntities(pt.Transformer):  # type: ignore[misc]
             return
         by = inp["tagger"].unique().tolist() if there == list(COLUMNS) else []
         if by != [self._label]:
-            whose = f"tagged by {examples(by)}" if by else f"with the columns {', '.join(there)}"
+            whose = f"tagged by {examples(by)}" if by else f"a frame with the columns {', '.join(there)}"
             raise InputError(
-                f"{self!r}: the run comes {whose}; one tagger only: drop the other stage, or pass replace=True"
+                f"{self!r}: the run is already {whose}; use one tagger only: drop the other stage, or pass replace=True"
             )
 
-    def _labelled(self) -> str:
+    def _name(self) -> str:
         finder = self._finder
         parts = [label_of(self.tagger)]
         if isinstance(finder, ByTable) and not isinstance(self.tagger, (str, os.PathLike)):
@@ -330,7 +332,8 @@ class TagEntities(pt.Transformer):  # type: ignore[misc]
             given = self.intents if isinstance(self.intents, (str, os.PathLike)) else self._candidates.digest[:8]
             parts.append(f"intents={os.fspath(given)}")
         defaults = {"per_query": False, "cutoff": None, "min_weight": 0.0, "weights": None}
-        parts += [f"{name}={getattr(self, name)}" for name, usual in defaults.items() if getattr(self, name) != usual]
+        values = {name: getattr(self, name) for name in defaults}
+        parts += [f"{name}={value}" for name, value in values.items() if value != defaults[name]]
         return ", ".join(parts)
 
     @property
@@ -339,8 +342,8 @@ class TagEntities(pt.Transformer):  # type: ignore[misc]
         intents = self._candidates and self._candidates.digest
         return (options, intents, self.per_query, self.cutoff, self.min_weight, self.weights, self.replace)
 
-    def schematic(self, *, input_columns: Any) -> dict[str, Any]:  # noqa: ARG002 - what PyTerrier hands over
-        """How PyTerrier draws it: with what it tags by."""
+    def schematic(self, *, input_columns: Any) -> dict[str, Any]:  # noqa: ARG002 - PyTerrier's signature
+        """Return the schematic, with the name of the tagger."""
         return schematic_of({"tagger": self._label})
 
     def __repr__(self) -> str:
@@ -354,10 +357,10 @@ class TagEntities(pt.Transformer):  # type: ignore[misc]
         return type(self._finder) is type(other._finder) and bool(self.tagger == other.tagger)
 
     def __hash__(self) -> int:
-        # Without the tagger: linkers need not be hashable.
+        # Without the tagger, because linkers need not be hashable.
         return hash(self._key)
 
 
 def _own(given: Any) -> Any:
-    """A copy of a frame: what the caller does to it later changes neither results nor equality."""
+    """Copy a frame, so that later changes by the caller have no effect."""
     return given.copy() if isinstance(given, pd.DataFrame) else given

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 COUNTS = ["n_tags", "n_gold", "n_correct"]
 RATES = ["precision", "recall", "f1"]
-# Resampled counts held in memory at a time.
+# Resampled counts per batch.
 _CELLS = 4_000_000
 
 
@@ -38,15 +38,15 @@ class Rates(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TagQuality(Shown):
-    """Precision and recall of tags on a labelled sample, made by :func:`tag_quality`.
+    """Result of :func:`tag_quality`: precision and recall of tags on a labelled sample.
 
     Parameters
     ----------
     documents
-        A row a document of the sample: docno (and qid), ``n_tags``, ``n_gold``, ``n_correct``, ``precision``,
+        One row per document of the sample: docno (and qid), ``n_tags``, ``n_gold``, ``n_correct``, ``precision``,
         ``recall``, ``f1``.
     entities
-        The same by entity_id, the most frequent in gold first; NaN where a rate is undefined.
+        One row per entity_id, by descending frequency in ``gold``; undefined rates are NaN.
     """
 
     documents: pd.DataFrame
@@ -83,32 +83,32 @@ class TagQuality(Shown):
 
     @property
     def micro(self) -> Rates:
-        """Over all tags of the sample; NaN where there are none to divide by."""
+        """Rates over all tags of the sample; undefined rates are NaN."""
         return Rates(*rates(self.documents[COUNTS].sum().to_numpy(dtype=np.float64)).tolist())
 
     @property
     def macro(self) -> Rates:
-        """The means over the documents of the sample."""
+        """Mean rates over the documents of the sample."""
         return Rates(*self.documents[RATES].mean().tolist())
 
     def intervals(self, *, level: float = 0.95, n_resamples: int = 2000, seed: int = 0) -> pd.DataFrame:
-        """All rates with intervals.
+        """Return all rates with confidence intervals.
 
         Parameters
         ----------
         level
             Nominal coverage, 0 to 1.
         n_resamples
-            Resamples of the documents.
+            The number of resamples of the documents.
         seed
-            Decides the resamples.
+            The seed of the resamples.
 
         Returns
         -------
         pandas.DataFrame
             Columns measure, value, low, high, level, method, n_documents, n_resamples, seed. Method ``"documents
-            (percentile)"`` resamples documents, whose tags go together; ``"tags (wilson)"``, of micro precision and
-            recall (Wilson 1927), takes each tag for a draw of its own and is too narrow where documents differ.
+            (percentile)"`` resamples documents with their tags; ``"tags (wilson)"``, for micro precision and recall
+            (Wilson 1927), treats tags as independent draws and is too narrow if documents differ.
 
         Raises
         ------
@@ -116,10 +116,12 @@ class TagQuality(Shown):
             A level outside (0, 1), no resamples, a negative seed.
         """
         if not 0 < level < 1:
-            raise ParameterError(f"level={level}: wanted a number between 0 and 1, as 0.95")
+            raise ParameterError(f"level={level}: wanted a number between 0 and 1, such as 0.95")
         for name, number, lowest in (("n_resamples", n_resamples, 1), ("seed", seed, 0)):
             if not isinstance(number, int) or number < lowest:
                 raise ParameterError(f"{name}={number!r}: wanted a whole number of at least {lowest}")
+        from scipy.stats import binomtest
+
         names = [f"{kind} {rate}" for kind in ("micro", "macro") for rate in RATES]
         values = [*self.micro, *self.macro]
         resampled = self._resampled(n_resamples, seed)
@@ -137,16 +139,18 @@ class TagQuality(Shown):
         ]
         for name, value, n in zip(names, values, (self.n_tags, self.n_gold), strict=False):
             if n:
-                ends = _wilson(self.n_correct, n, level)
-                rows.append((name, value, *ends, level, "tags (wilson)", self.n_documents, 0, 0))
+                ends = binomtest(self.n_correct, n).proportion_ci(confidence_level=level, method="wilson")
+                rows.append(
+                    (name, value, float(ends.low), float(ends.high), level, "tags (wilson)", self.n_documents, 0, 0)
+                )
         columns = ["measure", "value", "low", "high", "level", "method", "n_documents", "n_resamples", "seed"]
         return pd.DataFrame(rows, columns=columns)
 
     def _resampled(self, n_resamples: int, seed: int) -> Floats:
-        """Micro and macro rates of samples of documents, shape (n_resamples, 6)."""
+        """Return micro and macro rates of resampled documents, shape (n_resamples, 6)."""
         n = self.n_documents
-        if n < 2:  # noqa: PLR2004 - two documents are the least that can differ
-            warn("an interval over documents needs at least two of them")
+        if n < 2:  # noqa: PLR2004 - two documents at least
+            warn("an interval over documents needs at least two documents")
             return np.full((n_resamples, 6), np.nan)
         content = self.documents[[*COUNTS, *RATES]].to_numpy(dtype=np.float64)
         draw, share = stream(seed, "tag quality"), np.full(n, 1 / n)
@@ -159,33 +163,33 @@ class TagQuality(Shown):
 
 
 def tag_quality(tags: Any, gold: Any, *, documents: Any = None) -> TagQuality:
-    """Precision and recall of tags on a sample of documents that people labelled.
+    """Compute precision and recall of tags on a sample of manually labelled documents.
 
-    A tag is a pair (document, entity), however often and with whatever weight above 0 it is given. Only documents of
-    the sample count. Micro rates are over all their tags, ``P = Σ c_d / Σ t_d``, ``R = Σ c_d / Σ g_d``, with t tags, g
-    gold tags and c that are both; macro rates are means over documents, where as in GERBIL (Usbeck et al. 2015) a
-    document without tags and without gold tags scores 1, and one with either alone 0.
+    A tag is a distinct pair of document and entity with positive weight. Only documents of the sample count. Micro
+    rates are over all tags, ``P = Σ c_d / Σ t_d``, ``R = Σ c_d / Σ g_d``, with t tags, g gold tags and c correct tags;
+    macro rates are means over documents, where as in GERBIL (Usbeck et al. 2015) a document without tags and without
+    gold tags scores 1, and a document with only one kind scores 0.
 
     Parameters
     ----------
     tags
         Columns docno, entity_id, and optionally weight and qid; or a registered name, or a path.
     gold
-        The right tags, in the same form.
+        The gold tags, in the same form.
     documents
-        The sample: ids, or a frame with docno, and with qid where tags have it. Without it, the documents of ``gold``,
-        those with tags of weight 0 alone too; a labelled document that is about nothing and does not stand there is not
-        of the sample then, and wrong tags of it do not count.
+        The sample: ids, or a frame with docno, and with qid if tags have it. By default the documents of ``gold``,
+        including documents whose tags all have weight 0. A labelled document without gold tags that is not in ``gold``
+        is then not part of the sample, and its wrong tags do not count.
 
     Returns
     -------
     TagQuality
-        Rates, counts, both by document and by entity, and intervals.
+        Rates and counts by document and by entity, and intervals.
 
     Raises
     ------
     InputError
-        Tags that are none; ids that can never meet; qid in one frame only; a sample without documents.
+        Illegal tags; ids of different kinds; qid in one frame only; a sample without documents.
 
     Examples
     --------
@@ -199,20 +203,20 @@ def tag_quality(tags: Any, gold: Any, *, documents: Any = None) -> TagQuality:
     given, right = (TagTable(named("tags", of), name=name) for of, name in ((tags, "tags"), (gold, "gold")))
     if (given.topics is None) != (right.topics is None):
         odd = "tags" if right.topics is None else "gold"
-        raise InputError(f"{odd} have a column qid and the others do not; drop it, or give it in both")
+        raise InputError(f"only {odd} have a column qid; drop it, or add it to both")
     pairs = [(given.docno, right.docno, "docno"), (given.entity, right.entity, "entity_id")]
     for left, other, name in pairs + ([(given.qid, right.qid, "qid")] if given.topics is not None else []):
         require_same_kind(left, other, f"tags column {name!r}", f"gold column {name!r}")
     on = ["docno"] if given.topics is None else ["qid", "docno"]
     sample = (_columns(right, on) if documents is None else _sample(documents, on, right)).drop_duplicates()
     if not len(sample):
-        raise InputError("the sample has no document; give gold tags, or documents=")
+        raise InputError("the sample has no document; pass gold tags, or documents=")
     found = sample.merge(_pairs(given, on), on=on)
     wanted = sample.merge(_pairs(right, on), on=on)
     if not len(found):
         warn(
             f"no document of the sample has tags: {examples(given.docno.text[:4].to_pylist())} against "
-            f"{examples(sample['docno'].iloc[:4])}; look for other ids"
+            f"{examples(sample['docno'].iloc[:4])}; check the ids"
         )
     by_document = sample.merge(_counts(found, wanted, on), on=on, how="left").fillna(dict.fromkeys(COUNTS, 0))
     by_document = by_document.astype(dict.fromkeys(COUNTS, "int64")).reset_index(drop=True)
@@ -227,7 +231,7 @@ def tag_quality(tags: Any, gold: Any, *, documents: Any = None) -> TagQuality:
 
 
 def rates(counts: Floats) -> Floats:
-    """Precision, recall and F1 of counts (tags, gold, correct), shape (..., 3); NaN where nothing is divided by.
+    """Return precision, recall and F1 of counts (tags, gold, correct), shape (..., 3); undefined rates are NaN.
 
     >>> rates(np.array([[4.0, 2.0, 1.0], [0.0, 2.0, 0.0]])).round(4).tolist()
     [[0.25, 0.5, 0.3333], [nan, 0.0, 0.0]]
@@ -240,21 +244,14 @@ def rates(counts: Floats) -> Floats:
 
 
 def _ends(values: Floats, level: float) -> tuple[float, float]:
-    """The percentile interval of those values that are defined."""
+    """Return the percentile interval of the values other than NaN."""
     known = values[~np.isnan(values)]
     low, high = np.quantile(known, [(1 - level) / 2, (1 + level) / 2]) if len(known) else (np.nan, np.nan)
     return float(low), float(high)
 
 
-def _wilson(n_correct: int, n: int, level: float) -> tuple[float, float]:
-    from scipy import stats
-
-    ends = stats.binomtest(n_correct, n).proportion_ci(confidence_level=level, method="wilson")
-    return float(ends.low), float(ends.high)
-
-
 def _pairs(table: TagTable, on: list[str]) -> pd.DataFrame:
-    """The distinct tags of some weight, ids as text."""
+    """Return the distinct tags of positive weight, ids as text."""
     frame = _columns(table, on)
     frame["entity_id"] = pd.Series(table.entity.text.to_pylist(), dtype=object)
     return frame[table.weight > 0].drop_duplicates(ignore_index=True)
@@ -265,9 +262,9 @@ def _columns(table: TagTable, on: list[str]) -> pd.DataFrame:
 
 
 def _sample(documents: Any, on: list[str], gold: TagTable) -> pd.DataFrame:
-    """The distinct documents that were named, ids as text."""
+    """Return the documents of a sample, ids as text."""
     if isinstance(documents, str):
-        raise InputError(f"documents={documents!r}: wanted several ids or a frame; put a single id in a list")
+        raise InputError(f"documents={documents!r}: wanted ids or a frame; put a single id in a list")
     if is_frame(documents):
         frame = frame_of(documents, "documents")
     else:
@@ -280,7 +277,7 @@ def _sample(documents: Any, on: list[str], gold: TagTable) -> pd.DataFrame:
 
 
 def _counts(found: pd.DataFrame, wanted: pd.DataFrame, by: list[str]) -> pd.DataFrame:
-    """How many tags, gold tags and correct tags there are of each document or entity."""
+    """Return the numbers of tags, gold tags and correct tags of each document or entity."""
     both = found.merge(wanted, how="outer", on=list(found.columns), indicator="side")
     both["n_tags"] = (both["side"] != "right_only").astype("int64")
     both["n_gold"] = (both["side"] != "left_only").astype("int64")

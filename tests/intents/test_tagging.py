@@ -33,7 +33,7 @@ TAGS = pd.DataFrame({"docno": ["d1", "d1", "d3"], "entity_id": ["B", "A", "C"], 
 INTENTS = pd.DataFrame({"qid": ["q1", "q1", "q2"], "entity_id": ["A", "C", "B"], "prob": [0.5, 0.5, 1.0]})
 
 # Rome has two best candidates; that one is taken is told in a test of its own.
-pytestmark = pytest.mark.filterwarnings("ignore:.*several best candidates:vbterrier.DegenerateWarning")
+pytestmark = pytest.mark.filterwarnings("ignore:.*tied best candidates:vbterrier.DegenerateWarning")
 
 
 class Words:
@@ -97,11 +97,11 @@ def test_the_best_candidate_of_every_mention_or_all_weighted():
     assert lists(TagEntities(Words(CITIES), weights="score")) == [weighted, {}, weighted, {"Q18": 0.5, "Q220": 0.5}]
 
 
-@pytest.mark.filterwarnings("error:.*several best candidates:vbterrier.DegenerateWarning")
+@pytest.mark.filterwarnings("error:.*tied best candidates:vbterrier.DegenerateWarning")
 def test_that_the_first_of_equals_is_taken_is_told_once():
     stage, told = (
         TagEntities(Words(CITIES), cache=False),
-        r"Words\(2\): 3 of 4 ambiguous mentions have several best .* 'Rome', ",
+        r"Words\(2\): 3 of 4 ambiguous mentions have tied best .* 'Rome', ",
     )
     with pytest.warns(DegenerateWarning, match=told) as said:
         stage.transform(pd.concat([stage.transform(RUN), stage.transform(RUN)])[RUN.columns])
@@ -230,7 +230,7 @@ def test_scores_of_another_scale_are_no_weights():
     assert lists(TagEntities(Words(scored, scale="score")))[0] == {"Q220": 1.0, "Q90": 1.0}
     assert lists(TagEntities(Words(scored, scale="score"), cutoff=1))[0] == {"Q220": 1.0}
     for options in ({"weights": "score"}, {"min_weight": 0.5}):
-        with pytest.raises(ParameterError, match="are of another scale; take weights='binary'"):
+        with pytest.raises(ParameterError, match="have another scale; use weights='binary'"):
             TagEntities(Words(scored, scale="score"), **options)(RUN)
 
 
@@ -255,14 +255,14 @@ def test_a_text_is_read_once_whatever_documents_it_comes_with():
 @settings(deadline=None, max_examples=40)
 @given(st.lists(st.lists(st.integers(0, 3), max_size=4, unique=True), max_size=4), st.integers(1, 3))
 def test_batches_change_nothing(batches, n_texts):
-    texts._TEXTS, before = n_texts, texts._TEXTS
+    texts._BATCH, before = n_texts, texts._BATCH
     try:
         stage = TagEntities(Words(CITIES), weights="score")
         whole = TagEntities(Words(CITIES), weights="score").transform(RUN)
         for rows in batches:
             pd.testing.assert_frame_equal(stage.transform(RUN.iloc[rows]), whole.iloc[rows])
     finally:
-        texts._TEXTS = before
+        texts._BATCH = before
 
 
 def test_the_same_document_with_another_text_is_read_again():
@@ -323,11 +323,11 @@ def test_a_document_with_two_texts_has_no_tags_of_its_own(other):
     if cities(other) == ["Paris"]:
         assert stage.tags(run).to_numpy().tolist() == [["d1", "Paris", 1.0]]
     else:
-        with pytest.raises(InputError, match=r"document 'd1' comes with several texts.*per_query=True"):
+        with pytest.raises(InputError, match=r"document 'd1' has several texts.*per_query=True"):
             stage.tags(run)
     kept = TagEntities(cities, per_query=True).tags(run)
     assert kept["qid"].tolist() == ["q1", *["q2"] * len(cities(other))]
-    with pytest.raises(InputError, match="document 'd1' comes with two texts"):
+    with pytest.raises(InputError, match="document 'd1' has two texts"):
         TagEntities(lambda documents: documents.assign(entity_id="E"), fields=None)(run)
 
 
@@ -421,7 +421,7 @@ def test_it_travels_to_other_processes_without_what_it_read():
     expected = stage.transform(RUN)
     copy = pickle.loads(pickle.dumps(stage))
     assert copy == stage
-    assert not copy._finder._kept
+    assert not copy._finder._known
     pd.testing.assert_frame_equal(copy.transform(RUN), expected)
 
 
@@ -459,9 +459,9 @@ def test_the_input_is_never_changed_and_frames_are_copied():
 def test_a_run_is_tagged_by_one_tagger_only():
     tagged = TagEntities("docno").transform(RUN)
     pd.testing.assert_frame_equal(TagEntities("docno").transform(tagged), tagged)
-    with pytest.raises(InputError, match=r"the run comes tagged by 'docno'; one tagger only.*replace=True"):
+    with pytest.raises(InputError, match=r"the run is already tagged by 'docno'; use one tagger only.*replace=True"):
         TagEntities(TAGS).transform(tagged)
-    with pytest.raises(InputError, match="with the columns entity_id; one tagger only"):
+    with pytest.raises(InputError, match="a frame with the columns entity_id; use one tagger only"):
         TagEntities(TAGS).transform(RUN.assign(entity_id="E"))
     replaced = TagEntities(TAGS, replace=True).transform(tagged)
     pd.testing.assert_frame_equal(replaced, TagEntities(TAGS).transform(RUN))
@@ -516,14 +516,18 @@ def test_frames_that_are_none_are_refused_when_the_stage_is_made(tagger, options
         (TAGS.assign(qid=1), {}, "tags column 'qid' holds integers"),
         (TAGS.assign(entity_id=[1, 2, 3]), {"intents": INTENTS}, "entities that the tagger found holds integers"),
         (TAGS, {"intents": INTENTS.assign(qid=[1, 1, 2])}, "intents column 'qid' holds integers"),
-        (lambda _text: [7], {}, "gave 7 with weight 1.0 for the text 'Paris and Rome'; wanted an id as text"),
-        (lambda _text: {"E": 1.5}, {}, "gave 'E' with weight 1.5"),
-        (lambda _text: {"E": "much"}, {}, "gave 'E' with weight 'much'"),
-        (lambda _text: 3.5, {}, "gave 3.5 with weight 1.0"),
-        (lambda _text: 0, {}, "gave 0 with weight 1.0"),
-        (lambda _frame: ["E"], {"fields": None}, "what the tagger gave: wanted a data frame, found list"),
-        (lambda frame: frame, {"fields": None}, "tags that the tagger gave: wanted columns docno, entity_id"),
-        (lambda _frame: TAGS.assign(qid="q1"), {"fields": None}, "gave tags with qid; drop it, or give per_query=True"),
+        (lambda _text: [7], {}, "returned 7 with weight 1.0 for the text 'Paris and Rome'; wanted an id as text"),
+        (lambda _text: {"E": 1.5}, {}, "returned 'E' with weight 1.5"),
+        (lambda _text: {"E": "much"}, {}, "returned 'E' with weight 'much'"),
+        (lambda _text: 3.5, {}, "returned 3.5 with weight 1.0"),
+        (lambda _text: 0, {}, "returned 0 with weight 1.0"),
+        (lambda _frame: ["E"], {"fields": None}, "the result of the tagger: wanted a data frame, found list"),
+        (lambda frame: frame, {"fields": None}, "tags from the tagger: wanted columns docno, entity_id"),
+        (
+            lambda _frame: TAGS.assign(qid="q1"),
+            {"fields": None},
+            "returned tags with qid; drop it, or pass per_query=True",
+        ),
     ],
 )
 def test_tags_that_are_none_are_refused(tagger, options, message):
@@ -532,7 +536,7 @@ def test_tags_that_are_none_are_refused(tagger, options, message):
 
 
 def test_texts_that_are_none_are_refused():
-    with pytest.raises(InputError, match=r"column 'rank': row 0 \(document 'd1'\) holds .*wanted text; name other"):
+    with pytest.raises(InputError, match=r"column 'rank': row 0 \(document 'd1'\) holds .*wanted text; pass other"):
         TagEntities(cities, fields="rank").transform(RUN)
     mixed = RUN.assign(text=pd.Series(["a", 7, "b", "c"], index=RUN.index, dtype=object))
     with pytest.raises(InputError, match=r"row 1 \(document 'd2'\) holds 7"):
@@ -544,7 +548,7 @@ def test_links_of_texts_that_were_not_given_are_refused():
         def link(self, texts):
             return Links(links_frame([(len(texts), 0, 1, "m", "E", 1.0, "")]), "words", "probability")
 
-    with pytest.raises(InputError, match=r"Words\(0\): its links name texts beyond the 3"):
+    with pytest.raises(InputError, match=r"Words\(0\): its links refer to more than the 3"):
         TagEntities(Lost({})).transform(RUN)
 
 

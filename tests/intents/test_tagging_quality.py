@@ -88,7 +88,7 @@ def test_no_tags_at_all_have_no_precision():
 @pytest.mark.parametrize(
     ("found", "gold", "options", "message"),
     [
-        (TAGS.assign(qid="a"), GOLD, {}, "tags have a column qid and the others do not"),
+        (TAGS.assign(qid="a"), GOLD, {}, "only tags have a column qid"),
         (TAGS, GOLD.assign(qid="a"), {}, "gold have a column qid"),
         (
             TAGS.assign(docno=[1, 2, 3, 4]),
@@ -98,7 +98,7 @@ def test_no_tags_at_all_have_no_precision():
         ),
         (TAGS, GOLD.assign(entity_id=[1, 2, 3, 4]), {}, "gold column 'entity_id' holds integers"),
         (TAGS, GOLD, {"documents": [1]}, "documents column 'docno' holds integers"),
-        (TAGS, GOLD, {"documents": "x"}, "wanted several ids or a frame"),
+        (TAGS, GOLD, {"documents": "x"}, "wanted ids or a frame"),
         (TAGS, GOLD, {"documents": []}, "the sample has no document"),
         (TAGS, GOLD.iloc[:0], {}, "the sample has no document"),
         (TAGS.assign(weight=2.0), GOLD, {}, r"tags: row 0 \(document 'x'\) has weight 2, wanted 0 to 1"),
