@@ -9,7 +9,7 @@ from vbterrier import BNDCG, ES, DegenerateWarning, InputError, NDCGBound, Param
 from vbterrier.frames import ranking
 from vbterrier.unjudged import distribution
 
-# One topic says nothing of others, which is not what is tested here.
+# The intervals of single topics are undefined and not tested here.
 pytestmark = pytest.mark.filterwarnings("ignore:an interval over topics")
 
 
@@ -52,7 +52,7 @@ def test_topics_left_out_beside_another_measure_of_ours_are_an_error_not_a_gap()
         assert len(score(run, qrels, [skipping]).values) == 1
     with (
         pytest.warns(DegenerateWarning, match="1 topics are not in intents"),
-        pytest.raises(VBTerrierError, match="evaluate it in a call of its own"),
+        pytest.raises(VBTerrierError, match="evaluate it in a separate call"),
     ):
         score(run, qrels, [skipping, BNDCG @ 2])
 
@@ -75,7 +75,7 @@ def test_tags_of_another_world_are_told(entity, docno, words):
 def test_one_list_far_longer_than_the_others_asks_for_a_cutoff(monkeypatch):
     monkeypatch.setattr(ranking, "MOST_PLACES", 10)
     run, qrels = run_of(q1=[f"d{i}" for i in range(9)], q2=["a"]), qrels_of(("q1", "d1", 1), ("q2", "a", 1))
-    with pytest.raises(InputError, match="2 topics and a list of 9 documents are too many to lay out; give a cutoff"):
+    with pytest.raises(InputError, match="2 topics and a list of 9 documents exceed the limit of a table; give a cutoff"):
         score(run, qrels, [BNDCG])
     assert len(score(run, qrels, [BNDCG @ 3]).values) == 2
     assert len(vbterrier.frames.ranked(run)) == 10, "a flat ranking needs no table"
