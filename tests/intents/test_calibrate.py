@@ -224,7 +224,7 @@ def test_what_cannot_be_used_for_a_fit_is_said(sample):
         Calibrate("temperature").fit(frame.assign(score=1.0), labels)
     with pytest.raises(InputError, match=r"labels: candidate 'e. ?' of query 'q000' is|is in rows"):
         Calibrate("platt").fit(frame, pd.concat([labels, labels]))
-    with pytest.raises(ParameterError, match="method 'softmax' has nothing to fit; it takes one of temperature, platt"):
+    with pytest.raises(ParameterError, match="method 'softmax' has no parameters to fit; use one of temperature, platt"):
         Calibrate().fit(frame, labels)
 
 

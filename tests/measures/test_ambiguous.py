@@ -544,7 +544,7 @@ def test_without_a_pool_the_ideal_is_k_documents_and_with_one_those_it_knows():
 def test_without_a_pool_and_without_a_cutoff_there_is_no_ideal():
     intents = pd.DataFrame({"qid": ["a"], "entity_id": ["A"], "prob": [1.0]})
     run = ranked(a=["x", "y"]).assign(entity_id=["A", None])
-    with pytest.raises(ParameterError, match=r"gain='dcg' divides by the DCG of k matches.*give a cutoff k, as @10"):
+    with pytest.raises(ParameterError, match=r"gain='dcg' divides by the DCG of k matches.*use a cutoff k, such as @10"):
         values(ES(gain="dcg"), intents, run)
     assert values(ES, intents, run) == {"a": 1.0}
     register_tags("two of A", pd.DataFrame({"docno": ["x", "y"], "entity_id": "A"}), replace=True)

@@ -38,7 +38,7 @@ def test_a_grade_without_finite_gain_is_named(measure):
 def test_dcg_gain_of_tags_in_the_run_needs_a_cutoff():
     intents = pd.DataFrame({"qid": ["q1"], "entity_id": ["A"], "prob": [1.0]})
     run = run_of(q1=["a", "b"]).assign(entity_id="A")
-    with pytest.raises(ParameterError, match="give a cutoff k, as @10"):
+    with pytest.raises(ParameterError, match="use a cutoff k, such as @10"):
         score(run, intents, [ES(gain="dcg")])
     assert score(run, intents, [ES(gain="dcg") @ 2]).values["value"].tolist() == [1.0]
 
