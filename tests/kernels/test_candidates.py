@@ -98,11 +98,11 @@ def test_relaxation_keeps_what_is_impossible_impossible():
 
 
 def test_masses_that_stay():
-    prob = candidates.beside(
+    prob = candidates.with_fixed_masses(
         np.array([0.25, 0.75, 0.0, 1.0]), np.array([0.0, 0.0, 0.6, 0.0]), np.array([0, 0, 0, 1]), 2
     )
     assert prob == pytest.approx([0.1, 0.3, 0.6, 1.0])
-    assert candidates.beside(np.zeros(2), np.array([0.3, 0.0]), np.array([0, 0]), 1).tolist() == [1.0, 0.0]
+    assert candidates.with_fixed_masses(np.zeros(2), np.array([0.3, 0.0]), np.array([0, 0]), 1).tolist() == [1.0, 0.0]
 
 
 @given(problems(), st.randoms(use_true_random=False))
@@ -165,7 +165,7 @@ def test_leading_axes_are_replicas():
         "relaxed": lambda p, d: candidates.relaxed(p, d, topic, 2),
         "tempered": lambda p, _: candidates.tempered(p, 0.7, topic, 2),
         "softened": lambda _, d: candidates.softened(d, 0.7, topic, 2),
-        "beside": lambda p, d: candidates.beside(p, d / 10, topic, 2),
+        "with_fixed_masses": lambda p, d: candidates.with_fixed_masses(p, d / 10, topic, 2),
         "proportional": lambda _, d: candidates.proportional(d, topic, 2),
     }
     for name, call in calls.items():

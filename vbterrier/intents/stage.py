@@ -12,7 +12,7 @@ from vbterrier.errors import InputError, ParameterError, examples, warn
 from vbterrier.frames.contracts import frame_of, owner, probabilities_of, require, require_once
 from vbterrier.frames.ids import ids_of, numbers_of
 from vbterrier.hosts import pyterrier
-from vbterrier.kernels.candidates import beside, proportional
+from vbterrier.kernels.candidates import proportional, with_fixed_masses
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -160,7 +160,7 @@ class Candidates:
             return prob
         of_rows = np.zeros(len(self.topic))
         of_rows[self.entities] = prob
-        return beside(of_rows, np.where(self.nil, self.prob, 0.0), self.topic, self.n)
+        return with_fixed_masses(of_rows, np.where(self.nil, self.prob, 0.0), self.topic, self.n)
 
     def scores(self) -> Floats:
         """Return the finite score of each entity, shape (n_entities,).

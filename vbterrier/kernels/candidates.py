@@ -128,12 +128,12 @@ def logarithm(prob: Floats) -> Floats:
     return np.log(prob, out=np.full_like(prob, -np.inf), where=prob > 0)
 
 
-def beside(prob: Floats, fixed: Floats, topic: Ints, n_topics: int) -> Floats:
+def with_fixed_masses(prob: Floats, fixed: Floats, topic: Ints, n_topics: int) -> Floats:
     """Probabilities of candidates combined with fixed masses: ``(1 - Σ m) π_i + m_i``, shape (..., n).
 
     If all π of a topic are 0, the fixed masses are normalised.
 
-    >>> beside(np.array([0.5, 0.5, 0.0]), np.array([0.0, 0.0, 0.2]), np.array([0, 0, 0]), 1).tolist()
+    >>> with_fixed_masses(np.array([0.5, 0.5, 0.0]), np.array([0.0, 0.0, 0.2]), np.array([0, 0, 0]), 1).tolist()
     [0.4, 0.4, 0.2]
     """
     rest = 1.0 - per_topic(fixed, topic, n_topics)[..., topic]

@@ -82,7 +82,7 @@ class Judgments(LabelFrame):
         Raises
         ------
         InputError
-            Topics or documents that can never meet, see :func:`vbterrier.frames.ranking.run_places`.
+            Topics or documents with ids that cannot match, see :func:`vbterrier.frames.ranking.run_places`.
         """
         run_places(run, self.topics, self.qid, self.name)
         require_same_kind(self.docno, run.docno, f"{self.name} column 'docno'", f"{run.name} column 'docno'")

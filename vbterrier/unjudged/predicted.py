@@ -94,7 +94,7 @@ class RetrievalEvidence:
         Features that increase with relevance, shape (m, p).
     topic, level
         As in :class:`Retrieved`, shape (m,).
-    thing
+    item
         The item of each entry, shape (n_entries,).
     """
 

@@ -368,7 +368,7 @@ def test_grades_share_as_in_the_pool():
 
 def test_a_single_topic_predicts_itself():
     runs, qrels, _ = collection(11, n_topics=1)
-    with pytest.warns(DegenerateWarning, match="'q0' alone"):
+    with pytest.warns(DegenerateWarning, match="only documents of topic 'q0'"):
         frame = predict_grades(runs, qrels)["r0"]
     assert np.isfinite(chances(frame)).all()
     assert np.ptp(chances(frame)) > 0.1
