@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copyreg
 import importlib
 import math
@@ -75,13 +76,14 @@ class DegenerateWarning(UserWarning):
     """A result that is correct but less informative than it seems: an empty run, repeated judgments, many ties."""
 
 
-_PACKAGE = str(Path(__file__).parent)
+# A warning on leaving a context manager passes through contextlib.
+_INTERNAL = (str(Path(__file__).parent), contextlib.__file__)
 
 
 def warn(message: str) -> None:
     """Warn with ``DegenerateWarning`` at the line of the caller, the first frame outside this package."""
     level, frame = 1, sys._getframe()  # noqa: SLF001 - what warnings itself walks
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_INTERNAL):
         level, frame = level + 1, frame.f_back
     warnings.warn(message, DegenerateWarning, stacklevel=level)
 
