@@ -164,10 +164,10 @@ def test_builders_that_read_lines_say_who_reads_a_database(tmp_path, build):
         own = base.path
     for source, remedy in [
         (rel, r"it looks like a file of REL: .*kb_from_rel \(--kind rel\)"),
-        (mapper, r"it looks like a file of wikimapper.* kb_from_wikimapper \(--kind wikimapper\)"),
-        (own, r"it is a knowledge base that is built: open it with KnowledgeBase\(path\), or give it to --kb"),
+        (mapper, r"it looks like a file of wikimapper: .*kb_from_wikimapper \(--kind wikimapper\)"),
+        (own, r"it is a built knowledge base: open it with KnowledgeBase\(path\), or pass it to --kb"),
         (other, "build one with build_kb, kb_from_file"),
-        (packed, r"it is packed, too: unpack it first \(gunzip\)"),
+        (packed, r"it is also compressed: decompress it first \(gunzip\)"),
     ]:
         with pytest.raises(FileError, match=rf"{source.name}: is a SQLite file, wanted lines of text; {remedy}"):
             build(tmp_path / "made.kb", source)

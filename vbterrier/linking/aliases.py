@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from vbterrier.annotations import Floats, Ints
 
+TOLERANCE = 1e-6
+
 
 @runtime_checkable
 class Aliases(Protocol):
@@ -173,9 +175,6 @@ def _not_aliases(source: Any) -> str:
         return "a transformer: use RetrieverLinker with a retriever over entities"
     frame_of(source, "aliases")
     return ""
-
-
-TOLERANCE = 1e-6
 
 
 class Mentions(NamedTuple):

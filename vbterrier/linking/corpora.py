@@ -37,6 +37,9 @@ SCHEMA = pa.schema(
 # Rows that are converted to columns at a time.
 SLAB = 1 << 16
 
+_SPACES = (WIKIPEDIA_TITLE, WIKIPEDIA_ID)
+_FIELDS = ("passage", "title", "headings", "body")
+
 
 @dataclass
 class _Rows:
@@ -130,10 +133,6 @@ def require_one(name: str, value: str | None, legal: tuple[str | None, ...]) -> 
     """Check an option."""
     if value not in legal:
         raise ParameterError(f"{name}={value!r}: wanted one of {', '.join(map(repr, legal))}")
-
-
-_SPACES = (WIKIPEDIA_TITLE, WIKIPEDIA_ID)
-_FIELDS = ("passage", "title", "headings", "body")
 
 
 def read_wat_corpus(

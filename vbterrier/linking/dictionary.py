@@ -38,6 +38,8 @@ STOP_ALIASES = frozenset(_STOP_ALIASES.split())
 MIXED, CASELESS, CAPITALS = range(3)
 _ACRONYM = range(2, 6)
 
+_NO_MENTIONS = Mentions(*(np.empty(0, np.int64),) * 3)
+
 
 @dataclass(frozen=True)
 class Guards:
@@ -140,9 +142,6 @@ class AliasIndex:
         word_ends = np.flatnonzero(blank[1:] & ~blank[:-1] & (codes[:-1] != ord("\n"))) + 1
         last = np.searchsorted(word_ends, stop)
         return last - self.n_words[key] + 1, last, key
-
-
-_NO_MENTIONS = Mentions(*(np.empty(0, np.int64),) * 3)
 
 
 class DictionaryLinker(Identified):

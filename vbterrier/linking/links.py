@@ -15,6 +15,17 @@ from vbterrier.errors import InputError, ParameterError, choice
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+_SHORT = reprlib.Repr()
+_SHORT.maxother = _SHORT.maxstring = 80
+COLUMNS = ("text", "start", "end", "mention", "entity_id", "score", "name")
+SCALES = ("probability", "score")
+_TYPES = {"text": "int64", "start": "int64", "end": "int64", "score": "float64"}
+# The id spaces of public linkers; other knowledge bases define their own.
+WIKIPEDIA_TITLE = "wikipedia_title"
+WIKIPEDIA_ID = "wikipedia_id"
+WIKIDATA = "wikidata"
+DBPEDIA = "dbpedia"
+
 
 def normal_form(text: str) -> str:
     r"""Return text case-folded and composed (NFC), with punctuation and control characters replaced by single blanks.
@@ -79,10 +90,6 @@ def positive(name: str, value: int) -> int:
     return int(value)
 
 
-_SHORT = reprlib.Repr()
-_SHORT.maxother = _SHORT.maxstring = 80
-
-
 class Identified:
     """A short repr, equality and a hash for objects that are defined by their parameters.
 
@@ -121,17 +128,6 @@ class Identified:
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name not in self._DERIVED}
-
-
-COLUMNS = ("text", "start", "end", "mention", "entity_id", "score", "name")
-SCALES = ("probability", "score")
-_TYPES = {"text": "int64", "start": "int64", "end": "int64", "score": "float64"}
-
-# The id spaces of public linkers; other knowledge bases define their own.
-WIKIPEDIA_TITLE = "wikipedia_title"
-WIKIPEDIA_ID = "wikipedia_id"
-WIKIDATA = "wikidata"
-DBPEDIA = "dbpedia"
 
 
 @dataclass(frozen=True, eq=False)

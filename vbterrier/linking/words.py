@@ -49,6 +49,9 @@ _BY_CATEGORY = {"L": _IN_WORD, "N": _IN_WORD, "M": _MARK, "S": _SYMBOL}
 # The kind of each code point, computed at its first use; 0 if not computed.
 _KINDS = np.zeros(sys.maxunicode + 1, np.uint8)
 
+# Code points of the texts that are processed together; each takes some 60 bytes.
+_BATCH = 2**20
+
 
 def _kind(code: int) -> int:
     category = unicodedata.category(chr(code))
@@ -66,10 +69,6 @@ def _kinds(codes: Codes) -> Kinds:
             _KINDS[code] = _kind(code)
         kinds = _KINDS[codes]
     return kinds
-
-
-# Code points of the texts that are processed together; each takes some 60 bytes.
-_BATCH = 2**20
 
 
 def texts_of(texts: Iterable[str]) -> list[str]:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 _RESULTS = "results of the retriever"
 
+NIL = "NIL"
+
 
 class RetrieverLinker(Identified):
     """Link whole texts to the entities that a retriever finds for them.
@@ -118,9 +120,6 @@ class RetrieverLinker(Identified):
             }
         )
         return Links(frame.sort_values("text", kind="stable", ignore_index=True), self.id_space)
-
-
-NIL = "NIL"
 
 
 class SpacyLinker(Identified):

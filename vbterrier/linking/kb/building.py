@@ -38,22 +38,8 @@ _CONTENTS = (
     "SELECT entity, name, value, type FROM attribute ORDER BY entity, place",
 )
 
-
-def digest_of(db: sqlite3.Connection, facts: Mapping[str, Any]) -> str:
-    """Return the digest of the contents and metadata of a knowledge base, in constant memory; 32 hex digits."""
-    digest = hashlib.blake2b(repr(sorted(facts.items())).encode(), digest_size=16)
-    for sql in _CONTENTS:
-        cursor = db.execute(sql)
-        while rows := cursor.fetchmany(_ROWS):
-            # repr quotes texts, so that different contents have different representations.
-            digest.update(repr(rows).encode())
-        digest.update(b"\n")
-    return digest.hexdigest()
-
-
 # The rounding error allowed in sums of priors.
 _TOLERANCE = 1e-6
-
 # Duplicates of an alias and an id count once; the priors of ids that redirect to one entity are added.
 _PAIRS = """
 CREATE TABLE staged.pair AS
@@ -116,6 +102,27 @@ CREATE VIRTUAL TABLE temp.vocabulary USING fts5vocab(main, form_trigram, row);
 INSERT INTO trigram SELECT term, doc FROM temp.vocabulary;
 DROP TABLE temp.vocabulary;
 """
+_LOG = logging.getLogger(__name__)
+# The file is renamed when it is complete and synced, so that no journal is needed before.
+_FAST_WRITES = """
+PRAGMA main.journal_mode = OFF;
+PRAGMA main.synchronous = OFF;
+PRAGMA main.cache_size = -32768;
+PRAGMA staged.journal_mode = OFF;
+PRAGMA staged.synchronous = OFF;
+"""
+
+
+def digest_of(db: sqlite3.Connection, facts: Mapping[str, Any]) -> str:
+    """Return the digest of the contents and metadata of a knowledge base, in constant memory; 32 hex digits."""
+    digest = hashlib.blake2b(repr(sorted(facts.items())).encode(), digest_size=16)
+    for sql in _CONTENTS:
+        cursor = db.execute(sql)
+        while rows := cursor.fetchmany(_ROWS):
+            # repr quotes texts, so that different contents have different representations.
+            digest.update(repr(rows).encode())
+        digest.update(b"\n")
+    return digest.hexdigest()
 
 
 def steps(db: sqlite3.Connection, staging: Staging) -> Iterator[Callable[[], object]]:
@@ -224,17 +231,6 @@ def _trigram_fault() -> str:
     except sqlite3.OperationalError as error:
         return str(error)
     return ""
-
-
-_LOG = logging.getLogger(__name__)
-# The file is renamed when it is complete and synced, so that no journal is needed before.
-_FAST_WRITES = """
-PRAGMA main.journal_mode = OFF;
-PRAGMA main.synchronous = OFF;
-PRAGMA main.cache_size = -32768;
-PRAGMA staged.journal_mode = OFF;
-PRAGMA staged.synchronous = OFF;
-"""
 
 
 @contextmanager

@@ -39,6 +39,8 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,4})?")
 _PATTERNS = {"number": _NUMBER, "year": _YEAR}
 _SLICE = 10_000
 
+_COLUMNS = ("id", "label", "alias", "aliases", "prior", "redirect")
+
 
 def build_kb(
     path: str | os.PathLike[str],
@@ -252,9 +254,6 @@ def _entity_records(entities: Any) -> Iterable[Any]:
 def _rows(frame: Any, records: Callable[[Any], list[Any]]) -> Iterator[Any]:
     for begin in range(0, len(frame), _SLICE):
         yield from records(frame[begin : begin + _SLICE])
-
-
-_COLUMNS = ("id", "label", "alias", "aliases", "prior", "redirect")
 
 
 def kb_from_file(

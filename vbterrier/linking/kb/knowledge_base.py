@@ -36,6 +36,17 @@ _AT_ONCE = 1000
 # Tolerances for rounding errors.
 _ROUNDING, _SLACK = 1e-9, 1e-6
 
+_MODES = ("exact", "normalised", "fuzzy")
+_COLUMNS = ("text", "mention", "alias", "entity_id", "score", "name")
+_SENSES = """
+SELECT k.{key}, s.rank, s.prob, m.text, e.id, e.name, e.place
+FROM {keys} AS k JOIN {senses} AS s ON s.key = k.place
+JOIN entity AS e ON e.place = s.entity JOIN mention AS m ON m.place = s.mention
+WHERE k.{key} IN ({{}}) AND s.rank < {limit}
+"""
+_FIELDS = ("key", "rank", "score", "alias", "entity_id", "name", "place")
+_ALL = 2**62
+
 
 class Names:
     """The normal forms of a knowledge base, for approximate matching.
@@ -157,19 +168,6 @@ def _similar(forms: list[str], names: list[str], places: Ints, min_similarity: f
     return pd.DataFrame(
         {"key": np.array(forms, dtype=object)[form], "form": places[name], "similarity": cells[form, name]}
     )
-
-
-_MODES = ("exact", "normalised", "fuzzy")
-_COLUMNS = ("text", "mention", "alias", "entity_id", "score", "name")
-
-_SENSES = """
-SELECT k.{key}, s.rank, s.prob, m.text, e.id, e.name, e.place
-FROM {keys} AS k JOIN {senses} AS s ON s.key = k.place
-JOIN entity AS e ON e.place = s.entity JOIN mention AS m ON m.place = s.mention
-WHERE k.{key} IN ({{}}) AND s.rank < {limit}
-"""
-_FIELDS = ("key", "rank", "score", "alias", "entity_id", "name", "place")
-_ALL = 2**62
 
 
 class KnowledgeBase:

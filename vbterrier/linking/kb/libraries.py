@@ -32,6 +32,10 @@ _MAX_TEXT = 256 * 2**20
 _MAX_BITS = 21
 _PAIR = 2
 
+# The place of each kind of id in a page.
+_PLACES = {WIKIPEDIA_ID: 0, WIKIPEDIA_TITLE: 1, WIKIDATA: 2}
+_QUALIFIER = re.compile(r"(.*\S) \([^()]+\)")
+
 
 def kb_from_rel(path: StrPath, source: StrPath, *, keep_zeros: bool = False, progress: bool = True) -> KnowledgeBase:
     """Build a knowledge base from REL's SQLite file of p(e|m).
@@ -241,11 +245,6 @@ def _opened(path: Path, vocab: Any) -> Any:
 
 def _spacy_error(row: int, message: str) -> InputError:
     return InputError(f"spaCy's knowledge base: alias number {row}: {message}")
-
-
-# The place of each kind of id in a page.
-_PLACES = {WIKIPEDIA_ID: 0, WIKIPEDIA_TITLE: 1, WIKIDATA: 2}
-_QUALIFIER = re.compile(r"(.*\S) \([^()]+\)")
 
 
 def kb_from_wikimapper(

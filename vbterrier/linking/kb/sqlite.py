@@ -66,13 +66,6 @@ CREATE TABLE staged.redirect(source TEXT, target TEXT, row INTEGER);
 CREATE TABLE staged.weight(text TEXT PRIMARY KEY, weight REAL) WITHOUT ROWID;
 """
 
-
-def run(db: sqlite3.Connection, script: str) -> None:
-    """Run statements one by one, because ``executescript`` would end their transaction."""
-    for statement in script.split(";"):
-        db.execute(statement)
-
-
 # The SQL of the schema is checked, which SQLite executes, and not its column `type`, which may be forged.
 _COMPUTED = """
 SELECT name FROM sqlite_master
@@ -83,6 +76,28 @@ SELECT m.name FROM sqlite_master AS m JOIN pragma_table_xinfo(m.name) AS c
 WHERE m.sql LIKE 'CREATE TABLE %' AND c.hidden > 1
 LIMIT 1
 """
+SQLITE = b"SQLite format 3\x00"
+# Offset and length of fields in the header of a SQLite file (sqlite.org/fileformat.html, section 1.3).
+_PAGE_SIZE, _N_PAGES, _USER_VERSION, _APPLICATION_ID = (16, 2), (28, 4), (60, 4), (68, 4)
+_HEADER = 100
+# A number that Python's len() can return.
+_COUNT = re.compile(r"[0-9]{1,15}")
+# Types that builders store, which exclude NULL and bytes.
+_STORED = frozenset({str, int, float})
+# Older versions of SQLite accept 999 parameters in a statement.
+_AT_ONCE = 900
+# Enough for the upper levels of the indexes of a large file.
+_CACHE = "PRAGMA cache_size = -65536"
+_EXTERNAL = {
+    "wiki": "it looks like a file of REL: build with kb_from_rel (--kind rel)",
+    "mapping": "it looks like a file of wikimapper: build with kb_from_wikimapper (--kind wikimapper)",
+}
+
+
+def run(db: sqlite3.Connection, script: str) -> None:
+    """Run statements one by one, because ``executescript`` would end their transaction."""
+    for statement in script.split(";"):
+        db.execute(statement)
 
 
 def distrust(db: sqlite3.Connection) -> None:
@@ -105,26 +120,6 @@ def is_table(db: sqlite3.Connection, name: str) -> bool:
     """Return True if a name is an ordinary table, not a view or a virtual table."""
     plain = "SELECT 1 FROM sqlite_master WHERE name = ? COLLATE NOCASE AND sql LIKE 'CREATE TABLE %'"
     return db.execute(plain, (name,)).fetchone() is not None
-
-
-SQLITE = b"SQLite format 3\x00"
-# Offset and length of fields in the header of a SQLite file (sqlite.org/fileformat.html, section 1.3).
-_PAGE_SIZE, _N_PAGES, _USER_VERSION, _APPLICATION_ID = (16, 2), (28, 4), (60, 4), (68, 4)
-_HEADER = 100
-# A number that Python's len() can return.
-_COUNT = re.compile(r"[0-9]{1,15}")
-# Types that builders store, which exclude NULL and bytes.
-_STORED = frozenset({str, int, float})
-# Older versions of SQLite accept 999 parameters in a statement.
-_AT_ONCE = 900
-
-# Enough for the upper levels of the indexes of a large file.
-_CACHE = "PRAGMA cache_size = -65536"
-
-_EXTERNAL = {
-    "wiki": "it looks like a file of REL: build with kb_from_rel (--kind rel)",
-    "mapping": "it looks like a file of wikimapper: build with kb_from_wikimapper (--kind wikimapper)",
-}
 
 
 class KBConnection:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _BATCH = 10_000
 
+_OPEN = "target IN (SELECT source FROM redirect)"
+
 
 def shown(text: object) -> str:
     """Return text for a message: quoted, short, with control characters escaped.
@@ -161,9 +163,6 @@ class Staging:
                 "probability of the entity given the alias; divide counts by their sum over the alias",
             )
         return number
-
-
-_OPEN = "target IN (SELECT source FROM redirect)"
 
 
 def settle_redirects(db: sqlite3.Connection, staging: Staging) -> None:

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
 _SHOWN = 60
 
+_RESOURCE = "dbpedia.org/resource/"
+MISPLACED = ("error", "unplaced")
+
 
 @dataclass(frozen=True, eq=False)
 class Node:
@@ -185,9 +188,6 @@ class Places:
         return place if place < len(self._units) and self._units[place] == unit else None
 
 
-_RESOURCE = "dbpedia.org/resource/"
-
-
 def title_id(title: str) -> str:
     """Return a Wikipedia title as an id, with underscores for blanks as in the addresses of pages.
 
@@ -242,9 +242,6 @@ def dbpedia_id(node: Node, edition: str = "") -> str:
     if not name:
         raise node.wanted("the name of a resource")
     return title_id(name)
-
-
-MISPLACED = ("error", "unplaced")
 
 
 class Candidate(NamedTuple):
