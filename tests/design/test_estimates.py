@@ -1,4 +1,4 @@
-"""Estimates for all queries of a corpus: without bias over every sample that could be drawn, variances too."""
+"""Estimates for a corpus: unbiased over all possible samples, as are their variances."""
 
 from dataclasses import replace
 from itertools import combinations, product
@@ -31,7 +31,7 @@ def valued(sample):
 
 
 def sample_of(drawn, corpus, queries, prob, strata=None):
-    """A sample of given queries (by row) instead of those that were drawn."""
+    """A sample of given queries (by row) instead of drawn ones."""
     counts = pd.Series(queries).value_counts(sort=False)
     rows = counts.index.to_numpy()
     frame = (
@@ -48,7 +48,7 @@ def sample_of(drawn, corpus, queries, prob, strata=None):
 
 
 def over_all(design, corpus, samples, prob, strata=None, **options):
-    """Estimates and variances over all samples that a design may draw, and the probability of each."""
+    """Estimates and variances over all samples of a design, with their probabilities."""
     found = []
     for queries, chance in samples:
         sample = sample_of(design, corpus, queries, prob, strata)
@@ -61,7 +61,7 @@ def over_all(design, corpus, samples, prob, strata=None, **options):
 
 
 def one_of_each(units, n):
-    """All samples of n units and one query of each, equally likely but for how many queries units have."""
+    """All samples of n units with one query each, with probabilities by the sizes of the units."""
     chosen = list(combinations(units, n))
     for sets in chosen:
         sizes = np.prod([len(unit) for unit in sets])
@@ -103,7 +103,7 @@ def test_one_query_of_each_unit_estimates_the_mean_without_bias_and_the_variance
         prob[unit] = 2 / 3 / len(unit)
     mean, variance, estimated = over_all(design, corpus, one_of_each(units, 2), prob, estimator="ht")
     assert mean == pytest.approx(Y.mean())
-    # What the docstring says is too much: D times the variance of the units' totals.
+    # The overestimate of the docstring: D times the variance of the totals of the units.
     totals = np.array([Y[unit].sum() for unit in units])
     assert estimated - variance == pytest.approx(len(units) * totals.var(ddof=1) / N**2)
 

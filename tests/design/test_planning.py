@@ -1,4 +1,4 @@
-"""Plans of query sets: against statsmodels, against simulation test by test, and how often intervals hold."""
+"""Plans of query sets: compared with statsmodels and simulated tests, and coverage of intervals."""
 
 import numpy as np
 import pandas as pd
@@ -10,7 +10,7 @@ from vbterrier.design.pilot import Pilot, interval_width, kurtosis_of, paired_pi
 from vbterrier.design.planning import COLUMNS, detectable_difference, queries_needed
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 
-# As normal as 60 differences can be, standard deviation .2.
+# 60 normal quantiles with standard deviation .2.
 NORMAL = 0.2 * stats.zscore(stats.norm.ppf((np.arange(60) + 0.5) / 60), ddof=1)
 SKEWED = np.random.default_rng(1).exponential(0.2, 30)
 TIES = np.where(np.arange(40) < 36, 0.0, np.linspace(-0.5, 0.6, 40))
@@ -92,7 +92,7 @@ def test_what_a_plan_needs_detects_its_difference():
     plan = queries_needed(SKEWED, 0.06, seed=4)
     back = detectable_difference(SKEWED, [plan.n_qids, plan.low, plan.high], seed=5).set_index("n_qids")
     assert back.loc[plan.n_qids, "delta"] == pytest.approx(0.06, rel=0.03)
-    # With a spread at the low end of its interval so many fewer do.
+    # The number for the lower end of the standard deviation is smaller.
     assert back.loc[plan.low, "low"] == pytest.approx(0.06, rel=0.04)
     assert back.loc[plan.high, "high"] == pytest.approx(0.06, rel=0.04)
     assert back["delta"].is_monotonic_decreasing
@@ -146,14 +146,14 @@ def test_the_interval_of_the_standard_deviation_is_that_of_bonett():
     assert kurtosis_of(five) == pytest.approx(5 * np.sum((five - 0.2) ** 4) / (5 * five.var()) ** 2)
 
 
-@pytest.mark.parametrize(("law", "share"), [("normal", 0.94), ("ties", 0.925)])
-def test_intervals_of_the_spread_hold_it_as_often_as_said(law, share):
+@pytest.mark.parametrize(("kind", "share"), [("normal", 0.94), ("ties", 0.925)])
+def test_intervals_of_the_standard_deviation_have_their_coverage(kind, share):
     rng = np.random.default_rng(12)
-    drawn = rng.normal(size=(600, 25)) * (1 if law == "normal" else rng.random((600, 25)) < 0.5)
-    std = 1 if law == "normal" else np.sqrt(0.5)
+    drawn = rng.normal(size=(600, 25)) * (1 if kind == "normal" else rng.random((600, 25)) < 0.5)
+    std = 1 if kind == "normal" else np.sqrt(0.5)
     ends = [Pilot(one).std_interval(0.95) for one in drawn]
-    held = sum(low <= std <= high for low, high in ends)
-    assert stats.binomtest(held, 600, share).pvalue > 1e-3
+    covered = sum(low <= std <= high for low, high in ends)
+    assert stats.binomtest(covered, 600, share).pvalue > 1e-3
 
 
 def values(**systems):

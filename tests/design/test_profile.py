@@ -1,4 +1,4 @@
-"""What queries hold, beside what each way to draw them is expected to find."""
+"""Profiles of queries, with the expected values of each sampling method."""
 
 from collections import Counter, defaultdict
 
@@ -77,7 +77,7 @@ def test_a_sample_is_looked_up_in_its_corpus():
     assert value_of(query_profile(rows.assign(entity_id="NIL")), "frequency quantile")["max"] == 1
     found = query_profile(rows.assign(entity_id="NIL"), CORPUS)
     assert value_of(found, "frequency quantile")["max"] == 3
-    # The corpus knows two cities called Paris, whatever the annotators of the sample said.
+    # The corpus has two entities for Paris, unlike the sample.
     assert value_of(found, "ambiguity")["2+"] == 1
     unlabelled = query_profile(rows.assign(entity_id="NIL"), CORPUS.drop(columns="entity_id"))
     assert value_of(unlabelled, "ambiguity")["0"] == 1

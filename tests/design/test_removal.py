@@ -1,4 +1,4 @@
-"""Removal of queries: the paper's Tables 1 to 3 and Figure 3, and what is refused."""
+"""Removal of queries: Tables 1 to 3 and Figure 3 of the paper, and errors."""
 
 import numpy as np
 import pandas as pd
@@ -31,7 +31,7 @@ def printed(subset):
 
 
 def sets():
-    """The full set, its counts the sums of the three subsets; and the smaller one with its shares."""
+    """The full set, whose counts are sums over the three subsets; and the smaller set with its shares."""
     full = sum(printed(subset).cells for subset in PRINTED)
     return {
         2853: DecisionCounts(*full.tolist()),
@@ -40,7 +40,7 @@ def sets():
 
 
 def frames(counts, rng=None):
-    """Gold and system with so many queries of each kind, in no order."""
+    """Gold and system with these counts of queries, shuffled."""
     gold = ["E", "E", "E", "NIL", "NIL"]
     system = ["E", "X", "NIL", "NIL", "X"]
     kinds = np.repeat(np.arange(5), counts.cells)
@@ -74,8 +74,8 @@ def test_table_3(n, m, mean, std, low, high):
     assert np.mean([found["mean"] for found in runs]) == pytest.approx(mean, abs=5e-4)
     assert np.mean([found["std"] for found in runs]) == pytest.approx(std, abs=5e-4)
     assert all(found["worst"] <= found["min"] <= found["max"] <= found["best"] for found in runs)
-    # The ends are those of other draws: printed ones, three digits of them, lie among ours of twenty runs or a tenth of
-    # the range beyond.
+    # Published ends come from other draws: rounded to three digits, they lie within the ends of twenty runs or a tenth
+    # of the range beyond.
     ends = np.array([[found["min"], found["max"]] for found in runs])
     slack = 5e-4 + 0.1 * (high - low)
     assert ends[:, 0].min() - slack <= low <= ends[:, 0].max() + slack
@@ -92,7 +92,7 @@ def test_figure_3_model_and_queries_agree(subset, fraction):
     assert summary[["measure", "source"]].to_numpy().tolist() == [
         [measure, source] for measure in ("P", "R", "F1") for source in ("model", "queries")
     ]
-    # Two samples of one law are so far apart in one of 20,000 cases.
+    # Two samples of the same distribution have this distance with probability 1/20,000.
     assert (summary["ks"] < 2.3 * np.sqrt(2 / 4000)).all()
     assert (summary["n_removed"] == round(fraction * len(counts))).all()
     spread = summary.pivot(index="measure", columns="source", values="std")

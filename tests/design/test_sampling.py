@@ -1,4 +1,4 @@
-"""Queries drawn from a corpus: how often each, with which probability, from which strata."""
+"""Samples of queries: frequencies, probabilities and strata."""
 
 from collections import Counter
 from fractions import Fraction
@@ -66,7 +66,7 @@ def test_draws_with_replacement_are_as_frequent_as_their_probability(corpus, met
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("kind", [None, "x", "y"])
 def test_samples_without_replacement_hold_each_query_as_often_as_its_probability(corpus, method, kind):
-    """Those of one stratum, whose units are drawn by themselves."""
+    """The probabilities of one stratum, sampled separately."""
     n, n_samples = 2 if kind else 3, 2000
     mentions = MentionCorpus(corpus)
     names, stratum = strata_of(mentions, "kind" if kind else None, [])
@@ -83,7 +83,7 @@ def test_samples_without_replacement_hold_each_query_as_often_as_its_probability
     for query, prob in stated.items():
         assert stats.binomtest(seen[query], n_samples, min(prob, 1)).pvalue > 1e-5
     if kind is None:
-        # The public call draws just these.
+        # The public function draws the same.
         for seed in range(5):
             queries, prob = units.draw(0, n, replace=False, seed=seed, name=f"{method}, all")
             found = drawn(corpus, n, method, seed=seed).frame
@@ -106,7 +106,7 @@ def test_weights_that_ask_for_more_than_one_are_certain(corpus):
         found = drawn(corpus, 3, "weighted", seed=seed)
         assert ("d4", "d") in probabilities(found)
         stated |= probabilities(found)
-    # 40 of 68 asks for 1.76 of 3: one for certain, two of the others by their share of 28.
+    # 40 of 68 gives 1.76 of 3: drawn with probability 1, and two others with shares of 28.
     expected = {tuple(pair.split()): 2 * w / 28 for pair, w in zip(PAIRS[:-1], WEIGHT[:-1], strict=True)}
     assert stated == pytest.approx(expected | {("d4", "d"): 1.0})
 
@@ -171,7 +171,7 @@ def test_qids_are_those_of_the_frame_or_of_docno_and_mention(corpus):
     assert frame.columns[:3].tolist() == ["qid", "docno", "mention"]
     with pytest.raises(InputError, match="two queries have the same qid"):
         drawn(corpus.assign(qid="q1"), 2, "uniform")
-    # The border between docno and mention counts.
+    # The border between docno and mention matters.
     close = pd.DataFrame({"docno": ["a", "a b"], "mention": ["b c", "c"]})
     assert sample_queries(close, 2).frame["qid"].is_unique
 
@@ -203,7 +203,7 @@ def test_allocations(corpus):
     options = {"method": "uniform", "strata": "kind"}
     given = sample_queries(corpus, 5, allocation={"x": 1, "y": 4}, **options)
     assert given.strata["n_draws"].tolist() == [1, 4]
-    # 4 sqrt(.04) to 4 sqrt(.36) is 1 to 3, of which y holds 4.
+    # 4 sqrt(.04) to 4 sqrt(.36) is 1 to 3; y has 4 queries.
     neyman = sample_queries(corpus, 4, allocation="neyman", variances={"x": 0.01, "y": 1.0}, replace=True, **options)
     assert neyman.strata["n_draws"].tolist() == [2, 2]
     neyman = sample_queries(corpus, 40, allocation="neyman", variances={"x": 0.04, "y": 0.36}, replace=True, **options)

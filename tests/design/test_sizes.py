@@ -1,4 +1,4 @@
-"""Scores over ever more queries, and how many systems these tell apart."""
+"""Scores and discriminative power by number of queries."""
 
 from itertools import combinations, product
 
@@ -15,7 +15,7 @@ from vbterrier.kernels.resample import resamples, stream
 
 
 def frame(table, measure="AP", names=None):
-    """A V frame of a table with a row a topic, rows by topic."""
+    """A V frame of a table with one row per topic, ordered by topic."""
     n, m = table.shape
     names = names or [f"s{number}" for number in range(m)]
     qid = [f"q{n - number}" for number in range(n)]
@@ -26,7 +26,7 @@ def frame(table, measure="AP", names=None):
 
 @pytest.fixture
 def scores():
-    """Five systems on 24 topics, two of them alike."""
+    """Five systems on 24 topics, two of them equal."""
     rng = np.random.default_rng(4)
     table = rng.random((24, 1)) + rng.normal(0, 0.2, (24, 5)) + np.array([0, 0.05, 0.1, 0.2, 0.2])
     table[:, 4] = table[:, 3]
@@ -87,7 +87,7 @@ def test_random_subsets_do_not_depend_on_the_order_of_rows(scores):
 
 
 def test_a_p_at_the_level_is_significant(monkeypatch):
-    # 1 - 0.9 and half of it are below 0.1 and 0.05 by rounding.
+    # In floating point, 1 - 0.9 and its half are below 0.1 and 0.05.
     p = np.array([[[1.0, 0.1], [0.9, 1.0]]])
     monkeypatch.setattr("vbterrier.design.discrimination._by_t", lambda _: p)
     table = frame(np.array([[1.0, 0.0]] * 4))
@@ -159,7 +159,7 @@ def test_the_t_test_is_that_of_scipy(scores, best):
         with np.errstate(invalid="ignore", divide="ignore"):
             p = [stats.ttest_rel(part[:, leader], part[:, one], alternative="greater").pvalue for one in range(5)]
             pairs = [stats.ttest_rel(part[:, a], part[:, b]).pvalue for a, b in combinations(range(5), 2)]
-        # A system that equals the leader has no t: it is not worse.
+        # A system equal to the best has no t statistic: it is not worse.
         assert row["n_not_worse"] == sum(not value <= 0.05 for place, value in enumerate(p) if place != leader)
         assert row["told_apart"] == pytest.approx(np.mean([value <= 0.05 for value in pairs]))
     assert (found["n_systems"] == 5).all()
@@ -189,7 +189,7 @@ def test_the_bootstrap_agrees_with_all_resamples_there_are():
     every = [np.mean(drawn) for drawn in product(differences, repeat=4)]
     exact = np.mean([mean <= 1e-12 for mean in every])
     table = np.stack([differences, np.zeros(4)], axis=1)
-    # A level on either side of it decides.
+    # Levels on both sides of the p-value.
     error = 5 * np.sqrt(exact * (1 - exact) / 20_000)
     for level, not_worse in ((1 - exact - error, 0), (1 - exact + error, 1)):
         found = discriminative_power(frame(table), sizes=[4], n_resamples=20_000, level=level, seed=1)
@@ -203,7 +203,7 @@ def test_random_subsets_are_averaged_and_all_topics_are_one_subset(scores):
     small, whole = drawn.to_dict("records")
     assert small["low"] <= small["n_not_worse"] <= small["high"]
     assert small["low"] < small["high"]
-    # Whatever their order, all topics are the same subset: their band closes on the count of the order given.
+    # All topics are the same subset in any order: the band closes on the count of the given order.
     assert [whole["low"], whole["high"], whole["n_not_worse"]] == [given["n_not_worse"].iloc[1]] * 3
     assert whole["told_apart"] == pytest.approx(given["told_apart"].iloc[1])
     assert given[["low", "high"]].isna().all(axis=None)
@@ -226,11 +226,11 @@ def test_one_system_is_told_apart_from_nothing(scores):
 def test_false_alarms_are_as_often_as_said(test, n, share):
     rng = np.random.default_rng(8)
     table = rng.normal(size=(n, 60))
-    # Thirty pairs of systems that are alike, each a measure of its own; the first is the one called best.
+    # Thirty pairs of equivalent systems, each with a separate measure; the first is the best one.
     alarms = 0
     for turn in range(30):
         pair = table[:, [2 * turn, 2 * turn + 1]]
         found = discriminative_power(frame(pair, f"m{turn}"), sizes=[n], test=test, n_resamples=500, seed=turn)
         alarms += 1 - found["n_not_worse"].item()
-    # The better of two that are alike is found better twice as often.
+    # The better of two equivalent systems is significantly better twice as often.
     assert stats.binomtest(int(alarms), 30, 2 * share).pvalue > 1e-3

@@ -1,4 +1,4 @@
-"""Whatever frames are given: the numbers are in their range and know no order of rows, or an error of ours says why."""
+"""Arbitrary frames: values are in range and independent of row order, or a package error is raised."""
 
 import contextlib
 import math
@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from vbterrier import score
 from vbterrier.errors import DegenerateWarning, InputError, VBTerrierError
 
-OURS = [f"{name}@5" for name in ("BNDCG", "BRBP", "BAP", "BP", "BERR", "BQ", "Unjudged")]
+BOOTSTRAPPED = [f"{name}@5" for name in ("BNDCG", "BRBP", "BAP", "BP", "BERR", "BQ", "Unjudged")]
 BOUNDS = ["NDCGBound@5", "NDCGBound(side='upper')@5"]
 OF_INTENTS = ["ES@5", "VB(clip=True)@5", "VarPenalty@5", "TopIntent@5", "ES(gain='dcg')@5"]
-THEIRS = ["nDCG@5", "AP"]
-MEASURES = [*OURS, *BOUNDS, *OF_INTENTS, *THEIRS]
+EXTERNAL = ["nDCG@5", "AP"]
+MEASURES = [*BOOTSTRAPPED, *BOUNDS, *OF_INTENTS, *EXTERNAL]
 
 
 def values_of(case):
@@ -74,7 +74,7 @@ def test_the_order_of_rows_changes_nothing(strategies, data):
     try:
         found = values_of(case)
     except InputError:
-        # Ids with a NUL, which the order of rows does not mend.
+        # Ids with a NUL, which raise for any order of rows.
         with pytest.raises(InputError):
             values_of(shuffled)
         return
@@ -100,8 +100,8 @@ def test_a_label_beyond_64_bits_is_an_error_and_no_other_label(label):
 
 @pytest.mark.parametrize("column", ["qid", "docno"])
 @pytest.mark.parametrize("side", ["run", "qrels"])
-def test_ids_that_engines_of_others_would_cut_at_a_nul_are_an_error_there_and_right_in_ours(side, column):
-    # "a" and "a\0b" would be one id to an engine in C, and the second a topic of its own.
+def test_ids_with_a_nul_raise_for_external_measures_and_work_for_own_measures(side, column):
+    # C engines treat "a" and "a\0b" as one id.
     frames = {
         "run": pd.DataFrame({"qid": "q1", "docno": ["a", "b"], "score": [2.0, 1.0]}),
         "qrels": pd.DataFrame({"qid": "q1", "docno": ["a", "b"], "label": [1, 0]}),
@@ -109,13 +109,13 @@ def test_ids_that_engines_of_others_would_cut_at_a_nul_are_an_error_there_and_ri
     more = {"qid": "q1", "docno": "c", "score": 0.5, "label": 0, column: "a\0b"}
     frames[side] = pd.concat([frames[side], pd.DataFrame([more])[list(frames[side].columns)]], ignore_index=True)
     with pytest.raises(
-        InputError, match=rf"{side}( 'mine')? column '{column}': row 2 holds 'a\\x00b'; measures of oth"
+        InputError, match=rf"{side}( 'mine')? column '{column}': row 2 holds 'a\\x00b'; external measures"
     ):
         score({"mine": frames["run"]}, frames["qrels"], ["nDCG@5"])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DegenerateWarning)
-        ours = score({"mine": frames["run"]}, frames["qrels"], ["BNDCG@5"], n_resamples=2).values
-    assert ours["value"].iloc[0] == pytest.approx(1.0)
+        found = score({"mine": frames["run"]}, frames["qrels"], ["BNDCG@5"], n_resamples=2).values
+    assert found["value"].iloc[0] == pytest.approx(1.0)
 
 
 def test_an_id_that_is_an_integer_beyond_64_bits_is_an_error_with_the_cast():

@@ -1,4 +1,4 @@
-"""Entities and documents, closed and open, crossed."""
+"""Closed and open entities crossed with closed and open documents."""
 
 import numpy as np
 import pandas as pd
@@ -18,7 +18,7 @@ def world():
     rng = np.random.default_rng(3)
     pairs = pd.DataFrame([(f"q{q}", f"d{q}-{d}") for q in range(8) for d in range(20)], columns=["qid", "docno"])
     label = rng.choice([0, 1], len(pairs), p=[0.7, 0.3])
-    # Core entities are those of relevant documents, bait stands anywhere.
+    # Core entities occur in relevant documents, bait entities in any document.
     core = (label == 1) & (rng.random(len(pairs)) < 0.8)
     bait = rng.random(len(pairs)) < 0.6
     tags = pd.concat([pairs[core].assign(entity_id="core"), pairs[bait].assign(entity_id="bait")])
@@ -43,7 +43,7 @@ def found(world, system=None, **given):
 
 
 def cells(world, *, reachable):
-    """The four cells by hand: rerank what is left, score it."""
+    """The four cells by hand: rerank the remaining documents and score them."""
     for side, run in world["entities"].items():
         stage, cut = OverlapReranker(world["links"], run, weight=0.7), EntityReachable(world["links"], run)
         within = cut.transform(world["pool"])
@@ -73,7 +73,7 @@ def test_effects_are_contrasts_of_the_means(world):
     assert (effects["low"] <= effects["value"]).all()
     assert (effects["high"] >= effects["value"]).all()
     assert (effects["n_qids"] == 8).all()
-    # Entities that stand for relevance help, whatever documents are ranked.
+    # Entities of relevant documents help for any documents.
     assert effects.loc[("AP", "entity side"), "low"] > 0
 
 

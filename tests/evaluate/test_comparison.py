@@ -1,4 +1,4 @@
-"""Systems compared: what may be given, what is refused, who is flagged, and what letters say."""
+"""Comparisons of systems: inputs, errors, suspect runs, and letters."""
 
 import re
 from itertools import combinations
@@ -21,7 +21,7 @@ from vbterrier.stats.paired_tests import TESTS
 from vbterrier.stats.topic_intervals import intervals
 
 TOPICS = [f"q{at}" for at in range(8)]
-# Three systems by hand: b is a less 0.1 everywhere, c is a and b in turn.
+# Three systems by hand: b is a - 0.1 everywhere, c is a and b in turn.
 A = [0.9, 0.8, 0.7, 0.6, 0.8, 0.9, 0.7, 0.8]
 B = [value - 0.1 for value in A]
 C = [value - 0.1 * (at % 2) for at, value in enumerate(A)]
@@ -58,7 +58,7 @@ def test_by_hand():
     assert list(pairs.index) == [("a", "c"), ("a", "b"), ("c", "b")], "the higher mean first"
     assert pairs["diff"].tolist() == pytest.approx([0.05, 0.1, 0.05])
     assert pairs[["wins", "losses", "ties"]].to_numpy().tolist() == [[4, 0, 4], [8, 0, 0], [4, 0, 4]]
-    # Of all 2^8 flips, those that leave 4 or 8 like differences are as far out.
+    # Of all 2^8 flips, those with 4 or 8 equal signs are as extreme.
     assert pairs["p_value"].tolist() == [2 / 16, 2 / 256, 2 / 16]
     assert pairs["p_adjusted"].tolist() == pytest.approx([0.25, 6 / 256, 0.25])
     assert found.significant().tolist() == [False, True, False]
@@ -153,10 +153,10 @@ def test_what_experiments_give_per_query_is_taken():
     table = pt.Experiment(systems, topics, QRELS, measures, names=list(RUNS), perquery=True)
     found = compare(table, **FEW)
     assert sorted(found.pairs["measure"]) == ["BNDCG@5", "map", "nDCG@10"]
-    ours = compare(RUNS, QRELS, ["nDCG@10", "AP", "BNDCG@5"], **FEW).pairs.replace({"AP": "map"})
-    columns = [name for name in ours.columns if name != "measure"]
+    own = compare(RUNS, QRELS, ["nDCG@10", "AP", "BNDCG@5"], **FEW).pairs.replace({"AP": "map"})
+    columns = [name for name in own.columns if name != "measure"]
     for measure, group in found.pairs.groupby("measure"):
-        expected = ours[ours["measure"] == measure]
+        expected = own[own["measure"] == measure]
         pd.testing.assert_frame_equal(
             group[columns].reset_index(drop=True), expected[columns].reset_index(drop=True), check_dtype=False
         )
@@ -187,7 +187,7 @@ def test_systems_share_a_letter_exactly_when_their_pair_is_not_significant(table
 
 
 def _varied(table):
-    """No two systems differ by the same everywhere, of which t warns."""
+    """No two systems differ by a constant, of which the t test warns."""
     return all(len(set(np.subtract(a, b))) > 1 or a == b for a, b in combinations(table, 2))
 
 
@@ -213,20 +213,18 @@ def test_runs_that_retrieved_nothing_for_most_topics_are_flagged():
     with_cut = (found.pairs["name_a"] == "cut") | (found.pairs["name_b"] == "cut")
     assert (found.pairs["flag"] == np.where(with_cut, said, "")).all()
     assert "flagged: 'cut'" in repr(found)
-    # Scores know it, too.
+    # Scores flag it, too.
     with pytest.warns(DegenerateWarning, match=said):
         compare(vbterrier.score(runs, QRELS, "AP", on_topics="all"), **FEW)
 
 
 def test_values_that_are_0_where_others_are_not_are_suspected():
     cut = [0.9, 0.8, 0.0, 0.0, 0.0, 0.0, 0.0, 0.8]
-    with pytest.warns(
-        DegenerateWarning, match="cut scores exactly 0 on 5 of the 8 topics on which other"
-    ):
+    with pytest.warns(DegenerateWarning, match="cut scores exactly 0 on 5 of the 8 topics on which other"):
         found = compare(frame(a=A, b=B, cut=cut), **FEW)
     assert found.flags.set_index("name")["n_zero"].to_dict() == {"a": 0, "b": 0, "cut": 5}
     assert found.pairs["flag"].ne("").tolist() == [False, True, True]
-    # Half is not most; and a 0 on a topic that nobody solves says nothing.
+    # Half is not a majority, and topics on which all systems score 0 do not count.
     compare(frame(a=A, cut=[0.9, 0.8, 0.7, 0.0, 0.0, 0.0, 0.0, 0.8]), **FEW)
     hard = [0.9, 0.8, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]
     found = compare(frame(a=hard, b=hard, cut=[0.1, 0.2, *hard[2:]]), **FEW)
@@ -243,7 +241,7 @@ def test_empty_runs_do_not_vouch_for_each_other():
 
 
 def test_measures_of_success_or_failure_are_no_reason_for_a_flag():
-    # 20 topics that all solve, 30 for each system alone: 0 on most of what some other system solves.
+    # All systems score on 20 topics, each system alone on 30 others: 0 on most topics of other systems.
     solved = np.zeros((200, 4))
     solved[:20] = 1
     for at in range(4):
@@ -266,7 +264,7 @@ def test_nothing_at_all_is_no_reason_for_a_flag():
     assert found.pairs["p_adjusted"].tolist() == [1.0]
 
 
-# What is refused.
+# Errors.
 
 
 def test_different_topics_are_refused_with_both_counts_and_the_remedy():
@@ -400,11 +398,11 @@ def test_it_is_said_when_topics_are_too_few_for_any_p_to_be_significant():
         compare(many, correction="holm")
     with pytest.warns(DegenerateWarning, match="sign flips of 4 topics leave no p below 0.12"):
         compare(frame(a=A[:4], b=B[:4]))
-    # Signed ranks are flipped, too; and no correction helps.
+    # Signed ranks are flipped, too, even without correction.
     for options in ({"test": "wilcoxon"}, {"correction": "none"}, {"correction": "bh"}, {"correction": "max-t"}):
         with pytest.warns(DegenerateWarning, match="4 topics leave no p below 0.12: .* at the level 0.05; compare on"):
             compare(frame(a=A[:4], b=C[:4]), **options)
-    # At 2/32 they are enough for this level, and other tests count differently.
+    # 2/32 is significant at this level; other tests do not warn.
     compare(frame(a=A[:5], b=B[:5]), level=0.9)
     compare(many, baseline="s00", level=0.9)
     compare(many)

@@ -1,4 +1,4 @@
-"""The three levels in one call, against the calls and the loops that each level is made of."""
+"""The three-level coverage report, compared with the calls and loops of each level."""
 
 import numpy as np
 import pandas as pd
@@ -29,7 +29,7 @@ def planted():
 
 @pytest.fixture(scope="module")
 def systems(planted):
-    """The first stage, and one that knows a little more."""
+    """The first stage, and a slightly better system."""
     labelled = planted.pool.merge(planted.qrels)
     noise = np.random.default_rng(1).random(len(labelled))
     return {"first": planted.pool, "better": labelled.assign(score=labelled["score"] + noise * labelled["label"])}
@@ -57,7 +57,7 @@ def test_level_1_is_what_score_says(planted, systems, report):
 
 
 def each(run, links, measure):
-    """What a measure says of each topic, evaluated by itself."""
+    """Values of a measure by topic, evaluated separately."""
     return np.array([value for _, _, value in evaluate([measure], EvaluationTarget(links), Run(run))])
 
 
@@ -127,7 +127,7 @@ def test_what_the_pool_offers_and_lacks_is_stated(planted, linked, report):
 
 
 def small():
-    """q1 as one thinks; q2 without a relevant document, and one unjudged; q3 without any other."""
+    """q1: relevant and other documents; q2: no relevant, one unjudged document; q3: relevant documents only."""
     pool = pd.DataFrame(
         [("q1", "a"), ("q1", "b"), ("q1", "c"), ("q2", "a"), ("q2", "d"), ("q3", "e")], columns=["qid", "docno"]
     ).assign(score=[3.0, 2.0, 1.0, 2.0, 1.0, 1.0])
@@ -156,7 +156,7 @@ def test_undefined_topics_unjudged_documents_and_missing_lists_are_counted():
     assert row[["n_unjudged", "n_without_entities", "n_without_relevant", "n_without_other"]].tolist() == [1, 1, 1, 1]
     assert row[["share_unjudged", "share_without_entities"]].tolist() == pytest.approx([1 / 6, 1 / 6])
     assert found.missing.to_numpy().tolist() == [["mine", 3, 1]]
-    # q2 has no coverage.
+    # Coverage is undefined for q2.
     assert (found.strata["n_undefined"] == 1).all()
     assert found.strata["n_qids"].sum() == 2 * 2
     text = found.text()
@@ -164,7 +164,8 @@ def test_undefined_topics_unjudged_documents_and_missing_lists_are_counted():
         "6 documents of 3 topics, 6 links to 2 entities",
         "non-relevant: 1 (16.7%)",
         "without entities: 1 (16.7%)",
-        "Topics without relevant documents: 1; without others: 1",
+        "Topics without relevant documents: 1",
+        "Topics without non-relevant documents: 1",
         "mine has no entities for 1 of 3 topics",
         "1 topics without coverage",
         "alpha 0.5, shrinkage 5",
@@ -207,7 +208,7 @@ def test_values_of_entity_runs_make_a_frontier(report):
         found = pareto_frontier(report.values, maximised="RelCov@5", minimised="NonRelCov@5", n_resamples=10)
     means = report.entities.query("measure == 'RelCov@5'")["value"].tolist()
     assert found.runs["RelCov@5"].tolist() == pytest.approx(means)
-    # Entities of the highest planted odds are beaten by none; those of frequency reach most.
+    # Entities with the highest planted odds are best; frequent entities reach most documents.
     assert set(found.front()["name"]) >= {"odds", "frequency"}
 
 

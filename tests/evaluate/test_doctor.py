@@ -1,4 +1,4 @@
-"""The doctor: every fact counted by hand on cases small enough to count."""
+"""The doctor: every fact counted by hand on small cases."""
 
 import numpy as np
 import pandas as pd
@@ -59,7 +59,7 @@ def test_what_a_run_holds():
         "topics": 2,
         "rows": 9,
         "depth": "3-6",
-        # Of five: 3 and, of three, 2 unjudged; the third topic retrieved nothing.
+        # 3 of five and 2 of three documents are unjudged; the third topic is empty.
         "unjudged@5": pytest.approx((3 / 5 + 2 / 3 + 0) / 3),
         "unjudged@10": pytest.approx((3 / 6 + 2 / 3 + 0) / 3),
         "unjudged@20": pytest.approx((3 / 6 + 2 / 3 + 0) / 3),
@@ -88,7 +88,7 @@ def test_ties_are_the_share_of_the_first_ten_places_whose_score_another_document
     scores = [9.0, 9.0, 8.0, 7.0, 7.0, 7.0, 6.0, 5.0, 4.0, 3.0, 3.0, 1.0, 1.0]
     run = pd.DataFrame({"qid": "q1", "docno": [f"d{i}" for i in range(13)], "score": scores})
     found = diagnose({"mine": run}, QRELS)
-    # Two, three, and the tenth place, which is tied with the eleventh.
+    # Ranks two and three, and rank ten, which is tied with rank eleven.
     assert row(found)["tied@10"] == 6 / 10
     assert row(found)["float32"] == 0
     assert "run 'mine': 60% of the top 10 documents are tied; docno breaks ties, as in trec_eval" in found.notes

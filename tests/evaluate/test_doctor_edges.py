@@ -1,4 +1,4 @@
-"""The doctor on files that nothing can be computed from."""
+"""The doctor on files without any computable measure."""
 
 import pandas as pd
 import pytest

@@ -1,4 +1,4 @@
-"""What to judge next, for runs and qrels as they come, and what it is worth on real data."""
+"""Selection of documents to judge, and its effect on real data."""
 
 import numpy as np
 import pandas as pd
@@ -9,7 +9,7 @@ from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.evaluate.judging import judge_next
 from vbterrier.unjudged.incomplete import leave_group_out
 
-# The paper's prior: quick, and taken for certain.
+# The prior of the paper: fast, and with infinite strength.
 MEASURE = "BNDCG(prior='pool+run')@10"
 QRELS = pd.DataFrame({"qid": "q1", "docno": [f"j{i}" for i in range(32)], "label": [1, 0, 2, 1, 0, 1, 0, 2] * 4}).pipe(
     lambda frame: pd.concat([frame, frame.assign(qid="q2")])
@@ -74,7 +74,7 @@ def test_a_difference_is_about_two_runs_alone():
     reasons = dict(zip(found.frame["docno"], found.frame["reason"], strict=True))
     assert reasons["n1"].startswith("rank 1 of mine, rank 2 of other; ")
     assert reasons["n4"].startswith("rank 4 of other, not in the cut of mine; ")
-    # n2 and n3 stand at the same rank in both; the prior, taken for certain, leaves them nothing to teach.
+    # n2 and n3 have the same rank in both runs; with infinite strength their judgments change nothing.
     assert set(found.frame["docno"]) == {"n1", "n4"}
 
 
@@ -117,7 +117,7 @@ def test_strangers_are_told():
         planned({"mine": a_run("n1", "n2")})
 
 
-# Real judgments: what is judged as planned, against the order of a pool: all first ranks, then all second ones...
+# Real judgments: planned judging compared with pool order (all first ranks, then all second ranks...).
 
 
 def pooling_order(run, qrels):
@@ -128,7 +128,7 @@ def pooling_order(run, qrels):
 
 
 def width_after(run, left, complete, chosen):
-    """Width of the interval once these documents have the judgments that they really have."""
+    """Width of the interval after these documents get their real judgments."""
     judged = pd.concat([left, complete.merge(chosen[["qid", "docno"]], on=["qid", "docno"])])
     return planned({"run": run}, judged, 1).width_before
 

@@ -1,4 +1,4 @@
-"""Systems ranked under uncertainty, against the enumeration of what their unjudged documents could be."""
+"""Rankings of systems, compared with the enumeration of all labels of their unjudged documents."""
 
 import itertools
 import math
@@ -60,7 +60,7 @@ def enumerated(lists):
 
 
 def ranks_of(scores):
-    """Ranks from 1, ties sharing their mean, as everybody counts."""
+    """Ranks from 1; ties have their mean rank."""
     return np.array(
         [
             [1 + sum(o > s + 1e-9 for o in row) + (sum(abs(o - s) < 1e-9 for o in row) - 1) / 2 for s in row]
@@ -98,7 +98,7 @@ def test_pairs_are_those_of_all_worlds(tiny):
         some_tie += chance @ (gap == 0)
         assert pair.p_a_beats_b == pytest.approx(beats, abs=NEAR)
         assert pair.diff == pytest.approx(chance @ gap, abs=1e-8)
-        # The ends are values that occur, and hold what they promise.
+        # The ends are drawn values with the nominal coverage.
         assert {round(pair.low, 9), round(pair.high, 9)} <= set(gap.tolist())
         assert chance @ (gap < round(pair.low, 9)) < 0.05 + NEAR
         assert chance @ (gap <= round(pair.low, 9)) > 0.05 - NEAR
@@ -260,7 +260,7 @@ def test_all_judged_is_certain(many):
 def test_scores_that_differ_by_rounding_alone_are_tied():
     lists = [list(docnos) for docnos in itertools.permutations("abcxyz", 3)][:40]
     qids = [f"q{i:02}" for i in range(40)]
-    # The same scores, added up in other orders.
+    # The same scores, summed in another order.
     turned = {f"r{i}": run(dict(zip(qids, [*lists[i:], *lists[:i]], strict=True))) for i in range(5)}
     found = rank_systems(turned, qrels_of(*qids), MEASURE, n_draws=5)
     assert len(set(found.systems["mean"])) > 1
@@ -343,7 +343,7 @@ def test_repeated_documents(many):
     identical(found, rank_systems(runs, qrels, n_draws=30))
 
 
-# What can be asked for.
+# Options.
 
 
 def test_pairs_with_a_baseline(many):

@@ -1,4 +1,4 @@
-"""Grids of rerankers on one linked pool: the same as one by one, in parallel, and after interruptions."""
+"""Grids of rerankers on one linked pool: equal to single runs, in parallel, and after interruptions."""
 
 import json
 import warnings
@@ -57,7 +57,7 @@ class World:
             "measures": MEASURES, "qrels": self.qrels, "embeddings": self.vectors, "progress": False,
         }  # fmt: skip
         with warnings.catch_warnings():
-            # So few documents share their evidence.
+            # Few documents share evidence.
             warnings.filterwarnings("ignore", ".* places are tied", DegenerateWarning)
             return rerank_grid(**options | given)
 
@@ -145,7 +145,7 @@ class KilledError(Exception):
 
 
 def dying(monkeypatch, after):
-    """Let the evaluation die after some configurations; counts how many were evaluated."""
+    """Interrupt the evaluation after some configurations; count the evaluated ones."""
     values, n = reranking.RerankContext.values, []
 
     def counted(self, configuration):
@@ -166,7 +166,7 @@ def test_killed_in_the_middle_it_goes_on_and_counts_nothing_twice(world, expecte
             world.found(path=path)
     lines = path.read_text().splitlines()
     assert [json.loads(line)["name"] for line in lines[1:]] == first
-    # Killed while it wrote.
+    # Interrupted while writing.
     path.write_text("\n".join([*lines, lines[-1][:30]]))
     with monkeypatch.context() as patch:
         second = dying(patch, 10_000)
@@ -232,7 +232,7 @@ def test_files_of_others_are_refused_and_left_alone(world, tmp_path):
     assert len(world.found({"overlap": {}}, path=path)) == 9
     with path.open("a") as file:
         file.write("{}\n")
-    with pytest.raises(FileError, match=r"grid.jsonl:5: no result"):
+    with pytest.raises(FileError, match=r"grid.jsonl: wanted a vbterrier journal"):
         world.found({"overlap": {}}, path=path)
 
 
@@ -297,6 +297,6 @@ def test_what_configurations_warn_of_is_said_once(world, tmp_path):
     options = {"entity_runs": run, "grid": {"overlap": {"weight": 1.0, "cutoff": [1, 2]}}, "measures": ["BNDCG@5"]}
     options |= {"links": world.tags, "pool": world.pool, "qrels": world.qrels, "progress": False}
     for _ in range(2):
-        # What was said is kept with the results.
+        # Warnings are stored with the results.
         with pytest.warns(DegenerateWarning, match=r"2 of 3 configurations warn; the first warning: run .*tied"):
             rerank_grid(**options, path=tmp_path / "grid.jsonl")

@@ -1,4 +1,4 @@
-"""Scores of many systems: against each measure by itself, and intervals that are what their names say."""
+"""Scores of many systems, compared with single measures, and their intervals."""
 
 import gzip
 import math
@@ -35,7 +35,7 @@ C_COLUMNS = ["name", "measure", "value", "low", "high", "level", "method", "n_qi
 
 
 def collection(seed=0, n_topics=12, n_docs=40, n_judged=25, depth=20):
-    """Judgments and a run with distinct scores, some of whose documents nobody judged."""
+    """Judgments and a run with distinct scores, with some unjudged documents."""
     rng = np.random.default_rng(seed)
     docnos = [f"d{i}" for i in range(n_docs)]
     judged = [(f"q{t}", d, rng.choice(3)) for t in range(n_topics) for d in rng.choice(docnos, n_judged, replace=False)]
@@ -79,7 +79,7 @@ def write_qrels(path, qrels):
     return path
 
 
-# What comes in.
+# Input.
 
 
 def test_frames_by_name_score_as_the_specification_says():
@@ -158,7 +158,7 @@ def test_options_that_do_not_exist_are_refused_with_the_legal_ones(option, words
         score(RUN, QRELS, ["BNDCG@10"], **option)
 
 
-# What goes out.
+# Output.
 
 
 def test_values_are_the_frame_of_the_design():
@@ -227,7 +227,7 @@ def test_a_progress_bar_changes_nothing_and_keeps_off_standard_output(capsys):
     assert capsys.readouterr().out == ""
 
 
-# Each number.
+# Values.
 
 
 def test_ours_are_those_of_the_distribution():
@@ -247,8 +247,8 @@ def test_those_of_ir_measures_are_trec_evals():
     ranked = {qid: dict(zip(rows["docno"], rows["score"], strict=True)) for qid, rows in run.groupby("qid")}
     found = pytrec_eval.RelevanceEvaluator(nested, {"ndcg_cut_10", "map", "P_5"}).evaluate(ranked)
     scores = score(run.sample(frac=1, random_state=1), qrels, ["BNDCG@10", "nDCG@10", "AP", "P@5"])
-    for measure, theirs in (("nDCG@10", "ndcg_cut_10"), ("AP", "map"), ("P@5", "P_5")):
-        assert per_topic(scores, "run", measure) == pytest.approx({q: v[theirs] for q, v in found.items()}, abs=1e-12)
+    for measure, name in (("nDCG@10", "ndcg_cut_10"), ("AP", "map"), ("P@5", "P_5")):
+        assert per_topic(scores, "run", measure) == pytest.approx({q: v[name] for q, v in found.items()}, abs=1e-12)
 
 
 def test_real_runs_score_as_ir_measures_says(shared_data):
@@ -256,12 +256,12 @@ def test_real_runs_score_as_ir_measures_says(shared_data):
     runs = {"ance": folder / "run.ance.top100.txt.gz", "bb": folder / "run.BBGhelani2.top100.txt.gz"}
     measures = ["BNDCG@10", "BNDCG(prior='pool+run')@10", "nDCG@10"]
     scores = score(runs, folder / "qrels.incomplete.txt.gz", measures, on_topics="all", n_resamples=100)
-    theirs = ir_measures.calc_aggregate(
+    reference = ir_measures.calc_aggregate(
         [nDCG @ 10],
         ir_measures.read_trec_qrels(str(folder / "qrels.incomplete.txt.gz")),
         ir_measures.read_trec_run(str(runs["ance"])),
     )
-    assert scores.means().loc["ance", "nDCG@10"] == pytest.approx(theirs[nDCG @ 10], abs=1e-9)
+    assert scores.means().loc["ance", "nDCG@10"] == pytest.approx(reference[nDCG @ 10], abs=1e-9)
     assert scores.missing.to_numpy().tolist() == [["ance", 50, 0], ["bb", 50, 20]]
     # All of the first ten documents of the second run were judged.
     nothing = pytest.approx(0.0, abs=1e-12)
@@ -308,7 +308,7 @@ def test_intervals_over_topics_are_those_of_the_values_in_order_of_topics_by_the
         expected = topics_interval(values, level=0.8, method=method, n_resamples=99, seed=5)
         rows = scores.intervals[(scores.intervals["measure"] == measure) & (scores.intervals["n_resamples"] > 0)]
         assert rows["method"].tolist() == [f"topics ({method})"]
-        # Products of matrices with other columns beside round otherwise.
+        # Matrix products with further columns round differently.
         ends = rows[["low", "high"]].to_numpy(dtype=float)[0]
         assert ends == pytest.approx([expected.low, expected.high], abs=1e-12)
 

@@ -1,4 +1,4 @@
-"""Scores over intents and tags that are given beside judgments, or alone."""
+"""Scores over intents and tags, with or without judgments."""
 
 import ir_measures
 import numpy as np
@@ -65,7 +65,7 @@ def test_diversity_measures_judge_by_the_same_tags():
 
 
 def test_several_settings_of_a_diversity_measure_keep_their_own_values():
-    # In one call of theirs the second setting comes back as 0.
+    # In a single call of pyndeval, the second setting is 0.
     twice = pd.DataFrame({"docno": ["d1", "d2", "d3"], "entity_id": ["A", "A", "C"]})
     settings = ["alpha_nDCG(alpha=0.1)@2", "alpha_nDCG(alpha=0.9)@2", "ERR_IA@2", "ERR_IA@1"]
     together = means({"mine": RUN}, measures=settings, intents=INTENTS, tags=twice)
@@ -91,12 +91,12 @@ def test_measures_of_others_keep_runs_apart():
     measures = ["alpha_nDCG@3", "ERR_IA@5", "StRecall@2", "P_IA@5", "alpha_nDCG(judged_only=True)@3"]
     together = vbterrier.score(runs, measures=measures, intents=INTENTS, tags=tags, on_topics="all").values
     for name, run in runs.items():
-        # The whole run, as far as the engine cares to look.
+        # The whole run, up to the depth of the engine.
         alone = vbterrier.score({name: run}, measures=measures, intents=INTENTS, tags=tags).values
         judged = to_diversity(INTENTS, tags).rename(columns=TO_IR_MEASURES)
         places = vbterrier.frames.ranked(run).assign(score=lambda frame: -frame["rank"]).rename(columns=TO_IR_MEASURES)
-        theirs = ir_measures.pyndeval.iter_calc(vbterrier.measures_from(measures[1]), judged, places)
-        expected = {metric.query_id: metric.value for metric in theirs}
+        reference = ir_measures.pyndeval.iter_calc(vbterrier.measures_from(measures[1]), judged, places)
+        expected = {metric.query_id: metric.value for metric in reference}
         mine = together[together["name"] == name].reset_index(drop=True)
         pd.testing.assert_frame_equal(mine, alone)
         found = mine[mine["measure"] == measures[1]].set_index("qid")["value"]

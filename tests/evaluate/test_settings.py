@@ -1,4 +1,4 @@
-"""Systems evaluated on what entities reach, and on all that there is."""
+"""Evaluation on reachable documents and on all documents."""
 
 import json
 import warnings
@@ -101,7 +101,7 @@ def test_hand_case_with_a_topic_that_cannot_be_reached():
     told = [str(one.message) for one in said if "relevant documents" in str(one.message)]
     assert len(told) == 1
     assert "1 of 2 topics have relevant documents, but no reachable one ('q2'); they are left out" in told[0]
-    # q1: the ranking is b, c and the only relevant document that counts is b.
+    # q1: the ranking is b, c and the only relevant reachable document is b.
     assert table(found.values, "conditional").to_dict() == {("s", "q1", "AP"): 1.0, ("s", "q1", "SetR"): 1.0}
     assert table(found.values, "open-world").to_dict() == {
         ("s", "q1", "AP"): 0.5, ("s", "q1", "SetR"): 1.0, ("s", "q2", "AP"): 1.0, ("s", "q2", "SetR"): 1.0
@@ -258,7 +258,7 @@ def test_baseline_gives_comparisons_in_each_setting():
 
 def test_measures_of_this_package_and_graded_ones_are_restricted_too():
     found = evaluated(8, measures=["BNDCG@5", "nDCG@5", "P(rel=2)@5"])
-    # Everything in the pool is judged: the bootstrapped measure is the plain one, in both settings.
+    # The pool is completely judged: the bootstrapped measure equals the plain one in both settings.
     for setting in ("conditional", "open-world"):
         values = table(found.values, setting)
         np.testing.assert_allclose(

@@ -1,4 +1,4 @@
-"""Estimators held against the truth."""
+"""Simulations: estimates compared with true scores."""
 
 import importlib
 from dataclasses import replace
@@ -304,7 +304,7 @@ def test_intervals_of_any_two_measures(runs, complete, given, ends, level):
 def test_ranges_of_the_papers_table_6(runs, complete):
     found = simulate(runs, complete, thinned(complete), estimators=RANGES)
     table = found.preferences().query("level > 0").set_index("estimator")
-    # Higher ends make longer ranges, which state less.
+    # Higher ends give longer ranges, which state fewer preferences.
     stated = table.loc[["to q75", "to q90", "to q95", "to naive upper"], "n_stated"].tolist()
     assert all(more >= less for more, less in pairwise(stated))
     assert stated[0] > stated[-1]
@@ -330,8 +330,8 @@ def test_other_measures_can_be_the_truth(runs, complete):
 
 
 def test_the_truth_of_err_has_all_digits(runs, complete):
-    """Five of them, as gdeval prints, stand beside the end of an interval that they are."""
-    found = simulate(runs, complete, [("all", complete)], measure="ERR@10", estimators={"ours": "BERR@10"})
+    """The five digits of gdeval would miss an interval that ends at the true score."""
+    found = simulate(runs, complete, [("all", complete)], measure="ERR@10", estimators={"own": "BERR@10"})
     assert found.coverage().query("topics == 'all'")["covered"].eq(1).all()
     exact = found.estimates.set_index(["name", "qid"])["truth"]
     labels = {key: rows.set_index("docno")["label"] for key, rows in complete.groupby("qid")}

@@ -1,4 +1,4 @@
-"""Intervals and shares of the variance of systems' means, from runs, judgments, intents and tags."""
+"""Variance shares and intervals of means, from runs, judgments, intents and tags."""
 
 import gzip
 import json
@@ -16,7 +16,7 @@ from vbterrier.stats.perturbations import Dirichlet, ScoreNoise, TagDropout
 QIDS = [f"q{n}" for n in range(8)]
 QRELS = pd.DataFrame(
     [(qid, docno, int(place < at % 3)) for at, qid in enumerate(QIDS) for place, docno in enumerate("abcd")]
-    # So many that no relevant grade can run out.
+    # Enough documents of every relevant grade.
     + [(qid, docno, 1) for qid in QIDS for docno in "efghi"],
     columns=["qid", "docno", "label"],
 )
@@ -80,17 +80,17 @@ def test_moments_are_those_of_score():
     found = variance_shares(RUNS, QRELS, MEASURE)
     scores = score(RUNS, QRELS, [MEASURE])
     of_score = scores.intervals[scores.intervals["method"] == "unjudged (normal)"].set_index("name")
-    ours = found.intervals[found.intervals["method"] == "unjudged (normal)"].set_index("name")
+    own = found.intervals[found.intervals["method"] == "unjudged (normal)"].set_index("name")
     for column in ("value", "low", "high"):
-        np.testing.assert_allclose(ours[column], of_score[column])
+        np.testing.assert_allclose(own[column], of_score[column])
     values = scores.values.groupby("name")["value"].agg(["mean", "var"])
     np.testing.assert_allclose(table(found).xs("topics", level="source")["variance"], values["var"] / 8)
-    np.testing.assert_allclose(ours["mean"], values["mean"])
+    np.testing.assert_allclose(own["mean"], values["mean"])
 
 
 def test_what_two_systems_share_cancels():
     found = variance_shares(RUNS, QRELS, MEASURE, baseline="two", n_draws=20_000)
-    # x and y are at ranks 3 and 2: n, common to both at rank 1, is not there any more.
+    # x and y are at ranks 3 and 2: n, at rank 1 of both, cancels.
     discount = 1 / np.log2(np.arange(2, 6))
     variance = 0.25 * (discount[1] ** 2 + discount[2] ** 2) / discount.sum() ** 2
     assert found.intervals["name"].unique().tolist() == ["one - two"]
@@ -147,7 +147,7 @@ def test_sources_of_a_measure_over_intents():
     ]
     values = score(RUNS, None, ["ES@3"], intents=INTENTS, tags=TAGS).means()["ES@3"]
     np.testing.assert_allclose(found.intervals.groupby("name")["value"].first(), values)
-    # Scores without noise are the middle of measured ones.
+    # Measured scores are centred on scores without noise.
     measured = over_intents(scores="measured", perturb=Dirichlet(50))
     np.testing.assert_allclose(measured.intervals.groupby("name")["mean"].first(), values)
     assert measured.intervals["method"].tolist()[1] == "topics (percentile, without noise)"
@@ -171,7 +171,7 @@ def test_names_of_sources_are_the_callers():
     ],
 )
 def test_orders_change_nothing(evaluated):
-    # Topics differ in what is uncertain within them.
+    # Topics differ in their variance within.
     runs = {
         name: frame[~(frame["qid"].isin(QIDS[:3]) & frame["docno"].isin(["x", "y"]))] for name, frame in RUNS.items()
     }
@@ -179,10 +179,10 @@ def test_orders_change_nothing(evaluated):
     turned = {name: frame.sample(frac=1, random_state=1) for name, frame in reversed(runs.items())}
     again = evaluated(turned, QRELS.iloc[::-1])
     for frame in ("intervals", "shares", "advice"):
-        ours, theirs = (
+        own, reference = (
             getattr(found, frame).sort_values("name", kind="stable", ignore_index=True) for found in (first, again)
         )
-        pd.testing.assert_frame_equal(ours, theirs, rtol=1e-9)
+        pd.testing.assert_frame_equal(own, reference, rtol=1e-9)
     alone = evaluated({"two": runs["two"]}, QRELS)
     assert alone.shares["share"].tolist()[0] == pytest.approx(table(first).loc[("two", "topics"), "share"], rel=1e-9)
     other = evaluated(runs, QRELS, seed=1)
@@ -194,7 +194,7 @@ def test_order_of_intents_and_topics_changes_nothing():
     pd.testing.assert_frame_equal(first.shares, again.shares, rtol=1e-9)
 
 
-@pytest.mark.filterwarnings("ignore:one topic")
+@pytest.mark.filterwarnings("ignore:the variance between topics")
 def test_a_topic_alone():
     some = {name: run(docnos, QIDS[:1]) for name, docnos in LISTS.items()}
     found = variance_shares(some, QRELS[QRELS["qid"] == "q0"], MEASURE)
@@ -230,7 +230,7 @@ def test_topics_without_intents_are_refused():
 
 
 def test_ance_on_trec_covid(shared_data):
-    """What judging and other topics would change, and what judging did change."""
+    """Predicted effects of judging and of more topics, and the observed effect of judging."""
     folder = shared_data / "trec-covid"
     runs = {"ance": folder / "run.ance.top100.txt.gz"}
     found = variance_shares(runs, folder / "qrels.incomplete.txt.gz", "BNDCG@10")
@@ -238,13 +238,13 @@ def test_ance_on_trec_covid(shared_data):
     assert shares.tolist() == pytest.approx([0.898, 0.102], abs=0.002)
     now, judged = found.advice.set_index("change").loc[["none", "unjudged settled"], "other_topics"]
     complete = score(runs, folder / "qrels.complete.txt.gz", ["BNDCG@10"]).values["value"]
-    # The spread of judged scores is no smaller than the total said: settled, what was uncertain is seen.
+    # The variance of judged scores is not smaller than the total: resolved uncertainty becomes variance.
     assert 1.959964 * complete.std() / np.sqrt(50) == pytest.approx(judged, rel=0.03)
     assert now == judged
 
 
 def test_intents_and_tags_on_aida(shared_data):
-    """Of 199 ambiguous names, tags that hold with .8 are most of what is uncertain, more than the choice of names."""
+    """On 199 ambiguous names, tags with probability .8 contribute more variance than the sample of names."""
     folder = shared_data / "aida_ambiguous_labels"
     with (folder / "topics.jsonl").open(encoding="utf-8") as file:
         topics = [json.loads(line) for line in file]
@@ -262,7 +262,7 @@ def test_intents_and_tags_on_aida(shared_data):
     assert shares.to_dict() == pytest.approx(
         {"topics": 0.29, "intents": 0.05, "tags": 0.59, "interactions": 0.07}, abs=0.02
     )
-    # Of their difference, most is left to the topics: both meet the same noise.
+    # Most variance of the difference is between topics: both systems share the noise.
     pair = variance_shares(runs, None, "ES@5", baseline="bm25", **given)
     assert table(pair).loc[("dph - bm25", "topics"), "share"] > 0.5
     assert pair.shares["variance"].sum() < 0.1 * found["variance"].sum()

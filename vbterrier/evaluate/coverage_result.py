@@ -174,7 +174,8 @@ def _pool(report: CoverageReport) -> str:
         f"Relevant documents (label at least {report.settings['rel']:g}): {pool['n_relevant']}",
         f"Unjudged documents, which count as non-relevant: {pool['n_unjudged']} ({pool['share_unjudged']:.1%})",
         f"Documents without entities: {pool['n_without_entities']} ({pool['share_without_entities']:.1%})",
-        f"Topics without relevant documents: {pool['n_without_relevant']}; without others: {pool['n_without_other']}",
+        f"Topics without relevant documents: {pool['n_without_relevant']}",
+        f"Topics without non-relevant documents: {pool['n_without_other']}",
         *(f"{name}, which does not depend on the run: {pool[name]:.4f}" for name in report.offers),
     ]
     return "\n".join(lines)
