@@ -11,7 +11,7 @@ import pytest
 
 from vbterrier.report import ComparisonOptions, ReportData
 from vbterrier.report.page.build import write_report
-from vbterrier.report.page.data import script
+from vbterrier.report.page.content import script
 
 NASTY = "</script><b>&\"'x"
 WIDE, PHONE = (1200, 900), (360, 740)

@@ -17,9 +17,8 @@ from vbterrier._version import __version__
 from vbterrier.errors import FileError, ParameterError, printable
 from vbterrier.frames.files.writing import replacing
 from vbterrier.report.captions import topics_of
-from vbterrier.report.page import figures, tables
+from vbterrier.report.page import content, figures
 from vbterrier.report.page.caveats import Caveat, caveats
-from vbterrier.report.page.data import page_data, script
 from vbterrier.report.page.evaluated import ComparisonOptions, ReportData, evaluated, inputs_of
 from vbterrier.report.page.verdict import sentences, test_sentence
 
@@ -207,7 +206,7 @@ def write_report(
         caveats=against,
         test=None if found.comparison is None else test_sentence(found.comparison),
         figures=figures.figures(found) if (figures.can_draw() if plots is None else plots) else [],
-        data=script(page_data(found, given.queries)),
+        data=content.script(content.page_data(found, given.queries)),
         parameters=parameters(found, given, options),
         command=None if command is None else printable(shlex.join(command)),
     )
@@ -237,9 +236,9 @@ def _filled(found: ReportNumbers, **parts: Any) -> str:
     return environment.from_string(template).render(
         **parts,
         policy=policy,
-        means=tables.means(found),
-        pairs=tables.pairs(found),
-        notes=tables.notes,
+        means=content.means(found),
+        pairs=content.pairs(found),
+        notes=content.notes,
         found=found,
         versions=versions(),
         date=f"{moment:%Y-%m-%d %H:%M} UTC",

@@ -4,7 +4,7 @@ import pytest
 
 import vbterrier
 from vbterrier.demo import copy_demo
-from vbterrier.report.page.data import STEPS, script
+from vbterrier.report.page.content import STEPS, script
 
 NAMES = ["lexical", "dense", "words"]
 MEASURES = ["BNDCG@10", "nDCG@10", "Unjudged@10", "ES@10", "VB@10"]
