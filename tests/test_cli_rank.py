@@ -20,7 +20,7 @@ RANK = ["rank", *RUNS, "--qrels", "qrels.txt", "--draws", "300"]
 
 @pytest.fixture
 def found(tmp_path, monkeypatch):
-    """A folder to stand in, and what the library finds there."""
+    """The working folder, and the result of the library on its files."""
     monkeypatch.chdir(tmp_path)
     for name, text in {**RUNS, "qrels.txt": QRELS}.items():
         (tmp_path / name).write_text(text)
@@ -41,8 +41,7 @@ def test_a_table_for_people(command, found):
         assert cell in lines[2]
     assert f"{first['rank_low']:g} to {first['rank_high']:g}" in lines[2]
     assert lines[5] == (
-        "BNDCG@10, 2 topics; unjudged (draws): 300 draws, seed 0: unjudged documents of these topics under the "
-        "prior"
+        "BNDCG@10, 2 topics; unjudged (draws): 300 draws, seed 0: unjudged documents of these topics under the prior"
     )
 
 
