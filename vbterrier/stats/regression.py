@@ -198,7 +198,7 @@ def gain_regressions(
     table
         A frame with a row for each topic.
     gain
-        The column of the gain, such as the AP of a re-ranker - the AP of its baseline.
+        The column of the gain, such as the difference in AP between a re-ranker and its baseline.
     measures
         The columns of the coverage measures. A topic with an undefined measure (NaN) is left out of its regression.
     controls
