@@ -98,7 +98,14 @@ class Service:
 
     def drip(self, handler):
         """Sends a byte of its body now and then: never silent, and not done before tests give up."""
-        handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n\r\n")
+        self._drip(handler, b"Content-Length: 100000\r\n\r\n")
+
+    def drip_chunk(self, handler):
+        """Sends a byte of a long chunk now and then."""
+        self._drip(handler, b"Transfer-Encoding: chunked\r\n\r\nfffff\r\n")
+
+    def _drip(self, handler, head):
+        handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n" + head)
         ends = time.monotonic() + 8
         while not self.over.is_set() and time.monotonic() < ends:
             handler.wfile.write(b" ")

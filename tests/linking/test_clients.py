@@ -469,8 +469,9 @@ def test_silence_that_lasts_ends(service):
     assert time.monotonic() - started < 5
 
 
-def test_a_server_that_drips_its_body_meets_the_deadline(service):
-    service.answers(service.drip)
+@pytest.mark.parametrize("how", ["drip", "drip_chunk"])
+def test_a_server_that_drips_its_body_meets_the_deadline(service, how):
+    service.answers(getattr(service, how))
     started = time.monotonic()
     error = failure(wat(service, deadline=0.4))
     assert "did not end its answer in time" in str(error)

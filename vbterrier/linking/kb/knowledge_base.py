@@ -314,7 +314,12 @@ class KnowledgeBase:
         keys = texts if how == "exact" else normal_forms(texts)
         wanted = pd.DataFrame({"text": np.arange(len(texts)), "mention": texts, "key": keys}, dtype=object)
         distinct = list(dict.fromkeys(keys))
-        found = self._fuzzy(distinct, min_similarity, limit) if how == "fuzzy" else self._senses(distinct, how, limit)
+        if how == "fuzzy":
+            found = self._fuzzy(distinct, min_similarity, limit)
+        else:
+            key, senses = ("mention", "mention_sense") if how == "exact" else ("form", "form_sense")
+            sql = _SENSES.format(keys=key, senses=senses, key="text", limit=_ALL if limit is None else limit)
+            found = self._frame(self._connection.rows_of(sql, distinct))
         rows = wanted.merge(found, on="key").sort_values(["text", "rank"], ignore_index=True)
         kinds = dict.fromkeys(_COLUMNS, "str") | {"text": "int64", "score": "float64"}
         return rows[list(_COLUMNS)].astype(kinds)
@@ -373,12 +378,6 @@ class KnowledgeBase:
     def close(self) -> None:
         """Close the file; the next query opens it again."""
         self._connection.close()
-
-    def _senses(self, keys: Sequence[str], how: str, limit: int | None) -> pd.DataFrame:
-        """Return the entities of each key with their rank."""
-        keyed = ("mention", "mention_sense") if how == "exact" else ("form", "form_sense")
-        sql = _SENSES.format(keys=keyed[0], senses=keyed[1], key="text", limit=_ALL if limit is None else limit)
-        return self._frame(self._connection.rows_of(sql, keys))
 
     def _frame(self, rows: Iterable[tuple[Any, ...]]) -> pd.DataFrame:
         found = pd.DataFrame(list(rows), columns=list(_FIELDS), dtype=object)

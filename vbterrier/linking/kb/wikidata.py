@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -101,7 +100,11 @@ def kb_from_wikidata(
     source = Path(source)
     wanted = dict(properties) if hasattr(properties, "keys") else {name: name for name in properties}
     lines = numbered_lines(source, max_bytes=max_bytes, progress=progress)
-    with building(path, WIKIDATA, partial(_blamed, source), is_strict=False, progress=progress) as staging:
+
+    def blame(line: int, message: str) -> InputError:
+        return FileError(source, message, line=line) if line else InputError(f"redirects: {message}")
+
+    with building(path, WIKIDATA, blame, is_strict=False, progress=progress) as staging:
         for line, item in _items(source, lines):
             if where is None or where(item):
                 try:
@@ -112,10 +115,6 @@ def kb_from_wikidata(
         for redirected, target in dict(redirects).items():
             staging.redirect(0, redirected, target)
     return KnowledgeBase(path)
-
-
-def _blamed(path: Path, line: int, message: str) -> InputError:
-    return FileError(path, message, line=line) if line else InputError(f"redirects: {message}")
 
 
 def _items(path: Path, lines: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -163,7 +163,11 @@ class Client(ABC):
         if self.proxy is not None:
             require_address(self.proxy, "proxy")
         for name in ("timeout", "deadline", "max_bytes", "retries", "backoff"):
-            self._require_number(name, zero=name in {"retries", "backoff"}, whole=name in {"max_bytes", "retries"})
+            value, zero, whole = getattr(self, name), name in {"retries", "backoff"}, name in {"max_bytes", "retries"}
+            is_number = isinstance(value, int if whole else (int, float)) and not isinstance(value, bool)
+            if not (is_number and (0 < value < math.inf or (zero and value == 0))):
+                wanted = f"a {'whole ' * whole}number, {'0 or more' if zero else 'more than 0'}"
+                raise ParameterError(f"{name}={value!r}: wanted {wanted}")
         if self.token is not None and not isinstance(self.token, Secret):
             object.__setattr__(self, "token", Secret(self.token))
         if self.token is not None and not is_private(self.endpoint):
@@ -172,13 +176,6 @@ class Client(ABC):
             )
         # Check the parameters of the format now, not after the first answer.
         _ = self.format
-
-    def _require_number(self, name: str, *, zero: bool, whole: bool) -> None:
-        value = getattr(self, name)
-        is_number = isinstance(value, int if whole else (int, float)) and not isinstance(value, bool)
-        if not (is_number and (0 < value < math.inf or (zero and value == 0))):
-            wanted = f"a {'whole ' * whole}number, {'0 or more' if zero else 'more than 0'}"
-            raise ParameterError(f"{name}={value!r}: wanted {wanted}")
 
     @property
     @abstractmethod

@@ -63,16 +63,17 @@ class EntityFishing(Format):
             return
         for node in entities.items():
             start, end = node["offsetStart"].whole(), node["offsetEnd"].whole()
-            mention, term, entity = node["rawName"].text(), node.get("preferredTerm"), self._entity(node)
+            mention, term, found, entity = (
+                node["rawName"].text(),
+                node.get("preferredTerm"),
+                node.get(_KEYS[self.ids]),
+                "",
+            )
+            if found is not None:
+                entity = found.text() if self.ids == WIKIDATA else str(max(found.whole(), 0) or "")
             # Entities that are not resolved may have no score.
             score = node[self.score].number() if entity else 0.0
             yield Candidate(node, start, end, mention, entity, score, term.text() if term else "")
-
-    def _entity(self, node: Node) -> str:
-        found = node.get(_KEYS[self.ids])
-        if found is None:
-            return ""
-        return found.text() if self.ids == WIKIDATA else str(max(found.whole(), 0) or "")
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
