@@ -43,7 +43,7 @@ def test_no_more_is_on_its_way_than_there_is_room_for():
         return first
 
     items = [b"abc", b"de", b"f" * 9, b"", b"g", b"hi", b"jkl"]
-    assert list(windowed(iter(items), send, receive, lambda: 4, room=5)) == items
+    assert list(windowed(iter(items), send, receive, lambda: 4, max_bytes=5)) == items
     assert max(most) == 9, "one that is too large goes alone"
     assert sorted(most)[-2] <= 5
 

@@ -28,7 +28,7 @@ FAMILIES = {
     "unjudged": tuple(
         measure
         for measure in ours.MEASURES
-        if not (isinstance(measure, IntentMeasure) or is_linking(measure) or measure in ours.ENTITY)
+        if not (isinstance(measure, (IntentMeasure, LinkingMeasure)) or measure in ours.ENTITY)
     ),
     "intents": tuple(measure for measure in ours.MEASURES if isinstance(measure, IntentMeasure)),
     "entities": ours.ENTITY,
@@ -59,7 +59,7 @@ def direction(measure: Measure) -> str:
 def limits(measure: Measure) -> str:
     """The range that the docstring names, or nothing."""
     found = _RANGE.search(docstring(measure))
-    if is_linking(measure):
+    if isinstance(measure, LinkingMeasure):
         return "[0, 1], of single queries any"
     return found[found.lastindex or 0] if found else ""
 

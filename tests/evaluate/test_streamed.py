@@ -365,7 +365,7 @@ from vbterrier.evaluate.journal import Journal
 from vbterrier.evaluate.scores import score
 from vbterrier.evaluate.topicwise import Work
 from vbterrier.frames import chunks
-from vbterrier.frames.files import read_qrels
+from vbterrier.frames.files.reading import read_qrels
 
 streamed._PER_BLOCK, streamed.LEAST_BLOCK = 2**14, 4096
 count, last = 0, 0

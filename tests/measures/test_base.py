@@ -584,7 +584,7 @@ def test_a_measure_without_values_cannot_be_asked_for_any():
     bare = type("Bare", (vbterrier.measures.Measure,), {"__name__": "Bare"})()
     with pytest.raises(NotImplementedError):
         list(bare.runtime_impl(QRELS, RUN))
-    covering = importlib.import_module("vbterrier.measures.intents")._Ambiguous
+    covering = importlib.import_module("vbterrier.measures.intents").IntentMeasure
     declared = {"__name__": "Covering", "SUPPORTED_PARAMS": ES.SUPPORTED_PARAMS}
     with pytest.raises(NotImplementedError):
         list(type("Covering", (covering,), declared)().runtime_impl(QRELS, RUN))
@@ -616,7 +616,7 @@ def test_topics_without_a_value_score_zero_or_are_left_out_when_asked(partly):
 
 
 def test_topics_left_out_are_never_filled_with_zero_beside_measures_of_others(partly):
-    with pytest.raises(VBTerrierError, match="undefined='skip' leaves topics out, which ir_measures would fill with 0"):
+    with pytest.raises(VBTerrierError, match="undefined='skip' leaves topics out, for which ir_measures would use 0"):
         ir_measures.calc_aggregate([partly(undefined="skip"), nDCG @ 10], QRELS, RUN)
     with pytest.raises(VBTerrierError, match="undefined='skip' leaves topics out"):
         ir_measures.providers.registry["runtime"].calc_aggregate([partly(undefined="skip")], QRELS, RUN)

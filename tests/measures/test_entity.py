@@ -405,8 +405,8 @@ def test_the_interval_of_the_ratio_holds_it_as_often_as_it_says():
     ("arguments", "message"),
     [
         (([1.0], [1.0, 0.5]), "rel_cov has 1 topics, nonrel_cov 2"),
-        (([], []), r"rel_cov: wanted a share of each of some topics, found an array of shape \(0,\)"),
-        (([0.5], [float("nan")]), "nonrel_cov: topic 0 has nan, wanted 0 to 1; leave undefined topics out"),
+        (([], []), r"rel_cov: wanted one proportion for each topic, found an array of shape \(0,\)"),
+        (([0.5], [float("nan")]), "nonrel_cov: topic 0 has nan, wanted 0 to 1; drop topics with an undefined value from both"),
         (([1.5], [0.5]), "rel_cov: topic 0 has 1.5"),
     ],
 )
@@ -418,7 +418,7 @@ def test_shares_that_make_no_ratio(arguments, message):
 
 
 def test_no_other_document_reached_at_all():
-    with pytest.warns(DegenerateWarning, match="the ratio has no bound"):
+    with pytest.warns(DegenerateWarning, match="the ratio is infinite"):
         found = disc_ratio([1.0, 0.0], [0.0, 0.0])
     assert (found.value, found.high) == (math.inf, math.inf)
     with pytest.warns(DegenerateWarning, match="no document is reached: there is no ratio"):

@@ -1,4 +1,4 @@
-"""Evaluation of one chunk of whole topics, and registered sets that workers need."""
+"""Evaluation of one chunk of whole topics, and registered intents and tags for workers."""
 
 from __future__ import annotations
 
@@ -34,37 +34,37 @@ _REGISTER = {"intents": register_intents, "tags": register_tags}
 
 
 def registered_sets(measures: Iterable[ir_measures.Measure]) -> Sets:
-    """Intents and tags that measures know by name, by kind and name."""
+    """Return intents and tags that measures refer to by name, by kind and name."""
     given = {(kind, measure.params.get(kind)) for measure in measures for kind in _REGISTER}
     found = {(kind, name): registered(kind, name) for kind, name in given}
     return {key: frame for key, frame in found.items() if frame is not None}
 
 
 def register(sets: Sets) -> None:
-    """On a worker: make them known."""
+    """Register intents and tags on a worker."""
     for (kind, name), frame in sets.items():
         _REGISTER[kind](name, frame, replace=True)
 
 
-# Measures of others that look no deeper than this are evaluated in the end, on what is kept of all topics.
+# External measures up to this cutoff are evaluated at the end, on the kept rows of all topics.
 SHALLOW = 100
-# No topic of a file is called so.
-_NOBODYS = "\0"
+# Topics in files have no NUL.
+_PADDING = "\0"
 _TEXT = {pa.large_string(): pd.StringDtype("pyarrow")}
 
 
 @dataclass(frozen=True)
 class MeasurePlan:
-    """Which measures are evaluated when.
+    """Measures that are evaluated at the end, and chunk by chunk.
 
     Parameters
     ----------
     last
-        Measures of the first documents: all topics together, on the rows that are kept.
+        Measures with a cutoff, evaluated for all topics together on the kept rows.
     depth
-        How many documents they look at.
+        Number of documents that they depend on.
     at_once
-        Measures of whole rankings: each topic by itself, as it comes.
+        Measures of whole rankings, evaluated for each topic separately as it is read.
     """
 
     last: tuple[ir_measures.Measure, ...]
@@ -73,7 +73,7 @@ class MeasurePlan:
 
 
 def planned(measures: Sequence[ir_measures.Measure]) -> MeasurePlan:
-    """Tell measures that the first documents decide from those of whole rankings.
+    """Return a plan that separates measures with a cutoff from measures of whole rankings.
 
     Raises
     ------
@@ -92,7 +92,7 @@ def planned(measures: Sequence[ir_measures.Measure]) -> MeasurePlan:
 
 
 def _depth(measure: ir_measures.Measure) -> int | None:
-    """How many of the first documents decide what a measure is, ``None`` where it is better evaluated at once."""
+    """Number of documents that decide a measure, ``None`` for measures that are evaluated chunk by chunk."""
     if not isinstance(measure, Measure):
         n = n_decisive(measure)
         return n if n is not None and n <= SHALLOW else None
@@ -102,12 +102,11 @@ def _depth(measure: ir_measures.Measure) -> int | None:
 
 
 def _require_topicwise(measure: Measure) -> None:
-    """Refuse a measure of whole rankings whose value of a topic depends on others.
+    """Refuse a measure of whole rankings whose value for a topic depends on other topics.
 
     Raises
     ------
     ParameterError
-        Says what to ask for.
     """
     if isinstance(measure, Bootstrapped):
         process, graded = measure.process(), measure.NAME == "BRBP" and not measure["rel"]
@@ -129,21 +128,21 @@ def _require_topicwise(measure: Measure) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """What a chunk of whole topics comes to.
+    """Result of a chunk of whole topics.
 
     Parameters
     ----------
     kept
-        The first rows of each topic, in trec_eval's order.
+        The first rows of each topic, in the order of trec_eval.
     values
-        For each measure that is evaluated at once, as text, the values of the chunk's topics that are judged.
+        Values of the judged topics of the chunk, by text of the measure, for measures evaluated chunk by chunk.
     n_dropped
-        How many repeated documents were left out.
+        Number of duplicated documents that were dropped.
     tied
-        Of the places that measures look at, how many share their score, how many there are, and in how many ranks;
-        ``None`` where nothing is evaluated at once.
+        Number of tied documents, of documents and of ranks that the measures depend on; ``None`` without measures
+        evaluated chunk by chunk.
     told
-        What was warned of.
+        Warnings.
     """
 
     kept: Any
@@ -155,21 +154,21 @@ class Part:
 
 @dataclass(frozen=True)
 class Work:
-    """What is done with each chunk: a function of the chunk alone, which pickles.
+    """Evaluation of a chunk: a function of the chunk alone that can be pickled.
 
     Parameters
     ----------
     name
-        What messages call the run.
+        The name of the run in messages.
     plan
-        What is asked for.
+        The measures.
     target
-        What runs are evaluated against.
+        The target.
     duplicates
-        As in :func:`vbterrier.score`.
+        See :func:`vbterrier.score`.
     longest
-        The length of the longest list of the run. Rankings are laid out that wide, as in memory: sums over ranks then
-        add up in the same order, to the last digit.
+        The length of the longest list of the run. Rankings are padded to it, as in memory, so that sums over ranks
+        agree to the last digit.
     """
 
     name: str
@@ -179,30 +178,30 @@ class Work:
     longest: int = 0
 
     def __call__(self, table: Any) -> Part:
-        """What a table of whole topics comes to."""
+        """Evaluate a table of whole topics."""
         frame = table.to_pandas(types_mapper=_TEXT.get)
         run, _ = heard(lambda: Run(frame, name=self.name, duplicates=self.duplicates))
         n_dropped = len(table) - len(run)
         rows, starts, sizes = run.ordered(self.plan.depth + 1)
         rank = np.arange(len(rows)) - np.repeat(starts, sizes)
-        # One more, so that a tie with the last place shows.
+        # One row more, to detect a tie with the last one.
         first = run.frame.iloc[rows[rank <= self.plan.depth]]
         kept = pa.Table.from_pandas(first, schema=table.schema, preserve_index=False)
         values, tied, told = self._at_once(run) if self.plan.at_once else ({}, None, [])
         return Part(kept, values, n_dropped, tied, told)
 
     def _at_once(self, run: Run) -> tuple[dict[str, dict[str, float]], tuple[int, int, int], list[str]]:
-        """Values of measures of whole rankings, ties among what they look at, and what was warned of."""
+        """Values of measures of whole rankings, tied documents, and warnings."""
         top = run.top(deepest(self.plan.at_once))
         _, of_ties = heard(lambda: top.warn_of_ties(run.name))
         values, told = heard(lambda: values_of(self.plan.at_once, self.target, run, set(run.topics), self.longest))
         tied = top.n_tied, int(np.count_nonzero(top.rows >= 0)), top.depth
-        # Ties are told of once for all chunks.
+        # Ties are reported once for all chunks.
         return values, tied, [message for message in told if message not in of_ties]
 
 
 def heard(call: Callable[[], T]) -> tuple[T, list[str]]:
-    """What a call gives, and what it warns of."""
+    """Return the result of a call and its warnings."""
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         given = call()
@@ -212,18 +211,21 @@ def heard(call: Callable[[], T]) -> tuple[T, list[str]]:
 def values_of(
     measures: Sequence[ir_measures.Measure], target: EvaluationTarget, run: Run, topics: set[str], longest: int = 0
 ) -> dict[str, dict[str, float]]:
-    """Values of some topics of the target, for measures whose value of a topic depends on that topic alone."""
+    """Return values of some topics, for measures whose value for a topic depends on this topic alone."""
     asked = topics.intersection(target.topics)
     found: dict[str, dict[str, float]] = {str(measure): {} for measure in measures}
     if not asked:
         return found
-    ours = [measure for measure in measures if isinstance(measure, Measure)]
-    theirs = [measure for measure in measures if not isinstance(measure, Measure)]
-    run, own = run.only(asked), _of_topics(target, asked)
-    rows = _evaluated(ours, own, run, longest) if ours else []
-    # What is not known to look at one topic alone gets the judgments of all, and so does what is made of intents.
-    alone = target.intents is None and all(map(is_topicwise, theirs))
-    rows += external_values(theirs, own if alone else target, run, warned=True)
+    internal = [measure for measure in measures if isinstance(measure, Measure)]
+    external = [measure for measure in measures if not isinstance(measure, Measure)]
+    names, number = target.qid.codes()
+    kept = np.array([name in asked for name in names], dtype=bool)[number]
+    own = EvaluationTarget(target.frame[kept].reset_index(drop=True), intents=target.intents, tags=target.tags)
+    run = run.only(asked)
+    rows = _evaluated(internal, own, run, longest) if internal else []
+    # Measures that may depend on other topics need all judgments, and so do judgments made from intents.
+    alone = target.intents is None and all(map(is_topicwise, external))
+    rows += external_values(external, own if alone else target, run, warned=True)
     for topic, measure, value in rows:
         if topic in asked:
             found[str(measure)][topic] = value
@@ -233,21 +235,14 @@ def values_of(
 def _evaluated(
     measures: Sequence[Measure], target: EvaluationTarget, run: Run, longest: int
 ) -> list[tuple[str, ir_measures.Measure, float]]:
-    """Values of our measures, with a list beside those of the topics that is as long as the longest of all chunks."""
+    """Values of measures of this package, with an additional list as long as the longest list of all chunks."""
     if not len(run) or len(run) >= longest * len(run.topics):
         return list(evaluate(measures, target, run))
-    # It has the other columns of a row that is in order.
-    beside = run.frame.iloc[np.zeros(longest, dtype=np.int64)].assign(
-        qid=_NOBODYS, docno=np.arange(longest).astype(str), score=-np.arange(longest, dtype=np.float64)
+    # Other columns are copied from a valid row.
+    padding = run.frame.iloc[np.zeros(longest, dtype=np.int64)].assign(
+        qid=_PADDING, docno=np.arange(longest).astype(str), score=-np.arange(longest, dtype=np.float64)
     )
-    wide = Run(pd.concat([run.frame, beside.astype(run.frame.dtypes)], ignore_index=True), name=run.name)
+    wide = Run(pd.concat([run.frame, padding.astype(run.frame.dtypes)], ignore_index=True), name=run.name)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".* topics are not in ", DegenerateWarning)
         return list(evaluate(measures, target, wide))
-
-
-def _of_topics(target: EvaluationTarget, topics: set[str]) -> EvaluationTarget:
-    """The target without its other topics."""
-    names, topic = target.qid.codes()
-    kept = np.array([name in topics for name in names], dtype=bool)[topic]
-    return EvaluationTarget(target.frame[kept].reset_index(drop=True), intents=target.intents, tags=target.tags)

@@ -21,18 +21,18 @@ if TYPE_CHECKING:
     R = TypeVar("R")
 
 
-# Seconds for a scheduler to answer, and for a first worker to.
+# Seconds to wait for a scheduler, and for a first worker.
 SCHEDULER, WORKER = 10, 60
-# Seconds for a worker to come back when there is none, looked for that often while work goes on.
+# Seconds to wait for a worker when there is none, and seconds between two checks.
 ALONE, _LOOK = 600, 5
-# Items sent ahead for each thread: the cluster holds that many, whatever their number.
+# Items in flight for each thread.
 _AHEAD = 2
-# Warnings are caught and frames are remembered by process: its threads take turns.
+# Caught warnings and kept frames belong to a process, so its threads take turns.
 _TURN = Lock()
 
 
 def require_client(client: Any) -> None:
-    """Refuse what is neither client nor address.
+    """Refuse a value that is neither client nor address.
 
     Raises
     ------
@@ -47,8 +47,10 @@ def require_client(client: Any) -> None:
         raise ParameterError("client=: is asynchronous; wanted distributed.Client(..., asynchronous=False)")
 
 
-def on_cluster(function: Callable[[T], R], items: Iterable[T], client: Any, room: int | None = None) -> Iterator[R]:
-    """The result of every item, in their order; see :func:`vbterrier.execution.parallel.mapped`."""
+def on_cluster(
+    function: Callable[[T], R], items: Iterable[T], client: Any, max_bytes: int | None = None
+) -> Iterator[R]:
+    """Yield the result of every item in order; see :func:`vbterrier.execution.parallel.mapped`."""
     if isinstance(items, Sized) and not len(items):
         return
     with connected(client) as cluster:
@@ -59,7 +61,7 @@ def on_cluster(function: Callable[[T], R], items: Iterable[T], client: Any, room
             packed, shared = _packed((function, item))
             for value in shared:
                 if id(value) not in kept:
-                    # A task, not scattered data: those are gone with the worker that holds them.
+                    # A task, because scattered data are lost with the worker that holds them.
                     kept[id(value)] = value, _submitted(cluster, _unpacked, _packed(value.value)[0])
             values = [kept[id(value)][1] for value in shared]
             return _submitted(cluster, _called, packed, _version(), *values)
@@ -67,26 +69,26 @@ def on_cluster(function: Callable[[T], R], items: Iterable[T], client: Any, room
         def ahead() -> int:
             return _AHEAD * max(n_threads(cluster), 1)
 
-        yield from windowed(items, sent, lambda future, _: _result(future, cluster), ahead, room)
+        yield from windowed(items, sent, lambda future, _: _result(future, cluster), ahead, max_bytes)
 
 
 def _submitted(cluster: Any, *task: Any) -> Any:
     with warnings.catch_warnings():
-        # Whoever has a large frame in memory can only send it.
+        # A large frame in memory can only be sent.
         warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
         with _lost(cluster, Exception):
             return cluster.submit(*task, pure=False)
 
 
 def n_threads(cluster: Any) -> int:
-    """How many items a cluster works on at a time."""
+    """Number of threads of a cluster."""
     with _lost(cluster, Exception):
         return sum(cluster.nthreads().values())
 
 
 @contextmanager
 def _lost(cluster: Any, *kinds: type[BaseException]) -> Iterator[None]:
-    """Say of errors of Dask's own that there is no cluster any more."""
+    """Convert errors of Dask into the error of a lost cluster."""
     try:
         yield
     except kinds as error:
@@ -108,7 +110,7 @@ def _result(future: Any, cluster: Any) -> Any:
                 try:
                     return future.result(timeout=_LOOK)
                 except distributed.TimeoutError:
-                    # What the function itself raised is there at once when asked for again.
+                    # A TimeoutError of the function itself is raised immediately at the second call.
                     if future.done():
                         return future.result()
                 alone = 0.0 if n_threads(cluster) else alone + _LOOK
@@ -127,7 +129,7 @@ def _result(future: Any, cluster: Any) -> Any:
 
 
 def _called(packed: bytes, version: str, *values: Any) -> Any:
-    """On a worker: the function of the item."""
+    """Apply the function to the item, on a worker."""
     if version != _version():
         raise VBTerrierError(
             f"client: a worker has vbterrier {_version()}, the process that asks {version}; install the same on both"
@@ -138,13 +140,11 @@ def _called(packed: bytes, version: str, *values: Any) -> Any:
 
 
 def _version() -> str:
-    # The package itself stands above all floors, and is there when this is called.
-    version: str = __version__
-    return version
+    return __version__
 
 
 def _packed(what: Any) -> tuple[bytes, list[Shared]]:
-    """Something pickled without the shared values that it holds, and those."""
+    """Return an object as a pickle without its shared values, and these values."""
     import cloudpickle  # type: ignore[import-untyped]
 
     shared: list[Shared] = []
@@ -166,13 +166,13 @@ def _unpacked(packed: bytes, *values: Any) -> Any:
         def persistent_load(self, number: int) -> Shared:
             return Shared(values[number])
 
-    # The pickle is of the user's own client, by whose leave the worker runs anything.
+    # The pickle comes from the client of the user, who may run any code on the worker.
     return Unpickler(io.BytesIO(packed)).load()
 
 
 @contextmanager
 def connected(client: Any) -> Iterator[Any]:
-    """The client itself, or one of an address, closed afterwards."""
+    """Yield the client itself, or a client of an address, which is closed afterwards."""
     if not isinstance(client, str):
         yield client
         return
@@ -189,7 +189,7 @@ def connected(client: Any) -> Iterator[Any]:
 
 
 def require_worker(cluster: Any) -> None:
-    """Wait for a worker, for which clusters that grow with their work are given some."""
+    """Wait for a worker; a task makes adaptive clusters start one."""
     try:
         _submitted(cluster, _version).result(timeout=WORKER)
     except _distributed().TimeoutError as error:

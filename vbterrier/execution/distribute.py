@@ -116,13 +116,13 @@ _BLOCK = 1 << 24
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
-    """What is known here of a run that was read elsewhere.
+class RunSummary:
+    """Summary of a run that was read by a worker.
 
     Parameters
     ----------
     name
-        What messages call it.
+        The name of the run in messages.
     topics
         Its topics, in order of appearance.
     frame
@@ -130,7 +130,7 @@ class Seen:
     rows
         Rows of V.
     told
-        What was warned of.
+        Warnings.
     """
 
     name: str
@@ -150,13 +150,13 @@ def distribute(
     workers: Workers,
     *,
     progress: bool = False,
-) -> tuple[EvaluationTarget, dict[str, Seen], list[Row]]:
-    """The target with the topics to average over, what is known of the runs, and rows of V.
+) -> tuple[EvaluationTarget, dict[str, RunSummary], list[Row]]:
+    """Return the target with the topics to average over, summaries of the runs, and rows of V.
 
     Raises
     ------
     InputError
-        As :func:`vbterrier.score`.
+        See :func:`vbterrier.score`.
     """
     if scorer.is_in_parts:
         planned(scorer.measures)
@@ -168,7 +168,7 @@ def distribute(
         _require_same(workers, items, target)
     with Shared((scorer, sets)) as shared:
         if topics == "common":
-            # Which topics are common is known when all runs are read.
+            # The common topics are known when all runs are read.
             read = work(partial(_seen, shared, None), items, description="reading")
             target = restricted(target, _checked(read, items, target, topics), topics)
         with Shared(target) as common:
@@ -186,7 +186,7 @@ class _Topics:
 
 
 def _require_same(workers: Workers, items: Sequence[tuple[str, Any]], target: EvaluationTarget) -> None:
-    """Refuse runs of different topics before they are evaluated: to look at topics takes a small part of that."""
+    """Refuse runs of different topics before the evaluation, which takes much longer than reading topics."""
     known = {name: _Topics(_topics_of_frame(run)) for name, run in items if isinstance(run, pd.DataFrame)}
     files = [(name, run) for name, run in items if name not in known]
     if len(items) < 2 or not all(_is_read_again(run) for _, run in files):  # noqa: PLR2004 - one agrees with itself
@@ -207,15 +207,15 @@ def _topics_of_frame(frame: pd.DataFrame) -> list[str]:
 
 
 def _topics_of_files(run: Any) -> list[str]:
-    """By a worker: the topics of a run, in order of appearance."""
+    """The topics of a run in order of appearance, read by a worker."""
     read = blocks(parts_of(run), _BLOCK)
     return list(dict.fromkeys(topic for block in read for topic in qids(block.table).codes()[0]))
 
 
 def _checked(
-    results: Iterable[Seen], items: Sequence[tuple[str, Any]], target: EvaluationTarget, topics: str
+    results: Iterable[RunSummary], items: Sequence[tuple[str, Any]], target: EvaluationTarget, topics: str
 ) -> dict[str, Any]:
-    """Results by name, refused as soon as two do not go together."""
+    """Results by name; refuse incompatible runs as soon as both are known."""
     loaded: dict[str, Any] = {}
     for (name, _), run in zip(items, results, strict=True):
         loaded[name] = run
@@ -226,14 +226,14 @@ def _checked(
     return loaded
 
 
-def _seen(shared: Shared, common: Shared | None, item: tuple[str, Any]) -> Seen:
-    """By a worker: a run read, and evaluated on the topics of a target, if there is one."""
+def _seen(shared: Shared, common: Shared | None, item: tuple[str, Any]) -> RunSummary:
+    """Read a run, and evaluate it on the topics of a target if given, on a worker."""
     scorer, sets = shared.value
     register(sets)
     return _evaluated(scorer, None if common is None else common.value, *item)
 
 
-def _evaluated(scorer: Scorer, target: EvaluationTarget | None, name: str, given: Any) -> Seen:
+def _evaluated(scorer: Scorer, target: EvaluationTarget | None, name: str, given: Any) -> RunSummary:
     def read_and_scored() -> tuple[Any, list[Row]]:
         loaded, in_parts = scorer.loaded([(name, given)])
         run = loaded[name]
@@ -246,11 +246,11 @@ def _evaluated(scorer: Scorer, target: EvaluationTarget | None, name: str, given
 
     (run, rows), told = heard(read_and_scored)
     columns = [column for column in ("tagger",) if column in run.frame.columns]
-    return Seen(run.name, run.topics, run.frame[columns].drop_duplicates(), rows, told)
+    return RunSummary(run.name, run.topics, run.frame[columns].drop_duplicates(), rows, told)
 
 
 def _absolute(run: Any) -> Any:
-    """Paths as they are known to other processes, which may work in other folders."""
+    """Absolute paths, because other processes may work in other folders."""
     if not is_parts(run):
         return run
     return [Path(path).absolute() for path in run] if isinstance(run, (list, tuple)) else Path(run).absolute()

@@ -25,7 +25,7 @@ _SAMPLE = 1 << 16
 
 
 def rows_fingerprint(columns: Iterable[NDArray[Any]]) -> str:
-    """A short text that tells tables apart.
+    """Return a short digest of a table that does not depend on the order of rows.
 
     Parameters
     ----------
@@ -41,23 +41,26 @@ def rows_fingerprint(columns: Iterable[NDArray[Any]]) -> str:
     key = np.zeros(1, dtype=np.uint64)
     for column in columns:
         key = mix(key + mix(np.ascontiguousarray(column).view(np.uint64) + np.uint64(1)))
-    # Sums and parities forget the order of rows.
+    # Sums and parities do not depend on the order of rows.
     return f"{len(key)}-{int(key.sum(dtype=np.uint64)):016x}-{int(np.bitwise_xor.reduce(key)):016x}"
 
 
 def inputs_of(paths: Sequence[Path], work: Work) -> str:
-    """What tells inputs from others: files by size, time and samples, judgments, measures and version."""
+    """Return a digest of the inputs: files by size, time and samples, judgments, measures and version."""
     plan, target = work.plan, work.target
     frames = [target.frame, target.intents, target.tags] if plan.at_once else []
     for measure in plan.at_once:
         frames += [named(kind, given) for kind in ("intents", "tags") if (given := measure.params.get(kind))]
     parts = [
-        # The package itself stands above all floors, and is there when this is called.
         __version__,
         *(repr((work.name, work.duplicates, plan.depth)), *map(repr, plan.at_once)),
         *map(_file_fingerprint, paths),
-        *(_frame_fingerprint(frame) for frame in frames if frame is not None),
     ]
+    for frame in frames:
+        if frame is not None:
+            columns = sorted(map(str, frame.columns))
+            numbers = pd.util.hash_pandas_object(frame[columns], index=False).to_numpy()
+            parts.append(" ".join(columns) + rows_fingerprint([numbers]))
     return hashlib.blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
 
 
@@ -70,11 +73,6 @@ def _file_fingerprint(path: Path) -> str:
                 file.seek(start)
                 made.update(file.read(_SAMPLE))
     except OSError:
-        # Reading it says what is wrong.
+        # Reading the file raises the error.
         return str(path)
     return f"{about.st_size} {about.st_mtime_ns} {made.hexdigest()}"
-
-
-def _frame_fingerprint(frame: pd.DataFrame) -> str:
-    columns = sorted(map(str, frame.columns))
-    return " ".join(columns) + rows_fingerprint([pd.util.hash_pandas_object(frame[columns], index=False).to_numpy()])

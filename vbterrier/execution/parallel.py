@@ -21,17 +21,17 @@ if TYPE_CHECKING:
     R = TypeVar("R")
 
 
-# Items sent ahead for each process: one to work on, and the next.
+# Items in flight for each process: the current and the next one.
 _AHEAD = 2
-# As many processes may die of an item as workers of a cluster may.
+# An item may kill as many processes as it may kill workers of a cluster.
 _TRIES = 4
-# Seconds after which idle processes go, as joblib's do.
+# Seconds after which idle processes end, as in joblib.
 _IDLE = 300
 _THREADS = ("OMP", "OPENBLAS", "MKL", "BLIS", "NUMEXPR")
 
 
 class _Task:
-    """An item and its result to come."""
+    """An item and the future of its result."""
 
     def __init__(self, item: Any, future: Any) -> None:
         self.item, self.future = item, future
@@ -42,8 +42,10 @@ class _Task:
         return future.done() and not future.cancelled() and isinstance(future.exception(), BrokenExecutor)
 
 
-def in_processes(function: Callable[[T], R], items: Iterable[T], n_jobs: int, room: int | None = None) -> Iterator[R]:
-    """The result of every item, in their order; see :func:`vbterrier.execution.parallel.mapped`."""
+def in_processes(
+    function: Callable[[T], R], items: Iterable[T], n_jobs: int, max_bytes: int | None = None
+) -> Iterator[R]:
+    """Yield the result of every item in order; see :func:`mapped`."""
     n = n_processes(n_jobs)
     tasks: list[_Task] = []
 
@@ -60,7 +62,7 @@ def in_processes(function: Callable[[T], R], items: Iterable[T], n_jobs: int, ro
                     f"n_jobs={n_jobs}: {_TRIES} processes died one after the other of the same work; mostly they lack "
                     "memory: ask for fewer, or for work that takes less, as with memory="
                 )
-            # All that was on its way is gone with the process that died.
+            # All items in flight are lost with the process that died.
             for each in (task, *behind):
                 if each.is_lost:
                     each.future = _submitted(n, function, each.item)
@@ -69,22 +71,22 @@ def in_processes(function: Callable[[T], R], items: Iterable[T], n_jobs: int, ro
         return result
 
     try:
-        yield from windowed(items, sent, received, lambda: _AHEAD * n, room)
+        yield from windowed(items, sent, received, lambda: _AHEAD * n, max_bytes)
     finally:
         if tasks:
             _stopped(n, tasks)
 
 
 def n_processes(n_jobs: int) -> int:
-    """How many processes are asked for."""
+    """Number of processes; -1 stands for all processors."""
     import joblib
 
     return int(joblib.cpu_count()) if n_jobs == -1 else n_jobs
 
 
 def _stopped(n: int, tasks: Sequence[_Task]) -> None:
-    """End work that nobody waits for."""
-    # Work that its thread has not yet taken up makes loky fail; it does that at once.
+    """End work whose results are not needed."""
+    # Work that its thread has not started makes loky fail; threads start it immediately.
     for _ in range(1000):
         if all(task.future.running() or task.future.done() for task in tasks):
             break
@@ -96,15 +98,15 @@ def _submitted(n: int, function: Callable[[T], R], item: T) -> Any:
     try:
         return _executor(n).submit(function, item)
     except BrokenExecutor:
-        # It broke just now.
+        # The executor broke in the meantime.
         return _executor(n).submit(function, item)
 
 
 def _executor(n: int) -> Any:
-    """Processes that wait for work: those of the last call, or new ones where some died."""
+    """Processes of the last call, or new ones if some died."""
     from joblib.externals.loky import get_reusable_executor
 
-    # Threads of each share the processors.
+    # The threads of all processes share the processors.
     each = str(max(n_processes(-1) // n, 1))
     limits = {f"{name}_NUM_THREADS": os.environ.get(f"{name}_NUM_THREADS", each) for name in _THREADS}
     return get_reusable_executor(max_workers=n, timeout=_IDLE, kill_workers=False, env=limits)
@@ -116,40 +118,43 @@ def mapped(
     *,
     n_jobs: int = 1,
     client: Any = None,
-    room: int | None = None,
+    max_bytes: int | None = None,
     progress: bool = False,
     description: str = "",
 ) -> Iterator[R]:
-    """The result of every item, in their order, each as soon as it and those before it are done.
+    """Return the result of every item in order, each as soon as it and all items before it are done.
 
     Parameters
     ----------
     function
-        Of one item; with several processes it is pickled, so no lambda. Its results must depend on the item alone.
+        A function of one item; several processes need a function that can be pickled, so no lambda. Its results must
+        depend on the item alone.
     items
-        What to work on; no more of them are asked for than keep everybody busy.
+        The items; only as many are requested as keep all workers busy.
     n_jobs
-        Processes of this machine; -1 for as many as there are processors.
+        Number of processes on this machine; -1 for the number of processors.
     client
-        A ``distributed.Client``, or the address of a Dask scheduler as ``"tcp://host:8786"``: its workers do the work.
-    room
-        Where items are bytes: how many may be on their way at a time.
+        A ``distributed.Client``, or the address of a Dask scheduler such as ``"tcp://host:8786"``; its
+        workers do the work.
+    max_bytes
+        For items of bytes: maximum number of bytes in flight.
     progress, description
-        Show a progress bar, and what it says.
+        Show a progress bar, and its description.
 
     Raises
     ------
     ParameterError
-        ``n_jobs`` is no whole number of at least 1, nor -1; ``client`` is neither client nor address; both are given.
+        ``n_jobs`` is neither a whole number of at least 1 nor -1; ``client`` is neither client nor address; both are
+        given.
     ServiceError
-        No scheduler at the address, no worker, a cluster that went away or whose workers died of an item.
+        No scheduler at the address; no worker; a lost cluster; workers that died during an item.
     ImportError
         A ``client`` without Dask.
 
     Notes
     -----
-    What the function holds is pickled for every item; what is large belongs into a :class:`Shared`. What the function
-    raises arrives as it was raised. The work of a worker that dies is done again by another, that of a process too.
+    The function is pickled for every item; put large values into a :class:`Shared`. Exceptions of the function are
+    raised unchanged. The work of a worker or process that dies is repeated by another.
 
     Examples
     --------
@@ -159,21 +164,21 @@ def mapped(
     require_workers(n_jobs, client)
     n_items = len(items) if isinstance(items, Sized) else None
     if client is not None:
-        results = on_cluster(function, items, client, room)
+        results = on_cluster(function, items, client, max_bytes)
     elif n_jobs == 1 or (n_items is not None and n_items < 2):  # noqa: PLR2004 - one item keeps one process busy
         results = map(function, items)
     else:
-        results = in_processes(function, items, n_jobs, room)
+        results = in_processes(function, items, n_jobs, max_bytes)
     return iter(tracked(results, description, shown=progress, total=n_items))
 
 
 class Workers:
-    """Who works, for as long as the context of :func:`workers` lasts.
+    """Processes of this machine, or the workers of a cluster; see :func:`workers`.
 
     Parameters
     ----------
     n_jobs, client
-        As in :func:`mapped`.
+        See :func:`mapped`.
     """
 
     def __init__(self, n_jobs: int = 1, client: Any = None) -> None:
@@ -181,7 +186,7 @@ class Workers:
 
     @property
     def n(self) -> int:
-        """How many there are now; on a cluster, at least one is waited for."""
+        """Current number of workers; on a cluster, waits for at least one."""
         if self.client is None:
             return n_processes(self.n_jobs)
         require_worker(self.client)
@@ -189,7 +194,7 @@ class Workers:
 
     @property
     def are_processes(self) -> bool:
-        """Whether they are other processes than this one."""
+        """True if work is done by other processes."""
         return self.client is not None or self.n > 1
 
     def mapped(self, function: Callable[[T], R], items: Iterable[T], **options: Any) -> Iterator[R]:
@@ -199,12 +204,12 @@ class Workers:
 
 @contextmanager
 def workers(n_jobs: int, client: Any) -> Iterator[Workers]:
-    """Processes of this machine, or a cluster that is connected to once.
+    """Yield processes of this machine, or connect to a cluster once.
 
     Raises
     ------
     ParameterError, ServiceError, ImportError
-        As :func:`mapped`.
+        See :func:`mapped`.
     """
     require_workers(n_jobs, client)
     if client is None:
@@ -215,12 +220,12 @@ def workers(n_jobs: int, client: Any) -> Iterator[Workers]:
 
 
 def require_workers(n_jobs: int, client: Any) -> None:
-    """Refuse what names no workers, before anything is done.
+    """Refuse arguments that are no workers, before any work is done.
 
     Raises
     ------
     ParameterError
-        As :func:`mapped`.
+        See :func:`mapped`.
     ImportError
         A ``client`` without Dask.
     """

@@ -1,4 +1,4 @@
-"""Work in flight: bounded, in order, with values sent to each worker once."""
+"""Bounded queues of tasks in flight, and values that are sent to each worker once."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 
 class Shared:
-    """A value that several processes need: written once, read once by each, and kept there.
+    """A value for several processes: written once, and read once by each process, which keeps it.
 
-    A context: behind it the file is gone. In one process nothing is written.
+    A context manager, which removes the file at its end. In one process nothing is written.
 
     Parameters
     ----------
     value
-        Anything that can be pickled. What a process does to its value stays there.
+        Any object that can be pickled. Changes in one process do not reach other processes.
 
     Examples
     --------
@@ -50,7 +50,7 @@ class Shared:
         return _read, (f"{self._folder.name}/shared",)
 
 
-# What this process has read: the last alone, so that a process that lives long does not collect all.
+# Only the last value that this process has read, so that a long-lived process does not collect all.
 _kept: dict[str, Shared] = {}
 
 
@@ -71,27 +71,27 @@ def windowed(
     send: Callable[[T], Any],
     receive: Callable[[Any, Iterable[Any]], Any],
     n_ahead: Callable[[], int],
-    room: int | None = None,
+    max_bytes: int | None = None,
 ) -> Iterator[Any]:
-    """The result of every item, each as soon as it and those before it are there.
+    """Yield the result of every item in order, as soon as it is available.
 
     Parameters
     ----------
     items
-        What to work on; no item is asked for before there is room for it.
+        The items; an item is requested when it can be sent.
     send
-        Hands an item to a worker, and gives what it is known by from then on.
+        Sends an item to a worker and returns a task.
     receive
-        Waits for the result of the first that was sent, given it and those sent after it.
+        Waits for the result of a task, given it and the tasks sent after it.
     n_ahead
-        How many may be on their way.
-    room
-        How many bytes may be, by the length of each; one may be longer. ``None``: items are not weighed.
+        Maximum number of tasks in flight.
+    max_bytes
+        Maximum total length of the items in flight; a single item may be longer. ``None`` for no limit.
 
     Notes
     -----
-    When there is no next item because of an error, what was sent is waited for: errors come in the order of the items,
-    and no work is lost.
+    If the iterator of items raises an error, results of items in flight are yielded first: errors come in the order of
+    the items, and no work is lost.
 
     >>> list(windowed([1, 2, 3], str, lambda first, others: first, lambda: 2))
     ['1', '2', '3']
@@ -115,8 +115,8 @@ def windowed(
             raise
         if item is _NO_MORE:
             break
-        n_bytes = 0 if room is None else len(item)
-        while sent and room is not None and weight + n_bytes > room:
+        n_bytes = 0 if max_bytes is None else len(item)
+        while sent and max_bytes is not None and weight + n_bytes > max_bytes:
             yield received()
         sent.append((send(item), n_bytes))
         weight += n_bytes

@@ -17,10 +17,8 @@ from vbterrier.execution.checkpoint import (
     Checkpoint,
     PendingChunk,
     Streamed,
-    length_of,
     memory_returned,
     opened,
-    split_of,
 )
 from vbterrier.execution.input_fingerprint import inputs_of
 from vbterrier.execution.parallel import Workers
@@ -51,18 +49,18 @@ if TYPE_CHECKING:
 
 
 MEMORY = 2**30
-# What is made of a block takes some times its bytes, while its rows are checked, put in order and evaluated.
+# Checking, sorting and evaluating a block takes several times its bytes.
 _PER_BLOCK, _PER_TOPIC = 64, 16
-# What is on its way to workers comes on top: two blocks for each of them are that part of the memory.
-_ON_THEIR_WAY, _PER_WORKER = 8, 16
+# Chunks sent to workers take additional memory: two blocks for each worker.
+_IN_TRANSIT, _PER_WORKER = 8, 16
 LEAST_BLOCK = 1 << 18
-# A buffer of a block's size is asked for before a byte is read, however small the file; larger ones save no time.
+# A buffer of the block size is allocated for every file, however small; larger blocks save no time.
 _MOST_BLOCK = 1 << 28
 _MOST_PARTS = 256
 
 
 class _ApartError(Exception):
-    """Rows of a topic stand apart."""
+    """The rows of a topic are not contiguous."""
 
 
 def streamed_runs(
@@ -74,7 +72,7 @@ def streamed_runs(
     *,
     progress: bool = False,
 ) -> tuple[dict[str, Run], dict[str, Streamed]]:
-    """Runs by name, and of those that stand in files what was evaluated while they were read."""
+    """Return runs by name, and the results of runs in files, which are evaluated while they are read."""
     n_bytes = amount("memory", MEMORY if memory is None else memory)
     loaded: dict[str, Run] = {}
     found: dict[str, Streamed] = {}
@@ -98,31 +96,31 @@ def streamed(
     folder: Path | None = None,
     progress: bool = False,
 ) -> Streamed:
-    """What a run in files comes to, in bounded memory.
+    """Evaluate a run in files in bounded memory.
 
     Parameters
     ----------
     paths
-        Its files.
+        The files.
     work
-        What to do with each chunk of whole topics.
+        The evaluation of each chunk of whole topics.
     workers
-        Who does it; this process by itself unless given.
+        The workers; only this process by default.
     memory
-        Bytes that blocks, and what is made of them, may take.
+        Limit of the memory for blocks and their evaluation, in bytes.
     folder
-        Where finished parts are kept for a call that goes on from there; ``None`` to keep nothing.
+        Folder of finished parts, from which a later call resumes; ``None`` to keep nothing.
     progress
         Show a progress bar.
 
     Raises
     ------
     InputError
-        Files that cannot be evaluated; a topic too large; a folder with parts of other inputs.
+        Files that cannot be evaluated; a topic that is too large; a folder with parts of other inputs.
     """
     workers = workers or Workers()
     with opened(folder) as place, memory_returned():
-        checkpoint = Checkpoint(place, work, inputs_of(paths, work), workers, memory // _ON_THEIR_WAY)
+        checkpoint = Checkpoint(place, work, inputs_of(paths, work), workers, memory // _IN_TRANSIT)
         n_bytes = max(memory // max(_PER_BLOCK, _PER_WORKER * workers.n), LEAST_BLOCK)
         limit = max(memory // _PER_TOPIC, n_bytes)
         n_bytes = min(n_bytes, _MOST_BLOCK)
@@ -134,7 +132,7 @@ def streamed(
             checkpoint.journal.add("apart", result=True)
         if "apart" in checkpoint.journal.done:
             size = sum(path.stat().st_size * (10 if path.suffix == ".gz" else 2) for path in paths)
-            said = f"parting {work.name} by topic"
+            said = f"splitting {work.name} by topic"
 
             def every() -> Iterable[RunBlock]:
                 return tracked(
@@ -146,9 +144,9 @@ def streamed(
 
 
 def _longest(paths: Sequence[Path], checkpoint: Checkpoint, n_bytes: int, *, progress: bool) -> int:
-    """The length of the longest list, known when all files are read, which tells too whether topics stand apart.
+    """Return the length of the longest list, and record whether the rows of a topic are not contiguous.
 
-    Measures of whole rankings would look at some rows of such a topic alone, and may refuse them.
+    Measures of whole rankings need all rows of a topic at once.
     """
     if "longest" not in checkpoint.journal.done:
         sizes: Counter[str] = Counter()
@@ -159,7 +157,7 @@ def _longest(paths: Sequence[Path], checkpoint: Checkpoint, n_bytes: int, *, pro
         ):
             ids = qids(block.table)
             names, topic = ids.codes()
-            # The topic that goes on from the last block is the first of this one.
+            # A topic that continues from the last block is the first of this one.
             others = names[names[0] == before :]
             is_apart |= len(ids.blocks()) > len(names) or not sizes.keys().isdisjoint(others)
             before = names[-1]
@@ -167,12 +165,13 @@ def _longest(paths: Sequence[Path], checkpoint: Checkpoint, n_bytes: int, *, pro
         if is_apart:
             checkpoint.journal.add("apart", result=True)
         checkpoint.journal.add("longest", max(sizes.values(), default=0))
-    return length_of(checkpoint.journal.done["longest"], checkpoint.folder)
+    longest: int = checkpoint.journal.done["longest"]
+    return longest
 
 
 def _by_place(paths: Sequence[Path], checkpoint: Checkpoint, n_bytes: int, limit: int, *, progress: bool) -> None:
-    """Work on the files as they stand, from where the last part ended."""
-    done = checkpoint.by_place
+    """Evaluate the files in order, from the end of the last finished part."""
+    done = checkpoint.finished("place")
     if "apart" in checkpoint.journal.done or (done and done[-1]["behind"] is None):
         return
     start = Place(**done[-1]["behind"]) if done else Place()
@@ -193,7 +192,7 @@ def _by_place(paths: Sequence[Path], checkpoint: Checkpoint, n_bytes: int, limit
 def _by_topic(
     read: Callable[[], Iterable[RunBlock]], key: str, checkpoint: Checkpoint, n_parts: int, limit: int
 ) -> Iterator[PendingChunk]:
-    """Part rows by topic until each part is small enough, and give the parts that are not done."""
+    """Split rows by topic until each part is small enough, and yield the parts that are not done."""
     folder = checkpoint.folder / "topics" / key.replace(".arrow", "")
     level = key.count("/") + bool(key)
     if f"split {key}" not in checkpoint.journal.done:
@@ -201,7 +200,7 @@ def _by_topic(
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True)
         checkpoint.journal.add(f"split {key}", split(read(), folder, n_parts, level))
-    for file, n_topics in split_of(checkpoint.journal.done[f"split {key}"], checkpoint.folder).items():
+    for file, n_topics in checkpoint.journal.done[f"split {key}"].items():
         part, path = f"{key}/{file}".lstrip("/"), folder / file
         if f"topics {part}" in checkpoint.journal.done:
             path.unlink(missing_ok=True)
@@ -221,5 +220,5 @@ def _n_parts(size: int, limit: int) -> int:
 
 
 def _n_blocks(paths: Sequence[Path], n_bytes: int) -> int:
-    """How many blocks there are about: packed files hold more than their size."""
+    """Approximate number of blocks; compressed files hold more than their size."""
     return sum(path.stat().st_size // n_bytes + 1 for path in paths)

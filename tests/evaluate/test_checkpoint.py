@@ -1,0 +1,61 @@
+"""Folders and journals of finished parts: damaged rows, and files that are no journal."""
+
+import pandas as pd
+import pytest
+
+from vbterrier.errors import FileError
+from vbterrier.evaluate.scores import score
+from vbterrier.execution.checkpoint import FORMAT, Journal
+
+ROWS = [(f"q{t}", f"d{d}", 9.0 - d) for t in range(6) for d in range(4)]
+QRELS = pd.DataFrame({"qid": [f"q{t}" for t in range(6)], "docno": "d1", "label": 1})
+
+
+@pytest.mark.parametrize("kind", ["place", "topics"])
+def test_rows_that_are_missing_or_damaged_are_an_error(kind, tmp_path):
+    rows = ROWS if kind == "place" else sorted(ROWS, key=lambda row: row[1])
+    path, folder = tmp_path / "mine.run", tmp_path / "done"
+    path.write_text("".join(f"{qid} Q0 {docno} 1 {score} tag\n" for qid, docno, score in rows))
+
+    def call():
+        return score(path, QRELS, ["AP", "BNDCG@2"], memory="64 MiB", resume=folder)
+
+    call()
+    (own,) = folder.iterdir()
+    file = min((own / "kept").glob(f"{kind}*"))
+    whole = file.read_bytes()
+    for content in (b"", whole[:-40], b"ARROW1"):
+        file.write_bytes(content)
+        with pytest.raises(FileError, match=r"cannot be read .*remove the folder, and call again"):
+            call()
+    file.unlink()
+    with pytest.raises(FileError, match="cannot be read"):
+        call()
+
+
+def test_paths_that_cannot_hold_a_journal_are_an_error(tmp_path):
+    for path in (tmp_path, tmp_path / "no folder" / "grid.jsonl"):
+        with pytest.raises(FileError, match="cannot be opened"):
+            Journal(path, "inputs")
+
+
+@pytest.mark.parametrize(
+    "text", ["mine", "mine\n", '{"format": "other"}\n', f'{{"format": "{FORMAT}"}}\n{{"name": 1}}\n']
+)
+def test_files_that_are_no_journal_are_an_error(text, tmp_path):
+    path = tmp_path / "grid.jsonl"
+    path.write_text(text)
+    with pytest.raises(FileError, match=f"wanted a {FORMAT}, found something else; give another path"):
+        Journal(path, "inputs")
+    assert path.read_text() == text
+
+
+def test_results_of_other_inputs_are_an_error_and_a_cut_line_is_removed(tmp_path):
+    path = tmp_path / "grid.jsonl"
+    Journal(path, "inputs").add("a", 1)
+    with path.open("a") as file:
+        file.write('{"name": "b"')
+    assert Journal(path, "inputs").done == {"a": 1}
+    assert path.read_bytes().endswith(b"\n")
+    with pytest.raises(FileError, match="holds results of other inputs"):
+        Journal(path, "others")
