@@ -164,7 +164,7 @@ def test_text_that_would_end_its_field_is_refused_by_row(tmp_path, bad):
 
 def test_tables_go_through_an_inherited_pipe():
     code = (
-        "import pandas as pd; from vbterrier.frames.files import write_tags; "
+        "import pandas as pd; from vbterrier.frames.files.writing import write_tags; "
         "write_tags(pd.DataFrame({'docno': ['d1'], 'entity_id': ['E']}), '/dev/stdout')"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
