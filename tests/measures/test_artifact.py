@@ -156,10 +156,10 @@ print(made.VB, len(named("intents", sys.argv[1])))
 
 def test_what_is_there_is_not_replaced(build, tmp_path):
     build()
-    with pytest.raises(FileError, match="set: is there already; name another folder"):
+    with pytest.raises(FileError, match="set: exists already; use another folder"):
         build()
     (tmp_path / "file").write_text("")
-    with pytest.raises(FileError, match="is there already"):
+    with pytest.raises(FileError, match="exists already"):
         build("file")
     with pytest.raises(FileError, match="cannot be written: No such file"):
         build("no/such/place")

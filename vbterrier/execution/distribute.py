@@ -189,7 +189,7 @@ def _require_same(workers: Workers, items: Sequence[tuple[str, Any]], target: Ev
     """Refuse runs of different topics before the evaluation, which takes much longer than reading topics."""
     known = {name: _Topics(_topics_of_frame(run)) for name, run in items if isinstance(run, pd.DataFrame)}
     files = [(name, run) for name, run in items if name not in known]
-    if len(items) < 2 or not all(_is_read_again(run) for _, run in files):  # noqa: PLR2004 - one agrees with itself
+    if len(items) < 2 or not all(_is_file(run) for _, run in files):  # noqa: PLR2004 - one agrees with itself
         return
     found = workers.mapped(_topics_of_files, [run for _, run in files])
     known |= {name: _Topics(topics) for (name, _), topics in zip(files, found, strict=True)}
@@ -197,7 +197,7 @@ def _require_same(workers: Workers, items: Sequence[tuple[str, Any]], target: Ev
     restricted(target, seen, "same")
 
 
-def _is_read_again(run: Any) -> bool:
+def _is_file(run: Any) -> bool:
     return is_parts(run) and all(Path(path).is_file() for path in (run if isinstance(run, list) else [run]))
 
 

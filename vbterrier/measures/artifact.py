@@ -1,6 +1,6 @@
 """Intents and tags in a folder, with measures bound to them.
 
-Here and not beside the stages, because it hands out measures; nothing below this floor knows them.
+The module is part of this package because layers below the measures do not know them.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _IDS = ("qid", "docno", "entity_id")
 
 
 class _Bound:
-    """A measure over the intents and tags of the set that it is asked of."""
+    """A measure over the intents and tags of a set, as an attribute of the set."""
 
     def __init__(self, measure: ir_measures.Measure) -> None:
         self._measure = measure
@@ -56,24 +56,24 @@ class IntentSet(Shown, pt.Artifact):  # type: ignore[misc]
     """Candidate intents of queries, and tags of documents, in a folder that PyTerrier saves, loads and shares.
 
     ``VB``, ``ES``, ``VarPenalty`` and ``TopIntent`` of the set are the measures of these names with its intents and
-    tags: ``IntentSet(path).VB @ 10``. A set without tags leaves it to the measures to find them, in the run. Further
-    parameters go in brackets: ``IntentSet(path).VB(alpha=0.5, nil="NIL") @ 10``.
+    tags: ``IntentSet(path).VB @ 10``. Without tags in the set, measures take them from the run. Further
+    parameters are given in brackets: ``IntentSet(path).VB(alpha=0.5, nil="NIL") @ 10``.
 
     Parameters
     ----------
     path
-        A folder that :meth:`build` made.
+        A folder created by :meth:`build`.
 
     Raises
     ------
     FileError
-        No such folder, or one that holds something else.
+        A missing folder, or a folder with other content.
 
     Notes
     -----
-    Bound measures know the data by a name made of its content, so two are equal exactly when parameters and data are,
-    whatever the path and the order of rows. They are plain text like all measures, and mean something in the processes
-    that have opened the set. Two sets are equal when they are the same folder.
+    Bound measures refer to the data by a name derived from its content, so two measures are equal exactly when their
+    parameters and data are, independently of the path and the order of rows. Like all measures they are plain text,
+    which is valid in processes that have opened the set. Two sets are equal if they are the same folder.
 
     Examples
     --------
@@ -101,7 +101,7 @@ class IntentSet(Shown, pt.Artifact):  # type: ignore[misc]
 
     def __init__(self, path: StrPath) -> None:
         super().__init__(Path(path))
-        _require_ours(self.path)
+        _require_intent_set(self.path)
 
     @classmethod
     def build(cls, path: StrPath, intents: Any, tags: Any = None) -> IntentSet:
@@ -110,7 +110,7 @@ class IntentSet(Shown, pt.Artifact):  # type: ignore[misc]
         Parameters
         ----------
         path
-            The folder; nothing may be there yet. It appears when it is complete.
+            A folder that does not exist yet. It is created atomically.
         intents
             Columns qid, entity_id, prob, and any others.
         tags
@@ -119,9 +119,9 @@ class IntentSet(Shown, pt.Artifact):  # type: ignore[misc]
         Raises
         ------
         InputError
-            See the contracts of intents and tags; a column that Parquet cannot hold.
+            See the contracts of intents and tags; a column that Parquet cannot store.
         FileError
-            Something is there already, or the folder cannot be written.
+            The path exists, or the folder cannot be written.
         """
         path = Path(path)
         Intents(intents)
@@ -130,7 +130,7 @@ class IntentSet(Shown, pt.Artifact):  # type: ignore[misc]
             Tags(tags)
             tables[_TAGS] = _table(tags, "tags")
         if path.exists():
-            raise FileError(path, "is there already; name another folder, or delete this one first")
+            raise FileError(path, "exists already; use another folder, or delete this one first")
         meta = {"type": cls.ARTIFACT_TYPE, "format": cls.ARTIFACT_FORMAT, "package_hint": cls.ARTIFACT_PACKAGE_HINT}
         part = path.with_name(f".{secrets.token_hex(8)}.part")
         try:
@@ -156,11 +156,11 @@ class IntentSet(Shown, pt.Artifact):  # type: ignore[misc]
         return {"coverage_map": lambda: {"intents": self._intents, "tags": self._tags}}
 
     def intents(self) -> pd.DataFrame:
-        """The intents, with all columns they were built with."""
+        """The intents, with all their columns."""
         return self._intents.copy()
 
     def tags(self) -> pd.DataFrame | None:
-        """The tags; ``None`` for a set without."""
+        """The tags; ``None`` for a set without tags."""
         return None if self._tags is None else self._tags.copy()
 
     @cached_property
@@ -186,7 +186,7 @@ class IntentSet(Shown, pt.Artifact):  # type: ignore[misc]
         return names
 
     def __reduce__(self) -> tuple[type[IntentSet], tuple[Path]]:
-        # By its folder alone: names that were asked for here mean nothing where a copy is opened.
+        # The folder alone: registered names of this process are unknown where a copy is opened.
         return type(self), (self.path,)
 
     def __eq__(self, other: object) -> bool:
@@ -199,13 +199,12 @@ class IntentSet(Shown, pt.Artifact):  # type: ignore[misc]
         return f"IntentSet({str(self.path)!r})"
 
 
-def _require_ours(path: Path) -> None:
-    """Refuse a folder that holds no intents.
+def _require_intent_set(path: Path) -> None:
+    """Refuse a folder that is no intent set.
 
     Raises
     ------
     FileError
-        Says what is missing.
     """
     wanted = {"type": IntentSet.ARTIFACT_TYPE, "format": IntentSet.ARTIFACT_FORMAT}
     try:
@@ -223,7 +222,7 @@ def _require_ours(path: Path) -> None:
 
 
 def _table(data: Any, what: str) -> pa.Table:
-    """A frame as Arrow, its ids as text."""
+    """Convert a frame to Arrow, with ids as text."""
     frame = frame_of(data, what)
     frame = frame.assign(
         **{
@@ -241,7 +240,7 @@ def _table(data: Any, what: str) -> pa.Table:
 
 
 def _frame(path: Path, wanted: tuple[str, ...], number: str) -> pd.DataFrame:
-    """A saved frame; lists are lists again."""
+    """Read a saved frame, with lists as Python lists."""
     table = parquet_table(Source.at(path, MAX_BYTES), wanted, (number,))
     frame: pd.DataFrame = table.to_pandas()
     lists = [field.name for field in table.schema if pa.types.is_list(field.type) or pa.types.is_large_list(field.type)]
@@ -249,14 +248,14 @@ def _frame(path: Path, wanted: tuple[str, ...], number: str) -> pd.DataFrame:
 
 
 def _content(frame: pd.DataFrame, keys: list[str], number: str) -> pd.DataFrame:
-    """What measures see of a frame, in an order of its own."""
+    """The columns that measures read, in a canonical order."""
     value = frame[number].astype("float64") if number in frame.columns else 1.0
     content = frame[keys].assign(**{number: value})
     return content.sort_values([*keys, number], ignore_index=True)
 
 
 def _name(content: pd.DataFrame) -> str:
-    """A name for a content: the same for the same, another for another."""
+    """A name derived from the content."""
     digest = hashlib.sha256()
     for name in content.columns:
         column = content[name]

@@ -1,8 +1,8 @@
-"""Measures of entity runs: which documents of a candidate pool they reach, and whether they tell them apart.
+"""Measures of entity runs: coverage of the documents of a candidate pool, and discrimination of relevant documents.
 
-In place of qrels stands the K frame of a pool (:meth:`vbterrier.entities.pool.LinkedPool.frame`): qid, docno,
-entity_id, label, rank, weight. The run's docno is an entity's id. All measures and cutoffs of one evaluation share one
-pass over the run.
+The qrels are the K frame of a pool (:meth:`vbterrier.entities.pool.LinkedPool.frame`): qid, docno, entity_id, label,
+rank, weight. The docno of a run is an entity id. All measures and cutoffs of one evaluation share one pass over the
+run.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ class _OfEntities(Measure):
     QREL_INPUTS: ClassVar[list[str]] = [TO_IR_MEASURES["qid"]]
 
     def table(self, scoring: Scoring) -> EntityTable:
-        """The entities of the pool beside relevance."""
+        """The entities of the pool with their relevance statistics."""
         return scoring.target.entity_table(self["rel"])
 
     def reached(self, scoring: Scoring, *, relevant: bool) -> Floats:
-        """The share of relevant, or of other, documents that the first k entities reach, shape (n_topics,)."""
+        """Share of the relevant or of the non-relevant documents that the first k entities reach, shape (n_topics,)."""
 
         def shares() -> Floats:
             chosen = scoring.target.linked().relevant(self["rel"])
@@ -65,7 +65,7 @@ class _OfEntities(Measure):
 
 
 class _OfEvidence(_OfEntities):
-    """A measure of what selected entities tell of relevance."""
+    """Base class of measures of the association between selected entities and relevance."""
 
     def oer(self, scoring: Scoring) -> Floats:
         """OER of each pair."""
@@ -78,12 +78,12 @@ class _OfEvidence(_OfEntities):
         return scoring.target.memo(key, lambda: self.table(scoring).classes(self["alpha"], self["tau"]))
 
     def selected_oer(self, scoring: Scoring) -> Floats:
-        """OER of each selected entity, 0 for those that no document of the topic mentions."""
+        """OER of each selected entity, 0 for entities that no document of the topic mentions."""
         key = ("selected OER", self["rel"], self["alpha"], self["tau"])
         return scoring.memo(key, lambda: of_selected(scoring.selection(), self.oer(scoring), outside=0.0))
 
     def share_of(self, names: tuple[str, ...], scoring: Scoring, k: int | None) -> Floats:
-        """The share of the first k entities that are of the named classes, shape (n_topics,)."""
+        """Share of the first k entities in the named classes, shape (n_topics,)."""
         key = ("is", names, self["rel"], self["alpha"], self["tau"])
         found = scoring.memo(
             key, lambda: of_selected(scoring.selection(), is_one_of(self.classes(scoring), names), outside=0.0)
@@ -91,7 +91,7 @@ class _OfEvidence(_OfEntities):
         return self.where_contrasted(mean_of_first(found, k), scoring)
 
     def where_contrasted(self, values: Floats, scoring: Scoring) -> Floats:
-        """NaN for topics without relevant or without other documents, where entities tell nothing apart."""
+        """Replace values of topics without relevant or without non-relevant documents by NaN."""
         return np.where(self.table(scoring).contrasts, values, np.nan)
 
 
@@ -126,9 +126,9 @@ class _RelCov(_OfEntities):
 
 
 class _NonRelCov(_OfEntities):
-    """Non-relevant coverage: what :data:`RelCov` is for the rest of the pool, in [0, 1]; the lower the better.
+    """Non-relevant coverage: :data:`RelCov` of the non-relevant documents of the pool, in [0, 1]; lower is better.
 
-    Unjudged documents are not relevant. Undefined where all documents of the pool are relevant.
+    Unjudged documents count as non-relevant. Undefined if all documents of the pool are relevant.
 
     Examples
     --------
@@ -141,7 +141,7 @@ class _NonRelCov(_OfEntities):
     NAME = __name__
     BETTER = "lower"
     PRETTY_NAME = "Non-relevant coverage"
-    SHORT_DESC = "share of the other documents that the selected entities reach"
+    SHORT_DESC = "share of the non-relevant documents that the selected entities reach"
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = _COVERAGE
 
     def values(self, scoring: Scoring) -> Floats:
@@ -150,10 +150,11 @@ class _NonRelCov(_OfEntities):
 
 
 class _DiscRatio(_OfEntities):
-    """A topic's ratio ``RelCov@k / (NonRelCov@k + 1/(2 |N_q|))``, at least 0: a diagnostic of single topics.
+    """Ratio ``RelCov@k / (NonRelCov@k + 1/(2 |N_q|))`` of a topic, at least 0: a diagnostic of single topics.
 
-    The figure of a collection is no mean of these, which topics without reached other documents decide, but the ratio
-    of the means: :func:`vbterrier.stats.disc_ratio`. Undefined without relevant or without other documents.
+    The ratio of a collection is not the mean of these ratios, which topics without reached non-relevant documents
+    dominate, but the ratio of the means: :func:`vbterrier.stats.disc_ratio`. Undefined without relevant or without
+    non-relevant documents.
 
     Examples
     --------
@@ -165,7 +166,7 @@ class _DiscRatio(_OfEntities):
     __name__ = "DiscRatio"
     NAME = __name__
     PRETTY_NAME = "Discrimination ratio of topics (diagnostic)"
-    SHORT_DESC = "a diagnostic: the collection's figure is the ratio of mean RelCov to mean NonRelCov (disc_ratio)"
+    SHORT_DESC = "a diagnostic: the ratio of a collection is mean RelCov over mean NonRelCov (disc_ratio)"
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = _COVERAGE
 
     def values(self, scoring: Scoring) -> Floats:
@@ -175,12 +176,12 @@ class _DiscRatio(_OfEntities):
 
 
 class _OER(_OfEvidence):
-    """Mean observable entity relevance of the first k entities: a log odds ratio, shrunk where an entity is rare.
+    """Mean observable entity relevance of the first k entities: a log odds ratio, shrunk for rare entities.
 
     ``OER(e) = (1 - exp(-df/τ)) (logit p(e|rel) - logit p(e|nonrel))``, ``p(e|rel) = (df_rel + α)/(|R_q| + 2α)``
-    (Chatterjee, arXiv 2604.05204, section 2.5, which prints neither α nor τ). The mean is over the entities that are
-    listed, at most k; those that no document of the pool mentions have no support, so they count 0. Topics without a
-    list score 0. Undefined without relevant or without other documents.
+    (Chatterjee, arXiv 2604.05204, section 2.5, which gives neither α nor τ). The mean is over the retrieved entities,
+    at most k; entities that no document of the pool mentions have no support and count 0. Topics without retrieved
+    entities score 0. Undefined without relevant or without non-relevant documents.
 
     Examples
     --------
@@ -192,7 +193,7 @@ class _OER(_OfEvidence):
     __name__ = "OER"
     NAME = __name__
     PRETTY_NAME = "Observable entity relevance"
-    SHORT_DESC = "how much the selected entities tell relevant documents apart"
+    SHORT_DESC = "association of the selected entities with relevance"
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = {"cutoff": CUTOFF, **_EVIDENCE}
 
     def values(self, scoring: Scoring) -> Floats:
@@ -201,10 +202,10 @@ class _OER(_OfEvidence):
 
 
 class _SignalRate(_OfEvidence):
-    """The share of the first k entities that are core or conditional signals, in [0, 1].
+    """Share of the first k entities that are core or conditional signals, in [0, 1].
 
-    See :func:`vbterrier.kernels.coverage.signal_classes`. Of the entities listed, at most k; those that no document of
-    the pool mentions are no signal. Topics without a list score 0.
+    See :func:`vbterrier.kernels.coverage.signal_classes`. Entities that no document of the pool mentions are no signal.
+    Topics without retrieved entities score 0.
 
     Examples
     --------
@@ -216,7 +217,7 @@ class _SignalRate(_OfEvidence):
     __name__ = "SignalRate"
     NAME = __name__
     PRETTY_NAME = "Signal rate"
-    SHORT_DESC = "share of selected entities that speak for relevance"
+    SHORT_DESC = "share of selected entities that indicate relevance"
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = {"cutoff": CUTOFF, **_EVIDENCE}
 
     def values(self, scoring: Scoring) -> Floats:
@@ -225,9 +226,9 @@ class _SignalRate(_OfEvidence):
 
 
 class _BaitRate(_OfEvidence):
-    """The share of the first k entities that are generic bait or anti-signals, in [0, 1]; the lower the better.
+    """Share of the first k entities that are generic bait or anti-signals, in [0, 1]; lower is better.
 
-    As :data:`SignalRate`; a topic without a list has no bait.
+    See :data:`SignalRate`; topics without retrieved entities score 0.
 
     Examples
     --------
@@ -240,7 +241,7 @@ class _BaitRate(_OfEvidence):
     NAME = __name__
     BETTER = "lower"
     PRETTY_NAME = "Bait rate"
-    SHORT_DESC = "share of selected entities that speak for nothing, or against relevance"
+    SHORT_DESC = "share of selected entities that do not indicate relevance, or indicate non-relevance"
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = {"cutoff": CUTOFF, **_EVIDENCE}
 
     def values(self, scoring: Scoring) -> Floats:
@@ -249,7 +250,7 @@ class _BaitRate(_OfEvidence):
 
 
 class _TopBait(_OfEvidence):
-    """Whether the first entity is bait: ``BaitRate@1``, 0 or 1; its mean is the share of such topics.
+    """Bait as the first entity: ``BaitRate@1``, 0 or 1; its mean is the share of such topics.
 
     Examples
     --------
@@ -262,12 +263,12 @@ class _TopBait(_OfEvidence):
     NAME = __name__
     BETTER = "lower"
     PRETTY_NAME = "Top-1 bait"
-    SHORT_DESC = "whether the first entity speaks for nothing, or against relevance"
+    SHORT_DESC = "1 if the first entity does not indicate relevance, or indicates non-relevance"
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = _EVIDENCE
 
     @property
     def depth(self) -> int:
-        """It looks at the first entity only."""
+        """The first entity only."""
         return 1
 
     def values(self, scoring: Scoring) -> Floats:
@@ -276,11 +277,11 @@ class _TopBait(_OfEvidence):
 
 
 class _OERCorr(_OfEvidence):
-    """Spearman's correlation of the first k entities' scores with their OER, in [-1, 1].
+    """Spearman correlation of the scores of the first k entities with their OER, in [-1, 1].
 
-    Equal scores, compared as 32-bit floats as in ranking, share their mean rank; entities that no document of the pool
-    mentions have an OER of 0. Undefined with fewer than three entities, equal scores or equal OER throughout, and
-    without relevant or without other documents.
+    Scores are compared as 32-bit floats, as in ranking; ties share their mean rank. Entities that no document of the
+    pool mentions have an OER of 0. Undefined with fewer than three entities, with constant scores or OER, and without
+    relevant or without non-relevant documents.
 
     Examples
     --------
@@ -292,7 +293,7 @@ class _OERCorr(_OfEvidence):
     __name__ = "OERCorr"
     NAME = __name__
     PRETTY_NAME = "Correlation with OER"
-    SHORT_DESC = "whether the run ranks entities as observable relevance would"
+    SHORT_DESC = "rank correlation of entity scores with observable entity relevance"
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = {"cutoff": CUTOFF, **_EVIDENCE}
 
     def values(self, scoring: Scoring) -> Floats:
@@ -303,11 +304,11 @@ class _OERCorr(_OfEvidence):
 
 
 class _ObsCov(_OfEvidence):
-    """Observable coverage: the share of the relevant documents that mention a core entity, in [0, 1].
+    """Observable coverage: share of the relevant documents that mention a core entity, in [0, 1].
 
-    All core entities of the topic's pool count, whatever the run holds: the measure is one of topics and their links,
-    for comparison with what runs reach (Chatterjee, arXiv 2604.05204, section 6.1). Undefined without a relevant
-    document in the pool.
+    All core entities of the pool of the topic count, independently of the run: the measure describes topics and their
+    links, for comparison with the coverage of runs (Chatterjee, arXiv 2604.05204, section 6.1). Undefined without a
+    relevant document in the pool.
 
     Examples
     --------
@@ -325,7 +326,7 @@ class _ObsCov(_OfEvidence):
 
     @property
     def depth(self) -> int:
-        """The run does not matter."""
+        """The measure does not depend on the run."""
         return 1
 
     def values(self, scoring: Scoring) -> Floats:
@@ -335,16 +336,16 @@ class _ObsCov(_OfEvidence):
 
 
 class _OracleCov(_OfEntities):
-    """The relevant coverage of the best k entities of the pool, in [0, 1], whatever the run holds.
+    """Relevant coverage of the best k entities of the pool, in [0, 1], independently of the run.
 
-    Chosen greedily, which reaches at least ``1 - 1/e`` (63 %) of what any k entities do (Nemhauser, Wolsey and Fisher
-    1978), and in practice nearly all. Without k, the share of relevant documents that have any entity. Undefined
+    The entities are selected greedily, which reaches at least ``1 - 1/e`` (63 %) of the maximum (Nemhauser, Wolsey and
+    Fisher 1978), and in practice nearly all. Without k, the share of relevant documents with any entity. Undefined
     without a relevant document in the pool.
 
     Parameters
     ----------
     exact
-        Solve the integer programme of each topic that greed leaves open; for small cases.
+        Solve the integer programme of each topic for which the greedy selection may not be optimal; for small cases.
 
     Examples
     --------
@@ -360,7 +361,7 @@ class _OracleCov(_OfEntities):
     SHORT_DESC = "share of the relevant documents that the best entities of the pool reach"
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = {
         "cutoff": CUTOFF,
-        "exact": Param(bool, False, desc="the best entities for certain, not by greed"),
+        "exact": Param(bool, False, desc="optimal instead of greedy selection"),
         "rel": _REL,
         "undefined": UNDEFINED,
     }

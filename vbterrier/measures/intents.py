@@ -27,21 +27,21 @@ VARIANCES = ("bernoulli", "intent")
 
 _COMMON = {
     "cutoff": CUTOFF,
-    "gain": Param(str, "binary", choices=GAINS, desc="an intent is served by one document, or the more the better"),
+    "gain": Param(str, "binary", choices=GAINS, desc="gain of a covered intent: 1, or a normalised DCG"),
     "intents": Param(str, "", desc="registered name or path of the candidate intents"),
     "tags": Param(str, "", desc="registered name or path of the tags of documents"),
     "rel": Param(int, 1, low=1, desc="the lowest label of diversity qrels that covers an intent"),
     "normalise": Param(bool, False, desc="divide the probabilities of each query by their sum"),
-    "nil": Param(str, "", desc="entity of the intent that is served where no retrieved document carries a tag"),
+    "nil": Param(str, "", desc="entity of the intent that is covered if no retrieved document carries a tag"),
     "undefined": UNDEFINED,
 }
 _VARIANCE = Param(str, "bernoulli", choices=VARIANCES, desc="ES(1-ES), or the variance across intents")
 
 
 class IntentMeasure(Measure):
-    """A measure of which intents the first k documents cover.
+    """Base class of measures of the intents that the first k documents cover.
 
-    Intents and tags are taken from the first place that has them: the parameters ``intents`` and ``tags`` (a name
+    Intents and tags are taken from the first of these sources: the parameters ``intents`` and ``tags`` (a name
     registered with :func:`vbterrier.register_intents` or :func:`vbterrier.register_tags`, or a file); for tags, the
     column ``entity_id`` of the run; the frame given as qrels, (qid, entity_id, prob) or diversity qrels.
     """
@@ -50,11 +50,11 @@ class IntentMeasure(Measure):
 
     @property
     def _sources(self) -> str:
-        """What decides intents and tags: measures that agree in it share them."""
+        """Key of intents and tags: measures with the same key share them."""
         return repr([self[name] for name in ("intents", "tags", "rel", "normalise")])
 
     def coverage(self, scoring: Scoring) -> Coverage:
-        """What all measures over the same intents and tags share."""
+        """The coverage that all measures over the same intents and tags share."""
         return scoring.memo(("coverage", self._sources, self["nil"]), lambda: self._cover(scoring))
 
     def gains(self, scoring: Scoring) -> tuple[Coverage, Floats]:
@@ -65,13 +65,13 @@ class IntentMeasure(Measure):
     def values(self, scoring: Scoring) -> Floats:
         """The value of each topic, NaN for topics without intents."""
         if self["intents"] and self["undefined"] != "raise" and not len(self._named(scoring)):
-            # A batch of topics that all have none.
+            # A batch of topics without intents.
             return np.full(len(scoring.target.topics), np.nan)
         here = places(scoring.target.topics, self.coverage(scoring).intents.topics)
         return np.where(here >= 0, self.per_topic(scoring)[here], np.nan)
 
     def per_topic(self, scoring: Scoring) -> Floats:
-        """The value of each topic that has intents, in their order."""
+        """Value of each topic with intents, in the order of the intents."""
         raise NotImplementedError
 
     def _cover(self, scoring: Scoring) -> Coverage:
@@ -93,13 +93,13 @@ class IntentMeasure(Measure):
         return cover(scoring.run, intents, tags, scoring.depth, nil=self["nil"])
 
     def _of_slot(self, scoring: Scoring) -> tuple[pd.DataFrame | None, pd.DataFrame | None]:
-        """Intents and tags given beside qrels, or of the frame that was given as qrels."""
+        """Intents and tags given with the qrels, or in their place."""
         target, frame = scoring.target, scoring.target.frame
         if target.intents is not None:
             return target.intents, target.tags
         if {"entity_id", "prob"} <= set(frame.columns):
             return frame, target.tags
-        # Judgments for no subtopics say nothing of what documents of named intents are about.
+        # Judgments without subtopics are no tags of documents for named intents.
         adhoc = self["intents"] and target.is_diversity and frame["iteration"].astype(str).eq("0").all()
         if target.is_diversity and not adhoc:
             intents, tags = from_diversity(frame, rel=self["rel"])
@@ -116,7 +116,7 @@ class IntentMeasure(Measure):
         if own is None:
             raise InputError(
                 f"{self}: found no intents; give intents= (a name registered with vbterrier.register_intents, or a "
-                "file), or in place of qrels a frame with qid, entity_id, prob, or diversity qrels with an iteration "
+                "file), or as qrels a frame with qid, entity_id, prob, or diversity qrels with an iteration "
                 "column; "
                 f"found {', '.join(map(str, scoring.target.frame.columns))}"
             )
@@ -127,7 +127,7 @@ class IntentMeasure(Measure):
         return given[given["qid"].astype(str).isin(scoring.target.topics)]
 
     def _tags_of_run(self, scoring: Scoring, own: pd.DataFrame | None) -> bool:
-        """Whether tags come with the run: subtopics of diversity qrels have their own, other intents ask the run."""
+        """Return True if the column entity_id of the run has the tags; subtopics of diversity qrels have their own."""
         there = "entity_id" in scoring.run.frame.columns or not len(scoring.run)
         if self["tags"] or scoring.target.tags is not None:
             return False
@@ -149,13 +149,13 @@ class IntentMeasure(Measure):
 class _ES(IntentMeasure):
     """Expected success ``ES@k = Σ_i π_i g_i`` over the candidate intents, in [0, 1] (Ding 2025, section 3.4).
 
-    ``π_i`` is the probability of intent i, ``g_i`` its gain: whether one of the first k documents is tagged with it
+    ``π_i`` is the probability of intent i, ``g_i`` its gain: 1 if one of the first k documents is tagged with it
     (``gain="binary"``), or the DCG of its documents divided by that of ``min(k, n_i)`` of them in the first ranks
-    (``gain="dcg"``; ``n_i`` = k when no pool of tags is known).
+    (``gain="dcg"``; ``n_i`` = k if no pool of tags is known).
 
-    A query may presuppose what does not exist (section 6). ``nil`` names the entity of an intent that stands for it
-    among the candidates; its gain, of either kind, is 1 where none of the first k documents carries a tag of any other
-    entity, also where nothing is retrieved, and 0 elsewhere. Without ``nil`` no name is special.
+    A query may refer to an entity that does not exist (section 6). ``nil`` is the entity id of the intent for this
+    case; its gain, of either kind, is 1 if none of the first k documents carries a tag of any other entity or
+    nothing is retrieved, and 0 otherwise. Without ``nil`` no id is special.
 
     Examples
     --------
@@ -169,7 +169,7 @@ class _ES(IntentMeasure):
     __name__ = "ES"
     NAME = __name__
     PRETTY_NAME = "Expected success"
-    SHORT_DESC = "probability that the user's intent is served"
+    SHORT_DESC = "probability that the intent of the user is covered"
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = _COMMON
 
     def per_topic(self, scoring: Scoring) -> Floats:
@@ -195,7 +195,7 @@ class _VarPenalty(IntentMeasure):
     NAME = __name__
     BETTER = None
     PRETTY_NAME = "Variance penalty"
-    SHORT_DESC = "how unevenly success falls over the intents"
+    SHORT_DESC = "standard deviation of success over the intents"
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = {**_COMMON, "variance": _VARIANCE}
 
     def per_topic(self, scoring: Scoring) -> Floats:
@@ -207,10 +207,11 @@ class _VarPenalty(IntentMeasure):
 class _VB(IntentMeasure):
     """VB-Score ``VB_α@k = ES - α sqrt(Var)`` (Ding 2025, section 3.4), in ``[(1 - sqrt(1 + α²))/2, 1]``.
 
-    The paper says [0, 1]; its own Table 1 has negative scores, and so has this measure. With α > 0 it is not monotone
-    in ES: it is lowest at ``ES = (1 - 1/sqrt(1 + α²))/2``, so a topic that fails completely (0) beats one with ES = .2
-    (-.2 for α = 1). ``monotone=True`` takes the minimum over all p of at least ES of VB at p, so that more success
-    never scores less; ``clip=True`` raises negative scores to 0.
+    The paper gives the range [0, 1], but its Table 1 has negative scores, as this measure does. With α > 0 it is not
+    monotone in ES: its minimum is at ``ES = (1 - 1/sqrt(1 + α²))/2``, so a topic with ES = 0 (score 0) has a higher
+    score than a topic with ES = .2 (score -.2 for α = 1). ``monotone=True`` takes the minimum of VB over all success
+    probabilities of at least ES, so that the score does not decrease with success; ``clip=True`` raises negative scores
+    to 0.
 
     Examples
     --------
@@ -224,18 +225,18 @@ class _VB(IntentMeasure):
     __name__ = "VB"
     NAME = __name__
     PRETTY_NAME = "VB-Score"
-    SHORT_DESC = "expected success less a penalty for serving intents unevenly"
+    SHORT_DESC = "expected success minus a penalty for its variance over intents"
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = {
         "cutoff": CUTOFF,
         "alpha": Param(float, 1.0, low=0, desc="weight of the variance penalty"),
         **_COMMON,
         "variance": _VARIANCE,
         "clip": Param(bool, False, desc="raise negative scores to 0"),
-        "monotone": Param(bool, False, desc="never score more success less"),
+        "monotone": Param(bool, False, desc="make the score monotone in expected success"),
     }
 
     def check(self) -> None:
-        """Refuse a monotone score with a variance that is no function of ES."""
+        """Refuse a monotone score with a variance that is not a function of ES."""
         if self["monotone"] and self["variance"] == "intent":
             raise ParameterError("VB(monotone=True) is defined for variance='bernoulli' only; drop one of the two")
 
@@ -247,7 +248,7 @@ class _VB(IntentMeasure):
 
 
 class _TopIntent(IntentMeasure):
-    """Whether the most probable intent is covered in the first k: its gain, in [0, 1]; the mean of several equal ones.
+    """Gain of the most probable intent in the first k, in [0, 1]; the mean gain of several equally probable intents.
 
     Examples
     --------
@@ -259,7 +260,7 @@ class _TopIntent(IntentMeasure):
     __name__ = "TopIntent"
     NAME = __name__
     PRETTY_NAME = "Most probable intent covered"
-    SHORT_DESC = "whether the likeliest meaning is served"
+    SHORT_DESC = "gain of the most probable intent"
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = _COMMON
 
     def per_topic(self, scoring: Scoring) -> Floats:

@@ -1,6 +1,6 @@
-"""Measures of entity linking with NIL: each query has one answer, an entity or none.
+"""Measures of entity linking with NIL: each query has one answer, an entity or NIL.
 
-In place of qrels stands the gold standard (qid, entity_id); the first entity of each query of a run is its answer.
+The qrels are the gold standard (qid, entity_id); the answer to a query is the first entity of the run.
 """
 
 from __future__ import annotations
@@ -30,36 +30,36 @@ if TYPE_CHECKING:
 
 
 _TOTAL = {
-    "nil": Param(str, NIL, desc="the word for no entity; with NIL, numbered clusters such as NIL0012 too"),
-    "unanswered": Param(str, "nothing", choices=UNANSWERED, desc="what a query without an answer is"),
+    "nil": Param(str, NIL, desc="the id for no entity; NIL includes numbered clusters such as NIL0012"),
+    "unanswered": Param(str, "nothing", choices=UNANSWERED, desc="treatment of queries without an answer"),
     "multiple_answers": Param(
-        str, "raise", choices=MULTIPLE_ANSWERS, desc="several right entities: an error, or any of them"
+        str, "raise", choices=MULTIPLE_ANSWERS, desc="several correct entities: an error, or any of them"
     ),
 }
 _PART = {**_TOTAL, "undefined": UNDEFINED}
 
 
 class LinkingMeasure(Measure):
-    """A figure of a whole set of queries, and what each of them stands for in it."""
+    """Base class of linking measures: statistics of a whole set of queries, with the contribution of each query."""
 
     QREL_INPUTS: ClassVar[list[str]] = [TO_IR_MEASURES["qid"]]
 
     @property
     def depth(self) -> int:
-        """An answer is one."""
+        """A query has one answer."""
         return 1
 
     @property
     def _key(self) -> tuple[str, ...]:
-        """What decides the answers: measures that agree in it share them."""
+        """Key of the answers: measures with the same key share them."""
         return tuple(self[name] for name in _TOTAL)
 
     def check(self) -> None:
-        """Refuse an empty word for NIL."""
+        """Refuse an empty id for NIL."""
         checked_nil(self["nil"])
 
     def decisions(self, scoring: Scoring) -> Decisions:
-        """What the run answers, beside what is right."""
+        """The answers of the run and the correct answers."""
         nil, unanswered, multiple_answers = self._key
         gold = scoring.target.memo(
             ("gold", nil, multiple_answers),
@@ -68,21 +68,21 @@ class LinkingMeasure(Measure):
         return scoring.memo(("decisions", self._key), lambda: decide(scoring.run, gold, unanswered=unanswered))
 
     def values(self, scoring: Scoring) -> Floats:
-        """What each query stands for."""
+        """Contribution of each query."""
         every = scoring.memo(("influence", self._key), self.decisions(scoring).influence)
         return every[:, FIGURES.index(self.NAME)]
 
 
 class _Part(LinkingMeasure):
-    """Precision or recall of one kind, which is undefined where there is none of it."""
+    """Precision or recall of links or of NILs, undefined if there are none."""
 
     def values(self, scoring: Scoring) -> Floats:
-        """What each query stands for, NaN for all where the figure is undefined.
+        """Contribution of each query, NaN for all queries if the measure is undefined.
 
         Raises
         ------
         InputError
-            It is undefined, unless asked for 0 or nothing.
+            An undefined measure, with ``undefined="raise"``.
         """
         values = super().values(scoring)
         if self["undefined"] == "raise" and np.isnan(values).any():
@@ -93,36 +93,35 @@ class _Part(LinkingMeasure):
 
 
 class _Total(LinkingMeasure):
-    """A figure with the precision of both kinds, which counts 0 for one that the system never answers."""
+    """A measure of links and NILs; the precision of a kind that the system never answers is 0."""
 
     def values(self, scoring: Scoring) -> Floats:
-        """What each query stands for; warns where such a kind is right for some."""
+        """Contribution of each query; warns if a kind that the system never answers is correct for some queries."""
         decisions = self.decisions(scoring)
         scoring.memo(("silence", self._key), lambda: warn_of_silence(decisions, self["nil"], scoring.run.name))
         return super().values(scoring)
 
 
 class _LinkP(_Part):
-    """Link precision: right links over links that the system predicts, NIL aside (Mertens et al. 2014, section 2.2).
+    """Link precision: correct links over predicted links, without NIL (Mertens et al. 2014, section 2.2).
 
-    Figures of linking are ratios over all queries, and hosts can only average values of single ones. So the value of a
-    query is what it stands for in the figure, ``v_q = θ + n ∇θ · x_q``
-    (:func:`vbterrier.kernels.linking.influence`): the mean over all queries **is** the figure, and intervals and paired
-    tests over the values are those of the delta method. A single value is no score: it may lie outside [0, 1], and
-    depends on all answers of the system. ``pt.Experiment(batch_size=...)`` would average the figures of batches: leave
-    it out.
+    Linking measures θ are ratios over all queries, but hosts can only average values of single queries. The value of a
+    query is therefore its contribution to the measure, ``v_q = θ + n ∇θ · x_q``
+    (:func:`vbterrier.kernels.linking.influence`): the mean over all queries **is** the measure, and intervals and
+    paired tests over the values are those of the delta method. A single value is not a score: it may be outside [0, 1]
+    and depends on all answers of the system. Do not use ``pt.Experiment(batch_size=...)``, which averages batches.
 
-    Undefined, for all queries at once, where the system predicts no link.
+    Undefined for all queries if the system predicts no link.
 
     Parameters
     ----------
     nil
-        The word for no entity, in gold and answers; with ``"NIL"``, TAC's numbered clusters of NILs too.
+        The id for no entity in gold standard and answers; ``"NIL"`` includes the numbered NIL clusters of TAC.
     unanswered
-        A query that the run has nothing for is ``"nothing"``, neither link nor NIL: it lowers recall, not precision. Or
-        it is ``"nil"``.
+        Treat a query without an answer as ``"nothing"``, neither link nor NIL, which lowers recall but not precision;
+        or as ``"nil"``.
     multiple_answers
-        Queries with several right entities are refused (``"raise"``), or any of these is right (``"any"``).
+        Refuse queries with several correct entities (``"raise"``), or accept any of these (``"any"``).
     undefined
         ``"raise"``, ``"zero"`` or ``"skip"``.
 
@@ -145,14 +144,14 @@ class _LinkP(_Part):
     __name__ = "LinkP"
     NAME = __name__
     PRETTY_NAME = "Link precision"
-    SHORT_DESC = "share of the predicted links that are right"
+    SHORT_DESC = "share of the predicted links that are correct"
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = _PART
 
 
 class _LinkR(_Part):
-    """Link recall: right links over gold links; parameters and values of queries as of :data:`LinkP`.
+    """Link recall: correct links over gold links; parameters and values of queries as in :data:`LinkP`.
 
-    Undefined where no query has an entity.
+    Undefined if no query has an entity.
 
     Examples
     --------
@@ -169,9 +168,9 @@ class _LinkR(_Part):
 
 
 class _NilP(_Part):
-    """NIL precision: right NILs over NILs that the system predicts; parameters and values as of :data:`LinkP`.
+    """NIL precision: correct NILs over predicted NILs; parameters and values of queries as in :data:`LinkP`.
 
-    Undefined where the system predicts no NIL.
+    Undefined if the system predicts no NIL.
 
     Examples
     --------
@@ -183,14 +182,14 @@ class _NilP(_Part):
     __name__ = "NilP"
     NAME = __name__
     PRETTY_NAME = "NIL precision"
-    SHORT_DESC = "share of the predicted NILs that are right"
+    SHORT_DESC = "share of the predicted NILs that are correct"
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = _PART
 
 
 class _NilR(_Part):
-    """NIL recall: right NILs over gold NILs; parameters and values of queries as of :data:`LinkP`.
+    """NIL recall: correct NILs over gold NILs; parameters and values of queries as in :data:`LinkP`.
 
-    Undefined where each query has an entity.
+    Undefined if each query has an entity.
 
     Examples
     --------
@@ -202,17 +201,17 @@ class _NilR(_Part):
     __name__ = "NilR"
     NAME = __name__
     PRETTY_NAME = "NIL recall"
-    SHORT_DESC = "share of the queries without an entity that are told so"
+    SHORT_DESC = "share of the queries without an entity that are answered NIL"
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = _PART
 
 
 class _LinkingP(_Total):
     """Total precision ``P = (n_L P_L + n_N P_N)/(n_L + n_N)`` with the numbers of gold links and NILs, in [0, 1].
 
-    Mertens et al. 2014, section 2.2; parameters and values of queries as of :data:`LinkP`. The precision of a kind that
-    the system never answers counts 0, with a warning where the gold standard has that kind. Table 2 of the paper prints
-    four totals that follow from its components (R of all three sets, P of Random Mention) and two that do not: P of the
-    manual set, 87.1, where they make 86.6, and of Random Document, 87.0, where they make 86.4.
+    Mertens et al. 2014, section 2.2; parameters and values of queries as in :data:`LinkP`. The precision of links or
+    NILs that the system never answers counts 0, with a warning if the gold standard has them. In Table 2 of the paper,
+    four totals follow from its components (R of all three sets, P of Random Mention) and two do not: P of the manual
+    set is 87.1 instead of 86.6, P of Random Document 87.0 instead of 86.4.
 
     Examples
     --------
@@ -229,10 +228,10 @@ class _LinkingP(_Total):
 
 
 class _LinkingR(LinkingMeasure):
-    """Total recall ``R = (n_L R_L + n_N R_N)/(n_L + n_N)``: the share of queries that are answered rightly, in [0, 1].
+    """Total recall ``R = (n_L R_L + n_N R_N)/(n_L + n_N)``: the share of correctly answered queries, in [0, 1].
 
-    Mertens et al. 2014, section 2.2; parameters as of :data:`LinkP`. Its values are 0 or 1, unlike those of the other
-    figures of linking.
+    Mertens et al. 2014, section 2.2; parameters as in :data:`LinkP`. Its values are 0 or 1, unlike those of the other
+    linking measures.
 
     Examples
     --------
@@ -244,14 +243,14 @@ class _LinkingR(LinkingMeasure):
     __name__ = "LinkingR"
     NAME = __name__
     PRETTY_NAME = "Linking recall with NIL"
-    SHORT_DESC = "share of the queries that are answered rightly"
+    SHORT_DESC = "share of the queries with a correct answer"
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = _TOTAL
 
 
 class _LinkingF1(_Total):
-    """``F1 = 2PR/(P + R)`` of :data:`LinkingP` and :data:`LinkingR`, in [0, 1]; 0 where nothing is right.
+    """``F1 = 2PR/(P + R)`` of :data:`LinkingP` and :data:`LinkingR`, in [0, 1]; 0 without a correct answer.
 
-    Mertens et al. 2014, section 2.2; parameters and values of queries as of :data:`LinkP`.
+    Mertens et al. 2014, section 2.2; parameters and values of queries as in :data:`LinkP`.
 
     Examples
     --------
