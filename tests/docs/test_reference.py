@@ -115,7 +115,7 @@ def test_every_command_has_its_options():
 def test_transformers_are_shown_with_their_own_parameters():
     ours = extension("of_this_package")
     shown, _ = ours.parameters(None, "class", "", vbterrier.Truncate, None, "(*args, **kwargs)", None)
-    assert shown == "(*, threshold=None, top=None, mass=None)"
+    assert shown == "(*, threshold=None, cutoff=None, mass=None)"
     assert ours.parameters(None, "function", "", len, None, "(obj, /)", None) == ("(obj, /)", None)
 
 
