@@ -265,7 +265,7 @@ def oer_distributions(
     ----------
     selected
         Columns name, qid, oer and signal, a row for each selected entity, as
-        :func:`vbterrier.entities.oer.selected_entities` returns it; or other entities with their classes, as the
+        :func:`vbterrier.entities.selected_entities` returns it; or other entities with their classes, as the
         partitions of a supervision (figure 3). Rows with a missing OER are not drawn; the caption counts them.
     runs
         Runs to draw, in this order; all by default.
