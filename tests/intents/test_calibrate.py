@@ -206,10 +206,10 @@ def test_what_cannot_be_used_for_a_fit_is_said(sample):
     frame, _, labels = sample
     with (
         pytest.warns(DegenerateWarning, match=r"299 queries .* without labels, left out of the fit"),
-        pytest.warns(DegenerateWarning, match=r"1 query \('q000'\) alone with labels"),
+        pytest.warns(DegenerateWarning, match=r"1 query \('q000'\) is the only one with labels"),
     ):
         Calibrate("isotonic").fit(frame, labels[:1])
-    with pytest.raises(InputError, match="labels: none of their 1 queries is among those of the intents"):
+    with pytest.raises(InputError, match="labels: none of the 1 queries is in the intents"):
         Calibrate("platt").fit(frame, labels[:1].assign(qid="elsewhere"))
     for method in FITTED:
         message = "labels: no labelled entity is a candidate: '/m/.*' against '.*'; check the entity ids"
@@ -224,7 +224,9 @@ def test_what_cannot_be_used_for_a_fit_is_said(sample):
         Calibrate("temperature").fit(frame.assign(score=1.0), labels)
     with pytest.raises(InputError, match=r"labels: candidate 'e. ?' of query 'q000' is|is in rows"):
         Calibrate("platt").fit(frame, pd.concat([labels, labels]))
-    with pytest.raises(ParameterError, match="method 'softmax' has no parameters to fit; use one of temperature, platt"):
+    with pytest.raises(
+        ParameterError, match="method 'softmax' has no parameters to fit; use one of temperature, platt"
+    ):
         Calibrate().fit(frame, labels)
 
 

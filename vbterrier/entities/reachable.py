@@ -48,7 +48,7 @@ class OnDocuments(OnEntities):
         self.links = self._links.given
         self._set_entities(entities)
 
-    def _listed(self, documents: Documents, inp: pd.DataFrame, cutoff: int | None) -> TopEntities:
+    def _top_entities(self, documents: Documents, inp: pd.DataFrame, cutoff: int | None) -> TopEntities:
         run = self._entity_run(inp)
         require_same_kind(run.topic_ids, documents.run.topic_ids, "entities column 'qid'", "run column 'qid'")
         n = int((~documents.known).sum())
@@ -111,7 +111,7 @@ class EntityReachable(OnDocuments):
         if not len(inp):
             return inp.assign(rank=pd.Series(dtype="int64"))
         documents = self._links.of(Run(inp))
-        pool, kept = documents.pool, self._listed(documents, inp, self.cutoff).reached
+        pool, kept = documents.pool, self._top_entities(documents, inp, self.cutoff).reached
         n_kept = np.bincount(pool.topic[kept], minlength=len(pool.topics))
         empty = [pool.topics[place] for place in np.flatnonzero(n_kept == 0)]
         if empty:

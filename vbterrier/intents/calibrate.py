@@ -287,7 +287,7 @@ class Calibrate(IntentStage, pt.Estimator):  # type: ignore[misc]
         without = [qid for qid, is_in in zip(candidates.topics, targets.labelled.tolist(), strict=True) if not is_in]
         warn_of(without, "without labels, left out of the fit")
         if n_labelled == 1:
-            warn_of([candidates.topics[int(np.argmax(targets.labelled))]], "alone with labels")
+            warn_of([candidates.topics[int(np.argmax(targets.labelled))]], "is the only one with labels")
         used = targets.labelled[candidates.topic[candidates.entities]]
         rows, score = candidates.entities[used], candidates.scores()[used]
         if self.method == "temperature":

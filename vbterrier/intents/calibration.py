@@ -78,7 +78,7 @@ def targets_of(candidates: Candidates, labels: Any) -> Targets:
         target = normalised(correct, given.topic, given.n)
     topic = places(given.topics, candidates.topics)
     if not (topic >= 0).any():
-        raise InputError(f"labels: none of their {given.n} queries is among those of the {candidates.name}")
+        raise InputError(f"labels: none of the {given.n} queries is in the {candidates.name}")
     here = topic[given.topic] >= 0
     found = np.full(len(frame), -1)
     rows = np.flatnonzero(here)

@@ -91,7 +91,7 @@ def parse_constraints(given: Any) -> tuple[Constraint, ...]:
     """
     if isinstance(given, Mapping):
         return tuple(_of_mapping(given))
-    if given is None or given is pd.NA or (isinstance(given, float) and math.isnan(given)):
+    if _is_missing(given):
         return ()
     if not isinstance(given, str):
         raise InputError(f"constraints {given!r}: wanted text or a mapping, found {type(given).__name__}")

@@ -90,7 +90,7 @@ def violations(
     """
     wanted = _wanted(constraints, weights)
     entities = candidates.entity.text.to_pylist()
-    known = _known(kb, entities, wanted) if len(wanted) else _NO_FACTS
+    known = _facts(kb, entities, wanted) if len(wanted) else _NO_FACTS
     _require_attributes(wanted, known, kb, candidates.topics)
     # The dtype of an empty column would prevent the merge.
     ids = pd.Series(entities, dtype=object)
@@ -101,7 +101,7 @@ def violations(
     found = pairs[["pair", "entity_id", "attribute", "place"]].merge(known, on=["entity_id", "attribute"])
     violated = np.full(len(pairs), unknown)
     violated[found["pair"]] = 1.0
-    violated[_met(found, wanted)] = 0.0
+    violated[_satisfied(found, wanted)] = 0.0
     # NIL is not an entity and violates no constraint.
     violated[candidates.nil[pairs["row"]]] = 0.0
     return Violations(pairs["row"].to_numpy(), pairs["weight"].to_numpy() * violated, len(entities))
@@ -127,7 +127,7 @@ def _wanted(constraints: Sequence[Sequence[Constraint]], weights: Mapping[str, f
     )
 
 
-def _known(kb: Attributes, entities: Sequence[str], wanted: pd.DataFrame) -> pd.DataFrame:
+def _facts(kb: Attributes, entities: Sequence[str], wanted: pd.DataFrame) -> pd.DataFrame:
     """Return the values of the wanted attributes, as normal forms and as numbers."""
     facts = kb.attributes(list(dict.fromkeys(entities)))
     if not len(facts):
@@ -159,7 +159,7 @@ def _require_attributes(wanted: pd.DataFrame, known: pd.DataFrame, kb: Attribute
         )
 
 
-def _met(facts: pd.DataFrame, wanted: pd.DataFrame) -> Ints:
+def _satisfied(facts: pd.DataFrame, wanted: pd.DataFrame) -> Ints:
     """Return the pairs with one of the wanted values."""
     each = wanted[["place", "values"]].explode("values")
     is_range = each["values"].map(lambda value: isinstance(value, Range)).to_numpy(dtype=bool)

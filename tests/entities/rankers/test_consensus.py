@@ -124,7 +124,7 @@ def test_topics_and_documents_without_entities_are_told_of(collection):
     unknown = pd.DataFrame({"qid": ["new"], "docno": ["x"], "score": [1.0]})
     with pytest.warns(DegenerateWarning, match="none of its 1 documents has an entity"):
         assert len(ConsensusEntities(data["tags"])(unknown)) == 0
-    with pytest.raises(InputError, match="never meet"):
+    with pytest.raises(InputError, match="never match"):
         ConsensusEntities(data["tags"])(unknown.assign(docno=[7]))
 
 

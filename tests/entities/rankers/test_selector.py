@@ -281,7 +281,7 @@ def test_nothing_to_learn_from(data):
         EntitySelector(pool).fit(run, qrels.assign(label=0))
     with pytest.raises(InputError, match=r"fold \d of 5: no topic has positive and negative"):
         EntitySelector(pool).cross_validated(run, qrels.assign(label=1))
-    with pytest.raises(InputError, match="never meet"):
+    with pytest.raises(InputError, match="never match"):
         EntitySelector(pool).fit(run, qrels.assign(qid=1))
     with pytest.warns(DegenerateWarning, match="10 topics are not in qrels and are not used"):
         EntitySelector(pool, rounds=2).fit(run, qrels[~qrels["qid"].str.startswith("q1") | (qrels["qid"] == "q1")])

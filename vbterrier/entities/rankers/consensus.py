@@ -52,7 +52,7 @@ class LocalIDF(RunReranker):
 
     Notes
     -----
-    The factor is at least 1, so negative scores of rare entities fall instead of rising; a warning reports them.
+    The factor is at least 1, so it lowers negative scores of rare entities; a warning reports negative scores.
 
     References
     ----------
@@ -76,11 +76,11 @@ class LocalIDF(RunReranker):
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Replace the scores and ranks of an entity run."""
         pt.validate.result_frame(inp, extra_columns=["score"])
-        placed = RunOnPool.on(self._pool, inp)
-        if (placed.run.score < 0).any():
+        aligned = RunOnPool.on(self._pool, inp)
+        if (aligned.run.score < 0).any():
             warn("entity run: scores below 0, which LocalIDF lowers more for rarer entities; shift them first")
-        idf = pool_idf(placed.pool, pool_df(placed.pool))
-        score: Any = placed.run.score * placed.of_pairs(idf)
+        idf = pool_idf(aligned.pool, pool_df(aligned.pool))
+        score: Any = aligned.run.score * aligned.of_pairs(idf)
         return ranked(inp.assign(score=score.astype(np.float64)), name="entity run")
 
 
@@ -245,10 +245,9 @@ class PersonalisedPageRank(PoolRanker):
 
     Notes
     -----
-    Scores sum to 1 in every topic before ``cutoff`` applies. Entities that the walk never reaches score 0 and are not
-    ranked. The number of steps follows from damping and tolerance alone, 118 by default, each linear in the links; the
-    graph itself is never made. The paper names the method and leaves the graph open: we count documents and no
-    confidences.
+    Scores sum to 1 in every topic before ``cutoff`` applies. Entities that the walk never reaches are not ranked. The
+    number of steps depends only on ``damping`` and ``tolerance`` (118 by default), and each is linear in the number of
+    links. The paper names the method and does not define the graph: this one counts documents and ignores confidences.
 
     References
     ----------

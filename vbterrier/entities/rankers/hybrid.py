@@ -113,7 +113,7 @@ class HybridEntities(EntityStage):
         topics = Topics(inp)
         runs = [Run(ranker(inp), name=f"run of ranker {place}") for place, ranker in enumerate(self.rankers)]
         weights = self.weights or [1.0] * len(runs)
-        score = np.concatenate([weight * self._shares(run) for weight, run in zip(weights, runs, strict=True)])
+        score = np.concatenate([weight * self._contributions(run) for weight, run in zip(weights, runs, strict=True)])
         topic = np.concatenate([places(run.topics, topics.names)[run.topic] for run in runs])
         docno = pd.concat([run.frame["docno"] for run in runs], ignore_index=True)
         coded = ids_of(docno, "runs column 'docno'").text.dictionary_encode()
@@ -125,7 +125,7 @@ class HybridEntities(EntityStage):
         fused = np.bincount(pair, score[topic >= 0], minlength=len(pairs)).astype(np.float64, copy=False)
         return topics.run(pairs // size, pairs % size, Ids(coded.dictionary).take(in_order), fused, self.cutoff)
 
-    def _shares(self, run: Run) -> Floats:
+    def _contributions(self, run: Run) -> Floats:
         """Return the contribution of each row of a run at weight 1."""
         if self.fusion == "rrf":
             return np.asarray(1.0 / (self.k + 1 + run.ranks()), dtype=np.float64)
@@ -228,16 +228,16 @@ class OERFilter(RunReranker):
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Keep rows of an entity run, with new ranks."""
         pt.validate.result_frame(inp, extra_columns=["score"])
-        placed = RunOnPool.on(self._pool, inp)
-        has = np.append(self._table.contrasts, False)[placed.topic]
+        aligned = RunOnPool.on(self._pool, inp)
+        has = np.append(self._table.contrasts, False)[aligned.topic]
         if not has.all():
-            lost = np.unique(placed.run.topic[~has])
-            shown = examples(placed.run.topics[place] for place in lost.tolist())
+            lost = np.unique(aligned.run.topic[~has])
+            shown = examples(aligned.run.topics[place] for place in lost.tolist())
             warn(
                 f"entity run: {len(lost)} topics have no relevant or no non-relevant documents in links and "
                 f"are removed ({shown})"
             )
-        kept = has & (placed.of_pairs(self._oer) >= self.threshold)
+        kept = has & (aligned.of_pairs(self._oer) >= self.threshold)
         return ranked(inp[kept].reset_index(drop=True), name="entity run")
 
     def __repr__(self) -> str:

@@ -87,16 +87,16 @@ def word_overlap(query: Sequence[str], name: Sequence[str]) -> Floats:
     return np.stack([shared, shared / np.maximum(union, 1), shared / np.maximum(sizes[left], 1)], axis=1)
 
 
-def feature_table(placed: RunOnPool, features: Sequence[str], names: Mapping[str, str] | None) -> Floats:
+def feature_table(aligned: RunOnPool, features: Sequence[str], names: Mapping[str, str] | None) -> Floats:
     """Return the requested features of each row of an entity run, shape (n_rows, n_features).
 
     Features that are not in ``FEATURES`` are columns of the run.
     """
-    run = placed.run
+    run = aligned.run
     columns: dict[str, Any] = {"score": run.score, "rank": run.ranks() + 1.0}
     if set(features) & set(SUPPORT):
-        support = candidate_support(placed.pool)
-        columns |= {name: placed.of_pairs(support[:, place]) for place, name in enumerate(SUPPORT)}
+        support = candidate_support(aligned.pool)
+        columns |= {name: aligned.of_pairs(support[:, place]) for place, name in enumerate(SUPPORT)}
     if set(features) & set(WORDS):
         known = names or {}
         called = [known[each] if each in known else name_of(each) for each in run.docno.text.to_pylist()]
@@ -205,7 +205,7 @@ class LabelledRun:
 
     Parameters
     ----------
-    placed
+    aligned
         The run.
     table
         Its features, shape (n_rows, n_features).
@@ -213,7 +213,7 @@ class LabelledRun:
         The label of each row, -1 if unknown, shape (n_rows,).
     """
 
-    placed: RunOnPool
+    aligned: RunOnPool
     table: Floats
     label: Ints
 
@@ -225,7 +225,7 @@ class LabelledRun:
 
     def examples(self, among: Bools | None = None) -> Examples:
         """Return the labelled rows, sorted by the ids of topic and entity so that input order has no effect."""
-        run = self.placed.run
+        run = self.aligned.run
         rows = np.flatnonzero(self.rows if among is None else self.rows & among)
         by_name = np.argsort(np.argsort(np.array(run.topics)))
         topic = by_name[run.topic[rows]]
@@ -234,28 +234,28 @@ class LabelledRun:
         return Examples(self.table[rows], self.label[rows], sizes[sizes > 0])
 
 
-def from_entities(placed: RunOnPool, table: Floats, qrels: Any, rel: int) -> LabelledRun:  # noqa: ARG001 - common signature
+def from_entities(aligned: RunOnPool, table: Floats, qrels: Any, rel: int) -> LabelledRun:  # noqa: ARG001 - common signature
     """Return a run with given entity labels, as qrels or from ``entity_labels``; a label below 0 counts as missing."""
     frame = frame_of(qrels, "qrels")
     if "docno" not in frame and {"entity_id", "label"} <= set(frame.columns):
         frame = frame[frame["label"].notna()].rename(columns={"entity_id": "docno"})
     labels = LabelFrame(frame)
-    require_same_kind(labels.qid, placed.run.topic_ids, "qrels column 'qid'", "entity run column 'qid'")
-    require_same_kind(labels.docno, placed.run.docno, "qrels column 'docno'", "entity run column 'docno'")
-    label = np.full(len(placed.run), UNKNOWN)
+    require_same_kind(labels.qid, aligned.run.topic_ids, "qrels column 'qid'", "entity run column 'qid'")
+    require_same_kind(labels.docno, aligned.run.docno, "qrels column 'docno'", "entity run column 'docno'")
+    label = np.full(len(aligned.run), UNKNOWN)
     if len(labels.label):
-        row = labels.lookup.find_one(places(placed.run.topics, labels.topics)[placed.run.topic], placed.run.docno)
+        row = labels.lookup.find_one(places(aligned.run.topics, labels.topics)[aligned.run.topic], aligned.run.docno)
         label = np.where(row >= 0, np.maximum(labels.label, UNKNOWN)[row], UNKNOWN)
-    return LabelledRun(placed, table, label)
+    return LabelledRun(aligned, table, label)
 
 
-def from_documents(placed: RunOnPool, table: Floats, qrels: Any, rel: int) -> LabelledRun:
+def from_documents(aligned: RunOnPool, table: Floats, qrels: Any, rel: int) -> LabelledRun:
     """Return a run with entity labels derived from document labels (Chatterjee, arXiv 2604.05204, equation 5).
 
     The label is 1 if only relevant documents of the pool mention the entity, 0 if only non-relevant ones do, and
     unknown if both do, in topics without judgments, and for entities outside the pool.
     """
-    pool, run = placed.pool, placed.run
+    pool, run = aligned.pool, aligned.run
     labels = LabelFrame(qrels)
     require_same_kind(labels.qid, run.topic_ids, "qrels column 'qid'", "entity run column 'qid'")
     require_same_kind(labels.docno, pool.docno, "qrels column 'docno'", "links column 'docno'")
@@ -271,5 +271,5 @@ def from_documents(placed: RunOnPool, table: Floats, qrels: Any, rel: int) -> La
     df = pool_df(pool)
     df_relevant = np.bincount(pool.pair[relevant[pool.document]], minlength=len(df))
     of_pair = np.where(df_relevant == df, 1, np.where(df_relevant == 0, 0, UNKNOWN))
-    known = (placed.pair >= 0) & ~unjudged[run.topic]
-    return LabelledRun(placed, table, np.where(known, placed.of_pairs(of_pair), UNKNOWN).astype(np.int64))
+    known = (aligned.pair >= 0) & ~unjudged[run.topic]
+    return LabelledRun(aligned, table, np.where(known, aligned.of_pairs(of_pair), UNKNOWN).astype(np.int64))

@@ -188,12 +188,12 @@ class EntitySelector(RunReranker, pt.Estimator):  # type: ignore[misc]
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Replace the scores and ranks of an entity run."""
-        placed, table = self._described(inp)
+        aligned, table = self._described(inp)
         if not len(inp):
             return ranked(inp, name="entity run")
         if self._model is None:
             raise InputError(f"{self!r} is not fitted; call fit, or use cross_validated")
-        return ranked(placed.run.frame.assign(score=predict(self._model, table)), name="entity run")
+        return ranked(aligned.run.frame.assign(score=predict(self._model, table)), name="entity run")
 
     def cross_validated(self, topics_and_res: pd.DataFrame, qrels: Any, *, folds: int = 5) -> pd.DataFrame:
         """Return the entity run of all topics, each scored by a model learned from other topics.
@@ -213,19 +213,20 @@ class EntitySelector(RunReranker, pt.Estimator):  # type: ignore[misc]
         """
         folds = whole("folds", folds, low=2)
         labelled = self._labelled(topics_and_res, qrels)
-        run = labelled.placed.run
+        run = labelled.aligned.run
         fold = np.array([fold_of(qid, folds, self.seed) for qid in run.topics], dtype=np.int64)[run.topic]
         score = np.full(len(run), np.nan)
         stops = folds > 2 and self.patience is not None  # noqa: PLR2004 - one fold must remain for training
-        for held in np.unique(fold).tolist():
-            checked: Bools = (fold == (held + 1) % folds) & stops
+        for test_fold in np.unique(fold).tolist():
+            checked: Bools = (fold == (test_fold + 1) % folds) & stops
             try:
                 model = self._learn(
-                    labelled.examples((fold != held) & ~checked), labelled.examples(checked) if checked.any() else None
+                    labelled.examples((fold != test_fold) & ~checked),
+                    labelled.examples(checked) if checked.any() else None,
                 )
             except InputError as error:
-                raise InputError(f"fold {held} of {folds}: {error}") from error
-            score[fold == held] = predict(model, labelled.table[fold == held])
+                raise InputError(f"fold {test_fold} of {folds}: {error}") from error
+            score[fold == test_fold] = predict(model, labelled.table[fold == test_fold])
         return ranked(run.frame.assign(score=score), name="entity run")
 
     def _learn(self, examples: Examples, checked: Examples | None) -> str:
@@ -246,13 +247,13 @@ class EntitySelector(RunReranker, pt.Estimator):  # type: ignore[misc]
         pt.validate.result_frame(inp, extra_columns=["score", *query, *further])
         for name in further:
             numbers_of(inp[name], f"entity run column {name!r}")
-        placed = RunOnPool.on(self._pool, inp)
-        return placed, feature_table(placed, self.features, self.names)
+        aligned = RunOnPool.on(self._pool, inp)
+        return aligned, feature_table(aligned, self.features, self.names)
 
     def _labelled(self, inp: pd.DataFrame, qrels: Any) -> LabelledRun:
-        placed, table = self._described(inp)
+        aligned, table = self._described(inp)
         labels_from = from_entities if self.supervision == "entities" else from_documents
-        labelled = labels_from(placed, table, qrels, self.rel)
+        labelled = labels_from(aligned, table, qrels, self.rel)
         # Features that are computed here read no judgments.
         given = [place for place, name in enumerate(self.features) if name == "score" or name not in FEATURES]
         refuse_copies(

@@ -97,7 +97,7 @@ class Reranker(OnDocuments, abc.ABC):
             return inp.assign(rank=pd.Series(dtype="int64"))
         documents = self.documents(Run(inp))
         require_finite(documents)
-        listed = self._listed(documents, inp, self.cutoff)
+        listed = self._top_entities(documents, inp, self.cutoff)
         score = self.scores(documents, self.observed(listed, self.prepared(documents)))
         return ranked(inp.iloc[documents.row].reset_index(drop=True).assign(score=score))
 

@@ -242,8 +242,9 @@ class ExpansionReranker(Interpolation):
 
     Notes
     -----
-    The topic's pool is the collection that N, df and average length are of: no index and no Java. Words are those of
-    :class:`vbterrier.linking.words.Words`, casefolded, without stemming or stopwords, which idf holds back.
+    N, df and the average length are computed over the topic's pool, so no index is needed. Words are the case-folded
+    words of :class:`vbterrier.linking.words.Words`, without stemming or stopword removal; idf reduces the weight of
+    stopwords.
 
     References
     ----------
