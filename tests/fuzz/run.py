@@ -33,11 +33,11 @@ def main():
     def one(data):
         n = next(count)
         if time.monotonic() > end:
-            # Leaving through libFuzzer waits for threads of Arrow that wait for Python.
+            # Exiting through libFuzzer waits for threads of Arrow, which wait for Python.
             print(f"{name}: {n:,} inputs")
             sys.stdout.flush()
             os._exit(0)
-        # A file of the input before must not help this one.
+        # Files of the previous input must not affect this one.
         shutil.rmtree(work, ignore_errors=True)
         work.mkdir()
         targets.check(name, work, data)

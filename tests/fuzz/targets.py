@@ -1,7 +1,7 @@
-"""What is fuzzed: every reader, given any bytes, gives what it promises or an error of this package, soon.
+"""Fuzz targets: every reader returns a valid result or raises an error of this package for any bytes.
 
-A target takes a folder to write to and the bytes. What is binary (Parquet, SQLite) is a good file of ours, changed as
-the bytes say: lines of ``OFFSET HEX`` put other bytes in it, ``cut N`` ends it; so all inputs that we keep are text.
+A target takes a folder to write to and the bytes. For binary formats (Parquet, SQLite) the bytes change a valid file:
+lines ``OFFSET HEX`` replace bytes, and ``cut N`` truncates it, so that all stored inputs are text.
 """
 
 import json
@@ -34,7 +34,7 @@ MENTIONS = ["jordan", "Michael Jordan", "mj", "", "x' OR 1=1 --"]
 
 
 def check(name, folder, data):
-    """Feed bytes to a target; whatever is raised here is a defect."""
+    """Pass bytes to a target; any exception is a defect."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DegenerateWarning)
         error = None
@@ -52,7 +52,7 @@ def check(name, folder, data):
 
 
 def table(read, text, numbers, folder, data):
-    """Columns of a reader: ids are text that is not empty, numbers are no NaN, the same bytes give the same."""
+    """Check columns: ids are non-empty text, numbers are not NaN, and a second read returns the same frame."""
     path = written(folder, data)
     frame = read(path, max_bytes=MAX_BYTES)
     for name in text:
@@ -66,7 +66,7 @@ def table(read, text, numbers, folder, data):
 
 
 def trec(read, names, data_types, folder, data):
-    """Files of fields apart by white space, against the plainest reader there is."""
+    """Compare files with fields separated by white space with a simple reader."""
     frame = table(read, [name for name, kind in data_types.items() if kind is str], [], folder, data)
     if data.startswith((b"PAR1", b"\x1f\x8b")):
         return
@@ -79,7 +79,7 @@ def trec(read, names, data_types, folder, data):
 
 
 def jsonl(read, folder, data):
-    """Links of a linker's output file."""
+    """Check the links of a linker's output file."""
     frame = read(written(folder, data), max_bytes=MAX_BYTES)
     for name in ("docno", "entity_id", "name"):
         assert all(isinstance(value, str) for value in frame[name]), name
@@ -87,7 +87,7 @@ def jsonl(read, folder, data):
 
 
 def services(_folder, data):
-    """Answers of linking services, decoded or not."""
+    """Read answers of linking services, with and without the text."""
     with suppress(ValueError, RecursionError):
         answer = json.loads(data)
         for kind in (EntityFishing, REL, SpotlightAnnotate, SpotlightCandidates, TagMe, WAT):
@@ -124,7 +124,7 @@ def journal(folder, data):
 
 
 def kb_of_lines(build, folder, data):
-    """One that is built of any bytes can be asked anything."""
+    """Build a knowledge base from any bytes, and use all its methods."""
     with closing(build(folder / "built.kb", written(folder, data), progress=False)) as kb:
         assert len(kb)
         ask(kb)
@@ -153,13 +153,13 @@ def kb_of_wikimapper(folder, data):
 
 
 def kb_bytes(folder, data):
-    """Any bytes of a built file may be wrong."""
+    """Change any bytes of a built file."""
     with closing(vbterrier.linking.KnowledgeBase(written(folder, patched(base() / "base.kb", data)))) as kb:
         ask(kb)
 
 
 def kb_content(folder, data):
-    """A whole SQLite file may hold anything: statements that change one of ours."""
+    """Change a built file with SQL statements."""
     path = written(folder, (base() / "base.kb").read_bytes())
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
         db.set_authorizer(lambda action, *_: sqlite3.SQLITE_DENY if action in REFUSED else sqlite3.SQLITE_OK)
@@ -174,7 +174,7 @@ def kb_content(folder, data):
 
 
 def ask(kb):
-    """All questions that a knowledge base takes; each may end in an error of ours."""
+    """Call all methods of a knowledge base; each may raise an error of this package."""
     questions = [
         lambda: (len(kb), kb.n_aliases, kb.id_space, kb.has_priors, repr(kb), hash(kb)),
         *(partial(kb.lookup, MENTIONS, how=how) for how in MODES),
@@ -201,7 +201,7 @@ def parquet(name, read, folder, data):
 
 
 def artifact(folder, data):
-    """A set of intents: what stands before the first empty line changes the first of its files, and so on."""
+    """Change the files of a set of intents; an empty line separates the changes of two files."""
     parts = data.split(b"\n\n", 2)
     place = folder / "set"
     place.mkdir(exist_ok=True)
@@ -216,19 +216,19 @@ def artifact(folder, data):
     assert scores.values["value"].between(0, 1 + 1e-9).all()
 
 
-# What targets are made of.
+# Helpers.
 
 
 @cache
 def base():
-    """A folder of good files."""
+    """Return a folder of valid files."""
     folder = Path(tempfile.mkdtemp(prefix="vbterrier-fuzz-"))
     people = [
         {"id": "E1", "label": "Michael Jordan", "aliases": [["MJ", 0.75], "Jordan"], "attributes": {"born": 1963}},
         {"id": "E2", "label": "Jordan", "aliases": [["MJ", 0.25]], "redirects": ["R1"]},
     ]
     with patch("vbterrier.linking.kb.building.COMPARED_AT_MOST", 2):
-        # With an index of trigrams, as a large one.
+        # Build an index of trigrams, as for a large knowledge base.
         vbterrier.linking.build_kb(folder / "base.kb", people, id_space="people", progress=False).close()
     run = pd.DataFrame({"qid": "q1", "docno": ["d1", "d2"], "score": [2.0, 1.0], "rank": [0, 1], "name": "x"})
     run.to_parquet(folder / "run.parquet", index=False)
@@ -246,7 +246,7 @@ def written(folder, data):
 
 
 def patched(path, data):
-    """The bytes of a file with the changes that lines ask for."""
+    """Return the bytes of a file with the changes given by lines."""
     content = bytearray(path.read_bytes())
     for line in data.splitlines():
         where, _, what = line.partition(b" ")
@@ -260,7 +260,7 @@ def patched(path, data):
 
 
 def coded(text):
-    """Text as REL writes it."""
+    """Encode text as in REL."""
     return " ".join(format(ord(sign), "b") for sign in text)
 
 
@@ -281,7 +281,7 @@ def database(folder, schema, columns, rows):
 
 
 REFUSED = {sqlite3.SQLITE_ATTACH, sqlite3.SQLITE_DETACH, sqlite3.SQLITE_PRAGMA}
-# Their errors name no file: the place is an answer, or a parameter.
+# The errors of these targets do not name a file.
 ANY_ERROR = {"artifact", "services", "calibration", "kb-rel", "kb-wikimapper", "kb-file", "kb-wikidata"}
 RUN = {"qid": str, "docno": str, "rank": int, "score": float}
 QRELS = {"qid": str, "iteration": str, "docno": str, "label": int}

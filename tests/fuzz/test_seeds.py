@@ -1,4 +1,4 @@
-"""What is fuzzed each night is tested each time with the inputs that are kept: ours, and all that ever failed."""
+"""Tests of the fuzz targets with stored inputs, including all that ever failed."""
 
 import importlib.util
 from pathlib import Path

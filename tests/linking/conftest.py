@@ -1,4 +1,4 @@
-"""A service on this machine that answers as it is told, well or badly."""
+"""A local HTTP service with scripted answers."""
 
 import json
 import socket
@@ -48,11 +48,11 @@ class Server(ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, request, client_address):
-        """Clients that hang up on purpose are no news."""
+        """Ignore clients that disconnect."""
 
 
 class Service:
-    """Answers each request with the next of its replies, the last for ever: JSON, or a function of the handler."""
+    """A service that answers each request with the next of its replies (JSON or a function), and repeats the last."""
 
     def __init__(self):
         self.asked, self.replies, self.over = [], [], threading.Event()
@@ -79,7 +79,7 @@ class Service:
 
     @staticmethod
     def send(body, status=200, **headers):
-        """A reply with a body, UTF-8 unless it is bytes."""
+        """Return a reply with a body, which is encoded as UTF-8 unless it is bytes."""
         content = body.encode() if isinstance(body, str) else body
 
         def reply(handler):
@@ -92,16 +92,16 @@ class Service:
         return reply
 
     def silent(self, handler):
-        """Says nothing until the service stops."""
+        """Send nothing until the service stops."""
         self.over.wait(5)
         handler.close_connection = True
 
     def drip(self, handler):
-        """Sends a byte of its body now and then: never silent, and not done before tests give up."""
+        """Send the body slowly, one byte at a time."""
         self._drip(handler, b"Content-Length: 100000\r\n\r\n")
 
     def drip_chunk(self, handler):
-        """Sends a byte of a long chunk now and then."""
+        """Send a long chunk slowly, one byte at a time."""
         self._drip(handler, b"Transfer-Encoding: chunked\r\n\r\nfffff\r\n")
 
     def _drip(self, handler, head):
@@ -115,7 +115,7 @@ class Service:
 
     @staticmethod
     def hang_up(sent):
-        """Sends something and closes the connection."""
+        """Return a reply that sends bytes and closes the connection."""
 
         def reply(handler):
             handler.wfile.write(sent)
@@ -127,7 +127,7 @@ class Service:
 
     @staticmethod
     def endless(piece, head=b"", start=b""):
-        """Sends a body without end and without length."""
+        """Return a reply with an endless body of unknown length."""
 
         def reply(handler):
             handler.wfile.write(b"HTTP/1.1 200 OK\r\nConnection: close\r\n" + head + b"\r\n" + start)

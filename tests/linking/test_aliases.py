@@ -1,4 +1,4 @@
-"""Aliases from frames and knowledge bases, and what they may mean."""
+"""Aliases from frames and knowledge bases, and their candidate entities."""
 
 import pickle
 from itertools import pairwise
@@ -26,7 +26,7 @@ ROWS = pd.DataFrame(
 
 
 class Base:
-    """A knowledge base by its interface alone."""
+    """An object with only the interface of a knowledge base."""
 
     id_space, has_priors = "people", True
 
@@ -122,7 +122,7 @@ def test_frames_of_aliases_are_equal_by_what_they_hold():
     assert source != "4 aliases of 'people'" == repr(source)
 
 
-# Meanings
+# Candidate entities
 
 
 def meant(table, n_keys, weights=None, **options):

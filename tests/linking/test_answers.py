@@ -1,4 +1,4 @@
-"""Gold standards and answers: what counts as what, and what is refused."""
+"""Gold standards and system answers."""
 
 import numpy as np
 import pandas as pd
@@ -35,7 +35,7 @@ def test_the_best_ranked_entity_is_the_answer_whatever_the_order_of_rows():
     assert counts(several) == [[2, 0, 0, 0], [0, 0, 0, 2]]
     run = several.rename(columns={"entity_id": "docno"})
     assert counts(run) == counts(several)
-    # An equal score: the last id in the order of bytes, as trec_eval has it.
+    # Ties are broken by descending id, as in trec_eval.
     with pytest.warns(DegenerateWarning, match="are tied"):
         assert counts(several.assign(score=1.0)) == [[1, 1, 0, 0], [0, 0, 0, 2]]
 
@@ -59,7 +59,7 @@ def test_an_answer_that_stands_twice_is_refused_or_keeps_its_best_rank(column):
 def test_clusters_of_nil_are_nil_as_tac_numbers_them():
     gold = GOLD.assign(entity_id=["Q1", "Q2", "NIL0012", "NIL7"])
     assert counts(frame(a="Q1", c="NIL", d="NIL0001"), gold) == [[1, 0, 0, 1], [0, 0, 2, 0]]
-    # A title that begins so is an entity.
+    # A title with this prefix is an entity.
     assert counts(frame(a="NILE", b="NIL_1", c="Q1"), gold) == [[0, 2, 0, 0], [0, 1, 0, 1]]
 
 
@@ -167,7 +167,7 @@ def test_further_queries_are_left_out_with_a_warning():
 def test_ids_of_another_space_are_told():
     with pytest.warns(DegenerateWarning, match="no answer is an entity of gold: it has 'Paris'; gold has 'Q1', 'Q2'"):
         counts(frame(a="Paris", b="NIL"))
-    # One that meets, even for another query, is enough; so is a system that links nothing.
+    # No warning if one id matches, even for another query, or if the system links nothing.
     counts(frame(a="Q2"))
     counts(frame(a="NIL"))
     counts(frame(a="Paris"), GOLD.assign(entity_id="NIL"))

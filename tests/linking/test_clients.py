@@ -1,4 +1,4 @@
-"""Clients of linking services, against one on this machine that answers well, badly, late, or without end."""
+"""Clients of linking services against a local service with valid, invalid, late and endless answers."""
 
 import dataclasses
 import gzip
@@ -31,7 +31,7 @@ QUICK = {"timeout": 5.0, "deadline": 20.0, "backoff": 0.01}
 
 
 def jordan(spot="Jordan", start=0):
-    """WAT's answer to a text with Jordan in it."""
+    """Return WAT's answer to a text that contains Jordan."""
     prior = {"prior_explanation": {"entity_mention_probability": 0.25}}
     annotation = {"start": start, "end": start + len(spot), "spot": spot, "id": 20455, "title": "Michael_Jordan"}
     return {"annotations": [annotation | {"rho": 0.5, "explanation": prior}]}
@@ -49,7 +49,7 @@ def failure(client, texts=("Jordan won",)):
 
 @pytest.fixture(autouse=True)
 def contacted(monkeypatch):
-    """Every host that a name is looked up for or a socket is opened to; none but this machine is let through."""
+    """Record the hosts of name look-ups and sockets, and allow only this machine."""
     hosts = []
 
     def watched(name):
@@ -186,7 +186,7 @@ def test_entity_fishing_is_asked_as_documented(service, shared_data):
     assert json.loads(service.asked[1].body) == {"text": "concrete pump sensor", "nbest": False}
 
 
-# Contract
+# Interface
 
 
 @pytest.mark.parametrize("kind", [WATClient, TagMeClient, RELClient, EntityFishingClient])
@@ -200,7 +200,7 @@ def test_clients_are_linkers_and_constructing_one_opens_nothing(kind, contacted,
     assert hash(client) == hash(kind("https://linker.example.org/tag", token=TOKEN))
     assert client != kind("https://linker.example.org/tag")
     assert contacted == []
-    # Neither do nothing and blanks.
+    # Empty and blank texts open no connection either.
     for texts in ([], ["", " \n"]):
         links = client.link(texts)
         assert links.frame.columns.tolist() == list(COLUMNS)
@@ -355,7 +355,7 @@ def test_tokens_of_odd_signs_are_hidden(signs):
     [
         {TOKEN: 1},
         {"annotations": TOKEN},
-        # Cut in the middle of the token.
+        # The message is cut in the middle of the token.
         {"annotations": "x" * 55 + TOKEN},
     ],
 )
@@ -380,7 +380,7 @@ def test_a_client_with_a_token_is_not_pickled_and_one_without_is(service):
         pickle.dumps(Secret(TOKEN))
 
 
-# Where a request goes
+# Destinations
 
 
 def test_redirects_are_not_followed(service):
@@ -683,7 +683,7 @@ def test_https_to_a_plain_server_is_told_and_not_tried_again(service):
     assert "has no trusted certificate" in error
 
 
-# What was answered is kept
+# Cached answers
 
 
 def test_work_before_a_failure_is_kept(service):
@@ -705,7 +705,7 @@ def test_a_file_of_answers_outlives_the_client(service, tmp_path):
     service.answers(jordan())
     first = wat(service, cache=path).link(texts).frame
     assert len(service.asked) == 4
-    # Another score of the same answers costs nothing; another language is another question.
+    # Another score uses the cached answers; another language needs new requests.
     assert (
         wat(service, cache=path, score="prior", timeout=9, token=TOKEN).link(texts).frame["score"].tolist()
         == [0.25] * 3

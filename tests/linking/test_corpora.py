@@ -1,4 +1,4 @@
-"""Files of linked documents, read as tags."""
+"""Readers of linked corpora."""
 
 import gzip
 import json
@@ -176,7 +176,7 @@ def test_rel_results_that_are_none_are_named_with_their_line(write, line):
     assert caught.value.line == 3
 
 
-# All of them
+# All readers
 
 
 @pytest.mark.parametrize("reader", READERS)

@@ -1,4 +1,4 @@
-"""Names of a dictionary in texts: places, guards, case, ambiguity."""
+"""Linking by dictionary names: offsets, overlaps, case, ambiguity."""
 
 import gzip
 import json
@@ -26,7 +26,7 @@ def frame(*rows, columns=("alias", "entity_id")):
 
 
 def linker(*aliases, **options):
-    """A linker of names that are their own ids."""
+    """Return a linker whose names are their ids."""
     return DictionaryLinker(frame(*[(alias, alias) for alias in aliases]), id_space="k", **options)
 
 
@@ -38,7 +38,7 @@ def found(dictionary, text):
     return list(zip(links["start"].tolist(), links["mention"].tolist(), links["entity_id"].tolist(), strict=True))
 
 
-# Places
+# Offsets
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ SIGNS = "ab ,ßsİi\u0307\u0301é東京+A9\u00ad"
 
 
 def oracle(aliases, text, *, longest):
-    """A textbook loop: every run of words of the text against every name."""
+    """Compare every run of words of the text with every name."""
     known = {tuple(word_form(alias).split()): alias for alias in aliases}
     words = Words.of([text])
     spans = list(zip(words.start.tolist(), words.end.tolist(), strict=True))
@@ -143,14 +143,14 @@ def test_what_is_found_is_what_a_textbook_loop_finds(data, longest):
     assert found(linker(*aliases, longest=longest, **PLAIN), text) == oracle(aliases, text, longest=longest)
 
 
-# What names mean
+# Candidate entities
 
 
 def test_candidates_come_with_their_priors_the_most_probable_first():
     rows = [("Jordan", "Q810", 0.3, "Jordan"), ("Jordan", "Q41421", 0.5, "Michael"), ("jordan", "Q0", 0.2, "")]
     dictionary = DictionaryLinker(frame(*rows, columns=("alias", "entity_id", "score", "name")), id_space="wikidata")
     links = dictionary.link(["Jordan JORDAN"]).frame
-    # Two spellings, each with its own distribution: their mean.
+    # Two spellings with different distributions give their mean.
     once = [("Q41421", 0.25, "Michael"), ("Q810", 0.15, "Jordan"), ("Q0", 0.1, "")]
     assert list(zip(links["entity_id"], links["score"], links["name"], strict=True)) == once * 2
     assert links["start"].tolist() == [0] * 3 + [7] * 3
@@ -273,7 +273,7 @@ def test_acronyms_are_found_in_capitals_unless_the_text_has_one_case(text, expec
     assert len(names.skipped) == 0
     found_names = [row[2] for row in found(names, text)]
     if text == "THE US SENATE" or text.startswith("the us"):
-        # "us" is a function word: in a text of one case nobody can tell.
+        # "us" is a function word, which a text in one case does not distinguish.
         expected = [name for name in expected if name != "US"]
     assert found_names == expected
 
@@ -422,7 +422,7 @@ def test_names_of_legislators_are_found_where_they_were_put(congress):
     links = dictionary.link(texts).frame
     mentions = links.drop_duplicates(["text", "start"])
     assert [texts[t][s:e] for t, s, e in mentions[["text", "start", "end"]].values] == mentions["mention"].tolist()
-    # A full stop after the last word ("Jr.") is not of the mention.
+    # A full stop after the last word ("Jr.") is not part of the mention.
     whole = mentions["mention"] == pd.Series(some).str.rstrip(".").take(mentions["text"]).to_numpy()
     assert whole.sum() == 2 * len(some), "each name twice"
     wanted = names.groupby("alias")["entity_id"].agg(set)
@@ -437,7 +437,7 @@ def test_names_of_legislators_are_found_where_they_were_put(congress):
 
 @pytest.fixture(scope="module")
 def base(shared_data, tmp_path_factory):
-    """The legislators as a knowledge base."""
+    """A knowledge base of legislators."""
     with gzip.open(shared_data / "kb_us_congress" / "entities.jsonl.gz", "rt", encoding="utf-8") as file:
         people = [json.loads(line) for line in file]
     people = [{name: person[name] for name in ("id", "label", "aliases")} for person in people]

@@ -1,4 +1,4 @@
-"""What linkers answer, read as links: every oddity of their JSON, and the places of mentions."""
+"""Answer formats of linkers: unusual JSON, and the offsets of mentions."""
 
 import copy
 import json
@@ -75,7 +75,7 @@ def test_ids_of_nothing_are_no_entities(changes):
     with pytest.warns(DegenerateWarning, match="1 mentions are linked to nothing"):
         assert TagMe(ids="wikipedia_id").links([answer]).frame["entity_id"].tolist() == ["7"]
     if "id" in changes:
-        # The id is not looked at when the title is wanted.
+        # The id is not used if titles are requested.
         assert len(TagMe().links([answer]).frame) == 2
 
 
@@ -260,7 +260,7 @@ def test_entity_fishing_of_later_versions():
         assert len(later.links([{"entities": [unresolved]}]).frame) == 0
 
 
-# All of them
+# All formats
 
 
 @pytest.mark.parametrize("kind", FORMATS)
@@ -333,7 +333,7 @@ def test_there_is_one_answer_a_text(n_answers):
         WAT().links([{"annotations": []}] * n_answers, ["a", "b"])
 
 
-# Places
+# Offsets
 
 
 def at(start, end, spot="Jordan"):
@@ -366,7 +366,7 @@ def test_java_counts_utf16_and_python_code_points():
         assert WAT().links([answer], [text]).frame[["start", "end", "mention"]].to_numpy().tolist() == places
         of_rel = [[2, 6, "Jordan", "X", 0.5, 0.5, "PER"], [11, 6, "Jordan", "X", 0.5, 0.5, "PER"]]
         assert REL().links([of_rel], [text]).frame[["start", "end", "mention"]].to_numpy().tolist() == places
-    # Without the text nothing can be converted.
+    # Offsets cannot be converted without the text.
     assert WAT().links([answer]).frame["start"].tolist() == [3, 13]
 
 

@@ -1,4 +1,4 @@
-"""Names that are nearly those of a dictionary."""
+"""Linking by similar names."""
 
 import pickle
 import sys
@@ -34,7 +34,7 @@ def linker(names=NAMES, **options):
 
 
 def indel(left, right):
-    """1 - insertions and deletions / letters of both, by the longest common subsequence."""
+    """Return 1 - insertions and deletions / letters of both, from the longest common subsequence."""
     table = [[0] * (len(right) + 1) for _ in range(len(left) + 1)]
     for i, a in enumerate(left):
         for j, b in enumerate(right):
@@ -62,7 +62,7 @@ def test_a_text_is_linked_to_the_names_most_like_it():
     links = linker(min_similarity=0.8).link(["john smith!"])
     assert isinstance(linker(), Linker)
     assert (links.id_space, links.scale) == ("k", "score")
-    # An entity scores by the best of its names: S1 is "John Smith", not "J. Smith".
+    # The score of an entity is that of its best name: S1 is "John Smith", not "J. Smith".
     likely = [("S1", 1.0), ("S2", 1.0), ("S3", 18 / 19), ("S4", 0.8)]
     assert pairs(links.frame) == [(entity, round(score, 6)) for entity, score in likely]
     assert links.frame[["text", "start", "end", "mention", "name"]].iloc[0].tolist() == [
@@ -95,7 +95,7 @@ def test_a_similarity_at_the_cutoff_passes():
     assert len(linker(names, min_similarity=0.75).link(["abce"]).frame) == 1
     assert len(linker(names, min_similarity=0.7501).link(["abce"]).frame) == 0
     assert len(linker(names, min_similarity=0.75 + 5e-7).link(["abce"]).frame) == 0
-    # 0.8 is no binary fraction: 1 - 0.2 must not fail by its last digit.
+    # 0.8 is not a binary fraction; rounding in 1 - 0.2 must not fail the comparison.
     names = pd.DataFrame({"alias": ["joan smyth"], "entity_id": ["x"]})
     assert pairs(linker(names, min_similarity=0.8).link(["john smith"]).frame) == [("x", 0.8)]
     names = pd.DataFrame({"alias": ["abcd"], "entity_id": ["x"]})
@@ -158,7 +158,7 @@ def test_short_parts_and_function_words_are_not_tried():
         "b",
         "d",
     ]
-    # A whole text is tried whatever it is.
+    # A whole text is always compared.
     assert linker(names).link(["who", "oh"]).frame["entity_id"].tolist() == ["c", "b"]
 
 
@@ -283,7 +283,7 @@ def test_scores_are_those_of_a_fuzzy_look_up(tmp_path):
 
 
 def test_misspelt_mentions_find_their_entities(shared_data):
-    """The 30 mentions that annotators linked after correcting their spelling, against the names of all entities."""
+    """Link the 30 mentions with corrected spelling to the names of all entities."""
     folder, key = shared_data / "y_erd_elq", ["qid", "mention", "entity"]
     asked, fixed = (
         pd.read_csv(folder / name, sep="\t", dtype=str, na_filter=False, quoting=3)[key]

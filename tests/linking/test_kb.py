@@ -1,4 +1,4 @@
-"""Asking a knowledge base."""
+"""Look-ups in a knowledge base."""
 
 import multiprocessing
 import os
@@ -27,7 +27,7 @@ SMITHS = [
     {"id": "S10", "label": "John Smith (Iowa)", "aliases": ["John Smith", "JOHN SMITH"]},
     {"id": "S1", "label": "Joan Smyth", "aliases": ["J Smith"], "redirects": ["S0"]},
 ]
-# One alias with its count, as p(e|m): hand-made so that the sums are exact.
+# One alias with its count, as p(e|m): chosen so that the sums are exact.
 FOXES = [
     {"id": "animal", "label": "fox", "aliases": [["fox", 0.75], ["Fox", 0.25]]},
     {"id": "channel", "label": "Fox Network", "aliases": [["Fox", 0.5], ["FOX", 1.0]]},
@@ -84,7 +84,7 @@ def test_normalised_look_ups_are_uniform_over_all_entities_of_a_form_without_pri
 
 
 def test_the_alias_of_an_entity_is_the_one_that_gives_it_most(foxes):
-    # channel: Fox .5, FOX 1; animal: fox .75, Fox .25; band: fox .25, Fox .25, the first of equals.
+    # channel: Fox .5, FOX 1; animal: fox .75, Fox .25; band: fox .25, Fox .25, the first in case of a tie.
     assert rows(foxes.lookup(["fox"]), "entity_id", "alias") == [
         ("channel", "FOX"), ("animal", "fox"), ("band", "Fox")
     ]  # fmt: skip
@@ -153,7 +153,7 @@ ENTITIES = st.dictionaries(
 
 
 def by_hand(entities, mention, how):
-    """The definition, in a loop."""
+    """Compute the definition in a loop."""
     aliases = sorted({alias for own in entities.values() for alias in own})
     if how == "normalised":
         aliases = [alias for alias in aliases if normal_form(alias) == normal_form(mention)]
@@ -325,7 +325,7 @@ def test_a_sqlite_without_fts5_still_looks_up_exactly(indexed, monkeypatch):
     base, names = indexed
 
     class Poor:
-        """A connection that knows no FTS5."""
+        """A connection without FTS5."""
 
         def __init__(self, db):
             self.db = db
@@ -491,7 +491,7 @@ def test_what_it_holds_makes_its_digest(tmp_path, change):
     assert len({made, digest(one, other | change), digest(one, other, id_space="others")}) == 3
 
 
-# Wrong questions
+# Invalid input
 
 
 @pytest.mark.parametrize(
@@ -526,7 +526,7 @@ def test_parameters_that_are_none_are_refused(smiths, options, message):
         smiths.lookup(["x"], **options)
 
 
-# Processes, threads, life
+# Processes, threads and closing
 
 
 def test_it_pickles_as_its_path_and_opens_again_after_closing(smiths):
@@ -548,7 +548,7 @@ def test_processes_share_it(smiths, method):
     if method not in multiprocessing.get_all_start_methods():
         pytest.skip(f"no {method} here")
     asked(smiths)
-    # A function of the library's own tools: a new process need not find this file.
+    # A function of the standard library, because a new process cannot import this file.
     with multiprocessing.get_context(method).Pool(2) as pool:
         answers = pool.map_async(methodcaller("lookup", ["j smith"]), [smiths] * 4).get(timeout=60)
     assert [answer["entity_id"].tolist() for answer in answers] == [["S1", "S2"]] * 4
@@ -624,7 +624,7 @@ def test_asking_leaves_the_folder_and_the_file_as_they_were(smiths):
         ],
         ["CREATE TRIGGER t AFTER INSERT ON meta BEGIN DELETE FROM meta; END"],
         ["CREATE VIRTUAL TABLE words USING fts5(text)"],
-        # Other versions of SQLite call it malformed.
+        # Other versions of SQLite report a malformed file.
         [
             "CREATE VIEW hidden AS SELECT 1",
             "PRAGMA writable_schema = ON",

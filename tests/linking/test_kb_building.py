@@ -1,4 +1,4 @@
-"""Building a knowledge base from entities: what is taken, what is refused, and what is left on the disk."""
+"""Building a knowledge base from entities: valid and invalid input, and the file."""
 
 import math
 import os
@@ -30,7 +30,7 @@ def built(path, *entities, **options):
     return build_kb(path, entities, **({"id_space": "test"} | options))
 
 
-# What is taken
+# Valid input
 
 
 def test_entities_come_from_any_iterable_or_frame(path):
@@ -244,7 +244,7 @@ def test_circles_of_redirects_are_left_out_with_a_warning(path):
         assert base.names(["a", "b"]) == ["A", "B"]
 
 
-# What is refused
+# Invalid input
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Knowledge bases from files of entities and from dumps of Wikidata."""
+"""Knowledge bases from files of entities and dumps of Wikidata."""
 
 import bz2
 import gzip
@@ -19,7 +19,7 @@ PACKS = {"plain": bytes, "gzip": gzip.compress, "bzip2": bz2.compress}
 
 @pytest.fixture
 def files(tmp_path):
-    """Write a source, build from it, and hand out the knowledge base."""
+    """Write a source, and build a knowledge base from it."""
     bases = []
 
     def built(content, build=kb_from_file, **options):
@@ -349,7 +349,7 @@ def test_memory_does_not_grow_with_the_dump(tmp_path):
 
     def peak(n_items):
         source = tmp_path / f"{n_items}.json.gz"
-        # Twelve of thirteen parts of an entity are of no interest here, as in life.
+        # Most parts of an entity are not used, as in real dumps.
         ballast = {f"P{place}": [statement("string", "x" * 40)] for place in range(12)}
         with gzip.open(source, "wt", compresslevel=1) as file:
             file.write("[\n")
@@ -359,5 +359,5 @@ def test_memory_does_not_grow_with_the_dump(tmp_path):
         command = [sys.executable, "-c", MEMORY, str(source), str(tmp_path / "made.kb")]
         return int(subprocess.run(command, capture_output=True, check=True, text=True).stdout)
 
-    # 20,000 such items are 30 MB of JSON, and much more as objects.
+    # 20,000 items are 30 MB of JSON, and need much more memory as objects.
     assert peak(22_000) - peak(2_000) < 20_000, "KB"

@@ -1,4 +1,4 @@
-"""The contract of linkers."""
+"""The interface of linkers."""
 
 import pandas as pd
 import pytest

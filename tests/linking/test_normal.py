@@ -21,7 +21,7 @@ from vbterrier.linking.links import normal_form, normal_forms
         ("\u00abFox\u00bb \u2014 the\u00a0band\u3002", "fox the band"),
         ("Fox_Broadcasting_Company", "fox broadcasting company"),
         ("a\u2028b\x00c", "a b c"),
-        # A Greek letter whose iota comes apart when case is folded, in another order of marks.
+        # Case folding splits the iota of a Greek letter, which changes the order of its marks.
         ("\u1f80", "\u03b1\u0345\u0313"),
     ],
 )

@@ -1,4 +1,4 @@
-"""The report of linkers: counts, figures beside scikit-learn's, intervals."""
+"""The linking report: counts, figures compared with scikit-learn, intervals."""
 
 import numpy as np
 import pandas as pd
@@ -13,7 +13,7 @@ LINKING_R, LINKING_F1 = (FIGURES.index(name) for name in ("LinkingR", "LinkingF1
 
 
 def collection(n=400, seed=0):
-    """A gold standard, and a system that answers each query."""
+    """Return a gold standard, and a system that answers each query."""
     rng = np.random.default_rng(seed)
     gold = rng.choice(["A", "B", "C", "NIL"], n, p=[0.3, 0.2, 0.1, 0.4])
     answer = np.where(rng.random(n) < 0.7, gold, rng.choice(["A", "B", "C", "NIL"], n))
@@ -25,7 +25,7 @@ GOLD, SYSTEM = collection()
 
 
 def test_figures_are_those_of_scikit_learn_where_definitions_meet():
-    """Labels are the classes: micro averages over the entities for links, the class NIL for NILs."""
+    """Compute the figures with classes as labels: micro averages over entities for links, the class NIL for NILs."""
     found = linking_report({"mine": SYSTEM}, GOLD).figures().loc["mine"]
     right, given, entities = GOLD["entity_id"], SYSTEM["entity_id"], ["A", "B", "C"]
     assert found["LinkP"] == pytest.approx(precision_score(right, given, labels=entities, average="micro"))
@@ -33,7 +33,7 @@ def test_figures_are_those_of_scikit_learn_where_definitions_meet():
     assert found["NilP"] == pytest.approx(precision_score(right, given, labels=["NIL"], average="micro"))
     assert found["NilR"] == pytest.approx(recall_score(right, given, labels=["NIL"], average="micro"))
     assert found["LinkingR"] == pytest.approx(accuracy_score(right, given))
-    # With one entity, the weighted mean over two classes is the total.
+    # With one entity, the weighted mean over two classes equals the total.
     one = [frame.replace({"entity_id": {"B": "A", "C": "A"}}) for frame in (GOLD, SYSTEM)]
     found = linking_report({"mine": one[1]}, one[0]).figures().loc["mine"]
     weighted = precision_score(one[0]["entity_id"], one[1]["entity_id"], average="weighted")
@@ -67,7 +67,7 @@ def test_intervals_are_percentiles_of_figures_over_resampled_queries():
     rows = report.intervals.set_index("measure")
     for name, values in zip(("NilP", "LinkingR"), np.transpose(drawn), strict=True):
         low, high = np.quantile(values, [0.05, 0.95])
-        # 400 resamples know an end of the interval to about a tenth of its width.
+        # With 400 resamples the error of a limit is about a tenth of the width.
         width = high - low
         assert abs(rows.loc[name, "low"] - low) < width / 5
         assert abs(rows.loc[name, "high"] - high) < width / 5
@@ -81,7 +81,7 @@ def test_intervals_are_percentiles_of_figures_over_resampled_queries():
 
 
 def test_intervals_hold_the_figure_of_the_population_as_often_as_they_say():
-    """250 queries of the kind of the paper's Random Document set; linking_report's notes have the full simulation."""
+    """250 queries with the shares of the paper's Random Document set; see the notes of linking_report."""
     share = np.array([606, 25, 122, 0, 0, 49, 605, 0]) / 1407
     wanted, rng, hits = figures(share.reshape(2, 4)), np.random.default_rng(4), []
     for _ in range(500):
@@ -89,7 +89,7 @@ def test_intervals_hold_the_figure_of_the_population_as_often_as_they_say():
         low, high = _limits(counts, 0.95, 500, 0)
         hits.append((low <= wanted) & (wanted <= high))
     held = np.mean(hits, axis=0)[[LINKING_R, LINKING_F1]]
-    # Nominal .95, less what 500 resamples and 500 samples of queries blur: four standard errors are .04.
+    # Nominal .95, with a tolerance of four standard errors, .04, for 500 resamples and 500 samples.
     assert (np.abs(held - 0.95) < 0.04).all(), held
 
 
@@ -115,12 +115,12 @@ def test_a_kind_that_is_never_answered_is_told_and_its_precision_left_open():
     assert rows["value"].notna().sum() == 6
     again = linking_report({"mine": links}, GOLD, unanswered="nil").figures()
     pd.testing.assert_frame_equal(again, linking_report({"mine": SYSTEM}, GOLD).figures())
-    # All is answered: nothing is there to take for NIL.
+    # All queries are answered, so the hint about unanswered queries is absent.
     for answer, kind in (("NIL", "an entity"), ("A", "'NIL'")):
         message = f"no query is answered with {kind}, correct for [0-9]+ queries: its precision is 0$"
         with pytest.warns(DegenerateWarning, match=message):
             linking_report({"mine": GOLD.assign(entity_id=answer)}, GOLD)
-    # What the gold standard does not have, nobody misses.
+    # There is no warning for a kind that the gold standard does not contain.
     of_links = GOLD[GOLD["entity_id"] != "NIL"]
     assert linking_report({"mine": of_links}, of_links).figures().loc["mine", "LinkingP"] == 1
 

@@ -12,7 +12,7 @@ from vbterrier.linking.wrappers import RetrieverLinker
 
 
 class Fixed(pt.Transformer):
-    """Results that a test chose, for the queries that came; remembers these."""
+    """A retriever with fixed results, which records its queries."""
 
     def __init__(self, *rows, columns=("qid", "docno", "score")):
         self.frame, self.asked = pd.DataFrame(rows, columns=list(columns)), []

@@ -26,7 +26,7 @@ def ruled(*patterns):
 
 
 def linked(aliases, *, patterns=PATTERNS, entities=("Q48226", "Q215952", "Q312545"), **config):
-    """A pipeline with an EntityLinker that goes by the priors of a knowledge base alone."""
+    """A pipeline whose EntityLinker uses only the priors of a knowledge base."""
     from spacy.kb import InMemoryLookupKB
     from spacy.training import Example
 
@@ -123,7 +123,7 @@ def test_answers_below_the_threshold_are_nil():
 
 
 def test_rules_with_ids_hold_where_there_is_a_knowledge_base_too():
-    # The EntityLinker comes before the ruler, and so knows nothing of what the ruler finds.
+    # The EntityLinker comes before the ruler, so it does not link the ruler's entities.
     nlp = linked(ALIASES, patterns=BARE[:2])
     nlp.add_pipe("entity_ruler", name="late").add_patterns([{"label": "GPE", "pattern": "Brazil", "id": "Q155"}])
     links = SpacyLinker(nlp, id_space="wikidata").link(["Emerson in Brazil"]).frame

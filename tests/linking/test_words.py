@@ -1,4 +1,4 @@
-"""What a word is, where it stands, and when two are the same."""
+"""Tokenization into words, with offsets and folded forms."""
 
 import re
 import unicodedata
@@ -14,7 +14,7 @@ from vbterrier.linking.words import Words, _kind, batches, texts_of, word_form
 
 
 def spans(text):
-    """Words by a regular expression over what each sign is: the grammar in one line."""
+    """Find words with a regular expression over the kinds of characters."""
     kinds = "".join("? wusmf"[_kind(ord(sign))] for sign in text)
     return [match.span() for match in re.finditer(r"w(?:[wmf]*[wm])?|u(?:[mf]*m)?|s(?:[smf]*[sm])?", kinds)]
 
@@ -83,7 +83,7 @@ def test_case_can_count():
 def test_folding_any_sign_keeps_the_number_of_words(case):
     signs = [chr(code) for code in range(0x110000) if unicodedata.category(chr(code)) not in {"Cn", "Co", "Cs"}]
     found = Words.of([".".join(signs)])
-    # Every letter, digit and symbol is a word, alone between full stops.
+    # Every letter, digit and symbol is a word between full stops.
     assert len(found.text) > 140_000
     (form,) = found.forms(case=case)
     assert form.count(" ") == len(found.text) - 1
@@ -108,7 +108,7 @@ def test_words_of_texts_are_those_of_each_text(texts):
     assert stream == " " + "".join(f"\n {form} " for form in forms if form)
 
 
-# Without signs that names keep and texts do not show, and without the one mark that folds to a letter.
+# Without invisible characters, and without the mark that folds to a letter.
 @given(st.text(alphabet=sorted(set(SIGNS) - set("\u00ad\u200b\u0345")), max_size=12))
 def test_forms_are_equal_where_normal_forms_of_names_are(text):
     if word_form(text):

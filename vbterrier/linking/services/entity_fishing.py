@@ -63,12 +63,8 @@ class EntityFishing(Format):
             return
         for node in entities.items():
             start, end = node["offsetStart"].whole(), node["offsetEnd"].whole()
-            mention, term, found, entity = (
-                node["rawName"].text(),
-                node.get("preferredTerm"),
-                node.get(_KEYS[self.ids]),
-                "",
-            )
+            mention, term = node["rawName"].text(), node.get("preferredTerm")
+            found, entity = node.get(_KEYS[self.ids]), ""
             if found is not None:
                 entity = found.text() if self.ids == WIKIDATA else str(max(found.whole(), 0) or "")
             # Entities that are not resolved may have no score.

@@ -1,4 +1,4 @@
-"""Knowledge bases from REL, wikimapper and spaCy; files that are none."""
+"""Knowledge bases from REL, wikimapper and spaCy; invalid files."""
 
 import bz2
 import gzip
@@ -40,7 +40,7 @@ def database(path, kind, rows):
 
 
 def coded(value):
-    """Text as REL writes it."""
+    """Encode text as in REL."""
     return " ".join(format(ord(letter), "b") for letter in json.dumps(value))
 
 
@@ -81,7 +81,7 @@ def test_the_sample_of_rel_comes_out_as_its_decoded_twin(shared_data, rel_sample
             mine = found[found["text"] == place]
             assert mine["score"].sum() == pytest.approx(1, abs=1e-12)
             positive = [(title, prior) for title, prior in own["p_e_m"] if prior > 0]
-            # The twin holds the first hundred titles, and their sum rounded.
+            # The other file has the first hundred titles, and their rounded sum.
             wanted = {title: prior / own["sum_p"] for title, prior in positive}
             scores = dict(zip(mine["entity_id"], mine["score"], strict=True))
             assert {title: scores[title] for title in wanted} == pytest.approx(wanted, rel=1e-3)
@@ -187,13 +187,13 @@ def test_they_agree_where_some_spellings_have_no_priors(tmp_path, prior):
         wanted = pytest.approx({(0, "a"): share, (0, "b"): 1 - share, (1, "a"): 1 - share, (1, "c"): share})
         assert linked(base, texts) == wanted
         assert linked(DictionaryLinker(base), texts) == wanted
-        # Without priors the score of a fuzzy link is its similarity alone.
+        # Without priors the score of a fuzzy link is its similarity.
         if prior is not None:
             assert linked(FuzzyLinker(base, min_similarity=1), texts) == wanted
 
 
 def linked(linker, texts):
-    """What each text as a whole may mean: {(place, entity): score}."""
+    """Return the candidates of each text as {(place, entity): score}."""
     frame = linker.link(texts).frame
     assert frame["end"].tolist() == [len(texts[place]) for place in frame["text"]], "whole texts"
     return dict(zip(zip(frame["text"], frame["entity_id"], strict=True), frame["score"], strict=True))
@@ -287,7 +287,7 @@ def test_wikimapper_has_three_id_spaces(tmp_path):
         kb_from_wikimapper(tmp_path / "wiki.kb", tmp_path / "index.db", id_space="wikipedia")
 
 
-# Tables that are none
+# Invalid tables
 
 
 @pytest.mark.parametrize("build", [kb_from_rel, kb_from_wikimapper])
@@ -351,7 +351,7 @@ def test_a_locked_file_is_said_to_be_one(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def theirs():
+def spacy_kb():
     spacy = pytest.importorskip("spacy")
     from spacy.kb import InMemoryLookupKB
 
@@ -362,9 +362,9 @@ def theirs():
     return base
 
 
-def test_spacys_knowledge_base_is_read_from_memory_and_from_disk(theirs, tmp_path):
-    theirs.to_disk(tmp_path / "folder")
-    for source in (theirs, tmp_path / "folder", str(tmp_path / "folder")):
+def test_spacys_knowledge_base_is_read_from_memory_and_from_disk(spacy_kb, tmp_path):
+    spacy_kb.to_disk(tmp_path / "folder")
+    for source in (spacy_kb, tmp_path / "folder", str(tmp_path / "folder")):
         with pytest.warns(DegenerateWarning, match="priors of 1 aliases sum to 0.5 to 0.5, not 1"):
             base = kb_from_spacy(tmp_path / "made.kb", source, id_space="wikidata", names={"Q2": "Ralph Waldo Emerson"})
         with base:
@@ -375,8 +375,8 @@ def test_spacys_knowledge_base_is_read_from_memory_and_from_disk(theirs, tmp_pat
             assert base.names(["Q2", "Q3"]) == ["Ralph Waldo Emerson", ""]
 
 
-def test_what_is_none_of_spacys_is_refused(theirs, tmp_path, monkeypatch):
-    theirs.to_disk(tmp_path / "folder")
+def test_what_is_none_of_spacys_is_refused(spacy_kb, tmp_path, monkeypatch):
+    spacy_kb.to_disk(tmp_path / "folder")
     (tmp_path / "folder" / "contents").write_bytes(b"\x00" * 7)
     with pytest.raises(FileError, match="folder: cannot be read as a spaCy knowledge base"):
         kb_from_spacy(tmp_path / "made.kb", tmp_path / "folder", id_space="x")
@@ -391,7 +391,7 @@ def test_what_is_none_of_spacys_is_refused(theirs, tmp_path, monkeypatch):
         kb_from_spacy(tmp_path / "made.kb", tmp_path / "folder", id_space="x")
 
 
-# Knowledge bases that are none
+# Files that are not knowledge bases
 
 
 @pytest.fixture
