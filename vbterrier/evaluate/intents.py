@@ -42,7 +42,9 @@ CUTOFFS = (1, 3, 5, 10)
 _MARKS = 7
 
 
-def covered(runs: Mapping[str, Run], intents: pd.DataFrame, tags: pd.DataFrame, cutoff: int | None) -> pd.DataFrame:
+def first_covering_ranks(
+    runs: Mapping[str, Run], intents: pd.DataFrame, tags: pd.DataFrame, cutoff: int | None
+) -> pd.DataFrame:
     """Probability and first covered rank of every intent, by system and query.
 
     Returns
@@ -68,7 +70,7 @@ def covered(runs: Mapping[str, Run], intents: pd.DataFrame, tags: pd.DataFrame, 
     return pd.concat(tables, ignore_index=True)[["name", "qid", "entity_id", "prob", "place", "first_rank"]]
 
 
-def tagging(
+def tag_coverage(
     runs: Mapping[str, Run], intents: pd.DataFrame, tags: pd.DataFrame, cutoffs: Sequence[int], nil: str
 ) -> pd.DataFrame:
     """Share of tagged documents, and the best possible ES under the same tags.
@@ -293,9 +295,9 @@ def evaluate_intents(
             frames = (made.intervals(**asked_for), made.frame(**asked_for))
             of_replicas, per_query = (table.assign(measure=table["measure"].map(names)) for table in frames)
             intervals.append(of_replicas)
-        first_ranks = covered(runs, frame, tags, largest)
+        first_ranks = first_covering_ranks(runs, frame, tags, largest)
         cutoffs = sorted({found for measure in asked if (found := measure.params.get("cutoff"))})
-        tagged = tagging(runs, frame, tags, cutoffs, nil)
+        tagged = tag_coverage(runs, frame, tags, cutoffs, nil)
         pairs = comparisons(
             scores.values, baseline=baseline, level=level, method=interval, n_resamples=n_resamples, seed=seed
         )

@@ -203,7 +203,7 @@ def _joint(
 
 
 @dataclass(frozen=True, eq=False)
-class _Drawn:
+class _DrawnScores:
     """Systems by expected rank: mean scores, shape (S,), and the scores of each draw, (S, n_draws)."""
 
     names: list[str]
@@ -217,16 +217,16 @@ class _Drawn:
         return 1 + self.n_better + self.n_tied / 2
 
 
-def _drawn(joint: JointDistribution, uncertainty: str, n_draws: int, seed: int, *, progress: bool) -> _Drawn:
+def _drawn(joint: JointDistribution, uncertainty: str, n_draws: int, seed: int, *, progress: bool) -> _DrawnScores:
     means, draws = _means(joint, uncertainty, n_draws, seed, progress=progress)
     n_better, n_tied = np.empty((2, *draws.shape), dtype=np.int64)
     for system, own in enumerate(draws):
         n_better[system] = np.count_nonzero(draws > own + EQUAL, axis=0)
         n_tied[system] = np.count_nonzero(np.abs(draws - own) <= EQUAL, axis=0) - 1
-    found = _Drawn(joint.names, means, draws, n_better, n_tied)
+    found = _DrawnScores(joint.names, means, draws, n_better, n_tied)
     expected = found.ranks.mean(axis=1)
     order = sorted(range(len(means)), key=lambda at: (expected[at], -means[at], joint.names[at]))
-    return _Drawn([joint.names[at] for at in order], means[order], draws[order], n_better[order], n_tied[order])
+    return _DrawnScores([joint.names[at] for at in order], means[order], draws[order], n_better[order], n_tied[order])
 
 
 def _means(
@@ -261,7 +261,7 @@ def _ends(draws: Floats, level: float) -> Floats:
     return np.asarray(np.quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=-1, method="inverted_cdf"))
 
 
-def _systems(found: _Drawn, level: float) -> pd.DataFrame:
+def _systems(found: _DrawnScores, level: float) -> pd.DataFrame:
     ranks = found.ranks
     low, high = _ends(found.draws, level)
     rank_low, rank_high = _ends(ranks, level)
@@ -271,7 +271,7 @@ def _systems(found: _Drawn, level: float) -> pd.DataFrame:
     return pd.DataFrame({"name": found.names, **columns})
 
 
-def _pairs(found: _Drawn, level: float, baseline: str | None) -> pd.DataFrame:
+def _pairs(found: _DrawnScores, level: float, baseline: str | None) -> pd.DataFrame:
     """Each system with every system that ranks below it, or with the baseline."""
     systems = np.arange(len(found.names))
     if baseline is None:
@@ -288,7 +288,7 @@ def _pairs(found: _Drawn, level: float, baseline: str | None) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=[*_PAIR, "diff", "low", "high", "p_a_beats_b"])
 
 
-def _rank_probabilities(found: _Drawn) -> pd.DataFrame:
+def _rank_probabilities(found: _DrawnScores) -> pd.DataFrame:
     """Rank probabilities; of m tied systems, each gets 1/m of each of their m ranks."""
     n, n_draws = found.draws.shape
     step = np.zeros((n, n + 1))

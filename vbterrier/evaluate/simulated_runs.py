@@ -64,7 +64,7 @@ RANGES: dict[str, Any] = {
 
 
 @dataclass(frozen=True)
-class Estimator:
+class ScoreEstimator:
     """A named estimate of a score, with its intervals.
 
     Parameters
@@ -87,7 +87,7 @@ class Estimator:
         return [self.point, *(measure for _, low, high in self.ends for measure in (low, high))]
 
 
-def estimators_of(given: Any, levels: Sequence[float]) -> list[Estimator]:
+def estimators_of(given: Any, levels: Sequence[float]) -> list[ScoreEstimator]:
     """Parse estimators.
 
     Raises
@@ -102,16 +102,16 @@ def estimators_of(given: Any, levels: Sequence[float]) -> list[Estimator]:
     return [_estimator(str(name), value, levels) for name, value in given.items()]
 
 
-def _estimator(name: str, given: Any, levels: Sequence[float]) -> Estimator:
+def _estimator(name: str, given: Any, levels: Sequence[float]) -> ScoreEstimator:
     if not isinstance(given, (tuple, list)):
         (point,) = measures_from(given)
         levels = levels if _is_statistic(point) else ()
         ends = ((level, point(stat="lo", level=level), point(stat="hi", level=level)) for level in levels)
-        return Estimator(name, point, tuple(ends))
+        return ScoreEstimator(name, point, tuple(ends))
     if len(given) not in {3, 4}:
         raise ParameterError(f"estimator {name!r}: wanted {_TRIPLE}; found {len(given)} values")
     point, low, high = measures_from(*given[:3])
-    return Estimator(name, point, ((_level(name, low, high, given[3:]), low, high),))
+    return ScoreEstimator(name, point, ((_level(name, low, high, given[3:]), low, high),))
 
 
 def _is_statistic(measure: ir_measures.Measure) -> bool:
@@ -133,7 +133,7 @@ def _level(name: str, low: ir_measures.Measure, high: ir_measures.Measure, given
 
 
 @dataclass(frozen=True, eq=False)
-class Truth:
+class TrueScores:
     """The scores of a run by complete judgments.
 
     Parameters
@@ -174,12 +174,12 @@ class SimulatedRun:
     """
 
     simulation: str
-    truth: Truth
+    truth: TrueScores
     n_unjudged: Ints
     values: dict[str, Floats]
 
 
-def truth_of(name: str, run: Run, target: EvaluationTarget, measure: ir_measures.Measure) -> Truth:
+def true_scores(name: str, run: Run, target: EvaluationTarget, measure: ir_measures.Measure) -> TrueScores:
     """Score a run by complete judgments."""
     run = run.only(_evaluable(target))
     topics = _shared(_evaluable(target), run.topics)
@@ -188,21 +188,21 @@ def truth_of(name: str, run: Run, target: EvaluationTarget, measure: ir_measures
         # gdeval rounds ERR to five digits, which may move it out of an interval that ends at the true score.
         exact = BERR(cutoff=measure.params["cutoff"], prior={0: 1.0})
     values = _values(run, target, [exact], topics)[str(exact)] if topics else np.empty(0)
-    return Truth(name, run, topics, values, _n_unjudged(run, target, measure, topics))
+    return TrueScores(name, run, topics, values, _n_unjudged(run, target, measure, topics))
 
 
 def simulated_run(
     simulation: str,
     target: EvaluationTarget,
-    truth: Truth,
-    estimators: Sequence[Estimator],
+    truth: TrueScores,
+    estimators: Sequence[ScoreEstimator],
     measure: ir_measures.Measure,
 ) -> SimulatedRun:
     """Estimate the scores of a run from incomplete judgments."""
     topics = _shared(truth.topics, _evaluable(target))
     place = {topic: at for at, topic in enumerate(truth.topics)}
     at = np.array([place[topic] for topic in topics], dtype=np.int64)
-    known = Truth(truth.name, truth.run.only(topics), topics, truth.values[at], truth.n_unknown[at])
+    known = TrueScores(truth.name, truth.run.only(topics), topics, truth.values[at], truth.n_unknown[at])
     asked = list(dict.fromkeys(part for estimator in estimators for part in estimator.measures))
     values = _values(known.run, target, asked, topics) if topics else {str(part): np.empty(0) for part in asked}
     for estimator in estimators:
@@ -215,7 +215,7 @@ def simulated_run(
     return SimulatedRun(simulation, known, _n_unjudged(known.run, target, measure, topics), values)
 
 
-def estimates_frame(simulated: Sequence[SimulatedRun], estimators: Sequence[Estimator]) -> pd.DataFrame:
+def estimates_frame(simulated: Sequence[SimulatedRun], estimators: Sequence[ScoreEstimator]) -> pd.DataFrame:
     """One row per run, estimator and topic."""
     return _long(
         [
@@ -227,7 +227,7 @@ def estimates_frame(simulated: Sequence[SimulatedRun], estimators: Sequence[Esti
     )
 
 
-def intervals_frame(simulated: Sequence[SimulatedRun], estimators: Sequence[Estimator]) -> pd.DataFrame:
+def intervals_frame(simulated: Sequence[SimulatedRun], estimators: Sequence[ScoreEstimator]) -> pd.DataFrame:
     """One row per run, estimator, level and topic."""
     ends = [(estimator.name, *end) for estimator in estimators for end in estimator.ends]
     return _long(
@@ -240,7 +240,7 @@ def intervals_frame(simulated: Sequence[SimulatedRun], estimators: Sequence[Esti
     )
 
 
-def truths_frame(truths: Iterable[Truth]) -> pd.DataFrame:
+def truths_frame(truths: Iterable[TrueScores]) -> pd.DataFrame:
     """One row per run and topic."""
     return pd.concat(
         [

@@ -13,12 +13,12 @@ from vbterrier.evaluate.inputs import named_runs, target_of
 from vbterrier.evaluate.simulated_runs import (
     LEVELS,
     STANDARD,
-    Truth,
+    TrueScores,
     estimates_frame,
     estimators_of,
     intervals_frame,
     simulated_run,
-    truth_of,
+    true_scores,
     truths_frame,
 )
 from vbterrier.evaluate.simulation_tables import Simulation
@@ -115,7 +115,7 @@ def simulate(
         )
     complete = target_of(qrels, None, None)
     truths = {
-        name: truth_of(name, loaded_run(name, run, duplicates), complete, wanted)
+        name: true_scores(name, loaded_run(name, run, duplicates), complete, wanted)
         for name, run in systems_of(named_runs(runs))
     }
     simulated = [
@@ -171,7 +171,7 @@ def _taken(incomplete: Iterable[Any], runs: Sequence[str]) -> Iterator[tuple[str
             yield name, target, run
 
 
-def _warn_of_unknown(truths: Iterable[Truth]) -> None:
+def _warn_of_unknown(truths: Iterable[TrueScores]) -> None:
     counts = {truth.name: int(truth.n_unknown.sum()) for truth in truths}
     unknown = {name: count for name, count in counts.items() if count}
     if unknown:

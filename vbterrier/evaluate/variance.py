@@ -71,7 +71,7 @@ class Contrast:
 
 
 @dataclass(frozen=True, eq=False)
-class Drawn:
+class TopicDraws:
     """Scores of m systems or differences on n topics, and draws of their uncertainty within topics.
 
     Parameters
@@ -96,7 +96,7 @@ class Drawn:
     source: str | dict[str, Floats]
 
 
-def unjudged(
+def unjudged_draws(
     measure: Bootstrapped,
     target: EvaluationTarget,
     runs: Mapping[str, Run],
@@ -105,7 +105,7 @@ def unjudged(
     n_draws: int,
     seed: int,
     progress: bool,
-) -> Drawn:
+) -> TopicDraws:
     """Draws of the labels of unjudged documents, jointly for all systems.
 
     Raises
@@ -132,10 +132,10 @@ def unjudged(
     )
     places = tracked(order, "drawing", shown=progress and len(order) > 1, unit="topic")
     draws = (contrast(joint.scores(topic, n_draws, seed)) for topic in places)
-    return Drawn(contrast.names, expected, expected, variances, draws, UNJUDGED)
+    return TopicDraws(contrast.names, expected, expected, variances, draws, UNJUDGED)
 
 
-def replicated(
+def replica_draws(
     measure: ir_measures.Measure,
     target: EvaluationTarget,
     runs: Mapping[str, Run],
@@ -147,7 +147,7 @@ def replicated(
     n_draws: int,
     seed: int,
     progress: bool,
-) -> Drawn:
+) -> TopicDraws:
     """Replicas under perturbed intents and tags, the same for all systems.
 
     Raises
@@ -183,7 +183,7 @@ def replicated(
         for name, values in again.items()
     }
     values = contrast(made.point[:, 0])[:, order]
-    return Drawn(contrast.names, values, None, None, np.moveaxis(scores, 2, 0), parts or next(iter(sources)))
+    return TopicDraws(contrast.names, values, None, None, np.moveaxis(scores, 2, 0), parts or next(iter(sources)))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -337,10 +337,10 @@ def variance_shares(
     target, loaded = aligned(judged, loaded, on_topics)
     options: dict[str, Any] = {"n_draws": n_draws, "seed": seed, "progress": progress}
     if isinstance(wanted, Bootstrapped):
-        drawn = unjudged(wanted, target, loaded, pairs, **options)
+        drawn = unjudged_draws(wanted, target, loaded, pairs, **options)
     elif isinstance(wanted, IntentMeasure):
         given: dict[str, Any] = {"intents": intents, "tags": tags, "sources": sources_of(perturb)}
-        drawn = replicated(wanted, target, loaded, pairs, **given, **options)
+        drawn = replica_draws(wanted, target, loaded, pairs, **given, **options)
     else:
         raise ParameterError(
             f"{wanted}: only its topics are uncertain, see vbterrier.score; wanted a bootstrapped measure, "
@@ -366,7 +366,7 @@ def variance_shares(
     )
 
 
-def _intervals(found: Combined, drawn: Drawn, measure: str, n_draws: int, seed: int) -> pd.DataFrame:
+def _intervals(found: Combined, drawn: TopicDraws, measure: str, n_draws: int, seed: int) -> pd.DataFrame:
     """One row for all sources, the topics, and each other source; systems in order."""
     alone = [found.interval_of(source) for source in found.sources if source not in (TOPICS, INTERACTIONS)]
     values = drawn.values.mean(axis=1)
