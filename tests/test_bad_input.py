@@ -690,7 +690,7 @@ def test_a_cutoff_that_is_no_rank_is_refused_by_the_distribution(cutoff):
         ({"seed": -1}, "seed=-1: wanted a whole number of at least 0"),
         ({"seed": True}, "seed=True: wanted a whole number of at least 0"),
         ({"metric": "AP"}, "metric='AP': wanted an instance of a class of vbterrier.unjudged.metrics"),
-        ({"metric": AP}, r"metric=<class .*AP'>: wanted one of those in"),
+        ({"metric": AP}, r"metric=<class .*AP'>: wanted an instance of"),
         ({"prior": {0: 1.0}, "compat": "ecir23"}, "compat='ecir23' needs one of the priors"),
     ],
     ids=str,
