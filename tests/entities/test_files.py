@@ -1,4 +1,4 @@
-"""Parquet files of others whose columns are no ids."""
+"""Parquet files of other tools whose columns are not ids."""
 
 import pandas as pd
 import pytest

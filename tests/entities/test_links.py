@@ -1,4 +1,4 @@
-"""K frames of others: what is not said is not made up, and ranks are those of pools."""
+"""K frames of other tools: missing values are not invented, and ranks start at 0."""
 
 import pandas as pd
 import pytest

@@ -42,7 +42,7 @@ def linked(made):
 
 
 def measured(made):
-    """What the library says of each planted entity."""
+    """Values of the library for each planted entity."""
     pool = linked(made)
     table = EntityTable(pool)
     found = pd.DataFrame(

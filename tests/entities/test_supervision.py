@@ -1,4 +1,4 @@
-"""Labels of entities from labels of documents, and the report of what they keep and lose."""
+"""Entity labels from document labels, and the supervision report."""
 
 import math
 from collections import defaultdict

@@ -1,4 +1,4 @@
-"""What tests of the stages share: a small knowledge base, and frames in any order made comparable."""
+"""Fixtures of the stages: a small knowledge base, and frames compared in any order."""
 
 import pytest
 

@@ -90,7 +90,7 @@ def test_equal_probabilities_share_a_bin():
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
-        (LABELS.assign(qid="z"), "labels: none of their 1 queries"),
+        (LABELS.assign(qid="z"), "labels: none of the 1 queries"),
         (LABELS.drop(columns="entity_id"), "labels: wanted columns qid, entity_id; missing entity_id"),
         (LABELS.assign(prob=0.5), "labels: the probabilities of query 'a' sum to 0.5"),
         (LABELS.assign(label=["yes", "no"]), "labels column 'label': row 0 holds 'yes'"),

@@ -115,7 +115,7 @@ def test_the_longest_mention_may_speak_alone():
     assert found["prob"].tolist() == pytest.approx([0.9, 0.1])
     links = [(7, 10, "bbb", "B", 1.0, ""), (0, 3, "aaa", "A", 1.0, ""), (4, 6, "cc", "C", 1.0, "")]
     found = CandidateIntents(TopEntities({"aaa cc bbb": links}), mentions="longest")(topics("aaa cc bbb"))
-    assert found["entity_id"].tolist() == ["A"], "the first of equally long ones"
+    assert found["entity_id"].tolist() == ["A"], "the first longest mention"
 
 
 def test_depth_keeps_the_best_and_the_smallest_ids_among_equals():

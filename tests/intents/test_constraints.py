@@ -177,7 +177,7 @@ def test_attributes_are_a_list():
         ParseConstraints(names="state")
 
 
-# As the package did it until each quote that is never closed was seen to look for its end anew.
+# As the package did it before: every unclosed quote searched for its end again.
 WORD = re.compile(r'(?:"(?:[^"\\]|\\.)*"|\S)+', re.DOTALL)
 TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[;|^"]|[^;|^"]+', re.DOTALL)
 

@@ -1,4 +1,4 @@
-"""What the first documents of a ranking cover of the intents of their query."""
+"""Coverage of intents by the first documents of a ranking."""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,4 @@
-"""What holds of every stage, and of stages in a row."""
+"""Properties of every stage, and of pipelines of stages."""
 
 import pickle
 

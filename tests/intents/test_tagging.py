@@ -32,7 +32,7 @@ TOPICS = pd.DataFrame({"qid": ["q1", "q2"], "query": ["one", "two"]})
 TAGS = pd.DataFrame({"docno": ["d1", "d1", "d3"], "entity_id": ["B", "A", "C"], "weight": [0.25, 0.75, 0.5]})
 INTENTS = pd.DataFrame({"qid": ["q1", "q1", "q2"], "entity_id": ["A", "C", "B"], "prob": [0.5, 0.5, 1.0]})
 
-# Rome has two best candidates; that one is taken is told in a test of its own.
+# Rome has two best candidates; a separate test covers the warning.
 pytestmark = pytest.mark.filterwarnings("ignore:.*tied best candidates:vbterrier.DegenerateWarning")
 
 
@@ -92,7 +92,7 @@ def test_documents_are_entities():
 
 def test_the_best_candidate_of_every_mention_or_all_weighted():
     both = {"Q90": 1.0, "Q18": 1.0}
-    assert lists(TagEntities(Words(CITIES))) == [both, {}, both, {"Q18": 1.0}], "of equals the first id"
+    assert lists(TagEntities(Words(CITIES))) == [both, {}, both, {"Q18": 1.0}], "ties broken by id"
     weighted = {"Q90": 0.75, "Q18": 0.5, "Q220": 0.5, "Q167646": 0.25}
     assert lists(TagEntities(Words(CITIES), weights="score")) == [weighted, {}, weighted, {"Q18": 0.5, "Q220": 0.5}]
 
@@ -197,7 +197,7 @@ def test_functions_of_a_frame_may_see_every_document_once_a_query():
 def test_top_keeps_the_heaviest_and_of_equals_the_first_id():
     assert lists(TagEntities(Words(CITIES), weights="score", cutoff=2))[0] == {"Q90": 0.75, "Q18": 0.5}
     assert lists(TagEntities(TAGS, cutoff=1, weights="binary"))[0] == {"A": 1.0}
-    assert TagEntities(TAGS).transform(RUN)["entity_id"].iloc[0] == ["A", "B"], "the heaviest first"
+    assert TagEntities(TAGS).transform(RUN)["entity_id"].iloc[0] == ["A", "B"], "by descending weight"
 
 
 def test_light_tags_are_dropped_before_weights_are_made_one():

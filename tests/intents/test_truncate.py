@@ -19,7 +19,7 @@ INTENTS = pd.DataFrame(
 
 def test_thresholds_keep_what_reaches_them():
     kept = Truncate(threshold=0.05)(INTENTS)
-    assert kept["entity_id"].tolist() == ["A1", "B2", "A2", "B3"], "rows in the order they stand"
+    assert kept["entity_id"].tolist() == ["A1", "B2", "A2", "B3"], "rows in input order"
     assert kept["prob"].tolist() == pytest.approx([0.5, 0.56 / 0.96, 0.5, 0.4 / 0.96])
     assert kept["name"].tolist() == ["y", "z", "u", "v"]
     assert Truncate(threshold=0.4)(INTENTS)["entity_id"].tolist() == ["A1", "B2", "A2", "B3"], "reaching is enough"

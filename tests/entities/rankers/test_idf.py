@@ -47,7 +47,7 @@ def test_order_batches_and_other_columns(collection, entity_run):
     whole = stage(run)
     assert_frame_equal(run, before)
     assert set(whole["note"]) == set(run["note"])
-    # Entities that are tied need not be told apart by the order of rows.
+    # The order of rows does not break ties.
     mixed = stage(run.sample(frac=1, random_state=1)).sort_values(["qid", "rank"], ignore_index=True)
     assert_frame_equal(mixed, whole.sort_values(["qid", "rank"], ignore_index=True), check_exact=True)
     parts = pd.concat([stage(each) for _, each in run.groupby("qid", sort=False)], ignore_index=True)
