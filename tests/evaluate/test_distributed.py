@@ -223,8 +223,8 @@ def test_who_is_interrupted_goes_on_with_any_workers(two, tmp_path, monkeypatch)
 def test_topics_that_runs_lack_are_treated_alike(two, topics):
     runs, qrels = collection()
     runs["s1"] = runs["s1"][runs["s1"]["qid"] != "q3"]
-    expected, _ = quietly(score, runs, qrels, MEASURES, topics=topics)
-    assert_same(quietly(score, runs, qrels, MEASURES, topics=topics, client=two)[0], expected)
+    expected, _ = quietly(score, runs, qrels, MEASURES, on_topics=topics)
+    assert_same(quietly(score, runs, qrels, MEASURES, on_topics=topics, client=two)[0], expected)
     with pytest.raises(InputError, match=r"run 's0' has 12 of the 12 topics, run 's1' has 11"):
         quietly(score, runs, qrels, MEASURES, n_jobs=2)
 
