@@ -151,7 +151,7 @@ class DictionaryLinker(Identified):
     A name never matches part of a word ("Paris" does not match "Parisian"). Of overlapping names the leftmost is
     linked, and of names with the same start the longest (``longest=False`` links all). A match may span punctuation:
     "Paris. Texas" matches "Paris, Texas". In scripts without spaces (Han, kana, Thai, Lao, Khmer, Myanmar) a name
-    matches any sequence of its letters, also within a longer word.
+    matches its letters in sequence, also within a longer word.
 
     Parameters
     ----------

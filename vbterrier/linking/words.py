@@ -3,7 +3,7 @@
 A word is a run of letters and digits of any script with their marks, or a run of symbols (``+``, ``$``, emoji), so that
 "C++" differs from "C"; punctuation, blanks and control characters separate words. Scripts written without spaces (Han,
 kana, Thai, Lao, Khmer, Myanmar) cannot be split into words without a dictionary: there every letter with its marks is a
-word, and a name matches any sequence of its letters.
+word, and a name matches its letters in sequence.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from vbterrier.annotations import StrPath
-    from vbterrier.linking.kb.staging import Blame
+    from vbterrier.linking.kb.staging import RecordError
 
 
 _ROWS = 10_000
@@ -162,7 +162,7 @@ def _require_consistent(db: sqlite3.Connection, staging: Staging) -> None:
     ).fetchone()
     if twice:
         entity, one, other, row = twice
-        raise staging.blame(
+        raise staging.record_error(
             row,
             f"id {shown(entity)} has the labels {shown(one)} and {shown(other)}; make one an alias",
         )
@@ -172,7 +172,7 @@ def _require_consistent(db: sqlite3.Connection, staging: Staging) -> None:
     ).fetchone()
     if twice:
         text, entity, low, high, row = twice
-        raise staging.blame(
+        raise staging.record_error(
             row, f"alias {shown(text)} of {shown(entity)} has the priors {low:g} and {high:g}; keep one"
         )
 
@@ -235,7 +235,7 @@ def _trigram_fault() -> str:
 
 @contextmanager
 def building(
-    path: StrPath, id_space: str, blame: Blame, *, is_strict: bool = True, progress: bool = True
+    path: StrPath, id_space: str, record_error: RecordError, *, is_strict: bool = True, progress: bool = True
 ) -> Iterator[Staging]:
     """Return a context that stages entities, then completes the knowledge base and renames it to its path.
 
@@ -245,7 +245,7 @@ def building(
         The file; an existing one is replaced when the new one is complete.
     id_space
         The name of the id space.
-    blame
+    record_error
         Returns the error of a record from its place and a message.
     is_strict
         See :class:`~vbterrier.linking.kb.staging.Staging`.
@@ -269,7 +269,7 @@ def building(
             with closing(sqlite3.connect(folder / "kb.sqlite", isolation_level=None)) as db:
                 db.execute("ATTACH ? AS staged", (str(folder / "staged.sqlite"),))
                 run(db, _FAST_WRITES + "BEGIN;" + TABLES)
-                staging = Staging(db, blame, is_strict=is_strict)
+                staging = Staging(db, record_error, is_strict=is_strict)
                 yield staging
                 staging.flush()
                 for step in bar(list(steps(db, staging)), "ordering", "step", shown=progress):

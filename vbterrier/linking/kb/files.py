@@ -139,11 +139,13 @@ class Records:
     def stage(self, staging: Staging, row: int, record: Any) -> None:
         """Stage one entity with its aliases, attributes and redirects."""
         if not isinstance(record, Mapping):
-            raise staging.blame(row, f"is {type(record).__name__}, wanted a mapping with the keys {', '.join(_KEYS)}")
+            raise staging.record_error(
+                row, f"is {type(record).__name__}, wanted a mapping with the keys {', '.join(_KEYS)}"
+            )
         entity = record.get("id")
         if entity is None:
             found = ", ".join(map(str, list(record)[:9])) or "none"
-            raise staging.blame(row, f"has no id; wanted the keys {', '.join(_KEYS)}, found {found}")
+            raise staging.record_error(row, f"has no id; wanted the keys {', '.join(_KEYS)}, found {found}")
         label: Any = record.get("label")
         label = "" if _is_missing(label) else label
         staging.entity(row, entity, label)
@@ -166,7 +168,7 @@ class Records:
             elif isinstance(alias, str):
                 pair = alias, None
             else:
-                raise staging.blame(
+                raise staging.record_error(
                     row,
                     f"alias {shown(alias)} of {shown(entity)}: wanted text, [text, prior] or "
                     '{"alias": text, "prior": prior}',
@@ -176,7 +178,7 @@ class Records:
     def _attributes(self, staging: Staging, row: int, entity: str, record: Mapping[str, Any]) -> None:
         given = record.get("attributes")
         if not _is_missing(given) and not isinstance(given, Mapping):
-            raise staging.blame(
+            raise staging.record_error(
                 row, f"attributes of {shown(entity)}: wanted a mapping of names to values, found {type(given).__name__}"
             )
         further = ((name, value) for name, value in record.items() if name not in _KEYS)
@@ -194,7 +196,7 @@ class Records:
         else:
             valid = wanted == "text" or bool(_PATTERNS.get(wanted, _YEAR).fullmatch(text.strip()))
         if not kind or not valid:
-            raise staging.blame(
+            raise staging.record_error(
                 row,
                 f"{shown(name)} of {shown(entity)} is {shown(value)}, wanted "
                 + ("text, a number, a boolean, or a list of them" if not kind else f"a {wanted}"),
@@ -232,7 +234,7 @@ def _listed(staging: Staging, row: int, entity: str, what: str, values: Any) -> 
     if hasattr(values, "tolist"):
         values = values.tolist()
     if not isinstance(values, (list, tuple)):
-        raise staging.blame(row, f"{what} of {shown(entity)}: wanted a list, found {type(values).__name__}")
+        raise staging.record_error(row, f"{what} of {shown(entity)}: wanted a list, found {type(values).__name__}")
     return list(values)
 
 
@@ -319,14 +321,14 @@ def kb_from_file(
     source = Path(source)
     reader = Records(types, labels_are_aliases=labels_are_aliases)
     lines = numbered_lines(source, max_bytes=max_bytes, progress=progress)
-    with building(path, id_space, partial(blamed, source), progress=progress) as staging:
+    with building(path, id_space, partial(line_error, source), progress=progress) as staging:
         filled = ((number, line) for number, line in lines if line.strip())
         for line, record in _records(source, filled, columns):
             reader.stage(staging, line, record)
     return KnowledgeBase(path)
 
 
-def blamed(path: Path, line: int, message: str) -> FileError:
+def line_error(path: Path, line: int, message: str) -> FileError:
     """Return the error of a line."""
     return FileError(path, message, line=line)
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Callable, Iterable
 
-    Blame = Callable[[int, str], InputError]
+    RecordError = Callable[[int, str], InputError]
 
 
 _BATCH = 10_000
@@ -61,15 +61,15 @@ class Staging:
     ----------
     db
         The connection to the new file.
-    blame
+    record_error
         Returns the error of a record from its place and a message.
     is_strict
         Raise an error for an unusable alias or value; if False, leave it out and count it in ``left_out``, because
         external dumps contain some.
     """
 
-    def __init__(self, db: sqlite3.Connection, blame: Blame, *, is_strict: bool = True) -> None:
-        self.db, self.blame, self.is_strict = db, blame, is_strict
+    def __init__(self, db: sqlite3.Connection, record_error: RecordError, *, is_strict: bool = True) -> None:
+        self.db, self.record_error, self.is_strict = db, record_error, is_strict
         self.left_out: dict[str, int] = {}
         self._entities: list[tuple[str, str, int]] = []
         self._aliases: list[tuple[str, str, float | None, int]] = []
@@ -93,7 +93,9 @@ class Staging:
             self.leave_out(f"aliases whose text {fault}")
             return
         if fault:
-            raise self.blame(row, f"alias {shown(text)} of {shown(entity_id)} {fault}; leave it out or repair it")
+            raise self.record_error(
+                row, f"alias {shown(text)} of {shown(entity_id)} {fault}; leave it out or repair it"
+            )
         if prior is not None:
             prior = self._probability(row, entity_id, text, prior)
         self._aliases.append((text, entity_id, prior, row))
@@ -149,7 +151,7 @@ class Staging:
         if fault:
             is_number = isinstance(text, int) and not isinstance(text, bool)
             remedy = "convert it with str() when reading it" if is_number else "repair it"
-            raise self.blame(row, f"{what.format(*map(shown, of))} {fault}: {shown(text)}; {remedy}")
+            raise self.record_error(row, f"{what.format(*map(shown, of))} {fault}: {shown(text)}; {remedy}")
 
     def _probability(self, row: int, entity_id: str, text: str, prior: object) -> float:
         try:
@@ -157,7 +159,7 @@ class Staging:
         except (TypeError, ValueError, OverflowError):
             number = math.nan
         if not 0 <= number <= 1:
-            raise self.blame(
+            raise self.record_error(
                 row,
                 f"alias {shown(text)} of {shown(entity_id)} has prior {shown(prior)}, wanted a number in 0 to 1, the "
                 "probability of the entity given the alias; divide counts by their sum over the alias",
@@ -187,7 +189,7 @@ def _require_one_target(db: sqlite3.Connection, staging: Staging) -> None:
     ).fetchone()
     if twice:
         source, one, other, row = twice
-        raise staging.blame(row, f"{shown(source)} redirects to {shown(one)} and to {shown(other)}; keep one")
+        raise staging.record_error(row, f"{shown(source)} redirects to {shown(one)} and to {shown(other)}; keep one")
 
 
 def _shorten(db: sqlite3.Connection) -> None:

@@ -101,10 +101,10 @@ def kb_from_wikidata(
     wanted = dict(properties) if hasattr(properties, "keys") else {name: name for name in properties}
     lines = numbered_lines(source, max_bytes=max_bytes, progress=progress)
 
-    def blame(line: int, message: str) -> InputError:
+    def record_error(line: int, message: str) -> InputError:
         return FileError(source, message, line=line) if line else InputError(f"redirects: {message}")
 
-    with building(path, WIKIDATA, blame, is_strict=False, progress=progress) as staging:
+    with building(path, WIKIDATA, record_error, is_strict=False, progress=progress) as staging:
         for line, item in _items(source, lines):
             if where is None or where(item):
                 try:
