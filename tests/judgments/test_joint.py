@@ -47,9 +47,9 @@ def distribution_of(cuts, metric=None, **process):
 
 
 def with_strength(distribution, strength):
-    """The same law, its prior being worth something else."""
+    """The same distribution with another prior strength."""
     changed = BootstrapDistribution.__new__(BootstrapDistribution)
-    changed.__dict__.update({key: value for key, value in distribution.__dict__.items() if key != "laws"})
+    changed.__dict__.update({key: value for key, value in distribution.__dict__.items() if key != "distributions"})
     changed.strength = np.full(len(distribution), float(strength))
     changed.model = dataclasses.replace(distribution.model, strength=changed.strength)
     return changed
@@ -194,7 +194,7 @@ def test_documents_with_their_own_priors(strength):
     assert np.cov(draws) == pytest.approx(covariance, abs=0.002)
 
 
-# Laws of single systems.
+# Distributions of single systems.
 
 
 @pytest.fixture(scope="module")
@@ -211,7 +211,7 @@ def many():
 
 
 def distance(draws, distribution):
-    """Kolmogorov's distance of draws to a law."""
+    """Kolmogorov's distance of draws to a distribution."""
     values, probs = distribution.atoms()
     at = np.searchsorted(np.sort(draws), values + 1e-9, side="right") / len(draws)
     return np.abs(at - np.cumsum(probs)).max()

@@ -1,4 +1,4 @@
-"""What a judgment is worth, by enumeration of all that the unjudged documents could be."""
+"""The value of judging a document, by enumeration of the grades of all unjudged documents."""
 
 from collections import defaultdict
 from itertools import combinations, product

@@ -1,4 +1,4 @@
-"""What a score is: with every document judged, the numbers of ir_measures and of the papers' formulas."""
+"""Scores of metrics: with every document judged, the numbers of ir_measures and of the papers' formulas."""
 
 import shutil
 import warnings

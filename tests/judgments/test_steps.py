@@ -14,7 +14,7 @@ PRIORS = [{}, {"prior": "pool"}, {"prior_strength": 2.0}, {"prior_strength": flo
 
 
 def frames(seed, n_topics=12):
-    """Short lists with up to eight unjudged documents; pools where grades run out, and some with a single grade."""
+    """Lists with up to eight unjudged documents; pools with too few documents of a grade."""
     draw = np.random.default_rng(seed)
     run, qrels = [], []
     for topic in range(n_topics):

@@ -41,7 +41,7 @@ def test_one_document_that_is_hardly_ever_relevant_is_taken_for_not_relevant():
 
 
 def test_between_the_ends_lies_the_level_on_average():
-    """Over laws of one document, drawn as likely as any, the truth is held as often as promised."""
+    """Over distributions of one document, drawn at random, the interval covers the truth at the nominal rate."""
     rng = np.random.default_rng(0)
     held, quantiles = [], []
     for chance in rng.random(4000):

@@ -26,16 +26,16 @@ def similarities(draw):
 
 @given(similarities(), st.sampled_from([0.1, 0.5, 0.95]))
 def test_complete_linkage_is_that_of_scipy(similarity, threshold):
-    ours = complete_linkage(similarity, threshold)
+    found = complete_linkage(similarity, threshold)
     if len(similarity) > 1:
         distance = 1 - similarity
         np.fill_diagonal(distance, 0)
         tree = linkage(squareform(distance, checks=False), method="complete")
-        theirs = fcluster(tree, t=1 - threshold + 1e-9, criterion="distance")
-        assert groups(ours) == groups(theirs)
-    for group in groups(ours):
+        expected = fcluster(tree, t=1 - threshold + 1e-9, criterion="distance")
+        assert groups(found) == groups(expected)
+    for group in groups(found):
         assert similarity[np.ix_(group, group)].min() >= threshold - 1e-9
-        assert ours[list(group)].tolist() == [group[0]] * len(group)
+        assert found[list(group)].tolist() == [group[0]] * len(group)
 
 
 def test_a_chain_does_not_join_its_ends():

@@ -74,7 +74,7 @@ def random_problem(rng, *, n_levels=None, n_unjudged=None, binding=None):
 
 
 def free_problem(n_unjudged):
-    """Three levels, all likely, none of which can run out, at the first ranks."""
+    """Three levels, all with enough documents, at the first ranks."""
     return UnjudgedModel(
         np.array([0.1]),
         discounts(n_unjudged)[None] / 9,

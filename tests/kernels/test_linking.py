@@ -181,7 +181,7 @@ def test_the_standard_error_of_the_linear_parts_is_that_of_the_bootstrap(counts)
 
 
 def test_gold_weights_taken_as_fixed_would_be_another_standard_error():
-    """What the numbers of gold links and NILs add, where links and NILs differ in precision."""
+    """The contribution of the numbers of gold links and NILs if links and NILs differ in precision."""
     counts = np.array([[30, 60, 5, 5], [0, 10, 280, 10]])
     found, (link_p, _, nil_p, *_) = influence(counts)[..., P], figures(counts)
     n, links = counts.sum(), counts[0].sum()

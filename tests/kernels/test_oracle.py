@@ -93,7 +93,7 @@ def test_a_search_that_would_hold_too_much_gives_the_greedy_ranking_and_says_so(
 @pytest.mark.parametrize("k", [1, 4])
 def test_simple_topics_are_exact_without_a_search(monkeypatch, k):
     monkeypatch.setattr(vb, "MOST_CELLS", 0)
-    # One document covers all; with k = 4 every intent could have one of its own.
+    # One document covers all; with k = 4 every intent could have a separate document.
     intent, document = np.arange(4), np.zeros(4, dtype=int)
     _, exact = best_success(SHARES, np.zeros(4, dtype=int), 1, intent=intent, document=document, weight=np.ones(4), k=k)
     assert exact.tolist() == [k == 4]

@@ -15,7 +15,7 @@ cells = st.lists(st.integers(0, 6), min_size=5, max_size=5).map(np.array)
 
 
 def every_removal(counts, m):
-    """All removals of m queries, and how likely each is: the multivariate hypergeometric law."""
+    """All removals of m queries with their multivariate hypergeometric probabilities."""
     gone = [one for one in product(*(range(n + 1) for n in counts)) if sum(one) == m]
     ways = [np.prod([comb(int(n), k) for n, k in zip(counts, one, strict=True)], dtype=float) for one in gone]
     return np.array(gone), np.array(ways) / comb(int(sum(counts)), m)

@@ -160,7 +160,7 @@ def test_randomly_missing_documents_are_expected_as_the_judged_ones_are():
     relevant = pd.Series(1 - found.prob[:, 0], topics)
     pool = qrels[qrels["docno"].str.startswith("pool")].groupby("qid")["label"].mean()
     error = (relevant - truth).abs().mean()
-    # The pools hold a third of the run's rate: whoever believes them is far off.
+    # The pools hold a third of the run's rate: estimates that rely on them are far off.
     assert error < 0.5 * (pool - truth).abs().mean()
     assert (relevant - truth).mean() == pytest.approx(0, abs=0.05)
 

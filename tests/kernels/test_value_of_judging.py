@@ -1,4 +1,4 @@
-"""What a unit of gain is worth to a score; which documents to judge is tested beside the function that asks."""
+"""Linear weights of scores; the choice of documents is tested with the function that users call."""
 
 import numpy as np
 import pytest
