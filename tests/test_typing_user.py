@@ -37,7 +37,7 @@ def evaluated(runs: dict[str, pd.DataFrame], qrels: pd.DataFrame) -> Comparison:
     assert_type(scores.means(), pd.DataFrame)
     assert_type(vbterrier.read_run("a.run"), pd.DataFrame)
     assert_type(paper_table(scores, "markdown"), str)
-    stage = vbterrier.Truncate(top=3)
+    stage = vbterrier.Truncate(cutoff=3)
     print(stage, vbterrier.__version__)
     return vbterrier.compare(scores, baseline="lexical")
 
