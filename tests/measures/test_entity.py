@@ -421,5 +421,5 @@ def test_no_other_document_reached_at_all():
     with pytest.warns(DegenerateWarning, match="the ratio is infinite"):
         found = disc_ratio([1.0, 0.0], [0.0, 0.0])
     assert (found.value, found.high) == (math.inf, math.inf)
-    with pytest.warns(DegenerateWarning, match="no document is reached: there is no ratio"):
+    with pytest.warns(DegenerateWarning, match="no document is reached: the ratio is undefined"):
         assert math.isnan(disc_ratio([0.0], [0.0]).low)

@@ -18,7 +18,7 @@ from vbterrier.execution.pending import Shared
 from vbterrier.execution.streaming import streamed_runs
 from vbterrier.frames.files.blocks import blocks, is_parts, parts_of, qids
 from vbterrier.frames.ranking import loaded_run
-from vbterrier.linking.answers import answers
+from vbterrier.linking.quality import answers
 from vbterrier.measures.base import Measure, evaluate
 from vbterrier.measures.external import external_values, prepare
 from vbterrier.measures.target import aligned, require_one_tagger, restricted
@@ -129,7 +129,7 @@ class RunSummary:
         The distinct taggers of its documents.
     rows
         Rows of V.
-    told
+    messages
         Warnings.
     """
 
@@ -137,7 +137,7 @@ class RunSummary:
     topics: list[str]
     frame: pd.DataFrame
     rows: list[Row] = field(default_factory=list)
-    told: list[str] = field(default_factory=list)
+    messages: list[str] = field(default_factory=list)
 
     def __len__(self) -> int:
         return len(self.topics)
@@ -146,7 +146,7 @@ class RunSummary:
 def distribute(
     scorer: Scorer,
     named: Sequence[tuple[str, Any]],
-    topics: str,
+    on_topics: str,
     workers: Workers,
     *,
     progress: bool = False,
@@ -164,18 +164,18 @@ def distribute(
     sets = registered_sets(scorer.measures)
     work = partial(workers.mapped, progress=progress)
     target = scorer.judged
-    if topics == "same" and not scorer.is_linking:
+    if on_topics == "same" and not scorer.is_linking:
         _require_same(workers, items, target)
     with Shared((scorer, sets)) as shared:
-        if topics == "common":
+        if on_topics == "common":
             # The common topics are known when all runs are read.
-            read = work(partial(_seen, shared, None), items, description="reading")
-            target = restricted(target, _checked(read, items, target, topics), topics)
+            read = work(partial(_summary, shared, None), items, description="reading")
+            target = restricted(target, _checked(read, items, target, on_topics), on_topics)
         with Shared(target) as common:
-            scored = work(partial(_seen, shared, common), items, description="scoring")
-            loaded = _checked(scored, items, target, "same" if topics == "same" else "all")
+            scored = work(partial(_summary, shared, common), items, description="scoring")
+            loaded = _checked(scored, items, target, "same" if on_topics == "same" else "all")
     for run in loaded.values():
-        for message in run.told:
+        for message in run.messages:
             warn(message)
     return target, loaded, [row for run in loaded.values() for row in run.rows]
 
@@ -187,7 +187,12 @@ class _Topics:
 
 def _require_same(workers: Workers, items: Sequence[tuple[str, Any]], target: EvaluationTarget) -> None:
     """Refuse runs of different topics before the evaluation, which takes much longer than reading topics."""
-    known = {name: _Topics(_topics_of_frame(run)) for name, run in items if isinstance(run, pd.DataFrame)}
+    frames = {name: run for name, run in items if isinstance(run, pd.DataFrame)}
+    # Frames without the column qid are refused by the evaluation.
+    known = {
+        name: _Topics(list(map(str, frame["qid"].dropna().unique())) if "qid" in frame.columns else [])
+        for name, frame in frames.items()
+    }
     files = [(name, run) for name, run in items if name not in known]
     if len(items) < 2 or not all(_is_file(run) for _, run in files):  # noqa: PLR2004 - one agrees with itself
         return
@@ -201,11 +206,6 @@ def _is_file(run: Any) -> bool:
     return is_parts(run) and all(Path(path).is_file() for path in (run if isinstance(run, list) else [run]))
 
 
-def _topics_of_frame(frame: pd.DataFrame) -> list[str]:
-    # What is wrong with it is said where it is evaluated.
-    return list(map(str, frame["qid"].dropna().unique())) if "qid" in frame.columns else []
-
-
 def _topics_of_files(run: Any) -> list[str]:
     """The topics of a run in order of appearance, read by a worker."""
     read = blocks(parts_of(run), _BLOCK)
@@ -213,7 +213,7 @@ def _topics_of_files(run: Any) -> list[str]:
 
 
 def _checked(
-    results: Iterable[RunSummary], items: Sequence[tuple[str, Any]], target: EvaluationTarget, topics: str
+    results: Iterable[RunSummary], items: Sequence[tuple[str, Any]], target: EvaluationTarget, on_topics: str
 ) -> dict[str, Any]:
     """Results by name; refuse incompatible runs as soon as both are known."""
     loaded: dict[str, Any] = {}
@@ -221,19 +221,18 @@ def _checked(
         loaded[name] = run
         first = next(iter(loaded))
         require_one_tagger(loaded.values())
-        if topics == "same":
-            restricted(target, {first: loaded[first], name: loaded[name]}, topics)
+        if on_topics == "same":
+            restricted(target, {first: loaded[first], name: loaded[name]}, on_topics)
     return loaded
 
 
-def _seen(shared: Shared, common: Shared | None, item: tuple[str, Any]) -> RunSummary:
+def _summary(shared: Shared, common: Shared | None, item: tuple[str, Any]) -> RunSummary:
     """Read a run, and evaluate it on the topics of a target if given, on a worker."""
     scorer, sets = shared.value
     register(sets)
-    return _evaluated(scorer, None if common is None else common.value, *item)
+    name, given = item
+    target: EvaluationTarget | None = None if common is None else common.value
 
-
-def _evaluated(scorer: Scorer, target: EvaluationTarget | None, name: str, given: Any) -> RunSummary:
     def read_and_scored() -> tuple[Any, list[Row]]:
         loaded, in_parts = scorer.loaded([(name, given)])
         run = loaded[name]
@@ -244,9 +243,9 @@ def _evaluated(scorer: Scorer, target: EvaluationTarget | None, name: str, given
         evaluated = run.only(known) if len(known) < len(scorer.judged.topics) else run
         return evaluated, scorer.rows(name, evaluated, target, in_parts.get(name))
 
-    (run, rows), told = heard(read_and_scored)
+    (run, rows), messages = heard(read_and_scored)
     columns = [column for column in ("tagger",) if column in run.frame.columns]
-    return RunSummary(run.name, run.topics, run.frame[columns].drop_duplicates(), rows, told)
+    return RunSummary(run.name, run.topics, run.frame[columns].drop_duplicates(), rows, messages)
 
 
 def _absolute(run: Any) -> Any:
