@@ -257,12 +257,7 @@ BAD = {
         ParameterError,
         "3 from stratum 'y', where 2",
     ),
-    "nothing from a stratum": (
-        None,
-        {"strata": "kind", "allocation": {"x": 2, "y": 0}},
-        ParameterError,
-        "at least 1",
-    ),
+    "nothing from a stratum": (None, {"strata": "kind", "allocation": {"x": 2, "y": 0}}, ParameterError, "at least 1"),
 }
 
 

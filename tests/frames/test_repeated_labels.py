@@ -6,7 +6,7 @@ import pytest
 from vbterrier import score
 from vbterrier.errors import DegenerateWarning
 from vbterrier.frames.ranking import ranked
-from vbterrier.unjudged.bootstrap import bootstrap_distribution
+from vbterrier.unjudged.distribution import bootstrap_distribution
 
 QRELS = pd.DataFrame({"qid": "q", "docno": ["a", "b", "c"], "label": [2, 1, 0]})
 RUN = pd.DataFrame({"qid": "q", "docno": ["a", "b", "c"], "score": [3.0, 2.0, 1.0]})

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from vbterrier.kernels.grades import moments
-from vbterrier.unjudged.bootstrap import bootstrap_distribution
+from vbterrier.unjudged.distribution import bootstrap_distribution
 from vbterrier.unjudged.metrics import AP, ERR, Q
 
 pytestmark = pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")

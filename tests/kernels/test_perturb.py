@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from vbterrier.kernels.perturb import another, keyed_uniforms, log_gammas, resampled, survivors
+from vbterrier.kernels.candidates import another, keyed_uniforms, log_gammas, resampled, survivors
 
 # Refused is what a right generator gives in 1 of 10,000 runs; seeds are fixed, so a test that passes always passes.
 RARE = 1e-4

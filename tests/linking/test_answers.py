@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
-from vbterrier.linking.answers import Gold, answers, decide
+from vbterrier.linking.quality import Gold, answers, decide
 
 GOLD = pd.DataFrame({"qid": ["a", "b", "c", "d"], "entity_id": ["Q1", "Q2", "NIL", "NIL"]})
 

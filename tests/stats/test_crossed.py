@@ -5,10 +5,10 @@ import pandas as pd
 import pytest
 
 from vbterrier.errors import ParameterError
-from vbterrier.stats.crossed import crossed_replicas, first_order, sources_of
 from vbterrier.stats.matches import Matches, Statistic
 from vbterrier.stats.perturbations import Dirichlet, DropConstraints, ScoreNoise, TagDropout, TemperatureJitter
 from vbterrier.stats.replicas import replicate
+from vbterrier.stats.variance_components import crossed_replicas, first_order, sources_of
 from vbterrier.stats.variants import Variants
 
 B = 40_000
@@ -25,10 +25,7 @@ def test_first_order_variances_of_success():
     # ES = π d_A + (1 - π) d_B with d ~ Bernoulli(w).
     spread = P * (1 - P) / (C + 1)
     of_tags = [w * (1 - w) for w in W]
-    wanted = {
-        "intents": (W[0] - W[1]) ** 2 * spread,
-        "tags": P**2 * of_tags[0] + (1 - P) ** 2 * of_tags[1],
-    }
+    wanted = {"intents": (W[0] - W[1]) ** 2 * spread, "tags": P**2 * of_tags[0] + (1 - P) ** 2 * of_tags[1]}
     total = sum(wanted.values()) + spread * sum(of_tags)
     made, again = crossed_replicas(INTENTS, SYSTEMS, sources_of([Dirichlet(C), TagDropout()]), ES, n_replicas=B, seed=2)
     scores = made.of("both", ES)[:, 0]

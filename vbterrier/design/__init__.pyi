@@ -1,10 +1,10 @@
 from .discrimination import discriminative_power as discriminative_power
 from .discrimination import score_by_size as score_by_size
-from .estimates import horvitz_thompson as horvitz_thompson
 from .pilot import interval_width as interval_width
 from .planning import detectable_difference as detectable_difference
 from .planning import queries_needed as queries_needed
 from .profile import query_profile as query_profile
 from .removal import DecisionCounts as DecisionCounts
 from .removal import simulate_query_removal as simulate_query_removal
+from .sampling import horvitz_thompson as horvitz_thompson
 from .sampling import sample_queries as sample_queries

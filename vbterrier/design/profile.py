@@ -12,7 +12,7 @@ from vbterrier.design.sampling import QuerySample
 from vbterrier.design.strata import MentionCorpus
 from vbterrier.errors import InputError, number, warn
 from vbterrier.frames.ids import ids_of, integers_of
-from vbterrier.linking.answers import called_nil, checked_nil
+from vbterrier.linking.quality import called_nil, checked_nil
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

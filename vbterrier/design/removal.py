@@ -13,7 +13,7 @@ from vbterrier.frames.notebook import Panel, Shown, facts
 from vbterrier.kernels import linking
 from vbterrier.kernels.linking import N_CELLS, PLACES, SCORES, extremes, nested_draws, removed_queries, scores
 from vbterrier.kernels.resample import stream
-from vbterrier.linking.answers import NIL, Decisions, Gold, answers, decide
+from vbterrier.linking.quality import NIL, Decisions, Gold, answers, decide
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

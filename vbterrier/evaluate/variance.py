@@ -25,10 +25,18 @@ from vbterrier.measures.target import Scoring, aligned, require_one_tagger
 from vbterrier.measures.text import measures_from
 from vbterrier.measures.unjudged import Bootstrapped
 from vbterrier.stats.comparisons import pairs_of
-from vbterrier.stats.crossed import crossed_replicas, first_order, sources_of
 from vbterrier.stats.perturbations import Dirichlet
 from vbterrier.stats.topic_intervals import COLUMNS, check_level
-from vbterrier.stats.variance_components import INTERACTIONS, METHODS, SCORES, TOPICS, combine_sources
+from vbterrier.stats.variance_components import (
+    INTERACTIONS,
+    METHODS,
+    SCORES,
+    TOPICS,
+    combine_sources,
+    crossed_replicas,
+    first_order,
+    sources_of,
+)
 from vbterrier.stats.variants import with_variants
 from vbterrier.unjudged.joint import JointDistribution
 

@@ -14,15 +14,7 @@ from vbterrier.errors import FileError, InputError, ParameterError, choice, numb
 from vbterrier.intents.calibration import targets_of
 from vbterrier.intents.candidates import warn_of_no_weight
 from vbterrier.intents.stage import Candidates, IntentStage, warn_of
-from vbterrier.kernels.candidates import (
-    cross_entropy,
-    normalised,
-    peaks,
-    proportional,
-    softened,
-    softmax,
-    tempered,
-)
+from vbterrier.kernels.candidates import cross_entropy, normalised, peaks, proportional, softened, softmax, tempered
 from vbterrier.kernels.vb import per_topic
 
 if TYPE_CHECKING:

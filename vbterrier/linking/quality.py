@@ -1,27 +1,283 @@
-"""Linking quality of systems: counts of answers, and precision and recall with intervals."""
+"""Answers of entity linking systems, and their precision and recall."""
 
 from __future__ import annotations
 
+import os
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+import pyarrow.compute as pc
 
-from vbterrier.errors import InputError, number, whole
-from vbterrier.frames.contracts import systems_of
+from vbterrier.errors import InputError, ParameterError, choice, examples, number, warn, whole
+from vbterrier.frames.contracts import frame_of, require, systems_of
+from vbterrier.frames.files.reading import read_answers
+from vbterrier.frames.ids import Lookup, ids_of, integers_of, require_same_kind
 from vbterrier.frames.notebook import Panel, Shown, of_means, systems_line
+from vbterrier.frames.ranking import Run, run_places
 from vbterrier.kernels import linking
 from vbterrier.kernels.resample import stream
-from vbterrier.linking.answers import NIL, Gold, answers, decide, warn_of_silence
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from vbterrier.annotations import Floats
+    from vbterrier.annotations import Bools, Floats, Ints
+    from vbterrier.frames.ids import Ids
     from vbterrier.frames.notebook import Figures
+
+
+NIL = "NIL"
+MULTIPLE_ANSWERS = ("raise", "any")
+UNANSWERED = ("nothing", "nil")
+
+
+class Gold:
+    """The correct answer of each query.
+
+    Parameters
+    ----------
+    frame
+        Columns qid, entity_id; or judgments (qid, docno, label) of entities, which are correct if their label is at
+        least 1; or a path.
+    nil
+        The string that means no entity; ``"NIL"`` includes TAC's numbered clusters such as NIL0012.
+    multiple_answers
+        ``"raise"`` refuses queries with several correct entities; ``"any"`` accepts any of them.
+    name
+        The name of the frame in messages.
+
+    Raises
+    ------
+    InputError
+        A missing column or id; no rows; a query with several correct answers, or with none.
+
+    Attributes
+    ----------
+    topics : list of str
+        The queries in order of appearance.
+    is_nil : numpy.ndarray
+        True for queries without an entity, shape (n_topics,).
+    """
+
+    def __init__(self, frame: Any, *, nil: str = NIL, multiple_answers: str = "raise", name: str = "gold") -> None:
+        choice("multiple_answers", multiple_answers, MULTIPLE_ANSWERS)
+        self.nil, self.name = checked_nil(nil), name
+        frame = answers_frame(frame, name)
+        column = _entity_column(frame, name)
+        if not len(frame):
+            raise InputError(f"{name}: no rows; wanted the queries over which systems are evaluated")
+        self.qid = ids_of(frame["qid"], f"{name} column 'qid'")
+        self.topics, topic = self.qid.codes()
+        entity = _entities(frame, column, self.qid, name)
+        if "label" in frame.columns and {"docno", "iteration"} & set(frame.columns):
+            correct = np.flatnonzero(integers_of(frame["label"], f"{name} column 'label'") >= 1)
+            topic, entity = topic[correct], entity.take(correct)
+        n_correct = np.bincount(topic, minlength=len(self.topics))
+        nils = called_nil(entity, nil, name)
+        n_nil = np.bincount(topic[nils], minlength=len(self.topics))
+        self._refuse(n_correct == 0, f"has no correct answer; write {nil!r} if there is no entity")
+        self._refuse((n_nil > 0) & (n_nil < n_correct), f"has both {nil!r} and an entity; keep the correct one")
+        if multiple_answers == "raise":
+            self._refuse(n_correct > 1, "has several correct answers; keep one, or pass multiple_answers='any'")
+        self.is_nil: Bools = n_nil > 0
+        self.entity = entity.take(np.flatnonzero(~nils))
+        self._lookup = Lookup(topic[~nils], self.entity)
+
+    def is_correct(self, topic: Ints, entity: Ids) -> Bools:
+        """Return True for each entity that is correct for its query, shape (n,)."""
+        found, _ = self._lookup.find(topic, entity)
+        correct = np.zeros(len(topic), dtype=bool)
+        correct[found] = True
+        return correct
+
+    def _refuse(self, bad: Bools, what: str) -> None:
+        if bad.any():
+            n, first = int(bad.sum()), self.topics[int(np.argmax(bad))]
+            more = f" ({n} such queries)" if n > 1 else ""
+            raise InputError(f"{self.name}: query {first!r} {what}{more}")
+
+
+@dataclass(frozen=True, eq=False)
+class Decisions:
+    """The outcome of each query of a gold standard for one system.
+
+    Parameters
+    ----------
+    gold_nil
+        True for queries without an entity, shape (n,).
+    answer
+        The kind of each answer, as in :mod:`vbterrier.kernels.linking`, shape (n,).
+    """
+
+    gold_nil: Bools
+    answer: Ints
+
+    @property
+    def counts(self) -> Ints:
+        """Queries by kind (gold link, gold NIL) and answer (right link, wrong link, NIL, unanswered); shape (2, 4)."""
+        cells: Ints = np.bincount(4 * self.gold_nil + self.answer, minlength=8).reshape(2, 4)
+        return cells
+
+    def influence(self) -> Floats:
+        """Return the contribution of each query to each figure, whose mean is the figure; shape (n, 7)."""
+        return linking.influence(self.counts)[self.gold_nil.astype(np.int64), self.answer]
+
+
+def decide(run: Run, gold: Gold, *, unanswered: str = "nothing") -> Decisions:
+    """Compare a system's answers with the gold standard.
+
+    Parameters
+    ----------
+    run
+        The system; the best-ranked entity of each query is the answer.
+    gold
+        The correct answers.
+    unanswered
+        The treatment of a query without an answer: ``"nothing"``, neither link nor NIL; or ``"nil"``.
+
+    Raises
+    ------
+    InputError
+        Ids are integers on one side and text on the other, or no query is shared.
+    """
+    choice("unanswered", unanswered, UNANSWERED)
+    answer = np.full(len(gold.topics), linking.NIL if unanswered == "nil" else linking.UNANSWERED, dtype=np.int64)
+    if run.topics:
+        # Check queries before entities: a NIL among integer entities can be the only cause of a difference in types.
+        here = run_places(run, gold.topics, gold.qid, gold.name)
+        require_same_kind(gold.entity, run.docno, f"{gold.name} entities", f"{run.name} entities")
+        top = run.top(1)
+        top.warn_of_ties(run.name)
+        kept = here >= 0
+        topic, entity = here[kept], run.docno.take(top.rows[kept, 0])
+        correct, nils = gold.is_correct(topic, entity), called_nil(entity, gold.nil, run.name)
+        answer[topic] = np.where(nils, linking.NIL, np.where(correct, linking.RIGHT_LINK, linking.WRONG_LINK))
+        _warn_of_id_mismatch(entity.take(np.flatnonzero(~nils)), gold, run.name)
+    else:
+        warn(f"{run.name}: empty; none of the {len(gold.topics)} queries has an answer")
+    return Decisions(gold.is_nil, answer)
+
+
+def warn_of_silence(decisions: Decisions, nil: str, name: str) -> None:
+    """Warn if a system never gives a kind of answer that the gold standard has: its precision is 0 in the total."""
+    counts = decisions.counts
+    for kind, gold, given in (
+        ("an entity", counts[0].sum(), counts[:, : linking.NIL].sum()),
+        (repr(nil), counts[1].sum(), counts[:, linking.NIL].sum()),
+    ):
+        if gold and not given:
+            n = int(counts[:, linking.UNANSWERED].sum())
+            hint = f"; unanswered='nil' counts {n} unanswered queries as {nil}" if n and kind == repr(nil) else ""
+            warn(f"{name}: no query is answered with {kind}, correct for {gold} queries: its precision is 0{hint}")
+
+
+def answers(system: Any, *, name: str = "run", duplicates: str = "error") -> Run:
+    """Return a system's answers as a run whose documents are entities.
+
+    Parameters
+    ----------
+    system
+        Columns qid, entity_id, with one row per query or several with scores; or a run (qid, docno, score); or a path.
+    name
+        The name of the system in messages.
+    duplicates
+        ``"error"``, or ``"first"`` to keep the best rank of a duplicated entity.
+
+    Raises
+    ------
+    InputError
+        A missing column or id; several answers to a query without scores.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> answers(pd.DataFrame({"qid": ["q1", "q2"], "entity_id": ["Q90", "NIL"]})).frame.columns.tolist()
+    ['qid', 'docno', 'score']
+    """
+    frame = answers_frame(system, name)
+    if _entity_column(frame, name) == "docno":
+        return Run(frame, name=name, duplicates=duplicates)
+    qid = ids_of(frame["qid"], f"{name} column 'qid'")
+    _entities(frame, "entity_id", qid, name)
+    if "score" not in frame.columns:
+        topics, topic = qid.codes()
+        twice = np.bincount(topic, minlength=len(topics)) > 1
+        if twice.any():
+            raise InputError(
+                f"{name}: query {topics[int(np.argmax(twice))]!r} has several answers and there is no column 'score' "
+                "to rank them; keep one, or add scores"
+            )
+        frame = frame.assign(score=1.0)
+    return Run(frame.rename(columns={"entity_id": "docno"}), name=name, duplicates=duplicates)
+
+
+def answers_frame(given: Any, name: str) -> pd.DataFrame:
+    """Return a frame of answers, read from a file if given a path."""
+    return read_answers(given) if isinstance(given, (str, os.PathLike)) else frame_of(given, name)
+
+
+def checked_nil(nil: str) -> str:
+    """Check the string that means no entity.
+
+    Raises
+    ------
+    ParameterError
+        Not text, or empty.
+    """
+    if not isinstance(nil, str) or not nil:
+        raise ParameterError(f"nil={nil!r}: wanted the string that means no entity, such as 'NIL'")
+    return nil
+
+
+def called_nil(entity: Ids, nil: str | Sequence[str], name: str) -> Bools:
+    """Return True for ids that mean no entity, shape (n,); warn once about ids that only resemble them."""
+    if not len(entity):
+        return np.zeros(0, dtype=bool)
+    words = [nil] if isinstance(nil, str) else nil
+    word = "|".join(re.escape(each) + (r"\d*" if each == NIL else "") for each in words)
+    nils: Bools = pc.match_substring_regex(entity.text, f"^({word})$").to_numpy(zero_copy_only=False).astype(bool)
+    near = pc.match_substring_regex(entity.text, rf"^\W*({word}|NIL)\W*$", ignore_case=True)
+    near = near.to_numpy(zero_copy_only=False).astype(bool) & ~nils
+    if near.any():
+        first, expected = entity.text[int(np.argmax(near))].as_py(), " or ".join(map(repr, words))
+        warn(
+            f"{name}: {first!r} ({int(near.sum())} rows) is treated as an entity, because nil={expected} means no "
+            "entity; pass nil= or rename it"
+        )
+    return nils
+
+
+def _entity_column(frame: pd.DataFrame, name: str) -> str:
+    """Return the column of the entities: entity_id, or docno of runs and judgments."""
+    found = [column for column in ("entity_id", "docno") if column in frame.columns]
+    if len(found) > 1:
+        raise InputError(f"{name}: found both entity_id and docno; keep the column with the answers")
+    require(frame, ("qid", *(found or ["entity_id"])), name)
+    return found[0]
+
+
+def _entities(frame: pd.DataFrame, column: str, qid: Ids, name: str) -> Ids:
+    missing = frame[column].isna().to_numpy()
+    if missing.any():
+        row = int(np.argmax(missing))
+        raise InputError(
+            f"{name}: row {row} (query {qid.text[row].as_py()!r}) has no {column}; write 'NIL' if there is no entity"
+        )
+    return ids_of(frame[column], f"{name} column {column!r}")
+
+
+def _warn_of_id_mismatch(entity: Ids, gold: Gold, name: str) -> None:
+    """Warn if no answer is an entity of the gold standard: the ids may be of another space."""
+    if len(entity) and len(gold.entity) and not pc.any(pc.is_in(entity.text, value_set=gold.entity.text)).as_py():
+        answered, correct = (examples(ids.text[:4].to_pylist()) for ids in (entity, gold.entity))
+        warn(
+            f"{name}: no answer is an entity of {gold.name}: it has {answered}; {gold.name} has {correct}; check the "
+            "id space and the spelling of ids"
+        )
 
 
 ANSWERS = ("right_link", "wrong_link", "nil", "unanswered")

@@ -12,7 +12,7 @@ import numpy as np
 from vbterrier.errors import InputError
 from vbterrier.hosts.ir_measures import TO_IR_MEASURES
 from vbterrier.kernels.linking import FIGURES
-from vbterrier.linking.answers import (
+from vbterrier.linking.quality import (
     MULTIPLE_ANSWERS,
     NIL,
     UNANSWERED,

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from vbterrier.errors import ParameterError
 from vbterrier.kernels.grades.choice import METHODS
 from vbterrier.measures.base import CUTOFF, Measure, Param
-from vbterrier.unjudged.bootstrap import KINDS, SIDES, ndcg_bound
-from vbterrier.unjudged.distribution import BootstrapDistribution
+from vbterrier.unjudged.distribution import KINDS, SIDES, BootstrapDistribution, ndcg_bound
 from vbterrier.unjudged.metrics import AP, DCG, ERR, MOST_GRADE, NDCG, RBP, WEB_GRADE, Precision, Q
 from vbterrier.unjudged.priors import ALL_UNJUDGED, COMPAT, MOST_DRAWS, N_DRAWS, PRIORS, Process
 
@@ -382,7 +381,7 @@ BQ = _BQ()
 class _NDCGBound(Measure):
     """A bound of nDCG@k with unjudged documents: ``side`` lower or upper, ``kind`` naive, rbp, guaranteed or posthoc.
 
-    See :func:`vbterrier.unjudged.bootstrap.ndcg_bound`; in [0, 1]. The naive and rbp pairs do not always enclose
+    See :func:`vbterrier.unjudged.distribution.ndcg_bound`; in [0, 1]. The naive and rbp pairs do not always enclose
     the true value; ``guaranteed`` does (Fröbe et al., ECIR 2023, section 3.3). ``posthoc``, an addition of this
     package, does if only the retrieved documents are judged.
 

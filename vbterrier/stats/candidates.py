@@ -12,9 +12,8 @@ import pyarrow as pa
 from vbterrier.errors import InputError
 from vbterrier.frames.contracts import ROUNDING, frame_of, probabilities_of, require, require_once
 from vbterrier.frames.ids import Ids, Lookup, ids_of, numbers_of
-from vbterrier.kernels.candidates import normalised, raised
+from vbterrier.kernels.candidates import keyed_uniforms, normalised, raised
 from vbterrier.kernels.fingerprints import mix
-from vbterrier.kernels.perturb import keyed_uniforms
 from vbterrier.kernels.resample import stream
 
 if TYPE_CHECKING:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 import numpy as np
 
 from vbterrier.errors import InputError, ParameterError
-from vbterrier.kernels.candidates import peaks
-from vbterrier.kernels.perturb import another, log_gammas, resampled, survivors
+from vbterrier.kernels.candidates import another, log_gammas, peaks, resampled, survivors
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
