@@ -8,8 +8,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from vbterrier.design.estimates import horvitz_thompson
-from vbterrier.design.sampling import sample_queries
+from vbterrier.design.sampling import horvitz_thompson, sample_queries
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 
 PAIRS = ["d1 a", "d1 b", "d1 c", "d2 a", "d3 a", "d3 b"]

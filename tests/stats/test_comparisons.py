@@ -1,5 +1,6 @@
-"""Differences between systems on the same topics."""
+"""Differences between systems on the same topics, and corrections of their p-values."""
 
+import gc
 from itertools import product
 
 import numpy as np
@@ -8,23 +9,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.weightstats import ttost_paired
 
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
-from vbterrier.stats.comparisons import COLUMNS, adjusted, comparisons
+from vbterrier.stats.comparisons import COLUMNS, adjusted, comparisons, holm
 from vbterrier.stats.paired_tests import TESTS, max_t, paired_p
 from vbterrier.stats.topic_intervals import TOPIC_METHODS, intervals, topics_intervals
 
 
 def values(measure="ES@5", **systems):
-    return pd.concat(
-        [
-            pd.DataFrame(
-                {"name": name, "qid": [str(i) for i in range(len(scores))], "measure": measure, "value": scores}
-            )
-            for name, scores in systems.items()
-        ]
-    )
+    parts = [
+        pd.DataFrame({"name": name, "qid": [*map(str, range(len(scores)))], "measure": measure, "value": scores})
+        for name, scores in systems.items()
+    ]
+    return pd.concat(parts)
 
 
 def exact_p(differences):
@@ -66,39 +65,11 @@ def test_all_systems_are_compared_with_the_baseline():
         comparisons(values(base=[0.1, 0.4], a=[0.5, 0.5]), baseline="bse")
 
 
-def test_random_flips_agree_with_all_of_them_and_with_scipy_in_blocks_too(monkeypatch):
-    rng = np.random.default_rng(3)
-    differences = rng.normal(0.2, 1, 14)
-    table = values(a=differences, b=[0.0] * 14)
-    every = exact_p(differences)
-    assert comparisons(table, n_resamples=2**14)["p_value"].item() == pytest.approx(every)
-    peer = stats.permutation_test((differences,), np.mean, permutation_type="samples", n_resamples=2**14)
-    assert every == pytest.approx(peer.pvalue)
-    drawn = comparisons(table, n_resamples=10_000, seed=2)["p_value"].item()
-    # Five standard errors of a proportion among 10,000.
-    assert drawn == pytest.approx(every, abs=5 * np.sqrt(every * (1 - every) / 10_000))
-    monkeypatch.setattr("vbterrier.kernels.resample._BLOCK", 14 * 999)
-    assert comparisons(table, n_resamples=10_000, seed=2)["p_value"].item() == drawn
-
-
-def test_other_systems_do_not_change_a_test():
-    rng = np.random.default_rng(9)
-    a, b, c = rng.random((3, 25))
-    columns = ["diff", "low", "high", "p_value"]
-    alone, beside = comparisons(values(a=a, b=b)), comparisons(values(a=a, b=b, c=c))
-    # Matrix products with other columns have other rounding errors.
-    assert alone[columns].iloc[0].tolist() == pytest.approx(beside[columns].iloc[0].tolist(), abs=1e-12)
-
-
-def test_equal_systems_do_not_differ():
-    found = comparisons(values(a=[0.5, 0.25], b=[0.5, 0.25]))
-    assert found[["diff", "low", "high", "p_value", "p_adjusted"]].to_numpy().tolist() == [[0, 0, 0, 1, 1]]
-
-
-def test_a_constant_difference_is_one():
-    found = comparisons(values(a=[0.5] * 12, b=[0.25] * 12))
-    assert found[["diff", "low", "high"]].to_numpy().tolist() == [[0.25, 0.25, 0.25]]
-    assert found["p_value"].item() == pytest.approx(2 / 2**12, abs=1e-3)
+@pytest.mark.parametrize(("n", "diff", "p"), [(2, 0, 1), (12, 0.25, pytest.approx(2 / 2**12, abs=1e-3))])
+def test_a_constant_difference_is_one(n, diff, p):
+    found = comparisons(values(a=[0.25 + diff] * n, b=[0.25] * n))
+    expected = [[diff, diff, diff, p, p]]
+    assert found[["diff", "low", "high", "p_value", "p_adjusted"]].to_numpy().tolist() == expected
 
 
 def test_rows_in_any_order_and_the_same_seed():
@@ -113,29 +84,25 @@ def test_rows_in_any_order_and_the_same_seed():
 
 def test_one_system_alone_has_no_comparison():
     found = comparisons(values(a=[0.5, 0.25]))
-    assert len(found) == 0
-    assert list(found) == list(COLUMNS)
+    assert (len(found), list(found)) == (0, list(COLUMNS))
 
 
-def test_systems_with_other_topics_are_refused():
-    table = values(a=[0.5, 0.25, 0.1], b=[0.5, 0.25])
-    with pytest.raises(InputError, match=r"for ES@5, 1 topics \('2'\) lack a value .*topics='common'"):
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        (values(a=[0.5, 0.25, 0.1], b=[0.5, 0.25]), r"for ES@5, 1 topics \('2'\) lack a value .*topics='common'"),
+        (
+            pd.concat([values(a=[0.5, 0.25]), values(b=[0.5, 0.25]).replace({"qid": {"1": "7"}})]),
+            r"2 topics \('1', '7'\) lack a value for some system: 'b' has none for '1'",
+        ),
+        (values(a=[0.5, 0.25], b=[0.5, np.nan]), r"system 'b', topic '1', ES@5"),
+        (values(a=[0.5], b=[0.5]).drop(columns="value"), "missing value"),
+    ],
+    ids=["fewer topics", "other topics", "NaN", "no column"],
+)
+def test_systems_that_cannot_be_paired_are_refused(table, message):
+    with pytest.raises(InputError, match=message):
         comparisons(table)
-
-
-def test_systems_with_as_many_but_other_topics_are_refused():
-    table = values(a=[0.5, 0.25], b=[0.5, 0.25])
-    table.loc[(table["name"] == "b") & (table["qid"] == "1"), "qid"] = "7"
-    with pytest.raises(InputError, match=r"2 topics \('1', '7'\) lack a value for some system: 'b' has none for '1'"):
-        comparisons(table)
-
-
-def test_a_value_that_is_missing_is_refused_with_its_system_and_topic():
-    table = values(a=[0.5, 0.25], b=[0.5, np.nan])
-    with pytest.raises(InputError, match=r"system 'b', topic '1', ES@5"):
-        comparisons(table)
-    with pytest.raises(InputError, match="missing value"):
-        comparisons(table.drop(columns="value"))
 
 
 # Tests and corrections.
@@ -147,12 +114,10 @@ A_B = SCORES["a"] - SCORES["b"]
 
 def test_t_and_signed_ranks_are_scipys():
     a, b = SCORES["a"], SCORES["b"]
-    found = comparisons(values(a=a, b=b), test="t")
-    assert found["p_value"].item() == pytest.approx(stats.ttest_rel(a, b).pvalue, rel=1e-9)
-    assert found["test"].item() == "paired t"
-    found = comparisons(values(a=a, b=b), test="wilcoxon")
-    assert found["p_value"].item() == pytest.approx(stats.wilcoxon(a, b).pvalue, rel=1e-9)
-    assert found["test"].item() == "Wilcoxon signed-rank"
+    peers = (("t", "paired t", stats.ttest_rel), ("wilcoxon", "Wilcoxon signed-rank", stats.wilcoxon))
+    for test, name, peer in peers:
+        found = comparisons(values(a=a, b=b), test=test).iloc[0]
+        assert (found["p_value"], found["test"]) == (pytest.approx(peer(a, b).pvalue, rel=1e-9), name)
 
 
 @pytest.mark.parametrize("test", TESTS)
@@ -255,26 +220,20 @@ def test_intervals_are_those_of_the_differences(method):
 
 
 def test_poisson_intervals_are_those_of_the_topics_by_their_ids():
-    given = values(a=[0.9, 0.1, 0.6, 0.8, 0.3], b=[0.2, 0.3, 0.5, 0.1, 0.0])
-    given["qid"] = given["qid"].map(dict(zip("01234", ("q9", "q10", "q1", "x", "7"), strict=True)))
+    a, b, qids = np.array([0.9, 0.1, 0.6, 0.8, 0.3]), np.array([0.2, 0.3, 0.5, 0.1, 0.0]), ["q9", "q10", "q1", "x", "7"]
+    given = values(a=a, b=b).assign(qid=qids * 2)
     found = comparisons(given, method="poisson").iloc[0]
-    of_differences = given[given["name"] == "a"].assign(
-        name="a - b",
-        value=given.loc[given["name"] == "a", "value"].to_numpy() - given.loc[given["name"] == "b", "value"],
-    )
-    expected = intervals(of_differences, method="poisson").iloc[0]
+    expected = intervals(values(difference=a - b).assign(qid=qids), method="poisson").iloc[0]
     assert (found["low"], found["high"]) == (expected["low"], expected["high"])
     others = comparisons(given.assign(qid="other " + given["qid"]), method="poisson").iloc[0]
     assert (others["low"], others["high"]) != (found["low"], found["high"])
 
 
-def test_resamples_are_counted_where_there_were_some():
-    table = values(**SCORES)
-    for test, method, used in (("t", "normal", 0), ("t", "bca", 299), ("bootstrap", "normal", 299)):
-        assert set(comparisons(table, test=test, method=method, n_resamples=299)["n_resamples"]) == {used}
-
-
-# Effects.
+@pytest.mark.parametrize(
+    ("test", "method", "used"), [("t", "normal", 0), ("t", "bca", 299), ("bootstrap", "normal", 299)]
+)
+def test_resamples_are_counted_where_there_were_some(test, method, used):
+    assert set(comparisons(values(**SCORES), test=test, method=method, n_resamples=299)["n_resamples"]) == {used}
 
 
 def test_effect_size_and_topics_won_by_hand():
@@ -313,9 +272,6 @@ def test_equivalence_is_that_of_statsmodels(margin):
     assert comparisons(values(**SCORES))["p_equivalence"].isna().all()
 
 
-# Identities.
-
-
 @pytest.mark.parametrize("test", TESTS)
 def test_swapping_two_systems_turns_signs_alone(test):
     options = dict(test=test, method="normal", margin=0.1, n_resamples=99)
@@ -331,11 +287,12 @@ def test_swapping_two_systems_turns_signs_alone(test):
 
 @pytest.mark.parametrize("correction", ["holm", "max-t"])
 def test_names_decide_nothing(correction):
-    found = comparisons(values(**SCORES), correction=correction, n_resamples=199)
-    named = comparisons(
-        values(**{f"x{9 - i}": own for i, own in enumerate(SCORES.values())}), correction=correction, n_resamples=199
+    renamed = {f"x{9 - i}": own for i, own in enumerate(SCORES.values())}
+    found, again = (
+        comparisons(values(**systems), correction=correction, n_resamples=199).drop(columns=["name_a", "name_b"])
+        for systems in (SCORES, renamed)
     )
-    pd.testing.assert_frame_equal(found.drop(columns=["name_a", "name_b"]), named.drop(columns=["name_a", "name_b"]))
+    pd.testing.assert_frame_equal(found, again)
 
 
 def test_values_of_an_experiment_are_compared():
@@ -356,3 +313,37 @@ def test_values_of_an_experiment_are_compared():
     # The text of a measure object is its name.
     objects = table.assign(measure=table["measure"].map({"AP": AP, "P@1": P @ 1}))
     pd.testing.assert_frame_equal(comparisons(objects), comparisons(table))
+
+
+def test_holm_by_hand():
+    # .01 * 4, then .02 * 3 = .06, .03 * 2 = .06, and the largest unchanged.
+    assert holm(np.array([0.03, 0.01, 0.5, 0.02])).tolist() == pytest.approx([0.06, 0.04, 0.5, 0.06])
+    assert holm(np.array([0.6, 0.7])).tolist() == [1.0, 1.0]
+
+
+def test_benjamini_and_hochberg_by_hand():
+    # .01 * 4/1, .02 * 4/2, .03 * 4/3 = .04, and the largest unchanged.
+    found = adjusted(np.array([0.03, 0.01, 0.5, 0.02]), "bh")
+    assert found.tolist() == pytest.approx([0.04, 0.04, 0.5, 0.04])
+
+
+@pytest.mark.parametrize(("name", "statsmodels_name"), [("holm", "holm"), ("bh", "fdr_bh")])
+@given(p_values=st.lists(st.floats(0, 1), min_size=1, max_size=12))
+def test_adjusted_p_values_are_those_of_statsmodels(monkeypatch_gc, name, statsmodels_name, p_values):
+    expected = multipletests(p_values, method=statsmodels_name)[1]
+    assert adjusted(np.array(p_values), name) == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.fixture(scope="module")
+def monkeypatch_gc():
+    """Disable garbage collection, which statsmodels runs in every call (0.1 s)."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gc, "collect", lambda: 0)
+        yield
+
+
+@pytest.mark.parametrize("correction", ["holm", "bh", "none"])
+def test_no_test_has_nothing_to_adjust(correction):
+    assert adjusted(np.array([]), correction).tolist() == []
+    if correction == "none":
+        assert adjusted(np.array([0.2, 0.01]), correction).tolist() == [0.2, 0.01]

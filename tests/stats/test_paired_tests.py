@@ -42,9 +42,6 @@ def null_ts(differences, test, n_resamples, seed):
     return np.array([[abs(one_t(np.repeat(moved[:, pair], count))) for pair in range(k)] for count in counts])
 
 
-# One pair at a time.
-
-
 @pytest.mark.parametrize("test", RESAMPLED)
 def test_p_is_the_share_of_a_plain_loop_with_what_was_seen_added(test):
     found = p_of(DIFFERENCES, test, 199, seed=3)
@@ -79,13 +76,8 @@ def test_students_t_is_scipys():
     assert t_of(DIFFERENCES, 0.1) == pytest.approx(stats.ttest_1samp(DIFFERENCES, 0.1).statistic, rel=1e-12)
 
 
-def test_t_of_systems_is_the_test_of_related_samples():
-    a, b = RNG.random((2, 40))
-    assert p_of((a - b)[:, None], "t").item() == pytest.approx(stats.ttest_rel(a, b).pvalue, rel=1e-12)
-
-
 @pytest.mark.parametrize("n", [9, 30])
-def test_signed_ranks_are_scipys_of_each_pair_alone_though_pairs_with_ties_stand_beside(n):
+def test_signed_ranks_are_scipys_of_each_pair_alone_beside_pairs_with_ties(n):
     tied, untied = DIFFERENCES[:n], np.random.default_rng(4).normal(0.1, 1, (n, 6))
     mixed = np.hstack([tied, untied])
     alone = [stats.wilcoxon(mixed[:, pair]).pvalue for pair in range(mixed.shape[1])]
@@ -99,61 +91,45 @@ def test_signed_ranks_that_differ_by_rounding_are_tied():
     assert p_of((a - b)[:, None], "wilcoxon").item() == pytest.approx(p_of(exact[:, None], "wilcoxon").item())
 
 
-# Identities.
-
-
 @settings(max_examples=40, deadline=None)
-@given(st.lists(STEPS, min_size=2, max_size=12), st.sampled_from(list(TESTS)))
-def test_swapping_the_systems_does_not_change_p(differences, test):
+@given(st.lists(STEPS, min_size=2, max_size=12), st.sampled_from(list(TESTS)), st.sampled_from([1e-6, 0.3, 100.0]))
+def test_neither_the_order_of_systems_nor_the_unit_of_the_measure_changes_p(differences, test, unit):
     column = np.array(differences)[:, None]
-    assert p_of(column, test, 64) == pytest.approx(p_of(-column, test, 64), abs=1e-12)
+    p = p_of(column, test, 64)
+    assert p == pytest.approx(p_of(-column, test, 64), abs=1e-12)
+    assert p_of(unit * column, test, 64) == pytest.approx(p, rel=1e-9)
 
 
 @settings(max_examples=40, deadline=None)
 @given(st.lists(STEPS, min_size=2, max_size=8), st.randoms(), st.sampled_from(["randomisation", "t", "wilcoxon"]))
 def test_the_order_of_topics_does_not_change_p(differences, random, test):
-    mixed = random.sample(differences, len(differences))
-    assert p_of(np.array([differences, mixed]).T, test) == pytest.approx(
-        [p_of(np.array([differences]).T, test).item()] * 2
-    )
-
-
-@settings(max_examples=40, deadline=None)
-@given(st.lists(STEPS, min_size=2, max_size=12), st.sampled_from(list(TESTS)), st.sampled_from([1e-6, 0.3, 100.0]))
-def test_the_unit_of_the_measure_does_not_change_p(differences, test, unit):
-    column = np.array(differences)[:, None]
-    assert p_of(unit * column, test, 64) == pytest.approx(p_of(column, test, 64), rel=1e-9)
+    given_order, mixed = np.array([differences]).T, np.array([random.sample(differences, len(differences))]).T
+    p = p_of(given_order, test).item()
+    assert p_of(np.hstack([given_order, mixed]), test) == pytest.approx([p, p])
 
 
 @pytest.mark.parametrize("test", TESTS)
 def test_p_is_a_probability_that_depends_on_no_other_pair(test):
     found = p_of(DIFFERENCES, test)
     assert ((found > 0) & (found <= 1)).all()
-    alone = [p_of(DIFFERENCES[:, [pair]], test).item() for pair in range(12)]
-    assert found == pytest.approx(alone, abs=1e-12)
-
-
-@pytest.mark.parametrize("test", TESTS)
-@pytest.mark.parametrize("n", [2, 3, 30])
-def test_pairs_that_never_differ_have_p_1(test, n):
-    assert p_of(np.zeros((n, 2)), test).tolist() == [1.0, 1.0]
+    assert found == pytest.approx([p_of(DIFFERENCES[:, [pair]], test).item() for pair in range(12)], abs=1e-12)
+    for n in (2, 3, 30):
+        assert p_of(np.zeros((n, 2)), test).tolist() == [1.0, 1.0], "pairs that never differ"
 
 
 def test_pairs_that_differ_by_a_constant():
     constant = np.full((20, 1), 0.3) - 0.1
-    assert t_of(constant).tolist() == [np.inf]
-    assert t_of(-constant).tolist() == [-np.inf]
-    assert p_of(constant, "t").item() == 0.0
-    assert p_of(constant, "randomisation").item() == 1 / 1000
-    assert p_of(constant, "bootstrap").item() == 1 / 1000
-    assert 0 < p_of(constant, "wilcoxon").item() < 1e-3
+    assert np.concatenate([t_of(constant), t_of(-constant)]).tolist() == [np.inf, -np.inf]
+    p = {test: p_of(constant, test).item() for test in TESTS}
+    assert (p["t"], p["randomisation"], p["bootstrap"]) == (0.0, 1 / 1000, 1 / 1000)
+    assert 0 < p["wilcoxon"] < 1e-3
     # .3 - .1 and .7 - .5 differ by rounding alone.
     assert std_of(np.array([[0.3 - 0.1], [0.7 - 0.5]])).item() == 0.0
     assert t_of(constant, 0.2).tolist() == [0.0]
 
 
 @pytest.mark.parametrize("test", TESTS)
-def test_a_single_topic_tells_nothing_apart(test):
+def test_a_single_topic_shows_no_difference(test):
     assert p_of([[0.7, 0.0, -0.1]], test).tolist() == [1.0, 1.0, 1.0]
     assert np.isnan(t_of(np.array([[0.7, 0.0]]))).all()
     if test in RESAMPLED:
@@ -161,7 +137,7 @@ def test_a_single_topic_tells_nothing_apart(test):
 
 
 @pytest.mark.parametrize("n", [14, 60])
-def test_signed_ranks_with_ties_have_the_normal_law_without_a_correction_for_continuity(n):
+def test_signed_ranks_with_ties_are_asymptotic_without_a_correction_for_continuity(n):
     tied = np.round(np.random.default_rng(6).normal(0.2, 1, n), 1)
     expected = stats.wilcoxon(tied, method="asymptotic", correction=False).pvalue
     assert p_of(tied[:, None], "wilcoxon").item() == pytest.approx(expected, rel=1e-9)
@@ -187,9 +163,6 @@ def test_the_seed_decides():
     for test in RESAMPLED:
         first, again, other = (p_of(DIFFERENCES, test, 299, seed).tolist() for seed in (1, 1, 2))
         assert first == again != other
-
-
-# All pairs jointly.
 
 
 def stepped(seen, drawn, extra):
@@ -242,9 +215,6 @@ def test_one_pair_alone_and_pairs_that_are_one_need_no_adjustment(test):
     assert adjusted.tolist() == p_values.tolist()
     twice = np.hstack([DIFFERENCES[:, [7]], 2 * DIFFERENCES[:, [7]], -DIFFERENCES[:, [7]]])
     assert np.array(max_t(twice, test, n_resamples=99, seed=0)).ravel() == pytest.approx([p_values.item()] * 6)
-
-
-# Type I errors.
 
 
 def assert_level(alarms, level=0.05):

@@ -13,17 +13,7 @@ from scipy import stats
 from vbterrier.errors import InputError, ParameterError
 from vbterrier.kernels.resample import stream
 from vbterrier.stats.candidates import CandidateArrays, Draws, State
-from vbterrier.stats.perturbations import (
-    Dirichlet,
-    DropCandidates,
-    DropConstraints,
-    IntentBootstrap,
-    Perturbation,
-    ScoreNoise,
-    TagConfusion,
-    TagDropout,
-    TemperatureJitter,
-)
+from vbterrier.stats.perturbations import Dirichlet, DropCandidates, DropConstraints, IntentBootstrap, Perturbation, ScoreNoise, TagConfusion, TagDropout, TemperatureJitter
 from vbterrier.stats.variants import Variants, with_variants
 
 RARE = 1e-4
@@ -42,9 +32,6 @@ VALUES = [*OF_INTENTS, TagConfusion(0.2), TagDropout()]
 
 def sums(frame, prob):
     return pd.DataFrame(prob.T).groupby(frame["qid"].to_numpy()).sum().to_numpy()
-
-
-# Values
 
 
 @pytest.mark.parametrize("value", VALUES, ids=repr)
@@ -82,9 +69,6 @@ def test_perturbations_are_values(value):
 def test_parameters_out_of_range_are_refused(make, message):
     with pytest.raises(ParameterError, match=message):
         make()
-
-
-# Invariants
 
 
 @pytest.mark.parametrize("value", OF_INTENTS, ids=repr)
@@ -129,9 +113,6 @@ def test_perturbations_are_applied_in_their_order(intents, perturbed):
     assert odds == pytest.approx(math.log(2) / tau + z[:, 0] - z[:, 1], abs=1e-9)
 
 
-# Dirichlet
-
-
 @pytest.mark.parametrize("concentration", [0.1, 1, 10, 1000])
 def test_dirichlet_replicas_have_mean_pi_and_the_variance_of_the_law(intents, perturbed, concentration):
     n, pi = 4000, intents["prob"].to_numpy()
@@ -168,9 +149,6 @@ def test_a_dirichlet_of_relaxed_intents_keeps_their_violations(relaxed, perturbe
     freed = perturbed(relaxed, [Dirichlet(10), DropConstraints(1)])
     expected = drawn * np.exp(relaxed["delta"].to_numpy())
     assert freed[:, :3] == pytest.approx(expected[:, :3] / expected[:, :3].sum(axis=1, keepdims=True), abs=1e-12)
-
-
-# Temperature, scores
 
 
 @settings(max_examples=40)
@@ -210,9 +188,6 @@ def test_noise_on_scores_is_normal_and_its_own_for_each_candidate(intents, pertu
     bc = np.log(prob[:, 1] / prob[:, 6]) - math.log(3)
     assert stats.kstest(ab / (0.5 * math.sqrt(2)), "norm").pvalue > RARE
     assert np.corrcoef(ab, bc)[0, 1] == pytest.approx(-0.5, abs=0.06)
-
-
-# Constraints
 
 
 def test_all_constraints_dropped_are_the_linkers_probabilities(relaxed, perturbed):
@@ -261,9 +236,6 @@ def test_constraints_that_nobody_named_cannot_be_dropped(intents, relaxed, pertu
             perturbed(frame, [DropConstraints("one")])
 
 
-# Candidates
-
-
 def test_candidates_are_dropped_with_their_probability_and_never_all(intents, perturbed):
     prob = perturbed(intents, [DropCandidates(0.4)], n=4000)
     lost = prob == 0
@@ -288,9 +260,6 @@ def test_resampled_intents_weigh_what_they_are_drawn(intents, perturbed):
     # Two candidates of q2 are possible: the third is never drawn and does not count as a draw.
     assert set(prob[:, 0].round(9)) <= {0.0, 0.5, 1.0}
     assert set(prob[:, 3]) == {1.0}
-
-
-# Variants
 
 
 @pytest.fixture
@@ -358,16 +327,10 @@ def test_frames_of_variants_are_checked_and_left_alone(variants):
     assert held.frames[0]["prob"].tolist() == [0.9, 0.1, 1.0]
 
 
-# Invalid intents
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        (
-            {"prob": [0.5, 0.3, 0.5, 1.0, 0.5, 0.0, 0.1]},
-            r"probabilities of query 'q1' sum to 0.9 \(1 query is off\)",
-        ),
+        ({"prob": [0.5, 0.3, 0.5, 1.0, 0.5, 0.0, 0.1]}, r"probabilities of query 'q1' sum to 0.9 \(1 query is off\)"),
         ({"prob": [0.5, 0.3, 0.6, 1.0, 0.5, -0.1, 0.1]}, r"row 5 \(candidate 'X' of query 'q2'\) has probability -0.1"),
         ({"prob": [0.5, 0.3, None, 1.0, 0.5, 0.0, 0.1]}, "intents column 'prob': row 2 holds nan"),
         ({"entity_id": list("ZBBAYXC")}, "candidate 'B' of query 'q1' is in rows 1 and 2"),

@@ -45,9 +45,6 @@ def ends(found):
     return float(found.value), float(found.low), float(found.high)
 
 
-# One mean.
-
-
 @pytest.mark.parametrize("target", ["population", "these"])
 @pytest.mark.parametrize("lam", [-0.5, 0, 0.4, 1, 1.7])
 @pytest.mark.parametrize("m", [0, 1, 170])
@@ -186,9 +183,6 @@ def test_what_gives_no_mean_is_refused(change, message):
     given = {"labels": [0, 1, 1], "scores": [0.1, 0.8, 0.9], "unlabelled_scores": [0.5, 0.5]} | change
     with pytest.raises((InputError, ParameterError), match=message):
         prediction_powered_mean(given.pop("labels"), given.pop("scores"), given.pop("unlabelled_scores"), **given)
-
-
-# Frames.
 
 
 def frames(names=("a",), measures=("ES@5",), n=30, m=70):

@@ -20,16 +20,7 @@ from vbterrier.kernels.resample import stream
 from vbterrier.stats import replicas
 from vbterrier.stats.candidates import CandidateArrays
 from vbterrier.stats.matches import Matches, Statistic
-from vbterrier.stats.perturbations import (
-    Dirichlet,
-    DropCandidates,
-    DropConstraints,
-    IntentBootstrap,
-    ScoreNoise,
-    TagConfusion,
-    TagDropout,
-    TemperatureJitter,
-)
+from vbterrier.stats.perturbations import Dirichlet, DropCandidates, DropConstraints, IntentBootstrap, ScoreNoise, TagConfusion, TagDropout, TemperatureJitter
 from vbterrier.stats.replicas import left_out, replicate
 from vbterrier.stats.variants import Variants
 
@@ -181,9 +172,6 @@ def test_replicas_are_those_of_algorithm_1_as_a_plain_loop(seed):
                 assert found.values[0, column, b, place] == pytest.approx(expected, abs=1e-7)
 
 
-# Invariants
-
-
 @pytest.mark.parametrize("perturbations", PERTURBATIONS, ids=repr)
 def test_neither_the_number_of_replicas_nor_batches_change_a_replica(monkeypatch, perturbations):
     frame, matches = collection(1)
@@ -291,9 +279,6 @@ def test_inputs_are_left_as_they_were():
     assert (matches.weight == weight).all()
 
 
-# Perturbed tags
-
-
 def one_query(n):
     return pd.DataFrame({"qid": "q", "entity_id": [f"E{i}" for i in range(n)], "prob": 1 / n})
 
@@ -378,10 +363,7 @@ def test_gains_of_confused_tags_are_the_textbook_loop(gain):
     matches = Matches(intent, rank, weight, ["a", "c", "c", "d"], known)
     statistic = Statistic("ES", 4, gain=gain)
     value = replicate(frame, {"a": matches}, [TagConfusion(1.0)], [statistic], n_replicas=2).values.ravel()
-    swapped = {
-        "E0": ([(2, 0.25), (3, 1.0)], 3),
-        "E1": ([(0, 0.5), (2, 1.0)], 4),
-    }
+    swapped = {"E0": ([(2, 0.25), (3, 1.0)], 3), "E1": ([(0, 0.5), (2, 1.0)], 4)}
     expected = score_of({"E0": 0.9, "E1": 0.1}, gain_of(swapped, statistic, 4), statistic)
     assert value == pytest.approx([expected, expected], abs=1e-12)
 
@@ -403,9 +385,6 @@ def test_confused_tags_never_gain_more_than_all():
     assert (found.values == 1.0).all()
 
 
-# NIL intents
-
-
 def test_a_nil_intent_is_served_up_to_the_first_tagged_document():
     frame = pd.DataFrame({"qid": "q", "entity_id": ["A", "NIL"], "prob": [0.75, 0.25]})
     matches = Matches(np.array([0]), np.array([2]), nil=np.array([1]), until=np.array([2]))
@@ -414,9 +393,6 @@ def test_a_nil_intent_is_served_up_to_the_first_tagged_document():
     silent = Matches(np.empty(0, int), np.empty(0, int), nil=np.array([1]), until=np.array([np.iinfo(np.int64).max]))
     found = replicate(frame, {"a": silent}, [], [Statistic("ES", k) for k in (3, None)], n_replicas=1)
     assert found.point.ravel() == pytest.approx([0.25, 0.25], abs=1e-12)
-
-
-# Against the measures
 
 
 @settings(max_examples=20, deadline=None)
@@ -460,9 +436,6 @@ def test_statistics_are_called_as_the_measures_are(statistic):
     assert str(statistic) == str(measure if statistic.cutoff is None else measure @ statistic.cutoff)
 
 
-# Leaving out candidates
-
-
 def test_the_jackknife_is_the_textbook_loop():
     frame, matches = collection(6)
     found = left_out(frame, {"a": matches}, ALL)
@@ -489,9 +462,6 @@ def test_the_jackknife_knows_no_impossible_candidates():
     found = left_out(frame, {"a": Matches(np.array([0]), np.array([0]))}, [Statistic("ES"), Statistic("TopIntent")])
     assert np.isnan(found[0, :, 1]).all()
     assert found[0, :, [0, 2], 0].tolist() == [[0.0, 0.0], [1.0, 1.0]]
-
-
-# Results
 
 
 def test_frames_of_results_have_their_contract():
@@ -555,9 +525,6 @@ def test_a_bar_is_shown_when_asked_for(capsys, monkeypatch):
     assert capsys.readouterr().err == ""
     replicate(frame, {"a": matches}, [Dirichlet()], n_replicas=3, progress=True)
     assert "replicas:   0%|          | 0/6" in capsys.readouterr().err
-
-
-# Invalid input
 
 
 class Emptied:
