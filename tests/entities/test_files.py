@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from vbterrier.entities.files import read_links
+from vbterrier.entities.pool import read_links
 from vbterrier.errors import FileError
 
 

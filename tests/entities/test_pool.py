@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vbterrier import DegenerateWarning, FileError, InputError, ParameterError
-from vbterrier.entities.files import read_links, write_links
+from vbterrier.entities.pool import read_links, write_links
 from vbterrier.entities.pool import LinkedPool, link_pool
 
 DOCUMENTS = [f"d{i}" for i in range(6)]

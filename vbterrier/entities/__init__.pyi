@@ -1,7 +1,7 @@
-from .files import read_links as read_links
-from .files import write_links as write_links
 from .pool import LinkedPool as LinkedPool
 from .pool import link_pool as link_pool
+from .pool import read_links as read_links
+from .pool import write_links as write_links
 from .rankers.consensus import PersonalisedPageRank as PersonalisedPageRank
 from .rankers.hybrid import HybridEntities as HybridEntities
 from .rankers.similarity import EntitySimilarity as EntitySimilarity

@@ -20,8 +20,7 @@ from vbterrier.entities.rerank.base import require_finite
 from vbterrier.entities.stage import PoolLinks, TopEntities
 from vbterrier.errors import DegenerateWarning, FileError, ParameterError, examples, nearest, warn
 from vbterrier.evaluate.inputs import named_runs
-from vbterrier.execution.checkpoint import Journal
-from vbterrier.execution.input_fingerprint import rows_fingerprint
+from vbterrier.execution.checkpoint import Journal, rows_fingerprint
 from vbterrier.execution.parallel import mapped
 from vbterrier.execution.pending import Shared
 from vbterrier.frames.contracts import frame_of, systems_of

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from vbterrier.execution.checkpoint import Checkpoint, PendingChunk, Streamed, memory_returned, opened
-from vbterrier.execution.input_fingerprint import inputs_of
+from vbterrier.execution.checkpoint import Checkpoint, PendingChunk, Streamed, inputs_of, memory_returned, opened
 from vbterrier.execution.parallel import Workers
 from vbterrier.frames.files.blocks import (
     Place,

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.entities.files import read_links
-from vbterrier.entities.pool import LinkedPool, link_pool
+from vbterrier.entities.pool import LinkedPool, link_pool, read_links
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError, examples, nearest, warn
 from vbterrier.evaluate.comparison import N_RESAMPLES, Comparison, compare
 from vbterrier.evaluate.coverage import coverage_report
