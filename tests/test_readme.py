@@ -29,7 +29,7 @@ def test_every_example_shows_its_output_and_the_readme_is_short():
     assert len(README.splitlines()) <= 200
 
 
-@pytest.mark.parametrize("language, code, shown", EXAMPLES, ids=[code.split()[-1] for _, code, _ in EXAMPLES])
+@pytest.mark.parametrize(("language", "code", "shown"), EXAMPLES, ids=[code.split()[-1] for _, code, _ in EXAMPLES])
 def test_an_example_prints_what_is_shown(demo, capfd, language, code, shown):
     if language == "python":
         exec(compile(code, "README.md", "exec"), {})

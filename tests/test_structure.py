@@ -38,7 +38,8 @@ PHRASES = {
     r"leave condensed lists|what bad input gets": "migrating from condensed lists, input validation",
     r"in the place of|where they are there": "instead of, if available",
     r"first documents looked at|likeliest meaning": "cutoff, the most probable intent",
-    r"a (?:call|file) of its own\b|\banew\b": "separately, a separate file, again",
+    # In quotes it is the label of a random stream, which belongs to the numbers.
+    r"a (?:call|file) of its own\b|(?<!\")\banew\b(?!\")": "separately, a separate file, again",
     r"\bwhoever calls\b|whatever it is\b": "callers",
 }
 
@@ -91,15 +92,15 @@ def test_no_module_is_imported_in_a_circle():
 
 
 def test_modules_are_imported_by_name_alone():
-    found = []
-    for path in MODULES:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Attribute) and node.attr in {"import_module", "__import__"}:
-                found.append(name_of(path))
-            elif isinstance(node, ast.Subscript) and ast.unparse(node.value) == "sys.modules":
-                found.append(name_of(path))
+    found = {
+        name_of(path)
+        for path in MODULES
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if (isinstance(node, ast.Attribute) and node.attr in {"import_module", "__import__"})
+        or (isinstance(node, ast.Subscript) and ast.unparse(node.value) == "sys.modules")
+    }
     # Optional packages are imported by name in one place, which says how they are installed.
-    assert sorted(set(found)) == ["vbterrier.errors"]
+    assert found == {"vbterrier.errors"}
 
 
 def test_classes_have_one_name_each():

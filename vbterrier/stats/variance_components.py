@@ -450,7 +450,7 @@ def crossed_replicas(
     names = numbered(type(one).__name__ for _, one in pairs)
 
     def drawn(kept: str | None) -> Replicas:
-        # "anew" is part of the name of the random stream.
+        # The suffix belongs to the label of the random stream, and so to the numbers.
         noise = [
             _Named(one, name if kept in {None, source} else f"{name} anew")
             for (source, one), name in zip(pairs, names, strict=True)
