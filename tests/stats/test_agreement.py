@@ -8,7 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from vbterrier.stats.agreement import Preferences, bonferroni, error_statistics, paired_t, preferences, rank_correlations, share_interval, tau_ap
+from vbterrier.stats.agreement import (
+    Preferences,
+    bonferroni,
+    error_statistics,
+    paired_t,
+    preferences,
+    rank_correlations,
+    share_interval,
+    tau_ap,
+)
 
 scores = st.lists(st.tuples(st.sampled_from([0.0, 0.25, 0.5, 1.0]), st.sampled_from([0.0, 0.3, 0.5, 0.9])), min_size=2)
 

@@ -10,7 +10,14 @@ import pytest
 from scipy import stats
 
 from vbterrier.stats.matches import Matches, Statistic
-from vbterrier.stats.perturbations import Dirichlet, IntentBootstrap, ScoreNoise, TagConfusion, TagDropout, TemperatureJitter
+from vbterrier.stats.perturbations import (
+    Dirichlet,
+    IntentBootstrap,
+    ScoreNoise,
+    TagConfusion,
+    TagDropout,
+    TemperatureJitter,
+)
 from vbterrier.stats.replica_limits import replica_intervals
 from vbterrier.stats.replicas import left_out, replicate
 from vbterrier.stats.topic_intervals import TOPIC_METHODS, topics_intervals

@@ -14,7 +14,15 @@ from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.kernels import resample
 from vbterrier.kernels.resample import resamples, stream
 from vbterrier.stats import topic_intervals
-from vbterrier.stats.topic_intervals import COLUMNS, TOPIC_METHODS, check_level, intervals, topics_interval, topics_intervals, unjudged_interval
+from vbterrier.stats.topic_intervals import (
+    COLUMNS,
+    TOPIC_METHODS,
+    check_level,
+    intervals,
+    topics_interval,
+    topics_intervals,
+    unjudged_interval,
+)
 
 SCORES = np.random.default_rng(7).beta(2, 5, 40)
 SCIPY = {"percentile": "percentile", "bca": "BCa"}

@@ -13,7 +13,19 @@ from scipy import stats
 from vbterrier.errors import InputError, ParameterError
 from vbterrier.kernels.resample import stream
 from vbterrier.stats.candidates import CandidateArrays, Draws, State
-from vbterrier.stats.perturbations import Dirichlet, DropCandidates, DropConstraints, IntentBootstrap, Perturbation, ScoreNoise, TagConfusion, TagDropout, TemperatureJitter
+from vbterrier.stats.matches import Matches, Statistic
+from vbterrier.stats.perturbations import (
+    Dirichlet,
+    DropCandidates,
+    DropConstraints,
+    IntentBootstrap,
+    Perturbation,
+    ScoreNoise,
+    TagConfusion,
+    TagDropout,
+    TemperatureJitter,
+)
+from vbterrier.stats.replicas import replicate
 from vbterrier.stats.variants import Variants, with_variants
 
 RARE = 1e-4
@@ -28,10 +40,6 @@ OF_INTENTS = [
     IntentBootstrap(),
 ]
 VALUES = [*OF_INTENTS, TagConfusion(0.2), TagDropout()]
-
-
-def sums(frame, prob):
-    return pd.DataFrame(prob.T).groupby(frame["qid"].to_numpy()).sum().to_numpy()
 
 
 @pytest.mark.parametrize("value", VALUES, ids=repr)
@@ -73,17 +81,18 @@ def test_parameters_out_of_range_are_refused(make, message):
 
 @pytest.mark.parametrize("value", OF_INTENTS, ids=repr)
 def test_probabilities_stay_probabilities_and_what_is_impossible_stays_so(relaxed, perturbed, value):
-    relaxed = pd.concat(
-        [relaxed, pd.DataFrame({"qid": ["q2"], "entity_id": ["Z"], "prob": 0.0, "delta": 0.0, "violations": [[]]})],
-        ignore_index=True,
-    )
+    last = pd.DataFrame({"qid": ["q2"], "entity_id": ["Z"], "prob": 0.0, "delta": 0.0, "violations": [[]]})
+    relaxed = pd.concat([relaxed, last], ignore_index=True)
     before = relaxed.copy(deep=True)
     prob = perturbed(relaxed, [value], n=200)
     assert np.isfinite(prob).all()
     assert (prob >= 0).all()
-    assert sums(relaxed, prob) == pytest.approx(1.0, abs=1e-12)
+    sums = pd.DataFrame(prob.T).groupby(relaxed["qid"].to_numpy()).sum().to_numpy()
+    assert sums == pytest.approx(1.0, abs=1e-12)
     assert (prob[:, -1] == 0).all()
     pd.testing.assert_frame_equal(relaxed, before)
+    single = pd.DataFrame({"qid": ["q"], "entity_id": ["A"], "prob": [1.0], "delta": 0.5, "violations": [[0.5]]})
+    assert (perturbed(single, [value]) == 1.0).all()
 
 
 @pytest.mark.parametrize(
@@ -93,12 +102,6 @@ def test_no_noise_is_the_identity_exactly(intents, value):
     candidates = CandidateArrays.of(intents)
     state = State.unperturbed(candidates)
     assert value.apply(state, Draws(0, candidates, n=5)) is state
-
-
-@pytest.mark.parametrize("value", OF_INTENTS, ids=repr)
-def test_a_single_candidate_keeps_all_probability(perturbed, value):
-    frame = pd.DataFrame({"qid": ["q"], "entity_id": ["A"], "prob": [1.0], "delta": 0.5, "violations": [[0.5]]})
-    assert (perturbed(frame, [value]) == 1.0).all()
 
 
 def test_perturbations_are_applied_in_their_order(intents, perturbed):
@@ -114,31 +117,27 @@ def test_perturbations_are_applied_in_their_order(intents, perturbed):
 
 
 @pytest.mark.parametrize("concentration", [0.1, 1, 10, 1000])
-def test_dirichlet_replicas_have_mean_pi_and_the_variance_of_the_law(intents, perturbed, concentration):
+def test_dirichlet_replicas_have_the_mean_and_variance_of_a_dirichlet(intents, perturbed, concentration):
     n, pi = 4000, intents["prob"].to_numpy()
     prob = perturbed(intents, [Dirichlet(concentration)], n=n)
     variance = pi * (1 - pi) / (concentration + 1)
     assert (np.abs(prob.mean(axis=0) - pi) <= 4.5 * np.sqrt(variance / n) + 1e-12).all()
     assert prob.var(axis=0) == pytest.approx(variance, rel=0.12, abs=1e-12)
-
-
-def test_one_share_of_a_dirichlet_is_beta(intents, perturbed):
-    share = perturbed(intents, [Dirichlet(5)], n=4000)[:, 2]
-    assert stats.kstest(share, stats.beta(3, 2).cdf).pvalue > RARE
+    if concentration == 10:
+        share = perturbed(intents, [Dirichlet(5)], n=n)[:, 2]
+        assert stats.kstest(share, stats.beta(3, 2).cdf).pvalue > RARE
 
 
 @pytest.mark.parametrize("concentration", [1e-9, 1e-4])
-def test_a_tiny_concentration_chooses_one_candidate_by_its_probability(intents, perturbed, concentration):
+def test_a_tiny_concentration_chooses_one_candidate_and_a_huge_one_keeps_all(intents, perturbed, concentration):
     prob = perturbed(intents, [Dirichlet(concentration)], n=2000)
     q1 = prob[:, [2, 1, 6]]
     chosen = q1.max(axis=1) > 0.999
     assert chosen.mean() > 0.99
     counts = np.bincount(q1[chosen].argmax(axis=1), minlength=3)
     assert stats.chisquare(counts, np.array([0.6, 0.3, 0.1]) * counts.sum()).pvalue > RARE
-
-
-def test_a_huge_concentration_leaves_pi(intents, perturbed):
-    assert perturbed(intents, [Dirichlet(1e300)]) == pytest.approx(np.tile(intents["prob"], (50, 1)), abs=1e-12)
+    huge = perturbed(intents, [Dirichlet(1e300)])
+    assert huge == pytest.approx(np.tile(intents["prob"], (50, 1)), abs=1e-12)
 
 
 def test_a_dirichlet_of_relaxed_intents_keeps_their_violations(relaxed, perturbed):
@@ -155,16 +154,13 @@ def test_a_dirichlet_of_relaxed_intents_keeps_their_violations(relaxed, perturbe
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=6), st.floats(0.01, 10), st.integers(0, 1000))
 def test_a_jitter_of_temperature_keeps_the_order(weights, scale, seed):
     weights = np.array(weights) + 1e-6
-    frame = pd.DataFrame(
-        {"qid": "q", "entity_id": list(map(str, range(len(weights)))), "prob": weights / weights.sum()}
-    )
+    frame = pd.DataFrame({"qid": "q", "entity_id": [*"abcdef"[: len(weights)]], "prob": weights / weights.sum()})
     candidates = CandidateArrays.of(frame)
     state = TemperatureJitter(scale).apply(State.unperturbed(candidates), Draws(seed, candidates, n=20))
-    prob = state.prob
-    for one in range(len(weights)):
-        for other in range(len(weights)):
-            if weights[one] >= weights[other]:
-                assert (prob[:, one] >= prob[:, other]).all()
+    order = np.argsort(weights)
+    steps = np.diff(state.prob[:, order], axis=1)
+    assert (steps >= 0).all()
+    assert (steps[:, np.diff(weights[order]) == 0] == 0).all()
 
 
 def test_the_log_of_the_temperature_is_normal(intents, perturbed):
@@ -190,14 +186,9 @@ def test_noise_on_scores_is_normal_and_its_own_for_each_candidate(intents, pertu
     assert np.corrcoef(ab, bc)[0, 1] == pytest.approx(-0.5, abs=0.06)
 
 
-def test_all_constraints_dropped_are_the_linkers_probabilities(relaxed, perturbed):
-    assert perturbed(relaxed, [DropConstraints(1)])[0, :3] == pytest.approx([0.5, 0.3, 0.2], abs=1e-12)
-
-
-def without(constraint):
+def without(*constraints):
     violations = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 0.5]])
-    if constraint is not None:
-        violations[:, constraint] = 0.0
+    violations[:, constraints] = 0.0
     prob = np.array([0.5, 0.3, 0.2]) * np.exp(-violations.sum(axis=1))
     return prob / prob.sum()
 
@@ -217,10 +208,10 @@ def test_exactly_one_constraint_is_dropped_any_with_the_same_probability(relaxed
 
 def test_each_constraint_is_dropped_with_its_probability_on_its_own(relaxed, perturbed):
     prob = perturbed(relaxed, [DropConstraints(0.3)], n=3000)[:, :3]
-    cases = [without(None), without(0), without(1), np.array([0.5, 0.3, 0.2])]
-    counts = [int(np.isclose(prob, case, atol=1e-12).all(axis=1).sum()) for case in cases]
+    counts = [int(np.isclose(prob, without(*c), atol=1e-12).all(axis=1).sum()) for c in ((), (0,), (1,), (0, 1))]
     assert sum(counts) == 3000
     assert stats.chisquare(counts, np.array([0.49, 0.21, 0.21, 0.09]) * 3000).pvalue > RARE
+    assert perturbed(relaxed, [DropConstraints(1)])[0, :3] == pytest.approx([0.5, 0.3, 0.2], abs=1e-12)
 
 
 def test_constraints_are_dropped_from_the_number_of_each_query(perturbed):
@@ -269,7 +260,7 @@ def variants():
     return [first, second]
 
 
-def test_variants_in_turn_give_each_replica_its_own(intents, variants, perturbed):
+def test_variants_in_turn_give_each_replica_its_own_and_random_ones_come_equally_often(intents, variants, perturbed):
     frame = with_variants(intents, [Variants(variants)])
     assert frame["entity_id"].tolist() == [*intents["entity_id"], "D"]
     assert frame["prob"].tolist() == [*intents["prob"], 0.0]
@@ -278,12 +269,9 @@ def test_variants_in_turn_give_each_replica_its_own(intents, variants, perturbed
     assert prob[:, [a, b, c, d]] == pytest.approx(np.array([[0.9, 0.1, 0, 0], [0.75, 0, 0, 0.25]] * 2), abs=1e-12)
     assert prob[:, 4] == pytest.approx(1.0, abs=1e-15), "of q2 one variant is known: it is taken always"
     assert prob[:, 3] == pytest.approx(1.0, abs=1e-15), "of q3 none is: its candidates stay"
-
-
-def test_random_variants_are_taken_equally_often(intents, variants, perturbed):
-    prob = perturbed(with_variants(intents, [Variants(variants)]), [Variants(variants)], n=1000)
-    first = np.isclose(prob[:, 2], 0.9)
-    assert np.isclose(prob[~first][:, 2], 0.75).all()
+    drawn = perturbed(frame, [Variants(variants)], n=1000)[:, a]
+    first = np.isclose(drawn, 0.9)
+    assert np.isclose(drawn[~first], 0.75).all()
     assert stats.binomtest(int(first.sum()), 1000).pvalue > RARE
 
 
@@ -298,30 +286,25 @@ def test_variants_bring_their_own_violations(relaxed, perturbed):
     assert prob[1, :3] == pytest.approx([0.5, 0.3, 0.2], abs=1e-12)
 
 
-def test_a_candidate_of_variants_that_is_not_among_the_intents_is_an_error(intents, variants, perturbed):
-    with pytest.raises(InputError, match=r"candidate 'D' of query 'q1' is not among the intents; match the systems"):
-        perturbed(intents, [Variants(variants)])
-
-
-def test_variants_may_come_as_one_frame_with_a_column(intents, variants, perturbed):
-    both = pd.concat([variants[0].assign(paraphrase="a"), variants[1].assign(paraphrase="b")])
+def test_variants_may_come_as_one_frame_with_a_column(variants):
+    both = pd.concat([variants[0].assign(paraphrase="a"), variants[1].assign(paraphrase="b")], ignore_index=True)
     assert Variants.of(both, "paraphrase") == Variants(variants)
     with pytest.raises(InputError, match="variants: row 2 has no 'paraphrase'"):
-        Variants.of(both.reset_index(drop=True).assign(paraphrase=["a", "a", None, "b", "b", "b"]), "paraphrase")
+        Variants.of(both.assign(paraphrase=["a", "a", None, "b", "b", "b"]), "paraphrase")
 
 
 def test_variants_are_equal_by_content(variants):
     one, same = Variants(variants), Variants([frame.copy() for frame in variants])
-    assert one == same
-    assert hash(one) == hash(same)
-    assert one != Variants(variants, order="turn")
-    assert one != Variants(variants[::-1])
-    assert one != Variants([variants[0], variants[1].assign(entity_id=["E", "A", "A"])])
+    assert (one, hash(one)) == (same, hash(same))
+    others = [variants[::-1], [variants[0], variants[1].assign(entity_id=["E", "A", "A"])]]
+    assert one not in [Variants(variants, order="turn"), *map(Variants, others)]
 
 
-def test_frames_of_variants_are_checked_and_left_alone(variants):
+def test_frames_of_variants_are_checked_and_left_alone(intents, variants, perturbed):
     with pytest.raises(InputError, match=r"variant 1: the probabilities of query 'q1' sum to 0.9"):
         Variants([variants[0], variants[1].assign(prob=[0.15, 0.75, 1.0])])
+    with pytest.raises(InputError, match=r"candidate 'D' of query 'q1' is not among the intents; match the systems"):
+        perturbed(intents, [Variants(variants)])
     held = Variants(variants)
     variants[0].loc[0, "prob"] = 0.0
     assert held.frames[0]["prob"].tolist() == [0.9, 0.1, 1.0]
@@ -345,8 +328,42 @@ def test_frames_of_variants_are_checked_and_left_alone(variants):
 def test_intents_that_are_none_are_refused_with_their_row(intents, changes, message):
     with pytest.raises(InputError, match=message):
         CandidateArrays.of(intents.assign(**changes))
-
-
-def test_a_missing_column_is_named(intents):
     with pytest.raises(InputError, match="intents: wanted columns qid, entity_id, prob; missing prob"):
         CandidateArrays.of(intents.drop(columns="prob"))
+
+
+def relaxed_of(prior, violations):
+    """An I frame of one query as RelaxConstraints writes it."""
+    delta = [float(sum(row)) for row in violations.values()]
+    prob = np.array([prior[entity] for entity in violations]) * np.exp(-np.array(delta))
+    frame = pd.DataFrame({"qid": "q", "entity_id": [*violations], "prob": prob / prob.sum(), "delta": delta})
+    return frame.assign(violations=list(violations.values()))
+
+
+OWN = relaxed_of({"A": 0.5, "B": 0.5}, {"A": [0.0], "B": [1.0]})
+OTHER = relaxed_of({"A": 0.25, "C": 0.75}, {"A": [0.0, 1.0], "C": [2.0, 0.0]})
+
+
+PLAIN = pd.DataFrame({"qid": ["q"], "entity_id": ["C"], "prob": [1.0]})
+
+
+@pytest.mark.parametrize(
+    ("variant", "delta", "violations"),
+    [(OTHER, 2.0, [[0.0, 0.0], [1.0, 0.0], [2.0, 0.0]]), (PLAIN, 0.0, [[0.0], [1.0], [0.0]])],
+    ids=["the longest list of the query", "no constraints"],
+)
+def test_candidates_of_variants_come_with_lists_of_the_same_length(variant, delta, violations):
+    both = with_variants(OWN, [Variants([variant])])
+    assert both["entity_id"].tolist() == ["A", "B", "C"]
+    assert both["prob"].tolist() == [*OWN["prob"], 0.0]
+    assert both["delta"].tolist() == [0.0, 1.0, delta]
+    assert both["violations"].tolist() == violations
+
+
+def test_dropping_the_constraints_of_a_variant_leaves_its_prior():
+    perturbations = [Variants([OTHER], order="turn"), DropConstraints(1.0)]
+    both, covers_c = with_variants(OWN, perturbations), {"c": Matches(np.array([2]), np.array([0]))}
+    for used, expected in ((perturbations, 0.75), (perturbations[:1], OTHER["prob"][1])):
+        found = replicate(both, covers_c, used, [Statistic("ES", 1)], n_replicas=3)
+        assert found.point.ravel().tolist() == [0.0]
+        assert found.values.ravel() == pytest.approx([expected] * 3)

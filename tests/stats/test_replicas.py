@@ -20,7 +20,16 @@ from vbterrier.kernels.resample import stream
 from vbterrier.stats import replicas
 from vbterrier.stats.candidates import CandidateArrays
 from vbterrier.stats.matches import Matches, Statistic
-from vbterrier.stats.perturbations import Dirichlet, DropCandidates, DropConstraints, IntentBootstrap, ScoreNoise, TagConfusion, TagDropout, TemperatureJitter
+from vbterrier.stats.perturbations import (
+    Dirichlet,
+    DropCandidates,
+    DropConstraints,
+    IntentBootstrap,
+    ScoreNoise,
+    TagConfusion,
+    TagDropout,
+    TemperatureJitter,
+)
 from vbterrier.stats.replicas import left_out, replicate
 from vbterrier.stats.variants import Variants
 
