@@ -395,7 +395,7 @@ def test_a_few_ties_are_not_worth_a_warning():
             TIED["beyond float32"],
             QRELS,
             [
-                "run 'mine': 83% of the first 10 places are tied",
+                "run 'mine': 83% of the top 10 documents are tied",
                 "run 'mine': 3 adjacent scores differ only beyond 32-bit precision",
             ],
         ),
@@ -494,9 +494,9 @@ def test_polars_frames_give_the_right_number_or_an_error_with_the_remedy_in_ir_m
     polars = pytest.importorskip("polars")
     run, qrels = polars.from_pandas(RUN), polars.from_pandas(QRELS)
     assert by_score(run, qrels) == by_distribution(run, qrels) == pytest.approx(RIGHT, abs=1e-12)
-    theirs = [frame.rename({k: v for k, v in TO_IR_MEASURES.items() if k in frame.columns}) for frame in (qrels, run)]
+    renamed = [frame.rename({k: v for k, v in TO_IR_MEASURES.items() if k in frame.columns}) for frame in (qrels, run)]
     with pytest.raises(InputError, match=r"convert polars frames with \.to_pandas\(\), or use vbterrier\.score"):
-        ir_measures.calc_aggregate([BNDCG @ 10], *theirs)
+        ir_measures.calc_aggregate([BNDCG @ 10], *renamed)
 
 
 # Several measures, diversity, generators.
@@ -520,7 +520,7 @@ ONE = RUN.iloc[:4]
 
 
 @pytest.mark.filterwarnings("ignore:an interval over topics:vbterrier.errors.DegenerateWarning")
-def test_diversity_judgments_given_to_ours_for_adhoc_ones_are_an_error_with_the_remedy():
+def test_diversity_judgments_for_adhoc_measures_are_an_error_with_the_remedy():
     words = (
         r"document 'd1' of query 'q1' has the labels 1 \(row 0\) and 0 \(row 1\); .*vbterrier\.frames\.flatten_qrels"
     )
@@ -746,7 +746,7 @@ def test_probabilities_off_by_rounding_are_made_right_silently_and_others_when_a
     assert success(INTENTS.assign(prob=[3.0, 1.0, 7.0]), measure="ES(normalise=True)@1") == pytest.approx(0.375)
 
 
-def test_an_intent_that_stands_twice_is_an_error():
+def test_a_repeated_intent_is_an_error():
     with pytest.raises(InputError, match="candidate 'A' of query 'q1' is in rows 0 and 1; keep one, or add up"):
         success(INTENTS.assign(entity_id="A"))
 
@@ -827,6 +827,7 @@ def with_label(value):
     return replaced(QRELS.astype({"label": object}), "label", 1, value)
 
 
+LABEL = "qrels.txt:2: label must be a whole number of at most 64 bits, found "
 REFUSED = {
     **{f"document twice, {name}": (run, QRELS, words.replace("\\", "")) for name, (run, words) in TWICE.items()},
     "two labels": (
@@ -839,7 +840,7 @@ REFUSED = {
         f"label {value!r}": (
             RUN,
             with_label(value),
-            f"qrels.txt:2: label must be a whole number of at most 64 bits, found {value!r}",
+            f"{LABEL}{value!r}",
         )
         for value in ("0.5", "good", "1_0")
     },
