@@ -58,6 +58,19 @@ PERTURBATIONS = [
 ]
 
 
+def one_query(prob, qid="q"):
+    """An I frame of candidates E0, E1..."""
+    return pd.DataFrame({"qid": qid, "entity_id": [f"E{i}" for i in range(len(prob))], "prob": prob})
+
+
+def two_queries(prob):
+    return pd.concat([one_query(prob, "q1"), one_query(prob, "q2")], ignore_index=True)
+
+
+def matched(intent, rank, *values, **options):
+    return Matches(np.array(intent, int), np.array(rank, int), *map(np.array, values), **options)
+
+
 def collection(seed, n_topics=6, most=5, depth=6):
     """Unsorted intents, and the matches of a system that tags some documents twice."""
     rng = np.random.default_rng(seed)
@@ -78,9 +91,6 @@ def matches_of(frame, rng, depth=6):
     return Matches(intent, rank, weight, docno, known=pairs.sum(axis=1) + rng.integers(0, 2, len(frame)))
 
 
-# A score from probabilities and matches, by the formulas of the paper
-
-
 def gain_of(matches, statistic, depth):
     """Gains by entity of one query from (entity, rank, weight, known)."""
     gains = {}
@@ -93,6 +103,13 @@ def gain_of(matches, statistic, depth):
             dcg = sum(weight / math.log2(rank + 2) for rank, weight in here)
             gains[entity] = min(dcg / ideal, 1.0) if ideal else 0.0
     return gains
+
+
+def expected_score(candidates, statistic, prob=None):
+    """A score of one query of ``by_query``, possibly with other probabilities."""
+    prob = prob or {entity: p for entity, (p, _, _) in candidates.items()}
+    gains = gain_of({e: (m, k) for e, (_, m, k) in candidates.items()}, statistic, statistic.cutoff or 99)
+    return score_of(prob, gains, statistic)
 
 
 def score_of(prob, gains, statistic):
@@ -119,11 +136,8 @@ def by_query(frame, matches):
     """Candidates of each query by id, with probability, matches and known documents."""
     queries = {}
     for row, (qid, entity, prob) in enumerate(frame[["qid", "entity_id", "prob"]].itertuples(index=False)):
-        found = [
-            (int(matches.rank[j]), float(matches.weight[j]))
-            for j in range(len(matches.intent))
-            if matches.intent[j] == row
-        ]
+        here = matches.intent == row
+        found = [*zip(matches.rank[here].tolist(), matches.weight[here].tolist(), strict=True)]
         queries.setdefault(qid, {})[entity] = (prob, found, int(matches.known[row]))
     return queries
 
@@ -136,10 +150,9 @@ def test_scores_without_perturbation_are_those_of_the_textbook(seed):
     assert found.topics == list(queries)
     for column, statistic in enumerate(ALL):
         for place, candidates in enumerate(queries.values()):
-            served = gain_of({e: (m, k) for e, (_, m, k) in candidates.items()}, statistic, statistic.cutoff or 99)
-            expected = score_of({entity: p for entity, (p, _, _) in candidates.items()}, served, statistic)
             # The root of a variance of 0 is as exact as the root of a rounding.
-            assert found.point[0, column, place] == pytest.approx(expected, abs=1e-7)
+            expected = pytest.approx(expected_score(candidates, statistic), abs=1e-7)
+            assert found.point[0, column, place] == expected
             assert (found.values[0, column, :, place] == found.point[0, column, place]).all()
 
 
@@ -158,16 +171,15 @@ def perturbed_once(prob, c, z_temperature, gammas, exponentials, scale):
 def test_replicas_are_those_of_algorithm_1_as_a_plain_loop(seed):
     frame, matches = collection(seed + 10)
     n_replicas, c, scale = 8, 4.0, 0.5
-    found = replicate(
-        frame, {"a": matches}, [TemperatureJitter(scale), Dirichlet(c)], ALL, n_replicas=n_replicas, seed=seed
-    )
+    noise = [TemperatureJitter(scale), Dirichlet(c)]
+    found = replicate(frame, {"a": matches}, noise, ALL, n_replicas=n_replicas, seed=seed)
     for place, (qid, candidates) in enumerate(by_query(frame, matches).items()):
-        in_order = dict(sorted(candidates.items()))
+        in_order = {entity: p for entity, (p, _, _) in sorted(candidates.items())}
         gamma, exponential = (stream(seed, qid, "Dirichlet", what) for what in ("gamma", "exponential"))
         normal = stream(seed, qid, "TemperatureJitter", "log temperature")
         for b in range(n_replicas):
             weights = perturbed_once(
-                {entity: p for entity, (p, _, _) in in_order.items()},
+                in_order,
                 c,
                 normal.standard_normal(),
                 lambda prob, gamma=gamma: [gamma.standard_gamma(c * p + 1) for p in prob.values()],
@@ -175,23 +187,25 @@ def test_replicas_are_those_of_algorithm_1_as_a_plain_loop(seed):
                 scale,
             )
             prob = {entity: w / sum(weights.values()) for entity, w in weights.items()}
-            for column, statistic in enumerate(ALL):
-                served = gain_of({e: (m, k) for e, (_, m, k) in candidates.items()}, statistic, statistic.cutoff or 99)
-                expected = score_of(prob, served, statistic)
-                assert found.values[0, column, b, place] == pytest.approx(expected, abs=1e-7)
+            expected = [expected_score(candidates, statistic, prob) for statistic in ALL]
+            assert found.values[0, :, b, place] == pytest.approx(expected, abs=1e-7)
 
 
-@pytest.mark.parametrize("perturbations", PERTURBATIONS, ids=repr)
+@pytest.mark.parametrize("perturbations", [*PERTURBATIONS, "variants"], ids=repr)
 def test_neither_the_number_of_replicas_nor_batches_change_a_replica(monkeypatch, perturbations):
     frame, matches = collection(1)
-    whole = replicate(frame, {"a": matches}, perturbations, ALL, n_replicas=100, seed=3).values
-    assert (
-        replicate(frame, {"a": matches}, perturbations, ALL, n_replicas=17, seed=3).values == whole[:, :, :17]
-    ).all()
+    if perturbations == "variants":
+        second = frame.assign(prob=frame.groupby("qid")["prob"].transform(lambda p: p.to_numpy()[::-1]))
+        perturbations = [Variants([frame, second]), ScoreNoise(0.1)]
+
+    def values(n):
+        return replicate(frame, {"a": matches}, perturbations, ALL, n_replicas=n, seed=3).values
+
+    whole = values(100)
+    assert (values(17) == whole[:, :, :17]).all()
     for size in (1, 40, 700):
         monkeypatch.setattr(replicas, "_ARRAY_SIZE", size)
-        again = replicate(frame, {"a": matches}, perturbations, ALL, n_replicas=100, seed=3)
-        assert (again.values == whole).all()
+        assert (values(100) == whole).all()
 
 
 @pytest.mark.parametrize("perturbations", PERTURBATIONS, ids=repr)
@@ -203,16 +217,12 @@ def test_neither_other_queries_nor_the_order_of_rows_change_a_query(perturbation
         place = np.full(len(frame), -1)
         place[rows] = np.arange(len(rows))
         here = np.flatnonzero(place[matches.intent] >= 0)[::-1]
+        docno = [matches.docno[i] for i in here]
         part = Matches(
-            place[matches.intent[here]],
-            matches.rank[here],
-            matches.weight[here],
-            [matches.docno[i] for i in here],
-            matches.known[rows],
+            place[matches.intent[here]], matches.rank[here], matches.weight[here], docno, matches.known[rows]
         )
-        found = replicate(
-            frame.iloc[rows].reset_index(drop=True), {"a": part}, perturbations, ALL, n_replicas=20, seed=3
-        )
+        some = frame.iloc[rows].reset_index(drop=True)
+        found = replicate(some, {"a": part}, perturbations, ALL, n_replicas=20, seed=3)
         columns = [whole.topics.index(topic) for topic in found.topics]
         assert (found.values == whole.values[..., columns]).all()
         assert (found.point == whole.point[..., columns]).all()
@@ -227,28 +237,26 @@ def test_other_systems_and_statistics_change_nothing():
     assert (both.of("a", ALL[1]) == alone.of("a", ALL[1])).all()
 
 
-def test_another_seed_and_another_query_draw_otherwise():
-    frame = pd.DataFrame({"qid": np.repeat(["q1", "q2"], 2), "entity_id": ["A", "B"] * 2, "prob": [0.6, 0.4] * 2})
-    half = Matches(np.array([0, 2]), np.zeros(2, int))
-    for value in (Dirichlet(3), TemperatureJitter(0.5), ScoreNoise(0.5)):
-        first, second = (
-            replicate(frame, {"a": half}, [value], [Statistic("ES")], n_replicas=20, seed=seed).values[0, 0]
-            for seed in (0, 1)
-        )
-        assert (first != second).all()
-        assert (first[:, 0] != first[:, 1]).all()
+@pytest.mark.parametrize("value", [Dirichlet(3), TemperatureJitter(0.5), ScoreNoise(0.5)], ids=repr)
+def test_another_seed_and_another_query_draw_otherwise(value):
+    systems = {"a": matched([0, 2], [0, 0])}
+    first, second = (
+        replicate(two_queries([0.6, 0.4]), systems, [value], [Statistic("ES")], n_replicas=20, seed=seed).values[0, 0]
+        for seed in (0, 1)
+    )
+    assert (first != second).all()
+    assert (first[:, 0] != first[:, 1]).all()
 
 
 def test_perturbations_of_the_same_class_have_separate_streams():
-    frame = pd.DataFrame({"qid": "q", "entity_id": ["A", "B"], "prob": [0.5, 0.5]})
-    half = {"a": Matches(np.array([0]), np.array([0]))}
-
     def log_odds(*perturbations):
-        success = replicate(frame, half, perturbations, [Statistic("ES")], n_replicas=30).values[0, 0, :, 0]
+        half = replicate(
+            one_query([0.5, 0.5]), {"a": matched([0], [0])}, perturbations, [Statistic("ES")], n_replicas=30
+        )
+        success = half.values[0, 0, :, 0]
         return np.log(success / (1 - success))
 
-    once = log_odds(ScoreNoise(0.5))
-    twice = log_odds(ScoreNoise(0.5), ScoreNoise(0.5))
+    once, twice = log_odds(ScoreNoise(0.5)), log_odds(ScoreNoise(0.5), ScoreNoise(0.5))
     assert abs(twice - 2 * once).min() > 1e-6
     assert log_odds(TemperatureJitter(1), ScoreNoise(0.5)) == pytest.approx(once, abs=1e-9), "even odds have no slope"
     assert log_odds(ScoreNoise(1.0)) == pytest.approx(2 * once, abs=1e-9), "parameters share their numbers"
@@ -271,10 +279,8 @@ def test_the_hash_seed_of_python_changes_nothing():
     found = set()
     for seed in ("0", "1", "77"):
         environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(sys.path)}
-        run = subprocess.run(
-            [sys.executable, "-c", HASHED], capture_output=True, text=True, env=environment, check=True
-        )
-        found.add(run.stdout)
+        command = [sys.executable, "-c", HASHED]
+        found.add(subprocess.run(command, capture_output=True, text=True, env=environment, check=True).stdout)
     assert len(found) == 1
 
 
@@ -288,72 +294,52 @@ def test_inputs_are_left_as_they_were():
     assert (matches.weight == weight).all()
 
 
-def one_query(n):
-    return pd.DataFrame({"qid": "q", "entity_id": [f"E{i}" for i in range(n)], "prob": 1 / n})
-
-
 def test_confused_tags_name_another_candidate_or_are_lost():
-    frame = one_query(4)
-    matches = {"a": Matches(np.array([1]), np.array([0]), docno=["d"])}
+    def drawn(prob, measure):
+        system = {"a": matched([1], [0], docno=["d"])}
+        noise = [TagConfusion(0.4, lost=0.25)]
+        return replicate(one_query(prob), system, noise, [Statistic(measure, 1)], n_replicas=5000).values
+
     # ES of one document is always 1/4; TopIntent under another frame identifies the named candidate.
-    found = replicate(frame, matches, [TagConfusion(0.4, lost=0.25)], [Statistic("ES", 1)], n_replicas=5000)
-    lost = int((found.values == 0).sum())
-    assert int((found.values == 0.25).sum()) == 5000 - lost
+    found = drawn([0.25] * 4, "ES")
+    lost = int((found == 0).sum())
+    assert int((found == 0.25).sum()) == 5000 - lost
     assert stats.binomtest(lost, 5000, 0.1).pvalue > RARE
-    named = []
-    for entity in range(4):
-        tilted = frame.assign(prob=np.where(np.arange(4) == entity, 0.7, 0.1))
-        top = replicate(tilted, matches, [TagConfusion(0.4, lost=0.25)], [Statistic("TopIntent", 1)], n_replicas=5000)
-        named.append(int(top.values.sum()))
+    named = [int(drawn(np.where(np.arange(4) == entity, 0.7, 0.1), "TopIntent").sum()) for entity in range(4)]
     assert sum(named) + lost == 5000
     assert stats.chisquare(named, np.array([0.1, 0.6, 0.1, 0.1]) / 0.9 * sum(named)).pvalue > RARE
 
 
 def test_a_confused_tag_of_a_query_with_one_candidate_is_lost():
-    found = replicate(
-        one_query(1), {"a": Matches(np.array([0]), np.array([0]), docno=["d"])}, [TagConfusion(0.3)], n_replicas=2000
-    )
+    system = {"a": matched([0], [0], docno=["d"])}
+    found = replicate(one_query([1.0]), system, [TagConfusion(0.3)], n_replicas=2000)
     assert set(found.values.ravel()) == {0.0, 1.0}
     assert stats.binomtest(int((found.values[0, 0] == 0).sum()), 2000, 0.3).pvalue > RARE
 
 
 def test_a_document_has_the_same_noise_in_every_system_and_at_every_rank():
-    frame = one_query(3)
-    first = Matches(np.array([0, 1]), np.array([0, 3]), docno=["x", "y"])
-    second = Matches(np.array([2, 0]), np.array([0, 4]), docno=["z", "x"])
-    noise = [TagConfusion(0.5)]
-    alone = [Matches(np.array([0]), np.array([rank]), docno=["x"]) for rank in (0, 4)]
-    values = replicate(
-        frame.assign(prob=[0.2, 0.3, 0.5]),
-        dict(enumerate([*alone, first, second])),
-        noise,
-        [Statistic("ES", 5)],
-        n_replicas=50,
-    ).values[:, 0, :, 0]
+    alone = [matched([0], [rank], docno=["x"]) for rank in (0, 4)]
+    first, second = matched([0, 1], [0, 3], docno=["x", "y"]), matched([2, 0], [0, 4], docno=["z", "x"])
+    systems = dict(enumerate([*alone, first, second]))
+    frame, es = one_query([0.2, 0.3, 0.5]), [Statistic("ES", 5)]
+    values = replicate(frame, systems, [TagConfusion(0.5)], es, n_replicas=50).values[:, 0, :, 0]
     assert (values[0] == values[1]).all()
     assert len(set(values[0].round(3))) == 3
-    assert (values[2] >= values[0] - 1e-15).all(), "what covers x and more scores no less than x alone"
-    assert (values[3] >= values[0] - 1e-15).all()
+    assert (values[2:] >= values[0] - 1e-15).all(), "what covers x and more scores no less than x alone"
 
 
 def test_documents_have_noise_of_their_own():
-    frame = pd.DataFrame({"qid": np.repeat(["q1", "q2"], 2), "entity_id": ["A", "B"] * 2, "prob": [0.7, 0.3] * 2})
-    systems = {
-        "x": Matches(np.array([0, 2]), np.array([0, 0]), docno=["x", "x"]),
-        "y": Matches(np.array([0, 2]), np.array([0, 0]), docno=["y", "y"]),
-    }
-    values = replicate(frame, systems, [TagConfusion(0.5)], [Statistic("ES", 1)], n_replicas=2000).values[:, 0] > 0.5
+    systems = {name: matched([0, 2], [0, 0], docno=[name, name]) for name in "xy"}
+    frame, es = two_queries([0.7, 0.3]), [Statistic("ES", 1)]
+    values = replicate(frame, systems, [TagConfusion(0.5)], es, n_replicas=2000).values[:, 0] > 0.5
     columns = [values[0, :, 0], values[0, :, 1], values[1, :, 0], values[1, :, 1]]
-    for one in range(4):
-        for other in range(one):
-            assert abs(np.corrcoef(columns[one], columns[other])[0, 1]) < 4 / math.sqrt(2000)
+    assert (np.abs(np.corrcoef(columns)[np.triu_indices(4, 1)]) < 4 / math.sqrt(2000)).all()
 
 
 def test_tags_hold_with_the_probability_that_their_weight_states():
-    frame = one_query(2)
-    systems = {"a": Matches(np.array([0, 1]), np.array([0, 1]), np.array([0.3, 1.0]), docno=["x", "y"])}
-    values = replicate(frame, systems, [TagDropout()], [Statistic("ES", 2)], n_replicas=4000).values.ravel()
-    assert set(values) == {0.5, 1.0}
+    systems = {"a": matched([0, 1], [0, 1], [0.3, 1.0], docno=["x", "y"])}
+    values = replicate(one_query([0.5] * 2), systems, [TagDropout()], [Statistic("ES", 2)], n_replicas=4000).values
+    assert set(values.ravel()) == {0.5, 1.0}
     assert stats.binomtest(int((values == 1).sum()), 4000, 0.3).pvalue > RARE
 
 
@@ -366,42 +352,43 @@ def test_no_noise_of_tags_is_the_point_exactly():
 @pytest.mark.parametrize("gain", ["binary", "dcg"])
 def test_gains_of_confused_tags_are_the_textbook_loop(gain):
     # All tags are confused and there are two candidates: each tag names the other one.
-    frame = one_query(2).assign(prob=[0.9, 0.1])
-    rank, intent = np.array([0, 2, 2, 3]), np.array([0, 0, 1, 1])
-    weight, known = np.array([0.5, 1.0, 0.25, 1.0]), np.array([3, 4])
-    matches = Matches(intent, rank, weight, ["a", "c", "c", "d"], known)
+    matches = matched(
+        [0, 0, 1, 1], [0, 2, 2, 3], [0.5, 1.0, 0.25, 1.0], docno=["a", "c", "c", "d"], known=np.array([3, 4])
+    )
     statistic = Statistic("ES", 4, gain=gain)
-    value = replicate(frame, {"a": matches}, [TagConfusion(1.0)], [statistic], n_replicas=2).values.ravel()
+    value = replicate(one_query([0.9, 0.1]), {"a": matches}, [TagConfusion(1.0)], [statistic], n_replicas=2).values
     swapped = {"E0": ([(2, 0.25), (3, 1.0)], 3), "E1": ([(0, 0.5), (2, 1.0)], 4)}
     expected = score_of({"E0": 0.9, "E1": 0.1}, gain_of(swapped, statistic, 4), statistic)
-    assert value == pytest.approx([expected, expected], abs=1e-12)
+    assert value.ravel() == pytest.approx([expected, expected], abs=1e-12)
 
 
 def test_two_tags_of_a_document_confused_into_one_count_once_with_the_larger_weight():
-    frame = pd.DataFrame({"qid": "q", "entity_id": ["A", "B", "C"], "prob": [0.0, 0.0, 1.0]})
-    matches = Matches(np.array([0, 1]), np.array([0, 0]), np.array([0.5, 0.75]), ["d", "d"], np.array([1, 1, 2]))
+    matches = matched([0, 1], [0, 0], [0.5, 0.75], docno=["d", "d"], known=np.array([1, 1, 2]))
+    dcg = [Statistic("ES", 2, gain="dcg")]
+    found = replicate(one_query([0.0, 0.0, 1.0]), {"a": matches}, [TagConfusion(1.0)], dcg, n_replicas=200)
     ideal = 1 + 1 / math.log2(3)
-    values = replicate(
-        frame, {"a": matches}, [TagConfusion(1.0)], [Statistic("ES", 2, gain="dcg")], n_replicas=200
-    ).values.ravel()
-    assert {round(value * ideal, 12) for value in values} == {0.0, 0.5, 0.75}
+    assert {round(value * ideal, 12) for value in found.values.ravel()} == {0.0, 0.5, 0.75}
 
 
 def test_confused_tags_never_gain_more_than_all():
-    frame = pd.DataFrame({"qid": "q", "entity_id": ["A", "B"], "prob": [0.0, 1.0]})
-    matches = Matches(np.array([0, 0, 0]), np.arange(3), docno=["a", "b", "c"], known=np.array([3, 1]))
-    found = replicate(frame, {"a": matches}, [TagConfusion(1.0)], [Statistic("ES", 3, gain="dcg")], n_replicas=2)
+    matches = matched([0, 0, 0], range(3), docno=["a", "b", "c"], known=np.array([3, 1]))
+    dcg = [Statistic("ES", 3, gain="dcg")]
+    found = replicate(one_query([0.0, 1.0]), {"a": matches}, [TagConfusion(1.0)], dcg, n_replicas=2)
     assert (found.values == 1.0).all()
 
 
-def test_a_nil_intent_is_served_up_to_the_first_tagged_document():
-    frame = pd.DataFrame({"qid": "q", "entity_id": ["A", "NIL"], "prob": [0.75, 0.25]})
-    matches = Matches(np.array([0]), np.array([2]), nil=np.array([1]), until=np.array([2]))
+@pytest.mark.parametrize(
+    ("matches", "expected"),
+    [
+        (matched([0], [2], nil=np.array([1]), until=np.array([2])), [0.25, 0.25, 0.75, 0.75]),
+        (matched([], [], nil=np.array([1]), until=np.array([np.iinfo(np.int64).max])), [0.25] * 4),
+    ],
+    ids=["tagged", "silent"],
+)
+def test_a_nil_intent_is_served_up_to_the_first_tagged_document(matches, expected):
+    frame = one_query([0.75, 0.25]).assign(entity_id=["A", "NIL"])
     found = replicate(frame, {"a": matches}, [], [Statistic("ES", k) for k in (1, 2, 3, None)], n_replicas=1)
-    assert found.point.ravel() == pytest.approx([0.25, 0.25, 0.75, 0.75], abs=1e-12)
-    silent = Matches(np.empty(0, int), np.empty(0, int), nil=np.array([1]), until=np.array([np.iinfo(np.int64).max]))
-    found = replicate(frame, {"a": silent}, [], [Statistic("ES", k) for k in (3, None)], n_replicas=1)
-    assert found.point.ravel() == pytest.approx([0.25, 0.25], abs=1e-12)
+    assert found.point.ravel() == pytest.approx(expected, abs=1e-12)
 
 
 @settings(max_examples=20, deadline=None)
@@ -409,25 +396,18 @@ def test_a_nil_intent_is_served_up_to_the_first_tagged_document():
 def test_the_point_is_the_score_of_the_measures_of_the_same_name(seed):
     frame, _ = collection(seed)
     rng = np.random.default_rng(seed)
-    run = pd.DataFrame(
-        [(f"q{q}", f"d{d}", -float(d)) for q in range(6) for d in range(7)], columns=["qid", "docno", "score"]
-    )
-    tags = pd.DataFrame(
-        {"docno": [f"d{d}" for d in range(7)] * 2, "entity_id": [f"E{e}" for e in rng.integers(0, 9, 14)]}
-    )
-    tags = tags.drop_duplicates().assign(weight=rng.choice([0.5, 1.0], len(tags.drop_duplicates())))
+    docnos = [f"d{d}" for d in range(7)]
+    rows = [(f"q{q}", docno, -float(d)) for q in range(6) for d, docno in enumerate(docnos)]
+    run = pd.DataFrame(rows, columns=["qid", "docno", "score"])
+    tags = pd.DataFrame({"docno": docnos * 2, "entity_id": [f"E{e}" for e in rng.integers(0, 9, 14)]}).drop_duplicates()
+    tags = tags.assign(weight=rng.choice([0.5, 1.0], len(tags)))
     coverage = cover(Run(run), Intents(frame), Tags(tags), None)
     matches = Matches(coverage.intent, coverage.rank, coverage.weight, known=coverage.known)
-    statistics = [*ALL, Statistic("VB", None)]
+    named = {"ES": coverage.success, "TopIntent": coverage.top_intent}
+    statistics = [statistic for statistic in ALL if statistic.measure in named]
     found = replicate(frame, {"a": matches}, [], statistics, n_replicas=1)
     for column, statistic in enumerate(statistics):
-        gain = coverage.gain(statistic.cutoff, statistic.gain)
-        if statistic.measure == "ES":
-            expected = coverage.success(gain)
-        elif statistic.measure == "TopIntent":
-            expected = coverage.top_intent(gain)
-        else:
-            continue
+        expected = named[statistic.measure](coverage.gain(statistic.cutoff, statistic.gain))
         assert found.point[0, column] == pytest.approx(expected, abs=1e-12)
 
 
@@ -435,12 +415,8 @@ def test_the_point_is_the_score_of_the_measures_of_the_same_name(seed):
     "statistic", [*ALL, Statistic("VB", 10, 0.5, "dcg", "intent", clip=True), Statistic("VB", None)]
 )
 def test_statistics_are_called_as_the_measures_are(statistic):
-    own = {"alpha": statistic.alpha, "clip": statistic.clip, "monotone": statistic.monotone}
-    options = {"gain": statistic.gain}
-    if statistic.measure in {"VB", "VarPenalty"}:
-        options["variance"] = statistic.variance
-    if statistic.measure == "VB":
-        options |= own
+    parameters = {"VB": ["gain", "variance", "alpha", "clip", "monotone"], "VarPenalty": ["gain", "variance"]}
+    options = {name: getattr(statistic, name) for name in parameters.get(statistic.measure, ["gain"])}
     measure = getattr(vbterrier, statistic.measure)(**options)
     assert str(statistic) == str(measure if statistic.cutoff is None else measure @ statistic.cutoff)
 
@@ -456,19 +432,14 @@ def test_the_jackknife_is_the_textbook_loop():
         for number, gone in enumerate(names):
             rest = {entity: candidates[entity] for entity in names if entity != gone}
             total = sum(p for p, _, _ in rest.values())
-            for column, statistic in enumerate(ALL):
-                value = found[0, column, number, place]
-                if not rest:
-                    assert np.isnan(value)
-                    continue
-                served = gain_of({e: (m, k) for e, (_, m, k) in rest.items()}, statistic, statistic.cutoff or 99)
-                expected = score_of({entity: p / total for entity, (p, _, _) in rest.items()}, served, statistic)
-                assert value == pytest.approx(expected, abs=1e-7)
+            prob = {entity: p / total for entity, (p, _, _) in rest.items()}
+            expected = [expected_score(rest, statistic, prob) if rest else np.nan for statistic in ALL]
+            assert found[0, :, number, place] == pytest.approx(expected, abs=1e-7, nan_ok=True)
 
 
 def test_the_jackknife_knows_no_impossible_candidates():
-    frame = pd.DataFrame({"qid": "q", "entity_id": ["A", "B", "C"], "prob": [0.5, 0.0, 0.5]})
-    found = left_out(frame, {"a": Matches(np.array([0]), np.array([0]))}, [Statistic("ES"), Statistic("TopIntent")])
+    statistics = [Statistic("ES"), Statistic("TopIntent")]
+    found = left_out(one_query([0.5, 0.0, 0.5]), {"a": matched([0], [0])}, statistics)
     assert np.isnan(found[0, :, 1]).all()
     assert found[0, :, [0, 2], 0].tolist() == [[0.0, 0.0], [1.0, 1.0]]
 
@@ -495,45 +466,43 @@ def test_frames_of_results_have_their_contract():
     assert (row["mean"], row["std"]) == pytest.approx((draws.mean(), draws.std(ddof=1)), abs=1e-12)
     assert (row["low"], row["high"]) == pytest.approx(tuple(np.quantile(draws, [0.05, 0.95])), abs=1e-12)
     intervals = found.intervals(level=0.9)
-    assert intervals.columns.tolist() == (
-        ["name", "measure", "value", "low", "high", "level", "method", "n_qids", "n_resamples", "seed", "mean"]
-    )
+    columns = "name measure value low high level method n_qids n_resamples seed mean"
+    assert intervals.columns.tolist() == columns.split()
     means = found.of("a", ALL[0]).mean(axis=1)
-    assert intervals["mean"][0] == pytest.approx(means.mean())
-    assert intervals.loc[0, ["low", "high"]].tolist() == pytest.approx(np.quantile(means, [0.05, 0.95]).tolist())
+    expected = [found.point[0, 0].mean(), means.mean(), *np.quantile(means, [0.05, 0.95])]
+    assert intervals.loc[0, ["value", "mean", "low", "high"]].tolist() == pytest.approx(expected)
     assert intervals["method"].unique().tolist() == ["replicas (percentile)"]
-    assert intervals["value"][0] == pytest.approx(found.point[0, 0].mean())
 
 
 def test_resampled_intents_are_called_so_and_take_the_jackknife():
     frame, matches = collection(8)
     found = replicate(frame, {"a": matches}, [IntentBootstrap()], ALL[:2], n_replicas=60)
-    assert found.frame()["method"].unique().tolist() == ["intents (percentile)"]
-    assert found.intervals(method="bca")["method"].unique().tolist() == ["intents (bca, acceleration 0)"]
     without = left_out(frame, {"a": matches}, ALL[:2])
-    accelerated = found.intervals(method="bca", left_out=without)
-    assert accelerated["method"].unique().tolist() == ["intents (bca)"]
-    assert found.frame(method="bca", left_out=without)["method"].unique().tolist() == ["intents (bca)"]
+    for table, method in (
+        (found.frame(), "percentile"),
+        (found.intervals(method="bca"), "bca, acceleration 0"),
+        (found.intervals(method="bca", left_out=without), "bca"),
+        (found.frame(method="bca", left_out=without), "bca"),
+    ):
+        assert table["method"].unique().tolist() == [f"intents ({method})"]
 
 
 def test_no_topics_and_no_systems_are_empty_results():
-    frame, matches = collection(9)
-    nobody = Matches(np.empty(0, int), np.empty(0, int), docno=[])
-    empty = replicate(frame.iloc[:0], {"a": nobody}, [Dirichlet(), TagConfusion()], n_replicas=3)
-    assert empty.values.shape == (1, 2, 3, 0)
-    assert len(empty.frame()) == 0
-    assert replicate(frame, {}, [Dirichlet(), TagConfusion()], n_replicas=3).values.shape == (0, 2, 3, 6)
-    assert (replicate(frame, {"a": nobody}, [Dirichlet(), TagConfusion()], n_replicas=3).values == 0).all()
-    del matches
+    frame, nobody, noise = collection(9)[0], {"a": matched([], [], docno=[])}, [Dirichlet(), TagConfusion()]
+    empty = replicate(frame.iloc[:0], nobody, noise, n_replicas=3)
+    assert (empty.values.shape, len(empty.frame())) == ((1, 2, 3, 0), 0)
+    assert replicate(frame, {}, noise, n_replicas=3).values.shape == (0, 2, 3, 6)
+    assert (replicate(frame, nobody, noise, n_replicas=3).values == 0).all()
 
 
 def test_a_bar_is_shown_when_asked_for(capsys, monkeypatch):
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     frame, matches = collection(9)
-    replicate(frame, {"a": matches}, [Dirichlet()], n_replicas=3)
-    assert capsys.readouterr().err == ""
-    replicate(frame, {"a": matches}, [Dirichlet()], n_replicas=3, progress=True)
-    assert "replicas:   0%|          | 0/6" in capsys.readouterr().err
+    for options, shown in (({}, ""), ({"progress": True}, "replicas:   0%|          | 0/6")):
+        replicate(frame, {"a": matches}, [Dirichlet()], n_replicas=3, **options)
+        said = capsys.readouterr().err
+        assert shown in said
+        assert bool(said) == bool(shown)
 
 
 class Emptied:
@@ -562,32 +531,51 @@ def test_what_cannot_be_replicated_is_refused(options, error, message):
 
 
 @pytest.mark.parametrize(
-    ("make", "message"),
+    ("given", "options", "message"),
     [
-        (lambda: Matches(np.array([0, 1]), np.array([0])), r"have lengths \[1, 2\]; wanted one each"),
-        (lambda: Matches(np.array([0]), np.array([-1])), "wanted ranks of at least 0 and weights from 0 to 1"),
-        (lambda: Matches(np.array([0]), np.array([0]), np.array([1.5])), "weights from 0 to 1"),
-        (lambda: Matches(np.array([0]), np.array([0]), np.array([np.nan])), "weights from 0 to 1"),
-        (lambda: Matches(np.array([0]), np.array([0]), nil=np.array([0])), "give both or neither"),
+        (([0, 1], [0]), {}, r"have lengths \[1, 2\]; wanted one each"),
+        (([0], [-1]), {}, "wanted ranks of at least 0 and weights from 0 to 1"),
+        (([0], [0], [1.5]), {}, "weights from 0 to 1"),
+        (([0], [0], [np.nan]), {}, "weights from 0 to 1"),
+        (([0], [0]), {"nil": np.array([0])}, "give both or neither"),
     ],
 )
-def test_matches_that_are_none_are_refused(make, message):
+def test_matches_that_are_none_are_refused(given, options, message):
     with pytest.raises(InputError, match=message):
-        make()
+        matched(*given, **options)
 
 
-def test_matches_of_another_frame_are_refused():
-    frame, _ = collection(0)
-    with pytest.raises(InputError, match=r"bm25: matches name row 99 of the intents, which have \d+ rows; match"):
-        replicate(frame, {"bm25": Matches(np.array([99]), np.array([0]))}, [Dirichlet()])
+ONE = one_query([1.0], "1")
 
 
-def test_noise_of_tags_needs_documents_and_dcg_without_a_cutoff_known_ones():
-    bare = {"bm25": Matches(np.array([0]), np.array([0]))}
-    with pytest.raises(InputError, match="bm25: perturbing tags needs the documents; give docno"):
-        replicate(one_query(2), bare, [TagConfusion()])
-    with pytest.raises(ParameterError, match="gain='dcg' without a cutoff needs the number of known documents"):
-        replicate(one_query(2), bare, [], [Statistic("ES", None, gain="dcg")])
+@pytest.mark.parametrize(
+    ("row", "options", "error", "message"),
+    [
+        (99, {}, InputError, r"bm25: matches name row 99 of the intents, which have \d+ rows; match"),
+        (0, {"perturbations": [TagConfusion()]}, InputError, "bm25: perturbing tags needs the documents; give docno"),
+        (
+            0,
+            {"statistics": [Statistic("ES", None, gain="dcg")]},
+            ParameterError,
+            "gain='dcg' without a cutoff needs the number of known documents",
+        ),
+        (
+            0,
+            {"perturbations": [Variants([ONE.assign(qid=[1])])]},
+            InputError,
+            "intents column 'qid' holds text, variants column 'qid' holds integers",
+        ),
+        (
+            0,
+            {"perturbations": [Variants([ONE.assign(qid=["2"])])]},
+            InputError,
+            "variants: no query in common with the intents: found '2', wanted some",
+        ),
+    ],
+)
+def test_matches_that_do_not_fit_are_refused(row, options, error, message):
+    with pytest.raises(error, match=message):
+        replicate(ONE, {"bm25": matched([row], [0])}, **{"perturbations": [], **options})
 
 
 @pytest.mark.parametrize(
@@ -613,24 +601,6 @@ def test_what_was_not_replicated_is_said():
         found.of("b", Statistic("ES"))
     with pytest.raises(ParameterError, match="statistic 'ES@3' was not replicated; found 'ES@10', 'VB@10'"):
         found.of("a", Statistic("ES", 3))
-
-
-def test_ids_of_variants_of_another_kind_are_refused():
-    frame = pd.DataFrame({"qid": ["1"], "entity_id": ["A"], "prob": [1.0]})
-    matches = {"a": Matches(np.array([0]), np.array([0]))}
-    with pytest.raises(InputError, match="intents column 'qid' holds text, variants column 'qid' holds integers"):
-        replicate(frame, matches, [Variants([frame.assign(qid=[1])])])
-    with pytest.raises(InputError, match="variants: no query in common with the intents: found '2', wanted some"):
-        replicate(frame, matches, [Variants([frame.assign(qid=["2"])])])
-
-
-def test_blocks_of_variants_are_those_of_the_whole(monkeypatch):
-    frame, matches = collection(11)
-    second = frame.assign(prob=frame.groupby("qid")["prob"].transform(lambda p: p.to_numpy()[::-1]))
-    noise = [Variants([frame, second]), ScoreNoise(0.1)]
-    whole = replicate(frame, {"a": matches}, noise, ALL, n_replicas=30).values
-    monkeypatch.setattr(replicas, "_ARRAY_SIZE", 20)
-    assert (replicate(frame, {"a": matches}, noise, ALL, n_replicas=30).values == whole).all()
 
 
 def test_candidates_cache_results_for_all_blocks():
