@@ -1,45 +1,36 @@
-"""The command line: what it prints, in which format, with which exit code."""
+"""``vbterrier demo``, ``doctor`` and ``score``: output, formats, exit codes."""
 
 import csv
+import gzip
 import io
 import json
 import os
 import re
 import shlex
-import subprocess
 import sys
+import warnings
+from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 import vbterrier
+from vbterrier.cli import app
+from vbterrier.demo import demo_folder
+from vbterrier.errors import FileError, ParameterError, ServiceError
+from vbterrier.execution import dask
 
 RUN = "q1 Q0 d1 1 3 t\nq1 Q0 d9 2 2 t\nq1 Q0 d2 3 1 t\nq2 Q0 d5 1 2 t\nq2 Q0 d4 2 1 t\n"
 QRELS = "q1 0 d1 2\nq1 0 d2 1\nq1 0 d3 0\nq1 0 d6 2\nq2 0 d4 1\nq2 0 d5 0\n"
+PLAIN = ["score", "a.run", "-q", "qrels.txt"]
+SCORE = ["score", "a.run", "[b]|_%.run", "--qrels", "qrels.txt", "--resamples", "50"]
+BOTH = ["-m", "BNDCG@10", "-m", "nDCG@10"]
 
 
 @pytest.fixture
-def files(tmp_path, monkeypatch):
+def files(write_files):
     """The working folder, with two runs and qrels."""
-    monkeypatch.chdir(tmp_path)
-    for name, text in {"a.run": RUN, "[b]|_%.run": RUN.replace("d9", "d6"), "qrels.txt": QRELS}.items():
-        (tmp_path / name).write_text(text)
-    return tmp_path
-
-
-def process(*arguments, **options):
-    """Run the command line in a separate process."""
-    return subprocess.run(
-        [sys.executable, "-m", "vbterrier", *map(str, arguments)],
-        text=True,
-        encoding="utf-8",
-        check=False,
-        stderr=subprocess.PIPE,
-        **{"stdout": subprocess.PIPE, **options},
-    )
-
-
-SCORE = ["score", "a.run", "[b]|_%.run", "--qrels", "qrels.txt", "--resamples", "50"]
-BOTH = ["-m", "BNDCG@10", "-m", "nDCG@10"]
+    return write_files({"a.run": RUN, "[b]|_%.run": RUN.replace("d9", "d6"), "qrels.txt": QRELS})
 
 
 @pytest.fixture
@@ -47,23 +38,37 @@ def scores(files):
     return vbterrier.score(["a.run", "[b]|_%.run"], "qrels.txt", ["BNDCG@10", "nDCG@10"], n_resamples=50)
 
 
+def rows_of(out):
+    return list(csv.DictReader(io.StringIO(out)))
+
+
 # Help and version.
 
 
 def test_no_arguments_show_the_help(command):
     code, out, err = command()
-    shown = out + err
     assert code in {0, 2}
-    assert "Usage" in shown
-    for name in ("demo", "doctor", "score", "--version"):
-        assert name in shown
+    assert all(name in out + err for name in ("Usage", "demo", "doctor", "score", "--version"))
 
 
-@pytest.mark.parametrize("name", ["demo", "doctor", "score"])
-def test_each_command_has_a_help(command, name):
-    code, out, _ = command(name, "--help")
+@pytest.mark.parametrize(
+    ("name", "word"),
+    [
+        ("demo", "demo"),
+        ("doctor", "doctor"),
+        ("score", "score"),
+        ("judge", "--budget"),
+        ("queries", "Usage"),
+        ("queries sample", "Usage"),
+        ("queries profile", "Usage"),
+        ("queries power", "--verbose"),
+    ],
+)
+@pytest.mark.parametrize("option", ["--help", "-h"])
+def test_each_command_has_a_help(command, name, word, option):
+    code, out, _ = command(*name.split(), option)
     assert code == 0
-    assert name in out
+    assert word in out
     assert "--help" in out
 
 
@@ -88,14 +93,10 @@ def test_the_demo_says_what_each_way_of_scoring_makes_of_two_systems(command):
 
 
 def test_the_demos_numbers_are_those_of_its_files(command):
-    from vbterrier.demo import demo_folder
-
-    folder = demo_folder()
-    runs = [folder / "lexical.run", folder / "dense.run"]
+    runs = [demo_folder() / "lexical.run", demo_folder() / "dense.run"]
     measures = ["Unjudged@10", "nDCG@10", "nDCG(judged_only=True)@10", "BNDCG@10"]
-    means = vbterrier.score(runs, folder / "qrels.txt", measures).means()
-    _, out, _ = command("demo")
-    table = [line.split() for line in out.splitlines()]
+    means = vbterrier.score(runs, demo_folder() / "qrels.txt", measures).means()
+    table = [line.split() for line in command("demo")[1].splitlines()]
     shown = {(cells[0], cells[1]): cells[2] for cells in table if len(cells) > 5 and cells[1] in measures}
     assert shown == {
         (name, measure): f"{means.loc[name, measure]:.4f}" for name in means.index for measure in means.columns
@@ -112,12 +113,13 @@ def test_the_seed_decides_the_demos_intervals_alone(command):
     ]
 
 
-def test_the_demos_files_are_saved_and_the_commands_it_names_next_run(command, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    code, out, err = command("demo", "--save", "mine")
+@pytest.mark.parametrize("folder", ["mine", "my demo"])
+def test_the_demos_files_are_saved_and_the_commands_it_names_next_run(command, write_files, folder):
+    here = write_files({})
+    code, out, err = command("demo", "--save", folder)
     assert (code, err) == (0, "")
-    assert len(list((tmp_path / "mine").iterdir())) == 10
-    assert "10 files in mine" in out
+    assert len(list((here / folder).iterdir())) == 10
+    assert f"10 files in {folder}" in out
     named = [shlex.split(line)[1:] for line in out.splitlines() if line.strip().startswith("vbterrier ")]
     assert [arguments[0] for arguments in named] == ["doctor", "score"]
     for arguments in named:
@@ -127,14 +129,12 @@ def test_the_demos_files_are_saved_and_the_commands_it_names_next_run(command, t
         assert "dense" in out
 
 
-def test_the_demo_overwrites_nothing(command, tmp_path):
+def test_the_demo_overwrites_nothing(refused, tmp_path):
     (tmp_path / "qrels.txt").write_text("mine")
-    code, out, err = command("demo", "--save", tmp_path)
-    assert (code, out) == (1, "")
-    assert len(err.splitlines()) == 1
-    assert "'qrels.txt' already" in err
+    refused(["demo", "--save", tmp_path], 1, "'qrels.txt' already")
     assert (tmp_path / "qrels.txt").read_text() == "mine"
     assert len(list(tmp_path.iterdir())) == 1
+    refused(["demo", "--save", tmp_path / "qrels.txt" / "sub"], 1)
 
 
 # Scores in every format.
@@ -143,7 +143,7 @@ def test_the_demo_overwrites_nothing(command, tmp_path):
 def test_scores_as_csv_are_the_frame_of_intervals(command, scores):
     code, out, err = command(*SCORE, *BOTH, "--format", "csv")
     assert (code, err) == (0, "")
-    rows = list(csv.DictReader(io.StringIO(out)))
+    rows = rows_of(out)
     assert [(row["name"], row["measure"], row["method"]) for row in rows] == list(
         scores.intervals[["name", "measure", "method"]].itertuples(index=False, name=None)
     )
@@ -165,9 +165,8 @@ def test_scores_as_json_are_the_same(command, scores):
 def test_scores_as_a_table_name_their_intervals_and_show_names_as_they_are(command, scores):
     code, out, err = command(*SCORE, *BOTH)
     assert (code, err) == (0, "")
-    assert "95% topics (percentile)" in out
-    assert "95% unjudged (normal)" in out
-    assert "[b]|_%" in out
+    for words in ("95% topics (percentile)", "95% unjudged (normal)", "[b]|_%"):
+        assert words in out
     assert "50 resamples, seed 0" in out.splitlines()[-1]
     means = scores.means()
     for name in means.index:
@@ -202,7 +201,7 @@ def test_per_query_has_a_row_for_each_topic(command, scores, style):
     assert (code, err) == (0, "")
     expected = scores.values
     if style == "csv":
-        found = [(r["name"], r["qid"], r["measure"], float(r["value"])) for r in csv.DictReader(io.StringIO(out))]
+        found = [(r["name"], r["qid"], r["measure"], float(r["value"])) for r in rows_of(out)]
         assert found == list(expected.itertuples(index=False, name=None))
     elif style == "json":
         found = [(r["name"], r["qid"], r["measure"], pytest.approx(r["value"], abs=1e-14)) for r in json.loads(out)]
@@ -216,8 +215,7 @@ def test_per_query_has_a_row_for_each_topic(command, scores, style):
 
 def test_options_reach_the_intervals(command, files):
     options = ["--level", "0.8", "--interval", "bca", "--seed", "7", "-m", "AP", "-m", "BNDCG@10", "-f", "csv"]
-    _, out, _ = command(*SCORE, *options)
-    rows = list(csv.DictReader(io.StringIO(out)))
+    rows = rows_of(command(*SCORE, *options)[1])
     scores = vbterrier.score(
         ["a.run", "[b]|_%.run"], "qrels.txt", ["AP", "BNDCG@10"], level=0.8, interval="bca", seed=7, n_resamples=50
     )
@@ -226,8 +224,6 @@ def test_options_reach_the_intervals(command, files):
 
 
 def test_gzip_and_files_of_any_name_are_read(command, files):
-    import gzip
-
     (files / "packed").write_bytes(gzip.compress(RUN.encode()))
     _, out, _ = command("score", "packed", "-q", "qrels.txt", "-m", "BNDCG@10", "-f", "csv")
     assert out.splitlines()[1].startswith("packed,BNDCG@10,")
@@ -251,20 +247,23 @@ def test_the_doctor_says_what_the_files_hold_and_which_measures_they_support(com
 
 
 def test_the_doctor_in_other_formats(command, files):
-    _, out, _ = command("doctor", "a.run", "--qrels", "qrels.txt", "-f", "json")
-    found = json.loads(out)
+    def said(style):
+        return command("doctor", "a.run", "--qrels", "qrels.txt", "-f", style)[1]
+
+    found = json.loads(said("json"))
     assert found["runs"][0]["unjudged@5"] == pytest.approx(1 / 6)
     assert {fact["what"]: fact["value"] for fact in found["qrels"]}["judgments"] == "6"
-    _, out, _ = command("doctor", "a.run", "--qrels", "qrels.txt", "-f", "csv")
-    (row,) = csv.DictReader(io.StringIO(out))
+    (row,) = rows_of(said("csv"))
     assert row["name"] == "a"
     assert float(row["unjudged@10"]) == pytest.approx(1 / 6)
-    for style, sign in (("markdown", "|:---|"), ("latex", r"\toprule")):
-        assert sign in command("doctor", "a.run", "--qrels", "qrels.txt", "-f", style)[1]
+    assert "|:---|" in said("markdown")
+    assert r"\toprule" in said("latex")
 
 
 # Errors.
 
+LONG = "n" * 300
+SMALL = ["--memory", "64 MiB"]
 USAGE = {
     "unknown measure": ([*SCORE, "-m", "BNCG@10"], "no measure is called 'BNCG'. Did you mean BNDCG?"),
     "unknown format of score": ([*SCORE, *BOTH, "-f", "xml"], "wanted one of table, csv, json, latex, markdown"),
@@ -273,38 +272,31 @@ USAGE = {
     "unknown duplicates": ([*SCORE, *BOTH, "--duplicates", "x"], "wanted one of 'error', 'first'"),
     "unknown interval": ([*SCORE, *BOTH, "--interval", "x"], "wanted one of 'percentile', 'bca'"),
     "level": ([*SCORE, *BOTH, "--level", "95"], "wanted a number between 0 and 1"),
+    **{
+        " ".join(arguments): (arguments, "")
+        for arguments in (
+            ["scor"],
+            ["score"],
+            ["score", "a.run", "-m", "BNDCG@10"],
+            ["score", "a.run", "-q", "qrels.txt"],
+            ["score", "a.run", "--nonsense"],
+            [*SCORE, *BOTH, "--nonsense"],
+            [*SCORE, *BOTH, "--seed", "-1"],
+            [*SCORE, *BOTH, "--resamples", "0"],
+            [*SCORE, *BOTH, "--level", "high"],
+            ["doctor", "a.run"],
+        )
+    },
+    **{
+        measure: ([*PLAIN, "-m", measure], "")
+        for measure in ("RBP@10", "alpha_nDCG@50", "nDCG@True", "BNDCG@100000000000000000000")
+    },
 }
 
 
 @pytest.mark.parametrize(("arguments", "words"), USAGE.values(), ids=USAGE)
-def test_bad_usage_is_one_line_on_standard_error_and_exit_code_2(command, files, arguments, words):
-    code, out, err = command(*arguments)
-    assert (code, out) == (2, "")
-    assert len(err.splitlines()) == 1
-    assert err.startswith("vbterrier: error: ")
-    assert words in err
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["scor"],
-        ["score"],
-        ["score", "a.run", "-m", "BNDCG@10"],
-        ["score", "a.run", "-q", "qrels.txt"],
-        [*SCORE, *BOTH, "--nonsense"],
-        [*SCORE, *BOTH, "--seed", "-1"],
-        [*SCORE, *BOTH, "--resamples", "0"],
-        [*SCORE, *BOTH, "--level", "high"],
-        ["doctor", "a.run"],
-    ],
-    ids=" ".join,
-)
-def test_a_command_line_that_cannot_be_parsed_leaves_with_2_and_no_output(command, files, arguments):
-    code, out, err = command(*arguments)
-    assert (code, out) == (2, "")
-    assert err
-    assert "Traceback" not in err
+def test_bad_usage_is_one_line_on_standard_error_and_exit_code_2(refused, files, arguments, words):
+    refused(arguments, 2, words)
 
 
 INPUT = {
@@ -313,57 +305,154 @@ INPUT = {
     "qrels for a run": (["score", "qrels.txt", "-q", "qrels.txt", *BOTH], "qrels.txt:1: "),
     "a run for qrels": (["doctor", "a.run", "-q", "a.run"], "a.run:1: "),
     "same name": (["score", "a.run", "a.run", "-q", "qrels.txt", *BOTH], "two systems are called 'a'"),
+    "same name, doctor": (["doctor", "a.run", "../a.run", "-q", "qrels.txt"], "two systems are called 'a'"),
+    "long run": (["score", LONG, "-q", "qrels.txt", "-m", "AP", *SMALL], ""),
+    "long intents": ([*PLAIN, "-m", "ES@5", "--intents", LONG], ""),
+    "long tags": (["score", "a.run", "--intents", "qrels.txt", "-m", "ES@5", "--tags", LONG], ""),
+    "long resume": ([*PLAIN, "-m", "AP", "--resume", LONG], ""),
+    "long output": ([*PLAIN, "-m", "AP", "-o", f"{LONG}.csv"], ""),
+    "long list": (["judge", "a.run", "-q", "qrels.txt", "-n", "1", "-o", LONG], ""),
+    "long folder": (["demo", "--save", LONG], ""),
+    "stars": (["score", "a**.run", "-q", "qrels.txt", "-m", "AP", *SMALL], ""),
 }
 
 
 @pytest.mark.parametrize(("arguments", "words"), INPUT.values(), ids=INPUT)
-def test_bad_input_is_one_line_on_standard_error_and_exit_code_1(command, files, arguments, words):
-    code, out, err = command(*arguments)
-    assert (code, out) == (1, "")
-    assert len(err.splitlines()) == 1
-    assert err.startswith("vbterrier: error: ")
-    assert words in err
+def test_bad_input_is_one_line_on_standard_error_and_exit_code_1(refused, files, arguments, words):
+    (files.parent / "a.run").write_text(RUN)
+    refused(arguments, 1, words, warns=not words)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads a file that fails")
+@pytest.mark.parametrize("more", [[], SMALL], ids=["whole", "chunks"])
+def test_a_file_that_fails_while_it_is_read_is_one_line(refused, files, more):
+    arguments = ["score", "/proc/self/mem", "-q", "qrels.txt", "-m", "AP", *more]
+    refused(arguments, 1, "/proc/self/mem: cannot be read (")
 
 
 def test_warnings_are_one_line_each_and_leave_the_output_alone(command, files):
     (files / "c.run").write_text(RUN.replace(" 2 t", " 3 t") + "q8 Q0 d1 1 1 t\nq9 Q0 d1 1 1 t\n")
+    before = warnings.showwarning
     code, out, err = command("score", "c.run", "-q", "qrels.txt", "-m", "BNDCG@10", "-m", "Unjudged@5", "-f", "json")
     assert code == 0
     assert {row["name"] for row in json.loads(out)} == {"c"}
     first, second = err.splitlines()
     assert first == "vbterrier: warning: run 'c': 2 topics are not in qrels and are left out ('q8', 'q9')"
     assert second.startswith("vbterrier: warning: run 'c': 29% of the first 3 places are tied; ")
-
-
-def test_warnings_elsewhere_are_shown_as_before_once_the_command_is_done(command, files):
-    import warnings
-
-    before = warnings.showwarning
-    command(*SCORE, *BOTH)
     assert warnings.showwarning is before
+
+
+def test_the_same_warning_is_shown_once(command, files):
+    (files / "subtopics.txt").write_text("q1 1 d1 1\nq1 2 d1 0\nq2 1 d1 1\n")
+    _, _, err = command("score", *SCORE[1:3], "-q", "subtopics.txt", "-m", "nDCG@10", "-m", "ES@10")
+    assert len(err.splitlines()) == 1
+    assert "the last one would win" in err
+
+
+# Parts of runs, and several processes.
+
+
+@pytest.fixture
+def parts(write_files):
+    """A run of six topics, whole and as a folder of two files."""
+    run = "".join(f"q{t} Q0 d{r} {r} {10 - r}.5 tag\n" for t in range(6) for r in range(5))
+    qrels = "".join(f"q{t} 0 d{t % 4} 1\n" for t in range(6))
+    here = write_files({"whole.run": run, "two.run": run, "qrels": qrels, "intents.tsv": "q1\tA\t1\n"})
+    (here / "mine").mkdir()
+    (here / "mine" / "1.run").write_text(run[: run.index("q3")])
+    (here / "mine" / "2.run").write_text(run[run.index("q3") :])
+
+
+def printed(*argv):
+    arguments = ["score", *map(str, argv), "--format", "csv"]
+    return CliRunner().invoke(app, arguments, catch_exceptions=False).output
+
+
+JUDGED = ("-q", "qrels", "-m", "nDCG@3", "-m", "AP")
+INTENTS = ("whole.run", "--intents", "intents.tsv", "-m", "VB@3")
+DASK = ("whole.run", "two.run", *JUDGED, "--dask", "tcp://127.0.0.1:9")
+
+
+def test_chunks_and_processes_score_the_same_and_a_folder_is_one_run(parts):
+    wanted = printed("whole.run", *JUDGED)
+    assert printed("whole.run", *JUDGED, *SMALL) == wanted
+    assert printed("mine", *JUDGED, *SMALL).replace("mine", "whole") == wanted
+    for _ in range(2):
+        assert printed("whole.run", *JUDGED, "--resume", "done") == wanted
+    assert printed("whole.run", "two.run", *JUDGED, "--jobs", 2) == printed("whole.run", "two.run", *JUDGED)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "words"),
+    [
+        (("whole.run", *JUDGED, "--memory", "little"), ParameterError, "memory='little'"),
+        (("whole.run", *JUDGED, "--resume", "qrels"), FileError, "cannot be made"),
+        ((*INTENTS, "--memory", "1 GiB"), ParameterError, "wanted --qrels"),
+        (("whole.run", *JUDGED, "--jobs", 0), ParameterError, "n_jobs=0"),
+        ((*INTENTS, "--jobs", 2), ParameterError, "--jobs and --dask: wanted --qrels"),
+    ],
+    ids=["memory", "resume", "intents in chunks", "jobs", "intents in processes"],
+)
+def test_what_does_not_go_together_is_refused(parts, arguments, error, words):
+    with pytest.raises(error, match=words):
+        printed(*arguments)
+
+
+def test_a_scheduler_that_does_not_answer_is_an_error(parts, monkeypatch):
+    pytest.importorskip("distributed")
+    monkeypatch.setattr(dask, "SCHEDULER", 1)
+    with pytest.raises(ServiceError, match="no Dask scheduler answers there"):
+        printed(*DASK)
+    with pytest.raises(ParameterError, match="n_jobs=2 and client=: wanted one of them"):
+        printed(*DASK, "--jobs", 2)
+
+
+@pytest.mark.parametrize("memory", ["1000 TiB", "99999999999999999999 TiB"])
+def test_more_memory_than_there_is_may_be_allowed(parts, memory):
+    assert printed("whole.run", *JUDGED, "--memory", memory) == printed("whole.run", *JUDGED)
 
 
 # In a separate process.
 
 
-def test_a_process_prints_scores_and_leaves_with_0(files):
-    done = process(*SCORE, *BOTH, "-f", "csv", cwd=files)
+def test_a_process_prints_scores_and_leaves_with_0(process, files):
+    done = process(*SCORE, *BOTH, "-f", "csv")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines()[0].startswith("name,measure,value,low,high,")
 
 
-def test_a_process_that_fails_shows_one_line_and_no_traceback(files):
+def test_a_process_that_fails_shows_one_line_and_no_traceback(process, files):
     (files / "bad.run").write_text(RUN + "q3 Q0 d1 1 abc t\n")
-    done = process("score", "bad.run", "-q", "qrels.txt", "-m", "BNDCG@10", cwd=files)
+    done = process("score", "bad.run", "-q", "qrels.txt", "-m", "BNDCG@10")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == "vbterrier: error: bad.run:6: score must be a number, found 'abc'; repair the line\n"
 
 
-def test_a_reader_that_went_away_is_no_traceback(files):
+@pytest.mark.parametrize("arguments", [[*SCORE, *BOTH], ["doctor", "a.run", "-q", "qrels.txt"]], ids=lambda a: a[0])
+def test_a_reader_that_went_away_is_no_error(process, files, arguments):
     read, write = os.pipe()
     os.close(read)
     try:
-        done = process(*SCORE, *BOTH, cwd=files, stdout=write)
+        done = process(*arguments, stdout=write)
     finally:
         os.close(write)
-    assert done.stderr == ""
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="writes to a device that is full")
+@pytest.mark.parametrize("arguments", [["doctor"], ["score", "-m", "AP"], ["judge", "-n", "1"]], ids=" ".join)
+def test_a_full_disk_behind_the_screen_is_one_line(process, files, arguments):
+    with Path("/dev/full").open("w") as full:
+        done = process(*arguments, "a.run", "-q", "qrels.txt", stdout=full)
+    errors = [line for line in done.stderr.splitlines() if "warning" not in line]
+    assert (done.returncode, errors) == (
+        1,
+        ["vbterrier: error: standard output: cannot be written: No space left on device"],
+    )
+
+
+def test_a_terminal_without_unicode_gets_text_and_no_traceback(process, files):
+    environment = {**os.environ, "PYTHONIOENCODING": "cp1252"}
+    done = process("doctor", "a.run", "-q", "qrels.txt", env=environment, text=False, encoding=None)
+    assert (done.returncode, done.stderr) == (0, b"")
