@@ -17,6 +17,10 @@ def demo(tmp_path, monkeypatch):
 
 
 KB = ("--kb", "demo/entities.tsv")
+INTENTS = ("intents", "demo/topics.tsv", *KB, "-o", "x.tsv")
+TAG = ("tag", "demo/documents.tsv", *KB, "-o", "x.tsv")
+DENSE = ("score", "demo/dense.run", "-m", "ES@5")
+BOUND = ("--intents", "demo/intents.tsv", "--tags", "demo/tags.tsv")
 
 
 def test_intents_of_the_demo_s_queries(command):
@@ -111,18 +115,14 @@ def test_tags_are_kept_to_candidates_and_weighted(command):
 
 
 def test_scores_against_intents_and_tags_alone(command):
-    code, out, err = command(
-        "score", "demo/lexical.run", "demo/dense.run", "--intents", "demo/intents.tsv", "--tags", "demo/tags.tsv",
-        "-m", "ES@5", "-m", "VB(alpha=0.5)@5", "-m", "alpha_nDCG@5", "--replicas", 50, "--perturb", "dirichlet=20",
-        "--perturb", "confusion=0.1", "--perturb", "drop-constraints=one", "--seed", 4,
+    asked = (
+        *DENSE, "demo/lexical.run", *BOUND, "-m", "VB(alpha=0.5)@5", "-m", "alpha_nDCG@5", "--replicas", 50,
+        "--perturb", "dirichlet=20", "--perturb", "confusion=0.1", "--seed", 4,
     )  # fmt: skip
+    code, _, err = command(*asked, "--perturb", "drop-constraints=one")
     assert code == 1
     assert "violations" in err
-    code, out, err = command(
-        "score", "demo/lexical.run", "demo/dense.run", "--intents", "demo/intents.tsv", "--tags", "demo/tags.tsv",
-        "-m", "ES@5", "-m", "VB(alpha=0.5)@5", "-m", "alpha_nDCG@5", "--replicas", 50, "--perturb", "dirichlet=20",
-        "--perturb", "confusion=0.1", "--seed", 4,
-    )  # fmt: skip
+    code, out, err = command(*asked)
     assert (code, err) == (0, "")
     assert "95% replicas (percentile)" in out
     assert "50 replicas, seed 4" in out
@@ -137,7 +137,7 @@ def test_scores_against_intents_and_tags_alone(command):
 def test_repeated_documents_are_kept_once_where_asked_for(command, tmp_path):
     lines = (tmp_path / "demo" / "dense.run").read_text().splitlines(keepends=True)
     (tmp_path / "twice.run").write_text("".join([*lines, lines[0]]))
-    asked = ("score", "twice.run", "--intents", "demo/intents.tsv", "--tags", "demo/tags.tsv", "-m", "ES@5")
+    asked = ("score", "twice.run", *BOUND, "-m", "ES@5")
     code, _, err = command(*asked)
     assert code == 1
     assert "is duplicated" in err
@@ -164,8 +164,7 @@ def test_entities_of_one_name_stay_two(command, tmp_path):
 def test_runs_that_lack_topics_are_scored_where_asked_for(command, tmp_path):
     lines = (tmp_path / "demo" / "dense.run").read_text().splitlines(keepends=True)
     (tmp_path / "part.run").write_text("".join(line for line in lines if not line.startswith("q01")))
-    asked = ("score", "demo/dense.run", "part.run", "--intents", "demo/intents.tsv", "--tags", "demo/tags.tsv",
-             "-m", "ES@5", "-f", "csv")  # fmt: skip
+    asked = (*DENSE, "part.run", *BOUND, "-f", "csv")
     assert command(*asked)[0] == 1
     for topics, n in (("all", 12), ("common", 11)):
         code, out, _ = command(*asked, "--topics", topics)
@@ -174,10 +173,7 @@ def test_runs_that_lack_topics_are_scored_where_asked_for(command, tmp_path):
 
 
 def test_scores_against_judgments_and_intents(command):
-    code, out, _ = command(
-        "score", "demo/dense.run", "--qrels", "demo/qrels.txt", "--intents", "demo/intents.tsv",
-        "--tags", "demo/tags.tsv", "-m", "BNDCG@5", "-m", "ES@5", "-f", "csv",
-    )  # fmt: skip
+    code, out, _ = command(*DENSE, "--qrels", "demo/qrels.txt", *BOUND, "-m", "BNDCG@5", "-f", "csv")
     assert code == 0
     assert "BNDCG@5" in out
     assert "ES@5" in out
@@ -189,39 +185,25 @@ def test_scores_against_judgments_and_intents(command):
         (["intents", "none.tsv", *KB, "-o", "x.tsv"], 1, "none.tsv: no such file"),
         (["intents", "demo/topics.tsv", "--kb", "none.kb", "-o", "x.tsv"], 1, "none.kb: no such file"),
         (["intents", "demo/topics.tsv", "--kb", "demo/topics.tsv", "-o", "x.tsv"], 1, "demo/topics.tsv"),
-        (["intents", "demo/topics.tsv", *KB, "-o", "x.tsv", "--linker", "guess"], 2, "wanted one of dictionary"),
-        (["intents", "demo/topics.tsv", *KB, "-o", "x.tsv", "--linker", "whole"], 1, "none of the 12 queries"),
-        (["intents", "demo/topics.tsv", *KB, "-o", "x.tsv", "--prob", "guess"], 2, "prob="),
-        (["intents", "demo/topics.tsv", *KB, "-o", "x.tsv", "--parse", "--unknown", "maybe"], 2, "unknown="),
-        (["intents", "demo/topics.tsv", *KB, "-o", "x.tsv", "--unknown", "violated"], 2, "wanted --constraints or"),
-        (["intents", "demo/topics.tsv", *KB, "-o", "x.tsv", "--constraints", "facts"], 1, "no column 'facts'"),
-        (["tag", "demo/documents.tsv", *KB, "-o", "x.tsv", "--depth", 3], 2, "wanted --run too"),
-        (["intents", "demo/topics.tsv", *KB, "-o", "x.tsv", "--parse", "--constraints", "need"], 2, "give one"),
-        (["tag", "demo/documents.tsv", *KB, "-o", "x.tsv", "--field", "body"], 1, "no column 'body'"),
+        ([*INTENTS, "--linker", "guess"], 2, "wanted one of dictionary"),
+        ([*INTENTS, "--linker", "whole"], 1, "none of the 12 queries"),
+        ([*INTENTS, "--prob", "guess"], 2, "prob="),
+        ([*INTENTS, "--parse", "--unknown", "maybe"], 2, "unknown="),
+        ([*INTENTS, "--unknown", "violated"], 2, "wanted --constraints or"),
+        ([*INTENTS, "--constraints", "facts"], 1, "no column 'facts'"),
+        ([*TAG, "--depth", 3], 2, "wanted --run too"),
+        ([*INTENTS, "--parse", "--constraints", "need"], 2, "give one"),
+        ([*TAG, "--field", "body"], 1, "no column 'body'"),
         (["tag", "demo/documents.tsv", *KB, "-o", "no/x.tsv"], 1, "cannot be written"),
         (["tag", "demo/topics.tsv", *KB, "-o", "x.tsv"], 1, "demo/topics.tsv:1: wanted columns docno"),
         (["kb", "demo/entities.tsv", "-o", "x.kb", "--kind", "guess"], 2, "--kind guess: wanted one of file"),
         (["kb", "demo/entities.tsv", "-o", "x.kb", "--kind", "rel"], 1, "demo/entities.tsv"),
-        (["score", "demo/dense.run", "-m", "ES@5"], 2, "nothing to score against"),
-        (["score", "demo/dense.run", "-m", "ES@5", "--intents", "demo/intents.tsv"], 1, "no column entity_id"),
-        (
-            ["score", "demo/dense.run", "-m", "ES@5", "-q", "demo/qrels.txt", "--replicas", 3],
-            2,
-            "wanted --intents without --qrels",
-        ),
-        (
-            ["score", "demo/dense.run", "-m", "ES@5", "--intents", "demo/intents.tsv", "--tags", "demo/tags.tsv",
-             "--perturb", "dirichlet"],
-            2,
-            "wanted --replicas too",
-        ),
+        ([*DENSE], 2, "nothing to score against"),
+        ([*DENSE, "--intents", "demo/intents.tsv"], 1, "no column entity_id"),
+        ([*DENSE, "-q", "demo/qrels.txt", "--replicas", 3], 2, "wanted --intents without --qrels"),
+        ([*DENSE, *BOUND, "--perturb", "dirichlet"], 2, "wanted --replicas too"),
         *(
-            (
-                ["score", "demo/dense.run", "-m", "ES@5", "--intents", "demo/intents.tsv", "--tags", "demo/tags.tsv",
-                 "--replicas", 3, "--perturb", text],
-                2,
-                message,
-            )
+            ([*DENSE, *BOUND, "--replicas", 3, "--perturb", text], 2, message)
             for text, message in [
                 ("dirichle=3", "Did you mean dirichlet"),
                 ("dirichlet=-3", "concentration"),
@@ -232,10 +214,6 @@ def test_scores_against_judgments_and_intents(command):
         ),
     ],
 )  # fmt: skip
-def test_what_cannot_be_done_is_one_line(command, tmp_path, arguments, code, message):
-    left, out, err = command(*arguments)
-    assert (left, out) == (code, "")
-    assert message in err
-    assert err.count("\n") == err.count("vbterrier: ")
-    assert err.splitlines()[-1].startswith("vbterrier: error: ")
+def test_what_cannot_be_done_is_one_line(refused, tmp_path, arguments, code, message):
+    refused(arguments, code, message, warns=True)
     assert not list(tmp_path.glob("x.*"))

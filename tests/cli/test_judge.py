@@ -16,11 +16,8 @@ JUDGE = ["judge", "a.run", "--qrels", "qrels.txt", "-m", MEASURE, "--budget"]
 
 
 @pytest.fixture(autouse=True)
-def files(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    for name, text in {"a.run": RUN, "b.run": OTHER, "qrels.txt": QRELS}.items():
-        (tmp_path / name).write_text(text)
-    return tmp_path
+def files(write_files):
+    return write_files({"a.run": RUN, "b.run": OTHER, "qrels.txt": QRELS})
 
 
 def said(plan):
@@ -75,17 +72,8 @@ def test_other_formats_hold_all_columns(command):
         (["judge", "a.run", "-q", "qrels.txt", "-n", 2, "-m", "nDCG@10"], "wanted a bootstrapped measure"),
     ],
 )
-def test_bad_usage_is_one_line(command, options, message):
-    code, out, err = command(*options)
-    assert (code, out) == (2, "")
-    assert message in err
-    assert err.count("\n") == 1
-
-
-def test_it_has_a_help(command):
-    code, out, _ = command("judge", "--help")
-    assert code == 0
-    assert "--budget" in out
+def test_bad_usage_is_one_line(refused, options, message):
+    refused(options, 2, message)
 
 
 def test_it_takes_all_budgets_of_the_library(command):

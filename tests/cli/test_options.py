@@ -1,0 +1,85 @@
+"""What all commands share: tables written to files, and messages that name options."""
+
+import pandas as pd
+import pytest
+import typer
+
+from vbterrier.cli import app
+from vbterrier.cli.options import in_options
+
+FILES = ("lexical.run", "dense.run", "--qrels", "qrels.txt")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("score", *FILES, "-m", "nDCG@10", "--resamples", "20"),
+        ("compare", *FILES, "-m", "nDCG@10", "--resamples", "200"),
+        ("rank", *FILES, "--draws", "10"),
+    ],
+)
+def test_tables_go_to_files_in_the_format_of_their_name(in_demo, tmp_path, options):
+    code, out, _ = in_demo(*options, "-o", tmp_path / "table.tex")
+    assert (code, out) == (0, "")
+    assert (tmp_path / "table.tex").read_text().rstrip("\n") == in_demo(*options, "-f", "latex")[1].rstrip("\n")
+    assert in_demo(*options, "-o", tmp_path / "table.csv")[0] == 0
+    assert len(pd.read_csv(tmp_path / "table.csv")) >= 1
+    assert "over 12 topics: " in (tmp_path / "table.caption.txt").read_text()
+
+
+def test_two_formats_or_an_unknown_one_are_refused_before_any_work(refused, tmp_path):
+    options = ("score", "missing.run", "--qrels", "missing.txt", "-m", "nDCG@10")
+    refused([*options, "-f", "csv", "-o", tmp_path / "table.tex"], 2, "asks for latex; leave one of them out")
+    refused([*options, "-o", tmp_path / "table.docx"], 2, "wanted a name that ends in .tex")
+
+
+def test_systems_of_a_comparison_are_chosen_for_csv_files_too(in_demo, tmp_path):
+    options = ("compare", *FILES, "-m", "nDCG@10", "--resamples", "200", "--systems")
+    assert in_demo(*options, "-o", tmp_path / "systems.csv")[0] == 0
+    assert pd.read_csv(tmp_path / "systems.csv")["name"].tolist() == ["lexical", "dense"]
+    assert (tmp_path / "systems.caption.txt").read_text().startswith("Means over 12 topics")
+    assert in_demo(*options, "-o", tmp_path / "systems.tex")[0] == 2
+
+
+# Messages of the library.
+
+MESSAGES = {
+    "memory='little': wanted a number": "--memory='little': wanted a number",
+    "which memory= is there to avoid; leave out memory= and resume=": (
+        "which --memory is there to avoid; leave out --memory and --resume"
+    ),
+    "n_jobs=2 and client=: wanted one": "--jobs=2 and --dask: wanted one",
+    "ask for on_topics='common' (only those)": "ask for --topics='common' (only those)",
+    "BAP(seed=1,topics='x'): give prior='pool', or max_bytes=None": (
+        "BAP(seed=1,topics='x'): give prior='pool', or max_bytes=None"
+    ),
+    "run 'memory=a': topic 'x'": "run 'memory=a': topic 'x'",
+}
+
+
+@pytest.mark.parametrize(("said", "wanted"), MESSAGES.items())
+def test_parameters_are_named_as_options(said, wanted):
+    assert in_options(said, typer.main.get_command(app), ["score", "a.run", "--topics", "all"]) == wanted
+
+
+def test_options_are_those_of_the_command_that_was_called():
+    command = typer.main.get_command(app)
+    assert in_options("n_jobs=2", command, ["doctor", "a.run"]) == "n_jobs=2"
+    assert in_options("seed=-1:", command, ["queries", "sample", "--seed", "-1"]) == "--seed=-1:"
+    assert in_options("seed=-1:", command, ["nonsense"]) == "seed=-1:"
+    assert in_options("seed=-1:", command, []) == "seed=-1:"
+
+
+@pytest.mark.parametrize(
+    ("more", "code", "words"),
+    [
+        (["--memory", "1"], 2, "--memory='1': wanted a number of bytes"),
+        (["--jobs", "0"], 2, "--jobs=0: wanted a whole number"),
+        (["--topics", "some"], 2, "--topics='some': wanted one of"),
+        ([], 1, "ask for --topics='common' (only those that all runs have) or --topics='all'"),
+    ],
+)
+def test_errors_name_options(write_files, refused, more, code, words):
+    line = "q1 Q0 d1 1 2.0 tag\n"
+    write_files({"a.run": line + line.replace("q1", "q2"), "b.run": line, "qrels": "q1 0 d1 1\nq2 0 d1 1\n"})
+    refused(["score", "a.run", "b.run", "-q", "qrels", "-m", "nDCG@10", *more], code, words)

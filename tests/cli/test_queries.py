@@ -1,0 +1,198 @@
+"""``vbterrier queries``: ``sample``, ``profile`` and ``power``."""
+
+import csv
+import io
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from vbterrier.design.planning import detectable_difference, queries_needed
+from vbterrier.design.profile import query_profile
+from vbterrier.design.sampling import sample_queries
+from vbterrier.frames.files.reading import read_mentions
+
+ROWS = [(f"d{number % 7}", f"m {number % 5}", "NIL" if number % 5 == 4 else f"Q{number % 5}") for number in range(33)]
+SAMPLE = ["queries", "sample", "mentions.tsv", "-n"]
+
+
+@pytest.fixture(autouse=True)
+def corpus(write_files):
+    write_files({})
+    frame = pd.DataFrame(ROWS, columns=["docno", "mention", "entity_id"])
+    frame.to_csv("mentions.tsv", sep="\t", index=False)
+    return frame
+
+
+def test_a_sample_is_written_and_described(command, corpus):
+    code, out, err = command(*SAMPLE, 4, "--method", "random-mention", "--seed", 3, "-o", "queries.tsv")
+    sample = sample_queries(corpus, 4, method="random-mention", seed=3)
+    assert (code, out, err) == (0, f"queries.tsv: {sample!r}\n", "")
+    read = read_mentions("queries.tsv")
+    for name in ("qid", "docno", "mention", "entity_id"):
+        assert read[name].tolist() == sample.frame[name].tolist()
+    assert read["prob"].astype(float).tolist() == sample.frame["prob"].tolist()
+    code, out, err = command("queries", "profile", "queries.tsv", "--mentions", "mentions.tsv", "-f", "json")
+    assert (code, err) == (0, "")
+    expected = query_profile(sample, corpus)
+    assert [row["value"] for row in json.loads(out)] == pytest.approx(expected["value"].tolist())
+    code, out, _ = command("queries", "profile", "queries.tsv", "--level", "0.9")
+    assert code == 0
+    assert "90% Wilson" in out
+    assert "random_mention" not in out
+
+
+def test_a_sample_is_printed(command, corpus):
+    code, out, _ = command(*SAMPLE, 4, "-f", "csv")
+    assert code == 0
+    assert out.splitlines()[0] == "qid,docno,mention,entity_id,n_documents,stratum,prob,n_draws"
+    assert len(out.splitlines()) == 5
+    assert "QuerySample(4 of 33 queries; random-document" in command(*SAMPLE, 4)[1]
+
+
+def test_strata_weights_and_replacement(command, corpus):
+    options = ["--strata", "entity_id", "--allocation", "Q0=3,Q1=2,Q2=2,Q3=1,NIL=1", "--replace"]
+    _, out, _ = command(*SAMPLE, 9, *options, "-f", "json")
+    drawn = pd.DataFrame(json.loads(out)).groupby("stratum")["n_draws"].sum().to_dict()
+    assert drawn == {"NIL": 1, "Q0": 3, "Q1": 2, "Q2": 2, "Q3": 1}
+    variances = "Q0=1,Q1=0,Q2=0,Q3=0,NIL=0"
+    _, out, _ = command(*SAMPLE, 14, *options[:2], "--allocation", "neyman", "--variances", variances, "-f", "json",
+                        "--method", "uniform")  # fmt: skip
+    assert pd.DataFrame(json.loads(out)).groupby("stratum")["n_draws"].sum()["Q0"] == 6
+    corpus.assign(size=1.5).to_parquet("sizes.parquet")
+    code, out, _ = command("queries", "sample", "sizes.parquet", "-n", 5, "--method", "weighted", "--weights", "size")
+    assert code == 0
+    assert "weighted" in out
+    # A number is the number of bins, not a column.
+    code, _, err = command(*SAMPLE, 4, "--strata", 2)
+    assert (code, "the number of bins is 1" in err) == (0, True)
+
+
+def test_the_group_alone_shows_its_commands(command):
+    code, out, err = command("queries")
+    assert code == 2
+    assert "sample" in out + err
+
+
+BAD = {
+    "too many": ([*SAMPLE, 99], 2, "can draw 7 of these mentions"),
+    "no n": (SAMPLE[:-1], 2, "Missing option"),
+    "no such command": (["queries", "smaple"], 2, "smaple"),
+    "no such file": (["queries", "sample", "none.tsv", "-n", 1], 1, "none.tsv"),
+    "format": ([*SAMPLE, 2, "-f", "xml"], 2, "--format xml"),
+    "sizes": ([*SAMPLE, 2, "--strata", "entity_id", "--allocation", "Q0=x"], 2, "--allocation Q0=x: wanted strata"),
+    "fraction": ([*SAMPLE, 7, "--strata", "docno", "--allocation", "d0=1.5"], 2, "wanted the strata"),
+    "no column": ([*SAMPLE, 2, "--strata", "kind"], 1, "missing kind"),
+    "profile": (["queries", "profile", "mentions.tsv", "--level", 2], 2, "level=2"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "code", "words"), BAD.values(), ids=BAD)
+def test_errors_are_one_line_with_an_exit_code(refused, arguments, code, words):
+    refused(arguments, code, words)
+
+
+# How many queries.
+
+OPTIONS = ["--simulations", "300"]
+
+
+@pytest.fixture
+def pilot(tmp_path):
+    """A file with three runs, two of them alike, and its values."""
+    rng = np.random.default_rng(2)
+    base = rng.random(20)
+    scores = {"a": base, "b": base + rng.normal(0, 0.2, 20), "c": base}
+    parts = [
+        pd.DataFrame({"name": k, "qid": [f"0{i}" for i in range(20)], "measure": "AP", "value": v})
+        for k, v in scores.items()
+    ]
+    path = tmp_path / "pilot.csv"
+    pd.concat(parts).to_csv(path, index=False)
+    return path, scores["a"] - scores["b"]
+
+
+def test_a_plan_for_people(command, pilot):
+    path, differences = pilot
+    code, out, err = command("queries", "power", path, "--delta", "0.05", "--baseline", "b", *OPTIONS)
+    assert (code, err) == (0, "")
+    lines = [line for line in out.splitlines() if line.strip()]
+    plan = queries_needed(differences, 0.05, n_simulations=300)
+    assert lines[0].split() == [
+        "name_a",
+        "name_b",
+        "measure",
+        "delta",
+        "n_qids",
+        "low",
+        "high",
+        "by_formula",
+        "n_pilot",
+    ]
+    numbers = [plan.n_qids, plan.low, plan.high, plan.n_by_formula, 20]
+    assert lines[2].split() == ["a", "b", "AP", "0.0500", *map(str, numbers)]
+    assert "power 0.8, paired t test at 0.05, 300 simulations, seed 0" in out
+
+
+def test_pairs_without_any_difference_give_a_warning(command, pilot):
+    code, out, err = command("queries", "power", pilot[0], "--delta", "0.05", "--format", "csv", *OPTIONS)
+    assert code == 0
+    assert [(row["name_a"], row["name_b"]) for row in csv.DictReader(io.StringIO(out))] == [("a", "b"), ("b", "c")]
+    assert "a and c, AP: left out" in err
+
+
+def test_numbers_of_queries_instead(command, pilot):
+    path, differences = pilot
+    arguments = [
+        "queries",
+        "power",
+        path,
+        *["-n", "50", "-n", "9", "--baseline", "b", "--power", "0.9", "--format", "json"],
+    ]
+    code, out, _ = command(*arguments, *OPTIONS)
+    assert code == 0
+    found = pd.DataFrame(json.loads(out))
+    expected = detectable_difference(differences, [9, 50], power=0.9, n_simulations=300)
+    part = found[found["name_a"] == "a"].reset_index(drop=True)
+    pd.testing.assert_frame_equal(part[list(expected)], expected, check_dtype=False)
+    assert command(*arguments[:-2], *OPTIONS)[0] == 0
+
+
+def test_the_curve(command, pilot):
+    path, differences = pilot
+    arguments = ["queries", "power", path, "--delta", "0.1", "--curve", "--baseline", "b", "--seed", "4", *OPTIONS]
+    code, out, _ = command(*arguments, "--format", "csv")
+    assert code == 0
+    found = pd.read_csv(io.StringIO(out))
+    expected = queries_needed(differences, 0.1, n_simulations=300, seed=4).curve
+    part = found[found["name_a"] == "a"].reset_index(drop=True)
+    pd.testing.assert_frame_equal(part[list(expected)], expected, check_dtype=False)
+    code, out, _ = command(*arguments)
+    assert code == 0
+    assert out.split()[4:9] == ["n_qids", "power", "low", "high", "n_pilot"]
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "said"),
+    [
+        ([], 2, "wanted either --delta"),
+        (["--delta", "0.1", "-n", "5"], 2, "wanted either --delta"),
+        (["-n", "5", "--curve"], 2, "wanted --delta"),
+        (["--delta", "0"], 2, "delta=0"),
+        (["--delta", "0.1", "--baseline", "d"], 2, "baseline='d'"),
+        (["--delta", "0.1", "--measure", "ap"], 2, "Did you mean AP"),
+        (["--delta", "0.1", "--format", "xml"], 2, "--format xml"),
+        (["-n", "1"], 2, "-n"),
+    ],
+)
+def test_errors_of_plans_are_one_line(refused, pilot, options, code, said):
+    refused(["queries", "power", pilot[0], *options], code, said)
+
+
+def test_one_run_needs_no_plan(command, tmp_path):
+    path = tmp_path / "one.csv"
+    path.write_text("name,qid,measure,value\na,1,AP,0.5\n")
+    code, _, err = command("queries", "power", path, "--delta", "0.1")
+    assert code == 1
+    assert "no pair of systems allows a plan" in err
