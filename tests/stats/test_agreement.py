@@ -26,15 +26,14 @@ scores = st.lists(st.tuples(st.sampled_from([0.0, 0.25, 0.5, 1.0]), st.sampled_f
 def test_errors_are_those_of_a_loop(pairs):
     truth, estimate = np.array(pairs).T
     found = error_statistics(truth, estimate)
-    errors = [e - t for t, e in pairs]
-    n = len(pairs)
+    errors, n = [e - t for t, e in pairs], len(pairs)
     assert found.n == n
-    assert found.bias == pytest.approx(sum(errors) / n)
-    assert found.mae == pytest.approx(sum(abs(e) for e in errors) / n)
-    assert found.rmse == pytest.approx((sum(e * e for e in errors) / n) ** 0.5)
+    assert (found.bias, found.mae) == pytest.approx((sum(errors) / n, sum(map(abs, errors)) / n))
     # Ignored underestimations count as errors of 0 in the mean.
-    assert found.rmse_over == pytest.approx((sum(e * e for e in errors if e > 0) / n) ** 0.5)
-    assert found.rmse_under == pytest.approx((sum(e * e for e in errors if e < 0) / n) ** 0.5)
+    squares = [
+        sum(e * e for e in some) / n for some in (errors, [e for e in errors if e > 0], [e for e in errors if e < 0])
+    ]
+    assert (found.rmse, found.rmse_over, found.rmse_under) == pytest.approx(tuple(np.sqrt(squares)))
     assert found.rmse**2 == pytest.approx(found.rmse_over**2 + found.rmse_under**2)
 
 
@@ -42,20 +41,16 @@ def test_no_estimates_have_no_errors():
     found = error_statistics(np.empty(0), np.empty(0))
     assert found.n == 0
     assert np.isnan([found.bias, found.mae, found.rmse, found.rmse_over, found.rmse_under]).all()
+    assert np.isnan(share_interval(0, 0)).all()
+    assert np.isnan(paired_t(np.array([0.3]))).all()
+    assert np.isnan(rank_correlations(np.array([0.3]), np.array([0.4])).tau)
 
 
-@pytest.mark.parametrize(("k", "n", "level"), [(7, 10, 0.95), (1, 30, 0.9), (55, 60, 0.99)])
+@pytest.mark.parametrize(("k", "n", "level"), [(7, 10, 0.95), (1, 30, 0.9), (55, 60, 0.99), (0, 8, 0.95), (8, 8, 0.95)])
 def test_the_interval_of_a_share_inverts_the_binomial(k, n, level):
     low, high = share_interval(k, n, level)
-    tail = (1 - level) / 2
-    assert stats.binom.sf(k - 1, n, low) == pytest.approx(tail)
-    assert stats.binom.cdf(k, n, high) == pytest.approx(tail)
-
-
-def test_the_interval_of_a_share_at_its_ends():
-    assert share_interval(0, 8)[0] == 0
-    assert share_interval(8, 8)[1] == 1
-    assert np.isnan(share_interval(0, 0)).all()
+    assert low == 0 if k == 0 else stats.binom.sf(k - 1, n, low) == pytest.approx((1 - level) / 2)
+    assert high == 1 if k == n else stats.binom.cdf(k, n, high) == pytest.approx((1 - level) / 2)
 
 
 def textbook_tau_ap(truth, order):
@@ -89,11 +84,6 @@ def test_tau_ap_by_hand():
     assert tau_ap(truth, np.zeros(4)) == pytest.approx(0)
 
 
-def test_tau_ap_is_not_symmetric():
-    one, other = np.array([3.0, 2.0, 1.0]), np.array([1.0, 3.0, 2.0])
-    assert tau_ap(one, other) != pytest.approx(tau_ap(other, one))
-
-
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=2, max_size=8))
 def test_correlations_count_pairs_and_ranks(pairs):
@@ -115,10 +105,8 @@ def test_correlations_count_pairs_and_ranks(pairs):
 
 
 def test_sums_in_another_order_are_ties():
-    truth = np.array([0.1 + 0.2, 0.3, 0.5])
-    found = rank_correlations(truth, np.array([0.3, 0.3, 0.6]))
+    found = rank_correlations(np.array([0.1 + 0.2, 0.3, 0.5]), np.array([0.3, 0.3, 0.6]))
     assert (found.tau, found.rho) == (pytest.approx(1), pytest.approx(1))
-    assert np.isnan(rank_correlations(np.array([0.3]), np.array([0.4])).tau)
 
 
 def textbook_preferences(truth, low, high, estimated):
@@ -167,10 +155,8 @@ def test_f1_is_the_harmonic_mean(n_true, n_stated, share):
 
 
 def test_paired_t_is_scipys():
-    rng = np.random.default_rng(1)
-    one, other = rng.random((2, 40))
-    expected = stats.ttest_rel(one, other)
-    assert paired_t(one - other) == pytest.approx((expected.statistic, expected.pvalue))
+    one, other = np.random.default_rng(1).random((2, 40))
+    assert paired_t(one - other) == pytest.approx(tuple(stats.ttest_rel(one, other)))
 
 
 @pytest.mark.parametrize(
@@ -179,10 +165,6 @@ def test_paired_t_is_scipys():
 )
 def test_t_without_spread(differences, expected):
     assert paired_t(np.array(differences)) == expected
-
-
-def test_one_difference_tests_nothing():
-    assert np.isnan(paired_t(np.array([0.3]))).all()
 
 
 def test_bonferroni_counts_the_tests_that_were_made():

@@ -82,23 +82,15 @@ def test_the_papers_correlation_over_193_runs_is_far_from_none():
     assert pearson_interval(1.0, 10) == (1.0, 1.0)
 
 
-def test_the_bootstrap_equals_a_loop_over_the_same_resamples():
+def test_the_bootstrap_equals_a_loop_over_the_same_resamples_in_batches_too(monkeypatch):
     up, down = sample(15)
-    found = (
-        pareto_frontier(values(up, down), n_resamples=200, seed=4)
-        .correlation.set_index("method")
-        .loc["runs (percentile)"]
-    )
+    whole = pareto_frontier(values(up, down), n_resamples=200, seed=4).correlation
+    found = whole.set_index("method").loc["runs (percentile)"]
     rows = stream(4, "frontier").integers(15, size=(200, 15))
     loop = [np.corrcoef(up[some], down[some])[0, 1] for some in rows]
     assert found[["low", "high"]].tolist() == pytest.approx(np.quantile(loop, [0.025, 0.975]).tolist())
-
-
-def test_the_batch_changes_nothing(monkeypatch):
-    table = values(*sample(15))
-    whole = pareto_frontier(table, n_resamples=100).correlation
     monkeypatch.setattr("vbterrier.stats.frontier._BATCH", 40)
-    pd.testing.assert_frame_equal(whole, pareto_frontier(table, n_resamples=100).correlation)
+    pd.testing.assert_frame_equal(whole, pareto_frontier(values(up, down), n_resamples=200, seed=4).correlation)
 
 
 def test_shares_inside_target_regions_are_strict():
@@ -123,15 +115,20 @@ def test_few_runs_are_said_to_be_few():
     assert alone.runs["on_frontier"].tolist() == [True]
 
 
-def test_runs_on_different_topics_are_refused():
-    table = values(*sample(12), n_topics=3)
-    with pytest.raises(InputError, match=r"of RelCov@20, 1 topics .'q0'. lack"):
-        pareto_frontier(table.iloc[1:])
-    with pytest.raises(InputError, match=r"1 runs .'r3'. have only one"):
-        pareto_frontier(table[(table["name"] != "r3") | (table["measure"] == "RelCov@20")])
-    with pytest.raises(InputError, match=r"no RelCov@2; found .* Did you mean RelCov@20"):
-        pareto_frontier(table, maximised="RelCov@2")
-    with pytest.raises(ParameterError, match="wanted two measures"):
-        pareto_frontier(table, maximised="NonRelCov@20")
-    with pytest.raises(ParameterError, match="n_resamples=0"):
-        pareto_frontier(table, n_resamples=0)
+TOPICS = values(*sample(12), n_topics=3)
+
+
+@pytest.mark.parametrize(
+    ("table", "options", "error", "message"),
+    [
+        (TOPICS.iloc[1:], {}, InputError, r"of RelCov@20, 1 topics .'q0'. lack"),
+        (TOPICS.query("name != 'r3' or measure == 'RelCov@20'"), {}, InputError, r"1 runs .'r3'. have only one"),
+        (TOPICS, {"maximised": "RelCov@2"}, InputError, r"no RelCov@2; found .* Did you mean RelCov@20"),
+        (TOPICS, {"maximised": "NonRelCov@20"}, ParameterError, "wanted two measures"),
+        (TOPICS, {"n_resamples": 0}, ParameterError, "n_resamples=0"),
+    ],
+    ids=["topic", "measure", "unknown", "one measure", "no resamples"],
+)
+def test_what_has_no_frontier_is_refused(table, options, error, message):
+    with pytest.raises(error, match=message):
+        pareto_frontier(table, **options)

@@ -118,27 +118,28 @@ def test_the_table_of_judges_holds_each_number():
     assert (found["n_items"] == 40).all()
 
 
-def test_unused_categories_count_for_distances():
-    # Labels 0 and 2 of 0, 1, 2: two steps apart, against labels one step apart.
-    first, second = [0, 0, 2, 2, 0, 1], [0, 2, 2, 0, 0, 0]
-    labels = pd.DataFrame({"a": first, "b": second})
-    found = judge_agreement(labels, weights="linear", categories=[0, 1, 2])
-    assert found["value"][0] == pytest.approx(cohen_kappa_score(first, second, weights="linear", labels=[0, 1, 2]))
+@pytest.mark.parametrize(
+    ("first", "second", "categories"),
+    [
+        # Labels 0 and 2 of 0, 1, 2: two steps apart, against labels one step apart.
+        ([0, 0, 2, 2, 0, 1], [0, 2, 2, 0, 0, 0], [0, 1, 2]),
+        (["low", "high", "mid", "low"], ["low", "mid", "mid", "high"], ["low", "mid", "high"]),
+        ([2, 10, 0, 2, 0, 10], [10, 2, 0, 2, 2, 10], None),
+    ],
+    ids=["unused category", "text in a given order", "numbers in their order"],
+)
+def test_distances_follow_the_order_of_labels(first, second, categories):
+    peer = cohen_kappa_score(first, second, weights="linear", labels=categories)
+    assert cohen_kappa(first, second, weights="linear", categories=categories).value == pytest.approx(peer)
+    table = judge_agreement(pd.DataFrame({"a": first, "b": second}), weights="linear", categories=categories)
+    assert table["value"][0] == pytest.approx(peer)
 
 
 def test_text_has_no_order_of_its_own():
     words = (["low", "high", "mid", "low"], ["low", "mid", "mid", "high"])
-    order = ["low", "mid", "high"]
-    found = cohen_kappa(*words, weights="linear", categories=order)
-    assert found.value == pytest.approx(cohen_kappa_score(*words, weights="linear", labels=order))
     assert cohen_kappa(*words).value == pytest.approx(cohen_kappa_score(*words))
     with pytest.raises(ParameterError, match="need an order of labels"):
         cohen_kappa(*words, weights="linear")
-
-
-def test_numbers_stand_in_their_order_whichever_comes_first():
-    labels = ([2, 10, 0, 2, 0, 10], [10, 2, 0, 2, 2, 10])
-    assert cohen_kappa(*labels, weights="linear").value == pytest.approx(cohen_kappa_score(*labels, weights="linear"))
 
 
 def test_judges_who_always_say_the_same_show_nothing():
@@ -159,20 +160,19 @@ def test_an_error_of_nothing_is_no_interval(second):
     assert np.isnan([found.low, found.high]).all()
 
 
-def test_bad_labels_are_refused():
-    with pytest.raises(InputError, match="first has 1 labels, second 2"):
-        cohen_kappa([1], [1, 0])
-    with pytest.raises(InputError, match="no items"):
-        cohen_kappa([], [])
-    with pytest.raises(InputError, match="item 1 has no label of judge 'b'"):
-        fleiss_kappa(pd.DataFrame({"a": [1, 0], "b": [1, None]}))
-    with pytest.raises(InputError, match="item 1 has 2, wanted one of 0, 1"):
-        cohen_kappa([0, 1], [0, 2], categories=[0, 1])
-    with pytest.raises(InputError, match="found 1 columns"):
-        fleiss_kappa([[1], [0]])
-    with pytest.raises(InputError, match=r"found the shape \(2,\)"):
-        fleiss_kappa([1, 0])
-    with pytest.raises(ParameterError, match="weights='cubic'"):
-        cohen_kappa([0, 1], [0, 1], weights="cubic")
-    with pytest.raises(ParameterError, match="each label once"):
-        cohen_kappa([0, 1], [0, 1], categories=[0, 1, 1])
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: cohen_kappa([1], [1, 0]), InputError, "first has 1 labels, second 2"),
+        (lambda: cohen_kappa([], []), InputError, "no items"),
+        (lambda: fleiss_kappa(pd.DataFrame({"a": [1, 0], "b": [1, None]})), InputError, "1 has no label of judge 'b'"),
+        (lambda: cohen_kappa([0, 1], [0, 2], categories=[0, 1]), InputError, "item 1 has 2, wanted one of 0, 1"),
+        (lambda: fleiss_kappa([[1], [0]]), InputError, "found 1 columns"),
+        (lambda: fleiss_kappa([1, 0]), InputError, r"found the shape \(2,\)"),
+        (lambda: cohen_kappa([0, 1], [0, 1], weights="cubic"), ParameterError, "weights='cubic'"),
+        (lambda: cohen_kappa([0, 1], [0, 1], categories=[0, 1, 1]), ParameterError, "each label once"),
+    ],
+)
+def test_bad_labels_are_refused(call, error, message):
+    with pytest.raises(error, match=message):
+        call()

@@ -1,15 +1,22 @@
-"""Regression of gain on coverage, with heteroskedasticity-robust errors."""
+"""Regression of gain on coverage, with heteroskedasticity-robust errors, and means by strata of coverage."""
 
 import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.formula.api as smf
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import stats
 
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.stats.comparisons import holm
-from vbterrier.stats.regression import REGRESSION_COLUMNS as COLUMNS
-from vbterrier.stats.regression import gain_regressions
+from vbterrier.stats.regression import (
+    REGRESSION_COLUMNS,
+    STRATA_COLUMNS,
+    coverage_strata,
+    gain_regressions,
+    strata_of,
+)
 
 
 def topics(n=60, slope=0.0, seed=0):
@@ -34,7 +41,7 @@ def by_hand(design, y):
 def test_every_number_against_the_normal_equations():
     table = topics(slope=0.3)
     found = gain_regressions(table, "gain", ["one", "two"], controls=["ap", "n"], level=0.9)
-    assert list(found) == list(COLUMNS)
+    assert list(found) == list(REGRESSION_COLUMNS)
     assert found["measure"].tolist() == ["one", "two"]
     for row in found.itertuples():
         design = np.column_stack([np.ones(60), table["ap"], table["n"], table[row.measure]])
@@ -109,19 +116,87 @@ def test_without_an_effect_p_values_are_uniform():
         assert stats.binomtest(int(np.sum(np.array(p) <= level)), 300, level).pvalue > 0.001
 
 
-def test_bad_tables_are_refused():
-    table = topics(10)
-    with pytest.raises(InputError, match=r"missing tow; found .* Did you mean two"):
-        gain_regressions(table, "gain", ["tow"])
-    with pytest.raises(InputError, match="'gain': row 3 has no value"):
-        gain_regressions(table.assign(gain=table["gain"].where(table.index != 3)), "gain", ["one"])
-    with pytest.raises(InputError, match="'one': row 2 is infinite"):
-        gain_regressions(table.assign(one=table["one"].where(table.index != 2, np.inf)), "gain", ["one"])
-    with pytest.raises(InputError, match="'one': row 4 holds 'high'"):
-        gain_regressions(table.assign(one=[None, *table["one"][1:4], "high", *table["one"][5:]]), "gain", ["one"])
-    with pytest.raises(ParameterError, match="each column once"):
-        gain_regressions(table, "gain", ["one"], controls=["one"])
-    with pytest.raises(ParameterError, match="at least one measure"):
-        gain_regressions(table, "gain", [])
-    with pytest.raises(ParameterError, match="level=95"):
-        gain_regressions(table, "gain", ["one"], level=95)
+BAD_TABLES = {
+    "unknown measure": ({}, {"measures": ["tow"]}, InputError, r"missing tow; found .* Did you mean two"),
+    "no gain": ({"gain": [0.1] * 3 + [np.nan] + [0.1] * 6}, {}, InputError, "'gain': row 3 has no value"),
+    "infinite": ({"one": [0.1] * 2 + [np.inf] + [0.1] * 7}, {}, InputError, "'one': row 2 is infinite"),
+    "text": ({"one": [None] + [0.1] * 3 + ["high"] + [0.1] * 5}, {}, InputError, "'one': row 4 holds 'high'"),
+    "repeated": ({}, {"controls": ["one"]}, ParameterError, "each column once"),
+    "no measure": ({}, {"measures": []}, ParameterError, "at least one measure"),
+    "level": ({}, {"level": 95}, ParameterError, "level=95"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_TABLES)
+def test_bad_tables_are_refused(name):
+    changes, options, error, message = BAD_TABLES[name]
+    with pytest.raises(error, match=message):
+        gain_regressions(topics(10).assign(**changes), "gain", **{"measures": ["one"], **options})
+
+
+def test_tertiles_by_hand_with_scipys_t():
+    coverage = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]
+    gain = [0.0, 0.1, 0.2, 0.1, 0.1, 0.4, 0.5, 0.2, 0.5]
+    table = pd.DataFrame({"c": coverage, "gain": gain, "AP": 0.5}).sample(frac=1, random_state=1)
+    found = coverage_strata(table, "c", ["gain", "AP"], level=0.9)
+    assert list(found) == list(STRATA_COLUMNS)
+    assert found["stratum"].tolist() == [1, 1, 2, 2, 3, 3]
+    assert found["measure"].tolist() == ["gain", "AP"] * 3
+    for place, row in enumerate(found[found["measure"] == "gain"].itertuples()):
+        some = gain[3 * place : 3 * place + 3]
+        low, high = stats.t.interval(0.9, 2, np.mean(some), stats.sem(some))
+        assert (row.value, row.low, row.high) == pytest.approx((np.mean(some), low, high))
+        assert (row.coverage_low, row.coverage_high) == (coverage[3 * place], coverage[3 * place + 2])
+        assert (row.n_qids, row.n_undefined, row.level) == (3, 0, 0.9)
+    assert found.loc[found["measure"] == "AP", ["value", "low", "high"]].to_numpy() == pytest.approx(
+        np.full((3, 3), 0.5)
+    )
+
+
+@given(st.lists(st.sampled_from([0.0, 0.2, 0.5, 0.9, 1.0, np.nan]), max_size=30), st.integers(2, 5))
+def test_equals_stay_together_and_more_coverage_is_never_lower(coverage, n_strata):
+    coverage = np.array(coverage)
+    found = strata_of(coverage, n_strata)
+    known = ~np.isnan(coverage)
+    assert (found[~known] == -1).all()
+    assert ((found[known] >= 0) & (found[known] < n_strata)).all()
+    order = np.argsort(coverage[known], kind="stable")
+    assert (np.diff(found[known][order]) >= 0).all()
+    assert all(len(set(found[coverage == value])) <= 1 for value in coverage[known])
+
+
+@given(st.integers(1, 40), st.integers(2, 5))
+def test_without_ties_strata_differ_by_one_topic_at_most(n, n_strata):
+    sizes = np.bincount(strata_of(np.random.default_rng(n).random(n), n_strata), minlength=n_strata)
+    assert sizes.max() - sizes.min() <= 1
+
+
+def test_topics_covered_in_full_leave_a_stratum_without_topics():
+    table = pd.DataFrame({"c": [0.2, 0.3, *[1.0] * 8, np.nan], "gain": np.arange(11.0)})
+    with pytest.warns(DegenerateWarning, match="no topic is in stratum 3 of 3"):
+        found = coverage_strata(table, "c", "gain")
+    assert found["n_qids"].tolist() == [2, 8, 0]
+    assert (found["n_undefined"] == 1).all()
+    assert found.loc[2, ["coverage_low", "value", "low", "high"]].isna().all()
+    assert found["value"].tolist()[:2] == [0.5, 5.5]
+
+
+def test_one_topic_has_a_mean_without_an_interval():
+    with pytest.warns(DegenerateWarning, match="stratum 1"):
+        found = coverage_strata(pd.DataFrame({"c": [0.5], "gain": [0.1]}), "c", "gain", n_strata=2)
+    assert found["value"].tolist()[1] == 0.1
+    assert found[["low", "high"]].isna().all(axis=None)
+
+
+@pytest.mark.parametrize(
+    ("coverage", "measures", "options", "error", "message"),
+    [
+        ("c", "gain", {}, InputError, "'gain': row 1 has no value"),
+        ("d", "c", {}, InputError, "missing d"),
+        ("c", "c", {"n_strata": 1}, ParameterError, "n_strata=1"),
+        ("c", [], {}, ParameterError, "no measures"),
+    ],
+)
+def test_bad_strata_are_refused(coverage, measures, options, error, message):
+    with pytest.raises(error, match=message):
+        coverage_strata(pd.DataFrame({"c": [0.5, 0.6], "gain": [0.1, None]}), coverage, measures, **options)

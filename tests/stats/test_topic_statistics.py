@@ -2,7 +2,6 @@
 
 import functools
 import pickle
-import warnings
 
 import numpy as np
 import pandas as pd
@@ -29,20 +28,21 @@ def merged(parts, **options):
     return functools.reduce(TopicStatistics.merge, [TopicStatistics(**options).add(part) for part in parts])
 
 
-@pytest.mark.parametrize("n_parts", [1, 3, 7])
-def test_parts_by_topic_in_any_order_give_the_whole(n_parts):
-    values = table()
-    whole = TopicStatistics(n_resamples=300, seed=4).add(values).intervals(0.9)
-    part = values["qid"].map(
-        {qid: i for i, qid in enumerate(np.random.default_rng(n_parts).permutation(values["qid"].unique()))}
-    )
-    parts = [rows.sample(frac=1, random_state=1) for _, rows in values.groupby(part % n_parts)]
-    assert_frame_equal(merged(parts, n_resamples=300, seed=4).intervals(0.9), whole, check_exact=True)
-    assert_frame_equal(merged(parts[::-1], n_resamples=300, seed=4).intervals(0.9), whole, check_exact=True)
-    sent = functools.reduce(
-        TopicStatistics.merge, [pickle.loads(pickle.dumps(merged([rows], n_resamples=300, seed=4))) for rows in parts]
-    )
-    assert_frame_equal(sent.intervals(0.9), whole, check_exact=True)
+@pytest.mark.parametrize("n_parts", [1, 3, 7, None], ids=lambda n: f"{n} parts of topics" if n else "runs")
+def test_parts_in_any_order_give_the_whole(n_parts):
+    values, options = table(), {"n_resamples": 300, "seed": 4}
+    whole = TopicStatistics(**options).add(values).intervals(0.9)
+    qids = np.random.default_rng(n_parts).permutation(values["qid"].unique())
+    part = values["qid"].map({qid: i for i, qid in enumerate(qids)})
+    groups = values.groupby(part % n_parts if n_parts else ["name", "measure"])
+    parts = [rows.sample(frac=1, random_state=1) for _, rows in groups]
+    sent = [pickle.loads(pickle.dumps(merged([rows], **options))) for rows in parts]
+    for found in (
+        merged(parts, **options),
+        merged(parts[::-1], **options),
+        functools.reduce(TopicStatistics.merge, sent),
+    ):
+        assert_frame_equal(found.intervals(0.9), whole, check_exact=True)
 
 
 def test_ends_are_those_of_intervals_by_name():
@@ -57,13 +57,6 @@ def test_ends_are_those_of_intervals_by_name():
     assert same["low"] == same["value"] == same["high"] == 0.1
 
 
-def test_runs_may_be_the_parts_too():
-    values = table()
-    parts = [rows for _, rows in values.groupby(["name", "measure"])]
-    whole = TopicStatistics(n_resamples=50).add(values)
-    assert_frame_equal(merged(parts, n_resamples=50).intervals(), whole.intervals(), check_exact=True)
-
-
 def test_merging_changes_neither():
     values = table()
     one, two = (TopicStatistics(n_resamples=50).add(part) for part in (values[:20], values[20:40]))
@@ -73,12 +66,13 @@ def test_merging_changes_neither():
     assert_frame_equal(two.intervals(), before[1])
 
 
-def test_one_topic_has_no_interval():
+def test_one_topic_and_none_have_no_interval():
     statistics = TopicStatistics(n_resamples=50).add(table()[:1])
     with pytest.warns(DegenerateWarning, match="at least two"):
         found = statistics.intervals()
     assert found[["low", "high"]].isna().all(axis=None)
     assert found["n_qids"].tolist() == [1]
+    assert not len(TopicStatistics().intervals())
 
 
 def test_two_topics_leave_out_resamples_without_any():
@@ -89,23 +83,24 @@ def test_two_topics_leave_out_resamples_without_any():
     assert_frame_equal(TopicStatistics(n_resamples=400).add(values).intervals(), found, rtol=1e-14)
 
 
-def test_other_resamples_do_not_merge():
-    with pytest.raises(ParameterError, match="wanted the same n_resamples and seed"):
-        TopicStatistics(seed=1).merge(TopicStatistics(seed=2))
-    with pytest.raises(ParameterError, match="n_resamples=0"):
-        TopicStatistics(n_resamples=0)
-    with pytest.raises(ParameterError, match="seed=-1"):
-        TopicStatistics(seed=-1)
-    with pytest.raises(ParameterError, match="level=95"):
-        TopicStatistics().intervals(95)
-
-
-def test_bad_values_are_refused():
-    with pytest.raises(InputError, match="infinite"):
-        TopicStatistics().add(table().assign(value=np.inf))
-    with pytest.raises(InputError, match="repeats"):
-        TopicStatistics().add(pd.concat([table(), table()]))
-    assert not len(TopicStatistics().intervals())
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (
+            lambda: TopicStatistics(seed=1).merge(TopicStatistics(seed=2)),
+            ParameterError,
+            "wanted the same n_resamples and seed",
+        ),
+        (lambda: TopicStatistics(n_resamples=0), ParameterError, "n_resamples=0"),
+        (lambda: TopicStatistics(seed=-1), ParameterError, "seed=-1"),
+        (lambda: TopicStatistics().intervals(95), ParameterError, "level=95"),
+        (lambda: TopicStatistics().add(table().assign(value=np.inf)), InputError, "infinite"),
+        (lambda: TopicStatistics().add(pd.concat([table(), table()])), InputError, "repeats"),
+    ],
+)
+def test_what_cannot_be_merged_is_refused(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
 
 
 @pytest.mark.parametrize("n", [25, 250])
@@ -123,8 +118,6 @@ def test_coverage_is_that_of_percentiles_or_better(n):
 
 
 def test_large_values_and_warnings_of_empty_resamples_do_not_leak():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        values = pd.DataFrame({"name": "a", "qid": ["1", "2"], "measure": "n", "value": [1e12, -1e-12]})
-        found = TopicStatistics(n_resamples=100).add(values).intervals()
-    assert found["value"][0] == pytest.approx(5e11, rel=1e-15)
+    # Warnings are errors in all tests.
+    values = pd.DataFrame({"name": "a", "qid": ["1", "2"], "measure": "n", "value": [1e12, -1e-12]})
+    assert TopicStatistics(n_resamples=100).add(values).intervals()["value"][0] == pytest.approx(5e11, rel=1e-15)
