@@ -30,10 +30,7 @@ RUN = pd.DataFrame(
 )
 INTENTS = pd.DataFrame({"qid": ["q1", "q1", "q2"], "entity_id": ["A", "B", "A"], "prob": [0.75, 0.25, 1.0]})
 TAGS = pd.DataFrame({"docno": ["d1", "d2", "d4", "d5"], "entity_id": ["A", "B", "A", "B"], "weight": 1.0})
-PEOPLE = [
-    {"id": "A", "label": "Ann", "aliases": [["Ann", 1.0]]},
-    {"id": "B", "label": "Bob", "redirects": ["B1"]},
-]
+PEOPLE = [{"id": "A", "label": "Ann", "aliases": [["Ann", 1.0]]}, {"id": "B", "label": "Bob", "redirects": ["B1"]}]
 
 
 @dataclass

@@ -830,20 +830,9 @@ def with_label(value):
 LABEL = "qrels.txt:2: label must be a whole number of at most 64 bits, found "
 REFUSED = {
     **{f"document twice, {name}": (run, QRELS, words.replace("\\", "")) for name, (run, words) in TWICE.items()},
-    "two labels": (
-        RUN,
-        added(QRELS, label=0),
-        "document 'd1' of query 'q1' has the labels 2 (row 0) and 0 (row 5)",
-    ),
+    "two labels": (RUN, added(QRELS, label=0), "document 'd1' of query 'q1' has the labels 2 (row 0) and 0 (row 5)"),
     **{f"score {value!r}": (with_score(value), QRELS, "mine.run:2: ") for value in ("nan", "NaN", "", "high")},
-    **{
-        f"label {value!r}": (
-            RUN,
-            with_label(value),
-            f"{LABEL}{value!r}",
-        )
-        for value in ("0.5", "good", "1_0")
-    },
+    **{f"label {value!r}": (RUN, with_label(value), f"{LABEL}{value!r}") for value in ("0.5", "good", "1_0")},
     "leading zeros": (
         RUN.assign(qid="001"),
         QRELS.assign(qid="1", docno=list("abcde")),
