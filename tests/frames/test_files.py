@@ -121,39 +121,27 @@ def test_qrels_that_read_right(tmp_path, content, expected):
     assert frame["label"].dtype == np.int64
 
 
+# fmt: off
 INTENTS = {
     "no header": (b"q1 E1 0.75\nq1 E2 0.25\n", {"qid": ["q1", "q1"], "entity_id": ["E1", "E2"], "prob": [0.75, 0.25]}),
     "no header, tabs and blanks": (b"q1\tE1  0.75\n", {"qid": ["q1"], "entity_id": ["E1"], "prob": [0.75]}),
-    "no header, a comma in an id": (
-        b"q1 Washington,_D.C. 1\n",
-        {"qid": ["q1"], "entity_id": ["Washington,_D.C."], "prob": [1.0]},
-    ),
-    "header between tabs": (
-        b'qid\tentity_id\tprob\tname\n007\t"NA"\t1\tNew York\n',
-        {"qid": ["007"], "entity_id": ['"NA"'], "prob": [1.0], "name": ["New York"]},
-    ),
-    "BOM, CRLF, blank lines around the header": (
-        BOM + b"\r\nqid\tentity_id\tprob\r\n\r\nq1\tE1\t1\r\n",
-        {"qid": ["q1"], "entity_id": ["E1"], "prob": [1.0]},
-    ),
+    "no header, a comma in an id": (b"q1 Washington,_D.C. 1\n",
+        {"qid": ["q1"], "entity_id": ["Washington,_D.C."], "prob": [1.0]}),
+    "header between tabs": (b'qid\tentity_id\tprob\tname\n007\t"NA"\t1\tNew York\n',
+        {"qid": ["007"], "entity_id": ['"NA"'], "prob": [1.0], "name": ["New York"]}),
+    "BOM, CRLF, blank lines around the header": (BOM + b"\r\nqid\tentity_id\tprob\r\n\r\nq1\tE1\t1\r\n",
+        {"qid": ["q1"], "entity_id": ["E1"], "prob": [1.0]}),
     "header between commas, other order, score": (
         b'prob,score,entity_id,label,qid\n 0.5 ,+7,"E,1",007,q1\n0.5,1,"a ""b""\nc",,q1\n',
-        {
-            "qid": ["q1"] * 2,
-            "entity_id": ["E,1", 'a "b"\nc'],
-            "prob": [0.5] * 2,
-            "score": [7.0, 1.0],
-            "label": ["007", ""],
-        },
-    ),
+        {"qid": ["q1"] * 2, "entity_id": ["E,1", 'a "b"\nc'], "prob": [0.5] * 2, "score": [7.0, 1.0],
+         "label": ["007", ""]}),
     "header between blanks": (b"qid entity_id  prob\nq1  E1 1\n", {"qid": ["q1"], "entity_id": ["E1"], "prob": [1.0]}),
     "header alone": (b"qid\tentity_id\tprob", {"qid": [], "entity_id": [], "prob": []}),
     "gzip": (gzip.compress(b"qid\tentity_id\tprob\nq1\tE1\t1\n"), {"qid": ["q1"], "entity_id": ["E1"], "prob": [1.0]}),
-    "ids with blanks at their ends stay": (
-        b"qid\tentity_id\tprob\nq1 \t E1\t1\n",
-        {"qid": ["q1 "], "entity_id": [" E1"], "prob": [1.0]},
-    ),
+    "ids with blanks at their ends stay": (b"qid\tentity_id\tprob\nq1 \t E1\t1\n",
+        {"qid": ["q1 "], "entity_id": [" E1"], "prob": [1.0]}),
 }
+# fmt: on
 
 
 @pytest.mark.parametrize(("content", "expected"), INTENTS.values(), ids=INTENTS)
@@ -164,19 +152,17 @@ def test_intents_that_read_right(tmp_path, content, expected):
     assert frame["prob"].dtype == np.float64
 
 
+# fmt: off
 TAGS = {
     "two columns": (b"d1 E1\n", {"docno": ["d1"], "entity_id": ["E1"], "weight": [1.0]}),
     "three columns": (b"d1 E1 0.5\n", {"docno": ["d1"], "entity_id": ["E1"], "weight": [0.5]}),
     "two columns, repeated blanks": (b"d1   E1 \n", {"docno": ["d1"], "entity_id": ["E1"], "weight": [1.0]}),
-    "header": (
-        b"qid\tdocno\tentity_id\n7\td1\tE1\n",
-        {"docno": ["d1"], "entity_id": ["E1"], "weight": [1.0], "qid": ["7"]},
-    ),
-    "header with weight": (
-        b"docno,entity_id,weight\nd1,E1,2\n",
-        {"docno": ["d1"], "entity_id": ["E1"], "weight": [2.0]},
-    ),
+    "header": (b"qid\tdocno\tentity_id\n7\td1\tE1\n",
+        {"docno": ["d1"], "entity_id": ["E1"], "weight": [1.0], "qid": ["7"]}),
+    "header with weight": (b"docno,entity_id,weight\nd1,E1,2\n",
+        {"docno": ["d1"], "entity_id": ["E1"], "weight": [2.0]}),
 }
+# fmt: on
 
 
 @pytest.mark.parametrize(("content", "expected"), TAGS.values(), ids=TAGS)
@@ -190,212 +176,123 @@ def test_tags_that_read_right(tmp_path, content, expected):
 # Invalid files: the reader, the bytes, the invalid line, and words of the message.
 
 NAN = b"q1 Q0 d1 1 %s t\n"
+# fmt: off
 FAULTS = {
-    "empty": (read_run, b"", None, "is empty; wanted at least one line"),
-    "empty gzip": (read_run, gzip.compress(b""), None, "is empty"),
-    "blank lines alone": (read_qrels, b"\n \r\n\n", None, "is empty"),
-    "BOM alone": (read_run, BOM, None, "is empty"),
-    "truncated gzip": (read_run, gzip.compress(ONE_RUN)[:-9], None, "Truncated compressed stream): fetch or pack"),
-    "damaged gzip": (read_run, gzip.compress(ONE_RUN)[:-5] + b"\1\2\3\4\5", None, "incorrect"),
-    "gzip and more": (read_run, gzip.compress(ONE_RUN) + b"more", None, "cannot be read to its end"),
-    "latin1": (read_run, ONE_RUN + "é Q0 d1 1 1 t\n".encode("latin1"), 3, "is not UTF-8 (found byte 0xe9); convert"),
-    "latin1 in gzip": (read_run, gzip.compress(ONE_RUN + b"\xff Q0 d1 1 1 t\n"), 3, "found byte 0xff"),
-    "latin1 in Q0": (read_run, b"q1 \xff d1 1 1 t\n", 1, "found byte 0xff"),
-    "UTF-16": (read_run, ONE_RUN.decode().encode("utf-16"), 1, "UTF-16"),
-    "latin1 between commas": (read_intents, b"qid,entity_id,prob\nq1,\xe9,1\n", 2, "found byte 0xe9"),
-    "latin1 in a header": (read_intents, b"qid\tentity_id\tprob\t\xe9\nq1\tE\t1\tx\n", 1, "found byte 0xe9"),
-    "NUL": (read_run, ONE_RUN + b"q1 Q0 d\0 1 1 t\n", 3, "holds a NUL byte; wanted text"),
-    "NUL between tabs": (read_intents, b"qid\tentity_id\tprob\tx\nq1\tE\t1\t\0\n", 2, "NUL"),
-    "NUL between commas": (read_intents, b"qid,entity_id,prob,x\nq1,E,1,\0\n", 2, "NUL"),
-    "short line": (
-        read_run,
-        ONE_RUN + b"q1 Q0 d3 3\n",
-        3,
-        "wanted 6 fields, qid Q0 docno rank score tag; found 4 in 'q1 Q0 d3 3'",
-    ),
-    "five fields among six": (read_run, ONE_RUN + b"q1 Q0 d3 3 1.0\n", 3, "found 5 in"),
-    "short line, made six by a repeated blank": (read_run, ONE_RUN + b"q1 Q0  3 1.0 t\n", 3, "found 5 in"),
-    "no Q0, made six by a repeated blank": (read_run, ONE_RUN + b"q1  d3 3 1.0 t\n", 3, "found 5 in"),
-    "no topic, made six by a blank": (read_run, ONE_RUN + b" Q0 d3 3 1.0 t\n", 3, "found 5 in"),
-    "no tag, made six by a blank": (read_run, ONE_RUN + b"q1 Q0 d3 3 1.0 \n", 3, "found 5 in"),
-    "no tag, made six by a blank, CRLF": (read_run, b"q1 Q0 d3 3 1.0 t\r\nq1 Q0 d3 3 1.0 \r\n", 2, "found 5 in"),
-    "six among five": (
-        read_run,
-        b"q1 Q0 d1 1 1\nq1 Q0 d2 2 0 t\n",
-        2,
-        "wanted 5 fields, qid Q0 docno rank score; found 6",
-    ),
-    "blank in the tag": (
-        read_run,
-        ONE_RUN + b"q1 Q0 d3 3 1.0 my bm25\n",
-        3,
-        "the run tag or an id seems to hold a blank: replace it",
-    ),
-    "blanks in the tag": (read_run, b"q1 Q0 d3 3 1.0 my own bm25\n", 1, "seems to hold a blank"),
-    "blank in the tag between tabs": (read_run, b"q1\tQ0\td3\t3\t1.0\tmy bm25\n", 1, "seems to hold a blank"),
-    "word for a score": (
-        read_run,
-        ONE_RUN + b"\nq1 Q0 d3 3 abc t\n",
-        4,
-        "score must be a number, found 'abc'; repair the line",
-    ),
-    "word for a score, CR ends": (read_run, ONE_RUN.replace(b"\n", b"\r") + b"q1 Q0 d3 3 abc t\r", 3, "found 'abc'"),
-    "hexadecimal score": (read_run, NAN % b"0x10", 1, "score must be a number, found '0x10'"),
-    "underscore in a score": (read_run, NAN % b"1_0", 1, "found '1_0'"),
-    "decimal comma": (read_run, NAN % b"1,5", 1, "found '1,5'"),
-    "score of other digits": (read_run, NAN % "١".encode(), 1, "score must be a number"),
-    "NaN": (
-        read_run,
-        ONE_RUN + NAN % b"nan",
-        3,
-        "score must be a number, found 'nan'; remove the line or give it a number",
-    ),
-    "-NaN": (read_run, NAN % b"-NaN", 1, "found '-NaN'"),
-    "NaN among repeated blanks": (read_run, ONE_RUN.replace(b" ", b"  ") + NAN % b"NAN", 3, "found 'NAN'"),
-    "fraction for a rank": (
-        read_run,
-        b"q1 Q0 d1 1.5 1 t\n",
-        1,
-        "rank must be a whole number of at most 64 bits, found '1.5'",
-    ),
-    "rank and score swapped": (read_run, b"q1 Q0 d1 2.5 1 t\n", 1, "rank must be a whole number"),
-    "header of a run": (
-        read_run,
-        b"qid Q0 docno rank score tag\n" + ONE_RUN,
-        1,
-        "rank must be a whole number of at most 64 bits, found 'rank'; this looks like a header: remove the line",
-    ),
-    "header of five columns": (read_run, b"qid Q0 docno rank score\n", 1, "looks like a header"),
-    "header of the other five": (read_run, b"qid docno rank score tag\n", 1, "looks like a header"),
-    "header of qrels": (read_qrels, b"qid\titeration\tdocno\tlabel\n1\t0\td\t1\n", 1, "looks like a header"),
-    "no header in the middle": (
-        read_qrels,
-        b"1 0 d 1\nqid iteration docno label\n",
-        2,
-        "found 'label'; repair the line",
-    ),
-    "five columns, either way": (
-        read_run,
-        b"\n1 12 1 3 7\n",
-        2,
-        "read as qid Q0 docno rank score and as qid docno rank score tag; write all six",
-    ),
-    "five columns, no way": (read_run, b"q1 Q1 d1 2.5 t\n", 1, "five fields are read when"),
-    "five columns, no rank": (read_run, b"q1 Q0 d1 2.5 t\n", 1, "rank must be a whole number"),
-    "qrels for a run": (read_run, b"1 0 d1 2\n", 1, "judgments are read with read_qrels"),
-    "run for qrels": (
-        read_qrels,
-        ONE_RUN,
-        1,
-        "wanted 4 fields, qid iteration docno label; found 6 in 'q1 Q0 d1 1 2.5 bm25'; a run is read with read_run",
-    ),
-    "untagged run for qrels": (read_qrels, b"q1 Q0 d1 1 2.5\n", 1, "seems to hold a blank"),
-    "three columns of qrels": (
-        read_qrels,
-        b"1 d1 2\n",
-        1,
-        "wanted 4 fields, qid iteration docno label; found 3 in '1 d1 2'; write the iteration",
-    ),
-    "qrels made four by a repeated blank": (read_qrels, b"1 0 d1 2\n1  d1 2\n", 2, "found 3 in"),
-    "label 1.5": (
-        read_qrels,
-        b"1 0 d1 1\n1 0 d2 1.5\n",
-        2,
-        "label must be a whole number of at most 64 bits, found '1.5'",
-    ),
-    "label 1.0": (read_qrels, b"1 0 d1 1.0\n", 1, "found '1.0'"),
-    "word for a label": (read_qrels, b"1 0 d1 yes\n", 1, "found 'yes'"),
-    "label 1_0": (read_qrels, b"1 0 d1 1_0\n", 1, "found '1_0'"),
-    "label 0x1": (read_qrels, b"1 0 d1 0x1\n", 1, "found '0x1'"),
-    "label of 65 bits": (read_qrels, b"1 0 d1 9223372036854775808\n", 1, "64 bits"),
-    "label of 5000 digits": (read_qrels, b"1 0 d1 " + b"9" * 5000 + b"\n", 1, "64 bits, found '9999"),
-    "word for a probability": (
-        read_intents,
-        b"qid\tentity_id\tprob\nq1\tE1\tx\n",
-        2,
-        "prob must be a number, found 'x'",
-    ),
-    "blanks around the number above": (
-        read_intents,
-        b"qid\tentity_id\tprob\nq1\tE1\t 0.5 \nq1\tE2\tx\n",
-        3,
-        "prob must be a number, found 'x'",
-    ),
-    "no probability": (read_intents, b"qid\tentity_id\tprob\nq1\tE1\t\n", 2, "prob must be a number, found ''"),
-    "NaN for a probability": (read_intents, b"q1 E1 nan\n", 1, "prob must be a number, found 'nan'"),
-    "header without one column": (
-        read_intents,
-        b"qid\tentity_id\tprobability\n",
-        1,
-        "missing prob; found qid, entity_id, probability. Did you mean probability?",
-    ),
-    "header of other names": (
-        read_tags,
-        b"doc,entity,score\n",
-        1,
-        "wanted columns docno, entity_id; missing docno; found doc",
-    ),
-    "header with a column twice": (
-        read_intents,
-        b"qid,entity_id,prob,prob\n",
-        1,
-        "column 'prob' occurs 2 times; keep one",
-    ),
-    "unknown header": (
-        read_intents,
-        b"a b c\nq1 E1 1\n",
-        1,
-        "found 'c'; this looks like a header: name its columns as qid<tab>entity_id<tab>prob, or remove the line",
-    ),
-    "unknown header of five": (
-        read_tags,
-        b"a\tb\tc\td\te\n",
-        1,
-        "found 5 in 'a\\tb\\tc\\td\\te'; this looks like a header: name its columns as docno<tab>entity_id<tab>weight",
-    ),
-    "header of entities": (read_tags, b"id\tlabel\talias\tprior\tkind\n", 1, "missing docno; found id, label, alias"),
-    "header of a table without our names": (read_tags, b"doc\tcui\nd1\tC1\n", 1, "missing docno; found doc, cui"),
-    "header of intents without our names": (read_intents, b"id wiki score\nq1 E1 1\n", 1, "missing qid; found id"),
-    "four columns without header": (
-        read_intents,
-        b"q1 0 E1 1\n",
-        1,
-        "wanted 3 fields, qid entity_id prob; found 4 in 'q1 0 E1 1'; name the columns in a header line",
-    ),
-    "one column of tags": (read_tags, b"d1\n", 1, "wanted 3 fields, docno entity_id weight; found 1"),
-    "empty id": (
-        read_intents,
-        b"qid\tentity_id\tprob\nq1\t\t1\n",
-        2,
-        "entity_id is empty; give it an id, or remove the line",
-    ),
-    "empty topic of tags": (read_tags, b"docno,entity_id,qid\nd,E,\n", 2, "qid is empty"),
-    "empty fields": (read_tags, b"docno\tentity_id\nd\tE\n\t\n", 3, "docno is empty"),
-    "short line below a header": (
-        read_intents,
-        b"qid\tentity_id\tprob\nq1\tE1\n",
-        2,
-        "wanted 3 fields, qid entity_id prob; found 2",
-    ),
-    "short line below a record of two lines": (
-        read_intents,
-        b'qid,entity_id,prob\n"q\n1",E1,1\n\nq2,E2\n',
-        5,
-        "found 2 in 'q2,E2'",
-    ),
-    "comma too many, stray quote above": (read_intents, b'qid,entity_id,prob\nq",E1,1\nq2,E2,1,1\n', 3, "found 4"),
-    "quote left open": (read_intents, b'qid,entity_id,prob\nq1,E1,1\n"q2,E2,1\nq3,E3,1\n', 3, "found 1 in"),
-    "quote left open above very much": (
-        read_intents,
-        b'qid,entity_id,prob\n"q2,E2,1\n' + b"q3,E3,1\n" * 20000,
-        2,
-        "cannot be split at its commas",
-    ),
-    "blank in an id": (read_tags, b"d1 New York 1\n", 1, "found 4 in"),
+    read_run: {
+        "empty": (b"", None, "is empty; wanted at least one line"),
+        "empty gzip": (gzip.compress(b""), None, "is empty"),
+        "BOM alone": (BOM, None, "is empty"),
+        "truncated gzip": (gzip.compress(ONE_RUN)[:-9], None, "Truncated compressed stream): fetch or pack"),
+        "damaged gzip": (gzip.compress(ONE_RUN)[:-5] + b"\1\2\3\4\5", None, "incorrect"),
+        "gzip and more": (gzip.compress(ONE_RUN) + b"more", None, "cannot be read to its end"),
+        "latin1": (ONE_RUN + "é Q0 d1 1 1 t\n".encode("latin1"), 3, "is not UTF-8 (found byte 0xe9); convert"),
+        "latin1 in gzip": (gzip.compress(ONE_RUN + b"\xff Q0 d1 1 1 t\n"), 3, "found byte 0xff"),
+        "latin1 in Q0": (b"q1 \xff d1 1 1 t\n", 1, "found byte 0xff"),
+        "UTF-16": (ONE_RUN.decode().encode("utf-16"), 1, "UTF-16"),
+        "NUL": (ONE_RUN + b"q1 Q0 d\0 1 1 t\n", 3, "holds a NUL byte; wanted text"),
+        "short line": (ONE_RUN + b"q1 Q0 d3 3\n", 3,
+            "wanted 6 fields, qid Q0 docno rank score tag; found 4 in 'q1 Q0 d3 3'"),
+        "five fields among six": (ONE_RUN + b"q1 Q0 d3 3 1.0\n", 3, "found 5 in"),
+        "short line, made six by a repeated blank": (ONE_RUN + b"q1 Q0  3 1.0 t\n", 3, "found 5 in"),
+        "no Q0, made six by a repeated blank": (ONE_RUN + b"q1  d3 3 1.0 t\n", 3, "found 5 in"),
+        "no topic, made six by a blank": (ONE_RUN + b" Q0 d3 3 1.0 t\n", 3, "found 5 in"),
+        "no tag, made six by a blank": (ONE_RUN + b"q1 Q0 d3 3 1.0 \n", 3, "found 5 in"),
+        "no tag, made six by a blank, CRLF": (b"q1 Q0 d3 3 1.0 t\r\nq1 Q0 d3 3 1.0 \r\n", 2, "found 5 in"),
+        "six among five": (b"q1 Q0 d1 1 1\nq1 Q0 d2 2 0 t\n", 2, "wanted 5 fields, qid Q0 docno rank score; found 6"),
+        "blank in the tag": (ONE_RUN + b"q1 Q0 d3 3 1.0 my bm25\n", 3,
+            "the run tag or an id seems to hold a blank: replace it"),
+        "blanks in the tag": (b"q1 Q0 d3 3 1.0 my own bm25\n", 1, "seems to hold a blank"),
+        "blank in the tag between tabs": (b"q1\tQ0\td3\t3\t1.0\tmy bm25\n", 1, "seems to hold a blank"),
+        "word for a score": (ONE_RUN + b"\nq1 Q0 d3 3 abc t\n", 4,
+            "score must be a number, found 'abc'; repair the line"),
+        "word for a score, CR ends": (ONE_RUN.replace(b"\n", b"\r") + b"q1 Q0 d3 3 abc t\r", 3, "found 'abc'"),
+        "hexadecimal score": (NAN % b"0x10", 1, "score must be a number, found '0x10'"),
+        "underscore in a score": (NAN % b"1_0", 1, "found '1_0'"),
+        "decimal comma": (NAN % b"1,5", 1, "found '1,5'"),
+        "score of other digits": (NAN % "١".encode(), 1, "score must be a number"),
+        "NaN": (ONE_RUN + NAN % b"nan", 3, "score must be a number, found 'nan'; remove the line or give it a number"),
+        "-NaN": (NAN % b"-NaN", 1, "found '-NaN'"),
+        "NaN among repeated blanks": (ONE_RUN.replace(b" ", b"  ") + NAN % b"NAN", 3, "found 'NAN'"),
+        "fraction for a rank": (b"q1 Q0 d1 1.5 1 t\n", 1,
+            "rank must be a whole number of at most 64 bits, found '1.5'"),
+        "rank and score swapped": (b"q1 Q0 d1 2.5 1 t\n", 1, "rank must be a whole number"),
+        "header of a run": (b"qid Q0 docno rank score tag\n" + ONE_RUN, 1,
+            "rank must be a whole number of at most 64 bits, found 'rank'; this looks like a header: remove the line"),
+        "header of five columns": (b"qid Q0 docno rank score\n", 1, "looks like a header"),
+        "header of the other five": (b"qid docno rank score tag\n", 1, "looks like a header"),
+        "five columns, either way": (b"\n1 12 1 3 7\n", 2,
+            "read as qid Q0 docno rank score and as qid docno rank score tag; write all six"),
+        "five columns, no way": (b"q1 Q1 d1 2.5 t\n", 1, "five fields are read when"),
+        "five columns, no rank": (b"q1 Q0 d1 2.5 t\n", 1, "rank must be a whole number"),
+        "qrels for a run": (b"1 0 d1 2\n", 1, "judgments are read with read_qrels"),
+    },
+    read_qrels: {
+        "blank lines alone": (b"\n \r\n\n", None, "is empty"),
+        "header of qrels": (b"qid\titeration\tdocno\tlabel\n1\t0\td\t1\n", 1, "looks like a header"),
+        "no header in the middle": (b"1 0 d 1\nqid iteration docno label\n", 2, "found 'label'; repair the line"),
+        "run for qrels": (ONE_RUN, 1, "wanted 4 fields, qid iteration docno label; "
+            "found 6 in 'q1 Q0 d1 1 2.5 bm25'; a run is read with read_run"),
+        "untagged run for qrels": (b"q1 Q0 d1 1 2.5\n", 1, "seems to hold a blank"),
+        "three columns of qrels": (b"1 d1 2\n", 1,
+            "wanted 4 fields, qid iteration docno label; found 3 in '1 d1 2'; write the iteration"),
+        "qrels made four by a repeated blank": (b"1 0 d1 2\n1  d1 2\n", 2, "found 3 in"),
+        "label 1.5": (b"1 0 d1 1\n1 0 d2 1.5\n", 2, "label must be a whole number of at most 64 bits, found '1.5'"),
+        "label 1.0": (b"1 0 d1 1.0\n", 1, "found '1.0'"),
+        "word for a label": (b"1 0 d1 yes\n", 1, "found 'yes'"),
+        "label 1_0": (b"1 0 d1 1_0\n", 1, "found '1_0'"),
+        "label 0x1": (b"1 0 d1 0x1\n", 1, "found '0x1'"),
+        "label of 65 bits": (b"1 0 d1 9223372036854775808\n", 1, "64 bits"),
+        "label of 5000 digits": (b"1 0 d1 " + b"9" * 5000 + b"\n", 1, "64 bits, found '9999"),
+    },
+    read_intents: {
+        "latin1 between commas": (b"qid,entity_id,prob\nq1,\xe9,1\n", 2, "found byte 0xe9"),
+        "latin1 in a header": (b"qid\tentity_id\tprob\t\xe9\nq1\tE\t1\tx\n", 1, "found byte 0xe9"),
+        "NUL between tabs": (b"qid\tentity_id\tprob\tx\nq1\tE\t1\t\0\n", 2, "NUL"),
+        "NUL between commas": (b"qid,entity_id,prob,x\nq1,E,1,\0\n", 2, "NUL"),
+        "word for a probability": (b"qid\tentity_id\tprob\nq1\tE1\tx\n", 2, "prob must be a number, found 'x'"),
+        "blanks around the number above": (b"qid\tentity_id\tprob\nq1\tE1\t 0.5 \nq1\tE2\tx\n", 3,
+            "prob must be a number, found 'x'"),
+        "no probability": (b"qid\tentity_id\tprob\nq1\tE1\t\n", 2, "prob must be a number, found ''"),
+        "NaN for a probability": (b"q1 E1 nan\n", 1, "prob must be a number, found 'nan'"),
+        "header without one column": (b"qid\tentity_id\tprobability\n", 1,
+            "missing prob; found qid, entity_id, probability. Did you mean probability?"),
+        "header with a column twice": (b"qid,entity_id,prob,prob\n", 1, "column 'prob' occurs 2 times; keep one"),
+        "unknown header": (b"a b c\nq1 E1 1\n", 1,
+            "found 'c'; this looks like a header: name its columns as qid<tab>entity_id<tab>prob, or remove the line"),
+        "header of intents without our names": (b"id wiki score\nq1 E1 1\n", 1, "missing qid; found id"),
+        "four columns without header": (b"q1 0 E1 1\n", 1,
+            "wanted 3 fields, qid entity_id prob; found 4 in 'q1 0 E1 1'; name the columns in a header line"),
+        "empty id": (b"qid\tentity_id\tprob\nq1\t\t1\n", 2, "entity_id is empty; give it an id, or remove the line"),
+        "short line below a header": (b"qid\tentity_id\tprob\nq1\tE1\n", 2,
+            "wanted 3 fields, qid entity_id prob; found 2"),
+        "short line below a record of two lines": (b'qid,entity_id,prob\n"q\n1",E1,1\n\nq2,E2\n', 5,
+            "found 2 in 'q2,E2'"),
+        "comma too many, stray quote above": (b'qid,entity_id,prob\nq",E1,1\nq2,E2,1,1\n', 3, "found 4"),
+        "quote left open": (b'qid,entity_id,prob\nq1,E1,1\n"q2,E2,1\nq3,E3,1\n', 3, "found 1 in"),
+        "quote left open above very much": (b'qid,entity_id,prob\n"q2,E2,1\n' + b"q3,E3,1\n" * 20000, 2,
+            "cannot be split at its commas"),
+    },
+    read_tags: {
+        "header of other names": (b"doc,entity,score\n", 1,
+            "wanted columns docno, entity_id; missing docno; found doc"),
+        "unknown header of five": (b"a\tb\tc\td\te\n", 1,
+            "found 5 in 'a\\tb\\tc\\td\\te'; this looks like a header: name its columns as "
+            "docno<tab>entity_id<tab>weight"),
+        "header of entities": (b"id\tlabel\talias\tprior\tkind\n", 1, "missing docno; found id, label, alias"),
+        "header of a table without our names": (b"doc\tcui\nd1\tC1\n", 1, "missing docno; found doc, cui"),
+        "one column of tags": (b"d1\n", 1, "wanted 3 fields, docno entity_id weight; found 1"),
+        "empty topic of tags": (b"docno,entity_id,qid\nd,E,\n", 2, "qid is empty"),
+        "empty fields": (b"docno\tentity_id\nd\tE\n\t\n", 3, "docno is empty"),
+        "blank in an id": (b"d1 New York 1\n", 1, "found 4 in"),
+    },
 }
+# fmt: on
 
 
-@pytest.mark.parametrize(("read", "content", "line", "words"), FAULTS.values(), ids=FAULTS)
+@pytest.mark.parametrize(
+    ("read", "content", "line", "words"),
+    [pytest.param(read, *fault, id=name) for read, faults in FAULTS.items() for name, fault in faults.items()],
+)
 def test_errors_name_the_line(tmp_path, read, content, line, words):
     path = stored(tmp_path, content)
     with pytest.raises(FileError) as caught:
@@ -494,23 +391,19 @@ def test_pipes_are_read_whole_although_only_once(tmp_path, content):
 
 # Parquet.
 
+# fmt: off
 PARQUET = {
-    "run": (
-        read_run,
-        {"name": ["t"], "rank": [1], "score": [2.5], "docno": ["d"], "qid": ["NA"], "text": ["x"]},
-        ["NA", "d", 2.5, 1, "t", "x"],
-    ),
+    "run": (read_run, {"name": ["t"], "rank": [1], "score": [2.5], "docno": ["d"], "qid": ["NA"], "text": ["x"]},
+        ["NA", "d", 2.5, 1, "t", "x"]),
     "ids that are integers": (read_run, {"qid": [7], "docno": ["d"], "score": [2], "rank": [1.0]}, ["7", "d", 2.0, 1]),
     "qrels": (read_qrels, {"qid": ["q"], "docno": ["d"], "label": ["1"]}, ["q", "0", "d", 1]),
     "diversity": (read_qrels, {"qid": ["q"], "iteration": [3], "docno": ["d"], "label": [-1]}, ["q", "3", "d", -1]),
-    "intents": (
-        read_intents,
-        {"qid": ["q"], "entity_id": ["E"], "prob": ["0.5"], "name": [None]},
-        ["q", "E", 0.5, None],
-    ),
+    "intents": (read_intents, {"qid": ["q"], "entity_id": ["E"], "prob": ["0.5"], "name": [None]},
+        ["q", "E", 0.5, None]),
     "tags": (read_tags, {"docno": ["d"], "entity_id": ["E"]}, ["d", "E", 1.0]),
     "categories": (read_tags, {"docno": pd.Categorical(["d"]), "entity_id": pd.Categorical([5])}, ["d", "5", 1.0]),
 }
+# fmt: on
 
 
 @pytest.mark.parametrize(("read", "columns", "expected"), PARQUET.values(), ids=PARQUET)
@@ -523,48 +416,26 @@ def test_parquet_whatever_its_name(tmp_path, read, columns, expected):
     assert [None if value is None or value != value else value for value in row] == expected  # noqa: PLR0124
 
 
+# fmt: off
 PARQUET_FAULTS = {
-    "column missing": (
-        read_run,
-        {"qid": ["q"], "doc_no": ["d"]},
-        "wanted columns qid, docno, score, rank; missing docno; found qid, doc_no. Did you mean doc_no?",
-    ),
-    "id missing": (
-        read_qrels,
-        {"qid": ["q", None], "docno": ["d", "d"], "label": [1, 1]},
-        "column 'qid' has no value in row 1",
-    ),
-    "optional id missing": (
-        read_tags,
-        {"docno": ["d"], "entity_id": ["E"], "qid": pd.array([None], "string")},
-        "column 'qid' has no value in row 0",
-    ),
-    "ids that are fractions": (
-        read_qrels,
-        {"qid": [1.0], "docno": ["d"], "label": [1]},
-        "column 'qid' must hold text, found double; cast it",
-    ),
-    "label 1.5": (
-        read_qrels,
-        {"qid": ["q"], "docno": ["d"], "label": [1.5]},
-        "column 'label' must hold int64, found double that does not convert",
-    ),
-    "NaN": (
-        read_run,
-        {"qid": ["q"], "docno": ["d"], "score": [np.nan], "rank": [1]},
-        "column 'score' has no value in row 0",
-    ),
-    "word for a number": (
-        read_intents,
-        {"qid": ["q"], "entity_id": ["E"], "prob": ["x"]},
-        "column 'prob' must hold double",
-    ),
-    "list for a number": (
-        read_intents,
-        {"qid": ["q"], "entity_id": ["E"], "prob": [[1.0]]},
-        "column 'prob' must hold double",
-    ),
+    "column missing": (read_run, {"qid": ["q"], "doc_no": ["d"]},
+        "wanted columns qid, docno, score, rank; missing docno; found qid, doc_no. Did you mean doc_no?"),
+    "id missing": (read_qrels, {"qid": ["q", None], "docno": ["d", "d"], "label": [1, 1]},
+        "column 'qid' has no value in row 1"),
+    "optional id missing": (read_tags, {"docno": ["d"], "entity_id": ["E"], "qid": pd.array([None], "string")},
+        "column 'qid' has no value in row 0"),
+    "ids that are fractions": (read_qrels, {"qid": [1.0], "docno": ["d"], "label": [1]},
+        "column 'qid' must hold text, found double; cast it"),
+    "label 1.5": (read_qrels, {"qid": ["q"], "docno": ["d"], "label": [1.5]},
+        "column 'label' must hold int64, found double that does not convert"),
+    "NaN": (read_run, {"qid": ["q"], "docno": ["d"], "score": [np.nan], "rank": [1]},
+        "column 'score' has no value in row 0"),
+    "word for a number": (read_intents, {"qid": ["q"], "entity_id": ["E"], "prob": ["x"]},
+        "column 'prob' must hold double"),
+    "list for a number": (read_intents, {"qid": ["q"], "entity_id": ["E"], "prob": [[1.0]]},
+        "column 'prob' must hold double"),
 }
+# fmt: on
 
 
 @pytest.mark.parametrize(("read", "columns", "words"), PARQUET_FAULTS.values(), ids=PARQUET_FAULTS)
