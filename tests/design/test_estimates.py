@@ -33,17 +33,9 @@ def sample_of(drawn, corpus, queries, prob, strata=None):
     """A sample of given queries (by row) instead of drawn ones."""
     counts = pd.Series(queries).value_counts(sort=False)
     rows = counts.index.to_numpy()
-    frame = (
-        corpus.iloc[rows]
-        .reset_index(drop=True)
-        .assign(
-            n_documents=1,
-            stratum="all" if strata is None else np.array(strata)[rows],
-            prob=np.asarray(prob, dtype=float)[rows],
-            n_draws=counts.to_numpy(),
-        )
-    )
-    return replace(drawn, frame=frame)
+    stratum, prob = "all" if strata is None else np.array(strata)[rows], np.asarray(prob, dtype=float)[rows]
+    frame = corpus.iloc[rows].reset_index(drop=True)
+    return replace(drawn, frame=frame.assign(n_documents=1, stratum=stratum, prob=prob, n_draws=counts.to_numpy()))
 
 
 def over_all(design, corpus, samples, prob, strata=None, **options):
@@ -132,26 +124,20 @@ def test_stratified_draws_with_replacement_estimate_mean_and_variance_without_bi
     assert estimated == pytest.approx(variance)
 
 
-def test_values_as_large_as_their_weights_are_estimated_without_error(corpus):
+def test_values_without_spread_and_whole_corpora_are_estimated_without_error(corpus):
+    columns = ["value", "low", "high"]
+    for method in ("random-document", "random-mention", "uniform"):
+        sample = sample_queries(corpus, 3, method=method, seed=1)
+        found = horvitz_thompson(sample, valued(sample).assign(value=0.25)).iloc[0]
+        assert found[columns].tolist() == pytest.approx([0.25] * 3)
+    whole = sample_queries(corpus, N, method="uniform", strata="kind")
+    assert horvitz_thompson(whole, valued(whole)).iloc[0][columns].tolist() == pytest.approx([Y.mean()] * 3)
     for options in ({}, {"replace": True}):
         sample = sample_queries(corpus, 3, method="weighted", weights="weight", **options)
         values = valued(sample).assign(value=sample.frame["weight"].to_numpy())
         found = horvitz_thompson(sample, values, of="total", estimator="ht").iloc[0]
         assert found["value"] == pytest.approx(12)
         assert found["std_error"] == pytest.approx(0, abs=1e-6)
-
-
-def test_equal_values_are_estimated_without_error(corpus):
-    for method in ("random-document", "random-mention", "uniform"):
-        sample = sample_queries(corpus, 3, method=method, seed=1)
-        found = horvitz_thompson(sample, valued(sample).assign(value=0.25)).iloc[0]
-        assert [found[name] for name in ("value", "low", "high")] == pytest.approx([0.25] * 3)
-
-
-def test_a_whole_corpus_is_known(corpus):
-    sample = sample_queries(corpus, N, method="uniform", strata="kind")
-    found = horvitz_thompson(sample, valued(sample)).iloc[0]
-    assert [found[name] for name in ("value", "low", "high")] == pytest.approx([Y.mean()] * 3)
 
 
 def test_interval_is_of_student(corpus):
@@ -239,8 +225,5 @@ def test_bad_input_is_refused(corpus, name):
     values = valued(sample) if change is None else change(valued(sample))
     with pytest.raises(ParameterError if change is None else InputError, match=message):
         horvitz_thompson(sample, values, **options)
-
-
-def test_a_frame_is_no_sample(corpus):
     with pytest.raises(InputError, match="wanted a QuerySample"):
         horvitz_thompson(corpus, corpus)
