@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 # Seconds to wait for a scheduler, and for a first worker.
 SCHEDULER, WORKER = 10, 60
-# Seconds to wait for a worker when there is none, and seconds between two checks.
-ALONE, _LOOK = 600, 5
+# Seconds to wait for a worker when there is none, seconds without any task at work, and seconds between two checks.
+ALONE, STALLED, _LOOK = 600, 60, 5
 # Items in flight for each thread.
 _AHEAD = 2
 # Caught warnings and kept frames belong to a process, so its threads take turns.
@@ -103,7 +103,7 @@ def _result(future: Any, cluster: Any) -> Any:
     from concurrent.futures import CancelledError
 
     distributed = _distributed()
-    alone = 0.0
+    alone, idle = 0.0, 0.0
     try:
         with _lost(cluster, CancelledError, distributed.comm.CommClosedError):
             while True:
@@ -114,6 +114,9 @@ def _result(future: Any, cluster: Any) -> Any:
                     if future.done():
                         return future.result()
                 alone = 0.0 if n_threads(cluster) else alone + _LOOK
+                idle = idle + _LOOK if n_threads(cluster) and not _n_executing(cluster) else 0.0
+                if idle >= STALLED:
+                    raise ServiceError(_address(cluster), _stall(cluster))
                 if alone >= ALONE:
                     raise ServiceError(
                         _address(cluster),
@@ -126,6 +129,27 @@ def _result(future: Any, cluster: Any) -> Any:
             f"client: {error}; workers that die of the same work mostly lack memory: give them more, or the work less, "
             "as with memory=",
         ) from error
+
+
+def _workers(dask_scheduler: Any = None) -> list[tuple[str, int]]:
+    """Return the status of each worker and the number of its tasks at work, on the scheduler."""
+    return [(state.status.name, int(state.metrics.get("executing", 0))) for state in dask_scheduler.workers.values()]
+
+
+def _n_executing(cluster: Any) -> int:
+    return sum(n for _, n in cluster.run_on_scheduler(_workers))
+
+
+def _stall(cluster: Any) -> str:
+    status = [name for name, _ in cluster.run_on_scheduler(_workers)]
+    paused = status.count("paused")
+    cause = (
+        f"{paused} of {len(status)} workers are paused, which Dask does near their memory limit: give workers more "
+        "memory, or pass memory="
+        if paused
+        else "the logs of the workers name the cause, such as an object that cannot be pickled"
+    )
+    return f"client: no worker of the scheduler at {_address(cluster)} did any work for {STALLED} seconds; {cause}"
 
 
 def _called(packed: bytes, version: str, *values: Any) -> Any:

@@ -356,9 +356,8 @@ def _calculated(
     """Values from frames or from nested dictionaries."""
     try:
         # Engines iterate over the rows of judgments, too, so this is done once for all runs.
-        evaluator = target.memo(
-            ("evaluator", *map(str, measures)),
-            lambda: ir_measures.evaluator(measures, _renamed(qrels)),
+        evaluator = target.evaluator(
+            tuple(map(str, measures)), lambda: ir_measures.evaluator(measures, _renamed(qrels))
         )
         found = list(evaluator.iter_calc(_renamed(ranking)))
     except (ValueError, TypeError, KeyError, AssertionError, RuntimeError, SubprocessError) as error:

@@ -64,6 +64,7 @@ class EvaluationTarget(Memo):
         self, frame: pd.DataFrame, *, intents: pd.DataFrame | None = None, tags: pd.DataFrame | None = None
     ) -> None:
         super().__init__()
+        self._evaluators: dict[Hashable, Any] = {}
         self.intents, self.tags = intents, tags
         require(frame, ("qid",), "qrels")
         if not len(frame):
@@ -71,6 +72,17 @@ class EvaluationTarget(Memo):
         self.frame = frame
         self.qid = ids_of(frame["qid"], "qrels column 'qid'")
         self.topics, _ = self.qid.codes()
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Evaluators of other packages cannot be pickled. Values are copied, since threads of a worker may add some.
+        return {**vars(self), "kept": dict(self.kept), "_evaluators": {}}
+
+    def evaluator(self, key: Hashable, make: Callable[[], T]) -> T:
+        """Return the evaluator of another package, made once in each process."""
+        if key not in self._evaluators:
+            self._evaluators[key] = make()
+        value: T = self._evaluators[key]
+        return value
 
     @classmethod
     def of_links(cls, pool: LinkedPool) -> EvaluationTarget:

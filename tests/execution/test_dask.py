@@ -1,0 +1,82 @@
+"""Dask clusters: shared targets travel between workers, and a stall ends in an error."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import vbterrier
+from vbterrier.errors import ServiceError
+from vbterrier.execution import dask
+from vbterrier.measures.base import evaluate
+from vbterrier.measures.external import external_values
+from vbterrier.measures.target import EvaluationTarget
+
+distributed = pytest.importorskip("distributed")
+
+N_TOPICS, N_RUNS = 20, 24
+EXTERNAL = ["AP", "RR", "Bpref", "P@5", "nDCG"]
+OWN = ["BNDCG@10", "BAP@10", "Unjudged@10", "NDCGBound@10"]
+
+
+@pytest.fixture(scope="module")
+def qrels():
+    labels = np.random.default_rng(1).integers(0, 3, N_TOPICS * 30)
+    qid, docno = np.repeat([f"q{i}" for i in range(N_TOPICS)], 30), np.tile([f"d{i}" for i in range(30)], N_TOPICS)
+    return pd.DataFrame({"qid": qid, "docno": docno, "label": labels})
+
+
+@pytest.fixture(scope="module")
+def runs():
+    rng = np.random.default_rng(2)
+
+    def run():
+        docno = np.concatenate([rng.permutation([f"d{i}" for i in range(40)])[:15] for _ in range(N_TOPICS)])
+        qid = np.repeat([f"q{i}" for i in range(N_TOPICS)], 15)
+        return pd.DataFrame({"qid": qid, "docno": docno, "score": np.tile(np.arange(15.0, 0.0, -1.0), N_TOPICS)})
+
+    return {f"run{number}": run() for number in range(N_RUNS)}
+
+
+@pytest.fixture(scope="module", params=[2, 3])
+def client(request):
+    cluster = distributed.LocalCluster(n_workers=request.param, threads_per_worker=1, dashboard_address=":0")
+    with cluster, distributed.Client(cluster) as made:
+        yield made
+
+
+@pytest.mark.parametrize("measure", [*EXTERNAL, *OWN])
+def test_a_target_is_pickled_after_use(qrels, runs, measure):
+    target, run = EvaluationTarget(qrels), vbterrier.frames.ranking.Run(runs["run0"])
+    (made,) = vbterrier.measures_from(measure)
+    values = external_values if measure in EXTERNAL else evaluate
+    before = sorted(map(str, values([made], target, run)))
+    copied = pickle.loads(pickle.dumps(target))
+    assert sorted(map(str, values([made], copied, run))) == before
+
+
+@pytest.mark.slow
+def test_more_runs_than_workers_end_with_the_numbers_of_one_process(client, qrels, runs):
+    options = {"n_resamples": 20}
+    found = vbterrier.score(runs, qrels, [*EXTERNAL, "BNDCG@10"], client=client, **options)
+    alone = vbterrier.score(runs, qrels, [*EXTERNAL, "BNDCG@10"], **options)
+    pd.testing.assert_frame_equal(found.values, alone.values, check_exact=True)
+
+
+def pause(dask_worker):
+    dask_worker.status = distributed.core.Status.paused
+
+
+@pytest.mark.slow
+def test_paused_workers_end_in_an_error_that_names_them(monkeypatch, qrels, runs):
+    monkeypatch.setattr(dask, "STALLED", 2)
+    monkeypatch.setattr(dask, "_LOOK", 1)
+    cluster = distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0")
+    with cluster, distributed.Client(cluster) as client:
+        future = client.submit(pow, 2, 3)
+        assert future.result() == 8
+        client.run(pause)
+        waiting = client.submit(pow, 2, 5)
+        with pytest.raises(ServiceError, match=r"2 of 2 workers are paused.*memory="):
+            dask._result(waiting, client)
