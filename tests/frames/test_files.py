@@ -22,12 +22,6 @@ UNTAGGED_ROWS = [row[:4] for row in ONE_RUN_ROWS]
 BOM = b"\xef\xbb\xbf"
 
 
-def stored(folder, content, name="file.txt"):
-    path = folder / name
-    path.write_bytes(content)
-    return path
-
-
 def rows(frame):
     return frame.to_numpy(dtype=object).tolist()
 
@@ -82,14 +76,14 @@ RUNS = {
 
 @pytest.mark.parametrize(("content", "expected"), RUNS.values(), ids=RUNS)
 @pytest.mark.parametrize("name", ["run.txt", "run.gz", "run.parquet"])
-def test_runs_that_read_right_whatever_their_name(tmp_path, content, expected, name):
-    frame = read_run(stored(tmp_path, content, name))
+def test_runs_that_read_right_whatever_their_name(stored, content, expected, name):
+    frame = read_run(stored(content, name))
     assert rows(frame) == expected
     assert list(frame.columns) == ["qid", "docno", "score", "rank", "name"][: len(expected[0])]
 
 
-def test_types_of_a_run(tmp_path):
-    frame = read_run(stored(tmp_path, ONE_RUN))
+def test_types_of_a_run(stored):
+    frame = read_run(stored(ONE_RUN))
     text = "str" if pd.__version__ >= "3" else "object"
     assert frame.dtypes.astype(str).to_dict() == {
         "qid": text,
@@ -114,8 +108,8 @@ QRELS = {
 
 
 @pytest.mark.parametrize(("content", "expected"), QRELS.values(), ids=QRELS)
-def test_qrels_that_read_right(tmp_path, content, expected):
-    frame = read_qrels(stored(tmp_path, content))
+def test_qrels_that_read_right(stored, content, expected):
+    frame = read_qrels(stored(content))
     assert rows(frame) == expected
     assert list(frame.columns) == ["qid", "iteration", "docno", "label"]
     assert frame["label"].dtype == np.int64
@@ -145,8 +139,8 @@ INTENTS = {
 
 
 @pytest.mark.parametrize(("content", "expected"), INTENTS.values(), ids=INTENTS)
-def test_intents_that_read_right(tmp_path, content, expected):
-    frame = read_intents(stored(tmp_path, content))
+def test_intents_that_read_right(stored, content, expected):
+    frame = read_intents(stored(content))
     assert frame[["qid", "entity_id", "prob"]].columns.equals(frame.columns[:3])
     assert frame.to_dict("list") == expected
     assert frame["prob"].dtype == np.float64
@@ -166,8 +160,8 @@ TAGS = {
 
 
 @pytest.mark.parametrize(("content", "expected"), TAGS.values(), ids=TAGS)
-def test_tags_that_read_right(tmp_path, content, expected):
-    frame = read_tags(stored(tmp_path, content))
+def test_tags_that_read_right(stored, content, expected):
+    frame = read_tags(stored(content))
     assert frame.to_dict("list") == expected
     assert list(frame.columns) == list(expected)
     assert frame["weight"].dtype == np.float64
@@ -230,8 +224,8 @@ FAULTS = {
         "blank lines alone": (b"\n \r\n\n", None, "is empty"),
         "header of qrels": (b"qid\titeration\tdocno\tlabel\n1\t0\td\t1\n", 1, "looks like a header"),
         "no header in the middle": (b"1 0 d 1\nqid iteration docno label\n", 2, "found 'label'; repair the line"),
-        "run for qrels": (ONE_RUN, 1, "wanted 4 fields, qid iteration docno label; "
-            "found 6 in 'q1 Q0 d1 1 2.5 bm25'; a run is read with read_run"),
+        "run for qrels": (ONE_RUN, 1, ("wanted 4 fields, qid iteration docno label; "
+            "found 6 in 'q1 Q0 d1 1 2.5 bm25'; a run is read with read_run")),
         "untagged run for qrels": (b"q1 Q0 d1 1 2.5\n", 1, "seems to hold a blank"),
         "three columns of qrels": (b"1 d1 2\n", 1,
             "wanted 4 fields, qid iteration docno label; found 3 in '1 d1 2'; write the iteration"),
@@ -276,8 +270,8 @@ FAULTS = {
         "header of other names": (b"doc,entity,score\n", 1,
             "wanted columns docno, entity_id; missing docno; found doc"),
         "unknown header of five": (b"a\tb\tc\td\te\n", 1,
-            "found 5 in 'a\\tb\\tc\\td\\te'; this looks like a header: name its columns as "
-            "docno<tab>entity_id<tab>weight"),
+            ("found 5 in 'a\\tb\\tc\\td\\te'; this looks like a header: name its columns as "
+            "docno<tab>entity_id<tab>weight")),
         "header of entities": (b"id\tlabel\talias\tprior\tkind\n", 1, "missing docno; found id, label, alias"),
         "header of a table without our names": (b"doc\tcui\nd1\tC1\n", 1, "missing docno; found doc, cui"),
         "one column of tags": (b"d1\n", 1, "wanted 3 fields, docno entity_id weight; found 1"),
@@ -293,8 +287,8 @@ FAULTS = {
     ("read", "content", "line", "words"),
     [pytest.param(read, *fault, id=name) for read, faults in FAULTS.items() for name, fault in faults.items()],
 )
-def test_errors_name_the_line(tmp_path, read, content, line, words):
-    path = stored(tmp_path, content)
+def test_errors_name_the_line(stored, read, content, line, words):
+    path = stored(content)
     with pytest.raises(FileError) as caught:
         read(path)
     place = f"{path}:{line}: " if line else f"{path}: "
@@ -305,8 +299,8 @@ def test_errors_name_the_line(tmp_path, read, content, line, words):
 
 
 @pytest.mark.parametrize("read", [read_run, read_qrels, read_intents, read_tags])
-def test_paths_where_no_file_is(tmp_path, read):
-    stored(tmp_path, ONE_RUN, "bm25.run")
+def test_paths_where_no_file_is(stored, tmp_path, read):
+    stored(ONE_RUN, "bm25.run")
     with pytest.raises(
         FileError, match=r"bm26\.run: no such file in the folder .*correct the path\. Did you mean bm25\.run"
     ):
@@ -319,58 +313,58 @@ def test_paths_where_no_file_is(tmp_path, read):
         read(str(tmp_path / "a\0b"))
 
 
-def test_a_fault_far_down_is_named(tmp_path):
+def test_a_fault_far_down_is_named(stored):
     n_lines = 200_000
-    path = stored(tmp_path, b"q1 Q0 d1 1 2.5 bm25\n" * n_lines + b"q1 Q0 d1 1 bm25\n")
+    path = stored(b"q1 Q0 d1 1 2.5 bm25\n" * n_lines + b"q1 Q0 d1 1 bm25\n")
     with pytest.raises(FileError, match=f":{n_lines + 1}: wanted 6 fields"):
         read_run(path)
 
 
-def test_an_odd_line_far_down_reads_right(tmp_path):
+def test_an_odd_line_far_down_reads_right(stored):
     n_lines = 200_000
-    frame = read_run(stored(tmp_path, b"q1 Q0 d1 1 2.5 bm25\n" * n_lines + b" q2  Q0\td2 +2 .5 bm26 \r\n"))
+    frame = read_run(stored(b"q1 Q0 d1 1 2.5 bm25\n" * n_lines + b" q2  Q0\td2 +2 .5 bm26 \r\n"))
     assert len(frame) == n_lines + 1
     assert rows(frame.tail(1)) == [["q2", "d2", 0.5, 2, "bm26"]]
     assert frame["score"].iloc[:-1].eq(2.5).all()
 
 
-def test_only_a_first_line_is_taken_for_a_header(tmp_path):
+def test_only_a_first_line_is_taken_for_a_header(stored):
     for read, content in [
         (read_qrels, b"1 0 d 1\nqid iteration docno label\n"),
         (read_qrels, b"1 0 d x\nqid iteration docno label\n"),
         (read_intents, b"qid\tentity_id\tprob\nq1\tE1\tx\n"),
     ]:
         with pytest.raises(FileError) as caught:
-            read(stored(tmp_path, content))
+            read(stored(content))
         assert str(caught.value).endswith("; repair the line")
 
 
-def test_line_ends_inside_quotes_in_a_large_file(tmp_path, monkeypatch):
+def test_line_ends_inside_quotes_in_a_large_file(stored, monkeypatch):
     monkeypatch.setattr(tables, "_LONGEST_LINE", 1 << 20)
     n_rows = 100_000
-    frame = read_intents(stored(tmp_path, b"qid,entity_id,prob,text\n" + b'q1,E1,1,"one\nand,\ntwo"\n' * n_rows))
+    frame = read_intents(stored(b"qid,entity_id,prob,text\n" + b'q1,E1,1,"one\nand,\ntwo"\n' * n_rows))
     assert len(frame) == n_rows
     assert frame["text"].eq("one\nand,\ntwo").all()
 
 
-def test_lines_longer_than_a_block(tmp_path):
+def test_lines_longer_than_a_block(stored):
     long = "d" * 3_000_000
-    frame = read_run(stored(tmp_path, ONE_RUN + f"q1 Q0 {long} 3 1 bm25\n".encode()))
+    frame = read_run(stored(ONE_RUN + f"q1 Q0 {long} 3 1 bm25\n".encode()))
     assert frame["docno"].tolist() == ["d1", "d2", long]
 
 
-def test_the_fast_way_is_taken_by_tidy_files(tmp_path, monkeypatch):
+def test_the_fast_way_is_taken_by_tidy_files(stored, monkeypatch):
     monkeypatch.setattr(tables, "_tidy", None)
-    assert rows(read_run(stored(tmp_path, ONE_RUN.replace(b"\n", b"\r\n")))) == ONE_RUN_ROWS
-    assert rows(read_run(stored(tmp_path, gzip.compress(ONE_RUN)))) == ONE_RUN_ROWS
+    assert rows(read_run(stored(ONE_RUN.replace(b"\n", b"\r\n")))) == ONE_RUN_ROWS
+    assert rows(read_run(stored(gzip.compress(ONE_RUN)))) == ONE_RUN_ROWS
 
 
-def test_small_files_that_inflate_without_end(tmp_path):
-    path = stored(tmp_path, gzip.compress(ONE_RUN * 100_000))
+def test_small_files_that_inflate_without_end(stored):
+    path = stored(gzip.compress(ONE_RUN * 100_000))
     with pytest.raises(FileError, match="holds more than 1,000,000 bytes when unpacked; pass max_bytes=None"):
         read_run(path, max_bytes=1_000_000)
     assert len(read_run(path, max_bytes=None)) == 200_000
-    one_line = stored(tmp_path, gzip.compress(b"q" * 10_000_000))
+    one_line = stored(gzip.compress(b"q" * 10_000_000))
     with pytest.raises(FileError, match="holds more than"):
         read_run(one_line, max_bytes=1_000_000)
 
@@ -448,13 +442,13 @@ def test_errors_of_parquet_name_the_column(tmp_path, read, columns, words):
     assert words in str(caught.value)
 
 
-def test_parquet_that_is_damaged_or_too_large(tmp_path):
+def test_parquet_that_is_damaged_or_too_large(stored, tmp_path):
     path = tmp_path / "table.parquet"
     pd.DataFrame({"docno": ["d" * 1000], "entity_id": ["E"]}).to_parquet(path)
     with pytest.raises(FileError, match="pass max_bytes=None"):
         read_tags(path, max_bytes=100)
     with pytest.raises(FileError, match="is not a readable Parquet file"):
-        read_tags(stored(tmp_path, path.read_bytes()[:-9]))
+        read_tags(stored(path.read_bytes()[:-9]))
 
 
 # Writing.
@@ -603,7 +597,7 @@ END = st.sampled_from([b"\n", b"\r\n", b"\r", b" \n", b"\n\n", b"\n "])
 
 @AGAIN
 @given(data=st.data())
-def test_any_bytes_read_as_a_plain_loop_reads_them_or_are_refused(tmp_path, data):
+def test_any_bytes_read_as_a_plain_loop_reads_them_or_are_refused(stored, data):
     lines = data.draw(st.lists(st.lists(FIELD, min_size=5, max_size=7), min_size=1, max_size=3))
     content = b"q1 Q0 7 1 2.5 t\n"
     for fields in lines:
@@ -619,7 +613,7 @@ def test_any_bytes_read_as_a_plain_loop_reads_them_or_are_refused(tmp_path, data
         except (ValueError, AssertionError):
             expected = None
             break
-    path = stored(tmp_path, content)
+    path = stored(content)
     if expected is None:
         with pytest.raises(FileError, match=r":\d+: "):
             read_run(path)

@@ -39,10 +39,10 @@ STORAGES = {
     "string of Arrow": lambda words: pd.Series(words, dtype="string[pyarrow]"),
     "ArrowDtype": lambda words: pd.Series(words, dtype=pd.ArrowDtype(pa.string())),
     "ArrowDtype dictionary": lambda words: pd.Series(
-        pd.arrays.ArrowExtensionArray(pa.array(words).dictionary_encode()),
+        pd.arrays.ArrowExtensionArray(pa.array(words).dictionary_encode())
     ),
     "chunks": lambda words: pd.Series(
-        pd.arrays.ArrowExtensionArray(pa.chunked_array([pa.array(words[:1]), pa.array(words[1:])])),
+        pd.arrays.ArrowExtensionArray(pa.chunked_array([pa.array(words[:1]), pa.array(words[1:])]))
     ),
 }
 
@@ -115,7 +115,7 @@ def test_a_column_of_nothing_but_missing_ids_is_refused():
         ids_of(pd.Series([None, None], dtype=object), "x")
 
 
-@pytest.mark.parametrize("dtype", [object, "str", "int64", "Int64"])
+@pytest.mark.parametrize("dtype", [object, "str", "int64", "Int64", "category"])
 def test_an_empty_column_has_no_ids(dtype):
     made = ids_of(pd.Series([], dtype=dtype), "x")
     assert len(made) == 0

@@ -1,5 +1,6 @@
 """Adhoc judgments from diversity judgments."""
 
+import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
@@ -8,6 +9,9 @@ from pandas.testing import assert_frame_equal
 
 from vbterrier.errors import InputError
 from vbterrier.frames.contracts import flatten_qrels
+from vbterrier.frames.files.reading import read_qrels
+from vbterrier.frames.ranking import ranked
+from vbterrier.unjudged.pool import Judgments
 
 ROWS = st.lists(
     st.tuples(
@@ -61,9 +65,30 @@ def test_a_missing_column_is_refused_with_the_name_of_the_frame():
 
 
 def test_real_diversity_judgments_flatten_to_one_row_a_document(shared_data):
-    from vbterrier.frames.files.reading import read_qrels
-
     frame = read_qrels(shared_data / "trec_web_diversity" / "qrels.2012.diversity.gz")
     flat = flatten_qrels(frame)
     assert len(flat) == len(set(zip(frame["qid"], frame["docno"], strict=True))) < len(frame)
     assert flat["label"].sum() == frame.groupby(["qid", "docno"])["label"].max().sum()
+
+
+def of_labels(labels, docnos=("d", "d")):
+    return pd.DataFrame({"qid": "q", "docno": list(docnos), "label": labels})
+
+
+def test_flattening_compares_labels_as_numbers():
+    assert flatten_qrels(of_labels(["9", "10"]))["label"].tolist() == [10]
+
+
+def test_flattening_refuses_labels_and_ids_that_are_missing():
+    with pytest.raises(InputError, match="qrels column 'label': row 1"):
+        flatten_qrels(of_labels([1.0, np.nan]))
+    with pytest.raises(InputError, match="qrels column 'docno': row 1 has no id"):
+        flatten_qrels(of_labels([1, 2], ("d", None)))
+
+
+def test_invalid_numbers_are_named_with_query_and_document_as_python_writes_them():
+    run = pd.DataFrame({"qid": "q1", "docno": ["a", "b"], "score": [1.0, np.nan]})
+    with pytest.raises(InputError, match=r"row 1 .*nan.*query 'q1', document 'b'.*wanted a number"):
+        ranked(run)
+    with pytest.raises(InputError, match=r"row 0 .*0\.5.*query 'q', document 'd'.*wanted a whole number"):
+        Judgments(of_labels([0.5, 1.0]))

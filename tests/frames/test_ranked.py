@@ -5,6 +5,7 @@ import struct
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 import pytrec_eval
@@ -12,8 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pandas.testing import assert_frame_equal
 
+from vbterrier import score
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.frames.ranking import Run, ranked
+from vbterrier.unjudged.distribution import bootstrap_distribution
 
 
 def frame(**topics):
@@ -217,14 +220,11 @@ def test_the_input_is_never_changed(duplicates):
 
 
 def test_an_empty_run_is_ranked_to_an_empty_run_with_a_rank():
+    assert list(ranked(pd.DataFrame(columns=["qid", "docno", "score"])).columns) == ["qid", "docno", "score", "rank"]
     result = ranked(frame(q={"a": 1.0}).iloc[:0].assign(text=""))
     assert list(result.columns) == ["qid", "docno", "score", "text", "rank"]
     assert len(result) == 0
     assert result["rank"].dtype == np.int64
-
-
-def test_an_empty_run_without_types_is_ranked_too():
-    assert list(ranked(pd.DataFrame(columns=["qid", "docno", "score"])).columns) == ["qid", "docno", "score", "rank"]
 
 
 PLAIN = frame(q1={"a": 1.0, "c": 1.0, "b": 2.0}, q2={"d": 1.0})
@@ -246,6 +246,8 @@ STORAGES = {
     "scores as text": PLAIN.astype({"score": str}),
     "scores as float32": PLAIN.astype({"score": "float32"}),
     "pyarrow": pa.Table.from_pandas(PLAIN),
+    "polars": pl.from_pandas(PLAIN),
+    "polars, categorical": pl.from_pandas(PLAIN).with_columns(pl.col("docno").cast(pl.Categorical)),
     "pyarrow in chunks": pa.concat_tables([pa.Table.from_pandas(PLAIN.iloc[:2]), pa.Table.from_pandas(PLAIN.iloc[2:])]),
 }
 
@@ -256,15 +258,6 @@ def test_every_storage_of_columns_gives_the_same_order(run):
     assert result["qid"].astype(str).tolist() == ["q1", "q1", "q1", "q2"]
     assert result["docno"].astype(str).tolist() == ["b", "c", "a", "d"]
     assert result["rank"].tolist() == [0, 1, 2, 0]
-
-
-def test_polars_frames_are_ranked_as_those_of_pandas():
-    polars = pytest.importorskip("polars")
-    run = polars.from_pandas(PLAIN)
-    for storage in (polars.String, polars.Categorical):
-        result = ranked(run.with_columns(polars.col("docno").cast(storage)))
-        assert result["docno"].astype(str).tolist() == ["b", "c", "a", "d"]
-        assert result["rank"].tolist() == [0, 1, 2, 0]
 
 
 def test_whole_numbers_as_ids_are_ordered_as_the_text_that_they_become():
@@ -304,11 +297,20 @@ def test_first_keeps_the_best_rank_and_warns_with_the_count(far_down):
     assert len(result) == len(run) - 1
 
 
-def test_first_keeps_the_best_rank_in_any_order_of_rows():
-    run = pd.DataFrame({"qid": "q", "docno": ["a", "b", "a", "a"], "score": [1.0, 2.0, 9.0, 1.0]})
+def test_first_keeps_the_best_rank_in_any_order_of_rows_and_with_repeated_labels():
+    run = pd.DataFrame({"qid": "q", "docno": ["a", "b", "a", "a"], "score": [1.0, 2.0, 9.0, 1.0]}, index=[0, 1, 0, 2])
     with pytest.warns(DegenerateWarning, match="2 repeated"):
         result = ranked(run, duplicates="first")
     assert result[["docno", "score", "rank"]].to_numpy().tolist() == [["a", 9.0, 0], ["b", 2.0, 1]]
+
+
+@pytest.mark.filterwarnings("ignore:an interval:vbterrier.errors.DegenerateWarning")
+def test_concatenated_runs_with_repeated_labels_are_scored_by_position():
+    qrels = pd.DataFrame({"qid": "q", "docno": ["a", "b", "c"], "label": [2, 1, 0]})
+    run = frame(q={"a": 3.0, "b": 2.0, "c": 1.0})
+    with pytest.warns(DegenerateWarning, match="1 repeated"):
+        found = score(pd.concat([run, run.iloc[[0]].assign(score=0.5)]), qrels, ["BNDCG@10"], duplicates="first")
+    assert found.means().iloc[0, 0] == pytest.approx(bootstrap_distribution(run, qrels).mean[0])
 
 
 def test_a_document_in_two_topics_is_no_duplicate():
@@ -326,22 +328,14 @@ def test_another_word_for_duplicates_is_refused_with_the_legal_ones():
 def test_a_score_that_is_no_number_is_refused_with_its_row():
     with pytest.raises(InputError, match=r"run column 'score': row 2 .*nan.* wanted a number.*repair or drop"):
         ranked(PLAIN.assign(score=[1.0, 2.0, np.nan, 1.0]))
-    with pytest.raises(InputError, match=r"row 1 .*'high'.* wanted a number"):
-        ranked(PLAIN.assign(score=["1", "high", "2", "3"]))
-    with pytest.raises(InputError, match=r"row 0 .*wanted a number"):
-        ranked(PLAIN.assign(score=[None, 1.0, 2.0, 3.0]).astype({"score": object}))
-    with pytest.raises(InputError, match=r"row 3 .*wanted a number"):
-        ranked(PLAIN.assign(score=pd.array([1.0, 1.0, 1.0, None], dtype="Float64")))
 
 
 @pytest.mark.parametrize("column", ["qid", "docno"])
-@pytest.mark.parametrize("missing", [None, np.nan, pd.NA])
-@pytest.mark.parametrize("storage", [object, "string", "category", "string[pyarrow]"])
-def test_a_missing_id_is_refused_with_its_row(column, missing, storage):
+def test_a_missing_id_is_refused_with_its_row(column):
     run = PLAIN.astype({column: object})
-    run.loc[2, column] = missing
+    run.loc[2, column] = None
     with pytest.raises(InputError, match=rf"run column '{column}': row 2 has no id.*repair or drop"):
-        ranked(run.astype({column: storage}))
+        ranked(run)
 
 
 @pytest.mark.parametrize(("wrong", "right"), [("doc_no", "docno"), ("scores", "score"), ("qids", "qid")])
@@ -349,12 +343,6 @@ def test_a_missing_column_is_refused_with_the_nearest_name(wrong, right):
     words = rf"mine: wanted columns qid, docno, score; missing {right}; found .*{wrong}.* Did you mean {wrong}\?"
     with pytest.raises(InputError, match=words):
         ranked(PLAIN.rename(columns={right: wrong}), name="mine")
-
-
-def test_a_duplicate_column_is_refused():
-    run = pd.concat([PLAIN, PLAIN[["score"]]], axis=1)
-    with pytest.raises(InputError, match=r"column 'score' occurs 2 times"):
-        ranked(run)
 
 
 def test_a_checked_run_keeps_no_copy_of_the_column_of_topics():

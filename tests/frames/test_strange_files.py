@@ -2,69 +2,66 @@
 
 import json
 import os
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from vbterrier import read_documents, read_qrels, read_run, read_tags, read_topics
+from vbterrier import read_documents, read_qrels, read_run, read_tags, read_topics, score
 from vbterrier.errors import FileError
 from vbterrier.execution.checkpoint import Journal
 from vbterrier.frames.files.reading import read_mentions
 
 
-@pytest.fixture
-def written(tmp_path):
-    def write(content, name="input"):
-        (tmp_path / name).write_bytes(content)
-        return tmp_path / name
-
-    return write
-
-
-def test_a_text_may_be_longer_than_the_csv_module_takes_with_commas_or_without(written):
+def test_a_text_may_be_longer_than_the_csv_module_takes_with_commas_or_without(stored):
     text = "word, " * 50_000
-    frame = read_documents(written(f"d1\t{text}\nd2\tshort\n".encode()))
+    frame = read_documents(stored(f"d1\t{text}\nd2\tshort\n".encode()))
     assert frame["text"].tolist() == [text, "short"]
-    frame = read_documents(written(f'docno,text\nd1,"{text}"\n'.encode()))
+    frame = read_documents(stored(f'docno,text\nd1,"{text}"\n'.encode()))
     assert frame["text"].tolist() == [text]
-    assert read_tags(written(f"d1\t{'x' * 200_000}\t1\n".encode()))["entity_id"].str.len().tolist() == [200_000]
+    assert read_tags(stored(f"d1\t{'x' * 200_000}\t1\n".encode()))["entity_id"].str.len().tolist() == [200_000]
 
 
 @pytest.mark.parametrize("read", [read_topics, read_mentions, read_tags], ids=["topics", "mentions", "tags"])
-def test_more_columns_than_any_table_has_are_refused_before_each_is_looked_for_among_all(written, read):
+def test_more_columns_than_any_table_has_are_refused_before_each_is_looked_for_among_all(stored, read):
     names = "\t".join(f"c{n}" for n in range(200_000))
     with pytest.raises(FileError, match=r"input:1: has 200,00[23] columns, wanted at most 10,000"):
-        read(written(f"qid\tdocno\tquery\t{names}\n".replace("query", "mention").encode()))
+        read(stored(f"qid\tdocno\tquery\t{names}\n".replace("query", "mention").encode()))
 
 
-def test_repeated_columns_are_named_among_many(written):
+def test_repeated_columns_are_named_among_many(stored):
     names = "\t".join(f"c{n}" for n in range(2_000))
     with pytest.raises(FileError, match=r"input:1: column 'c7' occurs 2 times; keep one"):
-        read_topics(written(f"qid\tquery\t{names}\tc7\n".encode()))
+        read_topics(stored(f"qid\tquery\t{names}\tc7\n".encode()))
 
 
-def test_messages_name_no_more_columns_than_one_can_read(written):
+def test_messages_name_no_more_columns_than_one_can_read(stored):
     names = "\t".join(f"c{n}" for n in range(2_000))
     with pytest.raises(FileError, match=r"missing query; found qid, c0.*c28, \.\.\.\.") as refused:
-        read_topics(written(f"qid\t{names}\n".encode()))
+        read_topics(stored(f"qid\t{names}\n".encode()))
     assert len(str(refused.value)) < 1000
 
 
-def test_members_that_differ_from_line_to_line_do_not_become_a_table_of_their_product(written):
+def test_members_that_differ_from_line_to_line_do_not_become_a_table_of_their_product(stored):
     lines = [json.dumps({"qid": str(n), "query": "x", f"m{n}": 1}) for n in range(2_000)]
-    assert len(read_topics(written("\n".join(lines[:500]).encode())).columns) == 502
+    assert len(read_topics(stored("\n".join(lines[:500]).encode())).columns) == 502
     with pytest.raises(FileError, match=r"input:999: has more than 1,000 different members; nest them"):
-        read_topics(written("\n".join(lines).encode()))
+        read_topics(stored("\n".join(lines).encode()))
 
 
 @pytest.mark.parametrize(
     "content", [b'{"qid": "q\\ud800", "query": "x"}', b'{"qid": "q1", "query": "x", "n": ["\\udfff"]}']
 )
-def test_half_a_surrogate_pair_is_no_text(written, content):
+def test_half_a_surrogate_pair_is_no_text(stored, content):
     with pytest.raises(FileError, match=r"input:1: is not JSON .*surrogates not allowed"):
-        read_topics(written(content))
-    assert read_topics(written(b'{"qid": "q1", "query": "\\ud83d\\udc02"}'))["query"].tolist() == ["🐂"]
+        read_topics(stored(content))
+    assert read_topics(stored(b'{"qid": "q1", "query": "\\ud83d\\udc02"}'))["query"].tolist() == ["🐂"]
 
 
 def test_a_path_that_is_too_long_is_a_file_error(tmp_path):
@@ -99,6 +96,74 @@ def test_a_pipe_is_read_to_its_end(tmp_path):
 @pytest.mark.parametrize(
     "content", [b"[" * 5_000 + b"\n", b'{"format": "vbterrier journal 1", "inputs": "x"}\n' + b"[" * 5_000 + b"\n"]
 )
-def test_a_deeply_nested_journal_is_refused(written, content):
+def test_a_deeply_nested_journal_is_refused(stored, content):
     with pytest.raises(FileError, match="input: wanted a vbterrier journal 1, found something else"):
-        Journal(written(content), "x")
+        Journal(stored(content), "x")
+
+
+# Small Parquet files that unpack to much data are read no further than their limit.
+
+N_ROWS, LENGTH = 50_000, 400_000
+
+
+@pytest.fixture(scope="module", params=[True, False], ids=["dictionary", "plain text"])
+def bomb(request, tmp_path_factory):
+    """20 GB of text in 200 KB: one long id that 50,000 rows share."""
+    path = tmp_path_factory.mktemp("bomb") / "bomb.parquet"
+    shared = pa.DictionaryArray.from_arrays(pa.array(np.zeros(N_ROWS, dtype=np.int32)), pa.array(["x" * LENGTH]))
+    columns = {"qid": pa.array(["q1"] * N_ROWS), "docno": shared, "score": np.zeros(N_ROWS), "rank": np.arange(N_ROWS)}
+    table = pa.table({**columns, "label": np.ones(N_ROWS, dtype=np.int64)})
+    pq.write_table(table, path, compression="zstd", store_schema=request.param)
+    about = pq.ParquetFile(path).metadata
+    assert about.num_row_groups == 1
+    assert about.row_group(0).total_byte_size < 5_000_000
+    return path
+
+
+@pytest.mark.parametrize("read", [read_run, read_qrels])
+def test_what_unpacks_to_more_than_allowed_is_refused(bomb, read):
+    with pytest.raises(FileError, match=r"bomb\.parquet: holds more than 30,000,000 bytes when unpacked"):
+        read(bomb, max_bytes=30_000_000)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="limits the address space of a process")
+def test_no_more_memory_is_taken_than_allowed(bomb):
+    asked = f"""
+import resource, vbterrier
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+try:
+    vbterrier.read_run({str(bomb)!r}, max_bytes=30_000_000)
+except vbterrier.FileError:
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+    found = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True, timeout=100)
+    assert int(found.stdout) < 400_000, "KiB, of 20 GB"
+
+
+def test_runs_in_chunks_stay_in_their_memory(bomb):
+    qrels = pd.DataFrame({"qid": ["q1"], "docno": ["d"], "label": [1]})
+    with pytest.raises(ValueError, match=r"topic 'q1' alone holds|is duplicated"):
+        score(bomb, qrels, ["nDCG@10"], memory="64 MiB")
+
+
+def test_lists_of_one_long_text_are_refused(tmp_path):
+    path, n = tmp_path / "lists.parquet", 200_000
+    text = pa.DictionaryArray.from_arrays(pa.array(np.zeros(n, dtype=np.int32)), pa.array(["x" * LENGTH]))
+    lists = pa.ListArray.from_arrays(pa.array([0, n], pa.int32()), text)
+    pq.write_table(pa.table({"docno": ["d"], "text": ["a"], "links": lists}), path, compression="zstd")
+    with pytest.raises(FileError, match=r"column 'links' holds lists of 200,000 values of up to 400,000 bytes"):
+        read_documents(path, max_bytes=30_000_000)
+
+
+def test_long_texts_that_are_few_are_read(tmp_path):
+    # Wide values make batches small; numbers, lists and categories are unchanged.
+    frame = pd.DataFrame({"docno": [f"d{n}" for n in range(3000)], "text": ["y" * 30_000, *["short"] * 2999]})
+    frame["kind"] = pd.Categorical(["a", "b", "c"] * 1000)
+    frame["links"] = [["e1", "e2"], []] * 1500
+    frame.to_parquet(tmp_path / "texts.parquet", row_group_size=1700)
+    found = read_documents(tmp_path / "texts.parquet")
+    assert found["docno"].tolist() == frame["docno"].tolist()
+    assert found["text"].tolist() == frame["text"].tolist()
+    assert found["kind"].astype(str).tolist() == frame["kind"].astype(str).tolist()
+    assert [list(links) for links in found["links"]] == frame["links"].tolist()

@@ -1,4 +1,4 @@
-"""Readers of topics, documents, intents and tags, and their writers."""
+"""Readers of topics, documents, intents, tags, answers and mentions, and their writers."""
 
 import gzip
 import subprocess
@@ -10,29 +10,30 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vbterrier.errors import FileError, InputError
-from vbterrier.frames.files.reading import read_documents, read_intents, read_tags, read_topics
-from vbterrier.frames.files.writing import write_intents, write_tags
+from vbterrier.frames.files.reading import (
+    read_answers,
+    read_documents,
+    read_intents,
+    read_mentions,
+    read_tags,
+    read_topics,
+)
+from vbterrier.frames.files.writing import write_intents, write_queries, write_tags
 
 
-def stored(folder, text, name="topics.tsv"):
-    path = folder / name
-    path.write_text(text, encoding="utf-8")
-    return path
-
-
-def test_topics_without_a_header_follow_their_qid(tmp_path):
-    topics = read_topics(stored(tmp_path, "007\tJordan achievements\nNA\tnull\n"))
+def test_topics_without_a_header_follow_their_qid(stored):
+    topics = read_topics(stored("007\tJordan achievements\nNA\tnull\n"))
     assert topics.to_numpy().tolist() == [["007", "Jordan achievements"], ["NA", "null"]]
 
 
-def test_the_word_query_in_a_query_is_no_header(tmp_path):
-    assert read_topics(stored(tmp_path, "q1\thow to query a qid\n"))["query"].tolist() == ["how to query a qid"]
+def test_the_word_query_in_a_query_is_no_header(stored):
+    assert read_topics(stored("q1\thow to query a qid\n"))["query"].tolist() == ["how to query a qid"]
 
 
 @pytest.mark.parametrize("word", ["query", "text", "Wiki", "title", "entity", "topic", "doc", "id"])
 @pytest.mark.parametrize("read", [read_topics, read_documents])
-def test_a_text_that_is_a_heading_beside_an_id_is_data(tmp_path, read, word):
-    assert read(stored(tmp_path, f"q1\t{word}\nq2\tParis\n")).to_numpy().tolist() == [["q1", word], ["q2", "Paris"]]
+def test_a_text_that_is_a_heading_beside_an_id_is_data(stored, read, word):
+    assert read(stored(f"q1\t{word}\nq2\tParis\n")).to_numpy().tolist() == [["q1", word], ["q2", "Paris"]]
 
 
 @pytest.mark.parametrize(
@@ -52,49 +53,49 @@ def test_a_text_that_is_a_heading_beside_an_id_is_data(tmp_path, read, word):
     ],
 )
 @pytest.mark.parametrize(("read", "wanted"), [(read_topics, "qid"), (read_documents, "docno")])
-def test_headers_of_other_collections_are_not_data(tmp_path, header, read, wanted):
-    with pytest.raises(FileError, match=f"topics.tsv:1: wanted columns {wanted}.*; missing {wanted}; found"):
-        read(stored(tmp_path, f"{header}\n1\tParis\n"))
+def test_headers_of_other_collections_are_not_data(stored, header, read, wanted):
+    with pytest.raises(FileError, match=f"input:1: wanted columns {wanted}.*; missing {wanted}; found"):
+        read(stored(f"{header}\n1\tParis\n"))
 
 
-def test_documents_are_no_topics(tmp_path):
+def test_documents_are_no_topics(stored):
     with pytest.raises(FileError, match="wanted columns qid, query; missing qid; found docno, text"):
-        read_topics(stored(tmp_path, "docno\ttext\nd1\tParis\n"))
+        read_topics(stored("docno\ttext\nd1\tParis\n"))
 
 
-def test_other_columns_of_topics_pass_through(tmp_path):
-    topics = read_topics(stored(tmp_path, "query\tqid\tconstraints\nJohn Smith\tq1\tstate:OH\n"))
+def test_other_columns_of_topics_pass_through(stored):
+    topics = read_topics(stored("query\tqid\tconstraints\nJohn Smith\tq1\tstate:OH\n"))
     assert topics.to_dict("records") == [{"qid": "q1", "query": "John Smith", "constraints": "state:OH"}]
 
 
-def test_topics_between_commas_may_be_quoted(tmp_path):
-    assert read_topics(stored(tmp_path, 'qid,query\nq1,"Paris, Texas"\n'))["query"].tolist() == ["Paris, Texas"]
+def test_topics_between_commas_may_be_quoted(stored):
+    assert read_topics(stored('qid,query\nq1,"Paris, Texas"\n'))["query"].tolist() == ["Paris, Texas"]
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("q1 Jordan achievements\n", r"topics.tsv:1: wanted 2 fields, qid query; found 1 .*write qid<tab>query"),
-        ("q1\tJordan\nq2\tEmerson\textra\n", r"topics.tsv:2: wanted 2 fields"),
-        ("qid\ttext\nq1\tJordan\n", r"topics.tsv:1: .*missing query"),
+        ("q1 Jordan achievements\n", r"input:1: wanted 2 fields, qid query; found 1 .*write qid<tab>query"),
+        ("q1\tJordan\nq2\tEmerson\textra\n", r"input:2: wanted 2 fields"),
+        ("qid\ttext\nq1\tJordan\n", r"input:1: .*missing query"),
         ("", "empty"),
     ],
 )
-def test_topics_that_cannot_be_read_name_line_and_remedy(tmp_path, text, message):
+def test_topics_that_cannot_be_read_name_line_and_remedy(stored, text, message):
     with pytest.raises(FileError, match=message):
-        read_topics(stored(tmp_path, text))
+        read_topics(stored(text))
 
 
-def test_documents_with_or_without_a_header(tmp_path):
-    with_fields = stored(tmp_path, "docno\ttitle\tbody\n07\tParis\tin France\n")
+def test_documents_with_or_without_a_header(stored):
+    with_fields = stored("docno\ttitle\tbody\n07\tParis\tin France\n")
     assert read_documents(with_fields).to_dict("records") == [{"docno": "07", "title": "Paris", "body": "in France"}]
-    plain = stored(tmp_path, "07\tParis, in France\n")
+    plain = stored("07\tParis, in France\n")
     assert read_documents(plain).to_dict("records") == [{"docno": "07", "text": "Paris, in France"}]
 
 
-def test_json_lines_keep_what_they_hold(tmp_path):
+def test_json_lines_keep_what_they_hold(stored):
     lines = '{"query": "Emerson", "qid": "07", "intents": [1]}\n\n{"qid": 8, "query": "NA", "extra": null}\n'
-    topics = read_topics(stored(tmp_path, lines))
+    topics = read_topics(stored(lines))
     assert topics[["qid", "query"]].to_numpy().tolist() == [["07", "Emerson"], ["8", "NA"]]
     assert list(topics) == ["qid", "query", "intents", "extra"]
     assert topics["intents"][0] == [1]
@@ -103,20 +104,20 @@ def test_json_lines_keep_what_they_hold(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"docno": "a", "text": "x"}\n{"docno": "b"\n', r"topics.tsv:2: is not JSON"),
-        ('{"docno": "a"}\n[1]\n', r"topics.tsv:2: wanted an object in each line, found '\[1\]'"),
-        ('{"docno": "a"}\n{"id": "b"}\n', r"topics.tsv:2: member 'docno' is missing, wanted text; found id"),
-        ('{"docno": 1.5}\n', r"topics.tsv:1: member 'docno' is 1.5, wanted text"),
-        ('{"docno": true}\n', r"topics.tsv:1: member 'docno' is True, wanted text"),
-        ('{"docno": ""}\n', r"topics.tsv:1: member 'docno' is '', wanted text"),
-        ('{"docno": ' + "[" * 100_000 + "\n", r"topics.tsv:1: is not JSON"),
-        ("id\ttext\n1\tx\n", r"topics.tsv:1: wanted columns docno; missing docno; found id, text"),
-        ("d1 text without a tab\n", r"topics.tsv:1: wanted 2 fields, docno text; found 1 .*write docno<tab>text"),
+        ('{"docno": "a", "text": "x"}\n{"docno": "b"\n', r"input:2: is not JSON"),
+        ('{"docno": "a"}\n[1]\n', r"input:2: wanted an object in each line, found '\[1\]'"),
+        ('{"docno": "a"}\n{"id": "b"}\n', r"input:2: member 'docno' is missing, wanted text; found id"),
+        ('{"docno": 1.5}\n', r"input:1: member 'docno' is 1.5, wanted text"),
+        ('{"docno": true}\n', r"input:1: member 'docno' is True, wanted text"),
+        ('{"docno": ""}\n', r"input:1: member 'docno' is '', wanted text"),
+        ('{"docno": ' + "[" * 100_000 + "\n", r"input:1: is not JSON"),
+        ("id\ttext\n1\tx\n", r"input:1: wanted columns docno; missing docno; found id, text"),
+        ("d1 text without a tab\n", r"input:1: wanted 2 fields, docno text; found 1 .*write docno<tab>text"),
     ],
 )
-def test_documents_that_cannot_be_read_name_line_and_remedy(tmp_path, text, message):
+def test_documents_that_cannot_be_read_name_line_and_remedy(stored, text, message):
     with pytest.raises(FileError, match=message):
-        read_documents(stored(tmp_path, text))
+        read_documents(stored(text))
 
 
 TEXT = st.text(st.characters(blacklist_categories=["Cs", "Cc"]), max_size=8)
@@ -169,3 +170,127 @@ def test_tables_go_through_an_inherited_pipe():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "docno\tentity_id\nd1\tE\n"
+
+
+# Answers.
+
+GOLD = [["q1", "New York"], ["007", "NA"], ["q3", "NIL"]]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "qid\tentity_id\nq1\tNew York\n007\tNA\nq3\tNIL\n",
+        "q1\tNew York\n007\tNA\nq3\tNIL\n",
+        "qid,entity_id\nq1,New York\n007,NA\nq3,NIL\n",
+        "entity_id\tqid\nNew York\tq1\nNA\t007\nNIL\tq3\n",
+    ],
+)
+def test_answers_stay_text_with_a_header_and_without(stored, text):
+    found = read_answers(stored(text))
+    assert found.columns.tolist() == ["qid", "entity_id"]
+    assert found.values.tolist() == GOLD
+
+
+def test_answers_in_gzip_and_parquet_are_recognised_by_content(tmp_path):
+    with gzip.open(tmp_path / "a", "wt") as file:
+        file.write("q1 Q90\nq2 NIL\n")
+    assert read_answers(tmp_path / "a").values.tolist() == [["q1", "Q90"], ["q2", "NIL"]]
+    pd.DataFrame(GOLD, columns=["qid", "entity_id"]).assign(mention="x").to_parquet(tmp_path / "b")
+    found = read_answers(tmp_path / "b")
+    assert found.columns.tolist() == ["qid", "entity_id", "mention"]
+    assert found[["qid", "entity_id"]].values.tolist() == GOLD
+
+
+def test_scores_of_answers_are_numbers_and_further_columns_text(stored):
+    found = read_answers(stored("q1 Q90 0.5\nq1 Q1 1\n"))
+    assert found.values.tolist() == [["q1", "Q90", 0.5], ["q1", "Q1", 1.0]]
+    found = read_answers(stored("qid\tmention\tscore\tentity_id\nq1\t12\t2\tQ90\n"))
+    assert found.values.tolist() == [["q1", "Q90", "12", 2.0]]
+
+
+def test_a_run_and_judgments_hold_entities_for_documents(stored):
+    found = read_answers(stored("q1 Q0 Q90 1 0.5 mine\n"))
+    assert found.to_dict("records") == [{"qid": "q1", "entity_id": "Q90", "rank": 1, "score": 0.5, "name": "mine"}]
+    found = read_answers(stored("q1 0 Q90 1\nq1 0 Q1 0\n"))
+    assert found.values.tolist() == [["q1", "Q90", "0", 1], ["q1", "Q1", "0", 0]]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("q1\n", "wanted 2 fields, qid entity_id; found 1 in 'q1'; write qid<tab>entity_id, NIL where"),
+        ("q1\tQ90\nq2\t\n", "entity_id is empty"),
+        ("q1\tQ90\nq2\n", r"input:2: wanted 2 fields"),
+        ("qid\tanswer\nq1\tQ90\n", "wanted columns qid, entity_id; missing entity_id; found qid, answer"),
+        ("q1 Q90 high\n", "score must be a number, found 'high'"),
+        ("q1 0 Q90 right\n", "label must be a whole number of at most 64 bits, found 'right'"),
+        ("", "is empty"),
+    ],
+)
+def test_errors_of_answers_name_the_invalid_line(stored, text, message):
+    with pytest.raises(FileError, match=message):
+        read_answers(stored(text))
+
+
+# Mentions and queries.
+
+MENTIONED = [["007", "Paris, Texas", "NA"], ["d 2", 'the "Hole"', "NIL"]]
+MENTIONS = {
+    "no header": b'007\tParis, Texas\tNA\nd 2\tthe "Hole"\tNIL\n',
+    "header": b'docno\tmention\tentity_id\n007\tParis, Texas\tNA\nd 2\tthe "Hole"\tNIL\n',
+    "other order, CRLF": b'entity_id\tmention\tdocno\r\nNA\tParis, Texas\t007\r\nNIL\tthe "Hole"\td 2\r\n',
+    "commas": b'docno,mention,entity_id\n007,"Paris, Texas",NA\nd 2,"the ""Hole""",NIL\n',
+}
+
+
+@pytest.mark.parametrize("content", MENTIONS.values(), ids=MENTIONS)
+@pytest.mark.parametrize("packed", [False, True])
+def test_mentions_read_as_they_are(stored, content, packed):
+    found = read_mentions(stored(gzip.compress(content) if packed else content))
+    assert found.columns.tolist() == ["docno", "mention", "entity_id"]
+    assert found.to_numpy().tolist() == MENTIONED
+
+
+def test_two_fields_parquet_and_other_columns(tmp_path):
+    path = tmp_path / "mentions"
+    path.write_text("d1\tParis\n")
+    assert read_mentions(path).to_dict("records") == [{"docno": "d1", "mention": "Paris"}]
+    pd.DataFrame({"size": [0.5], "mention": ["Paris"], "docno": [7]}).to_parquet(path)
+    assert read_mentions(path).to_dict("records") == [{"docno": "7", "mention": "Paris", "size": 0.5}]
+    path.write_text("docno\tmention\tnote\nd1\tParis\t\n")
+    assert read_mentions(path).to_numpy().tolist() == [["d1", "Paris", ""]]
+
+
+BAD_MENTIONS = {
+    "one field": (b"d1 Paris\n", ":1: wanted 2 fields"),
+    "a field more": (b"d1\tParis\nd2\tParis\tQ90\n", ":2: wanted 2 fields, docno mention"),
+    "another table": (b"qid\tentity_id\nq1\tQ90\n", "missing docno; found qid, entity_id"),
+    "another name": (b"doc_id\tname\nd1\tParis\n", "missing docno; found doc_id, name"),
+    "no mention": (b"docno\ttext\nd1\tParis\n", "missing mention"),
+    "empty entity": (b"d1\tParis\tQ90\nd2\tParis\t\n", ":2: entity_id is empty"),
+    "twice": (b"docno\tmention\tmention\nd1\ta\tb\n", "'mention' occurs 2 times"),
+    "not UTF-8": (b"docno\tmention\nd1\t\xff\n", "UTF-8"),
+    "not UTF-8 at the top": (b"d1\t\xff\n", "UTF-8"),
+}
+
+
+@pytest.mark.parametrize(("content", "message"), BAD_MENTIONS.values(), ids=BAD_MENTIONS)
+def test_bad_files_of_mentions_are_refused(stored, content, message):
+    with pytest.raises(FileError, match=message):
+        read_mentions(stored(content))
+
+
+def test_queries_read_back(tmp_path):
+    path = tmp_path / "queries.tsv.gz"
+    frame = pd.DataFrame({"prob": [0.1, 1 / 3], "qid": ["q1", "q2"], "docno": ["007", "d 2"]})
+    frame = frame.assign(mention=["Paris, Texas", 'the "Hole"'], note=[None, 2.5], n_draws=[1, 2])
+    write_queries(frame, path)
+    found = read_mentions(path)
+    assert found.columns.tolist() == ["docno", "mention", "qid", "prob", "note", "n_draws"]
+    assert found["prob"].astype(float).tolist() == [0.1, 1 / 3]
+    assert found["note"].tolist() == ["", "2.5"]
+    with pytest.raises(InputError, match="row 0 holds"):
+        write_queries(frame.assign(mention="a\tb"), path)
+    with pytest.raises(InputError, match="missing mention"):
+        write_queries(frame.drop(columns="mention"), path)
