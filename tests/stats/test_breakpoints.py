@@ -22,6 +22,10 @@ def topics(n=60, step=0.0, bend=0.0, at=0.6, seed=0, *, ties=False):
     return pd.DataFrame({"coverage": coverage, "ap": ap, "gain": gain})
 
 
+def sweep(table, **options):
+    return breakpoint_sweep(table, "gain", "coverage", **options)
+
+
 def rss(y, *columns):
     design = np.column_stack(columns)
     coef, *_ = np.linalg.lstsq(design, y, rcond=None)
@@ -49,29 +53,27 @@ def swept(table, model, controls, min_segment):
 @pytest.mark.parametrize("ties", [False, True])
 def test_every_cut_equals_two_regressions(model, controls, ties):
     table = topics(ties=ties, step=0.05, seed=3)
-    found = breakpoint_sweep(
-        table, "gain", "coverage", controls=controls, model=model, min_segment=0.15, n_permutations=1, n_resamples=0
-    )
+    found = sweep(table, controls=controls, model=model, min_segment=0.15, n_permutations=1, n_resamples=0)
     expected = swept(table, model, controls, 0.15)
     assert found.sweep["coverage"].tolist() == sorted(expected)
     assert found.sweep["f_statistic"].tolist() == pytest.approx([expected[cut] for cut in sorted(expected)], rel=1e-6)
     assert found.value == max(expected, key=expected.get)
     assert found.f_statistic == pytest.approx(max(expected.values()), rel=1e-6)
     own = 2 if model == "lines" else 1
-    spare = 60 - len(controls) - 2 * own
-    assert found.p_unsearched == pytest.approx(stats.f.sf(found.f_statistic, own, spare), rel=1e-5)
+    unsearched = stats.f.sf(found.f_statistic, own, 60 - len(controls) - 2 * own)
+    assert found.p_unsearched == pytest.approx(unsearched, rel=1e-5)
     assert np.isnan([found.low, found.high]).all()
     for row in found.sweep.itertuples():
         above = table["coverage"] >= row.coverage
-        assert (row.n_below, row.n_above) == ((~above).sum(), above.sum())
-        means = table["gain"][~above].mean(), table["gain"][above].mean()
-        assert (row.mean_below, row.mean_above) == pytest.approx(means)
+        below, above = table["gain"][~above], table["gain"][above]
+        assert (row.n_below, row.n_above) == (len(below), len(above))
+        assert (row.mean_below, row.mean_above) == pytest.approx((below.mean(), above.mean()))
 
 
 @pytest.mark.parametrize("model", ["step", "lines"])
 def test_the_p_value_equals_a_loop_over_the_same_permutations(model):
     table = topics(40, step=0.03, seed=5).sort_values("coverage", ignore_index=True)
-    found = breakpoint_sweep(table, "gain", "coverage", controls=["ap"], model=model, n_permutations=99, seed=8)
+    found = sweep(table, controls=["ap"], model=model, n_permutations=99, seed=8)
     x, y = table["coverage"].to_numpy(), table["gain"].to_numpy()
     design = np.column_stack([np.ones(40), table["ap"], *([x] if model == "lines" else [])])
     coef, *_ = np.linalg.lstsq(design, y, rcond=None)
@@ -84,7 +86,7 @@ def test_the_p_value_equals_a_loop_over_the_same_permutations(model):
 @pytest.mark.parametrize("model", ["step", "lines"])
 def test_the_interval_equals_a_loop_over_the_same_resamples(model):
     table = topics(40, step=0.08, seed=6).sort_values("coverage", ignore_index=True)
-    found = breakpoint_sweep(table, "gain", "coverage", model=model, n_permutations=1, n_resamples=50, seed=2)
+    found = sweep(table, model=model, n_permutations=1, n_resamples=50, seed=2)
     places = []
     for rows in stream(2, "breakpoint resamples").integers(40, size=(50, 40)):
         cuts = swept(table.iloc[rows], model, [], 0.1)
@@ -99,9 +101,7 @@ def test_the_interval_equals_a_loop_over_the_same_resamples(model):
 def test_a_planted_break_is_found_again(model, effect, near):
     for seed in range(5):
         table = topics(250, seed=seed, **effect)
-        found = breakpoint_sweep(
-            table, "gain", "coverage", controls=["ap"], model=model, n_permutations=199, n_resamples=200
-        )
+        found = sweep(table, controls=["ap"], model=model, n_permutations=199, n_resamples=200)
         assert found.p_value == 1 / 200
         assert found.value == pytest.approx(0.6, abs=near)
         assert found.low <= found.value <= found.high
@@ -112,18 +112,8 @@ def test_a_planted_break_is_found_again(model, effect, near):
 @pytest.mark.parametrize("model", ["step", "lines"])
 @pytest.mark.parametrize("controls", [[], ["ap"]])
 def test_without_a_break_p_values_are_uniform_where_unsearched_ones_are_not(model, controls):
-    found = [
-        breakpoint_sweep(
-            topics(40, seed=seed, ties=True),
-            "gain",
-            "coverage",
-            controls=controls,
-            model=model,
-            n_permutations=99,
-            n_resamples=0,
-        )
-        for seed in range(250)
-    ]
+    options = {"controls": controls, "model": model, "n_permutations": 99, "n_resamples": 0}
+    found = [sweep(topics(40, seed=seed, ties=True), **options) for seed in range(250)]
     searched, naive = (np.array([getattr(one, name) for one in found]) for name in ("p_value", "p_unsearched"))
     for level in (0.05, 0.1, 0.3, 0.5):
         # With 99 permutations, p-values are at most these levels with exactly their probability.
@@ -134,36 +124,29 @@ def test_without_a_break_p_values_are_uniform_where_unsearched_ones_are_not(mode
 def test_a_straight_line_is_a_step_but_no_break_of_lines():
     x = np.linspace(0, 1, 80)
     table = pd.DataFrame({"coverage": x, "gain": 0.5 * x + np.random.default_rng(1).normal(0, 0.05, 80)})
-    step, lines = (
-        breakpoint_sweep(table, "gain", "coverage", model=model, n_resamples=0) for model in ("step", "lines")
-    )
-    assert step.p_value == 1 / 1001
-    assert lines.p_value > 0.05
+    assert sweep(table, model="step", n_resamples=0).p_value == 1 / 1001
+    assert sweep(table, model="lines", n_resamples=0).p_value > 0.05
 
 
 def test_order_of_topics_units_and_batches_change_nothing(monkeypatch):
     table = topics(step=0.04, ties=False, seed=9)
     options = {"controls": ["ap"], "n_permutations": 50, "n_resamples": 50}
-    first = breakpoint_sweep(table, "gain", "coverage", **options).frame()
-    shuffled = breakpoint_sweep(table.sample(frac=1, random_state=1), "gain", "coverage", **options).frame()
-    pd.testing.assert_frame_equal(first, shuffled)
-    percent = breakpoint_sweep(
-        table.assign(gain=100 * table["gain"], ap=1e6 * table["ap"]), "gain", "coverage", **options
-    )
-    assert (percent.value, percent.p_value, percent.low, percent.high) == tuple(
-        first.loc[0, ["value", "p_value", "low", "high"]]
-    )
-    assert percent.f_statistic == pytest.approx(first["f_statistic"][0])
+    first = sweep(table, **options).frame()
+    pd.testing.assert_frame_equal(first, sweep(table.sample(frac=1, random_state=1), **options).frame())
+    percent = sweep(table.assign(gain=100 * table["gain"], ap=1e6 * table["ap"]), **options).frame()
+    same = ["value", "p_value", "low", "high"]
+    assert percent.loc[0, same].tolist() == first.loc[0, same].tolist()
+    assert percent["f_statistic"][0] == pytest.approx(first["f_statistic"][0])
     monkeypatch.setattr("vbterrier.stats.breakpoints._BATCH", 1000)
-    pd.testing.assert_frame_equal(first, breakpoint_sweep(table, "gain", "coverage", **options).frame())
+    pd.testing.assert_frame_equal(first, sweep(table, **options).frame())
 
 
 def test_undefined_coverage_is_left_out_and_counted():
     table = topics(step=0.1)
     gaps = pd.concat([table, pd.DataFrame({"coverage": [np.nan] * 3, "ap": 0.5, "gain": 9.0})], ignore_index=True)
-    both = [breakpoint_sweep(frame, "gain", "coverage", n_permutations=20, n_resamples=20) for frame in (table, gaps)]
-    assert (both[1].n_qids, both[1].n_undefined) == (60, 3)
-    assert (both[0].value, both[0].p_value, both[0].low) == (both[1].value, both[1].p_value, both[1].low)
+    whole, found = (sweep(given, n_permutations=20, n_resamples=20) for given in (table, gaps))
+    assert (found.n_qids, found.n_undefined) == (60, 3)
+    assert (whole.value, whole.p_value, whole.low) == (found.value, found.p_value, found.low)
 
 
 @pytest.mark.parametrize(
@@ -179,7 +162,7 @@ def test_undefined_coverage_is_left_out_and_counted():
 )
 def test_where_no_cut_can_be_tried_there_is_no_break(table):
     with pytest.warns(DegenerateWarning, match="no cut"):
-        found = breakpoint_sweep(table, "gain", "coverage")
+        found = sweep(table)
     assert np.isnan([found.value, found.low, found.high, found.f_statistic, found.p_value]).all()
     assert found.sweep.empty
     assert found.n_qids == len(table)
@@ -189,7 +172,7 @@ def test_resamples_without_a_cut_have_no_place():
     # One topic is below .5, six of twelve are below 1: fewer than four in many resamples.
     gain = np.array([0.1, 0.0, 0.2, 0.1, 0.0, 0.1, 0.9, 1.0, 1.1, 1.0, 0.9, 1.0])
     table = pd.DataFrame({"coverage": [0.0] + [0.5] * 5 + [1.0] * 6, "gain": gain})
-    found = breakpoint_sweep(table, "gain", "coverage", model="step", min_segment=0.3, n_permutations=1)
+    found = sweep(table, model="step", min_segment=0.3, n_permutations=1)
     assert found.sweep["coverage"].tolist() == [1.0]
     assert (found.low, found.value, found.high) == (1.0, 1.0, 1.0)
 
@@ -211,17 +194,13 @@ def test_weights_count_as_repeated_rows():
     assert np.isfinite(expected).any()
 
 
-def test_illegal_values_are_refused():
-    table = topics(20)
-    for options, said in (
-        ({"model": "curve"}, "model='curve'"),
-        ({"min_segment": 0.5}, "min_segment=0.5"),
-        ({"level": 1.0}, "level=1.0"),
-        ({"n_permutations": 0}, "n_permutations=0"),
-        ({"n_resamples": -1}, "n_resamples=-1"),
-        ({"seed": -1}, "seed=-1"),
-    ):
-        with pytest.raises(ParameterError, match=said):
-            breakpoint_sweep(table, "gain", "coverage", **options)
+@pytest.mark.parametrize(
+    "wrong", ["model=curve", "min_segment=0.5", "level=1.0", "n_permutations=0", "n_resamples=-1", "seed=-1"]
+)
+def test_illegal_values_are_refused(wrong):
+    name, value = wrong.split("=")
+    value = value if name == "model" else float(value) if "." in value else int(value)
+    with pytest.raises(ParameterError, match=f"{name}={value!r}"):
+        sweep(topics(20), **{name: value})
     with pytest.raises(InputError, match="'gain': row 0 has no value"):
-        breakpoint_sweep(table.assign(gain=[None, *table["gain"][1:]]), "gain", "coverage")
+        sweep(topics(20).assign(gain=[None] + [0.1] * 19))

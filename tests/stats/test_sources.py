@@ -10,6 +10,7 @@ from vbterrier.stats.variance_components import combine_sources
 
 # Three topics, two draws each: means 1, 4, 7 with variance 9; variances within 2, 0, 8.
 DRAWS = np.array([[[0.0, 2.0]], [[4.0, 4.0]], [[5.0, 9.0]]])
+PARTS = {"intents": np.array([[1.0, 0.0, 2.0]]), "tags": np.array([[0.0, 0.0, 4.0]])}
 MEANS = DRAWS.mean(axis=2).T
 WITHIN = 10 / 3
 
@@ -32,29 +33,20 @@ def test_analysis_of_variance_by_hand(options, between):
     assert found.means.tolist() == [4.0]
 
 
-def test_exact_variances_count_instead_of_those_of_draws():
-    found = combine_sources(DRAWS, "unjudged", values=MEANS, variances=np.array([[3.0, 3.0, 3.0]]))
-    np.testing.assert_allclose(found.variances, [[3, 1]])
-
-
 def test_sources_that_are_crossed_leave_interactions():
-    parts = {"intents": np.array([[1.0, 0.0, 2.0]]), "tags": np.array([[0.0, 0.0, 4.0]])}
-    found = combine_sources(DRAWS, parts, values=MEANS)
+    found = combine_sources(DRAWS, PARTS, values=MEANS)
     assert found.sources == ["topics", "intents", "tags", "interactions"]
     np.testing.assert_allclose(found.variances * 9, [[27, 3, 4, 3]])
     assert found.interval.method == "topics, intents and tags (nested)"
+    np.testing.assert_allclose(np.array(found.remaining("tags")) * 9, [[6], [37], [33]])
+    measured = combine_sources(DRAWS, PARTS, values=MEANS, scores="measured")
+    np.testing.assert_allclose(np.array(measured.remaining("tags")) * 9, [[6], [23], [23]])
     # The sum of estimates may exceed the total; negative estimates are noise around 0.
     parts = {"intents": np.array([[15.0, 0.0, 0.0]]), "tags": np.array([[0.0, 0.0, 5.0]]), "third": -MEANS}
     found = combine_sources(DRAWS, parts, values=MEANS)
     np.testing.assert_allclose(found.variances * 9, [[27, 7.5, 2.5, 0, 0]])
-
-
-def test_what_is_left_when_a_source_is_settled():
-    parts = {"intents": np.array([[1.0, 0.0, 2.0]]), "tags": np.array([[0.0, 0.0, 4.0]])}
-    expected = combine_sources(DRAWS, parts, values=MEANS)
-    np.testing.assert_allclose(np.array(expected.remaining("tags")) * 9, [[6], [37], [33]])
-    measured = combine_sources(DRAWS, parts, values=MEANS, scores="measured")
-    np.testing.assert_allclose(np.array(measured.remaining("tags")) * 9, [[6], [23], [23]])
+    exact = combine_sources(DRAWS, "unjudged", values=MEANS, variances=np.array([[3.0, 3.0, 3.0]]))
+    np.testing.assert_allclose(exact.variances, [[3, 1]])
 
 
 def test_the_normal_interval_of_measured_scores_is_students():
@@ -136,28 +128,24 @@ def test_without_noise_the_interval_is_that_of_the_topics():
     assert found.interval.low == found.topics.low
 
 
-def test_where_nothing_varies_there_are_no_shares():
+def test_where_nothing_varies_there_are_no_shares_and_noise_may_leave_nothing_to_topics():
     found = combine_sources(np.full((4, 1, 10), 0.3), "unjudged")
     assert found.total.tolist() == [0.0]
     assert np.isnan([*found.shares[0], *found.low[0], *found.high[0]]).all()
     assert (found.interval.low[0], found.interval.high[0]) == pytest.approx((0.3, 0.3))
+    with pytest.warns(DegenerateWarning, match="of 1 of 1 means"):
+        found = combine_sources(DRAWS, "u", values=MEANS / 10, scores="measured")
+    np.testing.assert_allclose(found.variances, [[0, WITHIN / 3]])
 
 
 @pytest.mark.parametrize("method", ["nested", "normal"])
 def test_one_topic_gives_no_variance_between_topics(method):
     with pytest.warns(DegenerateWarning, match="at least two topics"):
         found = combine_sources(DRAWS[:1], "u", method=method)
-    assert np.isnan(
-        [found.total[0], found.interval.low[0], found.topics.high[0], *found.low[0], *found.shares[0]]
-    ).all()
+    ends = [found.interval.low[0], found.topics.high[0]]
+    assert np.isnan([found.total[0], *ends, *found.low[0], *found.high[0], *found.shares[0]]).all()
     assert found.variances[0, 1] == 2.0
     np.testing.assert_allclose(found.interval_of("u").high - 1, [stats.norm.ppf(0.975) * np.sqrt(2)])
-
-
-def test_noise_that_explains_more_than_there_is_leaves_nothing_to_topics():
-    with pytest.warns(DegenerateWarning, match="of 1 of 1 means"):
-        found = combine_sources(DRAWS, "u", values=MEANS / 10, scores="measured")
-    np.testing.assert_allclose(found.variances, [[0, WITHIN / 3]])
 
 
 def test_what_changes_no_number():
@@ -186,13 +174,9 @@ def test_what_changes_no_number():
         ({"draws": DRAWS[0]}, InputError, "draws: wanted shape"),
         ({"draws": DRAWS[:, :, :1]}, InputError, "3 topics with 1 draws"),
         ({"draws": iter(DRAWS)}, ParameterError, "n_qids= and n_draws="),
+        ({"source": "unjudged"}, ParameterError, "'unjudged'"),
     ],
 )
 def test_bad_input(options, error, said):
     with pytest.raises(error, match=said):
-        combine_sources(**{"draws": DRAWS, "source": "u", **options})
-
-
-def test_a_source_that_is_not_there():
-    with pytest.raises(ParameterError, match="'unjudged'"):
-        combine_sources(DRAWS, "unjudged").interval_of("topics")
+        combine_sources(**{"draws": DRAWS, "source": "u", **options}).interval_of("topics")
