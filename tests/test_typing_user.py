@@ -23,7 +23,7 @@ import pandas as pd
 from typing_extensions import assert_type
 
 import vbterrier
-from vbterrier.evaluate import Scores
+from vbterrier.evaluate.scores import Scores
 from vbterrier.report.paper import paper_table
 
 if TYPE_CHECKING:

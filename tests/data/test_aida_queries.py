@@ -12,9 +12,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from vbterrier.design.estimates import horvitz_thompson
 from vbterrier.design.profile import query_profile
-from vbterrier.design.sampling import sample_queries
+from vbterrier.design.sampling import horvitz_thompson, sample_queries
 
 NIL = ("<NIL>", "<NO_MAPPING>")
 # A surface form that is linked to two entities in one document is not unheard of.

@@ -11,9 +11,8 @@ import pytest
 
 from vbterrier.errors import DegenerateWarning
 from vbterrier.evaluate.scores import score
-from vbterrier.linking.answers import Gold
 from vbterrier.linking.dictionary import DictionaryLinker
-from vbterrier.linking.quality import linking_report
+from vbterrier.linking.quality import Gold, linking_report
 from vbterrier.measures import LINKING
 from vbterrier.measures.linking import LinkingF1, LinkingR, LinkP, LinkR
 

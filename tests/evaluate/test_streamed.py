@@ -360,14 +360,14 @@ KILLED = """
 import os, signal, sys, warnings
 import pandas as pd
 warnings.simplefilter("ignore")
-from vbterrier.evaluate import streamed
-from vbterrier.evaluate.journal import Journal
 from vbterrier.evaluate.scores import score
-from vbterrier.evaluate.topicwise import Work
-from vbterrier.frames import chunks
+from vbterrier.execution import streaming
+from vbterrier.execution.checkpoint import Journal
+from vbterrier.execution.chunks import Work
+from vbterrier.frames.files import blocks
 from vbterrier.frames.files.reading import read_qrels
 
-streamed._PER_BLOCK, streamed.LEAST_BLOCK = 2**14, 4096
+streaming._PER_BLOCK, streaming.LEAST_BLOCK = 2**14, 4096
 count, last = 0, 0
 
 def counted(call):
@@ -384,7 +384,7 @@ def counted(call):
 
 Journal.add = counted(Journal.add)
 Work.__call__ = counted(Work.__call__)
-chunks.mix = counted(chunks.mix)
+blocks.mix = counted(blocks.mix)
 run, qrels, folder, *killed = sys.argv[1:]
 measures = ["BNDCG@10", "AP"]
 # Imports what children need, once.

@@ -14,6 +14,7 @@ from vbterrier.measures.external import external_values
 from vbterrier.measures.target import EvaluationTarget
 
 distributed = pytest.importorskip("distributed")
+config = pytest.importorskip("dask.config")
 
 N_TOPICS, N_RUNS = 20, 24
 EXTERNAL = ["AP", "RR", "Bpref", "P@5", "nDCG"]
@@ -72,8 +73,12 @@ def pause(dask_worker):
 def test_paused_workers_end_in_an_error_that_names_them(monkeypatch, qrels, runs):
     monkeypatch.setattr(dask, "STALLED", 2)
     monkeypatch.setattr(dask, "_LOOK", 1)
-    cluster = distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0")
-    with cluster, distributed.Client(cluster) as client:
+    # Without a threshold of memory, workers stay paused.
+    with (
+        config.set({"distributed.worker.memory.pause": False}),
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
+        distributed.Client(cluster) as client,
+    ):
         future = client.submit(pow, 2, 3)
         assert future.result() == 8
         client.run(pause)
