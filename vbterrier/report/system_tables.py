@@ -133,7 +133,7 @@ def _uncertain(found: SystemRanking) -> str:
 def ranking_caption(found: SystemRanking, *, pairs: bool = False) -> list[str]:
     """Caption: measure, topics, method, draws and seed."""
     one = found.systems.iloc[0]
-    what = "Probabilities that a system beats another" if pairs else "Expected ranks"
+    what = "Pairwise preferences of systems" if pairs else "Expected ranks"
     return [
         *measures_sentence(f"{what} over {topics_of([one['n_qids']])}", [one["measure"]]),
         f"Intervals, {100 * one['level']:g}%: {one['method']}, {one['n_draws']} draws, seed {one['seed']}.",
