@@ -37,9 +37,15 @@ def assert_below_nominal(held, highest):
     assert stats.binomtest(int(held.sum()), held.size, highest, alternative="less").pvalue < 0.001, held.mean()
 
 
-def intents_of(prob):
-    """Queries of n candidates each, from probabilities of shape (n_queries, n)."""
-    n_queries, n = prob.shape
+def covers(ends, truth):
+    """Whether intervals, of a frame or as arrays, cover the truth."""
+    low, high = (ends["low"], ends["high"]) if isinstance(ends, pd.DataFrame) else (ends.low, ends.high)
+    return (low <= truth) & (truth <= high)
+
+
+def intents_of(weight):
+    """Queries of n candidates each, from weights of shape (n_queries, n)."""
+    (n_queries, n), prob = weight.shape, weight / weight.sum(axis=1, keepdims=True)
     qid = np.repeat([f"q{query}" for query in range(n_queries)], n)
     return pd.DataFrame({"qid": qid, "entity_id": [f"E{i:03d}" for i in range(n)] * n_queries, "prob": prob.ravel()})
 
@@ -59,7 +65,7 @@ def topics_held(draw, truth, n, method, n_simulations=2000):
     held = []
     for number in range(100):
         found = topics_intervals(draw(rng, (n, n_simulations // 100)), method=method, n_resamples=499, seed=number)
-        held.append((found.low <= truth) & (truth <= found.high))
+        held.append(covers(found, truth))
     return np.concatenate(held)
 
 
@@ -129,36 +135,32 @@ def test_strongly_skewed_scores_want_more_topics_than_any_method_gives_for(metho
 # Over intents: candidates are drawn from a population of intents; the truth is the covered proportion of it.
 
 
-def resampled(n, shape, n_queries=800):
-    """Queries of n candidates whose weights have a gamma distribution: percentile and BCa frames."""
+def resampled(n, shape):
+    """Queries of n candidates whose weights have a gamma distribution, half of them covered, and their replicas."""
     rng = np.random.default_rng(7)
-    weight, covered = rng.gamma(shape, size=(n_queries, n)), rng.random((n_queries, n)) < 0.5
-    frame, systems = intents_of(weight / weight.sum(axis=1, keepdims=True)), covering(covered)
-    found = replicate(frame, systems, [IntentBootstrap()], ES, n_replicas=400)
-    return found.frame(), found.frame(method="bca", left_out=left_out(frame, systems, ES))
+    weight, covered = rng.gamma(shape, size=(800, n)), rng.random((800, n)) < 0.5
+    frame, systems = intents_of(weight), covering(covered)
+    return replicate(frame, systems, [IntentBootstrap()], ES, n_replicas=400), left_out(frame, systems, ES)
 
 
-def test_intervals_over_50_intents():
-    for table, method in zip(resampled(50, 4.0), ("percentile", "bca"), strict=True):
-        assert table["method"][0] == f"intents ({method})"
-        assert_nominal((table["low"] <= 0.5) & (table["high"] >= 0.5))
-
-
-def test_six_intents_of_very_different_weights_are_too_few():
-    # Some 85 % and 88 %, as stated in the docstring.
-    for table in resampled(6, 1.0):
-        assert_below_nominal((table["low"] <= 0.5) & (table["high"] >= 0.5), 0.925)
+@pytest.mark.parametrize("method", ["percentile", "bca"])
+def test_intervals_over_50_intents_and_six_of_very_different_weights(method):
+    found, without = resampled(50, 4.0)
+    table = found.frame(method=method, left_out=without)
+    assert table["method"][0] == f"intents ({method})"
+    assert_nominal(covers(table, 0.5))
+    # Six are too few: some 85 % and 88 %, as stated in the docstring.
+    found, without = resampled(6, 1.0)
+    assert_below_nominal(covers(found.frame(method=method, left_out=without), 0.5), 0.925)
 
 
 def test_intervals_of_means_over_queries_from_resampled_intents():
     # Means over 3 queries of 60 intents each: 300 collections.
     rng = np.random.default_rng(8)
     weight, covered = rng.gamma(4.0, size=(900, 60)), rng.random((900, 60)) < 0.5
-    frame = intents_of(weight / weight.sum(axis=1, keepdims=True))
-    found = replicate(frame, covering(covered), [IntentBootstrap()], ES, n_replicas=300)
+    found = replicate(intents_of(weight), covering(covered), [IntentBootstrap()], ES, n_replicas=300)
     means = found.values[0, 0].reshape(300, 300, 3).mean(axis=2)
-    ends = replica_intervals(means, source="intents")
-    assert_nominal((ends.low <= 0.5) & (ends.high >= 0.5))
+    assert_nominal(covers(replica_intervals(means, source="intents"), 0.5))
 
 
 # Over replicas: the truth is drawn from the distribution of the perturbation.
@@ -175,25 +177,19 @@ def counted():
     return found, (truth * covered).sum(axis=1), (prob * covered).sum(axis=1)
 
 
-def test_percentiles_of_dirichlet_replicas_hold_a_pi_of_that_law(counted):
+def test_percentiles_of_dirichlet_replicas_cover_such_a_pi_and_means_over_queries(counted):
     found, truth, _ = counted
-    table = found.frame()
-    assert_nominal((table["low"] <= truth) & (truth <= table["high"]))
-
-
-def test_percentiles_of_means_over_queries_hold_the_mean(counted):
-    found, truth, _ = counted
-    ends = replica_intervals(found.values[0, 0].reshape(600, 300, 5).mean(axis=2))
-    mean = truth.reshape(300, 5).mean(axis=1)
-    assert_nominal((ends.low <= mean) & (mean <= ends.high))
+    assert_nominal(covers(found.frame(), truth))
+    means = replica_intervals(found.values[0, 0].reshape(600, 300, 5).mean(axis=2))
+    assert_nominal(covers(means, truth.reshape(300, 5).mean(axis=1)))
 
 
 def test_the_papers_normal_interval_holds_the_expectation_and_not_the_truth(counted):
     found, truth, expectation = counted
     table = found.frame(method="normal")
-    assert_nominal((table["low"] <= expectation) & (expectation <= table["high"]))
+    assert_nominal(covers(table, expectation))
     # It covers the true ES of about 1 of 15 queries.
-    assert_below_nominal((table["low"] <= truth) & (truth <= table["high"]), 0.15)
+    assert_below_nominal(covers(table, truth), 0.15)
 
 
 @pytest.mark.parametrize("method", ["percentile", "bca"])
@@ -211,7 +207,7 @@ def test_noise_of_scores_around_what_was_observed_holds_what_was_true(noise, met
     prob = 1 / (1 + np.exp(-seen))
     frame, systems = intents_of(np.column_stack([prob, 1 - prob])), covering(np.tile([True, False], (1500, 1)))
     table = replicate(frame, systems, [noise], ES, n_replicas=800).frame(method=method)
-    assert_nominal((table["low"] <= true) & (true <= table["high"]))
+    assert_nominal(covers(table, true))
 
 
 def test_dropped_tags_hold_the_truth_where_weights_are_right():
@@ -236,4 +232,4 @@ def test_confusing_tags_once_more_does_not_undo_their_confusion():
     tagged = np.where(wrong, rows - rows % 10 + (rows % 10 + rng.integers(1, 10, len(rows))) % 10, rows)
     systems = {"a": Matches(tagged, np.zeros(len(rows), int), docno=docno)}
     table = replicate(frame, systems, [TagConfusion(0.3)], ES, n_replicas=300).frame()
-    assert_below_nominal((table["low"] <= 0.8) & (table["high"] >= 0.8), 0.9)
+    assert_below_nominal(covers(table, 0.8), 0.9)

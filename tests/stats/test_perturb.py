@@ -45,9 +45,7 @@ VALUES = [*OF_INTENTS, TagConfusion(0.2), TagDropout()]
 @pytest.mark.parametrize("value", VALUES, ids=repr)
 def test_perturbations_are_values(value):
     again = eval(repr(value))
-    assert again == value
-    assert hash(again) == hash(value)
-    assert pickle.loads(pickle.dumps(value)) == value
+    assert (again, hash(again), pickle.loads(pickle.dumps(value))) == (value, hash(value), value)
     assert isinstance(value, Perturbation)
     assert len(repr(value)) < 60
     with pytest.raises(AttributeError):
@@ -105,15 +103,16 @@ def test_no_noise_is_the_identity_exactly(intents, value):
 
 
 def test_perturbations_are_applied_in_their_order(intents, perturbed):
-    cooled = perturbed(intents, [ScoreNoise(1.0), TemperatureJitter(1.0)])
-    noised = perturbed(intents, [TemperatureJitter(1.0), ScoreNoise(1.0)])
-    row = {entity: place for place, entity in enumerate(intents["entity_id"]) if intents["qid"][place] == "q1"}
     z = stream(0, "q1", "ScoreNoise", "score").standard_normal((50, 3))
     tau = np.exp(stream(0, "q1", "TemperatureJitter", "log temperature").standard_normal(50))
-    odds = np.log(cooled[:, row["A"]] / cooled[:, row["B"]])
-    assert odds == pytest.approx((math.log(2) + z[:, 0] - z[:, 1]) / tau, abs=1e-9)
-    odds = np.log(noised[:, row["A"]] / noised[:, row["B"]])
-    assert odds == pytest.approx(math.log(2) / tau + z[:, 0] - z[:, 1], abs=1e-9)
+    noise, jitter, moved = ScoreNoise(1.0), TemperatureJitter(1.0), z[:, 0] - z[:, 1]
+    for order, expected in (
+        ([noise, jitter], (math.log(2) + moved) / tau),
+        ([jitter, noise], math.log(2) / tau + moved),
+    ):
+        prob = perturbed(intents, order)
+        # Candidates A and B of q1.
+        assert np.log(prob[:, 2] / prob[:, 1]) == pytest.approx(expected, abs=1e-9)
 
 
 @pytest.mark.parametrize("concentration", [0.1, 1, 10, 1000])
@@ -140,14 +139,16 @@ def test_a_tiny_concentration_chooses_one_candidate_and_a_huge_one_keeps_all(int
     assert huge == pytest.approx(np.tile(intents["prob"], (50, 1)), abs=1e-12)
 
 
-def test_a_dirichlet_of_relaxed_intents_keeps_their_violations(relaxed, perturbed):
+def test_dirichlets_and_temperatures_keep_violations(relaxed, perturbed):
     # Dropping all constraints afterwards multiplies by exp(Δ) what the Dirichlet drew.
     many = perturbed(relaxed, [Dirichlet(10)], n=4000).mean(axis=0)
     assert many == pytest.approx(relaxed["prob"].to_numpy(), abs=0.01)
-    drawn = perturbed(relaxed, [Dirichlet(10)])
-    freed = perturbed(relaxed, [Dirichlet(10), DropConstraints(1)])
-    expected = drawn * np.exp(relaxed["delta"].to_numpy())
-    assert freed[:, :3] == pytest.approx(expected[:, :3] / expected[:, :3].sum(axis=1, keepdims=True), abs=1e-12)
+    drawn, freed = (perturbed(relaxed, [Dirichlet(10), *more])[:, :3] for more in ([], [DropConstraints(1)]))
+    expected = drawn * np.exp(relaxed["delta"].to_numpy()[:3])
+    assert freed == pytest.approx(expected / expected.sum(axis=1, keepdims=True), abs=1e-12)
+    prob = perturbed(relaxed, [TemperatureJitter(1.0)])
+    tau = np.exp(stream(0, "q1", "TemperatureJitter", "log temperature").standard_normal(50))
+    assert np.log(prob[:, 0] / prob[:, 2]) == pytest.approx(math.log(2.5) / tau + 1.5, abs=1e-9)
 
 
 @settings(max_examples=40)
@@ -163,22 +164,12 @@ def test_a_jitter_of_temperature_keeps_the_order(weights, scale, seed):
     assert (steps[:, np.diff(weights[order]) == 0] == 0).all()
 
 
-def test_the_log_of_the_temperature_is_normal(intents, perturbed):
+def test_the_log_of_the_temperature_is_normal_and_so_is_noise_of_each_score(intents, perturbed):
     prob = perturbed(intents, [TemperatureJitter(0.3)], n=3000)
     log_tau = -np.log(np.log(prob[:, 2] / prob[:, 1]) / math.log(2))
     assert stats.kstest(log_tau / 0.3, "norm").pvalue > RARE
     other = np.log(prob[:, 2] / prob[:, 6]) / math.log(6)
     assert np.log(other) == pytest.approx(-log_tau, abs=1e-9), "one temperature a query"
-
-
-def test_temperatures_leave_violations_alone(relaxed, perturbed):
-    prob = perturbed(relaxed, [TemperatureJitter(1.0)])
-    tau = np.exp(stream(0, "q1", "TemperatureJitter", "log temperature").standard_normal(50))
-    odds = np.log(prob[:, 0] / prob[:, 2])
-    assert odds == pytest.approx(math.log(2.5) / tau + 1.5, abs=1e-9)
-
-
-def test_noise_on_scores_is_normal_and_its_own_for_each_candidate(intents, perturbed):
     prob = perturbed(intents, [ScoreNoise(0.5)], n=3000)
     ab = np.log(prob[:, 2] / prob[:, 1]) - math.log(2)
     bc = np.log(prob[:, 1] / prob[:, 6]) - math.log(3)
@@ -193,13 +184,10 @@ def without(*constraints):
     return prob / prob.sum()
 
 
-def test_constraints_are_dropped_in_turn(relaxed, perturbed):
+def test_one_constraint_is_dropped_in_turn_or_any_with_the_same_probability(relaxed, perturbed):
     prob = perturbed(relaxed, [DropConstraints("turn")], n=4)
     assert prob[:, :3] == pytest.approx(np.array([without(b % 2) for b in range(4)]), abs=1e-12)
     assert prob[:, 3:] == pytest.approx(np.tile([0.25, 0.75], (4, 1)), abs=1e-12), "no constraints, nothing dropped"
-
-
-def test_exactly_one_constraint_is_dropped_any_with_the_same_probability(relaxed, perturbed):
     prob = perturbed(relaxed, [DropConstraints("one")], n=1000)[:, :3]
     first, second = (np.isclose(prob, without(c), atol=1e-12).all(axis=1) for c in (0, 1))
     assert (first ^ second).all()
@@ -214,17 +202,14 @@ def test_each_constraint_is_dropped_with_its_probability_on_its_own(relaxed, per
     assert perturbed(relaxed, [DropConstraints(1)])[0, :3] == pytest.approx([0.5, 0.3, 0.2], abs=1e-12)
 
 
-def test_constraints_are_dropped_from_the_number_of_each_query(perturbed):
+def test_constraints_are_dropped_from_the_number_of_each_query_if_there_is_one(intents, relaxed, perturbed):
     frame = pd.DataFrame({"qid": ["a", "a", "b", "b"], "entity_id": ["A", "B"] * 2, "prob": 0.5})
     frame["violations"] = [[1.0], [1.0], [0.0, 0.5, 1.0], [0.5, 0.5, 0.5]]
     prob = perturbed(frame.iloc[:2], [DropConstraints("one")])
     assert perturbed(frame, [DropConstraints("one")])[:, :2] == pytest.approx(prob, abs=1e-15)
-
-
-def test_constraints_that_nobody_named_cannot_be_dropped(intents, relaxed, perturbed):
-    for frame in (intents, relaxed.drop(columns="violations")):
+    for without_any in (intents, relaxed.drop(columns="violations")):
         with pytest.raises(InputError, match="DropConstraints needs the column 'violations', which RelaxConstraints"):
-            perturbed(frame, [DropConstraints("one")])
+            perturbed(without_any, [DropConstraints("one")])
 
 
 def test_candidates_are_dropped_with_their_probability_and_never_all(intents, perturbed):
