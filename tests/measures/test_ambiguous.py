@@ -419,7 +419,9 @@ def test_a_name_that_nobody_registered_is_an_error_with_the_nearest():
     adhoc, run = pd.DataFrame({"qid": ["a"], "docno": ["x"], "label": [1]}), ranked(a=["x"])
     with pytest.raises(InputError, match=r"intents='wikipdia': no intents are registered.*Did you mean wikipedia\?"):
         values(VB(intents="wikipdia") @ 10, adhoc, run)
-    with pytest.raises(InputError, match=r"tags='nowhere\.tsv': no tags are registered under this name and no such file"):
+    with pytest.raises(
+        InputError, match=r"tags='nowhere\.tsv': no tags are registered under this name and no such file"
+    ):
         values(VB(intents="wikipedia", tags="nowhere.tsv") @ 10, adhoc, run)
 
 
@@ -544,7 +546,9 @@ def test_without_a_pool_the_ideal_is_k_documents_and_with_one_those_it_knows():
 def test_without_a_pool_and_without_a_cutoff_there_is_no_ideal():
     intents = pd.DataFrame({"qid": ["a"], "entity_id": ["A"], "prob": [1.0]})
     run = ranked(a=["x", "y"]).assign(entity_id=["A", None])
-    with pytest.raises(ParameterError, match=r"gain='dcg' divides by the DCG of k matches.*use a cutoff k, such as @10"):
+    with pytest.raises(
+        ParameterError, match=r"gain='dcg' divides by the DCG of k matches.*use a cutoff k, such as @10"
+    ):
         values(ES(gain="dcg"), intents, run)
     assert values(ES, intents, run) == {"a": 1.0}
     register_tags("two of A", pd.DataFrame({"docno": ["x", "y"], "entity_id": "A"}), replace=True)

@@ -385,7 +385,9 @@ def test_draws_of_a_topic_depend_on_seed_and_topic_alone(values_of, stat):
 def test_a_topic_too_large_for_a_method_says_what_to_do():
     qrels = qrels_of({f"j{i}": i % 4 for i in range(400)})
     run = run_of([f"u{i}" for i in range(100)])
-    with pytest.raises(ParameterError, match="method='exact' is too expensive for query 'q' with 100 unjudged documents"):
+    with pytest.raises(
+        ParameterError, match="method='exact' is too expensive for query 'q' with 100 unjudged documents"
+    ):
         one(BNDCG(method="exact", stat="q5") @ 100, qrels, run)
 
 

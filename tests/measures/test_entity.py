@@ -317,7 +317,9 @@ def test_parameters_that_have_no_meaning(make, message):
 
 def test_qrels_that_are_no_links_are_named(values_of):
     qrels = pd.DataFrame({"qid": ["q0"], "docno": ["d0"], "label": [1]})
-    with pytest.raises(InputError, match=r"need the links of a pool.*found qid, docno, label.*vbterrier.entities.link_pool"):
+    with pytest.raises(
+        InputError, match=r"need the links of a pool.*found qid, docno, label.*vbterrier.entities.link_pool"
+    ):
         values_of(RelCov @ 20, qrels, run_of([(PLAIN, RUN)]))
 
 
@@ -406,7 +408,10 @@ def test_the_interval_of_the_ratio_holds_it_as_often_as_it_says():
     [
         (([1.0], [1.0, 0.5]), "rel_cov has 1 topics, nonrel_cov 2"),
         (([], []), r"rel_cov: wanted one proportion for each topic, found an array of shape \(0,\)"),
-        (([0.5], [float("nan")]), "nonrel_cov: topic 0 has nan, wanted 0 to 1; drop topics with an undefined value from both"),
+        (
+            ([0.5], [float("nan")]),
+            "nonrel_cov: topic 0 has nan, wanted 0 to 1; drop topics with an undefined value from both",
+        ),
         (([1.5], [0.5]), "rel_cov: topic 0 has 1.5"),
     ],
 )

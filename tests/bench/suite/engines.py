@@ -42,7 +42,7 @@ def _ours_from_files(way: Way, run: Any, qrels: Any) -> object:
     """Entity runs are read by the library, whose links no call of one line takes; all else by ``score``."""
     if way.kind != "entities":
         return _score(way, run, qrels)
-    from vbterrier.entities.files import read_links
+    from vbterrier.entities.pool import read_links
     from vbterrier.frames.files.reading import read_run
     from vbterrier.frames.ranking import Run
     from vbterrier.measures.base import evaluate

@@ -114,7 +114,7 @@ class Collection:
     @cached_property
     def as_theirs(self) -> dict[str, pd.DataFrame]:
         """The frames under ir_measures' names of columns."""
-        from vbterrier.measures.base import TO_IR_MEASURES
+        from vbterrier.hosts.ir_measures import TO_IR_MEASURES
 
         return {name: frame.rename(columns=TO_IR_MEASURES) for name, frame in self.frames.items()}
 
