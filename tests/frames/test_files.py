@@ -115,7 +115,6 @@ def test_qrels_that_read_right(stored, content, expected):
     assert frame["label"].dtype == np.int64
 
 
-# fmt: off
 INTENTS = {
     "no header": (b"q1 E1 0.75\nq1 E2 0.25\n", {"qid": ["q1", "q1"], "entity_id": ["E1", "E2"], "prob": [0.75, 0.25]}),
     "no header, tabs and blanks": (b"q1\tE1  0.75\n", {"qid": ["q1"], "entity_id": ["E1"], "prob": [0.75]}),
@@ -134,8 +133,7 @@ INTENTS = {
     "gzip": (gzip.compress(b"qid\tentity_id\tprob\nq1\tE1\t1\n"), {"qid": ["q1"], "entity_id": ["E1"], "prob": [1.0]}),
     "ids with blanks at their ends stay": (b"qid\tentity_id\tprob\nq1 \t E1\t1\n",
         {"qid": ["q1 "], "entity_id": [" E1"], "prob": [1.0]}),
-}
-# fmt: on
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("content", "expected"), INTENTS.values(), ids=INTENTS)
@@ -146,7 +144,6 @@ def test_intents_that_read_right(stored, content, expected):
     assert frame["prob"].dtype == np.float64
 
 
-# fmt: off
 TAGS = {
     "two columns": (b"d1 E1\n", {"docno": ["d1"], "entity_id": ["E1"], "weight": [1.0]}),
     "three columns": (b"d1 E1 0.5\n", {"docno": ["d1"], "entity_id": ["E1"], "weight": [0.5]}),
@@ -155,8 +152,7 @@ TAGS = {
         {"docno": ["d1"], "entity_id": ["E1"], "weight": [1.0], "qid": ["7"]}),
     "header with weight": (b"docno,entity_id,weight\nd1,E1,2\n",
         {"docno": ["d1"], "entity_id": ["E1"], "weight": [2.0]}),
-}
-# fmt: on
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("content", "expected"), TAGS.values(), ids=TAGS)
@@ -170,7 +166,6 @@ def test_tags_that_read_right(stored, content, expected):
 # Invalid files: the reader, the bytes, the invalid line, and words of the message.
 
 NAN = b"q1 Q0 d1 1 %s t\n"
-# fmt: off
 FAULTS = {
     read_run: {
         "empty": (b"", None, "is empty; wanted at least one line"),
@@ -279,8 +274,7 @@ FAULTS = {
         "empty fields": (b"docno\tentity_id\nd\tE\n\t\n", 3, "docno is empty"),
         "blank in an id": (b"d1 New York 1\n", 1, "found 4 in"),
     },
-}
-# fmt: on
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -385,7 +379,6 @@ def test_pipes_are_read_whole_although_only_once(tmp_path, content):
 
 # Parquet.
 
-# fmt: off
 PARQUET = {
     "run": (read_run, {"name": ["t"], "rank": [1], "score": [2.5], "docno": ["d"], "qid": ["NA"], "text": ["x"]},
         ["NA", "d", 2.5, 1, "t", "x"]),
@@ -396,8 +389,7 @@ PARQUET = {
         ["q", "E", 0.5, None]),
     "tags": (read_tags, {"docno": ["d"], "entity_id": ["E"]}, ["d", "E", 1.0]),
     "categories": (read_tags, {"docno": pd.Categorical(["d"]), "entity_id": pd.Categorical([5])}, ["d", "5", 1.0]),
-}
-# fmt: on
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("read", "columns", "expected"), PARQUET.values(), ids=PARQUET)
@@ -410,7 +402,6 @@ def test_parquet_whatever_its_name(tmp_path, read, columns, expected):
     assert [None if value is None or value != value else value for value in row] == expected  # noqa: PLR0124
 
 
-# fmt: off
 PARQUET_FAULTS = {
     "column missing": (read_run, {"qid": ["q"], "doc_no": ["d"]},
         "wanted columns qid, docno, score, rank; missing docno; found qid, doc_no. Did you mean doc_no?"),
@@ -428,8 +419,7 @@ PARQUET_FAULTS = {
         "column 'prob' must hold double"),
     "list for a number": (read_intents, {"qid": ["q"], "entity_id": ["E"], "prob": [[1.0]]},
         "column 'prob' must hold double"),
-}
-# fmt: on
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("read", "columns", "words"), PARQUET_FAULTS.values(), ids=PARQUET_FAULTS)
