@@ -31,23 +31,17 @@ def test_a_corpus_by_hand():
     found = query_profile(CORPUS)
     assert value_of(found, "count") == {"draws": 6, "queries": 6, "documents": 3, "mentions": 4, "entities": 3}
     assert value_of(found, "entity", "n") == {"link": 4, "NIL": 2}
-    assert value_of(found, "frequency", "n") == {
-        "1": 3, "2": 0, "3-5": 3, "6-10": 0, "11-100": 0, "101-1000": 0, "over 1000": 0,
-    }  # fmt: skip
+    frequencies = {"1": 3, "2": 0, "3-5": 3, "6-10": 0, "11-100": 0, "101-1000": 0, "over 1000": 0}
+    assert value_of(found, "frequency", "n") == frequencies
     assert value_of(found, "frequency quantile") == {"0.25": 1, "0.5": 1, "0.75": 3, "0.9": 3, "max": 3, "mean": 2}
     assert value_of(found, "ambiguity", "n") == {"0": 2, "1": 1, "2+": 3}
-    low, high = proportion_confint(4, 6, method="wilson")
-    assert value_of(found, "entity", "low")["link"] == pytest.approx(low)
-    assert value_of(found, "entity", "high")["link"] == pytest.approx(high)
+    ends = [value_of(found, "entity", end)["link"] for end in ("low", "high")]
+    assert ends == pytest.approx(proportion_confint(4, 6, method="wilson"))
     assert found["uniform"].isna().all()
-
-
-def test_intervals_of_none_and_of_all_end_at_0_and_1():
-    queries = pd.DataFrame({"docno": [f"d{place}" for place in range(400)], "mention": "Paris"})
-    found = query_profile(queries)
-    shares = found[found["part"] == "frequency"].set_index("item")
-    assert shares.loc["1", "low"] == 0
-    assert shares.loc["101-1000", "high"] == 1
+    # Intervals of none and of all end at 0 and 1.
+    found = query_profile(pd.DataFrame({"docno": [f"d{place}" for place in range(400)], "mention": "Paris"}))
+    assert value_of(found, "frequency", "low")["1"] == 0
+    assert value_of(found, "frequency", "high")["101-1000"] == 1
 
 
 def expected_link_share(rows, method):
@@ -64,28 +58,27 @@ def test_expected_shares_are_those_of_the_methods():
     found = query_profile(CORPUS, CORPUS)
     for method in ("uniform", "random_document", "random_mention"):
         assert value_of(found, "entity", method)["link"] == pytest.approx(expected_link_share(ROWS, method))
-    # Paris is in three documents, three others in one.
-    assert value_of(found, "frequency", "random_mention")["3-5"] == pytest.approx(1 / 4)
-    assert value_of(found, "frequency", "random_document")["3-5"] == pytest.approx((1 / 3 + 1 + 1 / 2) / 3)
-    assert value_of(found, "frequency quantile", "random_mention")["mean"] == pytest.approx(6 / 4)
-    assert value_of(found, "ambiguity", "random_mention")["2+"] == pytest.approx(1 / 4)
-    assert value_of(found, "count", "uniform")["documents"] == 3
+    for part, method, item, expected in (
+        # Paris is in three documents, three others in one.
+        ("frequency", "random_mention", "3-5", 1 / 4),
+        ("frequency", "random_document", "3-5", (1 / 3 + 1 + 1 / 2) / 3),
+        ("frequency quantile", "random_mention", "mean", 6 / 4),
+        ("ambiguity", "random_mention", "2+", 1 / 4),
+        ("count", "uniform", "documents", 3),
+    ):
+        assert value_of(found, part, method)[item] == pytest.approx(expected)
 
 
 def test_a_sample_is_looked_up_in_its_corpus():
-    rows = CORPUS[CORPUS["docno"] == "d2"]
-    assert value_of(query_profile(rows.assign(entity_id="NIL")), "frequency quantile")["max"] == 1
-    found = query_profile(rows.assign(entity_id="NIL"), CORPUS)
+    rows = CORPUS[CORPUS["docno"] == "d2"].assign(entity_id="NIL")
+    assert value_of(query_profile(rows), "frequency quantile")["max"] == 1
+    found = query_profile(rows, CORPUS)
     assert value_of(found, "frequency quantile")["max"] == 3
     # The corpus has two entities for Paris, unlike the sample.
     assert value_of(found, "ambiguity")["2+"] == 1
-    unlabelled = query_profile(rows.assign(entity_id="NIL"), CORPUS.drop(columns="entity_id"))
-    assert value_of(unlabelled, "ambiguity")["0"] == 1
-    assert set(query_profile(rows.drop(columns="entity_id"), CORPUS)["part"]) == {
-        "count",
-        "frequency",
-        "frequency quantile",
-    }
+    assert value_of(query_profile(rows, CORPUS.drop(columns="entity_id")), "ambiguity")["0"] == 1
+    parts = query_profile(rows.drop(columns="entity_id"), CORPUS)["part"]
+    assert set(parts) == {"count", "frequency", "frequency quantile"}
 
 
 def test_a_sample_brings_the_frequencies_of_its_corpus_and_counts_draws():
@@ -109,13 +102,11 @@ def test_random_mention_finds_fewer_links_in_a_corpus_of_zipf():
     rank = draw.zipf(1.3, 60_000)
     corpus = pd.DataFrame({"docno": draw.integers(6000, size=len(rank)), "mention": rank}).astype(str)
     corpus["entity_id"] = np.where(rank <= 2000, "Q" + corpus["mention"], "NIL")
-    share, low, high, expected = {}, {}, {}, {}
+    low, high, expected = {}, {}, {}
     for method in ("random-document", "random-mention"):
-        sample = sample_queries(corpus, 1000, method=method, seed=1)
-        found = query_profile(sample, corpus)
-        share[method] = value_of(found, "entity")["link"]
-        low[method], high[method] = (value_of(found, "entity", end)["link"] for end in ("low", "high"))
-        expected[method] = value_of(found, "entity", method.replace("-", "_"))["link"]
+        found = query_profile(sample_queries(corpus, 1000, method=method, seed=1), corpus)
+        for column, values in (("low", low), ("high", high), (method.replace("-", "_"), expected)):
+            values[method] = value_of(found, "entity", column)["link"]
         assert low[method] < expected[method] < high[method]
     assert high["random-mention"] < low["random-document"]
     assert expected["random-mention"] < 0.5 < expected["random-document"]
