@@ -10,16 +10,8 @@ from vbterrier.stats.candidates import CandidateArrays, Draws, State
 @pytest.fixture
 def intents():
     """Three queries, one with a single candidate, one with a candidate of probability 0; unsorted rows."""
-    rows = [
-        ("q2", "Z", 0.5),
-        ("q1", "B", 0.3),
-        ("q1", "A", 0.6),
-        ("q3", "A", 1.0),
-        ("q2", "Y", 0.5),
-        ("q2", "X", 0.0),
-        ("q1", "C", 0.1),
-    ]
-    return pd.DataFrame(rows, columns=["qid", "entity_id", "prob"])
+    qids, prob = ["q2", "q1", "q1", "q3", "q2", "q2", "q1"], [0.5, 0.3, 0.6, 1.0, 0.5, 0.0, 0.1]
+    return pd.DataFrame({"qid": qids, "entity_id": [*"ZBAAYXC"], "prob": prob})
 
 
 @pytest.fixture

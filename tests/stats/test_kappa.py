@@ -15,18 +15,12 @@ from vbterrier.kernels.resample import stream
 from vbterrier.stats.kappa import COLUMNS, cohen_kappa, fleiss_kappa, judge_agreement
 
 # The example of Fleiss 1971: 10 items, 14 judges, 5 categories; kappa .210.
-REPRINTED = [
-    [0, 0, 0, 0, 14],
-    [0, 2, 6, 4, 2],
-    [0, 0, 3, 5, 6],
-    [0, 3, 9, 2, 0],
-    [2, 2, 8, 1, 1],
-    [7, 7, 0, 0, 0],
-    [3, 2, 6, 3, 0],
-    [2, 5, 3, 2, 2],
-    [6, 5, 2, 1, 0],
-    [0, 2, 2, 3, 7],
-]
+REPRINTED = np.array(
+    [
+        [0, 0, 0, 0, 14, 0, 2, 6, 4, 2, 0, 0, 3, 5, 6, 0, 3, 9, 2, 0, 2, 2, 8, 1, 1],
+        [7, 7, 0, 0, 0, 3, 2, 6, 3, 0, 2, 5, 3, 2, 2, 6, 5, 2, 1, 0, 0, 2, 2, 3, 7],
+    ]
+).reshape(10, 5)
 
 
 def spread(counts):

@@ -29,16 +29,8 @@ from vbterrier.stats.replicas import replicate
 from vbterrier.stats.variants import Variants, with_variants
 
 RARE = 1e-4
-OF_INTENTS = [
-    Dirichlet(10),
-    TemperatureJitter(0.3),
-    ScoreNoise(0.4),
-    DropConstraints(0.5),
-    DropConstraints("one"),
-    DropConstraints("turn"),
-    DropCandidates(0.3),
-    IntentBootstrap(),
-]
+OF_INTENTS = [Dirichlet(10), TemperatureJitter(0.3), ScoreNoise(0.4), DropCandidates(0.3), IntentBootstrap()]
+OF_INTENTS += [DropConstraints(which) for which in (0.5, "one", "turn")]
 VALUES = [*OF_INTENTS, TagConfusion(0.2), TagDropout()]
 
 
