@@ -8,7 +8,6 @@ import gzip
 import math
 
 import ir_measures
-import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyterrier as pt
@@ -728,13 +727,6 @@ SILENT = {
     "leading zeros": tuple(
         frame.replace(ZEROS).assign(docno=frame["docno"].str.replace("d", "00")) for frame in (RUN, QRELS)
     ),
-    "BOM": (b"\xef\xbb\xbf" + LINES, QRELS),
-    "CRLF": (LINES.replace(b"\n", b"\r\n"), QRELS),
-    "tabs": (LINES.replace(b" ", b"\t"), QRELS),
-    "gzip named .run": (gzip.compress(LINES), QRELS),
-    "no tag": (LINES.replace(b" tag", b""), QRELS),
-    "no Q0": (LINES.replace(b" Q0", b""), QRELS),
-    "quotes and NA": (LINES.replace(b"d9", b'"d9').replace(b"d3", b"NA"), QRELS.replace("d3", "NA")),
 }
 WARNED = {
     "judgment twice": (RUN, added(QRELS), "qrels: 1 repeated judgments with the same label count once"),
@@ -759,20 +751,15 @@ def test_files_with_odd_rows_give_the_right_number_and_one_line_of_warning(score
     assert scored(run, qrels) == (0, pytest.approx(RIGHT, abs=1e-12), [f"vbterrier: warning: {words}"])
 
 
-def with_score(value):
-    return replaced(RUN.astype({"score": object}), "score", 1, value)
-
-
-def with_label(value):
-    return replaced(QRELS.astype({"label": object}), "label", 1, value)
-
-
-LABEL = "qrels.txt:2: label must be a whole number of at most 64 bits, found "
 REFUSED = {
-    **{f"document twice, {name}": (run, QRELS, words.replace("\\", "")) for name, (run, words) in TWICE.items()},
+    "document twice": (TWICE["tied"][0], QRELS, TWICE["tied"][1]),
     "two labels": (RUN, added(QRELS, label=0), "document 'd1' of query 'q1' has the labels 2 (row 0) and 0 (row 5)"),
-    **{f"score {value!r}": (with_score(value), QRELS, "mine.run:2: ") for value in ("nan", "NaN", "", "high")},
-    **{f"label {value!r}": (RUN, with_label(value), f"{LABEL}{value!r}") for value in ("0.5", "good", "1_0")},
+    "score NaN": (replaced(RUN, "score", 1, math.nan), QRELS, "mine.run:2: score must be a number, found 'nan'"),
+    "label 0.5": (
+        RUN,
+        QRELS.assign(label=["2", "0.5", "0", "1", "0"]),
+        "qrels.txt:2: label must be a whole number of at most 64 bits, found '0.5'",
+    ),
     "leading zeros": (
         RUN.assign(qid="001"),
         QRELS.assign(qid="1", docno=list("abcde")),
@@ -793,10 +780,6 @@ def test_files_with_bad_rows_are_one_line(scored, run, qrels, words):
 UNREADABLE = {
     "not UTF-8": (LINES + b"q1 Q0 d\xe9 9 0.1 tag\n", ":7: ", "UTF-8"),
     "truncated gzip": (gzip.compress(LINES * 40, mtime=0)[:-20], ": ", "to its end"),
-    "blank in the tag": (LINES.replace(b"tag", b"my tag"), ":1: ", "blank"),
-    "short line": (LINES + b"q1 Q0 d8\n", ":7: ", "wanted 6 fields"),
-    "score abc": (LINES.replace(b"0.5 tag", b"abc tag"), ":4: ", "'abc'"),
-    "header": (b"qid Q0 docno rank score tag\n" + LINES, ":1: ", "header"),
     "binary": (b"\0\1\2" + LINES, ":1: ", "binary"),
 }
 
@@ -811,14 +794,6 @@ def test_files_that_cannot_be_read_are_one_line_with_the_file_and_line(scored, t
         score(tmp_path / "mine.run", QRELS, ["BNDCG@10"])
 
 
-UNREADABLE_QRELS = {
-    "3 columns": (QRELS_LINES.replace(b" 0 d", b" d"), ":1: ", "wanted 4 fields"),
-    "label 1.5": (QRELS_LINES.replace(b"d2 1", b"d2 1.5"), ":2: ", "'1.5'"),
-    "empty": (b"", ": ", "is empty"),
-    "a run": (LINES, ":1: ", "read_run"),
-}
-
-
 @pytest.fixture(params=["score", "doctor"])
 def reads(request, command):
     """Read files by a command."""
@@ -826,13 +801,11 @@ def reads(request, command):
     return lambda run, qrels: command(request.param, run, "-q", qrels, *measure)
 
 
-@pytest.mark.parametrize(("content", "where", "words"), UNREADABLE_QRELS.values(), ids=UNREADABLE_QRELS)
-def test_judgments_that_cannot_be_read_are_one_line_with_the_file_and_line(reads, stored, content, where, words):
-    run, qrels = stored(mine=LINES, qrels=content)
+def test_judgments_that_cannot_be_read_are_one_line_with_the_file_and_line(reads, stored):
+    run, qrels = stored(mine=LINES, qrels=QRELS_LINES.replace(b" 0 d", b" d"))
     code, out, err = reads(run, qrels)
     assert (code, out, len(err.splitlines())) == (1, "", 1)
-    assert err.startswith(f"vbterrier: error: {qrels}{where}")
-    assert words in err
+    assert err.startswith(f"vbterrier: error: {qrels}:1: wanted 4 fields")
 
 
 def test_a_missing_file_is_one_line_with_the_nearest_name(reads, stored, tmp_path):
@@ -850,4 +823,3 @@ def test_errors_are_values_errors_so_that_anybody_can_catch_them():
     for error in (InputError, ParameterError, FileError):
         assert issubclass(error, ValueError)
         assert issubclass(error, vbterrier.VBTerrierError)
-    assert np.isfinite(RIGHT)

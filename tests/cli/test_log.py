@@ -19,18 +19,15 @@ QRELS = pd.DataFrame({"qid": ["q1", "q2"], "docno": ["a", "b"], "label": [1, 1]}
 RUN = pd.DataFrame({"qid": ["q1", "q2"], "docno": ["a", "b"], "score": [1.0, 1.0]})
 
 
-class Terminal(io.StringIO):
-    def isatty(self):
-        return True
-
-
 @pytest.fixture
 def terminal(monkeypatch):
     """A terminal on request: pytest replaces standard error between fixtures and tests."""
 
     def opened():
-        monkeypatch.setattr(sys, "stderr", Terminal())
-        return sys.stderr
+        screen = io.StringIO()
+        screen.isatty = lambda: True
+        monkeypatch.setattr(sys, "stderr", screen)
+        return screen
 
     return opened
 
@@ -70,16 +67,14 @@ def test_a_process_without_standard_error_has_no_bars(monkeypatch):
 
 
 def test_notebooks_are_recognised_by_their_kernel(monkeypatch):
-    def shell(**config):
-        return types.SimpleNamespace(get_ipython=lambda: types.SimpleNamespace(config=config))
+    def within(shell):
+        monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=lambda: shell))
+        return log.is_notebook()
 
-    monkeypatch.setitem(sys.modules, "IPython", shell(IPKernelApp={}))
-    assert log.is_notebook()
+    assert within(types.SimpleNamespace(config={"IPKernelApp": {}}))
     assert log.is_seen()
-    monkeypatch.setitem(sys.modules, "IPython", shell(TerminalIPythonApp={}))
-    assert not log.is_notebook()
-    monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=lambda: None))
-    assert not log.is_notebook()
+    assert not within(types.SimpleNamespace(config={"TerminalIPythonApp": {}}))
+    assert not within(None)
 
 
 def test_messages_leave_bars_whole_and_bars_go_with_their_work(terminal):
@@ -123,12 +118,13 @@ def test_files_runs_priors_and_measures_are_logged(demo_files, caplog):
 
 
 def test_chunks_and_checkpoints_are_logged(demo_files, tmp_path, caplog):
+    asked = demo_files / "dense.run", demo_files / "qrels.txt", ["nDCG@10"]
     with caplog.at_level(logging.DEBUG, NAME):
-        vbterrier.score(demo_files / "dense.run", demo_files / "qrels.txt", ["nDCG@10"], resume=tmp_path, n_resamples=5)
+        vbterrier.score(*asked, resume=tmp_path, n_resamples=5)
         assert "a block of 240 rows" in caplog.text
         assert "is done" in caplog.text
         caplog.clear()
-        vbterrier.score(demo_files / "dense.run", demo_files / "qrels.txt", ["nDCG@10"], resume=tmp_path, n_resamples=5)
+        vbterrier.score(*asked, resume=tmp_path, n_resamples=5)
     assert "results are there" in caplog.text
     assert "a block of" not in caplog.text
 
@@ -193,4 +189,3 @@ def test_verbose_goes_with_commands_of_groups(command, tmp_path):
     code, _, err = command("queries", "profile", tmp_path / "mentions.csv", "-v")
     assert code == 0
     assert "Traceback" not in err
-    assert "--verbose" in command("queries", "power", "--help")[1]

@@ -1,6 +1,7 @@
 """Contracts of frames: tables that are accepted, required columns, names of systems."""
 
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -14,13 +15,12 @@ def test_a_pandas_frame_is_taken_as_it_is():
     assert frame_of(PLAIN, "run") is PLAIN
 
 
-@pytest.mark.parametrize("made", ["polars", "pyarrow table", "pyarrow batch"])
+TABLES = {"polars": pl.from_pandas, "table": pa.Table.from_pandas, "batch": pa.RecordBatch.from_pandas}
+
+
+@pytest.mark.parametrize("made", TABLES.values(), ids=TABLES)
 def test_arrow_tables_become_pandas_frames_with_ids_as_text(made):
-    if made == "polars":
-        table = pytest.importorskip("polars").from_pandas(PLAIN)
-    else:
-        table = (pa.Table if made == "pyarrow table" else pa.RecordBatch).from_pandas(PLAIN)
-    frame = frame_of(table, "run")
+    frame = frame_of(made(PLAIN), "run")
     assert isinstance(frame, pd.DataFrame)
     assert frame.to_numpy(dtype=object).tolist() == [["007", "NA", 1.5]]
 
@@ -45,23 +45,25 @@ def test_columns_that_are_there_are_enough_whatever_else_is():
     require(PLAIN.iloc[:0], ("qid",), "run")
 
 
-def test_missing_columns_are_listed_with_what_was_found_and_the_nearest_name():
-    words = (
-        r"^run: wanted columns qid, doc_no, label; missing doc_no, label; "
-        r"found qid, docno, score\. Did you mean docno\?$"
-    )
+@pytest.mark.parametrize(
+    ("frame", "columns", "words"),
+    [
+        (
+            PLAIN,
+            ("qid", "doc_no", "label"),
+            (
+                r"^run: wanted columns qid, doc_no, label; missing doc_no, label; found qid, docno, score\. "
+                r"Did you mean docno\?$"
+            ),
+        ),
+        (pd.DataFrame(), ("qid",), r"missing qid; found none\.$"),
+        (pd.DataFrame({0: [], 1: []}), ("qid",), r"found 0, 1\."),
+    ],
+    ids=["the nearest name", "no columns", "names that are not text"],
+)
+def test_missing_columns_are_listed_with_what_was_found(frame, columns, words):
     with pytest.raises(InputError, match=words):
-        require(PLAIN, ("qid", "doc_no", "label"), "run")
-
-
-def test_a_frame_without_columns_says_so():
-    with pytest.raises(InputError, match=r"missing qid; found none\.$"):
-        require(pd.DataFrame(), ("qid",), "run")
-
-
-def test_columns_with_names_other_than_text_are_shown():
-    with pytest.raises(InputError, match=r"found 0, 1\."):
-        require(pd.DataFrame({0: [], 1: []}), ("qid",), "run")
+        require(frame, columns, "run")
 
 
 def test_only_duplicates_of_columns_that_are_read_are_refused():
@@ -82,7 +84,6 @@ def test_two_systems_of_one_name_are_refused():
 
 
 def test_lists_of_text_come_from_polars():
-    polars = pytest.importorskip("polars")
-    frame = frame_of(polars.DataFrame({"docno": ["d1"], "entity_id": [["Q1", "Q2"]]}), "run")
+    frame = frame_of(pl.DataFrame({"docno": ["d1"], "entity_id": [["Q1", "Q2"]]}), "run")
     assert list(frame["entity_id"][0]) == ["Q1", "Q2"]
     assert frame["docno"].tolist() == ["d1"]
