@@ -57,12 +57,14 @@ def test_every_pair_of_every_measure_with_holm_over_the_pairs_of_one():
     assert (found["n_qids"] == 30).all()
 
 
-def test_all_systems_are_compared_with_the_baseline():
+def test_all_systems_are_compared_with_the_baseline_and_one_alone_with_none():
     found = comparisons(values(base=[0.1, 0.4], a=[0.5, 0.5], b=[0.0, 0.2]), baseline="base")
     assert found[["name_a", "name_b"]].to_numpy().tolist() == [["a", "base"], ["b", "base"]]
     assert found["diff"].tolist() == pytest.approx([0.25, -0.15])
     with pytest.raises(ParameterError, match=r"baseline='bse'.*Did you mean base"):
         comparisons(values(base=[0.1, 0.4], a=[0.5, 0.5]), baseline="bse")
+    alone = comparisons(values(a=[0.5, 0.25]))
+    assert (len(alone), list(alone)) == (0, list(COLUMNS))
 
 
 @pytest.mark.parametrize(("n", "diff", "p"), [(2, 0, 1), (12, 0.25, pytest.approx(2 / 2**12, abs=1e-3))])
@@ -73,18 +75,11 @@ def test_a_constant_difference_is_one(n, diff, p):
 
 
 def test_rows_in_any_order_and_the_same_seed():
-    rng = np.random.default_rng(1)
-    table = values(a=rng.random(40), b=rng.random(40))
+    table = values(a=np.random.default_rng(1).random(40), b=np.random.default_rng(2).random(40))
     mixed = pd.concat([table[table["name"] == "a"].sample(frac=1, random_state=1), table[table["name"] == "b"]])
-    pd.testing.assert_frame_equal(comparisons(table, seed=4), comparisons(mixed, seed=4))
-    first, second = (comparisons(table, seed=seed).iloc[0] for seed in (4, 5))
-    assert first["low"] != second["low"]
-    assert first["p_value"] != second["p_value"]
-
-
-def test_one_system_alone_has_no_comparison():
-    found = comparisons(values(a=[0.5, 0.25]))
-    assert (len(found), list(found)) == (0, list(COLUMNS))
+    first, again, other = (comparisons(given, seed=seed) for given, seed in ((table, 4), (mixed, 4), (table, 5)))
+    pd.testing.assert_frame_equal(first, again)
+    assert (first.loc[0, ["low", "p_value"]] != other.loc[0, ["low", "p_value"]]).all()
 
 
 @pytest.mark.parametrize(
@@ -185,17 +180,15 @@ def test_pairs_that_are_too_many_for_holm_are_corrected_by_max_t():
     assert found.groupby("measure")["correction"].unique().map(list).to_dict() == {"ES@5": ["max-t"], "P@5": ["max-t"]}
 
 
-@pytest.mark.parametrize("test", ["t", "wilcoxon"])
-def test_max_t_needs_a_test_that_resamples(test):
-    with pytest.raises(ParameterError, match=f"needs a test that resamples, found test='{test}'; use test='random"):
-        comparisons(values(**SCORES), test=test, correction="max-t")
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"test": "ttest"}, "test='ttest': wanted one of 'randomisation', 't', 'wilcoxon', 'bootstrap'"),
         ({"correction": "Holm"}, "correction='Holm': wanted one of 'auto', 'holm', 'bh', 'max-t', 'none'.* mean holm"),
+        *[
+            ({"test": test, "correction": "max-t"}, f"a test that resamples, found test='{test}'; use test='random")
+            for test in ("t", "wilcoxon")
+        ],
         ({"margin": 0}, "margin=0: wanted a number above 0"),
         ({"margin": np.nan}, "margin=nan: wanted a number above 0"),
         ({"n_resamples": 0}, "n_resamples=0: wanted a whole number of at least 1"),
@@ -236,17 +229,22 @@ def test_resamples_are_counted_where_there_were_some(test, method, used):
     assert set(comparisons(values(**SCORES), test=test, method=method, n_resamples=299)["n_resamples"]) == {used}
 
 
-def test_effect_size_and_topics_won_by_hand():
-    found = comparisons(values(a=[0.5, 0.5, 0.1, 0.3], b=[0.1, 0.3, 0.1, 0.5])).iloc[0]
-    # .4, .2, 0, -.2: mean .1, variance (.09 + .01 + .01 + .09)/3.
-    assert found["effect_size"] == pytest.approx(0.1 / (0.2 / 3) ** 0.5)
-    assert found[["wins", "losses", "ties"]].tolist() == [2, 1, 1]
-
-
-def test_roundings_are_ties():
-    # .3 - .1 - .2 is not exactly 0 in floating point.
-    found = comparisons(values(a=[0.3 - 0.1, 0.5, 0.7], b=[0.2, 0.5, 0.7]), test="t").iloc[0]
-    assert found[["diff", "effect_size", "wins", "losses", "ties", "p_value"]].tolist() == [0, 0, 0, 0, 3, 1]
+@pytest.mark.parametrize(
+    ("a", "b", "expected"),
+    [
+        # .4, .2, 0, -.2: mean .1, variance (.09 + .01 + .01 + .09)/3.
+        ([0.5, 0.5, 0.1, 0.3], [0.1, 0.3, 0.1, 0.5], [0.1, 0.1 / (0.2 / 3) ** 0.5, 2, 1, 1]),
+        # .3 - .1 - .2 is not exactly 0 in floating point.
+        ([0.3 - 0.1, 0.5, 0.7], [0.2, 0.5, 0.7], [0, 0, 0, 0, 3]),
+    ],
+    ids=["by hand", "roundings are ties"],
+)
+def test_effect_size_and_topics_won(a, b, expected):
+    found = comparisons(values(a=a, b=b), test="t").iloc[0]
+    assert found[["diff", "effect_size", "wins", "losses", "ties"]].tolist() == pytest.approx(
+        expected, abs=0, rel=1e-12
+    )
+    assert (found["p_value"] == 1) == (expected[0] == 0)
 
 
 def test_a_constant_difference_has_no_spread():
@@ -315,16 +313,16 @@ def test_values_of_an_experiment_are_compared():
     pd.testing.assert_frame_equal(comparisons(objects), comparisons(table))
 
 
-def test_holm_by_hand():
+def test_corrections_by_hand():
+    four = np.array([0.03, 0.01, 0.5, 0.02])
     # .01 * 4, then .02 * 3 = .06, .03 * 2 = .06, and the largest unchanged.
-    assert holm(np.array([0.03, 0.01, 0.5, 0.02])).tolist() == pytest.approx([0.06, 0.04, 0.5, 0.06])
+    assert holm(four).tolist() == pytest.approx([0.06, 0.04, 0.5, 0.06])
     assert holm(np.array([0.6, 0.7])).tolist() == [1.0, 1.0]
-
-
-def test_benjamini_and_hochberg_by_hand():
     # .01 * 4/1, .02 * 4/2, .03 * 4/3 = .04, and the largest unchanged.
-    found = adjusted(np.array([0.03, 0.01, 0.5, 0.02]), "bh")
-    assert found.tolist() == pytest.approx([0.04, 0.04, 0.5, 0.04])
+    assert adjusted(four, "bh").tolist() == pytest.approx([0.04, 0.04, 0.5, 0.04])
+    assert adjusted(four, "none").tolist() == four.tolist()
+    for correction in ("holm", "bh", "none"):
+        assert adjusted(np.array([]), correction).tolist() == []
 
 
 @pytest.mark.parametrize(("name", "statsmodels_name"), [("holm", "holm"), ("bh", "fdr_bh")])
@@ -340,10 +338,3 @@ def monkeypatch_gc():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(gc, "collect", lambda: 0)
         yield
-
-
-@pytest.mark.parametrize("correction", ["holm", "bh", "none"])
-def test_no_test_has_nothing_to_adjust(correction):
-    assert adjusted(np.array([]), correction).tolist() == []
-    if correction == "none":
-        assert adjusted(np.array([0.2, 0.01]), correction).tolist() == [0.2, 0.01]

@@ -51,6 +51,8 @@ def test_p_is_the_share_of_a_plain_loop_with_what_was_seen_added(test):
         assert p == pytest.approx((1 + np.sum(drawn[:, pair] >= seen - 1e-9)) / 200)
     assert found.max() > 0.3
     assert found.min() < 0.06
+    first, again, other = (p_of(DIFFERENCES, test, 299, seed).tolist() for seed in (1, 1, 2))
+    assert first == again != other
 
 
 def test_few_topics_get_every_sign_flip_as_scipy_makes_them():
@@ -60,13 +62,6 @@ def test_few_topics_get_every_sign_flip_as_scipy_makes_them():
         assert p == pytest.approx(peer.pvalue)
     # With one resample fewer, flips are drawn at random.
     assert p_of(SMALL, n_resamples=2**7 - 1).tolist() != found.tolist()
-
-
-def test_every_sign_flip_comes_once_whatever_the_blocks(monkeypatch):
-    monkeypatch.setattr(paired_tests, "_BATCH", 20)
-    blocks = list(paired_tests._all_signs(5))
-    assert len(blocks) == 8
-    assert sorted(map(tuple, np.vstack(blocks))) == sorted(product([-1.0, 1.0], repeat=5))
 
 
 def test_students_t_is_scipys():
@@ -129,11 +124,14 @@ def test_pairs_that_differ_by_a_constant():
 
 
 @pytest.mark.parametrize("test", TESTS)
-def test_a_single_topic_shows_no_difference(test):
+def test_a_single_topic_and_one_that_differs_show_no_difference(test):
     assert p_of([[0.7, 0.0, -0.1]], test).tolist() == [1.0, 1.0, 1.0]
     assert np.isnan(t_of(np.array([[0.7, 0.0]]))).all()
     if test in RESAMPLED:
         assert np.array(max_t(np.array([[0.7, 0.0]]), test, n_resamples=99, seed=0)).tolist() == [[1.0, 1.0]] * 2
+        # Resamples without the only topic that differs do not vary and are not 0: t is infinite.
+        p = p_of(0.7 * np.eye(20)[:, [3]], test).item()
+        assert p == 1 if test == "randomisation" else 0.3 < p <= 1
 
 
 @pytest.mark.parametrize("n", [14, 60])
@@ -143,26 +141,16 @@ def test_signed_ranks_with_ties_are_asymptotic_without_a_correction_for_continui
     assert p_of(tied[:, None], "wilcoxon").item() == pytest.approx(expected, rel=1e-9)
 
 
-def test_one_topic_that_differs_says_nothing():
-    lonely = np.zeros((20, 1))
-    lonely[3] = 0.7
-    assert p_of(lonely, "randomisation").item() == 1.0
-    # Resamples without it do not vary and are not 0: t is infinite.
-    assert 0.3 < p_of(lonely, "bootstrap").item() <= 1.0
-
-
-def test_blocks_change_nothing(monkeypatch):
+def test_blocks_change_nothing_and_every_sign_flip_comes_once(monkeypatch):
     whole = [max_t(DIFFERENCES, test, n_resamples=500, seed=1) for test in RESAMPLED]
     monkeypatch.setattr(resample, "_BLOCK", 30 * 70)
     monkeypatch.setattr(paired_tests, "_BATCH", 70 * 5)
     for before, test in zip(whole, RESAMPLED, strict=True):
         assert np.array(max_t(DIFFERENCES, test, n_resamples=500, seed=1)).tolist() == np.array(before).tolist()
-
-
-def test_the_seed_decides():
-    for test in RESAMPLED:
-        first, again, other = (p_of(DIFFERENCES, test, 299, seed).tolist() for seed in (1, 1, 2))
-        assert first == again != other
+    monkeypatch.setattr(paired_tests, "_BATCH", 20)
+    blocks = list(paired_tests._all_signs(5))
+    assert len(blocks) == 8
+    assert sorted(map(tuple, np.vstack(blocks))) == sorted(product([-1.0, 1.0], repeat=5))
 
 
 def stepped(seen, drawn, extra):
