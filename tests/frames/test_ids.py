@@ -94,25 +94,21 @@ def test_mixed_types_are_refused_with_the_row_and_both_types(mixed, row, kinds):
 
 
 @pytest.mark.parametrize(
-    "column",
+    ("values", "dtype", "row"),
     [
-        pd.Series(["a", None, "c"], dtype=object),
-        pd.Series(["a", np.nan, "c"], dtype=object),
-        pd.Series(["a", None, "c"], dtype="str"),
-        pd.Series(["a", None, "c"], dtype="category"),
-        pd.Series([1, None, 3], dtype="Int64"),
-        pd.Series([1, None, 3], dtype=pd.ArrowDtype(pa.int64())),
+        (["a", None, "c"], object, 1),
+        (["a", np.nan, "c"], object, 1),
+        (["a", None, "c"], "str", 1),
+        (["a", None, "c"], "category", 1),
+        ([1, None, 3], "Int64", 1),
+        ([1, None, 3], pd.ArrowDtype(pa.int64()), 1),
+        ([None, None], object, 0),
     ],
-    ids=["object", "object nan", "str", "category", "Int64", "ArrowDtype"],
+    ids=["object", "object nan", "str", "category", "Int64", "ArrowDtype", "nothing else"],
 )
-def test_a_missing_id_is_refused_with_its_row(column):
-    with pytest.raises(InputError, match="run column 'docno': row 1 has no id"):
-        ids_of(column, "run column 'docno'")
-
-
-def test_a_column_of_nothing_but_missing_ids_is_refused():
-    with pytest.raises(InputError, match="row 0 has no id"):
-        ids_of(pd.Series([None, None], dtype=object), "x")
+def test_a_missing_id_is_refused_with_its_row(values, dtype, row):
+    with pytest.raises(InputError, match=f"run column 'docno': row {row} has no id"):
+        ids_of(pd.Series(values, dtype=dtype), "run column 'docno'")
 
 
 @pytest.mark.parametrize("dtype", [object, "str", "int64", "Int64", "category"])
@@ -231,21 +227,12 @@ def test_labels_that_are_not_whole_are_refused_with_their_row_and_the_remedy(bad
 
 def test_integers_and_text_are_refused_with_both_types_and_the_cast():
     numbers, words = Ids(pa.array(["1"], pa.large_string()), integers=True), ids("1")
-    said = (
-        r"run column 'qid' holds integers, qrels column 'qid' holds text: .*cast run column 'qid' with .astype\(str\)"
-    )
-    with pytest.raises(InputError, match=said):
-        require_same_kind(numbers, words, "run column 'qid'", "qrels column 'qid'")
-    said = r"a holds text, b holds integers: .*cast b with .astype\(str\)"
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=r"a holds integers, b holds text: .*cast a with .astype\(str\)"):
+        require_same_kind(numbers, words, "a", "b")
+    with pytest.raises(InputError, match=r"a holds text, b holds integers: .*cast b with .astype\(str\)"):
         require_same_kind(words, numbers, "a", "b")
-
-
-def test_an_empty_side_is_of_every_kind():
-    numbers, nothing = Ids(pa.array(["1"], pa.large_string()), integers=True), ids()
-    require_same_kind(numbers, nothing, "a", "b")
-    require_same_kind(nothing, numbers, "a", "b")
-    require_same_kind(numbers, numbers, "a", "b")
+    for one, other in ((numbers, ids()), (ids(), numbers), (numbers, numbers)):
+        require_same_kind(one, other, "a", "b")
 
 
 def parts(pairs):
