@@ -132,20 +132,15 @@ def test_preferences_are_those_of_a_loop(seed):
     assert preferences(truth, *ends, estimated) == textbook_preferences(truth, *ends, estimated)
 
 
-def test_touching_ranges_state_nothing():
+def test_touching_ranges_state_nothing_and_what_is_stated_of_equals_is_wrong():
     truth = np.array([[0.7], [0.5]])
     low, high = np.array([[0.5 + 1e-12], [0.5]]), np.array([[0.9], [0.5]])
     assert preferences(truth, low, high, True) == Preferences(1, 0, 0)
     assert preferences(truth, low + np.array([[0.1], [0]]), high, True) == Preferences(1, 1, 1)
-
-
-def test_what_is_stated_of_equals_is_wrong():
-    truth = np.array([[0.5], [0.5]])
-    found = preferences(truth, np.array([[0.6], [0.1]]), np.array([[0.7], [0.2]]), True)
+    found = preferences(np.array([[0.5], [0.5]]), np.array([[0.6], [0.1]]), np.array([[0.7], [0.2]]), True)
     assert found == Preferences(0, 1, 0)
     assert found.precision == 0
-    assert np.isnan(found.recall)
-    assert np.isnan(Preferences(0, 0, 0).f1)
+    assert np.isnan([found.recall, Preferences(0, 0, 0).f1]).all()
 
 
 @given(st.integers(1, 30), st.integers(1, 30), st.floats(0.05, 1))
@@ -154,17 +149,12 @@ def test_f1_is_the_harmonic_mean(n_true, n_stated, share):
     assert found.f1 == pytest.approx(2 / (1 / found.precision + 1 / found.recall))
 
 
-def test_paired_t_is_scipys():
+def test_paired_t_is_scipys_and_defined_without_spread():
     one, other = np.random.default_rng(1).random((2, 40))
     assert paired_t(one - other) == pytest.approx(tuple(stats.ttest_rel(one, other)))
-
-
-@pytest.mark.parametrize(
-    ("differences", "expected"),
-    [([0.0, 1e-17, 0.0], (0.0, 1.0)), ([0.1, 0.1, 0.1], (np.inf, 0.0)), ([-0.1, -0.1], (-np.inf, 0.0))],
-)
-def test_t_without_spread(differences, expected):
-    assert paired_t(np.array(differences)) == expected
+    assert paired_t(np.array([0.0, 1e-17, 0.0])) == (0.0, 1.0)
+    assert paired_t(np.array([0.1, 0.1, 0.1])) == (np.inf, 0.0)
+    assert paired_t(np.array([-0.1, -0.1])) == (-np.inf, 0.0)
 
 
 def test_bonferroni_counts_the_tests_that_were_made():
