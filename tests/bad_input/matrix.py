@@ -19,16 +19,16 @@ from vbterrier import cli
 from vbterrier.errors import DegenerateWarning, VBTerrierError
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "developers" / "input-validation.md"
-HEAD = """# What bad input gets
+HEAD = """# Input validation
 
 Each row was run three ways: `vbterrier.score` (or the reader, knowledge base or set that the row is about), the same
-through `pt.Experiment` with frames that our readers gave, and the command line, where frames were written to files
+through `pt.Experiment` with frames that the readers returned, and the command line, where frames were written to files
 first. A number is the mean that comes out; 0.8155 is right where nothing else is said. `⚠` begins a warning, `1:` and
-`2:` an exit code with the one line that the command line writes. Messages are cut, and folders and what stands in
-brackets left out. nDCG and alpha_nDCG in `pt.Experiment` are ir_measures' own, whatever they make of it: of rows in no
-order alpha_nDCG is .5000 there, and .8155 by `score`, which puts them in order first. PyTerrier makes ids of integers
-text before measures see them, who then can only warn. `python tests/bad_input/matrix.py` writes this page; a test runs
-all of it and compares.
+`2:` an exit code with the one line that the command line writes. Messages are cut, and folders and text in
+brackets left out. nDCG and alpha_nDCG in `pt.Experiment` are computed by ir_measures: with rows in no order alpha_nDCG
+is .5000 there, and .8155 by `score`, which sorts them first. PyTerrier converts integer ids to text before measures
+see them, which then can only warn. `python tests/bad_input/matrix.py` writes this page; a test runs all of it and
+compares.
 
 | input | library | pt.Experiment | command line |
 |:---|:---|:---|:---|

@@ -57,7 +57,7 @@ def test_good_frames_give_every_topic_a_value_in_range(strategies, data):
 
 @given(data=st.data())
 @settings(max_examples=80, deadline=None)
-def test_broken_frames_give_an_error_of_ours_or_values_in_range(strategies, data):
+def test_broken_frames_give_an_own_error_or_values_in_range(strategies, data):
     case = data.draw(strategies.broken())
     before = [frame.copy(deep=True) for frame in case]
     with contextlib.suppress(VBTerrierError):
@@ -126,7 +126,7 @@ def test_an_id_that_is_an_integer_beyond_64_bits_is_an_error_with_the_cast():
 
 
 @pytest.mark.parametrize(("name", "column"), [("tags", "weight"), ("qrels", "iteration"), ("run", "entity_id")])
-def test_columns_that_are_not_wanted_but_read_stand_once(name, column):
+def test_optional_columns_that_are_read_occur_once(name, column):
     frames = {
         "run": pd.DataFrame({"qid": ["q1"], "docno": ["d1"], "score": [1.0]}),
         "qrels": pd.DataFrame({"qid": ["q1"], "docno": ["d1"], "label": [1]}),

@@ -1,4 +1,4 @@
-"""What bad input gets: the right number, or an error that names the place, what was wanted and the remedy.
+"""Input validation: the right number, or an error that names the place, what was wanted and the remedy.
 
 Line by line of the specification's table, by every way in: the library's calls, ir_measures, pt.Experiment and the
 command line. nDCG@10 of the specification's data is 0.815. How files are parsed is tested with the readers.
