@@ -301,6 +301,12 @@ def test_tokens_that_no_header_holds_are_refused_unsaid(token):
         WATClient("https://example.org", token=token)
 
 
+def test_tokens_without_encryption_are_kept_from_proxies():
+    WATClient("https://example.org", token=TOKEN, proxy="http://127.0.0.1:2")
+    with pytest.raises(ParameterError, match=r"proxy='http://127.0.0.1:2': would read the token"):
+        WATClient("http://127.0.0.1:1", token=TOKEN, proxy="http://127.0.0.1:2")
+
+
 def test_tokens_go_over_https_or_to_this_machine_alone():
     for endpoint in ("https://example.org", "http://127.0.0.1:1", "http://[::1]:1", "http://localhost/x"):
         WATClient(endpoint, token=TOKEN)

@@ -174,6 +174,11 @@ class Client(ABC):
             raise ParameterError(
                 f"endpoint={self.endpoint!r}: a token would be sent unencrypted; use https, or no token"
             )
+        if self.token is not None and self.proxy is not None and self.endpoint.startswith("http:"):
+            raise ParameterError(
+                f"proxy={self.proxy!r}: would read the token, which goes unencrypted to {self.endpoint}; use an https "
+                "endpoint, or no proxy"
+            )
         # Check the parameters of the format now, not after the first answer.
         _ = self.format
 
