@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 _INTRODUCTION = """Made by `python -m suite` in `tests/bench`; written from its JSON, not by hand.
 
-All ways take turns in one process: a ratio is of seconds on processors in the same round, the median of the rounds \
-with the least and the most in brackets. A ratio of 40 says that ours takes a fortieth. Memory is the peak above the \
-frames (for files: above nothing), each in a process of its own. `vbterrier` is the measure through \
-`ir_measures.calc_aggregate`, `vbterrier.score` the library's own call, with 2,000 resamples for an interval that the \
-others do not give."""
+All evaluations alternate in one process. A ratio compares processor seconds of the same round; the median of the \
+rounds is given, with the minimum and the maximum in parentheses. A ratio of 40 means that vbterrier needs one \
+fortieth of the time. Memory is the peak above the frames (for files: above the interpreter), each in a separate \
+process. `vbterrier` is the measure through `ir_measures.calc_aggregate`; `vbterrier.score` is the library's call, \
+which also computes an interval from 2,000 resamples."""
 
 
 def bench_report(found: Mapping[str, Any]) -> str:
