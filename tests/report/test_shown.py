@@ -128,7 +128,7 @@ MAKERS = {
     "coverage_report": lambda _: vbterrier.coverage_report(
         {"consensus": entities()}, pool(), QRELS, doc_runs=RUNS, cutoff=5
     ),
-    "frontier": lambda _: vbterrier.stats.pareto_frontier(coverage_values()),
+    "pareto_frontier": lambda _: vbterrier.stats.pareto_frontier(coverage_values()),
     "breakpoint_sweep": lambda _: vbterrier.stats.breakpoint_sweep(table(), "gain", "RelCov@20", n_permutations=50),
     "calibration_error": lambda _: vbterrier.intents.calibration_error(
         vbterrier.read_intents(DEMO / "intents.tsv"),
@@ -142,7 +142,7 @@ MAKERS = {
     "supervision_report": lambda _: vbterrier.entities.supervision_report(pool()),
     "link_pool": lambda _: pool(),
     "simulate": lambda _: simulation(),
-    "removal": lambda _: vbterrier.design.simulate_query_removal(*gold(), fraction=0.1, n_draws=200),
+    "simulate_query_removal": lambda _: vbterrier.design.simulate_query_removal(*gold(), fraction=0.1, n_draws=200),
     "queries_needed": lambda _: plan(),
     "sample_queries": lambda _: vbterrier.design.sample_queries(mentions(), 8, method="random-mention", seed=1),
     "cohen_kappa": lambda _: vbterrier.stats.cohen_kappa([1, 0, 1, 1, 0], [1, 0, 0, 1, 0]),
