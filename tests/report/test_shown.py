@@ -157,7 +157,7 @@ BESIDE = {
     ("evaluate_intents", "coverage_map"): lambda: {"run": vbterrier.read_run(RUNS["dense"]), "cutoff": 5},
     ("IntentSet", "coverage_map"): lambda: {"run": vbterrier.read_run(RUNS["dense"]), "cutoff": 5},
     ("breakpoint_sweep", "gain_by_coverage"): lambda: {"table": table()},
-    ("frontier", "coverage_discrimination"): lambda: {"values": coverage_values()},
+    ("pareto_frontier", "coverage_discrimination"): lambda: {"values": coverage_values()},
 }
 VOID = {"circle", "path"}
 
