@@ -79,7 +79,7 @@ def test_entity_rankers(benchmark, links, pool, ranker):
     stage, other = OTHERS[ranker]
     topics = pd.DataFrame({"qid": pool.topics})
     assert pool.pair.size
-    benchmark.pedantic(stage(pool, top=100), args=(topics,), rounds=3)
+    benchmark.pedantic(stage(pool, cutoff=100), args=(topics,), rounds=3)
     first = links[links["qid"] == "q0"]
     begin = time.perf_counter()
     other(first)

@@ -48,7 +48,7 @@ def overlap_by_loop(run, tags, listed):
 @pytest.mark.parametrize("family", [OverlapReranker, PropagationReranker, EmbeddingReranker])
 def test_rerankers(benchmark, world, family):
     run, tags, entities, vectors = world
-    stage = family(link_pool(run, tags), entities, *([vectors] if family is EmbeddingReranker else []), k=K)
+    stage = family(link_pool(run, tags), entities, *([vectors] if family is EmbeddingReranker else []), cutoff=K)
     found = benchmark(stage.transform, run)
     assert len(found) == len(run)
     first = run["qid"] == "q0"

@@ -65,10 +65,6 @@ def test_more_runs_than_workers_end_with_the_numbers_of_one_process(client, qrel
     pd.testing.assert_frame_equal(found.values, alone.values, check_exact=True)
 
 
-def pause(dask_worker):
-    dask_worker.status = distributed.core.Status.paused
-
-
 @pytest.mark.slow
 def test_paused_workers_end_in_an_error_that_names_them(monkeypatch, qrels, runs):
     monkeypatch.setattr(dask, "STALLED", 2)
@@ -81,7 +77,8 @@ def test_paused_workers_end_in_an_error_that_names_them(monkeypatch, qrels, runs
     ):
         future = client.submit(pow, 2, 3)
         assert future.result() == 8
-        client.run(pause)
+        # By value: workers cannot import this file.
+        client.run(lambda dask_worker: setattr(dask_worker, "status", distributed.core.Status.paused))
         waiting = client.submit(pow, 2, 5)
         with pytest.raises(ServiceError, match=r"2 of 2 workers are paused.*memory="):
             dask._result(waiting, client)
