@@ -2,9 +2,12 @@
 
 import copy
 import pickle
+from pathlib import Path
 
+import pandas as pd
 import pytest
 
+import vbterrier
 from vbterrier.errors import DegenerateWarning, FileError, InputError, ParameterError, ServiceError, VBTerrierError
 from vbterrier.execution.parallel import mapped
 
@@ -32,3 +35,13 @@ def test_errors_of_other_processes_arrive_as_they_are():
     with pytest.raises(FileError, match="no such file") as caught:
         list(mapped(read_run, ["none.run", "nor.run"], n_jobs=2))
     assert caught.value.path.name in {"none.run", "nor.run"}
+
+
+@pytest.mark.parametrize("path", ["/home/user/script.py", f"{Path(vbterrier.__file__).parent}_scripts/script.py"])
+def test_a_warning_names_the_line_of_the_caller(path):
+    run = pd.DataFrame({"qid": ["1"], "docno": ["x"], "score": [1.0]})
+    qrels = pd.DataFrame({"qid": ["1"], "docno": ["y"], "label": [1]})
+    code = compile("\n\nscore({'mine': run}, qrels, ['nDCG@10'])", path, "exec")
+    with pytest.warns(vbterrier.DegenerateWarning) as seen:
+        exec(code, {"score": vbterrier.score, "run": run, "qrels": qrels})
+    assert {(one.filename, one.lineno) for one in seen} == {(path, 3)}

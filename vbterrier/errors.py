@@ -6,6 +6,7 @@ import contextlib
 import copyreg
 import importlib
 import math
+import os
 import sys
 import warnings
 from pathlib import Path
@@ -77,7 +78,7 @@ class DegenerateWarning(UserWarning):
 
 
 # A warning on leaving a context manager passes through contextlib.
-_INTERNAL = (str(Path(__file__).parent), contextlib.__file__)
+_INTERNAL = (str(Path(__file__).parent) + os.sep, contextlib.__file__)
 
 
 def warn(message: str) -> None:
