@@ -127,6 +127,7 @@ def judge_next(
     judged = target_of(qrels, None, None)
     loaded = {name: loaded_run(name, run, duplicates) for name, run in named.items()}
     target, loaded = aligned(judged, loaded, on_topics)
+    target.evidence = loaded
     cuts = []
     for name, run in tracked(loaded.items(), "runs", shown=progress, total=len(loaded), unit="run"):
         scoring = Scoring(target, run, wanted.cutoff)

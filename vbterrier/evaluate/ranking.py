@@ -20,7 +20,7 @@ from vbterrier.log import timed, tracked
 from vbterrier.measures.target import Scoring, aligned
 from vbterrier.stats.agreement import EQUAL
 from vbterrier.stats.topic_intervals import check_level
-from vbterrier.unjudged.joint import JointDistribution
+from vbterrier.unjudged.drawn import Joint, joint_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -172,6 +172,7 @@ def rank_systems(
         raise InputError(
             f"uncertainty={uncertainty!r} resamples topics, but there is only {target.topics[0]!r}; ask for 'unjudged'"
         )
+    target.evidence = loaded
     joint, unjudged = _joint(loaded, target, wanted)
     with timed(_LOG, "ranked %s systems over %s topics: %s draws", len(loaded), len(target.topics), n_draws):
         found = _drawn(joint, uncertainty, n_draws, seed, progress=progress)
@@ -189,9 +190,7 @@ def rank_systems(
     )
 
 
-def _joint(
-    runs: Mapping[str, Run], target: EvaluationTarget, measure: Bootstrapped
-) -> tuple[JointDistribution, pd.DataFrame]:
+def _joint(runs: Mapping[str, Run], target: EvaluationTarget, measure: Bootstrapped) -> tuple[Joint, pd.DataFrame]:
     """The joint distribution of scores, and the mean share of unjudged documents of each system."""
     distributions, cuts = {}, {}
     for name, run in runs.items():
@@ -199,7 +198,7 @@ def _joint(
         distributions[name] = measure.distribution(scoring)
         cuts[name] = measure.judged(scoring)
     shares = [float(cut.unjudged_share().mean()) for cut in cuts.values()]
-    return JointDistribution(distributions, cuts), pd.DataFrame({"name": list(cuts), "n_unjudged_share": shares})
+    return joint_of(distributions, cuts), pd.DataFrame({"name": list(cuts), "n_unjudged_share": shares})
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,7 +216,7 @@ class _DrawnScores:
         return 1 + self.n_better + self.n_tied / 2
 
 
-def _drawn(joint: JointDistribution, uncertainty: str, n_draws: int, seed: int, *, progress: bool) -> _DrawnScores:
+def _drawn(joint: Joint, uncertainty: str, n_draws: int, seed: int, *, progress: bool) -> _DrawnScores:
     means, draws = _means(joint, uncertainty, n_draws, seed, progress=progress)
     n_better, n_tied = np.empty((2, *draws.shape), dtype=np.int64)
     for system, own in enumerate(draws):
@@ -229,9 +228,7 @@ def _drawn(joint: JointDistribution, uncertainty: str, n_draws: int, seed: int, 
     return _DrawnScores([joint.names[at] for at in order], means[order], draws[order], n_better[order], n_tied[order])
 
 
-def _means(
-    joint: JointDistribution, uncertainty: str, n_draws: int, seed: int, *, progress: bool
-) -> tuple[Floats, Floats]:
+def _means(joint: Joint, uncertainty: str, n_draws: int, seed: int, *, progress: bool) -> tuple[Floats, Floats]:
     """Means over topics of expected scores, shape (S,), and of drawn scores, (S, n_draws); one topic at a time."""
     n = len(joint.topics)
     expected = np.array([distribution.mean for distribution in joint.distributions])

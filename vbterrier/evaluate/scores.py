@@ -24,7 +24,7 @@ from vbterrier.measures.external import is_mean, mean_of
 from vbterrier.measures.linking import LinkingMeasure
 from vbterrier.measures.target import aligned, require_one_tagger
 from vbterrier.measures.text import measures_from
-from vbterrier.measures.unjudged import Bootstrapped
+from vbterrier.measures.unjudged import VARIANCE_PART, Bootstrapped, uses_evidence
 from vbterrier.stats.topic_intervals import (
     COLUMNS,
     N_RESAMPLES,
@@ -205,20 +205,22 @@ def score(
     linking = all(isinstance(measure, LinkingMeasure) for measure in asked)
     judged = target_of(qrels, intents, tags, read_answers if linking else read_qrels)
     named = list(systems_of(named_runs(runs)))
-    # Intervals over unjudged documents need the standard deviation of each topic.
-    deviations = [std for measure in asked if (std := _std_of(measure)) is not None]
-    wanted = list(dict.fromkeys([*asked, *deviations]))
+    # Intervals over unjudged documents need the variance of the mean.
+    variances = [part for measure in asked if (part := _variance_of(measure)) is not None]
+    wanted = list(dict.fromkeys([*asked, *variances]))
     scorer = Scorer(judged, wanted, duplicates, is_linking=linking, memory=memory, resume=resume)
     loaded: Mapping[str, Any]
     rows: list[tuple[Any, ...]] = []
     in_this_process = client is None and type(n_jobs) is int and n_jobs == 1
     with nullcontext() if in_this_process else workers(n_jobs, client) as team:
-        if team is not None and team.are_processes and not scorer.is_shared_out(named, team.n):
+        in_chunks = scorer.is_in_parts and uses_evidence(wanted)
+        if team is not None and team.are_processes and not in_chunks and not scorer.is_shared_out(named, team.n):
             target, loaded, rows = distribute(scorer, named, on_topics, team, progress=progress)
         else:
             loaded, in_parts = scorer.loaded(named, workers=team, progress=progress)
             require_one_tagger(loaded.values())
             target, loaded = aligned(judged, loaded, on_topics)
+            target.evidence = loaded
             scorer.prepare(target)
             every_run: Iterable[tuple[str, Any]] = loaded.items()
             if progress and len(loaded) > 1:
@@ -237,9 +239,9 @@ def missing_topics(topics: Sequence[str], runs: Mapping[str, Any]) -> pd.DataFra
     return pd.DataFrame(rows, columns=["name", "n_qids", "n_missing"])
 
 
-def _std_of(measure: ir_measures.Measure) -> ir_measures.Measure | None:
-    """The standard deviation over unjudged documents that belongs to a bootstrapped mean."""
-    return measure(stat="std") if isinstance(measure, Bootstrapped) and measure["stat"] == "mean" else None
+def _variance_of(measure: ir_measures.Measure) -> ir_measures.Measure | None:
+    """The variance over unjudged documents, by topic, that belongs to a bootstrapped mean."""
+    return measure(stat=VARIANCE_PART) if isinstance(measure, Bootstrapped) and measure["stat"] == "mean" else None
 
 
 def _intervals(
@@ -272,9 +274,9 @@ def _intervals(
         ends = [(nan, nan, "none", 0)]
         if found is not None:
             ends = [(found["low"], found["high"], found["method"], found["n_resamples"])]
-        std = _std_of(measure)
-        if std is not None:
-            end = unjudged_interval(scores, by_system[name, str(std)], level=level)
+        variance = _variance_of(measure)
+        if variance is not None:
+            end = unjudged_interval(scores, by_system[name, str(variance)], level=level)
             ends.append((end.low, end.high, end.method, 0))
         head = (name, str(measure), mean_of(measure, scores))
         rows += [

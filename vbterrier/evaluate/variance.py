@@ -38,7 +38,7 @@ from vbterrier.stats.variance_components import (
     sources_of,
 )
 from vbterrier.stats.variants import with_variants
-from vbterrier.unjudged.joint import JointDistribution
+from vbterrier.unjudged.drawn import joint_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -125,11 +125,12 @@ def unjudged_draws(
         raise ParameterError(
             f"{measure}: variance_shares draws the scores themselves; leave out stat={measure['stat']!r}"
         )
+    target.evidence = runs
     distributions, cuts = {}, {}
     for name, run in runs.items():
         scoring = Scoring(target, run, measure.cutoff)
         distributions[name], cuts[name] = measure.distribution(scoring), measure.judged(scoring)
-    joint, contrast = JointDistribution(distributions, cuts), Contrast(list(runs), pairs)
+    joint, contrast = joint_of(distributions, cuts), Contrast(list(runs), pairs)
     # Sort the topics, so that results do not depend on their order in the qrels.
     order = sorted(range(len(joint.topics)), key=joint.topics.__getitem__)
     expected = contrast(np.array([distribution.mean for distribution in distributions.values()]))[:, order]

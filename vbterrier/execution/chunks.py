@@ -20,6 +20,8 @@ from vbterrier.measures.linking import LinkingMeasure
 from vbterrier.measures.target import EvaluationTarget
 from vbterrier.measures.unjudged import Bootstrapped, Unjudged
 from vbterrier.unjudged.learned_prior import REACH
+from vbterrier.unjudged.model import DEPTH
+from vbterrier.unjudged.priors import EVIDENCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -97,8 +99,12 @@ def _depth(measure: ir_measures.Measure) -> int | None:
         n = n_decisive(measure)
         return n if n is not None and n <= SHALLOW else None
     depth = measure.depth
-    learned = isinstance(measure, Bootstrapped) and measure.process().chosen_prior == "learned"
-    return depth * REACH if depth is not None and learned else depth
+    if depth is None or not isinstance(measure, Bootstrapped):
+        return depth
+    process = measure.process()
+    if process.uses_evidence:
+        return max(depth, DEPTH, process.horizon)
+    return depth * REACH if process.chosen_prior == "learned" else depth
 
 
 def _require_topicwise(measure: Measure) -> None:
@@ -110,7 +116,7 @@ def _require_topicwise(measure: Measure) -> None:
     """
     if isinstance(measure, Bootstrapped):
         process, graded = measure.process(), measure.NAME == "BRBP" and not measure["rel"]
-        if process.compat or process.chosen_prior in {"learned", "hierarchical"}:
+        if process.compat or process.chosen_prior in {EVIDENCE, "learned", "hierarchical"}:
             remedy = "give a cutoff, as @100, or prior='pool', which is of each topic alone"
         elif graded and measure.params.get("max_grade") is None:
             remedy = "give a cutoff, as @100, or max_grade="

@@ -22,6 +22,7 @@ from vbterrier.linking.quality import answers
 from vbterrier.measures.base import Measure, evaluate
 from vbterrier.measures.external import external_values, prepare
 from vbterrier.measures.target import aligned, require_one_tagger, restricted
+from vbterrier.measures.unjudged import uses_evidence
 
 if TYPE_CHECKING:
     import os
@@ -171,6 +172,10 @@ def distribute(
             # The common topics are known when all runs are read.
             read = work(partial(_summary, shared, None), items, description="reading")
             target = restricted(target, _checked(read, items, target, on_topics), on_topics)
+        if uses_evidence(scorer.measures):
+            # The model is fitted to all runs in this process; workers get the fitted model.
+            target.evidence = aligned(target, scorer.loaded(named)[0], "all")[1]
+            scorer.prepare(target)
         with Shared(target) as common:
             scored = work(partial(_summary, shared, common), items, description="scoring")
             loaded = _checked(scored, items, target, "same" if on_topics == "same" else "all")

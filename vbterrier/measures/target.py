@@ -66,6 +66,9 @@ class EvaluationTarget(Memo):
         super().__init__()
         self._evaluators: dict[Hashable, Any] = {}
         self.intents, self.tags = intents, tags
+        # The runs whose documents are evidence about unjudged documents; None: of each run, its own.
+        self.evidence: Mapping[str, Run] | None = None
+        self.horizon = 0
         require(frame, ("qid",), "qrels")
         if not len(frame):
             raise InputError("qrels: no rows; a run is evaluated over the topics of this frame")
@@ -75,7 +78,13 @@ class EvaluationTarget(Memo):
 
     def __getstate__(self) -> dict[str, Any]:
         # Evaluators of other packages cannot be pickled. Values are copied, since threads of a worker may add some.
-        return {**vars(self), "kept": dict(self.kept), "_evaluators": {}}
+        # Workers get the model that is fitted to the evidence, not the evidence.
+        return {
+            **vars(self),
+            "kept": dict(self.kept),
+            "_evaluators": {},
+            "evidence": None if self.evidence is None else {},
+        }
 
     def evaluator(self, key: Hashable, make: Callable[[], T]) -> T:
         """Return the evaluator of another package, made once in each process."""
@@ -213,7 +222,9 @@ def restricted(target: EvaluationTarget, runs: Mapping[str, Run], on_topics: str
     if not common:
         raise InputError("no topic that all runs and the qrels have in common")
     kept = target.frame[target.frame["qid"].astype(str).isin(common)].reset_index(drop=True)
-    return EvaluationTarget(kept, intents=target.intents, tags=target.tags)
+    smaller = EvaluationTarget(kept, intents=target.intents, tags=target.tags)
+    smaller.evidence, smaller.horizon = target.evidence, target.horizon
+    return smaller
 
 
 def aligned(

@@ -10,17 +10,28 @@ from vbterrier.errors import ParameterError
 from vbterrier.kernels.grades.choice import METHODS
 from vbterrier.measures.base import CUTOFF, Measure, Param
 from vbterrier.unjudged.distribution import KINDS, SIDES, BootstrapDistribution, ndcg_bound
+from vbterrier.unjudged.drawn import DrawnDistribution, covers
+from vbterrier.unjudged.fitted import evidence_runs
 from vbterrier.unjudged.metrics import AP, DCG, ERR, MOST_GRADE, NDCG, RBP, WEB_GRADE, Precision, Q
+from vbterrier.unjudged.model import fit_model
 from vbterrier.unjudged.priors import ALL_UNJUDGED, COMPAT, MOST_DRAWS, N_DRAWS, PRIORS, Process
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    import ir_measures
+
     from vbterrier.annotations import Floats
-    from vbterrier.measures.target import EvaluationTarget, Scoring
+    from vbterrier.frames.ranking import Run
+    from vbterrier.measures.target import EvaluationTarget, Memo, Scoring
     from vbterrier.unjudged.metrics import Metric
+    from vbterrier.unjudged.model import GradeDraws
     from vbterrier.unjudged.pool import JudgedTop
 
 
-STATS = ("mean", "median", "mode", "std", "lo", "hi")
+# The part of a topic in the variance of the sum over topics, for intervals of means.
+VARIANCE_PART = "variance_part"
+STATS = ("mean", "median", "mode", "std", "lo", "hi", VARIANCE_PART)
 _PERCENTILE = re.compile(r"q(\d{1,2}(\.\d+)?|100)")
 # Strengths that are words in the text of a measure, and their values in the process.
 STRENGTHS: dict[str, Any] = {"auto": "auto", "inf": math.inf}
@@ -98,6 +109,8 @@ def process_params(**own: Param) -> dict[str, Param]:
         "level": Param(float, 0.9, low=0, high=1, desc="level of the interval of lo and hi"),
         "n_draws": Param(int, N_DRAWS, low=1, high=MOST_DRAWS, desc="number of draws of a topic, if draws are needed"),
         "seed": Param(int, 0, low=0, desc="seed of the draws, together with the topic"),
+        "horizon": Param(int, 0, low=0, desc="depth to which the ideal assumes judgments; 0: that of the pool"),
+        "model": Param(str, "", desc="name of a registered model, see vbterrier.unjudged.fit"),
     }
 
 
@@ -111,7 +124,7 @@ class Bootstrapped(Measure):
     @property
     def better(self) -> str | None:
         """Direction of better values; a standard deviation has none."""
-        return None if self["stat"] == "std" else self.BETTER
+        return None if self["stat"] in ("std", VARIANCE_PART) else self.BETTER
 
     def metric(self) -> Metric:
         """The metric whose distribution is computed."""
@@ -131,8 +144,11 @@ class Bootstrapped(Measure):
         return Process(**given, prior_strength=STRENGTHS.get(strength, strength))
 
     def prepare(self, target: EvaluationTarget) -> None:
-        """Look up the judgments of a target."""
-        _ = target.judgments(drop_negative=self.process().drops_negative).lookup
+        """Look up the judgments of a target, and fit the evidence model to its runs."""
+        process = self.process()
+        _ = target.judgments(drop_negative=process.drops_negative).lookup
+        if process.uses_evidence and target.evidence and not process.model:
+            _draws_of(target, target, target.evidence, self.cutoff, process)(process.n_draws, process.seed)
 
     def distribution(self, scoring: Scoring) -> BootstrapDistribution:
         """The distribution that all statistics with the same process and cutoff share."""
@@ -140,7 +156,11 @@ class Bootstrapped(Measure):
         if key not in scoring.kept:
             process = self.process()
             judged = scoring.judged(self.cutoff, drop_negative=process.drops_negative)
-            scoring.kept[key] = BootstrapDistribution(judged, process, self.metric())
+            if process.uses_evidence:
+                draw = grade_draws(scoring, self.cutoff, process)
+                scoring.kept[key] = DrawnDistribution(judged, process, self.metric(), draw)
+            else:
+                scoring.kept[key] = BootstrapDistribution(judged, process, self.metric())
         found: BootstrapDistribution = scoring.kept[key]
         return found
 
@@ -151,12 +171,48 @@ class Bootstrapped(Measure):
     def values(self, scoring: Scoring) -> Floats:
         """The statistic of each topic."""
         distribution, stat = self.distribution(scoring), self["stat"]
-        if stat in ("mean", "median", "mode", "std"):
+        if stat in ("mean", "median", "mode", "std", VARIANCE_PART):
             values: Floats = getattr(distribution, stat)
             return values
         if stat in ("lo", "hi"):
             return distribution.interval(self["level"])[stat == "hi"]
         return distribution.quantile(float(stat[1:]) / 100)
+
+
+def uses_evidence(measures: Iterable[ir_measures.Measure]) -> bool:
+    """Return True if a measure fits the evidence model to all runs of a call."""
+    bootstrapped = (measure for measure in measures if isinstance(measure, Bootstrapped))
+    return any(measure.process().uses_evidence for measure in bootstrapped)
+
+
+def grade_draws(scoring: Scoring, cutoff: int | None, process: Process) -> Callable[[int, int], GradeDraws]:
+    """Return the function that draws grades of unjudged documents from the evidence model, fitted once.
+
+    The evidence is that of the registered model if one is named, else of the target's runs, else of the run alone. It
+    is joined by a run with documents that it lacks.
+    """
+    target, run = scoring.target, scoring.run
+    runs = evidence_runs(process.model) if process.model else target.evidence
+    if runs is None:
+        return _draws_of(scoring, target, {run.name: run}, cutoff, process)
+    draw = _draws_of(target, target, runs, cutoff, process)
+    judged = scoring.judged(cutoff)
+    if not covers(draw(process.n_draws, process.seed).evidence, judged):
+        draw = _draws_of(scoring, target, {**runs, run.name: run}, cutoff, process)
+    return draw
+
+
+def _draws_of(
+    memo: Memo, target: EvaluationTarget, runs: Mapping[str, Run], cutoff: int | None, process: Process
+) -> Callable[[int, int], GradeDraws]:
+    horizon = process.horizon or target.horizon
+    key = "evidence model", process.model, cutoff, horizon
+
+    def draw(n_draws: int, seed: int) -> GradeDraws:
+        model = memo.memo(key, lambda: fit_model(runs, target.judgments(), cutoff, horizon))
+        return memo.memo((*key, n_draws, seed), lambda: model.draw(n_draws, seed))
+
+    return draw
 
 
 class _BNDCG(Bootstrapped):
@@ -176,7 +232,7 @@ class _BNDCG(Bootstrapped):
 
     Notes
     -----
-    The default prior and that of ``compat="ecir23"`` are learned from all topics of a call; in batches
+    The default model and the prior of ``compat="ecir23"`` are learned from all topics of a call; in batches
     (``pt.Experiment(batch_size=...)``) they are learned from the topics of a batch only. ``prior="pool"`` depends on no
     other topic.
 

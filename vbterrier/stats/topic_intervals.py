@@ -221,16 +221,16 @@ def topics_intervals(
     return _topics_intervals(values, level, method, draws, n_resamples)
 
 
-def unjudged_interval(means: Floats, stds: Floats, *, level: float = 0.95) -> Interval:
+def unjudged_interval(means: Floats, variances: Floats, *, level: float = 0.95) -> Interval:
     """Interval of the mean over these topics, given the uncertainty about their unjudged documents.
 
-    Topics are independent, so the variance of their mean is ``Σ σ_t² / n²``. The interval uses the normal quantile and
-    is clipped to [0, 1].
+    The variance of the mean is ``Σ v_t / n²`` with ``v_t = Σ_s Cov(X_t, X_s)``, the variance of a topic's score if
+    topics are independent. The interval uses the normal quantile and is clipped to [0, 1].
 
     Parameters
     ----------
-    means, stds
-        Expected score of each topic and its standard deviation, shape (n,).
+    means, variances
+        Expected score of each topic and its part v of the variance of the sum, shape (n,).
     level
         Nominal coverage, 0 to 1.
 
@@ -244,7 +244,7 @@ def unjudged_interval(means: Floats, stds: Floats, *, level: float = 0.95) -> In
     from scipy import special
 
     mean = float(means.mean())
-    half_width = float(special.ndtri((1 + level) / 2)) * float(np.sqrt((stds**2).sum())) / len(means)
+    half_width = float(special.ndtri((1 + level) / 2)) * float(np.sqrt(max(variances.sum(), 0.0))) / len(means)
     return Interval(max(mean - half_width, 0.0), min(mean + half_width, 1.0), "unjudged (normal)")
 
 

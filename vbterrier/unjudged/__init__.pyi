@@ -1,5 +1,7 @@
 from .distribution import BootstrapDistribution as BootstrapDistribution
-from .distribution import bootstrap_distribution as bootstrap_distribution
+from .drawn import bootstrap_distribution as bootstrap_distribution
+from .fitted import EvidenceModel as EvidenceModel
+from .fitted import fit as fit
 from .incomplete import leave_group_out as leave_group_out
 from .incomplete import shallow_pool as shallow_pool
 from .incomplete import subsample_qrels as subsample_qrels

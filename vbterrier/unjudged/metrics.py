@@ -55,9 +55,24 @@ class Metric(Protocol):
     """The interface of a metric."""
 
     name: ClassVar[str]
+    # True if the score is relative to an ideal ranking, or to the number of relevant documents.
+    has_ideal: ClassVar[bool]
 
     def parts(self, judged: JudgedTop) -> Parts:
         """Return the components of the score of judged rankings."""
+
+    def scores(self, judged: JudgedTop, levels: Ints, counts: Ints) -> Floats:
+        """Return the scores of rankings under given levels and pools.
+
+        Parameters
+        ----------
+        judged
+            The judged run, for its grades and cutoff.
+        levels
+            The level at each rank, below 0 for no document, shape (..., width).
+        counts
+            Documents of each level in the pool, shape (..., L).
+        """
 
 
 @dataclass(frozen=True)
@@ -76,6 +91,7 @@ class NDCG:
     """
 
     name: ClassVar[str] = "nDCG"
+    has_ideal: ClassVar[bool] = True
     dcg: str = "log2"
 
     def __post_init__(self) -> None:
@@ -86,6 +102,12 @@ class NDCG:
         gain = grade_gains(judged, self.dcg)
         ideal = ideal_dcg(judged.judgments.counts, gain, judged.cutoff)
         return Parts(gain, discounts(judged.levels.shape[1]) / np.where(ideal > 0, ideal, np.inf)[:, None])
+
+    def scores(self, judged: JudgedTop, levels: Ints, counts: Ints) -> Floats:
+        """DCG divided by the ideal DCG of the pools."""
+        gain = grade_gains(judged, self.dcg)
+        ideal = ideal_dcg(counts, gain, judged.cutoff)
+        return np.asarray(at(gain, levels) @ discounts(levels.shape[-1]) / np.where(ideal > 0, ideal, np.inf))
 
 
 @dataclass(frozen=True)
@@ -108,6 +130,7 @@ class RBP:
     """
 
     name: ClassVar[str] = "RBP"
+    has_ideal: ClassVar[bool] = False
     p: float = 0.8
     rel: int = 0
     max_grade: int | None = None
@@ -122,11 +145,18 @@ class RBP:
     def parts(self, judged: JudgedTop) -> Parts:
         """Geometric weights."""
         weights = np.broadcast_to(rbp_weights(judged.levels.shape[1], self.p), judged.levels.shape)
+        return Parts(self._gain(judged), weights)
+
+    def scores(self, judged: JudgedTop, levels: Ints, _: Ints) -> Floats:
+        """Weighted gains."""
+        return np.asarray(at(self._gain(judged), levels) @ rbp_weights(levels.shape[-1], self.p))
+
+    def _gain(self, judged: JudgedTop) -> Floats:
         if self.rel:
-            return Parts(_binary(judged, self.rel), weights)
+            return _binary(judged, self.rel)
         top = _highest(judged) if self.max_grade is None else self.max_grade
         _check_top(judged, top)
-        return Parts(judged.judgments.grades / max(top, 1), weights)
+        return np.asarray(judged.judgments.grades / max(top, 1))
 
 
 @dataclass(frozen=True)
@@ -145,6 +175,7 @@ class Precision:
     """
 
     name: ClassVar[str] = "P"
+    has_ideal: ClassVar[bool] = False
     rel: int = 1
 
     def __post_init__(self) -> None:
@@ -155,6 +186,11 @@ class Precision:
         if judged.cutoff is None:
             raise ParameterError("precision needs a cutoff; add one, as in BP@10")
         return Parts(_binary(judged, self.rel), np.full(judged.levels.shape, 1.0 / judged.cutoff))
+
+    def scores(self, judged: JudgedTop, levels: Ints, _: Ints) -> Floats:
+        """Means of binary gains."""
+        parts = self.parts(judged)
+        return np.asarray(at(parts.gain, levels) @ parts.unit[0])
 
 
 @dataclass(frozen=True)
@@ -173,6 +209,7 @@ class AP:
     """
 
     name: ClassVar[str] = "AP"
+    has_ideal: ClassVar[bool] = True
     rel: int = 1
 
     def __post_init__(self) -> None:
@@ -184,12 +221,17 @@ class AP:
         n_relevant = judged.judgments.counts @ gain.astype(np.int64)
 
         def score(levels: Ints, topic: int) -> Floats:
-            return average_precision(at(gain, levels), n_relevant[topic])
+            return self.scores(judged, levels, judged.judgments.counts[topic])
 
         weight = 1.0 / (ranks(judged.levels.shape[1]) * np.maximum(n_relevant, 1)[:, None])
         return Parts(
             gain, _nothing(judged), score, lambda visits: cumulative_increments(judged, visits, gain, gain, weight)
         )
+
+    def scores(self, judged: JudgedTop, levels: Ints, counts: Ints) -> Floats:
+        """Average precision with the relevant documents of the pools."""
+        gain = _binary(judged, self.rel)
+        return average_precision(at(gain, levels), counts @ gain.astype(np.int64))
 
 
 @dataclass(frozen=True)
@@ -208,6 +250,7 @@ class ERR:
     """
 
     name: ClassVar[str] = "ERR"
+    has_ideal: ClassVar[bool] = False
     max_grade: int = WEB_GRADE
 
     def __post_init__(self) -> None:
@@ -215,13 +258,20 @@ class ERR:
 
     def parts(self, judged: JudgedTop) -> Parts:
         """No sum over ranks."""
-        _check_top(judged, self.max_grade)
-        gain = (np.exp2(judged.judgments.grades) - 1.0) / 2.0**self.max_grade
+        gain = self._gain(judged)
 
         def score(levels: Ints, _: int) -> Floats:
             return err(at(gain, levels))
 
         return Parts(gain, _nothing(judged), score, lambda visits: cascade_increments(judged, visits, gain))
+
+    def scores(self, judged: JudgedTop, levels: Ints, _: Ints) -> Floats:
+        """Expected reciprocal ranks."""
+        return err(at(self._gain(judged), levels))
+
+    def _gain(self, judged: JudgedTop) -> Floats:
+        _check_top(judged, self.max_grade)
+        return np.asarray((np.exp2(judged.judgments.grades) - 1.0) / 2.0**self.max_grade)
 
 
 @dataclass(frozen=True)
@@ -243,6 +293,7 @@ class Q:
     """
 
     name: ClassVar[str] = "Q"
+    has_ideal: ClassVar[bool] = True
     beta: float = 1.0
 
     def __post_init__(self) -> None:
@@ -252,16 +303,8 @@ class Q:
     def parts(self, judged: JudgedTop) -> Parts:
         """No sum over ranks."""
         gain = grade_gains(judged, "log2")
-        # Number of documents with each relevant grade or a higher one.
-        at_least = np.cumsum(judged.judgments.counts[:, :0:-1], axis=1)[:, ::-1]
-        n_relevant = at_least.max(axis=1, initial=0)
-        if judged.cutoff is not None:
-            n_relevant = np.minimum(n_relevant, judged.cutoff)
-
+        n_relevant, ideal = self._ideal(judged, judged.judgments.counts)
         rank = ranks(judged.levels.shape[1])
-        ideal = np.zeros(judged.levels.shape)
-        for n_documents, rise in zip(at_least.T, np.diff(gain), strict=True):
-            ideal += np.minimum(rank, n_documents[:, None]) * rise
 
         def score(levels: Ints, topic: int) -> Floats:
             return q_measure(at(gain, levels), ideal[topic], n_relevant[topic], self.beta)
@@ -272,6 +315,25 @@ class Q:
         return Parts(
             gain, _nothing(judged), score, lambda visits: cumulative_increments(judged, visits, relevant, value, weight)
         )
+
+    def scores(self, judged: JudgedTop, levels: Ints, counts: Ints) -> Floats:
+        """The Q-measure with the ideal rankings of the pools."""
+        n_relevant, ideal = self._ideal(judged, counts)
+        return q_measure(at(grade_gains(judged, "log2"), levels), ideal, n_relevant, self.beta)
+
+    def _ideal(self, judged: JudgedTop, counts: Ints) -> tuple[Ints, Floats]:
+        """R up to the cutoff, shape (...), and the cumulative gains of the ideal ranking, shape (..., width)."""
+        gain = grade_gains(judged, "log2")
+        # Number of documents with each relevant grade or a higher one.
+        at_least = np.cumsum(counts[..., :0:-1], axis=-1)[..., ::-1]
+        n_relevant = at_least.max(axis=-1, initial=0)
+        if judged.cutoff is not None:
+            n_relevant = np.minimum(n_relevant, judged.cutoff)
+        rank = ranks(judged.levels.shape[1])
+        ideal = np.zeros((*counts.shape[:-1], len(rank)))
+        for level, rise in enumerate(np.diff(gain)):
+            ideal += np.minimum(rank, at_least[..., level, None]) * rise
+        return n_relevant, ideal
 
 
 def cumulative_increments(

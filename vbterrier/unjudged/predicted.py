@@ -104,14 +104,14 @@ class RetrievalEvidence:
     item: Ints
 
 
-def retrieved(runs: Mapping[str, Run], judgments: Judgments, cutoff: int) -> Retrieved:
-    """Return the first ``cutoff`` documents of each judged topic of several runs."""
+def retrieved(runs: Mapping[str, Run], judgments: Judgments, cutoff: int, *, checked: bool = False) -> Retrieved:
+    """Return the first ``cutoff`` documents of each judged topic of several runs, checked before or here."""
     runs = {name: runs[name] for name in sorted(runs, key=str)}
     turn = np.array(sorted(range(len(judgments.topics)), key=judgments.topics.__getitem__), dtype=np.int64)
     parts: list[tuple[Ints, ...]] = []
     docnos: list[Ids] = []
     for number, run in enumerate(runs.values()):
-        top = judgments.judge(run, cutoff)
+        top = judgments.judged(run, run.top(cutoff), cutoff) if checked else judgments.judge(run, cutoff)
         rows, levels = top.rows[turn], top.levels[turn]
         topic, rank = np.nonzero(rows >= 0)
         row = rows[topic, rank]

@@ -31,7 +31,9 @@ _LOG = logging.getLogger(__name__)
 # Priors of the paper, individual priors from a column of the run, and all named priors.
 PAPER = ("pool", "run", "pool+run")
 OWN = "column"
-PRIORS = (*PAPER, "learned", "hierarchical", OWN, "auto")
+# The prior of the evidence model, see :mod:`vbterrier.unjudged.model`.
+EVIDENCE = "evidence"
+PRIORS = (*PAPER, "learned", "hierarchical", OWN, EVIDENCE, "auto")
 ALL_UNJUDGED = ("auto", "pool", "zero")
 COLUMN = "grade_prob"
 # Tolerance of sums of given probabilities.
@@ -190,8 +192,8 @@ def prior_of(judged: JudgedTop, process: Process) -> Prior:
     ``learned``: see :func:`vbterrier.unjudged.learned_prior.learned`; ``hierarchical``: the pool of the query shrunk to
     the pool of all queries; ``pool``: ``P_r = |J_r| / |J|`` of the query's judged documents; ``run``: the same share
     among the judged documents of the first k; ``pool+run``: the mean of both (Fröbe et al., ECIR 2023, section 3.2);
-    ``column``: individual priors; or a mapping of grade to probability for all topics. ``auto`` is ``learned``, or
-    ``pool+run`` with ``compat``.
+    ``column``: individual priors; or a mapping of grade to probability for all topics. ``auto`` is ``pool+run`` with
+    ``compat``; the evidence model, otherwise the default, has no prior of a topic.
 
     Parameters
     ----------
@@ -332,6 +334,8 @@ class Process:
     n_draws: int = N_DRAWS
     seed: int = 0
     prior_strength: float | str = "auto"
+    horizon: int = 0
+    model: str = ""
 
     def __post_init__(self) -> None:
         check_prior(self.prior)
@@ -347,13 +351,35 @@ class Process:
             )
         whole("n_draws", self.n_draws, high=MOST_DRAWS)
         whole("seed", self.seed, low=0)
+        whole("horizon", self.horizon, low=0)
+        self._check_evidence()
+
+    def _check_evidence(self) -> None:
+        """Refuse parameters of named priors for the evidence model, and its parameters for named priors."""
+        defaults = {"method": ("auto", "mc"), "all_unjudged": ("auto",), "prior_strength": ("auto",)}
+        if self.uses_evidence:
+            for name, legal in defaults.items():
+                if getattr(self, name) not in legal:
+                    raise ParameterError(
+                        f"{name}={getattr(self, name)!r} applies to named priors; the default prior is a model that is "
+                        "sampled; give a prior, as prior='pool', 'hierarchical' or 'learned'"
+                    )
+            return
+        for name, default in (("horizon", 0), ("model", "")):
+            if getattr(self, name) != default:
+                raise ParameterError(f"{name}={getattr(self, name)!r} applies to the default prior; remove prior=")
+
+    @property
+    def uses_evidence(self) -> bool:
+        """True if grades are drawn from the evidence model."""
+        return self.chosen_prior == EVIDENCE
 
     @property
     def chosen_prior(self) -> str | Mapping[int, float]:
         """The given prior, or the default for ``"auto"``."""
         if self.prior != "auto":
             return self.prior
-        return "pool+run" if self.compat else "learned"
+        return "pool+run" if self.compat else EVIDENCE
 
     @property
     def drops_negative(self) -> bool:

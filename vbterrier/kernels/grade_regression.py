@@ -1,0 +1,181 @@
+"""Continuation-ratio logistic regression with random topic effects, for the grades of documents."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from vbterrier.annotations import Bools, Floats, Ints, Words
+
+
+# Logits beyond this value have no effect on double-precision probabilities that matters.
+MOST_LOGIT = 30.0
+# A Newton step changes a coefficient at most this much, so that separated data do not diverge.
+MOST_STEP = 1.0
+# The variances of random effects have inverse-gamma priors with the weight of this many topics.
+PRIOR_TOPICS = 4.0
+LEAST_VARIANCE = 0.02
+# The prior of the variance that shared coefficients have: weight (coefficients), sum of squares, smallest value.
+SHARED_WEIGHT, SHARED_SQUARES, LEAST_SHARED = 2.0, 0.2, 0.005
+MOST_STEPS, FEWEST_STEPS = 30, 7
+TOLERANCE, TOPIC_TOLERANCE = 1e-3, 1e-2
+
+
+def sigmoid(logit: NDArray[np.floating[Any]]) -> NDArray[Any]:
+    """``1 / (1 + exp(-logit))``, with logits clipped to [-30, 30].
+
+    >>> sigmoid(np.array([0.0, 800.0])).round(3).tolist()
+    [0.5, 1.0]
+    """
+    limited = np.clip(logit, -MOST_LOGIT, MOST_LOGIT)
+    return np.asarray(1 / (1 + np.exp(-limited)))
+
+
+@dataclass(frozen=True, eq=False)
+class MixedLogit:
+    """A logistic regression with random topic effects; the result of :func:`fit_mixed_logit`.
+
+    Attributes
+    ----------
+    coef, coef_cov : numpy.ndarray
+        Coefficients, shape (p,), and their covariance, (p, p).
+    effect, effect_cov : numpy.ndarray
+        Effects of each topic on the intercept and on the slopes of the first features, shape (n_topics, q), and their
+        covariance, (n_topics, q, q).
+    variance : numpy.ndarray
+        Variance of the topic effects, shape (q,).
+    """
+
+    coef: Floats
+    coef_cov: Floats
+    effect: Floats
+    effect_cov: Floats
+    variance: Floats
+
+    @property
+    def n_random(self) -> int:
+        """Number of features with topic effects, the intercept included."""
+        return int(self.effect.shape[1])
+
+    def logit(self, features: Floats, topic: Ints) -> Floats:
+        """The expected logit of each document, shape (m,)."""
+        own: Floats = (features[:, : self.n_random] * self.effect[topic]).sum(axis=1)
+        return np.asarray(features[:, : len(self.coef)] @ self.coef + own)
+
+    def logit_variance(self, features: Floats, topic: Ints) -> Floats:
+        """The variance of the logit of each document due to the topic effects, shape (m,)."""
+        random = features[:, : self.n_random]
+        return np.asarray(np.einsum("ni,nij,nj->n", random, self.effect_cov[topic], random))
+
+
+def fit_mixed_logit(
+    features: Floats,
+    hit: Bools,
+    topic: Ints,
+    n_topics: int,
+    *,
+    ridge: Floats,
+    variance_prior: Floats,
+    shared: Bools | None = None,
+) -> MixedLogit:
+    """Fit a logistic regression with topic effects by the Laplace approximation and expectation-maximisation.
+
+    ``logit P(hit) = x·β + x[:q]·b_topic`` with ``β_j ~ N(0, 1/ridge_j)`` and ``b_topic ~ N(0, diag(v))``. Newton steps
+    for β and for b alternate with updates of v, ``v = (Σ_t (b_t² + V_t) + 4 v_0) / (n_topics + 4)``, with V the
+    posterior variances and ``v_0`` the prior (Breslow and Clayton, JASA 1993, for the approximation).
+
+    Parameters
+    ----------
+    features
+        Shape (m, p); the first column is the intercept, the first q = len(variance_prior) columns have topic effects.
+    hit
+        The outcome, shape (m,).
+    topic
+        The topic of each document, shape (m,).
+    n_topics
+        Number of topics; topics without documents keep the prior.
+    ridge
+        Prior precision of each coefficient, shape (p,).
+    variance_prior
+        Prior variances of the topic effects, shape (q,).
+    shared
+        Coefficients with one estimated variance instead of their ridge, shape (p,); ``None`` for none.
+
+    Returns
+    -------
+    MixedLogit
+
+    >>> rng = np.random.default_rng(0)
+    >>> x = np.column_stack([np.ones(4000), rng.normal(size=4000)])
+    >>> y = rng.random(4000) < sigmoid(x @ [-1.0, 2.0])
+    >>> found = fit_mixed_logit(x, y, np.zeros(4000, int), 1, ridge=np.full(2, 0.01), variance_prior=np.array([0.1]))
+    >>> abs(found.coef[1] - 2.0) < 0.2
+    True
+    """
+    y = hit.astype(np.float64)
+    q = len(variance_prior)
+    random = features[:, :q]
+    diagonal = np.arange(q)
+    share = (y.sum() + 0.5) / (len(y) + 1)
+    coef: Floats = np.zeros(features.shape[1])
+    coef[0] = np.log(share / (1 - share))
+    effect: Floats = np.zeros((n_topics, q))
+    variance: Floats = np.asarray(variance_prior, dtype=np.float64)
+    precision = np.array(ridge, dtype=np.float64)
+    shared = np.zeros(len(coef), dtype=bool) if shared is None else shared
+    precision[shared] = 4.0
+    for step in range(MOST_STEPS):
+        mean = sigmoid(features @ coef + (random * effect[topic]).sum(axis=1))
+        weight = mean * (1 - mean)
+        hessian = (features * weight[:, None]).T @ features + np.diag(precision)
+        move = np.linalg.solve(hessian, features.T @ (y - mean) - precision * coef)
+        coef = coef + np.clip(move, -MOST_STEP, MOST_STEP)
+        mean = sigmoid(features @ coef + (random * effect[topic]).sum(axis=1))
+        weight = mean * (1 - mean)
+        gradient = _by_topic(random * (y - mean)[:, None], topic, n_topics) - effect / variance
+        products = (random[:, :, None] * random[:, None, :]).reshape(len(y), q * q)
+        curvature = _by_topic(products * weight[:, None], topic, n_topics).reshape(n_topics, q, q)
+        curvature[:, diagonal, diagonal] += 1 / variance
+        topic_move = np.linalg.solve(curvature, gradient[:, :, None])[:, :, 0]
+        effect = effect + np.clip(topic_move, -MOST_STEP, MOST_STEP)
+        effect_cov = np.linalg.inv(curvature)
+        spread = (effect**2).sum(axis=0) + effect_cov[:, diagonal, diagonal].sum(axis=0)
+        variance = (spread + PRIOR_TOPICS * np.asarray(variance_prior)) / (n_topics + PRIOR_TOPICS)
+        variance = np.maximum(variance, LEAST_VARIANCE)
+        coef_cov = np.linalg.inv(hessian)
+        if shared.any():
+            squares = (coef[shared] ** 2).sum() + np.diag(coef_cov)[shared].sum() + SHARED_SQUARES
+            precision[shared] = 1 / max(squares / (shared.sum() + SHARED_WEIGHT), LEAST_SHARED)
+        if step >= FEWEST_STEPS and abs(move).max() < TOLERANCE and abs(topic_move).max() < TOPIC_TOLERANCE:
+            break
+    return MixedLogit(coef, np.asarray(coef_cov), effect, np.asarray(effect_cov), variance)
+
+
+def _by_topic(values: Floats, topic: Ints, n_topics: int) -> Floats:
+    """Sums of each column by topic, shape (n_topics, n_columns)."""
+    return np.stack([np.bincount(topic, column, minlength=n_topics) for column in values.T], axis=1)
+
+
+def hashed_uniforms(keys: Words, draws: Ints) -> NDArray[np.float32]:
+    """Uniform numbers in [0, 1) for every pair of a draw and a 64-bit key, shape (n_draws, n_keys), float32.
+
+    A number depends on its key and draw alone, so that a document has the same numbers in every batch and order.
+
+    >>> hashed_uniforms(np.arange(3, dtype=np.uint64), np.arange(2, dtype=np.uint64)).shape
+    (2, 3)
+    """
+    # Two rounds of a 32-bit mixing function are enough for comparisons with probabilities, at half the cost of 64 bits.
+    words = (keys ^ (keys >> np.uint64(32))).astype(np.uint32)[None, :]
+    steps = (np.asarray(draws, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(32)).astype(np.uint32)
+    mixed = words ^ steps[:, None]
+    for shift, multiplier in ((16, 0x21F0AAAD), (15, 0x735A2D97)):
+        mixed ^= mixed >> np.uint32(shift)
+        mixed *= np.uint32(multiplier)
+    mixed ^= mixed >> np.uint32(15)
+    # 24 bits are the precision of float32, and keep the numbers below 1.
+    return (mixed >> np.uint32(8)).astype(np.float32) * np.float32(2.0**-24)

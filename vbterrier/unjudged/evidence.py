@@ -1,0 +1,349 @@
+"""Evidence of runs and judgments about unjudged documents, and signs of the reasons why they are unjudged."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from vbterrier.frames.ids import Ids, Lookup
+from vbterrier.kernels import fingerprints
+from vbterrier.unjudged.predicted import retrieved
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from vbterrier.annotations import Bools, Floats, Ints, Words
+    from vbterrier.frames.ranking import Run
+    from vbterrier.unjudged.pool import Judgments
+
+
+# Standardised features are clipped at this many standard deviations.
+MOST_DEVIATIONS = 4.0
+# Pseudo-counts of the shares of relevant documents among a topic's judgments outside and inside the evidence.
+OUTSIDE_COUNT, POOL_COUNT = 4.0, 3.0
+# Judgments outside the evidence are a feature if there are more of them.
+LEAST_OUTSIDE = 20
+# Runs have separate coefficients if there are at least three and at most 50: their cost is quadratic.
+SEVERAL, MOST_RUN_COLUMNS = 3, 50
+# Differences between topics below this standard deviation are rounding errors.
+LEAST_DEVIATION = 1e-6
+# Runs with a smaller expected variance of their unjudged counts say nothing about overdispersion.
+LEAST_EXPECTED = 0.5
+# The first ranks, which every pool covers if it covers any.
+FIRST_RANKS = 3
+# The pool ends where the judged share over a window of ranks is below this share of that at the first ranks.
+WINDOW, LEAST_SHARE = 5, 0.85
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """The union of the first documents of all evidence runs, with their judgments.
+
+    Arrays ``run``, ``rank`` and ``item`` have an entry per document of a run, arrays of documents an entry per distinct
+    document of a topic, sorted by topic and by a key of the document, so that the order of frames has no effect.
+
+    Parameters
+    ----------
+    names
+        The evidence runs, sorted.
+    topics
+        The judged topics, sorted as text.
+    counts
+        Judged documents of each topic and level, shape (n_topics, L).
+    cutoff
+        The cutoff k of the measure.
+    depth
+        The number of ranks of each run that are used.
+    topic, level, docno
+        Topic, level (-1: unjudged) and id of each document, shape (m,).
+    run, rank, item
+        Run, rank (from 1) and document of each entry.
+    """
+
+    names: list[str]
+    topics: list[str]
+    counts: Ints
+    cutoff: int
+    depth: int
+    topic: Ints
+    level: Ints
+    docno: Ids
+    run: Ints
+    rank: Ints
+    item: Ints
+
+    def __len__(self) -> int:
+        return len(self.topic)
+
+    @property
+    def n_runs(self) -> int:
+        """Number of evidence runs."""
+        return len(self.names)
+
+    @cached_property
+    def lookup(self) -> Lookup:
+        """The position of a document by topic and id."""
+        return Lookup(self.topic, self.docno)
+
+    @cached_property
+    def keys(self) -> Words:
+        """A 64-bit key of each document that depends on its topic and id alone, shape (m,)."""
+        topics = Ids(pa.array(self.topics, pa.large_string())).fingerprints
+        return fingerprints.mix(self.docno.fingerprints + fingerprints.mix(topics)[self.topic])
+
+    @cached_property
+    def unjudged(self) -> Ints:
+        """Positions of the unjudged documents."""
+        return np.flatnonzero(self.level < 0)
+
+    @cached_property
+    def best_rank(self) -> Ints:
+        """The best rank of each document, shape (m,)."""
+        best = np.full(len(self), np.iinfo(np.int64).max)
+        np.minimum.at(best, self.item, self.rank)
+        return best
+
+    @cached_property
+    def n_retrieving(self) -> Ints:
+        """Number of runs that retrieve each document, shape (m,)."""
+        return np.bincount(self.item, minlength=len(self))
+
+    @cached_property
+    def in_cut(self) -> Bools:
+        """Entries up to the cutoff."""
+        return np.asarray(self.rank <= self.cutoff)
+
+    @cached_property
+    def near(self) -> Bools:
+        """Documents that a run retrieves up to the cutoff, shape (m,)."""
+        return np.asarray(self.best_rank <= self.cutoff)
+
+    @cached_property
+    def n_cut(self) -> Ints:
+        """Documents of each run and topic up to the cutoff, shape (n_runs, n_topics)."""
+        return self.by_ranking(np.ones(len(self.item))).astype(np.int64)
+
+    @cached_property
+    def n_unjudged(self) -> Ints:
+        """Unjudged documents of each run and topic up to the cutoff, shape (n_runs, n_topics)."""
+        return self.by_ranking((self.level[self.item] < 0).astype(np.float64)).astype(np.int64)
+
+    def by_ranking(self, values: Floats) -> Floats:
+        """Sums of entries up to the cutoff by run and topic, shape (n_runs, n_topics)."""
+        cell = self.run * len(self.topics) + self.topic[self.item]
+        cut = self.in_cut
+        sums = np.bincount(cell[cut], values[cut], minlength=self.n_runs * len(self.topics))
+        return sums.reshape(self.n_runs, len(self.topics)).astype(np.float64)
+
+    def mean_in_cut(self, values: Floats) -> Floats:
+        """The mean of a value of entries over the runs that retrieve a document up to the cutoff, else 0, (m,)."""
+        cut = self.in_cut
+        total = np.bincount(self.item[cut], values[cut], minlength=len(self))
+        return np.asarray(total / np.maximum(np.bincount(self.item[cut], minlength=len(self)), 1))
+
+    @cached_property
+    def outside(self) -> Ints:
+        """Judged documents of each topic and level that no evidence run retrieves, shape (n_topics, L)."""
+        judged = self.level >= 0
+        cells = self.topic[judged] * self.counts.shape[1] + self.level[judged]
+        return self.counts - np.bincount(cells, minlength=self.counts.size).reshape(self.counts.shape)
+
+    @cached_property
+    def pool_logit(self) -> Floats:
+        """The logit of each topic's share of relevant judged documents, with 3 pseudo-counts, shape (n_topics,)."""
+        relevant, judged = self.counts[:, 1:].sum(axis=1), self.counts.sum(axis=1)
+        overall = relevant.sum() / max(judged.sum(), 1)
+        return logit((relevant + POOL_COUNT * overall) / (judged + POOL_COUNT))
+
+    def cut_to(self, depth: int) -> Evidence:
+        """Return the evidence of the first ``depth`` ranks."""
+        if depth >= self.depth:
+            return self
+        kept = self.rank <= depth
+        found, item = np.unique(self.item[kept], return_inverse=True)
+        return Evidence(
+            self.names,
+            self.topics,
+            self.counts,
+            self.cutoff,
+            depth,
+            self.topic[found],
+            self.level[found],
+            self.docno.take(found),
+            self.run[kept],
+            self.rank[kept],
+            item.reshape(-1),
+        )
+
+
+def evidence_of(runs: Mapping[str, Run], judgments: Judgments, cutoff: int, depth: int) -> Evidence:
+    """Return the evidence of the first ``depth`` documents of some checked runs on the judged topics."""
+    entries = retrieved(runs, judgments, depth, checked=True)
+    first = np.unique(fingerprints.keys(entries.topic, entries.docno.fingerprints), return_index=True)[1]
+    first = first[np.argsort(entries.topic[first], kind="stable")]
+    docno = entries.docno.take(first)
+    # The lookup compares ids, not only fingerprints.
+    item = Lookup(entries.topic[first], docno).find_one(entries.topic, entries.docno)
+    return Evidence(
+        list(entries.runs),
+        entries.topics,
+        entries.counts,
+        cutoff,
+        depth,
+        entries.topic[first],
+        np.maximum(entries.level[first], -1),
+        docno,
+        entries.run,
+        entries.rank,
+        item,
+    )
+
+
+def logit(share: Floats) -> Floats:
+    """``log(p / (1 - p))`` with shares clipped to [.001, .999]."""
+    limited = np.clip(share, 1e-3, 1 - 1e-3)
+    return np.asarray(np.log(limited / (1 - limited)))
+
+
+def _standardised(values: Floats, among: Bools | None = None) -> Floats:
+    """Values with mean 0 and standard deviation 1 among some documents, clipped at 4; 0 for the others."""
+    known = values if among is None else values[among]
+    scaled = (values - known.mean()) / (known.std() + 1e-9)
+    scaled = np.clip(scaled, -MOST_DEVIATIONS, MOST_DEVIATIONS)
+    return scaled if among is None else np.where(among, scaled, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Features:
+    """Features of documents for the regression of their grades.
+
+    Parameters
+    ----------
+    fixed
+        Intercept and features, shape (m, p).
+    names
+        The name of each column of ``fixed``.
+    by_run
+        The log rank of each document in each run, 0 if it is not retrieved, shape (m, n_runs); no columns with fewer
+        than three runs.
+    support
+        Membership of documents in the cut of each run, shape (m, n_runs), 0 or 1.
+    """
+
+    fixed: Floats
+    names: list[str]
+    by_run: Floats
+    support: Floats
+
+
+def features_of(evidence: Evidence) -> Features:
+    """Return the features of all documents.
+
+    ``rank``: ``log Σ_runs 1/(3 + rank)``. With two or more runs ``share``, the share of runs that retrieve a document,
+    and ``support``, ``log(w + .25)`` with w the effective number of runs that retrieve it up to the cutoff, in which a
+    run has the weight ``1 / Σ_other overlap``, so that similar runs count as one. With three or more ``company``, the
+    mean effective support of the documents in the same cut. ``outside``: the logit of the share of relevant documents
+    among the judgments of the topic that no run retrieves.
+    """
+    m, n_runs, near = len(evidence), evidence.n_runs, evidence.near
+    discounted = np.bincount(evidence.item, 1 / (3.0 + evidence.rank), minlength=m)
+    columns = {"intercept": np.ones(m), "rank": _standardised(np.log(discounted))}
+    support = np.zeros((m, n_runs))
+    cut = evidence.in_cut
+    support[evidence.item[cut], evidence.run[cut]] = 1.0
+    if n_runs > 1:
+        columns["share"] = _standardised(evidence.n_retrieving / n_runs)
+        overlap = support[near].T @ support[near]
+        size = np.maximum(np.diag(overlap), 1.0)
+        weight = 1 / np.maximum((overlap / np.minimum(size[:, None], size[None, :])).sum(axis=1), 1e-9)
+        effective = support @ weight
+        columns["support"] = _standardised(np.log(effective + 0.25), near)
+        if n_runs >= SEVERAL:
+            share = (effective / weight.sum())[evidence.item]
+            company = evidence.by_ranking(share) / np.maximum(evidence.n_cut, 1)
+            columns["company"] = _standardised(
+                evidence.mean_in_cut(company[evidence.run, evidence.topic[evidence.item]]), near
+            )
+    n_outside = evidence.outside.sum(axis=1)
+    if n_outside.sum() > LEAST_OUTSIDE:
+        relevant = evidence.outside[:, 1:].sum(axis=1)
+        overall = relevant.sum() / n_outside.sum()
+        richness = logit((relevant + OUTSIDE_COUNT * overall) / (n_outside + OUTSIDE_COUNT))
+        if richness.std() > LEAST_DEVIATION:
+            columns["outside"] = ((richness - richness.mean()) / max(richness.std(), 0.3))[evidence.topic]
+    by_run = np.zeros((m, n_runs if SEVERAL <= n_runs <= MOST_RUN_COLUMNS else 0))
+    if by_run.shape[1]:
+        by_run[evidence.item, evidence.run] = 1 - np.log(evidence.rank) / np.log(evidence.depth + 1)
+    return Features(np.column_stack(list(columns.values())), list(columns), by_run, support)
+
+
+def selection(evidence: Evidence) -> tuple[float, float]:
+    """Signs that documents were selected for judging: ``(sigma, KS)``, each from 0 (at random) to 1.
+
+    ``sigma = 1 - min(1, (1 - top) / (1 - j))`` with j the judged share of the cuts, and top the largest of j, of j over
+    the ranks 1 to 3 less a standard error, of j + 3 sd with sd² the overdispersion of unjudged counts within runs, and
+    of the best run's share less two standard errors. KS is the largest difference between judged and unjudged documents
+    in the distribution of their best rank; 1 for a pool with a fixed depth.
+    """
+    n, u, k = evidence.n_cut, evidence.n_unjudged, evidence.cutoff
+    has = n > 0
+    n_topics = int(has.any(axis=0).sum())
+    judged = 1 - u.sum() / max(n.sum(), 1)
+    chance = judged * (1 - judged)
+    of_run = (u.sum(axis=1) / np.maximum(n.sum(axis=1), 1))[:, None]
+    squares = ((u - n * of_run) ** 2 * has).sum(axis=1)
+    expected = (n * of_run * (1 - of_run) * has).sum(axis=1)
+    varies = expected > LEAST_EXPECTED
+    ratio = squares[varies].sum() / expected[varies].sum() if varies.any() else 1.0
+    df = max(n_topics - 1, 1)
+    sd = np.sqrt(max(ratio - 1 - 1.5 * np.sqrt(2 / df), 0.0) * chance / k)
+    first = evidence.rank <= FIRST_RANKS
+    n_first = np.unique(evidence.topic[evidence.item[first]] * FIRST_RANKS + evidence.rank[first] - 1).size
+    shares = [judged, judged + 3 * sd]
+    if first.any():
+        known = (evidence.level[evidence.item[first]] >= 0).mean()
+        shares.append(known - np.sqrt(max(chance, 1e-9) / max(n_first, 1)))
+    if evidence.n_runs > 1:
+        shares.append((1 - of_run).max() - 2 * np.sqrt(chance / (k * df)))
+    sigma = 1 - min((1 - min(max(shares), 1.0)) / max(1 - judged, 1e-9), 1.0)
+    depths = np.arange(1, 2 * k)
+    close = evidence.best_rank <= 2 * k
+    known, unknown = (evidence.best_rank[close & mask] for mask in (evidence.level >= 0, evidence.level < 0))
+    if not len(known) or not len(unknown):
+        return float(sigma), 0.0
+    gap = [(known <= depth).mean() - (unknown <= depth).mean() for depth in depths]
+    return float(sigma), float(max(0.0, *gap))
+
+
+def judged_shares(evidence: Evidence) -> Floats:
+    """The share of judged documents at each rank over all runs and topics, shape (depth,); NaN at empty ranks."""
+    n = np.bincount(evidence.rank, minlength=evidence.depth + 1)[1:]
+    judged = np.bincount(evidence.rank, evidence.level[evidence.item] >= 0, minlength=evidence.depth + 1)[1:]
+    return np.where(n > 0, judged / np.maximum(n, 1), np.nan)
+
+
+def pool_depth(evidence: Evidence) -> int:
+    """The depth to which runs were judged, at least the cutoff.
+
+    It is the last rank r up to which the judged share of the ranks r - 4 to r is at least .85 of that of the ranks 1
+    to 3, less two standard errors.
+    """
+    n = np.bincount(evidence.rank, minlength=evidence.depth + 1)[1:]
+    judged = np.bincount(evidence.rank, evidence.level[evidence.item] >= 0, minlength=evidence.depth + 1)[1:]
+    top = judged[:FIRST_RANKS].sum() / max(n[:FIRST_RANKS].sum(), 1)
+    depth = evidence.cutoff
+    topics = max(len(np.unique(evidence.topic)), 1)
+    while depth < evidence.depth:
+        window = slice(max(depth + 1 - WINDOW, 0), depth + 1)
+        if not n[window].sum():
+            break
+        share = judged[window].sum() / n[window].sum()
+        error = np.sqrt(max(share * (1 - share), 1e-9) / (WINDOW * topics))
+        if share + 2 * error < LEAST_SHARE * top:
+            break
+        depth += 1
+    return depth

@@ -1,0 +1,396 @@
+"""The evidence model: joint draws of the grades of unjudged documents from everything that runs and judgments show."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from vbterrier.errors import InputError, warn
+from vbterrier.kernels import fingerprints
+from vbterrier.kernels.grade_regression import MixedLogit, fit_mixed_logit, hashed_uniforms, sigmoid
+from vbterrier.kernels.resample import stream
+from vbterrier.unjudged.evidence import POOL_COUNT, Features, evidence_of, features_of, logit, pool_depth, selection
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from vbterrier.annotations import Floats, Ints
+    from vbterrier.frames.ranking import Run
+    from vbterrier.unjudged.evidence import Evidence
+    from vbterrier.unjudged.pool import Judgments
+
+
+DEPTH = 100
+# Relevance is not identified if a smaller share of all judged documents has grade 0.
+LEAST_NON_RELEVANT = 0.05
+# exp(logit noise) moves means of probabilities; the factor sqrt(1 + .35 variance) compensates (Zeger et al. 1988).
+SHRINKAGE = 0.35
+# Draws that are computed at a time.
+BLOCK = 50
+
+
+@dataclass(frozen=True)
+class Constants:
+    """The constants of the model, chosen by leaving one collection out; see docs/explanation/evidence.md.
+
+    Parameters
+    ----------
+    pool, unjudged, run : float
+        Coefficients of the selection shift: of the pool's logit minus the fitted logit, of the share of unjudged
+        documents in the cut, and of the run's share of unjudged documents.
+    pool_sd, unjudged_sd : float
+        Standard deviations of the first two.
+    usual : float
+        The share of unjudged documents without a shift.
+    call, call_selected : float
+        Standard deviations of the error that all topics share: always, and times the gate.
+    topic, topic_higher : float
+        Standard deviations of the error of a topic, and the additional one of higher grades.
+    of_run : float
+        Standard deviation of the error of a run's unjudged documents.
+    higher : float
+        The part of shift and errors that applies to higher grades.
+    inflation : float
+        Factor of the covariance of coefficients and topic effects.
+    """
+
+    pool: float = 0.67
+    unjudged: float = -2.5
+    run: float = -1.0
+    pool_sd: float = 0.2
+    unjudged_sd: float = 0.6
+    usual: float = 0.3
+    call: float = 0.3
+    call_selected: float = 0.7
+    topic: float = 0.75
+    topic_higher: float = 0.5
+    of_run: float = 0.85
+    higher: float = 0.5
+    inflation: float = 1.5
+
+
+@dataclass(frozen=True, eq=False)
+class GradeDraws:
+    """Joint draws of the levels of all unjudged documents, and of the sizes of the complete pools.
+
+    Parameters
+    ----------
+    evidence
+        The documents.
+    levels
+        The drawn level of each unjudged document, shape (n_draws, n_unjudged), in the order of ``evidence.unjudged``.
+    counts
+        Documents of each topic and level, judged, drawn and unseen, shape (n_draws, n_topics, L).
+    unseen
+        Documents of each topic and level that no run retrieves and nobody judged, shape (n_draws, n_topics, L).
+    """
+
+    evidence: Evidence
+    levels: NDArray[np.uint8]
+    counts: Ints
+    unseen: Ints
+
+    @cached_property
+    def probability(self) -> Floats:
+        """The share of draws in which each unjudged document is relevant, shape (n_unjudged,)."""
+        return np.asarray((self.levels > 0).mean(axis=0))
+
+
+@dataclass(frozen=True, eq=False)
+class GradeModel:
+    """A fitted model of the grades of unjudged documents.
+
+    Attributes
+    ----------
+    evidence : Evidence
+        The documents of all evidence runs with their judgments.
+    sigma, ks, gate : float
+        Signs that documents were selected for judging, and ``gate = sigma (1 - KS)``; see
+        :func:`vbterrier.unjudged.evidence.selection`.
+    steps : tuple of MixedLogit
+        The regression of each level on the lower one: P(level >= l | level >= l - 1), l = 1, 2, ...
+    """
+
+    evidence: Evidence
+    features: Features
+    sigma: float
+    ks: float
+    steps: tuple[MixedLogit, ...]
+    constants: Constants = field(default_factory=Constants)
+
+    @property
+    def gate(self) -> float:
+        """Weight of the selection shift, 0 to 1."""
+        return self.sigma * (1 - self.ks)
+
+    @cached_property
+    def design(self) -> Floats:
+        """Features of the unjudged documents, shape (n_unjudged, p)."""
+        return _design(self.features)[self.evidence.unjudged]
+
+    @cached_property
+    def shift(self) -> tuple[Floats, Floats]:
+        """The two parts of the selection shift of each unjudged document, shape (n_unjudged,) each.
+
+        The pool's logit minus the fitted logit, clipped at 4, which the coefficient ``pool`` multiplies; and the
+        differences of unjudged shares from the usual one, which ``unjudged`` multiplies. Documents below the cut have
+        the mean of their topic's unjudged documents in the cut.
+        """
+        evidence, constants = self.evidence, self.constants
+        rows = evidence.unjudged
+        topic, near = evidence.topic[rows], evidence.near[rows]
+        first = self.steps[0]
+        fitted = first.logit(self.design, topic)
+        fitted = fitted / np.sqrt(1 + SHRINKAGE * first.logit_variance(self.design, topic))
+        pulled = np.clip(evidence.pool_logit[topic] - fitted, -4.0, 4.0)
+        in_cut = evidence.n_unjudged / np.maximum(evidence.n_cut, 1)
+        of_run = evidence.n_unjudged.sum(axis=1) / np.maximum(evidence.n_cut.sum(axis=1), 1)
+        own = evidence.mean_in_cut(in_cut[evidence.run, evidence.topic[evidence.item]])[rows] - constants.usual
+        run = evidence.mean_in_cut(of_run[evidence.run])[rows] - constants.usual
+        odd = own + constants.run / constants.unjudged * run
+        return _topic_mean_below(pulled, topic, near), _topic_mean_below(odd, topic, near)
+
+    @cached_property
+    def _run_weights(self) -> Floats:
+        """The weight of each run's error in an unjudged document, shape (n_unjudged, n_runs)."""
+        support = self.features.support[self.evidence.unjudged]
+        return np.asarray(support / np.sqrt(np.maximum(support.sum(axis=1, keepdims=True), 1)))
+
+    def draw(self, n_draws: int, seed: int) -> GradeDraws:
+        """Draw the levels of all unjudged documents, and the sizes of the pools.
+
+        Numbers depend on the seed, the ids of topics and documents, and the number of draws, not on their order.
+        Normal errors come in pairs of opposite signs, which removes most of the sampling error of means.
+        """
+        evidence, constants, gate = self.evidence, self.constants, self.gate
+        rows, n_levels = evidence.unjudged, evidence.counts.shape[1]
+        if not len(rows) or not self.steps:
+            none = np.zeros((1, *evidence.counts.shape), dtype=np.int64)
+            return GradeDraws(evidence, np.zeros((n_draws, len(rows)), np.uint8), evidence.counts[None] + none, none)
+        topic, near = evidence.topic[rows], evidence.near[rows]
+        pulled, odd = self.shift
+        call = stream(seed, "unjudged", "call")
+        pool, unjudged, shared = _antithetic(call, n_draws, 3).T
+        pool = gate * (constants.pool + constants.pool_sd * pool)
+        unjudged = gate * (constants.unjudged + constants.unjudged_sd * unjudged)
+        shared = shared * np.hypot(constants.call, constants.call_selected * gate)
+        of_run = _antithetic(call, n_draws, evidence.n_runs) * constants.of_run
+        coefs = [_correlated(call, n_draws, step.coef, step.coef_cov * constants.inflation) for step in self.steps]
+        streams = [stream(seed, "unjudged", "topic", name) for name in evidence.topics]
+        topic_errors = np.stack([_antithetic(each, n_draws, 1 + len(self.steps)) for each in streams], axis=1)
+        effects = [
+            np.stack(
+                [
+                    _correlated(each, n_draws, mean, cov * constants.inflation)
+                    for each, mean, cov in zip(streams, step.effect, step.effect_cov, strict=True)
+                ],
+                axis=1,
+            )
+            for step in self.steps
+        ]
+        variance_of_run = np.where(near, constants.of_run**2 * (self._run_weights**2).sum(axis=1), 0.0)
+        key = fingerprints.mix(evidence.keys[rows] + fingerprints.mix(np.array([seed], dtype=np.uint64)))
+        levels = np.zeros((n_draws, len(rows)), dtype=np.uint8)
+        alive = np.ones(levels.shape, dtype=bool)
+        for number, step in enumerate(self.steps):
+            part = 1.0 if number == 0 else constants.higher
+            extra = 0.0 if number == 0 else constants.topic_higher
+            variance = part**2 * (
+                constants.topic**2 + constants.call**2 + (constants.call_selected * gate) ** 2 + variance_of_run
+            )
+            keep = np.sqrt(1 + SHRINKAGE * (variance + extra**2)).astype(np.float32)
+            noise = part * (shared[:, None] + constants.topic * topic_errors[:, :, 0])
+            noise = (noise + extra * topic_errors[:, :, number + 1 if number else 0]).astype(np.float32)
+            design = self.design[:, : len(step.coef)].T.astype(np.float32)
+            key_of_step = fingerprints.mix(key + np.uint64(number))
+            for start in range(0, n_draws, BLOCK):
+                block = slice(start, start + BLOCK)
+                value = coefs[number][block].astype(np.float32) @ design
+                value += part * (np.outer(pool[block], pulled) + np.outer(unjudged[block], odd)).astype(np.float32)
+                for column in range(step.n_random):
+                    value += effects[number][block, :, column].astype(np.float32)[:, topic] * design[column]
+                value *= keep
+                value += noise[block][:, topic]
+                value[:, near] += part * (of_run[block] @ self._run_weights[near].T).astype(np.float32)
+                uniform = hashed_uniforms(key_of_step, np.arange(start, min(start + BLOCK, n_draws)))
+                alive[block] &= uniform < sigmoid(value)
+                levels[block] += alive[block]
+        drawn = _count(levels, topic, len(evidence.topics), n_levels)
+        unseen = self._unseen(drawn, streams)
+        return GradeDraws(evidence, levels, evidence.counts[None] + drawn + unseen, unseen)
+
+    def _unseen(self, drawn: Ints, streams: list[np.random.Generator]) -> Ints:
+        """Relevant documents that no run retrieves and nobody judged, shape (n_draws, n_topics, L).
+
+        The judged share q of the relevant documents in the evidence estimates that of the documents outside: a beta
+        distribution with the share of all topics as prior of weight 4, lowered to ``q^(1 + 2 sigma U)``, U uniform. The
+        relevant documents outside that were judged, then follow a Poisson distribution with rate ``q λ``, and the
+        others one with rate ``(1 - q) λ``, λ with a gamma prior of the mean over topics.
+        """
+        evidence = self.evidence
+        n_draws, n_topics, n_levels = drawn.shape
+        inside = evidence.counts - evidence.outside
+        judged = inside[:, 1:].sum(axis=1)
+        found = drawn[:, :, 1:].sum(axis=2)
+        overall = judged.sum() / np.maximum(judged.sum() + found.sum(axis=1), 1e-9)
+        lowered = 1 + 2 * self.sigma * stream(0, "unjudged", "pool").permutation((np.arange(n_draws) + 0.5) / n_draws)
+        q = np.empty((n_draws, n_topics))
+        for place, rng in enumerate(streams):
+            a, b = judged[place] + 4 * overall + 1e-3, found[:, place] + 4 * (1 - overall)
+            q[:, place] = np.where(b > 0, rng.beta(a, np.maximum(b, 1e-9)), 1.0)
+        q = np.clip(np.clip(q, 0.02, 1 - 1e-9) ** lowered[:, None], 0.02, 1 - 1e-9)
+        # A topic without unjudged documents has its pool as it is.
+        complete = np.bincount(evidence.topic[evidence.unjudged], minlength=n_topics) == 0
+        unseen = np.zeros(drawn.shape, dtype=np.int64)
+        for level in range(1, n_levels):
+            known = evidence.outside[:, level]
+            rate = (known.sum() + 0.5) / n_topics / q.mean(axis=1)
+            for place, rng in enumerate(streams):
+                if not complete[place]:
+                    expected = rng.gamma(known[place] + 1.0, 1 / (1 / rate + q[:, place]))
+                    unseen[:, place, level] = rng.poisson((1 - q[:, place]) * expected)
+        return unseen
+
+
+def fit_evidence(evidence: Evidence, constants: Constants | None = None) -> GradeModel:
+    """Fit the model to the evidence; without unjudged documents there is nothing to fit."""
+    if not len(evidence.unjudged):
+        return GradeModel(
+            evidence, Features(np.empty((len(evidence), 0)), [], *np.empty((2, len(evidence), 0))), 0, 0, ()
+        )
+    features = features_of(evidence)
+    design = _design(features)
+    sigma, ks = selection(evidence)
+    n_topics, n_fixed = len(evidence.topics), features.fixed.shape[1]
+    steps = []
+    for level in range(1, evidence.counts.shape[1]):
+        first = level == 1
+        known = evidence.level >= level - 1
+        hit = evidence.level[known] >= level
+        if not len(hit) and first:
+            warn(
+                "no document of the evidence is judged: the grades of unjudged documents follow the shares of each "
+                "topic's pool, with wide intervals"
+            )
+            return GradeModel(evidence, features, sigma, ks, _pool_steps(evidence, design), constants or Constants())
+        if not hit.any() and not first:
+            break
+        used = design if first else features.fixed
+        ridge = np.full(used.shape[1], 0.1 if first else 4.0)
+        ridge[0] = 0.01
+        steps.append(
+            fit_mixed_logit(
+                used[known],
+                hit,
+                evidence.topic[known],
+                n_topics,
+                ridge=ridge,
+                variance_prior=np.array([0.5, 0.1] if first else [0.3]),
+                shared=np.arange(used.shape[1]) >= n_fixed if first else None,
+            )
+        )
+    return GradeModel(evidence, features, sigma, ks, tuple(steps), constants or Constants())
+
+
+def _pool_steps(evidence: Evidence, design: Floats) -> tuple[MixedLogit, ...]:
+    """Regressions of intercepts alone: the share of each topic's pool that has at least a level, of the lower one."""
+    n_topics, n_levels = evidence.counts.shape
+    at_least = np.cumsum(evidence.counts[:, ::-1], axis=1)[:, ::-1]
+    steps = []
+    for level in range(1, n_levels):
+        overall = (at_least[:, level].sum() + 0.5) / (at_least[:, level - 1].sum() + 1)
+        share = (at_least[:, level] + POOL_COUNT * overall) / (at_least[:, level - 1] + POOL_COUNT)
+        coef = np.zeros(design.shape[1])
+        coef[0] = float(logit(np.array(overall)))
+        cov = np.diag(np.where(np.arange(len(coef)) == 0, 1.0, 1e-6))
+        effect = (logit(share) - coef[0])[:, None]
+        steps.append(MixedLogit(coef, cov, effect, np.full((n_topics, 1, 1), 1e-6), np.ones(1)))
+    return tuple(steps)
+
+
+def _design(features: Features) -> Floats:
+    return np.column_stack([features.fixed, features.by_run])
+
+
+def _antithetic(rng: np.random.Generator, n_draws: int, width: int) -> Floats:
+    """Standard normal numbers, shape (n_draws, width): the second half are the first half with opposite signs."""
+    half = rng.standard_normal(((n_draws + 1) // 2, width))
+    return np.concatenate([half, -half])[:n_draws]
+
+
+def _correlated(rng: np.random.Generator, n_draws: int, mean: Floats, cov: Floats) -> Floats:
+    return mean + _antithetic(rng, n_draws, len(mean)) @ np.linalg.cholesky(cov).T
+
+
+def _topic_mean_below(values: Floats, topic: Ints, near: NDArray[np.bool_]) -> Floats:
+    """Values of documents in a cut; the mean of their topic for the others, or of all topics."""
+    if not near.any():
+        return np.zeros_like(values)
+    n_topics = int(topic.max(initial=-1)) + 1
+    n = np.bincount(topic[near], minlength=n_topics)
+    mean = np.bincount(topic[near], values[near], minlength=n_topics) / np.maximum(n, 1)
+    mean = np.where(n > 0, mean, values[near].mean())
+    return np.where(near, values, mean[topic])
+
+
+def _count(levels: NDArray[np.uint8], topic: Ints, n_topics: int, n_levels: int) -> Ints:
+    """Drawn documents of each topic and level; documents are sorted by topic; shape (n_draws, n_topics, L)."""
+    counts = np.zeros((len(levels), n_topics, n_levels), dtype=np.int64)
+    if not levels.shape[1]:
+        return counts
+    present, starts = np.unique(topic, return_index=True)
+    for level in range(1, n_levels):
+        counts[:, present, level] = np.add.reduceat(levels == level, starts, axis=1, dtype=np.int64)
+    return counts
+
+
+def require_identified(judgments: Judgments) -> None:
+    """Refuse judgments with hardly any non-relevant document.
+
+    Raises
+    ------
+    InputError
+        Fewer than 5 % of the judged documents of all topics have grade 0.
+    """
+    total = judgments.counts.sum()
+    non_relevant = judgments.counts[:, 0].sum()
+    if total and non_relevant < LEAST_NON_RELEVANT * total:
+        raise InputError(
+            f"{judgments.name}: {non_relevant} of {total} judged documents have grade 0; the relevance of unjudged "
+            "documents cannot be estimated from relevant documents alone. Use measures that need no estimate "
+            "(NDCGBound, nDCG, RR), give an explicit prior=, or labels= of a model"
+        )
+
+
+def fit_model(runs: Mapping[str, Run], judgments: Judgments, cutoff: int | None, horizon: int = 0) -> GradeModel:
+    """Fit the model to runs and judgments.
+
+    Parameters
+    ----------
+    runs
+        The evidence runs, by name.
+    judgments
+        The judgments.
+    cutoff
+        The cutoff k of the measure; ``None`` for the length of the longest list.
+    horizon
+        The depth to which all documents are meant to be judged; 0 for the larger of the cutoff and the depth of the
+        pool, see :func:`vbterrier.unjudged.evidence.pool_depth`.
+
+    Raises
+    ------
+    InputError
+        See :func:`require_identified`.
+    """
+    if cutoff is None:
+        cutoff = max([1, *(run.top(None).rows.shape[1] for run in runs.values())])
+    evidence = evidence_of(runs, judgments, cutoff, max(horizon, cutoff) if horizon else max(DEPTH, cutoff))
+    evidence = evidence if horizon else evidence.cut_to(pool_depth(evidence))
+    if len(evidence.unjudged):
+        require_identified(judgments)
+    return fit_evidence(evidence)
