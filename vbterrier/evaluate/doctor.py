@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import DegenerateWarning, InputError, VBTerrierError
+from vbterrier.errors import DegenerateWarning, InputError, VBTerrierError, examples
 from vbterrier.frames.contracts import flatten_qrels, frame_of, require
 from vbterrier.frames.ids import ids_of, integers_of, repeated_pairs
 from vbterrier.frames.ranking import MAX_TIED_SHARE, Run
+from vbterrier.unjudged.evidence import evidence_of, judged_shares, pool_depth, selection
+from vbterrier.unjudged.model import is_identified
 from vbterrier.unjudged.pool import Judgments
 
 if TYPE_CHECKING:
@@ -21,6 +23,10 @@ if TYPE_CHECKING:
 
 CUTOFFS = (5, 10, 20, 100)
 TIE_CUTOFF = 10
+# Signs of a pool with a fixed depth, of judgments that are missing at random, and of the end of a shallow pool.
+LEAST_KS, LEAST_SIGMA, SHALLOW = 0.4, 0.2, 0.85
+# Runs with a share of unjudged documents that is higher by this were not pooled.
+FOREIGN = 0.2
 
 
 @dataclass(frozen=True)
@@ -85,10 +91,49 @@ def diagnose(runs: Mapping[str, Any], qrels: Any) -> Diagnosis:
     frame = frame_of(qrels, "qrels")
     require(frame, ("qid", "docno", "label"), "qrels")
     facts, judgments, diversity, conflict = _qrels_facts(frame, notes)
-    rows = [_run_facts(name, run, judgments, notes) for name, run in runs.items()]
-    table = pd.DataFrame(rows)
+    loaded = {name: _quietly(Run, run, name=f"run {name!r}", duplicates="first") for name, run in runs.items()}
+    table = pd.DataFrame([_run_facts(name, run, loaded[name], judgments, notes) for name, run in runs.items()])
     notes += _differences(table)
-    return Diagnosis(facts, table, tuple(_support(diversity, conflict, table)), tuple(notes))
+    identified = is_identified(judgments)
+    if not identified:
+        notes.append(
+            "qrels: nearly all judged documents are relevant, so the relevance of unjudged documents cannot be "
+            "estimated: a run of invented documents would look as good as a real one. Use nDCG or RR as they are, "
+            "NDCGBound, an explicit prior=, or labels= of a model"
+        )
+    elif table[f"unjudged@{TIE_CUTOFF}"].gt(0).any():
+        notes += _pool_notes(loaded, judgments)
+    support = _support(diversity, conflict, table, identified=identified)
+    return Diagnosis(facts, table, tuple(support), tuple(notes))
+
+
+def _pool_notes(runs: Mapping[str, Run], judgments: Judgments) -> list[str]:
+    """Signs of why documents are unjudged."""
+    evidence = evidence_of(runs, judgments, TIE_CUTOFF, max(CUTOFFS))
+    sigma, ks = selection(evidence)
+    depth, shares = pool_depth(evidence), judged_shares(evidence)
+    of_run = evidence.n_unjudged.sum(axis=1) / np.maximum(evidence.n_cut.sum(axis=1), 1)
+    notes = []
+    if ks > LEAST_KS:
+        shallow = int(np.argmax(np.append(shares[:TIE_CUTOFF] < SHALLOW * shares[0], True)))
+        notes.append(
+            f"judgments: they look like a pool cut at rank {shallow}; measures at larger cutoffs, and AP, depend on "
+            "estimates"
+        )
+    elif sigma < LEAST_SIGMA:
+        notes.append(
+            f"judgments: {shares[:TIE_CUTOFF].mean():.0%} of the first {TIE_CUTOFF} documents are judged, about as many "
+            "at all ranks, topics and runs, as if judgments were missing at random; estimates of bootstrapped measures "
+            "can be trusted, condensed lists and nDCG are biased"
+        )
+    foreign = [evidence.names[place] for place in np.flatnonzero(of_run > of_run.min() + FOREIGN)]
+    if foreign:
+        notes.append(
+            f"judgments: {examples(foreign)} found documents that nobody pooled; nDCG treats them as non-relevant; "
+            "compare them with BNDCG, whose intervals are wide there"
+        )
+    notes.append(f"judgments: the pool of the runs goes to rank {depth}, the horizon of bootstrapped measures")
+    return notes
 
 
 def _qrels_facts(frame: pd.DataFrame, notes: list[str]) -> tuple[pd.DataFrame, Judgments, bool, bool]:
@@ -129,8 +174,7 @@ def _quietly(make: Any, *arguments: Any, **options: Any) -> Any:
         return make(*arguments, **options)
 
 
-def _run_facts(name: str, frame: Any, judgments: Judgments, notes: list[str]) -> dict[str, Any]:
-    run = _quietly(Run, frame, name=f"run {name!r}", duplicates="first")
+def _run_facts(name: str, frame: Any, run: Run, judgments: Judgments, notes: list[str]) -> dict[str, Any]:
     n_duplicates = len(frame) - len(run)
     known = set(judgments.topics)
     lengths = np.bincount(run.topic, minlength=len(run.topics)) if len(run) else np.zeros(1, dtype=int)
@@ -193,7 +237,13 @@ def _differences(runs: pd.DataFrame) -> list[str]:
     return notes
 
 
-def _support(diversity: bool, conflict: bool, runs: pd.DataFrame) -> list[Support]:  # noqa: FBT001 - private
+def _support(
+    diversity: bool,  # noqa: FBT001 - private
+    conflict: bool,  # noqa: FBT001 - private
+    runs: pd.DataFrame,
+    *,
+    identified: bool,
+) -> list[Support]:
     unjudged = runs[f"unjudged@{TIE_CUTOFF}"]
     some, joined = bool((unjudged > 0).any()), bool(unjudged.notna().any())
     if not joined:
@@ -205,11 +255,15 @@ def _support(diversity: bool, conflict: bool, runs: pd.DataFrame) -> list[Suppor
     flat = "; flatten the subtopics first (vbterrier.frames.flatten_qrels)" if diversity else ""
     return [
         Support(
-            "BNDCG, BRBP, BP, BAP, BERR, BQ, NDCGBound, Unjudged",
-            possible=not diversity,
+            "BNDCG, BRBP, BP, BAP, BERR, BQ"
+            if not identified
+            else "BNDCG, BRBP, BP, BAP, BERR, BQ, NDCGBound, Unjudged",
+            possible=not diversity and (identified or not some),
             reason=(
                 "judged documents have one label a subtopic"
                 if diversity
+                else "without judged non-relevant documents they need prior= or labels="
+                if some and not identified
                 else "documents are unjudged: use these instead of nDCG"
                 if some
                 else "no document is unjudged: they equal nDCG"

@@ -49,12 +49,14 @@ class SystemRanking(Shown):
     ----------
     systems
         One row per system, ordered by expected rank: name, measure, mean, low, high (of the mean), expected_rank,
-        rank_low, rank_high, p_best, n_unjudged_share (mean share of unjudged documents up to the cutoff), level,
-        method, n_qids, n_draws, seed. Rank 1 is best; tied systems get their mean rank and equal shares of the best
-        rank.
+        rank_low, rank_high, p_best_unjudged, p_best_both, n_unjudged_share (mean share of unjudged documents up to the
+        cutoff), level, method, n_qids, n_draws, seed. Rank 1 is best; tied systems get their mean rank and equal shares
+        of the best rank. ``p_best_unjudged`` is the probability of the best mean over these topics, over the grades of
+        unjudged documents; ``p_best_both`` that over other topics from the same population as well (NaN for one topic).
     pairs
         One row per pair of systems, or per system and the baseline: name_a, name_b, measure, diff (of the means, a -
-        b), low, high, level, p_a_beats_b (a tie counts half), method, n_qids, n_draws, seed.
+        b), low, high, level, p_a_beats_b (a tie counts half) with the uncertainty of ``method``, and likewise
+        p_a_beats_b_unjudged and p_a_beats_b_both; method, n_qids, n_draws, seed.
     rank_probabilities
         name, rank (1 to the number of systems), prob: tied systems share their ranks equally, so that the probabilities
         of every system and of every rank sum to 1.
@@ -176,13 +178,22 @@ def rank_systems(
     joint, unjudged = _joint(loaded, target, wanted)
     with timed(_LOG, "ranked %s systems over %s topics: %s draws", len(loaded), len(target.topics), n_draws):
         found = _drawn(joint, uncertainty, n_draws, seed, progress=progress)
+        sources = {"unjudged": found if uncertainty == "unjudged" else _drawn(joint, "unjudged", n_draws, seed)}
+        if len(target.topics) > 1:
+            sources["both"] = found if uncertainty == "both" else _drawn(joint, "both", n_draws, seed)
     systems = _systems(found, level).merge(unjudged, on="name", sort=False)
     systems.insert(1, "measure", str(wanted))
     pairs = _pairs(found, level, baseline)
     pairs.insert(2, "measure", str(wanted))
+    for source in ("unjudged", "both"):
+        known = sources.get(source)
+        best = systems["name"].map({} if known is None else _best(known)).astype(np.float64)
+        systems.insert(len(systems.columns) - 1, f"p_best_{source}", best)
+        pairs[f"p_a_beats_b_{source}"] = np.nan if known is None else _beats(known, pairs)
     about: dict[str, Any] = {"level": level, "method": UNCERTAINTY[uncertainty], "n_qids": len(target.topics)}
     about |= {"n_draws": n_draws, "seed": seed}
     columns = [*_PAIR, "measure", "diff", "low", "high", "level", "p_a_beats_b"]
+    columns += ["p_a_beats_b_unjudged", "p_a_beats_b_both"]
     return SystemRanking(
         systems.assign(**about),
         pairs.assign(**about)[[*columns, "method", "n_qids", "n_draws", "seed"]],
@@ -216,7 +227,7 @@ class _DrawnScores:
         return 1 + self.n_better + self.n_tied / 2
 
 
-def _drawn(joint: Joint, uncertainty: str, n_draws: int, seed: int, *, progress: bool) -> _DrawnScores:
+def _drawn(joint: Joint, uncertainty: str, n_draws: int, seed: int, *, progress: bool = False) -> _DrawnScores:
     means, draws = _means(joint, uncertainty, n_draws, seed, progress=progress)
     n_better, n_tied = np.empty((2, *draws.shape), dtype=np.int64)
     for system, own in enumerate(draws):
@@ -262,10 +273,24 @@ def _systems(found: _DrawnScores, level: float) -> pd.DataFrame:
     ranks = found.ranks
     low, high = _ends(found.draws, level)
     rank_low, rank_high = _ends(ranks, level)
-    best = np.where(found.n_better == 0, 1 / (1 + found.n_tied), 0.0).mean(axis=1)
     columns = {"mean": found.means, "low": low, "high": high, "expected_rank": ranks.mean(axis=1)}
-    columns |= {"rank_low": rank_low, "rank_high": rank_high, "p_best": best}
+    columns |= {"rank_low": rank_low, "rank_high": rank_high}
     return pd.DataFrame({"name": found.names, **columns})
+
+
+def _best(found: _DrawnScores) -> dict[str, float]:
+    """The probability that each system is the best; tied systems share it."""
+    best = np.where(found.n_better == 0, 1 / (1 + found.n_tied), 0.0).mean(axis=1)
+    return dict(zip(found.names, best.tolist(), strict=True))
+
+
+def _beats(found: _DrawnScores, pairs: pd.DataFrame) -> Floats:
+    """The probability that system a of each pair beats system b; a tie counts half."""
+    place = {name: at for at, name in enumerate(found.names)}
+    a, b = (pairs[side].map(place).to_numpy() for side in _PAIR)
+    gap = found.draws[a] - found.draws[b]
+    above, at_least = np.count_nonzero(gap > EQUAL, axis=1), np.count_nonzero(gap >= -EQUAL, axis=1)
+    return np.asarray((above + at_least) / (2 * gap.shape[1]))
 
 
 def _pairs(found: _DrawnScores, level: float, baseline: str | None) -> pd.DataFrame:

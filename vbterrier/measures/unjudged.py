@@ -437,9 +437,18 @@ BQ = _BQ()
 class _NDCGBound(Measure):
     """A bound of nDCG@k with unjudged documents: ``side`` lower or upper, ``kind`` naive, rbp, guaranteed or posthoc.
 
-    See :func:`vbterrier.unjudged.distribution.ndcg_bound`; in [0, 1]. The naive and rbp pairs do not always enclose
-    the true value; ``guaranteed`` does (Fröbe et al., ECIR 2023, section 3.3). ``posthoc``, an addition of this
-    package, does if only the retrieved documents are judged.
+    See :func:`vbterrier.unjudged.distribution.ndcg_bound`; in [0, 1]. The kinds differ in the ideal ranking:
+
+    ==============  ==========================================================  ==================================
+    kind            ideal ranking                                               encloses the true value
+    ==============  ==========================================================  ==================================
+    ``naive``       of the pool, fixed                                          not always
+    ``rbp``         of the pool and the retrieved documents, all of top grade   not always
+    ``guaranteed``  of any pool: every document may be relevant                 always
+    ``posthoc``     of the pool and the retrieved documents                     if only these are judged
+    ==============  ==========================================================  ==================================
+
+    ``naive``, ``rbp`` and ``guaranteed``: Fröbe et al., ECIR 2023, section 3.3; ``posthoc`` is an addition.
 
     Parameters
     ----------

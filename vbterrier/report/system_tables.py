@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 _UNCERTAIN = {
-    "unjudged": "unjudged documents of these topics under the prior",
+    "unjudged": "grades of unjudged documents of these topics under the model",
     "topics": "other topics from the same population, with expected scores",
     "unjudged and topics": "other topics from the same population, and unjudged documents under the prior",
 }
@@ -72,10 +72,10 @@ def ranking_report(found: SystemRanking, style: str, *, pairs: bool = False) -> 
     >>> run = pd.DataFrame({"qid": "q1", "docno": ["a", "b"], "score": [2, 1]})
     >>> found = rank_systems({"good": run, "bad": run.assign(score=[1, 2])}, qrels)
     >>> print("\n".join(ranking_report(found, "markdown").splitlines()[:7]))
-    | run | mean | 90% of means | expected rank | 90% of ranks | p(best) | unjudged |
-    |:---|---:|:---|---:|:---|---:|---:|
-    | good | 1.000 | 1.000 to 1.000 | 1.000 | 1 to 1 | 1.000 | 0.000 |
-    | bad | 0.631 | 0.631 to 0.631 | 2.000 | 2 to 2 | 0.000 | 0.000 |
+    | run | mean | 90% of means | expected rank | 90% of ranks | best, these topics | best, other topics | unjudged |
+    |:---|---:|:---|---:|:---|---:|---:|---:|
+    | good | 1.000 | 1.000 to 1.000 | 1.000 | 1 to 1 | 1.000 |  | 0.000 |
+    | bad | 0.631 | 0.631 to 0.631 | 2.000 | 2 to 2 | 0.000 |  | 0.000 |
     <BLANKLINE>
     Table: Expected ranks over 1 topic: BNDCG@10.
     k = 10; prior = auto.
@@ -98,7 +98,8 @@ def _pairs(frame: pd.DataFrame) -> pd.DataFrame:
         "b": frame["name_b"],
         "a - b": frame["diff"],
         f"{_level(frame)} of a - b": _range(frame["low"], frame["high"], "{:.3f}"),
-        "p(a beats b)": frame["p_a_beats_b"],
+        "a beats b, these topics": frame["p_a_beats_b_unjudged"],
+        "other topics": frame["p_a_beats_b_both"],
     }
     return pd.DataFrame(columns)
 
@@ -119,7 +120,8 @@ def _systems(frame: pd.DataFrame) -> pd.DataFrame:
         f"{level} of means": _range(frame["low"], frame["high"], "{:.3f}"),
         "expected rank": frame["expected_rank"],
         f"{level} of ranks": _range(frame["rank_low"], frame["rank_high"], "{:g}"),
-        "p(best)": frame["p_best"],
+        "best, these topics": frame["p_best_unjudged"],
+        "best, other topics": frame["p_best_both"],
         "unjudged": frame["n_unjudged_share"],
     }
     return pd.DataFrame(columns)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from vbterrier.annotations import Floats
+    from vbterrier.annotations import Floats, Ints
     from vbterrier.kernels.grades.distributions import ScoreDistribution
     from vbterrier.unjudged.evidence import Evidence
     from vbterrier.unjudged.metrics import Metric
@@ -63,6 +63,29 @@ class DrawnDistribution(BootstrapDistribution):
         """Drawn scores, shape (n_draws, n_topics)."""
         return self.draws_of(self.process.n_draws, self.process.seed)
 
+    @cached_property
+    def documents(self) -> tuple[Ints, Ints, Ints]:
+        """Topic, rank (from 0) and column in the draws of each unjudged document up to the cutoff."""
+        evidence, judged = self._drawn.evidence, self._judged
+        topic, rank = np.nonzero(judged.unjudged)
+        owner = places(self.topics, evidence.topics)[topic]
+        item = evidence.lookup.find_one(owner, judged.run.docno.take(judged.rows[topic, rank]))
+        return topic, rank, np.searchsorted(evidence.unjudged, item)
+
+    @property
+    def probabilities(self) -> Floats:
+        """The probability of each level of each unjudged document up to the cutoff, shape (n_documents, L)."""
+        levels = self._drawn.levels[:, self.documents[2]]
+        return np.stack([(levels == level).mean(axis=0) for level in range(len(self.grades))], axis=1)
+
+    def drawn_grades(self, columns: Ints) -> Floats:
+        """The drawn grades of some columns, shape (n_draws, n_columns)."""
+        return self.grades.astype(np.float64)[self._drawn.levels[:, columns]]
+
+    @property
+    def _drawn(self) -> GradeDraws:
+        return self._draw(self.process.n_draws, self.process.seed)
+
     def draws_of(self, n_draws: int, seed: int) -> Floats:
         """Drawn scores for another number of draws or seed, shape (n_draws, n_topics)."""
         grades, judged = self._draw(n_draws, seed), self._judged
@@ -70,10 +93,7 @@ class DrawnDistribution(BootstrapDistribution):
         if not len(evidence.unjudged):
             exact = self.metric.scores(judged, judged.levels, judged.judgments.counts)
             return np.broadcast_to(exact, (n_draws, len(self)))
-        owner = places(self.topics, evidence.topics)
-        topic, rank = np.nonzero(judged.unjudged)
-        item = evidence.lookup.find_one(owner[topic], judged.run.docno.take(judged.rows[topic, rank]))
-        column = np.searchsorted(evidence.unjudged, item)
+        owner, (topic, rank, column) = places(self.topics, evidence.topics), self.documents
         scores = np.empty((n_draws, len(self)))
         step = max(MOST_LEVELS // max(n_draws * judged.levels.shape[1], 1), 1)
         for first in range(0, len(self), step):

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from vbterrier.annotations import Bools, Floats, Ints, Words
     from vbterrier.frames.ranking import Run
+    from vbterrier.unjudged.labels import MachineLabels
     from vbterrier.unjudged.pool import Judgments
 
 
@@ -62,6 +63,8 @@ class Evidence:
         Topic, level (-1: unjudged) and id of each document, shape (m,).
     run, rank, item
         Run, rank (from 1) and document of each entry.
+    labels
+        The label of each machine labeller, NaN if it gave none, shape (n_labellers, m).
     """
 
     names: list[str]
@@ -75,6 +78,7 @@ class Evidence:
     run: Ints
     rank: Ints
     item: Ints
+    labels: Floats
 
     def __len__(self) -> int:
         return len(self.topic)
@@ -177,10 +181,13 @@ class Evidence:
             self.run[kept],
             self.rank[kept],
             item.reshape(-1),
+            self.labels[:, found],
         )
 
 
-def evidence_of(runs: Mapping[str, Run], judgments: Judgments, cutoff: int, depth: int) -> Evidence:
+def evidence_of(
+    runs: Mapping[str, Run], judgments: Judgments, cutoff: int, depth: int, labels: MachineLabels | None = None
+) -> Evidence:
     """Return the evidence of the first ``depth`` documents of some checked runs on the judged topics."""
     entries = retrieved(runs, judgments, depth, checked=True)
     first = np.unique(fingerprints.keys(entries.topic, entries.docno.fingerprints), return_index=True)[1]
@@ -200,6 +207,7 @@ def evidence_of(runs: Mapping[str, Run], judgments: Judgments, cutoff: int, dept
         entries.run,
         entries.rank,
         item,
+        np.empty((0, len(first))) if labels is None else labels.lookup(entries.topics, entries.topic[first], docno),
     )
 
 
@@ -279,6 +287,28 @@ def features_of(evidence: Evidence) -> Features:
     if by_run.shape[1]:
         by_run[evidence.item, evidence.run] = 1 - np.log(evidence.rank) / np.log(evidence.depth + 1)
     return Features(np.column_stack(list(columns.values())), list(columns), by_run, support)
+
+
+def label_columns(labels: Floats, known: Bools, hit: Bools) -> Floats:
+    """The labels of each labeller on a scale of logits, shape (m, n_labellers).
+
+    It is the logit of an isotonic regression of relevance (``hit``) on the label among the judged documents
+    (``known``), less its mean; 0 for documents without a label.
+    """
+    from sklearn.isotonic import IsotonicRegression
+
+    columns = np.zeros((labels.shape[1], len(labels)))
+    for number, label in enumerate(labels):
+        given = ~np.isnan(label)
+        both = given & known
+        outcome = hit[both[known]].astype(np.float64)
+        if not len(outcome):
+            continue
+        least = 0.5 / (len(outcome) + 1)
+        rising = IsotonicRegression(y_min=least, y_max=1 - least, out_of_bounds="clip").fit(label[both], outcome)
+        scaled = logit(rising.predict(label[given]))
+        columns[given, number] = scaled - logit(rising.predict(label[both])).mean()
+    return columns
 
 
 def selection(evidence: Evidence) -> tuple[float, float]:

@@ -6,7 +6,7 @@ import json
 import os
 import secrets
 import shutil
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,8 +22,8 @@ from vbterrier.frames.files.source import Source
 from vbterrier.frames.files.tables import parquet_table
 from vbterrier.frames.notebook import Panel, Shown, counted
 from vbterrier.frames.ranking import Run, runs_of
-from vbterrier.kernels.grade_regression import fit_mixed_logit, sigmoid
-from vbterrier.unjudged.model import DEPTH, fit_model
+from vbterrier.kernels.grade_regression import sigmoid
+from vbterrier.unjudged.model import DEPTH, fit_model, fit_step
 from vbterrier.unjudged.pool import Judgments
 
 if TYPE_CHECKING:
@@ -236,25 +236,19 @@ class EvidenceModel(Shown):
         columns = ("n", "predicted", "relevant", "log_loss", "log_loss_pool")
         if not len(known) or not model.steps:
             return pd.DataFrame(columns=list(columns))
-        features = np.column_stack([model.features.fixed, model.features.by_run])[known]
-        hit, topic = evidence.level[known] > 0, evidence.topic[known]
+        hit, topic, n = evidence.level[known] > 0, evidence.topic[known], len(evidence.topics)
         fold = (evidence.keys[known] % np.uint64(_FOLDS)).astype(np.int64)
-        predicted, shared = np.empty(len(known)), np.arange(features.shape[1]) >= model.features.fixed.shape[1]
-        pool = np.empty(len(known))
-        ridge = np.full(features.shape[1], 0.1)
-        prior = np.array([0.5, 0.1])
-        n = len(evidence.topics)
+        predicted, pool = np.empty((2, len(known)))
         for part in range(_FOLDS):
             out = fold == part
-            fitted = fit_mixed_logit(
-                features[~out], hit[~out], topic[~out], n, ridge=ridge, variance_prior=prior, shared=shared
-            )
-            predicted[out] = sigmoid(fitted.logit(features[out], topic[out]))
+            level = evidence.level.copy()
+            level[known[out]] = -1
+            asked = np.searchsorted(np.flatnonzero(level < 0), known[out])
+            held = fit_step(replace(evidence, level=level), model.features, 1)
+            predicted[out] = sigmoid(held.regression.logit(held.design[asked], topic[out]))
             overall = (hit[~out].sum() + 0.5) / ((~out).sum() + 1)
-            relevant, judged = (
-                np.bincount(topic[~out], what, minlength=n) for what in (hit[~out], np.ones((~out).sum()))
-            )
-            pool[out] = ((relevant + overall) / (judged + 1))[topic[out]]
+            relevant = np.bincount(topic[~out], hit[~out], minlength=n)
+            pool[out] = ((relevant + overall) / (np.bincount(topic[~out], minlength=n) + 1))[topic[out]]
         loss, loss_pool = (-np.log(np.where(hit, p, 1 - p).clip(1e-9)).mean() for p in (predicted, pool))
         tenth = np.minimum((predicted * 10).astype(np.int64), 9)
         frame = pd.DataFrame({"tenth": tenth, "predicted": predicted, "relevant": hit}).groupby("tenth")

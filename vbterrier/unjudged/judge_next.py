@@ -13,6 +13,7 @@ from vbterrier.frames.files.writing import write_table
 from vbterrier.frames.notebook import Panel, Shown
 from vbterrier.kernels.grades.value_of_judging import ResidualVariance, Step, gain_covariance, greedy, linear_weights
 from vbterrier.kernels.resample import stream
+from vbterrier.unjudged.drawn import DrawnDistribution
 
 if TYPE_CHECKING:
     import os
@@ -186,6 +187,9 @@ class _Documents:
                 "covariances; use a smaller cutoff, or fewer runs"
             )
         distributions = [cut.distribution for cut in self.cuts]
+        drawn = [each for each in distributions if isinstance(each, DrawnDistribution)]
+        if drawn:
+            return self._drawn_residuals(drawn)
         # The correlation of two documents of a topic is the mean over its runs.
         owner, alike = self.found["topic"].to_numpy(), self.found["alike"].to_numpy()
         correlation = np.bincount(owner, weights=alike) / np.maximum(np.bincount(owner), 1)
@@ -200,10 +204,21 @@ class _Documents:
             weights = np.zeros((self.n_scores, stop - start))
             np.add.at(weights, (score[rows], document[rows] - start), weight[rows])
             gain = distributions[0].model.gain
-            residuals.append(
-                ResidualVariance(weights, gain_covariance(self.prob[start:stop], gain, correlation[topic]))
-            )
+            covariance = gain_covariance(self.prob[start:stop], gain, correlation[topic])
+            residuals.append(ResidualVariance.of_weights(weights, covariance))
         return residuals
+
+    def _drawn_residuals(self, distributions: Sequence[DrawnDistribution]) -> list[ResidualVariance]:
+        """From joint draws of scores and grades, in which a grade also changes the ideal ranking."""
+        first = self.found.drop_duplicates("document").sort_values("document")
+        columns, grades = first["column"].to_numpy(), distributions[0].drawn_grades
+        scores = np.stack([distribution.draws for distribution in distributions], axis=2)
+        if self._signed:
+            scores = scores[:, :, :1] - scores[:, :, 1:]
+        return [
+            ResidualVariance.of_draws(scores[:, topic], grades(columns[self.ends[place] : self.ends[place + 1]]))
+            for place, topic in enumerate(self.topics.tolist())
+        ]
 
     def frame(self, steps: Sequence[Step], widths: Floats) -> pd.DataFrame:
         """The plan, with a row per judgment."""
@@ -243,7 +258,13 @@ class _Documents:
 
 def _found(place: int, cut: Cut) -> tuple[pd.DataFrame, Floats]:
     """The unjudged documents of a run (topic, docno, run, rank, weight) and their priors, shape (n_rows, L)."""
-    distribution, model = cut.distribution, cut.distribution.model
+    distribution = cut.distribution
+    if isinstance(distribution, DrawnDistribution):
+        topic, rank, column = distribution.documents
+        docno = cut.judged.run.docno.take(cut.judged.rows[topic, rank]).text.to_pylist()
+        frame = pd.DataFrame({"topic": topic, "docno": docno, "run": place, "rank": rank + 1, "column": column})
+        return frame, distribution.probabilities
+    model = distribution.model
     n_unjudged = distribution.n_unjudged
     topic = np.repeat(np.arange(len(distribution)), n_unjudged)
     turn = np.arange(len(topic)) - np.repeat(np.cumsum(n_unjudged) - n_unjudged, n_unjudged)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -12,7 +12,16 @@ from vbterrier.errors import InputError, warn
 from vbterrier.kernels import fingerprints
 from vbterrier.kernels.grade_regression import MixedLogit, fit_mixed_logit, hashed_uniforms, sigmoid
 from vbterrier.kernels.resample import stream
-from vbterrier.unjudged.evidence import POOL_COUNT, Features, evidence_of, features_of, logit, pool_depth, selection
+from vbterrier.unjudged.evidence import (
+    POOL_COUNT,
+    Features,
+    evidence_of,
+    features_of,
+    label_columns,
+    logit,
+    pool_depth,
+    selection,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,6 +31,7 @@ if TYPE_CHECKING:
     from vbterrier.annotations import Floats, Ints
     from vbterrier.frames.ranking import Run
     from vbterrier.unjudged.evidence import Evidence
+    from vbterrier.unjudged.labels import MachineLabels
     from vbterrier.unjudged.pool import Judgments
 
 
@@ -30,6 +40,10 @@ DEPTH = 100
 LEAST_NON_RELEVANT = 0.05
 # exp(logit noise) moves means of probabilities; the factor sqrt(1 + .35 variance) compensates (Zeger et al. 1988).
 SHRINKAGE = 0.35
+# Prior precisions of coefficients: of intercepts, of the first step, of higher steps, of machine labels.
+INTERCEPT_RIDGE, RIDGE, HIGHER_RIDGE, LABEL_RIDGE = 0.01, 0.1, 4.0, 0.1
+# Prior variances of topic effects: intercept and slope of the first step, intercept of higher steps.
+FIRST_VARIANCES, HIGHER_VARIANCES, NO_VARIANCE = (0.5, 0.1), (0.3,), 1e-6
 # Draws that are computed at a time.
 BLOCK = 50
 
@@ -101,6 +115,13 @@ class GradeDraws:
         return np.asarray((self.levels > 0).mean(axis=0))
 
 
+class GradeStep(NamedTuple):
+    """The regression of a level on the lower one, and the features of the unjudged documents, (n_unjudged, p)."""
+
+    regression: MixedLogit
+    design: Floats
+
+
 @dataclass(frozen=True, eq=False)
 class GradeModel:
     """A fitted model of the grades of unjudged documents.
@@ -112,26 +133,24 @@ class GradeModel:
     sigma, ks, gate : float
         Signs that documents were selected for judging, and ``gate = sigma (1 - KS)``; see
         :func:`vbterrier.unjudged.evidence.selection`.
-    steps : tuple of MixedLogit
+    steps : tuple of GradeStep
         The regression of each level on the lower one: P(level >= l | level >= l - 1), l = 1, 2, ...
+    without_labels : GradeStep or None
+        The first step without machine labels, from which the selection shift starts.
     """
 
     evidence: Evidence
     features: Features
     sigma: float
     ks: float
-    steps: tuple[MixedLogit, ...]
+    steps: tuple[GradeStep, ...]
+    without_labels: GradeStep | None = None
     constants: Constants = field(default_factory=Constants)
 
     @property
     def gate(self) -> float:
         """Weight of the selection shift, 0 to 1."""
         return self.sigma * (1 - self.ks)
-
-    @cached_property
-    def design(self) -> Floats:
-        """Features of the unjudged documents, shape (n_unjudged, p)."""
-        return _design(self.features)[self.evidence.unjudged]
 
     @cached_property
     def shift(self) -> tuple[Floats, Floats]:
@@ -144,9 +163,9 @@ class GradeModel:
         evidence, constants = self.evidence, self.constants
         rows = evidence.unjudged
         topic, near = evidence.topic[rows], evidence.near[rows]
-        first = self.steps[0]
-        fitted = first.logit(self.design, topic)
-        fitted = fitted / np.sqrt(1 + SHRINKAGE * first.logit_variance(self.design, topic))
+        first = self.without_labels or self.steps[0]
+        fitted = first.regression.logit(first.design, topic)
+        fitted = fitted / np.sqrt(1 + SHRINKAGE * first.regression.logit_variance(first.design, topic))
         pulled = np.clip(evidence.pool_logit[topic] - fitted, -4.0, 4.0)
         in_cut = evidence.n_unjudged / np.maximum(evidence.n_cut, 1)
         of_run = evidence.n_unjudged.sum(axis=1) / np.maximum(evidence.n_cut.sum(axis=1), 1)
@@ -180,7 +199,8 @@ class GradeModel:
         unjudged = gate * (constants.unjudged + constants.unjudged_sd * unjudged)
         shared = shared * np.hypot(constants.call, constants.call_selected * gate)
         of_run = _antithetic(call, n_draws, evidence.n_runs) * constants.of_run
-        coefs = [_correlated(call, n_draws, step.coef, step.coef_cov * constants.inflation) for step in self.steps]
+        regressions = [step.regression for step in self.steps]
+        coefs = [_correlated(call, n_draws, each.coef, each.coef_cov * constants.inflation) for each in regressions]
         streams = [stream(seed, "unjudged", "topic", name) for name in evidence.topics]
         topic_errors = np.stack([_antithetic(each, n_draws, 1 + len(self.steps)) for each in streams], axis=1)
         effects = [
@@ -191,13 +211,13 @@ class GradeModel:
                 ],
                 axis=1,
             )
-            for step in self.steps
+            for step in regressions
         ]
         variance_of_run = np.where(near, constants.of_run**2 * (self._run_weights**2).sum(axis=1), 0.0)
         key = fingerprints.mix(evidence.keys[rows] + fingerprints.mix(np.array([seed], dtype=np.uint64)))
         levels = np.zeros((n_draws, len(rows)), dtype=np.uint8)
         alive = np.ones(levels.shape, dtype=bool)
-        for number, step in enumerate(self.steps):
+        for number, (step, features) in enumerate(self.steps):
             part = 1.0 if number == 0 else constants.higher
             extra = 0.0 if number == 0 else constants.topic_higher
             variance = part**2 * (
@@ -206,7 +226,7 @@ class GradeModel:
             keep = np.sqrt(1 + SHRINKAGE * (variance + extra**2)).astype(np.float32)
             noise = part * (shared[:, None] + constants.topic * topic_errors[:, :, 0])
             noise = (noise + extra * topic_errors[:, :, number + 1 if number else 0]).astype(np.float32)
-            design = self.design[:, : len(step.coef)].T.astype(np.float32)
+            design = features.T.astype(np.float32)
             key_of_step = fingerprints.mix(key + np.uint64(number))
             for start in range(0, n_draws, BLOCK):
                 block = slice(start, start + BLOCK)
@@ -260,61 +280,72 @@ class GradeModel:
 def fit_evidence(evidence: Evidence, constants: Constants | None = None) -> GradeModel:
     """Fit the model to the evidence; without unjudged documents there is nothing to fit."""
     if not len(evidence.unjudged):
-        return GradeModel(
-            evidence, Features(np.empty((len(evidence), 0)), [], *np.empty((2, len(evidence), 0))), 0, 0, ()
+        nothing = np.empty((len(evidence), 0))
+        return GradeModel(evidence, Features(nothing, [], nothing, nothing), 0.0, 0.0, ())
+    features, (sigma, ks) = features_of(evidence), selection(evidence)
+    constants = constants or Constants()
+    steps: list[GradeStep] = []
+    if not (evidence.level >= 0).any():
+        warn(
+            "no document of the evidence is judged: the grades of unjudged documents follow the shares of each topic's "
+            "pool, with wide intervals"
         )
-    features = features_of(evidence)
-    design = _design(features)
-    sigma, ks = selection(evidence)
-    n_topics, n_fixed = len(evidence.topics), features.fixed.shape[1]
-    steps = []
+        steps = _pool_steps(evidence)
+        return GradeModel(evidence, features, sigma, ks, tuple(steps), None, constants)
     for level in range(1, evidence.counts.shape[1]):
-        first = level == 1
-        known = evidence.level >= level - 1
-        hit = evidence.level[known] >= level
-        if not len(hit) and first:
-            warn(
-                "no document of the evidence is judged: the grades of unjudged documents follow the shares of each "
-                "topic's pool, with wide intervals"
-            )
-            return GradeModel(evidence, features, sigma, ks, _pool_steps(evidence, design), constants or Constants())
-        if not hit.any() and not first:
+        if level > 1 and not (evidence.level >= level).any():
             break
-        used = design if first else features.fixed
-        ridge = np.full(used.shape[1], 0.1 if first else 4.0)
-        ridge[0] = 0.01
-        steps.append(
-            fit_mixed_logit(
-                used[known],
-                hit,
-                evidence.topic[known],
-                n_topics,
-                ridge=ridge,
-                variance_prior=np.array([0.5, 0.1] if first else [0.3]),
-                shared=np.arange(used.shape[1]) >= n_fixed if first else None,
-            )
+        steps.append(fit_step(evidence, features, level))
+    without = fit_step(evidence, features, 1, with_labels=False) if len(evidence.labels) and steps else None
+    return GradeModel(evidence, features, sigma, ks, tuple(steps), without, constants)
+
+
+def fit_step(evidence: Evidence, features: Features, level: int, *, with_labels: bool = True) -> GradeStep:
+    """Fit ``P(level >= l | level >= l - 1)`` to the judged documents.
+
+    The first step has random intercepts and slopes of the rank, and coefficients of the runs; higher steps have fixed
+    coefficients with strong ridges, because a weak one invents high grades deep in the lists. Labellers whose labels
+    would lower the probability of relevance are left out.
+    """
+    known = evidence.level >= level - 1
+    hit = evidence.level[known] >= level
+    first = level == 1
+    columns = label_columns(evidence.labels, known, hit) if with_labels else np.empty((len(evidence), 0))
+    while True:
+        parts = [features.fixed, columns, features.by_run] if first else [features.fixed, columns]
+        design = np.column_stack(parts)
+        kind = np.repeat(np.arange(len(parts)), [part.shape[1] for part in parts])
+        ridge = np.where(kind == 1, LABEL_RIDGE, RIDGE if first else HIGHER_RIDGE)
+        ridge[0] = INTERCEPT_RIDGE
+        fitted = fit_mixed_logit(
+            design[known],
+            hit,
+            evidence.topic[known],
+            len(evidence.topics),
+            ridge=ridge,
+            variance_prior=np.array(FIRST_VARIANCES if first else HIGHER_VARIANCES),
+            shared=kind == 2 if first else None,  # noqa: PLR2004 - the third part
         )
-    return GradeModel(evidence, features, sigma, ks, tuple(steps), constants or Constants())
+        falling = fitted.coef[kind == 1] < 0
+        if not falling.any():
+            return GradeStep(fitted, design[evidence.unjudged])
+        columns = columns[:, ~falling]
 
 
-def _pool_steps(evidence: Evidence, design: Floats) -> tuple[MixedLogit, ...]:
+def _pool_steps(evidence: Evidence) -> list[GradeStep]:
     """Regressions of intercepts alone: the share of each topic's pool that has at least a level, of the lower one."""
     n_topics, n_levels = evidence.counts.shape
     at_least = np.cumsum(evidence.counts[:, ::-1], axis=1)[:, ::-1]
+    design = np.ones((len(evidence.unjudged), 1))
     steps = []
     for level in range(1, n_levels):
         overall = (at_least[:, level].sum() + 0.5) / (at_least[:, level - 1].sum() + 1)
         share = (at_least[:, level] + POOL_COUNT * overall) / (at_least[:, level - 1] + POOL_COUNT)
-        coef = np.zeros(design.shape[1])
-        coef[0] = float(logit(np.array(overall)))
-        cov = np.diag(np.where(np.arange(len(coef)) == 0, 1.0, 1e-6))
-        effect = (logit(share) - coef[0])[:, None]
-        steps.append(MixedLogit(coef, cov, effect, np.full((n_topics, 1, 1), 1e-6), np.ones(1)))
-    return tuple(steps)
-
-
-def _design(features: Features) -> Floats:
-    return np.column_stack([features.fixed, features.by_run])
+        coef = logit(np.array([overall]))
+        effect = (logit(share) - coef)[:, None]
+        exact = np.full((n_topics, 1, 1), NO_VARIANCE)
+        steps.append(GradeStep(MixedLogit(coef, np.ones((1, 1)), effect, exact, np.ones(1)), design))
+    return steps
 
 
 def _antithetic(rng: np.random.Generator, n_draws: int, width: int) -> Floats:
@@ -349,6 +380,11 @@ def _count(levels: NDArray[np.uint8], topic: Ints, n_topics: int, n_levels: int)
     return counts
 
 
+def is_identified(judgments: Judgments) -> bool:
+    """Return True if at least 5 % of the judged documents of all topics have grade 0, or nothing is judged."""
+    return bool(judgments.counts[:, 0].sum() >= LEAST_NON_RELEVANT * judgments.counts.sum())
+
+
 def require_identified(judgments: Judgments) -> None:
     """Refuse judgments with hardly any non-relevant document.
 
@@ -357,17 +393,21 @@ def require_identified(judgments: Judgments) -> None:
     InputError
         Fewer than 5 % of the judged documents of all topics have grade 0.
     """
-    total = judgments.counts.sum()
-    non_relevant = judgments.counts[:, 0].sum()
-    if total and non_relevant < LEAST_NON_RELEVANT * total:
+    if not is_identified(judgments):
         raise InputError(
-            f"{judgments.name}: {non_relevant} of {total} judged documents have grade 0; the relevance of unjudged "
+            f"{judgments.name}: {judgments.counts[:, 0].sum()} of {judgments.counts.sum()} judged documents have grade 0; the relevance of unjudged "
             "documents cannot be estimated from relevant documents alone. Use measures that need no estimate "
             "(NDCGBound, nDCG, RR), give an explicit prior=, or labels= of a model"
         )
 
 
-def fit_model(runs: Mapping[str, Run], judgments: Judgments, cutoff: int | None, horizon: int = 0) -> GradeModel:
+def fit_model(
+    runs: Mapping[str, Run],
+    judgments: Judgments,
+    cutoff: int | None,
+    horizon: int = 0,
+    labels: MachineLabels | None = None,
+) -> GradeModel:
     """Fit the model to runs and judgments.
 
     Parameters
@@ -381,6 +421,8 @@ def fit_model(runs: Mapping[str, Run], judgments: Judgments, cutoff: int | None,
     horizon
         The depth to which all documents are meant to be judged; 0 for the larger of the cutoff and the depth of the
         pool, see :func:`vbterrier.unjudged.evidence.pool_depth`.
+    labels
+        Labels of machines; ``None`` for none.
 
     Raises
     ------
@@ -389,7 +431,7 @@ def fit_model(runs: Mapping[str, Run], judgments: Judgments, cutoff: int | None,
     """
     if cutoff is None:
         cutoff = max([1, *(run.top(None).rows.shape[1] for run in runs.values())])
-    evidence = evidence_of(runs, judgments, cutoff, max(horizon, cutoff) if horizon else max(DEPTH, cutoff))
+    evidence = evidence_of(runs, judgments, cutoff, max(horizon, cutoff) if horizon else max(DEPTH, cutoff), labels)
     evidence = evidence if horizon else evidence.cut_to(pool_depth(evidence))
     if len(evidence.unjudged):
         require_identified(judgments)

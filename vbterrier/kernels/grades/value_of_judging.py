@@ -57,6 +57,10 @@ def gain_covariance(prob: Floats, gain: Floats, correlation: float) -> Floats:
     return covariance
 
 
+# Covariances of draws below this number of standard errors count as 0.
+_SIGNIFICANT = 2.0
+
+
 def linear_weights(model: UnjudgedModel, topic: int, uniforms: Floats) -> Floats:
     """The expected change of the score of a topic per unit of gain of each document, shape (u,).
 
@@ -90,23 +94,41 @@ class ResidualVariance:
 
     Parameters
     ----------
-    weights
-        The change of each of r scores per unit of a document's gain, shape (r, u).
+    variance
+        The variance of each of r scores, shape (r,).
+    score_covariance
+        Covariance of the scores with the gain of each document, shape (r, u).
     covariance
         Covariance of the gains, shape (u, u).
     """
 
-    def __init__(self, weights: Floats, covariance: Floats) -> None:
-        self._weights, self._covariance = weights, covariance.copy()
+    def __init__(self, variance: Floats, score_covariance: Floats, covariance: Floats) -> None:
+        self._variance, self._score_covariance, self._covariance = variance, score_covariance, covariance.copy()
         self._least = _NEGLIGIBLE * np.diagonal(covariance)
-        # Covariance of each score with each gain given the judged documents: 0 for judged documents.
-        self._score_covariance = weights @ covariance
+
+    @classmethod
+    def of_weights(cls, weights: Floats, covariance: Floats) -> ResidualVariance:
+        """Scores that are weighted sums of the gains, with weights of shape (r, u)."""
+        score_covariance = weights @ covariance
+        return cls((weights * score_covariance).sum(axis=1), score_covariance, covariance)
+
+    @classmethod
+    def of_draws(cls, scores: Floats, gains: Floats) -> ResidualVariance:
+        """Joint draws of the scores, shape (n_draws, r), and of the gains, shape (n_draws, u).
+
+        Covariances of scores and gains that are as small as those of independent draws count as 0.
+        """
+        n_draws = len(scores)
+        centred, moved = scores - scores.mean(axis=0), gains - gains.mean(axis=0)
+        variance, own = (centred**2).mean(axis=0), (moved**2).mean(axis=0)
+        together = centred.T @ moved / n_draws
+        chance = _SIGNIFICANT * np.sqrt(np.outer(variance, own) / n_draws)
+        return cls(variance, np.where(np.abs(together) > chance, together, 0.0), moved.T @ moved / n_draws)
 
     @property
     def variance(self) -> Floats:
         """The variance of each score, shape (r,)."""
-        variance: Floats = np.maximum((self._weights * self._score_covariance).sum(axis=1), 0.0)
-        return variance
+        return np.maximum(self._variance, 0.0)
 
     def value_of_judging(self) -> Floats:
         """The variance that the judgment of each document removes, mean over the scores, shape (u,)."""
@@ -119,7 +141,8 @@ class ResidualVariance:
         """Condition on the judgment of a document."""
         column = self._covariance[document].copy()
         shared = column / column[document]
-        self._score_covariance -= self._score_covariance[:, document, None] * shared
+        self._variance = self._variance - self._score_covariance[:, document] ** 2 / column[document]
+        self._score_covariance = self._score_covariance - self._score_covariance[:, document, None] * shared
         self._covariance -= np.outer(column, shared)
         self._score_covariance[:, document] = 0.0
         self._covariance[document] = self._covariance[:, document] = 0.0
