@@ -22,6 +22,7 @@ def compare(
     qrels: option.QrelsIfAny = None,
     intents: option.Intents = None,
     tags: option.Tags = None,
+    labels: option.Labels = None,
     values: Annotated[Path | None, typer.Option(help="Scores instead of runs: name, qid, measure, value.")] = None,
     baseline: option.Baseline = None,
     test: option.Test = "randomisation",
@@ -43,9 +44,9 @@ def compare(
     from vbterrier.evaluate.comparison import compare as compare_systems
 
     style = require_format(style, output)
-    given: dict[str, Any] = {"qrels": qrels, "intents": intents, "tags": tags}
+    given: dict[str, Any] = {"qrels": qrels, "intents": intents, "tags": tags, "labels": labels}
     if values is not None and (runs or any(value is not None for value in given.values())):
-        raise ParameterError("--values has scores already: leave out runs, --qrels, --intents and --tags")
+        raise ParameterError("--values has scores already: leave out runs, --qrels, --intents, --tags and --labels")
     if values is None and not runs:
         raise ParameterError("nothing to compare: wanted two runs and --qrels, or --values")
     if values is None and qrels is None and intents is None:
@@ -135,6 +136,7 @@ def report(
     qrels: option.QrelsIfAny = None,
     intents: option.Intents = None,
     tags: option.Tags = None,
+    labels: option.Labels = None,
     links: Annotated[Path | None, typer.Option(help="A linked pool (Parquet), if the runs are entity runs.")] = None,
     measures: option.MeasuresIfAny = None,
     topics: Annotated[Path | None, typer.Option(help="Texts of the queries: qid, query.")] = None,
@@ -161,7 +163,7 @@ def report(
         output,
         qrels,
         measures,
-        data=ReportData(intents, tags, links, topics, duplicates),
+        data=ReportData(intents, tags, links, topics, duplicates, labels),
         comparison=ComparisonOptions(baseline, test, correction, interval, level, on_topics, resamples, seed),
         title=title,
         plots=plots,

@@ -57,6 +57,7 @@ def score(
     ] = None,
     intents: option.Intents = None,
     tags: option.Tags = None,
+    labels: option.Labels = None,
     replicas: Annotated[
         int, typer.Option(help="With --intents: number of replicas under --perturb.", min=0, metavar="N")
     ] = 0,
@@ -108,7 +109,7 @@ def score(
             raise ParameterError(
                 "--replicas: wanted --intents without --qrels; score against judgments in a separate call"
             )
-        shared |= {"memory": memory, "resume": resume, "n_jobs": jobs, "client": dask}
+        shared |= {"labels": labels, "memory": memory, "resume": resume, "n_jobs": jobs, "client": dask}
         scores = score_runs(
             runs, qrels, measures, intents=intents, tags=tags, on_topics=topics, duplicates=duplicates, **shared
         )
@@ -126,6 +127,7 @@ def rank(
     level: option.Level = 0.9,
     pairs: Annotated[bool, typer.Option("--pairs", help="Show one row per pair of runs.")] = False,
     baseline: Annotated[str | None, typer.Option(help="With --pairs: show the pairs of this run only.")] = None,
+    labels: option.Labels = None,
     style: Format = "table",
     topics: option.OnTopics = "same",
     duplicates: option.Duplicates = "error",
@@ -147,6 +149,7 @@ def rank(
         level=level,
         seed=seed,
         baseline=baseline,
+        labels=labels,
         on_topics=topics,
         duplicates=duplicates,
         progress=sys.stderr.isatty(),
@@ -224,6 +227,7 @@ def judge(
     difference: Annotated[
         str | None, typer.Option(help="Two runs, as A,B: reduce the interval of their difference.")
     ] = None,
+    labels: option.Labels = None,
     output: Out = None,
     level: Annotated[float, typer.Option(help="Confidence level of the interval.")] = 0.9,
     topics: option.OnTopics = "same",
@@ -246,6 +250,7 @@ def judge(
         measure,
         difference=(pair[0], pair[1]) if pair else None,
         level=level,
+        labels=labels,
         on_topics=topics,
         duplicates=duplicates,
         progress=sys.stderr.isatty(),

@@ -32,6 +32,10 @@ Qrels = Annotated[Path, typer.Option("--qrels", "-q", help="TREC qrels, adhoc or
 QrelsIfAny = Annotated[Path | None, typer.Option("--qrels", "-q", help="TREC qrels, adhoc or diversity.")]
 Intents = Annotated[Path | None, typer.Option(help="Candidate intents: qid, entity_id, prob.")]
 Tags = Annotated[Path | None, typer.Option(help="Tags of documents: docno, entity_id[, weight, qid].")]
+Labels = Annotated[
+    list[Path] | None,
+    typer.Option("--labels", help="Labels by a machine (qrels, JSON lines, Parquet), as evidence; repeatable."),
+]
 MeasuresIfAny = Annotated[
     list[str] | None, typer.Option("--measure", "-m", help="A measure, such as 'nDCG@10'; repeatable.")
 ]

@@ -103,6 +103,7 @@ def compare(
     *,
     intents: Any = None,
     tags: Any = None,
+    labels: Any = None,
     baseline: str | None = None,
     test: str = "randomisation",
     correction: str = "auto",
@@ -123,7 +124,7 @@ def compare(
         Scores of :func:`vbterrier.score`; or a frame of values (name, qid, measure, value), as
         ``pt.Experiment(perquery=True)`` returns it, or its path (CSV, TSV or Parquet); or runs, as
         :func:`vbterrier.score` takes them, with ``qrels``, ``intents`` or both.
-    qrels, intents, tags, duplicates, progress
+    qrels, intents, tags, labels, duplicates, progress
         For runs: see :func:`vbterrier.score`.
     measures
         For runs, the measures to evaluate; for scores and values, the measures to compare (default: all).
@@ -184,14 +185,14 @@ def compare(
     # Check the options before scoring, which may be slow.
     comparisons(pd.DataFrame(columns=["name", "qid", "measure", "value"]), **tests, **options)
     asked = [measures] if isinstance(measures, (str, ir_measures.Measure)) else list(measures or ())
-    if _is_scored(given, qrels, intents, tags):
+    if _is_scored(given, qrels=qrels, intents=intents, tags=tags, labels=labels):
         values, missing = _scored(given, on_topics)
     else:
         require_means(map(str, measures_from(*asked)))
         pairs_of([name for name, _ in systems_of(named_runs(given))], baseline)
         of_runs: dict[str, Any] = {"on_topics": on_topics, "duplicates": duplicates, "progress": progress}
         # Intervals of means are computed below, together with those of differences.
-        scores = score(given, qrels, asked, intents=intents, tags=tags, interval="normal", **of_runs)
+        scores = score(given, qrels, asked, intents=intents, tags=tags, labels=labels, interval="normal", **of_runs)
         values, missing = scores.values, scores.missing
     tables = value_tables(values, asked, common=on_topics == "common")
     compared = pd.concat([table.frame() for table in tables], ignore_index=True)
@@ -204,15 +205,15 @@ def compare(
     return Comparison(flagged(pairs, flags), systems, flags, baseline, margin)
 
 
-def _is_scored(given: Any, qrels: Any, intents: Any, tags: Any) -> bool:
+def _is_scored(given: Any, **of_runs: Any) -> bool:
     """Return True for scores or values, False for runs."""
     columns = set(getattr(given, "columns", ()))
     if isinstance(given, Scores) or {"measure", "value"} <= columns:
-        for name, value in (("qrels", qrels), ("intents", intents), ("tags", tags)):
+        for name, value in of_runs.items():
             if value is not None:
                 raise ParameterError(f"{name}: found scores, not runs, which {name} cannot change; leave {name} out")
         return True
-    bare = qrels is None and intents is None
+    bare = of_runs["qrels"] is None and of_runs["intents"] is None
     return bare and (isinstance(given, (str, os.PathLike)) or hasattr(given, "columns"))
 
 

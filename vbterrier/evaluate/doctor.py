@@ -99,7 +99,7 @@ def diagnose(runs: Mapping[str, Any], qrels: Any) -> Diagnosis:
         notes.append(
             "qrels: nearly all judged documents are relevant, so the relevance of unjudged documents cannot be "
             "estimated: a run of invented documents would look as good as a real one. Use nDCG or RR as they are, "
-            "NDCGBound, an explicit prior=, or labels= of a model"
+            "NDCGBound, an explicit prior=, or the labels of a machine as qrels"
         )
     elif table[f"unjudged@{TIE_CUTOFF}"].gt(0).any():
         notes += _pool_notes(loaded, judgments)
@@ -122,9 +122,9 @@ def _pool_notes(runs: Mapping[str, Run], judgments: Judgments) -> list[str]:
         )
     elif sigma < LEAST_SIGMA:
         notes.append(
-            f"judgments: {shares[:TIE_CUTOFF].mean():.0%} of the first {TIE_CUTOFF} documents are judged, about as many "
-            "at all ranks, topics and runs, as if judgments were missing at random; estimates of bootstrapped measures "
-            "can be trusted, condensed lists and nDCG are biased"
+            f"judgments: {shares[:TIE_CUTOFF].mean():.0%} of the first {TIE_CUTOFF} documents are judged, about as "
+            "many at all ranks, topics and runs, as if judgments were missing at random; bootstrapped measures can be "
+            "trusted, condensed lists and nDCG are biased"
         )
     foreign = [evidence.names[place] for place in np.flatnonzero(of_run > of_run.min() + FOREIGN)]
     if foreign:
@@ -255,14 +255,12 @@ def _support(
     flat = "; flatten the subtopics first (vbterrier.frames.flatten_qrels)" if diversity else ""
     return [
         Support(
-            "BNDCG, BRBP, BP, BAP, BERR, BQ"
-            if not identified
-            else "BNDCG, BRBP, BP, BAP, BERR, BQ, NDCGBound, Unjudged",
+            "BNDCG, BRBP, BP, BAP, BERR, BQ" + ", NDCGBound, Unjudged" * identified,
             possible=not diversity and (identified or not some),
             reason=(
                 "judged documents have one label a subtopic"
                 if diversity
-                else "without judged non-relevant documents they need prior= or labels="
+                else "without judged non-relevant documents they need an explicit prior="
                 if some and not identified
                 else "documents are unjudged: use these instead of nDCG"
                 if some

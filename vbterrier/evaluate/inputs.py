@@ -21,6 +21,7 @@ from vbterrier.intents.tagging import TagEntities
 from vbterrier.measures.target import EvaluationTarget
 from vbterrier.measures.text import measures_from
 from vbterrier.measures.unjudged import Bootstrapped
+from vbterrier.unjudged.labels import labels_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -55,9 +56,9 @@ def is_pipeline(given: Any) -> bool:
 
 
 def target_of(
-    qrels: Any, intents: Any, tags: Any, read: Callable[[Any], pd.DataFrame] = read_qrels
+    qrels: Any, intents: Any, tags: Any, read: Callable[[Any], pd.DataFrame] = read_qrels, *, labels: Any = None
 ) -> EvaluationTarget:
-    """The evaluation target: judgments with optional intents and tags, or intents alone.
+    """The evaluation target: judgments with optional intents, tags and machine labels, or intents alone.
 
     ``read`` opens a path of judgments.
     """
@@ -68,9 +69,13 @@ def target_of(
     if qrels is None:
         if intents is None:
             raise InputError("nothing to evaluate against; give qrels, or intents (qid, entity_id, prob)")
+        if labels is not None:
+            raise ParameterError("labels= are calibrated on judgments; give qrels, too")
         return EvaluationTarget(intents, tags=tags)
     judged = read(qrels) if isinstance(qrels, (str, os.PathLike)) else frame_of(qrels, "qrels")
-    return EvaluationTarget(judged, intents=intents, tags=tags)
+    target = EvaluationTarget(judged, intents=intents, tags=tags)
+    target.labels = labels_of(labels)
+    return target
 
 
 def bootstrapped(measure: str | ir_measures.Measure) -> Bootstrapped:

@@ -33,13 +33,19 @@ def judge_next(
     *,
     difference: tuple[str, str] | None = None,
     level: float = 0.9,
+    labels: Any = None,
     on_topics: str = "same",
     duplicates: str = "error",
     progress: bool = False,
 ) -> JudgingPlan:
     """Select the n unjudged documents whose judgments are expected to narrow the interval of a mean most.
 
-    The variance of a topic's score over the gains of its unjudged documents is
+    With the default prior, the variances and covariances of scores and gains are those of joint draws, in which the
+    judgment of a document changes the ideal ranking, too. Judging d removes ``Cov(score, g_d)² / Var(g_d)``, the part
+    of the variance that its gain explains linearly. The widths exclude what judgments teach the model about other
+    topics, and errors that all topics share.
+
+    With a named prior, the variance of a topic's score over the gains of its unjudged documents is
     ``Σ_i w_i² σ_i² + Σ_{i≠j} w_i w_j C_ij/(s + 1)``, where w is the score of one unit of gain at a document's rank, σ²
     the variance of its gain, C_ij the covariance of two gains whose grades are quantiles of the same number, and s the
     strength of the prior. Judging d removes ``Var(E[score | g_d])`` in expectation (total variance): the variance of
@@ -63,7 +69,7 @@ def judge_next(
         the difference between its two weights; other runs are ignored.
     level
         Nominal coverage of the interval, between 0 and 1.
-    on_topics, duplicates
+    labels, on_topics, duplicates
         As in :func:`vbterrier.score`.
     progress
         Show a progress bar over runs.
@@ -124,7 +130,7 @@ def judge_next(
     named = dict(systems_of(named_runs(runs)))
     if difference is not None:
         named = _pair(named, difference)
-    judged = target_of(qrels, None, None)
+    judged = target_of(qrels, None, None, labels=labels)
     loaded = {name: loaded_run(name, run, duplicates) for name, run in named.items()}
     target, loaded = aligned(judged, loaded, on_topics)
     target.evidence = loaded

@@ -96,6 +96,7 @@ def rank_systems(
     level: float = 0.9,
     seed: int = 0,
     baseline: str | None = None,
+    labels: Any = None,
     on_topics: str = "same",
     duplicates: str = "error",
     progress: bool = False,
@@ -108,7 +109,7 @@ def rank_systems(
 
     Parameters
     ----------
-    runs, qrels, on_topics, duplicates
+    runs, qrels, labels, on_topics, duplicates
         See :func:`vbterrier.score`.
     measure
         A bootstrapped measure or its name; draws depend on its prior and prior strength.
@@ -165,7 +166,7 @@ def rank_systems(
     check_level(level)
     whole("n_draws", n_draws)
     whole("seed", seed, low=0)
-    judged = target_of(qrels, None, None)
+    judged = target_of(qrels, None, None, labels=labels)
     loaded = {name: loaded_run(name, run, duplicates) for name, run in systems_of(named_runs(runs))}
     if baseline is not None and baseline not in loaded:
         raise ParameterError(f"baseline={baseline!r}: wanted a system's name.{nearest(baseline, loaded)}")

@@ -95,6 +95,7 @@ def score(
     *,
     intents: Any = None,
     tags: Any = None,
+    labels: Any = None,
     on_topics: str = "same",
     duplicates: str = "error",
     interval: str = "percentile",
@@ -125,6 +126,10 @@ def score(
     tags
         Entities of documents: a frame (docno, entity_id[, weight, qid]), a registered name or a path; otherwise the
         column ``entity_id`` of the runs, or diversity qrels.
+    labels
+        Labels that machines gave to documents, as evidence about unjudged documents for bootstrapped measures with the
+        default prior: a frame (qid, docno, label), a path, or a mapping of name to these; see
+        :class:`vbterrier.unjudged.labels.MachineLabels`.
     on_topics
         ``"same"``: all topics of the qrels; raise if runs differ in their topics. ``"all"``: all topics of the qrels; a
         topic missing from a run scores as an empty ranking. ``"common"``: only topics that every run has.
@@ -203,7 +208,7 @@ def score(
     whole("seed", seed, low=0)
     # Answers have their own file format, unless other measures need runs and qrels.
     linking = all(isinstance(measure, LinkingMeasure) for measure in asked)
-    judged = target_of(qrels, intents, tags, read_answers if linking else read_qrels)
+    judged = target_of(qrels, intents, tags, read_answers if linking else read_qrels, labels=labels)
     named = list(systems_of(named_runs(runs)))
     # Intervals over unjudged documents need the variance of the mean.
     variances = [part for measure in asked if (part := _variance_of(measure)) is not None]

@@ -26,6 +26,9 @@ from vbterrier.frames.contracts import systems_of
 from vbterrier.frames.ranking import loaded_run
 from vbterrier.log import tracked
 from vbterrier.measures.text import measures_from
+from vbterrier.unjudged.evidence import evidence_of, pool_depth
+from vbterrier.unjudged.labels import labels_of
+from vbterrier.unjudged.model import DEPTH
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -42,6 +45,7 @@ def simulate(
     *,
     estimators: Mapping[str, Any] = STANDARD,
     measure: str | ir_measures.Measure = "nDCG@10",
+    labels: Any = None,
     levels: Sequence[float] = LEVELS,
     duplicates: str = "error",
     progress: bool = False,
@@ -55,13 +59,16 @@ def simulate(
     qrels
         The complete judgments, a frame (qid, docno, label) or the path of TREC qrels.
     incomplete
-        ``(name, qrels)``, or ``(name, qrels, names of the runs to evaluate)``, for each simulation: frames or paths, as
+        ``(name, qrels)``, ``(name, qrels, names of the runs to evaluate)`` or ``(name, qrels, names, names of the runs
+        that are evidence)`` for each simulation, ``None`` for all runs: frames or paths, as
         :func:`vbterrier.unjudged.incomplete.leave_group_out` yields. The iterable is consumed lazily and only once.
     estimators
         A mapping of name to a measure, to ``(measure, low, high)`` with the measures of the ends of an interval, or to
         ``(measure, low, high, level)`` with its nominal level. The default level is that of ``stat='lo'`` and
         ``'hi'``, or 1 for bounds. A single measure with ``stat`` and ``level``, as ``BNDCG``, gets intervals at all
         ``levels``.
+    labels
+        Labels of machines, see :func:`vbterrier.score`.
     measure
         The true score is this measure on the complete judgments (ERR is not rounded to five digits as by gdeval). A
         warning lists estimators with another cutoff (``STANDARD`` has 10).
@@ -87,9 +94,10 @@ def simulate(
 
     Notes
     -----
-    True scores treat documents without a complete judgment as non-relevant; ``n_unknown`` counts them, and a warning
-    reports them. To avoid this, drop them from the runs first with :class:`vbterrier.Condense`. Each run and each set
-    of judgments is prepared once.
+    Models of unjudged documents are fitted to all evidence runs of a simulation, with the depth of the complete pool as
+    their horizon: their ideal rankings refer to the same judgments as those of true scores. True scores treat documents
+    without a complete judgment as non-relevant; ``n_unknown`` counts them, and a warning reports them. To avoid this,
+    drop them from the runs first with :class:`vbterrier.Condense`. Each run and each set of judgments is prepared once.
 
     References
     ----------
@@ -121,7 +129,7 @@ def simulate(
     simulated = [
         simulated_run(name, target, truths[run], asked, wanted)
         for name, target, run in tracked(
-            _taken(incomplete, list(truths)),
+            _taken(incomplete, truths, _horizon(truths, complete, wanted), labels),
             "simulations",
             shown=progress,
             total=len(incomplete) * len(truths) if isinstance(incomplete, Sized) else None,
@@ -145,11 +153,23 @@ def simulate(
     )
 
 
-def _taken(incomplete: Iterable[Any], runs: Sequence[str]) -> Iterator[tuple[str, EvaluationTarget, str]]:
+def _horizon(truths: Mapping[str, TrueScores], complete: EvaluationTarget, measure: ir_measures.Measure) -> int:
+    """The depth of the complete pool, to which the ideal rankings of true scores refer."""
+    cutoff = measure.params.get("cutoff")
+    runs = {name: truth.run for name, truth in truths.items() if len(truth.run)}
+    if cutoff is None or not runs:
+        return 0
+    return pool_depth(evidence_of(runs, complete.judgments(), cutoff, max(DEPTH, cutoff)))
+
+
+def _taken(
+    incomplete: Iterable[Any], truths: Mapping[str, TrueScores], horizon: int, labels: Any
+) -> Iterator[tuple[str, EvaluationTarget, str]]:
     """Name, judgments and run of each evaluation; judgments are prepared once for all runs."""
     seen: set[str] = set()
+    runs, labels = list(truths), labels_of(labels)
     for given in incomplete:
-        if not isinstance(given, (tuple, list)) or len(given) not in {2, 3}:
+        if not isinstance(given, (tuple, list)) or len(given) not in {2, 3, 4}:
             raise InputError(
                 "incomplete: wanted (name, qrels) or (name, qrels, names of runs) for each simulation, found "
                 f"{type(given).__name__}"
@@ -159,14 +179,16 @@ def _taken(incomplete: Iterable[Any], runs: Sequence[str]) -> Iterator[tuple[str
         if name in seen:
             raise InputError(f"two simulations are called {name!r}; give them different names")
         seen.add(name)
-        wanted = runs if not names or names[0] is None else list(names[0])
-        unknown = [run for run in wanted if run not in runs]
+        wanted, evidence = (runs if part is None else list(part) for part in (*names, None, None)[:2])
+        unknown = [run for run in (*wanted, *evidence) if run not in runs]
         if unknown:
             raise ParameterError(
                 f"simulation {name!r}: no run is called {unknown[0]!r}; found {examples(runs)}."
                 f"{nearest(str(unknown[0]), runs)}"
             )
-        target = target_of(qrels, None, None)
+        target = target_of(qrels, None, None, labels=labels)
+        target.horizon = horizon
+        target.evidence = {run: truths[run].run for run in evidence}
         for run in wanted:
             yield name, target, run
 

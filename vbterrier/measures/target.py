@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping
 
     from vbterrier.frames.ranking import Run
+    from vbterrier.unjudged.labels import MachineLabels
 
     T = TypeVar("T")
 
@@ -69,6 +70,8 @@ class EvaluationTarget(Memo):
         # The runs whose documents are evidence about unjudged documents; None: of each run, its own.
         self.evidence: Mapping[str, Run] | None = None
         self.horizon = 0
+        # Labels of machines, further evidence.
+        self.labels: MachineLabels | None = None
         require(frame, ("qid",), "qrels")
         if not len(frame):
             raise InputError("qrels: no rows; a run is evaluated over the topics of this frame")
@@ -223,7 +226,7 @@ def restricted(target: EvaluationTarget, runs: Mapping[str, Run], on_topics: str
         raise InputError("no topic that all runs and the qrels have in common")
     kept = target.frame[target.frame["qid"].astype(str).isin(common)].reset_index(drop=True)
     smaller = EvaluationTarget(kept, intents=target.intents, tags=target.tags)
-    smaller.evidence, smaller.horizon = target.evidence, target.horizon
+    smaller.evidence, smaller.horizon, smaller.labels = target.evidence, target.horizon, target.labels
     return smaller
 
 

@@ -11,7 +11,7 @@ from vbterrier.kernels.grades.choice import METHODS
 from vbterrier.measures.base import CUTOFF, Measure, Param
 from vbterrier.unjudged.distribution import KINDS, SIDES, BootstrapDistribution, ndcg_bound
 from vbterrier.unjudged.drawn import DrawnDistribution, covers
-from vbterrier.unjudged.fitted import evidence_runs
+from vbterrier.unjudged.fitted import evidence_model
 from vbterrier.unjudged.metrics import AP, DCG, ERR, MOST_GRADE, NDCG, RBP, WEB_GRADE, Precision, Q
 from vbterrier.unjudged.model import fit_model
 from vbterrier.unjudged.priors import ALL_UNJUDGED, COMPAT, MOST_DRAWS, N_DRAWS, PRIORS, Process
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from vbterrier.annotations import Floats
     from vbterrier.frames.ranking import Run
     from vbterrier.measures.target import EvaluationTarget, Memo, Scoring
+    from vbterrier.unjudged.labels import MachineLabels
     from vbterrier.unjudged.metrics import Metric
     from vbterrier.unjudged.model import GradeDraws
     from vbterrier.unjudged.pool import JudgedTop
@@ -148,7 +149,9 @@ class Bootstrapped(Measure):
         process = self.process()
         _ = target.judgments(drop_negative=process.drops_negative).lookup
         if process.uses_evidence and target.evidence and not process.model:
-            _draws_of(target, target, target.evidence, self.cutoff, process)(process.n_draws, process.seed)
+            _draws_of(target, target, target.evidence, self.cutoff, process, target.labels)(
+                process.n_draws, process.seed
+            )
 
     def distribution(self, scoring: Scoring) -> BootstrapDistribution:
         """The distribution that all statistics with the same process and cutoff share."""
@@ -192,24 +195,31 @@ def grade_draws(scoring: Scoring, cutoff: int | None, process: Process) -> Calla
     is joined by a run with documents that it lacks.
     """
     target, run = scoring.target, scoring.run
-    runs = evidence_runs(process.model) if process.model else target.evidence
+    named = evidence_model(process.model) if process.model else None
+    runs = target.evidence if named is None else named.runs
+    labels = target.labels if named is None or target.labels is not None else named.labels
     if runs is None:
-        return _draws_of(scoring, target, {run.name: run}, cutoff, process)
-    draw = _draws_of(target, target, runs, cutoff, process)
+        return _draws_of(scoring, target, {run.name: run}, cutoff, process, labels)
+    draw = _draws_of(target, target, runs, cutoff, process, labels)
     judged = scoring.judged(cutoff)
     if not covers(draw(process.n_draws, process.seed).evidence, judged):
-        draw = _draws_of(scoring, target, {**runs, run.name: run}, cutoff, process)
+        draw = _draws_of(scoring, target, {**runs, run.name: run}, cutoff, process, labels)
     return draw
 
 
 def _draws_of(
-    memo: Memo, target: EvaluationTarget, runs: Mapping[str, Run], cutoff: int | None, process: Process
+    memo: Memo,
+    target: EvaluationTarget,
+    runs: Mapping[str, Run],
+    cutoff: int | None,
+    process: Process,
+    labels: MachineLabels | None,
 ) -> Callable[[int, int], GradeDraws]:
     horizon = process.horizon or target.horizon
     key = "evidence model", process.model, cutoff, horizon
 
     def draw(n_draws: int, seed: int) -> GradeDraws:
-        model = memo.memo(key, lambda: fit_model(runs, target.judgments(), cutoff, horizon))
+        model = memo.memo(key, lambda: fit_model(runs, target.judgments(), cutoff, horizon, labels))
         return memo.memo((*key, n_draws, seed), lambda: model.draw(n_draws, seed))
 
     return draw

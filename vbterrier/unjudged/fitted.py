@@ -23,6 +23,7 @@ from vbterrier.frames.files.tables import parquet_table
 from vbterrier.frames.notebook import Panel, Shown, counted
 from vbterrier.frames.ranking import Run, runs_of
 from vbterrier.kernels.grade_regression import sigmoid
+from vbterrier.unjudged.labels import MachineLabels, labels_of
 from vbterrier.unjudged.model import DEPTH, fit_model, fit_step
 from vbterrier.unjudged.pool import Judgments
 
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
 
 _FORMAT = 1
-_META, _RUNS, _QRELS = "model.json", "runs.parquet", "qrels.parquet"
+_META, _RUNS, _QRELS, _LABELS = "model.json", "runs.parquet", "qrels.parquet", "labels.parquet"
 N_DRAWS = 1000
 _FOLDS = 5
 _MODELS: dict[str, EvidenceModel] = {}
@@ -57,6 +58,10 @@ class EvidenceModel(Shown):
         The cutoff k.
     horizon
         The requested horizon; 0 for the depth of the pool.
+    seed
+        Seed of the draws that tables summarise.
+    labels
+        Labels of machines.
     """
 
     runs: Mapping[str, Run]
@@ -64,11 +69,12 @@ class EvidenceModel(Shown):
     cutoff: int
     horizon: int
     seed: int = field(default=0)
+    labels: MachineLabels | None = field(default=None)
 
     @cached_property
     def model(self) -> GradeModel:
         """The fitted regression of grades."""
-        return fit_model(self.runs, self.judgments, self.cutoff, self.horizon)
+        return fit_model(self.runs, self.judgments, self.cutoff, self.horizon, self.labels)
 
     @cached_property
     def _drawn(self) -> GradeDraws:
@@ -88,7 +94,7 @@ class EvidenceModel(Shown):
         return self
 
     def save(self, path: StrPath) -> Path:
-        """Save runs, judgments and parameters in a new folder, as Parquet and JSON.
+        """Save runs, judgments, labels and parameters in a new folder, as Parquet and JSON.
 
         Raises
         ------
@@ -107,10 +113,9 @@ class EvidenceModel(Shown):
         ]
         judged = self.judgments
         qrels = {"qid": _ids(judged.topics).take(judged.topic), "docno": judged.docno.text, "label": judged.label}
-        tables = {
-            _RUNS: pa.concat_tables(runs),
-            _QRELS: _table(**qrels),
-        }
+        tables = {_RUNS: pa.concat_tables(runs), _QRELS: _table(**qrels)}
+        if self.labels is not None:
+            tables[_LABELS] = pa.Table.from_pandas(self.labels.frame(), preserve_index=False)
         meta = {"format": _FORMAT, "cutoff": self.cutoff, "horizon": self.horizon, "seed": self.seed}
         part = folder.with_name(f".{secrets.token_hex(8)}.part")
         if folder.exists():
@@ -148,8 +153,15 @@ class EvidenceModel(Shown):
             raise FileError(folder / _META, f"wanted a model of format {_FORMAT}; save the model again")
         runs = _frame(folder / _RUNS, ("qid", "docno", "score", "name"), "score")
         qrels = _frame(folder / _QRELS, ("qid", "docno", "label"), "label")
+        labels = None
+        if (folder / _LABELS).exists():
+            given = _frame(folder / _LABELS, ("qid", "docno", "grade", "name"), "grade").rename(
+                columns={"grade": "label"}
+            )
+            labels = {str(name): part for name, part in given.groupby("name", sort=False)}
         frames = {str(name): part.drop(columns="name") for name, part in runs.groupby("name", sort=False)}
-        return fit(frames, qrels, cutoff=meta["cutoff"], horizon=meta["horizon"], seed=meta["seed"])
+        options = {name: meta[name] for name in ("cutoff", "horizon", "seed")}
+        return fit(frames, qrels, labels=labels, **options)
 
     def probabilities(self) -> pd.DataFrame:
         """Return a row per unjudged document: qid, docno, best_rank, n_runs, prob (of relevance), expected_level."""
@@ -284,7 +296,9 @@ def _frame(path: Path, wanted: tuple[str, ...], number: str) -> pd.DataFrame:
     return frame
 
 
-def fit(runs: Any, qrels: Any, *, cutoff: int = 10, horizon: int = 0, seed: int = 0) -> EvidenceModel:
+def fit(
+    runs: Any, qrels: Any, *, cutoff: int = 10, horizon: int = 0, labels: Any = None, seed: int = 0
+) -> EvidenceModel:
     """Fit the evidence model of unjudged documents to runs and judgments.
 
     Parameters
@@ -299,6 +313,8 @@ def fit(runs: Any, qrels: Any, *, cutoff: int = 10, horizon: int = 0, seed: int 
         The depth to which all documents are meant to be judged: the ideal ranking of a drawn pool is that of complete
         judgments to this depth. 0 for the larger of the cutoff and the depth of the pool, see
         :func:`vbterrier.unjudged.evidence.pool_depth`.
+    labels
+        Labels that machines gave to documents: a frame (qid, docno, label), a path, or a mapping of name to these.
     seed
         Seed of the draws that tables of the model summarise.
 
@@ -336,13 +352,13 @@ def fit(runs: Any, qrels: Any, *, cutoff: int = 10, horizon: int = 0, seed: int 
         judged = judgments.judge(run, depth)
         kept = np.sort(judged.rows[judged.rows >= 0])
         cut[name] = Run(run.frame.iloc[kept].reset_index(drop=True), name=run.name)
-    found = EvidenceModel(cut, judgments, cutoff, horizon, seed)
+    found = EvidenceModel(cut, judgments, cutoff, horizon, seed, labels_of(labels))
     _ = found.model
     return found
 
 
-def evidence_runs(name: str) -> Mapping[str, Run]:
-    """Return the runs of a registered model, or of a model saved in a folder.
+def evidence_model(name: str) -> EvidenceModel:
+    """Return a registered model, or a model saved in a folder.
 
     Raises
     ------
@@ -357,4 +373,4 @@ def evidence_runs(name: str) -> Mapping[str, Run]:
                 f"{nearest(name, list(_MODELS))}"
             )
         _MODELS[name] = EvidenceModel.load(name)
-    return _MODELS[name].runs
+    return _MODELS[name]

@@ -43,11 +43,14 @@ class ReducedQrels(NamedTuple):
         The remaining judgments.
     runs : tuple of str or None
         The runs that lose judgments; ``None`` for all runs.
+    evidence : tuple of str or None
+        The runs whose documents are evidence about unjudged documents; ``None`` for all runs.
     """
 
     name: str
     qrels: Any
     runs: tuple[str, ...] | None = None
+    evidence: tuple[str, ...] | None = None
 
 
 class _Pool:
@@ -233,6 +236,105 @@ def shallow_pool(runs: Any, qrels: Any, cutoff: int) -> pd.DataFrame:
     pool, loaded = _Pool(qrels), runs_of(runs)
     met = np.logical_or.reduce([pool.retrieved(run, cutoff) for run in loaded.values()])
     return pool.keep(met, f"pool of depth {cutoff}")
+
+
+def hidden_runs(
+    runs: Any, qrels: Any, groups: Mapping[str, str] | None = None, cutoff: int = 5, n_replicas: int = 1, seed: int = 0
+) -> Iterator[ReducedQrels]:
+    """Pool a random half of the groups, and evaluate the other runs: new systems on an old collection.
+
+    Only the judgments of documents that a pooled run retrieves up to rank ``cutoff`` are kept. The evaluated runs are
+    the evidence, since the pooled runs are usually unknown.
+
+    Parameters
+    ----------
+    runs, qrels, groups
+        As for :func:`leave_group_out`; at least two groups.
+    cutoff
+        The pool depth.
+    n_replicas
+        Number of random halves.
+    seed
+        The random seed; a half depends on it and on the names of the groups.
+
+    Yields
+    ------
+    ReducedQrels
+        ``("hidden 1", ...)``, ``("hidden 2", ...)``, ...
+
+    Raises
+    ------
+    InputError, ParameterError
+        See :func:`leave_group_out`; fewer than two groups.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> qrels = pd.DataFrame({"qid": "q1", "docno": ["a", "b", "c"], "label": 1})
+    >>> runs = {name: pd.DataFrame({"qid": "q1", "docno": found, "score": [2.0, 1.0]})
+    ...         for name, found in {"one": ["a", "b"], "two": ["b", "c"]}.items()}
+    >>> [(part.qrels["docno"].tolist(), part.runs) for part in hidden_runs(runs, qrels)]
+    [(['b', 'c'], ('one',))]
+    """
+    whole("cutoff", cutoff)
+    whole("n_replicas", n_replicas)
+    whole("seed", seed, low=0)
+    pool, loaded = _Pool(qrels), runs_of(runs)
+    members = _members(list(loaded), groups)
+    if len(members) < 2:  # noqa: PLR2004 - a pooled and an evaluated group
+        raise ParameterError("groups: found one; a hidden half needs at least two groups of runs")
+    met = {name: pool.retrieved(run, cutoff) for name, run in loaded.items()}
+    return (_hidden(pool, met, members, replica, seed) for replica in range(1, n_replicas + 1))
+
+
+def _hidden(
+    pool: _Pool, met: Mapping[str, Mask], members: Mapping[str, list[str]], replica: int, seed: int
+) -> ReducedQrels:
+    order = stream(seed, "hidden runs", str(replica)).permutation(sorted(members))
+    pooled = [name for group in order[: len(order) // 2].tolist() for name in members[group]]
+    others = tuple(name for name in met if name not in set(pooled))
+    kept = np.logical_or.reduce([met[name] for name in pooled])
+    return ReducedQrels(f"hidden {replica}", pool.keep(kept, f"hidden {replica}"), others, others)
+
+
+def sparse_qrels(qrels: Any, seed: int = 0) -> pd.DataFrame:
+    """Keep one relevant document per topic, of its highest grade, as in MS MARCO.
+
+    Of several documents with the highest grade, the choice depends on (seed, qid, docno) alone. All other judgments are
+    removed, those of non-relevant documents, too.
+
+    Parameters
+    ----------
+    qrels
+        A frame (qid, docno, label) or the path of TREC qrels.
+    seed
+        The random seed.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row per topic with a relevant document, in the order of the qrels.
+
+    Raises
+    ------
+    InputError
+        See the contract of qrels.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> qrels = pd.DataFrame({"qid": "q1", "docno": ["a", "b", "c"], "label": [0, 2, 1]})
+    >>> sparse_qrels(qrels)["docno"].tolist()
+    ['b']
+    """
+    whole("seed", seed, low=0)
+    pool = _Pool(qrels)
+    label = integers_of(pool.frame["label"], "qrels column 'label'")
+    order = np.lexsort((_uniforms(pool.qid, pool.docno, int(seed)), -label, pool.topic))
+    firsts = order[np.flatnonzero(np.diff(pool.topic[order], prepend=-1))]
+    kept = np.zeros(len(label), dtype=bool)
+    kept[firsts] = label[firsts] > 0
+    return pool.keep(kept, "one relevant document per topic")
 
 
 def _uniforms(qid: Ids, docno: Ids, seed: int) -> NDArray[np.float64]:

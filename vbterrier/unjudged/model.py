@@ -395,9 +395,9 @@ def require_identified(judgments: Judgments) -> None:
     """
     if not is_identified(judgments):
         raise InputError(
-            f"{judgments.name}: {judgments.counts[:, 0].sum()} of {judgments.counts.sum()} judged documents have grade 0; the relevance of unjudged "
-            "documents cannot be estimated from relevant documents alone. Use measures that need no estimate "
-            "(NDCGBound, nDCG, RR), give an explicit prior=, or labels= of a model"
+            f"{judgments.name}: {judgments.counts[:, 0].sum()} of {judgments.counts.sum()} judged documents have grade "
+            "0: the relevance of unjudged documents cannot be estimated from relevant documents alone. Use measures "
+            "that need no estimate (NDCGBound, nDCG, RR), an explicit prior=, or the labels of a machine as qrels"
         )
 
 
@@ -431,6 +431,8 @@ def fit_model(
     """
     if cutoff is None:
         cutoff = max([1, *(run.top(None).rows.shape[1] for run in runs.values())])
+    if labels is not None:
+        labels.require_match(judgments)
     evidence = evidence_of(runs, judgments, cutoff, max(horizon, cutoff) if horizon else max(DEPTH, cutoff), labels)
     evidence = evidence if horizon else evidence.cut_to(pool_depth(evidence))
     if len(evidence.unjudged):

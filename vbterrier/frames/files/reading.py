@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import re
 import time
 from dataclasses import dataclass, field, replace
@@ -310,6 +311,104 @@ def read_mentions(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.Dat
     return _read(path, max_bytes, MENTIONS)
 
 
+def read_labels(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
+    r"""Read the labels that a machine gave to documents: TREC qrels, text, JSON lines or Parquet, plain or gzip.
+
+    A line of text is ``qid iteration docno grade`` or ``qid docno grade``, the grade being any number; a header line
+    names the columns qid, docno and grade, and so does a Parquet file. An object of JSON lines has a query (``qid``,
+    ``query_id`` or ``query``), a document (``docno``, ``doc_id``, ``docid`` or ``document``), and a number (``label``,
+    ``grade`` or ``relevance``) or the probabilities of the grades 0, 1, ... (``probabilities`` or ``prob``: a list, or
+    an object of grade and probability).
+
+    Parameters
+    ----------
+    path
+        The file. Its content decides how it is read, not its name.
+    max_bytes
+        Limit of the unpacked size; ``None`` for no limit.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns ``qid``, ``docno`` (text) and ``label`` (float64): the number, or the expected grade under the
+        probabilities, which are divided by their sum.
+
+    Raises
+    ------
+    FileError
+        The file cannot be read; names the first invalid line, what was wanted and the remedy.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "llm.jsonl")
+    >>> _ = path.write_text('{"qid": 7, "docno": "d1", "label": 2}\n{"qid": 7, "docno": "d2", "prob": [0.25, 0.75]}\n')
+    >>> read_labels(path).values.tolist()
+    [['7', 'd1', 2.0], ['7', 'd2', 0.75]]
+    """
+    source = Source.at(path, max_bytes)
+    if not source.is_parquet and source.first()[1].lstrip()[:1] == b"{":
+        rows = [
+            _json_label(source, number, _json_object(source, number, line))
+            for number, line in source.lines()
+            if line.strip()
+        ]
+        return pd.DataFrame(rows, columns=["qid", "docno", "label"]).astype({"label": "float64"})
+    return _read(path, max_bytes, LABELS)[["qid", "docno", "grade"]].rename(columns={"grade": "label"})
+
+
+_LABEL_MEMBERS = {
+    "qid": ("qid", "query_id", "query"),
+    "docno": ("docno", "doc_id", "docid", "document"),
+    "label": ("label", "grade", "relevance"),
+    "probabilities": ("probabilities", "prob"),
+}
+
+
+def _json_label(source: Source, number: int, row: dict[str, Any]) -> tuple[str, str, float]:
+    """The query, the document and the label of an object."""
+    given = {what: next((name for name in names if name in row), "") for what, names in _LABEL_MEMBERS.items()}
+    missing = [what for what in ("qid", "docno") if not given[what]]
+    if not given["label"] and not given["probabilities"]:
+        missing.append("label")
+    if missing:
+        names = ", ".join(_LABEL_MEMBERS[missing[0]])
+        message = f"no member for the {missing[0]}: wanted one of {names}; found {', '.join(row) or 'none'}"
+        raise FileError(source.path, message, line=number)
+    qid, docno = (_json_text(source, number, row, given[what]) for what in ("qid", "docno"))
+    what = given["label"] or given["probabilities"]
+    label = _number(row[what]) if given["label"] else _expected(row[what])
+    if label is None:
+        wanted = "a finite number" if given["label"] else "a list of probabilities, or grades and probabilities"
+        message = f"member {what!r} is {shown(repr(row[what]).encode())}, wanted {wanted}"
+        raise FileError(source.path, message, line=number)
+    return qid, docno, label
+
+
+def _number(value: Any) -> float | None:
+    """Return a finite number, ``None`` for anything else; text may hold a number."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        return None
+    try:
+        found = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return found if math.isfinite(found) else None
+
+
+def _expected(given: Any) -> float | None:
+    """Return the expected grade under probabilities, ``None`` for anything else."""
+    pairs = (
+        list(enumerate(given)) if isinstance(given, list) else list(given.items()) if isinstance(given, dict) else []
+    )
+    grades, probs = [_number(grade) for grade, _ in pairs], [_number(prob) for _, prob in pairs]
+    known = [(grade, prob) for grade, prob in zip(grades, probs, strict=True) if grade is not None and prob is not None]
+    total = sum(prob for _, prob in known)
+    if len(known) < len(pairs) or total <= 0 or min(prob for _, prob in known) < 0:
+        return None
+    return sum(grade * prob for grade, prob in known) / total
+
+
 def read_values(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
     r"""Read a V frame: comma- or tab-separated text with a header line, plain or gzip, or a Parquet file.
 
@@ -389,6 +488,11 @@ def _qrels_layout(_path: Path, _number: int, line: bytes) -> Layout:
         6: "a run is read with read_run",
     }
     return Layout(_QRELS_FIELDS, ("label",), _white(line), remedies=remedies)
+
+
+def _labels_layout(_path: Path, _number: int, line: bytes) -> Layout:
+    fields = (*_QRELS_FIELDS[:-1], "grade")
+    return Layout(fields, ("grade",), _white(line), remedies={5: "an id seems to hold a blank: replace it"})
 
 
 def _entity_layout(path: Path, number: int, line: bytes) -> Layout:
@@ -514,6 +618,14 @@ MENTIONS = FileKind(
     separator="\t",
     fields=(("docno", "mention"), ("docno", "mention", "entity_id")),
     remedy=f"write docno<tab>mention<tab>entity_id, NIL where there is none, {_OR_HEADER}",
+)
+LABELS = FileKind(
+    ("qid", "docno", "grade"),
+    ("grade",),
+    trec=_labels_layout,
+    header_words=_ENTITY_WORDS,
+    fields=(("qid", "docno", "grade"),),
+    remedy=f"write qid iteration docno grade, or qid docno grade, {_OR_HEADER}",
 )
 VALUES = FileKind(("name", "qid", "measure", "value"), ("value",), keeps_others=False, needs_header=True)
 

@@ -63,7 +63,7 @@ class ReportData:
         ``qrels``, its documents get the labels of these.
     topics
         The text of queries: qid, query.
-    duplicates
+    duplicates, labels
         As for :func:`vbterrier.score`.
     """
 
@@ -72,6 +72,7 @@ class ReportData:
     links: Any = None
     topics: Any = None
     duplicates: str = "error"
+    labels: Any = None
 
 
 @dataclass(frozen=True)
@@ -122,6 +123,8 @@ class Inputs:
         The linked pool of entity runs, used instead of qrels, intents and tags.
     queries
         The text of topics, if known.
+    labels
+        Labels of machines, if given.
     """
 
     runs: dict[str, Run]
@@ -130,6 +133,7 @@ class Inputs:
     tags: pd.DataFrame | None
     links: LinkedPool | None
     queries: dict[str, str]
+    labels: Any = None
 
     @property
     def is_diversity(self) -> bool:
@@ -287,6 +291,7 @@ def inputs_of(runs: Any, qrels: Any, data: ReportData) -> Inputs:
         None if data.tags is None else named("tags", data.tags),
         None if data.links is None else _linked(data.links, qrels),
         {} if topics is None else dict(zip(topics["qid"].astype(str), topics["query"].astype(str), strict=True)),
+        data.labels,
     )
 
 
@@ -368,13 +373,16 @@ def _of_runs(
     given: Inputs, asked: Sequence[ir_measures.Measure], options: ComparisonOptions, *, progress: bool
 ) -> dict[str, Any]:
     frames, cutoff = {name: run.frame for name, run in given.runs.items()}, deepest(asked) or CUTOFF
-    data: dict[str, Any] = {"intents": given.intents, "tags": given.tags, "on_topics": options.on_topics}
+    data: dict[str, Any] = {"intents": given.intents, "tags": given.tags, "labels": given.labels}
+    data["on_topics"] = options.on_topics
     scores = score(frames, given.qrels, asked, **data, **options.intervals, progress=progress)
     compared = [str(measure) for measure in asked if is_mean(measure) and measure.NAME not in DIAGNOSTIC]
     found: dict[str, Any] = {"scores": scores, "compared": tuple(compared), "cutoff": cutoff, "comparison": None}
     if len(given.runs) > 1 and compared:
         found["comparison"] = compare(scores, measures=compared, **options.tests, **options.intervals)
-    target, runs = aligned(target_of(given.qrels, given.intents, given.tags), given.runs, options.on_topics)
+    every = target_of(given.qrels, given.intents, given.tags, labels=given.labels)
+    target, runs = aligned(every, given.runs, options.on_topics)
+    target.evidence = runs
     found["ties"] = {name: run.top(cutoff).tied_share for name, run in runs.items()}
     scorings = {name: Scoring(target, run, deepest(asked)) for name, run in runs.items()}
     if given.qrels is not None:
