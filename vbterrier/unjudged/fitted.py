@@ -103,17 +103,11 @@ class EvidenceModel(Shown):
         """
         folder = Path(path)
         runs = [
-            {
-                "qid": _ids(run.topics).take(run.topic),
-                "docno": run.docno.text,
-                "score": run.score,
-                "name": [name] * len(run),
-            }
+            pa.table({**_pairs(run), "score": run.score, "name": pa.array([name] * len(run), pa.large_string())})
             for name, run in self.runs.items()
         ]
         judged = self.judgments
-        qrels = {"qid": _ids(judged.topics).take(judged.topic), "docno": judged.docno.text, "label": judged.label}
-        tables = {_RUNS: pa.concat_tables(runs), _QRELS: _table(**qrels)}
+        tables = {_RUNS: pa.concat_tables(runs), _QRELS: pa.table({**_pairs(judged), "label": judged.label})}
         if self.labels is not None:
             tables[_LABELS] = pa.Table.from_pandas(self.labels.frame(), preserve_index=False)
         meta = {"format": _FORMAT, "cutoff": self.cutoff, "horizon": self.horizon, "seed": self.seed}
@@ -164,7 +158,7 @@ class EvidenceModel(Shown):
         return fit(frames, qrels, labels=labels, **options)
 
     def probabilities(self) -> pd.DataFrame:
-        """Return a row per unjudged document: qid, docno, best_rank, n_runs, prob (of relevance), expected_level."""
+        """Return a row per unjudged document: qid, docno, best_rank, n_runs, prob (of relevance), expected_grade."""
         evidence, drawn = self.model.evidence, self._drawn
         rows = evidence.unjudged
         grades = self.judgments.grades.astype(np.float64)
@@ -283,12 +277,10 @@ class EvidenceModel(Shown):
         yield Panel("Prediction of held-out judgments", self.calibration())
 
 
-def _ids(values: Sequence[str]) -> Any:
-    return pa.array(values, pa.large_string())
-
-
-def _table(**columns: Any) -> pa.Table:
-    return pa.table({name: pa.array(column) for name, column in columns.items()})
+def _pairs(ranked: Run | Judgments) -> dict[str, Any]:
+    """The columns qid and docno of runs or judgments."""
+    topics = pa.array(ranked.topics, pa.large_string())
+    return {"qid": topics.take(pa.array(ranked.topic)), "docno": ranked.docno.text}
 
 
 def _frame(path: Path, wanted: tuple[str, ...], number: str) -> pd.DataFrame:

@@ -41,7 +41,7 @@ LEAST_NON_RELEVANT = 0.05
 # exp(logit noise) moves means of probabilities; the factor sqrt(1 + .35 variance) compensates (Zeger et al. 1988).
 SHRINKAGE = 0.35
 # Prior precisions of coefficients: of intercepts, of the first step, of higher steps, of machine labels.
-INTERCEPT_RIDGE, RIDGE, HIGHER_RIDGE, LABEL_RIDGE = 0.01, 0.1, 4.0, 0.1
+INTERCEPT_RIDGE, RIDGE, HIGHER_RIDGE, LABEL_RIDGE = 0.01, 0.1, 4.0, 4.0
 # Prior variances of topic effects: intercept and slope of the first step, intercept of higher steps.
 FIRST_VARIANCES, HIGHER_VARIANCES, NO_VARIANCE = (0.5, 0.1), (0.3,), 1e-6
 # Draws that are computed at a time.
@@ -83,7 +83,7 @@ class Constants:
     call_selected: float = 0.7
     topic: float = 0.75
     topic_higher: float = 0.5
-    of_run: float = 0.85
+    of_run: float = 1.0
     higher: float = 0.5
     inflation: float = 1.5
 

@@ -212,6 +212,8 @@ def prior_of(judged: JudgedTop, process: Process) -> Prior:
         grades; see :func:`vbterrier.unjudged.priors.column_probabilities`.
     """
     prior = process.chosen_prior
+    if prior == EVIDENCE:
+        raise ParameterError("prior='evidence' is a model of all runs; use vbterrier.unjudged.bootstrap_distribution")
     if process.compat:
         return Prior(ecir23_probabilities(judged, str(prior)), None)
     exact = process.prior_strength in ("auto", math.inf)

@@ -1,0 +1,198 @@
+"""Errors and coverage of estimates on real collections: ``python tests/bench/evidence.py DATA [--only NAME]``.
+
+DATA is the folder of the collections that ``tests/data`` reads. Every regime reduces the judgments of a collection, and
+true scores are those of the complete judgments. Prints the tables of ``docs/explanation/evidence.md``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+import time
+import warnings
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+import vbterrier
+
+from vbterrier.unjudged.incomplete import hidden_runs, leave_group_out, shallow_pool, subsample_qrels
+
+ESTIMATORS = {
+    "non-relevant": "nDCG@10",
+    "condensed": "nDCG(judged_only=True)@10",
+    "paper": "BNDCG(stat='mode',compat='ecir23',method='mc')@10",
+    "learned": "BNDCG(prior='learned')@10",
+    "evidence": "BNDCG@10",
+}
+SEEDS = (0, 1)
+LEVELS = (0.5, 0.8, 0.9, 0.95)
+LABELLERS = ("llama3-70b-criteria", "llama3-8b-criteria", "llama3-8b-direct", "flan-t5-large-criteria")
+
+
+class Collection(NamedTuple):
+    """Runs that retrieve judged documents only, complete judgments, and the group of each run."""
+
+    runs: dict[str, pd.DataFrame]
+    qrels: pd.DataFrame
+    groups: dict[str, str]
+
+
+def trec_web(data: Path) -> Collection:
+    """TREC Web 2012: three runs, condensed to the judged documents."""
+    folder = data / "trec_web_diversity"
+    qrels = vbterrier.frames.flatten_qrels(vbterrier.read_qrels(folder / "qrels.2012.diversity.gz"))
+    qrels["label"] = qrels["label"].clip(lower=0)
+    paths = sorted((folder / "runs").glob("*2012*"))
+    return _condensed({path.name.split(".2012")[0]: vbterrier.read_run(path) for path in paths}, qrels)
+
+
+def trec_dl19(data: Path) -> Collection:
+    """TREC Deep Learning 2019: 37 runs of which the first ten documents are judged."""
+    folder = data / "trec_dl19"
+    qrels = vbterrier.read_qrels(folder / "qrels.nist.txt.gz")
+    paths = sorted((folder / "runs").glob("run.*.gz"))
+    return _condensed({path.name[4:-3]: vbterrier.read_run(path) for path in paths}, qrels)
+
+
+def trec_covid(data: Path) -> Collection:
+    """TREC-COVID: two runs with the judgments of 2021."""
+    folder = data / "trec-covid"
+    runs = {name: vbterrier.read_run(folder / f"run.{name}.top100.txt.gz") for name in ("ance", "BBGhelani2")}
+    return Collection(runs, vbterrier.read_qrels(folder / "qrels.complete.txt.gz"), {name: name for name in runs})
+
+
+COLLECTIONS = {"TREC Web 2012": trec_web, "TREC DL 2019": trec_dl19, "TREC-COVID": trec_covid}
+
+
+def _condensed(runs: dict[str, pd.DataFrame], qrels: pd.DataFrame) -> Collection:
+    condense = vbterrier.Condense(qrels)
+    groups = {name: re.match("[A-Za-z]+", name)[0] for name in runs} if len(runs) > 3 else {name: name for name in runs}
+    return Collection({name: condense(run.assign(rank=0)) for name, run in runs.items()}, qrels, groups)
+
+
+def regimes(name: str, data: Path, found: Collection) -> dict[str, list[Any]]:
+    """The reduced judgments of each regime, as ``simulate`` takes them."""
+    runs, qrels, groups = found
+    thinned = {
+        f"thinned by {share:.0%}": [(f"seed {seed}", subsample_qrels(qrels, share, seed)) for seed in SEEDS]
+        for share in (0.3, 0.7)
+    }
+    if name == "TREC-COVID":
+        really = vbterrier.read_qrels(data / "trec-covid" / "qrels.incomplete.txt.gz")
+        return {"really missing": [("2020", really, ["ance"])], **thinned}
+    left = list(leave_group_out(runs, qrels, groups))
+    return {
+        "a group left out": left,
+        "a group left out, its runs alone": [(one.name, one.qrels, one.runs, one.runs) for one in left],
+        "a group left out, thinned by 30%": [
+            (one.name, subsample_qrels(one.qrels, 0.3, 0), one.runs) for one in left if len(one.qrels)
+        ],
+        **thinned,
+        **{f"pool of depth {depth}": [("all", shallow_pool(runs, qrels, depth))] for depth in (3, 5)},
+        **{
+            f"hidden half, depth {depth}": list(hidden_runs(runs, qrels, groups, depth, len(SEEDS)))
+            for depth in (5, 10)
+        },
+    }
+
+
+def joint_coverage(found: Collection, parts: list[Any], horizon: int) -> dict[str, float]:
+    """The share of 90 % intervals of means over topics, and of differences, that contain the true value."""
+    truth = vbterrier.score(found.runs, found.qrels, ["nDCG@10"]).means()["nDCG@10"]
+    of_means, of_pairs = [], []
+    for _, qrels, *rest in parts:
+        names = set(rest[0] if rest and rest[0] is not None else found.runs)
+        ranks = vbterrier.rank_systems(found.runs, qrels, f"BNDCG(horizon={horizon})@10", n_draws=1000)
+        # Topics that lost all relevant documents have no estimate.
+        kept = found.qrels[found.qrels["qid"].isin(qrels.loc[qrels["label"] > 0, "qid"])]
+        if kept["qid"].nunique() < found.qrels["qid"].nunique():
+            truth = vbterrier.score(found.runs, kept, ["nDCG@10"]).means()["nDCG@10"]
+        for row in ranks.systems.itertuples():
+            if row.name in names and row.high > row.low:
+                of_means.append(row.low <= truth[row.name] <= row.high)
+        for row in ranks.pairs.itertuples():
+            if names & {row.name_a, row.name_b} and row.high > row.low:
+                of_pairs.append(row.low <= truth[row.name_a] - truth[row.name_b] <= row.high)
+    return {"means": float(pd.Series(of_means).mean()), "differences": float(pd.Series(of_pairs).mean())}
+
+
+def table(name: str, data: Path, *, joint: bool) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """RMSE, bias and correlation of each estimator, and coverage of the default, by regime."""
+    found = COLLECTIONS[name](data)
+    errors, coverage = [], []
+    for regime, parts in regimes(name, data, found).items():
+        started = time.process_time()
+        result = vbterrier.simulate(found.runs, found.qrels, parts, estimators=ESTIMATORS, levels=LEVELS)
+        tau = result.correlations(by=()).set_index("estimator") if "group" in regime else None
+        open_topics = result.unjudged()
+        of = open_topics.errors().set_index("estimator")
+        key = {"collection": name, "regime": regime, "n": int(of["n"].iloc[0])}
+        errors.append({**key, **of["rmse"], "bias": of.loc["evidence", "bias"]})
+        if tau is not None:
+            errors[-1] |= {
+                f"{column} {each}": tau.loc[each, column] for column in ("tau", "tau_ap") for each in tau.index
+            }
+        covered = open_topics.coverage().query("estimator == 'evidence' and topics == 'unjudged'").set_index("level")
+        row = {**key, **{f"{level:.0%}": covered.loc[level, "covered"] for level in LEVELS}}
+        row |= {f"width {level:.0%}": covered.loc[level, "width"] for level in LEVELS}
+        if joint and name != "TREC-COVID" and "alone" not in regime:
+            row |= joint_coverage(found, parts, 100)
+        coverage.append(row)
+        print(f"{name}, {regime}: {time.process_time() - started:.0f} s", file=sys.stderr)
+    return pd.DataFrame(errors), pd.DataFrame(coverage)
+
+
+def label_table(data: Path) -> pd.DataFrame:
+    """Leaving out groups of TREC DL 2019 with the labels of each language model as evidence."""
+    found = trec_dl19(data)
+    parts = list(leave_group_out(found.runs, found.qrels, found.groups))
+    labels = {name: vbterrier.frames.read_labels(data / "trec_dl19" / f"labels.{name}.txt.gz") for name in LABELLERS}
+    rows = []
+    for name, given in {
+        "none": None,
+        **{name: {name: one} for name, one in labels.items()},
+        "all four": labels,
+    }.items():
+        one = {"evidence": ESTIMATORS["evidence"]}
+        result = vbterrier.simulate(
+            found.runs, found.qrels, parts, estimators=one, labels=given, levels=LEVELS
+        ).unjudged()
+        covered = result.coverage().query("topics == 'unjudged'").set_index("level")["covered"]
+        rows.append(
+            {
+                "labels": name,
+                **result.errors().iloc[0][["n", "rmse", "bias"]],
+                **{f"{k:.0%}": v for k, v in covered.items()},
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def markdown(frame: pd.DataFrame) -> str:
+    """A frame as a Markdown table."""
+    rows = [frame.columns, ["---"] * len(frame.columns), *frame.itertuples(index=False)]
+    cells = [[f"{cell:.3f}" if isinstance(cell, float) else str(cell) for cell in row] for row in rows]
+    return "\n".join(f"| {' | '.join(row)} |" for row in cells)
+
+
+def main() -> None:
+    """Print all tables as Markdown."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--only", choices=[*COLLECTIONS, "labels"])
+    parser.add_argument("--joint", action="store_true", help="also coverage of means and differences (minutes)")
+    given = parser.parse_args()
+    warnings.simplefilter("ignore")
+    for name in COLLECTIONS:
+        if given.only in (None, name):
+            for frame in table(name, given.data, joint=given.joint):
+                print(markdown(frame), end="\n\n")
+    if given.only in (None, "labels"):
+        print(markdown(label_table(given.data)))
+
+
+if __name__ == "__main__":
+    main()

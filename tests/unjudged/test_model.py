@@ -1,0 +1,420 @@
+"""The evidence model of unjudged documents: fit, draws, selection, identification, machine labels and artifacts."""
+
+import ir_measures
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+import vbterrier
+from vbterrier import BP, InputError, ParameterError
+from vbterrier.errors import DegenerateWarning, FileError
+from vbterrier.frames.ranking import Run
+from vbterrier.kernels.grade_regression import fit_mixed_logit, hashed_uniforms, sigmoid
+from vbterrier.unjudged import EvidenceModel, MachineLabels, fit
+from vbterrier.unjudged.evidence import evidence_of, features_of, judged_shares, pool_depth, selection
+from vbterrier.unjudged.incomplete import hidden_runs, leave_group_out, shallow_pool, sparse_qrels, subsample_qrels
+from vbterrier.unjudged.model import fit_evidence
+from vbterrier.unjudged.pool import Judgments
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.* lose all :vbterrier.errors.DegenerateWarning"),
+    pytest.mark.filterwarnings("ignore:an interval over topics needs:vbterrier.errors.DegenerateWarning"),
+]
+
+N_TOPICS, DEPTH = 40, 60
+SYSTEMS = {"a": 1.2, "b": 1.0, "c": 0.8, "d": 1.1, "e": 0.5, "f": 0.9}
+
+
+def collection(seed=0, systems=SYSTEMS, grades=3):
+    """Runs of different quality over documents with a hidden quality, and judgments of all retrieved documents."""
+    rng = np.random.default_rng(seed)
+    runs, rows = {name: [] for name in systems}, []
+    for topic in range(N_TOPICS):
+        quality = rng.normal(size=150) + rng.normal(scale=0.6)
+        label = np.clip(np.floor(quality - 0.3), 0, grades).astype(int)
+        found = set()
+        for name, skill in systems.items():
+            order = np.argsort(-(skill * quality + rng.normal(size=150)))[:DEPTH]
+            runs[name] += [(f"q{topic}", f"d{doc}", -float(rank)) for rank, doc in enumerate(order)]
+            found.update(order.tolist())
+        rows += [(f"q{topic}", f"d{doc}", label[doc]) for doc in sorted(found)]
+    frames = {name: pd.DataFrame(own, columns=["qid", "docno", "score"]) for name, own in runs.items()}
+    return frames, pd.DataFrame(rows, columns=["qid", "docno", "label"])
+
+
+RUNS, QRELS = collection()
+THIN = subsample_qrels(QRELS, 0.5, seed=1)
+SMALL = pd.DataFrame({"qid": "q1", "docno": ["a", "b", "c", "d"], "label": [1, 0, 1, 0]})
+MINE = pd.DataFrame({"qid": "q1", "docno": ["a", "new", "b"], "score": [3.0, 2.0, 1.0]})
+
+
+def evidence(qrels, runs=RUNS, cutoff=10, depth=DEPTH, labels=None):
+    return evidence_of({name: Run(run) for name, run in runs.items()}, Judgments(qrels), cutoff, depth, labels)
+
+
+def test_a_regression_is_at_the_maximum_of_its_penalised_likelihood():
+    rng = np.random.default_rng(1)
+    topic = np.repeat(np.arange(30), 50)
+    x = np.column_stack([np.ones(1500), rng.normal(size=(1500, 2))])
+    y = rng.random(1500) < sigmoid(x @ [-0.5, 1.5, 0.0] + rng.normal(scale=0.8, size=30)[topic])
+    ridge = np.array([0.01, 0.1, 0.1])
+    found = fit_mixed_logit(x, y, topic, 30, ridge=ridge, variance_prior=np.array([0.5, 0.1]))
+    error = y - sigmoid(found.logit(x, topic))
+    # The iteration stops when a step changes coefficients by less than .001 and effects by less than .01.
+    assert (np.abs(x.T @ error - ridge * found.coef) * np.diag(found.coef_cov)).max() < 0.002
+    for column in range(2):
+        gradient = np.bincount(topic, x[:, column] * error) - found.effect[:, column] / found.variance[column]
+        assert np.abs(gradient).max() < 0.05
+    assert found.coef[1] == pytest.approx(1.5, abs=0.25)
+    assert 0.3 < found.variance[0] < 1.4
+
+
+def test_shared_coefficients_shrink_together():
+    rng = np.random.default_rng(2)
+    x = np.column_stack([np.ones(2000), rng.normal(size=(2000, 6))])
+    y = rng.random(2000) < 0.3
+    options = {"ridge": np.full(7, 1e-3), "variance_prior": np.array([0.1])}
+    free = fit_mixed_logit(x, y, np.zeros(2000, int), 1, **options)
+    shared = fit_mixed_logit(x, y, np.zeros(2000, int), 1, **options, shared=np.arange(7) > 0)
+    assert np.abs(shared.coef[1:]).sum() < 0.95 * np.abs(free.coef[1:]).sum()
+
+
+def test_hashed_numbers_are_uniform_independent_and_depend_on_their_key_alone():
+    keys = np.random.default_rng(3).integers(2**63, size=400).astype(np.uint64)
+    numbers = hashed_uniforms(keys, np.arange(500))
+    assert stats.kstest(numbers.ravel(), "uniform").pvalue > 1e-3
+    for axis in (numbers, numbers.T):
+        together = np.corrcoef(axis)
+        assert np.abs(together[np.triu_indices_from(together, 1)]).max() < 6 / np.sqrt(axis.shape[1])
+    assert (hashed_uniforms(keys[::-1][:7], np.array([4, 9])) == numbers[[4, 9]][:, ::-1][:, :7]).all()
+    assert numbers.min() >= 0
+    assert numbers.max() < 1
+
+
+@pytest.mark.parametrize(
+    ("qrels", "sigma", "ks"),
+    [
+        pytest.param(THIN, (0, 0.2), (0, 0.2), id="at random"),
+        pytest.param(shallow_pool(RUNS, QRELS, 3), (0.6, 1), (0.6, 1), id="a depth"),
+    ],
+)
+def test_the_reason_for_missing_judgments_shows(qrels, sigma, ks):
+    found = selection(evidence(qrels))
+    for value, (low, high) in zip(found, (sigma, ks), strict=True):
+        assert low <= value <= high
+
+
+def test_documents_of_one_system_show_as_selected():
+    ((_, qrels, _, _),) = (one for one in leave_group_out(RUNS, QRELS) if one.name == "e")
+    sigma, ks = selection(evidence(qrels))
+    assert sigma > 0.6
+    assert ks < 0.5
+
+
+@pytest.mark.parametrize(("depth", "expected"), [(3, (10, 10)), (10, (10, 13)), (30, (29, 34)), (60, (60, 60))])
+def test_the_depth_of_a_pool_is_found(depth, expected):
+    one = {"a": RUNS["a"]}
+    found = pool_depth(evidence(shallow_pool(one, QRELS, depth), one))
+    assert expected[0] <= found <= expected[1]
+
+
+def test_judged_shares_by_rank():
+    shares = judged_shares(evidence(shallow_pool({"a": RUNS["a"]}, QRELS, 4), {"a": RUNS["a"]}))
+    assert (shares[:4] == 1).all()
+    assert (shares[4:] == 0).all()
+
+
+def test_the_evidence_does_not_depend_on_the_order_of_rows_runs_or_topics():
+    shuffled = {name: RUNS[name].sample(frac=1, random_state=5) for name in reversed(RUNS)}
+    plain = vbterrier.score(RUNS, THIN, ["BNDCG@10"])
+    mixed = vbterrier.score(shuffled, THIN.sample(frac=1, random_state=6), ["BNDCG@10"])
+    key = ["name", "qid", "measure"]
+    pd.testing.assert_frame_equal(
+        plain.values.sort_values(key, ignore_index=True), mixed.values.sort_values(key, ignore_index=True)
+    )
+
+
+def test_features_describe_runs_ranks_and_similar_systems():
+    twins = {**RUNS, "a2": RUNS["a"]}
+    found = features_of(evidence(THIN, twins))
+    assert found.names == ["intercept", "rank", "share", "support", "company"]
+    assert found.by_run.shape[1] == len(twins)
+    assert features_of(evidence(THIN, {"a": RUNS["a"]})).names == ["intercept", "rank", "outside"]
+
+
+def test_a_document_has_one_grade_in_all_systems():
+    found = vbterrier.rank_systems({"one": MINE, "two": MINE}, SMALL, "BNDCG@3")
+    assert found.pairs[["low", "high"]].to_numpy().tolist() == [[0, 0]]
+    assert found.systems["low"].max() < found.systems["high"].min()
+
+
+def test_nothing_unjudged_is_exact():
+    judged = RUNS["a"].merge(QRELS[["qid", "docno"]])
+    scores = vbterrier.score({"a": judged}, QRELS, ["BNDCG@10", "nDCG@10", "BAP@10", "BNDCG(stat='std')@10"])
+    means = scores.means().loc["a"]
+    assert means["BNDCG@10"] == pytest.approx(means["nDCG@10"], abs=1e-12)
+    assert means["BNDCG(stat='std')@10"] == 0
+    assert (scores.intervals.query("method == 'unjudged (normal)'")[["low", "high"]].diff(axis=1)["high"] < 1e-12).all()
+
+
+@pytest.mark.parametrize("measure", ["BP", "BRBP", "BERR"])
+def test_no_grade_is_limited_without_an_ideal_ranking(measure):
+    run = pd.DataFrame({"qid": "q1", "docno": [f"d{i}" for i in range(10)], "score": -np.arange(10.0)})
+    qrels = pd.DataFrame({"qid": "q1", "docno": ["d0", "d1"], "label": 1})
+    certain = getattr(vbterrier, measure)(prior={1: 1.0}) @ 10
+    every = qrels.iloc[:0].assign(docno=[]).reindex(range(10)).assign(qid="q1", docno=run["docno"], label=1)
+    full = vbterrier.score({"r": run}, every, [certain(prior={0: 1.0})]).means().to_numpy()
+    assert vbterrier.score({"r": run}, qrels, [certain]).means().to_numpy() == pytest.approx(full)
+
+
+def test_precision_of_all_relevant_documents_is_one():
+    run = pd.DataFrame({"qid": "q1", "docno": [f"d{i}" for i in range(10)], "score": -np.arange(10.0)})
+    qrels = pd.DataFrame({"qid": "q1", "docno": ["d0", "d1"], "label": 1})
+    assert vbterrier.score({"r": run}, qrels, [BP(prior={1: 1.0}) @ 10]).means().to_numpy().item() == 1
+
+
+@pytest.mark.parametrize("measure", ["BNDCG@10", "BAP@10", "BP@10", "BRBP@10", "BERR@10", "BQ@10"])
+def test_estimates_are_close_to_the_truth_and_intervals_cover_it(measure):
+    exact = str(vbterrier.measures_from(measure)[0](prior={0: 1.0}))
+    truth = vbterrier.score(RUNS, QRELS, [exact]).values["value"].to_numpy()
+    base, low, mid, high = (
+        vbterrier.score(RUNS, THIN, [name]).values["value"].to_numpy()
+        for name in (exact, *(str(vbterrier.measures_from(measure)[0](stat=stat)) for stat in ("lo", "mean", "hi")))
+    )
+    assert np.sqrt(((mid - truth) ** 2).mean()) < 0.8 * np.sqrt(((base - truth) ** 2).mean())
+    assert 0.82 <= ((low <= truth + 1e-9) & (truth <= high + 1e-9)).mean() <= 0.99
+
+
+def test_means_and_differences_are_covered():
+    truth = vbterrier.score(RUNS, QRELS, ["nDCG@10"]).means()["nDCG@10"]
+    inside = []
+    for seed in range(8):
+        found = vbterrier.rank_systems(RUNS, subsample_qrels(QRELS, 0.6, seed=seed), n_draws=500)
+        table = found.systems.set_index("name")
+        inside.append([(table["low"] <= truth[table.index]) & (truth[table.index] <= table["high"])])
+        gap = truth[found.pairs["name_a"]].to_numpy() - truth[found.pairs["name_b"]].to_numpy()
+        inside.append([found.pairs["low"].to_numpy() <= gap, gap <= found.pairs["high"].to_numpy()])
+    assert np.mean([np.all(part, axis=0).mean() for part in inside]) > 0.8
+
+
+def test_seeds_move_means_little():
+    means = [vbterrier.score(RUNS, THIN, [f"BNDCG(seed={seed})@10"]).means().to_numpy() for seed in range(4)]
+    assert np.ptp(np.array(means), axis=0).max() < 0.005
+    assert np.ptp(np.array(means), axis=0).max() > 0
+
+
+def test_the_interval_of_a_mean_is_wider_than_that_of_independent_topics():
+    scores = vbterrier.score(RUNS, THIN, ["BNDCG(stat='variance_part')@10", "BNDCG(stat='std')@10"]).means()
+    shared = scores["BNDCG(stat='variance_part')@10"]
+    assert (shared > (scores["BNDCG(stat='std')@10"] ** 2) * 1.05).all()
+
+
+def test_positive_judgments_alone_are_refused_with_the_remedies():
+    positive = QRELS[QRELS["label"] > 0]
+    for qrels in (positive, sparse_qrels(QRELS)):
+        with pytest.raises(InputError, match=r"have grade 0: the relevance .*NDCGBound, nDCG, RR.* prior="):
+            vbterrier.score(RUNS, qrels, ["BNDCG@10"], on_topics="common")
+    assert vbterrier.score(RUNS, positive, ["BNDCG(prior='pool')@10"], on_topics="common").means().notna().all().all()
+
+
+def test_nothing_judged_in_the_evidence_has_wide_intervals_and_a_warning():
+    run = pd.DataFrame({"qid": "q1", "docno": ["x", "y"], "score": [2.0, 1.0]})
+    with pytest.warns(DegenerateWarning, match="no document of the evidence is judged"):
+        found = vbterrier.unjudged.bootstrap_distribution(run, SMALL, 2)
+    low, high = found.interval(0.9)
+    assert high - low > 0.4
+
+
+@pytest.mark.parametrize(
+    "labels", [[0, 1, 0, 1], [0, 16, 3, 0], [0, 0, 0, 0], [-1, 1, 0, 0]], ids=["binary", "0 to 16", "zeros", "negative"]
+)
+def test_small_and_odd_judgments(labels):
+    found = vbterrier.unjudged.bootstrap_distribution(MINE, SMALL.assign(label=labels), 3)
+    assert ((found.mean >= 0) & (found.mean <= 1)).all()
+    assert found.mean[0] == 0 if max(labels) == 0 else 0 < found.mean[0] < 1
+
+
+def test_runs_without_common_topics_are_an_error():
+    with pytest.raises(InputError, match="no topic in common"):
+        fit({"mine": MINE.assign(qid="q9")}, SMALL)
+
+
+def test_parameters_of_named_priors_are_refused_by_the_model_and_its_own_by_them():
+    with pytest.raises(ParameterError, match=r"prior_strength=2\.0 applies to named priors"):
+        vbterrier.score({"mine": MINE}, SMALL, ["BNDCG(prior_strength=2)@3"])
+    with pytest.raises(ParameterError, match="horizon=5 applies to the default prior"):
+        vbterrier.score({"mine": MINE}, SMALL, ["BNDCG(prior='pool',horizon=5)@3"])
+
+
+def test_a_deeper_horizon_has_a_larger_ideal():
+    one, qrels = {"a": RUNS["a"]}, shallow_pool(RUNS, QRELS, 10)
+    shallow, deep = (
+        vbterrier.score(one, qrels, [f"BNDCG(horizon={horizon})@10"]).means().to_numpy().item() for horizon in (10, 60)
+    )
+    assert deep < shallow
+
+
+def noisy_labels(share, seed=0):
+    rng = np.random.default_rng(seed)
+    wrong, others = rng.random(len(QRELS)) < share, rng.permutation(QRELS["label"])
+    return QRELS.assign(label=np.where(wrong, others, QRELS["label"]))
+
+
+def error(labels, qrels):
+    truth = vbterrier.score(RUNS, QRELS, ["nDCG@10"]).values["value"].to_numpy()
+    found = vbterrier.score(RUNS, qrels, ["BNDCG@10"], labels=labels).values["value"].to_numpy()
+    return np.sqrt(((found - truth) ** 2).mean())
+
+
+def test_labels_help_as_far_as_they_are_right():
+    none, good, poor = (error(labels, THIN) for labels in (None, noisy_labels(0.1), noisy_labels(0.6)))
+    assert good < 0.75 * none
+    assert good < poor < 1.02 * none
+
+
+@pytest.mark.parametrize("make", [lambda label: 0 * label, lambda label: 3 - label], ids=["constant", "reversed"])
+def test_labels_that_say_nothing_change_nothing(make):
+    assert error(QRELS.assign(label=make(QRELS["label"])), THIN) == pytest.approx(error(None, THIN), rel=0.03)
+
+
+def test_scales_of_labels_do_not_matter():
+    labels = noisy_labels(0.2)
+    assert error(labels, THIN) == pytest.approx(error(labels.assign(label=labels["label"] * 7.5 - 3), THIN), rel=1e-6)
+
+
+def test_labels_of_some_documents_and_of_several_machines():
+    some = noisy_labels(0.1).sample(frac=0.5, random_state=1)
+    assert error({"good": some, "poor": noisy_labels(0.7)}, THIN) < error(None, THIN)
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (QRELS.assign(qid="z" + QRELS["qid"]), "none is of a judged topic"),
+        (QRELS.assign(label=np.inf), "is infinite"),
+        (pd.concat([QRELS, QRELS]), "has several labels"),
+        (QRELS.iloc[:0], "no rows"),
+        ({}, "labels: none"),
+        (7, "wanted a frame"),
+        (QRELS.drop(columns="label"), "label"),
+    ],
+)
+def test_bad_labels_are_refused(labels, message):
+    with pytest.raises(InputError, match=message):
+        vbterrier.score(RUNS, THIN, ["BNDCG@10"], labels=labels)
+
+
+def test_labels_of_unknown_documents_are_warned_of():
+    with pytest.warns(DegenerateWarning, match="no judged document has a label"):
+        error(QRELS.assign(docno="x" + QRELS["docno"]), THIN)
+
+
+def test_labels_keep_their_names():
+    assert MachineLabels({"one": QRELS, "two": QRELS}).names == ["one", "two"]
+    with pytest.raises(InputError, match="two labellers are called '1'"):
+        MachineLabels({1: QRELS, "1": QRELS})
+
+
+def test_a_saved_model_is_the_same_model(tmp_path):
+    model = fit(RUNS, THIN, labels={"llm": noisy_labels(0.2)}, seed=3)
+    again = EvidenceModel.load(model.save(tmp_path / "model"))
+    pd.testing.assert_frame_equal(model.probabilities(), again.probabilities())
+    pd.testing.assert_frame_equal(model.topics(), again.topics())
+    with pytest.raises(FileError, match="exists already"):
+        model.save(tmp_path / "model")
+    with pytest.raises(FileError, match="is no saved model"):
+        EvidenceModel.load(tmp_path)
+
+
+def test_a_registered_model_gives_one_run_the_evidence_of_all(tmp_path):
+    fit(RUNS, THIN).register("planted")
+    together = vbterrier.score(RUNS, THIN, ["BNDCG@10"]).values.query("name == 'b'")
+    measure = vbterrier.BNDCG(model="planted") @ 10
+    alone = {row.query_id: row.value for row in ir_measures.iter_calc([measure], *renamed(THIN, RUNS["b"]))}
+    assert [alone[qid] for qid in together["qid"]] == pytest.approx(together["value"].tolist())
+    fit(RUNS, THIN).save(tmp_path / "planted")
+    by_path = vbterrier.BNDCG(model=str(tmp_path / "planted")) @ 10
+    found = vbterrier.score({"b": RUNS["b"]}, THIN, [by_path]).values["value"].tolist()
+    assert found == pytest.approx(together["value"].tolist())
+
+
+def renamed(qrels, run):
+    return (
+        qrels.rename(columns={"qid": "query_id", "docno": "doc_id", "label": "relevance"}),
+        run.rename(columns={"qid": "query_id", "docno": "doc_id"}),
+    )
+
+
+def test_a_run_with_other_documents_joins_the_evidence():
+    fit({name: RUNS[name] for name in "ab"}, THIN).register("two")
+    found = vbterrier.score({"e": RUNS["e"]}, THIN, ["BNDCG(model='two')@10"]).means().to_numpy()
+    expected = vbterrier.score({name: RUNS[name] for name in "abe"}, THIN, ["BNDCG@10"]).means().loc["e"].to_numpy()
+    assert found.ravel() == pytest.approx(expected)
+
+
+def test_an_unknown_model_is_refused():
+    with pytest.raises(InputError, match=r"model='nowhere': no model is registered .*fit\(runs, qrels\)"):
+        vbterrier.score({"mine": MINE}, SMALL, ["BNDCG(model='nowhere')@3"])
+
+
+def test_a_model_shows_itself():
+    model = fit(RUNS, THIN)
+    calibration = model.calibration()
+    assert calibration["n"].sum() == (model.model.evidence.level >= 0).sum()
+    assert calibration["log_loss"].iloc[0] < calibration["log_loss_pool"].iloc[0]
+    gap = (calibration["predicted"] - calibration["relevant"]).abs()
+    assert (gap[calibration["n"] > 50] < 0.15).all()
+    topics = model.topics()
+    assert (topics["low"] <= topics["n_relevant"] + topics["found"] + topics["unseen"]).all()
+    shares = model.by_rank().query("name == 'a'")
+    assert shares["prob"].iloc[:5].mean() > shares["prob"].iloc[-20:].mean()
+    assert "of" in repr(model)
+    assert "Selection for judging" in model._repr_html_()
+
+
+def test_processes_score_as_one_does():
+    runs = {name: RUNS[name] for name in "abc"}
+    plain, spread = (vbterrier.score(runs, THIN, ["BNDCG@10"], n_jobs=n_jobs).values for n_jobs in (1, 2))
+    pd.testing.assert_frame_equal(plain, spread)
+
+
+def test_judging_narrows_intervals_and_finds_what_matters():
+    runs = {name: RUNS[name] for name in "ab"}
+    plan = vbterrier.judge_next(runs, THIN, 40)
+    assert plan.width_after < 0.95 * plan.width_before
+    known = plan.frame[["qid", "docno"]].merge(QRELS)
+    assert len(known) == 40
+    again = vbterrier.rank_systems(runs, pd.concat([THIN, known]))
+    before = vbterrier.rank_systems(runs, THIN)
+    width = [(found.systems["high"] - found.systems["low"]).mean() for found in (before, again)]
+    assert width[1] < width[0]
+
+
+def test_hidden_runs_pool_half_of_the_groups():
+    parts = list(hidden_runs(RUNS, QRELS, {name: name for name in RUNS}, 5, 3))
+    assert [part.name for part in parts] == ["hidden 1", "hidden 2", "hidden 3"]
+    for part in parts:
+        pooled = set(RUNS) - set(part.runs)
+        assert len(pooled) == 3
+        assert part.evidence == part.runs
+        expected = shallow_pool({name: RUNS[name] for name in pooled}, QRELS, 5)
+        pd.testing.assert_frame_equal(part.qrels, expected)
+    with pytest.raises(ParameterError, match="at least two groups"):
+        list(hidden_runs(RUNS, QRELS, dict.fromkeys(RUNS, "all")))
+
+
+def test_sparse_judgments_are_one_document_of_the_highest_grade_per_topic():
+    sparse = sparse_qrels(QRELS, seed=2)
+    best = QRELS.groupby("qid")["label"].max()
+    assert sparse["qid"].is_unique
+    assert sparse.set_index("qid")["label"].to_dict() == best[best > 0].to_dict()
+
+
+def test_regimes_combine_in_a_simulation():
+    left = [(part.name, subsample_qrels(part.qrels, 0.3), part.runs) for part in leave_group_out(RUNS, QRELS)]
+    found = vbterrier.simulate(RUNS, QRELS, left, estimators={"naive": "nDCG@10", "new": "BNDCG@10"}).unjudged()
+    errors = found.errors(by=[]).set_index("estimator")["rmse"]
+    assert errors["new"] < 0.75 * errors["naive"]
+    covered = found.coverage(by=[]).query("level == 0.9 and topics == 'unjudged'")["covered"].item()
+    assert 0.82 <= covered <= 0.98
