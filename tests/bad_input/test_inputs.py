@@ -18,7 +18,7 @@ import vbterrier
 from vbterrier import BNDCG, score
 from vbterrier.errors import DegenerateWarning, FileError, InputError, ParameterError
 from vbterrier.frames.ranking import ranked
-from vbterrier.unjudged.distribution import bootstrap_distribution
+from vbterrier.unjudged.drawn import bootstrap_distribution
 from vbterrier.unjudged.metrics import AP
 
 QRELS = pd.DataFrame(
@@ -35,25 +35,27 @@ RIGHT = (1 + 1 / math.log2(3)) / 2
 TO_IR_MEASURES = {"qid": "query_id", "docno": "doc_id", "label": "relevance"}
 
 
-# The ways in: each gives the mean of BNDCG@10, which is nDCG@10 on these data.
+MEASURE = BNDCG(prior="learned") @ 10
+
+# The ways in: each gives the mean of this measure, which is nDCG@10 on these data.
 
 
 def by_score(run, qrels):
-    return score({"mine": run}, qrels, ["BNDCG@10"], n_resamples=2, on_topics="all").means().loc["mine", "BNDCG@10"]
+    return score({"mine": run}, qrels, [MEASURE], n_resamples=2, on_topics="all").means().loc["mine", str(MEASURE)]
 
 
 def by_distribution(run, qrels):
-    return bootstrap_distribution(run, qrels).mean.mean()
+    return bootstrap_distribution(run, qrels, prior="learned").mean.mean()
 
 
 def by_ir_measures(run, qrels):
     run, qrels = run.rename(columns=TO_IR_MEASURES), qrels.rename(columns=TO_IR_MEASURES)
-    return ir_measures.calc_aggregate([BNDCG @ 10], qrels, run)[BNDCG @ 10]
+    return ir_measures.calc_aggregate([MEASURE], qrels, run)[MEASURE]
 
 
 def by_experiment(run, qrels):
     topics = pd.DataFrame({"qid": ["q1", "q2"], "query": ["one", "two"]})
-    return pt.Experiment([run], topics, qrels, [BNDCG @ 10], names=["mine"])["BNDCG@10"].item()
+    return pt.Experiment([run], topics, qrels, [MEASURE], names=["mine"])[str(MEASURE)].item()
 
 
 LIBRARY = {"score": by_score, "distribution": by_distribution, "ir_measures": by_ir_measures}
@@ -83,7 +85,7 @@ def stored(tmp_path):
 def scored(command, stored):
     """Score files of these rows with the command line: exit code, mean, lines of errors and warnings."""
 
-    def run(run=RUN, qrels=QRELS, *options, measure="BNDCG@10"):
+    def run(run=RUN, qrels=QRELS, *options, measure=str(MEASURE)):
         mine, judgments = stored(mine=run, qrels=qrels)
         arguments = ["score", mine, "--qrels", judgments, "-m", measure, "-f", "csv", "--resamples", 2, *options]
         code, out, err = command(*arguments)
@@ -193,7 +195,7 @@ def test_polars_frames_give_the_right_number_or_an_error_with_the_remedy_in_ir_m
     assert by_score(run, qrels) == by_distribution(run, qrels) == pytest.approx(RIGHT, abs=1e-12)
     renamed = [frame.rename({k: v for k, v in TO_IR_MEASURES.items() if k in frame.columns}) for frame in (qrels, run)]
     with pytest.raises(InputError, match=r"convert polars frames with \.to_pandas\(\), or use vbterrier\.score"):
-        ir_measures.calc_aggregate([BNDCG @ 10], *renamed)
+        ir_measures.calc_aggregate([MEASURE], *renamed)
 
 
 @everywhere
@@ -203,7 +205,7 @@ def test_a_topic_that_a_run_lacks_scores_zero(evaluated):
 
 def test_a_topic_that_a_run_lacks_is_counted_in_the_output(command, stored):
     run, qrels = stored(mine=RUN.iloc[:4], qrels=QRELS)
-    asked = "score", run, "--qrels", qrels, "-m", "BNDCG@10"
+    asked = "score", run, "--qrels", qrels, "-m", str(MEASURE)
     head, row = (line.split(",") for line in command(*asked, "-f", "csv")[1].splitlines()[:2])
     assert row[head.index("n_missing")] == "1"
     lines = command(*asked)[1].splitlines()
@@ -401,9 +403,9 @@ def test_invalid_frames_are_an_error_in_the_library(evaluated, run, qrels, words
 @pytest.mark.parametrize(("run", "words"), TWICE.values(), ids=TWICE)
 def test_first_keeps_the_best_rank_gives_the_right_number_and_warns_once(scored, run, words):
     with pytest.warns(DegenerateWarning, match="run 'mine': 1 repeated documents dropped") as warned:
-        found = score({"mine": run}, QRELS, ["BNDCG@10"], duplicates="first").means()
+        found = score({"mine": run}, QRELS, [MEASURE], duplicates="first").means()
     assert len(warned) == 1
-    assert found.loc["mine", "BNDCG@10"] == pytest.approx(RIGHT, abs=1e-12)
+    assert found.loc["mine", str(MEASURE)] == pytest.approx(RIGHT, abs=1e-12)
     code, value, said = scored(run, QRELS, "--duplicates", "first")
     assert (code, value) == (0, pytest.approx(RIGHT, abs=1e-12))
     assert said == ["vbterrier: warning: run 'mine': 1 repeated documents dropped, each at its lower rank"]
@@ -492,7 +494,7 @@ def test_generators_are_an_error_because_they_can_be_read_only_once(place):
 def test_generators_of_rows_are_read_once_for_all_measures_of_a_call_in_ir_measures():
     run = (ir_measures.ScoredDoc(*row) for row in RUN.itertuples(index=False))
     qrels = (ir_measures.Qrel(*row) for row in QRELS.itertuples(index=False))
-    measures = [BNDCG @ 10, BNDCG(stat="median") @ 10, ir_measures.nDCG @ 10]
+    measures = [MEASURE, MEASURE(stat="median"), ir_measures.nDCG @ 10]
     assert list(ir_measures.calc_aggregate(measures, qrels, run).values()) == pytest.approx([RIGHT] * 3)
 
 
@@ -516,8 +518,8 @@ MISTAKES = {
     "BNDCG(statistic='mean')@10": "no parameter 'statistic'; wanted one of cutoff, prior, stat",
     "BNDCG(priors='pool')@10": "Did you mean prior?",
     "nDCG(gain='log2')@10": "Did you mean gains?",
-    "BNDCG(prior='pools')@10": "'pool+run', 'learned', 'hierarchical', 'column', 'auto'. Did you mean pool?",
-    "BNDCG(stat='average')@10": "'mode', 'std', 'lo', 'hi', or a percentile such as 'q5'",
+    "BNDCG(prior='pools')@10": "'pool+run', 'learned', 'hierarchical', 'column', 'evidence', 'auto'. Did you mean pool?",
+    "BNDCG(stat='average')@10": "'mode', 'std', 'lo', 'hi', 'variance_part', or a percentile such as 'q5'",
     "BNDCG(level=1.5)@10": "level=1.5: wanted a number from 0 to 1",
     "BNDCG(n_draws=0)@10": "n_draws=0: wanted a whole number",
     "NDCGBound(side='up')@10": "wanted one of 'lower', 'upper'",
@@ -638,7 +640,7 @@ def test_a_run_prior_with_nothing_to_go_by_is_an_error_that_names_the_topics_and
 
 def test_averages_over_different_topics_are_refused_unless_asked_for(command, stored):
     whole, part, qrels = stored(whole=RUN, part=RUN.iloc[:4], qrels=QRELS)
-    arguments = ["score", whole, part, "--qrels", qrels, "-m", "BNDCG@10", "-f", "csv"]
+    arguments = ["score", whole, part, "--qrels", qrels, "-m", str(MEASURE), "-f", "csv"]
     code, out, err = command(*arguments)
     assert (code, out, len(err.splitlines())) == (1, "", 1)
     assert "run 'whole' has 2 of the 2 topics, run 'part' has 1, and they differ in 'q2'" in err
@@ -712,7 +714,7 @@ def test_topics_without_intents_are_an_error_that_lists_them_unless_asked_otherw
 
 
 def test_more_than_26_systems_work():
-    found = score({f"s{i}": RUN for i in range(40)}, QRELS, ["BNDCG@10"], n_resamples=2).means()["BNDCG@10"]
+    found = score({f"s{i}": RUN for i in range(40)}, QRELS, [str(MEASURE)], n_resamples=2).means()[str(MEASURE)]
     assert found.tolist() == pytest.approx([RIGHT] * 40)
 
 

@@ -41,12 +41,13 @@ class Collection(NamedTuple):
 
 
 def trec_web(data: Path) -> Collection:
-    """TREC Web 2012: three runs, condensed to the judged documents."""
+    """TREC Web 2012: four runs, each a group."""
     folder = data / "trec_web_diversity"
     qrels = vbterrier.frames.flatten_qrels(vbterrier.read_qrels(folder / "qrels.2012.diversity.gz"))
     qrels["label"] = qrels["label"].clip(lower=0)
     paths = sorted((folder / "runs").glob("*2012*"))
-    return _condensed({path.name.split(".2012")[0]: vbterrier.read_run(path) for path in paths}, qrels)
+    runs = {path.name.split(".2012")[0]: vbterrier.read_run(path) for path in paths}
+    return Collection(_condensed(runs, qrels), qrels, {name: name for name in runs})
 
 
 def trec_dl19(data: Path) -> Collection:
@@ -54,7 +55,8 @@ def trec_dl19(data: Path) -> Collection:
     folder = data / "trec_dl19"
     qrels = vbterrier.read_qrels(folder / "qrels.nist.txt.gz")
     paths = sorted((folder / "runs").glob("run.*.gz"))
-    return _condensed({path.name[4:-3]: vbterrier.read_run(path) for path in paths}, qrels)
+    runs = {path.name[4:-3]: vbterrier.read_run(path) for path in paths}
+    return Collection(_condensed(runs, qrels), qrels, {name: re.match("[A-Za-z]+", name)[0] for name in runs})
 
 
 def trec_covid(data: Path) -> Collection:
@@ -67,10 +69,9 @@ def trec_covid(data: Path) -> Collection:
 COLLECTIONS = {"TREC Web 2012": trec_web, "TREC DL 2019": trec_dl19, "TREC-COVID": trec_covid}
 
 
-def _condensed(runs: dict[str, pd.DataFrame], qrels: pd.DataFrame) -> Collection:
+def _condensed(runs: dict[str, pd.DataFrame], qrels: pd.DataFrame) -> dict[str, pd.DataFrame]:
     condense = vbterrier.Condense(qrels)
-    groups = {name: re.match("[A-Za-z]+", name)[0] for name in runs} if len(runs) > 3 else {name: name for name in runs}
-    return Collection({name: condense(run.assign(rank=0)) for name, run in runs.items()}, qrels, groups)
+    return {name: condense(run.assign(rank=0)) for name, run in runs.items()}
 
 
 def regimes(name: str, data: Path, found: Collection) -> dict[str, list[Any]]:

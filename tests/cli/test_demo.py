@@ -12,7 +12,7 @@ from ir_measures import nDCG
 
 from vbterrier.demo import FILES, copy_demo, demo_folder
 from vbterrier.errors import InputError
-from vbterrier.unjudged.distribution import bootstrap_distribution
+from vbterrier.unjudged.drawn import bootstrap_distribution
 
 SCRIPT = Path(__file__).parents[1] / "golden" / "make_demo.py"
 SYSTEMS = ("lexical", "words", "dense")

@@ -191,7 +191,7 @@ def test_preferences_are_those_of_a_loop(found):
 
 
 def test_runs_that_are_not_evaluated_have_their_true_score(runs, complete):
-    (group, left, names), *_ = leave_group_out(runs, complete, cutoff=10)
+    (group, left, names, _), *_ = leave_group_out(runs, complete, cutoff=10)
     found = simulate(runs, complete, [(group, left, names)], estimators={"lower": "nDCG@10"})
     assert found.estimates["name"].unique().tolist() == ["r0"]
     truth, estimate = values(runs, complete, "nDCG@10"), values({"r0": runs["r0"]}, left, "nDCG@10")

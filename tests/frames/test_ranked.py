@@ -16,7 +16,7 @@ from pandas.testing import assert_frame_equal
 from vbterrier import score
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.frames.ranking import Run, ranked
-from vbterrier.unjudged.distribution import bootstrap_distribution
+from vbterrier.unjudged.drawn import bootstrap_distribution
 
 
 def frame(**topics):

@@ -14,7 +14,7 @@ from ir_measures import nDCG
 
 from vbterrier import BNDCG, DegenerateWarning, InputError, NDCGBound, ParameterError, Unjudged
 from vbterrier.measures.unjudged import Bootstrapped
-from vbterrier.unjudged.distribution import bootstrap_distribution
+from vbterrier.unjudged.drawn import bootstrap_distribution
 
 STATS = ("mean", "std", "q5", "q25", "q50", "q75", "q95")
 # As the published values name the priors.

@@ -56,8 +56,8 @@ def test_what_a_group_alone_contributed_goes(seed):
     runs, qrels = random_setting(seed)
     groups = {"r0": "A", "r1": "B", "r2": "A", "r3": "C"}
     found = list(leave_group_out(runs, qrels, groups, cutoff=3))
-    assert [(group, names) for group, _, names in found] == [("A", ("r0", "r2")), ("B", ("r1",)), ("C", ("r3",))]
-    for group, left, names in found:
+    assert [(part.name, part.runs) for part in found] == [("A", ("r0", "r2")), ("B", ("r1",)), ("C", ("r3",))]
+    for group, left, names, _ in found:
         own = set().union(*(first(runs[name], 3) for name in names))
         others = set().union(*(first(runs[name], 3) for name in runs if groups[name] != group))
         kept = [pair not in own - others for pair in zip(qrels["qid"], qrels["docno"], strict=True)]
@@ -69,14 +69,14 @@ def test_what_a_group_alone_contributed_goes(seed):
 @pytest.mark.filterwarnings("ignore::vbterrier.DegenerateWarning")
 def test_other_groups_stay_fully_judged(seed):
     runs, qrels = random_setting(seed)
-    for _, left, names in leave_group_out(runs, qrels, cutoff=3):
+    for _, left, names, _ in leave_group_out(runs, qrels, cutoff=3):
         unjudged = {name: Judgments(left).judge(Run(frame), 3).n_unjudged.sum() for name, frame in runs.items()}
         assert all((count == 0) or name in names for name, count in unjudged.items())
 
 
 def test_documents_that_no_run_has_stay():
     runs = {"one": run(q1=["a", "b"]), "two": run(q1=["b", "c"])}
-    left = {group: list(qrels["docno"]) for group, qrels, _ in leave_group_out(runs, judged("abcdx"), cutoff=2)}
+    left = {group: list(qrels["docno"]) for group, qrels, _, _ in leave_group_out(runs, judged("abcdx"), cutoff=2)}
     assert left == {"one": list("bcdx"), "two": list("abdx")}
 
 
@@ -85,7 +85,7 @@ def test_only_the_first_ranks_count_in_the_order_of_trec_eval():
     tied = run(q1=["a", "b"]).assign(score=1.0)
     with pytest.warns(DegenerateWarning, match="lose all judgments"):
         left = {
-            group: list(qrels["docno"]) for group, qrels, _ in leave_group_out({"one": tied}, judged("b"), cutoff=1)
+            group: list(qrels["docno"]) for group, qrels, _, _ in leave_group_out({"one": tied}, judged("b"), cutoff=1)
         }
     assert left == {"one": []}
     (found,) = leave_group_out({"one": tied}, judged("ab"), cutoff=1)

@@ -63,7 +63,7 @@ def variance_left(prob, gain, weights, strength, judged):
 
 
 def residual(prob, gain, weights, strength):
-    return ResidualVariance(
+    return ResidualVariance.of_weights(
         np.atleast_2d(np.asarray(weights, dtype=float)), gain_covariance(prob, gain, 1 / (strength + 1))
     )
 
@@ -178,10 +178,10 @@ def test_a_neighbour_teaches_the_more_the_weaker_the_prior():
 
 def test_sums_in_another_order_break_no_tie():
     one, other = np.array([[0.1], [0.2], [0.5]]), np.array([[0.5], [0.2], [0.1]])
-    pair = [ResidualVariance(weights, np.array([[0.25]])) for weights in (one, other)]
+    pair = [ResidualVariance.of_weights(weights, np.array([[0.25]])) for weights in (one, other)]
     worth = [float(made.value_of_judging()[0]) for made in pair]
     assert worth[0] != worth[1]
-    for order in (pair, [ResidualVariance(weights, np.array([[0.25]])) for weights in (other, one)]):
+    for order in (pair, [ResidualVariance.of_weights(weights, np.array([[0.25]])) for weights in (other, one)]):
         assert [step.topic for step in greedy(order, 2)] == [0, 1]
 
 

@@ -11,7 +11,8 @@ import pytest
 
 from vbterrier.errors import InputError, ParameterError
 from vbterrier.frames.ranking import Run
-from vbterrier.unjudged.distribution import BootstrapDistribution, bootstrap_distribution
+from vbterrier.unjudged.distribution import BootstrapDistribution
+from vbterrier.unjudged.drawn import bootstrap_distribution
 from vbterrier.unjudged.metrics import AP, ERR, NDCG, RBP, Precision, Q
 from vbterrier.unjudged.pool import Judgments
 from vbterrier.unjudged.priors import Process
@@ -61,7 +62,7 @@ def by_hand(judged, metric, probs, strength, topic, order):
             fresh, seen = probs[grade], sequence[:i].count(grade)
             chance *= fresh if math.isinf(strength) else (strength * fresh + seen) / (strength + i)
         levels = judged.levels[topic].copy()
-        levels[order] = landed(sequence, left)
+        levels[order] = landed(sequence, left) if metric.has_ideal else sequence
         if parts.score is None:
             score = sum(u * parts.gain[v] for u, v in zip(parts.unit[topic], levels, strict=True) if v >= 0)
         else:
@@ -104,7 +105,7 @@ def test_the_order_of_the_papers_code_is_that_of_docnos(metric):
 
 
 def test_atoms_of_rbp_lie_within_its_residual():
-    distribution = bootstrap_distribution(RUN, QRELS, 7, metric=RBP(0.8, rel=1), prior_strength=2.0)
+    distribution = bootstrap_distribution(RUN, QRELS, 7, metric=RBP(0.8, rel=1), prior="learned", prior_strength=2.0)
     weights = 0.2 * 0.8 ** np.arange(7)
     base = weights[[1, 5]].sum()
     values, _ = distribution.atoms("q1")
@@ -139,8 +140,8 @@ def test_draws_depend_on_seed_and_topic_alone(metric):
 
 
 def test_draws_of_an_uncertain_prior_bracket_the_exact_quantiles():
-    exact = bootstrap_distribution(RUN, QRELS, 7, prior_strength=1.5)
-    drawn = bootstrap_distribution(RUN, QRELS, 7, prior_strength=1.5, method="mc", n_draws=20_000)
+    exact = bootstrap_distribution(RUN, QRELS, 7, prior="learned", prior_strength=1.5)
+    drawn = bootstrap_distribution(RUN, QRELS, 7, prior="learned", prior_strength=1.5, method="mc", n_draws=20_000)
     for level in (0.1, 0.5, 0.9):
         low, high = drawn.distributions[0].brackets(np.array([level]))[:, 0]
         assert low - 1e-9 <= exact.quantile(level)[0] <= high + 1e-9
@@ -177,7 +178,7 @@ def test_a_score_that_is_no_sum_has_no_grid():
     # Even where nothing is unjudged, so that the data do not decide it.
     for cutoff in (1, 7):
         with pytest.raises(ParameterError, match="method='grid' needs a score that is a sum over ranks, and AP is not"):
-            bootstrap_distribution(RUN, QRELS, cutoff, method="grid", metric=AP())
+            bootstrap_distribution(RUN, QRELS, cutoff, prior="learned", method="grid", metric=AP())
 
 
 @pytest.mark.parametrize("metric", [NDCG(), AP()], ids=repr)

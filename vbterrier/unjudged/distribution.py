@@ -75,22 +75,13 @@ class BootstrapDistribution(Shown):
     """
 
     def __init__(self, judged: JudgedTop, process: Process, metric: Metric | None = None) -> None:
-        if metric is not None:
-            if not hasattr(metric, "parts") or isinstance(metric, type):
-                raise ParameterError(
-                    f"metric={metric!r}: wanted an instance of a class of vbterrier.unjudged.metrics, as AP(rel=1), or "
-                    "None for nDCG"
-                )
-            if process.dcg != DCG[0]:
-                raise ParameterError(
-                    f"dcg={process.dcg!r} applies to nDCG only; use metric=NDCG({process.dcg!r}), or no metric"
-                )
+        chosen = metric_of(metric, process)
         if process.compat:
             judged = judged.regraded(np.array(ECIR23_GRADES))
         self.topics = judged.judgments.topics
         self.cutoff = judged.cutoff
         self.process = process
-        self.metric: Metric = NDCG(process.dcg) if metric is None else metric
+        self.metric: Metric = chosen
         self.n_unjudged = judged.n_unjudged
         self.grades = judged.judgments.grades
         prior = prior_of(judged, process)
@@ -343,6 +334,28 @@ def drawing_order(judged: JudgedTop, *, by_docno: bool) -> Ints:
         turn[topic, rank] = judged.run.docno.take(judged.rows[topic, rank]).ranks()
     behind = np.where(judged.unjudged, turn, np.iinfo(np.int64).max)
     return np.argsort(behind, axis=1, kind="stable")[:, :most]
+
+
+def metric_of(metric: Metric | None, process: Process) -> Metric:
+    """The given metric, or nDCG with the gain of the process.
+
+    Raises
+    ------
+    ParameterError
+        Not an instance of a metric; a gain of nDCG beside another metric.
+    """
+    if metric is None:
+        return NDCG(process.dcg)
+    if not hasattr(metric, "parts") or isinstance(metric, type):
+        raise ParameterError(
+            f"metric={metric!r}: wanted an instance of a class of vbterrier.unjudged.metrics, as AP(rel=1), or None for "
+            "nDCG"
+        )
+    if process.dcg != DCG[0]:
+        raise ParameterError(
+            f"dcg={process.dcg!r} applies to nDCG only; use metric=NDCG({process.dcg!r}), or no metric"
+        )
+    return metric
 
 
 SIDES = ("lower", "upper")

@@ -10,9 +10,8 @@ import numpy as np
 from vbterrier.errors import InputError, whole
 from vbterrier.frames.ranking import Run, places
 from vbterrier.kernels.grades.distributions import Sample, atoms_of
-from vbterrier.unjudged.distribution import BootstrapDistribution
+from vbterrier.unjudged.distribution import BootstrapDistribution, metric_of
 from vbterrier.unjudged.joint import JointDistribution
-from vbterrier.unjudged.metrics import NDCG
 from vbterrier.unjudged.model import fit_model
 from vbterrier.unjudged.pool import Judgments
 from vbterrier.unjudged.priors import N_DRAWS, Process
@@ -53,7 +52,7 @@ class DrawnDistribution(BootstrapDistribution):
     def __init__(self, judged: JudgedTop, process: Process, metric: Metric | None, draw: Draw) -> None:
         self.topics = judged.judgments.topics
         self.cutoff, self.process = judged.cutoff, process
-        self.metric = NDCG(process.dcg) if metric is None else metric
+        self.metric = metric_of(metric, process)
         self.n_unjudged, self.grades = judged.n_unjudged, judged.judgments.grades
         self._judged, self._draw = judged, draw
         self._quantiles, self._intervals = {}, {}

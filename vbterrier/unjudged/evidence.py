@@ -251,7 +251,8 @@ class Features:
 def features_of(evidence: Evidence) -> Features:
     """Return the features of all documents.
 
-    ``rank``: ``log Σ_runs 1/(3 + rank)``. With two or more runs ``share``, the share of runs that retrieve a document,
+    ``rank``: ``log Σ_runs 1/(3 + rank)``. ``best`` and ``below``: ``-log`` of the best rank, at most and at least the
+    cutoff. With two or more runs ``share``, the share of runs that retrieve a document,
     and ``support``, ``log(w + .25)`` with w the effective number of runs that retrieve it up to the cutoff, in which a
     run has the weight ``1 / Σ_other overlap``, so that similar runs count as one. With three or more ``company``, the
     mean effective support of the documents in the same cut. ``outside``: the logit of the share of relevant documents
@@ -260,6 +261,11 @@ def features_of(evidence: Evidence) -> Features:
     m, n_runs, near = len(evidence), evidence.n_runs, evidence.near
     discounted = np.bincount(evidence.item, 1 / (3.0 + evidence.rank), minlength=m)
     columns = {"intercept": np.ones(m), "rank": _standardised(np.log(discounted))}
+    # Two slopes of the best rank: pools often end at the cutoff, and judged documents below it were chosen otherwise.
+    best, cutoff = evidence.best_rank, evidence.cutoff
+    columns["best"] = _standardised(-np.log(np.minimum(best, cutoff)))
+    if not near.all():
+        columns["below"] = _standardised(-np.log(np.maximum(best, cutoff)))
     support = np.zeros((m, n_runs))
     cut = evidence.in_cut
     support[evidence.item[cut], evidence.run[cut]] = 1.0

@@ -44,6 +44,8 @@ SHRINKAGE = 0.35
 INTERCEPT_RIDGE, RIDGE, HIGHER_RIDGE, LABEL_RIDGE = 0.01, 0.1, 4.0, 4.0
 # Prior variances of topic effects: intercept and slope of the first step, intercept of higher steps.
 FIRST_VARIANCES, HIGHER_VARIANCES, NO_VARIANCE = (0.5, 0.1), (0.3,), 1e-6
+# Unseen documents: the weight of the mean over topics beside a topic's own relevant documents, and the gamma's shape.
+UNSEEN_SHRINKAGE, UNSEEN_SHAPE = 0.3, 0.5
 # Draws that are computed at a time.
 BLOCK = 50
 
@@ -250,7 +252,8 @@ class GradeModel:
         The judged share q of the relevant documents in the evidence estimates that of the documents outside: a beta
         distribution with the share of all topics as prior of weight 4, lowered to ``q^(1 + 2 sigma U)``, U uniform. The
         relevant documents outside that were judged, then follow a Poisson distribution with rate ``q λ``, and the
-        others one with rate ``(1 - q) λ``, λ with a gamma prior of the mean over topics.
+        others one with rate ``(1 - q) λ``. λ has a gamma prior whose mean is that over topics, in proportion to the
+        topic's documents of this level in the evidence, shrunk to their mean.
         """
         evidence = self.evidence
         n_draws, n_topics, n_levels = drawn.shape
@@ -270,9 +273,14 @@ class GradeModel:
         for level in range(1, n_levels):
             known = evidence.outside[:, level]
             rate = (known.sum() + 0.5) / n_topics / q.mean(axis=1)
+            within = inside[:, level] + drawn[:, :, level] + 1e-3
+            mean = within.mean(axis=1, keepdims=True)
+            prior = rate[:, None] * (within / mean + UNSEEN_SHRINKAGE) / (1 + UNSEEN_SHRINKAGE)
             for place, rng in enumerate(streams):
                 if not complete[place]:
-                    expected = rng.gamma(known[place] + 1.0, 1 / (1 / rate + q[:, place]))
+                    expected = rng.gamma(
+                        known[place] + UNSEEN_SHAPE, 1 / (UNSEEN_SHAPE / prior[:, place] + q[:, place])
+                    )
                     unseen[:, place, level] = rng.poisson((1 - q[:, place]) * expected)
         return unseen
 

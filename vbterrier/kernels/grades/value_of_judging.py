@@ -104,7 +104,7 @@ class ResidualVariance:
 
     def __init__(self, variance: Floats, score_covariance: Floats, covariance: Floats) -> None:
         self._variance, self._score_covariance, self._covariance = variance, score_covariance, covariance.copy()
-        self._least = _NEGLIGIBLE * np.diagonal(covariance)
+        self._least, self._least_variance = _NEGLIGIBLE * np.diagonal(covariance), _NEGLIGIBLE * variance
 
     @classmethod
     def of_weights(cls, weights: Floats, covariance: Floats) -> ResidualVariance:
@@ -128,7 +128,7 @@ class ResidualVariance:
     @property
     def variance(self) -> Floats:
         """The variance of each score, shape (r,)."""
-        return np.maximum(self._variance, 0.0)
+        return np.where(self._variance > self._least_variance, self._variance, 0.0)
 
     def value_of_judging(self) -> Floats:
         """The variance that the judgment of each document removes, mean over the scores, shape (u,)."""
