@@ -518,7 +518,7 @@ MISTAKES = {
     "BNDCG(statistic='mean')@10": "no parameter 'statistic'; wanted one of cutoff, prior, stat",
     "BNDCG(priors='pool')@10": "Did you mean prior?",
     "nDCG(gain='log2')@10": "Did you mean gains?",
-    "BNDCG(prior='pools')@10": "'pool+run', 'learned', 'hierarchical', 'column', 'evidence', 'auto'. Did you mean pool?",
+    "BNDCG(prior='pools')@10": "'learned', 'hierarchical', 'column', 'evidence', 'auto'. Did you mean pool?",
     "BNDCG(stat='average')@10": "'mode', 'std', 'lo', 'hi', 'variance_part', or a percentile such as 'q5'",
     "BNDCG(level=1.5)@10": "level=1.5: wanted a number from 0 to 1",
     "BNDCG(n_draws=0)@10": "n_draws=0: wanted a whole number",

@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 import vbterrier
-
 from vbterrier.unjudged.incomplete import hidden_runs, leave_group_out, shallow_pool, subsample_qrels
 
 ESTIMATORS = {
@@ -111,12 +110,12 @@ def joint_coverage(found: Collection, parts: list[Any], horizon: int) -> dict[st
         kept = found.qrels[found.qrels["qid"].isin(qrels.loc[qrels["label"] > 0, "qid"])]
         if kept["qid"].nunique() < found.qrels["qid"].nunique():
             truth = vbterrier.score(found.runs, kept, ["nDCG@10"]).means()["nDCG@10"]
-        for row in ranks.systems.itertuples():
-            if row.name in names and row.high > row.low:
-                of_means.append(row.low <= truth[row.name] <= row.high)
-        for row in ranks.pairs.itertuples():
-            if names & {row.name_a, row.name_b} and row.high > row.low:
-                of_pairs.append(row.low <= truth[row.name_a] - truth[row.name_b] <= row.high)
+        systems, pairs = (frame[frame["high"] > frame["low"]] for frame in (ranks.systems, ranks.pairs))
+        systems = systems[systems["name"].isin(names)]
+        pairs = pairs[pairs["name_a"].isin(names) | pairs["name_b"].isin(names)]
+        mean, gap = systems["name"].map(truth), pairs["name_a"].map(truth) - pairs["name_b"].map(truth)
+        of_means += systems["low"].le(mean).mul(mean.le(systems["high"])).tolist()
+        of_pairs += pairs["low"].le(gap).mul(gap.le(pairs["high"])).tolist()
     return {"means": float(pd.Series(of_means).mean()), "differences": float(pd.Series(of_pairs).mean())}
 
 

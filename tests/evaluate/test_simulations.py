@@ -272,7 +272,7 @@ def test_documents_that_complete_judgments_lack_are_told(runs, complete):
         (complete["qid"] != "q1") | (complete["docno"] != runs["r0"].query("qid == 'q1'")["docno"].iloc[0])
     ]
     with pytest.warns(DegenerateWarning, match=r"lack documents that \d runs retrieved \(1 of 'r0'"):
-        found = simulate(runs, lacking, [("all", lacking)], estimators={"mean": "BNDCG@10"})
+        found = simulate(runs, lacking, [("all", lacking)], estimators={"mean": "BNDCG(prior='learned')@10"})
     assert set(found.truth.query("n_unknown > 0")["qid"]) == {"q1"}
     assert "q1" not in set(found.known().estimates.query("name == 'r0'")["qid"])
     assert found.errors()["rmse"].item() > 0
@@ -348,7 +348,9 @@ def test_judgments_are_prepared_once_and_taken_one_by_one(runs, complete, monkey
     made, taken = [], []
     module = importlib.import_module("vbterrier.evaluate.simulation")
     original = module.target_of
-    monkeypatch.setattr(module, "target_of", lambda *given: made.append(given) or original(*given))
+    monkeypatch.setattr(
+        module, "target_of", lambda *given, **options: made.append(given) or original(*given, **options)
+    )
 
     def generated():
         for name, left in thinned(complete)[:2]:

@@ -149,7 +149,7 @@ def test_bars_sum_to_the_probability_of_any_distribution(seed, n_unjudged, metho
     pool = pd.DataFrame({"qid": "q", "docno": [f"d{i}" for i in range(30)], "label": rng.integers(0, 4, 30)})
     docs = [*(f"d{i}" for i in range(10 - n_unjudged)), *(f"n{i}" for i in range(n_unjudged))]
     run = pd.DataFrame({"qid": "q", "docno": docs, "score": rng.permutation(10.0 + np.arange(10))})
-    distribution = bootstrap_distribution(run, pool, 10, method=method, n_draws=50)
+    distribution = bootstrap_distribution(run, pool, 10, prior="learned", method=method, n_draws=50)
     ax = score_distributions(distribution, ax=Figure().subplots())
     ((middle, height, _),) = bars(ax)
     values, probs = distribution.atoms("q")

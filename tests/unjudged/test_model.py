@@ -14,7 +14,6 @@ from vbterrier.kernels.grade_regression import fit_mixed_logit, hashed_uniforms,
 from vbterrier.unjudged import EvidenceModel, MachineLabels, fit
 from vbterrier.unjudged.evidence import evidence_of, features_of, judged_shares, pool_depth, selection
 from vbterrier.unjudged.incomplete import hidden_runs, leave_group_out, shallow_pool, sparse_qrels, subsample_qrels
-from vbterrier.unjudged.model import fit_evidence
 from vbterrier.unjudged.pool import Judgments
 
 pytestmark = [

@@ -82,8 +82,8 @@ def _verdicts(scores: Scores, truth: Scores) -> list[str]:
         errors = ", ".join(f"{name} {value:+.3f}" for name, value in (values - complete).items())
         said.append(f"  {meaning:<26} {measure:<26} {order}" + ("" if values is complete else f"   ({errors})"))
     said.append(
-        "Unjudged documents are also missing from the ideal ranking, which raises the score of every system: compare "
-        "systems, and do not interpret single scores."
+        "Unjudged documents are also missing from the ideal ranking, which raises nDCG of every system, of condensed "
+        "lists too. BNDCG draws the grades of all unjudged documents, and the ideal ranking with them."
     )
     return said
 

@@ -265,7 +265,9 @@ def features_of(evidence: Evidence) -> Features:
     best, cutoff = evidence.best_rank, evidence.cutoff
     columns["best"] = _standardised(-np.log(np.minimum(best, cutoff)))
     if not near.all():
-        columns["below"] = _standardised(-np.log(np.maximum(best, cutoff)))
+        # 0 in the cut: in shallow pools no document below it is judged, and the slope stays 0.
+        below = -np.log(np.maximum(best, cutoff) / cutoff)
+        columns["below"] = np.maximum(below / below.std(), -MOST_DEVIATIONS)
     support = np.zeros((m, n_runs))
     cut = evidence.in_cut
     support[evidence.item[cut], evidence.run[cut]] = 1.0

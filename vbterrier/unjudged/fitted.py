@@ -28,7 +28,7 @@ from vbterrier.unjudged.model import DEPTH, fit_model, fit_step
 from vbterrier.unjudged.pool import Judgments
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     from vbterrier.annotations import StrPath
     from vbterrier.unjudged.model import GradeDraws, GradeModel

@@ -40,8 +40,10 @@ DEPTH = 100
 LEAST_NON_RELEVANT = 0.05
 # exp(logit noise) moves means of probabilities; the factor sqrt(1 + .35 variance) compensates (Zeger et al. 1988).
 SHRINKAGE = 0.35
-# Prior precisions of coefficients: of intercepts, of the first step, of higher steps, of machine labels.
-INTERCEPT_RIDGE, RIDGE, HIGHER_RIDGE, LABEL_RIDGE = 0.01, 0.1, 4.0, 4.0
+# Prior precisions of coefficients: of intercepts, of the first step, of slopes of the best rank and of higher steps, and
+# of machine labels.
+INTERCEPT_RIDGE, RIDGE, STRONG_RIDGE, LABEL_RIDGE = 0.01, 0.1, 4.0, 4.0
+RANK_SLOPES = ("best", "below")
 # Prior variances of topic effects: intercept and slope of the first step, intercept of higher steps.
 FIRST_VARIANCES, HIGHER_VARIANCES, NO_VARIANCE = (0.5, 0.1), (0.3,), 1e-6
 # Unseen documents: the weight of the mean over topics beside a topic's own relevant documents, and the gamma's shape.
@@ -323,7 +325,9 @@ def fit_step(evidence: Evidence, features: Features, level: int, *, with_labels:
         parts = [features.fixed, columns, features.by_run] if first else [features.fixed, columns]
         design = np.column_stack(parts)
         kind = np.repeat(np.arange(len(parts)), [part.shape[1] for part in parts])
-        ridge = np.where(kind == 1, LABEL_RIDGE, RIDGE if first else HIGHER_RIDGE)
+        ridge = np.where(kind == 1, LABEL_RIDGE, RIDGE if first else STRONG_RIDGE)
+        # Shallow pools do not identify slopes of deeper ranks, and a weak prior would draw any slope.
+        ridge[[place for place, name in enumerate(features.names) if name in RANK_SLOPES]] = STRONG_RIDGE
         ridge[0] = INTERCEPT_RIDGE
         fitted = fit_mixed_logit(
             design[known],
@@ -442,7 +446,9 @@ def fit_model(
     if labels is not None:
         labels.require_match(judgments)
     evidence = evidence_of(runs, judgments, cutoff, max(horizon, cutoff) if horizon else max(DEPTH, cutoff), labels)
-    evidence = evidence if horizon else evidence.cut_to(pool_depth(evidence))
+    if not horizon:
+        # Runs whose first k documents are all judged have their score, whatever stands below.
+        evidence = evidence.cut_to(pool_depth(evidence) if evidence.n_unjudged.any() else cutoff)
     if len(evidence.unjudged):
         require_identified(judgments)
     return fit_evidence(evidence)
