@@ -74,7 +74,7 @@ BOOTSTRAPPED = {
     "BP": {"rel": 2, "stat": "hi"},
     "BAP": {"prior": "pool"},
     "BERR": {"max_grade": 3},
-    "BQ": {"beta": 2, "prior_strength": 4},
+    "BQ": {"beta": 2, "prior": "learned", "prior_strength": 4},
 }
 
 

@@ -111,7 +111,7 @@ def test_files_runs_priors_and_measures_are_logged(demo_files, caplog):
     text = caplog.text
     assert "dense.run, 240 rows (" in text
     assert "qrels.txt, 133 rows (" in text
-    assert "learned the prior of 12 topics: unjudged at random with probability" in text
+    assert "fitted the model of unjudged documents to 2 runs, 12 topics, " in text
     assert "scored run dense, 12 topics, BNDCG@10" in text
     assert "compared 1 pairs of systems: randomisation, correction holm" in text
     assert said["vbterrier.measures.base", "DEBUG"].startswith("evaluated BNDCG")

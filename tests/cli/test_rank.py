@@ -30,7 +30,7 @@ def test_a_table_for_people(command, found):
     assert (code, err) == (0, "")
     lines = [line for line in out.splitlines() if line.strip()]
     assert lines[0].split("  ")[1].strip() == "run"
-    for title in ("mean", "90% of means", "expected rank", "90% of ranks", "p(best)", "unjudged"):
+    for title in ("mean", "90% of means", "expected rank", "90% of ranks", "best, these topics", "best, other topics", "unjudged"):
         assert title in lines[0]
     systems = found().systems
     assert [line.split()[0] for line in lines[2:5]] == systems["name"].tolist()
@@ -39,7 +39,8 @@ def test_a_table_for_people(command, found):
         assert cell in lines[2]
     assert f"{first['rank_low']:g} to {first['rank_high']:g}" in lines[2]
     assert lines[5] == (
-        "BNDCG@10, 2 topics; unjudged (draws): 300 draws, seed 0: unjudged documents of these topics under the prior"
+        ""BNDCG@10, 2 topics; unjudged (draws): 300 draws, seed 0: grades of unjudged documents of these topics under the "
+        "model""
     )
 
 
@@ -65,7 +66,7 @@ def test_pairs(command, found):
 def test_one_run_has_no_pairs(command, found):
     code, out, _ = command("rank", "a.run", "--qrels", "qrels.txt", "--pairs", "--draws", "10")
     assert code == 0
-    assert "interval of a - b   p(a beats b)" in out
+    assert "interval of a - b   a beats b, these topics" in out
 
 
 @pytest.mark.parametrize("pairs", [False, True])

@@ -8,7 +8,7 @@ from vbterrier.evaluate.scores import score
 from vbterrier.execution.checkpoint import FORMAT, Journal
 
 ROWS = [(f"q{t}", f"d{d}", 9.0 - d) for t in range(6) for d in range(4)]
-QRELS = pd.DataFrame({"qid": [f"q{t}" for t in range(6)], "docno": "d1", "label": 1})
+QRELS = pd.DataFrame({"qid": [f"q{t}" for t in range(6)], "docno": "d1", "label": [1, 1, 1, 1, 1, 0]})
 
 
 @pytest.mark.parametrize("kind", ["place", "topics"])

@@ -448,7 +448,7 @@ def test_the_command_line_scores_them(command, tmp_path, partly_judged):
     assert list(shown) == [
         "BAP@10",
         "BRBP(p=0.5)@10",
-        "BQ(beta=2.0,prior='pool')@5",
+        "BQ(prior='pool',beta=2.0)@5",
         "BERR(prior='pool',prior_strength=4.0)@10",
         "BP@5",
     ]

@@ -137,9 +137,9 @@ def test_the_evidence_does_not_depend_on_the_order_of_rows_runs_or_topics():
 def test_features_describe_runs_ranks_and_similar_systems():
     twins = {**RUNS, "a2": RUNS["a"]}
     found = features_of(evidence(THIN, twins))
-    assert found.names == ["intercept", "rank", "share", "support", "company"]
+    assert found.names == ["intercept", "rank", "best", "below", "share", "support", "company"]
     assert found.by_run.shape[1] == len(twins)
-    assert features_of(evidence(THIN, {"a": RUNS["a"]})).names == ["intercept", "rank", "outside"]
+    assert features_of(evidence(THIN, {"a": RUNS["a"]})).names == ["intercept", "rank", "best", "below", "outside"]
 
 
 def test_a_document_has_one_grade_in_all_systems():

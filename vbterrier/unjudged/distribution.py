@@ -348,8 +348,8 @@ def metric_of(metric: Metric | None, process: Process) -> Metric:
         return NDCG(process.dcg)
     if not hasattr(metric, "parts") or isinstance(metric, type):
         raise ParameterError(
-            f"metric={metric!r}: wanted an instance of a class of vbterrier.unjudged.metrics, as AP(rel=1), or None for "
-            "nDCG"
+            f"metric={metric!r}: wanted an instance of a class of vbterrier.unjudged.metrics, as AP(rel=1), or None "
+            "for nDCG"
         )
     if process.dcg != DCG[0]:
         raise ParameterError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from vbterrier.unjudged.labels import MachineLabels
     from vbterrier.unjudged.pool import Judgments
 
+
+_LOG = logging.getLogger(__name__)
 
 DEPTH = 100
 # Relevance is not identified if a smaller share of all judged documents has grade 0.
@@ -451,4 +454,14 @@ def fit_model(
         evidence = evidence.cut_to(pool_depth(evidence) if evidence.n_unjudged.any() else cutoff)
     if len(evidence.unjudged):
         require_identified(judgments)
-    return fit_evidence(evidence)
+    model = fit_evidence(evidence)
+    _LOG.info(
+        "fitted the model of unjudged documents to %d runs, %d topics, %d documents (%d unjudged), horizon %d, gate %.2f",
+        evidence.n_runs,
+        len(evidence.topics),
+        len(evidence),
+        len(evidence.unjudged),
+        evidence.depth,
+        model.gate,
+    )
+    return model
